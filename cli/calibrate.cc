@@ -1,4 +1,4 @@
-// berth calibrate: measures this machine, keeps what it finds and prints it.
+// berth calibrate: measures this machine, keeps the results and prints them.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -119,7 +119,7 @@ void show_progress(int done, int of, const std::string& what) {
   std::fflush(stderr);
 }
 
-// The class number `c` for people: its devices.
+// Describes class number `c` by its devices.
 std::string devices_of(const Machine& m, int32_t c) {
   std::string names;
   for (const DeviceCost& d : m.devices) {
@@ -131,7 +131,7 @@ std::string devices_of(const Machine& m, int32_t c) {
   return names;
 }
 
-// The devices whose memory is on bus number `b`.
+// Returns the devices whose memory is on bus number `b`.
 std::string devices_on_bus(const Machine& m, int32_t b) {
   std::string names;
   for (const DeviceCost& d : m.devices) {
@@ -163,7 +163,7 @@ std::vector<Row> measure_ops(const Machine& m, std::vector<Case>& cases,
   return rows;
 }
 
-// Where the measurements went.
+// Says where the measurements were stored.
 std::string kept_text(bool saved) {
   const std::string& path = CostStore::get().path();
   if (path.empty()) return "not kept: set BERTH_CACHE_DIR or HOME";
@@ -285,7 +285,7 @@ void print_json(const Machine& m, const std::vector<Row>& rows, bool saved) {
   fmt::print("{}\n", all.dump());
 }
 
-// Keeps the cases whose op is asked for.
+// Keeps the cases of the requested ops.
 void choose(std::vector<Case>& cases, const std::vector<std::string>& ops) {
   std::string known;
   for (const Case& c : cases) {

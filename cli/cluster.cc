@@ -1,4 +1,4 @@
-// berth cluster: what this process understands of its cluster, and whom it can
+// berth cluster: what this process knows of its cluster, and which tasks it can
 // reach.
 
 #include "berth/cluster.h"
@@ -29,7 +29,7 @@ struct ClusterArguments {
   double timeout_seconds = 3;
 };
 
-// What `berth cluster` found.
+// The findings of `berth cluster`.
 struct ClusterSurvey {
   ClusterResolver resolver;
   std::vector<Reached> tasks;
@@ -72,7 +72,7 @@ ClusterSurvey survey_cluster(const ClusterArguments& o) {
   return s;
 }
 
-// Whether waiting for the others can help.
+// Returns whether waiting for the others can help.
 bool may_start(const ClusterSurvey& s) {
   return s.port_error.empty() &&
          std::none_of(s.tasks.begin(), s.tasks.end(), [](const Reached& r) {

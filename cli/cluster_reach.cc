@@ -43,7 +43,7 @@ class Descriptor {
   int fd_;
 };
 
-// What diallers share. It outlives the wait: a resolver may take longer.
+// Shared by the dialling threads; outlives the wait: resolvers may take longer.
 struct Board {
   std::mutex mutex;
   std::condition_variable changed;
@@ -61,7 +61,7 @@ int milliseconds_until(Clock::time_point deadline) {
   return static_cast<int>(std::max<int64_t>(0, left.count()));
 }
 
-// Connects to one address; errno of the attempt, 0 when it stands.
+// Connects to one address; returns 0 when connected, else errno.
 int dial(const addrinfo& to, Clock::time_point deadline) {
   const Descriptor fd(
       socket(to.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -107,7 +107,7 @@ void set_state(int error, Reached* r) {
   }
 }
 
-// Resolves the name, and dials what it stands for until one accepts.
+// Resolves the name and dials its addresses until one accepts.
 Reached reach_one(Reached r, bool dials, Clock::time_point deadline) {
   const cluster::Address a = cluster::parse_address("address", r.address, {});
   addrinfo hints{};
@@ -139,9 +139,9 @@ Reached reach_one(Reached r, bool dials, Clock::time_point deadline) {
   return r;
 }
 
-// Proves to who listens there that this task is of its cluster.
+// Proves to the listener there that this task belongs to its cluster.
 void shake_hands(const Board& board, Reached* r) {
-  // Some is left to say how it ended.
+  // Leaves some time to say how it ended.
   const double left = milliseconds_until(board.deadline) / 1e3 * 0.8;
   std::optional<std::string> why;
   try {
@@ -216,7 +216,7 @@ std::vector<Reached> reach_all(const distribute::ClusterResolver& resolver,
   const size_t threads = std::min(board->left, kMostDiallers);
   for (size_t i = 0; i < threads; ++i) std::thread(work, board).detach();
   std::unique_lock lock(board->mutex);
-  // A little longer than the dials, which then say why themselves.
+  // Waits slightly longer than the dials, which report the reasons themselves.
   board->changed.wait_until(lock,
                             board->deadline + std::chrono::milliseconds(200),
                             [&] { return board->left == 0; });

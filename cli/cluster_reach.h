@@ -1,5 +1,5 @@
-// Whom this process can reach: names are resolved and addresses dialled, all
-// at once, and nothing takes longer than the given time.
+// Which tasks this process can reach: names are resolved and addresses dialled,
+// all at once, and nothing takes longer than the given time.
 
 #ifndef BERTH_CLI_CLUSTER_REACH_H_
 #define BERTH_CLI_CLUSTER_REACH_H_
@@ -13,13 +13,13 @@ namespace berth::cli {
 
 enum class Reach {
   kSelf,         // this task
-  kReached,      // somebody accepted the connection
-  kRefused,      // the host answers, nobody listens there
+  kReached,      // the connection was accepted
+  kRefused,      // the host answers, but nothing listens there
   kNoName,       // the name does not resolve
-  kNoAnswer,     // nothing came back in time
-  kUnreachable,  // the network says so
-  kUnknown,      // the address is not known yet, or is not dialled
-  kStranger,     // who listens there is no task of this cluster
+  kNoAnswer,     // no answer in time
+  kUnreachable,  // the network reports it
+  kUnknown,      // the address is not known yet, or not dialled
+  kStranger,     // the listener there is not a task of this cluster
 };
 const char* reach_name(Reach reach);  // "reached", "no_name"
 
@@ -29,19 +29,19 @@ struct Reached {
   Reach state = Reach::kUnknown;
   std::string why;               // in words
   std::vector<std::string> ips;  // of the name, without ports
-  double milliseconds = 0;       // until the connection stood
+  double milliseconds = 0;       // until connected
 };
 
-// In order of spec.tasks(). Evaluators are resolved, not dialled. With whom a
-// connection stands, secret, cluster and build are compared.
+// In order of spec.tasks(). Evaluators are resolved but not dialled. Connected
+// tasks are compared by secret, cluster and build.
 std::vector<Reached> reach_all(const distribute::ClusterResolver& resolver,
                                double timeout_seconds);
 
-// Which of them share an address though their names differ, and names of other
-// hosts that lead to this one; a sentence each.
+// Returns tasks that share an address though their names differ, and names of
+// other hosts that lead to this one; a sentence each.
 std::vector<std::string> reach_notes(const std::vector<Reached>& all);
 
-// "" when the port of this task can be listened on, else why not.
+// Returns "" when this task can listen on its port, else the reason.
 std::string own_port_error(const distribute::ClusterResolver& resolver);
 
 }  // namespace berth::cli

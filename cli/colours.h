@@ -1,4 +1,4 @@
-// Colours on a terminal, unless NO_COLOR is set or it knows none.
+// Colours on a terminal, unless NO_COLOR is set or it supports none.
 
 #ifndef BERTH_CLI_COLOURS_H_
 #define BERTH_CLI_COLOURS_H_
@@ -10,14 +10,14 @@ namespace berth::cli {
 
 class Colours {
  public:
-  // For what is written to `to`.
+  // Colours for text written to `to`.
   explicit Colours(std::FILE* to);
   bool on() const { return on_; }
 
   std::string bold(const std::string& text) const;
   std::string warning(const std::string& text) const;
   std::string error(const std::string& text) const;
-  // One of six, by number.
+  // One of six colours, by number.
   std::string number(size_t n, const std::string& text) const;
 
  private:

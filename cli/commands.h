@@ -12,7 +12,7 @@
 
 namespace berth::cli {
 
-// Arguments that make no sense: a message and exit code 2.
+// Invalid arguments: a message and exit code 2.
 class UsageError : public std::runtime_error {
  public:
   explicit UsageError(const std::string& what) : std::runtime_error(what) {}

@@ -1,4 +1,4 @@
-// Shell completion: commands, then their options, words to choose from, files.
+// Shell completion: commands, then their options, choices and files.
 
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@ std::string words(const CommandText& c) {
   return s;
 }
 
-// 'text' of a shell.
+// Quotes text for a shell.
 std::string quoted(const std::string& text) {
   std::string s = "'";
   for (const char c : text) {
@@ -33,7 +33,7 @@ std::string quoted(const std::string& text) {
   return s + "'";
 }
 
-// Calls fn(command, option) for each option with words to choose from.
+// Calls fn(command, option) for each option with fixed choices.
 template <class Fn>
 void for_each_choice(const std::vector<CommandText>& all, Fn fn) {
   for (const CommandText& c : all) {
@@ -72,7 +72,7 @@ std::string bash(const std::vector<CommandText>& all) {
       names, words(all[0]), names, cases, choices);
 }
 
-// "name:what it is for" of zsh.
+// Returns zsh's "name:what it is for".
 std::string described(const std::string& name, const std::string& text) {
   std::string s;
   for (const char c : text) s += c == ':' ? "\\:" : std::string(1, c);

@@ -1,4 +1,4 @@
-// berth devices: what this process has, and why.
+// berth devices: the devices of this process, and why it has them.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -58,14 +58,14 @@ std::string count(size_t n, const char* what) {
   return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
-// "BERTH_SIM=GPUx2", or "" when it is not set.
+// Returns "BERTH_SIM=GPUx2", or "" when it is not set.
 std::string setting(const char* variable) {
   const std::string value = environment(variable);
   return value.empty() ? "" : fmt::format("{}={}", variable, value);
 }
 
-// Knows how the answers came about; made before the devices are, whose
-// creation binds this thread to cores.
+// Explains the answers. Must be made before the devices, whose creation binds
+// this thread to cores.
 class Survey {
  public:
   explicit Survey(std::string list)

@@ -1,4 +1,4 @@
-// berth help, man and completion: what the commands are, for people and shells.
+// berth help, man and completion: describe the commands for people and shells.
 
 #include <fmt/format.h>
 
@@ -41,7 +41,7 @@ void print_help(const CLI::App& program, const std::string& command) {
     }
   }
   if (!command.empty()) raise_unknown(program, "help", command);
-  // help() of the program would be that of the command which was given.
+  // program.help() would print the help of the command that was given.
   fmt::print("{}",
              program.get_formatter()->make_help(&program, program.get_name(),
                                                 CLI::AppFormatMode::Normal));

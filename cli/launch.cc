@@ -1,7 +1,7 @@
 // berth launch: a cluster on this machine.
 //
-// One thread and one loop: it waits for output, signals and deadlines. Tasks
-// are ended in three steps: they are left alone, asked by SIGTERM, killed.
+// One thread and one loop wait for output, signals and deadlines. Tasks end in
+// three steps: by themselves, asked by SIGTERM, killed.
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -47,8 +47,8 @@ struct Running {
   bool alive = false, ended_by_us = false;
   int restarts = 0;
   LaunchTime begin = {};
-  std::optional<LaunchTime> start_at;    // of the next try
-  std::optional<LaunchTime> drain_till;  // pipes that others keep open
+  std::optional<LaunchTime> start_at;    // of the next attempt
+  std::optional<LaunchTime> drain_till;  // pipes held open by others
   LinePrefixer out{""}, error{""};
   std::string name() const { return task->id.str(); }
   bool open() const { return process.out >= 0 || process.error >= 0; }
@@ -73,7 +73,7 @@ class Launcher {
     }
   }
 
-  // The exit status of the launcher.
+  // Returns the exit status of the launcher.
   int run() {
     raise_limit_of_files(all_.size());
     begin_ = LaunchClock::now();
@@ -92,7 +92,7 @@ class Launcher {
   }
 
  private:
-  // Two pipes per task, and some more.
+  // Allows for two pipes per task, and some more.
   static void raise_limit_of_files(size_t tasks) {
     rlimit limit{};
     const rlim_t wanted = 2 * tasks + 64;
@@ -127,7 +127,7 @@ class Launcher {
   }
   void write_out(const std::string& text) {
     if (out_.write(text) || lost_) return;
-    lost_ = true;  // nobody reads what the tasks print
+    lost_ = true;  // the tasks' output has no reader any more
     if (status_ == 0) status_ = 1;
     ask_all("its output is not read any more");
   }
@@ -200,7 +200,7 @@ class Launcher {
     if (*fd < 0) return;
     char bytes[8192];
     ssize_t n = 0;
-    // A few at a time, so that one task does not silence the others.
+    // A few reads at a time, so that one task does not silence the others.
     for (int i = 0; i < 8 && (n = read(*fd, bytes, sizeof bytes)) > 0; ++i) {
       put(to, lines->add({bytes, static_cast<size_t>(n)}));
     }
@@ -231,7 +231,7 @@ class Launcher {
           info.si_pid == 0) {
         continue;
       }
-      kill(-r.process.pid, SIGKILL);  // what it started and left
+      kill(-r.process.pid, SIGKILL);  // processes that it left running
       int status = 0;
       waitpid(r.process.pid, &status, 0);
       r.alive = false;
@@ -263,7 +263,7 @@ class Launcher {
     }
   }
 
-  // A worker under parameter servers, while another is there.
+  // Returns true for a worker under parameter servers while another one runs.
   bool can_do_without(const Running& r) const {
     if (plan_.spec.num_tasks("ps") == 0 || r.task->id.job != "worker") {
       return false;
@@ -309,7 +309,7 @@ class Launcher {
         all_.begin(), all_.end(), [](const Running& r) { return r.alive; }));
   }
 
-  // The work is done: what waits for ever is ended.
+  // Once the work is done, ends tasks that would wait forever.
   void maybe_finish() {
     if (stopping_ || finishing_) return;
     for (const Running& r : all_) {
@@ -357,7 +357,7 @@ class Launcher {
     return names;
   }
 
-  // SIGTERM for all that are left, and SIGKILL when the grace is over.
+  // Sends SIGTERM to all that are left, and SIGKILL after the grace period.
   void ask_all(const std::string& because) {
     ask_at_.reset();
     if (!finishing_) stopping_ = true;
@@ -400,7 +400,7 @@ class Launcher {
       kill_at_ = LaunchClock::now();
       return;
     }
-    // Each ends in its own way: what it ends with counts.
+    // Each task handles the signal itself; its exit status counts.
     for (Running& r : all_) {
       r.start_at.reset();
       if (r.alive) kill(-r.process.pid, signal);
@@ -418,8 +418,8 @@ class Launcher {
   std::vector<Running> all_;
   LaunchTime begin_ = {};
   int status_ = 0;
-  bool stopping_ = false;   // a task failed, or a signal came
-  bool finishing_ = false;  // the work is done, the rest is ended
+  bool stopping_ = false;   // a task failed or a signal arrived
+  bool finishing_ = false;  // the work is done; the rest is being ended
   bool signalled_ = false, lost_ = false;
   std::optional<LaunchTime> ask_at_, kill_at_;
 };

@@ -11,7 +11,7 @@ namespace berth::cli {
 namespace {
 constexpr size_t kLongestLine = size_t{64} << 10;
 constexpr size_t kLongestLast = 500;
-constexpr size_t kOneWrite = 4096;  // fits a pipe that poll() calls writable
+constexpr size_t kOneWrite = 4096;  // fits any pipe that poll() calls writable
 }  // namespace
 
 void LinePrefixer::finish(std::string_view line, std::string* out) {

@@ -1,4 +1,4 @@
-// What tasks print, line by line, with the name of the task before each.
+// The tasks' output, line by line, each line preceded by its task's name.
 
 #ifndef BERTH_CLI_LAUNCH_OUTPUT_H_
 #define BERTH_CLI_LAUNCH_OUTPUT_H_
@@ -9,13 +9,13 @@
 
 namespace berth::cli {
 
-// Cuts a stream into lines. A line of more than 64 KiB comes in pieces.
+// Splits a stream into lines. Lines longer than 64 KiB come in pieces.
 class LinePrefixer {
  public:
   explicit LinePrefixer(std::string prefix) : prefix_(std::move(prefix)) {}
-  // Whole lines of what came so far, each with the prefix and a line break.
+  // Returns the complete lines so far, each with the prefix and a line break.
   std::string add(std::string_view text);
-  // What is left without a line break, as a line; "" when nothing is.
+  // Returns the rest without a line break as a line; "" when there is none.
   std::string end();
   // The last line that is not blank, without prefix, at most 500 characters.
   const std::string& last_line() const { return last_; }
@@ -25,8 +25,8 @@ class LinePrefixer {
   std::string prefix_, partial_, last_;
 };
 
-// Writes all of a text, however slowly it is read; `on_signal` is called when
-// `signal_fd` has something meanwhile. False: nobody reads it any more.
+// Writes all of a text, however slowly it is read; calls `on_signal` when
+// `signal_fd` becomes readable meanwhile. Returns false without a reader.
 class OutputWriter {
  public:
   OutputWriter(int fd, int signal_fd, std::function<void()> on_signal)

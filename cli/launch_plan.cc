@@ -25,7 +25,7 @@ using distribute::TaskId;
 
 constexpr int kMostLaunched = 1000;
 
-// What launchers set that a cluster of this launcher is not part of.
+// Variables of other launchers; they must not reach a cluster started here.
 constexpr const char* kOfLaunchers[] = {"TF_CONFIG",
                                         "CLUSTER_SPEC",
                                         "BERTH_HOSTS",
@@ -67,7 +67,7 @@ void check_counts(const LaunchOptions& o) {
   }
 }
 
-// Cores as the user lists them, one set per task.
+// Assigns cores as the user lists them, one set per task.
 void give_listed_cores(const std::string& text, LaunchPlan* plan) {
   size_t at = 0;
   std::string_view rest = text;
@@ -93,7 +93,7 @@ void give_listed_cores(const std::string& text, LaunchPlan* plan) {
   }
 }
 
-// Every task gets cores of its own; where they are too few, those that compute.
+// Gives every task its own cores; if too few, only tasks that compute.
 void give_even_cores(const CoreSet& allowed, LaunchPlan* plan) {
   std::vector<LaunchTask*> owners;
   for (LaunchTask& t : plan->tasks) owners.push_back(&t);
@@ -217,7 +217,7 @@ std::vector<std::string> launch_environment(const LaunchOptions& options,
   if (!options.devices.empty()) {
     all.push_back("BERTH_DEVICES=" + options.devices);
   }
-  // Cores that are pretended cannot be bound to, only be told.
+  // Pretended cores cannot be bound to, so the task is only told of them.
   if (!task.cores.empty() && pretended_cores() != nullptr) {
     all.push_back("BERTH_CORES=" + task.cores.str());
   }

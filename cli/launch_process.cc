@@ -41,7 +41,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return all;
 }
 
-// What the child does; only calls that are allowed after fork().
+// The child's work; only calls that are allowed after fork().
 struct ChildWork {
   std::vector<char*> command, environment;
   const CoreSet& cores;
@@ -51,7 +51,7 @@ struct ChildWork {
   void run() const {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(127);  // it is gone already
+    if (getppid() != parent) _exit(127);  // the parent is gone
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -74,7 +74,7 @@ struct ChildWork {
   }
 };
 
-// Reads what the child wrote when it could not become the program.
+// Reads the error that the child writes when exec fails.
 int exec_error(int fd) {
   int error = 0;
   ssize_t n = 0;
@@ -114,7 +114,7 @@ Started start_process(const std::vector<std::string>& command,
     throw errors::NotFound(fmt::format("launch: cannot start {}: {}",
                                        command[0], std::strerror(why)));
   }
-  setpgid(pid, pid);  // the child does it as well, whoever is first
+  setpgid(pid, pid);  // the child does it, too; either may be first
   for (const int fd : {out.read, error.read}) {
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
   }
@@ -137,13 +137,13 @@ int shell_status(int status) {
 
 namespace {
 
-// The guard itself: waits until nobody holds the other end any more.
+// The guard process: waits until the other end of the pipe is closed.
 [[noreturn]] void stand_guard(int fd) {
   setsid();
   for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) {
     signal(s, SIG_IGN);
   }
-  // Nobody shall wait for the end of a file that the guard alone has open.
+  // Close all other files, so that no reader waits for the guard to close one.
   fd = dup2(fd, 0);
   close_range(1, ~0u, 0);
   std::set<pid_t> groups;

@@ -1,4 +1,4 @@
-// One process of `berth launch`, and the guard that leaves no orphans.
+// One process of `berth launch`, and the guard that prevents orphans.
 
 #ifndef BERTH_CLI_LAUNCH_PROCESS_H_
 #define BERTH_CLI_LAUNCH_PROCESS_H_
@@ -13,26 +13,26 @@
 namespace berth::cli {
 
 struct Started {
-  pid_t pid = -1;            // also of its process group
-  int out = -1, error = -1;  // what it prints; read ends, not blocking
+  pid_t pid = -1;            // also the process group's
+  int out = -1, error = -1;  // its output; read ends, not blocking
 };
 
-// Starts a program in a process group of its own, bound to `cores` (empty: as
-// this process), with nothing on its standard input. It is killed when this
-// process dies. Throws errors::NotFound when it cannot be started, which is
-// known when this returns. Single-threaded programs only.
+// Starts a program in a new process group, bound to `cores` (empty: as this
+// process), with empty standard input. It is killed when this process dies.
+// Throws errors::NotFound when it cannot be started; this is known on return.
+// Single-threaded programs only.
 Started start_process(const std::vector<std::string>& command,
                       const std::vector<std::string>& environment,
                       const CoreSet& cores);
 
-// "exit status 3", "signal 9 (SIGKILL)", of what waitpid() gave.
+// Returns "exit status 3" or "signal 9 (SIGKILL)" for a status of waitpid().
 std::string status_text(int status);
 
-// As a shell has it: the exit status, or 128 and the signal.
+// Returns the exit status as a shell does: 128 and the signal, if any.
 int shell_status(int status);
 
-// A process that kills the groups it was told of when this process is gone,
-// however that came.
+// A process that kills the registered groups when this process is gone, for
+// whatever reason.
 class Guard {
  public:
   Guard();

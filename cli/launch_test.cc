@@ -65,7 +65,7 @@ TEST(LaunchPlan, TasksHaveCoresOfTheirOwn) {
       EXPECT_TRUE(seen.insert(core).second);
   }
   EXPECT_EQ(seen.size(), 8u);
-  // Too few for all: those that compute.
+  // Too few for all: only tasks that compute get some.
   const LaunchPlan two = plan_of({.workers = 2, .ps = 1}, "0-1");
   EXPECT_TRUE(two.tasks[0].cores.empty());  // the chief
   EXPECT_EQ(two.tasks[1].cores.size(), 1);
@@ -79,7 +79,7 @@ TEST(LaunchPlan, TasksHaveCoresOfTheirOwn) {
             "5");
   for (const char* bad : {"0", "0/1/2", "x/y", "0-1/"}) {
     const LaunchOptions o{.workers = 2, .cores = bad};
-    if (std::string(bad) == "0-1/") continue;  // the empty set: all
+    if (std::string(bad) == "0-1/") continue;  // empty set: all
     EXPECT_THROW(plan_of(o), UsageError) << bad;
   }
   EXPECT_THROW(ports_needed({.workers = -1}), UsageError);
@@ -92,7 +92,7 @@ TEST(LaunchPlan, TfConfigIsWhatTensorFlowReads) {
   EXPECT_EQ(json["cluster"]["worker"][1], "127.0.0.1:2001");
   EXPECT_EQ(json["task"]["type"], "worker");
   EXPECT_EQ(json["task"]["index"], 1);
-  // The evaluator stands outside of the cluster.
+  // The evaluator is not part of the cluster.
   const auto side = nlohmann::json::parse(tf_config_text(plan, plan.tasks[2]));
   EXPECT_EQ(side["task"]["type"], "evaluator");
   EXPECT_FALSE(side["cluster"].contains("evaluator"));

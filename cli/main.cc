@@ -1,18 +1,18 @@
 // berth: the command line.
 //
-//   berth calibrate [--json] [--quick] [--ops LIST]   how fast things are
+//   berth calibrate [--json] [--quick] [--ops LIST]  measures this machine
 //   berth cluster [--check] [--json]                 which task this is
 //   berth completion bash|zsh|fish                   a script for a shell
-//   berth devices [--why] [--json]                   what there is
-//   berth help [COMMAND]                             what a command takes
+//   berth devices [--why] [--json]                   the devices here
+//   berth help [COMMAND]                             a command's options
 //   berth launch --workers N -- PROGRAM ARGS         a cluster, here
 //   berth man [COMMAND] [--directory DIR]            pages for man
-//   berth ops [OP] [--device NAME] [--markdown | --json]  what computes what
-//   berth place GRAPH [--devices LIST] ...            what runs where
-//   berth plan FILE [--cluster FILE] ...              what would run best
-//   berth run FILE [--inputs FILE] ...                what a saved function
-//   gives berth verify-plan FILE PLAN                       whether that is so
-//   berth worker [--devices LIST]                     devices for a cluster
+//   berth ops [OP] [--device NAME] [--markdown | --json]  ops and kernels
+//   berth place GRAPH [--devices LIST] ...           where ops would run
+//   berth plan FILE [--cluster FILE] ...             the best placement
+//   berth run FILE [--inputs FILE] ...               calls a saved function
+//   berth verify-plan FILE PLAN                      checks a plan file
+//   berth worker [--devices LIST]                    devices for a cluster
 
 #include <cstdio>
 #include <exception>
@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
     program.parse(argc, argv);
     return 0;
   } catch (const CLI::RuntimeError& e) {
-    return e.get_exit_code();  // a command's own
+    return e.get_exit_code();  // the command's own
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return program.exit(e);  // --help
     complain(e.what(), "; see berth --help");

@@ -1,4 +1,4 @@
-// nearest_names: what a misspelt name may have meant. Pure.
+// nearest_names: the likely meaning of a misspelt name. Pure.
 
 #ifndef BERTH_CLI_NAMES_H_
 #define BERTH_CLI_NAMES_H_
@@ -8,7 +8,7 @@
 
 namespace berth::cli {
 
-// Returns "; did you mean 'place' or 'plan'?", "" when none is near.
+// Returns "; did you mean 'place' or 'plan'?", or "" when no name is near.
 std::string nearest_names(const std::string& name,
                           const std::vector<std::string>& known);
 

@@ -22,16 +22,16 @@ namespace berth::cli {
 namespace {
 
 struct OpsArguments {
-  std::vector<std::string> names;  // none: all
+  std::vector<std::string> names;  // empty: all
   std::string device;
   bool markdown = false, json = false;
 };
 
-// One op, as all three forms show it.
+// One op, with what all three forms show.
 struct OpRow {
   std::string name, gradient, split, doc;
   std::vector<std::string> inputs, attrs;
-  // By device type; those of `loops` have the plain reference loops alone.
+  // By device type; those in `loops` have only the plain reference loops.
   std::map<std::string, std::vector<std::string>> dtypes, loops;
 };
 
@@ -58,8 +58,8 @@ DTypeSet accepted(const OpDef& op) {
   return ~DTypeSet{0};
 }
 
-// The dtypes for which the device has a kernel; one word for ops that need
-// none.
+// Returns the dtypes for which the device has a kernel; one word for ops that
+// need none.
 std::vector<std::string> support(const Device& device, const OpDef& op) {
   switch (op.kind()) {
     case OpKind::kAlias:
@@ -86,8 +86,8 @@ std::vector<std::string> support(const Device& device, const OpDef& op) {
   return dtypes;
 }
 
-// Those of the dtypes for which the device has no kernel of its own. A
-// simulated one stands for another, whose kernels are not here.
+// Returns the dtypes for which the device has no kernel of its own. A simulated
+// one stands for another, whose kernels are not here.
 std::vector<std::string> by_loops(const Device& device, const OpDef& op,
                                   const std::vector<std::string>& dtypes) {
   std::vector<std::string> loops;
@@ -125,7 +125,7 @@ OpRow row_of(const OpDef& op, const std::vector<const Device*>& devices) {
   return row;
 }
 
-// The device asked for, else the first of each type.
+// Returns the requested device, else the first of each type.
 std::vector<const Device*> choose(const std::string& name) {
   DeviceManager& m = DeviceManager::get();
   if (!name.empty()) {
@@ -148,7 +148,7 @@ std::string cell(const std::vector<std::string>& list) {
   return fmt::format("{}", fmt::join(list, ", "));
 }
 
-// "float32; loops: int32": what takes which dtype.
+// Returns "float32; loops: int32": kernels by dtype.
 std::string kernels_text(const OpRow& row, const std::string& device) {
   const std::vector<std::string>& loops = row.loops.at(device);
   std::vector<std::string> own = row.dtypes.at(device);
@@ -226,7 +226,7 @@ void print_text(const std::vector<OpRow>& rows) {
   }
 }
 
-// Those of these names; all when there are none.
+// Returns the ops with these names, or all for no names.
 std::vector<const OpDef*> ops_named(const std::vector<std::string>& names) {
   const auto all = OpRegistry::get().all();
   if (names.empty()) return {all.begin(), all.end()};

@@ -1,5 +1,5 @@
-// Linked into every program of cli/ and examples/: a program whose output could
-// not be written says so and ends with 1, whatever it would have ended with.
+// Linked into every program of cli/ and examples/. If a program's output could
+// not be written, it says so and ends with 1, whatever its status.
 //
 // Nothing calls this file. It acts when the program starts and when it exits.
 
@@ -14,9 +14,9 @@
 
 namespace {
 
-// A standard stream that is closed would be the next file to be opened, and
-// prints would end in it. What stands in its place fails instead; errors alone
-// have nowhere to go.
+// A closed standard stream would become the next file opened, and prints would
+// go into it. The replacement makes them fail instead; only errors are
+// discarded.
 void fill_closed_streams() {
   const int modes[] = {O_WRONLY, O_RDONLY, O_WRONLY};
   for (int fd = 0; fd < 3; ++fd) {

@@ -34,12 +34,12 @@ int32_t find_node(const Graph& graph, const std::string& name) {
 // Returns the partitioned graph with the declarations of its text.
 std::string partitioned_text(const GraphText& text) {
   GraphText cut = text;
-  cut.costs.clear();  // of other nodes
+  cut.costs.clear();  // they belong to other nodes
   berth::partition(cut.graph);
   return berth::print(cut);
 }
 
-// Prices alternatives by simulating the step with the node there.
+// Prices alternatives by simulating the step with the node on each device.
 placement::Explanation explain_node(const Graph& graph,
                                     const Placement& placement,
                                     const PlaceOptions& options,
@@ -50,7 +50,7 @@ placement::Explanation explain_node(const Graph& graph,
       graph, placement, options, node, [&](int32_t of, int32_t device) {
         try {
           return price_move(simulated, costs, plan, {&of, 1}, device);
-        } catch (const errors::InvalidArgument&) {  // declared to take for ever
+        } catch (const errors::InvalidArgument&) {  // declared infinite
           return Price();
         }
       });

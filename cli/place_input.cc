@@ -18,8 +18,8 @@ namespace berth::cli {
 
 namespace {
 
-// The kernels of this engine; of GPUs those of a simulated one where there is
-// none. Null: the engine has no such devices.
+// Returns this engine's kernels; for GPUs, those of a simulated one if there is
+// no real one. Null: the engine has no such devices.
 const KernelTable* kernels_of(const std::string& type) {
   for (const Device* d : DeviceManager::get().devices()) {
     if (d->type() == type) return &d->kernels();
@@ -27,7 +27,7 @@ const KernelTable* kernels_of(const std::string& type) {
   return nullptr;
 }
 
-// Creates the devices of this process, whose kernel tables are asked.
+// Creates the devices of this process, for their kernel tables.
 void create_devices() {
   try {
     if (config::list_physical_devices("GPU").empty()) {

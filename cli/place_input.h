@@ -1,4 +1,4 @@
-// What `berth place` reads: a graph text, devices, the kernels of the engine.
+// The input of `berth place`: a graph text, devices, the engine's kernels.
 
 #ifndef BERTH_CLI_PLACE_INPUT_H_
 #define BERTH_CLI_PLACE_INPUT_H_
@@ -12,13 +12,13 @@
 
 namespace berth::cli {
 
-// Files of more bytes are refused.
+// Larger files are refused.
 inline constexpr size_t kMaxGraphBytes = size_t{1} << 30;
 
 // Returns the contents of a file; "-" is standard input. Throws UsageError.
 std::string read_file(const std::string& path);
 
-// The same of a graph text, which may stand in a file of
+// The same for a graph text, which may be inside a file of
 // ConcreteFunction::save(). Throws UsageError.
 std::string read_graph_file(const std::string& path);
 
@@ -28,21 +28,21 @@ struct PlaceInput {
   PlaceOptions options;              // refers to the ops of `text`
 };
 
-// Returns the devices that a graph text is placed on.
+// Returns the devices on which a graph text is placed.
 using DevicesOfText = std::function<std::vector<std::string>(const GraphText&)>;
 
 // Returns the devices of a list. Throws UsageError: "--devices: ...".
 std::vector<std::string> devices_of_option(const std::string& list,
                                            const GraphText* text = nullptr);
 
-// Parses the contents of `path`. A null function: devices are those of the
-// text. Throws as read_place_input().
+// Parses the contents of `path`. If the function is null, the text gives the
+// devices. Throws as read_place_input().
 PlaceInput parse_place_input(const std::string& path, const std::string& bytes,
                              const DevicesOfText& devices_for = nullptr);
 
-// Reads and parses `path`. Devices are those of `device_list`, or, when that is
-// empty, of the text. Throws UsageError: no such file, "PATH: line N, column
-// C: ...", no nodes, no devices.
+// Reads and parses `path`. Devices are those of `device_list` or, when that is
+// empty, of the text. Throws UsageError: no such file, "PATH: line N, column C:
+// ...", no nodes, no devices.
 PlaceInput read_place_input(const std::string& path,
                             const std::string& device_list);
 

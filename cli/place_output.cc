@@ -68,14 +68,14 @@ Json simulation_json(const PlaceResult& r) {
           {"transfers", std::move(transfers)}};
 }
 
-// 0 where the shape is not known.
+// Returns 0 where the shape is unknown.
 int64_t value_bytes(const OutSpec& s) {
   const int64_t n = s.shape.num_elements();
   const auto size = static_cast<int64_t>(size_of(s.dtype));
   return n <= 0 || size == 0 || n > INT64_MAX / size ? 0 : n * size;
 }
 
-// How devices are called, and what each has.
+// Names of devices, and what each holds.
 class Summary {
  public:
   Summary(const PlaceResult& r, bool full) : full_(full) {
@@ -248,7 +248,7 @@ void print_text(const PlaceResult& r, bool full) {
   std::string out;
   const auto to = std::back_inserter(out);
   for (const Node& n : r.graph.nodes) {
-    if (r.explanation) break;  // what was asked for is easier to find alone
+    if (r.explanation) break;  // print only the requested explanation
     fmt::format_to(to, "{}: ({}): {}\n", n.name, n.op->name(),
                    summary.name(n.assigned));
   }

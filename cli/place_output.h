@@ -1,4 +1,4 @@
-// What `berth place` prints: text for people, JSON for programs (docs/json.md).
+// Output of `berth place`: text for people, JSON for programs (docs/json.md).
 
 #ifndef BERTH_CLI_PLACE_OUTPUT_H_
 #define BERTH_CLI_PLACE_OUTPUT_H_
@@ -16,22 +16,22 @@ namespace berth::cli {
 
 using Json = nlohmann::ordered_json;
 
-// Prints with the replacement character for what is no text: names and
-// messages may hold any bytes.
+// Prints with the replacement character for invalid UTF-8: names and messages
+// may hold any bytes.
 void print(const Json& document);
 
-// A placed graph, and what else was asked for.
+// A placed graph, and other requested results.
 struct PlaceResult {
   const Graph& graph;
   const Placement& placement;
   const CostTable* costs = nullptr;  // with `simulation`
   std::optional<Simulation> simulation;
   std::optional<placement::Explanation> explanation;
-  std::string partitioned;  // a graph text; "": not asked for
+  std::string partitioned;  // a graph text; "": not requested
 };
 
-// `full`: names of devices as TensorFlow prints them. Short ones otherwise,
-// unless two devices have the same.
+// `full`: prints names of devices as TensorFlow does. Otherwise prints short
+// ones, unless two devices share one.
 void print_text(const PlaceResult& result, bool full);
 Json to_json(const PlaceResult& result);
 

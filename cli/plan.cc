@@ -1,4 +1,4 @@
-// berth plan: the placement of a graph that the planner finds, and its proof.
+// berth plan: the planner's best placement of a graph, and its proof.
 
 #include <fmt/format.h>
 
@@ -30,7 +30,7 @@ struct PlanArguments {
   bool json = false;
 };
 
-// "1s", "500ms", "moves=100000".
+// Reads "1s", "500ms", "moves=100000".
 void read_effort(const std::string& text, PlannerOptions& o) {
   constexpr std::string_view kMoves = "moves=";
   const auto fail = [&](const std::string& why) {

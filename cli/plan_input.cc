@@ -15,7 +15,7 @@ namespace berth::cli {
 
 namespace {
 
-// The name that messages and plans use: without folders.
+// Returns the name in messages and plans: without folders.
 std::string base_name(const std::string& path) {
   const size_t slash = path.find_last_of('/');
   const std::string name =
@@ -43,7 +43,7 @@ std::optional<Cluster> cluster_of(const PlanInputOptions& o) {
   return read_cluster(read_file(o.cluster), o.cluster);
 }
 
-// What files say wrongly is wrong usage; what cannot be planned is not.
+// Errors in files are wrong usage; problems that cannot be planned are not.
 template <class Fn>
 auto as_usage(Fn&& fn) {
   try {
@@ -97,7 +97,7 @@ void read_graph(const PlanInputOptions& o, const std::string& text,
   if (input.problem.name.empty()) input.problem.name = base_name(o.file);
 }
 
-// How many devices of doppler's type a list names; 0: the file says.
+// Returns how many devices of doppler's type a list names; 0: the file decides.
 int doppler_devices(const std::string& list) {
   if (list.empty()) return 0;
   const std::vector<std::string> names = devices_of_option(list);

@@ -1,4 +1,4 @@
-// What `berth plan` and `berth verify-plan` read: a problem in one of three
+// The input of `berth plan` and `berth verify-plan`: a problem in one of three
 // formats, and a cluster.
 
 #ifndef BERTH_CLI_PLAN_INPUT_H_
@@ -13,7 +13,7 @@
 
 namespace berth::cli {
 
-// The options that say what is planned.
+// The options that select what is planned.
 struct PlanInputOptions {
   std::string file;
   std::string format = "auto";
@@ -25,13 +25,12 @@ struct PlanInputOptions {
 };
 
 struct PlanInput {
-  std::unique_ptr<PlaceInput>
-      graph;  // of a graph text; the problem refers to it
+  std::unique_ptr<PlaceInput> graph;  // graph text that the problem refers to
   PlanProblem problem;
 };
 
-// Throws UsageError: no such file, no such format, what a reader throws; and
-// what problem_of() throws, the graph in `input` by then.
+// Throws UsageError: no such file, no such format, errors of readers; and the
+// errors of problem_of(), after storing the graph in `input`.
 void read_plan_input(const PlanInputOptions& options, PlanInput& input);
 
 }  // namespace berth::cli

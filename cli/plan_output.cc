@@ -60,7 +60,7 @@ void append_devices(const PlanProblem& p, const PlanAnswer& a,
   for (size_t d = 0; d < a.evaluation.devices.size(); ++d) {
     const DeviceUse& use = a.evaluation.devices[d];
     const int64_t limit = p.costs.devices[d].memory_limit;
-    // Bytes of files without units are none.
+    // Without units, files have no bytes.
     const bool sized = p.time_unit == "us" || limit > 0;
     fmt::format_to(
         to, "{:<14} {:>6} {:>10} {:>5.0f}% {:>10}  {}{}\n",
@@ -73,7 +73,7 @@ void append_devices(const PlanProblem& p, const PlanAnswer& a,
   }
 }
 
-// Links that carry one transfer at a time, where they are the bottleneck.
+// Adds links that carry one transfer at a time, if they are the bottleneck.
 void append_links(const PlanAnswer& a, std::string* out) {
   const std::vector<double>& busy = a.evaluation.shared_busy;
   for (size_t k = 0; k < busy.size(); ++k) {
@@ -98,7 +98,7 @@ void append_transfers(const PlanProblem& p, const PlanAnswer& a,
       shown < all.size() ? fmt::format(", the {} longest:", shown) : ":");
   for (size_t k = 0; k < shown; ++k) {
     const PlannedTransfer& t = all[k];
-    // Files with times of transfers say nothing of bytes.
+    // Files with times of transfers have no bytes.
     const std::string bytes =
         p.touch_us.empty() && p.time_unit == "us"
             ? ", " + size_text(static_cast<double>(t.bytes))
@@ -124,7 +124,7 @@ std::string plan_summary(const PlanProblem& p, const PlanAnswer& a) {
 Compared compare(const PlanProblem& p, const std::string& path) {
   const std::string text = read_file(path);
   try {
-    // Our files name themselves; all others are splits.
+    // Our files identify themselves; all others are splits.
     const PlacePlan plan = text.find("\"berth_plan\"") != std::string::npos
                                ? read_plan(p, text, path).plan
                                : read_split(p, text, path);

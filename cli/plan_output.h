@@ -1,4 +1,4 @@
-// What `berth plan` prints beside the plan file's document.
+// The output of `berth plan` besides the plan file's document.
 
 #ifndef BERTH_CLI_PLAN_OUTPUT_H_
 #define BERTH_CLI_PLAN_OUTPUT_H_
@@ -11,10 +11,10 @@
 
 namespace berth::cli {
 
-// The certificate, where the plan comes from, devices, largest transfers.
+// Returns the certificate, the plan's origin, devices and largest transfers.
 std::string plan_summary(const PlanProblem& problem, const PlanAnswer& answer);
 
-// Somebody's plan beside ours.
+// A given plan compared with ours.
 struct Compared {
   std::string file;
   Evaluation evaluation;

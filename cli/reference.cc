@@ -8,7 +8,7 @@ namespace berth::cli {
 
 namespace {
 
-// Of "TEXT:{error,warn,silent}" what is in the braces.
+// Returns the words in the braces of "TEXT:{error,warn,silent}".
 std::vector<std::string> choices_of(const std::string& type) {
   std::vector<std::string> list;
   const size_t open = type.find('{'), close = type.rfind('}');
@@ -46,7 +46,7 @@ CommandText text_of(const CLI::App& app) {
   return text;
 }
 
-// What man takes for its own language.
+// Escapes text for man.
 std::string roff(const std::string& text) {
   std::string s;
   for (const char c : text) {
@@ -72,7 +72,7 @@ std::string joined(const std::vector<std::string>& list, const char* between) {
   return fmt::format("{}", fmt::join(list, between));
 }
 
-// The line of how the command is called, after its name.
+// Returns a command's usage line, without its name.
 std::string usage(const CommandText& c) {
   std::string s = c.name == "berth" ? " COMMAND" : "";
   bool options = false;

@@ -1,5 +1,5 @@
-// What there is to say about each command, read off the program's options: one
-// source for the pages of man and for shell completion.
+// The description of each command, taken from the program's options: one source
+// for the pages of man and for shell completion.
 
 #ifndef BERTH_CLI_REFERENCE_H_
 #define BERTH_CLI_REFERENCE_H_
@@ -12,9 +12,9 @@ namespace berth::cli {
 
 struct OptionText {
   std::string name;                  // "--devices"; of a positional "graph"
-  std::string value;                 // what stands behind it: "TEXT"; "": none
-  std::string text;                  // what it is for
-  std::vector<std::string> choices;  // empty: anything
+  std::string value;                 // its argument: "TEXT"; "": none
+  std::string text;                  // its purpose
+  std::vector<std::string> choices;  // empty: any
   bool positional = false, required = false;
 };
 
@@ -24,14 +24,14 @@ struct CommandText {
   std::vector<OptionText> options;
 };
 
-// The program first, then its commands by name.
+// Returns the program first, then its commands by name.
 std::vector<CommandText> commands_of(const CLI::App& program);
 
-// A page for `man`, in its language.
+// Returns a page in the language of `man`.
 std::string man_page(const std::vector<CommandText>& all,
                      const CommandText& command);
 
-// A script for "bash", "zsh" or "fish". Throws UsageError for another shell.
+// Returns a script for "bash", "zsh" or "fish"; else throws UsageError.
 std::string completion(const std::vector<CommandText>& all,
                        const std::string& shell);
 

@@ -1,4 +1,4 @@
-// berth run: calls a saved function on arguments from a file, or on drawn ones.
+// berth run: calls a saved function with arguments from a file or random ones.
 
 #include <fmt/format.h>
 
@@ -26,7 +26,7 @@ struct RunArguments {
   int64_t seed = 0;
 };
 
-// Numbers as they are drawn for a dimension that may have any length.
+// Draws random numbers; dimensions of any length get the batch size.
 Tensor drawn_argument(const TensorSpec& spec, const RunArguments& o,
                       size_t index) {
   std::vector<int64_t> dims;
@@ -44,7 +44,7 @@ Tensor drawn_argument(const TensorSpec& spec, const RunArguments& o,
   return zeros(shape, spec.dtype);
 }
 
-// Tensors "0", "1", ... of a file; those that are not there are drawn.
+// Takes tensors "0", "1", ... from a file and draws missing ones.
 Tensors arguments_of(const ConcreteFunction& f, const RunArguments& o) {
   std::unique_ptr<io::SafetensorsFile> file;
   if (!o.inputs.empty()) {

@@ -19,7 +19,7 @@ bool same(double a, double b) {
   return a == b || std::fabs(a - b) <= kRounding * std::max(a, b);
 }
 
-// "": it proves that no plan is below its target.
+// Returns "" if it proves that no plan is below its target.
 std::string check_witness(const PlanProblem& p, const Witness& w) {
   if (w.kind == "packing") return check_packing(p, w);
   if (w.kind == "windows") return check_windows(p, w);
@@ -44,7 +44,7 @@ class Verifier {
             : fmt::format("the file says \"{}\" and has a plan", f_.status));
     say("devices, kernels, groups", places());
     const std::string order =
-        p_.model == PlanModel::kStep ? sequence() : "";  // others have none
+        p_.model == PlanModel::kStep ? sequence() : "";  // else none
     if (p_.model == PlanModel::kStep) say("sequence", order);
     if (!order.empty()) return found_;  // it cannot be followed
     const Recomputed now = recompute(p_, f_.plan);
@@ -82,7 +82,7 @@ class Verifier {
     return "";
   }
 
-  // Every op once, behind what it waits for; through ops that take no time.
+  // Checks that every op occurs once, behind everything it waits for.
   std::string sequence() const {
     std::vector<int32_t> place(p_.names.size(), 0);
     for (size_t k = 0; k < f_.plan.sequence.size(); ++k) {

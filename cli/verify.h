@@ -1,8 +1,7 @@
-// Whether a plan file is true of its problem.
+// Checks whether the claims of a plan file are true for its problem.
 //
-// Shares the readers of files with the planner and nothing else: values and
-// peaks come from verify_rules.cc, bounds from the check_*.cc of their kinds.
-// Pure.
+// Shares only the readers of files with the planner: values and peaks come from
+// verify_rules.cc, bounds from the check_*.cc of their kinds. Pure.
 
 #ifndef BERTH_CLI_VERIFY_H_
 #define BERTH_CLI_VERIFY_H_
@@ -16,11 +15,11 @@ namespace berth::cli {
 
 struct Finding {
   std::string what;   // "value"
-  std::string wrong;  // "": nothing
+  std::string wrong;  // "": correct
 };
 
-// Returns what was looked at, in order. What a file leaves out is not claimed:
-// a bound, peaks. What it says must be so, but for a bound, which may be less
+// Returns the checks made, in order. A bound or peaks that a file leaves out
+// are not claimed. Its claims must be true, except that a bound may be less
 // than its witness proves.
 std::vector<Finding> verify(const PlanProblem& problem, const PlanFile& file);
 

@@ -1,4 +1,4 @@
-// berth verify-plan: whether a plan file is true.
+// berth verify-plan: checks whether a plan file is true.
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ struct VerifyArguments {
   std::string plan;
 };
 
-// The objective of a plan file; "": it names none.
+// Returns the objective of a plan file; "": none given.
 std::string objective_of(const std::string& text, const std::string& name) {
   const nlohmann::json document = parse_json(text, name);
   const auto objective = Field(document, name).find("objective");

@@ -37,7 +37,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// The value that aliases rename.
+// Follows aliases to the value that they rename.
 int32_t renamed(const SimulatedGraph& g, int32_t v) {
   for (int32_t of = g.alias_of[g.producer[v]]; of >= 0 && !g.everywhere[of];
        of = g.alias_of[g.producer[v]]) {
@@ -88,7 +88,7 @@ Recomputed pieces(const PlanProblem& p, const PlacePlan& plan) {
   const SimulatedGraph& g = p.graph;
   const size_t devices = p.costs.devices.size();
   Recomputed r{0, std::vector<double>(devices)};
-  // Pieces by (device, how often a path came back to it; of CPUs the op).
+  // Pieces by (device, depth; for CPUs the op).
   std::map<std::pair<int32_t, int32_t>, int32_t> number;
   std::vector<std::vector<int32_t>> depth(p.names.size());
   std::vector<int32_t> piece(p.names.size());
@@ -141,7 +141,7 @@ Recomputed pieces(const PlanProblem& p, const PlacePlan& plan) {
   return r;
 }
 
-// One step, by what is free from when on.
+// Simulates one step, tracking when each resource becomes free.
 class Step {
  public:
   Step(const PlanProblem& p, const PlacePlan& plan)
@@ -152,7 +152,7 @@ class Step {
   }
 
   Recomputed run() {
-    // Behind which op, by place in the sequence, everything stands.
+    // For every node, the place in the sequence of the op it follows.
     std::vector<int32_t> place(end_.size(), 0);
     for (size_t k = 0; k < plan_.sequence.size(); ++k) {
       place[plan_.sequence[k]] = static_cast<int32_t>(k) + 1;
@@ -190,7 +190,7 @@ class Step {
     double start, end;
   };
 
-  // When a node has ended; of one that takes no time, when it can have.
+  // Returns when a node ends; for one that takes no time, when it can end.
   double end(int32_t i) {
     if (end_[i] >= 0) return end_[i];
     if (++depth_ > 5000) {
@@ -237,8 +237,8 @@ class Step {
     return end;
   }
 
-  // A node that takes no time, at its place. It ends now, unless it needs a
-  // copy that stands further behind.
+  // Handles a node that takes no time at its place. It ends now, unless it
+  // needs a copy that comes later.
   void stand(int32_t i) {
     bool here = true;
     for (const int32_t v : g_.reads[i]) {
@@ -251,7 +251,7 @@ class Step {
     send(i);
   }
 
-  // To the devices that need not stop for it.
+  // Sends to the devices that need not stop for it.
   void send(int32_t i) {
     for (const int32_t v : g_.values[i]) {
       std::set<int32_t> to;
@@ -276,16 +276,16 @@ class Step {
   int depth_ = 0;
 };
 
-// Bytes come at one time and go at another; what goes makes room first.
+// Bytes are held from one time to another; releases come before allocations.
 std::vector<double> Step::peaks() {
-  using Change = std::tuple<double, int, double>;  // time, 0: goes, bytes
+  using Change = std::tuple<double, int, double>;  // time, 0: release, bytes
   std::vector<std::vector<Change>> changes(p_.costs.devices.size());
   const auto hold = [&](int32_t d, double bytes, double from, double to) {
     if (bytes == 0 || !(to > from)) return;
     changes[d].emplace_back(from, 1, bytes);
     changes[d].emplace_back(to, 0, -bytes);
   };
-  // The end of the last that reads a value, or a name of it, on a device.
+  // Returns the end of a value's last reader, by any alias, on a device.
   const auto last_use = [&](int32_t value, int32_t d) {
     double last = 0;
     std::vector<int32_t> names = {value};

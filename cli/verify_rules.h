@@ -1,6 +1,6 @@
-// The rules of the three models once more, as plainly as they can be written:
-// what `berth verify-plan` compares a plan file with. Shares nothing with the
-// planner but its problem. Pure.
+// The rules of the three models again, written as plainly as possible; `berth
+// verify-plan` compares plan files with them. Shares only its problem with the
+// planner. Pure.
 
 #ifndef BERTH_CLI_VERIFY_RULES_H_
 #define BERTH_CLI_VERIFY_RULES_H_
@@ -16,10 +16,10 @@ struct Recomputed {
   std::vector<double> bytes;  // per device, at the peak
 };
 
-// Of a plan whose sequence has every op that takes time, in an order.
+// For a plan whose sequence has every op that takes time, in a valid order.
 Recomputed recompute(const PlanProblem& problem, const PlacePlan& plan);
 
-// Nodes, none before what it waits for; by number where there is a choice.
+// Returns nodes so that none precedes what it waits for; ties by number.
 std::vector<int32_t> in_order(const SimulatedGraph& graph);
 
 }  // namespace berth::cli

@@ -1,5 +1,5 @@
-// The verifier's own rules against the planner's, on random problems; and plan
-// files with something false in them.
+// Compares the verifier's own rules with the planner's on random problems, and
+// checks plan files with a false claim.
 
 #include "cli/verify.h"
 
@@ -43,7 +43,7 @@ PlacePlan plan_of_step(std::mt19937& r, const PlanProblem& p) {
   return place_tests::random_plan(r, {p.graph, p.costs});
 }
 
-// A problem of the latency of dnn-partitioning: accelerators, then a CPU.
+// Returns a problem of dnn-partitioning's latency: accelerators, then a CPU.
 PlanProblem random_pieces_problem(std::mt19937& r) {
   testing::ProblemMaker m(PlanModel::kOther, &kPiecesRules);
   const int acc = m.device_class("ACC"), cpu = m.device_class("CPU");
@@ -66,7 +66,7 @@ PlanProblem random_pieces_problem(std::mt19937& r) {
   return m.make();
 }
 
-// The planner's and the verifier's view of one plan.
+// Compares the planner's and the verifier's view of one plan.
 void expect_same(const PlanProblem& p, const PlacePlan& plan) {
   const Evaluation e = evaluate(p, plan);
   const Recomputed r = recompute(p, plan);
@@ -118,7 +118,7 @@ TEST(VerifyRules, ComputePiecesAsThePlannerDoes) {
     endless += std::isinf(evaluate(p, plan).value);
     expect_same(p, plan);
   }
-  EXPECT_GT(endless, 0);  // pieces that wait for each other are among them
+  EXPECT_GT(endless, 0);  // some pieces wait for each other
 }
 
 PlanFile file_of(const PlanProblem& p, const PlanAnswer& a) {
@@ -143,7 +143,7 @@ std::string first_wrong(const PlanProblem& p, const PlanFile& f) {
   return "";
 }
 
-// Whether what a file says of its plan is so, by the planner's own functions.
+// Checks a file's claims about its plan with the planner's own functions.
 bool is_true(const PlanProblem& p, const PlanFile& f) {
   const Evaluation e = evaluate(p, f.plan);
   if (!e.violations.empty() || std::fabs(e.value - f.value) > 1e-9 * e.value) {
@@ -162,7 +162,7 @@ PlanProblem some_problem(std::mt19937& r, unsigned kind) {
       {.ops = 10, .by_links = kind == 2, .limits = true, .masks = true}, r());
 }
 
-// One number of a list, changed a little or much.
+// Changes one number of a list, a little or a lot.
 void disturb(std::mt19937& r, std::vector<double>& numbers) {
   if (numbers.empty()) return;
   double& x = numbers[r() % numbers.size()];
@@ -198,14 +198,14 @@ TEST(Verify, AcceptsWhatThePlannerSaysAndRejectsWhatIsFalse) {
       } else if (what == 3) {
         disturb(r, f.peak_bytes);
       } else {
-        f.gap = f.bound > 0 ? f.gap + 0.01 : 0.01;  // of no bound, none
+        f.gap = f.bound > 0 ? f.gap + 0.01 : 0.01;  // no bound: no gap
         EXPECT_NE(first_wrong(p, f), "");
         continue;
       }
       bool truth = false;
       try {
         truth = is_true(p, f);
-      } catch (const std::exception&) {  // no plan
+      } catch (const std::exception&) {  // not a plan
       }
       const std::string wrong = first_wrong(p, f);
       EXPECT_EQ(wrong.empty(), truth) << what << ": " << wrong;
@@ -245,7 +245,7 @@ TEST(Verify, RejectsBoundsAboveThePlanWhateverTheWitness) {
     ++bounded;
     const PlanFile good = file_of(p, a);
     for (int k = 0; k < 40; ++k) {
-      // A plan of another, lower value is claimed to be ruled out.
+      // Claims to rule out a plan of another, lower value.
       PlanFile f = good;
       f.bound = f.witness.target = f.value * (1 + 0.01 * (1 + r() % 50));
       f.value = f.bound;
@@ -258,7 +258,7 @@ TEST(Verify, RejectsBoundsAboveThePlanWhateverTheWitness) {
           EXPECT_NE(found.wrong, "") << f.bound << " " << good.value;
         }
       }
-      // A bound above its own witness.
+      // Claims a bound above its own witness.
       f = good;
       f.bound = f.witness.target * 1.001;
       EXPECT_NE(first_wrong(p, f), "");

@@ -1,5 +1,5 @@
-// whole_number: a check of flags. CLI11 takes a number that is too large for
-// its type as the largest there is; this refuses it.
+// whole_number: a check of flags. CLI11 turns a number that is too large for
+// its type into the largest one; this refuses it.
 
 #ifndef BERTH_CLI_WHOLE_NUMBER_H_
 #define BERTH_CLI_WHOLE_NUMBER_H_
@@ -11,7 +11,7 @@
 
 namespace berth::cli {
 
-// Refuses what is no decimal number of type T.
+// Refuses anything but a decimal number of type T.
 template <class T>
 CLI::Validator whole_number() {
   const auto check = [](const std::string& text) -> std::string {

@@ -1,4 +1,4 @@
-// `berth worker` really started, and the devices of these processes.
+// Starts `berth worker` processes and uses their devices.
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -21,7 +21,7 @@ namespace {
 using fresh_process::check;
 using Floats = std::vector<float>;
 
-// Ports that the kernel chose; free again when all are known.
+// Returns ports that the kernel chose; they are free again when all are known.
 std::vector<std::string> free_addresses(int count) {
   std::vector<int> held;
   std::vector<std::string> addresses;
@@ -68,7 +68,7 @@ class Workers {
         {.join_timeout_seconds = 60, .call_timeout_seconds = 60});
   }
   void lose(int i) { kill_one(pids_[static_cast<size_t>(i)]); }
-  // Waits for the end of both; true when they ended well.
+  // Waits for both to end; returns true when they ended well.
   bool ended_well() {
     bool well = true;
     for (const pid_t pid : pids_) {
@@ -98,7 +98,7 @@ class Workers {
 };
 
 bool has_plugin() {
-  return access(BERTH_RPC_FILE, R_OK) == 0;  // built where gRPC is
+  return access(BERTH_RPC_FILE, R_OK) == 0;  // built where gRPC is available
 }
 
 constexpr const char* kFar[] = {"/job:worker/task:0/device:CPU:0",

@@ -36,6 +36,10 @@ function(berth_flags target)
     target_compile_options(${target} PRIVATE -fsanitize=${BERTH_SANITIZE} -fno-omit-frame-pointer
       -fno-sanitize-recover=all)
     target_link_options(${target} PUBLIC -fsanitize=${BERTH_SANITIZE})
+    get_target_property(type ${target} TYPE)
+    if(type MATCHES "SHARED|MODULE")  # calls its own inline functions, not those of a test program
+      target_link_options(${target} PRIVATE -Wl,-Bsymbolic-functions)
+    endif()
   endif()
 endfunction()
 

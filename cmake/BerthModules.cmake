@@ -33,15 +33,21 @@ function(berth_module target path)
   berth_unity(${target} ${name} ${sources})
   if(BERTH_BUILD_TESTS AND tests)
     set(berth_test_labels unit)
+    set(berth_test_of_library ON)
     berth_test(${name}_test ${tests})
   endif()
 endfunction()
 
 # One gtest program that may include the headers of every module. A module's tests have the ctest
 # label `unit`, others `suite`; ./dev check runs those whose name does not say Slow or Stress.
+# Unit tests that are made of more of Berth than the library, parts of plug-ins and of the command
+# line, are listed for the target `shipped`.
 function(berth_test name)
   if(NOT berth_test_labels)
     set(berth_test_labels suite)
+  endif()
+  if(berth_test_labels STREQUAL "unit" AND NOT berth_test_of_library)
+    set_property(GLOBAL APPEND PROPERTY BERTH_TESTS_OF_PARTS ${name})
   endif()
   add_executable(${name} ${ARGN})
   berth_unity(${name} ${name} ${ARGN})

@@ -1,8 +1,7 @@
-// Fuzz target of the readers of public placement formats: any bytes end in a
-// problem, or in a named error. A small problem is then planned for a few
-// moves; what is planned keeps its limits, is no less than its bound, whose
-// witness holds, and reads back from a split. Bytes after the first NUL are a
-// split.
+// Fuzz target of the readers of public placement formats: any bytes give a
+// problem or a named error. A small problem is then planned for a few moves.
+// The plan must keep its limits, be no less than its bound, whose witness must
+// hold, and read back from a split. Bytes after the first NUL are a split.
 
 #include <cstdint>
 #include <cstdlib>
@@ -16,14 +15,14 @@ namespace {
 
 using namespace berth;
 
-// Larger ones would leave no time for others.
+// Larger ones would leave no time for other inputs.
 constexpr int32_t kMostOps = 60;
 
 void follow(const PlanProblem& p, const std::string& split) {
   if (p.num_ops() > kMostOps) return;
   try {
     evaluate(p, read_split(p, split, "split"));
-  } catch (const errors::InvalidArgument&) {  // none, or of another problem
+  } catch (const errors::InvalidArgument&) {  // invalid, or of another problem
   }
   if (!has_pieces(p)) return;
   const Bound bound = bound_pieces(p, Budget::of_moves(800, 1), 0);

@@ -1,6 +1,6 @@
-// Fuzz target of the planner's files: the first byte says which. Any bytes end
-// in a problem, a cluster, a plan, a question, or in a named error. A small
-// problem is planned, and what the planner says of it is then verified.
+// Fuzz target of the planner's files: the first byte selects the kind. Any
+// bytes give a problem, a cluster, a plan, a question, or a named error. A
+// small problem is planned, and the planner's claims are then verified.
 
 #include <cstdint>
 #include <cstdlib>
@@ -20,7 +20,7 @@ namespace {
 
 using namespace berth;
 
-// Larger ones would leave no time for others.
+// Larger ones would leave no time for other inputs.
 constexpr int32_t kMostOps = 24;
 
 PlanProblem small_problem(PlanModel model) {

@@ -58,8 +58,8 @@ double PiecesAnneal::start(const std::vector<int32_t>& device) {
   return e;
 }
 
-// The value, and what lies over the limits counted as if it took several times
-// as long as all.
+// Returns the value; bytes over the limits count as a time several times that
+// of everything.
 double PiecesAnneal::energy() {
   value_ = evaluator_.value(on_);
   over_ = 0;
@@ -76,7 +76,7 @@ void PiecesAnneal::keep_best() {
   best_.device = device_;
 }
 
-// A device of a neighbour of the group, or now and then any that it allows.
+// Returns a neighbour's device for the group, or sometimes any allowed one.
 int32_t PiecesAnneal::device_nearby(int32_t group, StreamRandom& random) const {
   const DeviceSet mask = p_.allowed[static_cast<size_t>(group)];
   const auto near = neighbours_[group];
@@ -88,7 +88,7 @@ int32_t PiecesAnneal::device_nearby(int32_t group, StreamRandom& random) const {
   return random.below(2) == 0 ? roomiest(mask) : any_of(mask, random);
 }
 
-// A device of a mask; -1: it is empty.
+// Returns a random device of a mask; -1: the mask is empty.
 int32_t PiecesAnneal::any_of(DeviceSet mask, StreamRandom& random) const {
   if (mask == 0) return -1;
   uint32_t skip = random.below(static_cast<uint32_t>(mask.count()));
@@ -96,7 +96,7 @@ int32_t PiecesAnneal::any_of(DeviceSet mask, StreamRandom& random) const {
   return mask.first();
 }
 
-// The accelerator of a mask with the most room; -1: there is none.
+// Returns the accelerator of a mask with the most free memory; -1: none.
 int32_t PiecesAnneal::roomiest(DeviceSet mask) const {
   int32_t best = -1;
   for (; mask; mask.drop_first()) {
@@ -112,8 +112,8 @@ int32_t PiecesAnneal::roomiest(DeviceSet mask) const {
   return best;
 }
 
-// All that is connected on one device, to another: what it costs changes only
-// where it meets others there, but room moves.
+// Moves a connected set of groups from one device to another. Its cost changes
+// only where it meets others there, but memory is freed and used.
 bool PiecesAnneal::propose_piece(StreamRandom& random) {
   const auto first =
       static_cast<int32_t>(random.below(static_cast<uint32_t>(p_.num_groups)));
@@ -134,15 +134,15 @@ bool PiecesAnneal::propose_piece(StreamRandom& random) {
   return true;
 }
 
-// Of groups that move at once: each power of two up to 64 or a quarter of all
-// as often.
+// Number of groups that move at once: a power of two up to 64 or a quarter of
+// all groups, each equally likely.
 uint32_t PiecesAnneal::random_size(StreamRandom& random) const {
   const auto quarter = static_cast<uint32_t>(p_.num_groups) / 4 + 1;
   const auto powers = static_cast<uint32_t>(std::bit_width(quarter));
   return 1u << random.below(std::min(powers, 7u));
 }
 
-// Neighbours of one device, up to a few, to another that is near.
+// Moves a few neighbours on one device to another device nearby.
 bool PiecesAnneal::propose_cluster(StreamRandom& random) {
   const auto first =
       static_cast<int32_t>(random.below(static_cast<uint32_t>(p_.num_groups)));
@@ -168,7 +168,7 @@ bool PiecesAnneal::propose_cluster(StreamRandom& random) {
   return to >= 0 && to != from;
 }
 
-// What stands between two places of an order, to the device of an end.
+// Moves a window of an order to the device at one of its ends.
 bool PiecesAnneal::propose_window(StreamRandom& random) {
   const auto n = static_cast<uint32_t>(order_.size());
   const uint32_t length = 1 + random.below(random_size(random));
@@ -190,7 +190,7 @@ bool PiecesAnneal::propose_window(StreamRandom& random) {
   return !changes_.empty();
 }
 
-// Two groups that change places.
+// Swaps the devices of two groups.
 bool PiecesAnneal::propose_swap(StreamRandom& random) {
   const auto n = static_cast<uint32_t>(p_.num_groups);
   const auto a = static_cast<int32_t>(random.below(n));
@@ -248,7 +248,7 @@ int64_t PiecesAnneal::run(StreamRandom& random, double hot,
       heat = (std::isfinite(base) ? base : 1) * hot * std::pow(1e-3, share);
     }
     if (!propose(random)) continue;
-    // Drawn before the move is priced, so that one draw a move is made.
+    // Drawn before the move is priced, so that each move makes one draw.
     const double stop = now - heat * std::log(random.uniform() + 1e-300);
     apply();
     const double then = energy();

@@ -15,7 +15,7 @@
 
 namespace berth {
 
-// A device per group, and its value; infinite: none that keeps all limits.
+// A device per group, and its value; infinite: none keeps all limits.
 struct PiecesPlan {
   std::vector<int32_t> device;
   double value = std::numeric_limits<double>::infinity();
@@ -25,12 +25,12 @@ class PiecesAnneal {
  public:
   PiecesAnneal(const PiecesProblem& problem, const PiecesChain& chain);
 
-  // Begins with a plan, which may exceed limits of memory. Returns its value,
-  // with a penalty for that.
+  // Starts from a plan, which may exceed memory limits. Returns its value, with
+  // a penalty for that.
   double start(const std::vector<int32_t>& device);
 
-  // Tries moves from there while spent() is below 1: the share that is gone,
-  // asked every few moves, also sets the temperature, from `hot` (a share of
+  // Tries moves from there while spent(), called every few moves, is below 1.
+  // That share of the budget also sets the temperature, from `hot` (a share of
   // the value) to a thousandth of it. Returns the moves tried.
   int64_t run(StreamRandom& random, double hot,
               const std::function<double(int64_t moves)>& spent);
@@ -62,13 +62,13 @@ class PiecesAnneal {
   const PiecesChain& chain_;
   PiecesEvaluator evaluator_;
   Rows<int32_t> neighbours_;    // per group
-  std::vector<int32_t> order_;  // groups, in an order of the graph
+  std::vector<int32_t> order_;  // groups, in a graph order
 
   std::vector<int32_t> device_;  // per group
   std::vector<int32_t> on_;      // per op
   std::vector<double> held_;     // bytes, per device
-  std::vector<Change> changes_;  // of the move that is tried
-  std::vector<int32_t> seen_;    // per group: in the cluster of move
+  std::vector<Change> changes_;  // of the move being tried
+  std::vector<int32_t> seen_;    // per group: in the cluster of this move
   int32_t tried_ = 0;
   double value_ = 0, over_ = 0;  // of the last energy()
   PiecesPlan best_;

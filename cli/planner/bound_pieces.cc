@@ -1,5 +1,4 @@
-// The bound of the third model: many paths, each by what any plan needs along
-// it.
+// The bound of the third model: many paths; what any plan needs along each.
 
 #include <algorithm>
 #include <cmath>
@@ -14,12 +13,12 @@ namespace berth {
 namespace {
 
 constexpr uint64_t kSeed = 1;
-// What a piece's cut and a path count as.
+// Moves that count for the cut of a piece, and for a path.
 constexpr int64_t kMovesOfCut = 10, kMovesOfPath = 10;
-constexpr int kVain = 30;  // paths that give no more, before it ends
-// Of all pieces of a path, times ops and edges: bounds what a checker does.
+constexpr int kVain = 30;  // paths without gain before it ends
+// Limit of pieces of a path times ops and edges: bounds the checker's work.
 constexpr double kWork = 3e9;
-constexpr double kSumRounding = 3e-10;  // of sums; shaved off
+constexpr double kSumRounding = 3e-10;  // of sums; subtracted
 
 class PiecesProver {
  public:
@@ -30,8 +29,8 @@ class PiecesProver {
         most_(static_cast<int32_t>(
             std::sqrt(kWork / (p.num_ops + p.inputs.num_items() + 1)))) {}
 
-  // Paths that are long in time, in bytes, in transfers and in ops; then in
-  // random mixtures of these.
+  // Tries paths that are long in time, in bytes, in transfers and in ops, then
+  // in random mixtures of these.
   void run(const Budget& budget) {
     StreamRandom random(kSeed, 0);
     const auto more = [&] { return budget.spent(moves_ += kMovesOfCut) < 1; };
@@ -61,8 +60,8 @@ class PiecesProver {
   }
 
  private:
-  // A path that is too long for all its pieces: a part of it, and what the
-  // other ops take at their best place.
+  // If a path is too long to consider all its pieces, takes a part of it, and
+  // the least time of its other ops.
   bool try_path(std::vector<int32_t> path, StreamRandom& random,
                 const std::function<bool()>& more) {
     const auto length =
@@ -91,7 +90,7 @@ class PiecesProver {
   std::pair<int32_t, int32_t> part_;
   std::vector<PathPieces::Cut> cuts_;
   int64_t moves_ = 0;
-  int better_at_ = 0;  // the path that gave most
+  int better_at_ = 0;  // index of the best path
   double value_ = 0;
 };
 
@@ -102,7 +101,7 @@ Bound bound_pieces(const PlanProblem& problem, const Budget& budget, double) {
   PiecesProver prover(p);
   prover.run(budget);
   Bound b;
-  // Infinite: no plan at all, which is for others to prove.
+  // Infinite means no plan at all; other bounds prove that.
   if (!std::isfinite(prover.value())) return b;
   b.how = "least cuts of the pieces along a path, prices of memory";
   b.witness = prover.witness();

@@ -1,4 +1,4 @@
-// Forks: parts of a chain whose ops are not connected among each other, on
+// Forks: parts of a chain whose ops are not connected to each other run on
 // several devices at a time.
 
 #include <algorithm>
@@ -17,7 +17,7 @@ int32_t PiecesChain::root(int32_t op) {
 }
 
 // Adds a part to the branches behind it, which end before `end`. Returns
-// whether there are two or more, but not many.
+// whether there are between two and the maximum.
 bool PiecesChain::join(int32_t part, int32_t end) {
   const auto unite = [&](int32_t a, int32_t b) {
     a = root(a);
@@ -39,7 +39,7 @@ bool PiecesChain::join(int32_t part, int32_t end) {
   return num_branches_ >= 2 && num_branches_ <= kMostBranches;
 }
 
-// Fills branches_, of the parts from `begin` to before `end`.
+// Fills branches_ with the parts from `begin` to before `end`.
 void PiecesChain::find_branches(int32_t begin, int32_t end) {
   branches_.clear();
   std::vector<int32_t> roots;
@@ -80,8 +80,8 @@ void PiecesChain::find_branches(int32_t begin, int32_t end) {
   }
 }
 
-// The best way for branches side by side with one accelerator or two: each on
-// CPUs, on the first or on the second (digits 0, 1 and 2 of the code).
+// Returns the best assignment of parallel branches to CPUs, to the first
+// accelerator or to the second (digits 0, 1 and 2 of the code).
 PiecesChain::Fork PiecesChain::best_fork(int32_t first, int32_t second) const {
   Fork best;
   int32_t codes = 1;

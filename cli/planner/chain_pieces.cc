@@ -10,12 +10,12 @@ namespace berth {
 namespace {
 
 constexpr int32_t kMostParts = 512;
-constexpr int32_t kMostOnCpu = 64;       // parts in a row, seen together
+constexpr int32_t kMostOnCpu = 64;       // consecutive parts
 constexpr int32_t kMostInFork = 48;      // parts
-constexpr int32_t kMostForForks = 4000;  // ops: beyond, orders take too long
+constexpr int32_t kMostForForks = 4000;  // ops: with more, orders take too long
 
-// Strongly connected components, in an order in which none comes before what
-// it reads (Tarjan, without recursion).
+// Strongly connected components, in an order in which none precedes what it
+// reads (Tarjan, without recursion).
 class Components {
  public:
   explicit Components(const Rows<int32_t>& inputs)
@@ -81,7 +81,7 @@ class Components {
   Rows<int32_t> found_;
 };
 
-// What a set of numbers maps to, each once, but for `self`.
+// Adds a row without duplicates and without `self`.
 void add_distinct(Rows<int32_t>& rows, std::vector<int32_t>& row,
                   int32_t self) {
   std::sort(row.begin(), row.end());
@@ -156,12 +156,12 @@ void PiecesChain::connect_blocks() {
   }
 }
 
-// Takes what is ready: the latest (depth first), the earliest (breadth first)
-// or any; from the beginning, or from the end backwards, where sources come
-// just before their first reader.
+// Takes ready blocks: the latest (depth first), the earliest (breadth first) or
+// any; from the beginning, or from the end backwards, where sources come just
+// before their first reader.
 std::vector<int32_t> PiecesChain::random_order(StreamRandom& random) const {
   const bool backwards = random.below(2) == 0;
-  const uint32_t rule = random.below(4);  // depth first twice as often
+  const uint32_t rule = random.below(4);  // depth first twice as likely
   const Rows<int32_t>& next = backwards ? before_ : after_;
   const Rows<int32_t>& waits = backwards ? after_ : before_;
   std::vector<int32_t> missing, ready, order;
@@ -176,7 +176,7 @@ std::vector<int32_t> PiecesChain::random_order(StreamRandom& random) const {
     }
   };
   shuffle(0);
-  size_t first = 0;  // of the ready ones, where the earliest is taken
+  size_t first = 0;  // first ready block, for the earliest
   while (first < ready.size()) {
     int32_t b;
     if (rule == 0) {
@@ -244,8 +244,8 @@ void PiecesChain::grow(Segment& s, int32_t begin, int32_t end) {
   }
 }
 
-// Adds part `begin` in front of ops on CPUs that end before `end`. Returns how
-// long they take together: CPUs stand for as many cores as are needed.
+// Adds part `begin` in front of ops on CPUs that end before `end`. Returns
+// their time together: a CPU stands for as many cores as needed.
 double PiecesChain::grow_on_cpu(int32_t begin, int32_t end) {
   double longest = 0;
   const std::vector<int32_t>& ops = parts_[static_cast<size_t>(begin)];
@@ -264,7 +264,7 @@ double PiecesChain::grow_on_cpu(int32_t begin, int32_t end) {
   return longest;
 }
 
-// Per group the fastest CPU that it allows, -1: none.
+// Finds the fastest allowed CPU per group; -1: none.
 void PiecesChain::find_cpus() {
   for (int32_t g = 0; g < p_.num_groups; ++g) {
     double best = kInfinity;

@@ -1,8 +1,8 @@
-// Chains: plans that cut a linear order of all ops into pieces, one for each
-// accelerator, with ops on CPUs between them, which run beside each other.
+// Chains: plans that split a linear order of all ops into pieces, one for each
+// accelerator, with ops on CPUs between them that run in parallel.
 //
-// For one order the best such plan is found exactly, as if pieces ran one after
-// another: that is what they do where a graph is close to a chain. Internal to
+// For one order it finds the best such plan exactly, assuming that pieces run
+// one after another, as they do where a graph is close to a chain. Internal to
 // the search of this model; one thread per object.
 
 #ifndef BERTH_CLI_PLANNER_CHAIN_PIECES_H_
@@ -21,19 +21,19 @@ class PiecesChain {
  public:
   explicit PiecesChain(const PiecesProblem& problem);
 
-  // Groups that wait for each other are one block; blocks have no cycles.
+  // Groups that wait for each other form one block; blocks have no cycles.
   int32_t num_blocks() const { return static_cast<int32_t>(blocks_.size()); }
 
   // Returns a random order of the blocks, by one of several rules.
   std::vector<int32_t> random_order(StreamRandom& random) const;
 
-  // Returns a slot per group, the place of its accelerator in `devices`, or -1:
-  // on its CPU. The best plan along `order` with the accelerators in this
-  // order; one that is there twice has twice its room. Empty: there is none.
+  // Returns the best plan along `order` with these accelerators in this order:
+  // per group the index in `devices`, or -1 for its CPU. An accelerator listed
+  // twice has twice its memory. Empty: there is none.
   std::vector<int32_t> best_plan(const std::vector<int32_t>& order,
                                  const std::vector<int32_t>& devices);
 
-  // Returns the CPU that suits a group; -1: it allows none.
+  // Returns the CPU for a group; -1: it allows none.
   int32_t cpu_of(int32_t group) const {
     return cpu_of_[static_cast<size_t>(group)];
   }
@@ -44,11 +44,11 @@ class PiecesChain {
   static constexpr int32_t kOnCpu = -1, kUnused = -2, kFork = -3;
   static constexpr int32_t kMostBranches = 4;
 
-  struct Step {  // the best end at a position with some accelerators used
+  struct Step {  // best end at a position, by accelerators used
     double cost;
-    int32_t from;  // position where the last piece begins
-    int32_t on;    // device, kOnCpu, kUnused: as with one less, or kFork
-    int32_t code;  // of a fork: where its branches are
+    int32_t from;  // where the last piece begins
+    int32_t on;    // device, kOnCpu, kUnused: with one less, kFork
+    int32_t code;  // of a fork: placement of its branches
   };
   struct Segment {
     double in = 0, out = 0, bytes = 0;
@@ -71,7 +71,7 @@ class PiecesChain {
   bool join(int32_t part, int32_t end);
   int32_t root(int32_t op);
   void find_branches(int32_t begin, int32_t end);
-  struct Fork {  // with one accelerator and with two
+  struct Fork {  // with one accelerator, and with two
     double cost[2] = {std::numeric_limits<double>::infinity(),
                       std::numeric_limits<double>::infinity()};
     int32_t code[2] = {0, 0};
@@ -85,16 +85,16 @@ class PiecesChain {
   std::vector<int32_t> block_of_;  // per group
   std::vector<int32_t> cpu_of_;    // per group; -1: none
   Rows<int32_t> after_, before_;   // per block: blocks
-  bool alike_ = true;              // all accelerators
+  bool alike_ = true;              // all accelerators are equal
   double most_bytes_ = 0;          // of any accelerator
 
-  // Of one order: parts of one or more blocks, so that they are not too many.
+  // For one order: parts of one or more blocks, to limit their number.
   std::vector<std::vector<int32_t>> parts_;  // ops
   std::vector<int32_t> part_of_;             // per op
   std::vector<int32_t> last_reader_;         // per op: a part
-  std::vector<int32_t> marked_;              // per op: counted as input at
-  std::vector<double> rest_;                 // per op: to the end on CPUs
-  // Ops of a segment that are connected in it, by one of them.
+  std::vector<int32_t> marked_;              // per op: where counted as input
+  std::vector<double> rest_;                 // per op: time to the end on CPUs
+  // Union-find of the connected ops of a segment.
   std::vector<int32_t> root_;
   int32_t num_branches_ = 0;
   struct Branch {

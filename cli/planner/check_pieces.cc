@@ -1,8 +1,8 @@
 // Checks that a path of ops cannot be done before the target, in latency as
-// dnn-partitioning defines it. path: op numbers; part: the places of the path,
-// from and to, that are cut into pieces in every way; cuts: triples of first
-// and last place of a piece and a price per byte: there a flow adds what ops
-// beside the path cost.
+// dnn-partitioning defines it. path: op numbers. part: first and last place on
+// the path of the part that is split into pieces in every way. cuts: triples of
+// first and last place of a piece and a price per byte; for these a flow adds
+// the cost of ops beside the path.
 
 #include <fmt/format.h>
 
@@ -36,7 +36,7 @@ struct Network {
     at[to].push_back(static_cast<int>(arcs.size()) + 1);
     arcs.insert(arcs.end(), {{to, room}, {from, back}});
   }
-  double flow() {  // from node 0 to node 1, by shortest ways
+  double flow() {  // from node 0 to node 1, by shortest paths
     for (double sum = 0;;) {
       std::vector<int> by(at.size(), -1);
       std::queue<int> next({0});
@@ -87,7 +87,7 @@ class Path {
     return false;
   }
   bool together(int u, int v) const;   // in one piece, or not on accelerators
-  double time(int v, bool cpu) const;  // at best, where it may be
+  double time(int v, bool cpu) const;  // on the best device it allows
   void set_sides(int begin, int end);
   double cost(int first, int last, const double* price) const;
   double least(const std::vector<double>& cuts) const;
@@ -95,7 +95,7 @@ class Path {
   const PlanProblem& p_;
   const std::vector<DeviceSet> allowed_;
   std::vector<double> bytes_;    // per group
-  std::vector<char> elsewhere_;  // per op: whose time is counted as it is
+  std::vector<char> elsewhere_;  // per op: its time counts separately
   std::vector<int> path_, from_, to_;
 };
 
@@ -119,7 +119,7 @@ double Path::time(int v, bool cpu) const {
   return best;
 }
 
-// Per op: the last of the path before it, and the first behind.
+// Finds, per op, the last op of the path before it and the first behind it.
 void Path::set_sides(int begin, int end) {
   path_ = std::vector(path_.begin() + begin, path_.begin() + end);
   from_.assign(p_.num_ops(), -1);
@@ -137,10 +137,10 @@ void Path::set_sides(int begin, int end) {
   }
 }
 
-// What a piece with these of the path costs at least; never: there is none.
+// Returns the least cost of a piece with these ops of the path, or infinity.
 double Path::cost(int first, int last, const double* price) const {
   Network net;
-  std::vector<int> node(p_.num_ops());  // 0 inside, 1 outside, 2 and on: free
+  std::vector<int> node(p_.num_ops());  // 0 inside, 1 outside, from 2: free
   std::vector<char> held(p_.num_groups, 0);
   std::vector<double> work(p_.num_devices(), 0);
   DeviceSet may = ~DeviceSet{0};
@@ -245,7 +245,7 @@ std::string Path::check(const Witness& w) {
       !whole(part[1], length + 1) || part[0] > part[1]) {
     return "its part does not lie in its path";
   }
-  // With more, rounding would decide.
+  // Beyond this price, rounding would decide.
   const double most =
       1e7 * w.target / (1 + std::reduce(bytes_.begin(), bytes_.end()));
   for (size_t k = 0; k < cuts.size(); k += 3) {

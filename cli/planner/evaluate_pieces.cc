@@ -9,7 +9,7 @@ namespace berth {
 
 namespace {
 
-// Names two devices whose pieces wait for each other, through others or not.
+// Names two devices whose pieces wait for each other, directly or not.
 std::string waiting(const PlanProblem& p, const PiecesEvaluator& e) {
   std::string devices;
   DeviceSet named = 0;

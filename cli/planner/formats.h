@@ -1,9 +1,9 @@
 // Readers of the two public formats of placement problems.
 //
-// Formats and rules are those of their authors' programs; docs/formats.md says
-// how they are read. All throw errors::InvalidArgument for a text that is not
-// of the format, naming the line or the path of the field ("nodes[3].size"),
-// what stands there and what was expected. Pure.
+// Formats and rules are those of their authors' programs; docs/formats.md
+// explains how they are read. All throw errors::InvalidArgument for a text that
+// does not follow the format, naming the line or the path of the field
+// ("nodes[3].size"), its content and what was expected. Pure.
 
 #ifndef BERTH_CLI_PLANNER_FORMATS_H_
 #define BERTH_CLI_PLANNER_FORMATS_H_
@@ -18,22 +18,22 @@ namespace berth {
 using placement::Objective;
 
 // Reads the JSON of "dnn-partitioning" (Tarnawski et al., NeurIPS 2020).
-// Devices are "ACC:0", ... and, for throughput, as many of "CPU:0", ... as it
-// names; for latency one "CPU", which stands for as many cores as are needed.
-// Ops are named by "name" where these are distinct, else by id. `name`: of the
-// file, for messages.
+// Devices are "ACC:0", ... and, for throughput, the file's number of "CPU:0",
+// ...; for latency one "CPU", which stands for as many cores as needed. Ops are
+// named by "name" where these are distinct, else by id. `name` is the file's,
+// for messages.
 PlanProblem read_dnn_partitioning(const std::string& text,
                                   const std::string& name, Objective objective);
 
-// Reads a graph of Doppler (Yao et al., ICLR 2026): times in units of 1e10 of
-// its numbers; equal devices "GPU:0", ... `devices` of them; 0: as many as the
+// Reads a graph of Doppler (Yao et al., ICLR 2026), with times in units of 1e10
+// of its numbers and `devices` equal devices "GPU:0", ...; 0: as many as the
 // file's name says ("8gpu_..."), else 4, the authors' default.
 PlanProblem read_doppler(const std::string& text, const std::string& name,
                          int devices);
 
-// Reads a split, the JSON that the authors of dnn-partitioning exchange plans
-// in: ids per accelerator and CPU. Ops that it lacks follow their colour class,
-// as there. `name`: of its file.
+// Reads a split, the JSON in which the authors of dnn-partitioning exchange
+// plans: ids per accelerator and CPU. Missing ops follow their colour class, as
+// in their programs. `name` is the file's.
 PlacePlan read_split(const PlanProblem& problem, const std::string& text,
                      const std::string& name);
 

@@ -1,5 +1,5 @@
-// Readers of the public formats: what they make of a file, and what they say
-// of a bad one.
+// Readers of the public formats: the problem they make of a file, and their
+// message for a bad one.
 
 #include "cli/planner/formats.h"
 
@@ -299,7 +299,7 @@ TEST(Doppler, BadLinesAreNamedByNumber) {
   EXPECT_NE(message_of([] { read_doppler("", "f", 0); }), "");
 }
 
-// A limit of 60.25 is 241 quarters, and 60 of a cluster are 240.
+// A limit of 60.25 is 241 quarters; a cluster's 60 are 240.
 TEST(Cluster, LimitsAreMeasuredAsThoseOfTheFile) {
   PlanProblem p = read_dnn_partitioning(
       R"({"maxSizePerFPGA": 60.25, "maxFPGAs": 1, "maxCPUs": 1, "nodes": [

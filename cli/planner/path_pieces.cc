@@ -93,8 +93,8 @@ double PathPieces::weight(int32_t op, int rule) const {
   return rule % kRules == 0 ? least : least + p_.touch[at];
 }
 
-// Of pieces that begin at `begin`, added at their last op: transfers of values
-// with one end surely inside and one surely outside.
+// For pieces that begin at `begin`, adds at their last op the transfers of
+// values with one end surely inside and one surely outside.
 void PathPieces::add_transfers(int32_t begin) {
   const auto end = static_cast<int32_t>(path_.size());
   transfers_.assign(static_cast<size_t>(end - begin) + 1, 0);
@@ -115,7 +115,7 @@ void PathPieces::add_transfers(int32_t begin) {
   }
 }
 
-// All pieces that begin at `begin` and may fit on an accelerator.
+// Adds all pieces that begin at `begin` and may fit on an accelerator.
 void PathPieces::add_pieces(int32_t begin) {
   add_transfers(begin);
   std::vector<Piece>& row = pieces_.emplace_back();
@@ -143,13 +143,13 @@ void PathPieces::add_pieces(int32_t begin) {
         least = std::min(least, work[k] + std::max(transfers, 0.0));
       }
     }
-    if (std::isinf(least)) return;  // nor does a longer one
+    if (std::isinf(least)) return;  // nor does a longer one fit
     row.push_back({least, false});
   }
 }
 
-// Fills in_piece_ and on_cpu_: the least time of the first ops of the path, the
-// last of them in a piece or on a CPU. Ops of one group share a device.
+// Fills in_piece_ and on_cpu_ with the least time of the first ops of the path,
+// the last of them in a piece or on a CPU. Ops of one group share a device.
 double PathPieces::cheapest() {
   in_piece_.assign(path_.size() + 1, {kInfinity, -1, false});
   on_cpu_.assign(path_.size() + 1, {kInfinity, -1, false});
@@ -190,7 +190,7 @@ std::vector<std::pair<int32_t, int32_t>> PathPieces::cheapest_way() const {
   return pieces;
 }
 
-// Cuts the pieces of the cheapest way that are not yet; false: all are.
+// Computes missing cuts of the cheapest pieces; returns false if none is.
 bool PathPieces::cut_cheapest(const std::function<bool()>& more) {
   bool some = false;
   for (const auto& [begin, last] : cheapest_way()) {

@@ -1,13 +1,13 @@
-// What any plan of the third model needs along one path of ops.
+// Lower bounds from one path of ops, for any plan of the third model.
 //
-// A path meets pieces one after another, each in ops that follow each other on
-// it. A piece that has the ops i to j of the path also has all ops between them
-// (pieces are contiguous), and none before op i - 1 or behind op j + 1: so it
-// takes at least the work of those, and the transfer of each value that one of
-// those and one of these read or make. It holds the bytes of their colour
-// classes. What else it may have is up to it: a least cut says what that costs
-// at least, work and transfers together (piece_cut.h). The cheapest way to cut
-// the path is a lower bound on any plan. Internal to the bound; one thread.
+// A path meets pieces one after another, each in consecutive ops of the path. A
+// piece with the ops i to j of the path also has all ops between them (pieces
+// are contiguous), and none before op i - 1 or behind op j + 1. So it takes at
+// least the work of those, and the transfer of each value that one of those and
+// one of these read or make. It holds the bytes of their colour classes. What
+// else it has is optional: a least cut gives the minimum cost of that, work and
+// transfers together (piece_cut.h). The cheapest split of the path is a lower
+// bound on any plan. Internal to the bound; one thread.
 
 #ifndef BERTH_CLI_PLANNER_PATH_PIECES_H_
 #define BERTH_CLI_PLANNER_PATH_PIECES_H_
@@ -26,39 +26,39 @@ class PathPieces {
  public:
   explicit PathPieces(const PiecesProblem& problem);
 
-  // Weights by which paths may be long: by number of the rule, modulo kRules,
-  // time at best, bytes, time and transfers, or ops.
+  // Weights by which paths may be long: rule number modulo kRules selects least
+  // time, bytes, time and transfers, or ops.
   static constexpr int kRules = 4;
   double weight(int32_t op, int rule) const;
 
   // Returns the longest path under weights per op.
   std::vector<int32_t> longest(const std::vector<double>& weight) const;
 
-  // Returns a lower bound on the time in which the ops of a path can be done:
-  // ops of the PiecesProblem, each an input of the next. Cuts as long as more()
-  // says so, asked before each, and as long as they help. What the ops of
-  // `others` take, which may be in the same pieces, is not in it.
+  // Returns a lower bound on the time for the ops of a path: ops of the
+  // PiecesProblem, each an input of the next. Computes cuts while they help and
+  // more(), called before each, returns true. Excludes the time of `others`,
+  // which may be in the same pieces.
   double least(const std::vector<int32_t>& path,
                const std::function<bool()>& more,
                const std::vector<int32_t>& others = {});
 
-  // Returns what an op takes at its best place.
+  // Returns the time of an op at its best place.
   double least_time(int32_t op) const;
 
-  // Of the last least(): the pieces whose cuts it counts on.
+  // The pieces whose cuts the last least() used.
   struct Cut {
-    int32_t begin, last;  // of the path
-    double price;         // of a byte
+    int32_t begin, last;  // places on the path
+    double price;         // per byte
   };
   const std::vector<Cut>& cuts() const { return cuts_; }
 
-  // Of the last least(): the pieces of the cheapest way, with what belongs to
-  // them at the price of their cut. No plan: pieces may exceed limits, and
-  // share ops.
+  // Returns the pieces of the last least()'s cheapest solution, with all ops
+  // that belong to them at the price of their cut. Not a plan: pieces may
+  // exceed limits and share ops.
   std::vector<std::vector<int32_t>> cheapest_pieces();
 
  private:
-  struct Kind {  // accelerators that are alike
+  struct Kind {  // accelerators that are equal
     int32_t device;
     DeviceSet devices;
   };
@@ -69,15 +69,15 @@ class PathPieces {
   struct Step {
     double cost;
     int32_t begin;   // of the piece that ends here
-    bool after_cpu;  // what is before it, or before the op on a CPU
+    bool after_cpu;  // a CPU precedes it, or the op on a CPU
   };
 
   void add_kind(int32_t device);
   void add_pieces(int32_t begin);
   void add_transfers(int32_t begin);
   double cheapest();
-  // The pieces of the cheapest way, the last first: their first and last
-  // places on the path.
+  // Returns the pieces of the cheapest solution, last first: their first and
+  // last places on the path.
   std::vector<std::pair<int32_t, int32_t>> cheapest_way() const;
   bool cut_cheapest(const std::function<bool()>& more);
 
@@ -89,11 +89,11 @@ class PathPieces {
 
   std::vector<int32_t> path_;
   std::vector<std::vector<int32_t>> met_at_;  // ops by labels_.to
-  std::vector<int32_t> last_from_;            // per value: of all its ends
-  std::vector<double> transfers_;  // of a piece, added at its last op
-  std::vector<int32_t> counted_;   // per group: in the piece that begins there
-  std::vector<std::vector<Piece>> pieces_;  // [begin][last - begin]
-  std::vector<Step> in_piece_, on_cpu_;     // by the number of ops done
+  std::vector<int32_t> last_from_;            // per value: over all its ends
+  std::vector<double> transfers_;             // of a piece, at its last op
+  std::vector<int32_t> counted_;              // per group: in the current piece
+  std::vector<std::vector<Piece>> pieces_;    // [begin][last - begin]
+  std::vector<Step> in_piece_, on_cpu_;       // by the number of ops done
   std::vector<Cut> cuts_;
 };
 

@@ -76,7 +76,7 @@ void PieceCut::set_counted(const std::vector<int32_t>& ops) {
   for (const int32_t v : ops) counted_[static_cast<size_t>(v)] = 1;
 }
 
-// Rounded down, as all that a lower bound is made of.
+// Rounds down, like everything in a lower bound.
 int64_t PieceCut::units(double cost) const {
   const double most = static_cast<double>(kMostUnits);
   return static_cast<int64_t>(std::min(cost * scale_, most));
@@ -110,8 +110,8 @@ void PieceCut::add_ops(const PathLabels& labels, int32_t begin, int32_t last,
   }
 }
 
-// A value is a net: it costs its transfer as soon as one end is in the piece
-// and one is not. Those that are cut for certain are counted elsewhere.
+// A value is a net: it costs its transfer when one end is in the piece and one
+// is not. Values that are certainly cut are counted elsewhere.
 void PieceCut::add_values(const PathLabels& labels, int32_t begin,
                           int32_t last) {
   using Side = PathLabels::Side;
@@ -158,7 +158,7 @@ double PieceCut::least(const PathLabels& labels, int32_t begin, int32_t last,
   add_ties();
   const int64_t flow = flow_.run(kInside, kOutside, MaxFlow::kInfinite);
   *bytes = inside_bytes_;
-  if (flow >= MaxFlow::kInfinite) return kInfinity;  // there is no such piece
+  if (flow >= MaxFlow::kInfinite) return kInfinity;  // no such piece exists
   for (int32_t v = 0; v < p_.num_ops; ++v) {
     const auto at = static_cast<size_t>(v);
     if (node_[at] <= kOutside || !flow_.on_source_side(node_[at])) continue;
@@ -179,7 +179,7 @@ std::vector<int32_t> PieceCut::members() const {
   return ops;
 }
 
-// Concave in the price; its slope is what the cheapest piece holds too much.
+// Concave in the price; its slope is the excess of the cheapest piece.
 double PieceCut::best(const PathLabels& labels, int32_t begin, int32_t last,
                       double* price) {
   *price = 0;

@@ -1,5 +1,5 @@
-// The least that a piece costs beyond what it surely has, given where it meets
-// a path: a least cut. Internal to path_pieces.h; one thread per object.
+// The least cost of a piece beyond what it surely contains, given where it
+// meets a path: a least cut. Internal to path_pieces.h; one thread per object.
 
 #ifndef BERTH_CLI_PLANNER_PIECE_CUT_H_
 #define BERTH_CLI_PLANNER_PIECE_CUT_H_
@@ -13,13 +13,13 @@
 
 namespace berth {
 
-// Where ops stand to a path: per op the last op of the path that reaches it
-// (-1: none) and the first that it reaches (the path's length: none).
+// Per op, the last op of a path that reaches it (-1: none) and the first that
+// it reaches (the path's length: none).
 struct PathLabels {
   std::vector<int32_t> from, to;
 
   enum class Side : uint8_t { kFree, kInside, kOutside };
-  // In a piece that has the ops `begin` to `last` of the path and no other.
+  // For a piece that has the ops `begin` to `last` of the path and no others.
   Side side(int32_t op, int32_t begin, int32_t last) const {
     const auto at = static_cast<size_t>(op);
     if (from[at] >= begin && to[at] <= last) return Side::kInside;
@@ -31,29 +31,29 @@ struct PathLabels {
 PathLabels labels_of(const PiecesProblem& problem,
                      const std::vector<int32_t>& path);
 
-// Is `op` on an accelerator in the piece of `input` whenever both are there
-// together? When whatever else it reads is a source or read by `input` too: no
-// path then leaves the piece behind `input` and comes back to `op`.
+// Returns whether `op` always shares the accelerator piece of `input`. True if
+// all else that it reads is a source or is read by `input` too: then no path
+// leaves the piece behind `input` and returns to `op`.
 bool in_one_piece(const PiecesProblem& problem, int32_t input, int32_t op);
 
 class PieceCut {
  public:
   explicit PieceCut(const PiecesProblem& problem);
 
-  // From here on the work of these ops is free: it is counted elsewhere.
+  // Makes the work of these ops free from now on: it is counted elsewhere.
   void set_counted(const std::vector<int32_t>& ops);
 
-  // Returns what the free ops add at least to the cost of a piece: their work,
-  // or the transfers that cut them off; where each byte that the piece holds
-  // over the limit of any accelerator costs `price` more, and each below it as
-  // much less. Sets the bytes that the cheapest such piece holds.
+  // Returns the least that the free ops add to the cost of a piece: their work,
+  // or the transfers that cut them off. Each byte over the limit of any
+  // accelerator costs `price` more, and each byte below it as much less. Sets
+  // the bytes that the cheapest such piece holds.
   double least(const PathLabels& labels, int32_t begin, int32_t last,
                double price, double* bytes);
 
-  // Of the last least(): the ops of the cheapest piece.
+  // Returns the ops of the last least()'s cheapest piece.
   std::vector<int32_t> members() const;
 
-  // The same at the price that gives most.
+  // The same at the price with the largest result.
   double best(const PathLabels& labels, int32_t begin, int32_t last,
               double* price);
 
@@ -67,9 +67,9 @@ class PieceCut {
   const PiecesProblem& p_;
   std::vector<double> work_;  // per op, on the best accelerator
   std::vector<char> counted_;
-  std::vector<std::pair<int32_t, int32_t>> ties_;  // ops of one piece
+  std::vector<std::pair<int32_t, int32_t>> ties_;  // ops that share a piece
   double most_bytes_ = 0;                          // of any accelerator
-  double scale_ = 1;                               // units of the flow
+  double scale_ = 1;                               // per unit of flow
   MaxFlow flow_;
   std::vector<int32_t> node_;  // per op
   std::vector<int32_t> seen_;  // per group: inside, in cut

@@ -13,15 +13,15 @@ namespace berth {
 
 namespace {
 
-constexpr size_t kLanes = 8;  // depths that are raised at once
+constexpr size_t kLanes = 8;  // depths per instruction
 
-// A fixed number of them: one instruction.
+// A fixed number of elements, for one vector instruction.
 template <class Depth>
 void raise(Depth* __restrict row, const Depth* __restrict from) {
   for (size_t k = 0; k < kLanes; ++k) row[k] = std::max(row[k], from[k]);
 }
 
-// Op numbers in an order of the graph, breadth first.
+// Returns op numbers in a graph order, breadth first.
 std::vector<int32_t> topological(const PlanProblem& p) {
   const SimulatedGraph& g = p.graph;
   std::vector<int32_t> missing, order;
@@ -109,8 +109,8 @@ int32_t PiecesEvaluator::new_piece(int32_t device) {
   return num_pieces_++;
 }
 
-// Depths per device: how many pieces of it a path has been in, at most. In an
-// op's own piece they are what its pieces are numbered by.
+// Depths per device: the largest number of its pieces on a path. At an op's own
+// device the depth numbers its pieces.
 template <class Depth>
 void PiecesEvaluator::cut(std::span<const int32_t> device,
                           std::vector<Depth>& depths) {
@@ -145,7 +145,7 @@ void PiecesEvaluator::cut(std::span<const int32_t> device,
   }
 }
 
-// What is read across pieces: what it costs, and who waits for whom.
+// Adds the costs of values read across pieces, and the waits.
 void PiecesEvaluator::connect() {
   edges_.clear();
   for (int32_t u = 0; u < p_.num_ops; ++u) {

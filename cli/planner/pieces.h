@@ -1,20 +1,19 @@
 // A model of the planner's: latency as the authors of dnn-partitioning define
 // it.
 //
-//  - An accelerator's ops are cut into contiguous pieces, by depth: along any
-//    path that leaves the accelerator and comes back a new piece begins. An op
-//    on a CPU (a device that is free of touch) is a piece of its own.
+//  - An accelerator's ops are split into contiguous pieces by depth: along any
+//    path that leaves the accelerator and returns, a new piece begins. An op on
+//    a CPU (a device that is free of touch) is a separate piece.
 //  - A piece starts when everything that it reads from others has ended. It
 //    receives these values one after another, computes its ops, and sends what
-//    others read: touch_us for each value, once; CPUs pay nothing for
+//    others read: touch_us for each value, once. CPUs pay nothing for
 //    transfers.
-//  - Pieces wait for what they read alone: those of one accelerator may
-//    overlap, and a CPU stands for as many cores as are needed.
-//  - The value is the end of the last piece. Pieces that wait for each other:
-//    the plan is none. An accelerator holds the bytes of all its ops.
+//  - Pieces wait only for what they read: those of one accelerator may overlap,
+//    and a CPU stands for as many cores as needed.
+//  - The value is the end of the last piece. If pieces wait for each other,
+//    there is no plan. An accelerator holds the bytes of all its ops.
 //
-// The problem is only read; an evaluator belongs to
-// one thread.
+// The problem is only read; each evaluator is used by one thread.
 
 #ifndef BERTH_CLI_PLANNER_PIECES_H_
 #define BERTH_CLI_PLANNER_PIECES_H_
@@ -37,7 +36,7 @@ inline constexpr ModelRules kPiecesRules{
     "pieces", "all placements, each device's contiguous pieces run whole",
     &evaluate_pieces, &search_pieces, &bound_pieces};
 
-// Makes the problem one of this model.
+// Makes the problem use this model.
 inline void use_pieces(PlanProblem& problem) {
   problem.model = PlanModel::kOther;
   problem.rules = &kPiecesRules;
@@ -46,12 +45,12 @@ inline bool has_pieces(const PlanProblem& problem) {
   return problem.rules == &kPiecesRules;
 }
 
-// Checks a witness of bound_pieces(), as check.h says.
+// Checks a witness of bound_pieces(), see check.h.
 std::string check_pieces(const PlanProblem& problem, const Witness& witness);
 
-// A problem of this model in flat arrays, with ops numbered in an order in
-// which none comes before what it reads. Throws errors::InvalidArgument for
-// ops with several outputs or with controls, which the model does not know.
+// A problem of this model in flat arrays, with ops numbered so that none
+// precedes what it reads. Throws errors::InvalidArgument for ops with several
+// outputs or with controls, which the model does not support.
 struct PiecesProblem {
   explicit PiecesProblem(const PlanProblem& problem);
 
@@ -74,18 +73,18 @@ struct PiecesProblem {
   }
 };
 
-// Values of many plans of one problem; allocates only until its arrays have
+// Values of many plans of one problem; stops allocating once its arrays have
 // grown.
 class PiecesEvaluator {
  public:
   explicit PiecesEvaluator(const PiecesProblem& problem);
 
-  // Returns the value; infinite: pieces wait for each other, or an op has no
-  // time there. `device`: per op of the PiecesProblem.
+  // Returns the value; infinite: pieces wait for each other, or an op cannot
+  // run there. `device`: per op of the PiecesProblem.
   double value(std::span<const int32_t> device);
 
-  // Of the last plan: pieces, by number, their device, when they start and end,
-  // and an op's piece.
+  // The last plan's pieces by number: their devices, starts and ends, and each
+  // op's piece.
   int32_t num_pieces() const { return num_pieces_; }
   int32_t piece_of(int32_t op) const { return piece_[static_cast<size_t>(op)]; }
   int32_t device_of(int32_t piece) const {
@@ -94,11 +93,11 @@ class PiecesEvaluator {
   double start_of(int32_t piece) const {
     return pieces_[static_cast<size_t>(piece)].start;
   }
-  // Receiving, computing and sending.
+  // Returns the time of receiving, computing and sending.
   double length_of(int32_t piece) const {
     return pieces_[static_cast<size_t>(piece)].length;
   }
-  // Whether a piece could not be reached, and whether all could.
+  // Return whether a piece could not be reached, and whether all could.
   bool is_waiting(int32_t piece) const {
     return pieces_[static_cast<size_t>(piece)].waits > 0;
   }
@@ -107,7 +106,7 @@ class PiecesEvaluator {
  private:
   struct Piece {
     int32_t device;
-    int32_t waits;       // for so many edges
+    int32_t waits;       // for this many edges
     int32_t first_edge;  // -1: none
     double length, start;
   };
@@ -123,14 +122,14 @@ class PiecesEvaluator {
 
   const PiecesProblem& p_;
   size_t width_;  // of a row of depths
-  // [op * width + device]; short ones where there are few ops.
+  // [op * width + device]; the short ones where there are few ops.
   std::vector<int16_t> short_depths_;
   std::vector<int32_t> depths_;
   std::vector<int32_t> piece_;  // per op
   // Pieces of a device by depth; -1: none.
   std::vector<std::vector<int32_t>> by_depth_;
   std::vector<Piece> pieces_;
-  std::vector<int32_t> seen_by_;  // per piece: the last op it read from
+  std::vector<int32_t> seen_by_;  // per piece: last op it read
   std::vector<Edge> edges_;
   std::vector<int32_t> ready_;
   int32_t num_pieces_ = 0, num_followed_ = 0;

@@ -1,5 +1,5 @@
-// The third model against what its rules say, written down once more and
-// slowly, and against the best of all plans of small problems.
+// Compares the third model with a second, slow implementation of its rules, and
+// with the best of all plans of small problems.
 
 #include "cli/planner/pieces.h"
 
@@ -65,7 +65,7 @@ class RandomProblems {
   std::mt19937 random_;
 };
 
-// The rules of pieces.h once more, with sets of op numbers.
+// The rules of pieces.h again, with sets of op numbers.
 class Slow {
  public:
   Slow(const PlanProblem& p, const std::vector<int32_t>& device)
@@ -89,7 +89,7 @@ class Slow {
     }
     return false;
   }
-  // Pieces of `d` on the way to `op`, itself included.
+  // Returns the pieces of `d` on the way to `op`, inclusive.
   int32_t depth(int32_t d, int32_t op) const {
     const bool inside = device_[op] == d;
     int32_t most = inside ? 1 : 0;
@@ -101,7 +101,7 @@ class Slow {
   }
   double end(const Key& key) {
     if (const auto it = ends_.find(key); it != ends_.end()) return it->second;
-    ends_[key] = kInfinity;  // while it waits
+    ends_[key] = kInfinity;  // while waiting
     const std::set<int32_t>& ops = pieces_[key];
     const bool cpu = p_.free_of_touch[key.first];
     double start = 0, length = 0;
@@ -133,7 +133,7 @@ class Slow {
   std::map<Key, double> ends_;
 };
 
-// Calls fn(device per op) for every plan that keeps masks and groups.
+// Calls fn(device per op) for every plan that respects masks and groups.
 template <class Fn>
 void each_plan(const PlanProblem& p, Fn&& fn) {
   const std::vector<DeviceSet> allowed = allowed_of_groups(p);
@@ -170,7 +170,7 @@ bool keeps_limits(const PlanProblem& p, const std::vector<int32_t>& device) {
   return true;
 }
 
-// Of all plans, by the evaluator that the first test holds to the rules.
+// Returns the least value of all plans; the first test verifies the evaluator.
 double least_value(const PlanProblem& p) {
   const PiecesProblem pieces(p);
   PiecesEvaluator evaluator(pieces);
@@ -210,7 +210,7 @@ TEST(Pieces, ValuesAreThoseOfTheRules) {
   EXPECT_GT(good, 500);
 }
 
-// Four ops in a row on ACC, CPU, ACC, ACC.
+// Four consecutive ops on ACC, CPU, ACC, ACC.
 TEST(Pieces, APathThatComesBackBeginsAnotherPiece) {
   ProblemMaker m(PlanModel::kOther, &kPiecesRules);
   const int slow = m.device_class("CPU"), fast = m.device_class("ACC");
@@ -244,8 +244,8 @@ TEST(Pieces, CountAsDeepAsAChainIsLong) {
          0.5);
     plan.device.push_back(i % 2);
   }
-  // Pairs of 1 on the accelerator, 0.5 received and sent, and 10 on the CPU;
-  // nothing is received by the first.
+  // Pairs of 1 on the accelerator, 0.5 each received and sent, and 10 on the
+  // CPU; the first receives nothing.
   EXPECT_DOUBLE_EQ(evaluate_pieces(m.make(), plan).value,
                    12.0 * kOps / 2 - 0.5);
 }
@@ -323,7 +323,7 @@ TEST(BoundPieces, IsBelowAllPlansOfSmallProblems) {
   EXPECT_LT(gaps, 0.12 * planned);
 }
 
-// What states more than it proves, or nothing, is no witness.
+// A claim beyond the proof, or no claim, makes no witness.
 TEST(CheckPieces, RejectsMutatedWitnesses) {
   RandomProblems problems(9);
   std::mt19937 random(4);
@@ -342,7 +342,7 @@ TEST(CheckPieces, RejectsMutatedWitnesses) {
       std::vector<double>& numbers = m.arrays[array].second;
       if (numbers.empty()) continue;
       numbers[random() % numbers.size()] = odd[random() % 5];
-      // A fraction may be a price, and a true one.
+      // A fractional price may be valid.
       const std::string said = check_pieces(p, m);
       if (array != 2) {
         EXPECT_NE(said, "") << k;
@@ -363,8 +363,8 @@ TEST(CheckPieces, RejectsMutatedWitnesses) {
   EXPECT_GT(raised, 200);
 }
 
-// Of a path that is too long for all its pieces, an op outside of the part may
-// be in a piece of the part: its time must count once.
+// If a path is too long for all its pieces, an op outside of the part may be in
+// a piece of the part: its time must count once.
 TEST(BoundPieces, CountAnOpOutsideOfThePartOnce) {
   ProblemMaker m(PlanModel::kOther, &kPiecesRules);
   const int slow = m.device_class("CPU"), fast = m.device_class("ACC");
@@ -391,7 +391,7 @@ TEST(BoundPieces, CountAnOpOutsideOfThePartOnce) {
 }
 
 TEST(BoundPieces, AreThatOfTheOnlyPlanOfAChain) {
-  // Three ops that fit two by two: the cheapest cut is behind the first.
+  // Three ops of which any two fit: the cheapest cut is behind the first.
   ProblemMaker m(PlanModel::kOther, &kPiecesRules);
   const int slow = m.device_class("CPU"), fast = m.device_class("ACC");
   m.device("ACC:0", fast, 100);

@@ -31,8 +31,8 @@ std::string last_part(const std::string& name) {
   return slash == std::string::npos ? name : name.substr(slash + 1);
 }
 
-// A colour per op: by layer while there are few; else from light to dark along
-// the graph, forward blue, backward orange.
+// A colour per op: by layer while there are few, else from light to dark along
+// the graph, forward in blue and backward in orange.
 class Colours {
  public:
   Colours(const PlanProblem& p, const std::vector<int32_t>& order)
@@ -163,7 +163,7 @@ class Picture {
     }
   }
 
-  // Copies are made by an engine of their own, and there are some.
+  // Returns whether a separate engine makes copies, and there are some.
   bool copies_apart(int32_t d) const {
     const CopyRule rule = p_.costs.devices[static_cast<size_t>(d)].copies;
     const bool apart = rule == CopyRule::kOverlap || rule == CopyRule::kFree;
@@ -219,7 +219,7 @@ class Picture {
     if (!ops.empty()) outline_key_ = true;
   }
 
-  // Bars: work, op by op, then transfers, value by value.
+  // Adds bars: work, op by op, then transfers, value by value.
   void add_loads() {
     std::vector<double> at(c_.lanes.size(), 0);
     for (const int32_t i : order_) {
@@ -236,7 +236,7 @@ class Picture {
                    begin + t.time, false);
       at[lane] += t.time;
     };
-    int32_t sent = -1;  // a value is paid for once by who has it
+    int32_t sent = -1;  // its sender pays once per value
     for (const PlannedTransfer& t : transfers_of(p_, a_.plan, a_.evaluation)) {
       if (p_.touch_us.empty()) {
         const auto rule = [&](int32_t d) { return p_.costs.devices[d].copies; };
@@ -252,7 +252,7 @@ class Picture {
     }
   }
 
-  // Pieces: what they receive, compute and send.
+  // Adds pieces: what they receive, compute and send.
   void add_pieces() {
     const PiecesProblem problem(p_);
     PiecesEvaluator evaluator(problem);

@@ -1,6 +1,6 @@
-// The picture of a plan: who does what when, or how much.
+// The picture of a plan: which device does what when, or how much.
 //
-// Of a step: per device what it computes and, thinner, what is copied to it;
+// For a step: per device its computation and, thinner, the copies to it, with
 // the critical path outlined. For throughput: per device its load, work and
 // transfers. The bound is a dashed line. Pure.
 

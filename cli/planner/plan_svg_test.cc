@@ -18,7 +18,7 @@ size_t count(const std::string& text, const std::string& part) {
   return n;
 }
 
-// A reader of XML would be one more dependency: tags must pair, nothing else.
+// Checks only that tags pair: an XML parser would be another dependency.
 void expect_well_formed(const std::string& svg) {
   EXPECT_EQ(svg.substr(0, 5), "<svg ");
   EXPECT_EQ(svg.substr(svg.size() - 7), "</svg>\n");
@@ -103,14 +103,14 @@ TEST(PlanSvg, ShowsOpsTransfersBoundAndTitleOfEveryModel) {
     EXPECT_NE(svg.find(">GPU:0<"), std::string::npos);
     EXPECT_EQ(svg.find("critical path") != std::string::npos,
               model == PlanModel::kStep);
-    // The legend, for who has not read docs/planner.md.
+    // The legend, for readers who do not know docs/planner.md.
     EXPECT_NE(svg.find(">ops of b<"), std::string::npos) << svg;
     EXPECT_NE(svg.find(">transfers between devices<"), std::string::npos);
     EXPECT_NE(svg.find(" % busy"), std::string::npos);
   }
 }
 
-// More layers than colours: one colour per direction, from light to dark.
+// With more layers than colours: one colour per direction, light to dark.
 TEST(PlanSvg, SaysWhatItsShadesMean) {
   testing::ProblemMaker m(PlanModel::kStep, nullptr);
   const int cpu = m.device_class("CPU");

@@ -1,5 +1,5 @@
-// The planner as a whole: never worse than what is known, the same for a seed
-// and a budget in moves, honest when it finds nothing.
+// The planner as a whole: never worse than known plans, deterministic for a
+// seed and a budget in moves, and honest when it finds nothing.
 
 #include "place/planner/planner.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 using testing::ProblemMaker;
 
-// 24 ops in a net on three devices of two classes.
+// Returns 24 ops in a net on three devices of two classes.
 PlanProblem some_problem(PlanModel model, uint64_t seed) {
   StreamRandom random(seed, 0);
   ProblemMaker m(model, model == PlanModel::kOther ? &kPiecesRules : nullptr);
@@ -54,7 +54,7 @@ TEST(Planner, AnswersAreNeverWorseThanAnyCandidateNorUnderTheBound) {
   for (const PlanModel model : kModels) {
     for (uint64_t seed = 1; seed <= 20; ++seed) {
       PlanProblem p = some_problem(model, seed);
-      // A plan that somebody made: a prefix on one device, the rest on another.
+      // A given plan: a prefix on one device, the rest on another.
       PlanCandidate split = {"halves", {{}, order_of_ops(p)}};
       for (int i = 0; i < 24; ++i) split.plan.device.push_back(i < 12 ? 0 : 2);
       p.candidates.push_back(split);

@@ -1,6 +1,6 @@
-// The JSON of dnn-partitioning, as its authors' programs read it: "size" and
-// "colorClass" are optional, and for latency "isBackwardNode" is; what else
-// stands there means nothing, but for "containedSubnodes", which they refuse.
+// The JSON of dnn-partitioning, read as its authors' programs do: "size" and
+// "colorClass" are optional, and so is "isBackwardNode" for latency. Other
+// fields are ignored, except "containedSubnodes", which those programs refuse.
 
 #include <fmt/format.h>
 
@@ -23,10 +23,10 @@ using Json = nlohmann::json;
 
 constexpr double kNeverRuns = 1e30;  // the authors' infinity
 constexpr double kMostBytes = 1e18;
-// A limit below is as one of nothing, and no unit becomes infinite.
+// A smaller limit counts as zero, so that no unit becomes infinite.
 constexpr double kLeastBytes = 1e-200;
 constexpr double kRoundingOfSums = 1e-12;
-constexpr double kSameCost = 1e-6;  // costs of one op's edges may differ by
+constexpr double kSameCost = 1e-6;  // tolerance for costs of one op's edges
 
 // Fields of one JSON object at a path of the file.
 class Fields {
@@ -54,7 +54,7 @@ class Fields {
     if (!(x >= 0) || !(x <= most)) {
       bad(key, fmt::format("a number from 0 to {:g}", most));
     }
-    return x + 0.0;  // no -0
+    return x + 0.0;  // avoids -0
   }
   double number_or(const char* key, double most, double otherwise) const {
     return find(key) ? number(key, most) : otherwise;
@@ -113,7 +113,7 @@ struct File {
   double limit = 0;  // of an accelerator
 };
 
-// Ops of one colour class are one group; the others are alone.
+// Ops of one colour class form one group; other ops are alone.
 class ColourClasses {
  public:
   int32_t of(const Fields& node) {
@@ -136,7 +136,7 @@ OpTime declared(double us) {
   return {us, 0, CostOrigin::kDeclared};
 }
 
-// What a plan problem has per op, but for the graph.
+// Reads an op's part of a plan problem, except the graph.
 void read_node(const Fields& node, Objective objective, PlanProblem& p,
                File& f) {
   const int64_t id = node.integer("id");
@@ -166,7 +166,7 @@ void read_node(const Fields& node, Objective objective, PlanProblem& p,
   p.backward.push_back(backward);
 }
 
-// Per op, what it reads, and what its value costs and weighs.
+// Per op, its inputs, and the cost and bytes of its value.
 struct Edges {
   std::vector<std::vector<int32_t>> inputs;
   std::vector<double> cost;
@@ -194,7 +194,7 @@ Edges read_edges(const Fields& root, const std::string& name, const File& f) {
                                    e.cost[at], edge.integer("sourceId")));
     }
     if (e.cost[at] < 0) e.cost[at] = cost;
-    // Only for reports, as the authors', who do not read it.
+    // Only for reports; the authors' programs do not read it.
     const Json* size = edge.find("size");
     const double bytes = size && size->is_number() ? size->get<double>() : 0;
     if (bytes > 0 && bytes <= kMostBytes) {
@@ -206,8 +206,8 @@ Edges read_edges(const Fields& root, const std::string& name, const File& f) {
   return e;
 }
 
-// Names, where they tell all ops apart; else an op with a name of its own has
-// it, and the others their ids.
+// Uses names where they distinguish all ops; otherwise ops with a unique name
+// keep it, and the others use their ids.
 void set_names(PlanProblem& p, const File& f) {
   std::unordered_map<std::string, int> times;
   for (const std::string& n : f.given_names) ++times[n];
@@ -224,9 +224,9 @@ void set_names(PlanProblem& p, const File& f) {
   }
 }
 
-// Limits are whole bytes. A limit that is none, and all sizes with it, are
-// multiplied by a power of two, which is exact; one that cannot bind is left
-// out, and one of nothing becomes a mask.
+// Limits are whole bytes. A fractional limit is multiplied, together with all
+// sizes, by a power of two, which is exact. A limit that cannot bind is left
+// out, and a limit of zero becomes a mask.
 void set_limit(PlanProblem& p, const File& f) {
   double total = 0, unit = 1;
   for (const double s : f.size) total += s;
@@ -239,8 +239,8 @@ void set_limit(PlanProblem& p, const File& f) {
   const double limit = none || f.limit > kMostBytes ? 0 : f.limit;
   while (limit * unit != std::floor(limit * unit)) unit *= 2;
   p.bytes_scale = unit;
-  // Sums of whole numbers are exact. With others, the order of adding must
-  // not decide what fits exactly.
+  // Sums of whole numbers are exact. For others, the order of addition must not
+  // decide whether something fits exactly.
   const bool exact = total * unit <= 0x1p53 &&
                      std::all_of(f.size.begin(), f.size.end(), [&](double s) {
                        return s * unit == std::floor(s * unit);

@@ -1,6 +1,6 @@
 // Doppler's graphs: a line with the number of nodes, inputs among them; the
 // inputs; sources and targets of the edges; a line "compute,transfer[,type]"
-// per node that is no input. Edges number these alone.
+// per node that is not an input. Edges count only these nodes.
 
 #include <fmt/format.h>
 
@@ -41,7 +41,7 @@ class Reader {
                        [](char c) { return is_space(c) || c == '\n'; });
   }
 
-  // Numbers separated by commas or spaces; stops at what is none.
+  // Reads numbers separated by commas or spaces up to anything else.
   std::vector<int64_t> numbers() {
     std::vector<int64_t> all;
     while (!line_.empty() && line_[0] >= '0' && line_[0] <= '9') {
@@ -61,14 +61,14 @@ class Reader {
     }
     return all;
   }
-  // A line of numbers alone.
+  // Reads a line of numbers only.
   std::vector<int64_t> only_numbers(const char* what) {
     next_line(what);
     std::vector<int64_t> all = numbers();
     if (!line_.empty()) bad(fmt::format("\"{}\"", line_.substr(0, 24)), what);
     return all;
   }
-  // A word to the end of the line; none: empty.
+  // Reads a word to the end of the line; empty if there is none.
   std::string word() {
     size_t n = line_.size();
     while (n > 0 && is_space(line_[n - 1])) --n;
@@ -95,7 +95,7 @@ class Reader {
   int64_t number_ = 0;
 };
 
-// Of the edges' lines: per op what it reads.
+// Reads the edges' lines: per op, its inputs.
 std::vector<std::vector<int32_t>> read_edges(Reader& r, size_t nodes) {
   const auto ends = [&](const char* what) {
     std::vector<int64_t> ids = r.only_numbers(what);
@@ -120,7 +120,7 @@ std::vector<std::vector<int32_t>> read_edges(Reader& r, size_t nodes) {
   return inputs;
 }
 
-// "8gpu_full_transformer.txt" says 8.
+// Returns 8 for "8gpu_full_transformer.txt".
 int devices_of_name(const std::string& name) {
   const size_t slash = name.find_last_of('/');
   const std::string base =
@@ -132,7 +132,7 @@ int devices_of_name(const std::string& name) {
   return error == std::errc() && rest.starts_with("gpu_") && n > 0 ? n : 4;
 }
 
-// Nodes that are no inputs; a text is longer than it has nodes.
+// Reads the number of nodes that are not inputs, at most the text's length.
 size_t read_count(Reader& r, size_t text_size) {
   const std::vector<int64_t> count = r.only_numbers("the number of nodes");
   if (count.size() != 1) {

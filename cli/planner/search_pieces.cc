@@ -1,5 +1,5 @@
-// The search of the third model: the bound's way along a path and chains over
-// many orders, then annealing from the best of them and of what others planned.
+// The search of the third model: the bound's solution along a path and chains
+// over many orders, then annealing from the best of them and of given plans.
 
 #include <algorithm>
 #include <bit>
@@ -13,11 +13,11 @@ namespace berth {
 
 namespace {
 
-// Shares of the budget: when paths and chains end.
+// Shares of the budget at which paths and chains end.
 constexpr double kPaths = 0.06, kChains = 0.3;
-constexpr int64_t kMovesOfBestCut = 10;  // that the cut of one piece counts as
-constexpr size_t kLongestPath = 1000;    // of an exact way along it
-constexpr int64_t kMovesOfChain = 500;   // that one order counts as
+constexpr int64_t kMovesOfBestCut = 10;  // moves for the cut of a piece
+constexpr size_t kLongestPath = 1000;    // for an exact solution
+constexpr int64_t kMovesOfChain = 500;   // moves for one order
 constexpr size_t kStarts = 2;
 constexpr int kPieceRounds = 2;  // few and long: short ones end in valleys
 
@@ -89,7 +89,7 @@ class Stream {
     add_start(first);
   }
 
-  // What the bound's cheapest way along a path does.
+  // Adds the bound's cheapest solution along a path as a start.
   void add_path() {
     PathPieces paths(p_);
     std::vector<double> weight;
@@ -105,11 +105,11 @@ class Stream {
     if (std::isfinite(value)) add_start(fill(paths.cheapest_pieces()));
   }
 
-  // Pieces where there is most room, in turn; what is in none on CPUs.
+  // Puts each piece on the device with the most free memory; the rest on CPUs.
   std::vector<int32_t> fill(const std::vector<std::vector<int32_t>>& pieces) {
     std::vector<int32_t> device(static_cast<size_t>(p_.num_groups), -1);
     std::vector<double> room = p_.limit;
-    int32_t before = -1;  // its neighbour would join it there
+    int32_t before = -1;  // a neighbour there would merge with it
     for (const std::vector<int32_t>& ops : pieces) {
       double bytes = 0;
       std::vector<int32_t> groups;
@@ -140,7 +140,7 @@ class Stream {
     return device;
   }
 
-  // A CPU of the mask, or else any of it.
+  // Returns a CPU of the mask, else any device of it.
   int32_t home(DeviceSet mask) const {
     for (int32_t d = 0; d < p_.num_devices; ++d) {
       if (p_.is_cpu[static_cast<size_t>(d)] && (mask & device_bit(d))) return d;
@@ -157,8 +157,8 @@ class Stream {
       std::swap(devices[k - 1],
                 devices[random_.below(static_cast<uint32_t>(k))]);
     }
-    // Every other time as if there were half as many more; pieces are then put
-    // together where there is room.
+    // Every other time offers half of the accelerators twice, and then merges
+    // pieces where there is memory.
     const size_t real = devices.size();
     const bool packed = random_.below(2) == 0;
     for (size_t k = 0; packed && k < real / 2; ++k) {
@@ -182,7 +182,7 @@ class Stream {
     add_start(packed ? fill(pieces) : device);
   }
 
-  // The best plan or another start, heated less and less.
+  // Improves the best plan or another start, with less and less heat.
   void improve(int round) {
     const auto at = static_cast<size_t>(round);
     const bool fresh = at < starts_.size();
@@ -194,7 +194,7 @@ class Stream {
     const double begin = budget_.spent(moves_);
     const double end = begin + (1 - begin) / (kPieceRounds - round);
     const int64_t before = moves_;
-    // One op of a few is a larger share of the value than one of many.
+    // One op of few is a larger share of the value than one of many.
     const double hot = std::clamp(6.0 / p_.num_groups, 0.03, 1.0);
     moves_ += anneal_.run(random_, fresh ? hot : hot / 3, [&](int64_t moves) {
       if (budget_.enough(anneal_.best().value)) return 1.0;

@@ -1,4 +1,4 @@
-// Splits: the plans that the authors of dnn-partitioning exchange.
+// Splits: the plan format of the authors of dnn-partitioning.
 
 #include <fmt/format.h>
 
@@ -39,8 +39,8 @@ class SplitReader {
   }
 
  private:
-  // Lists of one kind of device; those of `joint` devices are one. More lists
-  // than devices are good while the others are empty.
+  // Reads the lists of one kind of device; `joint` devices share a list. Extra
+  // lists are accepted if empty.
   void read_lists(const Json& json, const char* key,
                   const std::vector<int32_t>& devices, bool joint) {
     const auto it = json.is_object() ? json.find(key) : json.end();
@@ -86,7 +86,7 @@ class SplitReader {
     d = device;
   }
 
-  // What is named nowhere goes where its colour class is.
+  // Unlisted ops go to the device of their colour class.
   void follow_groups() {
     std::vector<int32_t> of_group(static_cast<size_t>(p_.num_groups), -1);
     for (size_t i = 0; i < device_.size(); ++i) {

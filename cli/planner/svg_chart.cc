@@ -15,11 +15,11 @@ namespace {
 constexpr double kWidth = 1100, kLeft = 132, kRight = 30, kTop = 74;
 constexpr double kSample = 16;      // of a colour, in the legend
 constexpr double kCharWidth = 5.9;  // of labels, 10.5 pixels high
-// What is narrower is drawn together with its neighbours.
+// Narrower boxes are drawn together with their neighbours.
 constexpr double kThinnest = 0.35;
 constexpr size_t kMostTips = 4000, kMostRows = 6;
 
-// 1, 2 or 5 times a power of ten, for five to ten steps.
+// Returns 1, 2 or 5 times a power of ten, for five to ten steps.
 double tick_step(double span) {
   const double power = std::pow(10, std::floor(std::log10(span / 5)));
   for (const double k : {1.0, 2.0, 5.0}) {
@@ -76,7 +76,7 @@ class Drawing {
     return kLeft + at / last_ * (kWidth - kLeft - kRight);
   }
 
-  // Boxes that overlap go to rows of a lane; each takes the first that is free.
+  // Overlapping boxes go to different rows of a lane, each to the first free.
   void place_lanes() {
     row_.assign(c_.boxes.size(), 0);
     std::vector<size_t> order(c_.boxes.size());
@@ -152,13 +152,13 @@ class Drawing {
 
   void draw_boxes() {
     const bool tips = c_.boxes.size() <= kMostTips;
-    double done = -1;  // the end of what was drawn last, and its row
+    double done = -1;  // end of the last box drawn, and its row
     size_t done_at = 0;
     for (size_t k = 0; k < c_.boxes.size(); ++k) {
       const Chart::Box& b = c_.boxes[k];
       const double left = x(b.begin), right = x(b.end);
       const size_t at = b.lane * kMostRows + row_[k];
-      // Tiny ones in a row: one in a while is enough.
+      // Skip most boxes in a row of tiny ones.
       if (right - left < kThinnest && done_at == at &&
           right - done < kThinnest) {
         continue;
@@ -170,7 +170,7 @@ class Drawing {
     draw_outlines();
   }
 
-  // On top; one around boxes that touch.
+  // Drawn on top, one around boxes that touch.
   void draw_outlines() {
     std::vector<size_t> order;
     for (size_t k = 0; k < c_.boxes.size(); ++k) {
@@ -275,7 +275,7 @@ class Drawing {
     }
   }
 
-  // In steps, where it goes from one colour to another.
+  // Draws in steps where the colour changes to another.
   void draw_sample(const Chart::Key& key, double at, double y) {
     if (key.fill.empty() && !key.hatched) return;
     const int steps = key.fill_end.empty() ? 1 : 4;

@@ -38,9 +38,9 @@ class ClusterSpec {
  public:
   ClusterSpec() = default;
   // Addresses "host:port" or "[ipv6]:port" by job, in order of indices. Throws
-  // errors::InvalidArgument: an unknown job, an address without a port, one
-  // address twice, more than one chief, a loopback address beside others; the
-  // message quotes the key. A job without tasks is left out.
+  // errors::InvalidArgument, quoting the key, for an unknown job, an address
+  // without a port, a repeated address, more than one chief, or a loopback
+  // address beside others. A job without tasks is left out.
   explicit ClusterSpec(std::map<std::string, std::vector<std::string>> jobs,
                        Site site = Site::here());
   ClusterSpec(std::initializer_list<
@@ -49,11 +49,11 @@ class ClusterSpec {
               Site site = Site::here())
       : ClusterSpec(std::map<std::string, std::vector<std::string>>(jobs),
                     site) {}
-  // The same of a job whose indices have gaps.
+  // The same for a job whose indices have gaps.
   static ClusterSpec sparse(
       std::map<std::string, std::map<int, std::string>> jobs,
       Site site = Site::here());
-  // Workers whose addresses nobody knows yet, "", but the coordinator's.
+  // Workers whose addresses are not known yet (""), except the coordinator's.
   static ClusterSpec of_workers(int count, std::string coordinator,
                                 Site site = Site::here());
 
@@ -61,7 +61,7 @@ class ClusterSpec {
   std::vector<std::string> jobs() const;
   int num_tasks(const std::string& job) const;
   std::vector<int> task_indices(const std::string& job) const;
-  // Throws errors::InvalidArgument for a task that is not of the cluster.
+  // Throws errors::InvalidArgument for a task that is not in the cluster.
   const std::string& task_address(const std::string& job, int index) const;
   const std::map<std::string, std::map<int, std::string>>& as_dict() const {
     return jobs_;
@@ -72,7 +72,7 @@ class ClusterSpec {
   std::vector<TaskId> tasks() const;
   // The task that coordinates: the chief, else worker:0.
   TaskId coordinator() const;
-  // The same for equal clusters in any order of keys, on any machine.
+  // Equal for equal clusters, in any order of keys, on any machine.
   uint64_t hash() const;
   // One line of JSON, as in TF_CONFIG.
   std::string json() const;
@@ -82,22 +82,22 @@ class ClusterSpec {
   std::map<std::string, std::map<int, std::string>> jobs_;
 };
 
-// What a launcher says of the cluster and of this process
+// A launcher's description of the cluster and of this process
 // (tf.distribute.cluster_resolver.ClusterResolver).
 struct ClusterResolver {
-  ClusterSpec spec = {};  // empty: nobody said anything, this process is alone
+  ClusterSpec spec = {};  // empty: not described, this process is alone
   TaskId task = {};
   std::string rpc_layer = "grpc";
   std::string environment = {};  // "cloud" on Vertex AI
-  // Which variables said so, as "TF_CONFIG"; "" of one made in code.
+  // The variables that were read, such as "TF_CONFIG"; "" if made in code.
   std::string source = {};
-  // Where the addresses of the others are not known, as under torchrun and
-  // MPI: the coordinator listens at this address and collects them. Then
-  // `spec` has placeholders, "" as addresses, for all but the coordinator.
+  // Used if the addresses of the others are not known, as under torchrun and
+  // MPI: the coordinator listens at this address and collects them. Then `spec`
+  // has placeholders, "" as addresses, for all but the coordinator.
   std::string rendezvous = {};
-  int num_processes_of_host = 1;  // when the launcher says so
+  int num_processes_of_host = 1;  // if the launcher reports it
   int local_rank = 0;
-  // What was found and is not followed, a sentence each.
+  // Settings that were found but not followed, a sentence each.
   std::vector<std::string> notes = {};
 
   const ClusterSpec& cluster_spec() const { return spec; }
@@ -108,36 +108,36 @@ struct ClusterResolver {
 
 // How a task joins its cluster.
 struct JoinOptions {
-  // Until all tasks are there; every 10 s a line says who is missing and why.
+  // Time to wait for all tasks; every 10 s a line says who is missing and why.
   double join_timeout_seconds = 3600;
   double heartbeat_seconds = 1;
   double dead_after_seconds = 10;     // without a heartbeat
-  double call_timeout_seconds = 600;  // of calls and exchanges by default
-  // Proves that a task is of this cluster; "": BERTH_CLUSTER_SECRET, a file
-  // named by BERTH_CLUSTER_SECRET_FILE, else only loopback addresses are
-  // served and dialled.
+  double call_timeout_seconds = 600;  // default for calls and exchanges
+  // Proves that a task belongs to this cluster; "": BERTH_CLUSTER_SECRET, or a
+  // file named by BERTH_CLUSTER_SECRET_FILE; without either only loopback
+  // addresses are served and dialled.
   std::string secret = {};
-  // "auto": tensors on own sockets of the same port, memfd on one host.
-  // "grpc": all traffic on gRPC.
+  // "auto": tensors on separate sockets of the same port, memfd on one host.
+  // "grpc": all traffic over gRPC.
   std::string transport = "auto";
-  // Files in PEM; all three or none: gRPC by mutual TLS.
+  // PEM files; all three or none: gRPC with mutual TLS.
   std::string tls_ca = {}, tls_certificate = {}, tls_key = {};
-  // Which tasks take part; empty: all of the cluster but evaluators.
+  // The tasks that take part; empty: all of the cluster except evaluators.
   std::vector<TaskId> tasks = {};
-  // A task of such a job that dies is no failure of the cluster: calls to it
-  // throw errors::Unavailable naming it, and it may join again at any time, in
-  // the same generation.
+  // The death of a task in such a job is not a failure of the cluster: calls to
+  // it throw errors::Unavailable naming it, and it may join again at any time,
+  // in the same generation.
   std::vector<std::string> elastic_jobs = {};
 };
 
-// Each throws errors::InvalidArgument that quotes the variable and the key, for
-// every mistake that can be seen before anybody connects; the ones of a
-// launcher give an empty cluster when its variables are not set. Parameter
+// Each throws errors::InvalidArgument, quoting the variable and the key, for
+// every mistake that can be detected before connecting. Those for launchers
+// return an empty cluster if the launcher's variables are not set. Parameter
 // servers need a chief, which coordinates, and a worker. An evaluator may be
-// outside of the cluster.
+// outside the cluster.
 namespace cluster_resolver {
 
-// What is set here wins over what the launcher says.
+// Options set here override the launcher.
 struct ResolverOptions {
   std::string task_type = {};
   std::optional<int> task_id = {};
@@ -158,24 +158,24 @@ ClusterResolver TFConfigClusterResolver(ResolverOptions options = {},
 // a pool of reduction servers is left out.
 ClusterResolver VertexClusterResolver(ResolverOptions options = {},
                                       Site site = Site::here());
-// The clusters of all, one after another; the rest, and which task this is,
-// as the first says (tf.distribute.cluster_resolver.UnionResolver).
+// Merges the clusters of all, in order; all else, including which task this is,
+// comes from the first (tf.distribute.cluster_resolver.UnionResolver).
 ClusterResolver UnionResolver(std::vector<ClusterResolver> resolvers,
                               ResolverOptions options = {},
                               Site site = Site::here());
 
 struct HostListOptions {
-  // "node[1-4],gpu7", as Slurm writes lists; "": BERTH_HOSTS.
+  // "node[1-4],gpu7", in Slurm's format; "": BERTH_HOSTS.
   std::string hosts = {};
   // Tasks per job in order of the hosts, "chief=1,worker=3"; "": BERTH_JOBS,
-  // else all are workers.
+  // otherwise all are workers.
   std::string jobs = {};
   int port = 0;  // 0: BERTH_PORT, else 2222
-  // Which host this is, from 0; not set: BERTH_TASK_INDEX, else
+  // The number of this host, from 0; not set: BERTH_TASK_INDEX, else
   // JOB_COMPLETION_INDEX of an indexed Job of Kubernetes.
   std::optional<int> index = {};
 };
-// One task per host, where all tasks get the same variables but an index.
+// One task per host, if all tasks get the same variables except an index.
 ClusterResolver HostListClusterResolver(HostListOptions options = {},
                                         Site site = Site::here());
 
@@ -192,18 +192,18 @@ struct SlurmOptions {
 ClusterResolver SlurmClusterResolver(SlurmOptions options = {},
                                      Site site = Site::here());
 // RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT of torchrun; the coordinator
-// listens one port above MASTER_PORT, which the launcher's own store has.
+// listens one port above MASTER_PORT, which the launcher's own store uses.
 ClusterResolver TorchrunClusterResolver(Site site = Site::here());
-// OMPI_COMM_WORLD_* and PMI_* of mpirun; BERTH_COORDINATOR=host:port says where
-// rank 0 listens. On one host, OpenMPI's tasks need none: the port is made of
-// the name of the job, between 20000 and 29999.
+// OMPI_COMM_WORLD_* and PMI_* of mpirun; rank 0 listens at
+// BERTH_COORDINATOR=host:port. OpenMPI tasks on one host do not need it: the
+// port is derived from the name of the job, between 20000 and 29999.
 ClusterResolver MPIClusterResolver(Site site = Site::here());
 
 // The first of TF_CONFIG, CLUSTER_SPEC, BERTH_HOSTS, torchrun, MPI and Slurm
 // that is set: inner launchers before those that started them, and Slurm before
-// MPI when both say the same. A single process when none is. Throws
-// errors::InvalidArgument when TF_CONFIG and CLUSTER_SPEC contradict each
-// other; what else contradicts the one that is followed is in `notes`.
+// MPI if both describe the same. A single process if none is set. Throws
+// errors::InvalidArgument if TF_CONFIG and CLUSTER_SPEC contradict each other;
+// other contradictions to the launcher that is followed are in `notes`.
 ClusterResolver from_environment(Site site = Site::here());
 
 }  // namespace cluster_resolver

@@ -1,9 +1,9 @@
 // config: which devices exist and how they are set up (tf.config).
 //
 // set_* functions act before the first tensor, variable or device query and
-// throw errors::FailedPrecondition afterwards, unless they say otherwise; the
-// message names the call that created the devices and its line. Setting what
-// is set already is allowed at any time. Thread-safe.
+// throw errors::FailedPrecondition afterwards, unless noted; the message names
+// the call that created the devices and its line. Repeating a setting is
+// allowed at any time. Thread-safe.
 
 #ifndef BERTH_CONFIG_H_
 #define BERTH_CONFIG_H_
@@ -46,7 +46,7 @@ struct LogicalDevice {
 DeviceList<LogicalDevice> list_logical_devices(
     const std::string& device_type = "", Site site = Site::here());
 
-// A device as the machine has it, before it is shown or cut.
+// A device of the machine, before it is made visible or split.
 struct PhysicalDevice {
   std::string name;         // "/physical_device:GPU:0"
   std::string device_type;  // "GPU"
@@ -55,14 +55,14 @@ struct PhysicalDevice {
   bool operator==(const PhysicalDevice&) const = default;
 };
 
-// Lists what the machine has, without creating devices
+// Lists the machine's devices without creating them
 // (tf.config.list_physical_devices).
 DeviceList<PhysicalDevice> list_physical_devices(
     const std::string& device_type = "");
 
-// Makes only these physical devices become devices, in this order; types not
-// among them, or other than `device_type`, keep what they have. The CPU
-// cannot be hidden: the host needs it (tf.config.set_visible_devices). Throws
+// Makes only these physical devices visible, in this order. Types not among
+// them, or other than `device_type`, stay unchanged. The CPU cannot be hidden:
+// the host needs it (tf.config.set_visible_devices). Throws
 // errors::InvalidArgument "unrecognized device".
 void set_visible_devices(const std::vector<PhysicalDevice>& devices,
                          const std::string& device_type = "",
@@ -70,15 +70,16 @@ void set_visible_devices(const std::vector<PhysicalDevice>& devices,
 DeviceList<PhysicalDevice> get_visible_devices(
     const std::string& device_type = "");
 
-// false: the GPU takes all its memory when it is created; true, the default:
-// as it needs it. Equal on all visible GPUs; refused after logical devices of
-// that GPU, forgotten by later ones (tf.config.experimental.set_memory_growth).
+// false: the GPU takes all its memory when it is created; true, the default: as
+// needed. Must be equal on all visible GPUs; refused after logical devices of
+// that GPU, and overridden by later ones
+// (tf.config.experimental.set_memory_growth).
 void set_memory_growth(const PhysicalDevice& device, bool enable,
                        Site site = Site::here());
 bool get_memory_growth(const PhysicalDevice& device);
 
-// One logical device. For a CPU: a set of cores; parts that name none split
-// what is left evenly. For a GPU: a memory limit, which is required.
+// One logical device. For a CPU: a set of cores; parts that name none split the
+// remaining ones evenly. For a GPU: a memory limit, which is required.
 struct LogicalDeviceConfiguration {
   std::string cores;            // "4-7"
   int workers = 0;              // 0: one per core
@@ -88,9 +89,10 @@ struct LogicalDeviceConfiguration {
   bool operator==(const LogicalDeviceConfiguration&) const = default;
 };
 
-// Cuts a device into logical ones (tf.config.set_logical_device_configuration);
-// CPUs own core sets. Limit of a CPU by default: BERTH_CPU_MEMORY=12GiB, else
-// what machine and cgroup have left, less some. Throws errors::InvalidArgument.
+// Splits a device into logical ones
+// (tf.config.set_logical_device_configuration); CPUs own core sets. Default
+// limit of a CPU: BERTH_CPU_MEMORY=12GiB, else slightly less than machine and
+// cgroup have left. Throws errors::InvalidArgument.
 void set_logical_device_configuration(
     const PhysicalDevice& device,
     const std::vector<LogicalDeviceConfiguration>& parts,
@@ -99,21 +101,21 @@ std::vector<LogicalDeviceConfiguration> get_logical_device_configuration(
     const PhysicalDevice& device);
 
 // Configures all devices by a device list: "CPUx2,GPUx2", "CPU[0],CPU[1-3]".
-// GPUs beyond those of the machine are simulated.
+// GPUs that the machine does not have are simulated.
 void set_device_list(const std::string& device_list, Site site = Site::here());
 
-// Gives the input pipeline and the host's own work cores of their own; devices
-// then leave them alone. "": they share those of /CPU:0, the default.
+// Reserves cores for the input pipeline and the host's own work; devices then
+// do not use them. "": they share those of /CPU:0, the default.
 void set_host_cores(const std::string& cores, Site site = Site::here());
 
-// Bytes that input pipelines may hold ready together where AUTOTUNE chooses
-// their depth; 0: a quarter of the machine's memory, the default. May change at
-// any time.
+// Limit of the bytes that input pipelines keep ready in total where AUTOTUNE
+// chooses their depth; 0: a quarter of the machine's memory, the default. May
+// change at any time.
 void set_host_memory_budget(size_t bytes);
 size_t get_host_memory_budget();
 
-// Adds simulated accelerators, for example "GPUx2"; they stand in as type GPU
-// and say so wherever they are listed.
+// Adds simulated accelerators, for example "GPUx2"; they have type GPU and are
+// marked as simulated wherever they are listed.
 void set_simulated_devices(const std::string& device_list,
                            Site site = Site::here());
 
@@ -121,31 +123,31 @@ void set_simulated_devices(const std::string& device_list,
 void set_intra_op_parallelism_threads(int threads, Site site = Site::here());
 int get_intra_op_parallelism_threads();
 
-// Accepted as TensorFlow does, kept and given back; it changes nothing: ops of
-// one device run in order, on all its threads, and devices run side by side.
+// Accepted for TensorFlow's sake, stored and returned; it changes nothing: ops
+// of one device run in order, on all its threads, and devices run in parallel.
 void set_inter_op_parallelism_threads(int threads, Site site = Site::here());
 int get_inter_op_parallelism_threads();
 
-// What happens when the device that was asked for does not exist or has no
-// kernel. The op then runs on the first device, in order of preference, of the
-// same task that has one.
+// What happens if the requested device does not exist or has no kernel. The op
+// then runs on the first device, in order of preference, of the same task that
+// has one.
 enum class SoftPlacement : uint8_t {
   kError,   // errors::InvalidArgument or errors::Unimplemented
   kWarn,    // diagnostic "fallback", once per op and reason, with its bytes
-  kSilent,  // counted alone
+  kSilent,  // only counted
 };
 
-// May change at any time; kWarn to begin with. A bool is TensorFlow's: true
-// is kWarn (tf.config.set_soft_device_placement).
+// May change at any time; initially kWarn. A bool as in TensorFlow: true is
+// kWarn (tf.config.set_soft_device_placement).
 void set_soft_device_placement(SoftPlacement policy);
 void set_soft_device_placement(bool enabled);
 SoftPlacement soft_device_placement();
 bool get_soft_device_placement();  // false: kError
 
-// Who places the ops of traced functions that name no policy of their own:
-// "rules", to begin with, or "auto", the planner. May change at any time:
-// functions are placed again when they are called next. Eager ops are not
-// concerned. Throws errors::InvalidArgument for another name.
+// Sets the policy for traced functions that do not name one: "rules",
+// initially, or "auto", the planner. May change at any time: functions are
+// placed again at their next call. Eager ops are not affected. Throws
+// errors::InvalidArgument for another name.
 void set_placement_policy(const placement::Policy& policy);
 placement::Policy placement_policy();
 std::string get_placement_policy();  // the name
@@ -153,14 +155,14 @@ std::string get_placement_policy();  // the name
 // What happens to an input of an eager op that is on another device than the
 // op. Variables are never copied; identity() copies under every policy.
 enum class DevicePolicy : uint8_t {
-  kSilent,          // copied, to begin with
+  kSilent,          // copied; the initial policy
   kSilentForInt32,  // int32 is copied; else as kExplicit
   kWarn,            // copied; diagnostic "input-copied", once per op and route
   kExplicit,        // errors::InvalidArgument
 };
 
 // May change at any time (tf.config.experimental.set_device_policy). The names
-// are "silent", "silent_for_int32", "warn", "explicit"; another one throws
+// are "silent", "silent_for_int32", "warn", "explicit"; others throw
 // errors::InvalidArgument.
 void set_device_policy(DevicePolicy policy);
 void set_device_policy(const std::string& name);
@@ -174,14 +176,14 @@ struct DeviceMemoryInfo {
   size_t limit_bytes = 0;  // 0: none
 };
 
-// Returns memory statistics of a device, also of a CPU, where TensorFlow has
-// none (tf.config.experimental.get_memory_info). Throws errors::InvalidArgument
-// for an unknown device.
+// Returns memory statistics of a device, including CPUs, for which TensorFlow
+// has none (tf.config.experimental.get_memory_info). Throws
+// errors::InvalidArgument for an unknown device.
 DeviceMemoryInfo get_memory_info(const std::string& device,
                                  Site site = Site::here());
 
-// Lets a device that failed accept work again. Variables that the failed work
-// was writing stay torn until they are assigned.
+// Makes a failed device accept work again. Variables that the failed work was
+// writing stay torn until they are assigned.
 void reset_device_error(const std::string& device);
 
 // Sets peak_bytes to current_bytes.

@@ -3,10 +3,11 @@
 //   Tensor y = berth::custom_gradient(
 //       [](const Tensors& x) {
 //         const Tensor e = math::exp(x[0]);
-//         return WithGradient{{math::log(1.f + e)}, [e](const Tensors& dy) {
-//                               return Tensors{dy[0] * (1.f - 1.f / (1.f +
-//                               e))};
-//                             }};
+//         return WithGradient{
+//             {math::log(1.f + e)},
+//             [e](const Tensors& dy) {
+//               return Tensors{dy[0] * (1.f - 1.f / (1.f + e))};
+//             }};
 //       },
 //       {x})[0];
 //
@@ -34,9 +35,9 @@ struct WithGradient {
 };
 using CustomFn = std::function<WithGradient(const Tensors& x)>;
 
-// Calls fn(x); what a tape then differentiates is its gradient rule. Throws
-// what fn throws, and errors::InvalidArgument when the rule returns another
-// number of gradients than there are arguments, or none of the right shape.
+// Calls fn(x); tapes then differentiate it by its gradient rule. Throws the
+// errors of fn, and errors::InvalidArgument if the rule returns a number of
+// gradients other than that of the arguments, or one with a wrong shape.
 Tensors custom_gradient(const CustomFn& fn, const Tensors& x,
                         Site site = Site::here());
 

@@ -2,10 +2,10 @@
 //
 // register_op() describes an op with the calls that the catalogue uses;
 // register_kernels() (berth/op/kernel.h) gives it a kernel per device type. It
-// then runs eagerly, is traced, differentiated, split and placed like any other
-// op. examples/custom_op is a whole program. Register before anything computes:
-// kernels are refused once devices exist. Registering is not thread-safe, the
-// rules and kernels are called from any thread.
+// then runs eagerly and is traced, differentiated, split and placed like any
+// other op. examples/custom_op is a complete program. Register before anything
+// computes: kernels are refused once devices exist. Registering is not
+// thread-safe; rules and kernels are called from any thread.
 //
 //   register_op("Cube")
 //       .input("x", kFloatingTypes)
@@ -36,12 +36,12 @@
 namespace berth {
 
 // Starts the description of an op; it is registered at the end of the
-// statement. Throws errors::InvalidArgument for a name that exists, and unless
-// the op has a gradient, a decomposition or says not_differentiable().
+// statement. Throws errors::InvalidArgument for a name that exists, and if the
+// op lacks a gradient, a decomposition and not_differentiable().
 OpBuilder register_op(std::string name);
 
-// Calls an op by its name; attributes that are left out have their defaults.
-// Returns its outputs. Throws errors::NotFound, and what the op throws.
+// Calls an op by its name; omitted attributes have their defaults. Returns its
+// outputs. Throws errors::NotFound, and the errors of the op.
 Tensors call_op(std::string_view name, const Tensors& inputs,
                 std::vector<Attrs::Pair> attrs = {}, Site site = Site::here());
 

@@ -38,7 +38,7 @@ class Node;  // data/node.h
 inline constexpr int64_t kInfinite = -1;
 inline constexpr int64_t kUnknown = -2;
 
-// Lets prefetch choose its depth and map the number of its threads.
+// Lets prefetch choose its depth and map its number of threads.
 inline constexpr int64_t AUTOTUNE = -1;
 
 // Returns the next element, nullopt at the end.
@@ -47,7 +47,7 @@ using Generator = std::function<std::optional<Tensors>()>;
 using GeneratorFactory = std::function<Generator()>;
 using MapFunction = std::function<Tensors(const Tensors& element)>;
 using Predicate = std::function<bool(const Tensors& element)>;
-// Makes a dataset of an element, for example of the name of a file.
+// Makes a dataset from an element, for example from the name of a file.
 using DatasetFunction = std::function<class Dataset(const Tensors& element)>;
 // The same for elements with names: functions that take a const Element&.
 using NamedMapFunction = std::function<Element(const Element& element)>;
@@ -58,15 +58,16 @@ concept TakesElement = std::is_invocable_v<F&, const Element&> &&
     !std::is_invocable_v<F&, const Tensors&>;
 
 struct MapOptions {
-  // Threads that call the function at once; 0: the one that calls next().
-  // AUTOTUNE: as many as pay, of the cores that the host has for all pipelines.
+  // Threads that call the function at once; 0: the thread that calls next().
+  // AUTOTUNE: as many as are useful, of the cores that the host has for all
+  // pipelines.
   int64_t num_parallel_calls = 0;
-  // False hands elements on as they get ready.
+  // False returns elements as they become ready.
   bool deterministic = true;
-  // The function takes any number of elements on top of each other, [n, ...],
-  // and returns as many. It is then called with a whole batch where slices
-  // come before (shuffle, repeat, take and skip may stand between them and
-  // batch), in the thread that makes the batch.
+  // The function takes any number of stacked elements, [n, ...], and returns as
+  // many. It is then called with a whole batch if slices come before it
+  // (shuffle, repeat, take and skip may stand between them and batch), in the
+  // thread that makes the batch.
   bool vectorized = false;
 };
 struct MapRowsOptions {
@@ -77,13 +78,13 @@ struct IgnoreErrorsOptions {
   bool log_warning = false;  // reports each ("element-ignored")
 };
 struct SnapshotOptions {
-  // A file that another dataset wrote, or that is damaged: false refuses it,
-  // true writes it anew.
+  // For a file that another dataset wrote, or that is damaged: false refuses
+  // it, true writes it again.
   bool rebuild = false;
 };
 struct BatchOptions {
-  bool drop_remainder = false;  // leave a smaller last batch out
-  // Batches that are put together at once, as in MapOptions.
+  bool drop_remainder = false;  // omit a smaller last batch
+  // Batches assembled at once, as in MapOptions.
   int64_t num_parallel_calls = 0;
   bool deterministic = true;
 };
@@ -100,30 +101,30 @@ struct PaddedBatchOptions {
 };
 struct InterleaveOptions {
   int64_t cycle_length = AUTOTUNE;  // datasets that are open at once
-  int64_t block_length = 1;         // elements in a row of one of them
+  int64_t block_length = 1;         // consecutive elements of one of them
   // Threads that read ahead, AUTOTUNE: one per core; 0: none.
   int64_t num_parallel_calls = 0;
-  // False hands elements on as they get ready.
+  // False returns elements as they become ready.
   bool deterministic = true;
 };
 struct SampleOptions {
   std::vector<double> weights = {};  // one per dataset; none: equal ones
   std::optional<uint64_t> seed = std::nullopt;
-  // Ends with the first dataset that is drawn and has no more.
+  // Ends with the first drawn dataset that has no more elements.
   bool stop_on_empty_dataset = false;
-  // Draws anew in each iteration.
+  // Draws again in each iteration.
   bool rerandomize_each_iteration = false;
 };
 struct ChooseOptions {
   bool stop_on_empty_dataset = true;
 };
 struct WindowOptions {
-  std::optional<int64_t> shift = std::nullopt;  // from start to start; size
-  int64_t stride = 1;  // from element to element of one window
+  std::optional<int64_t> shift = std::nullopt;  // between starts; default: size
+  int64_t stride = 1;  // between elements of one window
   bool drop_remainder = false;
 };
 struct GroupByWindowOptions {
-  // Either of the two: elements that make a window, of every key or by key.
+  // Exactly one of the two: elements per window, for every key or by key.
   int64_t window_size = 0;
   std::function<int64_t(int64_t key)> window_size_func = {};
 };
@@ -146,23 +147,23 @@ struct RandomOptions {
 };
 struct ShuffleOptions {
   std::optional<uint64_t> seed = std::nullopt;  // none: by random::set_seed()
-  // Each iteration has its own order, which follows from the seed and the
-  // number of iterations before; false: all have that of the first.
+  // Each iteration has its own order, which depends on the seed and the number
+  // of iterations before; false: all have the order of the first.
   bool reshuffle_each_iteration = true;
 };
 
-// Where a pass stands: what Iterator::save() returns. Text and host tensors
-// that nothing writes any more, to be kept in a file (train::Checkpoint).
+// The position of a pass, returned by Iterator::save(). Text and host tensors
+// that do not change any more, to be stored in a file (train::Checkpoint).
 struct IteratorState {
   std::string text;  // JSON
-  Tensors tensors;   // what buffers hold, row numbers
+  Tensors tensors;   // contents of buffers, row numbers
 };
 class Windows;
 
 // What a pass has done so far.
 struct IteratorStatus {
-  int64_t elements = 0;        // handed out
-  bool ended = false;          // next() returns nothing more, or throws
+  int64_t elements = 0;        // returned so far
+  bool ended = false;          // next() returns no more elements, or throws
   int64_t errors_ignored = 0;  // by ignore_errors
   std::string last_error;      // that was ignored, or ended the pass
 };
@@ -174,26 +175,25 @@ class Iterator {
   Iterator& operator=(Iterator&&) noexcept;
   ~Iterator();
 
-  // Returns the next element, nullopt at the end. Throws what a transform
-  // throws, naming the transform and the line that made it; from then on
-  // every call throws that again.
+  // Returns the next element, nullopt at the end. Throws the error of a
+  // transform, naming the transform and the line that made it; from then on
+  // every call throws it again.
   std::optional<Element> next();
-  // The same into `element`, whose storage is used again; false at the end.
+  // The same into `element`, whose storage is reused; false at the end.
   bool next(Tensors& element);
 
   IteratorStatus status() const;
 
-  // Returns where the pass stands: positions, random state, what is buffered.
-  // The pass goes on afterwards. Threads of the pass are held still meanwhile.
-  // Throws errors::FailedPrecondition after an error of next().
+  // Returns the position of the pass: positions, random state, buffers. The
+  // pass continues afterwards; its threads are paused meanwhile. Throws
+  // errors::FailedPrecondition after an error of next().
   IteratorState save();
-  // Goes to where the pass of an equal dataset stood, in this process or
-  // another: what next() returns from here on is the same bit for bit, later
-  // iterations of the dataset included. What a generator knows is its own: it
-  // starts again and its first elements are left out. Throws
-  // errors::InvalidArgument when the state is that of other transforms,
-  // errors::DataLoss when it is damaged; the iterator then stands at the
-  // beginning of a pass.
+  // Continues where the pass of an equal dataset stood, in this process or
+  // another: next() then returns the same bit for bit, later iterations of the
+  // dataset included. The state of a generator is its own: it starts again and
+  // its first elements are skipped. Throws errors::InvalidArgument if the state
+  // is that of other transforms, errors::DataLoss if it is damaged; the
+  // iterator is then at the beginning of a pass.
   void restore(const IteratorState& state);
 
   // The same with the names.
@@ -208,7 +208,7 @@ class Iterator {
 
 class Dataset {
  public:
-  // Cuts each component along its first dimension: [n, ...] gives n elements
+  // Splits each component along its first dimension: [n, ...] gives n elements
   // of [...]. Throws errors::InvalidArgument unless all first dimensions are
   // equal, errors::FailedPrecondition inside a trace.
   static Dataset from_tensor_slices(const Tensors& components,
@@ -220,11 +220,11 @@ class Dataset {
   // The same with names: from_tensor_slices({{"x", x}, {"y", y}}).
   static Dataset from_tensor_slices(const Element& components,
                                     Site site = Site::here());
-  // Calls `factory` at the start of each iteration, then what it returned for
-  // each element. Elements must fit `specs`, one per component (unknown
-  // dimensions fit all); next() throws errors::InvalidArgument otherwise.
-  // Components have the names of the specs if all have one:
-  // {{Shape{28, 28}, uint8, "image"}, {Shape{}, int64, "label"}}.
+  // Calls `factory` at the start of each iteration, then its result for each
+  // element. Elements must fit `specs`, one per component (unknown dimensions
+  // fit all); next() throws errors::InvalidArgument otherwise. Components have
+  // the names of the specs if all have one: {{Shape{28, 28}, uint8, "image"},
+  // {Shape{}, int64, "label"}}.
   static Dataset from_generator(GeneratorFactory factory,
                                 std::vector<TensorSpec> specs,
                                 Site site = Site::here());
@@ -234,37 +234,38 @@ class Dataset {
   static Dataset range(int64_t start, int64_t stop, int64_t step = 1,
                        Site site = Site::here());
 
-  // One element: `components` as they are.
+  // One element: `components` unchanged.
   static Dataset from_tensors(const Tensors& components,
                               Site site = Site::here());
-  // int64 scalars start, start + step, ... without an end.
+  // int64 scalars start, start + step, ... without end.
   static Dataset counter(int64_t start = 0, int64_t step = 1,
                          Site site = Site::here());
-  // int64 scalars in [0, 2^32), all equally likely, without an end.
+  // Uniform int64 scalars in [0, 2^32), without end.
   static Dataset random(const RandomOptions& options = {},
                         Site site = Site::here());
 
-  // The components of all datasets side by side; ends with the shortest.
+  // Combines the components of all datasets; ends with the shortest.
   static Dataset zip(const std::vector<Dataset>& datasets,
                      Site site = Site::here());
-  // This one, then `other`, whose components have the same dtypes.
+  // This dataset, then `other`, whose components have the same dtypes.
   Dataset concatenate(const Dataset& other, Site site = Site::here()) const;
   // Each element from one of `datasets`, drawn by weight.
   static Dataset sample_from_datasets(const std::vector<Dataset>& datasets,
                                       const SampleOptions& options = {},
                                       Site site = Site::here());
-  // Each element from the one that the next element of `choice_dataset`, an
-  // int64 scalar, says.
+  // Each element from the dataset whose number is the next element of
+  // `choice_dataset`, an int64 scalar.
   static Dataset choose_from_datasets(const std::vector<Dataset>& datasets,
                                       const Dataset& choice_dataset,
                                       const ChooseOptions& options = {},
                                       Site site = Site::here());
 
-  // Reads `cycle_length` of the datasets that `fn` makes of the elements in
-  // turn, `block_length` elements of each; who ends makes room for the next.
+  // Reads `cycle_length` of the datasets that `fn` makes from the elements in
+  // turn, `block_length` elements of each; one that ends is replaced by the
+  // next.
   Dataset interleave(DatasetFunction fn, const InterleaveOptions& options = {},
                      Site site = Site::here()) const;
-  // The datasets that `fn` makes of the elements, one after the other.
+  // The datasets that `fn` makes from the elements, one after the other.
   Dataset flat_map(DatasetFunction fn, Site site = Site::here()) const;
 
   // Replaces each element by fn(element). Ops in `fn` run eagerly on /CPU:0
@@ -283,10 +284,10 @@ class Dataset {
               Site site = Site::here()) const {
     return map_named(std::move(fn), options, site);
   }
-  // Replaces each element by what a plain C++ function writes: fn(in, out,
+  // Replaces each element by the output of a plain C++ function: fn(in, out,
   // random) reads the bytes of one element and fills components of these
-  // specs, whose shapes are known, in place of ops on tensors (data_row.h).
-  // Where slices come before, rows are written straight into the batch.
+  // specs, whose shapes are known, instead of ops on tensors (data_row.h).
+  // If slices come before it, rows are written directly into the batch.
   //   .map_rows([](const data::RowIn& in, data::RowOut& out, data::RowRandom&)
   //   {
   //     const auto from = in.get<uint8_t>(0);
@@ -302,12 +303,12 @@ class Dataset {
   Dataset filter(F keep, Site site = Site::here()) const {
     return filter_named(std::move(keep), site);
   }
-  // Puts `size` elements on top of each other: [...] becomes [size, ...]. The
-  // last batch may be smaller. next() throws errors::InvalidArgument when
-  // shapes or dtypes within a batch differ.
+  // Stacks `size` elements: [...] becomes [size, ...]. The last batch may be
+  // smaller. next() throws errors::InvalidArgument if shapes or dtypes within a
+  // batch differ.
   Dataset batch(int64_t size, const BatchOptions& options = {},
                 Site site = Site::here()) const;
-  // The same of elements whose shapes differ: pads each to the largest of the
+  // The same for elements whose shapes differ: pads each to the largest of the
   // batch, or to padded_shapes.
   Dataset padded_batch(int64_t size, const PaddedBatchOptions& options = {},
                        Site site = Site::here()) const;
@@ -318,36 +319,36 @@ class Dataset {
                        Site site = Site::here()) const;
   // Batches elements of similar length together: bucket i takes lengths from
   // bucket_boundaries[i - 1] to below bucket_boundaries[i], the first all
-  // below, the last all from the last boundary on. bucket_batch_sizes has one
-  // more element than bucket_boundaries.
+  // smaller ones, the last all from the last boundary on. bucket_batch_sizes
+  // has one more element than bucket_boundaries.
   Dataset bucket_by_sequence_length(
       std::function<int64_t(const Tensors& element)> element_length_func,
       std::vector<int64_t> bucket_boundaries,
       std::vector<int64_t> bucket_batch_sizes,
       const BucketOptions& options = {}, Site site = Site::here()) const;
-  // Cuts each element along its first dimension, as from_tensor_slices does.
+  // Splits each element along its first dimension, as from_tensor_slices does.
   Dataset unbatch(Site site = Site::here()) const;
-  // Cuts batches anew: of `sizes` in turn.
+  // Changes batch sizes: `sizes` in turn.
   Dataset rebatch(std::vector<int64_t> sizes,
                   const RebatchOptions& options = {},
                   Site site = Site::here()) const;
-  // Datasets of `size` neighbours each.
+  // Datasets of `size` consecutive elements each.
   Windows window(int64_t size, const WindowOptions& options = {},
                  Site site = Site::here()) const;
-  // Collects elements of equal key_func until they are a window, and goes on
-  // with what reduce_func makes of it; what is left at the end are smaller
-  // windows, in the order of their keys.
+  // Collects elements with equal key_func into windows and continues with the
+  // dataset that reduce_func makes of each; at the end the remaining elements
+  // form smaller windows, in the order of their keys.
   Dataset group_by_window(
       std::function<int64_t(const Tensors& element)> key_func,
       std::function<Dataset(int64_t key, const Dataset& window)> reduce_func,
       const GroupByWindowOptions& options, Site site = Site::here()) const;
 
   // Draws each element uniformly from a buffer of `buffer_size` elements,
-  // refilled in order; with a buffer as long as the dataset all orders are
-  // equally likely. The order depends on the seed alone.
+  // refilled in order; if the buffer holds the whole dataset, all orders are
+  // equally likely. The order depends on the seed only.
   Dataset shuffle(int64_t buffer_size, const ShuffleOptions& options = {},
                   Site site = Site::here()) const;
-  // The sequence `count` times; a negative count: for ever.
+  // Repeats the sequence `count` times; a negative count: for ever.
   Dataset repeat(int64_t count = -1, Site site = Site::here()) const;
   // The first `count` elements; a negative count: all.
   Dataset take(int64_t count, Site site = Site::here()) const;
@@ -355,23 +356,23 @@ class Dataset {
   Dataset skip(int64_t count, Site site = Site::here()) const;
   // The elements before the first for which `keep` returns false.
   Dataset take_while(Predicate keep, Site site = Site::here()) const;
-  // Every num_shards-th element, from number `index` on.
+  // Every num_shards-th element, starting with number `index`.
   Dataset shard(int64_t num_shards, int64_t index,
                 Site site = Site::here()) const;
-  // Puts the number of the element, an int64 scalar, before its components.
+  // Prepends the number of the element, an int64 scalar, to its components.
   Dataset enumerate(int64_t start = 0, Site site = Site::here()) const;
-  // Elements that did not come before.
+  // Drops elements that occurred before.
   Dataset unique(Site site = Site::here()) const;
-  // Calls fn(state, element), which returns the next state and the element to
-  // hand on; `initial_state` is the first.
+  // Calls fn(state, element), which returns the next state and the output
+  // element; `initial_state` is the first.
   Dataset scan(Tensors initial_state,
                std::function<std::pair<Tensors, Tensors>(
                    const Tensors& state, const Tensors& element)>
                    fn,
                Site site = Site::here()) const;
-  // Drops elements until classes are distributed as `target_dist` says;
-  // class_func returns a number below its size. Puts the class, an int64
-  // scalar, before the components.
+  // Drops elements until classes have the distribution `target_dist`;
+  // class_func returns a number below its size. Prepends the class, an int64
+  // scalar, to the components.
   Dataset rejection_resample(
       std::function<int64_t(const Tensors& element)> class_func,
       std::vector<double> target_dist, const ResampleOptions& options = {},
@@ -386,44 +387,44 @@ class Dataset {
                  const std::function<Tensors(const Tensors& state,
                                              const Tensors& element)>& fn,
                  Site site = Site::here()) const;
-  // Returns the only element. Throws errors::InvalidArgument when there is
-  // none, or more than one.
+  // Returns the only element. Throws errors::InvalidArgument if there is none,
+  // or more than one.
   Tensors get_single_element(Site site = Site::here()) const;
 
-  // Goes on after errors: an element whose function throws, or that does not
-  // fit its batch, is left out and counted (Iterator::status). A generator
-  // that throws has ended.
+  // Continues after errors: an element whose function throws, or that does not
+  // fit its batch, is skipped and counted (Iterator::status). A generator that
+  // throws has ended.
   Dataset ignore_errors(const IgnoreErrorsOptions& options = {},
                         Site site = Site::here()) const;
-  // Keeps the elements of the first complete iteration and hands them out in
-  // all later ones: in memory, or in a file, which other processes then use,
-  // too. An iteration that ends early keeps nothing. What comes before is not
-  // looked at again: a file that does not fit the dataset is refused, one that
-  // is damaged throws errors::DataLoss.
+  // Keeps the elements of the first complete iteration and returns them in all
+  // later ones: in memory, or in a file, which other processes can use, too. An
+  // iteration that ends early keeps nothing. Earlier transforms are not run
+  // again: a file that does not match the dataset is refused, a damaged one
+  // throws errors::DataLoss.
   Dataset cache(const std::string& filename = "",
                 Site site = Site::here()) const;
   // Writes the elements of the first complete iteration into `path`, a folder,
-  // and reads them from there in later ones and in other processes. A file
-  // whose checksum is wrong throws errors::DataLoss, or is made again.
+  // and reads them from there in later ones and in other processes. A file with
+  // a wrong checksum throws errors::DataLoss, or is made again.
   Dataset snapshot(const std::string& path, const SnapshotOptions& options = {},
                    Site site = Site::here()) const;
-  // Says that there are `expected` elements, kInfinite included; next() throws
-  // errors::FailedPrecondition when there are more or fewer.
+  // Asserts that there are `expected` elements, possibly kInfinite; next()
+  // throws errors::FailedPrecondition if there are more or fewer.
   Dataset assert_cardinality(int64_t expected, Site site = Site::here()) const;
 
-  // Computes up to `buffer_size` elements ahead on a thread of its own. 0 does
+  // Computes up to `buffer_size` elements ahead on a separate thread. 0 does
   // nothing; AUTOTUNE starts with 2 and doubles while the reader waits, as far
   // as config::set_host_memory_budget() allows.
   Dataset prefetch(int64_t buffer_size, Site site = Site::here()) const;
 
-  // Copies each element to `device` ("/GPU:0"); text stays on the host. The
-  // copies of an element go on while the next ones are computed, and whoever
-  // reads it waits for them (tf.data.experimental.copy_to_device). Throws
-  // errors::InvalidArgument when there is no such device.
+  // Copies each element to `device` ("/GPU:0"); text stays on the host. Copies
+  // of an element overlap with the computation of the next ones, and readers
+  // wait for them (tf.data.experimental.copy_to_device). Throws
+  // errors::InvalidArgument if the device does not exist.
   Dataset copy_to_device(const std::string& device,
                          Site site = Site::here()) const;
-  // copy_to_device, then prefetch: so many elements are on the device, or on
-  // their way, before they are asked for. The last transform of a chain
+  // copy_to_device, then prefetch: this many elements are on the device, or
+  // being copied, in advance. Must be the last transform of a chain
   // (tf.data.experimental.prefetch_to_device).
   Dataset prefetch_to_device(const std::string& device,
                              int64_t buffer_size = AUTOTUNE,
@@ -434,20 +435,21 @@ class Dataset {
   // One spec per component; dimensions that vary are unknown. After map this
   // computes the first element, once; empty if there is none.
   const std::vector<TensorSpec>& element_spec() const;
-  // The names of the components, in their order; empty when they have none.
-  // May compute the first element, as element_spec() does.
+  // The names of the components, in order; empty if they have none. May compute
+  // the first element, as element_spec() does.
   Names component_names() const;
 
-  // Returns the chain as text, one line per transform, the last first: what
-  // AUTOTUNE chose and why, elements, waits, bytes; all passes together.
+  // Returns the chain as text, one line per transform, the last first:
+  // AUTOTUNE's choices with reasons, elements, waits, bytes; all passes
+  // together.
   std::string explain() const;
 
   Iterator make_iterator() const;
 
   // for (const Tensors& element : dataset), or const data::Element&: the
-  // element is valid until the next one is asked for. Inside a scope of another
-  // device than the CPU this is reported ("dataset-in-device-scope"): the
-  // pipeline runs on the host.
+  // element is valid until the next iteration. Inside a scope of a device other
+  // than the CPU this is reported ("dataset-in-device-scope"): the pipeline
+  // runs on the host.
   class iterator;
   iterator begin(Site site = Site::here()) const;
   std::default_sentinel_t end() const { return {}; }
@@ -486,13 +488,13 @@ class Dataset::iterator {
   bool done_ = false;
 };
 
-// What window() makes: datasets. Any thread.
+// The result of window(): datasets. Any thread.
 class Windows {
  public:
-  // Goes on with the elements of fn(window), window by window.
+  // Continues with the elements of fn(window), window by window.
   Dataset flat_map(std::function<Dataset(const Dataset& window)> fn,
                    Site site = Site::here()) const;
-  // Each window as one element: its elements on top of each other.
+  // Each window as one element: its elements stacked.
   Dataset batch(Site site = Site::here()) const;
   // The number of windows, kInfinite or kUnknown.
   int64_t cardinality() const;
@@ -506,9 +508,9 @@ class Windows {
   WindowOptions options_;
 };
 
-// Returns the rows of a ragged batch padded: values [sum of lengths, ...] and
+// Returns the rows of a ragged batch, padded: values [sum of lengths, ...] and
 // row_splits int64 [n + 1] give [n, longest, ...], with `default_value` (a
-// scalar; absent: 0, false or "") behind the end of shorter rows.
+// scalar; absent: 0, false or "") at the end of shorter rows.
 Tensor ragged_to_tensor(const Tensor& values, const Tensor& row_splits,
                         const Tensor& default_value = {},
                         Site site = Site::here());

@@ -1,17 +1,17 @@
 // data_files: datasets that read files (tf.data.TFRecordDataset, ...).
 //
-// Nothing is opened before an iterator is made. Files are read one after the
-// other in windows, so memory follows the longest record, never the file.
+// No file is opened before an iterator is made. Files are read one after the
+// other in windows, so memory depends on the longest record, not on the file.
 // Batched at once (`TFRecordDataset(files).batch(64)`), records and rows go
-// straight into the batch:
+// directly into the batch:
 //   auto lines = data::TextLineDataset("poem.txt").batch(32);
 //   data::CsvDataset rows({"a.csv", "b.csv"},
 //                         {float32, constant(0.5f), string_},
 //                         {.header = true});
-// What is wrong with a file is thrown by next(): errors::NotFound,
-// PermissionDenied, Unavailable, DataLoss (damage), InvalidArgument (not that
-// format), ResourceExhausted (a record above max_record_bytes), each with the
-// file, the place in it and the line that made the dataset.
+// next() throws errors of a file: errors::NotFound, PermissionDenied,
+// Unavailable, DataLoss (damage), InvalidArgument (another format),
+// ResourceExhausted (a record above max_record_bytes), each with the file, the
+// position in it and the line that made the dataset.
 // Thread-safe: datasets are immutable value handles.
 
 #ifndef BERTH_DATA_FILES_H_
@@ -27,7 +27,7 @@
 
 namespace berth::data {
 
-// The names of files, known now or elements of a dataset (scalar strings).
+// Names of files, known now or elements of a dataset (scalar strings).
 class FileNames {
  public:
   FileNames(const char* name) : names_{name} {}             // NOLINT
@@ -49,10 +49,10 @@ struct FileOptions {
   // "", "GZIP" or "ZLIB".
   std::string compression_type = {};
   // A longer record is an error: neither damage nor a small file that inflates
-  // to a large one fills the memory.
+  // to a large one can fill the memory.
   int64_t max_record_bytes = int64_t{1} << 28;
-  // Files that are read at once, on threads of their own, a record of each in
-  // turn; 0, 1: one file after the other; AUTOTUNE: as interleave() chooses.
+  // Files read at once, each on its own thread, a record of each in turn; 0, 1:
+  // one file after the other; AUTOTUNE: as interleave() chooses.
   int64_t num_parallel_reads = 0;
 };
 
@@ -71,14 +71,14 @@ class TextLineDataset : public Dataset {
 };
 
 struct FixedLengthOptions {
-  int64_t header_bytes = 0;  // left out at the start of each file
-  int64_t footer_bytes = 0;  // left out at its end
+  int64_t header_bytes = 0;  // skipped at the start of each file
+  int64_t footer_bytes = 0;  // skipped at its end
   std::string compression_type = {};
   int64_t num_parallel_reads = 0;  // as in FileOptions
 };
 
 // Records of `record_bytes` bytes: scalar strings, for io::decode_raw. A file
-// that does not end with a whole record is an error.
+// with an incomplete last record is an error.
 class FixedLengthRecordDataset : public Dataset {
  public:
   FixedLengthRecordDataset(FileNames filenames, int64_t record_bytes,
@@ -86,9 +86,9 @@ class FixedLengthRecordDataset : public Dataset {
                            Site site = Site::here());
 };
 
-// One row of each IDX file (MNIST's format), plain or gzip: component i is of
-// file i. The files are read now. 16-bit numbers become int32. Throws
-// errors::InvalidArgument unless all have as many rows.
+// One row of each IDX file (MNIST's format), plain or gzip: component i comes
+// from file i. The files are read now. 16-bit numbers become int32. Throws
+// errors::InvalidArgument unless all have the same number of rows.
 class IdxDataset : public Dataset {
  public:
   explicit IdxDataset(const std::vector<std::string>& filenames,
@@ -107,10 +107,10 @@ struct CsvColumn {
 
 struct CsvOptions {
   std::string compression_type = {};
-  bool header = false;  // the first line of each file is left out
+  bool header = false;  // the first line of each file is skipped
   char field_delim = ',';
   bool use_quote_delim = true;  // "a ""quoted"" field, with commas"
-  std::string na_value = {};    // stands for an empty field, too
+  std::string na_value = {};    // treated like an empty field
   // The columns that record_defaults describe, ascending; empty: all.
   std::vector<int64_t> select_cols = {};
   // Or those that they do not describe (not both).
@@ -118,11 +118,10 @@ struct CsvOptions {
   int64_t max_record_bytes = int64_t{1} << 24;  // of a row
 };
 
-// Rows of CSV files (RFC 4180): one scalar per column. Lines without any
-// character are left out, except of files with one column. Throws
-// errors::InvalidArgument for columns and options that cannot be; next() for
-// fields that are no such numbers and rows of another length, naming line and
-// column.
+// Rows of CSV files (RFC 4180): one scalar per column. Empty lines are skipped,
+// except in files with one column. Throws errors::InvalidArgument for invalid
+// columns and options; next() throws it, naming line and column, for fields
+// that are not numbers of the dtype and rows of another length.
 class CsvDataset : public Dataset {
  public:
   CsvDataset(FileNames filenames, std::vector<CsvColumn> record_defaults,
@@ -131,14 +130,14 @@ class CsvDataset : public Dataset {
 
 struct MakeCsvOptions {
   std::vector<std::string> column_names = {};    // empty: the header's
-  std::vector<CsvColumn> column_defaults = {};   // empty: found out
+  std::vector<CsvColumn> column_defaults = {};   // empty: inferred
   std::string label_name = {};                   // goes last
   std::vector<std::string> select_columns = {};  // empty: all
   char field_delim = ',';
   bool use_quote_delim = true;
   std::string na_value = {};
   bool header = true;
-  int64_t num_epochs = -1;  // times through the files; -1: for ever
+  int64_t num_epochs = -1;  // passes over the files; -1: for ever
   bool shuffle = true;
   int64_t shuffle_buffer_size = 10'000;
   std::optional<uint64_t> shuffle_seed = std::nullopt;
@@ -150,9 +149,9 @@ struct MakeCsvOptions {
 
 // Batches of CSV files with a header (tf.data.experimental.make_csv_dataset):
 // components are the columns in their order in the file, the label last, and
-// have their names: element["age"].
-// Columns without defaults get the first dtype that fits the first rows:
-// int32, int64, float32, float64, string_; their empty fields are 0 or "".
+// have their names: element["age"]. Columns without defaults get the first
+// dtype that fits the first rows: int32, int64, float32, float64, string_;
+// their empty fields are 0 or "".
 struct CsvBatches {
   Dataset dataset;
   std::vector<std::string> names;  // of its components
@@ -163,13 +162,13 @@ CsvBatches make_csv_dataset(const std::vector<std::string>& file_patterns,
                             Site site = Site::here());
 
 struct ListFilesOptions {
-  bool shuffle = true;  // anew in each iteration
+  bool shuffle = true;  // again in each iteration
   std::optional<uint64_t> seed = std::nullopt;
 };
 
-// The names of the files that match any of `file_patterns` (shell patterns:
-// *, ?, [a-z]), as scalar strings, shuffled or sorted. They are looked up now.
-// Throws errors::NotFound when a pattern matches nothing.
+// The names of the files that match any of `file_patterns` (shell patterns: *,
+// ?, [a-z]), as scalar strings, shuffled or sorted. The patterns are expanded
+// now. Throws errors::NotFound if a pattern matches nothing.
 Dataset list_files(const std::vector<std::string>& file_patterns,
                    const ListFilesOptions& options = {},
                    Site site = Site::here());

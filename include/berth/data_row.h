@@ -1,8 +1,8 @@
 // Rows: one element of a dataset as plain memory, for functions in plain C++.
 //
 // Dataset::map_rows() calls a function with the bytes of one element and space
-// for the components it fills. Views: they end with the call. One thread; the
-// function may be called by several at once.
+// for its output components. Views: valid during the call only. One thread;
+// several threads may call the function at once.
 
 #ifndef BERTH_DATA_ROW_H_
 #define BERTH_DATA_ROW_H_
@@ -17,14 +17,14 @@
 
 namespace berth::data {
 
-// The components of the element that is read.
+// The components of the input element.
 class RowIn {
  public:
   RowIn(std::span<const TensorSpec> specs, std::span<const std::byte* const> at)
       : specs_(specs), at_(at) {}
   size_t size() const { return at_.size(); }
-  // Throw errors::InvalidArgument when there is no such component, or it has
-  // not dtype T.
+  // Throw errors::InvalidArgument if there is no such component, or its dtype
+  // is not T.
   const TensorSpec& spec(size_t component) const {
     check(component, specs_, nullptr);
     return specs_[component];
@@ -54,7 +54,7 @@ class RowIn {
   std::span<const std::byte* const> at_;
 };
 
-// The components of the element that is written; not set to anything before.
+// The components of the output element; initially uninitialised.
 class RowOut {
  public:
   RowOut(std::span<const TensorSpec> specs, std::span<std::byte* const> at)
@@ -72,12 +72,12 @@ class RowOut {
   std::span<std::byte* const> at_;
 };
 
-// Random numbers of one element: they follow from the seed, the number of the
-// iteration and that of the element, whatever thread computes it.
+// Random numbers of one element: they depend on the seed, the number of the
+// iteration and that of the element, not on the thread.
 class RowRandom {
  public:
   RowRandom(uint64_t seed, uint64_t number) : seed_(seed), number_(number) {}
-  // Returns a number in [0, n), all equally likely; n is at least 1.
+  // Returns a uniform number in [0, n); n is at least 1.
   uint64_t below(uint64_t n);
   // Returns a number in [low, high).
   float uniform(float low = 0, float high = 1);

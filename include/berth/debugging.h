@@ -1,5 +1,4 @@
-// debugging: what the engine has to say besides results and errors
-// (tf.debugging).
+// debugging: what the engine reports besides results and errors (tf.debugging).
 //
 // Diagnostics are warnings and lints with stable ids (docs/diagnostics.md).
 // They go to a handler, by default one line each on stderr, and are counted.
@@ -18,26 +17,26 @@
 namespace berth::debugging {
 
 enum class Severity : uint8_t {
-  kInfo,     // asked for: placement logging
-  kLint,     // legal, and probably not what was meant
-  kWarning,  // done differently from what was asked for
+  kInfo,     // requested: placement logging
+  kLint,     // legal, but probably not intended
+  kWarning,  // not done as requested
 };
 
 struct Diagnostic {
   std::string id;  // "fallback", "retrace"
   Severity severity = Severity::kWarning;
-  std::string text;  // one sentence, with what to do; names the place
+  std::string text;  // one sentence, with advice; names the place
   Site site = {};    // the user's line; no file: unknown
 };
 
-// Hands every diagnostic to `handler` from now on; an empty one restores
-// stderr. Returns the handler there was. The handler may be called by any
+// Sends every diagnostic to `handler` from now on; an empty one restores
+// stderr. Returns the previous handler. The handler may be called by any
 // thread, one call at a time, and must not call the engine.
 using DiagnosticHandler = std::function<void(const Diagnostic&)>;
 DiagnosticHandler set_diagnostic_handler(DiagnosticHandler handler);
 
-// How many diagnostics of each id there were, also those that a handler or a
-// "once per place" rule kept quiet.
+// Number of diagnostics by id, including those silenced by a handler or a "once
+// per place" rule.
 std::map<std::string, int64_t> diagnostic_counts();
 
 // Reports where every op runs: eagerly one line per call ("MatMul in device

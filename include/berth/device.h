@@ -1,8 +1,8 @@
-// device: says where the ops of a block run (tf.device).
+// device: selects where the ops of a block run (tf.device).
 //
-// Scopes nest: parts that the inner one leaves open come from the outer one.
-// They travel into traced functions, cond and while bodies. Guards may close
-// in any order. Each thread has its own.
+// Scopes nest: the outer scope fills in what the inner one leaves open. They
+// carry over into traced functions, cond and while bodies. Guards may close in
+// any order. Each thread has its own.
 
 #ifndef BERTH_DEVICE_H_
 #define BERTH_DEVICE_H_
@@ -17,8 +17,8 @@ namespace berth {
 
 struct DeviceScope;
 
-// device(no_device) forgets the outer scopes: ops go where they would go
-// without any (tf.device(None)). device("") keeps them.
+// device(no_device) ignores the outer scopes: ops are placed as if there were
+// none (tf.device(None)). device("") keeps them.
 struct NoDevice {};
 inline constexpr NoDevice no_device{};
 
@@ -34,9 +34,9 @@ class [[nodiscard]] DeviceGuard {
   std::unique_ptr<DeviceScope> scope_;
 };
 
-// Opens a scope until the guard ends: auto on = berth::device("/GPU:0");
-// Throws errors::InvalidArgument for a malformed name. A name that no device
-// has is for config::set_soft_device_placement to judge, at each op.
+// Opens a scope until the guard ends: auto on = berth::device("/GPU:0"); Throws
+// errors::InvalidArgument for a malformed name. If no device has the name,
+// config::set_soft_device_placement decides at each op.
 [[nodiscard]] inline DeviceGuard device(std::string_view name,
                                         Site site = Site::here()) {
   return DeviceGuard(name, site);
@@ -47,7 +47,7 @@ class [[nodiscard]] DeviceGuard {
   return DeviceGuard(none, site);
 }
 
-// Runs `fn` in a scope and returns what it returns.
+// Runs `fn` in a scope and returns its result.
 template <class Fn>
 decltype(auto) with_device(std::string_view name, Fn&& fn,
                            Site site = Site::here()) {

@@ -55,7 +55,7 @@ class PerReplica {
  public:
   PerReplica() = default;
   explicit PerReplica(Tensors values) : values_(std::move(values)) {}
-  // Values of replicas whose share of a batch is empty have 0 examples.
+  // Values of replicas with an empty share of a batch have 0 examples.
   const Tensors& values() const { return values_; }
   size_t size() const { return values_.size(); }
   const Tensor& operator[](size_t replica) const { return values_.at(replica); }
@@ -65,28 +65,28 @@ class PerReplica {
   Tensors values_;
 };
 
-// How copies of gradients are added up (tf.distribute.CrossDeviceOps).
-// Between CPU devices, which share memory, all of them are the same: each
-// device adds and updates its own part.
+// How copies of gradients are added (tf.distribute.CrossDeviceOps). Between CPU
+// devices, which share memory, all are the same: each device adds and updates
+// its own part.
 enum class CrossDeviceOps : uint8_t {
   kAuto,
   kRing,                       // CollectiveAllReduce
   kHierarchicalCopyAllReduce,  // within pairs, between pairs, back
   kReductionToOneDevice,
   kDirect,  // each device adds its part of the elements
-  // By NCCL, where devices are distinct NVIDIA cards and it is installed;
-  // elsewhere as kAuto, which takes it there itself unless `slices` asks for
-  // bits that do not depend on the devices.
+  // By NCCL, if devices are distinct NVIDIA cards and it is installed;
+  // otherwise as kAuto, which chooses NCCL in that case unless `slices`
+  // requires bits that do not depend on the devices.
   kNcclAllReduce,
 };
 
 // tf.distribute.experimental.CommunicationOptions.
 struct CommunicationOptions {
-  // Gradients travel in packs of so many bytes, in the order in which they
+  // Gradients are sent in packs of this many bytes, in the order in which they
   // appear; 0: 4 MiB, of which small models fill one.
   int64_t bytes_per_pack = 0;
-  // A step that takes longer throws errors::DeadlineExceeded, naming who is
-  // missing; 0: no limit.
+  // A step that takes longer throws errors::DeadlineExceeded, naming the
+  // missing tasks; 0: no limit.
   double timeout_seconds = 0;
 };
 
@@ -114,17 +114,17 @@ struct StrategyOptions {
   std::vector<std::string> devices = {};
   CrossDeviceOps cross_device_ops = CrossDeviceOps::kAuto;
   CommunicationOptions communication = {};
-  // Devices of one replica, in the order of `devices`; scopes in the model
-  // then name them by their number within the replica ("/GPU:1").
+  // Devices of one replica, in the order of `devices`; scopes in the model then
+  // refer to them by their number within the replica ("/GPU:1").
   int devices_per_replica = 1;
   Shares shares = {};
-  // Parts that a batch is cut into: results then have the same bits on any
-  // number of devices of one kind. 0: the number of cores; 32 when shares are
+  // Parts that a batch is split into: results then have the same bits on any
+  // number of devices of one kind. 0: the number of cores; 32 if shares are
   // unequal or automatic.
   int slices = 0;
 };
 
-// What a function that makes datasets is told (tf.distribute.InputContext).
+// The argument of functions that make datasets (tf.distribute.InputContext).
 struct InputContext {
   int num_replicas_in_sync = 1;
   int num_input_pipelines = 1;
@@ -133,7 +133,7 @@ struct InputContext {
   int64_t get_per_replica_batch_size(int64_t global_batch_size) const;
 };
 
-// Batches cut into one part per replica: elements are lists of PerReplica.
+// Batches split into one part per replica: elements are lists of PerReplica.
 class DistributedDataset {
  public:
   struct State;
@@ -152,7 +152,7 @@ class DistributedDataset {
   };
   Iterator make_iterator() const;
   int64_t cardinality() const;
-  // Each of several tasks reads examples that the others do not.
+  // Whether each of several tasks reads examples that the others do not.
   bool of_each_task() const;
 
   // for (const std::vector<PerReplica>& batch : dataset)
@@ -183,13 +183,13 @@ class DistributedDataset {
   std::shared_ptr<State> state_;
 };
 
-// What a strategy would do with one training step.
+// A prediction of what a strategy does with one training step.
 struct StrategyPlan {
   struct ReplicaShare {
     int replica = 0;
     std::vector<std::string> devices;
     int64_t examples = 0;  // of a full batch
-    int slices = 0;        // 0: not cut into slices
+    int slices = 0;        // 0: not split into slices
     double compute_us = 0;
     int64_t peak_bytes = 0;
   };
@@ -206,8 +206,8 @@ struct StrategyPlan {
   std::vector<std::string> whole;   // ops without a split rule: run whole
   int64_t bytes_per_step = 0;       // between devices
   double step_us = 0, one_device_us = 0, all_reduce_us = 0;
-  std::string one_device;  // that the speed-up is against
-  std::string advice;      // empty, or why this gains nothing
+  std::string one_device;  // the reference of the speed-up
+  std::string advice;      // empty, or why there is no gain
   double speed_up() const { return step_us > 0 ? one_device_us / step_us : 0; }
   std::string str() const;   // a table for people
   std::string json() const;  // docs/json.md
@@ -232,12 +232,12 @@ struct ReplicaCall {
   std::string fixed;          // signature text of the other arguments
   // The argument whose first axis counts the examples of a replica; -1: none.
   int split = -1;
-  // Calls the function in a replica, on symbolic tensors in the place of its
-  // args; keeps the structure of what it returns.
+  // Calls the function in a replica, with symbolic tensors for its args; keeps
+  // the structure of the result.
   std::function<Tensors(int replica, const Tensors& args, std::any* structure)>
       fn;
-  FunctionCore* traces = nullptr;         // keeps the traces; null: nobody does
-  std::atomic<int>* num_calls = nullptr;  // of a function without traces
+  FunctionCore* traces = nullptr;         // keeps the traces; null: not kept
+  std::atomic<int>* num_calls = nullptr;  // for a function without traces
 };
 // Returns the results by replica, and their structure.
 std::vector<Tensors> run_replicas(const std::shared_ptr<StrategyCore>& core,
@@ -249,7 +249,7 @@ class Strategy {
   explicit Strategy(std::shared_ptr<StrategyCore> core)
       : core_(std::move(core)) {}
 
-  // Variables made while the guard stands are the strategy's: one copy per
+  // Variables made while the guard lives belong to the strategy: one copy per
   // memory, changed together. compile() in it makes fit use the strategy.
   StrategyGuard scope(Site site = Site::here()) const {
     return StrategyGuard(core_, site);
@@ -258,16 +258,16 @@ class Strategy {
   int num_replicas_in_sync() const;
   // Full names, one list per replica.
   std::vector<std::vector<std::string>> devices() const;
-  // Examples of each replica of a batch, by the shares as they are now.
+  // Examples of each replica of a batch, by the current shares.
   std::vector<int64_t> examples(int64_t batch) const;
 
-  // Calls fn in every replica. PerReplica arguments give each replica its own
-  // tensor, also inside vectors, pairs and tuples; all else is the same for
-  // all. What fn returns comes back with PerReplica in the place of Tensor.
-  // A Function is traced once per signature; another callable at each call.
-  // Inside a traced function the replicas become part of it.
-  // Throws errors::InvalidArgument for values of another number of replicas
-  // and for variables made inside, errors::FailedPrecondition inside run().
+  // Calls fn in every replica. PerReplica arguments, also inside vectors, pairs
+  // and tuples, give each replica its own tensor; all other arguments are the
+  // same for all. In the result, each Tensor becomes a PerReplica. A Function
+  // is traced once per signature; another callable at each call. Inside a
+  // traced function the replicas become part of it. Throws
+  // errors::InvalidArgument for values with another number of replicas and for
+  // variables made inside, errors::FailedPrecondition inside run().
   template <class F, class... Args>
   auto run(F&& fn, const Args&... args) const;
 
@@ -288,20 +288,20 @@ class Strategy {
     return local_results(value);
   }
 
-  // Cuts the batches of a dataset: its batch size is global.
+  // Splits the batches of a dataset: its batch size is global.
   DistributedDataset experimental_distribute_dataset(
       const data::Dataset& dataset, Site site = Site::here()) const;
-  // The function makes batches of one replica; each replica takes one.
+  // The function makes batches for one replica; each replica takes one.
   DistributedDataset distribute_datasets_from_function(
       const std::function<data::Dataset(const InputContext&)>& fn,
       Site site = Site::here()) const;
 
-  // In the function of merge_call(): calls fn(variable's copy, values) where
-  // the variable lives.
+  // In the function of merge_call(): calls fn(variable's copy, values) on the
+  // devices of the variable.
   void update(const Variable& v, const std::function<void(Tensor)>& fn,
               const Tensor& value) const;
 
-  // What a training step of a compiled model would do; runs nothing.
+  // Predicts a training step of a compiled model; runs nothing.
   template <class Model>
   StrategyPlan plan(const Model& model, int64_t batch_size) const {
     return model.strategy_plan(*this, batch_size);
@@ -323,7 +323,7 @@ struct MirroredStrategy : Strategy {
   explicit MirroredStrategy(std::initializer_list<std::string> devices,
                             StrategyOptions options = {},
                             Site site = Site::here());
-  // A vector; of a vector alone it is MirroredStrategy({.devices = names}).
+  // MirroredStrategy(names) is MirroredStrategy({.devices = names}).
   explicit MirroredStrategy(std::vector<std::string> devices,
                             StrategyOptions options, Site site = Site::here())
       : MirroredStrategy(
@@ -338,17 +338,18 @@ struct OneDeviceStrategy : Strategy {
   explicit OneDeviceStrategy(const std::string& device,
                              Site site = Site::here());
 };
-// Variables live on the host, or on the device when there is but one; all
+// Variables live on the host, or on the device if there is only one; all
 // devices compute.
 struct CentralStorageStrategy : Strategy {
   explicit CentralStorageStrategy(StrategyOptions options = {},
                                   Site site = Site::here());
 };
 
-// What a function in run() may ask.
+// Queries and reductions for a function in run().
 class ReplicaContext {
  public:
-  // Scalar int32 in a trace, as a number here: each replica is traced.
+  // A plain number, where TensorFlow has a scalar int32: each replica is
+  // traced.
   int replica_id_in_sync_group() const;
   int num_replicas_in_sync() const;
   Strategy strategy() const;
@@ -360,9 +361,9 @@ class ReplicaContext {
   // Concatenates over replicas along `axis`.
   Tensor all_gather(const Tensor& value, int64_t axis,
                     Site site = Site::here()) const;
-  // Calls fn once for all replicas, with what each gave; every replica gets
-  // the result. Throws errors::InvalidArgument when replicas call merge_call
-  // in different order.
+  // Calls fn once for all replicas, with the values of each; every replica gets
+  // the result. Throws errors::InvalidArgument if replicas call merge_call in
+  // different order.
   Tensors merge_call(const std::function<Tensors(
                          const Strategy&, const std::vector<PerReplica>&)>& fn,
                      const Tensors& args, Site site = Site::here()) const;
@@ -370,8 +371,8 @@ class ReplicaContext {
 
 // Null outside of run().
 std::optional<ReplicaContext> get_replica_context();
-// The strategy whose scope or run() is open; OneDeviceStrategy of the default
-// device when there is none.
+// The strategy whose scope or run() is open; if there is none,
+// OneDeviceStrategy of the default device.
 Strategy get_strategy();
 bool has_strategy();
 bool in_cross_replica_context();

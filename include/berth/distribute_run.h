@@ -23,8 +23,8 @@
 
 namespace berth::distribute::internal {
 
-// A T with every From in it made a To by leaf(From), in the order in which
-// Tree visits them.
+// The type T with every From in it replaced by a To, leaf(From), in the order
+// in which Tree visits them.
 template <class From, class To, class T>
 struct Swap {
   using Type = T;
@@ -133,7 +133,7 @@ const Tensor& value_of(const PerReplica& value, size_t replica,
 // Throws errors::InvalidArgument unless all `made` tensors of a result were
 // found in its structure.
 void check_results(size_t found, size_t made);
-// Which of the arguments of a replica counts its examples; -1: none.
+// The argument of a replica that counts its examples; -1: none.
 int split_argument(const Tensors& args, const Tensors& of_replicas);
 
 }  // namespace berth::distribute::internal

@@ -28,7 +28,7 @@ enum class DType : uint8_t {
   kInt8,
   kComplex64,
   kComplex128,
-  kString,   // text, on the host alone
+  kString,   // text, on the host only
   kVariant,  // an opaque value of a graph text; no tensor has it
 };
 
@@ -68,7 +68,7 @@ constexpr bool is_complex(DType dtype) {
   return dtype == complex64 || dtype == complex128;
 }
 
-// What gradients flow through.
+// Whether gradients flow through it.
 constexpr bool is_inexact(DType dtype) {
   return is_floating(dtype) || is_complex(dtype);
 }
@@ -76,7 +76,7 @@ constexpr bool is_inexact(DType dtype) {
 // Returns TensorFlow's name, for example "float32".
 const char* name_of(DType dtype);
 
-// Parses a name that `name_of` prints; kInvalid when unknown.
+// Parses a name from `name_of`; kInvalid if unknown.
 DType dtype_from_name(std::string_view name);
 
 // Maps a C++ element type to its DType (kInvalid for others).

@@ -2,11 +2,11 @@
 // (tf.function).
 //
 // The callable runs once per signature (shapes and dtypes of its tensors,
-// values of its other arguments, device scope) with symbolic tensors; what it
-// computes becomes a graph, which is optimised, placed and compiled. Later
+// values of its other arguments, device scope) with symbolic tensors; its
+// computation becomes a graph, which is optimised, placed and compiled. Later
 // calls run the plan. Inside another trace the callable is inlined; under a
-// GradientTape the call is one differentiable operation.
-// Thread-safe: calls may overlap.
+// GradientTape the call is one differentiable operation. Thread-safe: calls may
+// overlap.
 
 #ifndef BERTH_FUNCTION_H_
 #define BERTH_FUNCTION_H_
@@ -33,18 +33,18 @@ struct FunctionOptions {
   // Specs of the tensor leaves in order; -1 in a shape accepts any length and
   // traces once for all of them. Empty: each shape is traced by itself.
   std::vector<TensorSpec> input_signature = {};
-  // Parts that forked work is cut into: results depend on it alone, not on
-  // the number of cores. 0: the number of cores.
+  // Parts that parallel work is split into: results depend on this number only,
+  // not on the number of cores. 0: the number of cores.
   int slices = 0;
   // Constant folding, merging, algebra, dead code.
   bool optimize = true;
-  // Checked before the first step and on what ran; a broken one throws
+  // Checked before the first step and against each run; a violation throws
   // errors::FailedPrecondition: .contract = placement::Contract{...}.
   berth::placement::Contracts contract = {};
-  // Who says where the ops run: .placement = placement::Auto{...}, or "auto",
-  // or "rules". Empty: config::set_placement_policy().
+  // The policy that places the ops: .placement = placement::Auto{...}, or
+  // "auto", or "rules". Empty: config::set_placement_policy().
   berth::placement::Policy placement = {};
-  // Rewrites each graph before it is placed: what a strategy hands in.
+  // Rewrites each graph before it is placed; used by strategies.
   std::shared_ptr<const GraphRewrite> rewrite = {};
 };
 
@@ -56,7 +56,7 @@ struct FunctionPlanInfo {
   int transfers = 0;   // between devices, per run
   size_t copied_bytes = 0;
   size_t peak_bytes = 0;   // arenas and outputs
-  size_t bound_bytes = 0;  // the least any plan of these values could use
+  size_t bound_bytes = 0;  // a lower bound for any plan of these values
   double trace_seconds = 0;
   double compile_seconds = 0;
 };
@@ -64,18 +64,18 @@ struct FunctionPlanInfo {
 // The part of a Function that does not depend on C++ types.
 class FunctionCore {
  public:
-  // What calls back into the typed part.
+  // Callbacks into the typed part.
   struct Body {
     void* context;
-    // Runs the callable on `leaves` in place of the arguments' tensors;
-    // returns the leaves of its result and keeps its structure in `result`.
+    // Runs the callable on `leaves` in place of the arguments' tensors; returns
+    // the leaves of its result and keeps its structure in `result`.
     Tensors (*trace)(void* context, const Tensors& leaves, std::any* result);
-    // How many times the input_signature stands in the leaves (replicas).
+    // How many times the input_signature occurs in the leaves (replicas).
     int copies = 1;
   };
 
-  // What one call gathers and gets. Each thread keeps one, so that a warm call
-  // allocates nothing; a call inside a trace finds it busy.
+  // Inputs and results of one call. Each thread keeps one, so that a warm call
+  // allocates nothing; a call inside a trace finds it in use.
   struct Scratch {
     FlattenTree flat;
     Tensors results;
@@ -104,11 +104,12 @@ class FunctionCore {
   berth::placement::Explanation explain(const std::string& op) const;
   int num_traces() const;
 
-  // What decides the random numbers of coming calls, as text for checkpoints:
-  // for each signature the numbers of its random calls, and how often it ran.
+  // The state that decides the random numbers of future calls, as text for
+  // checkpoints: for each signature the numbers of its random calls, and how
+  // often it ran.
   std::string random_state() const;
-  // Goes on from there, with signatures that are traced and those that will
-  // be. Throws errors::InvalidArgument for another text.
+  // Continues from that state, with signatures that are traced already and
+  // later ones. Throws errors::InvalidArgument for an invalid text.
   void set_random_state(const std::string& text);
 
  private:
@@ -125,8 +126,8 @@ class Function<R(Args...)> {
   Function(std::function<R(Args...)> fn, FunctionOptions options)
       : shared_(std::make_shared<Shared>(std::move(fn), std::move(options))) {}
 
-  // Calls the function. Throws what tracing, compiling and running throw:
-  // errors name the user's line.
+  // Calls the function. Throws the errors of tracing, compiling and running,
+  // which name the user's line.
   R operator()(Args... args, Site site = Site::here()) const {
     Values values(std::forward<Args>(args)...);
     Scratch& kept = FunctionCore::scratch_of_this_thread();
@@ -160,7 +161,7 @@ class Function<R(Args...)> {
     return shared_->core.placement();
   }
   // The same for every signature that is kept, the last called first; calls
-  // under a tape and their gradients have reports of their own.
+  // under a tape and their gradients have separate reports.
   std::vector<berth::placement::Report> placements() const {
     return shared_->core.placements();
   }

@@ -31,12 +31,12 @@ struct TapeOptions {
   bool watch_accessed_variables = true;
 };
 
-// What gradient() returns for a source the target does not depend on.
+// The value of gradient() for a source that the target does not depend on.
 enum class UnconnectedGradients { kNone, kZero };
 
 struct GradientOptions {
-  // Pins the gradient computation. By default gradients run where their
-  // forward op ran; a berth::device scope opened after the tape pins too.
+  // Pins the gradient computation. By default gradients run where their forward
+  // op ran; a berth::device scope opened after the tape pins too.
   std::string device = {};
   // d(loss)/d(target), [shape of target]; ones when empty.
   Tensor output_grad = {};
@@ -45,7 +45,7 @@ struct GradientOptions {
   UnconnectedGradients unconnected_gradients = UnconnectedGradients::kNone;
 };
 
-// What a gradient is taken with respect to.
+// A variable or tensor to differentiate with respect to.
 class Source {
  public:
   Source(const Tensor& t) : tensor_(t) {}             // NOLINT: {x, w}
@@ -76,7 +76,7 @@ class GradientTape {
   void watch(const Tensor& x, Site site = Site::here());
   void watch(const Variable& v, Site site = Site::here());
 
-  // Stops recording; what is recorded stays.
+  // Stops recording; earlier records stay.
   void stop(Site site = Site::here());
 
   // Returns d(sum(target))/d(source) for each source, with the shape, dtype

@@ -1,11 +1,11 @@
-// image: what pipelines do to pictures (tf.image).
+// image: image processing for pipelines (tf.image).
 //
-// Pictures are [height, width, channels] or [n, height, width, channels] of
-// any dtype that holds numbers; floats lie between 0 and 1 unless noted.
-// Functions act at once, and in a traced function become part of it unless
-// noted; what is random draws from random:: (random::set_seed, `seed`), the
-// stateless_ forms from their seed alone. All throw errors::InvalidArgument
-// for shapes, dtypes and options that do not fit. Thread-safe.
+// Images are [height, width, channels] or [n, height, width, channels] of any
+// numeric dtype; floats lie between 0 and 1 unless noted. Functions act at
+// once, and in a traced function become part of it unless noted; random ones
+// draw from random:: (random::set_seed, `seed`), the stateless_ forms from
+// their seed only. All throw errors::InvalidArgument for shapes, dtypes and
+// options that do not fit. Thread-safe.
 
 #ifndef BERTH_IMAGE_H_
 #define BERTH_IMAGE_H_
@@ -38,13 +38,13 @@ struct ResizeOptions {
   // "bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5",
   // "gaussian", "mitchellcubic".
   std::string method = "bilinear";
-  // Keeps height : width; the result fits into the size.
+  // Keeps the aspect ratio; the result fits into the size.
   bool preserve_aspect_ratio = false;
-  // Smooths before it shrinks.
+  // Smooths before shrinking.
   bool antialias = false;
 };
 // float32 [..., size, channels]; "nearest" keeps the dtype. Pixels are squares
-// whose middle is at half numbers (half_pixel_centers).
+// whose centres are at half-integers (half_pixel_centers).
 Tensor resize(const Tensor& images, Size size,
               const ResizeOptions& options = {}, Site site = Site::here());
 // The same with black bars instead of stretching.
@@ -53,12 +53,12 @@ Tensor resize_with_pad(const Tensor& images, int64_t target_height,
                        Site site = Site::here());
 
 struct DecodeAndResizeOptions {
-  int64_t channels = 3;  // 0: as the file has
+  int64_t channels = 3;  // 0: those of the file
   std::string method = "bilinear";
   bool antialias = false;
-  // Lets a JPEG be decoded at 1/2, 1/4 or 1/8 of its size where that is still
-  // no smaller than asked for: several times as fast, and smoother than
-  // bilinear sampling of the whole picture.
+  // Lets a JPEG be decoded at 1/2, 1/4 or 1/8 of its size if that is still at
+  // least the requested size: several times as fast, and smoother than bilinear
+  // sampling of the whole image.
   bool scaled_decode = true;
   int64_t max_pixels = io::kMostPixels;
 };
@@ -76,10 +76,10 @@ Tensor crop_to_bounding_box(const Tensor& image, int64_t offset_height,
 Tensor pad_to_bounding_box(const Tensor& image, int64_t offset_height,
                            int64_t offset_width, int64_t target_height,
                            int64_t target_width, Site site = Site::here());
-// The middle, cut off or surrounded by zeros.
+// The centre, cropped or surrounded by zeros.
 Tensor resize_with_crop_or_pad(const Tensor& image, int64_t target_height,
                                int64_t target_width, Site site = Site::here());
-// The middle `central_fraction` (0 to 1) of height and width.
+// The central `central_fraction` (0 to 1) of height and width.
 Tensor central_crop(const Tensor& image, double central_fraction,
                     Site site = Site::here());
 // A window of `size` at a random place; any rank (tf.image.random_crop). Not
@@ -95,9 +95,9 @@ Tensor stateless_random_crop(const Tensor& value, const Shape& size,
 Tensor flip_left_right(const Tensor& image, Site site = Site::here());
 Tensor flip_up_down(const Tensor& image, Site site = Site::here());
 Tensor transpose(const Tensor& image, Site site = Site::here());
-// k quarters of a turn, counter-clockwise.
+// k quarter turns, counter-clockwise.
 Tensor rot90(const Tensor& image, int64_t k = 1, Site site = Site::here());
-// Each picture with probability 1/2.
+// Each image with probability 1/2.
 Tensor random_flip_left_right(const Tensor& image,
                               std::optional<int64_t> seed = std::nullopt,
                               Site site = Site::here());
@@ -111,15 +111,15 @@ Tensor stateless_random_flip_up_down(const Tensor& image, StatelessSeed seed,
 
 struct RotateOptions {
   std::string interpolation = "bilinear";  // or "nearest"
-  // What lies outside: "constant", "nearest", "reflect", "wrap".
+  // Pixels outside: "constant", "nearest", "reflect", "wrap".
   std::string fill_mode = "constant";
   double fill_value = 0;
 };
-// Turns around the middle, counter-clockwise; float32, "nearest" keeps the
+// Rotates around the centre, counter-clockwise; float32, "nearest" keeps the
 // dtype.
 Tensor rotate(const Tensor& images, double radians,
               const RotateOptions& options = {}, Site site = Site::here());
-// Turns by an angle between -factor and factor whole turns. Not in a trace.
+// Rotates by an angle between -factor and factor full turns. Not in a trace.
 Tensor random_rotation(const Tensor& images, double factor,
                        const RotateOptions& options = {},
                        std::optional<int64_t> seed = std::nullopt,
@@ -127,23 +127,23 @@ Tensor random_rotation(const Tensor& images, double factor,
 
 // --- Colours ---------------------------------------------------------------
 
-// Floats lie in 0 to 1, integers in 0 to the largest; of floats to integers
-// `saturate` bounds the result.
+// Floats are in 0 to 1, integers from 0 to their maximum; `saturate` clamps the
+// result when floats become integers.
 Tensor convert_image_dtype(const Tensor& image, DType dtype,
                            bool saturate = false, Site site = Site::here());
 // Integers are converted to floats and back, saturated.
 Tensor adjust_brightness(const Tensor& image, double delta,
                          Site site = Site::here());
-// (x - mean) * factor + mean, of each channel of each picture.
+// (x - mean) * factor + mean, for each channel of each image.
 Tensor adjust_contrast(const Tensor& images, double contrast_factor,
                        Site site = Site::here());
 Tensor adjust_gamma(const Tensor& image, double gamma = 1, double gain = 1,
                     Site site = Site::here());
-// RGB; delta in turns of the circle of hues, -1 to 1.
+// RGB; delta in turns of the hue circle, -1 to 1.
 Tensor adjust_hue(const Tensor& image, double delta, Site site = Site::here());
 Tensor adjust_saturation(const Tensor& image, double saturation_factor,
                          Site site = Site::here());
-// Through a JPEG of that quality and back. Not in a trace.
+// Encodes as a JPEG of that quality and decodes it. Not in a trace.
 Tensor adjust_jpeg_quality(const Tensor& image, int jpeg_quality,
                            Site site = Site::here());
 

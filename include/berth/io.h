@@ -1,10 +1,10 @@
 // io: bytes of files and what they encode (tf.io, tf.audio).
 //
-// Contents are scalar strings unless noted; results lie on the host. All act
-// at once, inside a trace they throw errors::FailedPrecondition: call them in
-// a dataset's map. What is wrong with the bytes throws errors::InvalidArgument
-// (not that format), errors::DataLoss (damaged) or errors::ResourceExhausted
-// (larger than the limits below). Thread-safe.
+// Contents are scalar strings unless noted; results are on the host. All act at
+// once; inside a trace they throw errors::FailedPrecondition: call them in a
+// dataset's map. Invalid bytes throw errors::InvalidArgument (another format),
+// errors::DataLoss (damaged) or errors::ResourceExhausted (larger than the
+// limits below). Thread-safe.
 
 #ifndef BERTH_IO_H_
 #define BERTH_IO_H_
@@ -36,7 +36,7 @@ Tensor read_file(const std::string& filename,
                  Site site = Site::here());
 Tensor read_file(const Tensor& filename, int64_t max_bytes = int64_t{1} << 31,
                  Site site = Site::here());
-// Writes the bytes to a new file in its place, whole or not at all.
+// Writes the bytes to a new file that replaces it, atomically.
 void write_file(const std::string& filename, const Tensor& contents,
                 Site site = Site::here());
 // The files that match shell patterns (*, ?, [a-z]), sorted (tf.io.gfile.glob).
@@ -50,8 +50,8 @@ struct TFRecordOptions {
   int compression_level = 6;          // 0 to 9
 };
 
-// Writes a TFRecord file. Not thread-safe. Destroyed without close() it closes
-// and keeps silent about errors.
+// Writes a TFRecord file. Not thread-safe. The destructor closes the file, but
+// ignores errors: call close().
 class TFRecordWriter {
  public:
   explicit TFRecordWriter(const std::string& path,
@@ -75,20 +75,20 @@ class TFRecordWriter {
 
 // --- tf.train.Example ------------------------------------------------------
 
-// A feature of a fixed shape: dtype float32, int64 or string_. Missing ones
-// become the default; without a default they are an error.
+// A feature of a fixed shape: dtype float32, int64 or string_. Missing ones get
+// the default; without a default they are an error.
 struct FixedLenFeature {
   Shape shape;
   DType dtype = float32;
   std::optional<Tensor> default_value = std::nullopt;  // scalar or [shape]
 };
-// A list of any length: padded to the longest with the padding value, the
-// lengths beside it (TensorFlow returns a sparse tensor).
+// A list of any length: padded to the longest with the padding value, with its
+// length (TensorFlow returns a sparse tensor).
 struct VarLenFeature {
   DType dtype = float32;
   std::optional<Tensor> padding_value = std::nullopt;  // none: 0 or ""
 };
-// The same as values one after the other and row_splits.
+// The same as concatenated values and row_splits.
 struct RaggedFeature {
   DType dtype = float32;
 };
@@ -107,29 +107,29 @@ struct ParsedFeatures {
   // By name: FixedLen [batch, shape...], VarLen [batch, longest], Ragged
   // [values], FixedLenSequence [batch, longest, shape...].
   std::map<std::string, Tensor> values;
-  // int64 [batch] of VarLen and FixedLenSequence features.
+  // int64 [batch], for VarLen and FixedLenSequence features.
   std::map<std::string, Tensor> lengths;
-  // int64 [batch + 1] of Ragged features.
+  // int64 [batch + 1], for Ragged features.
   std::map<std::string, Tensor> row_splits;
 
-  // Throws errors::NotFound, listing the names there are.
+  // Throws errors::NotFound, which lists the names.
   const Tensor& operator[](const std::string& name) const;
 };
 
 // Parses serialized [batch] tf.train.Example messages. Throws
-// errors::InvalidArgument naming message and feature: bytes that are none,
-// another dtype or number of values, a feature that is missing.
+// errors::InvalidArgument naming message and feature: invalid bytes, another
+// dtype or number of values, a missing feature.
 ParsedFeatures parse_example(const Tensor& serialized,
                              const FeatureSpec& features,
                              Site site = Site::here());
-// The same of one message, without the dimension of the batch.
+// The same for one message, without the batch dimension.
 ParsedFeatures parse_single_example(const Tensor& serialized,
                                     const FeatureSpec& features,
                                     Site site = Site::here());
 
 struct ParsedSequence {
   ParsedFeatures context;
-  ParsedFeatures feature_lists;  // with a dimension of time behind the batch
+  ParsedFeatures feature_lists;  // with a time dimension after the batch
 };
 // Parses tf.train.SequenceExample messages [batch]. Features of sequences are
 // FixedLenSequence (shape of a step; lengths [batch]), VarLen (padded [batch,
@@ -143,11 +143,11 @@ ParsedSequence parse_single_sequence_example(
     const Tensor& serialized, const FeatureSpec& context_features,
     const FeatureSpec& sequence_features, Site site = Site::here());
 
-// A tf.train.Example of these features, as TFRecordWriter takes it. Floats,
+// Encodes these features as a tf.train.Example, for TFRecordWriter. Floats,
 // integers and strings of any shape; other dtypes are refused.
 std::string serialize_example(const std::map<std::string, Tensor>& features,
                               Site site = Site::here());
-// A tf.train.SequenceExample: feature lists have a first dimension of time.
+// A tf.train.SequenceExample: feature lists have a time dimension first.
 std::string serialize_sequence_example(
     const std::map<std::string, Tensor>& context,
     const std::map<std::string, Tensor>& feature_lists,
@@ -155,18 +155,18 @@ std::string serialize_sequence_example(
 
 // --- Numbers in text -------------------------------------------------------
 
-// The bytes of strings [shape] as numbers [shape, n]; all strings have as many
-// bytes. n is 1 and more; 0 for empty strings.
+// The bytes of strings [shape] as numbers [shape, n]; all strings have the same
+// length. n is at least 1; 0 for empty strings.
 Tensor decode_raw(const Tensor& input_bytes, DType out_type,
                   bool little_endian = true, Site site = Site::here());
 
 // --- Images ----------------------------------------------------------------
 
-// Pixels that an image may have: small files can inflate to anything.
+// The limit of an image's pixels: small files can inflate to any size.
 inline constexpr int64_t kMostPixels = int64_t{1} << 26;
 
 struct DecodeOptions {
-  // 0: as the file has; 1: grey, 3: colour, 4: with alpha (PNG only).
+  // 0: those of the file; 1: grey, 3: colour, 4: with alpha (PNG only).
   int64_t channels = 0;
   DType dtype = uint8;  // decode_image: also float32, from 0 to 1
   int64_t max_pixels = kMostPixels;
@@ -174,29 +174,30 @@ struct DecodeOptions {
 struct DecodePngOptions {
   int64_t channels = 0;  // 2: grey with alpha
   int64_t max_pixels = kMostPixels;
-  // uint8; or int32, which has no counterpart in TensorFlow but its uint16:
-  // values from 0 to 65535, those of 8-bit files times 257.
+  // uint8; or int32 in place of TensorFlow's uint16: values from 0 to 65535,
+  // those of 8-bit files times 257.
   DType dtype = uint8;
 };
 struct DecodeJpegOptions {
   int64_t channels = 0;  // 0, 1, 3
-  // Decodes a smaller picture, 1/ratio of each side (1, 2, 4, 8), which is
-  // much faster than decoding and resizing.
+  // Decodes a smaller image, 1/ratio of each side (1, 2, 4, 8), which is much
+  // faster than decoding and resizing.
   int64_t ratio = 1;
   bool fancy_upscaling = true;
   bool try_recover_truncated = false;  // the missing part becomes grey
   std::string dct_method = {};         // "", "INTEGER_FAST", "INTEGER_ACCURATE"
-  int64_t max_pixels = kMostPixels;    // of the file's picture
+  int64_t max_pixels = kMostPixels;    // of the image in the file
 };
 
 // Return uint8 [height, width, channels]. 16-bit PNGs keep their upper bytes,
-// unless dtype says otherwise.
+// unless dtype is set otherwise.
 Tensor decode_png(const Tensor& contents, const DecodePngOptions& options = {},
                   Site site = Site::here());
 Tensor decode_jpeg(const Tensor& contents,
                    const DecodeJpegOptions& options = {},
                    Site site = Site::here());
-// The window [height, width] at (y, x), without decoding all of it to memory.
+// The window [height, width] at (y, x), without decoding the whole image to
+// memory.
 Tensor decode_and_crop_jpeg(const Tensor& contents, int64_t y, int64_t x,
                             int64_t height, int64_t width,
                             const DecodeJpegOptions& options = {},
@@ -204,12 +205,12 @@ Tensor decode_and_crop_jpeg(const Tensor& contents, int64_t y, int64_t x,
 // PNG or JPEG, by the first bytes.
 Tensor decode_image(const Tensor& contents, const DecodeOptions& options = {},
                     Site site = Site::here());
-// [height, width, channels] as a JPEG's header says, without decoding.
+// [height, width, channels] from a JPEG's header, without decoding.
 Shape extract_jpeg_shape(const Tensor& contents, Site site = Site::here());
 bool is_jpeg(const Tensor& contents, Site site = Site::here());
 
 // uint8 [height, width, 1 to 4] to a scalar string. compression: 0 to 9, -1 the
-// library's choice.
+// library's default.
 Tensor encode_png(const Tensor& image, int compression = -1,
                   Site site = Site::here());
 struct EncodeJpegOptions {
@@ -233,7 +234,7 @@ struct DecodedWav {
 struct DecodeWavOptions {
   int64_t desired_channels = -1;  // more or fewer than the file's: error, but
                                   // one channel may become two
-  int64_t desired_samples = -1;   // cut, or filled with zeros
+  int64_t desired_samples = -1;   // truncated, or padded with zeros
 };
 // 8-, 16-, 24- and 32-bit PCM and 32-bit float WAV files.
 DecodedWav decode_wav(const Tensor& contents,

@@ -1,18 +1,18 @@
-// parameter_server: variables live on servers, workers compute and push what
-// changes them (tf.distribute.ParameterServerStrategy, version 2).
+// parameter_server: variables live on servers, workers compute and push
+// updates (tf.distribute.ParameterServerStrategy, version 2).
 //
-//   distribute::ParameterServerStrategy strategy;  // workers, servers stay
-//   here distribute::ClusterCoordinator coordinator(strategy); { auto scope =
-//   strategy.scope(); make variables, a model, an optimizer } for (...)
-//   coordinator.schedule(step, batch); coordinator.join();
+//   distribute::ParameterServerStrategy strategy;  // the others stay here
+//   distribute::ClusterCoordinator coordinator(strategy);
+//   { auto scope = strategy.scope(); make variables, a model, an optimizer }
+//   for (...) coordinator.schedule(step, batch);
+//   coordinator.join();
 //
-// All tasks run the same program. The chief goes on behind the constructor and
+// All tasks run the same program. The chief continues after the constructor and
 // coordinates; worker and ps tasks serve in it until the chief is done and
-// then end the process with status 0. What is scheduled is traced once, cut
-// into what servers keep and do and what workers compute, and runs on
-// whichever worker is free. Variables on the chief are copies: join() brings
-// them up to date, and a write to one reaches its servers before whatever is
-// scheduled next. Handles; thread-safe.
+// then end the process with status 0. A scheduled function is traced once,
+// split into server and worker parts, and runs on whichever worker is free.
+// Variables on the chief are copies: join() updates them, and a write to one
+// reaches its servers before the next scheduled function. Handles; thread-safe.
 
 #ifndef BERTH_PARAMETER_SERVER_H_
 #define BERTH_PARAMETER_SERVER_H_
@@ -42,7 +42,7 @@ class Member;  // cluster/member.h
 
 namespace berth::distribute {
 
-// Says into how many shards a variable is cut along an axis; the first
+// Decides how many shards a variable is split into along an axis; the first
 // `length % shards` of them have one row more
 // (tf.distribute.experimental.partitioners). Empty: variables stay whole.
 class Partitioner {
@@ -51,8 +51,8 @@ class Partitioner {
   Partitioner() = default;
   explicit Partitioner(Fn num_shards) : fn_(std::move(num_shards)) {}
   bool defined() const { return fn_ != nullptr; }
-  // Shards per axis: 1 but for `axis`. Throws errors::InvalidArgument for an
-  // axis that the shape has not.
+  // Shards per axis: 1 except for `axis`. Throws errors::InvalidArgument for an
+  // axis that the shape does not have.
   std::vector<int64_t> operator()(const Shape& shape, DType dtype, int axis = 0,
                                   Site site = Site::here()) const;
 
@@ -62,7 +62,7 @@ class Partitioner {
 
 // Each throws errors::InvalidArgument for numbers below 1.
 namespace partitioners {
-// So many, at most one per row.
+// This many, at most one per row.
 Partitioner FixedShardsPartitioner(int64_t num_shards,
                                    Site site = Site::here());
 // As many as give each about min_shard_bytes, at most max_shards.
@@ -85,16 +85,16 @@ Partitioner MaxSizePartitioner(MaxSizeOptions options,
 
 struct ParameterServerOptions {
   Partitioner variable_partitioner = {};
-  // A function sees the updates of all that were scheduled before it, but for
-  // at most so many: 0 runs one after another. Unset: no bound.
+  // A function sees the updates of all functions scheduled before it, except
+  // for at most this many: 0 runs one after another. Unset: no bound.
   std::optional<int64_t> max_staleness = {};
-  // How long a worker that was lost is waited for when no other is left, and a
-  // server before what it had is put on it again.
+  // How long to wait for a lost worker if no other is left, and for a server
+  // before its state is restored.
   double worker_timeout_seconds = 3600;
   double join_timeout_seconds = 3600;
-  // The result of one function on a worker.
+  // Limit for the result of one function on a worker.
   double closure_timeout_seconds = 600;
-  // schedule() waits while so many are not done.
+  // schedule() waits while this many are not done.
   int64_t queue_length = 262144;
 };
 
@@ -102,20 +102,19 @@ class ParameterServers;  // distribute/parameter_servers.h
 
 struct ParameterServerStrategy : Strategy {
   // Throws errors::InvalidArgument unless the cluster has a chief, a worker and
-  // a ps, and what joining a cluster throws. Returns on the chief alone.
+  // a ps, and the errors of joining a cluster. Returns on the chief only.
   explicit ParameterServerStrategy(
       const ClusterResolver& resolver = cluster_resolver::from_environment(),
       ParameterServerOptions options = {}, Site site = Site::here());
-  // On the chief of a cluster that is joined already; the others serve().
+  // On the chief of a cluster that has been joined already; the others serve().
   explicit ParameterServerStrategy(std::shared_ptr<cluster::Member> chief,
                                    ParameterServerOptions options = {},
                                    Site site = Site::here());
 
   int num_workers() const;
   int num_parameter_servers() const;
-  // Where the shards of a variable are, in order of rows: "/job:ps/task:1".
-  // One name for a variable that is whole; "" before anything was scheduled
-  // that uses it.
+  // The tasks of a variable's shards, in order of rows: "/job:ps/task:1". One
+  // name for a whole variable; "" before a function that uses it was scheduled.
   std::vector<std::string> servers_of(const Variable& v) const;
 
   const std::shared_ptr<ParameterServers>& servers() const { return servers_; }
@@ -124,20 +123,20 @@ struct ParameterServerStrategy : Strategy {
   std::shared_ptr<ParameterServers> servers_;
 };
 
-// Serves as worker or ps until the chief is done. Throws what joining throws,
-// and errors::Unavailable when the chief is lost.
+// Serves as worker or ps until the chief is done. Throws the errors of joining,
+// and errors::Unavailable if the chief is lost.
 void serve(
     const ClusterResolver& resolver = cluster_resolver::from_environment(),
     ParameterServerOptions options = {}, Site site = Site::here());
 void serve(const std::shared_ptr<cluster::Member>& member);
 
-// Functions that make datasets on workers. They cannot travel: every task
+// Functions that make datasets on workers. They cannot be sent: every task
 // registers the same ones, by name, before it makes the strategy. A later one
-// of that name replaces it.
+// with the same name replaces it.
 using DatasetFn = std::function<data::Dataset(const InputContext&)>;
 void register_dataset(const std::string& name, DatasetFn fn);
 
-// What is scheduled and may not be done yet; the type-free part.
+// A scheduled function that may not be done yet; the type-free part.
 class Closure;
 class RemoteResult {
  public:
@@ -157,8 +156,8 @@ template <class R>
 class RemoteValue : public RemoteResult {
  public:
   using RemoteResult::RemoteResult;
-  // Waits for the result. Throws what the function threw on its worker, and
-  // errors::Cancelled when it was cancelled because another one failed.
+  // Waits for the result. Throws the error of the function on its worker, and
+  // errors::Cancelled if it was cancelled because another one failed.
   R fetch(Site site = Site::here()) const {
     const Tensors& leaves = wait(site);
     if constexpr (!std::is_void_v<R>) {
@@ -190,7 +189,7 @@ class PerWorkerIterator : public PerWorker {
 class PerWorkerDataset : public PerWorker {
  public:
   using PerWorker::PerWorker;
-  // Each worker begins at the first element, also one that was lost and is
+  // Each worker starts at the first element, even one that was lost and is
   // back.
   PerWorkerIterator make_iterator() const;
 };
@@ -202,7 +201,7 @@ class PerWorkerResource : public PerWorker {
 // The type-free part of schedule().
 struct ClosureCall {
   const void* identity = nullptr;    // same function, same traces; null: none
-  std::shared_ptr<const void> keep;  // what lives as long as its traces do
+  std::shared_ptr<const void> keep;  // kept alive as long as its traces
   Tensors leaves;                    // undefined where `from` names a source
   struct From {
     std::shared_ptr<PerWorker::State> source;  // null: a tensor
@@ -212,7 +211,7 @@ struct ClosureCall {
   std::string fixed;       // signature text of the other arguments
   std::function<Tensors(const Tensors&, std::any*)> trace;
 };
-// Components of what one worker gives for an argument.
+// Number of components that one worker gives for an argument.
 int num_components(const PerWorker& source);
 
 struct CoordinatorStatistics {
@@ -229,20 +228,21 @@ class ClusterCoordinator {
 
   // Runs fn(args...) on some worker, at least once. `fn` is a Function, or
   // another callable, which is traced at each call unless it captures nothing.
-  // Arguments are tensors and what nests them, and in the place of a Tensors
-  // or a Tensor what create_per_worker_*() and make_iterator() return: then the
-  // worker's own. Returns at once, unless the queue is full. Throws the first
-  // error of what was scheduled before, once, and what tracing throws;
-  // errors::Unimplemented for a graph that cannot be cut, naming the op.
+  // Arguments are tensors and structures of them; results of
+  // create_per_worker_*() and make_iterator() may replace a Tensors or a
+  // Tensor: then the worker's own value is used. Returns at once, unless the
+  // queue is full. Throws the first error of earlier functions, once, and the
+  // errors of tracing; errors::Unimplemented for a graph that cannot be split,
+  // naming the op.
   template <class F, class... Args>
   auto schedule(const F& fn, const Args&... args) const;
 
-  // Waits until all that was scheduled is done, then brings the chief's copies
-  // of variables up to date. Throws the first error, once: what was not done
-  // then is cancelled. errors::Unavailable names a server that was lost, and
-  // what it had; restore a checkpoint and go on.
+  // Waits until all scheduled functions are done, then updates the chief's
+  // copies of variables. Throws the first error, once: functions that were not
+  // done then are cancelled. errors::Unavailable names a lost server and its
+  // variables; restore a checkpoint and continue.
   void join(Site site = Site::here()) const;
-  // True when all is done. Throws as join().
+  // Returns true if all is done. Throws as join() does.
   bool done(Site site = Site::here()) const;
 
   template <class R>
@@ -257,10 +257,9 @@ class ClusterCoordinator {
     return results;
   }
 
-  // A dataset of which each worker has its own. By name: made by the function
-  // that was registered, on the worker. Others: made on the chief, whose
-  // elements travel with the function that takes them; `fn` is told of one
-  // input pipeline per worker.
+  // A dataset of which each worker has its own. By name: made by the registered
+  // function, on the worker. Others: made on the chief; elements are sent with
+  // the function that takes them; `fn` sees one input pipeline per worker.
   PerWorkerDataset create_per_worker_dataset(const std::string& name,
                                              Site site = Site::here()) const;
   PerWorkerDataset create_per_worker_dataset(const char* name,
@@ -271,7 +270,7 @@ class ClusterCoordinator {
                                              Site site = Site::here()) const;
   PerWorkerDataset create_per_worker_dataset(const data::Dataset& dataset,
                                              Site site = Site::here()) const;
-  // Tensors that each worker computes once, and again when it was lost.
+  // Tensors that each worker computes once, and again after it was lost.
   PerWorkerResource create_per_worker_resource(
       const std::function<Tensors()>& fn, Site site = Site::here()) const;
 
@@ -294,7 +293,7 @@ struct Scheduled<Function<S>> {
   using Signature = S;
 };
 
-// Callables without captures are the same wherever they are of one type.
+// Callables without captures are equal if their types are.
 template <class F>
 inline constexpr char kTypeMark = 0;
 
@@ -309,7 +308,7 @@ const void* identity_of(const F& fn) {
   }
 }
 
-// Puts one argument in the place of a parameter, and its leaves in the call.
+// Passes one argument as a parameter, and adds its leaves to the call.
 template <class P, class A>
 void add_argument(P& parameter, const A& arg, ClosureCall& call) {
   if constexpr (std::is_base_of_v<PerWorker, A>) {

@@ -1,8 +1,8 @@
 // placement: where things run, as data: contracts, reports, explanations.
 //
 // A Contract is a condition on the placement of a function, scope or model; it
-// is checked on the plan before the first step and on what ran. A Report says
-// what ran where. An Explanation says why one op is where it is and what would
+// is checked on the plan before the first step and on each run. A Report shows
+// what ran where. An Explanation shows why one op is where it is and what would
 // move it. Values; thread-safe. A ContractScope belongs to its thread.
 
 #ifndef BERTH_PLACEMENT_H_
@@ -42,9 +42,9 @@ struct OpPlace {
 // edges, ops or buffers with bytes, devices and source lines, and the limit.
 struct Contract {
   std::string name = "contract";  // for messages
-  // Every op runs here, and only arguments and results cross its border.
+  // Every op runs here, and only arguments and results cross the boundary.
   std::string stays_on = {};
-  bool no_fallback = false;  // no op runs elsewhere than asked for
+  bool no_fallback = false;  // no op runs elsewhere than requested
   std::vector<TransferLimit> transfers = {};
   std::vector<MemoryLimit> peak_memory = {};
   std::vector<OpPlace> ops = {};
@@ -72,7 +72,7 @@ class Contracts {
 
 struct ScopeState;  // op/contract_scope.h
 
-// A block that keeps a contract; see contract().
+// A block with a contract; see contract().
 class [[nodiscard]] ContractScope {
  public:
   ContractScope(Contract contract, Site site);
@@ -80,9 +80,9 @@ class [[nodiscard]] ContractScope {
   ContractScope(const ContractScope&) = delete;
   ContractScope& operator=(const ContractScope&) = delete;
 
-  // Bytes that moved between devices for eager ops and calls in this block.
+  // Bytes moved between devices for eager ops and calls in this block.
   int64_t moved_bytes() const;
-  // Throws errors::InvalidArgument when an entry of `ops` has met no op yet.
+  // Throws errors::InvalidArgument if an entry of `ops` has not matched any op.
   void check() const;
 
  private:
@@ -91,11 +91,10 @@ class [[nodiscard]] ContractScope {
 
 // Opens a block whose ops keep `contract`, until the guard ends:
 //   auto keep = placement::contract({.stays_on = "/GPU:0"});
-// Ops that are traced inside are checked when their function is compiled and
-// in each of its runs, wherever it is called. Eager ops and calls of functions
-// are checked at each call, before they run; bytes add up over the block.
-// Blocks nest: all that are open hold. Throws errors::InvalidArgument for
-// malformed device names.
+// Ops traced inside are checked when their function is compiled and in each of
+// its runs, wherever it is called. Eager ops and calls of functions are checked
+// at each call, before they run; bytes add up over the block. Blocks nest: all
+// open ones apply. Throws errors::InvalidArgument for malformed device names.
 [[nodiscard]] inline ContractScope contract(Contract c,
                                             Site site = Site::here()) {
   return ContractScope(std::move(c), site);
@@ -114,8 +113,8 @@ struct DeviceRow {
   int64_t other_bytes = 0;  // arguments and constants
 };
 
-// One op of the compiled step. Regions run several at once; their time goes to
-// the first.
+// One op of the compiled step. Regions run several at once; their time is
+// assigned to the first.
 struct OpRow {
   std::string op;      // node name; in bodies "While/body/MatMul"
   std::string type;    // "MatMul"
@@ -126,7 +125,7 @@ struct OpRow {
   double measured_us = -1;           // of one run; -1: not measured
   std::vector<std::string> sources;  // names of the ops as written
   Site site = {};
-  bool collective = false;  // adds up what replicas have
+  bool collective = false;  // combines values of replicas
 };
 
 // One value that goes to another device, per step.
@@ -139,57 +138,56 @@ struct TransferRow {
   std::vector<std::string> readers;  // ops on `to`
   double measured_us = -1;           // of one transfer; -1: not measured
   Site site = {};                    // where the producer was written
-  bool collective = false;           // what replicas have, to be added up
+  bool collective = false;           // a value of a replica, to be reduced
 };
 
-// An op that does not run where it was asked to.
+// An op that does not run where requested.
 struct FallbackRow {
   std::string op;         // node name
   std::string requested;  // as asked for
   std::string device;     // where it runs
   std::string reason;     // "no kernel for int32 on GPU:0"
-  int64_t bytes = 0;      // moved per step because of it, arguments not counted
+  int64_t bytes = 0;      // moved per step because of it, without arguments
   Site site = {};
 };
 
-// What ran, from the record that the executor keeps; requests and reasons come
-// from the placer. Times are medians or means of sampled runs: the second to
-// the fourth, then fewer and fewer.
+// What ran, as recorded by the executor; requests and reasons come from the
+// placer. Times are medians or means of sampled runs: the second to the fourth,
+// then less and less often.
 struct Report {
   std::string name;               // of the function or model
-  int64_t steps = 0;              // that ran since it was compiled
+  int64_t steps = 0;              // run since it was compiled
   double estimated_step_us = -1;  // -1: not estimated
   double measured_step_us = -1;   // median; -1: not measured
   std::vector<DeviceRow> devices;
   std::vector<TransferRow> transfers;
   std::vector<FallbackRow> fallbacks;
-  // Ops whose request and executed device differ for another reason than a
+  // Ops whose requested and actual device differ for a reason other than a
   // missing kernel or device (a variable decided, a colocation).
   std::vector<FallbackRow> moved;
   std::vector<OpRow> ops;
-  // What the planner promised, in one sentence (docs/planner.md); "" when
-  // rules placed the step.
+  // The planner's guarantee, in one sentence (docs/planner.md); "" if rules
+  // placed the step.
   std::string plan;
 
-  // Bytes per step between devices that match; "" matches any.
+  // Bytes per step between matching devices; "" matches any.
   int64_t transfer_bytes(const std::string& from = "",
                          const std::string& to = "") const;
   int64_t fallback_bytes() const;
-  // The device of the op of this name, as compiled or as written; "": none.
+  // The device of the op with this name, as compiled or as written; "": none.
   std::string device_of(const std::string& op) const;
 
-  // Tables for people: devices, transfers, fallbacks, the ten most expensive
-  // ops.
+  // Readable tables: devices, transfers, fallbacks, the ten most expensive ops.
   std::string str() const;
   // The table of devices, and a line each for transfers and fallbacks.
   std::string brief() const;
-  // One line: "fallbacks: 2 ops, 1.2 MiB per step"; "" when all is as asked.
+  // One line: "fallbacks: 2 ops, 1.2 MiB per step"; "" if all is as requested.
   std::string summary() const;
   // docs/json.md, "placement".
   std::string json() const;
 };
 
-// A step of the reasoning, from the op to what decided.
+// A step of the reasoning, from the op to the deciding cause.
 struct Because {
   std::string text;  // "reads variable \"w\", which lives on GPU:1"
   Site site = {};
@@ -198,19 +196,19 @@ struct Because {
 struct Alternative {
   std::string device;
   bool possible = false;
-  std::string why_not;      // of one that is not: what forbids it
+  std::string why_not;      // for an impossible one: what forbids it
   double step_us = -1;      // of the whole step with the op there; -1: unknown
-  double delta_us = 0;      // against the step as placed
+  double delta_us = 0;      // relative to the step as placed
   int64_t delta_bytes = 0;  // sent between devices per step
 };
 
-// What would have to change so that the op runs on `device`: edits of the
+// What would have to change for the op to run on `device`: edits of the
 // program, all of them together.
 struct Change {
   enum class Kind : uint8_t {
-    kRequest,          // ask for `to` at op
-    kWithdrawRequest,  // take the request of op away
-    kWithdrawGroup,    // take op out of colocation group `to`
+    kRequest,          // request `to` at op
+    kWithdrawRequest,  // remove the request of op
+    kWithdrawGroup,    // remove op from colocation group `to`
     kMoveVariable,     // create variable op on `to`
     kAddKernel,        // give device type `to` a kernel of op
   };
@@ -228,10 +226,10 @@ struct Explanation {
   std::string op;      // node name
   std::string device;  // full name
   std::string rule;    // "request", "variable", "colocation", "consumers", ...
-  std::vector<Because> chain;  // first what decided for the op itself
+  std::vector<Because> chain;  // starting with what decided for the op itself
   std::vector<Alternative> alternatives;  // one per other device
   std::vector<Move> moves;                // for the possible ones
-  // Measured error of such estimates, as a share; negative: never measured.
+  // Measured relative error of such estimates; negative: never measured.
   double estimate_error = -1;
 
   std::string str() const;

@@ -1,10 +1,10 @@
-// Placement policies: who says where the ops of a traced function run.
+// Placement policies: how the ops of a traced function are placed.
 //
 //   berth::function(step, {.placement = placement::Auto{}});
 //   config::set_placement_policy("auto");
 //   model.compile({.placement = "auto"});
 //
-// docs/planner.md says what "auto" does and what it proves. Values.
+// docs/planner.md describes what "auto" does and proves. Values.
 
 #ifndef BERTH_PLACEMENT_POLICY_H_
 #define BERTH_PLACEMENT_POLICY_H_
@@ -14,17 +14,17 @@
 
 namespace berth::placement {
 
-// What a plan makes small: the time of one step, or the load of the busiest
-// device, which bounds how often steps can begin.
+// What a plan minimises: the time of one step, or the load of the busiest
+// device, which bounds the rate of steps.
 enum class Objective : uint8_t { kLatency, kThroughput };
 inline constexpr Objective Latency = Objective::kLatency;
 inline constexpr Objective Throughput = Objective::kThroughput;
 
-// How long to look for a plan. Moves tried give the same plan on every machine
-// and any number of threads; seconds do not.
+// How long to search for a plan. A number of moves gives the same plan on every
+// machine and any number of threads; seconds do not.
 struct Effort {
   double seconds = 0;  // of search and proof together; 0: counted in moves
-  int64_t moves = 0;   // 0: as many as suit the graph
+  int64_t moves = 0;   // 0: a number that suits the graph
   bool operator==(const Effort&) const = default;
 };
 // Throw errors::InvalidArgument unless the number is positive and finite.
@@ -37,22 +37,22 @@ Effort moves(int64_t moves);
 struct Auto {
   Objective objective = Latency;
   Effort effort = {};
-  // What scopes ask for binds; false: it is a suggestion among others.
+  // Requests of scopes are binding; false: they are suggestions.
   bool keep_scopes = true;
-  // Measures ops that nobody has measured yet, for a second or two; what is
-  // measured is kept. false: estimates stand in.
+  // Measures ops without measurements, for a second or two; results are kept.
+  // false: uses estimates.
   bool measure = true;
   uint64_t seed = 1;
   bool operator==(const Auto&) const = default;
 };
 
-// Rules (docs/placement.md), or the planner. An empty one: what
-// config::set_placement_policy() said, which is rules to begin with.
+// Rules (docs/placement.md), or the planner. Empty: the policy of
+// config::set_placement_policy(), initially rules.
 class Policy {
  public:
   Policy() = default;
   Policy(Auto plan) : kind_(Kind::kAuto), plan_(plan) {}  // NOLINT
-  // "auto", "rules" or "", else throws errors::InvalidArgument.
+  // "auto", "rules" or ""; others throw errors::InvalidArgument.
   Policy(const std::string& name);                         // NOLINT
   Policy(const char* name) : Policy(std::string(name)) {}  // NOLINT
 

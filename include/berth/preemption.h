@@ -6,7 +6,7 @@
 //   while (handler.total_run_calls() < 1000) {
 //     handler.run([&] { return strategy.run(step, next_batch()); });
 //   }
-// When SIGTERM comes to one task, all tasks save after the same call, leave the
+// When a task receives SIGTERM, all tasks save after the same call, leave the
 // cluster and exit with a code that tells the launcher to start them again. In
 // fit: callbacks::BackupAndRestore(dir, {.save_before_preemption = true}).
 
@@ -30,8 +30,8 @@ class PreemptionCheckpointHandler {
  public:
   // Restores the latest checkpoint of `manager`, which must outlive this. All
   // tasks make it at the same time; each has a manager with a folder of its
-  // own. Throws errors::InvalidArgument for a config that makes no sense, and
-  // what restoring throws.
+  // own. Throws errors::InvalidArgument for an invalid config, and the errors
+  // of restoring.
   PreemptionCheckpointHandler(const Strategy& strategy,
                               train::CheckpointManager& manager,
                               TerminationConfig termination_config = {},
@@ -41,7 +41,8 @@ class PreemptionCheckpointHandler {
   PreemptionCheckpointHandler& operator=(const PreemptionCheckpointHandler&) =
       delete;
 
-  // Calls `fn`, then save_checkpoint_if_preempted(). Returns what `fn` does.
+  // Calls `fn`, then save_checkpoint_if_preempted(). Returns the result of
+  // `fn`.
   template <class Fn>
   std::invoke_result_t<Fn> run(Fn&& fn) {
     if constexpr (std::is_void_v<std::invoke_result_t<Fn>>) {
@@ -53,10 +54,10 @@ class PreemptionCheckpointHandler {
       return result;
     }
   }
-  // Calls of run() so far, those before the restart included.
+  // Calls of run() so far, including those before the restart.
   int64_t total_run_calls() const;
-  // Saves and ends the process when any task is to end; all tasks call it at
-  // the same place. For loops that do not use run().
+  // Saves and ends the process if any task is to end; all tasks call it at the
+  // same place. For loops that do not use run().
   void save_checkpoint_if_preempted();
 
  private:

@@ -5,11 +5,11 @@
 //   auto on = berth::device("/job:worker/task:1/device:GPU:0");
 //
 // The other tasks run the program `berth worker`. Their devices are then listed
-// and named as those of this process are, behind all of these: nothing goes
-// there unless it is asked for. An op there is on its way when the call
-// returns; reading its result waits and throws what failed, with the op, the
-// user's line and the task. Functions are cut by tasks, each of which compiles
-// and runs its part.
+// and named like those of this process, after all of these: nothing runs there
+// unless requested. An op there may still be running when the call returns;
+// reading its result waits and throws errors, with the op, the user's line and
+// the task. Functions are split by tasks, each of which compiles and runs its
+// part.
 
 #ifndef BERTH_REMOTE_H_
 #define BERTH_REMOTE_H_
@@ -23,10 +23,10 @@
 namespace berth::config {
 
 struct ConnectOptions {
-  // Jobs whose devices are wanted; empty: of all tasks but evaluators.
+  // Jobs whose devices are used; empty: all tasks except evaluators.
   std::vector<std::string> jobs = {};
   double join_timeout_seconds = 600;
-  // How long a run may wait for what another task sends.
+  // How long a run may wait for data from another task.
   double call_timeout_seconds = 600;
   // See "closed by default" in docs/cluster.md; "": BERTH_CLUSTER_SECRET.
   std::string secret = {};
@@ -34,11 +34,10 @@ struct ConnectOptions {
 
 // Joins the cluster as the resolver's task and adds the devices of the others.
 // After a task was lost (errors::Unavailable at every use), calling it again
-// connects anew: the devices are the same, what they had is gone. Call it
-// before other threads use devices. Throws errors::InvalidArgument (a cluster
-// without other tasks), errors::FailedPrecondition (another build, or other
-// devices than before), errors::Unavailable and errors::DeadlineExceeded naming
-// the task.
+// reconnects: the devices are the same, their contents are gone. Call it before
+// other threads use devices. Throws errors::InvalidArgument (a cluster without
+// other tasks), errors::FailedPrecondition (another build, or changed devices),
+// errors::Unavailable and errors::DeadlineExceeded naming the task.
 void connect_to_cluster(const distribute::ClusterResolver& resolver,
                         const ConnectOptions& options = {},
                         Site site = Site::here());
@@ -49,7 +48,7 @@ void connect_to_cluster(const distribute::ClusterSpec& spec,
                         Site site = Site::here());
 
 // Connects, as "chief:0" at `own_address`, to tasks of one job at these
-// addresses (tf.config.experimental_connect_to_host); they must be told the
+// addresses (tf.config.experimental_connect_to_host); they must be given the
 // same cluster.
 void connect_to_remote_host(const std::vector<std::string>& remote_host,
                             const std::string& own_address,
@@ -64,8 +63,8 @@ inline void connect_to_host(const std::string& remote_host,
   connect_to_remote_host({remote_host}, own_address, job_name, options, site);
 }
 
-// Tells the workers that nobody needs them any more: `berth worker` then ends.
-// What is used later throws errors::Unavailable. Does nothing when there is no
+// Tells the workers that they are not needed any more: `berth worker` then
+// ends. Later uses throw errors::Unavailable. Does nothing without a
 // connection.
 void disconnect_from_cluster();
 

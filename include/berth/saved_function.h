@@ -1,5 +1,5 @@
-// ConcreteFunction: what a Function computes for arguments of given shapes, as
-// a value that can be saved, loaded and called.
+// ConcreteFunction: the computation of a Function for arguments of given
+// shapes, as a value that can be saved, loaded and called.
 //
 //   auto step = berth::function([&](const Tensor& x) { return model(x); });
 //   get_concrete_function(step, x).save("step.safetensors");
@@ -36,28 +36,27 @@ struct ConcreteFunctionOptions {
 };
 
 struct SaveFunctionOptions {
-  bool overwrite = true;  // false: a file that exists is an error
+  bool overwrite = true;  // false: an existing file is an error
 };
 
 class ConcreteFunction {
  public:
   // Calls it with the tensor leaves of the arguments, in order; returns those
-  // of the result. Under a tape, and inside another trace, as a Function is.
-  // Throws errors::InvalidArgument for others than input_specs().
+  // of the result. Works under a tape and inside another trace, like a
+  // Function. Throws errors::InvalidArgument unless they match input_specs().
   Tensors operator()(const Tensors& leaves, Site site = Site::here()) const;
 
   const std::string& name() const;
   const std::vector<TensorSpec>& input_specs() const;
   const std::vector<TensorSpec>& output_specs() const;
-  // Variables of a loaded one; one that was traced here has variables of the
-  // program.
+  // Variables of a loaded one; one traced here has variables of the program.
   const std::vector<Variable>& variables() const;
   // The graph as traced.
   std::string text() const;
 
-  // Writes the graph and the values of its variables, whole or not at all.
-  // Throws errors::AlreadyExists, InvalidArgument (another format; constants of
-  // more than 256 MB, which should be variables), and what files throw:
+  // Writes the graph and the values of its variables, atomically. Throws
+  // errors::AlreadyExists, InvalidArgument (another format; constants of more
+  // than 256 MB, which should be variables), and errors of files:
   // PermissionDenied, ResourceExhausted, Unavailable (another writer).
   void save(const std::string& filepath, const SaveFunctionOptions& = {},
             Site site = Site::here()) const;
@@ -72,8 +71,8 @@ class ConcreteFunction {
 
 // Loads a file of ConcreteFunction::save(), with variables of its own that have
 // the saved names and values. Throws errors::NotFound, PermissionDenied,
-// DataLoss (cut short, damaged, or not what was written), InvalidArgument
-// (another safetensors file; a graph that is none), Unimplemented.
+// DataLoss (truncated, damaged, or changed), InvalidArgument (another
+// safetensors file; an invalid graph), Unimplemented.
 ConcreteFunction load_function(const std::string& filepath,
                                Site site = Site::here());
 
@@ -84,7 +83,7 @@ ConcreteFunction trace_concrete(
     std::vector<TensorSpec> leaves, Site site);
 }  // namespace internal
 
-// Traces a Function for arguments like these; nothing is run.
+// Traces a Function for arguments like these; runs nothing.
 template <class R, class... Args>
 ConcreteFunction get_concrete_function(
     const Function<R(Args...)>& f, const ConcreteFunctionOptions& options,

@@ -1,8 +1,8 @@
 // Shape: the dimensions of a tensor, at most 8, stored inline.
 //
-// A dimension that is not known yet is negative: kUnknownDim (-1) is
-// anonymous; values below it are symbols, equal exactly when they are the
-// same dimension of the same traced signature. Values; thread-safe.
+// An unknown dimension is negative: kUnknownDim (-1) is anonymous; values below
+// it are symbols, equal exactly if they are the same dimension of the same
+// traced signature. Values; thread-safe.
 
 #ifndef BERTH_SHAPE_H_
 #define BERTH_SHAPE_H_
@@ -37,8 +37,8 @@ class Shape {
   const int64_t* begin() const { return dims_; }
   const int64_t* end() const { return dims_ + rank_; }
 
-  // Returns the number of elements; kUnknownDim when any dimension is unknown,
-  // INT64_MAX when there are more than that.
+  // Returns the number of elements; kUnknownDim if any dimension is unknown,
+  // INT64_MAX if there are more than that.
   int64_t num_elements() const {
     int64_t n = 1;
     for (int i = 0; i < rank_; ++i) {
@@ -54,7 +54,7 @@ class Shape {
   void insert(int axis, int64_t dim);
   void erase(int axis);
 
-  // Equal rank and dimensions; an anonymous unknown equals nothing but itself.
+  // Equal rank and dimensions; an anonymous unknown equals only itself.
   bool operator==(const Shape& other) const {
     if (rank_ != other.rank_) return false;
     for (int i = 0; i < rank_; ++i) {
@@ -63,7 +63,7 @@ class Shape {
     return true;
   }
 
-  // True when the two could be the same once every dimension is known.
+  // Whether the two could be equal once every dimension is known.
   bool compatible_with(const Shape& other) const;
 
   // "[32,128]"; unknown dimensions print as "?".
@@ -77,8 +77,8 @@ class Shape {
 // Prints str().
 std::ostream& operator<<(std::ostream& out, const Shape& shape);
 
-// Resolves a possibly negative axis against `rank`.
-// Throws errors::InvalidArgument naming `what` when out of range.
+// Resolves a possibly negative axis against `rank`. Throws
+// errors::InvalidArgument naming `what` if out of range.
 int normalize_axis(int64_t axis, int rank, const char* what);
 
 // Shape and dtype of a value, with an optional name (tf.TensorSpec).

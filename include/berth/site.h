@@ -11,7 +11,7 @@ namespace berth {
 struct Site {
   const char* file = nullptr;   // static storage, or interned for ever
   int line = 0;                 // 0: unknown
-  const char* frame = nullptr;  // function or layer, when known (Python)
+  const char* frame = nullptr;  // function or layer, if known (Python)
 
   // The caller's line when used as a default argument.
   static constexpr Site here(const char* file = __builtin_FILE(),

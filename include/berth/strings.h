@@ -1,10 +1,10 @@
 // strings: tensors of text (tf.strings).
 //
-// Functions of one text apply to each element and keep the shape. Text lies on
-// the host; all act at once, in a trace they throw errors::FailedPrecondition:
-// call them in a dataset's map. Positions and lengths are of bytes unless the
-// unit is "UTF8_CHAR". errors::InvalidArgument for what is no text, and where
-// noted. Thread-safe.
+// Functions of one text apply to each element and keep the shape. Text is on
+// the host; all act at once; in a trace they throw errors::FailedPrecondition:
+// call them in a dataset's map. Positions and lengths are in bytes unless the
+// unit is "UTF8_CHAR". They throw errors::InvalidArgument for tensors that are
+// not text, and where noted. Thread-safe.
 
 #ifndef BERTH_STRINGS_H_
 #define BERTH_STRINGS_H_
@@ -20,30 +20,31 @@ namespace berth::strings {
 // int32. unit: "BYTE" or "UTF8_CHAR" (code points).
 Tensor length(const Tensor& input, const std::string& unit = "BYTE",
               Site site = Site::here());
-// Letters of ASCII.
+// ASCII letters only.
 Tensor lower(const Tensor& input, Site site = Site::here());
 Tensor upper(const Tensor& input, Site site = Site::here());
-// Without the white space at both ends.
+// Removes the white space at both ends.
 Tensor strip(const Tensor& input, Site site = Site::here());
 // `len` from `pos` on, negative from the end; shorter at the end of the text.
 // A position outside is an error.
 Tensor substr(const Tensor& input, int64_t pos, int64_t len,
               const std::string& unit = "BYTE", Site site = Site::here());
 
-// Parts of texts: rows of different lengths, one after the other.
+// Parts of texts: rows of different lengths, concatenated.
 struct Ragged {
   Tensor values;      // [parts]
   Tensor row_splits;  // int64 [texts + 1]
-  // [texts, longest], filled up with `default_value`.
+  // [texts, longest], padded with `default_value`.
   Tensor to_tensor(const std::string& default_value = "",
                    Site site = Site::here()) const;
 };
 // The parts of each of the texts [n] (or of one) between `sep`s; sep "": runs
-// of white space, none at the ends. maxsplit: cuts at most, -1 for all.
+// of white space, none at the ends. maxsplit: at most this many splits, -1 for
+// all.
 Ragged split(const Tensor& input, const std::string& sep = "",
              int64_t maxsplit = -1, Site site = Site::here());
 Ragged bytes_split(const Tensor& input, Site site = Site::here());
-// Code points of UTF-8 texts; bytes that are none become U+FFFD.
+// Code points of UTF-8 texts; invalid bytes become U+FFFD.
 Ragged unicode_split(const Tensor& input, Site site = Site::here());
 
 // Elementwise, with `separator` between; scalars are repeated.
@@ -55,15 +56,15 @@ Tensor reduce_join(const Tensor& inputs, const std::string& separator = "",
 Tensor reduce_join(const Tensor& inputs, int64_t axis,
                    const std::string& separator = "", Site site = Site::here());
 
-// float32, float64, int32, int64. White space around is left out; a text that
-// is no such number is an error.
+// float32, float64, int32, int64. Surrounding white space is ignored; a text
+// that is not such a number is an error.
 Tensor to_number(const Tensor& input, DType out_type = float32,
                  Site site = Site::here());
 struct AsStringOptions {
-  int precision = -1;  // digits behind the point; -1: the shortest exact text
+  int precision = -1;  // digits after the point; -1: the shortest exact text
   bool scientific = false;
-  int width = -1;         // at least so many characters
-  std::string fill = {};  // one character, else spaces
+  int width = -1;         // at least this many characters
+  std::string fill = {};  // one character; default: spaces
 };
 Tensor as_string(const Tensor& input, const AsStringOptions& options = {},
                  Site site = Site::here());

@@ -1,8 +1,8 @@
 // Tensor: a handle of an n-dimensional array on one device.
 //
-// Copying a handle shares the array. Values never change once computed; a
-// Variable is what changes. Inside a traced function a Tensor is symbolic: it
-// has a dtype and a shape (dimensions may be unknown) but no values.
+// Copying a handle shares the array. Values never change once computed; only
+// Variables change. Inside a traced function a Tensor is symbolic: it has a
+// dtype and a shape (dimensions may be unknown) but no values.
 // Thread-compatible: distinct handles of one array may be used by distinct
 // threads.
 
@@ -53,7 +53,7 @@ constexpr Index slice(std::optional<int64_t> begin = std::nullopt,
   return Index(begin, end, stride);
 }
 
-// What item() and to_vector() convert elements to.
+// Element types of item() and to_vector().
 template <class T>
 concept ElementType = std::same_as<T, float> || std::same_as<T, double> ||
     std::same_as<T, int32_t> || std::same_as<T, int64_t> ||
@@ -97,17 +97,17 @@ class Tensor {
   TensorSpec spec() const;
 
   // The full name of the device where the op that made this ran, and of the
-  // device that holds the bytes. They differ for what is known or kept on the
-  // host: shape(), size() and rank() of a tensor on a GPU give numbers in host
-  // memory, and the GPU does nothing for it. Integers and all else that kernels
-  // compute lie where the kernel ran. "" in a trace: not placed yet.
+  // device that holds the bytes. They differ for values kept on the host:
+  // shape(), size() and rank() of a tensor on a GPU give numbers in host
+  // memory, without GPU work. Integers and everything else that kernels compute
+  // are where the kernel ran. "" in a trace: not placed yet.
   std::string device() const;
   std::string backing_device() const;
 
   // Returns the only element, converted to T; waits for it. Throws
   // errors::InvalidArgument unless there is exactly one element,
-  // errors::FailedPrecondition inside a trace, and what the op that computes
-  // it threw.
+  // errors::FailedPrecondition inside a trace, and the errors of the op that
+  // computes it.
   template <ElementType T>
   T item(Site site = Site::here()) const;
 
@@ -122,7 +122,7 @@ class Tensor {
   // Returns a part as NumPy does: x[{0}], x[{slice(0, 10), slice()}],
   // x[{slice(i, {}, n)}].
   Tensor operator[](std::initializer_list<Index> subscripts) const;
-  // The same of the first axis alone, x[0], x[slice(1, 3)], and of several as
+  // The same for the first axis only, x[0], x[slice(1, 3)], and for several as
   // a call, x(slice(1, 3), All, 0).
   template <Subscript I>
   Tensor operator[](const I& first) const {
@@ -134,8 +134,8 @@ class Tensor {
   }
 
   // "Tensor(shape=[2], dtype=float32, device=CPU:0, [1. , 2.5])": values as
-  // NumPy prints them, in rows with aligned columns, and those of more than
-  // 1,000 elements with "..." for what is between the ends of long axes.
+  // NumPy prints them, in rows with aligned columns; above 1,000 elements the
+  // middle of long axes is replaced by "...".
   std::string str() const;
 
   // Implementation handles.
@@ -174,7 +174,7 @@ std::ostream& operator<<(std::ostream& out, const Tensor& t);
 // Returns a host tensor over memory of the caller, [shape] of `dtype` in
 // row-major order, aligned to the element; `deleter` runs when the last
 // reference ends (DLPack's contract). Throws errors::InvalidArgument for an
-// address, shape or dtype that cannot be.
+// invalid address, shape or dtype.
 Tensor wrap_memory(void* data, Shape shape, DType dtype,
                    std::function<void()> deleter);
 

@@ -6,9 +6,9 @@
 //   ... manager.save();
 // A checkpoint at "runs/7/ckpt-3" is ckpt-3.safetensors (or several) with the
 // values and ckpt-3.json, the manifest, which is written last: without it
-// there is no checkpoint. Files are complete on the disk before they get their
-// names, so that whoever is killed leaves the checkpoint before.
-// Values have names, not places: they are restored onto any devices.
+// there is no checkpoint. Files are complete on disk before they get their
+// names, so that a killed process leaves the previous checkpoint intact.
+// Values have names, not places: they can be restored onto any devices.
 // One Checkpoint belongs to one thread at a time. docs/checkpoints.md.
 
 #ifndef BERTH_TRAIN_H_
@@ -34,21 +34,21 @@ class Iterator;
 
 namespace berth::train {
 
-// What an object has besides variables.
+// The state of an object besides variables.
 struct ObjectState {
   std::map<std::string, Tensor> tensors;
   std::string text;  // UTF-8
 };
 
 struct NamedVariable {
-  // Differs from the others' of its object, and is the same in every process.
-  // For a slot: "{}/momentum", where {} becomes the name of `slot_of`.
+  // Unique within its object, and the same in every process. For a slot:
+  // "{}/momentum", where {} becomes the name of `slot_of`.
   std::string name;
   Variable variable;
-  Variable slot_of = {};  // of an optimizer: what it belongs to
+  Variable slot_of = {};  // of an optimizer: the variable it belongs to
 };
 
-// How an object is kept. Models, layers, optimizers, metrics, functions and
+// How an object is stored. Models, layers, optimizers, metrics, functions and
 // iterators have theirs; derive from it for objects of your own. Its methods
 // are called by the thread that saves or restores.
 class Tracked {
@@ -61,12 +61,12 @@ class Tracked {
   virtual void set_state(const ObjectState&) {}
   // Makes the slots that these variables will have.
   virtual void make_slots(const std::vector<Variable>&) {}
-  // What stands before {} in the names of slots.
+  // The part before {} in the names of slots.
   virtual std::string slot_prefix() const { return {}; }
-  // Takes the value of a variable that is not made yet, for when it is.
-  // False: there will be none of that name.
+  // Takes the value of a variable that is not made yet, for when it is. False:
+  // there will be none with that name.
   virtual bool restore_later(const std::string& name, const Tensor& value);
-  // Has variables that may be tracked on their own as well: these names win.
+  // Whether its variables may also be tracked on their own: these names win.
   virtual bool has_parts() const { return false; }
 };
 
@@ -104,7 +104,7 @@ class Trackable {
   template <HasTrackedFunction T>
   Trackable(const T& object)  // NOLINT
       : Trackable(tracked_of(object)) {}
-  // What the random ops of a Function draw next.
+  // The future random numbers of a Function.
   template <HasRandomState F>
   Trackable(const F& f)  // NOLINT
       : Trackable(of_function([f] { return f.core().random_state(); },
@@ -135,38 +135,38 @@ std::shared_ptr<Tracked> Trackable::tracked_of(const T& object) {
   return internal::call_tracked(object);
 }
 
-// The process's random state: what random::set_seed() set, and how many random
-// calls there were.
+// The random state of the process: the seed of random::set_seed(), and the
+// number of random calls.
 Trackable random_state();
 
 using Objects = std::vector<std::pair<std::string, Trackable>>;
 
 struct CheckpointOptions {
-  // Copies the values, and writes them while the program goes on. The next
-  // save, or sync(), waits for it and throws what went wrong.
+  // Copies the values, and writes them while the program continues. The next
+  // save, or sync(), waits for it and throws its error.
   bool enable_async = false;
-  // Files that the values are shared out to, written side by side.
+  // Files that the values are distributed over, written in parallel.
   int shards = 1;
 };
 
-// What restore() found. Unless expect_partial() or an assert follows, what did
-// not fit is reported ("checkpoint-partial") when the last copy ends.
+// The result of restore(). Unless expect_partial() or an assert follows,
+// mismatches are reported ("checkpoint-partial") when the last copy ends.
 class LoadStatus {
  public:
-  // Names in the checkpoint. `deferred`: values of variables that are yet to be
-  // made. `missing`: of objects, but not in the checkpoint; they stay as they
-  // are. `unused`: in the checkpoint alone.
+  // Names in the checkpoint. `deferred`: values of variables that are not made
+  // yet. `missing`: of objects, but not in the checkpoint; they stay unchanged.
+  // `unused`: only in the checkpoint.
   const std::vector<std::string>& restored() const;
   const std::vector<std::string>& deferred() const;
   const std::vector<std::string>& missing() const;
   const std::vector<std::string>& unused() const;
 
-  // Throw errors::FailedPrecondition with the names when there are missing or
+  // Throw errors::FailedPrecondition with the names if there are missing or
   // unused ones; missing ones.
   const LoadStatus& assert_consumed(Site site = Site::here()) const;
   const LoadStatus& assert_existing_objects_matched(
       Site site = Site::here()) const;
-  // Says that this is meant.
+  // Declares that mismatches are intended.
   const LoadStatus& expect_partial() const;
 
   struct Found;
@@ -185,29 +185,29 @@ class Checkpoint {
   explicit Checkpoint(Objects objects, Site site = Site::here());
 
   // Writes "PREFIX-N", where N counts the saves, and returns that path; the
-  // folder is made if it is not there. Throw errors::ResourceExhausted (the
+  // folder is made if it does not exist. Throw errors::ResourceExhausted (the
   // disk is full), PermissionDenied, NotFound (no folder, in write()),
   // Unavailable (another writer), FailedPrecondition (a variable is torn);
-  // what was there before stays.
+  // existing files then stay.
   std::string save(const std::string& file_prefix,
                    const CheckpointOptions& options = {},
                    Site site = Site::here());
-  // The same as `path` itself, uncounted.
+  // The same as `path` itself, without counting.
   std::string write(const std::string& path,
                     const CheckpointOptions& options = {},
                     Site site = Site::here());
 
-  // Puts the values of "dir/ckpt-3" (or latest_checkpoint()) back into the
-  // objects, also into torn variables; restore() goes on counting there.
-  // Nothing changes when a shape or dtype does not fit
-  // (errors::InvalidArgument) or a file is missing (NotFound), cut short or of
-  // another kind (DataLoss), or newer than this library (Unimplemented). Bytes
-  // that were damaged in place are found while they are read: what was read
-  // until then is torn, and can be restored from elsewhere.
+  // Restores the values of "dir/ckpt-3" (or latest_checkpoint()) into the
+  // objects, also into torn variables; later saves continue that count. Nothing
+  // changes if a shape or dtype does not fit (errors::InvalidArgument) or a
+  // file is missing (NotFound), truncated or of another kind (DataLoss), or
+  // newer than this library (Unimplemented). Bytes damaged in place are
+  // detected while they are read: variables read until then are torn, and can
+  // be restored from elsewhere.
   LoadStatus restore(const std::string& path, Site site = Site::here());
   LoadStatus read(const std::string& path, Site site = Site::here());
 
-  // Waits until what is being written is written. Throws what failed.
+  // Waits until pending writes are done. Throws their error.
   void sync();
 
   int64_t save_counter() const;
@@ -221,15 +221,16 @@ class Checkpoint {
 
 struct CheckpointManagerOptions {
   int max_to_keep = 5;  // older ones are deleted; 0: all stay
-  // Keeps one checkpoint per so many hours of those that would be deleted; 0:
+  // Keeps one checkpoint per this many hours of those that would be deleted; 0:
   // none.
   double keep_checkpoint_every_n_hours = 0;
   std::string checkpoint_name = "ckpt";
   // Numbers the checkpoints, instead of the count of saves: an integer scalar.
   Variable step_counter = {};
-  // save() does nothing until the counter has risen by so much; 0: it saves.
+  // save() does nothing until the counter has increased by this; 0: always
+  // saves.
   int64_t checkpoint_interval = 0;
-  // Called by restore_or_initialize() when there is no checkpoint.
+  // Called by restore_or_initialize() if there is no checkpoint.
   std::function<void()> init_fn = {};
   CheckpointOptions checkpoint_options = {};
 };
@@ -237,22 +238,22 @@ struct CheckpointManagerOptions {
 // Checkpoints of one folder, numbered.
 class CheckpointManager {
  public:
-  // Throws errors::InvalidArgument for options that make no sense. Nothing is
-  // written before the first save(). "": the folder AIP_CHECKPOINT_DIR.
+  // Throws errors::InvalidArgument for invalid options. Nothing is written
+  // before the first save(). "": the folder AIP_CHECKPOINT_DIR.
   CheckpointManager(Checkpoint checkpoint, std::string directory = "",
                     CheckpointManagerOptions options = {},
                     Site site = Site::here());
 
-  // Saves, then deletes what is too old. Returns the path; nullopt when
-  // checkpoint_interval has not passed. From the first one on the folder is
-  // this manager's: another one gets errors::Unavailable. Throws what
-  // Checkpoint::save() throws.
+  // Saves, then deletes old checkpoints. Returns the path; nullopt if
+  // checkpoint_interval has not passed. From the first save on the folder
+  // belongs to this manager: another one gets errors::Unavailable. Throws the
+  // errors of Checkpoint::save().
   std::optional<std::string> save(
       std::optional<int64_t> checkpoint_number = std::nullopt,
       bool check_interval = true, Site site = Site::here());
 
-  // Restores the latest, all of it (LoadStatus::assert_consumed); without one
-  // calls init_fn. Returns the path of what was restored.
+  // Restores the latest checkpoint completely (LoadStatus::assert_consumed);
+  // without one calls init_fn. Returns the restored path.
   std::optional<std::string> restore_or_initialize(Site site = Site::here());
 
   // Waits for asynchronous saves; throws their errors.
@@ -261,7 +262,7 @@ class CheckpointManager {
   // Deletes all checkpoints, and the folder if nothing else is in it.
   void clear();
 
-  // The complete ones, oldest first; the last of them.
+  // The complete checkpoints, oldest first; the last of them.
   std::vector<std::string> checkpoints() const;
   std::optional<std::string> latest_checkpoint() const;
   const std::string& directory() const;
@@ -273,15 +274,15 @@ class CheckpointManager {
   std::shared_ptr<Impl> impl_;
 };
 
-// Returns the path of the complete checkpoint that was saved last in a folder;
-// nullopt when there is none, or no such folder.
+// Returns the path of the last complete checkpoint in a folder; nullopt if
+// there is none, or no such folder.
 std::optional<std::string> latest_checkpoint(const std::string& checkpoint_dir);
 
 // Names, shapes and dtypes in a checkpoint, or in the latest one of a folder.
 // Throws as Checkpoint::read() does.
 std::vector<TensorSpec> list_variables(const std::string& ckpt_dir_or_file,
                                        Site site = Site::here());
-// Reads one of them, to the host. Throws errors::NotFound with near names.
+// Reads one of them, to the host. Throws errors::NotFound with similar names.
 Tensor load_variable(const std::string& ckpt_dir_or_file,
                      const std::string& name, Site site = Site::here());
 

@@ -1,4 +1,4 @@
-// Tree: nested structures of tensors, as functions take and return them.
+// Tree: nested structures of tensors, as arguments and results of functions.
 //
 // Tensors are the leaves; Variables count by identity, numbers, strings and
 // enums by value; vectors, arrays, pairs, tuples, optionals and string maps
@@ -23,20 +23,19 @@
 namespace berth {
 
 // Walks a structure. The engine visits the same structure to flatten it and,
-// with tensors put in, to rebuild it.
+// with tensors inserted, to rebuild it.
 class TreeVisitor {
  public:
   virtual ~TreeVisitor() = default;
   virtual void tensor(Tensor& leaf) = 0;
-  // Something that is part of the signature: two calls with equal texts share
-  // a trace.
+  // A part of the signature: two calls with equal texts share a trace.
   virtual void fixed(const void* bytes, size_t size) = 0;
 };
 
 template <class T, class Enable = void>
 struct Tree;
 
-// A type that Tree knows; what it holds is looked at when it is visited.
+// A type that Tree knows; its contents are checked when it is visited.
 template <class T>
 concept Nested = requires {
   sizeof(Tree<std::remove_cv_t<T>>);
@@ -134,7 +133,7 @@ struct Tree<std::map<std::string, T>> {
   }
 };
 
-// Collects the leaves of a structure, and the text of what else it holds.
+// Collects the leaves of a structure, and the text of its other contents.
 struct FlattenTree final : TreeVisitor {
   void tensor(Tensor& t) override { leaves.push_back(t); }
   void fixed(const void* bytes, size_t size) override {
@@ -144,8 +143,8 @@ struct FlattenTree final : TreeVisitor {
   std::string text;
 };
 
-// Puts `leaves` where the tensors of a structure are. Throws std::out_of_range
-// when there are too few.
+// Replaces the tensors of a structure by `leaves`. Throws std::out_of_range if
+// there are too few.
 struct RebuildTree final : TreeVisitor {
   explicit RebuildTree(const Tensors& l) : leaves(l) {}
   void tensor(Tensor& t) override { t = leaves.at(next++); }

@@ -21,16 +21,16 @@ struct IndexedSlices {
   Tensor indices;
 };
 
-// Where the copies of a variable of a strategy agree
+// When the copies of a variable of a strategy are equal
 // (tf.VariableSynchronization).
 enum class VariableSynchronization : uint8_t {
   kAuto,     // kOnWrite
-  kNone,     // never: one copy alone
+  kNone,     // never: only one copy
   kOnWrite,  // all copies change together
   kOnRead,   // each replica changes its own; reading outside aggregates
 };
 
-// How values of replicas become one (tf.VariableAggregation).
+// How values of replicas are combined (tf.VariableAggregation).
 enum class VariableAggregation : uint8_t {
   kNone,  // writing in a replica throws
   kSum,
@@ -50,8 +50,8 @@ class Variable {
  public:
   Variable() = default;  // An empty handle.
   // Creates a variable on the device of the innermost scope, else on that of
-  // `initial`, with its dtype and shape. Inside a trace, `initial` must be a
-  // value that exists already.
+  // `initial`, with its dtype and shape. Inside a trace, `initial` must be an
+  // existing value.
   explicit Variable(const Tensor& initial, VariableOptions options = {},
                     Site site = Site::here());
 
@@ -63,10 +63,10 @@ class Variable {
   VariableSynchronization synchronization() const;
   VariableAggregation aggregation() const;
   std::string device() const;
-  // A number that no other variable of the process has or had; 0 when empty.
+  // A number that no other variable of the process has or had; 0 if empty.
   uint64_t serial() const;
 
-  // Returns the value now. Throws errors::FailedPrecondition when torn.
+  // Returns the current value. Throws errors::FailedPrecondition if torn.
   Tensor value(Site site = Site::here()) const;
   Tensor read_value(Site site = Site::here()) const { return value(site); }
   operator Tensor() const { return value({}); }  // NOLINT: ops take variables
@@ -78,10 +78,10 @@ class Variable {
   const Variable& assign_sub(const Tensor& delta,
                              Site site = Site::here()) const;
 
-  // A number, or the value that all elements get.
+  // A number, or one value for all elements.
   const Variable& assign(double value, Site site = Site::here()) const;
-  // The same as assign_add(), assign_sub() and assign() of products; they know
-  // no line.
+  // The same as assign_add(), assign_sub() and assign() of products; errors
+  // name no line.
   const Variable& operator+=(const Tensor& delta) const {
     return assign_add(delta, {});
   }
@@ -95,9 +95,9 @@ class Variable {
   const Variable& operator*=(double factor) const;
   const Variable& operator/=(double divisor) const;
 
-  // Combine the rows at indices with values; equal indices one after the
-  // other. Throw errors::InvalidArgument for an index out of range, which
-  // leaves the variable torn.
+  // Combine the rows at indices with values; equal indices one after the other.
+  // Throw errors::InvalidArgument for an index out of range, which leaves the
+  // variable torn.
   const Variable& scatter_add(const IndexedSlices& slices,
                               Site site = Site::here()) const;
   const Variable& scatter_sub(const IndexedSlices& slices,

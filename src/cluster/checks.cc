@@ -27,7 +27,7 @@ std::string lower_case(std::string_view text) {
   return s;
 }
 
-// Which job someone means who writes `job`; "" when none is near.
+// Guesses the job that `job` was meant to be; "" if none is similar.
 std::string nearest_job(const std::string& job) {
   const std::string name = lower_case(job).substr(0, 40);
   const std::vector<std::pair<const char*, const char*>> means = {
@@ -52,7 +52,7 @@ bool all_of(std::string_view text, std::string_view allowed) {
   return text.find_first_not_of(allowed) == std::string_view::npos;
 }
 
-// Why `host` is no name or address of one; "" when it is.
+// Why `host` is not a valid name or address; "" if it is.
 std::string host_error(const std::string& host, bool bracketed) {
   if (host.empty()) return "has no host";
   if (bracketed) {
@@ -154,14 +154,14 @@ Address parse_address(const std::string& what, const std::string& text,
 
 namespace {
 
-// Addresses of a cluster while it is checked, and who has them.
+// Addresses of a cluster during checks, and the tasks that have them.
 class AddressBook {
  public:
   explicit AddressBook(Site site) : site_(site) {}
 
   void add(const std::string& key, const std::string& text) {
     const Address a = parse_address(key, text, site_);
-    // Names of this host are the same to all.
+    // All names of this host count as the same.
     const std::string host = a.loopback() ? "localhost" : a.host;
     const auto [found, is_new] = of_.try_emplace({host, a.port}, key);
     if (!is_new) {
@@ -185,7 +185,7 @@ class AddressBook {
  private:
   Site site_;
   std::map<std::pair<std::string, int>, std::string> of_;
-  std::string loopback_, other_;  // one of each
+  std::string loopback_, other_;  // an example of each
 };
 
 }  // namespace

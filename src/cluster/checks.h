@@ -1,7 +1,7 @@
-// What can be seen to be wrong with a cluster before anybody connects.
+// Errors of a cluster that can be detected before any connection is made.
 //
-// Every function throws errors::InvalidArgument that begins with `what`, such
-// as "TF_CONFIG: cluster", and quotes the key. Pure; thread-safe.
+// Every function throws errors::InvalidArgument whose text begins with `what`,
+// such as "TF_CONFIG: cluster", and quotes the key. Pure; thread-safe.
 
 #ifndef BERTH_CLUSTER_CHECKS_H_
 #define BERTH_CLUSTER_CHECKS_H_
@@ -18,17 +18,18 @@ using Jobs = std::map<std::string, std::map<int, std::string>>;
 
 inline constexpr int kMostTasks = 1 << 16;
 
-// [[noreturn]] errors::InvalidArgument with the user's line.
+// Throws errors::InvalidArgument with the user's line.
 [[noreturn]] void refuse(const std::string& text, Site site);
 
-// The text between quotes, cut and without control characters.
+// The text in quotes, truncated and without control characters.
 std::string in_quotes(std::string_view text);
 
-// A decimal number without sign, blanks or leading zeros; false: none.
+// Parses a decimal number without sign, blanks or leading zeros; returns false
+// if it is not one.
 bool whole_number(std::string_view text, int* number);
 
-// "chief" for "master" and "coordinator", jobs as they are. Unknown ones are
-// refused with the nearest name.
+// Returns "chief" for "master" and "coordinator", and other jobs unchanged.
+// Unknown ones are refused with the nearest name.
 std::string job_name(const std::string& what, const std::string& job,
                      Site site);
 
@@ -41,11 +42,11 @@ struct Address {
 Address parse_address(const std::string& what, const std::string& text,
                       Site site);
 
-// Jobs under their names, addresses checked, empty jobs left out.
+// Jobs under their canonical names, addresses checked, empty jobs left out.
 Jobs checked_jobs(const std::string& what, const Jobs& jobs, Site site);
 
-// Aliases resolved, task and roles checked; `task_key` is how messages call
-// the task: "TF_CONFIG: task".
+// Resolves aliases and checks task and roles; `task_key` is the name of the
+// task in messages: "TF_CONFIG: task".
 void check_resolver(const std::string& what, const std::string& task_key,
                     distribute::ClusterResolver* resolver, Site site);
 

@@ -12,7 +12,7 @@ using distribute::ClusterSpec;
 using distribute::TaskId;
 using Lists = std::map<std::string, std::vector<std::string>>;
 
-// What the error says, "" when there is none.
+// The text of the error; "" if there is none.
 std::string refused_spec(const Lists& jobs) {
   try {
     ClusterSpec spec(jobs);

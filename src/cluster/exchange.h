@@ -1,15 +1,15 @@
-// Exchange: the tasks that train add up, gather and hand round bytes.
+// Exchange: sums, gathers and broadcasts among the tasks that train.
 //
-// One per cluster and generation; made with the member, shut down with it.
+// One per cluster and generation; it is created and shut down with the member.
 // Ranks are those of ClusterSpec::ranks(). Calls block. All ranks make the same
-// calls in the same order on a channel; each call carries a sequence number of
-// its channel and the hash of what it is about, and a rank whose call differs
-// fails the call on all ranks with errors::InvalidArgument that names both
-// ranks and both calls. Channels are independent: one thread per channel at a
-// time, threads of different channels side by side.
+// calls in the same order on a channel. Each call carries its sequence number
+// on the channel and a hash of its contents; a rank whose call differs fails
+// the call on all ranks with errors::InvalidArgument that names both ranks and
+// both calls. Channels are independent: one thread per channel at a time,
+// threads of different channels in parallel.
 //
-// All throw errors::Unavailable naming the task that was lost, and
-// errors::DeadlineExceeded naming who is missing; after either every call on
+// All throw errors::Unavailable naming the lost task, and
+// errors::DeadlineExceeded naming the missing ones; after either every call on
 // every rank throws the same (Member::check()).
 
 #ifndef BERTH_CLUSTER_EXCHANGE_H_
@@ -24,9 +24,9 @@
 
 namespace berth::cluster {
 
-// What a call is about: the same on all ranks.
+// Identifies a call; the same on all ranks.
 struct Tag {
-  std::string channel = "";    // "" is one like others
+  std::string channel = "";    // "" is a channel like any other
   std::string what = "";       // for messages: "gradients 3 of 7"
   uint64_t hash = 0;           // of the caller's op, dtype, shapes
   int64_t step = -1;           // for messages; -1: none
@@ -48,21 +48,20 @@ class Exchange {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Combines over ranks, in place, in an order fixed by ranks: every rank has
+  // Combines over ranks, in place, in an order fixed by ranks: every rank gets
   // the same bits. float16 and bfloat16 are added in float32.
   virtual void all_reduce(void* data, int64_t count, DType dtype,
                           Reduction reduction, const Tag& tag) = 0;
 
   // Adds parts of all ranks along the binary tree over `slices` slices: the
-  // node of width w at slice s is the sum of those of width w / 2 at s and
-  // s + w / 2. The bits do not depend on which rank has which slices. The parts
-  // of all ranks cover [0, slices) once. `sum`: count elements, on all ranks.
+  // node of width w at slice s is the sum of those of width w / 2 at s and s +
+  // w / 2. The bits do not depend on which rank has which slices. The parts of
+  // all ranks cover [0, slices) once. `sum`: count elements, everywhere.
   virtual void ordered_sum(std::span<const SlicePart> parts, int32_t slices,
                            void* sum, int64_t count, DType dtype,
                            const Tag& tag) = 0;
 
-  // Each rank gives bytes_by_rank[rank()] bytes; `out` gets those of all, one
-  // behind the other.
+  // Each rank gives bytes_by_rank[rank()] bytes; `out` gets all, concatenated.
   virtual void all_gather(const void* data,
                           std::span<const int64_t> bytes_by_rank, void* out,
                           const Tag& tag) = 0;
@@ -70,8 +69,8 @@ class Exchange {
                          const Tag& tag) = 0;
   virtual void barrier(const Tag& tag) = 0;
 
-  // Memory in which what is exchanged may lie: between tasks of one host it is
-  // then read where it is. Zero bytes at first; freed with the last handle.
+  // Memory for exchanged data: tasks of one host read it in place. Initially
+  // zero; freed with the last handle.
   virtual std::shared_ptr<void> shared_buffer(int64_t bytes) = 0;
 };
 

@@ -5,7 +5,7 @@
 namespace berth::cluster {
 namespace {
 
-// Runs fn on every rank, each on a thread of its own.
+// Runs fn on every rank, each on its own thread.
 void on_ranks(FakeCluster& cluster, const std::function<void(Member&)>& fn) {
   std::vector<std::thread> threads;
   for (const TaskId& t : cluster.spec().ranks()) {

@@ -1,4 +1,4 @@
-// What srun, torchrun, mpirun and host lists say of a cluster.
+// Clusters described by srun, torchrun, mpirun and host lists.
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@ namespace berth::cluster {
 namespace {
 
 constexpr int kMostPort = 65535;
-constexpr int kHostListPort = 2222;  // as TensorFlow's clusters have it
+constexpr int kHostListPort = 2222;  // as in TensorFlow's clusters
 
 // Tasks per job, in order.
 using JobCounts = std::vector<std::pair<std::string, int>>;
@@ -39,7 +39,7 @@ JobCounts read_job_counts(const std::string& what, const std::string& text,
   return counts;
 }
 
-// Gives addresses, in order of ranks, to jobs; `task` of rank `rank`.
+// Assigns addresses, in order of ranks, to jobs; `task` is that of `rank`.
 ClusterSpec assign(const std::string& what, const std::string& jobs_what,
                    JobCounts counts, const std::vector<std::string>& addresses,
                    int rank, TaskId* task, Site site) {
@@ -66,7 +66,7 @@ ClusterSpec assign(const std::string& what, const std::string& jobs_what,
   return ClusterSpec::sparse(checked_jobs(what, jobs, site), site);
 }
 
-// The hosts of a step, and how many tasks each has.
+// The hosts of a step, and the number of tasks on each.
 struct Step {
   std::vector<std::string> hosts;
   std::vector<int> tasks;
@@ -204,7 +204,7 @@ ClusterResolver read_host_list(const Variables& v,
 
 namespace {
 
-// Of launchers that know ranks, but no addresses.
+// For launchers that know ranks, but no addresses.
 ClusterResolver of_ranks(const std::string& source, int rank, int size,
                          const std::string& coordinator, Site site) {
   ClusterResolver r;
@@ -215,7 +215,7 @@ ClusterResolver of_ranks(const std::string& source, int rank, int size,
   return r;
 }
 
-// Of the name of a job of OpenMPI, for tasks of one host.
+// Derives a port from the name of an OpenMPI job, for tasks of one host.
 int port_of(const std::string& name) {
   uint32_t h = 0x811c9dc5;  // FNV-1a
   for (const char c : name) {
@@ -265,7 +265,7 @@ ClusterResolver read_mpi(const Variables& v, Site site) {
   if (!coordinator.empty()) {
     parse_address("BERTH_COORDINATOR", coordinator, site);
   } else if (size == 1) {
-    coordinator = "localhost:8888";  // nobody asks
+    coordinator = "localhost:8888";  // unused
   } else if (of_host == size && v.has("PMIX_NAMESPACE")) {
     coordinator = fmt::format("127.0.0.1:{}", port_of(v.get("PMIX_NAMESPACE")));
   } else {

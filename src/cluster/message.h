@@ -1,4 +1,4 @@
-// Message: what one task sends another, a text and tensors.
+// Message: a text and tensors, sent from one task to another.
 
 #ifndef BERTH_CLUSTER_MESSAGE_H_
 #define BERTH_CLUSTER_MESSAGE_H_
@@ -11,9 +11,9 @@
 namespace berth::cluster {
 
 struct Message {
-  std::string text;  // whoever reads it defines its form
-  // In host memory, dense, row-major; dtypes and shapes travel with them.
-  // Strings too. Those that arrive own their memory.
+  std::string text;  // its reader defines the format
+  // In host memory, dense, row-major; dtypes and shapes are sent along. Strings
+  // are allowed. Received tensors own their memory.
   std::vector<Tensor> tensors;
 };
 

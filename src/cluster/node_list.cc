@@ -41,7 +41,7 @@ class NodeListReader {
     return true;
   }
 
-  // Up to a comma outside of brackets.
+  // Reads up to a comma outside brackets.
   std::vector<std::string> read_entry() {
     std::vector<std::string> hosts = {""};
     const size_t begin = at_;

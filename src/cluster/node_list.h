@@ -1,7 +1,7 @@
-// Lists as Slurm writes them. Pure; thread-safe.
+// Lists in Slurm's format. Pure; thread-safe.
 //
-// Both throw errors::InvalidArgument that begins with `what`, such as
-// "SLURM_STEP_NODELIST", and says what is wrong and where.
+// Both functions throw errors::InvalidArgument whose text begins with `what`,
+// such as "SLURM_STEP_NODELIST", and describes the error and its position.
 
 #ifndef BERTH_CLUSTER_NODE_LIST_H_
 #define BERTH_CLUSTER_NODE_LIST_H_
@@ -15,7 +15,7 @@
 namespace berth::cluster {
 
 // The hosts of "n[9-10],r[1-2]n[01-02]-ib" in Slurm's order: as written,
-// numbers counted up, the first bracket slowest, leading zeros kept.
+// numbers ascending, the first bracket slowest, leading zeros kept.
 std::vector<std::string> expand_node_list(const std::string& what,
                                           std::string_view text, Site site);
 

@@ -1,4 +1,4 @@
-// Which launcher is followed, and the resolvers that need none.
+// The choice of a launcher, and the resolvers that do not need one.
 
 #include <fmt/format.h>
 
@@ -18,8 +18,7 @@ namespace berth::cluster {
 
 namespace {
 
-// What a launcher's variables say of this process, whether they are followed
-// or not.
+// A launcher's variables for this process, followed or not.
 struct Said {
   std::string text;  // "SLURM_PROCID=1 and SLURM_STEP_NUM_TASKS=4"
   int rank = 0, size = 0;
@@ -45,9 +44,8 @@ int place(const ClusterResolver& r) {
                           tasks.begin());
 }
 
-// Notes what the launchers say that are not followed, and warns when they
-// speak of as many tasks but of another place: a variable that is the same on
-// all tasks, most likely.
+// Notes the launchers that are not followed. Warns if they describe equally
+// many tasks but another rank: most likely a variable is the same on all tasks.
 void note_others(const Variables& v, ClusterResolver* r, bool warn, Site site) {
   const int size = static_cast<int>(r->spec.tasks().size());
   for (const auto& other : {said(v, "RANK", "WORLD_SIZE"), said_by_mpi(v),
@@ -65,7 +63,7 @@ void note_others(const Variables& v, ClusterResolver* r, bool warn, Site site) {
   }
 }
 
-// TF_CONFIG leaves out what Vertex starts besides training.
+// TF_CONFIG omits what Vertex starts besides training.
 void check_both(const ClusterResolver& tf, const ClusterResolver& vertex,
                 Site site) {
   const auto same_job = [&](const char* job) {
@@ -124,7 +122,7 @@ ClusterResolver read_environment(const Variables& v, Site site) {
 namespace {
 std::atomic<bool> g_launcher_read{false};
 
-// What TF_CONFIG and CLUSTER_SPEC said when a resolver read them last.
+// The values of TF_CONFIG and CLUSTER_SPEC at the last read by a resolver.
 struct ReadLauncher {
   std::mutex mutex;
   std::map<std::string, std::string> texts;

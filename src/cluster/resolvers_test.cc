@@ -63,14 +63,14 @@ TEST(TfConfig, TakesTheFormsThatLaunchersWrite) {
     "task": {"type": "master", "index": 0, "trial": "1", "cloud": {}}})");
   EXPECT_EQ(r.task, (TaskId{"chief", 0}));
   EXPECT_EQ(r.spec.coordinator(), (TaskId{"chief", 0}));
-  // The evaluator, outside of the cluster and inside.
+  // The evaluator, outside the cluster and inside.
   r = tf_config(R"({"cluster": {"worker": ["a:1", "b:1"]},
     "task": {"type": "evaluator", "index": 0}})");
   EXPECT_EQ(r.task, (TaskId{"evaluator", 0}));
   r = tf_config(R"({"cluster": {"worker": ["a:1"], "evaluator": ["e:1"]},
     "task": {"type": "evaluator", "index": 0}})");
   EXPECT_EQ(r.spec.num_tasks("evaluator"), 1);
-  // One task need not be named.
+  // A single task need not be named.
   r = tf_config(R"({"cluster": {"worker": ["a:1"]}})");
   EXPECT_EQ(r.task, (TaskId{"worker", 0}));
   EXPECT_TRUE(r.alone());
@@ -234,7 +234,7 @@ TEST(Slurm, CountsNodeByNodeInTheOrderOfTheList) {
 }
 
 TEST(Slurm, EveryTaskOfACyclicStepHasOnePlace) {
-  // Three nodes with 2, 2 and 1 tasks; srun deals ranks like cards.
+  // Three nodes with 2, 2 and 1 tasks; srun assigns ranks cyclically.
   const char* hosts[] = {"a", "b", "c", "a", "b"};
   const char* locals[] = {"0", "0", "0", "1", "1"};
   std::set<int> places;
@@ -316,7 +316,7 @@ TEST(Mpi, NeedsToKnowWhereRank0Is) {
   EXPECT_EQ(resolve(set).task, (TaskId{"worker", 1}));
   set["BERTH_COORDINATOR"] = "n1";
   expect_refused(set, {"BERTH_COORDINATOR is \"n1\""});
-  // On one host the name of the job is enough.
+  // On one host the job's name is enough.
   set.erase("BERTH_COORDINATOR");
   set["OMPI_COMM_WORLD_LOCAL_SIZE"] = "2";
   set["PMIX_NAMESPACE"] = "1234@1";
@@ -383,7 +383,7 @@ TEST(FromEnvironment, FollowsTheInnermostLauncher) {
   EXPECT_EQ(r.task, (TaskId{"worker", 5}));
   ASSERT_EQ(r.notes.size(), 1u);
   EXPECT_NE(r.notes[0].find("SLURM_PROCID=1"), std::string::npos);
-  // srun --mpi says the same twice; Slurm knows addresses.
+  // srun --mpi sets both; Slurm knows addresses.
   set = slurm_step("n[1-2]", "1(x2)", "2", "n2", "0");
   set["SLURM_PROCID"] = set["PMI_RANK"] = "1";
   set["PMI_SIZE"] = "2";

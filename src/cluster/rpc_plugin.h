@@ -1,6 +1,6 @@
-// What libberth_rpc.so exports as `berth_rpc_plugin`. It lies in the folder
-// `berth` beside libberth.so, where nobody looks for backends, and is opened by
-// the first Member::join().
+// The export `berth_rpc_plugin` of libberth_rpc.so. The library is in the
+// folder `berth` beside libberth.so, which is not searched for backends, and is
+// opened by the first Member::join().
 
 #ifndef BERTH_CLUSTER_RPC_PLUGIN_H_
 #define BERTH_CLUSTER_RPC_PLUGIN_H_

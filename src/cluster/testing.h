@@ -1,9 +1,9 @@
-// FakeCluster: members of one process, for tests of what stands on a cluster.
+// FakeCluster: members in one process, for tests of code built on a cluster.
 //
 //   FakeCluster cluster({.workers = 2});
 //   cluster.member({"worker", 0})->barrier("start");   // from two threads
 //
-// No sockets, no plug-in. Failures are made by abort() and lose().
+// No sockets, no plug-in. abort() and lose() cause failures.
 
 #ifndef BERTH_CLUSTER_TESTING_H_
 #define BERTH_CLUSTER_TESTING_H_
@@ -46,12 +46,11 @@ class FakeCluster {
   std::shared_ptr<Member> member(const TaskId& task) {
     return members_.at(task);
   }
-  // Ends the cluster as if the task had died. Those that form again with
-  // `shrink` go on without it.
+  // Ends the cluster as if the task had died. Members that form again with
+  // `shrink` continue without it.
   void lose(const TaskId& task, const std::string& cause = "killed");
-  // The same of a task whose job is elastic: calls from and to it throw, what
-  // it answers is lost, and the others go on. It may come back, also with
-  // handlers that are new.
+  // The same for a task of an elastic job: calls from and to it throw, its
+  // answers are lost, and the others continue. It may return with new handlers.
   void drop(const TaskId& task);
   void come_back(const TaskId& task);
 
@@ -68,7 +67,7 @@ namespace fake {
 
 using Bytes = std::vector<std::byte>;
 
-// a += b, or the smaller or larger of both.
+// a += b, or the minimum or maximum of both.
 inline void combine(Bytes& a, const Bytes& b, int64_t count, DType dtype,
                     Reduction reduction) {
   const auto run = [&]<class T>(T*) {
@@ -105,7 +104,7 @@ struct FakeCluster::State {
   std::optional<Failure> failure;
   std::map<std::string, std::string> store;
   std::map<std::string, int> arrived;  // barriers by "name/round"
-  // Collectives: by "channel/sequence", what each rank gave.
+  // Collectives: by "channel/sequence", the input of each rank.
   struct Meeting {
     std::map<int, fake::Bytes> given;
     std::map<int, uint64_t> hashes;
@@ -116,10 +115,10 @@ struct FakeCluster::State {
   std::vector<std::function<void(const Failure&)>> listeners;
   std::set<TaskId> dropped;
   uint64_t generation = 1;
-  std::set<TaskId> inside;         // who is in this generation
-  std::set<TaskId> lost;           // and who is not any more
-  std::vector<TaskId> order;       // who trains, whether inside or not
-  std::map<TaskId, bool> forming;  // who waits for the next one; may shrink
+  std::set<TaskId> inside;         // in this generation
+  std::set<TaskId> lost;           // not in it any more
+  std::vector<TaskId> order;       // tasks that train, inside or not
+  std::map<TaskId, bool> forming;  // waits for the next one; may shrink
 
   std::vector<TaskId> ranks() const {
     std::vector<TaskId> in;
@@ -133,7 +132,7 @@ struct FakeCluster::State {
     const auto found = std::find(in.begin(), in.end(), task);
     return found == in.end() ? -1 : static_cast<int>(found - in.begin());
   }
-  // Begins the next generation once all are there that have to be.
+  // Begins the next generation once all required tasks are ready.
   void try_form() {
     if (forming.empty()) return;
     for (const TaskId& t : inside) {
@@ -154,7 +153,7 @@ struct FakeCluster::State {
     changed.notify_all();
   }
 
-  // With the lock held.
+  // Called with the lock held.
   void check_reachable(const TaskId& from, const TaskId& to) const {
     for (const TaskId& t : {from, to}) {
       if (dropped.contains(t)) {
@@ -183,7 +182,7 @@ struct FakeCluster::State {
   // Waits for `ready` with the lock held; throws the failure.
   template <class Ready>
   void wait(std::unique_lock<std::mutex>& lock, Ready ready) {
-    // What `ready` looks at may go with the generation.
+    // The state that `ready` reads may end with the generation.
     const uint64_t begun = generation;
     changed.wait(lock,
                  [&] { return failure || generation != begun || ready(); });
@@ -387,7 +386,7 @@ class FakeCluster::FakeMember final : public Member {
     fn(f);
   }
   void leave(double) override {}
-  // When all tasks have called it, but those that are lost if all shrink.
+  // Waits until all tasks have called it; lost ones are excluded if all shrink.
   void form_again(double, bool shrink) override {
     std::unique_lock lock(state_->mutex);
     const uint64_t before = state_->generation;

@@ -1,4 +1,4 @@
-// TF_CONFIG and CLUSTER_SPEC: a cluster and a task as JSON.
+// TF_CONFIG and CLUSTER_SPEC: a cluster and a task in JSON.
 
 #include <fmt/format.h>
 
@@ -46,7 +46,7 @@ class JsonVariable {
                        text.find('\'') != std::string::npos
                            ? "; JSON has double quotes"
                            : ""));
-    } catch (const Json::exception& e) {  // a number that none can hold
+    } catch (const Json::exception& e) {  // a number out of range
       fail(fmt::format(" is not JSON: {}", in_quotes(e.what())));
     }
     if (!json_.is_object())
@@ -61,7 +61,7 @@ class JsonVariable {
     refuse(name_ + text, site_);
   }
 
-  // The value of a key; null when it is not there.
+  // The value of a key; null if it is missing.
   const Json& at(const char* key) const { return member(json_, key); }
   static const Json& member(const Json& of, const char* key) {
     static const Json& none = immortal<Json>();
@@ -78,7 +78,7 @@ class JsonVariable {
     return value.get<std::string>();
   }
 
-  // Keys of the top level that look like others are mistakes.
+  // Top-level keys that resemble known ones are mistakes.
   void check_keys() const {
     for (const auto& [key, value] : json_.items()) {
       for (const char* known :
@@ -91,7 +91,7 @@ class JsonVariable {
   }
 
  private:
-  // In other letters, with "s", "spec" or "config" behind.
+  // Differs in case, or by a suffix "s", "spec" or "config".
   static bool alike(const std::string& key, const std::string& known) {
     const auto plain = [](const std::string& text) {
       std::string s;
@@ -105,7 +105,7 @@ class JsonVariable {
     return a == b || a == b + "s" || a == b + "spec" || a == b + "config";
   }
 
-  // Keys that come twice, and nests that are too deep.
+  // Refuses duplicate keys and nesting that is too deep.
   void watch(Json::parse_event_t event, const Json& value) {
     using Event = Json::parse_event_t;
     if (event == Event::object_start || event == Event::array_start) {
@@ -160,7 +160,7 @@ std::map<int, std::string> read_tasks(const JsonVariable& in,
   return tasks;
 }
 
-// `rename` gives the job of a key, "" to leave it out.
+// `rename` maps a key to its job; "" omits it.
 template <class Rename>
 Jobs read_jobs(const JsonVariable& in, const char* key, const Json& cluster,
                const Rename& rename) {
@@ -180,7 +180,7 @@ Jobs read_jobs(const JsonVariable& in, const char* key, const Json& cluster,
   return jobs;
 }
 
-// task.index, a number or one in a string; -1: not there.
+// task.index, a number or a number in a string; -1: missing.
 int read_index(const JsonVariable& in, const Json& index) {
   if (index.is_null()) return -1;
   int number = 0;
@@ -195,7 +195,7 @@ int read_index(const JsonVariable& in, const Json& index) {
           "; expected a whole number from 0");
 }
 
-// The task as it is written, with what options say instead.
+// The task as written, with overrides from the options.
 TaskId read_task(const JsonVariable& in, const ResolverOptions& options,
                  const ClusterSpec& spec, Site site) {
   const Json& task = in.at("task");

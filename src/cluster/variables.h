@@ -1,7 +1,7 @@
-// Variables: where resolvers read what a launcher says.
+// Variables: the launcher variables that resolvers read.
 //
-// The variables of this process, or given ones (tests, fuzzing). One that is
-// empty counts as not set.
+// Those of this process, or given ones (tests, fuzzing). An empty variable
+// counts as not set.
 
 #ifndef BERTH_CLUSTER_VARIABLES_H_
 #define BERTH_CLUSTER_VARIABLES_H_
@@ -34,7 +34,7 @@ class Variables {
   bool has(const std::string& name) const { return !get(name).empty(); }
 
   // A whole number from `least` to `most`. Throws errors::InvalidArgument that
-  // quotes the variable, also when it is not set.
+  // quotes the variable, also if it is not set.
   int number(const std::string& name, int least, int most, Site site) const;
 
  private:

@@ -24,7 +24,7 @@ constexpr std::pair<const char*, Algorithm> kAlgorithms[] = {
     {"hierarchical", &reduce_in_pairs}, {"one_device", &reduce_on_one_device},
     {"exchange", &reduce_by_exchange},  {"nccl", &reduce_by_library}};
 
-// By messages: each taker hears of every other giver, or all go by one.
+// By messages: each taker hears from every other giver, or from one device.
 bool exchange_sends_less(const Demand& d) {
   const size_t exchange = d.takers * d.givers - d.both;
   const size_t one = d.givers - 1 + d.takers - (d.root_takes ? 1 : 0);
@@ -45,7 +45,7 @@ Demand demand_of(const PackedBucket& b) {
   return d;
 }
 
-// What is asked for once BERTH_COLLECTIVES has been heard.
+// The algorithm to use, with BERTH_COLLECTIVES taken into account.
 std::string asked_for(const std::string& asked, const Demand& d) {
   const std::string policy =
       environment_choice("BERTH_COLLECTIVES", {"auto", "own", "nccl"});
@@ -65,7 +65,7 @@ bool share_library(const std::vector<DeviceId>& devices, DType dtype) {
   for (const DeviceId id : devices) {
     const Device* d = DeviceManager::get().find(id.name());
     if (d == nullptr || !d->kernels().supports(op, dtype)) return false;
-    // Parts of a card have its kernels in common.
+    // Parts of one card share its kernels.
     if (!cards.insert(&d->kernels()).second) return false;
     peers.insert(d->memory().peers);
   }

@@ -19,7 +19,7 @@ constexpr int64_t kTaskPackBytes = 4 << 20;
 
 using Ints64 = std::vector<int64_t>;
 
-// Exchanges of different plans have names of their own.
+// Exchanges of different plans have different names.
 int64_t next_program() {
   static std::atomic<int64_t> last{0};
   return ++last;
@@ -30,13 +30,13 @@ const T& of(const Node& n, const char* name) {
   return n.op->attr<T>(n.attrs.get(), name);
 }
 
-// Meetings that make one exchange.
+// Meetings that form one exchange.
 struct TaskBucket {
   std::vector<int32_t> items;
   bool gather = false, feeds = false;
   int64_t level = 0, last_number = 0, bytes = 0, limit = 0;
 
-  // Behind what it waits for; first those that others wait for.
+  // After what it waits for; those that others wait for come first.
   auto order() const { return std::tuple(level, !feeds, last_number); }
 };
 
@@ -77,7 +77,7 @@ class TaskPacker {
     b.limit = of<int64_t>(n, "pack_bytes");
     if (b.limit <= 0) b.limit = kTaskPackBytes;
     if (b.gather) return buckets_.push_back(std::move(b));
-    // Of those that nobody waits for the level does not matter.
+    // If nothing waits for them, the level does not matter.
     const int64_t base = -1 - of<int64_t>(n, "base");
     const Key key{b.feeds ? b.level : base, static_cast<int>(dtype), b.limit,
                   of<int64_t>(n, "slices")};
@@ -133,7 +133,7 @@ class TaskLowering {
 
   const Node& node(int32_t i) { return emit_[i]; }
 
-  // What this task has of an item, added up as far as it can be.
+  // This task's pieces of an item, added as far as possible.
   std::vector<Piece> pieces_of(int32_t i, DeviceId device) {
     const Node& n = node(i);
     const Ints64 starts = of<Ints64>(n, "starts");
@@ -148,7 +148,7 @@ class TaskLowering {
       if (!starts.empty()) {
         p.start = starts[k];
         p.end = starts[k] + counts[k];
-        // The last one ends where the tree does.
+        // The last one extends to the end of the tree.
         if (p.end == slices) p.end = INT64_MAX;
       }
       pieces.push_back(p);
@@ -159,7 +159,7 @@ class TaskLowering {
   }
 
   Sum begin(const TaskBucket& b) {
-    // Nodes move while others are added.
+    // References to nodes are invalidated when nodes are added.
     const int32_t first = b.items[0];
     Sum s;
     s.number = number_;
@@ -171,7 +171,7 @@ class TaskLowering {
       pieces.push_back(b.gather ? parts_of(i) : pieces_of(i, s.device));
       s.sizes.push_back(of<Shape>(node(i), "shape").num_elements());
     }
-    // This task adds nothing to some of the sums, but to others.
+    // This task contributes to some of the sums, but not to all.
     const bool any = std::any_of(pieces.begin(), pieces.end(),
                                  [](const auto& p) { return !p.empty(); });
     for (size_t k = 0; any && slices == 0 && k < pieces.size(); ++k) {
@@ -275,7 +275,7 @@ class TaskLowering {
     }
   }
 
-  // Parts that are one behind the other, joined along another axis.
+  // Concatenated parts, joined along another axis.
   ValueRef side_by_side(ValueRef all, int32_t i, DeviceId device) {
     const Shape whole = of<Shape>(node(i), "shape");
     const auto axis = of<int64_t>(node(i), "axis");

@@ -1,4 +1,4 @@
-// All-reduce between simulated GPUs: the sums, and what is sent for them.
+// All-reduce between simulated GPUs: the sums, and the bytes sent for them.
 
 #include "collective/between.h"
 
@@ -29,8 +29,8 @@ struct Step {
   DType dtype = float32;
 };
 
-// Piece p of value i is argument i * pieces + p, doubled; who wants a result
-// takes one from it. Outputs: by value, then by wish.
+// Piece p of value i is argument i * pieces + p, doubled; each taker reads one
+// result. Outputs: by value, then by wish.
 Graph graph_of(const Step& s) {
   const std::vector<int64_t>& owners = s.options.owners;
   std::vector<TensorSpec> args;
@@ -286,7 +286,7 @@ TEST_F(Between, RandomStepsGiveTheSum) {
   }
 }
 
-// The closed forms: bytes per device of B bytes on N devices.
+// Closed forms: bytes per device for B bytes on N devices.
 TEST_F(Between, DirectAndRingSendTwiceNMinusOneNthsPerDevice) {
   for (const char* algorithm : {"direct", "ring"}) {
     for (int n = 2; n <= kGpus; ++n) {
@@ -325,7 +325,7 @@ TEST_F(Between, PairsSendAsMuchInAllAndNoDeviceMoreThanOncePerLevel) {
   }
 }
 
-// A ring has links between neighbours alone.
+// A ring only has links between neighbours.
 TEST_F(Between, ARingSendsToTheNextDeviceAlone) {
   const auto plan = compile(graph_of(everybody(4, {{4000}}, "ring")));
   for (const Node& n : plan->graph().nodes) {
@@ -344,7 +344,7 @@ TEST_F(Between, SmallBucketsSendFewMessages) {
   EXPECT_EQ(
       sent_by(*compile(graph_of(everybody(4, {{10}, {20}}, "auto")))).messages,
       6);
-  // What one device wants is sent there.
+  // The result is sent to the one device that wants it.
   Step s = everybody(4, {{10}, {20}}, "auto");
   s.options.replicas = {2};
   EXPECT_EQ(sent_by(*compile(graph_of(s))).messages, 3);
@@ -374,7 +374,7 @@ float tree(const std::vector<float>& slices, size_t begin, size_t width) {
   return right < slices.size() ? left + tree(slices, right, width / 2) : left;
 }
 
-// What each replica sends of slices [first, last): roots of subtrees.
+// The pieces of slices [first, last): roots of subtrees.
 void add_roots(const std::vector<float>& slices, size_t first, size_t last,
                int owner, AllReduceOptions* o, std::vector<float>* pieces) {
   size_t root = 1;
@@ -409,7 +409,7 @@ TEST_F(Between, BitsDoNotDependOnWhoHasWhichSlices) {
     const float want = tree(slices, 0, width);
     Step s;
     s.shapes = {{1}};
-    // Replicas 0 to 4; some without slices, some of one memory.
+    // Replicas 0 to 4; some without slices, some with a common memory.
     s.devices = gpus();
     s.devices.push_back(full_name(round % 2 ? "GPU" : "CPU", 0));
     s.options.replicas = {static_cast<int64_t>(random() % 5)};

@@ -1,5 +1,5 @@
 // All-reduce without detours: direct, one_device and exchange. All add along
-// the tree over slices, so their bits do not depend on who has the pieces.
+// the tree over slices, so the bits do not depend on who has the pieces.
 
 #include "collective/packed_bucket.h"
 
@@ -8,7 +8,7 @@ namespace berth {
 Sums reduce_directly(PackedBucket& bucket) {
   const std::vector<Piece> pieces = bucket.pieces();
   const auto n = static_cast<int64_t>(bucket.givers().size());
-  // First what all send, so that nobody's sum stands before it.
+  // All sends come first, so that no sum delays them.
   std::vector<std::vector<Piece>> sent(bucket.givers().size(), pieces);
   for (int64_t k = 0; k < n; ++k) {
     const int64_t begin = bucket.elements() * k / n;

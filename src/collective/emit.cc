@@ -133,7 +133,7 @@ void Emit::sort() {
   for (const auto& list : users) {
     for (const int32_t u : list) ++missing[u];
   }
-  // What was added comes first, in turns, or last.
+  // Added nodes come first, by turns, or last.
   using Turn = std::pair<int, int32_t>;
   using Queue = std::priority_queue<Turn, std::vector<Turn>, std::greater<>>;
   Queue added, old, late;
@@ -185,7 +185,7 @@ void Emit::finish() {
   redirect();
   std::vector<bool> keep(graph_.nodes.size(), true);
   for (const auto& [node, by] : dropped_) {
-    // Its own operands are read no more; it stands until compact().
+    // Its operands are not read any more; it is kept until compact().
     graph_[node].inputs.clear();
     graph_[node].controls.clear();
     keep[node] = false;
@@ -223,7 +223,7 @@ std::vector<Piece> add_up(Emit& emit, std::vector<Piece> pieces,
     for (size_t i = 0; i < pieces.size(); ++i) {
       Piece p = pieces[i];
       const Piece* right = i + 1 < pieces.size() ? &pieces[i + 1] : nullptr;
-      // Both halves must be whole: what is missing is elsewhere.
+      // Both halves must be complete: missing slices are elsewhere.
       const bool meets =
           p.start % (2 * width) == 0 && right != nullptr &&
           p.end == right->start && right->start == p.start + width &&

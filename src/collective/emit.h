@@ -1,4 +1,4 @@
-// Emit: adds nodes to a graph anywhere, and takes others out.
+// Emit: adds nodes anywhere in a graph and removes others.
 //
 // While it lives the graph is out of order; finish() sorts it. One thread.
 
@@ -22,8 +22,8 @@ class Emit {
   const Graph& graph() const { return graph_; }
   Node& operator[](int32_t node) { return graph_[node]; }
 
-  // Adds a node that asks for `device`, with the sources of node `like`; its
-  // name is that of `like` with "/<what>" behind it. Returns output 0. Throws
+  // Adds a node that requests `device`, with the sources of node `like`; its
+  // name is that of `like` with the suffix "/<what>". Returns output 0. Throws
   // errors::InvalidArgument from the shape rule.
   ValueRef node(const char* op, std::vector<ValueRef> inputs, AttrsRef attrs,
                 DeviceId device, int32_t like, const char* what);
@@ -35,9 +35,9 @@ class Emit {
   ValueRef reshape(ValueRef v, const Shape& shape, DeviceId device,
                    int32_t like);
   ValueRef add(ValueRef a, ValueRef b, DeviceId device, int32_t like);
-  // v / n; v itself when n is 1.
+  // v / n; v itself if n is 1.
   ValueRef divide(ValueRef v, int n, DeviceId device, int32_t like);
-  // A copy of node `like` in pieces: other inputs, no name yet taken.
+  // A copy of node `like` for a part: other inputs, and a new name.
   int32_t copy(int32_t like, std::vector<ValueRef> inputs, DeviceId device,
                const char* what);
 
@@ -46,28 +46,28 @@ class Emit {
     replicas_.try_emplace(device, replica);
   }
 
-  // Of nodes added from now on: where several could stand, those of lower turns
-  // stand first, of one turn in the order in which they were added.
+  // For nodes added from now on: if several are ready, those of lower turns
+  // come first; within a turn, in the order in which they were added.
   void set_turn(int turn) { turn_ = turn; }
 
   // `after` runs after `before`.
   void order(int32_t before, int32_t after);
-  // Readers of an output read `by`.
+  // Makes readers of an output read `by` instead.
   void replace(int32_t node, int output, ValueRef by) {
     values_[{node, output}] = by;
   }
-  // Who waited for the node waits for all of `by`; the node goes.
+  // Removes the node; nodes that waited for it wait for all of `by`.
   void drop(int32_t node, std::vector<int32_t> by) {
     dropped_[node] = std::move(by);
   }
 
-  // Nodes added from now on stand as late as they can, with whoever reads them:
-  // where nothing is sent, to wait early hides nothing.
+  // Nodes added from now on are placed as late as possible, next to their
+  // readers: if nothing is sent, waiting early hides nothing.
   void set_late(bool late) { late_now_ = late; }
 
-  // Sorts: what was added stands right behind the last node that it needs,
-  // other nodes keep their order as far as they can. Throws errors::Internal
-  // when nodes wait for each other.
+  // Sorts: added nodes come right after the last node that they need, other
+  // nodes keep their order as far as possible. Throws errors::Internal for a
+  // cycle.
   void finish();
 
  private:
@@ -90,10 +90,10 @@ class Emit {
 // Sorts the pieces of a whole reduction by start and fills in their ends.
 void find_ends(std::vector<Piece>& pieces);
 
-// Adds pieces where `device` is, along the binary tree over slices: the node of
-// width w at slice s is the sum of those of width w / 2 at s and s + w / 2.
-// Without starts pieces count as slices in their order, and one sum is
-// returned; else what does not meet within these pieces, in order.
+// Adds pieces on `device`, along the binary tree over slices: the node of width
+// w at slice s is the sum of those of width w / 2 at s and s + w / 2. Without
+// starts, pieces count as slices in their order, and one sum is returned;
+// otherwise the roots of the subtrees that these pieces form, in order.
 std::vector<Piece> add_up(Emit& emit, std::vector<Piece> pieces,
                           DeviceId device, int32_t like);
 

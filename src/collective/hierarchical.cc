@@ -1,5 +1,5 @@
-// All-reduce in pairs: neighbours add up, then the firsts of two pairs, and so
-// on; the sum goes back the same way (HierarchicalCopyAllReduce).
+// All-reduce in pairs: neighbours add, then the first devices of two pairs, and
+// so on; the sum returns along the same route (HierarchicalCopyAllReduce).
 
 #include "collective/packed_bucket.h"
 
@@ -19,7 +19,7 @@ Sums reduce_in_pairs(PackedBucket& bucket) {
   }
   sum[0] = bucket.mean(sum[0], givers[0]);
   Sums sums(bucket.num_stations());
-  // A pair's second has it from the first; all pass it on who are on the way.
+  // The first of a pair sends the sum to the second, which forwards it.
   for (int width = top / 2; width >= 1; width /= 2) {
     const PackedBucket::AfterHops after(bucket, ++hops);
     for (int i = 0; i + width < n; i += 2 * width) {

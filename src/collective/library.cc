@@ -1,5 +1,5 @@
-// All-reduce by a library of the devices' own, such as NCCL: no node adds or
-// copies. What a device computes between the two nodes goes on beside it.
+// All-reduce by the devices' own library, such as NCCL: no node adds or copies.
+// Work of a device between the two nodes overlaps with it.
 
 #include <atomic>
 
@@ -9,7 +9,7 @@ namespace berth {
 
 namespace {
 
-// Sums of different programs must not meet.
+// Sums of different programs must not mix.
 int64_t next_group() {
   static std::atomic<int64_t> last{0};
   return ++last;

@@ -43,7 +43,7 @@ class Packer {
     bool one_memory = true;
     bool updates = false;
     bool last_level = false;  // no other reduction depends on these
-    int32_t last_piece = -1;  // the node that comes last
+    int32_t last_piece = -1;  // the last node
     int64_t bytes = 0, limit = 0;
   };
 
@@ -55,13 +55,13 @@ class Packer {
   }
 
  private:
-  static constexpr int32_t kLast = INT32_MAX;  // level
+  static constexpr int32_t kLast = INT32_MAX;  // level without dependents
   const Ints& list(const Node& n, const char* name) const {
     return n.op->attr<Ints>(n.attrs.get(), name);
   }
 
-  // Reductions of one level do not depend on each other, nor does anything
-  // else that is reduced depend on those of the last one.
+  // Reductions of one level do not depend on each other, and no other reduction
+  // depends on those of the last level.
   void find_levels() {
     std::vector<int32_t> before(graph_.nodes.size(), 0);
     level_.assign(graph_.nodes.size(), kLast);
@@ -90,7 +90,7 @@ class Packer {
     return it == devices_.end() ? DeviceId() : it->second;
   }
 
-  // Where a reader of a result is: an update where its variable lives.
+  // Where a reader of a result is; an update is where its variable lives.
   DeviceId device_of_reader(const Node& n, int64_t replica) const {
     if (n.requested.empty()) {
       for (const ValueRef& v : n.inputs) {
@@ -197,13 +197,13 @@ class Packer {
   const Graph& graph_;
   const OpDef& all_reduce_;
   const std::vector<std::vector<int32_t>> users_;
-  std::map<int64_t, DeviceId> devices_;  // by replica: its first
+  std::map<int64_t, DeviceId> devices_;  // the first of each replica
   std::vector<int32_t> level_;           // by node
   std::vector<Packed> packed_;
   std::map<std::string, size_t> open_;  // key -> the last one in packed_
 };
 
-// Adds what is in one memory, where the first piece is.
+// Adds pieces within one memory, on the device of the first piece.
 void add_within_memories(Emit& emit, Reduction& r) {
   std::map<std::string, std::vector<Piece>> memories;
   for (const Piece& p : r.pieces) {
@@ -223,8 +223,8 @@ void add_within_memories(Emit& emit, Reduction& r) {
   r.pieces = std::move(left);
 }
 
-// Lowers those between memories whose copies may hide behind the computation
-// of pieces that come later.
+// Lowers reductions between memories whose copies can overlap with the
+// computation of later pieces.
 void lower_in_turn(Emit& emit, std::vector<Packer::Packed*> list) {
   std::sort(list.begin(), list.end(), [](const auto* a, const auto* b) {
     return a->last_piece < b->last_piece;

@@ -1,10 +1,10 @@
 // Lowering of collectives: _AllReduce nodes become additions and copies.
 //
-// A graph rewrite: acts when a function is compiled, after the device-free
-// passes, before placement. What it adds is ordinary nodes that ask for
-// devices: transfers come from the partitioner, order and waits from the
-// schedule, so that reports, costs and simulation see each byte. No device is
-// touched. One thread per graph.
+// A graph rewrite that runs when a function is compiled, after the device-free
+// passes, before placement. It adds ordinary nodes that request devices:
+// transfers come from the partitioner, order and waits from the schedule, so
+// that reports, costs and simulation see each byte. No device is touched. One
+// thread per graph.
 
 #ifndef BERTH_COLLECTIVE_LOWER_H_
 #define BERTH_COLLECTIVE_LOWER_H_
@@ -15,16 +15,16 @@ namespace berth {
 
 // Replaces every _AllReduce of the graph.
 //
-// The device of a piece is what its producer requests, that of a result what
+// A piece is on the device that its producer requests, a result on the one that
 // its readers request (full names). Devices of one memory (CPU devices of one
-// process) share buffers: there a result exists once, and where all its
-// readers update variables of that memory (ResourceApply*), each device adds
-// and updates its own range of the elements (_Rows, _VariableRange). Between
-// memories: the algorithm that the node names (between.h). Results of one
-// reduction and one set of devices are packed in buckets of `pack_bytes`, in
-// the order in which their pieces appear. `timeout_seconds`: what a step may
-// take, for libraries; 0: no limit. Throws errors::InvalidArgument for an
-// algorithm that does not exist.
+// process) share buffers: there a result exists once. If all its readers update
+// variables of that memory (ResourceApply*), each device adds and updates its
+// own range of the elements (_Rows, _VariableRange). Between memories: the
+// algorithm that the node names (between.h). Results of one reduction and one
+// set of devices are packed in buckets of `pack_bytes`, in the order in which
+// their pieces appear. `timeout_seconds`: the limit of a step, for libraries;
+// 0: no limit. Throws errors::InvalidArgument for an algorithm that does not
+// exist.
 void lower_collectives(Graph& graph, double timeout_seconds = 0);
 
 }  // namespace berth

@@ -1,4 +1,4 @@
-// Steps of replicas on core sets give what one device gives.
+// Steps of replicas on core sets give the results of one device.
 
 #include "collective/lower.h"
 
@@ -42,7 +42,7 @@ void users_update(const KernelCall& c) {
   }
 }
 
-// An optimizer of a program's own.
+// A program's own optimizer.
 const bool kUpdateRegistered = [] {
   register_op("TestUpdate")
       .writes_variable("var")
@@ -57,7 +57,7 @@ const bool kUpdateRegistered = [] {
   return true;
 }();
 
-// A dense layer with slots; bias and a scalar are never cut.
+// A dense layer with slots; the bias and a scalar are never split.
 struct OneLayer {
   Variable w, b, s;
   std::vector<Variable> slots;
@@ -177,7 +177,7 @@ void trains_like_one_device(int n, Update update, int home,
     const float loss = call(step, {x})[0].item<float>();
     check(std::abs(loss - g.back().item<float>()) < 1e-3f * std::abs(loss),
           "the loss of one device");
-    // Eager work between steps sees the step, and the step sees it.
+    // Eager work between steps sees the step's results, and vice versa.
     many.b.assign_add(ones({kOut}) * 0.1f);
     one.b.assign_add(ones({kOut}) * 0.1f);
   }
@@ -201,7 +201,7 @@ TEST(LowerCollectives, VariablesMayLiveWithAnyReplica) {
   IN_A_FRESH_PROCESS(trains_like_one_device(2, Update::kAdam, 1, 0));
 }
 
-// Of a graph that has been lowered.
+// Counts ops of a lowered graph.
 int count(const Graph& g, const std::string& op, const std::string& device) {
   int n = 0;
   for (const Node& node : g.nodes) {
@@ -260,7 +260,7 @@ TEST(LowerCollectives, MeansAreReadOnEveryReplica) {
   IN_A_FRESH_PROCESS(gives_values());
 }
 
-// What depends on another reduction is never in one bucket with it.
+// Dependent reductions never share a bucket.
 void chains() {
   use_cpus(2);
   const auto devices = cpus(2);
@@ -366,7 +366,7 @@ TEST(LowerCollectives, WhatWasReadBeforeTheUpdatesStays) {
   IN_A_FRESH_PROCESS(keeps_old_values());
 }
 
-// A device that has failed before ends the run, and nobody waits for ever.
+// A device that failed earlier ends the run; nothing waits for ever.
 void ends_when_a_device_has_failed() {
   use_cpus(3);
   const OneLayer model(Update::kDescent, "/CPU:0");
@@ -397,7 +397,7 @@ TEST(LowerCollectives, ADeviceThatHasFailedEndsTheRun) {
   IN_A_FRESH_PROCESS(ends_when_a_device_has_failed());
 }
 
-// Rows are aliases of what they are cut from, also as results.
+// Rows are aliases of their source, even as results.
 void returns_rows() {
   use_cpus(2);
   const auto devices = cpus(2);

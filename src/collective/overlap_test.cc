@@ -1,5 +1,5 @@
-// Copies of gradients overlap with the computation of those that come later:
-// shown by the virtual clock of simulated GPUs and by the simulator.
+// Copies of gradients overlap with the computation of later ones: shown by the
+// virtual clock of simulated GPUs and by the simulator.
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ constexpr int kLayers = 12;
 constexpr int64_t kWidth = 64, kReplicaBatch = 32;  // of a replica
 constexpr int64_t kLayerBytes = kWidth * kWidth * 4;
 
-// GPUs that add gradients up in about the time in which they compute them.
+// GPUs that add gradients in about the time in which they compute them.
 void use_gpus(int n) {
   DeviceManager::configure("test", {}, [n](RuntimeConfig& c) {
     c.simulated_gpus = n;
@@ -74,7 +74,7 @@ std::unique_ptr<Plan> replicated(const ManyLayers& model, int n,
   return compile(std::move(g));
 }
 
-// The all-reduce of the gradients by itself.
+// The all-reduce of the gradients alone.
 std::unique_ptr<Plan> all_reduces(int n, const std::string& algorithm,
                                   int64_t pack_bytes) {
   const auto devices = gpus(n);
@@ -142,8 +142,8 @@ double simulated(const Plan& plan) {
 struct Times {
   double step, at_once, compute, reduce;
 
-  // A good part of what could overlap does (a quarter in a ring of four, more
-  // elsewhere), and buckets are why.
+  // Much of what could overlap does (a quarter in a ring of four, more
+  // elsewhere), and buckets are the reason.
   void expect_overlap(const std::string& what) const {
     const std::string text = fmt::format(
         "{}: {:.0f} us in buckets, {:.0f} us in one; {:.0f} us of compute and "

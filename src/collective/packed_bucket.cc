@@ -50,7 +50,7 @@ void PackedBucket::find_stations() {
   }
 }
 
-// Items have the same pieces, in one order.
+// All items have the same pieces, in one order.
 void PackedBucket::pack() {
   for (size_t k = 0; k < bucket_.items[0].pieces.size(); ++k) {
     Piece packed = bucket_.items[0].pieces[k];
@@ -119,7 +119,7 @@ ValueRef PackedBucket::total(std::vector<Piece> pieces, int station) {
   const std::vector<Piece> left =
       add_up(emit_, std::move(pieces), device, like_);
   ValueRef sum = left[0].value;
-  // Starts that do not make a tree are added in order.
+  // Starts that do not form a tree are added in order.
   for (size_t k = 1; k < left.size(); ++k) {
     sum = emit_.add(sum, left[k].value, device, like_);
   }
@@ -138,7 +138,7 @@ ValueRef PackedBucket::sum_of(int station) {
 void PackedBucket::place_behind(int32_t first, int hops) {
   const auto& last = turn_.last_pieces;
   for (int32_t i = first; i < emit_.graph().size(); ++i) {
-    // Who reads what was just added comes later anyway.
+    // Readers of what was just added come later anyway.
     const Node& n = emit_.graph()[i];
     const auto elsewhere = [&](int32_t node) {
       return memory_of(emit_.graph()[node].requested) != memory_of(n.requested);

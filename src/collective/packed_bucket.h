@@ -17,9 +17,9 @@ namespace berth {
 // A memory that takes part.
 struct Station {
   std::string memory;
-  DeviceId device;            // where it computes
+  DeviceId device;            // that it computes on
   std::vector<Piece> pieces;  // flat: [elements]; of all items
-  bool wants = false;         // some replica there wants the result
+  bool wants = false;         // whether a replica there wants the result
 };
 
 class PackedBucket {
@@ -32,7 +32,7 @@ class PackedBucket {
   }
   bool ordered() const { return ordered_; }
   DType dtype() const { return bucket_.dtype; }
-  // Of the first of its reductions.
+  // The name of the first of its reductions.
   const std::string& name() const { return emit_.graph()[like_].name; }
   double timeout_seconds() const { return bucket_.timeout_seconds; }
   size_t num_stations() const { return stations_.size(); }
@@ -40,29 +40,29 @@ class PackedBucket {
   // Stations with pieces, and those that want the sum, in order of replicas.
   const std::vector<int>& givers() const { return givers_; }
   const std::vector<int>& takers() const { return takers_; }
-  // All pieces, in order of their starts, else of stations.
+  // All pieces, ordered by their starts or by stations.
   std::vector<Piece> pieces() const;
 
-  // Elements [begin, begin + count) of a list where it is.
+  // Elements [begin, begin + count) of a list, on its device.
   ValueRef rows(ValueRef v, int64_t begin, int64_t count, DeviceId device);
-  // The value on the device of a station: a copy that others may take on.
+  // The value on the device of a station: a copy that others may forward.
   ValueRef bring(ValueRef v, int station);
   ValueRef concat(const std::vector<ValueRef>& parts, int station);
-  // All of the pieces added where the station is, and divided for a mean.
+  // The sum of all the pieces, on the station, divided for a mean.
   ValueRef total(std::vector<Piece> pieces, int station);
   // The pieces of one station in order, undivided.
   ValueRef sum_of(int station);
   ValueRef add(ValueRef a, ValueRef b, int station);
   ValueRef mean(ValueRef sum, int station);
-  // A node of another op, where the station is.
+  // A node of another op, on the station.
   ValueRef node(const char* op, ValueRef input, AttrsRef attrs, int station,
                 const char* what);
-  // The node behind `after` runs after that of `before`.
+  // The node of `after` runs after that of `before`.
   void order(ValueRef before, ValueRef after) {
     emit_.order(before.node, after.node);
   }
 
-  // While it lives, what is emitted has taken `hops` hops.
+  // While it lives, emitted nodes count as `hops` hops away.
   class AfterHops {
    public:
     AfterHops(PackedBucket& bucket, int hops)
@@ -79,7 +79,7 @@ class PackedBucket {
     const int32_t first_;
   };
 
-  // Puts views of the sums, by station, in the place of the results.
+  // Replaces the results by views of the sums, by station.
   void unpack(const std::vector<ValueRef>& sums);
 
  private:
@@ -105,7 +105,7 @@ Sums reduce_in_a_ring(PackedBucket& bucket);
 Sums reduce_in_pairs(PackedBucket& bucket);
 Sums reduce_on_one_device(PackedBucket& bucket);
 Sums reduce_by_exchange(PackedBucket& bucket);
-// Where share_library() and all give and take.
+// Needs share_library(), and that all give and take.
 Sums reduce_by_library(PackedBucket& bucket);
 
 }  // namespace berth

@@ -1,4 +1,4 @@
-// What an _AllReduce node asks for, with the devices that it is about.
+// The request of an _AllReduce node, with its devices.
 //
 // Made by lower_collectives(), read by the algorithms that lower it. Values.
 
@@ -13,19 +13,19 @@
 
 namespace berth {
 
-// A value that is to be added.
+// A value to be added.
 struct Piece {
   ValueRef value;
   int owner = 0;       // the replica that has it
-  int64_t start = -1;  // its first slice; -1: no order is asked for
-  int64_t end = -1;    // where the next piece of all begins; INT64_MAX: none
-  DeviceId device;     // full name, "" when nobody says
+  int64_t start = -1;  // its first slice; -1: no order is required
+  int64_t end = -1;    // start of the next piece of any owner; INT64_MAX: none
+  DeviceId device;     // full name; "" if unknown
 };
 
-// Somebody who wants the sum.
+// A reader of the sum.
 struct Result {
   int output = 0;   // of the _AllReduce node
-  int replica = 0;  // that asked
+  int replica = 0;  // that wants it
   DeviceId device;
 };
 
@@ -39,7 +39,7 @@ struct Reduction {
 struct Bucket {
   std::vector<Reduction> items;
   bool mean = false;
-  int owners = 1;  // replicas that have pieces: a mean divides by it
+  int owners = 1;  // replicas with pieces: the divisor of a mean
   std::string algorithm;
   DType dtype = float32;
   double timeout_seconds = 0;  // of the step; 0: none

@@ -1,6 +1,6 @@
-// All-reduce in a ring: each device sends to the next one alone. The list is
-// cut into as many parts as there are devices; each part goes round once to be
-// added up, and once more, whole, to those that want it.
+// All-reduce in a ring: each device sends to the next one only. The list is
+// split into as many parts as there are devices; each part goes round once to
+// be added, and once more, whole, to the stations that want it.
 
 #include <map>
 #include <utility>
@@ -17,7 +17,7 @@ class Ring {
   explicit Ring(PackedBucket& bucket)
       : bucket_(bucket), ring_(bucket.givers()), n_(ring_.size()) {}
 
-  // Hop by hop, all parts: that is the order in which they are sent.
+  // All parts hop by hop: the order in which they are sent.
   Sums run() {
     cut();
     for (size_t hop = 1; hop < n_; ++hop) {
@@ -37,13 +37,13 @@ class Ring {
   }
 
  private:
-  // Part of the list that goes round; it begins at station `first`.
+  // A part of the list that goes round, starting at station `first`.
   struct Part {
     size_t first = 0;
     int64_t begin = 0, count = 0;
     ValueRef sum;                  // so far
-    size_t at = 0;                 // where it is in the ring
-    std::vector<int> way;          // who gets the sum, in order
+    size_t at = 0;                 // its place in the ring
+    std::vector<int> way;          // receivers of the sum, in order
     std::map<int, ValueRef> sums;  // by station
   };
 
@@ -75,7 +75,7 @@ class Ring {
     if (hop + 1 == n_) part.sum = bucket_.mean(part.sum, ring_[part.at]);
   }
 
-  // Who wants the sum, from `at` on round the ring, then those outside of it.
+  // The receivers of the sum, from `at` round the ring, then those outside it.
   std::vector<int> way_from(size_t at) const {
     std::vector<int> way;
     for (size_t k = 0; k < n_; ++k) {

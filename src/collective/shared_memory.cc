@@ -11,8 +11,7 @@ namespace {
 
 constexpr int64_t kCutBytes = 64;
 
-// An update that takes the value as the one operand that has the shape of its
-// variables.
+// Whether the value is the update's only operand with its variables' shape.
 bool updates_with(const Graph& graph, const Node& n, ValueRef v) {
   if (n.op->update_value() < 0) return false;
   const Shape& shape = graph.spec(v).shape;
@@ -151,8 +150,8 @@ class ShardedUpdate {
     }
   }
 
-  // What the updates read and wait for besides the sums, and does not depend on
-  // any sum itself: the devices meet behind that too, not once more.
+  // Finds what the updates need besides the sums and what does not itself
+  // depend on a sum: the devices meet behind that, too.
   void find_needs() {
     static const OpDef& all_reduce = op_named("_AllReduce");
     const Graph& g = emit_.graph();
@@ -220,8 +219,8 @@ class ShardedUpdate {
     return views;
   }
 
-  // The first view of a device is where it meets the others: it comes behind
-  // all pieces, its own too, so that nobody waits before all its own are made.
+  // At its first view a device meets the others: the view comes after all
+  // pieces, its own included, so that no device waits before it has its own.
   void behind_meeting(int32_t view) {
     if (meeting_ >= 0) return emit_.order(meeting_, view);
     meeting_ = view;

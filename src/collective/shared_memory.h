@@ -1,9 +1,9 @@
 // All-reduce among devices of one memory (CPU devices of one process).
 //
-// Nothing is sent: a device reads where they are the pieces that others made.
-// Results that only update variables are never whole: each device adds its
-// range of the elements of all pieces and updates its range of the variables
-// and their slots, a reduce-scatter fused with the optimizer. Part of
+// Nothing is sent: a device reads the pieces of others in place. Results that
+// only update variables are never whole: each device adds its range of the
+// elements of all pieces and updates its range of the variables and their
+// slots, a reduce-scatter fused with the optimizer. Part of
 // lower_collectives().
 
 #ifndef BERTH_COLLECTIVE_SHARED_MEMORY_H_
@@ -16,11 +16,10 @@
 
 namespace berth {
 
-// Variables of fewer bytes are never cut.
+// Smaller variables are never split.
 inline constexpr int64_t kSmallestCutBytes = 4096;
 
-// Ranges of more bytes are updated in pieces of so many: a sum is used while it
-// is in the cache.
+// Larger ranges are updated in pieces of this size: sums stay in the cache.
 inline constexpr int64_t kCachedSumBytes = 512 << 10;
 
 // Elements [begin, begin + count) of item `item` of a bucket.
@@ -30,19 +29,19 @@ struct ItemRange {
   int64_t count = 0;
 };
 
-// Cuts items of so many elements into one list of ranges per device, even in
-// elements, at multiples of 64 bytes, small items whole.
+// Splits items of these sizes into one list of ranges per device, evenly by
+// elements, at multiples of 64 bytes, with small items whole.
 std::vector<std::vector<ItemRange>> cut_evenly(
     const std::vector<int64_t>& elements, int64_t bytes_per_element,
     int devices);
 
-// True when whoever reads the results only updates variables with them,
-// element by element (ResourceApply*, Assign*VariableOp).
+// Whether all readers of the results only update variables with them, element
+// by element (ResourceApply*, Assign*VariableOp).
 bool only_updates(const Graph& graph,
                   const std::vector<std::vector<int32_t>>& users,
                   const Reduction& reduction);
 
-// Cuts ranges of a device into such pieces.
+// Splits the ranges of a device into pieces of that size.
 std::vector<ItemRange> cut_for_cache(const std::vector<ItemRange>& ranges,
                                      int64_t bytes_per_element);
 
@@ -51,7 +50,7 @@ std::vector<ItemRange> cut_for_cache(const std::vector<ItemRange>& ranges,
 void lower_updates(Emit& emit, const Bucket& bucket,
                    const std::vector<std::vector<int32_t>>& users);
 
-// Replaces the reductions by sums that each reader finds where they are.
+// Replaces the reductions by sums that each reader reads in place.
 void lower_values(Emit& emit, const Bucket& bucket);
 
 }  // namespace berth

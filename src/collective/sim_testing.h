@@ -35,7 +35,7 @@ class SimulatedGpus : public testing::Test {
     DeviceManager::get();
     unsetenv("BERTH_SIM");
   }
-  // Ends all faults and errors.
+  // Clears all faults and errors.
   void TearDown() override {
     clear_faults();
     set_seed(0);

@@ -1,4 +1,4 @@
-// Steps of replicas written by hand, for the tests of this module and benches.
+// Hand-written steps of replicas, for the tests of this module and benchmarks.
 
 #ifndef BERTH_COLLECTIVE_TESTING_H_
 #define BERTH_COLLECTIVE_TESTING_H_
@@ -54,8 +54,8 @@ inline std::string full_name(const std::string& type, int id) {
   return fmt::format("/job:localhost/replica:0/task:0/device:{}:{}", type, id);
 }
 
-// Traces `fn` over arguments; nodes that ask for a device belong to the replica
-// of its number in `devices`, when there are several.
+// Traces `fn` over arguments; nodes that request a device belong to the replica
+// of its number in `devices`, if there are several.
 template <class Fn>
 Graph trace(const std::vector<TensorSpec>& args,
             const std::vector<std::string>& devices, Fn&& fn) {
@@ -91,7 +91,7 @@ inline Tensor numbers(const Shape& shape, int seed) {
   return constant(std::span<const float>(v), shape);
 }
 
-// What compiling a step of replicas does, without costs.
+// Compiles a step of replicas, without costs.
 inline std::unique_ptr<Plan> compile(Graph g) {
   run_device_free_passes(g);
   lower_collectives(g);

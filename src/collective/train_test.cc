@@ -1,5 +1,5 @@
-// Whole training steps on simulated GPUs, split over replicas: what one device
-// gives, what remains of a device that is lost.
+// Whole training steps on simulated GPUs, split over replicas: the results of
+// one device, and the state after a device is lost.
 
 #include <gtest/gtest.h>
 
@@ -125,7 +125,7 @@ TEST_F(ReplicasOnGpus, TrainLikeOneDevice) {
           many.compile(std::make_shared<Split>(replicas(n, algorithm)));
       for (int i = 0; i < 6; ++i) {
         set_seed(static_cast<uint64_t>(i * n));
-        // An uneven batch and one with an empty share among them.
+        // Includes an uneven batch and one with an empty share.
         const int64_t batch = i == 2 ? 7 : i == 4 ? 1 : 12;
         const float want = step(x(i, batch), y(i, batch))[0].item<float>();
         const float got = split(x(i, batch), y(i, batch))[0].item<float>();
@@ -143,7 +143,7 @@ TEST_F(ReplicasOnGpus, TrainLikeOneDevice) {
   }
 }
 
-// A step that is traced once there are mirrors finds them.
+// A step that is traced when mirrors exist finds them.
 TEST_F(ReplicasOnGpus, TracedAgainTheyWriteEachMirrorOnce) {
   const auto on = device("/GPU:0");
   const Variable total(zeros({3}));
@@ -175,11 +175,11 @@ TEST_F(ReplicasOnGpus, SendNothingButTheAllReduceWhenMirrorsAreFresh) {
   const Tensor m = mirrors_of(model.weights[0].handle()).at(1);
   const uint64_t before = variable_state(m).version;
   for (int i = 0; i < 4; ++i) split(x(i), y(i));
-  EXPECT_EQ(variable_state(m).version, before + 4);  // its updates alone
+  EXPECT_EQ(variable_state(m).version, before + 4);  // only its updates
 }
 
 // Whatever a device was doing when it was lost, the step fails by name, and
-// training goes on once the device is back and the variables are restored.
+// training continues once the device is back and the variables are restored.
 TEST_F(ReplicasOnGpus, ALostDeviceIsNamedAndTrainingGoesOn) {
   for (const char* algorithm : kAlgorithms) {
     const TwoLayers one, many;
@@ -207,7 +207,7 @@ TEST_F(ReplicasOnGpus, ALostDeviceIsNamedAndTrainingGoesOn) {
         EXPECT_TRUE(says(message, fmt::format("GPU:{}", lost)));
         EXPECT_TRUE(says(message, "lost"));
         clear_faults();
-        // Torn or whole, never silently half-made.
+        // Torn or whole, but never silently incomplete.
         many.restore(saved);
         split(x(2), y(2))[0].item<float>();
         expect_close(many.values(), want);
@@ -237,8 +237,8 @@ TEST_F(ReplicasOnGpus, ALaunchThatFailsIsNamed) {
   }
 }
 
-// A device that hangs holds nobody up longer than the deadline; the others work
-// on once it is given up.
+// A device that hangs delays others no longer than the deadline; they continue
+// once it is given up.
 TEST_F(ReplicasOnGpus, ADeviceThatHangsIsNamedInTime) {
   for (const char* algorithm : kAlgorithms) {
     const TwoLayers one, many;
@@ -270,7 +270,7 @@ TEST_F(ReplicasOnGpus, ADeviceThatHangsIsNamedInTime) {
   }
 }
 
-// What hangs uses the memory of its run until it ends.
+// Hanging work uses the memory of its run until it ends.
 TEST_F(ReplicasOnGpus, AStepThatHangsMayOutliveItsFunction) {
   {
     const TwoLayers model;
@@ -280,7 +280,7 @@ TEST_F(ReplicasOnGpus, AStepThatHangsMayOutliveItsFunction) {
     sim::hang_device(gpu(1), 3);
     EXPECT_THROW(split(x(0), y(0)), errors::DeadlineExceeded);
   }
-  clear_faults();  // and the work goes on
+  clear_faults();  // and work continues
   const TwoLayers model;
   const auto split =
       model.compile(std::make_shared<Split>(replicas(2, "direct"), 100));

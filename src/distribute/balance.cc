@@ -27,8 +27,8 @@ double longest_us(const std::vector<ReplicaSpeed>& speeds,
   return longest;
 }
 
-// One slice after the other goes where the time is then the least: the best
-// there is, since times grow with every slice.
+// Greedy: each slice goes to the replica whose time is then the shortest. That
+// is optimal, since times grow with every slice.
 std::vector<int> balanced_shares(const std::vector<ReplicaSpeed>& speeds,
                                  int slices) {
   std::vector<int> shares(speeds.size(), 0);
@@ -86,8 +86,8 @@ void Balancer::learn(size_t replica, double us) {
   s.us = us;
 }
 
-// Moves that each gain nothing, and lose too little to be taken back, may end
-// far from the best.
+// A series of moves that each gain nothing, but lose too little to be undone,
+// may drift far from the best shares.
 std::optional<std::vector<int>> Balancer::settle(double step_us) {
   const auto best =
       std::min_element(step_us_.begin(), step_us_.end(),
@@ -128,11 +128,11 @@ std::optional<std::vector<int>> Balancer::sample(
   int slices = 0;
   for (size_t r = 0; r < shares_.size(); ++r) {
     const Seen& s = seen_[r];
-    if (s.slices == 0) return std::nullopt;  // nothing is known of it
+    if (s.slices == 0) return std::nullopt;  // unknown speed
     ReplicaSpeed speed{0, s.us / s.slices};
     if (s.other_slices > 0) {
       const double slope = (s.us - s.other_us) / (s.slices - s.other_slices);
-      // Noise may say anything: only what is possible is believed.
+      // Measurements are noisy: only plausible slopes are accepted.
       if (slope > 0 && slope < speed.slice_us) {
         speed = {s.us - slope * s.slices, slope};
       }

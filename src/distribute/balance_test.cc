@@ -11,7 +11,7 @@
 namespace berth::distribute {
 namespace {
 
-// The least longest time of all shares that give every replica a slice.
+// The shortest longest time over all shares that give every replica a slice.
 double brute_force(const std::vector<ReplicaSpeed>& speeds, int slices) {
   std::vector<int> shares(speeds.size(), 0);
   double best = 1e300;
@@ -68,7 +68,7 @@ TEST(Balance, MemoryLimitsHold) {
                errors::ResourceExhausted);
 }
 
-// A machine of replicas with true speeds that a Balancer does not know.
+// Replicas with true speeds that the Balancer does not know.
 struct Truth {
   std::vector<ReplicaSpeed> speeds;
   double rest_us = 20;
@@ -134,7 +134,7 @@ TEST(Balancer, TakesAMoveBackThatWasNone) {
   Balancer b({16, 16});
   ASSERT_TRUE(b.sample({300, 100}, {0, 0}, 320));
   EXPECT_NE(b.shares(), (std::vector{16, 16}));
-  // The step is longer, whatever the replicas say.
+  // The step got longer, whatever the replicas report.
   EXPECT_EQ(b.sample({200, 180}, {0, 0}, 400), (std::vector{16, 16}));
   EXPECT_FALSE(b.sample({300, 100}, {0, 0}, 320));  // once is enough
 }

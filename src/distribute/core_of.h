@@ -1,4 +1,4 @@
-// The strategy that a variable, or a block of code, belongs to.
+// The strategy that owns a variable or a block of code.
 
 #ifndef BERTH_DISTRIBUTE_CORE_OF_H_
 #define BERTH_DISTRIBUTE_CORE_OF_H_
@@ -11,14 +11,15 @@ namespace berth::distribute {
 
 class StrategyCore;
 
-// Returns the strategy in whose scope the variable was made; null when there
+// Returns the strategy in whose scope the variable was created; null if there
 // was none. Thread-safe.
 std::shared_ptr<StrategyCore> core_of(const Tensor& handle);
 
-// Returns the strategy whose scope is open on this thread; null: none.
+// Returns the strategy whose scope is open on this thread, or null.
 std::shared_ptr<StrategyCore> open_core();
 
-// Keeps a strategy that has variables for ever: they name it by its address.
+// Keeps a strategy that has variables alive for ever: they name it by its
+// address.
 void keep_core(std::shared_ptr<const StrategyCore> core);
 
 }  // namespace berth::distribute

@@ -1,4 +1,4 @@
-// Values of replicas, seen from outside: reduce, gather, update.
+// Values of replicas outside of run(): reduce, gather, update.
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ namespace berth::distribute {
 
 namespace {
 
-// Where results of all replicas go: to the first one, or what stands for it.
+// Where results of all replicas go: to the first one, or to its stand-in.
 Device& meeting_place(const StrategyCore& core) {
   return *core.replicas()[0][0];
 }
@@ -29,7 +29,7 @@ Tensor fetched(const Tensor& t) {
   return call1(identity, t);
 }
 
-// A replica has its own values alone.
+// Inside run() a replica sees its own values only.
 void check_outside(const char* what, const char* instead) {
   if (t_state.replica == nullptr) return;
   throw errors::FailedPrecondition(fmt::format(
@@ -47,7 +47,7 @@ void check_count(const PerReplica& value, const StrategyCore& core,
       core.link() ? " in this task" : "", where_text()));
 }
 
-// Of equal shapes, which are not broadcast: the last, smaller batch of a
+// The shapes must be equal and are not broadcast: the last, smaller batch of a
 // dataset must not be added to every row.
 Tensor summed(const Tensors& values) {
   static const OpDef& add = op_named("AddV2");
@@ -62,7 +62,7 @@ Tensor summed(const Tensors& values) {
     return t.shape().is_fully_defined();
   };
   if (!std::all_of(values.begin(), values.end(), known)) {
-    static const OpDef& add_n = op_named("AddN");  // checks what it meets
+    static const OpDef& add_n = op_named("AddN");  // checks shapes and dtypes
     Tensors parts;
     for (const Tensor& t : values) parts.push_back(fetched(t));
     return call_list(add_n, parts)[0];
@@ -74,15 +74,15 @@ Tensor summed(const Tensors& values) {
   return sum;
 }
 
-// The number of elements along the axis, as a scalar of the dtype of `like`.
+// The number of elements along the axis, as a scalar with the dtype of `like`.
 Tensor length_of(const Tensor& t, int64_t axis, const Tensor& like, Site site) {
   const int64_t n = t.shape()[static_cast<int>(axis)];
   if (n >= 0) return scalar_like(like, static_cast<double>(n));
   return math::cast(berth::shape(t, int32, site)[{axis}], like.dtype(), site);
 }
 
-// `values` are those of the replicas of this task; null core: there is one
-// value, not one per replica.
+// `values`: one per replica of this task. With a null core there is one value,
+// not one per replica.
 Tensor reduced(ReduceOp op, const Tensors& values, std::optional<int64_t> axis,
                StrategyCore* core,
                const std::vector<std::vector<Device*>>& replicas, Site site) {

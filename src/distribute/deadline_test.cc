@@ -1,5 +1,5 @@
-// CommunicationOptions::timeout_seconds: a step that takes longer is an error
-// that names who is missing.
+// CommunicationOptions::timeout_seconds: a step that takes longer fails with an
+// error that names the missing tasks.
 
 #include <gtest/gtest.h>
 
@@ -71,7 +71,7 @@ void fit_hangs() {
 
 TEST(Deadline, NamesTheDeviceThatHangsInFit) { in_a_fresh_process(&fit_hangs); }
 
-// Core sets do not hang, but may take long.
+// Core sets do not hang, but may be slow.
 void cores_take_long() {
   two(false);
   const MirroredStrategy strategy(
@@ -84,7 +84,7 @@ void cores_take_long() {
   const Tensor large = ones({1200, 1200});
   refuses<errors::DeadlineExceeded>(
       [&] { strategy.run(slow, pair_of(large, large)); }, "CPU:");
-  // The devices work on once they have ended what they do.
+  // Devices are usable again once they have finished their pending work.
   for (Device* d : DeviceManager::get().devices()) d->reset_error();
   for (int tries = 0;; ++tries) {
     try {
@@ -93,7 +93,7 @@ void cores_take_long() {
       check(values(z[1]) == std::vector<float>{3}, "works on");
       return;
     } catch (const errors::DeadlineExceeded&) {
-      check(tries < 100, "small steps are in time");  // on a busy machine
+      check(tries < 100, "small steps are in time");  // the machine may be busy
     }
   }
 }

@@ -42,7 +42,7 @@ std::vector<Device*> parts_of_gpu(const DeviceManager& m, int index) {
   return {};
 }
 
-// The one logical device of a physical device; null when there is none.
+// The logical device of a physical device; null unless there is exactly one.
 Device* physical(const DeviceManager& m, const std::string& text,
                  const std::string& what, const std::string& where) {
   const DeviceName name = DeviceName::parse(text.substr(kPhysical.size()));

@@ -1,5 +1,4 @@
-// Device lists of strategies: names become devices of this process. Thread-
-// safe.
+// Device lists of strategies: names become devices. Thread-safe.
 
 #ifndef BERTH_DISTRIBUTE_DEVICE_LIST_H_
 #define BERTH_DISTRIBUTE_DEVICE_LIST_H_
@@ -12,11 +11,11 @@
 
 namespace berth::distribute {
 
-// Returns the devices of these names, in order: "/GPU:0", "GPU:0",
-// "/physical_device:GPU:0" or a full name. No names: all GPUs, else all CPU
-// devices. Throws errors::InvalidArgument for a name that no device has, a
-// device that comes twice, a physical device that is hidden or cut in several;
-// `what` and `site` are the user's call.
+// Returns the devices with these names, in order: "/GPU:0", "GPU:0",
+// "/physical_device:GPU:0" or a full name. Without names: all GPUs, or all CPU
+// devices if there is no GPU. Throws errors::InvalidArgument for an unknown
+// name, a device listed twice, or a physical device that is hidden or split
+// into several logical ones; `what` and `site` are the user's call.
 std::vector<Device*> devices_named(const std::vector<std::string>& names,
                                    const std::string& what, Site site);
 

@@ -1,5 +1,5 @@
-// Datasets whose elements are cut into one part per replica, and which part of
-// a dataset each task reads.
+// Datasets whose elements are split into one part per replica, and the part of
+// a dataset that each task reads.
 
 #include "distribute/distributed_dataset.h"
 
@@ -24,8 +24,8 @@ namespace {
 
 using data::AutoShardPolicy;
 
-// What a task says of its dataset: policy, files (-1: not by file), whether it
-// has a hint, why not by file.
+// What a task reports of its dataset: policy, number of files (-1: not by
+// file), whether it has a hint, and why it is not by file.
 std::string said_of(const data::Dataset& dataset) {
   const auto policy =
       data::options_of(dataset).experimental_distribute.auto_shard_policy;
@@ -53,7 +53,7 @@ Heard heard(const std::string& said) {
           .hint = said.substr(b + 1, c - b - 1) == "1"};
 }
 
-// Of what all tasks said, so the same in all of them.
+// Decided from the reports of all tasks, so all decide the same.
 AutoShardPolicy resolved(const std::vector<Heard>& all,
                          const std::vector<TaskId>& tasks, const char* what,
                          Site site) {
@@ -106,7 +106,7 @@ std::optional<data::Dataset> dataset_of_task(const StrategyCore& core,
   TaskLink& link = *core.link();
   std::string mine;
   try {
-    mine = said_of(dataset);  // may read a first element
+    mine = said_of(dataset);  // may read the first element
   } catch (const errors::Error& e) {
     core.failed(e);
     throw;
@@ -147,11 +147,11 @@ bool any_task(TaskLink& link, bool mine, const char* what) {
 struct DistributedDataset::State {
   std::shared_ptr<StrategyCore> core;
   data::Dataset dataset;
-  // What an element of the dataset is the batch of.
+  // Whose batch an element of the dataset is.
   enum class Of : uint8_t { kAll, kTask, kReplica };
   Of of = Of::kAll;
   Site site;
-  // Tasks read data of their own: it may end at different times.
+  // Each task reads its own data, which may end at different times.
   bool own() const { return of != Of::kAll && core->link() != nullptr; }
 };
 
@@ -159,7 +159,7 @@ struct DistributedDataset::Iterator::Impl {
   std::shared_ptr<State> state;
   data::Iterator source;
   bool begun = false, ended = false;
-  Tensors like;  // of own data: the last element, or none of its examples
+  Tensors like;  // own data: the last element, or its specs with no examples
 
   size_t replicas() const {
     return static_cast<size_t>(state->core->num_here());
@@ -175,7 +175,7 @@ struct DistributedDataset::Iterator::Impl {
 
 namespace {
 
-// Examples [begin, begin + count) of a host tensor, where they are.
+// Examples [begin, begin + count) of a host tensor, as a view.
 Tensor rows(const Tensor& t, int64_t begin, int64_t count) {
   Shape shape = t.shape();
   const int64_t row = shape[0] == 0 ? 0 : t.num_elements() / shape[0];
@@ -186,7 +186,7 @@ Tensor rows(const Tensor& t, int64_t begin, int64_t count) {
 
 }  // namespace
 
-// The length of the first axis of all components.
+// The common length of the first axis of all components.
 int64_t DistributedDataset::Iterator::Impl::examples_in(
     const Tensors& element) const {
   for (const Tensor& t : element) {
@@ -205,7 +205,7 @@ int64_t DistributedDataset::Iterator::Impl::examples_in(
                   where_text(nullptr, state->site)));
 }
 
-// The host's memory serves all devices that share it.
+// All devices that share the host's memory use it directly.
 Tensor DistributedDataset::Iterator::Impl::placed(Tensor t,
                                                   size_t replica) const {
   Device& device = *state->core->replicas()[replica][0];
@@ -247,7 +247,7 @@ DistributedDataset::Iterator::Impl::collect() {
     ended = ended || !source.next(part);
     if (!ended) continue;
     if (&part == &parts.front()) return std::nullopt;
-    // Replicas behind the end have no examples.
+    // Replicas past the end have no examples.
     part.clear();
     examples_in(parts.front());
     for (const Tensor& t : parts.front()) part.push_back(rows(t, 0, 0));
@@ -255,7 +255,7 @@ DistributedDataset::Iterator::Impl::collect() {
   return parts;
 }
 
-// This task's batch, in equal parts.
+// This task's batch, split into equal parts.
 std::optional<std::vector<Tensors>>
 DistributedDataset::Iterator::Impl::cut_here() {
   Tensors element;
@@ -272,7 +272,7 @@ DistributedDataset::Iterator::Impl::cut_here() {
   return parts;
 }
 
-// Of a task that has no more, while others have.
+// For a task that has run out of data while others have not.
 std::vector<Tensors> DistributedDataset::Iterator::Impl::nothing() const {
   Tensors none;
   if (!like.empty()) {
@@ -329,7 +329,7 @@ DistributedDataset::Iterator DistributedDataset::make_iterator() const {
 int64_t DistributedDataset::cardinality() const {
   const int64_t n = state_->dataset.cardinality();
   if (n < 0 || state_->of == State::Of::kAll) return n;
-  // The longest of the tasks counts.
+  // The longest of the tasks decides.
   if (state_->of == State::Of::kTask) return data::kUnknown;
   const int64_t replicas = state_->core->num_replicas();
   return (n + replicas - 1) / replicas;

@@ -1,4 +1,4 @@
-// Which part of a dataset a task reads (berth/data_options.h).
+// The part of a dataset that a task reads (berth/data_options.h).
 
 #ifndef BERTH_DISTRIBUTE_DISTRIBUTED_DATASET_H_
 #define BERTH_DISTRIBUTE_DISTRIBUTED_DATASET_H_
@@ -10,24 +10,25 @@
 
 namespace berth::distribute {
 
-// What this task reads: batches of its own, of which those of all tasks make a
-// step. None: every task reads everything and takes its rows. All tasks call it
-// together; it throws errors::InvalidArgument, naming `what`, in all of them
-// where a policy cannot be followed or theirs differ.
+// Returns the dataset of this task: batches of its own, which together with
+// those of the other tasks make a step. Returns none if every task reads
+// everything and takes its rows. All tasks call it together; if a policy cannot
+// be followed or the policies differ, it throws errors::InvalidArgument, naming
+// `what`, in all of them.
 std::optional<data::Dataset> dataset_of_task(const StrategyCore& core,
                                              const data::Dataset& dataset,
                                              const char* what, Site site);
 
-// What Strategy::distribute_datasets_from_function() returns.
+// Implements Strategy::distribute_datasets_from_function().
 DistributedDataset dataset_from_function(
     std::shared_ptr<StrategyCore> core,
     const std::function<data::Dataset(const InputContext&)>& fn, Site site);
 
-// Of a task whose data has ended: components with no examples. None when their
+// Components with no examples, for a task whose data has ended. None if their
 // shapes are not known.
 std::optional<Tensors> without_examples(const data::Dataset& dataset);
 
-// Whether any of the tasks has `mine`. All call it together.
+// Whether `mine` is true in any task. All tasks call it together.
 bool any_task(TaskLink& link, bool mine, const char* what);
 
 }  // namespace berth::distribute

@@ -1,4 +1,4 @@
-// Distributed datasets, reduce and gather, by closed forms.
+// Distributed datasets, reduce and gather against closed forms.
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ TEST(Reduce, SumsAndAverages) {
     const auto y = pair_of(constant(2.f), constant(4.f));
     check(values(s.reduce(ReduceOp::kSum, y)) == Floats{6}, "sum");
     check(values(s.reduce(ReduceOp::kMean, y)) == Floats{3}, "mean");
-    // Over the examples of all: a mean counts each once.
+    // A mean over all examples counts each once.
     check(values(s.reduce(ReduceOp::kSum, x, 0)) == Floats{9, 15}, "axis 0");
     check(values(s.reduce(ReduceOp::kMean, x, 0)) == Floats{3, 5}, "axis 0");
     check(values(s.gather(x, 0)) == Floats{1, 2, 3, 4, 5, 9}, "gather");
@@ -185,7 +185,7 @@ TEST(DistributedDataset, AFunctionMakesBatchesOfOneReplica) {
   });
 }
 
-// The guide's loop: a linear model, y = 2 x, squared errors by hand.
+// The loop of the guide: a linear model, y = 2 x, squared errors by hand.
 TEST(DistributedDataset, TrainsLikeOneDevice) {
   on_two([](const MirroredStrategy& s) {
     Variable w;

@@ -1,4 +1,4 @@
-// Whole training steps with slices: the same bits on any number of replicas.
+// Training steps with slices give the same bits on any number of replicas.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ class SlicedSplit final : public GraphRewrite {
   const SplitPlan plan_;
 };
 
-// All replicas on one device: where they are does not matter.
+// All replicas on one device: their placement does not matter.
 SplitPlan plan_of(const std::vector<int>& shares) {
   SplitPlan plan;
   plan.replicas.assign(shares.size(),
@@ -34,7 +34,7 @@ SplitPlan plan_of(const std::vector<int>& shares) {
   return plan;
 }
 
-// The last losses depend on every weight after the steps before.
+// The last losses depend on every weight after the preceding steps.
 std::vector<float> losses_of(const char* name, const std::vector<int>& shares,
                              int steps) {
   const auto model = berth_bench::make_step_model(name);

@@ -12,7 +12,7 @@ namespace berth::distribute {
 
 namespace {
 
-// Ops that run whole on every batch cost what the strategy was to save.
+// Ops that run whole on every batch cost what the strategy should save.
 void report_whole(const SplitReport& report, const std::string& graph) {
   for (const std::string& op : report.whole) {
     report_once(op + graph,

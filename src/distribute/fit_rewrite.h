@@ -1,7 +1,6 @@
-// The rewrite that fit, evaluate and predict hand to their steps.
+// The rewrite that fit, evaluate and predict apply to their steps.
 //
-// Splits each step over the replicas of a strategy by the split rules.
-// Thread-safe.
+// Splits each step over replicas by the split rules. Thread-safe.
 
 #ifndef BERTH_DISTRIBUTE_FIT_REWRITE_H_
 #define BERTH_DISTRIBUTE_FIT_REWRITE_H_
@@ -19,10 +18,10 @@ namespace berth::distribute {
 class ShareMover;  // distribute/share_mover.h
 
 struct FitRewriteOptions {
-  int slices = 0;         // of the model; 0: as the strategy says
-  bool balances = false;  // of automatic shares, moves slices between runs
-  // Of several tasks: they compile at the same time, and agree on the step.
-  // False: nothing will run.
+  int slices = 0;         // set by the model; 0: set by the strategy
+  bool balances = false;  // automatic shares: moves slices between runs
+  // With several tasks: they compile at the same time and agree on the step.
+  // False: the step will not run.
   bool agrees = false;
 };
 
@@ -41,7 +40,7 @@ class FitRewrite final : public GraphRewrite {
     return core_->options().communication.timeout_seconds;
   }
 
-  // Of the step compiled last.
+  // Report of the step compiled last.
   SplitReport report() const;
   // "shares 8:24 -> 6:26: step 812 us -> 640 us"; "" when nothing moved.
   std::string moved() const;
@@ -60,8 +59,8 @@ class FitRewrite final : public GraphRewrite {
 std::shared_ptr<const FitRewrite> fit_rewrite(
     std::shared_ptr<StrategyCore> core, FitRewriteOptions options = {});
 
-// Returns the rewrite of a step without a strategy that gives the bits which
-// replicas with so many slices give; ops run where they would without it.
+// Returns the rewrite of a step without a strategy that gives the same bits as
+// replicas with that many slices; ops run where they would without it.
 std::shared_ptr<const GraphRewrite> slices_rewrite(int slices);
 
 }  // namespace berth::distribute

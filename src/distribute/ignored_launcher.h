@@ -1,6 +1,7 @@
-// note_ignored_launcher: says that a launcher's variables are not followed.
+// note_ignored_launcher: reports that the variables of a launcher are not
+// followed.
 //
-// Acts where one process trains alone: a launcher that was told of a cluster
+// Called where one process trains alone: a launcher that describes a cluster
 // then runs the same training in every task. Thread-safe.
 
 #ifndef BERTH_DISTRIBUTE_IGNORED_LAUNCHER_H_
@@ -10,11 +11,11 @@
 
 namespace berth::distribute {
 
-// Reports "launcher-ignored" once when there is something to say. `what`:
-// "fit", "MirroredStrategy".
+// Reports "launcher-ignored" once if it applies. `what`: "fit",
+// "MirroredStrategy".
 void note_ignored_launcher(const char* what, Site site);
 
-// Reports "launcher-late" once when TF_CONFIG has changed since a resolver read
+// Reports "launcher-late" once if TF_CONFIG has changed since a resolver read
 // it: the cluster is still the one that it named then.
 void note_late_launcher(const char* what, Site site);
 

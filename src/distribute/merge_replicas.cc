@@ -27,7 +27,7 @@ namespace {
 
 bool is_met(const Node& n) { return n.op->kind() == OpKind::kCrossReplica; }
 
-// What a node does, for people: "all_reduce (model.cc:41)".
+// A readable description of a node: "all_reduce (model.cc:41)".
 std::string describe(const Graph& graph, const Node& n) {
   std::string what = n.op->name();
   if (is_met(n)) {
@@ -46,7 +46,7 @@ std::string describe(const Graph& graph, const Node& n) {
   return what + where_text(nullptr, site);
 }
 
-// One trace and how far it has been replayed.
+// A trace and the position up to which it has been replayed.
 struct Cursor {
   Cursor(const ReplicaTrace& t, int id)
       : trace(t), graph(t.graph), replay(t.graph, t.args), replica(id) {}
@@ -88,8 +88,8 @@ class Merger {
   }
 
  private:
-  // A plan brings mirrors up to date before it runs. What the trace around has
-  // written to homes alone since is copied here.
+  // A plan refreshes mirrors before it runs. Writes since then, which the
+  // surrounding trace made to homes alone, are copied here.
   void refresh_mirrors() {
     static const OpDef& read = op_named("ReadVariableOp");
     static const OpDef& assign = op_named("AssignVariableOp");
@@ -118,7 +118,7 @@ class Merger {
     }
   }
 
-  // True when replicas wait for each other at the node.
+  // Whether replicas wait for each other at the node.
   bool waits(const Cursor& c) const {
     const Node& n = c.node();
     if (is_met(n)) return true;
@@ -136,7 +136,7 @@ class Merger {
   void advance(Cursor& c) {
     for (; !c.at_end() && !waits(c); ++c.at) {
       const Node& n = c.node();
-      // Whoever has no examples changes nothing of his own.
+      // A replica without examples changes none of its own variables.
       if (c.trace.empty && !written_by(c.graph, n).empty() &&
           n.outputs.empty()) {
         continue;
@@ -165,7 +165,7 @@ class Merger {
         a.graph.name, a.replica, text(a), b.replica, text(b)));
   }
 
-  // All stand at nodes of one kind.
+  // All replicas have reached nodes of the same kind.
   void meet() {
     const Node& n = cursors_.front().node();
     if (!is_met(n)) return write();
@@ -181,7 +181,7 @@ class Merger {
     return c.replay.value(c.node().inputs[i]);
   }
 
-  // Input `i` of all, combined, as the result of each.
+  // Combines input `i` of all replicas; returns the result for each.
   Tensors reduced(size_t i) {
     static const OpDef& op = op_named("_AllReduce");
     const Node& n = cursors_.front().node();
@@ -217,7 +217,7 @@ class Merger {
     }
   }
 
-  // The node where a replica computes something for its line of the trace.
+  // A node in which a replica computes something for its line of the trace.
   Node like(const Cursor& c, int replica) const {
     Node as = c.node();
     as.replica = replica;
@@ -252,7 +252,7 @@ class Merger {
     }
   }
 
-  // Inputs: the gradient of what was gathered, and the part.
+  // Inputs: the gradient of the gathered value, and the part.
   void all_gather_grad() {
     static const OpDef& op = op_named("ConcatGrad");
     const Tensors sums = reduced(0);
@@ -269,7 +269,7 @@ class Merger {
     }
   }
 
-  // Each replica's rows of the gradient of what all tasks gathered.
+  // Gives each replica its rows of the gradient of what tasks gathered.
   void cut_of_gathered(const Tensors& sums, const Tensors& parts) {
     static const OpDef& slice = op_named("Slice");
     const auto along = static_cast<int>(axis());
@@ -308,7 +308,7 @@ class Merger {
     for (Cursor& c : cursors_) c.replay.values(c.at) = {input(*first, 0)};
   }
 
-  // One write per memory, by the first replica there.
+  // One write per memory, by its first replica.
   void write() {
     const Cursor& first = cursors_.front();
     const std::vector<Tensor> written = written_by(first.graph, first.node());
@@ -324,8 +324,8 @@ class Merger {
     }
   }
 
-  // The function of merge_call(): its nodes belong to replica 0, its writes to
-  // all memories.
+  // The function of merge_call(): nodes belong to replica 0, writes go to all
+  // memories.
   void call(const Callable& f) {
     const Graph& graph = *f.body();
     Tensors args;
@@ -355,7 +355,7 @@ class Merger {
         });
     if (!mirrored) return replay.run(i, places_.in_replica(n, 0));
     for (const int r : places_.firsts()) {
-      // The same values, for the copies of this memory.
+      // The same values, for the copies in this memory.
       Tensors in;
       for (const ValueRef& v : n.inputs) {
         const Tensor& home = graph[v.node].variable;
@@ -367,7 +367,7 @@ class Merger {
     }
   }
 
-  // Results; what no op of the replica computed gets a place there.
+  // Returns the results; puts those that no op computed on its device.
   Tensors results_of(const Cursor& c) {
     static const OpDef& identity = op_named("Identity");
     Tensors results = c.replay.outputs();

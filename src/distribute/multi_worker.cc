@@ -60,7 +60,7 @@ ClusterResolver resolver_of(const cluster::Member& member) {
   return r;
 }
 
-// Of the program, not of the cluster: it would come again.
+// An error of the program, not of the cluster: a retry would fail again.
 bool is_for_good(errors::Code code) {
   using enum errors::Code;
   return code == kInvalidArgument || code == kFailedPrecondition ||
@@ -79,7 +79,7 @@ std::shared_ptr<StrategyCore> core_of_member(
                                         std::move(options), site);
 }
 
-// The shares and the learning rate of a cluster that has formed again.
+// Prints the shares and the learning rate after a cluster has formed again.
 void say_who_goes_on(const StrategyCore& core,
                      const std::vector<TaskId>& before) {
   const std::vector<TaskId> now = core.link()->member().ranks();

@@ -61,7 +61,7 @@ std::shared_ptr<cluster::Member> join_cluster(
   return cluster::Member::join(resolver, join, site);
 }
 
-// The chief goes on; all others end here.
+// Returns in the chief; all other tasks end here.
 std::shared_ptr<cluster::Member> chief_of(const ClusterResolver& resolver,
                                           const ParameterServerOptions& options,
                                           Site site) {
@@ -149,7 +149,7 @@ void serve(const std::shared_ptr<cluster::Member>& member) {
     if (failure && failure->task == member->spec().coordinator()) {
       throw errors::Unavailable(failure->message);
     }
-    // What this task has stays; who was lost comes back.
+    // This task keeps its state; lost tasks come back.
     member->form_again(ParameterServerOptions().worker_timeout_seconds);
   }
   member->leave();

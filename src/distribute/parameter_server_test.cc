@@ -1,5 +1,5 @@
-// Parameter servers on a cluster of threads: what is scheduled gives what one
-// device gives, whoever is lost.
+// Parameter servers on a cluster of threads: scheduled functions give the
+// results of one device, whichever tasks are lost.
 
 #include <gtest/gtest.h>
 
@@ -86,7 +86,7 @@ TEST(ParameterServer, FetchesWhatAFunctionReturns) {
       both, constant(3.0f), std::vector{constant(1.0f), constant(4.0f)});
   EXPECT_EQ(r.fetch().first.item<float>(), 6);
   EXPECT_EQ(coordinator.fetch(r).second.item<float>(), 5);
-  // A write of the chief's reaches what is scheduled next.
+  // A write in the chief reaches functions scheduled afterwards.
   v.assign(constant(5.0f));
   const auto next = coordinator.schedule(
       both, constant(3.0f), std::vector{constant(1.0f), constant(4.0f)});
@@ -115,7 +115,7 @@ TEST(ParameterServer, ReadsWhatWasWrittenBefore) {
   EXPECT_EQ(all_of(b), (Floats{21, 42}));
 }
 
-// Two layers, trained by hand.
+// Two layers with a hand-written training step.
 struct Mlp {
   Variable w1{numbers_of({6, 8}, 0.01f), {.name = "w1"}};
   Variable b1{zeros({8}), {.name = "b1"}};
@@ -165,7 +165,7 @@ std::vector<NamedRule> rules() {
   };
 }
 
-// Every optimizer's state lives on the servers, and a worker alone changes it
+// Servers keep every optimizer's state, and a single worker updates it exactly
 // as a program without servers does.
 void equals_one_device(ParameterServerOptions options) {
   for (const NamedRule& rule : rules()) {
@@ -235,7 +235,7 @@ TEST(ParameterServer, DealsOutShardsInTurn) {
             (std::vector<std::string>{"/job:ps/task:1", "/job:ps/task:0"}));
 }
 
-// y = 3 x - 1, found by many who do not wait for each other.
+// y = 3 x - 1, learned by workers that do not wait for each other.
 TEST(ParameterServer, ManyWorkersFindTheClosedForm) {
   ServerTasks tasks(3, 2);
   const ClusterCoordinator coordinator(tasks.strategy());
@@ -258,7 +258,7 @@ TEST(ParameterServer, ManyWorkersFindTheClosedForm) {
   EXPECT_NEAR(all_of(b)[0], -1, 0.02);
 }
 
-// A table of which steps read and change a few rows.
+// A table of which each step reads and changes a few rows.
 TEST(ParameterServer, RowsOfATableGiveWhatTheWholeTableGives) {
   for (const int shards : {1, 3}) {
     const auto train = [&](const ClusterCoordinator* coordinator, Floats* out) {
@@ -322,7 +322,7 @@ TEST(ParameterServer, StalenessIsBounded) {
     const ClusterCoordinator coordinator(tasks.strategy());
     const Variable v(constant(1.0), {.name = "v"});
     const auto step = function([&](const Tensor& x) {
-      // Depends on the order when nothing is unseen.
+      // The result depends on the order unless every step sees all before it.
       v.assign(v.value() * 0.5 + x);
     });
     double expected = 1;
@@ -373,10 +373,10 @@ TEST(ParameterServer, WhatAWorkerLosesRunsAgain) {
   tasks.kill({"worker", 1});
   for (int i = 0; i < 30; ++i) coordinator.schedule(step, ones({1}));
   coordinator.join();
-  // At least once: what the worker had done before it was lost counts, too.
+  // At least once: work that the worker did before it was lost counts, too.
   EXPECT_GE(all_of(calls)[0], 31);
   EXPECT_LE(all_of(calls)[0], 32);
-  // Another process in its place knows nothing, and is told.
+  // The process that replaces it has no state and gets it again.
   tasks.begin({"worker", 1});
   tasks.kill({"worker", 0});
   tasks.cluster().come_back({"worker", 1});
@@ -415,7 +415,7 @@ TEST(ParameterServer, ALostServerIsNamedWithWhatItHad) {
     }
     EXPECT_EQ(text.find("\"a\""), std::string::npos) << text;
   }
-  // A new process in its place, and the last checkpoint.
+  // A new process replaces it and the last checkpoint is restored.
   tasks.begin({"ps", 1});
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   tasks.cluster().come_back({"ps", 1});

@@ -1,5 +1,4 @@
-// What tests of parameter servers share: their tasks as threads of one process.
-// Tests only.
+// Shared by tests of parameter servers: tasks as threads of one process.
 
 #ifndef BERTH_DISTRIBUTE_PARAMETER_SERVER_TESTING_H_
 #define BERTH_DISTRIBUTE_PARAMETER_SERVER_TESTING_H_
@@ -15,7 +14,7 @@
 
 namespace berth::distribute {
 
-// Workers and servers, each on a thread of its own; the test is the chief.
+// Workers and servers, each on its own thread; the test is the chief.
 class ServerTasks {
  public:
   ServerTasks(int workers, int ps, ParameterServerOptions options = {})
@@ -34,7 +33,7 @@ class ServerTasks {
   void begin(const cluster::TaskId& t) {
     threads_.emplace_back([m = cluster_.member(t)] { serve(m); });
   }
-  // As if its process had died; begin() starts another.
+  // Acts as if its process had died; begin() starts another.
   void kill(const cluster::TaskId& t) {
     const char* service = t.job == "ps" ? kServerService : kWorkerService;
     cluster_.member({"chief", 0})->call(t, service, {"end", {}}).get();

@@ -1,7 +1,7 @@
-// ParameterServers: the chief of a ParameterServerStrategy: which variable is
-// where, what is scheduled, who runs it, who was lost.
+// ParameterServers: the chief of a ParameterServerStrategy. It knows where each
+// variable is, what is scheduled, who runs it and which tasks are lost.
 //
-// One thread per worker hands it what is scheduled, in order. Thread-safe.
+// One thread per worker hands it scheduled functions, in order. Thread-safe.
 
 #ifndef BERTH_DISTRIBUTE_PARAMETER_SERVERS_H_
 #define BERTH_DISTRIBUTE_PARAMETER_SERVERS_H_
@@ -28,24 +28,24 @@
 
 namespace berth::distribute {
 
-// One thing that is scheduled.
+// A scheduled function call.
 class Closure {
  public:
   enum class State : uint8_t { kWaiting, kDone, kFailed };
 
   int64_t number = -1;
-  uint64_t run = 0;  // of those of its program
+  uint64_t run = 0;  // number of the run of its program
   std::shared_ptr<const StepProgram> program;
   std::shared_ptr<const std::any> structure;
   Tensors leaves;
   std::vector<ClosureCall::From> from;
-  // What the chief's own datasets gave for it: the same when it runs again.
+  // Elements drawn from the chief's datasets; reused if it runs again.
   std::map<const PerWorker::State*, Tensors> drawn;
 
   void finish(Tensors results);
   void fail(std::exception_ptr error);
   bool done() const;
-  // Throws what it failed with.
+  // Throws its error if it failed.
   const Tensors& wait() const;
 
  private:
@@ -56,7 +56,7 @@ class Closure {
   std::exception_ptr error_;
 };
 
-// What each worker has one of.
+// A resource with one instance per worker.
 struct PerWorker::State {
   enum class Kind : uint8_t { kDataset, kIterator, kResource };
   Kind kind = Kind::kDataset;
@@ -65,17 +65,17 @@ struct PerWorker::State {
   std::vector<TensorSpec> specs;
   std::string name;                          // of a registered dataset
   std::vector<data::Dataset> chiefs;         // else: one per worker
-  std::shared_ptr<PerWorker::State> of;      // of an iterator: its dataset
-  std::shared_ptr<const StepProgram> makes;  // a resource
-  std::mutex mutex;                          // what follows
-  std::map<int, data::Iterator> passes;      // of `chiefs`, by worker
-  std::map<int, uint64_t> there;             // incarnations that have it
+  std::shared_ptr<PerWorker::State> of;      // for an iterator: its dataset
+  std::shared_ptr<const StepProgram> makes;  // makes a resource
+  std::mutex mutex;                          // guards the following
+  std::map<int, data::Iterator> passes;      // over `chiefs`, by worker
+  std::map<int, uint64_t> there;  // incarnations of workers that have it
 };
 
 class ParameterServers : public std::enable_shared_from_this<ParameterServers> {
  public:
-  // Throws errors::InvalidArgument for a cluster without a chief, which this
-  // must be, a worker and a ps.
+  // Throws errors::InvalidArgument for a cluster that lacks a chief (this task
+  // must be it), a worker or a ps.
   ParameterServers(std::shared_ptr<cluster::Member> chief,
                    ParameterServerOptions options, Site site);
   ~ParameterServers();
@@ -89,7 +89,7 @@ class ParameterServers : public std::enable_shared_from_this<ParameterServers> {
   std::shared_ptr<Closure> schedule(const ClosureCall& call, Site site);
   void join(Site site);
   bool done(Site site);
-  // Brings the chief's copies of these up to date with what is done so far.
+  // Updates the chief's copies of these variables from the servers.
   void refresh(const std::vector<Variable>& variables);
   CoordinatorStatistics statistics() const;
   std::vector<std::string> servers_of(const Tensor& handle) const;
@@ -108,7 +108,7 @@ class ParameterServers : public std::enable_shared_from_this<ParameterServers> {
     std::vector<TensorSpec> results;
   };
   struct Placed : ServerVariable {
-    uint64_t version = 0;  // of the chief's copy, as its servers have it
+    uint64_t version = 0;  // of the chief's copy, as the servers have it
     bool behind = false;   // servers changed it since the last join()
   };
   struct Server {
@@ -132,10 +132,11 @@ class ParameterServers : public std::enable_shared_from_this<ParameterServers> {
   void define(const StepProgram& program);
   const ServerVariable& placed(const Tensor& handle) const;
   void send_changed(bool all);
-  // Of all that servers changed, or of `only`, which may change again.
+  // Fetches everything that servers changed, or only the variables in `only`,
+  // which may change again.
   void fetch_changed(const std::vector<Variable>* only = nullptr);
   void recover_servers();
-  // Asks servers at once; throws the error of a server that was lost.
+  // Sends all requests at once; throws the error of a lost server.
   std::vector<cluster::Message> ask_all(
       std::map<int, cluster::Message> requests, std::vector<int>* order);
 
@@ -154,7 +155,7 @@ class ParameterServers : public std::enable_shared_from_this<ParameterServers> {
   bool wait_for_worker(Worker& worker);
   bool was_restarted(Worker& worker);
   bool stopping_now() const;
-  // The server that is not the one it was; null: all are.
+  // Returns the error of a server that was restarted; null: none was.
   std::exception_ptr restarted_server();
   void form_again();
   void put_back(const std::shared_ptr<Closure>& closure);
@@ -168,23 +169,23 @@ class ParameterServers : public std::enable_shared_from_this<ParameterServers> {
   std::vector<Worker> workers_;
   std::vector<Server> servers_;
 
-  // Taken before mutex_: who traces, places, or talks to servers.
+  // Held while tracing, placing or talking to servers; taken before mutex_.
   mutable std::mutex placing_;
   std::map<std::string, Traced> traces_;
   std::unordered_map<const TensorImpl*, Placed> variables_;
-  std::vector<const TensorImpl*> order_;  // of variables, as placed
+  std::vector<const TensorImpl*> order_;  // variables in order of placement
   std::map<std::string, uint64_t> runs_;  // by program
   int64_t next_id_ = 0;
   int next_server_ = 0;
 
-  mutable std::mutex mutex_;  // what follows
+  mutable std::mutex mutex_;  // guards the following
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Closure>> queue_;
   std::set<int64_t> unfinished_;
   int running_ = 0;
   int64_t next_number_ = 0, next_source_ = 0;
   std::exception_ptr first_error_;
-  std::exception_ptr broken_;  // nothing can be scheduled any more
+  std::exception_ptr broken_;  // set: no more scheduling is possible
   bool started_ = false, stopping_ = false;
   CoordinatorStatistics statistics_;
   std::atomic<int> lost_workers_{0};

@@ -1,4 +1,4 @@
-// How many shards a variable is cut into.
+// How many shards a variable is split into.
 
 #include <fmt/format.h>
 

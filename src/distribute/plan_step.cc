@@ -25,9 +25,9 @@ namespace berth::distribute {
 namespace {
 
 constexpr int64_t kDefaultPack = int64_t{4} << 20;
-constexpr double kWorthIt = 1.1;  // speed-ups below are not
+constexpr double kWorthIt = 1.1;  // lower speed-ups are not worth it
 
-// The handle behind a value: seen through aliases and ranges.
+// The handle of a value, found through aliases and ranges.
 const Node* variable_behind(const Graph& g, ValueRef v) {
   while (g[v.node].op->kind() != OpKind::kHandle) {
     if (g[v.node].inputs.empty()) return nullptr;
@@ -44,7 +44,7 @@ std::vector<Device*> devices_of(const StrategyCore& core) {
   return all;
 }
 
-// Splits the step, and notes what is added up before that is lowered.
+// Splits the step and records what is summed before that is lowered.
 class NotingRewrite final : public GraphRewrite {
  public:
   NotingRewrite(std::shared_ptr<StrategyCore> core, int slices, bool one_memory)
@@ -95,7 +95,7 @@ bool in_one_memory(const std::vector<Device*>& devices) {
   });
 }
 
-// Cores of all devices together.
+// Total number of cores of the devices.
 int cores_of(const std::vector<Device*>& devices) {
   std::set<int> cores;
   int workers = 0;
@@ -107,7 +107,7 @@ int cores_of(const std::vector<Device*>& devices) {
   return std::max(static_cast<int>(cores.size()), workers);
 }
 
-// Time of a device that goes into adding up what replicas have.
+// Time that a device spends adding the values of replicas.
 double adding_us(const Plan& plan, const PlanPrediction& p, int32_t device) {
   double us = 0;
   const Graph& g = plan.graph();
@@ -125,7 +125,7 @@ double adding_us(const Plan& plan, const PlanPrediction& p, int32_t device) {
 
 constexpr const char* kBetweenTasks = "between tasks";
 
-// What a task sends in an exchange, at least: a ring's volume.
+// A lower bound of what a task sends in an exchange: the volume of a ring.
 int64_t task_bytes(const Node& n) {
   const auto ranks = n.op->attr<int64_t>(n.attrs.get(), "ranks");
   int64_t bytes = 0;
@@ -135,7 +135,7 @@ int64_t task_bytes(const Node& n) {
   return 2 * (ranks - 1) * bytes / ranks;
 }
 
-// What devices send each other where a library of theirs adds (between.h).
+// What devices send each other if their library adds (between.h).
 int64_t library_bytes(const Graph& graph) {
   int64_t bytes = 0;
   for (const Node& n : graph.nodes) {
@@ -276,7 +276,7 @@ std::vector<StrategyPlan::Bucket> buckets_of(
     const std::vector<DeviceId>& devices) {
   if (pack_bytes <= 0) pack_bytes = kDefaultPack;
   const auto users = graph.users();
-  // The variables that a value ends in, through what has its bytes.
+  // The variables that a value ends up in, through nodes that keep its bytes.
   const auto updates = [&](ValueRef v) {
     std::vector<std::string> names;
     for (const int32_t user : users[v.node]) {

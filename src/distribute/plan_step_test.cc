@@ -1,5 +1,5 @@
-// Plans of strategies: of models, on simulated accelerators and core sets. No
-// test asks how long anything takes on cores.
+// Plans of strategies for models, on simulated accelerators and core sets. No
+// test checks a time on core sets.
 
 #include "distribute/plan_step.h"
 
@@ -52,13 +52,13 @@ void what_replicas_do() {
   check(plan.buckets.size() == 1, "one bucket");
   check(plan.buckets[0].variables.size() == 4, "of all weights");
   check(plan.buckets[0].bytes == weights, "and their bytes");
-  // Small: each sends the other all it has.
+  // Small: each device sends the other everything.
   check(plan.buckets[0].algorithm == "exchange", plan.buckets[0].algorithm);
   check(plan.bytes_per_step >= 2 * weights, "bytes per step");
   check(plan.all_reduce_us > 0, "all-reduce");
   check(plan.unused.empty() && plan.whole.empty(), "nothing strange");
   check(plan.one_device == "GPU:0", plan.one_device);
-  // So small a step gains nothing.
+  // Such a small step gains nothing.
   check(plan.speed_up() < 1, "no gain");
   check(plan.advice.ends_with("use GPU:0 or a larger batch"), plan.advice);
 }

@@ -1,4 +1,4 @@
-// StrategyPlan for people and for programs (docs/json.md).
+// StrategyPlan as readable text and as JSON (docs/json.md).
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -33,7 +33,7 @@ std::string device_text(const StrategyPlan::ReplicaShare& r) {
   return fmt::format("{}", fmt::join(names, "+"));
 }
 
-// The first few names, and how many more.
+// The first few names and the number of the others.
 std::string some_of(const std::vector<std::string>& names) {
   constexpr size_t kShown = 6;
   const size_t n = std::min(names.size(), kShown);

@@ -21,7 +21,7 @@ namespace {
 std::atomic<bool> sigterm_came{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-// Notes SIGTERM while anybody listens; then it does what it did before.
+// Records SIGTERM while there are listeners; then restores its old action.
 class Sigterm {
  public:
   static Sigterm& get() {

@@ -1,7 +1,8 @@
-// PreemptionWatch: whether a task is to end, the same answer in all tasks.
+// PreemptionWatch: whether a task is about to end; the answer is the same in
+// all tasks.
 //
-// While one without a termination_watcher_fn lives, SIGTERM is noted instead of
-// ending the process. One thread.
+// While a watch without a termination_watcher_fn lives, SIGTERM is recorded
+// instead of ending the process. One thread.
 
 #ifndef BERTH_DISTRIBUTE_PREEMPTION_WATCH_H_
 #define BERTH_DISTRIBUTE_PREEMPTION_WATCH_H_
@@ -18,18 +19,18 @@ namespace berth::distribute {
 
 class PreemptionWatch {
  public:
-  // `what`: for messages, with the user's line. `core`: null, or of several
-  // tasks. Throws errors::InvalidArgument for a config that makes no sense.
+  // `what`: for messages, with the user's line. `core`: null, or a core over
+  // several tasks. Throws errors::InvalidArgument for an invalid config.
   PreemptionWatch(std::string what, std::shared_ptr<StrategyCore> core,
                   TerminationConfig config);
   ~PreemptionWatch();
   PreemptionWatch(const PreemptionWatch&) = delete;
   PreemptionWatch& operator=(const PreemptionWatch&) = delete;
 
-  // True once a task is to end and its grace period is over. All tasks ask
-  // after the same steps.
+  // Returns true once a task is about to end and its grace period is over. All
+  // tasks call it after the same steps.
   bool must_save();
-  // Leaves the cluster and ends the process. `saved`: where.
+  // Leaves the cluster and ends the process. `saved`: where the checkpoint is.
   [[noreturn]] void end(const std::string& saved);
 
  private:

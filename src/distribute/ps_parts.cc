@@ -1,4 +1,4 @@
-// The graphs of workers and servers, out of a function that is cut.
+// Makes the graphs of workers and servers from a split function.
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ namespace berth::distribute {
 
 namespace {
 
-// A graph that is copied together from nodes of another.
+// A graph assembled from nodes of another graph.
 struct PartGraph {
   Graph graph;
 
@@ -29,7 +29,7 @@ struct PartGraph {
     graph.args.push_back(graph.add(std::move(node)));
     return {graph.args.back(), 0};
   }
-  // Without what ties a node to its old place.
+  // Copies a node without its ties to its old place.
   int32_t add_copy(const Node& from, std::vector<ValueRef> inputs,
                    std::vector<int32_t> controls) {
     Node node = from;
@@ -70,7 +70,7 @@ class ProgramMaker {
  private:
   using Role = ServerSplit::Role;
 
-  // A part of a server in the making.
+  // A server part under construction.
   struct Update {
     ServerPart part;
     PartGraph graph;
@@ -221,7 +221,7 @@ ValueRef ProgramMaker::argument(Update& u, const Push& push,
   return it->second;
 }
 
-// A value of the worker's, cut for a shard.
+// Slices a worker's value for a shard.
 ValueRef ProgramMaker::pushed(Update& u, const Node& user, ValueRef v,
                               int shard) {
   Push push{.value = number(v)};
@@ -302,7 +302,7 @@ int32_t ProgramMaker::copy(Update& u, int32_t i, int shard) {
       inputs.push_back(server_value(u, n, v, shard));
     } else if (s_.is_handle(v)) {
       inputs.push_back(handle(u, v, shard));
-    } else {  // counters and what follows from them
+    } else {  // counters and values derived from them
       inputs.push_back({copy(u, v.node, -1), v.output});
     }
   }
@@ -353,7 +353,7 @@ void ProgramMaker::add_updates(int level) {
   }
 }
 
-// What was numbered goes out of the part that makes it.
+// Renumbered values become outputs of the part that makes them.
 void ProgramMaker::finish() {
   for (const auto& [v, n] : numbers_) {
     const int level = s_.level_[v.node];

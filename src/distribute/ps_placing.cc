@@ -1,4 +1,4 @@
-// Where variables are, and what servers know.
+// Where variables are, and what servers have.
 
 #include <fmt/format.h>
 
@@ -64,7 +64,7 @@ std::vector<std::string> ParameterServers::servers_of(
 }
 
 void ParameterServers::place_group(const ServerGroup& group) {
-  // As those of the group that are placed; else by the one that is oldest.
+  // Follow the placed variables of the group, otherwise the oldest variable.
   const Placed* known = nullptr;
   for (const Tensor& t : group.handles) {
     const auto it = variables_.find(t.impl());
@@ -179,7 +179,7 @@ void ParameterServers::define(const StepProgram& program) {
   }
 }
 
-// What the program wrote on the chief since its servers had it last.
+// Sends what the program wrote on the chief since the last transfer.
 void ParameterServers::send_changed(bool all) {
   std::map<int, cluster::Message> requests;
   for (const TensorImpl* impl : order_) {
@@ -216,7 +216,7 @@ void ParameterServers::fetch_changed(const std::vector<Variable>* only) {
                })) {
       continue;
     }
-    // The program wrote it meanwhile: that goes to the servers.
+    // The program has written it meanwhile: that version goes to the servers.
     if (version_of(p.handle) != p.version) continue;
     const size_t n = p.everywhere ? 1 : p.shards.size();
     values[&p].resize(n);
@@ -273,9 +273,9 @@ std::vector<cluster::Message> ParameterServers::ask_all(
   return answers;
 }
 
-// The error of a server that was lost; notes that it was.
+// Returns the error of a lost server and records the loss.
 std::exception_ptr ParameterServers::loss_of(const TaskLost& error) {
-  // Whoever it was, when it ended the cluster.
+  // If the cluster has ended, the failure names the task.
   const auto failure = member_->failure();
   const bool ended = failure && failure->task.job == "ps";
   const TaskLost lost =
@@ -314,7 +314,7 @@ std::exception_ptr ParameterServers::loss_of(const TaskLost& error) {
       count > 8 ? fmt::format(" and {} more", count - 8) : "")));
 }
 
-// Gives servers that are back what they had.
+// Restores the state of servers that are back.
 void ParameterServers::recover_servers() {
   using Clock = std::chrono::steady_clock;
   for (size_t s = 0; s < servers_.size(); ++s) {

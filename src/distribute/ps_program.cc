@@ -29,7 +29,7 @@ Tensor ServerVariable::shard_of(const Tensor& whole, size_t shard) const {
 }
 
 std::string text_hash(const std::string& text) {
-  // FNV-1a twice, from different beginnings.
+  // FNV-1a twice, with different initial values.
   uint64_t a = 14695981039346656037ull, b = 0x9e3779b97f4a7c15ull;
   for (const char c : text) {
     a = (a ^ static_cast<unsigned char>(c)) * 1099511628211ull;
@@ -82,7 +82,7 @@ StepJson server_part_json(const ServerPart& u) {
       {"server", u.server}, {"hash", u.hash}, {"args", args}, {"outs", u.outs}};
 }
 
-// Numbers of values are used as indices: each is checked once, here.
+// Value numbers are used as indices: each is checked once, here.
 int32_t value_number(const StepJson& j, int32_t limit, int32_t least = 0) {
   const auto v = j.get<int64_t>();
   if (v >= least && v < limit) return static_cast<int32_t>(v);

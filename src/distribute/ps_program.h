@@ -1,9 +1,9 @@
-// StepProgram: a scheduled function cut into what servers keep and do and what
-// a worker computes.
+// StepProgram: a scheduled function, split into what servers keep and do and
+// what a worker computes.
 //
-// A stage is: the worker pulls values of variables, runs its part on them, and
-// pushes what parts of servers take; then the next stage. Values are numbered:
-// the arguments first. Immutable once made; thread-safe.
+// In each stage the worker pulls values of variables, runs its part on them and
+// pushes the inputs of server parts. Values are numbered, arguments first.
+// Immutable once made; thread-safe.
 
 #ifndef BERTH_DISTRIBUTE_PS_PROGRAM_H_
 #define BERTH_DISTRIBUTE_PS_PROGRAM_H_
@@ -24,21 +24,21 @@ struct ServerShard {
   int64_t begin = 0, end = 0;
 };
 
-// A variable that servers have.
+// A variable that servers keep.
 struct ServerVariable {
   int64_t id = 0;
   Tensor handle;            // the chief's copy
-  bool everywhere = false;  // every server has all of it, and changes it alike
-  std::vector<ServerShard> shards;  // one: it is whole
+  bool everywhere = false;  // each server has all of it, with equal updates
+  std::vector<ServerShard> shards;  // one shard: the whole variable
 
   bool sharded() const { return !everywhere && shards.size() > 1; }
-  // What a server calls its part.
+  // The key under which a server stores its shard.
   std::string key(size_t shard) const;
   Shape shard_shape(size_t shard) const;
   Tensor shard_of(const Tensor& whole, size_t shard) const;
 };
 
-// A value of a variable, or the rows of it that the value `ids` names.
+// Pulls a value of a variable, or those of its rows that the value `ids` names.
 struct Pull {
   struct Part {
     int server = 0;
@@ -52,13 +52,13 @@ struct Pull {
   std::vector<Part> parts;
 };
 
-// What a part of a server takes.
+// Pushes an input of a server part.
 struct Push {
   enum class Cut : uint8_t {
     kWhole,
     kRows,        // rows [begin, end) of the value
-    kSparseIds,   // of the value's ids those within, counted from begin; [n]
-    kSparseRows,  // the rows of the value that belong to them; [n, ...]
+    kSparseIds,   // the ids in the range, counted from begin; [n]
+    kSparseRows,  // the rows of the value that belong to these ids; [n, ...]
   };
   int32_t value = -1;
   Cut cut = Cut::kWhole;
@@ -67,9 +67,10 @@ struct Push {
   int64_t rows = 0;  // of the variable
 };
 
-// A graph whose arguments are values; `text` as of docs/graph-format.md.
+// A graph whose arguments are values; `text` is in the format of
+// docs/graph-format.md.
 struct WorkerPart {
-  std::string text;  // "": nothing to do
+  std::string text;  // "": nothing to run
   std::vector<int32_t> args, outs;
 };
 
@@ -98,13 +99,13 @@ struct StepProgram {
 // 32 hex digits.
 std::string text_hash(const std::string& text);
 
-// The program as a worker gets it: text, and the large constants that its
-// graphs name.
+// The program in the form that is sent to a worker: text, and the large
+// constants that its graphs name.
 cluster::Message encode_program(const StepProgram& program);
-// Throws errors::InvalidArgument for any other message.
+// Throws errors::InvalidArgument for a message in any other form.
 StepProgram decode_program(const cluster::Message& message);
 
-// The large constants that a graph text names.
+// The large constants named by a graph text.
 Tensors blobs_of(const std::string& text);
 
 }  // namespace berth::distribute

@@ -1,4 +1,4 @@
-// What is scheduled: the queue, a thread per worker, errors and losses.
+// Scheduling: the queue, a thread per worker, errors and losses.
 
 #include <fmt/format.h>
 
@@ -21,7 +21,7 @@ std::exception_ptr cancelled(const std::string& why) {
       "cancelled, since another scheduled function failed: {}", why)));
 }
 
-// One worker more that is waited for.
+// Registers one more worker to wait for.
 struct Waiting {
   explicit Waiting(std::atomic<int>& count) : count(count) { ++count; }
   ~Waiting() { --count; }
@@ -126,7 +126,7 @@ ParameterServers::~ParameterServers() {
   }
   try {
     member_->leave();
-  } catch (const errors::Error&) {  // who is left ends by itself
+  } catch (const errors::Error&) {  // the remaining tasks end by themselves
   }
 }
 
@@ -138,7 +138,7 @@ void ParameterServers::start() {
   }
 }
 
-// After the first error nothing else begins; what runs is waited for.
+// After the first error nothing else starts; running functions are awaited.
 void ParameterServers::raise_first_error(std::unique_lock<std::mutex>& lock) {
   if (broken_) std::rethrow_exception(broken_);
   if (!first_error_) return;
@@ -221,14 +221,14 @@ CoordinatorStatistics ParameterServers::statistics() const {
   return statistics_;
 }
 
-// The next that may begin; null when all is over.
+// Returns the next closure that may start; null when the queue has ended.
 std::shared_ptr<Closure> ParameterServers::take() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
     if (stopping_) return nullptr;
     const std::shared_ptr<Closure> next = queue_.front();
-    // How many of those before it are not done: it will not see these.
+    // How many earlier closures are unfinished: it will not see their writes.
     const int64_t unseen =
         std::distance(unfinished_.begin(), unfinished_.find(next->number));
     if (!options_.max_staleness || unseen <= *options_.max_staleness) {
@@ -259,7 +259,7 @@ void ParameterServers::put_back(const std::shared_ptr<Closure>& closure) {
     unfinished_.erase(closure->number);
     ++statistics_.cancelled;
   } else {
-    // In the order in which they were scheduled.
+    // Keep the order in which they were scheduled.
     const auto at = std::find_if(
         queue_.begin(), queue_.end(),
         [&](const auto& c) { return c->number > closure->number; });
@@ -336,7 +336,7 @@ cluster::Message ParameterServers::ask_worker(const Worker& worker,
   return answer_of(answer, worker.task);
 }
 
-// A worker that is another process than it was knows nothing.
+// A worker that runs in a new process has no state.
 bool ParameterServers::was_restarted(Worker& worker) {
   try {
     const uint64_t now = std::stoull(ask_worker(worker, {"hello", {}}).text);
@@ -366,7 +366,7 @@ std::exception_ptr ParameterServers::restarted_server() {
   return nullptr;
 }
 
-// Until it answers again; false: all is over.
+// Waits until the worker answers again; false if the queue has ended.
 bool ParameterServers::wait_for_worker(Worker& worker) {
   using Clock = std::chrono::steady_clock;
   auto since = Clock::now();
@@ -412,7 +412,7 @@ bool ParameterServers::wait_for_worker(Worker& worker) {
   }
 }
 
-// One of those who see the failure forms the cluster anew, the others wait.
+// One of the threads that see the failure forms it again; the others wait.
 void ParameterServers::form_again() {
   std::lock_guard lock(forming_);
   if (!member_->failure()) return;
@@ -474,7 +474,7 @@ Tensors ParameterServers::gather_arguments(Worker& worker, int w,
   return args;
 }
 
-// The next element of the worker's pass over a dataset of the chief's.
+// The next element of the worker's iterator over a dataset of the chief.
 Tensors ParameterServers::element_of(int w, PerWorker::State& state) {
   std::lock_guard lock(state.mutex);
   auto it = state.passes.find(w);

@@ -1,5 +1,5 @@
-// Rows of host tensors: what pulls and pushes of parts of variables do to
-// bytes. Pure functions; tensors are settled, in host memory.
+// Rows of host tensors: the byte work of pulling and pushing parts of
+// variables. Pure functions; tensors are settled, in host memory.
 
 #ifndef BERTH_DISTRIBUTE_PS_ROWS_H_
 #define BERTH_DISTRIBUTE_PS_ROWS_H_
@@ -15,7 +15,7 @@ namespace berth::distribute {
 // The ids in `t`, of any integer dtype and shape.
 std::vector<int64_t> ids_of(const Tensor& t);
 
-// Which of `ids` lie in [begin, end), and where they stand.
+// Those of `ids` that lie in [begin, end), and their positions.
 struct IdsWithin {
   std::vector<int64_t> ids;  // counted from begin
   std::vector<int64_t> places;
@@ -23,17 +23,17 @@ struct IdsWithin {
 IdsWithin ids_within(const std::vector<int64_t>& ids, int64_t begin,
                      int64_t end);
 
-// Throws errors::InvalidArgument for an id outside of [0, rows).
+// Throws errors::InvalidArgument for an id outside [0, rows).
 void check_ids(const std::vector<int64_t>& ids, int64_t rows,
                const std::string& what);
 
 // [n] int64.
 Tensor ids_tensor(const std::vector<int64_t>& ids);
 
-// The parts of a variable, one behind the other.
+// Concatenates the parts of a variable.
 Tensor joined_rows(const Tensors& parts, const Shape& shape);
 
-// A tensor of that shape whose row places[p][i] is row i of parts[p].
+// A tensor of this shape whose row places[p][i] is row i of parts[p].
 Tensor placed_rows(const Tensors& parts,
                    const std::vector<std::vector<int64_t>>& places,
                    const Shape& shape, DType dtype);

@@ -1,5 +1,5 @@
-// What a parameter server does: keeps variables, gives their values or rows,
-// and runs the parts of functions that change them. Thread-safe.
+// The parameter server: keeps variables, returns their values or rows, and runs
+// the parts of functions that change them. Thread-safe.
 
 #ifndef BERTH_DISTRIBUTE_PS_SERVER_H_
 #define BERTH_DISTRIBUTE_PS_SERVER_H_
@@ -19,10 +19,10 @@ namespace berth::distribute {
 class PsServer {
  public:
   // hello                 -> incarnation
-  // begin                 forgets all, for a chief that is new -> incarnation
-  // create KEY...         variables with these values, unless they are there
+  // begin                 forgets everything, for a new chief -> incarnation
+  // create KEY...         creates variables with these values, if missing
   // assign KEY...         writes values
-  // read KEY... @KEY...   -> values; @: rows, at ids that the request brings
+  // read KEY... @KEY...   -> values; @: rows at the ids in the request
   // define HASH \n TEXT   a part of a function; tensors: its large constants
   // run HASH NUMBER       runs it on the tensors -> its results
   cluster::Message handle(Request& request, Tensors& tensors);
@@ -30,7 +30,7 @@ class PsServer {
  private:
   struct Part {
     Graph graph;
-    bool eager = false;  // the sizes of its arguments change all the time
+    bool eager = false;  // the sizes of its arguments keep changing
     bool random = false;
     std::unique_ptr<GraphCallable> compiled;
   };
@@ -45,8 +45,8 @@ class PsServer {
   std::map<std::string, std::shared_ptr<Part>> parts_;
 };
 
-// Runs a graph on these arguments. Throws errors::InvalidArgument when they
-// are not what it takes.
+// Runs a graph on these arguments. Throws errors::InvalidArgument if they do
+// not match its parameters.
 Tensors run_part(GraphCallable& part, const Tensors& args);
 
 }  // namespace berth::distribute

@@ -1,8 +1,8 @@
-// What tasks of a ParameterServerStrategy say to each other.
+// Requests between tasks of a ParameterServerStrategy.
 //
-// A request is a word, its operands on the first line, and a text behind it.
-// Errors of the one who answers come back in the answer, so that what call()
-// throws is the connection's alone. Thread-safe.
+// A request is a word with its operands on the first line, followed by a text.
+// Errors of the callee come back in the answer, so call() throws errors of the
+// connection only. Thread-safe.
 
 #ifndef BERTH_DISTRIBUTE_PS_SERVICE_H_
 #define BERTH_DISTRIBUTE_PS_SERVICE_H_
@@ -20,7 +20,7 @@ namespace berth::distribute {
 inline constexpr const char* kServerService = "parameter-server";
 inline constexpr const char* kWorkerService = "parameter-server-worker";
 
-// The first line and what is behind it.
+// The first line and the text after it.
 struct Request {
   explicit Request(const std::string& text);
   std::string word;
@@ -28,7 +28,7 @@ struct Request {
   std::string body;
 };
 
-// An operand. Throws errors::InvalidArgument for a line without it.
+// Reads an operand. Throws errors::InvalidArgument if the line has none.
 template <class T>
 T operand(std::istringstream& in) {
   T t{};
@@ -36,7 +36,7 @@ T operand(std::istringstream& in) {
   throw errors::InvalidArgument("a request lacks an operand");
 }
 
-// A task that could not be reached; not an error of what it was asked.
+// A task could not be reached; not an error of the request itself.
 class TaskLost : public errors::Unavailable {
  public:
   TaskLost(cluster::TaskId task, const std::string& why)
@@ -47,27 +47,26 @@ class TaskLost : public errors::Unavailable {
   cluster::TaskId task_;
 };
 
-// Makes a handler of a function: what it throws is answered.
+// Makes a handler from a function: errors that it throws become the answer.
 cluster::Handler answering(
     std::function<cluster::Message(const cluster::TaskId&, Request&, Tensors&)>
         fn);
 
-// Member::call() whose future has all that it throws.
+// Member::call() that reports every error through the future.
 std::future<cluster::Message> begin_call(cluster::Member& member,
                                          const cluster::TaskId& to,
                                          const char* service,
                                          cluster::Message request,
                                          double timeout_seconds = 0);
 
-// Waits for an answer. Throws the error in it, with `task` before it, and
-// TaskLost.
+// Waits for an answer. Throws its error, prefixed with `task`, and TaskLost.
 cluster::Message answer_of(std::future<cluster::Message>& answer,
                            const cluster::TaskId& task);
 
-// The same bytes, on the host, settled: nobody changes them.
+// The same bytes in host memory, settled: they do not change any more.
 Tensor for_sending(const Tensor& t);
 
-// A number that no other task of this kind has.
+// A number that differs from that of any other task of this kind.
 uint64_t new_incarnation();
 
 }  // namespace berth::distribute

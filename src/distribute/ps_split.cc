@@ -32,7 +32,7 @@ bool is_plain_assign(const OpDef& op) {
          name == "AssignSubVariableOp";
 }
 
-// Of rows at ids, on a variable.
+// A scatter of rows at ids, on a variable.
 bool is_row_scatter(const OpDef& op) {
   return op.name().starts_with("ResourceScatter") &&
          !op.name().starts_with("ResourceScatterNd");
@@ -59,7 +59,7 @@ int64_t elements_of(const OutSpec& s) {
   return n;
 }
 
-// What costs about as much as reading its operands.
+// Costs about as much as reading its operands.
 bool is_light(const Node& n) {
   const OpKind kind = n.op->kind();
   if (kind != OpKind::kCompute && kind != OpKind::kAlias) return false;
@@ -93,7 +93,7 @@ ServerSplit::ServerSplit(Graph graph,
     check_shards();
     find_needed();
     if (find_levels()) return;
-    // What counters have after they were stepped is needed for other writes.
+    // Other writes need the values of counters after the step.
     if (!steps_counters_) {
       raise_uncut(g_[g_.size() - 1],
                   "is in a function that reads and writes variables in turns",
@@ -137,8 +137,8 @@ void ServerSplit::find_roles() {
   }
 }
 
-// Counters: scalars that nobody trains, which only assignments write, with
-// values that follow from counters and constants.
+// Counters: scalars that are not trained and are only written by assignments,
+// with values derived from counters and constants.
 void ServerSplit::find_counters(
     const std::function<Known(const Tensor&)>& known) {
   counter_.assign(variables_.size(), false);
@@ -191,7 +191,7 @@ void ServerSplit::find_groups(
       first = std::min(first, r);
     }
   }
-  // Numbered in order of creation, so that shards are dealt out by it.
+  // Numbered in order of creation, so that shards are assigned in that order.
   std::vector<int> order(variables_.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](int a, int b) {
@@ -223,7 +223,7 @@ int ServerSplit::group_of_effect(int32_t node) const {
 void ServerSplit::find_server_nodes() {
   const size_t n = g_.nodes.size();
   place_.assign(n, kWorker);
-  std::vector<int> wanted(n, kWorker);  // by one group alone
+  std::vector<int> wanted(n, kWorker);  // by one group only
   for (int32_t i = g_.size(); i-- > 0;) {
     if (roles_[i] == Role::kEffect) {
       place_[i] = wanted[i] = group_of_effect(i);
@@ -253,7 +253,7 @@ void ServerSplit::find_server_nodes() {
       kept = kept || reads || counts || place_[v.node] == wanted[i];
     }
     if (is_gather_grad(node)) {
-      // Rows travel, not the table.
+      // Send rows, not the table.
       const int64_t rows = elements_of(g_.spec(node.inputs[0]));
       kept = rows < 0 || rows < elements_of(node.outputs[0]);
     }
@@ -261,7 +261,7 @@ void ServerSplit::find_server_nodes() {
   }
 }
 
-// Whether a node of a server can be done shard by shard.
+// Whether a node of a server can run shard by shard.
 bool ServerSplit::by_rows(int32_t i, std::string* why) const {
   const Node& n = g_[i];
   const bool sparse = is_row_scatter(*n.op) || is_gather_grad(n);
@@ -300,7 +300,7 @@ void ServerSplit::check_shards() {
   }
 }
 
-// A gather of a read that nobody wants but gathers.
+// A gather of a read that only gathers use.
 bool ServerSplit::reads_rows(int32_t i) const {
   const Node& n = g_[i];
   if (roles_[i] != Role::kCompute || !is_row_gather(n)) return false;
@@ -355,14 +355,14 @@ void ServerSplit::find_needed() {
   }
 }
 
-// Whether a part of the server of `place` makes or copies `v` itself.
+// Whether a part of the server at `place` computes or copies `v` itself.
 bool ServerSplit::has_on_server(ValueRef v, int place) const {
   if (derived_[v.node] || place_[v.node] == place) return true;
   if (roles_[v.node] != Role::kRead) return false;
   return group_of_variable_[variable_of(g_[v.node].inputs[0])] == place;
 }
 
-// The stage in which the worker has `v`.
+// The first stage in which the worker has `v`.
 int ServerSplit::ready(ValueRef v) const {
   return level_[v.node] + (on_server(v.node) ? 1 : 0);
 }
@@ -384,7 +384,7 @@ int ServerSplit::level_of(int32_t i) const {
     for (const int32_t c : n.controls) {
       if (on_server(c)) at_least(level_[c]);
       if (roles_[c] != Role::kRead) continue;
-      // Not before those that read the old value there.
+      // Runs after the nodes there that read the old value.
       for (const int32_t u : users_[c]) {
         if (u < i && place_[u] == place_[i]) at_least(level_[u]);
       }
@@ -411,7 +411,7 @@ int ServerSplit::level_of(int32_t i) const {
   return level;
 }
 
-// False when there is no end to it.
+// Returns false if the levels do not converge.
 bool ServerSplit::find_levels() {
   level_.assign(g_.nodes.size(), 0);
   last_update_ = num_levels_ = 0;
@@ -432,7 +432,7 @@ bool ServerSplit::find_levels() {
       }
     }
   }
-  // Beside the first who takes them.
+  // At the level of its first consumer.
   for (int32_t i = g_.size(); i-- > 0;) {
     if (roles_[i] != Role::kCompute || !on_server(i)) continue;
     int first = INT32_MAX;

@@ -1,10 +1,10 @@
-// Cuts a traced function between a worker and parameter servers.
+// Splits a traced function between a worker and parameter servers.
 //
-// What writes a variable runs on its server, and with it what is computed
-// element by element from the server's own values for that alone (slots,
-// decay, moving averages). Gathers of rows are done by the server. Scalars
-// that follow from themselves alone (counters, powers of Adam) are on every
-// server, which steps its own. All else is the worker's. One thread.
+// A write of a variable runs on its server, along with all elementwise work on
+// the server's own values that only the write needs (slots, decay, moving
+// averages). The server also gathers rows. Scalars that depend on themselves
+// only (counters, powers of Adam) are on every server, which steps its own
+// copy. Everything else runs on the worker. One thread.
 
 #ifndef BERTH_DISTRIBUTE_PS_SPLIT_H_
 #define BERTH_DISTRIBUTE_PS_SPLIT_H_
@@ -23,21 +23,21 @@ namespace berth::distribute {
 struct ServerGroup {
   std::vector<Tensor> handles;
   bool everywhere = false;
-  std::string whole_because;  // why it cannot be cut into shards; "": it can
+  std::string whole_because;  // why it cannot be sharded; "": it can
 };
 
 class ServerSplit {
  public:
-  // Where a variable is already.
+  // Where a variable already is.
   enum class Known : uint8_t { kNowhere, kSomewhere, kEverywhere };
 
-  // `graph` as traced; it is optimised here. Throws errors::Unimplemented,
-  // naming the op and its line, for what cannot be cut.
+  // `graph`: as traced; it is optimised here. Throws errors::Unimplemented,
+  // naming the op and its line, for a function that cannot be split.
   ServerSplit(Graph graph, const std::function<Known(const Tensor&)>& known);
 
   const std::vector<ServerGroup>& groups() const { return groups_; }
 
-  // `placed`: of every variable of the groups; `servers`: how many there are.
+  // `placed`: for every variable of the groups; `servers`: their number.
   StepProgram program(
       const std::function<const ServerVariable&(const Tensor&)>& placed,
       int servers) const;
@@ -57,7 +57,7 @@ class ServerSplit {
   bool is_handle(ValueRef v) const;
   int variable_of(ValueRef v) const { return variable_of_node_[v.node]; }
   int group_of_effect(int32_t node) const;
-  bool reads_rows(int32_t node) const;  // a gather that its server does
+  bool reads_rows(int32_t node) const;  // a gather that the server runs
   bool by_rows(int32_t node, std::string* why) const;
   bool on_server(int32_t node) const { return place_[node] != kWorker; }
   bool has_on_server(ValueRef v, int place) const;
@@ -71,8 +71,8 @@ class ServerSplit {
   std::vector<bool> counter_;  // variables: on every server
   std::vector<ServerGroup> groups_;
   std::vector<Role> roles_;
-  std::vector<int> place_;     // kWorker or a group
-  std::vector<bool> derived_;  // from counters and constants alone
+  std::vector<int> place_;                   // kWorker or a group
+  std::vector<bool> derived_;                // from counters and constants only
   std::vector<std::vector<int32_t>> users_;  // of outputs
   std::vector<bool> is_output_;
   std::vector<bool> needed_;  // by the worker

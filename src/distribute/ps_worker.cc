@@ -13,7 +13,7 @@
 
 namespace berth::distribute {
 
-// A call of a server that is under way.
+// A pending call of a server.
 struct StepRunner::Call {
   int server = 0;
   cluster::Message request, answer;
@@ -47,7 +47,7 @@ cluster::TaskId StepRunner::server(int number) const {
       "a program names {}, which is not of the cluster", task.str()));
 }
 
-// All at once, then all answers.
+// Sends all requests, then waits for all answers.
 void StepRunner::take(std::vector<Call>& calls) {
   std::vector<std::future<cluster::Message>> answers;
   for (Call& c : calls) {
@@ -66,7 +66,7 @@ void StepRunner::take(std::vector<Call>& calls) {
 }
 
 void StepRunner::pull(const StepStage& stage, Tensors& values) {
-  // Parts that are asked for, by server, in the order of the answers.
+  // Requested parts by server, in the order of the answers.
   struct Asked {
     size_t pull, part;
     std::vector<int64_t> places;
@@ -177,9 +177,9 @@ void StepRunner::push(const StepStage& stage, const Tensors& values,
 
 namespace {
 
-// Where a graph begins to count its runs.
+// Where a graph starts to count its runs.
 void count_from(GraphCallable& graph, const Tensors& args, uint64_t number) {
-  constexpr size_t kBodies = 16;  // that draw numbers of their own
+  constexpr size_t kBodies = 16;  // bodies with own random numbers
   std::string key;
   for (const Tensor& t : args) key += t.shape().str();
   graph.set_run_counts({{key, std::vector<uint64_t>(1 + kBodies, number)}});

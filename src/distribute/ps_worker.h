@@ -1,5 +1,5 @@
-// What a worker does: pulls values, runs its parts of functions, pushes what
-// changes variables. Thread-safe.
+// The worker: pulls values, runs its parts of functions, and pushes updates of
+// variables. Thread-safe.
 
 #ifndef BERTH_DISTRIBUTE_PS_WORKER_H_
 #define BERTH_DISTRIBUTE_PS_WORKER_H_
@@ -24,8 +24,8 @@ class StepRunner {
  public:
   StepRunner(cluster::Member& member, StepProgram program);
 
-  // Run `number` of what its coordinator counts decides its random numbers.
-  // Throws TaskLost for a server, and what the function throws.
+  // `number`: the coordinator's count of the run, which decides its random
+  // numbers. Throws TaskLost for a lost server, and the errors of the function.
   Tensors run(const Tensors& args, uint64_t number);
 
  private:
@@ -38,7 +38,7 @@ class StepRunner {
   cluster::Member& member_;
   const StepProgram program_;
   struct Part {
-    std::unique_ptr<GraphCallable> graph;  // null: nothing to do
+    std::unique_ptr<GraphCallable> graph;  // null: nothing to run
     bool random = false;
   };
   std::vector<Part> parts_;  // by stage
@@ -50,10 +50,10 @@ class PsWorker {
       : member_(std::move(member)) {}
 
   // hello                     -> incarnation
-  // begin                     forgets all, for a chief that is new
+  // begin                     forgets everything, for a new chief
   // program \n TEXT           a function; tensors: its large constants
   // dataset ID NAME PARTS PART  makes a registered dataset
-  // iterator ID DATASET       begins to go through it
+  // iterator ID DATASET       starts to iterate over it
   // resource ID               keeps the tensors
   // run HASH NUMBER ARG...    -> results; ARG is t, a tensor of the request,
   //                           dID:COMPONENT or rID:COMPONENT

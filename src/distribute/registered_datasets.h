@@ -1,5 +1,5 @@
-// Functions that make datasets, by the name under which every task of a
-// cluster registers them. Thread-safe.
+// Functions that make datasets, by the name under which every task of a cluster
+// registers them. Thread-safe.
 
 #ifndef BERTH_DISTRIBUTE_REGISTERED_DATASETS_H_
 #define BERTH_DISTRIBUTE_REGISTERED_DATASETS_H_
@@ -10,7 +10,7 @@
 
 namespace berth::distribute {
 
-// Throws errors::NotFound, with the names that there are.
+// Throws errors::NotFound, which lists the registered names.
 DatasetFn registered_dataset(const std::string& name);
 
 }  // namespace berth::distribute

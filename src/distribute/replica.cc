@@ -136,7 +136,7 @@ Tensor Replica::all_gather(const Tensor& value, int64_t axis) {
 
 namespace {
 
-// The cross-replica context: no replica, the strategy's scope is open.
+// The cross-replica context: outside replicas, within the strategy's scope.
 class CrossReplica {
  public:
   explicit CrossReplica(StrategyCore& core)
@@ -178,7 +178,7 @@ std::shared_ptr<Callable> Replica::traced_merge(const MergeFn& fn,
     for (size_t a = 0; a < args.size(); ++a) {
       TensorSpec spec = args[a].spec();
       for (int d = 0; d < spec.shape.rank(); ++d) {
-        // What counts examples may be another number in another replica.
+        // A dimension that counts examples may differ between replicas.
         if (spec.shape[d] < 0 || (!equal && spec.shape[d] == n[0])) {
           spec.shape[d] = kUnknownDim;
         }

@@ -1,8 +1,7 @@
-// Replica: what is open on the thread while run() traces one replica.
+// Replica: the open context of the thread while run() traces one replica.
 //
 // Each replica is traced by itself. Where it meets the others its trace gets a
-// _CrossReplica node; merge_replicas() puts what happens there in its place.
-// One thread.
+// _CrossReplica node, which merge_replicas() later replaces. One thread.
 
 #ifndef BERTH_DISTRIBUTE_REPLICA_H_
 #define BERTH_DISTRIBUTE_REPLICA_H_
@@ -26,26 +25,25 @@ namespace berth::distribute {
 using MergeFn =
     std::function<Tensors(const Strategy&, const std::vector<PerReplica>&)>;
 
-// What the replicas of one run() have in common.
+// State shared by the replicas of one run().
 struct ReplicaGroup {
   std::shared_ptr<StrategyCore> core;
-  // Examples by replica, of all tasks, -1 when nobody knows; empty: no argument
-  // says.
+  // Examples by replica, of all tasks; -1 if unknown; empty: no argument tells.
   std::vector<int64_t> examples;
-  // What means of losses divide by, in the order of their calls.
+  // Divisors of the means of losses, in the order of the calls.
   std::vector<double> means;
   // The functions of merge_call(), traced in the first replica, in order.
   std::vector<std::shared_ptr<Callable>> merges;
 
-  // Replicas of all tasks; of this one, and the first of these.
+  // Number of replicas of all tasks; below: of this task, and its first one.
   int size() const { return core->num_replicas(); }
   int num_here() const { return core->num_here(); }
   int first_here() const { return core->first_here(); }
-  // True for a replica that has no examples while others have some.
+  // Whether a replica has no examples while others have some.
   bool is_empty(int replica) const;
 };
 
-// Device scopes of the caller are closed until the end of the block.
+// Closes the caller's device scopes until the end of the block.
 class NoDeviceScope {
  public:
   NoDeviceScope()
@@ -65,7 +63,7 @@ class NoDeviceScope {
 
 class Replica final : public ReplicaScope {
  public:
-  // `tracer` is the one that this replica is traced with.
+  // `tracer` traces this replica.
   Replica(ReplicaGroup& group, int id, const Tracer& tracer);
   ~Replica() override;
   Replica(const Replica&) = delete;
@@ -93,7 +91,7 @@ class Replica final : public ReplicaScope {
   ReplicaGroup& group_;
   const int id_;
   const Tracer& tracer_;
-  size_t merges_ = 0, means_ = 0;  // of this replica so far
+  size_t merges_ = 0, means_ = 0;  // so far in this replica
   StrategyScope* const outer_strategy_;
   ReplicaScope* const outer_replica_;
 };

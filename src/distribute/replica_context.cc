@@ -1,4 +1,4 @@
-// What a function in run() may ask.
+// Queries that a function in run() may make.
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@ namespace berth::distribute {
 
 namespace {
 
-// The replica that is being traced. The context may be kept too long.
+// The replica that is being traced. A context may outlive it.
 Replica& here(const char* what) {
   if (t_state.replica != nullptr)
     return static_cast<Replica&>(*t_state.replica);

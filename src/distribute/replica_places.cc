@@ -51,8 +51,8 @@ void lint_request(const Node& node, DeviceId device) {
 
 }  // namespace
 
-// The number, within replica 0, of the device where a variable of a strategy
-// lives; -1 for variables that have no other copies.
+// Returns the number, within replica 0, of the device of a variable of a
+// strategy; -1 for variables that have no other copies.
 int ReplicaPlaces::number_of_device(const Tensor& handle) const {
   const VariableState& v = variable_state(handle);
   if (v.strategy == nullptr || !plan_.central.empty()) return -1;
@@ -91,7 +91,7 @@ DeviceId ReplicaPlaces::request_of(const Node& node, int replica) const {
   const bool reads_or_writes =
       std::any_of(node.op->inputs().begin(), node.op->inputs().end(),
                   [](const ArgDef& a) { return a.access != Access::kValue; });
-  // Where the variable is; where the input is.
+  // Reads and writes run where the variable is, aliases where the input is.
   if (reads_or_writes || kind == OpKind::kReadVariable) return {};
   if (devices.size() > 1 && node.requested.empty() &&
       (node.follows >= 0 || kind == OpKind::kAlias)) {

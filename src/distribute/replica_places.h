@@ -1,6 +1,6 @@
 // ReplicaPlaces: where the nodes and variables of replicas in run() are.
 //
-// Nothing here is traced. One thread.
+// Nothing is traced here. One thread.
 
 #ifndef BERTH_DISTRIBUTE_REPLICA_PLACES_H_
 #define BERTH_DISTRIBUTE_REPLICA_PLACES_H_
@@ -22,22 +22,22 @@ class ReplicaPlaces {
   DeviceId device(int replica) const {
     return plan_.replicas[static_cast<size_t>(replica)][0];
   }
-  // The first replica of each memory, and that of a replica's memory.
+  // The first replica of each memory, and the memory of a replica.
   const std::vector<int>& firsts() const { return firsts_; }
   int first_of(int replica) const {
     return first_of_[static_cast<size_t>(replica)];
   }
 
-  // True when each memory has its own copy, which are written alike.
+  // Whether each memory has its own copy and all copies are written alike.
   bool is_mirrored(const Tensor& handle) const;
-  // The handle with which a replica computes.
+  // The handle that a replica computes with.
   Tensor handle_for(const Tensor& handle, int replica) const;
   // The replica that writes a variable which is not mirrored.
   int writer_of(const Tensor& handle) const;
 
-  // Node `node` as a node of a replica: what it asks for, whose it is, and the
-  // variables of its bodies. Throws errors::InvalidArgument for a device that
-  // the replica has not.
+  // Node `node` as a node of a replica, with its device request, its owner, and
+  // the variables of its bodies. Throws errors::InvalidArgument for a device
+  // that the replica does not have.
   Node in_replica(const Node& node, int replica) const;
 
  private:
@@ -49,7 +49,7 @@ class ReplicaPlaces {
   std::vector<int> first_of_, firsts_;
 };
 
-// Handles of the variables that a node writes, in its bodies too.
+// Handles of the variables that a node writes, including writes in its bodies.
 std::vector<Tensor> written_by(const Graph& graph, const Node& node);
 
 }  // namespace berth::distribute

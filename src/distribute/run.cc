@@ -1,8 +1,8 @@
-// run(): traces a function in every replica, and makes one of the traces.
+// run(): traces a function in every replica and merges the traces.
 //
-// That happens inside of a FunctionCore: the function's own one, which keeps
-// the result by signature, one for this call alone, or, in a trace, that of
-// whoever is being traced.
+// This happens inside a FunctionCore: the function's own, which keeps the
+// result by signature; one for this call only; or, within a trace, that of the
+// function being traced.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -74,8 +74,7 @@ int64_t examples_in(const Tensors& args, const ReplicaCall& call) {
   return t.rank() > 0 ? t.shape()[0] : 1;
 }
 
-// How many examples each replica has, in all tasks: what each traces follows
-// from it.
+// Examples of each replica, in all tasks; what each traces depends on it.
 std::vector<int64_t> examples_of_all(StrategyCore& core,
                                      const ReplicaCall& call) {
   if (call.split < 0 || !core.link()) return {};
@@ -112,8 +111,8 @@ ReplicaTrace trace_replica(ReplicaGroup& group, int r, const Tensors& args,
   return trace;
 }
 
-// Traces all replicas and replays them into the trace that is open. `leaves`
-// are the arguments of replica 0, then of replica 1, ...
+// Traces all replicas and replays them into the open trace. `leaves` are the
+// arguments of replica 0, then of replica 1, ...
 Tensors trace_all(void* context, const Tensors& leaves, std::any* structure) {
   const Context& context_of = *static_cast<const Context*>(context);
   const auto& [core, call, examples] = context_of;
@@ -194,7 +193,7 @@ std::vector<Tensors> run_replicas(const std::shared_ptr<StrategyCore>& core,
   Context context{core, call, examples_of_all(*core, call)};
   const FunctionCore::Body body{&context, &trace_all,
                                 static_cast<int>(replicas)};
-  // Whose trace it is; shares do not matter.
+  // Identifies the trace; shares do not matter.
   const std::string fixed =
       fmt::format("run {} {} {} {} {}", core->serial(), call.split, call.fixed,
                   fmt::join(context.examples, ","),

@@ -1,4 +1,4 @@
-// run() inside of a tape, and losses inside of run(), in closed form.
+// run() inside a tape, and losses inside run(), in closed form.
 
 #include <gtest/gtest.h>
 
@@ -33,8 +33,8 @@ TEST(RunAndTape, ATapeAroundItSeesTheReplicas) {
   });
 }
 
-// d/dw of the sum over replicas of w^2 * x_r with w = 1: 2 * (1 + 2), whatever
-// memory a replica reads w in.
+// d/dw of the sum over replicas of w^2 * x_r with w = 1 is 2 * (1 + 2),
+// whichever memory a replica reads w from.
 TEST(RunAndTape, TapesAroundItSeeTheVariablesOfAllReplicas) {
   on_two([](const MirroredStrategy& strategy) {
     const Variable w = [&] {
@@ -58,7 +58,7 @@ TEST(RunAndTape, TapesAroundItSeeTheVariablesOfAllReplicas) {
     });
     check(values(around(x[0], x[1])) == Floats{6}, "in a trace");
     check(values(around(x[0], x[1])) == Floats{6}, "in a trace, again");
-    // Where one replica alone depends on it.
+    // Only one replica depends on it.
     GradientTape tape;
     const PerReplica y = strategy.run(part, x);
     const Tensor dw = tape.gradient(y[1], w);
@@ -88,7 +88,7 @@ TEST(RunAndTape, TapesAroundItGiveSecondDerivatives) {
   });
 }
 
-// x is cut 5 + 3, z before it 2 + 2: shares of z are not those of the loss.
+// x is split 5 + 3, z before it 2 + 2: shares of z are not those of the loss.
 TEST(RunAndTape, LossesOfOtherValuesThanTheBatchAreRefused) {
   on_two([](const MirroredStrategy& strategy) {
     const keras::Loss mse("mse");

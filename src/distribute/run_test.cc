@@ -1,4 +1,4 @@
-// run() by its results, in closed form: TensorFlow's documented examples.
+// run(), by its results in closed form: TensorFlow's documented examples.
 
 #include <gtest/gtest.h>
 
@@ -80,8 +80,8 @@ TEST(Run, AllReduceSumsAndAverages) {
   });
 }
 
-// d/dx_r of sum over replicas r' of c_r' * all_reduce(x)^2, each replica
-// differentiating its own part: 2 * s * (c_0 + c_1) with s the sum.
+// d/dx_r of the sum over replicas r' of c_r' * all_reduce(x)^2, where each
+// replica differentiates its own part: 2 * s * (c_0 + c_1) with s the sum.
 TEST(Run, GradientsPassThroughAllReduce) {
   on_two([](const MirroredStrategy& strategy) {
     const auto f = [](const Tensor& x, const Tensor& c) {
@@ -102,7 +102,7 @@ TEST(Run, AllGatherConcatenatesPartsOfAnyLength) {
       GradientTape tape;
       tape.watch(x);
       const Tensor all = get_replica_context()->all_gather(x, 0);
-      // Weights 1, 2, 3 in the order of the whole.
+      // Weights 1, 2, 3 in the order of the whole batch.
       const Tensor dx = tape.gradient(all * constant({1.f, 2.f, 3.f}), x);
       return std::pair(all, dx);
     };
@@ -302,7 +302,7 @@ TEST(Run, InsideATracedFunctionItBecomesPartOfIt) {
     const auto step =
         berth::function([&](const PerReplica& x, const Tensor& bias) {
           const Tensor twice = bias * 2.f;
-          // Captures a value of the trace around it.
+          // Captures a value of the surrounding trace.
           const PerReplica z = strategy.run(
               [&](const Tensor& t) {
                 v.assign_add(t);
@@ -322,8 +322,7 @@ TEST(Run, InsideATracedFunctionItBecomesPartOfIt) {
   });
 }
 
-// Steps in a loop that is part of the function: 2^18 elements are updated in
-// parts.
+// Steps in a loop of the function: 2^18 elements are updated in parts.
 TEST(Run, WorksInLoopsAndBranches) {
   on_two([](const MirroredStrategy& strategy) {
     for (const int64_t n : {int64_t{1}, int64_t{1} << 18}) {
@@ -447,7 +446,7 @@ TEST(Run, DeviceScopesInsideMeanTheReplica) {
     }
     check(debugging::diagnostic_counts()["strategy-scope-ignored"] == 1,
           "GPU:0 is replica 0's own");
-    // Work for the host stays there.
+    // Work requested for the host stays there.
     const auto host = strategy.run(f("/CPU:0"), x);
     check(host[1].device().ends_with("CPU:0"), "the host");
   });
@@ -682,7 +681,7 @@ TEST(Run, WhatAFunctionThrowsLeavesNothingBehind) {
   });
 }
 
-// Else each step would copy homes to mirrors.
+// Otherwise each step would copy homes to mirrors.
 TEST(Run, StepsLeaveMirrorsFresh) {
   in_a_fresh_process([] {
     config::set_device_list("CPUx1,GPUx3");

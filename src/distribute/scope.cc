@@ -1,4 +1,4 @@
-// Scopes of strategies, and what code asks about the one that is open.
+// Scopes of strategies, and queries about the open one.
 
 #include <fmt/format.h>
 

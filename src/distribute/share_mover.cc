@@ -13,14 +13,13 @@ namespace berth::distribute {
 
 namespace {
 
-// Adding up, and updates of variables, which are cut evenly.
+// Reductions and updates of variables, which are split evenly.
 bool is_fixed(const Node& n) {
   static const OpDef& merged = op_named("_MultiApply");
   return n.collective || n.op->update() || n.op == &merged;
 }
 
-// The lower quartile: others had the cores now and then. Who has them always
-// is seen.
+// The lower quartile ignores occasional load by others, not constant load.
 double usual(std::vector<double> v) {
   if (v.empty()) return 0;
   const auto at = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 4);
@@ -28,7 +27,7 @@ double usual(std::vector<double> v) {
   return *at;
 }
 
-// What the runs in between took.
+// The times of the runs in between.
 PlanTimes difference(const PlanTimes& now, const PlanTimes& before) {
   PlanTimes d = now;
   if (before.devices.size() != now.devices.size()) return {};
@@ -57,7 +56,7 @@ bool by_itself(const StrategyCore& core) {
 
 std::vector<int> shares_by_speed(const StrategyCore& core) {
   const Machine machine = this_machine();
-  // Rates of some core sets only say nothing about the others.
+  // Rates of some core sets tell nothing about the others.
   const bool measured = std::all_of(
       core.replicas().begin(), core.replicas().end(), [&](const auto& r) {
         return machine.class_of(machine.find(r[0]->str())).origin !=
@@ -106,7 +105,7 @@ bool ShareMover::accept(const Plan& plan) {
   std::vector<int> most;
   bool fits = true;
   for (size_t r = 0; r < shares.size(); ++r) {
-    double room = 1;  // of what the plan needs there
+    double room = 1;  // the fraction of the plan's need that fits
     for (const Device* d : core_->replicas()[r]) {
       const MemoryInfo info = const_cast<Device*>(d)->allocator().info();
       if (info.limit_bytes == 0) continue;
@@ -120,14 +119,14 @@ bool ShareMover::accept(const Plan& plan) {
     fits = fits && room >= 1;
     const auto held = static_cast<int>(room * shares[r]);
     most.push_back(room >= 1 ? core_->slices() : held);
-    // The others take it up in proportion.
+    // The other replicas take it over in proportion.
     speeds.push_back({0, 1.0 / std::max(shares[r], 1), most.back()});
   }
   if (fits) return true;
   try {
     core_->set_shares(balanced_shares(speeds, core_->slices()));
   } catch (const errors::ResourceExhausted&) {
-    return true;  // the run will say who holds the memory
+    return true;  // the run will report who holds the memory
   }
   balancer_ = Balancer(core_->shares(), most);
   return false;
@@ -136,7 +135,7 @@ bool ShareMover::accept(const Plan& plan) {
 void ShareMover::ran(Plan& plan) {
   if (&plan != plan_) {
     const int64_t batch = batch_of(plan);
-    // The last batch of an epoch says little.
+    // The last batch of an epoch is not representative.
     if (batch < largest_batch_) return;
     largest_batch_ = batch_ = batch;
     plan_ = &plan;
@@ -148,7 +147,7 @@ void ShareMover::ran(Plan& plan) {
   ++runs_;
   if (to_collect_ > 0) return collect(plan);
   if (runs_ != kWarmUp && runs_ % kBetween != 0) return;
-  // The more has been moved, the more must speak for the next move.
+  // Each move raises the number of samples that the next one needs.
   to_collect_ = kRuns * std::min(1 + balancer_.moves(), 8);
   samples_.clear();
   before_ = plan_times(plan, is_fixed);

@@ -1,10 +1,10 @@
 // ShareMover: automatic shares of a training step.
 //
-// Begins with shares by the speed of the devices, cuts them down to what their
-// memories hold when a step is compiled, then times steps now and then and
-// moves whole slices to replicas that are done early; to what a step computes
-// this makes no difference. Acts between the steps of one training loop: fit's
-// rewrite calls it. One thread.
+// Starts with shares by the speed of the devices and, when a step is compiled,
+// reduces them to what fits in memory. It then times steps now and then and
+// moves whole slices to replicas that finish early; the results of a step do
+// not depend on it. Acts between the steps of one training loop: the rewrite of
+// fit calls it. One thread.
 
 #ifndef BERTH_DISTRIBUTE_SHARE_MOVER_H_
 #define BERTH_DISTRIBUTE_SHARE_MOVER_H_
@@ -23,27 +23,27 @@
 
 namespace berth::distribute {
 
-// Returns slices per replica in proportion to the speed of their devices as it
-// is known: declared or measured rates, else their cores.
+// Returns slices per replica in proportion to the known speed of their devices:
+// declared or measured rates, otherwise their cores.
 std::vector<int> shares_by_speed(const StrategyCore& core);
 
-// Sets these shares once, if they are automatic and nobody has moved any.
+// Sets these shares once, if they are automatic and have not been moved yet.
 void start_shares(StrategyCore& core);
 
 class ShareMover {
  public:
-  // Steps of a plan between samples, the runs of the first one (later ones have
-  // more), and those of a new plan that come before.
+  // Steps of a plan between samples, runs of the first sample (later ones have
+  // more), and warm-up runs of a new plan.
   static constexpr int64_t kBetween = 256;
   static constexpr int kRuns = 9;
   static constexpr int64_t kWarmUp = 3;
 
   explicit ShareMover(std::shared_ptr<StrategyCore> core);
 
-  // False: the plan needs more memory than a device has left; slices have been
-  // moved to others.
+  // Returns false if the plan needs more memory than a device has left; slices
+  // have then been moved to others.
   bool accept(const Plan& plan);
-  // A step has run. May move slices.
+  // Call after each step. May move slices.
   void ran(Plan& plan);
 
   int moves() const { return balancer_.moves(); }
@@ -56,7 +56,7 @@ class ShareMover {
 
   const std::shared_ptr<StrategyCore> core_;
   Balancer balancer_;
-  // Of the plan that runs.
+  // The plan that runs.
   const Plan* plan_ = nullptr;
   int64_t batch_ = 0, largest_batch_ = 0;
   int64_t runs_ = 0;

@@ -1,5 +1,5 @@
-// Automatic shares: on simulated accelerators with a clock of their own, and
-// on core sets, where no test asks how long anything takes.
+// Automatic shares, on simulated accelerators with a clock of their own and on
+// core sets, where no test checks a time.
 
 #include "distribute/share_mover.h"
 
@@ -63,7 +63,7 @@ TEST(ShareMover, MovesSlicesUntilEqualDevicesHaveEqualShares) {
   IN_A_FRESH_PROCESS(equal_devices());
 }
 
-// Shares that move change no more than shares that stay.
+// Shares that move give the results of shares that stay.
 void same_result() {
   use_slow_gpus(3);
   std::vector<std::vector<float>> weights;
@@ -118,7 +118,7 @@ TEST(ShareMover, LeavesSharesAloneThatWereGiven) {
   IN_A_FRESH_PROCESS(fixed_shares());
 }
 
-// CPU:0 has room for a part of what half of the batch needs.
+// CPU:0 has memory for a part of what half of the batch needs.
 void little_memory() {
   config::set_logical_device_configuration(
       {"/physical_device:CPU:0", "CPU"},

@@ -26,7 +26,7 @@ std::vector<int> slices_by_weight(const std::vector<double>& weights,
     if (result[i] == 0 && weights[i] > 0) result[i] = 1;
     left -= result[i];
   }
-  // One at a time to, or from, whoever is furthest from what it should have.
+  // Add or take one at a time where the share is furthest from its ideal.
   for (; left != 0; left += left > 0 ? -1 : 1) {
     const int sign = left > 0 ? 1 : -1;
     size_t best = weights.size();

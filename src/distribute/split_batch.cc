@@ -16,7 +16,7 @@ namespace berth::distribute {
 
 namespace {
 
-// Decompositions of decompositions end; a rule that makes itself does not.
+// Nested decompositions terminate; a rule that produces its own op does not.
 constexpr int kMaxRounds = 8;
 
 int64_t batch_of(const Graph& graph) {
@@ -35,7 +35,7 @@ int64_t batch_of(const Graph& graph) {
   return batch;
 }
 
-// Nodes that would run whole and can be made of ops with rules.
+// Nodes that would run whole but decompose into ops with split rules.
 std::set<std::string> composites(const Graph& graph,
                                  const std::vector<int32_t>& whole) {
   std::set<std::string> names;
@@ -57,8 +57,8 @@ std::vector<int64_t> lengths_of(const SplitPlaces& places) {
   return {lengths.begin(), lengths.end()};
 }
 
-// What divides the borders of all parts and, where bits must not depend on
-// these, of all slices.
+// The common divisor of the borders of all parts and, if bits must not depend
+// on these, of all slices.
 int64_t unit_of(const SplitPlaces& places) {
   int64_t unit = places.batch;
   for (const int64_t length : lengths_of(places)) {
@@ -70,7 +70,7 @@ int64_t unit_of(const SplitPlaces& places) {
   return unit;
 }
 
-// Everything on the devices of one replica.
+// Puts everything on the devices of one replica.
 void put_on(Graph& graph, const std::vector<DeviceId>& devices) {
   if (devices[0].empty()) return;
   for (Node& n : graph.nodes) {
@@ -80,8 +80,8 @@ void put_on(Graph& graph, const std::vector<DeviceId>& devices) {
   }
 }
 
-// A trace that finds mirrors writes them too (Variable::assign). Here each
-// memory's copy of the write to the home does that.
+// A trace that finds mirrors writes them too (Variable::assign). In a split
+// step, each memory's copy of the write to the home does that.
 void drop_writes_of_mirrors(Graph& graph) {
   std::vector<bool> keep(graph.nodes.size(), true);
   for (int32_t i = 0; i < graph.size(); ++i) {

@@ -42,7 +42,7 @@ class Split final : public GraphRewrite {
   int slices() const override { return plan_.slices; }
   mutable SplitReport report;
   mutable int ops = 0;      // made for replicas other than the first
-  mutable int gathers = 0;  // values put together from parts
+  mutable int gathers = 0;  // values joined from parts
 
  private:
   const SplitPlan plan_;
@@ -52,7 +52,7 @@ std::string cpu(int i) {
   return "/job:localhost/replica:0/task:0/device:CPU:" + std::to_string(i);
 }
 
-// All replicas on one device: what is split does not depend on where.
+// All replicas on one device: splitting does not depend on the devices.
 SplitPlan replicas(int n, std::vector<int> shares = {}) {
   SplitPlan plan;
   plan.replicas.assign(static_cast<size_t>(n), {cpu(0)});
@@ -169,8 +169,8 @@ TEST(SplitBatch, ConvolutionAndBatchNormUseTheStatisticsOfAllExamples) {
   }
 }
 
-// Groups of the batch that no replica shares with others need nothing of them
-// but the means of their moments.
+// Groups of the batch that lie within one replica only need the means of their
+// moments from others.
 TEST(SplitBatch, GroupsWithStatisticsOfTheirOwnStayWithTheirReplica) {
   const Variable scale(numbers({4}, 7)), offset(numbers({4}, 8));
   const Fn fn = [&](const Tensor& x, const Tensor& y) {
@@ -189,14 +189,14 @@ TEST(SplitBatch, GroupsWithStatisticsOfTheirOwnStayWithTheirReplica) {
     const int n = static_cast<int>(shares.size());
     const auto split = check(fn, x, y, replicas(n, shares));
     EXPECT_EQ(split->report.whole, Names{});
-    // Of the gradient of x, which is a result.
+    // Gathers the gradient of x, which is a result.
     EXPECT_EQ(split->gathers, 1);
   }
-  // Groups that two replicas have a part of run whole.
+  // Groups that straddle two replicas run whole.
   EXPECT_NE(check(fn, x, y, replicas(3))->report.whole, Names{});
 }
 
-// Slices are rows: sums along another axis of the batch are made of the whole.
+// Slices are rows: sums along another axis of the batch are computed whole.
 TEST(SplitBatch, SlicesOfOtherAxesRunWhole) {
   const Fn fn = [](const Tensor& x, const Tensor& y) {
     const Tensor last = transpose(x, {1, 2, 0}) * 2.f;  // moves, multiplies

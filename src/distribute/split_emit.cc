@@ -271,7 +271,7 @@ void SplitEmit::emit_cut(int32_t i) {
   }
 }
 
-// An op with sums and other results: the pieces of these are parts too.
+// An op with sums and other results: the pieces of the latter are parts too.
 void SplitEmit::join_pieces(int32_t i) {
   for (size_t o = 0; o < from_[i].outputs.size(); ++o) {
     const SplitState& s = states_.values[i][o];
@@ -446,7 +446,7 @@ ValueRef SplitEmit::cut(ValueRef of, int8_t axis, int64_t begin, int64_t count,
   if (axis == 0) {
     node.op = &rows;
     node.attrs = AttrsRef({{"begin", begin}, {"count", count}});
-    // Arguments stay on the host: only the rows travel.
+    // Arguments stay on the host: only the rows are copied.
     const DeviceId host = DeviceManager::get().host().id();
     if (like.op->kind() == OpKind::kArgument &&
         memory_of(devices_of(where)[0]) != memory_of(host)) {

@@ -1,4 +1,4 @@
-// Writes the graph of a split step: every node where the analysis wants it.
+// Writes the graph of a split step: places every node as the analysis decided.
 
 #ifndef BERTH_DISTRIBUTE_SPLIT_EMIT_H_
 #define BERTH_DISTRIBUTE_SPLIT_EMIT_H_
@@ -21,13 +21,13 @@ class SplitEmit {
   Graph run();
 
  private:
-  // What stands for one value of the old graph; node -1: not made.
+  // Replacements of one value of the old graph; node -1: not made.
   struct Made {
     std::vector<ValueRef> whole;   // by memory
     std::vector<ValueRef> parts;   // by replica
     std::vector<ValueRef> pieces;  // by piece
   };
-  // What stands for one node.
+  // One copy of a node.
   struct Copy {
     int replica, memory;
     int32_t node;
@@ -44,11 +44,10 @@ class SplitEmit {
   void emit_cut(int32_t i);
   void join_pieces(int32_t i);
   void emit_through(int32_t i);
-  // Makes the whole of partial sums, where it is needed.
+  // Makes the whole of partial sums where it is needed.
   void reduce(int32_t i);
 
-  // Of several tasks (split_tasks.cc): where they meet, in numbers that are the
-  // same in all of them.
+  // Where tasks meet (split_tasks.cc), with the same numbers in all.
   void find_meetings();
   bool is_here(int replica) const { return plan_.tasks.is_here(replica); }
   bool meets(ValueRef v) const;
@@ -59,10 +58,10 @@ class SplitEmit {
   void gather_argument(int32_t i);
   void put_results(ValueRef v, Node node);
 
-  // The same value in another form, made now if it is not there.
+  // The same value in another form, made on first use.
   ValueRef whole_at(ValueRef v, int memory);
   ValueRef gathered(ValueRef v, int memory);
-  // Some of the parts of `v`, one behind the other.
+  // Concatenates some of the parts of `v`.
   ValueRef joined(ValueRef v, std::vector<ValueRef> parts, const Copy& where);
   ValueRef part_of(ValueRef v, int replica, int8_t axis);
   ValueRef piece_of(ValueRef v, size_t piece, int8_t axis);
@@ -87,14 +86,14 @@ class SplitEmit {
   Graph to_;
   std::vector<std::vector<Made>> made_;
   std::vector<std::vector<Copy>> copies_;
-  // (value, replica or piece, axis) -> cut; pieces count from replicas on.
+  // (value, replica or piece, axis) -> slice; pieces come after replicas.
   std::map<std::tuple<ValueRef, size_t, int>, ValueRef> cuts_;
   std::vector<SumPiece> by_replica_;  // all examples of each
-  const SplitNeeds* of_all_;          // what any task needs; null: one task
-  std::vector<bool> needed_whole_;    // arguments, where tasks have parts
+  const SplitNeeds* of_all_;          // needs of any task; null: one task
+  std::vector<bool> needed_whole_;    // arguments, if tasks have parts
   std::vector<int64_t> level_;        // meetings before a node
   std::vector<bool> feeds_;           // some meeting needs the node
-  std::vector<ValueRef> argument_;    // as it came
+  std::vector<ValueRef> argument_;    // as passed in
 };
 
 }  // namespace berth::distribute

@@ -52,7 +52,7 @@ SplitNeeds::SplitNeeds(const Graph& graph, const SplitStates& states,
 int SplitNeeds::copy_of(int32_t handle, int memory) const {
   if (places_.central()) return places_.home;
   const int at = place_of_variable(graph_[handle], places_);
-  // Made outside the scope, elsewhere: there is one copy.
+  // Created outside the scope, on another device: there is one copy.
   if (at < 0) return 0;
   const auto name = [&](int m) {
     return memory_of(places_.memories[m].devices[static_cast<size_t>(at)]);
@@ -125,7 +125,7 @@ void SplitNeeds::walk() {
         copies |= bit(copy_of(i, static_cast<int>(m)));
       }
     }
-    // The home is always written: it is what the user holds.
+    // The home is always written: the user holds it.
     copies |= bit(places_.central() ? places_.home : 0);
   }
 }

@@ -1,7 +1,7 @@
 // Which memories need which whole values of a split step.
 //
-// Walks back from the results, the effects and the parts; goes round again
-// while variables turn out to be needed in more memories, since each copy of a
+// Walks back from the results, the effects and the parts, and repeats while
+// variables turn out to be needed in more memories, since each copy of a
 // variable is written wherever it lives.
 
 #ifndef BERTH_DISTRIBUTE_SPLIT_NEEDS_H_
@@ -20,8 +20,8 @@ namespace berth::distribute {
 using MemorySet = uint64_t;
 inline constexpr int kMaxMemories = 64;
 
-// Which device of a replica a variable is on: that of the first replica where
-// its home is, or one of the same memory; -1: none of them.
+// The device of a replica that a variable is on: where its home is in the first
+// replica that has it, or a device with the same memory; -1: none.
 int place_of_variable(const Node& handle, const SplitPlaces& places);
 
 class SplitNeeds {
@@ -30,7 +30,7 @@ class SplitNeeds {
              const SplitPlaces& places);
 
   MemorySet of(ValueRef v) const { return values_[v.node][v.output]; }
-  // Where a node that is made whole is made.
+  // The memories in which a whole node is made.
   MemorySet node(int32_t i) const { return nodes_[i]; }
   // The first memory that has the same copy of a variable as `memory`.
   int copy_of(int32_t handle, int memory) const;

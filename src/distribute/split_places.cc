@@ -31,7 +31,7 @@ void check_shares(const SplitPlan& plan) {
       fmt::join(plan.shares, ", "), plan.replicas.size()));
 }
 
-// The subtrees of the tree over `total` slices that [first, end) is made of.
+// Adds the subtrees of the tree over `total` slices that form [first, end).
 void add_pieces(int replica, int32_t first, int32_t end, SplitPlaces* p) {
   while (first < end) {
     int32_t width = 1;
@@ -67,7 +67,7 @@ void add_memories(const SplitPlan& plan, SplitPlaces* p) {
   p->memories.push_back({-1, {plan.central}});
 }
 
-// Examples as the tasks have them, even within each.
+// Examples as the tasks have them, split evenly within each.
 std::vector<int64_t> rows_of_tasks(const TaskPart& tasks) {
   std::vector<int64_t> rows;
   for (size_t k = 0; k < tasks.rows.size(); ++k) {
@@ -77,7 +77,7 @@ std::vector<int64_t> rows_of_tasks(const TaskPart& tasks) {
   return rows;
 }
 
-// Slices of each replica, where tasks bring their own examples: borders between
+// Slices of each replica if tasks bring their own examples: borders between
 // tasks must be borders of slices.
 std::vector<int> slices_of_tasks(const TaskPart& tasks, int64_t batch,
                                  int32_t slices) {
@@ -169,7 +169,7 @@ SplitPlaces places_of(const SplitPlan& plan, int64_t batch) {
       row += rows;
     }
   } else if (!plan.shares.empty() || plan.slices > 0) {
-    // A batch of fewer examples has fewer slices.
+    // A smaller batch has fewer slices.
     p.slices = static_cast<int32_t>(std::min<int64_t>(total, batch));
     std::vector<double> weights(plan.shares.begin(), plan.shares.end());
     if (weights.empty()) weights.assign(static_cast<size_t>(n), 1);

@@ -16,8 +16,8 @@ constexpr int8_t kPartialSum = SplitSignature::kPartialSum;
 using State = SplitState::Kind;
 using Choice = SplitChoice::Kind;
 
-// Puts the part's dimensions where `dims` has those of the whole; dimensions
-// that are left open stay so. Nothing when it says another shape.
+// Replaces the dimensions of the whole in `dims` by those of the part; open
+// dimensions stay open. Returns nothing if `dims` is another shape.
 template <class Dims>
 void put_shape(Dims& dims, size_t rank, const Shape& whole, const Shape& part) {
   const auto n = static_cast<size_t>(whole.rank());
@@ -32,7 +32,7 @@ void put_shape(Dims& dims, size_t rank, const Shape& whole, const Shape& part) {
   }
 }
 
-// Attributes that say the shape of the result say that of the part.
+// Attributes that hold the shape of the result get that of the part.
 AttrsRef with_shape(const Attrs* attrs, const Shape& whole, const Shape& part) {
   if (attrs == nullptr) return {};
   auto pairs = attrs->pairs();
@@ -137,7 +137,7 @@ bool SplitAnalysis::accepts(int32_t node, const SplitSignature& s,
     if (!whole_examples(s.outputs[o], n.outputs[o])) return false;
   }
   if (exact_ && !is_first_axis(node, s)) return false;
-  // From whole inputs alone only what is made out of little is worth a cut.
+  // With whole inputs only, splitting pays only if these are small.
   if (cuts == 0) {
     const bool made = std::all_of(s.inputs.begin(), s.inputs.end(),
                                   [](int8_t axis) { return axis == kWhole; }) &&
@@ -148,8 +148,8 @@ bool SplitAnalysis::accepts(int32_t node, const SplitSignature& s,
   return true;
 }
 
-// Bits are those of slices, which are cut along a first axis alone; what only
-// moves elements, or computes each by itself, has the same bits anyway.
+// Slices, which fix the bits, are split along a first axis only; ops that only
+// move elements, or compute each by itself, have the same bits anyway.
 bool SplitAnalysis::is_first_axis(int32_t node, const SplitSignature& s) const {
   const Node& n = graph_[node];
   const bool moves = n.op->elementwise() || n.op->kind() == OpKind::kAlias ||
@@ -166,7 +166,7 @@ bool SplitAnalysis::is_first_axis(int32_t node, const SplitSignature& s) const {
   return true;
 }
 
-// Adds partial sums of two values, or only looks at one.
+// Adds partial sums of two values, or only forwards one.
 bool SplitAnalysis::linear(const Node& n) const {
   const std::string& op = n.op->name();
   const bool alias = n.op->kind() == OpKind::kAlias && n.inputs.size() == 1;
@@ -178,7 +178,7 @@ bool SplitAnalysis::linear(const Node& n) const {
   });
 }
 
-// Examples lie one after the other, whatever the shape of each.
+// Examples are contiguous, whatever the shape of each.
 const SplitSignature* SplitAnalysis::reshape_rule(int32_t node) const {
   static const auto& first = immortal<SplitSignature>(SplitSignature{{0}, {0}});
   const Node& n = graph_[node];
@@ -239,7 +239,7 @@ SplitStates SplitAnalysis::run() {
     values.resize(n.outputs.size());
     if (n.op->kind() == OpKind::kArgument) {
       const Shape& shape = n.outputs[0].shape;
-      // One example cannot be cut: it is computed where variables live.
+      // A single example cannot be split: it is computed where variables live.
       const bool cut = shape.rank() > 0 && shape[0] == batch_ && batch_ > 1;
       if (cut) values[0].kind = State::kSplit;
       continue;

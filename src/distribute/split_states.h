@@ -1,8 +1,8 @@
-// What splitting a batch does to each value of a graph: the analysis behind
-// split_batch.h.
+// The analysis behind split_batch.h: what splitting a batch does to each value
+// of a graph.
 //
-// Walks the graph once, forward, and picks a split signature per node. Reads
-// the split rules alone. One thread.
+// Walks the graph once, forward, and picks a split signature per node. Uses the
+// split rules only. One thread.
 
 #ifndef BERTH_DISTRIBUTE_SPLIT_STATES_H_
 #define BERTH_DISTRIBUTE_SPLIT_STATES_H_
@@ -18,19 +18,19 @@ namespace berth::distribute {
 struct SplitState {
   enum class Kind : uint8_t {
     kWhole,
-    kSplit,    // cut along `axis`, examples in order
+    kSplit,    // split along `axis`, examples in order
     kPartial,  // parts that add up
   };
   Kind kind = Kind::kWhole;
   int8_t axis = 0;
 };
 
-// How one node is made.
+// How a node is made.
 struct SplitChoice {
   enum class Kind : uint8_t {
     kWhole,    // from whole inputs
     kCut,      // by `signature`, once per part of the batch
-    kThrough,  // on each partial sum by itself: it is linear
+    kThrough,  // on each partial sum separately: the op is linear
   };
   Kind kind = Kind::kWhole;
   const SplitSignature* signature = nullptr;  // kCut
@@ -40,11 +40,11 @@ struct SplitChoice {
 struct SplitStates {
   std::vector<std::vector<SplitState>> values;  // by node, by output
   std::vector<SplitChoice> nodes;
-  // Nodes that run whole though a cut value feeds them.
+  // Nodes that run whole although a split value feeds them.
   std::vector<int32_t> whole;
 };
 
-// How a node looks on `examples` of the `batch`.
+// A node with `examples` of the `batch`.
 struct LocalNode {
   AttrsRef attrs;
   std::vector<OutSpec> outputs;
@@ -53,18 +53,18 @@ struct LocalNode {
 class SplitAnalysis {
  public:
   // `lengths`: numbers of examples that parts have. `exact`: nothing is added
-  // before partial sums are.
-  // `unit` divides the borders of all parts: axes shorter than the batch are
-  // cut where each part has whole elements (groups of examples).
+  // to partial sums before these are summed. `unit` divides the borders of all
+  // parts: axes shorter than the batch are split only where each part has whole
+  // elements (groups of examples).
   SplitAnalysis(const Graph& graph, int64_t batch, std::vector<int64_t> lengths,
                 int64_t unit, bool exact);
 
   SplitStates run();
 
-  // The spec of a value of which a part has `examples`.
+  // The spec of a part of a value, with `examples` examples.
   OutSpec local(const OutSpec& whole, SplitState state, int64_t examples) const;
-  // Infers a cut node again on parts. False when its attributes cannot say
-  // the shape of a part.
+  // Infers a split node again on parts. Returns false if its attributes cannot
+  // express the shape of a part.
   bool localize(int32_t node, const SplitChoice& choice, int64_t examples,
                 LocalNode* out) const;
   static SplitState state_of(int8_t axis);

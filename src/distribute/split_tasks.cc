@@ -1,8 +1,8 @@
-// Where the tasks of a split step meet: sums over replicas of all of them, and
-// values that a task needs whole though others have parts of it.
+// Where the tasks of a split step meet: sums over the replicas of all tasks,
+// and values that a task needs whole while others have parts.
 //
-// Every task makes the same meetings, also those whose results it does not
-// need and to which it has nothing to add.
+// Every task takes part in the same meetings, including those whose results it
+// does not need and to which it adds nothing.
 
 #include <algorithm>
 
@@ -19,7 +19,7 @@ constexpr int64_t kMostOutputs = 64;  // of a node that meets
 
 }  // namespace
 
-// Needed whole by some task, which has at most parts of it.
+// Some task needs it whole, and tasks have at most parts of it.
 bool SplitEmit::meets(ValueRef v) const {
   const State kind = state(v).kind;
   if (kind == State::kWhole) return needed_whole_[v.node];
@@ -100,7 +100,7 @@ Node SplitEmit::meeting(ValueRef v, const char* op, const char* what,
   return node;
 }
 
-// Every memory reads the result; whoever has none of its own reads the first.
+// Every memory reads the result; a memory without its own reads the first.
 void SplitEmit::put_results(ValueRef v, Node node) {
   Made& m = made(v);
   const ValueRef first{to_.size(), 0};
@@ -156,7 +156,7 @@ void SplitEmit::gather_over_tasks(ValueRef v) {
   put_results(v, std::move(node));
 }
 
-// Tasks have their own rows of it.
+// Tasks have their own rows of the argument.
 void SplitEmit::gather_argument(int32_t i) {
   const ValueRef v{i, 0};
   const auto at = static_cast<size_t>(i);

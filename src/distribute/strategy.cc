@@ -1,4 +1,4 @@
-// The handles: strategies and what they say of themselves.
+// The handles: strategies and their descriptions.
 
 #include <fmt/format.h>
 

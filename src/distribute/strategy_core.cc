@@ -21,7 +21,7 @@ namespace berth::distribute {
 
 namespace {
 
-constexpr int kFineSlices = 32;  // of shares that are not equal
+constexpr int kFineSlices = 32;  // for shares that are not equal
 
 const char* name_of(StrategyKind kind) {
   switch (kind) {
@@ -65,7 +65,7 @@ std::string names_of(const std::vector<Device*>& devices) {
   return s;
 }
 
-// Cuts the list of devices into one list per replica.
+// Divides the list of devices into one list per replica.
 std::vector<std::vector<Device*>> cut(const std::vector<Device*>& devices,
                                       int per_replica, const std::string& name,
                                       Site site) {
@@ -178,7 +178,7 @@ std::shared_ptr<ParameterServers> StrategyCore::servers() const {
 }
 
 Device& StrategyCore::home(const DeviceScope* scope) const {
-  // What the engine makes, it puts where it belongs.
+  // Ops of the engine are placed by the engine.
   if (scope && scope->kind == ScopeKind::kEngine && scope->device) {
     return *scope->device;
   }
@@ -278,7 +278,7 @@ SplitPlan StrategyCore::plan_here() const {
     for (const Device* d : replica) names.push_back(d->id());
   }
   plan.shares = shares();
-  plan.slices = options_.slices;  // else bits may depend on the replicas
+  plan.slices = options_.slices;  // otherwise bits may depend on the replicas
   if (kind_ == StrategyKind::kCentralStorage) plan.central = home(nullptr).id();
   plan.algorithm = algorithm_of(options_.cross_device_ops);
   plan.pack_bytes = options_.communication.bytes_per_pack;

@@ -1,5 +1,5 @@
-// What a strategy over several tasks does besides: the tasks meet when it is
-// made, and hear of steps that fail.
+// What a strategy over several tasks does in addition: the tasks meet when it
+// is made and hear of steps that fail.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,7 +22,7 @@ bool task_kernels_are_there();  // task_kernels.cc
 
 namespace {
 
-// What must be equal in all tasks, and how many replicas each has.
+// Options that must be equal in all tasks, and how many replicas each has.
 std::string said_by(const StrategyOptions& o, size_t replicas) {
   return fmt::format(
       "{} replicas; slices {}, devices_per_replica {}, "
@@ -51,7 +51,7 @@ StrategyCore::StrategyCore(std::shared_ptr<TaskLink> link,
     : StrategyCore(
           StrategyKind::kMultiWorkerMirrored,
           [&] {
-            // Shares and slices are of all tasks: read below.
+            // Shares and slices cover all tasks: read below.
             StrategyOptions mine = options;
             mine.shares = {};
             mine.slices = 0;
@@ -66,7 +66,7 @@ StrategyCore::StrategyCore(std::shared_ptr<TaskLink> link,
   cut_slices(weights_now(), static_cast<size_t>(num_replicas()), site);
 }
 
-// Of the replicas that are there, as the options say it of all.
+// Weights of the remaining replicas, according to the options for all.
 std::vector<double> StrategyCore::weights_now() const {
   const std::vector<double>& all = options_.shares.weights();
   size_t count = 0;
@@ -131,7 +131,7 @@ void StrategyCore::meet_tasks(Site site) {
   share_random_state();
 }
 
-// What is drawn from here on is the same everywhere.
+// Random numbers drawn from here on are the same in all tasks.
 void StrategyCore::share_random_state() const {
   RandomState state = random_state();
   link_->member().exchange().broadcast(
@@ -140,7 +140,7 @@ void StrategyCore::share_random_state() const {
   set_random_state(state);
 }
 
-// Steps of another key are compiled anew.
+// Steps with another key are compiled again.
 uint64_t StrategyCore::steps_key() const {
   if (!link_) return 0;
   return (link_->member().generation() - 1) * 0x9E3779B97F4A7C15u +
@@ -184,15 +184,15 @@ void StrategyCore::on_chief(const std::string& what,
 }
 
 void StrategyCore::form_again(double timeout_seconds, bool shrink) {
-  // Ends what a device still has of the failed step: an exchange that it began
-  // after the others have formed again would wait for ever. What failed was the
-  // cluster, so the devices are good again.
+  // Ends pending work of the failed step: an exchange that a device began after
+  // the others formed again would wait for ever. The cluster failed, not the
+  // devices, so they are usable again.
   for (const auto& devices : replicas_) {
     for (Device* d : devices) d->reset_error();
   }
   const std::vector<TaskId> before = now_;
-  // A task that was started anew makes its strategy: the others meet it there.
-  // It may fail meanwhile once more.
+  // A restarted task creates its strategy: the others meet it there. It may
+  // fail again meanwhile.
   constexpr int kMostFailures = 10;
   for (int i = 0;; ++i) {
     link_->form_again(timeout_seconds, shrink);

@@ -1,5 +1,4 @@
-// What tests of strategies share: two replicas in a process of their own.
-// Tests only.
+// Shared by tests of strategies: two replicas in a process of their own.
 
 #ifndef BERTH_DISTRIBUTE_STRATEGY_TESTING_H_
 #define BERTH_DISTRIBUTE_STRATEGY_TESTING_H_
@@ -14,8 +13,8 @@
 
 namespace berth::distribute {
 
-// Costs that the machine keeps are neither read nor written. Returns true, so
-// that it can act before main().
+// Neither reads nor writes the costs stored on the machine. Returns true, so
+// that it can run before main().
 inline bool keep_no_costs() {
   for (const char* name : {"BERTH_CACHE_DIR", "XDG_CACHE_HOME", "HOME"}) {
     setenv(name, "", 1);

@@ -73,7 +73,7 @@ class StepHash {
   uint64_t hash_ = 14695981039346656037ull;
 };
 
-// Every random op, bodies too: reads or sets its numbers.
+// Calls `fn`, which reads or sets numbers, for every random op, in bodies too.
 template <class Fn>
 void visit_random(Graph& graph, const Fn& fn) {
   for (Node& n : graph.nodes) {
@@ -217,7 +217,7 @@ void agree_on_variables(TaskLink& link, const std::vector<Tensor>& handles) {
   static const OpDef& read = op_named("ReadVariableOp");
   static const OpDef& assign = op_named("AssignVariableOp");
   const NoDeviceScope no_scope;
-  const DispatchGuard at_once(nullptr);  // in a trace, too
+  const DispatchGuard at_once(nullptr);  // even within a trace
   Device& host = DeviceManager::get().host();
   for (const Tensor& handle : handles) {
     const VariableState& v = variable_state(handle);

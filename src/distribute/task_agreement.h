@@ -1,7 +1,7 @@
 // What tasks agree on before they compute together: that a step is the same in
 // all of them, its random numbers, and the values of variables.
 //
-// All tasks call these in the same order. One thread per link.
+// All tasks call these functions in the same order. One thread per link.
 
 #ifndef BERTH_DISTRIBUTE_TASK_AGREEMENT_H_
 #define BERTH_DISTRIBUTE_TASK_AGREEMENT_H_
@@ -18,20 +18,20 @@ namespace berth::distribute {
 std::vector<std::string> gather_texts(TaskLink& link, const std::string& mine,
                                       const std::string& what);
 
-// The same for equal steps: their ops, shapes and attributes, but not names and
-// random numbers.
+// Equal for equal steps: covers their ops, shapes and attributes, but not names
+// and random numbers.
 uint64_t hash_of_step(const Graph& graph);
 
 // Throws errors::InvalidArgument, the same in all tasks, naming those whose
-// step is another one than the chief's. Gives the random ops of the graph the
-// numbers of the chief's, and variables that have not been here yet its values.
+// step differs from the chief's. Gives the random ops of the graph the chief's
+// numbers, and variables that are new here the chief's values.
 void agree_on_step(TaskLink& link, Graph& graph);
 
-// The same of the function of run(), which may be another one in each replica:
-// throws where replicas of two tasks meet at different places.
+// The same for the function of run(), which may differ between replicas: throws
+// if replicas of two tasks meet at different places.
 void agree_on_meetings(TaskLink& link, const Graph& trace);
 
-// The latter alone.
+// Agrees on variables only.
 void agree_on_variables(TaskLink& link, const std::vector<Tensor>& handles);
 
 }  // namespace berth::distribute

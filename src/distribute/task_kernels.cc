@@ -66,7 +66,7 @@ class TaskStart final : public Prepared {
   }
 
  private:
-  TaskLink* const link_;  // null: of a plan that is only looked at
+  TaskLink* const link_;  // null: the plan is only inspected
   const std::shared_ptr<TaskExchange> exchange_;
 };
 
@@ -101,7 +101,7 @@ void add_task_kernel(const char* op, KernelTable& table) {
       "tasks", false);
 }
 
-// Before devices are made.
+// Runs before devices are made.
 const bool kTaskKernels = [] {
   register_kernels("CPU", [](KernelTable& table) {
     add_task_kernel<TaskStart>("_TaskStart", table);
@@ -112,7 +112,7 @@ const bool kTaskKernels = [] {
 
 }  // namespace
 
-// Named by those who need the kernels, so that a static library keeps them.
+// Referenced by users of the kernels, so that a static library keeps them.
 bool task_kernels_are_there() { return kTaskKernels; }
 
 }  // namespace berth::distribute

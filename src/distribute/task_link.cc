@@ -97,7 +97,7 @@ void TaskLink::forget_variables() {
 }
 
 void TaskLink::form_again(double timeout_seconds, bool shrink) {
-  // What has begun ends with the failure.
+  // Pending exchanges end with the failure.
   for (Channel& c : channels_) {
     std::unique_lock lock(c.mutex);
     c.changed.wait(lock, [&] { return !c.busy && c.queue.empty(); });

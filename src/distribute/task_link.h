@@ -1,9 +1,9 @@
-// TaskLink: this task's way to the others that train with it.
+// TaskLink: the connection of this task to the others that train with it.
 //
-// One per strategy over several tasks. Exchanges that plans begin (_TaskStart)
-// go on beside what is computed until somebody needs them (_TaskEnd): a thread
-// per channel does them in the order in which they were begun, or the thread
-// that waits for one, if it comes first. Thread-safe.
+// There is one per strategy over several tasks. Exchanges that plans begin
+// (_TaskStart) run beside the computation until their results are needed
+// (_TaskEnd). A thread per channel runs them in the order in which they began,
+// or the thread that waits for one runs it, if it comes first. Thread-safe.
 
 #ifndef BERTH_DISTRIBUTE_TASK_LINK_H_
 #define BERTH_DISTRIBUTE_TASK_LINK_H_
@@ -26,7 +26,7 @@
 
 namespace berth::distribute {
 
-// One exchange of a plan, made again and again.
+// One exchange of a plan, repeated in each run.
 struct TaskExchange {
   enum class How : uint8_t { kSum, kOrdered, kGather };
   How how = How::kSum;
@@ -38,7 +38,7 @@ struct TaskExchange {
   int channel = 0;
   cluster::Tag tag;
 
-  // What was begun, and what came of it, one item behind the other.
+  // Inputs and results, items concatenated.
   std::shared_ptr<void> values, results;
   size_t value_bytes = 0, result_bytes = 0;
 
@@ -48,11 +48,11 @@ struct TaskExchange {
   uint64_t generation = 0;  // of the buffers
 };
 
-// What a task's exchanges took since it was asked last.
+// Times of a task's exchanges since the last query.
 struct TaskTimes {
   int64_t exchanges = 0, bytes = 0;
-  double exchange_us = 0;  // of which all tasks were there for some
-  double waited_us = 0;    // by threads that compute
+  double exchange_us = 0;  // with all tasks present for a part of it
+  double waited_us = 0;    // by compute threads
 };
 
 class TaskLink {
@@ -64,32 +64,31 @@ class TaskLink {
   TaskLink(const TaskLink&) = delete;
   TaskLink& operator=(const TaskLink&) = delete;
 
-  // Makes a link that lives for ever: plans name it by its number.
+  // Makes a link that lives for ever: plans refer to it by its number.
   static std::shared_ptr<TaskLink> make(
       std::shared_ptr<cluster::Member> member);
-  // Throws errors::Internal for a number that no link has.
+  // Throws errors::Internal for an unknown number.
   static TaskLink& find(int64_t id);
 
   int64_t id() const { return id_; }
   cluster::Member& member() const { return *member_; }
   std::shared_ptr<cluster::Member> shared_member() const { return member_; }
-  // They change when the cluster has formed again without some task.
+  // Changes when the cluster has formed again without some task.
   int rank() const { return rank_.load(); }
   int ranks() const { return ranks_.load(); }
 
-  // The exchange of a plan, which its Start and End share while they live.
+  // The exchange of a plan, shared by its Start and End while they live.
   std::shared_ptr<TaskExchange> exchange(int64_t program, int64_t number);
   // Fixes what is exchanged, once.
   void prepare(TaskExchange& x);
 
-  // Waits until the exchange is over, if it was begun: its values are about to
-  // be written.
+  // If the exchange was begun, waits for its end: values will be overwritten.
   void before_begin(TaskExchange& x);
   void begin(const std::shared_ptr<TaskExchange>& x);
-  // Waits for the results. Throws what the exchange threw.
+  // Waits for the results. Throws the error of the exchange.
   void end(TaskExchange& x);
 
-  // True once per variable: the tasks have not agreed on its value.
+  // Returns true once per variable: the tasks have not agreed on its value yet.
   bool is_new(uint64_t variable);
 
   void forget_variables();
@@ -99,9 +98,9 @@ class TaskLink {
   int64_t step() const { return step_.load(std::memory_order_relaxed); }
   TaskTimes take_times();
 
-  // After a failure: waits until every task is back, or, with `shrink`, goes on
-  // with those that are left. What was exchanged before is forgotten, so all
-  // agree again on what they compile and on variables.
+  // After a failure: waits until every task is back or, with `shrink`,
+  // continues with the remaining tasks. Earlier exchanges are forgotten, so all
+  // tasks agree again on the steps they compile and on variables.
   void form_again(double timeout_seconds, bool shrink = false);
 
  private:
@@ -115,7 +114,7 @@ class TaskLink {
   };
 
   void work(Channel& c);
-  // Does the first of the queue; `lock` is open meanwhile.
+  // Runs the first exchange of the queue; `lock` is released meanwhile.
   void do_first(Channel& c, std::unique_lock<std::mutex>& lock);
   void run(TaskExchange& x, const std::string& channel);
 
@@ -128,7 +127,7 @@ class TaskLink {
   std::set<uint64_t> agreed_;  // serials of variables
   std::atomic<int64_t> step_{-1};
   std::atomic<int64_t> count_{0}, bytes_{0}, exchange_ns_{0}, waited_ns_{0};
-  std::atomic<uint64_t> generation_{1};  // that buffers are of
+  std::atomic<uint64_t> generation_{1};  // of the current buffers
 };
 
 }  // namespace berth::distribute

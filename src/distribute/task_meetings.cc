@@ -161,7 +161,7 @@ int64_t TaskMeetings::rows_before(const Tensors& parts, int axis) {
                          int64_t{0});
 }
 
-// It waits for the call's level; each travels by itself, in order.
+// It waits for the call's level; each value is sent by itself, in order.
 Node TaskMeetings::in_call(int32_t call, const Node& n) {
   Node as = n;
   auto pairs = n.attrs.get()->pairs();

@@ -1,8 +1,7 @@
 // TaskMeetings: where replicas of run() meet those of other tasks, and where
-// values of replicas do outside of run().
+// values of replicas meet outside of run().
 //
-// The nodes that these make are numbered by the trace, alike in all tasks. One
-// thread.
+// The trace numbers the nodes that these make, alike in all tasks. One thread.
 
 #ifndef BERTH_DISTRIBUTE_TASK_MEETINGS_H_
 #define BERTH_DISTRIBUTE_TASK_MEETINGS_H_
@@ -16,23 +15,23 @@ namespace berth::distribute {
 
 class TaskMeetings {
  public:
-  // `trace`: of a replica of this task; meetings that wait for each other there
-  // do so in all tasks.
+  // `trace`: of a replica of this task; if meetings depend on each other there,
+  // they do so in all tasks.
   TaskMeetings(StrategyCore& core, const Graph& trace,
                const std::vector<int64_t>& examples);
-  // Of values outside of run().
+  // For values outside of run().
   explicit TaskMeetings(StrategyCore& core);
 
   bool several() const { return core_.link() != nullptr; }
-  // This task has the first replica that has examples.
+  // Whether this task has the first replica with examples.
   bool has_first() const;
-  // The sum over all tasks, or what the attribute "reduction" of `like` says,
-  // for each replica of this one.
+  // The sum over all tasks, or what the attribute "reduction" of `like` names,
+  // for each replica of this task.
   Tensors reduce(int32_t node, const Tensors& pieces, const TensorSpec& spec,
                  const Attrs* like);
-  // What all tasks have, one behind the other along the axis.
+  // The values of all tasks, concatenated along the axis.
   Tensor gather(int32_t node, const Tensor& mine, int64_t axis);
-  // Rows of the replicas of tasks before this one.
+  // Number of rows in the replicas of the tasks before this one.
   int64_t rows_before(const Tensors& parts, int axis);
 
   static bool is_meeting(const Node& n);
@@ -51,7 +50,7 @@ class TaskMeetings {
   std::vector<bool> feeds_;
 };
 
-// Combines values of this task over all of them, traced or at once.
+// Combines values of this task with those of all tasks, traced or immediately.
 Tensor sum_over_tasks(StrategyCore& core, const Tensor& value);
 Tensor gather_over_tasks(StrategyCore& core, const Tensor& value, int64_t axis);
 

@@ -1,4 +1,4 @@
-// What tests of strategies over several tasks share: tasks that are threads of
+// Shared by tests of strategies over several tasks: tasks that are threads of
 // one process, each with core sets of its own. Tests only.
 
 #ifndef BERTH_DISTRIBUTE_TASKS_TESTING_H_
@@ -24,7 +24,7 @@ inline std::vector<std::string> core_sets(int first, int n) {
 }
 
 // Runs the program on every task of a cluster, each on a thread of its own, and
-// returns what each returned. The first error is thrown on.
+// returns the result of each. Rethrows the first error.
 template <class T>
 std::vector<T> on_tasks(
     cluster::FakeCluster& cluster,

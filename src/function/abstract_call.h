@@ -1,4 +1,4 @@
-// What a callable would return, found by tracing it: shapes and dtypes only.
+// The specs (shapes, dtypes) that a callable would return, found by tracing it.
 
 #ifndef BERTH_FUNCTION_ABSTRACT_CALL_H_
 #define BERTH_FUNCTION_ABSTRACT_CALL_H_
@@ -10,9 +10,9 @@
 
 namespace berth {
 
-// Runs `fn` on symbolic tensors of these specs, away from tapes and traces of
-// the caller, and returns the specs of its results; dimensions that depend on
-// unknown ones are -1. Throws what `fn` throws.
+// Runs `fn` on symbolic tensors of these specs, isolated from the caller's
+// tapes and traces, and returns the specs of its results; dimensions that
+// depend on unknown ones are -1. Throws what `fn` throws.
 std::vector<TensorSpec> abstract_call(
     const std::function<Tensors(const Tensors&)>& fn,
     const std::vector<TensorSpec>& args);

@@ -25,18 +25,18 @@ namespace berth {
 
 namespace {
 
-// Graphs of more nodes are not compiled on trial but for their costs.
+// Larger graphs are compiled on trial only to price their ops.
 constexpr int32_t kMostCompared = 5000;
 constexpr int kMostReplans = 3;
 constexpr const char* kCoarse = "layers kept together";
-// By how much a plan must be better than a simple one to be worth it. Core sets
-// that wait for each other do worse than predicted when others want the cores:
-// a share, and so much for each value that one set waits for.
+// How much better than a simple plan a plan must be to be worth it. Core sets
+// that wait for each other do worse than predicted when other work wants the
+// cores: hence a share, plus a time for each value that one set waits for.
 constexpr double kWorth = 0.01, kWorthOfCores = 0.1, kWaitUs = 5;
 
 constexpr double kFetchBytesPerUs = 8e3;
 
-// Moves that suit a graph: well under a second for some hundred ops.
+// How many moves suit a graph: well under a second for a few hundred ops.
 int64_t default_moves(int32_t ops) {
   return std::clamp<int64_t>(40'000'000 / std::max(ops, 1), 20'000, 200'000);
 }
@@ -75,7 +75,7 @@ class AutoPlacer {
       problem = std::move(tighter);
       answer = std::move(again);
     }
-    // None fits: the executor will say so.
+    // None fits: the executor will report it.
     if (choice.plan.device.empty()) choice = std::move(last);
     answer.bound = proved;
     AutoPlaced result;
@@ -90,12 +90,12 @@ class AutoPlacer {
   struct Choice {
     PlacePlan plan;
     std::string source;
-    double planned = 0;       // by the planner's model
-    double predicted_us = 0;  // of the compiled plan; 0: not compiled
+    double planned = 0;       // predicted by the planner's model
+    double predicted_us = 0;  // of the compiled plan; 0: none
     std::unique_ptr<Trial> trial;
   };
 
-  // Throws what the rules throw; also a candidate of the planner.
+  // Throws what the rules throw. The result is also a candidate of the planner.
   Placement rules() const {
     Graph copy = graph_;
     return place(copy, places_);
@@ -105,7 +105,7 @@ class AutoPlacer {
     return {options_.optimize, options_.slices, in_order, options_.how.measure};
   }
 
-  // Variables that may go elsewhere: nobody asked for their device, and no
+  // Finds the variables that may move: their device was not requested, and no
   // other plan has their address.
   void find_movable() {
     for (int32_t i = 0; i < graph_.size(); ++i) {
@@ -119,7 +119,7 @@ class AutoPlacer {
     }
   }
 
-  // Bytes that are in use on devices with a limit, beside the variables of this
+  // Bytes in use on devices with a limit, excluding the variables of this
   // graph.
   std::vector<int64_t> used_by_others() const {
     std::vector<int64_t> used(costs_.devices.size(), 0);
@@ -128,7 +128,7 @@ class AutoPlacer {
       Device& device = DeviceManager::get().lookup(
           DeviceName::parse(costs_.devices[d].name));
       for (Stream* s : {&device.compute_stream(), &device.copy_stream()}) {
-        finish(s->record());  // what has ended is free
+        finish(s->record());  // frees what has ended
       }
       used[d] = static_cast<int64_t>(device.allocator().info().current_bytes);
       for (const int32_t h : handles_) {
@@ -141,8 +141,8 @@ class AutoPlacer {
     return used;
   }
 
-  // Cores that read what others wrote fetch it into their caches: no copy, but
-  // it takes them time (docs/benchmarks.md, "Core sets").
+  // Cores that read what others wrote fetch it into their caches: nothing is
+  // copied, but the fetch takes time (docs/benchmarks.md, "Core sets").
   void price_fetches() {
     const auto n = costs_.devices.size();
     for (size_t from = 0; from < n; ++from) {
@@ -180,7 +180,7 @@ class AutoPlacer {
         fastest = us;
         order_ = trial.order();
       } catch (const errors::Error&) {
-        // It cannot be compiled so: its ops cost what each costs alone.
+        // It cannot be compiled this way: price each op by itself.
       }
     }
   }
@@ -196,7 +196,7 @@ class AutoPlacer {
     return sum;
   }
 
-  // Everything on one device that may be there.
+  // Puts everything on one device, as far as the masks allow.
   std::vector<DeviceId> all_on(const PlanProblem& p, int32_t on) const {
     const std::vector<DeviceSet> allowed = allowed_of_groups(p);
     std::vector<DeviceId> ids;
@@ -210,7 +210,7 @@ class AutoPlacer {
     return device;
   }
 
-  // A search among fewer decisions first: where it ends is a start.
+  // Searches among fewer decisions first; the result is a start.
   PlanAnswer plan(PlanProblem& p, const std::vector<int64_t>& reserve) const {
     PlannerOptions o = planner_options();
     o.moves /= 2;
@@ -258,9 +258,9 @@ class AutoPlacer {
     return o;
   }
 
-  // The answer, or the plan of the rules when it is as fast once compiled.
-  // Returns what is predicted to be fastest, and keeps in `fitting` the fastest
-  // so far of those that exactly keep the limits of memory.
+  // Returns the planner's answer, or the plan of the rules when it is as fast
+  // once compiled. `fitting` keeps the fastest so far of the plans that keep
+  // the memory limits exactly.
   Choice choose(const PlanProblem& p, const PlanAnswer& answer,
                 const std::vector<int64_t>& reserve, Choice& fitting) const {
     Choice best =
@@ -283,7 +283,7 @@ class AutoPlacer {
     return best;
   }
 
-  // Keeps the choice, without its trial, when it fits and is faster.
+  // Keeps the choice, without its trial, if it fits and is faster.
   void keep_fitting(const PlanProblem& p, const Choice& c,
                     const std::vector<int64_t>& reserve, double worth,
                     Choice& fitting) const {
@@ -321,8 +321,8 @@ class AutoPlacer {
     return kWorthOfCores + waits * kWaitUs / c.predicted_us;
   }
 
-  // The scopes as written, layers kept together, and of each class of devices
-  // the best one alone.
+  // The scopes as written, layers kept together, and for each class of devices
+  // the best single one.
   std::vector<PlanCandidate> simple_plans(const PlanProblem& p) const {
     std::vector<PlanCandidate> plans = {p.candidates[0]};
     if (p.candidates.back().name == kCoarse) {
@@ -368,12 +368,12 @@ class AutoPlacer {
           std::make_unique<Trial>(g, device, places_, trial_options(true));
       c.predicted_us = c.trial->predicted_us();
     } catch (const errors::Error&) {
-      // Not to be compared. If it cannot be compiled, the user will hear it.
+      // Leave it out. If it cannot be compiled, the user will get the error.
     }
     return c;
   }
 
-  // Bytes by which the exact plan of memory exceeds limits that the simulator
+  // Bytes by which the exact memory plan exceeds limits that the simulator
   // kept, by device; empty: none.
   std::vector<int64_t> overshoot(const PlanProblem& p, const Choice& choice,
                                  const std::vector<int64_t>& reserve) const {
@@ -435,7 +435,7 @@ class AutoPlacer {
                  t_state.site});
   }
 
-  // Requests that no device suits are fallbacks under the planner too.
+  // Requests that no device can satisfy are fallbacks under the planner too.
   void note_fallbacks(const Placement& by_rules, AutoPlaced& result) const {
     for (PlaceFallback f : by_rules.fallbacks) {
       const auto it = std::find_if(
@@ -452,11 +452,11 @@ class AutoPlacer {
   Graph& graph_;
   const PlaceOptions& places_;
   const AutoPlacing& options_;
-  std::vector<std::string> names_;          // of nodes, as they came
+  std::vector<std::string> names_;          // of nodes, in their original order
   std::vector<int32_t> handles_, movable_;  // nodes
   CostTable costs_;
   std::vector<int64_t> others_;  // bytes in use by others, by device
-  std::vector<int32_t> order_;   // as the executor would run one device
+  std::vector<int32_t> order_;   // as the executor would run them on one device
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Functions that the planner places: equal results, limits kept, and what runs
-// is what was planned. Costs are declared or estimated, so plans repeat.
+// Functions placed by the planner: results are equal, limits are kept, and what
+// runs is what was planned. Costs are declared or estimated, so plans repeat.
 
 #include "function/auto_place.h"
 
@@ -27,7 +27,7 @@ using fresh_process::check;
 using fresh_process::need_cores;
 using fresh_process::refuses;
 
-// Never what this machine measured.
+// Ignore what this machine has measured.
 const bool kNoStore = setenv("BERTH_CACHE_DIR", "/nowhere", 1) == 0;
 
 placement::Auto quick(bool keep_scopes = true) {
@@ -38,7 +38,7 @@ placement::Auto quick(bool keep_scopes = true) {
   return a;
 }
 
-// What ran, in the order in which it did: marks by the device of their thread.
+// What ran, in execution order: marks by the device of their thread.
 std::mutex log_mutex;
 std::vector<int64_t> marks_run;
 
@@ -53,7 +53,7 @@ void mark(const KernelCall& call) {
   }
 }
 
-// Before any device exists: kernels are refused later.
+// Before any device exists: later registrations are refused.
 const bool kMarkRegistered = [] {
   register_op("TestMark")
       .input("x", dtype_bit(float32))
@@ -132,7 +132,7 @@ TEST(AutoPlace, EachDeviceRunsItsOpsInThePlannedOrder) {
   IN_A_FRESH_PROCESS(runs_in_planned_order("CPU[0],CPU[1-3]", 2));
 }
 
-// One device makes what nobody waits for first, unless somebody plans.
+// Without a plan, one device first computes what nothing is waiting for.
 void order_that_pays() {
   config::set_device_list("CPUx1,GPUx2");
   const auto step = [](const Tensor& x) {
@@ -163,7 +163,7 @@ TEST(AutoPlace, TheOrderThatPaysIsTheOneThatRuns) {
   IN_A_FRESH_PROCESS(order_that_pays());
 }
 
-// By rules an update runs as soon as it can.
+// The rules run an update as soon as they can.
 void updates_wait_for_their_turn() {
   config::set_device_list("CPUx1,GPUx2");
   const Variable v = with_device(
@@ -298,7 +298,7 @@ TEST(AutoPlace, ThePolicyIsPartOfTheCacheKey) {
   IN_A_FRESH_PROCESS(policy_is_part_of_the_key());
 }
 
-// Three weights of which two are used together: a step that trains them.
+// Three weights, two of them used together, and a step that trains them.
 struct Net {
   Variable a{ones({16, 16}), {.name = "a"}};
   Variable b{ones({16, 16}), {.name = "b"}};
@@ -354,7 +354,7 @@ void variables_move_once() {
   check(fresh.device().ends_with("CPU:0"), "made there");
   check(variable_state(fresh.handle()).asked, "because a scope said so");
   const Tensor value = with_device("/CPU:0", [&] { return identity(big); });
-  Variable free(value);  // where its value is: nobody asked
+  Variable free(value);  // stays with its value: no device requested
   const Tensor before = free.value();
   const auto work = [&](const Tensor& x) {
     Tensor y = x;
@@ -367,7 +367,7 @@ void variables_move_once() {
   check(before.to_vector<float>() == big.to_vector<float>(), "snapshots live");
   check(free.value().to_vector<float>() == big.to_vector<float>(), "its value");
   check(fresh.device().ends_with("CPU:0"), "others did not");
-  // The plan embeds its address: nobody moves it again.
+  // The plan embeds its address, so it cannot move again.
   check(!move_variable(free.handle(), DeviceManager::get().lookup(
                                           DeviceName::parse("/CPU:0"))),
         "held by the plan");

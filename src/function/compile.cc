@@ -29,8 +29,8 @@ namespace berth {
 
 namespace {
 
-// Puts numbers in the place of symbols, in shapes and lists of attributes, in
-// the bodies too. Their arguments get theirs from the operands.
+// Replaces symbols by numbers in shapes and lists of attributes, also in
+// bodies, whose arguments take theirs from the operands.
 void put_symbols(Graph& g, const std::function<int64_t(int64_t)>& value_of) {
   for (Node& n : g.nodes) {
     if (n.attrs.get() == nullptr || n.op->kind() == OpKind::kArgument) continue;
@@ -58,9 +58,9 @@ void put_symbols(Graph& g, const std::function<int64_t(int64_t)>& value_of) {
   }
 }
 
-// Puts the shapes of the arguments in; true when there were symbols.
+// Sets the shapes of the arguments; returns true if there were symbols.
 bool put_shapes(Graph& g, const std::vector<Shape>& shapes) {
-  // What each symbol of the signature is this time.
+  // The value of each symbol of the signature in this call.
   std::vector<std::pair<int64_t, int64_t>> symbols;
   for (size_t i = 0; i < shapes.size(); ++i) {
     Node& arg = g[g.args[i]];
@@ -93,7 +93,7 @@ bool has_replicas(const Graph& g) {
   });
 }
 
-// Bodies have replicas of their own: steps in a loop.
+// Bodies have their own replicas: steps in a loop.
 void lower_all_collectives(Graph& g, double timeout_seconds) {
   for (Node& n : g.nodes) {
     rewrite_bodies(n, [&](const std::string&, Graph& body) {
@@ -116,7 +116,7 @@ bool computes_on_cpu_and_others(const Graph& placed) {
   return cpu && others;
 }
 
-// By rules, unless the policy asks the planner.
+// Uses the rules, unless the policy asks for the planner.
 AutoPlaced plan_places(const CompileJob& job, Graph& g,
                        const PlaceOptions& devices, bool replicas, int slices) {
   const placement::Policy policy = job.options.placement.empty()
@@ -128,7 +128,7 @@ AutoPlaced plan_places(const CompileJob& job, Graph& g,
                       {policy.plan(), job.contracts, job.argument_on,
                        job.options.optimize, slices});
   }
-  // A strategy has said what runs on which replica.
+  // A strategy has already assigned each replica its part.
   const std::string& name = job.graph.name;
   report_once(name, {"plan-under-strategy", debugging::Severity::kLint,
                      fmt::format("function \"{}\": its strategy places it; the "
@@ -138,7 +138,7 @@ AutoPlaced plan_places(const CompileJob& job, Graph& g,
   return {};
 }
 
-// What the planner decided, where the rules wrote down that devices were given.
+// Notes what the planner decided, where the rules noted only given devices.
 void note_planned(AutoPlaced planned, const PlaceOptions& devices,
                   CompiledGraph& c) {
   c.certificate = std::move(planned.certificate);
@@ -155,7 +155,7 @@ void note_planned(AutoPlaced planned, const PlaceOptions& devices,
        t_state.site});
 }
 
-// What holds for a graph and all bodies in it.
+// Settings shared by a graph and all bodies in it.
 struct How {
   const PlaceOptions& devices;
   bool optimize;
@@ -173,14 +173,14 @@ Placement place_and_report(Graph& graph, const How& how) {
   return placement;
 }
 
-// A body of a node: `device` has its arguments and results.
+// A body of a node; its arguments and results are on `device`.
 struct BodyPlace {
   DeviceId device;
   size_t num_vars = 0;
 };
 
-// From a graph that knows its shapes to one that is cut between devices; its
-// bodies go the same way.
+// Places and lowers a graph with known shapes and splits it between devices;
+// treats its bodies in the same way.
 void place_and_cut(Graph& graph, const BodyPlace* body, const How& how,
                    PlacedGraph& placed) {
   if (body) request_arguments(graph, body->device);
@@ -197,7 +197,7 @@ void place_and_cut(Graph& graph, const BodyPlace* body, const How& how,
       return true;
     });
   }
-  // What depends on the devices.
+  // The part that depends on the devices.
   lower(graph, [&](const Node& n) { return has_kernel(n, graph); });
   if (how.optimize) {
     fuse_products(graph,
@@ -218,7 +218,7 @@ CompiledGraph compile_graph(const CompileJob& job) {
   const auto optimize = [&] {
     if (job.options.optimize) run_device_free_passes(g);
   };
-  // Graph to graph: shapes, what a strategy makes of it, messages.
+  // Graph to graph: shapes, the strategy's rewrite, messages.
   if (put_shapes(g, job.shapes)) optimize();
   PlanOptions options{.slices = job.options.slices};
   if (const GraphRewrite* rewrite = job.options.rewrite.get()) {
@@ -230,24 +230,24 @@ CompiledGraph compile_graph(const CompileJob& job) {
   const bool replicas = has_replicas(g);
   if (replicas) {
     optimize();
-    // What is traced in a scope runs in such.
+    // What is traced in a scope also runs in one.
     lower_all_collectives(g, options.timeout_seconds > 0
                                  ? options.timeout_seconds
                                  : DeadlineScope::current());
     optimize();
   }
-  // Devices: a plan or rules; then passes per device and the cut between them.
+  // Devices: a plan or rules; then passes per device and splitting the graph.
   const PlaceOptions devices = real_devices();
   AutoPlaced planned = plan_places(job, g, devices, replicas, options.slices);
   c.placed = place_all(g, devices, job.options.optimize);
   if (planned.planned) {
     options.in_order = true;
-    // Who launches must not compute: others would get their work late.
+    // The launching thread must not compute: others would get their work late.
     options.host_threads = computes_on_cpu_and_others(c.placed.graph);
     note_planned(std::move(planned), devices, c);
   }
-  // Program: pin_reads, make_schedule, PlanBuilder, make_runner, of the step
-  // and of each body (Plan::Impl::build).
+  // Program: pin_reads, make_schedule, PlanBuilder and make_runner, for the
+  // step and for each body (Plan::Impl::build).
   options.steps = job.steps;
   options.body_steps = job.body_steps;
   if (options.body_steps) options.body_steps->next = 0;

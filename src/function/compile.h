@@ -1,7 +1,7 @@
-// Compiling: from an optimised graph to a plan, the whole list in one file.
+// Compiling: from an optimised graph to a plan, all in one file.
 //
-// Acts when a function is called with shapes, or under a policy, that it has no
-// plan for. Thread-safe; takes no lock that a call holds.
+// Acts when a function is called with shapes, or under a policy, for which it
+// has no plan. Thread-safe; takes no lock that a call holds.
 
 #ifndef BERTH_FUNCTION_COMPILE_H_
 #define BERTH_FUNCTION_COMPILE_H_
@@ -26,7 +26,7 @@ struct CompileJob {
   const FunctionOptions& options;
   const std::vector<ParsedContract>& contracts;  // of the options
   std::vector<Shape> shapes;                     // of the arguments
-  // Full names of the devices that have the arguments; empty: unknown.
+  // Full names of the devices that hold the arguments; empty: unknown.
   std::vector<std::string> argument_on;
   // Counts the runs for random ops.
   std::shared_ptr<std::atomic<uint64_t>> steps;
@@ -34,20 +34,20 @@ struct CompileJob {
 };
 
 struct CompiledGraph {
-  std::unique_ptr<Plan> plan;        // of this task's part
-  std::unique_ptr<TaskParts> parts;  // null: that is all
+  std::unique_ptr<Plan> plan;        // the part of this task
+  std::unique_ptr<TaskParts> parts;  // null: there are no others
   PlacedGraph placed;
-  std::string certificate;  // of the planner; "": by rules
-  CostTable planned_costs;  // of the placed graph, when it was planned
+  std::string certificate;  // the planner's; "": placed by rules
+  CostTable planned_costs;  // of the placed graph, if planned
 };
 
 // Throws what the rewrite, the placer and Plan::build throw.
 CompiledGraph compile_graph(const CompileJob& job);
 
-// Places, lowers and partitions a graph; then the bodies of its control-flow
-// nodes, whose arguments and results lie on the device of their node.
-// With `optimize` they are fused, too. Returns the graphs as they were placed.
-// `on_trial`: nobody is told of fallbacks, notes and lints.
+// Places, lowers and partitions a graph, then the bodies of its control-flow
+// nodes, whose arguments and results are on the device of their node. With
+// `optimize` they are fused, too. Returns the graphs as they were placed.
+// `on_trial`: reports no fallbacks, notes or lints.
 PlacedGraph place_all(Graph& graph, const PlaceOptions& devices, bool optimize,
                       bool on_trial = false);
 

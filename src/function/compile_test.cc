@@ -1,4 +1,4 @@
-// Compiling beside calls of plans that exist.
+// Compiling concurrently with calls of plans that exist.
 
 #include "function/compile.h"
 
@@ -16,7 +16,7 @@
 namespace berth {
 namespace {
 
-// A compilation that takes until somebody ends it.
+// A compilation that takes until the test ends it.
 class SlowRewrite final : public GraphRewrite {
  public:
   void apply(Graph&) const override {
@@ -25,7 +25,7 @@ class SlowRewrite final : public GraphRewrite {
     ended = end.try_acquire_for(std::chrono::seconds(10));
   }
   mutable std::binary_semaphore begun{0}, end{0};
-  mutable bool ended = false;  // by somebody; false: nobody came
+  mutable bool ended = false;  // by the test; false: timed out
   bool slow = false;
 };
 

@@ -1,5 +1,5 @@
-// Contracts of functions and blocks: each kind kept by one program and broken
-// by another.
+// Contracts of functions and blocks: each kind is kept by one program and
+// broken by another.
 
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ testing::AssertionResult says(const std::string& text,
   return testing::AssertionSuccess();
 }
 
-// The square of x + 1, each on a device of its own.
+// The square of x + 1, each op on a device of its own.
 Tensor program(const char* first, const char* second, const Tensor& x) {
   Tensor y;
   {
@@ -85,7 +85,7 @@ TEST(Contracts, TransfersAddUpPerStep) {
   EXPECT_TRUE(says(message_of([&] { broken(on_device("/GPU:0", {4})); }),
                    {"at most 15 B per step", "not 16 B", "AddV2:0",
                     "16 B GPU:0 -> GPU:1", "read by \"Square\""}));
-  // The other way nothing goes.
+  // Nothing is sent the other way.
   auto other = step("/GPU:1", "/GPU:0", with(0));
   other(on_device("/GPU:1", {4}));
 }
@@ -227,14 +227,14 @@ TEST(ContractBlocks, ReachBodiesAndCountTheirTurns) {
     });
   };
   const Tensor x = on_device("/GPU:0", {25});
-  // The counter goes over, too: v[0] + 1 is asked for there.
+  // The counter is sent too: v[0] + 1 is requested there.
   auto kept = f(3 * 104);
   kept(x, constant(3));
   auto broken = f(2 * 104);
   broken(x, constant(2));
   EXPECT_TRUE(
       says(message_of([&] { broken(x, constant(3)); }), {"While/body/"}));
-  broken(x, constant(2));  // each step counts by itself
+  broken(x, constant(2));  // each step is counted separately
 }
 
 TEST(ContractBlocks, HoldWhenTheFunctionIsInlinedOrDifferentiated) {

@@ -1,5 +1,5 @@
 // Branches and loops whose bodies run on several devices. Devices are
-// configured once per process, so each test runs in one of its own.
+// configured once per process, so each test runs in its own process.
 
 #include <gtest/gtest.h>
 
@@ -50,8 +50,8 @@ struct State {
   }
 };
 
-// A loop over both devices with a branch inside. All numbers are dyadic and
-// small, so that every backend computes them without rounding.
+// A loop over both devices with a branch inside. All numbers are small and
+// dyadic, so every backend computes them exactly.
 Tensors program(const Tensor& x, const Pair& on, const State& s) {
   const auto loop = [&] {
     return while_loop(
@@ -90,7 +90,7 @@ Tensor loop_input(int run) {
 using Results = std::vector<Floats>;
 constexpr int kLoopRuns = 3;
 
-// Launches all runs before it reads any result.
+// Launches all runs before reading any result.
 template <class Step>
 Results results(Step&& step, const State& s) {
   std::vector<Tensors> out;

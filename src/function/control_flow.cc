@@ -1,4 +1,4 @@
-// cond and while_loop: tracing their bodies, and running If and While op by op.
+// cond and while_loop: traces their bodies, and runs If and While op by op.
 
 #include "berth/ops/control_flow.h"
 
@@ -32,7 +32,7 @@ const Tracer* current_tracer() {
 
 namespace {
 
-// A body as traced: what its last arguments stand for comes along. A handle
+// A traced body, with the values that its last arguments stand for. A handle
 // stands for the value of its variable.
 struct TracedBody {
   Graph graph;
@@ -40,7 +40,7 @@ struct TracedBody {
   std::string fixed;
 };
 
-// Adds the variables that a body writes, or may write.
+// Adds the variables that a body writes or may write.
 void add_written(const Graph& g, std::set<TensorImpl*>& written) {
   for (const Node& n : g.nodes) {
     if (n.op->kind() == OpKind::kReadVariable) continue;
@@ -51,7 +51,7 @@ void add_written(const Graph& g, std::set<TensorImpl*>& written) {
   }
 }
 
-// Reads of variables that no turn writes become arguments: the read
+// Turns reads of variables that no iteration writes into arguments: the read
 // happens once, outside, where tapes and passes see it.
 void hoist_reads(TracedBody& body, const std::set<TensorImpl*>& written) {
   Graph& g = body.graph;
@@ -119,7 +119,7 @@ TracedBody trace_body(const std::string& name, const Tensors& vars,
 // What several bodies capture, each value once.
 class Captures {
  public:
-  // Gives the captures of `body`, its arguments from `first` on, their numbers
+  // Gives the captures of `body`, its arguments from `first` on, their indices
   // in the common list.
   void add(TracedBody& body, size_t first) {
     Graph& g = body.graph;
@@ -133,7 +133,7 @@ class Captures {
     }
     first_ = first;
   }
-  // Lets `body` take the whole list, also what it does not read.
+  // Makes `body` take the whole list, including what it does not read.
   void complete(TracedBody& body) const {
     Graph& g = body.graph;
     static const OpDef& arg = op_named("_Arg");
@@ -154,7 +154,7 @@ class Captures {
     }
     g.args = std::move(args);
   }
-  // The operands: variables are read here and now.
+  // The operands; variables are read here.
   Tensors values() const {
     static const OpDef& read = op_named("ReadVariableOp");
     Tensors values;
@@ -402,7 +402,7 @@ void run_if(const OpDef& op, std::span<const Tensor* const> in,
   branch.call(in.subspan(1, static_cast<size_t>(l.num_args)), out);
 }
 
-// [max_iterations, ...] of the rows that there are.
+// [max_iterations, ...] from the rows that exist.
 Tensor stack_rows(const Tensors& rows, const TensorSpec& row, int64_t most) {
   Shape shape = row.shape;
   shape.insert(0, most);

@@ -1,4 +1,4 @@
-// Parts that tracing and differentiating control flow share. One thread.
+// Parts shared by tracing and differentiating control flow. One thread.
 
 #ifndef BERTH_FUNCTION_CONTROL_FLOW_H_
 #define BERTH_FUNCTION_CONTROL_FLOW_H_
@@ -17,8 +17,8 @@ class Tracer;
 // The innermost trace of the calling thread; null: none.
 const Tracer* current_tracer();
 
-// A block in which a graph of its own is traced: tapes and traces of the
-// caller see nothing of it, device scopes stay open.
+// A block in which a separate graph is traced: the caller's tapes and traces
+// see nothing of it; device scopes stay open.
 class BodyTrace {
  public:
   BodyTrace();

@@ -284,7 +284,7 @@ TEST(SwitchCase, OutOfRangeTakesTheLast) {
   }
 }
 
-// Traced as halves: neither the stack nor the time grows with their square.
+// Traced by halves: neither the stack depth nor the time grows quadratically.
 TEST(SwitchCase, TakesThousandsOfBranches) {
   constexpr int64_t kBranches = 5000;
   std::vector<std::function<Tensor()>> branches;
@@ -445,7 +445,7 @@ TEST(While, ChangingShapesAreErrorsThatNameTheVariable) {
   }
 }
 
-// h' = tanh(x_t W + h U), the loss sum(h_T^2).
+// h' = tanh(x_t W + h U), with the loss sum(h_T^2).
 struct Rnn {
   Variable w{random::normal({3, 4}, {.dtype = float64, .seed = 1})};
   Variable u{random::normal({4, 4}, {.dtype = float64, .seed = 2})};
@@ -516,7 +516,7 @@ TEST(While, WritesVariablesEachTurn) {
 }
 
 TEST(While, LoopsInLoopsAndBranchesInLoops) {
-  // Collatz: the number of turns until 1.
+  // Collatz: the number of iterations until 1.
   auto turns = function([](const Tensor& start) {
     return std::get<1>(while_loop(
         [](const Tensor& n, const Tensor&) { return math::greater(n, f64(1)); },
@@ -550,8 +550,8 @@ TEST(While, LoopsInLoopsAndBranchesInLoops) {
   EXPECT_NEAR(r.second.item<double>(), 6 * std::pow(1.5, 5), 1e-11);
 }
 
-// Only what the gradient of the loop reads is kept for each turn: x p at every
-// turn needs p alone.
+// Each iteration keeps only what the gradient of the loop reads: for x p, only
+// p.
 TEST(While, KeepsOnlyWhatTheGradientReads) {
   auto f = function([](const Tensor& x, const Tensor& n) {
     GradientTape tape;
@@ -604,7 +604,7 @@ TEST(While, DeadLoopVariablesGo) {
   EXPECT_NE(f.text("optimize").find("num_vars = 2"), std::string::npos);
 }
 
-// The error of a kernel names the node of the body and the user's line.
+// The error of a kernel names the node in the body and the user's line.
 TEST(While, ErrorsInsideNameNodeAndLine) {
   auto f = function([](const Tensor& x) {
     return while_loop(
@@ -614,14 +614,14 @@ TEST(While, ErrorsInsideNameNodeAndLine) {
         },
         constant(int64_t{0}));
   });
-  // A simulated accelerator would stay in error afterwards.
+  // A simulated accelerator would stay in an error state.
   const auto on = device("/CPU:0");
   const std::string m = text_of_error([&] { f(zeros({3}, float64)); });
   EXPECT_NE(m.find("Gather"), std::string::npos) << m;
   EXPECT_NE(m.find("control_flow_test.cc"), std::string::npos) << m;
 }
 
-// What cond writes, a turn of the body sees.
+// The body sees in each iteration what cond writes.
 TEST(While, ConditionsMayWriteVariables) {
   const Variable v(f64(0));
   const auto run = [&](const Tensor& x) {

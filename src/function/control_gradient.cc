@@ -1,10 +1,11 @@
 // Gradients of If and While.
 //
-// Under a tape the forward op returns every intermediate value of its bodies
-// too (saving_attrs); those that no gradient reads are pruned afterwards. The
-// gradient of If is an If whose branches compute the gradients of the forward
-// branches from these values, that of While is a counted While which takes the
-// turns the other way round and reads what each turn saved, row by row.
+// Under a tape the forward op also returns every intermediate value of its
+// bodies (saving_attrs); those that no gradient reads are pruned afterwards.
+// The gradient of If is an If whose branches compute the gradients of the
+// forward branches from these values. That of While is a counted While that
+// runs the iterations in reverse and reads what each iteration saved, row by
+// row.
 
 #include <fmt/format.h>
 
@@ -33,8 +34,8 @@ bool has_unknown(const Shape& s) {
   return std::find(s.begin(), s.end(), kUnknownDim) != s.end();
 }
 
-// The body as a tape would record it, with all that it computes behind its
-// results from `first_kept` on.
+// The body as a tape would record it: everything it computes follows its
+// results, from `first_kept` on.
 Graph saving_body(const Graph& body, size_t first_kept) {
   const BodyTrace inside;
   Tracer tracer(body.name);
@@ -57,7 +58,7 @@ Graph saving_body(const Graph& body, size_t first_kept) {
       g.outputs.end());
   for (int32_t i = 0; i < g.size(); ++i) {
     if (is_source(g, i)) continue;
-    // The arguments of a branch are there anyway; those of a loop change.
+    // The arguments of a branch exist anyway; those of a loop change.
     if (first_kept == 0 && g[i].op->kind() == OpKind::kArgument) continue;
     for (int32_t o = 0; o < static_cast<int32_t>(g[i].outputs.size()); ++o) {
       const OutSpec& s = g[i].outputs[static_cast<size_t>(o)];
@@ -73,7 +74,7 @@ Graph saving_body(const Graph& body, size_t first_kept) {
   return g;
 }
 
-// A node of zeros; the shape holds numbers and symbols alone.
+// A node of zeros; the shape consists of numbers and symbols only.
 ValueRef add_zeros(Graph& g, const OutSpec& spec) {
   static const OpDef& fill = op_named("Fill");
   Node n;
@@ -107,7 +108,7 @@ AttrsRef saving_attrs(const OpDef& op, const Attrs* attrs) {
   };
   if (is_loop(op)) {
     const WhileLayout l(op, attrs);
-    // Without a limit there is no place for what a gradient would need.
+    // Without a limit, the size of what a gradient would need is unknown.
     if (l.max_iterations < 0) return {};
     set("body", make_callee(saving_body(graph_of(*l.body),
                                         static_cast<size_t>(l.num_vars))));
@@ -134,20 +135,20 @@ AttrsRef saving_attrs(const OpDef& op, const Attrs* attrs) {
 
 namespace {
 
-// The gradient of a body as a graph over values that exist.
+// The gradient of a body as a graph over existing values.
 struct BackwardBody {
   enum class From { kInput, kOutput, kGrad };
   Graph graph;
   std::vector<std::pair<From, int>> args;
-  // Per input of the body, then per variable: which output; -1: none.
+  // For each input of the body, then each variable: its output; -1: none.
   std::vector<int> result_of;
 };
 
 class BackwardMaker {
  public:
-  // `has_dy` per output of the body; `needed` per input, then per variable.
-  // The first `num_vars` inputs and outputs are a loop's: their values are
-  // gone when the gradient is computed.
+  // `has_dy`: one entry per output of the body; `needed`: one per input, then
+  // one per variable. The first `num_vars` inputs and outputs belong to a loop:
+  // their values are gone when the gradient is computed.
   BackwardMaker(const Graph& body, const std::vector<Tensor>& variables,
                 const std::vector<bool>& has_dy,
                 const std::vector<bool>& needed, int num_vars)
@@ -265,7 +266,7 @@ class BackwardMaker {
   BackwardBody result_;
 };
 
-// The variables among the handles of a node that `graph` uses, as positions.
+// The variables that `graph` uses, as positions among the handles of a node.
 std::vector<int> handle_positions(const GradCall& g, int first,
                                   const std::vector<Tensor>& variables) {
   std::vector<int> at;
@@ -287,7 +288,7 @@ OutSpec value_spec(const Tensor& t) {
   return {v.dtype, v.shape};
 }
 
-// A list of tensors in which each stands once.
+// A list of tensors without duplicates.
 class Operands {
  public:
   int add(const Tensor& t) {
@@ -305,8 +306,8 @@ class Operands {
 // One branch of the gradient of an If.
 struct BackwardBranch {
   BackwardBody body;
-  std::vector<int> handles;   // of its variables: inputs of the forward node
-  std::vector<int> operands;  // of its arguments
+  std::vector<int> handles;   // its variables: inputs of the forward node
+  std::vector<int> operands;  // its arguments
 
   // The output that is the gradient of input `i` of the forward node.
   int result_of(int i, int num_args) const {
@@ -358,13 +359,13 @@ Tensors if_gradient(const GradCall& g) {
       backward_branch(g, *l.then_branch, l.num_args, operands);
   const BackwardBranch b =
       backward_branch(g, *l.else_branch, l.num_args, operands);
-  std::vector<int> inputs;  // that get a gradient
+  std::vector<int> inputs;  // those that get a gradient
   for (int i = 1; i < g.num_inputs(); ++i) {
     if (a.result_of(i, l.num_args) < 0 && b.result_of(i, l.num_args) < 0) {
       continue;
     }
     inputs.push_back(i);
-    // Zeros of a shape that is not known are made from the value.
+    // Zeros of an unknown shape are made from the value.
     if (has_unknown(value_spec(g.x(i)).shape)) operands.add(g.x(i));
   }
   auto make = [&](const BackwardBranch& branch, const char* name) {
@@ -414,7 +415,7 @@ Tensors if_gradient(const GradCall& g) {
 
 namespace {
 
-// Builds the loop that takes the turns of a While back.
+// Builds the loop that runs a While in reverse.
 class BackwardLoop {
  public:
   BackwardLoop(const GradCall& g, const WhileLayout& l) : g_(g), l_(l) {
@@ -435,7 +436,7 @@ class BackwardLoop {
     }
     for (const int h : handles) needed.push_back(g.needs(h));
     b_ = BackwardMaker(body, variables, has_dy, needed, l.num_vars).run();
-    // The node's input behind each input of the body, then each variable.
+    // For each input of the body, then each variable: the node's input.
     for (int i = 0; i < l.num_vars + l.num_rows + l.num_captures; ++i) {
       input_of_.push_back(l.first_var() + i);
     }
@@ -475,8 +476,8 @@ class BackwardLoop {
     return input >= l_.first_row() && input < l_.first_capture();
   }
 
-  // Loop variables: the gradients of the loop's variables, then a sum for
-  // each capture.
+  // Loop variables: the gradients of the loop's variables, then a sum for each
+  // capture.
   void choose_vars() {
     static const OpDef& zeros_like = op_named("ZerosLike");
     static const OpDef& fill = op_named("Fill");
@@ -509,7 +510,7 @@ class BackwardLoop {
     for (const auto& [from, i] : b_.args) place_operand(from, i);
   }
 
-  // Where each argument of the gradient's body comes from.
+  // The source of each argument of the gradient's body.
   void place_operand(BackwardBody::From from, int i) {
     using From = BackwardBody::From;
     const int stack = l_.first_stack() + i - l_.num_vars;
@@ -567,7 +568,7 @@ class BackwardLoop {
   const WhileLayout& l_;
   BackwardBody b_;
   std::vector<int> input_of_;
-  std::map<int, int> grad_var_;  // loop variable -> of the gradient's loop
+  std::map<int, int> grad_var_;  // loop variable -> that of the gradient's loop
   std::vector<int> var_input_, row_input_, row_result_, sum_result_;
   std::vector<std::pair<Kind, int>> args_;
   Tensors initial_;

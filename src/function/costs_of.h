@@ -1,4 +1,4 @@
-// costs_of: the costs that explain and reports reckon with.
+// costs_of: the costs that explanations and reports use.
 
 #ifndef BERTH_FUNCTION_COSTS_OF_H_
 #define BERTH_FUNCTION_COSTS_OF_H_
@@ -9,12 +9,12 @@
 namespace berth {
 
 // Returns the costs of a placed graph (fused and partitioned, or as placed) on
-// the devices of this process; CostTable::error is that of this machine's
-// predictions. `may_measure`: takes up to 2 s the first time; what it measures
-// is kept on disk. Otherwise what was kept before, else estimates.
+// the devices of this process; CostTable::error is the error of this machine's
+// predictions. `may_measure`: takes up to 2 s the first time and keeps its
+// measurements on disk. Otherwise uses kept measurements, else estimates.
 CostTable costs_of(const Graph& placed, bool may_measure);
 
-// Turns composite ops into what their devices have kernels for: what
+// Lowers composite ops to ops that their devices have kernels for: what
 // MeasureOptions::prepare needs.
 void lower_for_devices(Graph& graph);
 

@@ -1,4 +1,4 @@
-// Predictions of whole steps on simulated devices, whose clock is exact.
+// Predictions of whole steps on simulated devices, whose clocks are exact.
 
 #include "function/costs_of.h"
 
@@ -24,7 +24,7 @@ std::vector<Device*> gpus() {
   return found;
 }
 
-// Lets all clocks say the same.
+// Brings all clocks to the same time.
 double wait_for_all() {
   double latest = 0;
   for (int k = 0; k < 2; ++k) {

@@ -1,6 +1,6 @@
 // The results pass through one op, _OwnGradient, whose inputs are the results,
-// the arguments, and what the rule uses: its gradient is that of the arguments,
-// by the rule.
+// the arguments and what the rule uses: its gradient is the rule's gradient of
+// the arguments.
 
 #include "berth/custom_gradient.h"
 
@@ -20,8 +20,8 @@ namespace {
 
 using GradientRule = std::function<Tensors(const Tensors&)>;
 
-// Traces fn, whose arguments have the specs of `like`; `outer`: values of the
-// traces around it that it uses, which are its last arguments.
+// Traces fn, whose arguments have the specs of `like`. `outer`: values of the
+// surrounding traces that it uses, which become its last arguments.
 Graph trace_inside(const std::string& name, const Tensors& like,
                    const GradientRule& fn, Tensors* outer) {
   const Tracer* around = current_tracer();
@@ -123,11 +123,11 @@ class OwnGradientCall final : public Callable {
   }
 
   const size_t num_results_, num_args_;
-  GradientRule rule_;  // empty: it is rule_graph_
+  GradientRule rule_;  // empty: rule_graph_ is the rule
   const Site site_;
   const std::string name_ = "custom_gradient";
   Graph rule_graph_;
-  std::vector<bool> given_;  // which arguments the graph has gradients of
+  std::vector<bool> given_;  // arguments that have gradients
   Tensors used_;
   std::vector<TensorSpec> inputs_, outputs_;
 };

@@ -13,7 +13,7 @@
 namespace berth {
 namespace {
 
-// log(1 + e^x) with twice its gradient, by what it computed.
+// log(1 + e^x) with twice its gradient, from its saved result.
 Tensor twice_softplus(const Tensor& x) {
   return custom_gradient(
       [](const Tensors& in) {

@@ -1,4 +1,4 @@
-// An op that a program registers itself behaves like one of the catalogue.
+// An op that a program registers behaves like one of the catalogue.
 
 #include "berth/custom_op.h"
 
@@ -31,7 +31,7 @@ void decay(const KernelCall& call) {
   }
 }
 
-// Before any device exists: kernels are refused later.
+// Before any device exists: later registrations are refused.
 const bool kCubeRegistered = [] {
   register_op("TestCube")
       .input("x", kFloatingTypes)

@@ -35,7 +35,7 @@ void Extract::node(int32_t i) {
   std::sort(controls.begin(), controls.end());
   copy.controls = std::move(controls);
   if (copy.follows >= 0) {
-    // A forward op in another graph: its request stands for it.
+    // The forward op is in another graph: its request stands for it.
     if (map_[copy.follows] < 0 && copy.requested.empty()) {
       int32_t c = copy.follows;
       while (c >= 0 && from_[c].requested.empty()) c = from_[c].follows;

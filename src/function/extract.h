@@ -17,7 +17,7 @@ class Extract {
 
   // Makes `v` an argument of the new graph.
   void argument(ValueRef v);
-  // Copies node i; what it reads has been copied or is an argument.
+  // Copies node i; what it reads must have been copied or be an argument.
   void node(int32_t i);
   void output(ValueRef v) { to_.outputs.push_back(value(v)); }
   Graph take() { return std::move(to_); }

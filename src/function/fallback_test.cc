@@ -19,8 +19,8 @@ bool has(const std::string& text, const char* part) {
   return text.find(part) != text.npos;
 }
 
-// 100 floats: doubled, squared and halved again, all asked for on GPU:0, which
-// cannot square.
+// 100 floats: doubled, squared and halved again, all requested on GPU:0, which
+// has no kernel to square.
 auto without_square(placement::Contracts contract) {
   setenv("BERTH_SIM", "GPUx2", 1);
   setenv("BERTH_SIM_MISSING", "Square", 1);
@@ -54,8 +54,8 @@ void report_counts_them() {
   check(has(r.str(), "no kernel"), r.str());
 }
 
-// The bytes of one fallback: of the warning, of the report, and the sum of the
-// transfers whose cause names it.
+// The bytes of one fallback: in the warning, in the report, and as the sum of
+// the transfers whose cause names it.
 struct Told {
   int64_t report = 0, transfers = 0;
   std::string warning, cause;
@@ -65,7 +65,7 @@ Told told_of(const std::function<Tensor(const Tensor&)>& body, int runs) {
   setenv("BERTH_SIM", "GPUx2", 1);
   setenv("BERTH_SIM_MISSING", "Square", 1);
   Told told;
-  reset_diagnostics_for_testing();  // a warning is told once
+  reset_diagnostics_for_testing();  // a warning is reported once
   debugging::set_diagnostic_handler([&](const debugging::Diagnostic& d) {
     if (d.id == "fallback") told.warning += d.text;
   });
@@ -97,7 +97,7 @@ void bytes_agree() {
     check(has(t.cause, "on CPU:0, asked for \"/device:GPU:0\": no kernel for "),
           t.cause);
   }
-  // What the caller has elsewhere is an argument's transfer.
+  // What the caller holds elsewhere counts as an argument's transfer.
   const Told argument = told_of(
       [](const Tensor& x) {
         const auto on = device("/GPU:0");

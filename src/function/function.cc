@@ -28,10 +28,9 @@ namespace {
 
 constexpr size_t kMaxSignatures = 16;
 constexpr int kManyTraces = 5;
-constexpr int kMaxInlined = 100;  // functions in functions, on the stack
+constexpr int kMaxInlined = 100;  // nested functions, on the stack
 
-// What a call hands on, kept by each thread so that a warm one allocates
-// nothing.
+// What a call hands on, kept per thread so that a warm call allocates nothing.
 struct ArgumentPointers {
   std::vector<const Tensor*> list;
 };
@@ -109,7 +108,7 @@ class FunctionCore::Impl {
 
   const FunctionOptions options_;
   mutable std::mutex mutex_;
-  std::list<std::shared_ptr<Traced>> traced_;  // last used first
+  std::list<std::shared_ptr<Traced>> traced_;  // most recently used first
   std::map<std::string, Earlier> earlier_;
   int num_traces_ = 0;
 };
@@ -121,7 +120,7 @@ std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::find_or_trace(
     if (auto traced = find(leaves, fixed)) return traced;
   }
   // Not under the lock: the callable is the user's, and may wait for a thread
-  // that calls this function. Of two traces of a signature the first is kept.
+  // that calls this function. The first of two traces of a signature is kept.
   auto fresh = trace(leaves, fixed, body);
   std::lock_guard lock(mutex_);
   if (auto traced = find(leaves, fixed)) return traced;
@@ -187,7 +186,7 @@ std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::trace(
                     "Variable, or its value()",
                     options_.name, i, where_text()));
   }
-  // Nothing of the caller but its device scope reaches the trace.
+  // Only the caller's device scope reaches the trace.
   const DispatchGuard outside(nullptr);
   const ContractsSwap no_contracts(nullptr);
   const ThreadState saved = t_state;
@@ -259,7 +258,7 @@ void FunctionCore::call(const Tensors& leaves, const std::string& fixed,
                         std::shared_ptr<const std::any>* structure, Site site) {
   set_site(site);
   if (tracing()) {
-    // Inside a trace: the callable becomes part of it.
+    // Inside a trace, the callable becomes part of it.
     static thread_local int depth = 0;
     struct Level {
       Level() { ++depth; }
@@ -387,8 +386,7 @@ void FunctionCore::set_random_state(const std::string& text) {
                     impl_->options_.name, error.what()));
   }
   std::lock_guard lock(impl_->mutex_);
-  // A trace whose numbers are others than then, or which there was not then,
-  // is made anew.
+  // Trace again what had other numbers then, or did not exist then.
   std::erase_if(impl_->traced_, [&](const auto& t) {
     const auto it = all.find(key_of(t->signature));
     const bool known = it != all.end();

@@ -190,7 +190,7 @@ TEST(Function, AFailingRunTearsWhatItWrites) {
     v.assign_add(constant({1.f, 1.f, 1.f}));
     v.assign_add(gather(v.value(), index));
   });
-  // Asynchronous devices tell when the result is read.
+  // Asynchronous devices report it when the result is read.
   EXPECT_THROW((f(constant({0, 1, 7})), v.value().to_vector<float>()),
                errors::InvalidArgument);
   config::reset_device_error(v.device());
@@ -315,8 +315,8 @@ std::string error_of(const Fn& fn) {
   return "";
 }
 
-// Optimisation drops stop_gradient and may fold what is 0 whatever x is; a
-// tape must see both.
+// Optimisation drops stop_gradient and may fold what is 0 for every x; a tape
+// must see both.
 TEST(Function, ATapeSeesWhatOptimisationRemoves) {
   auto f = function(
       [](const Tensor& x) { return stop_gradient(x) * x + zeros_like(x) * x; });
@@ -357,8 +357,8 @@ TEST(Function, ARecursionThatEndsIsInlined) {
   EXPECT_EQ(f(ones({1}), 10).item<float>(), 1024.f);
 }
 
-// A list of ints may hold a symbol of the signature or a place counted from
-// the end; they must not be taken for each other.
+// A list of ints may hold a symbol of the signature or a position counted from
+// the end; they must not be confused.
 TEST(Function, NegativePlacesAreNotUnknownDimensions) {
   auto f = function(
       [](const Tensor& x) {

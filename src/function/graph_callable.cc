@@ -120,7 +120,7 @@ GraphCallable::RunCounts GraphCallable::part_of(const RunCounts& all,
 }
 
 void GraphCallable::start_counts(Compiled& c) const {
-  // The same step on other shares goes on with its random numbers.
+  // The same step on other shares continues its random sequence.
   for (const auto& other : plans_) {
     if (other->shapes != c.shapes) continue;
     c.steps = other->steps;
@@ -232,8 +232,8 @@ std::shared_ptr<GraphCallable::Compiled> GraphCallable::compiled_for(
     shapes.push_back(in[i]->shape());
     argument_on.push_back(in[i]->impl()->block->device->str());
   }
-  // One at a time, so that a plan is made once. Calls of plans that exist take
-  // another lock: nobody is held up by this.
+  // One at a time, so that a plan is made once. Calls of existing plans take
+  // another lock and are not held up.
   std::lock_guard compiling(compile_mutex_);
   if (auto c = find_plan(fits, true)) return c;
   auto c = compile(shapes, argument_on);
@@ -250,7 +250,7 @@ GraphCallable::Prepared GraphCallable::prepare(
     c = find_plan(fits, false);
     if (!c) {
       c = compile(shapes, {});
-      // Behind the plan used last: that one is what reports are about.
+      // Behind the most recently used plan, which reports describe.
       keep(c, false);
     }
   }
@@ -273,7 +273,7 @@ void GraphCallable::call(std::span<const Tensor* const> in,
   const ContractChainRef open = open_contracts();
   std::shared_ptr<Compiled> compiled;
   {
-    // Compiling computes constants, which is no business of the caller's.
+    // Compiling computes constants, to which no contract of the caller applies.
     std::optional<ContractsSwap> none;
     if (open) none.emplace(nullptr);
     compiled = compiled_for(args);
@@ -288,7 +288,7 @@ void GraphCallable::call(std::span<const Tensor* const> in,
 
 std::shared_ptr<GraphCallable::Compiled> GraphCallable::last() const {
   for (const bool waited : {false, true}) {
-    // The first plan may be in the making, on another thread.
+    // Another thread may be making the first plan.
     std::unique_lock compiling(compile_mutex_, std::defer_lock);
     if (waited) compiling.lock();
     std::lock_guard lock(mutex_);

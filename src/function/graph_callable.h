@@ -1,7 +1,7 @@
 // GraphCallable: a traced graph that can be called, inlined and differentiated.
 //
 // Calls with symbolic tensors inline the graph; other calls run a Plan, one per
-// set of shapes, kept for the 16 used last. Thread-safe.
+// set of shapes; the 16 most recently used are kept. Thread-safe.
 
 #ifndef BERTH_FUNCTION_GRAPH_CALLABLE_H_
 #define BERTH_FUNCTION_GRAPH_CALLABLE_H_
@@ -28,7 +28,7 @@ namespace berth {
 
 class GraphCallable final : public Callable {
  public:
-  // `graph` as traced. Optimises it unless told not to.
+  // `graph` as traced. Optimises it unless the options say otherwise.
   GraphCallable(Graph graph, const FunctionOptions& options);
   ~GraphCallable() override;
 
@@ -46,93 +46,92 @@ class GraphCallable final : public Callable {
                    const Tensors& grads,
                    const std::vector<bool>& needed) override;
 
-  // The variant for calls under a tape: its outputs are the graph's, then
-  // values that the gradient needs. Built once.
+  // The variant for calls under a tape: its outputs are the graph's, followed
+  // by the values that the gradient needs. Built once.
   std::shared_ptr<GraphCallable> taped();
   // Handles of the graph's variables.
   const std::vector<Tensor>& variables() const { return variables_; }
-  // What a call with arguments of these shapes would run; kept as if it had.
+  // What a call with arguments of these shapes would run. Kept as if it had.
   struct Prepared {
     std::shared_ptr<Plan> plan;
     const PlacedGraph* placed = nullptr;
     std::shared_ptr<const void> owner;
   };
   Prepared prepare(const std::vector<Shape>& shapes);
-  // As traced: what may be differentiated. (An optimised graph has lost its
-  // StopGradient, and a constant where something times 0 was.)
+  // As traced: what may be differentiated. (Optimising removes StopGradient and
+  // replaces a product with 0 by a constant.)
   const Graph& traced() const { return traced_; }
   size_t num_args() const { return graph_.args.size(); }
 
-  // How often each plan ran, and each body in it, which decides what their
-  // random ops draw: by shapes of arguments, with those of the variant for
-  // tapes and its gradient. Also of plans that were given up, or that are yet
-  // to be made.
+  // How often each plan and each body in it ran, which decides what their
+  // random ops draw: by shapes of arguments, including the variant for tapes
+  // and its gradient. Includes plans that were dropped or are yet to be made.
   using RunCounts = std::map<std::string, std::vector<uint64_t>>;
   RunCounts run_counts() const;
-  // Plans, made or not, go on from there; those that are not named from 0.
+  // Plans, made or not, continue from these counts; without one, from 0.
   void set_run_counts(RunCounts counts);
 
   struct Stages {
     std::string traced, optimized, placed, plan;
   };
-  // Of the plan used last. Throws errors::FailedPrecondition before a call.
+  // For the plan used last. Throws errors::FailedPrecondition before a call.
   Stages stages() const;
   FunctionPlanInfo plan_info() const;
-  // Of the plan used last, else of the last call under a tape. Throw
+  // Describe the plan used last, else that of the last call under a tape. Throw
   // errors::FailedPrecondition before a call (placement.cc).
   placement::Report placement();
-  // Of all plans, used last first; then of those for calls under a tape, and
-  // of the gradients of these.
+  // The reports of all plans, most recently used first; then those of the plans
+  // for calls under a tape, and of the gradients of these.
   std::vector<placement::Report> placements();
-  // Throws errors::NotFound, with the nearest names, for an op that there is
-  // not.
+  // Throws errors::NotFound, with the nearest names, for an op that does not
+  // exist.
   placement::Explanation explain(const std::string& op);
 
   // Throws errors::InvalidArgument, with the nearest names, when a contract of
-  // the options, or a block of contracts in the graph, names an op that the
-  // graph as traced does not have.
+  // the options, or a block of contracts in the graph, names an op that is not
+  // in the graph as traced.
   void check_contract_names() const;
 
  private:
   struct Compiled {
     std::vector<Shape> shapes;
-    uint64_t rewrite_key = 0;  // of options.rewrite when it was made
+    uint64_t rewrite_key = 0;  // that of options.rewrite at compile time
     uint64_t policy_key = 0;   // of the policy: policy_key()
-    std::string certificate;   // of the planner; "": by rules
-    CostTable planned_costs;   // of the placed graph, when it was planned
-    std::shared_ptr<std::atomic<uint64_t>> steps;  // of these shapes
+    std::string certificate;   // the planner's; "": placed by rules
+    CostTable planned_costs;   // of the placed graph, if planned
+    std::shared_ptr<std::atomic<uint64_t>> steps;  // for these shapes
     std::shared_ptr<BodySteps> body_steps;
     std::shared_ptr<Plan> plan;
-    std::unique_ptr<TaskParts> parts;  // of other tasks; null: none
+    std::unique_ptr<TaskParts> parts;  // other tasks' parts; null: none
     PlacedGraph placed;
     double seconds = 0;
-    // Contracts of the options or of blocks in the graph.
+    // Whether the options or blocks in the graph have contracts.
     bool has_contracts = false;
-    bool counts_turns = false;  // bodies that move bytes, and limits on these
-    std::mutex mutex;           // what follows
-    // Devices of the arguments that the contracts were checked with.
+    bool counts_turns = false;  // bodies move bytes and have limits on them
+    std::mutex mutex;           // guards what follows
+    // Devices of the arguments for which the contracts were checked.
     std::vector<const Device*> checked;
     bool checked_once = false;
-    double recorded_us = -1;  // measured, beside its prediction
+    double recorded_us = -1;  // measured time, recorded beside its prediction
 
     void run(std::span<const Tensor* const> in, std::span<Tensor> out) {
       if (parts) return parts->run(*plan, in, out);
       plan->run(in, out);
     }
   };
-  // Counters of a new plan; the caller holds mutex_.
+  // Starts the counters of a new plan; the caller holds mutex_.
   void start_counts(Compiled& c) const;
-  // Those whose name begins with `prefix`, without it.
+  // The entries whose name begins with `prefix`, without the prefix.
   static constexpr const char* kTaped = "taped ";
   static constexpr const char* kGradient = "gradient ";
   static RunCounts part_of(const RunCounts& all, const std::string& prefix);
-  // Compiles for given argument shapes, or returns what exists.
+  // Compiles for given argument shapes, or returns the existing plan.
   std::shared_ptr<Compiled> compiled_for(std::span<const Tensor* const> in);
-  // Returns the plan that fits now, or null; with `use` it is the one used
-  // last.
+  // Returns the plan that fits now, or null; `use` makes it the most recently
+  // used.
   template <class Fits>
   std::shared_ptr<Compiled> find_plan(const Fits& shapes_fit, bool use);
-  // Adds a plan: the one used last, or the one behind it.
+  // Adds a plan as the most recently used, or behind that one.
   void keep(std::shared_ptr<Compiled> c, bool use);
   std::shared_ptr<Compiled> last() const;
   // placement.cc
@@ -141,7 +140,7 @@ class GraphCallable final : public Callable {
                        const std::vector<int64_t>* since = nullptr);
   placement::Report report(Compiled& c) const;
   static void record(Compiled& c, const placement::Report& report);
-  // The variant for tapes when it alone was called; else null.
+  // The variant for tapes if only it was called; else null.
   std::shared_ptr<GraphCallable> used_variant();
   void note_contracts(Compiled& c) const;
   [[noreturn]] void fail_not_found(const Compiled& c,
@@ -154,20 +153,20 @@ class GraphCallable final : public Callable {
   void check_work(const StepWork& work) const;
   void run_checked(Compiled& c, std::span<const Tensor* const> in,
                    std::span<Tensor> out, const ContractChainRef& open) const;
-  // How the gradient of taped outputs is computed: a second function.
+  // How to compute the gradient of taped outputs: a second function.
   struct Backward {
     std::shared_ptr<GraphCallable> function;
-    // Where each argument comes from: input i, output i, or gradient i.
+    // The source of each argument: input i, output i, or gradient i.
     enum class From { kInput, kOutput, kGrad };
     std::vector<std::pair<From, int>> args;
     std::vector<int> result_of_input;  // -1: no gradient
     size_t num_outputs = 0;            // the rest are saved values
   };
-  // `argument_on`: full names of the devices that have them; empty: unknown.
+  // `argument_on`: full names of the devices that hold them; empty: unknown.
   std::shared_ptr<Compiled> compile(
       const std::vector<Shape>& shapes,
       const std::vector<std::string>& argument_on) const;
-  // Plans of different keys are different plans.
+  // Plans with different keys are different plans.
   uint64_t rewrite_key() const;
   uint64_t policy_key() const;
 
@@ -181,11 +180,11 @@ class GraphCallable final : public Callable {
   std::unique_ptr<Backward> backward_;  // taped variants only
 
   mutable std::mutex
-      compile_mutex_;         // held by who compiles; taken before mutex_
-  mutable std::mutex mutex_;  // what follows; nobody compiles under it
-  std::list<std::shared_ptr<Compiled>> plans_;  // last used first
+      compile_mutex_;         // held while compiling; taken before mutex_
+  mutable std::mutex mutex_;  // guards what follows; not held while compiling
+  std::list<std::shared_ptr<Compiled>> plans_;  // most recently used first
   std::shared_ptr<GraphCallable> taped_;
-  mutable RunCounts counts_;  // of plans that there are not
+  mutable RunCounts counts_;  // of plans that do not exist (yet)
 };
 
 }  // namespace berth

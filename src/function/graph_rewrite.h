@@ -1,7 +1,7 @@
 // GraphRewrite: what a strategy does to the graph of a function.
 //
 // Acts when a function is compiled for known shapes: after the device-free
-// passes, before placement. Thread-safe: const, and key() may change between
+// passes, before placement. Thread-safe: const, but key() may change between
 // calls.
 
 #ifndef BERTH_FUNCTION_GRAPH_REWRITE_H_
@@ -23,27 +23,27 @@ class GraphRewrite {
   // errors::FailedPrecondition.
   virtual void apply(Graph& graph) const = 0;
 
-  // Plans of different keys are different plans (shares that have moved). Read
-  // once per call: must be cheap.
+  // Plans with different keys are different plans (for example after shares
+  // have moved). Read once per call, so it must be cheap.
   virtual uint64_t key() const { return 0; }
 
-  // Called when a plan of a rewritten graph is made. False: apply() would do
-  // something else now (the plan needs too much memory), and the function is
-  // compiled again; asked three times at most.
+  // Called when a plan of a rewritten graph has been made. Returns false if
+  // apply() would now do something else (the plan needs too much memory); then
+  // the function is compiled again, at most three times.
   virtual bool accept(const Plan& /*plan*/) const { return true; }
 
   // Called after each run of such a plan, on the thread that ran it. Must be
-  // cheap; key() may be another afterwards.
+  // cheap; may change key().
   virtual void ran(Plan& /*plan*/) const {}
 
-  // Parts of forked work in these plans; 0: as the options of the function say.
+  // Parts per forked op in these plans; 0: as the function's options say.
   virtual int slices() const { return 0; }
 
-  // Which ops of these plans are cut.
+  // Which ops of these plans are split.
   virtual CutRule cut_rule() const { return {}; }
 
-  // Runs of these plans end, or throw errors::DeadlineExceeded, within so many
-  // seconds; 0: no limit.
+  // Runs of these plans end, or throw errors::DeadlineExceeded, within this
+  // many seconds; 0: no limit.
   virtual double timeout_seconds() const { return 0; }
 };
 

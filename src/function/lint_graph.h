@@ -1,4 +1,4 @@
-// lint_graph: reports what lint_placement() has to say about a compiled graph.
+// lint_graph: reports the findings of lint_placement() on a compiled graph.
 //
 // Acts once per compiled graph. Thread-safe.
 
@@ -10,8 +10,8 @@
 
 namespace berth {
 
-// Each finding once per function and node, also when it is compiled for other
-// shapes.
+// Reports each finding once per function and node, even when the function is
+// compiled for other shapes.
 void lint_graph(const Graph& graph, const PlaceOptions& devices);
 
 }  // namespace berth

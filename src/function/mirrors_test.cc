@@ -1,4 +1,4 @@
-// Mirrors of variables in plans: who brings them up to date, and when.
+// Mirrors of variables in plans: which op updates them, and when.
 
 #include "tensor/mirrors.h"
 
@@ -71,7 +71,7 @@ uint64_t version(const Tensor& handle) {
   return variable_state(handle).version;
 }
 
-// Work on its way holds what it uses.
+// Work in flight holds what it uses.
 void finish_all() {
   for (int i = 0; i < 2; ++i) {
     Stream& stream = gpu(i).compute_stream();
@@ -105,7 +105,7 @@ TEST(Mirrors, AreVariablesOfTheirOwnMadeOncePerDevice) {
   EXPECT_EQ(variable_state(m).device, &gpu(1));
   EXPECT_EQ(mirror_of(v.handle(), gpu(1)).impl(), m.impl());
   EXPECT_EQ(home_of(m).impl(), v.handle().impl());
-  // Asked of a mirror, it is the home's other mirror, or the home.
+  // For a mirror, it returns the home's other mirror, or the home.
   EXPECT_EQ(mirror_of(m, gpu(0)).impl(), v.handle().impl());
   ASSERT_EQ(mirrors_of(v.handle()).size(), 1u);
   EXPECT_EQ(mirrors_of(v.handle())[0].impl(), m.impl());
@@ -152,7 +152,7 @@ TEST(Mirrors, RespectTheMemoryOfTheirDevice) {
   EXPECT_TRUE(mirror_of(v.handle(), gpu(1)).defined());
 }
 
-// A plan that reads the mirror alone.
+// A plan that reads only the mirror.
 std::unique_ptr<Plan> reader(const Tensor& mirror) {
   return compile([&](const Tensor& x) {
     const auto on = device("/GPU:1");
@@ -167,7 +167,7 @@ TEST(MirrorsInPlans, AreBroughtUpToDateWhenTheHomeWasWritten) {
   const auto plan = reader(m);
   for (uint64_t seed = 0; seed < 20; ++seed) {
     sim::set_seed(gpu(0), seed);
-    // Back to back, without looking.
+    // Back to back, without reading results.
     std::vector<Tensor> results;
     for (int i = 1; i <= 4; ++i) {
       v.assign(fill({4}, static_cast<float>(i)));
@@ -213,7 +213,7 @@ TEST(MirrorsInPlans, ThatAreFreshAreLeftAlone) {
   EXPECT_EQ(version(m), filled);
 }
 
-// Adds x to home and mirror alike; returns both.
+// Adds x to both home and mirror; returns both.
 std::unique_ptr<Plan> both(const Variable& v, const Tensor& mirror) {
   return compile([&](const Tensor& x) {
     Tensors out;
@@ -239,12 +239,12 @@ TEST(MirrorsInPlans, WrittenWithTheirHomeStayFresh) {
     EXPECT_EQ(first(out[0]), 1.5f * i);
     EXPECT_EQ(first(out[1]), 1.5f * i);
   }
-  EXPECT_EQ(version(m), filled + 4);  // no more than its own writes
-  // Another plan finds the mirror up to date too.
+  EXPECT_EQ(version(m), filled + 4);  // nothing beyond its own writes
+  // Another plan also finds the mirror up to date.
   const auto other = reader(m);
   EXPECT_EQ(first(run(*other, 1)[0]), 5);
   EXPECT_EQ(version(m), filled + 4);
-  // Who writes the home alone makes it stale.
+  // Writing only the home makes it stale.
   v.assign_add(fill({4}, 1.0f));
   EXPECT_EQ(first(run(*other, 1)[0]), 6);
   EXPECT_EQ(version(m), filled + 5);
@@ -258,7 +258,7 @@ TEST(MirrorsInPlans, AreTornWithTheirHome) {
   run(*plan, 1, 2);
   sim::lose_device(gpu(1), 1);
   EXPECT_THROW(first(run(*plan, 1, 2)[1]), errors::Unavailable);
-  // GPU:0 has done its part; the step as a whole has not happened.
+  // GPU:0 has done its part; the step as a whole has failed.
   EXPECT_THROW(v.value(), errors::FailedPrecondition);
   EXPECT_THROW(run(*plan, 1, 2), errors::FailedPrecondition);
   sim::clear_faults(gpu(1));
@@ -274,7 +274,7 @@ TEST(MirrorsInPlans, AreTornWithTheirHomeAlsoWhenItsDeviceDidItsPart) {
   const Clean clean;
   const Variable v = variable_on("/GPU:0", 0);
   const Tensor m = mirror_of(v.handle(), gpu(1));
-  // Nothing goes from device to device.
+  // Nothing is sent between the devices.
   const auto plan = compile([&](const Tensor& x) {
     for (const auto& [where, h] :
          {std::pair{"/GPU:0", v.handle()}, std::pair{"/GPU:1", m}}) {
@@ -314,7 +314,7 @@ TEST(MirrorsInPlans, MayBeReadByManyThreadsWhileTheHomeIsWritten) {
           v.assign(fill({4}, static_cast<float>(i % 2 + 1)));
         } else {
           const std::vector<float> r = run(*plan, 1)[0].to_vector<float>();
-          // One version or the other, whole.
+          // One version or the other, never a mixture.
           if (r != std::vector<float>(4, 1) && r != std::vector<float>(4, 2)) {
             wrong = true;
           }

@@ -17,7 +17,7 @@ DType kernel_dtype_of(const Node& n, const Graph& g) {
   return kernel_dtype(in, n.outputs);
 }
 
-// The label of the kernel that is asked first.
+// The label of the kernel that is tried first.
 std::string first_label(const Device& d, const OpDef& op, DType dtype) {
   for (const KernelDef& k : d.kernels().candidates(op)) {
     if (k.dtypes & dtype_bit(dtype)) return k.label;
@@ -49,7 +49,7 @@ bool can_merge(const Node& n, const Graph& g) {
   const Device& d = DeviceManager::get().lookup(n.assigned.name());
   const DType dtype = kernel_dtype_of(n, g);
   if (!d.kernels().supports(op, dtype)) return false;
-  // A direct kernel is called for each; others must know how to merge.
+  // A direct kernel is called once per update; others must be able to merge.
   return d.kernels().fast(n.op->id(), dtype) != nullptr ||
          first_label(d, op, dtype) == first_label(d, *n.op, dtype);
 }
@@ -57,8 +57,8 @@ bool can_merge(const Node& n, const Graph& g) {
 MergeLimits merge_limits(const Node& n) {
   const Device& d = DeviceManager::get().lookup(n.assigned.name());
   if (d.memory().host_addressable || d.simulated()) return {};
-  // Launches cost as much as millions of elements; what gradients that wait
-  // for each other hold stays below 64 MiB.
+  // A launch costs as much as millions of elements; gradients that wait for
+  // each other hold less than 64 MiB.
   return {int64_t{1} << 22, int64_t{1} << 24};
 }
 

@@ -1,4 +1,4 @@
-// What compiling asks of kernels and of bodies. Functions of their arguments.
+// What compiling needs to know of kernels and bodies. Pure functions.
 
 #ifndef BERTH_FUNCTION_PLACE_BODIES_H_
 #define BERTH_FUNCTION_PLACE_BODIES_H_
@@ -10,21 +10,21 @@
 
 namespace berth {
 
-// True when the node's device has a kernel of its own for it.
+// True when the node's device has a kernel for it.
 bool has_kernel(const Node& node, const Graph& graph);
-// True when a device has a kernel of the op that fuse(), merge_updates() makes.
+// True when a device has kernels for what fuse() and merge_updates() make.
 bool can_fuse(DeviceId device);
 bool can_fuse_product(const Node& n, const Graph& g);
 bool can_merge(const Node& n, const Graph& g);
-// How much merge_updates() makes one on the device of an update.
+// How much merge_updates() may merge on the device of an update.
 MergeLimits merge_limits(const Node& n);
 
-// Asks for the arguments of a body on `device`.
+// Requests the arguments of a body on `device`.
 void request_arguments(Graph& body, DeviceId device);
-// Of the body of a loop: its variables; 0 for other bodies of the node.
+// The number of variables of a loop's body; 0 for other bodies of the node.
 size_t num_vars_of(const Node& node, const std::string& role);
-// Gives every result bytes of its own on `device`, but for the first
-// `num_vars` when they are the arguments of the same numbers.
+// Gives each result its own bytes on `device`, except those of the first
+// `num_vars` that are the arguments with the same indices.
 void own_results(Graph& body, DeviceId device, size_t num_vars);
 
 }  // namespace berth

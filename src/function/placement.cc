@@ -79,7 +79,7 @@ Found find(const PlacedGraph& placed, const std::string& name) {
   return {};
 }
 
-// The first op that computes and lies under a layer or name.
+// The first computing op under a layer or name.
 Found find_under(const PlacedGraph& placed, const std::string& name) {
   const Graph& g = placed.graph;
   for (int32_t i = 0; i < g.size(); ++i) {
@@ -97,7 +97,7 @@ Found find_under(const PlacedGraph& placed, const std::string& name) {
   return {};
 }
 
-// Copies that the engine adds to a placed step (a report has rows of them)
+// Copies that the engine adds to a placed step (a report has rows for them)
 // belong to the op whose value they copy.
 Found find_copied(const PlacedGraph& placed, const Graph& compiled,
                   const std::string& path, const std::string& name) {
@@ -134,7 +134,7 @@ void add_names(const PlacedGraph& placed, std::vector<std::string>& names) {
 
 namespace {
 
-// Fills in what the simulator expects of the compiled step.
+// Fills in the simulator's estimates for the compiled step.
 void add_estimates(Plan& plan, placement::Report& report) {
   try {
     const PlanPrediction p = predict_plan(plan, false);
@@ -146,11 +146,11 @@ void add_estimates(Plan& plan, placement::Report& report) {
       }
     }
   } catch (const errors::Error&) {
-    // No estimate: a report of what ran must not fail for it.
+    // No estimate: a report of what ran must not fail because of it.
   }
 }
 
-// The cost model's errors are those of wall time.
+// The cost model's errors are errors of wall time.
 bool runs_on_virtual_clock(const placement::Report& report) {
   return std::any_of(report.devices.begin(), report.devices.end(),
                      [](const auto& d) { return on_virtual_clock(d.device); });
@@ -158,10 +158,10 @@ bool runs_on_virtual_clock(const placement::Report& report) {
 
 }  // namespace
 
-// Keeps how wrong the estimate was: in the file of the calibration when there
-// is one. Simulated devices say nothing about this machine.
+// Records the error of the estimate, in the calibration file if there is one.
+// Simulated devices say nothing about this machine.
 void GraphCallable::record(Compiled& c, const placement::Report& report) {
-  if (c.parts) return;  // its time is that of others, too
+  if (c.parts) return;  // its time includes that of other tasks
   if (runs_on_virtual_clock(report)) return;
   std::lock_guard lock(c.mutex);
   if (report.measured_step_us <= 0 || report.estimated_step_us <= 0 ||
@@ -328,8 +328,7 @@ void GraphCallable::check_work(const StepWork& work) const {
   check_scopes(what, work);
 }
 
-// The plan is fixed, so it is enough to look once per place that the
-// arguments come from.
+// The plan is fixed, so one check per source of the arguments is enough.
 void GraphCallable::check_before(Compiled& c,
                                  std::span<const Tensor* const> in) const {
   std::lock_guard lock(c.mutex);
@@ -346,13 +345,13 @@ void GraphCallable::check_before(Compiled& c,
   for (const Tensor* t : in) c.checked.push_back(t->impl()->block->device);
 }
 
-// Turns of loops are known only now.
+// The number of iterations of loops is known only now.
 void GraphCallable::check_after(Compiled& c, std::span<const Tensor* const> in,
                                 const std::vector<int64_t>& bodies) const {
   check_work(work(c, in, &bodies));
 }
 
-// Blocks around the call: bytes add up over them.
+// Blocks around the call: they accumulate bytes over calls.
 void GraphCallable::check_open(Compiled& c, std::span<const Tensor* const> in,
                                const ContractChain* open) const {
   const StepWork work = GraphCallable::work(c, in);

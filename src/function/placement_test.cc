@@ -61,7 +61,7 @@ TEST(PlacementReport, CountsRunsOpsAndBytesOfWhatRan) {
   EXPECT_EQ(t.readers, std::vector<std::string>{"Square"});
   EXPECT_NE(t.cause.find("read by \"Square\""), t.cause.npos) << t.cause;
   EXPECT_NE(t.cause.find("on GPU:1: asked for"), t.cause.npos) << t.cause;
-  // Of the square, which was asked for on GPU:1; not of the product.
+  // The line of the square, which was requested on GPU:1; not of the product.
   EXPECT_EQ(t.site.line, kSquareLine);
   // The product and its copy in the arenas, the result, w and x.
   const DeviceRow& first = row(r, kGpu0);
@@ -83,12 +83,12 @@ TEST(PlacementReport, TimesComeFromTheClockOfTheDevice) {
   EXPECT_EQ(f.placement().measured_step_us, -1) << "the first run is not timed";
   for (int i = 0; i < 3; ++i) f(x);
   const Report r = f.placement();
-  // A simulated device takes 5 us, and what its declared speeds say.
+  // A simulated device takes 5 us, plus what follows from its declared speeds.
   EXPECT_GE(row(r, kGpu1).measured_busy_us, 5);
   EXPECT_LT(row(r, kGpu1).measured_busy_us, 6);
   EXPECT_GE(r.transfers[0].measured_us, 5);
-  EXPECT_GE(r.measured_step_us, 15);  // three pieces of work in a row
-  // What is declared is what is simulated.
+  EXPECT_GE(r.measured_step_us, 15);  // three kernels in sequence
+  // The simulation uses the declared costs.
   EXPECT_NEAR(r.estimated_step_us, r.measured_step_us, 1);
   EXPECT_NEAR(row(r, kGpu1).estimated_busy_us, 5, 1);
 }
@@ -297,7 +297,7 @@ TEST(PlacementReport, MarksTimesOfAVirtualClock) {
       << r.brief();
   EXPECT_NE(r.brief().find("GPU:0 (simulated)"), std::string::npos);
   EXPECT_EQ(r.brief().find("CPU:0 (simulated)"), std::string::npos);
-  // Shares are of one clock: the host's 100 us are no part of the GPU's 4.
+  // Shares refer to one clock: the host's 100 us are not part of the GPU's 4.
   r.ops = {{.op = "a", .type = "Mul", .device = kCpu, .runs_per_step = 1},
            {.op = "b", .type = "Mul", .device = kGpu0, .runs_per_step = 1},
            {.op = "c", .type = "Mul", .device = kGpu0, .runs_per_step = 1}};
@@ -312,7 +312,7 @@ TEST(PlacementReport, MarksTimesOfAVirtualClock) {
   }
 }
 
-// The host works for long; the step takes what the simulated GPU says.
+// The host works for a long time; the step takes the simulated GPU's time.
 TEST(PlacementReport, AStepOnAVirtualClockHasNoneOfTheHostsTime) {
   auto f = function([](const Tensor& x, const Tensor& y) {
     Tensor z;
@@ -330,11 +330,11 @@ TEST(PlacementReport, AStepOnAVirtualClockHasNoneOfTheHostsTime) {
   ASSERT_GT(r.measured_step_us, 0);
   const DeviceRow& gpu = row(r, kGpu0);
   ASSERT_GT(gpu.measured_busy_us, 0);
-  // 686 million products cannot take the host less than the GPU's two ops of
-  // 8 numbers, and no waits are between these.
+  // The host cannot compute 686 million products faster than the GPU its two
+  // ops of 8 numbers, and no waits lie between those.
   EXPECT_NEAR(r.measured_step_us, gpu.measured_busy_us,
               0.5 * gpu.measured_busy_us);
-  // Errors of the cost model are those of wall time.
+  // Errors of the cost model are errors of wall time.
   EXPECT_EQ(f.explain("Square").estimate_error, -1);
 }
 

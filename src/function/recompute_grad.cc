@@ -1,5 +1,5 @@
 // A call under a tape becomes one call of a Callable, which keeps a graph of
-// the function: its gradient replays that graph under a tape of its own.
+// the function; its gradient replays that graph under its own tape.
 
 #include "berth/recompute_grad.h"
 
@@ -24,12 +24,12 @@ namespace berth {
 
 namespace {
 
-// The function as traced, and what its arguments stand for: `x`, then values
-// of the traces and tapes around it, and of variables that it reads.
+// The traced function, and what its arguments stand for: `x`, then values of
+// the traces and tapes around it, and of variables that it reads.
 struct TracedOnce {
   Graph graph;
   Tensors args;
-  size_t num_computed = 0;  // arguments that are no constants or variables
+  size_t num_computed = 0;  // arguments other than constants and variables
 };
 
 void become_arg(Graph& g, int32_t at, const OutSpec& spec) {
@@ -50,8 +50,8 @@ bool writes_variable(const Graph& g, const Node& n) {
                      [&](ValueRef v) { return g.spec(v).dtype == resource; });
 }
 
-// Constants, and reads of variables with no write before them, become
-// arguments: tapes see them, and nobody can change them before the second run.
+// Constants, and reads of variables with no earlier write, become arguments:
+// tapes see them, and they cannot change before the second run.
 void hoist(TracedOnce& t) {
   static const OpDef& read = op_named("ReadVariableOp");
   Graph& g = t.graph;
@@ -152,7 +152,7 @@ class RecomputedCall final : public Callable {
     const auto dy = std::find_if(grads.begin(), grads.end(),
                                  [](const Tensor& t) { return t.defined(); });
     if (dy == grads.end()) return Tensors(in.size());
-    // Not before its gradient is there, and not one with the first run.
+    // Not before its gradient is ready, and not merged with the first run.
     for (size_t i = 0; i < num_computed_; ++i) {
       args[i] = behind(args[i], *dy);
     }

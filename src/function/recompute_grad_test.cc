@@ -36,7 +36,7 @@ void expect_equal(const Tensors& a, const Tensors& b) {
   }
 }
 
-// Loss, then its gradients by x and the weights.
+// The loss, then its gradients with respect to x and the weights.
 Tensors train(const RecomputedFn& f, const Weights& w, const Tensor& x) {
   GradientTape tape;
   tape.watch(x);

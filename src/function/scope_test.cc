@@ -1,4 +1,4 @@
-// Device scopes travel into functions and bodies, eagerly and in traces.
+// Device scopes reach functions and bodies, eagerly and in traces.
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@ namespace {
 
 using Floats = std::vector<float>;
 
-// "GPU:1": where the only op of this name stands in the placed text; "" when
-// it is not there.
+// "GPU:1": the device of the only op with this name in the placed text; "" if
+// there is none.
 std::string place_of(const std::string& text, const std::string& op) {
   const size_t call = text.find("= " + op + "(");
   if (call == text.npos) return "";

@@ -1,5 +1,5 @@
 // Functions under the three policies of soft placement, on simulated GPUs
-// without a kernel for Floor. Each test runs in a process of its own.
+// without a kernel for Floor. Each test runs in its own process.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// The variant of a function for calls under a tape: forward with what the
-// gradient needs as further outputs, and the gradient as a second function.
+// The variant of a function for calls under a tape: the forward function, which
+// also outputs what the gradient needs, and the gradient as a second function.
 
 #include <algorithm>
 
@@ -21,7 +21,7 @@ namespace {
 struct Joint {
   Graph graph;
   size_t num_inputs = 0;             // arguments of the function
-  std::vector<int> grad_outputs;     // outputs with a gradient argument each
+  std::vector<int> grad_outputs;     // outputs that have a gradient argument
   std::vector<int> result_of_input;  // position among the outputs, or -1
 };
 
@@ -80,12 +80,12 @@ std::shared_ptr<GraphCallable> GraphCallable::taped() {
     std::lock_guard lock(mutex_);
     if (taped_) return taped_;
   }
-  const DispatchGuard outside(nullptr);  // the tapes of the caller see nothing
+  const DispatchGuard outside(nullptr);  // hides this from the caller's tapes
   Joint joint = trace_joint(*this);
   const Graph& g = joint.graph;
   const size_t num_outputs = graph_.outputs.size();
 
-  // Backward: whatever depends on an incoming gradient.
+  // Backward: everything that depends on an incoming gradient.
   std::vector<bool> backward(g.nodes.size(), false);
   std::vector<bool> is_dy(g.nodes.size(), false);
   for (size_t i = joint.num_inputs; i < g.args.size(); ++i) {
@@ -180,8 +180,8 @@ Tensors GraphCallable::gradient(std::span<const Tensor> in,
       std::any_of(grads.begin() + (backward_ ? backward_->num_outputs : 0),
                   grads.end(), [](const Tensor& t) { return t.defined(); });
   if (!backward_ || second_order) {
-    // No backward function covers this (a saved value has a gradient of its
-    // own at second order): differentiate the nodes themselves.
+    // No backward function covers this (at second order a saved value has its
+    // own gradient): differentiate the nodes themselves.
     GradientTape tape;
     std::vector<Source> sources;
     for (const Tensor& t : in) {

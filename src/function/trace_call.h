@@ -1,4 +1,4 @@
-// The graph of a callable, traced and not run.
+// Traces a callable into a graph without running it.
 
 #ifndef BERTH_FUNCTION_TRACE_CALL_H_
 #define BERTH_FUNCTION_TRACE_CALL_H_
@@ -12,8 +12,8 @@
 
 namespace berth {
 
-// Runs `fn` on symbolic tensors of these specs, away from tapes, contracts and
-// traces of the caller. Throws what `fn` throws.
+// Runs `fn` on symbolic tensors of these specs, isolated from the caller's
+// tapes, contracts and traces. Throws what `fn` throws.
 Graph trace_call(const std::string& name,
                  const std::function<Tensors(const Tensors&)>& fn,
                  const std::vector<TensorSpec>& args);

@@ -65,7 +65,7 @@ struct Network {
     std::vector<double> losses;
     for (int i = 0; i < 120; ++i) {
       const Tensor x = random_on("/CPU:0", {kBatch, kIn}, 100 + i % 4);
-      // A rule that can be learned: which of three sums is largest.
+      // A learnable rule: which of three sums is largest.
       const Tensor parts = math::reduce_sum(
           reshape(x[{slice(), slice(0, 6)}], {kBatch, 3, 2}), {.axis = {{2}}});
       const Tensor y = math::argmax(parts, 1);

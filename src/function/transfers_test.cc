@@ -1,5 +1,5 @@
-// Small values of one step that go to one device go in one launch; large ones,
-// and those that exist later, by themselves.
+// Small values of a step that are sent to the same device share one launch;
+// large ones, and those ready later, are sent alone.
 
 #include <gtest/gtest.h>
 

@@ -17,10 +17,10 @@ namespace berth {
 
 namespace {
 
-// The compiled nodes that a node becomes part of name it as their source.
+// A compiled node names as its sources the nodes that went into it.
 std::string tag_of(int32_t node) { return "#" + std::to_string(node); }
 
-// The node of a tag; -1: it is none.
+// The node of a tag; -1: not a tag.
 int32_t node_of(const std::string& tag) {
   int32_t node = -1;
   if (!tag.starts_with('#')) return node;
@@ -69,7 +69,7 @@ int64_t Trial::peak_bytes(const std::string& device) const {
   return 0;
 }
 
-// The nodes that compiled ones were made of, each once, as they run.
+// The nodes that went into the compiled ones, each once, in run order.
 std::vector<int32_t> Trial::nodes_of(
     const std::vector<int32_t>& compiled) const {
   std::vector<int32_t> nodes;
@@ -129,7 +129,7 @@ std::vector<int32_t> Trial::order() {
   for (const RegionTime& r : region_times(*plan_, false)) {
     compiled.insert(compiled.end(), r.nodes.begin(), r.nodes.end());
   }
-  // A node stands where the last of what it became does.
+  // A node takes the position of the last compiled node it went into.
   std::reverse(compiled.begin(), compiled.end());
   std::vector<int32_t> order = nodes_of(compiled);
   std::reverse(order.begin(), order.end());

@@ -1,8 +1,8 @@
-// Trial: a graph compiled on given devices, to be measured and thrown away.
+// Trial: a graph compiled on given devices, to be measured and discarded.
 //
 // What ops cost together (lowered, fused, in regions) is known only once they
-// are compiled. A trial has variables of its own, never runs, and tells nobody
-// anything. One thread.
+// are compiled. A trial has its own variables, never runs, and reports nothing.
+// One thread.
 
 #ifndef BERTH_FUNCTION_TRIAL_H_
 #define BERTH_FUNCTION_TRIAL_H_
@@ -29,21 +29,21 @@ struct TrialOptions {
 
 class Trial {
  public:
-  // `device`: per node, a full name. Throws errors::Error when the graph cannot
-  // be compiled so, or there is no memory.
+  // `device`: a full name per node. Throws errors::Error when the graph cannot
+  // be compiled this way or memory runs out.
   Trial(const Graph& graph, const std::vector<DeviceId>& device,
         const PlaceOptions& places, const TrialOptions& options);
 
-  // What a step takes, as the simulator sees the compiled plan.
+  // The simulator's prediction for a step of the compiled plan.
   double predicted_us();
-  // Bytes at the peak of a device, by the exact plan of its memory.
+  // Peak bytes of a device, by its exact memory plan.
   int64_t peak_bytes(const std::string& device) const;
 
-  // Puts the times of ops that ran on devices of class `device_class` into
-  // `costs`, which are those of the graph: each takes its part, by what it took
-  // there, of the region that it became part of.
+  // Writes the times of ops on devices of class `device_class` into `costs`,
+  // the costs of the graph: each op gets a share of the time of its region, in
+  // proportion to its own cost there.
   void put_times(int32_t device_class, CostTable& costs);
-  // The order in which the nodes that compute would be launched.
+  // The order in which computing nodes would be launched.
   std::vector<int32_t> order();
 
  private:

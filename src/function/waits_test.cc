@@ -1,5 +1,5 @@
 // Every cross-stream wait of a plan is needed: a plan that lacks any one of
-// them gives a wrong result for some order of what no wait orders.
+// them gives a wrong result for some order that the other waits allow.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@
 namespace berth {
 namespace {
 
-// Seeds that every broken plan is tried with.
+// Seeds tried with every broken plan.
 constexpr uint64_t kSeeds = 40;
 constexpr int kRuns = 4;
 
@@ -111,7 +111,7 @@ std::unique_ptr<Plan> compile(const Model& model,
 
 using Results = std::vector<std::vector<float>>;
 
-// Runs back to back without looking, then reads everything.
+// Runs back to back without reading results, then reads everything.
 Results run(Plan& plan, const Model& model,
             const std::vector<std::vector<float>>& start, uint64_t seed) {
   for (Device* d : DeviceManager::get().devices()) {

@@ -119,7 +119,7 @@ std::vector<PlaceConstraint> ConstraintSets::connection(int32_t a,
                                                         int32_t b) const {
   std::vector<PlaceConstraint> chain;
   if (proofs_.empty() || a == b) return chain;
-  // Neighbours, as on a path: without the way to the root.
+  // Neighbours, as on a path; skip the route to the root.
   for (const int32_t below : {a, b}) {
     if (proofs_[below].parent != (below == a ? b : a)) continue;
     return {text_of(links_[proofs_[below].link])};
@@ -145,8 +145,8 @@ std::vector<PlaceConstraint> ConstraintSets::connection(int32_t a,
   return chain;
 }
 
-// Looks for a minimal conflict in one set: constraints of single nodes that no
-// device satisfies, by deletion; then the tree of proofs that connects them.
+// Finds a minimal conflict in one set: constraints on single nodes that no
+// device satisfies, by deletion; then the proof tree that connects them.
 class ConflictFinder {
  public:
   using Kind = PlaceConstraint::Kind;
@@ -159,7 +159,7 @@ class ConflictFinder {
   }
 
   PlaceConflict find() {
-    // What binds most first; requests that a source overruled never.
+    // Start with the most binding; leave out requests that a source overrules.
     for (int level = 0; level < 3; ++level) {
       collect(level);
       if (intersection(masks()) == 0) break;
@@ -203,7 +203,7 @@ class ConflictFinder {
     return all;
   }
 
-  // One mask, else two, else what is left when each has been tried without.
+  // One mask, else two, else what is left after trying without each.
   std::vector<DeviceSet> minimal(std::vector<DeviceSet> m) const {
     for (const DeviceSet& a : m) {
       if (a == 0) return {a};
@@ -213,7 +213,7 @@ class ConflictFinder {
         if ((m[i] & m[j]) == 0) return {m[i], m[j]};
       }
     }
-    // What leaves many devices is missed least.
+    // Drop first what leaves many devices.
     std::stable_sort(m.begin(), m.end(), [](DeviceSet a, DeviceSet b) {
       return a.count() > b.count();
     });
@@ -240,7 +240,7 @@ class ConflictFinder {
     }
     std::vector<int32_t> from;
     if (core.size() == 2) {
-      // Whichever pair of holders is nearest.
+      // Take the nearest pair of holders.
       for (const auto& [e, c] : own_[core[0]]) from.push_back(e);
     } else {
       from.push_back(own_[core[0]].front().first);
@@ -275,7 +275,7 @@ class ConflictFinder {
     }
   }
 
-  // The way from the tree to the nearest element that has `mask`.
+  // The path from the tree to the nearest element with `mask`.
   std::vector<int32_t> nearest(const std::set<int32_t>& tree, DeviceSet mask) {
     std::set<int32_t> goals;
     for (const auto& [e, c] : own_[mask]) goals.insert(e);
@@ -304,9 +304,9 @@ class ConflictFinder {
   ConstraintSets& s_;
   const int32_t root_;
   std::vector<int32_t> members_;
-  // Constraints of single elements, by what they allow.
+  // Constraints on single elements, by the devices they allow.
   std::map<DeviceSet, std::vector<std::pair<int32_t, PlaceConstraint>>> own_;
-  std::map<int32_t, std::vector<int32_t>> next_;  // tree of proofs
+  std::map<int32_t, std::vector<int32_t>> next_;  // proof tree
 };
 
 void ConstraintSets::fail(int32_t i) {

@@ -1,5 +1,5 @@
 // PlaceConstraint, PlaceConflict: what binds nodes to devices and to each
-// other, as data, and a smallest set of it that cannot hold together.
+// other, as data, and a smallest set of constraints that cannot all hold.
 //
 // place() throws a PlaceInvalid or a PlaceNoKernel; both are a PlaceFailure,
 // which holds the conflict. Values; thread-safe.
@@ -22,34 +22,34 @@ struct PlaceConstraint {
   enum class Kind : uint8_t {
     // What one node allows: `mask`.
     kAssigned,  // placed before, on `what`
-    kVariable,  // its variable lives on `what`
-    kResource,  // a handle (no inputs, one ref or resource) asked for on `what`
-    kRequest,   // asked for on `what`
-    kKernels,   // the devices that have a kernel of it
-    kHost,      // reads or holds data that only the host can: `what`
-    // What makes `node` share a device with `other`, whose value it reads or
-    // whose group it is in.
+    kVariable,  // its variable is on `what`
+    kResource,  // a handle (no inputs, one ref or resource) requested on `what`
+    kRequest,   // requested on `what`
+    kKernels,   // the devices that have a kernel for it
+    kHost,      // reads or holds data that only the host can hold: `what`
+    // Why `node` shares a device with `other`, whose value it reads or whose
+    // group it is in.
     kResourceEdge,
     kRefEdge,
     kVariantEdge,
-    kGroup,  // of name `what`
+    kGroup,  // the group `what`
     kCall,   // value `other` passes through, or comes out of, the call `node`
   };
   Kind kind = Kind::kAssigned;
-  int32_t node = -1;  // of the graph, or of the body of `function`
+  int32_t node = -1;  // in the graph, or in the body of `function`
   int32_t other = -1;
   std::string what;
-  DeviceSet mask = ~DeviceSet();  // by position in PlaceOptions::devices
+  DeviceSet mask = ~DeviceSet();  // bits: positions in PlaceOptions::devices
   Site site = {};                 // of `node`
   std::string text;               // `"w" was asked for on "/GPU:1"`
   std::string node_name = {}, other_name = {};
-  // The function whose body has the nodes; "" when the graph has them.
+  // The function whose body has the nodes; "" if they are in the graph.
   std::string function = {};
 
   bool binary() const { return kind >= Kind::kResourceEdge; }
 };
 
-// Constraints that no device satisfies together; without any one of them, the
+// Constraints that no device satisfies together; if any one is dropped, the
 // others can be satisfied.
 struct PlaceConflict {
   std::vector<PlaceConstraint> constraints;
@@ -59,7 +59,7 @@ struct PlaceConflict {
 };
 
 // What every failure of place() offers besides its message. Catch it by
-// reference, beside the class of errors.h.
+// reference, as well as the class of errors.h.
 class PlaceFailure {
  public:
   explicit PlaceFailure(PlaceConflict conflict)
@@ -71,7 +71,7 @@ class PlaceFailure {
   PlaceConflict conflict_;
 };
 
-// No such device; constraints that contradict each other.
+// No such device, or constraints that contradict each other.
 class PlaceInvalid : public errors::InvalidArgument, public PlaceFailure {
  public:
   PlaceInvalid(const std::string& message, PlaceConflict conflict)

@@ -1,5 +1,5 @@
-// Conflicts: what place() names can hold without any one member, and cannot
-// with all of them.
+// Every conflict that place() reports is minimal: without any one constraint
+// the others can be satisfied, but not all together.
 
 #include "place/conflict.h"
 
@@ -59,7 +59,7 @@ std::string places(const Graph& graph, const PlaceOptions& options,
   return "";
 }
 
-// Takes one constraint out of the program. Node 0 is a handle nobody uses.
+// Removes one constraint from the program. Node 0 is an unused handle.
 void take_out(const PlaceConstraint& c, Graph& graph, PlaceOptions& options) {
   Node& n = graph[c.node];
   switch (c.kind) {
@@ -164,7 +164,7 @@ TEST(Conflict, NamesTheShortestChainBetweenTwoVariables) {
 }
 
 TEST(Conflict, OfManyConstraintsNamesThoseThatAreNeeded) {
-  // Any two have a device in common. Of all five, No0 and No1 are not needed.
+  // Any two share a device. No0 and No1 are not needed among all five.
   PlaceOptions options = options_of(config::SoftPlacement::kError);
   options.devices.push_back({"/device:CPU:1"});
   std::string ops, nodes = handle("spare") + handle("v");
@@ -270,8 +270,8 @@ TEST(Conflict, ReferencesVariantsAndHostDataBindToo) {
   EXPECT_EQ(conflict.constraints[1].kind, Kind::kVariantEdge);
   expect_minimal(g, soft, conflict);
 
-  // The variant is of words, which only the host holds; MapDatasetV2 has a
-  // kernel on GPUs alone.
+  // The variant holds strings, which only the host can hold; MapDatasetV2 has
+  // kernels for GPUs only.
   PlaceOptions gpu_only = soft;
   gpu_only.devices[2].runs = [](const OpDef& op, DType) {
     return op.name() != "MapDatasetV2";
@@ -298,8 +298,8 @@ TEST(Conflict, ARealVariableIsNeverMoved) {
   expect_minimal(g, soft, conflict);
 }
 
-// Trees of variables, ops and groups of two, in which no two nodes are
-// connected in two ways.
+// Trees of variables, ops and groups of two, with one path between any two
+// nodes.
 struct Forest {
   std::string text;
   std::vector<std::string> names, more;
@@ -353,7 +353,7 @@ Graph random_graph(std::mt19937& rng, int handles, int ops,
   return parse_graph(text);
 }
 
-// Binds node `i` to the CPU or to a GPU, in a way that nothing overrules.
+// Binds node `i` to the CPU or to a GPU in a way that nothing overrules.
 void bind(Graph& g, std::mt19937& rng, int i, bool cpu) {
   const std::string device = cpu ? "CPU:0" : rng() % 2 ? "GPU:0" : "GPU:1";
   Node& n = g[i];
@@ -386,7 +386,7 @@ TEST(Conflict, APlantedOneIsFoundAndEachMemberIsNeeded) {
     bind(g, rng, b, false);
     PlaceConflict conflict;
     const std::string e = places(g, options, &conflict);
-    // Groups are soft where requests are, but not here.
+    // Groups are soft where requests are, but here they are hard.
     EXPECT_EQ(e.empty(), set[a] != set[b]) << e << print(g);
     if (e.empty()) continue;
     ++planted;
@@ -412,7 +412,7 @@ TEST(Conflict, OfALargeGroupIsFoundAmongTenThousandMembers) {
   EXPECT_EQ(conflict.constraints.size(), 4u);
 }
 
-// The nodes of the conflict are the body's: names of the graph would be wrong.
+// The conflict's nodes belong to the body: the graph's names would be wrong.
 TEST(Conflict, InABodyNamesTheFunctionAndItsNodes) {
   const Graph graph =
       parse_graph(std::string(kHead) + kMore +

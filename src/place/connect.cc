@@ -1,4 +1,4 @@
-// The constraints that connect nodes, as a graph says them.
+// The constraints of a graph that connect nodes.
 
 #include <algorithm>
 #include <string_view>
@@ -23,13 +23,13 @@ bool calls_functions(const Node& n) {
   return false;
 }
 
-// A callee may use variables of many devices, and IdentityN passes on values
-// of as many.
+// A callee may use variables on many devices, and IdentityN passes on values
+// from as many.
 bool exempt_from_resource_edges(const Node& n) {
   return calls_functions(n) || n.op->name() == "IdentityN";
 }
 
-// "BatchDataset", "MapDatasetV2": ops whose one output is a dataset.
+// "BatchDataset", "MapDatasetV2": ops whose only output is a dataset.
 bool makes_dataset(const Node& n) {
   if (n.outputs.size() != 1 || n.outputs[0].dtype != variant) return false;
   std::string_view op = n.op->name();
@@ -77,8 +77,8 @@ void ConstraintSets::connect_edges() {
   }
 }
 
-// A range of a variable that asks for another device of the same memory (CPU
-// devices of one process) reads and writes the variable where it is.
+// A slice of a variable that is requested on another device of the same memory
+// (CPU devices of one process) reads and writes the variable in place.
 bool ConstraintSets::shares_memory(ValueRef variable, int32_t range) {
   if (graph_[range].op->kind() != OpKind::kHandleRange) return false;
   const DeviceSet asked = devices_.mask(requests_[range]);
@@ -96,14 +96,14 @@ bool ConstraintSets::shares_memory(ValueRef variable, int32_t range) {
   return memory != nullptr;
 }
 
-// A variant made from one that only the host can hold is another one.
+// A variant made from one that only the host can hold is a different one.
 bool ConstraintSets::host_only(ValueRef v) const {
   return graph_[v.node].op->output_on_host(v.output) ||
          std::binary_search(reads_host_variants_.begin(),
                             reads_host_variants_.end(), v.node);
 }
 
-// Names of groups with one member: likely misspelt.
+// Names of groups with one member: probably misspelt.
 void ConstraintSets::find_lone_groups(
     const std::unordered_map<std::string_view, int32_t>& heads) {
   std::unordered_map<std::string_view, int> members;
@@ -119,7 +119,7 @@ void ConstraintSets::find_lone_groups(
 }
 
 void ConstraintSets::connect_groups() {
-  std::unordered_map<std::string_view, int32_t> heads;  // -1: nobody yet
+  std::unordered_map<std::string_view, int32_t> heads;  // -1: none yet
   for (const Node& n : graph_.nodes) {
     for (const std::string& g : n.colocated) heads.emplace(group_name(g), -1);
   }

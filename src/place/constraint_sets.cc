@@ -55,7 +55,7 @@ bool ConstraintSets::handle(int32_t i) const {
   return n.outputs[0].dtype == resource || n.op->output_is_ref(0);
 }
 
-// The one device that a node was assigned to, which must have a kernel of it.
+// The one device that a node was assigned to, which must have a kernel for it.
 DeviceSet ConstraintSets::assigned_to(int32_t i) {
   const Node& n = graph_[i];
   const DeviceSet at = devices_.mask(devices_.parse(n.assigned));
@@ -112,7 +112,7 @@ void ConstraintSets::init(int32_t i) {
     s.requested = devices_.only(device_bit(d));
   } else if (const DeviceSet c = devices_.compilers();
              c != 0 && (s.requested == 0 || devices_.mask(s.requested) & ~c)) {
-    // Devices of compilers are taken only when asked for.
+    // Compiler devices are used only on request.
     if (s.allowed & ~c) s.allowed &= ~c;
   }
   if (s.allowed == 0) fail(i);
@@ -132,13 +132,13 @@ void ConstraintSets::read_request(int32_t i) {
   const NameId id = last_name_;
   requests_[i] = id;
   sets_[i].requested = id;
-  // In TensorFlow the source of an edge may still take the request away.
+  // In TensorFlow the source of an edge may still override the request.
   const bool final = options_.policy == PlacePolicy::kBerth;
   if (devices_.mask(id) == 0 && hard() && final) fail(i);
   if (handle(i)) sets_[i].resource = resource_of(i);
 }
 
-// In kBerth a request that cannot be obeyed binds nobody, but for the task.
+// In kBerth a request that cannot be met binds nothing except the task.
 DeviceTable::NameId ConstraintSets::resource_of(int32_t i) {
   const NameId id = requests_[i];
   const bool binds = devices_.mask(id) != 0 || hard() ||
@@ -165,7 +165,7 @@ bool ConstraintSets::merge(const Set& a, const Set& b, Kind kind, Set* both) {
   if (b.pinned && both->pin != b.pin) return false;
   if (both->pinned && (both->pin & both->allowed) == 0) return false;
   both->resource = devices_.merge(a.resource, b.resource);
-  // In a group TensorFlow, if soft, lets a variable go with an assigned node.
+  // In a group, soft TensorFlow lets a variable follow an assigned node.
   const bool moves = options_.policy == PlacePolicy::kTensorFlow &&
                      kind == Kind::kGroup && !hard();
   if (both->pinned && !moves &&
@@ -207,7 +207,7 @@ bool ConstraintSets::unite(int32_t from, int32_t to, Kind kind, int32_t name) {
   return true;
 }
 
-// Joins two sets and remembers why. The set of the one root is to be written.
+// Joins two sets and remembers why. The caller writes the set of the new root.
 void ConstraintSets::link(int32_t from, int32_t to, Kind kind, int32_t name) {
   const int32_t a = find(from), b = find(to);
   const bool a_is_small = sets_[a].size < sets_[b].size;
@@ -221,7 +221,7 @@ void ConstraintSets::link(int32_t from, int32_t to, Kind kind, int32_t name) {
   parent_[small] = large;
 }
 
-// Turns the pointers around between `i` and the root of its tree.
+// Reverses the pointers between `i` and the root of its tree.
 void ConstraintSets::root_proofs_at(int32_t i) {
   Proof up = proofs_[i];
   proofs_[i] = {};
@@ -233,7 +233,7 @@ void ConstraintSets::root_proofs_at(int32_t i) {
   }
 }
 
-// A handle on a composite device is a handle on each of its devices: who was
+// A handle on a composite device is a handle on each of its devices: what was
 // put on one device stays there.
 bool ConstraintSets::leaves_composite(int32_t from, int32_t to) {
   const DeviceSet composites = devices_.composites();
@@ -250,7 +250,7 @@ bool ConstraintSets::leaves_composite(int32_t from, int32_t to) {
 void ConstraintSets::unite_edge(int32_t from, int32_t to, Kind kind) {
   if (kind != Kind::kCall && leaves_composite(from, to)) return;
   if (unite(from, to, kind)) return;
-  // The other edges are read too: they may make a shorter conflict.
+  // Read the other edges too: they may make a shorter conflict.
   const int32_t a = find(from), b = find(to);
   Set both = sets_[a];
   both.allowed &= sets_[b].allowed;

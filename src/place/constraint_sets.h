@@ -1,10 +1,10 @@
 // ConstraintSets: nodes that must share a device, and what binds them to one.
 //
 // Union-find over nodes. A set knows which devices all its members allow and
-// what they ask for; a forest of proofs remembers, for every union, the
-// constraint that made it, so that what connects two members can be read off.
-// Also known are values that come out of a call: its node itself may be on
-// many devices. One thread.
+// which they request. A forest of proofs remembers the constraint behind every
+// union, so the connection between two members can be read off. It also tracks
+// values that come out of a call, whose node may itself be on many devices. One
+// thread.
 
 #ifndef BERTH_PLACE_CONSTRAINT_SETS_H_
 #define BERTH_PLACE_CONSTRAINT_SETS_H_
@@ -29,14 +29,14 @@ class ConstraintSets {
 
   struct Set {
     DeviceSet allowed = 0;   // assigned, variables, kernels, host data
-    NameId resource = 0;     // where its handles were asked for
+    NameId resource = 0;     // where its handles were requested
     NameId requested = 0;    // a specialisation of `resource`
     int32_t priorities = 0;  // of kernels
     int32_t size = 1;
-    int32_t first = 0;    // the member of the least number
+    int32_t first = 0;    // the member with the lowest index
     bool pinned = false;  // by an assigned device or a variable
-    DeviceSet pin = 0;    // to that device; `allowed` is then it alone, or all
-                          // that kernels allow when it is a composite one
+    DeviceSet pin = 0;    // to that device; `allowed` is then that device, or
+                          // for a composite device all that kernels allow
   };
 
   // A resource that a call returns; element graph.size() + i.
@@ -48,13 +48,13 @@ class ConstraintSets {
     DeviceSet pin = 0;
   };
 
-  // Reads the constraints of single nodes. Throws PlaceInvalid and
+  // Reads the constraints on single nodes. Throws PlaceInvalid and
   // PlaceNoKernel for those that cannot be satisfied by themselves.
   ConstraintSets(const Graph& graph, const PlaceOptions& options,
                  DeviceTable& devices);
 
-  // Reads those that connect nodes, and joins the sets. Throws PlaceInvalid
-  // and PlaceNoKernel. Colocations that contradict others are put into
+  // Reads the constraints that connect nodes, and joins the sets. Throws
+  // PlaceInvalid and PlaceNoKernel. Contradictory colocations go into
   // `ignored_groups` unless requests are hard.
   void connect();
 
@@ -66,7 +66,7 @@ class ConstraintSets {
   const Set& at_root(int32_t root) const { return sets_[root]; }
   bool together(int32_t a, int32_t b) { return find(a) == find(b); }
   int32_t num_elements() const { return static_cast<int32_t>(sets_.size()); }
-  // The node that an element is, or comes from.
+  // The node that an element is or comes from.
   int32_t node_of(int32_t element) const {
     return element < graph_.size()
                ? element
@@ -80,14 +80,14 @@ class ConstraintSets {
     std::string name;
   };
   std::vector<IgnoredGroup> ignored_groups;
-  std::vector<IgnoredGroup> lone_groups;  // nobody else is in them
+  std::vector<IgnoredGroup> lone_groups;  // with no other member
 
-  // What an element allows by itself, without what does not matter.
+  // What an element allows by itself, without irrelevant constraints.
   std::vector<PlaceConstraint> own_constraints(int32_t element);
   // The constraints that connect two members of a set, from a to b.
   std::vector<PlaceConstraint> connection(int32_t a, int32_t b) const;
 
-  // Throws what keeps the set of element `i` from having any device.
+  // Throws the reason why the set of element `i` has no device.
   [[noreturn]] void fail(int32_t i);
 
   const Graph& graph() const { return graph_; }
@@ -101,7 +101,7 @@ class ConstraintSets {
   struct Link {  // a binary constraint that joined two sets
     int32_t from, to;
     Kind kind;
-    int32_t name;  // of a group
+    int32_t name;  // its group
   };
   struct Proof {
     int32_t parent = -1;
@@ -116,7 +116,7 @@ class ConstraintSets {
   void connect_calls();
   struct BodyFacts {
     struct Result {
-      int32_t root;  // of a set inside
+      int32_t root;  // its set inside
       DeviceSet allowed;
       NameId resource;
       bool pinned;
@@ -156,13 +156,13 @@ class ConstraintSets {
   const PlaceOptions& options_;
   DeviceTable& devices_;
   NodeKernels kernels_;
-  std::vector<std::string> memories_;  // per device: whose it has
+  std::vector<std::string> memories_;  // per device: which memory it uses
   std::vector<int32_t> parent_;
   std::vector<Set> sets_;         // at roots
   std::vector<NameId> requests_;  // per node
-  DeviceId last_request_;         // that of last_name_
+  DeviceId last_request_;         // parsed from last_name_
   NameId last_name_ = 0;
-  std::vector<Proof> proofs_;  // empty until something is joined
+  std::vector<Proof> proofs_;  // empty until the first union
   std::vector<Link> links_;
   std::vector<std::string> group_names_;
   std::vector<CallValue> call_values_;
@@ -170,14 +170,14 @@ class ConstraintSets {
   std::vector<int32_t> first_call_value_;  // per node, -1; empty: no calls
   std::vector<int32_t> on_host_;           // nodes with host data
   std::vector<int32_t> reads_host_variants_;
-  int32_t broken_ = -1;  // a member of a set that edges make impossible
+  int32_t broken_ = -1;  // a member of a set that edges make unsatisfiable
   std::vector<NameId> active_requests_;  // of sets that cannot be joined
 };
 
 // Returns `MatMul "dense/MatMul" (model.cc:41)`.
 std::string describe(const Graph& graph, int32_t node);
 Site site_of(const Graph& graph, int32_t node);
-// What the user calls the variable or resource whose handle the node gives:
+// The user's name for the variable or resource behind the node's handle:
 // "dense/kernel" for "dense/VarHandleOp".
 const std::string& variable_name(const Node& node);
 

@@ -55,7 +55,7 @@ class Check {
     return std::any_of(ops.begin(), ops.end(),
                        [&](int32_t op) { return covers(op); });
   }
-  // Before the first run every part is planned to run once, but branches.
+  // Before the first run every part counts as run once, except branches.
   int64_t bytes(size_t i) const {
     const TransferRow& t = report().transfers[i];
     const double planned = w_.edges[i].maybe ? 0 : 1;
@@ -101,7 +101,7 @@ class Check {
       const TransferRow& t = report().transfers[i];
       const StepWork::Edge& e = w_.edges[i];
       if (e.argument || (inside(t.from) && inside(t.to))) continue;
-      // In a block, what comes in from outside is an argument too.
+      // In a block, input from outside also counts as an argument.
       const bool ours =
           covered_.empty() || (covers_any(e.readers) && covers(e.producer));
       if (ours) lines.push_back(line(i));

@@ -1,7 +1,7 @@
-// Contracts checked on what a compiled step does.
+// Checks contracts against what a compiled step does.
 //
-// Acts on the work of a step as the executor describes it, before the first
-// run and after runs. Pure; thread-safe.
+// Acts on the work of a step as the executor describes it, before the first run
+// and after runs. Pure; thread-safe.
 
 #ifndef BERTH_PLACE_CONTRACTS_H_
 #define BERTH_PLACE_CONTRACTS_H_
@@ -14,11 +14,11 @@
 
 namespace berth {
 
-// What a compiled step does, or did: its report, and what contracts look up.
+// What a compiled step does, or did: its report, and data for contracts.
 struct StepWork {
   placement::Report report;
-  // Ops that are part of a row of report.ops, which does not name them all: an
-  // op that many were fused into. They count behind these.
+  // Ops that share a row of report.ops which does not name them all, because
+  // many were fused into one op. They are numbered after the rows.
   std::vector<placement::OpRow> more_ops;
   // By op: the contracts that were open where its sources were traced.
   std::vector<std::vector<ContractChainRef>> contracts;
@@ -28,16 +28,16 @@ struct StepWork {
     return i < report.ops.size() ? report.ops[i]
                                  : more_ops[i - report.ops.size()];
   }
-  // By report.transfers: who reads and who made the value, in report.ops.
+  // By report.transfers: the reader and the producer, in report.ops.
   struct Edge {
     std::vector<int32_t> readers;
     int32_t producer = -1;  // -1: an argument or constant
     bool argument = false;  // of the step
     bool nested = false;    // in a body
-    bool maybe = false;     // in a branch that need not be taken
+    bool maybe = false;     // in a branch that may not be taken
   };
   std::vector<Edge> edges;
-  // Who holds memory at the peak, largest first.
+  // The holders of memory at the peak, largest first.
   struct Holder {
     std::string device, what;
     int64_t bytes = 0;
@@ -47,15 +47,15 @@ struct StepWork {
 };
 
 // Throws errors::FailedPrecondition when `work` breaks the contract: its ops
-// where `covered` (by number; empty: all), the transfers that they read,
-// and the memory of the step. Before the first run every part counts as run
-// once. `what`: "function \"step\"".
+// where `covered` (by number; empty: all), the transfers that they read, and
+// the memory of the step. Before the first run every part counts as run once.
+// `what`: "function \"step\"".
 void check_contract(const ParsedContract& contract, Site made,
                     const std::string& what, const StepWork& work,
                     const std::vector<bool>& covered = {});
 
 // Throws errors::InvalidArgument, with the nearest names, when an entry of
-// `ops` is the name of nothing in `names`.
+// `ops` matches nothing in `names`.
 void check_names(const ParsedContract& contract, Site made,
                  const std::string& what,
                  const std::vector<std::string>& names);
@@ -63,7 +63,7 @@ void check_names(const ParsedContract& contract, Site made,
 // Checks all contracts that were open when ops of `work` were traced.
 void check_scopes(const std::string& what, const StepWork& work);
 
-// Returns up to three of `names` that look most like `name`.
+// Returns up to three of `names` that are most similar to `name`.
 std::vector<std::string> nearest_names(const std::string& name,
                                        const std::vector<std::string>& names);
 

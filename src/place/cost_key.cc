@@ -1,4 +1,4 @@
-// What measurements are kept under.
+// The keys under which measurements are kept.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,7 +17,7 @@ std::string text(const OutSpec& s) {
       fmt::join(s.shape.begin(), s.shape.end(), ","));
 }
 
-// False: a value that says nothing to another process.
+// False: a value that means nothing to another process.
 struct AttrText {
   std::string& out;
 
@@ -29,7 +29,7 @@ struct AttrText {
   bool operator()(const Shape& x) const {
     return add("[{}]", fmt::join(x.begin(), x.end(), ","));
   }
-  // What a tensor holds does not change how long the op takes.
+  // The contents of a tensor do not change how long the op takes.
   bool operator()(const Tensor& x) const {
     if (!x.defined()) return add("{}", "none");
     return add("{}", text(OutSpec{x.dtype(), x.shape()}));

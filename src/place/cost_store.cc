@@ -28,17 +28,17 @@ constexpr size_t kMostOps = 20'000;
 constexpr size_t kMostPredictions = 32;
 constexpr uintmax_t kMostFileBytes = 64 << 20;
 
-// Everything of one version: what a file has under its name.
+// All that a file holds for one version.
 struct Kept {
   std::map<std::string, OpTime> ops;
   std::map<std::string, DeviceClass> classes;
   std::map<std::string, LinkCost> links;
-  std::vector<std::pair<double, double>> predictions;  // us: said, was
+  std::vector<std::pair<double, double>> predictions;  // predicted, measured
 };
 
 bool positive(double x) { return std::isfinite(x) && x > 0; }
 
-// A number of a file; `otherwise` when it is none that makes sense.
+// A number from a file; `otherwise` if it makes no sense.
 double number(const Json& j, const char* name, double otherwise) {
   const auto it = j.find(name);
   if (it == j.end() || !it->is_number()) return otherwise;
@@ -73,7 +73,7 @@ Json to_json(const Kept& k) {
   return j;
 }
 
-// Each entry of `name` that is an object, with its key.
+// Calls fn for each object in `name`, with its key.
 template <class Fn>
 void each(const Json& j, const char* name, Fn&& fn) {
   const auto it = j.find(name);
@@ -83,7 +83,7 @@ void each(const Json& j, const char* name, Fn&& fn) {
   }
 }
 
-// Leaves out whatever makes no sense.
+// Skips whatever makes no sense.
 Kept from_json(const Json& j) {
   Kept k;
   each(j, "ops", [&](const std::string& key, const Json& v) {
@@ -130,8 +130,8 @@ Kept from_json(const Json& j) {
   return k;
 }
 
-// What a file holds: an object, or null for one that is not there or broken.
-// Sets `foreign` when it is a good file of another format.
+// The object in a file, or null if it is missing or broken. Sets `foreign` if
+// it is a valid file of another format.
 Json read_file(const std::string& path, bool& foreign) {
   foreign = false;
   std::error_code error;
@@ -210,10 +210,10 @@ auto find_in(const Map& map, const std::string& key)
 struct CostStore::Impl {
   std::string path, version;
   mutable std::mutex mutex;
-  Kept known;  // of the file and of this process
+  Kept known;  // from the file and this process
   Kept fresh;  // not in the file yet
 
-  // Puts the entries of `from` over those of `to`.
+  // Merges the entries of `from` into `to`, overwriting.
   static void put(const Kept& from, Kept& to) {
     for (const auto& [key, t] : from.ops) to.ops[key] = t;
     for (const auto& [key, c] : from.classes) to.classes[key] = c;
@@ -226,7 +226,7 @@ struct CostStore::Impl {
     }
   }
 
-  // What the file has of this version.
+  // What the file has for this version.
   static Kept of_version(const Json& file, const std::string& version) {
     if (!file.is_object() || !file.contains("versions")) return {};
     const Json& versions = file["versions"];
@@ -316,7 +316,7 @@ bool CostStore::save() {
   Json file = read_file(impl_->path, foreign);
   if (foreign) return false;
   Kept merged = Impl::of_version(file, impl_->version);
-  // A file that has grown too large begins again with what is new.
+  // A file that has grown too large starts again with the new entries.
   if (merged.ops.size() + impl_->fresh.ops.size() > kMostOps) {
     merged.ops.clear();
   }

@@ -1,12 +1,12 @@
 // CostStore: what was measured on this machine, in memory and in a file.
 //
-// Ops by everything their time depends on, rates by device class, links by
-// their classes, and how wrong predictions were. The process's store is read at
-// its first use from $BERTH_CACHE_DIR/costs.json, else
-// $XDG_CACHE_HOME/berth/costs.json, else ~/.cache/berth/costs.json; with none
-// of these it stays in memory. A file that cannot be read, or is not of this
-// format, counts as empty, and one that cannot be written changes nothing.
-// Several processes may share a file: save() merges. Thread-safe.
+// Keeps ops by everything their time depends on, rates by device class, links
+// by their classes, and the errors of predictions. The process's store is read
+// at first use from $BERTH_CACHE_DIR/costs.json, else
+// $XDG_CACHE_HOME/berth/costs.json, else ~/.cache/berth/costs.json; without any
+// of these it stays in memory. A file that cannot be read, or has another
+// format, counts as empty; failing to write one has no effect. Several
+// processes may share a file: save() merges. Thread-safe.
 
 #ifndef BERTH_PLACE_COST_STORE_H_
 #define BERTH_PLACE_COST_STORE_H_
@@ -24,11 +24,11 @@ namespace berth {
 
 class CostStore {
  public:
-  // The process's. Never destroyed.
+  // The process's store. Never destroyed.
   static CostStore& get();
 
-  // A store of its own. `path` "": in memory alone. What one `version` of
-  // Berth measured, no other reads.
+  // A separate store. `path` "": in memory only. Measurements of one `version`
+  // of Berth are not read by another.
   CostStore(std::string path, std::string version);
   ~CostStore();
   CostStore(const CostStore&) = delete;
@@ -42,15 +42,14 @@ class CostStore {
   void add_class(const DeviceClass& rates);
   void add_link(const std::string& key, const LinkCost& link);
 
-  // Takes note of a step that took `measured_us`; returns error().
+  // Records a step that took `measured_us`; returns error().
   double record_prediction(double predicted_us, double measured_us);
-  // The median of |predicted / measured - 1| of the last 32 predictions;
+  // The median of |predicted / measured - 1| over the last 32 predictions;
   // negative: there are none.
   double error() const;
 
-  // Puts what is new here into the file, beside what others put there.
-  // Returns false when the file cannot be written, or is of another format
-  // (then it is left alone).
+  // Merges what is new here into the file. Returns false when the file cannot
+  // be written or has another format (then it is left alone).
   bool save();
   const std::string& path() const;
 
@@ -59,16 +58,16 @@ class CostStore {
   const std::unique_ptr<Impl> impl_;
 };
 
-// Returns what the time of a node depends on: op, attributes, dtypes, shapes,
-// and `where` (class and kernel). "": the node cannot be named so (it holds
-// functions or unknown dimensions).
+// Returns all that the time of a node depends on: op, attributes, dtypes,
+// shapes, and `where` (class and kernel). "": the node has no such key (it
+// holds functions or unknown dimensions).
 std::string op_key(const Graph& graph, int32_t node, const std::string& where);
 
 // Returns the version of Berth and how it was built: "0.1.0, not optimised".
 std::string cost_version();
 
-// Takes note of a step on the process's store, and saves it. Returns the
-// median error (CostStore::error) with it.
+// Records a step in the process's store, and saves it. Returns the new median
+// error (CostStore::error).
 double record_prediction(double predicted_us, double measured_us);
 
 }  // namespace berth

@@ -1,4 +1,4 @@
-// What is kept on disk, and what broken, foreign and shared files do.
+// What is kept on disk, and the effect of broken, foreign and shared files.
 
 #include "place/cost_store.h"
 
@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder that goes away.
+// A temporary folder.
 class Folder {
  public:
   Folder() {
@@ -189,7 +189,7 @@ TEST(CostStore, WhatCannotBeWrittenChangesNothing) {
     EXPECT_TRUE(s.find_op("a")) << path;
   }
   Folder folder;
-  fs::create_directories(folder.file());  // a folder of that name
+  fs::create_directories(folder.file());  // a folder with the file's name
   CostStore s(folder.file(), "1");
   s.add_op("a", measured(1));
   EXPECT_FALSE(s.save());
@@ -205,7 +205,7 @@ TEST(CostStore, TheErrorIsTheMedianOfTheLastPredictions) {
   EXPECT_EQ(s.record_prediction(3, 2), 0.5);
   EXPECT_DOUBLE_EQ(s.record_prediction(9, 10), (0.5 + (1 - 0.9)) / 2);
   EXPECT_DOUBLE_EQ(s.record_prediction(10, 10), 1 - 0.9);
-  s.record_prediction(0, 1);  // says nothing
+  s.record_prediction(0, 1);  // ignored
   s.record_prediction(1, -1);
   EXPECT_DOUBLE_EQ(s.error(), 1 - 0.9);
   for (int i = 0; i < 32; ++i) s.record_prediction(4, 2);

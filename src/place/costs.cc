@@ -16,7 +16,7 @@ namespace {
 constexpr float kEstimateSpread = 0.5f;
 constexpr float kUnknownSpread = 1.0f;
 
-// Rates of devices that nobody has measured.
+// Rates of devices that have not been measured.
 DeviceClass assumed_class(const std::string& type) {
   DeviceClass c;
   c.name = "assumed " + type;
@@ -41,7 +41,7 @@ Shape known_shape(const Shape& shape, bool& known) {
   return result;
 }
 
-// Handles take no bytes; their variables are counted where they live.
+// Handles take no bytes; their variables are counted where they are.
 int64_t bytes_of(const OutSpec& spec) {
   bool known = true;
   const int64_t n = known_shape(spec.shape, known).num_elements();
@@ -120,10 +120,10 @@ class Estimator {
             CostOrigin::kEstimated};
   }
 
-  // All-reduce: each device sends 2 (N - 1) / N of the bytes. Who begins it
-  // does not wait.
+  // All-reduce: each device sends 2 (N - 1) / N of the bytes. The op that
+  // begins it does not wait.
   double meeting_us(const Node& n, const DeviceClass& on, bool& known) const {
-    if (n.op->name() != "_AllReduceEnd") return 0;  // of tasks: not known
+    if (n.op->name() != "_AllReduceEnd") return 0;  // of tasks: unknown
     const auto ranks =
         static_cast<double>(n.op->attr<int64_t>(n.attrs.get(), "ranks"));
     const double bytes =
@@ -145,8 +145,8 @@ class Estimator {
     return us;
   }
 
-  // The sum over what is called; of two branches the dearer, of a loop all
-  // turns.
+  // The sum over the called bodies; for a branch the dearer one, for a loop all
+  // iterations.
   OpTime time_of_bodies(const Node& n, const DeviceClass& on) const {
     OpTime result{0, kEstimateSpread, CostOrigin::kEstimated};
     const auto sum_of = [&](const Graph* body) {

@@ -1,8 +1,8 @@
 // CostTable: what a step would cost, for a graph on given devices.
 //
 // Times belong to ops per device class, bytes to values, limits and rates to
-// devices and links (one transfer per value and destination). Plain arrays by
-// dense numbers: the simulator and a search read them without lookups. Values;
+// devices and links (one transfer per value and destination). Plain arrays with
+// dense indices: the simulator and searches read them without lookups. Values;
 // pure data; nothing here touches a device.
 
 #ifndef BERTH_PLACE_COSTS_H_
@@ -28,20 +28,20 @@ inline constexpr double kNoKernel = std::numeric_limits<double>::infinity();
 
 struct OpTime {
   double us = kNoKernel;  // infinite: no kernel
-  float spread = 0;       // share of `us`: half the distance of the quartiles
+  float spread = 0;       // share of `us`: half the interquartile range
   CostOrigin origin = CostOrigin::kNone;
 };
 
 // Devices that are equally fast and have the same kernels.
 struct DeviceClass {
-  std::string name;  // "CPU, 4 cores of <cpu model>": the key of what is kept
+  std::string name;  // "CPU, 4 cores of <cpu model>": the key in the store
   std::string type;  // "CPU"
   double flops_per_us = 1e5;
   double bytes_per_us = 1e4;  // of its memory
-  // Of the first `cache_bytes` that an op moves; 0: no caches.
+  // Rate for the first `cache_bytes` that an op moves; 0: no caches.
   double cached_bytes_per_us = 1e5;
   double cache_bytes = 0;
-  double launch_us = 1;                        // of one op
+  double launch_us = 1;                        // per op
   CostOrigin origin = CostOrigin::kEstimated;  // of these rates
 
   double moving_us(double bytes) const {
@@ -50,12 +50,12 @@ struct DeviceClass {
   }
 };
 
-// Who computes nothing while a copy comes to this device, or leaves it.
+// What a device cannot compute while a copy arrives or leaves.
 enum class CopyRule : uint8_t {
-  kOverlap,    // copies in run on a stream of their own: a GPU
-  kReceiving,  // it makes the copies in itself: CPU cores
+  kOverlap,    // incoming copies run on their own stream: a GPU
+  kReceiving,  // it makes incoming copies itself: CPU cores
   kBoth,       // copies in and out keep it busy
-  kFree,       // a copy waits for nobody and keeps nobody busy
+  kFree,       // a copy neither waits nor keeps a device busy
 };
 
 struct DeviceCost {
@@ -63,18 +63,18 @@ struct DeviceCost {
   int32_t device_class = 0;
   int64_t memory_limit = 0;  // bytes; 0: none
   CopyRule copies = CopyRule::kOverlap;
-  int32_t bus = -1;  // of Machine::buses, that its memory is on; -1: its own
+  int32_t bus = -1;  // its memory's bus in Machine::buses; -1: its own
 };
 
-// A memory that several devices read and write: what it gives all of them at
-// once. Each alone gets what its class says.
+// A memory that several devices read and write: the rate for all of them
+// together. Each alone gets the rate of its class.
 struct BusCost {
   double bytes_per_us = 1e4;
   CostOrigin origin = CostOrigin::kEstimated;
 };
 
-// From one device to another. Links of one `shared` group (a bus, a root
-// port) are used by one transfer at a time; -1: alone.
+// From one device to another. Links in one `shared` group (a bus, a root port)
+// carry one transfer at a time; -1: alone.
 struct LinkCost {
   double latency_us = 5;
   double bytes_per_us = 1e4;
@@ -87,11 +87,11 @@ struct LinkCost {
   }
 };
 
-// Devices, how fast they are and how they are connected.
+// Devices, their speed and their links.
 struct Machine {
   std::vector<DeviceClass> classes;
   std::vector<DeviceCost> devices;
-  std::vector<LinkCost> links;  // [from * devices + to]; one: between any two
+  std::vector<LinkCost> links;  // [from * devices + to]; one: for any pair
   std::vector<BusCost> buses;
 
   const DeviceClass& class_of(int32_t device) const {
@@ -101,29 +101,29 @@ struct Machine {
     if (links.size() == 1) return links[0];
     return links[static_cast<size_t>(from) * devices.size() + to];
   }
-  // The same, to be changed: afterwards each pair has its own.
+  // The same, to be modified: afterwards each pair has its own.
   LinkCost& link_of(int32_t from, int32_t to) {
     const size_t n = devices.size();
     if (links.size() == 1) links.resize(n * n, LinkCost(links[0]));
     return links[static_cast<size_t>(from) * n + static_cast<size_t>(to)];
   }
-  // Returns the device of this full name, -1: none.
+  // Returns the device with this full name; -1: none.
   int32_t find(const std::string& full_name) const;
 };
 
-// Returns devices of these full names as nothing is known about them: round
-// rates per device type (a GPU is 20 times a CPU), estimated, one class a
-// type; GPUs overlap copies. For plans of hypothetical devices.
+// Returns devices with these full names, about which nothing else is known:
+// round rates per device type (a GPU is 20 times a CPU), estimated, one class
+// per type; GPUs overlap copies. For plans on hypothetical devices.
 Machine assumed_machine(const std::vector<std::string>& full_names);
 
 struct CostTable : Machine {
   std::vector<OpTime> times;       // [node * classes + class]
   Rows<int64_t> bytes;             // per node: per output; 0 for handles
   std::vector<int64_t> workspace;  // [node * classes + class]
-  // Bytes that an op moves over its device's bus; empty: none do.
+  // Bytes that an op moves over its device's bus; empty: none.
   std::vector<double> bus_bytes;  // per node
-  // Measured error of such predictions on this machine, as a share; negative:
-  // never measured.
+  // Measured error of predictions on this machine, as a share; negative: never
+  // measured.
   double error = -1;
 
   const OpTime& time(int32_t node, int32_t device) const {
@@ -141,35 +141,35 @@ struct EstimateOptions {
 };
 
 // Returns the times and bytes of a graph on a machine, from the flops and bytes
-// of its ops: launch + the longer of computing and moving, spread 0.5. What is
-// declared wins over that. Ops without a kernel take for ever; placeholders,
-// aliases and reads of variables nothing; a call or a condition what its
-// bodies take, a loop as many turns as it may make. A dimension that is not
-// known counts as 1, spread 1.
+// of its ops: launch + the longer of computing and moving, spread 0.5. Declared
+// costs take precedence. Ops without a kernel take infinitely long;
+// placeholders, aliases and reads of variables take no time; a call or a
+// condition takes the time of its bodies, a loop that of its maximum number of
+// iterations. An unknown dimension counts as 1, spread 1.
 CostTable estimate_costs(const Graph& graph, const Machine& machine,
                          const EstimateOptions& options = {});
 
-// True for an op that meets nodes of other devices when it runs: it cannot run
-// alone, to be measured. What it sends goes over the slowest link between two
-// devices of its class; the device waits for it.
+// True for an op that meets nodes on other devices when it runs, so it cannot
+// be measured alone. Its data goes over the slowest link between two devices of
+// its class; the device waits for it.
 bool meets_others(const OpDef& op);
 
 // Returns launch + the longer of computing and moving.
 double estimate_us(const Cost& cost, const DeviceClass& on);
 
-// Returns the longer of computing and moving on one of `cores` cores that have
-// these rates together: memory beyond the caches serves one as fast as all.
+// Returns the longer of computing and moving on one of `cores` cores that share
+// these rates: beyond the caches, memory serves one core as fast as all.
 double core_us(const Cost& cost, const DeviceClass& on, int cores);
 
-// Returns the flops and bytes of a node; dimensions that are not known count
-// as 1. Zero for nodes that compute nothing. `*known` says whether all
-// dimensions are.
+// Returns the flops and bytes of a node; unknown dimensions count as 1. Zero
+// for nodes that compute nothing. `*known` tells whether all dimensions are
+// known.
 Cost cost_of(const Graph& graph, int32_t node, bool* known = nullptr);
 
 // What it would cost to run ops elsewhere (simulate.h, price_move).
 struct Price {
-  double step_us = -1;      // of the whole step then; -1: unknown
-  double delta_us = 0;      // against the step as it is
+  double step_us = -1;      // of the whole step after the move; -1: unknown
+  double delta_us = 0;      // compared with the current step
   int64_t delta_bytes = 0;  // sent between devices per step
 };
 

@@ -100,7 +100,7 @@ TEST(EstimateCosts, WithoutAKernelAnOpTakesForEver) {
 }
 
 TEST(EstimateCosts, ALoopTakesAllItsTurns) {
-  // Four turns of one addition of 8 floats; the condition compares scalars.
+  // Four iterations of adding 8 floats; the condition compares scalars.
   Tracer tracer("loop");
   const Tensor x = tracer.add_arg(TensorSpec(Shape({8}), float32));
   tracer.start();
@@ -116,8 +116,8 @@ TEST(EstimateCosts, ALoopTakesAllItsTurns) {
   }
   ASSERT_GE(loop, 0);
   const CostTable costs = estimate_costs(g, slow_machine());
-  // Per turn: Less (4 + 4 + 1 bytes), AddV2 of scalars (12 bytes), AddV2 of 8
-  // floats (96 bytes), each with a launch.
+  // Per iteration: Less (4 + 4 + 1 bytes), AddV2 of scalars (12 bytes), AddV2
+  // of 8 floats (96 bytes), each with a launch.
   EXPECT_EQ(costs.times[loop].us, 4 * (10 + 9 + 10 + 12 + 10 + 96));
 }
 
@@ -130,7 +130,7 @@ TEST(AssumedMachine, HasOneClassPerType) {
   EXPECT_EQ(m.class_of(2).type, "GPU");
   EXPECT_EQ(m.devices[1].copies, CopyRule::kOverlap);
   EXPECT_EQ(m.devices[0].copies, CopyRule::kReceiving);
-  EXPECT_EQ(&m.link(3, 0), &m.link(1, 2));  // all alike, kept once
+  EXPECT_EQ(&m.link(3, 0), &m.link(1, 2));  // all equal, stored once
   EXPECT_EQ(m.find(head + "GPU:1"), 2);
   EXPECT_EQ(m.find(head + "GPU:2"), -1);
   EXPECT_GT(m.class_of(1).flops_per_us, m.class_of(0).flops_per_us);

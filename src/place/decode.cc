@@ -1,5 +1,5 @@
 // Two loops over a plan's sequence: one for machines whose copies wait for
-// nobody, where an op's end follows from its inputs' alone, and one for all.
+// nothing, where an op's end follows from its inputs alone, and one for all.
 
 #include "place/decode.h"
 
@@ -20,13 +20,13 @@ using Kind = SimulatedGraph::Kind;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// What every resource is free at stands beside every kStride-th position.
+// Every kStride-th position stores when each resource becomes free.
 constexpr int32_t kStride = 8;
 
-// A copy or an alias that is done.
+// A finished copy or alias.
 struct Done {
   double end_us = 0;
-  int32_t event = -1;  // its number
+  int32_t event = -1;  // its index
   uint32_t trial = 0;
 };
 
@@ -41,7 +41,7 @@ class Decoder::Impl {
                graph.kind.end();
     no_log_ = t_.all_free && !aliases_;
     const size_t devices = t_.num_devices;
-    // Then the latest end of all and the work that is left.
+    // Then the latest end of all and the remaining work.
     const size_t resources =
         no_log_ ? devices : 2 * devices + static_cast<size_t>(t_.num_groups);
     free_.assign(resources + 2, 0);
@@ -68,7 +68,7 @@ class Decoder::Impl {
 
   double decode(const PlacePlan& plan) {
     drop_tried();
-    rows_[left_] = t_.work_us;  // in front of everything all else is 0
+    rows_[left_] = t_.work_us;  // before the first op all else is 0
     std::copy(plan.device.begin(), plan.device.end(), kept_.device.begin());
     first_ = 0;
     plan_ = &plan;
@@ -137,7 +137,7 @@ class Decoder::Impl {
       return {tried_log_.data(), static_cast<size_t>(events_)};
     }
     if (!tried_) return {log_.data(), static_cast<size_t>(kept_events_)};
-    // What was tried has only its own part.
+    // The trial has only its own part.
     std::copy(log_.begin(), log_.begin() + first_event_, tried_log_.begin());
     return {tried_log_.data(), static_cast<size_t>(events_)};
   }
@@ -148,7 +148,7 @@ class Decoder::Impl {
   }
 
  private:
-  // --- What was tried and is not kept.
+  // --- Trials that are not kept.
 
   void drop_tried() {
     if (tried_) take_back(kept_.sequence.data());
@@ -157,8 +157,8 @@ class Decoder::Impl {
     reached_ = t_.num_ops;
   }
 
-  // Makes the spans and the log those of the kept plan again; from first_ to
-  // reached_, `sequence` names the ops that may differ.
+  // Restores the spans and the log of the kept plan; from first_ to reached_,
+  // `sequence` names the ops that may differ.
   void take_back(const int32_t* sequence) {
     for (int32_t k = first_; k < reached_; ++k) {
       span_[sequence[k]] = kept_span_[sequence[k]];
@@ -171,7 +171,7 @@ class Decoder::Impl {
     }
   }
 
-  // --- What is done when: copies by value and destination, then aliases.
+  // --- What has finished: copies by value and destination, then aliases.
 
   size_t copy_slot(int32_t value, int32_t to) const {
     return static_cast<size_t>(value) * t_.num_devices +
@@ -183,7 +183,7 @@ class Decoder::Impl {
   size_t slot_of(const Event& e) const {
     return e.to >= 0 ? copy_slot(e.number, e.to) : alias_slot(e.number);
   }
-  // Of this trial, or of the part of the kept plan in front of it.
+  // In this trial, or in the part of the kept plan before it.
   bool is_done(size_t slot) const {
     const Done& d = done_[slot];
     return d.trial == trial_ || (d.event >= 0 && d.event < first_event_ &&
@@ -197,7 +197,7 @@ class Decoder::Impl {
   }
   void begin_trial() {
     if (++trial_ != 0) return;
-    for (Done& d : done_) d.trial = 0;  // all numbers were used
+    for (Done& d : done_) d.trial = 0;  // all numbers are used up
     trial_ = 1;
   }
 
@@ -207,7 +207,7 @@ class Decoder::Impl {
     tried_log_.resize(max_copies(t_.graph, t_.costs) + t_.timeless.size());
   }
 
-  // Where copies wait for nobody and none are noted.
+  // For copies that wait for nothing and are not logged.
   void list_copies() {
     if (done_.empty()) make_log();
     begin_trial();
@@ -232,7 +232,7 @@ class Decoder::Impl {
             static_cast<ptrdiff_t>(static_cast<size_t>(row) * free_.size()));
   }
 
-  // --- Copies that wait for nobody.
+  // --- Copies that wait for nothing.
 
   double run_free(double stop_above) {
     const int32_t* sequence = plan_->sequence.data();
@@ -295,7 +295,7 @@ class Decoder::Impl {
                : t_.copy_us(static_cast<int32_t>(value), from, to);
   }
 
-  // When all devices are free, added up: each op still to come adds its time,
+  // The sum over devices of when each is free: each remaining op adds its time,
   // and no device may be free after the end.
   double area_now() const {
     double area = 0;
@@ -338,7 +338,7 @@ class Decoder::Impl {
       }
       start = std::max(start, free_[on]);
       const double end = start + t_.us(op, on);
-      area += end - before;  // copies to others left out: no more than it is
+      area += end - before;  // leaves out copies to others: a lower bound
       left -= t_.least_us[op];
       span_[op] = {start, end};
       free_[on] = end;
@@ -362,7 +362,7 @@ class Decoder::Impl {
     return latest > stop_above ? kNever : latest;
   }
 
-  // Moves first_ to the position from which something changes.
+  // Moves first_ to the first position where something changes.
   void find_first() {
     const auto n = static_cast<int32_t>(kept_.device.size());
     const int32_t* now = plan_->device.data();
@@ -388,14 +388,14 @@ class Decoder::Impl {
       if (kind != Kind::kOp) first_ = 0;
       return;
     }
-    bool copied = false;  // something that it reads, or that it makes
+    bool copied = false;  // something that it reads or makes
     for (const DecodeTables::Read& r : t_.reads[node]) {
       if (r.everywhere || !are_apart(node, r.producer)) continue;
       copied = true;
-      // Eager copies stand behind their producers.
+      // Eager copies come right after their producers.
       if (t_.eager != 0) begin_at(kept_stand_[r.producer]);
     }
-    // What an op makes stands behind it, no earlier than the caller knows.
+    // What an op makes comes after it, no earlier than the caller knows.
     if (kind == Kind::kOp) return;
     for (const int32_t v : t_.graph.values[node]) {
       if (t_.graph.everywhere[v]) continue;
@@ -403,7 +403,7 @@ class Decoder::Impl {
     }
     if (copied) begin_at(kept_stand_[node]);
   }
-  // In the kept plan or in the one tried.
+  // In the kept plan or in the trial.
   bool are_apart(int32_t a, int32_t b) const {
     return plan_->device[a] != plan_->device[b] ||
            kept_.device[a] != kept_.device[b];
@@ -412,8 +412,8 @@ class Decoder::Impl {
     first_ = std::min(first_, std::max(0, position));
   }
 
-  // Behind which position everything stands, -1: in front; and what takes no
-  // time, in lists by position.
+  // Finds the position after which each node comes (-1: before the first), and
+  // lists the nodes that take no time by position.
   void find_stands() {
     for (int32_t k = 0; k < t_.num_ops; ++k) stand_[plan_->sequence[k]] = k;
     std::fill(behind_.begin() + (first_ == 0 ? 0 : first_ + 1), behind_.end(),
@@ -428,7 +428,7 @@ class Decoder::Impl {
       }
       stand_[i] = stand;
     }
-    // The last first, as each goes to the head of its list.
+    // In reverse, as each goes to the head of its list.
     for (auto it = t_.timeless.rbegin(); it != t_.timeless.rend(); ++it) {
       const int32_t stand = stand_[*it];
       if (stand < first_ && first_ > 0) continue;
@@ -463,7 +463,7 @@ class Decoder::Impl {
     }
   }
 
-  // When a node has ended.
+  // The time at which a node has ended.
   double done(int32_t node) {
     if (!aliases_ || t_.graph.kind[node] != Kind::kAlias) {
       return span_[node].end_us;
@@ -476,8 +476,8 @@ class Decoder::Impl {
     return t_.graph.kind[node] == Kind::kAlias && !is_done(alias_slot(node));
   }
 
-  // Chains of aliases may be longer than the stack: each frame is an alias and
-  // how much of what it waits for is there.
+  // Chains of aliases may be deeper than the stack: each frame holds an alias
+  // and how many of its inputs have been handled.
   double settle(int32_t alias) {
     settling_.assign(1, {alias, 0, 0});
     while (true) {
@@ -511,13 +511,13 @@ class Decoder::Impl {
     }
   }
 
-  // Whether arrive() asks when the producer has ended.
+  // Whether arrive() needs to know when the producer ended.
   bool needs_end(const DecodeTables::Read& r, int32_t on) const {
     if (plan_->device[r.producer] == on || r.everywhere) return true;
     return !t_.eager.has(on) && !is_done(copy_slot(r.value, on));
   }
 
-  // When what is read is on a device.
+  // The time at which what is read is on a device.
   double arrive(const DecodeTables::Read& r, int32_t on) {
     const int32_t home = plan_->device[r.producer];
     if (home == on || r.everywhere) return done(r.producer);
@@ -542,42 +542,42 @@ class Decoder::Impl {
   }
 
   const DecodeTables t_;
-  bool aliases_ = false;  // there are some
-  bool no_log_ = false;   // copies are what they are: run_free()
+  bool aliases_ = false;  // whether there are any
+  bool no_log_ = false;   // copies are not logged: run_free()
 
   struct Settling {
     int32_t alias;
-    size_t next;  // of its reads, then of its controls
+    size_t next;  // among its reads, then its controls
     double at;
   };
   std::vector<Settling> settling_;
 
-  // Of the plan decoded last.
+  // State of the plan decoded last.
   std::vector<Span> span_;    // per node
   std::vector<double> free_;  // per resource; [latest_], [left_]
-  size_t latest_ = 0;         // where the latest end of all stands
-  size_t left_ = 0;           // where the work stands that is not decoded
+  size_t latest_ = 0;         // index of the latest end of all
+  size_t left_ = 0;           // index of the work not yet decoded
   std::vector<Done> done_;    // per slot
 
-  // Of the kept plan, and (tried_) of the one tried, from first_ on.
+  // The steps of the kept plan and of the trial (tried_), from first_ on.
   double kept_us_ = 0, tried_us_ = 0;
   std::vector<Span> kept_span_;
   PlacePlan kept_;
   std::vector<double> rows_, tried_rows_;
   std::vector<Event> log_, tried_log_;
-  std::vector<Done> before_;  // per event of the trial: its slot's before it
+  std::vector<Done> before_;  // per event of the trial: the slot's old contents
   int32_t kept_events_ = 0, events_ = 0;
   std::vector<int32_t> row_events_, tried_row_events_;
-  std::vector<int32_t> kept_stand_, stand_;  // per node: position, or behind it
+  std::vector<int32_t> kept_stand_, stand_;  // per node: at or after position
 
   // The trial.
   const PlacePlan* plan_ = nullptr;
   uint32_t trial_ = 0;                // its number
-  int32_t position_ = 0;              // in front of the op that is decoded
-  bool tried_ = false;                // it can be accepted
-  int32_t first_ = 0;                 // position from which it was decoded
-  int32_t first_event_ = 0;           // number of the first event from there
-  int32_t reached_ = 0;               // position behind the last op decoded
+  int32_t position_ = 0;              // before the op being decoded
+  bool tried_ = false;                // there is a trial to accept
+  int32_t first_ = 0;                 // position where decoding began
+  int32_t first_event_ = 0;           // index of the first event from there
+  int32_t reached_ = 0;               // position after the last op decoded
   std::vector<int32_t> behind_;       // per position + 1: first of a list
   std::vector<int32_t> next_behind_;  // per node
   std::optional<PeakBytes> peak_;

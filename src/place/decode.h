@@ -1,11 +1,11 @@
 // Decoder: how long a plan's step takes, many thousand times a second.
 //
-// The simulator's rules (simulate.h) as one straight loop over the plan's
-// sequence, and again from a changed position: what a search asks after each
-// move. Buses are ignored: with them a step takes this long at least, and the
-// Simulator says how long. All arrays are made by the constructor: no call
-// allocates but the first of peak_bytes() and events(). One thread per Decoder;
-// graph and costs are only read and must outlive it.
+// Applies the simulator's rules (simulate.h) in one straight loop over the
+// plan's sequence, and again from a changed position, as a search does after
+// each move. It ignores buses: its time is then a lower bound, and the
+// Simulator gives the exact one. The constructor makes all arrays: no call
+// allocates except the first of peak_bytes() and of events(). One thread per
+// Decoder; graph and costs are only read and must outlive it.
 
 #ifndef BERTH_PLACE_DECODE_H_
 #define BERTH_PLACE_DECODE_H_
@@ -20,69 +20,68 @@ namespace berth {
 
 class Decoder {
  public:
-  // When a node runs. What takes no time has one start and end.
+  // When a node runs. A node that takes no time has equal start and end.
   struct Span {
     double start_us = 0, end_us = 0;
   };
 
   // A copy of a value, or (to = -1) an alias.
   struct Event {
-    int32_t number;    // of the value; of the node that is an alias
+    int32_t number;    // of the value, or of the alias node
     int32_t to;        // device
-    int32_t position;  // in front of the op there, in the sequence
+    int32_t position;  // in the sequence, before the op there
     double start_us, end_us;
   };
 
-  // Throws errors::InvalidArgument when the costs are those of another graph or
+  // Throws errors::InvalidArgument when the costs belong to another graph or
   // machine, or the graph has a cycle.
   Decoder(const SimulatedGraph& graph, const CostTable& costs);
   ~Decoder();
   Decoder(Decoder&&) noexcept;
   Decoder& operator=(Decoder&&) noexcept;
 
-  // Plans given below must have a device for every node and every op that
-  // takes time in the sequence, once, behind what it waits for (check_plan);
-  // nothing of that is checked here. Steps that cannot be, as a device has no
-  // kernel for an op, take infinitely long.
+  // Plans given below must have a device for every node, and every op that
+  // takes time once in the sequence, after what it waits for (check_plan); this
+  // is not checked here. Impossible steps, where a device has no kernel for an
+  // op, take infinitely long.
 
-  // Decodes a plan from its beginning and keeps it. Returns its step.
+  // Decodes a plan from its beginning and keeps it. Returns its step time.
   double decode(const PlacePlan& plan);
 
-  // Decodes a plan that is the kept one but for the sequence from position
-  // `first` on, the devices of ops from there on and those of nodes that take
-  // no time. Returns its step; infinity as soon as it is certain to be longer
-  // than `stop_above`, that is, when an op's end and the least time of the
-  // longest path behind it are. The kept plan stays.
+  // Decodes a plan that differs from the kept one only in the sequence from
+  // position `first` on, in the devices of ops from there on, and in those of
+  // nodes that take no time. Returns its step time; infinity as soon as it is
+  // certain to exceed `stop_above`, that is, when an op's end plus the least
+  // time of the longest path after it does. The kept plan stays.
   double try_from(const PlacePlan& changed, int32_t first, double stop_above);
 
   // Keeps the plan that was tried last, which must not have changed since and
-  // whose step was finite. O(positions from `first`, nodes without time).
+  // whose step was finite. O(positions from `first` + nodes without time).
   void accept();
 
-  // Of the kept plan.
+  // The step of the kept plan.
   double step_us() const;
 
-  // Of the plan decoded last: the tried one, or when that was stopped, the kept
-  // one.
+  // Spans of the plan decoded last: the trial, or the kept plan if the trial
+  // was stopped.
   std::span<const Span> spans() const;
   double start_us(int32_t node) const { return spans()[node].start_us; }
   double end_us(int32_t node) const { return spans()[node].end_us; }
 
   // The most bytes that are live at once on each device, by the simulator's
-  // rules, in the plan decoded last; one that is not kept must not have
-  // changed since.
-  // O(n log n).
+  // rules, in the plan decoded last; if that one is not kept, it must not have
+  // changed since. O(n log n).
   std::span<const int64_t> peak_bytes();
 
   // All nodes in an order in which none comes before what it waits for.
   std::span<const int32_t> topological_order() const;
 
-  // The least time that passes between the end of this node and the end of any
-  // step, on any devices: the longest path of least op times.
+  // The least time between the end of this node and the end of any step, on any
+  // devices: the longest path of least op times.
   double path_behind_us(int32_t node) const;
 
-  // Copies, and aliases that stand between them, of the plan decoded last (as
-  // above), in its order. Valid until the next call.
+  // Copies, and the aliases between them, of the plan decoded last (as above),
+  // in its order. Valid until the next call.
   std::span<const Event> events();
 
   // The time of one copy.

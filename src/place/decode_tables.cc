@@ -16,10 +16,10 @@ namespace {
 
 using Kind = SimulatedGraph::Kind;
 
-// Where this many links differ, their times are computed when asked for.
+// If this many link kinds differ, their times are computed on demand.
 constexpr size_t kMaxKinds = 16;
 
-// What is no time takes for ever.
+// NaN means it takes infinitely long.
 double time_or_never(double us) {
   return us >= 0 ? us : std::numeric_limits<double>::infinity();
 }
@@ -36,7 +36,7 @@ bool numbers_are_an_order(const SimulatedGraph& g) {
   return true;
 }
 
-// The number of the kind of a link, which may be new.
+// The index of the kind of a link, added if it is new.
 uint8_t kind_of(const LinkCost& link, std::vector<const LinkCost*>& kinds) {
   size_t k = 1;
   while (k < kinds.size() && (kinds[k]->latency_us != link.latency_us ||
@@ -170,7 +170,7 @@ DecodeTables::Route DecodeTables::make_route(int32_t from, int32_t to) const {
 void DecodeTables::add_links() {
   std::vector<const LinkCost*> kinds = {nullptr};
   std::map<int32_t, int32_t> groups;
-  // Where there are thousands of devices, a table of pairs would not pay.
+  // With thousands of devices a table of pairs would not pay.
   const bool alike = costs.links.size() == 1 && costs.links[0].shared < 0;
   if (alike) {
     kinds.push_back(&costs.links[0]);

@@ -1,5 +1,5 @@
 // DecodeTables: what decoding a plan looks up, derived once from graph and
-// costs. Internal to the module; only read once made.
+// costs. Internal to the module; read-only once made.
 
 #ifndef BERTH_PLACE_DECODE_TABLES_H_
 #define BERTH_PLACE_DECODE_TABLES_H_
@@ -12,8 +12,8 @@
 
 namespace berth {
 
-// Nodes in an order in which none comes before what it waits for: by number
-// wherever numbers are one. Shorter than the graph when that has a cycle.
+// Nodes in an order in which none comes before what it waits for; by index if
+// that is such an order. Shorter than the graph if that has a cycle.
 std::vector<int32_t> topological_order(const SimulatedGraph& graph);
 
 struct DecodeTables {
@@ -39,8 +39,8 @@ struct DecodeTables {
   }
   double slow_copy_us(int32_t value, int32_t from, int32_t to) const;
 
-  // A way from one device to another. It occupies numbered resources: computing
-  // on device d is d, its copy engine devices + d; then come groups of links.
+  // A route from one device to another. It occupies numbered resources: d to
+  // compute on device d, devices + d for its copy engine, then groups of links.
   struct Route {
     int32_t occupies[3] = {0, 0, 0};
     uint8_t num_occupied = 0;
@@ -54,8 +54,8 @@ struct DecodeTables {
                                    static_cast<size_t>(to)];
   }
 
-  // What a node waits for, where copies are free: a producer, and where in
-  // kind_us the times of the copy begin. Controls have none but 0.
+  // What a node waits for, where copies are free: a producer, and where its
+  // copy times begin in kind_us. Controls point to zeros.
   struct Edge {
     int32_t times;
     int32_t producer;
@@ -64,8 +64,8 @@ struct DecodeTables {
   const SimulatedGraph& graph;
   const CostTable& costs;
   size_t num_devices = 0, num_classes = 0, num_values = 0;
-  int32_t num_ops = 0;            // that take time
-  int32_t num_groups = 0;         // of shared links
+  int32_t num_ops = 0;            // ops that take time
+  int32_t num_groups = 0;         // groups of shared links
   std::vector<int32_t> order;     // topological
   std::vector<int32_t> timeless;  // sources and aliases, in that order
   std::vector<size_t> class_of;   // per device
@@ -74,17 +74,17 @@ struct DecodeTables {
   std::vector<double> behind_us;  // per node: Decoder::path_behind_us
   double work_us = 0;             // least times of all ops
   Rows<Read> reads;               // per node
-  std::vector<Edge> edges;        // per node
-  std::vector<int32_t> edges_of;  // per node, and at the end
-  std::vector<Route> routes;      // [from * devices + to]; empty: links alike
-  // Links that are alike have one kind, of `num_kinds`; 0 is no link. Others,
-  // where too many differ, have kind num_kinds, and `few_kinds` is false.
+  std::vector<Edge> edges;        // by node; edges_of has the bounds
+  std::vector<int32_t> edges_of;  // per node + 1: where its edges begin
+  std::vector<Route> routes;      // [from * devices + to]; empty: equal links
+  // Equal links share one of the `num_kinds` kinds; kind 0 is no link. If too
+  // many differ, the others have kind num_kinds, and `few_kinds` is false.
   uint8_t num_kinds = 1;
   bool few_kinds = true;
-  std::vector<double> kind_us;  // [value * kinds + kind]; at the end zeros
+  std::vector<double> kind_us;  // [value * kinds + kind]; ends with zeros
   bool all_free = true;         // copies to any device
-  // Devices, as bits: copies to them stand behind what they copy, not in front
-  // of who reads it.
+  // Devices whose incoming copies come right after what they copy, not right
+  // before the reader.
   DeviceSet eager;
 
  private:

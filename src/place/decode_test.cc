@@ -1,5 +1,5 @@
-// The decoder tried from a changed position against the decoder from the
-// beginning; its numbers against the rules are simulate_random_test's.
+// Decoding from a changed position compared with decoding from the beginning;
+// simulate_random_test compares its numbers with the rules.
 
 #include "place/decode.h"
 
@@ -30,8 +30,8 @@ void move_with_inputs(const RandomStep& s, int32_t node, int32_t device,
   }
 }
 
-// Changes devices of some nodes and the order behind some position, and
-// returns that position.
+// Changes devices of some nodes and the order after some position, and returns
+// that position.
 int32_t change(std::mt19937& r, const RandomStep& s, PlacePlan& plan) {
   const auto ops = static_cast<int32_t>(plan.sequence.size());
   const int32_t first = pick(r, ops + 1);
@@ -52,7 +52,7 @@ int32_t change(std::mt19937& r, const RandomStep& s, PlacePlan& plan) {
         plan.sequence[static_cast<size_t>(first + pick(r, ops - first))];
     move_with_inputs(s, op, pick(r, devices), plan);
   }
-  // Another order behind it: that of a random plan.
+  // Another order after it: that of a random plan.
   if (pick(r, 2) == 0) {
     const PlacePlan other = random_plan(r, s);
     std::vector<uint8_t> before(plan.device.size(), 0);
@@ -113,7 +113,7 @@ void walk(std::mt19937& r, const RandomStep& s, int moves) {
       continue;
     }
     ASSERT_NO_FATAL_FAILURE(expect_same(s, decoder, fresh));
-    if (pick(r, 3) == 0) continue;  // tried, and not kept
+    if (pick(r, 3) == 0) continue;  // tried, but not kept
     decoder.accept();
     kept = changed;
     kept_us = us;
@@ -148,8 +148,8 @@ TEST(Decoder, TriesAChangedPlanWhereCopiesWaitForNobody) {
   }
 }
 
-// Both loops know the rule: a graph with an alias that nobody reads takes the
-// other one.
+// Both loops implement the rule: an alias that nothing reads selects the other
+// loop.
 TEST(Decoder, BothLoopsAgree) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     std::mt19937 r(seed);

@@ -1,7 +1,7 @@
 // DeviceSet: a set of devices by number, of any size.
 //
-// Up to 64 devices are one word, and no memory is allocated for them; ~ of a
-// set has all larger numbers. A value; one thread at a time.
+// Up to 64 devices are one word and need no allocation; ~ of a set contains all
+// larger numbers. A value; one thread at a time.
 
 #ifndef BERTH_PLACE_DEVICE_SET_H_
 #define BERTH_PLACE_DEVICE_SET_H_
@@ -15,7 +15,7 @@
 
 namespace berth {
 
-// Devices that one problem of placing or planning may have.
+// The maximum number of devices in one placing or planning problem.
 inline constexpr int kMaxPlaceDevices = 4096;
 
 class DeviceSet {
@@ -38,15 +38,15 @@ class DeviceSet {
     return word(static_cast<size_t>(device) / 64) >> device % 64 & 1;
   }
   explicit operator bool() const { return word_ != 0 || has_more(); }
-  // The least device; the set has one.
+  // The lowest device; the set must not be empty.
   int32_t first() const {
     return word_ != 0 ? std::countr_zero(word_) : first_of_more();
   }
-  // Whether it has more than one.
+  // Whether it has more than one device.
   bool several() const {
     return more_ || rest_ ? count() > 1 : (word_ & (word_ - 1)) != 0;
   }
-  // Takes the least device out.
+  // Removes the lowest device.
   void drop_first() {
     if (word_ != 0) {
       word_ &= word_ - 1;
@@ -54,7 +54,7 @@ class DeviceSet {
       drop_first_of_more();
     }
   }
-  // How many there are; of a set without end INT32_MAX.
+  // The number of devices; INT32_MAX for an infinite set.
   int32_t count() const {
     return std::popcount(word_) + (more_ || rest_ ? count_more() : 0);
   }
@@ -88,7 +88,7 @@ class DeviceSet {
     if (!more_ && !o.more_) return word_ == o.word_ && rest_ == o.rest_;
     return (*this <=> o) == 0;
   }
-  // As numbers with a bit per device.
+  // Compares as numbers with a bit per device.
   std::strong_ordering operator<=>(const DeviceSet& o) const;
 
  private:
@@ -107,8 +107,8 @@ class DeviceSet {
   DeviceSet& combine(const DeviceSet& o, uint64_t (*fn)(uint64_t, uint64_t));
 
   uint64_t word_ = 0;
-  bool rest_ = false;  // whether it has all numbers behind those of the words
-  std::unique_ptr<Words> more_;  // of devices from 64 on
+  bool rest_ = false;            // contains all numbers beyond the words
+  std::unique_ptr<Words> more_;  // the devices from 64 on
 };
 
 inline DeviceSet device_bit(int32_t device) {

@@ -14,7 +14,7 @@ std::set<int32_t> numbers_of(DeviceSet s) {
   return numbers;
 }
 
-// Against std::set, over and under the border of one word.
+// Compared with std::set, on both sides of a word's end.
 TEST(DeviceSet, DoesWhatSetsOfNumbersDo) {
   for (const int32_t most : {8, 64, 65, 130, 4096}) {
     std::mt19937 random(static_cast<uint32_t>(most));
@@ -59,7 +59,7 @@ TEST(DeviceSet, EndsNowhereWhenItIsTheRestOfOne) {
   EXPECT_EQ(~DeviceSet() & DeviceSet::below(4096), DeviceSet::below(4096));
 }
 
-// A set is what it holds, however it came about.
+// Sets with the same members are equal, however they were made.
 TEST(DeviceSet, ComparesByWhatItHolds) {
   DeviceSet a = device_bit(3) | device_bit(200);
   a &= ~device_bit(200);

@@ -33,8 +33,8 @@ DeviceName complete(const PlaceDevice& d) {
                   d.name.text()));
 }
 
-// Who said nothing has TensorFlow's order: GPU, CPU, all others alike. Nothing
-// runs on a composite device by itself.
+// Without priorities the order is TensorFlow's: GPU, CPU, then all others
+// alike. Nothing runs on a composite device itself.
 size_t type_rank(const std::string& type,
                  const std::vector<std::string>& order) {
   if (type == kCompositeType) return order.size() + 3;

@@ -1,8 +1,8 @@
 // DeviceTable: the devices to place on, and partial names of them as numbers.
 //
-// Devices are numbered in order of preference, a set of them is a DeviceSet.
-// A partial device name gets a number the first time it is seen; what is asked
-// about names is computed once per number or pair. One thread.
+// Devices are numbered in order of preference; a DeviceSet is a set of them. A
+// partial device name gets a number when it is first seen; facts about names
+// are computed once per number or pair. One thread.
 
 #ifndef BERTH_PLACE_DEVICE_TABLE_H_
 #define BERTH_PLACE_DEVICE_TABLE_H_
@@ -17,7 +17,7 @@
 
 namespace berth {
 
-// Returns "GPU:1", for devices of other jobs "worker:1/GPU:1".
+// Returns "GPU:1", or for devices of other jobs "worker:1/GPU:1".
 std::string short_device(DeviceId device);
 
 class DeviceTable {
@@ -30,11 +30,11 @@ class DeviceTable {
     DeviceId id;  // the full name
     const PlaceDevice* given;
     int32_t position;  // in the caller's list
-    int32_t type;      // number of the device type
+    int32_t type;      // index of the device type
   };
 
-  // Throws errors::InvalidArgument for an empty or too long list, and for
-  // names that are malformed or repeated.
+  // Throws errors::InvalidArgument for a list that is empty or too long, and
+  // for names that are malformed or repeated.
   explicit DeviceTable(const PlaceOptions& options);
 
   int32_t size() const { return static_cast<int32_t>(devices_.size()); }
@@ -58,14 +58,14 @@ class DeviceTable {
   NameId only(DeviceSet device);
   DeviceSet mask(NameId n) const { return masks_[n]; }
   bool compatible(NameId a, NameId b) const;
-  // The parts of both, which are compatible.
+  // Merges the parts of two compatible names.
   NameId merge(NameId a, NameId b);
-  // The parts of both, without type and id where these differ; -1: job,
-  // replica or task do (MergeDevNames with allow_soft_placement).
+  // Merges the parts of both, dropping type and id where these differ; -1: job,
+  // replica or task differ (MergeDevNames with allow_soft_placement).
   NameId merge_soft(NameId a, NameId b);
   // Name `a` with the parts that `base` has (EnsureSpecification).
   NameId specialise(NameId a, NameId base);
-  // Name `a` without type and id, but for those that `keep` has.
+  // Name `a` without type and id, except those that `keep` has.
   NameId relax(NameId a, NameId keep);
 
  private:

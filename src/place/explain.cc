@@ -45,10 +45,10 @@ namespace {
 using placement::Because;
 using placement::Explanation;
 
-// Longer chains of followers are cut off.
+// Longer chains of followers are truncated.
 constexpr size_t kLongestChain = 1000;
 
-// Follows the reasons from a node to what decided.
+// Follows the reasons from a node to the decision.
 class Chain {
  public:
   Chain(const Graph& placed, const Placement& placement, ConstraintSets& sets)
@@ -60,7 +60,7 @@ class Chain {
   }
 
  private:
-  // Adds what is to say about a node; returns the next one, -1: the end.
+  // Adds what there is to say about a node; returns the next one, -1: the end.
   int32_t step(int32_t i) {
     const PlaceReason r = placement_.reasons[i];
     const Node& n = g_[i];
@@ -106,7 +106,7 @@ class Chain {
 
   int32_t by_default(int32_t i, const std::string& name,
                      const std::string& at) {
-    // Whoever of the set lacks a kernel on a device before this one.
+    // The member that lacks a kernel on a device before this one.
     if (const auto c = lacking(i)) add(c->node, c->text);
     return end(i, fmt::format("nobody asked for a device of {}: {} is the "
                               "first, in order of preference, that can run it",
@@ -161,7 +161,7 @@ class Chain {
   std::vector<Because> chain_;
 };
 
-// Why no change of the program's own words can put the node there.
+// Why no change to the program's own requests can put the node there.
 std::string why_not(ConstraintSets& sets, const Graph& g, int32_t node,
                     int32_t device) {
   const int32_t root = sets.find(node);
@@ -216,7 +216,7 @@ Explanation explain_placement(const Graph& graph, const Placement& placement,
   e.op = graph[node].name;
   e.device = graph[node].assigned.text();
   e.rule = rule_name(placement.reasons[node].rule);
-  // As it was before: devices that place() gave are taken away.
+  // Restore the graph as it was: drop the devices that place() assigned.
   Graph before = graph;
   for (int32_t i = 0; i < before.size(); ++i) {
     if (placement.reasons[i].rule != PlaceRule::kAssigned) {

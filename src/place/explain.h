@@ -1,7 +1,7 @@
 // Explain: why a node is where it is, and what would move it.
 //
-// Acts on a placed, not yet partitioned graph, by placing changed copies of it
-// again. Pure; one thread per graph.
+// Acts on a placed, not yet partitioned graph by placing changed copies of it.
+// Pure; one thread per graph.
 
 #ifndef BERTH_PLACE_EXPLAIN_H_
 #define BERTH_PLACE_EXPLAIN_H_
@@ -22,11 +22,11 @@ const char* rule_name(PlaceRule rule);
 using PriceFn = std::function<Price(int32_t node, int32_t device)>;
 
 // `placement` is what place(graph, options) returned. The answer holds the
-// rule, the constraints from the node to what decided, with source lines, an
-// alternative per other device and, where there is one, a minimal list of
-// changes that would move the node there. An alternative is possible when
-// nothing but the program's own words keeps the node from it. Throws
-// errors::InvalidArgument for a node that the graph does not have.
+// rule, the constraints from the node to the decision, with source lines, an
+// alternative per other device and, where one exists, a minimal list of changes
+// that would move the node there. An alternative is possible when only the
+// program's own requests keep the node from it. Throws errors::InvalidArgument
+// for a node that is not in the graph.
 placement::Explanation explain_placement(const Graph& graph,
                                          const Placement& placement,
                                          const PlaceOptions& options,
@@ -34,7 +34,7 @@ placement::Explanation explain_placement(const Graph& graph,
                                          const PriceFn& price = {});
 
 // Edits graph and options as the change says. Throws errors::InvalidArgument
-// when there is no such node or group.
+// when the node or group does not exist.
 void apply_change(Graph& graph, const placement::Change& change,
                   PlaceOptions& options);
 

@@ -1,4 +1,4 @@
-// Explanations: why a node is where it is, and that the changes they print
+// Explanations: why a node is where it is, and that the changes they print do
 // move it.
 
 #include "place/explain.h"
@@ -63,7 +63,7 @@ std::string joined(const std::vector<Change>& changes) {
   return s;
 }
 
-// Where `node` runs when these changes have been made.
+// The device of `node` after these changes.
 std::string after(const Graph& unplaced, const PlaceOptions& options,
                   const std::string& node, const std::vector<Change>& changes) {
   Graph g = unplaced;
@@ -216,7 +216,7 @@ TEST(Explain, ThePrintedChangesMoveTheOpAndEachIsNeeded) {
       EXPECT_EQ(joined(m.changes), c.changes) << e.str();
     }
     EXPECT_TRUE(found) << e.str();
-    // Whatever it prints for any device is true, and no more than needed.
+    // Whatever it prints for a device is true, and no longer than needed.
     for (const placement::Move& m : e.moves) {
       const std::string to = short_device(m.device);
       EXPECT_EQ(after(unplaced, options, c.node, m.changes), to)

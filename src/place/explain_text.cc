@@ -44,7 +44,7 @@ std::string time_text(double us) {
                              : fmt::format("{:.2f} ms", us / 1000);
 }
 
-// What rounds to nothing has no minus.
+// What rounds to zero has no minus sign.
 std::string price_text(const Alternative& a) {
   if (a.step_us < 0) return "";
   return fmt::format(

@@ -44,7 +44,7 @@ class Failure {
   }
 
  private:
-  // Advice that helps where it is off.
+  // Advice that applies where soft placement is off.
   const char* or_soft() const {
     return s_.hard() ? ", or allow soft placement" : "";
   }
@@ -102,7 +102,7 @@ class Failure {
         suggestion());
   }
 
-  // Whom the message is about: what connects, else what lacks a kernel.
+  // The message's subject: the node that connects, else one without a kernel.
   int32_t subject() const {
     for (const PlaceConstraint& c : conflict_.constraints) {
       if (c.binary()) return c.node;

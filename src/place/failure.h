@@ -8,7 +8,7 @@
 namespace berth {
 
 // Throws PlaceNoKernel when kernels are missing, else PlaceInvalid: node, op,
-// source line, what was asked for, what there is, and one suggested change.
+// source line, the request, what is possible, and one suggested change.
 [[noreturn]] void throw_conflict(ConstraintSets& sets, int32_t element,
                                  const PlaceConflict& conflict);
 

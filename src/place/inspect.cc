@@ -1,4 +1,4 @@
-// Calls that return resources: their bodies say where these are.
+// Calls that return resources: their bodies determine the devices.
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ namespace berth {
 
 namespace {
 
-// Bodies in bodies, deeper than any program has them.
+// Nested bodies, deeper than in any program.
 constexpr int kMaxDepth = 64;
 thread_local int t_depth = 0;
 
@@ -27,7 +27,7 @@ bool returns_resource(const Node& n) {
                      [](const OutSpec& s) { return s.dtype == resource; });
 }
 
-// Which input of the node each argument of a callee is.
+// For each argument of a callee, the node's input.
 std::vector<int> inputs_of(const Node& n, const Callable& callee) {
   if (n.op->kind() == OpKind::kControl) {
     return callee_inputs(*n.op, n.attrs.get(), callee);
@@ -65,7 +65,7 @@ int32_t ConstraintSets::add_call_value(const CallValue& value, int32_t after) {
   return element;
 }
 
-// Every body is read once per request of its calls, however often it is called.
+// Each body is read once per request of its calls, however often it is called.
 const ConstraintSets::BodyFacts& ConstraintSets::facts_of(
     const Callable& callee, DeviceId request) {
   const auto [it, fresh] = bodies_->try_emplace({&callee, request});
@@ -73,7 +73,7 @@ const ConstraintSets::BodyFacts& ConstraintSets::facts_of(
   if (!fresh || t_depth >= kMaxDepth) return facts;
   const Depth depth;
   Graph body = *callee.body();
-  // What the call asks for travels into a body that asks for nothing.
+  // The call's request applies in a body that requests nothing.
   for (Node& b : body.nodes) {
     if (b.requested.empty() && b.op->kind() != OpKind::kArgument)
       b.requested = request;
@@ -100,7 +100,7 @@ void ConstraintSets::connect_call(int32_t i) {
   }
 }
 
-// What contradicts itself inside a body is said with the call; innermost first.
+// Contradictions inside a body are reported with the call, innermost first.
 template <class Failure>
 void ConstraintSets::fail_in_body(int32_t call, const Callable& callee,
                                   const Failure& inside) {
@@ -128,13 +128,13 @@ const ConstraintSets::BodyFacts& ConstraintSets::facts_in_call(
 void ConstraintSets::connect_callee(int32_t i, const Callable& callee) {
   const Node& n = graph_[i];
   const BodyFacts& facts = facts_in_call(i, callee);
-  // Per set of the body, the element here that stands for it.
+  // For each set of the body, the element here that stands for it.
   std::unordered_map<int32_t, int32_t> known;
   for (size_t k = 0; k < facts.results.size() && k < n.outputs.size(); ++k) {
     if (n.outputs[k].dtype != resource) continue;
     const BodyFacts::Result& r = facts.results[k];
     const ValueRef v = {i, static_cast<int32_t>(k)};
-    // A second branch adds to what the first said.
+    // A second branch adds to the facts of the first.
     const int32_t old = element_of(v);
     const int32_t element =
         add_call_value({v, r.allowed, r.resource, r.pinned, r.pin}, i);

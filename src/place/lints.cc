@@ -18,18 +18,18 @@ namespace berth {
 
 namespace {
 
-// An op that computes more than this per byte saved may have been sent away
-// for its arithmetic.
+// An op that computes more than this per byte saved may have been moved for its
+// arithmetic.
 constexpr double kFlopsPerByte = 16;
-// Moving must leave at most one part in so many of what is sent: 4 for a cast
+// Moving must leave at most one part in this many of what is sent: 4 for a cast
 // of bytes to floats on the wrong side.
 constexpr int64_t kSaving = 4;
 
-// Ops that somebody asked for on one device and that hand values to each
-// other, with their gradients.
+// Ops that were requested on one device and pass values to each other, with
+// their gradients.
 struct Island {
   std::vector<int32_t> nodes;
-  bool keeps_state = false;  // reads or updates a variable of its own device
+  bool keeps_state = false;  // reads or updates a variable of its device
 };
 
 class Linter {
@@ -47,18 +47,18 @@ class Linter {
   }
 
  private:
-  // A request that was obeyed. One that was not has been reported already.
+  // A request that was met. Others have been reported already.
   bool obeyed(int32_t i) {
     const Node& n = graph_[i];
     if (n.requested.empty()) return false;
     return n.requested.name().matches(t_.name(t_.device(i)).name());
   }
-  // A gradient that a request keeps from where it would run by itself.
+  // A gradient that a request keeps from where it would run by default.
   bool pinned(int32_t i) const {
     return graph_[i].follows >= 0 && home_[i] != t_.device(i) && asked_[i];
   }
 
-  // What has no inputs is data: where it is made is where it is.
+  // A node without inputs is data: it belongs where it is made.
   static bool movable(const Node& n) {
     const bool computes =
         n.op->kind() == OpKind::kCompute || n.op->kind() == OpKind::kAlias;
@@ -112,7 +112,7 @@ class Linter {
     return list;
   }
 
-  // True when a neighbour of node i reads or writes a variable of its device.
+  // True when a neighbour of node i reads or writes a variable on its device.
   bool touches_variable(int32_t i) const {
     const auto touches = [&](int32_t other) {
       return graph_[other].op->has_variables() &&
@@ -156,7 +156,7 @@ class Linter {
     say_moved(island, border, best, now, least);
   }
 
-  // One word per value that crosses: the first of two neighbours gets it.
+  // One report per value that crosses: the first of two neighbours gets it.
   bool said(const Traffic::Border& border) const {
     const auto heard = [&](const ValueRef& v) { return said_.contains(v); };
     return std::any_of(border.in.begin(), border.in.end(), heard) ||
@@ -191,7 +191,7 @@ class Linter {
                      request_text(there.name()))});
   }
 
-  // The members to name: those with the most bytes across the border.
+  // The member to name: the one with the most bytes across the border.
   int32_t most_reading(const Island& island) const {
     int32_t node = island.nodes[0];
     int64_t most = -1;
@@ -214,7 +214,7 @@ class Linter {
     return std::max_element(border.out.begin(), border.out.end(), less)->node;
   }
 
-  // A variable whose value is read, step by step, on another device alone.
+  // A variable whose value is read in every step, and only on another device.
   void judge_variable(int32_t i) {
     const Node& n = graph_[i];
     if (n.op->kind() != OpKind::kReadVariable || t_.readers(i).empty()) return;
@@ -285,7 +285,7 @@ class Linter {
 
   const Graph& graph_;
   Traffic t_;
-  std::vector<bool> asked_;    // obeyed, or follows one that was
+  std::vector<bool> asked_;    // request met, or follows one that was
   std::vector<int32_t> home_;  // where gradients would be without a pin
   std::set<ValueRef> said_;
   std::vector<PlaceLint> lints_;

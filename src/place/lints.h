@@ -1,8 +1,7 @@
-// Lints of a placed graph: requests that are obeyed and cost more than what
-// they save.
+// Lints of a placed graph: requests that were met and cost more than they save.
 //
 // Acts once per compiled graph, between placing and partitioning. Pure; one
-// thread per graph. What each id means: docs/diagnostics.md.
+// thread per graph. The ids are explained in docs/diagnostics.md.
 
 #ifndef BERTH_PLACE_LINTS_H_
 #define BERTH_PLACE_LINTS_H_
@@ -16,7 +15,7 @@
 
 namespace berth {
 
-// Savings below this many bytes per step are not worth a word.
+// Savings below this many bytes per step are not worth a report.
 inline constexpr int64_t kLintBytes = 64 << 10;
 
 // What would have been better. Bytes are those sent between devices per step
@@ -30,9 +29,9 @@ struct PlaceLint {
   std::string text;  // one sentence, with what to do
 };
 
-// Returns what there is to say about a graph whose nodes are all assigned,
-// before partition(). Only ops that run where somebody asked for them, and
-// their gradients, are judged.
+// Returns the findings for a graph whose nodes are all assigned, before
+// partition(). Judges only ops that run where they were requested, and their
+// gradients.
 //   reduce-placement    gives far less than it reads from another device
 //   expand-placement    gives far more to another device than it reads
 //   ping-pong           stands alone between ops of another device

@@ -52,7 +52,7 @@ std::string ids(const std::string& body) {
   return s;
 }
 
-// A big value on GPU:0 that everything below starts from.
+// A large value on GPU:0 that everything below starts from.
 std::string big() { return lint_node("big", "Make()", kBig, on("GPU:0")); }
 
 TEST(Lints, AReductionAwayFromItsBigInputMovesFourMebibytesForFourBytes) {
@@ -199,7 +199,7 @@ TEST(Lints, GradientsPinnedAwayFromTheirForwardOpsAreNamedOnce) {
       "return df:0\n");
   ASSERT_EQ(lints.size(), 1u);
   EXPECT_EQ(lints[0].id, "gradient-elsewhere");
-  EXPECT_EQ(lints[0].bytes, 12 << 20);  // g, f and big go over
+  EXPECT_EQ(lints[0].bytes, 12 << 20);  // g, f and big are sent
   EXPECT_EQ(lints[0].bytes_there, 0);
   EXPECT_NE(lints[0].text.find("2 gradient ops are pinned to GPU:1"),
             std::string::npos);

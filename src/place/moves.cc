@@ -17,7 +17,7 @@ namespace {
 using placement::Change;
 using ChangeKind = Change::Kind;
 
-// The node of the name, else the handle of the variable that is called so.
+// The node with this name, else the handle of the variable with this name.
 int32_t node_named(const Graph& graph, const std::string& name) {
   for (int32_t i = 0; i < graph.size(); ++i) {
     if (graph[i].name == name) return i;
@@ -53,7 +53,7 @@ void add_kernel(const OpDef& op, const std::string& type,
   }
 }
 
-// What a user would write for the device: short where that is unambiguous.
+// How a user would write the device: short where that is unambiguous.
 std::string request_for(const DeviceTable& devices, int32_t device) {
   const DeviceName& name = devices[device].name;
   int alike = 0;
@@ -64,7 +64,7 @@ std::string request_for(const DeviceTable& devices, int32_t device) {
   return request_text({.type = name.type, .id = name.id});
 }
 
-// The fields of nodes that changes write.
+// Restores the fields of nodes that changes write.
 class Undo {
  public:
   Undo(Graph& graph, const std::vector<Change>& changes) : graph_(graph) {
@@ -251,7 +251,7 @@ std::vector<MoveFinder::Changes> MoveFinder::guesses(int32_t device) {
     all.push_back(with(with({ask}, apart), own_kernel));
     all.push_back(with(with(with({ask}, apart), others), kernels));
   }
-  // An empty list changes nothing, and a variable is moved once.
+  // An empty list changes nothing, and a variable is moved only once.
   std::erase_if(all, [](const Changes& c) { return c.empty(); });
   return all;
 }

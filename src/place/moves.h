@@ -1,8 +1,8 @@
-// MoveFinder: which changes of a program make a node run on another device.
+// MoveFinder: changes to a program that make a node run on another device.
 //
 // Guesses from the node's constraint set, from the smallest change to the
-// largest, and tries every guess by placing the changed graph; what is found
-// is then made minimal by deletion. Internal to the module. One thread.
+// largest, and tests each by placing the changed graph; deletion then makes the
+// result minimal. Internal to the module. One thread.
 
 #ifndef BERTH_PLACE_MOVES_H_
 #define BERTH_PLACE_MOVES_H_
@@ -17,7 +17,7 @@ namespace berth {
 
 class MoveFinder {
  public:
-  // `graph` is unplaced; it is changed for a try and restored after it.
+  // `graph` is unplaced; trials change it and restore it afterwards.
   MoveFinder(Graph& graph, const Placement& placement,
              const PlaceOptions& options, int32_t node);
 

@@ -51,7 +51,7 @@ NodeKernels::Class NodeKernels::make(const OpDef& op, DType dtype) {
     }
     typed |= device_bit(t);
   }
-  // What has a kernel anywhere may have its value on a composite device.
+  // A node with a kernel anywhere may have its value on a composite device.
   if (c.devices) c.devices |= devices_.composites();
   c.priorities = number(std::move(priorities));
   return c;

@@ -1,6 +1,6 @@
-// NodeKernels: which devices have a kernel of a node, and which they prefer.
+// NodeKernels: which devices have a kernel for a node, and which they prefer.
 //
-// Asked once per op and dtype. Priorities belong to device types; a set of
+// Looked up once per op and dtype. Priorities belong to device types; a set of
 // them is a number, 0 when all are 0. One thread.
 
 #ifndef BERTH_PLACE_NODE_KERNELS_H_
@@ -28,11 +28,11 @@ class NodeKernels {
 
   const Class& of(const Graph& graph, const Node& node);
 
-  // Priorities of a set of ops, of which some have priorities `a` and others
-  // `b`, and which `devices` can run: if one side has some that are not 0,
+  // Priorities of a set of ops that `devices` can run, some of which have
+  // priorities `a` and others `b`. If only one side has non-zero priorities,
   // these; if both have and order the types alike, that order; else none.
   int32_t merge(int32_t a, int32_t b, DeviceSet devices);
-  // The preferred one of `devices`, which are not empty.
+  // The preferred one of `devices`, which must not be empty.
   int32_t first(DeviceSet devices, int32_t priorities) const;
 
  private:
@@ -50,7 +50,7 @@ class NodeKernels {
   };
   const DeviceTable& devices_;
   std::map<std::pair<const OpDef*, DType>, Class> classes_;
-  std::array<Slot, 256> slots_;                   // found lately
+  std::array<Slot, 256> slots_;                   // found recently
   std::vector<std::vector<int>> priorities_{{}};  // per device type
   std::map<std::vector<int>, int32_t> numbers_;
 };

@@ -53,8 +53,8 @@ class Orderer {
     }
   }
 
-  // CPUs make the copies that they read. And who launches a copy of what a CPU
-  // computes waits until it has: it must not be in the way of other work.
+  // CPUs make the copies that they read. A thread that launches a copy of what
+  // a CPU computes waits for that: the copy must not delay other work.
   bool is_late(const Node& transfer, bool there) const {
     const Node& from = graph_[transfer.inputs[0].node];
     return transfer.assigned.is_cpu() || (from.assigned.is_cpu() && !there);
@@ -90,7 +90,7 @@ class Orderer {
     for (int32_t before : after) behind_[before].push_back(i);
   }
 
-  // An access that moves must not pass another one of the same variable.
+  // An access that moves must not overtake another one of the same variable.
   void add_accesses(int32_t i, std::vector<int32_t>& after) {
     const Node& n = graph_[i];
     for (size_t k = 0; k < n.inputs.size(); ++k) {
@@ -147,9 +147,9 @@ class Orderer {
   const bool in_order_;
   WorkOrder work_;
   std::vector<bool> floats_;                  // moves forward
-  std::vector<bool> late_;                    // stays behind, until needed
-  std::vector<std::vector<int32_t>> behind_;  // per node, who waits for it
-  std::vector<int32_t> missing_;              // per node, how many to come
+  std::vector<bool> late_;                    // runs late, when needed
+  std::vector<std::vector<int32_t>> behind_;  // per node: the nodes after it
+  std::vector<int32_t> missing_;              // per node: inputs still missing
   VariableAccesses accesses_;
   std::priority_queue<std::pair<bool, int32_t>,
                       std::vector<std::pair<bool, int32_t>>, std::greater<>>

@@ -1,4 +1,4 @@
-// WorkOrder: which nodes run, after which others, and in what order.
+// WorkOrder: which nodes run, what they wait for, and in what order.
 //
 // Internal to the module; a pure function over a graph.
 
@@ -13,22 +13,22 @@ namespace berth {
 
 struct WorkOrder {
   std::vector<int32_t> order;  // the nodes that run, in launch order
-  // Per node that runs, the nodes that must have run: producers and controls,
-  // seen through the nodes that do not run. Sorted, distinct.
+  // For each node that runs, the nodes that must have run: producers and
+  // controls, seen through the nodes that do not run. Sorted, distinct.
   std::vector<std::vector<int32_t>> waits_for;
   std::vector<bool> runs;
   std::vector<bool> is_transfer;
 
-  // True for _Arg, Const and VarHandleOp: there before the run begins. (Nobody
-  // transfers a _HandOver, the other node that does not run.)
+  // True for _Arg, Const and VarHandleOp, which exist before the run begins.
+  // (_HandOver, the other node that does not run, is never transferred.)
   bool is_source(int32_t node) const { return !runs[node]; }
 };
 
-// Program order, but updates of variables and transfers come right behind the
+// Program order, but updates of variables and transfers come right after the
 // last node they wait for. Accesses of one variable keep their order.
-// `in_order`: program order is a plan's. Updates stay where they are, and
-// transfers to CPUs, which make them themselves, and of what CPUs compute come
-// right before the first node that waits for them.
+// `in_order`: program order is a plan's. Then updates stay where they are;
+// transfers to CPUs, which make them themselves, and transfers of what CPUs
+// compute come right before the first node that waits for them.
 WorkOrder find_work(const Graph& graph, bool in_order = false);
 
 }  // namespace berth

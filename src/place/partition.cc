@@ -1,4 +1,4 @@
-// The partitioner: cuts the edges between devices.
+// The partitioner: splits a placed graph at the edges between devices.
 
 #include <fmt/format.h>
 
@@ -37,7 +37,7 @@ class Partitioner {
   }
 
  private:
-  // A value that is wanted on another device than its own.
+  // A value that is needed on another device.
   struct Cut {
     int32_t output;
     int32_t device;
@@ -45,8 +45,8 @@ class Partitioner {
     bool copy;     // even where the memory is the same
   };
 
-  // An input that is sent for one read alone: who reads through a reference
-  // sees what the buffer holds then.
+  // An input that is sent for one reader only: a read through a reference sees
+  // what the buffer holds at that time.
   struct OwnRead {
     size_t input;
     Cut cut;
@@ -76,7 +76,7 @@ class Partitioner {
     return it->second;
   }
 
-  // The CPU whose memory is the host memory of a device: its own, if it is one.
+  // The CPU whose memory is the host memory of a device: its own, for a CPU.
   int32_t host_of(int32_t device) {
     if (hosts_[device] < 0) {
       DeviceName host = names_[device].name();
@@ -88,11 +88,11 @@ class Partitioner {
     return hosts_[device];
   }
 
-  // Where output `i` of a node on `device` lies.
+  // The memory that holds output `i` of a node on `device`.
   int32_t place_of_output(const OpDef& op, int32_t i, int32_t device) {
     return op.output_on_host(i) ? host_of(device) : device;
   }
-  // Where input `k` of a node on `device` is read.
+  // The memory from which a node on `device` reads input `k`.
   int32_t place_of_input(const OpDef& op, size_t k, int32_t device) {
     const bool host =
         !op.inputs().empty() && op.input(static_cast<int>(k)).on_host;
@@ -103,7 +103,7 @@ class Partitioner {
     return graph_[i].op == &transfer_op_ || graph_[i].op == &hand_over_op_;
   }
 
-  // Transfers that an earlier call made and whose readers are gone since.
+  // Transfers of an earlier call that have lost their readers.
   void find_dead() {
     std::vector<bool> used(graph_.nodes.size(), false);
     for (const ValueRef& v : graph_.outputs) used[v.node] = true;
@@ -117,7 +117,7 @@ class Partitioner {
     }
   }
 
-  // Values whose bytes become results: these are where the user asked.
+  // Values whose bytes become results: they stay where the user requested them.
   void find_escaping() {
     for (const ValueRef& v : graph_.outputs) escapes_[v.node] = true;
     for (int32_t i = graph_.size() - 1; i >= 0; --i) {
@@ -159,7 +159,7 @@ class Partitioner {
       }
     }
     for (const ValueRef& v : graph_.outputs) at_home[v.node] = true;
-    // A small constant that nobody uses at home moves instead.
+    // A small constant that is not used at home moves instead.
     for (int32_t i = 0; i < graph_.size(); ++i) {
       if (wanted_[i].empty() || at_home[i] || !small_const(i) ||
           !graph_[i].requested.empty()) {
@@ -181,7 +181,7 @@ class Partitioner {
     wanted_[v.node].push_back({v.output, device, -1, copy});
   }
 
-  // Copies the graph with the transfers of a value right behind its producer.
+  // Copies the graph with the transfers of a value right after its producer.
   void rebuild() {
     std::vector<Node> old = std::move(graph_.nodes);
     graph_.nodes.clear();
@@ -193,7 +193,7 @@ class Partitioner {
       if (!dead_[i]) next += 1 + static_cast<int32_t>(wanted_[i].size());
     }
     graph_.nodes.reserve(static_cast<size_t>(next));
-    // Names are checked against all old nodes, also those still to come.
+    // Names are checked against all old nodes, including those not yet copied.
     std::unordered_map<std::string, int> taken;
     for (const Node& n : old) taken.try_emplace(n.name, 1);
     for (size_t i = 0; i < old.size(); ++i) {
@@ -211,7 +211,7 @@ class Partitioner {
     for (ValueRef& v : graph_.outputs) v.node = new_id[v.node];
   }
 
-  // Lets node `i` read what was sent to it; sends what it alone reads.
+  // Makes node `i` read what was sent to it; sends what only it reads.
   void read_moved(int32_t i, Node& n, const std::vector<int32_t>& new_id,
                   std::unordered_map<std::string, int>& taken) {
     for (size_t k = 0; k < n.inputs.size(); ++k) {
@@ -237,14 +237,14 @@ class Partitioner {
     }
   }
 
-  // A variable of the same memory is read where its value is wanted: nobody
-  // waits for its own device.
+  // A variable of the same memory is read where its value is wanted, without
+  // waiting for its own device.
   bool reads_here(const Node& producer, int32_t device, const Cut& cut) const {
     return producer.op->kind() == OpKind::kReadVariable && !cut.copy &&
            memory_[device] == memory_[cut.device];
   }
 
-  // Adds what makes the value of node `from` on `device` be where it is wanted.
+  // Adds a node that brings the value of `from` on `device` to its new place.
   int32_t add_cut(int32_t from, int32_t device, const Cut& cut,
                   std::unordered_map<std::string, int>& taken) {
     const Node& producer = graph_[from];
@@ -286,13 +286,13 @@ class Partitioner {
   const OpDef& transfer_op_;
   const OpDef& hand_over_op_;
   std::vector<DeviceId> names_;      // of the devices
-  std::vector<std::string> memory_;  // per device: whose it has
-  std::vector<int32_t> hosts_;       // per device: host_of(), -1: not asked yet
+  std::vector<std::string> memory_;  // per device: which memory it uses
+  std::vector<int32_t> hosts_;       // per device: host_of(); -1: not known yet
   std::unordered_map<DeviceId, int32_t> numbers_;
   std::vector<int32_t> device_;  // per node
   std::vector<std::vector<Cut>> wanted_;
   std::vector<std::vector<OwnRead>> own_reads_;  // per reader
-  std::vector<bool> dead_;                       // per node: nobody needs it
+  std::vector<bool> dead_;                       // per node: no longer needed
   std::vector<bool> escapes_;  // per node: a result has its bytes
   bool any_ = false;
 };

@@ -90,7 +90,7 @@ void PeakBytes::reset() {
   std::fill(buffer_of_.begin(), buffer_of_.end(), -1);
 }
 
-// There throughout, and where everybody has them: one copy per reading device.
+// Held throughout, with one copy per reading device.
 void PeakBytes::add_source(const PlacePlan& plan, int32_t node) {
   const int32_t home = plan.device[node];
   live_[home] += static_cast<double>(graph_.variable_bytes[node]);
@@ -140,7 +140,7 @@ void PeakBytes::add(const Buffer& b) {
   if (b.end < kForEver) changes_.push_back({b.end, -b.bytes, b.device});
 }
 
-// What ends at an instant frees before what begins there allocates.
+// At any instant, buffers that end free before those that begin allocate.
 void PeakBytes::sweep() {
   std::sort(changes_.begin(), changes_.end(),
             [](const Change& a, const Change& b) {

@@ -1,9 +1,9 @@
-// PeakBytes: the most bytes that are live at once on each device, once it is
-// known when everything runs.
+// PeakBytes: the most bytes that are live at once on each device, once all
+// start and end times are known.
 //
 // The rules are the simulator's (simulate.h): a buffer needs its bytes from its
-// start up to, not at, its end. Internal to the module; one thread per object,
-// which allocates when it is made alone.
+// start up to, but not at, its end. Internal to the module; one thread per
+// object, which allocates only when constructed.
 
 #ifndef BERTH_PLACE_PEAK_BYTES_H_
 #define BERTH_PLACE_PEAK_BYTES_H_
@@ -17,7 +17,7 @@
 
 namespace berth {
 
-// Returns how many copies any plan makes at most.
+// Returns the maximum number of copies in any plan.
 size_t max_copies(const SimulatedGraph& graph, const Machine& machine);
 
 class PeakBytes {
@@ -40,7 +40,7 @@ class PeakBytes {
   };
   struct Change {
     double us;
-    double bytes;  // less than 0: freed
+    double bytes;  // below 0: freed
     int32_t device;
   };
 
@@ -59,7 +59,7 @@ class PeakBytes {
   const SimulatedGraph& graph_;
   const CostTable& costs_;
   std::span<const int32_t> order_;
-  std::vector<Buffer> buffers_;     // values at home, by number; then copies
+  std::vector<Buffer> buffers_;     // values at home, by index; then copies
   std::vector<int32_t> buffer_of_;  // per value, at home; -1: held throughout
   std::vector<int32_t> copy_at_;    // [value * devices + device]: buffer
   std::vector<uint8_t> seen_;       // per device

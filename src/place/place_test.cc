@@ -101,7 +101,7 @@ TEST(Place, AGroupOfOneIsSaid) {
 }
 
 TEST(Place, SumsOfGradientsOfAnArgumentFollowTheArgument) {
-  // x is used on GPU:1 alone, so it goes there, and `sum` with it.
+  // x is used only on GPU:1, so it goes there, and `sum` with it.
   EXPECT_EQ(placed(arg("x") + node("f", "One(x:0)", "on \"/GPU:1\"") +
                    node("g", "One(f:0)", "follows f") +
                    node("sum", "Two(g:0, g:0)", "follows x"))
@@ -198,7 +198,7 @@ TEST(Place, ARangeOfAVariableIsUpdatedOnAnyDeviceOfTheSameMemory) {
              two_cpus_and_a_gpu())
           .text,
       "v CPU:0\ng CPU:1\nh CPU:1\nr CPU:1\nu CPU:1\n");
-  // Another memory, or no wish: with the variable.
+  // Another memory, or no request: placed with the variable.
   for (const char* wish : {"on \"/GPU:0\"", ""}) {
     EXPECT_EQ(placed(handle("v", "on \"/CPU:1\"") + grad + range("r", wish) +
                          effect("u", "AssignAddVariableOp(r:0, h:0)"),
@@ -206,7 +206,7 @@ TEST(Place, ARangeOfAVariableIsUpdatedOnAnyDeviceOfTheSameMemory) {
                   .text,
               "v CPU:1\ng CPU:1\nh CPU:1\nr CPU:1\nu CPU:1\n");
   }
-  // The variable is on a GPU: a CPU cannot compute with it.
+  // The variable is on a GPU, and a CPU cannot compute with it.
   EXPECT_EQ(
       placed(handle("v", "on \"/GPU:0\"") + grad + range("r", "on \"/CPU:1\"") +
                  effect("u", "AssignAddVariableOp(r:0, h:0)"),
@@ -246,7 +246,7 @@ TEST(Place, ConflictingVariablesAreAnErrorThatNamesBoth) {
   EXPECT_PRED2(has, e, "Both \"u\"");
   EXPECT_PRED2(has, e, "\"v\" was asked for on \"/GPU:1\"");
   EXPECT_PRED2(has, e, "\"m\" was asked for on \"/GPU:0\"");
-  // Partial requests that have a device in common are no conflict.
+  // Partial requests with a common device are not a conflict.
   EXPECT_EQ(placed(handle("v", "on \"/GPU:1\"") + handle("m", "on GPU") +
                    effect("u", "Both(v:0, m:0)"))
                 .text,
@@ -307,8 +307,8 @@ TEST(Place, RefusesListsOfDevicesThatMakeNoSense) {
                "no type");
 }
 
-// Requests, colocations (forward and backward), variables, generators and
-// aliases at random.
+// Random requests, colocations (forward and backward), variables, generators
+// and aliases.
 std::string random_body(std::mt19937& rng, int n) {
   auto pick = [&](int k) { return static_cast<int>(rng() % k); };
   const char* devices[] = {"\"/GPU:0\"", "\"/GPU:1\"", "CPU", "GPU"};

@@ -30,7 +30,7 @@ const DeviceName& this_process() {
   return name;
 }
 
-// The task that the text calls local, whatever process reads it.
+// The task that the text calls local, whichever process reads it.
 DeviceName local_task(const GraphText& text) {
   if (text.local_task.empty()) return this_process();
   return DeviceName::parse(text.local_task).merged_over(this_process());
@@ -95,7 +95,7 @@ bool names_devices(const std::string& kernel_on) {
   return kernel_on.find('/') != std::string::npos;
 }
 
-// The kernel lines for one device, or for all of a type that no line names.
+// The kernel lines for one device, or for devices of a type that none names.
 class DeclaredKernels {
  public:
   DeclaredKernels(const GraphText& text, const DeviceName& device) {
@@ -107,7 +107,7 @@ class DeclaredKernels {
       const auto it = ops.find(kernel.op);
       const OpDef* op =
           it != ops.end() ? it->second : OpRegistry::get().find(kernel.op);
-      // An op with a kernel elsewhere has none here.
+      // An op with kernels on other devices has none here.
       std::vector<Kernel>& list = kernels_[op];
       for (const std::string& t : kernel.device_types) {
         if (names_devices(t) ? !DeviceName::parse(t).matches(device)
@@ -126,7 +126,7 @@ class DeclaredKernels {
     }
     return false;
   }
-  // That of the best kernel.
+  // The priority of the best kernel.
   int priority(const OpDef& op, DType dtype) const {
     const auto it = kernels_.find(&op);
     if (it == kernels_.end()) return 0;
@@ -144,7 +144,7 @@ class DeclaredKernels {
   struct Kernel {
     DTypeSet dtypes;
     int priority;
-    // Also what has no dtype: an op of handles alone.
+    // Also matches ops without a dtype, which take only handles.
     bool takes(DType dtype) const {
       return dtypes == kAnyType || (dtypes & dtype_bit(dtype)) != 0;
     }
@@ -225,7 +225,7 @@ PlaceOptions place_options(const GraphText& text,
 
 namespace {
 
-// The machine of a text, built up line by line.
+// The machine of a text, built line by line.
 class MachineReader {
  public:
   MachineReader(const GraphText& text, const std::vector<std::string>& devices)
@@ -273,7 +273,7 @@ class MachineReader {
     device.device_class = class_number(decl.device_class, machine_.class_of(d));
   }
 
-  // A class begins as that of its devices' type.
+  // A class starts with the properties of its devices' type.
   int32_t class_number(const std::string& name, DeviceClass like) {
     for (size_t i = 0; i < machine_.classes.size(); ++i) {
       if (machine_.classes[i].name == name) return static_cast<int32_t>(i);
@@ -312,7 +312,7 @@ CostTable costs_of_text(const GraphText& text, const Machine& machine,
     for (size_t d = 0; d < machine.devices.size(); ++d) {
       const int32_t c = machine.devices[d].device_class;
       if (machine.classes[static_cast<size_t>(c)].name != on.name) continue;
-      // The placer asks about computations alone.
+      // The placer needs to know only about computations.
       return op.kind() != OpKind::kCompute ||
              options.devices[d].runs(op, dtype);
     }

@@ -1,4 +1,4 @@
-// What a graph text and a device list say, as options of place().
+// The contents of a graph text and a device list as options of place().
 //
 // Devices are hypothetical: no device is created, no name looked up. Pure
 // functions.
@@ -18,16 +18,15 @@
 namespace berth {
 
 // Returns the full names of a device list, "CPUx2,GPUx2", in order of
-// preference: GPUs, CPUs, others; of a type first those of this process
+// preference: GPUs, CPUs, others; within a type first those of this process
 // (/job:localhost/replica:0/task:0), then by job, replica, task and number.
-// Throws errors::InvalidArgument: the list is malformed, empty or longer than
-// kMaxPlaceDevices.
-// With `text`, in the order that it asks for.
+// Throws errors::InvalidArgument if the list is malformed, empty or longer than
+// kMaxPlaceDevices. `text` may request another order.
 std::vector<std::string> devices_of_list(std::string_view list,
                                          const GraphText* text = nullptr);
 
-// Returns the same of the text's device lines; parts that a name leaves open
-// are those of its local task and number 0. Throws errors::InvalidArgument also
+// Returns the same for the text's device lines; parts that a name leaves open
+// come from its local task, with number 0. Throws errors::InvalidArgument also
 // when two lines name one device.
 std::vector<std::string> devices_of_text(const GraphText& text);
 
@@ -35,23 +34,23 @@ std::vector<std::string> devices_of_text(const GraphText& text);
 using KernelsOfType = std::function<const KernelTable*(const std::string&)>;
 
 // Returns the options that place the text's graph on these devices. An op with
-// kernel lines runs where they say; another op of the catalogue where
-// `kernels` has it (a null function: on every CPU and GPU); another op of the
-// text nowhere. The options refer to the ops of `text`, which must outlive
-// them, and to nothing else of it.
+// kernel lines runs where they say; another op of the catalogue where `kernels`
+// has it (a null function: on every CPU and GPU); another op of the text
+// nowhere. The options refer to the ops of `text`, which must outlive them, but
+// to no other part of it.
 PlaceOptions place_options(const GraphText& text,
                            const std::vector<std::string>& devices,
                            const KernelsOfType& kernels = nullptr);
 
-// Returns the devices with what the text says of their speed, memory and links;
-// the rest is assumed_machine()'s. Devices of one class are equally fast, those
-// without one are of the class named like their type.
+// Returns the devices with the speed, memory and links given in the text; the
+// rest comes from assumed_machine(). Devices of one class are equally fast;
+// those without a class belong to the one named like their type.
 Machine machine_of(const GraphText& text,
                    const std::vector<std::string>& devices);
 
-// Returns what the text's graph costs on that machine: declared, else
-// estimated; no kernel where `options` has none. `options.devices` are those of
-// the machine.
+// Returns the costs of the text's graph on that machine: declared, else
+// estimated; no kernel where `options` has none. `options.devices` are the
+// machine's.
 CostTable costs_of_text(const GraphText& text, const Machine& machine,
                         const PlaceOptions& options);
 

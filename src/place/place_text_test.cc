@@ -115,8 +115,8 @@ TEST(PlaceText, DeclaredKernelsSayWhereAnOpRuns) {
   EXPECT_TRUE(d[1].runs(neg, float32));
   EXPECT_EQ(d[1].priority(neg, float32), -1);
   EXPECT_TRUE(d[2].runs(neg, float32));
-  // One without: wherever the engine has it, and everywhere on CPU and GPU
-  // when nothing is known about that.
+  // An op without: wherever the engine has it, or on every CPU and GPU when
+  // nothing is known about that.
   EXPECT_TRUE(d[0].runs(add, float32));
   EXPECT_TRUE(d[1].runs(add, float32));
   EXPECT_FALSE(d[2].runs(add, float32));

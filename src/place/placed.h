@@ -1,7 +1,7 @@
 // PlacedGraph: what the placer decided and why, kept with the compiled step.
 //
-// Graphs as they were placed, before they were lowered, fused and cut: their
-// node names are what explain() and reports speak of. A value.
+// Holds the graphs as they were placed, before lowering, fusing and
+// partitioning: explain() and reports use their node names. A value.
 
 #ifndef BERTH_PLACE_PLACED_H_
 #define BERTH_PLACE_PLACED_H_
@@ -17,12 +17,12 @@ namespace berth {
 struct PlacedGraph {
   Graph graph;
   Placement placement;
-  // "" of the step itself; of a body "While/body", in front of the names of
-  // its nodes.
+  // Prefix of the names of its nodes: "While/body" for a body, "" for the step
+  // itself.
   std::string path;
   std::vector<PlacedGraph> bodies;
 
-  // Returns the node of this name, as placed or as traced; -1: none here.
+  // Returns the node with this name, as placed or as traced; -1: none here.
   int32_t find(const std::string& name) const;
 };
 

@@ -110,7 +110,7 @@ int32_t Placer::pinned_member(int32_t root) const {
   return members(root)[0];
 }
 
-// Whose request it was: a handle's, else one that is obeyed, else the first.
+// The request's owner: a handle, else one whose request is met, else the first.
 int32_t Placer::decider_of_request(int32_t root, int32_t device) {
   int32_t obeyed = -1, first = -1;
   for (const int32_t m : members(root)) {
@@ -176,8 +176,8 @@ Placement Placer::finish() {
   return p;
 }
 
-// Says why a request was not obeyed: a fallback when nothing but a missing
-// device or kernel is to blame.
+// Says why a request was not met: a fallback if the only cause is a missing
+// device or kernel.
 void Placer::compare_request(int32_t i, Placement* p) {
   const int32_t root = root_[i];
   const ConstraintSets::Set& s = set(root);
@@ -222,7 +222,7 @@ void Placer::compare_request(int32_t i, Placement* p) {
                                         graph[because].requested.text())));
 }
 
-// Names the member that keeps the set from the devices asked for.
+// Names the member that keeps the set from the requested devices.
 std::string Placer::missing_in_set(int32_t root, DeviceSet asked) {
   if (missing_.root != root || missing_.asked != asked) {
     missing_ = {root, asked, "no device suits all that must share one"};

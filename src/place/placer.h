@@ -1,7 +1,7 @@
 // Placer: what the rules of both policies share: sets, decisions, messages.
 //
-// Internal to the module. A rule decides for a set by its root; finish() tells
-// every member. One thread.
+// Internal to the module. A rule decides for a set by its root; finish()
+// applies the decision to every member. One thread.
 
 #ifndef BERTH_PLACE_PLACER_H_
 #define BERTH_PLACE_PLACER_H_
@@ -20,7 +20,7 @@ class Placer {
   Placer(Graph& graph, const PlaceOptions& options);
 
   int32_t root(int32_t node) const { return root_[node]; }
-  // In order of number; only sets of several have a list.
+  // In order of index; only sets with several members have a list.
   std::span<const int32_t> members(int32_t root) const;
   const ConstraintSets::Set& set(int32_t root) const {
     return sets.at_root(root);
@@ -35,11 +35,11 @@ class Placer {
   // Returns false and does nothing when the device cannot run the set.
   bool try_decide(int32_t root, int32_t device, PlaceRule rule, int32_t decider,
                   int32_t because);
-  // The devices among which assignments, variables and requests leave the
-  // choice: select_device()'s rule, on masks, but that what the set's handles
-  // were asked for is given up last. Throws PlaceInvalid and PlaceNoKernel.
+  // The devices that assignments, variables and requests leave to choose from:
+  // select_device()'s rule, on masks, except that the handles' request is
+  // dropped last. Throws PlaceInvalid and PlaceNoKernel.
   DeviceSet candidates(int32_t root);
-  // What is assigned, a variable or asked for decides. False: nothing is.
+  // Decides by assignment, variable or request. False: there is none.
   bool obey(int32_t root);
   // The first device that has all kernels.
   void use_default(int32_t root);
@@ -52,12 +52,12 @@ class Placer {
   const PlaceOptions& options;
   DeviceTable devices;
   ConstraintSets sets;
-  std::vector<int32_t> device_of;  // per root, -1: not yet
+  std::vector<int32_t> device_of;  // per root; -1: undecided
 
  private:
   struct Decision {
     PlaceRule rule = PlaceRule::kNone;
-    int32_t decider = -1;  // the member for which the rule speaks
+    int32_t decider = -1;  // the member to which the rule applied
     int32_t because = -1;
   };
   void list_members();
@@ -70,7 +70,7 @@ class Placer {
 
   std::vector<int32_t> root_;
   std::vector<Decision> decisions_;              // at roots
-  std::vector<int32_t> members_, first_member_;  // of sets of several
+  std::vector<int32_t> members_, first_member_;  // of sets with several members
   std::vector<PlaceNote> notes_;
   struct {
     int32_t root = -1;
@@ -79,7 +79,7 @@ class Placer {
   } missing_;  // the last answer
 };
 
-// Decides all sets of `placer`, by the rules of its policy.
+// Decides all sets of `placer` by the rules of its policy.
 void run_rules(Placer& placer);
 void place_by_berths_rules(Placer& placer);
 void place_by_tensorflows_rules(Placer& placer);

@@ -1,4 +1,4 @@
-// Random graphs of arrays, machines and plans for tests of the simulator, the
+// Random graphs (as arrays), machines and plans for tests of the simulator, the
 // searches and the bounds.
 
 #ifndef BERTH_PLACE_RANDOM_STEPS_H_
@@ -16,7 +16,7 @@ namespace berth::place_tests {
 struct RandomSteps {
   int32_t nodes = 20;
   int32_t devices = 3;
-  bool aliases = true;  // and sources, and controls
+  bool aliases = true;  // as well as sources and controls
   bool shared_links = true;
   std::vector<CopyRule> rules;  // one of them per device; empty: any
 };
@@ -30,7 +30,7 @@ inline int32_t pick(std::mt19937& r, int32_t n) {
   return static_cast<int32_t>(r() % static_cast<uint32_t>(n));
 }
 
-// Small whole times and bytes, so that ties are many and sums exact.
+// Small integral times and bytes, so that ties are common and sums exact.
 inline RandomStep random_step(std::mt19937& r, const RandomSteps& o) {
   using Kind = SimulatedGraph::Kind;
   RandomStep s;
@@ -66,7 +66,7 @@ inline RandomStep random_step(std::mt19937& r, const RandomSteps& o) {
                               ? 0
                               : pick(r, 3) + (kind == Kind::kAlias);
     for (int32_t k = 0; k < reads; ++k) {
-      // Near ones, mostly.
+      // Usually a recent one.
       const int32_t back = pick(r, pick(r, 3) ? std::min(before, 6) : before);
       row.push_back(before - 1 - back);
     }
@@ -109,7 +109,7 @@ inline RandomStep random_step(std::mt19937& r, const RandomSteps& o) {
   return s;
 }
 
-// Any devices, and a random order that can be.
+// Any devices, and a random feasible order.
 inline PlacePlan random_plan(std::mt19937& r, const RandomStep& s) {
   const SimulatedGraph& g = s.graph;
   PlacePlan plan;

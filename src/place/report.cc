@@ -1,4 +1,4 @@
-// What a placement has to tell the user: fallbacks, and where every node is.
+// What a placement reports to the user: fallbacks, and where every node is.
 
 #include <fmt/format.h>
 
@@ -28,7 +28,7 @@ int64_t bytes_of(const OutSpec& s) {
   return counts ? n * static_cast<int64_t>(size_of(s.dtype)) : 0;
 }
 
-// The nodes that a value of `node` goes to: through aliases, which share it.
+// The nodes that read a value of `node`, directly or through aliases.
 void add_readers(const Graph& graph,
                  const std::vector<std::vector<int32_t>>& users, int32_t node,
                  std::set<int32_t>* readers) {
@@ -42,8 +42,7 @@ void add_readers(const Graph& graph,
 
 }  // namespace
 
-// The same nodes that partition() makes, so that nobody counts otherwise than
-// what runs.
+// Uses the nodes that partition() makes, so the count matches what runs.
 std::vector<int64_t> crossing_bytes(const Graph& graph,
                                     const std::vector<int32_t>& nodes) {
   std::vector<int64_t> bytes(nodes.size(), 0);
@@ -89,7 +88,7 @@ std::string cost_text(int64_t bytes) {
                    : "";
 }
 
-// Ops that were asked for on one device that is not there.
+// Ops that were requested on a device that does not exist.
 struct MissingDevice {
   const PlaceFallback* first = nullptr;
   int ops = 0;
@@ -140,7 +139,7 @@ void report_fallbacks(const Graph& graph, const Placement& placement,
   const bool silent = soft == config::SoftPlacement::kSilent;
   for (size_t k = 0; k < bytes.size(); ++k) {
     const PlaceFallback& f = placement.fallbacks[k];
-    // Nobody asks for the place of an argument but the engine.
+    // Arguments are requested on a device only by the engine.
     if (graph[f.node].op->kind() == OpKind::kArgument) continue;
     if (silent) {
       count_diagnostic("fallback");

@@ -1,4 +1,4 @@
-// Fallbacks: when they happen, what is recorded and what the user hears.
+// Fallbacks: when they happen, what is recorded and what is reported.
 
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ TEST_F(Fallback, IsToldOncePerOpAndReasonWithLineAndBytes) {
   EXPECT_EQ(got_[0].id, "fallback");
   EXPECT_EQ(got_[0].severity, debugging::Severity::kWarning);
   EXPECT_EQ(got_[0].site.line, 5);
-  // x comes, and a goes to two devices: 3 x 4 floats.
+  // x is sent, and a goes to two devices: 3 x 4 floats.
   EXPECT_PRED2(has, got_[0].text,
                "CpuOnly \"a\" (m.cc:5) was asked for on \"/GPU:1\" and runs "
                "on CPU:0: no kernel for float32 on GPU:1; 48 B per step");
@@ -118,7 +118,7 @@ TEST_F(Fallback, NotesAreToldOncePerOpAndLine) {
   note("Identity", "a", 5);
   note("Identity", "b", 5);
   note("Identity", "c", 6);
-  note("ReadVariableOp", "d", 7);  // runs where the variable lives
+  note("ReadVariableOp", "d", 7);  // runs on the variable's device
   report_notes(g, p, SoftPlacement::kWarn);
   ASSERT_EQ(got_.size(), 2u);
   EXPECT_EQ(got_[1].id, "request-ignored");
@@ -169,7 +169,7 @@ placement::OpRow measured(const std::string& op, double us, double runs) {
 TEST(ReportText, ShowsTheTenMostExpensiveOps) {
   placement::Report r;
   r.name = "f";
-  // 1 us to 12 us; the first runs 100 times a step; two were not measured.
+  // 1 us to 12 us; the first runs 100 times per step; two were not measured.
   for (int k = 1; k <= 12; ++k) {
     r.ops.push_back(
         measured("op" + std::to_string(k) + "/MatMul", k, k == 1 ? 100 : 1));
@@ -187,7 +187,7 @@ TEST(ReportText, ShowsTheTenMostExpensiveOps) {
   for (const char* cheap : {"op3/", "op2/", "idle", "unknown"}) {
     EXPECT_EQ(s.find(cheap), s.npos) << s;
   }
-  // A short report leaves them out, as does one of what has not run.
+  // A brief report leaves them out, as does one of a step that has not run.
   EXPECT_EQ(r.brief().find("expensive"), std::string::npos);
   r.ops = {measured("unknown", -1, 1)};
   EXPECT_EQ(r.str().find("expensive"), std::string::npos);

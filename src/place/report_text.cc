@@ -22,7 +22,7 @@ std::string shown(const std::string& device) {
   return device.empty() ? "?" : short_device(device);
 }
 
-// Rows of times say by which clock they are.
+// Rows with times name their clock.
 std::string timed_on(const std::string& device) {
   return shown(device) + (on_virtual_clock(device) ? " (simulated)" : "");
 }
@@ -39,8 +39,8 @@ int64_t step_bytes(const TransferRow& t, int64_t steps) {
                       (steps == 0 ? 1 : t.runs_per_step));
 }
 
-// Columns as wide as their widest cell; numbers to the right. A last column of
-// text stands behind more than one of names.
+// Columns as wide as their widest cell; numbers right-aligned. A last column of
+// text follows several columns of names.
 class Table {
  public:
   explicit Table(std::vector<std::string> head) { add(std::move(head)); }
@@ -118,7 +118,7 @@ Json fallback_json(const FallbackRow& f) {
           {"bytes", f.bytes},   {"site", site_json(f.site)}};
 }
 
-// Times that are unknown are null.
+// Unknown times are null.
 Json time_json(double us) { return us < 0 ? Json(nullptr) : Json(us); }
 
 }  // namespace
@@ -166,7 +166,7 @@ std::string Report::summary() const {
 
 namespace {
 
-// Of ops that ran on a clock which is not the wall's.
+// Whether ops ran on a clock other than the wall clock.
 bool is_simulated(const Report& r) {
   return std::any_of(r.devices.begin(), r.devices.end(), [](const auto& d) {
     return d.ops > 0 && on_virtual_clock(d.device);
@@ -206,13 +206,13 @@ std::string transfers_line(const Report& r) {
                      bytes_text(r.transfer_bytes()));
 }
 
-// The ops that took most of the time of a step, as far as it was measured.
+// The ops that took most of a step's measured time.
 std::string expensive_ops(const Report& r) {
   const auto us_of = [](const OpRow& o) {
     return o.measured_us < 0 ? 0 : o.measured_us * o.runs_per_step;
   };
   std::vector<const OpRow*> ops;
-  double all[2] = {0, 0};  // by the wall's clock, by a virtual one
+  double all[2] = {0, 0};  // by the wall clock, by a virtual one
   for (const OpRow& o : r.ops) {
     all[on_virtual_clock(o.device)] += us_of(o);
     if (us_of(o) > 0) ops.push_back(&o);

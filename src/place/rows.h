@@ -1,7 +1,7 @@
 // Rows: many short lists in one array.
 //
 // Lists of dense numbers that are built once and read often: the simulator and
-// a search walk them without following a pointer per list. A value.
+// searches walk them without following a pointer per list. A value.
 
 #ifndef BERTH_PLACE_ROWS_H_
 #define BERTH_PLACE_ROWS_H_
@@ -26,10 +26,10 @@ class Rows {
     begin_.push_back(static_cast<int32_t>(items_.size()));
   }
   int32_t size() const { return static_cast<int32_t>(begin_.size()) - 1; }
-  // Number of items before row `i`: a dense number for the first of them.
+  // The number of items before row `i`: the dense index of its first item.
   int32_t begin_of(int32_t i) const { return begin_[static_cast<size_t>(i)]; }
   int32_t num_items() const { return begin_.back(); }
-  // An item of all rows, by its dense number.
+  // An item of any row, by its dense index.
   const T& item(int32_t number) const {
     return items_[static_cast<size_t>(number)];
   }

@@ -12,8 +12,8 @@ namespace berth {
 
 namespace {
 
-// A generator has no inputs and always gives the same value, so it may float
-// to whoever uses it. A variable or a reference is a place, not a value.
+// A generator has no inputs and always gives the same value, so it may float to
+// its users. A variable or a reference is a place, not a value.
 bool is_generator(const Node& n) {
   return n.inputs.empty() && !n.op->stateful() && !n.op->random() &&
          (n.outputs.empty() ||
@@ -28,7 +28,7 @@ bool follows_input(const Node& n) {
 constexpr int32_t kNoOpinion = -1;
 constexpr int32_t kMixed = -2;
 
-// Everything here speaks of sets by their roots.
+// All methods refer to sets by their roots.
 class BerthRules {
  public:
   explicit BerthRules(Placer& placer)
@@ -50,9 +50,9 @@ class BerthRules {
   struct Facts {
     int32_t first = -1;     // member
     int32_t leader = -1;    // node that the set follows
-    int32_t follower = -1;  // the member that does
+    int32_t follower = -1;  // the member that follows it
     int32_t stamp = -1;
-    bool generator = true;  // all members are
+    bool generator = true;  // all members are generators
     bool alone = true;
     bool floating = false;  // generators and their aliases
     bool waiting = false;   // followers of something that floats
@@ -67,7 +67,7 @@ class BerthRules {
     bool handles = false;
     for (const int32_t m : members) {
       const bool handle = p_.sets.handle(m);
-      if (handle && !handles) f.leader = -1;  // handles speak for their ops
+      if (handle && !handles) f.leader = -1;  // handles decide for their ops
       const int32_t with = graph_[m].follows;
       f.generator = f.generator && is_generator(graph_[m]);
       if (with >= 0 && f.leader < 0 && p_.root(with) != u &&
@@ -129,8 +129,8 @@ class BerthRules {
       chain.push_back(at);
       at = p_.root(facts_[at].leader);
     }
-    // A leader further down that has none itself is decided by its own rules,
-    // unless these need nodes that come later.
+    // A leader further along that follows nothing is decided by its own rules,
+    // unless these need later nodes.
     if (open(at)) {
       const Facts& f = facts_[at];
       const bool early = f.first < facts_[u].first || asked(at) || f.generator;
@@ -143,8 +143,8 @@ class BerthRules {
     for (auto it = chain.rbegin(); it != chain.rend(); ++it) join_leader(*it);
   }
 
-  // A chain that closes is an error, but where a set has other members than
-  // those that follow: these decide.
+  // A cyclic chain is an error, unless a set has members other than the
+  // followers: these decide.
   void break_cycle(const std::vector<int32_t>& chain) {
     for (const int32_t u : chain) facts_[u].stamp = -1;
     for (const int32_t u : chain) {
@@ -171,14 +171,14 @@ class BerthRules {
     p_.note_colocation_ignored(f.follower, f.leader);
   }
 
-  // Second round, backwards: what floats goes where all its consumers are.
+  // Second round, backwards: floating sets go where all their consumers are.
   void settle_floating() {
     std::vector<int32_t> opinion(facts_.size(), kNoOpinion);
     std::vector<int32_t> witness(facts_.size(), -1);
     for (int32_t i = graph_.size() - 1; i >= 0; --i) {
       const int32_t u = p_.root(i);
       const Facts& f = facts_[u];
-      // A set of several generators is asked once all its users have been.
+      // A set of several generators is settled once all its users have been.
       if (f.floating && i == f.first) settle_opinion(u, opinion[u], witness[u]);
       int32_t mine = p_.device_of[u];
       if (mine < 0) mine = f.floating ? opinion[u] : kNoOpinion;
@@ -194,8 +194,8 @@ class BerthRules {
         }
       }
     }
-    // Nobody's opinion: arguments wait on the host, the rest is made where
-    // the default would have it.
+    // No opinion: arguments stay on the host, the rest is made on the default
+    // device.
     for (int32_t i = 0; i < graph_.size(); ++i) {
       const int32_t u = p_.root(i);
       const Facts& f = facts_[u];
@@ -215,7 +215,7 @@ class BerthRules {
     }
   }
 
-  // Last round: aliases of what floated, and followers of it.
+  // Last round: aliases of what floated, and their followers.
   void settle(int32_t u) {
     if (decided(u)) return;
     if (!facts_[u].waiting) return settle_alone(u);

@@ -33,7 +33,7 @@ class TensorFlowRules {
  private:
   static constexpr int32_t kNobody = -1;
   static constexpr int32_t kSeveral = -2;
-  // The edges that leave a node, control edges too.
+  // The outgoing edges of a node, including control edges.
   struct Out {
     int32_t edges = 0;
     int32_t user = -1;
@@ -59,7 +59,7 @@ class TensorFlowRules {
     }
   }
 
-  // An Identity between two nodes of which the same was asked.
+  // An Identity between two nodes with the same request.
   bool passes_on(int32_t i) const {
     const Node& n = p_.graph[i];
     return n.op->name() == "Identity" && n.requested.empty() &&

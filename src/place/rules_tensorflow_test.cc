@@ -1,5 +1,5 @@
-// TensorFlow's placer and colocation graph, rule by rule; numbers are those of
-// docs/placement.md. Expected devices follow from the rules, not from a run.
+// TensorFlow's placer and colocation graph, rule by rule; the numbers are those
+// of docs/placement.md. Expected devices follow from the rules, not from a run.
 
 #include <gtest/gtest.h>
 
@@ -74,7 +74,7 @@ TEST(TensorFlowRules, Rule1AssignedNodesStayAndKernelsMustExist) {
 }
 
 TEST(TensorFlowRules, MetadataFollowsAnAssignedGenerator) {
-  // Make is placed in the second pass, unless somebody assigned it.
+  // Make is placed in the second pass, unless it was assigned.
   EXPECT_EQ(placed_text(node("m", "Make()", kCpu) + node("s", "Size2(m:0)")),
             "m CPU:0\ns CPU:0\n");
   EXPECT_EQ(placed_text(node("m", "Make()", kCpu) + node("s", "Identity(m:0)") +
@@ -99,13 +99,13 @@ TEST(TensorFlowRules, Rule2RequestsOfGeneratorsOfResourcesAreNotOverridden) {
 }
 
 TEST(TensorFlowRules, Rule3EdgesColocateAndTheSourceWins) {
-  // The source asks for nothing: the destination's request holds for both.
+  // The source requests nothing: the destination's request holds for both.
   EXPECT_EQ(placed_text(handle("v") + node("t", "Touch(v:0)", "on CPU")),
             "v CPU:0\nt CPU:0\n");
   EXPECT_EQ(placed_text(node("r", "Ref()") +
                         node("t", "TakeRef(r:0)", "on \"/GPU:1\"")),
             "r GPU:1\nt GPU:1\n");
-  // Reading the value of a reference binds nobody.
+  // Reading the value of a reference binds nothing.
   EXPECT_EQ(placed_text(node("r", "Ref()", "on \"/GPU:1\"") +
                         node("t", "TakeValue(r:0)")),
             "r GPU:1\nt GPU:0\n");
@@ -131,7 +131,7 @@ TEST(TensorFlowRules, Rule4BodiesOfCallsSayWhereReturnedResourcesAre) {
                         "node c = MyCall() {f = @f} -> resource(float32)[4]\n" +
                         node("t", "Touch(c:0)")),
             "c GPU:1\nt GPU:1\n");
-  // What the call asks for travels into the body.
+  // The call's request applies inside the body.
   const std::string silent = "function f () -> (resource(float32)[4]) {\n" +
                              handle("v") + "return v:0\n}\n";
   EXPECT_EQ(placed_text(silent +
@@ -235,9 +235,9 @@ TEST(TensorFlowRules, Rule6PrioritiesOfASetAreMerged) {
   EXPECT_EQ(of(0, 0, 0, 0), "a GPU:0\nb GPU:0\n");
   EXPECT_EQ(of(10, 1, 0, 0), "a CPU:0\nb CPU:0\n");  // one side prefers
   EXPECT_EQ(of(0, 0, 10, 1), "a CPU:0\nb CPU:0\n");
-  EXPECT_EQ(of(5, 5, 10, 1), "a GPU:0\nb GPU:0\n");  // alike: that of types
-  EXPECT_EQ(of(10, 1, 3, 2), "a CPU:0\nb CPU:0\n");  // both, and agree
-  EXPECT_EQ(of(10, 1, 1, 2), "a GPU:0\nb GPU:0\n");  // both, and disagree
+  EXPECT_EQ(of(5, 5, 10, 1), "a GPU:0\nb GPU:0\n");  // equal: by types
+  EXPECT_EQ(of(10, 1, 3, 2), "a CPU:0\nb CPU:0\n");  // both, which agree
+  EXPECT_EQ(of(10, 1, 1, 2), "a GPU:0\nb GPU:0\n");  // both, which disagree
 }
 
 TEST(TensorFlowRules, Rule6PriorityPicksAmongTheDevicesOfARequest) {
@@ -274,7 +274,7 @@ TEST(TensorFlowRules, Rule8RequestsAreFilteredByKernelsAndRelaxed) {
                failure(arg("x") + node("a", "CpuOnly(x:0)", "on \"/GPU:1\""),
                        tf(kError)),
                "no kernel for float32 on GPU:1");
-  // Job and task are never given up.
+  // Job and task are never dropped.
   EXPECT_PRED2(
       has,
       failure(arg("x") + node("a", "One(x:0)", "on \"/job:ps/task:1/GPU:0\"")),
@@ -286,7 +286,7 @@ TEST(TensorFlowRules, Rule8AResourcesDeviceIsGivenUpLast) {
   EXPECT_EQ(placed_text(handle("v", "on GPU") +
                         node("t", "Touch(v:0)", "on \"/device:GPU:5\"")),
             "v GPU:0\nt GPU:0\n");
-  // ... and given up when there is none.
+  // ... and dropped when there is none.
   const Result r = placed(
       kRulesOps + handle("v", "on \"/GPU:1\"") + node("t", "CpuTouch(v:0)"),
       tf());
@@ -330,16 +330,16 @@ TEST(TensorFlowRules, Rule9GeneratorsGoWithTheirConsumers) {
                         node("a", "Two(c:0, d:0)", "on \"/GPU:1\"") +
                         node("b", "One(d:0)", "on CPU")),
             "c GPU:1\nd GPU:0\na GPU:1\nb CPU:0\n");
-  // Control edges are edges too.
+  // Control edges count as edges.
   EXPECT_EQ(
       placed_text(node("c", "Make()") + node("a", "One(c:0)", "on \"/GPU:1\"") +
                   node("b", "One(a:0, ^c)", "on CPU")),
       "c GPU:0\na GPU:1\nb CPU:0\n");
-  // A random generator too: TensorFlow makes no difference.
+  // Random generators too: TensorFlow treats them alike.
   EXPECT_EQ(
       placed_text(node("r", "Draw()") + node("a", "One(r:0)", "on \"/GPU:1\"")),
       "r GPU:1\na GPU:1\n");
-  // A request of its own holds, where the consumers' device is not in it.
+  // Its own request holds if it excludes the consumers' device.
   EXPECT_EQ(placed_text(node("c", "Make()", "on CPU") +
                         node("a", "One(c:0)", "on \"/GPU:1\"")),
             "c CPU:0\na GPU:1\n");

@@ -37,7 +37,7 @@ class Scheduler {
   size_t num_streams() const { return result_.streams.size(); }
   int32_t* clock(int32_t step) { return &clock_[step * num_streams()]; }
 
-  // Devices in order of first use; the copy streams behind all compute ones.
+  // Devices in order of first use; copy streams follow all compute streams.
   void number_streams() {
     std::unordered_map<DeviceId, int32_t> numbers;
     device_.resize(graph_.nodes.size());
@@ -53,8 +53,8 @@ class Scheduler {
       if (fresh) result_.streams.push_back({name, false});
       device_[i] = it->second;
     }
-    // Aliases of what was handed over are in the memory of the giver, ranges
-    // and values of variables in that of the variable.
+    // Aliases of a handed-over value are in the memory of its producer; slices
+    // and values of variables are in that of the variable.
     memory_ = device_;
     for (int32_t i = 0; i < graph_.size(); ++i) {
       const OpKind kind = graph_[i].op->kind();
@@ -74,8 +74,8 @@ class Scheduler {
     result_.start_waits.resize(num_streams());
   }
 
-  // Steps are numbered in launch order, so of one stream a larger number
-  // comes later, and a clock holds, per stream, the latest step known done.
+  // Steps are numbered in launch order, so within a stream a larger number is
+  // later, and a clock holds, per stream, the latest step known to be done.
   void add_step(int32_t s) {
     ScheduleStep& step = result_.steps[s];
     step.node = work_.order[s];
@@ -83,7 +83,7 @@ class Scheduler {
     const int32_t home = device_[step.node];
     const bool transfer = work_.is_transfer[step.node];
     step.stream = transfer ? copy_stream_[home] : home;
-    // The latest step per other stream is all that can matter.
+    // Only the latest step of each other stream matters.
     std::vector<int32_t> latest;
     for (int32_t before : work_.waits_for[step.node]) {
       const int32_t on = result_.steps[step_of_[before]].stream;
@@ -100,7 +100,7 @@ class Scheduler {
     note_memory(step, s);
   }
 
-  // Leaves out what is known already and what another wait implies.
+  // Drops steps that are already known done or implied by another wait.
   // `latest` has at most one step per stream.
   std::vector<int32_t> reduce(const std::vector<int32_t>& latest,
                               const std::vector<int32_t>& known) {
@@ -123,7 +123,7 @@ class Scheduler {
       known[u] = std::max(known[u], c[u]);
   }
 
-  // Whose memory does the step read or write? Compute stream d is device d.
+  // Notes which memory the step reads or writes. Compute stream d is device d.
   void note_memory(const ScheduleStep& step, int32_t s) {
     auto touch = [&](int32_t device) { touched_[device][step.stream] = s; };
     const int32_t home = device_[step.node];
@@ -164,11 +164,11 @@ class Scheduler {
   Schedule result_;
   std::vector<int32_t> device_;              // per node: its compute stream
   std::vector<int32_t> memory_;              // per node: where its bytes are
-  std::vector<int32_t> copy_stream_;         // per device, -1: none
+  std::vector<int32_t> copy_stream_;         // per device; -1: none
   std::vector<int32_t> step_of_;             // per node
   std::vector<int32_t> latest_;              // per stream; all -1 between steps
   std::vector<int32_t> clock_;               // per step and stream
-  std::vector<std::vector<int32_t>> known_;  // per stream: its clock now
+  std::vector<std::vector<int32_t>> known_;  // per stream: its current clock
   std::vector<std::vector<int32_t>> touched_;  // per device and stream
 };
 

@@ -1,5 +1,5 @@
-// Partitioner and schedule: graph texts in, text out; and properties of
-// random graphs against an independent happens-before relation.
+// Partitioner and schedule: graph texts in, text out; and properties of random
+// graphs, compared with an independent happens-before relation.
 
 #include "place/schedule.h"
 
@@ -226,8 +226,8 @@ TEST(Partition, CpusOfOtherTasksHaveMemoryOfTheirOwn) {
   EXPECT_EQ(g[1].op->name(), "_Transfer");
 }
 
-// A result is on the device that was asked for, so its bytes are not another
-// device's.
+// A result is on the requested device, so it must not share another device's
+// bytes.
 TEST(Partition, AnAliasThatIsAResultGetsACopy) {
   Build b;
   b.arg("x", "CPU:0")
@@ -255,7 +255,7 @@ TEST(Partition, TransfersWhoseReadersAreGoneGoToo) {
   const std::string before = edges(g);
   partition(g);
   EXPECT_EQ(edges(g), before) << "a cut graph is not cut again";
-  g.nodes.pop_back();  // "c": a pass found that nobody needs it
+  g.nodes.pop_back();  // "c": a pass found it unused
   partition(g);
   verify(g);
   EXPECT_EQ(edges(g),
@@ -274,9 +274,9 @@ TEST(Partition, HostOperandsAreSentToTheHost) {
   EXPECT_EQ(edges(cut(b, "b:0, c:0")),
             "x GPU:0\n"
             "n GPU:0 <- x\n"
-            // Once for both devices: they have one host.
+            // Once for both devices: they share one host.
             "n/to_CPU:0 CPU:0 <- n\n"
-            // Device memory is another place than the host's.
+            // Device memory is separate from the host's.
             "n/to_GPU:1 GPU:1 <- n\n"
             "a GPU:0 <- x n/to_CPU:0\n"
             "a/to_GPU:1 GPU:1 <- a\n"
@@ -291,7 +291,7 @@ TEST(Partition, AResultInHostMemoryStaysThere) {
       "node s = Counted(x:0) -> float32[4], float32[4]" + Build::at("GPU:0");
   b.op("a", "Sized(x:0, s:0)", "GPU:0")   // read where it is
       .op("b", "One(s:0)", "CPU:0")       // and by the host
-      .op("c", "One(s:0)", "GPU:0")       // wanted in device memory
+      .op("c", "One(s:0)", "GPU:0")       // needed in device memory
       .op("d", "Two(s:1, x:0)", "GPU:0")  // never was on the host
       .op("e", "One(s:0)", "CPU:1");
   const Graph g = cut(b, "a:0, b:0, c:0, d:0, e:0");
@@ -344,7 +344,7 @@ TEST(Schedule, TransfersRunEarlyOnTheCopyStreamOfTheirDestination) {
             "1 GPU:1/copy a/to_GPU:1 wait 0\n"
             "2 GPU:0 b\n"
             "3 GPU:1/copy b/to_GPU:1 wait 2\n"
-            // The second transfer implies the first, which is before it.
+            // The second transfer implies the first, which precedes it.
             "4 GPU:1 c wait 3\n"
             // GPU:0's memory is read by the transfers.
             "end GPU:0 wait 3\n");
@@ -359,8 +359,8 @@ TEST(Schedule, TransfersOfArgumentsComeFirst) {
             "0 GPU:0/copy x/to_GPU:0\n"
             "1 GPU:0 a\n"
             "2 GPU:0 b wait 0\n"
-            // The host's memory was read by the copy stream; b, later than
-            // the copy, joined GPU:0 with it already.
+            // The host's memory was read by the copy stream; b, after the copy,
+            // has already joined it to GPU:0.
             "end CPU:0 wait 0\n");
   // The copy stream writes GPU:0's memory and reads the argument.
   ASSERT_EQ(s.streams.size(), 3u);
@@ -369,8 +369,8 @@ TEST(Schedule, TransfersOfArgumentsComeFirst) {
   EXPECT_TRUE(s.start_waits[0].empty());
 }
 
-// CPU:1 updates the second half of what CPU:0 reads, and may not wait for more
-// than that; CPU:0 ends behind it.
+// CPU:1 updates the second half of what CPU:0 reads, and must wait for that
+// alone; CPU:0 ends after it.
 TEST(Schedule, RangesOfAVariableAreUpdatedBehindItsReaders) {
   Build b;
   const auto range = [&](const char* name, int begin, const char* device) {
@@ -409,7 +409,7 @@ TEST(Schedule, RangesOfAVariableAreUpdatedBehindItsReaders) {
             "7 CPU:1 g1\n"
             "8 CPU:1 a1 wait 3\n"
             "end CPU:0 wait 8\n");
-  // Nor may CPU:1 begin before earlier work of CPU:0 on the variable is done.
+  // Nor may CPU:1 begin before CPU:0's earlier work on the variable is done.
   EXPECT_EQ(s.start_waits[1], std::vector<int32_t>{0});
 }
 
@@ -454,7 +454,7 @@ TEST(Schedule, AnUpdateWaitsForItsControlsAcrossDevices) {
             "1 GPU:1/copy r/to_GPU:1 wait 0\n"
             "2 GPU:0 g\n"
             "3 GPU:1 far wait 1\n"
-            // Known by then: far is behind the copy.
+            // Known by then: far comes after the copy.
             "4 GPU:0 u wait 3\n");
 }
 
@@ -479,7 +479,7 @@ TEST(Schedule, AHandOverIsAWaitOfItsReaderAlone) {
             "1 CPU:1 b\n"
             "2 CPU:1 c wait 0\n"
             "3 CPU:1 d\n"
-            // c reads the memory of CPU:0, d that of CPU:1 alone.
+            // c reads the memory of CPU:0, d only that of CPU:1.
             "end CPU:0 wait 2\n");
 }
 
@@ -498,9 +498,9 @@ TEST(Schedule, AnAliasOfWhatWasHandedOverIsInTheGiversMemory) {
 constexpr int kMost = 256;
 using Set = std::bitset<kMost>;
 
-// Per step, the steps that have ended before it starts: by stream order and
-// waits, found by plain closure. Step n + s stands for the end of stream s.
-// Without wait (drop_step, drop_wait).
+// Per step, the steps that end before it starts: by stream order and waits,
+// found by plain closure. Step n + s stands for the end of stream s. Leaves out
+// one wait (drop_step, drop_wait).
 std::vector<Set> before(const Schedule& s, int drop_step, int drop_wait) {
   const int n = static_cast<int>(s.steps.size());
   const int m = static_cast<int>(s.streams.size());
@@ -652,7 +652,7 @@ TEST(Schedule, RandomGraphsAreCutOncePerValueAndDestination) {
         const Node& p = g[v.node];
         if (p.assigned == n.assigned || p.op->name() == "Const") continue;
         if (g.spec(v).dtype == resource) continue;
-        // Variables of the same memory are read where they are wanted.
+        // Variables in the same memory are read where they are wanted.
         const bool cpus = is_cpu(p) && is_cpu(n);
         if (cpus && p.op->kind() == OpKind::kReadVariable) continue;
         want.insert({p.name, n.assigned.text()});
@@ -698,7 +698,7 @@ TEST(Schedule, WaitsCoverEveryEdgeAndNoneIsSuperfluous) {
       }
     }
   }
-  // The claim is about something.
+  // The test is not vacuous.
   EXPECT_GT(waits, 1000u);
   EXPECT_GT(joins, 100u);
 }

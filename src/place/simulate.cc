@@ -1,4 +1,4 @@
-// What the decoder found, as numbers per node, copy and device.
+// The decoder's results as numbers per node, copy and device.
 
 #include "place/simulate.h"
 
@@ -83,7 +83,7 @@ class Simulator::Impl {
     if (g_.graph) fill_transfer_nodes(plan);
   }
 
-  // A transfer node runs when the copy does that it stands for.
+  // A transfer node runs when the copy it stands for does.
   void fill_transfer_nodes(const PlacePlan& plan) {
     for (int32_t i = 0; i < g_.num_nodes(); ++i) {
       if (g_.kind[i] != Kind::kTransfer) continue;

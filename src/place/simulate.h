@@ -1,39 +1,38 @@
 // simulate: when every op and transfer of a placed step starts and ends.
 //
-// One pure function of graph, plan and costs; explain, reports, what-if and
-// searches ask it alike. Deterministic. Not thread-safe: one Simulator per
-// thread; the graph and the costs are only read.
+// A pure function of graph, plan and costs, shared by explain, reports, what-if
+// and searches. Deterministic. Not thread-safe: one Simulator per thread; the
+// graph and the costs are only read.
 //
 // The rules. A plan is a device for every node and one sequence of all ops that
 // take time, none before what it waits for. Every device, copy engine and
-// shared link does its items in the order of the plan:
-//  - An op starts when its device is free, its inputs are on its device and its
-//    controls have ended. Arguments, constants and handles are there from the
-//    start; aliases and reads of variables take no time, and stand behind the
-//    last op that they wait for.
-//  - A value goes once to each other device that reads it. Small constants, and
-//    handles of variables, are everywhere already. By the destination's
+// shared link runs its items in the order of the plan:
+//  - An op starts when its device is free, its inputs are on its device and
+//    its controls have ended. Arguments, constants and handles are there from
+//    the start; aliases and reads of variables take no time, and come right
+//    after the last op that they wait for.
+//  - A value is sent once to each other device that reads it. Small constants
+//    and handles of variables are everywhere already. By the destination's
 //    CopyRule, a copy
-//      kOverlap    occupies the destination's copy engine, and stands right
-//                  behind what makes the value;
-//      kReceiving  occupies the destination, and stands right in front of the
-//                  first op, or copy, that needs it there, also through
-//                  aliases; what nobody needs comes last;
-//      kBoth       as kReceiving; copies to others also occupy a sender of
+//      kOverlap    occupies the destination's copy engine, and comes right
+//                  after the op that makes the value;
+//      kReceiving  occupies the destination, and comes right before the first
+//                  op, or copy, that needs it there, also through aliases;
+//                  one that nothing needs comes last;
+//      kBoth       as kReceiving; copies to others also occupy a sender with
 //                  this rule;
-//      kFree       waits for nobody and occupies nothing.
-//    All but kFree also occupy the `shared` group of their link. Behind one op
-//    go copies of its values by number, then those of aliases that stand there,
-//    each by destination.
-//  - Ops of devices on one bus that move bytes over it share what it gives:
-//    when together they would move more, all of them go on more slowly, in
-//    proportion.
+//      kFree       waits for nothing and occupies nothing.
+//    All but kFree also occupy the `shared` group of their link. An op is
+//    followed by copies of its values by number, then by those of the aliases
+//    that come there, each by destination.
+//  - Ops of devices on one bus that move bytes over it share its bandwidth: if
+//    together they would move more, all of them slow down in proportion.
 //  - Memory: arguments, constants, variables and results live throughout. A
 //    value lives from the start of its op to the end of its last reader or
 //    copy, a copy from its own start; aliases share bytes; nothing is computed
-//    in place; an op's workspace lives as long as it runs. What ends at an
-//    instant is freed before what begins there. So peak_bytes is what plain
-//    liveness needs in this order.
+//    in place; an op's workspace lives as long as the op runs. At any instant,
+//    what ends is freed before what begins is allocated. So peak_bytes is what
+//    plain liveness needs in this order.
 
 #ifndef BERTH_PLACE_SIMULATE_H_
 #define BERTH_PLACE_SIMULATE_H_
@@ -49,8 +48,8 @@
 
 namespace berth {
 
-// Where every op runs, and one order of them all in which no op comes before
-// what it waits for: each device computes its ops in this order.
+// Where every op runs, and one order of all ops in which none comes before what
+// it waits for: each device runs its ops in this order.
 struct PlacePlan {
   std::vector<int32_t> device;    // per node; index into the costs
   std::vector<int32_t> sequence;  // the nodes that take time
@@ -73,49 +72,49 @@ struct Simulation {
   int64_t sent_bytes = 0;
 };
 
-// Numbers derived from a graph once, for many simulations of it. Partitioned
-// or not: a transfer node is seen through, its readers read what it brings.
-// Values are numbered densely, by node and output. The graph must outlive it.
+// Numbers derived from a graph once, for many simulations of it. The graph may
+// be partitioned: readers of a transfer node then read what it brings. Values
+// are numbered densely, by node and output. The graph must outlive it.
 class SimulatedGraph {
  public:
-  SimulatedGraph() = default;  // of arrays alone: fill them in, then finish()
+  SimulatedGraph() = default;  // built from arrays: fill in, then finish()
   explicit SimulatedGraph(const Graph& graph);
 
-  // Derives readers and followers from reads and controls. Sources lose their
-  // controls: they are there from the start. Flags, aliases and bytes that are
-  // not filled in become none.
+  // Derives readers and followers from reads and controls. Drops the controls
+  // of sources, which are there from the start. Flags, aliases and bytes that
+  // are not filled in default to none.
   void finish();
 
   enum class Kind : uint8_t {
     kOp,        // takes time
     kSource,    // argument, constant, handle: there from the start
     kAlias,     // its input's bytes, at once
-    kTransfer,  // not simulated: its readers read what it brings
+    kTransfer,  // not simulated: its readers read its input
   };
   int32_t num_nodes() const { return static_cast<int32_t>(kind.size()); }
   ValueRef value(int32_t number) const {
     return {producer[number], number - values.begin_of(producer[number])};
   }
 
-  const Graph* graph = nullptr;   // null: of arrays alone
-  std::vector<Kind> kind;         // per node
-  Rows<int32_t> reads;            // per node: distinct values
-  Rows<int32_t> controls;         // per node: nodes it waits for, not read from
-  Rows<int32_t> readers;          // per value: nodes
-  Rows<int32_t> followers;        // per node: who has it as a control
-  Rows<int32_t> values;           // per node: the numbers of its outputs
-  std::vector<int32_t> producer;  // per value
+  const Graph* graph = nullptr;     // null: built from arrays
+  std::vector<Kind> kind;           // per node
+  Rows<int32_t> reads;              // per node: distinct values
+  Rows<int32_t> controls;           // per node: waits for these, reads none
+  Rows<int32_t> readers;            // per value: nodes
+  Rows<int32_t> followers;          // per node: the nodes it is a control of
+  Rows<int32_t> values;             // per node: the indices of its outputs
+  std::vector<int32_t> producer;    // per value
   std::vector<uint8_t> everywhere;  // per value: never copied
   std::vector<uint8_t> lives_on;    // per value: to the end of the step
-  std::vector<int32_t> alias_of;    // per node: the value it renames, -1: none
-  std::vector<int64_t> variable_bytes;  // per node: behind a handle
+  std::vector<int32_t> alias_of;    // per node: the value it renames; -1: none
+  std::vector<int64_t> variable_bytes;  // per node: for a handle
 };
 
 // Simulates many plans of one graph; allocates only until its arrays have
-// grown. A search asks a Decoder (decode.h) instead.
+// grown. Searches use a Decoder (decode.h) instead.
 class Simulator {
  public:
-  // Throws errors::InvalidArgument when the costs are those of another graph or
+  // Throws errors::InvalidArgument when the costs belong to another graph or
   // machine, or the graph has a cycle.
   Simulator(const SimulatedGraph& graph, const CostTable& costs);
   ~Simulator();
@@ -123,7 +122,7 @@ class Simulator {
   Simulator& operator=(const Simulator&) = delete;
 
   // Returns a result that the next run overwrites. Throws
-  // errors::InvalidArgument when an op is missing in the sequence, stands there
+  // errors::InvalidArgument when an op is missing from the sequence, appears
   // twice or before what it waits for, or when its device has no kernel for it,
   // naming the ops.
   const Simulation& run(const PlacePlan& plan);
@@ -140,14 +139,14 @@ Simulation simulate(const SimulatedGraph& graph, const CostTable& costs,
 // False for sources, aliases, reads of variables and transfers.
 bool takes_time(const Node& node);
 
-// Returns the plan of a placed graph, partitioned or not, in the order of the
-// executor. Throws errors::InvalidArgument for a node whose device the costs
-// lack.
+// Returns the plan of a placed graph, partitioned or not, in the executor's
+// order. Throws errors::InvalidArgument for a node whose device is not in the
+// costs.
 PlacePlan plan_of(const Graph& placed, const Machine& machine,
                   bool in_order = false);
 
-// Returns what it costs to run `nodes` on `device` and all else where it is, in
-// the same order; step_us is -1 when `device` lacks a kernel.
+// Returns the cost of running `nodes` on `device` with everything else
+// unchanged, in the same order; step_us is -1 when `device` lacks a kernel.
 Price price_move(const SimulatedGraph& graph, const CostTable& costs,
                  const PlacePlan& plan, std::span<const int32_t> nodes,
                  int32_t device);

@@ -60,7 +60,7 @@ void BusLoop::run(const PlacePlan& plan, std::span<Decoder::Span> spans,
   }
 }
 
-// --- Who waits for whom.
+// --- Which items wait for which.
 
 void BusLoop::add_items(const PlacePlan& plan,
                         std::span<const Decoder::Event> events) {
@@ -130,7 +130,7 @@ void BusLoop::add_inputs(const PlacePlan& plan, int32_t node) {
   for (const int32_t c : graph_.controls[node]) wait_for(item_of_[c]);
 }
 
-// The newest item waits for another.
+// Makes the newest item wait for another.
 void BusLoop::wait_for(int32_t item) {
   if (item < 0) return;
   if (then_.size() < items_.size()) then_.resize(items_.size());
@@ -151,7 +151,7 @@ void BusLoop::start(int32_t k) {
   if (items_[k].bus >= 0) share_bus(items_[k].bus);
 }
 
-// Somebody began or ended to use a bus: the others get more, or less.
+// An op began or ended its use of a bus: adjusts the rates of the others.
 void BusLoop::share_bus(int32_t bus) {
   double wanted = 0;
   for (const Running& r : running_) {
@@ -176,7 +176,7 @@ void BusLoop::loop() {
   while (!running_.empty()) {
     double next = std::numeric_limits<double>::infinity();
     for (const Running& r : running_) next = std::min(next, r.end);
-    if (std::isinf(next)) return;  // nothing ends any more
+    if (std::isinf(next)) return;  // nothing more will end
     now_ = next;
     ready_.clear();
     for (size_t k = 0; k < running_.size();) {

@@ -1,8 +1,8 @@
-// When everything happens where ops slow each other down on a bus.
+// When everything happens if ops slow each other down on a bus.
 //
-// Items and their order are those of the Decoder; only how long ops take
-// depends on what runs beside them, so a loop over events says when. Internal
-// to the module; one thread per object.
+// Items and their order are those of the Decoder; only the time of an op
+// depends on what runs beside it, so a loop over events computes the times.
+// Internal to the module; one thread per object.
 
 #ifndef BERTH_PLACE_SIMULATE_BUS_H_
 #define BERTH_PLACE_SIMULATE_BUS_H_
@@ -19,10 +19,10 @@ class BusLoop {
  public:
   BusLoop(const SimulatedGraph& graph, const CostTable& costs);
 
-  // Says whether any op moves bytes over a bus.
+  // Tells whether any op moves bytes over a bus.
   bool needed() const { return needed_; }
 
-  // Sets when nodes run and copies go; both come as decoded without buses.
+  // Sets the times of nodes and copies, which come as decoded without buses.
   void run(const PlacePlan& plan, std::span<Decoder::Span> spans,
            std::span<Decoder::Event> events);
 
@@ -31,7 +31,7 @@ class BusLoop {
     int32_t node = -1;   // an op, or
     int32_t event = -1;  // a copy or an alias
     double us = 0;
-    int32_t missing = 0;  // items that it waits for
+    int32_t missing = 0;  // unfinished items that it waits for
     int32_t bus = -1;
     double rate = 0;  // bytes per us when alone
   };
@@ -59,7 +59,7 @@ class BusLoop {
   std::vector<int32_t> group_of_;  // [from * devices + to]: shared, or -1
 
   std::vector<Item> items_;
-  std::vector<std::vector<int32_t>> then_;  // per item: who waits for it
+  std::vector<std::vector<int32_t>> then_;  // per item: those waiting for it
   std::vector<double> start_, end_;         // per item
   std::vector<int32_t> item_of_;            // per node; -1: there throughout
   std::vector<int32_t> copy_of_;            // [value * devices + device]

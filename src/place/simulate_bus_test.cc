@@ -1,5 +1,5 @@
-// The loop over events against the decoder's: with a bus that gives enough
-// nothing changes; what is shared is shared in the order of the plan.
+// The event loop compared with the decoder: if the bus is fast enough nothing
+// changes; shared links are used in the order of the plan.
 
 #include "place/simulate_bus.h"
 

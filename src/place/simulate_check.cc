@@ -26,7 +26,7 @@ std::string describe(const SimulatedGraph& graph,
   return fmt::format("{} \"{}\"", n.op->name(), n.name);
 }
 
-// Where ops stand in a sequence.
+// The positions of ops in a sequence.
 class Sequence {
  public:
   Sequence(const SimulatedGraph& graph, const PlacePlan& plan,
@@ -35,7 +35,7 @@ class Sequence {
 
   void check(std::span<const int32_t> order) {
     find_positions();
-    // An alias stands where the last op stands that it waits for.
+    // An alias has the position of the last op that it waits for.
     for (const int32_t i : order) {
       int32_t last = -1;
       for (const int32_t v : graph_.reads[i]) {

@@ -1,5 +1,4 @@
-// What the simulator refuses: plans that cannot be. Internal to the module;
-// pure.
+// The checks that reject infeasible plans. Internal to the module; pure.
 
 #ifndef BERTH_PLACE_SIMULATE_CHECK_H_
 #define BERTH_PLACE_SIMULATE_CHECK_H_
@@ -11,14 +10,14 @@
 
 namespace berth {
 
-// Throws errors::InvalidArgument unless the costs fit the graph: lengths, and
-// numbers of classes.
+// Throws errors::InvalidArgument unless the costs fit the graph in lengths and
+// in numbers of classes.
 void check_costs(const SimulatedGraph& graph, const CostTable& costs);
 
-// Throws errors::InvalidArgument unless the plan has a device for every node
-// and every op that takes time once in its sequence, behind what it waits for.
-// `order`: topological. Messages name ops by `names`, or when these are empty
-// by the graph's.
+// Throws errors::InvalidArgument unless the plan has a device for every node,
+// and every op that takes time once in its sequence, after what it waits for.
+// `order`: topological. Messages name ops by `names`, or if these are empty by
+// the graph's.
 void check_sequence(const SimulatedGraph& graph, size_t num_devices,
                     const PlacePlan& plan, std::span<const int32_t> order,
                     std::span<const std::string> names = {});

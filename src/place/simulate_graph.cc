@@ -42,7 +42,7 @@ bool is_small_const(const Node& n) {
 
 int64_t bytes_behind(const Node& n) {
   int64_t bytes = 0;
-  if (!n.inputs.empty()) return bytes;  // a range of a variable
+  if (!n.inputs.empty()) return bytes;  // a slice of a variable
   for (const OutSpec& s : n.outputs) {
     if (s.dtype != resource || s.variable == DType::kInvalid) continue;
     bytes += std::max<int64_t>(s.shape.num_elements(), 0) *
@@ -56,7 +56,7 @@ void sort_unique(std::vector<int32_t>& list) {
   list.erase(std::unique(list.begin(), list.end()), list.end());
 }
 
-// Per item, the rows that have it.
+// For each item, the rows that contain it.
 Rows<int32_t> inverse(const Rows<int32_t>& rows, int32_t num_items) {
   std::vector<int32_t> end(static_cast<size_t>(num_items) + 1, 0);
   for (int32_t i = 0; i < rows.size(); ++i) {
@@ -99,7 +99,7 @@ SimulatedGraph::SimulatedGraph(const Graph& g) : graph(&g) {
     values.add(row);
   }
   lives_on.assign(producer.size(), 0);
-  // What transfers bring is what their input is.
+  // A transfer's output stands for its input.
   const auto number = [&](ValueRef v) {
     while (kind[v.node] == Kind::kTransfer) v = g[v.node].inputs[0];
     return values.begin_of(v.node) + v.output;

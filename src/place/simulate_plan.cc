@@ -1,4 +1,4 @@
-// Plans for the simulator: of a placed graph, and with ops moved elsewhere.
+// Plans for the simulator: from a placed graph, and with ops moved.
 
 #include <fmt/format.h>
 

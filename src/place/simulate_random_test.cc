@@ -1,5 +1,5 @@
-// The simulator on random graphs, against a slow one that looks at every
-// microsecond, and a count of live bytes at every microsecond.
+// The simulator on random graphs, compared with a slow one that steps through
+// every microsecond and counts the live bytes at each.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ const OpDef& any_op() {
   return *op;
 }
 
-// Adds a node with a number of outputs. Sizes stand in the costs.
+// Adds a node with a number of outputs. Sizes are in the costs.
 void add_node(Sample& s, const OpDef& op, std::vector<ValueRef> in,
               int num_outputs) {
   Node n;
@@ -63,7 +63,7 @@ std::vector<ValueRef> some_values(Random& r, const Graph& g, int most) {
   return in;
 }
 
-// A random order of the ops that can be followed.
+// A random feasible order of the ops.
 void choose_order(Random& r, Sample& s) {
   std::vector<int> rank(s.graph.nodes.size());
   for (int32_t i = 0; i < s.graph.size(); ++i) {
@@ -138,9 +138,9 @@ Sample random_sample(unsigned seed) {
   return s;
 }
 
-// The rules of simulate.h, read naively: one list of all ops and copies, and
-// whoever is the first of all that still want what he wants may have it, a
-// microsecond at a time.
+// The rules of simulate.h, read naively: one list of all ops and copies; in
+// each microsecond a resource goes to the first item in the list that still
+// wants it.
 class Slow {
  public:
   explicit Slow(const Sample& s) : s_(s), g_(s.graph) {
@@ -199,7 +199,7 @@ class Slow {
   // --- The list.
 
   void make_list() {
-    // In the list behind which op, -1: in front, nodes without time stand.
+    // The op that each node without time comes after; -1: before all.
     std::vector<int> stand(g_.nodes.size(), -1);
     for (size_t k = 0; k < s_.plan.sequence.size(); ++k) {
       stand[s_.plan.sequence[k]] = static_cast<int>(k);
@@ -228,7 +228,7 @@ class Slow {
     }
   }
 
-  // Copies that stand behind a node.
+  // Copies that come right after a node.
   void send(int32_t node) {
     const auto outputs = static_cast<int32_t>(g_[node].outputs.size());
     for (int32_t o = 0; o < outputs; ++o) {
@@ -248,7 +248,7 @@ class Slow {
     }
   }
 
-  // Puts the copies into the list that a value needs to be on a device.
+  // Adds to the list the copies that bring a value to a device.
   void need(ValueRef v, int d) {
     if (dev(v.node) != d && find(v, d) >= 0) return;
     if (!is_op(v.node)) need_inputs(v.node);
@@ -307,7 +307,7 @@ class Slow {
     return i.op >= 0 ? end[i.op] : copies[i.copy].end;
   }
 
-  // Nobody in front of it in the list still wants, or has, what it wants.
+  // No earlier item in the list still wants, or has, what this one wants.
   bool has_turn(const Item& item) const {
     const std::set<std::string> mine = wants(item);
     for (const Item& i : list_) {
@@ -367,10 +367,10 @@ TEST(SimulateRandom, AgreesWithTheSlowOne) {
     }
     copies += static_cast<int>(slow.copies.size());
   }
-  EXPECT_GT(copies, 10 * static_cast<int>(kSeeds) / 2);  // not for nothing
+  EXPECT_GT(copies, 10 * static_cast<int>(kSeeds) / 2);  // not vacuous
 }
 
-// Live bytes of every device at one microsecond, from the times alone.
+// Live bytes of every device at one microsecond, computed from the times alone.
 std::vector<int64_t> live_at(const Sample& s, const Slow& slow, int t) {
   const Graph& g = s.graph;
   const auto dev = [&](int32_t i) { return s.plan.device[i]; };
@@ -519,7 +519,7 @@ TEST(SimulateRandom, NumbersOfNodesMeanNothing) {
     std::vector<int32_t> to;
     const Sample n = renumbered(s, seed, to);
     const Simulation b = simulate(SimulatedGraph(n.graph), n.costs, n.plan);
-    // Numbers break ties between copies at one place in the plan: of
+    // Numbers break ties between copies at one position in the plan: of
     // arguments, of aliases, of inputs of one op.
     const SimulatedGraph graph(s.graph);
     Decoder decoder(graph, s.costs);

@@ -1,5 +1,5 @@
 // The simulator's rules one by one: schedules worked out by hand. Times are
-// microseconds; links bring 1 byte per microsecond after 1.
+// microseconds; links move 1 byte per microsecond after 1 us.
 
 #include "place/simulate.h"
 
@@ -110,7 +110,7 @@ TEST(Simulate, ACopyKeepsBothDevicesBusyUnderTheSumRule) {
   Case t(fork_over_devices(), 2, CopyRule::kBoth);
   Simulation s = t.run();
   EXPECT_EQ(t.when(s, "b"), "10-17");
-  EXPECT_EQ(t.copies(s), "a>1 17-22 ");  // in front of c, which comes behind b
+  EXPECT_EQ(t.copies(s), "a>1 17-22 ");  // right before c, which comes after b
   EXPECT_EQ(t.when(s, "c"), "22-25");
   EXPECT_EQ(s.step_us, 25);
   t.plan.sequence = t.ids({"a", "c", "b"});
@@ -136,22 +136,22 @@ TEST(Simulate, AReceivingDeviceComputesNothingMeanwhile) {
 
 TEST(Simulate, ACopyThatWaitsForItsSenderKeepsItsDestination) {
   // Device 1 is free at 6, but device 0 is busy until 20: under the sum rule
-  // what device 1 does next waits with the copy.
+  // the next item of device 1 waits with the copy.
   Case t(node("a", "Make()", 0, 5) + node("b", "Make()", 0, 15) +
              node("c", "Make()", 1, 6) + node("d", "Fn(a:0)", 1, 1) +
              node("e", "Make()", 1, 2),
          2, CopyRule::kBoth);
   Simulation s = t.run();
   EXPECT_EQ(t.when(s, "b"), "5-20");
-  EXPECT_EQ(t.copies(s), "a>1 20-25 ");  // right in front of d
+  EXPECT_EQ(t.copies(s), "a>1 20-25 ");  // right before d
   EXPECT_EQ(t.when(s, "d"), "25-26");
   EXPECT_EQ(t.when(s, "e"), "26-28");
-  // With e in front of d the copy comes behind e.
+  // With e before d the copy comes after e.
   t.plan.sequence = t.ids({"a", "b", "c", "e", "d"});
   s = t.run();
   EXPECT_EQ(t.when(s, "e"), "6-8");
   EXPECT_EQ(t.copies(s), "a>1 20-25 ");
-  // With d in front of b the copy takes device 0 before b.
+  // With d before b the copy takes device 0 before b.
   t.plan.sequence = t.ids({"a", "c", "d", "b", "e"});
   s = t.run();
   EXPECT_EQ(t.copies(s), "a>1 6-11 ");
@@ -163,8 +163,8 @@ TEST(Simulate, AReceivedCopyStandsInFrontOfItsFirstReader) {
                            node("x", "Make()", 1, 30) +
                            node("b", "Fn(a:0)", 1, 3);
   Case t(body, 2, CopyRule::kReceiving);
-  // Device 1 has x first in the plan: the copy comes behind it, though it
-  // could go at 10.
+  // Device 1 runs x first in the plan: the copy comes after it, though it could
+  // run at 10.
   EXPECT_EQ(t.copies(t.run()), "a>1 30-35 ");
   t.plan.sequence = t.ids({"a", "b", "x"});
   const Simulation s = t.run();
@@ -178,7 +178,7 @@ TEST(Simulate, FreeCopiesWaitForNobody) {
          2, CopyRule::kFree);
   for (LinkCost& l : t.costs.links) l.shared = 0;
   const Simulation s = t.run();
-  EXPECT_EQ(t.copies(s), "a>1 10-15 b>1 12-17 ");  // side by side
+  EXPECT_EQ(t.copies(s), "a>1 10-15 b>1 12-17 ");  // concurrently
   EXPECT_EQ(t.when(s, "x"), "0-12");
   EXPECT_EQ(t.when(s, "c"), "17-20");
 }
@@ -204,8 +204,8 @@ TEST(Simulate, CopiesToOneDeviceGoOneAtATimeInTheOrderOfThePlan) {
          3);
   Simulation s = t.run();
   EXPECT_EQ(t.copies(s), "b>1 6-27 p>1 27-36 p>1 36-41 ");
-  EXPECT_EQ(s.transfers[1].value.output, 0);  // of one op, by number
-  // Behind p in the plan, b waits for its copies, though it was ready first.
+  EXPECT_EQ(s.transfers[1].value.output, 0);  // from one op, by number
+  // With b after p in the plan, b waits for its copies, though ready first.
   t.plan.sequence = t.ids({"a", "p", "b", "c"});
   s = t.run();
   EXPECT_EQ(t.copies(s), "p>1 14-23 p>1 23-28 b>1 28-49 ");
@@ -244,7 +244,7 @@ TEST(Simulate, ArgumentsWaitForNobody) {
 TEST(Simulate, TheOrderOfThePlanIsKept) {
   Case t(node("a", "Make()", 0, 10) + node("b", "Fn(a:0)", 1, 5) +
          node("c", "Make()", 1, 2));
-  EXPECT_EQ(t.when(t.run(), "c"), "20-22");  // behind b, though it could run
+  EXPECT_EQ(t.when(t.run(), "c"), "20-22");  // after b, though it could run
   t.plan.sequence = t.ids({"a", "c", "b"});
   EXPECT_EQ(t.when(t.run(), "c"), "0-2");
 }
@@ -266,13 +266,13 @@ TEST(Simulate, SmallConstantsAndHandlesAreEverywhere) {
   EXPECT_EQ(t.when(s, "a"), "0-2");
   EXPECT_EQ(t.when(s, "r"), "0-0");  // shares the bytes of the variable
   EXPECT_EQ(t.when(s, "b"), "13-15");
-  // At home the constant and the variable; on device 1 the constant, then the
-  // copy, and b with it. (a has gone.)
+  // On device 0 the constant and the variable; on device 1 the constant, then
+  // the copy, and b with it. (a has been freed.)
   EXPECT_EQ(s.peak_bytes, (std::vector<int64_t>{4 + 12, 4 + 12 + 4}));
 }
 
 TEST(Simulate, PeakBytesFollowLifetimes) {
-  // x is an argument; a dies when b and the copy are done; b is a result.
+  // x is an argument; a is freed when b and the copy are done; b is a result.
   const std::string alias = fmt::format(
       "node s = Identity(a:0) -> float32[25] at \"{}\" bytes 100\n", gpu(0));
   Case t(arg("x", 0, 40) + node("a", "Fn(x:0)", 0, 10, 100) + alias +
@@ -326,7 +326,7 @@ TEST(Simulate, APartitionedGraphBehavesAsTheWholeOne) {
   }
   for (int32_t i = 0; i < cut.size(); ++i) {  // the nodes of transfers, too
     if (cut[i].name == "a/to_GPU:1") {
-      EXPECT_EQ(s.start_us[i], 41);  // behind x
+      EXPECT_EQ(s.start_us[i], 41);  // after x
     }
   }
 }
@@ -438,7 +438,7 @@ TEST(PriceMove, IsTheStepWithTheOpThere) {
   EXPECT_EQ(price_move(t.graph, t.costs, t.plan, {{c}}, 1).step_us, -1);
 }
 
-// Two devices on a bus that gives 10 bytes per microsecond.
+// Two devices on a bus that moves 10 bytes per microsecond.
 struct BusCase : Case {
   explicit BusCase(const std::string& body) : Case(body, 3) {
     costs.buses = {{10, CostOrigin::kDeclared}};
@@ -452,10 +452,10 @@ struct BusCase : Case {
 
 TEST(SimulateBus, IsSharedInProportion) {
   BusCase c(node("a", "Make()", 0, 30) + node("b", "Make()", 1, 10));
-  c.moves("a", 300);  // 10 bytes per microsecond, all that there is
+  c.moves("a", 300);  // 10 bytes per microsecond, the whole bus
   c.moves("b", 100);
   const Simulation s = c.run();
-  // At half speed until b ends; a has then done 10 of its 30.
+  // At half speed until b ends; a has then moved 10 of its 30.
   EXPECT_EQ(c.when(s, "b"), "0-20");
   EXPECT_EQ(c.when(s, "a"), "0-40");
   EXPECT_EQ(s.busy_us[0], 40);
@@ -478,8 +478,8 @@ TEST(SimulateBus, LateUsersSlowDownThoseWhoAreThere) {
   c.moves("a", 300);
   c.moves("c", 300);
   const Simulation s = c.run();
-  // From 10 on they want 10 + 30: a quarter of the speed. c takes 40 then, and
-  // a has 10 of its 30 left.
+  // From 10 on they want 10 + 30, so each runs at a quarter of the speed. c
+  // then takes 40, and a has 10 of its 30 left.
   EXPECT_EQ(c.when(s, "c"), "10-50");
   EXPECT_EQ(c.when(s, "a"), "0-60");
 }

@@ -14,7 +14,7 @@
 
 namespace berth::place_tests {
 
-// CpuOnly runs on the CPU alone, NotGpu0 on GPU:1 and the CPU, Nowhere nowhere.
+// CpuOnly runs only on the CPU, NotGpu0 on GPU:1 and the CPU, Nowhere nowhere.
 inline PlaceOptions gpus_and_cpu() {
   const auto gpu = [](const OpDef& op, DType) {
     return op.name() != "CpuOnly" && op.name() != "Nowhere" &&

@@ -69,7 +69,7 @@ int64_t Traffic::bytes_of(ValueRef v) const {
   if (s.dtype == resource || s.dtype == string_ || s.dtype == variant) {
     return 0;
   }
-  // What has no inputs and nobody asked for is made where it is used.
+  // A node without inputs or a request is made where it is used.
   const Node& n = graph_[v.node];
   if (n.inputs.empty() && n.requested.empty() &&
       n.op->kind() != OpKind::kArgument) {

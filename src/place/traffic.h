@@ -2,7 +2,7 @@
 // ops ran elsewhere.
 //
 // Acts on a graph whose nodes are assigned, before partition(). Devices are
-// small numbers here. Internal to the module; one thread.
+// small integers here. Internal to the module; one thread.
 
 #ifndef BERTH_PLACE_TRAFFIC_H_
 #define BERTH_PLACE_TRAFFIC_H_
@@ -25,7 +25,7 @@ class Traffic {
     int32_t output;
     int32_t node;
   };
-  // Values that go into some nodes, and those that come out of them.
+  // Values that enter a set of nodes, and values that leave it.
   struct Border {
     std::vector<ValueRef> in, out;
   };
@@ -39,11 +39,11 @@ class Traffic {
   bool is_result(ValueRef v) const { return outputs_.contains(v); }
   bool can_run(int32_t node, int32_t device) const;
 
-  // Bytes of a value on the wire; 0 when unknown or never sent.
+  // Bytes of a value when sent; 0 if unknown or never sent.
   int64_t bytes_of(ValueRef v) const;
   // Bytes sent for a value: once to each other device that reads it, and none
-  // between CPU devices of one task, which have one memory. A result
-  // of the function counts as read where its op was placed.
+  // between CPU devices of one task, which share one memory. A result of the
+  // function counts as read where its op was placed.
   int64_t sent(ValueRef v) const;
   int64_t sent(const Border& border) const;
   // The same if nodes[i] ran on devices[i].
@@ -62,11 +62,11 @@ class Traffic {
 
   const Graph& graph_;
   std::vector<std::vector<Reader>> readers_;
-  std::vector<DeviceId> names_;            // of the devices
-  std::vector<int32_t> memory_;            // the same; equal: one memory
-  std::vector<const PlaceDevice*> given_;  // the same; null: hypothetical
+  std::vector<DeviceId> names_;            // per device
+  std::vector<int32_t> memory_;            // per device; equal: one memory
+  std::vector<const PlaceDevice*> given_;  // per device; null: hypothetical
   std::vector<int32_t> placed_;            // per node
-  std::vector<int32_t> device_;            // the same, or what is tried out
+  std::vector<int32_t> device_;            // as placed, or as in a trial
   std::set<ValueRef> outputs_;
   bool count_results_ = true;
 };

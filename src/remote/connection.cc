@@ -67,7 +67,7 @@ std::vector<DeviceReport> ask_for_devices(cluster::Member& member,
   return all;
 }
 
-// What the planner reckons with: rates as the task says, the link as it is now.
+// Costs for the planner: rates reported by the task, the link as it is now.
 void keep_costs(cluster::Member& member, const cluster::TaskId& task,
                 const std::vector<RemoteDevice*>& devices) {
   CostStore& store = CostStore::get();

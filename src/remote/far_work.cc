@@ -27,7 +27,7 @@ class FarRows {
     }
   }
 
-  // The ends of edges; both are known once all graphs have been seen.
+  // Collects the ends of edges; both are known once all graphs have been seen.
   void note_links(const Graph& g) {
     for (int32_t i = 0; i < g.size(); ++i) {
       if (!is_link(g[i])) continue;
@@ -110,7 +110,7 @@ class FarRows {
     w_.edges.push_back(std::move(edge));
   }
 
-  // Who reads node `at`, also on another device of its task.
+  // Adds the readers of node `at`, also on other devices of its task.
   void add_readers(const Graph& g, int32_t at, placement::TransferRow& row,
                    StepWork::Edge& edge) const {
     for (int32_t i = at + 1; i < g.size(); ++i) {

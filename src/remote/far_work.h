@@ -1,4 +1,4 @@
-// FarWork: what the other tasks do of a step, as rows of a report. Pure.
+// FarWork: the work of other tasks in a step, as rows of a report. Pure.
 
 #ifndef BERTH_REMOTE_FAR_WORK_H_
 #define BERTH_REMOTE_FAR_WORK_H_

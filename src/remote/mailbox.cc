@@ -114,7 +114,7 @@ void Mailbox::fail_run(const std::string& run, errors::Code code,
     try {
       member_.call(to, kTensors, std::move(message));
     } catch (const errors::Error&) {
-      // Who cannot be told has failed itself.
+      // A task that cannot be told has failed itself.
     }
   }
 }

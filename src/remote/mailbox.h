@@ -1,8 +1,8 @@
-// Mailbox: what other tasks have sent this one and nobody has taken yet.
+// Mailbox: values that other tasks have sent and that are not yet received.
 //
-// Values come under keys "OWNER/SESSION/RUN/EDGE": the task that drives the
-// run, and which of its runs. A run that fails anywhere is failed everywhere:
-// who waits for its values gets the error. One per member. Thread-safe.
+// Values have keys "OWNER/SESSION/RUN/EDGE": the task that drives the run, and
+// which of its runs. A run that fails in one task fails in all: a thread that
+// waits for its values gets the error. One per member. Thread-safe.
 
 #ifndef BERTH_REMOTE_MAILBOX_H_
 #define BERTH_REMOTE_MAILBOX_H_
@@ -30,14 +30,14 @@ inline std::string run_of(const std::string& key) {
 
 class Mailbox {
  public:
-  // The one of a member; serves it at the first call.
+  // The mailbox of a member; the first call starts to serve it.
   static std::shared_ptr<Mailbox> of(
       const std::shared_ptr<cluster::Member>& member);
 
-  // Sends `value`, of the host, to a task, or keeps it when that is this one.
+  // Sends `value`, in host memory, to a task, or keeps it if that is this one.
   void send(const cluster::TaskId& to, const std::string& key, Tensor value);
-  // Waits for a value. `from` and `what` are for messages. Throws what failed
-  // the run, errors::Unavailable when the cluster fails, and
+  // Waits for a value. `from` and `what` are for messages. Throws the failure
+  // of the run, errors::Unavailable when the cluster fails, and
   // errors::DeadlineExceeded.
   Tensor receive(const std::string& key, const std::string& from,
                  const std::string& what);
@@ -45,7 +45,7 @@ class Mailbox {
   void fail_run(const std::string& run, errors::Code code,
                 const std::string& why,
                 const std::vector<cluster::TaskId>& others);
-  // What the run failed of; nothing: it has not.
+  // The failure of the run; nothing if it has not failed.
   std::optional<cluster::Failure> failed(const std::string& run) const;
 
   void set_timeout(double seconds) { timeout_seconds_ = seconds; }
@@ -58,7 +58,7 @@ class Mailbox {
   void lost(const cluster::Failure& failure);
   void check(const std::string& key) const;
 
-  cluster::Member& member_;  // keeps this
+  cluster::Member& member_;  // owns this
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, Tensor> values_;

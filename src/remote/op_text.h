@@ -1,5 +1,5 @@
-// OpText: one op on given operands as a graph text, for a task that binds a
-// kernel of it. Pure functions.
+// OpText: one op on given operands as a graph text, for a task that binds its
+// kernel. Pure functions.
 
 #ifndef BERTH_REMOTE_OP_TEXT_H_
 #define BERTH_REMOTE_OP_TEXT_H_
@@ -14,16 +14,16 @@ namespace berth::remote {
 
 struct OpText {
   std::string text;
-  std::vector<Tensor> blobs;  // that the text names by hash
+  std::vector<Tensor> blobs;  // that the text refers to by hash
 };
 
 OpText op_text(const PrepareArgs& args);
 
-// The tensors of a graph, and of the bodies in it, that its text names by hash;
-// in host memory.
+// The tensors that the text of a graph, bodies included, names by hash; on the
+// host.
 std::vector<Tensor> blobs_of(const Graph& graph);
 
-// Reads the text of one op; the node is the last. Throws
+// Reads the text of one op; its node is the last. Throws
 // errors::InvalidArgument.
 Graph parse_op(const std::string& text);
 

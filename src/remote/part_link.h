@@ -1,7 +1,7 @@
-// PartLink: what a part of a step has to do with the parts of other tasks.
+// PartLink: connects a part of a step with the parts of other tasks.
 //
-// One per compiled part; the kernels of _TaskSend and _TaskRecv find it by its
-// number. One run at a time.
+// One per compiled part; the kernels of _TaskSend and _TaskRecv look it up by
+// its number. One run at a time.
 
 #ifndef BERTH_REMOTE_PART_LINK_H_
 #define BERTH_REMOTE_PART_LINK_H_
@@ -18,7 +18,7 @@ namespace berth::remote {
 
 class PartLink final : public TaskLink {
  public:
-  // `owner`: "TASK/SESSION/" of who drives the runs.
+  // `owner`: "TASK/SESSION/" of the task that drives the runs.
   PartLink(std::shared_ptr<cluster::Member> member, std::string owner,
            std::vector<cluster::TaskId> tasks);
 

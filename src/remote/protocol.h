@@ -1,11 +1,12 @@
-// Commands: what one task asks of the devices of another.
+// Commands: requests of one task to the devices of another.
 //
-// A message of service kDevices has commands in its first tensor, one behind
-// the other, each as the number of tensors that it carries, its length and its
-// bytes; what they carry is in the other tensors. They run in that order, and
-// messages of one sender in the order in which they were sent. After a failure
-// all that touch values are skipped until kReset. The answer's first tensor
-// says which commands have answered and what failed; then come the answers.
+// A message of service kDevices has commands in its first tensor, back to back,
+// each as the number of tensors that it carries, its length and its bytes; the
+// other tensors are what they carry. Commands run in that order, and messages
+// of one sender in the order in which they were sent. After a failure all
+// commands that touch values are skipped until kReset. The answer's first
+// tensor lists the commands that answered and the failure; then come the
+// answers.
 
 #ifndef BERTH_REMOTE_PROTOCOL_H_
 #define BERTH_REMOTE_PROTOCOL_H_
@@ -15,7 +16,7 @@
 namespace berth::remote {
 
 inline constexpr const char* kDevices = "berth.devices";
-// What tasks hand each other: see Mailbox.
+// Values between tasks: see Mailbox.
 inline constexpr const char* kTensors = "berth.tensors";
 
 enum class Command : uint64_t {
@@ -26,7 +27,7 @@ enum class Command : uint64_t {
   kRead,      // device, address, bytes -> the bytes
   kCopy,      // device, address, from device, from address, bytes
   kFill,      // device, address, value, bytes
-  kBind,      // kernel, device, unsplit, graph text of one op -> can it
+  kBind,      // kernel, device, unsplit, graph text of one op -> success
   kUnbind,    // kernel
   kRun,       // kernel, addresses of scratch, counter, inputs, outputs
   kSend,      // task, key, device, address, bytes
@@ -34,7 +35,7 @@ enum class Command : uint64_t {
   kCompile,   // part, see part.h -> figures
   kRunPart,   // part, run, step, addresses of arguments and results
   kDropPart,  // part
-  kReset,     // forgets a failure
+  kReset,     // clears a failure
 };
 
 }  // namespace berth::remote

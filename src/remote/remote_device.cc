@@ -29,7 +29,7 @@ std::string owner_name(const cluster::Member& member) {
 
 namespace {
 
-// Devices of other tasks copy to each other without passing by this process.
+// Devices of other tasks copy to each other directly.
 constexpr int kPeers = 1 << 20;
 
 Writer command(Command c) {
@@ -52,8 +52,7 @@ uint64_t next_transfer() {
   return ++n;
 }
 
-// A kernel that the task has bound. When the task was connected anew since, it
-// binds it again.
+// A kernel that the task has bound. Bound again after reconnecting.
 class RemoteKernel final : public Prepared {
  public:
   RemoteKernel(RemoteTask& task, const Writer& rest, std::vector<Tensor> blobs)
@@ -63,7 +62,7 @@ class RemoteKernel final : public Prepared {
     try {
       task_.post(command(Command::kUnbind).number(id_.load()));
     } catch (const std::exception&) {
-      // The session ends with all that is bound in it.
+      // The session ends with all kernels bound in it.
     }
   }
 
@@ -127,8 +126,7 @@ void RemoteStream::wait_for_reuse(Event event) {
   finish(event);
 }
 
-// Addresses of this process that no thread may touch; the task has memory under
-// each range.
+// Addresses that must not be touched here; the task has memory for each range.
 class RemoteDevice::Memory final : public MemorySource {
  public:
   explicit Memory(RemoteDevice& device) : device_(device) {}

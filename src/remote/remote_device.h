@@ -1,9 +1,9 @@
-// RemoteDevice: a device of another task, behind the seam of devices.
+// RemoteDevice: a device of another task, behind the device interface.
 //
-// Memory is addresses that nobody here may touch, under which the task has the
-// bytes; streams post commands to the task's one line (RemoteTask), so work of
-// all its devices runs in the order in which it was launched here. Kernels are
-// those that the task says it has. Made by connect(). Thread-safe.
+// Its memory is addresses that must not be touched here; the task has the
+// bytes. Streams post commands to the task's one command line (RemoteTask), so
+// work of all its devices runs in the order in which it was launched here. Its
+// kernels are those that the task reports. Made by connect(). Thread-safe.
 
 #ifndef BERTH_REMOTE_REMOTE_DEVICE_H_
 #define BERTH_REMOTE_REMOTE_DEVICE_H_
@@ -19,16 +19,16 @@
 
 namespace berth::remote {
 
-// What a task says of one of its devices.
+// A task's report on one of its devices.
 struct DeviceReport {
   std::string type;
   int id = 0;
   std::string description;
   uint64_t limit_bytes = 0;
   bool simulated = false;
-  // The ops that it has kernels of, with their dtypes.
+  // The ops that it has kernels for, with their dtypes.
   std::vector<std::pair<std::string, DTypeSet>> kernels;
-  // How fast it is, as that task knows.
+  // Its speed, as known to that task.
   double flops_per_us = 0, bytes_per_us = 0, cached_bytes_per_us = 0,
          cache_bytes = 0, launch_us = 0;
   bool measured = false;
@@ -39,11 +39,11 @@ class RemoteStream final : public Stream {
   RemoteStream(Device* device, RemoteTask& task)
       : Stream(device), task_(task) {}
   RemoteTask& task() const { return task_; }
-  // Work that has been handed on may fail later.
+  // Non-null: launched work may fail later.
   void* native() override { return &task_; }
   void launch(const Work& work) override { task_.launch(work, *this); }
   Event record() override { return {this, task_.posted()}; }
-  // What is on another task has its place in that one's line.
+  // Waits for another task go into that task's line.
   void wait(Event event) override;
   void wait_for_reuse(Event event) override;
   bool done(Event event) override { return task_.done(event.sequence); }
@@ -58,10 +58,10 @@ class RemoteDevice final : public Device {
   RemoteDevice(RemoteTask& task, size_t index, const DeviceReport& report);
 
   RemoteTask& task() const { return task_; }
-  // Its number among those that the task said.
+  // Its number in the task's report.
   size_t index() const { return index_; }
   const DeviceReport& report() const { return report_; }
-  // After a connection was made anew: its memory is there again, empty.
+  // Called after reconnecting: maps its memory again, empty.
   void map_again();
 
   bool simulated() const override { return report_.simulated; }
@@ -95,12 +95,12 @@ class RemoteDevice final : public Device {
   RemoteStream compute_, copy_;
 };
 
-// Held while commands of one matter are posted to several tasks: all of them
-// then have the matters in one order, and none waits for another in a ring.
+// Held while related commands are posted to several tasks: all of them then get
+// them in the same order, so no cyclic wait arises.
 std::mutex& posting();
 
-// "TASK/NUMBER/": what this process drives, told from what others drive and
-// from what another process of the same task drove before.
+// "TASK/NUMBER/": identifies the runs that this process drives, as opposed to
+// those of other tasks or of an earlier process of the same task.
 std::string owner_name(const cluster::Member& member);
 
 }  // namespace berth::remote

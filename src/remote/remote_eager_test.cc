@@ -39,7 +39,7 @@ TEST_F(RemoteEager, DevicesAreListedBehindThoseOfThisProcess) {
   ASSERT_EQ(names.size(), 7u);
   EXPECT_EQ(std::vector<std::string>(names.begin() + 4, names.end()), far);
   EXPECT_TRUE(all[5].simulated);
-  // What nobody asks for stays here.
+  // Unrequested ops stay here.
   EXPECT_EQ(constant(1.0f).device().find("worker"), std::string::npos);
   EXPECT_EQ(with_device("/CPU:0", [] { return constant(1.0f); }).device(),
             "/job:localhost/replica:0/task:0/device:CPU:0");
@@ -162,7 +162,7 @@ TEST_F(RemoteEager, ThePlannerKnowsTheirRatesAndTheNetworkBetween) {
   EXPECT_EQ(m.class_of(there).flops_per_us, m.class_of(served).flops_per_us);
   EXPECT_EQ(m.link(here, there).origin, CostOrigin::kMeasured);
   EXPECT_GT(m.link(here, there).latency_us, 0);
-  // No memory is shared: a megabyte takes its time.
+  // Memory is not shared: a megabyte takes time.
   EXPECT_GT(m.link(there, other).time_us(1 << 20), 100);
 }
 
@@ -188,7 +188,7 @@ TEST_F(RemoteEager, GarbageIsAnErrorAndNothingMore) {
   hello.tensors = {tensor_of(Writer().text(BERTH_BUILD_ID).bytes())};
   other->call({"worker", 0}, kDevices, hello).get();
   const auto box = Mailbox::of(cluster_.cluster.member({"worker", 0}));
-  box->set_timeout(0.001);  // of what is waited for in vain
+  box->set_timeout(0.001);  // for values that never come
   uint64_t state = 7;
   for (int round = 0; round < 2000; ++round) {
     Writer inner;

@@ -103,7 +103,7 @@ void RemoteTask::launch(const Work& work, Stream& stream) {
   {
     Lock lock(mutex_);
     skipped = lost_ || failures_.poisoned();
-    if (skipped) {  // a number of its own: one that failed
+    if (skipped) {  // a failed number of its own
       ++posted_;
       if (batch_.what.empty() && under_way_.empty()) done_ = posted_;
     }
@@ -162,7 +162,7 @@ void RemoteTask::lose(uint64_t from, const std::string& why) {
     lost_ = true;
     lost_why_ = why;
   }
-  flush_locked(true);  // fails as the rest
+  flush_locked(true);  // fails like the rest
   failures_.add(from,
                 std::make_shared<const Failure>(Failure{
                     errors::Code::kUnavailable,
@@ -219,7 +219,7 @@ void RemoteTask::take(Batch& batch) {
   const What& what = batch.what[at];
   const std::string op = fmt::format("{}: ", what.op);
   if (why.starts_with(op)) why.erase(0, op.size());
-  // What its device says of itself; here the line skips what follows.
+  // The device's own hint; here the line skips what follows.
   if (why.find("reset_device_error(") != why.npos) {
     why.erase(std::min(why.rfind("; what "), why.size()));
   }

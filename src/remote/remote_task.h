@@ -1,10 +1,10 @@
 // RemoteTask: the line of commands from this process to one other task.
 //
-// Commands run there in the order in which they are posted here, and nobody
-// waits for them but who reads a value. They travel in messages: the first at
-// once, later ones together while two are on their way. A failure there skips
-// what follows until reset(); the loss of the task ends the line until
-// connect(). Thread-safe. Lives as long as the process.
+// Commands run there in the order in which they are posted here; only readers
+// of values wait for them. They are sent in messages: the first at once, later
+// ones batched while two are in flight. A failure there skips what follows
+// until reset(); the loss of the task ends the line until connect().
+// Thread-safe. Lives as long as the process.
 
 #ifndef BERTH_REMOTE_REMOTE_TASK_H_
 #define BERTH_REMOTE_REMOTE_TASK_H_
@@ -31,43 +31,43 @@ class RemoteTask {
   // "/job:worker/replica:0/task:1"
   const std::string& name() const { return name_; }
 
-  // Begins a session over `member`; all that the last one made is lost.
+  // Begins a session over `member`; the state of the last session is lost.
   void connect(std::shared_ptr<cluster::Member> member);
   // Ends the line, as if the task had been lost.
   void lose(const std::string& why);
   std::shared_ptr<cluster::Member> member() const;
-  // Another number for each connect().
+  // A different number for each connect().
   uint64_t session() const;
 
-  // Appends a command and what it carries; returns its number.
+  // Appends a command and the tensor it carries; returns its number.
   uint64_t post(const Writer& command, Tensor carried = {});
-  // The same, and waits for its answer. Throws what failed there, and
-  // errors::Unavailable when the task is lost.
+  // The same, and waits for its answer. Throws the failure there, and
+  // errors::Unavailable if the task is lost.
   Tensor ask(const Writer& command, std::vector<Tensor> carried = {},
              const char* what = "");
-  // Runs `work` now, which posts, and `drop` once the task has done that.
+  // Runs `work` now, which posts; runs `drop` once the task has done that.
   void launch(const Work& work, Stream& stream);
   void flush();
 
   uint64_t posted() const;
   bool done(uint64_t number);
-  // Waits until it is done. Throws what failed there up to it.
+  // Waits until the command is done. Throws any failure there up to it.
   void wait(uint64_t number);
   void wait_quietly(uint64_t number);
-  // Throws what failed up to `number`, as far as is known.
+  // Throws any known failure up to `number`.
   void check(uint64_t number) const;
-  // Throws why nothing that is posted now will run.
+  // Throws if nothing posted from now on will run.
   void check_open() const;
-  // Throws when `number` was posted before the task was connected anew.
+  // Throws if `number` was posted before the task reconnected.
   void check_session(uint64_t number) const;
-  // Waits for all there is; then the task works again.
+  // Waits for all commands; then the task accepts work again.
   void reset();
 
-  // Notes a failure of this side, at what is posted next.
+  // Records a local failure, at the next number.
   void fail(errors::Code code, const std::string& why);
 
  private:
-  // What a command is, for errors.
+  // Describes a command, for errors.
   struct What {
     const char* op = "";
     Site site = {};
@@ -94,7 +94,7 @@ class RemoteTask {
   uint64_t append(Lock& lock, const Writer& command,
                   std::vector<Tensor> carried);
   void flush_locked(bool force);
-  // Takes in what has been answered; the drops are run by run_drops().
+  // Processes the answers that have arrived; run_drops() runs the drops.
   void take_answers();
   void take(Batch& batch);
   void run_drops(Lock& lock);
@@ -104,7 +104,7 @@ class RemoteTask {
 
   const cluster::TaskId task_;
   const std::string name_;
-  mutable std::mutex mutex_;  // what follows
+  mutable std::mutex mutex_;  // guards the following
   std::shared_ptr<cluster::Member> member_;
   uint64_t session_ = 0;
   uint64_t posted_ = 0, done_ = 0;
@@ -113,12 +113,12 @@ class RemoteTask {
   Batch batch_;
   std::deque<std::shared_ptr<Batch>> under_way_;
   std::vector<Drop> drops_;
-  // What has been answered: messages end outside of the lock, since whose
-  // memory they are may ask for events of this line.
+  // Finished batches: destroyed outside the lock, since the owners of their
+  // memory may query events of this line.
   std::vector<std::shared_ptr<Batch>> answered_;
   FailureLog failures_;
   bool lost_ = false;
-  uint64_t valid_from_ = 0;  // what was posted up to here is of the past
+  uint64_t valid_from_ = 0;  // earlier numbers are of past sessions
   std::string lost_why_;
 };
 

@@ -16,7 +16,7 @@
 
 namespace berth::remote {
 
-// Before any device exists.
+// Runs before any device exists.
 inline const bool kDevicesOfTests = [] {
   setenv("BERTH_SIM", "", 1);
   config::set_simulated_devices("GPUx1");
@@ -45,7 +45,7 @@ struct TestCluster {
   }
 };
 
-// Those of the process; a new one when the last was lost.
+// Clusters of the process; a new one if the last was lost.
 inline std::vector<std::unique_ptr<TestCluster>>& test_clusters() {
   static auto& all = immortal<std::vector<std::unique_ptr<TestCluster>>>();
   return all;

@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kMostSegmentBytes = size_t{1} << 44;
 
-// What neither reads nor writes values is done after a failure, too.
+// Commands that neither read nor write values run even after a failure.
 bool keeps_house(Command c) {
   return c == Command::kMap || c == Command::kUnmap || c == Command::kBind ||
          c == Command::kUnbind || c == Command::kCompile ||
@@ -96,12 +96,12 @@ Session::~Session() = default;
 cluster::Message Session::run(std::string_view commands,
                               std::vector<Tensor> carried) {
   carried_ = std::move(carried);
-  next_carried_ = 1;  // behind the commands
+  next_carried_ = 1;  // after the commands
   answers_.clear();
   uint64_t at = 0, failed_at = 0;
-  std::vector<uint64_t> answered;  // which command, by answer
+  std::vector<uint64_t> answered;  // the command of each answer
   bool fails = false;
-  // Runs `fn`; what it throws skips what follows.
+  // Runs `fn`; if it throws, the following commands are skipped.
   const auto guarded = [&](auto&& fn) {
     errors::Code code = errors::Code::kInternal;
     std::string why;
@@ -114,7 +114,7 @@ cluster::Message Session::run(std::string_view commands,
       why = e.what();
     }
     if (failed_) return;
-    // The session skips what follows; others may go on with the devices.
+    // The session skips what follows; other users of the devices can continue.
     for (Device* d : devices_) d->reset_error();
     fails = failed_ = true;
     code_ = code;

@@ -1,8 +1,6 @@
-// Session: what one task has on the devices of this one. Internal to the
-// module.
+// Session: one task's state on the devices of this one. Internal to the module.
 //
-// Runs the commands of that task, one message after another. One thread at a
-// time.
+// Runs the commands of that task, message by message. One thread at a time.
 
 #ifndef BERTH_REMOTE_SESSION_H_
 #define BERTH_REMOTE_SESSION_H_
@@ -51,10 +49,10 @@ class Session {
   const std::shared_ptr<cluster::Member>& member() const { return member_; }
   const cluster::TaskId& client() const { return client_; }
 
-  // The bytes under an address of the client's. Throws errors::InvalidArgument
-  // for what the session does not have. Null for no bytes.
+  // The bytes at an address of the client. Throws errors::InvalidArgument for
+  // addresses that are not in the session. Null for no bytes.
   std::byte* at(uint64_t address, size_t bytes, Device* device = nullptr);
-  // The device on which an address lies.
+  // The device of an address.
   Device& device_at(uint64_t address);
 
  private:
@@ -63,7 +61,7 @@ class Session {
     size_t bytes = 0;
   };
   void step(Reader& r);
-  // Who waits for what a command sends is told that it was skipped.
+  // Tells tasks that wait for values of a skipped command.
   void skip(Reader& r);
   Tensor take_carried();
 
@@ -88,16 +86,16 @@ class Session {
   std::unordered_map<uint64_t, std::shared_ptr<SessionKernel>> kernels_;
   std::unordered_map<uint64_t, std::unique_ptr<SessionPart>> parts_;
   bool failed_ = false;
-  errors::Code code_ = errors::Code::kUnknown;  // of what failed
+  errors::Code code_ = errors::Code::kUnknown;  // of the failure
   std::string why_;
-  // Of the message that is being run.
+  // For the current message.
   std::vector<Tensor> carried_, answers_;
   size_t next_carried_ = 0;
 };
 
 // Calls fn as work of the device and waits for it.
 void on_device(Device& device, const std::function<void(Stream&)>& fn);
-// Copies to and from memory of a device that has nothing else to do.
+// Copy to and from the memory of an idle device.
 void copy_in(Device& device, void* target, const void* source, size_t bytes);
 void copy_out(Device& device, void* target, const void* source, size_t bytes);
 

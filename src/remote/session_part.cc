@@ -13,7 +13,7 @@ namespace berth::remote {
 
 namespace {
 
-// A block over memory that a session has.
+// A block over memory of a session.
 BlockRef block_over(std::byte* data, size_t bytes, Device& device) {
   auto block = std::make_unique<Block>();
   block->references = 1;
@@ -130,7 +130,7 @@ const Tensor& SessionPart::variable_at(Session& session, uint64_t address,
   return handle;
 }
 
-// Devices, variables and links as this process has them.
+// Replaces devices, variables and links by those of this process.
 void SessionPart::make_local(Session& session, Graph& graph) {
   for (Node& n : graph.nodes) {
     if (n.op->name() == "VarHandleOp") {

@@ -18,21 +18,21 @@
 
 namespace berth::remote {
 
-// FNV-1a: whether a text came as it was sent.
+// FNV-1a: to verify that a text arrived unchanged.
 uint64_t hash_of(std::string_view text);
 
 class SessionPart {
  public:
   // Reads what PartSender wrote. Throws errors::InvalidArgument (a text that is
-  // malformed, or not the one that was sent), and what Plan::build() throws.
+  // malformed or changed), and the errors of Plan::build().
   SessionPart(Session& session, Reader& r,
               const std::function<Tensor()>& carried);
-  // How it was compiled, for reports: a Writer's bytes.
+  // Figures of the compilation, for reports: a Writer's bytes.
   const std::string& figures() const { return figures_; }
-  // Runs it once: run, step, addresses of arguments and results. When it fails,
+  // Runs it once: run, step, addresses of arguments and results. If it fails,
   // so do the other parts.
   void run(Session& session, Reader& r);
-  // A run that is skipped, because something failed before it, has failed.
+  // A run that is skipped because of an earlier failure counts as failed.
   void skip(Session& session, Reader& r, errors::Code code,
             const std::string& why);
 

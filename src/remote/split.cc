@@ -19,7 +19,7 @@ bool is_local(const DeviceName& name) {
   return !name.job || *name.job == "localhost";
 }
 
-// Whether all nodes of a body are on the task of the node around it.
+// Whether all nodes of a body are on the task of the enclosing node.
 bool stays_on(const Graph& body, const DeviceName& task) {
   return std::all_of(body.nodes.begin(), body.nodes.end(), [&](const Node& n) {
     bool stays = n.assigned.empty() || (n.assigned.name().job == task.job &&
@@ -50,7 +50,7 @@ class Cutter {
   }
 
  private:
-  // A value, or with output -1 a control, that another part wants on a device.
+  // A value, or with output -1 a control, that another part needs on a device.
   struct Cut {
     int32_t node;
     int32_t output;
@@ -100,7 +100,7 @@ class Cutter {
     return fmt::format("/job:{}/replica:0/task:{}/device:CPU:0", t.job,
                        t.index);
   }
-  // The CPU of the part on which a node's operand arrives.
+  // The CPU of the part where a node's operand arrives.
   DeviceId landing(int32_t i) const {
     return g_[i].assigned.is_cpu() ? g_[i].assigned : host_of(part_[i]);
   }
@@ -121,7 +121,7 @@ class Cutter {
     for (const int32_t c : g_[i].controls) want(c, -1);
   }
 
-  // Appends one end of an edge, behind all ends before it.
+  // Appends one end of an edge, after all earlier ends.
   int32_t add_link(int part, Node n) {
     State& s = state_[part];
     if (s.last_link >= 0) n.controls.push_back(s.last_link);
@@ -142,7 +142,7 @@ class Cutter {
     return AttrsRef(std::move(pairs));
   }
 
-  // What a control sends.
+  // The value sent for a control.
   static const OutSpec& signal() {
     static const OutSpec spec{int32, Shape{}, DType::kInvalid};
     return spec;
@@ -268,7 +268,7 @@ class Cutter {
   std::vector<int> part_;  // by node
   std::vector<TaskGraph> parts_;
   std::vector<State> state_;                    // by part
-  std::map<Cut, int64_t> edges_;                // their numbers
+  std::map<Cut, int64_t> edges_;                // edge numbers
   std::map<int32_t, std::vector<Cut>> wanted_;  // by producer
 };
 

@@ -1,8 +1,8 @@
-// Split: a placed and partitioned graph, cut by tasks.
+// Split: a placed and partitioned graph, split by tasks.
 //
 // Edges between tasks become a _TaskSend and a _TaskRecv on the CPUs of both.
-// In every part they run in one order, that of the whole graph: so no part
-// waits for another in a ring, whatever a schedule makes of the rest. Pure.
+// They run in the same order in every part, that of the whole graph, so no
+// cyclic wait between parts can arise, whatever schedule the rest gets. Pure.
 
 #ifndef BERTH_REMOTE_SPLIT_H_
 #define BERTH_REMOTE_SPLIT_H_
@@ -17,17 +17,17 @@
 
 namespace berth::remote {
 
-// What one task does of a step.
+// The part of a step that one task runs.
 struct TaskGraph {
   std::optional<cluster::TaskId> task;  // nothing: this process
   Graph graph;
-  std::vector<int> args;     // which of the whole graph's
-  std::vector<int> outputs;  // the same
+  std::vector<int> args;     // indices into those of the whole graph
+  std::vector<int> outputs;  // likewise
 };
 
-// The parts, this process's first, though it may be empty. `self` is the name
-// under which others send to this process. Nothing: no node is on another
-// task, or a branch or loop spans several.
+// Returns the parts, this process's first, even if it is empty. `self` is the
+// name under which others send to this process. Returns nothing if no node is
+// on another task, or a branch or loop spans several.
 std::optional<std::vector<TaskGraph>> split_graph(const Graph& graph,
                                                   const std::string& self);
 

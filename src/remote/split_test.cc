@@ -17,7 +17,7 @@ class RemoteFunctions : public testing::Test {
   TestCluster& cluster_ = test_cluster();
 };
 
-// Two layers and their optimizer's state on the devices that are named.
+// Two layers and their optimizer's state on the given devices.
 struct Mlp {
   Variable w0, b0, w1, b1;
   std::string first, second;
@@ -114,7 +114,7 @@ TEST_F(RemoteFunctions, RandomNumbersGoOnAsOnOneDevice) {
     });
     Floats all;
     for (int i = 0; i < 4; ++i) {
-      // The part is compiled anew, and has not run before.
+      // The part is compiled again, and has not run before.
       if (i == 2) connect(cluster_.cluster.member({"chief", 0}));
       for (const float f : fn().to_vector<float>()) all.push_back(f);
     }
@@ -300,7 +300,7 @@ TEST_F(RemoteFunctions, SeveralThreadsMayRunSplitSteps) {
   EXPECT_EQ(good, 160);
 }
 
-// Last: it ends the cluster of the tests before.
+// Must come last: it ends the cluster of the other tests.
 TEST_F(RemoteFunctions, TheLossOfATaskIsNamedAndConnectingAnewHelps) {
   Variable v = with_device(kWorker0, [] { return Variable(constant({1.f})); });
   Variable w = with_device(kWorker1, [] { return Variable(constant({2.f})); });

@@ -47,7 +47,7 @@ bool draws(const Graph& graph) {
   });
 }
 
-// What another task does.
+// The part of another task.
 class FarPart {
  public:
   FarPart(TaskGraph part, const PlanOptions& options,
@@ -79,7 +79,7 @@ class FarPart {
                      .number(static_cast<uint64_t>(Command::kDropPart))
                      .number(id_));
     } catch (const std::exception&) {
-      // The session ends with all that is compiled in it.
+      // The session ends with all parts compiled in it.
     }
   }
   FarPart(const FarPart&) = delete;
@@ -88,7 +88,7 @@ class FarPart {
   const TaskGraph& part() const { return part_; }
   RemoteTask& line() const { return line_; }
 
-  // Lets the task compile it, once per session.
+  // Makes the task compile it, once per session.
   void prepare(const std::string& owner) {
     if (session_ == line_.session()) return;
     const uint64_t session = line_.session();
@@ -113,7 +113,7 @@ class FarPart {
     session_ = session;
   }
 
-  // Brings the arguments there and makes the results.
+  // Sends the arguments there and allocates the results.
   void bind(std::span<const Tensor* const> in) {
     args_.clear();
     outs_.clear();
@@ -149,7 +149,7 @@ class FarPart {
     line_.flush();
   }
 
-  // Hands the results out.
+  // Moves the results out.
   void finish(std::span<Tensor> out) {
     for (size_t o = 0; o < outs_.size(); ++o) {
       outs_[o].impl()->block->ready =
@@ -170,7 +170,7 @@ class FarPart {
     info.bound_bytes += info_.bound_bytes;
     info.output_bytes += info_.output_bytes;
   }
-  // What the call would bring there.
+  // Adds the transfers of arguments that a call would make.
   void add_arguments(StepWork& work, std::span<const Tensor* const> in) const {
     for (size_t i = 0; i < arg_devices_.size() && !in.empty(); ++i) {
       const TensorImpl& t = *in[static_cast<size_t>(part_.args[i])]->impl();
@@ -211,7 +211,7 @@ class FarPart {
   std::vector<Tensor> args_, outs_;  // of the run
 };
 
-// The variables of the far parts, as a plan has its own.
+// The variables of the far parts, in the form that plans use.
 PlanVariables variables_of_parts(const std::vector<TaskGraph>& parts) {
   PlanVariables all;
   std::map<const VariableState*, VariableUse> uses;
@@ -356,7 +356,7 @@ class SplitStep final : public TaskParts {
   }
 
  private:
-  // After connect() was called anew the links go over the new member.
+  // After a new connect() the links use the new member.
   void connect_again() {
     const auto member = connected_member();
     if (!member || member == member_) return;
@@ -371,8 +371,8 @@ class SplitStep final : public TaskParts {
                 fmt::format("{}: {}", member_->task().str(), e.what()));
   }
 
-  // The caller is told what failed: the tasks need not tell it again. One that
-  // is late, or lost, is not waited for.
+  // The caller gets the failure, so the tasks need not report it again. A late
+  // or lost task is not awaited.
   void work_again(const std::exception& e) {
     const auto* error = dynamic_cast<const errors::Error*>(&e);
     if (error && (error->code() == errors::Code::kUnavailable ||
@@ -383,7 +383,7 @@ class SplitStep final : public TaskParts {
       try {
         f->line().reset();
       } catch (const std::exception&) {
-        // Its next use says so.
+        // Its next use reports it.
       }
     }
   }
@@ -426,7 +426,7 @@ class SplitStep final : public TaskParts {
 std::unique_ptr<TaskParts> split_over_tasks(Graph& graph,
                                             const PlanOptions& options) {
   const auto member = connected_member();
-  if (!member) return nullptr;  // every use of the devices says so
+  if (!member) return nullptr;  // every use of the devices reports that
   auto parts = split_graph(graph, member->task().str());
   if (!parts) return nullptr;
   auto step = std::make_unique<SplitStep>(std::move(*parts), options, member);

@@ -1,8 +1,8 @@
 // SplitStep: a step whose parts other tasks compile and run.
 //
-// Made where a placed graph becomes a plan. A run posts a line to each task and
-// computes this task's part; values go from task to task. Results and variables
-// stay where they are. Thread-safe: one run at a time.
+// Made where a placed graph becomes a plan. A run posts a command to each task
+// and computes this task's part; values go directly between tasks. Results and
+// variables stay on their tasks. Thread-safe: one run at a time.
 
 #ifndef BERTH_REMOTE_TASK_PARTS_H_
 #define BERTH_REMOTE_TASK_PARTS_H_

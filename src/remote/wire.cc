@@ -4,8 +4,8 @@
 
 namespace berth::remote {
 
-// Not from an allocator, which looks at events: this is called by who holds the
-// line that answers for them.
+// Does not use an allocator, which queries events: the caller holds the lock of
+// the line that answers for them.
 Tensor tensor_of(const void* data, size_t bytes) {
   std::unique_ptr<std::byte[]> copy(new std::byte[bytes]);
   if (bytes > 0) std::memcpy(copy.get(), data, bytes);

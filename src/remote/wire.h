@@ -1,7 +1,7 @@
 // Wire: numbers and texts as bytes of a message between tasks.
 //
 // All numbers are 8 bytes, little-endian. A reader throws
-// errors::InvalidArgument for bytes that end early; it never reads beyond them.
+// errors::InvalidArgument for truncated bytes; it never reads beyond them.
 // Values; one thread.
 
 #ifndef BERTH_REMOTE_WIRE_H_
@@ -42,7 +42,7 @@ class Writer {
     for (const int64_t d : s) number(d);
     return *this;
   }
-  // As they are.
+  // Appends the bytes unchanged.
   Writer& raw(std::string_view s) {
     bytes_.append(s);
     return *this;
@@ -66,13 +66,13 @@ class Reader {
   }
   int64_t signed_number() { return static_cast<int64_t>(number()); }
   double real() { return std::bit_cast<double>(number()); }
-  // A count of things of at least `least` bytes each that follow.
+  // A count of following items of at least `least` bytes each.
   size_t count(size_t least = sizeof(uint64_t)) {
     const uint64_t n = number();
     if (n > bytes_.size() / least) fail();
     return static_cast<size_t>(n);
   }
-  // One of 0 to end - 1.
+  // A number from 0 to end - 1.
   size_t below(size_t end) {
     const uint64_t n = number();
     if (n >= end) fail();
@@ -101,7 +101,7 @@ class Reader {
   std::string_view bytes_;
 };
 
-// Bytes as a tensor of the host, and back: what a message carries.
+// Bytes as a tensor in host memory, and back: the contents of a message.
 Tensor tensor_of(const void* data, size_t bytes);
 inline Tensor tensor_of(std::string_view bytes) {
   return tensor_of(bytes.data(), bytes.size());

@@ -62,7 +62,7 @@ class Worker::Impl {
           from.str(), build, member_->task().str(), BERTH_BUILD_ID));
     }
     {
-      // What the last one had goes before more is asked for.
+      // Free the old session before the new one allocates.
       std::lock_guard lock(mutex_);
       sessions_.erase(from);
       sessions_[from] = std::make_shared<Session>(member_, from, devices_);

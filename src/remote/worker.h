@@ -1,10 +1,10 @@
 // Worker: serves the devices of this process to other tasks of the cluster.
 //
-//   remote::Worker worker(member);       // then wait until nobody needs it
+//   remote::Worker worker(member);       // then wait until it is not needed
 //
 // Each task that connects gets a session: memory, bound kernels and compiled
-// parts of steps of its own, which end with the next session of that task.
-// Nothing that a task sends crashes or reaches memory outside of its session.
+// parts of steps of its own, which end with the next session of that task. No
+// message can crash this process or reach memory outside the sender's session.
 // Thread-safe.
 
 #ifndef BERTH_REMOTE_WORKER_H_
@@ -19,8 +19,7 @@
 namespace berth::remote {
 
 struct WorkerOptions {
-  // Which devices of this process are served, as CPU:0, CPU:1, GPU:0 of the
-  // task; empty: all.
+  // The devices to serve, as CPU:0, CPU:1, GPU:0 of the task; empty: all.
   std::vector<std::string> devices = {};
 };
 

@@ -1,5 +1,5 @@
-// Numbers and texts of frames: little-endian, texts with their length before
-// them. Values; no I/O.
+// Numbers and texts of frames: little-endian; a length precedes each text.
+// Values; no I/O.
 
 #ifndef BERTH_RPC_BYTES_H_
 #define BERTH_RPC_BYTES_H_
@@ -37,8 +37,7 @@ class ByteWriter {
   std::string text_;
 };
 
-// Throws errors::DataLoss where the bytes end too early or a text is longer
-// than `most`.
+// Throws errors::DataLoss if bytes are missing or a text exceeds `most`.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : left_(bytes) {}

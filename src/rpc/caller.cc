@@ -16,7 +16,7 @@ void Calls::Caller::start(Threads& threads) {
   });
 }
 
-// On the sender's thread, which alone sets `socket_`.
+// On the sender's thread, the only one that sets `socket_`.
 void Calls::Caller::connect() {
   try {
     Socket s = link_.dial(to_, Purpose::kCall, service_, route_);
@@ -65,7 +65,7 @@ void Calls::Caller::send_at_once(std::unique_lock<std::mutex>& lock) {
     message.msg_iovlen = std::min<size_t>(out.parts.size() - at, 64);
     ssize_t n = ::sendmsg(socket_.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
-    full = n < 0;  // or broken: the sender's thread will find that out
+    full = n < 0;  // or broken: the sender's thread will notice
     for (; at < out.parts.size() && !full; ++at) {
       iovec& part = out.parts[at];
       const size_t used = std::min(part.iov_len, static_cast<size_t>(n));
@@ -102,7 +102,7 @@ void Calls::Caller::run_sender() {
     lock.lock();
   }
   queue_.clear();
-  socket_.shutdown();  // the reader ends; it closes with the last handle
+  socket_.shutdown();  // the reader ends; the last handle closes it
 }
 
 void Calls::Caller::run_reader() {
@@ -123,7 +123,7 @@ void Calls::Caller::run_reader() {
 void Calls::Caller::resolve(const MessageHead& head, Message message) {
   std::unique_lock lock(mutex_);
   const auto found = pending_.find(head.id);
-  if (found == pending_.end()) return;  // its time was over
+  if (found == pending_.end()) return;  // it has timed out
   std::promise<Message> promise = std::move(found->second.promise);
   pending_.erase(found);
   lock.unlock();
@@ -152,7 +152,7 @@ void Calls::Caller::broken(const std::string& cause) {
     end(std::make_exception_ptr(errors::Unavailable(
         fmt::format("{} was lost: {}", link_.name_of(to_), cause))));
   } else {
-    link_.lost(to_, cause);  // which ends the generation, and all open calls
+    link_.lost(to_, cause);  // this ends the generation and all open calls
   }
 }
 

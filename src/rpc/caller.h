@@ -1,4 +1,4 @@
-// Caller: the calls of this process to one service of one task. Thread-safe.
+// Caller: calls of this process to one service of one task. Thread-safe.
 
 #ifndef BERTH_RPC_CALLER_H_
 #define BERTH_RPC_CALLER_H_
@@ -13,7 +13,7 @@ namespace berth::rpc {
 
 class Calls::Caller : public std::enable_shared_from_this<Caller> {
  public:
-  // `may_go`: when the task is lost, its calls alone throw that.
+  // `may_go`: if the task is lost, only its own calls throw that.
   Caller(Link& link, TaskId to, std::string service, Route route, bool may_go)
       : link_(link),
         to_(std::move(to)),
@@ -24,7 +24,7 @@ class Calls::Caller : public std::enable_shared_from_this<Caller> {
   void start(Threads& threads);
   std::future<Message> call(Message request, double timeout_seconds);
   void tick();
-  // All open calls throw `why`; no more are taken.
+  // All open calls throw `why`; new ones are refused.
   void end(std::exception_ptr why);
   bool ended() {
     std::lock_guard lock(mutex_);
@@ -41,7 +41,7 @@ class Calls::Caller : public std::enable_shared_from_this<Caller> {
   void connect();
   void run_sender();
   void run_reader();
-  // Sends what the socket takes at once, of the front of the queue.
+  // Sends from the front of the queue what the socket takes at once.
   void send_at_once(std::unique_lock<std::mutex>& lock);
   void resolve(const MessageHead& head, Message message);
   void broken(const std::string& cause);

@@ -116,10 +116,10 @@ void Calls::answer(Accepted a) {
     MessageHead head;
     Message request;
     try {
-      // A caller that goes away says so elsewhere.
+      // A lost caller is reported elsewhere.
       if (!read_message(a.socket.fd(), &head, &request).empty()) return;
     } catch (const std::exception& e) {
-      // Bytes that are no message: what comes next has no meaning either.
+      // Invalid bytes: whatever follows them is meaningless, too.
       if (!ended()) link_.lost(a.from, e.what());
       return;
     }

@@ -1,9 +1,10 @@
-// Calls: services of this task, and calls of those of others.
+// Calls: services of this task, and calls to those of others.
 //
-// One socket per caller and service: the thread that reads it runs the handler
-// and answers, so calls of one sender to one service run one after another, and
-// all others side by side. A caller writes what fits at once and leaves the
-// rest to a thread of the socket's; another reads answers. Thread-safe.
+// There is one socket per caller and service. The thread that reads it runs the
+// handler and answers, so calls of one sender to one service run in order, and
+// all others run in parallel. A caller writes what fits at once and leaves the
+// rest to the socket's sender thread; another thread reads answers.
+// Thread-safe.
 
 #ifndef BERTH_RPC_CALLS_H_
 #define BERTH_RPC_CALLS_H_
@@ -30,10 +31,10 @@ using cluster::Message;
 class Services {
  public:
   void serve(const std::string& name, Handler handler);
-  // Waits for the service; empty when `ended` became true.
+  // Waits for the service; empty once `ended` is true.
   Handler find(const std::string& name, const std::function<bool()>& ended);
   void wake();
-  // Lets go of the handlers and of what they hold.
+  // Releases the handlers and what they hold.
   void clear();
 
  private:
@@ -44,22 +45,22 @@ class Services {
 
 class Calls {
  public:
-  // `may_go`: tasks that may be lost while the generation goes on.
+  // `may_go`: tasks that may be lost without ending the generation.
   Calls(Link& link, Services& services, bool same_host_by_unix,
         std::function<bool(const TaskId&)> may_go);
-  // Answers what is open with the failure, or with errors::Cancelled; waits
-  // for handlers that run.
+  // Answers open calls with the failure, or with errors::Cancelled; waits for
+  // running handlers.
   ~Calls();
 
   std::future<Message> call(const TaskId& to, const std::string& service,
                             Message request, double timeout_seconds);
-  // A socket that a caller dialled.
+  // Takes a socket that a caller dialled.
   void accepted(Accepted accepted);
-  // Calls whose time is over throw. Every few hundredths of a second.
+  // Fails calls that have timed out. Call it every few hundredths of a second.
   void tick();
-  // Calls of this task throw errors::Unavailable; later ones dial anew.
+  // Open calls to this task throw errors::Unavailable; later ones dial again.
   void drop(const TaskId& task, const std::string& message);
-  // The generation is over: `failure` is null when all are done.
+  // Ends the generation; `failure` is null if all tasks are done.
   void end(const Failure* failure);
 
   class Caller;
@@ -78,8 +79,8 @@ class Calls {
   Threads threads_;
 };
 
-// Reads one message; "" or what went wrong with the connection. Throws
-// errors::DataLoss for bytes that are none, errors::ResourceExhausted.
+// Reads one message; returns "" or why the connection failed. Throws
+// errors::DataLoss for invalid bytes, errors::ResourceExhausted.
 std::string read_message(int fd, struct MessageHead* head, Message* message);
 
 }  // namespace berth::rpc

@@ -1,5 +1,5 @@
-// Frames between a member and the coordinator. One form for all: what a frame
-// does not use is empty. Values; no I/O.
+// Frames between a member and the coordinator. All have the same layout; unused
+// fields are empty. Values; no I/O.
 
 #ifndef BERTH_RPC_CONTROL_H_
 #define BERTH_RPC_CONTROL_H_
@@ -18,25 +18,25 @@ using distribute::TaskId;
 enum class FrameType : uint8_t {
   kNone = 0,
   // To the coordinator.
-  kRegister,  // tasks[0], generation (the last it knows), flag: shrink
+  kRegister,  // tasks[0], last known generation, flag: shrink
   kBarrier,   // name, id: round
-  kLate,      // name, id: the barrier waited too long; value: seconds
+  kLate,      // name, id: the barrier timed out; value: seconds
   kPut,       // name, text
   kGet,       // name, id
-  kFail,      // code, task, text: cause, step; flag: a connection to it broke
-  kDone,      // the task has done its part
-  kLeft,      // the task goes away, and that is no failure
+  kFail,      // code, task, text: cause, step; flag: its connection broke
+  kDone,      // the task has finished its part
+  kLeft,      // the task leaves, which is no failure
   // To members.
   kRefused,     // code, text
-  kWaiting,     // text: for whom
+  kWaiting,     // text: the tasks it waits for
   kGo,          // generation, tasks
   kBarrierMet,  // name, id
   kValue,       // id, text
   kAbort,       // code, task, name: cause, text: message, step
   kAllDone,
-  kGone,  // task, text: cause; the generation goes on without it
+  kGone,  // task, text: cause; the generation continues without it
   kBack,  // tasks[0]
-  // Both ways.
+  // Both directions.
   kHeartbeat,  // step
 };
 inline constexpr FrameType kLastFrame = FrameType::kHeartbeat;
@@ -65,7 +65,7 @@ struct Frame {
   bool operator==(const Frame&) const = default;
 };
 
-// Values of the store and causes of failures are cut or refused above it.
+// Larger values in the store are refused, larger causes of failures truncated.
 inline constexpr size_t kMostFrameBytes = 64 << 20;
 
 std::string encode(const Frame& frame);

@@ -8,8 +8,8 @@ namespace berth::rpc {
 
 namespace {
 
-// Two tasks may say different things of one event, and the one that it
-// happened to says it best: so long it is waited for.
+// Two tasks may report one event differently, and the one that it happened to
+// knows best: wait this long for its report.
 constexpr double kSuspicionSeconds = 0.02;
 constexpr size_t kMostStoreBytes = size_t{1} << 30;
 
@@ -63,7 +63,7 @@ void Coordinator::post_inside(Frame frame) {
       outgoing_.push_back({t.connection, one, false});
     }
   };
-  // This process is the last: it may end as soon as it has heard.
+  // This process comes last: it may end as soon as it knows.
   for (const auto& [id, t] : tasks_) {
     if (id != options_.self) give(t);
   }
@@ -124,7 +124,7 @@ void Coordinator::enroll(int connection, const TaskId& id, const Frame& f) {
   const bool other = t.connection >= 0 && t.connection != connection;
   if (other && t.entry.incarnation != entry.incarnation) {
     if (t.silent > 3 * options_.heartbeat_seconds) {
-      held_.emplace_back(connection, f);  // until it speaks, or is dead
+      held_.emplace_back(connection, f);  // until the old one speaks or is dead
       return;
     }
     return refuse(
@@ -134,7 +134,7 @@ void Coordinator::enroll(int connection, const TaskId& id, const Frame& f) {
                     id.str(), t.entry.process, t.entry.address, entry.process,
                     entry.address));
   }
-  if (other) {  // it dialled anew
+  if (other) {  // it dialled again
     connections_.erase(t.connection);
     post(t.connection, Frame{.type = FrameType::kHeartbeat}, true);
   }
@@ -166,7 +166,7 @@ void Coordinator::handle(int connection, const TaskId& from, const Frame& f) {
       t.step = f.step;
       return;
     case FrameType::kLeft:
-      // It gave up waiting; after it nobody tells the others for whom.
+      // The coordinator gave up: nothing else will tell the others for whom.
       if (from == options_.self && !running_) tell_waiting();
       t.done = true;
       t.ready = false;
@@ -174,7 +174,7 @@ void Coordinator::handle(int connection, const TaskId& from, const Frame& f) {
     default:
       break;
   }
-  // What was sent before its sender heard of the failure.
+  // Sent before its sender knew of the failure.
   if (!current || failure_) return;
   switch (f.type) {
     case FrameType::kBarrier: {
@@ -266,13 +266,13 @@ void Coordinator::closed(int connection) {
   deliver();
 }
 
-// The connection of a task is gone, or nothing came over it for too long.
+// The connection of a task has closed or was silent for too long.
 void Coordinator::lost(const TaskId& id, const std::string& cause) {
   Task& t = tasks_.at(id);
   if (running_ && !failure_ && t.inside && !t.done) {
     if (elastic(id)) {
       drop(id, cause);
-    } else {  // it too hears of it: one that was stopped reads it later
+    } else {  // it gets the failure as well: a stopped process reads it later
       fail({.task = id, .cause = cause});
     }
   }
@@ -368,19 +368,19 @@ void Coordinator::check_done() {
 
 void Coordinator::try_go() {
   if (running_ && !failure_) return;
-  if (!held_.empty()) return;  // who of two is alive will be known soon
+  if (!held_.empty()) return;  // which of the two is alive is known soon
   bool all = true, shrink = true, any = false;
   for (const auto& [id, t] : tasks_) {
     if (t.connection < 0) {
       all = false;
     } else if (!t.ready) {
-      return;  // alive, and has not asked for it
+      return;  // alive, but not ready
     } else {
       any = true;
       shrink = shrink && (t.shrink || !t.last_generation);
     }
   }
-  // Who shrinks goes on with those that were there.
+  // With `shrink` the generation continues with the tasks that it had.
   const auto self = tasks_.find(options_.self);
   const bool may_shrink = any && shrink && generation_ > 0 &&
                           self != tasks_.end() && self->second.shrink;
@@ -414,7 +414,7 @@ Frame Coordinator::go_frame() const {
   for (const auto& [id, t] : tasks_) {
     if (!t.inside) continue;
     go.tasks.push_back(t.entry);
-    go.tasks.back().process.clear();  // for messages here alone
+    go.tasks.back().process.clear();  // only used in local messages
   }
   return go;
 }
@@ -461,7 +461,7 @@ std::string Coordinator::missing_for_go() const {
   return list(names);
 }
 
-// Tells those that wait for others, for whom.
+// Tells waiting tasks whom they wait for.
 void Coordinator::tell_waiting() {
   Frame w{.type = FrameType::kWaiting};
   if (!running_ || failure_) {
@@ -512,7 +512,7 @@ void Coordinator::tick(double now) {
       if (t.silent > options_.dead_after_seconds) dead.push_back(id);
     }
     for (const TaskId& id : dead) {
-      // The abort still goes to it: a stopped process reads it when it goes on.
+      // It still gets the abort: a stopped process reads it when it continues.
       const int connection = tasks_.at(id).connection;
       lost(id, cause_silent(options_.dead_after_seconds));
       post(connection, Frame{.type = FrameType::kHeartbeat}, true);

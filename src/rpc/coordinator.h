@@ -1,9 +1,9 @@
-// Coordinator: who is there, who is missing, barriers, a store, and the one
-// failure that ends a generation for all.
+// Coordinator: which tasks are present or missing, barriers, a store, and the
+// one failure that ends a generation for all.
 //
-// A state machine: frames, ends of connections and the time go in; frames for
-// connections come out through `send`, in order, on the thread that called,
-// without a lock held. It runs in the chief, else in worker 0. Thread-safe.
+// A state machine: it takes frames, ends of connections and the time, and emits
+// frames for connections through `send`, in order, on the calling thread,
+// without holding a lock. It runs in the chief, else in worker 0. Thread-safe.
 
 #ifndef BERTH_RPC_COORDINATOR_H_
 #define BERTH_RPC_COORDINATOR_H_
@@ -30,9 +30,9 @@ using distribute::ClusterSpec;
 
 // "worker:1 (127.0.0.1:2222)".
 std::string named(const TaskId& task, const std::string& address);
-// What every task throws.
+// The message that every task throws.
 std::string message_of(const Failure& failure, const std::string& address);
-// The causes that more than one task may say, in the same words.
+// Causes that several tasks may report, always in the same words.
 std::string cause_closed();
 std::string cause_silent(double seconds);
 
@@ -40,33 +40,33 @@ class Coordinator {
  public:
   struct Options {
     ClusterSpec spec;
-    std::vector<TaskId> tasks;  // who take part
+    std::vector<TaskId> tasks;  // the tasks that take part
     TaskId self;
     std::vector<std::string> elastic_jobs = {};
     double heartbeat_seconds = 1;
     double dead_after_seconds = 10;
-    double line_seconds = 10;  // between two lines that say who is missing
+    double line_seconds = 10;  // between two lines about missing tasks
   };
-  // A frame for a connection; `close`: the last. What goes to many is one.
+  // A frame for a connection; `close`: the last one. Broadcasts share it.
   using FramePtr = std::shared_ptr<const Frame>;
   using Send = std::function<void(int connection, const FramePtr&, bool close)>;
 
   Coordinator(Options options, Send send);
 
-  // A connection, of a task that proved itself. `now`: seconds of any clock.
+  // Adds the connection of an authenticated task. `now`: seconds of any clock.
   void connected(int connection, const TaskId& task);
   void received(int connection, const Frame& frame);
-  // It broke or was closed.
+  // The connection broke or was closed.
   void closed(int connection);
-  // To be called every few hundredths of a second. Time that passed between two
-  // calls counts as little more than that: whoever was stopped blames nobody.
+  // Call it every few hundredths of a second. A longer gap between two calls
+  // counts as little more than that: a stopped process blames no other.
   void tick(double now);
-  // A task tried to come and was turned away.
+  // A task tried to connect and was refused.
   void turned_away(const TaskId& task, const std::string& reason);
-  // How often tick() should be called, in seconds.
+  // The interval of tick(), in seconds.
   double tick_seconds() const;
 
-  // No member is connected any more, apart from this process itself.
+  // Whether no member is connected any more, apart from this process itself.
   bool deserted() const;
 
  private:
@@ -77,7 +77,7 @@ class Coordinator {
     uint64_t last_generation = 0;
     bool ready = false;  // for the next generation
     bool shrink = false;
-    bool inside = false;  // of the generation that runs
+    bool inside = false;  // of the current generation
     bool done = false;
     double silent = 0;  // seconds
     int64_t step = -1;
@@ -98,7 +98,7 @@ class Coordinator {
     bool close;
   };
 
-  // All with the lock held; what they send is queued.
+  // These are called with the lock held; what they send is queued.
   void post(int connection, Frame frame, bool close = false);
   void post_inside(Frame frame);
   void handle(int connection, const TaskId& from, const Frame& f);
@@ -108,7 +108,7 @@ class Coordinator {
   void fail(Failure failure);
   void late(const TaskId& from, const Frame& f);
   void lost(const TaskId& id, const std::string& cause);
-  // An elastic task goes out of the generation that runs, or comes into it.
+  // Removes an elastic task from the current generation, or adds it.
   void drop(const TaskId& id, const std::string& cause);
   void admit(const TaskId& id);
   void meet_barriers();
@@ -122,7 +122,7 @@ class Coordinator {
   std::vector<std::string> not_at(const Barrier& barrier) const;
   int64_t step_of(const TaskId& id) const;
 
-  // Sends what is queued, in order, whoever queued it.
+  // Sends what any thread has queued, in order.
   void deliver();
 
   const Options options_;
@@ -130,7 +130,7 @@ class Coordinator {
   mutable std::mutex mutex_;
   std::map<TaskId, Task> tasks_;
   std::map<int, TaskId> connections_;
-  std::vector<std::pair<int, Frame>> held_;  // registrations to be judged
+  std::vector<std::pair<int, Frame>> held_;  // undecided registrations
   uint64_t generation_ = 0;
   bool running_ = false;
   std::optional<Failure> failure_;

@@ -5,7 +5,7 @@
 namespace berth::rpc {
 namespace {
 
-// Members without sockets: what the coordinator sends each.
+// Members without sockets: records what the coordinator sends to each.
 class Hall {
  public:
   explicit Hall(int workers, std::vector<std::string> elastic = {}) {
@@ -48,14 +48,14 @@ class Hall {
   void beat(std::initializer_list<int> connections) {
     for (const int c : connections) say(c, FrameType::kHeartbeat);
   }
-  // Ticks for so long; those that speak do so all the time.
+  // Ticks for so long; the listed members send heartbeats all the time.
   void pass(double seconds, std::initializer_list<int> speak = {}) {
     for (double t = 0; t < seconds; t += 0.1) {
       beat(speak);
       coordinator_->tick(now_ += 0.1);
     }
   }
-  // The last frame to a connection; takes all.
+  // The last frame to a connection; takes all frames.
   Frame last(int connection) {
     auto frames = std::exchange(sent[connection], {});
     return frames.empty() ? Frame{} : frames.back();
@@ -124,7 +124,7 @@ TEST(Coordinator, TakesTheNewcomerWhenTheOldOneIsSilent) {
   hall.enroll(1, 1, 11);
   hall.pass(0.95);  // over three heartbeats, not yet dead
   hall.enroll(2, 1, 12);
-  EXPECT_EQ(hall.last(2).type, FrameType::kNone);  // it is to be seen
+  EXPECT_EQ(hall.last(2).type, FrameType::kNone);  // undecided
   hall.enroll(0, 0, 10);
   hall.pass(0.3, {0});
   EXPECT_EQ(hall.last(2).type, FrameType::kGo);
@@ -157,7 +157,7 @@ TEST(Coordinator, WaitsForTheOwnWordsOfATaskThatOthersMiss) {
   (*hall).received(1, own);
   hall.pass(0.3, {0, 1, 2});
   EXPECT_EQ(hall.last(0).text, "worker:1 (h:2) failed: loss is nan, step 5");
-  // Without such words the others are believed.
+  // Without such a report the others are believed.
   Hall other(3);
   for (int i = 0; i < 3; ++i) other.enroll(i, i, 10 + i);
   (*other).received(2, lost);
@@ -211,7 +211,7 @@ TEST(Coordinator, EndsWhenAllAreDoneAndNotBefore) {
   for (int i = 0; i < 2; ++i) hall.enroll(i, i, 10 + i);
   hall.last(0);
   hall.say(1, FrameType::kDone);
-  (*hall).closed(1);  // gone early: no failure
+  (*hall).closed(1);  // leaving early is no failure
   EXPECT_EQ(hall.last(0).type, FrameType::kNone);
   hall.say(0, FrameType::kDone);
   EXPECT_EQ(hall.last(0).type, FrameType::kAllDone);
@@ -229,7 +229,7 @@ TEST(Coordinator, FormsAnewWithAllOrWithThoseLeft) {
   EXPECT_EQ(hall.last(3).tasks.size(), 3u);
   (*hall).closed(3);
   hall.enroll(0, 0, 10, 2, true);
-  EXPECT_NE(hall.last(0).type, FrameType::kGo);  // worker:2 has not asked
+  EXPECT_NE(hall.last(0).type, FrameType::kGo);  // worker:2 is not ready
   hall.enroll(2, 2, 12, 2, true);
   const Frame go = hall.last(0);
   EXPECT_EQ(go.generation, 3u);

@@ -29,11 +29,11 @@ namespace berth::rpc {
 namespace {
 
 constexpr const char* kTicket = "berth-hello-bin";
-constexpr int kFrameBytes = 1 << 20;  // of HTTP/2; its default is 16 KiB
+constexpr int kFrameBytes = 1 << 20;  // of HTTP/2; the default is 16 KiB
 constexpr int kWindowBytes = 8 << 20;
 constexpr const char* kMethod = "/berth.Cluster/Stream";
 
-// Takes the string along, without a copy.
+// Takes ownership of the string, without a copy.
 grpc::ByteBuffer buffer_of(std::string bytes) {
   auto* owned = new std::string(std::move(bytes));  // NOLINT: gRPC frees it
   const grpc::Slice slice(
@@ -76,13 +76,13 @@ std::string bytes_of(const grpc::ByteBuffer& buffer) {
 
 Refusal refusal_of(const grpc::Status& status) {
   const int code = static_cast<int>(status.error_code());
-  // Codes are gRPC's, but for 16, which is of TLS.
+  // The codes are gRPC's, except 16, which TLS reports.
   return {code >= 1 && code <= 15 ? static_cast<errors::Code>(code)
                                   : errors::Code::kPermissionDenied,
           status.error_message()};
 }
 
-// How many streams gRPC still calls back.
+// The number of streams with outstanding gRPC callbacks.
 struct Live {
   std::mutex mutex;
   std::condition_variable changed;
@@ -98,8 +98,8 @@ struct Live {
   }
 };
 
-// What both ends of a stream have in common. `Reactor` has StartRead and
-// StartWrite, which come from gRPC; every callback takes the mutex first.
+// The common part of both ends of a stream. `Reactor` has gRPC's StartRead and
+// StartWrite; every callback takes the mutex first.
 template <class Reactor>
 class Stream : public Wire, public Reactor {
  public:
@@ -145,7 +145,7 @@ class Stream : public Wire, public Reactor {
     const auto on_message = events_.on_message;
     const auto on_bytes = events_.on_bytes;
     bool more = true;
-    lock.unlock();  // of `incoming_` gRPC has nothing until the next read
+    lock.unlock();  // gRPC does not touch `incoming_` until the next read
     if (on_bytes) {
       WireBytes bytes = pieces_of(incoming_);
       incoming_.Clear();
@@ -174,7 +174,7 @@ class Stream : public Wire, public Reactor {
   }
 
  protected:
-  // With the mutex held.
+  // Called with the mutex held.
   virtual void cancel() = 0;
   virtual void finish_writing() = 0;
   virtual void read_ended() = 0;
@@ -211,7 +211,7 @@ class Stream : public Wire, public Reactor {
 
   mutable std::mutex mutex_;
   Events events_;
-  std::shared_ptr<Wire> self_;  // until gRPC is done with it
+  std::shared_ptr<Wire> self_;  // until gRPC releases it
   grpc::ByteBuffer incoming_, outgoing_;
   std::deque<Item> queue_;
   size_t queued_ = 0;
@@ -236,7 +236,7 @@ class ClientStream final
     stub_ = std::make_unique<grpc::GenericStub>(channel);
     context_.AddMetadata(kTicket, ticket);
     stub_->PrepareBidiStreamingCall(&context_, kMethod, {}, this);
-    AddHold();  // writes come from outside of callbacks
+    AddHold();  // writes start outside of callbacks
     StartRead(&incoming_);
     StartCall();
   }
@@ -267,7 +267,7 @@ class ClientStream final
     StartWritesDone();
   }
   void read_ended() override {
-    closing_ = true;  // no write begins any more
+    closing_ = true;  // no new writes
     queue_.clear();
     if (std::exchange(held_, false)) RemoveHold();
   }
@@ -315,7 +315,7 @@ class ServerStream final : public Stream<grpc::ServerGenericBidiReactor> {
   bool finished_ = false;
 };
 
-// A stream that is refused before it begins.
+// A stream that is refused at once.
 class RefusedStream final : public grpc::ServerGenericBidiReactor {
  public:
   explicit RefusedStream(const Refusal& why) {
@@ -451,7 +451,7 @@ int GrpcHub::port() const { return impl_->port; }
 
 void GrpcHub::add(Socket socket, const TaskId& from) {
   const int fd = socket.release();
-  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);  // gRPC wants that
+  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);  // required by gRPC
   {
     std::lock_guard lock(impl_->mutex);
     impl_->peers[fmt::format("fd:{}", fd)] = from;

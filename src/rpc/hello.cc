@@ -122,7 +122,7 @@ std::string with_length(const std::string& bytes) {
   return w.take();
 }
 
-// Why this hello is of another cluster, before anything is proved.
+// Why this hello belongs to another cluster, checked before any proof.
 std::optional<Refusal> stranger(const Hello& hello,
                                 const Handshake::Gate& gate) {
   if (hello.cluster != gate.cluster) {

@@ -1,12 +1,12 @@
 // The hello: how two tasks prove to each other that they are of one cluster.
 //
-//   dialler:  "BERTHLNK", hello       who I am, whom I want, what for, a nonce
+//   dialler:  "BERTHLNK", hello       its name, its peer, the purpose, a nonce
 //   listener: challenge               a nonce; or a refusal with its reason
-//   dialler:  proof                   HMAC-SHA256 of the secret over all that
+//   dialler:  proof                   HMAC-SHA256 of the secret over all this
 //   listener: welcome                 its own proof; or a refusal
 //
 // The dialler proves itself first. A proof covers both nonces, the hello and
-// the role, so none is of use in another connection or direction. No I/O here;
+// the role, so it is useless in another connection or direction. No I/O here;
 // values, thread-safe.
 
 #ifndef BERTH_RPC_HELLO_H_
@@ -43,7 +43,7 @@ struct Hello {
   Nonce nonce{};
 };
 
-// Why a connection is refused. kUnavailable: not yet, ask again.
+// Why a connection is refused. kUnavailable: not ready, retry.
 struct Refusal {
   errors::Code code = errors::Code::kPermissionDenied;
   std::string reason;
@@ -70,27 +70,27 @@ std::optional<Refusal> parse_answer(std::string_view bytes,
 // The listener's side of one connection, as bytes.
 class Handshake {
  public:
-  // What this end is, and who may come.
+  // The identity of this end, and who may connect.
   struct Gate {
     std::string secret;
     uint64_t cluster = 0;
     std::string build;
     TaskId self;
-    // Whether a task that proved itself may do that now. Any thread.
+    // Whether an authenticated task may connect now. Called on any thread.
     std::function<std::optional<Refusal>(const Hello&)> admit;
   };
   explicit Handshake(const Gate& gate) : gate_(gate) {}
 
   enum class State { kReading, kAdmitted, kRefused };
-  // How many bytes take() wants next: nothing behind them is touched.
+  // How many bytes take() wants next: bytes after them stay unread.
   size_t wanted() const { return wanted_; }
-  // Takes exactly that many, and appends to `answer` what is to be sent.
+  // Takes exactly wanted() bytes, and appends what is to be sent to `answer`.
   State take(std::string_view bytes, std::string* answer);
 
   const Hello& hello() const { return hello_; }
-  // Of kRefused: for the log.
+  // Set with kRefused: for the log.
   const std::string& reason() const { return reason_; }
-  // The dialler spoke our language.
+  // Whether the dialler speaks the protocol.
   bool introduced() const { return step_ > 1; }
 
  private:
@@ -105,15 +105,15 @@ class Handshake {
   std::string reason_;
 };
 
-// The dialler's side over a connected socket; a refusal, or nothing when both
-// are proved. `broken`: set when the connection itself fails.
+// The dialler's side over a connected socket; returns a refusal, or nothing if
+// both are proved. `broken`: set if the connection itself fails.
 std::optional<Refusal> introduce(int fd, const Hello& hello,
                                  const std::string& secret,
                                  std::chrono::steady_clock::time_point deadline,
                                  std::string* broken);
 
-// For streams of gRPC, which are proved by what comes with the first message:
-// a hello and its proof. Throws errors::DataLoss.
+// For gRPC streams, which are proved by a hello and its proof in the first
+// message. Throws errors::DataLoss.
 std::string encode_ticket(const Hello& hello, const std::string& secret);
 Hello parse_ticket(std::string_view bytes, const Handshake::Gate& gate,
                    std::optional<Refusal>* refusal);

@@ -36,7 +36,7 @@ struct Outcome {
   std::string reason;
 };
 
-// Both sides, over a pair of sockets.
+// Runs both sides over a pair of sockets.
 Outcome meet(const Hello& hello, const std::string& secret,
              const Handshake::Gate& gate) {
   int fds[2];
@@ -106,7 +106,7 @@ TEST(Hello, SaysWhyItRefuses) {
 }
 
 TEST(Hello, IsNotFooledByAListenerWithoutTheSecret) {
-  // It accepts whatever the proof is, and cannot make its own.
+  // It accepts any proof and cannot make its own.
   int fds[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
   Socket a(fds[0]), b(fds[1]);

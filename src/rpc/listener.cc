@@ -82,7 +82,7 @@ void Listener::run() {
         auto* guest = static_cast<Guest*>(tag);
         if (serve(*guest)) continue;
         guests_.remove_if([&](const Guest& g) { return &g == guest; });
-        // Those behind it in `events` are others: one event per descriptor.
+        // Later entries in `events` are others: one event per descriptor.
       }
     }
   }
@@ -95,7 +95,7 @@ void Listener::take(int listening, Route route) {
     if (!s) {
       if (errno == EMFILE || errno == ENFILE) {
         log("no file descriptor is left for a connection; raise ulimit -n");
-        ::usleep(1000);  // it stays ready: do not spin
+        ::usleep(1000);  // the socket stays ready: do not spin
       }
       return;
     }
@@ -116,14 +116,14 @@ bool Listener::serve(Guest& guest) {
     const ssize_t n = ::recv(guest.socket.fd(), buffer.data(), wanted, 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return true;
     if (n <= 0) {
-      // Whoever only looks whether the port is open is nobody's business.
+      // A mere port check is not logged.
       if (!guest.got.empty() || guest.handshake.introduced()) {
         turn_away(guest, "it ended before it had proved itself");
       }
       return false;
     }
     guest.got.append(buffer.data(), static_cast<size_t>(n));
-    // Four bytes tell a stranger, and who waits for more may wait long.
+    // Four bytes expose a stranger, which might never send more.
     const size_t seen = std::min(guest.got.size(), kMagic.size());
     if (!guest.handshake.introduced() &&
         guest.handshake.wanted() == kMagic.size() + 4 &&
@@ -136,7 +136,7 @@ bool Listener::serve(Guest& guest) {
     const std::string got = std::exchange(guest.got, "");
     const Handshake::State state = guest.handshake.take(got, &answer);
     if (!answer.empty()) {
-      // A few bytes to a new socket: they fit.
+      // A few bytes always fit into a new socket's buffer.
       ::send(guest.socket.fd(), answer.data(), answer.size(), MSG_NOSIGNAL);
     }
     if (state == Handshake::State::kReading) continue;
@@ -154,7 +154,7 @@ bool Listener::serve(Guest& guest) {
 }
 
 void Listener::turn_away(Guest& guest, const std::string& reason) {
-  if (reason.starts_with("not yet")) return;  // it asks again
+  if (reason.starts_with("not yet")) return;  // it will retry
   const std::string who = peer_name(guest.socket.fd());
   if (guest.handshake.introduced()) {
     const TaskId& from = guest.handshake.hello().from;

@@ -1,9 +1,9 @@
-// Listener: the thread that takes connections, lets them prove themselves, and
-// keeps time for the member.
+// Listener: the thread that accepts and authenticates connections, and runs the
+// member's timer.
 //
-// Who has not proved itself within some seconds is closed, and so is the oldest
-// of too many. Whoever sends anything but a hello is closed with a line in the
-// log; of many such lines most are counted only.
+// A connection that is not authenticated within some seconds is closed, and so
+// is the oldest of too many. One that sends anything but a hello is closed with
+// a line in the log; most of many such lines are only counted.
 
 #ifndef BERTH_RPC_LISTENER_H_
 #define BERTH_RPC_LISTENER_H_
@@ -49,7 +49,7 @@ class Listener {
 
   void run();
   void take(int listening, Route route);
-  // False when the guest is gone, either way.
+  // Returns false once the guest is gone, either way.
   bool serve(Guest& guest);
   void turn_away(Guest& guest, const std::string& reason);
   void drop_late();
@@ -59,7 +59,7 @@ class Listener {
   const Handshake::Gate& gate_;
   const Limits limits_;
   const Events events_;
-  std::list<Guest> guests_;  // the oldest first
+  std::list<Guest> guests_;  // oldest first
   double lines_left_ = 20;
   int lines_lost_ = 0;
   std::atomic<bool> stop_{false};

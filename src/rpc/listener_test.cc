@@ -10,7 +10,7 @@
 namespace berth::rpc {
 namespace {
 
-// A listener on a free port, and whom it admitted.
+// A listener on a free port that records the tasks it admitted.
 class Door {
  public:
   explicit Door(Listener::Limits limits)
@@ -33,7 +33,7 @@ class Door {
     std::string why;
     return connect_tcp({"127.0.0.1", port_}, after(10), &why);
   }
-  // A member comes in; "" or what went wrong.
+  // A member connects; returns "" or what went wrong.
   std::string enter(Socket& s, const std::string& secret) const {
     Hello h;
     h.cluster = 7;
@@ -84,7 +84,7 @@ TEST(Listener, TakesMembersWhileStrangersFloodIt) {
   for (int i = 0; i < 30; ++i) strangers.push_back(door.connect());
   Socket s = door.connect();
   EXPECT_EQ(door.enter(s, "s"), "");
-  // All but the last are gone.
+  // All but the last are closed.
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(is_closed(strangers[i])) << i;
   Socket wrong = door.connect();
   EXPECT_NE(door.enter(wrong, "t").find("the secrets differ"),

@@ -22,7 +22,7 @@ uint64_t block_bytes(const Tensor& t) {
   return (n + 1) * sizeof(uint64_t) + offsets[n];
 }
 
-// The tensor with bytes on the host that nobody changes, all written.
+// The tensor with its bytes in host memory, all written and no longer changing.
 Tensor settled(const Tensor& t, size_t index) {
   if (!t.defined() || t.is_symbolic() || t.dtype() == resource) {
     throw errors::InvalidArgument(fmt::format(

@@ -1,6 +1,6 @@
-// Messages as bytes: a head of fixed size, what describes the tensors, the
-// text, then the bytes of each tensor. What arrives is checked before memory is
-// taken for it. No I/O; thread-safe.
+// Messages as bytes: a fixed-size head, the tensors' descriptions, the text,
+// then the bytes of each tensor. Received bytes are checked before memory is
+// allocated for them. No I/O; thread-safe.
 
 #ifndef BERTH_RPC_MESSAGE_FRAME_H_
 #define BERTH_RPC_MESSAGE_FRAME_H_
@@ -21,7 +21,7 @@ enum class MessageKind : uint8_t { kRequest = 1, kReply = 2, kError = 3 };
 struct MessageHead {
   MessageKind kind = MessageKind::kRequest;
   uint64_t id = 0;
-  int32_t code = 0;  // of kError
+  int32_t code = 0;  // for kError
   uint32_t tensors = 0;
   uint32_t meta_bytes = 0;
   uint32_t text_bytes = 0;
@@ -29,7 +29,7 @@ struct MessageHead {
 inline constexpr size_t kHeadBytes = 32;
 inline constexpr uint32_t kMostTensors = 65536;
 inline constexpr uint32_t kMostTextBytes = 256 << 20;
-inline constexpr uint64_t kMostTensorBytes = uint64_t{64} << 30;  // together
+inline constexpr uint64_t kMostTensorBytes = uint64_t{64} << 30;  // in total
 
 // A message ready to be written: `parts` point into `head` and the tensors.
 struct OutgoingMessage {
@@ -51,7 +51,7 @@ struct TensorHead {
 MessageHead parse_head(std::string_view bytes);
 std::vector<TensorHead> parse_meta(std::string_view bytes, uint32_t tensors);
 
-// A tensor of strings from its block: offsets, then bytes. Throws
+// Makes a tensor of strings from its block: offsets, then bytes. Throws
 // errors::DataLoss.
 Tensor strings_from(std::string_view block, const Shape& shape);
 

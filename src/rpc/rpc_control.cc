@@ -1,4 +1,4 @@
-// Frames from and to the coordinator, and what follows from them.
+// Frames from and to the coordinator, and their effects.
 
 #include <fmt/format.h>
 
@@ -72,7 +72,7 @@ void RpcMember::on_control_closed(uint64_t serial, const Refusal& why) {
   lose_coordinator(cause_closed());
 }
 
-// Each task finds out by itself, so the text is made of what all know.
+// Each task detects this on its own, so the text only uses what all know.
 void RpcMember::lose_coordinator(const std::string& cause) {
   Failure f{.task = head_, .cause = cause};
   std::string address;
@@ -183,7 +183,7 @@ void RpcMember::on_frame(uint64_t serial, const Frame& f) {
         break;
       case FrameType::kWaiting:
         waiting_ = f.text;
-        return;  // nobody acts on it
+        return;  // only for messages
       case FrameType::kBarrierMet:
         if (current) met_.insert({f.name, f.id});
         break;
@@ -349,7 +349,7 @@ void RpcMember::on_tick(double now) {
   if (coordinator_) coordinator_->tick(now);
   if (beat) post(Frame{.type = FrameType::kHeartbeat, .step = step_.load()});
   if (!silent) return;
-  // One that was only stopped reads that it was given up.
+  // A coordinator that was only stopped reads later that it was given up.
   const std::string cause = cause_silent(options_.dead_after_seconds);
   fail(errors::Code::kUnavailable, head_, cause, -1);
   lose_coordinator(cause);

@@ -21,7 +21,7 @@ Refusal not_yet() {
 
 }  // namespace
 
-// Whether a task that proved itself may have this connection or stream now.
+// Whether an authenticated task may have this connection or stream now.
 std::optional<Refusal> RpcMember::admit(const Hello& hello, bool stream) {
   const auto refuse = [](std::string why) {
     return Refusal{errors::Code::kPermissionDenied, std::move(why)};
@@ -52,7 +52,7 @@ std::optional<Refusal> RpcMember::admit(const Hello& hello, bool stream) {
         errors::Code::kFailedPrecondition,
         fmt::format("generation {} of the cluster is over", hello.generation)};
   }
-  // One that was lost comes back under its new incarnation.
+  // A lost task returns with its new incarnation.
   if (!table_.contains(hello.from)) return not_yet();
   return std::nullopt;
 }
@@ -165,7 +165,7 @@ void RpcMember::refuse(const TaskId& to, const Refusal& refusal) const {
                                           task_.str(), refusal.reason));
 }
 
-// A connection that gRPC gets.
+// A connection for gRPC.
 Socket RpcMember::connect_to(const TaskId& to, const std::string& address,
                              Deadline deadline) {
   check_address(to, address);
@@ -244,7 +244,7 @@ Socket RpcMember::dial_once(const TaskId& to, Purpose purpose,
         tunnel->events());
     s = tunnel->start(std::move(wire), threads_);
     refusal = tunnel->wait_open(deadline);
-    // A connection that ended is not used again.
+    // A closed connection is not reused.
     if (refusal && refusal->code == errors::Code::kUnavailable &&
         !refusal->reason.starts_with("not yet")) {
       hub_->forget(to);
@@ -266,7 +266,7 @@ Socket RpcMember::dial_once(const TaskId& to, Purpose purpose,
   }
   if (!refusal) return s;
   if (refusal->code == errors::Code::kFailedPrecondition) {
-    // There the generation is over; here that is known soon.
+    // The generation is over there, and will be here soon.
     wait_for_failure(refusal->reason);
   }
   if (refusal->code != errors::Code::kUnavailable &&

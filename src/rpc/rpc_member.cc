@@ -1,4 +1,4 @@
-// Beginning and end of a member, and what it says and asks in between.
+// Start and end of a member, and its requests in between.
 
 #include "rpc/rpc_member.h"
 
@@ -112,7 +112,7 @@ void RpcMember::check_options(Site site) {
         "JoinOptions: tls_ca, tls_certificate and tls_key must be given "
         "together, or none of them");
   }
-  spec_.task_address(task_.job, task_.index);  // throws for a stranger
+  spec_.task_address(task_.job, task_.index);  // throws for an unknown task
 }
 
 void RpcMember::check_address(const TaskId& to,
@@ -197,12 +197,12 @@ void RpcMember::enroll(bool shrink) {
   post(std::move(f));
 }
 
-// Whom one waits for, as far as this task knows.
+// The tasks it waits for, as far as this task knows.
 std::string RpcMember::missing(const std::string& own) const {
   if (coordinator_) {
     return waiting_.empty() ? "for the other tasks" : "for " + waiting_;
   }
-  // The coordinator says every second for whom: one that does not was stopped.
+  // The coordinator reports them every second; if not, it was stopped.
   constexpr double kSilentSeconds = 2.5;
   if (control_ && !waiting_.empty() && coordinator_silent_ < kSilentSeconds) {
     return "for " + waiting_;
@@ -215,7 +215,7 @@ std::string RpcMember::missing(const std::string& own) const {
             ? "not said yet who is missing"
             : fmt::format("said nothing for {:.0f} s", coordinator_silent_));
   }
-  // What the coordinator said last may be why it is not there any more.
+  // Its last report may explain why the coordinator has gone.
   return fmt::format("for {}{}: {}", waiting_.empty() ? "" : waiting_ + "; ",
                      named(head_, own), unreachable_);
 }
@@ -230,7 +230,7 @@ void RpcMember::form(double timeout_seconds, bool shrink) {
   double pause = 0.01;
   bool enrolled = false;
   Lock lock(mutex_);
-  // It may have formed and failed since; then the next call says so.
+  // It may have formed and failed since; then the next call throws.
   while (phase_ == Phase::kForming) {
     if (refused_) {
       const Refusal why = *std::exchange(refused_, std::nullopt);
@@ -356,7 +356,7 @@ void RpcMember::close_down() {
   if (calls) calls->end(failure_ ? &*failure_ : nullptr);
   calls.reset();
   listener_.reset();
-  // What was said last is still sent.
+  // Pending messages are still sent.
   if (control) {
     control->close();
     Lock lock(mutex_);
@@ -403,7 +403,7 @@ uint64_t RpcMember::generation() const {
 }
 
 std::string RpcMember::host_of(const TaskId& task) const {
-  // Where all traffic is gRPC's, no memory is shared.
+  // With gRPC transport, no memory is shared.
   if (by_grpc()) return task.str();
   std::lock_guard lock(mutex_);
   const auto found = table_.find(task);
@@ -501,7 +501,7 @@ void RpcMember::abort(errors::Code code, const std::string& cause,
                       int64_t step) {
   fail(code, task_, cause, step >= 0 ? step : step_.load());
   {
-    Lock lock(mutex_);  // whoever ends the process now has been heard
+    Lock lock(mutex_);  // wait until all know, since the process may end now
     changed_.wait_until(lock, after(2),
                         [&] { return phase_ != Phase::kRunning; });
   }
@@ -540,7 +540,7 @@ void RpcMember::serve(const std::string& service, Handler handler) {
 std::future<Message> RpcMember::call(const TaskId& to,
                                      const std::string& service,
                                      Message request, double timeout_seconds) {
-  spec_.task_address(to.job, to.index);  // throws for a stranger
+  spec_.task_address(to.job, to.index);  // throws for an unknown task
   std::shared_ptr<Calls> calls;
   {
     Lock lock(mutex_);

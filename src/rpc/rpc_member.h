@@ -1,8 +1,8 @@
-// RpcMember: a task of a running cluster, over a Listener, a GrpcHub and, in
-// one task, the Coordinator. Thread-safe.
+// RpcMember: a task of a running cluster, built on a Listener, a GrpcHub and,
+// in one task, the Coordinator. Thread-safe.
 //
-// Frames of the coordinator come in on one thread at a time. The mutex is never
-// held while frames are sent, sockets dialled or others called back.
+// Frames of the coordinator arrive on one thread at a time. The mutex is never
+// held while sending frames, dialling sockets or running callbacks.
 
 #ifndef BERTH_RPC_RPC_MEMBER_H_
 #define BERTH_RPC_RPC_MEMBER_H_
@@ -31,8 +31,8 @@ namespace berth::rpc {
 using cluster::ClusterResolver;
 using cluster::JoinOptions;
 
-// The option, else BERTH_CLUSTER_SECRET, else the file that
-// BERTH_CLUSTER_SECRET_FILE names; "" when there is none. Throws
+// Returns the option, else BERTH_CLUSTER_SECRET, else the contents of the file
+// named by BERTH_CLUSTER_SECRET_FILE; "" if there is none. Throws
 // errors::InvalidArgument for a file that cannot be read.
 std::string secret_of(const JoinOptions& options);
 
@@ -40,7 +40,7 @@ class RpcMember final : public cluster::Member, public Link {
  public:
   RpcMember(const ClusterResolver& resolver, JoinOptions options, Site site);
   ~RpcMember() override;
-  // Waits until all tasks are there.
+  // Waits until all tasks have joined.
   void join();
 
   const ClusterSpec& spec() const override { return spec_; }
@@ -87,7 +87,7 @@ class RpcMember final : public cluster::Member, public Link {
   enum class Phase { kForming, kRunning, kFailed, kDone, kClosed };
   using Lock = std::unique_lock<std::mutex>;
 
-  // rpc_member.cc: beginning and end.
+  // rpc_member.cc: start and end.
   void check_options(Site site);
   void listen();
   void form(double timeout_seconds, bool shrink);
@@ -130,7 +130,7 @@ class RpcMember final : public cluster::Member, public Link {
   void refuse(const TaskId& to, const Refusal& refusal) const;
 
   // Waits until `ready`, the end of the generation or the deadline; every 10 s
-  // a line says for whom. With the lock held.
+  // a line names the missing tasks. Call with the lock held.
   template <class Ready>
   bool wait(Lock& lock, Deadline deadline, const char* what, Ready ready);
   void check_locked() const;
@@ -155,11 +155,11 @@ class RpcMember final : public cluster::Member, public Link {
   Phase phase_ = Phase::kForming;
   uint64_t generation_ = 0;
   std::map<TaskId, TaskEntry> table_;
-  std::map<TaskId, std::string> gone_;  // elastic tasks that are lost
+  std::map<TaskId, std::string> gone_;  // lost elastic tasks
   std::optional<Failure> failure_;
   std::optional<Refusal> refused_;
-  std::string waiting_;      // for whom, the coordinator says
-  std::string unreachable_;  // why the coordinator is
+  std::string waiting_;      // missing tasks, from the coordinator
+  std::string unreachable_;  // why the coordinator cannot be reached
   std::map<std::string, uint64_t> rounds_;
   std::set<std::pair<std::string, uint64_t>> met_;
   uint64_t next_get_ = 0;
@@ -177,7 +177,7 @@ class RpcMember final : public cluster::Member, public Link {
   std::mutex wires_mutex_;
   std::map<int, std::shared_ptr<Wire>> wires_;  // of the coordinator
   int next_wire_ = 1;                           // 0: this process
-  Coordinator::FramePtr encoded_of_;            // what goes to many ...
+  Coordinator::FramePtr encoded_of_;            // a broadcast frame ...
   std::string encoded_;                         // ... is encoded once
 
   Services services_;

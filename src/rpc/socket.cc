@@ -67,7 +67,7 @@ std::string text_of(int error) {
   return strerror_r(error, buffer, sizeof(buffer));
 }
 
-// Waits for `events`; false at the deadline.
+// Waits for `events`; returns false at the deadline.
 bool wait_for(int fd, short events, Deadline deadline) {
   for (;;) {
     int timeout = -1;
@@ -79,7 +79,7 @@ bool wait_for(int fd, short events, Deadline deadline) {
     pollfd p{fd, events, 0};
     const int n = ::poll(&p, 1, timeout);
     if (n > 0) return true;
-    if (n < 0 && errno != EINTR) return true;  // the call itself will say why
+    if (n < 0 && errno != EINTR) return true;  // the call reports the error
   }
 }
 
@@ -118,7 +118,7 @@ void without_delay(int fd) {
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 }
 
-// Connects a non-blocking socket; 0 or the error.
+// Connects a non-blocking socket; returns 0 or the error.
 int connect_within(int fd, const sockaddr* address, socklen_t length,
                    Deadline deadline) {
   if (::connect(fd, address, length) == 0) return 0;
@@ -262,7 +262,7 @@ Socket connect_tcp(const Endpoint& endpoint, Deadline deadline,
     }
     ::fcntl(s.fd(), F_SETFL, ::fcntl(s.fd(), F_GETFL) & ~O_NONBLOCK);
     without_delay(s.fd());
-    // A port that nobody serves may connect to itself.
+    // An unused port may connect to itself.
     if (peer_name(s.fd()) != own_name(s.fd())) return s;
     *why = "connection refused";
   }
@@ -283,13 +283,13 @@ Socket connect_unix(const std::string& name, std::string* why) {
 
 namespace {
 
-// Listens on one address; an empty socket and errno when that fails.
+// Listens on one address; on failure, returns an empty socket and sets errno.
 Socket listen_on(const sockaddr* address, socklen_t length, bool v4_too) {
   Socket s(::socket(address->sa_family,
                     SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!s) return {};
   const int one = 1, zero = 0;
-  // For ports of connections that ended; two listeners are refused as ever.
+  // Allows ports of closed connections; a second listener is still refused.
   ::setsockopt(s.fd(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
   if (v4_too) {
     ::setsockopt(s.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));

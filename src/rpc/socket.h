@@ -1,6 +1,6 @@
-// Socket: an owned file descriptor, addresses, and whole reads and writes with
-// deadlines. Distinct sockets may be used by distinct threads; one thread may
-// read while another writes.
+// Socket: an owned file descriptor, addresses, and complete reads and writes
+// with deadlines. Distinct sockets may be used by distinct threads; one thread
+// may read while another writes.
 
 #ifndef BERTH_RPC_SOCKET_H_
 #define BERTH_RPC_SOCKET_H_
@@ -20,7 +20,7 @@ namespace berth::rpc {
 using Clock = std::chrono::steady_clock;
 using Deadline = Clock::time_point;
 
-// `seconds` from now; for ever when they are more than a century.
+// `seconds` from now; never if that is over a century.
 Deadline after(double seconds);
 double seconds_until(Deadline deadline);
 
@@ -41,12 +41,12 @@ class Socket {
 
   int fd() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
-  // Gives the descriptor away; only of a socket that is in no set.
+  // Releases ownership; only for a socket that is in no set.
   int release() { return std::exchange(fd_, -1); }
   void close();
-  // Both ends read and write no more; the descriptor stays. Any thread.
+  // Both ends stop reading and writing; the descriptor stays open. Any thread.
   void shutdown() const;
-  // Is shut down with the others of `set` from now on.
+  // From now on it is shut down with the other sockets of `set`.
   void enter(std::shared_ptr<SocketSet> set);
 
  private:
@@ -54,8 +54,8 @@ class Socket {
   std::shared_ptr<SocketSet> set_;
 };
 
-// Reads or writes all of it; "" or what went wrong: "connection closed",
-// "connection reset by peer", "timed out". Never raises SIGPIPE.
+// Reads or writes all bytes; returns "" or what went wrong: "connection
+// closed", "connection reset by peer", "timed out". Never raises SIGPIPE.
 std::string read_all(int fd, void* data, size_t bytes,
                      Deadline deadline = Deadline::max());
 std::string write_all(int fd, std::span<const iovec> parts,
@@ -70,25 +70,25 @@ struct Endpoint {
 };
 Endpoint parse_endpoint(const std::string& address);
 
-// True when every address that the name has is of this machine alone
-// (127.0.0.0/8, ::1). `why`: set when the name does not resolve.
+// Returns true if all addresses of the name belong to this machine only
+// (127.0.0.0/8, ::1). `why`: set if the name does not resolve.
 bool is_loopback(const Endpoint& endpoint, std::string* why = nullptr);
 
-// Connects within the deadline, trying every address of the name; an empty
-// socket and `why` when that fails: "name does not resolve (...)", "connection
-// refused". Close-on-exec, without Nagle's delay, blocking.
+// Connects within the deadline, trying every address of the name; on failure
+// returns an empty socket and sets `why`: "name does not resolve (...)",
+// "connection refused". Close-on-exec, without Nagle's delay, blocking.
 Socket connect_tcp(const Endpoint& endpoint, Deadline deadline,
                    std::string* why);
 // An abstract Unix socket of this network namespace.
 Socket connect_unix(const std::string& name, std::string* why);
 
-// Listens on `port` (0: one that is free) of all interfaces, or on the loopback
-// address that the endpoint's host names. Throws errors::AlreadyExists when the
+// Listens on `port` (0: any free one) of all interfaces, or on the loopback
+// address that the endpoint's host names. Throws errors::AlreadyExists if the
 // port is in use, errors::InvalidArgument for a host that is not loopback.
 Socket listen_tcp(const Endpoint& endpoint, bool all_interfaces);
 Socket listen_unix(const std::string& name);
 int port_of(int fd);
-// "127.0.0.1:43210", "unix", "?" of the other end.
+// Names the other end: "127.0.0.1:43210", "unix", "?".
 std::string peer_name(int fd);
 std::string own_name(int fd);
 std::string own_host(int fd);  // without the port

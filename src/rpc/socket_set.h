@@ -1,4 +1,4 @@
-// SocketSet: the sockets of one generation, to be shut down together.
+// SocketSet: the sockets of one generation, which are shut down together.
 // Thread-safe.
 
 #ifndef BERTH_RPC_SOCKET_SET_H_
@@ -14,7 +14,7 @@ namespace berth::rpc {
 
 class SocketSet {
  public:
-  // Shuts it down at once when the generation is over.
+  // Shuts it down at once if the generation is over.
   void add(int fd) {
     std::lock_guard lock(mutex_);
     fds_.insert(fd);

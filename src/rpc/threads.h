@@ -1,4 +1,4 @@
-// Threads: detached threads that somebody waits for in the end. Thread-safe.
+// Threads: detached threads that can be awaited. Thread-safe.
 
 #ifndef BERTH_RPC_THREADS_H_
 #define BERTH_RPC_THREADS_H_
@@ -22,13 +22,13 @@ class Threads {
     }
     std::thread([state = state_, run = std::move(run)]() mutable {
       run();
-      run = nullptr;  // what it holds is let go first
+      run = nullptr;  // release what it holds first
       std::lock_guard lock(state->mutex);
       --state->count;
       state->changed.notify_all();
     }).detach();
   }
-  // Until none is left; false when that takes longer.
+  // Waits until none is left; returns false on timeout.
   bool wait(double seconds) {
     std::unique_lock lock(state_->mutex);
     return state_->changed.wait_for(lock,

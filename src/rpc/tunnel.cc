@@ -106,7 +106,7 @@ void Tunnel::pump_in() {
 void Tunnel::pump_out() {
   std::shared_ptr<char[]> piece;
   for (;;) {
-    // What is small is copied, so that it does not hold much memory.
+    // Small data is copied, so that it does not pin a large buffer.
     if (!piece) piece = std::shared_ptr<char[]>(new char[kPiece]);
     const ssize_t n = ::recv(inner_.fd(), piece.get(), kPiece, 0);
     if (n < 0 && errno == EINTR) continue;

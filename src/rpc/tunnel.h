@@ -1,4 +1,4 @@
-// A socket whose bytes travel over a stream of gRPC (transport "grpc").
+// A socket whose bytes travel over a gRPC stream (transport "grpc").
 
 #ifndef BERTH_RPC_TUNNEL_H_
 #define BERTH_RPC_TUNNEL_H_
@@ -17,17 +17,17 @@
 
 namespace berth::rpc {
 
-// One end: a socket for the user, pumped to and from a wire by two threads
-// until either closes.
+// One end: a socket for the user and two threads that move bytes between it and
+// a wire until either closes.
 class Tunnel : public std::enable_shared_from_this<Tunnel> {
  public:
   // Throws errors::ResourceExhausted.
   static std::shared_ptr<Tunnel> make();
 
   Wire::Events events();
-  // Begins to pump; the user's end.
+  // Starts the threads; returns the user's end.
   Socket start(std::shared_ptr<Wire> wire, Threads& threads);
-  // Until the other end took the stream; why not, if it did not.
+  // Waits until the other end accepts the stream; returns why it did not.
   std::optional<Refusal> wait_open(Deadline deadline);
 
  private:

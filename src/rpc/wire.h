@@ -1,8 +1,8 @@
-// Wire: messages to and from one task over one stream of gRPC.
+// Wire: messages to and from one task over one gRPC stream.
 //
-// GrpcHub is the only part of Berth that sees gRPC. Its server has no port of
-// its own: it gets connections that proved themselves already; with TLS it
-// listens itself. Streams carry a ticket (hello.h) on both. Thread-safe.
+// GrpcHub is the only part of Berth that uses gRPC. Its server has no port of
+// its own: it gets authenticated connections. With TLS it listens itself.
+// Streams carry a ticket (hello.h) in both cases. Thread-safe.
 
 #ifndef BERTH_RPC_WIRE_H_
 #define BERTH_RPC_WIRE_H_
@@ -18,7 +18,7 @@
 
 namespace berth::rpc {
 
-// Bytes that somebody else owns, in pieces.
+// Bytes with another owner, in pieces.
 struct WireBytes {
   std::vector<iovec> parts;
   size_t size = 0;
@@ -28,28 +28,28 @@ struct WireBytes {
 class Wire {
  public:
   struct Events {
-    // The other end took the stream.
+    // The other end accepted the stream.
     std::function<void()> on_open;
-    // Each message; false: no more of them until resume().
+    // Called for each message; returning false pauses until resume().
     std::function<bool(std::string)> on_message;
-    // The same without a copy, instead.
+    // Called instead, without a copy, if set.
     std::function<bool(WireBytes)> on_bytes;
-    // What was queued is on its way.
+    // The queue was handed to gRPC.
     std::function<void()> on_sent;
-    // Once, the last; nothing was refused: kUnavailable.
+    // Called once, last. kUnavailable: it was not refused.
     std::function<void(const Refusal&)> on_closed;
   };
   virtual ~Wire() = default;
-  // Queues a message; never blocks. Nothing happens after the end.
+  // Queues a message; never blocks. Has no effect after the end.
   virtual void send(std::string bytes) = 0;
   // The same without a copy; `owner` lives until gRPC has sent them.
   virtual void send_bytes(std::shared_ptr<char[]> owner, size_t size) = 0;
-  // How many bytes wait to be sent.
+  // Bytes that wait to be sent.
   virtual size_t queued() const = 0;
-  // Nothing is queued or being written, or it has ended.
+  // Whether nothing is queued or being written, or the wire has ended.
   virtual bool idle() const = 0;
   virtual void resume() = 0;
-  // Ends it once what was queued is sent, or (`now`) at once.
+  // Ends it once the queue is sent, or (`now`) at once.
   virtual void close(bool now = false) = 0;
 };
 
@@ -60,7 +60,7 @@ struct TlsFiles {
 
 class GrpcHub {
  public:
-  // Returns the events of a stream that another task opened.
+  // Returns the events for a stream that another task opened.
   using OnStream =
       std::function<Wire::Events(std::shared_ptr<Wire>, const Hello&)>;
 
@@ -70,19 +70,19 @@ class GrpcHub {
   GrpcHub(const Handshake::Gate& gate, const TlsFiles& tls,
           const std::string& listen, OnStream on_stream);
   ~GrpcHub();
-  // Ends all streams and waits for their on_closed; these may still call the
-  // hub. Before the destructor, where they do.
+  // Ends all streams and waits for their on_closed, which may still call the
+  // hub. If they do, call it before the destructor.
   void stop();
 
-  int port() const;  // that TLS listens on
-  // A connection that `from` dialled, after its hello.
+  int port() const;  // of TLS
+  // Adds a connection that `from` dialled, after its hello.
   void add(Socket socket, const TaskId& from);
-  // Opens a stream to a task. Without TLS, over a connection that `connect`
-  // makes where there is none to this task; what it throws is thrown.
+  // Opens a stream to a task. Without TLS it uses a connection to this task,
+  // made by `connect` if there is none; what that throws is rethrown.
   std::shared_ptr<Wire> open(const std::string& address, const Hello& hello,
                              const std::function<Socket()>& connect,
                              Wire::Events events);
-  // No stream more over the connection to this task.
+  // Opens no more streams over the connection to this task.
   void forget(const TaskId& task);
 
   struct Impl;

@@ -26,8 +26,8 @@ struct ReluOptions {
   std::optional<double> max_value = std::nullopt;  // none
   double threshold = 0;
 };
-// x where it is at least threshold, else negative_slope * (x - threshold); at
-// most max_value.
+// x where x >= threshold, else negative_slope * (x - threshold); at most
+// max_value.
 Tensor relu(const Tensor& x, const ReluOptions& options = {},
             Site site = Site::here());
 Tensor relu6(const Tensor& x, Site site = Site::here());
@@ -48,20 +48,20 @@ Tensor mish(const Tensor& x, Site site = Site::here());
 Tensor sigmoid(const Tensor& x, Site site = Site::here());
 Tensor hard_sigmoid(const Tensor& x, Site site = Site::here());
 Tensor log_sigmoid(const Tensor& x, Site site = Site::here());
-// (x + 1) / 2 cut to [0, 1].
+// (x + 1) / 2 clamped to [0, 1].
 Tensor sparse_sigmoid(const Tensor& x, Site site = Site::here());
 Tensor tanh(const Tensor& x, Site site = Site::here());
-// x cut to [-1, 1].
+// x clamped to [-1, 1].
 Tensor hard_tanh(const Tensor& x, Site site = Site::here());
 // x - tanh(x).
 Tensor tanh_shrink(const Tensor& x, Site site = Site::here());
-// x moved by threshold towards 0, which it does not pass; x, or 0 where |x| is
-// not above threshold.
+// Moves x by threshold towards 0, but not past it: 0 where |x| is at most
+// threshold.
 Tensor soft_shrink(const Tensor& x, double threshold = 0.5,
                    Site site = Site::here());
 Tensor hard_shrink(const Tensor& x, double threshold = 0.5,
                    Site site = Site::here());
-// x where above threshold, else default_value.
+// x where it exceeds threshold, else default_value.
 Tensor threshold(const Tensor& x, double threshold, double default_value,
                  Site site = Site::here());
 Tensor softplus(const Tensor& x, Site site = Site::here());

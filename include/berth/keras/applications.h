@@ -1,8 +1,8 @@
 // applications: known networks (tf.keras.applications).
 //
-// Functions that make a model with weights drawn anew; nothing is downloaded.
-// Numbers of parameters are those of Keras' models or of the papers. Options
-// make them smaller, for tests and for one's own data. Throw
+// Each function makes a model with random initial weights; nothing is
+// downloaded. Numbers of parameters are those of Keras' models or of the
+// papers. Options make models smaller, for tests and small data sets. Throw
 // errors::InvalidArgument for sizes that do not fit.
 
 #ifndef BERTH_KERAS_APPLICATIONS_H_
@@ -14,8 +14,8 @@
 
 namespace berth::keras::applications {
 
-// Networks for images [n, size, size, channels], with values as Keras'
-// preprocess_input gives them.
+// Networks for images [n, size, size, channels], with values as from Keras'
+// preprocess_input.
 struct ImageOptions {
   bool include_top = true;  // false: the last features [n, h, w, c]
   int64_t classes = 1000;
@@ -51,8 +51,8 @@ Model DenseNet201(const ImageOptions& options = {}, Site site = Site::here());
 // Chollet 2016: 22,910,480 parameters; Keras's image_size is 299.
 Model Xception(const ImageOptions& options = {}, Site site = Site::here());
 // Tan and Le 2019: 5,330,570 to 66,658,686 parameters (Keras counts one more, a
-// counter). They scale by themselves what they are given from 0 to 255. Keras's
-// image sizes are 224, 240, 260, 300, 380, 456, 528, 600.
+// counter). They scale inputs from 0 to 255 themselves. Keras's image sizes are
+// 224, 240, 260, 300, 380, 456, 528, 600.
 Model EfficientNetB0(const ImageOptions& options = {},
                      Site site = Site::here());
 Model EfficientNetB1(const ImageOptions& options = {},
@@ -70,11 +70,11 @@ Model EfficientNetB6(const ImageOptions& options = {},
 Model EfficientNetB7(const ImageOptions& options = {},
                      Site site = Site::here());
 
-// What networks were trained on, of images [..., 3] of red, green and blue from
-// 0 to 255, float32: mode "caffe" (ResNet, VGG) blue, green and red less the
-// means of ImageNet; "tf" (MobileNet, ResNetV2, Xception) from -1 to 1; "torch"
-// (DenseNet) from 0 to 1 less means over deviations. EfficientNets take images
-// as they are.
+// Converts images [..., 3], red, green and blue from 0 to 255, to what networks
+// were trained on, float32: mode "caffe" (ResNet, VGG) gives blue, green and
+// red minus the means of ImageNet; "tf" (MobileNet, ResNetV2, Xception) -1 to
+// 1; "torch" (DenseNet) 0 to 1 minus means, divided by deviations.
+// EfficientNets take images unchanged.
 Tensor preprocess_input(const Tensor& x, const std::string& mode = "caffe",
                         Site site = Site::here());
 
@@ -82,7 +82,7 @@ Tensor preprocess_input(const Tensor& x, const std::string& mode = "caffe",
 struct TextOptions {
   int64_t vocabulary_size = 0;      // 0: the published one
   int64_t sequence_length = 0;      // of the inputs; 0: the longest
-  int64_t max_sequence_length = 0;  // that positions are learnt for; 0: same
+  int64_t max_sequence_length = 0;  // that positions are learned for; 0: same
   int64_t num_layers = 12;
   int64_t num_heads = 12;
   int64_t hidden_dim = 768;
@@ -92,8 +92,8 @@ struct TextOptions {
 };
 // Devlin et al. 2018, 109,482,240 parameters: inputs "token_ids" and
 // "segment_ids" [n, s]; outputs the sequence [n, s, hidden_dim] and the pooled
-// first position [n, hidden_dim]. Tokens with id 0 are padding that nobody
-// attends to.
+// first position [n, hidden_dim]. Tokens with id 0 are padding, which is never
+// attended to.
 Model BERTBase(const TextOptions& options = {}, Site site = Site::here());
 // Radford et al. 2019, 124,439,808 parameters: token ids [n, s] to logits
 // [n, s, vocabulary_size]; position i sees positions 0 to i.

@@ -1,4 +1,4 @@
-// attention_layers: attention without projections, and of grouped heads
+// attention_layers: attention without projections, and with grouped heads
 // (tf.keras.layers); MultiHeadAttention is in sequence_layers.h.
 //
 // They act like all layers (layers.h), and share its thread rule.
@@ -14,16 +14,16 @@ namespace berth::keras {
 //   {query [n, s, d], value [n, t, e]}           key = value,
 //   {query, value, key [n, t, d]},
 //   {query, value, key, mask}                    bool, broadcast to [n, s, t]:
-// where a query may see a key. The result is [n, s, e].
+// the mask is true where a query may see a key. The result is [n, s, e].
 struct AttentionLayerOptions {
-  bool use_scale = false;  // a weight that the scores are multiplied by
+  bool use_scale = false;  // a weight that scales the scores
   // "dot": query key^T; "concat": a weight times sum tanh(query + key).
   std::string score_mode = "dot";
   double dropout = 0;  // rate, of the weights, in training
   std::optional<int64_t> seed = std::nullopt;
   // Query i sees keys 0 to i only (in Keras an argument of the call).
   bool use_causal_mask = false;
-  // The call gives a second tensor: the weights [n, s, t].
+  // The call returns a second tensor: the weights [n, s, t].
   bool return_attention_scores = false;
   std::string name = {};
   OwnPolicy dtype = {};
@@ -52,7 +52,7 @@ struct AdditiveAttention : Layer {
 struct GroupQueryAttentionOptions {
   double dropout = 0;  // rate, of the weights, in training
   bool use_bias = true;
-  // Queries see keys fewer than so many places away.
+  // Queries see keys fewer than this many positions away.
   std::optional<int64_t> sliding_window = std::nullopt;
   bool use_gate = false;  // result * sigmoid(projection of the query)
   bool use_causal_mask = false;
@@ -66,13 +66,13 @@ struct GroupQueryAttentionOptions {
   std::string name = {};
   OwnPolicy dtype = {};
 };
-// Attention of num_query_heads heads, of which equally many share each of
+// Attention with num_query_heads heads; equal groups of them share each of
 // num_key_value_heads heads of keys and values (Ainslie et al. 2023). Called
-// like MultiHeadAttention: query [n, s, d], {query, value [n, t, e]},
-// {query, value, key} or {query, value, key, mask}, a bool mask that broadcasts
-// to [n, heads, s, t]; gives [n, s, d]. Weights: kernels [d, heads, head_dim]
-// with biases [heads, head_dim] of query, key, (gate,) value, then
-// [heads, head_dim, d], [d] of the output.
+// like MultiHeadAttention: query [n, s, d], {query, value [n, t, e]}, {query,
+// value, key} or {query, value, key, mask}, a bool mask that broadcasts to [n,
+// heads, s, t]; returns [n, s, d]. Weights: kernels [d, heads, head_dim] with
+// biases [heads, head_dim] of query, key, (gate,) value, then [heads, head_dim,
+// d], [d] of the output.
 struct GroupQueryAttention : Layer {
   GroupQueryAttention(int64_t head_dim, int64_t num_query_heads,
                       int64_t num_key_value_heads,

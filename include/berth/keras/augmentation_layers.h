@@ -1,10 +1,10 @@
-// augmentation_layers: images of another size, and images that training sees
-// each time in another way (tf.keras.layers).
+// augmentation_layers: resizing, and random changes of images in training
+// (tf.keras.layers).
 //
-// Images are [n, h, w, c] or one [h, w, c], of any number dtype, with h, w and,
-// for those that draw, n known; results are float32. The Random ones act in
-// training only, else they give the images as they are; each image of a batch
-// has its own draw. Numbers follow from random::set_seed() and `seed`.
+// Images are [n, h, w, c] or one [h, w, c], of any numeric dtype, with h, w
+// and, for random layers, n known; results are float32. The Random ones act in
+// training only, otherwise they return the images unchanged; each image of a
+// batch has its own draw. Numbers follow from random::set_seed() and `seed`.
 // They act like all layers (layers.h), and share its thread rule.
 
 #ifndef BERTH_KERAS_AUGMENTATION_LAYERS_H_
@@ -14,8 +14,8 @@
 
 namespace berth::keras {
 
-// Where draws come from: {lower, upper}, or one number f: [-f, f], or [0, f]
-// where only 0 and more make sense.
+// The range of draws: {lower, upper}, or one number f: [-f, f], or [0, f] where
+// negative values make no sense.
 struct Factor {
   Factor(double f) : upper(f) {}  // NOLINT
   Factor(double lower, double upper) : lower(lower), upper(upper) {}
@@ -31,7 +31,7 @@ struct ValueRange {
 struct ResizingOptions {
   // "nearest", "bicubic", "lanczos3", "lanczos5", "area".
   std::string interpolation = "bilinear";
-  // Cuts, or pads with fill_value, so that nothing is stretched.
+  // Crops, or pads with fill_value, so that nothing is stretched.
   bool crop_to_aspect_ratio = false;
   bool pad_to_aspect_ratio = false;
   double fill_value = 0;
@@ -44,8 +44,8 @@ struct Resizing : Layer {
   Resizing(int64_t height, int64_t width, ResizingOptions options = {},
            Site site = Site::here());
 };
-// The middle of images; of smaller ones the largest part of that aspect ratio,
-// resized.
+// The centre of images; for smaller ones the largest part with that aspect
+// ratio, resized.
 struct CenterCrop : Layer {
   CenterCrop(int64_t height, int64_t width, NameOptions options = {},
              Site site = Site::here());
@@ -62,16 +62,16 @@ struct RandomFlip : Layer {
   explicit RandomFlip(std::string mode = "horizontal_and_vertical",
                       RandomOptions options = {}, Site site = Site::here());
 };
-// A part at one random place for the whole batch; otherwise, and of smaller
-// images, what CenterCrop gives.
+// A part at one random position for the whole batch; otherwise, and for smaller
+// images, the result of CenterCrop.
 struct RandomCrop : Layer {
   RandomCrop(int64_t height, int64_t width, RandomOptions options = {},
              Site site = Site::here());
 };
 
 struct RandomTransformOptions {
-  // What stands outside: "reflect" d c b a | a b c d | d c b a, "wrap"
-  // a b c d | a b c d, "nearest" the border, "constant" fill_value.
+  // Pixels outside: "reflect" d c b a | a b c d | d c b a, "wrap" a b c d | a b
+  // c d, "nearest" the border, "constant" fill_value.
   std::string fill_mode = "reflect";
   std::string interpolation = "bilinear";  // or "nearest"
   double fill_value = 0;
@@ -79,18 +79,18 @@ struct RandomTransformOptions {
   std::string name = {};
   OwnPolicy dtype = {};
 };
-// By an angle of factor * 2 pi, counter-clockwise where positive.
+// Rotates by factor * 2 pi, counter-clockwise if positive.
 struct RandomRotation : Layer {
   explicit RandomRotation(Factor factor, RandomTransformOptions options = {},
                           Site site = Site::here());
 };
-// Down and to the right by a part of height and width.
+// Shifts down and to the right by a fraction of height and width.
 struct RandomTranslation : Layer {
   RandomTranslation(Factor height_factor, Factor width_factor,
                     RandomTransformOptions options = {},
                     Site site = Site::here());
 };
-// Shows 1 + factor of height and width: in where negative. Without
+// Shows 1 + factor of height and width: zooms in if negative. Without
 // width_factor the aspect ratio stays. Factors are above -1.
 struct RandomZoom : Layer {
   explicit RandomZoom(Factor height_factor,
@@ -122,9 +122,9 @@ struct RandomContrast : Layer {
   explicit RandomContrast(Factor factor, RandomColorOptions options = {},
                           Site site = Site::here());
 };
-// The images below are of three channels, red, green and blue, where colours
-// matter; factors are in [0, 1].
-// Grey with probability `factor`; towards grey by factor.
+// The images below have three channels, red, green and blue, if colours matter;
+// factors are in [0, 1]. Grey with probability `factor`; towards grey by
+// factor.
 struct RandomGrayscale : Layer {
   explicit RandomGrayscale(double factor = 0.5, RandomOptions options = {},
                            Site site = Site::here());
@@ -139,7 +139,7 @@ struct RandomSaturation : Layer {
   explicit RandomSaturation(Factor factor, RandomColorOptions options = {},
                             Site site = Site::here());
 };
-// Turns the hue by up to half a circle times factor, either way.
+// Rotates the hue by up to half a circle times factor, either way.
 struct RandomHue : Layer {
   explicit RandomHue(Factor factor, RandomColorOptions options = {},
                      Site site = Site::here());
@@ -167,7 +167,8 @@ struct SolarizationOptions {
   std::string name = {};
   OwnPolicy dtype = {};
 };
-// Adds, then turns around what is not below the threshold; both parts of 255.
+// Adds, then inverts values at or above the threshold; both as fractions of
+// 255.
 struct Solarization : Layer {
   explicit Solarization(SolarizationOptions options = {},
                         Site site = Site::here());
@@ -179,21 +180,21 @@ struct AutoContrastOptions {
   OwnPolicy dtype = {};
 };
 // Stretches each channel of each image so that its values fill the range, also
-// outside of training; channels of one value stay.
+// outside training; constant channels stay.
 struct AutoContrast : Layer {
   explicit AutoContrast(AutoContrastOptions options = {},
                         Site site = Site::here());
 };
 struct RandomErasingOptions {
-  Factor scale = {0.02, 0.33};  // the square of a part of height and of width
+  Factor scale = {0.02, 0.33};  // the square of a fraction of height and width
   std::optional<double> fill_value = std::nullopt;  // noise when absent
   ValueRange value_range = {};
   std::optional<int64_t> seed = std::nullopt;
   std::string name = {};
   OwnPolicy dtype = {};
 };
-// Fills a rectangle at a random place, with a probability drawn from `factor`
-// (Zhong et al. 2017).
+// Fills a rectangle at a random position, with a probability drawn from
+// `factor` (Zhong et al. 2017).
 struct RandomErasing : Layer {
   explicit RandomErasing(Factor factor = {1, 1},
                          RandomErasingOptions options = {},
@@ -201,7 +202,7 @@ struct RandomErasing : Layer {
 };
 struct RandomGaussianBlurOptions {
   Size2D kernel_size = 3;  // odd
-  Factor sigma = {0, 1};   // of height and of width, drawn for the batch
+  Factor sigma = {0, 1};   // for height and width, drawn per batch
   ValueRange value_range = {};
   std::optional<int64_t> seed = std::nullopt;
   std::string name = {};

@@ -1,11 +1,11 @@
-// callbacks: what runs around the steps of fit, evaluate and predict
+// callbacks: hooks around the steps of fit, evaluate and predict
 // (tf.keras.callbacks).
 //
-// Fill in the hooks of a Callback, or derive from CallbackBase and hand in
+// Fill in the hooks of a Callback, or derive from CallbackBase and pass
 // make_callback<Yours>(...). Hooks run on fit's thread, in the order of the
-// list. A hook may call model.stop_training(); inside of fit model.fit_loop()
-// says where it is (models.h). Nothing is read back from a device for a batch:
-// model.metrics_result() does when it is asked.
+// list. A hook may call model.stop_training(); inside fit, model.fit_loop()
+// tells its position (models.h). Nothing is read back from a device for a
+// batch, except by model.metrics_result().
 
 #ifndef BERTH_KERAS_CALLBACKS_H_
 #define BERTH_KERAS_CALLBACKS_H_
@@ -27,7 +27,7 @@ class Model;
 // "loss", "accuracy", "val_loss", ... -> value.
 using Logs = std::map<std::string, double>;
 
-// What a callback keeps in checkpoints.
+// The state of a callback in checkpoints.
 struct CallbackState {
   std::map<std::string, double> numbers;
   std::map<std::string, std::string> texts;
@@ -48,7 +48,7 @@ class CallbackBase {
   virtual void on_train_begin(Model& model);
   virtual void on_train_end(Model& model);
   virtual void on_epoch_begin(Model& model, int epoch);
-  // What it puts into `logs`, later callbacks and History see.
+  // Entries added to `logs` are seen by later callbacks and History.
   virtual void on_epoch_end(Model& model, int epoch, Logs& logs);
   // `batch` counts from 0 in each epoch.
   virtual void on_train_batch_begin(Model& model, int64_t batch);
@@ -66,8 +66,8 @@ class CallbackBase {
   virtual void on_predict_batch_end(Model& model, int64_t batch,
                                     const Tensors& outputs);
 
-  // What a checkpoint saves, and gives back before on_train_begin of the fit
-  // that goes on.
+  // The state that a checkpoint saves, and restores before on_train_begin of
+  // the resumed fit.
   virtual CallbackState get_state() const { return {}; }
   virtual void set_state(const CallbackState&) {}
 
@@ -106,10 +106,10 @@ Callback make_callback(Args&&... args) {
 
 namespace callbacks {
 
-// `mode` says what is better: "min", "max", or "auto": higher where the name
-// of the figure says accuracy, auc, precision, recall or f1_score. A figure
-// that an epoch lacks is an error, errors::InvalidArgument, but for one of
-// the validation after an epoch that did not validate (validation_freq).
+// `mode` defines better: "min", "max", or "auto": higher if the name of the
+// figure contains accuracy, auc, precision, recall or f1_score. A figure that
+// an epoch lacks is an error, errors::InvalidArgument, except for validation
+// figures after an epoch without validation (validation_freq).
 
 struct EarlyStoppingOptions {
   std::string monitor = "val_loss";
@@ -117,8 +117,8 @@ struct EarlyStoppingOptions {
   int patience = 0;      // epochs to wait without improvement
   int verbose = 0;
   std::string mode = "auto";
-  std::optional<double> baseline = std::nullopt;  // to be beaten as well
-  // At the end of fit, whoever ended it.
+  std::optional<double> baseline = std::nullopt;  // to be exceeded as well
+  // At the end of fit, whatever ended it.
   bool restore_best_weights = false;
   int start_from_epoch = 0;
 };
@@ -132,7 +132,7 @@ struct ReduceLROnPlateauOptions {
   int verbose = 0;
   std::string mode = "auto";
   double min_delta = 1e-4;
-  int cooldown = 0;  // epochs after a change that are not counted
+  int cooldown = 0;  // epochs not counted after a change
   double min_lr = 0;
 };
 // Multiplies the rate by `factor` when `monitor` no longer improves; logs
@@ -147,7 +147,7 @@ Callback LearningRateScheduler(
 struct SwapEMAWeightsOptions {
   bool swap_on_epoch = false;  // also from one epoch's end to the next's start
 };
-// Tests and predicts with the averages of an optimizer that has use_ema.
+// Evaluates and predicts with the averages of an optimizer that has use_ema.
 Callback SwapEMAWeights(SwapEMAWeightsOptions options = {});
 
 struct CSVLoggerOptions {
@@ -160,8 +160,8 @@ Callback CSVLogger(const std::string& filename, CSVLoggerOptions options = {});
 
 struct TerminateOnNaNOptions {
   bool raise_error = false;  // throws errors::InvalidArgument instead
-  // Keeps the weights before each step, and runs one that gave NaN again, op by
-  // op, to say where it came from; the weights are then those before it.
+  // Keeps the weights before each step, and repeats a step that gave NaN op by
+  // op to find its origin; the weights are then those before it.
   bool find_op = true;
 };
 // Stops when the loss is NaN or infinite; reads it back after each batch.
@@ -170,7 +170,7 @@ Callback TerminateOnNaN(TerminateOnNaNOptions options = {});
 // Prints the bar of verbose = 1, for fits with verbose = 0.
 Callback ProgbarLogger();
 
-// "epoch", "batch", or after so many batches.
+// "epoch", "batch", or a number of batches.
 struct UpdateFreq {
   UpdateFreq(const char* when);  // NOLINT: {.update_freq = "batch"}
   UpdateFreq(int64_t batches);   // NOLINT
@@ -183,7 +183,7 @@ struct TensorBoardOptions {
   bool write_graph = true;  // of the layers
   bool write_images = false;  // of the weights, with the histograms
   bool write_steps_per_second = false;
-  // Figures of batches: they are read back for it.
+  // Figures of batches: they are read back for this.
   UpdateFreq update_freq = "epoch";
 };
 // Writes event files for TensorBoard to log_dir/train and log_dir/validation:

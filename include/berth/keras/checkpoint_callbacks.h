@@ -1,4 +1,4 @@
-// checkpoint_callbacks: what fit saves on the way (tf.keras.callbacks).
+// checkpoint_callbacks: what fit saves during training (tf.keras.callbacks).
 //
 //   model.fit(x, y, {.epochs = 50,
 //                    .callbacks = {callbacks::BackupAndRestore("runs/7"),
@@ -29,7 +29,7 @@ class Layer;
 class Metric;
 class Optimizer;
 
-// What a checkpoint (train.h) keeps of them; Model has a member of this name.
+// Their state in a checkpoint (train.h); Model has a member of this name.
 std::shared_ptr<train::Tracked> tracked(const Layer& layer);  // the weights
 std::shared_ptr<train::Tracked> tracked(const Optimizer& optimizer);
 std::shared_ptr<train::Tracked> tracked(const Metric& metric);
@@ -38,7 +38,7 @@ std::shared_ptr<train::Tracked> tracked(const Metric& metric);
 
 namespace berth::keras::callbacks {
 
-// "epoch", or after so many batches.
+// "epoch", or a number of batches.
 struct SaveFreq {
   SaveFreq(const char* epoch);         // NOLINT: {.save_freq = "epoch"}
   SaveFreq(const std::string& epoch);  // NOLINT
@@ -53,8 +53,8 @@ struct ModelCheckpointOptions {
   int verbose = 0;  // 1: a line per file
   // Only when `monitor` is better than ever before.
   bool save_best_only = false;
-  // True: save_weights(). False: save(), for load_model(); load_weights()
-  // reads that as well. BackupAndRestore goes on bit for bit.
+  // True: save_weights(). False: save(), for load_model(); load_weights() reads
+  // that as well. BackupAndRestore resumes bit for bit.
   bool save_weights_only = false;
   std::string mode = "auto";  // "min", "max"; auto: by the name of `monitor`
   SaveFreq save_freq = "epoch";
@@ -62,9 +62,9 @@ struct ModelCheckpointOptions {
   std::string format = "safetensors";
 };
 // Saves to `filepath`, in which {epoch} and {batch}, counted from 1, and names
-// of logs stand for their values: "{epoch:02d}-{val_loss:.2f}". Throws
-// errors::InvalidArgument for another format or a file name that asks for one,
-// and in fit for names that there are not. "": a file per epoch in the folder
+// of logs are replaced by their values: "{epoch:02d}-{val_loss:.2f}". Throws
+// errors::InvalidArgument for another format or a file name that requests one,
+// and in fit for unknown names. "": a file per epoch in the folder
 // AIP_CHECKPOINT_DIR.
 Callback ModelCheckpoint(const std::string& filepath = "",
                          ModelCheckpointOptions options = {},
@@ -72,20 +72,20 @@ Callback ModelCheckpoint(const std::string& filepath = "",
 
 struct BackupAndRestoreOptions {
   SaveFreq save_freq = "epoch";
-  bool double_checkpoint = false;  // keeps the one before as well
-  // When fit ends, nothing is left to go on with.
+  bool double_checkpoint = false;  // keeps the previous one as well
+  // When fit ends; a later fit then starts from the beginning.
   bool delete_checkpoint = true;
   bool enable_async = false;  // as in train::CheckpointOptions
   // Saves after the step in which SIGTERM comes to any task, then ends all of
-  // them, so that fit goes on there when they are started again.
+  // them, so that fit resumes there when they are started again.
   bool save_before_preemption = false;
   distribute::TerminationConfig termination_config = {};
 };
-// Makes fit go on where a fit that was ended, killed for example, saved last:
-// in the middle of an epoch, with the input where it was, bit for bit as if it
-// had never stopped. Holds model, optimizer, metrics, history, position, random
-// state, the pass over the data, and the state of the other callbacks. Once
-// per fit; behind the callbacks whose state counts batches. "": the folder
+// Makes fit resume where an interrupted fit, killed for example, saved last: in
+// the middle of an epoch, with the input where it was, bit for bit as if it had
+// never stopped. Holds model, optimizer, metrics, history, position, random
+// state, the pass over the data, and the state of the other callbacks. Once per
+// fit; after the callbacks whose state counts batches. "": the folder
 // AIP_CHECKPOINT_DIR.
 Callback BackupAndRestore(const std::string& backup_dir = "",
                           BackupAndRestoreOptions options = {},

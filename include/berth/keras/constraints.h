@@ -1,7 +1,7 @@
-// constraints: what weights must obey after each update (tf.keras.constraints).
+// constraints: conditions on weights after each update (tf.keras.constraints).
 //
 // A Constraint is a value handle, made from a name ("non_neg"), by one of the
-// functions below, or of a function of your own. It acts after each update of
+// functions below, or from a function of your own. It acts after each update of
 // the weight by fit. Thread-safe if your own function is.
 
 #ifndef BERTH_KERAS_CONSTRAINTS_H_
@@ -19,15 +19,15 @@ namespace berth::keras {
 
 class Constraint {
  public:
-  // Returns the weight as it shall be; [shape of x].
+  // Returns the constrained weight; [shape of x].
   using Fn = std::function<Tensor(const Tensor& x)>;
   using Parameters = std::vector<std::pair<std::string, double>>;
   using Axes = std::vector<int64_t>;
 
   Constraint() = default;  // none
-  // Finds one by Keras' name: max_norm, non_neg, unit_norm, min_max_norm, or
-  // of the class (MaxNorm, ...); "" is none. Throws errors::InvalidArgument for
-  // another.
+  // Finds one by Keras' name: max_norm, non_neg, unit_norm, min_max_norm, or by
+  // the class (MaxNorm, ...); "" is none. Throws errors::InvalidArgument for
+  // another name.
   Constraint(const char* name);              // NOLINT
   Constraint(const std::string& name);       // NOLINT
   Constraint(Fn fn) : fn_(std::move(fn)) {}  // NOLINT: one of your own
@@ -36,7 +36,7 @@ class Constraint {
   explicit operator bool() const { return fn_ != nullptr; }
   Tensor operator()(const Tensor& x) const { return fn_(x); }
 
-  // Keras' class, "" of none and of your own, and its arguments.
+  // Keras' class, "" for none and for your own, and its arguments.
   const std::string& class_name() const { return class_name_; }
   const Parameters& parameters() const { return parameters_; }
   const Axes& axis() const { return axis_; }
@@ -53,9 +53,9 @@ namespace constraints {
 using keras::Constraint;
 using Axes = Constraint::Axes;
 
-// Norms are Euclidean, over `axis`: {0} for each column of a Dense kernel,
-// {0, 1, 2} for each filter of a Conv2D kernel. Limits must be finite and 0 or
-// more, the rate in [0, 1], else errors::InvalidArgument.
+// Norms are Euclidean, over `axis`: {0} for each column of a Dense kernel, {0,
+// 1, 2} for each filter of a Conv2D kernel. Limits must be finite and not
+// negative, the rate in [0, 1], else errors::InvalidArgument.
 
 // Scales what has a larger norm down to max_value.
 Constraint MaxNorm(double max_value = 2, Axes axis = {0});
@@ -66,12 +66,12 @@ Constraint UnitNorm(Axes axis = {0});
 struct MinMaxNormOptions {
   double min_value = 0;
   double max_value = 1;
-  double rate = 1;  // how far norms outside are moved towards the range
+  double rate = 1;  // how far norms outside are moved towards it
   Axes axis = {0};
 };
 Constraint MinMaxNorm(MinMaxNormOptions options = {});
 
-// The same by Keras' other names.
+// Keras' other names.
 inline Constraint max_norm(double max_value = 2, Axes axis = {0}) {
   return MaxNorm(max_value, std::move(axis));
 }

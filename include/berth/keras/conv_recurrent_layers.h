@@ -1,9 +1,9 @@
-// conv_recurrent_layers: LSTMs whose products are convolutions, for pictures
-// that follow each other (tf.keras.layers.ConvLSTM2D).
+// conv_recurrent_layers: LSTMs with convolutions as products, for sequences of
+// images (tf.keras.layers.ConvLSTM2D).
 //
 // They act like all layers (layers.h), and share its thread rule. Inputs are
 // [batch, time, pixels..., channels]; a mask [batch, time] that comes with them
-// (Masking) leaves states and output as they were.
+// (Masking) leaves states and output unchanged.
 
 #ifndef BERTH_KERAS_CONV_RECURRENT_LAYERS_H_
 #define BERTH_KERAS_CONV_RECURRENT_LAYERS_H_
@@ -16,8 +16,8 @@
 
 namespace berth::keras {
 
-// Strides, dilation_rate and padding are those of the products of the inputs;
-// those of the states keep the size.
+// Strides, dilation_rate and padding apply to the products of the inputs; those
+// of the states keep the size.
 template <class Size>
 struct ConvLSTMOptions {
   Size strides = 1;
@@ -40,7 +40,7 @@ struct ConvLSTMOptions {
   double dropout = 0;            // rate, of the inputs, in training
   double recurrent_dropout = 0;  // rate, of the states, in training
   std::optional<int64_t> seed = std::nullopt;
-  bool return_sequences = false;  // the outputs of all steps, not of the last
+  bool return_sequences = false;  // the outputs of all steps, not only the last
   bool return_state = false;      // also the last states h, c
   bool go_backwards = false;      // from the last step to the first
   std::string name = {};
@@ -51,10 +51,10 @@ using ConvLSTM2DOptions = ConvLSTMOptions<Size2D>;
 using ConvLSTM3DOptions = ConvLSTMOptions<Size3D>;
 
 // [n, t, s, c] -> [n, os, filters], with return_sequences [n, t, os, filters];
-// the same of [n, t, h, w, c] and [n, t, d, h, w, c] (Shi et al. 2015). Weights
-// kernel [size..., c, 4 filters], recurrent_kernel [size..., filters,
-// 4 filters], bias [4 filters]: the gates input, forget, cell, output. The
-// number of steps must be known.
+// the same for [n, t, h, w, c] and [n, t, d, h, w, c] (Shi et al. 2015).
+// Weights kernel [size..., c, 4 filters], recurrent_kernel [size..., filters, 4
+// filters], bias [4 filters]: the gates input, forget, cell, output. The number
+// of steps must be known.
 struct ConvLSTM1D : Layer {
   ConvLSTM1D(int64_t filters, int64_t kernel_size,
              ConvLSTM1DOptions options = {}, Site site = Site::here());

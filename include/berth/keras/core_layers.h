@@ -1,5 +1,5 @@
-// core_layers: functions as layers, axes in another order, products, more
-// norms (tf.keras.layers).
+// core_layers: functions as layers, permuted axes, products, more norms
+// (tf.keras.layers).
 //
 // They act like all layers (layers.h), and share its thread rule.
 
@@ -12,8 +12,8 @@
 
 namespace berth::keras {
 
-// A function of tensors as a layer. It has no weights of its own; variables
-// that it uses are not seen by the model.
+// A function of tensors as a layer. It has no weights of its own; the model
+// does not see variables that it uses.
 struct Lambda : Layer {
   using Fn = std::function<Tensor(const Tensor&)>;
   using ListFn = std::function<Tensors(const Tensors&)>;
@@ -41,7 +41,7 @@ struct RepeatVector : Layer {
 
 struct EinsumDenseOptions {
   std::string activation = {};
-  // Letters of the result that the bias has; none: there is no bias.
+  // Letters of the result that the bias has; none: no bias.
   std::string bias_axes = {};
   Initializer kernel_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
@@ -54,8 +54,9 @@ struct EinsumDenseOptions {
   OwnPolicy dtype = {};
 };
 // activation(einsum(equation, x, kernel) + bias). The equation has two operands
-// and a result, "abc,cd->abd", of which "..." may stand for leading axes.
-// output_shape: the result's axes without the first; -1 where the input knows.
+// and a result, "abc,cd->abd", in which "..." may stand for leading axes.
+// output_shape: the result's axes without the first; -1 if the input determines
+// it.
 struct EinsumDense : Layer {
   EinsumDense(std::string equation, Shape output_shape,
               EinsumDenseOptions options = {}, Site site = Site::here());
@@ -72,8 +73,8 @@ struct DotOptions {
   std::string name = {};
   OwnPolicy dtype = {};
 };
-// Products of two inputs per example, summed over an axis of each:
-// [n, a..., b...]; of two [n, c]: [n, 1].
+// Products of two inputs per example, summed over an axis of each: [n, a...,
+// b...]; for two [n, c]: [n, 1].
 struct Dot : Layer {
   explicit Dot(DotAxes axes, DotOptions options = {}, Site site = Site::here());
 };
@@ -103,8 +104,8 @@ struct ActivityRegularizationOptions {
   std::string name = {};
   OwnPolicy dtype = {};
 };
-// The same value; l1 * sum |x| + l2 * sum x^2, over the number of examples, is
-// added to the training loss.
+// Returns the input unchanged and adds l1 * sum |x| + l2 * sum x^2, divided by
+// the number of examples, to the training loss.
 struct ActivityRegularization : Layer {
   explicit ActivityRegularization(ActivityRegularizationOptions options = {},
                                   Site site = Site::here());
@@ -116,9 +117,9 @@ struct SpectralNormalizationOptions {
   OwnPolicy dtype = {};
 };
 // `layer` with its kernel (or embeddings) divided by the largest singular value
-// of the kernel as a matrix [..., filters]: training estimates it anew in each
-// step, by power iterations that begin where the last ones ended, and writes
-// the kernel (Miyato et al. 2018). Otherwise the kernel is as it was left.
+// of the kernel as a matrix [..., filters]: training estimates it again in each
+// step, by power iterations that continue the last ones, and writes the kernel
+// (Miyato et al. 2018). Otherwise the kernel keeps its last value.
 struct SpectralNormalization : Layer {
   explicit SpectralNormalization(Layer layer,
                                  SpectralNormalizationOptions options = {},
@@ -145,7 +146,7 @@ using keras::RMSNormalization;
 using keras::SpectralNormalization;
 using keras::UnitNormalization;
 
-// Merges as functions: of tensors, or of values of a model.
+// Merges as functions, for tensors or for values of a model.
 Tensor add(const Tensors& x, Site site = Site::here());
 Tensor subtract(const Tensors& x, Site site = Site::here());
 Tensor multiply(const Tensors& x, Site site = Site::here());

@@ -24,7 +24,7 @@ struct LoadOptions {
   // Looked up here, in $BERTH_DATA, in ~/.cache/berth; then downloaded.
   std::string data_dir = {};
   bool allow_download = true;
-  // Without the files, digits that the program draws itself take their place.
+  // If the files are missing, the program draws digits itself.
   bool draw_if_missing = false;
   int64_t drawn_train = 10'000;
   int64_t drawn_test = 2'000;
@@ -32,12 +32,12 @@ struct LoadOptions {
 
 struct Data {
   Split train, test;
-  // Where it comes from, and why not from elsewhere, in a line.
+  // The origin of the data, and why other sources failed, in a line.
   std::string source;
   bool drawn = false;
 };
 
-// Throws errors::NotFound, which says where it looked and what to do, unless
+// Throws errors::NotFound, which lists where it looked and what to do, unless
 // `draw_if_missing`.
 Data load_data(const LoadOptions& options = {});
 
@@ -55,8 +55,8 @@ struct LoadOptions {
   // Looked up here, in $BERTH_DATA, in ~/.cache/berth, each also in its
   // folder cifar-10-batches-bin. Nothing is downloaded.
   std::string data_dir = {};
-  // Without the files, gratings of ten directions that the program draws
-  // itself take their place.
+  // If the files are missing, the program draws gratings of ten directions
+  // itself.
   bool draw_if_missing = false;
   int64_t drawn_train = 10'000;
   int64_t drawn_test = 2'000;
@@ -64,11 +64,11 @@ struct LoadOptions {
 
 struct Data {
   Split train, test;
-  std::string source;  // where it comes from, in a line
+  std::string source;  // the origin of the data, in a line
   bool drawn = false;
 };
 
-// Throws errors::NotFound, which says where it looked and what to do, unless
+// Throws errors::NotFound, which lists where it looked and what to do, unless
 // `draw_if_missing`.
 Data load_data(const LoadOptions& options = {});
 

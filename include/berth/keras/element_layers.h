@@ -10,7 +10,7 @@
 
 namespace berth::keras {
 
-// Inputs of one shape, except axes of 1, which go with any; at least one,
+// Inputs of one shape, except that axes of length 1 broadcast; at least one,
 // Subtract takes two.
 struct Subtract : Layer {
   explicit Subtract(NameOptions options = {}, Site site = Site::here());
@@ -35,8 +35,8 @@ struct ReLUOptions {
   std::string name = {};
   OwnPolicy dtype = {};
 };
-// x where it is at least threshold, else negative_slope * (x - threshold); at
-// most max_value.
+// x where x >= threshold, else negative_slope * (x - threshold); at most
+// max_value.
 struct ReLU : Layer {
   explicit ReLU(ReLUOptions options = {}, Site site = Site::here());
 };
@@ -54,7 +54,7 @@ struct PReLUOptions {
   Initializer alpha_initializer = "zeros";
   Regularizer alpha_regularizer = {};
   Constraint alpha_constraint = {};
-  // Axes of the input, from 1, along which one alpha serves all.
+  // Axes of the input, from 1, along which alpha is shared.
   std::vector<int64_t> shared_axes = {};
   std::string name = {};
   OwnPolicy dtype = {};

@@ -6,8 +6,8 @@
 //       "photos", {.image_size = {128, 128}, .validation_split = 0.2,
 //                  .subset = "training", .seed = 1});
 //   model.fit(train.dataset, {.epochs = 5});
-// The folders are read now, the files while the dataset is iterated, by as
-// many threads as there are cores. Thread-safe.
+// The folders are listed now; files are read while the dataset is iterated, by
+// as many threads as there are cores. Thread-safe.
 
 #ifndef BERTH_KERAS_FROM_DIRECTORY_H_
 #define BERTH_KERAS_FROM_DIRECTORY_H_
@@ -23,7 +23,7 @@
 namespace berth::keras::utils {
 
 struct ImageDirectoryOptions {
-  // "inferred": a folder is a class; "": there are no labels.
+  // "inferred": each folder is a class; "": no labels.
   std::string labels = "inferred";
   // "int": int32 [n]; "binary": float32 [n, 1] of two classes; "categorical":
   // float32 [n, classes]; "": batches have no labels.
@@ -33,15 +33,15 @@ struct ImageDirectoryOptions {
   std::string color_mode = "rgb";  // "grayscale", "rgba"
   int64_t batch_size = 32;         // 0: single elements
   image::Size image_size = {256, 256};
-  bool shuffle = true;  // anew in each iteration
-  // Seed of the order and of the choice of files for validation.
+  bool shuffle = true;  // again in each iteration
+  // Seed of the order and of the selection of files for validation.
   std::optional<uint64_t> seed = std::nullopt;
-  // The share of files in the subset "validation"; the others are "training".
+  // The share of files in the subset "validation"; the rest are "training".
   std::optional<double> validation_split = std::nullopt;
   std::string subset = {};
   std::string interpolation = "bilinear";  // image::resize's methods
   bool follow_links = false;               // into folders elsewhere
-  // Cuts the sides off instead of stretching; or fills up with black.
+  // Crops the sides instead of stretching; or pads with black.
   bool crop_to_aspect_ratio = false;
   bool pad_to_aspect_ratio = false;
 };
@@ -51,7 +51,7 @@ struct TextDirectoryOptions {
   std::string label_mode = "int";
   std::vector<std::string> class_names = {};
   int64_t batch_size = 32;
-  std::optional<int64_t> max_length = std::nullopt;  // bytes; longer: cut off
+  std::optional<int64_t> max_length = std::nullopt;  // in bytes; truncates
   bool shuffle = true;
   std::optional<uint64_t> seed = std::nullopt;
   std::optional<double> validation_split = std::nullopt;
@@ -66,9 +66,9 @@ struct DirectoryDataset {
 };
 
 // .jpg, .jpeg and .png files: float32 [n, image_size, channels], 0 to 255.
-// Throws errors::NotFound for a folder that is not there or has no such file,
-// errors::InvalidArgument for options that do not fit; next() for a file that
-// cannot be decoded, naming it.
+// Throws errors::NotFound for a folder that is missing or has no such file,
+// errors::InvalidArgument for options that do not fit; next() throws for a file
+// that cannot be decoded, naming it.
 DirectoryDataset image_dataset_from_directory(
     const std::string& directory, const ImageDirectoryOptions& options = {},
     Site site = Site::here());

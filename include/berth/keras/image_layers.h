@@ -1,5 +1,5 @@
-// image_layers: more convolutions, pools and what changes the size of images
-// (tf.keras.layers).
+// image_layers: more convolutions, pools and layers that change the size of
+// images (tf.keras.layers).
 //
 // Images are [n, h, w, c], sequences [n, s, c], channels last. They act like
 // all layers (layers.h), and share its thread rule.
@@ -35,10 +35,10 @@ struct Conv1D : Layer {
          Site site = Site::here());
 };
 
-// The transpose of a convolution, kernel [kh, kw, filters, c]:
-// [n, h, w, c] -> [n, oh, ow, filters], where oh is h * stride ("same") or
-// (h - 1) * stride + max(extent of the kernel, stride) ("valid").
-// Options as of Conv2D; groups must be 1.
+// The transpose of a convolution, kernel [kh, kw, filters, c]: [n, h, w, c] ->
+// [n, oh, ow, filters], where oh is h * stride ("same") or (h - 1) * stride +
+// max(extent of the kernel, stride) ("valid"). Options as for Conv2D; groups
+// must be 1.
 struct Conv2DTranspose : Layer {
   Conv2DTranspose(int64_t filters, Size2D kernel_size,
                   Conv2DOptions options = {}, Site site = Site::here());
@@ -66,7 +66,7 @@ struct DepthwiseConv2DOptions {
   std::string name = {};
   OwnPolicy dtype = {};
 };
-// Each channel by filters of its own, kernel [kh, kw, c, depth_multiplier]:
+// Each channel with filters of its own, kernel [kh, kw, c, depth_multiplier]:
 // [n, h, w, c] -> [n, oh, ow, c * depth_multiplier].
 struct DepthwiseConv2D : Layer {
   explicit DepthwiseConv2D(Size2D kernel_size,
@@ -157,8 +157,8 @@ struct Margin {
   Margin(int64_t before, int64_t after) : before(before), after(after) {}
   int64_t before, after;
 };
-// Zeros around the pixels; takes away pixels:
-// [n, h, w, c] -> [n, oh, ow, c], [n, s, c] -> [n, os, c].
+// Adds zeros around the pixels; removes pixels: [n, h, w, c] -> [n, oh, ow, c],
+// [n, s, c] -> [n, os, c].
 struct ZeroPadding2D : Layer {
   explicit ZeroPadding2D(Margin height = 1, std::optional<Margin> width = {},
                          NameOptions options = {}, Site site = Site::here());
@@ -198,7 +198,7 @@ struct Pooling1DOptions {
   std::string name = {};
   OwnPolicy dtype = {};
 };
-// Largest, or mean, of each window: [n, s, c] -> [n, os, c].
+// The maximum, or the mean, of each window: [n, s, c] -> [n, os, c].
 struct MaxPooling1D : Layer {
   explicit MaxPooling1D(int64_t pool_size = 2, Pooling1DOptions options = {},
                         Site site = Site::here());
@@ -214,8 +214,8 @@ struct GlobalPoolingOptions {
   std::string name = {};
   OwnPolicy dtype = {};
 };
-// Largest, or mean, per channel: [n, s, c] or [n, h, w, c] -> [n, c], or with
-// axes of length 1 kept.
+// The maximum, or the mean, per channel: [n, s, c] or [n, h, w, c] -> [n, c],
+// or with axes of length 1 kept.
 struct GlobalMaxPooling1D : Layer {
   explicit GlobalMaxPooling1D(GlobalPoolingOptions options = {},
                               Site site = Site::here());
@@ -254,7 +254,7 @@ using keras::UpSampling2D;
 using keras::ZeroPadding1D;
 using keras::ZeroPadding2D;
 
-// The same by Keras' other names.
+// Keras' other names.
 using AvgPool1D = keras::AveragePooling1D;
 using AvgPool2D = keras::AveragePooling2D;
 using Convolution1D = keras::Conv1D;

@@ -39,7 +39,7 @@ class Initializer {
     return fn_(shape, dtype);
   }
 
-  // How it was made, for configs; null: of a function.
+  // How it was made, for configs; null: from a function.
   const std::shared_ptr<const Description>& description() const {
     return description_;
   }
@@ -75,7 +75,7 @@ Initializer RandomUniform(RandomUniformOptions options = {});
 
 // Fans of a kernel [..., in, out] are in and out times the product of the
 // other axes. Uniform ones draw from [-limit, limit]; normal ones from a
-// normal cut at two stddev whose result has the wanted variance.
+// normal truncated at two stddev, scaled to the wanted variance.
 //   Glorot (Glorot and Bengio 2010): variance 2 / (fan_in + fan_out)
 //   He (He et al. 2015): variance 2 / fan_in
 //   Lecun (LeCun et al. 1998): variance 1 / fan_in
@@ -104,7 +104,7 @@ struct OrthogonalOptions {
 Initializer Orthogonal(OrthogonalOptions options = {});
 // Ones times gain on the diagonal of a matrix.
 Initializer Identity(double gain = 1);
-// The same by Keras' other names.
+// Keras' other names.
 inline Initializer OrthogonalInitializer(OrthogonalOptions options = {}) {
   return Orthogonal(options);
 }

@@ -36,10 +36,10 @@ struct KerasNode;   // keras/keras_node.h
 
 struct WeightOptions {
   bool trainable = true;
-  // What call() writes to it in replicas of strategy.run().
+  // How writes by call() in replicas of strategy.run() are combined.
   VariableAggregation aggregation = VariableAggregation::kNone;
   Regularizer regularizer = {};  // its penalty is one of losses()
-  Constraint constraint = {};    // what fit's updates must keep
+  Constraint constraint = {};    // to be kept by fit's updates
 };
 
 // What a layer does. Derive from it for a layer or a model of your own:
@@ -56,35 +56,34 @@ struct WeightOptions {
 //   auto model = keras::Model::make<Residual>();
 class LayerBase {
  public:
-  // `type` names the layer when `name` is empty: dense, dense_1, ...
+  // `type` names the layer if `name` is empty: dense, dense_1, ...
   explicit LayerBase(const std::string& type, const std::string& name = {},
                      Site site = Site::here());
   virtual ~LayerBase();
   LayerBase(const LayerBase&) = delete;
   LayerBase& operator=(const LayerBase&) = delete;
 
-  // Makes the weights for inputs of these shapes, with add_weight(); called
+  // Makes the weights for inputs with these shapes, with add_weight(); called
   // once, before the first call(). Batch dimensions may be unknown.
   virtual void build(const std::vector<Shape>& inputs);
-  // Computes the outputs. `training` is what dropout and batch normalization
-  // ask for.
+  // Computes the outputs. Dropout and batch normalization depend on `training`.
   virtual Tensors call(const Tensors& inputs, bool training) = 0;
   // Returns the masks of the outputs (recurrent_layers.h), empty tensors or
-  // none for those without; `masks` are those of the inputs. Layers of Keras do
-  // as there; others pass none on.
+  // none for those without; `masks` are those of the inputs. Layers of Keras
+  // behave as there; others pass none on.
   virtual Tensors compute_mask(const Tensors& inputs, const Tensors& masks);
-  // The mask that came with an input of call(), an empty tensor if none did.
+  // The mask that came with an input of call(), or an empty tensor.
   static Tensor mask_of_input(const Tensor& input);
 
-  // The fields that make another one like it, without name and trainable
-  // (keras/saving.h). Throws errors::FailedPrecondition unless overridden by a
-  // class of your own.
+  // The fields that make another layer like it, without name and trainable
+  // (keras/saving.h). Throws errors::FailedPrecondition unless your class
+  // overrides it.
   virtual Config get_config() const;
 
   const std::string& name() const;
   Site site() const;  // where it was made
-  // What it computes in (mixed_precision.h): the global policy when it was
-  // made. Setting it, before the first call, sets that of the parts, too.
+  // What it computes in (mixed_precision.h): the global policy at its creation.
+  // Setting it, before the first call, sets that of the parts, too.
   const DTypePolicy& dtype_policy() const;
   void set_dtype_policy(const DTypePolicy& policy);
   DType compute_dtype() const { return dtype_policy().compute_dtype(); }
@@ -93,7 +92,7 @@ class LayerBase {
 
  protected:
   // Makes a variable "layer/name" on the layer's device; in build() only.
-  // `aggregation`: what call() writes to it in replicas of strategy.run().
+  // `aggregation`: how writes by call() in replicas are combined.
   Variable add_weight(
       const std::string& name, const Shape& shape,
       const Initializer& initializer, bool trainable = true,
@@ -101,20 +100,20 @@ class LayerBase {
   Variable add_weight(const std::string& name, const Shape& shape,
                       const Initializer& initializer,
                       const WeightOptions& options);
-  // Adds a scalar to the training loss: one that `fn` computes in each step, of
+  // Adds a scalar to the training loss, computed by `fn` in each step, from
   // weights for example; in the constructor or build().
   void add_loss(std::function<Tensor()> fn);
-  // The same of a value that depends on the inputs; in call() only.
+  // The same for a value that depends on the inputs; in call() only.
   void add_loss(const Tensor& loss);
-  // What steps log under `name`: the mean over an epoch of the mean of `value`,
-  // which counts as often as the batch has examples. In call() only; without a
-  // name it has the layer's.
+  // Logs the mean over an epoch of the mean of `value` under `name`, weighted
+  // by the number of examples of each batch. In call() only; without a name it
+  // has the layer's.
   void add_metric(const Tensor& value, const std::string& name = {});
-  // Adds the penalty of each output of call(), over the number of examples, to
-  // the training loss.
+  // Adds the penalty of each output of call(), divided by the number of
+  // examples, to the training loss.
   void set_activity_regularizer(Regularizer regularizer);
-  // false: under a mixed policy call() gets inputs as they come and weights in
-  // float32, and nothing is cast for it; in the constructor.
+  // false: under a mixed policy call() gets inputs unchanged and weights in
+  // float32, without casts; in the constructor.
   void set_autocast(bool autocast);
   // Makes `layer` a part: its weights count as this layer's.
   Layer track(Layer layer);
@@ -126,7 +125,7 @@ class LayerBase {
 };
 
 // A value of a model that is being described: a shape, whose first dimension
-// (the batch) is unknown, and where it comes from.
+// (the batch) is unknown, and its origin.
 class KerasTensor {
  public:
   const Shape& shape() const;
@@ -148,29 +147,29 @@ class Layer {
   // Throws errors::InvalidArgument for null.
   explicit Layer(std::shared_ptr<LayerBase> base);
 
-  // Computes. `training` is what the enclosing call has, else false. Throws
-  // errors::InvalidArgument for inputs that do not fit.
+  // Computes. The default of `training` is that of the enclosing call, else
+  // false. Throws errors::InvalidArgument for inputs that do not fit.
   Tensor operator()(const Tensor& x,
                     std::optional<bool> training = std::nullopt) const;
   Tensors operator()(const Tensors& x,
                      std::optional<bool> training = std::nullopt) const;
-  // Describes; makes the weights. A layer of several outputs is an error.
+  // Describes; makes the weights. A layer with several outputs is an error.
   KerasTensor operator()(const KerasTensor& x) const;
   KerasTensor operator()(const KerasTensors& x) const;
-  // Describes a layer of any number of outputs.
+  // Describes a layer with any number of outputs.
   KerasTensors outputs_of(const KerasTensors& x) const;
 
   const std::string& name() const { return base_->name(); }
-  // Where it stands: the names of the layers in whose calls it was built, then
-  // its own, "model/block/dense".
+  // Its position: the names of the layers in whose calls it was built, then its
+  // own, "model/block/dense".
   std::string path() const;
   bool built() const;
-  // Makes the weights for inputs of these shapes, whose first dimension may be
-  // -1, without computing anything.
+  // Makes the weights for inputs with these shapes, whose first dimension may
+  // be -1, without computing anything.
   void build(const std::vector<Shape>& inputs, DType dtype = float32) const;
 
-  // For the layer's only call with KerasTensors, or for a model: what goes in
-  // and comes out. A new model of them shares the weights:
+  // For the layer's only call with KerasTensors, or for a model: its inputs and
+  // outputs. A new model of them shares the weights:
   //   keras::Model features(model.input(), model.get_layer("conv").output());
   // Throw errors::FailedPrecondition for a layer that is part of no described
   // model, or was called several times; errors::InvalidArgument for several
@@ -179,38 +178,37 @@ class Layer {
   KerasTensor output() const;
   KerasTensors inputs() const;
   KerasTensors outputs() const;
-  // What it would give for such inputs; makes the weights. The batch may be -1.
+  // The output shape for such inputs; makes the weights. The batch may be -1.
   Shape compute_output_shape(const Shape& input, DType dtype = float32) const;
   std::vector<TensorSpec> compute_output_spec(
       const std::vector<TensorSpec>& inputs) const;
-  // {"input_shape": ...} of a layer that is built, and a build for what
-  // get_build_config() gave. Throw errors::FailedPrecondition,
-  // InvalidArgument.
+  // {"input_shape": ...} of a layer that is built, and a build from the result
+  // of get_build_config(). Throw errors::FailedPrecondition, InvalidArgument.
   Config get_build_config() const;
   void build_from_config(const Config& config) const;
-  // Whether masks of inputs are handed on to outputs, or read.
+  // Whether masks of inputs are passed on to outputs, or read.
   bool supports_masking() const;
   // Whether the weights, with those of the parts, count as trainable; a
   // batch normalization that does not train uses its moving averages. A model
   // reads it at compile().
   bool trainable() const;
   void set_trainable(bool trainable) const;
-  // As LayerBase's; returns the layer:
-  //   keras::Dense(10).set_dtype_policy("float32")
+  // As in LayerBase; returns the layer:
+  // keras::Dense(10).set_dtype_policy("float32")
   const DTypePolicy& dtype_policy() const { return base_->dtype_policy(); }
   Layer set_dtype_policy(const DTypePolicy& policy) const;
   DType compute_dtype() const { return base_->compute_dtype(); }
   DType variable_dtype() const { return base_->variable_dtype(); }
   // What floating inputs are cast to.
   DType input_dtype() const { return compute_dtype(); }
-  // The scope in which the layer was made, "" when there was none.
+  // The scope in which the layer was made; "" if there was none.
   const std::string& requested_device() const;
 
   // Trainable ones, then the others, layer by layer. None before the build.
   std::vector<Variable> weights() const;
   std::vector<Variable> trainable_variables() const;
   std::vector<Variable> non_trainable_variables() const;
-  // The same by Keras' other names.
+  // Keras' other names.
   std::vector<Variable> variables() const { return weights(); }
   std::vector<Variable> trainable_weights() const {
     return trainable_variables();
@@ -219,9 +217,9 @@ class Layer {
     return non_trainable_variables();
   }
   // What the layer and its parts add to the training loss whatever the inputs,
-  // computed now: penalties of weights that are trainable, then add_loss(fn).
+  // computed now: penalties of trainable weights, then add_loss(fn).
   Tensors losses() const;
-  // Weights with what they must obey after an update.
+  // Weights with their constraints.
   std::vector<std::pair<Variable, Constraint>> constraints() const;
   // Number of elements of the weights.
   int64_t count_params() const;
@@ -230,8 +228,8 @@ class Layer {
   // Throws errors::InvalidArgument unless number and shapes are equal.
   void set_weights(const Tensors& values) const;
 
-  // The fields that make another one like it: name, trainable, and its own, as
-  // Keras names them; and a new layer of this one's class, made of such fields,
+  // The fields that make another layer like it: name, trainable, and its own,
+  // as Keras names them; and a new layer of this class, made from such fields,
   // with weights of its own (keras/saving.h). Throw as layers::serialize() and
   // deserialize().
   Config get_config() const;
@@ -264,7 +262,7 @@ struct DenseOptions {
   Initializer bias_initializer = "zeros";
   Regularizer kernel_regularizer = {};
   Regularizer bias_regularizer = {};
-  Regularizer activity_regularizer = {};  // of the outputs
+  Regularizer activity_regularizer = {};  // for the outputs
   Constraint kernel_constraint = {};
   Constraint bias_constraint = {};
   std::string name = {};
@@ -286,7 +284,7 @@ struct Conv2DOptions {
   Initializer bias_initializer = "zeros";
   Regularizer kernel_regularizer = {};
   Regularizer bias_regularizer = {};
-  Regularizer activity_regularizer = {};  // of the outputs
+  Regularizer activity_regularizer = {};  // for the outputs
   Constraint kernel_constraint = {};
   Constraint bias_constraint = {};
   std::string name = {};
@@ -306,7 +304,7 @@ struct Pooling2DOptions {
   std::string name = {};
   OwnPolicy dtype = {};
 };
-// Largest, or mean, of each window: [n, h, w, c] -> [n, oh, ow, c].
+// The maximum, or the mean, of each window: [n, h, w, c] -> [n, oh, ow, c].
 struct MaxPooling2D : Layer {
   explicit MaxPooling2D(Size2D pool_size = 2, Pooling2DOptions options = {},
                         Site site = Site::here());
@@ -350,7 +348,7 @@ struct DropoutOptions {
   OwnPolicy dtype = {};
 };
 // In training, zeros each element with probability `rate` and divides the
-// others by 1 - rate; else nothing.
+// others by 1 - rate; otherwise does nothing.
 struct Dropout : Layer {
   explicit Dropout(double rate, DropoutOptions options = {},
                    Site site = Site::here());
@@ -371,8 +369,8 @@ struct BatchNormalizationOptions {
   Constraint gamma_constraint = {};
   std::string name = {};
   OwnPolicy dtype = {};
-  // In training, each of so many equal consecutive groups of the batch has its
-  // own moments, as replicas of TensorFlow have; 0, 1: the batch is one group.
+  // In training, each of this many equal consecutive groups of the batch has
+  // its own moments, like replicas of TensorFlow; 0, 1: the batch is one group.
   // Batches must be multiples of it.
   int64_t statistics_groups = 1;
   // Groups of channels; each has its own moments and weights.
@@ -386,7 +384,7 @@ struct BatchNormalization : Layer {
                               Site site = Site::here());
 };
 
-// Sum of inputs of one shape; inputs side by side along `axis`.
+// The sum of inputs of one shape; the concatenation of inputs along `axis`.
 struct Add : Layer {
   explicit Add(NameOptions options = {}, Site site = Site::here());
 };
@@ -404,8 +402,8 @@ struct InputOptions {
   DType dtype = float32;
   std::string name = {};
 };
-// Declares inputs [n, shape...]; the first layer of a Sequential that is to be
-// built at once.
+// Declares inputs [n, shape...]; the first layer of a Sequential that is built
+// at once.
 struct InputLayer : Layer {
   explicit InputLayer(Shape shape, InputOptions options = {},
                       Site site = Site::here());
@@ -436,7 +434,7 @@ using keras::Reshape;
 Tensor apply_activation(const std::string& activation, const Tensor& x,
                         Site site = Site::here());
 
-// Starts the numbering of layer names anew (tf.keras.backend.clear_session).
+// Restarts the numbering of layer names (tf.keras.backend.clear_session).
 void clear_session();
 
 }  // namespace berth::keras

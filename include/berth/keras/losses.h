@@ -1,9 +1,8 @@
-// losses: what training makes small (tf.keras.losses).
+// losses: what training minimises (tf.keras.losses).
 //
-// A Loss is a value handle: a name, a function that gives one value per
-// sample, and how these are reduced. Works eagerly, under tapes and in traces.
-// Throw errors::InvalidArgument for shapes or options that do not fit.
-// Thread-safe.
+// A Loss is a value handle: a name, a function that gives one value per sample,
+// and how these are reduced. Works eagerly, under tapes and in traces. Throw
+// errors::InvalidArgument for shapes or options that do not fit. Thread-safe.
 
 #ifndef BERTH_KERAS_LOSSES_H_
 #define BERTH_KERAS_LOSSES_H_
@@ -32,8 +31,8 @@ class Loss {
 
   Loss() = default;  // none
   // Finds one by Keras' name ("mse", "mean_squared_error", "huber", ...: the
-  // functions below with their defaults). Throws errors::InvalidArgument,
-  // with the names, for another one.
+  // functions below with their defaults). Throws errors::InvalidArgument, which
+  // lists the names, for another one.
   Loss(const char* name);         // NOLINT: {.loss = "mse"}
   Loss(const std::string& name);  // NOLINT
   // One of your own: fn(y_true, y_pred) -> values. Throws
@@ -41,8 +40,8 @@ class Loss {
   Loss(std::string name, Fn fn, const LossOptions& options = {},
        std::shared_ptr<const Description> description = nullptr);
 
-  // The values reduced: a scalar, or, for "none", one per sample. Values that a
-  // mask of y_pred leaves out (recurrent_layers.h) count as 0, and the mean is
+  // The values reduced: a scalar, or, for "none", one per sample. Values masked
+  // out by the mask of y_pred (recurrent_layers.h) count as 0, and the mean is
   // that of the others.
   Tensor operator()(const Tensor& y_true, const Tensor& y_pred,
                     Site site = Site::here()) const;
@@ -59,7 +58,7 @@ class Loss {
   const std::string& name() const { return name_; }
   const std::string& reduction() const { return reduction_; }
   bool defined() const { return static_cast<bool>(fn_); }
-  // How it was made, for configs; null: of a function.
+  // How it was made, for configs; null: from a function.
   const std::shared_ptr<const Description>& description() const {
     return description_;
   }
@@ -93,7 +92,7 @@ Loss LogCosh(const LossOptions& options = {});
 
 struct CrossentropyOptions {
   bool from_logits = false;  // y_pred are logits, not probabilities
-  // Share of the labels' certainty that is spread over all classes.
+  // Share of the labels' probability that is spread over all classes.
   double label_smoothing = 0;
   std::string reduction = "sum_over_batch_size";
 };
@@ -102,8 +101,8 @@ struct CrossentropyOptions {
 Loss BinaryCrossentropy(const CrossentropyOptions& options = {});
 // -sum(y_true log(y_pred)) over the last axis; y_true are probabilities.
 Loss CategoricalCrossentropy(const CrossentropyOptions& options = {});
-// The same for labels [n] or [n, 1] that name the true class of y_pred [n, c];
-// without smoothing.
+// The same for labels [n] or [n, 1], the true classes of y_pred [n, c]; without
+// smoothing.
 Loss SparseCategoricalCrossentropy(const CrossentropyOptions& options = {});
 
 // max(1 - y_true y_pred, 0), for y_true of -1 and 1 (0 and 1 become these);
@@ -138,38 +137,38 @@ struct CategoricalFocalOptions {
   double label_smoothing = 0;
   std::string reduction = "sum_over_batch_size";
 };
-// Crossentropies times (1 - the probability of what is true)^gamma: what is
-// easy counts less (Lin et al. 2018).
+// Crossentropies times (1 - the probability of the truth)^gamma: easy examples
+// count less (Lin et al. 2018).
 Loss BinaryFocalCrossentropy(const BinaryFocalOptions& options = {});
 Loss CategoricalFocalCrossentropy(const CategoricalFocalOptions& options = {});
-// (1 - p^q) / q, where p is the probability of the true class, of labels [n]
+// (1 - p^q) / q, where p is the probability of the true class, for labels [n]
 // and y_pred [n, c]; q in (0, 1) (Zhang and Sabuncu 2018).
 Loss CategoricalGeneralizedCrossEntropy(double q = 0.5,
                                         const LossOptions& options = {});
 
 struct DiceOptions {
-  std::vector<int64_t> axis = {};  // that one value is for; none: all
+  std::vector<int64_t> axis = {};  // that one value covers; none: all
   std::string reduction = "sum_over_batch_size";
 };
 struct TverskyOptions {
-  double alpha = 0.5;  // of what is true and not predicted
-  double beta = 0.5;   // of what is predicted and not true
+  double alpha = 0.5;  // weight of true elements that are not predicted
+  double beta = 0.5;   // weight of predicted elements that are not true
   std::vector<int64_t> axis = {};
   std::string reduction = "sum_over_batch_size";
 };
-// 1 - 2 |both| / (|true| + |predicted|), and its form of two weights.
+// 1 - 2 |both| / (|true| + |predicted|), and its form with two weights.
 Loss Dice(const DiceOptions& options = {});
 Loss Tversky(const TverskyOptions& options = {});
 
 struct CircleOptions {
   double gamma = 80;
   double margin = 0.4;
-  bool remove_diagonal = true;  // an example is no neighbour of itself
+  bool remove_diagonal = true;  // an example is not its own neighbour
   std::string reduction = "sum_over_batch_size";
 };
-// For embeddings y_pred [n, d] of length 1 and labels [n]: brings those of one
-// label together, others apart (Sun et al. 2020). The mean is that of examples
-// whose loss is not 0.
+// For embeddings y_pred [n, d] of length 1 and labels [n]: pulls embeddings of
+// one label together, others apart (Sun et al. 2020). The mean is that of
+// examples whose loss is not 0.
 Loss Circle(const CircleOptions& options = {});
 
 // The values of the losses above, one per sample.

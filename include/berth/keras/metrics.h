@@ -1,10 +1,9 @@
 // metrics: what training reports (tf.keras.metrics).
 //
-// A Metric is a value handle. What it has counted is in variables:
-// update_state() inside a traced step becomes part of its plan, and only
-// result() reads values back. Batches may differ in size and be spread over
-// replicas: results are those of all samples at once. Updates of one metric
-// must not overlap.
+// A Metric is a value handle. Its counts are in variables: update_state()
+// inside a traced step becomes part of its plan, and only result() reads values
+// back. Batches may differ in size and be spread over replicas: results are
+// those of all samples at once. Updates of one metric must not overlap.
 
 #ifndef BERTH_KERAS_METRICS_H_
 #define BERTH_KERAS_METRICS_H_
@@ -25,7 +24,7 @@ namespace berth::keras {
 
 struct Description;  // keras/fields.h
 
-// What a metric does. Derive from it for one of your own:
+// The implementation of a metric. Derive from it for one of your own:
 //   class Largest : public keras::MetricBase {
 //    public:
 //     Largest() : MetricBase("largest") {}
@@ -49,27 +48,27 @@ class MetricBase {
   MetricBase& operator=(const MetricBase&) = delete;
 
   // Makes the variables with add_variable(); called once, before the first
-  // update, outside of any trace. Dimensions may be unknown (-1).
+  // update, outside any trace. Dimensions may be unknown (-1).
   virtual void build(const Shape& y_true, const Shape& y_pred) = 0;
-  // False: build() makes the same whatever the shapes, so that variables can be
+  // False: build() makes the same variables for all shapes, so that they can be
   // made before there is data.
   virtual bool needs_shapes() const { return false; }
-  // Adds a batch, with assign_add(): replicas add up what each saw.
+  // Adds a batch, with assign_add(): the counts of replicas are summed.
   // sample_weight is an empty Tensor, or has the shape of the values or its
   // first axes. The default throws errors::InvalidArgument.
   virtual void update_state(const Tensor& y_true, const Tensor& y_pred,
                             const Tensor& sample_weight);
-  // The same of a metric of values, such as Mean.
+  // The same for a metric of values, such as Mean.
   virtual void update_values(const Tensor& values, const Tensor& sample_weight);
   // A scalar, or one value per class or output.
   virtual Tensor result() = 0;
 
   const std::string& name() const { return name_; }
   const std::vector<Variable>& variables() const { return variables_; }
-  // Calls build() if it was not called and can be.
+  // Calls build() if it was not called yet and is possible.
   void make(const Shape* y_true, const Shape* y_pred);
   bool built() const { return built_; }
-  // How it was made, for configs; null: get_config() is not there.
+  // How it was made, for configs; null: there is no get_config().
   std::shared_ptr<const Description> description;
 
  protected:
@@ -83,7 +82,7 @@ class MetricBase {
   std::vector<Variable> variables_;
 };
 
-// Of update_state(values, {.sample_weight = w}).
+// For update_state(values, {.sample_weight = w}).
 struct MetricWeights {
   Tensor sample_weight;
 };
@@ -100,30 +99,30 @@ class Metric {
   // errors::InvalidArgument for another name.
   Metric(const char* name);         // NOLINT: {.metrics = {"accuracy"}}
   Metric(const std::string& name);  // NOLINT
-  // The mean of fn's values; without fn of the values themselves.
+  // The mean of fn's values; without fn, of the values themselves.
   Metric(std::string name, Fn fn,
          std::shared_ptr<const Description> description = nullptr);
   explicit Metric(std::shared_ptr<MetricBase> base);
 
-  // Adds one batch; in strategy.run() those of all replicas. sample_weight
-  // has the shape of the targets or its first axes, such as [n]. Means leave
-  // out what a mask of y_pred does.
+  // Adds one batch; in strategy.run() those of all replicas. sample_weight has
+  // the shape of the targets or its first axes, such as [n]. Means omit what
+  // the mask of y_pred omits.
   void update_state(const Tensor& y_true, const Tensor& y_pred,
                     const Tensor& sample_weight = {}) const;
   void update_state(const Tensor& values) const;
   void update_state(const Tensor& values, const MetricWeights& weights) const;
-  // What it is so far; 0 when there is nothing. Reads it back. For several
-  // values, as F1Score's without average, the mean.
+  // The result so far; 0 if there are no samples. Reads it back. For several
+  // values, as F1Score's without average, their mean.
   double result() const;
-  // The same, all of it.
+  // The same, with all values.
   Tensor result_tensor() const;
   void reset_state() const;
 
   const std::string& name() const;
-  // What it has counted; empty as long as only data can say its shape.
+  // Its counts; empty as long as their shape depends on data not seen yet.
   std::vector<Variable> variables() const;
   const std::shared_ptr<MetricBase>& base() const { return base_; }
-  // How it was made, for configs; null: of a function.
+  // How it was made, for configs; null: from a function.
   const std::shared_ptr<const Description>& description() const;
   // For means. Throw errors::FailedPrecondition for other metrics.
   Variable total() const;
@@ -141,11 +140,11 @@ Metric make_metric(Args&&... args) {
 namespace metrics {
 
 struct MetricOptions {
-  std::string name = {};  // Keras' when empty
+  std::string name = {};  // Keras' name if empty
 };
 
-// Mean and sum of values: update_state(values). MeanTensor: of each element of
-// values of one shape.
+// Mean and sum of values: update_state(values). MeanTensor: the mean of each
+// element of values of one shape.
 Metric Mean(MetricOptions options = {});
 Metric Sum(MetricOptions options = {});
 Metric MeanTensor(MetricOptions options = {});
@@ -158,19 +157,19 @@ struct BinaryAccuracyOptions {
 };
 // Share of elements on the right side of the threshold.
 Metric BinaryAccuracy(BinaryAccuracyOptions options = {});
-// Share of samples whose largest y_pred stands where one-hot labels [n, c], or
-// numbers [n], say.
+// Share of samples whose largest y_pred is at the true class, from one-hot
+// labels [n, c] or numbers [n].
 Metric CategoricalAccuracy(MetricOptions options = {});
 Metric SparseCategoricalAccuracy(MetricOptions options = {});
 struct TopKOptions {
   int64_t k = 5;
   std::string name = {};
 };
-// The same when it is among the k largest.
+// The same if it is among the k largest.
 Metric TopKCategoricalAccuracy(TopKOptions options = {});
 Metric SparseTopKCategoricalAccuracy(TopKOptions options = {});
 
-// Means of the losses of these names (losses.h).
+// Means of the losses with these names (losses.h).
 Metric MeanSquaredError(MetricOptions options = {});
 Metric MeanAbsoluteError(MetricOptions options = {});
 Metric MeanAbsolutePercentageError(MetricOptions options = {});
@@ -209,8 +208,8 @@ struct R2ScoreOptions {
 // 1 - squared errors / squared distances from the mean, of [n, outputs].
 Metric R2Score(R2ScoreOptions options = {});
 
-// For labels of 0 and 1 and predictions of probabilities: those above a
-// threshold count as positive. Several thresholds give a value each.
+// For labels 0 and 1 and predicted probabilities: those above a threshold count
+// as positive. Several thresholds give a value each.
 struct ConfusionOptions {
   std::vector<double> thresholds = {0.5};
   std::string name = {};
@@ -226,7 +225,7 @@ struct PrecisionOptions {
   std::optional<int64_t> class_id = {};  // only this class, of the last axis
   std::string name = {};
 };
-// True positives of all predicted ones; of all labelled ones.
+// True positives as a share of all predicted ones; of all labelled ones.
 Metric Precision(PrecisionOptions options = {});
 Metric Recall(PrecisionOptions options = {});
 
@@ -235,7 +234,7 @@ struct AtValueOptions {
   std::optional<int64_t> class_id = {};
   std::string name = {};
 };
-// The best of the first where the second is at least `value`.
+// The best value of the first where the second is at least `value`.
 Metric SensitivityAtSpecificity(double value, AtValueOptions options = {});
 Metric SpecificityAtSensitivity(double value, AtValueOptions options = {});
 Metric PrecisionAtRecall(double value, AtValueOptions options = {});
@@ -251,13 +250,13 @@ struct AUCOptions {
   bool from_logits = false;
   std::string name = {};
 };
-// Area under a curve that is known at the thresholds.
+// Area under a curve, sampled at the thresholds.
 Metric AUC(AUCOptions options = {});
 
 struct FBetaScoreOptions {
   std::string average = {};  // "micro", "macro", "weighted"; "": per class
   double beta = 1;
-  std::optional<double> threshold = {};  // else the largest is positive
+  std::optional<double> threshold = {};  // otherwise the largest is positive
   std::string name = {};
 };
 struct F1ScoreOptions {
@@ -265,7 +264,7 @@ struct F1ScoreOptions {
   std::optional<double> threshold = {};
   std::string name = {};
 };
-// Harmonic mean of precision and recall, recall counting beta times, of
+// Harmonic mean of precision and recall, with recall weighted beta times, for
 // [n, classes].
 Metric FBetaScore(FBetaScoreOptions options = {});
 Metric F1Score(F1ScoreOptions options = {});
@@ -273,7 +272,7 @@ Metric F1Score(F1ScoreOptions options = {});
 struct IoUOptions {
   std::vector<int64_t> target_class_ids = {};
   std::optional<int64_t> ignore_class = {};
-  bool sparse_y_true = true;  // numbers of classes, else one-hot along axis
+  bool sparse_y_true = true;  // class numbers, otherwise one-hot along axis
   bool sparse_y_pred = true;
   int64_t axis = -1;
   std::string name = {};
@@ -283,16 +282,16 @@ struct BinaryIoUOptions {
   double threshold = 0.5;
   std::string name = {};
 };
-// Intersection over union of the elements that have a class in y_true and in
-// y_pred: the mean over the classes that were seen, of target_class_ids or all.
+// Intersection over union of the elements of a class in y_true and in y_pred:
+// the mean over the classes that occurred, of target_class_ids or all.
 Metric IoU(int64_t num_classes, IoUOptions options);
 Metric MeanIoU(int64_t num_classes, IoUOptions options = {});
 Metric OneHotIoU(int64_t num_classes, IoUOptions options);
 Metric OneHotMeanIoU(int64_t num_classes, IoUOptions options = {});
 Metric BinaryIoU(BinaryIoUOptions options = {});
 
-// How often class i was predicted as j: [classes, classes]. Takes numbers of
-// classes, or y_pred [n, classes], of which the largest counts.
+// How often class i was predicted as j: [classes, classes]. Takes class
+// numbers, or y_pred [n, classes], whose largest entry counts.
 Metric ConfusionMatrix(int64_t num_classes, MetricOptions options = {});
 
 // One value per sample: those of the metrics, and of losses (losses.h).

@@ -50,10 +50,10 @@ namespace mixed_precision {
 
 using Policy = DTypePolicy;
 
-// For layers that are made from now on, by any thread.
+// Applies to layers made from now on, by any thread.
 void set_global_policy(const DTypePolicy& policy);
 DTypePolicy global_policy();
-// Keras 3's names of both.
+// Keras 3's names.
 inline void set_dtype_policy(const DTypePolicy& p) { set_global_policy(p); }
 inline DTypePolicy dtype_policy() { return global_policy(); }
 

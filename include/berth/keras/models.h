@@ -1,4 +1,4 @@
-// models: layers put together, and their training (tf.keras.Model).
+// models: combined layers, and their training (tf.keras.Model).
 //
 // A Model is a Layer that trains. fit() runs a whole step (forward, loss,
 // gradients, update, metrics) as one compiled plan per batch shape and reads
@@ -40,8 +40,7 @@ class Tracked;
 namespace berth::keras {
 
 // Tensors of several inputs or outputs: by name, {{"image", x}, {"text", t}},
-// or in order. Names are those of Input layers and of the layers that give the
-// outputs.
+// or in order. Names are those of Input layers and of the output layers.
 class NamedTensors {
  public:
   NamedTensors() = default;
@@ -53,7 +52,7 @@ class NamedTensors {
   NamedTensors(const Tensors& in_order);                  // NOLINT
   NamedTensors(const Tensor& one) : items_{{"", one}} {}  // NOLINT
 
-  // The name is "" where tensors stand in order.
+  // The name is "" if tensors are in order.
   const std::vector<std::pair<std::string, Tensor>>& items() const {
     return items_;
   }
@@ -81,39 +80,38 @@ struct PerOutput : std::vector<T> {
 
 struct CompileOptions {
   Optimizer optimizer = "adam";
-  Loss loss = {};  // of every output
+  Loss loss = {};  // for every output
   // For the first output, without sample weights.
   std::vector<Metric> metrics = {};
-  // Parts that a batch is cut into; equal slices give equal bits on any number
-  // of cores, and of devices of one kind, with a strategy or without. 0: the
-  // number of cores.
+  // Parts that a batch is split into; equal slices give equal bits on any
+  // number of cores, and of devices of one kind, with a strategy or without. 0:
+  // the number of cores.
   int slices = 0;
   // One per output, instead of `loss`; training minimises their sum. An output
-  // that losses by name leave out has none, and no target.
+  // without a named loss has none, and no target.
   PerOutput<Loss> losses = {};
   // Checked on the training step (function.h).
   berth::placement::Contracts contracts = {};
-  // Who places the steps of fit, evaluate and predict (function.h). A strategy
-  // places its own.
+  // The policy that places the steps of fit, evaluate and predict (function.h).
+  // Strategies place their own steps.
   berth::placement::Policy placement = {};
   // Factors of the losses in their sum; 1 when absent.
   PerOutput<double> loss_weights = {};
   // By the name of the output.
   std::map<std::string, std::vector<Metric>> metrics_by_output = {};
-  // Steps run op by op, so that a debugger stops in layers; slow. Not for
-  // strategies of several replicas.
+  // Runs steps op by op, so that a debugger can stop in layers; slow. Not for
+  // strategies with several replicas.
   bool run_eagerly = false;
-  // Where layers compute in float16, the optimizer becomes a
-  // LossScaleOptimizer around the one that is given.
+  // If layers compute in float16, wraps the optimizer in a LossScaleOptimizer.
   bool auto_scale_loss = true;
   // For the first output, with sample and class weights; "weighted_mse" in logs
-  // where `metrics` has an "mse", too.
+  // if `metrics` has an "mse", too.
   std::vector<Metric> weighted_metrics = {};
   // By the name of the output.
   std::map<std::string, std::vector<Metric>> weighted_metrics_by_output = {};
 };
 
-// What fit, evaluate and predict take: batches (dataset), or tensors.
+// The data of fit, evaluate and predict: batches (dataset), or tensors.
 struct ValidationData {
   ValidationData() = default;  // none
   ValidationData(Tensor x, Tensor y)
@@ -130,39 +128,39 @@ struct ValidationData {
   std::optional<data::Dataset> dataset;
 };
 
-// What fit does about the first loss that is not finite. Where the step can be
-// run again, it names the first layer whose output was not finite.
+// The reaction of fit to the first loss that is not finite. If the step can be
+// repeated, it names the first layer whose output was not finite.
 enum class OnNaN : uint8_t {
-  kWarn,    // diagnostic "nan-loss", once, and training goes on
-  kStop,    // the same, and fit ends as by stop_training()
+  kWarn,    // diagnostic "nan-loss", once, and training continues
+  kStop,    // the same, and fit ends as with stop_training()
   kRaise,   // errors::InvalidArgument
   kIgnore,  // nothing
 };
 
 struct FitOptions {
-  int epochs = 1;           // where it ends
-  int64_t batch_size = 32;  // of tensors; a dataset brings its own
+  int epochs = 1;           // the last epoch
+  int64_t batch_size = 32;  // for tensors; a dataset has its own
   // 0: silent; 1: a progress bar on a terminal, else as 2; 2: a line per epoch,
-  // and at the end what was measured under a strategy and, where several
-  // devices took part, the table of placement().
+  // and at the end the measurements under a strategy and, if several devices
+  // took part, the table of placement().
   int verbose = 1;
   std::vector<Callback> callbacks = {};
   ValidationData validation_data = {};
   bool shuffle = true;  // tensors only
-  // Share of the samples, the last ones, that are validated on: tensors only.
+  // Share of the samples, the last ones, used for validation: tensors only.
   double validation_split = 0;
-  int validation_freq = 1;  // validates after every so many epochs
-  // Ends an epoch after so many batches; the next one goes on where this one
-  // ended, and begins anew at the end of the data. 0: when the data ends.
+  int validation_freq = 1;  // epochs between validations
+  // Ends an epoch after this many batches; the next one continues there, and
+  // starts again at the end of the data. 0: at the end of the data.
   int64_t steps_per_epoch = 0;
   int64_t validation_steps = 0;       // 0: all
   int64_t validation_batch_size = 0;  // 0: batch_size
   int initial_epoch = 0;              // fit runs epochs - initial_epoch
-  // Factor of the loss of each sample, [n]. A dataset brings it behind the
-  // targets: one tensor, or one for each of them.
+  // Factor of the loss of each sample, [n]. A dataset has it after the targets:
+  // one tensor, or one for each of them.
   Tensor sample_weight = {};
-  // The same by class; 1 where absent. For models of one output whose targets
-  // are numbers of classes, or one-hot.
+  // The same by class; 1 if absent. For models with one output whose targets
+  // are class numbers, or one-hot.
   std::map<int64_t, double> class_weight = {};
   OnNaN on_nan = OnNaN::kWarn;
 };
@@ -176,64 +174,64 @@ struct EvaluateOptions {
 };
 struct PredictOptions {
   int64_t batch_size = 32;
-  int64_t steps = 0;  // of a dataset; 0: all
+  int64_t steps = 0;  // for a dataset; 0: all
   std::vector<Callback> callbacks = {};
 };
 struct OnBatchOptions {
   Tensor sample_weight = {};                    // [n]
-  std::map<int64_t, double> class_weight = {};  // of training
+  std::map<int64_t, double> class_weight = {};  // as in training
 };
 
 struct SaveWeightsOptions {
-  bool overwrite = true;  // false: a file that exists is an error
+  bool overwrite = true;  // false: an existing file is an error
   std::string format = "safetensors";
 };
 struct LoadWeightsOptions {
-  // Leaves out weights that the file has not, or in another shape.
+  // Skips weights that are missing in the file, or have another shape.
   bool skip_mismatch = false;
 };
 
 struct SaveOptions {
-  bool overwrite = true;  // false: a file that exists is an error
-  // With what compile() was given and the state of the optimizer, so that
-  // training goes on.
+  bool overwrite = true;  // false: an existing file is an error
+  // Includes the arguments of compile() and the state of the optimizer, so that
+  // training can continue.
   bool include_optimizer = true;
 };
 struct LoadModelOptions {
-  bool compile = true;  // false: the model alone, though the file has more
+  bool compile = true;  // false: only the model, even if the file has more
 };
 
-// Where the time of a training step under a strategy went, measured. Times are
-// of one step on a full batch; work of different devices overlaps.
+// Where the time of a training step under a strategy went, as measured. Times
+// are per step on a full batch; work of different devices overlaps.
 struct MeasuredSplit {
   struct Replica {
     std::vector<std::string> devices;  // full names
     int64_t examples = 0;
     double compute_us = 0;
   };
-  int64_t steps = 0;  // that had run when it was measured
+  int64_t steps = 0;  // before the measurement
   std::vector<Replica> replicas;
   double step_us = 0;        // without the wait for input
-  double all_reduce_us = 0;  // sums of gradients, and sending them
+  double all_reduce_us = 0;  // sums of gradients, including communication
   double input_us = 0;       // waiting for the next batch
-  double predicted_us = -1;  // step_us as predicted; -1: it was not
+  double predicted_us = -1;  // step_us as predicted; -1: not predicted
   // How much longer the slowest replica computes than the mean: 0.1 is 10 %.
   double imbalance() const;
   double slowest_us() const;  // its compute_us
-  // Hand-over, waits between replicas, all that is in no other figure.
+  // Hand-over, waits between replicas, and all else that is in no other figure.
   double other_us() const;
-  double prediction_error() const;  // predicted over measured, less 1
+  double prediction_error() const;  // predicted / measured - 1
   std::string str() const;          // a table for people
 };
 
-// What each task of a fit over several did: who had how many examples, and
-// where the time of a step went.
+// What each task of a fit over several tasks did: its examples, and where the
+// time of a step went.
 struct TaskReport {
   struct Task {
     std::string name;        // "worker:1"
     int64_t samples = 0;     // that it computed on
     double step_us = 0;      // without the wait for input
-    double waited_us = 0;    // of that: for sums of other tasks
+    double waited_us = 0;    // part of that: waits for sums of other tasks
     double input_us = 0;     // waiting for the next batch
     double network_us = -1;  // 64 KiB to the first task and back; -1: itself
     double compute_us() const { return step_us - waited_us; }
@@ -241,11 +239,11 @@ struct TaskReport {
   std::vector<Task> tasks;  // in order of ranks
   int64_t steps = 0;
   int64_t samples = 0;  // in the batches of all steps
-  // How many examples were computed on more than once. Tasks that read data of
-  // their own are believed that it differs.
+  // Number of examples computed more than once. Tasks that read their own data
+  // are assumed to read different data.
   int64_t duplicates() const;
-  // Whom the others wait for, by how much, and whether it computes or its
-  // network is slow, in a line each; "" when nobody is 25 % behind the rest.
+  // The tasks that the others wait for, by how much, and whether computation or
+  // network is slow, in a line each; "" if none is 25 % behind the rest.
   std::string stragglers() const;
   std::string str() const;  // lines for people
 };
@@ -254,62 +252,64 @@ struct History {
   std::vector<int> epoch;
   std::map<std::string, std::vector<double>> history;
   std::vector<double> seconds;  // per epoch, with validation
-  // Ops of the training step that did not run where they were asked to, and
-  // the bytes that move because of them, per step.
+  // Ops of the training step that did not run where requested, and the bytes
+  // moved because of them, per step.
   int64_t fallback_ops = 0;
   int64_t fallback_bytes = 0;
   // Under a strategy of several replicas, after 20 steps.
   std::optional<MeasuredSplit> split = {};
-  // How automatic shares moved, and what that gained: "shares 8:24 -> 6:26:
-  // step 812 us -> 640 us"; "" when they did not.
+  // How automatic shares moved, and the gain: "shares 8:24 -> 6:26: step 812 us
+  // -> 640 us"; "" if they did not move.
   std::string shares = {};
   // Under a strategy of several tasks.
   std::optional<TaskReport> tasks = {};
 };
 
-// Where a fit goes on: `batch` steps of epoch `epoch` are done.
+// Where a fit resumes: `batch` steps of epoch `epoch` are done.
 struct FitPosition {
   int epoch = 0;
   int64_t batch = 0;
 };
 
-// The fit that runs, for callbacks: model.fit_loop().
+// The running fit, for callbacks: model.fit_loop().
 class FitLoop {
  public:
   virtual ~FitLoop() = default;
 
   virtual int epoch() const = 0;            // from 0
-  virtual int epochs() const = 0;           // where it ends
+  virtual int epochs() const = 0;           // the last epoch
   virtual int64_t batch() const = 0;        // steps done in this epoch
   virtual int64_t steps() const = 0;        // of an epoch; -1: not known yet
   virtual int64_t total_steps() const = 0;  // since on_train_begin
-  // The next step's; after the end of an epoch the next one's first.
+  // The position of the next step; after the end of an epoch, of the next one's
+  // first step.
   virtual FitPosition position() const = 0;
   virtual bool has_validation() const = 0;
   virtual bool stopping() const = 0;  // stop_training() was called
-  // Runs the step of element() again, op by op, whatever compile() said.
+  // Repeats the step of element(), op by op, regardless of compile().
   virtual void repeat_eagerly() = 0;
-  // Logs of the epochs that are done; in on_epoch_end with this one.
+  // Logs of the finished epochs; in on_epoch_end including this one.
   virtual const History& history() const = 0;
   virtual const std::vector<Callback>& callbacks() const = 0;
-  // The batch of the step that runs or ran last: inputs, targets, weights.
+  // The batch of the current or last step: inputs, targets, weights.
   virtual const Tensors& element() const = 0;
-  // The pass over the data, which stands behind the last batch; null outside
-  // of epochs, and for a DistributedDataset.
+  // The pass over the data, positioned after the last batch; null outside
+  // epochs, and for a DistributedDataset.
   virtual data::Iterator* iterator() = 0;
 
-  // In on_train_begin: goes on from there. `restore` puts the pass that
-  // continues epoch position.epoch, or that which begins it, where it was;
-  // without, earlier passes are begun and dropped (the order of a shuffle
-  // follows from their number), and the batches before are read and dropped.
-  // When batches of the epoch are done its metrics are not reset.
+  // In on_train_begin: resumes there. `restore` restores the pass that
+  // continues epoch position.epoch, or that which begins it. Without it,
+  // earlier passes are started and dropped (the order of a shuffle depends on
+  // their number), and earlier batches are read and dropped. If batches of the
+  // epoch are done its metrics are not reset.
   using Restore = std::function<void(data::Iterator&)>;
   virtual void start_at(FitPosition position, History so_far = {},
                         Restore restore = {}) = 0;
 
-  // One pass over the data goes on in the next epoch (steps_per_epoch).
+  // Whether one pass over the data continues in the next epoch
+  // (steps_per_epoch).
   virtual bool counts_steps() const = 0;
-  // Which part of the data this task reads for itself: "1 of 3"; "" when the
+  // The part of the data that this task reads for itself: "1 of 3"; "" if the
   // tasks share each batch.
   virtual std::string data_part() const { return ""; }
 };
@@ -333,8 +333,8 @@ class Model : public Layer {
  public:
   struct Training;  // keras/training.h
 
-  // A functional model: what leads from `inputs` to `outputs`. Throws
-  // errors::InvalidArgument when an output needs another input.
+  // A functional model: the layers from `inputs` to `outputs`. Throws
+  // errors::InvalidArgument if an output needs another input.
   Model(KerasTensor input, KerasTensor output, NameOptions options = {},
         Site site = Site::here());
   Model(KerasTensors inputs, KerasTensors outputs, NameOptions options = {},
@@ -346,7 +346,7 @@ class Model : public Layer {
     return Model(std::make_shared<T>(std::forward<Args>(args)...));
   }
 
-  // Makes the weights for inputs of these shapes; the batch may be -1.
+  // Makes the weights for inputs with these shapes; the batch may be -1.
   void build(const Shape& input, DType dtype = float32);
 
   // The layers in order; and one of them. Throw errors::NotFound, with the
@@ -358,16 +358,16 @@ class Model : public Layer {
   std::vector<std::string> input_names() const;
   std::vector<std::string> output_names() const;
 
-  // In the scope of a strategy (berth/distribute.h), or of a model made in one,
-  // steps are split over its replicas.
+  // In the scope of a strategy (berth/distribute.h), or for a model made in
+  // one, steps are split over its replicas.
   void compile(CompileOptions options, Site site = Site::here());
 
   // Trains. x [n, ...], y [n, ...]; elements of `dataset` are batches: the
   // inputs, then the targets, then sample weights, if any. A model of a
-  // strategy splits each batch over the replicas, and gives what one device
-  // gives. Throws errors::FailedPrecondition before compile(),
-  // errors::InvalidArgument for data that does not fit: also batches smaller
-  // than the number of replicas, but for later, smaller ones.
+  // strategy splits each batch over the replicas, and gives the results of one
+  // device. Throws errors::FailedPrecondition before compile(),
+  // errors::InvalidArgument for data that does not fit: also for batches
+  // smaller than the number of replicas, except later, smaller ones.
   History fit(const Tensor& x, const Tensor& y, const FitOptions& options = {},
               Site site = Site::here());
   History fit(const data::Dataset& dataset, const FitOptions& options = {},
@@ -377,7 +377,8 @@ class Model : public Layer {
               const FitOptions& options = {}, Site site = Site::here());
   History fit(const NamedTensors& x, const NamedTensors& y,
               const FitOptions& options = {}, Site site = Site::here());
-  // Parts of batches are joined: the strategy cuts the step by its own shares.
+  // Parts of batches are joined: the strategy splits the step by its own
+  // shares.
   History fit(const distribute::DistributedDataset& dataset,
               const FitOptions& options = {}, Site site = Site::here());
   History fit(const utils::experimental::DatasetCreator& creator,
@@ -394,7 +395,7 @@ class Model : public Layer {
   // Returns the first output for x [n, ...], computed in batches.
   Tensor predict(const Tensor& x, const PredictOptions& options = {},
                  Site site = Site::here());
-  // The same of all inputs and outputs.
+  // The same for all inputs and outputs.
   Tensors predict(const Tensors& x, const PredictOptions& options = {},
                   Site site = Site::here());
   Tensors predict(const NamedTensors& x, const PredictOptions& options = {},
@@ -425,10 +426,10 @@ class Model : public Layer {
 
   // Their names, as in logs.
   std::vector<std::string> metrics_names() const;
-  // What compile() was given, as save() keeps it, without contracts and
-  // placement; and compile() with that. Throw errors::FailedPrecondition before
-  // compile() and for what no config can hold, InvalidArgument for what is no
-  // such config.
+  // The arguments of compile(), as save() stores them, without contracts and
+  // placement; and compile() with these. Throw errors::FailedPrecondition
+  // before compile() and for arguments that a config cannot hold,
+  // InvalidArgument for an invalid config.
   Config get_compile_config() const;
   void compile_from_config(const Config& config, Site site = Site::here());
 
@@ -437,12 +438,12 @@ class Model : public Layer {
   Logs get_metrics_result() const { return metrics_result(); }
   void reset_metrics();
 
-  // Ends fit after the batch that runs.
+  // Ends fit after the current batch.
   void stop_training();
-  // The fit that runs on this model; null: none.
+  // The fit that runs on this model, or null.
   FitLoop* fit_loop() const;
 
-  // The step that ran last: figures, and text of a stage (function.h). Throw
+  // The last step: figures, and text of a stage (function.h). Throw
   // errors::FailedPrecondition before the first step.
   FunctionPlanInfo train_plan_info() const;
   std::string train_plan_text(const std::string& stage = "plan") const;
@@ -455,45 +456,44 @@ class Model : public Layer {
   // Throws errors::NotFound with the nearest names.
   berth::placement::Explanation explain(const std::string& op) const;
 
-  // What a training step on `batch_size` examples would do under the strategy
+  // A prediction of a training step on `batch_size` examples under the strategy
   // that the model is compiled for: Strategy::plan() calls it. Runs nothing but
-  // measurements of parts of the step, on scratch, whose times are kept. Throws
-  // errors::FailedPrecondition before compile(), or when nothing says what the
-  // inputs are; errors::InvalidArgument for another strategy.
+  // measurements of parts of the step, on scratch memory, whose times are kept.
+  // Throws errors::FailedPrecondition before compile(), or if the inputs are
+  // not known; errors::InvalidArgument for another strategy.
   distribute::StrategyPlan strategy_plan(const distribute::Strategy& strategy,
                                          int64_t batch_size,
                                          Site site = Site::here()) const;
 
-  // Writes the weights to a safetensors file, whole or not at all; its name
-  // ends in .safetensors, which is added if it does not. Names in the file:
-  // "dense_1/kernel", where layers are counted within the model. Throws
-  // errors::FailedPrecondition before the weights are made, AlreadyExists,
-  // InvalidArgument for another format, and what writing files throws
-  // (train.h).
+  // Writes the weights to a safetensors file, atomically; .safetensors is
+  // appended to its name if missing. Names in the file: "dense_1/kernel", where
+  // layers are counted within the model. Throws errors::FailedPrecondition
+  // before the weights are made, AlreadyExists, InvalidArgument for another
+  // format, and the errors of writing files (train.h).
   void save_weights(const std::string& filepath,
                     const SaveWeightsOptions& options = {},
                     Site site = Site::here()) const;
   // Reads such a file, also into torn weights. Throws errors::NotFound,
   // DataLoss (a damaged file), FailedPrecondition before the weights are made,
-  // and InvalidArgument when names, shapes or dtypes differ: nothing has
-  // changed then.
+  // and InvalidArgument if names, shapes or dtypes differ: then nothing has
+  // changed.
   void load_weights(const std::string& filepath,
                     const LoadWeightsOptions& options = {},
                     Site site = Site::here()) const;
 
   // Writes the whole model as one safetensors file: weights, and in its
-  // metadata to_json() and what compile() was given; load_model() makes it
-  // again, and load_weights() reads the file as well. Throws what
-  // save_weights() throws, and errors::FailedPrecondition for what no config
-  // can hold (saving.h). "": model.safetensors in the folder AIP_MODEL_DIR.
+  // metadata to_json() and the arguments of compile(); load_model() restores
+  // it, and load_weights() reads the file as well. Throws as save_weights()
+  // does, and errors::FailedPrecondition for what a config cannot hold
+  // (saving.h). "": model.safetensors in the folder AIP_MODEL_DIR.
   void save(const std::string& filepath = "", const SaveOptions& options = {},
             Site site = Site::here()) const;
 
-  // Weights, optimizer, metrics, and what random layers draw next, for
+  // Weights, optimizer, metrics, and the state of random layers, for
   // checkpoints (train.h).
   std::shared_ptr<train::Tracked> tracked() const;
 
-  // What the model is made of, as Keras' to_json() writes it, without weights
+  // The structure of the model, as Keras' to_json() writes it, without weights
   // (keras/saving.h); model_from_json() reads it.
   std::string to_json(int indent = -1) const;
 
@@ -505,7 +505,7 @@ class Model : public Layer {
   std::shared_ptr<Training> training_;
 };
 
-// A batch as a step sees it.
+// The batch of a step.
 struct StepData {
   Tensors x, y;
   Tensors sample_weight;  // none, one for all outputs, or one for each
@@ -513,8 +513,8 @@ struct StepData {
 // Scalars by name: what a step returns.
 using StepLogs = std::vector<std::pair<std::string, Tensor>>;
 
-// A model of your own with steps of your own. Override a step and fit compiles
-// it as it does its own:
+// A model of your own with steps of your own. Override a step, and fit compiles
+// it like its own:
 //   StepLogs train_step(const StepData& data) override {
 //     GradientTape tape;
 //     const Tensor loss = compute_loss(data, forward(data.x, true));
@@ -526,25 +526,25 @@ class ModelBase : public LayerBase {
  public:
   using LayerBase::LayerBase;
 
-  // What fit and train_on_batch do with a batch. fit logs the mean over the
-  // epoch of each scalar that is returned; train_on_batch returns the first.
+  // The step of fit and train_on_batch. fit logs the mean over the epoch of
+  // each returned scalar; train_on_batch returns the first.
   virtual StepLogs train_step(const StepData& data);
   // The same for evaluate, validation and test_on_batch.
   virtual StepLogs test_step(const StepData& data);
   virtual Tensors predict_step(const Tensors& x);
-  // The losses of compile(), weighted and summed, and those that layers add.
-  // A scalar.
+  // The losses of compile(), weighted and summed, and those added by layers. A
+  // scalar.
   virtual Tensor compute_loss(const StepData& data, const Tensors& y_pred);
 
  protected:
-  // The model's call; call() is what it does.
+  // Calls the model, which runs call().
   Tensors forward(const Tensors& x, bool training);
   // Updates the metrics of compile().
   void update_metrics(const StepData& data, const Tensors& y_pred);
   // Throws errors::FailedPrecondition before compile().
   const Optimizer& optimizer() const;
   std::vector<Variable> trainable_variables() const;
-  // How many of a batch's tensors are inputs; 1 at first. In the constructor.
+  // Number of inputs among a batch's tensors; 1 by default. In the constructor.
   void set_num_inputs(size_t n);
 
  private:
@@ -556,25 +556,25 @@ class ModelBase : public LayerBase {
 struct SequentialOptions {
   std::string name = {};
 };
-// Layers one after the other.
+// Layers in sequence.
 struct Sequential : Model {
   explicit Sequential(std::vector<Layer> layers, SequentialOptions options = {},
                       Site site = Site::here());
 };
 
-// A model as to_json() wrote it, here or in Keras, with new weights. Throws
-// errors::InvalidArgument for what is no such text, holds classes that are not
+// A model from the text of to_json(), here or in Keras, with new weights.
+// Throws errors::InvalidArgument for an invalid text, classes that are not
 // registered, or fields that they do not have.
 Model model_from_json(const std::string& json, Site site = Site::here());
-// The model of a file that Model::save() wrote, compiled if it was, with its
-// weights and the state of its optimizer; code of your own is found by the name
+// Loads a file of Model::save(): the model, compiled if it was, with its
+// weights and the state of its optimizer; your own code is found by the name
 // that it is registered under (saving.h). Contracts and placement are not part
 // of the file. Throws errors::NotFound, DataLoss (a damaged file), and
-// InvalidArgument for a file of weights alone or classes that are not known.
+// InvalidArgument for a file of weights only or unknown classes.
 Model load_model(const std::string& filepath,
                  const LoadModelOptions& options = {},
                  Site site = Site::here());
-// Another one like `model`, with weights of its own.
+// Another model like `model`, with weights of its own.
 Model clone_model(const Model& model, Site site = Site::here());
 
 }  // namespace berth::keras

@@ -1,13 +1,13 @@
-// more_datasets: data sets that are read from files as they were published
+// more_datasets: data sets read from their published files
 // (tf.keras.datasets.fashion_mnist, cifar100, imdb, reuters,
 // california_housing).
 //
-// Each looks for its files in data_dir, $BERTH_DATA and ~/.cache/berth, there
-// also in the folder that is named below, then downloads them, checks them and
+// Each looks for its files in data_dir, $BERTH_DATA and ~/.cache/berth, and in
+// the folder named below in each of these, then downloads them, checks them and
 // keeps them in ~/.cache/berth. BERTH_OFFLINE=1 forbids the network. Throw
-// errors::NotFound, naming where was looked, what to fetch and where to put it;
-// errors::DataLoss, InvalidArgument for files that are damaged or others. They
-// act at once. Thread-safe as long as no thread changes the environment.
+// errors::NotFound, naming the places searched, what to fetch and where to put
+// it; errors::DataLoss, InvalidArgument for damaged or wrong files. They act at
+// once. Thread-safe as long as no thread changes the environment.
 
 #ifndef BERTH_KERAS_MORE_DATASETS_H_
 #define BERTH_KERAS_MORE_DATASETS_H_
@@ -33,13 +33,13 @@ struct FilesOptions {
   bool allow_download = true;
 };
 
-// 70,000 pictures of clothes: uint8 [n, 28, 28] and [n]. Files of MNIST's
+// 70,000 images of clothes: uint8 [n, 28, 28] and [n]. Files with MNIST's
 // names, in a folder fashion-mnist.
 namespace fashion_mnist {
 ArrayData load_data(const FilesOptions& options = {}, Site site = Site::here());
 }  // namespace fashion_mnist
 
-// 60,000 small pictures of 100 classes in 20 groups: uint8 [n, 32, 32, 3] and
+// 60,000 small images of 100 classes in 20 groups: uint8 [n, 32, 32, 3] and
 // [n]. train.bin and test.bin of the binary version, in a folder
 // cifar-100-binary; nothing is downloaded.
 namespace cifar100 {
@@ -50,7 +50,7 @@ struct LoadOptions {
 ArrayData load_data(const LoadOptions& options = {}, Site site = Site::here());
 }  // namespace cifar100
 
-// Texts as numbers of words, the most frequent first.
+// Texts as word numbers, the most frequent first.
 struct Sequences {
   std::vector<std::vector<int64_t>> x;
   Tensor y;  // int64 [n]
@@ -60,11 +60,11 @@ struct SequenceData {
 };
 struct SequenceOptions {
   std::optional<int64_t> num_words = std::nullopt;  // the others are oov_char
-  int64_t skip_top = 0;                             // and so are these
-  std::optional<int64_t> maxlen = std::nullopt;     // longer texts are left out
-  int64_t seed = 113;                               // of NumPy's shuffle
+  int64_t skip_top = 0;  // and so are the first skip_top
+  std::optional<int64_t> maxlen = std::nullopt;  // longer texts are omitted
+  int64_t seed = 113;                            // of NumPy's shuffle
   std::optional<int64_t> start_char = 1;
-  std::optional<int64_t> oov_char = 2;  // none: such words are left out
+  std::optional<int64_t> oov_char = 2;  // none: such words are omitted
   int64_t index_from = 3;               // added to all words
   std::string data_dir = {};
   bool allow_download = true;
@@ -82,7 +82,7 @@ SequenceData load_data(const SequenceOptions& options = {},
                        double test_split = 0.2, Site site = Site::here());
 }  // namespace reuters
 
-// Prices of houses by 8 numbers: x [n, 8], y [n]. california_housing.npz.
+// Prices of houses with 8 features: x [n, 8], y [n]. california_housing.npz.
 namespace california_housing {
 struct LoadOptions {
   std::string version = "large";  // 20,640 houses; "small": 600
@@ -105,7 +105,7 @@ struct PadSequencesOptions {
   std::string truncating = "pre";
   int64_t value = 0;
 };
-// Sequences as rows of one length [n, maxlen].
+// Sequences as rows of equal length [n, maxlen].
 Tensor pad_sequences(const std::vector<std::vector<int64_t>>& sequences,
                      const PadSequencesOptions& options = {},
                      Site site = Site::here());

@@ -2,9 +2,9 @@
 //
 // An Optimizer is a value handle. apply_gradients() works eagerly and inside a
 // traced step, where the update is part of the plan. Slots are made at the
-// first call, outside the trace, on the device of their variable. Rate and
-// step counter are variables: changing them does not trace anew.
-// One optimizer belongs to one thread at a time.
+// first call, outside the trace, on the device of their variable. Rate and step
+// counter are variables: changing them does not retrace. One optimizer belongs
+// to one thread at a time.
 
 #ifndef BERTH_KERAS_OPTIMIZERS_H_
 #define BERTH_KERAS_OPTIMIZERS_H_
@@ -32,39 +32,40 @@ class Optimizer {
       : base_(std::move(base)) {}
 
   // Updates variables[i] by grads[i]; empty gradients are skipped. In
-  // strategy.run() by the sum of the gradients of all replicas. Throws
-  // errors::InvalidArgument when counts or shapes differ or all are empty,
+  // strategy.run() it uses the sum of the gradients of all replicas. Throws
+  // errors::InvalidArgument if counts or shapes differ or all are empty,
   // errors::FailedPrecondition in the scope of a strategy of several replicas
-  // outside of run().
+  // outside run().
   void apply_gradients(const Tensors& grads,
                        const std::vector<Variable>& variables,
                        Site site = Site::here()) const;
-  // Makes slots and counters of these variables now, not at the first step.
+  // Makes slots and counters of these variables now instead of at the first
+  // step.
   void build(const std::vector<Variable>& variables) const;
-  // What gradients are to be taken of: the loss times loss_scale_factor, or
-  // times the scale of a LossScaleOptimizer, by which apply_gradients()
-  // divides. fit does this itself.
+  // The value to differentiate: the loss times loss_scale_factor, or times the
+  // scale of a LossScaleOptimizer, by which apply_gradients() divides. fit does
+  // this itself.
   Tensor scale_loss(const Tensor& loss, Site site = Site::here()) const;
 
   // float32 scalar; assign() to change the rate. With a schedule, the rate of
   // the last step.
   Variable learning_rate() const;
-  // Throws errors::FailedPrecondition when a schedule sets the rate.
+  // Throws errors::FailedPrecondition if a schedule sets the rate.
   void set_learning_rate(double rate, Site site = Site::here()) const;
   const LearningRateSchedule& schedule() const;  // false: none
-  // int64 scalar: steps made.
+  // int64 scalar: number of steps.
   Variable iterations() const;
   // Slots and counters, for checkpoints.
   std::vector<Variable> variables() const;
   const std::string& name() const;
 
-  // Variables that weight_decay leaves alone: these, and those whose names
-  // contain one of the texts. Before the first step.
+  // Excludes variables from weight_decay: these, and those whose names contain
+  // one of the texts. Before the first step.
   void exclude_from_weight_decay(
       const std::vector<Variable>& variables,
       const std::vector<std::string>& names = {}) const;
-  // With use_ema: sets variables to their averages, for good (fit does so at
-  // its end); exchanges the two. Else nothing.
+  // With use_ema: sets variables to their averages, permanently (fit does so at
+  // its end); exchanges the two. Otherwise nothing.
   void finalize_variable_values(const std::vector<Variable>& variables,
                                 Site site = Site::here()) const;
   void swap_averages(const std::vector<Variable>& variables,
@@ -78,7 +79,7 @@ class Optimizer {
 
 namespace optimizers {
 
-// The options that all have, in the order in which they act:
+// Options of all optimizers, in the order in which they act:
 //   loss_scale_factor            scale_loss() multiplies, gradients are divided
 //   gradient_accumulation_steps  updates every so many steps, by the mean of
 //                                the gradients
@@ -88,9 +89,9 @@ namespace optimizers {
 //   use_ema, ema_momentum        keeps average = momentum * average +
 //                                (1 - momentum) * var of each variable
 //   ema_overwrite_frequency      sets variables to it every so many steps
-// 0 switches a number off. The rate stands in front of the options or among
-// them, not both: Adam(1e-3, {.beta_1 = 0.8}) is
-// Adam({.learning_rate = 1e-3, .beta_1 = 0.8}); in front it counts.
+// 0 disables a number. The rate comes before the options or among them:
+// Adam(1e-3, {.beta_1 = 0.8}) is Adam({.learning_rate = 1e-3, .beta_1 = 0.8}).
+// Where both are given, the first counts.
 
 struct SGDOptions {
   LearningRate learning_rate = 0.01;
@@ -227,7 +228,7 @@ struct LambOptions {
   int64_t gradient_accumulation_steps = 0;
   std::string name = {};
 };
-// Adam whose step has, of each variable, the variable's norm (You et al. 2019).
+// Adam whose step for each variable has the variable's norm (You et al. 2019).
 struct Lamb : Optimizer {
   explicit Lamb(LearningRate learning_rate = 0.001, LambOptions options = {});
   explicit Lamb(LambOptions options) : Lamb(options.learning_rate, options) {}
@@ -337,7 +338,7 @@ struct AdafactorOptions {
   double epsilon_1 = 1e-30;
   double epsilon_2 = 1e-3;
   double clip_threshold = 1;
-  // The rate is at most 1 / sqrt(t). In Keras, and here, also when false.
+  // The rate is at most 1 / sqrt(t). As in Keras, this holds even if false.
   bool relative_step = true;
   double weight_decay = 0;
   double clipnorm = 0;
@@ -350,7 +351,7 @@ struct AdafactorOptions {
   int64_t gradient_accumulation_steps = 0;
   std::string name = {};
 };
-// Shazeer and Stern 2018: of a matrix the second moments are kept by row and
+// Shazeer and Stern 2018: second moments of matrices are kept by row and
 // column.
 struct Adafactor : Optimizer {
   explicit Adafactor(LearningRate learning_rate = 0.001,
@@ -390,9 +391,9 @@ struct LossScaleOptions {
   int64_t dynamic_growth_steps = 2000;
   std::string name = {};
 };
-// For gradients in float16, which end at 6e-8 and 65504: scale_loss()
-// multiplies the loss by a scale that halves, and the step is left out, when a
-// gradient is not finite, and doubles after dynamic_growth_steps good steps.
+// For gradients in float16, which range from 6e-8 to 65504: scale_loss()
+// multiplies the loss by a scale. If a gradient is not finite, the scale halves
+// and the step is skipped; after dynamic_growth_steps good steps it doubles.
 struct LossScaleOptimizer : Optimizer {
   explicit LossScaleOptimizer(Optimizer inner_optimizer,
                               LossScaleOptions options = {});

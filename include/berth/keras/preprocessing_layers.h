@@ -1,9 +1,9 @@
 // preprocessing_layers: numbers, categories and text as tensors for a model
 // (tf.keras.layers).
 //
-// They act like all layers (layers.h). Those of text (StringLookup,
-// TextVectorization, Hashing, HashedCrossing) compute on the host at once, in
-// a pipeline or before the model: a traced function is an error. adapt() and
+// They act like all layers (layers.h). Those for text (StringLookup,
+// TextVectorization, Hashing, HashedCrossing) compute on the host at once, in a
+// pipeline or before the model: a traced function is an error. adapt() and
 // set_vocabulary() change a layer: no other thread may use it meanwhile.
 
 #ifndef BERTH_KERAS_PREPROCESSING_LAYERS_H_
@@ -16,8 +16,8 @@
 
 namespace berth::keras {
 
-// What adapt() learns from: one tensor [n, ...], or the batches of a dataset
-// (their first component), all or the first `steps`.
+// The data of adapt(): one tensor [n, ...], or the batches of a dataset (their
+// first component), all or the first `steps`.
 struct AdaptData {
   AdaptData(const Tensor& all) : all(all) {}                           // NOLINT
   AdaptData(data::Dataset batches, std::optional<int64_t> steps = {})  // NOLINT
@@ -28,9 +28,9 @@ struct AdaptData {
 };
 
 struct NormalizationOptions {
-  // Axes that have a mean each; none: one for all.
+  // Axes with a separate mean; none: one for all.
   std::vector<int64_t> axis = {-1};
-  // One number per axis, or one for all; learnt when empty.
+  // One number per axis, or one for all; learned if empty.
   std::vector<double> mean = {};
   std::vector<double> variance = {};
   bool invert = false;  // x * sqrt(variance) + mean
@@ -44,9 +44,9 @@ struct Normalization : Layer {
   void adapt(const AdaptData& data);
 };
 
-// How categories come out: "int": their indices, int64; else float32 of depth
-// d: "one_hot" [..., d] per index (a last axis of length 1 goes away);
-// "multi_hot" [..., d] where they appear along the last axis, or "count" how
+// The output for categories: "int": their indices, int64; otherwise float32 of
+// depth d: "one_hot" [..., d] per index (a last axis of length 1 is dropped);
+// "multi_hot" [..., d], 1 where they occur along the last axis, "count" how
 // often, or "tf_idf" that times a weight per category.
 
 struct DiscretizationOptions {
@@ -56,8 +56,7 @@ struct DiscretizationOptions {
   std::string output_mode = "int";          // "one_hot", "multi_hot", "count"
   std::string name = {};
 };
-// The place of each number among the boundaries; bin i begins at boundary
-// i - 1.
+// The bin of each number among the boundaries; bin i begins at boundary i - 1.
 struct Discretization : Layer {
   explicit Discretization(DiscretizationOptions options,
                           Site site = Site::here());
@@ -69,15 +68,15 @@ struct CategoryEncodingOptions {
   std::string output_mode = "multi_hot";  // "one_hot", "count"
   std::string name = {};
 };
-// Indices in [0, num_tokens), others are left out. "count" takes a second
-// input, like the first: the weight of each.
+// Indices in [0, num_tokens); others are ignored. "count" takes a second input,
+// like the first: the weight of each.
 struct CategoryEncoding : Layer {
   explicit CategoryEncoding(int64_t num_tokens,
                             CategoryEncodingOptions options = {},
                             Site site = Site::here());
 };
 
-// Two numbers that make a hash another one: 133, or {133, 137}.
+// Two numbers that change a hash: 133, or {133, 137}.
 struct Salt {
   Salt(uint64_t both) : first(both), second(both) {}  // NOLINT
   Salt(uint64_t first, uint64_t second) : first(first), second(second) {}
@@ -85,14 +84,14 @@ struct Salt {
 };
 
 struct HashingOptions {
-  // This text or number has bin 0 for itself.
+  // Bin 0 is reserved for this text or number.
   std::optional<std::string> mask_value = std::nullopt;
   std::optional<Salt> salt = std::nullopt;
   std::string output_mode = "int";  // "one_hot", "multi_hot", "count"
   std::string name = {};
 };
-// A bin in [0, num_bins) that depends on nothing but the value, text or whole
-// number: FarmHash's Fingerprint64, or SipHash with a salt, as in TensorFlow.
+// A bin in [0, num_bins) that depends only on the value, a text or integer:
+// FarmHash's Fingerprint64, or SipHash with a salt, as in TensorFlow.
 struct Hashing : Layer {
   explicit Hashing(int64_t num_bins, HashingOptions options = {},
                    Site site = Site::here());
@@ -101,7 +100,7 @@ struct HashedCrossingOptions {
   std::string output_mode = "int";  // or "one_hot"
   std::string name = {};
 };
-// A bin of the values of several inputs [n] or [n, 1] together.
+// One bin for the combined values of several inputs [n] or [n, 1].
 struct HashedCrossing : Layer {
   explicit HashedCrossing(int64_t num_bins, HashedCrossingOptions options = {},
                           Site site = Site::here());
@@ -116,17 +115,18 @@ struct IntegerLookupOptions {
   std::string vocabulary_file = {};  // one per line
   std::vector<double> idf_weights = {};
   bool invert = false;              // indices to tokens
-  std::string output_mode = "int";  // all of them
+  std::string output_mode = "int";  // all modes
   bool pad_to_max_tokens = false;
   std::string name = {};
 };
-// Indices of whole numbers: 0 of the mask (if there is one, in mode "int"),
-// then those of numbers that are not in the vocabulary, then the vocabulary's.
-// With no indices for the former they are an error, -1 in a traced function.
+// Indices of integers: 0 for the mask (if there is one, in mode "int"), then
+// those for numbers that are not in the vocabulary, then the vocabulary's.
+// Without indices for unknown numbers they are an error, or -1 in a traced
+// function.
 struct IntegerLookup : Layer {
   explicit IntegerLookup(IntegerLookupOptions options = {},
                          Site site = Site::here());
-  // Learns the most frequent numbers; of equally frequent ones the larger.
+  // Learns the most frequent numbers; on a tie the larger.
   void adapt(const AdaptData& data);
   // Throws errors::InvalidArgument for repeated tokens or too many.
   void set_vocabulary(const std::vector<int64_t>& vocabulary,
@@ -144,9 +144,9 @@ struct StringLookupOptions {
   std::string vocabulary_file = {};  // one per line
   std::vector<double> idf_weights = {};
   bool invert = false;              // indices to tokens
-  std::string output_mode = "int";  // all of them
+  std::string output_mode = "int";  // all modes
   bool pad_to_max_tokens = false;
-  std::optional<Salt> salt = std::nullopt;  // of several oov indices
+  std::optional<Salt> salt = std::nullopt;  // for several oov indices
   std::string name = {};
 };
 // The same for text.
@@ -174,12 +174,13 @@ struct TextVectorizationOptions {
   using Standardize = std::function<std::string(const std::string&)>;
   using Split = std::function<std::vector<std::string>(const std::string&)>;
   std::optional<int64_t> max_tokens = std::nullopt;
-  // "lower", "strip_punctuation", "" for none; letters and signs of ASCII.
+  // "lower", "strip_punctuation", "" for none; ASCII letters and punctuation.
   std::string standardize = "lower_and_strip_punctuation";
   std::string split = "whitespace";  // "character", "" for none
   std::optional<Ngrams> ngrams = std::nullopt;
   std::string output_mode = "int";  // "multi_hot", "count", "tf_idf"
-  // Longer texts are cut, shorter ones padded with 0; absent: as the longest.
+  // Longer texts are truncated, shorter ones padded with 0; absent: the
+  // longest.
   std::optional<int64_t> output_sequence_length = std::nullopt;
   bool pad_to_max_tokens = false;
   std::vector<std::string> vocabulary = {};
@@ -189,8 +190,8 @@ struct TextVectorizationOptions {
   Split split_fn = {};              // instead of `split`
   std::string name = {};
 };
-// Texts [n] or [n, 1] as indices of their words [n, length], or as one row of
-// the vocabulary each [n, size]. Index 0 pads, 1 is any unknown word.
+// Texts [n] or [n, 1] as indices of their words [n, length], or as one row over
+// the vocabulary each [n, size]. Index 0 is padding, 1 any unknown word.
 struct TextVectorization : Layer {
   explicit TextVectorization(TextVectorizationOptions options = {},
                              Site site = Site::here());

@@ -1,5 +1,5 @@
-// recurrent_layers: layers that go through a sequence step by step, and the
-// masks that say which steps count (tf.keras.layers).
+// recurrent_layers: layers that process a sequence step by step, and the masks
+// that select steps (tf.keras.layers).
 //
 // They act like all layers (layers.h), and share its thread rule; a stateful
 // one may run on one thread at a time. Inputs are [batch, time, features].
@@ -10,8 +10,8 @@
 //   lstm(Tensors{x, mask});        // mask: bool [batch, time]
 //   lstm(Tensors{x, h, c, mask});
 //
-// A step that is masked (false) leaves the states as they are and gives the
-// first state as its output, or zeros with zero_output_for_mask.
+// A masked step (false) leaves the states unchanged and returns the first state
+// as its output, or zeros with zero_output_for_mask.
 
 #ifndef BERTH_KERAS_RECURRENT_LAYERS_H_
 #define BERTH_KERAS_RECURRENT_LAYERS_H_
@@ -29,13 +29,13 @@
 
 namespace berth::keras {
 
-// Returns the mask of a tensor that a layer made, an empty tensor if it has
-// none: bool [batch, time], what Keras keeps as x._keras_mask. Masks live as
-// long as the outermost layer that runs on this thread, or MaskScope.
+// Returns the mask of a tensor that a layer made, or an empty tensor: bool
+// [batch, time], x._keras_mask in Keras. Masks live as long as the outermost
+// layer that runs on this thread, or MaskScope.
 Tensor mask_of(const Tensor& x);
 
 // Keeps the masks of all layers called on this thread until its end, so that
-// they travel between layers that are called outside of a model:
+// they are passed between layers that are called outside a model:
 //   const keras::MaskScope masks;
 //   Tensor y = lstm(embedding(ids));
 class MaskScope {
@@ -55,7 +55,7 @@ struct MaskingOptions {
   std::string name = {};
   OwnPolicy dtype = {};
 };
-// Masks the steps at which every feature is `mask_value`, and makes them 0:
+// Masks the steps at which every feature is `mask_value`, and sets them to 0:
 // [batch, time, ...] -> the same.
 struct Masking : Layer {
   explicit Masking(double mask_value = 0, MaskingOptions options = {},
@@ -63,7 +63,7 @@ struct Masking : Layer {
 };
 
 // One step of a recurrent layer. Derive from it for a cell of your own, and
-// hand it to RNN:
+// pass it to RNN:
 //   class Mean : public keras::RNNCellBase {
 //    public:
 //     Mean() : RNNCellBase("mean") {}
@@ -79,7 +79,7 @@ class RNNCellBase : public LayerBase {
   using LayerBase::LayerBase;
 
   // Computes {output, new states...} from {x [batch, features], states...,
-  // constants...}. build() is given the shape of x alone.
+  // constants...}. build() gets the shape of x only.
   Tensors call(const Tensors& inputs, bool training) override = 0;
   // The width of each state [batch, width]; at least one.
   virtual std::vector<int64_t> state_size() const = 0;
@@ -87,29 +87,29 @@ class RNNCellBase : public LayerBase {
   virtual int64_t output_size() const { return state_size()[0]; }
   // The states before the first step; zeros. `batch` is zeros [batch, 1].
   virtual Tensors get_initial_state(const Tensor& batch) const;
-  // What does not change from step to step, such as the elements that dropout
-  // leaves out; made once per sequence. None.
+  // Values that are constant over the steps, such as the elements that dropout
+  // drops; made once per sequence. None by default.
   virtual Tensors get_constants(const Tensor& batch, bool training) const;
-  // How many they are; 0.
+  // Their number; 0 by default.
   virtual size_t num_constants(bool training) const;
 };
 
 struct RNNOptions {
-  bool return_sequences = false;  // the outputs of all steps, not of the last
+  bool return_sequences = false;  // the outputs of all steps, not only the last
   bool return_state = false;      // also the last states, as further outputs
   bool go_backwards = false;      // from the last step to the first
-  // The last states are those that the next call begins with; the batch is
-  // that of the first call. reset_states() makes them zeros.
+  // The next call begins with the last states; the batch size is that of the
+  // first call. reset_states() sets them to zero.
   bool stateful = false;
-  // A trace holds every step instead of a loop, which needs to know how many
-  // there are; short sequences are unrolled anyway.
+  // A trace holds every step instead of a loop, which requires a known number
+  // of steps; short sequences are always unrolled.
   bool unroll = false;
   bool zero_output_for_mask = false;
   std::string name = {};
   OwnPolicy dtype = {};
 };
 
-// Layers with states: what RNN, LSTM, GRU, SimpleRNN and Bidirectional share.
+// Layers with states: the base of RNN, LSTM, GRU, SimpleRNN and Bidirectional.
 struct RecurrentLayer : Layer {
   using Layer::Layer;
   // The variables of a stateful layer; none before its first call.
@@ -209,8 +209,8 @@ struct SimpleRNNCell : Layer {
                          Site site = Site::here());
 };
 
-// Cells of which each reads what the one before it puts out; one cell with the
-// states of all.
+// A chain of cells, each of which reads the output of the one before it; one
+// cell with the states of all.
 struct StackedRNNCells : Layer {
   explicit StackedRNNCells(std::vector<Layer> cells, NameOptions options = {},
                            Site site = Site::here());
@@ -243,8 +243,8 @@ struct LSTMOptions {
   std::string name = {};
   OwnPolicy dtype = {};
 };
-// RNN of an LSTMCell: the inputs' products are one, and with the activations
-// above and no recurrent_dropout all steps are one op.
+// RNN of an LSTMCell: the products of the inputs are computed at once, and with
+// the activations above and no recurrent_dropout all steps are one op.
 struct LSTM : RecurrentLayer {
   explicit LSTM(int64_t units, LSTMOptions options = {},
                 Site site = Site::here());
@@ -315,16 +315,16 @@ struct SimpleRNN : RecurrentLayer {
 };
 
 struct BidirectionalOptions {
-  // concat, sum, mul, ave; "" puts out both, one after the other.
+  // concat, sum, mul, ave; "" returns both, one after the other.
   std::string merge_mode = "concat";
-  // Goes the other way than the layer; a copy of it when absent.
+  // Runs in the other direction; a copy of the layer if absent.
   std::optional<RecurrentLayer> backward_layer = std::nullopt;
   std::string name = {};
   OwnPolicy dtype = {};
 };
 // A copy of `layer` (an RNN, LSTM, GRU or SimpleRNN; weights of its own) and
-// one that goes the other way. The states of the first come before those of
-// the second. With return_sequences, masked steps put out zeros.
+// one that runs in the other direction. The states of the first come before
+// those of the second. With return_sequences, masked steps output zeros.
 struct Bidirectional : RecurrentLayer {
   explicit Bidirectional(RecurrentLayer layer,
                          BidirectionalOptions options = {},

@@ -1,9 +1,9 @@
-// regularizers: penalties on weights and outputs that the training loss gets
+// regularizers: penalties on weights and outputs, added to the training loss
 // (tf.keras.regularizers).
 //
 // A Regularizer is a value handle, made from a name ("l2"), by one of the
-// functions below, or of a function of your own. It acts in each training step.
-// Thread-safe if your own function is.
+// functions below, or from a function of your own. It acts in each training
+// step. Thread-safe if your own function is.
 
 #ifndef BERTH_KERAS_REGULARIZERS_H_
 #define BERTH_KERAS_REGULARIZERS_H_
@@ -24,8 +24,9 @@ class Regularizer {
   using Parameters = std::vector<std::pair<std::string, double>>;
 
   Regularizer() = default;  // none
-  // Finds one by Keras' name: l1, l2, l1_l2, orthogonal_regularizer, or of the
-  // class (L1, ...); "" is none. Throws errors::InvalidArgument for another.
+  // Finds one by Keras' name: l1, l2, l1_l2, orthogonal_regularizer, or by the
+  // class (L1, ...); "" is none. Throws errors::InvalidArgument for another
+  // name.
   Regularizer(const char* name);         // NOLINT: {.kernel_regularizer = "l2"}
   Regularizer(const std::string& name);  // NOLINT
   Regularizer(Fn fn) : fn_(std::move(fn)) {}  // NOLINT: one of your own
@@ -34,7 +35,7 @@ class Regularizer {
   explicit operator bool() const { return fn_ != nullptr; }
   Tensor operator()(const Tensor& x) const { return fn_(x); }
 
-  // Keras' class, "" of none and of your own, and its arguments.
+  // Keras' class, "" for none and for your own, and its arguments.
   const std::string& class_name() const { return class_name_; }
   const Parameters& parameters() const { return parameters_; }
 
@@ -48,7 +49,7 @@ namespace regularizers {
 
 using keras::Regularizer;
 
-// Factors must be finite and 0 or more, else errors::InvalidArgument.
+// Factors must be finite and not negative, else errors::InvalidArgument.
 
 // l1 * sum |x|, l2 * sum x^2, and the sum of both.
 Regularizer L1(double l1 = 0.01);
@@ -63,7 +64,7 @@ struct OrthogonalOptions {
 };
 Regularizer OrthogonalRegularizer(OrthogonalOptions options = {});
 
-// The same by Keras' other names.
+// Keras' other names.
 inline Regularizer l1(double l1 = 0.01) { return L1(l1); }
 inline Regularizer l2(double l2 = 0.01) { return L2(l2); }
 inline Regularizer l1_l2(double l1 = 0, double l2 = 0) { return L1L2(l1, l2); }

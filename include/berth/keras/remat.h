@@ -6,11 +6,11 @@
 //   remat.reset();
 //   auto model = keras::Sequential({block, keras::Dense(10)});
 //
-// A layer that is made while a scope stands keeps, in training, its inputs
-// alone; what the gradient needs besides is computed again from them. The step
-// takes less memory and more time, and gives the same numbers. A layer with
-// parts is one unit: its parts are not recomputed twice. Models around layers
-// are no units, unless list_of_layers names them.
+// A layer made in a scope keeps only its inputs in training; the other values
+// that the gradient needs are computed again from them. The step takes less
+// memory and more time, and gives the same numbers. A layer with parts is one
+// unit: its parts are not recomputed twice. Models around layers are not units,
+// unless list_of_layers names them.
 
 #ifndef BERTH_KERAS_REMAT_H_
 #define BERTH_KERAS_REMAT_H_
@@ -33,11 +33,11 @@ struct RematOptions {
   std::vector<std::string> layer_names = {};  // list_of_layers
 };
 
-// Layers that this thread makes until the end of the block; the innermost scope
-// counts. mode: "full": all layers; "activations": activations, as layers and
-// by name; "larger_than": layers whose outputs have more elements per example
-// than output_size_threshold; "list_of_layers": those of these names. Throws
-// errors::InvalidArgument for another one.
+// Applies to layers that this thread makes until the end of the block; the
+// innermost scope counts. mode: "full": all layers; "activations": activations,
+// as layers and by name; "larger_than": layers whose outputs have more elements
+// per example than output_size_threshold; "list_of_layers": those with these
+// names. Throws errors::InvalidArgument for another mode.
 class RematScope {
  public:
   explicit RematScope(const std::string& mode = "full",
@@ -46,7 +46,7 @@ class RematScope {
   RematScope(const RematScope&) = delete;
   RematScope& operator=(const RematScope&) = delete;
 
-  // That of the innermost scope; null: there is none.
+  // The mode of the innermost scope, or null.
   static std::shared_ptr<const RematMode> current();
 
  private:

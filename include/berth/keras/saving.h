@@ -1,11 +1,11 @@
-// saving: what layers and models are made of, as JSON (tf.keras.saving).
+// saving: the structure of layers and models, as JSON (tf.keras.saving).
 //
 //   keras::Config config = model.get_config();
 //   keras::Layer twin = model.from_config(config);     // weights of its own
 //   keras::Model again = keras::model_from_json(model.to_json());
 //
-// Classes and fields have the names that Keras writes. Nothing in a config is
-// ever run: code of your own is found by the name that it was registered under.
+// Classes and fields have Keras' names. Nothing in a config is ever executed:
+// your own code is found by the name that it was registered under.
 // Thread-safe; a Config belongs to one thread at a time.
 
 #ifndef BERTH_KERAS_SAVING_H_
@@ -50,23 +50,22 @@ class Config {
   Config(Config&& other) noexcept;
   Config& operator=(Config other) noexcept;
 
-  // Throws errors::InvalidArgument, with the line, for what is no JSON, nested
-  // deeper than 200, or longer than 256 MiB.
+  // Throws errors::InvalidArgument, with the line, for text that is not JSON,
+  // nested deeper than 200, or longer than 256 MiB.
   static Config parse(const std::string& json, Site site = Site::here());
   // On one line, or `indent` spaces deeper per level.
   std::string str(int indent = -1) const;
 
   Kind kind() const;
-  // Throw errors::InvalidArgument when the value is something else. A whole
-  // number is a double, too.
+  // Throw errors::InvalidArgument if the value is something else. An integer is
+  // a double, too.
   bool as_bool() const;
   int64_t as_int() const;
   double as_double() const;
   std::string as_string() const;
   std::vector<Config> as_list() const;
 
-  // Members of an object. at() throws errors::NotFound with the names there
-  // are.
+  // Members of an object. at() throws errors::NotFound, which lists the names.
   bool contains(const std::string& name) const;
   Config at(const std::string& name) const;
   std::vector<std::string> names() const;
@@ -81,13 +80,13 @@ class Config {
   std::unique_ptr<Json> json_;
 };
 
-// Makes what a class of your own is, of what its get_config() gave.
+// Makes an object of your own class from its get_config().
 using LayerFactory = std::function<Layer(const Config& config)>;
 using InitializerFactory = std::function<Initializer(const Config& config)>;
 using OptimizerFactory = std::function<Optimizer(const Config& config)>;
 using LossFactory = std::function<Loss(const Config& config)>;
 using MetricFactory = std::function<Metric(const Config& config)>;
-// An activation, or what a Lambda computes.
+// An activation, or the function of a Lambda.
 using CustomFunction = std::function<Tensor(const Tensor& x)>;
 
 // From now on configs with this class name, and options with this name
@@ -102,7 +101,7 @@ void register_custom_object(const std::string& name, LossFactory object);
 void register_custom_object(const std::string& name, MetricFactory object);
 void register_custom_object(const std::string& name, CustomFunction object);
 
-// What is registered while one lives is forgotten when it ends.
+// Objects registered while it lives are forgotten when it ends.
 //   const keras::CustomObjectScope scope;
 //   keras::register_custom_object("Residual", ...);
 class CustomObjectScope {
@@ -117,12 +116,11 @@ class CustomObjectScope {
   std::unique_ptr<Saved> saved_;
 };
 
-// {"class_name": "Dense", "config": {...}}; a layer that was called adds the
-// shapes that it was built for, and is built again. serialize() throws
-// errors::FailedPrecondition for what holds a function that has no name or a
-// class without get_config(); deserialize() throws errors::InvalidArgument
-// for fields of a wrong type, that are unknown, or a class that is not
-// registered.
+// {"class_name": "Dense", "config": {...}}; a layer that was called also has
+// the shapes that it was built for, and is built again. serialize() throws
+// errors::FailedPrecondition for a function without a name or a class without
+// get_config(); deserialize() throws errors::InvalidArgument for fields of a
+// wrong type, unknown fields, or a class that is not registered.
 namespace layers {
 Config serialize(const Layer& layer);
 Layer deserialize(const Config& config, Site site = Site::here());
@@ -144,7 +142,7 @@ Config serialize(const Metric& metric);
 Metric deserialize(const Config& config);
 }  // namespace metrics
 
-// Names of the layers, or others, that configs know without registering.
+// Names of layers and other classes that configs know without registration.
 namespace saving {
 std::vector<std::string> layer_classes();
 std::vector<std::string> initializer_classes();

@@ -1,10 +1,9 @@
-// schedules: learning rates that follow from the number of the step
+// schedules: learning rates as functions of the step number
 // (tf.keras.optimizers.schedules).
 //
-// A LearningRateSchedule is a value handle; an optimizer that is made with one
-// computes its rate in each step, in the plan of the step. Throw
-// errors::InvalidArgument for numbers that do not fit. Thread-safe if your own
-// function is.
+// A LearningRateSchedule is a value handle; an optimizer made with one computes
+// its rate in each step, in the plan of the step. Throw errors::InvalidArgument
+// for numbers that do not fit. Thread-safe if your own function is.
 
 #ifndef BERTH_KERAS_SCHEDULES_H_
 #define BERTH_KERAS_SCHEDULES_H_
@@ -37,7 +36,7 @@ class LearningRateSchedule {
   Tensor operator()(const Tensor& step) const;
   double operator()(int64_t step) const;
 
-  // Keras' class, "" of your own, and its arguments.
+  // Keras' class, "" for your own, and its arguments.
   const std::string& class_name() const { return class_name_; }
   const Parameters& parameters() const { return parameters_; }
 
@@ -76,8 +75,8 @@ LearningRateSchedule ExponentialDecay(double initial_learning_rate,
 LearningRateSchedule InverseTimeDecay(double initial_learning_rate,
                                       int64_t decay_steps, double decay_rate,
                                       StaircaseOptions options = {});
-// values[i], where i is the number of boundaries below the step; one value
-// more than boundaries, which rise.
+// values[i], where i is the number of boundaries below the step; there is one
+// value more than boundaries, which ascend.
 LearningRateSchedule PiecewiseConstantDecay(std::vector<int64_t> boundaries,
                                             std::vector<double> values);
 
@@ -92,22 +91,22 @@ LearningRateSchedule PolynomialDecay(double initial_learning_rate,
                                      PolynomialDecayOptions options = {});
 
 struct CosineDecayOptions {
-  double alpha = 0;  // the rate at the end, as a share of the first
-  // Rises to it over warmup_steps, from the initial rate, and decays from it.
+  double alpha = 0;  // the final rate, as a share of the first
+  // Rises from the initial rate to it over warmup_steps, then decays from it.
   std::optional<double> warmup_target = std::nullopt;
   int64_t warmup_steps = 0;
 };
-// Half a wave of a cosine (Loshchilov and Hutter 2016).
+// Half a cosine wave (Loshchilov and Hutter 2016).
 LearningRateSchedule CosineDecay(double initial_learning_rate,
                                  int64_t decay_steps,
                                  CosineDecayOptions options = {});
 
 struct CosineDecayRestartsOptions {
-  double t_mul = 2;  // each period is so many times as long as the last
-  double m_mul = 1;  // and begins with so much of its rate
+  double t_mul = 2;  // length of each period relative to the last
+  double m_mul = 1;  // first rate of each period relative to the last
   double alpha = 0;
 };
-// The same again and again.
+// The same, repeated.
 LearningRateSchedule CosineDecayRestarts(
     double initial_learning_rate, int64_t first_decay_steps,
     CosineDecayRestartsOptions options = {});

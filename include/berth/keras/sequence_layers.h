@@ -1,4 +1,4 @@
-// sequence_layers: embeddings, attention and the norms that go with them
+// sequence_layers: embeddings, attention and the norms used with them
 // (tf.keras.layers).
 //
 // They act like all layers (layers.h), and share its thread rule.
@@ -19,17 +19,16 @@ struct EmbeddingOptions {
   bool mask_zero = false;  // steps whose id is 0 are masked
 };
 // A row of `output_dim` numbers per id: [n, ...] -> [n, ..., output_dim]. Ids
-// are whole numbers in [0, input_dim), of any number type; another id is an
-// error.
+// are integers in [0, input_dim), of any numeric dtype; others are an error.
 struct Embedding : Layer {
   Embedding(int64_t input_dim, int64_t output_dim,
             EmbeddingOptions options = {}, Site site = Site::here());
 };
 
-// The same table in both directions: ids [n, ...] give rows as Embedding does,
-// and numbers [n, ..., output_dim] their products with all rows
-// [n, ..., input_dim], the logits of a language model whose weights are tied
-// (Press and Wolf 2017).
+// The same table in both directions: ids [n, ...] give rows as in Embedding,
+// and numbers [n, ..., output_dim] their products with all rows [n, ...,
+// input_dim], the logits of a language model with tied weights (Press and Wolf
+// 2017).
 struct ReversibleEmbedding : Layer {
   ReversibleEmbedding(int64_t input_dim, int64_t output_dim,
                       EmbeddingOptions options = {}, Site site = Site::here());
@@ -40,8 +39,8 @@ struct PositionEmbeddingOptions {
   std::string name = {};
   OwnPolicy dtype = {};
 };
-// A learnt row for each position, added to x: [n, s, d] -> [n, s, d], s at most
-// `sequence_length` (keras_hub.layers.PositionEmbedding and the sum).
+// A learned row for each position, added to x: [n, s, d] -> [n, s, d], s at
+// most `sequence_length` (keras_hub.layers.PositionEmbedding and the sum).
 struct PositionEmbedding : Layer {
   explicit PositionEmbedding(int64_t sequence_length,
                              PositionEmbeddingOptions options = {},
@@ -49,12 +48,12 @@ struct PositionEmbedding : Layer {
 };
 
 struct MultiHeadAttentionOptions {
-  int64_t value_dim = 0;  // like key_dim when 0
+  int64_t value_dim = 0;  // 0: key_dim
   double dropout = 0;     // rate, of the weights, in training
   bool use_bias = true;
   // Query i sees keys 0 to i only (in TensorFlow an argument of the call).
   bool use_causal_mask = false;
-  int64_t output_dim = 0;  // like the query's last axis when 0
+  int64_t output_dim = 0;  // 0: the query's last axis
   Initializer kernel_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
   Regularizer kernel_regularizer = {};
@@ -65,13 +64,13 @@ struct MultiHeadAttentionOptions {
   std::string name = {};
   OwnPolicy dtype = {};
 };
-// Attention of several heads (Vaswani et al. 2017). Call it with
+// Attention with several heads (Vaswani et al. 2017). Call it with
 //   query [n, s, d]                      the sequence sees itself,
 //   {query, value [n, t, e]}             key = value,
 //   {query, value, key [n, t, f]},
 //   {query, value, key, mask}            bool, broadcast to [n, heads, s, t].
-// Steps that a mask of value or key leaves out (Masking, Embedding) are not
-// seen; the mask of the query goes on.
+// Steps masked by the mask of value or key (Masking, Embedding) are not seen;
+// the mask of the query is passed on.
 // [n, s, output_dim]. Weights as in TensorFlow: query, key, value kernels
 // [d, heads, key_dim] with biases [heads, key_dim], then the output's.
 struct MultiHeadAttention : Layer {
@@ -92,7 +91,7 @@ struct LayerNormalizationOptions {
   Constraint gamma_constraint = {};
   std::string name = {};
   OwnPolicy dtype = {};
-  // What is normalised together; weights have the lengths of these axes.
+  // Axes normalised together; weights have their lengths.
   std::vector<int64_t> axis = {-1};
 };
 // Normalises each row of the last axis, or of others, [..., c] -> [..., c] (Ba

@@ -1,4 +1,4 @@
-// sidecar_evaluator: a process beside the training evaluates what it saves
+// sidecar_evaluator: a process beside training that evaluates its checkpoints
 // (tf.keras.utils.SidecarEvaluator).
 //
 //   if (resolver.task_type() == "evaluator") {
@@ -26,25 +26,25 @@ struct SidecarEvaluatorOptions {
   // "model", or ModelCheckpoint files of weights; "": AIP_CHECKPOINT_DIR.
   std::string checkpoint_dir = "";
   int64_t steps = 0;        // batches per evaluation; 0: all
-  int max_evaluations = 0;  // then start() returns; 0: when `done` says so
+  int max_evaluations = 0;  // then start() returns; 0: until `done`
   std::vector<Callback> callbacks = {};
-  // Asked between evaluations: true once training has ended. What was saved
-  // last is still evaluated. Empty: never.
+  // Called between evaluations: true once training has ended. The last
+  // checkpoint is still evaluated. Empty: never.
   std::function<bool()> done = {};
-  double poll_seconds = 1;  // how often the folder is looked at
+  double poll_seconds = 1;  // between looks at the folder
   int verbose = 1;          // 1: a line per evaluation
 };
 
 class SidecarEvaluator {
  public:
-  // The model must be compiled. Throws errors::InvalidArgument for options that
-  // make no sense, and when there is no folder.
+  // The model must be compiled. Throws errors::InvalidArgument for invalid
+  // options, and if there is no folder.
   SidecarEvaluator(Model model, data::Dataset data,
                    SidecarEvaluatorOptions options = {},
                    Site site = Site::here());
-  // Evaluates each checkpoint once, the latest when several came meanwhile, and
-  // returns what evaluate() returned. Those that were deleted before they were
-  // read are left out. Throws what evaluate() throws, and
+  // Evaluates each checkpoint once, the latest if several have appeared
+  // meanwhile, and returns the results of evaluate(). Checkpoints deleted
+  // before they were read are skipped. Throws the errors of evaluate(), and
   // errors::InvalidArgument for a checkpoint of another model.
   std::vector<Logs> start();
 

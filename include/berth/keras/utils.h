@@ -23,8 +23,8 @@ Tensor to_categorical(const Tensor& labels, int64_t num_classes = 0,
 // (random::set_seed).
 void set_random_seed(int64_t seed);
 
-// Elements of a dataset as fit takes them: x, then y and weights where they are
-// defined; and the parts again, empty tensors where there are fewer. Throws
+// Packs a dataset element in fit's order: x, then y and weights if defined; and
+// unpacks it, with empty tensors for missing parts. Throws
 // errors::InvalidArgument for more than three.
 Tensors pack_x_y_sample_weight(const Tensor& x, const Tensor& y = {},
                                const Tensor& sample_weight = {});
@@ -40,12 +40,12 @@ struct TimeseriesOptions {
   int64_t batch_size = 128;
   bool shuffle = false;
   std::optional<uint64_t> seed = std::nullopt;
-  int64_t start_index = 0;  // what lies before it is left out
-  int64_t end_index = 0;    // and from there on; 0: the end
+  int64_t start_index = 0;  // earlier data is skipped
+  int64_t end_index = 0;    // and later data; 0: the end
 };
-// Windows over a series: data [n, ...] gives batches of
-// [b, sequence_length, ...], and with targets [n, ...] those that stand where
-// windows begin. Throws errors::InvalidArgument for sizes that do not fit.
+// Windows over a series: data [n, ...] gives batches of [b, sequence_length,
+// ...], and with targets [n, ...] those at the beginning of each window. Throws
+// errors::InvalidArgument for sizes that do not fit.
 data::Dataset timeseries_dataset_from_array(
     const Tensor& data, const Tensor& targets, int64_t sequence_length,
     const TimeseriesOptions& options = {}, Site site = Site::here());
@@ -57,9 +57,8 @@ struct SplitOptions {
   bool shuffle = false;
   std::optional<uint64_t> seed = std::nullopt;
 };
-// Two datasets, the first elements and those behind them. Throws
-// errors::InvalidArgument for sizes that do not fit, and for a dataset that
-// does not know its cardinality.
+// Two datasets, the first elements and the rest. Throws errors::InvalidArgument
+// for sizes that do not fit, and for a dataset of unknown cardinality.
 std::pair<data::Dataset, data::Dataset> split_dataset(
     const data::Dataset& dataset, const SplitOptions& options,
     Site site = Site::here());
@@ -70,9 +69,9 @@ struct PlotModelOptions {
   bool show_layer_names = true;
   bool show_devices = true;
 };
-// Draws the layers of a model and what leads from one to the next as a picture
-// (SVG). Returns it; writes it to `to_file` unless that is "". Throws
-// errors::Unavailable when the file cannot be written.
+// Draws the layers of a model and their connections as an image (SVG). Returns
+// it; writes it to `to_file` unless that is "". Throws errors::Unavailable if
+// the file cannot be written.
 std::string plot_model(const Model& model,
                        const std::string& to_file = "model.svg",
                        const PlotModelOptions& options = {},

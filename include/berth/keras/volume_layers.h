@@ -42,7 +42,7 @@ struct Conv3D : Layer {
   Conv3D(int64_t filters, Size3D kernel_size, Conv3DOptions options = {},
          Site site = Site::here());
 };
-// The transpose of a convolution, kernel [kd, kh, kw, filters, c]; sizes as of
+// The transpose of a convolution, kernel [kd, kh, kw, filters, c]; sizes as for
 // Conv2DTranspose. groups must be 1.
 struct Conv3DTranspose : Layer {
   Conv3DTranspose(int64_t filters, Size3D kernel_size,
@@ -55,7 +55,8 @@ struct Pooling3DOptions {
   std::string name = {};
   OwnPolicy dtype = {};
 };
-// Largest, or mean, of each window: [n, d, h, w, c] -> [n, od, oh, ow, c].
+// The maximum, or the mean, of each window: [n, d, h, w, c] -> [n, od, oh, ow,
+// c].
 struct MaxPooling3D : Layer {
   explicit MaxPooling3D(Size3D pool_size = 2, Pooling3DOptions options = {},
                         Site site = Site::here());
@@ -64,8 +65,8 @@ struct AveragePooling3D : Layer {
   explicit AveragePooling3D(Size3D pool_size = 2, Pooling3DOptions options = {},
                             Site site = Site::here());
 };
-// Largest, or mean, per channel: [n, d, h, w, c] -> [n, c], or with axes of
-// length 1 kept.
+// The maximum, or the mean, per channel: [n, d, h, w, c] -> [n, c], or with
+// axes of length 1 kept.
 struct GlobalMaxPooling3D : Layer {
   explicit GlobalMaxPooling3D(GlobalPoolingOptions options = {},
                               Site site = Site::here());
@@ -75,8 +76,8 @@ struct GlobalAveragePooling3D : Layer {
                                   Site site = Site::here());
 };
 
-// Largest, or mean, of each of output_size nearly equal parts of every axis of
-// the pixels; part i of an axis of length l is [floor(i l / size),
+// The maximum, or the mean, of each of output_size nearly equal parts of every
+// axis of the pixels; part i of an axis of length l is [floor(i l / size),
 // ceil((i + 1) l / size)).
 struct AdaptiveMaxPooling1D : Layer {
   explicit AdaptiveMaxPooling1D(int64_t output_size, NameOptions options = {},
@@ -112,7 +113,7 @@ struct Margins3D {
   Margins3D(Margin d, Margin h, Margin w) : d(d), h(h), w(w) {}
   Margin d, h, w;
 };
-// Zeros around the pixels; takes away pixels; repeats each.
+// Adds zeros around the pixels; removes pixels; repeats each.
 struct ZeroPadding3D : Layer {
   explicit ZeroPadding3D(Margins3D padding = 1, NameOptions options = {},
                          Site site = Site::here());
@@ -149,7 +150,7 @@ using keras::SpatialDropout3D;
 using keras::UpSampling3D;
 using keras::ZeroPadding3D;
 
-// The same by Keras' other names.
+// Keras' other names.
 using AvgPool3D = keras::AveragePooling3D;
 using Convolution3D = keras::Conv3D;
 using Convolution3DTranspose = keras::Conv3DTranspose;

@@ -1,8 +1,7 @@
-// array: making, reshaping and cutting tensors (tf.*).
+// array: creating, reshaping and slicing tensors (tf.*).
 //
-// Axes may be negative, counted from the end. All throw
-// errors::InvalidArgument for shapes, axes or dtypes that do not fit.
-// Thread-safe.
+// Axes may be negative, counted from the end. All throw errors::InvalidArgument
+// for shapes, axes or dtypes that do not fit. Thread-safe.
 
 #ifndef BERTH_OPS_ARRAY_H_
 #define BERTH_OPS_ARRAY_H_
@@ -20,14 +19,14 @@
 namespace berth {
 
 // Makes a tensor from numbers in row-major order (tf.constant). It lives on
-// the device of the innermost scope, else on the default device, at most 64
-// integers on the host; inside a trace it becomes part of the graph.
+// the device of the innermost scope, else on the default device, or, for at
+// most 64 integers, on the host; inside a trace it becomes part of the graph.
 //   constant(2.5f)                scalar float32
 //   constant({1.f, 2.f})          [2]
 //   constant({{1, 2}, {3, 4}})    [2, 2]
 //   constant(values, {2, 3})      values.size() == 6
 // Elements are of any dtype's C++ type, or text: tensors of text stay on the
-// host, whatever the scope, and take part in shapes and comparisons only.
+// host in any scope, and take part in shapes and comparisons only.
 //   constant("a"), constant({"a", "b"})
 template <class T>
 Tensor constant(std::span<const T> values, const Shape& shape,
@@ -38,8 +37,8 @@ Tensor constant(int value, Site site = Site::here());
 Tensor constant(int64_t value, Site site = Site::here());
 Tensor constant(bool value, Site site = Site::here());
 Tensor constant(const char* value, Site site = Site::here());
-// int8_t, bfloat16_t, float16_t, std::complex<float or double>, std::string:
-// a template, so that no list of two numbers is taken for one of these.
+// int8_t, bfloat16_t, float16_t, std::complex<float or double>, std::string: a
+// template, so that a list of two numbers is not taken for one of these.
 template <class T>
 requires(dtype_of<T> == int8 || dtype_of<T> == bfloat16 ||
          dtype_of<T> == float16 || is_complex(dtype_of<T>) ||
@@ -68,7 +67,7 @@ Tensor constant(std::initializer_list<std::initializer_list<T>> rows,
                   Shape{static_cast<int64_t>(rows.size()), width}, site);
 }
 
-// A tensor of one value, of zeros, of ones.
+// A tensor filled with one value, zeros, ones.
 Tensor fill(const Shape& shape, double value, DType dtype = float32,
             Site site = Site::here());
 Tensor zeros(const Shape& shape, DType dtype = float32,
@@ -83,7 +82,7 @@ Tensor range(int64_t start, int64_t limit, int64_t delta = 1,
 inline Tensor range(int64_t limit, Site site = Site::here()) {
   return range(0, limit, 1, int64, site);
 }
-// The same for steps that are not whole.
+// The same for steps that are not integers.
 Tensor float_range(double start, double limit, double delta = 1,
                    DType dtype = float32, Site site = Site::here());
 // `num` evenly spaced numbers from start to stop, both included; integers are
@@ -100,11 +99,11 @@ Tensor shape(const Tensor& x, DType out_type = int32, Site site = Site::here());
 Tensor size(const Tensor& x, DType out_type = int32, Site site = Site::here());
 Tensor rank(const Tensor& x, Site site = Site::here());
 // x, which must have this shape; -1 is any length (tf.ensure_shape). In a
-// trace what is not known yet is checked when it is.
+// trace, unknown dimensions are checked when they are known.
 Tensor ensure_shape(const Tensor& x, const Shape& shape,
                     Site site = Site::here());
 // lengths [...] -> bool [..., maxlen]: true below the length. Without maxlen,
-// which a traced function must give, the largest length is read.
+// which is required in a trace, the largest length is read.
 Tensor sequence_mask(const Tensor& lengths,
                      std::optional<int64_t> maxlen = std::nullopt,
                      Site site = Site::here());
@@ -112,19 +111,19 @@ Tensor sequence_mask(const Tensor& lengths,
 // The same value; on the device of the innermost scope (tf.identity).
 Tensor identity(const Tensor& x, Site site = Site::here());
 Tensors identity_n(const Tensors& x, Site site = Site::here());
-// The same value through which no gradient flows.
+// The same value, blocking gradients.
 Tensor stop_gradient(const Tensor& x, Site site = Site::here());
 
-// The same elements under another shape; one dimension may be -1.
+// The same elements with another shape; one dimension may be -1.
 Tensor reshape(const Tensor& x, const Shape& shape, Site site = Site::here());
 Tensor expand_dims(const Tensor& x, int64_t axis, Site site = Site::here());
-// Drops the given axes of length 1; all of them when `axes` is empty. An axis
-// whose length a trace does not know then stays.
+// Drops the given axes of length 1; all of them if `axes` is empty, except axes
+// whose length is unknown in a trace.
 Tensor squeeze(const Tensor& x, const std::vector<int64_t>& axes = {},
                Site site = Site::here());
 Tensor broadcast_to(const Tensor& x, const Shape& shape,
                     Site site = Site::here());
-// Axis i of the result is axis perm[i] of x; reversed when perm is empty.
+// Axis i of the result is axis perm[i] of x; reversed if perm is empty.
 Tensor transpose(const Tensor& x, const std::vector<int64_t>& perm = {},
                  Site site = Site::here());
 Tensor concat(const Tensors& parts, int64_t axis, Site site = Site::here());
@@ -132,14 +131,14 @@ Tensor stack(const Tensors& parts, int64_t axis = 0, Site site = Site::here());
 Tensors unstack(const Tensor& x, int64_t axis = 0, Site site = Site::here());
 Tensor tile(const Tensor& x, const std::vector<int64_t>& multiples,
             Site site = Site::here());
-// Parts along `axis`: `num` equal ones, or one per size, of which one may be
-// -1: what is left (tf.split).
+// Parts along `axis`: `num` equal ones, or one per size, one of which may be
+// -1: the rest (tf.split).
 Tensors split(const Tensor& x, int64_t num, int64_t axis = 0,
               Site site = Site::here());
 Tensors split(const Tensor& x, const std::vector<int64_t>& sizes,
               int64_t axis = 0, Site site = Site::here());
-// Each element along `axis` `repeats` times in a row, or as often as the
-// number at its place says; without axis of x made flat.
+// Repeats each element along `axis` `repeats` times, or as often as its entry;
+// without axis x is flattened.
 Tensor repeat(const Tensor& x, int64_t repeats,
               std::optional<int64_t> axis = std::nullopt,
               Site site = Site::here());
@@ -155,11 +154,10 @@ struct PadOptions {
 // (REFLECT).
 Tensor pad(const Tensor& x, const std::vector<int64_t>& paddings,
            const PadOptions& options = {}, Site site = Site::here());
-// The elements along each of `axes` backwards (tf.reverse).
+// Reverses the elements along each of `axes` (tf.reverse).
 Tensor reverse(const Tensor& x, const std::vector<int64_t>& axes,
                Site site = Site::here());
-// The elements shift[i] places further along axes[i], the last ones first
-// (tf.roll).
+// Shifts the elements shift[i] places along axes[i], cyclically (tf.roll).
 Tensor roll(const Tensor& x, const std::vector<int64_t>& shift,
             const std::vector<int64_t>& axes, Site site = Site::here());
 // Tensors of rank 1 as one axis each of a grid: the i-th result has x[i]
@@ -170,7 +168,7 @@ Tensors meshgrid(const Tensors& x, const std::string& indexing = "xy",
 Tensor slice(const Tensor& x, const std::vector<int64_t>& begin,
              const std::vector<int64_t>& size, Site site = Site::here());
 struct StridedSliceOptions {
-  std::vector<int64_t> strides = {};  // 1 when empty
+  std::vector<int64_t> strides = {};  // 1 if empty
   // Bit i: axis i begins at its first element, ends at its last, is dropped.
   int64_t begin_mask = 0;
   int64_t end_mask = 0;
@@ -181,7 +179,7 @@ Tensor strided_slice(const Tensor& x, const std::vector<int64_t>& begin,
                      const std::vector<int64_t>& end,
                      const StridedSliceOptions& options = {},
                      Site site = Site::here());
-// x in which that slice is `value`, of the slice's shape
+// x with that slice replaced by `value`, of the slice's shape
 // (tf.tensor_strided_slice_update).
 Tensor tensor_strided_slice_update(const Tensor& x,
                                    const std::vector<int64_t>& begin,
@@ -194,11 +192,11 @@ Tensor tensor_strided_slice_update(const Tensor& x,
 Tensor gather(const Tensor& x, const Tensor& indices, int64_t axis = 0,
               Site site = Site::here());
 struct GatherOptions {
-  std::optional<int64_t> axis = std::nullopt;  // batch_dims when absent
+  std::optional<int64_t> axis = std::nullopt;  // batch_dims if absent
   int64_t batch_dims = 0;
 };
-// The same; the first batch_dims axes of x and indices belong together:
-// [x before axis, indices after batch_dims, x after axis].
+// The same; the first batch_dims axes of x and indices correspond: [x before
+// axis, indices after batch_dims, x after axis].
 Tensor gather(const Tensor& x, const Tensor& indices,
               const GatherOptions& options, Site site = Site::here());
 

@@ -14,8 +14,8 @@ Tensor bitwise_and(const Tensor& a, const Tensor& b, Site site = Site::here());
 Tensor bitwise_or(const Tensor& a, const Tensor& b, Site site = Site::here());
 Tensor bitwise_xor(const Tensor& a, const Tensor& b, Site site = Site::here());
 Tensor invert(const Tensor& x, Site site = Site::here());
-// By b bits, which count as 0 when negative and as width - 1 when larger;
-// right shifts of negative numbers fill with ones.
+// By b bits, which count as 0 if negative and as width - 1 if larger; right
+// shifts of negative numbers fill with ones.
 Tensor left_shift(const Tensor& a, const Tensor& b, Site site = Site::here());
 Tensor right_shift(const Tensor& a, const Tensor& b, Site site = Site::here());
 

@@ -21,8 +21,8 @@ Tensor clip_by_value(const Tensor& x, const Tensor& low, const Tensor& high,
 Tensor clip_by_value(const Tensor& x, double low, double high,
                      Site site = Site::here());
 
-// Scales x down to Euclidean norm `clip_norm` over `axes` (all when absent)
-// where the norm is larger.
+// Scales x down to Euclidean norm `clip_norm` over `axes` (all if absent) where
+// the norm is larger.
 Tensor clip_by_norm(const Tensor& x, double clip_norm,
                     const std::optional<std::vector<int64_t>>& axes = {},
                     Site site = Site::here());
@@ -33,9 +33,9 @@ Tensor global_norm(const Tensors& list, Site site = Site::here());
 }  // namespace linalg
 using linalg::global_norm;
 
-// Scales all tensors by clip_norm / global_norm when that is below 1, and
-// returns them and their global norm; NaN when it is not finite. `norm` is
-// used in its place when it is defined. Undefined tensors stay undefined.
+// Scales all tensors by clip_norm / global_norm if that is below 1, and returns
+// them and their global norm; NaN if it is not finite. `norm` replaces it if
+// defined. Undefined tensors stay undefined.
 std::pair<Tensors, Tensor> clip_by_global_norm(const Tensors& list,
                                                double clip_norm,
                                                const Tensor& norm = {},

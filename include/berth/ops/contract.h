@@ -1,9 +1,9 @@
-// contract: products of tensors summed over shared axes, and norms
-// (tf.einsum, tf.tensordot, tf.linalg).
+// contract: products of tensors summed over shared axes, and norms (tf.einsum,
+// tf.tensordot, tf.linalg).
 //
-// All are made of transpose, reshape, matmul and sum, so they run wherever
-// these do. Throw errors::InvalidArgument for shapes, axes, dtypes or
-// equations that do not fit. Thread-safe.
+// All consist of transpose, reshape, matmul and sum, so they run wherever these
+// do. Throw errors::InvalidArgument for shapes, axes, dtypes or equations that
+// do not fit. Thread-safe.
 
 #ifndef BERTH_OPS_CONTRACT_H_
 #define BERTH_OPS_CONTRACT_H_
@@ -54,8 +54,8 @@ struct NormOrder {
 
 struct NormOptions {
   NormOrder ord = "euclidean";
-  // One axis: of vectors; two: of matrices, for euclidean, 1 and infinity;
-  // none: of all elements as one vector.
+  // One axis: vectors; two: matrices, for euclidean, 1 and infinity; none: all
+  // elements as one vector.
   std::optional<std::vector<int64_t>> axis = {};
   bool keepdims = false;
 };
@@ -69,7 +69,7 @@ Tensor matvec(const Tensor& a, const Tensor& b, bool transpose_a = false,
               Site site = Site::here());
 // Vector product over the last axis, of length 3.
 Tensor cross(const Tensor& a, const Tensor& b, Site site = Site::here());
-// Length of vectors or matrices, [x without axis] (tf.norm).
+// Norm of vectors or matrices, [x without axis] (tf.norm).
 Tensor norm(const Tensor& x, const NormOptions& options = {},
             Site site = Site::here());
 }  // namespace linalg

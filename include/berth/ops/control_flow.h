@@ -1,11 +1,10 @@
 // Control flow on tensors: cond, while_loop, switch_case, case_.
 //
-// Eagerly the predicate is read and C++ runs what it says; a GradientTape
-// records what ran. Inside a trace the branches and bodies are traced once
-// each into graphs of one If or While op: what they use from outside becomes
-// an operand, variables may be read and written, device scopes inside them
-// hold. Branches return nested structures of tensors (berth/tree.h).
-// Any thread.
+// Eagerly the predicate is read and C++ runs the selected code; a GradientTape
+// records what ran. Inside a trace the branches and bodies are traced once each
+// into graphs of one If or While op: outer values that they use become
+// operands, variables may be read and written, device scopes inside them apply.
+// Branches return nested structures of tensors (berth/tree.h). Any thread.
 
 #ifndef BERTH_OPS_CONTROL_FLOW_H_
 #define BERTH_OPS_CONTROL_FLOW_H_
@@ -24,16 +23,16 @@
 namespace berth {
 
 struct WhileOptions {
-  // The loop ends after so many turns at the latest; -1: when cond says so.
-  // A gradient through a loop inside a trace needs it: what the gradient reads
-  // is kept for as many turns.
+  // The loop ends after at most this many iterations; -1: when cond is false. A
+  // gradient through a loop inside a trace needs it: the values that the
+  // gradient reads are kept for that many iterations.
   int64_t max_iterations = -1;
 };
 
 namespace internal {
 
-// A branch as the engine sees it: tensors in, tensors out, and the text of
-// what else is in the structure it returns.
+// A branch as the engine sees it: tensors in, tensors out, and the text of all
+// else in the structure it returns.
 struct Leaves {
   Tensors tensors;
   std::string fixed;
@@ -41,7 +40,7 @@ struct Leaves {
 using TracedFn = std::function<Leaves(const Tensors& args)>;
 
 bool read_predicate(const Tensor& pred, const char* op, Site site);
-// True when the branches must be traced: a trace is on, and pred a part of it.
+// Whether the branches must be traced: in a trace, if pred is part of it.
 bool traces_cond(const Tensor& pred);
 bool traces_loop();
 Tensors trace_cond(const Tensor& pred, const TracedFn& true_fn,
@@ -49,13 +48,13 @@ Tensors trace_cond(const Tensor& pred, const TracedFn& true_fn,
 Tensors trace_while(const std::function<Tensor(const Tensors&)>& cond,
                     const TracedFn& body, const Leaves& vars,
                     const WhileOptions& options, Site site);
-// Throws errors::InvalidArgument unless a turn kept dtypes and shapes.
+// Throws errors::InvalidArgument unless an iteration kept dtypes and shapes.
 void check_turn(const Leaves& before, const Leaves& after, Site site);
 int64_t read_index(const Tensor& index, size_t branches, Site site);
-// The same in a trace: an index that is out of range is the last branch's.
+// The same in a trace: an index that is out of range selects the last branch.
 Tensor branch_index(const Tensor& index, size_t branches, Site site);
 Tensor index_below(const Tensor& index, size_t value, Site site);
-// The number of the first predicate that holds, or how many there are.
+// The number of the first true predicate, or the number of predicates.
 Tensor first_true(const Tensors& predicates, Site site);
 
 template <class T>
@@ -84,10 +83,10 @@ auto call_with(const F& fn, const T& value) {
 
 }  // namespace internal
 
-// Returns true_fn() if `pred` (bool []) holds, else false_fn(): two callables
+// Returns true_fn() if `pred` (bool []) is true, else false_fn(): two callables
 // without arguments that return the same structure with the same dtypes and
 // shapes; either may return nothing. Throws errors::InvalidArgument, naming the
-// output, when the branches disagree. tf.cond.
+// output, if the branches disagree. tf.cond.
 template <class True, class False>
 auto cond(const Tensor& pred, const True& true_fn, const False& false_fn,
           Site site = Site::here()) {
@@ -133,11 +132,11 @@ auto cond(bool pred, const True& true_fn, const False& false_fn) {
   return pred ? true_fn() : false_fn();
 }
 
-// Repeats vars = body(vars) as long as cond(vars), a bool [], holds; returns
+// Repeats vars = body(vars) as long as cond(vars), a bool [], is true; returns
 // the last vars. `vars` is a tensor or a structure of tensors; the elements of
 // a tuple are passed one by one if the callables take them so. Throws
-// errors::InvalidArgument, naming the variable, when a turn changes a dtype or
-// shape. tf.while_loop.
+// errors::InvalidArgument, naming the variable, if an iteration changes a dtype
+// or shape. tf.while_loop.
 template <class Cond, class Body, class Vars>
 Vars while_loop(const Cond& cond, const Body& body, Vars vars,
                 WhileOptions options = {}, Site site = Site::here()) {
@@ -170,8 +169,8 @@ Vars while_loop(const Cond& cond, const Body& body, Vars vars,
 
 namespace internal {
 
-// The result of fns[at], in a trace; `at` is in range. The conds halve the
-// range: they stand inside each other as deep as the logarithm of the branches.
+// The result of fns[at], in a trace; `at` is in range. Nested conds halve the
+// range, so their depth is the logarithm of the number of branches.
 template <class R>
 R call_branch(const Tensor& at, const std::vector<std::function<R()>>& fns,
               Site site) {
@@ -188,8 +187,8 @@ R call_branch(const Tensor& at, const std::vector<std::function<R()>>& fns,
 
 }  // namespace internal
 
-// Returns the result of branches[index] (an integer []), of the last one if the
-// index is out of range. tf.switch_case.
+// Returns the result of branches[index] (an integer []), or of the last one if
+// the index is out of range. tf.switch_case.
 template <class R>
 R switch_case(const Tensor& index, const std::vector<std::function<R()>>& fns,
               Site site = Site::here()) {
@@ -201,12 +200,12 @@ R switch_case(const Tensor& index, const std::vector<std::function<R()>>& fns,
       internal::branch_index(index, fns.size(), site), fns, site);
 }
 
-// Returns the result of the first function whose predicate holds, else of
+// Returns the result of the first function whose predicate is true, else of
 // `otherwise`. tf.case.
 template <class R>
 R case_(const std::vector<std::pair<Tensor, std::function<R()>>>& pairs,
         const std::function<R()>& otherwise, Site site = Site::here()) {
-  Tensors predicates;  // of what is traced
+  Tensors predicates;  // of the traced cases
   std::vector<std::function<R()>> fns;
   const std::function<R()>* last = &otherwise;
   for (const auto& [predicate, fn] : pairs) {

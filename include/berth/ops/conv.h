@@ -18,7 +18,7 @@
 namespace berth::nn {
 
 struct Conv2DOptions {
-  // {both}, {h, w}, or four as data_format orders them: {1, h, w, 1}.
+  // {both}, {h, w}, or four in the order of data_format: {1, h, w, 1}.
   std::vector<int64_t> strides = {1};
   std::string padding = "VALID";  // or "SAME", or "EXPLICIT"
   std::vector<int64_t> dilations = {1};
@@ -26,27 +26,27 @@ struct Conv2DOptions {
   std::vector<int64_t> explicit_paddings = {};
   std::string data_format = "NHWC";  // or "NCHW"
 };
-// Correlation of input [n, h, w, c] with filters [kh, kw, c / groups, o]:
-// [n, oh, ow, o], where SAME gives oh = ceil(h / stride) and the others those
-// windows that are inside the padded image. Fewer channels in the filters
-// than in the input mean groups: the first o / groups outputs see the first
-// channels, and so on.
+// Correlation of input [n, h, w, c] with filters [kh, kw, c / groups, o]: [n,
+// oh, ow, o], where SAME gives oh = ceil(h / stride) and the others count the
+// windows inside the padded image. Fewer channels in the filters than in the
+// input mean groups: the first o / groups outputs see the first channels, and
+// so on.
 Tensor conv2d(const Tensor& input, const Tensor& filters,
               const Conv2DOptions& options = {}, Site site = Site::here());
 
-// The transpose (gradient) of a conv2d: input [n, h, w, i], filters
-// [kh, kw, o, i] -> [n, oh, ow, o], where conv2d would make h, w of oh, ow.
-// output_shape [n, oh, ow, o] says which of the sizes that do; an empty one
-// means, with the extent (kh - 1) * dilation + 1: SAME h * stride, VALID
-// (h - 1) * stride + max(extent, stride), EXPLICIT that less the paddings. h
-// and w must then be known.
+// The transpose (gradient) of a conv2d: input [n, h, w, i], filters [kh, kw, o,
+// i] -> [n, oh, ow, o], where conv2d would map oh, ow to h, w. output_shape [n,
+// oh, ow, o] selects one of the possible sizes; if empty it is, with the extent
+// (kh - 1) * dilation + 1: SAME h * stride, VALID (h - 1) * stride +
+// max(extent, stride), EXPLICIT that minus the paddings. h and w must then be
+// known.
 Tensor conv2d_transpose(const Tensor& input, const Tensor& filters,
                         const std::vector<int64_t>& output_shape = {},
                         const Conv2DOptions& options = {},
                         Site site = Site::here());
 
-// Each channel by m filters of its own: input [n, h, w, c], filter
-// [kh, kw, c, m] -> [n, oh, ow, c * m], channel by channel. c must be known.
+// Each channel with m filters of its own: input [n, h, w, c], filter [kh, kw,
+// c, m] -> [n, oh, ow, c * m], channel by channel. c must be known.
 Tensor depthwise_conv2d(const Tensor& input, const Tensor& filter,
                         const Conv2DOptions& options = {},
                         Site site = Site::here());
@@ -74,27 +74,27 @@ Tensor conv1d_transpose(const Tensor& input, const Tensor& filters,
                         Site site = Site::here());
 
 struct PoolOptions {
-  // {both}, {h, w}, or four as data_format orders them: {1, h, w, 1}.
+  // {both}, {h, w}, or four in the order of data_format: {1, h, w, 1}.
   std::vector<int64_t> ksize = {2};
-  std::vector<int64_t> strides = {};  // like ksize when empty
+  std::vector<int64_t> strides = {};  // like ksize if empty
   std::string padding = "VALID";      // or "SAME"
   std::string data_format = "NHWC";   // or "NCHW"
 };
-// Largest, or mean, of the pixels of each window that are inside the image:
-// [n, h, w, c] -> [n, oh, ow, c].
+// The maximum, or the mean, of the pixels of each window that are inside the
+// image: [n, h, w, c] -> [n, oh, ow, c].
 Tensor max_pool2d(const Tensor& input, const PoolOptions& options = {},
                   Site site = Site::here());
 Tensor avg_pool2d(const Tensor& input, const PoolOptions& options = {},
                   Site site = Site::here());
-// The largest, and where it is: int64 (y * w + x) * c + channel, the first of
-// equals. NHWC only.
+// The maximum and its position: int64 (y * w + x) * c + channel, the first on a
+// tie. NHWC only.
 std::pair<Tensor, Tensor> max_pool_with_argmax(const Tensor& input,
                                                const PoolOptions& options = {},
                                                Site site = Site::here());
 
 struct Pool1DOptions {
   int64_t ksize = 2;
-  int64_t strides = 0;              // like ksize when 0
+  int64_t strides = 0;              // like ksize if 0
   std::string padding = "VALID";    // or "SAME"
   std::string data_format = "NWC";  // or "NCW"
 };

@@ -1,6 +1,6 @@
 // conv3d: convolutions and pools of volumes (tf.nn.*).
 //
-// Made of those of images, so they run wherever these do. Volumes are
+// They consist of those for images, so they run wherever these do. Volumes are
 // [n, d, h, w, c] ("NDHWC") or [n, c, d, h, w] ("NCDHW"); d, h, w and c must be
 // known. All take floating tensors and throw errors::InvalidArgument for
 // shapes, dtypes or options that do not fit. Thread-safe.
@@ -17,7 +17,7 @@
 namespace berth::nn {
 
 struct Conv3DOptions {
-  // {all}, {d, h, w}, or five as data_format orders them: {1, d, h, w, 1}.
+  // {all}, {d, h, w}, or five in the order of data_format: {1, d, h, w, 1}.
   std::vector<int64_t> strides = {1};
   std::string padding = "VALID";  // or "SAME"
   std::vector<int64_t> dilations = {1};
@@ -35,14 +35,14 @@ Tensor conv3d_transpose(const Tensor& input, const Tensor& filters,
                         Site site = Site::here());
 
 struct Pool3DOptions {
-  // {all}, {d, h, w}, or five as data_format orders them: {1, d, h, w, 1}.
+  // {all}, {d, h, w}, or five in the order of data_format: {1, d, h, w, 1}.
   std::vector<int64_t> ksize = {2};
-  std::vector<int64_t> strides = {};  // like ksize when empty
+  std::vector<int64_t> strides = {};  // like ksize if empty
   std::string padding = "VALID";      // or "SAME"
   std::string data_format = "NDHWC";  // or "NCDHW"
 };
-// Largest, or mean, of each window: [n, d, h, w, c] -> [n, od, oh, ow, c]. What
-// SAME adds does not count.
+// The maximum, or the mean, of each window: [n, d, h, w, c] -> [n, od, oh, ow,
+// c]. Padding of SAME does not count.
 Tensor max_pool3d(const Tensor& input, const Pool3DOptions& options = {},
                   Site site = Site::here());
 Tensor avg_pool3d(const Tensor& input, const Pool3DOptions& options = {},

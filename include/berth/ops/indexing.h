@@ -1,11 +1,10 @@
-// indexing: elements chosen, written, grouped and ordered by other tensors
+// indexing: selecting, writing, grouping and sorting elements by other tensors
 // (tf.*).
 //
-// Indices are int32 or int64; one out of range is an
-// errors::InvalidArgument, as is a shape, axis or dtype that does not fit.
-// Where the length of a result depends on the values, the call reads them; in
-// a traced function, which cannot, it needs a `max_size` or `num_segments`
-// and fails without. Thread-safe.
+// Indices are int32 or int64; one out of range is an errors::InvalidArgument,
+// as is a shape, axis or dtype that does not fit. If the length of a result
+// depends on the values, the call reads them; a traced function, which cannot,
+// needs a `max_size` or `num_segments` and fails without it. Thread-safe.
 
 #ifndef BERTH_OPS_INDEXING_H_
 #define BERTH_OPS_INDEXING_H_
@@ -18,8 +17,8 @@
 
 namespace berth {
 
-// The elements or slices of params that the last axis of indices [..., k]
-// names by their first k coordinates: [..., params after axis k].
+// The elements or slices of params at the coordinates in the last axis of
+// indices [..., k], which index its first k axes: [..., params after axis k].
 Tensor gather_nd(const Tensor& params, const Tensor& indices,
                  Site site = Site::here());
 // Zeros of `shape` to which updates [..., shape after axis k] are added at
@@ -27,7 +26,7 @@ Tensor gather_nd(const Tensor& params, const Tensor& indices,
 Tensor scatter_nd(const Tensor& indices, const Tensor& updates,
                   const Shape& shape, Site site = Site::here());
 
-// A copy of `tensor` in which the places at indices are replaced by updates
+// A copy of `tensor` in which the elements at indices are replaced by updates
 // (the last of equal indices wins), or combined with them.
 Tensor tensor_scatter_nd_update(const Tensor& tensor, const Tensor& indices,
                                 const Tensor& updates,
@@ -41,9 +40,9 @@ Tensor tensor_scatter_nd_min(const Tensor& tensor, const Tensor& indices,
 Tensor tensor_scatter_nd_max(const Tensor& tensor, const Tensor& indices,
                              const Tensor& updates, Site site = Site::here());
 
-// Results of one length for traced functions: the first `count` rows of
-// `values` [max_size, ...] count, the others are 0. More than max_size is an
-// error when it happens.
+// Results of fixed length for traced functions: the first `count` rows of
+// `values` [max_size, ...] are valid, the others are 0. More than max_size is
+// an error at run time.
 struct Padded {
   Tensor values;
   Tensor count;  // scalar int64
@@ -67,12 +66,12 @@ struct UniqueOptions {
   std::optional<int64_t> max_size = std::nullopt;
 };
 struct Unique {
-  Tensor y;      // the different elements, in order of appearance
-  Tensor idx;    // [n]: place in y of each element of x
-  Tensor count;  // like y: how often each appears
-  Tensor size;   // scalar int64: how many there are
+  Tensor y;      // the distinct elements, in order of appearance
+  Tensor idx;    // [n]: index in y of each element of x
+  Tensor count;  // like y: number of occurrences
+  Tensor size;   // scalar int64: number of distinct elements
 };
-// Different elements of x [n]. NaN differs from NaN.
+// Distinct elements of x [n]. NaN differs from NaN.
 Unique unique(const Tensor& x, const UniqueOptions& options = {},
               Site site = Site::here());
 Unique unique_with_counts(const Tensor& x, const UniqueOptions& options = {},
@@ -82,13 +81,13 @@ struct TopK {
   Tensor values;   // [..., k], the largest first
   Tensor indices;  // int32 [..., k]
 };
-// The k largest along the last axis; of equals the first. NaN is larger than
-// any number, here and in sort.
+// The k largest along the last axis; on a tie the first. NaN is larger than any
+// number, here and in sort.
 TopK top_k(const Tensor& x, int64_t k = 1, bool sorted = true,
            Site site = Site::here());
 // bool [batch]: whether predictions [batch, classes] have the target [batch]
-// among their k largest; ties count. A target that is no class, or has no
-// finite prediction, is not.
+// among their k largest; ties count. False for a target that is not a class, or
+// without a finite prediction.
 Tensor in_top_k(const Tensor& targets, const Tensor& predictions, int64_t k,
                 Site site = Site::here());
 
@@ -96,8 +95,7 @@ struct SortOptions {
   int64_t axis = -1;
   std::string direction = "ASCENDING";  // or "DESCENDING"
 };
-// Elements in order along an axis, and their places (int32); equals keep
-// their order.
+// Sorted elements along an axis, and their indices (int32); stable.
 Tensor sort(const Tensor& x, const SortOptions& options = {},
             Site site = Site::here());
 Tensor argsort(const Tensor& x, const SortOptions& options = {},
@@ -107,28 +105,27 @@ struct SearchOptions {
   std::string side = "left";  // or "right"
   DType out_type = int32;     // or int64
 };
-// For each of values [..., m] the place in sorted [..., n] before which (left:
-// the first, right: the last) it keeps the order.
+// For each of values [..., m] the first (left) or last (right) index in sorted
+// [..., n] where inserting it keeps the order.
 Tensor searchsorted(const Tensor& sorted, const Tensor& values,
                     const SearchOptions& options = {},
                     Site site = Site::here());
 
-// y with y[x[i]] = i, of a permutation x [n].
+// y with y[x[i]] = i, for a permutation x [n].
 Tensor invert_permutation(const Tensor& x, Site site = Site::here());
 
 struct BincountOptions {
-  Tensor weights = {};  // like x; counts by 1 when empty
+  Tensor weights = {};  // like x; weights of 1 if empty
   int64_t minlength = 0;
-  std::optional<int64_t> maxlength = std::nullopt;  // larger ones are left out
+  std::optional<int64_t> maxlength = std::nullopt;  // larger ones are ignored
   DType dtype = int32;  // of counts; weights keep theirs
 };
-// How often each whole number of x, all at least 0, appears: [largest + 1],
-// between the lengths given. A traced function must give maxlength, and gets
-// that many.
+// Counts of each integer in x, all at least 0: [largest + 1], clamped to the
+// given lengths. A traced function must give maxlength, and gets that many.
 Tensor bincount(const Tensor& x, const BincountOptions& options = {},
                 Site site = Site::here());
-// Numbers of `values` in each of nbins equal parts of [low, high]; the first
-// and last part also count what lies outside. int32 [nbins].
+// Counts of `values` in each of nbins equal parts of [low, high]; values
+// outside count in the first and last part. int32 [nbins].
 Tensor histogram_fixed_width(const Tensor& values, double low, double high,
                              int64_t nbins = 100, Site site = Site::here());
 
@@ -151,7 +148,7 @@ struct SegmentOptions {
   std::optional<int64_t> num_segments = std::nullopt;
 };
 // The same for ids [n] in ascending order; without num_segments the last one
-// says how many there are. Empty segments: 0, prod 1.
+// determines it. Empty segments: 0, prod 1.
 Tensor segment_sum(const Tensor& data, const Tensor& segment_ids,
                    const SegmentOptions& options = {},
                    Site site = Site::here());

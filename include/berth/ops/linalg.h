@@ -1,9 +1,8 @@
 // linalg: matrices in the last two axes of a tensor (tf.linalg.*).
 //
-// The axes before them count as a batch. The solvers take float32 or float64,
-// run on host devices (LAPACK) and throw errors::InvalidArgument, naming the
-// matrix of the batch, for one that is singular or not positive definite.
-// Thread-safe.
+// The preceding axes are a batch. The solvers take float32 or float64, run on
+// host devices (LAPACK) and throw errors::InvalidArgument, naming the matrix of
+// the batch, for one that is singular or not positive definite. Thread-safe.
 
 #ifndef BERTH_OPS_LINALG_H_
 #define BERTH_OPS_LINALG_H_
@@ -16,12 +15,12 @@
 namespace berth::linalg {
 
 // [..., n] -> [..., n + |k|, n + |k|] with x on diagonal k (above the main one
-// when positive) and zeros elsewhere.
+// if positive) and zeros elsewhere.
 Tensor diag(const Tensor& x, int64_t k = 0, Site site = Site::here());
 // Diagonal k of x [..., m, n], whose m and n must be known.
 Tensor diag_part(const Tensor& x, int64_t k = 0, Site site = Site::here());
-// x [..., m, n] with zeros but for num_lower diagonals below the main one and
-// num_upper above it; a negative number keeps all.
+// x [..., m, n] with zeros except for num_lower diagonals below the main one
+// and num_upper above it; a negative number keeps all.
 Tensor band_part(const Tensor& x, int64_t num_lower, int64_t num_upper,
                  Site site = Site::here());
 // Sum of the diagonal: [..., m, n] -> [...].
@@ -29,7 +28,7 @@ Tensor trace(const Tensor& x, Site site = Site::here());
 // [..., m, n] -> [..., n, m].
 Tensor matrix_transpose(const Tensor& x, Site site = Site::here());
 
-// The lower triangular L with L L^T = x, of the lower part of x [..., n, n].
+// The lower triangular L with L L^T = x, from the lower part of x [..., n, n].
 // Its gradient is symmetric.
 Tensor cholesky(const Tensor& x, Site site = Site::here());
 
@@ -41,7 +40,7 @@ Tensor solve(const Tensor& matrix, const Tensor& rhs,
              const SolveOptions& options = {}, Site site = Site::here());
 
 struct TriangularSolveOptions {
-  bool lower = true;  // the triangle of the matrix that is read
+  bool lower = true;  // the triangle of the matrix to read
   bool adjoint = false;
 };
 Tensor triangular_solve(const Tensor& matrix, const Tensor& rhs,

@@ -28,8 +28,8 @@ Tensor multiply(const Tensor& a, const Tensor& b, Site site = Site::here());
 Tensor divide(const Tensor& a, const Tensor& b, Site site = Site::here());
 Tensor maximum(const Tensor& a, const Tensor& b, Site site = Site::here());
 Tensor minimum(const Tensor& a, const Tensor& b, Site site = Site::here());
-// With whole numbers b is 0 or more: a negative one is errors::InvalidArgument,
-// by asynchronous devices when the result is waited for.
+// For integers b must not be negative: that is errors::InvalidArgument, on
+// asynchronous devices when the result is read.
 Tensor pow(const Tensor& a, const Tensor& b, Site site = Site::here());
 // (a - b)^2.
 Tensor squared_difference(const Tensor& a, const Tensor& b,
@@ -60,8 +60,8 @@ Tensor real(const Tensor& x, Site site = Site::here());
 Tensor imag(const Tensor& x, Site site = Site::here());
 Tensor angle(const Tensor& x, Site site = Site::here());
 Tensor conj(const Tensor& x, Site site = Site::here());
-// To whole numbers: up; to the nearest, halves to the even one (round and
-// rint; round takes integers too).
+// To integers: up; to the nearest, halves to even (round and rint; round takes
+// integers too).
 Tensor ceil(const Tensor& x, Site site = Site::here());
 Tensor round(const Tensor& x, Site site = Site::here());
 Tensor rint(const Tensor& x, Site site = Site::here());
@@ -94,7 +94,7 @@ Tensor erfinv(const Tensor& x, Site site = Site::here());
 Tensor erfcinv(const Tensor& x, Site site = Site::here());
 Tensor ndtri(const Tensor& p, Site site = Site::here());
 // log |gamma(x)|, its derivative, and the derivative of order a of that; a
-// holds whole numbers. NaN at the poles -1, -2, ... of digamma.
+// holds integers. NaN at the poles -1, -2, ... of digamma.
 Tensor lgamma(const Tensor& x, Site site = Site::here());
 Tensor digamma(const Tensor& x, Site site = Site::here());
 Tensor polygamma(const Tensor& a, const Tensor& x, Site site = Site::here());
@@ -111,31 +111,31 @@ Tensor is_nan(const Tensor& x, Site site = Site::here());
 Tensor is_inf(const Tensor& x, Site site = Site::here());
 Tensor is_finite(const Tensor& x, Site site = Site::here());
 
-// Quotient rounded down, and what is left, with the sign of b; numbers.
+// Quotient rounded down, and the remainder, with the sign of b; numbers.
 // Integers divided by 0 are errors.
 Tensor floordiv(const Tensor& a, const Tensor& b, Site site = Site::here());
 Tensor floormod(const Tensor& a, const Tensor& b, Site site = Site::here());
 Tensor mod(const Tensor& a, const Tensor& b, Site site = Site::here());
-// Quotient rounded towards 0 (integers), and what is left, with the sign of
-// a (numbers).
+// Quotient rounded towards 0 (integers), and the remainder, with the sign of a
+// (numbers).
 Tensor truncatediv(const Tensor& a, const Tensor& b, Site site = Site::here());
 Tensor truncatemod(const Tensor& a, const Tensor& b, Site site = Site::here());
-// a / b and a * b, which are 0 where b is 0, whatever a is.
+// a / b and a * b, which are 0 where b is 0, for any a.
 Tensor divide_no_nan(const Tensor& a, const Tensor& b,
                      Site site = Site::here());
 Tensor multiply_no_nan(const Tensor& a, const Tensor& b,
                        Site site = Site::here());
-// x log(y), x log(1 + y), x / y, which are 0 where x is 0, whatever y is.
+// x log(y), x log(1 + y), x / y, which are 0 where x is 0, for any y.
 Tensor xlogy(const Tensor& x, const Tensor& y, Site site = Site::here());
 Tensor xlog1py(const Tensor& x, const Tensor& y, Site site = Site::here());
 Tensor xdivy(const Tensor& x, const Tensor& y, Site site = Site::here());
-// The next number after `a` towards `b`.
+// The next representable number after `a` towards `b`.
 Tensor nextafter(const Tensor& a, const Tensor& b, Site site = Site::here());
 
 // Sum of tensors of one shape and dtype, at least one (tf.add_n).
 Tensor add_n(const Tensors& parts, Site site = Site::here());
 Tensor accumulate_n(const Tensors& parts, Site site = Site::here());
-// x * scalar, with a number that x's dtype can hold.
+// x * scalar, for a number that x's dtype can hold.
 Tensor scalar_mul(double scalar, const Tensor& x, Site site = Site::here());
 
 // Comparisons, bool [shape of a and b broadcast].
@@ -152,13 +152,13 @@ Tensor logical_not(const Tensor& x, Site site = Site::here());
 Tensor logical_xor(const Tensor& a, const Tensor& b, Site site = Site::here());
 
 // Converts the elements; a float becomes an integer by truncation, anything
-// becomes bool by comparison with 0 (tf.cast). On every device alike: a float
-// beyond an integer type becomes its least or largest number and NaN 0;
-// integers wrap around; what is too large for a float type becomes infinite.
+// becomes bool by comparison with 0 (tf.cast). The same on every device: a
+// float beyond an integer type becomes its lowest or largest number and NaN 0;
+// integers wrap around; values too large for a float type become infinite.
 Tensor cast(const Tensor& x, DType dtype, Site site = Site::here());
 
-// Axes of a tensor: 1, {1}, {0, 1} or a vector; all of them when absent.
-// Negative ones count from the end.
+// Axes of a tensor: 1, {1}, {0, 1} or a vector; all if absent. Negative ones
+// count from the end.
 class Axes : public std::optional<std::vector<int64_t>> {
  public:
   using List = std::vector<int64_t>;
@@ -172,8 +172,7 @@ class Axes : public std::optional<std::vector<int64_t>> {
   Axes(std::optional<List> axes) : optional(std::move(axes)) {}  // NOLINT
 };
 
-// The one axis of ops that take no more: argmax(x, {.axis = 1}), which is
-// argmax(x, 1).
+// The single axis of some ops: argmax(x, {.axis = 1}) is argmax(x, 1).
 struct AxisOptions {
   int64_t axis;
 };
@@ -184,7 +183,7 @@ struct ReduceOptions {
 };
 
 // Reductions over axes, [x without them], or with 1 in their place
-// (tf.reduce_*). Over nothing: sum 0, prod 1, max -inf, mean NaN.
+// (tf.reduce_*). If empty: sum 0, prod 1, max -inf, mean NaN.
 Tensor reduce_sum(const Tensor& x, const ReduceOptions& options = {},
                   Site site = Site::here());
 Tensor reduce_mean(const Tensor& x, const ReduceOptions& options = {},
@@ -200,7 +199,7 @@ Tensor reduce_all(const Tensor& x, const ReduceOptions& options = {},
 Tensor reduce_any(const Tensor& x, const ReduceOptions& options = {},
                   Site site = Site::here());
 
-// Index of the largest, smallest element along `axis`, the first of equals;
+// Index of the largest, smallest element along `axis`, the first on a tie;
 // int64 [x without axis].
 Tensor argmax(const Tensor& x, int64_t axis, Site site = Site::here());
 Tensor argmin(const Tensor& x, int64_t axis, Site site = Site::here());
@@ -213,7 +212,7 @@ inline Tensor argmin(const Tensor& x, const AxisOptions& options,
   return argmin(x, options.axis, site);
 }
 
-// log(sum(exp(x))) without overflow; -inf of nothing.
+// log(sum(exp(x))) without overflow; -inf if empty.
 Tensor reduce_logsumexp(const Tensor& x, const ReduceOptions& options = {},
                         Site site = Site::here());
 // Mean squared distance from the mean, and its root.
@@ -224,10 +223,10 @@ Tensor reduce_std(const Tensor& x, const ReduceOptions& options = {},
 // sqrt(sum(x^2)).
 Tensor reduce_euclidean_norm(const Tensor& x, const ReduceOptions& options = {},
                              Site site = Site::here());
-// Number of elements that are not 0, int64; numbers and bool.
+// Number of nonzero elements, int64; numbers and bool.
 Tensor count_nonzero(const Tensor& x, const ReduceOptions& options = {},
                      Site site = Site::here());
-// Share of elements that are 0, a float32 scalar.
+// Share of zero elements, a float32 scalar.
 Tensor zero_fraction(const Tensor& x, Site site = Site::here());
 
 struct ScanOptions {
@@ -244,7 +243,7 @@ Tensor cumprod(const Tensor& x, const ScanOptions& options = {},
 Tensor cumulative_logsumexp(const Tensor& x, const ScanOptions& options = {},
                             Site site = Site::here());
 
-// x / sqrt(max(sum(x^2), epsilon)) over `axis` (all when absent).
+// x / sqrt(max(sum(x^2), epsilon)) over `axis` (all if absent).
 Tensor l2_normalize(const Tensor& x, const Axes& axis = {},
                     double epsilon = 1e-12, Site site = Site::here());
 
@@ -292,7 +291,7 @@ Tensor operator<(double a, const Tensor& b);
 Tensor operator<=(double a, const Tensor& b);
 Tensor operator>(double a, const Tensor& b);
 Tensor operator>=(double a, const Tensor& b);
-// Elementwise, as in TensorFlow 2: a bool tensor, no bool.
+// Elementwise, as in TensorFlow 2: a bool tensor, not a bool.
 Tensor operator==(const Tensor& a, const Tensor& b);
 Tensor operator!=(const Tensor& a, const Tensor& b);
 Tensor operator==(const Tensor& a, double b);

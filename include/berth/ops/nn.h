@@ -1,4 +1,4 @@
-// nn: what neural networks are made of (tf.nn.*).
+// nn: building blocks of neural networks (tf.nn.*).
 //
 // Convolutions and pools are in conv.h. All take floating tensors and throw
 // errors::InvalidArgument for shapes, dtypes or options that do not fit.
@@ -37,7 +37,7 @@ Tensor leaky_relu(const Tensor& x, double alpha = 0.2,
                   Site site = Site::here());
 // min(max(x, 0), 6).
 Tensor relu6(const Tensor& x, Site site = Site::here());
-// x sigmoid(x), of both names.
+// x sigmoid(x), under both names.
 Tensor silu(const Tensor& x, Site site = Site::here());
 Tensor swish(const Tensor& x, Site site = Site::here());
 // relu6(x + 3) / 6, x times that, and x tanh(softplus(x))
@@ -58,12 +58,12 @@ Tensor bias_add(const Tensor& value, const Tensor& bias,
 struct DropoutOptions {
   // Mixed into the seed of the process.
   std::optional<int64_t> seed = std::nullopt;
-  // One draw along each axis where it is 1, a draw per element where it has
-  // x's length or is -1; a draw per element when empty.
+  // One draw along each axis where it is 1, a draw per element where it has x's
+  // length or is -1; a draw per element if empty.
   std::vector<int64_t> noise_shape = {};
 };
-// Zeros each element with probability `rate`, in [0, 1), and divides the
-// others by 1 - rate; [shape of x]. Which ones is drawn as random.h says.
+// Zeros each element with probability `rate`, in [0, 1), and divides the others
+// by 1 - rate; [shape of x]. Draws follow random.h.
 Tensor dropout(const Tensor& x, double rate, const DropoutOptions& options = {},
                Site site = Site::here());
 
@@ -71,7 +71,7 @@ Tensor dropout(const Tensor& x, double rate, const DropoutOptions& options = {},
 Tensor l2_loss(const Tensor& x, Site site = Site::here());
 
 // -labels log(p) - (1 - labels) log(1 - p), p = sigmoid(logits), exact for
-// logits of any size; labels and logits of one shape. The second multiplies
+// logits of any size; labels and logits have one shape. The second multiplies
 // its first part by pos_weight, which broadcasts.
 Tensor sigmoid_cross_entropy_with_logits(const Tensor& labels,
                                          const Tensor& logits,
@@ -81,9 +81,9 @@ Tensor weighted_cross_entropy_with_logits(const Tensor& labels,
                                           const Tensor& pos_weight,
                                           Site site = Site::here());
 
-// -log of the probability of the counts `targets` under a Poisson
-// distribution of mean exp(log_input), less log(targets!), or with Stirling's
-// estimate of that where targets > 1.
+// -log of the probability of the counts `targets` under a Poisson distribution
+// with mean exp(log_input), without log(targets!), or with Stirling's estimate
+// of that where targets > 1.
 Tensor log_poisson_loss(const Tensor& targets, const Tensor& log_input,
                         bool compute_full_loss = false,
                         Site site = Site::here());
@@ -106,8 +106,8 @@ inline Tensor log_softmax(const Tensor& x, const math::AxisOptions& options,
 Tensor softmax_cross_entropy_with_logits(const Tensor& labels,
                                          const Tensor& logits,
                                          Site site = Site::here());
-// The same for labels [...] of int32 or int64 that name the true class, in
-// [0, c); another label is an error.
+// The same for labels [...] of int32 or int64, the true classes, in [0, c);
+// another label is an error.
 Tensor sparse_softmax_cross_entropy_with_logits(const Tensor& labels,
                                                 const Tensor& logits,
                                                 Site site = Site::here());
@@ -117,18 +117,18 @@ struct FusedBatchNormOptions {
   bool is_training = true;
   Tensor mean = {};  // [c]; both needed, and read, when not training
   Tensor variance = {};
-  // In training, each of so many equal consecutive groups of the batch is
+  // In training, each of this many equal consecutive groups of the batch is
   // normalised by its own moments; 0, 1: the batch is one group.
   int64_t statistics_groups = 1;
 };
 struct FusedBatchNorm {
   Tensor y;               // [..., c]
-  Tensor batch_mean;      // [c]; of several groups, the mean
+  Tensor batch_mean;      // [c]; for several groups, the mean
   Tensor batch_variance;  // [c], with Bessel's correction; likewise
 };
-// (x - mean) / sqrt(variance + epsilon) * scale + offset per channel of
-// x [..., c]; scale, offset [c]. Training takes mean and biased variance of
-// x itself. If x has 16 bits, all but y is float32, as in the norms below.
+// (x - mean) / sqrt(variance + epsilon) * scale + offset per channel of x [...,
+// c]; scale, offset [c]. Training uses mean and biased variance of x itself. If
+// x has 16 bits, all but y is float32, as in the norms below.
 FusedBatchNorm fused_batch_norm(const Tensor& x, const Tensor& scale,
                                 const Tensor& offset,
                                 const FusedBatchNormOptions& options = {},
@@ -173,9 +173,9 @@ Tensor local_response_normalization(const Tensor& x,
                                     const LrnOptions& options = {},
                                     Site site = Site::here());
 
-// softmax(logits * scale + mask) over the last axis of logits [..., s, t];
-// mask broadcasts to them, or is absent. Causal: row i sees columns 0 to i
-// only. A row of which nothing is left (all -inf) is 0.
+// softmax(logits * scale + mask) over the last axis of logits [..., s, t]; mask
+// broadcasts to them, or is absent. Causal: row i sees columns 0 to i only. A
+// fully masked row (all -inf) is 0.
 struct MaskedSoftmaxOptions {
   double scale = 1;
   bool is_causal = false;
@@ -189,7 +189,7 @@ struct AttentionOptions {
   // or numbers that are added to the scores.
   Tensor mask = {};
   bool is_causal = false;  // query i sees keys 0 to i only
-  double dropout = 0;  // rate, of the weights; the caller knows if it trains
+  double dropout = 0;      // rate, of the weights; set it in training only
   std::optional<double> scale = std::nullopt;  // 1 / sqrt(d)
   std::optional<int64_t> seed = std::nullopt;  // of dropout
 };
@@ -201,7 +201,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key,
                                     const AttentionOptions& options = {},
                                     Site site = Site::here());
 
-// Rows of params [rows, ...] named by ids [...]: [shape of ids, ...].
+// Rows of params [rows, ...] selected by ids [...]: [shape of ids, ...].
 Tensor embedding_lookup(const Tensor& params, const Tensor& ids,
                         Site site = Site::here());
 
@@ -209,14 +209,14 @@ struct AverageLossOptions {
   Tensor sample_weight = {};      // [batch] or the shape of the loss
   int64_t global_batch_size = 0;  // 0: the examples of all replicas
 };
-// The sum of per_example_loss [batch, ...], times weights, over the size of the
-// batch; in strategy.run() of the global one, so that what the replicas return
-// adds up to the mean (tf.nn.compute_average_loss).
+// The sum of per_example_loss [batch, ...], times weights, over the batch size;
+// in strategy.run() the global one, so that the results of the replicas add up
+// to the mean (tf.nn.compute_average_loss).
 Tensor compute_average_loss(const Tensor& per_example_loss,
                             const AverageLossOptions& options = {},
                             Site site = Site::here());
-// loss over the number of replicas, which add it up: for terms that each
-// replica has whole (tf.nn.scale_regularization_loss).
+// loss over the number of replicas, whose results are added: for terms that
+// each replica has whole (tf.nn.scale_regularization_loss).
 Tensor scale_regularization_loss(const Tensor& loss, Site site = Site::here());
 
 }  // namespace berth::nn

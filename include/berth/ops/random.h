@@ -1,7 +1,7 @@
 // random: tensors of random numbers (tf.random.*).
 //
-// A number is a pure function of (seed, op id, step, place of the element):
-// it depends neither on the device nor on how the tensor is cut. The op id
+// A number is a pure function of (seed, op id, step, position of the element):
+// it depends neither on the device nor on how the tensor is split. The op id
 // counts the calls of this process since the last set_seed(), so the same
 // program with the same seed draws the same numbers. In a traced function the
 // call is counted once, while tracing, and the step counter of each run gives
@@ -19,7 +19,7 @@
 
 namespace berth::random {
 
-// Sets the seed of the process and starts counting op ids anew
+// Sets the seed of the process and restarts the count of op ids
 // (tf.random.set_seed).
 void set_seed(int64_t seed);
 
@@ -33,15 +33,15 @@ struct NormalOptions {
 
 struct UniformOptions {
   double minval = 0;
-  // Not reached. 1 when absent; integers must say it.
+  // Exclusive. 1 if absent; required for integers.
   std::optional<double> maxval = std::nullopt;
-  DType dtype = float32;  // any that holds numbers but bool
+  DType dtype = float32;  // any numeric dtype
   std::optional<int64_t> seed = std::nullopt;
 };
 
-// Each returns a tensor of `shape`, and throws errors::InvalidArgument for a
-// dtype it does not draw, a stddev that is negative or not finite, an empty
-// or not finite range, or integers that the dtype cannot hold.
+// Each returns a tensor of `shape`, and throws errors::InvalidArgument for an
+// unsupported dtype, a stddev that is negative or not finite, an empty or
+// infinite range, or integers that the dtype cannot hold.
 
 // Normal numbers.
 Tensor normal(const Shape& shape, const NormalOptions& options = {},
@@ -49,7 +49,7 @@ Tensor normal(const Shape& shape, const NormalOptions& options = {},
 // Normal numbers within two stddev of the mean; others are drawn again.
 Tensor truncated_normal(const Shape& shape, const NormalOptions& options = {},
                         Site site = Site::here());
-// Numbers in [minval, maxval), whole ones for integer dtypes.
+// Numbers in [minval, maxval), integers for integer dtypes.
 Tensor uniform(const Shape& shape, const UniformOptions& options = {},
                Site site = Site::here());
 
@@ -57,8 +57,8 @@ struct DrawOptions {
   std::optional<DType> dtype = std::nullopt;
   std::optional<int64_t> seed = std::nullopt;
 };
-// 1 with the probability that each element of probs gives, else 0; [shape of
-// probs], int32 unless said otherwise.
+// 1 with the probability in each element of probs, else 0; [shape of probs],
+// int32 by default.
 Tensor bernoulli(const Tensor& probs, const DrawOptions& options = {},
                  Site site = Site::here());
 // Classes with probabilities softmax(logits), logits [batch, classes]:
@@ -67,15 +67,15 @@ Tensor bernoulli(const Tensor& probs, const DrawOptions& options = {},
 Tensor categorical(const Tensor& logits, int64_t num_samples,
                    const DrawOptions& options = {}, Site site = Site::here());
 // The rows of x, along axis 0, in random order; gradients flow back to their
-// places.
+// original positions.
 Tensor shuffle(const Tensor& x, std::optional<int64_t> seed = std::nullopt,
                Site site = Site::here());
 
-// The same numbers for the same two seeds, at every call and step; the option
-// `seed` is not read.
+// The same two seeds give the same numbers, at every call and step; the option
+// `seed` is ignored.
 struct StatelessSeed {
   int64_t first = 0;
-  int64_t second = 0;  // its low 32 bits count
+  int64_t second = 0;  // only its low 32 bits count
 };
 Tensor stateless_normal(const Shape& shape, StatelessSeed seed,
                         const NormalOptions& options = {},

@@ -1,4 +1,4 @@
-// Convolutions: a ConvPlan per call.
+// Convolutions: each call uses a ConvPlan.
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@ namespace berth::cpu {
 
 namespace {
 
-// Pixels of padding behind the last one of an axis.
+// Returns the pixels of padding behind the last pixel of an axis.
 int64_t pad_after(const WindowAxis& a) {
   const int64_t extent = (a.window - 1) * a.dilation + 1;
   return std::max<int64_t>((a.out - 1) * a.stride + extent - a.in - a.pad, 0);
@@ -39,12 +39,12 @@ ConvShape conv_shape(const PrepareArgs& args, const Shape& image,
   return s;
 }
 
-// Whether a window may lie in the padding alone.
+// Returns whether a window can lie entirely in the padding.
 bool hidden(int64_t before, int64_t after, int64_t window, int64_t dilation) {
   return std::max(before, after) > (window - 1) * dilation;
 }
 
-// Which operand is what, by pass.
+// Maps operands to their roles, which depend on the pass.
 class ConvKernel : public Prepared {
  public:
   ConvKernel(ConvPass pass, std::unique_ptr<ConvPlan> plan)
@@ -89,7 +89,7 @@ std::unique_ptr<Prepared> conv(const PrepareArgs& args) {
   const Shape& y =
       kPass == ConvPass::kForward ? args.out[0].shape : *args.in[1].shape;
   const ConvShape shape = conv_shape(args, image, filter);
-  // A window that lies in the padding alone is nothing for oneDNN.
+  // oneDNN does not handle windows that lie entirely in the padding.
   const bool empty_windows =
       hidden(shape.pad_top, shape.pad_bottom, shape.kernel_h,
              shape.dilation_h) ||

@@ -1,8 +1,8 @@
-// Convolutions with few input channels, forward and filter gradient.
+// Convolutions with few input channels: forward pass and filter gradient.
 //
-// oneDNN pads their channels to 8 or 16 and loses most of its speed in the
-// gradient and some of it forward; these own loops work on a padded copy of
-// one image and a list of filter taps. Thread rule: as ConvPlan.
+// oneDNN pads their channels to 8 or 16, which costs most of its speed in the
+// gradient and some of it forward. The loops here work on a padded copy of one
+// image and a list of filter taps. Thread rule: as ConvPlan.
 
 #ifndef BERTH_BACKENDS_CPU_CONV_SMALL_H_
 #define BERTH_BACKENDS_CPU_CONV_SMALL_H_
@@ -13,8 +13,8 @@ namespace berth::cpu {
 
 class SmallChannelConv : public SlicedConv {
  public:
-  // True, unless dx is asked for, for one group, fewer than 8 input channels
-  // and filters of at most kMaxTaps taps.
+  // True for one group, fewer than 8 input channels and filters of at most
+  // kMaxTaps taps, in every pass but the one that computes dx.
   static bool takes(const ConvShape& shape, ConvPass pass);
   SmallChannelConv(const ConvShape& shape, ConvPass pass,
                    const ConvOptions& options);
@@ -26,7 +26,7 @@ class SmallChannelConv : public SlicedConv {
   static constexpr int kMaxTaps = 1024;
 
  private:
-  // The padded copy of one image.
+  // Size of the padded copy of one image.
   int64_t padded_h() const;
   int64_t padded_w() const;
   float* partial(int index, const ConvBuffers& buffers) const;

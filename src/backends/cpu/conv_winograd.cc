@@ -32,16 +32,16 @@ const WinogradLoops& winograd_loops() {
 namespace {
 
 constexpr int kElements = WinogradLoops::kIn * WinogradLoops::kIn;
-// Columns of a product: a tile of the own loops on every instruction set.
+// Columns of a product: the tile width of our loops on every instruction set.
 constexpr int64_t kPanel = 32;
-// Rows of a filter that are turned at a time.
+// Rows of a filter that are transposed at a time.
 constexpr int64_t kTurned = 64;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t unit) { return ceil_div(a, unit) * unit; }
 
-// From one element's matrix to the next: off multiples of 4 KB, which would
-// all fall into one set of the cache.
+// Stride between the matrices of consecutive elements. It avoids multiples of 4
+// KB, which would all map to one set of the cache.
 int64_t element_stride(int64_t floats) { return round_up(floats, 32) + 16; }
 
 bool wanted() {
@@ -69,8 +69,8 @@ bool WinogradConv::takes(const ConvShape& s, ConvPass pass) {
   const bool data = pass == ConvPass::kBackwardData;
   const int64_t h = data ? s.in_h : s.out_h(), w = data ? s.in_w : s.out_w();
   const int64_t tiles = ceil_div(h, 4) * ceil_div(w, 4);
-  // Tiles that reach over the border are wasted; so is the transform of a
-  // filter for a handful of tiles.
+  // Tiles that extend over the border waste work; so does transforming a filter
+  // for a handful of tiles.
   return tiles * 16 <= 2 * h * w && tiles * s.batch >= 8;
 }
 
@@ -91,7 +91,7 @@ WinogradConv::WinogradConv(const ConvShape& s, ConvPass pass,
   ldv_ = round_up(depth_, 16);
   if (ldv_ % 128 == 0) ldv_ += 16;
   panels_ = ceil_div(result_.channels, kPanel);
-  shared_at_ = round_up(std::max(s.in_c, s.out_c), 16);  // zeros stand before
+  shared_at_ = round_up(std::max(s.in_c, s.out_c), 16);  // behind the zeros
   if (pass == ConvPass::kBackwardWeights) {
     plan_filter_grad();
   } else {
@@ -132,7 +132,7 @@ void WinogradConv::plan_filter_grad() {
     own_ = kElements * element_stride(rows_ * kPanel);
   } else {
     block_ = std::min<int64_t>(tiles_, 24);
-    // A slice's sums come first, so that they can be added up.
+    // The sums of each slice come first, so that they can be added up.
     own_at_ = shared_at_;
     own_ = kElements *
            (panels_ * element_stride(depth_ * kPanel) +
@@ -148,7 +148,7 @@ int64_t WinogradConv::panel_width(int64_t panel) const {
   return std::min(kPanel, result_.channels - panel * kPanel);
 }
 
-// Calls body(slice, first item, last item) for items cut into slices.
+// Calls body(slice, first item, last item) for each slice of the items.
 template <class Body>
 void WinogradConv::fork(ThreadPool* pool, int64_t items, Body&& body) const {
   const int parts = static_cast<int>(std::min<int64_t>(slices_, items));
@@ -162,7 +162,7 @@ void WinogradConv::fork(ThreadPool* pool, int64_t items, Body&& body) const {
   }
 }
 
-// Where the size * size pixels of a tile stand; `zeros` for those outside.
+// Finds the size * size pixels of a tile; those outside point to `zeros`.
 void WinogradConv::tile_pixels(const Pixels& p, const float* data,
                                const float* zeros, int64_t tile, int size,
                                const float** at) const {
@@ -188,7 +188,7 @@ void WinogradConv::image_tiles(const Run& r, int64_t first, int64_t count,
   }
 }
 
-// Rows [row, row + rows) of a panel of the filter, transformed.
+// Transforms rows [row, row + rows) of a panel of the filter.
 void WinogradConv::filter_block(const Run& r, int64_t panel, int64_t row,
                                 int64_t rows, float* turned, float* u,
                                 int64_t stride) const {
@@ -253,7 +253,7 @@ void WinogradConv::filter_grad_block(const Run& r, int64_t panel, int64_t row,
                                shape_.in_c * ld, ld);
 }
 
-// The filter is transformed once, then tiles go from image to result.
+// Transforms the filter once, then takes tiles from image to result.
 void WinogradConv::product_by_tiles(const Run& r, ThreadPool* pool) const {
   const int64_t u_stride = element_stride(depth_ * kPanel);
   const int64_t v_stride = element_stride(block_ * ldv_);
@@ -289,7 +289,7 @@ void WinogradConv::product_by_tiles(const Run& r, ThreadPool* pool) const {
   });
 }
 
-// All tiles are transformed first; each panel of the filter just before use.
+// Transforms all tiles first, and each panel of the filter just before use.
 void WinogradConv::product_by_panels(const Run& r, ThreadPool* pool) const {
   const int64_t v_stride = element_stride(tiles_ * ldv_);
   const int64_t u_stride = element_stride(rows_ * kPanel);
@@ -320,7 +320,7 @@ void WinogradConv::product_by_panels(const Run& r, ThreadPool* pool) const {
   });
 }
 
-// Every slice sums over its tiles; the sums are added along the fixed tree.
+// Each slice sums over its tiles; the sums are added along the fixed tree.
 void WinogradConv::filter_grad_by_tiles(const Run& r, ThreadPool* pool) const {
   const int64_t sum_stride = element_stride(depth_ * kPanel);
   const int64_t v_stride = element_stride(block_ * ldv_);
@@ -356,8 +356,8 @@ void WinogradConv::filter_grad_by_tiles(const Run& r, ThreadPool* pool) const {
   });
 }
 
-// Image and gradient are transformed first; each part of the filter's
-// gradient is then summed over all tiles by one slice.
+// Transforms image and gradient first; then one slice sums each part of the
+// filter's gradient over all tiles.
 void WinogradConv::filter_grad_by_panels(const Run& r, ThreadPool* pool) const {
   const int64_t v_stride = element_stride(tiles_ * ldv_);
   const int64_t z_stride = element_stride(tiles_ * kPanel);

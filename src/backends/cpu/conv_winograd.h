@@ -1,11 +1,11 @@
 // 3x3 convolutions by Winograd's algorithm, all three passes.
 //
-// A quarter of the multiplications of the direct sum, at about 1.6 times its
-// rounding error (winograd_loops.h). Infinities and NaN of a pixel reach the
-// whole 4x4 tile. The filter, or where tiles are few the image, is transformed
-// first; then parts run transform, products and the inverse while in cache.
-// Forward and input gradient have the same bits for every number of slices.
-// Thread rule: as ConvPlan.
+// They need a quarter of the multiplications of the direct sum, at about 1.6
+// times its rounding error (winograd_loops.h). An infinity or NaN in a pixel
+// spreads to the whole 4x4 tile. The filter, or the image where tiles are few,
+// is transformed first; then each part runs transform, products and inverse
+// while its data is in cache. Forward and input gradient are equal bit for bit
+// for every number of slices. Thread rule: as ConvPlan.
 
 #ifndef BERTH_BACKENDS_CPU_CONV_WINOGRAD_H_
 #define BERTH_BACKENDS_CPU_CONV_WINOGRAD_H_
@@ -16,8 +16,8 @@ namespace berth::cpu {
 
 class WinogradConv : public ConvPlan {
  public:
-  // True for 3x3 filters with stride 1 and channels enough that it pays;
-  // never with BERTH_WINOGRAD=0 in the environment.
+  // True for 3x3 filters with stride 1 and enough channels for it to pay; never
+  // with BERTH_WINOGRAD=0 in the environment.
   static bool takes(const ConvShape& shape, ConvPass pass);
   WinogradConv(const ConvShape& shape, ConvPass pass,
                const ConvOptions& options);
@@ -29,7 +29,7 @@ class WinogradConv : public ConvPlan {
   struct Pixels {
     int64_t h = 0, w = 0, channels = 0, pad_top = 0, pad_left = 0;
   };
-  // One run: operands by role, and the scratch cut up.
+  // One run: the operands by role, and the parts of the scratch.
   struct Run {
     const ConvBuffers* buffers;
     const float* source;
@@ -65,15 +65,15 @@ class WinogradConv : public ConvPlan {
   const ConvShape shape_;
   const ConvPass pass_;
   const ConvOptions options_;
-  Pixels source_, result_;  // of a filter gradient: x and dy
+  Pixels source_, result_;  // x and dy of a filter gradient
   int64_t tiles_h_ = 0, tiles_w_ = 0, tiles_ = 0;
   int64_t depth_ = 0;  // channels of the source
   int64_t ldv_ = 0;    // floats from one transformed tile to the next
   int64_t panels_ = 0;
   bool by_panels_ = false;
   int64_t block_ = 0;  // tiles at a time
-  int64_t rows_ = 0;   // by panels: channels of the source at a time
-  int64_t shared_at_ = 0, own_at_ = 0, own_ = 0;  // floats of the scratch
+  int64_t rows_ = 0;   // by panels: channels of the source per step
+  int64_t shared_at_ = 0, own_at_ = 0, own_ = 0;  // offsets in the scratch
 };
 
 }  // namespace berth::cpu

@@ -1,5 +1,5 @@
-// Which cores the threads of the engine may use, as the system tells. Devices
-// are configured once per process, so each test runs in one of its own.
+// Checks which cores the engine's threads may use, as the system reports.
+// Devices are configured once per process, so each test has its own.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -45,8 +45,8 @@ struct SeenThread {
   CoreSet cores;
 };
 
-// The threads of this process that are not the user's (the main one), from
-// /proc/self/task.
+// Lists the threads of this process that the engine started (all but the main
+// one), from /proc/self/task.
 std::vector<SeenThread> engine_threads() {
   std::vector<SeenThread> list;
   const std::string self = std::to_string(getpid());
@@ -63,20 +63,20 @@ std::vector<SeenThread> engine_threads() {
         seen.cores = CoreSet::parse(line.substr(tab + 1));
       }
     }
-    if (!seen.name.empty()) list.push_back(seen);  // else it has just ended
+    if (!seen.name.empty()) list.push_back(seen);  // else it just ended
   }
   return list;
 }
 
-// The same once no thread has the name of its parent, which the kernel gives
-// it until it runs for the first time.
+// Does the same once no thread has its parent's name any more; the kernel gives
+// it that name until it first runs.
 std::vector<SeenThread> started_threads() {
   std::string own;
   std::ifstream comm("/proc/self/comm");
   std::getline(comm, own);
   for (int i = 0;; ++i) {
     std::vector<SeenThread> seen = engine_threads();
-    // Its runtime has a thread of its own.
+    // ThreadSanitizer's runtime has a thread of its own.
     if (kThreadSanitizer) {
       std::erase_if(seen, [&](const SeenThread& t) { return t.name == own; });
     }
@@ -88,8 +88,8 @@ std::vector<SeenThread> started_threads() {
   }
 }
 
-// The cores that all threads of each name may use together, looked at while a
-// training step on every CPU device runs and a pipeline feeds it.
+// Returns the union of the cores that the threads of each name may use, taken
+// while every CPU device runs a training step and a pipeline feeds it.
 std::map<std::string, CoreSet> threads_under_load(bool two_devices) {
   const char* second = two_devices ? "/CPU:1" : "/CPU:0";
   const auto weights = [](const char* where) {
@@ -187,7 +187,7 @@ TEST_F(CoreSets, WithoutCoresOfItsOwnTheHostSharesThoseOfTheFirstDevice) {
   IN_A_FRESH_PROCESS(two_devices());
 }
 
-// The host's cores are taken from the one device, whose plans then leave the
+// The host's cores are taken from the only device. Its plans then leave the
 // calling thread, which may run anywhere.
 void one_device_and_a_host() {
   const std::vector<CoreSet> sets = CoreSet::allowed().split(2);
@@ -204,7 +204,7 @@ TEST_F(CoreSets, HostCoresAreTakenFromTheDevice) {
   IN_A_FRESH_PROCESS(one_device_and_a_host());
 }
 
-// On any machine, with one core too.
+// Works on any machine, even with one core.
 void shared_devices() {
   config::set_logical_device_configuration(
       kCpu, {{.workers = 2, .shared = true}, {.workers = 2, .shared = true}});
@@ -239,14 +239,14 @@ void register_probe() {
 }
 
 // A plan of /CPU:0 alone computes on that device's cores, wherever its caller
-// may run; eager ops stay with the caller.
+// may run; eager ops stay on the calling thread.
 void plans_leave_foreign_callers() {
   register_probe();
   const std::vector<CoreSet> sets = CoreSet::allowed().split(2);
   config::set_host_cores(sets[1].str());
   auto probe = function(
       [](const Tensor& x) { return call_op("Probe", {math::tanh(x)})[0]; });
-  config::list_logical_devices();  // may use what the process may
+  config::list_logical_devices();  // still has the cores of the process
   check(bind_current_thread(sets[1]), "the test can bind itself");
   probe(constant(1.0f));
   check(sets[0].contains(probed), "a plan runs on the device's cores");

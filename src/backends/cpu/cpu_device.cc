@@ -23,10 +23,10 @@ namespace berth {
 
 namespace {
 
-// Who computes what a device is given.
+// Which thread computes the work of a device.
 enum class Runs : uint8_t {
   kOnCaller,  // the calling thread
-  kBoth,      // the calling thread; plans may use the device's own
+  kBoth,      // the calling thread; plans may use the device's own thread
   kOnThread,  // the device's own thread
 };
 
@@ -58,7 +58,7 @@ class CpuDevice final : public Device {
     std::memcpy(target, source, bytes);
   }
   void copy_from_host(void* target, const void* source, size_t bytes) override {
-    // The memory may have had another owner, whose work is still queued.
+    // Work of the memory's previous owner may still be queued.
     if (!on_caller_) finish(thread_->record());
     std::memcpy(target, source, bytes);
   }
@@ -134,7 +134,7 @@ class CpuBackend final : public Backend {
     const CpuLayout layout = lay_out_cpus(config, allowed);
     set_host_thread_cores(layout.host.empty() ? layout.devices[0].cores
                                               : layout.host);
-    // One device that owns all there is needs no thread but the caller's.
+    // A single device that owns all cores needs no thread but the caller's.
     const bool divided =
         layout.devices.size() > 1 || !(layout.devices[0].cores == allowed);
     std::vector<std::unique_ptr<Device>> devices;
@@ -155,7 +155,7 @@ class CpuBackend final : public Backend {
 }  // namespace
 
 void register_cpu(BackendRegistry& registry) {
-  // Values that make no sense throw here, not in the first kernel.
+  // Nonsensical values throw here, not in the first kernel.
   cpu::loops();  // reads BERTH_ISA
   environment_switch("BERTH_WINOGRAD", true);
   registry.offer_kernels("cpu", &cpu::kernels());

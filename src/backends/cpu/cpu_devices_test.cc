@@ -1,5 +1,5 @@
 // Several CPU devices in one process. Devices are configured once per process,
-// so each test runs in one of its own.
+// so each test runs in its own process.
 
 #include <gtest/gtest.h>
 
@@ -96,7 +96,7 @@ TEST(CpuDevices, AFailureNamesTheDeviceAndCanBeCleared) {
   IN_A_FRESH_PROCESS(failure_is_kept());
 }
 
-// A value that crosses between CPU devices is read where it is.
+// The other CPU device reads a value where it is, without a copy.
 void eager_hands_over() {
   two_shared_devices();
   const size_t bytes = size_t{4} << 20;
@@ -124,15 +124,15 @@ TEST(CpuDevices, EagerOpsReadWhatAnotherCpuHasWhereItIs) {
   IN_A_FRESH_PROCESS(eager_hands_over());
 }
 
-// Inputs are dropped at once, so that their memory is wanted again while the
-// other device still reads it.
+// Inputs are dropped at once, so that their memory is reused while the other
+// device may still be reading it.
 void eager_keeps_what_is_read() {
   two_shared_devices();
   Tensor x = with_device("/CPU:0", [] { return zeros({4096}); });
   for (int i = 0; i < 300; ++i) {
     const auto on = device(i % 2 == 0 ? "/CPU:1" : "/CPU:0");
     x = x + 1.0f;
-    if (i % 3 == 0) ones({4096}) * 7.0f;  // writes what was just freed
+    if (i % 3 == 0) ones({4096}) * 7.0f;  // writes the memory just freed
   }
   for (float v : x.to_vector<float>()) check(v == 300, "every step counted");
   Variable w = with_device("/CPU:0", [] { return Variable(ones({4096})); });
@@ -149,8 +149,8 @@ TEST(CpuDevices, WhatAnotherCpuReadsIsNotOverwritten) {
   IN_A_FRESH_PROCESS(eager_keeps_what_is_read());
 }
 
-// A plan that crosses many times, run back to back; its arenas are shared with
-// a plan of one device that runs in between.
+// Runs a plan with many crossings back to back; a plan of one device runs in
+// between and shares its arenas.
 void plans_hand_over() {
   two_shared_devices();
   auto crossing = function([](const Tensor& x) {
@@ -191,7 +191,7 @@ void plans_hand_over() {
 
 TEST(CpuDevices, PlansHandValuesOver) { IN_A_FRESH_PROCESS(plans_hand_over()); }
 
-// A kernel that fails on either device of a plan.
+// A kernel fails on either device of a plan.
 void plans_fail_with_the_op() {
   two_shared_devices();
   const std::vector<int32_t> bad = {7};
@@ -221,8 +221,8 @@ TEST(CpuDevices, AFailureInAPlanOverTwoIsThrownAndNamesTheOp) {
   IN_A_FRESH_PROCESS(plans_fail_with_the_op());
 }
 
-// A branch of CPU:1 whose body uses CPU:0, which the step around it does not:
-// the body's memory on CPU:0 is free for others when the call returns.
+// The body of a branch on CPU:1 uses CPU:0, and the step around it does not.
+// The body's memory on CPU:0 must be free for others when the call returns.
 void bodies_leave_the_host() {
   two_shared_devices();
   auto step = function([](const Tensor& x) {
@@ -263,7 +263,7 @@ TEST(CpuDevices, BodiesLeaveTheHostsMemoryWhenTheCallReturns) {
   IN_A_FRESH_PROCESS(bodies_leave_the_host());
 }
 
-// A branch waits for its predicate, which failed: the host works again at once.
+// A branch waits for a predicate that failed; the host must work again at once.
 void host_recovers() {
   two_shared_devices();
   auto step = function([](const Tensor& x, const Tensor& i) {
@@ -289,8 +289,8 @@ TEST(CpuDevices, TheHostWorksAfterAFailureThatABranchMet) {
   IN_A_FRESH_PROCESS(host_recovers());
 }
 
-// Callers of several plans at once, that share devices and arenas, with
-// contracts of their own, while reports are asked for.
+// Several threads call plans that share devices and arenas, each with its own
+// expected results, while reports are requested.
 void callers_at_once() {
   two_shared_devices();
   auto crossing = function([](const Tensor& x) {
@@ -335,7 +335,7 @@ TEST(CpuDevices, SeveralThreadsMayCallPlansOverThem) {
   IN_A_FRESH_PROCESS(callers_at_once());
 }
 
-// Two callers share /CPU:0's thread; the runs of one always fail there.
+// Two callers share /CPU:0's thread; every run of one of them fails there.
 void failures_stay_apart() {
   two_shared_devices();
   auto failing = function([](const Tensor& x, const Tensor& i) {
@@ -372,7 +372,7 @@ TEST(CpuDevices, AFailureOnTheHostIsThatOfItsOwnCallerAlone) {
   IN_A_FRESH_PROCESS(failures_stay_apart());
 }
 
-// The cores that the thread of a device may use, as the system tells.
+// Returns the cores that a device's thread may use, as the system reports them.
 void threads_are_bound() {
   const std::vector<CoreSet> halves = CoreSet::allowed().split(2);
   config::set_logical_device_configuration(
@@ -400,7 +400,7 @@ TEST(CpuDevices, TheThreadOfADeviceIsBoundToItsCores) {
   IN_A_FRESH_PROCESS(threads_are_bound());
 }
 
-// A GPU's memory is its own: the thread of a CPU device must not touch it.
+// GPU memory is not addressable here: a CPU device's thread must not touch it.
 void fetches_from_a_gpu() {
   need_cores(2);
   config::set_device_list("CPUx2,GPUx1");

@@ -28,8 +28,8 @@ using dnnl::prop_kind;
 using Desc = memory::desc;
 constexpr auto kFloat = memory::data_type::f32;
 
-// The number of OpenMP threads belongs to the calling thread, which may be
-// the user's: it is put back.
+// Sets the number of OpenMP threads to one and restores it afterwards: it
+// belongs to the calling thread, which may be the user's.
 class OneOmpThread {
  public:
   OneOmpThread() : before_(omp_get_max_threads()) {
@@ -45,8 +45,8 @@ class OneOmpThread {
   const int before_;
 };
 
-// oneDNN follows the instruction set chosen for our own loops, so that one
-// setting decides all bits.
+// Limits oneDNN to the instruction set of our own loops, so that one setting
+// decides all bits.
 void limit_isa() {
   switch (loops().isa) {
     case Isa::kV1:
@@ -60,7 +60,7 @@ void limit_isa() {
   }
 }
 
-// Must come before the first use of oneDNN in the process.
+// Must run before the first use of oneDNN in the process.
 void prepare() {
   static const bool once = (limit_isa(), true);
   (void)once;
@@ -79,12 +79,12 @@ dnnl::stream& stream() {
   return of_this_thread<Own>().stream;
 }
 
-// A primitive and the handles of its arguments. A handle costs oneDNN three
-// allocations and holds one address at a time: sets of handles are kept, and
-// each is lent to one execution after the other.
+// A primitive and the handles of its arguments. Creating a handle costs oneDNN
+// three allocations, and it holds one address at a time. Sets of handles are
+// therefore kept, and each execution borrows one.
 class Primitive {
  public:
-  // What DNNL_ARG_ says of each argument, and how it lies in memory.
+  // The DNNL_ARG_ number of each argument, and its memory layout.
   using Arguments = std::vector<std::pair<int, Desc>>;
 
   Primitive() = default;
@@ -94,7 +94,7 @@ class Primitive {
     state_->arguments = std::move(arguments);
   }
 
-  // Executes it on `data`, an address per argument. Any thread.
+  // Executes it on `data`, one address per argument. Any thread.
   void run(std::initializer_list<const void*> data) const {
     std::unique_ptr<Handles> handles = borrow();
     dnnl_status_t status = dnnl_success;
@@ -104,7 +104,7 @@ class Primitive {
           handles->list[i++].memory, const_cast<void*>(at));
       if (s != dnnl_success) status = s;
     }
-    // The C entry point: no map of ours is built per call.
+    // The C entry point avoids building a map per call.
     if (status == dnnl_success) {
       status = dnnl_primitive_execute(state_->primitive.get(), stream().get(),
                                       static_cast<int>(handles->list.size()),
@@ -170,7 +170,7 @@ Geometry geometry_of(const ConvShape& s) {
           {s.pad_bottom, s.pad_right}};
 }
 
-// Filter dims in oneDNN's logical order; `plain` describes [h, w, in, out].
+// The filter's dims in oneDNN's logical order; `plain`: [h, w, in, out].
 Desc filter_desc(const ConvShape& s, bool plain) {
   const int64_t in = s.in_c / s.groups, out = s.out_c / s.groups;
   memory::dims dims{s.groups, out, in, s.kernel_h, s.kernel_w};
@@ -238,7 +238,7 @@ class DnnlConv : public SlicedConv {
         result += first * shape_.image_in();
         return run.run({grad, filter, result, scratch});
       case ConvPass::kBackwardWeights:
-        // Its part of the sum, of which one slice alone has the whole.
+        // The slice's partial sum; a single slice has the whole sum.
         const void* part = base + index * filter_stride_;
         return run.run({input, grad, in_place() ? result : part, scratch});
     }
@@ -258,7 +258,7 @@ class DnnlConv : public SlicedConv {
     return data == nullptr ? nullptr : data + by;
   }
 
-  // One slice whose filter gradient is plain already.
+  // True for one slice whose filter gradient already has the plain layout.
   bool in_place() const { return slices_ == 1 && !reorders_; }
 
   Unit make_unit(int64_t images) {
@@ -270,7 +270,7 @@ class DnnlConv : public SlicedConv {
                      nhwc);
     const Desc output({images, shape_.out_c, shape_.out_h(), shape_.out_w()},
                       kFloat, nhwc);
-    // Every unit after the first takes over its filter layout.
+    // Later units adopt the filter layout of the first.
     const Desc filter =
         implementation_.empty() ? filter_desc(shape_, false) : small_.filter;
     const auto direct = algorithm::convolution_direct;
@@ -338,7 +338,7 @@ class DnnlConv : public SlicedConv {
             scratch.get_size()};
   }
 
-  // Takes filters from the layout `from` to the layout `to`.
+  // Reorders filters from layout `from` to layout `to`.
   static Primitive reorder(const Desc& from, const Desc& to) {
     return Primitive(dnnl::reorder({engine(), from, engine(), to}),
                      {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});

@@ -1,9 +1,9 @@
 // Matrix products and convolutions of oneDNN on raw float pointers.
 //
-// The only door to oneDNN: no other file includes its headers. Every call runs
-// single-threaded on the calling thread; parallelism is slices over a
-// ThreadPool. Thread-safe: plans are immutable once made and re-entrant as
-// long as concurrent runs bring different scratch.
+// The only access to oneDNN: no other file includes its headers. Every call
+// runs single-threaded on the calling thread; parallelism comes from slices
+// over a ThreadPool. Thread-safe: plans are immutable once made and re-entrant
+// as long as concurrent runs use different scratch.
 
 #ifndef BERTH_BACKENDS_CPU_DNNL_MATH_H_
 #define BERTH_BACKENDS_CPU_DNNL_MATH_H_
@@ -20,7 +20,7 @@ class ThreadPool;
 namespace berth::cpu {
 
 // Tells OpenMP, and so oneDNN, to stay on the calling thread. Every call here
-// sees to that anyway; on threads of ours, doing it once saves the calls.
+// does so anyway; engine threads call this once to save the repetition.
 void use_one_openmp_thread();
 
 // c[m, n] = alpha * op(a) * op(b) + beta * c, row-major, where op(a) is
@@ -57,7 +57,7 @@ struct ConvShape {
   int64_t filter_size() const {
     return kernel_h * kernel_w * (in_c / groups) * out_c;
   }
-  // Returns "" or what is impossible about the numbers.
+  // Returns "", or what is wrong with the numbers.
   std::string problem() const;
 };
 
@@ -69,12 +69,12 @@ struct ConvOptions {
   // Forward only: adds bias[out_c], then clips at zero, in the same pass.
   bool bias = false;
   bool relu = false;
-  // False: the direct sum, whatever is faster.
+  // False selects the direct sum, even where Winograd is faster.
   bool winograd = true;
 };
 
-// What a run reads and writes; `scratch` has scratch_bytes() bytes aligned to
-// 64 and is overwritten.
+// The arrays that a run reads and writes. `scratch` has scratch_bytes() bytes,
+// aligned to 64, and is overwritten.
 struct ConvBuffers {
   const float* input = nullptr;   // forward, backward weights
   const float* filter = nullptr;  // forward, backward data
@@ -88,15 +88,15 @@ class ConvPlan {
  public:
   virtual ~ConvPlan() = default;
 
-  // Plans one pass. Returns null, and why in `*refusal`, when there is only a
-  // slow or no implementation: use the reference kernel then. Never throws
-  // for a shape. Own loops: Winograd's algorithm for 3x3 filters of stride 1;
+  // Plans one pass. Returns null, with the reason in `*refusal`, when oneDNN is
+  // slow or lacks it: use the reference kernel then. Never throws for a shape.
+  // Our own loops cover 3x3 filters of stride 1 (Winograd's algorithm), and
   // forward and backward weights of one group of fewer than 8 input channels.
   static std::unique_ptr<ConvPlan> make(const ConvShape& shape, ConvPass pass,
                                         const ConvOptions& options,
                                         std::string* refusal);
 
-  // Most parts that a run is cut into.
+  // The largest number of parts that a run is split into.
   int slices() const { return slices_; }
   size_t scratch_bytes() const { return scratch_bytes_; }
   // The implementation's own name, for reports.
@@ -112,8 +112,8 @@ class ConvPlan {
   std::string implementation_;
 };
 
-// A plan whose slices are images: begin once, then every slice in any order
-// and concurrently, then finish once.
+// A plan whose slices are images: call begin once, then every slice in any
+// order and concurrently, then finish once.
 class SlicedConv : public ConvPlan {
  public:
   void run(const ConvBuffers& buffers, ThreadPool* pool) const override;
@@ -128,7 +128,7 @@ class SlicedConv : public ConvPlan {
 
 // Adds parts[1..count) of `size` floats each, `stride` floats apart, into
 // parts[0] along the fixed binary tree over part numbers (first neighbours,
-// then neighbours of neighbours), in parallel by ranges when it pays.
+// then neighbours of neighbours). Runs in parallel by ranges when it pays.
 void tree_sum(float* parts, int count, int64_t size, int64_t stride,
               ThreadPool* pool);
 

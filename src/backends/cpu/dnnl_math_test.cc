@@ -16,7 +16,7 @@
 namespace berth::cpu {
 namespace {
 
-// Plain double loops straight from the definition.
+// Plain loops in double, straight from the definition.
 std::vector<double> plain_gemm(const Gemm& g, const std::vector<float>& c0) {
   std::vector<double> c(c0.begin(), c0.end());
   for (int64_t i = 0; i < g.m; ++i) {
@@ -58,7 +58,7 @@ TEST_P(GemmSizes, MatchPlainLoopsForAllTransposesAndSlices) {
     }
     const auto a = noise((g.transpose_a ? k : m) * g.lda, 1);
     const auto b = noise((g.transpose_b ? n : k) * g.ldb, 2);
-    // With beta = 0 what stood in c must not matter.
+    // With beta = 0 the old contents of c must not matter.
     const auto c0 =
         g.beta == 0 ? std::vector<float>(m * g.ldc, NAN) : noise(m * g.ldc, 3);
     g.a = a.data();
@@ -100,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(
                     GemmCase{271, 430, 650}));  // both operands packed
 
 TEST(Gemm, OwnLoopsGiveTheSameBitsForEveryCut) {
-  // The second is packed as a whole, and not where its parts are small.
+  // The second operand is packed as a whole, except where its parts are small.
   for (const auto& [m, n, k] : {GemmCase{100, 130, 300}, {290, 700, 450}}) {
     const auto a = noise(m * k, 1), b = noise(k * n, 2);
     for (int mode = 0; mode < 4; ++mode) {
@@ -140,7 +140,7 @@ TEST(Pooled, OneDnnStartsNoThreadsOfItsOwn) {
   };
   ThreadPool pool({.size = 3, .shared = true});
   const int before = tasks();
-  const int64_t n = 520;  // too large for the own loops
+  const int64_t n = 520;  // too large for our own loops
   const auto a = noise(n * n, 1);
   std::vector<float> c(n * n);
   parallel_gemm({.m = n,
@@ -181,7 +181,7 @@ TEST(Sgemm, LeavesTheCallersOpenMpSettingAlone) {
   }).join();
 }
 
-// The convolution's definition, for one input-filter-output triple.
+// The definition of convolution, for one input-filter-output triple.
 template <class Visit>
 void each_product(const ConvShape& s, Visit visit) {
   const int64_t in_g = s.in_c / s.groups, out_g = s.out_c / s.groups;
@@ -215,7 +215,7 @@ struct AlignedBytes {
 class ConvShapes : public testing::TestWithParam<ConvShape> {
  protected:
   // Runs one pass with several slice counts, checks it against `want`, and
-  // checks that the pool's bits equal one thread's.
+  // checks that the pool and one thread agree bit for bit.
   void check(ConvPass pass, ConvOptions options, ConvBuffers buffers,
              const std::vector<double>& want, double tolerance) {
     ThreadPool pool({.size = 3, .shared = true});
@@ -339,7 +339,7 @@ INSTANTIATE_TEST_SUITE_P(
                     lopsided(), same3x3(9, 4, 150, 72), same3x3(4, 16, 17, 33),
                     same3x3(2, 12, 40, 16)));
 
-// Root of the mean square of the differences, relative to that of `want`.
+// Returns the root mean square of the differences, relative to that of `want`.
 double relative_error(const std::vector<float>& got,
                       const std::vector<double>& want) {
   double error = 0, size = 0;
@@ -444,7 +444,7 @@ TEST(ConvPlan, RunsConcurrentlyWithItsOwnScratchPerRun) {
 }
 
 TEST(TreeSum, AddsAlongTheFixedTree) {
-  // (a+b)+(c+d) with values where another order gives other bits.
+  // (a+b)+(c+d), with values for which any other order gives other bits.
   std::vector<float> parts = {1e8f, 1.0f, -1e8f, 1.0f, 0.5f};
   tree_sum(parts.data(), 5, 1, 1, nullptr);
   const float left = (1e8f + 1.0f) + (-1e8f + 1.0f);

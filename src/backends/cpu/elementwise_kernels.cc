@@ -1,4 +1,4 @@
-// Arithmetic, functions and activations. Outputs may be an operand's bytes.
+// Arithmetic, functions and activations. Outputs may share an operand's bytes.
 
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops.h"
@@ -9,10 +9,10 @@ namespace berth::cpu {
 namespace {
 
 constexpr int64_t kTiny = 32;
-// Results of so many elements go past the caches.
+// Results of this many elements are written past the caches.
 constexpr int64_t kLarge = expr::kStreamBytes / 4;
 
-// True for ops whose plain form below gives the bits of the loops.
+// True for ops whose plain form below equals the loops bit for bit.
 constexpr bool is_plain(BinaryOp op) {
   return op == BinaryOp::kAdd || op == BinaryOp::kSub || op == BinaryOp::kMul ||
          op == BinaryOp::kDiv;
@@ -26,7 +26,7 @@ float plain(float a, float b) {
   return a / b;
 }
 
-// Where one operand has the result's shape and the other is spread.
+// One operand has the result's shape and the other is broadcast.
 bool spread_binary(const BinaryLoops& loops, const View& a, const View& b,
                    const View& y) {
   const float *x = a.as<float>(), *z = b.as<float>();

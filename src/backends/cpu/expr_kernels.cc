@@ -1,5 +1,5 @@
 // Kernels that run expressions: fused groups, every elementwise op in every
-// dtype that codes have, and what the dedicated loops leave to them.
+// dtype that expressions support, and what the dedicated loops do not take.
 
 #include <array>
 #include <memory>
@@ -19,8 +19,8 @@ namespace {
 using expr::Expr;
 using expr::Program;
 
-// Programs by text. What many functions leave behind is dropped when there
-// are too many; who runs one keeps it.
+// Programs by text. Old ones are dropped when there are too many; a program
+// that is running is kept by its caller.
 class ProgramTable {
  public:
   std::shared_ptr<const Program> find(const std::string& text) {
@@ -45,8 +45,8 @@ ProgramTable& programs() {
   return table;
 }
 
-// What this thread ran lately, by attributes; those may be others by now, so
-// the text decides.
+// The program that this thread ran last, by the address of its attributes.
+// Another op may have that address by now, so the text decides.
 struct Recent {
   const Attrs* attrs = nullptr;
   std::string text;
@@ -68,8 +68,8 @@ const Program& program_of(const KernelCall& c) {
 
 void fused(const KernelCall& c) { program_of(c).run(c.in, c.out); }
 
-// Programs of single ops, by op and by the dtypes of the last input and of
-// the result. Filled before devices exist.
+// Programs of single ops, by op and by the dtypes of the last input and of the
+// result. The table is filled before devices exist.
 using ByTypes =
     std::array<std::unique_ptr<Program>, expr::kNumTypes * expr::kNumTypes>;
 
@@ -83,7 +83,7 @@ size_t types_index(DType last, DType result) {
                              expr::type_index(result));
 }
 
-// Null when expressions lack a dtype of the call.
+// Returns null when expressions lack a dtype of the call.
 const Program* single_program(const KernelCall& c) {
   const DType last = c.in[c.num_in - 1].dtype, result = c.out[0].dtype;
   if (expr::type_index(last) >= expr::kNumTypes ||
@@ -97,7 +97,7 @@ const Program* single_program(const KernelCall& c) {
 
 void single(const KernelCall& c) {
   if (run_single(c)) return;
-  // A narrow dtype: the next kernel.
+  // A narrow dtype is left to the next kernel.
   const DTypeSet type = dtype_bit(c.in[0].dtype);
   for (const KernelDef& k : kernels().candidates(*c.op)) {
     if ((k.dtypes & type) && k.direct && k.direct != &single)
@@ -106,7 +106,7 @@ void single(const KernelCall& c) {
   reference::kernels().fast(c.op->id(), c.in[0].dtype)(c);
 }
 
-// Makes the program of an op for these dtypes of its inputs, if it has one.
+// Makes the program of an op for these input dtypes, if it has one.
 bool add_single(const OpDef& op, std::span<const DType> in, DType result) {
   Expr e;
   int args[3];

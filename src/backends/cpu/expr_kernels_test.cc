@@ -1,5 +1,5 @@
-// Kernels that run expressions, against the reference kernels: every op, every
-// dtype, every way of broadcasting.
+// Compares kernels that run expressions with the reference kernels: every op,
+// every dtype, every kind of broadcasting.
 
 #include <gtest/gtest.h>
 
@@ -51,7 +51,7 @@ TEST(ExprKernels, GiveTheNumbersOfTheReference) {
       if (k.label != "blocks" || op->name() == "_Fused") continue;
       for (int d = 1; d <= expr::kNumTypes; ++d) {
         const auto type = static_cast<DType>(d);
-        // Operands of kernel_check are these.
+        // kernel_check uses these two for its operands.
         if (type == float64 || type == uint8) continue;
         const bool choice = op->name() == "SelectV2";
         if (!choice && !(k.dtypes & dtype_bit(type))) continue;

@@ -1,5 +1,5 @@
-// Sine and cosine, and what the float32 sums and maxima of reduce_kernels.cc
-// leave: reductions of every number type over the first, middle and last axes.
+// Sine and cosine, and the reductions that reduce_kernels.cc does not cover:
+// every number type, over the first, middle and last axes.
 
 #include <cstring>
 
@@ -24,7 +24,7 @@ namespace {
 
 using Kind = Pattern::Kind;
 
-// A bool is 0 or 1: all are the least, any the largest.
+// A bool is 0 or 1: "all" is the minimum, "any" the maximum.
 int fold_type(DType dtype) {
   switch (dtype) {
     case float32:
@@ -40,7 +40,7 @@ int fold_type(DType dtype) {
   }
 }
 
-// The parts never share an element of the result, unless that is one.
+// Parts never share an element of the result, unless it has only one.
 class FoldKernel : public Prepared {
  public:
   FoldKernel(const Pattern& pattern, Fold fold, DType dtype, int slices)
@@ -49,7 +49,7 @@ class FoldKernel : public Prepared {
         size_(static_cast<int64_t>(size_of(dtype))),
         items_(items_of(pattern)),
         parts_(p_.kind == Kind::kAll && fold == Fold::kProd
-                   ? 1  // a part's product may overflow where the whole fits
+                   ? 1  // one part's product may overflow
                    : cut_parts(items_, p_.size(), slices)) {}
 
   void run(const KernelCall& c) const override {

@@ -1,5 +1,5 @@
-// Functions, reductions and orders against the C library in extended
-// precision and the reference kernels.
+// Compares functions, reductions and sorts with the C library in extended
+// precision and with the reference kernels.
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ const FunctionLoops& functions_of(Isa isa) {
   return v1::function_table();
 }
 
-// Distance in units in the last place of `want`.
+// Returns the distance in units in the last place of `want`.
 double ulps(float got, long double want) {
   const auto near = static_cast<float>(want);
   if (std::isnan(near)) return std::isnan(got) ? 0 : 1e9;
@@ -41,7 +41,7 @@ std::vector<float> angles() {
   std::vector<float> x = noise(20000, 1, -10, 10);
   for (const float v : noise(5000, 2, -1e6f, 1e6f)) x.push_back(v);
   for (const float v : noise(1000, 3, -1, 1)) x.push_back(v * 3e38f);
-  // The floats nearest to multiples of a quarter turn.
+  // Adds the floats nearest to multiples of a quarter turn.
   for (int k = 0; k < 5000; ++k) {
     x.push_back(static_cast<float>(k * 1.57079632679489661923L));
   }
@@ -75,13 +75,13 @@ TEST(Functions, PowersAreNearForEveryBaseAndExponent) {
     a.push_back(base);
     b.push_back(exponent);
   };
-  // Bases near 1, of all sizes, below the normal ones, and negative.
+  // Bases near 1, of all sizes, subnormal, and negative.
   for (const float v : noise(3000, 6, -1, 1)) {
     add(1 + v * 1e-3f, v * 4e4f);
     add(std::exp2(v * 126), v);
     add(std::fabs(v) * 1e-39f, v * 2);
     add(v * 8, std::rint(v * 20));
-    add(v - 1, v * 3);  // no number, or 1
+    add(v - 1, v * 3);  // NaN, or 1
   }
   const float special[] = {0.0f,  -0.0f,  1.0f,  -1.0f, 2.0f,   -2.0f,
                            0.5f,  -0.5f,  3.0f,  -3.0f, 1e30f,  1e-45f,
@@ -159,7 +159,7 @@ TEST(Folds, AProductMayOverflowOnItsWay) {
   check({"Prod", {{{40000}, float32, x}}, {{"axis", Ints{0}}}});
 }
 
-// Whole numbers, so that many are equal, and what has an order of its own.
+// Returns whole numbers, so that many are equal, and special values.
 std::vector<float> orders(int64_t n, float range) {
   std::vector<float> x = noise(n, 7, -range, range);
   for (float& v : x) v = std::floor(v);
@@ -201,7 +201,7 @@ TEST(Sort, TopKEqualsTheReferenceWhateverTheOrder) {
         }
       }
       check({"TopKV2", {{{10000}, float32, x}}, {{"k", k}}, 0});
-      if (order == 0) continue;  // NaN is no whole number
+      if (order == 0) continue;  // NaN is not a whole number
       check({"TopKV2", {{{1, 10000}, int64, x}}, {{"k", k}}, 0});
     }
   }

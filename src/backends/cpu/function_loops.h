@@ -1,5 +1,5 @@
 // FunctionLoops: sine, cosine and reductions of any number type, compiled once
-// per instruction set. Serial, raw pointers, nothing is allocated. Thread-safe.
+// per instruction set. Serial, on raw pointers, no allocation. Thread-safe.
 
 #ifndef BERTH_BACKENDS_CPU_FUNCTION_LOOPS_H_
 #define BERTH_BACKENDS_CPU_FUNCTION_LOOPS_H_
@@ -10,8 +10,8 @@ namespace berth::cpu {
 
 enum class Fold { kMax, kMin, kSum, kProd, kCount };
 
-// One reduction of one number type. NaN wins in kMax and kMin; whole numbers
-// wrap around; float32 is multiplied in double.
+// One reduction of one number type. NaN wins in kMax and kMin; integers wrap
+// around; float32 is multiplied in double.
 struct FoldLoops {
   // y[rows] from x[rows, cols]
   void (*inner)(const void* x, void* y, int64_t rows, int64_t cols);
@@ -19,8 +19,8 @@ struct FoldLoops {
   void (*outer)(const void* x, void* y, int64_t rows, int64_t cols, int64_t ld);
 };
 
-// Places of the largest or the smallest elements as int32 or, if wide, int64:
-// the first of equal ones, the first NaN if there is one.
+// Index of the largest or smallest element as int32 or, if wide, int64: the
+// first of equal ones, or the first NaN.
 struct ArgLoops {
   // y[rows] of x[rows, cols]
   void (*inner)(const void* x, void* y, bool wide, int64_t rows, int64_t cols);

@@ -1,4 +1,4 @@
-// Adding up what was gathered from the same place: gradients of embeddings.
+// Sums what was gathered from the same index: gradients of embeddings.
 
 #include <cstring>
 
@@ -10,7 +10,7 @@ namespace berth::cpu {
 
 namespace {
 
-// In the order of the indices; the reference keeps its sums in double.
+// Adds in the order of the indices; the reference keeps its sums in double.
 void gather_grad(const KernelCall& c) {
   const float* dy = c.in[0].as<float>();
   float* dx = c.out[0].as<float>();

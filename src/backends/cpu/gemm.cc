@@ -10,12 +10,12 @@ namespace berth::cpu {
 namespace {
 
 constexpr int64_t kRowUnit = 8, kColUnit = 16;
-// Multiplications below which a part does not pay for being forked (~5 us).
+// A part with fewer multiplications does not pay for its fork (~5 us).
 constexpr int64_t kPartWork = 200 * 1000;
 
-// oneDNN packs both operands, which pays when all three sizes are large. The
-// own loops are as fast below, allocate nothing, and sum each element in one
-// order however the product is cut.
+// oneDNN packs both operands, which pays when all three sizes are large. Below
+// that our own loops are as fast, allocate nothing, and sum each element in one
+// order however the product is split.
 bool own_loops(const Gemm& g) {
   constexpr int64_t kLarge = 512;
   return g.m < kLarge || g.n < kLarge || g.k < kLarge;
@@ -23,7 +23,7 @@ bool own_loops(const Gemm& g) {
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Part i of `parts` of `size`, cut at multiples of `unit`.
+// Returns where part i of `parts` of `size` begins, at a multiple of `unit`.
 int64_t edge(int64_t size, int64_t unit, int parts, int i) {
   return std::min(size, ceil_div(size, unit) * i / parts * unit);
 }
@@ -68,7 +68,7 @@ void gemm_part(const Gemm& g, const GemmCut& cut, int index) {
   const float* a = g.a + i0 * (g.transpose_a ? 1 : g.lda);
   const float* b = g.b + j0 * (g.transpose_b ? g.ldb : 1);
   float* c = g.c + i0 * g.ldc + j0;
-  // The whole product chooses the kernel, so that all parts agree.
+  // The size of the whole product chooses the kernel, so that all parts agree.
   auto* multiply = own_loops(g) ? loops().small_gemm : &sgemm;
   multiply(g.transpose_a, g.transpose_b, i1 - i0, j1 - j0, g.k, g.alpha, a,
            g.lda, b, g.ldb, g.beta, c, g.ldc);
@@ -82,7 +82,7 @@ void parallel_gemm(const Gemm& g, int slices, ThreadPool* pool) {
     for (int i = 0; i < cut.parts(); ++i) gemm_part(g, cut, i);
     return;
   }
-  // 20 multiplications per nanosecond is what one core does at best.
+  // One core reaches 20 multiplications per nanosecond at best.
   const double estimate_us = static_cast<double>(g.m) * g.n * g.k / 20e3;
   pool->parallel_for(
       cut.parts(), [&](int i) { gemm_part(g, cut, i); }, estimate_us);

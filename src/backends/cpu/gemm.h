@@ -1,7 +1,7 @@
-// Matrix products cut into slices over a pool.
+// Matrix products split into slices over a pool.
 //
-// Results depend on the shape and the slice count alone, never on the number
-// of threads. Thread-safe.
+// Results depend on the shape and the slice count alone, never on the number of
+// threads. Thread-safe.
 
 #ifndef BERTH_BACKENDS_CPU_GEMM_H_
 #define BERTH_BACKENDS_CPU_GEMM_H_
@@ -29,21 +29,21 @@ struct Gemm {
   int64_t ldc = 0;
 };
 
-// How a product is cut: `rows` x `cols` parts of c, rows in multiples of 8
-// and columns in multiples of 16 where they are cut.
+// How a product is split: `rows` x `cols` parts of c. Split rows come in
+// multiples of 8, split columns in multiples of 16.
 struct GemmCut {
   int rows = 1;
   int cols = 1;
   int parts() const { return rows * cols; }
 };
 
-// Returns the cut into at most `slices` parts (at most 32); fewer when the
-// parts would be too small to pay for the fork.
+// Returns a split into at most `slices` parts (at most 32); fewer when parts
+// would be too small to pay for the fork.
 GemmCut cut_gemm(int64_t m, int64_t n, int64_t k, int slices);
 
-// Runs part `index` of a cut serially: own loops, which allocate nothing,
-// unless m, n and k all exceed 512; else oneDNN. With own loops the bits do
-// not even depend on the cut.
+// Runs part `index` of a split serially: with our own loops, which allocate
+// nothing, unless m, n and k all exceed 512, else with oneDNN. With our own
+// loops the result equals every other split bit for bit.
 void gemm_part(const Gemm& gemm, const GemmCut& cut, int index);
 
 // Runs a whole product serially.

@@ -1,5 +1,5 @@
-// bfloat16 and float16 on their way to the float32 kernels and back: memory of
-// the thread, and operands as float32. Re-entrant.
+// Conversion of bfloat16 and float16 to float32 for the float32 kernels and
+// back: per-thread memory, and operands as float32. Re-entrant.
 
 #ifndef BERTH_BACKENDS_CPU_HALF_H_
 #define BERTH_BACKENDS_CPU_HALF_H_
@@ -10,7 +10,7 @@
 
 namespace berth::cpu {
 
-// Elements of a block that stays in the nearest cache with its neighbours.
+// Elements of a block that fits, with its neighbours, the first-level cache.
 inline constexpr int64_t kHalfBlock = 4096;
 
 inline bool is_half(DType d) { return (kHalfTypes & dtype_bit(d)) != 0; }
@@ -24,10 +24,10 @@ inline void round_half(DType dtype, const float* x, uint16_t* y, int64_t n) {
   (dtype == bfloat16 ? l.round_bfloat16 : l.round_float16)(x, y, n);
 }
 
-// Floats that the thread keeps for the next call.
+// Floats that the thread keeps for its next call.
 using HalfFloats = reference::ScratchArray<float>;
 
-// Where element `i` of a view lies.
+// Returns the address of element `i` of a view.
 inline void* half_place(const View& v, int64_t i) {
   return v.as<std::byte>() + i * static_cast<int64_t>(size_of(v.dtype));
 }

@@ -1,5 +1,5 @@
-// bfloat16 and float16 in ops whose float32 kernel wants all of its arrays:
-// they are widened into scratch memory, what comes out is rounded.
+// bfloat16 and float16 in ops whose float32 kernel needs its whole arrays:
+// inputs are widened into scratch memory, outputs are rounded.
 
 #include <algorithm>
 #include <array>
@@ -17,7 +17,7 @@ class HalfCall final : public Prepared {
   HalfCall(BoundKernel kernel, const PrepareArgs& args)
       : kernel_(std::move(kernel)), slices_(args.slices) {
     for (size_t i = 0; i < args.in.size(); ++i) {
-      // Of some only the shape is read.
+      // Only the shape of these operands is read.
       const bool like =
           args.op->input(static_cast<int>(i)).name.ends_with("like");
       add(args.in[i].dtype, like ? Shape{0} : *args.in[i].shape);
@@ -61,7 +61,7 @@ class HalfCall final : public Prepared {
     room = {total_, shape.num_elements()};
     total_ += (float_bytes(room.floats) + 63) / 64 * 64;
   }
-  // Of an array to float32, or back.
+  // Converts an array to float32, or back.
   template <bool kWiden>
   void convert(const KernelCall& c, const View& half, const View& wide) const {
     const int64_t n = half.size();
@@ -113,7 +113,7 @@ void add_half_calls(KernelTable& t) {
         "SumLike", "BiasAddGrad"}) {
     t.prepared(op, kHalfTypes, &prepare_half_call, "in float32");
   }
-  // Which the executor cuts.
+  // The executor splits these.
   for (const char* op : {"GatherGrad", "GatherGradLike"}) {
     t.prepared(op, kHalfTypes, &prepare_half_call, "in float32", false);
   }

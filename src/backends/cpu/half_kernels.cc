@@ -1,6 +1,6 @@
-// bfloat16 and float16: by way of the float32 kernels, rounded once. Here what
-// is computed element by element, in blocks that stay in cache. Outputs may be
-// an operand's bytes.
+// bfloat16 and float16 by way of the float32 kernels, rounded once. This file
+// has the elementwise ops, computed in blocks that stay in cache. Outputs may
+// share an operand's bytes.
 
 #include <algorithm>
 #include <array>
@@ -18,15 +18,15 @@ namespace {
 
 constexpr int kMostElementwise = 5;  // operands
 
-// The shape without its first `axes` axes, behind one of `length`.
+// Replaces the first `axes` axes of the shape by one of `length`.
 Shape block_shape(const Shape& shape, int axes, int64_t length) {
   Shape s{length};
   for (int i = axes; i < shape.rank(); ++i) s.push_back(shape[i]);
   return s;
 }
 
-// How a call is cut along its leading axes, which each operand has as the
-// result does, or lacks.
+// How a call is split along its leading axes. Each operand either has them as
+// the result does, or lacks them.
 class HalfBlocks {
  public:
   explicit HalfBlocks(const KernelCall& c)
@@ -47,7 +47,7 @@ class HalfBlocks {
   int64_t step() const { return step_; }
   bool is_cut(int k) const { return has_[k]; }
   int64_t each(int k) const { return each_[k]; }
-  // Floats for operand k.
+  // Floats of scratch for operand k.
   int64_t room(int k) const { return is_half(view(k).dtype) ? room_[k] : 0; }
   int64_t room() const {
     int64_t sum = 0;
@@ -80,7 +80,7 @@ class HalfBlocks {
     const int at = axis - (out_.rank() - s.rank());
     return at < 0 || s[at] == 1;
   }
-  // Whether the first `axes` + 1 axes are cut alike.
+  // Returns whether all operands agree in the first `axes` + 1 axes.
   bool all_agree(int axes) const {
     for (int k = 0; k < n_; ++k) {
       const Shape& s = *view(k).shape;

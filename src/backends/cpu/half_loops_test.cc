@@ -25,7 +25,7 @@ INSTANTIATE_TEST_SUITE_P(Loops, HalfLoops, testing::ValuesIn(all_loops()),
                            return std::string(isa_name(info.param->isa));
                          });
 
-// Every pattern, at every remainder of a vector's length.
+// Checks every bit pattern, at every remainder of a vector's length.
 template <class Half>
 void expect_widened(void (*widen)(const uint16_t*, float*, int64_t)) {
   std::vector<uint16_t> x(65536);
@@ -46,7 +46,7 @@ void expect_widened(void (*widen)(const uint16_t*, float*, int64_t)) {
   }
 }
 
-// A sweep over the patterns of all floats, and what lies beside each half.
+// Sweeps over the bit patterns of all floats and the neighbours of each half.
 template <class Half>
 void expect_rounded(void (*round)(const float*, uint16_t*, int64_t)) {
   std::vector<float> x;

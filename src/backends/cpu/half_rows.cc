@@ -1,5 +1,5 @@
-// bfloat16 and float16 in ops whose rows are independent: so many rows at a
-// time as stay in cache go through the float32 kernel.
+// bfloat16 and float16 in ops whose rows are independent: the float32 kernel
+// processes as many rows at a time as stay in cache.
 
 #include <algorithm>
 #include <array>
@@ -14,16 +14,16 @@ namespace {
 
 constexpr int kMostRowOperands = 8;
 
-// What an operand has for each row of x, the first input, [..., columns].
+// The data of an operand for each row of x, the first input, [..., columns].
 enum class Has : char {
   kRow = 'r',    // all columns
-  kOne = '1',    // an element
+  kOne = '1',    // one element
   kWhole = 'w',  // nothing: every row reads all of it
-  kSum = 's',    // likewise, and adds to it
+  kSum = 's',    // the same, and adds to it
 };
 struct RowOp {
   const char* op;
-  const char* operands;  // Has, inputs and outputs
+  const char* operands;  // one Has each, inputs and outputs
   bool in_place = false;
 };
 constexpr RowOp kRowOps[] = {
@@ -35,7 +35,7 @@ constexpr RowOp kRowOps[] = {
     {"LayerNormGrad", "rrw11rss"},
 };
 
-// The float32 call for some rows of another.
+// The float32 call for some rows of another call.
 class RowBlock {
  public:
   RowBlock(const KernelCall& c, const char* operands)
@@ -66,7 +66,7 @@ class RowBlock {
     }
   }
 
-  // Rows [at, at + rows).
+  // Runs rows [at, at + rows).
   void run(DirectKernel kernel, int64_t at, int64_t rows) {
     for (int k = 0; k < n_; ++k) {
       const int64_t each = has(k) == Has::kRow ? columns_ : 1;
@@ -148,7 +148,7 @@ void by_rows(const KernelCall& c) {
       block.run(kernel, at, std::min(block.step(), block.rows() - at));
     }
   } catch (const errors::InvalidArgument&) {
-    run_half_reference(c);  // names the row as the caller counts it
+    run_half_reference(c);  // reports the caller's row number
   }
 }
 

@@ -18,7 +18,7 @@ namespace berth::cpu {
 struct Operand {
   Shape shape;
   DType dtype = float32;
-  std::vector<float> values = {};  // converted to dtype; empty: noise
+  std::vector<float> values = {};  // converted to dtype; noise if empty
   bool variable = false;
 };
 
@@ -27,7 +27,7 @@ struct Case {
   std::vector<Operand> in;
   std::vector<Attrs::Pair> attrs = {};
   double tolerance = 1e-5;
-  bool own = true;  // the first candidate that binds is ours
+  bool own = true;  // the first candidate that binds is a kernel of ours
 };
 
 inline std::string describe(const Case& c) {
@@ -87,7 +87,7 @@ class Call {
     return bind_kernel(table, {&op_, attrs_.get(), specs_, outs_, slices});
   }
 
-  // Runs `kernel`; output 0 shares the bytes of input `alias` if given.
+  // Runs `kernel`; output 0 shares the bytes of input `alias` if that is given.
   Results run(const BoundKernel& kernel, ThreadPool* pool, int slices,
               int alias = -1) const {
     std::vector<Bytes> in, out;
@@ -165,7 +165,7 @@ inline const KernelTable& all_kernels() {
   return table;
 }
 
-// Pools of 1, 2 and 3 threads that may run on any cores.
+// Returns pools of 1, 2 and 3 threads that may run on any cores.
 inline ThreadPool& shared_pool(int size) {
   static ThreadPool one({.size = 1, .shared = true});
   static ThreadPool two({.size = 2, .shared = true});
@@ -173,9 +173,9 @@ inline ThreadPool& shared_pool(int size) {
   return size == 1 ? one : size == 2 ? two : three;
 }
 
-// Checks a case against the reference kernel, for 1 to 4 slices; that bits do
-// not depend on the pool; and that an operand's bytes may take the result
-// where the kernel says so.
+// Checks a case against the reference kernel, for 1 to 4 slices; that the bits
+// do not depend on the pool; and that the result may overwrite an operand where
+// the kernel says so.
 inline void check(const Case& c) {
   SCOPED_TRACE(describe(c));
   const Call call(c);

@@ -25,7 +25,7 @@ const KernelTable& kernels() {
     add_linalg(t);
     add_sort(t);
     add_expressions(t);
-    add_half(t);  // after the kernels that it goes through
+    add_half(t);  // must follow the kernels that it goes through
     return t;
   }());
   return table;

@@ -1,11 +1,11 @@
-// The kernels of the CPU backend over its math, for float32.
+// The CPU backend's float32 kernels, built on its math.
 //
-// Each family is a file that registers its kernels; what a kernel does not
-// take (other dtypes, odd broadcasts, empty arrays) goes to the reference
-// kernel, which stands behind it in the device's table. Direct kernels are
-// serial: the executor cuts them. Prepared ones cut themselves over the
-// context's pool into the slices of their PrepareArgs, on which alone their
-// bits depend. None allocates at run. Thread-safe.
+// Each family is a file that registers its kernels. What a kernel does not take
+// (other dtypes, odd broadcasts, empty arrays) goes to the reference kernel
+// behind it in the device's table. Direct kernels are serial: the executor
+// splits them. Prepared kernels split themselves over the context's pool into
+// the slices of their PrepareArgs, which alone determine their bits. None
+// allocates at run time. Thread-safe.
 
 #ifndef BERTH_BACKENDS_CPU_KERNELS_H_
 #define BERTH_BACKENDS_CPU_KERNELS_H_
@@ -18,11 +18,11 @@
 
 namespace berth::cpu {
 
-// Returns the table of all kernels here, built at the first call; without the
-// reference kernels.
+// Returns the table of all kernels here, without the reference kernels. It is
+// built at the first call.
 const KernelTable& kernels();
 
-// The families; each file *_kernels.cc fills in one.
+// The families; each file *_kernels.cc adds one.
 void add_elementwise(KernelTable& t);
 void add_expressions(KernelTable& t);
 void add_softmax(KernelTable& t);
@@ -47,15 +47,15 @@ inline constexpr DTypeSet kFloat32 = dtype_bit(float32);
 // Computes a float32 call with the reference kernel of its op.
 void run_reference(const KernelCall& call);
 
-// Computes a call of an elementwise op without attributes block by block:
+// Computes a call of an elementwise op without attributes block by block, for
 // every broadcast, large results past the caches. False when it cannot.
 bool run_single(const KernelCall& call);
 
-// How an operand lies in the shape it broadcasts to, axes of size 1 left out.
+// How an operand lies in the shape it broadcasts to, ignoring axes of size 1.
 struct Spread {
   enum class Kind {
-    kSame,    // every axis is there
-    kScalar,  // none is
+    kSame,    // has every axis
+    kScalar,  // has none
     kRows,    // operand [outer, cols] in [outer, rows, cols]
     kCols,    // operand [rows] in [rows, cols]
     kOther,
@@ -67,16 +67,16 @@ struct Spread {
 // `operand` must broadcast to `full`.
 Spread spread_of(const Shape& operand, const Shape& full);
 
-// Elements worth a part of a fork: a few microseconds.
+// Elements that pay for a part of a fork: a few microseconds.
 inline constexpr int64_t kPartFloats = 8192;
 
-// Returns into how many parts `items` are cut, when together they touch
-// `floats`: at most `slices`, fewer when parts would not pay for a fork. A
-// function of its arguments alone.
+// Returns the number of parts for `items` that together touch `floats`: at most
+// `slices`, fewer when parts would not pay for a fork. Depends on its arguments
+// alone.
 int cut_parts(int64_t items, int64_t floats, int slices);
 
-// Calls body(part) for each part, on the context's pool if there is one and
-// the work of `floats` elements pays for a fork.
+// Calls body(part) for each part, on the context's pool if there is one and the
+// work of `floats` elements pays for a fork.
 template <class Body>
 void run_parts(const KernelCall& call, int parts, int64_t floats, Body&& body) {
   ThreadPool* pool = call.context->pool;

@@ -125,7 +125,7 @@ Cases matmul_cases() {
       for (const int64_t n : {0, 1, 10, 33, 128}) add({m, k}, {k, n});
     }
   }
-  add({130, 300}, {300, 520});  // not in cache: oneDNN
+  add({130, 300}, {300, 520});  // exceeds the cache: oneDNN
   add({3, 5, 7}, {3, 7, 4});
   add({32, 16, 24}, {32, 24, 40});
   add({2, 3, 5, 7}, {2, 3, 7, 4});
@@ -441,7 +441,7 @@ Cases layout_cases() {
   return cases;
 }
 
-// Widths of 16 bits are tested in half_loops_test.cc and conformance.
+// half_loops_test.cc and conformance test widths of 16 bits.
 Cases cast_cases() {
   Cases cases;
   for (const DType to : {bfloat16, float16}) {
@@ -493,7 +493,7 @@ Cases gather_cases() {
 }
 
 Cases linalg_cases() {
-  // 2 [3, 3], symmetric and definite.
+  // Two [3, 3] matrices, symmetric and positive definite.
   const std::vector<float> values = {4, 1, 0,  1, 3, -1, 0,  -1, 2,
                                      5, 2, .5, 2, 6, 1,  .5, 1,  3};
   const Operand a{{2, 3, 3}, float32, values};
@@ -507,7 +507,7 @@ Cases linalg_cases() {
   return cases;
 }
 
-// Numbers around `middle`, as what activations give.
+// Returns numbers around `middle`, like those from activations.
 Operand wave(const Shape& shape, float middle, float height) {
   std::vector<float> values(static_cast<size_t>(shape.num_elements()));
   for (size_t i = 0; i < values.size(); ++i) {
@@ -571,10 +571,10 @@ TEST(Kernels, EachHasACase) {
     for (const Case& c : family()) seen.insert(c.op);
   }
   for (const OpDef* op : OpRegistry::get().all()) {
-    if (op->name().starts_with('_')) continue;  // only passes make it
+    if (op->name().starts_with('_')) continue;  // only passes create it
     const auto ours = kernels().candidates(*op);
-    // Those labelled "blocks" are checked by expr_kernels_test, and halves go
-    // through them.
+    // expr_kernels_test checks those labelled "blocks", and halves go through
+    // them.
     if (std::all_of(ours.begin(), ours.end(), [](const KernelDef& k) {
           return k.label == "blocks" || k.label == "loops in float32";
         })) {
@@ -585,7 +585,7 @@ TEST(Kernels, EachHasACase) {
   }
 }
 
-// A part cut along a kept axis, even of one column, sums as the whole does.
+// A part split along a kept axis, even of one column, sums like the whole.
 TEST(Kernels, ColumnSumsDoNotDependOnTheOtherColumns) {
   const int64_t rows = 1000, cols = 37;
   const std::vector<float> x = noise(rows * cols, 5);
@@ -606,7 +606,7 @@ TEST(Kernels, ColumnSumsDoNotDependOnTheOtherColumns) {
   }
 }
 
-// What the executor does: direct kernels get runs of the first axis.
+// Does what the executor does: gives direct kernels runs of the first axis.
 TEST(Kernels, PartsOfTheFirstAxisHaveTheBitsOfTheWhole) {
   for (const Family family : {&elementwise_cases, &softmax_cases}) {
     for (const Case& c : family()) {

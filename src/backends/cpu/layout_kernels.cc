@@ -1,4 +1,4 @@
-// Transposition and broadcasting, of elements of 32 and of 16 bits.
+// Transposition and broadcasting of 32-bit and 16-bit elements.
 
 #include <algorithm>
 #include <cstring>
@@ -12,14 +12,14 @@ namespace berth::cpu {
 
 namespace {
 
-// A permutation with axes of size 1 left out and neighbours that stay
-// together merged into one axis.
+// A permutation without axes of size 1, and with neighbours that stay together
+// merged into one axis.
 struct Permutation {
   Shape in;                  // merged
   int order[kMaxRank] = {};  // output axis -> axis of `in`
 
   Permutation(const Shape& shape, const std::vector<int64_t>& perm) {
-    int at_input[kMaxRank] = {};  // merged axis that begins at input axis
+    int at_input[kMaxRank] = {};  // merged axis that begins there
     bool begins[kMaxRank] = {};
     int64_t last = -2;
     for (const int64_t axis : perm) {
@@ -50,7 +50,7 @@ struct Permutation {
 void transpose_matrix(const float* x, int64_t rows, int64_t cols, float* y) {
   loops().transpose(x, rows, cols, cols, y, rows);
 }
-// Blocks whose lines stay in the nearest cache.
+// Works on blocks whose lines stay in the first-level cache.
 void transpose_matrix(const uint16_t* x, int64_t rows, int64_t cols,
                       uint16_t* y) {
   constexpr int64_t kSide = 32;

@@ -1,5 +1,5 @@
-// Factorisations and solvers by LAPACK, one matrix of the batch after the
-// other; the executor cuts the batch.
+// Factorisations and solvers by LAPACK, one matrix of the batch at a time; the
+// executor splits the batch.
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -37,8 +37,8 @@ struct Lapack<double> {
   static constexpr auto getri = &LAPACKE_dgetri;
 };
 
-// Another BLAS may answer instead of the reference one; its own threads would
-// stand beside our workers. NaN goes through, as everywhere.
+// Another BLAS may be loaded instead of the reference one; its threads would
+// compete with our workers. NaN passes through, as everywhere.
 void set_up() {
   static const bool once = [] {
     using Set = void (*)(int);
@@ -72,7 +72,7 @@ Batch batch_of(const View& v) {
           static_cast<lapack_int>(v.dim(rank - 1))};
 }
 
-// Below 0: LAPACK could not work.
+// A negative result means that LAPACK could not work.
 void check(const KernelCall& c, int64_t b, lapack_int info,
            const char* defect) {
   if (info == 0) return;
@@ -173,7 +173,7 @@ void inverse(const KernelCall& c) {
 
 void determinant(const KernelCall& c) {
   const Batch s = batch_of(c.in[0]);
-  if (s.rows == 0) {  // of nothing
+  if (s.rows == 0) {  // the determinant of an empty matrix is 1
     reference::with_floating(c.in[0].dtype, [&](auto type) {
       using T = decltype(type);
       std::fill_n(c.out[0].as<T>(), s.count, T{1});

@@ -99,7 +99,7 @@ void merge_moments(int64_t count_a, float* mean_a, float* square_sum_a,
   const float weight = static_cast<float>(count_a) * share;
   for (int64_t c = 0; c < channels; ++c) {
     const float delta = mean_b[c] - mean_a[c];
-    // With nothing on the left its values may be uninitialised.
+    // When the left side is empty, its values may be uninitialised.
     mean_a[c] = count_a == 0 ? mean_b[c] : mean_a[c] + delta * share;
     square_sum_a[c] = count_a == 0 ? square_sum_b[c]
                                    : square_sum_a[c] + square_sum_b[c] +

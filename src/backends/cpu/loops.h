@@ -1,11 +1,11 @@
 // Loops: the element, row and window loops of the CPU backend, compiled once
-// per instruction set and chosen once by the processor.
+// per instruction set and chosen once for the processor.
 //
 // All functions are serial, work on raw row-major float pointers of any
-// alignment, allocate nothing and throw nothing; callers slice. An output may
-// be the same array as an input of the same shape, but may not overlap it
-// otherwise. An element's value does not depend on where its slice begins.
-// NaN behaves as in NumPy and TensorFlow: it propagates. Thread-safe.
+// alignment, allocate nothing and throw nothing; callers split the work. An
+// output may be the same array as an input of the same shape, but may not
+// overlap it otherwise. An element's value does not depend on where its slice
+// begins. NaN propagates, as in NumPy and TensorFlow. Thread-safe.
 
 #ifndef BERTH_BACKENDS_CPU_LOOPS_H_
 #define BERTH_BACKENDS_CPU_LOOPS_H_
@@ -70,8 +70,8 @@ struct BinaryLoops {
                    int64_t cols);
 };
 
-// A pooling window over activations [batch, in_h, in_w, channels]. Positions
-// in the padding do not count: not for the maximum, not in the mean.
+// A pooling window over activations [batch, in_h, in_w, channels]. Positions in
+// the padding count neither for the maximum nor for the mean.
 struct PoolShape {
   int64_t batch = 1, in_h = 1, in_w = 1, channels = 1;
   int64_t window_h = 1, window_w = 1, stride_h = 1, stride_w = 1;
@@ -83,38 +83,38 @@ struct AdamParams {
   float rate;  // lr * sqrt(1 - beta2^t) / (1 - beta1^t)
   float beta1, beta2;
   float epsilon;
-  float keep = 1;  // what weight decay leaves of w
+  float keep = 1;  // the factor that weight decay applies to w
   bool nesterov = false;
 };
 
 // One step of `units` (at most 32) units of an LSTM for `rows` examples; see
 // the op LSTM. Arrays of one value per unit begin at the first of these units
-// in row 0; those of four gates have their gates `gate` floats apart.
+// in row 0; arrays of four gates have their gates `gate` floats apart.
 struct LstmStep {
   int64_t rows = 0, units = 0, gate = 0;
   const float* mask = nullptr;  // null: every row counts
   int64_t mask_row = 0;
   const float *product = nullptr, *parts = nullptr;
   int64_t product_row = 0, product_gate = 0, parts_row = 0;
-  const float *h = nullptr, *c = nullptr;  // before
+  const float *h = nullptr, *c = nullptr;  // before this step
   int64_t h_row = 0, c_row = 0;
   float *next_h = nullptr, *outputs = nullptr;
   float *gates = nullptr, *cells = nullptr;
-  int64_t gates_row = 0, cells_row = 0;  // cells_row: of outputs, too
+  int64_t gates_row = 0, cells_row = 0;  // cells_row: also of the outputs
 };
 
-// The same step the other way; `dh` [rows, units] is what comes from the step
-// behind it and becomes what a masked row hands on, else 0; `dc` is replaced.
+// The same step backward. `dh` [rows, units] is the following step's gradient
+// and receives what a masked row passes on, else 0; `dc` is replaced.
 struct LstmBackStep {
   int64_t rows = 0, units = 0, gate = 0;
   const float* mask = nullptr;
   int64_t mask_row = 0;
   const float *dy = nullptr, *gates = nullptr, *cells = nullptr, *c = nullptr;
   int64_t dy_row = 0, gates_row = 0, cells_row = 0, c_row = 0;
-  const float* product = nullptr;  // null: nothing behind it
+  const float* product = nullptr;  // null: no following step
   int64_t product_row = 0;
   float *dh = nullptr, *dc = nullptr;
-  int64_t dh_row = 0;  // of dc, too
+  int64_t dh_row = 0;  // also of dc
   float *dz = nullptr, *dparts = nullptr;
   int64_t dz_row = 0, dparts_row = 0;
 };
@@ -123,7 +123,7 @@ struct RmsPropParams {
   float rate, rho, momentum, epsilon;
 };
 
-// Which random numbers: those of RandomStream, see base/rng.h.
+// Selects the random numbers of a RandomStream, see base/rng.h.
 struct RandomKey {
   uint32_t key[2];
   uint64_t step;
@@ -136,7 +136,7 @@ struct Loops {
                                                    int64_t n);
   BinaryLoops binary[static_cast<int>(BinaryOp::kCount)];
 
-  // What runs expressions, see expr/block_ops.h.
+  // Runs expressions, see expr/block_ops.h.
   const expr::BlockOps* expr;
 
   void (*fill)(float value, float* y, int64_t n);
@@ -147,13 +147,13 @@ struct Loops {
   void (*bias_relu)(float* x, const float* bias, int64_t rows, int64_t cols,
                     int64_t ld);
 
-  // Sum and largest element; the sum is carried in double across blocks. The
-  // maximum of nothing is -infinity; NaN wins.
+  // Sum and largest element. The sum is carried in double across blocks. The
+  // maximum of an empty array is -infinity; NaN wins.
   double (*sum)(const float* x, int64_t n);
   float (*max)(const float* x, int64_t n);
   // y[rows] = sums of x[rows, cols]
   void (*row_sum)(const float* x, float* y, int64_t rows, int64_t cols);
-  // y[cols] = column sums of x[rows, cols] with row stride ldx; y is set
+  // y[cols] = column sums of x[rows, cols] with row stride ldx; overwrites y
   void (*col_sum)(const float* x, float* y, int64_t rows, int64_t cols,
                   int64_t ldx);
 
@@ -164,9 +164,9 @@ struct Loops {
                        int64_t cols);
   void (*log_softmax_grad)(const float* y, const float* dy, float* dx,
                            int64_t rows, int64_t cols);
-  // loss[rows] and backprop[rows, cols] (softmax minus label) of
-  // logits[rows, cols]. A sparse label outside [0, cols) yields NaN. Null
-  // backprop computes the loss alone.
+  // loss[rows] and backprop[rows, cols] (softmax minus label) of logits[rows,
+  // cols]. A sparse label outside [0, cols) yields NaN. With null backprop
+  // computes only the loss.
   void (*xent_dense)(const float* logits, const float* labels, float* loss,
                      float* backprop, int64_t rows, int64_t cols);
   void (*xent_i32)(const float* logits, const int32_t* labels, float* loss,
@@ -174,8 +174,8 @@ struct Loops {
   void (*xent_i64)(const float* logits, const int64_t* labels, float* loss,
                    float* backprop, int64_t rows, int64_t cols);
 
-  // Pooling of images [first, last). The gradient goes to the first maximum
-  // of the window in scan order. dx is set, not added to.
+  // Pooling of images [first, last). The gradient goes to the first maximum of
+  // the window in scan order. dx is overwritten.
   void (*max_pool)(const PoolShape& shape, const float* x, float* y,
                    int64_t first, int64_t last);
   void (*max_pool_grad)(const PoolShape& shape, const float* x, const float* y,
@@ -240,13 +240,13 @@ struct Loops {
                      int64_t k, float alpha, const float* a, int64_t lda,
                      const float* b, int64_t ldb, float beta, float* c,
                      int64_t ldc);
-  // c[m, 32] = a[m, k] panel[k, 32], with the bits of small_gemm, for panels
-  // that are read one after the other: the next is fetched meanwhile.
+  // c[m, 32] = a[m, k] panel[k, 32], equal to small_gemm bit for bit, for
+  // panels that are read one after the other: it prefetches the next one.
   void (*panel_gemm)(int64_t m, int64_t k, const float* a, int64_t lda,
                      const float* panel, float* c, int64_t ldc);
   // Adds to filter[taps, out_c] the products of dy[out_h, out_w, out_c] with
-  // the padded image, tap t of output (oy, ox) standing at
-  // oy * step_y + ox * step_x + offsets[t].
+  // the padded image. Tap t of output (oy, ox) is at oy * step_y + ox * step_x
+  // + offsets[t].
   void (*conv_taps)(const float* image, int64_t step_y, int64_t step_x,
                     const int32_t* offsets, int taps, const float* dy,
                     int64_t out_h, int64_t out_w, int64_t out_c, float* filter);
@@ -257,7 +257,7 @@ struct Loops {
                       const float* bias, bool relu, int64_t out_h,
                       int64_t out_w, int64_t out_c, float* y);
 
-  // Between the bits of 16-bit elements and floats, to nearest even.
+  // Convert between 16-bit elements and floats, rounding to nearest even.
   void (*widen_bfloat16)(const uint16_t* x, float* y, int64_t n);
   void (*round_bfloat16)(const float* x, uint16_t* y, int64_t n);
   void (*widen_float16)(const uint16_t* x, float* y, int64_t n);
@@ -268,17 +268,17 @@ struct Loops {
 };
 
 // Returns the loops for this processor. BERTH_ISA=v1, v2, v3 or v4 (x86-64
-// levels; v2 runs the v1 loops) forces a set: throws InvalidArgument for
+// levels; v2 runs the v1 loops) forces a set; throws InvalidArgument for
 // another value or one that the processor lacks.
 const Loops& loops();
 
-// True when BERTH_ISA chose.
+// True when BERTH_ISA made the choice.
 bool isa_is_forced();
 
 // Returns the loops compiled for `isa`, null when the processor lacks it.
 const Loops* loops_for(Isa isa);
 
-// Returns what `forced` (null or "": nothing forced) selects, throws as
+// Returns the set that `forced` selects (null or "": not forced); throws as
 // loops() does.
 const Loops& select_loops(const char* forced);
 

@@ -1,9 +1,9 @@
 // LSTM and its gradient.
 //
-// Units are cut into blocks, and parts of the blocks among the threads, which
-// meet once per step. A block's columns of the kernel are packed once per run
-// into panels that small products read without packing; its gates follow its
-// products at once. An element is computed the same way whatever the cut.
+// Units are split into blocks, and the blocks over the threads, which meet once
+// per step. A block's columns of the kernel are packed once per run into panels
+// that small products read without packing; its gates follow its products at
+// once. Every split computes an element in the same way.
 
 #include <algorithm>
 #include <cstring>
@@ -17,16 +17,16 @@ namespace {
 
 constexpr int64_t kPanel = 32;  // columns of a panel
 constexpr int64_t kBlock = 16;  // units: two panels of two gates each
-// Floats between the rows that a product reads, so that rows of a power of two
-// do not share the sets of the first-level cache.
+// Floats between the rows that a product reads, so that rows with a length of a
+// power of two do not map to the same sets of the first-level cache.
 constexpr int64_t kGap = 16;
-constexpr int64_t kStepWork = 200'000;  // products that pay for a fork
+constexpr int64_t kStepWork = 200'000;  // multiplications that pay for a fork
 
 int64_t blocks_of(int64_t units, int64_t block) {
   return (units + block - 1) / block;
 }
 
-// n examples, t steps, u units, and how they are cut.
+// n examples, t steps, u units, and how they are split.
 struct LstmCut {
   LstmCut(int64_t batch, int64_t steps, int64_t units, int64_t block,
           int slices)
@@ -39,7 +39,7 @@ struct LstmCut {
   }
   // The blocks of a part.
   int64_t begin(int part) const { return blocks * part / parts; }
-  // Of a step, at 20 multiplications per nanosecond.
+  // Time of a step, at 20 multiplications per nanosecond.
   double step_us() const { return static_cast<double>(n * u * 4 * u) / 20e3; }
   int64_t n, t, u, blocks;
   int parts;
@@ -60,7 +60,7 @@ class LstmKernel : public Prepared {
   LstmKernel(int64_t n, int64_t t, int64_t u, int slices)
       : cut_(n, t, u, kBlock, slices) {}
 
-  // Panels, two states in turn, a tile of gates per part.
+  // Panels, two alternating states, and a tile of gates per part.
   size_t scratch_bytes() const override {
     return float_bytes(panels() + 2 * cut_.n * state_row() +
                        cut_.parts * cut_.n * 2 * kPanel);
@@ -102,7 +102,7 @@ class LstmKernel : public Prepared {
   int64_t panels() const { return cut_.blocks * 2 * kPanel * cut_.u; }
   int64_t state_row() const { return cut_.u + kGap; }
 
-  // Two panels [u, 32]: gates i, f and gates g, o of the units from `first`.
+  // Packs two panels [u, 32], gates i, f and gates g, o, from unit `first` on.
   void pack(const float* kernel, int64_t first, float* panel) const {
     const int64_t u = cut_.u, width = std::min(kBlock, u - first);
     for (int64_t gate = 0; gate < 4; ++gate) {
@@ -147,14 +147,14 @@ class LstmKernel : public Prepared {
   const LstmCut cut_;
 };
 
-// From the last step to the first: what a step hands to the one before it is
-// the product of all its gates' gradients, taken when that one begins.
+// Goes from the last step to the first. A step passes on the product of all its
+// gates' gradients; the earlier step computes it when it begins.
 class LstmGradKernel : public Prepared {
  public:
   LstmGradKernel(int64_t n, int64_t t, int64_t u, int slices)
       : cut_(n, t, u, kPanel, slices) {}
 
-  // Panels, the gates' gradients of two steps, dh, dc, a tile per part.
+  // Panels, the gates' gradients of two steps, dh, dc, and a tile per part.
   size_t scratch_bytes() const override {
     return float_bytes(panels() + 2 * cut_.n * (dz_row() + cut_.u) +
                        cut_.parts * cut_.n * kPanel);
@@ -194,7 +194,7 @@ class LstmGradKernel : public Prepared {
   int64_t panels() const { return cut_.blocks * kPanel * 4 * cut_.u; }
   int64_t dz_row() const { return 4 * cut_.u + kGap; }
 
-  // A panel [4 u, 32]: the rows of the units from `first`, as columns.
+  // Packs a panel [4 u, 32]: the rows of the units from `first`, as columns.
   void pack(const float* kernel, int64_t first, float* panel) const {
     const int64_t u = cut_.u, width = std::min(kPanel, u - first);
     if (width < kPanel) std::memset(panel, 0, float_bytes(4 * u * kPanel));
@@ -231,7 +231,7 @@ class LstmGradKernel : public Prepared {
     loops().lstm_back_step(s);
   }
 
-  // The states before the first step.
+  // Computes the gradients of the initial states.
   void finish(const KernelCall& call, int64_t first, const float* product,
               const float* dh, const float* dc) const {
     const int64_t u = cut_.u, width = std::min(kPanel, u - first);

@@ -9,8 +9,7 @@ namespace berth::cpu {
 
 namespace {
 
-// `batch` products of equal shape; the operands of one follow those of the
-// other.
+// `batch` products of equal shape, with operands one behind the other.
 class MatMulKernel : public Prepared {
  public:
   MatMulKernel(const Gemm& gemm, int64_t batch, int slices)
@@ -21,7 +20,7 @@ class MatMulKernel : public Prepared {
     g.a = c.in[0].as<float>();
     g.b = c.in[1].as<float>();
     g.c = c.out[0].as<float>();
-    // Rows of wider arrays.
+    // Operands may be rows of wider arrays.
     if (c.in[0].pitch) g.lda = c.in[0].pitch;
     if (c.in[1].pitch) g.ldb = c.in[1].pitch;
     if (c.out[0].pitch) g.ldc = c.out[0].pitch;
@@ -36,7 +35,7 @@ class MatMulKernel : public Prepared {
     }
     if (batch_ == 1) return parallel_gemm(g, slices_, c.context->pool);
     const int64_t work = g.m * g.n * g.k;
-    // A float takes an element loop about as long as 8 multiplications here.
+    // An element loop takes about as long per float as 8 multiplications.
     const int64_t floats = batch_ * work / 8;
     const int parts = cut_parts(batch_, floats, slices_);
     run_parts(c, parts, floats, [&](int part) {
@@ -79,7 +78,7 @@ std::unique_ptr<Prepared> matmul(const PrepareArgs& args) {
   if (same_batch(a, b)) {
     for (int i = 0; i + 2 < ra; ++i) batch *= a[i];
   } else if (rb == 2 && !g.transpose_a) {
-    for (int i = 0; i + 2 < ra; ++i) g.m *= a[i];  // rows of one product
+    for (int i = 0; i + 2 < ra; ++i) g.m *= a[i];  // as one product
   } else {
     return nullptr;
   }

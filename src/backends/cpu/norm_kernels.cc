@@ -1,4 +1,4 @@
-// Batch normalisation: moments in parts of rows, combine, normalise.
+// Batch normalisation: moments of parts of rows, combined; then normalises.
 
 #include <algorithm>
 #include <cmath>
@@ -13,8 +13,8 @@ namespace berth::cpu {
 
 namespace {
 
-// An array [rows, channels], or each of its groups, cut by rows, with two rows
-// of channels of scratch per part and five for all.
+// An array [rows, channels], or each of its groups, split by rows, with two
+// rows of channels of scratch per part and five shared ones.
 class NormKernel : public Prepared {
  public:
   NormKernel(const PrepareArgs& args, const Shape& x)
@@ -36,7 +36,7 @@ class NormKernel : public Prepared {
  protected:
   virtual void normalise(const KernelCall& c) const = 0;  // one group
   int64_t begin(int part) const { return part_begin(rows_, parts_, part); }
-  // Rows of channels of the scratch.
+  // Row i of the shared scratch, of `channels_` floats.
   float* shared(const KernelCall& c, int i) const {
     return static_cast<float*>(c.context->scratch) + i * channels_;
   }

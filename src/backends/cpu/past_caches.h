@@ -1,7 +1,7 @@
-// Writing past the caches: for memory that other cores read next.
+// Writes past the caches, for memory that other cores read next.
 //
-// A line that other cores have a copy of costs ten times as much to write
-// through the caches: each store waits until all have dropped theirs. Any
+// Writing a line through the caches costs ten times as much when other cores
+// hold a copy of it: each store waits until all have dropped theirs. Any
 // thread.
 
 #ifndef BERTH_BACKENDS_CPU_PAST_CACHES_H_
@@ -15,7 +15,7 @@
 
 namespace berth::cpu {
 
-// Copies n floats to `to`, which is written past the caches.
+// Copies n floats to `to`, bypassing the caches.
 inline void copy_past_caches(float* to, const float* from, int64_t n) {
   int64_t i = 0;
 #if defined(__x86_64__)
@@ -30,7 +30,7 @@ inline void copy_past_caches(float* to, const float* from, int64_t n) {
   for (; i < n; ++i) to[i] = from[i];
 }
 
-// Others see what was copied before they see what is written from now on.
+// Makes earlier copies visible to other threads before anything written later.
 inline void end_past_caches() {
 #if defined(__x86_64__)
   _mm_sfence();

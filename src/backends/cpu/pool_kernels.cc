@@ -1,4 +1,4 @@
-// Pooling, cut by images.
+// Pooling, split by images.
 
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops.h"

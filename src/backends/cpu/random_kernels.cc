@@ -1,4 +1,4 @@
-// Random numbers and dropout: the numbers of base/rng.h.
+// Random numbers and dropout, with the numbers of base/rng.h.
 
 #include <algorithm>
 #include <bit>
@@ -23,7 +23,7 @@ uint64_t origin_of(const KernelCall& c) {
   return static_cast<uint64_t>(c.context->slice_origin);
 }
 
-// y = y * factor + offset, in two roundings as the reference kernel.
+// y = y * factor + offset, rounded twice like the reference kernel.
 void scale_and_add(float* y, int64_t n, float factor, float offset) {
   binary_loops(BinaryOp::kMul).scalar_right(y, factor, y, n);
   binary_loops(BinaryOp::kAdd).scalar_right(y, offset, y, n);
@@ -72,8 +72,8 @@ float scale_of(const KernelCall& c) {
   return static_cast<float>(1 / (1 - c.attr<double>("rate")));
 }
 
-// Floats of at least 0 are in the order of their bits; selecting by bits has
-// no branches to mispredict.
+// Floats of at least 0 are ordered like their bits; selecting by bits avoids
+// branches that may be mispredicted.
 int32_t bits_of(float x) { return std::bit_cast<int32_t>(x); }
 float float_if(bool keep, float x) {
   return std::bit_cast<float>(bits_of(x) & -static_cast<int32_t>(keep));
@@ -83,7 +83,7 @@ void dropout(const KernelCall& c) {
   constexpr int64_t kBlock = 512;
   float numbers[kBlock];
   const RandomKey key = key_of(c);
-  // Adding 0 takes the sign from a rate of -0.
+  // Adding 0 removes the sign of a rate of -0.
   const int32_t rate =
       bits_of(static_cast<float>(c.attr<double>("rate")) + 0.0f);
   const float scale = scale_of(c);
@@ -95,7 +95,7 @@ void dropout(const KernelCall& c) {
     const int64_t count = std::min(kBlock, n - at);
     loops().uniform(key, origin_of(c) + static_cast<uint64_t>(at), numbers,
                     count);
-    // Two loops, because stores of bytes keep the first from vectors.
+    // Two loops, because storing bytes would keep the first from vectors.
     for (int64_t i = 0; i < count; ++i) {
       y[at + i] = float_if(bits_of(numbers[i]) >= rate, x[at + i] * scale);
     }

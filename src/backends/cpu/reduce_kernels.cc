@@ -1,7 +1,7 @@
 // Sums and means of float32 over axes.
 //
-// Parts are cut by (shape, slices); their partial results are combined along
-// the fixed binary tree over part numbers.
+// The split depends on (shape, slices); partial results are combined along the
+// fixed binary tree over part numbers.
 
 #include <array>
 #include <cstring>
@@ -40,7 +40,7 @@ class SumKernel : public Prepared {
         items_ = p_.outer;
         break;
       case Kind::kOuter:
-        // The cut of rows decides bits: it must not depend on the columns.
+        // The split of rows decides the bits: it must not depend on columns.
         items_ = p_.rows;
         parts_ = static_cast<int>(std::clamp<int64_t>(
             p_.rows / kRowsWorthAPart, 1, std::min(slices, kMaxParts)));
@@ -134,11 +134,11 @@ class SumKernel : public Prepared {
   const Pattern p_;
   const double divisor_;
   bool by_columns_ = false;
-  int64_t items_ = 1;  // what is cut
+  int64_t items_ = 1;  // what is split
   int parts_ = 1;
 };
 
-// Empty arrays and arrangements without a loop are refused.
+// Refuses empty arrays and arrangements without a loop.
 std::unique_ptr<Prepared> sum_over(const PrepareArgs& args,
                                    const Flags& reduced, bool mean) {
   const Shape& full = *args.in[0].shape;
@@ -159,7 +159,7 @@ std::unique_ptr<Prepared> reduce(const PrepareArgs& args) {
   return sum_over(args, reduced_axes(*args.op, args.attrs, rank), kMean);
 }
 
-// Output 0 is what the sum is taken to: [c], or the shape of operand 1.
+// Output 0 has the shape of the sum: [c], or the shape of operand 1.
 std::unique_ptr<Prepared> sum_to_output(const PrepareArgs& args) {
   const Shape &full = *args.in[0].shape, &to = args.out[0].shape;
   const int shift = full.rank() - to.rank();

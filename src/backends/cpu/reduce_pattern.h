@@ -9,9 +9,9 @@
 
 namespace berth::cpu {
 
-// How kept and reduced axes lie in the input. Kept axes count even where they
-// have one element, so that a part of the input, cut along a kept axis, is
-// summed in the order of the whole.
+// How kept and reduced axes lie in the input. Kept axes count even with one
+// element, so that a part of the input, split along a kept axis, is summed in
+// the order of the whole.
 struct Pattern {
   enum class Kind {
     kNone,   // nothing is reduced

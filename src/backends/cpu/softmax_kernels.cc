@@ -22,7 +22,7 @@ void softmax(const KernelCall& c) {
   loop(c.in[0].as<float>(), c.out[0].as<float>(), n / cols, cols);
 }
 
-// Offset of the mask's part of each row of scores, which broadcasts.
+// Finds the mask's part for each row of scores; the mask broadcasts.
 class MaskRows {
  public:
   MaskRows(const Shape& mask, const Shape& scores)
@@ -49,7 +49,7 @@ class MaskRows {
   std::array<int64_t, kMaxRank> stride_{};
 };
 
-// y = x * scale + mask for one row; returns whether anything is left of it.
+// y = x * scale + mask for one row; returns whether any element remains.
 bool score_row(const float* x, const float* mask, int64_t step, float scale,
                float* y, int64_t n) {
   if (mask == nullptr) {
@@ -100,7 +100,7 @@ void masked_softmax(const KernelCall& c) {
   });
 }
 
-// A row at a time in float32.
+// Computes one row at a time in float32.
 void masked_softmax_of_halves(const KernelCall& c) {
   if (c.in[0].size() == 0) return;
   const DType dtype = c.in[0].dtype;

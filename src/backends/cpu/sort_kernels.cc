@@ -1,7 +1,8 @@
-// Order: sorted rows, the places of their elements, the largest elements.
+// Sorting: sorted rows, indices of sorted rows, and the largest elements.
 //
-// An element becomes a number without sign in its order. For places, its place
-// stands behind it, so that no two are equal. NaN is the largest, -0 equals 0.
+// An element becomes an unsigned number of the same order; for indices, with
+// its index behind it, so that no two are equal. NaN is the largest; -0 equals
+// 0.
 
 #include <algorithm>
 #include <bit>
@@ -36,7 +37,7 @@ KeyOf<T> key_of(T x) {
   }
 }
 
-// A key of 32 bits and its place in one number, or both side by side.
+// A 32-bit key and its index in one number, or both side by side.
 struct Narrow {
   uint64_t both;
   Narrow() = default;
@@ -60,13 +61,12 @@ struct WideItem {
 template <class T>
 using ItemOf = std::conditional_t<sizeof(T) == 8, WideItem, Narrow>;
 
-// What a pass of the radix sort counts by: bytes while the counts of 11 bits
-// would take longer than the row.
+// The radix sort counts by 8 bits in shorter rows, by 11 bits from here on.
 constexpr int64_t kLongRow = 16384;
-// Below, comparing is cheaper than counting.
+// With fewer items, comparing is cheaper than counting.
 constexpr int64_t kFewItems = 96;
 
-// Sorts items, equal keys by place as they are; returns where the result is:
+// Sorts items, keeping the order of equal keys; returns where the result is:
 // items or other.
 template <int kDigit, class Item>
 Item* radix_sort(Item* items, Item* other, int64_t n) {
@@ -83,7 +83,7 @@ Item* radix_sort(Item* items, Item* other, int64_t n) {
   }
   for (int p = 0; p < kPasses; ++p) {
     uint32_t* count = counts[p];
-    if (count[digit_of(items[0], p)] == n) continue;  // the same in all
+    if (count[digit_of(items[0], p)] == n) continue;  // all have the same digit
     uint32_t sum = 0;
     for (uint32_t b = 0; b < kBuckets; ++b) {
       const uint32_t here = count[b];
@@ -112,7 +112,7 @@ ItemOf<T> item_at(const T* x, int64_t i, bool down) {
   return {down ? static_cast<KeyOf<T>>(~key) : key, i};
 }
 
-// Sorted items of x[n] in one of two arrays of n.
+// Returns the sorted items of x[n], in one of two arrays of n.
 template <class T>
 const ItemOf<T>* sort_row(const T* x, int64_t n, bool down, ItemOf<T>* items,
                           ItemOf<T>* other) {
@@ -289,8 +289,8 @@ void sort_values(const T* x, int64_t n, bool down, KeyOf<T>* keys,
   }
 }
 
-// The k largest of x[n], 0 < k <= n / 4, sorted: candidates behind the k-th are
-// dropped whenever room is short.
+// Returns the k largest of x[n], 0 < k <= n / 4, sorted. Candidates behind the
+// k-th are dropped whenever space runs short.
 template <class T>
 const ItemOf<T>* top_row(const T* x, int64_t n, int64_t k, ItemOf<T>* items) {
   const int64_t room = std::min(n, 2 * k + 256);

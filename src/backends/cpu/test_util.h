@@ -27,7 +27,7 @@ inline std::vector<float> noise(int64_t n, uint32_t seed, float low = -1,
   return values;
 }
 
-// The loops of every instruction set that this processor has.
+// Returns the loops of every instruction set that this processor has.
 inline std::vector<const Loops*> all_loops() {
   std::vector<const Loops*> found;
   for (Isa isa : {Isa::kV1, Isa::kV3, Isa::kV4}) {

@@ -15,8 +15,8 @@ namespace {
 float scalar(const KernelCall& c, int i) { return *c.in[i].as<float>(); }
 
 // Calls loop(var, begin, n) for elements [begin, begin + n) of the variables;
-// `var` is where those of the first one are. A variable that others read next
-// is computed aside, block by block.
+// `var` points to the first of them. A variable that other threads read next is
+// computed aside, block by block.
 template <class Loop>
 void update(const KernelCall& c, Loop&& loop) {
   float* var = c.in[0].as<float>();
@@ -101,7 +101,7 @@ void adagrad(const KernelCall& c) {
   });
 }
 
-// Each update by its own kernel.
+// Applies each update with its own kernel.
 class MultiApply final : public Prepared {
  public:
   MultiApply(const OpDef& op, DirectKernel kernel) : op_(op), kernel_(kernel) {}

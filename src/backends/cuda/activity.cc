@@ -29,7 +29,7 @@ namespace {
 constexpr char kCupti[] = "libcupti.so.13";
 constexpr size_t kBufferBytes = size_t{1} << 20;
 constexpr uint32_t kFlushEveryMs = 200;
-constexpr size_t kNoted = size_t{1} << 16;  // works that are known by number
+constexpr size_t kNoted = size_t{1} << 16;  // works known by number
 constexpr CUpti_ActivityKind kKinds[] = {
     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
     CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET,
@@ -60,7 +60,7 @@ const char* fill_cupti(void* library, CuptiCalls* calls) {
   return nullptr;
 }
 
-// The library's functions; why there are none.
+// Opens the library's functions; returns why it cannot.
 std::string open_cupti(CuptiCalls* calls) {
   std::vector<std::string> folders = library_folders();
   folders.push_back("/usr/local/cuda/extras/CUPTI/lib64");
@@ -70,7 +70,7 @@ std::string open_cupti(CuptiCalls* calls) {
   return fmt::format("there is no {}; looked into: {}", kCupti, tried);
 }
 
-// What a launch or a copy belongs to.
+// The work that a launch or a copy belongs to.
 struct Noted {
   uint64_t id = 0;
   std::string device;
@@ -81,7 +81,7 @@ struct Noted {
 // A kernel or a copy that ended.
 struct Ran {
   uint64_t begin_ns = 0, end_ns = 0;
-  double bytes = -1;  // -1: those of the work
+  double bytes = -1;  // -1: as many as the work's
   std::string kernel;
 };
 
@@ -90,7 +90,7 @@ class CuptiActivity final : public Activity {
   explicit CuptiActivity(gpu::WorkTrace& trace)
       : trace_(trace), noted_(kNoted) {}
 
-  // Why it cannot be; "" when it listens.
+  // Returns why it cannot listen; "" when it does.
   std::string start();
 
   void enter(const Work& work, const Stream& of) override {
@@ -124,7 +124,7 @@ class CuptiActivity final : public Activity {
   static constexpr CUpti_ExternalCorrelationKind kOurs =
       CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
 
-  // CUPTI's callbacks have no argument for us.
+  // CUPTI's callbacks pass no argument of ours.
   static inline CuptiActivity* g_started = nullptr;
 
   static void CUPTIAPI give_buffer(uint8_t** buffer, size_t* bytes,
@@ -141,7 +141,7 @@ class CuptiActivity final : public Activity {
 
   void read(uint8_t* buffer, size_t valid);
   void read(const CUpti_Activity& record);
-  // Traces what ran for the work that `correlation` belongs to, once both are
+  // Traces a kernel or copy of the work behind `correlation`, once both are
   // known.
   void ran(uint32_t correlation, Ran what);
   void belongs(uint32_t correlation, uint64_t id);
@@ -149,12 +149,12 @@ class CuptiActivity final : public Activity {
 
   gpu::WorkTrace& trace_;
   CuptiCalls calls_;
-  double host_minus_ns_us_ = 0;  // host's clock, less CUPTI's
-  std::mutex mutex_;             // all below
+  double host_minus_ns_us_ = 0;  // host clock minus CUPTI's
+  std::mutex mutex_;             // guards all below
   uint64_t last_ = 0;
-  std::vector<Noted> noted_;                      // by number, the last ones
-  std::unordered_map<uint32_t, uint64_t> works_;  // of a correlation
-  std::unordered_map<uint32_t, std::vector<Ran>> waits_;  // for its work
+  std::vector<Noted> noted_;                      // by number, the latest
+  std::unordered_map<uint32_t, uint64_t> works_;  // by correlation
+  std::unordered_map<uint32_t, std::vector<Ran>> waits_;  // await their work
 };
 
 std::string CuptiActivity::start() {
@@ -171,7 +171,7 @@ std::string CuptiActivity::start() {
     return fmt::format("{}: cuptiActivityEnable({}): error {}", kCupti,
                        static_cast<int>(kind), static_cast<int>(error));
   }
-  calls_.cuptiActivityFlushPeriod(kFlushEveryMs);  // unknown: at waits alone
+  calls_.cuptiActivityFlushPeriod(kFlushEveryMs);  // if unknown, on waits
   uint64_t now_ns = 0;
   if (calls_.cuptiGetTimestamp(&now_ns) != CUPTI_SUCCESS) {
     return fmt::format("{} has no clock", kCupti);
@@ -187,7 +187,7 @@ void CuptiActivity::read(uint8_t* buffer, size_t valid) {
          CUPTI_SUCCESS) {
     read(*record);
   }
-  // Of works so old only what comes late is not known by name any more.
+  // Only late records of works this old can no longer be named.
   if (works_.size() > kNoted) works_.clear();
   if (waits_.size() > kNoted) waits_.clear();
 }

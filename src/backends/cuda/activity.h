@@ -1,9 +1,9 @@
 // Activity: when kernels and copies ran, by CUPTI, for BERTH_GPU_TRACE.
 //
-// The card notes the times itself, so that they are exact inside of CUDA graphs
-// and of works of several kernels. libcupti.so.13 is opened when a trace is
-// asked for, and at no other time; it is looked for where NVRTC is, and in
-// extras/CUPTI/lib64 of the toolkit. Thread-safe.
+// The card itself records the times, so they are exact inside CUDA graphs and
+// works of several kernels. libcupti.so.13 is opened only when a trace is
+// requested. It is looked for where NVRTC is, and in extras/CUPTI/lib64 of the
+// toolkit. Thread-safe.
 
 #ifndef BERTH_BACKENDS_CUDA_ACTIVITY_H_
 #define BERTH_BACKENDS_CUDA_ACTIVITY_H_
@@ -14,15 +14,15 @@ namespace berth::cuda {
 
 class Activity {
  public:
-  // That of this process; null when nobody asked for a trace, or there is no
-  // CUPTI: then `*why` says what times are of instead.
+  // Returns the activity of this process. Null when no trace was requested or
+  // there is no CUPTI; then `*why` says what the times measure instead.
   static Activity* asked(const char** why);
 
   virtual ~Activity() = default;
-  // What the calling thread gives the driver until leave() belongs to `work`.
+  // Until leave(), everything the calling thread submits belongs to `work`.
   virtual void enter(const Work& work, const Stream& of) = 0;
   virtual void leave() noexcept = 0;
-  // Puts what the card has noted into the trace.
+  // Writes what the card has recorded to the trace.
   virtual void flush() noexcept = 0;
 };
 

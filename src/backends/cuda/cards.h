@@ -1,7 +1,7 @@
 // The NVIDIA GPUs of this machine that Berth can use.
 //
-// BERTH_CUDA=off: none. A driver of CUDA 13 (580 or newer) and NVRTC 13 are
-// needed. Thread-safe.
+// They need a driver of CUDA 13 (580 or newer) and NVRTC 13. BERTH_CUDA=off
+// disables all. Thread-safe.
 
 #ifndef BERTH_BACKENDS_CUDA_CARDS_H_
 #define BERTH_BACKENDS_CUDA_CARDS_H_
@@ -14,11 +14,11 @@
 
 namespace berth::cuda {
 
-// The cards, found at the first call, for good.
+// Returns the cards; they are found at the first call and never change.
 const std::vector<std::unique_ptr<gpu::Card>>& cards();
 
-// Why there are none, or what was left out and why; "" when nothing was. Where
-// there are cards, libraries that they compute with are opened.
+// Returns why there are none, or what was left out and why; "" when nothing
+// was. If there are cards, it opens the libraries that they compute with.
 const std::string& why_none();
 
 }  // namespace berth::cuda

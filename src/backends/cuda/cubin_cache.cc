@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// SHA-256 in hex.
+// Returns the SHA-256 in hex.
 std::string hash_of(const std::string& text) {
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned bytes = 0;
@@ -29,7 +29,7 @@ std::string hash_of(const std::string& text) {
 
 }  // namespace
 
-// What a file begins with, so that a damaged one is seen.
+// Returns the header of a file, by which damage is detected.
 std::string CubinCache::head_of(const std::string& code) const {
   return fmt::format("berth {} 1\n{}\n", kind_, hash_of(code));
 }

@@ -1,9 +1,9 @@
-// CubinCache: compiled programs on disk, each a file named by the hash of what
-// it was compiled from; and whatever else is found once for such a key.
+// CubinCache: compiled programs on disk, each in a file named by the hash of
+// its source; also other results that are computed once for such a key.
 //
 // A file is written whole and then renamed, so that processes may share the
-// folder; one that is damaged counts as missing. Failures to write are of no
-// account. Thread-safe.
+// folder; a damaged file counts as missing. Failures to write are ignored.
+// Thread-safe.
 
 #ifndef BERTH_BACKENDS_CUDA_CUBIN_CACHE_H_
 #define BERTH_BACKENDS_CUDA_CUBIN_CACHE_H_
@@ -15,17 +15,16 @@ namespace berth::cuda {
 
 class CubinCache {
  public:
-  // `folder` "": keeps nothing. `kind`: of what files hold, which they begin
-  // with.
+  // An empty `folder` keeps nothing. `kind` is what files hold and begin with.
   explicit CubinCache(std::string folder, std::string kind = "cubin")
       : folder_(std::move(folder)), kind_(std::move(kind)) {}
-  // $BERTH_CACHE_DIR/cuda, else berth/cuda in $XDG_CACHE_HOME or ~/.cache;
-  // or another `name` than cuda.
+  // Returns $BERTH_CACHE_DIR/cuda, else berth/cuda in $XDG_CACHE_HOME or
+  // ~/.cache; or the same with another `name` than cuda.
   static std::string default_folder(const std::string& name = "cuda");
 
   std::optional<std::string> find(const std::string& key) const;
   void keep(const std::string& key, const std::string& code) const;
-  // The file of a key.
+  // Returns the path of a key's file.
   std::string path_of(const std::string& key) const;
 
  private:

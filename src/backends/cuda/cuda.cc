@@ -1,4 +1,4 @@
-// The CUDA plug-in: its devices are /GPU:n.
+// The CUDA plug-in. Its devices are /GPU:n.
 
 #include "backends/cuda/cards.h"
 #include "backends/gpu/card_backend.h"

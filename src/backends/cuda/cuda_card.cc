@@ -32,7 +32,7 @@ class CudaKernel final : public gpu::Kernel {
           name_, grid.groups[0], grid.groups[1], grid.groups[2],
           kMostGroupsAcross));
     }
-    // An address, too, is passed by what points to it.
+    // The driver expects a pointer to each parameter, even to an address.
     std::array<void*, kMostParameters> values;
     for (int i = 0; i < num_args; ++i) {
       values[static_cast<size_t>(i)] = const_cast<void*>(args[i].value);
@@ -134,8 +134,8 @@ void CudaCard::enter() {
   if (const std::string* why = lost_.load(std::memory_order_acquire)) {
     throw errors::Unavailable(*why);
   }
-  // Other libraries of the process may have made another one current: the
-  // driver, which looks into the thread's memory alone, is asked.
+  // Other libraries of the process may have made another context current, so
+  // ask the driver; it only reads thread-local memory.
   const CUcontext wanted = context();
   CUcontext current = nullptr;
   check(driver_.cuCtxGetCurrent.function(&current), "cuCtxGetCurrent");
@@ -149,7 +149,7 @@ void CudaCard::fail(CUresult error, const char* call) {
 }
 
 const std::string& CudaCard::lose(CUresult error, const char* call) {
-  // The first one says what happened.
+  // The first error says what happened.
   std::lock_guard lock(lost_mutex_);
   if (lost_.load() == nullptr) {
     lost_text_ =
@@ -172,7 +172,7 @@ std::unique_ptr<MemorySource> CudaCard::pinned_source() {
   return pinned_memory_source(*this);
 }
 
-// The driver copies between all of its cards, by way of the host if need be.
+// The driver copies between all of its cards, through the host if need be.
 bool CudaCard::reaches(const gpu::Card& other) const {
   return dynamic_cast<const CudaCard*>(&other) != nullptr;
 }
@@ -191,7 +191,7 @@ void CudaCard::meet(CudaCard& other) {
   call(driver_.cuDeviceCanAccessPeer, &can, device_, other.device_);
   if (can != 0) {
     const CUresult error = result(driver_.cuCtxEnablePeerAccess, there, 0u);
-    // Without it copies are slower.
+    // Without it copies are only slower.
     if (error != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED &&
         error != CUDA_ERROR_TOO_MANY_PEERS &&
         error != CUDA_ERROR_PEER_ACCESS_UNSUPPORTED) {

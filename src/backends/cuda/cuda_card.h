@@ -1,9 +1,9 @@
 // CudaCard: an NVIDIA GPU as a Card.
 //
-// Its primary context is retained when it is first needed and made current on
-// whatever thread calls. Once the driver has reported an error that a context
-// does not recover from, every call throws errors::Unavailable, until the
-// process ends; other cards go on.
+// It retains its primary context when it is first needed and makes it current
+// on the calling thread. Once the driver has reported an error from which a
+// context does not recover, every call throws errors::Unavailable until the
+// process ends; other cards keep working.
 
 #ifndef BERTH_BACKENDS_CUDA_CUDA_CARD_H_
 #define BERTH_BACKENDS_CUDA_CUDA_CARD_H_
@@ -25,8 +25,8 @@ class LtProducts;
 
 class CudaCard final : public gpu::Card {
  public:
-  // Creates nothing yet. Throws errors::Unavailable for a GPU that `nvrtc`
-  // does not compile for.
+  // Creates nothing yet. Throws errors::Unavailable for a GPU that `nvrtc` does
+  // not compile for.
   CudaCard(const Driver& driver, const Nvrtc& nvrtc, int number);
   ~CudaCard() override;
 
@@ -37,20 +37,20 @@ class CudaCard final : public gpu::Card {
   std::unique_ptr<MemorySource> memory_source() override;
   std::unique_ptr<MemorySource> pinned_source() override;
   bool reaches(const gpu::Card& other) const override;
-  // By cuDNN.
+  // Returns a kernel by cuDNN.
   gpu::LibraryKernel library_kernel(const gpu::LibraryOp& op) override {
     return cudnn_.kernel(*this, op);
   }
-  // Sums between cards, where NCCL is here (nccl_kernels.h).
+  // Adds sums between cards, where NCCL is available (nccl_kernels.h).
   void add_kernels(KernelTable& table) override;
 
   CudnnKernels& cudnn() { return cudnn_; }
   const Driver& driver() const { return driver_; }
-  // Of what programs are compiled for: 90 for sm_90.
+  // The architecture that programs are compiled for: 90 for sm_90.
   int architecture() const { return architecture_; }
-  // The context, retained. Throws when the driver refuses.
+  // Retains and returns the context. Throws when the driver refuses.
   CUcontext context();
-  // Makes it current, for calls of other libraries. Throws
+  // Makes the context current for calls of other libraries. Throws
   // errors::Unavailable when the card is lost.
   void enter();
 
@@ -59,13 +59,13 @@ class CudaCard final : public gpu::Card {
   void call(const DriverCall<F>& f, A... args) {
     check(result(f, args...), f.name);
   }
-  // The same for calls with errors that are no failure: returns them.
+  // The same, for calls whose errors are not failures: returns them.
   template <class F, class... A>
   CUresult result(const DriverCall<F>& f, A... args) {
     enter();
     return f.function(args...);
   }
-  // For destructors: an error is left to the next call.
+  // For destructors: leaves an error to the next call.
   template <class F, class... A>
   void attempt(const DriverCall<F>& f, A... args) noexcept {
     const char* call = driver_.cuCtxSetCurrent.name;
@@ -80,7 +80,7 @@ class CudaCard final : public gpu::Card {
     if (error != CUDA_SUCCESS) fail(error, call);
   }
 
-  // Lets this card's copies from and to `other` pass no host memory, where the
+  // Lets this card's copies from and to `other` bypass host memory, where the
   // machine can do that.
   void meet(CudaCard& other);
 
@@ -89,7 +89,7 @@ class CudaCard final : public gpu::Card {
 
  private:
   [[noreturn]] void fail(CUresult error, const char* call);
-  // Closes the card, unless it is; says why.
+  // Closes the card unless it is closed already; returns why.
   const std::string& lose(CUresult error, const char* call);
 
   const Driver& driver_;
@@ -99,8 +99,8 @@ class CudaCard final : public gpu::Card {
   std::mutex mutex_;
   std::atomic<CUcontext> context_{nullptr};
   std::mutex lost_mutex_;
-  std::string lost_text_;                          // why; written once
-  std::atomic<const std::string*> lost_{nullptr};  // it, when it is lost
+  std::string lost_text_;                          // the reason; written once
+  std::atomic<const std::string*> lost_{nullptr};  // points to it once lost
   std::set<const CudaCard*> met_;
   const std::unique_ptr<LtProducts> products_;
   CudnnKernels cudnn_;

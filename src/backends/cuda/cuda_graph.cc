@@ -11,14 +11,14 @@ class CudaGraph final : public gpu::Recording {
   CudaGraph(CudaCard& card, CUgraph captured) : card_(card) {
     card.call(card.driver().cuGraphInstantiate, &graph_, captured, 0ull);
   }
-  // What of it is on its way ends first.
+  // Waits for running launches.
   ~CudaGraph() override {
     card_.attempt(card_.driver().cuGraphExecDestroy, graph_);
   }
   CudaGraph(const CudaGraph&) = delete;
   CudaGraph& operator=(const CudaGraph&) = delete;
 
-  // False: the driver cannot, and this is of no use any more.
+  // Returns false when the driver cannot; then this graph is of no further use.
   bool update(CUgraph captured) {
     CUgraphExecUpdateResultInfo info = {};
     const auto& call = card_.driver().cuGraphExecUpdate;

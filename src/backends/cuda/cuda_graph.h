@@ -10,8 +10,8 @@
 
 namespace berth::cuda {
 
-// Makes `captured`, which it takes, executable: by changing `old`, a recording
-// of this kind or null, where the driver can. Throws what the driver says.
+// Makes `captured`, which it takes, executable: by updating `old`, a recording
+// of this kind or null, where the driver can. Throws the driver's error.
 std::unique_ptr<gpu::Recording> make_graph(CudaCard& card, CUgraph captured,
                                            std::unique_ptr<gpu::Recording> old);
 

@@ -9,7 +9,7 @@ namespace berth::cuda {
 
 namespace {
 
-constexpr size_t kPage = 4096;  // how MemorySource aligns
+constexpr size_t kPage = 4096;  // the alignment of MemorySource
 
 class DeviceSource final : public MemorySource {
  public:
@@ -18,9 +18,9 @@ class DeviceSource final : public MemorySource {
 
   std::byte* reserve(size_t bytes) override {
     CUdeviceptr data = allocate(bytes);
-    // What follows an allocation must be nobody's, then.
+    // In exact mode the bytes behind an allocation must not be ours.
     if (data % kPage == 0 || exact_) return reinterpret_cast<std::byte*>(data);
-    // The driver aligns small ones to 512 bytes.
+    // The driver aligns small allocations to 512 bytes.
     card_.attempt(card_.driver().cuMemFree, data);
     data = allocate(bytes + kPage);
     if (data == 0) return nullptr;
@@ -47,7 +47,7 @@ class DeviceSource final : public MemorySource {
   bool host_addressable() const override { return false; }
 
  private:
-  // 0: there is no more.
+  // Returns 0 when memory is used up.
   CUdeviceptr allocate(size_t bytes) {
     CUdeviceptr data = 0;
     const CUresult error =
@@ -58,9 +58,9 @@ class DeviceSource final : public MemorySource {
   }
 
   CudaCard& card_;
-  const bool exact_;  // allocations are those of tensors
+  const bool exact_;  // one allocation per tensor
   std::mutex mutex_;
-  std::unordered_map<std::byte*, CUdeviceptr> moved_;  // to the next page
+  std::unordered_map<std::byte*, CUdeviceptr> moved_;  // moved to the next page
 };
 
 class PinnedSource final : public MemorySource {

@@ -1,4 +1,4 @@
-// Memory for allocators: of a card, and of the host for its copies.
+// Memory for allocators: on a card, and on the host for its copies.
 
 #ifndef BERTH_BACKENDS_CUDA_CUDA_MEMORY_H_
 #define BERTH_BACKENDS_CUDA_CUDA_MEMORY_H_
@@ -10,7 +10,7 @@
 
 namespace berth::cuda {
 
-// `card` outlives them. A reservation is null when memory is used up, and
+// `card` must outlive them. A reservation is null when memory is used up, and
 // throws for other errors of the driver.
 std::unique_ptr<MemorySource> device_memory_source(CudaCard& card);
 std::unique_ptr<MemorySource> pinned_memory_source(CudaCard& card);

@@ -19,13 +19,13 @@ namespace {
 
 CUdeviceptr address(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
 
-// Elapsed times are floats: exact to a tenth of a microsecond up to here.
+// Elapsed times are floats: exact to a tenth of a microsecond below this.
 constexpr float kLongestMs = 1000;
 
-// So many words are not worth waiting for the stream, as a copy would.
+// With so few words it is not worth waiting for the stream, as a copy would.
 constexpr size_t kMostWords = 2;
 
-// The card whose memory a space is.
+// Returns the card whose memory a space is.
 CudaCard& card_of(const MemorySpace& space, CudaCard& otherwise) {
   if (space.device == nullptr) return otherwise;
   return static_cast<CudaCard&>(
@@ -61,7 +61,7 @@ void CudaQueue::close() noexcept {
   const bool ends =
       std::none_of(alarms_.begin(), alarms_.end(),
                    [](const auto& a) { return a.second->given_up(); });
-  if (!ends) return;  // never: what it has stays the driver's
+  if (!ends) return;  // it never ends: leave all to the driver
   card_.attempt(driver_.cuStreamSynchronize, stream_);
   for (const Point& p : points_) {
     card_.attempt(driver_.cuEventDestroy, p.event);
@@ -151,7 +151,7 @@ gpu::Mark CudaQueue::mark() {
     point->position = appended_;
     return point;
   } catch (...) {
-    // Nobody can tell when it ends any more, so it does now.
+    // Without a mark nothing can tell when this work ends, so wait for it now.
     card_.attempt(driver_.cuStreamSynchronize, stream_);
     if (point != nullptr) release(point);
     throw;
@@ -159,12 +159,12 @@ gpu::Mark CudaQueue::mark() {
 }
 
 void CudaQueue::release(gpu::Mark mark) noexcept {
-  if (mark == next_base_) {  // nobody looks at it any more
+  if (mark == next_base_) {  // no longer in use
     std::swap(base_->event, next_base_->event);
     base_us_ = next_base_us_;
     next_base_ = nullptr;
   }
-  spare_.push_back(static_cast<Point*>(mark));  // has room
+  spare_.push_back(static_cast<Point*>(mark));  // has capacity
 }
 
 bool CudaQueue::passed(gpu::Mark mark) {
@@ -182,7 +182,7 @@ void CudaQueue::await(gpu::Mark mark) {
   if (alarms.empty()) {
     return card_.call(driver_.cuEventSynchronize, point.event);
   }
-  // The driver would wait for ever for what is given up.
+  // The driver would wait forever for work that was given up.
   while (card_.result(driver_.cuEventQuery, point.event) ==
          CUDA_ERROR_NOT_READY) {
     if (std::any_of(alarms.begin(), alarms.end(),
@@ -216,7 +216,7 @@ void CudaQueue::check_alarms(uint64_t position, bool passed) {
       continue;
     }
     const auto alarm = alarms_[i].second;
-    // One that is given up holds up all that comes.
+    // One that was given up blocks everything behind it.
     if (passed && !alarm->given_up()) {
       alarms_.erase(alarms_.begin() + static_cast<std::ptrdiff_t>(i));
     } else {
@@ -240,7 +240,7 @@ void CudaQueue::begin_recording() {
     card_.call(driver_.cuStreamCreate, &capture_,
                unsigned{CU_STREAM_NON_BLOCKING});
   }
-  // Calls of other threads neither disturb it nor are disturbed.
+  // Calls of other threads neither disturb it nor are disturbed by it.
   card_.call(driver_.cuStreamBeginCapture, capture_,
              CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
   is_recording_ = true;
@@ -253,7 +253,7 @@ std::unique_ptr<gpu::Recording> CudaQueue::end_recording(
   try {
     card_.call(driver_.cuStreamEndCapture, capture_, &captured);
   } catch (...) {
-    // The thread must not go on capturing, whatever became of the card.
+    // The thread must stop capturing, whatever became of the card.
     drop_recording();
     throw;
   }
@@ -297,7 +297,7 @@ double CudaQueue::passed_us(gpu::Mark mark) {
   try {
     return std::min(now, measure_us(*static_cast<Point*>(mark)));
   } catch (const errors::Error&) {
-    return now;  // work has not failed because its time is not known
+    return now;  // an unknown time is not a failure
   }
 }
 

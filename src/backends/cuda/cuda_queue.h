@@ -1,4 +1,4 @@
-// CudaQueue: a stream of the driver; marks are its events.
+// CudaQueue: a stream of the driver; its marks are events.
 
 #ifndef BERTH_BACKENDS_CUDA_CUDA_QUEUE_H_
 #define BERTH_BACKENDS_CUDA_CUDA_QUEUE_H_
@@ -19,7 +19,7 @@ namespace berth::cuda {
 class CudaQueue final : public gpu::Queue {
  public:
   explicit CudaQueue(CudaCard& card);
-  // Waits for what was appended.
+  // Waits for everything appended.
   ~CudaQueue() override;
   CudaQueue(const CudaQueue&) = delete;
   CudaQueue& operator=(const CudaQueue&) = delete;
@@ -36,56 +36,56 @@ class CudaQueue final : public gpu::Queue {
   void leave() noexcept override;
   void waited() noexcept override;
 
-  // As graphs of the driver, unless BERTH_CUDA_GRAPHS=off.
+  // Records as graphs of the driver, unless BERTH_CUDA_GRAPHS=off.
   bool can_record() const override;
   void begin_recording() override;
   std::unique_ptr<gpu::Recording> end_recording(
       std::unique_ptr<gpu::Recording> old) override;
   void drop_recording() noexcept override;
 
-  // The stream, to which something is about to be appended.
+  // Returns the stream to which a command is about to be appended.
   CUstream appending() {
     if (is_recording_) return capture_;
     ++appended_;
     return stream_;
   }
-  // What was appended so far depends on `alarm`: a failure of it is thrown,
-  // once, by whoever asks whether a mark behind it is passed.
+  // Makes what was appended so far depend on `alarm`. Its failure is thrown
+  // once, by the first call that asks whether a mark behind it is passed.
   void watch(std::shared_ptr<const QueueAlarm> alarm);
 
  private:
-  // What a Mark points to; kept for the next one when it is released.
+  // The target of a Mark; it is reused after its release.
   struct Point {
     CUevent event = nullptr;
-    uint64_t position = 0;  // of the queue
+    uint64_t position = 0;  // in the queue
   };
 
   Point* take();
   void copy_between(const Copy& copy);
-  // True for a few bytes, which travel as values in the commands.
+  // Writes a few bytes as values inside commands; returns false for more.
   bool put(const Copy& copy);
   double measure_us(Point& point);
   void close() noexcept;
-  // Of those before `position`: throws what failed, forgets what is passed.
+  // Checks alarms before `position`: throws failures, forgets passed ones.
   void check_alarms(uint64_t position, bool passed);
-  // Where somebody may give up waiting: the alarms before `position`.
+  // Returns the alarms before `position`, for waits that may be given up.
   std::vector<std::shared_ptr<const QueueAlarm>> alarms_before(
       uint64_t position);
 
   CudaCard& card_;
   const Driver& driver_;
-  const bool ranges_;         // NVTX's
-  Activity* const activity_;  // null: nobody traces, or there is no CUPTI
+  const bool ranges_;         // of NVTX
+  Activity* const activity_;  // null: not traced, or no CUPTI
   CUstream stream_ = nullptr;
-  // Of its own, so that no other thread ever uses one that captures.
+  // A separate stream, so that no other thread ever uses a capturing one.
   CUstream capture_ = nullptr;
   bool is_recording_ = false;
   std::deque<Point> points_;
   std::vector<Point*> spare_;
-  // The clock: when this point was passed, by the host's.
+  // The clock: when this point was passed, by the host's clock.
   Point* base_ = nullptr;
   double base_us_ = 0;
-  // A later one that takes its place when it is released.
+  // A later point that replaces it when it is released.
   Point* next_base_ = nullptr;
   double next_base_us_ = 0;
   std::mutex alarms_mutex_;

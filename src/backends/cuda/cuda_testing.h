@@ -1,5 +1,5 @@
-// What the tests of the CUDA plug-in share: a driver that pretends, opened
-// before anybody looks for one.
+// Shared by the tests of the CUDA plug-in: a fake driver, opened before the
+// plug-in looks for a real one.
 
 #ifndef BERTH_BACKENDS_CUDA_CUDA_TESTING_H_
 #define BERTH_BACKENDS_CUDA_CUDA_TESTING_H_
@@ -17,7 +17,7 @@
 
 namespace berth::cuda {
 
-// The fake libcuda.so.1: whoever opens that name gets this one. Null when
+// The fake libcuda.so.1, which later opens of that name return. Null when
 // BERTH_NO_FAKE_CUDA says so.
 inline const FakeDriver* load_fake() {
   if (!environment("BERTH_NO_FAKE_CUDA").empty()) return nullptr;
@@ -28,10 +28,10 @@ inline const FakeDriver* load_fake() {
                                   dlsym(library, "berth_fake_driver"));
 }
 inline const FakeDriver* const kFake = load_fake();
-// Of GPUs there are those alone.
+// Leaves only the GPUs of the fake driver.
 inline const bool kNoOpenCl = setenv("BERTH_OPENCL", "off", 1) == 0;
 
-// Skipped where there is no NVRTC: the plug-in has no devices then.
+// Skipped without NVRTC: the plug-in has no devices then.
 class CudaTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -19,10 +19,10 @@ namespace berth::cuda {
 
 namespace {
 
-// What cuDNN's kernels read and write at a time.
+// Alignment of what cuDNN's kernels read and write.
 constexpr uintptr_t kCudnnAlignment = 16;
 
-// Makes the card's context current, as functions of the library need it.
+// Makes the card's context current, as the library's functions need it.
 void enter_card(CudaCard& card) {
   CUcontext ignored = nullptr;
   card.call(card.driver().cuCtxGetCurrent, &ignored);
@@ -30,10 +30,10 @@ void enter_card(CudaCard& card) {
 
 }  // namespace
 
-// A card as the library knows it, which its plans keep.
+// The library's view of a card, which its plans keep.
 class CudnnCard {
  public:
-  // Throws errors::Unavailable with the library's words.
+  // Throws errors::Unavailable with the library's message.
   CudnnCard(const BerthCudnnApi& api, CudaCard& card)
       : api_(api),
         card_(card),
@@ -52,7 +52,7 @@ class CudnnCard {
     try {
       enter_card(card_);
     } catch (const errors::Error&) {
-      return;  // of a lost card nothing can be given back
+      return;  // a lost card can take nothing back
     }
     api_.drop_card(handle_);
   }
@@ -62,8 +62,8 @@ class CudnnCard {
   const BerthCudnnApi& api() const { return api_; }
   CudaCard& card() const { return card_; }
 
-  // Null, with the library's words, when it has none. Asking it takes up to a
-  // second, so what it refuses once it is not asked again.
+  // Returns null, with the library's message, when it has no plan. Asking takes
+  // up to a second, so a graph that was refused once is not asked for again.
   BerthCudnnPlan* plan(const BerthCudnnGraph& graph, std::string* why) {
     const std::string key = key_of(graph);
     {
@@ -93,7 +93,7 @@ class CudnnCard {
   }
 
  private:
-  // A card that cannot be told from others keeps nothing.
+  // A card that cannot be identified keeps nothing.
   bool keeps() const { return !key_.empty(); }
   BerthCudnnPlan* load(const BerthCudnnGraph& graph, const std::string& key) {
     if (!keeps()) return nullptr;
@@ -102,7 +102,7 @@ class CudnnCard {
     char ignored[BERTH_CUDNN_WHY_BYTES] = "";
     BerthCudnnPlan* plan = nullptr;
     const auto* data = reinterpret_cast<const uint8_t*>(kept->data());
-    // What does not load is made anew.
+    // A plan that does not load is made again.
     if (api_.load_plan(handle_, &graph, data, kept->size(), &plan, ignored)) {
       return nullptr;
     }
@@ -218,7 +218,7 @@ int32_t cudnn_type(DType dtype) {
   return dtype == float16 ? BERTH_CUDNN_FLOAT16 : -1;
 }
 
-// Padding behind the last pixel that a window reads.
+// Returns the padding behind the last pixel that a window reads.
 int64_t pad_after(int64_t in, int64_t out, int64_t window, int64_t stride,
                   int64_t dilation, int64_t before) {
   const int64_t end = (out - 1) * stride + (window - 1) * dilation + 1;
@@ -300,7 +300,7 @@ std::shared_ptr<CudnnCard> CudnnKernels::card_of(CudaCard& card) {
     card_ = std::make_shared<CudnnCard>(*api_, card);
   } catch (const errors::Error& e) {
     why_ = e.what();
-    api_ = nullptr;  // nor will it later
+    api_ = nullptr;  // nor will it work later
   }
   return card_;
 }

@@ -1,10 +1,10 @@
 // CudnnKernels: convolutions and batch norms of a card by cuDNN.
 //
-// Plans are made for given shapes when a recipe asks, kept on disk in
-// $BERTH_CACHE_DIR/cudnn by what they depend on, and give the same bits each
-// time. Whatever goes wrong before a plan runs leaves the op to the kernels of
-// backends/gpu. BERTH_CUDNN=off: none; BERTH_TF32=1: inputs of float32 may be
-// rounded to TF32. Thread-safe.
+// Plans are made for given shapes when a recipe needs them, kept on disk in
+// $BERTH_CACHE_DIR/cudnn by all that they depend on, and give the same bits
+// each time. If anything fails before a plan runs, the kernels of backends/gpu
+// take the op. BERTH_CUDNN=off disables them; with BERTH_TF32=1 inputs of
+// float32 may be rounded to TF32. Thread-safe.
 
 #ifndef BERTH_BACKENDS_CUDA_CUDNN_KERNELS_H_
 #define BERTH_BACKENDS_CUDA_CUDNN_KERNELS_H_
@@ -21,7 +21,7 @@ namespace berth::cuda {
 class CudaCard;
 class CudnnCard;
 
-// The graph of an op for cuDNN; `what` is -1 for a dtype that it lacks.
+// Returns the graph of an op for cuDNN; `what` is -1 for a dtype that it lacks.
 BerthCudnnGraph cudnn_graph(const gpu::LibraryOp& op, bool tf32);
 
 class CudnnKernels {
@@ -29,9 +29,9 @@ class CudnnKernels {
   CudnnKernels();
   ~CudnnKernels();
 
-  // None when cuDNN is absent or refuses; why() then says why.
+  // Returns no kernel when cuDNN is absent or refuses; why() gives the reason.
   gpu::LibraryKernel kernel(CudaCard& card, const gpu::LibraryOp& op);
-  // Of the last op that it has not taken; "" when there was none.
+  // Why the last op was refused; "" when none was.
   std::string why() const;
 
   // Uses this library from now on; for tests, before any other call.
@@ -40,7 +40,7 @@ class CudnnKernels {
  private:
   std::shared_ptr<CudnnCard> card_of(CudaCard& card);
 
-  mutable std::mutex mutex_;  // all below
+  mutable std::mutex mutex_;  // guards all below
   const BerthCudnnApi* api_ = nullptr;
   bool looked_ = false;
   std::string why_;

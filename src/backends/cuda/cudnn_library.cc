@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 constexpr char kOwnLibrary[] = "libberth_cudnn.so";
 constexpr char kCudnn[] = "libcudnn.so.9";
 
-// The table of the first folder that has the library.
+// Returns the table from the first folder that has the library.
 const BerthCudnnApi* find_table(const std::vector<std::string>& folders,
                                 std::string* why) {
   *why = fmt::format("there is no {} beside the CUDA plug-in", kOwnLibrary);

@@ -1,5 +1,5 @@
-// Convolutions and batch norms by cuDNN, as far as they go without it: a
-// library that pretends stands in for libberth_cudnn.so.
+// Convolutions and batch norms by cuDNN, as far as they can be tested without
+// it: a fake library stands in for libberth_cudnn.so.
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -45,7 +45,7 @@ std::string fake_folder() {
   return fs::path(fake_file(BERTH_FAKE_CUDNN_FILE)).parent_path();
 }
 
-// A folder of this test's own.
+// A temporary folder for this test.
 class Folder {
  public:
   Folder() {
@@ -73,7 +73,7 @@ class Cudnn : public CudaTest {
     if (IsSkipped()) return;
     ASSERT_NE(fake_library().fake, nullptr) << BERTH_FAKE_CUDNN_FILE;
     *fake_library().fake = FakeCudnn();
-    // Read when a card's library is first used.
+    // It is read when a card's library is first used.
     const char* before = getenv("BERTH_CACHE_DIR");
     before_ = before == nullptr ? "" : before;
     setenv("BERTH_CACHE_DIR", folder_.path().c_str(), 1);
@@ -98,7 +98,7 @@ class Cudnn : public CudaTest {
     card->cudnn().use(fake_library().api);
     return card;
   }
-  // The only file of the plans on disk.
+  // Returns the only file of the plans on disk.
   fs::path kept() const {
     for (const auto& f : fs::directory_iterator(folder_.path() + "/cudnn")) {
       return f.path();
@@ -174,7 +174,7 @@ TEST(CudnnGraph, PaddingBehindMakesTheResultAsLongAsItIs) {
             const int64_t span = (window - 1) * dilation + 1;
             for (int64_t out = 1; out < 9; ++out) {
               const int64_t end = (out - 1) * stride + span;
-              // Some padding behind makes this one.
+              // Some padding behind is enough for this one.
               if (end + stride <= in + before) continue;
               op.conv.h = in, op.conv.oh = out, op.conv.kh = window;
               op.conv.stride[0] = stride, op.conv.dilation[0] = dilation;
@@ -293,7 +293,7 @@ TEST_F(Cudnn, MakesAPlanAnewWhoseFileIsDamaged) {
     }
     EXPECT_NE(card()->library_kernel(small_conv()).kernel, nullptr);
     EXPECT_EQ(fake().made, before + 1);
-    EXPECT_EQ(fs::file_size(file), size);  // and kept
+    EXPECT_EQ(fs::file_size(file), size);  // and it is kept
   }
   EXPECT_EQ(fake().loaded, 0);
 }
@@ -335,7 +335,7 @@ TEST_F(Cudnn, IsUsedByThreadsAtOnce) {
   EXPECT_EQ(fake().plans, 0);
 }
 
-// Prepares an op's first kernel on `card`. Images are of `dtype`, and filters;
+// Prepares an op's first kernel on `card`. Images and filters are of `dtype`;
 // parameters of norms are float32.
 std::unique_ptr<Prepared> prepared(CudaCard& card, const char* name,
                                    const std::vector<Shape>& shapes,
@@ -364,8 +364,8 @@ TEST_F(Cudnn, TakesConvolutionsWithTheirGeometry) {
                         {"padding", std::string("SAME")},
                         {"dilations", Ints{1, 1, 2, 1}},
                         {"groups", int64_t{2}}});
-  // Height 6 by 2 with a window of 3: 1 pixel of padding behind. Width 9 with
-  // a window of 3, 2 apart: 2 and 2.
+  // Height 6 in steps of 2, window 3: 1 pixel of padding behind. Width 9,
+  // window 3, dilation 2: 2 before and 2 behind.
   const auto p =
       prepared(*card, "Conv2D", {{4, 6, 9, 8}, {3, 3, 4, 10}}, attrs);
   ASSERT_NE(p, nullptr);
@@ -389,7 +389,7 @@ TEST_F(Cudnn, TakesConvolutionsWithTheirGeometry) {
   EXPECT_EQ(g.pad_after[0], 1);
   EXPECT_EQ(g.pad_before[1], 2);
   EXPECT_EQ(g.pad_after[1], 2);
-  // The library's 512 bytes and the filter, turned.
+  // The library's 512 bytes and the transposed filter.
   EXPECT_EQ(p->scratch_bytes(), 512u + 1536u);
 }
 
@@ -418,7 +418,7 @@ TEST_F(Cudnn, TakesBatchNormsInTrainingAlone) {
   EXPECT_EQ(fake().graph.epsilon, 0.25);
   EXPECT_EQ(fake().made, 1);
   EXPECT_NE(norm(false, {4, 6, 5, 8}), nullptr);
-  EXPECT_NE(norm(true, {1, 8}), nullptr);  // one row has no sample's variance
+  EXPECT_NE(norm(true, {1, 8}), nullptr);  // one row has no sample variance
   EXPECT_EQ(fake().made, 1);
 }
 
@@ -435,7 +435,7 @@ TEST_F(Cudnn, TakesConvolutionsAndBatchNormsOf16Bits) {
     const auto p =
         prepared(*card, "Conv2D", {{4, 6, 9, 8}, {3, 3, 8, 8}}, conv, dtype);
     EXPECT_EQ(fake().graph.type, type);
-    // The library's 512 bytes and the filter, turned, of 2 bytes each.
+    // The library's 512 bytes and the transposed filter, of 2 bytes each.
     EXPECT_EQ(p->scratch_bytes(), 512u + 1280u);
     prepared(*card, "FusedBatchNormV3", {{4, 6, 5, 8}, {8}, {8}}, norm, dtype);
     EXPECT_EQ(fake().graph.what, BERTH_CUDNN_BATCH_NORM);

@@ -10,7 +10,7 @@ namespace berth::cuda {
 
 namespace {
 
-constexpr int kOldestDriver = 13000;  // as cuDriverGetVersion says it
+constexpr int kOldestDriver = 13000;  // as reported by cuDriverGetVersion
 constexpr char kNeeds[] = "Berth needs 580 or newer (CUDA 13)";
 
 // The first driver of each version of CUDA.
@@ -34,10 +34,10 @@ std::string too_old(int version) {
 }
 
 #define BERTH_CUDA_TEXT(x) #x
-// The symbol: what cuda.h makes of the name.
+// The symbol: cuda.h may define the name as a macro.
 #define BERTH_CUDA_SYMBOL(x) BERTH_CUDA_TEXT(x)
 
-// The name of the first function that the library lacks; null: none.
+// Returns the name of the first function that the library lacks, or null.
 const char* fill(void* library, Driver& driver) {
 #define BERTH_CUDA_FIND(call)                                 \
   driver.call.function = reinterpret_cast<decltype(&::call)>( \
@@ -48,7 +48,7 @@ const char* fill(void* library, Driver& driver) {
   return nullptr;
 }
 
-// Why cuInit failed.
+// Returns why cuInit failed.
 std::string not_started(const Driver& driver, CUresult error) {
   switch (error) {
     case CUDA_ERROR_NO_DEVICE:
@@ -66,9 +66,9 @@ std::string not_started(const Driver& driver, CUresult error) {
   }
 }
 
-// Why the driver cannot be used; "" when it can.
+// Returns why the driver cannot be used; "" when it can.
 std::string start(Driver& driver) {
-  // Stays open until the process ends, as the table does.
+  // The library stays open until the process ends, as the table does.
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     return fmt::format("no NVIDIA driver here ({})", dlerror());

@@ -1,6 +1,6 @@
 // Driver: the functions of libcuda that the plug-in calls, found at run time.
 //
-// Nothing links libcuda, so that the plug-in loads where there is none. The
+// Nothing links libcuda, so the plug-in loads even where it is missing. The
 // table lives as long as the process. Thread-safe.
 
 #ifndef BERTH_BACKENDS_CUDA_DRIVER_H_
@@ -12,7 +12,7 @@
 
 namespace berth::cuda {
 
-// A function and its name without the number of its version.
+// A function and its name without the version suffix.
 template <class F>
 struct DriverCall;
 template <class... P>
@@ -67,28 +67,28 @@ struct DriverCall<CUresult(P...)> {
   X(cuModuleGetFunction)      \
   X(cuLaunchKernel)
 
-// Names may be macros of cuda.h for those of the version that it declares:
-// then members are called so, too.
+// cuda.h may define a name as a macro for the version that it declares; the
+// member then has that name, too.
 struct Driver {
 #define BERTH_CUDA_MEMBER(call) DriverCall<decltype(::call)> call{#call};
   BERTH_CUDA_CALLS(BERTH_CUDA_MEMBER)
 #undef BERTH_CUDA_MEMBER
 };
 
-// The driver of this machine, started; null, with the reason, when there is
-// none, or one too old. Looks at the first call alone.
+// Returns the started driver of this machine; null, with the reason, when there
+// is none or it is too old. Only the first call searches.
 const Driver* driver(std::string* why);
 
 // "CUDA_ERROR_ILLEGAL_ADDRESS (700)"
 std::string error_name(const Driver& driver, CUresult error);
 
-// True for an error after which the driver refuses a context for as long as
-// the process lives.
+// True for an error after which the driver refuses a context for the rest of
+// the process.
 bool is_lasting(CUresult error);
 
 // Throws errors::ResourceExhausted when memory ran out, errors::Unavailable
-// when the device is lost, else errors::Internal, each with
-// "cuLaunchKernel: CUDA_ERROR_... (700)".
+// when the device is lost, else errors::Internal, each with "cuLaunchKernel:
+// CUDA_ERROR_... (700)".
 [[noreturn]] void raise_error(const Driver& driver, CUresult error,
                               const char* call);
 

@@ -1,4 +1,4 @@
-// Every call of the driver that fails: a named error, no crash, no hang.
+// Fails every call of the driver: expects a named error, no crash, no hang.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -19,8 +19,8 @@ constexpr const char* kCalls[] = {
 #undef BERTH_CUDA_NAME
 };
 
-// Those whose failure changes no result: what is asked for when something
-// ends, what takes the time, what waits for what is asked for then.
+// True for calls whose failure does not change the result: those that end or
+// free things, take times, or wait for these.
 bool may_fail(const std::string& call) {
   return call.find("Destroy") != std::string::npos || call == "cuMemFree" ||
          call == "cuMemFreeHost" || call == "cuModuleUnload" ||
@@ -50,7 +50,7 @@ TEST_F(Faults, TheRunCallsEverythingOfTheTable) {
   kFake->begin("devices=2,later=1");
   run_scenario();
   for (const std::string call : kCalls) {
-    // Asked when cards are found, of memory of one card, for names of errors.
+    // Called when cards are found, within one card's memory, or to name errors.
     if (call == "cuInit" || call == "cuDriverGetVersion" ||
         call == "cuDeviceGetCount" || call == "cuMemcpyDtoDAsync" ||
         call == "cuGetErrorName") {
@@ -60,7 +60,7 @@ TEST_F(Faults, TheRunCallsEverythingOfTheTable) {
   }
 }
 
-// Runs with one failure; what it threw is to name it.
+// Runs with one failure; the error must name it.
 void run_with(const std::string& call, long at, int code) {
   const std::string fake =
       fmt::format("devices=2,later=1,fail={}@{}:{}", call, at, code);
@@ -77,13 +77,13 @@ void run_with(const std::string& call, long at, int code) {
     }
   } catch (const errors::Error& e) {
     const std::string what = e.what();
-    // Then less was asked for, or the allocator says so.
+    // It retried with less, or the error is the allocator's.
     if (code == 2 && what.find("memory") != std::string::npos) return;
     EXPECT_NE(what.find(call), std::string::npos) << what;
     EXPECT_NE(what.find(fmt::format("({})", code)), std::string::npos) << what;
     EXPECT_EQ(e.code() == errors::Code::kUnavailable, code >= 700) << what;
   }
-  // A card that is lost gives nothing back, nor does what failed to.
+  // Neither a lost card nor a failed call to free gives anything back.
   if (code >= 700 || may_fail(call)) return;
   EXPECT_EQ(kFake->bytes_used(), bytes_before);
   EXPECT_EQ(kFake->objects(), objects_before);
@@ -94,10 +94,10 @@ TEST_F(Faults, OneAtEachPlace) {
   run_scenario();
   std::map<std::string, long> counts;
   for (const char* call : kCalls) counts[call] = kFake->calls(call);
-  counts.erase("cuInit");  // by NVRTC
+  counts.erase("cuInit");  // NVRTC calls it
   for (const auto& [call, count] : counts) {
     for (long at = 1; at <= count; ++at) {
-      // Some are called very often, in the same places.
+      // Some are called very often, from the same places.
       if (at > 12 && at < count - 3) continue;
       run_with(call, at, CUDA_ERROR_INVALID_VALUE);
       run_with(call, at, CUDA_ERROR_ILLEGAL_ADDRESS);

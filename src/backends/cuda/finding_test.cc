@@ -1,4 +1,4 @@
-// Which GPUs the plug-in finds, and what it says when it finds none.
+// Which GPUs the plug-in finds, and the reason it gives when there are none.
 
 #include <gtest/gtest.h>
 
@@ -15,13 +15,13 @@ using fresh_process::check;
 
 class FindingDeathTest : public CudaTest {};
 
-// There are no GPUs, and the reason has this text.
+// Expects no GPUs, and a reason with this text.
 void none(const char* fake, const std::string& text) {
   if (kFake != nullptr) kFake->begin(fake);
   check(cards().empty(), "no cards");
   check(why_none().find(text) != std::string::npos,
         text + ", in: " + why_none());
-  // The plug-in looks for itself.
+  // The plug-in itself searches.
   if (kFake != nullptr) kFake->begin(fake);
   check(config::list_physical_devices("GPU").empty(), "no physical devices");
 }

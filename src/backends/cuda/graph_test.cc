@@ -1,5 +1,5 @@
-// Recordings of a queue are graphs of the driver; plans are replayed by one
-// launch, and step by step when graphs fail. On the driver that pretends.
+// Recordings of a queue as graphs of the driver. Plans are replayed by one
+// launch, and step by step when graphs fail. Runs on the fake driver.
 
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// A queue of a card, and a piece of the card's memory.
+// A queue of a card, and a block of the card's memory.
 class Graphs : public CudaTest {
  protected:
   void SetUp() override {
@@ -98,7 +98,7 @@ TEST_F(Graphs, OfTheSameWorkElsewhereAreChanged) {
   recording->launch(*queue_);
   EXPECT_EQ(get(block_), 1);
   EXPECT_EQ(get(other), 3);
-  // Other work takes another graph.
+  // Different work needs a new graph.
   recording = record(
       [&] {
         set(other, 4);
@@ -112,7 +112,7 @@ TEST_F(Graphs, OfTheSameWorkElsewhereAreChanged) {
 
 TEST_F(Graphs, LeaveNothingBehind) {
   set(block_, 1);
-  record([&] { set(block_, 2); });  // the stream that captures is kept
+  record([&] { set(block_, 2); });  // the capturing stream is kept
   const long objects = kFake->objects();
   {
     auto recording = record([&] { set(block_, 2); });
@@ -192,8 +192,8 @@ TEST_F(Graphs, AFewBytesOfTheHostAreNotWaitedFor) {
   EXPECT_EQ(back, value);
 }
 
-// Plans on /GPU:0, whose ops copy and fill, so that they have results although
-// kernels do nothing here.
+// Plans on /GPU:0 whose ops copy and fill, so that they have results although
+// kernels do nothing on the fake driver.
 class GraphPlans : public CudaTest {
  protected:
   void SetUp() override {
@@ -206,7 +206,7 @@ class GraphPlans : public CudaTest {
 
 using Floats = std::vector<float>;
 
-// Calls that give a GPU work, or allocate.
+// Counts calls that give a GPU work, or allocate.
 struct Given {
   long graphs = kFake->calls("cuGraphLaunch");
   long copies = kFake->calls("cuMemcpyDtoDAsync");
@@ -232,7 +232,7 @@ struct Given {
 
 constexpr int kWarm = 8;  // runs until everything is recorded
 
-// Six numbers from `first` on, there.
+// Returns six numbers from `first` on, on the current device.
 Tensor sequence(int first) {
   Floats v;
   for (int i = 0; i < 6; ++i) v.push_back(static_cast<float>(first + i));
@@ -289,7 +289,7 @@ TEST_F(GraphPlans, CopyWhatLiesElsewhereInEveryRun) {
   Given given;
   for (int i = kWarm; i < 3 * kWarm; ++i) {
     const Tensor x = sequence(i), y = sequence(-i);
-    // They are there: the run waits for no copy.
+    // They are there already, so the run waits for no copy.
     EXPECT_EQ(x.to_vector<float>(), joined({i}));
     EXPECT_EQ(y.to_vector<float>(), joined({-i}));
     const Given before;
@@ -331,7 +331,7 @@ TEST_F(GraphPlans, WaitForWhatOtherStreamsBring) {
   const long waits = kFake->calls("cuStreamWaitEvent");
   EXPECT_EQ(f(x, y).to_vector<float>(), first);
   EXPECT_EQ(kFake->calls("cuGraphLaunch") - graphs, 2) << text;
-  // The second one waits for the copy from the host.
+  // The second graph waits for the copy from the host.
   EXPECT_EQ(kFake->calls("cuStreamWaitEvent") - waits, 1) << text;
 }
 
@@ -381,7 +381,7 @@ TEST_F(GraphPlans, ManyMayBeOnTheirWay) {
     expect_joined(kept[i], static_cast<int>(i), -1);
   }
   EXPECT_GT(kFake->calls("cuGraphLaunch"), kWarm);
-  // Each run that was on its way has a graph of its own.
+  // Each run in flight has a graph of its own.
   EXPECT_GT(kFake->calls("cuGraphInstantiate"), 1);
 }
 
@@ -419,7 +419,7 @@ TEST_F(GraphPlans, AreLeftOutWhenSwitchedOff) {
   EXPECT_THROW(join_function()(x, y), errors::InvalidArgument);
 }
 
-// Arguments of 20 MiB each; a recording would need memory for one more.
+// Arguments of 20 MiB each; recording would need memory for one more.
 void run_where_memory_is_short() {
   using fresh_process::check;
   kFake->begin("memory=64M");

@@ -36,7 +36,7 @@ void add_own_folder(std::vector<std::string>& folders) {
   folders.push_back(fs::absolute(info.dli_fname, ignored).parent_path());
 }
 
-// lib/python3.*/{site,dist}-packages/nvidia/cu13/lib of an environment.
+// Adds lib/python3.*/{site,dist}-packages/nvidia/cu13/lib of an environment.
 void add_packages(const fs::path& root, std::vector<std::string>& folders) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(root / "lib", ignored)) {
@@ -52,7 +52,7 @@ void add_packages(const fs::path& root, std::vector<std::string>& folders) {
   }
 }
 
-// Packages have a folder for each library: nvidia/cu13/lib, nvidia/cudnn/lib.
+// Each library has its own folder: nvidia/cu13/lib, nvidia/cudnn/lib.
 void add_beside(const std::string& package, std::vector<std::string>& folders) {
   std::vector<std::string> all;
   for (const fs::path path : folders) {
@@ -77,7 +77,7 @@ std::vector<std::string> library_folders(const std::string& package) {
     const fs::path python = fs::path(bin) / "python3";
     if (!fs::exists(python, ignored)) continue;
     add_packages(fs::path(bin).parent_path(), folders);
-    // A link to where it is installed.
+    // `python` may be a link to where it is installed.
     const fs::path real = fs::canonical(python, ignored);
     if (!real.empty()) add_packages(real.parent_path().parent_path(), folders);
   }

@@ -1,4 +1,4 @@
-// Where NVIDIA's libraries may lie, and how they are opened.
+// Where NVIDIA's libraries may be, and how they are opened.
 
 #ifndef BERTH_BACKENDS_CUDA_LIBRARY_FOLDERS_H_
 #define BERTH_BACKENDS_CUDA_LIBRARY_FOLDERS_H_
@@ -9,17 +9,17 @@
 
 namespace berth::cuda {
 
-// In the order in which they are looked into; "": where the system's loader
-// looks. Reads the environment and file names. `package`: also that of a
-// package of Python's beside CUDA's own, for example "cudnn".
+// Returns the folders in search order; "" is the system loader's path. Reads
+// the environment and file names. `package` adds a Python package beside CUDA's
+// own, for example "cudnn".
 std::vector<std::string> library_folders(const std::string& package = "");
 
-// Finds the functions of an opened library; returns the name of the first that
-// it lacks, or null.
+// Finds the functions of an opened library; returns the name of the first one
+// missing, or null.
 using FillCalls = std::function<const char*(void* library)>;
 
 // Opens the first library of that name, for example "libnccl.so.2", that has
-// all functions; it stays open. False: *tried says where it was looked for,
+// all functions; it stays open. On false, *tried says where it was looked for,
 // and what was wrong there.
 bool open_library(const char* name, const std::vector<std::string>& folders,
                   const FillCalls& fill, std::string* tried);

@@ -1,4 +1,4 @@
-// The plug-in where it is built without cublasLt.h: products are own kernels'.
+// Used when built without cublasLt.h: our own kernels compute products.
 
 #include "backends/cuda/lt_products.h"
 

@@ -12,14 +12,14 @@ namespace berth::cuda {
 
 namespace {
 
-constexpr int kMostTimed = 12;  // kernels of a product
-// Products of a process that are timed: a program whose every product has a
-// shape of its own is not to wait for each.
+constexpr int kMostTimed = 12;  // per product
+// Number of products that a process times, so that a program in which every
+// product has a different shape does not wait for each.
 constexpr int kMostProducts = 512;
-// Below so many operations the launch takes as long as the product.
+// With fewer operations the launch takes as long as the product.
 constexpr double kLeastOperations = 1e8;
 
-// What the library is given to work in: NVIDIA's advice.
+// Scratch that the library may use, as NVIDIA recommends.
 size_t scratch_for(int architecture) {
   return size_t{architecture >= 90 ? 32u : 4u} << 20;
 }
@@ -77,7 +77,7 @@ LtChoice LtChoices::make(const LtProblem& problem, bool* settled) {
 
 LtChoice LtChoices::choose(const LtProblem& problem) {
   const std::string key = key_of(problem.product());
-  // One at a time: products that are timed together say nothing.
+  // Times one product at a time: concurrent timings are meaningless.
   std::lock_guard lock(mutex_);
   if (const auto it = made_.find(key); it != made_.end()) return it->second;
   LtChoice choice;

@@ -1,9 +1,9 @@
-// Which of cuBLASLt's kernels computes a product.
+// Chooses the cuBLASLt kernel that computes a product.
 //
-// The heuristics' first is not always the fastest, so the best few are timed
-// on the card, with memory of their own, once for each shape; the choice is
-// kept in memory and on disk, by the library's version, the card and the
-// product. Small products take the first. Thread-safe.
+// The first one that the heuristics propose is not always the fastest. So the
+// best few are timed on the card, with separate memory, once for each shape.
+// The choice is kept in memory and on disk by the library's version, the card
+// and the product. Small products take the first. Thread-safe.
 
 #ifndef BERTH_BACKENDS_CUDA_LT_CHOICE_H_
 #define BERTH_BACKENDS_CUDA_LT_CHOICE_H_
@@ -25,11 +25,11 @@ struct LtChoice {
 
 class LtChoices {
  public:
-  // `timed`: false: the heuristics' first.
+  // With `timed` false, takes the heuristics' first.
   LtChoices(CudaCard& card, const LtLibrary& lt, cublasLtHandle_t handle,
             bool timed, bool tf32);
 
-  // Throws LtRefusal when the library has no kernel for it.
+  // Throws LtRefusal when the library has no kernel for the product.
   LtChoice choose(const LtProblem& problem);
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kLtName[] = "libcublasLt.so.13";
 
-// The first function that the library lacks; null: none.
+// Returns the first function that the library lacks, or null.
 const char* fill_lt(void* library, LtLibrary& lt) {
 #define BERTH_LT_FIND(call)                                             \
   lt.call = reinterpret_cast<decltype(&::call)>(dlsym(library, #call)); \

@@ -1,8 +1,8 @@
 // LtLibrary: the functions of cuBLASLt that the plug-in calls, found at run
 // time.
 //
-// libcublasLt.so.13 is looked for where NVRTC is (nvrtc.h), when the first
-// product is asked for: it is large. The table lives as long as the process.
+// libcublasLt.so.13 is large, so it is opened for the first product only; it is
+// looked for where NVRTC is (nvrtc.h). The table lives as long as the process.
 // Thread-safe.
 
 #ifndef BERTH_BACKENDS_CUDA_LT_LIBRARY_H_
@@ -41,8 +41,8 @@ struct LtLibrary {
   std::string error(const char* call, cublasStatus_t status) const;
 };
 
-// The library; null, with the reason, when there is none. Looks at the first
-// call alone.
+// Returns the library; null, with the reason, when there is none. Only the
+// first call searches.
 const LtLibrary* lt_library(std::string* why);
 
 }  // namespace berth::cuda

@@ -31,7 +31,7 @@ LtTypes types_of(DType dtype, bool tf32) {
   }
 }
 
-// One and zero of every scale type: the first bytes of these.
+// One and zero in every scale type: a type reads the leading bytes.
 constexpr std::array<double, 2> kOne64 = {1, 0}, kZero64 = {0, 0};
 constexpr std::array<float, 2> kOne32 = {1, 0}, kZero32 = {0, 0};
 
@@ -47,7 +47,7 @@ const void* zero(DType dtype) {
 }
 
 cublasLtEpilogue_t epilogue_of(const gpu::MatrixProduct& p) {
-  if (p.sums_b) return CUBLASLT_EPILOGUE_BGRADA;  // its first factor
+  if (p.sums_b) return CUBLASLT_EPILOGUE_BGRADA;  // first factor: b
   switch (p.activation) {
     case gpu::Activation::kRelu:
       return p.bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
@@ -64,14 +64,14 @@ cublasLtEpilogue_t epilogue_of(const gpu::MatrixProduct& p) {
   }
 }
 
-// What is behind the product is something that the library has.
+// Returns whether the library has the product's epilogue.
 bool takes_end(const gpu::MatrixProduct& p) {
   if (p.is_plain()) return true;
   if (p.dtype == complex64 || p.dtype == complex128) return false;
   const bool gelu = p.activation == gpu::Activation::kGeluTanh;
   const bool slope = p.activation == gpu::Activation::kGeluTanhSlope;
   if (p.keeps && !gelu) return false;
-  if (p.has_aux() && p.n % 8 != 0) return false;  // its rows'
+  if (p.has_aux() && p.n % 8 != 0) return false;  // alignment of its rows
   if (slope && p.bias) return false;
   return !p.sums_b ||
          (!p.bias && p.activation == gpu::Activation::kNone && p.batches == 1);
@@ -81,7 +81,7 @@ void check_lt(const LtLibrary& lt, const char* call, cublasStatus_t status) {
   if (status != CUBLAS_STATUS_SUCCESS) throw LtRefusal{lt.error(call, status)};
 }
 
-// What heuristics are to keep to.
+// Restrictions for the heuristics.
 class Preference {
  public:
   Preference(const LtLibrary& lt, size_t scratch_bytes) : lt_(lt) {
@@ -103,9 +103,9 @@ class Preference {
  private:
   void fill(size_t scratch_bytes) {
     set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{scratch_bytes});
-    // Parts of a sum are added as they are computed in: not rounded to the
-    // result's type first, and not in whatever order groups end, which would
-    // give other bits each time.
+    // Partial sums are added in the compute type, not rounded to the result's
+    // type first, and not in the order in which groups end, which would vary
+    // the bits from run to run.
     set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
         uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
     for (const auto operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
@@ -140,7 +140,7 @@ bool lt_takes(const gpu::MatrixProduct& p) {
     default:
       return false;
   }
-  // Counts of matrices are 32 bits.
+  // The library counts matrices in 32 bits.
   constexpr int64_t kMost = INT32_MAX;
   return takes_end(p) && p.batches <= kMost && p.m > 0 && p.n > 0 && p.k > 0;
 }
@@ -205,7 +205,7 @@ void LtProblem::make_operation() {
   const cublasLtEpilogue_t epilogue = epilogue_of(p);
   if (epilogue == CUBLASLT_EPILOGUE_DEFAULT) return;
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, uint32_t{epilogue});
-  // Looked at for its alignment alone until it runs.
+  // Only its alignment matters until it runs.
   const void* aligned = reinterpret_cast<const void*>(kLtAlignment);
   if (p.bias || p.sums_b) {
     set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, int32_t{types.data});

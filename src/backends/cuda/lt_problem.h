@@ -1,9 +1,8 @@
-// LtProblem: a product in cuBLASLt's words: descriptors of the operation and
-// of its matrices.
+// LtProblem: cuBLASLt's descriptors of a product and its matrices.
 //
-// cuBLASLt's matrices have their columns one after the other, Berth's their
-// rows: it is given b^T a^T = c^T, in which nothing moves. A bias along c's
-// columns is then the library's along rows.
+// cuBLASLt's matrices are column-major, Berth's row-major: the library computes
+// b^T a^T = c^T, which moves no data. A bias along c's columns is then the
+// library's bias along rows.
 
 #ifndef BERTH_BACKENDS_CUDA_LT_PROBLEM_H_
 #define BERTH_BACKENDS_CUDA_LT_PROBLEM_H_
@@ -16,12 +15,11 @@
 
 namespace berth::cuda {
 
-// What addresses of operands are multiples of; others are not given to the
-// library.
+// Alignment of operands' addresses; the library is not given others.
 inline constexpr size_t kLtAlignment = 16;
 
-// What a product is called when one was chosen for it, and in messages:
-// "float32 [64, 784] x [784, 128]^T, bias, relu".
+// Names a product in choices and messages: "float32 [64, 784] x [784, 128]^T,
+// bias, relu".
 std::string lt_text(const gpu::MatrixProduct& product);
 
 // A call of the library that failed.
@@ -29,7 +27,7 @@ struct LtRefusal {
   std::string what;
 };
 
-// The library has a form of it.
+// Returns whether the library has a form of it.
 bool lt_takes(const gpu::MatrixProduct& product);
 
 class LtProblem {
@@ -42,8 +40,8 @@ class LtProblem {
 
   const gpu::MatrixProduct& product() const { return product_; }
 
-  // Addresses of a, b, c, of bias, aux and sums if the product has them, and
-  // of `scratch_bytes` of scratch.
+  // Addresses of a, b, c; of bias, aux and sums if the product has them; and of
+  // `scratch_bytes` of scratch.
   struct Operands {
     const void *a = nullptr, *b = nullptr, *bias = nullptr;
     void *c = nullptr, *aux = nullptr, *sums = nullptr, *scratch = nullptr;
@@ -52,11 +50,11 @@ class LtProblem {
   // Appends it to a stream whose context is current. Throws LtRefusal.
   void run(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algo,
            const Operands& operands, cudaStream_t stream) const;
-  // Up to `most` kernels for it, those expected to be faster first, which
-  // take at most `scratch_bytes`; throws LtRefusal.
+  // Proposes up to `most` kernels that need at most `scratch_bytes`, the
+  // expected fastest first; throws LtRefusal.
   int propose(cublasLtHandle_t handle, size_t scratch_bytes, int most,
               cublasLtMatmulHeuristicResult_t* found) const;
-  // Whether a kernel that was chosen before still is one; gives its scratch.
+  // Returns whether a kernel chosen earlier is still valid; gives its scratch.
   bool check(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algo,
              size_t* scratch_bytes) const;
 
@@ -72,10 +70,10 @@ class LtProblem {
   const LtLibrary& lt_;
   const gpu::MatrixProduct product_;
   const bool tf32_;
-  // Addresses of what is behind the product are part of the operation.
+  // The operation holds the epilogue's addresses.
   mutable std::mutex mutex_;
   cublasLtMatmulDesc_t operation_ = nullptr;
-  // Of the library's first and second factor, and of the result.
+  // Layouts of the library's first and second factor, and of the result.
   cublasLtMatrixLayout_t first_ = nullptr, second_ = nullptr, result_ = nullptr;
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kVariable[] = "BERTH_CUDA_PRODUCTS";
 
-// Said once for each card and reason.
+// Reports each card and reason once.
 void own_instead(const CudaCard& card, const std::string& of,
                  const std::string& why) {
   report_once(fmt::format("{} {}", static_cast<const void*>(&card), why),
@@ -66,7 +66,7 @@ class LtProduct final : public gpu::Kernel {
     if (p.sums_b) o.sums = at(next++);
     if (next < num_args) o.scratch = at(next);
     o.scratch_bytes = choice_.scratch_bytes;
-    // Part of a variable may begin anywhere.
+    // Part of a variable may begin at any address.
     const void* written[] = {o.c, o.aux, o.sums};
     for (const void* address : {o.a, o.b, o.bias}) {
       if (!is_aligned(address)) return false;
@@ -87,7 +87,7 @@ class LtProduct final : public gpu::Kernel {
     }
   }
 
-  // More scratch than the library asks for, so that it can be aligned.
+  // Extra scratch, so that the library's can be aligned.
   static constexpr size_t kScratchAlignment = 256;
 
  private:
@@ -113,13 +113,13 @@ struct LtProducts::State {
   const bool tf32 = environment_switch("BERTH_TF32", false);
   std::mutex mutex;
   bool opened = false;
-  const LtLibrary* lt = nullptr;  // null: does without it
+  const LtLibrary* lt = nullptr;  // null: works without it
   cublasLtHandle_t handle = nullptr;
   std::unique_ptr<LtChoices> choices;
 
   explicit State(CudaCard& c) : card(c) {}
 
-  // False: there is no library; says so once.
+  // Returns false without a library; reports that once.
   bool open() {
     std::lock_guard lock(mutex);
     if (opened) return lt != nullptr;
@@ -147,7 +147,7 @@ LtProducts::LtProducts(CudaCard& card)
 
 LtProducts::~LtProducts() {
   if (state_->lt == nullptr) return;
-  CUcontext current = nullptr;  // the card's
+  CUcontext current = nullptr;  // unused; makes the card current
   state_->card.attempt(state_->card.driver().cuCtxGetCurrent, &current);
   state_->lt->cublasLtDestroy(state_->handle);
 }
@@ -166,7 +166,7 @@ std::unique_ptr<gpu::Kernel> LtProducts::make(const gpu::MatrixProduct& product,
     return std::make_unique<LtProduct>(s.card, s.handle, std::move(problem),
                                        choice);
   } catch (const LtRefusal& refusal) {
-    // The product alone is asked for next.
+    // The plain product is tried next.
     if (product.is_plain()) own_instead(s.card, lt_text(product), refusal.what);
     return nullptr;
   }

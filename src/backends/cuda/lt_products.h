@@ -1,14 +1,13 @@
 // LtProducts: products of matrices by cuBLASLt, for one card.
 //
-// float32 (TF32 with BERTH_TF32=1), float64, bfloat16, float16 (sums in
-// float32) and complex numbers, with a bias and an activation behind them.
-// BERTH_CUDA_PRODUCTS says who chooses among the library's kernels: `auto`
-// times the best few once for each shape and keeps the choice in
-// $BERTH_CACHE_DIR/cublaslt, `first` takes what the library proposes, `own`
-// does without the library. Kernels whose bits may vary from run to run are
-// never taken. Where the library is missing or refuses, the kernels of
-// backends/gpu run instead, and the diagnostic `own-products` says so once.
-// Thread-safe.
+// They cover float32 (TF32 with BERTH_TF32=1), float64, bfloat16, float16 (sums
+// in float32) and complex numbers, followed by a bias and an activation.
+// BERTH_CUDA_PRODUCTS selects among the library's kernels: `auto` times the
+// best few once per shape and keeps the choice in $BERTH_CACHE_DIR/cublaslt,
+// `first` takes the library's first proposal, `own` bypasses the library.
+// Kernels whose bits may vary from run to run are never taken. Where the
+// library is missing or refuses, the kernels of backends/gpu run instead, and
+// the diagnostic `own-products` reports it once. Thread-safe.
 
 #ifndef BERTH_BACKENDS_CUDA_LT_PRODUCTS_H_
 #define BERTH_BACKENDS_CUDA_LT_PRODUCTS_H_
@@ -25,10 +24,10 @@ class CudaCard;
 
 class LtProducts {
  public:
-  // Reads the variables; opens nothing yet. Throws errors::InvalidArgument
-  // for values that they cannot have. `card` outlives it.
+  // Reads the variables; opens nothing yet. Throws errors::InvalidArgument for
+  // invalid values. `card` must outlive it.
   explicit LtProducts(CudaCard& card);
-  // Kernels that it made are gone before it.
+  // The kernels it made must be gone first.
   ~LtProducts();
   LtProducts(const LtProducts&) = delete;
   LtProducts& operator=(const LtProducts&) = delete;
@@ -42,8 +41,8 @@ class LtProducts {
   const std::unique_ptr<State> state_;
 };
 
-// Why no card has products by the library; "" when cards may have them. Opens
-// the library.
+// Returns why no card can compute products with the library; "" when cards may.
+// Opens the library.
 std::string why_no_lt();
 
 }  // namespace berth::cuda

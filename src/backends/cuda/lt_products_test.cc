@@ -1,4 +1,4 @@
-// Products by cuBLASLt, on a library and a driver that pretend.
+// Products by cuBLASLt, on a fake library and a fake driver.
 
 #include "backends/cuda/lt_products.h"
 
@@ -45,7 +45,7 @@ class LtProductsTest : public CudaTest {
     fs::remove_all(folder_);
   }
 
-  // By the library of a new card; leaves nothing behind.
+  // Computes with the library of a new card; leaves nothing behind.
   std::optional<Numbers> compute(const MatrixProduct& p, size_t shift = 0) {
     Pair pair;
     return computed_by(pair.card(0), pair.device(0), p, operands_of(p), shift);
@@ -60,7 +60,7 @@ class LtProductsTest : public CudaTest {
     EXPECT_TRUE(said_.empty());
   }
 
-  // A fresh process has that of the test that began it.
+  // A fresh process uses the folder of the test that started it.
   static std::string folder() {
     const std::string begins = testing::TempDir() + "/berth_lt_";
     const std::string before = environment("BERTH_CACHE_DIR");
@@ -82,8 +82,7 @@ MatrixProduct small(DType dtype = float32) {
   return p;
 }
 
-// So large that kernels are timed; the library that pretends does not compute
-// it.
+// Large enough for kernels to be timed; the fake library does not compute it.
 MatrixProduct large(int64_t m = 512) {
   MatrixProduct p;
   p.dtype = float16;
@@ -140,7 +139,7 @@ TEST_F(LtProductsTest, ActivateByTheTanhFormOfGelu) {
   EXPECT_NEAR(gelu_slope_of(-1), -0.082964, 1e-6);
   for (const int form : {0, 1, 2, 3, 4}) {
     MatrixProduct p = small();
-    p.n = 8;  // aux has rows of eights
+    p.n = 8;  // aux needs rows of a multiple of 8
     p.batches = 2;
     p.stride_a = p.m * p.k;
     p.stride_c = p.m * p.n;
@@ -169,7 +168,7 @@ TEST_F(LtProductsTest, AddUpTheSecondFactor) {
   }
 }
 
-// Rows of aux that are no eights, a bias's gradient beside a bias, ...
+// Rows of aux not a multiple of 8, a bias gradient together with a bias, ...
 TEST_F(LtProductsTest, WithEndsThatTheLibraryLacksAreRefused) {
   MatrixProduct odd = small();
   odd.keeps = true;
@@ -225,7 +224,7 @@ TEST_F(LtProductsTest, AreSwitchedOff) {
   EXPECT_EQ(kFakeLt->calls("cublasLtCreate"), 0);
 }
 
-// The heuristics' first takes no scratch here, the others more and more.
+// The heuristics' first needs no scratch here, the others more and more.
 TEST_F(LtProductsTest, TakeTheFirstKernelForSmallOnes) {
   compute(small());
   EXPECT_EQ(kFakeLt->last_kernel(), 0);
@@ -236,7 +235,7 @@ TEST_F(LtProductsTest, TakeTheFastestKernelForLargeOnes) {
   kFakeLt->begin("kernels=4,times=4:3:1:2");
   compute(large());
   EXPECT_EQ(kFakeLt->last_kernel(), 2);
-  // Another card, another process: what is on disk is taken.
+  // Another card or process takes the choice from disk.
   const fs::path kept = folder_ + "/cublaslt";
   EXPECT_EQ(std::distance(fs::directory_iterator(kept), {}), 1);
   kFakeLt->begin("kernels=4,times=1:3:4:2");
@@ -244,7 +243,7 @@ TEST_F(LtProductsTest, TakeTheFastestKernelForLargeOnes) {
   EXPECT_EQ(kFakeLt->last_kernel(), 2);
   EXPECT_EQ(kFakeLt->calls("cublasLtMatmul"), 1);
   EXPECT_EQ(kFakeLt->calls("cublasLtMatmulAlgoGetHeuristic"), 0);
-  // A damaged file is none.
+  // A damaged file counts as missing.
   const fs::path file = fs::directory_iterator(kept)->path();
   std::ofstream(file, std::ios::app) << "more";
   compute(large());
@@ -280,7 +279,7 @@ TEST_F(LtProductsTest, AreNotTimedWhenThatIsNotWanted) {
 }
 
 TEST_F(LtProductsTest, AreNotTimedWithoutMemoryForIt) {
-  kFake->begin("devices=2,memory=66M");  // the device's own part is 64 MiB
+  kFake->begin("devices=2,memory=66M");  // the device itself takes 64 MiB
   kFakeLt->begin("kernels=4,times=4:3:1:2");
   MatrixProduct p = large();
   p.k = 4096;
@@ -294,7 +293,7 @@ TEST_F(LtProductsTest, WithoutEpiloguesAreRefused) {
   MatrixProduct p = small();
   p.bias = true;
   EXPECT_FALSE(compute(p).has_value());
-  EXPECT_TRUE(said_.empty());  // the product alone is asked for next
+  EXPECT_TRUE(said_.empty());  // the plain product is tried next
   EXPECT_TRUE(compute(small()).has_value());
 }
 
@@ -304,7 +303,7 @@ constexpr const char* kLtCalls[] = {
 #undef BERTH_LT_NAME
 };
 
-// Either the library's result, or none and one line that says why.
+// Expects the library's result, or none and one line that says why.
 void run_and_fail(const std::string& call, long at, bool plain,
                   std::vector<std::string>& said,
                   const std::function<std::optional<Numbers>()>& compute,
@@ -314,7 +313,7 @@ void run_and_fail(const std::string& call, long at, bool plain,
   kFakeLt->begin(fake.c_str());
   reset_diagnostics_for_testing();
   said.clear();
-  const long objects = kFakeLt->objects();  // an end that fails leaves some
+  const long objects = kFakeLt->objects();  // a failed destroy leaves some
   const auto got = compute();
   EXPECT_EQ(kFakeLt->failed(), 1);
   if (got.has_value()) {
@@ -323,7 +322,7 @@ void run_and_fail(const std::string& call, long at, bool plain,
     return;
   }
   EXPECT_EQ(kFakeLt->objects(), objects);
-  // An end that is refused is tried without.
+  // A refused epilogue is followed by a try without it.
   if (!plain && said.empty()) return;
   ASSERT_EQ(said.size(), 1u);
   EXPECT_NE(said[0].find(call + ": CUBLAS_STATUS_NOT_SUPPORTED (15)"),
@@ -369,7 +368,7 @@ TEST_F(LtProductsTest, OfALostCardThrow) {
 
 class LtOpsDeathTest : public LtProductsTest {};
 
-// The op on the device, whose own kernels do nothing here.
+// Runs the op on the device, whose own kernels do nothing here.
 void matmul_on_gpu(const char* fake_lt, long expected_products,
                    long expected_launches, bool expected_right) {
   kFake->begin("");
@@ -396,11 +395,11 @@ TEST_F(LtOpsDeathTest, ComeFromOwnKernelsWhenItRefusesSlow) {
   IN_A_FRESH_PROCESS(matmul_on_gpu("fail=cublasLtCreate@1:1", 0, 1, false));
   IN_A_FRESH_PROCESS(
       matmul_on_gpu("fail=cublasLtMatmulAlgoGetHeuristic@1:15", 0, 1, false));
-  // At the launch itself.
+  // Fails at the launch itself.
   IN_A_FRESH_PROCESS(matmul_on_gpu("fail=cublasLtMatmul@1:15", 1, 1, false));
 }
 
-// A layer as a function, whose ends go with the product.
+// Runs a layer as a function; its bias and activation go with the product.
 void layer_on_gpu(const char* fake_lt, long expected_products,
                   long expected_launches, bool expected_right) {
   kFake->begin("");
@@ -428,7 +427,7 @@ TEST_F(LtOpsDeathTest, TakeTheirEndsAlongSlow) {
   IN_A_FRESH_PROCESS(layer_on_gpu("", 1, 0, true));
 }
 
-// Own kernels, which compute nothing here, add what the library does not.
+// Own kernels, which compute nothing here, add what the library lacks.
 TEST_F(LtOpsDeathTest, HaveTheirEndsFromOwnKernelsWhenItRefusesSlow) {
   IN_A_FRESH_PROCESS(layer_on_gpu("epilogues=0", 1, 1, false));
   IN_A_FRESH_PROCESS(layer_on_gpu("fail=cublasLtMatmul@1:15", 1, 1, false));

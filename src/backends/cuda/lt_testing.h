@@ -1,5 +1,5 @@
-// What the tests of products share: a cuBLASLt that pretends, opened before
-// anybody looks for one, and products on a card of the driver that does.
+// Shared by the tests of products: a fake cuBLASLt, opened before the plug-in
+// looks for a real one, and products on a card of the fake driver.
 
 #ifndef BERTH_BACKENDS_CUDA_LT_TESTING_H_
 #define BERTH_BACKENDS_CUDA_LT_TESTING_H_
@@ -17,7 +17,7 @@ namespace berth::cuda {
 
 inline const FakeLt* load_fake_lt() {
   if (kFake == nullptr) return nullptr;
-  // The folder comes first, so that no other is found.
+  // The folder comes first, so that no other library is found.
   const std::string file = fake_file(BERTH_FAKE_LT_FILE);
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   return library == nullptr
@@ -34,16 +34,16 @@ struct LtOperands {
 };
 LtOperands operands_of(const gpu::MatrixProduct& p);
 
-// By the definition of a product, in the order of the words of card.h; behind
-// it what it keeps, and the sums of b's rows.
+// The product by its definition, in the order of card.h's description, followed
+// by what it keeps and the sums of b's rows.
 Numbers expected_of(const gpu::MatrixProduct& p, const LtOperands& o);
 
-// Gelu's tanh form and its slope: numbers from elsewhere are in the tests.
+// Gelu's tanh form and its slope; the tests have independent numbers.
 double gelu_of(double x);
 double gelu_slope_of(double x);
 
-// What the card's library makes of it; none when it refuses. `shift`: so many
-// bytes past an aligned address lies a.
+// Computes it with the card's library; nothing when that refuses. a begins
+// `shift` bytes past an aligned address.
 std::optional<Numbers> computed_by(CudaCard& card, gpu::GpuDevice& device,
                                    const gpu::MatrixProduct& p,
                                    const LtOperands& o, size_t shift = 0);

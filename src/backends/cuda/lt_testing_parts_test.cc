@@ -61,7 +61,7 @@ std::complex<double> widened(T x) {
   }
 }
 
-// Memory of the device with these numbers, `shift` bytes into a block.
+// Device memory with these numbers, `shift` bytes into a block.
 struct Placed {
   BlockRef block;
   std::byte* data = nullptr;

@@ -7,11 +7,11 @@ namespace berth::cuda {
 
 namespace {
 
-// About this long are the runs of a kernel that are timed together.
+// Runs of a kernel that are timed together take about this long.
 constexpr double kRunMs = 1;
 constexpr int kMostRuns = 20;
 
-// A stream, two events and memory for operands, which go with it.
+// Owns a stream, two events and memory for operands.
 class Bench {
  public:
   explicit Bench(CudaCard& card) : card_(card), driver_(card.driver()) {
@@ -32,7 +32,7 @@ class Bench {
 
   cudaStream_t stream() const { return stream_; }
 
-  // Null: there is no more.
+  // Returns null when memory is used up.
   void* memory(size_t bytes) {
     CUdeviceptr data = 0;
     bytes = std::max(bytes, size_t{256});
@@ -43,16 +43,16 @@ class Bench {
     }
     card_.check(error, driver_.cuMemAlloc.name);
     memory_[num_memory_++] = data;
-    // Small numbers of every floating type: zeros are faster than others.
+    // A small number in every floating type; zeros would run faster.
     constexpr unsigned char kByte = 0x3c;
     card_.call(driver_.cuMemsetD8Async, data, kByte, bytes, stream_);
     return reinterpret_cast<void*>(data);
   }
 
-  // There was memory each time.
+  // True if every allocation succeeded.
   bool has_all() const { return has_all_; }
 
-  // How long fn() takes on the stream, `runs` times.
+  // Returns how long `runs` calls of fn() take on the stream.
   template <class Fn>
   double ms(int runs, const Fn& fn) {
     card_.call(driver_.cuEventRecord, events_[0], stream_);
@@ -129,7 +129,7 @@ int fastest(CudaCard& card, const LtProblem& problem, cublasLtHandle_t handle,
                                 1, kMostRuns);
     const double each =
         std::min(bench.ms(runs, run), bench.ms(runs, run)) / runs;
-    // The first ones are trusted: a little faster may be chance.
+    // Prefers earlier ones: slightly faster may be chance.
     if (good && each < best_ms * (best < 0 ? 1 : 0.98)) {
       best = i;
       best_ms = each;

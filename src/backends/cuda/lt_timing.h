@@ -8,9 +8,9 @@
 
 namespace berth::cuda {
 
-// The number of the fastest of these kernels; of equal ones the first. -1: the
-// card has no memory for it, or none of them runs. Uses a stream and memory of
-// its own and waits. Throws what the driver reports.
+// Returns the number of the fastest of these kernels, the first of equal ones;
+// -1: the card lacks the memory, or none of them runs. Uses a stream and memory
+// of its own and waits. Throws what the driver reports.
 int fastest(CudaCard& card, const LtProblem& problem, cublasLtHandle_t handle,
             const cublasLtMatmulHeuristicResult_t* kernels, int count);
 

@@ -1,7 +1,7 @@
-// The part of NCCL's C interface that the plug-in calls: libnccl.so.2 has had
-// it, with these values, since 2.14. It is declared here since the library is
-// opened at run time and its header is not everywhere; where there is one, a
-// test compares (nccl_library_test.cc).
+// The part of NCCL's C interface that the plug-in calls. libnccl.so.2 has had
+// it, with these values, since 2.14. It is declared here because the library is
+// opened at run time and its header is not everywhere; where the header exists,
+// a test compares them (nccl_library_test.cc).
 
 #ifndef BERTH_BACKENDS_CUDA_NCCL_API_H_
 #define BERTH_BACKENDS_CUDA_NCCL_API_H_
@@ -40,7 +40,7 @@ struct NcclId {  // ncclUniqueId
   char bytes[128];
 };
 
-// How ncclConfig_t begins, as 2.14 had it.
+// The beginning of ncclConfig_t, as of 2.14.
 struct NcclConfig {
   size_t size = sizeof(NcclConfig);
   unsigned magic = 0xcafebeef;

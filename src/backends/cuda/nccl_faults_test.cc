@@ -1,5 +1,5 @@
-// Sums by NCCL that fail, hang, or are left alone: an error that names them,
-// in time, and a device that works again.
+// Sums by NCCL that fail, hang or are abandoned: expects an error that names
+// them, in time, and a device that works again.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using fresh_process::check;
 
 class NcclFaults : public FourCards {
  protected:
-  // There are communicators of the first two cards.
+  // Makes communicators of the first two cards.
   void SetUp() override {
     FourCards::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
@@ -27,7 +27,7 @@ class NcclFaults : public FourCards {
     kNccl->begin("");
   }
 
-  // Runs the step until something is read; the error.
+  // Runs the step and reads the result; returns the error.
   template <class E>
   static std::string failure(const SumStep& step, Plan& plan) {
     return message_of<E>([&] {
@@ -37,7 +37,7 @@ class NcclFaults : public FourCards {
 
   static SumStep two() { return {.devices = gpus(2)}; }
 
-  // After a failure all is as before.
+  // After a failure everything works as before.
   void works_again(const SumStep& step, Plan& plan) const {
     kNccl->begin("");
     reset();
@@ -107,7 +107,7 @@ TEST_F(NcclFaults, WhatNcclReportsLaterFailsTheSum) {
   works_again(step, *plan);
 }
 
-// Each call that the second of two sums makes, and those that make
+// Fails each call that the second of two sums makes, and those that make
 // communicators.
 TEST_F(NcclFaults, OneOfEachCallIsNamed) {
   const SumStep step = two();
@@ -116,7 +116,7 @@ TEST_F(NcclFaults, OneOfEachCallIsNamed) {
        {"ncclGetUniqueId", "ncclCommInitRankConfig", "ncclGroupStart",
         "ncclGroupEnd", "ncclAllReduce", "ncclCommGetAsyncError"}) {
     for (long at = 1; at <= 4; ++at) {
-      // Communicators are made anew.
+      // Communicators must be made again.
       kNccl->begin("async=1:6");
       failure<errors::Aborted>(step, *plan);
       reset();
@@ -136,7 +136,7 @@ TEST_F(NcclFaults, OneOfEachCallIsNamed) {
   }
 }
 
-// What one device did not come to is no sum of what another run left.
+// When one device does not reach its sum, later runs must not join it.
 TEST_F(NcclFaults, ARunThatWasCutShortLeavesNothingBehind) {
   const SumStep step = two();
   const auto plan = step.plan();
@@ -160,8 +160,8 @@ TEST_F(NcclFaults, ARunThatWasCutShortLeavesNothingBehind) {
   }
 }
 
-// The stream of a device that had come failed before it got to the end of its
-// sum: the next who comes does not meet it.
+// The stream of an arrived device failed before the end of its sum, so the next
+// device to arrive must not join it.
 TEST_F(NcclFaults, WhoWasFollowedBySkippedWorkHasNotCome) {
   const auto stream = [](int i) -> gpu::QueueStream& {
     return static_cast<gpu::QueueStream&>(gpu(i).compute_stream());
@@ -192,8 +192,8 @@ TEST_F(NcclFaults, WhoWasFollowedBySkippedWorkHasNotCome) {
   EXPECT_EQ(kNccl->calls("ncclAllReduce"), 0);
 }
 
-// The deadline of a step is the sum's, too, so that resetting the devices does
-// not wait for longer.
+// The step's deadline also applies to the sum, so that resetting the devices
+// does not wait longer.
 TEST_F(NcclFaults, TheDeadlineOfTheStepHolds) {
   SumStep step{.devices = {gpu_name(0), gpu_name(2)}, .timeout_seconds = 2};
   const auto plan = step.plan();

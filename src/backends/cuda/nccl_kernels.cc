@@ -17,7 +17,7 @@ namespace {
 constexpr DTypeSet kNcclTypes =
     kRealFloats | kIntegerTypes | kInt8Type | kComplexTypes;
 
-// Sums of complex numbers are those of their parts.
+// Complex numbers are summed part by part.
 struct NcclElements {
   NcclType type;
   size_t each = 1;
@@ -52,7 +52,7 @@ gpu::QueueStream& stream_of(const KernelCall& call) {
   return static_cast<gpu::QueueStream&>(*call.context->stream);
 }
 
-// Output 0 gets what input 0 has, unless it lies there.
+// Copies input 0 to output 0, unless they share memory.
 void pass_on(const KernelCall& call) {
   const View &in = call.in[0], &out = call.out[0];
   if (in.data == out.data) return;

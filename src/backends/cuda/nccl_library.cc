@@ -17,7 +17,7 @@ constexpr char kInstallNccl[] =
     "install it (pip install nvidia-nccl-cu13), or name its folder in "
     "BERTH_CUDA_LIBRARIES";
 
-// The first function that the library lacks; null: none.
+// Returns the first function that the library lacks, or null.
 const char* fill_nccl(void* library, NcclCalls& calls) {
 #define BERTH_NCCL_FIND(call, ...)                                        \
   calls.call =                                                            \

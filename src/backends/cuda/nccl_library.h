@@ -1,8 +1,8 @@
 // Nccl: NVIDIA's library of collectives, found at run time.
 //
 // libnccl.so.2 (2.14 or newer) is looked for where NVRTC is (nvrtc.h), and in
-// the Python packages' nvidia/nccl/lib beside it. BERTH_COLLECTIVES=own: it is
-// not looked for. Thread-safe.
+// the Python packages' nvidia/nccl/lib beside it; not with
+// BERTH_COLLECTIVES=own. Thread-safe.
 
 #ifndef BERTH_BACKENDS_CUDA_NCCL_LIBRARY_H_
 #define BERTH_BACKENDS_CUDA_NCCL_LIBRARY_H_
@@ -24,17 +24,17 @@ struct NcclCalls {
 
 class Nccl {
  public:
-  // The library; null, with the reason, when there is none. Looks at the first
-  // call alone. Throws errors::InvalidArgument for a BERTH_COLLECTIVES that is
-  // not understood.
+  // Returns the library; null, with the reason, when there is none. Only the
+  // first call searches. Throws errors::InvalidArgument for an invalid
+  // BERTH_COLLECTIVES.
   static const Nccl* find(std::string* why);
 
   const NcclCalls& calls() const { return calls_; }
   // "NCCL 2.28.9"
   std::string description() const;
 
-  // "ncclAllReduce: unhandled cuda error (1)", and what NCCL says of `comm`,
-  // which may be null.
+  // Returns "ncclAllReduce: unhandled cuda error (1)", and NCCL's message about
+  // `comm`, which may be null.
   std::string text_of(const char* call, NcclResult result, NcclComm comm) const;
 
  private:

@@ -1,4 +1,4 @@
-// Finding NCCL, and what is said without it.
+// Finding NCCL, and the message without it.
 
 #include "backends/cuda/nccl_library.h"
 
@@ -50,7 +50,7 @@ TEST_F(NcclLibraryDeathTest, TooOldIsSaidAndSumsGoByCopies) {
               "sums between GPUs go by copies: NCCL 2.7.8 is too "
               "old, 2.14 or newer is needed"),
           why_none());
-    kNccl->begin("version=2708");  // the plug-in looks for itself
+    kNccl->begin("version=2708");  // the plug-in itself searches
     check(count_ops(*SumStep{.devices = {gpu_name(0), gpu_name(1)}}
                          .plan())["_AllReduceStart"] == 0,
           "copies");
@@ -84,7 +84,7 @@ TEST_F(NcclLibraryDeathTest, NobodyMissesItWithOneGpu) {
   });
 }
 
-// NVIDIA's own, where there is one.
+// Checks NVIDIA's own library, where there is one.
 TEST_F(NcclLibraryDeathTest, TheRealOneHasEveryFunction) {
   setenv("BERTH_NO_FAKE_NCCL", "1", 1);
   IN_A_FRESH_PROCESS({

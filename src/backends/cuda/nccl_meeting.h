@@ -1,8 +1,8 @@
 // NcclMeeting: where the members of a sum meet that one thread launches.
 //
-// A thread launches all devices of a program, and its steps in one order. So
-// who comes twice, and whoever was followed by skipped work of its stream, was
-// of a run that did not get to its end. Each thread has a meeting of its own.
+// One thread launches all devices of a program, and its steps in one order. So
+// a member that arrives twice, or whose stream has skipped work since, belongs
+// to a run that did not reach its end. Each thread has its own meeting.
 
 #ifndef BERTH_BACKENDS_CUDA_NCCL_MEETING_H_
 #define BERTH_BACKENDS_CUDA_NCCL_MEETING_H_
@@ -21,9 +21,9 @@ class NcclMeeting {
  public:
   static NcclMeeting& of_thread();
 
-  // What all members say of their sum.
+  // The values on which all members must agree.
   struct Call {
-    int64_t group = 0;  // which sum of the process's programs it is
+    int64_t group = 0;  // number of the sum among the process's programs
     int ranks = 0;
     std::string what;
     size_t count = 0;
@@ -31,19 +31,19 @@ class NcclMeeting {
     double timeout_seconds = 0;
   };
 
-  // A member comes, whose stream is `stream`. The last one issues the sum.
-  // Throws errors::InvalidArgument when two are on one card,
-  // errors::Internal when they do not say the same.
+  // Registers a member on `stream`. The last one issues the sum. Throws
+  // errors::InvalidArgument when two are on one card, errors::Internal when
+  // their calls differ.
   void come(const Call& call, int rank, NcclMember member,
             const gpu::QueueStream& stream);
-  // The sum that `rank` has come to; the last who asks ends the meeting. Throws
-  // errors::Aborted when not all have come.
+  // Returns the sum that `rank` joined; the last caller ends the meeting.
+  // Throws errors::Aborted when members are missing.
   std::shared_ptr<NcclRound> leave(int64_t group, int rank);
 
  private:
   struct Arrival {
     const gpu::QueueStream* stream = nullptr;
-    uint64_t skipped = 0;  // of the stream, then
+    uint64_t skipped = 0;  // of the stream, on arrival
   };
   struct Group {
     std::shared_ptr<NcclRound> round;

@@ -1,7 +1,7 @@
-// NcclRound: one sum between cards, and what became of it.
+// NcclRound: one sum between cards, and its outcome.
 //
-// Whoever has all members hands it to NcclSums; its queues look at it as at an
-// alarm. Members are set before that; any thread may ask for the state.
+// When all members are set it goes to NcclSums; its queues check it as an
+// alarm. Members do not change after that; any thread may ask for the state.
 
 #ifndef BERTH_BACKENDS_CUDA_NCCL_ROUND_H_
 #define BERTH_BACKENDS_CUDA_NCCL_ROUND_H_
@@ -19,7 +19,7 @@
 
 namespace berth::cuda {
 
-// An event of a card, from NcclSums and back to it.
+// An event of a card, taken from NcclSums and returned to it.
 class NcclEvent {
  public:
   NcclEvent() = default;
@@ -39,18 +39,18 @@ class NcclEvent {
 };
 
 struct NcclMember {
-  CudaCard* card = nullptr;  // null: it has not come
+  CudaCard* card = nullptr;  // null: not arrived
   std::string device;        // "GPU:0"
-  void* data = nullptr;      // becomes the sum
-  NcclEvent begin;           // when `data` is there
-  NcclEvent end;             // when it is the sum; recorded once it is issued
+  void* data = nullptr;      // receives the sum
+  NcclEvent begin;           // when `data` is ready
+  NcclEvent end;             // when it is the sum; recorded once issued
 };
 
 class NcclRound final : public QueueAlarm {
  public:
   enum class State : int { kQueued, kIssued, kDone, kFailed, kGivenUp };
 
-  std::string what;                 // of the program
+  std::string what;                 // name in the program
   std::vector<NcclMember> members;  // by rank
   size_t count = 0;
   NcclType type = kNcclFloat32;
@@ -65,14 +65,14 @@ class NcclRound final : public QueueAlarm {
     if (given_up() || (passed && failed())) raise();
   }
   bool given_up() const override { return state() == State::kGivenUp; }
-  // Throws what it failed with.
+  // Throws the error with which it failed.
   [[noreturn]] void raise() const;
 
  private:
-  friend class NcclSums;  // which lets one thread at a time set the state
+  friend class NcclSums;  // it serialises changes of the state
   void set(State state) { state_.store(state, std::memory_order_release); }
   std::atomic<State> state_{State::kQueued};
-  errors::Code code_ = errors::Code::kInternal;  // once it has failed
+  errors::Code code_ = errors::Code::kInternal;  // valid after a failure
   std::string why_;
 };
 

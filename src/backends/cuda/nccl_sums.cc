@@ -36,14 +36,14 @@ double read_timeout() {
   return seconds;
 }
 
-// Throws what a call that is not merely under way came to.
+// Throws the error of a call, unless it is merely in progress.
 void check_call(const Nccl& nccl, NcclResult result, const char* call,
                 NcclComm comm) {
   if (result == kNcclSuccess || result == kNcclInProgress) return;
   throw errors::Aborted(nccl.text_of(call, result, comm));
 }
 
-// Between ncclGroupStart and ncclGroupEnd, which is called in any case.
+// Wraps fn in ncclGroupStart and ncclGroupEnd, which is always called.
 template <class Fn>
 void in_a_group(const Nccl& nccl, const Fn& fn) {
   check_call(nccl, nccl.calls().ncclGroupStart(), "ncclGroupStart", nullptr);
@@ -187,7 +187,7 @@ void NcclSums::call_nccl(const Round& round) {
       return;
     }
   }
-  abort(team);  // whoever watches has given it up
+  abort(team);  // the watcher gave it up
 }
 
 std::shared_ptr<NcclSums::Team> NcclSums::team_of(const NcclRound& round) {

@@ -1,4 +1,4 @@
-// Sums between fake GPUs by a fake NCCL: the numbers, who goes by it, threads.
+// Sums between fake GPUs by a fake NCCL: numbers, choice of NCCL, threads.
 
 #include <gtest/gtest.h>
 
@@ -82,7 +82,7 @@ TEST_F(NcclSumsOfCards, GoByCopiesWhereTheirOrderIsAskedFor) {
   SumStep step{.devices = gpus(2)};
   step.options.starts = {0, 1};
   EXPECT_EQ(count_ops(*step.plan())["_AllReduceStart"], 0);
-  step.options.algorithm = "nccl";  // by name: bits are the user's affair
+  step.options.algorithm = "nccl";  // by name: the user accepts other bits
   EXPECT_EQ(count_ops(*step.plan())["_AllReduceStart"], 2);
 }
 
@@ -109,7 +109,7 @@ TEST_F(NcclSumsOfCards, AreChosenForDistinctCardsAlone) {
   EXPECT_FALSE(share_library({id(0), id(1)}, bool_)) << "no numbers";
 }
 
-// Two programs at once, on cards that they share in another order.
+// Two programs run at once, on shared cards in different orders.
 TEST_F(NcclSumsOfCards, OfSeveralThreadsDoNotCross) {
   const SumStep a{.devices = gpus(4), .sizes = {64}};
   const SumStep b{.devices = {gpu_name(2), gpu_name(1), gpu_name(0)},
@@ -117,7 +117,7 @@ TEST_F(NcclSumsOfCards, OfSeveralThreadsDoNotCross) {
   const auto plan_a = a.plan(), plan_b = b.plan();
   const auto runs = [](const SumStep& step, Plan& plan) {
     for (int i = 0; i < 30; ++i) {
-      // Results are read behind the others' sums.
+      // Results are read behind the other program's sums.
       const Tensors out = run_plan(plan, step.arguments());
       for (const Tensor& t : out) EXPECT_EQ(on_host(t), step.sum(0));
     }
@@ -145,7 +145,7 @@ TEST_F(NcclSumsOfCards, AreWhatStrategiesAddBy) {
   EXPECT_EQ(kNccl->sums(), 1);
 }
 
-// 2 (N - 1) / N of the bytes over the slowest link.
+// A sum costs 2 (N - 1) / N of the bytes over the slowest link.
 TEST_F(NcclSumsOfCards, CostWhatTheyTakeOfALink) {
   const auto plan = SumStep{.devices = gpus(4), .sizes = {1 << 20}}.plan();
   Machine machine = assumed_machine(gpus(4));

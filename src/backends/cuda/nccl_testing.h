@@ -1,5 +1,5 @@
-// What the tests of sums between cards share: fake cards with a fake NCCL, and
-// steps of replicas without kernels, which fake cards have none of.
+// Shared by the tests of sums between cards: fake cards with a fake NCCL, and
+// steps of replicas without kernels, which fake cards lack.
 
 #ifndef BERTH_BACKENDS_CUDA_NCCL_TESTING_H_
 #define BERTH_BACKENDS_CUDA_NCCL_TESTING_H_
@@ -20,7 +20,7 @@ namespace berth::cuda {
 
 using collective_tests::AllReduceOptions;
 
-// Opened before anybody looks for it. Null when BERTH_NO_FAKE_NCCL says so.
+// Opened before the plug-in searches. Null when BERTH_NO_FAKE_NCCL says so.
 inline const FakeNccl* load_fake_nccl() {
   if (!environment("BERTH_NO_FAKE_NCCL").empty()) return nullptr;
   void* library =
@@ -38,7 +38,7 @@ inline std::string gpu_name(int i) {
   return collective_tests::full_name("GPU", i);
 }
 
-// Shapes, values of replica r: whole numbers, so that sums are exact.
+// Returns values of replica r: whole numbers, so that sums are exact.
 inline std::vector<float> numbers_of(int64_t n, int replica) {
   std::vector<float> v(static_cast<size_t>(n));
   for (size_t i = 0; i < v.size(); ++i) {
@@ -47,7 +47,7 @@ inline std::vector<float> numbers_of(int64_t n, int replica) {
   return v;
 }
 
-// A step in which each of `devices` has some values [n] and wants their sums.
+// A step in which each of `devices` has some values [n] and needs their sums.
 struct SumStep {
   std::vector<std::string> devices;
   std::vector<int64_t> sizes = {5};
@@ -107,7 +107,7 @@ struct SumStep {
     return args;
   }
 
-  // Of each value, which every device gets.
+  // Returns the sum of a value, which every device must get.
   std::vector<float> sum(size_t value) const {
     std::vector<float> total(static_cast<size_t>(sizes[value]), 0);
     for (size_t r = 0; r < devices.size(); ++r) {
@@ -143,7 +143,7 @@ inline distribute::PerReplica on_cards(
   return distribute::PerReplica(parts);
 }
 
-// Runs it; throws what goes wrong.
+// Runs the step and throws its error.
 inline void expect_sums(const SumStep& step, Plan& plan) {
   const Tensors out = run_plan(plan, step.arguments());
   for (size_t o = 0; o < out.size(); ++o) {
@@ -152,7 +152,7 @@ inline void expect_sums(const SumStep& step, Plan& plan) {
   }
 }
 
-// How many nodes of an op a plan has; of transfers, those between GPUs.
+// Counts the nodes of an op in a plan; for transfers, those between GPUs.
 inline std::map<std::string, int> count_ops(const Plan& plan) {
   std::map<std::string, int> counts;
   const Graph& g = plan.graph();
@@ -175,7 +175,7 @@ class FourCards : public CudaTest {
     kNccl->begin("");
     DeviceManager::get();
   }
-  // What a test made fail is forgotten.
+  // Clears the failures that a test set up.
   void TearDown() override {
     if (IsSkipped() || kNccl == nullptr) return;
     EXPECT_STREQ(kNccl->violations(), "");

@@ -1,4 +1,4 @@
-// NcclSums: the thread that watches what is on the cards.
+// NcclSums: the thread that watches the sums on the cards.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,7 +20,7 @@ constexpr char kAdvice[] =
     "BERTH_NCCL_TIMEOUT=<seconds> gives it more time, BERTH_COLLECTIVES=own "
     "adds by copies, without NCCL";
 
-// False, too, when the card is lost.
+// Returns false for a lost card, too.
 bool is_passed(const NcclMember& m, const NcclEvent& event) {
   try {
     return m.card->result(m.card->driver().cuEventQuery, event.get()) ==
@@ -40,7 +40,7 @@ bool is_lost(const NcclMember& m, std::string* why) {
   }
 }
 
-// On those cards that still can.
+// On the cards that still work.
 bool has_ended(const NcclRound& round) {
   std::string ignored;
   return std::all_of(round.members.begin(), round.members.end(),
@@ -104,7 +104,7 @@ std::string NcclSums::trouble(Watched& w, errors::Code* code) {
   for (const NcclMember& m : round.members) {
     if (is_lost(m, &why)) return why;
   }
-  // Who calls NCCL has the communicators: next time.
+  // If the issuing thread has the communicators, try again next time.
   if (const std::unique_lock lock(w.team->mutex, std::try_to_lock); lock) {
     if (w.team->aborted) return "an earlier sum of the same cards failed";
     for (const NcclComm comm : w.team->comms) {
@@ -116,7 +116,7 @@ std::string NcclSums::trouble(Watched& w, errors::Code* code) {
       }
     }
   }
-  // Its time runs once a card waits in it for the others.
+  // Its time starts when a card waits in it for the others.
   if (!std::exchange(w.begun, true)) w.since = Clock::now();
   w.begun =
       std::any_of(round.members.begin(), round.members.end(),
@@ -140,7 +140,7 @@ std::string NcclSums::late_text(const NcclRound& round) const {
                      round.timeout_seconds, who);
 }
 
-// A call that does not return holds up all sums that come after it.
+// A call that does not return blocks all later sums.
 void NcclSums::look_at_issuer() {
   std::vector<Round> held;
   {
@@ -169,7 +169,7 @@ void NcclSums::fail(NcclRound& round, errors::Code code,
   changed_.notify_all();
 }
 
-// Each on a thread of its own: one may wait for another, or for ever.
+// Each abort has its own thread, since one may wait for another, or forever.
 void NcclSums::abort(const std::shared_ptr<Team>& team, bool wait) {
   {
     std::unique_lock lock(team->mutex, std::defer_lock);
@@ -191,7 +191,7 @@ void NcclSums::abort(const std::shared_ptr<Team>& team, bool wait) {
       }).detach();
       ++aborting_;
     } catch (const std::system_error&) {
-      // No thread: it is left as it is, and given up in time.
+      // Without a thread it stays as it is and times out later.
     }
   }
 }
@@ -200,7 +200,7 @@ void NcclSums::abort_one(CudaCard& card, NcclComm comm) noexcept {
   try {
     card.enter();
   } catch (const errors::Error&) {
-    // NCCL makes of it what it can.
+    // NCCL handles it as it can.
   }
   nccl_.calls().ncclCommAbort(comm);
   const std::lock_guard lock(mutex_);

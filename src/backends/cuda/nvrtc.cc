@@ -47,12 +47,12 @@ constexpr char kInstall[] =
     "install CUDA 13's NVRTC (pip install nvidia-cuda-nvrtc), or name its "
     "folder in BERTH_CUDA_LIBRARIES";
 
-// What decides the bits of results comes first.
+// Options that decide the bits of results come first.
 constexpr const char* kOptions[] = {"--fmad=false", "--ftz=false",
                                     "--prec-div=true", "--prec-sqrt=true",
                                     "--std=c++17"};
 
-// The first function that the library lacks; null: none.
+// Returns the first function that the library lacks, or null.
 const char* fill(void* library, NvrtcCalls& calls) {
 #define BERTH_NVRTC_FIND(call)                                             \
   calls.call = reinterpret_cast<decltype(&::call)>(dlsym(library, #call)); \
@@ -62,8 +62,8 @@ const char* fill(void* library, NvrtcCalls& calls) {
   return nullptr;
 }
 
-// Opens the part of the library that it asks for by its name alone, which the
-// system's loader finds in few folders: from beside it.
+// Opens the builtins from beside the library. NVRTC asks for them by plain
+// name, which the system's loader finds in few folders.
 void open_builtins(const NvrtcCalls& calls) {
   Dl_info info;
   int major = 0, minor = 0;
@@ -91,7 +91,7 @@ class Program {
 
   nvrtcProgram get() const { return program_; }
 
-  // A text or code that is asked for by its size and then itself.
+  // Reads a text or code in two calls: first the size, then the bytes.
   std::string read(decltype(&nvrtcGetPTXSize) size_of,
                    decltype(&nvrtcGetPTX) get, const char* what) const {
     size_t bytes = 0;
@@ -106,7 +106,7 @@ class Program {
   nvrtcProgram program_ = nullptr;
 };
 
-// Without the zero behind it.
+// Strips the terminating zero.
 std::string text_of(std::string bytes) {
   bytes.resize(std::min(bytes.find('\0'), bytes.size()));
   return bytes;

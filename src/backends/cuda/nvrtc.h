@@ -1,9 +1,9 @@
-// Nvrtc: CUDA's compiler as a library, found at run time, and what it compiled
-// before, kept on disk.
+// Nvrtc: CUDA's compiler as a library, found at run time, and its earlier
+// output, kept on disk.
 //
-// libnvrtc.so.13 is looked for in the folders that BERTH_CUDA_LIBRARIES names
-// (separated by colons), beside the plug-in, where the system's loader looks,
-// in /usr/local/cuda/lib64, and in the Python packages (nvidia/cu13/lib) of a
+// libnvrtc.so.13 is looked for in the folders of BERTH_CUDA_LIBRARIES
+// (separated by colons), beside the plug-in, on the system loader's path, in
+// /usr/local/cuda/lib64, and in the Python packages (nvidia/cu13/lib) of a
 // python in PATH. Thread-safe.
 
 #ifndef BERTH_BACKENDS_CUDA_NVRTC_H_
@@ -20,7 +20,7 @@ namespace berth::cuda {
 
 struct NvrtcCalls;
 
-// What came of a compilation.
+// The outcome of a compilation.
 struct Compiled {
   bool good = false;
   std::string cubin, ptx;
@@ -29,27 +29,27 @@ struct Compiled {
 
 class Nvrtc {
  public:
-  // The library; null, with what was tried, when there is none. Looks at the
-  // first call alone.
+  // Returns the library; null, with what was tried, when there is none. Only
+  // the first call searches.
   static const Nvrtc* find(std::string* why);
 
   // "NVRTC 13.0"
   std::string description() const;
-  // 90 for a GPU of compute capability 9.0: the newest that it compiles for
-  // and the GPU runs; 0: there is none.
+  // Returns the newest architecture that it compiles for and the GPU runs, 90
+  // for a compute capability of 9.0; 0 if there is none.
   int architecture_for(int major, int minor) const;
 
-  // The code of a program for sm_<architecture>, from the cache or compiled.
-  // Throws errors::Internal with the compiler's words.
+  // Returns the code of a program for sm_<architecture>, from the cache or
+  // compiled. Throws errors::Internal with the compiler's message.
   std::string cubin(const std::string& text, int architecture) const;
 
-  // What decides that code: compiler, options, text.
+  // Everything that determines that code: compiler, options, text.
   std::string key_of(const std::string& text, int architecture) const;
 
-  // Compiles with these options as well, past the cache.
+  // Compiles with these extra options, without the cache.
   Compiled compile(const std::string& text, int architecture,
                    const std::vector<std::string>& more = {}) const;
-  // The same, but no further than the PTX.
+  // The same, but only to PTX.
   Compiled ptx(const std::string& text, int architecture) const;
 
  private:

@@ -1,4 +1,4 @@
-// The compiler and what it keeps on disk.
+// The compiler and its cache on disk.
 
 #include "backends/cuda/nvrtc.h"
 

@@ -1,5 +1,5 @@
-// What profilers are told: NVTX ranges, and traces with CUPTI's times or, where
-// it is not to be had, those of events. The libraries pretend (fake/).
+// The data that profilers receive: NVTX ranges, and traces with times from
+// CUPTI or, without it, from events. The libraries are fakes (fake/).
 
 #include <dlfcn.h>
 
@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 const std::string kFolder =
     std::filesystem::path(fake_file(BERTH_FAKE_CUDA_FILE)).parent_path();
 
-// A file of this process's own, while there is one.
+// A file named after this process, removed at the end.
 struct OwnFile {
   const std::string path =
       "/tmp/berth_trace_" + std::to_string(getpid()) + ".json";
@@ -29,7 +29,7 @@ struct OwnFile {
   ~OwnFile() { std::remove(path.c_str()); }
 };
 
-// The events of a trace; of the first one of a device, its "times".
+// The events of a trace, and "times" of the first event of a device.
 struct Trace {
   std::vector<Json> events;
   std::string times;
@@ -48,7 +48,7 @@ struct Trace {
   }
 };
 
-// Three works on a device and one that does nothing; waits for them.
+// Runs three works on a device and an empty one; waits for them.
 void works_of(gpu::GpuDevice& device) {
   const BlockRef block = BlockRef::adopt(device.allocator().allocate(64));
   for (int i = 0; i < 3; ++i) {
@@ -56,7 +56,7 @@ void works_of(gpu::GpuDevice& device) {
       device.fill_async(s, block->data, 1, 64);
     });
   }
-  // A work that the card hears nothing of is no event.
+  // Work that gives the card nothing to do is not an event.
   launch_on(device.compute_stream(), [](Stream&) {});
   synchronize(device.compute_stream().record());
 }
@@ -120,7 +120,7 @@ TEST_F(Profiling, ATraceThatCannotBeWrittenIsAnError) {
   IN_A_FRESH_PROCESS(nowhere());
 }
 
-// What a tool hears of a work; "": it is not told.
+// Returns what a tool receives for a work; "": nothing.
 std::string heard(const char* nvtx) {
   const std::string tool = kFolder + "/libberth_fake_nvtx.so";
   setenv("NVTX_INJECTION64_PATH", tool.c_str(), 1);

@@ -1,7 +1,7 @@
-// QueueAlarm: what work of a queue depends on that is not the queue's own.
+// QueueAlarm: something outside a queue on which its work depends.
 //
-// A CudaQueue that was told of it asks when it is asked itself whether it has
-// passed a mark behind it. Thread-safe.
+// A CudaQueue that watches one checks it when it is asked whether a mark behind
+// it is passed. Thread-safe.
 
 #ifndef BERTH_BACKENDS_CUDA_QUEUE_ALARM_H_
 #define BERTH_BACKENDS_CUDA_QUEUE_ALARM_H_
@@ -11,10 +11,10 @@ namespace berth::cuda {
 class QueueAlarm {
  public:
   virtual ~QueueAlarm() = default;
-  // Throws errors::* when it failed, and the queue has passed it or, given
+  // Throws errors::* when it failed and the queue has passed it or, if given
   // up, never will.
   virtual void check(bool passed) const = 0;
-  // True when nobody should wait for the queue any more.
+  // True when waiting for the queue is pointless.
   virtual bool given_up() const = 0;
 };
 

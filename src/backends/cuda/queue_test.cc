@@ -1,4 +1,4 @@
-// Cards, queues and memory on the driver that pretends.
+// Cards, queues and memory on the fake driver.
 
 #include <gtest/gtest.h>
 
@@ -108,8 +108,8 @@ TEST_F(Cards, TimesGoOnWhenTheClockMovesFar) {
   const auto memory = pair.card(0).memory_source();
   std::byte* data = memory->reserve(4096);
   double last = 0;
-  // Half a millisecond each by the fake's clock: three seconds, which the
-  // host's has not reached.
+  // Half a millisecond each by the fake's clock: three seconds, more than has
+  // passed by the host's.
   for (int i = 0; i < 6000; ++i) {
     queue->fill(data, 1, 16);
     const gpu::Mark mark = queue->mark();

@@ -43,8 +43,8 @@ void launch_kernel(CudaCard& card, gpu::QueueStream& stream, void* data) {
   });
 }
 
-// Fills all bytes by a recording that is made twice, as of a plan whose memory
-// has moved, and replayed; work that cannot be recorded is done.
+// Fills all bytes by a recording that is made twice, like that of a plan whose
+// memory has moved, and replayed; work that cannot be recorded runs directly.
 void fill_recorded(gpu::GpuDevice& d, gpu::QueueStream& stream,
                    std::byte* data) {
   gpu::StreamRecording recording(stream, 0);
@@ -65,7 +65,7 @@ void fill_recorded(gpu::GpuDevice& d, gpu::QueueStream& stream,
   });
 }
 
-// Copies the bytes of one device to the other, behind `after`.
+// Copies the bytes of one device to the other after `after`.
 Event copy_over(gpu::GpuDevice& to, const BlockRef& target,
                 gpu::GpuDevice& from, const BlockRef& source, Event after) {
   Stream& stream = to.copy_stream();
@@ -94,7 +94,7 @@ Pair::Pair(size_t limit_bytes) {
     cards_.push_back(std::make_unique<CudaCard>(fake_driver(), nvrtc(), i));
   }
   for (int i = 0; i < 2; ++i) {
-    // Ids that no device of the manager has.
+    // The manager has no devices with these ids.
     devices_.push_back(std::make_unique<gpu::GpuDevice>(
         GpuPart{.id = 40 + i, .physical = i, .memory_limit_bytes = limit_bytes},
         card(i), &no_kernels(), "a test"));

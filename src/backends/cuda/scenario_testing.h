@@ -1,4 +1,4 @@
-// A little of everything that the plug-in asks the driver for. Tests only.
+// Uses a little of everything that the plug-in asks of the driver. Tests only.
 
 #ifndef BERTH_BACKENDS_CUDA_SCENARIO_TESTING_H_
 #define BERTH_BACKENDS_CUDA_SCENARIO_TESTING_H_
@@ -13,7 +13,7 @@
 
 namespace berth::cuda {
 
-// Devices on two cards of their own, past the DeviceManager.
+// Devices on two cards of their own, outside the DeviceManager.
 class Pair {
  public:
   explicit Pair(size_t limit_bytes = size_t{64} << 20);
@@ -26,7 +26,7 @@ class Pair {
   std::vector<std::unique_ptr<gpu::GpuDevice>> devices_;
 };
 
-// Runs `fn(stream)` as work of `stream` and does not wait for it.
+// Runs `fn(stream)` as work of `stream`, without waiting for it.
 template <class Fn>
 void launch_on(Stream& stream, Fn fn, WorkTime* time = nullptr) {
   Work work;
@@ -38,12 +38,12 @@ void launch_on(Stream& stream, Fn fn, WorkTime* time = nullptr) {
   stream.launch(work);
 }
 
-// A kernel that the dialect's files have none of.
+// A kernel that is not in the dialect's files.
 gpu::Source small_source();
 
 // Copies to a card, fills, launches, copies to the other card and back to the
-// host; throws what goes wrong. The bytes that came back, 16 of 7, then 16 of
-// 3, when nothing did.
+// host; throws any error. Returns the bytes that came back: 16 of 7, then 16 of
+// 3 if all went well.
 std::vector<unsigned char> run_scenario();
 
 }  // namespace berth::cuda

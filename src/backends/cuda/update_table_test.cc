@@ -1,6 +1,6 @@
-// Updates of many variables in one launch, by a table of their addresses, as a
-// card of addresses makes them: the kernels' text compiled for the processor,
-// on a card that calls it, against the formulas written down again.
+// Updates many variables in one launch by a table of their addresses, as a card
+// with addresses does. The kernels' text is compiled for the processor, run by
+// a card that calls it, and checked against independent formulas.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 namespace berth::gpu {
 namespace {
 
-// The words of dialect.cl: one item after the other.
+// The vocabulary of dialect.cl, running one item after the other.
 namespace words {
 
 using f32 = float;
@@ -90,7 +90,7 @@ namespace words::of512 {
 
 using words::T;
 
-// An argument as the kernel takes it.
+// Converts an argument to the kernel's type.
 template <class A>
 A arg(const KernelArg* args, int i) {
   A a;
@@ -168,7 +168,7 @@ class CalledModule final : public Module {
   const bool few_;
 };
 
-// Everything has ended when it returns.
+// Every call completes before it returns.
 class CalledQueue final : public Queue {
  public:
   void copy(const Copy& c) override {
@@ -190,7 +190,7 @@ class CallingCard final : public Card {
   CallingCard() {
     features_.name = "a card that calls";
     features_.memory_bytes = size_t{1} << 30;
-    features_.is_cpu = true;  // an item is a run
+    features_.is_cpu = true;  // each item does a run of elements
     features_.addresses = true;
   }
   ~CallingCard() override { forget_modules(); }
@@ -209,7 +209,7 @@ class CallingCard final : public Card {
   }
 };
 
-// Arrays of float32, each an operand of every update.
+// Arrays of float32, one operand of every update each.
 using Operands = std::vector<std::vector<T>>;
 
 class UpdateTables : public testing::Test {
@@ -263,7 +263,7 @@ std::vector<T> numbers(size_t n, T first) {
   return x;
 }
 
-// Sizes of which some fill no group, some several, some are nothing.
+// Returns sizes that fill part of a group, several groups, or are zero.
 size_t size_of_update(size_t k) {
   constexpr size_t kSizes[] = {1, 0, 255, 70000, 256, 3, 65537};
   return kSizes[k % 7] / (k > 20 ? 64 : 1);
@@ -280,7 +280,7 @@ TEST_F(UpdateTables, ThirteenDescentsAreOneLaunch) {
   EXPECT_EQ(g_launches, 1);
   for (size_t k = 0; k < updates.size(); ++k) {
     for (size_t i = 0; i < updates[k][0].size(); ++i) {
-      // Numbers of few bits: exact.
+      // Numbers with few bits: exact.
       ASSERT_EQ(updates[k][0][i], before[k][0][i] - 0.25f * before[k][2][i])
           << k << " " << i;
     }

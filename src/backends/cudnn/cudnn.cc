@@ -1,5 +1,5 @@
-// libberth_cudnn.so: cudnn_api.h by cudnn-frontend, in one source because it
-// takes a minute to compile.
+// libberth_cudnn.so: implements cudnn_api.h with cudnn-frontend, in a single
+// source because that takes a minute to compile.
 
 #include <dlfcn.h>
 
@@ -13,13 +13,13 @@
 
 #include "backends/cudnn/cudnn_graphs.h"
 
-// Where cudnn-frontend looks for the functions of cuDNN.
+// cudnn-frontend looks for cuDNN's functions in this.
 void* cudnn_frontend::cudnn_dlhandle = nullptr;
 
-// A card and its handles: cuDNN lets one thread at a time at each.
+// A card and its handles; cuDNN allows each to be used by one thread at a time.
 struct BerthCudnnCard {
   int32_t architecture = 0;
-  std::shared_ptr<cudnn_frontend::DeviceProperties> properties;  // not here
+  std::shared_ptr<cudnn_frontend::DeviceProperties> properties;  // if absent
   std::mutex plan_mutex;
   cudnnHandle_t plan_handle = nullptr;
   std::mutex run_mutex;
@@ -44,7 +44,7 @@ using berth::cudnn::GraphWriter;
 
 constexpr int64_t kMostScratch = int64_t{1} << 30;
 
-// cuDNN's libraries beside the first.
+// cuDNN's libraries next to the first.
 constexpr const char* kParts[] = {
     "libcudnn_ops.so.9",      "libcudnn_cnn.so.9",
     "libcudnn_adv.so.9",      "libcudnn_engines_precompiled.so.9",
@@ -70,7 +70,7 @@ void check(cudnnStatus_t status, const char* what) {
                 fe::detail::get_error_string(status));
 }
 
-// Runs `fn`, which throws when it fails.
+// Runs `fn`, which throws on failure.
 template <class Fn>
 int32_t guarded(char* why, Fn&& fn) noexcept {
   try {
@@ -89,8 +89,8 @@ std::string& opened_folder() {
   return folder;
 }
 
-// cuDNN's first library opens its parts by their plain names when it needs
-// them: those that are open already are taken.
+// cuDNN's first library opens its parts by plain name on demand; parts that are
+// already open are used.
 int32_t open_cudnn(const char* folder, char* why) {
   return guarded(why, [&] {
     std::lock_guard lock(open_mutex);
@@ -195,7 +195,7 @@ void describe(BerthCudnnPlan& plan) {
   }
 }
 
-// Numbers that a graph's plans must not be made of.
+// Numerical properties that plans of a graph must not have.
 std::vector<fe::NumericalNote_t> refused(const BerthCudnnGraph& g) {
   std::vector<fe::NumericalNote_t> notes = {
       fe::NumericalNote_t::NONDETERMINISTIC,
@@ -223,7 +223,7 @@ void build(BerthCudnnPlan& plan, const BerthCudnnGraph& g) {
   check(graph.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE), "plan");
 }
 
-// Makes a plan by `fn`.
+// Makes a plan with `fn`.
 template <class Fn>
 int32_t new_plan(BerthCudnnCard* card, BerthCudnnPlan** result, char* why,
                  Fn&& fn) {

@@ -1,11 +1,10 @@
-/* What libberth_cudnn.so offers: plans of cuDNN for a few kinds of graphs,
- * behind functions and structs of C, so that nobody but its one source sees
- * cuDNN's headers, and exceptions stay inside.
+/* The interface of libberth_cudnn.so: cuDNN plans for a few kinds of graphs,
+ * behind functions and structs of C, so that only its one source sees cuDNN's
+ * headers, and exceptions stay inside.
  *
  * The library has one symbol, `berth_cudnn_api`, a BerthCudnnApi. Functions
- * that can fail return 0, or something else with a reason, which ends in a
- * zero, in `why`; none throws. Thread-safe; a card's runs wait for each
- * other. */
+ * that can fail return 0, or another value with a zero-terminated reason in
+ * `why`; none throws. Thread-safe; a card's runs wait for each other. */
 
 #ifndef BERTH_BACKENDS_CUDNN_CUDNN_API_H_
 #define BERTH_BACKENDS_CUDNN_CUDNN_API_H_
@@ -21,9 +20,9 @@
 extern "C" {
 #endif
 
-/* What a graph computes, and its arguments in order; those in brackets if the
- * field of that name is set. Images are [n, h, w, c], filters
- * [o, kh, kw, c / groups], what is of channels or of moments [c], float32. */
+/* The kinds of graphs, with their arguments in order; those in brackets are
+ * there if the field of that name is set. Images are [n, h, w, c], filters
+ * [o, kh, kw, c / groups], values per channel and moments [c], float32. */
 enum BerthCudnnWhat {
   /* image, filter, [bias], [residual], result */
   BERTH_CUDNN_CONV = 0,
@@ -32,8 +31,8 @@ enum BerthCudnnWhat {
   /* image, gradient of the result, gradient of the filter */
   BERTH_CUDNN_CONV_FILTER_GRAD = 2,
   /* x, scale, offset, [residual], y, mean, inverse deviation, mean again,
-   * variance as a sample has it; scale is read where a blend of moments by
-   * the factor 0 is, so that a scale that is no number makes them none */
+   * sample variance; scale is also read for a blend of moments by the
+   * factor 0, so that a NaN in scale makes them NaN */
   BERTH_CUDNN_BATCH_NORM = 3,
   /* gradient of y, x, scale, mean, inverse deviation; gradients of x, scale,
    * offset */
@@ -53,7 +52,7 @@ enum BerthCudnnType {
   BERTH_CUDNN_FLOAT16 = 2
 };
 
-/* Fields that a kind does not use are 0. All sums are of float32. */
+/* Fields that a kind does not use are 0. All sums are in float32. */
 struct BerthCudnnGraph {
   int32_t what; /* BerthCudnnWhat */
   int32_t type; /* BerthCudnnType of images, filters, queries, ... */
@@ -62,7 +61,7 @@ struct BerthCudnnGraph {
   int32_t bias, residual, relu; /* of the result; residual before relu */
   int32_t causal;               /* query i sees keys 0 to i */
   int32_t unused;
-  int64_t n, h, w, c; /* of the image; of a norm h = w = 1 */
+  int64_t n, h, w, c; /* of the image; for a norm h = w = 1 */
   int64_t kh, kw, oh, ow, o, groups;
   int64_t stride[2], dilation[2];
   int64_t pad_before[2], pad_after[2];
@@ -73,43 +72,43 @@ struct BerthCudnnGraph {
 typedef struct BerthCudnnCard BerthCudnnCard;
 typedef struct BerthCudnnPlan BerthCudnnPlan;
 
-/* Calls with a card or a plan of one, but those that say otherwise, are made
- * with that card's context current. */
+/* Unless stated otherwise, calls with a card or one of its plans need that
+ * card's context current. */
 struct BerthCudnnApi {
   int32_t version; /* BERTH_CUDNN_API_VERSION */
 
-  /* Opens cuDNN 9 and all of its parts: of `folder`, or where the system's
-   * loader looks if it is "". Once per process: a second call with another
+  /* Opens cuDNN 9 and all of its parts from `folder`, or from the system
+   * loader's path if that is "". Once per process: a second call with another
    * folder fails. No context. */
   int32_t (*open)(const char* folder, char* why);
-  /* 91900 for 9.19.0; 0 before it is open. No context. */
+  /* Returns 91900 for 9.19.0; 0 before it is open. No context. */
   int64_t (*cudnn_version)(void);
 
-  /* The card whose context is current. `architecture`: 90 for sm_90. With
-   * `properties`, a card that is not here, as the JSON text of cuDNN describes
-   * it: for plans that cannot run; no context then. */
+  /* Makes the card whose context is current. `architecture`: 90 for sm_90.
+   * With `properties`, cuDNN's JSON text, makes an absent card, for plans that
+   * cannot run; this needs no context. */
   int32_t (*make_card)(const char* properties, int32_t architecture,
                        BerthCudnnCard** card, char* why);
   void (*drop_card)(BerthCudnnCard* card);
-  /* All that plans depend on, as text that ends in a zero: written to `text`
-   * as far as `bytes` reach. Returns how many it needs; 0: cuDNN refuses. */
+  /* Writes everything that plans depend on to `text`, zero-terminated, at most
+   * `bytes`. Returns how many it needs; 0: cuDNN refuses. */
   size_t (*card_key)(BerthCudnnCard* card, char* text, size_t bytes);
 
-  /* A plan that gives the same bits each time: the first of cuDNN's order
-   * that can be built. */
+  /* Makes a plan that gives the same bits each time: the first in cuDNN's
+   * order that can be built. */
   int32_t (*make_plan)(BerthCudnnCard* card, const BerthCudnnGraph* graph,
                        BerthCudnnPlan** plan, char* why);
-  /* A plan of that graph from what save_plan() wrote. */
+  /* Makes a plan of that graph from the bytes of save_plan(). */
   int32_t (*load_plan)(BerthCudnnCard* card, const BerthCudnnGraph* graph,
                        const uint8_t* data, size_t bytes, BerthCudnnPlan** plan,
                        char* why);
-  /* Its bytes, which the plan owns; null: it cannot be saved. */
+  /* Returns its bytes, which the plan owns; null: it cannot be saved. */
   const uint8_t* (*save_plan)(BerthCudnnPlan* plan, size_t* bytes);
   void (*drop_plan)(BerthCudnnPlan* plan);
-  /* Bytes of scratch that a run needs, aligned to 64. */
+  /* Returns the bytes of scratch that a run needs, aligned to 64. */
   size_t (*plan_scratch)(const BerthCudnnPlan* plan);
   int32_t (*plan_arguments)(const BerthCudnnPlan* plan);
-  /* cuDNN's name of what it chose. */
+  /* Returns cuDNN's name of its choice. */
   const char* (*plan_name)(const BerthCudnnPlan* plan);
   /* Appends it to a stream, a CUstream. Allocates nothing on the card. */
   int32_t (*run_plan)(BerthCudnnPlan* plan, void* stream,

@@ -1,4 +1,4 @@
-/* The graphs of cudnn_api.h as cudnn-frontend's. Part of the one source. */
+/* Graphs of cudnn_api.h built with cudnn-frontend. Part of the one source. */
 
 #ifndef BERTH_BACKENDS_CUDNN_CUDNN_GRAPHS_H_
 #define BERTH_BACKENDS_CUDNN_CUDNN_GRAPHS_H_
@@ -18,7 +18,7 @@ namespace fe = cudnn_frontend;
 using TensorRef = std::shared_ptr<fe::graph::Tensor_attributes>;
 using Lengths = std::vector<int64_t>;
 
-// Builds a graph; arguments are numbered from 1 in their order.
+// Builds a graph; arguments are numbered from 1 in order.
 class GraphWriter {
  public:
   GraphWriter(const BerthCudnnGraph& g, fe::graph::Graph& graph)
@@ -28,9 +28,9 @@ class GraphWriter {
         .set_compute_data_type(fe::DataType_t::FLOAT);
   }
 
-  // Throws std::invalid_argument for what is no kind.
+  // Throws std::invalid_argument for an unknown kind.
   void write();
-  // Arguments, and those that are argument 2 again behind them.
+  // Number of arguments; behind them argument 2 is repeated again() times.
   int arguments() const { return next_ - 1 - again_; }
   int again() const { return again_; }
 
@@ -63,7 +63,7 @@ class GraphWriter {
         .set_data_type(type())
         .set_uid(next_++);
   }
-  // Images [n, h, w, c], as cuDNN counts axes: n, c, h, w.
+  // Images [n, h, w, c], with axes in cuDNN's order: n, c, h, w.
   static Lengths image(int64_t n, int64_t h, int64_t w, int64_t c) {
     return {n, c, h, w};
   }
@@ -84,7 +84,7 @@ class GraphWriter {
   TensorRef filter() {
     return input("filter", filter_dims(), filter_strides());
   }
-  // Of channels.
+  // One value per channel.
   TensorRef channels(const char* name, int64_t c) {
     TensorRef t = input(name, {1, c, 1, 1}, {c, 1, c, c});
     t->set_data_type(fe::DataType_t::FLOAT);
@@ -108,7 +108,7 @@ class GraphWriter {
     return graph_.pointwise(a, b,
                             fe::graph::Pointwise_attributes().set_mode(mode));
   }
-  // The result with [residual] and [relu].
+  // Adds [residual] and [relu] to the result.
   TensorRef finished(TensorRef t, const TensorRef& residual) {
     if (residual) t = pointwise(t, residual, fe::PointwiseMode_t::ADD);
     if (g_.relu == 0) return t;
@@ -176,7 +176,7 @@ inline void GraphWriter::batch_norm() {
             offset = channels("offset", g_.c), residual;
   if (g_.residual != 0) residual = input("residual", x_dims(), x_strides());
   const int first_out = next_;
-  // Behind the five results.
+  // Numbered behind the five results.
   next_ += 5;
   TensorRef mean_before = channels("mean_before", g_.c),
             variance_before = channels("variance_before", g_.c);

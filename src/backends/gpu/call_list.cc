@@ -6,7 +6,7 @@ namespace berth::gpu {
 
 namespace {
 
-// Arguments as they were.
+// Copies of the arguments.
 struct KeptArgs {
   struct Kept {
     size_t offset;

@@ -1,8 +1,8 @@
-// CallList: a Recording for a driver that has none: the calls themselves, with
-// their arguments, made again one by one. For tests of replays.
+// CallList: a Recording for drivers without one: it keeps the calls with their
+// arguments and makes them again one by one. For tests of replays.
 //
-// A queue that records hands what it is given to a list instead of its driver.
-// Kernels outlive it. One thread at a time.
+// A queue that records gives its commands to a list instead of its driver.
+// Kernels must outlive it. One thread at a time.
 
 #ifndef BERTH_BACKENDS_GPU_CALL_LIST_H_
 #define BERTH_BACKENDS_GPU_CALL_LIST_H_

@@ -16,7 +16,7 @@ std::shared_ptr<Module> Card::module(const Source& source) {
     const auto it = modules_.find(text);
     if (it != modules_.end()) return it->second;
   }
-  // Others may compile meanwhile; of two equal ones the first stays.
+  // Other threads may compile meanwhile; of two equal modules the first stays.
   std::shared_ptr<Module> made = compile(text);
   std::lock_guard lock(mutex_);
   return modules_.emplace(text, std::move(made)).first->second;

@@ -1,4 +1,4 @@
-// CardBackend: a plug-in for GPUs, over the cards that it finds.
+// CardBackend: a plug-in for GPUs, built on the cards that it finds.
 
 #ifndef BERTH_BACKENDS_GPU_CARD_BACKEND_H_
 #define BERTH_BACKENDS_GPU_CARD_BACKEND_H_
@@ -14,13 +14,13 @@
 
 namespace berth::gpu {
 
-// What a plug-in says of itself. The functions find cards at the first call
-// and keep them for good.
+// A plug-in's description of itself. The functions find the cards at the first
+// call, once and for all.
 struct CardRuntime {
   const char* name;   // "opencl"
   const char* title;  // "OpenCL"
   const std::vector<std::unique_ptr<Card>>& (*cards)();
-  // Why there are none, or what was left out and why; "" when nothing was.
+  // Returns why there are none, or what was left out and why; "": nothing.
   const std::string& (*why_none)();
 };
 

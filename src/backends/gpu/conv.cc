@@ -1,4 +1,4 @@
-// Convolutions and their gradients, as products.
+// Convolutions and their gradients as products.
 
 #include <algorithm>
 
@@ -11,7 +11,7 @@ namespace berth::gpu {
 
 namespace conv {
 
-// Of kernels/product_conv.cl.
+// `Problem` of kernels/product_conv.cl.
 struct Problem {
   ProductFields fields;
   int64_t h, w, c, oh, ow, o;
@@ -38,7 +38,7 @@ Problem geometry(const Recipe& r, const Shape& x, const Shape& filter,
   return p;
 }
 
-// True when places, pixels and taps are counted in 32 bits.
+// True when positions, pixels and taps fit in 32 bits.
 bool fits_i32(const Problem& p, const Shape& x, const Shape& filter,
               const Shape& y) {
   constexpr int64_t kMost = int64_t{1} << 28;
@@ -48,8 +48,8 @@ bool fits_i32(const Problem& p, const Shape& x, const Shape& filter,
          filter.num_elements() <= INT32_MAX && y.num_elements() <= INT32_MAX;
 }
 
-// Libraries count elements in 32 bits. Convolutions of each channel are left
-// to the kernels here, which read everything once.
+// Libraries count elements in 32 bits. The kernels here handle convolutions of
+// each channel, since they read everything once.
 bool suits_library(const Problem& p, const Shape& x, const Shape& filter,
                    const Shape& y) {
   const int64_t most =
@@ -60,14 +60,14 @@ bool suits_library(const Problem& p, const Shape& x, const Shape& filter,
          fits_i32(p, x, filter, y) && most <= INT32_MAX;
 }
 
-// A filter [kh, kw, c, o] as [o, kh, kw, c], or back: a matrix transposed.
+// Transposes, as a matrix, a filter [kh, kw, c, o] to [o, kh, kw, c], or back.
 void transpose_filter(Recipe& r, const Arg& to, const Arg& from, int64_t rows,
                       int64_t columns) {
   move_elements(r, r.out_type(0), {columns, rows}, {to, {rows, 1}},
                 {from, {1, columns}});
 }
 
-// Hands it to the card's library, if it has one; a and b are as below.
+// Gives it to the card's library, if it has one; a and b are as below.
 bool by_library(Recipe& r, What what, const Problem& p, const Shape& x,
                 const Shape& filter, const Shape& y, const Arg& a,
                 const Arg& b) {
@@ -97,8 +97,8 @@ bool by_library(Recipe& r, What what, const Problem& p, const Shape& x,
   return true;
 }
 
-// `a` is the image, or the gradient of the result for that of the image; `b`
-// the filter, or that gradient for the filter's.
+// `a` is the image, or the result's gradient when computing the image's; `b` is
+// the filter, or that gradient when computing the filter's.
 void append(Recipe& r, What what, const Shape& x, const Shape& filter,
             const Shape& y, const Arg& a, const Arg& b) {
   Problem p = geometry(r, x, filter, y);

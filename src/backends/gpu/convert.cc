@@ -1,4 +1,4 @@
-// Cast, SelectV2, Complex: what converts or moves elements one by one.
+// Cast, SelectV2, Complex: convert or move elements one by one.
 
 #include <fmt/format.h>
 
@@ -44,7 +44,7 @@ bool cast(Recipe& r) {
                          {fmt::format("Cast {} {}", name_of(from), f64), all});
 }
 
-// The type that elements of so many bytes are moved as.
+// `word` is the type that moves elements of that size.
 ElementKernel select_kernel(const std::string& word) {
   ElementKernel k;
   k.name = "select_" + word;
@@ -97,7 +97,7 @@ bool complex(Recipe& r) {
 
 void add_casts(Kernels& k) {
   k.add("Cast", kEveryType, &convert::cast, true);
-  // The dtype that picks a kernel is that of the condition.
+  // The condition's dtype selects the kernel.
   k.add("SelectV2", kBoolType, &convert::select, true);
   k.add("Complex", kFloatingTypes, &convert::complex);
 }

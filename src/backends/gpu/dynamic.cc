@@ -1,4 +1,4 @@
-// Where and Unique: how much of a result counts is known to the device alone.
+// Where and Unique: only the device knows how much of a result is valid.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// One element per item: neighbouring items have neighbouring elements.
+// One element per item: neighbouring items process neighbouring elements.
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@ namespace berth::gpu::element {
 
 namespace {
 
-// The inputs are dense; or in rows and columns, or along any axes; the last,
-// more elements than 32 bits count.
+// Inputs are dense, or in rows and columns, or along any axes; kWide: along any
+// axes, with more elements than 32 bits count.
 enum class Form : uint8_t { kSame, kRows, kWalk, kWide };
 constexpr const char* kFormNames[] = {"same", "rows", "walk", "wide"};
 

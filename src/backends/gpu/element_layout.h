@@ -1,6 +1,6 @@
-// How the operands of an elementwise kernel lie, and the two shapes that its
-// text has: one element per item, and runs of neighbours for processors.
-// Pure, but for the texts that plan_runs keeps; thread-safe.
+// How the operands of an elementwise kernel lie, and the two shapes of its
+// text: one element per item, and runs of neighbours for processors. Pure,
+// except for the texts that plan_runs keeps; thread-safe.
 
 #ifndef BERTH_BACKENDS_GPU_ELEMENT_LAYOUT_H_
 #define BERTH_BACKENDS_GPU_ELEMENT_LAYOUT_H_
@@ -13,27 +13,27 @@
 namespace berth::gpu::element {
 
 inline constexpr int kMostInputs = 16;  // MOST_INPUTS of elementwise.cl
-// Elements that 32 bits count.
+// Number of elements that 32 bits can count.
 inline constexpr int64_t kMost32 = int64_t{1} << 31;
 
-// The axes of the outputs, those joined along which every input goes on.
+// The axes of the outputs; axes along which every input continues are merged.
 struct Layout {
   int inputs = 0;
   int rank = 0;
   int64_t n[kMaxRank] = {};
   int64_t step[kMostInputs][kMaxRank] = {};  // in elements
-  bool same = true;  // every input has the shape of the outputs
+  bool same = true;  // every input has the outputs' shape
 };
 Layout layout_of(const Recipe& recipe);
 
-// Appends the arguments `Axes` and `Steps` of elementwise.cl, of 64 bits or of
-// 32, for the first so many axes.
+// Appends the arguments `Axes` and `Steps` of elementwise.cl, in 64 bits or in
+// 32, for the first `rank` axes.
 void add_axes(const Layout& l, int rank, bool wide, std::vector<Arg>& args);
-// Their parameters, and text that makes at0, at1, ... of `place`.
+// Returns their parameters, and text that computes at0, at1, ... from `place`.
 std::string axes_params(size_t inputs, bool wide);
 std::string axes_places(size_t inputs, bool wide, std::string_view place);
 
-// The parts of a kernel's text that all forms have.
+// The parts of a kernel's text common to all forms.
 struct Parts {
   std::string params;    // "BUF(const f32, in0), "
   std::string pointers;  // "AT(const f32, in0);"
@@ -44,7 +44,7 @@ std::string load_of(const ElementKernel& k, size_t input, std::string_view at);
 
 struct Plan {
   std::string text, name;
-  std::vector<Arg> args;  // between buffers and the kernel's own
+  std::vector<Arg> args;  // between the buffers and the kernel's own
   int64_t items = 0;
   uint32_t group = 1;
 };

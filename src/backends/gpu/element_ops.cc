@@ -10,7 +10,7 @@ namespace element {
 
 using Kind = ElementOp::Kind;
 
-// The type whose functions compute this op of this dtype.
+// Returns the type whose functions compute this op in this dtype.
 std::string class_of(const ElementOp& op, DType dtype, const Features& card) {
   const bool doubles = card.has_f64;
   if (dtype == int8) return "i32";
@@ -21,7 +21,7 @@ std::string class_of(const ElementOp& op, DType dtype, const Features& card) {
   return computed_in(type_word(dtype));
 }
 
-// Its result, before it is stored.
+// Returns the type of its result before it is stored.
 std::string result_class(const ElementOp& op, const std::string& computed) {
   if (op.kind == Kind::kBool || op.kind == Kind::kInfix) return "b8";
   if (op.kind == Kind::kPart) return computed == "c64" ? "f32" : "f64";
@@ -108,7 +108,7 @@ bool make_element_op(Recipe& recipe, std::span<const ElementOp> table,
       }
       return kernels;
     };
-    // A table is known by its first row.
+    // The first row identifies a table.
     const std::string set =
         fmt::format("{} {} {} {}", table[0].op, table[0].function,
                     name_of(dtype), card.has_f64);

@@ -1,6 +1,6 @@
-// For processors: an item is a loop over neighbours along the last axis, which
-// compilers make vectors of. Whether an input goes along that axis or stays is
-// part of the text.
+// For processors: an item loops over neighbours along the last axis, so that
+// compilers vectorise it. The text fixes whether an input steps along that
+// axis.
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kRun = 256;       // RUN of elementwise.cl
 constexpr uint32_t kRunItems = 16;  // RUN_ITEMS
 
-// A bit for each input that goes along the last axis; all and no other axes.
+// One bit per input that steps along the last axis; kDense: one axis, all do.
 constexpr uint32_t kDense = ~0u;
 
 std::string run_name(const ElementKernel& k, uint32_t along, bool wide) {
@@ -70,7 +70,7 @@ std::string run_text(const ElementKernel& k, uint32_t along, bool wide) {
          run_loop(k, loads, p.stores);
 }
 
-// Every way that up to three inputs go along the last axis.
+// Covers every combination of up to three inputs along the last axis.
 std::string made_text(const ElementSet& set) {
   std::string text;
   for (const ElementKernel& k : set.kernels()) {

@@ -1,4 +1,4 @@
-// What expressions are made of, as single ops; fused groups are in fused.cc.
+// The ops that expressions consist of, as single ops; fused.cc has groups.
 
 #include "backends/gpu/element_kernel.h"
 
@@ -53,7 +53,7 @@ bool single(Recipe& r) {
   return make_element_op(r, kOps, {"math.cl"}, r.args().op->name());
 }
 
-// The attribute "approximate" decides which function Gelu is.
+// The attribute "approximate" selects Gelu's function.
 constexpr ElementOp kGelu[] = {
     {"Gelu", "GELU_ERF", 1, kFloats},
     {"GeluGrad", "GELU_ERF_SLOPE", 2, kFloats},

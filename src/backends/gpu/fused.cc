@@ -18,7 +18,7 @@ using expr::Value;
 
 std::string word_of(DType dtype) { return std::string(type_word(dtype)); }
 
-// The bits of a constant, so that none is lost on the way through text.
+// Returns the bits of a constant, since text would lose some.
 std::string constant(DType type, double x) {
   switch (type) {
     case DType::kFloat32:
@@ -82,7 +82,7 @@ std::string text_of(const Expr& e, const Value& v) {
   return function(v.code, word_of(expr::loop_type(e, v))) + "(" + args + ")";
 }
 
-// Values that an output needs.
+// Returns which values an output needs.
 std::vector<bool> needed(const Expr& e) {
   std::vector<bool> is(static_cast<size_t>(e.size()), false);
   for (const int o : e.outputs()) is[static_cast<size_t>(o)] = true;

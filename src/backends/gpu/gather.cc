@@ -1,4 +1,4 @@
-// Ops that pick elements by indices.
+// Ops that select elements by indices.
 
 #include <fmt/format.h>
 
@@ -28,7 +28,7 @@ bool gather(Recipe& r) {
   const int32_t kind = index_kind(r.in_type(1));
   const Arg fault = r.fault(index_texts(r, params, axis));
   const Source source = gather_source(r.in_type(0));
-  if (total == 0) {  // the indices are wrong all the same
+  if (total == 0) {  // bad indices are still errors
     const int64_t all = indices.num_elements();
     r.flat(source, "check_indices", all,
            {in(1), value(kind), value(dim), value(all), fault});

@@ -1,4 +1,4 @@
-// Tensors from nothing, copies, AddN.
+// Tensors made from nothing, copies, AddN.
 
 #include <fmt/format.h>
 
@@ -57,7 +57,7 @@ bool copy(Recipe& r) {
   return true;
 }
 
-// What sums are kept in.
+// Returns the type of sums.
 const char* wide_word(Recipe& r, DType type) {
   if (is_integer(type)) return "u64";
   return r.features().has_f64 ? "f64" : "f32";
@@ -76,7 +76,7 @@ bool range(Recipe& r) {
   return true;
 }
 
-// A number as the kernels' REAL.
+// Returns a number as the kernels' REAL.
 Arg real(Recipe& r, const char* attr) {
   const double x = r.args().attr<double>(attr);
   return r.features().has_f64 ? value(x) : value(static_cast<float>(x));
@@ -112,7 +112,7 @@ ElementKernel add_kernel(const std::string& word, const char* wide, int count) {
   return k;
 }
 
-// More arrays than one launch takes: sums wait in scratch.
+// Adds more arrays than one launch takes; sums wait in scratch.
 bool add_many(Recipe& r) {
   const int64_t n = size(r);
   const Source source = source_for(r, r.in_type(0));

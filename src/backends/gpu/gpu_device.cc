@@ -13,7 +13,7 @@ namespace berth::gpu {
 
 namespace {
 
-// The driver needs some of a card's memory itself.
+// The driver itself needs some of a card's memory.
 size_t usable_bytes(const Card& card) {
   return card.features().memory_bytes / 16 * 15;
 }

@@ -1,6 +1,6 @@
-// GpuDevice: /GPU:<id>, a card or a part of it, whatever its driver.
+// GpuDevice: /GPU:<id>, a card or a part of it, for any driver.
 //
-// Three queues: computing, copies in, copies out. Thread-safe.
+// Three queues: compute, copies in, copies out. Thread-safe.
 
 #ifndef BERTH_BACKENDS_GPU_GPU_DEVICE_H_
 #define BERTH_BACKENDS_GPU_GPU_DEVICE_H_
@@ -19,7 +19,7 @@ namespace berth::gpu {
 
 class GpuDevice final : public Device {
  public:
-  // `card` and `kernels` outlive the process's devices.
+  // `card` and `kernels` must outlive the process's devices.
   GpuDevice(const GpuPart& part, Card& card, const KernelTable* kernels,
             std::string description);
 
@@ -44,12 +44,12 @@ class GpuDevice final : public Device {
   QueueStream compute_, copy_, out_;
 };
 
-// The kernels of `card`, with the user's for GPUs before them.
+// Adds the user's kernels for GPUs, then the kernels of `card`.
 void fill_table(Card& card, const RuntimeConfig& config, KernelTable& table);
 
-// The devices that `parts` say, of `cards`; takes all of their memory where
-// they ask for it. `tables` are those of the cards. Throws
-// errors::InvalidArgument when the parts of a card want more than it has.
+// Makes the devices in `parts` of `cards`, reserving all of their memory where
+// asked. `tables` are those of the cards. Throws errors::InvalidArgument when
+// the parts of a card exceed its memory.
 std::vector<std::unique_ptr<Device>> make_devices(
     const std::vector<GpuPart>& parts,
     const std::vector<std::unique_ptr<Card>>& cards,

@@ -2,9 +2,9 @@
 //
 //   void add_softmax(Kernels& k) { k.add("Softmax", kFloats, &softmax); }
 //
-// where softmax(Recipe&) appends launches, or returns false for shapes or
-// attributes that it does not take: then the next candidate, last the op's
-// decomposition, is asked. Called while devices are created; one thread.
+// softmax(Recipe&) appends launches, or returns false for shapes or attributes
+// that it does not take. Then the next candidate is tried, and last the op's
+// decomposition. Called by one thread, while devices are created.
 
 #ifndef BERTH_BACKENDS_GPU_KERNELS_H_
 #define BERTH_BACKENDS_GPU_KERNELS_H_
@@ -22,10 +22,10 @@ class Kernels {
   Kernels(Card& card, KernelTable& table) : card_(card), table_(table) {}
 
   const Features& features() const { return card_.features(); }
-  // The dtype is that of the first input that is not a resource, else of
-  // output 0, else of the first variable. float64 and complex128 are left out
-  // on cards that lack them. `in_place`: outputs may share the bytes of the
-  // input that they are computed from element by element.
+  // The dtype is that of the first input that is not a resource, else of output
+  // 0, else of the first variable. float64 and complex128 are left out on cards
+  // that lack them. `in_place`: an output may share the bytes of the input from
+  // which it is computed element by element.
   void add(std::string_view op, DTypeSet dtypes, Make make,
            bool in_place = false, const char* label = "gpu");
 

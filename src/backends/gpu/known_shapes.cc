@@ -1,4 +1,4 @@
-// Ops of shapes, which are known before anything runs.
+// Ops of shapes, whose results are known before anything runs.
 
 #include "backends/gpu/kernels.h"
 #include "backends/gpu/moves.h"
@@ -10,7 +10,7 @@ namespace known_shapes {
 
 using Ints = std::vector<int64_t>;
 
-// Bytes that are known now.
+// Appends numbers that are known now to output 0.
 template <class T>
 void put(Recipe& r, const std::vector<T>& numbers) {
   struct {

@@ -1,5 +1,5 @@
-// LibraryOp: what a card's library may be asked for beside products of
-// matrices. Plain numbers, the same for every library.
+// LibraryOp: an op other than a product of matrices that a card's library may
+// compute. Plain numbers, the same for every library.
 
 #ifndef BERTH_BACKENDS_GPU_LIBRARY_OP_H_
 #define BERTH_BACKENDS_GPU_LIBRARY_OP_H_
@@ -31,10 +31,9 @@ struct LibraryOp {
     kConv,            // image, filter, result
     kConvImageGrad,   // filter, gradient of the result, of the image
     kConvFilterGrad,  // image, gradient of the result, of the filter
-    // Moments of [rows, channels] over rows, at least 2: of any of the types,
-    // what belongs to channels is float32.
-    // x, scale, offset, y, mean, 1 / sqrt(variance + epsilon), mean again,
-    // variance * rows / (rows - 1)
+    // Moments of [rows, channels] over rows, at least 2, in any of the types;
+    // values per channel are float32. x, scale, offset, y, mean, 1 /
+    // sqrt(variance + epsilon), mean again, variance * rows / (rows - 1)
     kBatchNorm,
     // gradient of y, x, scale, mean, 1 / sqrt(variance + epsilon); gradients
     // of x, scale, offset
@@ -47,8 +46,8 @@ struct LibraryOp {
   double epsilon = 0;
 };
 
-// A library's kernel, whose arguments are addresses: those of the op and, if
-// it asks for bytes of it, scratch; its grid is nothing.
+// A library's kernel. Its arguments are the addresses of the op's operands and,
+// if it asks for any, of scratch; its grid is empty.
 struct LibraryKernel {
   std::unique_ptr<Kernel> kernel;  // null: there is none
   size_t scratch_bytes = 0;

@@ -1,4 +1,4 @@
-// MatMul and _FusedMatMul: by a library of the card's, else by own kernels.
+// MatMul and _FusedMatMul: by the card's library, else by own kernels.
 
 #include "backends/gpu/kernels.h"
 #include "backends/gpu/product.h"
@@ -8,7 +8,7 @@ namespace berth::gpu {
 
 namespace matmul {
 
-// Of kernels/product_matmul.cl.
+// `Problem` of kernels/product_matmul.cl.
 struct Problem {
   ProductFields fields;
   int64_t a_row = 0, a_inner = 0, b_inner = 0;
@@ -22,7 +22,7 @@ Shape batch_of(const Shape& s) {
   return batch;
 }
 
-// The walk over `batches` of matrices of `size` elements.
+// Returns the walk over `batches` of matrices of `size` elements.
 Strided batch_walk(const Shape& of, const Shape& batches, int64_t size) {
   Strided s = broadcast(of, batches);
   for (int i = 0; i < s.rank; ++i) s.stride[i] *= size;
@@ -43,7 +43,7 @@ Problem problem_of(const Recipe& r) {
   p.batch_a = batch_walk(batch_of(a), batches, f.m * f.k);
   p.batch_b = batch_walk(batch_of(b), batches, f.k * f.n);
   if (!ta && batch_of(b).num_elements() == 1 && batch_of(a) == batches) {
-    f.m *= f.batches;  // rows of one product
+    f.m *= f.batches;  // as one product
     f.batches = 1;
     p.batch_a = p.batch_b = {};
   }
@@ -75,7 +75,7 @@ Problem flat_problem_of(const Recipe& r) {
   return p;
 }
 
-// A library may have it.
+// Returns whether a library may compute it.
 bool has_product(const Problem& p) {
   const ProductFields& f = p.fields;
   return f.batches * f.m * f.n * f.k > 0 && p.batch_a.rank <= 1 &&
@@ -108,7 +108,7 @@ ProductCall call_of(const Recipe& r, const Problem& p) {
   return call;
 }
 
-// By the card's library, if it has it, else by own kernels.
+// Uses the card's library if it can, else own kernels.
 void append_plain(Recipe& r, const Problem& p) {
   const auto own = [&] { append_product(r, call_of(r, p)); };
   const bool done = has_product(p) &&
@@ -121,7 +121,7 @@ bool matmul(Recipe& r) {
   return true;
 }
 
-// What _FusedMatMul has besides a product.
+// The parts of _FusedMatMul besides its product.
 struct Fused {
   ProductEnd end;
   bool sums_b = false;
@@ -157,7 +157,7 @@ bool fused_matmul(Recipe& r) {
   const Problem p =
       r.args().attr<bool>("flat") ? flat_problem_of(r) : problem_of(r);
   const ProductFields& f = p.fields;
-  // The op's decomposition knows what becomes of nothing.
+  // The op's decomposition handles empty operands.
   if (f.batches * f.m * f.n * f.k == 0) return false;
   const Fused fused = fused_of(r);
   ProductCall call = call_of(r, p);
@@ -178,7 +178,7 @@ bool fused_matmul(Recipe& r) {
   const Recipe::Operands all = {in(0),          in(1),         out(0),
                                 fused.end.bias, fused.end.aux, fused.sums};
   if (r.product(product, all, own)) return true;
-  // The library has the product alone, or nothing.
+  // The library computes the product alone, or nothing.
   const auto alone = [&] { append_product(r, call_of(r, p)); };
   if (r.product(product_of(r, p), {in(0), in(1), out(0)}, alone)) {
     append_product_end(r, call);

@@ -1,4 +1,4 @@
-// Ops that move elements: layout, slices, joining, broadcasting.
+// Ops that move elements: layout, slices, joins, broadcasts.
 
 #include "backends/gpu/kernels.h"
 #include "backends/gpu/moves.h"
@@ -41,11 +41,11 @@ bool broadcast_to(Recipe& r) {
   return true;
 }
 
-// Blocks of joined arrays: `rows` of them one after the other, in `whole` one
-// of every part in turn.
+// Blocks of joined arrays: a part holds `rows` of them in a row, and `whole`
+// alternates between the blocks of all parts.
 struct Blocks {
   int64_t rows;
-  int64_t step;  // elements of a row of the whole
+  int64_t step;  // elements per row of the whole
   int64_t at = 0;
 
   Blocks(const Recipe& r, const Shape& whole) {
@@ -102,8 +102,8 @@ bool slice(Recipe& r) {
   return true;
 }
 
-// The places of a strided slice inside `full`; *shape: with the axes that an
-// index drops.
+// Returns the positions of a strided slice in `full`; *shape includes the axes
+// that an index drops.
 Walk slice_places(const Recipe& r, const Arg& memory, const Shape& full,
                   Shape* shape) {
   const auto axes = slice_axes(*r.args().op, r.args().attrs, full);

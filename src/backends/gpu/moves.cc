@@ -11,7 +11,7 @@ namespace moves {
 
 constexpr int64_t kRun = 256;  // RUN of kernels/runs.cl
 constexpr int64_t kTile = 32;  // TILE of kernels/move.cl
-// Shorter axes are not worth a tile.
+// Shorter axes do not pay for a tile.
 constexpr int64_t kLeastTiled = 8;
 
 // `Move` of kernels/move.cl.
@@ -32,8 +32,7 @@ struct Move {
   }
 };
 
-// Axes of 1 are left out, neighbours that both arrays step through alike are
-// joined.
+// Drops axes of 1 and merges neighbours that both arrays step through alike.
 Move merged(const Shape& shape, const Walk& to, const Walk& from) {
   Move m;
   m.to_start = to.start;
@@ -56,8 +55,8 @@ Move merged(const Shape& shape, const Walk& to, const Walk& from) {
   return m;
 }
 
-// The axis that is dense in the source when tiles of it and of the last axis
-// are worth it; -1: they are not.
+// Returns the axis that is dense in the source, if tiles of it and of the last
+// axis pay; else -1.
 int tiled_axis(const Move& m) {
   const int last = m.rank - 1;
   if (m.to[last] != 1 || m.n[last] < kLeastTiled) return -1;

@@ -1,6 +1,6 @@
-// Moves: launches that bring elements of any dtype from one array to another.
+// Moves: launches that copy elements of any dtype from one array to another.
 //
-// Programs are made for the size of an element. Pure; thread-safe.
+// Programs depend on the size of an element. Pure; thread-safe.
 
 #ifndef BERTH_BACKENDS_GPU_MOVES_H_
 #define BERTH_BACKENDS_GPU_MOVES_H_
@@ -17,31 +17,31 @@ struct ElementBits {
   uint64_t lo = 0;
   uint64_t hi = 0;
 };
-// `x` as an element of `dtype`.
+// Returns `x` as an element of `dtype`.
 ElementBits bits_of(DType dtype, double x);
 
-// The program of files of kernels/ for elements of the size of `dtype`'s;
-// storage.cl, runs.cl and index.cl come before them.
+// Returns the program of files of kernels/ for elements as large as `dtype`'s,
+// preceded by storage.cl, runs.cl and index.cl.
 Source storage_source(DType dtype, std::vector<std::string> files);
 
-// The product of dimensions [from, to).
+// Returns the product of dimensions [from, to).
 int64_t elements_between(const Shape& shape, int from, int to);
-// Row-major strides in elements, up to kMaxRank of them.
+// Returns row-major strides in elements, up to kMaxRank of them.
 std::vector<int64_t> row_strides(const Shape& shape);
 
-// How many runs of consecutive elements items of runs.cl make of `n`.
+// Returns how many runs of consecutive elements items of runs.cl make of `n`.
 int64_t runs_of(const Features& features, int64_t n);
-// 1 where numbers up to `n` may be divided as 32-bit ones.
+// Returns 1 where numbers up to `n` can be divided in 32 bits.
 int32_t narrow_walk(int64_t n);
 
-// An array walked along `shape`, which need not be its own.
+// An array walked along `shape`, which need not be its own shape.
 struct Walk {
   Arg memory;
   std::vector<int64_t> strides;  // in elements, one per axis
   int64_t start = 0;             // in elements
 };
 
-// Appends moving one element for each of `shape`.
+// Appends a move of one element for each position of `shape`.
 void move_elements(Recipe& r, DType dtype, const Shape& shape, const Walk& to,
                    const Walk& from);
 // Appends setting `n` elements.

@@ -13,7 +13,7 @@ Source source_of(Recipe& r) {
                     {"math.cl", "real_math.cl", "norm.cl", "layer_norm.cl"});
 }
 
-// [groups, rows, channels] and how sums over rows are cut.
+// [groups, rows, channels], and how sums over rows are split.
 struct Sums {
   int64_t groups, rows, channels, piece, pieces;
   int64_t size() const { return groups * channels; }
@@ -44,7 +44,7 @@ Arg epsilon_of(Recipe& r) {
   return real_value(r.in_type(0), r.args().attr<double>("epsilon"));
 }
 
-// Items of EACH_ELEMENT and of PIECE_BEGIN.
+// Return the items of EACH_ELEMENT and of PIECE_BEGIN.
 int64_t element_items(Recipe& r, const Sums& s) {
   const int64_t rows = s.groups * s.rows;
   return r.features().is_cpu ? rows : rows * s.channels;
@@ -53,7 +53,7 @@ int64_t piece_items(Recipe& r, const Sums& s) {
   return s.groups * s.pieces * ceil_div(s.channels, row_width(r.features()));
 }
 
-// Moments of x, and scale / sqrt(variance + epsilon).
+// Computes moments of x, and scale / sqrt(variance + epsilon).
 void moments(Recipe& r, const Sums& s, const Arg& factor) {
   const Source source = source_of(r);
   const DType type = r.in_type(0);
@@ -77,7 +77,7 @@ void moments(Recipe& r, const Sums& s, const Arg& factor) {
           real_value(type, share), real_value(type, share * unbiased)});
 }
 
-// A batch norm that a library may take, in training and of one group.
+// Describes a batch norm that a library may take: training, one group.
 LibraryOp library_op(Recipe& r, const Sums& s, LibraryOp::What what) {
   LibraryOp op{what, r.in_type(0)};
   const bool fits = s.groups == 1 && s.rows > 1 && s.elements() > 0 &&
@@ -90,7 +90,7 @@ LibraryOp library_op(Recipe& r, const Sums& s, LibraryOp::What what) {
   return op;
 }
 
-// Hands it to the card's library, if it has one.
+// Gives it to the card's library, if it has one.
 bool batch_norm_by_library(Recipe& r, const Sums& s) {
   const LibraryOp op = library_op(r, s, LibraryOp::What::kBatchNorm);
   if (op.dtype == DType::kInvalid) return false;
@@ -126,7 +126,7 @@ bool batch_norm(Recipe& r) {
   return true;
 }
 
-// Pieces of two sums over rows, to a and b.
+// Folds the pieces of two sums over rows into a and b.
 void fold_two(Recipe& r, const Sums& s, const Arg& a_pieces,
               const Arg& b_pieces, const Arg& a, const Arg& b) {
   const int32_t lanes = row_lanes(r.features(), s.pieces);

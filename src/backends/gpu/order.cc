@@ -18,7 +18,7 @@ Source order_source() {
   return s;
 }
 
-// So few that each key looks at all others.
+// Few enough for each key to be compared with all others.
 int64_t few(const Features& f) { return f.is_cpu ? 256 : 4096; }
 
 int64_t blocks_of(const Recipe& r, int64_t n) {

@@ -13,12 +13,12 @@
 
 namespace berth::gpu {
 
-// Keys in order, and where each stood; equal ones keep their order.
+// Keys in order, and their original places; equal keys keep their order.
 struct SortedKeys {
   Arg keys;    // u64
   Arg places;  // i32
 };
-// Appends sorting `n` keys of at most `bits` bits, which may be overwritten.
+// Appends a sort of `n` keys of at most `bits` bits; it may overwrite them.
 SortedKeys sort_keys(Recipe& r, const Arg& keys, int64_t n, int bits);
 
 // Appends replacing each of `n` u32 values by the sum of those before it.
@@ -27,7 +27,7 @@ void sum_before(Recipe& r, const Arg& values, int64_t n);
 // INDEX_... of kernels/gather.cl.
 int32_t index_kind(DType dtype);
 
-// `Coordinates` of kernels/gather.cl: those of the last axis of `indices` in
+// `Coordinates` of kernels/gather.cl: those in the last axis of `indices`, for
 // `target`, whose strides are counted in `unit` elements.
 struct Coordinates {
   int64_t dim[kMaxRank] = {};
@@ -37,10 +37,10 @@ struct Coordinates {
 };
 Coordinates coordinates_of(const Recipe& r, int indices, const Shape& target,
                            int64_t unit);
-// How many rows of coordinates there are.
+// Returns the number of rows of coordinates.
 int64_t coordinate_rows(const Shape& indices);
 
-// The texts for what gather.cl and keys.cl report.
+// Returns the texts for the reports of gather.cl and keys.cl.
 std::vector<std::string> index_texts(const Recipe& r, const Shape& target,
                                      int axis);
 std::vector<std::string> coordinate_texts(const Recipe& r, int indices,

@@ -1,4 +1,4 @@
-// Whole numbers and bits, complex numbers, what int8 is computed in.
+// Integers and bits, complex numbers, and int8 arithmetic.
 
 #include "backends/gpu/element_kernel.h"
 

@@ -1,4 +1,4 @@
-// Pools over windows of images, and their gradients.
+// Pooling over windows of images, and its gradients.
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@ namespace berth::gpu {
 
 namespace pool {
 
-// Of kernels/pool.cl, as CHUNK.
+// Matches kernels/pool.cl, like CHUNK.
 struct Pool {
   int64_t n, h, w, c, oh, ow;
   int64_t kh, kw, sh, sw, ph, pw;
@@ -40,7 +40,7 @@ struct Writer {
 
   int64_t windows() const { return p.n * p.oh * p.ow; }
   int64_t pixels() const { return p.n * p.h * p.w; }
-  // An item for each pixel and chunk of channels.
+  // Returns one item per pixel and chunk of channels.
   int64_t items(int64_t pixels) const {
     const int64_t chunk = r.features().is_cpu ? kChunk : 1;
     return pixels * ((p.c + chunk - 1) / chunk);

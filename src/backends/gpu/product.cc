@@ -13,12 +13,12 @@ namespace product {
 constexpr int64_t kPanelRows = 6, kPackA = 256, kPackB = 32;
 constexpr int64_t kTile = 64;
 constexpr uint32_t kTileItems = 256;
-// Elements of packed operands that are kept at a time: they stay in caches.
+// Packed elements kept at a time: they stay in caches.
 constexpr int64_t kPackedA = int64_t{4} << 20, kPackedB = int64_t{16} << 20;
-// Inner elements of a panel, of which a column of panels stays in a cache.
+// Inner elements of a panel; a column of panels stays in a cache.
 constexpr int64_t kLongestPanel = 8192;
 constexpr int64_t kMostParts = 64;
-// Below these, a product of one batch is not worth panels or tiles.
+// Below these, a product of one batch does not pay for panels or tiles.
 constexpr int64_t kFewProducts = 4096;
 constexpr int64_t kNarrow = 4;
 constexpr int64_t kFewRows = 12;
@@ -26,7 +26,7 @@ constexpr int64_t kFewRows = 12;
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t to) { return ceil_div(a, to) * to; }
 
-// What sums are kept in, and the vectors of that.
+// The type of sums, and its vectors.
 struct Words {
   const char *acc, *scalar, *madd, *vector_madd, *vector;
   int64_t lanes, acc_bytes, scalar_bytes;
@@ -51,10 +51,10 @@ Words words_of(DType dtype) {
   }
 }
 
-// The parts of the inner dimension, whose sums are added.
+// The parts of the inner dimension; their sums are added.
 struct Parts {
   int64_t count = 1;
-  int64_t chunk = 0;  // inner elements of each but the last
+  int64_t chunk = 0;  // inner elements of each part but the last
 };
 
 Parts parts_of(int64_t k, int64_t wanted) {
@@ -133,7 +133,7 @@ class Writer {
     s.defines.push_back({"END_FUNCTION", std::string(words_.acc) + name});
   }
 
-  // What kernels that store c take behind their other memory.
+  // Adds the arguments that kernels which store c take last.
   void add_end(std::vector<Arg>& args) const {
     if (call_.end.is_nothing()) return;
     args.insert(args.end(), {call_.end.bias, call_.end.aux});
@@ -146,7 +146,7 @@ class Writer {
     return args;
   }
 
-  // Where parts go; no buffer when there is one.
+  // Returns where parts are stored; no buffer when there is only one.
   Arg sums(const Parts& parts) {
     if (parts.count == 1) return no_buffer();
     return r_.scratch(static_cast<size_t>(parts.count * f_.batches * f_.m *
@@ -158,7 +158,7 @@ class Writer {
             memory({sums, call_.c}, {call_.problem, value(parts.count)}));
   }
 
-  // An item for each element of c, or vector of channels, and each part.
+  // One item per element of c, or vector of channels, and per part.
   void plain() {
     const bool gpu = !r_.features().is_cpu;
     const bool channels = call_.channels && !gpu;
@@ -187,11 +187,11 @@ class Writer {
     add_parts(parts, to);
   }
 
-  // How a product of panels is cut into pieces.
+  // How a product of panels is split into pieces.
   struct Cut {
     Parts parts;
-    int64_t panel;    // columns of a panel of b
-    int64_t batches;  // of a piece, as rows and columns
+    int64_t panel;    // columns of b per panel
+    int64_t batches;  // per piece, like the next two
     int64_t rows, columns;
   };
 
@@ -255,7 +255,7 @@ class Writer {
     add_parts(c.parts, sums_);
   }
 
-  // All rows of some batches, columns and inner elements.
+  // Covers all rows of some batches, columns and inner elements.
   void pieces(Piece s, const Cut& c) {
     const int64_t deep = s.q1 - s.q0, batches = s.z1 - s.z0;
     const int64_t panels_n = ceil_div(s.n1 - s.n0, c.panel);
@@ -292,7 +292,7 @@ class Writer {
   const Words words_;
   const bool tiles_;
   int vectors_ = 1;
-  bool reads_b_ = false;  // panels of b are not packed
+  bool reads_b_ = false;  // true: panels of b are not packed
   Arg packed_a_, packed_b_, sums_;
 };
 

@@ -1,7 +1,7 @@
-// Products of matrices on a GPU, for MatMul and for what is made of products.
+// Products of matrices on a GPU, for MatMul and for ops built on products.
 //
-// Where elements of a and b lie is said by a file of kernels/ (product.cl);
-// kernels for processors and for GPUs, pieces and parts are chosen here.
+// A file of kernels/ (product.cl) determines where the elements of a and b are;
+// this module chooses kernels for processors and for GPUs, pieces and parts.
 
 #ifndef BERTH_BACKENDS_GPU_PRODUCT_H_
 #define BERTH_BACKENDS_GPU_PRODUCT_H_
@@ -15,7 +15,7 @@
 
 namespace berth::gpu {
 
-// PRODUCT_FIELDS of kernels/product.cl: how a Problem begins.
+// PRODUCT_FIELDS of kernels/product.cl: the beginning of a Problem.
 struct ProductFields {
   int64_t m = 0, n = 0, k = 0, batches = 1;
   int64_t c_row = 0, c_batch = 0;
@@ -24,7 +24,7 @@ struct ProductFields {
   int64_t b_col = 1;
 };
 
-// What is done to the elements of a product (MatrixProduct). Of real types.
+// The epilogue of a product (MatrixProduct). For real types.
 struct ProductEnd {
   Arg bias = no_buffer();
   Arg aux = no_buffer();
@@ -44,18 +44,18 @@ struct ProductCall {
   std::vector<std::pair<std::string, std::string>> defines;  // for `file`
   DType dtype = DType::kInvalid;
   Arg a, b, c;
-  // Elements of b go by a stride along all of the inner dimension.
+  // Elements of b have one stride along all of the inner dimension.
   bool strided_b = false;
-  // Batches are channels, next to each other in a, b and c, one column each.
+  // Batches are channels, adjacent in a, b and c, one column each.
   bool channels = false;
   ProductEnd end = {};
 };
 
-// Appends it. c may be empty; without inner elements it becomes zeros, and is
-// dense then.
+// Appends it. c may be empty; without inner elements c must be dense and is set
+// to zeros.
 void append_product(Recipe& r, const ProductCall& call);
 
-// Appends the end alone, of a dense c that is there already.
+// Appends the epilogue alone, for a dense c that already exists.
 void append_product_end(Recipe& r, const ProductCall& call);
 
 }  // namespace berth::gpu

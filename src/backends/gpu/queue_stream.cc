@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kMostQueued = 2048;
 constexpr uint64_t kPollEvery = 64;
-// Each entry that is queued may report a fault of its own.
+// Each queued entry may report its own fault.
 constexpr uint64_t kFaultSlots = 2 * kMostQueued;
 constexpr size_t kFaultMemory = kFaultSlots * kFaultBytes;
 
@@ -40,7 +40,7 @@ QueueStream::QueueStream(Device* device, Card& card)
         "{} has no memory left for a stream", card.features().name));
   }
   queue_->fill(fault_memory_.data(), 0, kFaultMemory);
-  // A stream that was given nothing has nothing to wait for.
+  // Wait now, so that a new stream has nothing to wait for.
   const Mark mark = queue_->mark();
   queue_->await(mark);
   queue_->release(mark);
@@ -153,7 +153,7 @@ void QueueStream::make_room() {
 
 Event QueueStream::record() {
   Lock lock(mutex_);
-  // Work that is being called asks for the point behind itself.
+  // Inside running work the event is the point behind that work.
   return {this, entries_.last() + (inside() ? 1 : 0)};
 }
 
@@ -161,7 +161,7 @@ void QueueStream::append_wait(Event event, bool order_only) {
   if (event.stream == nullptr) return;
   if (event.stream == this) {
     Lock lock(mutex_);
-    // In order anyway; but what failed before a reset stays failed.
+    // The order is kept anyway, but what failed before a reset stays failed.
     if (order_only || failures_.poisoned()) return;
     FailureRef failure = failures_.at(event.sequence);
     if (!failure) return;
@@ -183,7 +183,7 @@ void QueueStream::append_wait(Event event, bool order_only) {
       from->queue_->flush();
     }
   }
-  // What has ended needs no wait.
+  // Ended work needs no wait.
   if (mark == nullptr && order_only) return;
   {
     Lock lock(mutex_);
@@ -193,7 +193,7 @@ void QueueStream::append_wait(Event event, bool order_only) {
     try {
       if (mark != nullptr) queue_->follow(mark);
     } catch (const errors::Error& error) {
-      // What comes after it must not start.
+      // Later work must not start.
       e.failure = failure_from(error, e.work);
     }
     if (!order_only || e.failure) push(std::move(e));
@@ -240,7 +240,7 @@ void QueueStream::await(uint64_t sequence) {
   try {
     queue_->await(mark);
   } catch (const errors::Error&) {
-    // Whoever ends the entry says so.
+    // The thread that ends the entry reports it.
   }
   Lock lock(mutex_);
   let_go(point);
@@ -284,7 +284,7 @@ void QueueStream::pass_point(Point& point) {
 bool QueueStream::first_passed(bool ask) {
   const Entry& first = entries_.front();
   while (first.position > passed_) {
-    // Of those before, nobody looks at the mark any more.
+    // The entries before it have ended; the mark is not needed any more.
     if (!points_.empty() && points_.front().passed) {
       if (points_.front().waiters > 0) return false;
       queue_->release(points_.front().mark);
@@ -301,7 +301,7 @@ bool QueueStream::first_passed(bool ask) {
       if (!queue_->passed(points_.front().mark)) return false;
       pass_point(points_.front());
     } catch (const errors::Error& error) {
-      // It is the first one's, or of one that was launched soon after it.
+      // The error is the first entry's, or one's launched soon after it.
       if (!failed_) failed_ = failure_from(error, first.work);
       if (points_.empty()) continue;
       points_.front().passed = true;
@@ -313,7 +313,7 @@ bool QueueStream::first_passed(bool ask) {
 
 void QueueStream::note_time(const Entry& e) {
   const double end = std::max(end_us_, e.launched_us);
-  // What gave the queue nothing has no mark of its own, and took nothing.
+  // Work that gave the queue nothing has no mark and took no time.
   const bool ran = e.position > ended_;
   const double begin = ran ? std::max(e.launched_us, end_before_us_) : end;
   const WorkTime time = {std::min(begin, end), end};
@@ -366,7 +366,7 @@ void QueueStream::retire(bool ask, uint64_t last) {
 }
 
 FailureRef QueueStream::failure_at(uint64_t sequence) {
-  // No further: what comes later may wait for the stream that asks.
+  // Stop here: later entries may wait for the stream that asks.
   retire(true, sequence);
   Lock lock(mutex_);
   return failures_.at(sequence);
@@ -377,7 +377,7 @@ bool QueueStream::done(Event event) {
     Lock lock(mutex_);
     return event.sequence < entries_.first();
   };
-  // Then it is asked by what is dropped, too: one inside the other no further.
+  // Dropping work may call this again; returning early ends the nesting.
   if (ended()) return true;
   retire(true);
   return ended();
@@ -388,7 +388,7 @@ void QueueStream::synchronize(Event event) {
     await(event.sequence);
     retire(true);
   }
-  // Another thread may look at a mark before it for a moment.
+  // Another thread may still be checking an earlier mark.
   FailureRef failure;
   for (;;) {
     {
@@ -412,7 +412,7 @@ void QueueStream::reset_error() {
   if (!failures_.poisoned() || lost_) return;
   queue_->fill(fault_memory_.data(), 0, kFaultMemory);
   failures_.reset(entries_.last());
-  // An event that is recorded from now on must not be that of what failed.
+  // Events recorded from now on must differ from that of failed work.
   push({});
 }
 

@@ -1,4 +1,4 @@
-// Random ops and dropout: the numbers of base/rng.h.
+// Random ops and dropout, with the numbers of base/rng.h.
 
 #include <fmt/format.h>
 
@@ -37,7 +37,7 @@ Source random_source(DType dtype) {
   return s;
 }
 
-// An item for each batch of words (WORDS of kernels/random.cl) that `n`
+// Returns one item per batch of words (WORDS of kernels/random.cl) that `n`
 // elements touch, wherever they begin.
 int64_t batches_of(const Recipe& r, int64_t n) {
   const int64_t words = r.features().is_cpu ? 128 : 4;
@@ -109,7 +109,7 @@ bool multinomial(Recipe& r) {
   return true;
 }
 
-// What `dropped` of kernels/random.cl takes.
+// Returns the argument of `dropped` in kernels/random.cl.
 Arg scale_of(const Recipe& r) {
   const double rate = r.args().attr<double>("rate");
   if (r.in_type(0) == float64) return value(1 - rate);

@@ -17,18 +17,18 @@ namespace {
 constexpr int kMostArgs = 48;
 constexpr size_t kScratchAlignment = 256;
 
-// Whose addresses an argument has.
+// The inputs whose addresses an argument has.
 struct Inputs {
   int32_t step = 0, count = 0;
 };
 
-// An argument as it is kept: values lie in the recipe's bytes.
+// A stored argument; values are in the recipe's bytes.
 struct Slot {
   Arg::Kind kind;
   int index;
-  size_t offset;  // into the bytes, of a value
+  size_t offset;  // of a value, in the bytes
   uint32_t bytes;
-  size_t extent;  // KernelArg's
+  size_t extent;  // as in KernelArg
 };
 
 struct Step {
@@ -40,7 +40,7 @@ struct Step {
   int count = 0;
   int fill = 0;
   size_t bytes = 0;
-  int spares = 0;  // steps behind it that run if it refuses
+  int spares = 0;  // number of next steps to run if it refuses
 };
 
 }  // namespace
@@ -88,7 +88,7 @@ class RecipeKernel final : public Prepared {
   }
 
  private:
-  // False: the library refuses.
+  // Returns false when the library refuses.
   bool run(const Step& step, const KernelCall& call, QueueStream& stream,
            void* fault) const {
     const Slot* slots = steps_->slots.data() + step.first;
@@ -105,7 +105,7 @@ class RecipeKernel final : public Prepared {
     }
     std::array<KernelArg, kMostArgs> args;
     std::array<void*, kMostArgs> addresses;
-    std::array<uint64_t, kMostAddresses> table;  // no byte is set before use
+    std::array<uint64_t, kMostAddresses> table;  // uninitialised
     size_t used = 0;
     for (int i = 0; i < step.count; ++i) {
       const Slot& s = slots[i];
@@ -171,7 +171,7 @@ class RecipeKernel final : public Prepared {
   const std::unique_ptr<RecipeSteps> steps_;
 };
 
-// Bytes of the memory that an argument is the address of; 0: not known.
+// Returns the bytes of memory at an argument's address; 0: unknown.
 size_t extent_of(const Recipe& r, const Arg& a) {
   constexpr size_t kFaultBytes = 4 * sizeof(int64_t);
   int64_t elements = 0;
@@ -267,7 +267,7 @@ bool Recipe::product(const MatrixProduct& product, const Operands& operands,
   if (product.bias) add(operands.bias);
   if (product.has_aux()) add(operands.aux);
   if (product.sums_b) add(operands.sums);
-  // Either the library's or its substitute's.
+  // The library's kernel and its substitute share this scratch.
   const size_t scratch_begin = steps_->scratch_bytes;
   if (scratch_bytes > 0) {
     steps_->add(scratch(scratch_bytes), scratch_bytes);

@@ -1,9 +1,9 @@
-// Recipe: what a kernel of the catalogue does on a GPU, for given shapes: a
-// list of launches, fills and copies, made once and replayed at every call.
+// Recipe: a list of launches, fills and copies that a kernel of the catalogue
+// does on a GPU for given shapes, made once and replayed at every call.
 //
-// Whoever writes kernels writes the dialect's text in kernels/ and a function
-// that fills in a Recipe, and adds it to a Kernels table (kernels.h). Nothing
-// is looked up or allocated when a recipe runs; any thread may run it.
+// To write a kernel, put the dialect's text in kernels/, write a function that
+// fills in a Recipe, and add it to a Kernels table (kernels.h). A running
+// recipe looks nothing up and allocates nothing; any thread may run it.
 
 #ifndef BERTH_BACKENDS_GPU_RECIPE_H_
 #define BERTH_BACKENDS_GPU_RECIPE_H_
@@ -23,18 +23,18 @@
 
 namespace berth::gpu {
 
-// What an argument is when the recipe runs.
+// An argument's source when the recipe runs.
 struct Arg {
   enum class Kind : uint8_t {
     kIn,           // address of an input's bytes
-    kOut,          // of an output's
+    kOut,          // of an output's bytes
     kScratch,      // of the call's scratch
     kStepCounter,  // of the u64 step of random ops; 0: none
-    kFault,        // of what report() writes to; see Recipe::fault
+    kFault,        // the target of report(); see Recipe::fault
     kSliceOrigin,  // i64
     kValue,        // bytes known now
     kNone,         // no address
-    kAddresses,    // a struct of inputs' addresses
+    kAddresses,    // a struct of input addresses
   };
   static constexpr size_t kMostBytes = 448;
 
@@ -44,9 +44,9 @@ struct Arg {
   uint32_t bytes = 0;
   size_t extent = 0;  // of scratch, in bytes
   unsigned char value[kMostBytes] = {};
-  std::shared_ptr<const std::vector<unsigned char>> large;  // above that
+  std::shared_ptr<const std::vector<unsigned char>> large;  // larger values
 
-  // The same, so many bytes further on.
+  // The same, that many bytes further on.
   Arg operator+(size_t more) const {
     Arg a = *this;
     a.offset += more;
@@ -60,7 +60,7 @@ inline Arg out(int i) { return {Arg::Kind::kOut, i}; }
 inline Arg step_counter() { return {Arg::Kind::kStepCounter}; }
 inline Arg slice_origin() { return {Arg::Kind::kSliceOrigin}; }
 inline Arg no_buffer() { return {Arg::Kind::kNone}; }
-// A number or a plain struct, as large as the kernel's parameter: int64_t for
+// A number or a plain struct as large as the kernel's parameter: int64_t for
 // i64, int32_t for i32, float, double, gpu::Strided.
 template <class T>
 Arg value(const T& x) {
@@ -73,12 +73,12 @@ Arg value(const T& x) {
   return a;
 }
 
-// The same of more bytes, for cards with Features::addresses.
+// A larger value, for cards with Features::addresses.
 Arg large_value(const std::vector<int64_t>& words);
 
 // A struct of `slots` numbers: the addresses of `count` inputs, from `first` on
-// and `step` further each; then zeros. For the same cards; all structs of a
-// launch together have at most kMostAddresses numbers.
+// in steps of `step`, then zeros. For the same cards; all structs of a launch
+// together have at most kMostAddresses numbers.
 inline constexpr int kMostAddresses = 2560;
 Arg addresses(int first, int step, int count, int slots);
 
@@ -89,10 +89,10 @@ struct Strided {
   int32_t rank = 0;
   int32_t unused = 0;
 };
-// A walk over `shape` with these strides in elements; axes of 1 are left out
-// and neighbours that one stride spans are joined.
+// Returns a walk over `shape` with these strides in elements; axes of 1 are
+// dropped, and neighbours that one stride spans are merged.
 Strided strided(const Shape& shape, const int64_t* strides);
-// The walk over `out` that reads `shape`, broadcast to it.
+// Returns the walk over `out` that reads `shape`, broadcast to it.
 Strided broadcast(const Shape& shape, const Shape& out);
 
 struct RecipeSteps;
@@ -105,7 +105,7 @@ class Recipe {
 
   const PrepareArgs& args() const { return args_; }
   const Features& features() const { return card_.features(); }
-  // Of the call: inputs, variables by their values' dtype and shape.
+  // The call's inputs; variables count by their values' dtype and shape.
   DType in_type(int i) const;
   const Shape& in_shape(int i) const { return *args_.in[i].shape; }
   DType out_type(int i) const { return args_.out[i].dtype; }
@@ -113,46 +113,46 @@ class Recipe {
   int num_in() const { return static_cast<int>(args_.in.size()); }
   int num_out() const { return static_cast<int>(args_.out.size()); }
 
-  // Appends a launch of a KERNEL(FLAT_SIZE, ...), at least one item for each
-  // of `items`; none when there are no items.
+  // Appends a launch of a KERNEL(FLAT_SIZE, ...) with at least `items` items;
+  // none when `items` is 0.
   void flat(const Source& source, const char* kernel, int64_t items,
             const std::vector<Arg>& args);
-  // The same of a KERNEL(GROUP_SIZE, ...), with so many groups.
+  // The same for a KERNEL(GROUP_SIZE, ...), with this many groups.
   void groups(const Source& source, const char* kernel, int64_t groups,
               std::initializer_list<Arg> args);
-  // The same in full.
+  // The same with all arguments.
   void launch(const Source& source, const char* kernel, const Grid& grid,
               const std::vector<Arg>& args);
   // Operands of a product.
   struct Operands {
     Arg a, b, c;
-    Arg bias = {}, aux = {}, sums = {};  // that the product has
+    Arg bias = {}, aux = {}, sums = {};  // if the product has them
   };
-  // Appends a product by a library of the card's; false: it has none for it.
-  // own() appends what computes it instead should the library refuse a call;
-  // it is asked only when that may happen.
+  // Appends a product by a library of the card; returns false if it has none
+  // for it. own() appends the substitute that runs if the library refuses a
+  // call; it is called only when that may happen.
   bool product(const MatrixProduct& product, const Operands& operands,
                const std::function<void()>& own);
-  // A library's kernel, and its launch, with the arguments that the op names.
+  // A library's kernel for an op, and its launch with the op's arguments.
   LibraryKernel library(const LibraryOp& op) {
     return card_.library_kernel(op);
   }
   void launch(LibraryKernel kernel, std::initializer_list<Arg> args);
-  // Appends the filling of memory, or a copy within the card.
+  // Appends a fill of memory, or a copy within the card.
   void fill(const Arg& target, int value, size_t bytes);
   void copy(const Arg& target, const Arg& source, size_t bytes);
 
-  // A piece of the call's scratch, aligned to 256 bytes.
+  // Reserves a piece of the call's scratch, aligned to 256 bytes.
   Arg scratch(size_t bytes);
 
-  // An argument for report(): when the kernel reports `code` 1, 2, ... the
-  // call fails as errors::InvalidArgument with the text of that number, in
-  // which {0}, {1}, {2} are the three numbers that it reported, for example
-  // "index {0} at place {1} of the indices is out of range; expected one in
-  // [0, {2})". Once per recipe.
+  // Returns an argument for report(). When the kernel reports `code` 1, 2, ...
+  // the call fails as errors::InvalidArgument with the text of that number, in
+  // which {0}, {1}, {2} are the three reported numbers, for example "index {0}
+  // at place {1} of the indices is out of range; expected one in [0, {2})".
+  // Once per recipe.
   Arg fault(std::vector<std::string> messages);
 
-  // What the engine runs.
+  // Returns the kernel that the engine runs.
   std::unique_ptr<Prepared> finish();
 
  private:
@@ -161,8 +161,8 @@ class Recipe {
   std::unique_ptr<RecipeSteps> steps_;
 };
 
-// True for what a Recipe finished: its calls append to the queue of the call's
-// stream alone, and differ in addresses alone.
+// True for a kernel that a Recipe made: its calls append only to the queue of
+// the call's stream, and differ only in addresses.
 bool is_recipe(const BoundKernel& kernel);
 
 }  // namespace berth::gpu

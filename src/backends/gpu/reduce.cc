@@ -11,7 +11,7 @@ namespace reduction {
 
 constexpr DTypeSet kRing = kEveryNumber;
 
-// Elements of a piece, so that the order of a sum follows from its length.
+// Elements of a piece: the order of a sum depends only on its length.
 struct Pieces {
   int64_t length = 0, piece = 0, count = 1;
   Pieces(int64_t n, int64_t each)
@@ -20,10 +20,10 @@ struct Pieces {
         count(std::max<int64_t>(1, ceil_div(n, each))) {}
 };
 
-// The walks over kept and reduced axes. `columns`: of outputs that neighbours
-// in memory belong to; 0: elements of one output are neighbours. Kept axes
-// count even where they have one element, so that a part of x, cut along a
-// kept axis, is summed in the order of the whole.
+// The walks over kept and reduced axes. `columns`: outputs to which neighbours
+// in memory belong; 0: neighbours belong to one output. Kept axes count even
+// with one element, so that a part of x, split along a kept axis, is summed in
+// the order of the whole.
 struct Walks {
   Strided kept, reduced;
   int64_t outer = 1, columns = 0, length = 1;
@@ -76,7 +76,7 @@ void fold(Recipe& r, const Source& source, const std::string& kind,
        value(piece_stride), value(lanes), real_value(w.type, divisor)});
 }
 
-// What pieces are kept in.
+// Returns the size of the type that pieces are kept in.
 size_t bytes_of_partial(DType type) {
   return type == bfloat16 || type == float16 ? 4 : size_of(type);
 }
@@ -140,14 +140,14 @@ bool mean(Recipe& r) {
                                  unsplit ? *unsplit : r.in_shape(0)));
 }
 
-// All but the last axis.
+// Sums over all axes but the last.
 bool bias_add_grad(Recipe& r) {
   bool reduced[kMaxRank] = {};
   for (int d = 0; d + 1 < r.in_shape(0).rank(); ++d) reduced[d] = true;
   return reduce_axes(r, "sum", reduced);
 }
 
-// Over what broadcasting added.
+// Sums over the axes that broadcasting added.
 bool sum_like(Recipe& r) {
   const Shape &x = r.in_shape(0), &y = r.out_shape(0);
   bool reduced[kMaxRank] = {};
@@ -165,7 +165,7 @@ bool arg_extreme(Recipe& r, bool largest) {
   int64_t inner = 1;
   for (int i = axis + 1; i < x.rank(); ++i) inner *= x[i];
   const int64_t n = x[axis], outputs = r.out_shape(0).num_elements();
-  // Neighbours along the axis are apart when it is not the last one.
+  // Unless the axis is the last one, its neighbours are not adjacent.
   const bool enough = inner > 1 && outputs >= 1 << 14;
   const int32_t lanes = enough ? 1 : row_lanes(r.features(), n);
   launch_rows(r, row_source(r.in_type(0), {"arg_extreme.cl"}), "arg_extreme",

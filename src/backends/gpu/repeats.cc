@@ -10,7 +10,7 @@ namespace repeats {
 
 using Ints = std::vector<int64_t>;
 
-// More copies than this are summed by a group.
+// With more copies than this, a group sums them.
 constexpr int64_t kManyCopies = 64;
 
 Source fold_source(DType dtype) {

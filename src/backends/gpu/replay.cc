@@ -17,14 +17,14 @@ namespace berth::gpu {
 
 namespace {
 
-// Runs step by step before anything is recorded.
+// Number of runs made step by step before recording.
 constexpr int kFirstRuns = 2;
 
-// What instances of a plan find out about a piece.
+// State of a piece, shared by the instances of a plan.
 struct PieceState {
   std::atomic<bool> gave_up{false};
   std::atomic<int> recorded{0};
-  std::string why;  // under the runner's mutex
+  std::string why;  // guarded by the runner's mutex
 };
 
 class ReplayRunner final : public PlanRunner {
@@ -68,7 +68,7 @@ class ReplayRun final : public PreparedRun {
   }
 
   void launch() override {
-    // Times and deadlines are of steps.
+    // Times and deadlines apply to single steps.
     if (!runner_.is_warm() || run_.sampled || run_.deadline.is_set()) {
       for (const auto& replay : replays_) {
         if (replay) replay->look();

@@ -1,12 +1,12 @@
-// replay_runner: runs of a plan whose kernels a GPU's queue can record.
+// replay_runner: runs plans whose kernels a GPU's queue can record.
 //
-// The first runs are the engine's, step by step: code is loaded, memory
-// allocated. Then each piece of the program (replay_pieces.h) is recorded, once
-// for each instance of the plan, and from there on appended as one. A recording
-// has the addresses that it was made with: arguments and results that turn out
-// to lie elsewhere get memory of their own in it, and are copied there and from
-// there in every run; when an arena has moved, the piece is recorded again.
-// What cannot be recorded goes on step by step, and the plan's text says why.
+// The engine makes the first runs step by step: code is loaded, memory
+// allocated. Then each piece of the program (replay_pieces.h) is recorded once
+// per instance of the plan, and from then on appended as one. A recording has
+// fixed addresses. Arguments and results that turn out to move get memory in
+// the recording, with copies to and from it in every run; when an arena has
+// moved, the piece is recorded again. What cannot be recorded goes on step by
+// step, and the plan's text says why.
 
 #ifndef BERTH_BACKENDS_GPU_REPLAY_H_
 #define BERTH_BACKENDS_GPU_REPLAY_H_
@@ -17,7 +17,7 @@
 
 namespace berth::gpu {
 
-// A RunnerFactory: takes programs with a piece to record.
+// A RunnerFactory: accepts programs with a piece to record.
 std::unique_ptr<PlanRunner> replay_runner(
     const Program& program, std::unique_ptr<PlanRunner>& standard);
 

@@ -12,7 +12,7 @@ namespace berth::gpu {
 
 namespace {
 
-// Memory that moves more often than this is not worth recording.
+// If memory moves more often than this, recording does not pay.
 constexpr int kMostRecordings = 12;
 
 }  // namespace
@@ -94,7 +94,7 @@ bool PieceRun::record() {
   made_ = false;
   piece_.recorded->launch(recording_work_);
   move(false);
-  if (!made_) {  // or a stream that failed skipped the work
+  if (!made_) {  // false also if a failed stream skipped the work
     recording_.reset();
     return false;
   }

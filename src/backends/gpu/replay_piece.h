@@ -1,6 +1,6 @@
-// PieceRun: a piece of a program as one instance of the plan replays it.
+// PieceRun: a piece of a program, as replayed by one instance of the plan.
 //
-// One thread at a time, that which launches the run.
+// Used only by the thread that launches the run.
 
 #ifndef BERTH_BACKENDS_GPU_REPLAY_PIECE_H_
 #define BERTH_BACKENDS_GPU_REPLAY_PIECE_H_
@@ -18,34 +18,33 @@ namespace berth::gpu {
 
 class PieceRun {
  public:
-  // `piece` is recorded, and outlives this, as do the others.
+  // `piece` must be one to record; all arguments must outlive this.
   PieceRun(const Piece& piece, ProgramRun& run, SteppedRun& steps);
   PieceRun(const PieceRun&) = delete;
   PieceRun& operator=(const PieceRun&) = delete;
 
-  // Notes where the run's arguments and results are, of a run that is not
-  // replayed.
+  // Notes where the arguments and results of a run without replay are.
   void look();
-  // Launches the steps by a recording, which it makes if it must, and records
-  // their events. False: nothing was launched; if that is so for good, because
-  // of why().
+  // Launches the steps by a recording, which it makes if needed, and records
+  // their events. On false nothing was launched; if that is permanent, why()
+  // tells the reason.
   bool launch();
 
   const std::string& why() const { return why_; }
-  // Recordings made so far.
+  // The number of recordings so far.
   int recorded() const { return recorded_; }
 
  private:
   // An argument or a result.
   struct Place {
     std::byte* address = nullptr;  // in the last run
-    bool moved = false;            // it was elsewhere before
-    BlockRef home;                 // its memory in the recording; null: itself
+    bool moved = false;            // since an earlier run
+    BlockRef home;                 // copy in the recording; null: in place
   };
 
   std::byte* address_of(const MovingBuffer& m) const;
   bool is_current() const;
-  // False, with why_ or because the stream takes no work now.
+  // Returns false with why_, or because the stream takes no work now.
   bool record();
   void give_homes();
   // Called by work of the stream.
@@ -61,7 +60,7 @@ class PieceRun {
   std::vector<std::byte*> recorded_arenas_;  // by device
   std::optional<StreamRecording> recording_;
   Work recording_work_, replay_work_;
-  bool made_ = false;  // by the last recording_work_
+  bool made_ = false;  // set by recording_work_
   int recorded_ = 0;
   std::string why_;
 };

@@ -13,10 +13,10 @@ namespace berth::gpu {
 
 namespace {
 
-// A recording of fewer steps is not worth its launch.
+// A recording of fewer steps does not pay for its launch.
 constexpr size_t kFewestSteps = 2;
 
-// Calls of a step, those that add its sums included.
+// Calls fn for each call of a step, including those that add its sums.
 template <class Fn>
 void for_each_call(const PlanStep& step, Fn&& fn) {
   const int end = step.first_call + step.parts * step.calls_per_part;
@@ -48,7 +48,7 @@ class Cutter {
   }
 
  private:
-  // The stream that can record the step; null, with the reason, when none can.
+  // Returns the stream that can record the step; null, with the reason: none.
   QueueStream* recorder(const PlanStep& step, std::string* why) const {
     const PlanStream& on = p_.streams[step.stream];
     auto* stream = dynamic_cast<QueueStream*>(on.stream);
@@ -90,7 +90,7 @@ class Cutter {
                     open.waits.end();
     }
     if (stream == nullptr) {
-      // The thread that launches works itself: others shall not wait for that.
+      // The launching thread does this work itself; other work must not wait.
       if (step.kind == StepKind::kControl ||
           (p_.streams[step.stream].here && step.kind != StepKind::kNothing)) {
         close_all();
@@ -144,7 +144,7 @@ class Cutter {
     return where == Where::kArg || where == Where::kOutput;
   }
 
-  // Which pieces write what moves, and which streams use it.
+  // Notes which pieces write moving buffers, and which streams use them.
   void note_users() {
     for (size_t s = 0; s < p_.steps.size(); ++s) {
       for_each_view(p_.steps[s], [&](int view, bool written) {

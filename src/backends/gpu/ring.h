@@ -1,6 +1,6 @@
-// Ring: a queue of numbered things, in memory that is used again.
+// Ring: a queue of numbered items that reuses its memory.
 //
-// Numbers begin at 1; what is pushed gets the next one. One thread at a time.
+// Numbers begin at 1; each pushed item gets the next one. One thread at a time.
 
 #ifndef BERTH_BACKENDS_GPU_RING_H_
 #define BERTH_BACKENDS_GPU_RING_H_
@@ -42,7 +42,7 @@ class Ring {
     items_ = std::move(larger);
   }
 
-  std::vector<T> items_ = std::vector<T>(64);  // a power of two long
+  std::vector<T> items_ = std::vector<T>(64);  // its size is a power of two
   uint64_t pushed_ = 0, popped_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Launches of kernels whose rows are shared by items (kernels/rows.cl).
+// Launches of kernels in which several items share a row (kernels/rows.cl).
 
 #ifndef BERTH_BACKENDS_GPU_ROWS_H_
 #define BERTH_BACKENDS_GPU_ROWS_H_
@@ -9,23 +9,23 @@
 
 namespace berth::gpu {
 
-// A program of rows.cl and these files, for elements of `type`.
+// Returns a program of rows.cl and these files, for elements of `type`.
 Source row_source(DType type, std::vector<std::string> files);
 
-// How many items share a row of n elements, each with `share` or more of them.
+// Returns how many items share a row of n elements, at least `share` each.
 int32_t row_lanes(const Features& features, int64_t n, int64_t share = 4);
 
-// ROW_WIDTH: neighbouring elements that an item takes at a time.
+// ROW_WIDTH: neighbouring elements that an item processes at a time.
 inline int64_t row_width(const Features& f) { return f.is_cpu ? 16 : 1; }
 
-// Appends a launch of a KERNEL(ROW_ITEMS, ...) for so many rows.
+// Appends a launch of a KERNEL(ROW_ITEMS, ...) for that many rows.
 void launch_rows(Recipe& r, const Source& source, const char* kernel,
                  int64_t rows, int32_t lanes, const std::vector<Arg>& args);
 
-// An argument `real` of programs for `type`.
+// Returns an argument `real` of programs for `type`.
 Arg real_value(DType type, double x);
 
-// Elements of x as rows of its last axis.
+// x seen as rows along its last axis.
 struct RowShape {
   int64_t rows = 0, length = 0;
 };
@@ -33,8 +33,8 @@ RowShape rows_of(const Shape& x);
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Reductions of input `x` into output `y`: "sum", "prod", "max" or "min" over
-// these axes, divided by `divisor`.
+// Reduces input `x` into output `y`: "sum", "prod", "max" or "min" over these
+// axes, divided by `divisor`.
 bool reduce_axes(Recipe& r, const char* kind, const bool* reduced,
                  double divisor = 1, int x = 0, int y = 0);
 

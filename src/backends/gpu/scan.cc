@@ -36,7 +36,7 @@ Lines lines_of(Recipe& r) {
   return l;
 }
 
-// Lines that are longer are given to groups, and those in turn are cut.
+// Groups process longer lines, and very long ones are split.
 constexpr int64_t kLongestSerial = 256;
 constexpr int64_t kPiece = 16384;
 

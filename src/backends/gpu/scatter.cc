@@ -1,4 +1,4 @@
-// Ops that combine updates with the places that indices name: the indices
+// Ops that combine updates with the places that indices select: the indices
 // become keys, the keys are sorted, and each place takes its updates in order.
 
 #include <fmt/format.h>
@@ -38,7 +38,7 @@ Arg keys_for(Recipe& r, int64_t n) {
   return r.scratch(static_cast<size_t>(n) * sizeof(uint64_t));
 }
 
-// Appends combining the updates with `target`, as `keys` say.
+// Appends a pass that combines the updates with `target` as `keys` say.
 void combine(Recipe& r, const char* how, DType dtype, const Arg& target,
              const Arg& updates, const Arg& keys, Rows rows) {
   const SortedKeys sorted = sort_keys(
@@ -61,7 +61,7 @@ size_t bytes_of(const Shape& shape, DType dtype) {
 
 bool too_many(int64_t n) { return n > std::numeric_limits<int32_t>::max(); }
 
-// By coordinates; the indices are input `indices`.
+// Combines by coordinates; the indices are input `indices`.
 bool combine_places(Recipe& r, const char* how, const Arg& target,
                     const Shape& shape, int indices, int updates) {
   const DType dtype = r.in_type(updates);
@@ -174,7 +174,7 @@ bool resource_scatter_nd(Recipe& r) {
   return combine_places(r, kHow, in(0), r.in_shape(0), 1, 2);
 }
 
-// What a segment without rows holds.
+// Returns the value of a segment without rows.
 ElementBits empty_segment(DType dtype, const char* how) {
   if (how == kAdd) return {};
   if (how == kMul) return bits_of(dtype, 1);

@@ -1,4 +1,4 @@
-// Ops whose output shows places of the input, axis by axis: padding, tiling,
+// Ops whose output shows positions of the input axis by axis: padding, tiling,
 // reversing, rolling.
 
 #include <algorithm>
@@ -30,7 +30,7 @@ struct Places {
   bool whole(int d) const {
     return how[d] == kShifted && shift[d] == 0 && n[d] == in[d];
   }
-  // Neighbours that are shown as they are become one axis.
+  // Merges neighbouring axes that are shown unchanged into one.
   void add(int64_t out, int64_t inside, int64_t step, How h, int64_t by) {
     const int last = rank - 1;
     if (h == kShifted && by == 0 && out == inside && last >= 0 && whole(last)) {
@@ -47,7 +47,7 @@ struct Places {
   }
 };
 
-// Appends output 0 as `how(d, &shift)` says of each axis.
+// Appends output 0, showing each axis as `how(d, &shift)` says.
 template <class Fn>
 void show(Recipe& r, Fn&& how, ElementBits none = {}) {
   const Shape &to = r.out_shape(0), &from = r.in_shape(0);

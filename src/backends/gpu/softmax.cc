@@ -25,8 +25,8 @@ bool softmax_rows(Recipe& r, const char* kernel) {
 bool softmax(Recipe& r) { return softmax_rows(r, "softmax"); }
 bool log_softmax(Recipe& r) { return softmax_rows(r, "log_softmax"); }
 
-// The walk over the rows of `x` that reads a mask broadcast to it, and the
-// step from column to column.
+// Returns the walk over the rows of `x` that reads a mask broadcast to it, and
+// the step from column to column.
 Strided mask_rows(const Shape& mask, const Shape& x, int64_t* step) {
   int64_t strides[kMaxRank] = {};
   int64_t stride = 1;

@@ -12,7 +12,7 @@ Source source_of(Recipe& r) { return row_source(r.in_type(0), {"sort.cl"}); }
 
 Arg flag(bool on) { return value(static_cast<int32_t>(on)); }
 
-// Rows in order; returns where the places are, [rows, span].
+// Sorts rows; returns their places, [rows, span].
 Arg order_rows(Recipe& r, const RowShape& x, int64_t span, bool down) {
   const Source source = source_of(r);
   const int64_t local = 2 * int64_t{r.features().group_size};  // SORT_SPAN
@@ -41,8 +41,8 @@ Arg order_rows(Recipe& r, const RowShape& x, int64_t span, bool down) {
   return order;
 }
 
-// The first k of each row: places to output `places`, and values to output 0
-// when that is another one.
+// Finds the first k of each row: places go to output `places`, and values to
+// output 0 when that is another one.
 bool first_of_rows(Recipe& r, int64_t k, int places, bool down) {
   const RowShape x = rows_of(r.in_shape(0));
   if (x.rows * k == 0) return true;

@@ -9,7 +9,7 @@ namespace berth::gpu {
 
 namespace {
 
-// What types.cl defines for each type.
+// The words that types.cl defines for each type.
 constexpr const char* kWords[] = {
     "C",   "LOAD", "STORE",  "ADD",     "SUB",   "MUL",  "DIV",     "ZERO",
     "ONE", "OF",   "LOWEST", "HIGHEST", "FLOAT", "HALF", "COMPLEX", "INTEGER"};

@@ -1,8 +1,8 @@
 // Source: the text of a program of kernels, made of files and dtypes.
 //
-// Files of kernels/ are part of the plug-in. A program is the dialect, the
-// types, macros for the dtypes it is made for, the files asked for, and what
-// was generated. Pure; thread-safe.
+// Files of kernels/ are part of the plug-in. A program consists of the dialect,
+// the types, macros for its dtypes, the requested files, and generated text.
+// Pure; thread-safe.
 
 #ifndef BERTH_BACKENDS_GPU_SOURCE_H_
 #define BERTH_BACKENDS_GPU_SOURCE_H_
@@ -17,23 +17,23 @@
 namespace berth::gpu {
 
 struct Source {
-  // Of kernels/, without dialect.cl and types.cl, which come first.
+  // In kernels/, without dialect.cl and types.cl, which come first.
   std::vector<std::string> files;
   // {"T", float32}: `T`, `T_C`, `T_LOAD` ... of types.cl.
   std::vector<std::pair<std::string, DType>> types;
   // {"AXIS", "2"}: macros that the files read.
   std::vector<std::pair<std::string, std::string>> defines;
-  std::string generated;  // behind the files
+  std::string generated;  // after the files
 };
 
-// "f32", "b8": the name of a dtype in types.cl. Throws errors::Internal for
-// one that memory of a GPU does not hold.
+// Returns the name of a dtype in types.cl: "f32", "b8". Throws errors::Internal
+// for one that GPU memory does not hold.
 std::string_view type_word(DType dtype);
 
-// The whole program. Throws errors::Internal for a file that does not exist.
+// Returns the whole program. Throws errors::Internal for a missing file.
 std::string text_of(const Source& source);
 
-// The text of a file of kernels/; throws as above.
+// Returns the text of a file of kernels/; throws as above.
 std::string_view kernel_file(std::string_view name);
 
 }  // namespace berth::gpu

@@ -29,7 +29,7 @@ void StreamRecording::record(
   Queue& queue = stream_.queue();
   std::unique_ptr<Recording> old = std::move(recording_);
   faults_->ops.clear();
-  // Done now: replays leave them so.
+  // Clear them now; replays leave them clear.
   queue.fill(faults_->slots->data, 0, faults_->slots->bytes);
   queue.begin_recording();
   stream_.recording_ = this;

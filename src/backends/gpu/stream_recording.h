@@ -3,10 +3,9 @@
 //   launch work of the stream that calls   recording.record(...)
 //   then, any number of times, work that calls   recording.replay()
 //
-// What kernels report() while it is replayed is found when that work ends, and
-// names the op that reported it. A replay begins when the one before it has
-// ended. One thread at a time; lives as long as work of the stream that replays
-// it.
+// Reports of kernels during a replay are found when that work ends, and name
+// the op that reported. A replay begins when the one before it has ended. One
+// thread at a time; it must live as long as work of the stream that replays it.
 
 #ifndef BERTH_BACKENDS_GPU_STREAM_RECORDING_H_
 #define BERTH_BACKENDS_GPU_STREAM_RECORDING_H_
@@ -20,7 +19,7 @@
 
 namespace berth::gpu {
 
-// Who may report in a recording, and where: by slot.
+// The sources of reports in a recording, by slot.
 struct RecordedFaults {
   struct Op {
     FaultTexts texts;
@@ -35,22 +34,22 @@ struct RecordedFaults {
 
   const size_t most;
   std::vector<Op> ops;
-  const BlockRef slots;     // in the card's memory, 0 before each replay
-  const HeldMemory mirror;  // what was read from there
+  const BlockRef slots;     // on the card, 0 before each replay
+  const HeldMemory mirror;  // host copy of the slots
 };
 
 class StreamRecording {
  public:
-  // Of work that has kernels which report() in `most_faults` places at most.
-  // Throws errors::ResourceExhausted.
+  // For work whose kernels report() from at most `most_faults` places. Throws
+  // errors::ResourceExhausted.
   StreamRecording(QueueStream& stream, size_t most_faults);
 
-  // Called by work of the stream: keeps what `append` appends, in place of what
-  // it had before. Throws what is thrown, then has nothing.
+  // Called by work of the stream: keeps what `append` appends, replacing
+  // earlier content. Passes on exceptions, and is empty then.
   void record(const std::function<void(StreamRecording&)>& append);
-  // Called by `append`: what comes now is this op's.
+  // Called by `append`: what follows belongs to this op.
   void next(const char* what, Site site);
-  // Called by work of the stream: appends what was kept.
+  // Called by work of the stream: appends the kept commands.
   void replay();
 
   explicit operator bool() const { return recording_ != nullptr; }
@@ -58,7 +57,7 @@ class StreamRecording {
  private:
   friend class QueueStream;
   void* watch_fault(const FaultTexts& texts);
-  // Appends what reads the faults, for whoever replays, and forgets them.
+  // Appends what reads the faults for the replaying work, and clears them.
   void append_end();
 
   QueueStream& stream_;

@@ -18,12 +18,12 @@ namespace training {
 
 constexpr uint32_t kFlat = 256;  // FLAT_SIZE of dialect.cl
 constexpr int kMost = 8;         // updates of one launch: Sizes of training.cl
-// The same with tables: five of addresses, two of sizes.
+// With tables: five of addresses, two of sizes.
 constexpr int kMostOfTable = 512;
 static_assert(5 * kMostOfTable <= kMostAddresses);
 
-// Updates of one kind: the operands of the first are inputs `first` on, those
-// of each next one `each` further on; scalars are those of the first.
+// Updates of one kind. The operands of the first are inputs `first` on, those
+// of each following one `each` further on; scalars are those of the first.
 struct Updates {
   Recipe& r;
   int first = 0;
@@ -36,7 +36,7 @@ struct Updates {
     return r.in_shape(first + k * each).num_elements();
   }
   Arg nesterov() const {
-    // A merged update has the attributes of its members, which may lack it.
+    // A merged update has its members' attributes; a member may lack it.
     const Attrs* attrs = r.args().attrs;
     const AttrValue* v = attrs ? attrs->find("use_nesterov") : nullptr;
     const bool* use = v ? std::get_if<bool>(v) : nullptr;
@@ -44,7 +44,7 @@ struct Updates {
   }
 };
 
-// An argument of a kernel: one for all updates, or each has its own.
+// An argument of a kernel: shared by all updates, or one for each.
 struct Operand {
   Operand(const Arg& a) : arg(a) {}  // NOLINT: is one
   Arg arg;
@@ -56,8 +56,8 @@ Operand own(const Arg& a) {
   return o;
 }
 
-// How many updates one launch takes, and the numbers of their table: of a card
-// without addresses no more than its kernels have parameters for.
+// How many updates one launch takes, and whether by a table; a card without
+// addresses takes no more than its kernels have parameters for.
 struct Together {
   int most = kMost;
   bool table = false;
@@ -79,7 +79,7 @@ uint32_t groups_of(const Updates& u, int64_t groups) {
   return static_cast<uint32_t>(groups);
 }
 
-// The elements of each update and the group at which it begins.
+// The elements of each update, and the group at which it begins.
 struct Layout {
   std::vector<int64_t> n, first;
   int64_t groups = 0;
@@ -97,7 +97,7 @@ Layout layout_of(const Updates& u, int slots) {
   return l;
 }
 
-// The arguments of an operand: one, one for each update, or their table.
+// Adds the arguments of an operand: one, one for each update, or their table.
 void add_operand(const Updates& u, const Operand& o, const Together& how,
                  std::vector<Arg>* args) {
   const bool is_input = o.arg.kind == Arg::Kind::kIn;
@@ -114,7 +114,7 @@ void add_operand(const Updates& u, const Operand& o, const Together& how,
   }
 }
 
-// Appends the launch of `kernel`, of `kernel`_many for several updates or of
+// Appends the launch of `kernel`, of `kernel`_many for several updates, or of
 // `kernel`_table for any number; sizes follow the operands.
 void launch(const Updates& u, const std::string& kernel,
             std::initializer_list<Operand> operands) {
@@ -211,7 +211,7 @@ bool multi_apply(Recipe& r) {
   return true;
 }
 
-// Not a copy: the value may be the variable's own memory.
+// No copy here: the value may be the variable's own memory.
 bool assign(Recipe& r) {
   const int64_t n = r.in_shape(1).num_elements();
   const int64_t items = runs_of(r.features(), n);

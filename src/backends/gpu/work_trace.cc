@@ -38,7 +38,7 @@ int row_of(std::string_view stream) {
   return stream == "compute" ? 0 : stream == "copies in" ? 1 : 2;
 }
 
-// Null: it cannot be written.
+// Returns null when the file cannot be written.
 std::FILE* open_alone(const std::string& path) {
   for (int k = 1; k < 100; ++k) {
     const std::string name = k == 1 ? path : fmt::format("{}.{}", path, k);
@@ -50,7 +50,7 @@ std::FILE* open_alone(const std::string& path) {
       close(file);
       continue;
     }
-    // A pipe, or a device, has no length.
+    // A pipe or a device has no length.
     return fdopen(file, "w");
   }
   errno = EBUSY;
@@ -81,7 +81,7 @@ WorkTrace::WorkTrace(const std::string& path) : file_(open_alone(path)) {
         "unset the variable",
         path, std::strerror(errno)));
   }
-  // An array needs no end: readers of traces take files of runs that go on.
+  // The array needs no end: readers accept the traces of unfinished runs.
   std::fputs("[\n", file_);
   std::fflush(file_);
 }

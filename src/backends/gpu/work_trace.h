@@ -2,9 +2,9 @@
 // and scripts.
 //
 // BERTH_GPU_TRACE=FILE turns it on for the process. Every op, copy and fill of
-// a GPU is then an event of its device and stream, with its own time: as long
-// as the run goes on, the file ends with what has been seen to end. Measuring
-// costs a few microseconds a launch. Thread-safe.
+// a GPU is then an event of its device and stream, with its own time. During
+// the run, the file ends with the last work seen to end. Measuring costs a few
+// microseconds per launch. Thread-safe.
 
 #ifndef BERTH_BACKENDS_GPU_WORK_TRACE_H_
 #define BERTH_BACKENDS_GPU_WORK_TRACE_H_
@@ -21,22 +21,22 @@ namespace berth::gpu {
 
 // One event. Names of ops live as long as the process.
 struct TracedWork {
-  const char* what = "";            // op, or why a copy is made
-  std::string kernel;               // where the driver's library names it
-  Site site = {};                   // the user's line, of an op
+  const char* what = "";            // op, or the reason of a copy
+  std::string kernel;               // if the driver's library names it
+  Site site = {};                   // the user's line of an op
   double begin_us = 0, end_us = 0;  // by the host's clock
   double bytes = 0;                 // read and written
   bool crosses_link = false;
 };
 
-// "compute", "copies in", "copies out": what a device has the stream for.
+// "compute", "copies in", "copies out": what a device uses the stream for.
 const char* role_of(const Stream& stream);
 
 class WorkTrace {
  public:
-  // That of this process; null: nobody asked. A file that another process, or
-  // another plug-in, writes at the time is left alone: then it is FILE.2, and
-  // so on. Throws errors::InvalidArgument when the file cannot be written.
+  // Returns the trace of this process; null: not requested. While another
+  // process or plug-in writes to FILE, this one writes to FILE.2, and so on.
+  // Throws errors::InvalidArgument when the file cannot be written.
   static WorkTrace* asked();
 
   explicit WorkTrace(const std::string& path);
@@ -44,11 +44,11 @@ class WorkTrace {
   WorkTrace(const WorkTrace&) = delete;
   WorkTrace& operator=(const WorkTrace&) = delete;
 
-  // "GPU:0" and "compute", "copies in", "copies out"; `how` says where the
-  // times of this device come from, once.
+  // Adds an event of "GPU:0" and "compute", "copies in", "copies out"; `how`
+  // says once where this device's times come from.
   void add(const std::string& device, const char* stream, const char* how,
            const TracedWork& work);
-  // Puts what was added into the file.
+  // Writes what was added to the file.
   void flush();
 
  private:

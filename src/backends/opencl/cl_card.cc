@@ -64,7 +64,7 @@ class ClKernel final : public gpu::Kernel {
   }
 
  private:
-  // Notes an argument's bytes; false: they are those of the last launch.
+  // Notes an argument's bytes; returns false if the last launch had the same.
   bool differs(size_t byte, const void* value, size_t bytes) {
     if (set_.size() < byte + bytes) {
       set_.resize(byte + bytes);
@@ -90,8 +90,8 @@ class ClKernel final : public gpu::Kernel {
 
   std::mutex mutex_;
   cl_kernel kernel_ = nullptr;
-  // What the arguments are set to, and which memory that was: drivers take
-  // longer to set one than to be asked for nothing.
+  // The current values of the arguments, and the memory version at that time:
+  // drivers take longer to set an argument than this comparison does.
   std::vector<unsigned char> set_;
   uint64_t version_ = 0;
 };
@@ -110,7 +110,7 @@ class ClModule final : public gpu::Module {
   const cl_program program_;
 };
 
-// Memory that the driver allocates for fast copies, mapped for good.
+// Memory that the driver allocates for fast copies, mapped permanently.
 class PinnedSource final : public MemorySource {
  public:
   explicit PinnedSource(const ClCard& card) : card_(card) {
@@ -187,7 +187,7 @@ ClCard::ClCard(cl_context context, cl_device_id device, int peers)
       info<cl_device_fp_config>(device, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
   features_.is_cpu =
       (info<cl_device_type>(device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
-  // Tests of what GPUs are given, on processors.
+  // For tests: processors get what GPUs are given.
   if (std::getenv("BERTH_OPENCL_AS_GPU") != nullptr) features_.is_cpu = false;
   products_ = asked_products();
   if (products_ == Products::kClblast && !has_clblast()) {
@@ -195,7 +195,7 @@ ClCard::ClCard(cl_context context, cl_device_id device, int peers)
         "BERTH_OPENCL_PRODUCTS=clblast, but libclblast.so.1 is not installed");
   }
   features_.tiles = !features_.is_cpu || products_ == Products::kTiles;
-  // CLBlast's are products and nothing else.
+  // CLBlast computes plain products only.
   features_.fuses_products = !(has_clblast() && uses_clblast());
   has_f16_ = device_text(device, CL_DEVICE_EXTENSIONS).find("cl_khr_fp16") !=
              std::string::npos;

@@ -1,4 +1,4 @@
-// ClCard: an OpenCL device as a Card, and what is made of it.
+// ClCard: an OpenCL device as a Card, and related functions.
 
 #ifndef BERTH_BACKENDS_OPENCL_CL_CARD_H_
 #define BERTH_BACKENDS_OPENCL_CL_CARD_H_
@@ -16,7 +16,7 @@ namespace berth::opencl {
 
 class ClCard : public gpu::Card {
  public:
-  // `context` holds all cards of the platform and lives as long as they.
+  // `context` holds all cards of the platform and lives as long as they do.
   ClCard(cl_context context, cl_device_id device, int peers);
 
   std::unique_ptr<gpu::Kernel> product(const gpu::MatrixProduct& product,
@@ -30,8 +30,8 @@ class ClCard : public gpu::Card {
 
   cl_device_id device() const { return device_; }
   cl_context context() const { return context_; }
-  // The memory that an address lies in: this card's or another's of its
-  // context.
+  // Returns the memory that holds an address: this card's or that of another
+  // card of its context.
   Place place_of(const void* address) const;
 
  protected:
@@ -45,13 +45,13 @@ class ClCard : public gpu::Card {
   Products products_ = Products::kAuto;
   bool has_f16_ = false;
   std::unique_ptr<ClMemory> memory_;
-  std::vector<const ClMemory*> memories_;  // of the cards of the context
+  std::vector<const ClMemory*> memories_;  // of the context's cards
 };
 
-// Tells cards of one context of each other's memory.
+// Tells the cards of one context about each other's memory.
 void join_cards(std::vector<std::unique_ptr<ClCard>>& cards);
 
-// A text that the driver gives, for example CL_DEVICE_NAME.
+// Returns a text of the driver, for example CL_DEVICE_NAME.
 std::string device_text(cl_device_id device, cl_device_info what);
 
 }  // namespace berth::opencl

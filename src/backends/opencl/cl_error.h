@@ -1,4 +1,4 @@
-// Errors of OpenCL calls, as exceptions with the call's and the error's names.
+// Errors of OpenCL calls as exceptions that name the call and the error.
 
 #ifndef BERTH_BACKENDS_OPENCL_CL_ERROR_H_
 #define BERTH_BACKENDS_OPENCL_CL_ERROR_H_

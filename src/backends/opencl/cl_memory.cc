@@ -8,8 +8,8 @@
 namespace berth::opencl {
 
 namespace {
-// Freed ranges are of many sizes: more addresses than memory, so that a buffer
-// finds a place as long as the card has memory for it.
+// Freed ranges vary in size. With more addresses than memory, a buffer finds a
+// range as long as the card has memory for it.
 constexpr size_t kAddressesPerByte = 8;
 }  // namespace
 
@@ -68,7 +68,7 @@ void ClMemory::release(std::byte* data) {
        ++count) {
     granules_[first + count].buffer.store(nullptr, std::memory_order_relaxed);
   }
-  clReleaseMemObject(place.buffer);  // when its last command has ended
+  clReleaseMemObject(place.buffer);  // freed after its last command
   auto next = free_.lower_bound(first);
   if (next != free_.end() && first + count == next->first) {
     count += next->second;

@@ -1,8 +1,8 @@
 // ClMemory: the memory of a card, as addresses.
 //
-// OpenCL knows buffers and offsets; tensors carry addresses. Addresses are of
-// a range that nobody may touch, in which each buffer begins at a multiple of
-// 2 MiB; a table finds the buffer of an address at once. Thread-safe.
+// OpenCL has buffers and offsets, but tensors carry addresses. The addresses
+// are in an inaccessible range, in which each buffer begins at a multiple of 2
+// MiB; a table finds the buffer of an address in one step. Thread-safe.
 
 #ifndef BERTH_BACKENDS_OPENCL_CL_MEMORY_H_
 #define BERTH_BACKENDS_OPENCL_CL_MEMORY_H_
@@ -19,7 +19,7 @@
 
 namespace berth::opencl {
 
-// Bytes of a buffer from `offset` on.
+// The bytes of a buffer from `offset` on.
 struct Place {
   cl_mem buffer = nullptr;
   size_t offset = 0;
@@ -27,8 +27,8 @@ struct Place {
 
 class ClMemory {
  public:
-  // Memory in `context`, at most `bytes` in all, `most_of_one` a buffer.
-  // Throws errors::ResourceExhausted when there are no addresses left.
+  // Memory in `context`, at most `bytes` in all and `most_of_one` per buffer.
+  // Throws errors::ResourceExhausted when no addresses are left.
   ClMemory(cl_context context, size_t bytes, size_t most_of_one);
   ~ClMemory();
   ClMemory(const ClMemory&) = delete;
@@ -40,9 +40,9 @@ class ClMemory {
   bool contains(const void* p) const {
     return reinterpret_cast<uintptr_t>(p) - begin_ < size_;
   }
-  // Changes when an address may have come to mean another buffer.
+  // Changes when an address may refer to another buffer.
   static uint64_t version() { return version_.load(std::memory_order_acquire); }
-  // Where an address lies; it is one of reserve()'s, or within.
+  // Returns the place of an address, which must be in a range of reserve().
   Place place_of(const void* p) const {
     const uintptr_t at = reinterpret_cast<uintptr_t>(p) - begin_;
     const Granule& g = granules_[at / kGranule];

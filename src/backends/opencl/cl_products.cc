@@ -13,7 +13,7 @@ namespace berth::opencl {
 
 namespace {
 
-// Of clblast_c.h.
+// Values of clblast_c.h.
 constexpr int kRowMajor = 101, kPlain = 111, kTransposed = 112;
 template <class T>
 using Gemm = int (*)(int layout, int transpose_a, int transpose_b, size_t m,
@@ -35,7 +35,7 @@ void* symbol(const std::string& name) {
   return library == nullptr ? nullptr : dlsym(library, name.c_str());
 }
 
-// The two functions of one dtype, `letter` in BLAS's names.
+// The two functions of one dtype; `letter` is that of BLAS names.
 template <class T>
 struct Functions {
   Gemm<T> gemm = nullptr;

@@ -1,9 +1,9 @@
-// Products of matrices by CLBlast, which is opened when the first is asked for.
+// Products of matrices by CLBlast, which is opened when first needed.
 //
-// BERTH_OPENCL_PRODUCTS says who makes products: `auto` (the default) lets
-// CLBlast make them on GPUs where it is installed (libclblast.so.1), `clblast`
-// on processors, too; `own` and `tiles` are kernels of backends/gpu, `tiles`
-// those for GPUs on any device. Thread-safe.
+// BERTH_OPENCL_PRODUCTS selects the implementation: `auto` (the default) uses
+// CLBlast on GPUs where it is installed (libclblast.so.1), `clblast` on
+// processors, too; `own` and `tiles` are kernels of backends/gpu, `tiles` those
+// for GPUs on any device. Thread-safe.
 
 #ifndef BERTH_BACKENDS_OPENCL_CL_PRODUCTS_H_
 #define BERTH_BACKENDS_OPENCL_CL_PRODUCTS_H_
@@ -16,13 +16,13 @@ namespace berth::opencl {
 
 enum class Products { kAuto, kOwn, kTiles, kClblast };
 
-// As the environment says. Throws errors::InvalidArgument for another word.
+// Returns the environment's choice. Throws errors::InvalidArgument for others.
 Products asked_products();
 
 // True when CLBlast is installed.
 bool has_clblast();
 
-// A product by CLBlast; null for dtypes that it does not know, or when it is
+// Returns a product by CLBlast; null for dtypes that it lacks, or when it is
 // not installed. `has_f16`: the card computes in float16.
 std::unique_ptr<gpu::Kernel> clblast_product(const gpu::MatrixProduct& product,
                                              bool has_f16);

@@ -9,7 +9,7 @@ namespace {
 
 cl_event event_of(gpu::Mark mark) { return static_cast<cl_event>(mark); }
 
-// The least multiple of a pattern that OpenCL fills with.
+// OpenCL fills with patterns of at least this many bytes.
 constexpr size_t kPattern = 1;
 
 }  // namespace
@@ -97,7 +97,7 @@ void ClQueue::await(gpu::Mark mark) {
   const cl_event event = event_of(mark);
   const cl_int error = clWaitForEvents(1, &event);
   if (error == CL_SUCCESS) return;
-  passed(mark);  // throws the event's own status
+  passed(mark);  // throws the event's own error
   raise_error(error, "clWaitForEvents");
 }
 
@@ -127,7 +127,7 @@ double ClQueue::passed_us(gpu::Mark mark) {
   cl_ulong ns = 0;
   const cl_int error = clGetEventProfilingInfo(
       event_of(mark), CL_PROFILING_COMMAND_END, sizeof(ns), &ns, nullptr);
-  // Work has not failed because its time is not known.
+  // An unknown time does not mean that the work failed.
   if (error != CL_SUCCESS) return host_clock_us();
   return static_cast<double>(ns) * 1e-3 + clock_offset_us_;
 }

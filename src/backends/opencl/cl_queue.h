@@ -24,13 +24,13 @@ class ClQueue final : public gpu::Queue {
   double passed_us(gpu::Mark mark) override;
   void flush() override;
 
-  // BERTH_OPENCL_RECORD=1: as lists of calls, for tests.
+  // With BERTH_OPENCL_RECORD=1, as lists of calls, for tests.
   bool can_record() const override;
   void begin_recording() override;
   std::unique_ptr<gpu::Recording> end_recording(
       std::unique_ptr<gpu::Recording> old) override;
   void drop_recording() noexcept override { list_.reset(); }
-  // True: the launch is recorded, and not to be made now.
+  // Returns true if the launch was recorded and must not be made now.
   bool records(gpu::Kernel& kernel, const gpu::Grid& grid,
                const gpu::KernelArg* args, int num_args) {
     if (list_) list_->add_launch(kernel, grid, args, num_args);
@@ -39,7 +39,7 @@ class ClQueue final : public gpu::Queue {
 
   const ClCard& card() const { return card_; }
   void launch(cl_kernel kernel, const gpu::Grid& grid);
-  // The driver's queue, for a library that appends commands.
+  // Returns the driver's queue, for a library that appends commands.
   cl_command_queue appending() {
     ++appended_;
     return queue_;

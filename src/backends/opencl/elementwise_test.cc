@@ -1,4 +1,4 @@
-// The bits of every code of the expression language, against the CPU's.
+// Compares every code of the expression language with the CPU, bit for bit.
 
 #include <fmt/format.h>
 
@@ -34,7 +34,7 @@ class Elementwise : public OpenClTest {
   }
 };
 
-// Special values, all kinds of bits, and numbers around 0.
+// Returns special values, all kinds of bits, and numbers around 0.
 template <class T, class Bits>
 std::vector<T> floats(uint32_t seed) {
   using Limits = std::numeric_limits<T>;
@@ -65,7 +65,7 @@ std::vector<T> floats(uint32_t seed) {
                       T(-2147483649.0),
                       T(255.5),
                       T(-0.5)};
-  // Every pair of them, for codes of two operands.
+  // Every pair of them, for codes with two operands.
   const size_t special = x.size();
   std::vector<T> all;
   for (size_t i = 0; i < special * special; ++i) {
@@ -113,7 +113,7 @@ Tensor numbers(DType type, uint32_t seed) {
   }
 }
 
-// How far two numbers are from each other, in units in the last place.
+// Returns the distance of two numbers in units in the last place.
 template <class T, class Bits>
 double distance(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -206,7 +206,7 @@ class Group {
   std::vector<double> ulps_;
 };
 
-// What the CPU leaves to the C library differs a little; all else not at all.
+// Functions that the CPU leaves to the C library differ a little, no others.
 double allowed(Code code, DType type) {
   if (code == Code::kPow) return type == float32 ? 1 : 4;
   if (type != float64) return 0;

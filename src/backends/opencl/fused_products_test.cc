@@ -1,4 +1,4 @@
-// Products with what fuse_products finds at their ends: as bits, those of the
+// Products with epilogues that fuse_products finds: equal bit for bit to the
 // same ops one by one.
 
 #include "backends/opencl/opencl_testing.h"
@@ -40,8 +40,8 @@ int count_of(const std::string& text, const std::string& word) {
   return count;
 }
 
-// Runs `body` op by op and as a function, whose plan has so many products
-// with ends.
+// Runs `body` op by op and as a function; expects that many products with
+// epilogues in its plan.
 void check(const std::function<Tensors(const Tensors&)>& body,
            const Tensors& in, int fused, bool bits = true) {
   const auto on = berth::device("/GPU:0");
@@ -74,7 +74,7 @@ Tensors gradients_of(const Tensors& in,
 }
 
 TEST_F(FusedProducts, OfAnMlpAndItsGradientsSlow) {
-  // Forward two, backward two weights' gradients with their biases'.
+  // Forward: two. Backward: the gradients of two weights with their biases'.
   check(
       [](const Tensors& in) {
         return gradients_of(in, [](const Tensors& x) {
@@ -88,7 +88,7 @@ TEST_F(FusedProducts, OfAnMlpAndItsGradientsSlow) {
 }
 
 TEST_F(FusedProducts, OfGeluInItsTanhFormSlow) {
-  // The gradient of gelu goes with the product before it, too.
+  // The gradient of gelu, too, is fused into the product before it.
   check(
       [](const Tensors& in) {
         return gradients_of(in, [](const Tensors& x) {
@@ -116,7 +116,7 @@ TEST_F(FusedProducts, OfManySizesWithALongInnerDimensionSlow) {
   }
 }
 
-// The order of its sum is another one then.
+// The order of the sum differs in this case.
 TEST_F(FusedProducts, OfSequencesAddUpOverTheirBatches) {
   check(
       [](const Tensors& in) {

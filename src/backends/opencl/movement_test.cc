@@ -1,5 +1,5 @@
-// Elements that a GPU moves, picks and sums by index, in sizes that small
-// cases do not reach.
+// Moves, selects and sums elements by index on a GPU, in sizes that small cases
+// do not reach.
 
 #include <functional>
 
@@ -30,7 +30,7 @@ void expect_moved(const char* what, const std::function<Tensor()>& make) {
   EXPECT_TRUE(got == want) << what;
 }
 
-// Whole numbers: sums have no rounding.
+// Whole numbers, so that sums are exact.
 Tensor whole(const Shape& shape, double below, DType dtype, int64_t seed = 1) {
   return random::stateless_uniform(
       shape, {seed, 2}, {.minval = 0, .maxval = below, .dtype = dtype});
@@ -106,7 +106,7 @@ void expect_fails(const std::function<Tensor()>& make, const char* text) {
   config::reset_device_error("/GPU:0");
 }
 
-// The kernel was appended, and failed later.
+// The kernel was appended and failed later.
 TEST_F(Indexing, AVariableIsNotReadAfterAFailedWrite) {
   const auto on = berth::device("/GPU:0");
   Variable v(zeros({3}));

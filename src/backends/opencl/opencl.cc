@@ -1,4 +1,4 @@
-// The OpenCL plug-in: its devices are /GPU:n.
+// The OpenCL plug-in. Its devices are /GPU:n.
 
 #include "backends/gpu/card_backend.h"
 #include "backends/opencl/platforms.h"

@@ -1,4 +1,4 @@
-// What a GPU costs: measured, kept, and what placement::Auto plans with.
+// Costs of a GPU: measured, kept, and used by placement::Auto.
 
 #include <cmath>
 #include <filesystem>
@@ -17,7 +17,7 @@ using fresh_process::check;
 
 using Costs = OpenClTest;
 
-// Costs are kept in a folder of this process's own, while there is one.
+// Keeps costs in a temporary folder of this process.
 struct OwnFolder {
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() /
@@ -52,7 +52,7 @@ void measured_and_kept() {
   }
   check(m.link(cpu, gpu).origin == CostOrigin::kMeasured, "there");
   check(m.link(gpu, cpu).origin == CostOrigin::kMeasured, "and back");
-  // Another process reads the file.
+  // Another process would read the file.
   const CostStore read(folder.path / "costs.json", cost_version());
   const auto kept = read.find_class(rates.name);
   check(kept.has_value(), "kept by the name of the device");
@@ -60,8 +60,8 @@ void measured_and_kept() {
   check(std::abs(kept->launch_us / rates.launch_us - 1) < 1e-6, "launches");
 }
 
-// Where a chain of products goes when the card is said to be so fast; `times`
-// of what the processor does.
+// Returns where a chain of products runs when the card is declared `times` as
+// fast as the processor.
 std::string planned_on(double times) {
   const OwnFolder folder;
   const Machine m = this_machine();

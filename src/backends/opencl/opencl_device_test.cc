@@ -4,8 +4,8 @@
 #include "device/device_manager.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-// LeakSanitizer stops all threads at the end and dies of the driver's now and
-// then; other tests look for leaks.
+// LeakSanitizer stops all threads at the end and sometimes crashes in the
+// driver's; other tests look for leaks.
 extern "C" int __lsan_is_turned_off() { return 1; }
 #endif
 

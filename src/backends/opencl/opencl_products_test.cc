@@ -1,6 +1,6 @@
-// Products and convolutions that are made in pieces, parts or by several
-// batches at a time, against the CPU's. Operands are small whole numbers, so
-// that sums are exact in every order.
+// Compares products and convolutions computed in pieces, parts or several
+// batches at a time with the CPU. Operands are small whole numbers, so that
+// sums are exact in every order.
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@
 namespace berth::opencl {
 namespace {
 
-// Whole numbers from -2 to 2 that look random.
+// Returns whole numbers from -2 to 2 that look random.
 Tensor numbers(const Shape& shape, DType dtype, uint32_t seed) {
   std::vector<float> v(static_cast<size_t>(shape.num_elements()));
   uint32_t state = seed;

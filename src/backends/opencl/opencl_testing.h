@@ -1,5 +1,5 @@
-// Tests of the OpenCL plug-in run on PoCL, and are skipped where no OpenCL
-// device is.
+// Tests of the OpenCL plug-in run on PoCL, and are skipped without an OpenCL
+// device.
 
 #ifndef BERTH_BACKENDS_OPENCL_OPENCL_TESTING_H_
 #define BERTH_BACKENDS_OPENCL_OPENCL_TESTING_H_
@@ -12,7 +12,7 @@
 
 namespace berth::opencl {
 
-// Before the first device query of the program.
+// Set before the program first asks for devices.
 inline const bool kAsked = setenv("BERTH_OPENCL", "all", 1) == 0;
 
 class OpenClTest : public testing::Test {

@@ -14,7 +14,7 @@ namespace {
 using fresh_process::check;
 using Json = nlohmann::json;
 
-// Events of ops and copies of what `run` does.
+// Returns the events of ops and copies during `run`.
 std::vector<Json> traced(const std::function<void()>& run) {
   const std::string path =
       "/tmp/berth_trace_" + std::to_string(getpid()) + ".json";
@@ -50,7 +50,7 @@ void a_step() {
     brought += copy && e["args"]["bytes"] == 64 * 64 * 4;
     read += copy && e["args"]["bytes"] == 4;
     check(e["args"]["bytes"] != 0, "nothing that did nothing");
-    // A stream does one thing after the other.
+    // A stream does one thing after another.
     double& last = end[e["tid"].get<size_t>()];
     check(e["ts"].get<double>() >= last - 0.01, "in order");
     check(e["dur"].get<double>() >= 0, "forwards");

@@ -1,5 +1,5 @@
-// What the conformance cases do not reach: fused groups that broadcast, sums of
-// many arrays, values that only the device sees.
+// Cases that conformance does not reach: fused groups that broadcast, sums of
+// many arrays, values known only to the device.
 
 #include <fmt/format.h>
 
@@ -33,7 +33,7 @@ Tensor counting(const Shape& shape, float first) {
   return constant(x, shape);
 }
 
-// (x0 + x1) * x2 + ... and two values of it, of inputs of these shapes.
+// (x0 + x1) * x2 + ... and two of its values, for inputs of these shapes.
 void check_fused(const std::vector<Shape>& shapes) {
   Expr e;
   for (size_t i = 0; i < shapes.size(); ++i) e.input(float32);
@@ -61,7 +61,7 @@ void check_fused(const std::vector<Shape>& shapes) {
   EXPECT_EQ(gpu[2].to_vector<bool>(), cpu[2].to_vector<bool>());
 }
 
-// A chain that fusing makes few groups of, in an arena, over its operands.
+// A chain that fuses into few groups, in an arena, in place.
 Tensor chain(const Tensor& x) {
   const Tensor bias = constant({0.5f, -1.f, 2.f, 0.25f, 1.5f});
   Tensor y = nn::relu(x * bias + bias);
@@ -129,7 +129,7 @@ TEST_F(Plain, SumsOfManyArrays) {
   }
 }
 
-// The text of what reading the tensor throws.
+// Returns the error from reading the tensor.
 std::string failure_of(const Tensor& t) {
   std::string text;
   try {

@@ -21,7 +21,7 @@ struct Found {
   std::string why;
 };
 
-// What the loader will open: the lines of *.icd files.
+// Returns what the loader will open: the lines of *.icd files.
 std::vector<std::string> driver_names() {
   const std::string own = environment("OCL_ICD_VENDORS");
   const fs::path place = own.empty() ? "/etc/OpenCL/vendors" : own;
@@ -37,7 +37,7 @@ std::vector<std::string> driver_names() {
   return names;
 }
 
-// A driver that has processors alone need not be opened to know that.
+// PoCL has only processors, so it need not be opened to find that out.
 bool only_pocl(const std::vector<std::string>& drivers) {
   for (const std::string& d : drivers) {
     if (d.find("pocl") == std::string::npos) return false;
@@ -71,7 +71,7 @@ std::string vendor_of(cl_platform_id platform) {
 
 void add_platform(cl_platform_id platform, bool all, Found& found) {
   if (!all && vendor_of(platform).find("NVIDIA") != std::string::npos) {
-    // Each card would be two devices.
+    // Otherwise each card would be two devices.
     return add(found.why,
                "NVIDIA's GPUs are left to the CUDA plug-in; BERTH_OPENCL=all "
                "takes them here, too");
@@ -84,7 +84,7 @@ void add_platform(cl_platform_id platform, bool all, Found& found) {
                       devices.data(), nullptr, nullptr, &error);
   check(error, "clCreateContext");
   std::vector<std::unique_ptr<ClCard>> cards;
-  // Of a context, since its queues copy; a number that no other backend has.
+  // Only cards of a context copy to each other; no other backend uses these.
   constexpr int kFirstPeers = 2000;
   const int peers = kFirstPeers + static_cast<int>(found.cards.size());
   for (const cl_device_id d : devices) {

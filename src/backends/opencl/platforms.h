@@ -1,8 +1,8 @@
-// Which OpenCL devices of this machine are GPUs for Berth.
+// Selects the OpenCL devices of this machine that are GPUs for Berth.
 //
-// BERTH_OPENCL says it: `gpu` (the default) takes GPUs and accelerators, `all`
-// processors, too (PoCL), `off` nothing. Drivers are opened only if one of
-// them may have such a device. Thread-safe.
+// BERTH_OPENCL=gpu (the default) takes GPUs and accelerators, `all` takes
+// processors, too (PoCL), `off` takes nothing. Drivers are opened only if one
+// of them may have such a device. Thread-safe.
 
 #ifndef BERTH_BACKENDS_OPENCL_PLATFORMS_H_
 #define BERTH_BACKENDS_OPENCL_PLATFORMS_H_
@@ -15,10 +15,10 @@
 
 namespace berth::opencl {
 
-// The cards, found at the first call, for good.
+// Returns the cards; they are found at the first call and never change.
 const std::vector<std::unique_ptr<gpu::Card>>& cards();
 
-// Why there are none, or what was left out and why; "" when nothing was.
+// Returns why there are none, or what was left out and why; "": nothing.
 const std::string& why_none();
 
 }  // namespace berth::opencl

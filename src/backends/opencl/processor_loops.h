@@ -1,4 +1,4 @@
-// How the processor computes what GPUs are compared with.
+// How the processor computes the results that GPUs are compared with.
 
 #ifndef BERTH_BACKENDS_OPENCL_PROCESSOR_LOOPS_H_
 #define BERTH_BACKENDS_OPENCL_PROCESSOR_LOOPS_H_

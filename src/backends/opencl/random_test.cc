@@ -1,4 +1,4 @@
-// Random numbers of a GPU are those of the processor.
+// Random numbers of a GPU must equal those of the processor.
 
 #include "berth/ops/random.h"
 
@@ -21,8 +21,8 @@ namespace {
 using Random = OpenClTest;
 using Draw = std::function<Tensor()>;
 
-// What `draw` gives there after set_seed(7); the third draw, so that calls
-// are told apart.
+// Returns the third draw of `draw` there after set_seed(7); the third, to tell
+// calls apart.
 template <class T>
 std::vector<T> drawn_on(const char* device, const Draw& draw) {
   const auto on = berth::device(device);

@@ -1,5 +1,5 @@
-// Plans whose pieces are recorded and replayed (BERTH_OPENCL_RECORD=1) leave
-// the bits that they leave step by step, on kernels that compute.
+// Plans whose pieces are recorded and replayed (BERTH_OPENCL_RECORD=1) must
+// equal runs step by step, bit for bit, on kernels that compute.
 
 #include "backends/gpu/replay.h"
 
@@ -31,7 +31,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-// Asked for when a plan is built.
+// Read when a plan is built.
 void set_recording(bool on) {
   setenv("BERTH_OPENCL_RECORD", on ? "1" : "0", 1);
 }
@@ -41,7 +41,7 @@ class Replays : public OpenClTest {
   void TearDown() override { set_recording(false); }
 };
 
-// What `run` returns step by step is what it returns recorded.
+// Checks that `run` returns the same step by step and recorded.
 Floats same_either_way(const std::function<Floats()>& run) {
   set_recording(false);
   const Floats want = run();
@@ -52,7 +52,7 @@ Floats same_either_way(const std::function<Floats()>& run) {
   return got;
 }
 
-// Steps are timed in some of the first runs, which are not replayed then.
+// Some of the first runs are timed step by step instead of replayed.
 constexpr int kRuns = 12;
 
 Tensor numbers(const Shape& shape, int seed) {
@@ -77,7 +77,7 @@ TEST_F(Replays, StepsOfTrainingHaveTheBitsOfStepsOneByOne) {
          keras::Dense(3, {.activation = "softmax"})});
     model.compile({.optimizer = keras::Adam(0.01),
                    .loss = "sparse_categorical_crossentropy"});
-    // A new batch each time, as pipelines bring them.
+    // A new batch each time, as from a pipeline.
     Floats out;
     for (int i = 0; i < 3 * kRuns; ++i) {
       const Tensor x = numbers({32, 8}, i);
@@ -123,7 +123,7 @@ TEST_F(Replays, ReadNewArgumentsAndKeepOldResults) {
     std::vector<Tensors> kept;
     std::vector<Tensor> in;
     for (int i = 0; i < 2 * kRuns; ++i) {
-      // Now at an old place, now at a new one.
+      // Sometimes at an old address, sometimes at a new one.
       if (i % 3 != 1) in.push_back(numbers({8, 8}, i));
       kept.push_back(f(in.back(), in.front()));
     }
@@ -161,7 +161,7 @@ TEST_F(Replays, SeeWhatVariablesAreAssigned) {
 
 TEST_F(Replays, AreRecordedAgainWhenTheArenaHasMoved) {
   std::string plan;
-  int64_t width = 64;   // of what takes a larger arena each time
+  int64_t width = 64;   // of a plan whose arena grows
   int64_t floats = 64;  // of the arena before
   same_either_way([&] {
     const auto on = device("/GPU:0");
@@ -174,10 +174,10 @@ TEST_F(Replays, AreRecordedAgainWhenTheArenaHasMoved) {
     Floats out;
     for (int turn = 0; turn < 3; ++turn, width += 64) {
       for (int i = 0; i < kRuns; ++i) add(out, small(x));
-      // Takes a larger arena, and with it the only one.
+      // Needs a larger arena, which replaces the only one.
       const auto large = function(chain, {});
       large(zeros({width, width}));
-      // Who has the old one's memory now is left alone.
+      // New owners of the old arena's memory must not be overwritten.
       std::vector<Tensor> others;
       std::vector<Floats> again;
       for (int i = 0; i < 8; ++i) {
@@ -336,7 +336,7 @@ TEST_F(Replays, ManyMayBeOnTheirWay) {
   EXPECT_FALSE(has(plan, "has moved")) << plan;
 }
 
-// Weights after steps on two logical GPUs, whose gradients are exchanged.
+// Trains on two logical GPUs that exchange gradients; returns the weights.
 Floats trained_on_two(std::string* plan) {
   random::set_seed(5);
   const distribute::MirroredStrategy strategy({"/GPU:0", "/GPU:1"});
@@ -362,7 +362,7 @@ void train_both_ways() {
   const Floats want = trained_on_two(&plan);
   set_recording(true);
   check(trained_on_two(&plan) == want, "the same weights");
-  // Streams of the two GPUs; the host has the batches.
+  // Streams of the two GPUs; the host prepares the batches.
   for (const char* stream : {" stream 1 recorded ", " stream 2 recorded "}) {
     check(has(plan, stream), plan);
   }

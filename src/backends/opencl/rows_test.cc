@@ -1,5 +1,5 @@
-// Reductions, norms, softmax, running sums and sorts of arrays that are large
-// enough for several pieces and launches.
+// Reductions, norms, softmax, running sums and sorts of arrays large enough for
+// several pieces and launches.
 
 #include <cmath>
 #include <functional>
@@ -24,7 +24,7 @@ using Op = std::function<Tensors(const Tensors&)>;
 
 Tensor numbers(const Shape& shape, DType dtype = float32, double low = -1,
                double high = 1) {
-  static int64_t seed = 0;  // others each time
+  static int64_t seed = 0;  // differs each time
   const auto on = berth::device("/CPU:0");
   const Tensor x = random::stateless_uniform(shape, {3, ++seed},
                                              {.minval = low, .maxval = high});
@@ -45,7 +45,7 @@ Tensors on(const char* name, const Op& op, const Tensors& in) {
   return r;
 }
 
-// Results on the GPU are within `tolerance` of the processor's, relative to
+// Expects results on the GPU within `tolerance` of the processor's, relative to
 // the largest of them.
 void expect_close(const char* what, double tolerance, const Tensors& in,
                   const Op& op) {
@@ -207,7 +207,7 @@ TEST_F(Rows, LongRowsInOrder) {
   static const OpDef& op = op_named("ArgSort");
   for (const int64_t n : {63, 129, 513, 1000, 5000}) {
     for (const bool down : {false, true}) {
-      // Many ties: equals keep their order.
+      // Many ties: equal elements keep their order.
       const Tensor x = math::floor(numbers({7, n}, float32, 0, 50));
       expect_close("sorted", 0, {x}, [&](const Tensors& t) {
         return Tensors{call1(op, t[0], AttrsRef({{"descending", down}}).get())};

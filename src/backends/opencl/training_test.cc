@@ -1,4 +1,4 @@
-// Updates by a GPU leave the bits that the processor's leave.
+// Updates by a GPU must equal the processor's bit for bit.
 
 #include "ops/training.h"
 
@@ -33,7 +33,7 @@ struct Trained {
   Trained(int64_t n, DType dtype) : grad(numbers(n, 9, dtype)) {
     v.push_back(Variable(numbers(n, 1, dtype)));
     v.push_back(Variable(numbers(n, 2, dtype)));
-    // More than the square of what comes before, for a deviation.
+    // Larger than the square of the mean before it, as a variance must be.
     v.push_back(Variable(numbers(n, 3, dtype, true) +
                          math::cast(constant(30.f), dtype)));
     v.push_back(Variable(numbers(n, 4, dtype)));
@@ -41,7 +41,7 @@ struct Trained {
   const Tensor& operator[](size_t i) const { return v[i].handle(); }
 };
 
-// Scalar operands, each made once.
+// Scalar operands, each made only once.
 class Scalars {
  public:
   explicit Scalars(DType dtype) : dtype_(dtype) {}
@@ -158,14 +158,14 @@ TEST_F(Training, UpdatesOfFloat64HaveTheProcessorsBits) {
   expect_same_bits(float64);
 }
 
-// All variables of ten sets of small ones after two runs of a function, in
-// which the updates are merged.
+// Returns all variables of ten sets of small ones after two runs of a function
+// in which the updates are merged.
 Values after_merged(const char* device, const Update& update) {
   const auto on = berth::device(device);
   std::vector<Trained> all;
   for (int i = 0; i < 10; ++i) all.emplace_back(100 + 300 * i, float64);
   Scalars scalars(float64);
-  update(all[0], scalars);  // makes them
+  update(all[0], scalars);  // creates them
   auto step = function([&](const Tensor& x) {
     for (const Trained& t : all) update(t, scalars);
     return x;
@@ -188,7 +188,7 @@ TEST_F(Training, MergedUpdatesAreThoseOfEach) {
   }
 }
 
-// How many updates of `n` elements each a plan on the device makes as one.
+// Returns the plan of `count` updates of `n` elements each on the device.
 std::string plan_of_updates(const char* device, int count, int64_t n) {
   const auto on = berth::device(device);
   std::vector<Variable> all;
@@ -215,7 +215,7 @@ TEST_F(Training, LargeUpdatesAreMergedOnACardAlone) {
   EXPECT_FALSE(has(there, " ResourceApplyGradientDescent ")) << there;
   const std::string here = plan_of_updates("/CPU:0", 12, 100'000);
   EXPECT_FALSE(has(here, "_MultiApply")) << here;
-  // Gradients that wait for the last of them stay few.
+  // Gradients that wait for the last of them must stay few.
   const std::string huge = plan_of_updates("/GPU:0", 2, 5'000'000);
   EXPECT_FALSE(has(huge, "_MultiApply")) << huge;
 }

@@ -32,7 +32,7 @@ void zeros(const KernelCall& c) { set_zero(c.out[0]); }
 void fill(const KernelCall& c) { set_all(c.out[0], c.attr<double>("value")); }
 
 void range(const KernelCall& c) {
-  // Unsigned: a product may wrap although the sum fits.
+  // Unsigned: the product may wrap even if the sum fits.
   const auto start = static_cast<uint64_t>(c.attr<int64_t>("start"));
   const auto delta = static_cast<uint64_t>(c.attr<int64_t>("delta"));
   const auto origin = static_cast<uint64_t>(c.context->slice_origin);

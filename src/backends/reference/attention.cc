@@ -9,8 +9,8 @@ namespace berth::reference {
 
 namespace {
 
-// One row of scores, already scaled and masked, to weights; zeros when
-// nothing is left of it.
+// Turns one row of scores, already scaled and masked, into weights; zeros when
+// no score remains.
 template <class T>
 void softmax_row(const Scratch<double>& scores, T* y) {
   double max = -std::numeric_limits<double>::infinity();

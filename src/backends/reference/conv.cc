@@ -9,8 +9,8 @@ namespace berth::reference {
 
 namespace {
 
-// A convolution of image x [n, h, w, c], filter [kh, kw, c, o] and result y
-// [n, oh, ow, o]: which is computed is the caller's business.
+// A convolution of image x [n, h, w, c], filter [kh, kw, c, o] and result y [n,
+// oh, ow, o]; the caller decides which of them is computed.
 struct Conv {
   Windows at;
   Shape x, filter, y;
@@ -24,8 +24,8 @@ struct Conv {
         y(*result.shape),
         groups(conv_groups(*c.op, c.attrs, x, filter)) {}
 
-  // Calls fn(channel of x, weight of the tap, channel of y) for every pair
-  // of channels of one group, by x's channels.
+  // Calls fn(channel of x, weight of the tap, channel of y) for every pair of
+  // channels of one group, ordered by x's channels.
   template <class Fn>
   void for_each_pair(Fn&& fn) const {
     const int64_t in = filter[2], out = y[3] / groups;
@@ -37,8 +37,8 @@ struct Conv {
     }
   }
 
-  // Calls fn(pixel of x, tap of filter, pixel of y) with offsets of the
-  // first channel, for every pair that meets, by y's pixels.
+  // Calls fn(pixel of x, tap of filter, pixel of y) with offsets of the first
+  // channel, for every pair that meets, ordered by y's pixels.
   template <class Fn>
   void for_each_tap(int64_t n, Fn&& fn) const {
     for (int64_t oy = 0; oy < y[1]; ++oy) {

@@ -10,8 +10,8 @@ namespace berth::reference {
 
 namespace {
 
-// Elements go through one of three types that hold every value of their kind,
-// a block at a time: 2 * 11 loops instead of 11 * 11.
+// Elements are converted through one of three types that hold every value of
+// their kind, a block at a time: 2 * 11 loops instead of 11 * 11.
 constexpr int64_t kBlock = 512;
 
 template <class T>

@@ -8,9 +8,9 @@
 
 namespace berth::reference {
 
-// Stores `from`, converted, in `to`, an array of as many elements. A fraction
-// loses what an integer has no room for: it saturates, NaN becomes 0. Integers
-// wrap around. What is cut to 16 bits is rounded to float first. A complex
+// Stores `from`, converted, in `to`, an array of as many elements. Fractions
+// are truncated to integers; values out of range saturate, NaN becomes 0.
+// Integers wrap around. Conversion to 16 bits rounds to float first. A complex
 // number loses its imaginary part; anything but zero is true.
 void convert_elements(const View& to, const View& from);
 

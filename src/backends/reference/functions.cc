@@ -1,4 +1,4 @@
-// Elementwise functions of one and two operands: one row each. Floating ones
+// Elementwise functions of one and two operands, one row each. Floating ones
 // are computed in double and rounded once.
 
 #include <algorithm>
@@ -51,7 +51,7 @@ void predicate(const KernelCall& c) {
   });
 }
 
-// The rows.
+// The functions.
 template <auto kFn>
 void floating(KernelTable& t, const char* op) {
   t.direct(op, dtype_bit(float32), &unary<float, kFn>, "reference", true);
@@ -81,8 +81,8 @@ double softplus(double x) {
 constexpr double kSeluScale = 1.0507009873554804934193349852946;
 constexpr double kSeluAlpha = 1.6732632423543772848170429916717;
 
-// Divides whole numbers; INT_MIN / -1 wraps around. `down` rounds down,
-// else towards 0.
+// Divides integers; INT_MIN / -1 wraps around. Rounds down if `down`, else
+// towards 0.
 template <class T>
 struct Division {
   T quotient, rest;

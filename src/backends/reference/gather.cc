@@ -98,7 +98,7 @@ void add_gather(KernelTable& t) {
   t.direct("GatherGrad", kRingTypes, &gather_grad, "reference");
   t.direct("GatherGradLike", kRingTypes, &gather_grad, "reference");
   t.direct("OneHot", kIntegerTypes, &one_hot, "reference");
-  // The dtype that picks a kernel is that of the condition.
+  // The condition's dtype selects the kernel.
   t.direct("SelectV2", kBoolType, &select, "reference");
 }
 

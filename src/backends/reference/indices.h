@@ -1,4 +1,4 @@
-// Indices as kernels read them: int32 or int64, checked.
+// Indices of kernels: int32 or int64, checked.
 
 #ifndef BERTH_BACKENDS_REFERENCE_INDICES_H_
 #define BERTH_BACKENDS_REFERENCE_INDICES_H_
@@ -20,7 +20,7 @@ inline void set_index(const View& v, int64_t i, int64_t value) {
   }
 }
 
-// Returns index i, which must be a place of `axis` of `target`. Throws
+// Returns index i, which must be a position on `axis` of `target`. Throws
 // errors::InvalidArgument naming both.
 int64_t checked_index(const KernelCall& c, const View& indices, int64_t i,
                       const Shape& target, int axis);
@@ -30,9 +30,9 @@ inline int gather_batch_dims(const KernelCall& c, const View& indices) {
   return dims < 0 ? dims + indices.shape->rank() : dims;
 }
 
-// Calls fn(p, g) for each run of `inner` elements: where it begins in the
-// params and in the gathered array. Throws errors::InvalidArgument for an
-// index out of range.
+// Calls fn(p, g) for each run of `inner` elements, with its beginning in the
+// params and in the gathered array. Throws errors::InvalidArgument for an index
+// out of range.
 template <class Fn>
 void for_each_gathered(const KernelCall& c, const Shape& params, Fn&& fn) {
   const View& indices = c.in[1];

@@ -24,7 +24,7 @@ void transpose(const KernelCall& c) {
   });
 }
 
-// Copies rows of `bytes` between two arrays with row distances.
+// Copies rows of `bytes` between two arrays with these row strides.
 void copy_rows(std::byte* to, size_t to_step, const std::byte* from,
                size_t from_step, size_t bytes, int64_t rows) {
   if (bytes == 0) return;
@@ -34,8 +34,8 @@ void copy_rows(std::byte* to, size_t to_step, const std::byte* from,
   }
 }
 
-// Where the parts of a joined array lie: `rows` rows, in each one block of
-// every part after the other.
+// The layout of the parts of a joined array: `rows` rows, each holding one
+// block of every part after the other.
 struct Rows {
   int64_t count;
   size_t bytes;

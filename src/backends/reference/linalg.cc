@@ -1,4 +1,4 @@
-// Plain loops over matrices: the oracle of what LAPACK computes on the host.
+// Plain loops over matrices: the oracle of LAPACK's results on the host.
 // Simulated accelerators lack these ops, as real ones may.
 
 #include <fmt/format.h>
@@ -77,8 +77,8 @@ void cholesky(const KernelCall& c) {
   });
 }
 
-// Eliminates `a` [n, n] with partial pivoting, doing the same to `x`
-// [n, k]; returns the determinant. False in `regular` when a pivot is 0.
+// Eliminates `a` [n, n] with partial pivoting, applying the same steps to `x`
+// [n, k]; returns the determinant. Sets `regular` to false when a pivot is 0.
 double eliminate(Matrix* a, Matrix* x, int64_t n, int64_t k, bool* regular) {
   double det = 1;
   *regular = true;

@@ -13,8 +13,7 @@
 
 namespace berth::reference {
 
-// The types that kernels compute in. The narrow ones go through these
-// (widened.h).
+// The types that kernels compute in; narrow types go through these (widened.h).
 template <class T>
 inline constexpr bool is_number_type =
     std::is_floating_point_v<T> || std::is_same_v<T, int32_t> ||
@@ -55,8 +54,8 @@ void with_inexact(DType dtype, Fn&& fn) {
 inline constexpr DTypeSet kRingTypes = kNumberTypes | dtype_bit(complex128);
 inline constexpr DTypeSet kRootTypes = kFloatingTypes | dtype_bit(complex128);
 
-// Calls fn(T{}) with a type of as many bytes as an element of `dtype` has:
-// for kernels that only move elements, of any of kEveryType.
+// Calls fn(T{}) with a type as large as an element of `dtype`, which is any of
+// kEveryType: for kernels that only move elements.
 template <class Fn>
 void with_storage(DType dtype, Fn&& fn) {
   switch (size_of(dtype)) {
@@ -75,7 +74,7 @@ void with_storage(DType dtype, Fn&& fn) {
   }
 }
 
-// What sums are kept in: this is the oracle. Integers wrap.
+// The type of sums. Wide, since this is the oracle. Integers wrap.
 template <class T>
 using Wide = std::conditional_t<
     is_complex_type<T>, std::complex<double>,

@@ -12,7 +12,7 @@ namespace {
 
 double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
-// The gates of a unit in a row of 4 * units.
+// Returns the gates of a unit in a row of 4 * units.
 template <class T>
 struct Gates {
   T *i, *f, *g, *o;

@@ -12,7 +12,7 @@ namespace {
 
 using Doubles = Scratch<double>;
 
-// Mean over all axes but the last of value(i, channel): [c]. NaN of nothing.
+// Mean over all axes but the last of value(i, channel): [c]. NaN when empty.
 template <class Fn>
 Doubles channel_means(int64_t n, int64_t channels, Fn&& value) {
   Doubles sums(static_cast<size_t>(channels), 0.0);
@@ -109,7 +109,7 @@ void whole_batch_norm_grad(const KernelCall& c) {
     }
     const double count = channels ? static_cast<double>(n / channels) : 0;
     for (int64_t ch = 0; ch < channels; ++ch) {
-      // Sums of nothing are 0, their means NaN.
+      // An empty sum is 0, its mean NaN.
       const bool any = count > 0;
       c.out[1].as<T>()[ch] = any ? static_cast<T>(mean_dy_h[ch] * count) : T(0);
       c.out[2].as<T>()[ch] = any ? static_cast<T>(mean_dy[ch] * count) : T(0);

@@ -1,5 +1,5 @@
-// Batch norms whose batch is several groups with moments of their own: a kernel
-// of one group is called for each. Re-entrant.
+// Batch norms whose batch consists of several groups with separate moments: a
+// kernel for one group is called for each. Re-entrant.
 
 #ifndef BERTH_BACKENDS_REFERENCE_NORM_GROUPS_H_
 #define BERTH_BACKENDS_REFERENCE_NORM_GROUPS_H_
@@ -11,14 +11,14 @@
 
 namespace berth::reference {
 
-// Groups of a call or of what a kernel is prepared for.
+// Returns the groups of a call, or of a kernel's preparation.
 template <class Call>
 int64_t norm_groups(const Call& c) {
   if (!c.template attr<bool>("is_training")) return 1;
   return std::max<int64_t>(1, c.template attr<int64_t>("statistics_groups"));
 }
 
-// Rows [length / n * i, ...) of a view, or row i of moments [n, c] as [c].
+// Returns rows [length / n * i, ...) of a view, or row i of moments [n, c].
 class GroupView {
  public:
   GroupView() = default;
@@ -40,7 +40,7 @@ class GroupView {
   View view_;
 };
 
-// to += from; in the end, to *= share.
+// to += from; at the end, to *= share.
 template <class T>
 void add_group(const View& to, const View& from, bool end, double share) {
   for (int64_t i = 0; i < to.size(); ++i) {
@@ -50,8 +50,8 @@ void add_group(const View& to, const View& from, bool end, double share) {
 }
 
 // Calls one(call of a group) for FusedBatchNormV3 and FusedBatchNormGradV3.
-// Outputs 1 and 2, [c], are the mean (forward) or the sum (gradient) of those
-// of the groups. `sums`: room for two of them.
+// Outputs 1 and 2, [c], are the mean (forward) or the sum (gradient) over the
+// groups. `sums` has space for two of them.
 template <class One>
 void by_groups(const KernelCall& c, void* sums, One&& one) {
   const int64_t n = norm_groups(c);

@@ -37,8 +37,8 @@ void for_each_window(const KernelCall& c, const Shape& x, Fn&& fn) {
   }
 }
 
-// The offset of the largest pixel, the first of equals; NaN is larger than
-// all. Every window has a pixel in the image.
+// Returns the offset of the largest pixel, the first of equal ones; NaN is the
+// largest. Every window has a pixel in the image.
 template <class T>
 int64_t largest(const T* x, const Shape& s, int64_t base, Range h, Range w) {
   int64_t best = base + (h.begin * s[2] + w.begin) * s[3];

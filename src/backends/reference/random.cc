@@ -18,8 +18,8 @@ RandomStream stream_of(const KernelCall& c) {
           c.attr<bool>("stateless") ? 0 : c.context->step()};
 }
 
-// Element i of the output is fn(words, place): word `place` of the block that
-// holds it.
+// Element i of the output is fn(words, place), where word `place` of the block
+// belongs to it.
 template <class Fn>
 void for_each_block(const KernelCall& c, Fn&& fn) {
   const RandomStream stream = stream_of(c);
@@ -62,8 +62,8 @@ void normal(const KernelCall& c) {
   });
 }
 
-// A number beyond two is drawn again, attempt k from the numbers that lie
-// k * 2^58 elements further on; 16 attempts fail once in 10^21.
+// Draws again for a number beyond two standard deviations; attempt k takes the
+// numbers k * 2^58 elements further on. 16 attempts fail once in 10^21.
 float truncated(const RandomStream& stream, uint64_t index) {
   for (uint64_t attempt = 0; attempt < 16; ++attempt) {
     const float x = stream.normal(index + (attempt << 58));
@@ -113,7 +113,7 @@ void uniform_int(const KernelCall& c) {
   });
 }
 
-// The class in whose share of [0, total) the number lies.
+// Returns the class in whose share of [0, total) the number lies.
 template <class T>
 void multinomial(const KernelCall& c, const T* logits) {
   const int64_t classes = c.in[0].dim(1), samples = c.out[0].dim(1);

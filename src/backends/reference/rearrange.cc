@@ -11,7 +11,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// Per axis of the output, the place of the input that each place shows; -1:
+// For each axis of the output, the input position shown at each position; -1:
 // none.
 using Places = std::array<Scratch<int64_t>, kMaxRank>;
 
@@ -24,7 +24,7 @@ Places places_of(const Shape& out, Fn&& fn) {
   return places;
 }
 
-// Calls fn(i, from) for each element of `out`; from is -1 where it shows none.
+// Calls fn(i, from) for each element of `out`; from is -1 if nothing is shown.
 template <class Fn>
 void for_each_placed(const Shape& out, const Shape& in, const Places& places,
                      Fn&& fn) {
@@ -41,7 +41,7 @@ void for_each_placed(const Shape& out, const Shape& in, const Places& places,
   }
 }
 
-// `otherwise`: bits of an element for places that show none; null: zeros.
+// `otherwise`: bits of an element for positions that show nothing; null: zeros.
 void take(const KernelCall& c, const Places& places,
           const void* otherwise = nullptr) {
   with_storage(c.in[0].dtype, [&](auto type) {
@@ -77,7 +77,7 @@ void pad_value(const KernelCall& c) {
   });
 }
 
-// Where the places of `padded` lie in `inside`.
+// Returns the positions in `inside` shown by those of `padded`.
 Places mirrors(const KernelCall& c, const Shape& padded, const Shape& inside) {
   const Ints& paddings = c.attr<Ints>("paddings");
   const int64_t edge = c.attr<std::string>("mode") == "REFLECT" ? 0 : 1;

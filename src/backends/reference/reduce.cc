@@ -10,8 +10,7 @@ namespace berth::reference {
 
 namespace {
 
-// Calls fn(i, o) for each input element i and the output element o that it
-// belongs to.
+// Calls fn(i, o) for each input element i and its output element o.
 template <class Fn>
 void for_each_reduced(const KernelCall& c, Fn&& fn) {
   const Shape& in = *c.in[0].shape;
@@ -79,7 +78,7 @@ void extreme_of(const KernelCall& c) {
 
 template <bool kMax>
 void extreme(const KernelCall& c) {
-  // Not by way of a wider type, whose extreme of nothing is another one.
+  // A wider type would give another extreme for an empty array.
   if (c.in[0].dtype == int8) return extreme_of<int8_t, kMax>(c);
   with_number(c.in[0].dtype,
               [&](auto type) { extreme_of<decltype(type), kMax>(c); });

@@ -38,7 +38,7 @@ const KernelTable& kernels() {
     add_scan(t);
     add_lstm(t);
     add_complex(t);
-    add_widened(t);  // after the kernels that it goes through
+    add_widened(t);  // must follow the kernels it uses
     return t;
   }());
   return table;
@@ -46,7 +46,7 @@ const KernelTable& kernels() {
 
 }  // namespace reference
 
-// A library of kernels: it has no devices of its own.
+// A library of kernels, without devices of its own.
 void register_reference(BackendRegistry& registry) {
   registry.offer_kernels("reference", &reference::kernels());
 }

@@ -10,10 +10,10 @@
 
 namespace berth::reference {
 
-// Returns the table of all reference kernels, built at the first call.
+// Returns the table of all reference kernels. It is built at the first call.
 const KernelTable& kernels();
 
-// The families; each file of this folder fills in one.
+// The families; each file of this folder adds one.
 void add_elementwise(KernelTable& t);
 void add_compare(KernelTable& t);
 void add_reduce(KernelTable& t);
@@ -29,7 +29,7 @@ void add_scatter(KernelTable& t);
 void add_sort(KernelTable& t);
 void add_dynamic(KernelTable& t);
 void add_random(KernelTable& t);
-// What only host devices have: in kernels(), but not for accelerators.
+// Ops that only host devices have: in kernels(), but not for accelerators.
 void add_linalg(KernelTable& t);
 void add_nn(KernelTable& t);
 void add_softmax(KernelTable& t);
@@ -45,7 +45,7 @@ void add_lstm(KernelTable& t);
 void add_complex(KernelTable& t);
 void add_widened(KernelTable& t);
 
-// Kernels of text, which devices of host memory alone have; not in kernels().
+// Kernels for text, which only devices with host memory have; not in kernels().
 void add_strings(KernelTable& t);
 
 }  // namespace berth::reference

@@ -9,8 +9,8 @@ namespace berth::reference {
 
 namespace {
 
-// Calls fn(line, step, n) for each line along the axis: `line` is the offset
-// of the element that comes first, `step` leads to the next of n.
+// Calls fn(line, step, n) for each line along the axis: `line` is the offset of
+// its first element, `step` leads to the next of n.
 template <class Fn>
 void for_each_line(const KernelCall& c, Fn&& fn) {
   const Shape& shape = *c.in[0].shape;
@@ -71,7 +71,7 @@ void cumulative_logsumexp(const KernelCall& c) {
   });
 }
 
-// Input 2, if there is one: an id per place of the axis.
+// The optional input 2 holds an id per position of the axis.
 void linear_recurrence(const KernelCall& c) {
   const View* ids = c.num_in == 3 ? &c.in[2] : nullptr;
   const bool reverse = c.attr<bool>("reverse");
@@ -87,7 +87,7 @@ void linear_recurrence(const KernelCall& c) {
       };
       double s = 0;
       for (int64_t i = 0; i < n; ++i, at += step) {
-        // The first element has nothing to multiply.
+        // The first element has no predecessor to multiply.
         const bool first = i == 0 || (ids && id_of(i) != id_of(i - 1));
         if (first) s = 0;
         const double factor = first ? 0 : a[previous ? at - step : at];

@@ -11,9 +11,9 @@ namespace berth::reference {
 
 namespace {
 
-// Calls fn(place, row, inner) for each index, a row of `depth` coordinates:
-// where in `target` the slice of `inner` elements begins, and where in the
-// updates. Throws errors::InvalidArgument for a coordinate out of range.
+// Calls fn(place, row, inner) for each index, a row of `depth` coordinates: the
+// beginning of the slice of `inner` elements in `target`, and in the updates.
+// Throws errors::InvalidArgument for a coordinate out of range.
 template <class Fn>
 void for_each_slice(const KernelCall& c, const View& indices, int64_t depth,
                     const Shape& target, Fn&& fn) {
@@ -114,7 +114,7 @@ struct Div {
     return a / b;
   }
 };
-// A NaN stays.
+// NaN is kept.
 struct Min {
   template <class T>
   static T of(T a, T b) {
@@ -128,8 +128,8 @@ struct Max {
   }
 };
 
-// Calls fn with a value of the element type of `dtype`; arithmetic is for
-// numbers alone.
+// Calls fn with a value of the element type of `dtype`; only numbers support
+// arithmetic.
 template <class Combine, class Fn>
 void with_type_for(DType dtype, Fn&& fn) {
   if constexpr (std::is_same_v<Combine, Update>) {
@@ -185,7 +185,7 @@ void segment(const KernelCall& c, double empty_float, bool lowest,
   with_number(data.dtype, [&](auto type) {
     using T = decltype(type);
     using Limits = std::numeric_limits<T>;
-    // Sums and products are kept wide; extremes are exact as they are.
+    // Sums and products use a wide type; extremes are exact as they are.
     using W = std::conditional_t<std::is_same_v<Combine, Min> ||
                                      std::is_same_v<Combine, Max>,
                                  T, Wide<T>>;
@@ -222,8 +222,8 @@ void segment_max(const KernelCall& c) { segment<Max>(c, 0, true, false); }
 }  // namespace
 
 void add_scatter(KernelTable& t) {
-  // The dtype that picks a kernel is that of the first value: of the indices
-  // where a variable or no tensor stands before them.
+  // The dtype of the first value selects the kernel: that is the indices' where
+  // only a variable or no tensor precedes them.
   const auto add = [&](const char* op, DTypeSet types, DirectKernel kernel) {
     t.direct(op, types, kernel, "reference");
   };

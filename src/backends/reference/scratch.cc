@@ -62,7 +62,7 @@ class Kept {
 constinit thread_local Kept* t_kept = nullptr;
 constinit thread_local bool t_ended = false;
 
-// Null as the thread ends: a destructor may still run a kernel.
+// Null while the thread ends: a destructor may still run a kernel.
 Kept* kept() {
   struct End {
     ~End() {

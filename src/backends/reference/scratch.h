@@ -1,8 +1,8 @@
 // Scratch: memory of one run of a kernel, kept for the next.
 //
-// A warm run asks no system allocator: what a thread gives back it gets again.
-// Each thread keeps at most 64 MiB. Thread-safe; memory may be given back by
-// another thread.
+// A warm run makes no system allocation: a thread gets back what it returned.
+// Each thread keeps at most 64 MiB. Thread-safe; another thread may return the
+// memory.
 
 #ifndef BERTH_BACKENDS_REFERENCE_SCRATCH_H_
 #define BERTH_BACKENDS_REFERENCE_SCRATCH_H_
@@ -15,10 +15,10 @@ namespace berth::reference {
 // Returns at least `bytes`, aligned for any element type; throws
 // std::bad_alloc.
 void* take_scratch(size_t bytes);
-// `bytes` as asked for.
+// `bytes` must be the size requested.
 void return_scratch(void* memory, size_t bytes) noexcept;
 
-// For containers of a kernel.
+// For a kernel's containers.
 template <class T>
 struct ScratchAllocator {
   using value_type = T;
@@ -37,7 +37,7 @@ struct ScratchAllocator {
 template <class T>
 using Scratch = std::vector<T, ScratchAllocator<T>>;
 
-// n elements without values.
+// n uninitialised elements.
 template <class T>
 class ScratchArray {
  public:

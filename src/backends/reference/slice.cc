@@ -8,9 +8,9 @@ namespace berth::reference {
 
 namespace {
 
-// The places of a slice inside the full array.
+// The positions of a slice in the full array.
 struct Places {
-  Shape shape;  // of the slice, with the axes that an index drops
+  Shape shape;  // of the slice, including axes that an index drops
   std::array<int64_t, kMaxRank> strides{};
   int64_t start = 0;
 };
@@ -50,7 +50,7 @@ void strided_slice(const KernelCall& c) {
   take(c, strided_places(c, *c.in[0].shape));
 }
 
-// Puts the elements of `part` into the slice of output 0.
+// Writes the elements of `part` into the slice of output 0.
 void put(const KernelCall& c, const View& part) {
   const Places p = strided_places(c, *c.out[0].shape);
   with_storage(part.dtype, [&](auto type) {

@@ -22,8 +22,8 @@ bool is_less(T a, T b) {
   return a < b;
 }
 
-// Writes the places of the first `k` elements of x[0, n) in order to `order`,
-// which has room for n.
+// Writes the indices of the first `k` elements of x[0, n) in order to `order`,
+// which has space for n.
 template <class T>
 void order_row(const T* x, int64_t n, int64_t k, bool down, int32_t* order) {
   std::iota(order, order + n, 0);
@@ -88,7 +88,7 @@ void in_top_k(const KernelCall& c) {
       const int64_t target = index_at(c.in[1], r);
       bool in = target >= 0 && target < rows.length && std::isfinite(x[target]);
       if (in) {
-        // A row with NaN or infinity has no order to speak of.
+        // A row with NaN or infinity has no useful order.
         int64_t larger = 0;
         for (int64_t i = 0; i < rows.length; ++i) {
           in = in && std::isfinite(x[i]);

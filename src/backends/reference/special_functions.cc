@@ -20,7 +20,7 @@ constexpr double kBernoulli[] = {1.0 / 6,   -1.0 / 30,    1.0 / 42,
                                  -1.0 / 30, 5.0 / 66,     -691.0 / 2730.,
                                  7.0 / 6,   -3617.0 / 510};
 
-// Winitzki's estimate of the y >= 0 with 1 - erf(y)^2 = exp(log_rest), good
+// Winitzki's estimate of the y >= 0 with 1 - erf(y)^2 = exp(log_rest), accurate
 // to 1 in 400.
 double first_guess(double log_rest) {
   constexpr double kA = 0.147;
@@ -28,7 +28,7 @@ double first_guess(double log_rest) {
   return std::sqrt(std::max(0.0, std::sqrt(t * t - log_rest / kA) - t));
 }
 
-// Halley's steps from there to the y with erf(y) = x, or erfc(y) = q.
+// Refines it by Halley's method to the y with erf(y) = x, or erfc(y) = q.
 template <class Error>
 double polish(double y, Error&& error) {
   for (int i = 0; i < 4; ++i) {
@@ -67,7 +67,7 @@ double normal_quantile(double p) {
 }
 
 double log_gamma(double x) {
-  int sign = 0;  // std::lgamma writes it to a global
+  int sign = 0;  // std::lgamma writes a global
   return lgamma_r(x, &sign);
 }
 
@@ -90,8 +90,8 @@ double digamma(double x) {
 
 namespace {
 
-// For q > 0 and s > 1: a sum of the first terms, Euler and Maclaurin's
-// formula for the rest, which begins where its series converges.
+// For q > 0 and s > 1: sums the first terms; the Euler-Maclaurin formula gives
+// the rest from where its series converges.
 double positive_zeta(double s, double q) {
   double sum = 0;
   const double begin = std::min(s + 12, 2000.0);
@@ -125,7 +125,7 @@ double hurwitz_zeta(double s, double q) {
   const double floor = std::floor(q);
   if (q == floor) return kInf;
   if (s != std::floor(s) || std::isinf(s)) return kNan;
-  // The terms below 0 are those of -q, with the sign of (-1)^s.
+  // The terms below 0 are those of -q, times (-1)^s.
   const double above = q - floor, terms = -floor;
   const double below =
       positive_zeta(s, 1 - above) - positive_zeta(s, terms + 1 - above);

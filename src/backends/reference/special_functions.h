@@ -12,12 +12,12 @@ double inverse_erf(double x);
 double normal_quantile(double p);
 // log |gamma(x)|.
 double log_gamma(double x);
-// Its derivative; infinite at 0, NaN at -1, -2, ...
+// Derivative of log_gamma; infinite at 0, NaN at -1, -2, ...
 double digamma(double x);
 // Derivative of order n of digamma; NaN unless n is 0, 1, ...
 double polygamma(double n, double x);
 // Sum of (q + k)^-s over k = 0, 1, ...; inf for s = 1 and for q = 0, -1, ...;
-// NaN for s < 1 and for q < 0 with broken s.
+// NaN for s < 1 and for q < 0 with fractional s.
 double hurwitz_zeta(double s, double q);
 
 }  // namespace berth::reference

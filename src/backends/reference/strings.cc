@@ -1,4 +1,4 @@
-// Text: the one thing that is computed from it is a comparison.
+// Text: comparison is the only operation on it.
 
 #include "backends/reference/loops.h"
 #include "backends/reference/reference.h"
@@ -21,7 +21,7 @@ void compare(const KernelCall& c) {
 }
 
 void add(KernelTable& t, const char* op, DirectKernel kernel) {
-  // Not to be cut: a part of such an array has no address.
+  // Must not be split: a part of such an array has no address.
   t.add(op, {.label = "reference",
              .dtypes = kStringType,
              .direct = kernel,

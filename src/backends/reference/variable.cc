@@ -26,7 +26,7 @@ void assign_add(const KernelCall& c) {
   });
 }
 
-// The ends of an edge between tasks.
+// The two ends of an edge between tasks.
 void send_to_task(const KernelCall& c) {
   task_links()
       .at(c.attr<int64_t>("link"))

@@ -16,8 +16,8 @@ DType dtype_of_call(const KernelCall& c) {
   return c.num_out > 0 ? c.out[0].dtype : c.in[0].dtype;
 }
 
-// An operand in the dtype in which it is computed, with memory of its own if
-// that is another one.
+// An operand in the dtype of the computation, with separate memory if that
+// differs.
 class Operand {
  public:
   Operand(const View& v, DType narrow) : narrow_(v), wide_(v) {
@@ -60,7 +60,7 @@ void widened(const KernelCall& c) {
   }
 }
 
-// The dtypes of the operand that picks the kernel.
+// Returns the dtypes of the operand that selects the kernel.
 DTypeSet picking_types(const OpDef& op) {
   for (const ArgDef& a : op.inputs()) {
     if (a.access == Access::kValue) return a.types;

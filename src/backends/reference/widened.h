@@ -1,9 +1,9 @@
 // Kernels of narrow dtypes by way of wider ones: bfloat16 and float16 are
 // computed in float32, int8 in int32, complex64 in complex128.
 //
-// Operands are converted, the kernel of the wide dtype runs, results are
-// rounded once (integers wrap). An op of the catalogue therefore takes a
-// narrow dtype as soon as its schema says so. Re-entrant.
+// Operands are converted, the kernel of the wide dtype runs, and results are
+// rounded once (integers wrap). So an op of the catalogue takes a narrow dtype
+// as soon as its schema allows it. Re-entrant.
 
 #ifndef BERTH_BACKENDS_REFERENCE_WIDENED_H_
 #define BERTH_BACKENDS_REFERENCE_WIDENED_H_
@@ -13,7 +13,7 @@
 namespace berth::reference {
 
 // Returns the dtype in which `dtype` is computed; kInvalid for those that are
-// computed as they are.
+// computed directly.
 constexpr DType wider(DType dtype) {
   switch (dtype) {
     case bfloat16:

@@ -1,8 +1,8 @@
-// What may go wrong on a simulated device on request, for tests.
+// Faults of a simulated device on request, for tests.
 //
-// The environment variable BERTH_SIM_FAULTS sets the same up from outside: a
+// The environment variable BERTH_SIM_FAULTS requests the same from outside: a
 // comma list of "launch=GPU:0@17" (its 17th launch fails), "oom=GPU:0@1000000"
-// (a million bytes are all it has), "pin=GPU:0@1000000" (so many bytes of the
+// (it has a million bytes in all), "pin=GPU:0@1000000" (so many bytes of the
 // host's memory can be pinned, for all devices together), "lost=GPU:1@20" (lost
 // from its 20th launch on) and "hang=GPU:1@20". Launches of the compute and the
 // copy stream count together. Thread-safe.
@@ -19,26 +19,26 @@
 
 namespace berth::sim {
 
-// Lets the n-th launch from now on (1: the next) fail with errors::Internal.
+// Makes the n-th launch from now on (1: the next) fail with errors::Internal.
 void fail_launch(Device& device, uint64_t n);
 
-// Lets the device be lost from the n-th launch from now on: that and all later
-// work fails with errors::Unavailable, and so does waiting for it.
+// Loses the device at the n-th launch from now on: that and all later work
+// fails with errors::Unavailable, and so does waiting for it.
 void lose_device(Device& device, uint64_t n = 1);
 
-// Lets the device hang from the n-th launch from now on: that and all later
-// work does not begin. Who polls never sees the end; who waits without a
-// deadline gets errors::Unavailable.
+// Hangs the device from the n-th launch from now on: that and all later work
+// does not begin. Polling never sees the end; waiting without a deadline throws
+// errors::Unavailable.
 void hang_device(Device& device, uint64_t n = 1);
 
-// Gives unused memory back and limits what the device reserves to `bytes`.
+// Frees unused memory and limits what the device reserves to `bytes`.
 void out_of_memory_at(Device& device, size_t bytes);
 
-// Lets no more than `bytes` of the host's memory be pinned, for all simulated
-// devices together. What is pinned already remains.
+// Limits pinned host memory to `bytes`, for all simulated devices together.
+// Memory that is already pinned stays pinned.
 void limit_pinned(Device& device, size_t bytes);
 
-// Ends all faults. A lost device is there again, what hangs goes on; errors
+// Ends all faults. A lost device is back and a hanging one goes on; errors
 // remain until Device::reset_error.
 void clear_faults(Device& device);
 
@@ -55,8 +55,8 @@ struct FaultRequest {
   uint64_t at = 0;
 };
 
-// Returns the entries of `text`. Throws errors::InvalidArgument naming the
-// entry that is not understood and what was expected.
+// Returns the entries of `text`. Throws errors::InvalidArgument naming an entry
+// that cannot be parsed and what was expected.
 std::vector<FaultRequest> parse_faults(std::string_view text);
 
 }  // namespace berth::sim

@@ -31,11 +31,11 @@ void Scheduler::pass_waits() {
       while (s->has_head() && !s->busy_) {
         const SimStream::Entry& e = s->head();
         if (e.kind == SimStream::Kind::kWork) break;
-        // Wait entries only ever hold streams of this scheduler.
+        // Wait entries only refer to streams of this scheduler.
         auto* from = static_cast<SimStream*>(e.event.stream);
         const uint64_t sequence = e.event.sequence;
-        // A poisoned stream waits too: what is launched once it is reset
-        // relies on the order.
+        // A poisoned stream waits, too: work launched after its reset relies on
+        // the order.
         if (e.kind == SimStream::Kind::kPoison) {
           s->complete(s->clock_us_, from->failures_.at(sequence));
         } else if (from->completed_ >= sequence) {
@@ -55,8 +55,8 @@ void Scheduler::pass_waits() {
 SimStream* Scheduler::pick() {
   SimStream* best = nullptr;
   uint64_t best_rank = 0;
-  // How long a priority lasts: some seeds shuffle finely, others starve a
-  // stream for long, which finds waits that are missing far apart.
+  // How long a priority lasts. Some seeds shuffle finely, others starve a
+  // stream for long, which exposes missing waits that are far apart.
   const uint64_t epoch = picks_ >> (2 * (seed_ & 3));
   for (SimStream* s : streams_) {
     if (!s->has_head() || s->busy_) continue;
@@ -107,7 +107,7 @@ void Scheduler::run_until(Lock& lock, SimStream& stream, uint64_t sequence) {
 }
 
 bool Scheduler::break_wait(SimStream& target, bool polls) {
-  // The stream that hangs, from `target` along the waits.
+  // Find the hanging stream: follow the waits from `target`.
   const auto hangs = [](const SimStream& s) {
     return s.has_head() && !s.busy_;
   };

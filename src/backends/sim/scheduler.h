@@ -1,16 +1,16 @@
 // Scheduler and SimStream: asynchronous streams without threads.
 //
-// launch, wait and record only append to a stream's queue. Work runs when
-// somebody waits (synchronize, done, a full queue), on the thread that waits:
-// it picks one stream after the other whose next work is ready, until what it
-// waits for is done. Seed 0 picks in launch order; any other seed gives the
-// streams changing random priorities, a pure function of (seed, number of the
-// pick, stream), so that whatever no event orders is reordered, reproducibly
-// as long as one thread waits.
+// launch, wait and record only append to a stream's queue. Work runs when a
+// thread waits (synchronize, done, a full queue), on that thread. It picks one
+// stream after another whose next work is ready, until its own wait is over.
+// Seed 0 picks in launch order. Any other seed gives the streams changing
+// random priorities, a pure function of (seed, number of the pick, stream), so
+// that everything not ordered by events is reordered, reproducibly as long as
+// one thread waits.
 //
-// All streams of a scheduler share one mutex. Work and its drop run outside
-// it, so they may launch, wait, allocate and free. A wait that nothing can
-// ever end fails with errors::Internal instead of hanging. Thread-safe.
+// All streams of a scheduler share one mutex. Work and its drop run outside it,
+// so they may launch, wait, allocate and free. A wait that can never end fails
+// with errors::Internal instead of hanging. Thread-safe.
 
 #ifndef BERTH_BACKENDS_SIM_SCHEDULER_H_
 #define BERTH_BACKENDS_SIM_SCHEDULER_H_
@@ -30,20 +30,20 @@ namespace berth::sim {
 
 class SimStream;
 
-// How much work the calling thread is inside of.
+// Returns the nesting of work on the calling thread.
 int executing_here();
 
-// What may go wrong on a device on request; guarded by the scheduler.
+// Faults of a device on request; guarded by the scheduler.
 struct FaultPlan {
   uint64_t launches = 0;  // so far
   uint64_t fail_at = 0;   // this launch fails; 0: none
-  uint64_t lose_at = 0;   // from this launch on the device is lost; 0: never
+  uint64_t lose_at = 0;   // from this launch the device is lost; 0: never
   bool lost = false;
-  uint64_t hang_at = 0;  // from this launch on work does not begin; 0: never
-  bool let_go = false;   // somebody waited for what hangs: it has failed
+  uint64_t hang_at = 0;  // work hangs from this launch on; 0: never
+  bool let_go = false;   // a wait for hanging work has failed it
 };
 
-// What a device can do; constant.
+// The capabilities of a device; constant.
 struct Speed {
   double flops_per_second = 1e12;
   double bytes_per_second = 1e11;
@@ -58,49 +58,49 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Starts the sequence of picks of `seed` anew.
+  // Restarts the picks with `seed`.
   void set_seed(uint64_t seed);
 
  private:
   friend class SimStream;
   using Lock = std::unique_lock<std::mutex>;
 
-  // A thread that sleeps until another one gets further.
+  // A thread that sleeps until another one makes progress.
   struct Waiter {
     const SimStream* stream;
     uint64_t sequence;
-    int executing;  // work that this thread is inside of
+    int executing;  // this thread's nesting of work
     Waiter* next;
   };
 
   // Runs work until `stream` has completed `sequence` entries.
   void run_until(Lock& lock, SimStream& stream, uint64_t sequence);
-  // Passes waits that are over, until none is.
+  // Passes waits that are over until there are none.
   void pass_waits();
   SimStream* pick();
-  // Fails the wait that `target` hangs in; nothing can end it. False when it
-  // hangs in no wait. What hangs on request is failed for who waits, not for
-  // who polls.
+  // Fails the wait in which `target` hangs, as nothing can end it. Returns
+  // false when it hangs in no wait. Faults on request fail waiting, not
+  // polling.
   bool break_wait(SimStream& target, bool polls);
-  // True when all running work is itself waiting for something to happen.
+  // True when all running work is itself waiting.
   bool nobody_works() const;
 
   const std::shared_ptr<SimMemory> memory_;
-  std::mutex mutex_;  // everything below
+  std::mutex mutex_;  // guards all below
   std::condition_variable progress_;
   std::vector<SimStream*> streams_;
   Waiter* waiters_ = nullptr;
-  int executing_ = 0;  // work that is running now
+  int executing_ = 0;  // running work
   uint64_t seed_;
   uint64_t picks_ = 0;
   uint64_t launched_ = 0;
-  double host_us_ = 0;  // how far the host's clock is
+  double host_us_ = 0;  // time of the host's clock
 };
 
 class SimStream final : public Stream {
  public:
-  // `label` names the stream in messages ("GPU:0 copy"). `faults` is shared
-  // by the streams of a device.
+  // `label` names the stream in messages ("GPU:0 copy"). A device's streams
+  // share `faults`.
   SimStream(Device* device, std::shared_ptr<Scheduler> scheduler,
             std::string label, const Speed& speed, bool link,
             FaultPlan* faults);
@@ -113,11 +113,11 @@ class SimStream final : public Stream {
   bool done(Event event) override;
   void synchronize(Event event) override;
 
-  // Lets what is queued end, then accepts work again after a failure. What
-  // failed or was skipped stays failed: its events throw for ever.
+  // Waits for queued work, then accepts work again after a failure. What failed
+  // or was skipped stays failed: its events keep throwing.
   void reset_error();
 
-  // The virtual time when the last finished work ended, microseconds.
+  // Virtual end of the last finished work, in microseconds.
   double clock_us();
 
   // "GPU:0 copy"
@@ -149,9 +149,9 @@ class SimStream final : public Stream {
   Entry& head() { return entry(completed_); }
   bool has_head() const { return completed_ < pushed_; }
   void grow();
-  // Runs the head, which is work, with the lock let go.
+  // Runs the head, which must be work, without the lock.
   void execute(std::unique_lock<std::mutex>& lock);
-  // Why the head cannot run, if so.
+  // Returns the reason why the head cannot run, if any.
   FailureRef fault_of_head();
   // True when the head is work that does not begin.
   bool head_hangs() {
@@ -168,9 +168,9 @@ class SimStream final : public Stream {
   const Speed speed_;
   const bool link_;
   FaultPlan* const faults_;
-  // Everything below is guarded by the scheduler.
+  // The scheduler guards everything below.
   size_t index_ = 0;
-  std::vector<Entry> ring_;  // a power of two long
+  std::vector<Entry> ring_;  // its size is a power of two
   uint64_t pushed_ = 0;      // entries so far
   uint64_t completed_ = 0;
   bool busy_ = false;  // a thread is inside the head's work

@@ -17,7 +17,7 @@ Event launch(Stream& s, std::function<void()> fn, const char* what = "Call") {
   return s.record();
 }
 
-// Writes on one stream, reads on another; what the read saw.
+// Writes on one stream, reads on another; returns what was read.
 int write_then_read(uint64_t seed, bool with_wait) {
   set_seed(gpu(0), seed);
   Stream& a = gpu(0).compute_stream();
@@ -47,7 +47,7 @@ TEST(SimScheduler, AWaitOrdersUnderEverySeed) {
   }
 }
 
-// The order in which 4 streams run 3 works each.
+// Returns the order in which 4 streams run 3 works each.
 std::string order_under(uint64_t seed) {
   set_seed(gpu(0), seed);
   std::string order;
@@ -136,7 +136,7 @@ TEST(SimScheduler, ACycleOfWaitsIsANamedErrorAndDoesNotHang) {
   const Clean clean;
   Stream& a = gpu(0).compute_stream();
   Stream& b = gpu(1).compute_stream();
-  // Each waits for a point of the other that lies in the future.
+  // Each waits for a future point of the other.
   Event of_a = a.record(), of_b = b.record();
   of_a.sequence += 2;
   of_b.sequence += 2;
@@ -217,7 +217,7 @@ TEST(SimScheduler, AfterAResetNewWorkRunsAndOldFailuresStay) {
   EXPECT_NO_THROW(synchronize(good));
   EXPECT_EQ(ran, 1);
   EXPECT_THROW(synchronize(bad), errors::Internal);
-  // Whoever reads the failed result afterwards fails, here and there.
+  // Later reads of the failed result fail, here and there.
   b.wait(bad);
   EXPECT_THROW(synchronize(launch(b, [&] { ++ran; })), errors::Internal);
   a.wait(bad);

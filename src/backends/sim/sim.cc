@@ -68,7 +68,7 @@ void apply_faults(const std::string& text,
   }
 }
 
-// What the parts of each simulated GPU want together must be there.
+// A simulated GPU must have the memory that its parts need together.
 void check_limits(const RuntimeConfig& config,
                   const std::vector<GpuPart>& gpus) {
   std::map<int, size_t> sums;
@@ -131,7 +131,7 @@ class SimBackend final : public Backend {
   }
 
  private:
-  // The kernels work on host memory; they are handed the view that is.
+  // The kernels work on host memory; give them the accessible view.
   void fill_table(const RuntimeConfig& config,
                   const std::shared_ptr<SimMemory>& memory) {
     KernelTable all, host_only;
@@ -139,7 +139,7 @@ class SimBackend final : public Backend {
     all.append(reference::kernels());
     reference::add_linalg(host_only);
     for (const OpDef* op : OpRegistry::get().all()) {
-      // What the CPU alone has fuses ops that are one launch each here.
+      // Drop ops that only the CPU has; their parts are one launch each here.
       if (reference::kernels().candidates(*op).empty() ||
           !host_only.candidates(*op).empty()) {
         all.remove(op->name());

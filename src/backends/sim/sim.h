@@ -1,4 +1,4 @@
-// Looking into simulated devices and steering them, for tests and planning.
+// Inspects and controls simulated devices, for tests and planning.
 //
 // Every function throws errors::InvalidArgument for a device that is not
 // simulated. Thread-safe.
@@ -12,17 +12,17 @@
 
 namespace berth::sim {
 
-// Returns the virtual time, in microseconds, at which the last finished work
-// of the device ended. Work takes 5 us and what its flops and bytes take at
-// the declared speeds; waits carry the time over.
+// Returns the virtual time, in microseconds, at which the last finished work of
+// the device ended. Work takes 5 us plus the time of its flops and bytes at the
+// declared speeds; waits carry the time over.
 double clock_us(Device& device);
 
-// Lets the scheduler of all simulated devices pick by `seed` from now on, as
+// Makes the scheduler of all simulated devices pick by `seed` from now on, as
 // if it had picked nothing before. 0: in launch order.
 void set_seed(Device& device, uint64_t seed);
 
-// Fills memory that the simulated devices take from the system from now on
-// with NaNs instead of zeros.
+// Fills memory that the simulated devices take from the system later with NaNs
+// instead of zeros.
 void set_poison(Device& device, bool on);
 
 // Returns how many bytes copies of the device have read from pinned memory.

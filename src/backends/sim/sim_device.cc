@@ -40,7 +40,7 @@ SimDevice::SimDevice(int index, int id, const KernelTable* kernels,
       this, scheduler_, fmt::format("GPU:{} out", id), speed, true, &faults_);
 }
 
-// Hardware would read the memory later, when it is somebody else's.
+// Hardware would read the memory later, when it may have another owner.
 void SimDevice::check_pinned(const MemorySpace& space, const void* data,
                              size_t bytes) {
   if (!space.pinned || memory_->pinned()->may_be(data, bytes)) return;

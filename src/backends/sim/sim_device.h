@@ -29,8 +29,8 @@ class SimDevice final : public Device {
   Allocator& allocator() override { return allocator_; }
   Stream& compute_stream() override { return compute_; }
   Stream& copy_stream() override { return copy_; }
-  // With the real clock, copies to the host do not queue behind those that
-  // come in. (Who copies to the host has waited for the bytes.)
+  // With the real clock, copies to the host do not queue behind incoming ones.
+  // (The caller of a copy to the host has waited for the bytes.)
   Stream& out_stream() override { return out_ ? *out_ : copy_; }
   void fill_async(Stream& stream, void* target, int value,
                   size_t bytes) override;
@@ -62,8 +62,8 @@ class SimDevice final : public Device {
   Allocator allocator_;
 };
 
-// Returns the simulated device behind `device`.
-// Throws errors::InvalidArgument for another one.
+// Returns the simulated device behind `device`. Throws errors::InvalidArgument
+// for another kind.
 SimDevice& sim_device(Device& device);
 
 }  // namespace berth::sim

@@ -22,7 +22,7 @@
 namespace berth::sim {
 namespace {
 
-// Before the first device query of the program.
+// Set before the program first asks for devices.
 const bool kConfigured = [] {
   setenv("BERTH_SIM_MISSING", "Floor", 1);
   config::set_simulated_devices("GPUx2");
@@ -88,7 +88,7 @@ TEST(SimDeviceDeath, AHostAccessFaults) {
   EXPECT_DEATH(*reinterpret_cast<volatile char*>(b->data) = 1, "");
 }
 
-// More threads than the full queue has room for wait for it at once.
+// More threads wait for space in the full queue than it has.
 TEST(SimDevice, ThreadsThatFillTheQueueLoseNoWork) {
   const Clean clean;
   constexpr int kThreads = 4, kEach = 20000;
@@ -170,7 +170,7 @@ TEST(SimDevice, ABlockWithPendingUsesIsNotHandedOutAgain) {
   Block* block = allocator.allocate(kBytes);
   std::byte* const data = block->data;
   Stream& foreign = gpu(1).compute_stream();
-  // Polling runs one work at a time: the use ends after the third poll.
+  // Polling runs one work at a time, so the use ends after the third poll.
   bool used = false;
   foreign.launch(call([] {}));
   foreign.launch(call([] {}));
@@ -271,7 +271,7 @@ TEST(SimFaults, WhatHangsIsNeverDoneForWhoPolls) {
     EXPECT_FALSE(other.done(after));
   }
   EXPECT_EQ(ran, 1);
-  // Who waits is let go, also behind another device.
+  // Waiting ends with an error, also behind another device.
   const auto m = message_of<errors::Unavailable>([&] { synchronize(after); });
   EXPECT_TRUE(says(m, "GPU:1"));
   EXPECT_TRUE(says(m, "hangs"));
@@ -296,14 +296,14 @@ TEST(SimFaults, ALostDeviceStaysLostAndIsNamed) {
   const BlockRef b = BlockRef::adopt(gpu(1).allocator().allocate(64));
   EXPECT_THROW(gpu(1).copy_to_host(&host, b->data, 4), errors::Unavailable);
   EXPECT_EQ(ran, 1);
-  // The other device does not mind.
+  // The other device is not affected.
   Stream& other = gpu(0).compute_stream();
   other.launch(call([&] { ++ran; }));
   EXPECT_NO_THROW(synchronize(other.record()));
   EXPECT_EQ(ran, 2);
 }
 
-// A copy of work of the copy stream to GPU:0, and what waiting for it says.
+// Copies to GPU:0 by work of the copy stream; returns the error from waiting.
 std::string copy_in(const void* from, const MemorySpace& space) {
   const BlockRef to = BlockRef::adopt(gpu(0).allocator().allocate(64));
   Stream& s = gpu(0).copy_stream();
@@ -359,7 +359,7 @@ TEST(SimFaults, AreReadFromText) {
   }
 }
 
-// Devices of a backend of its own, beside those of the process.
+// Makes devices of a separate backend, beside those of the process.
 std::vector<std::unique_ptr<Device>> create(const RuntimeConfig& config) {
   BackendRegistry registry;
   register_all_backends(registry);
@@ -397,7 +397,7 @@ TEST(SimDevice, BringsInTheNextBatchWhileItComputes) {
   Device& d = gpu(0);
   const Tensor batch =
       make_tensor(DeviceManager::get().host(), float32, Shape({2'500'000}));
-  // The second time into memory that has been used before.
+  // The second copy goes to memory that was used before.
   for (int i = 0; i < 2; ++i) {
     const double before = clock_us(d);
     Work step = call([] {});
@@ -411,8 +411,8 @@ TEST(SimDevice, BringsInTheNextBatchWhileItComputes) {
   }
 }
 
-// Memory that is given back is not written before those who read it are done,
-// whatever the order of what nothing orders.
+// Freed memory must not be written before its readers are done, in any order of
+// work without ordering events.
 void waits_for_earlier_owners(
     const std::function<const std::byte*(Device&)>& write_again) {
   for (uint64_t seed = 1; seed <= 8; ++seed) {

@@ -1,5 +1,5 @@
-// Eager execution on simulated devices: the same numbers as on the CPU, under
-// any order that events allow.
+// Eager execution on simulated devices: equal to the CPU, under any order that
+// events allow.
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ Tensor values(const Floats& v, const Shape& shape) {
   return constant(std::span<const float>(v), shape);
 }
 
-// A little of everything on `device`.
+// Computes a little of everything on `device`.
 Floats compute_on(const char* device) {
   const auto on = berth::device(device);
   const Tensor a = values({1, 2, 3, 4, 5, 6}, {2, 3});
@@ -50,7 +50,7 @@ TEST(SimEager, GivesTheNumbersOfTheCpu) {
   }
 }
 
-// How often `part` is in `text`.
+// Counts `part` in `text`.
 size_t times(const std::string& text, const std::string& part) {
   size_t n = 0;
   for (size_t at = text.find(part); at != text.npos;
@@ -89,7 +89,7 @@ TEST(SimEager, AResultWithoutElementsWaitsToo) {
   const Tensor bad = gather(x, constant({7}));
   EXPECT_EQ(bad.shape(), Shape({1, 0}));
   EXPECT_THROW(bad.to_vector<float>(), errors::InvalidArgument);
-  // What is made of it on the host or another device fails with it.
+  // Results computed from it on the host or another device fail, too.
   for (const char* where : {"/CPU:0", "/GPU:1"}) {
     const auto there = berth::device(where);
     EXPECT_THROW((bad * 2.0).to_vector<float>(), errors::InvalidArgument)
@@ -179,7 +179,7 @@ TEST(SimVariable, SnapshotsKeepTheirValueUnderEverySeed) {
   }
 }
 
-// `from` holds a variable; `to` reads it while `from` writes it on.
+// `from` holds a variable; `to` reads it while `from` goes on writing it.
 void read_elsewhere(const char* from, const char* to) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     set_seed(gpu(0), seed);
@@ -212,7 +212,7 @@ TEST(SimVariable, AReadThatIsQueuedDoesNotMakeTheWriterCopy) {
   y = math::add(v, constant(1.0f));
   v.assign_add(delta);
   synchronize(gpu(0).compute_stream().record());
-  // The delta and nothing else is new.
+  // Only the delta is new.
   EXPECT_LE(gpu(0).allocator().info().current_bytes, before + (5 << 20));
 }
 
@@ -288,7 +288,7 @@ TEST(SimEager, StringsStayOnTheHost) {
             (std::vector<bool>{false, true}));
   const auto on = berth::device("/GPU:0");
   EXPECT_TRUE(says(constant({"a"}).backing_device(), "CPU:0"));
-  // Softly the host computes what there is.
+  // With soft placement the host computes it.
   EXPECT_TRUE(says(identity(t).backing_device(), "CPU:0"));
   EXPECT_EQ(math::equal(t, t).to_vector<bool>(),
             (std::vector<bool>{true, true}));

@@ -17,8 +17,8 @@ namespace {
 
 constexpr size_t kPage = 4096;
 constexpr size_t kMostBytes = size_t{1} << 45;
-// Address space is free: a range twice the memory always has a hole for what
-// the limit admits, unless the pieces are tiny.
+// Address space is free. In a range of twice the memory there is always a hole
+// for what the limit admits, unless the pieces are tiny.
 constexpr size_t kSpread = 2;
 
 std::byte* map_view(int file, size_t bytes, int protection) {
@@ -111,7 +111,7 @@ std::byte* SimMemory::reserve(int device, size_t bytes) {
 void SimMemory::release(int device, std::byte* data, size_t bytes) {
   std::lock_guard lock(mutex_);
   size_t offset = reinterpret_cast<uintptr_t>(data) - map_.begin;
-  // The pages go back to the system; where it cannot, they stay.
+  // Returns the pages to the system if possible; otherwise they stay.
   (void)fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                   static_cast<off_t>(offset), static_cast<off_t>(bytes));
   Range& range = ranges_[device];

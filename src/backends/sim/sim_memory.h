@@ -1,10 +1,10 @@
 // SimMemory: the memory of all simulated devices of the process.
 //
-// One memfd, mapped twice. The addresses that tensors carry lie in a view that
-// nobody may touch, so that a host access faults as it would on a GPU; kernels
-// and copies of these devices use the other view. Each device has a range of
-// its own. Pages appear when they are first written and go when they are
-// released. Thread-safe.
+// One memfd, mapped twice. The addresses that tensors carry lie in an
+// inaccessible view, so that a host access faults as it would on a GPU; kernels
+// and copies of these devices use the other view. Each device has its own
+// range. Pages are allocated when first written and freed on release.
+// Thread-safe.
 
 #ifndef BERTH_BACKENDS_SIM_SIM_MEMORY_H_
 #define BERTH_BACKENDS_SIM_SIM_MEMORY_H_
@@ -22,7 +22,7 @@
 
 namespace berth::sim {
 
-// Maps addresses that tensors carry to addresses that may be touched.
+// Maps addresses that tensors carry to accessible addresses.
 struct AddressMap {
   uintptr_t begin = 0;
   uintptr_t size = 0;
@@ -31,7 +31,7 @@ struct AddressMap {
   bool contains(const void* p) const {
     return reinterpret_cast<uintptr_t>(p) - begin < size;
   }
-  // `p` itself when it is none of the simulated devices'.
+  // Returns `p` itself when it is in no simulated device.
   void* translate(const void* p) const {
     const uintptr_t a = reinterpret_cast<uintptr_t>(p);
     return reinterpret_cast<void*>(contains(p) ? a + delta : a);
@@ -41,7 +41,7 @@ struct AddressMap {
 class SimMemory {
  public:
   // Reserves address space for `devices` devices of `bytes` each. Throws
-  // errors::InvalidArgument when that is too much for any machine,
+  // errors::InvalidArgument when no machine has that much,
   // errors::ResourceExhausted when the system refuses.
   SimMemory(int devices, size_t bytes);
   ~SimMemory();
@@ -50,12 +50,12 @@ class SimMemory {
 
   const AddressMap& map() const { return map_; }
 
-  // Returns a range of `device`, at most the bytes of a device in all; null
-  // when there is none. `bytes` is a multiple of 4096.
+  // Returns a range of `device`, at most the device's bytes in all; null when
+  // none is left. `bytes` is a multiple of 4096.
   std::byte* reserve(int device, size_t bytes);
   void release(int device, std::byte* data, size_t bytes);
 
-  // What the host has for all of them.
+  // Pinned host memory for all of them.
   const std::shared_ptr<SimPinned>& pinned() const { return pinned_; }
 
   // Fills fresh memory with NaNs (all bits one) instead of zeros.
@@ -72,11 +72,11 @@ class SimMemory {
   size_t limit_ = 0;
   AddressMap map_;
   std::atomic<bool> poison_{false};
-  std::mutex mutex_;  // ranges_
+  std::mutex mutex_;  // guards ranges_
   std::vector<Range> ranges_;
 };
 
-// The part of one device, as an Allocator wants it.
+// The part of one device, for an Allocator.
 std::unique_ptr<MemorySource> sim_memory_source(
     std::shared_ptr<SimMemory> memory, int device);
 

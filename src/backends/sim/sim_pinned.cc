@@ -42,7 +42,7 @@ void SimPinned::release(std::byte* data, size_t bytes) {
 
 bool SimPinned::may_be(const void* data, size_t bytes) const {
   std::lock_guard lock(mutex_);
-  if (ranges_.empty()) return true;  // then it is another kind of device's
+  if (ranges_.empty()) return true;  // it belongs to another kind of device
   const auto* at = static_cast<const std::byte*>(data);
   const auto after = ranges_.upper_bound(at);
   if (after == ranges_.begin()) return false;

@@ -1,7 +1,7 @@
 // SimPinned: pinned host memory as the simulated devices of the process see it.
 //
-// Ordinary pages of the host. It knows which they are, so that a copy that
-// calls other memory pinned is found, and how many there may be. Thread-safe.
+// Ordinary pages of the host. It records which they are, to find copies that
+// call other memory pinned, and limits their number. Thread-safe.
 
 #ifndef BERTH_BACKENDS_SIM_SIM_PINNED_H_
 #define BERTH_BACKENDS_SIM_SIM_PINNED_H_
@@ -18,24 +18,24 @@ namespace berth::sim {
 
 class SimPinned {
  public:
-  // Null when it would be more than the limit.
+  // Returns null when the limit would be exceeded.
   std::byte* reserve(size_t bytes);
   void release(std::byte* data, size_t bytes);
 
-  // True when nobody has any, or `bytes` from `data` on are some.
+  // True when none is reserved, or `bytes` from `data` on are all pinned.
   bool may_be(const void* data, size_t bytes) const;
 
   void set_limit(size_t bytes);
 
  private:
   const std::unique_ptr<MemorySource> host_ = host_memory_source();
-  mutable std::mutex mutex_;  // everything below
+  mutable std::mutex mutex_;  // guards all below
   std::map<const std::byte*, size_t> ranges_;
   size_t reserved_ = 0;
   size_t limit_ = SIZE_MAX;
 };
 
-// The same, as an Allocator wants it.
+// The same, for an Allocator.
 std::unique_ptr<MemorySource> sim_pinned_source(
     std::shared_ptr<SimPinned> pinned);
 

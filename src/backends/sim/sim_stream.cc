@@ -1,4 +1,4 @@
-// The queue of one stream and the running of its work.
+// The queue of one stream, and running its work.
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kLaunchUs = 5;
 
-// The real clock, as virtual ones count.
+// Returns the real time in the unit of virtual clocks.
 double real_us() {
   return std::chrono::duration<double, std::micro>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -33,7 +33,7 @@ void sleep_until_us(double us) {
 constexpr size_t kFirstRing = 64;
 constexpr size_t kMostQueued = 4096;
 
-// Work whose run() this thread is inside of; the same with its drop().
+// Nesting of run() on this thread; below, with drop() included.
 constinit thread_local int t_executing = 0;
 constinit thread_local int t_inside = 0;
 
@@ -77,9 +77,9 @@ void SimStream::grow() {
 }
 
 void SimStream::enqueue(Scheduler::Lock& lock, Entry e) {
-  // Whoever waits lets go of the lock: another may have taken the place.
+  // Waiting releases the lock, so another thread may have taken the place.
   while (pushed_ - completed_ == ring_.size()) {
-    // Work that launches cannot wait for room: it may be what is in the way.
+    // Work that launches must not wait for space: it may be in the way itself.
     if (ring_.size() < kMostQueued || t_inside > 0) {
       grow();
     } else {
@@ -118,14 +118,14 @@ void SimStream::enqueue_wait(Event event, bool order_only) {
   e.event = event;
   e.kind = order_only ? Kind::kWaitOrder : Kind::kWait;
   if (from == this) {
-    // In order anyway; but what failed before a reset stays failed.
+    // The order is kept anyway, but what failed before a reset stays failed.
     if (order_only || failures_.poisoned() || !failures_.at(event.sequence))
       return;
     e.kind = Kind::kPoison;
   } else if (from->completed_ >= event.sequence &&
              (order_only || !from->failures_.at(event.sequence)) &&
              from->finished_us(event.sequence) <= clock_us_) {
-    return;  // over, and nothing to learn from it
+    return;  // over, without news
   }
   enqueue(lock, e);
 }
@@ -134,7 +134,7 @@ bool SimStream::done(Event event) {
   Scheduler::Lock lock(scheduler_->mutex_);
   scheduler_->pass_waits();
   if (completed_ < event.sequence && t_inside == 0) {
-    // So that polling gets there.
+    // Runs one work, so that polling makes progress.
     if (SimStream* s = scheduler_->pick()) {
       s->execute(lock);
       scheduler_->pass_waits();
@@ -172,7 +172,7 @@ void SimStream::reset_error() {
   scheduler_->run_until(lock, *this, pushed_);
   if (!failures_.poisoned()) return;
   failures_.reset(pushed_);
-  // An event that is recorded from now on must not be that of what failed.
+  // Events recorded from now on must differ from that of the failed work.
   Entry e;
   e.kind = Kind::kWaitOrder;
   e.event = {this, pushed_};
@@ -207,7 +207,7 @@ void SimStream::complete(double finished_us, FailureRef failure) {
 }
 
 FailureRef SimStream::fault_of_head() {
-  // Faults that have been cleared since the launch do not happen.
+  // Faults that were cleared after the launch do not happen.
   if (head().fault == Fault::kLose && faults_->lose_at) faults_->lost = true;
   if (faults_->lost) {
     return make_failure(
@@ -246,7 +246,7 @@ void SimStream::execute(Scheduler::Lock& lock) {
     busy_ = false;
   }
   if (work.time && run && !failure) *work.time = {start, start + took};
-  // First complete, then drop: whoever is freed finds its uses ended.
+  // Complete before dropping: freed blocks must find their uses ended.
   complete(run ? start + took : clock_us_, std::move(failure));
   if (work.drop) {
     lock.unlock();

@@ -1,4 +1,4 @@
-// What the tests of this module share: two simulated devices and small works.
+// Shared by the tests of this module: two simulated devices and small works.
 
 #ifndef BERTH_BACKENDS_SIM_SIM_TESTING_H_
 #define BERTH_BACKENDS_SIM_SIM_TESTING_H_
@@ -16,8 +16,8 @@
 
 namespace berth::sim {
 
-// GPU:`index` of this process; every test program here has two, which lack
-// the kernel of Floor.
+// Returns GPU:`index` of this process; every test program here has two, which
+// lack the kernel of Floor.
 inline Device& gpu(int index) {
   return DeviceManager::get().lookup(
       DeviceName::parse("/GPU:" + std::to_string(index)));
@@ -40,7 +40,7 @@ inline Work call(std::function<void()> fn, const char* what = "Call") {
   return work;
 }
 
-// Ends all faults and errors when the test ends.
+// Ends all faults and errors at the end of a test.
 struct Clean {
   ~Clean() {
     for (int i = 0; i < 2; ++i) {

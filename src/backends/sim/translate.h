@@ -1,4 +1,4 @@
-// Runs kernels that work on host memory on the memory of simulated devices.
+// Runs kernels for host memory on the memory of simulated devices.
 
 #ifndef BERTH_BACKENDS_SIM_TRANSLATE_H_
 #define BERTH_BACKENDS_SIM_TRANSLATE_H_
@@ -8,8 +8,8 @@
 
 namespace berth::sim {
 
-// Runs `kernel` with every address of `call` taken to where it may be touched.
-// Allocates for calls of more than 64 operands only.
+// Runs `kernel` with every address of `call` translated to an accessible one.
+// Allocates only for calls of more than 64 operands.
 void run_translated(const AddressMap& map, const KernelCall& call,
                     const BoundKernel& kernel);
 

@@ -1,4 +1,4 @@
-// The smallest backend: one device with a memory and streams of its own, as a
+// The smallest backend: one device with memory and streams of its own, as a
 // plug-in. Copy this folder.
 
 #include <berth/backend.h>
@@ -9,8 +9,8 @@ namespace berth {
 
 namespace {
 
-// 1. Memory that the host cannot address: what tensors carry are addresses that
-// no machine has. Hardware has its own; here it is the host's, shifted.
+// 1. Memory that the host cannot address: tensors carry addresses that no
+// machine has. Hardware has its own memory; here it is the host's, shifted.
 constexpr uintptr_t kShift = uintptr_t{1} << 62;
 
 std::byte* shifted(const void* data) {
@@ -38,8 +38,8 @@ class SkeletonMemory final : public MemorySource {
   std::unique_ptr<MemorySource> host_ = host_memory_source();
 };
 
-// 2. Kernels. One of its own: every shape, one dtype, no state. And all of the
-// reference backend's, which compute on host memory, at the real addresses.
+// 2. Kernels. One of our own: every shape, one dtype, no state. The rest is the
+// reference backend's, which computes on host memory at the real addresses.
 void negate(const KernelCall& call) {
   const float* x = real(call.in[0].as<float>());
   float* y = real(call.out[0].as<float>());
@@ -79,8 +79,8 @@ class SkeletonDevice final : public Device {
   void fill_async(Stream&, void* target, int value, size_t bytes) override {
     std::memset(real(static_cast<std::byte*>(target)), value, bytes);
   }
-  // Who copies to the host has waited for the bytes. By a stream, a simulated
-  // device whose work runs on that stream's thread would wait for itself.
+  // The caller has waited for the bytes. A copy by a stream could make a
+  // simulated device, whose work runs on that stream's thread, wait for itself.
   void copy_to_host(void* target, const void* source, size_t bytes) override {
     std::memcpy(target, real(static_cast<const std::byte*>(source)), bytes);
   }
@@ -90,7 +90,7 @@ class SkeletonDevice final : public Device {
   }
 
  protected:
-  // One end is here, the other here or the host's.
+  // One end is here, the other here or on the host.
   void transfer_async(Stream&, const Copy& copy) override {
     std::memcpy(real(static_cast<std::byte*>(copy.target)),
                 real(static_cast<const std::byte*>(copy.source)), copy.bytes);
@@ -101,7 +101,7 @@ class SkeletonDevice final : public Device {
   ThreadStream compute_, copy_;
 };
 
-// 4. A backend: what there is, which kernels, which devices.
+// 4. A backend: its availability, its kernels, its devices.
 class SkeletonBackend final : public Backend {
  public:
   explicit SkeletonBackend(const KernelTable* reference)

@@ -11,7 +11,7 @@
 namespace berth {
 namespace {
 
-// Before the first device query of the program.
+// Set before the program first asks for devices.
 const bool kAsked = setenv("BERTH_PLUGINS", BERTH_SKELETON_FILE, 1) == 0 &&
                     setenv("BERTH_SKELETON", "1", 1) == 0 &&
                     setenv("BERTH_SIM", "GPUx1", 1) == 0;

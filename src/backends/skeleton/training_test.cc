@@ -1,4 +1,4 @@
-// Trains a small network on /device:SKELETON:0 and on /CPU:0: same losses.
+// Trains a network on /device:SKELETON:0 and on /CPU:0: same losses.
 
 #include <berth/berth.h>
 

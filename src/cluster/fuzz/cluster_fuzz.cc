@@ -1,5 +1,5 @@
-// Fuzz target of what launchers say: any variables give a cluster that holds
-// together, or a named error.
+// Fuzz target for launcher variables: any values give a valid cluster or an
+// error.
 
 #include <cstdint>
 #include <cstdlib>
@@ -18,7 +18,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-// Short names, so that inputs are mostly values.
+// Short names, so that inputs consist mostly of values.
 constexpr std::pair<char, const char*> kNames[] = {
     {'T', "TF_CONFIG"},
     {'V', "CLUSTER_SPEC"},

@@ -1,7 +1,7 @@
-// Fuzz target of the graph text: any bytes end in a graph that verifies and
-// prints to a text that parses to itself, or in a named error with its place;
-// a graph that is not too large is then placed, cut and simulated, or refused
-// by name.
+// Fuzz target of the graph text: any bytes give either a graph that verifies
+// and prints to a text that parses to itself, or a named error with its
+// position. A graph that is not too large is then placed, partitioned and
+// simulated, or refused by name.
 
 #include <cstdint>
 #include <cstdlib>
@@ -21,7 +21,7 @@ using namespace berth;
 // Larger ones would leave no time for others.
 constexpr int32_t kMostNodes = 200;
 
-// What is placed runs where it says, prints, and can be simulated.
+// A placed graph runs where it says, prints, and can be simulated.
 void follow(GraphText text, const std::vector<std::string>& devices,
             PlacePolicy policy, config::SoftPlacement soft) {
   PlaceOptions options = place_options(text, devices);
@@ -60,7 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<std::string> devices;
   try {
     devices = devices_of_text(text);
-  } catch (const errors::InvalidArgument&) {  // two of one name, or too many
+  } catch (const errors::InvalidArgument&) {  // a repeated name, or too many
     return 0;
   }
   follow(text, devices, PlacePolicy::kTensorFlow,

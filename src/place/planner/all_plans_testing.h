@@ -1,4 +1,4 @@
-// All plans of small problems, and small problems for it.
+// All plans of small problems, and small problems to try them on.
 
 #ifndef BERTH_PLACE_PLANNER_ALL_PLANS_TESTING_H_
 #define BERTH_PLACE_PLANNER_ALL_PLANS_TESTING_H_
@@ -13,7 +13,7 @@
 
 namespace berth::testing {
 
-// Calls `fn` with every placement that masks and groups allow, in every order
+// Calls `fn` with every placement that masks and groups allow, and every order
 // of the ops that take time.
 class AllPlans {
  public:
@@ -59,7 +59,7 @@ class AllPlans {
       add(i, 1);
       if (timed) plan_.sequence.pop_back();
       done_[i] = 0;
-      if (!timed) return;  // when it comes makes no difference
+      if (!timed) return;  // its position makes no difference
     }
     if (last) fn_(plan_);
   }
@@ -78,8 +78,8 @@ class AllPlans {
   PlacePlan plan_;
 };
 
-// Of any kind; `simple`: equal devices, ops of few sizes, free copies that are
-// worth avoiding.
+// Problems of any kind; `simple`: equal devices, ops of few sizes, free copies
+// that are worth avoiding.
 inline PlanProblem random_step_problem(std::mt19937& r, int32_t nodes,
                                        int32_t devices, bool simple) {
   using place_tests::pick;

@@ -9,8 +9,8 @@ namespace berth {
 
 namespace {
 
-constexpr int64_t kBlock = 128;  // moves between looks at the budget
-constexpr size_t kSimilar = 12;  // units next in work that count as similar
+constexpr int64_t kBlock = 128;  // moves between budget checks
+constexpr size_t kSimilar = 12;  // units of adjacent work that count as similar
 
 // -ln(u) for u uniform in (0, 1), at equal steps.
 const std::array<double, 1024>& exponentials() {
@@ -123,7 +123,7 @@ class Annealer {
     accepted();
   }
 
-  // A unit of a value that is cut, to where the value is too.
+  // Moves a unit of a split value to another device of that value.
   void try_cut() {
     const auto nets = s_.cut_nets();
     const auto pins = p_.pins[nets[below(nets.size())]];
@@ -131,15 +131,15 @@ class Annealer {
     try_move(unit, s_.device(pins[below(pins.size())]));
   }
 
-  // To where a neighbour is, sometimes anywhere.
+  // Moves a unit to where a neighbour is, sometimes anywhere.
   void try_unit(int32_t unit, uint64_t bits) {
     const bool anywhere = (bits >> 17 & 7) < anywhere_ || p_.nets[unit].empty();
     try_move(unit, anywhere ? static_cast<int32_t>(below(p_.limit.size()))
                             : s_.device(neighbour(unit)));
   }
 
-  // Units of nearly equal work change places: what balances loads that differ
-  // by less than any unit.
+  // Exchanges units of nearly equal work, to balance loads that differ by less
+  // than any unit.
   void try_similar(int32_t unit) {
     const size_t at = static_cast<size_t>(rank_[unit]) + 1 + below(kSimilar);
     if (at < by_work_.size()) try_swap(unit, by_work_[at]);
@@ -173,7 +173,7 @@ class Annealer {
     try_steps();
   }
 
-  // All of them, or none.
+  // Makes all of the moves, or none.
   void try_steps() {
     if (steps_.empty()) return;
     for (Step& step : steps_) {
@@ -193,11 +193,11 @@ class Annealer {
 
   void accepted() {
     root_ = s_.root(s_.energy());
-    // The highest load is at least the norm over this.
+    // The highest load is at least the norm divided by this.
     if (root_ * s_.scale() < best_.value * spread_) note_best();
   }
 
-  // Units that differ from the best plan, or do so perhaps.
+  // Notes a unit that may differ from the best plan.
   void note(int32_t unit) {
     if (noted_[unit]) return;
     noted_[unit] = 1;
@@ -224,11 +224,11 @@ class Annealer {
   LoadPlan& best_;
   uint32_t units_;
   double spread_;
-  uint32_t cuts_ = 70, anywhere_ = 1;  // shares of moves, of 128 and of 8
+  uint32_t cuts_ = 70, anywhere_ = 1;  // shares of moves: of 128 and of 8
   double root_ = 0, temperature_ = 0, threshold_ = 0;
   std::vector<Step> steps_;
-  std::vector<int32_t> by_work_, rank_;  // units, and where each stands
-  bool mine_ = false;                    // the best plan was met here
+  std::vector<int32_t> by_work_, rank_;  // units, and each one's rank
+  bool mine_ = false;                    // this stream found the best plan
   std::vector<int32_t> changed_;
   std::vector<uint8_t> noted_;
 };

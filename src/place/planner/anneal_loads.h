@@ -1,8 +1,7 @@
 // Annealing of throughput plans (load_state.h).
 //
-// One stream of a search at a time: it draws from its own random numbers and
-// counts its own moves, so that what it finds depends on nothing else. One
-// thread per stream.
+// One stream of a search: it draws its own random numbers and counts its own
+// moves, so its result depends on nothing else. One thread per stream.
 
 #ifndef BERTH_PLACE_PLANNER_ANNEAL_LOADS_H_
 #define BERTH_PLACE_PLANNER_ANNEAL_LOADS_H_
@@ -15,19 +14,19 @@
 
 namespace berth {
 
-// Up to as many units are a small problem: variety finds its best plan, not
-// refinement.
+// With up to this many units a problem is small: variety finds its best plan,
+// not refinement.
 inline constexpr int32_t kFewUnits = 24;
 
 struct Cooling {
   double hot = 0.03;     // temperatures, as shares of the load
   double cold = 0.0005;  // at the end
-  double end = 1;        // share of the stream's budget at which it ends
-  int64_t moves = std::numeric_limits<int64_t>::max();  // or after as many
+  double end = 1;        // ends at this share of the stream's budget
+  int64_t moves = std::numeric_limits<int64_t>::max();  // or after this many
 };
 
 // Anneals the state, which stays where it ended. `best` becomes the best plan
-// met that keeps all limits, when that is better.
+// visited that keeps all limits, if that is better.
 void anneal_loads(LoadState& state, const Cooling& cooling, LoadStream& stream,
                   LoadPlan& best);
 

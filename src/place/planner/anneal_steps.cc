@@ -10,14 +10,14 @@ namespace berth {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-// Moves between two looks at the clock: fewer where each takes long.
+// Moves between two checks of the clock: fewer if each takes long.
 constexpr int64_t kMovesPerLook = 64, kOpsPerLook = 1 << 16;
-// Moves between two looks at what is critical, and how many of 10 moves begin
-// there.
+// Moves between two searches for the critical path, and how many of 10 moves
+// begin on it.
 constexpr int64_t kMovesPerPath = 16;
 constexpr uint32_t kCritical = 7;
-// The share that limits are broken by, times this, is what it adds to the
-// energy as a share of the step: from a little to more than any step saves.
+// The share by which limits are exceeded, times this, is added to the energy as
+// a share of the step: from a little to more than any step saves.
 constexpr double kOverFirst = 1, kOverLast = 1000;
 constexpr int kMaxCluster = 100;
 
@@ -91,7 +91,7 @@ bool StepAnnealer::run(Cooling cooling, int64_t most_moves,
     idle = 0;
     const double limit =
         energy() * (1 - heat * std::log(1 - random_.uniform()));
-    // What is held throughout says at once that many plans are none.
+    // What is held throughout already rules out many plans.
     const double held = units_.limited ? over_limits({}) : 0;
     const double us =
         decoder_.try_from(plan_, first_, limit / (1 + over_weight_ * held));
@@ -117,7 +117,7 @@ bool StepAnnealer::propose() {
   const uint32_t kind = random_.below(100);
   if (movable_.empty()) return units_.ordered && reposition();
   if (!units_.ordered) return kind < 80 ? move_cluster() : swap_devices();
-  // Where limits bind, little can move but in exchange.
+  // When limits bind, little can move except in exchange.
   if (kind < (units_.limited ? 15 : 50)) return move_cluster();
   if (kind < 55) return swap_devices();
   if (kind < 85) return reposition();
@@ -141,7 +141,7 @@ int32_t StepAnnealer::pick_op() {
   return plan_.sequence[static_cast<size_t>(low_) + at];
 }
 
-// A device for a unit: mostly that of a neighbour; -1: the one that it has.
+// A device for a unit: usually that of a neighbour; -1: its current one.
 int32_t StepAnnealer::pick_device(int32_t unit) {
   int32_t d = -1;
   const auto around = units_.neighbours[unit];
@@ -156,7 +156,7 @@ int32_t StepAnnealer::pick_device(int32_t unit) {
   return d;
 }
 
-// Gives a device to connected units of one other device.
+// Moves connected units of one device to another.
 bool StepAnnealer::move_cluster() {
   const int32_t unit = pick_unit();
   const int32_t d = pick_device(unit);
@@ -196,7 +196,7 @@ bool StepAnnealer::swap_devices() {
   return true;
 }
 
-// Between the last op that it waits for and the first that waits for it.
+// From the last op that it waits for to the first that waits for it.
 void StepAnnealer::window(int32_t op, int32_t* low, int32_t* high) const {
   *low = low_;
   *high = high_ - 1;
@@ -208,7 +208,7 @@ void StepAnnealer::window(int32_t op, int32_t* low, int32_t* high) const {
   }
 }
 
-// Moves an op past others of its device.
+// Moves an op past others on its device.
 bool StepAnnealer::reposition() {
   const int32_t op = pick_op();
   int32_t low = 0, high = 0;
@@ -287,7 +287,7 @@ void StepAnnealer::take_back() {
 
 // --- Limits.
 
-// The shares that the plan decoded last is over the limits of devices.
+// The shares by which the plan decoded last exceeds the limits of devices.
 double StepAnnealer::over_limits() {
   if (!units_.limited || fits_surely()) return 0;
   return over_limits(decoder_.peak_bytes());
@@ -305,7 +305,7 @@ double StepAnnealer::over_limits(std::span<const int64_t> peaks) const {
   return over;
 }
 
-// Whether devices could even hold all that their units ever have at once.
+// Whether devices could hold even all that their units ever have at once.
 bool StepAnnealer::fits_surely() const {
   for (size_t d = 0; d < most_.size(); ++d) {
     const auto limit = static_cast<double>(p_.costs.devices[d].memory_limit);
@@ -320,9 +320,9 @@ void StepAnnealer::keep_if_best() {
   best_ = plan_;
 }
 
-// Collects a path of ops that nothing but each other delays: who waits for the
-// last, and so on. Only moves of these shorten the step. Copies that wait for
-// each other are not looked at: the latest of all is taken then.
+// Collects a path of ops delayed only by each other: the last op, the one it
+// waited for, and so on. Only moves of these shorten the step. Copies that wait
+// for each other are ignored: the latest one is taken then.
 void StepAnnealer::find_critical() {
   critical_.clear();
   std::fill(last_.begin(), last_.end(), -1);

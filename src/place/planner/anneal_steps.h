@@ -2,8 +2,8 @@
 //
 // A state is a sequence and a device per unit. A move gives units another
 // device, or an op another position; the Decoder prices it from the first
-// position that changes, and stops as soon as it is longer than the threshold
-// drawn for it. One per thread; arrays are made once.
+// position that changes, and stops once it exceeds the threshold drawn for the
+// move. One per thread; arrays are made once.
 
 #ifndef BERTH_PLACE_PLANNER_ANNEAL_STEPS_H_
 #define BERTH_PLACE_PLANNER_ANNEAL_STEPS_H_
@@ -23,26 +23,26 @@ class StepAnnealer {
  public:
   StepAnnealer(const StepUnits& units, StreamRandom& random);
 
-  // The plan to go on from. Returns its energy: its step, more where it breaks
-  // limits.
+  // Sets the plan to continue from. Returns its energy: its step, or more if it
+  // breaks limits.
   double start(const PlacePlan& plan);
 
   // From now on only ops at positions `first` to `last` - 1 change theirs.
   void free_only(int32_t first, int32_t last) { low_ = first, high_ = last; }
 
-  // Moves until `spent` (asked every few moves with the moves so far) is 1,
-  // with thresholds that are shares of the energy, `hot` at first and `cold`
-  // at last. Returns false when there is nothing to move.
+  // Moves until `spent` (called every few moves with the moves so far) returns
+  // 1. The thresholds are shares of the energy, `hot` at first and `cold` at
+  // the end. Returns false if there is nothing to move.
   struct Cooling {
     double hot = 0.02, cold = 0.0005;
   };
   bool run(Cooling cooling, int64_t most_moves,
            const std::function<double(int64_t)>& spent);
 
-  // The least plan that keeps all limits, of all runs; none yet: infinite.
+  // The shortest plan of all runs that keeps all limits; infinite: none yet.
   double best_us() const { return best_us_; }
   const PlacePlan& best() const { return best_; }
-  // The plan as it is, and its energy.
+  // The current plan and its energy.
   const PlacePlan& plan() const { return plan_; }
   double energy() const { return us_ * (1 + over_weight_ * over_); }
 
@@ -81,7 +81,7 @@ class StepAnnealer {
   double us_ = 0, over_ = 0, over_weight_ = 1, best_us_;
   int64_t moves_ = 0;
   std::vector<int32_t> device_;  // per unit
-  // Per device: bytes of its units, residents and all that they may have.
+  // Per device: bytes that its units hold throughout, and all they may have.
   std::vector<double> resident_, most_;
   std::vector<int32_t> position_;  // per node
   int32_t low_ = 0, high_ = 0;     // positions that may change
@@ -90,9 +90,9 @@ class StepAnnealer {
   std::vector<int32_t> previous_;  // per node: the op before it on its device
   std::vector<int32_t> last_;      // per device
 
-  // The move.
+  // The current move.
   int32_t first_ = 0;
-  std::vector<Change> changes_;  // what devices were
+  std::vector<Change> changes_;  // previous devices
   int32_t shift_from_ = -1, shift_to_ = -1;
   std::vector<int32_t> cluster_;
 };

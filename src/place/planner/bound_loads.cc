@@ -1,4 +1,4 @@
-// The bound of throughput: packing, in stages, each from what the last proved.
+// The throughput bound: packing in stages, each building on the last one.
 
 #include <algorithm>
 #include <bit>
@@ -16,7 +16,7 @@ namespace berth {
 
 namespace {
 
-constexpr double kShaved = 1e-6;  // off every value stated, for rounding
+constexpr double kShaved = 1e-6;  // subtracted from values, for rounding
 constexpr int32_t kMostForPatterns = 20000;  // units
 
 class LoadsProver {
@@ -45,8 +45,8 @@ class LoadsProver {
   }
 
  private:
-  // Largest unit, and work against devices. False: no unit takes time, or some
-  // fits nowhere, which is for others to say.
+  // The largest unit, and total work over devices. False: no unit takes time,
+  // or one fits nowhere, which is reported elsewhere.
   bool prove_simply() {
     double largest = 0;
     int32_t unit = -1;
@@ -63,7 +63,7 @@ class LoadsProver {
     worth_ = worth_of_all(p_.size, sum.prices);
     if (sum.worth >= largest) {
       state(sum.worth, "work of all devices");
-      // As shares of the target: together a little more than all devices.
+      // As shares of the target: together slightly more than all devices.
       std::vector<double> worth = worth_;
       for (double& w : worth) w /= sum.worth * (1 - kShaved / 2);
       add_sizes(std::move(worth), sum.prices, {});
@@ -77,7 +77,7 @@ class LoadsProver {
     return true;
   }
 
-  // Averages that look at copy engines and memory too, where these are used.
+  // Averages that include copy engines and memory, where these are used.
   void choose_others() {
     const auto devices = static_cast<int32_t>(load_.limit.size());
     const bool engines =
@@ -95,15 +95,15 @@ class LoadsProver {
     }
   }
 
-  // Worth to begin with, by sizes alone.
+  // Initial worth, by sizes alone.
   void begin_worth() {
     worth_ = worth_of_all(p_.size, prove_by_sum(p_.size, counts_).prices);
   }
 
-  // Sizes that grow by copies, until targets and cuts fit each other.
+  // Sizes inflated by copies, until targets and cuts agree.
   void prove_by_cuts(double until) {
     const int32_t n = p_.num_units();
-    // Cuts that matter hold about what a device does.
+    // Cuts that matter hold roughly one device's work.
     const auto devices = static_cast<int32_t>(load_.limit.size());
     CutSizes cuts(p_, lower_,
                   n <= 1000 ? n : std::clamp(2 * n / devices, 400, 1000));
@@ -111,14 +111,14 @@ class LoadsProver {
       const double before = lower_, begun = budget_.spent(0);
       cuts.refine(lower_ * 1.01, budget_, begun + 0.75 * (until - begun));
       const double proved = greatest(cuts, lower_, until);
-      // Less is not worth a proof so much longer.
+      // A smaller gain does not justify a much longer proof.
       if (proved > lower_ * (1 + 1e-4)) note_cuts(cuts, proved);
       if (lower_ <= before * (1 + 1e-3)) break;
     }
   }
 
-  // The greatest T that the known cuts prove; `from`: none. About that when
-  // time is up.
+  // The greatest T that the known cuts prove; `from`: none. Close to it if time
+  // runs out.
   double greatest(const CutSizes& cuts, double from, double until) const {
     const auto proved = [&](double target) {
       return prove_by_sum(shares_at(cuts, target), counts_).worth > 1;
@@ -194,7 +194,7 @@ class LoadsProver {
     return worth;
   }
 
-  // Notes what is proved, and begins its witness (docs/formats.md).
+  // Records what is proved, and begins its witness (docs/formats.md).
   void state(double value, const char* how) {
     lower_ = value;
     bound_.value = value * (1 - kShaved);
@@ -225,7 +225,7 @@ class LoadsProver {
   const Budget& budget_;
   const double upper_;
   PackingProblem p_;
-  std::vector<PackingWeights> others_;  // to look at as well
+  std::vector<PackingWeights> others_;  // to check as well
   std::vector<double> counts_;          // of devices, per kind
   double lower_ = 0;                    // proved
   std::vector<double> worth_;           // per unit, by sizes

@@ -15,8 +15,8 @@ namespace {
 
 using testing::Payment;
 
-// Bounds against the best of all placements, told upper bounds that are too
-// high, or none.
+// Bounds compared with the best of all placements, given upper bounds that are
+// too high, or none.
 void expect_valid(Payment payment, int count, double* mean_gap) {
   double gaps = 0;
   int feasible = 0;
@@ -105,7 +105,7 @@ TEST(CheckPacking, RejectsMoreWorthAndLowerPrices) {
     ASSERT_EQ(check_packing(c.problem, good), "");
     Witness w = good;
     const std::vector<double> prices = array_of(w, "price");
-    // Where no device has a price, an op is too large for all.
+    // If no device has a price, an op is too large for all.
     if (*std::max_element(prices.begin(), prices.end()) == 0) continue;
     ++priced;
     for (double& price : array_of(w, "price")) price *= 0.5;

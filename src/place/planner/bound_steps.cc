@@ -1,4 +1,4 @@
-// The bound on a step's time: what devices can work at all, then windows.
+// The bound on a step's time: first the devices' total work, then windows.
 
 #include <bit>
 #include <cmath>
@@ -12,15 +12,15 @@ namespace berth {
 
 namespace {
 
-constexpr double kBoundRounding = 1e-9;  // taken off what is proved
-constexpr double kWorkPerMove = 400;     // when moves are counted, not seconds
+constexpr double kBoundRounding = 1e-9;  // subtracted from what is proved
+constexpr double kWorkPerMove = 400;     // when the budget counts moves
 constexpr double kWorkPerSecond = 8e7;
 constexpr int kWeightRounds = 60;  // of weights
 
-// What a unit of time on each kind of device counts, so that the least count of
-// all ops is a large share of what all devices can do in a unit: each op goes
-// where it counts least, and kinds that get more than their share are made
-// dearer. Any weights prove something.
+// How much a unit of time on each kind of device counts, chosen so that the
+// least count of all ops is a large share of what all devices can do in a unit
+// of time. Each op goes where it counts least; kinds that get more than their
+// share become dearer. Any weights give a valid proof.
 std::vector<double> choose_weights(const StepGraph& g) {
   const size_t kinds = g.num_kinds();
   std::vector<double> weight(kinds, 1), best = weight, load(kinds);
@@ -90,13 +90,13 @@ Witness witness_of(const PlanProblem& p, const StepGraph& g,
 
 }  // namespace
 
-// Nothing is deduced from `upper`, but that it is enough.
+// `upper` is used only to tell when the bound is good enough.
 Bound bound_steps(const PlanProblem& p, const Budget& budget, double upper) {
   const StepGraph graph(p);
   const std::vector<double> weight = choose_weights(graph);
   Windows windows(graph, weight);
-  // A part of what a thread can do: where more work shows nothing more, the
-  // search has better uses for it.
+  // Part of a thread's work: where more work proves nothing more, the search
+  // has better uses for it.
   const double most = budget.counts_moves()
                           ? kWorkPerMove *
                                 static_cast<double>(budget.moves_per_stream()) *

@@ -43,7 +43,7 @@ double Budget::spent(int64_t moves) const {
 }
 
 Budget Budget::part(double begin, double end) const {
-  // Seconds: until share `end` of the whole, however late the stages before.
+  // Seconds: until share `end` of the whole, however late earlier stages ended.
   Budget b = counts_moves()
                  ? of_moves(static_cast<int64_t>(static_cast<double>(moves_) *
                                                  std::max(end - begin, 0.0)),

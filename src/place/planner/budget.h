@@ -1,9 +1,9 @@
 // Budget: how much a search may do, in seconds or in moves.
 //
-// A budget in moves is cut into kStreams equal parts, each with a random
-// stream of its own: what is found depends on seed and budget alone, not on the
-// machine or the number of threads. A budget in seconds runs as many streams
-// as there are threads, until time is up. Thread-safe.
+// A budget in moves is split into kStreams equal parts, each with its own
+// random stream: the result depends only on seed and budget, not on the machine
+// or the number of threads. A budget in seconds runs as many streams as there
+// are threads, until time is up. Thread-safe.
 
 #ifndef BERTH_PLACE_PLANNER_BUDGET_H_
 #define BERTH_PLACE_PLANNER_BUDGET_H_
@@ -31,18 +31,18 @@ class Budget {
   double seconds_left() const;       // in moves: no limit
 
   // The share of its budget, from 0, that a stream has spent after `moves`
-  // moves; 1 or more: it stops. Ask every few moves: it may read the clock.
+  // moves; it stops at 1. Call it every few moves: it may read the clock.
   double spent(int64_t moves) const;
 
-  // Says that plans of this value cannot be bettered: searches end with one.
-  // Seen by this budget's copies and parts, at any time.
+  // States that no plan is better than this value: searches end when they reach
+  // it. Copies and parts of this budget see it, at any time.
   void set_enough(double value) { *enough_ = value; }
   bool enough(double value) const {
     return value <= enough_->load(std::memory_order_relaxed);
   }
 
-  // The part of this budget from share `begin` to share `end` of it, as a
-  // budget of its own: stages of a search. In seconds it begins now.
+  // The part of this budget from share `begin` to share `end`, as a separate
+  // budget: stages of a search. In seconds it begins now.
   Budget part(double begin, double end) const;
 
  private:
@@ -55,8 +55,8 @@ class Budget {
       std::make_shared<std::atomic<double>>(-1.0);
 };
 
-// xoshiro256**, seeded by splitmix64 from (seed, stream): the same numbers
-// everywhere.
+// xoshiro256**, seeded by splitmix64 from (seed, stream): the same numbers on
+// every machine.
 class StreamRandom {
  public:
   StreamRandom(uint64_t seed, uint64_t stream);
@@ -73,8 +73,8 @@ class StreamRandom {
   uint64_t state_[4];
 };
 
-// Calls fn(stream) for streams 0 to count - 1 on up to `threads` threads, this
-// one among them. Rethrows the exception of the least stream.
+// Calls fn(stream) for streams 0 to count - 1 on up to `threads` threads,
+// including the calling one. Rethrows the exception of the lowest stream.
 void run_streams(int count, int threads, const std::function<void(int)>& fn);
 
 }  // namespace berth

@@ -1,4 +1,4 @@
-// Budgets and streams: the same on any machine and number of threads.
+// Budgets and streams: independent of the machine and the number of threads.
 
 #include "place/planner/budget.h"
 
@@ -43,7 +43,7 @@ TEST(Budget, PartsShareTheWholeAndWhatIsEnough) {
 }
 
 TEST(StreamRandom, GivesTheNumbersOfItsDefinition) {
-  // xoshiro256** (Blackman, Vigna) on the state that splitmix64 makes.
+  // xoshiro256** (Blackman, Vigna) on the state that splitmix64 produces.
   StreamRandom r(1, 0);
   const auto rotl = [](uint64_t v, int k) { return v << k | v >> (64 - k); };
   uint64_t x = 0x9E3779B97F4A7C15ULL + 1, s[4];

@@ -1,4 +1,4 @@
-// Why one plan takes longer than another: transfers that came or went, devices
+// Why one plan takes longer than another: transfers added or removed, devices
 // that compute or wait more, the critical path.
 
 #include <fmt/format.h>
@@ -42,7 +42,7 @@ class Comparison {
         causes_.begin(), causes_.end(),
         [](const Cause& a, const Cause& b) { return a.size > b.size; });
     std::vector<std::string> texts;
-    // What is next to nothing explains nothing.
+    // Negligible differences explain nothing.
     const double least = 0.01 * std::fabs(e1_.value - e0_.value);
     for (const Cause& c : causes_) {
       if (texts.size() < kMostCauses && c.size > least) texts.push_back(c.text);
@@ -58,7 +58,7 @@ class Comparison {
     causes_.push_back({size, std::move(text)});
   }
 
-  // "4 MiB of dense_2:0 now go to CPU:0 (4 us)"; of files that name no bytes
+  // "4 MiB of dense_2:0 now go to CPU:0 (4 us)"; for files without bytes
   // "dense_2 now goes ...".
   std::string text(const char* adverb, const PlannedTransfer& t) const {
     const bool sized = p0_.touch_us.empty() && p0_.time_unit == "us";
@@ -96,7 +96,7 @@ class Comparison {
     }
   }
 
-  // Of a device: until its last op ends, when it does not compute.
+  // A device's idle time until its last op ends.
   static double idle(const PlacePlan& plan, const Evaluation& e, size_t d) {
     double last = 0;
     if (e.simulation.end_us.size() != plan.device.size()) return 0;
@@ -147,7 +147,7 @@ class Comparison {
         e.devices.begin());
   }
 
-  // How much of the critical path is transfers.
+  // How much of the critical path consists of transfers.
   void compare_paths() {
     const auto moving = [](const std::vector<CriticalItem>& path) {
       double sum = 0;

@@ -10,10 +10,10 @@ namespace berth {
 namespace {
 
 constexpr size_t kMaxStates = 64;
-// Piece ends that take as long as a move, and between looks at the budget.
+// Priced piece ends that count as one move, and that lie between budget checks.
 constexpr int64_t kStepsPerMove = 4, kStepsBetweenLooks = 1024;
 
-// May a unit be on either, or neither?
+// Whether every unit allows both devices or neither.
 bool equally_allowed(const LoadProblem& p, int32_t a, int32_t b) {
   return std::ranges::all_of(
       p.allowed, [&](const DeviceSet& m) { return m.has(a) == m.has(b); });
@@ -82,7 +82,7 @@ void ChainCutter::make_arcs_by_counts() {
   }
 }
 
-// Devices in a random order; a state is how many of them are behind us.
+// Devices in a random order; a state is how many of them have been passed.
 void ChainCutter::make_arcs_by_list(StreamRandom& random) {
   std::vector<int32_t> list;
   for (size_t k = 0; k < kinds_.size(); ++k) {

@@ -1,10 +1,10 @@
-// ChainCutter: the best cut of a linear order of units into one piece per
+// ChainCutter: the best split of a linear order of units into one piece per
 // device.
 //
-// Exact for the order and the touch rule: min-max over all cuts and all
-// assignments of equal devices to pieces, pieces may be empty. When devices
-// differ in too many ways, and for links that differ, it is a heuristic. A
-// start for annealing. One thread.
+// Exact for the order and the touch rule: min-max over all splits and all
+// assignments of equal devices to pieces; pieces may be empty. Heuristic if
+// devices differ in too many ways or links differ. A start for annealing. One
+// thread.
 
 #ifndef BERTH_PLACE_PLANNER_CHAIN_DP_H_
 #define BERTH_PLACE_PLANNER_CHAIN_DP_H_
@@ -22,10 +22,10 @@ class ChainCutter {
  public:
   explicit ChainCutter(const LoadProblem& problem);
 
-  // Returns the device per unit of the best cut, or nothing when none has a
-  // value below `below` (as far as it can tell) and keeps limits and masks, or
-  // when the stream has spent the share `end` of its budget. Piece ends that
-  // are priced count as moves, several as one.
+  // Returns the device per unit of the best split, or nothing if none (as far
+  // as it can tell) has a value below `below` and keeps limits and masks, or
+  // once the stream has spent the share `end` of its budget. Priced piece ends
+  // count as moves, several as one.
   std::vector<int32_t> cut(std::span<const int32_t> order, double below,
                            LoadStream& stream, double end);
 
@@ -33,7 +33,7 @@ class ChainCutter {
   // Devices that are equal in all that a piece's load depends on.
   struct Kind {
     std::vector<int32_t> devices;
-    double latency_us = 0, us_per_byte = 0;  // mean, of copies to it
+    double latency_us = 0, us_per_byte = 0;  // mean over copies to it
   };
   // From a set of used devices to the set with one more of a kind.
   struct Arc {
@@ -42,9 +42,9 @@ class ChainCutter {
   struct Cell {
     double value;
     int32_t begin;  // of the last piece; -1: none
-    int32_t arc;    // -1: from the state before, a device without a piece
+    int32_t arc;    // -1: previous state, a device without a piece
   };
-  // What a piece costs, as it grows by units at its end.
+  // The cost of a piece, as units are added at its end.
   struct Piece {
     double touch_us = 0, bytes = 0;
     double in_copies = 0, in_bytes = 0, out_copies = 0, out_bytes = 0;
@@ -72,10 +72,10 @@ class ChainCutter {
   bool by_counts_ = true;
   size_t num_states_ = 1;
   std::vector<Arc> arcs_;
-  std::vector<int32_t> open_arcs_;     // from states reached where we are
+  std::vector<int32_t> open_arcs_;     // from states reached at this position
   std::vector<Cell> cells_;            // [position * states + state]
   std::vector<double> loads_;          // per kind, of a piece
-  std::vector<int32_t> stamp_, seen_;  // per net: of the piece that grows
+  std::vector<int32_t> stamp_, seen_;  // per net: of the growing piece
   std::vector<uint8_t> sent_;          // per net: its producer is in the piece
 };
 

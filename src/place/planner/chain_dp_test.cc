@@ -1,5 +1,5 @@
-// Cuts of linear orders against enumeration, and the orders and clusters that
-// a throughput search begins with.
+// Splits of linear orders compared with enumeration, and the orders and
+// clusters that a throughput search begins with.
 
 #include "place/planner/chain_dp.h"
 
@@ -20,7 +20,7 @@ namespace {
 using planner_tests::random_loads;
 using planner_tests::RandomLoads;
 
-// Is each device's set of units one piece of the order?
+// Whether each device's set of units is one piece of the order.
 bool is_cut(std::span<const int32_t> order, std::span<const int32_t> device) {
   std::set<int32_t> left;
   for (size_t k = 1; k < order.size(); ++k) {

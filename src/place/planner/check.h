@@ -1,8 +1,8 @@
 // Checkers of witnesses: each shares no code with the prover of its kind.
 //
-// Return "" when the witness shows that no plan of the problem has a value
+// They return "" if the witness proves that no plan of the problem has a value
 // below its target, else what is wrong with it. docs/formats.md names the
-// arrays of every kind. Pure; read any numbers without harm.
+// arrays of every kind. Pure; any numbers can be read safely.
 
 #ifndef BERTH_PLACE_PLANNER_CHECK_H_
 #define BERTH_PLACE_PLANNER_CHECK_H_

@@ -1,6 +1,6 @@
 // Checks a "packing" witness (docs/formats.md): no set of groups that fits a
-// device is worth more than the device's price, all of them together are worth
-// more than all devices.
+// device is worth more than the device's price, while all groups together are
+// worth more than all devices.
 
 #include <algorithm>
 #include <cmath>
@@ -15,13 +15,13 @@ namespace berth {
 
 namespace {
 
-constexpr double kGrid = 20000;  // loads that are told apart
+constexpr double kGrid = 20000;  // loads that are distinguished
 constexpr size_t kMostStates = 1000000;
 constexpr size_t kMostLabels = 20000000;
 using Numbers = std::vector<double>;
 
 // A value that several groups hold, its producer's first, and what a device of
-// a kind pays when only others, or only some of them, are on it.
+// a kind pays when only the others, or only some of them, are on it.
 struct Net {
   std::vector<int> pins;
   Numbers in, out;  // per kind
@@ -67,7 +67,7 @@ class Check {
   }
 
  private:
-  // What a group takes of a device of each kind, at least.
+  // The least that a group takes of a device of each kind.
   std::string add_sizes() {
     const double copies = a_["weights"][0], memory = a_["weights"][1];
     const double memory_at = a_["weights"][2];
@@ -160,8 +160,8 @@ class Check {
     }
   }
 
-  // --- Groups one by one: made larger by the least cut around each, q says at
-  // which rate of their size, and so large a share of the price.
+  // --- Single groups: made larger by the minimum cut around each; q gives the
+  // rate per size and the share of the price.
 
   std::string check_sizes(int k) {
     if (int(a_["q"].size()) != n_ * kinds_) return "a q is missing";
@@ -184,7 +184,7 @@ class Check {
     double room;
   };
   struct Network {
-    std::vector<Arc> arcs;  // a and a ^ 1: there and back
+    std::vector<Arc> arcs;  // a and a ^ 1: both directions
     std::vector<std::vector<int>> of;
     void add(int a, int b, double there, double back) {
       of[a].push_back(int(arcs.size()));
@@ -212,7 +212,7 @@ class Check {
     return net;
   }
 
-  // A flow from a group to all sizes, along shortest paths, of `enough`.
+  // A flow of `enough` from a group to all sizes, along shortest paths.
   double flow(const Network& network, int from, int k, double q,
               double enough) const {
     Network net = network;
@@ -245,15 +245,15 @@ class Check {
     return sum;
   }
 
-  // --- All sets at once, group by group in the order: what matters of those
-  // before are the open nets' states; of each the best of load and worth.
+  // --- All sets at once, group by group in the order: of earlier groups only
+  // the states of open nets matter; each keeps its best loads and worths.
 
   struct Link {
     int from;
     bool in;
     double load;
   };
-  using Layer = std::vector<std::vector<Link>>;  // per state, how to get there
+  using Layer = std::vector<std::vector<Link>>;  // per state: its origin
 
   std::string check_sets(int k) const {
     const auto given = a_.find("order");
@@ -268,7 +268,7 @@ class Check {
     if (layers.empty()) return "the order has too many states";
     const double price = a_.at("price")[k];
     const Numbers& worth = a_.at("worth");
-    // What may still come, by some prices of load: any bound is valid.
+    // What may still come, at several prices of load: any bound is valid.
     std::vector<std::vector<Numbers>> rest;
     for (const double share : {0.3, 0.6, 0.8, 0.9, 1.0, 1.1, 1.25, 1.6}) {
       const double per_load = share * price / t_;
@@ -308,7 +308,7 @@ class Check {
         }
         if ((labels += all.size()) > kMostLabels) return "too many sets";
         std::sort(all.begin(), all.end());
-        // Of about the same load: the least load and the most worth of them.
+        // Merges similar loads into the least load and the most worth of them.
         for (const Label& l : all) {
           if (now[s].empty() || l.first > now[s].back().first + t_ / kGrid) {
             if (now[s].empty() || l.second > now[s].back().second) {
@@ -336,7 +336,7 @@ class Check {
     std::vector<int> last;
     for (Net n : nets_) {
       if (n.in[k] <= 0 && n.out[k] <= 0) continue;
-      // Where both cost the same, any may stand for the producer.
+      // If both cost the same, any may stand for the producer.
       const auto first =
           std::min_element(n.pins.begin(), n.pins.end(),
                            [&](int a, int b) { return at[a] < at[b]; });
@@ -352,7 +352,7 @@ class Check {
     using State = std::map<int, char>;
     struct To {
       int number;
-      double least;  // load to be there
+      double least;  // least load to reach
     };
     std::map<State, To> states = {{State(), {0, 0}}}, next;
     size_t all = 0;
@@ -385,8 +385,8 @@ class Check {
     return layers;
   }
 
-  // A further pin of a net; returns what is paid for. Bits: the head is in, is
-  // out, another is in, another is out; all: nothing more is paid.
+  // Adds a pin of a net; returns the payment that this causes. Bits: the head
+  // is in, is out, another is in, another is out; all: nothing more is paid.
   static double take(const Net& n, int k, bool head, bool in, char& state) {
     if (state == 15) return 0;
     state |= char((in ? 1 : 2) << (head ? 0 : 2));
@@ -402,7 +402,7 @@ class Check {
   int n_ = 0, m_ = 0, kinds_ = 0;
   std::map<std::string, Numbers> a_;
   std::vector<Numbers> size_;   // per kind, per group
-  Numbers rate_, engine_rate_;  // per device: of computing, of copies in
+  Numbers rate_, engine_rate_;  // per device: for computing, for copies in
   std::vector<Net> nets_;
 };
 

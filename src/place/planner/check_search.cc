@@ -1,8 +1,8 @@
-// The checker of proofs by search: it searches again, by itself.
+// The checker of proofs by search: it repeats the search independently.
 //
-// Every placement is gone through group by group, then every order of the ops
-// op by op; what is fixed so far says how soon the step can end at the
-// earliest. Simpler and slower than the prover, with which it shares nothing.
+// Goes through every placement group by group, then every order of the ops op
+// by op; what is fixed so far gives the earliest end of the step. Simpler and
+// slower than the prover, with which it shares no code.
 
 #include <algorithm>
 #include <limits>
@@ -34,7 +34,7 @@ class Enumeration {
   }
 
  private:
-  // Sorts the nodes; says what this search knows nothing of.
+  // Sorts the nodes; names what this search does not support.
   std::string unknown() {
     if (p_.num_devices() > kMostReplayDevices)
       return "too many devices to search";
@@ -95,8 +95,8 @@ class Enumeration {
 
   bool enough() { return ++steps_ > kMostReplayed || shorter_; }
 
-  // Times behind the ends of all ops, and whether what is placed takes so long
-  // that no order reaches the goal.
+  // Computes the times after the ends of all ops, and whether the placement
+  // takes so long that no order reaches the goal.
   bool too_long() {
     tail_.clear();
     head_.clear();
@@ -128,7 +128,7 @@ class Enumeration {
     return over;
   }
 
-  // Too much work on a device (-1: on all) from some head to some tail.
+  // Too much work on a device (-1: on all) between some head and some tail.
   bool crowded(int32_t d) {
     for (const int32_t a : timed_) {
       for (const int32_t b : timed_) {
@@ -165,7 +165,7 @@ class Enumeration {
     return true;
   }
 
-  // An empty device with an empty one before it that is equal in everything.
+  // An empty device that equals an earlier empty one.
   bool twin(int32_t d) const {
     const auto taken = [&](int32_t e) {
       return std::find(place_.begin(), place_.end(), e) != place_.end();
@@ -194,7 +194,7 @@ class Enumeration {
     return equal;
   }
 
-  // What is free from when on; when what is where.
+  // When each resource is free, and when each value is where.
   struct Clock {
     std::map<int32_t, double> compute, engine, shared, end;
     std::map<std::pair<int32_t, int32_t>, double> there;  // value, device
@@ -281,7 +281,7 @@ class Enumeration {
 
   double tail_of(int32_t i) const { return tail_.at(i); }
 
-  // Whether a device cannot do the rest of its ops in time.
+  // Whether a device cannot finish its remaining ops in time.
   bool loaded(Clock& c, int32_t now) const {
     std::map<int32_t, double> rest;
     for (const int32_t i : timed_) {

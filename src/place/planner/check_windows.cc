@@ -42,7 +42,7 @@ class Follow {
     }
   }
 
-  // The highest bound that rows show, until one is wrong.
+  // The highest bound that the rows prove, up to the first wrong one.
   double follow(const std::vector<Row>& rows) {
     double bound = 0;
     for (const Row& r : rows) {
@@ -93,7 +93,7 @@ class Follow {
         if (--missing[e.op] == 0) order_.push_back(e.op);
       }
     }
-    // What takes no time, and is before nothing that does, ends no step.
+    // Nodes that take no time, and precede none that do, do not end a step.
     for (int k = n_ - 1; k >= 0; --k) {
       auto& after = edges_[1][order_[k]];
       std::erase_if(after, [&](const Edge& e) {
@@ -111,7 +111,7 @@ class Follow {
   double least(int i) const {
     return *std::min_element(&time_[i * m_], &time_[i * m_] + m_);
   }
-  // The least over devices of an op's end; `whole`: and of what is behind it.
+  // The least over devices of an op's end; `whole`: plus what follows it.
   double soonest(bool back, int i, bool whole) const {
     double us = kInfinity;
     for (int d = 0; d < m_; ++d) {
@@ -125,7 +125,7 @@ class Follow {
     const LinkCost& link = p_.costs.link(from, to);
     return std::max(link.time_us(static_cast<int64_t>(bytes)), 0.0);
   }
-  // The least time from one op's device to another of the other's.
+  // The least time from one op's device to another op's device.
   double cross(const Edge& e, int i, bool back) const {
     double us = e.bytes < 0 ? 0 : kInfinity;
     for (int a = 0; a < m_; ++a) {
@@ -158,7 +158,7 @@ class Follow {
     }
   }
 
-  // Whether the target cannot start by r.t (`back`: so soon before the end).
+  // Whether the target cannot start by r.t (`back`: this long before the end).
   bool refutes(const Row& r) {
     // Longest paths to the target, per op and device; -1: none.
     lag_ = r.target < 0 ? ready_[!r.back] : std::vector<double>(n_ * m_, -1);
@@ -210,7 +210,7 @@ class Follow {
         const double weight = r.size > 0 ? 1 : weight_[d];
         if (us[d] < kInfinity) fewest = std::min(fewest, us[d] * weight);
       }
-      if (fewest == kInfinity) return true;  // they have no device
+      if (fewest == kInfinity) return true;  // no device is left for them
       sum += fewest;
       for (int d = 0; d < m_ && fewest > 0; ++d) used[d] |= us[d] < kInfinity;
     }
@@ -222,7 +222,7 @@ class Follow {
     return sum > capacity * kUp;
   }
 
-  // What ops must do between the row's times if they are on this device.
+  // The work that ops must do between the row's times if on this device.
   double need(const std::vector<int>& ops, int d, const Row& r) const {
     const double length = std::max(r.t - r.until - r.from, 0.0);
     double inside = 0, all = 0, start = kInfinity, end = kInfinity;
@@ -240,7 +240,7 @@ class Follow {
       end = std::min(end, lag);
     }
     if (all == 0) return 0;
-    // One after the other: beside the row's times is only so much time.
+    // One after the other: only so much time is outside the row's times.
     double before = std::max(r.from - start, 0.0);
     double behind = std::max(r.until - end, 0.0);
     if (r.size > 0) before = std::ceil(before / r.size);
@@ -254,7 +254,7 @@ class Follow {
   const int n_, m_;
   const std::vector<double>& weight_;
   std::vector<double> time_, lag_, ready_[2], known_[2];
-  std::vector<std::vector<Edge>> edges_[2];  // of what is before; behind
+  std::vector<std::vector<Edge>> edges_[2];  // of predecessors; of successors
   std::vector<int> order_;
 };
 
@@ -264,7 +264,7 @@ std::string check_windows(const PlanProblem& p, const Witness& w) {
   std::map<std::string, std::vector<double>> columns(w.arrays.begin(),
                                                      w.arrays.end());
   for (const char* name : {"back", "value", "from", "until", "size"}) {
-    columns[name];  // one that is missing has no length
+    columns[name];  // a missing one has length 0
   }
   const std::vector<double>& weight = columns["weight"];
   const size_t n = columns["op"].size();

@@ -16,7 +16,7 @@ namespace {
 constexpr int kMostDevices = kMaxPlaceDevices;
 constexpr const char* kHere = "/job:localhost/replica:0/task:0/device:CPU:0";
 
-// Refuses what the simulator could not count with.
+// Rejects what the simulator could not compute with.
 double positive(const Field& of, const char* name, Quantity kind,
                 double otherwise) {
   const double x = of.quantity(name, kind).value_or(otherwise);
@@ -24,12 +24,12 @@ double positive(const Field& of, const char* name, Quantity kind,
   return x;
 }
 
-// Short names of devices that are neither CPU nor GPU are good here.
+// Short names of devices other than CPU and GPU are valid here.
 std::string full_grammar(const std::string& name) {
   return name.find('/') == std::string::npos ? "/device:" + name : name;
 }
 
-// The cluster of one document, built up part by part.
+// The cluster of one document, built part by part.
 class Reader {
  public:
   explicit Reader(const Field& file) : file_(file) {
@@ -50,7 +50,7 @@ class Reader {
     std::string name, class_name;
   };
 
-  // Devices by name first: their types say which classes there are.
+  // Devices by name first: their types determine the classes.
   void add_devices() {
     const Field devices = file_["devices"];
     for (size_t i = 0; i < devices.size(); ++i) add_device(devices[i]);
@@ -122,7 +122,7 @@ class Reader {
     f.fail("\"overlap\", \"receiving\", \"both\" or \"free\"");
   }
 
-  // Classes of the devices' types are there already.
+  // Classes of the devices' types exist already.
   void add_classes() {
     Machine& m = c_.machine;
     if (const auto classes = file_.find("classes")) {
@@ -150,7 +150,7 @@ class Reader {
     const std::string name = f["name"].text();
     const auto type_field = f.find("type");
     const std::string type = type_field ? type_field->text() : name;
-    // As the devices' types: in capitals.
+    // In capitals, like the types of devices.
     std::string upper = type;
     for (char& c : upper) {
       if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
@@ -319,7 +319,7 @@ void use_cluster(const Cluster& cluster, PlanProblem& p) {
                      cluster.has_links ? "links" : "rates of classes",
                      cluster.has_links ? "transfers" : "ops", p.name));
   }
-  // The device that those of each class are like.
+  // A representative device for each class.
   std::vector<size_t> like;
   for (const DeviceClass& c : cluster.machine.classes) {
     size_t d = 0;

@@ -1,4 +1,4 @@
-// Cluster: devices and links that a plan is asked for, read from a file.
+// Cluster: the devices and links to plan for, read from a file.
 //
 // docs/formats.md describes the file. Devices need not exist. A value; pure
 // functions.
@@ -14,7 +14,7 @@
 namespace berth {
 
 struct Cluster {
-  // What an op takes on the devices of a class, whatever else says.
+  // The time of an op on the devices of a class; it overrides all else.
   struct Time {
     std::string op, device_class;
     double us = 0;
@@ -22,7 +22,7 @@ struct Cluster {
   Machine machine;            // full names, in the order of the file
   std::vector<double> speed;  // per class: op times are divided by it
   std::vector<Time> times;
-  // Whether it says more than which devices there are: rates, links.
+  // Whether it contains more than the list of devices: rates, links.
   bool has_rates = false, has_links = false;
 };
 
@@ -30,15 +30,15 @@ struct Cluster {
 Cluster read_cluster(const std::string& text, const std::string& file);
 
 // Applies speeds and times to the costs of a graph on the cluster's machine.
-// `names`: of its nodes. Throws errors::InvalidArgument for a time of an op
-// that is not there.
+// `names`: its nodes' names. Throws errors::InvalidArgument for a time of an op
+// that does not exist.
 void apply_times(const Cluster& cluster, const std::vector<std::string>& names,
                  CostTable& costs);
 
-// Puts the cluster's devices in place of a problem's whose file has the times
-// of its own ops and transfers (touch_us, or equal links): a device of type T
-// takes what one of class T took. Throws errors::InvalidArgument for types that
-// the problem lacks, rates and links.
+// Replaces a problem's devices by the cluster's. The problem's file must have
+// the times of its own ops and transfers (touch_us, or equal links): a device
+// of type T takes the times of class T. Throws errors::InvalidArgument for
+// types that the problem lacks, rates and links.
 void use_cluster(const Cluster& cluster, PlanProblem& problem);
 
 }  // namespace berth

@@ -10,7 +10,7 @@ namespace berth {
 
 namespace {
 
-// Clusters as a forest, with what they add up to.
+// Clusters as a forest, with their totals.
 class Merger {
  public:
   Merger(const LoadProblem& p, double cap)
@@ -55,7 +55,7 @@ class Merger {
   double max_work_ = 0, max_bytes_ = 0;
 };
 
-// What is saved when a net is inside one cluster.
+// The savings when a net is inside one cluster.
 std::vector<double> prices_of(const LoadProblem& p) {
   if (!p.by_links) return p.touch_us;
   double latency = 0, per_byte = 0;
@@ -118,7 +118,7 @@ Clusters shrink(const LoadProblem& p, int32_t count, StreamRandom& random) {
     merge_nets(p, {}, random, merger);
     c = clusters_of(p, merger);
     if (c.count <= count) break;
-    // What nothing holds together: by number, as the user wrote it.
+    // Units that no net connects: by number, as the user wrote them.
     for (int32_t u = 1; u < p.num_units(); ++u) merger.merge(u - 1, u);
     c = clusters_of(p, merger);
   }

@@ -1,7 +1,7 @@
-// Coarsening: units that costly values hold together become one.
+// Coarsening: merges units that share costly values.
 //
-// The multilevel half of a throughput search: what is annealed is a smaller
-// problem first (contract() of loads.h). Pure.
+// The multilevel half of a throughput search: it first anneals a smaller
+// problem (contract() of loads.h). Pure.
 
 #ifndef BERTH_PLACE_PLANNER_COARSEN_H_
 #define BERTH_PLACE_PLANNER_COARSEN_H_
@@ -21,13 +21,13 @@ struct Clusters {
 };
 
 // Merges the units of the costliest nets, in a random order that prefers them,
-// as long as no cluster's work is above `cap` of one device's share, or its
-// bytes above what a device holds. Units on different devices of `apart` stay
-// apart; empty: none do.
+// as long as no cluster's work exceeds `cap` times one device's share, or its
+// bytes what a device holds. Units on different devices of `apart` stay apart;
+// empty: no restriction.
 Clusters cluster_units(const LoadProblem& problem, double cap,
                        std::span<const int32_t> apart, StreamRandom& random);
 
-// Returns clusters of a large problem, about `count` of them.
+// Returns about `count` clusters of a large problem.
 Clusters shrink(const LoadProblem& problem, int32_t count,
                 StreamRandom& random);
 

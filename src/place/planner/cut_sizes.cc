@@ -13,8 +13,8 @@ namespace berth {
 namespace {
 
 constexpr int kMostSteps = 8;       // flows per unit and target
-constexpr int kMovesPerUnit = 100;  // what its flows take, by moves
-constexpr int kLeastUnits = 200;    // by moves
+constexpr int kMovesPerUnit = 100;  // cost of its flows, in moves
+constexpr int kLeastUnits = 200;    // when counting moves
 
 }  // namespace
 
@@ -28,7 +28,7 @@ class CutSizes::Worker {
         local_(static_cast<size_t>(of.p_.num_units()), -1),
         seen_(static_cast<size_t>(of.p_.pins.size()), 0) {}
 
-  // Returns the flows that it took.
+  // Returns the number of flows that it ran.
   int64_t improve(int32_t unit, size_t kind, double target, Known& known) {
     k_ = kind;
     target_ = target;
@@ -38,7 +38,7 @@ class CutSizes::Worker {
     if (known.lines.empty()) {
       add(known, 1.0);
       ++flows;
-      // All of the part at once, its copies apart.
+      // All of the part at once, without its copies.
       known.sets.push_back({0, total_});
     }
     for (; flows < kMostSteps; ++flows) {
@@ -74,7 +74,7 @@ class CutSizes::Worker {
     for (const int32_t n : nets_) add_net(n);
   }
 
-  // Takes in the nets of a unit that the ball has room for.
+  // Adds the nets of a unit that fit into the ball.
   void visit(int32_t unit) {
     for (const int32_t n : p_.nets[unit]) {
       if (seen_[static_cast<size_t>(n)]) continue;
@@ -117,7 +117,7 @@ class CutSizes::Worker {
     for (const int32_t n : nets_) seen_[static_cast<size_t>(n)] = 0;
   }
 
-  // Adds what a flow at `q` says. Returns whether that was news.
+  // Adds the result of a flow at `q`. Returns whether it was new.
   bool add(Known& known, double q) {
     if (!built_) build();
     for (size_t i = 0; i < units_.size(); ++i) {
@@ -148,8 +148,8 @@ class CutSizes::Worker {
     return news;
   }
 
-  // Where the known sets leave the greatest inflation possible; -1: where a
-  // flow has been, or there is none.
+  // The q where the known sets allow the greatest inflation; -1: a flow has
+  // been run there, or there is none.
   double best_q(const Known& known) const {
     double best = -1, most = 0;
     const auto try_q = [&](double q) {
@@ -178,15 +178,15 @@ class CutSizes::Worker {
   }
 
   const PackingProblem& p_;
-  const double per_unit_;  // integers of a unit of time
+  const double per_unit_;  // integers per unit of time
   const int32_t ball_;
-  std::vector<int32_t> local_;  // per unit: in the network; -1
+  std::vector<int32_t> local_;  // per unit: index in the network; -1
   std::vector<uint8_t> seen_;   // per net
   size_t k_ = 0;
   int32_t unit_ = 0;
   double target_ = 0, total_ = 0;
   bool built_ = false;
-  std::vector<int32_t> units_, nets_;  // of the network
+  std::vector<int32_t> units_, nets_;  // in the network
   MaxFlow flow_;
 };
 
@@ -208,7 +208,7 @@ CutSizes::CutSizes(const PackingProblem& problem, double scale, int32_t ball)
 int64_t CutSizes::refine(double target, const Budget& budget, double until) {
   constexpr size_t kChunk = 4;
   const bool counts = budget.counts_moves();
-  // By moves, how many is known before: it is the same for any threads.
+  // When counting moves this number is fixed: the same for any threads.
   const double moves = counts
                            ? until * Budget::kStreams *
                                  static_cast<double>(budget.moves_per_stream())

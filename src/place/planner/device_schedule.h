@@ -1,8 +1,8 @@
-// DeviceScheduler: an order of the ops of a plan whose devices are given.
+// DeviceScheduler: an order of the ops of a plan with given devices.
 //
 // Goes through the step by time: whenever a device is idle, it takes one of its
-// ops that are ready. A pass costs little more than reading the graph. One per
-// thread; arrays grow once.
+// ready ops. A pass costs little more than reading the graph. One per thread;
+// arrays grow once.
 
 #ifndef BERTH_PLACE_PLANNER_DEVICE_SCHEDULE_H_
 #define BERTH_PLACE_PLANNER_DEVICE_SCHEDULE_H_
@@ -16,10 +16,10 @@ namespace berth {
 
 class DeviceScheduler {
  public:
-  // Which op of those that are ready.
+  // Which of the ready ops to take.
   enum class First : uint8_t {
-    kPath,     // the longest path behind it
-    kProgram,  // the first in the file: values are kept for less long
+    kPath,     // the one with the longest path after it
+    kProgram,  // first in the file: keeps values for less time
   };
 
   explicit DeviceScheduler(const StepUnits& units);
@@ -57,15 +57,15 @@ class DeviceScheduler {
   const StepUnits& units_;
   const PlanProblem& p_;
   const SimulatedGraph& g_;
-  std::vector<int32_t> program_;  // per node: place in the file's order
+  std::vector<int32_t> program_;  // per node: position in the file's order
   std::vector<double> rank_, came_;
   std::vector<int32_t> missing_;
   std::vector<Event> events_;              // a heap
   std::vector<std::vector<Ready>> ready_;  // per device: a heap
   std::vector<uint8_t> idle_;
   std::vector<double> engine_free_;
-  std::vector<double> arrival_;   // per device: of the value that is sent
-  std::vector<int32_t> settled_;  // nodes without time that have all inputs
+  std::vector<double> arrival_;   // per device: of the value being sent
+  std::vector<int32_t> settled_;  // nodes without time whose inputs are ready
 };
 
 }  // namespace berth

@@ -31,7 +31,7 @@ void check_plan_of(const PlanProblem& p, const PlacePlan& plan) {
   }
 }
 
-// Ops where they must not be, and groups that are apart.
+// Ops where they must not be, and groups that are split.
 void add_violations(const PlanProblem& p, const PlacePlan& plan,
                     std::vector<std::string>& out) {
   std::vector<int32_t> first(static_cast<size_t>(p.num_groups), -1);

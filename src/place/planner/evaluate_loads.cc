@@ -1,4 +1,4 @@
-// The value of a throughput plan, straight from ops and values (loads.h).
+// The value of a throughput plan, directly from ops and values (loads.h).
 
 #include <algorithm>
 #include <bit>
@@ -10,7 +10,7 @@ namespace berth {
 
 namespace {
 
-// Values that several devices hold, by the touch rule.
+// Adds the payments for a value that several devices hold, by the touch rule.
 void add_touches(const PlanProblem& p, int32_t value, DeviceSet holders,
                  Evaluation& e) {
   if (holders.count() < 2) return;
@@ -22,7 +22,7 @@ void add_touches(const PlanProblem& p, int32_t value, DeviceSet holders,
   }
 }
 
-// By the link rule.
+// Adds the copies of a value, by the link rule.
 void add_copies(const PlanProblem& p, int32_t value, int32_t from,
                 DeviceSet readers, Evaluation& e) {
   const CopyRule at_home = p.costs.devices[static_cast<size_t>(from)].copies;

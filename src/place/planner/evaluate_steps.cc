@@ -16,7 +16,7 @@ bool any_without_kernel(const PlanProblem& p, const PlacePlan& plan) {
   return false;
 }
 
-// Copies keep those devices busy whose CopyRule says so.
+// Adds copies to the time of devices that their CopyRule keeps busy.
 void add_copies(const PlanProblem& p, const Simulation& s,
                 std::vector<DeviceUse>& devices) {
   for (const SimulatedTransfer& t : s.transfers) {
@@ -41,7 +41,7 @@ Evaluation evaluate_steps(const PlanProblem& p, const PlacePlan& plan) {
   for (int32_t i = 0; i < p.num_ops(); ++i) {
     e.devices[plan.device[i]].bytes += p.resident_bytes[i];
   }
-  if (any_without_kernel(p, plan)) return e;  // takes for ever
+  if (any_without_kernel(p, plan)) return e;  // takes infinitely long
   e.simulation = simulate(p.graph, p.costs, plan);
   e.value = e.simulation.step_us;
   for (size_t d = 0; d < e.devices.size(); ++d) {

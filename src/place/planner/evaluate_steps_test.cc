@@ -1,4 +1,4 @@
-// What a plan for the least step does: numbers by hand.
+// What a plan for the shortest step does: numbers worked out by hand.
 
 #include <gtest/gtest.h>
 

@@ -36,7 +36,7 @@ ExactGraph::ExactGraph(const StepUnits& of) : units(of), p(of.problem) {
     needs.push_back(mask);
     for (const int32_t v : g.values[i]) outs[op].push_back(v);
   }
-  // Sources stand in the order of in-order traversal: by number.
+  // Sources come in the order of in-order traversal: by number.
   for (int32_t i = 0; i < p.num_ops(); ++i) {
     if (op_of_node[i] >= 0) continue;
     for (const int32_t v : g.values[i]) source_values.push_back(v);
@@ -53,7 +53,7 @@ ExactGraph::ExactGraph(const StepUnits& of) : units(of), p(of.problem) {
   }
 }
 
-// Nothing changes when the two devices change places.
+// Whether exchanging the two devices changes nothing.
 bool ExactGraph::alike(int a, int b) const {
   const DeviceCost &x = p.costs.devices[a], &y = p.costs.devices[b];
   if (x.device_class != y.device_class || x.memory_limit != y.memory_limit ||

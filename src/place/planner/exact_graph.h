@@ -1,8 +1,8 @@
 // ExactGraph: a tiny problem as arrays for ExactSteps.
 //
 // Ops that take time are numbered 0 to n - 1, none before what it waits for.
-// Sources are values that are there from the start. Also which devices are
-// equal.
+// Sources are values that are there from the start. It also tells which devices
+// are equal.
 
 #ifndef BERTH_PLACE_PLANNER_EXACT_GRAPH_H_
 #define BERTH_PLACE_PLANNER_EXACT_GRAPH_H_
@@ -30,16 +30,16 @@ struct ExactGraph {
   const PlanProblem& p;
   std::vector<int32_t> node;    // per op
   std::vector<int> op_of_node;  // -1: takes no time
-  std::vector<int> unit;        // per op: of StepUnits
+  std::vector<int> unit;        // per op: index in StepUnits
   std::vector<double> least;    // per op: time on the best device
   std::vector<uint32_t> needs;  // per op: ops that it waits for, as bits
-  // Per op, values that it reads of ops and sources and that may be copied, by
-  // number; and per value its producing node.
+  // Per op, the values that it reads from ops and sources and that may be
+  // copied, by number; and per value its producing node.
   std::vector<std::vector<int32_t>> reads;
   std::vector<std::vector<int32_t>> outs;  // per op: values that others read
-  std::vector<int32_t> source_values;      // in the order that they stand in
+  std::vector<int32_t> source_values;      // in their order
   std::vector<std::vector<int>> readers;   // per value: ops
-  std::vector<int> equal_to;               // per device: the least equal one
+  std::vector<int> equal_to;               // per device: the lowest equal one
   int num_shared = 0;
 
  private:

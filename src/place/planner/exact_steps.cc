@@ -12,18 +12,18 @@ namespace berth {
 namespace {
 
 constexpr int kMostExactOps = 16, kMostExactDevices = 16;
-// What is less than this share shorter is rounding.
+// An improvement below this share is rounding.
 constexpr double kExactRounding = 1e-12;
 constexpr int64_t kNodesPerLook = 256;
 constexpr size_t kMostExactStates = 64;  // kept per set of ops
 
-// An item of a machine: when it can begin, what it takes, what comes behind.
+// An item of a machine: when it can begin, its time, and what follows it.
 struct ExactItem {
   double head, us, tail;
 };
 
-// No order of a machine's items ends before this: of those that begin at some
-// time or later and have some tail or more.
+// No order of a machine's items ends before this: over the items that begin at
+// some time or later and have at least some tail.
 double machine_bound(const std::vector<ExactItem>& items, double machines) {
   double best = 0;
   for (const ExactItem& from : items) {
@@ -52,7 +52,7 @@ class ExactSearch {
     held_.assign(static_cast<size_t>(devices_), 0);
     head_.assign(static_cast<size_t>(n_), 0);
     tail_.assign(static_cast<size_t>(n_), 0);
-    // Units by their first op, those without any at last.
+    // Units by their first op; those without ops come last.
     for (int op = 0; op < n_; ++op) add_unit(g_.unit[op]);
     for (int32_t u = 0; u < units.num_units; ++u) add_unit(u);
   }
@@ -121,7 +121,7 @@ class ExactSearch {
     device_[unit] = -1;
   }
 
-  // Whether an equal device without units comes first.
+  // Whether an equal device without units comes earlier.
   bool equal_before(int device) const {
     if (used_[device] > 0) return false;
     for (int d = 0; d < device; ++d) {
@@ -146,7 +146,7 @@ class ExactSearch {
     return g_.op_of_node[g_.p.graph.producer[value]];
   }
 
-  // Earliest starts, and least times behind the ends, by paths.
+  // Earliest starts, and least times after the ends, by paths.
   void find_heads_and_tails(double* longest) {
     *longest = 0;
     for (int op = 0; op < n_; ++op) {
@@ -198,7 +198,7 @@ class ExactSearch {
     return bound;
   }
 
-  // Copies to a device as items of its engine, or its own.
+  // Copies to a device as items of its engine, or of the device itself.
   void add_copies_to(int device, std::vector<ExactItem>& items) const {
     const CopyRule rule = g_.p.costs.devices[device].copies;
     if (rule == CopyRule::kOverlap || rule == CopyRule::kFree) items.clear();
@@ -216,7 +216,7 @@ class ExactSearch {
     }
   }
 
-  // --- Orders, all devices being known.
+  // --- Orders, once all devices are known.
 
   void find_order() {
     State s;
@@ -232,7 +232,7 @@ class ExactSearch {
     extend(0, s);
   }
 
-  // Which machines an op, and the copies behind and before it, keep busy.
+  // The machines that an op, and the copies after and before it, keep busy.
   void find_uses() {
     uses_.assign(static_cast<size_t>(n_), 0);
     for (int op = 0; op < n_; ++op) {
@@ -250,7 +250,7 @@ class ExactSearch {
     if (from == to || rule == CopyRule::kFree) return;
     const int32_t shared = g_.p.costs.link(from, to).shared;
     uses |= uint64_t{1} << (devices_ + to);
-    // The copy engine's bit serves devices that copy themselves, too.
+    // The copy engine's bit also serves devices that copy themselves.
     if (rule != CopyRule::kOverlap) uses |= uint64_t{1} << to;
     if (g_.p.costs.devices[from].copies == CopyRule::kBoth) {
       uses |= uint64_t{1} << from;
@@ -286,7 +286,7 @@ class ExactSearch {
     return at;
   }
 
-  // To the devices that need not stop for it.
+  // Sends to the devices that need not stop for it.
   void send(int32_t value, State& s) const {
     uint64_t to = 0;
     for (const int r : g_.readers[value]) to |= uint64_t{1} << on(r);
@@ -313,7 +313,7 @@ class ExactSearch {
     for (const int32_t v : g_.outs[op]) send(v, s);
   }
 
-  // No step that goes on from here ends before this.
+  // No step that continues from here ends before this.
   double bound_of_rest(uint32_t done, const State& s) {
     double bound = s.last;
     std::vector<double> head(static_cast<size_t>(n_), 0);
@@ -358,7 +358,7 @@ class ExactSearch {
     if (!g_.units.limited && is_known(done, s)) return;
     for (int op = 0; op < n_ && !stopped_; ++op) {
       if (done >> op & 1 || (g_.needs[op] & ~done) != 0) continue;
-      // The same plan with these two the other way round comes elsewhere.
+      // The same plan with these two exchanged is covered elsewhere.
       if (!sequence_.empty()) {
         const int last = sequence_.back();
         if (op < last && !(g_.needs[op] >> last & 1) &&
@@ -374,7 +374,7 @@ class ExactSearch {
     }
   }
 
-  // Whether the same ops were done before, with nothing later than here.
+  // Whether the same ops were done before, with nothing later than now.
   bool is_known(uint32_t done, const State& s) {
     std::vector<double> times = s.free;
     times.push_back(s.last);
@@ -419,8 +419,8 @@ class ExactSearch {
   int n_ = 0, devices_ = 0;
   std::vector<int32_t> order_;  // units
   std::vector<int> device_;     // per unit; -1: none yet
-  std::vector<int> used_;       // per device: units
-  std::vector<double> held_;    // per device: bytes of them
+  std::vector<int> used_;       // per device: number of units
+  std::vector<double> held_;    // per device: their bytes
   std::vector<double> head_, tail_;
   std::vector<uint64_t> uses_;  // per op: machines, as bits
   std::vector<int> sequence_;   // ops

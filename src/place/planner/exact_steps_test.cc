@@ -1,4 +1,4 @@
-// The exact search against all plans of small problems, and its checker.
+// The exact search compared with all plans of small problems, and its checker.
 
 #include "place/planner/exact_steps.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 using place_tests::pick;
 
-// Aliases are left out by the exact search; limits: 0 none, else some matter.
+// The exact search does not support aliases; limits: 0 none, else some matter.
 PlanProblem tiny_problem(std::mt19937& r, int32_t nodes, int32_t devices,
                          bool simple, bool limits) {
   PlanProblem p;
@@ -62,7 +62,7 @@ TEST(ExactSteps, FindsTheBestOfAllPlans) {
   EXPECT_GT(planned, testing::random_problems(150));
 }
 
-// A chain of ops whose copies cost more than they bring: one device, 165.
+// A chain of ops whose copies cost more than they gain: one device, 165.
 TEST(ExactSteps, ClosesTheGapOfAChain) {
   testing::ProblemMaker m(PlanModel::kStep);
   const int gpu = m.device_class("GPU");

@@ -1,8 +1,8 @@
-// Proofs that no plan keeps all limits, and the fewest ops that show it.
+// Proves that no plan keeps all limits, with the fewest ops that show it.
 //
-// A conflict is a set of ops and a test that fails for it; the test can only
-// fail the more the more ops there are, so leaving out what it fails without
-// ends at a set of which each op is needed.
+// A conflict is a set of ops and a test that fails for it. With more ops the
+// test only fails more, so dropping the ops it fails without ends at a set in
+// which each op is needed.
 
 #include <fmt/format.h>
 
@@ -23,10 +23,10 @@ using Kind = SimulatedGraph::Kind;
 using Ops = std::vector<int32_t>;
 
 constexpr double kLimitRounding = 1e-12;  // share of a limit
-constexpr int64_t kShrinkSteps = 2e7;     // ops looked at to make a set smaller
-constexpr int kExactGroups = 40;          // that are packed by trying
+constexpr int64_t kShrinkSteps = 2e7;     // ops visited to shrink a set
+constexpr int kExactGroups = 40;          // that are packed by search
 constexpr int64_t kExactNodes = 50000;    // tried for one set
-constexpr size_t kMasks = 64;             // told apart
+constexpr size_t kMasks = 64;             // distinguished
 constexpr int kNamed = 4;                 // ops named in a sentence
 
 std::string text_of(double bytes) {
@@ -63,7 +63,7 @@ std::string names_of(const PlanProblem& p, const Ops& ops) {
 
 class Feasible {
  public:
-  // Of these ops alone.
+  // For these ops only.
   Feasible(const PlanProblem& p, const MemoryNeeds& needs, const Ops& ops)
       : p_(p), needs_(needs) {
     own_mask_.assign(static_cast<size_t>(p.num_ops()), 0);
@@ -104,7 +104,7 @@ class Feasible {
       }
       Infeasible found;
       if (exceeds(sum, room)) found = too_much(among, room);
-      // Devices are left with less than one of a size each, or fit all.
+      // Either each device has too little left for one of a size, or all fit.
       if (!found.any() && sum + largest * among.count() > room) {
         found = too_many(among);
       }
@@ -134,7 +134,7 @@ class Feasible {
     return mask;
   }
 
-  // Devices that these ops of one group may share, as far as they alone say.
+  // Devices that these ops of one group may share, as far as these ops tell.
   DeviceSet room_for(const Ops& ops) const {
     DeviceSet mask = mask_of(ops);
     const double sum = kept(ops);
@@ -151,7 +151,7 @@ class Feasible {
     return mask;
   }
 
-  // Leaves out ops that `fails` fails without, the first ones sooner.
+  // Drops ops that `fails` fails without, the first ones sooner.
   template <class Fails>
   Ops shrink(Ops ops, const Fails& fails) const {
     int64_t looked = 0;
@@ -253,7 +253,7 @@ class Feasible {
             return b.devices == mask || bound_.size() == kMasks;
           });
       BoundTo& to = known == bound_.end() ? bound_.emplace_back() : *known;
-      // Of very many masks, some count for all of them together.
+      // If there are very many masks, some count for all of them together.
       to.devices |= mask;
       const double sum = kept(all_of(g));
       to.sum += sum;
@@ -290,7 +290,7 @@ class Feasible {
     return groups;
   }
 
-  // Ops of these, with those of their groups that keep them among the devices.
+  // The given ops, and those of their groups that keep them on the devices.
   Ops with_what_binds(Ops ops, DeviceSet among) const {
     std::vector<std::vector<int32_t>> chosen(
         static_cast<size_t>(p_.num_groups));
@@ -325,7 +325,7 @@ class Feasible {
         if (needs_.kept(i) > 0) ops.push_back(i);
       }
     }
-    if (!exceeds(kept(ops), room)) return {};  // but for rounding
+    if (!exceeds(kept(ops), room)) return {};  // up to rounding
     std::stable_sort(ops.begin(), ops.end(), [&](int32_t a, int32_t b) {
       return needs_.kept(a) > needs_.kept(b);
     });
@@ -343,7 +343,7 @@ class Feasible {
                   std::move(text));
   }
 
-  // More groups above a size than the devices have room for.
+  // More groups above a size than the devices can hold.
   Infeasible too_many(DeviceSet among) const {
     std::vector<std::pair<double, int32_t>> sizes;
     for (const int32_t g : bound_to(among)) {
@@ -379,7 +379,7 @@ class Feasible {
     return {};
   }
 
-  // Groups against limits, by trying.
+  // Packs groups into limits by search.
   class Packing {
    public:
     struct Item {
@@ -394,7 +394,7 @@ class Feasible {
                                 std::pair(b.mask.count(), -b.size);
                        });
     }
-    // True: there is no way, for certain.
+    // True: there is certainly no packing.
     bool none() { return !place(0) && nodes_ <= kExactNodes; }
 
    private:
@@ -484,8 +484,8 @@ class Feasible {
 
 }  // namespace
 
-// The first conflict that is found need not be the smallest: of few ops, others
-// are tried without one of them.
+// The first conflict found need not be the smallest: for few ops, tries again
+// without one of them.
 Infeasible prove_infeasible(const PlanProblem& p) {
   const MemoryNeeds needs(p);
   Ops all(static_cast<size_t>(p.num_ops()));

@@ -1,4 +1,4 @@
-// Infeasible problems against enumeration, and what the sentences name.
+// Infeasible problems compared with enumeration, and what the sentences name.
 
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ PlanProblem holders(const std::vector<double>& bytes,
   return p;
 }
 
-// Whether groups can be put on devices within limits, by trying all ways.
+// Whether groups fit devices within limits, by trying all assignments.
 bool possible(const PlanProblem& p, std::vector<double> room, int32_t g,
               uint32_t kept) {
   if (g == p.num_groups) return true;
@@ -132,7 +132,7 @@ TEST(Feasible, NothingIsProvedAboutStepsThatKeepAllLimits) {
     open += !any && !found.any();
   }
   EXPECT_GT(possible_ones, 200);
-  // Which values must live together is not looked at, but for one op's.
+  // The test ignores which values must live together, except those of one op.
   EXPECT_GT(proved, 200);
   RecordProperty("infeasible and not proved", open);
 }

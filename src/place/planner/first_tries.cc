@@ -11,7 +11,7 @@ namespace berth {
 
 namespace {
 
-// Devices that are slower than this share of the fastest get no stage.
+// Devices slower than this share of the fastest get no stage.
 constexpr double kLeastSpeed = 0.05;
 
 // The numbers of stages to try: the first and the last ones first.
@@ -25,7 +25,7 @@ std::vector<int32_t> stage_counts(int32_t devices) {
   return counts;
 }
 
-// Per item, the part it is in: consecutive items, parts in these proportions.
+// The part of each item: consecutive items, parts in these proportions.
 std::vector<int32_t> cut_in_shares(const std::vector<double>& sizes,
                                    const std::vector<double>& shares) {
   const double total = std::accumulate(sizes.begin(), sizes.end(), 0.0);
@@ -50,14 +50,14 @@ FirstTries::FirstTries(const StepUnits& units, bool with_order)
     : units_(units), p_(units.problem) {
   if (!units.ordered || units.num_ops == 0 || p_.num_devices() < 2) return;
   rank_devices();
-  if (fastest_.empty()) return;  // sums of times that overflow
+  if (fastest_.empty()) return;  // the sums of times overflow
   add_layers(LayerOrder::kFolded);
   add_layers(LayerOrder::kPlain);
   add_layers(LayerOrder::kDepth);
   add_tries(with_order);
 }
 
-// By what they take for all ops that every one of them can do.
+// By their total time for all ops that every one of them can run.
 void FirstTries::rank_devices() {
   const size_t classes = p_.costs.classes.size();
   std::vector<double> total(classes, 0);
@@ -68,7 +68,7 @@ void FirstTries::rank_devices() {
     for (size_t c = 0; c < classes; ++c) {
       if (std::isfinite(times[c].us)) dearest = std::max(dearest, times[c].us);
     }
-    // Where one has no kernel another device does it, and this one waits.
+    // An op without a kernel there runs on another device, and this one waits.
     for (size_t c = 0; c < classes; ++c) {
       total[c] += std::isfinite(times[c].us) ? times[c].us : 2 * dearest;
     }
@@ -130,7 +130,7 @@ void FirstTries::add_tries(bool with_order) {
   if (mixed) shares.insert(shares.begin(), Share::kSpeed);
   if (units_.limited) shares.insert(shares.begin(), Share::kMemory);
   const std::vector<int32_t> counts = stage_counts(devices);
-  // Under limits an order may keep them where another one does not.
+  // Under limits one order may keep them where another does not.
   const bool both_at_once = units_.limited && with_order;
   const auto add = [&](Try t) {
     for (const int32_t k : counts) {
@@ -189,7 +189,7 @@ int32_t FirstTries::allowed_near(int32_t unit, int32_t device) const {
   return allowed.first();
 }
 
-// Units without ops that take time: beside a neighbour.
+// Units without ops that take time: next to a neighbour.
 void FirstTries::place_rest(std::vector<int32_t>& of_unit) const {
   for (int32_t u = 0; u < units_.num_units; ++u) {
     if (of_unit[u] >= 0) continue;

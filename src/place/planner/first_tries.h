@@ -1,10 +1,10 @@
 // FirstTries: the plans that an expert would try first.
 //
 // Contiguous stages of layers on 1, 2, ... devices, with shares by work, by
-// speed or by memory, in either direction, and with weight gradients on devices
-// of their own. Searches begin with the best of them. Made once per problem;
-// only read then. List scheduling over all devices is not here but among the
-// rules of ListScheduler.
+// speed or by memory, in either direction, and with weight gradients on
+// separate devices. Searches begin with the best of them. Made once per
+// problem, then read-only. List scheduling over all devices is one of the rules
+// of ListScheduler instead.
 
 #ifndef BERTH_PLACE_PLANNER_FIRST_TRIES_H_
 #define BERTH_PLACE_PLANNER_FIRST_TRIES_H_
@@ -21,7 +21,7 @@ namespace berth {
 
 class FirstTries {
  public:
-  // `with_order`: sequences matter, so that one stage cut may be tried in
+  // `with_order`: sequences matter, so one split into stages may be tried in
   // several orders.
   FirstTries(const StepUnits& units, bool with_order);
 
@@ -30,7 +30,7 @@ class FirstTries {
   DeviceScheduler::First order(int number) const {
     return tries_[static_cast<size_t>(number)].order;
   }
-  // Returns a device per node, which groups and masks allow.
+  // Returns a device per node, as groups and masks allow.
   std::vector<int32_t> devices(int number) const;
 
  private:
@@ -39,7 +39,7 @@ class FirstTries {
     LayerOrder layers;
     int32_t stages;
     Share share;
-    bool beside;  // weight gradients on as many devices more
+    bool beside;  // weight gradients on as many further devices
     bool reversed;
     bool fastest_first;
     DeviceScheduler::First order;

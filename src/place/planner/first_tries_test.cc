@@ -1,5 +1,5 @@
-// Stages, their orders, and what searches make of them: numbers by hand, and
-// rules that every plan keeps.
+// Stages, their orders, and the results of searches from them: numbers worked
+// out by hand, and rules that every plan keeps.
 
 #include "place/planner/first_tries.h"
 
@@ -17,9 +17,8 @@ namespace berth {
 namespace {
 
 // A network of `layers` forward ops (10 us each), as many gradients (dx, 10
-// us), gradients of weights (dw, 10 us) and updates (1 us) on equal devices
-// with copies of 1 us. Ops of a layer: its forward op, dx and update share a
-// device.
+// us), weight gradients (dw, 10 us) and updates (1 us) on equal devices with
+// copies of 1 us. In each layer the forward op, dx and update share a device.
 struct Net {
   PlanProblem problem;
   std::vector<int> forward, dx, dw, update;  // per layer
@@ -59,7 +58,7 @@ TEST(LayerKeys, PutGradientsBesideTheirLayers) {
   const LayerKeys keys = layer_keys(units, LayerOrder::kFolded);
   for (int l = 0; l < 8; ++l) {
     EXPECT_EQ(keys.key[net.forward[l]], l);
-    // Where the gradients begin is known but for the first few.
+    // Except for the first few, the start of the gradients is known.
     EXPECT_NEAR(keys.key[net.dx[l]], l, l < 6 ? 0 : 2) << l;
     EXPECT_NEAR(keys.key[net.dw[l]], l, l < 6 ? 0 : 2) << l;
     EXPECT_TRUE(keys.of_weight[net.dw[l]]);

@@ -34,13 +34,13 @@ bool MaxFlow::find_levels(int32_t source, int32_t sink) {
       level_[to] = level_[node] + 1;
       queue_.push_back(to);
     }
-    // Nodes farther than the sink are of no use in this round.
+    // Nodes farther than the sink are useless in this round.
     if (level_[sink] >= 0 && level_[node] >= level_[sink]) break;
   }
   return level_[sink] >= 0;
 }
 
-// Depth: at most the number of nodes, which callers keep to some thousands.
+// Depth: at most the number of nodes, which callers limit to a few thousand.
 int64_t MaxFlow::push(int32_t node, int32_t sink, int64_t most) {
   if (node == sink) return most;
   int64_t pushed = 0;

@@ -1,8 +1,7 @@
-// MaxFlow: the greatest flow of a small network, in whole numbers.
+// MaxFlow: the maximum flow of a small network, in integers.
 //
-// Dinic's algorithm. Capacities are integers, so that what a flow proves holds
-// without a doubt about rounding. Reused for many networks; one thread per
-// object.
+// Dinic's algorithm. Capacities are integers, so proofs by flows are free of
+// rounding. Reused for many networks; one thread per object.
 
 #ifndef BERTH_PLACE_PLANNER_FLOW_H_
 #define BERTH_PLACE_PLANNER_FLOW_H_
@@ -17,7 +16,7 @@ class MaxFlow {
   // Sums of a few thousand stay far from overflow.
   static constexpr int64_t kInfinite = int64_t{1} << 50;
 
-  // Begins a network of `nodes` and no arcs.
+  // Begins a network of `nodes` nodes without arcs.
   void reset(int32_t nodes);
   int32_t num_nodes() const { return static_cast<int32_t>(first_.size()); }
   int32_t add_node() {
@@ -25,16 +24,16 @@ class MaxFlow {
     return num_nodes() - 1;
   }
 
-  // Adds arcs of these capacities, 0 or more, in both directions. Returns a
-  // number for set_capacity().
+  // Adds arcs with these capacities, 0 or more, in both directions. Returns an
+  // index for set_capacity().
   int32_t add_arcs(int32_t a, int32_t b, int64_t there, int64_t back);
   void set_capacity(int32_t arcs, int64_t there) { given_[arcs] = there; }
 
   // Returns the flow from source to sink, or one of at least `enough`.
   int64_t run(int32_t source, int32_t sink, int64_t enough);
 
-  // After a run of less than `enough`: is the node on the source's side of the
-  // least cut?
+  // After a run with a result below `enough`: whether the node is on the
+  // source's side of the minimum cut.
   bool on_source_side(int32_t node) const { return level_[node] >= 0; }
 
  private:
@@ -44,7 +43,7 @@ class MaxFlow {
   struct Arc {
     int32_t to, next;
   };
-  std::vector<int32_t> first_;  // per node, of its arcs
+  std::vector<int32_t> first_;  // per node, its first arc
   std::vector<Arc> arcs_;       // arc a and a ^ 1 are a pair
   std::vector<int64_t> given_;  // capacities
   std::vector<int64_t> room_;   // what is left of them

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int32_t kMostSlots = 16;  // nets of 4 bits in a key
 
-// What the pins of an open net are so far; kSettled: it costs nothing more.
+// The pins of an open net so far; kSettled: it costs nothing more.
 constexpr uint64_t kSettled = 15;
 
 struct Step {
@@ -20,8 +20,8 @@ struct Step {
   double paid;
 };
 
-// A further pin. Both ways alike: bits 0 and 1 say that there are pins in, and
-// out. Else they do so for the head, and bits 2 and 3 for the others.
+// Adds a pin. If both directions cost the same, bits 0 and 1 tell if there are
+// pins in, and out. Else they do so for the head, bits 2 and 3 for the others.
 Step with_pin(uint64_t code, bool head, bool is_in, double in, double out) {
   if (code == kSettled) return {code, 0};
   if (in == out) {
@@ -79,8 +79,8 @@ class FrontierGraph::Builder {
     double load;
   };
 
-  // Gives every net a slot for as long as it is open; the cheapest go where
-  // there are too many.
+  // Gives every net a slot for as long as it is open; if there are too many,
+  // drops the cheapest.
   void choose_nets(int32_t width) {
     const auto nets = static_cast<size_t>(p_.pins.size());
     std::vector<int32_t> at(static_cast<size_t>(p_.num_units()));
@@ -100,7 +100,7 @@ class FrontierGraph::Builder {
     std::vector<uint8_t> begun(nets, 0);
     uint32_t used = 0;
     std::vector<int32_t> slots(nets, -1);
-    // First pass: who stays.
+    // First pass: which nets stay.
     std::vector<uint8_t> stays(nets, 1);
     for (const int32_t unit : g_.order_) {
       for (const int32_t n : p_.nets[unit]) {
@@ -190,7 +190,7 @@ class FrontierGraph::Builder {
   double most_ = 0;
   std::vector<std::vector<Pin>> pins_;  // per step
   std::vector<uint64_t> keys_;          // of the states of a step
-  std::vector<double> least_;           // load to be there
+  std::vector<double> least_;           // least load to reach
   std::vector<Next> next_;
 };
 

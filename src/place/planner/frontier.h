@@ -1,11 +1,11 @@
 // FrontierGraph: all sets of units that fit a device, as paths.
 //
-// Units are taken one after the other, in or out. What is in and out among the
-// pins of nets that are begun but not ended is a state; graphs like those of
-// models have orders in which few nets are open at a time, so few states. A
-// path from the first state to the last is a set, what it adds up its size and
-// what it pays. A FrontierSearch finds the sets of most worth among all that
-// fit: exactly but for rounding, which claims too much rather than too little.
+// Units are taken one after the other, in or out. A state records which pins
+// are in and out among the nets that have begun but not ended; graphs like
+// those of models have orders in which few nets are open at a time, so few
+// states. A path from the first state to the last is a set; its edges add up to
+// its size and payments. A FrontierSearch finds the sets with the greatest
+// worth among all that fit: exactly up to rounding, which never understates.
 // Without nets that is a knapsack. One thread per search; graphs are only read.
 
 #ifndef BERTH_PLACE_PLANNER_FRONTIER_H_
@@ -21,22 +21,22 @@
 namespace berth {
 
 // Returns an order of all units in which few nets are open at a time; tries
-// some `tries` beginnings.
+// about `tries` starting units.
 std::vector<int32_t> frontier_order(const PackingProblem& problem, int tries);
 
 class FrontierGraph {
  public:
-  // Sets with more than `most` are left out. Nets are left out, the cheapest
-  // first (which only makes sets cheaper), where more than `width` are open.
-  // `size`: per unit, infinite: never in. Without nets: a knapsack.
+  // Leaves out sets with more than `most`, and nets, the cheapest first (which
+  // only makes sets cheaper), where more than `width` are open. `size`: per
+  // unit; infinite: never in. Without nets: a knapsack.
   FrontierGraph(const PackingProblem& problem, size_t kind,
                 std::span<const int32_t> order, std::span<const double> size,
                 bool with_nets, double most, int32_t width,
                 int64_t most_states);
 
-  // False: there are more states than were allowed.
+  // False: there are more states than allowed.
   bool complete() const { return complete_; }
-  // All nets are in it.
+  // Contains all nets.
   bool whole() const { return whole_; }
   int64_t num_states() const { return begin_.back(); }
 
@@ -71,13 +71,13 @@ struct Worth {
 struct FrontierQuery {
   std::span<const double> worth;  // per unit
   double most = 0;                // load of a set
-  int grid = 1000;   // loads within most / grid may be taken for one another
-  double least = 0;  // what is worth less is of no interest
-  // Keep loads and worth of sets that are there, and miss some; else miss none,
-  // and take some for lighter than they are.
+  int grid = 1000;                // loads within most / grid may be merged
+  double least = 0;               // smaller worths are of no interest
+  // If true, keeps load and worth of existing sets, but may miss some; if
+  // false, misses none, but may underestimate their loads.
   bool real = false;
   int64_t most_labels = 20'000'000;  // memory: 4 bytes each
-  // Asked between units; true: give up.
+  // Called between units; true: give up.
   std::function<bool()> stop;
 };
 
@@ -90,28 +90,28 @@ class FrontierSearch {
  public:
   explicit FrontierSearch(const FrontierGraph& graph) { reset(graph); }
 
-  // Goes on with another graph, in the same memory.
+  // Continues with another graph, in the same memory.
   void reset(const FrontierGraph& graph);
 
-  // Returns a rising staircase that begins at (0, least): a set of a load below
-  // that of the next step is worth at most what a step says (when `real`: of
-  // those that were found). Empty: stopped, or more labels than allowed.
+  // Returns a rising staircase that begins at (0, least): a set with a load
+  // below the next step's is worth at most this step's value (with `real`:
+  // among the sets found). Empty: stopped, or more labels than allowed.
   std::vector<Worth> run(const FrontierQuery& query);
 
   // The sets that the last run found to be worth more than `least`: the best,
   // and some of the best of those that end earlier in the order.
   std::vector<FoundSet> found() const;
 
-  // What all runs did, in about equal pieces of work.
+  // The work of all runs, in pieces of about equal size.
   int64_t work() const { return work_; }
 
  private:
   static constexpr size_t kPrices = 5;
   struct Label {  // a set that ends in a state
     double load, worth;
-    uint32_t from;  // index in parents_; top bit: with the unit of the step
+    uint32_t from;  // index in parents_; top bit: unit is in the set
   };
-  struct Ending {  // of a set, in parents_ after the unit of a step
+  struct Ending {  // of a set: in parents_, after a step's unit
     size_t step = 0;
     uint32_t at = 0;
     double load = 0, worth = 0;
@@ -127,16 +127,16 @@ class FrontierSearch {
   void keep_best(const FrontierQuery& query, int32_t state);
 
   const FrontierGraph* g_ = nullptr;
-  double price_ = 0;  // of load, that the last run found best
+  double price_ = 0;  // per load, best in the last run
   double prices_[kPrices] = {};
   std::vector<double> rest_[kPrices];  // per state
   std::vector<Label> before_, now_;    // of all states of a step
   std::vector<int32_t> before_begin_, now_begin_;
   uint32_t before_at_ = 0;           // of the first of before_, in parents_
   std::vector<Label> buckets_;       // by load
-  size_t lowest_ = 0, highest_ = 0;  // of those in use
+  size_t lowest_ = 0, highest_ = 0;  // in use
   std::vector<uint32_t> parents_;    // per label of all steps
-  std::vector<double> load_out_;     // per state: when no more units are in
+  std::vector<double> load_out_;     // per state: if no more units are in
   std::vector<Ending> endings_;      // of parts of the order
   int64_t work_ = 0;
 };

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int32_t kMostSteps = 60000;  // of all tries together
 
-// Grows an order from one unit, each time by the one that opens the fewest
+// Grows an order from one unit, each time by the unit that opens the fewest
 // nets.
 class OrderMaker {
  public:
@@ -62,13 +62,13 @@ class OrderMaker {
     }
   }
 
-  // How many more nets are open when a unit of this one comes next.
+  // How many more nets are open if a unit of this one comes next.
   int32_t change_of(int32_t net) const {
     const auto size = static_cast<int32_t>(p_.pins[net].size());
     return (left_[net] == size) - (left_[net] == 1);
   }
 
-  // Of equal ones the one that was reached first; and of those that open none.
+  // The first one reached among equals, and among those that open none.
   std::pair<int32_t, int32_t> key(int32_t unit) const {
     return {std::max(change_[unit], -1), place_[unit]};
   }
@@ -109,8 +109,8 @@ class OrderMaker {
 
   const PackingProblem& p_;
   std::vector<uint8_t> paid_, taken_;
-  std::vector<int32_t> left_;    // per net: units that are not taken
-  std::vector<int32_t> change_;  // per unit: of open nets, were it the next
+  std::vector<int32_t> left_;    // per net: units not yet taken
+  std::vector<int32_t> change_;  // per unit: in open nets, if it were next
   std::vector<int32_t> place_, reached_, order_;
   std::set<std::pair<int32_t, int32_t>> candidates_;  // keys
 };

@@ -1,6 +1,6 @@
-// The sets of most worth: labels of load and worth, state by state. A label
-// goes when another in its state is no heavier and worth no less, or when even
-// by prices of load, which no completion beats, it cannot become worth enough.
+// The sets with the greatest worth: labels of load and worth, state by state. A
+// label goes if another in its state is no heavier and worth no less, or if at
+// prices of load, which no completion beats, it cannot become worth enough.
 
 #include <algorithm>
 #include <cmath>
@@ -30,7 +30,7 @@ void FrontierSearch::reset(const FrontierGraph& graph) {
   }
 }
 
-// Per state, what is to come is worth at most, less `price` per load.
+// Per state, an upper bound on the remaining worth, less `price` per load.
 void FrontierSearch::find_rest(std::span<const double> worth, double price,
                                std::vector<double>& rest) const {
   rest.assign(static_cast<size_t>(g_->num_states()), -kInfinity);
@@ -49,7 +49,7 @@ void FrontierSearch::find_rest(std::span<const double> worth, double price,
   }
 }
 
-// Any price is valid; good ones are about that at which the whole is worth
+// Any price is valid; good ones are near the price at which the whole is worth
 // least, which changes little from run to run.
 void FrontierSearch::choose_prices(const FrontierQuery& q) {
   if (price_ <= 0) {
@@ -126,8 +126,8 @@ void FrontierSearch::keep_best(const FrontierQuery& q, int32_t state) {
   }
 }
 
-// Sets whose last unit is that of step `number`, with nothing more in: the best
-// of each part of the order.
+// Sets whose last unit is that of step `number`, with no more units after it:
+// the best of each part of the order.
 void FrontierSearch::note_endings(const FrontierQuery& q, size_t number) {
   Ending& best = endings_[(number - 1) * kEndings / g_->order().size()];
   const int32_t first = g_->states_begin(number);
@@ -178,7 +178,7 @@ std::vector<Worth> FrontierSearch::run(const FrontierQuery& q) {
   before_begin_ = {0, 1};
   before_at_ = 0;
   parents_.assign(1, 0);
-  // Part by part, then of all.
+  // Part by part, then over all.
   endings_.assign(kEndings + 1, {0, 0, 0, q.least});
   const size_t steps = g_->order().size();
   for (size_t i = 1; i <= steps; ++i) {

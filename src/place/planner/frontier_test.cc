@@ -21,7 +21,7 @@ std::vector<int32_t> set_of(uint32_t bits) {
   return units;
 }
 
-// Every kind of random problems, with random worth and the best of all sets.
+// Calls fn with all kinds of random problems, random worth and the best set.
 template <class Fn>
 void for_each_kind(int problems, Fn fn) {
   for (int seed = 0; seed < problems; ++seed) {

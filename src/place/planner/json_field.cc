@@ -33,7 +33,7 @@ Json parse_json(const std::string& text, const std::string& file) {
         "{}: line {}, column {}: this is no JSON; expected one "
         "object",
         file, std::count(text.begin(), end, '\n') + 1, at - begin_of_line + 1));
-  } catch (const Json::exception& e) {  // a number beyond all doubles
+  } catch (const Json::exception& e) {  // a number beyond the range of double
     const std::string what = e.what();  // "[...] number overflow ..."
     const size_t id = what.find("] ");
     throw errors::InvalidArgument(

@@ -1,8 +1,8 @@
-// Field: a value of a JSON file that knows where it stands.
+// Field: a value of a JSON file that knows its path.
 //
-// Readers of files take fields apart with it; what is wrong ends as
-// errors::InvalidArgument "FILE: devices[2].memory: found 5, expected a string
-// such as ...". A view: the document must outlive it. One thread.
+// Readers use it to take files apart; errors become errors::InvalidArgument
+// "FILE: devices[2].memory: found 5, expected a string such as ...". A view:
+// the document must outlive it. One thread.
 
 #ifndef BERTH_PLACE_PLANNER_JSON_FIELD_H_
 #define BERTH_PLACE_PLANNER_JSON_FIELD_H_
@@ -22,7 +22,7 @@ namespace berth {
 // Parses a text. Throws errors::InvalidArgument with line and column.
 nlohmann::json parse_json(const std::string& text, const std::string& file);
 
-// Returns a value as it stands in a message: a few words.
+// Returns a value as it appears in a message: a few words.
 std::string show_json(const nlohmann::json& value);
 
 class Field {
@@ -33,16 +33,16 @@ class Field {
 
   const nlohmann::json& json() const { return *value_; }
 
-  // Of an object: a field that must be there, or may be; null counts as not.
+  // For an object: a field that must exist, or may; null counts as missing.
   Field operator[](const char* name) const;
   std::optional<Field> find(const char* name) const;
-  // Refuses names that are not among these.
+  // Rejects names that are not among these.
   void only(std::initializer_list<const char*> names) const;
   // Calls fn(name, field) for every field.
   void each(
       const std::function<void(const std::string&, const Field&)>& fn) const;
 
-  // Of an array.
+  // For an array.
   size_t size() const;
   Field operator[](size_t index) const;
   // All its elements: numbers, "inf" or "-inf".
@@ -53,7 +53,7 @@ class Field {
   int64_t integer(int64_t least, int64_t most) const;
   bool flag() const;
 
-  // Of an object: the quantity `name` ("5us"), or the number of the field
+  // For an object: the quantity `name` ("5us"), or the number of the field
   // `name` + unit_suffix(kind).
   std::optional<double> quantity(const char* name, Quantity kind) const;
 

@@ -63,7 +63,7 @@ class KeyMaker {
  private:
   bool ends(int32_t op) const { return units_.after[op].empty(); }
 
-  // What the problem says, else all ops behind the place at which the most
+  // What the problem says, else all ops after the point at which the most
   // values wait for a reader. (Those that only updates read may wait for long.)
   // The first few gradients may count as forward: they stay in the last stage.
   void find_backward() {

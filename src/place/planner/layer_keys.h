@@ -1,8 +1,8 @@
 // LayerKeys: how far into the forward pass every op is.
 //
 // Stages of a network are runs of layers: forward ops in order, each with its
-// gradients. Which ops are gradients, a problem says (`backward`), or the
-// point shows at which most values are kept for later. A pure function.
+// gradients. The problem says which ops are gradients (`backward`), or they
+// begin where most values are kept for later. A pure function.
 
 #ifndef BERTH_PLACE_PLANNER_LAYER_KEYS_H_
 #define BERTH_PLACE_PLANNER_LAYER_KEYS_H_
@@ -15,13 +15,13 @@
 namespace berth {
 
 enum class LayerOrder : uint8_t {
-  kFolded,  // gradients stand with the forward ops whose values they read
+  kFolded,  // gradients get the position of the forward ops they read
   kPlain,   // all ops in the order of the file
   kDepth,   // all ops by their longest path from the beginning
 };
 
 struct LayerKeys {
-  // Per node that takes time: its place, from 0; others: 0.
+  // Per node that takes time: its position, from 0; others: 0.
   std::vector<double> key;
   // Per node: a gradient that only ops at the end of the graph read.
   std::vector<uint8_t> of_weight;

@@ -1,10 +1,10 @@
-// Layered problems: what a compiler that cuts matrices into tiles makes of
+// Layered problems: what a compiler that splits matrices into tiles makes of
 // matrix chains, feed-forward networks and transformer blocks.
 //
 // For tests and benches of latency plans. A matrix is a grid of ops, one per
-// tile; a product is one large op per pair of tiles and the sums of these; what
-// stands between products is small. Large outputs cost `ratio` times their op's
-// time to send.
+// tile; a product is one large op per pair of tiles and the sums of these; ops
+// between products are small. Sending a large output takes `ratio` times its
+// op's time.
 
 #ifndef BERTH_PLACE_PLANNER_LAYERED_TESTING_H_
 #define BERTH_PLACE_PLANNER_LAYERED_TESTING_H_
@@ -22,9 +22,9 @@ struct LayeredShape {
   What what = What::kBlock;
   int devices = 4;
   int rows = 2, columns = 2;  // tiles of an activation
-  int depth = 2;              // products in a row, of chains and feed-forwards
+  int depth = 2;              // successive, of chains and feed-forwards
   bool rows_meet = false;     // attention reads the tiles of all rows
-  double ratio = 4;           // time to send a large output, by its op's
+  double ratio = 4;           // time to send a large output over its op's time
   CopyRule copies = CopyRule::kFree;
 };
 
@@ -96,7 +96,7 @@ class Layered {
     }
     return y;
   }
-  // Scales the tiles of a row by what all of them make together.
+  // Scales the tiles of a row by a value computed from all of them.
   Grid normed(Grid x) {
     for (std::vector<int>& row : x) {
       std::vector<int> parts;

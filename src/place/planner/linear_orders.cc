@@ -46,7 +46,7 @@ std::vector<int32_t> LinearOrders::walk(const Rows<int32_t>& after,
     if (missing.back() == 0) ready.push_back(u);
   }
   shuffle(ready, 0, random);
-  // Where nothing is ready, a cycle: any unit that is left.
+  // If nothing is ready there is a cycle: take any remaining unit.
   std::iota(rest.begin(), rest.end(), 0);
   shuffle(rest, 0, random);
   size_t first = 0;  // of `ready`, when it is a queue

@@ -1,7 +1,7 @@
 // Linear orders of the units of a throughput problem, for chain_dp.h.
 //
-// Random, but neighbours in the graph stay near each other: each unit comes
-// after what it reads from, or before it all (a cycle is cut somewhere). Pure.
+// Random, but neighbours in the graph stay close: each unit comes after what it
+// reads, except where a cycle has to be broken. Pure.
 
 #ifndef BERTH_PLACE_PLANNER_LINEAR_ORDERS_H_
 #define BERTH_PLACE_PLANNER_LINEAR_ORDERS_H_
@@ -15,10 +15,10 @@
 namespace berth {
 
 enum class OrderKind : uint8_t {
-  kDepthFirst,    // a chain is followed to its end
+  kDepthFirst,    // follows a chain to its end
   kBreadthFirst,  // in layers
   kAny,           // any unit that may come next
-  kLazyDepth,     // depth first from the end: sources stand by their readers
+  kLazyDepth,     // depth first from the end: sources by their readers
   kCount,
 };
 

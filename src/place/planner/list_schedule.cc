@@ -16,7 +16,7 @@ namespace {
 
 using Kind = SimulatedGraph::Kind;
 constexpr double kNever = std::numeric_limits<double>::infinity();
-// Gaps that are looked at for one op.
+// Gaps that are tried for one op.
 constexpr int kMaxGaps = 32;
 
 bool overlaps(const PlanProblem& p, int32_t device) {
@@ -57,7 +57,7 @@ ListRule random_rule(StreamRandom& random, int32_t devices) {
   rule.stay = random.below(3) == 0 ? 0 : std::exp(4 * random.uniform() - 3);
   rule.insert = random.below(4) != 0;
   rule.spread = random.below(4) == 0;
-  // Where there are many, few are often better, and quicker to choose from.
+  // With many devices, few are often better, and quicker to choose from.
   if (devices > 2 && random.below(devices > 8 ? 4 : 2) != 0) {
     const auto most = static_cast<uint32_t>(std::min(devices, 16));
     rule.devices = 2 + static_cast<int32_t>(random.below(most - 1));
@@ -181,8 +181,8 @@ void ListScheduler::reset(const std::vector<int32_t>* fixed) {
   }
 }
 
-// What is largest goes first, to the first device with room or to the one with
-// the most: whether all units fit is a packing.
+// The largest goes first, to the first device with enough free memory or to the
+// one with the most: fitting all units is a packing.
 void ListScheduler::spread_held(StreamRandom& random) {
   std::vector<std::pair<double, int32_t>> units;
   for (int32_t u = 0; u < units_.num_units; ++u) {
@@ -198,7 +198,7 @@ void ListScheduler::spread_held(StreamRandom& random) {
     for (int32_t d = 0; d < p_.num_devices(); ++d) {
       if (!(units_.allowed[u] & device_bit(d))) continue;
       const auto limit = static_cast<double>(p_.costs.devices[d].memory_limit);
-      // Without a limit: only where nothing else has room.
+      // Devices without a limit only if no other has enough free memory.
       const double room = limit > 0 ? limit - bytes_[d] + size : 0;
       if (best < 0 || room > best_room) best = d, best_room = room;
       if (first_fit && limit > 0 && room >= 0) break;
@@ -293,7 +293,7 @@ void ListScheduler::wake_behind(int32_t node) {
   for (const int32_t f : g_.followers[node]) wake(f);
 }
 
-// Nodes that take no time are where their unit is; before it has a place they
+// Nodes that take no time are where their unit is; before that is placed, they
 // are where they are wanted.
 void ListScheduler::settle(int32_t node) {
   const int32_t d = device_of_unit_[units_.unit[node]];
@@ -355,7 +355,7 @@ int32_t ListScheduler::choose(int32_t op) {
   return best;
 }
 
-// -1: it is not there, and no copy of it is made yet.
+// -1: it is not there, and no copy of it has been made yet.
 double ListScheduler::arrival(int32_t value, int32_t device) const {
   const int32_t from = device_of_unit_[units_.unit[g_.producer[value]]];
   if (from < 0 || from == device || g_.everywhere[value]) {
@@ -367,7 +367,7 @@ double ListScheduler::arrival(int32_t value, int32_t device) const {
   return -1;
 }
 
-// Returns when the inputs of an op are on a device; where the device makes the
+// Returns when the inputs of an op are on a device; if the device makes the
 // copies itself, when they are made.
 double ListScheduler::copy_in(int32_t op, int32_t device, bool commit) {
   const CopyRule rule = p_.costs.devices[device].copies;
@@ -461,7 +461,7 @@ void ListScheduler::place_unit(int32_t unit, int32_t device) {
   bytes_[device] += units_.held_bytes[unit];
 }
 
-// Bytes that a device would have too few of with an op on it, by an estimate.
+// Estimates how many bytes a device would lack with an op on it.
 double ListScheduler::lacking_bytes(int32_t op, int32_t device) const {
   const auto limit = static_cast<double>(p_.costs.devices[device].memory_limit);
   if (limit <= 0) return 0;
@@ -492,8 +492,8 @@ void ListScheduler::read_value(int32_t value) {
   }
 }
 
-// In order of start: what an op waits for starts before it, or at its own
-// start but is placed before it.
+// In order of start: what an op waits for starts before it, or at the same time
+// but is placed before it.
 void ListScheduler::finish_plan() {
   std::sort(plan_.sequence.begin(), plan_.sequence.end(),
             [&](int32_t a, int32_t b) {

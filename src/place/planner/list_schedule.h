@@ -1,8 +1,8 @@
 // ListScheduler: a plan in one pass, op by op.
 //
-// Takes the next op by its rank, puts it where it ends earliest, and goes on:
-// good plans in milliseconds, starts for a search in seconds. A unit is placed
-// by the first op of it. Arrays grow once; one per thread.
+// Takes the next op by its rank, puts it where it ends earliest, and continues:
+// good plans in milliseconds, or starts for a search of seconds. The first op
+// of a unit places the unit. Arrays grow once; one per thread.
 
 #ifndef BERTH_PLACE_PLANNER_LIST_SCHEDULE_H_
 #define BERTH_PLACE_PLANNER_LIST_SCHEDULE_H_
@@ -18,22 +18,22 @@ namespace berth {
 
 struct ListRule {
   enum class Next : uint8_t {
-    kPath,   // the longest path behind it
-    kReady,  // what could start first
-    kChain,  // who reads what was placed last
+    kPath,   // the longest path after it
+    kReady,  // the op that could start first
+    kChain,  // a reader of what was placed last
   };
   Next next = Next::kPath;
-  double copies = 1;    // of copies' times that paths count
-  double noise = 0;     // paths count 1 - noise to 1 + noise times
-  double stay = 0;      // copies count so much more than their time
+  double copies = 1;    // weight of copy times in paths
+  double noise = 0;     // paths are scaled by 1 - noise to 1 + noise
+  double stay = 0;      // extra weight of copies over their time
   bool insert = true;   // ops may fill idle time before what is placed
-  bool spread = false;  // what units hold is spread over the devices first
-  int32_t devices = 0;  // the fastest so many alone, where allowed; 0: all
+  bool spread = false;  // first spreads what units hold over devices
+  int32_t devices = 0;  // only this many fastest, if allowed; 0: all
 };
 
 // The rules to begin with, the best guess first.
 const std::vector<ListRule>& list_rules();
-// A rule made up, for so many devices.
+// A random rule for this many devices.
 ListRule random_rule(StreamRandom& random, int32_t devices);
 // "list scheduling by path, on 4 devices".
 std::string name_of(const ListRule& rule);
@@ -42,10 +42,10 @@ class ListScheduler {
  public:
   explicit ListScheduler(const StepUnits& units);
 
-  // Returns a plan that keeps masks and groups, and limits where an estimate
-  // lets it: the next call overwrites it. Units that `fixed` gives a device
-  // (one per unit, -1: none; null: none do) are there. Each unit must allow
-  // some device.
+  // Returns a plan that keeps masks and groups, and limits as far as an
+  // estimate can tell; the next call overwrites it. Units with a device in
+  // `fixed` (one per unit, -1: none; null: none at all) are placed there. Each
+  // unit must allow some device.
   const PlacePlan& run(const ListRule& rule, StreamRandom& random,
                        const std::vector<int32_t>* fixed = nullptr);
 
@@ -93,17 +93,17 @@ class ListScheduler {
   const PlanProblem& p_;
   const SimulatedGraph& g_;
   const ListRule* rule_ = nullptr;
-  std::vector<double> work_us_;   // per node, of a middling device
-  std::vector<double> copy_us_;   // per value, over a middling link
+  std::vector<double> work_us_;   // per node, on an average device
+  std::vector<double> copy_us_;   // per value, over an average link
   std::vector<int32_t> fastest_;  // devices
   DeviceSet among_;               // those that the rule allows
   PlacePlan plan_;
-  double copies_us_ = 0;  // that slot_on() saw
+  double copies_us_ = 0;  // as seen by slot_on()
 
   std::vector<double> rank_;             // per node
   std::vector<double> start_, end_;      // per node
   std::vector<int32_t> missing_;         // per node
-  std::vector<int32_t> position_;        // per node: the how manieth placed
+  std::vector<int32_t> position_;        // per node: its index in placing order
   std::vector<int32_t> newest_input_;    // per node: greatest position
   std::vector<int32_t> device_of_unit_;  // -1: not yet
   std::vector<int32_t> first_arrival_;   // per value
@@ -113,8 +113,8 @@ class ListScheduler {
   std::vector<std::vector<Gap>> gaps_;             // per device, by time
   std::vector<Waiting> waiting_;                   // a heap
   std::vector<int32_t> settled_;
-  // Limits: bytes there per device; of values: whether they have bytes of their
-  // own that come and go, and readers to come.
+  // Limits: bytes on each device; for values, whether they have bytes of their
+  // own that come and go, and their remaining readers.
   std::vector<double> bytes_;
   std::vector<uint8_t> counted_;
   std::vector<int32_t> readers_left_;

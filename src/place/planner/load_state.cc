@@ -62,7 +62,7 @@ void LoadState::set(std::span<const int32_t> device) {
 double LoadState::power_of(LoadMachine machine, double load,
                            double bytes) const {
   if (machine < devices_ && bytes > p_.limit[machine]) {
-    // More than any other, however little it computes.
+    // Above any other load, however little it computes.
     load = std::max(load, scale_) +
            (bytes - p_.limit[machine]) * penalty_[machine];
   }
@@ -79,7 +79,7 @@ void LoadState::sum_up() {
   }
 }
 
-// Enters a net into the list of those that are cut, or strikes it out.
+// Adds a net to the list of split nets, or removes it.
 void LoadState::note_cut(int32_t net) {
   const bool cut = holders_[net].several();
   int32_t& at = cut_at_[net];

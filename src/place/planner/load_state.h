@@ -1,9 +1,9 @@
 // LoadState: a throughput plan under change, its loads kept up to date.
 //
-// A move of one unit costs as much as the unit has nets. The energy is a
-// p-norm of the loads, raised to the p-th power: smooth enough to anneal, and
-// nearly the highest load. Bytes above a device's limit count as load of it.
-// One thread; the problem must outlive it.
+// A move of one unit costs as much as the unit has nets. The energy is a p-norm
+// of the loads, raised to the p-th power: smooth enough to anneal, and nearly
+// the highest load. Bytes above a device's limit count as load. One thread; the
+// problem must outlive it.
 
 #ifndef BERTH_PLACE_PLANNER_LOAD_STATE_H_
 #define BERTH_PLACE_PLANNER_LOAD_STATE_H_
@@ -19,8 +19,8 @@ namespace berth {
 
 class LoadState {
  public:
-  // `scale` > 0: a load as they are expected, for energies near 1. The norm's p
-  // is 2 to the `squarings`.
+  // `scale` > 0: the load to expect, which makes energies close to 1. The
+  // norm's p is 2 to the `squarings`.
   LoadState(const LoadProblem& problem, double scale, int squarings = 4);
 
   void set(std::span<const int32_t> device);
@@ -30,7 +30,7 @@ class LoadState {
   int32_t device(int32_t unit) const { return device_[unit]; }
   double energy() const { return energy_; }
   double scale() const { return scale_; }
-  // x to the p-th, and back.
+  // x to the power p, and back.
   double power(double x) const {
     for (int k = 0; k < squarings_; ++k) x *= x;
     return x;
@@ -46,7 +46,7 @@ class LoadState {
   bool keeps_limits() const { return num_over_ == 0; }
 
   // Returns the energy after a move of `unit` to another device, which it must
-  // allow. It is not made: apply() makes the move that was priced last.
+  // allow. Does not make the move: apply() makes the one priced last.
   double price(int32_t unit, int32_t to);
   void apply();
   void move(int32_t unit, int32_t to) {
@@ -76,11 +76,11 @@ class LoadState {
   std::vector<int32_t> device_;     // per unit
   std::vector<int32_t> counts_;     // [net * devices + device]: its units
   std::vector<DeviceSet> holders_;  // per net: devices with a count
-  std::vector<int32_t> cut_nets_, cut_at_;  // and where each net stands there
+  std::vector<int32_t> cut_nets_, cut_at_;  // and each net's index there
   std::vector<double> loads_;               // per machine
   std::vector<double> powers_;              // per machine
   std::vector<double> bytes_;               // per device
-  std::vector<double> penalty_;             // per device: us per byte too many
+  std::vector<double> penalty_;             // per device: us per excess byte
   std::vector<LoadMachine> machines_;       // that exist
   double energy_ = 0, highest_ = 0;
   int32_t num_over_ = 0;

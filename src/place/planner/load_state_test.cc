@@ -1,4 +1,4 @@
-// Loads kept up to date against loads computed anew.
+// Loads kept up to date compared with loads computed anew.
 
 #include "place/planner/load_state.h"
 
@@ -12,7 +12,7 @@ namespace {
 using planner_tests::random_loads;
 using planner_tests::RandomLoads;
 
-// The 16-norm to the 16th, by its definition.
+// The 16-norm to the power 16, by its definition.
 double naive_energy(const LoadProblem& p, std::span<const int32_t> device,
                     double scale) {
   double energy = 0;
@@ -43,7 +43,7 @@ TEST(LoadState, PricesAndLoadsStayThoseOfTheProblem) {
       const auto to = static_cast<int32_t>(rng() % p.limit.size());
       if (to == state.device(unit)) continue;
       const double priced = state.price(unit, to);
-      if (rng() % 3 == 0) continue;  // and not made
+      if (rng() % 3 == 0) continue;  // but not made
       state.apply();
       device[unit] = to;
       const double energy = naive_energy(p, device, 40);

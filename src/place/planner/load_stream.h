@@ -1,7 +1,7 @@
 // LoadStream: one stream of a throughput search.
 //
-// Streams draw from their own random numbers and count their own moves, so that
-// what one finds depends on nothing else. One thread per stream.
+// Streams draw their own random numbers and count their own moves, so the
+// result of one depends on nothing else. One thread per stream.
 
 #ifndef BERTH_PLACE_PLANNER_LOAD_STREAM_H_
 #define BERTH_PLACE_PLANNER_LOAD_STREAM_H_
@@ -15,7 +15,7 @@
 
 namespace berth {
 
-// What a stream of a search has, and has done.
+// The state of one stream of a search, and its spent moves.
 class LoadStream {
  public:
   LoadStream(const Budget& budget, uint64_t seed, int number)
@@ -30,7 +30,7 @@ class LoadStream {
   // 1 or more: stop.
   double spent() const { return budget_.spent(moves_); }
   bool enough(double value) const { return budget_.enough(value); }
-  // Takes up to `wanted` moves from the budget, and says how many.
+  // Takes up to `wanted` moves from the budget; returns how many.
   int64_t take(int64_t wanted) {
     wanted = std::min(wanted, limit_ - moves_);
     moves_ += wanted;

@@ -43,18 +43,18 @@ struct Net {
   double touch_us = 0, copies = 0, bytes = 0;
 };
 
-// Gathers nets, merges those of equal units and hands them to a problem.
+// Gathers nets, merges those with equal units and adds them to a problem.
 class NetMaker {
  public:
   explicit NetMaker(bool by_links) : by_links_(by_links) {}
 
-  // A value of this producer; `units` may hold it, and duplicates.
+  // A value of this producer; `units` may contain it, and duplicates.
   void add(int32_t producer, std::vector<int32_t>& units, Net net) {
     units.push_back(producer);
     sort_unique(units);
     if (units.size() < 2) return;
     if (!by_links_ && net.touch_us <= 0) return;
-    // By links it matters who sends.
+    // With links it matters which device sends.
     if (by_links_) {
       const auto at = std::find(units.begin(), units.end(), producer);
       std::rotate(units.begin(), at, at + 1);
@@ -101,7 +101,7 @@ class NetMaker {
   std::vector<Net> nets_;
 };
 
-// Groups of links are numbered as they come: a file's numbers may have gaps.
+// Renumbers groups of links as they appear: a file's numbers may have gaps.
 void add_buses(const PlanProblem& p, LoadProblem& l) {
   std::unordered_map<int32_t, LoadMachine> number;
   const auto first = static_cast<LoadMachine>(2 * l.limit.size());
@@ -175,7 +175,7 @@ void add_units(const PlanProblem& p, LoadProblem& l) {
 }
 
 // Edges among units as in a forward pass: those between forward ops, and for
-// units that have none the edges of the backward pass reversed.
+// units without any the reversed edges of the backward pass.
 void add_order(const PlanProblem& p, LoadProblem& l) {
   std::vector<uint8_t> forward(static_cast<size_t>(p.num_groups), 0);
   for (int32_t i = 0; i < p.num_ops(); ++i) {
@@ -247,7 +247,7 @@ std::vector<int32_t> renamed_values(const SimulatedGraph& g) {
   std::vector<int32_t> renamed(g.producer.size());
   for (size_t v = 0; v < renamed.size(); ++v) {
     auto root = static_cast<int32_t>(v);
-    // What a value that is everywhere is read into, is a value of its own.
+    // What reads a value that is everywhere makes a value of its own.
     while (true) {
       const int32_t of = g.alias_of[g.producer[static_cast<size_t>(root)]];
       if (of < 0 || g.everywhere[static_cast<size_t>(of)]) break;

@@ -3,20 +3,20 @@
 // A unit is a group of ops, a net a value that several units hold: its producer
 // and its readers. The value of a plan is the highest load of a machine: a
 // device that computes, or the copy engine of one. A pure function of a
-// PlanProblem of model kLoad; only read while it is searched, by any number of
+// PlanProblem of model kLoad; read-only during a search, by any number of
 // threads.
 //
-// Who pays for a value that more than one device holds:
-//  - Touch rule (PlanProblem::touch_us): every device that holds it, whether
-//    as producer or as reader, pays its time once, but for devices that are
+// Which devices pay for a value that more than one device holds:
+//  - Touch rule (PlanProblem::touch_us): every device that holds it, as
+//    producer or as reader, pays its time once, except devices that are
 //    `free_of_touch`. So direction does not matter. These are the rules of
 //    dnn-partitioning's max-load, with one difference: there all CPUs of a
-//    split are one device, here each is one of its own. With one CPU, as all
-//    its inputs have, they agree.
+//    split are one device, here each is a separate one. With one CPU, as in
+//    all its inputs, they agree.
 //  - Link rule (no touch_us): every reading device other than the producer's
 //    receives one copy. It takes the time of the link, from the receiver's
 //    computing (kReceiving, kBoth) or its copy engine (kOverlap), from the
-//    sender's computing when that is kBoth, and from the `shared` group of the
+//    sender's computing if that is kBoth, and from the `shared` group of the
 //    link. Copies to kFree devices cost nothing.
 // Aliases and the value that they rename are one value; values that are
 // everywhere cost nothing. Memory: resident bytes and variables of the ops that
@@ -33,9 +33,9 @@
 
 namespace berth {
 
-// Numbered 0 to devices - 1: computing on a device; from there on, to twice as
-// many: copying to it. The latter exist where `receiver` names them. Behind
-// them: groups of links that carry one transfer at a time.
+// 0 to devices - 1: computing on a device; from there to twice as many: copying
+// to it. The latter exist where `receiver` names them. After them: groups of
+// links that carry one transfer at a time.
 using LoadMachine = int32_t;
 
 struct LoadProblem {
@@ -55,7 +55,7 @@ struct LoadProblem {
   double work_on(int32_t unit, int32_t device) const {
     return work[static_cast<size_t>(unit) * num_classes + device_class[device]];
   }
-  // Of a net, by the link rule.
+  // Time of a net's copies, by the link rule.
   double copy_us(int32_t net, int32_t from, int32_t to) const {
     const size_t link = static_cast<size_t>(from) * limit.size() + to;
     return copies[net] * latency_us[link] + net_bytes[net] * us_per_byte[link];
@@ -68,43 +68,43 @@ struct LoadProblem {
   std::vector<int32_t> device_class;
   std::vector<double> limit;  // bytes; infinite: none
   DeviceSet pays = 0;         // touch rule: devices that are not free
-  DeviceSet sender_pays = 0;  // link rule
-  // Link rule, per device: the machine on which copies to it load; -1: none.
+  DeviceSet sender_pays = 0;  // link rule: devices that pay for sending
+  // Link rule, per device: the machine that copies to it load; -1: none.
   std::vector<LoadMachine> receiver;
   std::vector<double> latency_us, us_per_byte;  // [from * devices + to]
-  std::vector<LoadMachine> bus;  // of a link, likewise; -1: shared with none
+  std::vector<LoadMachine> bus;  // the link's, likewise; -1: not shared
   int32_t num_buses = 0;
 
   // Units.
   std::vector<double> work;        // [unit * classes + class]; may be infinite
   std::vector<double> bytes;       // held throughout
-  std::vector<DeviceSet> allowed;  // devices; with kernels for all its ops
+  std::vector<DeviceSet> allowed;  // devices with kernels for all its ops
   // Units that come after it in a forward pass, once each; may have cycles.
   Rows<int32_t> after;
 
-  // Nets: values with the same units (and, by links, producer) are one net.
-  // All have two units or more, and cost something.
-  // Per net, its units, once each; by links the producer's first.
+  // Nets: values with the same units (and, with links, the same producer) are
+  // one net. All have two units or more, and a cost. Per net, its units, once
+  // each; with links the producer's first.
   Rows<int32_t> pins;
   Rows<int32_t> nets;             // per unit
-  std::vector<double> touch_us;   // touch rule: what each that pays pays
+  std::vector<double> touch_us;   // touch rule: the time each one pays
   std::vector<double> copies;     // link rule: values in it ...
   std::vector<double> net_bytes;  // ... and their bytes
 };
 
-// Per value of a graph, the value whose bytes it is: aliases seen through.
+// Per value of a graph, the value whose bytes it shares, seen through aliases.
 std::vector<int32_t> renamed_values(const SimulatedGraph& graph);
 
 // Returns, per machine, its load when unit u is on device[u].
 std::vector<double> machine_loads(const LoadProblem& problem,
                                   std::span<const int32_t> device);
 
-// Returns the highest of them, or infinity when a unit is where it may not be
-// or a limit is exceeded.
+// Returns the highest of them, or infinity when a unit is on a device that it
+// does not allow or a limit is exceeded.
 double load_value(const LoadProblem& problem, std::span<const int32_t> device);
 
 // Returns the problem in which the units of one cluster, 0 to num_clusters - 1,
-// go to one device. Loads of plans that keep clusters together are the same.
+// go to one device. Plans that keep clusters together have the same loads.
 LoadProblem contract(const LoadProblem& problem,
                      std::span<const int32_t> cluster, int32_t num_clusters);
 

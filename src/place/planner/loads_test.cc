@@ -1,4 +1,4 @@
-// The hypergraph of a throughput problem against its rules, read naively.
+// The hypergraph of a throughput problem compared with its rules, read naively.
 
 #include "place/planner/loads.h"
 
@@ -17,7 +17,7 @@ namespace {
 using planner_tests::random_loads;
 using planner_tests::RandomLoads;
 
-// Devices that get to read a value, itself or under another name.
+// Devices that read a value, itself or under another name.
 void add_readers(const PlanProblem& p, int32_t value, const PlacePlan& plan,
                  std::set<int32_t>& devices) {
   for (const int32_t op : p.graph.readers[value]) {
@@ -29,7 +29,7 @@ void add_readers(const PlanProblem& p, int32_t value, const PlacePlan& plan,
   }
 }
 
-// The value of a plan by walking from every value that is nobody's alias.
+// The value of a plan, found by walking from every value that is not an alias.
 double naive_value(const PlanProblem& p, const PlacePlan& plan) {
   std::map<int32_t, double> compute, copying, links;
   for (int32_t i = 0; i < p.num_ops(); ++i) {
@@ -84,7 +84,7 @@ RandomLoads options_of(uint64_t seed) {
   return o;
 }
 
-// Devices of units, and the same of ops.
+// Devices of units, and the same for ops.
 struct RandomPlan {
   RandomPlan(const PlanProblem& p, std::mt19937_64& rng) {
     for (int32_t g = 0; g < p.num_groups; ++g) {
@@ -106,7 +106,7 @@ TEST(Loads, EvaluationFollowsTheRules) {
   }
 }
 
-// Three devices send to three others over one bus: it is busy three times as
+// Three devices send to three others over one bus, which is busy three times as
 // long as any of them.
 TEST(Loads, CountEveryTransferOfASharedLink) {
   testing::ProblemMaker m(PlanModel::kLoad);

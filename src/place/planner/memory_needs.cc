@@ -42,7 +42,7 @@ void MemoryNeeds::add_sources() {
 
 double MemoryNeeds::beside(int32_t op, int32_t device) const {
   if (beside_.empty() || !p_.takes_time(op)) return 0;
-  if (!(p_.costs.time(op, device).us > 0)) return 0;  // nothing lives at once
+  if (!(p_.costs.time(op, device).us > 0)) return 0;  // nothing is live
   const auto at = static_cast<size_t>(op);
   double bytes = beside_[at];
   if (!p_.costs.workspace.empty()) {
@@ -55,8 +55,8 @@ double MemoryNeeds::beside(int32_t op, int32_t device) const {
   return bytes;
 }
 
-// What it writes, and what it reads but for what its group holds. Of values
-// that share bytes one counts, the least of them if they differ.
+// The values it writes, and those it reads except its group's own. If values
+// share bytes only one counts, the smallest if they differ.
 double MemoryNeeds::values_of(int32_t op) const {
   const SimulatedGraph& g = p_.graph;
   double bytes = 0;

@@ -13,8 +13,8 @@ namespace {
 
 constexpr size_t kMostKinds = 8;
 
-// Devices that pay alike, and to which the same units may go; when these are
-// too many kinds, the latter is forgotten, which only allows more.
+// Devices that pay alike and allow the same units; if that gives too many
+// kinds, the latter is dropped, which only allows more.
 std::vector<PackingKind> kinds_of(const LoadProblem& p, bool by_masks) {
   std::vector<PackingKind> kinds;
   const auto alike = [&](int32_t a, int32_t b) {
@@ -45,8 +45,8 @@ std::vector<PackingKind> kinds_of(const LoadProblem& p, bool by_masks) {
   return kinds;
 }
 
-// Links that a copy may come by (or leave by) at least, per kind: those of
-// which no other is better in both numbers.
+// The cheapest links by which a copy may arrive (or leave), per kind: those
+// that no other beats in both numbers.
 using Link = std::pair<double, double>;  // latency, us per byte
 
 std::vector<Link> best_links(const LoadProblem& p, DeviceSet ends, bool in) {
@@ -59,7 +59,7 @@ std::vector<Link> best_links(const LoadProblem& p, DeviceSet ends, bool in) {
                         static_cast<size_t>(in ? d : e);
       all.push_back({p.latency_us[at], p.us_per_byte[at]});
     }
-    // A copy that costs nothing where it goes costs its sender nothing.
+    // A copy that is free for its receiver is free for its sender.
     for (int32_t e = 0; e < p.num_devices() && !in; ++e) {
       if (e != d && p.receiver[e] < 0) all.push_back({0, 0});
     }

@@ -1,15 +1,15 @@
 // PackingProblem: throughput as sets of units that must fit devices.
 //
-// What a lower bound needs of a LoadProblem: kinds of equal devices, and per
-// kind what a set of units loads one of them with at least. A set S fits a
-// device of kind k within a value T only if
+// What a lower bound needs of a LoadProblem: kinds of equal devices, and for
+// each kind the least load that a set of units puts on one of them. A set S
+// fits a device of kind k within a value T only if
 //
 //   size_k(S) + paid_k(S) <= T
 //
 // where size_k adds over units and paid_k over nets: `in` for a net with its
 // head outside and another pin in S, `out` for one with its head in S and
 // another pin outside. (By the touch rule both are the same, and any pin may be
-// the head.) Pure; only read while it is used, by any number of threads.
+// the head.) Pure; read-only while in use, by any number of threads.
 
 #ifndef BERTH_PLACE_PLANNER_PACKING_H_
 #define BERTH_PLACE_PLANNER_PACKING_H_
@@ -22,10 +22,10 @@
 
 namespace berth {
 
-// Which average of a device's limits is looked at. All of them are at most T:
-// load, the load of its copy engine where it has one, and its bytes scaled so
-// that the memory limit is `memory_at`. Any weights are valid as long as T is
-// at least memory_at.
+// Weights of the average of a device's limits to use. All of them are at most
+// T: its load, the load of its copy engine where it has one, and its bytes
+// scaled so that the memory limit is `memory_at`. Any weights are valid as long
+// as T is at least memory_at.
 struct PackingWeights {
   double copies = 0;     // of a copy engine; 0 to 1
   double memory = 0;     // of bytes; 0 to 1
@@ -58,12 +58,12 @@ struct PackingProblem {
   std::vector<double> size;     // [unit * kinds + kind]; infinite: never there
   std::vector<double> bytes;    // per unit
   std::vector<double> limit;    // bytes, per kind
-  Rows<int32_t> pins;           // per net: units, the head first
+  Rows<int32_t> pins;           // per net: its units, the head first
   Rows<int32_t> nets;           // per unit
   std::vector<double> in, out;  // [net * kinds + kind]
 };
 
-// Returns what a set of units loads a device of a kind with.
+// Returns the load that a set of units puts on a device of a kind.
 double load_of(const PackingProblem& problem, size_t kind,
                std::span<const int32_t> units);
 

@@ -9,17 +9,17 @@ namespace berth {
 
 namespace {
 
-constexpr int kOrders = 48;      // that are tried
+constexpr int kOrders = 48;      // orders to try
 constexpr int32_t kWidth = 16;   // open nets, at most
 constexpr int kRoughGrid = 100;  // at first
 constexpr int kLeastRoughGrid = 1600;
-constexpr int64_t kFewStates = 1000;  // not to be so rough with
-constexpr int kFineGrid = 1000;       // at first; then four times as fine each
+constexpr int64_t kFewStates = 1000;  // too few for a rough grid
+constexpr int kFineGrid = 1000;       // at first; then four times finer each
 constexpr int kFinestGrid = 64'000;
-constexpr int64_t kMuchWork = 20'000'000;  // not to be done fourfold
+constexpr int64_t kMuchWork = 20'000'000;  // too much to do fourfold
 constexpr double kSure = 1 + 2e-5;         // margin of a proof, for its checker
 
-// The greatest value below which `worth` is more than all devices hold, by
+// The greatest value below which `worth` exceeds what all devices hold, by
 // their staircases; at most `most`.
 ProvedWorth proved_by(const std::vector<std::vector<Worth>>& stairs,
                       const std::vector<PackingKind>& kinds, double worth,
@@ -72,7 +72,7 @@ bool PatternPricer::aim_at(double target, int64_t most_states) {
     auto graph = std::make_unique<FrontierGraph>(p_, k, order_, size, true,
                                                  target, kWidth, most_states);
     work_ += graph->num_states() * 4;
-    // Whoever checks a proof does it with all nets.
+    // The checker of a proof uses all nets.
     if (!graph->complete() || !graph->whole()) return false;
     graphs_.push_back(std::move(graph));
     if (searches_.size() == k) {
@@ -90,8 +90,8 @@ void PatternPricer::keep(size_t kind) {
   }
 }
 
-// Sets that are worth clearly more than `least` are found with less work, and
-// none others matter when there are some.
+// Sets worth clearly more than `least` are found with less work; if there are
+// any, no others matter.
 bool PatternPricer::find_on(size_t kind, std::span<const double> worth,
                             double least, double* price) {
   FrontierQuery q;
@@ -109,7 +109,7 @@ bool PatternPricer::find_on(size_t kind, std::span<const double> worth,
     *price = stairs.back().worth;
     if (stairs.size() > 1) break;
   }
-  // What a rough search missed may be known.
+  // The known sets may include what a rough search missed.
   for (const FoundSet& set : found_[kind]) {
     if (set.load > target_) continue;
     double sum = 0;
@@ -138,7 +138,7 @@ PricedWorth PatternPricer::find(std::span<const double> worth,
   return priced;
 }
 
-// Returns whether a finer grid is worth a try.
+// Returns whether a finer grid is worth trying.
 bool PatternPricer::prove_on(int grid, std::span<const double> worth,
                              const PricedWorth& rough, ProvedWorth& proved) {
   std::vector<std::vector<Worth>> stairs;
@@ -148,14 +148,14 @@ bool PatternPricer::prove_on(int grid, std::span<const double> worth,
     q.worth = worth;
     q.most = target_;
     q.grid = grid;
-    // Where worth proves less than the target, prices are that much lower.
+    // If worth proves less than the target, prices are that much lower.
     q.least = rough.prices[k] * std::min(rough.ratio * 0.999, 1.0);
     q.stop = stop_;
     stairs.push_back(searches_[k]->run(q));
     if (stairs.back().empty()) return false;
     for (FoundSet& set : searches_[k]->found()) {
       set.load = load_of(p_, k, set.units);
-      if (set.load > target_) continue;  // by rounding alone
+      if (set.load > target_) continue;  // by rounding only
       missed |= set.worth > rough.prices[k] * (1 + 1e-5);
       found_[k].push_back(std::move(set));
     }

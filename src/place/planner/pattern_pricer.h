@@ -1,6 +1,6 @@
-// PatternPricer: the sets that are worth most, per kind of device.
+// PatternPricer: the sets with the greatest worth, per kind of device.
 //
-// Holds the graphs of sets for a target, finds sets by a rough search and
+// Holds the graphs of sets for a target; finds sets by a rough search and
 // proves by a fine one. One thread.
 
 #ifndef BERTH_PLACE_PLANNER_PATTERN_PRICER_H_
@@ -17,14 +17,14 @@
 
 namespace berth {
 
-// What worth amounts to: prices per kind, and the worth of all units against
-// the price of all devices; a ratio over 1 says that units do not fit.
+// The result of a worth: prices per kind, and the worth of all units over the
+// price of all devices; a ratio over 1 says that units do not fit.
 struct PricedWorth {
   double ratio = 0;
   std::vector<double> prices;
 };
 
-// A value that no plan is below, and the prices that prove it.
+// A lower bound on all plans, and the prices that prove it.
 struct ProvedWorth {
   double value = 0;
   std::vector<double> prices;
@@ -32,7 +32,7 @@ struct ProvedWorth {
 
 class PatternPricer {
  public:
-  // `stop` is asked now and then; once it says true, nothing more is found.
+  // `stop` is called now and then; once it returns true, nothing more is found.
   PatternPricer(const PackingProblem& problem, std::function<bool()> stop);
 
   const std::vector<int32_t>& order() const { return order_; }
@@ -42,18 +42,17 @@ class PatternPricer {
   bool aim_at(double target, int64_t most_states);
   double target() const { return target_; }
 
-  // Looks for the sets that are worth most, and more than `least` (per kind),
-  // and adds them to the patterns. What it finds may be too little; stopped:
-  // a ratio of 0.
+  // Finds the sets that are worth most, and more than `least` (per kind), and
+  // adds them to the patterns. May find too little; if stopped: a ratio of 0.
   PricedWorth find(std::span<const double> worth,
                    std::span<const double> least);
   const std::vector<std::vector<FoundSet>>& patterns() const { return found_; }
 
   // Returns the greatest value up to the target that the worth proves; 0: none.
-  // `rough`: what find() says of it.
+  // `rough`: the result of find() for it.
   ProvedWorth prove(std::span<const double> worth, const PricedWorth& rough);
 
-  // What was done, in about equal pieces of work.
+  // The work done, in pieces of about equal size.
   int64_t work() const;
 
  private:
@@ -72,7 +71,7 @@ class PatternPricer {
   std::vector<std::unique_ptr<FrontierGraph>> graphs_;  // per kind
   std::vector<std::unique_ptr<FrontierSearch>> searches_;
   std::vector<std::vector<FoundSet>> found_;  // per kind
-  int64_t work_ = 0;                          // beside that of searches
+  int64_t work_ = 0;                          // in addition to that of searches
 };
 
 }  // namespace berth

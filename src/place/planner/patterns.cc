@@ -12,7 +12,7 @@ namespace berth {
 
 namespace {
 
-constexpr double kProved = 1 + 1e-6;  // ratio that is worth a proof
+constexpr double kProved = 1 + 1e-6;  // the least ratio that is worth a proof
 constexpr double kFirstReach = 0.3;   // as a share of worth
 constexpr double kLeastReach = 0.003;
 constexpr double kMostReach = 30;
@@ -39,7 +39,7 @@ class WorthLp {
         scale_(scale),
         lp_(make()) {}
 
-  // Lets worth be within `reach` of `worth`, which is one of this LP's.
+  // Allows worth within `reach` of `worth`, which must be one of this LP.
   void move_to(double all, const std::vector<double>& change, double reach) {
     const auto a = static_cast<int32_t>(groups_);
     lp_.set_bounds(a, all / 2, all * 2);
@@ -66,7 +66,7 @@ class WorthLp {
     lp_.add_row(row, 0);
   }
 
-  // Returns whether it was solved; *work grows by what that took.
+  // Returns whether it was solved; adds the work to *work.
   bool solve(int64_t* work) {
     lp_.drop_loose_rows(2 * groups_ + 200);
     const int64_t pivots = lp_.pivots();
@@ -101,7 +101,7 @@ class WorthLp {
       objective[static_cast<size_t>(group_[u])] += scale_[u];
       objective[groups_] += base_[u];
     }
-    // Equal groups tie, and ties make the simplex go in circles.
+    // Equal groups tie, and ties make the simplex cycle.
     for (size_t g = 0; g < groups_; ++g) {
       const double part = std::fmod(static_cast<double>(g) * 0.618034, 1.0);
       objective[g] *= 1 + 1e-6 * part;
@@ -138,7 +138,7 @@ class Patterns {
         center_(std::move(worth)) {
     for (double& w : center_) w = std::isfinite(w) ? w : 0;
     const double all = sum_of(center_);
-    // Units that take no time get worth as well, in time.
+    // Units that take no time also get some worth, as time.
     const double little = 0.02 / static_cast<double>(center_.size());
     for (double& w : center_) {
       w = all > 0 ? w / all : little;
@@ -147,8 +147,8 @@ class Patterns {
     sort_places();
   }
 
-  // Per size of groups: between what is proved and targets that failed. A
-  // failure says about how far one gets, since ratios fall as targets rise.
+  // For each size of groups: between what is proved and targets that failed. A
+  // failure shows roughly how far one gets, since ratios fall as targets rise.
   PatternProof prove() {
     double low = o_.lower, step = first_step();
     double failed = 0;  // with groups of this size; 0: nothing yet
@@ -181,13 +181,13 @@ class Patterns {
       if (!proved) ++failures;
       const double width = failed / low - 1;
       const bool last = num_groups_ >= center_.size();
-      // Far off, no smaller groups would help: there is a step in what fits.
+      // Far off, smaller groups would not help: what fits changes in a step.
       const bool exact = last || best_.ratio < 0.95;
       if (width > (exact ? 1e-4 : 0.004) && failures < (exact ? 20 : 4)) {
         continue;
       }
       if (last) {
-        // What failed once may be reached from a better center.
+        // A target that failed once may be reached from a better center.
         if (low <= restarted * (1 + 1e-5)) break;
         restarted = low;
         step = 0.01;
@@ -208,7 +208,7 @@ class Patterns {
   bool late() const {
     return !budget_.counts_moves() && budget_.spent(0) >= o_.until;
   }
-  // What is left is for the proof of what was found.
+  // The rest is reserved for proving what was found.
   bool over() const {
     return spent() >= o_.until * (budget_.counts_moves() ? 1 : 0.88);
   }
@@ -218,7 +218,7 @@ class Patterns {
         budget_.counts_moves() ? (pricer_.work() + work_) / kWorkPerMove : 0);
   }
 
-  // Targets that are far take many searches: nearer ones where these are slow.
+  // Distant targets take many searches: use nearer ones where these are slow.
   double first_step() {
     if (!pricer_.aim_at(o_.lower * 1.01, o_.most_states)) return 0.05;
     const double before = spent();
@@ -233,7 +233,7 @@ class Patterns {
     if (now.value <= std::max(proof_.value, o_.lower)) return;
     proof_.value = now.value;
     proof_.worth = center_;
-    // Half of what the proof has to spare is for who repeats it.
+    // Half of the proof's slack is reserved for the checker.
     double devices = 0;
     for (size_t k = 0; k < kinds_; ++k) {
       devices += p_.kinds[k].count * now.prices[k];
@@ -243,7 +243,7 @@ class Patterns {
     for (double& price : proof_.prices) price *= by;
   }
 
-  // Moves worth until it seems to prove the target. Returns whether it does.
+  // Changes worth until it seems to prove the target. Returns whether it does.
   bool improve() {
     best_ = pricer_.find(center_, std::vector<double>(kinds_, 0));
     reach_ = kFirstReach;
@@ -255,14 +255,14 @@ class Patterns {
     return best_.ratio >= kProved;
   }
 
-  // Units of a group are next to each other in the order. Borders are where
-  // little is open, so that groups are what sets tend to be made of; at last
-  // every unit is a group. Returns how many.
+  // Units of a group are adjacent in the order. Borders are where few nets are
+  // open, so that groups resemble parts of sets; in the end every unit is a
+  // group. Returns their number.
   size_t make_groups(std::vector<int32_t>& group) const {
     const size_t n = center_.size();
     const double all = sum_of(scale_);
     const auto wanted = static_cast<double>(num_groups_);
-    std::vector<double> before = {0};  // worth in front of a place
+    std::vector<double> before = {0};  // worth before a position
     for (const int32_t u : pricer_.order()) {
       before.push_back(before.back() + scale_[static_cast<size_t>(u)]);
     }
@@ -292,7 +292,7 @@ class Patterns {
     return static_cast<size_t>(count) + 1;
   }
 
-  // Sorts places between units of the order by what nets are open there.
+  // Sorts positions between units of the order by the nets open there.
   void sort_places() {
     const size_t n = center_.size();
     std::vector<int32_t> at(n);
@@ -327,8 +327,8 @@ class Patterns {
     return sum;
   }
 
-  // Adds rows of those known sets that are worth more than `share` of their
-  // price, at most so many per kind, the worst first. Returns whether there
+  // Adds rows for the known sets that are worth more than `share` of their
+  // price, a limited number per kind, the worst first. Returns whether there
   // were any.
   bool add_rows(WorthLp& lp, const std::vector<double>& worth,
                 const std::vector<double>& prices, double share, size_t most) {
@@ -354,7 +354,7 @@ class Patterns {
     return added;
   }
 
-  // Solves the LP, with all known sets as rows that matter.
+  // Solves the LP, adding all known sets that matter as rows.
   bool solve(WorthLp& lp) {
     for (int round = 0; round < 30; ++round) {
       if (!lp.solve(&work_)) return false;
@@ -363,12 +363,12 @@ class Patterns {
     return true;
   }
 
-  // Looks for better worth about the center, until LP and search agree or
-  // little is left to win. Returns the ratio that is not excluded there.
+  // Improves worth near the center until LP and search agree or little is left
+  // to gain. Returns the ratio that is not excluded there.
   double improve_near_center() {
     std::vector<int32_t> group;
     const size_t groups = make_groups(group);
-    // As the LP has it: prices of all devices add up to 1.
+    // As in the LP: prices of all devices add up to 1.
     const double by = best_.ratio / sum_of(center_);
     for (double& w : center_) w *= by;
     for (double& price : best_.prices) price *= by;
@@ -411,7 +411,7 @@ class Patterns {
   const size_t kinds_;
   PatternPricer pricer_;
   std::vector<double> center_;   // worth per unit
-  std::vector<double> scale_;    // what changes of worth are in proportion to
+  std::vector<double> scale_;    // changes of worth are in proportion to it
   std::vector<int32_t> places_;  // in the order, the best borders first
   PricedWorth best_;             // of the center
   size_t num_groups_ = 0;        // wanted

@@ -18,7 +18,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
 
-// In one line. Names may hold any bytes.
+// In one line. Names may contain any bytes.
 std::string line_of(const OrderedJson& value) {
   return value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
@@ -121,7 +121,7 @@ OrderedJson candidates_json(const PlanAnswer& a) {
   return all;
 }
 
-// null: no search, or it began with nothing that keeps all limits.
+// null: no search, or its start did not keep all limits.
 OrderedJson start_json(const PlanAnswer& a) {
   if (a.start.name.empty() || !std::isfinite(a.start.value)) return nullptr;
   return {{"name", a.start.name},

@@ -12,14 +12,14 @@
 
 namespace berth {
 
-// What a plan file says. Nothing of it is checked but that it is a plan of
-// the problem's ops on its devices.
+// The contents of a plan file. Checked only to be a plan of the problem's ops
+// on its devices.
 struct PlanFile {
   PlacePlan plan;  // empty: none was found
   PlanModel model = PlanModel::kStep;
   std::string status;  // "planned", "infeasible", "nothing found"
   double value = 0, bound = 0, gap = -1;
-  std::vector<double> peak_bytes;  // per device; empty: unsaid
+  std::vector<double> peak_bytes;  // per device; empty: not stated
   Witness witness;
 };
 
@@ -32,8 +32,8 @@ nlohmann::ordered_json plan_json(const PlanProblem& problem,
 std::string lines_of(const nlohmann::ordered_json& document);
 
 // Reads a plan of the problem. Throws errors::InvalidArgument with file and
-// path for fields that are missing or wrong, ops and devices that the problem
-// lacks, and ops without a device.
+// path for missing or wrong fields, ops and devices that the problem lacks, and
+// ops without a device.
 PlanFile read_plan(const PlanProblem& problem, const std::string& text,
                    const std::string& file);
 

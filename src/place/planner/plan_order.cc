@@ -9,7 +9,7 @@ namespace berth {
 
 namespace {
 
-// Calls fn(node) for all that a node waits for.
+// Calls fn(node) for everything that a node waits for.
 template <class Fn>
 void for_each_need(const SimulatedGraph& g, int32_t node, Fn&& fn) {
   for (const int32_t v : g.reads[node]) fn(g.producer[static_cast<size_t>(v)]);
@@ -137,7 +137,7 @@ PlacePlan settled_order(const PlanProblem& p, const PlacePlan& plan,
       other.sequence.begin(), other.sequence.end(), [&](int32_t a, int32_t b) {
         return start[static_cast<size_t>(a)] < start[static_cast<size_t>(b)];
       });
-  // Ops that take no time may begin with those that they wait for.
+  // Ops that take no time may begin together with those that they wait for.
   other.sequence = ordered_ops(p.graph, other.sequence);
   e = evaluate(p, other);
   return e.violations.empty() && e.value <= value ? other : best;

@@ -1,5 +1,5 @@
-// Orders of a graph that can be followed, near one that is wanted; and a graph
-// in the order of a plan.
+// Feasible orders of a graph, close to a wanted one; and a graph in the order
+// of a plan.
 //
 // Pure functions.
 
@@ -14,21 +14,21 @@
 
 namespace berth {
 
-// Returns the nodes that take time, each behind what it waits for, otherwise in
-// the order of `wanted`; nodes that it lacks come as early as they can.
+// Returns the nodes that take time, each after what it waits for, otherwise in
+// the order of `wanted`; nodes missing there come as early as they can.
 std::vector<int32_t> ordered_ops(const SimulatedGraph& graph,
                                  const std::vector<int32_t>& wanted);
 
-// Returns the plan in the order in which the simulator begins its ops when
-// this is no worse, and in program order (that of the problem's first
-// candidate) when that is within `slack` of the value.
+// Returns the plan in the order in which the simulator begins its ops if this
+// is no worse, and in program order (that of the problem's first candidate) if
+// that is within `slack` of the value.
 PlacePlan settled_order(const PlanProblem& problem, const PlacePlan& plan,
                         double value, double slack = 0.002);
 
-// Puts the nodes of `graph`, of which `problem` is the problem, in the plan's
-// order and on its devices: then program order is the plan's. Nodes that take
-// no time come right before the first that needs them. Returns the costs of
-// the graph as it is then.
+// Puts the nodes of `graph`, from which `problem` was made, in the plan's order
+// and on its devices: then program order is the plan's. Nodes that take no time
+// come right before the first that needs them. Returns the costs of the
+// reordered graph.
 CostTable apply_plan(Graph& graph, const PlanProblem& problem,
                      const PlacePlan& plan);
 

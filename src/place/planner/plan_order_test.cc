@@ -21,7 +21,7 @@ PlanProblem problem_of_text(const GraphText& text) {
   return problem_of(text.graph, places, std::move(costs));
 }
 
-// Nodes that read up to three earlier ones, a variable among them.
+// Nodes that read up to three earlier ones, including a variable.
 std::string random_graph(uint32_t seed) {
   std::mt19937 random(seed);
   std::string body = handle("v") + arg("n0") +
@@ -59,7 +59,7 @@ TEST(PlanOrder, FollowsWhatIsWantedAsFarAsItCan) {
     const std::vector<int32_t> order = ordered_ops(p.graph, wanted);
     PlacePlan plan = p.candidates[0].plan;
     plan.sequence = order;
-    EXPECT_GT(evaluate(p, plan).value, 0);  // throws for no order
+    EXPECT_GT(evaluate(p, plan).value, 0);  // throws if infeasible
     EXPECT_EQ(ordered_ops(p.graph, order), order);
   }
 }
@@ -99,7 +99,7 @@ TEST(PlanOrder, AGraphInThePlansOrderIsTheSameGraph) {
       }
     }
     EXPECT_EQ(sequence, plan.sequence);
-    // Who looks at the variable, through aliases too, comes before its write.
+    // Readers of the variable, also through aliases, come before its write.
     std::vector<bool> looks(g.nodes.size(), false);
     bool written = false;
     for (int32_t i = 0; i < g.size(); ++i) {

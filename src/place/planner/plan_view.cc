@@ -11,7 +11,7 @@ namespace berth {
 
 namespace {
 
-// The value that an alias renames, through others, also small constants.
+// The value that an alias renames, through others; includes small constants.
 int32_t root_of(const SimulatedGraph& g, int32_t value) {
   for (int32_t hops = 0; hops < g.num_nodes(); ++hops) {
     const int32_t next =
@@ -130,18 +130,18 @@ class Walk {
     return best;
   }
 
-  // The later end; of equals what came first.
+  // The later end; among equals the earlier start.
   static void take(CriticalItem& best, const CriticalItem& c, double before) {
     if (c.end > before + slack(before)) return;
     if ((best.op < 0 && best.transfer < 0) || c.end > best.end) best = c;
   }
   static double slack(double t) { return 1e-9 * std::max(1.0, std::fabs(t)); }
-  // What ended too early did not hold anything up.
+  // What ended too early did not delay anything.
   static CriticalItem binding(const CriticalItem& c, double start) {
     return c.end >= start - slack(start) && start > 0 ? c : CriticalItem();
   }
 
-  // The op that computed a value, through aliases; at `before` at the latest.
+  // The op that computed a value, through aliases, ending by `before`.
   void take_producer(CriticalItem& best, int32_t value, double before) const {
     const int32_t node =
         p_.graph.producer[static_cast<size_t>(root_of(p_.graph, value))];

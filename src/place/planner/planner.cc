@@ -15,7 +15,7 @@ namespace berth {
 
 namespace {
 
-constexpr int32_t kMostTiny = 64;  // nodes, those without time among them
+constexpr int32_t kMostTiny = 64;  // nodes, including those without time
 
 using Clock = std::chrono::steady_clock;
 
@@ -23,7 +23,7 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// Whether an earlier device that may have everything is as good at it.
+// Whether an equally good earlier device may hold everything.
 bool has_equal(const PlanProblem& p, int32_t device, DeviceSet all) {
   const auto& devices = p.costs.devices;
   const DeviceCost& d = devices[static_cast<size_t>(device)];
@@ -37,7 +37,7 @@ bool has_equal(const PlanProblem& p, int32_t device, DeviceSet all) {
   return false;
 }
 
-// All that may be there on one device, the rest on the first that it allows.
+// Everything on one device if allowed, the rest on its first allowed one.
 void add_one_device_each(PlanProblem& p) {
   const std::vector<DeviceSet> allowed = allowed_of_groups(p);
   if (std::find(allowed.begin(), allowed.end(), DeviceSet{0}) !=
@@ -65,7 +65,7 @@ struct Priced {
   Evaluation evaluation;
 };
 
-// The candidate of the least value that keeps all limits.
+// The candidate with the least value that keeps all limits.
 Priced best_candidate(const PlanProblem& p,
                       std::vector<PricedCandidate>& priced) {
   Priced best;
@@ -85,14 +85,14 @@ int threads_of(const PlannerOptions& o) {
   return std::clamp(CoreSet::allowed().size(), 1, Budget::kStreams);
 }
 
-// Search and proof. In moves the proof comes first, so that the search ends at
-// the same move everywhere; in seconds they run side by side.
+// Search and proof. When counting moves the proof comes first, so that the
+// search always ends at the same move; in seconds they run concurrently.
 Found find_and_prove(const PlanProblem& p, const PlannerOptions& o,
                      Budget budget, double upper, Bound& proved) {
   const ModelRules& rules = rules_of(p);
   const auto prove = [&](const Budget& b) {
     proved = rules.bound(p, b, upper);
-    // A plan that equals the bound up to rounding cannot be bettered.
+    // A plan that equals the bound up to rounding is optimal.
     budget.set_enough(proved.value * (1 + 1e-9));
   };
   if (!o.prove) return rules.search(p, budget, o.seed);
@@ -107,12 +107,12 @@ Found find_and_prove(const PlanProblem& p, const PlannerOptions& o,
   return found;
 }
 
-// Of a problem that is tiny: the best plan by trying all that can be better.
-// The share of the budget for a plan to begin with, and for trying.
+// For a tiny problem: the best plan by exhaustive search. The shares of the
+// budget for an initial plan and for that search.
 constexpr double kTinySearch = 0.1, kTinyTrying = 0.7;
 constexpr int64_t kTriesPerMove = 2;
 
-// Returns whether all plans were tried; `found` is the best of them then, and
+// Returns whether all plans were tried; then `found` is the best of them, and
 // `proved` its value.
 bool find_best(const PlanProblem& p, const StepUnits& units,
                const PlannerOptions& o, const Budget& budget, double upper,
@@ -138,7 +138,7 @@ bool find_best(const PlanProblem& p, const StepUnits& units,
   return true;
 }
 
-// Search and proof, of a tiny problem to the end.
+// Search and proof; a tiny problem is solved exactly.
 Found find_and_prove_any(const PlanProblem& p, const PlannerOptions& o,
                          const Budget& budget, double upper, Bound& proved) {
   if (p.model != PlanModel::kStep || !o.prove || p.num_ops() > kMostTiny) {
@@ -156,8 +156,8 @@ Found find_and_prove_any(const PlanProblem& p, const PlannerOptions& o,
   return best;
 }
 
-// What is left for search and proof when the plan that is found is yet to be
-// priced: about what pricing one of the candidates took.
+// The budget for search and proof that leaves time to price the result: about
+// what pricing one of the candidates took.
 Budget without_pricing(const Budget& whole, const PlannerOptions& o,
                        double seconds_of_candidates, size_t candidates) {
   if (whole.counts_moves() || candidates == 0) return whole;
@@ -165,7 +165,7 @@ Budget without_pricing(const Budget& whole, const PlannerOptions& o,
   return whole.part(0, 1 - std::min(2 * one / o.seconds, 0.5));
 }
 
-// Of a problem that was not proved infeasible.
+// For a problem that was not proved infeasible.
 void find_plan(PlanProblem& p, const PlannerOptions& o, const Budget& whole,
                PlanAnswer& answer) {
   add_one_device_each(p);
@@ -195,7 +195,7 @@ void find_plan(PlanProblem& p, const PlannerOptions& o, const Budget& whole,
   }
   if (answer.plan.device.empty()) return;
   answer.status = PlanStatus::kPlanned;
-  // Loads ask for no order.
+  // Loads do not depend on the order.
   if (answer.plan.sequence.empty()) answer.plan.sequence = order_of_ops(p);
   answer.value = best.evaluation.value;
   answer.evaluation = std::move(best.evaluation);
@@ -214,7 +214,7 @@ PlanAnswer plan_placement(PlanProblem p, const PlannerOptions& o) {
   answer.conflict = prove_infeasible(p);
   if (answer.conflict.any()) {
     answer.status = PlanStatus::kInfeasible;
-  } else if (p.num_ops() == 0) {  // nothing to search among
+  } else if (p.num_ops() == 0) {  // nothing to search
     answer.status = PlanStatus::kPlanned;
     answer.evaluation = evaluate(p, {});
   } else {

@@ -1,8 +1,8 @@
-// PlanProblem: what the planner is asked, as plain arrays.
+// PlanProblem: the planner's input as plain arrays.
 //
 // Made from a traced graph (problem_of_graph.h) or read from a file
-// (cli/planner/formats.h); search, bounds, what-if and explanations read it
-// alike. A value; only read while it is planned for, by any number of threads.
+// (cli/planner/formats.h); shared by search, bounds, what-if and explanations.
+// A value; read-only while it is planned, by any number of threads.
 
 #ifndef BERTH_PLACE_PLANNER_PROBLEM_H_
 #define BERTH_PLACE_PLANNER_PROBLEM_H_
@@ -27,7 +27,7 @@ const char* model_name(PlanModel model);  // "latency", "throughput", "latency"
 
 struct ModelRules;  // models.h
 
-// A plan that somebody else made: rules, scopes, one device.
+// A plan from elsewhere: rules, scopes, one device.
 struct PlanCandidate {
   std::string name;  // "TensorFlow's rules"
   PlacePlan plan;
@@ -36,32 +36,32 @@ struct PlanCandidate {
 struct PlanProblem {
   std::string name;  // of the graph, for messages
   PlanModel model = PlanModel::kStep;
-  const ModelRules* rules = nullptr;  // of kOther alone; static
+  const ModelRules* rules = nullptr;  // kOther only; static
   std::string time_unit = "us";       // "" for files that name none
 
-  // Ops are the nodes of this graph; times, bytes and the machine stand in the
+  // Ops are the nodes of this graph; times, bytes and the machine are in the
   // costs. A device has DeviceCost::memory_limit; 0: none.
   SimulatedGraph graph;
   CostTable costs;
 
   // Per op.
-  std::vector<std::string> names;      // "dense/MatMul"; of files the id
+  std::vector<std::string> names;      // "dense/MatMul"; for files the id
   std::vector<std::string> sites;      // "model.cc:41"; empty: none known
   std::vector<int64_t> ids;            // of a file's ops; empty: it has none
-  std::vector<DeviceSet> allowed;      // devices; those without a kernel not
+  std::vector<DeviceSet> allowed;      // devices, except those without a kernel
   std::vector<int32_t> group;          // 0 to num_groups - 1
-  std::vector<double> resident_bytes;  // held throughout, beside its values
-  std::vector<uint8_t> backward;       // of a training step
+  std::vector<double> resident_bytes;  // held throughout, besides its values
+  std::vector<uint8_t> backward;       // in a training step
   int32_t num_groups = 0;              // ops of one group are on one device
 
-  // Per value, for files whose transfers have times of their own: what every
-  // device pays that sends or receives it, but for those that are `free`.
+  // Per value, for files whose transfers have their own times: what every
+  // device pays that sends or receives it, except those in free_of_touch.
   // Empty: links and CopyRules decide.
   std::vector<double> touch_us;
   std::vector<uint8_t> free_of_touch;  // per device
 
-  // What a file's bytes were multiplied by, so that limits are whole numbers:
-  // limits from elsewhere are, too.
+  // Factor by which a file's bytes were multiplied to make limits integers;
+  // limits from elsewhere are multiplied too.
   double bytes_scale = 1;
 
   std::vector<PlanCandidate> candidates;
@@ -75,7 +75,7 @@ struct PlanProblem {
   }
 };
 
-// Returns a limit of so many bytes, as devices of the problem have it.
+// Returns a limit of this many bytes in the units of the problem's devices.
 int64_t limit_of(const PlanProblem& problem, double bytes);
 
 // Returns, per group, the devices that all its ops allow and have kernels on.
@@ -84,13 +84,13 @@ std::vector<DeviceSet> allowed_of_groups(const PlanProblem& problem);
 // Returns the ops of each group, in order of number.
 Rows<int32_t> ops_of_groups(const PlanProblem& problem);
 
-// Returns all ops that take time, none before what it waits for: by number
+// Returns all ops that take time, none before what it waits for; by number
 // where there is a choice.
 std::vector<int32_t> order_of_ops(const PlanProblem& problem);
 
-// Checks that arrays fit together, that devices are at most kMaxPlaceDevices
-// and that the graph has no cycle. Throws errors::InvalidArgument, naming the
-// op.
+// Checks that arrays fit together, that there are at most kMaxPlaceDevices
+// devices and that the graph has no cycle. Throws errors::InvalidArgument,
+// naming the op.
 void check_problem(const PlanProblem& problem);
 
 }  // namespace berth

@@ -17,10 +17,10 @@ namespace berth {
 
 namespace {
 
-// Results of fewer elements are not fused, and cost nothing to separate.
+// Results with fewer elements are not fused, and cost nothing to separate.
 constexpr int64_t kMinFusedElements = 256;
-// Graphs of more ops than this have coarser groups: what only passes a value
-// on, element by element, stays with it.
+// Graphs with more ops than this have coarser groups: an elementwise op that
+// only passes a value on stays with it.
 constexpr int32_t kManyOps = 2000;
 
 std::string site_text(const Graph& graph, int32_t node) {
@@ -30,9 +30,9 @@ std::string site_text(const Graph& graph, int32_t node) {
   return fmt::format("{}:{}", base ? base + 1 : site.file, site.line);
 }
 
-// Per node, who must have run before it beside those it reads and waits for:
-// accesses of one variable keep their order, and who looks at the bytes of a
-// read comes before the next write.
+// Per node, what must have run before it besides what it reads and waits for:
+// accesses of one variable keep their order, and an op that reads the bytes of
+// a read comes before the next write.
 class AccessOrder {
  public:
   explicit AccessOrder(const Graph& graph)
@@ -137,7 +137,7 @@ class Maker {
  private:
   size_t size() const { return graph_.nodes.size(); }
 
-  // The number in the costs of each device of a placer.
+  // The index in the costs of each device of a placer.
   std::vector<int32_t> numbers_of(const DeviceTable& devices) const {
     std::vector<int32_t> numbers;
     for (int32_t d = 0; d < devices.size(); ++d) {
@@ -194,7 +194,7 @@ class Maker {
     p_.resident_bytes.assign(size(), 0);
   }
 
-  // Who must be together, and where they may be.
+  // What must be together, and where it may be.
   void find_sets() {
     Graph free = graph_;
     for (const int32_t v : options_.movable) free[v].variable = Tensor();
@@ -309,7 +309,7 @@ class Maker {
     return static_cast<int32_t>(at);
   }
 
-  // Joins two ops where that forbids no candidate and leaves a device.
+  // Joins two ops if that forbids no candidate and leaves a device.
   void join(int32_t a, int32_t b) {
     for (const PlanCandidate& c : p_.candidates) {
       if (c.plan.device[static_cast<size_t>(a)] !=

@@ -1,4 +1,4 @@
-// Problem of a graph: a traced step, and what binds it, as the planner asks.
+// Problem of a graph: a traced step and its constraints as the planner's input.
 //
 // Acts between the device-free passes and the placement of a function, and on
 // graph texts, whose devices need not exist. Op i of the problem is node i of
@@ -19,35 +19,35 @@ namespace berth {
 
 struct GraphProblemOptions {
   PlanModel model = PlanModel::kStep;
-  // What the user asked for binds; else it is a candidate alone. (What a
-  // contract without fallbacks covers, and assigned devices, bind anyhow.)
+  // Requests of the user bind; otherwise they are only a candidate. (What a
+  // contract without fallbacks covers, and assigned devices, always bind.)
   bool keep_scopes = true;
-  // Handles whose variables may be put elsewhere than they are: nodes.
+  // Handles (nodes) whose variables may move to another device.
   std::vector<int32_t> movable = {};
-  // Where each argument of the graph comes from: a device; -1, or none given:
+  // The device that each argument of the graph comes from; -1, or none given:
   // from wherever it is read.
   std::vector<int32_t> arguments_on = {};
-  // The order of candidates, of nodes that take time: any that can be; empty:
-  // as the executor would run the graph.
+  // The order of candidates, over nodes that take time: any feasible one;
+  // empty: as the executor would run the graph.
   std::vector<int32_t> order = {};
-  // Ops also go with a variable that they read when it has more bytes than what
-  // they make; no candidates. Fewer decisions: for the start of a search.
+  // Ops also go with a variable that they read if it has more bytes than their
+  // results; no candidates. Fewer decisions: for the start of a search.
   bool coarse = false;
-  // Those of the whole step; contracts of blocks stand in the graph.
+  // Contracts of the whole step; those of blocks are in the graph.
   std::vector<ParsedContract> contracts = {};
 };
 
-// `graph` is optimised, and neither lowered nor partitioned; it must outlive
+// `graph` is optimised, but neither lowered nor partitioned; it must outlive
 // the problem. `costs` are those of its nodes on, at least, the devices of
 // `places`. Nodes that must share a device (place.h), and those that would be
 // fused, are one group. A group may be where its kernels, assigned devices,
 // variables, host data, contracts and, with keep_scopes, requests allow.
 // Candidates: "the scopes as written", by Berth's rules, and "TensorFlow's
-// rules", where these find a placement. The problem's graph has, beside the
-// graph's controls, those that keep reads of a variable before its next write.
-// An order that cannot be followed is made one that can, and stays close.
-// Throws what place() throws, and errors::InvalidArgument when the costs lack
-// a device or nothing is left where contracts allow an op.
+// rules", if these find a placement. Besides the graph's controls, the
+// problem's graph has those that keep reads of a variable before its next
+// write. An infeasible order is replaced by a feasible one close to it. Throws
+// what place() throws, and errors::InvalidArgument when the costs lack a device
+// or contracts leave no device for an op.
 PlanProblem problem_of(const Graph& graph, const PlaceOptions& places,
                        CostTable costs,
                        const GraphProblemOptions& options = {});

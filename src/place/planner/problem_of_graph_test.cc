@@ -100,7 +100,7 @@ TEST(ProblemOfGraph, AliasesGoWithWhatTheyRename) {
                     node("i", "Identity(a:0)") + node("b", "CpuOnly(a:0)") +
                     node("j", "Identity(b:0)", "on \"/GPU:0\""));
   EXPECT_TRUE(c.together("a", "i"));
-  EXPECT_FALSE(c.together("b", "j"));  // nowhere together
+  EXPECT_FALSE(c.together("b", "j"));  // no common device
 }
 
 TEST(ProblemOfGraph, EveryCandidateKeepsItsLimits) {

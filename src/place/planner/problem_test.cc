@@ -1,4 +1,4 @@
-// What the planner accepts, and what it says of what it does not.
+// What the planner accepts, and its errors for what it rejects.
 
 #include "place/planner/problem.h"
 

@@ -12,7 +12,7 @@
 
 namespace berth::testing {
 
-// How many of `count` random problems are tried: under AddressSanitizer, where
+// How many of `count` random problems to try: under AddressSanitizer, where
 // each takes twenty times as long and runs the same code, a fifth.
 constexpr int random_problems(int count) {
   return kPoisons ? count / 5 : count;
@@ -63,7 +63,7 @@ class ProblemMaker {
     const int from = p_.group[b], to = p_.group[a];
     for (int32_t& g : p_.group) g = g == from ? to : g;
   }
-  // All links that are not set have this.
+  // Sets all links that are not set otherwise.
   void links(double latency_us, double bytes_per_us) {
     link_ = {latency_us, bytes_per_us, -1, CostOrigin::kDeclared};
   }

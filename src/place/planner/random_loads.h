@@ -14,9 +14,9 @@ namespace berth::planner_tests {
 
 struct RandomLoads {
   int ops = 8;
-  int groups = 0;  // 0: as many as ops
+  int groups = 0;  // 0: one per op
   int devices = 3;
-  int classes = 2;        // of them
+  int classes = 2;        // of devices
   bool by_links = false;  // else touch rule
   bool limits = false;    // memory limits that matter
   bool masks = false;     // some ops may not run everywhere

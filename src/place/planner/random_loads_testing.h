@@ -1,4 +1,4 @@
-// Random small throughput problems, and their best value by trying everything.
+// Random small throughput problems, and their best value by enumeration.
 
 #ifndef BERTH_PLACE_PLANNER_RANDOM_LOADS_TESTING_H_
 #define BERTH_PLACE_PLANNER_RANDOM_LOADS_TESTING_H_

@@ -1,4 +1,4 @@
-// The search for throughput plans: cuts of linear orders, then annealing of
+// The search for throughput plans: splits of linear orders, then annealing of
 // many coarse problems, then of the problem itself.
 
 #include <algorithm>
@@ -19,14 +19,14 @@ namespace {
 
 // Shares of a stream's budget.
 constexpr double kCutsEnd = 0.05, kCoarseEnd = 0.4;
-constexpr double kFewCoarseEnd = 0.9;  // of few units
+constexpr double kFewCoarseEnd = 0.9;  // for few units
 constexpr double kTriesEnd = 0.25;
 constexpr int kLoadRounds = 40;
-// More are shrunk to about as many before all else.
+// Larger problems are first shrunk to about this many units.
 constexpr int32_t kManyUnits = 3000;
 
-// Each unit to the device with the least work, of those that it allows; limits
-// do not matter.
+// Puts each unit on the device with the least work among those that it allows;
+// ignores limits.
 std::vector<int32_t> spread_out(const LoadProblem& p) {
   std::vector<double> loads(p.limit.size(), 0);
   std::vector<int32_t> device;
@@ -50,7 +50,7 @@ class StreamSearch {
                int number)
       : p_(p), best_(start), stream_(stream), number_(number) {}
 
-  // The first half: a good plan of its own.
+  // The first half: each stream finds a good plan.
   void explore() {
     LoadPlan spread{spread_out(p_)};
     spread.value = load_value(p_, spread.device);
@@ -60,7 +60,7 @@ class StreamSearch {
     p_.num_units() > kManyUnits ? explore_shrunk() : explore_all();
   }
 
-  // The other half: from the best plan of all streams.
+  // The other half: continues from the best plan of all streams.
   void refine(const LoadPlan& start) {
     if (start.value < best_.value) best_ = start;
     const bool known = std::isfinite(best_.value);
@@ -141,8 +141,8 @@ class StreamSearch {
     if (plan.value < best_.value) best_ = std::move(plan);
   }
 
-  // All units of one device to another, and back: what devices that are nearly
-  // equal need, and moves of units hardly find.
+  // Exchanges all units of two devices: nearly equal devices need it, and moves
+  // of single units hardly find it.
   void swap_devices(LoadPlan& plan) {
     const int32_t devices = p_.num_devices();
     LoadPlan other;
@@ -163,7 +163,7 @@ class StreamSearch {
   int number_;
 };
 
-// The best of the problem's candidates and of what an expert would try first.
+// The best of the problem's candidates and the expert's first tries.
 struct LoadStart {
   LoadPlan plan;
   std::string name;
@@ -204,7 +204,7 @@ LoadStart best_start(const PlanProblem& problem, const LoadProblem& p,
   return best;
 }
 
-// All streams explore, then refine the best of what they found.
+// All streams explore, then refine the best plan found.
 class LoadSearch {
  public:
   LoadSearch(const LoadProblem& p, const LoadPlan& start, const Budget& budget,

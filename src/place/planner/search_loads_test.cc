@@ -1,4 +1,4 @@
-// Searches for throughput plans against enumeration, limits and budgets.
+// Searches for throughput plans compared with enumeration, limits and budgets.
 
 #include <gtest/gtest.h>
 
@@ -129,7 +129,7 @@ TEST(SearchLoads, LargeProblemsAreSearchedOnSmallerOnes) {
     ASSERT_TRUE(f.any());
     const Evaluation e = evaluate(p, f.plan);
     EXPECT_TRUE(e.violations.empty());
-    // Not far from equal shares, or it would not be spread at all.
+    // Close to equal shares, or it would not be spread at all.
     double work = 0;
     for (int32_t i = 0; i < p.num_ops(); ++i) {
       work += std::min(p.costs.times[2 * i].us, p.costs.times[2 * i + 1].us);

@@ -21,9 +21,9 @@ namespace {
 constexpr int kListPlans = 24;
 constexpr double kListShare = 0.3, kListShareOfMany = 0.5;
 constexpr int kTriesPerList = 4;
-// Places for ops that one pass of list scheduling looks at.
+// Positions for ops that one pass of list scheduling tries.
 constexpr int32_t kMostListSlots = 2'000'000;
-// From so many ops on, parts of the plan are annealed: whole decodes are slow.
+// From this many ops on, parts of the plan are annealed: decodes are slow.
 constexpr int32_t kWindowed = 700;
 
 class StepSearch {
@@ -99,10 +99,10 @@ class StepSearch {
       }
     }
     const std::vector<ListRule>& rules = list_rules();
-    int next = s.number;  // of the first tries
+    int next = s.number;  // index among the first tries
     for (size_t k = 0; k < kListPlans; ++k) {
       if (!s.start.device.empty() && spent(s, list_share())) break;
-      // Each stream begins with another one.
+      // Each stream begins with a different one.
       ListRule rule =
           k < rules.size()
               ? rules[(k + static_cast<size_t>(s.number)) % rules.size()]
@@ -111,7 +111,7 @@ class StepSearch {
         if (rule.devices == 0) rule.devices = most_devices();
         try_start(s, name_of(rule), s.lists.run(rule, s.random));
       }
-      // In turns, as either may be better; several, as they take less.
+      // Alternates, as either may be better; several, as they take less.
       for (int tries = 0; tries < kTriesPerList; ++tries) {
         try_next(s, next);
       }
@@ -119,12 +119,12 @@ class StepSearch {
     while (next < tries_.count() && !spent(s, list_share())) try_next(s, next);
   }
 
-  // Where there are many ops, the rest of the search saves a few percent.
+  // With many ops, the rest of the search saves a few percent.
   double list_share() const {
     return units_.num_ops >= kWindowed ? kListShareOfMany : kListShare;
   }
 
-  // Of a pass over all ops; 0: all.
+  // For a pass over all ops; 0: all.
   int32_t most_devices() const {
     const int32_t most =
         std::max(kMostListSlots / std::max(units_.num_ops, 1), 4);
@@ -144,7 +144,7 @@ class StepSearch {
   void anneal(Stream& s, const PlacePlan& start) const {
     if (spent(s, 1)) return;
     s.annealer.start(start);
-    // The fewer ops, the more of the step one of them is.
+    // The fewer ops there are, the larger the share of each.
     const double hot =
         (units_.limited ? 30 : 10) / std::pow(units_.num_ops + 3, 1.5);
     const double begin = budget_.spent(s.annealer.moves());

@@ -1,4 +1,4 @@
-// Latency search against enumeration, and what it promises of its answers.
+// Latency search compared with enumeration, and what it guarantees.
 
 #include <gtest/gtest.h>
 
@@ -50,13 +50,13 @@ PlanProblem random_problem(std::mt19937& r, const Shape& shape) {
   return p;
 }
 
-// Calls `fn` with every order in which the ops can be.
+// Calls `fn` with every feasible order of the ops.
 void each_order(const PlanProblem& p,
                 const std::function<void(const std::vector<int32_t>&)>& fn) {
   const SimulatedGraph& g = p.graph;
   std::vector<int32_t> order;
   std::vector<int32_t> waits(static_cast<size_t>(p.num_ops()));
-  // All that a node waits for, timeless ones done as soon as they can be.
+  // Everything that a node waits for; timeless nodes are done when possible.
   std::vector<uint8_t> done(waits.size(), 0);
   const auto ready = [&](int32_t i) {
     for (const int32_t v : g.reads[i]) {
@@ -91,7 +91,7 @@ void each_order(const PlanProblem& p,
   go();
 }
 
-// The least step of all plans that keep everything; infinite: there are none.
+// The least step of all valid plans; infinite: there are none.
 double enumerate(const PlanProblem& p) {
   const std::vector<DeviceSet> allowed = allowed_of_groups(p);
   Decoder decoder(p.graph, p.costs);

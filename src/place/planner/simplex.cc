@@ -51,7 +51,7 @@ void RowLp::add_row(std::span<const std::pair<int32_t, double>> entries,
     if (static_cast<size_t>(basic_[r]) >= n_) continue;
     const double a = of_variable[static_cast<size_t>(basic_[r])];
     if (a == 0) continue;
-    // The row's value is no coefficient, but changes by the same.
+    // The row's value is not a coefficient, but changes in the same way.
     for (size_t k = 0; k < stride_; ++k) added[k] -= a * row(r)[k];
   }
   basic_.push_back(next_slack_++);
@@ -72,8 +72,8 @@ void RowLp::set_bounds(int32_t variable, double lower, double upper) {
   }
 }
 
-// The basic variable that is farthest outside its bounds; *by: how far up it
-// has to go.
+// The basic variable that is farthest outside its bounds; *by: how far it must
+// rise.
 size_t RowLp::most_violated(double* by) const {
   size_t worst = kNone;
   double most = kTolerance;
@@ -90,8 +90,8 @@ size_t RowLp::most_violated(double* by) const {
   return worst;
 }
 
-// The column whose objective gives way first when the leaving one rises (or
-// falls); of equal ones that of the largest coefficient.
+// The column whose objective changes sign first when the leaving one rises (or
+// falls); among equal ones that with the largest coefficient.
 size_t RowLp::entering(const double* leaving, bool rises) const {
   size_t best = kNone;
   double least = 0, size = 0;
@@ -110,8 +110,8 @@ size_t RowLp::entering(const double* leaving, bool rises) const {
   return best;
 }
 
-// Row `r`'s variable changes by `change`, to a bound, and column `c`'s takes
-// its place.
+// Changes the variable of row `r` by `change`, to a bound, and puts the
+// variable of column `c` in its place.
 void RowLp::pivot(size_t r, size_t c, double change) {
   double* const leaving = row(r);
   const double a = leaving[1 + c];

@@ -2,10 +2,10 @@
 //
 //   maximise c x  subject to  rows . x <= limits,  lower <= x <= upper
 //
-// A dense dictionary: a pivot costs rows times variables, so it is for a few
-// hundred of each. Rows are added at any time; solve() goes on from there (dual
-// simplex). What it finds is good to rounding only: who needs more proves what
-// is made of it by other means. One thread per object; deterministic.
+// A dense dictionary: a pivot costs rows times variables, so it suits a few
+// hundred of each. Rows can be added at any time; solve() continues from there
+// (dual simplex). Its results are accurate only up to rounding; proofs need
+// other means as well. One thread per object; deterministic.
 
 #ifndef BERTH_PLACE_PLANNER_SIMPLEX_H_
 #define BERTH_PLACE_PLANNER_SIMPLEX_H_
@@ -20,22 +20,22 @@ namespace berth {
 
 class RowLp {
  public:
-  // Takes finite bounds, lower <= upper, so that there always is an optimum.
+  // Takes finite bounds, lower <= upper, so that an optimum always exists.
   RowLp(std::span<const double> objective, std::span<const double> lower,
         std::span<const double> upper);
 
   // Adds sum of coefficient * x[variable] <= limit; distinct variables.
   void add_row(std::span<const std::pair<int32_t, double>> row, double limit);
 
-  // Gives a variable other bounds, finite ones.
+  // Changes the bounds of a variable to other finite ones.
   void set_bounds(int32_t variable, double lower, double upper);
 
-  // Goes towards the optimum by at most `max_pivots`. Returns false when there
-  // are more to do, or when no x satisfies the rows.
+  // Moves towards the optimum by at most `max_pivots`. Returns false when more
+  // are needed, or when no x satisfies the rows.
   bool solve(int64_t max_pivots);
 
-  // Forgets rows with room left, from the oldest on, until at most `most` rows
-  // are there.
+  // Drops rows with slack, the oldest first, until at most `most` rows are
+  // left.
   void drop_loose_rows(size_t most);
 
   std::vector<double> x() const;
@@ -53,7 +53,7 @@ class RowLp {
 
   // Row r stands for basic_[r] = constant - sum of row(r)[1 + j] * nonbasic_[j]
   // and has its value at row(r)[0]; row 0 is the objective. Nonbasic variables
-  // are at a bound. Variables from n_ on are slacks, of lower bound 0.
+  // are at a bound. Variables from n_ on are slacks, with lower bound 0.
   size_t n_, stride_;
   std::vector<double> table_;
   std::vector<int32_t> basic_, nonbasic_;

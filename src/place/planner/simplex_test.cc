@@ -43,7 +43,7 @@ TEST(RowLp, SaysWhenNothingSatisfiesTheRows) {
   EXPECT_FALSE(lp.solve(100));
 }
 
-// Of two variables the optimum is where two of all lines meet.
+// With two variables the optimum is at an intersection of two lines.
 double best_corner(const std::vector<double>& c,
                    const std::vector<std::vector<double>>& lines) {
   double best = -1e300;

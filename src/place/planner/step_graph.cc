@@ -101,7 +101,7 @@ double StepGraph::copy_us(size_t from, size_t to, int64_t bytes) const {
 void StepGraph::find_edges(const PlanProblem& p) {
   const SimulatedGraph& g = p.graph;
   using Kind = SimulatedGraph::Kind;
-  // Least copies by (from's kinds, to's kinds, bytes) come again and again.
+  // Least copies for (from's kinds, to's kinds, bytes) recur often.
   std::map<std::tuple<DeviceSet, DeviceSet, int64_t>, double> known;
   const auto cross = [&](int32_t from, int32_t to, int64_t bytes) {
     if (bytes < 0) return 0.0;
@@ -138,7 +138,7 @@ void StepGraph::find_edges(const PlanProblem& p) {
                        !(kinds[static_cast<size_t>(u)] & kinds[at])});
     }
   }
-  // What takes no time, and is before nothing that does, ends no step.
+  // Nodes that take no time, and precede none that do, do not end a step.
   std::vector<uint8_t> matters(static_cast<size_t>(p.num_ops()), 0);
   std::vector<int32_t> mattering;
   std::vector<std::vector<int32_t>> before(matters.size());

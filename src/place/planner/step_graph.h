@@ -2,9 +2,9 @@
 //
 // Which op waits for which, the least time of every op on every kind of device,
 // and the least time that a value takes when its reader is on another device
-// than its producer. All numbers are least ones over what is allowed, so what
-// is proved with them holds for every plan: contention only adds. Made once per
-// problem; only read then.
+// than its producer. All numbers are minima over what is allowed, so what is
+// proved with them holds for every plan: contention only adds. Made once per
+// problem; then read-only.
 
 #ifndef BERTH_PLACE_PLANNER_STEP_GRAPH_H_
 #define BERTH_PLACE_PLANNER_STEP_GRAPH_H_
@@ -17,13 +17,13 @@
 namespace berth {
 
 struct StepGraph {
-  // A reader and what it waits for. Copies take the least of the links between
-  // the two ops' devices.
+  // A reader and what it waits for. Copies take the least time of the links
+  // between the two ops' devices.
   struct Edge {
     int32_t from, to;
     int64_t bytes;  // of the largest value; -1: nothing is sent
-    double cross;   // least time that the value takes; infinite: never sent
-    bool apart;     // no device is allowed to both
+    double cross;   // least time to send the value; infinite: never sent
+    bool apart;     // no device allows both
   };
 
   explicit StepGraph(const PlanProblem& problem);
@@ -34,15 +34,14 @@ struct StepGraph {
     return time[static_cast<size_t>(op) * num_kinds() + kind];
   }
 
-  // Devices that nothing tells apart: of one class, and allowed to the same
-  // ops.
+  // Indistinguishable devices: of one class, and allowed to the same ops.
   std::vector<DeviceSet> kind_devices;
 
-  // Per op. Those that take no time, and after which nothing does, are left
+  // Per op. Ops that take no time, and are followed by none that do, are left
   // out: they have no edges.
   std::vector<DeviceSet> kinds;  // that it may run on, as bits
   std::vector<double> time;      // [op * kinds + kind]; infinite: not allowed
-  std::vector<double> least;     // of all kinds
+  std::vector<double> least;     // over all kinds
   std::vector<int32_t> group;
   int32_t num_groups = 0;
 
@@ -53,12 +52,12 @@ struct StepGraph {
   // Returns, per op and kind [op * kinds + kind], the earliest that it can
   // start there (`back`: the least time from its end to the step's) by chains
   // of ops, each on the kind of device that is best for the chain. `at_least`:
-  // per op (or empty), what is known otherwise. Infinite: not allowed.
+  // per op (or empty), lower bounds known otherwise. Infinite: not allowed.
   std::vector<double> by_path(bool back,
                               const std::vector<double>& at_least) const;
 
-  // Returns the least time of `bytes` from a device of one kind to another
-  // device of one.
+  // Returns the least time to send `bytes` from a device of one kind to another
+  // device of a kind.
   double copy_us(size_t from, size_t to, int64_t bytes) const;
 
  private:
@@ -72,7 +71,7 @@ struct StepGraph {
   struct Link {
     double latency_us, bytes_per_us;
   };
-  Rows<Link> links_;  // [from * kinds + to]: links that no other is better than
+  Rows<Link> links_;  // [from * kinds + to]: links that no other beats
 };
 
 }  // namespace berth

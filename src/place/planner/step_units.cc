@@ -78,10 +78,10 @@ void StepUnits::find_order() {
   }
 }
 
-// Aliases go to what they alone read, then sources to their only reader; where
-// these allow less, so that nothing is lost. (Beside other readers an alias may
-// be better off on their device, where one copy serves both; under limits a
-// source on another one.)
+// Aliases join the unit of what only they read, sources that of their only
+// reader, if that allows no more devices, so that nothing is lost. (With other
+// readers an alias may be better off on their device, where one copy serves
+// both; under limits a source may be better off on another one.)
 void StepUnits::join_nodes() {
   const SimulatedGraph& g = problem.graph;
   std::vector<DeviceSet> mask = allowed_of_groups(problem);

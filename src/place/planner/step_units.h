@@ -1,9 +1,9 @@
-// StepUnits: what a search for the shortest step decides on.
+// StepUnits: the decisions in a search for the shortest step.
 //
-// A unit is a group, with the nodes that cost nothing beside it: aliases of
-// its values, sources that it alone reads. Who stands before whom in a
-// sequence is given between ops that take time, seen through nodes that take
-// none. Made once per problem, which must outlive it; only read then.
+// A unit is a group, with the nodes that cost nothing beside it: aliases of its
+// values, sources that only it reads. The order of a sequence is given between
+// ops that take time, seen through nodes that take none. Made once per problem,
+// which must outlive it; then read-only.
 
 #ifndef BERTH_PLACE_PLANNER_STEP_UNITS_H_
 #define BERTH_PLACE_PLANNER_STEP_UNITS_H_
@@ -30,27 +30,27 @@ class StepUnits {
   std::vector<DeviceSet> allowed;  // none: no plan exists
   Rows<int32_t> nodes;
   Rows<int32_t> ops;  // those that take time
-  // Bytes that a unit holds on its device from begin to end: residents; these
-  // with variables and arguments.
+  // Bytes that a unit holds on its device from beginning to end: residents;
+  // these with variables and arguments.
   std::vector<double> resident_bytes, held_bytes;
-  // Those, and all that its nodes ever write or read.
+  // The same plus all that its nodes ever write or read.
   std::vector<double> most_bytes;
   double most_workspace = 0;  // of any op
-  Rows<int32_t> neighbours;   // units that read its values, or it theirs
+  Rows<int32_t> neighbours;   // units connected to it by a value
 
-  // Per node: ops that take time and stand before or behind it, where nothing
-  // that takes time stands between.
+  // Per node: ops that take time and come before or after it, with nothing that
+  // takes time between.
   Rows<int32_t> before, after;
   int32_t num_ops = 0;  // that take time
 
-  // False: no sequence can be changed in good time, as nodes that take none
+  // False: no sequence can be changed quickly, because nodes that take no time
   // tie too many ops together; `before` and `after` are empty then.
   bool ordered = true;
   // A plan may break a memory limit.
   bool limited = false;
 
-  // True when a plan has a sequence of the ops that take time, of no other
-  // length, and all of each unit on one device that it allows.
+  // True when a plan has a sequence of exactly the ops that take time, and all
+  // of each unit on one device that it allows.
   bool keeps(const PlacePlan& plan) const;
 
  private:
@@ -62,7 +62,7 @@ class StepUnits {
   void look_at_limits();
 };
 
-// Time that a value takes from a device to another one.
+// The time to send a value from one device to another.
 inline double copy_time(const PlanProblem& p, int32_t from, int32_t to,
                         int64_t bytes) {
   const double us = p.costs.link(from, to).time_us(bytes);

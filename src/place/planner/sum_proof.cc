@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMostCuts = 60;
 
-// Of the cheapest kinds, what they take: the slope of the worth.
+// What units take of their cheapest kinds: the slope of the worth.
 double worth_and_slope(std::span<const double> share,
                        std::span<const double> prices,
                        std::vector<double>& slope) {

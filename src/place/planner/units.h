@@ -18,12 +18,12 @@ enum class Quantity : uint8_t {
   kFlops,      // in operations per microsecond: MFLOPS, GFLOPS, TFLOPS, PFLOPS
 };
 
-// Returns what the text says in the unit above. Throws errors::InvalidArgument
-// for a text without a unit, with an unknown one, or for a number that is
-// negative or not finite: what stands there and an example.
+// Returns the value of the text in the unit above. Throws
+// errors::InvalidArgument for a text without a unit, with an unknown one, or
+// for a number that is negative or not finite, with the text and an example.
 double parse_quantity(std::string_view text, Quantity kind);
 
-// Returns the ending of a field's name whose value is a plain number in the
+// Returns the suffix of a field's name whose value is a plain number in the
 // unit above: "_bytes", "_us", "_bytes_per_us", "_per_us".
 const char* unit_suffix(Quantity kind);
 
@@ -31,7 +31,7 @@ const char* unit_suffix(Quantity kind);
 // `unit`: PlanProblem::time_unit.
 std::string time_text(double time, const std::string& unit);
 
-// Returns bytes for people; also of more than 2^63.
+// Returns bytes for people; also above 2^63.
 std::string size_text(double bytes);
 
 }  // namespace berth

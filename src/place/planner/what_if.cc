@@ -1,4 +1,4 @@
-// Questions: read, and applied to problem and plan.
+// Questions: parses them and applies them to problem and plan.
 
 #include "place/planner/what_if.h"
 
@@ -29,7 +29,7 @@ class Question {
  public:
   Question(const PlanProblem& p, const PlacePlan& plan, const std::string& text)
       : text_(text), c_{p, plan, {}, {}} {
-    c_.problem.candidates.clear();  // of other circumstances
+    c_.problem.candidates.clear();  // made under other circumstances
   }
 
   Changed run() {
@@ -80,7 +80,7 @@ class Question {
     fail(fmt::format("there is no device \"{}\" among {}", name, all));
   }
 
-  // Cuts the rest at the last `word`.
+  // Splits the rest at the last `word`.
   std::pair<std::string, std::string> cut(const std::string& word) const {
     const size_t at = rest_.rfind(word);
     if (at == std::string::npos)
@@ -98,7 +98,7 @@ class Question {
     }
   }
 
-  // "2x faster", "1.5x slower": times are multiplied by what it returns.
+  // "2x faster", "1.5x slower": returns the factor for times.
   double factor(const std::string& text) const {
     double x = 0;
     const char* end = text.data() + text.size();
@@ -120,7 +120,7 @@ class Question {
       const std::string& n = c_.problem.names[static_cast<size_t>(i)];
       if (all ? n.starts_with(name) : n == name) ops.push_back(i);
     }
-    // What a layer is made of.
+    // The ops of a layer.
     for (int32_t i = 0; ops.empty() && !all && i < c_.problem.num_ops(); ++i) {
       const std::string& n = c_.problem.names[static_cast<size_t>(i)];
       if (!n.starts_with(name + "/")) continue;
@@ -149,7 +149,7 @@ class Question {
     }
   }
 
-  // "A-B" or "A->B"; names may have dashes of their own.
+  // "A-B" or "A->B"; names may contain dashes.
   void for_links(const std::string& ends,
                  const std::function<void(LinkCost&)>& fn) {
     for (size_t at = ends.find('-'); at != std::string::npos;
@@ -216,7 +216,7 @@ class Question {
         limit_of(c_.problem, bytes);
   }
 
-  // The device gets a class of its own.
+  // The device gets its own class.
   void speed() {
     const size_t space = rest_.find(' ');
     if (space == std::string::npos) fail("does not say how fast");
@@ -245,7 +245,7 @@ class Question {
     costs.workspace = std::move(workspace);
   }
 
-  // Nobody may be there; what was there is only planned again.
+  // No op may be there; a plan that uses the device is only planned anew.
   void remove() {
     const int32_t d = device(rest_);
     for (DeviceSet& mask : c_.problem.allowed) mask &= ~device_bit(d);

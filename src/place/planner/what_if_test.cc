@@ -57,7 +57,7 @@ TEST(WhatIf, MovingAnOpSaysWhatItCostsAndWhy) {
   EXPECT_TRUE(has(w, "1000 B of net/c now go to GPU:1 (6 us)"));
   EXPECT_TRUE(has(w, "GPU:0 computes 20 us more"));
   EXPECT_TRUE(w.violations.empty());
-  // With c on GPU:0, d is best there: b goes away or not, 46 or 60.
+  // With c on GPU:0, d is best there: 46 if b moves away, 60 if it does not.
   EXPECT_EQ(w.again.value, 46);
 }
 
@@ -88,7 +88,7 @@ TEST(WhatIf, LinksGetOtherTimesBothWaysOrOne) {
   EXPECT_EQ(link("link GPU:0->GPU:1 = 2GB/s", 1, 0).bytes_per_us, 1000);
   EXPECT_EQ(link("link GPU:0 -> GPU:1 = 1ms", 0, 1).latency_us, 1000);
   EXPECT_EQ(link("link GPU:0-GPU:1 2x faster", 0, 1).latency_us, 2.5);
-  // a is at GPU:1 at 116, and behind it b at 222: d ends at 232.
+  // a is on GPU:1 at 116, and after it b at 222: d ends at 232.
   const WhatIf w = ask(p, a, "link GPU:0-GPU:1 = 105us");
   EXPECT_EQ(w.after, 232);
   EXPECT_TRUE(has(w, "transfers from GPU:0 to GPU:1 take 200 us more in all"));

@@ -12,15 +12,15 @@ namespace berth {
 
 namespace {
 
-// Ops of a window: more where there are few. Moves in one, in the first rounds.
-// Decodes of the whole plan that a budget in seconds keeps back to put windows
-// together.
+// A window has 256 ops, 400 in shorter plans, and 1000 moves in the first
+// rounds. A budget in seconds reserves kTrials decodes of the whole plan to put
+// windows together.
 constexpr double kTrials = 25;
 constexpr int32_t kWindow = 256, kLongWindow = 400, kLongBelow = 4000;
 constexpr int64_t kMovesInWindow = 1000, kMostTimesMoves = 8;
 constexpr int kRoundsPerTime = 4;
 
-// What is less than this share of a step is rounding.
+// An improvement below this share of a step is rounding.
 constexpr double kSearchRounding = 1e-12;
 
 struct Part {
@@ -38,7 +38,7 @@ class Rounds {
         moves_(moves),
         kept_(units.problem.graph, units.problem.costs) {
     for (size_t s = 0; s < moves.size(); ++s) {
-      // Other numbers than those that the starts were made of.
+      // Different numbers from those that made the starts.
       random_.emplace_back(~seed, s);
     }
   }
@@ -89,7 +89,7 @@ class Rounds {
     std::vector<std::optional<Part>> parts(static_cast<size_t>(count));
     const auto streams = static_cast<int32_t>(moves_.size());
     run_streams(streams, budget_.threads(), [&](int s) {
-      // Which comes first differs, as time may end in any round.
+      // The first one differs per round, as time may end in any round.
       for (int32_t k = (s + round) % streams; k < count; k += streams) {
         if (spent(static_cast<size_t>(s))) return;
         const int32_t begin = first + k * size;
@@ -110,7 +110,7 @@ class Rounds {
     StepAnnealer annealer(units, random_[stream]);
     annealer.free_only(w.first, w.last());
     const double us = annealer.start(w.plan);
-    // Heat is a share of the whole step; what counts is the window's.
+    // The heat is a share of the whole step; only the window's part counts.
     const double hot =
         3 / std::pow(end - begin + 3, 1.5) * std::min(w.span_us / us, 1.0);
     const int64_t before = moves_[stream];
@@ -125,8 +125,8 @@ class Rounds {
     return part;
   }
 
-  // All at once; where that is worse, as parts may not see what others do, one
-  // half and then the other.
+  // All at once; if that is worse, as parts may not see each other's changes,
+  // one half and then the other.
   void try_parts(const std::vector<std::optional<Part>>& parts, size_t begin,
                  size_t end) {
     if (begin == end || budget_.seconds_left() <= 0) return;

@@ -1,7 +1,7 @@
-// Windows, one after the other: how a plan of many thousand ops gets better.
+// Windows, one after the other: improves a plan of many thousand ops.
 //
-// Rounds: all streams anneal windows of the same plan side by side, then what
-// got better is put back and tried as a whole, in order of position.
+// In each round all streams anneal windows of the same plan concurrently; then
+// the improved ones are put back and tried as a whole, in order of position.
 
 #ifndef BERTH_PLACE_PLANNER_WINDOW_SEARCH_H_
 #define BERTH_PLACE_PLANNER_WINDOW_SEARCH_H_
@@ -14,9 +14,9 @@
 
 namespace berth {
 
-// Betters `plan`, which must keep masks and groups, until the budget is spent;
-// `moves` are those of each stream so far, and are counted on. Returns its
-// step. Only where has_windows().
+// Improves `plan`, which must keep masks and groups, until the budget is spent;
+// continues to count each stream's `moves`. Returns its step. Only if
+// has_windows().
 double search_windows(const StepUnits& units, const Budget& budget,
                       uint64_t seed, PlacePlan& plan,
                       std::vector<int64_t>& moves);

@@ -12,11 +12,11 @@ namespace {
 using Kind = SimulatedGraph::Kind;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// Cuts one window. Its nodes, which are ops all and stand in this order: what
-// there is from before, on a device behind each real one; one op per device
-// that keeps it busy until it is free; the window's ops; one per device that
-// ends with the last of them; what is waited for, on a third row of devices,
-// each as long as from one latest time to the next.
+// Extracts one window. Its nodes are all ops and come in this order: values
+// that exist before it, on an extra device behind each real one; one op per
+// device that keeps it busy until it is free; the window's ops; one per device
+// that ends with the last of them; and what is waited for, on a third row of
+// devices, each as long as from one latest time to the next.
 class Cutter {
  public:
   Cutter(const StepUnits& units, const Decoder& kept, const PlacePlan& plan,
@@ -47,12 +47,12 @@ class Cutter {
   }
 
  private:
-  // What is there at a time: a value, or the end of a control (value -1).
+  // What exists at a time: a value, or the end of a control (value -1).
   struct Release {
     double at;
     int32_t device, value, node;
   };
-  // What must be there at a time: a value, or the end of a node here.
+  // What must exist at a time: a value, or the end of a node here.
   struct Due {
     double at;
     int32_t device, value, node;
@@ -102,7 +102,7 @@ class Cutter {
       free_[d] = kept_.end_us(op_at(k));
     }
     for (int32_t k = begin_; k < end_; ++k) find_releases(op_at(k));
-    // What was over long before is over.
+    // What ended long before does not matter.
     double copy = 0;
     for (const Release& r : releases_) {
       for (int32_t d = 0; r.value >= 0 && d < devices_; ++d) {
@@ -169,7 +169,7 @@ class Cutter {
       for (const int32_t c : g_.controls[op]) {
         controls.push_back(here(c) >= 0 ? here(c) : end_here_.at(c));
       }
-      // Units that are here in part stay where they are.
+      // Units that are only partly here stay where they are.
       const bool whole =
           seen[unit] == static_cast<int32_t>(units_.ops[unit].size());
       const DeviceSet mask =
@@ -212,7 +212,7 @@ class Cutter {
       if (last) due(step, 0, -1, op);
     }
   }
-  // Leaves out what there is much time for.
+  // Leaves out what has plenty of time.
   void due(double at, int32_t device, int32_t value, int32_t op) {
     if (at > kept_.end_us(op) + 3 * w_.span_us && at < kept_.step_us()) return;
     dues_.push_back({at, device, value, here(op)});
@@ -308,7 +308,7 @@ class Cutter {
   const std::vector<double>& latest_;
   int32_t begin_, end_, devices_;
   std::unordered_map<int32_t, int32_t> position_;    // of ops in here
-  std::unordered_map<int32_t, int32_t> value_here_;  // its number here
+  std::unordered_map<int32_t, int32_t> value_here_;  // its index here
   std::unordered_map<int32_t, int32_t> end_here_;    // of controls
   std::vector<double> free_;                         // per device
   double origin_us_ = 0;

@@ -15,7 +15,7 @@
 namespace berth {
 namespace {
 
-// Layers of ops that read some of the layer before, on unequal devices.
+// Layers of ops that read some of the previous layer, on unequal devices.
 PlanProblem layered(uint32_t seed, int ops, CopyRule rule) {
   std::mt19937 r(seed);
   testing::ProblemMaker m(PlanModel::kStep);
@@ -66,8 +66,8 @@ TEST(StepWindow, LatestStartsLeaveTheCriticalOpsNoTime) {
   EXPECT_NEAR(least, 0, 1e-9);
 }
 
-// A change inside a window changes its step as the whole plan's, as long as
-// this is longer than before or nothing outside is as long.
+// A change inside a window changes its step like the whole plan's, if this gets
+// longer or nothing outside is as long.
 TEST(StepWindow, IsAsLongAsTheWholePlanWhereCopiesWaitForNobody) {
   int longer = 0;
   for (uint32_t seed = 1; seed <= 20; ++seed) {
@@ -84,7 +84,7 @@ TEST(StepWindow, IsAsLongAsTheWholePlanWhereCopiesWaitForNobody) {
     }());
     Decoder part(window.problem.graph, window.problem.costs);
     const double before = part.decode(window.plan);
-    const double offset = step - before;  // what was over before it
+    const double offset = step - before;  // the time before the window
     EXPECT_GE(offset, -1e-9);
     for (int k = 0; k < 60; ++k) {
       PlacePlan changed = window.plan;

@@ -11,17 +11,17 @@ namespace berth {
 
 namespace {
 
-constexpr double kWorthwhile = 3e-5;       // less is no deduction
+constexpr double kWorthwhile = 3e-5;       // smaller gains are no deduction
 constexpr double kWindowRounding = 1e-12;  // of sums
 constexpr double kNear = 1e-9;             // of times that should be equal
-constexpr double kShave = 1e-10;           // of what is deduced
-constexpr size_t kThresholds = 32;         // times looked at, on each side
+constexpr double kShave = 1e-10;           // subtracted from what is deduced
+constexpr size_t kThresholds = 32;         // times tried, on each side
 constexpr double kLooks = 5e5;             // ops times cuts of one kind
-constexpr size_t kTargets = 300;           // ops that are looked at
-constexpr size_t kSizes = 2;               // by which ops are counted
+constexpr size_t kTargets = 300;           // ops that are tried
+constexpr size_t kSizes = 2;               // sizes by which ops are counted
 constexpr double kLarge = 0.995;           // share of the work: the largest ops
 
-// Keeps at most `most`, spread evenly; near ones count as one.
+// Keeps at most `most`, evenly spread; near ones count as one.
 void thin_out(std::vector<double>& v, size_t most, double near) {
   std::sort(v.begin(), v.end());
   v.erase(std::unique(v.begin(), v.end(),
@@ -104,8 +104,8 @@ double Windows::deduce(std::function<bool()> stop) {
   return bound_;
 }
 
-// Where ops come together, in order; of many, those that stand beside few
-// others, by number of ops before them.
+// Where ops come together, in order; if there are many, those with few others
+// beside them, by number of ops before them.
 std::vector<int32_t> Windows::choose_targets() const {
   std::vector<size_t> depth(lag_.size(), 0), width(lag_.size() + 1, 0);
   std::vector<std::pair<size_t, size_t>> found;  // width, position in the order
@@ -132,7 +132,7 @@ std::vector<int32_t> Windows::choose_targets() const {
   return targets;
 }
 
-// What all devices must do at least: what close() would find, at once.
+// The minimum work of all devices: what close() would find, at once.
 void Windows::count_work() {
   double sum = 0, capacity = 0;
   DeviceSet used;
@@ -161,7 +161,7 @@ void Windows::add_bound(double t, const Cut& cut) {
   bound_ = t;
 }
 
-// What must be done in the whole step.
+// The work of the whole step.
 void Windows::close() {
   set_target(false, -1);
   const double t = improve(bound_);
@@ -203,7 +203,7 @@ void Windows::set_target(bool back, int32_t op) {
   choose_cuts(path);
 }
 
-// The longest paths from the end of what is before the target to its start.
+// The longest paths from the ends of what precedes the target to its start.
 void Windows::set_lags(int32_t target) {
   lag_[static_cast<size_t>(target)] = 0;
   for (size_t at = g_.order.size(); at-- > 0;) {
@@ -219,7 +219,7 @@ void Windows::set_lags(int32_t target) {
   }
 }
 
-// Looks where large ops begin or end at the soonest or latest.
+// Tries the times when large ops begin or end at the soonest or latest.
 void Windows::choose_cuts(double scale) {
   std::vector<std::pair<double, int32_t>> large;
   double all = 0, covered = 0;
@@ -238,7 +238,7 @@ void Windows::choose_cuts(double scale) {
     covered += w;
     const double head = start_[back_][at];
     const double lag = target_ < 0 ? start_[!back_][at] : lag_[at];
-    // What starts at the end of this must count as behind it.
+    // What starts at the end of this must count as after it.
     froms.push_back(head);
     froms.push_back((head + w) * (1 - kNear));
     untils.push_back(lag);
@@ -249,7 +249,7 @@ void Windows::choose_cuts(double scale) {
     by_size.back().first += w;
     by_size.back().second = w;
   }
-  // Many ops are looked at in fewer ways.
+  // With many ops, fewer cuts are tried for each.
   const size_t most = std::clamp<size_t>(
       static_cast<size_t>(std::sqrt(kLooks / (1.0 + double(items_.size())))), 3,
       kThresholds);
@@ -288,7 +288,7 @@ bool Windows::must_join(const StepGraph::Edge& e, double t) const {
   return end_[back_][from] + e.cross + lag > t * (1 + kWindowRounding);
 }
 
-// Finds what shares devices when the target starts by `t`.
+// Finds what must share devices if the target starts by `t`.
 void Windows::join(double t) {
   std::fill(first_of_group_.begin(), first_of_group_.end(), -1);
   const auto add = [&](int32_t op) {
@@ -344,8 +344,8 @@ void Windows::make_classes() {
   }
 }
 
-// By how much what is needed between the cut's times is more than devices can
-// do; infinite when some class fits on none.
+// By how much the work between the cut's times exceeds what devices can do;
+// infinite when some class fits on none.
 double Windows::excess(const Cut& cut, double t) {
   work_ += static_cast<int64_t>(items_.size() * kinds_);
   const double length = std::max(t - cut.until - cut.from, 0.0);
@@ -375,8 +375,8 @@ double Windows::excess(const Cut& cut, double t) {
   return over > 0 ? over * (cut.size > 0 ? cut.size : 1) : 0;
 }
 
-// What a class must do between the cut's times on a device of a kind; infinite
-// when it cannot be there.
+// The work that a class must do between the cut's times on a device of a kind;
+// infinite when it cannot be there.
 double Windows::need(const Class& c, const Cut& cut, double t, size_t kind) {
   const double length = std::max(t - cut.until - cut.from, 0.0);
   double inside = 0, all = 0;
@@ -400,7 +400,7 @@ double Windows::need(const Class& c, const Cut& cut, double t, size_t kind) {
     last = std::min(last, lag);
   }
   if (all == 0) return 0;
-  // One after the other: before and behind the cut is only so much time.
+  // One after the other: before and after the cut there is only this much time.
   double before = std::max(cut.from - first, 0.0);
   double behind = std::max(cut.until - last, 0.0);
   double room = length * (1 + kWindowRounding);
@@ -428,7 +428,7 @@ bool Windows::best_cut(double t, Cut& best) {
   return most > 0;
 }
 
-// Returns the latest start of the target that a cut refutes, from one that it
+// Returns the latest start of the target that a cut refutes, given one that it
 // does.
 double Windows::latest_refuted(const Cut& cut, double low) {
   const auto refuted = [&](double t) {

@@ -1,13 +1,13 @@
 // Windows: when ops can run at all, deduced from each other.
 //
-// Every op has a head (it cannot start sooner) and a tail (so much time passes
+// Every op has a head (it cannot start sooner) and a tail (the least time
 // between its end and the step's). Both begin as longest paths. A deduction
-// assumes that an op starts sooner than some time and shows that what must run
+// assumes that an op starts before some time and shows that what must run
 // before it does not fit: a reader whose value would be sent too late is on its
-// producer's device; ops of one device run one after the other; and no device
+// producer's device; ops on one device run one after the other; and no device
 // works more than all the time. So the op starts no sooner. Tails are the same
 // in the reversed graph, and a bound on the step is the same for its end.
-// docs/formats.md has the rule in full. Deterministic; one thread.
+// docs/formats.md has the complete rule. Deterministic; one thread.
 
 #ifndef BERTH_PLACE_PLANNER_WINDOWS_H_
 #define BERTH_PLACE_PLANNER_WINDOWS_H_
@@ -22,10 +22,10 @@ namespace berth {
 
 class Windows {
  public:
-  // One deduction: by what had been deduced before, `op` has no head (`back`:
-  // tail) under `value`; op -1: no step is shorter. It looks at the time from
-  // `from` until `until` before the op. `size` > 0: ops are counted that take
-  // this at least, else work is.
+  // One deduction: given the earlier ones, `op` has no head (`back`: tail)
+  // under `value`; op -1: no step is shorter. It considers the time from `from`
+  // until `until` before the op. `size` > 0: counts the ops that take at least
+  // this, instead of work.
   struct Step {
     bool back;
     int32_t op;
@@ -33,20 +33,20 @@ class Windows {
     double from, until, size;
   };
 
-  // `weight`: per kind of device, what a unit of its time counts.
+  // `weight`: per kind of device, how much a unit of its time counts.
   Windows(const StepGraph& graph, std::vector<double> weight);
 
-  // Deduces until `stop`, asked often, or nothing more follows. Returns the
-  // bound, which holds at any time.
+  // Deduces until `stop`, which is called often, returns true or nothing more
+  // follows. Returns the bound, which is valid at any time.
   double deduce(std::function<bool()> stop);
 
   double bound() const { return bound_; }
   const std::vector<Step>& steps() const { return steps_; }
-  // Operations done, for budgets that do not look at the clock.
+  // Operations done, for budgets that do not use the clock.
   int64_t work() const { return work_; }
 
  private:
-  struct Cut {  // where a deduction looks
+  struct Cut {  // the times that a deduction considers
     double from = 0, until = 0, size = 0;
   };
   struct Part {  // an item on a kind of device
@@ -95,16 +95,16 @@ class Windows {
   std::vector<Step> steps_;
   int64_t work_ = 0;
 
-  // Of the current target.
+  // For the current target.
   bool back_ = false;
   int32_t target_ = -1;
   std::vector<double> lag_;       // per op; negative: not before it
-  std::vector<int32_t> between_;  // edges that values cross
+  std::vector<int32_t> between_;  // edges between devices
   std::vector<int32_t> items_;    // ops that take time
   std::vector<Cut> cuts_;
   Cut best_;
 
-  // When it starts by some time.
+  // If it starts by some time.
   mutable std::vector<int32_t> parent_;  // towards one of each class
   std::vector<int32_t> first_of_group_, class_of_;
   std::vector<Class> classes_;

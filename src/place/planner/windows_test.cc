@@ -1,4 +1,4 @@
-// Bounds on a step's time against all plans of small problems.
+// Bounds on a step's time compared with all plans of small problems.
 
 #include <gtest/gtest.h>
 
@@ -84,7 +84,7 @@ testing::ProblemMaker gpus(int count) {
   return m;
 }
 
-constexpr double kNear = 1e-7;  // what rounding takes off, and more
+constexpr double kNear = 1e-7;  // more than rounding subtracts
 
 TEST(BoundSteps, OpsWhoseCopiesWouldBeTooLateRunOneAfterTheOther) {
   testing::ProblemMaker m = gpus(4);
@@ -96,8 +96,8 @@ TEST(BoundSteps, OpsWhoseCopiesWouldBeTooLateRunOneAfterTheOther) {
 }
 
 TEST(BoundSteps, OpsThatShareADeviceLeaveOthersIdle) {
-  // Two sums of two large products each, on four devices: 12 more large ops go
-  // before, but beside the last products of a sum runs nothing.
+  // Two sums of two large products each, on four devices: 12 more large ops
+  // come before, but nothing runs beside the last products of a sum.
   testing::ProblemMaker m = gpus(4);
   for (int half = 0; half < 2; ++half) {
     std::vector<int> products;
@@ -183,7 +183,7 @@ TEST(BoundSteps, IsTheSameAgainWhenMovesAreCounted) {
   }
 }
 
-// Changes some number, so that more is claimed or other things are.
+// Changes some number, so that the proof claims more or something else.
 void mutate(std::mt19937& r, int ops, double best, Witness& w) {
   const size_t rows = w.arrays[1].second.size();
   if (rows == 0 || pick(r, 4) == 0) {  // another row

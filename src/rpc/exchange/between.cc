@@ -7,15 +7,15 @@ namespace berth::exchange {
 
 namespace {
 
-// What each sends to all others, so that everybody adds everything.
+// Each host sends up to this much to all others, which all add everything.
 constexpr int64_t kAllBytes = 16 << 10;
-// Of a message of a part: while one is added, the next is on its way.
+// Bytes per message of a part: the next one is sent while this one is added.
 constexpr int64_t kPartBytes = 512 << 10;
-// Up to so many hosts, each has a socket to every other one.
+// With up to this many hosts, each has a socket to every other.
 constexpr int kDirectHosts = 8;
 constexpr int64_t kBcubeBytes = 512 << 10;
 
-// Slots of the messages of a call. Gloo's have a number in their upper byte.
+// Slots of the messages of a call. Gloo's have a number in the upper byte.
 enum : uint64_t {
   kMeetSlot = 1,
   kAllSlot = 64,
@@ -37,7 +37,7 @@ std::byte* Between::scratch(size_t bytes) {
   return scratch_.data();
 }
 
-// Each hears in ceil(log2 n) steps from all others, at least through others.
+// After ceil(log2 n) steps each has heard from all others, directly or not.
 void Between::meet(Wait& wait) {
   wire_.begin(wait);
   met_.clear();
@@ -74,7 +74,7 @@ void Between::all_reduce(Wait& wait, void* data, int64_t count, DType dtype,
     if (dtype != DType::kFloat16 && dtype != DType::kBFloat16) {
       return gloo_.all_reduce(data, count, dtype, reduction, algorithm, tag);
     }
-    // Gloo adds pair by pair, which would round at each step.
+    // Gloo adds pairwise, which would round at each step.
     auto* wide = reinterpret_cast<float*>(scratch(count * sizeof(float)));
     widen(data, dtype, wide, count);
     gloo_.all_reduce(wide, count, DType::kFloat32, reduction, algorithm, tag);
@@ -97,7 +97,7 @@ void Between::ordered_sum(Wait& wait, std::span<const Input> inputs,
   sum_parts(inputs, slices, out, count, dtype, Reduction::kSum);
 }
 
-// Everybody gets the inputs of all: of each which slices it is, and the first
+// All hosts get the inputs of all: the slices of each input, and its first
 // `data_bytes`. Sets parts_, pieces_, in_.
 void Between::exchange_all(Wait& wait, std::span<const Input> inputs,
                            int32_t slices, int64_t data_bytes) {
@@ -161,7 +161,7 @@ void Between::sum_all(Wait& wait, std::span<const Input> inputs, int32_t slices,
   add(slices, out, count, dtype, reduction);
 }
 
-// Elements of one round: each host adds its part of them.
+// The elements of one round: each host adds its part of them.
 struct Between::Stretch {
   int64_t first, count, each;
   int64_t begin(int h) const { return first + std::min(count, h * each); }
@@ -170,9 +170,8 @@ struct Between::Stretch {
   }
 };
 
-// Part by part, in rounds: all send host h their inputs of its part, it adds
-// them and sends the sum to all. What is sent in a round goes on while the one
-// before is added.
+// In each round all hosts send host h their inputs of its part; it adds them
+// and sends the sum to all. A round is sent while the one before is added.
 void Between::sum_parts(std::span<const Input> inputs, int32_t slices,
                         void* out, int64_t count, DType dtype,
                         Reduction reduction) {

@@ -1,4 +1,4 @@
-// Between: hosts combine what each has, over sockets, on one channel. One
+// Between: combines data of several hosts over sockets, on one channel. One
 // thread.
 
 #ifndef BERTH_RPC_EXCHANGE_BETWEEN_H_
@@ -16,7 +16,7 @@ namespace berth::exchange {
 
 class Between {
  public:
-  // `leaders`: a rank of each host; `me`: the own one's position.
+  // `leaders`: one rank per host; `me`: this host's position.
   Between(Peers& peers, std::vector<int> leaders, int me);
 
   // In place.
@@ -24,10 +24,10 @@ class Between {
                   Reduction reduction);
   void ordered_sum(Wait& wait, std::span<const Input> inputs, int32_t slices,
                    void* out, int64_t count, DType dtype);
-  // `out` has the own bytes at their place.
+  // `out` already has this host's bytes at their place.
   void all_gather(Wait& wait, std::span<const int64_t> bytes, void* out);
   void broadcast(Wait& wait, void* data, int64_t bytes, int root);
-  // Returns when all are in this call.
+  // Returns once all hosts have entered this call.
   void meet(Wait& wait);
 
  private:
@@ -51,8 +51,8 @@ class Between {
   Sums sums_;
   SliceCheck check_;
   std::vector<std::byte> scratch_;
-  std::vector<Slices> parts_;         // of all, by host
-  std::vector<int> pieces_, starts_;  // how many a host has, and from where
+  std::vector<Slices> parts_;         // of all hosts
+  std::vector<int> pieces_, starts_;  // per host: pieces, and the first
   std::vector<const void*> in_;
   std::vector<std::byte> packed_;
   Wire::Box sent_, met_, scattered_[2], gathered_;

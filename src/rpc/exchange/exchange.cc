@@ -26,7 +26,7 @@ uint64_t mixed(uint64_t h, uint64_t v) {
   return h;
 }
 
-// What one thread at a time works with.
+// State for one thread at a time.
 struct Channel {
   explicit Channel(ChannelState& s) : state(s) {}
   ChannelState& state;
@@ -59,7 +59,7 @@ class TaskExchange final : public cluster::Exchange {
   std::shared_ptr<void> shared_buffer(int64_t bytes) override;
 
  private:
-  // Alone, between hosts, in one host, or both.
+  // Whether tasks share this host; whether there are several hosts.
   bool shares() const { return host_.size() > 1; }
   bool travels() const { return peers_.hosts().size() > 1; }
   bool leads() const { return host_.member() == 0; }
@@ -71,7 +71,7 @@ class TaskExchange final : public cluster::Exchange {
   }
   // The channel's next call.
   Call next(Channel& c, Call call, const Tag& tag);
-  // Makes what the channel's first call needs.
+  // Sets up what the first call of the channel needs.
   void prepare(Channel& c, Wait& wait);
   void sum_of_hosts(Wait& wait, Channel& c, int32_t slices, void* sum,
                     int64_t count, DType dtype);
@@ -196,7 +196,7 @@ void TaskExchange::ordered_sum(std::span<const SlicePart> parts, int32_t slices,
   }
 }
 
-// Each host adds what it has of the tree, then the hosts add that.
+// Each host adds its part of the tree, then the hosts add the results.
 void TaskExchange::sum_of_hosts(Wait& wait, Channel& c, int32_t slices,
                                 void* sum, int64_t count, DType dtype) {
   const std::vector<Slices> of_host = c.local->slices_of_all(wait, c.inputs);
@@ -244,7 +244,7 @@ void TaskExchange::all_gather(const void* data,
       next(c, {.count = total, .kind = CallKind::kAllGather}, mine);
   Wait wait(peers_, c.state, call, seconds(tag));
   prepare(c, wait);
-  // By host; where ranks of a host are not neighbours, not as `out` has them.
+  // By host: if ranks of a host are not adjacent, `out` has another order.
   std::vector<std::byte*> at(size());
   auto* next = static_cast<std::byte*>(out);
   for (int r = 0; r < size(); ++r) {
@@ -315,7 +315,7 @@ void TaskExchange::broadcast(void* data, int64_t bytes, int root,
   const bool here = root_host == peers_.host();
   if (shares() && here) c.local->broadcast(wait, data, bytes, root_member);
   if (travels() && leads()) c.between->broadcast(wait, data, bytes, root_host);
-  // Of the root's host too: a call has as many meetings on each.
+  // The root's host, too, so that all hosts have equally many meetings.
   if (shares() && travels()) {
     here ? c.local->barrier(wait) : c.local->broadcast(wait, data, bytes, 0);
   }

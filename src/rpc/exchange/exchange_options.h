@@ -1,4 +1,4 @@
-// make_exchange() with its choices, for tests and benches.
+// make_exchange() with explicit choices, for tests and benchmarks.
 
 #ifndef BERTH_RPC_EXCHANGE_EXCHANGE_OPTIONS_H_
 #define BERTH_RPC_EXCHANGE_EXCHANGE_OPTIONS_H_
@@ -25,23 +25,23 @@ using rpc::seconds_until;
 using rpc::Socket;
 using rpc::TaskId;
 
-// How sums travel between hosts.
+// How sums are exchanged between hosts.
 enum class Algorithm : uint8_t {
   kAuto,    // by size and number of hosts
-  kDirect,  // each host adds its part of all, in order of ranks
+  kDirect,  // each host adds its part of all data, in order of ranks
   kRing,    // Gloo's
-  kBcube,   // Gloo's: halves, in as many steps as doublings
+  kBcube,   // Gloo's: recursive halving, log2 steps
 };
 
 struct ExchangeOptions {
-  // False: each task counts as a host of its own.
+  // False: each task counts as a separate host.
   bool shared_memory = true;
   Algorithm algorithm = Algorithm::kAuto;
-  // A line says for whom one waits after this time, and each time again.
+  // After this time, and again at each multiple, a line names the awaited rank.
   double warn_after_seconds = 60;
   std::function<void(const std::string&)> warn = {};  // empty: to stderr
-  // Room for buffers of one task in the memory file of its host. Only what is
-  // touched takes memory.
+  // Buffer space per task in the memory file of its host. Only touched pages
+  // count.
   int64_t shared_bytes = int64_t{16} << 30;
 };
 

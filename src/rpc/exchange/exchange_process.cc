@@ -2,10 +2,10 @@
 //
 //   exchange_process BOARD RANK HOSTS ELEMENTS TIMEOUT CALLS
 //
-// HOSTS: the host of each rank, as "001"; or, of a real cluster of workers,
-// "TRANSPORT/ADDRESS,ADDRESS...". TIMEOUT: seconds of each call but the
-// first, for which all have to start. Adds ELEMENTS float32 CALLS times (0:
-// until something ends it) and says "ok", or the code and text of the error.
+// HOSTS: the host of each rank, as "001"; or, for a real cluster of workers,
+// "TRANSPORT/ADDRESS,ADDRESS...". TIMEOUT: seconds per call except the first,
+// which waits for all to start. Adds ELEMENTS float32 CALLS times (0: until
+// something ends it) and prints "ok", or the code and text of the error.
 
 #include <sys/prctl.h>
 

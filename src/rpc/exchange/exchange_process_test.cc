@@ -1,5 +1,5 @@
-// Ranks in processes of their own: sums across them, and what happens when one
-// is killed or stopped in the middle.
+// Ranks in processes of their own: sums across them, and what happens if one is
+// killed or stopped during a call.
 
 #include <gtest/gtest.h>
 #include <spawn.h>
@@ -33,7 +33,7 @@ class Processes {
     if (board_ != nullptr) munmap(board_, sizeof(Board));
   }
 
-  // Waits until all ranks have made so many calls.
+  // Waits until all ranks have made this many calls.
   void wait_for_calls(int64_t calls) {
     const Deadline deadline = after(60);
     for (size_t r = 0; r < pids_.size();) {
@@ -46,7 +46,7 @@ class Processes {
     }
   }
   void signal(int rank, int number) { kill(pids_[rank], number); }
-  // What the rank said until it ended.
+  // The output of the rank up to its end.
   std::string said(int rank) {
     std::string text;
     char c = 0;
@@ -94,7 +94,7 @@ TEST(ExchangeProcesses, SlowAddAcrossProcesses) {
   }
 }
 
-// All survivors say the same.
+// All survivors report the same.
 void expect_said(Processes& p, int ranks, int lost,
                  const std::vector<std::string>& parts) {
   const std::string first = p.said(lost == 0 ? 1 : 0);
@@ -114,7 +114,7 @@ struct Loss {
   int rank;
 };
 
-// The first of a host, others; small sums and such that are in the middle.
+// The first rank of a host and others; small sums and large ones in progress.
 const std::vector<Loss> kLosses = {
     {"000", 400000, 0}, {"00", 500, 1}, {"012", 400000, 1}, {"0011", 500, 3}};
 
@@ -143,7 +143,7 @@ TEST(ExchangeProcesses, SlowAStoppedRankIsNamedAtTheDeadline) {
   }
 }
 
-// Tasks that joined by the plug-in, at ports that the kernel chose.
+// Tasks that joined through the plug-in, at ports chosen by the kernel.
 std::string cluster_of(const std::string& transport, int ranks) {
   std::string text = transport;
   std::vector<Socket> held;
@@ -162,7 +162,7 @@ TEST(ExchangeProcesses, SlowMembersOfAClusterAddAndNameWhomTheyLose) {
       Processes p(cluster_of(transport, 3), 70001, 30, 6, 3);
       for (int r = 0; r < 3; ++r) EXPECT_EQ(p.said(r), "ok\n");
     }
-    if (std::string(transport) == "sockets") continue;  // is as the tests above
+    if (std::string(transport) == "sockets") continue;  // covered above
     Processes killed(cluster_of(transport, 3), 70001, 30, 0, 3);
     killed.wait_for_calls(3);
     killed.signal(2, SIGKILL);

@@ -27,7 +27,7 @@ void expect_none(const std::vector<std::optional<Thrown>>& thrown) {
   for (const auto& t : thrown) EXPECT_FALSE(t.has_value()) << t->text;
 }
 
-// All ranks threw this code and the same text, which has all of `parts`.
+// All ranks threw this code and the same text, which contains all of `parts`.
 void expect_all(const std::vector<std::optional<Thrown>>& thrown,
                 errors::Code code, const std::vector<std::string>& parts) {
   for (const auto& t : thrown) {
@@ -41,14 +41,14 @@ void expect_all(const std::vector<std::optional<Thrown>>& thrown,
   }
 }
 
-// One host, all hosts, hosts of several tasks, such that are no neighbours.
+// One host, all hosts, hosts of several adjacent or separate tasks.
 const std::vector<Hosts> kLayouts = {
     {0},       {0, 0},          {0, 1},          {0, 0, 0},
     {0, 1, 2}, {0, 0, 1, 1},    {0, 1, 0},       {0, 1, 2, 3, 4, 5, 6, 7},
     {0, 1, 1}, {0, 0, 0, 0, 0}, {0, 1, 0, 1, 1},
 };
 
-// Small whole numbers, which every dtype adds exactly.
+// Small integers, which every dtype adds exactly.
 int value_of(int rank, int64_t i) {
   return static_cast<int>((i * 7 + rank * 3) % 11) - (rank == 0 ? 0 : 3);
 }
@@ -120,7 +120,7 @@ TEST(Exchange, AddsInOrderOfRanksOnEveryTransport) {
 }
 
 TEST(Exchange, RoundsSumsOfHalvesOnce) {
-  // 2048 + 1 + 1 is 2048 when each sum is rounded to eleven bits.
+  // 2048 + 1 + 1 is 2048 if each sum is rounded to eleven bits.
   for (const Hosts& hosts : {Hosts{0, 0, 0}, Hosts{0, 1, 2}}) {
     for (const int64_t n : {5, 40000}) {
       expect_none(run_ranks({.hosts = hosts}, [n](cluster::Exchange& x) {
@@ -154,7 +154,7 @@ TEST(Exchange, FindsSmallestAndLargestAndNan) {
                    errors::InvalidArgument);
       EXPECT_THROW(x.all_reduce(all, 2, DType::kString, Reduction::kSum, {}),
                    errors::InvalidArgument);
-      x.barrier({});  // the channel is in order
+      x.barrier({});  // the channel is intact
     }));
   }
 }
@@ -188,7 +188,7 @@ TEST(Exchange, TakesGloosAlgorithmsForManyHosts) {
   }));
 }
 
-// The sum along the binary tree over slices, and who holds which part.
+// The sum along the binary tree over slices, and which rank holds which part.
 float slice_value(int slice, int64_t i) {
   const auto mixed = static_cast<uint32_t>(i * 31 + slice * 17) * 2654435761u;
   return (static_cast<float>(mixed >> 8) - 8e6f) *
@@ -234,7 +234,7 @@ void check_ordered(cluster::Exchange& x, T (*leaf)(int, int64_t), DType dtype,
   if (shared) {
     out_buffer = x.shared_buffer(count * sizeof(T));
     out = static_cast<T*>(out_buffer.get());
-  } else if (!parts.empty()) {  // the sum may take the place of a part
+  } else if (!parts.empty()) {  // the sum may overwrite a part
     out = static_cast<T*>(buffers[0].get());
   }
   x.ordered_sum(parts, held.slices, out, count, dtype, {});
@@ -349,8 +349,8 @@ TEST(Exchange, AddsWhereSharedBuffersLie) {
       for (int round = 0; round < 3; ++round) {
         const std::shared_ptr<void> b = x.shared_buffer(n * sizeof(float));
         auto* v = static_cast<float*>(b.get());
-        EXPECT_EQ(std::count(v, v + n, 0.f), n);  // also when used before
-        // One rank's bytes lie elsewhere in round 1.
+        EXPECT_EQ(std::count(v, v + n, 0.f), n);  // even if used before
+        // One rank's data is outside the segment in round 1.
         std::vector<float> elsewhere(n);
         if (round == 1 && x.rank() == 0) v = elsewhere.data();
         for (int64_t i = 0; i < n; ++i) {
@@ -490,7 +490,7 @@ TEST(Exchange, WakesWhoeverWaitsWhenTheGenerationEnds) {
 
 TEST(Exchange, RefusesBytesThatAreNoMessage) {
   const Hosts hosts = {0, 1};
-  for (const char first : {'B', '?'}) {  // the magic begins with a B
+  for (const char first : {'B', '?'}) {  // the magic starts with a B
     Board board{};
     TestLink a(board, 0, hosts, 20), b(board, 1, hosts, 20);
     std::vector<Socket> kept;

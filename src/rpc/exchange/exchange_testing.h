@@ -1,6 +1,6 @@
-// Ranks of an exchange without a cluster: links over loopback, with a board in
-// memory that all see for whatever a coordinator decides. For threads of one
-// process and for processes that inherit the board.
+// Ranks of an exchange without a cluster: links over loopback, with a shared
+// board in memory in place of the coordinator. For threads of one process and
+// for processes that inherit the board.
 
 #ifndef BERTH_RPC_EXCHANGE_EXCHANGE_TESTING_H_
 #define BERTH_RPC_EXCHANGE_EXCHANGE_TESTING_H_
@@ -29,18 +29,18 @@
 
 namespace berth::exchange {
 
-// What all ranks see. Zero at first.
+// The memory that all ranks share. Initially zero.
 struct Board {
   static constexpr int kRanks = 16;
   std::atomic<int> ports[kRanks];
-  std::atomic<int64_t> calls[kRanks];  // that a rank made, for tests
-  std::atomic<int> failed;             // 1: being written, 2: there
+  std::atomic<int64_t> calls[kRanks];  // made by a rank, for tests
+  std::atomic<int> failed;             // 1: being written, 2: complete
   errors::Code code;
   int task;
   int64_t step;
   char cause[1024];
 
-  // In a file that processes inherit: its descriptor.
+  // Maps the board from an inherited descriptor.
   static Board* map(int fd) {
     void* p =
         mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -55,7 +55,7 @@ struct Board {
 
 class TestLink final : public Link {
  public:
-  // `hosts`: a number per rank; those with the same one share memory.
+  // `hosts`: a number per rank; ranks with equal numbers share memory.
   TestLink(Board& board, int rank, std::vector<int> hosts, double timeout)
       : board_(board),
         rank_(rank),
@@ -223,13 +223,13 @@ struct TestOptions {
   ExchangeOptions exchange = {};
 };
 
-// What a rank threw.
+// The error of a rank.
 struct Thrown {
   errors::Code code = errors::Code::kUnknown;
   std::string text;
 };
 
-// Runs `work` as every rank, in threads; returns what each threw.
+// Runs `work` as every rank, in threads; returns the error of each.
 inline std::vector<std::optional<Thrown>> run_ranks(
     const TestOptions& options,
     const std::function<void(cluster::Exchange&)>& work) {

@@ -23,7 +23,7 @@ namespace {
 
 namespace tp = gloo::transport;
 
-// Deadlines are the call's, not Gloo's.
+// The call has the deadline, not Gloo.
 constexpr auto kNever = std::chrono::hours(24 * 365);
 
 class WireBuffer final : public tp::UnboundBuffer {
@@ -46,7 +46,7 @@ class WireBuffer final : public tp::UnboundBuffer {
     if (rank != nullptr) *rank = to;
     return true;
   }
-  // Nobody aborts: the end of a generation wakes whoever waits.
+  // Never aborted: the end of a generation wakes waiting threads.
   void abortWaitRecv() override {}
   void abortWaitSend() override {}
 
@@ -87,10 +87,10 @@ class WirePair final : public tp::Pair {
  public:
   explicit WirePair(int rank) : rank_(rank) {}
   const tp::Address& address() const override { return address_; }
-  void connect(const std::vector<char>&) override {}  // when first used
+  void connect(const std::vector<char>&) override {}  // connected on first use
   void close() override {}
   void setSync(bool, bool) override {}
-  // Of the older algorithms, which are not used.
+  // Used by older algorithms only, which are not called.
   std::unique_ptr<tp::Buffer> createSendBuffer(int, void*, size_t) override {
     GLOO_THROW_INVALID_OPERATION_EXCEPTION("buffers are not bound to pairs");
   }
@@ -167,7 +167,7 @@ void Gloo::all_reduce(void* data, int64_t count, DType dtype,
   const auto by_bytes = [&]<class T>(T*) {
     options.setOutput(static_cast<T*>(data), count);
   };
-  switch (size_of(dtype)) {  // of the elements Gloo knows the size alone
+  switch (size_of(dtype)) {  // Gloo only knows the size of elements
     case 8:
       by_bytes(static_cast<uint64_t*>(nullptr));
       break;

@@ -1,8 +1,8 @@
 // Gloo's collectives over a Wire.
 //
-// Gloo's own devices open a port per pair to whoever connects; here its
-// algorithms send and receive on authenticated sockets alone. Gloo's headers
-// stay in the source. One thread.
+// Gloo's own devices open a port per pair to anyone; here its algorithms only
+// send and receive on authenticated sockets. Gloo's headers are included by the
+// source only. One thread.
 
 #ifndef BERTH_RPC_EXCHANGE_GLOO_TRANSPORT_H_
 #define BERTH_RPC_EXCHANGE_GLOO_TRANSPORT_H_
@@ -21,11 +21,11 @@ class Gloo {
   explicit Gloo(Wire& wire);
   ~Gloo();
 
-  // In place. `tag`: another one for each call.
+  // In place. `tag`: different for each call.
   void all_reduce(void* data, int64_t count, DType dtype,
                   cluster::Reduction reduction, Algorithm algorithm,
                   uint32_t tag);
-  // `out` has the own bytes too, at their place.
+  // `out` already has this host's bytes at their place.
   void all_gather(std::span<const int64_t> bytes, void* out, uint32_t tag);
   void broadcast(void* data, int64_t bytes, int root, uint32_t tag);
 

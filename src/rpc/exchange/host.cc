@@ -13,7 +13,7 @@ namespace berth::exchange {
 
 namespace {
 
-// A byte with a descriptor.
+// Sends one byte with a descriptor.
 bool send_descriptor(int socket, int fd) {
   char byte = 'm';
   iovec part{&byte, 1};
@@ -90,7 +90,7 @@ std::shared_ptr<Segment> Host::segment(Wait& wait) {
     try {
       return segment(seconds_until(wait.deadline()));
     } catch (const errors::DeadlineExceeded&) {
-      wait.check(ranks_[0]);  // throws what all throw
+      wait.check(ranks_[0]);  // throws the common failure
     }
   }
 }

@@ -1,7 +1,8 @@
 // Host: the tasks of one host and the memory that they share.
 //
-// The first rank leads: it makes the segment and sends it to whoever dials. The
-// sockets stay open: one that closes says that a process has gone. Thread-safe.
+// The first rank leads: it creates the segment and sends it to each task that
+// dials. The sockets stay open: a closed one means that a process has gone.
+// Thread-safe.
 
 #ifndef BERTH_RPC_EXCHANGE_HOST_H_
 #define BERTH_RPC_EXCHANGE_HOST_H_
@@ -23,12 +24,12 @@ class Host {
   const std::vector<int>& ranks() const { return ranks_; }
   int member() const { return member_; }
   int size() const { return static_cast<int>(ranks_.size()); }
-  // Gets it from the leader at first; null when the task is alone on its host.
-  // Throws the failure of the generation, errors::DeadlineExceeded.
+  // Gets it from the leader on first use; null if the task is alone on its
+  // host. Throws the failure of the generation, errors::DeadlineExceeded.
   std::shared_ptr<Segment> segment(double seconds);
   std::shared_ptr<Segment> segment(Wait& wait);
-  // Whether the process of a rank has gone, as far as this one sees it: the
-  // leader sees all, others the leader.
+  // Whether the process of a rank is known to have gone: the leader sees all,
+  // others see the leader.
   bool gone(int rank);
 
  private:
@@ -40,7 +41,7 @@ class Host {
   int member_ = 0;
   std::mutex mutex_;
   std::shared_ptr<Segment> segment_;
-  std::vector<std::pair<Socket, int>> sockets_;  // and whose
+  std::vector<std::pair<Socket, int>> sockets_;  // and their ranks
 };
 
 }  // namespace berth::exchange

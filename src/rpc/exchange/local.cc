@@ -20,7 +20,7 @@ constexpr int64_t kSmallBytes = 64 << 10;
 constexpr int64_t kWindowBytes = 1 << 20;
 // Two windows of inputs and two of sums, which are at most half as large.
 constexpr int64_t kStageBytes = 4 * kWindowBytes;
-constexpr int64_t kBlock = 16 << 10;  // elements added before they are spread
+constexpr int64_t kBlock = 16 << 10;  // elements added before a broadcast
 constexpr int64_t kPartAlign = 64;    // elements: no cache line has two writers
 constexpr int kSpinMicroseconds = 50;
 
@@ -51,8 +51,7 @@ Local::Local(Host& host, std::shared_ptr<Segment> segment,
       size_(host.size()),
       me_(host.member()) {}
 
-// Makes sure that `bytes` of the own arena are there; nobody reads the old
-// ones.
+// Makes sure that the own arena has `bytes`; the old ones are not read again.
 int64_t Local::space(int64_t& offset, int64_t& have, int64_t bytes) {
   if (have >= bytes) return offset;
   if (have > 0) segment_->free(offset);
@@ -81,7 +80,7 @@ void Local::await(Wait& wait, int member, uint32_t phase) {
       if ((now & kEndedBit) != 0) wait.peers().raise_end();
       wait.check(rank);
       futex_sleep(line.phase, now, wait.slice_ms());
-      // Who has gone may have come before.
+      // A rank that has gone may have arrived first.
       if (line.phase.load() == now && host_.gone(rank) &&
           line.phase.load() == now) {
         wait.peers().lost(rank, "connection closed", wait.call());
@@ -145,7 +144,7 @@ void Local::check(Wait& wait, int32_t slices, Slices root) {
   wait.peers().invalid("a rank gave nothing to a sum", wait.call());
 }
 
-// Everybody adds everything: one meeting.
+// Every member adds everything: one meeting.
 void Local::small_sum(Wait& wait, std::span<const Input> inputs, int32_t slices,
                       void* out, int64_t count, DType dtype,
                       Reduction reduction, Slices root) {
@@ -179,7 +178,7 @@ void Local::small_sum(Wait& wait, std::span<const Input> inputs, int32_t slices,
   add(slices, out, count, dtype, reduction);
 }
 
-// All inputs and outputs lie in the segment: nothing is copied.
+// All inputs and outputs are in the segment: nothing is copied.
 void Local::in_place(std::span<const Source> sources, int32_t slices,
                      int64_t count, DType dtype, Reduction reduction,
                      Wait& wait) {
@@ -208,9 +207,9 @@ void Local::sum(Wait& wait, std::span<const Input> inputs, int32_t slices,
     return small_sum(wait, inputs, slices, out, count, dtype, reduction, root);
   }
 
-  // Windows hold whole cache lines of each input where there is room. They are
-  // over half of kWindowBytes: what the next call writes first is never where
-  // sums of this one are still read.
+  // Windows hold whole cache lines of each input if there is room. They exceed
+  // half of kWindowBytes, so the next call never starts to write where sums of
+  // this one are still read.
   int64_t window = kWindowBytes / (most * size);
   if (window > kPartAlign) window = window / kPartAlign * kPartAlign;
   const int64_t input_bytes = window * most * size;
@@ -319,7 +318,7 @@ std::vector<Slices> Local::slices_of_all(Wait& wait,
     for (int64_t i = 0; i < pieces; ++i)
       all.push_back({t[i].first, t[i].count});
   }
-  meet(wait);  // tables are written anew by the next call
+  meet(wait);  // the next call overwrites the tables
   return all;
 }
 
@@ -354,7 +353,7 @@ void Local::all_gather(Wait& wait, const void* data,
 }
 
 void Local::broadcast(Wait& wait, void* data, int64_t bytes, int root) {
-  // A gather to which one gives something.
+  // A gather with one contributor.
   std::vector<int64_t> by_member(size_, 0);
   std::vector<std::byte*> out(size_, nullptr);
   by_member[root] = bytes;

@@ -1,8 +1,8 @@
-// Local: the tasks of one host combine what lies in memory that they share, on
-// one channel.
+// Local: combines data of the tasks of one host in shared memory, on one
+// channel.
 //
-// Each adds its part of all inputs, read where they lie: in the segment, or in
-// windows of it into which their owners copy them. One thread.
+// Each task adds its part of all inputs and reads them in place, in the
+// segment, or in windows of it that their owners copy them to. One thread.
 
 #ifndef BERTH_RPC_EXCHANGE_LOCAL_H_
 #define BERTH_RPC_EXCHANGE_LOCAL_H_
@@ -17,7 +17,7 @@
 
 namespace berth::exchange {
 
-// What a rank gives to a sum.
+// A rank's input of a sum.
 struct Input {
   Slices slices;
   const void* data = nullptr;
@@ -28,7 +28,7 @@ class Local {
   Local(Host& host, std::shared_ptr<Segment> segment,
         const std::string& channel);
 
-  // Combines the inputs of all members: in order of members when `slices` is 0
+  // Combines the inputs of all members: in order of members if `slices` is 0
   // (each has one), else along the tree below `root`.
   void sum(Wait& wait, std::span<const Input> inputs, int32_t slices, void* out,
            int64_t count, DType dtype, Reduction reduction, Slices root = {});
@@ -46,7 +46,7 @@ class Local {
     int member = 0, index = 0;
   };
 
-  // Tells the others of this call and waits until all are in the same one.
+  // Offers this call and waits until all members have entered the same.
   void offer(Wait& wait, Offer offer);
   void meet(Wait& wait);
   void await(Wait& wait, int member, uint32_t phase);

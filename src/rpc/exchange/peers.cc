@@ -19,9 +19,9 @@ namespace {
 constexpr char kWire[] = "wire/";
 constexpr char kWhere[] = "where/";
 constexpr char kMemory[] = "memory";
-// How long a rank may take to say where it stands.
+// The time limit for a rank's report of its position.
 constexpr double kAskSeconds = 0.3;
-// Which whoever timed out first gives others that did to say whom they miss.
+// Extra time for others that have also timed out to report whom they miss.
 constexpr double kSettleSeconds = 0.1;
 
 int rank_of(const std::vector<TaskId>& tasks, const TaskId& task) {
@@ -31,7 +31,7 @@ int rank_of(const std::vector<TaskId>& tasks, const TaskId& task) {
 
 }  // namespace
 
-// What the link's callback may still touch when the exchange has gone.
+// State that the link's callback may still touch after the exchange has gone.
 struct Peers::Shared {
   std::mutex mutex;
   Peers* self = nullptr;
@@ -139,7 +139,7 @@ Socket Peers::dial_wire(int rank, Wait& wait) {
                         kWire + wait.channel().name, Route::kTcp,
                         std::max(seconds_until(wait.deadline()), 0.001));
     } catch (const errors::DeadlineExceeded&) {
-      if (ended()) raise_end();  // else the next check names who is late
+      if (ended()) raise_end();  // otherwise the next check names the late rank
     } catch (const errors::Unavailable& e) {
       lost(rank, e.what(), wait.call());
     }
@@ -236,7 +236,7 @@ std::optional<Standing> Peers::ask(int rank, const std::string& channel) {
   return s;
 }
 
-// Follows who waits for whom until one is found who does not wait.
+// Follows the chain of waiting ranks to one that does not wait.
 void Peers::late(int rank, const Call& call, const ChannelState& channel,
                  double waited) {
   std::string why = "does not answer";
@@ -253,7 +253,7 @@ void Peers::late(int rank, const Call& call, const ChannelState& channel,
     why = fmt::format(fmt::runtime(of), s->sequence, call.sequence);
     break;
   }
-  // Whoever waits for this task may know better.
+  // A rank that waits for this one may know more.
   const Deadline settled = after(kSettleSeconds);
   while (!ended() && seconds_until(settled) > 0) usleep(1000);
   if (ended()) raise_end();

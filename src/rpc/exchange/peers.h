@@ -1,9 +1,9 @@
-// Peers: the ranks of an exchange by number, sockets to them, and how a call
-// that cannot go on ends on all of them.
+// Peers: the ranks of an exchange by number, sockets to them, and the common
+// end of a call that cannot finish.
 //
-// Everything that waits does so through a Wait, which knows the deadline, says
-// for whom one waits, and hears that the generation has ended. Thread-safe;
-// a Wait belongs to one thread.
+// All waits go through a Wait, which knows the deadline, reports the awaited
+// rank, and notices the end of the generation. Thread-safe; a Wait belongs to
+// one thread.
 
 #ifndef BERTH_RPC_EXCHANGE_PEERS_H_
 #define BERTH_RPC_EXCHANGE_PEERS_H_
@@ -23,11 +23,11 @@
 
 namespace berth::exchange {
 
-// Where a rank is on a channel, as it says to others.
+// A rank's position on a channel, as reported to others.
 struct Standing {
   uint64_t sequence = 0;   // of the last call that it began
-  int32_t waits_for = -1;  // the rank; -1: nobody
-  bool inside = false;     // of that call
+  int32_t waits_for = -1;  // the awaited rank; -1: none
+  bool inside = false;     // still in that call
 };
 
 struct ChannelState {
@@ -43,28 +43,28 @@ class Peers {
  public:
   Peers(Link& link, ExchangeOptions options);
   ~Peers();
-  // From here on the link calls nobody, whatever ends or arrives.
+  // From here on the link makes no callbacks.
   void detach();
 
   Link& link() { return link_; }
   const ExchangeOptions& options() const { return options_; }
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(tasks_.size()); }
-  // Ranks by host, in order; each host's first leads.
+  // Ranks by host, in order; the first rank of each host leads.
   const std::vector<std::vector<int>>& hosts() const { return hosts_; }
   int host() const { return host_; }
   std::string name(int rank) const { return link_.name_of(tasks_[rank]); }
 
-  // The state that others may ask for; lives as long as this.
+  // The state that others may query; lives as long as this object.
   ChannelState& channel(const std::string& name);
 
   // Sockets of a channel between two ranks: the lower one dials, the higher one
-  // finds it (an empty one: not yet).
+  // looks for it (empty: not there yet).
   Socket dial_wire(int rank, Wait& wait);
   Socket find_wire(int rank, const std::string& channel);
   // Dials the rank for a memory file.
   Socket dial_memory(int rank, Deadline deadline);
-  // Who leads a host answers those who dial for memory; must not block.
+  // Called when a rank dials the leader of a host for memory; must not block.
   void serve_memory(std::function<void(Socket, int rank)> fn);
 
   bool ended() const { return ended_.load(std::memory_order_acquire); }
@@ -72,7 +72,7 @@ class Peers {
   int end_fd() const { return end_fd_.fd(); }
   void on_end(std::function<void()> fn);
 
-  // Each ends the generation and throws what all throw.
+  // Each ends the generation and throws the common failure.
   [[noreturn]] void differ(int a, const Call& call_a, int b, const Call& call_b,
                            const std::string& channel);
   [[noreturn]] void invalid(const std::string& cause, const Call& call);
@@ -103,7 +103,7 @@ class Peers {
   std::vector<std::function<void()>> ends_;
 };
 
-// One call of one thread, while it waits.
+// One call of one thread while it waits.
 class Wait {
  public:
   Wait(Peers& peers, ChannelState& channel, const Call& call, double seconds);
@@ -114,10 +114,10 @@ class Wait {
   ChannelState& channel() { return channel_; }
   const Call& call() const { return call_; }
   Deadline deadline() const { return deadline_; }
-  // Now and then while waiting for `rank`: throws when the generation has ended
-  // or the deadline is over, warns when it is time.
+  // Call it now and then while waiting for `rank`: throws if the generation has
+  // ended or the deadline has passed; warns when it is time.
   void check(int rank);
-  // The longest sleep until check() has something to do, in milliseconds.
+  // The longest sleep until the next check(), in milliseconds.
   int slice_ms() const;
   void done_waiting() {
     channel_.waits_for.store(-1, std::memory_order_relaxed);

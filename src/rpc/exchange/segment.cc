@@ -27,7 +27,7 @@ struct Facts {
   uint64_t magic, generation;
   int64_t arena_bytes;
   int64_t members;
-  std::atomic<uint64_t> channels[Segment::kChannels];  // hashes of names; 0
+  std::atomic<uint64_t> channels[Segment::kChannels];  // name hashes; 0: free
 };
 
 struct Cores {
@@ -220,7 +220,7 @@ void Segment::free(int64_t offset) {
   const auto node = used_.extract(offset);
   if (node.empty()) return;
   int64_t bytes = node.mapped();
-  // The pages go back to the system; the next who reads them finds zeros.
+  // Returns the pages to the system; the next read finds zeros.
   fallocate(file_.fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
             arenas_at(members_) + member_ * arena_bytes_ + offset, bytes);
   auto next = free_.lower_bound(offset);

@@ -1,9 +1,9 @@
-// Segment: the memory file of the tasks of one host, mapped by each.
+// Segment: the memory file that the tasks of one host map.
 //
-// Its leader makes it, of a size that is sealed, and sends its descriptor to
-// the others over authenticated Unix sockets. Behind a page of facts come lines
-// by channel and member, through which members meet, and an arena per member,
-// from which only that member allocates. Thread-safe.
+// The leader creates it with a fixed, sealed size and sends its descriptor to
+// the others over authenticated Unix sockets. After a header page come the
+// lines by channel and member, through which members meet, and one arena per
+// member, from which only that member allocates. Thread-safe.
 
 #ifndef BERTH_RPC_EXCHANGE_SEGMENT_H_
 #define BERTH_RPC_EXCHANGE_SEGMENT_H_
@@ -21,12 +21,11 @@
 
 namespace berth::exchange {
 
-// What a member says of the call that it is in. Offsets are of its arena; -1:
-// not there.
+// A member's current call. Offsets are in its arena; -1: absent.
 struct Offer {
   Call call;
   int64_t small = -1;  // inputs of small calls
-  int64_t stage = -1;  // windows for what lies elsewhere
+  int64_t stage = -1;  // windows for data outside the segment
   int64_t table = -1;  // of `pieces` Pieces
   int64_t pieces = 0;
   int64_t out = -1;
@@ -42,7 +41,7 @@ struct Piece {
 struct Line {
   alignas(64) std::atomic<uint32_t> phase{0};
   std::atomic<uint32_t> sleepers{0};
-  // Of even and odd calls: a member may be a call ahead of one that reads.
+  // For even and odd calls: a member may be one call ahead of its readers.
   alignas(64) Offer offers[2];
 };
 
@@ -55,8 +54,8 @@ class Segment {
   // Throws errors::ResourceExhausted.
   static std::shared_ptr<Segment> create(int members, uint64_t generation,
                                          int64_t arena_bytes);
-  // Takes the file. Throws errors::Unavailable for one that is no segment of
-  // this generation.
+  // Takes ownership of the file. Throws errors::Unavailable if it is not a
+  // segment of this generation.
   static std::shared_ptr<Segment> attach(Socket file, int member, int members,
                                          uint64_t generation);
   ~Segment();
@@ -65,19 +64,19 @@ class Segment {
   int members() const { return members_; }
   int member() const { return member_; }
   // The number of a channel, the same for all members. Throws
-  // errors::ResourceExhausted when there are too many.
+  // errors::ResourceExhausted if there are too many.
   int channel(const std::string& name);
   Line& line(int channel, int member);
-  // `bytes` of a member's arena; null when they are not inside.
+  // `bytes` of a member's arena; null if they exceed it.
   std::byte* at(int member, int64_t offset, int64_t bytes) const;
-  // Where in the own arena they lie; -1 when they do not.
+  // Their offset in the own arena; -1 if they are outside.
   int64_t offset_of(const void* data, int64_t bytes) const;
-  // Zero bytes of the own arena, on pages of their own; -1 when it is full.
+  // Zeroed bytes of the own arena, on separate pages; -1 if it is full.
   int64_t allocate(int64_t bytes);
   void free(int64_t offset);
-  // Whoever waits on a line wakes, now and for ever.
+  // Wakes all threads that wait on a line, now and later.
   void end();
-  // Whether each member may have a core of its own; once all have attached.
+  // Whether each member may have its own core; valid once all have attached.
   bool has_cores() const;
 
  private:

@@ -46,7 +46,7 @@ auto of_type(DType dtype, T&& fn) {
       fmt::format("tensors of {} are not added between tasks", name_of(dtype)));
 }
 
-// Integers wrap around; a NaN is the smallest and the largest.
+// Integers wrap around; a NaN wins both minimum and maximum.
 template <Reduction kHow, class T>
 inline T two(T a, T b) {
   if constexpr (kHow == Reduction::kSum) {
@@ -222,7 +222,7 @@ void Sums::chain(std::span<const void* const> in, void* out, int64_t count,
 
 void Sums::tree(std::span<const void* const> in, std::span<const Slices> parts,
                 int32_t slices, void* out, int64_t count, DType dtype) {
-  // order_[s]: whose value slice s begins; -1: nobody's.
+  // order_[s]: the input that begins at slice s; -1: none.
   order_.assign(slices, -1);
   for (size_t k = 0; k < parts.size(); ++k) {
     order_[parts[k].first] = static_cast<int>(k);

@@ -1,7 +1,7 @@
-// Sums: adds inputs of several ranks, a stretch that fits the cache at a time.
+// Sums: adds inputs of several ranks in stretches that fit the cache.
 //
-// Each object belongs to one thread; run() allocates when it meets more inputs
-// than before.
+// Each object belongs to one thread; run() allocates only if it gets more
+// inputs than before.
 
 #ifndef BERTH_RPC_EXCHANGE_SUM_H_
 #define BERTH_RPC_EXCHANGE_SUM_H_
@@ -16,10 +16,10 @@
 
 namespace berth::exchange {
 
-// Throws errors::InvalidArgument for a dtype or a reduction that nobody adds.
+// Throws errors::InvalidArgument for an unsupported dtype or reduction.
 void check_dtype(DType dtype, cluster::Reduction reduction);
 
-// Between float16 or bfloat16 and float32.
+// Convert between float16 or bfloat16 and float32.
 void widen(const void* from, DType dtype, float* to, int64_t count);
 void narrow(const float* from, void* to, DType dtype, int64_t count);
 
@@ -27,12 +27,12 @@ void narrow(const float* from, void* to, DType dtype, int64_t count);
 struct Slices {
   int32_t first = 0, count = 0;
 };
-// "" when `parts` are subtrees of the binary tree over `slices` and cover
-// `root` once; else what is wrong.
+// Returns "" if `parts` are subtrees of the binary tree over `slices` that
+// cover `root` exactly once; else what is wrong.
 std::string check_slices(std::span<const Slices> parts, Slices root,
                          int32_t slices);
 
-// Ends the generation when they do not; remembers the last that did.
+// Ends the generation if the slices are invalid; caches the last valid ones.
 class SliceCheck {
  public:
   void operator()(Peers& peers, const Call& call, std::span<const Slices> parts,
@@ -44,7 +44,7 @@ class SliceCheck {
   int32_t slices_ = 0;
 };
 
-// The roots of the subtrees that `parts` make up together, in order.
+// The roots of the subtrees that `parts` form together, in order.
 std::vector<Slices> roots_of(std::span<const Slices> parts, int32_t slices);
 
 class Sums {
@@ -53,7 +53,7 @@ class Sums {
   // and rounded once. `out` may be one of `in`.
   void chain(std::span<const void* const> in, void* out, int64_t count,
              DType dtype, cluster::Reduction reduction);
-  // Along the tree, each sum rounded to the dtype. `out` may be one of `in`.
+  // Along the tree; rounds each sum to the dtype. `out` may be one of `in`.
   void tree(std::span<const void* const> in, std::span<const Slices> parts,
             int32_t slices, void* out, int64_t count, DType dtype);
 

@@ -41,7 +41,7 @@ struct Wire::Outgoing {
 
 struct Wire::Posted {
   int from;
-  std::vector<int> others;  // who may send it as well
+  std::vector<int> others;  // further allowed senders
   uint64_t slot;
   std::byte* data;
   size_t bytes;
@@ -53,7 +53,7 @@ struct Wire::Posted {
   }
 };
 
-// A message that came before its receive was posted.
+// A message that arrived before its receive was posted.
 struct Wire::Stray {
   int from;
   uint64_t slot;
@@ -63,11 +63,11 @@ struct Wire::Stray {
 struct Wire::Pair {
   Socket socket;
   bool ready = false;
-  const char* over = nullptr;  // why nothing more comes
+  const char* over = nullptr;  // why the connection has ended
   std::deque<Outgoing> out;
   std::vector<std::byte> buffer = std::vector<std::byte>(kReadBytes);
-  size_t begin = 0, end = 0;  // of what the buffer holds
-  bool have_header = false;   // of a message that is not yet read whole
+  size_t begin = 0, end = 0;  // valid bytes of the buffer
+  bool have_header = false;   // of a message that is incomplete
   bool matched = false;
   Header header;
   std::byte* data = nullptr;
@@ -98,7 +98,8 @@ Wire::Pair& Wire::pair(int rank) {
   return *pairs_[rank];
 }
 
-// Of a socket that the other rank dials, whether it has.
+// Whether the pair is connected; looks for a socket that the other rank
+// dialled.
 bool Wire::connected(int rank, Pair& p) {
   if (!p.ready) {
     if (!p.socket) {
@@ -195,8 +196,8 @@ void Wire::receive(const std::vector<int>& from, uint64_t slot, void* data,
   if (!find_stray(posted)) posted_.push_back(std::move(posted));
 }
 
-// What the buffer holds or the socket has, into `data`: true when all of it is
-// there. `p.got` counts.
+// Moves bytes from the buffer or the socket to `data`: returns true once it is
+// complete. `p.got` counts.
 bool Wire::take(Pair& p, void* data, size_t bytes) {
   auto* to = static_cast<std::byte*>(data);
   const size_t held = std::min(bytes - p.got, p.end - p.begin);
@@ -213,7 +214,7 @@ bool Wire::wants(int rank) const {
                      [&](const Posted& r) { return r.is_for(rank); });
 }
 
-// Reads the header and finds the receive that waits for the message.
+// Reads the header and finds the receive posted for the message.
 bool Wire::begin_message(int rank, Pair& p) {
   if (!p.have_header) {
     if (!take(p, &p.header, sizeof(Header))) return false;
@@ -227,7 +228,7 @@ bool Wire::begin_message(int rank, Pair& p) {
   const Call& theirs = p.header.call;
   const Call& mine = wait_->call();
   const bool wanted = wants(rank);
-  if (theirs.sequence > mine.sequence && !wanted) return false;  // is ahead
+  if (theirs.sequence > mine.sequence && !wanted) return false;  // it is ahead
   if (!same(theirs, mine)) {
     peers_.differ(peers_.rank(), mine, ranks_[rank], theirs,
                   wait_->channel().name);
@@ -259,7 +260,7 @@ void Wire::finish_message(int rank, Pair& p) {
   if (p.box != nullptr) {
     p.box->bytes.push_back(static_cast<int64_t>(p.header.bytes));
     p.box->received.push_back(rank);
-  } else {  // whoever posted a receive for it meanwhile has it
+  } else {  // a receive was posted meanwhile
     const auto it =
         std::find_if(posted_.begin(), posted_.end(), [&](const Posted& r) {
           return r.slot == p.header.slot && r.is_for(rank);
@@ -275,7 +276,7 @@ bool Wire::read(int rank, Pair& p) {
   bool moved = false;
   if (!connected(rank, p)) return false;
   if (p.over != nullptr) {
-    // A rank that has done all that is asked of it may go before others.
+    // A rank that has sent everything may leave before others.
     if (wants(rank)) closed(rank, p.over);
     return false;
   }
@@ -289,7 +290,8 @@ bool Wire::read(int rank, Pair& p) {
         continue;
       }
     }
-    // Large messages come straight to where they go, with what is behind them.
+    // Large messages are read straight into their destination, together with
+    // the bytes behind them.
     iovec parts[2];
     int count = 0;
     const size_t missing = p.matched ? p.header.bytes - p.got : 0;
@@ -314,7 +316,7 @@ bool Wire::read(int rank, Pair& p) {
     p.got += direct;
     p.end += n - direct;
     if (p.matched && p.got == p.header.bytes) finish_message(rank, p);
-    if (n >= kTurnBytes) return true;  // what is to be sent has its turn
+    if (n >= kTurnBytes) return true;  // let pending sends proceed
   }
 }
 
@@ -328,7 +330,7 @@ bool Wire::move() {
   return moved;
 }
 
-// For whom one waits now: of several, the first of whom nothing has come.
+// The awaited rank; of several, the first that has sent nothing.
 int Wire::awaited() const {
   if (!posted_.empty()) return ranks_[posted_[0].from];
   for (int r = 0; r < size(); ++r) {
@@ -387,7 +389,7 @@ void Wire::forget(Box& box) {
   std::erase_if(posted_, [&](const Posted& r) { return r.box == &box; });
   for (auto& p : pairs_) {
     if (!p) continue;
-    // A message in its middle cannot be called back: the pair is of no use.
+    // A partial message cannot be cancelled: the pair becomes unusable.
     const bool reading = p->matched && p->box == &box;
     const bool writing =
         std::any_of(p->out.begin(), p->out.end(),

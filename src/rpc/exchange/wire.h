@@ -1,9 +1,8 @@
 // Wire: messages between ranks of different hosts, on one channel.
 //
-// A socket per pair, connected when first used. There is no thread of its own:
-// whoever waits moves bytes. A message finds the receive that was posted for
-// its slot; each carries the sender's call, which must be the receiver's. One
-// thread.
+// One socket per pair, connected on first use. It has no thread: the waiting
+// thread moves bytes. A message goes to the receive posted for its slot; each
+// carries the sender's call, which must equal the receiver's. One thread.
 
 #ifndef BERTH_RPC_EXCHANGE_WIRE_H_
 #define BERTH_RPC_EXCHANGE_WIRE_H_
@@ -20,9 +19,9 @@ namespace berth::exchange {
 
 class Wire {
  public:
-  // Counts what has been done of the messages that name it.
+  // Counts the finished messages that refer to it.
   struct Box {
-    std::vector<int> sent, received;  // to whom, from whom; in order
+    std::vector<int> sent, received;  // receivers, senders; in order
     std::vector<int64_t> bytes;       // of those received
     void clear() {
       sent.clear();
@@ -40,16 +39,16 @@ class Wire {
 
   // All messages until the next begin() belong to this call.
   void begin(Wait& wait);
-  // The memory must stay until the box counts it.
+  // The memory must stay valid until the box counts the message.
   void send(int to, uint64_t slot, const void* data, size_t bytes, Box& box);
-  // From any of `from`; a shorter message is fine.
+  // Receives from any of `from`; a shorter message is allowed.
   void receive(const std::vector<int>& from, uint64_t slot, void* data,
                size_t bytes, Box& box);
   void receive(int from, uint64_t slot, void* data, size_t bytes, Box& box);
-  // Waits until the box has so many.
+  // Waits until the box has counted this many.
   void wait_sent(Box& box, size_t count);
   void wait_received(Box& box, size_t count);
-  // Forgets what names the box, when a call has failed.
+  // Drops messages that refer to the box after a failed call.
   void forget(Box& box);
 
  private:

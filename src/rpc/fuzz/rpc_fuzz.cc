@@ -1,4 +1,4 @@
-// Bytes from the network: the first says which parser gets the rest.
+// Bytes from the network: the first one selects the parser for the rest.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -33,11 +33,11 @@ void connection(std::string_view bytes) {
     bytes.remove_prefix(part.size());
     state = handshake.take(part, &answer);
   }
-  // Nobody guesses a proof.
+  // A proof cannot be guessed.
   if (state == Handshake::State::kAdmitted) std::abort();
 }
 
-// What is read is what would be written.
+// What was read encodes to the same bytes.
 void frame(std::string_view bytes) {
   const Frame f = parse_frame(bytes);
   if (f.value == f.value && parse_frame(encode(f)) != f) std::abort();

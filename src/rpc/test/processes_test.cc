@@ -11,7 +11,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// Workers of one cluster; each has `common` and then its own words.
+// Workers of one cluster; each has the arguments `common`, then its own.
 class Workers {
  public:
   explicit Workers(int count, Words common = {"secret=s"})
@@ -34,7 +34,7 @@ class Workers {
   Words common_;
 };
 
-// What every task can do with the others.
+// Everything that a task can do with the others.
 void runs_through(const Words& common) {
   const Workers cluster(3, common);
   std::vector<Process> all;
@@ -158,7 +158,7 @@ TEST(Processes, NameACoordinatorThatWasStoppedWhileTheyJoin) {
   const Workers cluster(3, {"secret=s", "timeout=4"});
   Process first = cluster.start(0, {"join"});
   Process third = cluster.start(2, {"join"});
-  ::usleep(300'000);  // so long that they are connected, as a rule
+  ::usleep(300'000);  // usually long enough to connect
   first.signal(SIGSTOP);
   const std::string error = third.line("error");
   EXPECT_TRUE(error.starts_with("error DEADLINE_EXCEEDED worker:2")) << error;
@@ -271,7 +271,7 @@ TEST(Processes, WaitForThoseThatAreNotDoneYet) {
   Process late = cluster.start(0, {"join", "sleep:0.3", "put:x", "leave"});
   EXPECT_EQ(early.line("leave"), "leave");
   EXPECT_EQ(late.line("leave"), "leave");
-  // Who goes without waiting is no failure either.
+  // Leaving without waiting is no failure either.
   const Workers again(2);
   Process gone = again.start(1, {"join", "leave:0.2"});
   Process stays = again.start(0, {"join", "sleep:0.6", "put:x", "leave"});
@@ -349,7 +349,7 @@ TEST(Processes, OfAnElasticJobComeAndGo) {
   Process other = cluster.start(2, {"join", "barrier:d", "leave"});
   Process lost = cluster.start(1, {"join", "wait"});
   lost.line("joined");
-  ::usleep(100'000);  // so long that the call is there, as a rule
+  ::usleep(100'000);  // usually long enough for the call to arrive
   lost.signal(SIGKILL);
   const std::string error = head.line("error");
   EXPECT_NE(error.find("UNAVAILABLE " + cluster.name(1) + " was lost"),

@@ -1,4 +1,4 @@
-// Processes of the program rpc_member. Tests only.
+// Processes that run rpc_member. Tests only.
 
 #ifndef BERTH_RPC_TEST_PROCESSES_TESTING_H_
 #define BERTH_RPC_TEST_PROCESSES_TESTING_H_
@@ -17,7 +17,7 @@
 
 namespace berth::rpc {
 
-// Ports that the kernel chose.
+// Ports chosen by the kernel.
 inline std::vector<std::string> free_addresses(int count) {
   std::vector<Socket> held;
   std::vector<std::string> addresses;
@@ -72,10 +72,10 @@ class Process {
   }
 
   void signal(int number) const { ::kill(pid_, number); }
-  // Ends an `input`.
+  // Ends an `input` command.
   void go() const { static_cast<void>(!::write(in_, "\n", 1)); }
 
-  // The next line that begins so, within 100 s; else what came, marked.
+  // The next line with this prefix, within 100 s; else the output, marked.
   std::string line(const std::string& begin) {
     const Deadline deadline = after(100);
     std::string seen;
@@ -97,7 +97,7 @@ class Process {
       text_.append(buffer, static_cast<size_t>(n));
     }
   }
-  // Waits for the end; the exit status, -1 for a signal.
+  // Waits for the process; returns its exit status, or -1 for a signal.
   int end() {
     char buffer[4096];
     pollfd p{out_, POLLIN, 0};

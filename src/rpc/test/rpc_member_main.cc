@@ -1,5 +1,5 @@
-// rpc_member: one task of a cluster for tests. It does what its arguments say,
-// one after another, and prints a line for each.
+// rpc_member: one task of a cluster for tests. Runs the commands in its
+// arguments in order and prints a line for each.
 //
 //   rpc_member TASK [KEY=VALUE...] COMMAND[:ARGUMENT]...
 
@@ -132,7 +132,7 @@ struct Program {
       ::usleep(static_cast<useconds_t>(std::atof(argument.c_str()) * 1e6));
       return;
     }
-    if (name == "input") {  // until the test says so
+    if (name == "input") {  // until the test continues it
       char c;
       static_cast<void>(!::read(0, &c, 1));
       return;

@@ -1,7 +1,7 @@
 // Vectors of the instruction set this translation unit is compiled for.
 //
-// Everything in isa/ lives in a namespace named after the level and is either
-// a template over Arch or inline here, so that no symbol compiled for a newer
+// Everything in isa/ lives in a namespace named after the level and is either a
+// template over Arch or inline here, so that no symbol compiled for a newer
 // processor can stand in for an older one. For the same reason isa/ calls no
 // inline functions of the standard library.
 
@@ -52,14 +52,14 @@ struct Arch {
 #if defined(__AVX512F__)
   BERTH_INLINE F madd(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
   BERTH_INLINE F sqrt(F x) { return _mm512_maskz_sqrt_ps(0xffff, x); }
-  // The first n lanes, n < kLanes; the others read as `rest`.
+  // Loads the first n lanes, n < kLanes; the others become `rest`.
   BERTH_INLINE F load(const float* p, int64_t n, float rest = 0) {
     return _mm512_mask_loadu_ps(set(rest), first(n), p);
   }
   BERTH_INLINE void store(float* p, F x, int64_t n) {
     _mm512_mask_storeu_ps(p, first(n), x);
   }
-  // x with zeros after the first n lanes.
+  // Keeps the first n lanes of x and sets the others to zero.
   BERTH_INLINE F keep(F x, int64_t n) {
     return _mm512_maskz_mov_ps(first(n), x);
   }
@@ -131,7 +131,7 @@ BERTH_INLINE F swap_lanes(F x, std::integer_sequence<int, kLane...>) {
   return __builtin_shufflevector(x, x, (kLane ^ kDistance)...);
 }
 
-// Lanes are combined pairwise, halves first: one fixed order.
+// Combines lanes pairwise, halves first: one fixed order.
 template <int kWidth, class Combine>
 BERTH_INLINE F fold_lanes(F x, Combine combine) {
   if constexpr (kWidth == 0) {
@@ -151,8 +151,8 @@ BERTH_INLINE float max_lanes(F x) {
   return fold_lanes<kLanes / 2>(x, [](F a, F b) { return max_nan(a, b); })[0];
 }
 
-// Calls body(index, Full) over whole vectors and body(index, Part) for the
-// rest; body reads and writes through these so that both take one path.
+// Calls body(index, Full) for whole vectors and body(index, Part) for the rest.
+// Body reads and writes through these, so that one code path serves both.
 struct Full {
   BERTH_INLINE F load(const float* p, float = 0) { return A::load(p); }
   BERTH_INLINE void store(float* p, F x) { A::store(p, x); }

@@ -1,4 +1,4 @@
-// Unary and binary element loops; included once per instruction set.
+// Unary and binary elementwise loops; included once per instruction set.
 
 #ifndef BERTH_BACKENDS_CPU_ISA_ELEMENTWISE_H_
 #define BERTH_BACKENDS_CPU_ISA_ELEMENTWISE_H_
@@ -166,7 +166,7 @@ inline void bias_relu(float* x, const float* bias, int64_t rows, int64_t cols,
   }
 }
 
-// Four by four blocks in 128-bit registers, which every level has.
+// Transposes four by four blocks in 128-bit registers, which every level has.
 inline void transpose(const float* x, int64_t rows, int64_t cols, int64_t ldx,
                       float* y, int64_t ldy) {
   typedef float Four __attribute__((vector_size(16)));

@@ -173,7 +173,7 @@ class ExprTable {
     set(Code::kReciprocal, t, plain1<T, PlainReciprocal>);
     set(Code::kDiv, t, plain2<T, PlainDiv>);
   }
-  // What has vectors of its own.
+  // Ops with a vector form of their own.
   constexpr void singles() {
     set(Code::kRelu, 0, block1<Relu>);
     set(Code::kSigmoid, 0, block1<Sigmoid>);

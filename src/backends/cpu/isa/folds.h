@@ -10,7 +10,7 @@
 
 namespace berth::cpu::BERTH_ISA_LEVEL {
 
-// Without branches, so that loops become vectors.
+// Free of branches, so that loops are vectorised.
 struct FoldMax {
   template <class T>
   BERTH_INLINE T apply(T a, T b) {
@@ -24,7 +24,7 @@ struct FoldMin {
   }
 };
 
-// Numbers of places: 32 bits are enough for any axis, see ArgMax's kernel.
+// Integer type of the indices: 32 bits hold any axis, see ArgMax's kernel.
 template <size_t kSize>
 struct SizedPlace {
   using Type = int32_t;
@@ -36,7 +36,7 @@ struct SizedPlace<8> {
 template <size_t kSize>
 using Sized = typename SizedPlace<kSize>::Type;
 
-// x[n] into one, n > 0: 64 runs side by side, folded pairwise, then the rest.
+// Reduces x[n], n > 0: 64 runs side by side, folded pairwise, then the rest.
 template <class T, class Acc, class Op>
 BERTH_INLINE T fold_run(const T* x, int64_t n) {
   constexpr int kRuns = 64;
@@ -116,7 +116,7 @@ void arg_inner(const void* a, void* y, bool wide, int64_t rows, int64_t cols) {
 
 template <class T, class Op>
 void arg_outer(const void* a, void* y, bool wide, int64_t rows, int64_t cols) {
-  using Place = Sized<sizeof(T)>;  // of T's size, so that both are vectors
+  using Place = Sized<sizeof(T)>;  // as wide as T, so that both become vectors
   const auto* x = static_cast<const T*>(a);
   constexpr int64_t kColumns = 512;
   T best[kColumns];

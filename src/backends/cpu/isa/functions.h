@@ -12,7 +12,7 @@
 namespace berth::cpu::BERTH_ISA_LEVEL {
 
 inline constexpr int kFunctionBlock = 256;
-// Adding 1.5 * 2^52 rounds to an integer that stands in the low bits.
+// Adding 1.5 * 2^52 rounds to an integer, which ends up in the low bits.
 inline constexpr double kRoundDouble = 6755399441055744.0;
 
 BERTH_INLINE float mul_add(float a, float b, float c) {
@@ -28,7 +28,7 @@ inline constexpr float kMostTurned = 1048576.0f;
 
 template <int kQuarter>
 BERTH_INLINE float turned_sine(float x) {
-  // pi/2 in two pieces, the first with few enough bits for exact products.
+  // pi/2 in two pieces, the first short enough for exact products.
   constexpr double kHigh = 0x1.921fb544p+0, kLow = 0x1.0b4611a626331p-34;
   const double d = x;
   const double shifted = d * 0.63661977236758134308 + kRoundDouble;

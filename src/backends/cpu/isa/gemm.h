@@ -8,9 +8,9 @@
 
 namespace berth::cpu::BERTH_ISA_LEVEL {
 
-// op(a) as element (i, p) = data[i * row + p * col]; or, tiled, as the tiles of
-// gemm_rows one after the other, each with the rows of a column side by side.
-// kAhead also fetches a line from `ahead` on per column and tile.
+// Gives op(a) as element (i, p) = data[i * row + p * col] or, tiled, as the
+// tiles of gemm_rows one after the other, with each column's rows side by side.
+// kAhead also prefetches a line from `ahead` on, per column and tile.
 enum class Walk { kStrided, kTiled, kAhead };
 struct Left {
   const float* data;
@@ -18,9 +18,9 @@ struct Left {
   const float* ahead = nullptr;
 };
 
-// Rows of the next tile of `rest`; accumulators leave room for b in 16
-// registers, 32 with AVX-512. Short tiles wait for their own sums, so the
-// last rows are cut evenly.
+// Rows of the next tile of `rest`. The accumulators leave space for b in 16
+// registers, 32 with AVX-512. Short tiles stall on their own sums, so the last
+// rows are split evenly.
 template <int kVecs>
 struct TileRows {
   static constexpr int kMost =
@@ -33,7 +33,7 @@ struct TileRows {
 };
 
 // c[kRows, <= kVecs vectors] (+)= alpha a[kRows, k] b[k, width]; b and c are
-// row-major. The last vector has `tail` lanes (kLanes: whole).
+// row-major. The last vector has `tail` lanes (kLanes: a whole vector).
 template <int kRows, int kVecs, bool kTail, Walk kWalk>
 BERTH_INLINE void gemm_tile(const Left& a, const float* b, int64_t ldb,
                             int64_t k, int64_t tail, float alpha, float beta,
@@ -66,8 +66,8 @@ BERTH_INLINE void gemm_tile(const Left& a, const float* b, int64_t ldb,
   }
 }
 
-// All m rows of kVecs vectors of columns. An element is summed in the same
-// order whatever tile it falls into.
+// Computes all m rows of kVecs vectors of columns. An element is summed in the
+// same order in whatever tile it falls.
 template <int kVecs, bool kTail, Walk kWalk>
 void gemm_rows(int64_t m, Left a, const float* b, int64_t ldb, int64_t k,
                int64_t tail, float alpha, float beta, float* c, int64_t ldc) {
@@ -96,7 +96,7 @@ void gemm_rows(int64_t m, Left a, const float* b, int64_t ldb, int64_t k,
   }
 }
 
-// All of c for a row-major b[k, n].
+// Computes all of c for a row-major b[k, n].
 template <Walk kWalk>
 void gemm_panel(int64_t m, int64_t n, int64_t k, const Left& a, const float* b,
                 int64_t ldb, float alpha, float beta, float* c, int64_t ldc) {
@@ -117,7 +117,7 @@ void gemm_panel(int64_t m, int64_t n, int64_t k, const Left& a, const float* b,
   }
 }
 
-// The tiles of op(a)[rows, deep].
+// Packs the tiles of op(a)[rows, deep].
 BERTH_INLINE void pack_rows(bool transpose_a, const float* a, int64_t lda,
                             int64_t rows, int64_t deep, float* packed) {
   for (int64_t i = 0; i < rows;) {
@@ -136,7 +136,7 @@ BERTH_INLINE void pack_rows(bool transpose_a, const float* a, int64_t lda,
   }
 }
 
-// Rows [0, deep) of columns [0, cols) of op(b), as rows of `wide` floats.
+// Packs rows [0, deep) of columns [0, cols) of op(b) as rows of `wide` floats.
 BERTH_INLINE void pack_panel(bool transpose_b, const float* b, int64_t ldb,
                              int64_t deep, int64_t cols, int64_t wide,
                              float* packed) {
@@ -151,13 +151,13 @@ BERTH_INLINE void pack_panel(bool transpose_b, const float* b, int64_t ldb,
   }
 }
 
-// Sums of kDeep products each are added up one after the other, whatever way
-// the operands take, so that bits do not depend on how a product is cut.
+// Sums of kDeep products each are added one after the other, packed or not, so
+// that the bits do not depend on how a product is split.
 constexpr int64_t kDeep = 256;
 // Rows of a that stay in the second-level cache for all panels of b.
 constexpr int64_t kTallRows = 264;
 
-// Both operands packed: c[m, n] by panels of 32 columns.
+// Packs both operands and computes c[m, n] by panels of 32 columns.
 inline void packed_gemm(bool transpose_a, bool transpose_b, int64_t m,
                         int64_t n, int64_t k, float alpha, const float* a,
                         int64_t lda, const float* b, int64_t ldb, float beta,
@@ -186,7 +186,7 @@ inline void small_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
                        int64_t k, float alpha, const float* a, int64_t lda,
                        const float* b, int64_t ldb, float beta, float* c,
                        int64_t ldc) {
-  // Short vectors read b more often.
+  // Shorter vectors read b more often.
   constexpr int64_t kWorthPacking = kLanes == 16 ? 1 << 18 : 1 << 14;
   const bool large = m >= 32 && n > 32 && n * k > kWorthPacking;
   if (large && n >= 128 && k > 16) {
@@ -232,7 +232,7 @@ inline void panel_gemm(int64_t m, int64_t k, const float* a, int64_t lda,
   }
 }
 
-// kTaps accumulators of one vector of output channels over all pixels.
+// Keeps kTaps accumulators of one vector of output channels over all pixels.
 template <int kTaps, class Where>
 BERTH_INLINE void taps_tile(const float* image, int64_t step_y, int64_t step_x,
                             const int32_t* offsets, const float* dy,

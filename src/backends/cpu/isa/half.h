@@ -1,4 +1,4 @@
-// Between 16-bit elements and float, rounding to nearest even.
+// Converts between 16-bit elements and float, rounding to nearest even.
 
 #ifndef BERTH_BACKENDS_CPU_ISA_HALF_H_
 #define BERTH_BACKENDS_CPU_ISA_HALF_H_
@@ -46,7 +46,7 @@ inline void round_float16(const float* x, uint16_t* y, int64_t n) {
   }
 }
 
-#else  // the oldest level: inline functions of other headers do no harm
+#else  // the oldest level may use inline functions of other headers
 
 inline void widen_float16(const uint16_t* x, float* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {

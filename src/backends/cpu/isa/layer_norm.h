@@ -34,8 +34,8 @@ inline void layer_norm(const float* x, const float* scale, const float* offset,
   }
 }
 
-// One row: dx = rstd (k - mean(k) - h mean(k h)), with k = dy scale and h = (x
-// - mean) rstd; adds dy h to dscale and dy to doffset.
+// Computes one row: dx = rstd (k - mean(k) - h mean(k h)), with k = dy scale
+// and h = (x - mean) rstd; adds dy h to dscale and dy to doffset.
 BERTH_INLINE void layer_norm_row_grad(const float* dy, const float* x,
                                       const float* scale, float mean,
                                       float rstd, float* dx, float* dscale,
@@ -61,7 +61,7 @@ BERTH_INLINE void layer_norm_row_grad(const float* dy, const float* x,
   });
 }
 
-// Floats from `room` to the first line that is half a page from x.
+// Returns the floats from `room` to the first line half a page away from x.
 BERTH_INLINE int64_t half_page_from(const float* x, const float* room) {
   const auto want = reinterpret_cast<uintptr_t>(x) + 2048;
   const auto have = reinterpret_cast<uintptr_t>(room);
@@ -74,9 +74,9 @@ inline void layer_norm_grad(const float* dy, const float* x, const float* scale,
                             int64_t d) {
   fill(0.0f, dscale, d);
   fill(0.0f, doffset, d);
-  // Sums of blocks of rows, so that many rows do not lose their tail; of wide
-  // rows all at once. They lie half a page from x, whose loads would else
-  // wait for stores to equal places of their pages.
+  // Sums blocks of rows, so that long sums keep their low digits; wide rows are
+  // summed all at once. The sums are half a page from x, because loads of x
+  // would otherwise wait for stores to the same page offsets.
   constexpr int64_t kBlock = 256, kWidest = 2048, kPage = 1024;
   alignas(64) float room[2 * (kWidest + kPage)];
   const bool blocks = d <= kWidest;

@@ -8,7 +8,7 @@
 
 namespace berth::cpu::BERTH_ISA_LEVEL {
 
-// Integers wrap around: their sums are taken unsigned.
+// Integers wrap around, so they are summed unsigned.
 template <class T>
 struct Wrapped {
   using Type = T;
@@ -151,7 +151,7 @@ struct GreaterEqual {
   }
 };
 
-// Functions of the C library, where no polynomial of ours is made for it.
+// Functions of the C library, for types without a polynomial of ours.
 struct DoubleMath {
   struct Exp {
     BERTH_INLINE double apply(double x) { return __builtin_exp(x); }
@@ -248,7 +248,7 @@ inline constexpr T kHighest = T(~kLowest<T>);
 template <class From, class To>
 BERTH_INLINE To converted(From x) {
   if constexpr (From(0.5) != From(0) && To(0.5) == To(0)) {
-    // Powers of two, which From holds: what is between is truncated into To.
+    // Powers of two, exact in From; values in between are truncated into To.
     constexpr From lo = From(kLowest<To>);
     constexpr From hi = From(2) * From(kHighest<To> / 2 + 1);
     const bool above = x >= hi;

@@ -16,7 +16,7 @@ typedef int64_t Longs __attribute__((vector_size(8 * kDoubles)));
 typedef uint64_t UnsignedLongs __attribute__((vector_size(8 * kDoubles)));
 typedef float NarrowFloats __attribute__((vector_size(4 * kDoubles)));
 
-// Adding 1.5 * 2^52 rounds to an integer that stands in the low bits.
+// Adding 1.5 * 2^52 rounds to an integer, which ends up in the low bits.
 inline constexpr double kRoundWide = 6755399441055744.0;
 inline constexpr int64_t kOneBits = int64_t{1023} << 52;
 inline constexpr int64_t kRootHalfBits = 0x3fe6a09e667f3bcd;
@@ -32,9 +32,9 @@ BERTH_INLINE Doubles madd_wide(Doubles a, Doubles b, double c) {
 #endif
 }
 
-// For x > 0, normal: the exponent counts from sqrt(1/2) on, the rest is a
-// series of atanh, good to 2^-36. The bits are unsigned, since those of a NaN
-// overflow an int64.
+// For x > 0, normal: the exponent counts from sqrt(1/2) on; the rest is a
+// series of atanh, accurate to 2^-36. The bits are unsigned, since those of a
+// NaN overflow an int64.
 BERTH_INLINE Doubles log2_wide(Doubles x) {
   const UnsignedLongs from_root =
       (UnsignedLongs)x + uint64_t{kOneBits - kRootHalfBits};
@@ -54,7 +54,7 @@ BERTH_INLINE Doubles log2_wide(Doubles x) {
   return s * p * 2.8853900817779268 + exponent;  // 2 / ln 2
 }
 
-// Beyond float32 on both sides it is as far as float32 needs. NaN stays.
+// Clamps beyond the range of float32 on both sides. NaN stays.
 BERTH_INLINE Doubles exp2_wide(Doubles t) {
   t = t < -200.0 ? wide(-200) : t;
   t = t > 200.0 ? wide(200) : t;
@@ -82,14 +82,14 @@ BERTH_INLINE Doubles power_of_positive(Doubles a, Doubles b) {
 BERTH_INLINE Doubles power_of_any(Doubles a, Doubles b) {
   const auto sign = (Longs)((UnsignedLongs)(Longs)a & (uint64_t{1} << 63));
   const auto size = (Doubles)((Longs)a ^ sign);
-  // Logarithms of 0 and infinity: finite, so that times 0 they are 0.
+  // Logarithms of 0 and infinity become finite, so that times 0 they give 0.
   Doubles log = log2_wide(size);
   log = size > double{kMostFloat} ? wide(1e300) : log;
   log = size == 0.0 ? wide(-1e300) : log;
   Doubles y = exp2_wide(log == 0.0 ? wide(0) : log * b);
   y = (a != a) & (b != 0.0) ? a : y;
-  // A negative base has a real power when that is whole. All floats from 2^25
-  // on are even.
+  // A negative base has a real power when the exponent is whole. All floats
+  // from 2^25 on are even.
   const Longs even = (b >= 33554432.0) | (b <= -33554432.0);
   const Doubles rounded = b + kRoundWide;
   const Longs whole = even | (rounded - kRoundWide == b);
@@ -99,7 +99,7 @@ BERTH_INLINE Doubles power_of_any(Doubles a, Doubles b) {
   return no_number ? wide(__builtin_nan("")) : y;
 }
 
-// n of at most kDoubles elements.
+// Computes n <= kDoubles elements.
 template <bool kPositive>
 BERTH_INLINE void power_part(const float* a, const float* b, float* y,
                              size_t n) {
@@ -124,7 +124,7 @@ void power_block(const float* a, const float* b, float* y, int64_t n) {
   }
 }
 
-// Both ways give ordinary bases the same bits.
+// Both paths give ordinary bases the same bits.
 inline void powers(const void* a, const void* b, const void*, void* y,
                    int64_t n) {
   constexpr int64_t kBlock = 256;

@@ -8,8 +8,8 @@
 
 namespace berth::cpu::BERTH_ISA_LEVEL {
 
-// Sums term(i, part) over n with four accumulators in a fixed order; term
-// must yield 0 in lanes past the end.
+// Sums term(i, part) over n with four accumulators in a fixed order; term must
+// yield 0 in lanes past the end.
 template <class Term>
 BERTH_INLINE float sum_terms(int64_t n, Term&& term) {
   F acc[4] = {};
@@ -58,7 +58,7 @@ inline void row_sum(const float* x, float* y, int64_t rows, int64_t cols) {
 inline void col_sum(const float* x, float* y, int64_t rows, int64_t cols,
                     int64_t ldx) {
   for_vectors(cols, [=](int64_t c, auto part) {
-    // Blocks of rows, so that long columns do not lose their tail.
+    // Sums blocks of rows, so that long columns keep their low digits.
     F total = {};
     for (int64_t at = 0; at < rows; at += 256) {
       const int64_t end = at + 256 < rows ? at + 256 : rows;
@@ -85,8 +85,8 @@ BERTH_INLINE float exp_row(const float* x, float* y, int64_t n, float top) {
   });
 }
 
-// A row of at most one vector stays in its register: reading back what a
-// masked store wrote would stall. Returns exp(x - top), zero past the end.
+// A row of at most one vector stays in its register: reading back a masked
+// store would stall. Returns exp(x - top), zero past the end.
 template <class Where>
 BERTH_INLINE F exp_short(const float* x, Where part, float* top) {
   const F row = part.load(x, -kInfinity);
@@ -115,7 +115,7 @@ inline void softmax(const float* x, float* y, int64_t rows, int64_t cols) {
 
 BERTH_INLINE float log_one(float x) { return poly::log<A>(A::set(x))[0]; }
 
-// log(sum(exp(x - top))) without writing the exponentials.
+// Computes log(sum(exp(x - top))) without storing the exponentials.
 BERTH_INLINE float log_sum_exp(const float* x, int64_t n, float top) {
   const F shift = A::set(top);
   return log_one(sum_terms(n, [=](int64_t i, auto part) {
@@ -163,8 +163,8 @@ inline void log_softmax_grad(const float* y, const float* dy, float* dx,
   }
 }
 
-// loss = sum(labels) * log(sum(exp(x - top))) - sum(labels * (x - top)):
-// terms of zero label do not count, whatever the logit.
+// loss = sum(labels) * log(sum(exp(x - top))) - sum(labels * (x - top)). Terms
+// with label zero do not count, whatever their logit.
 inline void xent_dense(const float* logits, const float* labels, float* loss,
                        float* backprop, int64_t rows, int64_t cols) {
   for (int64_t r = 0; r < rows; ++r) {
@@ -233,7 +233,7 @@ BERTH_INLINE float xent_row(const float* x, int64_t label, float* backprop,
 template <class Label>
 void xent_sparse(const float* logits, const Label* labels, float* loss,
                  float* backprop, int64_t rows, int64_t cols) {
-  // Blocks of rows, whose logarithms are taken together.
+  // Blocks of rows whose logarithms are computed together.
   constexpr int64_t kBlock = 64;
   float totals[kBlock], margins[kBlock];
   for (int64_t at = 0; at < rows; at += kBlock) {

@@ -1,4 +1,4 @@
-// The table of one instruction set's loops; the whole of a level's
+// The table of one instruction set's loops; all there is in a level's
 // translation unit.
 
 #ifndef BERTH_BACKENDS_CPU_ISA_TABLE_H_

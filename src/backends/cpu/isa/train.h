@@ -9,8 +9,8 @@
 
 namespace berth::cpu::BERTH_ISA_LEVEL {
 
-// Sums term(row, part) over all rows, in blocks so that long columns do not
-// lose their tail.
+// Sums term(row, part) over all rows, in blocks so that long columns keep their
+// low digits.
 template <class Term>
 BERTH_INLINE F sum_rows(int64_t rows, Term&& term) {
   F total = {};
@@ -33,7 +33,7 @@ inline void moments(const float* x, int64_t rows, int64_t channels, float* mean,
   const F count = A::set(static_cast<float>(rows));
   for_vectors(channels, [=](int64_t c, auto part) {
     const float* p = x + c;
-    // Distances from the first row are short numbers and add exactly enough.
+    // Distances from the first row have few digits and add exactly enough.
     const F origin = rows > 0 ? part.load(p) : F{};
     const F away = sum_rows(
         rows, [=](int64_t r) { return part.load(p + r * channels) - origin; });
@@ -194,8 +194,8 @@ inline void keras_momentum(float* w, const float* g, float* v, int64_t n,
   });
 }
 
-// Words of consecutive elements, a batch of blocks at a time; the loops over
-// `b` become vectors.
+// Random words of consecutive elements, a batch of blocks at a time; the loops
+// over `b` are vectorised.
 class Words {
  public:
   static constexpr int kBlocks = 32;
@@ -231,7 +231,7 @@ class Words {
     }
   }
 
-  // The uniform floats of all words.
+  // Writes the uniform floats of all words.
   void uniforms(float* out) const {
     for (int i = 0; i < kWords; ++i) {
       out[i] =
@@ -243,7 +243,7 @@ class Words {
   uint32_t words_[kWords];
 };
 
-// Calls body(values, element, count): `count` uniforms belonging to elements
+// Calls body(values, element, count): `count` uniforms for the elements from
 // `element` on, relative to begin; batches start at multiples of kWords.
 template <class Body>
 BERTH_INLINE void for_uniforms(const RandomKey& key, uint64_t begin, int64_t n,

@@ -56,7 +56,7 @@ inline void max_pool(const PoolShape& s, const float* x, float* y,
   });
 }
 
-// True when the windows cut the image into pieces without gap or overlap.
+// True when the windows tile the image without gap or overlap.
 BERTH_INLINE bool tiles(const PoolShape& s) {
   return s.window_h == s.stride_h && s.window_w == s.stride_w &&
          s.pad_top == 0 && s.pad_left == 0 && s.out_h * s.window_h == s.in_h &&
@@ -72,7 +72,7 @@ inline void max_pool_grad(const PoolShape& s, const float* x, const float* y,
   for_windows(s, first, last, [=](const Window& w, int64_t in, int64_t out) {
     for_vectors(s.channels, [=](int64_t c, auto part) {
       const F top = part.load(y + out + c);
-      F left = part.load(dy + out + c);  // not yet given to a position
+      F left = part.load(dy + out + c);  // not yet assigned to a position
       for (int64_t iy = w.y0; iy < w.y1; ++iy) {
         for (int64_t ix = w.x0; ix < w.x1; ++ix) {
           const int64_t at = in + iy * line + ix * s.channels + c;

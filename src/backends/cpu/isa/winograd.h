@@ -1,10 +1,10 @@
-// The transforms of Winograd's F(4x4, 3x3), vectors over channels; included
+// The transforms of Winograd's F(4x4, 3x3), vectorised over channels; included
 // once per instruction set.
 //
-// With points p = 0, a, -a, b, -b and infinity, an axis is transformed by
-// rows of B' (coefficients of the product of (x - q) over the other finite
-// points q), of G (powers of p over the product of p - q), and of A' (powers
-// of p). Each function does one axis of kStep vectors, then the other.
+// With points p = 0, a, -a, b, -b and infinity, an axis is transformed by rows
+// of B' (coefficients of the product of (x - q) over the other finite points
+// q), of G (powers of p over the product of p - q), and of A' (powers of p).
+// Each function does one axis of kStep vectors, then the other.
 
 #ifndef BERTH_BACKENDS_CPU_ISA_WINOGRAD_H_
 #define BERTH_BACKENDS_CPU_ISA_WINOGRAD_H_
@@ -90,7 +90,7 @@ BERTH_INLINE void filter_grad_axis(In x, Out y) {
   y(2, madd(sum_b, kB2, madd(sum_a, kA2, x(5))));
 }
 
-// [kIn, kIn] -> [kOut, kOut], both axes by the function `axis`.
+// [kIn, kIn] -> [kOut, kOut]: applies the function `axis` to both axes.
 template <int kFrom, int kTo, class Axis, class Load, class Store>
 BERTH_INLINE void both_axes(Axis axis, Load load, Store store) {
   F half[kTo][kFrom];

@@ -18,7 +18,7 @@ namespace {
 
 berth::cuda::FakeCudnn& fake() { return berth_fake_cudnn(); }
 
-// Held by each function of the interface.
+// Every function of the interface holds it.
 struct Lock : std::lock_guard<std::mutex> {
   Lock() : lock_guard(mutex()) {}
   static std::mutex& mutex() {

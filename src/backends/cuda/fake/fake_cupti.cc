@@ -1,6 +1,6 @@
-// A libcupti.so.13 for tests: every work that is entered runs one kernel of
-// half a microsecond, the n-th of the process n microseconds after the clock
-// began. BERTH_FAKE_CUPTI=refuse: nothing can be enabled.
+// A fake libcupti.so.13 for tests. Every work that is entered runs one kernel
+// of half a microsecond, the n-th of the process n microseconds after the clock
+// began. With BERTH_FAKE_CUPTI=refuse nothing can be enabled.
 
 #include <cupti.h>
 
@@ -91,7 +91,7 @@ CUptiResult cuptiActivityPopExternalCorrelationId(
   link.externalKind = kind;
   link.externalId = *last;
   link.correlationId = s.kernels;
-  // Either comes first.
+  // Either may come first.
   const bool kernel_first = s.kernels % 2 == 0;
   s.records.push_back(kernel_first ? bytes_of(kernel) : bytes_of(link));
   s.records.push_back(kernel_first ? bytes_of(link) : bytes_of(kernel));

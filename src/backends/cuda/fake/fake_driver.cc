@@ -316,8 +316,8 @@ FAKE cuMemsetD32Async(CUdeviceptr target, unsigned value, size_t count,
   });
 }
 
-// NVRTC asks for a table of what no header declares, whose first number is its
-// length in bytes: one too short for what it looks for.
+// NVRTC asks for an undocumented table whose first number is its length in
+// bytes. This one is too short to hold what it looks for.
 FAKE cuGetExportTable(const void** table, const CUuuid*) {
   static const size_t empty[] = {sizeof(size_t)};
   *table = empty;

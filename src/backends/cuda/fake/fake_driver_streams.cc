@@ -8,7 +8,7 @@ using namespace berth::cuda::fake;
 
 namespace {
 
-// The file in memory is as long as its header says.
+// The file in memory has the length in its header.
 size_t elf_bytes(const void* image) {
   const auto* head = static_cast<const Elf64_Ehdr*>(image);
   if (std::memcmp(head->e_ident, ELFMAG, SELFMAG) != 0) return 0;
@@ -47,7 +47,7 @@ FAKE cuStreamSynchronize(CUstream stream) {
 FAKE cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   Call c("cuStreamWaitEvent");
   if (c.fails() || c.wrong(stream)) return c.error;
-  // Another context's will do.
+  // An event of another context is allowed.
   if (!c.s.objects.contains(event)) return CUDA_ERROR_INVALID_HANDLE;
   for (const auto& h : event->holds) {
     if (h->held) stream->holds.push_back(h);
@@ -60,7 +60,7 @@ FAKE cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
   if (c.fails() || c.wrong(stream)) return c.error;
   if (stream->captured || capturing != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
   if (mode != CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) {
-    return CUDA_ERROR_INVALID_VALUE;  // of the others nothing is known here
+    return CUDA_ERROR_INVALID_VALUE;  // other modes are not modelled
   }
   stream->captured = std::make_unique<CUgraph_st>();
   stream->captured->context = current;
@@ -75,7 +75,7 @@ FAKE cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   if (c.error == CUDA_ERROR_INVALID_CONTEXT || c.wrong(stream)) return c.error;
   if (!stream->captured) return CUDA_ERROR_ILLEGAL_STATE;
   if (stream != capturing) return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-  // It ends, whatever comes of it.
+  // The capture ends even if the call fails.
   capturing = nullptr;
   std::unique_ptr<CUgraph_st> captured = std::move(stream->captured);
   if (c.fails()) return c.error;
@@ -113,7 +113,7 @@ FAKE cuGraphLaunch(CUgraphExec exec, CUstream stream) {
   if (c.fails() || c.wrong(exec) || c.wrong(stream)) return c.error;
   if (stream->captured) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   for (const Command& command : exec->commands) {
-    // What was right when it was captured is not any more.
+    // A command that was valid when captured no longer is.
     if (command.run() != CUDA_SUCCESS) {
       return current->lasting = CUDA_ERROR_ILLEGAL_ADDRESS;
     }
@@ -198,7 +198,7 @@ FAKE cuModuleGetFunction(CUfunction* function, CUmodule module,
                          const char* name) {
   Call c("cuModuleGetFunction");
   if (c.fails() || c.wrong(module)) return c.error;
-  // The section of its code.
+  // The section that holds its code.
   const std::string section = std::string(".text.") + name + '\0';
   if (module->image.find(section) == std::string::npos) {
     return CUDA_ERROR_NOT_FOUND;

@@ -1,5 +1,5 @@
-// Where a library that pretends is: where it was built, or, for tests that were
-// carried away, below the folder BERTH_FAKES, in a folder of the same name.
+// Locates a fake library: where it was built or, for tests moved elsewhere, in
+// a folder of the same name below the folder BERTH_FAKES.
 
 #ifndef BERTH_BACKENDS_CUDA_FAKE_FAKE_FILE_H_
 #define BERTH_BACKENDS_CUDA_FAKE_FAKE_FILE_H_

@@ -25,7 +25,7 @@ using berth::cuda::FakeDriver;
 using berth::cuda::kFakeLtMark;
 using berth::cuda::kFakeLtScratch;
 
-// What the library's types point to here.
+// The targets of the library's pointer types.
 struct Operation {
   cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   cudaDataType scale = CUDA_R_32F;
@@ -114,7 +114,7 @@ void LtState::read(const std::string& description) {
   }
 }
 
-// One call: the lock, and the status that it is to fail with.
+// One call: the lock, and the status with which it must fail.
 class LtCall {
  public:
   explicit LtCall(const char* name) : s(lt_state()), lock_(s.mutex) {
@@ -144,7 +144,7 @@ class LtCall {
     delete object;
     return CUBLAS_STATUS_SUCCESS;
   }
-  // Null: it does not live.
+  // Null unless it is alive.
   template <class T, class Handle>
   T* look(Handle handle) const {
     auto* object = reinterpret_cast<T*>(handle);
@@ -221,7 +221,7 @@ void store(cudaDataType type, char* base, int64_t i, Number x) {
   }
 }
 
-// All of a matrix's bytes, of every batch.
+// Returns all bytes of a matrix, of every batch.
 char* touch_all(const LtState& s, const Layout& l, const void* data) {
   const auto address = reinterpret_cast<uint64_t>(data);
   if (s.driver == nullptr || address % 16 != 0) return nullptr;
@@ -249,7 +249,7 @@ double gelu_slope(double v) {
   return 0.5 * (1 + t) + 0.5 * v * (1 - t * t) * inner;
 }
 
-// Do the matrices fit each other?
+// Returns whether the shapes of the matrices match.
 bool fits(const Operation& op, const Layout& a, const Layout& b,
           const Layout& d) {
   const bool ta = op.transpose_first != CUBLAS_OP_N;
@@ -271,7 +271,7 @@ bool has(const Operation& op, uint32_t epilogue) {
   return (op.epilogue & epilogue) == epilogue;
 }
 
-// The sums of the first factor along the inner dimension.
+// Sums the first factor along the inner dimension.
 void sum_first(const Operation& op, const Layout& a, const Places& at) {
   const bool ta = op.transpose_first != CUBLAS_OP_N;
   for (int64_t i = 0; i < (ta ? a.columns : a.rows); ++i) {
@@ -283,7 +283,7 @@ void sum_first(const Operation& op, const Layout& a, const Places& at) {
   }
 }
 
-// What is behind the product, for element (i, j) of batch z.
+// Applies the epilogue to element (i, j) of batch z.
 Number ended(const Operation& op, const Layout& d, const Places& at, Number sum,
              int64_t z, int64_t j, int64_t i) {
   if (has(op, CUBLASLT_EPILOGUE_BIAS)) sum += load(d.type, at.row, i);
@@ -317,7 +317,7 @@ void multiply(const Operation& op, const Layout& a, const Layout& b,
   }
 }
 
-// The memory of what is behind a product; false: something is amiss.
+// Returns the memory of the epilogue; false if something is wrong with it.
 bool touch_end(const LtState& s, const Operation& op, const Layout& d,
                Places& at) {
   if (has(op, CUBLASLT_EPILOGUE_BIAS) || has(op, CUBLASLT_EPILOGUE_BGRADA)) {
@@ -375,7 +375,7 @@ int fake_lt_last_compute() {
   return s.last_compute;
 }
 
-// The number of a kernel; -1: it is none of these.
+// Returns the number of a kernel; -1: it is none of these.
 int kernel_of(const LtState& s, const cublasLtMatmulAlgo_t* algo) {
   const uint64_t number = algo->data[0] - kFakeLtMark;
   return number < static_cast<uint64_t>(s.kernels) ? static_cast<int>(number)
@@ -543,8 +543,8 @@ FAKE_LT cublasLtMatmulAlgoGetHeuristic(
       !fits(*op, *x, *y, *z)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  // Reductions in any order or in few bits, and operands that may lie
-  // anywhere, are errors of Berth's.
+  // Berth must not ask for reductions in arbitrary order or low precision, or
+  // for operands of any alignment.
   if ((limits->reductions & ~CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) != 0) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
@@ -618,7 +618,7 @@ FAKE_LT cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
       !touch_end(c.s, *op, *z, at)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  // Large ones only take their time.
+  // Large ones are not computed; they only take their time.
   if (x->rows * x->columns * y->rows * y->columns < int64_t{1} << 24) {
     multiply(*op, *x, *y, *z, at);
     if (has(*op, CUBLASLT_EPILOGUE_BGRADA)) sum_first(*op, *x, at);

@@ -43,9 +43,9 @@ struct Sum {
   void* stream = nullptr;
 };
 
-// What has one id.
+// The communicators of one id.
 struct Clique {
-  std::vector<NcclComm> ranks;  // null: it has not come
+  std::vector<NcclComm> ranks;  // null: not yet joined
 };
 
 struct State {
@@ -53,16 +53,16 @@ struct State {
   int version = 22809;
   long later = 0;
   std::string hang;
-  std::string fails;  // the function
+  std::string fails;  // name of the function
   long fails_at = 0, async_at = 0;
   NcclResult fails_with = 0, async = 0;
   std::map<std::string, long> calls;
   long sums = 0;
-  uint64_t hangs_until = 1;  // turns when begin() is called
+  uint64_t hangs_until = 1;  // true until begin() is called
   uint64_t next_id = 1;
   std::map<uint64_t, Clique> cliques;
   std::set<NcclComm> alive;
-  std::vector<NcclComm> made;  // ever
+  std::vector<NcclComm> made;  // all ever made
   std::set<void*> held;        // streams
   std::string violations, shown;
 
@@ -83,10 +83,10 @@ State& state() {
 struct berth::cuda::NcclCommunicator {
   uint64_t id = 0;
   int rank = 0, ranks = 0, device = -1;
-  long under_way = 0;     // questions until it is not
-  bool stuck = false;     // it stays under way
+  long under_way = 0;     // queries until it is done
+  bool stuck = false;     // it never finishes
   NcclResult error = 0;   // asynchronous
-  std::vector<Sum> sums;  // that others have not come to
+  std::vector<Sum> sums;  // awaiting other ranks
   std::set<void*> streams;
   std::atomic<bool> used{false};
 };
@@ -154,7 +154,7 @@ NcclResult violation(State& s, const std::string& text,
   return result;
 }
 
-// One call: its count, whether it fails.
+// One call: its count, and whether it fails.
 struct Call {
   explicit Call(const char* name) : s(state()), lock(s.mutex) {
     const long n = ++s.calls[name];
@@ -166,7 +166,7 @@ struct Call {
   NcclResult result = kGood;
 };
 
-// One thread at a time, and only while it lives.
+// Rejects use by two threads at once, and use after its end.
 class Use {
  public:
   Use(State& s, NcclComm comm) : comm_(comm) {
@@ -188,7 +188,7 @@ class Use {
   NcclComm comm_;
 };
 
-// What a group of the thread has, to be done at its end.
+// The calls of the thread's group, to be made at its end.
 struct Grouped {
   NcclComm comm = nullptr;
   bool init = false;
@@ -244,7 +244,7 @@ void hold_stream(State& s, void* stream) {
   driver()->hold(stream, true);
 }
 
-// Does the sums that all ranks have come to.
+// Computes the sums that all ranks have joined.
 void advance(State& s, Clique& clique) {
   const auto ready = [](NcclComm c) {
     return c != nullptr && !c->sums.empty();
@@ -287,7 +287,7 @@ NcclResult begin_comm(State& s, NcclComm comm) {
 }
 
 NcclResult begin_sum(State& s, NcclComm comm, const Sum& sum) {
-  // Until it is done.
+  // Holds the stream until the sum is done.
   hold_stream(s, sum.stream);
   comm->streams.insert(sum.stream);
   comm->sums.push_back(sum);
@@ -297,7 +297,7 @@ NcclResult begin_sum(State& s, NcclComm comm, const Sum& sum) {
   return kGood;
 }
 
-// Does what the group has.
+// Makes the calls of the group.
 NcclResult end_group(State& s) {
   NcclResult result = kGood;
   for (const Grouped& g : std::exchange(grouped, {})) {
@@ -345,7 +345,7 @@ long fake_communicators() {
   return static_cast<long>(s.alive.size());
 }
 
-// Until the next begin().
+// Hangs until the next begin().
 void hang_here(Call& c) {
   const uint64_t until = c.s.hangs_until;
   while (c.s.hangs_until == until) {
@@ -418,7 +418,7 @@ FAKE NcclResult ncclCommInitRankConfig(NcclComm* comm, int ranks, NcclId id,
 FAKE NcclResult ncclCommGetAsyncError(NcclComm comm, NcclResult* result) {
   Call c("ncclCommGetAsyncError");
   if (c.fails()) return c.result;
-  // Whoever watches may ask while another thread calls.
+  // The watcher may ask while another thread calls.
   if (!c.s.alive.contains(comm)) {
     return violation(c.s, "asked a communicator that was aborted");
   }
@@ -441,7 +441,7 @@ FAKE NcclResult ncclCommAbort(NcclComm comm) {
   if (static_cast<size_t>(comm->rank) < clique.ranks.size()) {
     clique.ranks[static_cast<size_t>(comm->rank)] = nullptr;
   }
-  c.s.alive.erase(comm);  // kept: late calls are violations, no crashes
+  c.s.alive.erase(comm);  // kept: late calls are violations, not crashes
   return kGood;
 }
 

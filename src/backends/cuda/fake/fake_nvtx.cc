@@ -1,5 +1,5 @@
-// What a tool injects to listen to NVTX, for tests: it keeps the ranges of the
-// process as text, "Test(Fill())".
+// A fake tool, injected to listen to NVTX, for tests. It keeps the ranges of
+// the process as text, "Test(Fill())".
 
 #include <nvtx3/nvToolsExt.h>
 

@@ -1,5 +1,5 @@
-// What the driver that pretends knows, and what its functions have in common.
-// Everything is under the lock of a Call.
+// State of the fake driver, and what its functions share. The lock of a Call
+// guards everything.
 
 #ifndef BERTH_BACKENDS_CUDA_FAKE_FAKE_STATE_H_
 #define BERTH_BACKENDS_CUDA_FAKE_FAKE_STATE_H_
@@ -22,19 +22,19 @@
 #include <utility>
 #include <vector>
 
-// A context is its device and what became of it.
+// A context: its device and its lasting error.
 struct CUctx_st {
   int device = 0;
   CUresult lasting = CUDA_SUCCESS;
 };
-// What holds up a stream, and all that waits for it.
+// A block on a stream and on everything that waits for it.
 struct Hold {
   bool held = true;
 };
 using Holds = std::vector<std::shared_ptr<Hold>>;
-// A command that waits in a graph: what it is, and what does it.
+// A command in a graph: its kind and its action.
 struct Command {
-  const void* kind = nullptr;  // of those of one kind, one replaces the other
+  const void* kind = nullptr;  // one may replace another of its kind
   std::function<CUresult()> run;
 };
 struct CUgraph_st {
@@ -47,14 +47,14 @@ struct CUgraphExec_st {
 };
 struct CUstream_st {
   CUcontext context = nullptr;
-  std::unique_ptr<CUgraph_st> captured;  // null: it does not capture
-  bool broken = false;                   // what it captures
+  std::unique_ptr<CUgraph_st> captured;  // null: not capturing
+  bool broken = false;                   // whether the capture is
   Holds holds;
 };
 struct CUevent_st {
   CUcontext context = nullptr;
   long left = 0;  // queries until it has passed
-  Holds holds;    // of its stream when it was recorded
+  Holds holds;    // of its stream when recorded
   double at_ms = 0;
 };
 struct CUmod_st {
@@ -78,7 +78,7 @@ struct Failure {
 struct Allocation {
   size_t bytes = 0;
   int device = 0;
-  char* own = nullptr;  // the bytes as they may be touched
+  char* own = nullptr;  // the same bytes, accessible
   void* begin = nullptr;
   size_t mapped = 0;
 };
@@ -112,7 +112,7 @@ inline State& state() {
 }
 
 inline thread_local CUcontext current = nullptr;
-// The stream of which this thread began a capture, of its own calls alone
+// The stream on which this thread began a capture of its own calls alone
 // (CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).
 inline thread_local CUstream capturing = nullptr;
 
@@ -177,10 +177,10 @@ inline void State::read(const std::string& description) {
 
 inline bool is_lasting(CUresult error) { return error >= 700 && error < 721; }
 
-// One call: what it is to fail with, and the lock while it lasts.
+// One call: the error with which it must fail, and the lock while it lasts.
 class Call {
  public:
-  // `of`: the context that must be current; `any`: none need be.
+  // `any`: no context need be current.
   explicit Call(const char* name, bool any = false)
       : s(state()), lock_(s.mutex) {
     const long n = ++s.calls[name];
@@ -202,23 +202,23 @@ class Call {
   }
 
   bool fails() const { return error != CUDA_SUCCESS; }
-  // The object is one that lives, of the current context.
+  // Returns whether the object is alive and of the current context.
   template <class T>
   bool wrong(const T* object) {
     if (s.objects.contains(object) && object->context == current) return false;
     error = CUDA_ERROR_INVALID_HANDLE;
     return true;
   }
-  // Calls that wait, or that may, are refused to a thread that captures; what
-  // it captures is lost.
+  // A capturing thread may not make calls that wait or may wait: they fail and
+  // invalidate the capture.
   bool refused() {
     if (fails() || capturing == nullptr) return fails();
     capturing->broken = true;
     error = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     return true;
   }
-  // Where a device's bytes can be touched; null: they are not all of one
-  // allocation of its own. -1: of any device's.
+  // Returns where the bytes of a device (-1: any) can be accessed; null unless
+  // one of its allocations holds them all.
   static char* touch(CUdeviceptr data, size_t bytes, int device) {
     const auto& all = state().allocations;
     auto it = all.upper_bound(data);
@@ -239,7 +239,7 @@ class Call {
   std::lock_guard<std::recursive_mutex> lock_;
 };
 
-// Does what `run` does, or keeps it where the stream captures.
+// Calls `run`, or keeps it where the stream captures.
 inline CUresult append(CUstream stream, const void* kind,
                        std::function<CUresult()> run) {
   if (!stream->captured) return run();
@@ -248,7 +248,7 @@ inline CUresult append(CUstream stream, const void* kind,
   return CUDA_SUCCESS;
 }
 
-// Copies between two places of memory that may not be the caller's.
+// Copies between two addresses that may be invalid.
 template <class To, class From>
 CUresult copy_bytes(To&& to, From&& from, size_t bytes) {
   void* target = to();
@@ -258,7 +258,7 @@ CUresult copy_bytes(To&& to, From&& from, size_t bytes) {
   return CUDA_SUCCESS;
 }
 
-// Reserves addresses that nobody may touch, and the same bytes elsewhere.
+// Reserves inaccessible addresses, and maps the same bytes elsewhere.
 inline Allocation map_bytes(size_t bytes, int device) {
   Allocation a;
   a.bytes = bytes;
@@ -300,7 +300,7 @@ inline bool is_held(const Holds& holds) {
                      [](const auto& h) { return h->held; });
 }
 
-// Waits until it is no more; every call of another thread goes on.
+// Waits for the holds to end; calls of other threads go on.
 inline void await_holds(const Holds& holds) {
   for (;;) {
     {

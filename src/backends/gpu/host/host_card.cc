@@ -14,10 +14,10 @@ namespace berth::gpu {
 
 namespace {
 
-// One command at a time: kernels know their item by a global variable.
+// One command at a time: kernels read their item from a global variable.
 std::mutex g_command;
 
-// Closes what a command has opened.
+// Closes what a command opened.
 class Opened {
  public:
   explicit Opened(HostMemory& memory) : memory_(memory) {}
@@ -29,7 +29,7 @@ class Opened {
   HostMemory& memory_;
 };
 
-// A mark is the time when it was passed, which is when it was made.
+// A mark is the time at which it was made, and so passed.
 class HostQueue final : public Queue {
  public:
   explicit HostQueue(HostCard& card) : card_(card) {}

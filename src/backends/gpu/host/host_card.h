@@ -1,9 +1,8 @@
-// HostCard: a card for tests whose kernels are functions of the processor,
-// compiled with sanitizers from the text that GPUs are given (IS_CPU is 0).
+// HostCard: a card for tests. Its kernels are functions of the processor,
+// compiled with sanitizers from the text that GPUs get (IS_CPU is 0).
 //
-// Commands end before they return. Launches and copies of a process are one
-// at a time. BERTH_GPU_HOST_SEED draws the order of items and groups; 0: in
-// order.
+// Commands end before they return. A process runs one launch or copy at a time.
+// BERTH_GPU_HOST_SEED seeds a random order of items and groups; 0: in order.
 
 #ifndef BERTH_BACKENDS_GPU_HOST_HOST_CARD_H_
 #define BERTH_BACKENDS_GPU_HOST_HOST_CARD_H_
@@ -29,7 +28,7 @@ class HostCard final : public Card {
   }
 
   // Calls a kernel for every item. Throws errors::Internal when arguments or
-  // groups are not those of the kernel, and as ItemRunner does.
+  // groups do not match the kernel, and as ItemRunner does.
   void run(const HostCode& code, const Grid& grid, const KernelArg* args,
            int num_args);
   void copy(const Copy& copy);

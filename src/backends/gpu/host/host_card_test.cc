@@ -1,4 +1,4 @@
-// Kernels run as the dialect says they do.
+// Kernels run by the rules of the dialect.
 
 #include "backends/gpu/host/host_card.h"
 
@@ -12,7 +12,7 @@
 namespace berth::gpu {
 namespace {
 
-// What f throws; "": nothing.
+// Returns the error that f throws; "": none.
 template <class F>
 std::string error_of(F&& f) {
   try {
@@ -54,7 +54,7 @@ TEST(Items, MeetAtBarriersInWhateverOrderTheyRun) {
 }
 
 TEST(Items, RunInAnOrderThatTheSeedDraws) {
-  // Each notes how many ran before it.
+  // Each item records how many ran before it.
   const std::string text = R"(
     KERNEL(GROUP_SIZE, f)(BUF(i32, count), BUF(i32, turns)) {
       AT(i32, count);
@@ -77,7 +77,7 @@ TEST(Items, RunInAnOrderThatTheSeedDraws) {
   EXPECT_EQ(turns[1], turns[2]);
   EXPECT_NE(turns[1], turns[3]);
   std::sort(turns[1].begin(), turns[1].end());
-  EXPECT_EQ(turns[1], in_order);  // each once
+  EXPECT_EQ(turns[1], in_order);  // each exactly once
 }
 
 TEST(Items, FindMemoryOfTheGroupAsGarbage) {
@@ -121,7 +121,7 @@ TEST(Barriers, ThatOnlySomeItemsPassAreAnError) {
                        1, {y.arg()});
             }).find("items of a group wait at different barriers"),
             std::string::npos);
-  // The card goes on.
+  // The card works again.
   launch_f(card, R"(
     KERNEL(GROUP_SIZE, f)(BUF(f32, y)) {
       AT(f32, y);

@@ -66,7 +66,7 @@ std::vector<std::string> options(HostCheck check) {
                                  "-fno-sanitize-recover=all"});
       break;
     case HostCheck::kRaces:
-      // The functions that its calls are of are those of host_words.h.
+      // host_words.h defines the functions that it calls.
       words.insert(words.end(), {"-fsanitize=thread", "-DHOST_WATCHES_RACES=1",
                                  "--param=tsan-instrument-func-entry-exit=0",
                                  "-nodefaultlibs", "-lc"});
@@ -75,8 +75,8 @@ std::vector<std::string> options(HostCheck check) {
   return words;
 }
 
-// Runs the compiler, its words into `log`; false: it failed. The compiler is
-// no subject of this process's sanitizers.
+// Runs the compiler with its output in `log`; returns false if it failed. This
+// process's sanitizers do not apply to the compiler.
 bool compile(HostCheck check, const fs::path& source, const fs::path& library,
              const fs::path& log) {
   std::vector<std::string> words = options(check);
@@ -103,14 +103,14 @@ bool compile(HostCheck check, const fs::path& source, const fs::path& library,
   return error == 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
-// Makes the library of `text` at `library`, whole or not at all.
+// Writes the library of `text` to `library`, completely or not at all.
 void make(const std::string& text, const std::string& name, HostCheck check,
           const fs::path& library) {
   static std::atomic<int> count{0};
   const std::string own = fmt::format(".{}.{}", getpid(), ++count);
   std::error_code ignored;
   fs::create_directories(library.parent_path(), ignored);
-  // Reports name the lines of the source, which stays.
+  // Reports refer to lines of the source, so it is kept.
   fs::path source = library;
   source.replace_extension(".cc");
   const fs::path log = library.string() + own + ".log";

@@ -1,8 +1,7 @@
 // HostCode: one kernel, compiled for the processor with sanitizers.
 //
-// The text is compiled with the C++ compiler that built Berth and kept as a
-// shared library in a folder, named by the hash of what it was made of.
-// Thread-safe.
+// The C++ compiler that built Berth compiles the text. The shared library is
+// kept in a folder, named by the hash of its inputs. Thread-safe.
 
 #ifndef BERTH_BACKENDS_GPU_HOST_HOST_CODE_H_
 #define BERTH_BACKENDS_GPU_HOST_HOST_CODE_H_
@@ -34,26 +33,26 @@ struct HostEntry {
 
 struct HostCode {
   std::string name;        // of the kernel
-  HostItem* item;          // what the kernel reads of its item
-  const HostEntry* entry;  // stays loaded until the process ends
+  HostItem* item;          // what the kernel reads about its item
+  const HostEntry* entry;  // loaded until the process ends
 };
 
 // How kernels are checked.
 enum class HostCheck {
   kMemory,     // AddressSanitizer and UBSan
-  kUndefined,  // UBSan; where the process has no AddressSanitizer
+  kUndefined,  // UBSan; for processes without AddressSanitizer
   kRaces,      // RaceWatch
 };
-// What BERTH_GPU_HOST_CHECK says: `memory` (the default) or `races`, as far as
-// this process can. Throws errors::InvalidArgument for another word.
+// Returns what BERTH_GPU_HOST_CHECK says: `memory` (the default) or `races`, if
+// the process supports it. Throws errors::InvalidArgument for others.
 HostCheck host_check();
 
-// The kernel `name` of a program. Throws errors::Internal with the compiler's
-// words when there is none, or when it does not compile.
+// Returns the kernel `name` of a program. Throws errors::Internal with the
+// compiler's message when it does not exist or compile.
 HostCode host_code(const std::string& text, const std::string& name,
                    HostCheck check);
 
-// Where libraries are kept: $BERTH_GPU_HOST_CACHE, else in the build folder.
+// Where libraries are kept: $BERTH_GPU_HOST_CACHE, else the build folder.
 std::string host_code_folder();
 
 }  // namespace berth::gpu

@@ -13,14 +13,14 @@ namespace berth::gpu {
 
 namespace {
 
-// AddressSanitizer's, where the process has it.
+// Function of AddressSanitizer, where the process has it.
 using MarkBytes = void (*)(const volatile void* p, size_t bytes);
 const auto kPoison = reinterpret_cast<MarkBytes>(
     dlsym(RTLD_DEFAULT, "__asan_poison_memory_region"));
 const auto kUnpoison = reinterpret_cast<MarkBytes>(
     dlsym(RTLD_DEFAULT, "__asan_unpoison_memory_region"));
 
-constexpr uintptr_t kGranule = 8;  // that it marks as one
+constexpr uintptr_t kGranule = 8;  // bytes that it marks together
 
 class HostSource final : public MemorySource {
  public:

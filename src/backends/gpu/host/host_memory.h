@@ -1,8 +1,8 @@
-// HostMemory: the memory of a HostCard, which only launches and copies open,
-// and only as much of it as they say: under AddressSanitizer a kernel that
-// leaves the arrays that it was given is reported, to the byte at their ends.
+// HostMemory: the memory of a HostCard. Only launches and copies open it, and
+// only as much as they state: under AddressSanitizer a kernel that leaves its
+// arrays is reported, exact to the byte at their ends.
 //
-// Thread-safe, but for open() and close(), between which one thread may be.
+// Thread-safe, but only one thread may be between open() and close().
 
 #ifndef BERTH_BACKENDS_GPU_HOST_HOST_MEMORY_H_
 #define BERTH_BACKENDS_GPU_HOST_HOST_MEMORY_H_
@@ -22,12 +22,12 @@ class HostMemory {
   std::byte* reserve(size_t bytes);
   void release(std::byte* data);
 
-  // True for an address of it.
+  // True for an address in it.
   bool contains(const void* p) const;
-  // Lets `bytes` from p on be touched; 0: to the end of the reservation.
-  // Throws errors::Internal when they are not all of one. Returns how many.
+  // Opens `bytes` from p on; 0: to the end of the reservation. Throws
+  // errors::Internal when they are not all in one. Returns how many.
   size_t open(const void* p, size_t bytes);
-  // Closes all that is open.
+  // Closes everything that is open.
   void close() noexcept;
 
  private:
@@ -35,7 +35,7 @@ class HostMemory {
     const std::byte* begin;
     size_t bytes;
   };
-  // The reservation that p lies in; bytes 0: none.
+  // Returns the reservation around p; bytes 0: none.
   Piece around(const void* p) const;
 
   mutable std::mutex mutex_;
@@ -43,7 +43,7 @@ class HostMemory {
   std::vector<Piece> open_;
 };
 
-// For an Allocator; `memory` outlives it.
+// For an Allocator; `memory` must outlive it.
 std::unique_ptr<MemorySource> host_memory_source_of(HostMemory& memory);
 
 }  // namespace berth::gpu

@@ -1,4 +1,4 @@
-// A HostCard for one kernel, given as text.
+// Runs one kernel, given as text, on a HostCard.
 
 #ifndef BERTH_BACKENDS_GPU_HOST_HOST_TESTING_H_
 #define BERTH_BACKENDS_GPU_HOST_HOST_TESTING_H_
@@ -14,7 +14,7 @@
 
 namespace berth::gpu {
 
-// An array in the memory of a card, exactly as long as its elements.
+// An array in a card's memory, exactly as long as its elements.
 template <class T>
 class CardArray {
  public:
@@ -52,7 +52,7 @@ class CardArray {
   std::byte* const data_;
 };
 
-// Launches KERNEL(GROUP_SIZE, f) of `text` with so many groups.
+// Launches KERNEL(GROUP_SIZE, f) of `text` with this many groups.
 inline void launch_f(HostCard& card, const std::string& text, uint32_t groups,
                      const std::vector<KernelArg>& args) {
   Source source;

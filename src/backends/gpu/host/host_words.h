@@ -1,21 +1,21 @@
-// The dialect's words for a C++ compiler (kernels/dialect.cl includes this):
-// kernels as functions of the processor, for sanitizers. Items of a group are
-// called one after another, those that meet at a BARRIER as fibers
-// (item_runner.h). Includes nothing, since each kernel is compiled anew.
+// Defines the dialect's words for a C++ compiler (kernels/dialect.cl includes
+// this): kernels become functions of the processor, for sanitizers. Items of a
+// group are called one after another; those that meet at a BARRIER are fibers
+// (item_runner.h). Includes nothing, since each kernel is compiled separately.
 
 #ifndef BERTH_BACKENDS_GPU_HOST_HOST_WORDS_H_
 #define BERTH_BACKENDS_GPU_HOST_HOST_WORDS_H_
 
-// What the runner tells the item that it calls; host_code.h has the same.
+// State that the runner shows to the item it calls; host_code.h has the same.
 struct HostItem {
   int id;                     // in the group
-  int items;                  // of the group
+  int items;                  // in the group
   long long group[3];         // along the axes
   long long groups;           // along the first axis
   long long groups_y;         // along the second
-  unsigned long long serial;  // of this run of a group
+  unsigned long long serial;  // number of this run of a group
   void (*barrier)(int place);
-  // Where races are watched (race_watch.h).
+  // Used where races are watched (race_watch.h).
   void (*touch)(const void* p, unsigned bytes, int writes);
   void (*see_local)(const void* begin, unsigned bytes, const char* name);
 };
@@ -65,7 +65,7 @@ HOST_FUNCTION2(pow)
 #define HOST_ITEMS_OF(name) HOST_PASTE(name)
 #define HOST_PASTE(name) name##_host_items
 
-// Memory of a group holds what others left there: NaN, or -1.
+// A group's memory holds leftovers of others: NaN, or -1.
 #define LOCAL_ARRAY(type, name, n)                \
   static type name[n];                            \
   static unsigned long long name##_host_serial;   \
@@ -76,7 +76,7 @@ HOST_FUNCTION2(pow)
 
 #if HOST_WATCHES_RACES
 #define HOST_UNWATCHED __attribute__((no_sanitize_thread, noinline))
-// What the compiler calls at each access, as if for ThreadSanitizer.
+// The compiler's instrumentation calls these at each access.
 #define HOST_TOUCH(function, bytes, writes)          \
   extern "C" HOST_UNWATCHED void function(void* p) { \
     host_item.touch(p, bytes, writes);               \
@@ -113,7 +113,7 @@ HOST_UNWATCHED static void host_make_garbage(void* p, unsigned long bytes,
   host_item.see_local(p, (unsigned)bytes, name);
 }
 
-// Each BARRIER of the text is a place of its own.
+// Each BARRIER of the text gets its own number.
 #define BARRIER() host_item.barrier(__COUNTER__)
 #define LID host_item.id
 #define GROUP host_item.group[0]
@@ -136,7 +136,7 @@ HOST_UNWATCHED static void host_make_garbage(void* p, unsigned long bytes,
 #define F64_RINT(x) __builtin_rint(x)
 #define MUL_HI_U32(a, b) ((u32)(((u64)(u32)(a) * (u32)(b)) >> 32))
 #define MUL_HI_U64(a, b) ((u64)(((unsigned __int128)(u64)(a) * (u64)(b)) >> 64))
-// One item runs at a time.
+// One item runs at a time, so these are atomic.
 #define ATOMIC_CAS(p, expected, value) \
   host_compare_and_swap((int*)(p), expected, value)
 HOST_UNWATCHED static int host_compare_and_swap(int* p, int expected,
@@ -146,9 +146,9 @@ HOST_UNWATCHED static int host_compare_and_swap(int* p, int expected,
   return old;
 }
 
-// A kernel of the program, as host_code.h finds it.
+// Describes a kernel of the program; host_code.h finds it by this.
 struct HostEntry {
-  int items;  // of a group
+  int items;  // in a group
   int num_args;
   const unsigned* arg_bytes;        // 0: an address
   void (*call)(void* const* args);  // each points to an argument
@@ -181,7 +181,7 @@ struct HostKernel<function> {
   }
 };
 
-// Behind the text: the kernel that this library is for.
+// Comes after the text and names the kernel of this library.
 #define HOST_ENTRY(name)                                \
   extern "C" __attribute__((visibility("default")))     \
   const HostEntry host_entry = {                        \

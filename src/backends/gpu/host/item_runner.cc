@@ -10,8 +10,8 @@
 #include "backends/gpu/host/race_watch.h"
 #include "berth/errors.h"
 
-// berth_host_switch(save, to): keeps the registers that a call keeps on this
-// stack, whose address goes into *save, and takes those of the stack `to`.
+// berth_host_switch(save, to) saves the callee-saved registers on this stack
+// and its address in *save, and restores the registers of the stack `to`.
 asm(R"(
   .text
   .p2align 4
@@ -43,7 +43,7 @@ namespace {
 constexpr size_t kStackBytes = size_t{128} << 10;
 constexpr size_t kGuardBytes = 4096;
 
-// AddressSanitizer is told which stack is the current one.
+// Tell AddressSanitizer which stack is current.
 using StartSwitch = void (*)(void** fake, const void* bottom, size_t bytes);
 using FinishSwitch = void (*)(void* fake, const void** bottom, size_t* bytes);
 const auto kStartSwitch = reinterpret_cast<StartSwitch>(
@@ -62,19 +62,19 @@ void finish_switch(void* fake, const void** bottom, size_t* bytes) {
 
 struct ItemRunner::Fiber {
   ItemRunner* runner = nullptr;
-  std::byte* memory = nullptr;  // a page that nobody may touch, the stack
+  std::byte* memory = nullptr;  // a guard page, then the stack
   void* stack = nullptr;        // saved registers
   void* fake_stack = nullptr;   // AddressSanitizer's
   int item = 0;
-  int place = 0;  // of the barrier that it waits at
+  int place = 0;  // number of its barrier
   bool waits = false;
 
   std::byte* bottom() const { return memory + kGuardBytes; }
 };
 
 namespace {
-void* g_fiber = nullptr;  // that runs
-uint64_t g_serial = 0;    // of groups
+void* g_fiber = nullptr;  // the running fiber
+uint64_t g_serial = 0;    // number of the group's run
 }  // namespace
 
 ItemRunner::ItemRunner(uint64_t seed) : state_(seed), shuffles_(seed != 0) {}
@@ -95,7 +95,7 @@ void ItemRunner::shuffle(std::vector<Fiber*>& fibers) {
   }
 }
 
-// A new stack begins here: the switch returns to it.
+// A new stack starts here: the switch returns to this function.
 void ItemRunner::enter() {
   auto& fiber = *static_cast<Fiber*>(g_fiber);
   fiber.runner->fiber_loop(fiber);
@@ -117,8 +117,8 @@ ItemRunner::Fiber& ItemRunner::spare() {
   auto fiber = std::make_unique<Fiber>();
   fiber->runner = this;
   fiber->memory = static_cast<std::byte*>(memory);
-  // Six registers, the address that the switch returns to, and one that
-  // enter() would return to; the stack is aligned as at a call.
+  // Six registers, the return address of the switch, and one for enter(); the
+  // stack is aligned as at a call.
   auto* top = reinterpret_cast<void**>(fiber->bottom() + kStackBytes);
   top -= 10;
   for (int i = 0; i < 10; ++i) top[i] = nullptr;
@@ -175,7 +175,7 @@ void ItemRunner::check_barrier(const HostCode& code, size_t items) {
                             "barrier",
                             items - waiting, items)
                       : "items of a group wait at different barriers";
-  // Their stacks stay as they are, and are not used again.
+  // Their stacks are abandoned and not used again.
   waiting_.clear();
   throw errors::Internal(fmt::format(
       "GPU kernel {}, group ({}, {}, {}): {}; expected barriers that every "
@@ -221,7 +221,7 @@ void ItemRunner::run(const HostCode& code, const Grid& grid,
   item.see_local = &RaceWatch::see_local;
   const uint64_t x = grid.groups[0], y = grid.groups[1], z = grid.groups[2];
   const uint64_t all = x * y * z;
-  // Steps that have no factor in common with the number pass every group.
+  // A step that is coprime to the number of groups visits each group.
   uint64_t step = 1, at = 0;
   if (shuffles_ && all > 1) {
     at = draw(all);

@@ -1,10 +1,10 @@
-// ItemRunner: runs the groups of a launch of a kernel, each item a function
-// call; items that meet at a barrier are fibers of the calling thread.
+// ItemRunner: runs the groups of a kernel launch. Each item is a function call;
+// items that meet at a barrier are fibers of the calling thread.
 //
 // Between two barriers the items of a group run one after another, and so do
-// the groups: in order with seed 0, else in an order that the seed draws, which
-// shows in results what depends on an order that cards do not keep. One
-// run at a time in a process.
+// the groups: in order with seed 0, else in a random order, which exposes
+// results that depend on an order that cards do not guarantee. One run at a
+// time in a process.
 
 #ifndef BERTH_BACKENDS_GPU_HOST_ITEM_RUNNER_H_
 #define BERTH_BACKENDS_GPU_HOST_ITEM_RUNNER_H_
@@ -26,7 +26,7 @@ class ItemRunner {
   ItemRunner& operator=(const ItemRunner&) = delete;
 
   // Throws errors::Internal when items of a group wait at different barriers,
-  // or some end while others wait; the group is left as it is then.
+  // or some end while others wait; the group is then abandoned.
   void run(const HostCode& code, const Grid& grid, void* const* args);
 
  private:
@@ -35,7 +35,7 @@ class ItemRunner {
   static void wait(int place);
 
   void run_group(const HostCode& code, void* const* args);
-  // Runs items in the fiber until one waits or none is left.
+  // Runs items in the fiber until one waits or all are done.
   void resume(Fiber& fiber);
   void leave(Fiber& fiber);
   void fiber_loop(Fiber& fiber);
@@ -46,7 +46,7 @@ class ItemRunner {
 
   uint64_t state_;
   const bool shuffles_;
-  const HostCode* code_ = nullptr;  // of the group that runs
+  const HostCode* code_ = nullptr;  // of the running group
   void* const* args_ = nullptr;
   std::vector<int> order_;  // of items
   size_t next_ = 0;

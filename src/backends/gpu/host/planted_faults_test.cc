@@ -1,4 +1,4 @@
-// Faults that were put into kernels on purpose are found.
+// Faults planted in kernels on purpose must be found.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ class PlantedFaults : public testing::Test {
   }
 };
 
-// A kernel whose items see x of n elements and y of 256.
+// Makes a kernel whose items see x of n elements and y of 256.
 std::string body(const std::string& statements) {
   return R"(
     KERNEL(GROUP_SIZE, f)(BUF(const i32, x), BUF(i32, y), const i32 n) {
@@ -71,7 +71,7 @@ TEST_F(PlantedFaults, AnIndexOfMemoryOfTheGroupIsFound) {
 }
 
 TEST_F(PlantedFaults, AWriteBehindAnArrayOfAnItemIsFound) {
-  // Behind a barrier: the stack is a fiber's.
+  // Behind a barrier the stack is a fiber's.
   EXPECT_DEATH(run(R"(
     i32 own[4];
     for (i32 i = 0; i < 4; ++i) own[i] = i;
@@ -103,7 +103,7 @@ TEST_F(PlantedFaults, AFloatThatAWholeNumberCannotHoldIsFound) {
 }
 
 TEST_F(PlantedFaults, ARaceShowsInAnotherOrder) {
-  // Sums without the barrier between reading and writing: right in order.
+  // Lacks the barrier between reading and writing; correct only in order.
   const std::string text = R"(
     KERNEL(GROUP_SIZE, f)(BUF(const i32, x), BUF(i32, y)) {
       AT(const i32, x);
@@ -127,7 +127,7 @@ TEST_F(PlantedFaults, ARaceShowsInAnotherOrder) {
   EXPECT_NE(result(1), right);
 }
 
-// What a launch of one group throws where races are watched; "": nothing.
+// Launches one group with races watched; returns its error, "" if none.
 std::string race_in(const std::string& statements, uint32_t groups = 1) {
   HostCard card(0, HostCheck::kRaces);
   const std::vector<int32_t> ones(2 * 256, 1);

@@ -1,6 +1,6 @@
 // The plug-in for tests:
-// BERTH_PLUGINS=build/release/gpu_host/libberth_gpu_host.so makes the processor
-// /GPU:0, with the kernels of GPUs.
+// BERTH_PLUGINS=build/release/gpu_host/libberth_gpu_host.so turns the processor
+// into /GPU:0, with the kernels of GPUs.
 
 #include "device/plugin.h"
 

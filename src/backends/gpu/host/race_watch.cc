@@ -8,7 +8,7 @@ namespace berth::gpu {
 
 namespace {
 
-RaceWatch* g_watch = nullptr;  // that has begun
+RaceWatch* g_watch = nullptr;  // the active one
 constexpr uint32_t kMany = UINT32_MAX;
 
 }  // namespace
@@ -23,7 +23,7 @@ void RaceWatch::begin(const HostCode& code) {
 
 void RaceWatch::add(int index, const void* begin, size_t bytes) {
   const auto at = reinterpret_cast<uintptr_t>(begin);
-  // Where arguments overlap, the first one's cells are those of the bytes.
+  // Overlapping arguments share the cells of the first.
   if (Range* r = find(at)) {
     const size_t more = at - r->begin + bytes;
     if (more > r->bytes) {

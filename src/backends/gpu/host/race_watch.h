@@ -1,10 +1,10 @@
-// RaceWatch: finds two items of a launch that touch the same byte, one of them
-// writing, where nothing orders them.
+// RaceWatch: finds two items of a launch that access the same byte, at least
+// one of them writing, without an order between them.
 //
-// What orders items is a barrier of their group, and that for memory of the
-// group alone: BARRIER is a fence of no other memory in OpenCL. So no order of
-// execution is needed to find a race, and none can hide it. Atomic operations
-// are not watched. One launch at a time in a process.
+// Only a barrier of their group orders items, and only for the group's memory:
+// in OpenCL, BARRIER is not a fence for other memory. So finding a race needs
+// no particular order of execution, and no order can hide one. Atomic
+// operations are not watched. One launch at a time in a process.
 
 #ifndef BERTH_BACKENDS_GPU_HOST_RACE_WATCH_H_
 #define BERTH_BACKENDS_GPU_HOST_RACE_WATCH_H_
@@ -23,22 +23,22 @@ class RaceWatch {
  public:
   // Starts a launch of `code`.
   void begin(const HostCode& code);
-  // Watches the memory of argument `index`, which may overlap others'.
+  // Watches the memory of argument `index`, which may overlap that of others.
   void add(int index, const void* begin, size_t bytes);
-  // What it found; "": nothing. Ends the launch.
+  // Ends the launch and returns what was found; "": nothing.
   std::string end();
 
-  // What the kernel calls (host_words.h). Of a watch that has begun.
+  // Called by the kernel (host_words.h), for the active watch.
   static void touch(const void* p, unsigned bytes, int writes);
   static void see_local(const void* begin, unsigned bytes, const char* name);
-  // Items of a group have met; or another group begins.
+  // Called when the items of a group have met, or another group begins.
   static void new_section();
 
  private:
-  // Who has touched a byte since `epoch` began.
+  // The items that have accessed a byte since `epoch` began.
   struct Cell {
     uint32_t epoch = 0;
-    uint32_t writer = 0, reader = 0;  // number of the item; 0: none
+    uint32_t writer = 0, reader = 0;  // item number; 0: none
   };
   struct Range {
     uintptr_t begin = 0;
@@ -55,7 +55,7 @@ class RaceWatch {
   const HostCode* code_ = nullptr;
   std::vector<std::unique_ptr<Range>> ranges_;
   uint32_t section_ = 1;
-  std::string found_;  // the first
+  std::string found_;  // the first race
 };
 
 }  // namespace berth::gpu

@@ -1,4 +1,4 @@
-// Accesses that nothing orders are found, and no others.
+// Unordered accesses are found, and only those.
 
 #include "backends/gpu/host/race_watch.h"
 
@@ -10,7 +10,7 @@
 namespace berth::gpu {
 namespace {
 
-// Items of groups of four, which touch memory in an order that tests say.
+// Items of groups of four, which access memory in the order a test sets.
 class Races : public testing::Test {
  protected:
   Races() {
@@ -75,7 +75,7 @@ TEST_F(Races, AreNotReadsOrNeighboursOrAnItemWithItself) {
   at(0, 1);
   reads(0, 8);
   writes(20, 4);
-  reads(150);  // memory that the launch was not given
+  reads(150);  // memory outside the launch
   at(0, 2);
   writes(150);
   EXPECT_EQ(watch_.end(), "");

@@ -1,7 +1,7 @@
-// What the kernels of backends/gpu hand to a card's library, and what they make
-// of its results: the library is this file's, plain loops that do what
-// library_op.h says, on an OpenCL device; the answers are those of the kernels
-// without a library.
+// Tests the arguments that the kernels of backends/gpu give a card's library,
+// and how they use its results. The library is a fake in this file: plain loops
+// on an OpenCL device that follow library_op.h. The kernels without a library
+// provide the expected results.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -25,10 +25,10 @@ using gpu::LibraryOp;
 using Numbers = std::vector<float>;
 using Ints = std::vector<int64_t>;
 
-// One array of a library's arguments, on the host.
+// The arrays of a library's arguments, on the host.
 using Arrays = std::vector<Numbers>;
 
-// Calls fn(image, filter, result) with the places of each product.
+// Calls fn(image, filter, result) with the positions of each product.
 template <class Fn>
 void each_product(const ConvGeometry& v, Fn fn) {
   const int64_t cg = v.c / v.groups, og = v.o / v.groups;
@@ -54,7 +54,7 @@ void each_product(const ConvGeometry& v, Fn fn) {
   }
 }
 
-// Sums of each product into array `to` of the factors' arrays.
+// Sums each product into array `to`, from the factors' arrays.
 void convolve(const LibraryOp& op, Arrays& a) {
   std::vector<double> sums(a[2].size(), 0);
   each_product(op.conv, [&](int64_t image, int64_t filter, int64_t result) {
@@ -119,7 +119,7 @@ void normalise_grad(const LibraryOp& op, Arrays& a) {
   }
 }
 
-// How many floats each argument has.
+// Returns the number of floats of each argument.
 std::vector<size_t> sizes_of(const LibraryOp& op) {
   const ConvGeometry& v = op.conv;
   const auto image = static_cast<size_t>(v.n * v.h * v.w * v.c),
@@ -142,7 +142,7 @@ std::vector<size_t> sizes_of(const LibraryOp& op) {
   return {};
 }
 
-// The first of an op's results among its arguments.
+// Returns the index of an op's first result among its arguments.
 size_t first_result(const LibraryOp& op) {
   switch (op.what) {
     case LibraryOp::What::kBatchNorm:
@@ -180,7 +180,7 @@ class HostKernel final : public gpu::Kernel {
       copy(queue, {address(args[i]), &card(), arrays[i].data(), &host(),
                    sizes[i] * sizeof(float)});
     }
-    // Scratch is the kernel's.
+    // The kernel may overwrite its scratch.
     queue.fill(address(args[num_args - 1]), 0x7f, kScratch);
   }
 
@@ -223,7 +223,7 @@ class LibraryCard final : public ClCard {
   int asked = 0;
 };
 
-// A card of the first OpenCL driver; null: there is none.
+// Returns a card of the first OpenCL driver, or null.
 LibraryCard* library_card() {
   static std::vector<std::unique_ptr<ClCard>>& cards = []() -> auto& {
     auto& list = *new std::vector<std::unique_ptr<ClCard>>;
@@ -274,7 +274,7 @@ class Library : public testing::Test {
         *card_, &none, "a test");
   }
 
-  // All results of a call.
+  // Returns all results of a call.
   Arrays results_of(const Call& call, const Arrays& inputs, bool library) {
     card_->has_library = library;
     const OpDef& op = op_named(call.op);
@@ -293,7 +293,7 @@ class Library : public testing::Test {
     return run(*prepared, op, attrs, call, inputs, out);
   }
 
-  // The library's results are those without it.
+  // Checks that the results with and without the library agree.
   void check(const Call& call) {
     SCOPED_TRACE(call.op);
     Arrays inputs;
