@@ -63,7 +63,6 @@ Variable LayerBase::add_weight(const std::string& name, const Shape& shape,
                     name, shape.str()));
   }
   WeightLimit::take(state_->name + "/" + name, shape);
-  set_site(state_->site);  // whose line the initializer's ops have
   const Tensor initial = initializer(shape, float32);
   if (!(initial.shape() == shape)) {
     fail(fmt::format("the initializer of weight \"{}\" gave {}; expected {}",
