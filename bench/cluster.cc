@@ -2,6 +2,8 @@
 // over gRPC against a raw TCP stream, the start of a cluster of 4, 1,000
 // members against one coordinator, and the time from a kill or a stop to the
 // error on all survivors. The processes are this program, started anew.
+//
+//   bench_cluster [--model calls]     the calls and tensors alone
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -199,6 +201,28 @@ Calls measure_calls(const std::string& transport, double seconds) {
   Child client({"calls", addresses, transport, std::to_string(seconds)});
   const double call = client.number();
   return {call, client.number()};
+}
+
+// In turns, best against best.
+void print_calls(double seconds) {
+  double raw = 1e9;
+  std::map<std::string, Calls> best;
+  for (int turn = 0; turn < 3; ++turn) {
+    raw = std::min(raw, raw_seconds(seconds));
+    for (const std::string transport : {"auto", "grpc"}) {
+      const Calls c = measure_calls(transport, seconds);
+      Calls& b = best.try_emplace(transport, c).first->second;
+      b = {std::min(b.call, c.call), std::min(b.tensor, c.tensor)};
+    }
+  }
+  for (const auto& [transport, c] : best) {
+    Line("cluster_calls_" + transport, 2)
+        .add("call_us", c.call * 1e6)
+        .add("tensor_gb_per_s", kBytes / c.tensor * 1e-9)
+        .add("raw_gb_per_s", kBytes / raw * 1e-9)
+        .add("share_of_raw", raw / c.tensor)
+        .print();
+  }
 }
 
 // ------------------------------------------------------- start, kill, stop
@@ -411,16 +435,8 @@ int main(int argc, char** argv) {
     return child(std::vector<std::string>(argv + 2, argv + argc));
   }
   const Args args = parse_args(argc, argv);
-  const double raw = raw_seconds(args.seconds);
-  for (const std::string transport : {"auto", "grpc"}) {
-    const Calls c = measure_calls(transport, args.seconds);
-    Line("cluster_calls_" + transport, 2)
-        .add("call_us", c.call * 1e6)
-        .add("tensor_gb_per_s", kBytes / c.tensor * 1e-9)
-        .add("raw_gb_per_s", kBytes / raw * 1e-9)
-        .add("share_of_raw", raw / c.tensor)
-        .print();
-  }
+  print_calls(args.seconds);
+  if (args.model == "calls") return 0;
   double start = 1e9, kill = 1e9, kill_head = 1e9;
   for (int i = 0; i < 3; ++i) {
     const Ends worker = measure_end(SIGKILL, 2, 10);

@@ -66,6 +66,16 @@ check(0 plan ${file} --cluster ${cluster} ${effort} --json)
 expect_json("${out}" 6.0 value)
 expect_json("${out}" 0.0 devices 0 busy)
 
+# Two hosts of one device with the network between them: 45 us as above.
+string(REGEX REPLACE "(device|link) [^\n]*\n" "" on_hosts "${graph}")
+file(WRITE ${file} "${on_hosts}")
+file(WRITE ${cluster} "{\"hosts\": [{\"count\": 2, \"devices\": [{\"name\": \"GPU:0\"}]}],
+ \"network\": {\"latency\": \"5us\", \"bandwidth\": \"1GB/s\"}}")
+check(0 plan ${file} --cluster ${cluster} ${effort} --json --out ${plan})
+expect_json("${out}" 45.0 value)
+expect_json("${out}" /job:worker/replica:0/task:1/device:GPU:0 devices 1 name)
+check(0 verify-plan ${file} ${plan} --cluster ${cluster})
+
 # Memory that no plan fits in, requests that contradict each other.
 string(REPLACE "bytes 0" "bytes 5000" heavy "${graph}")
 string(REPLACE "device \"GPU:1\"" "device \"GPU:1\" memory 4096" heavy "${heavy}")

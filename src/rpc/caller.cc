@@ -1,9 +1,6 @@
 #include "rpc/caller.h"
 
 #include <fmt/format.h>
-#include <sys/socket.h>
-
-#include <cerrno>
 
 namespace berth::rpc {
 
@@ -16,14 +13,14 @@ void Calls::Caller::start(Threads& threads) {
   });
 }
 
-// On the sender's thread, the only one that sets `socket_`.
+// On the sender's thread, the only one that sets `pipe_`.
 void Calls::Caller::connect() {
   try {
-    Socket s = link_.dial(to_, Purpose::kCall, service_, route_);
+    auto pipe = link_.dial_pipe(to_, Purpose::kCall, service_, route_);
     std::lock_guard lock(mutex_);
-    socket_ = std::move(s);
+    pipe_ = std::move(pipe);
     connected_ = true;
-    if (ended_) socket_.shutdown();
+    if (ended_) pipe_->shutdown();
   } catch (const errors::Unavailable& e) {
     broken(e.what());
   } catch (const std::exception&) {
@@ -57,28 +54,10 @@ void Calls::Caller::send_at_once(std::unique_lock<std::mutex>& lock) {
   OutgoingMessage out = std::move(queue_.front());
   queue_.pop_front();
   lock.unlock();
-  size_t at = 0;
-  bool full = false;
-  while (at < out.parts.size() && !full) {
-    msghdr message{};
-    message.msg_iov = &out.parts[at];
-    message.msg_iovlen = std::min<size_t>(out.parts.size() - at, 64);
-    ssize_t n = ::sendmsg(socket_.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n < 0 && errno == EINTR) continue;
-    full = n < 0;  // or broken: the sender's thread will notice
-    for (; at < out.parts.size() && !full; ++at) {
-      iovec& part = out.parts[at];
-      const size_t used = std::min(part.iov_len, static_cast<size_t>(n));
-      part.iov_base = static_cast<char*>(part.iov_base) + used;
-      part.iov_len -= used;
-      n -= static_cast<ssize_t>(used);
-      if (part.iov_len > 0) break;
-    }
-  }
-  if (full) out.parts.erase(out.parts.begin(), out.parts.begin() + at);
+  const bool sent = pipe_->write_now(&out);
   lock.lock();
   sending_ = false;
-  if (full) queue_.push_front(std::move(out));
+  if (!sent) queue_.push_front(std::move(out));
   if (!queue_.empty()) changed_.notify_all();
 }
 
@@ -90,10 +69,10 @@ void Calls::Caller::run_sender() {
     });
     if (ended_ || broken_) break;
     sending_ = true;
-    const OutgoingMessage out = std::move(queue_.front());
+    OutgoingMessage out = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
-    const std::string why = write_all(socket_.fd(), out.parts);
+    const std::string why = pipe_->write(std::move(out));
     lock.lock();
     sending_ = false;
     if (why.empty()) continue;
@@ -102,7 +81,7 @@ void Calls::Caller::run_sender() {
     lock.lock();
   }
   queue_.clear();
-  socket_.shutdown();  // the reader ends; the last handle closes it
+  pipe_->shutdown();  // the reader ends; the last handle closes it
 }
 
 void Calls::Caller::run_reader() {
@@ -111,7 +90,7 @@ void Calls::Caller::run_reader() {
     Message message;
     std::string why;
     try {
-      why = read_message(socket_.fd(), &head, &message);
+      why = read_message(*pipe_, &head, &message);
     } catch (const std::exception& e) {
       why = e.what();
     }
@@ -184,7 +163,7 @@ void Calls::Caller::end(std::exception_ptr why) {
     if (ended_) return;
     ended_ = why;
     open.swap(pending_);
-    socket_.shutdown();
+    if (pipe_) pipe_->shutdown();
     changed_.notify_all();
   }
   for (auto& [id, p] : open) p.promise.set_exception(why);

@@ -8,6 +8,7 @@
 
 #include "rpc/calls.h"
 #include "rpc/message_frame.h"
+#include "rpc/pipe.h"
 
 namespace berth::rpc {
 
@@ -41,7 +42,7 @@ class Calls::Caller : public std::enable_shared_from_this<Caller> {
   void connect();
   void run_sender();
   void run_reader();
-  // Sends from the front of the queue what the socket takes at once.
+  // Sends from the front of the queue what the pipe takes at once.
   void send_at_once(std::unique_lock<std::mutex>& lock);
   void resolve(const MessageHead& head, Message message);
   void broken(const std::string& cause);
@@ -53,7 +54,7 @@ class Calls::Caller : public std::enable_shared_from_this<Caller> {
   const bool may_go_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  Socket socket_;
+  std::shared_ptr<Pipe> pipe_;
   bool connected_ = false, sending_ = false, broken_ = false;
   std::exception_ptr ended_;
   uint64_t next_id_ = 0;

@@ -7,6 +7,7 @@
 #include "device/device_manager.h"
 #include "rpc/caller.h"
 #include "rpc/message_frame.h"
+#include "rpc/pipe.h"
 #include "tensor/tensor_impl.h"
 
 namespace berth::rpc {
@@ -111,13 +112,15 @@ void Calls::answer(Accepted a) {
     std::lock_guard lock(mutex_);
     return ended_;
   };
+  const std::shared_ptr<Pipe> pipe =
+      a.pipe ? std::move(a.pipe) : pipe_of(std::move(a.socket));
   Handler handler;
   for (;;) {
     MessageHead head;
     Message request;
     try {
       // A lost caller is reported elsewhere.
-      if (!read_message(a.socket.fd(), &head, &request).empty()) return;
+      if (!read_message(*pipe, &head, &request).empty()) return;
     } catch (const std::exception& e) {
       // Invalid bytes: whatever follows them is meaningless, too.
       if (!ended()) link_.lost(a.from, e.what());
@@ -125,9 +128,9 @@ void Calls::answer(Accepted a) {
     }
     handler = services_.find(a.channel, ended);
     if (!handler) return;
-    const OutgoingMessage reply =
+    OutgoingMessage reply =
         run_handler(handler, a.from, head.id, std::move(request));
-    if (!write_all(a.socket.fd(), reply.parts).empty()) return;
+    if (!pipe->write(std::move(reply)).empty()) return;
   }
 }
 
@@ -173,13 +176,13 @@ void Calls::end(const Failure* failure) {
   for (const auto& [key, caller] : callers) caller->end(why);
 }
 
-std::string read_message(int fd, MessageHead* head, Message* message) {
+std::string read_message(Pipe& pipe, MessageHead* head, Message* message) {
   char bytes[kHeadBytes];
-  std::string why = read_all(fd, bytes, sizeof(bytes));
+  std::string why = pipe.read(bytes, sizeof(bytes));
   if (!why.empty()) return why;
   *head = parse_head({bytes, sizeof(bytes)});
   std::string rest(size_t{head->meta_bytes} + head->text_bytes, '\0');
-  why = read_all(fd, rest.data(), rest.size());
+  why = pipe.read(rest.data(), rest.size());
   if (!why.empty()) return why;
   const auto heads = parse_meta(
       std::string_view(rest).substr(0, head->meta_bytes), head->tensors);
@@ -187,13 +190,13 @@ std::string read_message(int fd, MessageHead* head, Message* message) {
   for (const TensorHead& t : heads) {
     if (t.dtype == string_) {
       std::string block(t.bytes, '\0');
-      why = read_all(fd, block.data(), block.size());
+      why = pipe.read(block.data(), block.size());
       if (!why.empty()) return why;
       message->tensors.push_back(strings_from(block, t.shape));
       continue;
     }
     Tensor tensor = make_tensor(DeviceManager::get().host(), t.dtype, t.shape);
-    why = read_all(fd, tensor.impl()->data(), t.bytes);
+    why = pipe.read(tensor.impl()->data(), t.bytes);
     if (!why.empty()) return why;
     message->tensors.push_back(std::move(tensor));
   }

@@ -1,9 +1,9 @@
 // Calls: services of this task, and calls to those of others.
 //
-// There is one socket per caller and service. The thread that reads it runs the
+// There is one pipe per caller and service. The thread that reads it runs the
 // handler and answers, so calls of one sender to one service run in order, and
 // all others run in parallel. A caller writes what fits at once and leaves the
-// rest to the socket's sender thread; another thread reads answers.
+// rest to the pipe's sender thread; another thread reads answers.
 // Thread-safe.
 
 #ifndef BERTH_RPC_CALLS_H_
@@ -54,7 +54,7 @@ class Calls {
 
   std::future<Message> call(const TaskId& to, const std::string& service,
                             Message request, double timeout_seconds);
-  // Takes a socket that a caller dialled.
+  // Takes a socket or pipe that a caller dialled.
   void accepted(Accepted accepted);
   // Fails calls that have timed out. Call it every few hundredths of a second.
   void tick();
@@ -81,7 +81,8 @@ class Calls {
 
 // Reads one message; returns "" or why the connection failed. Throws
 // errors::DataLoss for invalid bytes, errors::ResourceExhausted.
-std::string read_message(int fd, struct MessageHead* head, Message* message);
+std::string read_message(Pipe& pipe, struct MessageHead* head,
+                         Message* message);
 
 }  // namespace berth::rpc
 

@@ -72,11 +72,17 @@ Wire::Events RpcMember::on_stream(std::shared_ptr<Wire> wire,
   if (static_cast<Purpose>(hello.purpose) == Purpose::kControl) {
     return take_control(std::move(wire), hello.from);
   }
-  auto tunnel = Tunnel::make();
-  Wire::Events events = tunnel->events();
-  Socket socket = tunnel->start(std::move(wire), threads_);
-  deliver({std::move(socket), hello.from, hello.channel, Route::kTcp},
-          static_cast<Purpose>(hello.purpose), hello.generation);
+  const auto purpose = static_cast<Purpose>(hello.purpose);
+  auto pipe = std::make_shared<WirePipe>();
+  Wire::Events events = pipe->events();
+  pipe->attach(std::move(wire));
+  Accepted accepted{Socket(), hello.from, hello.channel, Route::kTcp, nullptr};
+  if (purpose == Purpose::kCall) {
+    accepted.pipe = std::move(pipe);
+  } else {
+    accepted.socket = tunnel_through(std::move(pipe), threads_);
+  }
+  deliver(std::move(accepted), purpose, hello.generation);
   return events;
 }
 
@@ -93,7 +99,11 @@ void RpcMember::deliver(Accepted accepted, Purpose purpose,
   {
     Lock lock(mutex_);
     if (phase_ != Phase::kRunning || generation != generation_) return;
-    accepted.socket.enter(set_of(accepted.from));
+    if (accepted.pipe) {
+      set_of(accepted.from)->add(accepted.pipe);
+    } else {
+      accepted.socket.enter(set_of(accepted.from));
+    }
     if (purpose == Purpose::kCall) {
       calls = calls_;
     } else if (const auto found = acceptors_.find(purpose);
@@ -194,6 +204,20 @@ Socket RpcMember::dial_grpc() {
 Socket RpcMember::dial(const TaskId& to, Purpose purpose,
                        const std::string& channel, Route route,
                        double timeout_seconds) {
+  return dial_any(to, purpose, channel, route, timeout_seconds, true).socket;
+}
+
+std::shared_ptr<Pipe> RpcMember::dial_pipe(const TaskId& to, Purpose purpose,
+                                           const std::string& channel,
+                                           Route route) {
+  Dialled d = dial_any(to, purpose, channel, route, 0, false);
+  if (d.pipe) return d.pipe;
+  return pipe_of(std::move(d.socket));
+}
+
+RpcMember::Dialled RpcMember::dial_any(const TaskId& to, Purpose purpose,
+                                       const std::string& channel, Route route,
+                                       double timeout_seconds, bool as_socket) {
   if (timeout_seconds <= 0) timeout_seconds = options_.call_timeout_seconds;
   const Deadline deadline = after(timeout_seconds);
   for (;;) {
@@ -207,11 +231,13 @@ Socket RpcMember::dial(const TaskId& to, Purpose purpose,
       set = set_of(to);
     }
     bool again = false;
-    Socket s = dial_once(to, purpose, channel, route, deadline, &again);
-    if (s) {
-      s.enter(set);
-      return s;
+    Dialled d = dial_once(to, purpose, channel, route, deadline, &again);
+    if (d.pipe && as_socket) {
+      d.socket = tunnel_through(std::move(d.pipe), threads_);
     }
+    if (d.pipe) set->add(d.pipe);
+    if (d.socket) d.socket.enter(set);
+    if (d) return d;
     if (!again || Clock::now() >= deadline) {
       throw errors::DeadlineExceeded(
           fmt::format("{} did not take a connection of {} within {:g} s",
@@ -221,9 +247,9 @@ Socket RpcMember::dial(const TaskId& to, Purpose purpose,
   }
 }
 
-Socket RpcMember::dial_once(const TaskId& to, Purpose purpose,
-                            const std::string& channel, Route route,
-                            Deadline deadline, bool* again) {
+RpcMember::Dialled RpcMember::dial_once(const TaskId& to, Purpose purpose,
+                                        const std::string& channel, Route route,
+                                        Deadline deadline, bool* again) {
   std::string address;
   uint64_t incarnation = 0;
   {
@@ -236,14 +262,14 @@ Socket RpcMember::dial_once(const TaskId& to, Purpose purpose,
   const Hello hello = hello_to(to, purpose, channel);
   std::string why;
   std::optional<Refusal> refusal;
-  Socket s;
+  Dialled d;
+  Socket& s = d.socket;
   if (by_grpc()) {
-    const auto tunnel = Tunnel::make();
-    auto wire = hub_->open(
+    d.pipe = std::make_shared<WirePipe>();
+    d.pipe->attach(hub_->open(
         address, hello, [&] { return connect_to(to, address, deadline); },
-        tunnel->events());
-    s = tunnel->start(std::move(wire), threads_);
-    refusal = tunnel->wait_open(deadline);
+        d.pipe->events()));
+    refusal = d.pipe->wait_open(deadline);
     // A closed connection is not reused.
     if (refusal && refusal->code == errors::Code::kUnavailable &&
         !refusal->reason.starts_with("not yet")) {
@@ -264,7 +290,7 @@ Socket RpcMember::dial_once(const TaskId& to, Purpose purpose,
     if (why == "timed out") return {};
     throw errors::Unavailable(why);
   }
-  if (!refusal) return s;
+  if (!refusal) return d;
   if (refusal->code == errors::Code::kFailedPrecondition) {
     // The generation is over there, and will be here soon.
     wait_for_failure(refusal->reason);

@@ -74,6 +74,9 @@ class RpcMember final : public cluster::Member, public Link {
   }
   Socket dial(const TaskId& to, Purpose purpose, const std::string& channel,
               Route route, double timeout_seconds) override;
+  std::shared_ptr<Pipe> dial_pipe(const TaskId& to, Purpose purpose,
+                                  const std::string& channel,
+                                  Route route) override;
   void accept(Purpose purpose, std::function<void(Accepted)> fn) override;
   void lost(const TaskId& peer, const std::string& cause,
             int64_t step) override;
@@ -118,9 +121,18 @@ class RpcMember final : public cluster::Member, public Link {
   void deliver(Accepted accepted, Purpose purpose, uint64_t generation);
   Hello hello_to(const TaskId& to, Purpose purpose,
                  const std::string& channel) const;
-  Socket dial_once(const TaskId& to, Purpose purpose,
-                   const std::string& channel, Route route, Deadline deadline,
-                   bool* again);
+  // Either a socket or, unless `as_socket`, a stream of gRPC.
+  struct Dialled {
+    Socket socket;
+    std::shared_ptr<WirePipe> pipe;
+    explicit operator bool() const { return socket || pipe; }
+  };
+  Dialled dial_any(const TaskId& to, Purpose purpose,
+                   const std::string& channel, Route route,
+                   double timeout_seconds, bool as_socket);
+  Dialled dial_once(const TaskId& to, Purpose purpose,
+                    const std::string& channel, Route route, Deadline deadline,
+                    bool* again);
   Socket dial_grpc();
   Socket connect_to(const TaskId& to, const std::string& address,
                     Deadline deadline);

@@ -1,4 +1,5 @@
-// SocketSet: the sockets of one generation, which are shut down together.
+// SocketSet: the sockets and pipes of one generation, which are shut down
+// together.
 // Thread-safe.
 
 #ifndef BERTH_RPC_SOCKET_SET_H_
@@ -7,8 +8,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <memory>
 #include <mutex>
 #include <set>
+#include <vector>
+
+#include "rpc/pipe.h"
 
 namespace berth::rpc {
 
@@ -25,15 +30,29 @@ class SocketSet {
     fds_.erase(fd);
     ::close(fd);
   }
-  void end() {
+  void add(const std::shared_ptr<Pipe>& pipe) {
     std::lock_guard lock(mutex_);
-    ended_ = true;
-    for (const int fd : fds_) ::shutdown(fd, SHUT_RDWR);
+    std::erase_if(pipes_, [](const auto& p) { return p.expired(); });
+    pipes_.push_back(pipe);
+    if (ended_) pipe->shutdown();
+  }
+  void end() {
+    std::vector<std::weak_ptr<Pipe>> pipes;
+    {
+      std::lock_guard lock(mutex_);
+      ended_ = true;
+      for (const int fd : fds_) ::shutdown(fd, SHUT_RDWR);
+      pipes.swap(pipes_);
+    }
+    for (const auto& weak : pipes) {
+      if (const auto pipe = weak.lock()) pipe->shutdown();
+    }
   }
 
  private:
   std::mutex mutex_;
   std::set<int> fds_;
+  std::vector<std::weak_ptr<Pipe>> pipes_;
   bool ended_ = false;
 };
 

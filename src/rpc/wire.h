@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,8 +43,10 @@ class Wire {
   virtual ~Wire() = default;
   // Queues a message; never blocks. Has no effect after the end.
   virtual void send(std::string bytes) = 0;
-  // The same without a copy; `owner` lives until gRPC has sent them.
-  virtual void send_bytes(std::shared_ptr<char[]> owner, size_t size) = 0;
+  // The same without a copy; `owner` lives until gRPC has sent the parts, which
+  // are one message of at most 4 GiB.
+  virtual void send_parts(std::shared_ptr<const void> owner,
+                          std::span<const iovec> parts) = 0;
   // Bytes that wait to be sent.
   virtual size_t queued() const = 0;
   // Whether nothing is queued or being written, or the wire has ended.

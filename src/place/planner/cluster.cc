@@ -33,7 +33,8 @@ std::string full_grammar(const std::string& name) {
 class Reader {
  public:
   explicit Reader(const Field& file) : file_(file) {
-    file_.only({"devices", "classes", "links", "default_link", "times"});
+    file_.only({"devices", "hosts", "network", "classes", "links",
+                "default_link", "times"});
   }
 
   Cluster run() {
@@ -52,9 +53,11 @@ class Reader {
 
   // Devices by name first: their types determine the classes.
   void add_devices() {
-    const Field devices = file_["devices"];
-    for (size_t i = 0; i < devices.size(); ++i) add_device(devices[i]);
-    if (pending_.empty()) devices.fail("at least one device");
+    const auto hosts = file_.find("hosts");
+    const auto here = hosts ? file_.find("devices") : file_["devices"];
+    for (size_t i = 0; here && i < here->size(); ++i) add_device((*here)[i]);
+    for (size_t i = 0; hosts && i < hosts->size(); ++i) add_hosts((*hosts)[i]);
+    if (pending_.empty()) (here ? *here : *hosts).fail("at least one device");
     std::vector<std::string> names;
     for (const Pending& p : pending_) names.push_back(p.name);
     c_.machine = assumed_machine(names);
@@ -68,6 +71,28 @@ class Reader {
         m.devices[d].copies = copy_rule(*rule);
       }
     }
+  }
+
+  // Tasks of a job, numbered on where the job stands already.
+  void add_hosts(const Field& f) {
+    f.only({"job", "count", "devices"});
+    const auto job_field = f.find("job");
+    const std::string job = job_field ? job_field->text() : "worker";
+    const auto count = f.find("count");
+    const int64_t n = count ? count->integer(1, kMostDevices) : 1;
+    const Field devices = f["devices"];
+    for (int64_t i = 0; i < n; ++i) {
+      const std::string task =
+          fmt::format("/job:{}/replica:0/task:{}", job, num_tasks_[job]++);
+      try {
+        task_ = DeviceName::parse(task);
+      } catch (const errors::InvalidArgument& e) {
+        job_field->fail_with(e.what());
+      }
+      for (size_t d = 0; d < devices.size(); ++d) add_device(devices[d]);
+      if (devices.size() == 0) devices.fail("at least one device");
+    }
+    task_ = DeviceName();
   }
 
   void add_device(const Field& f) {
@@ -85,6 +110,14 @@ class Reader {
         name.fail_with(e.what());
       }
       if (!device.type) name.fail("a device such as \"GPU:0\"");
+      if (task_.job) {
+        if (device.job || device.task) {
+          name.fail("a device of the host, such as \"GPU:0\"");
+        }
+        device.job = task_.job;
+        device.replica = task_.replica;
+        device.task = task_.task;
+      }
       if (count) {
         if (device.id)
           count->fail_with(
@@ -195,12 +228,53 @@ class Reader {
     return -1;
   }
 
+  // The number after those of "shared" in the file.
+  int32_t first_free_group() const {
+    int32_t next = 0;
+    const auto see = [&next](const Field& f) {
+      const auto shared = f.find("shared");
+      if (!shared) return;
+      const auto n = static_cast<int32_t>(shared->integer(-1, 4095));
+      next = std::max(next, n + 1);
+    };
+    if (const auto f = file_.find("default_link")) see(*f);
+    const auto links = file_.find("links");
+    for (size_t i = 0; links && i < links->size(); ++i) see((*links)[i]);
+    return next;
+  }
+
+  // Links between hosts: what one host sends goes through its network card.
+  void add_network(const Field& f) {
+    Machine& m = c_.machine;
+    const LinkCost base = link_cost(f, {}, false);
+    const int32_t first_card = first_free_group();
+    std::map<std::string, int32_t> cards;
+    std::vector<int32_t> card_of;
+    for (const DeviceCost& d : m.devices) {
+      DeviceName host = DeviceName::parse(d.name);
+      host.type.reset();
+      host.id.reset();
+      const auto number = first_card + static_cast<int32_t>(cards.size());
+      card_of.push_back(cards.emplace(host.str(), number).first->second);
+    }
+    if (cards.size() < 2) f.fail("two hosts or more");
+    for (size_t a = 0; a < card_of.size(); ++a) {
+      for (size_t b = 0; b < card_of.size(); ++b) {
+        if (card_of[a] == card_of[b]) continue;
+        LinkCost link = base;
+        if (link.shared < 0) link.shared = card_of[a];
+        m.link_of(static_cast<int32_t>(a), static_cast<int32_t>(b)) = link;
+      }
+    }
+  }
+
   void add_links() {
     Machine& m = c_.machine;
     if (const auto f = file_.find("default_link")) {
       const LinkCost link = link_cost(*f, {}, false);
       std::fill(m.links.begin(), m.links.end(), link);
     }
+    if (const auto f = file_.find("network")) add_network(*f);
     const auto links = file_.find("links");
     if (!links) return;
     for (size_t i = 0; i < links->size(); ++i) {
@@ -277,6 +351,8 @@ class Reader {
   Cluster c_;
   std::vector<Pending> pending_;
   std::set<std::string> seen_;  // classes
+  DeviceName task_;             // that devices are of; empty: this one
+  std::map<std::string, int64_t> num_tasks_;  // by job
 };
 
 }  // namespace

@@ -51,7 +51,51 @@ TEST(Cluster, ReadsDevicesClassesAndLinks) {
   ASSERT_EQ(c.times.size(), 2u);
 }
 
+TEST(Cluster, ReadsHostsAndTheNetworkBetweenThem) {
+  const Cluster c = read_cluster(R"({
+    "hosts": [{"count": 2, "devices": [{"name": "CPU:0"},
+                                       {"name": "GPU", "count": 2}]},
+              {"job": "ps", "devices": [{"name": "CPU:0"}]},
+              {"devices": [{"name": "GPU:0", "memory": "16GiB"}]}],
+    "default_link": {"latency": "2us", "bandwidth": "50GB/s", "shared": 6},
+    "network": {"latency": "30us", "bandwidth": "10GB/s"},
+    "links": [{"from": "/job:worker/task:1/GPU:0",
+               "to": "/job:worker/task:2/GPU:0", "bandwidth": "20GB/s"}]})",
+                                 "c.json");
+  const Machine& m = c.machine;
+  std::vector<std::string> names;
+  for (const DeviceCost& d : m.devices) names.push_back(d.name);
+  EXPECT_EQ(names, (std::vector<std::string>{
+                       "/job:worker/replica:0/task:0/device:CPU:0",
+                       "/job:worker/replica:0/task:0/device:GPU:0",
+                       "/job:worker/replica:0/task:0/device:GPU:1",
+                       "/job:worker/replica:0/task:1/device:CPU:0",
+                       "/job:worker/replica:0/task:1/device:GPU:0",
+                       "/job:worker/replica:0/task:1/device:GPU:1",
+                       "/job:ps/replica:0/task:0/device:CPU:0",
+                       "/job:worker/replica:0/task:2/device:GPU:0"}));
+  EXPECT_EQ(m.devices[7].memory_limit, int64_t{16} << 30);
+  // Inside of a host, and between two.
+  EXPECT_DOUBLE_EQ(m.link(1, 2).bytes_per_us, 5e4);
+  EXPECT_EQ(m.link(1, 2).shared, 6);
+  EXPECT_DOUBLE_EQ(m.link(1, 4).bytes_per_us, 1e4);
+  EXPECT_EQ(m.link(1, 4).latency_us, 30);
+  EXPECT_DOUBLE_EQ(m.link(4, 7).bytes_per_us, 2e4);
+  EXPECT_EQ(m.link(7, 4).latency_us, 30);
+  // All that a host sends goes through one card, in turn.
+  EXPECT_EQ(m.link(0, 3).shared, m.link(2, 6).shared);
+  EXPECT_NE(m.link(0, 3).shared, m.link(3, 0).shared);
+  EXPECT_GT(m.link(0, 3).shared, 6);
+}
+
 TEST(Cluster, NamesWhatIsWrongAndWhere) {
+  const char* one_host =
+      R"({"hosts": [{"devices": [{"name": "CPU:0"}]}], "network": {}})";
+  EXPECT_NE(error_of(one_host).find("two hosts or more"), std::string::npos);
+  const char* of_another =
+      R"({"hosts": [{"devices": [{"name": "/job:ps/task:0/CPU:0"}]}]})";
+  EXPECT_NE(error_of(of_another).find("a device of the host"),
+            std::string::npos);
   const auto expect = [](const char* text, const char* part) {
     const std::string error = error_of(text);
     EXPECT_NE(error.find(part), std::string::npos) << text << "\n" << error;

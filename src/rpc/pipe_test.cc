@@ -1,0 +1,151 @@
+#include "rpc/pipe.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+#include <thread>
+
+#include "berth/ops/array.h"
+#include "tensor/tensor_impl.h"
+
+namespace berth::rpc {
+namespace {
+
+// Keeps what is sent, in the memory that it was sent from.
+class KeptWire : public Wire {
+ public:
+  struct Sent {
+    std::shared_ptr<const void> owner;
+    std::vector<iovec> parts;
+  };
+
+  void send(std::string bytes) override {
+    const auto owner = std::make_shared<std::string>(std::move(bytes));
+    const iovec part{owner->data(), owner->size()};
+    send_parts(owner, std::span(&part, 1));
+  }
+  void send_parts(std::shared_ptr<const void> owner,
+                  std::span<const iovec> parts) override {
+    for (const iovec& p : parts) queued_ += p.iov_len;
+    sent.push_back({std::move(owner), {parts.begin(), parts.end()}});
+  }
+  size_t queued() const override { return queued_; }
+  bool idle() const override { return true; }
+  void resume() override { ++resumed; }
+  void close(bool) override { closed = true; }
+  void all_is_sent() { queued_ = 0; }
+
+  std::vector<Sent> sent;
+  int resumed = 0;
+  bool closed = false;
+
+ private:
+  std::atomic<size_t> queued_{0};
+};
+
+WireBytes bytes_in_parts(std::string text, size_t first) {
+  const auto owner = std::make_shared<std::string>(std::move(text));
+  WireBytes bytes;
+  bytes.parts = {{owner->data(), first},
+                 {owner->data() + first, owner->size() - first}};
+  bytes.size = owner->size();
+  bytes.owner = owner;
+  return bytes;
+}
+
+TEST(WirePipe, SendsATensorFromWhereItLies) {
+  const auto wire = std::make_shared<KeptWire>();
+  WirePipe pipe;
+  pipe.attach(wire);
+  const Tensor t = zeros({3 << 18});  // 3 MiB
+  OutgoingMessage message = pack(MessageKind::kRequest, 7, 0, {"text", {t}});
+  const auto* begin = reinterpret_cast<const char*>(t.impl()->data());
+  const std::string head = message.head;
+  ASSERT_TRUE(pipe.write_now(&message));
+
+  std::string first;
+  const char* expected = begin;
+  size_t tensor_bytes = 0;
+  for (const KeptWire::Sent& s : wire->sent) {
+    size_t together = 0;
+    for (const iovec& p : s.parts) {
+      together += p.iov_len;
+      if (first.empty()) {
+        first.assign(static_cast<const char*>(p.iov_base), p.iov_len);
+        continue;
+      }
+      EXPECT_EQ(p.iov_base, expected);
+      expected += p.iov_len;
+      tensor_bytes += p.iov_len;
+    }
+    EXPECT_LE(together, size_t{1} << 20);
+  }
+  EXPECT_EQ(first, head);
+  EXPECT_EQ(tensor_bytes, size_t{3} << 20);
+}
+
+TEST(WirePipe, ReadsAcrossPartsAndMessages) {
+  const auto wire = std::make_shared<KeptWire>();
+  WirePipe pipe;
+  pipe.attach(wire);
+  const Wire::Events events = pipe.events();
+  events.on_bytes(bytes_in_parts("abcdef", 1));
+  events.on_bytes(bytes_in_parts("ghij", 3));
+  char read[8] = {};
+  EXPECT_EQ(pipe.read(read, 4), "");
+  EXPECT_EQ(std::string(read, 4), "abcd");
+  EXPECT_EQ(pipe.read(read, 5), "");
+  EXPECT_EQ(std::string(read, 5), "efghi");
+  events.on_closed({});
+  EXPECT_EQ(pipe.read(read, 1), "");  // what came before the end
+  EXPECT_EQ(read[0], 'j');
+  EXPECT_EQ(pipe.read(read, 1), "connection closed");
+}
+
+TEST(WirePipe, HoldsBothEndsBackWhenMuchWaits) {
+  const auto wire = std::make_shared<KeptWire>();
+  WirePipe pipe;
+  pipe.attach(wire);
+  const Wire::Events events = pipe.events();
+  // What arrives: at most 8 MiB wait for the reader, then it goes on.
+  const std::string piece(1 << 20, 'x');
+  int taken = 0;
+  while (events.on_bytes(bytes_in_parts(piece, 5))) ASSERT_LT(++taken, 9);
+  EXPECT_EQ(taken, 8);
+  std::string read(6 << 20, ' ');
+  EXPECT_EQ(pipe.read(read.data(), read.size()), "");
+  EXPECT_EQ(read, std::string(6 << 20, 'x'));
+  EXPECT_EQ(wire->resumed, 1);
+  // What is sent: write() waits until the wire has sent the rest.
+  const Tensor t = zeros({9 << 18});
+  OutgoingMessage big = pack(MessageKind::kReply, 1, 0, {"", {t}});
+  ASSERT_TRUE(pipe.write_now(&big));
+  OutgoingMessage more = pack(MessageKind::kReply, 2, 0, {"more", {}});
+  EXPECT_FALSE(pipe.write_now(&more));
+  const size_t before = wire->sent.size();
+  std::thread writer([&] { EXPECT_EQ(pipe.write(std::move(more)), ""); });
+  wire->all_is_sent();
+  events.on_sent();
+  writer.join();
+  EXPECT_EQ(wire->sent.size(), before + 1);
+}
+
+TEST(WirePipe, EndsWaitsWhenItIsShutDown) {
+  const auto wire = std::make_shared<KeptWire>();
+  WirePipe pipe;
+  pipe.attach(wire);
+  std::thread reader([&] {
+    char byte;
+    EXPECT_EQ(pipe.read(&byte, 1), "connection closed");
+  });
+  pipe.shutdown();
+  reader.join();
+  EXPECT_TRUE(wire->closed);
+  EXPECT_TRUE(pipe.events().on_bytes(bytes_in_parts("late", 1)));
+  EXPECT_EQ(pipe.write(pack(MessageKind::kReply, 1, 0, {"late", {}})),
+            "connection closed");
+}
+
+}  // namespace
+}  // namespace berth::rpc
