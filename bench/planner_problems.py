@@ -186,8 +186,8 @@ class Machine:
     """Devices of one speed or two, links within nodes of eight and between them."""
 
     def __init__(self, shape, count):
-        self.shape, self.count, self.limit = shape, count, 0
-        self.speed = [1.0 if shape != "mixed" or d % 2 == 0 else 0.4 for d in range(count)]
+        self.shape, self.count, self.limit, self.slow = shape, count, 0, 0.4
+        self.speed = [1.0 if shape != "mixed" or d % 2 == 0 else self.slow for d in range(count)]
         self.node = [d // 8 if shape == "nodes" else 0 for d in range(count)]
         self.near = (5.0, 5e4 if shape == "nodes" else 1.2e4)
         self.far = (15.0, 6e3)
@@ -213,7 +213,7 @@ class Machine:
                  if self.node[a] != self.node[b]]
         return json.dumps({"devices": devices, "links": links, "default_link": named(self.near),
                            "classes": [{"name": "fast", "type": "GPU", "speed": 1},
-                                       {"name": "slow", "type": "GPU", "speed": 0.4}]})
+                                       {"name": "slow", "type": "GPU", "speed": self.slow}]})
 
 
 def graph_text(g):

@@ -8,7 +8,7 @@ set(BERTH_SEAM_HEADERS base/clock base/environment
   device/stream device/thread_stream
   op/attrs op/infer op/kernel op/op_def op/op_registry)
 set(folder ${CMAKE_CURRENT_BINARY_DIR}/generated/include)
-set(all "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} ${BERTH_SANITIZE}")
+set(all "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
 foreach(name ${BERTH_SEAM_HEADERS})
   set(source ${CMAKE_CURRENT_SOURCE_DIR}/src/${name}.h)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})

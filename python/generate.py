@@ -37,7 +37,8 @@ RESULTS = {"Tensor", "Tensors", "bool", "int64_t", "double", "void", "Loss", "Me
            "Regularizer", "Constraint", "Optimizer", "LearningRateSchedule", "Shape", "Model",
            "std::pair<Tensor, Tensor>", "std::pair<Tensors, Tensor>", "std::string", "KerasTensor", "Callback"}
 # Classes whose constructors are functions that return the handle.
-HANDLES = {"Layer": "Layer", "keras::Layer": "Layer", "Optimizer": "Optimizer"}
+HANDLES = {"Layer": "Layer", "keras::Layer": "Layer", "RecurrentLayer": "Layer",
+           "Optimizer": "Optimizer"}
 
 
 class Function:
@@ -235,7 +236,8 @@ class Binder:
             elif options is not None and p.default is None and all(o.default is None for o in options):
                 return None  # the plain form stands beside it
             elif options is not None:
-                fields += [(p, o) for o in options]
+                # An argument wins over a field of its name (stateless_normal's seed).
+                fields += [(p, o) for o in options if o.name not in {q.name for q in f.params}]
                 call.append("p_" + p.name)
             elif p.kind in VALUES:
                 direct.append(p)

@@ -210,7 +210,7 @@ bool PiecesAnneal::propose(StreamRandom& random) {
                                 : propose_swap(random);
   if (!some) return false;
   for (const Change& c : changes_) {
-    if (!(p_.allowed[static_cast<size_t>(c.group)] & device_bit(c.device))) {
+    if (!p_.allowed[static_cast<size_t>(c.group)].has(c.device)) {
       return false;
     }
   }

@@ -106,8 +106,7 @@ PiecesChain::Fork PiecesChain::best_fork(int32_t first, int32_t second) const {
       const auto d = static_cast<size_t>(device[slot]);
       time[slot] += b.transfers + b.work[d];
       bytes[slot] += b.bytes;
-      good &=
-          (b.allowed & device_bit(device[slot])) && bytes[slot] <= p_.limit[d];
+      good &= b.allowed.has(device[slot]) && bytes[slot] <= p_.limit[d];
     }
     const double cost = std::max({time[0], time[1], time[2]});
     const auto at = static_cast<size_t>(used) - 1;

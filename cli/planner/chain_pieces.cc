@@ -117,7 +117,7 @@ PiecesChain::PiecesChain(const PiecesProblem& p)
     for (int32_t v = 0; v < p.num_ops && alike_; ++v) {
       const DeviceSet mask = p.allowed[static_cast<size_t>(p.group[v])];
       alike_ = p.time_of(v, d) == p.time_of(v, first) &&
-               !(mask & device_bit(d)) == !(mask & device_bit(first));
+               !mask.has(d) == !mask.has(first);
     }
   }
 }
@@ -271,7 +271,7 @@ void PiecesChain::find_cpus() {
     int32_t cpu = -1;
     for (int32_t d = 0; d < p_.num_devices; ++d) {
       if (!p_.is_cpu[static_cast<size_t>(d)] ||
-          !(p_.allowed[static_cast<size_t>(g)] & device_bit(d))) {
+          !p_.allowed[static_cast<size_t>(g)].has(d)) {
         continue;
       }
       double sum = 0;
@@ -308,7 +308,7 @@ void PiecesChain::extend(const std::vector<int32_t>& devices, int32_t end) {
     for (int32_t a = 1; a <= most; ++a) {
       const int32_t d = devices[static_cast<size_t>(a) - 1];
       const auto at = static_cast<size_t>(d);
-      if (s.bytes > p_.limit[at] || !(s.allowed & device_bit(d))) continue;
+      if (s.bytes > p_.limit[at] || !s.allowed.has(d)) continue;
       const double cost = step(a - 1, begin).cost + s.work[at] + s.in + s.out;
       if (cost < step(a, end).cost) step(a, end) = {cost, begin, d, 0};
     }

@@ -164,7 +164,7 @@ double Path::cost(int first, int last, const double* price) const {
     const double limit = given > 0 ? given : kNever;
     if (p_.free_of_touch[d]) continue;
     most = std::max(most, limit);
-    if ((may & device_bit(d)) && bytes <= limit) sum = std::min(sum, work[d]);
+    if (may.has(d) && bytes <= limit) sum = std::min(sum, work[d]);
   }
   if (sum == kNever) return sum;
   for (int v = 0; v < p_.num_ops(); ++v) {

@@ -15,7 +15,7 @@ std::string waiting(const PlanProblem& p, const PiecesEvaluator& e) {
   DeviceSet named = 0;
   for (int32_t k = 0; k < e.num_pieces(); ++k) {
     const int32_t d = e.device_of(k);
-    if (!e.is_waiting(k) || (named & device_bit(d))) continue;
+    if (!e.is_waiting(k) || named.has(d)) continue;
     named |= device_bit(d);
     devices += (devices.empty() ? "" : ", ") +
                p.costs.devices[static_cast<size_t>(d)].name;

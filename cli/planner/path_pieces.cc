@@ -23,7 +23,7 @@ PathPieces::PathPieces(const PiecesProblem& p)
     }
     for (int32_t v = 0; v < p.num_ops; ++v) {
       const auto at = static_cast<size_t>(v);
-      if (!(p.allowed[static_cast<size_t>(p.group[at])] & device_bit(d))) {
+      if (!p.allowed[static_cast<size_t>(p.group[at])].has(d)) {
         continue;
       }
       cpu_time_[at] = std::min(cpu_time_[at], p.time_of(v, d));

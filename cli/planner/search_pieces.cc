@@ -126,7 +126,7 @@ class Stream {
       int32_t on = -1;
       for (int32_t d = 0; d < p_.num_devices; ++d) {
         const auto at = static_cast<size_t>(d);
-        if (p_.is_cpu[at] || !(mask & device_bit(d)) || d == before) continue;
+        if (p_.is_cpu[at] || !mask.has(d) || d == before) continue;
         if (on < 0 || room[at] > room[static_cast<size_t>(on)]) on = d;
       }
       before = on;
@@ -143,7 +143,7 @@ class Stream {
   // Returns a CPU of the mask, else any device of it.
   int32_t home(DeviceSet mask) const {
     for (int32_t d = 0; d < p_.num_devices; ++d) {
-      if (p_.is_cpu[static_cast<size_t>(d)] && (mask & device_bit(d))) return d;
+      if (p_.is_cpu[static_cast<size_t>(d)] && mask.has(d)) return d;
     }
     return mask ? mask.first() : 0;
   }

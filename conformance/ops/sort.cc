@@ -26,6 +26,12 @@ void add_orders(Cases& cases) {
                {Input(f.shape).whole(0, 3)})
           .types(kNumberTypes)
           .attr("descending", down);
+      cases
+          .add("Sort", std::string(f.label) + (down ? "_down" : "_up"),
+               {Input(f.shape).distinct()})
+          .types(kNumberTypes)
+          .close_to(0, 0)
+          .attr("descending", down);
     }
   }
   cases.add("TopKV2", "ties", {Input({3, 8}).whole(0, 2)})
@@ -39,6 +45,20 @@ void add_orders(Cases& cases) {
   cases.add("ArgSort", "special", {Input({26}).special()});
   cases.add("ArgSort", "special_down", {Input({26}).special()})
       .attr("descending", true);
+  for (const bool down : {false, true}) {
+    cases
+        .add("Sort", down ? "ties_down" : "ties_up",
+             {Input({3, 200}).whole(0, 9)})
+        .types(kNumberTypes)
+        .close_to(0, 0)
+        .attr("descending", down)
+        .skip_gradients("not differentiable at ties");
+    cases
+        .add("Sort", down ? "special_down" : "special_up",
+             {Input({26}).special()})
+        .close_to(0, 0)
+        .attr("descending", down);
+  }
 }
 
 void add_search(Cases& cases) {

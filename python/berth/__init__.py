@@ -7,6 +7,7 @@ and TensorFlow lacks stands beside them: tf.config.set_placement_policy("auto"),
 function.placement(), model.explain("dense").
 """
 import os as _os
+import types as _types
 
 from berth import _core
 from berth._core import DType, Tensor, TensorShape, Variable
@@ -29,12 +30,14 @@ from berth._ops import *  # noqa: E402,F401,F403  where TensorFlow's form differ
 from berth._host import custom_gradient, load_op_library, numpy_function, py_function  # noqa: E402
 from berth._module import Module  # noqa: E402
 
+math.argmax, math.argmin, math.reduce_mean = argmax, argmin, reduce_mean  # noqa: F405
 __version__ = "0.1.0"
+version = _types.SimpleNamespace(VERSION=__version__, GIT_VERSION="", COMPILER_VERSION="")
 newaxis = None
 
 
 # Imported when they are used first.
-_LATER = ("autograph", "data", "debugging", "distribute", "keras", "nest", "train")
+_LATER = ("autograph", "data", "debugging", "distribute", "keras", "nest", "saved_model", "train")
 # Names that stand in one of those, too.
 _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "keras.optimizers",
          "initializers": "keras.initializers", "Assert": "debugging.Assert",

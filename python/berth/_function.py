@@ -31,7 +31,7 @@ class Function:
         self.python_function = fn
         self._autograph = autograph
         self._kept = []       # what fixed arguments stand for, so that their ids stay theirs
-        self._structures = {}
+        self._traced = []     # (structure, specs) of the traces
         self._signature = input_signature
         specs = [] if input_signature is None else flatten(list(input_signature))[0]
         self._core = _core.Function(self._trace, name or getattr(fn, "__name__", "function"),
@@ -87,7 +87,13 @@ class Function:
         return of(structure)
 
     def _trace(self, leaves):
-        args, kwargs = pack(self._call_structure, leaves)
+        self._traced.append((self._call_structure,
+                             [TensorSpec.from_tensor(t) for t in leaves]))
+        return self.trace_with(self._call_structure, leaves)
+
+    def trace_with(self, structure, leaves):
+        """Calls the function with tensors of a trace; returns leaves and structure of the result."""
+        args, kwargs = pack(structure, leaves)
         _tracing.append(self)
         try:
             if self._autograph:
@@ -99,6 +105,27 @@ class Function:
         # Results are tensors, but for None.
         out, form = flatten(result, lambda v: v is not None)
         return [convert_to_tensor(v) for v in out], form
+
+    def get_concrete_function(self, *args, **kwargs):
+        """Traces for arguments like these, tensors or TensorSpecs; nothing is run."""
+        from berth._concrete import ConcreteFunction
+        if self._signature is not None and not args and not kwargs:
+            args = tuple(self._signature)
+        leaves, structure = flatten((args, kwargs), lambda v: is_value(v) or isinstance(v, TensorSpec))
+        return ConcreteFunction.traced(self, args, kwargs, leaves, structure)
+
+    def concrete_functions(self):
+        """One for each trace so far."""
+        from berth._concrete import ConcreteFunction
+        return [ConcreteFunction.traced(self, (), {}, specs, structure)
+                for structure, specs in self._traced]
+
+    def pretty_printed_concrete_signatures(self, verbose=True):
+        return "\n".join(f.pretty_printed_signature() for f in self.concrete_functions())
+
+    @property
+    def input_signature(self):
+        return self._signature
 
     def experimental_get_tracing_count(self):
         return self._core.num_traces()

@@ -5,6 +5,11 @@ from berth import _core
 from berth._structure import flatten, pack
 
 
+def _warn(text):
+    import warnings
+    warnings.warn(text, stacklevel=3)
+
+
 class UnconnectedGradients:
     NONE, ZERO = "none", "zero"
 
@@ -24,7 +29,18 @@ class GradientTape:
 
     def watch(self, tensor):
         for leaf in flatten(tensor)[0]:
-            self._tape.watch(leaf)
+            if leaf.dtype.is_floating or leaf.dtype.is_complex:
+                self._tape.watch(leaf)
+            else:
+                _warn(f"tape.watch: {leaf.dtype.name} has no gradient; expected a floating dtype")
+
+    def watched_variables(self):
+        """The trainable variables that were read while the tape was open, in that order."""
+        return tuple(self._tape.watched())
+
+    def reset(self):
+        """Forgets what was recorded."""
+        self._tape.reset()
 
     def gradient(self, target, sources, output_gradients=None,
                  unconnected_gradients=UnconnectedGradients.NONE):
@@ -32,6 +48,9 @@ class GradientTape:
         targets, _ = flatten(target)
         leaves, structure = flatten(sources)
         given = None if output_gradients is None else flatten(output_gradients)[0]
+        if not any(t.dtype.is_floating or t.dtype.is_complex for t in targets):
+            _warn(f"tape.gradient: the target is {targets[0].dtype.name}, which has no gradient")
+            return pack(structure, [None] * len(leaves))
         out = self._tape.gradient(targets, leaves, given, unconnected_gradients == "zero")
         return pack(structure, out)
 

@@ -35,6 +35,25 @@ class Module:
     def __init__(self, name=None):
         self._name = name or type(self).__name__.lower()
 
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        if "_awaited" in self.__dict__ and isinstance(value, (Variable, Module)):
+            self._give(name, value)
+
+    def await_checkpoint(self, path, prefix):
+        """Variables that are yet to be made begin with what a checkpoint has under their names."""
+        self.__dict__["_awaited"] = (path, prefix)
+        for name, value in list(vars(self).items()):
+            if isinstance(value, Module):
+                self._give(name, value)
+
+    def _give(self, name, value):
+        path, prefix = self._awaited
+        if isinstance(value, Module):
+            value.await_checkpoint(path, f"{prefix}/{name}")
+        elif f"{prefix}/{name}" in (n for n, _ in _core.list_variables(path)):
+            value.assign(_core.load_variable(path, f"{prefix}/{name}"))
+
     name = property(lambda self: self.__dict__.get("_name") or type(self).__name__.lower())
 
     @property

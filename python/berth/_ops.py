@@ -2,12 +2,12 @@
 import builtins
 
 from berth import _core
-from berth._tensor import convert_to_tensor, float32, int32
+from berth._tensor import convert_to_tensor, float32, int32, int64
 
 _ops = _core.ops
 
 __all__ = ["reshape", "range", "unique", "unique_with_counts", "print", "group", "no_op", "shape",
-           "pad", "squeeze", "zeros", "ones", "clip_by_global_norm", "identity", "split"]
+           "pad", "squeeze", "argmax", "argmin", "reduce_mean", "histogram_fixed_width", "zeros", "ones", "clip_by_global_norm", "identity", "split"]
 
 _builtin_range = builtins.range
 
@@ -52,10 +52,35 @@ def squeeze(input, axis=None, name=None):
     return _ops.squeeze(input, [axis] if isinstance(axis, int) else list(axis))
 
 
+def argmax(input, axis=None, output_type=int64, name=None):
+    out = _ops.math.argmax(input, 0 if axis is None else axis)
+    return out if out.dtype == output_type else _ops.math.cast(out, output_type)
+
+
+def argmin(input, axis=None, output_type=int64, name=None):
+    out = _ops.math.argmin(input, 0 if axis is None else axis)
+    return out if out.dtype == output_type else _ops.math.cast(out, output_type)
+
+
+def reduce_mean(input_tensor, axis=None, keepdims=False, name=None):
+    x = input_tensor if isinstance(input_tensor, _core.Tensor) else convert_to_tensor(input_tensor)
+    if not x.dtype.is_integer:
+        return _ops.math.reduce_mean(x, axis, keepdims)
+    # Whole numbers have a whole mean, as in TensorFlow.
+    total = _ops.math.reduce_sum(x, axis, keepdims)
+    count = _ops.math.cast(_ops.math.truncatediv(_ops.size(x), _ops.size(total)), x.dtype)
+    return _ops.math.truncatediv(total, count)
+
+
+def histogram_fixed_width(values, value_range, nbins=100, dtype=int32, name=None):
+    low, high = (float(v) for v in value_range)
+    return _ops.math.cast(_ops.histogram_fixed_width(values, low=low, high=high, nbins=int(nbins)), dtype)
+
+
 def split(value, num_or_size_splits, axis=0, num=None, name=None):
     if isinstance(num_or_size_splits, int):
-        return _ops.split(value, num_or_size_splits, axis)
-    return _ops.split(value, [int(n) for n in num_or_size_splits], axis)
+        return _ops.split(value, num=num_or_size_splits, axis=axis)
+    return _ops.split(value, [int(n) for n in num_or_size_splits], axis=axis)
 
 
 def unique(x, out_idx=int32, name=None):

@@ -1,7 +1,7 @@
 """tf.train: checkpoints (docs/checkpoints.md says how they are kept)."""
 from berth import _core
 from berth._core import LoadStatus, Variable, latest_checkpoint as _latest
-from berth._module import variables_in
+from berth._module import Module, variables_in
 from berth._tensor import convert_to_tensor
 
 __all__ = ["Checkpoint", "CheckpointManager", "CheckpointOptions", "latest_checkpoint",
@@ -17,12 +17,12 @@ class CheckpointOptions:
 
 
 class _NothingRestored:
-    """What restore(None) returns: there was no checkpoint."""
+    """What restore() returns when nothing could be restored yet."""
 
     restored = deferred = missing = unused = ()
 
     def assert_consumed(self):
-        raise AssertionError("no checkpoint was given to restore()")
+        raise AssertionError("nothing is restored yet: there was no checkpoint, or no variable")
 
     assert_existing_objects_matched = assert_consumed
 
@@ -69,11 +69,23 @@ class Checkpoint:
         """Puts the values back, also those of variables yet to be made. None: nothing happens."""
         if save_path is None:
             return _NothingRestored()
-        return self.__berth__.restore(str(save_path), True)
+        return self._read(str(save_path), True)
 
     def read(self, save_path, options=None):
         """restore() of what write() wrote: the counter stays."""
-        return self.__berth__.restore(str(save_path), False)
+        return self._read(str(save_path), False)
+
+    def _read(self, path, counted):
+        late = {} if "__berth__" in self.__dict__ else {
+            n: v for n, v in self._parts.items() if isinstance(v, Module) and not v.variables}
+        for name, module in late.items():
+            module.await_checkpoint(path, name)
+        if late and len(late) == len(self._parts):
+            return _NothingRestored()
+        if late:
+            raise ValueError(f"Checkpoint: {sorted(late)} have no variables yet; call them first, or "
+                             "restore them by a Checkpoint of their own")
+        return self.__berth__.restore(path, counted)
 
     def sync(self):
         """Waits for an asynchronous save."""

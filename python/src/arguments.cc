@@ -58,6 +58,15 @@ DType Arguments::hint(size_t slot) const {
       return dtype_of_python(slots_[i]);
     }
   }
+  // maximum(0., [1, -1]): whole numbers beside a float of Python are floats.
+  const auto is_operand = [&](size_t i) {
+    const std::string_view name = bound_[i].tensorflow;
+    return slots_[i] != nullptr && (name == "x" || name == "y");
+  };
+  if (!is_operand(slot)) return DType::kInvalid;
+  for (size_t i = 0; i < count_; ++i) {
+    if (i != slot && is_operand(i) && PyFloat_Check(slots_[i])) return float32;
+  }
   return DType::kInvalid;
 }
 

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "held.h"
+
 namespace berth::python {
 
 using namespace nanobind::literals;  // NOLINT
@@ -143,7 +145,9 @@ DType dtype_of_python(PyObject* o) {
 Tensor tensor_of(PyObject* o, DType hint) {
   if (nb::isinstance<Tensor>(o)) return nb::cast<const Tensor&>(nb::handle(o));
   if (nb::isinstance<Variable>(o)) {
-    return nb::cast<const Variable&>(nb::handle(o)).value({});
+    const auto& v = nb::cast<const Variable&>(nb::handle(o));
+    if (tape_is_open()) note_read(v);
+    return v.value({});
   }
   const bool floating = is_inexact(hint);
   if (PyBool_Check(o)) return constant(o == Py_True, Site{});
@@ -424,9 +428,12 @@ keras::Initializer From<keras::Initializer>::get(PyObject* o, DType) {
     return handle_of<keras::Initializer>(o, "an initializer or its name");
   } catch (const NotThat&) {
     if (!PyCallable_Check(o) || PyType_Check(o)) throw;
-    auto fn = function_of<const Shape&, DType>(nb::borrow(o));
+    // Keras' form, fn(shape, dtype=...): tf.random.normal is one, too.
     return keras::Initializer(
-        [fn](const Shape& s, DType d) { return fn(s, d); });
+        [fn = held(nb::borrow(o))](const Shape& s, DType d) {
+          nb::gil_scoped_acquire gil;
+          return tensor_of((*fn)(to_python(s), "dtype"_a = to_python(d)).ptr());
+        });
   }
 }
 keras::Regularizer From<keras::Regularizer>::get(PyObject* o, DType) {
@@ -469,6 +476,10 @@ keras::callbacks::UpdateFreq From<keras::callbacks::UpdateFreq>::get(
 }
 keras::Layer From<keras::Layer>::get(PyObject* o, DType) {
   return handle_of<keras::Layer>(o, "a layer");
+}
+keras::RecurrentLayer From<keras::RecurrentLayer>::get(PyObject* o, DType) {
+  return keras::RecurrentLayer(
+      handle_of<keras::Layer>(o, "a layer that goes over time").base());
 }
 keras::Loss From<keras::Loss>::get(PyObject* o, DType) {
   if (o == Py_None) return {};

@@ -40,6 +40,11 @@ struct PyDType {
 // The line of the innermost frame that is not the package's own.
 Site site_of_caller();
 
+// What tape.watched_variables() says: the trainable variables that were read
+// while a tape of this thread was open.
+bool tape_is_open();
+void note_read(const Variable& v);
+
 // A tensor of a tensor, variable, number, array, or nested lists of those.
 Tensor tensor_of(PyObject* o, DType hint = DType::kInvalid);
 bool is_tensor_like(PyObject* o);  // Tensor, Variable or array, not a list
@@ -79,6 +84,7 @@ BERTH_PYTHON_FROM(keras::DTypePolicy);
 BERTH_PYTHON_FROM(keras::Optimizer);
 BERTH_PYTHON_FROM(keras::LearningRateSchedule);
 BERTH_PYTHON_FROM(keras::Layer);
+BERTH_PYTHON_FROM(keras::RecurrentLayer);
 BERTH_PYTHON_FROM(keras::Loss);
 BERTH_PYTHON_FROM(keras::Metric);
 BERTH_PYTHON_FROM(keras::KerasTensor);

@@ -72,9 +72,70 @@ internal::TracedFn leaves_of(nb::object fn) {
   };
 }
 
+// fn(leaves) -> leaves of the result; `signature` has (shape, dtype) pairs.
+ConcreteFunction trace_concrete(nb::object fn, const std::string& name,
+                                nb::list signature) {
+  std::vector<TensorSpec> specs;
+  for (nb::handle s : signature) {
+    specs.push_back(
+        {From<Shape>::get(s[0].ptr(), {}), From<DType>::get(s[1].ptr(), {})});
+  }
+  const Site site = site_of_caller();
+  const Held held_fn = held(std::move(fn));
+  nb::gil_scoped_release release;
+  return internal::trace_concrete(
+      {.name = name, .input_signature = specs},
+      [&](const Tensors& leaves) {
+        nb::gil_scoped_acquire gil;
+        return tensors_of((*held_fn)(to_python(leaves)));
+      },
+      specs, site);
+}
+
+void add_concrete_function(nb::module_& m) {
+  const auto pairs = [](const std::vector<TensorSpec>& specs) {
+    nb::list all;
+    for (const TensorSpec& s : specs) {
+      all.append(nb::make_tuple(to_python(s.shape), to_python(s.dtype)));
+    }
+    return all;
+  };
+  nb::class_<ConcreteFunction>(m, "ConcreteFunction")
+      .def("call",
+           [](const ConcreteFunction& f, nb::list leaves) {
+             const Tensors in = tensors_of(leaves);
+             const Site site = site_of_caller();
+             Tensors out;
+             {
+               nb::gil_scoped_release release;
+               out = f(in, site);
+             }
+             return to_python(out);
+           })
+      .def("name", [](const ConcreteFunction& f) { return f.name(); })
+      .def(
+          "inputs",
+          [pairs](const ConcreteFunction& f) { return pairs(f.input_specs()); })
+      .def("outputs",
+           [pairs](const ConcreteFunction& f) {
+             return pairs(f.output_specs());
+           })
+      .def("variables",
+           [](const ConcreteFunction& f) { return to_python(f.variables()); })
+      .def("text", [](const ConcreteFunction& f) { return f.text(); })
+      .def("save", [](const ConcreteFunction& f, const std::string& path) {
+        f.save(path, {}, site_of_caller());
+      });
+  m.def("trace_concrete", &trace_concrete);
+  m.def("load_function", [](const std::string& path) {
+    return load_function(path, site_of_caller());
+  });
+}
+
 }  // namespace
 
 void add_function(nb::module_& m) {
+  add_concrete_function(m);
   nb::class_<PyFunction>(m, "Function")
       .def("__init__",
            [](PyFunction* self, nb::object trace, const std::string& name,

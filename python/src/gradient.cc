@@ -16,6 +16,16 @@ Source source_of(nb::handle o) {
       "GradientTape: gradients are taken of tensors and variables");
 }
 
+// What open tapes have seen; the innermost is the last.
+thread_local std::vector<std::vector<Variable>*> t_open;
+
+void add_once(std::vector<Variable>& all, const Variable& v) {
+  for (const Variable& known : all) {
+    if (known.serial() == v.serial()) return;
+  }
+  all.push_back(v);
+}
+
 // A tape that is open from __enter__ to __exit__.
 class Tape {
  public:
@@ -23,13 +33,18 @@ class Tape {
 
   void enter() {
     tape_ = std::make_unique<GradientTape>(options_, site_of_caller());
+    seen_.clear();
+    std::erase(t_open, &seen_);
+    if (options_.watch_accessed_variables) t_open.push_back(&seen_);
   }
   void exit() {
+    std::erase(t_open, &seen_);
     if (tape_) tape_->stop(site_of_caller());
   }
   void watch(nb::handle o) {
     if (nb::isinstance<Variable>(o)) {
       tape().watch(nb::cast<const Variable&>(o), site_of_caller());
+      add_once(seen_, nb::cast<const Variable&>(o));
     } else if (nb::isinstance<Tensor>(o)) {
       tape().watch(nb::cast<const Tensor&>(o), site_of_caller());
     } else {
@@ -61,6 +76,9 @@ class Tape {
     return t.gradient(of, by, options, site);
   }
 
+  const std::vector<Variable>& watched() const { return seen_; }
+  ~Tape() { std::erase(t_open, &seen_); }
+
  private:
   GradientTape& tape() {
     if (!tape_) {
@@ -70,6 +88,7 @@ class Tape {
     return *tape_;
   }
   TapeOptions options_;
+  std::vector<Variable> seen_;
   std::unique_ptr<GradientTape> tape_;
 };
 
@@ -94,12 +113,20 @@ class Scope {
 
 }  // namespace
 
+bool tape_is_open() { return !t_open.empty(); }
+void note_read(const Variable& v) {
+  if (!v.trainable()) return;
+  for (auto* seen : t_open) add_once(*seen, v);
+}
+
 void add_gradient(nb::module_& m) {
   nb::class_<Tape>(m, "Tape")
       .def(nb::init<bool, bool>())
       .def("enter", &Tape::enter)
       .def("exit", &Tape::exit)
       .def("watch", &Tape::watch)
+      .def("watched", [](const Tape& t) { return to_python(t.watched()); })
+      .def("reset", &Tape::enter)
       .def(
           "gradient",
           [](Tape& t, nb::list targets, nb::list sources, nb::object given,

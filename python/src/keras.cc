@@ -6,6 +6,7 @@
 #include "classes.h"
 #include "convert.h"
 #include "held.h"
+#include "keras/layer_state.h"
 
 namespace berth::python {
 
@@ -25,6 +26,11 @@ Tensors tensors_in(nb::handle list) {
 nb::list shapes_of(const std::vector<Shape>& shapes) {
   nb::list all;
   for (const Shape& s : shapes) all.append(to_python(s));
+  return all;
+}
+nb::list values_of(const KerasTensors& tensors) {
+  nb::list all;
+  for (const auto& t : tensors) all.append(to_python(t));
   return all;
 }
 nb::object logs_of(const keras::Logs& logs) {
@@ -397,6 +403,9 @@ void add_layer(nb::module_& m) {
               nb::gil_scoped_release release;
               out = l(in, training);
             }
+            if (tape_is_open()) {
+              for (const Variable& v : l.trainable_variables()) note_read(v);
+            }
             return to_python(out);
           },
           "x"_a, "training"_a.none())
@@ -411,9 +420,7 @@ void add_layer(nb::module_& m) {
                nb::gil_scoped_release release;
                out = l.outputs_of(in);
              }
-             nb::list all;
-             for (const auto& t : out) all.append(to_python(t));
-             return all;
+             return values_of(out);
            })
       .def("build",
            [](const Layer& l, nb::list shapes) {
@@ -460,6 +467,17 @@ void add_layer(nb::module_& m) {
                own<OwnLayer>(l).track(part);
              }
            })
+      .def("track_variable",
+           [](const Layer& l, const Variable& v) {
+             auto& state = l.base()->state();
+             (v.trainable() ? state.trainable : state.other).push_back(v);
+           })
+      .def_prop_ro("compute_dtype",
+                   [](const Layer& l) { return PyDType{l.compute_dtype()}; })
+      .def_prop_ro("dtype_policy",
+                   [](const Layer& l) { return l.dtype_policy(); })
+      .def("inputs", [](const Layer& l) { return values_of(l.inputs()); })
+      .def("outputs", [](const Layer& l) { return values_of(l.outputs()); })
       .def("same_as",
            [](const Layer& a, const Layer& b) { return a.base() == b.base(); })
       .def("key",
@@ -611,8 +629,14 @@ void add_parts(nb::module_& m) {
   nb::class_<keras::Callback>(m, "Callback");
   nb::class_<keras::DTypePolicy>(m, "DTypePolicy")
       .def(nb::init<const std::string&>())
-      .def_prop_ro("name",
-                   [](const keras::DTypePolicy& p) { return p.name(); });
+      .def_prop_ro("name", [](const keras::DTypePolicy& p) { return p.name(); })
+      .def_prop_ro("compute_dtype",
+                   [](const keras::DTypePolicy& p) {
+                     return std::string(name_of(p.compute_dtype()));
+                   })
+      .def_prop_ro("variable_dtype", [](const keras::DTypePolicy& p) {
+        return std::string(name_of(p.variable_dtype()));
+      });
   m.def("set_global_policy", [](nb::handle p) {
     keras::mixed_precision::set_global_policy(
         From<keras::DTypePolicy>::get(p.ptr(), {}));

@@ -1,7 +1,11 @@
 // The user's Python line behind a call.
 
+// The frames of CPython 3.11, the one version of the package, as they are: a
+// frame object would be made and thrown away for each op.
+#define Py_BUILD_CORE 1
 #include <Python.h>
-#include <frameobject.h>
+#include <internal/pycore_frame.h>
+#undef Py_BUILD_CORE
 
 #include <array>
 #include <mutex>
@@ -41,17 +45,16 @@ struct Known {
   Site site;
 };
 
-const Known& known(PyFrameObject* frame) {
+const Known& known(const _PyInterpreterFrame* frame) {
   static auto& table = *new std::array<Known, 1024>();
-  PyCodeObject* code = PyFrame_GetCode(frame);  // a new reference
-  const int last = PyFrame_GetLasti(frame);
+  PyCodeObject* code = frame->f_code;
+  const int last =
+      _PyInterpreterFrame_LASTI(frame) * static_cast<int>(sizeof(_Py_CODEUNIT));
   Known& k = table[(reinterpret_cast<uintptr_t>(code) / 16 +
                     static_cast<uintptr_t>(last) * 7) %
                    table.size()];
-  if (k.code == code && k.last == last) {
-    Py_DECREF(code);
-    return k;
-  }
+  if (k.code == code && k.last == last) return k;
+  Py_INCREF(code);
   Py_XDECREF(k.code);
   const char* file = interned(code->co_filename);
   const std::string& own = package_folder();
@@ -59,7 +62,7 @@ const Known& known(PyFrameObject* frame) {
   k.last = last;
   k.own = !own.empty() && std::string_view(file).starts_with(own);
   k.site.file = file;
-  k.site.line = PyFrame_GetLineNumber(frame);
+  k.site.line = PyCode_Addr2Line(code, last);
   k.site.frame = interned(code->co_name);
   return k;
 }
@@ -67,22 +70,14 @@ const Known& known(PyFrameObject* frame) {
 }  // namespace
 
 Site site_of_caller() {
-  PyFrameObject* frame = PyEval_GetFrame();  // borrowed
-  if (frame == nullptr) return {};
-  Py_INCREF(frame);
-  Site site;
-  while (frame != nullptr) {
+  const _PyInterpreterFrame* frame = PyThreadState_Get()->cframe->current_frame;
+  for (; frame != nullptr; frame = frame->previous) {
+    if (_PyFrame_IsIncomplete(const_cast<_PyInterpreterFrame*>(frame)))
+      continue;
     const Known& k = known(frame);
-    if (!k.own) {
-      site = k.site;
-      break;
-    }
-    PyFrameObject* back = PyFrame_GetBack(frame);  // a new reference
-    Py_DECREF(frame);
-    frame = back;
+    if (!k.own) return k.site;
   }
-  Py_XDECREF(frame);
-  return site;
+  return {};
 }
 
 void add_site(nb::module_& m) {

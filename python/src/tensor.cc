@@ -32,9 +32,11 @@ nb::object binary(nb::handle self, nb::handle other) {
   const Tensor b = side(other, a.dtype());
   if (!b.defined()) return nb::borrow(Py_NotImplemented);
   const Site site = site_of_caller();
-  nb::gil_scoped_release release;
-  Tensor out = kReversed ? kOp(b, a, site) : kOp(a, b, site);
-  nb::gil_scoped_acquire acquire;
+  Tensor out;
+  {
+    nb::gil_scoped_release release;
+    out = kReversed ? kOp(b, a, site) : kOp(a, b, site);
+  }
   return to_python(out);
 }
 

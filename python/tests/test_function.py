@@ -142,3 +142,36 @@ def test_steps_leave_nothing_behind():
 
     before = some(200)
     assert some(2000) <= before
+
+
+def test_concrete_functions_are_saved_and_loaded(tmp_path):
+    class Scale(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.by = tf.Variable([2.0, 3.0])
+
+        @tf.function
+        def __call__(self, x):
+            return {"out": x * self.by}
+
+    module = Scale()
+    concrete = tf.function(module.__call__.python_function).get_concrete_function(
+        tf.TensorSpec([None, 2], tf.float32))
+    assert concrete.inputs[0].shape == [None, 2]
+    assert [n.op for n in concrete.graph.node if n.op == "Mul"] == ["Mul"]
+    np.testing.assert_array_equal(concrete(tf.ones([3, 2]))["out"].numpy(), [[2, 3]] * 3)
+    module(tf.ones([1, 2]))
+    tf.saved_model.save(module, tmp_path / "saved")
+    module.by.assign([0.0, 0.0])  # what was saved stays
+    loaded = tf.saved_model.load(tmp_path / "saved")
+    np.testing.assert_array_equal(loaded(tf.constant([[1.0, 2.0]])).numpy(), [[2, 6]])
+    with pytest.raises(ValueError, match="no saved trace takes"):
+        loaded(tf.constant([1, 2]))
+
+
+def test_a_tape_knows_what_it_watches():
+    a, b = tf.Variable(1.0, name="a"), tf.Variable(2.0, trainable=False)
+    with tf.GradientTape() as tape:
+        y = a * a * b
+    assert [v.name for v in tape.watched_variables()] == [a.name]
+    assert float(tape.gradient(y, a)) == 4

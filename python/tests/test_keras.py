@@ -178,3 +178,45 @@ def test_optimizers_metrics_and_losses_stand_alone():
 def test_errors_name_the_line_of_the_script():
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"test_keras\.py:\d+"):
         classifier().fit(X[:5], Y, verbose=0)
+
+
+def test_operators_join_values_of_a_functional_model():
+    x = keras.Input((8,))
+    a, b = keras.layers.Dense(4, name="a")(x), keras.layers.Dense(4, name="b")(x)
+    model = keras.Model(x, (a + b) * 2.0 - a / (1.0 + b * b))
+    kernel = [model.get_layer(n).get_weights()[0] for n in "ab"]
+    p, q = X @ kernel[0], X @ kernel[1]
+    np.testing.assert_allclose(model.predict(X), (p + q) * 2 - p / (1 + q * q), rtol=1e-4, atol=1e-5)
+
+
+def test_variables_that_are_attributes_train():
+    class Line(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.w, self.b = tf.Variable(5.0), tf.Variable(0.0)
+
+        def call(self, x):
+            return x * self.w + self.b
+
+    model = Line()
+    assert [float(v) for v in model.trainable_variables] == [5, 0]
+    model.compile(keras.optimizers.SGD(0.1), "mse")
+    model.fit(X[:, :1], 3 * X[:, :1] + 2, epochs=20, verbose=0)
+    assert abs(float(model.w) - 3) < 0.1 and abs(float(model.b) - 2) < 0.1
+
+
+def test_several_inputs_go_to_attention_by_position_or_name():
+    layer = keras.layers.MultiHeadAttention(num_heads=2, key_dim=3)
+    q, v = tf.constant(X[None, :4]), tf.constant(X[None, 4:9])
+    np.testing.assert_array_equal(layer(q, v).numpy(), layer(q, value=v, key=v).numpy())
+    with pytest.raises(TypeError, match="use_causal"):
+        layer(q, v, use_causal=True)
+
+
+def test_a_checkpoint_of_each_epoch_is_asked_for_in_keras_words(tmp_path):
+    path = str(tmp_path / "{epoch}.safetensors")
+    classifier().fit(X, Y, epochs=2, verbose=0, callbacks=[
+        keras.callbacks.ModelCheckpoint(path, save_weights_only=True, save_freq="epoch")])
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["1.safetensors", "2.safetensors"]
+    with pytest.raises(ValueError, match="save_freq is 10"):
+        keras.callbacks.ModelCheckpoint(path, save_freq=10)

@@ -119,6 +119,33 @@ TEST(GradientTape, OfAMatMulFollowsBothOperands) {
   EXPECT_EQ(g[1].to_vector<float>(), (Floats{4, 4, 6, 6}));
 }
 
+// A matrix that multiplies many rows: its gradient is the sum over all rows.
+TEST(GradientTape, OfOneMatrixSumsOverAllRows) {
+  constexpr int64_t kBatch = 3, kSteps = 2, kIn = 2, kOut = 3;
+  std::vector<float> a, dy;
+  for (int64_t i = 0; i < kBatch * kSteps * kIn; ++i) a.push_back(i % 5 - 2);
+  for (int64_t i = 0; i < kBatch * kSteps * kOut; ++i) dy.push_back(i % 7 - 3);
+  Floats expected(kIn * kOut), transposed(kIn * kOut);
+  for (int64_t r = 0; r < kBatch * kSteps; ++r) {
+    for (int64_t i = 0; i < kIn; ++i) {
+      for (int64_t o = 0; o < kOut; ++o) {
+        expected[i * kOut + o] += a[r * kIn + i] * dy[r * kOut + o];
+        transposed[o * kIn + i] += a[r * kIn + i] * dy[r * kOut + o];
+      }
+    }
+  }
+  const Tensor x = constant(a, {kBatch, kSteps, kIn});
+  const Tensor weight = constant(dy, {kBatch, kSteps, kOut});
+  for (const bool transpose : {false, true}) {
+    const Tensor b = ones(transpose ? Shape{kOut, kIn} : Shape{kIn, kOut});
+    GradientTape tape;
+    tape.watch(b);
+    const Tensor y = matmul(x, b, {.transpose_b = transpose}) * weight;
+    EXPECT_EQ(tape.gradient(y, b).to_vector<float>(),
+              transpose ? transposed : expected);
+  }
+}
+
 TEST(GradientTape, NestedTapesGiveSecondOrder) {
   const Tensor x = constant(2.f);
   GradientTape outer;

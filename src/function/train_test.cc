@@ -128,5 +128,25 @@ TEST(Training, GradientsRunWhereTheirForwardOpRan) {
   EXPECT_GE(on_second, 3) << placed;
 }
 
+// Not one product per example and a sum of them, which would need a matrix per
+// example.
+TEST(Training, AWeightOfManyRowsHasOneProductAsItsGradient) {
+  const Tensor x = random_on("CPU:0", {4, 5, kIn}, 1);
+  const Tensor w = random_on("CPU:0", {kIn, kHidden}, 2);
+  auto f = function([&](const Tensor& x, const Tensor& w) {
+    GradientTape tape;
+    tape.watch(w);
+    return tape.gradient(matmul(x, w), w);
+  });
+  const Tensor columns = math::reduce_sum(x, {.axis = {{0, 1}}});
+  const std::vector<float> sums = columns.to_vector<float>();
+  const std::vector<float> got = f(x, w).to_vector<float>();
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_NEAR(got[i], sums[i / kHidden], 1e-5);
+  }
+  const std::string text = f.text("optimize");
+  EXPECT_EQ(text.find("= Sum("), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace berth

@@ -142,6 +142,30 @@ TEST(LearningRateScheduler, SetsTheRateOfEachEpoch) {
             (std::vector<double>{1, 0.25, 0.0625}));
 }
 
+TEST(LambdaCallback, CallsItsHooks) {
+  auto model = still_model();
+  std::vector<int> epochs;
+  run_with(model, 3,
+           {callbacks::LambdaCallback(
+               {.on_epoch_end = [&](Model&, int epoch, const Logs&) {
+                 epochs.push_back(epoch);
+               }})});
+  EXPECT_EQ(epochs, (std::vector<int>{0, 1, 2}));
+}
+
+TEST(ProgbarLogger, PrintsEpochsAndTheirLosses) {
+  // w = 1 is not moved: (1 * 3 - 1)^2 = 4.
+  auto model = still_model();
+  testing::internal::CaptureStdout();
+  model.fit(
+      constant({{3.f}}), ones({1, 1}),
+      {.epochs = 2, .verbose = 0, .callbacks = {callbacks::ProgbarLogger()}});
+  const std::string text = testing::internal::GetCapturedStdout();
+  EXPECT_NE(text.find("Epoch 1/2"), std::string::npos) << text;
+  EXPECT_NE(text.find("Epoch 2/2"), std::string::npos) << text;
+  EXPECT_NE(text.find("loss: 4"), std::string::npos) << text;
+}
+
 TEST(CSVLogger, WritesALinePerEpochAndAppends) {
   const std::string path = callbacks_folder("csv") + "/log.csv";
   auto model = still_model();

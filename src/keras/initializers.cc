@@ -13,6 +13,7 @@
 #include "berth/ops/random.h"
 #include "keras/classes.h"
 #include "keras/custom_objects.h"
+#include "op/dispatcher.h"
 
 namespace berth::keras {
 
@@ -51,15 +52,18 @@ Tensor drawn(const Shape& shape, DType dtype, double v,
     const double limit = std::sqrt(3 * v);
     return random::uniform(
         shape,
-        {.minval = -limit, .maxval = limit, .dtype = dtype, .seed = seed});
+        {.minval = -limit, .maxval = limit, .dtype = dtype, .seed = seed},
+        t_state.site);
   }
   if (distribution == "untruncated_normal") {
     return random::normal(
-        shape, {.stddev = std::sqrt(v), .dtype = dtype, .seed = seed});
+        shape, {.stddev = std::sqrt(v), .dtype = dtype, .seed = seed},
+        t_state.site);
   }
   return random::truncated_normal(
       shape,
-      {.stddev = std::sqrt(v) / kCutStddev, .dtype = dtype, .seed = seed});
+      {.stddev = std::sqrt(v) / kCutStddev, .dtype = dtype, .seed = seed},
+      t_state.site);
 }
 
 Initializer::Fn scaled(Variance variance, bool uniform,
@@ -141,7 +145,9 @@ struct CustomInitArgs {
 
 Initializer filled(double value, std::shared_ptr<const Description> how) {
   return Initializer(
-      [=](const Shape& s, DType dtype) { return fill(s, value, dtype); },
+      [=](const Shape& s, DType dtype) {
+        return fill(s, value, dtype, t_state.site);
+      },
       std::move(how));
 }
 
@@ -183,11 +189,12 @@ Tensor orthogonal(const Shape& shape, DType dtype, double gain,
                     shape.str()));
   }
   const int64_t all = shape.num_elements();
-  if (all == 0) return zeros(shape, dtype);
+  if (all == 0) return zeros(shape, dtype, t_state.site);
   const int64_t columns = shape[shape.rank() - 1], rows = all / columns;
   const int64_t count = std::min(rows, columns), length = all / count;
   std::vector<double> q =
-      random::normal({count, length}, {.seed = seed}).to_vector<double>();
+      random::normal({count, length}, {.seed = seed}, t_state.site)
+          .to_vector<double>();
   orthonormalize(&q, count, length);
   std::vector<float> values(q.size());
   for (int64_t i = 0; i < rows; ++i) {
@@ -197,7 +204,7 @@ Tensor orthogonal(const Shape& shape, DType dtype, double gain,
           static_cast<float>(gain * q[static_cast<size_t>(from)]);
     }
   }
-  return math::cast(constant(values, shape), dtype);
+  return math::cast(constant(values, shape, t_state.site), dtype, t_state.site);
 }
 
 Initializer initializer_by_name(const std::string& name) {
@@ -253,28 +260,34 @@ Initializer Constant(double value) {
 
 Initializer RandomNormal(RandomNormalOptions o) {
   return {[=](const Shape& s, DType dtype) {
-            return random::normal(s, {.mean = o.mean,
-                                      .stddev = o.stddev,
-                                      .dtype = dtype,
-                                      .seed = o.seed});
+            return random::normal(s,
+                                  {.mean = o.mean,
+                                   .stddev = o.stddev,
+                                   .dtype = dtype,
+                                   .seed = o.seed},
+                                  t_state.site);
           },
           description("RandomNormal", NormalInitArgs<&RandomNormal>{o})};
 }
 Initializer TruncatedNormal(RandomNormalOptions o) {
   return {[=](const Shape& s, DType dtype) {
-            return random::truncated_normal(s, {.mean = o.mean,
-                                                .stddev = o.stddev,
-                                                .dtype = dtype,
-                                                .seed = o.seed});
+            return random::truncated_normal(s,
+                                            {.mean = o.mean,
+                                             .stddev = o.stddev,
+                                             .dtype = dtype,
+                                             .seed = o.seed},
+                                            t_state.site);
           },
           description("TruncatedNormal", NormalInitArgs<&TruncatedNormal>{o})};
 }
 Initializer RandomUniform(RandomUniformOptions o) {
   return {[=](const Shape& s, DType dtype) {
-            return random::uniform(s, {.minval = o.minval,
-                                       .maxval = o.maxval,
-                                       .dtype = dtype,
-                                       .seed = o.seed});
+            return random::uniform(s,
+                                   {.minval = o.minval,
+                                    .maxval = o.maxval,
+                                    .dtype = dtype,
+                                    .seed = o.seed},
+                                   t_state.site);
           },
           description("RandomUniform", UniformInitArgs{o})};
 }
@@ -346,7 +359,7 @@ Initializer Identity(double gain) {
       throw errors::InvalidArgument(fmt::format(
           "Identity: the weight is {}; expected two axes", shape.str()));
     }
-    return eye(shape[0], shape[1], {}, dtype) * gain;
+    return eye(shape[0], shape[1], {}, dtype, t_state.site) * gain;
   };
   return {fn, description("Identity", IdentityInitArgs{gain})};
 }

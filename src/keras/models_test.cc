@@ -119,6 +119,10 @@ TEST(Model, SummaryShowsShapesParametersAndDevices) {
   expect_has(text, "Total params: 54,538");  // + 9 * 32 + 32 + 4 * 32
   expect_has(text, "Trainable params: 54,474");
   expect_has(text, "Non-trainable params: 64");
+  std::ostringstream described;
+  const KerasTensor in = Input({6}, {.name = "ids"});
+  Model(in, Dense(2)(in)).summary(described);
+  expect_has(described.str(), "ids (InputLayer)  (None, 6)           0  CPU:0");
   std::ostringstream unbuilt;
   Sequential({Dense(1)}).summary(unbuilt);
   expect_has(unbuilt.str(), "unbuilt");

@@ -81,6 +81,16 @@ TEST(Adam, FollowsItsFormula) {
   }
 }
 
+TEST(Adam, TakesItsRateAmongTheOptionsToo) {
+  const Optimizer adam = optimizers::Adam({.learning_rate = 0.25});
+  EXPECT_EQ(adam.learning_rate().value().item<double>(), 0.25);
+  const Optimizer sgd =
+      optimizers::SGD({.learning_rate = 0.5, .momentum = 0.9});
+  EXPECT_EQ(sgd.learning_rate().value().item<double>(), 0.5);
+  const Optimizer in_front = optimizers::AdamW(0.125, {.weight_decay = 0.1});
+  EXPECT_EQ(in_front.learning_rate().value().item<double>(), 0.125);
+}
+
 TEST(Adam, OfFloat64IsAsExact) {
   const Adam optimizer(0.01);
   const Variable x(constant(1.0));

@@ -103,6 +103,21 @@ TEST(ModelPlacement, CountsFallbacks) {
   IN_A_FRESH_PROCESS(fit_counts_fallbacks());
 }
 
+void weights_name_the_line_of_their_layer() {
+  unsetenv("BERTH_SIM");
+  const auto on = device("/GPU:0");
+  testing::internal::CaptureStderr();
+  Sequential({InputLayer({3}), Dense(4)});
+  const std::string text = testing::internal::GetCapturedStderr();
+  fresh_process::check(
+      text.find("(layer \"dense\", placement_test.cc:") != text.npos,
+      text.c_str());
+}
+
+TEST(ModelPlacement, AWeightThatFallsBackNamesTheUsersLine) {
+  IN_A_FRESH_PROCESS(weights_name_the_line_of_their_layer());
+}
+
 TEST(ModelPlacement, ReportsTheStepThatRanMost) {
   Split s("/CPU:0", "/CPU:0");
   s.model.fit(random::normal({20, 6}), random::normal({20, 2}),

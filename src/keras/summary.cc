@@ -7,6 +7,7 @@
 #include "base/bytes_text.h"
 #include "berth/keras/models.h"
 #include "device/device_manager.h"
+#include "keras/keras_node.h"
 #include "keras/layer_state.h"
 
 namespace berth::keras {
@@ -67,6 +68,12 @@ std::string with_commas(int64_t n) {
 
 Row row_of(const Layer& layer) {
   const LayerState& s = layer.base()->state();
+  // An Input() has its shape from the beginning and is never called.
+  const auto node = s.nodes.empty() ? nullptr : s.nodes[0].lock();
+  if (!s.built && node && node->inputs.empty()) {
+    return {fmt::format("{} ({})", s.name, s.type),
+            shape_text({node->outputs[0].shape}), "0", device_text(layer)};
+  }
   return {fmt::format("{} ({})", s.name, s.type), shape_text(s.output_shapes),
           s.built ? with_commas(layer.count_params()) : "unbuilt",
           device_text(layer)};

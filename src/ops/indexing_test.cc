@@ -1,6 +1,8 @@
 #include "berth/ops/indexing.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "berth/function.h"
 #include "berth/gradient_tape.h"
@@ -271,6 +273,49 @@ TEST(Squeeze, SettlesItsAxesWhereLengthsAreUnknown) {
   ShapesOnly shapes;
   const DispatchGuard guard(&shapes);
   EXPECT_EQ(squeeze(symbol({1, -1, 1, 3})).shape(), Shape({-1, 3}));
+}
+
+// Numbers with ties, both zeros and NaNs, in no order.
+std::vector<float> unordered(int64_t n, int64_t range) {
+  std::vector<float> x(static_cast<size_t>(n));
+  uint64_t state = 12345;
+  for (float& v : x) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    const auto draw = static_cast<int64_t>((state >> 33) % (2 * range)) - range;
+    v = draw == range - 1 ? NAN : static_cast<float>(draw) / 4;
+    if (draw == 0 && (state >> 60) % 2 == 0) v = -0.0f;
+  }
+  return x;
+}
+
+// By the words of the header: NaN is the largest, equals keep their order.
+std::vector<float> in_order(std::vector<float> x, bool down) {
+  const auto less = [](float a, float b) {
+    return a != a ? false : (b != b ? true : a < b);
+  };
+  std::stable_sort(x.begin(), x.end(), [&](float a, float b) {
+    return down ? less(b, a) : less(a, b);
+  });
+  return x;
+}
+
+TEST(Sort, ValuesHaveTheBitsOfAStableSort) {
+  for (const int64_t n : {1, 5, 95, 97, 1000, 40000}) {
+    for (const int64_t range : {3, 1 << 20}) {
+      for (const bool down : {false, true}) {
+        const std::vector<float> x = unordered(n, range);
+        const Tensor sorted = sort(
+            constant(x, {n}), {.direction = down ? "DESCENDING" : "ASCENDING"});
+        const std::vector<float> got = sorted.to_vector<float>();
+        const std::vector<float> expected = in_order(x, down);
+        ASSERT_EQ(std::memcmp(got.data(), expected.data(), got.size() * 4), 0)
+            << n << " in " << range << (down ? " down" : " up");
+      }
+    }
+  }
+  const std::vector<int64_t> wide = {INT64_MAX, -1, INT64_MIN, 0, 1};
+  EXPECT_EQ(sort(constant(wide, {5})).to_vector<int64_t>(),
+            (std::vector<int64_t>{INT64_MIN, -1, 0, 1, INT64_MAX}));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/immortal.h"
+#include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "ops/families.h"
 #include "ops/op_call.h"
@@ -56,7 +57,25 @@ void infer_matmul(InferContext& c) {
   c.set_output(0, c.dtype(0), out);
 }
 
-// d(op(a) op(b)): each case is again one product, without a transpose.
+// True for products of rows [..., k] with one matrix.
+bool one_matrix(const Tensor& a, const Tensor& b, bool transpose_a) {
+  return a.shape().rank() > 2 && b.shape().rank() == 2 && !transpose_a &&
+         b.shape()[0] > 0 && b.shape()[1] > 0;
+}
+
+// x as [rows, width].
+Tensor rows_of(const Tensor& x) {
+  int64_t rows = 1;
+  const int last = x.shape().rank() - 1;
+  for (int i = 0; i < last && rows >= 0; ++i) {
+    rows = x.shape()[i] < 0 ? kUnknownDim : rows * x.shape()[i];
+  }
+  return reshape(x, {rows, x.shape()[last]}, {});
+}
+
+// d(op(a) op(b)): each case is again one product, without a transpose. The
+// gradient of one matrix adds up over all rows inside the product, rather than
+// over a matrix per leading index.
 Tensors grad_matmul(const GradCall& g) {
   const Tensor a = math::conj(g.x(0), {}), b = math::conj(g.x(1), {});
   const bool ta = g.attr<bool>("transpose_a"), tb = g.attr<bool>("transpose_b");
@@ -70,7 +89,9 @@ Tensors grad_matmul(const GradCall& g) {
     da = sum_to(da, a);
   }
   if (g.needs(1)) {
-    db = tb ? product(dy, a, true, ta) : product(a, dy, !ta, false);
+    const bool flat = one_matrix(a, b, ta);
+    const Tensor x = flat ? rows_of(a) : a, y = flat ? rows_of(dy) : dy;
+    db = tb ? product(y, x, true, ta) : product(x, y, !ta, false);
     db = sum_to(db, b);
   }
   return {da, db};

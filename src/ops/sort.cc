@@ -52,36 +52,38 @@ bool descending(const SortOptions& o) {
       o.direction, where_text()));
 }
 
-struct Sorted {
-  Tensor values, places;
-};
-
-Sorted sort_by(const Tensor& x, const SortOptions& o, bool values, Site site) {
-  static const OpDef& op = op_named("ArgSort");
+// What `op` gives for rows along the axis.
+Tensor sort_by(const OpDef& op, const Tensor& x, const SortOptions& o,
+               Site site) {
   set_site(site);
   const bool down = descending(o);
   const int axis = normalize_axis(o.axis, x.rank(), "sort");
   const Ints perm = to_last(x, axis);
   const Tensor rows = perm.empty() ? x : transpose(x, perm, site);
-  Sorted s;
-  s.places = call1(op, rows, AttrsRef({{"descending", down}}).get());
-  if (values) {
-    const int64_t last = x.rank() - 1;
-    s.values = gather(rows, s.places,
-                      GatherOptions{.axis = last, .batch_dims = last}, site);
-  }
-  Tensor& result = values ? s.values : s.places;
-  if (!perm.empty()) result = transpose(result, perm, site);
-  return s;
+  const Tensor y = call1(op, rows, AttrsRef({{"descending", down}}).get());
+  return perm.empty() ? y : transpose(y, perm, site);
+}
+
+Tensors decompose_sort(std::span<const Tensor> in, const OpDef& op,
+                       const Attrs* attrs) {
+  static const OpDef& places = op_named("ArgSort");
+  const bool down = op.attr<bool>(attrs, "descending");
+  const int64_t last = in[0].rank() - 1;
+  const Tensor order =
+      call1(places, in[0], AttrsRef({{"descending", down}}).get());
+  return {gather(in[0], order, GatherOptions{.axis = last, .batch_dims = last},
+                 {})};
 }
 
 }  // namespace
 
 Tensor sort(const Tensor& x, const SortOptions& o, Site site) {
-  return sort_by(x, o, true, site).values;
+  static const OpDef& op = op_named("Sort");
+  return sort_by(op, x, o, site);
 }
 Tensor argsort(const Tensor& x, const SortOptions& o, Site site) {
-  return sort_by(x, o, false, site).places;
+  static const OpDef& op = op_named("ArgSort");
+  return sort_by(op, x, o, site);
 }
 
 Tensor searchsorted(const Tensor& sorted, const Tensor& values,
@@ -153,6 +155,11 @@ Tensors grad_top_k(const GradCall& g) {
 void infer_arg_sort(InferContext& c) {
   check_length(c, c.shape(0)[last_axis(c)]);
   c.set_output(0, int32, c.shape(0));
+}
+
+void infer_sort(InferContext& c) {
+  check_length(c, c.shape(0)[last_axis(c)]);
+  infer_same_as_0(c);
 }
 
 void infer_in_top_k(InferContext& c) {
@@ -253,6 +260,15 @@ void register_sort_ops(OpRegistry& r) {
       .split(&split_sorted_rows)
       .not_differentiable()
       .doc("Places of the elements of each row in order; equals keep theirs.");
+  r.op("Sort")
+      .input("input", kNumberTypes | kHalfTypes)
+      .output("values")
+      .attr("descending", false)
+      .infer(&infer_sort)
+      .cost(&cost_sort)
+      .split(&split_sorted_rows)
+      .decompose(&decompose_sort)
+      .doc("The elements of each row in order; equals keep theirs.");
   register_search_ops(r);
 }
 

@@ -199,10 +199,17 @@ class ProductFusing {
   }
 
   // The gradient of a bias beside that of the weights: both read dy, which is
-  // b here.
+  // b here, or the weights' the rows of dy.
   void add_bias_gradient(int32_t i) {
     if (!is(i, "BiasAddGrad") || !is_free(i) || waited_for_[i]) return;
     const ValueRef dy = graph_[i].inputs[0];
+    if (add_bias_gradient(i, dy)) return;
+    for (const int32_t r : readers_[dy.node]) {
+      if (is_rows_of(r, dy) && add_bias_gradient(i, {r, 0})) return;
+    }
+  }
+
+  bool add_bias_gradient(int32_t i, ValueRef dy) {
     for (const int32_t p : readers_[dy.node]) {
       if (!takes_bias_gradient(p, dy) || !belong_together(i, p)) continue;
       // In the product's place, unless the sum is read before that.
@@ -214,8 +221,16 @@ class ProductFusing {
           std::all_of(graph_[p].inputs.begin(), graph_[p].inputs.end(),
                       [&](const ValueRef& v) { return now(v).node < i; });
       if (!in_time && !earlier) continue;
-      return attach(p, i, in_time ? p : i);
+      attach(p, i, in_time ? p : i);
+      return true;
     }
+    return false;
+  }
+
+  bool is_rows_of(int32_t r, ValueRef dy) const {
+    if (!is(r, "Reshape") || graph_[r].inputs[0] != dy) return false;
+    const Shape &rows = graph_[r].outputs[0].shape, &all = shape(dy);
+    return rows.rank() == 2 && rows[1] == all[all.rank() - 1];
   }
 
   bool takes_bias_gradient(int32_t p, ValueRef dy) const {

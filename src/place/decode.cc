@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "place/decode_tables.h"
+#include "place/pair_slots.h"
 #include "place/peak_bytes.h"
 
 namespace berth {
@@ -20,8 +21,10 @@ using Kind = SimulatedGraph::Kind;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// Every kStride-th position stores when each resource becomes free.
-constexpr int32_t kStride = 8;
+// Every stride_-th position stores when each resource becomes free: every 8th,
+// or fewer where that would be too many numbers.
+constexpr int32_t kLeastStride = 8;
+constexpr size_t kMostRowNumbers = size_t{1} << 23;
 
 // A finished copy or alias.
 struct Done {
@@ -47,7 +50,11 @@ class Decoder::Impl {
     free_.assign(resources + 2, 0);
     latest_ = resources;
     left_ = resources + 1;
-    rows_.assign((ops / kStride + 1) * free_.size(), 0);
+    while ((ops / stride_ + 1) * free_.size() > kMostRowNumbers &&
+           stride_ < t_.num_ops) {
+      stride_ *= 2;
+    }
+    rows_.assign((ops / stride_ + 1) * free_.size(), 0);
     tried_rows_ = rows_;
     span_.resize(n);
     kept_span_ = span_;
@@ -57,7 +64,7 @@ class Decoder::Impl {
     make_log();
     log_.resize(tried_log_.size());
     before_.resize(tried_log_.size());
-    row_events_.assign(ops / kStride + 1, 0);
+    row_events_.assign(ops / stride_ + 1, 0);
     tried_row_events_ = row_events_;
     kept_stand_.assign(n, -1);
     if (!aliases_) return;
@@ -105,7 +112,7 @@ class Decoder::Impl {
     }
     for (const int32_t i : t_.timeless) kept_.device[i] = plan_->device[i];
     plan_ = &kept_;
-    const auto row = static_cast<ptrdiff_t>(first_ / kStride + 1);
+    const auto row = static_cast<ptrdiff_t>(first_ / stride_ + 1);
     const auto at = row * static_cast<ptrdiff_t>(free_.size());
     std::copy(tried_rows_.begin() + at, tried_rows_.end(), rows_.begin() + at);
     if (no_log_) return;
@@ -173,19 +180,23 @@ class Decoder::Impl {
 
   // --- What has finished: copies by value and destination, then aliases.
 
-  size_t copy_slot(int32_t value, int32_t to) const {
-    return static_cast<size_t>(value) * t_.num_devices +
+  size_t copy_slot(int32_t value, int32_t to) {
+    if (pairs_) {
+      const auto slot =
+          num_alias_slots_ + static_cast<size_t>(pairs_->slot(value, to));
+      if (slot == done_.size()) done_.emplace_back();
+      return slot;
+    }
+    return num_alias_slots_ + static_cast<size_t>(value) * t_.num_devices +
            static_cast<size_t>(to);
   }
-  size_t alias_slot(int32_t node) const {
-    return t_.num_values * t_.num_devices + static_cast<size_t>(node);
-  }
-  size_t slot_of(const Event& e) const {
+  size_t alias_slot(int32_t node) const { return static_cast<size_t>(node); }
+  size_t slot_of(const Event& e) {
     return e.to >= 0 ? copy_slot(e.number, e.to) : alias_slot(e.number);
   }
   // In this trial, or in the part of the kept plan before it.
-  bool is_done(size_t slot) const {
-    const Done& d = done_[slot];
+  bool is_done(size_t slot) {
+    const Done d = done_[slot];
     return d.trial == trial_ || (d.event >= 0 && d.event < first_event_ &&
                                  slot_of(log_[d.event]) == slot);
   }
@@ -196,20 +207,35 @@ class Decoder::Impl {
     tried_log_[events_++] = e;
   }
   void begin_trial() {
+    if (pairs_ && pairs_->is_full()) number_anew();
     if (++trial_ != 0) return;
     for (Done& d : done_) d.trial = 0;  // all numbers are used up
     trial_ = 1;
   }
 
   void make_log() {
-    done_.resize(t_.num_values * t_.num_devices +
-                 (aliases_ ? t_.graph.kind.size() : 0));
+    num_alias_slots_ = aliases_ ? t_.graph.kind.size() : 0;
+    done_.resize(num_alias_slots_);
+    if (t_.num_values * t_.num_devices > PairSlots::kMostInTable) {
+      pairs_.emplace(reads_of(t_.graph));
+    } else {
+      done_.resize(num_alias_slots_ + t_.num_values * t_.num_devices);
+    }
     tried_log_.resize(max_copies(t_.graph, t_.costs) + t_.timeless.size());
+  }
+
+  // Forgets the pairs that the kept plan does not have.
+  void number_anew() {
+    pairs_->clear();
+    done_.resize(num_alias_slots_);
+    for (int32_t e = 0; e < kept_events_; ++e) {
+      if (log_[e].to >= 0) done_[slot_of(log_[e])] = {log_[e].end_us, e, 0};
+    }
   }
 
   // For copies that wait for nothing and are not logged.
   void list_copies() {
-    if (done_.empty()) make_log();
+    if (tried_log_.empty()) make_log();
     begin_trial();
     events_ = position_ = 0;
     for (const int32_t i : t_.timeless) send_values(i);
@@ -242,10 +268,10 @@ class Decoder::Impl {
     const double* behind = t_.behind_us.data();
     double* free = free_.data();
     Span* span = span_.data();
-    const int32_t row = first_ / kStride;
+    const int32_t row = first_ / stride_;
     load_row(row);
     double latest = free[latest_], left = free[left_];
-    for (int32_t k = row * kStride; k < first_; ++k) {
+    for (int32_t k = row * stride_; k < first_; ++k) {
       const int32_t op = sequence[k];
       free[device[op]] = span[op].end_us;
       latest = std::max(latest, span[op].end_us);
@@ -274,10 +300,10 @@ class Decoder::Impl {
         reached_ = k;
         return kNever;
       }
-      if (k % kStride != 0) continue;
+      if (k % stride_ != 0) continue;
       free[latest_] = latest;
       free[left_] = left;
-      save_row(k / kStride);
+      save_row(k / stride_);
     }
     reached_ = t_.num_ops;
     return latest > stop_above ? kNever : latest;
@@ -310,10 +336,10 @@ class Decoder::Impl {
   // --- All rules.
 
   double run_all(double stop_above) {
-    first_ = first_ / kStride * kStride;
+    first_ = first_ / stride_ * stride_;
     const int32_t* sequence = plan_->sequence.data();
     const int32_t* device = plan_->device.data();
-    const int32_t row = first_ / kStride;
+    const int32_t row = first_ / stride_;
     load_row(row);
     events_ = first_event_ = first_ == 0 ? 0 : row_events_[row];
     begin_trial();
@@ -351,11 +377,11 @@ class Decoder::Impl {
       position_ = k;
       if (t_.eager != 0) send_values(op);
       if (lists) send_behind(k - 1);
-      if (k % kStride != 0) continue;
+      if (k % stride_ != 0) continue;
       free_[latest_] = latest;
       free_[left_] = left;
-      save_row(k / kStride);
-      tried_row_events_[k / kStride] = events_;
+      save_row(k / stride_);
+      tried_row_events_[k / stride_] = events_;
     }
     for (const int32_t i : t_.timeless) latest = std::max(latest, done(i));
     reached_ = t_.num_ops;
@@ -472,7 +498,7 @@ class Decoder::Impl {
     return is_done(slot) ? done_[slot].end_us : settle(node);
   }
 
-  bool waits_for_settling(int32_t node) const {
+  bool waits_for_settling(int32_t node) {
     return t_.graph.kind[node] == Kind::kAlias && !is_done(alias_slot(node));
   }
 
@@ -512,7 +538,7 @@ class Decoder::Impl {
   }
 
   // Whether arrive() needs to know when the producer ended.
-  bool needs_end(const DecodeTables::Read& r, int32_t on) const {
+  bool needs_end(const DecodeTables::Read& r, int32_t on) {
     if (plan_->device[r.producer] == on || r.everywhere) return true;
     return !t_.eager.has(on) && !is_done(copy_slot(r.value, on));
   }
@@ -544,6 +570,7 @@ class Decoder::Impl {
   const DecodeTables t_;
   bool aliases_ = false;  // whether there are any
   bool no_log_ = false;   // copies are not logged: run_free()
+  int32_t stride_ = kLeastStride;
 
   struct Settling {
     int32_t alias;
@@ -558,6 +585,8 @@ class Decoder::Impl {
   size_t latest_ = 0;         // index of the latest end of all
   size_t left_ = 0;           // index of the work not yet decoded
   std::vector<Done> done_;    // per slot
+  size_t num_alias_slots_ = 0;
+  std::optional<PairSlots> pairs_;  // copies have slots as they come up
 
   // The steps of the kept plan and of the trial (tried_), from first_ on.
   double kept_us_ = 0, tried_us_ = 0;

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "berth/errors.h"
+#include "place/pair_slots.h"
 #include "place/random_steps.h"
 
 namespace berth {
@@ -145,6 +146,38 @@ TEST(Decoder, TriesAChangedPlanWhereCopiesWaitForNobody) {
     SCOPED_TRACE(seed);
     RandomStep s = random_step(r, o);
     ASSERT_NO_FATAL_FAILURE(walk(r, s, 40));
+  }
+}
+
+// Pairs of values and devices have no table where they are many.
+TEST(Decoder, TriesAChangedPlanOnThousandsOfDevices) {
+  std::mt19937 r(7);
+  RandomSteps o;
+  o.nodes = 3000;
+  o.devices = 4;
+  o.shared_links = false;
+  RandomStep s = random_step(r, o);
+  const std::vector<DeviceCost> some = s.costs.devices;
+  s.costs.links = {s.costs.link(0, 1)};
+  for (size_t d = some.size(); d < 4096; ++d) {
+    s.costs.devices.push_back(some[d % some.size()]);
+  }
+  ASSERT_GT(s.graph.producer.size() * s.costs.devices.size(),
+            PairSlots::kMostInTable);
+  ASSERT_NO_FATAL_FAILURE(walk(r, s, 6));
+  const PlacePlan plan = random_plan(r, s);
+  Decoder decoder(s.graph, s.costs);
+  EXPECT_EQ(decoder.decode(plan), simulate(s.graph, s.costs, plan).step_us);
+}
+
+TEST(PairSlots, NumberPairsAndForget) {
+  PairSlots slots(100);
+  for (int round = 0; round < 3; ++round) {
+    for (int32_t k = 0; k < 300; ++k) EXPECT_EQ(slots.slot(k / 7, k % 7), k);
+    for (int32_t k = 0; k < 300; ++k) EXPECT_EQ(slots.slot(k / 7, k % 7), k);
+    EXPECT_TRUE(slots.is_full());
+    slots.clear();
+    EXPECT_EQ(slots.count(), 0);
   }
 }
 

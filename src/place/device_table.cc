@@ -137,7 +137,7 @@ std::string DeviceTable::list() const {
 std::string DeviceTable::list(DeviceSet devices) const {
   std::string s;
   for (int32_t d = 0; d < size(); ++d) {
-    if (!(devices & device_bit(d))) continue;
+    if (!devices.has(d)) continue;
     s += (s.empty() ? "" : " ") + short_device(devices_[d].id);
   }
   return s;

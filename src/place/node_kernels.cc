@@ -46,7 +46,7 @@ NodeKernels::Class NodeKernels::make(const OpDef& op, DType dtype) {
     if (!runs) continue;
     c.devices |= device_bit(d);
     const int32_t t = devices_[d].type;
-    if (computes && p.priority && !(typed & device_bit(t))) {
+    if (computes && p.priority && !typed.has(t)) {
       priorities[t] = p.priority(op, dtype);
     }
     typed |= device_bit(t);

@@ -18,6 +18,14 @@ int64_t whole(double bytes) {
 
 }  // namespace
 
+size_t reads_of(const SimulatedGraph& graph) {
+  size_t reads = 0;
+  for (int32_t i = 0; i < graph.num_nodes(); ++i) {
+    reads += graph.reads[i].size();
+  }
+  return reads;
+}
+
 size_t max_copies(const SimulatedGraph& graph, const Machine& machine) {
   const size_t others = std::max<size_t>(machine.devices.size(), 1) - 1;
   size_t copies = 0;
@@ -34,12 +42,29 @@ PeakBytes::PeakBytes(const SimulatedGraph& graph, const CostTable& costs,
       order_(order),
       buffers_(graph.producer.size() + max_copies(graph, costs)),
       buffer_of_(graph.producer.size(), -1),
-      copy_at_(graph.producer.size() * costs.devices.size(), -1),
       seen_(costs.devices.size()),
       live_(costs.devices.size()),
       peak_(costs.devices.size()),
       result_(costs.devices.size()) {
   changes_.reserve(2 * (buffers_.size() + graph.kind.size()));
+  const size_t all = graph.producer.size() * costs.devices.size();
+  if (all <= PairSlots::kMostInTable) {
+    copy_at_.assign(all, -1);
+  } else {
+    const size_t reads = reads_of(graph);
+    pairs_.emplace(reads);
+    copy_at_.reserve(reads);
+  }
+}
+
+int32_t& PeakBytes::copy_at(int32_t value, int32_t device) {
+  if (!pairs_) {
+    return copy_at_[static_cast<size_t>(value) * costs_.devices.size() +
+                    static_cast<size_t>(device)];
+  }
+  const auto slot = static_cast<size_t>(pairs_->slot(value, device));
+  if (slot == copy_at_.size()) copy_at_.push_back(-1);
+  return copy_at_[slot];
 }
 
 std::span<const int64_t> PeakBytes::compute(
@@ -85,6 +110,10 @@ std::span<const int64_t> PeakBytes::compute(
 }
 
 void PeakBytes::reset() {
+  if (pairs_) {
+    pairs_->clear();
+    copy_at_.clear();
+  }
   changes_.clear();
   std::fill(live_.begin(), live_.end(), 0.0);
   std::fill(buffer_of_.begin(), buffer_of_.end(), -1);

@@ -9,14 +9,18 @@
 #define BERTH_PLACE_PEAK_BYTES_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "place/decode.h"
+#include "place/pair_slots.h"
 #include "place/simulate.h"
 
 namespace berth {
 
+// Returns how many values nodes read, all together.
+size_t reads_of(const SimulatedGraph& graph);
 // Returns the maximum number of copies in any plan.
 size_t max_copies(const SimulatedGraph& graph, const Machine& machine);
 
@@ -47,10 +51,7 @@ class PeakBytes {
   void reset();
   void add_source(const PlacePlan& plan, int32_t node);
   void add_op(const PlacePlan& plan, const Decoder::Span& span, int32_t node);
-  int32_t& copy_at(int32_t value, int32_t device) {
-    return copy_at_[static_cast<size_t>(value) * costs_.devices.size() +
-                    static_cast<size_t>(device)];
-  }
+  int32_t& copy_at(int32_t value, int32_t device);
   int32_t buffer_at(const PlacePlan& plan, int32_t value, int32_t device);
   void use(int32_t buffer, double until);
   void add(const Buffer& buffer);
@@ -61,8 +62,10 @@ class PeakBytes {
   std::span<const int32_t> order_;
   std::vector<Buffer> buffers_;     // values at home, by index; then copies
   std::vector<int32_t> buffer_of_;  // per value, at home; -1: held throughout
-  std::vector<int32_t> copy_at_;    // [value * devices + device]: buffer
-  std::vector<uint8_t> seen_;       // per device
+  std::vector<int32_t> copy_at_;    // per pair: buffer
+  // [value * devices + device], or numbered as they come up, in one plan.
+  std::optional<PairSlots> pairs_;
+  std::vector<uint8_t> seen_;  // per device
   std::vector<Change> changes_;
   std::vector<double> live_, peak_;  // per device
   std::vector<int64_t> result_;

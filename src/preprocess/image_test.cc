@@ -265,6 +265,48 @@ TEST(RandomImage, FlipsEachPictureOrNot) {
   EXPECT_EQ(random_flip_up_down(one).shape(), one.shape());
 }
 
+TEST(RandomImage, StatelessFlipsFollowTheirSeed) {
+  const Tensor x = bytes(2, 3, 1);
+  const auto plain = x.to_vector<int>();
+  const auto sideways = flip_left_right(x).to_vector<int>();
+  const auto upside_down = flip_up_down(x).to_vector<int>();
+  int turned = 0, over = 0;
+  for (int64_t i = 0; i < 64; ++i) {
+    const random::StatelessSeed seed{i, 7};
+    const auto a = stateless_random_flip_left_right(x, seed).to_vector<int>();
+    const auto b = stateless_random_flip_up_down(x, seed).to_vector<int>();
+    EXPECT_EQ(a, stateless_random_flip_left_right(x, seed).to_vector<int>());
+    EXPECT_TRUE(a == plain || a == sideways);
+    EXPECT_TRUE(b == plain || b == upside_down);
+    turned += a == sideways;
+    over += b == upside_down;
+  }
+  // 32 expected, with a standard deviation of 4.
+  EXPECT_NEAR(turned, 32, 16);
+  EXPECT_NEAR(over, 32, 16);
+}
+
+TEST(Image, GreyBecomesThreeEqualChannels) {
+  const Tensor grey = reshape(constant({1.f, 2.f}), {1, 2, 1});
+  EXPECT_EQ(grayscale_to_rgb(grey).to_vector<float>(),
+            (std::vector<float>{1, 1, 1, 2, 2, 2}));
+  EXPECT_THROW(grayscale_to_rgb(ones({2, 2, 3})), errors::InvalidArgument);
+}
+
+TEST(Image, LowerJpegQualityLosesMore) {
+  const Tensor even = zeros({16, 16, 3}) + 0.5;
+  const Tensor rough = floats(16, 16, 3);
+  const auto error = [](const Tensor& x, int quality) {
+    const Tensor y = adjust_jpeg_quality(x, quality);
+    EXPECT_EQ(y.dtype(), x.dtype());
+    EXPECT_EQ(y.shape(), x.shape());
+    return math::reduce_mean(math::abs(y - x)).item<float>();
+  };
+  EXPECT_LT(error(even, 5), 0.02f);
+  EXPECT_LT(error(rough, 100), error(rough, 50));
+  EXPECT_LT(error(rough, 50), error(rough, 5));
+}
+
 TEST(RandomImage, CropsWithinTheImageEverywhere) {
   random::set_seed(2);
   const Tensor x = reshape(range(0, 5 * 4), {5, 4, 1});

@@ -89,9 +89,12 @@ namespace optimizers {
 //   use_ema, ema_momentum        keeps average = momentum * average +
 //                                (1 - momentum) * var of each variable
 //   ema_overwrite_frequency      sets variables to it every so many steps
-// 0 disables a number.
+// 0 disables a number. The rate comes before the options or among them:
+// Adam(1e-3, {.beta_1 = 0.8}) is Adam({.learning_rate = 1e-3, .beta_1 = 0.8}).
+// Where both are given, the first counts.
 
 struct SGDOptions {
+  LearningRate learning_rate = 0.01;
   double momentum = 0;
   bool nesterov = false;
   double weight_decay = 0;
@@ -110,9 +113,11 @@ struct SGDOptions {
 // var += momentum * accum - rate * grad.
 struct SGD : Optimizer {
   explicit SGD(LearningRate learning_rate = 0.01, SGDOptions options = {});
+  explicit SGD(SGDOptions options) : SGD(options.learning_rate, options) {}
 };
 
 struct AdamOptions {
+  LearningRate learning_rate = 0.001;
   double beta_1 = 0.9;
   double beta_2 = 0.999;
   double epsilon = 1e-7;
@@ -132,9 +137,11 @@ struct AdamOptions {
 // var -= rate * sqrt(1 - beta_2^t) / (1 - beta_1^t) * m / (sqrt(v) + epsilon).
 struct Adam : Optimizer {
   explicit Adam(LearningRate learning_rate = 0.001, AdamOptions options = {});
+  explicit Adam(AdamOptions options) : Adam(options.learning_rate, options) {}
 };
 
 struct AdamWOptions {
+  LearningRate learning_rate = 0.001;
   double weight_decay = 0.004;
   double beta_1 = 0.9;
   double beta_2 = 0.999;
@@ -153,9 +160,12 @@ struct AdamWOptions {
 // Adam with weight decay (Loshchilov and Hutter 2019).
 struct AdamW : Optimizer {
   explicit AdamW(LearningRate learning_rate = 0.001, AdamWOptions options = {});
+  explicit AdamW(AdamWOptions options)
+      : AdamW(options.learning_rate, options) {}
 };
 
 struct AdamaxOptions {
+  LearningRate learning_rate = 0.001;
   double beta_1 = 0.9;
   double beta_2 = 0.999;
   double epsilon = 1e-7;
@@ -175,9 +185,12 @@ struct AdamaxOptions {
 struct Adamax : Optimizer {
   explicit Adamax(LearningRate learning_rate = 0.001,
                   AdamaxOptions options = {});
+  explicit Adamax(AdamaxOptions options)
+      : Adamax(options.learning_rate, options) {}
 };
 
 struct NadamOptions {
+  LearningRate learning_rate = 0.001;
   double beta_1 = 0.9;
   double beta_2 = 0.999;
   double epsilon = 1e-7;
@@ -195,9 +208,12 @@ struct NadamOptions {
 // Adam with Nesterov's look-ahead (Dozat 2015).
 struct Nadam : Optimizer {
   explicit Nadam(LearningRate learning_rate = 0.001, NadamOptions options = {});
+  explicit Nadam(NadamOptions options)
+      : Nadam(options.learning_rate, options) {}
 };
 
 struct LambOptions {
+  LearningRate learning_rate = 0.001;
   double beta_1 = 0.9;
   double beta_2 = 0.999;
   double epsilon = 1e-7;
@@ -215,9 +231,11 @@ struct LambOptions {
 // Adam whose step for each variable has the variable's norm (You et al. 2019).
 struct Lamb : Optimizer {
   explicit Lamb(LearningRate learning_rate = 0.001, LambOptions options = {});
+  explicit Lamb(LambOptions options) : Lamb(options.learning_rate, options) {}
 };
 
 struct LionOptions {
+  LearningRate learning_rate = 0.001;
   double beta_1 = 0.9;
   double beta_2 = 0.99;
   double weight_decay = 0;
@@ -235,9 +253,11 @@ struct LionOptions {
 // m = beta_2 * m + (1 - beta_2) * grad.
 struct Lion : Optimizer {
   explicit Lion(LearningRate learning_rate = 0.001, LionOptions options = {});
+  explicit Lion(LionOptions options) : Lion(options.learning_rate, options) {}
 };
 
 struct RMSpropOptions {
+  LearningRate learning_rate = 0.001;
   double rho = 0.9;
   double momentum = 0;
   double epsilon = 1e-7;
@@ -259,9 +279,12 @@ struct RMSpropOptions {
 struct RMSprop : Optimizer {
   explicit RMSprop(LearningRate learning_rate = 0.001,
                    RMSpropOptions options = {});
+  explicit RMSprop(RMSpropOptions options)
+      : RMSprop(options.learning_rate, options) {}
 };
 
 struct AdagradOptions {
+  LearningRate learning_rate = 0.001;
   double initial_accumulator_value = 0.1;
   double epsilon = 1e-7;
   double weight_decay = 0;
@@ -280,9 +303,12 @@ struct AdagradOptions {
 struct Adagrad : Optimizer {
   explicit Adagrad(LearningRate learning_rate = 0.001,
                    AdagradOptions options = {});
+  explicit Adagrad(AdagradOptions options)
+      : Adagrad(options.learning_rate, options) {}
 };
 
 struct AdadeltaOptions {
+  LearningRate learning_rate = 0.001;
   double rho = 0.95;
   double epsilon = 1e-7;
   double weight_decay = 0;
@@ -302,9 +328,12 @@ struct AdadeltaOptions {
 struct Adadelta : Optimizer {
   explicit Adadelta(LearningRate learning_rate = 0.001,
                     AdadeltaOptions options = {});
+  explicit Adadelta(AdadeltaOptions options)
+      : Adadelta(options.learning_rate, options) {}
 };
 
 struct AdafactorOptions {
+  LearningRate learning_rate = 0.001;
   double beta_2_decay = -0.8;
   double epsilon_1 = 1e-30;
   double epsilon_2 = 1e-3;
@@ -327,9 +356,12 @@ struct AdafactorOptions {
 struct Adafactor : Optimizer {
   explicit Adafactor(LearningRate learning_rate = 0.001,
                      AdafactorOptions options = {});
+  explicit Adafactor(AdafactorOptions options)
+      : Adafactor(options.learning_rate, options) {}
 };
 
 struct FtrlOptions {
+  LearningRate learning_rate = 0.001;
   double learning_rate_power = -0.5;
   double initial_accumulator_value = 0.1;
   double l1_regularization_strength = 0;
@@ -351,6 +383,7 @@ struct FtrlOptions {
 // TensorFlow.
 struct Ftrl : Optimizer {
   explicit Ftrl(LearningRate learning_rate = 0.001, FtrlOptions options = {});
+  explicit Ftrl(FtrlOptions options) : Ftrl(options.learning_rate, options) {}
 };
 
 struct LossScaleOptions {

@@ -18,7 +18,7 @@ def _module(name, values):
     return made
 
 
-losses = _module("losses", {**_parts.losses, "Loss": _own.Loss})
+losses = _module("losses", {**_parts.losses, "Loss": _own.Loss, "Reduction": _own.Reduction})
 metrics = _module("metrics", {**_parts.metrics, "Metric": _own.Metric})
 optimizers = _module("optimizers", _parts.optimizers)
 optimizers.schedules = _module("optimizers.schedules", _parts.schedules)
@@ -31,7 +31,8 @@ applications = _module("applications", _parts.applications)
 utils = _module("utils", _parts.utils)
 mixed_precision = _module("mixed_precision", {
     "set_global_policy": _core.set_global_policy, "global_policy": _core.global_policy,
-    "Policy": _core.DTypePolicy})
+    "Policy": _core.DTypePolicy,
+    "LossScaleOptimizer": _parts.optimizers["LossScaleOptimizer"]})
 Loss, Metric, Optimizer = _own.Loss, _own.Metric, _core.Optimizer
 from berth.keras import datasets  # noqa: E402
 

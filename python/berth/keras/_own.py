@@ -95,6 +95,13 @@ class Metric(metaclass=_IsEngines):
         return self.result()
 
 
+class Reduction:
+    """How a loss makes one number of many (keras.losses.Reduction)."""
+
+    AUTO = SUM_OVER_BATCH_SIZE = "sum_over_batch_size"
+    SUM, NONE = "sum", "none"
+
+
 def owner(metric):
     """The object of Python for a metric of the engine."""
     own = _core.owner_of_metric(metric)

@@ -2,6 +2,7 @@
 import types
 
 from berth import _core
+from berth._function import executing_eagerly
 
 _keras = _core.ops.keras
 
@@ -27,6 +28,13 @@ applications = _of("applications")
 utils = _of("utils")
 
 # Keras' short names.
+for _names in (losses, metrics):
+    for _short, _long in (("MSE", "mean_squared_error"), ("MAE", "mean_absolute_error"),
+                          ("MAPE", "mean_absolute_percentage_error"),
+                          ("MSLE", "mean_squared_logarithmic_error"), ("KLD", "kl_divergence")):
+        if _long in losses:
+            _names.setdefault(_short, losses[_long])
+            _names.setdefault(_short.lower(), losses[_long])
 for _short, _long in (("l1", "L1"), ("l2", "L2"), ("l1_l2", "L1L2")):
     if _long in regularizers:
         regularizers.setdefault(_short, regularizers[_long])
@@ -80,7 +88,8 @@ _core.Metric.reset_states = _core.Metric.reset_state
 
 def _metric_call(self, *args, **kwargs):
     self.update_state(*args, **kwargs)
-    return self.result()
+    # While a function is traced there is no value yet; most metrics read theirs on the host.
+    return self.result() if executing_eagerly() else None
 
 
 _core.Metric.__call__ = _metric_call

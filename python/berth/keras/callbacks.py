@@ -9,6 +9,17 @@ for _name, _value in (vars(_engine).items() if _engine is not None else ()):
         globals()[_name] = _value
 
 
+_model_checkpoint = _engine.ModelCheckpoint
+
+
+def ModelCheckpoint(filepath, *args, save_freq="epoch", **kwargs):
+    """Saves the model or its weights while fit runs; after each epoch, the one save_freq so far."""
+    if save_freq != "epoch":
+        raise ValueError(f"ModelCheckpoint: save_freq is {save_freq!r}; expected 'epoch', the one that "
+                         "Python can give yet")
+    return _model_checkpoint(filepath, *args, **kwargs)
+
+
 class _BatchLogs(dict):
     """Logs of a batch, which are read back when they are looked at."""
 

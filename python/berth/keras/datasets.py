@@ -41,9 +41,15 @@ def _california(version="large", path="california_housing.npz", test_split=0.2, 
     return _core.load_california_housing(version, test_split, seed)
 
 
+def _columns(parts):
+    """Labels as [n, 1], which is how Keras has those of CIFAR."""
+    return tuple((x, y.reshape(-1, 1)) for x, y in parts)
+
+
 fashion_mnist = _types.SimpleNamespace(load_data=lambda: _core.load_fashion_mnist())
-cifar10 = _types.SimpleNamespace(load_data=lambda: _core.load_cifar10())
-cifar100 = _types.SimpleNamespace(load_data=lambda label_mode="fine": _core.load_cifar100(label_mode))
+cifar10 = _types.SimpleNamespace(load_data=lambda: _columns(_core.load_cifar10()))
+cifar100 = _types.SimpleNamespace(
+    load_data=lambda label_mode="fine": _columns(_core.load_cifar100(label_mode)))
 imdb = _types.SimpleNamespace(load_data=_imdb)
 reuters = _types.SimpleNamespace(load_data=_reuters)
 california_housing = _types.SimpleNamespace(load_data=_california)

@@ -41,13 +41,17 @@ class Layer:
         return made
 
     def __setattr__(self, name, value):
-        if isinstance(value, (Layer, list, tuple, dict)) and "__berth__" in self.__dict__:
+        if isinstance(value, (Layer, list, tuple, dict, Variable)) and "__berth__" in self.__dict__:
             self._track(value)
         super().__setattr__(name, value)
 
     def _track(self, value):
-        """Layers that attributes hold, also in lists, are parts."""
-        if isinstance(value, Layer):
+        """Layers and variables that attributes hold, also in lists, are parts."""
+        if isinstance(value, Variable):
+            if self._is_own() and all(value is not w and value._serial() != w._serial()
+                                      for w in self.__berth__.weights()):
+                self.__berth__.track_variable(value)
+        elif isinstance(value, Layer):
             if self._is_own():
                 self.__berth__.track(value.__berth__)
                 self.__dict__.setdefault("_parts", []).append(value)
@@ -71,6 +75,7 @@ class Layer:
         if form is not None:
             x = pack(form, inputs)
         options = {"training": training} if self._takes("training") else {}
+        options.update(self.__dict__.get("_named", {}))
         out, self.__dict__["_result"] = flatten(call_converted(self.call, x, **options))
         return [convert_to_tensor(v) for v in out]
 
@@ -85,19 +90,44 @@ class Layer:
     def call(self, inputs):
         raise NotImplementedError(f"{type(self).__name__} needs a method call(self, inputs)")
 
-    def __call__(self, inputs, *, training=None, **kwargs):
+    def __call__(self, inputs, *others, training=None, mask=None, **kwargs):
+        inputs, kwargs = self._together(inputs, others, kwargs)
+        self.__dict__["_named"] = kwargs
         leaves, form = flatten(inputs)
         if any(isinstance(v, _core.KerasTensor) for v in leaves):
             return self._describe(leaves)
         if self._is_own() and not isinstance(inputs, (Tensor, Variable)) and isinstance(
                 inputs, (list, tuple, dict)):
             self.__dict__["_form"] = form
-        tensors = [convert_to_tensor(v) for v in leaves]
-        out = self.__berth__.call(tensors, training)
+        out = self.__berth__.call([self._cast(convert_to_tensor(v)) for v in leaves], training)
         result = self.__dict__.get("_result")
         if result is not None:
             return pack(result, out)
         return out[0] if len(out) == 1 else out
+
+    def _together(self, inputs, others, kwargs):
+        """Further inputs as a list: attention(query, value), attention(query, value=v, key=k)."""
+        if self._is_own():
+            if others:
+                names = [p for p in inspect.signature(self.call).parameters][1:]
+                kwargs = {**dict(zip(names, others)), **kwargs}
+            return inputs, kwargs
+        others = list(others)
+        for name in ("value", "key", "attention_mask", "initial_state"):
+            given = kwargs.pop(name, None)
+            if given is not None:
+                others += list(given) if name == "initial_state" else [given]
+        if kwargs:
+            raise TypeError(f"{type(self).__name__} is called with an argument that it lacks: "
+                            f"{', '.join(sorted(kwargs))} (use_causal_mask is one of its constructor)")
+        if others:
+            inputs = [*(inputs if isinstance(inputs, (list, tuple)) else [inputs]), *others]
+        return inputs, kwargs
+
+    def _cast(self, x):
+        """Doubles become what the layer computes in, as Keras has it."""
+        wide = x.dtype == _core.float64 and self.__berth__.compute_dtype != _core.float64
+        return _core.ops.math.cast(x, self.__berth__.compute_dtype) if wide else x
 
     def _describe(self, leaves):
         out = self.__berth__.describe(leaves)
@@ -108,11 +138,14 @@ class Layer:
             v._kept = kept
         return out[0] if len(out) == 1 else out
 
-    def add_weight(self, shape=(), initializer="glorot_uniform", dtype=None, trainable=True,
-                   regularizer=None, constraint=None, name="weight", **kwargs):
+    def add_weight(self, *args, **kwargs):
         """Makes a variable that is part of the layer; in build() or __init__()."""
-        if isinstance(shape, str):  # add_weight("kernel", shape=...), as in Keras 2
-            name, shape = shape, initializer if not isinstance(initializer, str) else ()
+        if args and isinstance(args[0], str):  # add_weight("kernel", shape=...), as in Keras 2
+            args, kwargs = args[1:], {"name": args[0], **kwargs}
+        return self._add_weight(*args, **kwargs)
+
+    def _add_weight(self, shape=(), initializer="glorot_uniform", dtype=None, trainable=True,
+                    regularizer=None, constraint=None, name="weight", **kwargs):
         return self.__berth__.add_weight(name, list(shape), initializer or "glorot_uniform",
                                          trainable, regularizer, constraint)
 
@@ -133,6 +166,10 @@ class Layer:
     losses = property(lambda self: self.__berth__.losses())
     input = property(lambda self: self.__berth__.input())
     output = property(lambda self: self.__berth__.output())
+
+    dtype_policy = property(lambda self: self.__berth__.dtype_policy)
+    compute_dtype = property(lambda self: self.__berth__.compute_dtype.name)
+    dtype = property(lambda self: self.__berth__.dtype_policy.variable_dtype)
 
     def count_params(self):
         return self.__berth__.count_params()
@@ -195,6 +232,42 @@ class Lambda(Layer):
 
     def call(self, inputs):
         return self._function(inputs)
+
+
+class Operation(Layer):
+    """An operator between values of a functional model, as a layer."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.__dict__["_function"] = function
+
+    def call(self, inputs):
+        return self._function(*inputs) if isinstance(inputs, list) else self._function(inputs)
+
+
+def _give_operators():
+    import operator
+
+    def make(apply, reverse):
+        def method(self, other):
+            if isinstance(other, _core.KerasTensor):
+                if apply is operator.add and self.shape == other.shape:
+                    return Add()([self, other])  # noqa: F821
+                return Operation(apply)([self, other])
+            if reverse:
+                return Operation(lambda x: apply(other, x))(self)
+            return Operation(lambda x: apply(x, other))(self)
+        return method
+
+    for name in ("add", "sub", "mul", "truediv", "pow", "matmul"):
+        apply = getattr(operator, name)
+        setattr(_core.KerasTensor, f"__{name}__", make(apply, False))
+        setattr(_core.KerasTensor, f"__r{name}__", make(apply, True))
+    _core.KerasTensor.__neg__ = lambda self: Operation(operator.neg)(self)
+    _core.KerasTensor.__getitem__ = lambda self, key: Operation(lambda x: x[key])(self)
+
+
+_give_operators()
 
 
 def wrap(handle):

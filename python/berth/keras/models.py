@@ -257,7 +257,7 @@ class Sequential(Model):
 
     def add(self, layer):
         if isinstance(layer, _core.KerasTensor):
-            layer = _layers.InputLayer(layer.shape[1:])
+            layer = _layers.InputLayer(layer.shape[1:], dtype=layer.dtype)
         if not isinstance(layer, Layer):
             raise TypeError(f"Sequential takes layers, not {layer!r}")
         if "__berth__" in self.__dict__:

@@ -284,6 +284,8 @@ Cases fold_cases() {
   }
   cases.push_back({"TopKV2", {{{64, 10}}}, {{"k", int64_t{3}}}});
   cases.push_back({"ArgSort", {{{64, 10}}}});
+  cases.push_back({"Sort", {{{64, 10}}}});
+  cases.push_back({"Sort", {{{6, 300}}}, {{"descending", true}}});
   for (const char* op : {"Sin", "Cos"}) {
     cases.push_back({op, {{{64, 10}}}, {}, 1e-6});
   }
@@ -410,6 +412,8 @@ Cases training_cases() {
 
 Cases layout_cases() {
   Cases cases;
+  cases.push_back({"Tile", {{{5, 1, 7}}}, {{"multiples", Ints{2, 3, 1}}}});
+  cases.push_back({"Tile", {{{4, 3}, bool_}}, {{"multiples", Ints{1, 2}}}});
   const std::vector<std::pair<Shape, Ints>> transposes = {
       {{7, 5}, {1, 0}},
       {{64, 130}, {1, 0}},

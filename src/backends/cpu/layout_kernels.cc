@@ -1,4 +1,4 @@
-// Transposition and broadcasting of 32-bit and 16-bit elements.
+// Transposition and broadcasting of 32-bit and 16-bit elements; tiling.
 
 #include <algorithm>
 #include <cstring>
@@ -143,6 +143,40 @@ void broadcast(const KernelCall& c) {
   }
 }
 
+struct Tiling {
+  const Shape& in;
+  const Shape& out;
+  int whole = 0;   // from this axis on nothing is repeated
+  size_t run = 0;  // bytes of those axes
+};
+
+// Tiles axes from `axis` on: reads on from x, returns the bytes written to y.
+size_t tile_axes(const Tiling& t, int axis, const std::byte*& x, std::byte* y) {
+  if (axis == t.whole) {
+    std::memcpy(y, x, t.run);
+    x += t.run;
+    return t.run;
+  }
+  size_t once = 0;
+  for (int64_t i = 0; i < t.in[axis]; ++i) {
+    once += tile_axes(t, axis + 1, x, y + once);
+  }
+  const auto times = static_cast<size_t>(t.out[axis] / t.in[axis]);
+  for (size_t k = 1; k < times; ++k) std::memcpy(y + k * once, y, once);
+  return times * once;
+}
+
+void tile(const KernelCall& c) {
+  if (c.out[0].size() == 0) return;
+  Tiling t{*c.in[0].shape, *c.out[0].shape, c.in[0].shape->rank(),
+           size_of(c.in[0].dtype)};
+  while (t.whole > 0 && t.in[t.whole - 1] == t.out[t.whole - 1]) {
+    t.run *= static_cast<size_t>(t.in[--t.whole]);
+  }
+  const auto* x = c.in[0].as<std::byte>();
+  tile_axes(t, 0, x, c.out[0].as<std::byte>());
+}
+
 }  // namespace
 
 void add_layout(KernelTable& t) {
@@ -152,6 +186,7 @@ void add_layout(KernelTable& t) {
     t.direct(op, kFloat32, &broadcast<float>, "loops");
     t.direct(op, kHalfTypes, &broadcast<uint16_t>, "loops");
   }
+  t.direct("Tile", kEveryType, &tile, "loops");
 }
 
 }  // namespace berth::cpu

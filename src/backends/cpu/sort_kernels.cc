@@ -1,12 +1,15 @@
-// Sorting: indices of sorted rows, and the largest elements.
+// Sorting: sorted rows, indices of sorted rows, and the largest elements.
 //
-// An element becomes an unsigned number of the same order, with its index
-// behind it, so that no two are equal. NaN is the largest; -0 equals 0.
+// An element becomes an unsigned number of the same order; for indices, with
+// its index behind it, so that no two are equal. NaN is the largest; -0 equals
+// 0.
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
+#include <limits>
+#include <span>
 #include <type_traits>
+#include <utility>
 
 #include "backends/cpu/kernels.h"
 #include "backends/reference/loops.h"
@@ -40,7 +43,6 @@ struct Narrow {
   Narrow() = default;
   Narrow(uint32_t key, int64_t place)
       : both(uint64_t{key} << 32 | static_cast<uint64_t>(place)) {}
-  static constexpr int kBits = 32;
   uint32_t key() const { return static_cast<uint32_t>(both >> 32); }
   int32_t place() const { return static_cast<int32_t>(both); }
   bool operator<(const Narrow& o) const { return both < o.both; }
@@ -50,7 +52,6 @@ struct WideItem {
   int64_t at;
   WideItem() = default;
   WideItem(uint64_t key, int64_t place) : whole(key), at(place) {}
-  static constexpr int kBits = 64;
   uint64_t key() const { return whole; }
   int32_t place() const { return static_cast<int32_t>(at); }
   bool operator<(const WideItem& o) const {
@@ -60,21 +61,22 @@ struct WideItem {
 template <class T>
 using ItemOf = std::conditional_t<sizeof(T) == 8, WideItem, Narrow>;
 
-constexpr int kDigit = 11;
-constexpr int64_t kBuckets = int64_t{1} << kDigit;
+// The radix sort counts by 8 bits in shorter rows, by 11 bits from here on.
+constexpr int64_t kLongRow = 16384;
 // With fewer items, comparing is cheaper than counting.
-constexpr int64_t kFewItems = 1500;
-
-template <class Item>
-int64_t digit_of(const Item& item, int pass) {
-  return static_cast<int64_t>(item.key() >> (pass * kDigit)) & (kBuckets - 1);
-}
+constexpr int64_t kFewItems = 96;
 
 // Sorts items, keeping the order of equal keys; returns where the result is:
 // items or other.
-template <class Item>
+template <int kDigit, class Item>
 Item* radix_sort(Item* items, Item* other, int64_t n) {
-  constexpr int kPasses = (Item::kBits + kDigit - 1) / kDigit;
+  constexpr uint32_t kBuckets = 1U << kDigit;
+  constexpr int kBits = 8 * sizeof(Item{}.key());
+  constexpr int kPasses = (kBits + kDigit - 1) / kDigit;
+  const auto digit_of = [](const Item& item, int pass) {
+    return static_cast<uint32_t>(item.key() >> (pass * kDigit)) &
+           (kBuckets - 1);
+  };
   uint32_t counts[kPasses][kBuckets] = {};
   for (int64_t i = 0; i < n; ++i) {
     for (int p = 0; p < kPasses; ++p) ++counts[p][digit_of(items[i], p)];
@@ -83,7 +85,7 @@ Item* radix_sort(Item* items, Item* other, int64_t n) {
     uint32_t* count = counts[p];
     if (count[digit_of(items[0], p)] == n) continue;  // all have the same digit
     uint32_t sum = 0;
-    for (int64_t b = 0; b < kBuckets; ++b) {
+    for (uint32_t b = 0; b < kBuckets; ++b) {
       const uint32_t here = count[b];
       count[b] = sum;
       sum += here;
@@ -93,6 +95,14 @@ Item* radix_sort(Item* items, Item* other, int64_t n) {
     }
     std::swap(items, other);
   }
+  return items;
+}
+
+template <class Item>
+Item* sort_items(Item* items, Item* other, int64_t n) {
+  if (n >= kLongRow) return radix_sort<11>(items, other, n);
+  if (n >= kFewItems) return radix_sort<8>(items, other, n);
+  std::sort(items, items + n);
   return items;
 }
 
@@ -107,9 +117,176 @@ template <class T>
 const ItemOf<T>* sort_row(const T* x, int64_t n, bool down, ItemOf<T>* items,
                           ItemOf<T>* other) {
   for (int64_t i = 0; i < n; ++i) items[i] = item_at(x, i, down);
-  if (n >= kFewItems) return radix_sort(items, other, n);
-  std::sort(items, items + n);
-  return items;
+  return sort_items(items, other, n);
+}
+
+template <class T>
+T value_of(KeyOf<T> key) {
+  using Key = KeyOf<T>;
+  constexpr Key kTop = Key{1} << (8 * sizeof(Key) - 1);
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::bit_cast<T>((key & kTop) != 0 ? key ^ kTop : ~key);
+  } else if constexpr (std::is_signed_v<T>) {
+    return static_cast<T>(key ^ kTop);
+  } else {
+    return static_cast<T>(key);
+  }
+}
+
+// Keys lose the sign of zeros and the bits of NaNs: those of x[n] take their
+// places in y, in their order.
+template <class T>
+void put_back_zeros_and_nans(const T* x, int64_t n, bool down, T* y) {
+  const auto before = [down](T a, T b) { return down ? a > b : a < b; };
+  int64_t nans = 0;
+  for (int64_t i = 0; i < n; ++i) nans += x[i] != x[i];
+  int64_t nan = down ? 0 : n - nans;
+  T* const first = y + (down ? nans : 0);
+  T* zero = std::lower_bound(first, first + (n - nans), T{0}, before);
+  for (int64_t i = 0; i < n; ++i) {
+    if (x[i] == T{0}) *zero++ = x[i];
+    if (x[i] != x[i]) y[nan++] = x[i];
+  }
+}
+
+// The same where there is neither NaN nor -0.
+template <class T>
+KeyOf<T> plain_key_of(T x) {
+  using Key = KeyOf<T>;
+  constexpr int kSign = 8 * sizeof(Key) - 1;
+  if constexpr (std::is_floating_point_v<T>) {
+    const auto bits = std::bit_cast<Key>(x);
+    return bits ^ ((Key{0} - (bits >> kSign)) | Key{1} << kSign);
+  } else {
+    return key_of(x);
+  }
+}
+
+// What a look at all elements of a row tells.
+template <class Key>
+struct RowBits {
+  Key varying = 0;   // bits of keys that may differ; the others are the same
+  bool odd = false;  // there is a NaN or -0
+};
+
+template <class T>
+RowBits<KeyOf<T>> look_at(const T* x, int64_t n) {
+  using Key = KeyOf<T>;
+  using Word = std::conditional_t<std::is_floating_point_v<T>, Key, T>;
+  constexpr Key kSign = Key{1} << (8 * sizeof(Key) - 1);
+  const auto bits_of = [](T v) {
+    return static_cast<Key>(std::bit_cast<Word>(v));
+  };
+  const Key first = bits_of(x[0]);
+  Key varying = 0;
+  for (int64_t i = 0; i < n; ++i) varying |= bits_of(x[i]) ^ first;
+  if constexpr (!std::is_floating_point_v<T>) return {varying, false};
+  constexpr Key kInf = bits_of(std::numeric_limits<T>::infinity());
+  Key odd = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const Key bits = bits_of(x[i]);
+    odd |= static_cast<Key>((bits & ~kSign) > kInf) |
+           static_cast<Key>(bits == kSign);
+  }
+  // Keys of numbers below zero are turned around.
+  return {odd || (varying & kSign) ? ~Key{0} : varying, odd != 0};
+}
+
+// Where the elements of each digit begin, for kPasses digits at their shifts.
+template <int kPasses, class Keys, size_t kBuckets>
+void count_digits(const Keys& key_at, int64_t n, const int* shifts,
+                  uint32_t (*counts)[kBuckets]) {
+  for (int64_t i = 0; i < n; ++i) {
+    const auto key = key_at(i);
+    for (int p = 0; p < kPasses; ++p) {
+      ++counts[p][(key >> shifts[p]) & (kBuckets - 1)];
+    }
+  }
+  for (int p = 0; p < kPasses; ++p) {
+    uint32_t sum = 0;
+    for (uint32_t& c : std::span(counts[p], kBuckets)) {
+      sum += std::exchange(c, sum);
+    }
+  }
+}
+
+// One pass of the radix sort; `from` gives keys, `to` takes them.
+template <size_t kBuckets, class From, class To>
+void scatter(int64_t n, int shift, uint32_t* begin, From from, To to) {
+  for (int64_t i = 0; i < n; ++i) {
+    const auto key = from(i);
+    to(begin[(key >> shift) & (kBuckets - 1)]++, key);
+  }
+}
+
+// Counts only digits that vary; the first pass reads x, the last writes y.
+template <int kDigit, class T, class Keys>
+void radix_values(const T* x, int64_t n, const Keys& key_at, KeyOf<T> flip,
+                  KeyOf<T> varying, KeyOf<T>* a, KeyOf<T>* b, T* y) {
+  using Key = KeyOf<T>;
+  constexpr size_t kBuckets = size_t{1} << kDigit;
+  constexpr int kMost = (8 * sizeof(Key) + kDigit - 1) / kDigit;
+  uint32_t counts[kMost][kBuckets] = {};
+  int shifts[kMost], passes = 0;
+  for (int p = 0; p < kMost; ++p) {
+    if ((varying >> (p * kDigit)) & (kBuckets - 1)) {
+      shifts[passes++] = p * kDigit;
+    }
+  }
+  if (passes == 0) {
+    std::copy_n(x, n, y);
+    return;
+  }
+  for (int p = 0; p < passes; p += 3) {  // three at a time
+    const int more = std::min(3, passes - p);
+    const auto count = more == 1   ? &count_digits<1, Keys, kBuckets>
+                       : more == 2 ? &count_digits<2, Keys, kBuckets>
+                                   : &count_digits<3, Keys, kBuckets>;
+    count(key_at, n, shifts + p, counts + p);
+  }
+  for (int p = 0; p < passes; ++p, std::swap(a, b)) {
+    const auto from_a = [=](int64_t i) { return a[i]; };
+    const auto to_b = [=](uint32_t at, Key key) { b[at] = key; };
+    const auto to_y = [=](uint32_t at, Key key) {
+      y[at] = value_of<T>(key ^ flip);
+    };
+    const auto pass = [&](auto from, auto to) {
+      scatter<kBuckets>(n, shifts[p], counts[p], from, to);
+    };
+    const bool last = p + 1 == passes;
+    if (p == 0) {
+      last ? pass(key_at, to_y) : pass(key_at, to_b);
+    } else {
+      last ? pass(from_a, to_y) : pass(from_a, to_b);
+    }
+  }
+}
+
+template <class T>
+void sort_values(const T* x, int64_t n, bool down, KeyOf<T>* keys,
+                 KeyOf<T>* other, T* y) {
+  using Key = KeyOf<T>;
+  const Key flip = down ? ~Key{0} : Key{0};
+  const RowBits<Key> bits = look_at(x, n);
+  const auto sort_by = [&](const auto& key_at) {
+    if (n >= kLongRow) {
+      radix_values<11>(x, n, key_at, flip, bits.varying, keys, other, y);
+    } else if (n >= kFewItems) {
+      radix_values<8>(x, n, key_at, flip, bits.varying, keys, other, y);
+    } else {
+      for (int64_t i = 0; i < n; ++i) keys[i] = key_at(i);
+      std::sort(keys, keys + n);
+      for (int64_t i = 0; i < n; ++i) y[i] = value_of<T>(keys[i] ^ flip);
+    }
+  };
+  if (bits.odd) {
+    sort_by([=](int64_t i) { return key_of(x[i]) ^ flip; });
+  } else {
+    sort_by([=](int64_t i) { return plain_key_of(x[i]) ^ flip; });
+  }
+  if constexpr (std::is_floating_point_v<T>) {
+    if (bits.odd) put_back_zeros_and_nans(x, n, down, y);
+  }
 }
 
 // Returns the k largest of x[n], 0 < k <= n / 4, sorted. Candidates behind the
@@ -157,6 +334,22 @@ void arg_sort(const KernelCall& c) {
   });
 }
 
+void sort_rows(const KernelCall& c) {
+  const SortRows rows(c.in[0]);
+  if (rows.count * rows.length == 0) return;
+  const bool down = c.attr<bool>("descending");
+  reference::with_number(c.in[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    const int64_t n = rows.length;
+    const reference::ScratchArray<KeyOf<T>> keys(n), other(n);
+    const T* x = c.in[0].as<T>();
+    T* y = c.out[0].as<T>();
+    for (int64_t r = 0; r < rows.count; ++r, x += n, y += n) {
+      sort_values(x, n, down, keys.get(), other.get(), y);
+    }
+  });
+}
+
 void top_k(const KernelCall& c) {
   const SortRows rows(c.in[0]);
   const int64_t n = rows.length, k = SortRows(c.out[0]).length;
@@ -184,6 +377,7 @@ void top_k(const KernelCall& c) {
 void add_sort(KernelTable& t) {
   t.direct("TopKV2", kNumberTypes, &top_k, "loops");
   t.direct("ArgSort", kNumberTypes, &arg_sort, "loops");
+  t.direct("Sort", kNumberTypes, &sort_rows, "loops");
 }
 
 }  // namespace berth::cpu

@@ -78,6 +78,22 @@ void arg_sort(const KernelCall& c) {
   });
 }
 
+void sort(const KernelCall& c) {
+  const Rows rows = rows_of(c.in[0]);
+  const bool down = c.attr<bool>("descending");
+  with_number(c.in[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    const auto n = static_cast<size_t>(rows.length);
+    Scratch<int32_t> places(n);
+    for (int64_t r = 0; r < rows.count; ++r) {
+      const T* x = c.in[0].as<T>() + r * rows.length;
+      T* y = c.out[0].as<T>() + r * rows.length;
+      order_row(x, rows.length, rows.length, down, places.data());
+      for (size_t i = 0; i < n; ++i) y[i] = x[places[i]];
+    }
+  });
+}
+
 void in_top_k(const KernelCall& c) {
   const Rows rows = rows_of(c.in[0]);
   const int64_t k = c.attr<int64_t>("k");
@@ -140,6 +156,7 @@ void invert_permutation(const KernelCall& c) {
 void add_sort(KernelTable& t) {
   t.direct("TopKV2", kNumberTypes, &top_k, "reference");
   t.direct("ArgSort", kNumberTypes, &arg_sort, "reference");
+  t.direct("Sort", kNumberTypes, &sort, "reference");
   t.direct("InTopKV2", kFloatingTypes, &in_top_k, "reference");
   t.direct("LowerBound", kNumberTypes, &bound<false>, "reference");
   t.direct("UpperBound", kNumberTypes, &bound<true>, "reference");

@@ -232,6 +232,13 @@ TEST(Initializers, HaveTheirVarianceAndRange) {
   EXPECT_NEAR(glorot[1], 2.0 / 300, 2e-4);
   EXPECT_LE(glorot[2], std::sqrt(6.0 / 300));
   EXPECT_NEAR(glorot[2], std::sqrt(6.0 / 300), 1e-3);
+  const auto cut = moments(initializers::GlorotNormal()(shape));
+  EXPECT_NEAR(cut[1], 2.0 / 300, 3e-4);
+  EXPECT_LE(cut[2], 2 * std::sqrt(2.0 / 300) / 0.8796 + 1e-6);
+  const auto flat = moments(initializers::HeUniform()(shape));
+  EXPECT_NEAR(flat[1], 2.0 / 200, 3e-4);
+  EXPECT_LE(flat[2], std::sqrt(6.0 / 200));
+  EXPECT_NEAR(flat[2], std::sqrt(6.0 / 200), 1e-3);
   const auto he = moments(Initializer("he_normal")(shape));
   EXPECT_NEAR(he[1], 2.0 / 200, 3e-4);
   EXPECT_LE(he[2], 2 * std::sqrt(0.01) / 0.8796 + 1e-6);

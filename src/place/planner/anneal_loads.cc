@@ -113,7 +113,7 @@ class Annealer {
   }
 
   bool may(int32_t unit, int32_t to) const {
-    return to != s_.device(unit) && (p_.allowed[unit] & device_bit(to));
+    return to != s_.device(unit) && p_.allowed[unit].has(to);
   }
 
   void try_move(int32_t unit, int32_t to) {

@@ -152,7 +152,7 @@ int32_t StepAnnealer::pick_device(int32_t unit) {
     d = static_cast<int32_t>(
         random_.below(static_cast<uint32_t>(p_.num_devices())));
   }
-  if (d == device_[unit] || !(units_.allowed[unit] & device_bit(d))) return -1;
+  if (d == device_[unit] || !units_.allowed[unit].has(d)) return -1;
   return d;
 }
 
@@ -173,7 +173,7 @@ bool StepAnnealer::move_cluster() {
     if (around.empty()) break;
     const int32_t next =
         around[random_.below(static_cast<uint32_t>(around.size()))];
-    if (device_[next] != from || !(units_.allowed[next] & device_bit(d))) {
+    if (device_[next] != from || !units_.allowed[next].has(d)) {
       continue;
     }
     cluster_.push_back(next);
@@ -187,8 +187,7 @@ bool StepAnnealer::swap_devices() {
   const int32_t b =
       movable_[random_.below(static_cast<uint32_t>(movable_.size()))];
   const int32_t da = device_[a], db = device_[b];
-  if (da == db || !(units_.allowed[a] & device_bit(db)) ||
-      !(units_.allowed[b] & device_bit(da))) {
+  if (da == db || !units_.allowed[a].has(db) || !units_.allowed[b].has(da)) {
     return false;
   }
   give(a, db);

@@ -133,16 +133,16 @@ void ChainCutter::grow(Piece& piece, int32_t unit, int32_t stamp) {
 
 double ChainCutter::load_of(const Piece& piece, const Kind& kind) const {
   const int32_t d = kind.devices[0];
-  if (!(piece.allowed & device_bit(d)) || piece.bytes > p_.limit[d]) {
+  if (!piece.allowed.has(d) || piece.bytes > p_.limit[d]) {
     return kInfinity;
   }
   double load = piece.work[p_.device_class[d]];
   if (!p_.by_links) {
-    return p_.pays & device_bit(d) ? load + piece.touch_us : load;
+    return p_.pays.has(d) ? load + piece.touch_us : load;
   }
   const double in_us =
       piece.in_copies * kind.latency_us + piece.in_bytes * kind.us_per_byte;
-  if (p_.sender_pays & device_bit(d)) {
+  if (p_.sender_pays.has(d)) {
     load +=
         piece.out_copies * kind.latency_us + piece.out_bytes * kind.us_per_byte;
   }
@@ -157,8 +157,7 @@ bool ChainCutter::relax(const Piece& piece, int32_t begin, int32_t end,
   for (size_t k = 0; k < kinds_.size(); ++k) {
     const int32_t d = kinds_[k].devices[0];
     loads_[k] = load_of(piece, kinds_[k]);
-    longer |= piece.allowed & device_bit(d) &&
-              piece.work[p_.device_class[d]] < below &&
+    longer |= piece.allowed.has(d) && piece.work[p_.device_class[d]] < below &&
               piece.bytes <= p_.limit[d];
   }
   for (const int32_t a : open_arcs_) {

@@ -437,7 +437,7 @@ void use_cluster(const Cluster& cluster, PlanProblem& p) {
     now.devices.push_back(device);
     if (!free.empty()) p.free_of_touch.push_back(free[model]);
     for (size_t i = 0; i < allowed.size(); ++i) {
-      if (allowed[i] & device_bit(static_cast<int32_t>(model))) {
+      if (allowed[i].has(static_cast<int32_t>(model))) {
         p.allowed[i] |= device_bit(static_cast<int32_t>(d));
       }
     }

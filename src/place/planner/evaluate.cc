@@ -42,7 +42,7 @@ void add_violations(const PlanProblem& p, const PlacePlan& plan,
     const auto group = static_cast<size_t>(p.group[at]);
     if (first[group] < 0) {
       first[group] = i;
-      if (!(allowed[group] & device_bit(d))) {
+      if (!allowed[group].has(d)) {
         out.push_back(fmt::format(
             "\"{}\" is on {}, which {} does not allow", p.names[at],
             p.costs.devices[static_cast<size_t>(d)].name,

@@ -73,7 +73,8 @@ class Feasible {
       const auto at = static_cast<size_t>(i);
       of_group[static_cast<size_t>(p.group[at])].push_back(i);
       own_mask_[at] = p.allowed[at] & all_devices();
-      for (int32_t d = 0; p.takes_time(i) && d < p.num_devices(); ++d) {
+      if (!p.takes_time(i) || runs_everywhere(i)) continue;
+      for (int32_t d = 0; d < p.num_devices(); ++d) {
         if (std::isinf(p.costs.time(i, d).us)) own_mask_[at] &= ~device_bit(d);
       }
     }
@@ -132,6 +133,13 @@ class Feasible {
     DeviceSet mask = all_devices();
     for (const int32_t i : ops) mask &= own_mask_[static_cast<size_t>(i)];
     return mask;
+  }
+
+  bool runs_everywhere(int32_t op) const {
+    const size_t classes = p_.costs.classes.size();
+    const OpTime* times = &p_.costs.times[static_cast<size_t>(op) * classes];
+    return std::none_of(times, times + classes,
+                        [](const OpTime& t) { return std::isinf(t.us); });
   }
 
   // Devices that these ops of one group may share, as far as these ops tell.

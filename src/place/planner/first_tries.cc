@@ -25,23 +25,22 @@ std::vector<int32_t> stage_counts(int32_t devices) {
   return counts;
 }
 
-// The part of each item: consecutive items, parts in these proportions.
+// The end of each part: consecutive items, parts in these proportions.
 std::vector<int32_t> cut_in_shares(const std::vector<double>& sizes,
                                    const std::vector<double>& shares) {
   const double total = std::accumulate(sizes.begin(), sizes.end(), 0.0);
   const double whole = std::accumulate(shares.begin(), shares.end(), 0.0);
-  std::vector<int32_t> part;
-  part.reserve(sizes.size());
+  std::vector<int32_t> ends;
   double given = 0, end = total * shares[0] / whole;
-  size_t k = 0;
-  for (const double size : sizes) {
-    while (k + 1 < shares.size() && given + size / 2 > end) {
-      end += total * shares[++k] / whole;
+  for (size_t at = 0; at < sizes.size(); ++at) {
+    while (ends.size() + 1 < shares.size() && given + sizes[at] / 2 > end) {
+      ends.push_back(static_cast<int32_t>(at));
+      end += total * shares[ends.size()] / whole;
     }
-    part.push_back(static_cast<int32_t>(k));
-    given += size;
+    given += sizes[at];
   }
-  return part;
+  ends.resize(shares.size(), static_cast<int32_t>(sizes.size()));
+  return ends;
 }
 
 }  // namespace
@@ -112,6 +111,7 @@ void FirstTries::add_layers(LayerOrder order) {
           p_.costs.times[static_cast<size_t>(i) * p_.costs.classes.size() + c]
               .us;
       work_[u] += std::isfinite(us) ? us : 0;
+      if (keys.backward[i]) continue;  // what it gives is not kept for long
       for (const int64_t b : p_.costs.bytes[i]) {
         bytes_[u] += static_cast<double>(b);
       }
@@ -201,16 +201,20 @@ void FirstTries::place_rest(std::vector<int32_t>& of_unit) const {
   }
 }
 
-std::vector<int32_t> FirstTries::devices(int number) const {
+StageCut FirstTries::cut(int number) const {
   const Try& t = tries_[static_cast<size_t>(number)];
+  StageCut cut;
+  cut.layers = t.layers;
+  cut.order = t.order;
   std::vector<int32_t> on = fastest_;
   if (!t.fastest_first) std::sort(on.begin(), on.end());
-  const std::vector<int32_t> others(on.begin() + t.stages, on.end());
+  if (t.beside) {
+    cut.beside.assign(on.begin() + t.stages, on.begin() + 2 * t.stages);
+  }
   on.resize(static_cast<size_t>(t.stages));
   if (t.reversed) std::reverse(on.begin(), on.end());
   std::vector<double> sizes, shares;
-  const std::vector<int32_t>& units = by_layer_[static_cast<size_t>(t.layers)];
-  for (const int32_t u : units) {
+  for (const int32_t u : by_layer_[static_cast<size_t>(t.layers)]) {
     if (t.share == Share::kMemory) {
       sizes.push_back(bytes_[u]);
     } else {
@@ -223,19 +227,47 @@ std::vector<int32_t> FirstTries::devices(int number) const {
                      : t.share == Share::kMemory && limit > 0 ? limit
                                                               : 1);
   }
-  const std::vector<int32_t> stage = cut_in_shares(sizes, shares);
+  cut.ends = cut_in_shares(sizes, shares);
+  cut.on = std::move(on);
+  return cut;
+}
+
+std::vector<int32_t> FirstTries::devices(const StageCut& cut) const {
+  const auto& units = by_layer_[static_cast<size_t>(cut.layers)];
   std::vector<int32_t> of_unit(static_cast<size_t>(units_.num_units), -1);
+  size_t stage = 0;
   for (size_t k = 0; k < units.size(); ++k) {
-    const bool beside = t.beside && is_of_weight_[units[k]];
+    while (static_cast<size_t>(cut.ends[stage]) <= k) ++stage;
+    const bool beside = !cut.beside.empty() && is_of_weight_[units[k]];
     of_unit[units[k]] =
-        allowed_near(units[k], beside ? others[static_cast<size_t>(stage[k])]
-                                      : on[stage[k]]);
+        allowed_near(units[k], beside ? cut.beside[stage] : cut.on[stage]);
   }
   place_rest(of_unit);
   std::vector<int32_t> device(static_cast<size_t>(p_.num_ops()));
   for (int32_t i = 0; i < p_.num_ops(); ++i)
     device[i] = of_unit[units_.unit[i]];
   return device;
+}
+
+void FirstTries::vary(StageCut& cut, StreamRandom& random) const {
+  using First = DeviceScheduler::First;
+  const auto stages = static_cast<uint32_t>(cut.on.size());
+  const uint32_t kind = random.below(10);
+  if (kind == 0 || stages < 2) {
+    cut.order = cut.order == First::kPath ? First::kProgram : First::kPath;
+    return;
+  }
+  if (kind == 1) {
+    std::swap(cut.on[random.below(stages)], cut.on[random.below(stages)]);
+    return;
+  }
+  // Far at times, a layer or so at others.
+  const uint32_t border = random.below(stages - 1);
+  const int32_t least = border > 0 ? cut.ends[border - 1] : 0;
+  const int32_t most = cut.ends[border + 1];
+  const int32_t far = std::max((most - least) >> random.below(8), 1);
+  const auto by = static_cast<int32_t>(random.below(2 * far + 1)) - far;
+  cut.ends[border] = std::clamp(cut.ends[border] + by, least, most);
 }
 
 }  // namespace berth

@@ -13,11 +13,21 @@
 #include <string>
 #include <vector>
 
+#include "place/planner/budget.h"
 #include "place/planner/device_schedule.h"
 #include "place/planner/layer_keys.h"
 #include "place/planner/step_units.h"
 
 namespace berth {
+
+// Layers in stages, one device each.
+struct StageCut {
+  LayerOrder layers = LayerOrder::kPlain;
+  std::vector<int32_t> on;      // per stage: its device
+  std::vector<int32_t> beside;  // and that of its weight gradients; or empty
+  std::vector<int32_t> ends;    // and the place behind its last layer
+  DeviceScheduler::First order = DeviceScheduler::First::kPath;
+};
 
 class FirstTries {
  public:
@@ -31,7 +41,13 @@ class FirstTries {
     return tries_[static_cast<size_t>(number)].order;
   }
   // Returns a device per node, as groups and masks allow.
-  std::vector<int32_t> devices(int number) const;
+  std::vector<int32_t> devices(int number) const {
+    return devices(cut(number));
+  }
+  std::vector<int32_t> devices(const StageCut& cut) const;
+  StageCut cut(int number) const;
+  // Moves a border, swaps two stages, or takes the other order.
+  void vary(StageCut& cut, StreamRandom& random) const;
 
  private:
   enum class Share : uint8_t { kWork, kSpeed, kMemory };

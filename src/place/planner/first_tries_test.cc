@@ -70,6 +70,64 @@ TEST(LayerKeys, PutGradientsBesideTheirLayers) {
   }
 }
 
+// Blocks of a forward op that reads the block before twice, once past the op:
+// gradients read inputs of their op, sums of gradients read no forward value.
+TEST(LayerKeys, FindTheForwardOpOfEveryGradient) {
+  testing::ProblemMaker m(PlanModel::kStep);
+  const int gpu = m.device_class("GPU");
+  for (int d = 0; d < 2; ++d) m.device("GPU:" + std::to_string(d), gpu);
+  m.links(1, 1e9);
+  constexpr int kBlocks = 6;
+  std::vector<int> op, add;
+  for (int l = 0; l < kBlocks; ++l) {
+    const std::vector<int> in =
+        l ? std::vector<int>{add.back()} : std::vector<int>{};
+    op.push_back(m.op("op" + std::to_string(l), {10}, in, 100));
+    std::vector<int> both = in;
+    both.push_back(op.back());
+    add.push_back(m.op("add" + std::to_string(l), {1}, both, 100));
+  }
+  const int loss = m.op("loss", {1}, {add.back()}, 4);
+  std::vector<int> of_add(kBlocks), of_op(kBlocks), weight(kBlocks);
+  int grad = m.op("dloss", {1}, {loss, add.back()}, 100);
+  for (int l = kBlocks - 1; l >= 0; --l) {
+    const int in = l ? add[l - 1] : op[0];
+    of_add[l] = m.op("dadd", {1}, {grad, in}, 100);
+    of_op[l] = m.op("dop", {10}, {of_add[l], in}, 100);
+    weight[l] = m.op("dw", {10}, {of_add[l], in}, 100);
+    grad = m.op("sum", {1}, {of_add[l], of_op[l]}, 100);
+  }
+  const PlanProblem p = m.make();
+  const StepUnits units(p);
+  const LayerKeys keys = layer_keys(units, LayerOrder::kFolded);
+  for (int l = 1; l + 1 < kBlocks; ++l) {
+    EXPECT_EQ(keys.key[of_add[l]], add[l]) << l;
+    EXPECT_EQ(keys.key[of_op[l]], op[l]) << l;
+    EXPECT_EQ(keys.key[weight[l]], op[l]) << l;
+    EXPECT_EQ(keys.key[of_op[l] + 2], add[l - 1]) << "sum " << l;
+  }
+}
+
+TEST(FirstTries, VaryBordersOfStages) {
+  const Net net = make_net(12, 4);
+  const StepUnits units(net.problem);
+  const FirstTries tries(units, true);
+  StreamRandom random(1, 0);
+  StageCut cut = tries.cut(0);
+  const StageCut first = cut;
+  ASSERT_EQ(cut.on.size(), 4u);
+  std::set<std::vector<int32_t>> seen;
+  for (int k = 0; k < 200; ++k) {
+    tries.vary(cut, random);
+    EXPECT_TRUE(std::is_sorted(cut.ends.begin(), cut.ends.end()));
+    EXPECT_EQ(cut.ends.back(), first.ends.back());
+    EXPECT_EQ(std::set(cut.on.begin(), cut.on.end()),
+              std::set(first.on.begin(), first.on.end()));
+    seen.insert(tries.devices(cut));
+  }
+  EXPECT_GT(seen.size(), 50u);
+}
+
 TEST(FirstTries, CutLayersIntoStagesOfEqualWork) {
   const Net net = make_net(8, 4);
   const StepUnits units(net.problem);

@@ -15,7 +15,7 @@
 namespace berth {
 
 enum class LayerOrder : uint8_t {
-  kFolded,  // gradients get the position of the forward ops they read
+  kFolded,  // gradients get the position of the forward ops they belong to
   kPlain,   // all ops in the order of the file
   kDepth,   // all ops by their longest path from the beginning
 };
@@ -25,6 +25,7 @@ struct LayerKeys {
   std::vector<double> key;
   // Per node: a gradient that only ops at the end of the graph read.
   std::vector<uint8_t> of_weight;
+  std::vector<uint8_t> backward;  // per node; kFolded alone says it
 };
 
 // `units` must be `ordered`.

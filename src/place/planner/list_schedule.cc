@@ -114,22 +114,40 @@ void ListScheduler::rank_devices() {
   });
 }
 
-void ListScheduler::find_middling_costs() {
-  const int32_t devices = p_.num_devices();
+void ListScheduler::find_middling_work() {
+  const size_t classes = p_.costs.classes.size();
   work_us_.assign(rank_.size(), 0);
+  // Devices of each class in a set; most ops allow the set of the op before.
+  std::vector<double> counts(classes, 0);
+  DeviceSet counted = 0;
   for (int32_t i = 0; i < g_.num_nodes(); ++i) {
     if (!p_.takes_time(i)) continue;
+    const DeviceSet& allowed = units_.allowed[units_.unit[i]];
+    if (allowed != counted) {
+      counted = allowed;
+      std::fill(counts.begin(), counts.end(), 0);
+      for (int32_t d = 0; d < p_.num_devices(); ++d) {
+        if (allowed.has(d)) ++counts[p_.costs.devices[d].device_class];
+      }
+    }
     // The harmonic mean: slow devices hardly count.
     double speeds = 0, count = 0;
-    for (int32_t d = 0; d < devices; ++d) {
-      if (!(units_.allowed[units_.unit[i]] & device_bit(d))) continue;
-      speeds += 1 / p_.costs.time(i, d).us;
-      ++count;
+    for (size_t c = 0; c < classes; ++c) {
+      if (counts[c] == 0) continue;
+      speeds +=
+          counts[c] / p_.costs.times[static_cast<size_t>(i) * classes + c].us;
+      count += counts[c];
     }
     work_us_[i] = speeds > 0 ? count / speeds : 0;
   }
+}
+
+void ListScheduler::find_middling_costs() {
+  find_middling_work();
   double latency = 0, per_byte = 0, links = 0;
-  for (int32_t from = 0; from < devices; ++from) {
+  const bool alike = p_.costs.links.size() == 1;
+  const int32_t devices = alike ? 2 : p_.num_devices();
+  for (int32_t from = 0; p_.num_devices() > 1 && from < devices; ++from) {
     for (int32_t to = 0; to < devices; ++to) {
       if (from == to) continue;
       latency += copy_time(p_, from, to, 0);
@@ -196,7 +214,7 @@ void ListScheduler::spread_held(StreamRandom& random) {
     int32_t best = -1;
     double best_room = 0;
     for (int32_t d = 0; d < p_.num_devices(); ++d) {
-      if (!(units_.allowed[u] & device_bit(d))) continue;
+      if (!units_.allowed[u].has(d)) continue;
       const auto limit = static_cast<double>(p_.costs.devices[d].memory_limit);
       // Devices without a limit only if no other has enough free memory.
       const double room = limit > 0 ? limit - bytes_[d] + size : 0;
@@ -320,7 +338,7 @@ void ListScheduler::place(int32_t op) {
     const int32_t from = units_.unit[g_.producer[v]];
     if (device_of_unit_[from] >= 0 || from == unit) continue;
     const DeviceSet allowed = units_.allowed[from];
-    place_unit(from, allowed & device_bit(d) ? d : allowed.first());
+    place_unit(from, allowed.has(d) ? d : allowed.first());
   }
   if (device_of_unit_[unit] < 0) place_unit(unit, d);
   const Slot slot = slot_on(op, d, true);

@@ -70,6 +70,7 @@ class ListScheduler {
   };
 
   void find_middling_costs();
+  void find_middling_work();
   void rank_devices();
   void reset(const std::vector<int32_t>* fixed);
   void spread_held(StreamRandom& random);

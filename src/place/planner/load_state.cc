@@ -137,8 +137,8 @@ void LoadState::price_touches(int32_t unit, int32_t from, int32_t to) {
       }
     }
   }
-  if (p_.pays & device_bit(from)) delta_[from] += at_from;
-  if (p_.pays & device_bit(to)) delta_[to] += at_to;
+  if (p_.pays.has(from)) delta_[from] += at_from;
+  if (p_.pays.has(to)) delta_[to] += at_to;
 }
 
 void LoadState::price_copies(int32_t unit, int32_t from, int32_t to) {
@@ -165,7 +165,7 @@ void LoadState::add_copies(int32_t net, int32_t from, DeviceSet to,
     if (p_.receiver[d] < 0) continue;
     const double us = sign * p_.copy_us(net, from, d);
     add(p_.receiver[d], us);
-    if (p_.sender_pays & device_bit(from)) add(from, us);
+    if (p_.sender_pays.has(from)) add(from, us);
     if (const LoadMachine bus = p_.bus_between(from, d); bus >= 0) add(bus, us);
   }
 }

@@ -234,7 +234,7 @@ void add_copies_of(const LoadProblem& p, int32_t net, int32_t from,
     if (to == from || p.receiver[to] < 0) continue;
     const double us = p.copy_us(net, from, to);
     loads[p.receiver[to]] += us;
-    if (p.sender_pays & device_bit(from)) loads[from] += us;
+    if (p.sender_pays.has(from)) loads[from] += us;
     if (const LoadMachine bus = p.bus_between(from, to); bus >= 0) {
       loads[bus] += us;
     }
@@ -289,7 +289,7 @@ std::vector<double> machine_loads(const LoadProblem& p,
 double load_value(const LoadProblem& p, std::span<const int32_t> device) {
   std::vector<double> bytes(p.limit.size(), 0);
   for (int32_t u = 0; u < p.num_units(); ++u) {
-    if (!(p.allowed[u] & device_bit(device[u]))) return kInfinity;
+    if (!p.allowed[u].has(device[u])) return kInfinity;
     bytes[device[u]] += p.bytes[u];
   }
   for (size_t d = 0; d < bytes.size(); ++d) {

@@ -17,19 +17,21 @@ constexpr size_t kMostKinds = 8;
 // kinds, the latter is dropped, which only allows more.
 std::vector<PackingKind> kinds_of(const LoadProblem& p, bool by_masks) {
   std::vector<PackingKind> kinds;
+  std::vector<const DeviceSet*> masks;  // most are that of the unit before
+  for (const DeviceSet& m : p.allowed) {
+    if (masks.empty() || m != *masks.back()) masks.push_back(&m);
+  }
   const auto alike = [&](int32_t a, int32_t b) {
     const auto key = [&](int32_t d) {
       const int32_t copies = p.receiver[d] < 0 ? 0 : p.receiver[d] == d ? 1 : 2;
-      return std::tuple(p.device_class[d], p.limit[d], copies,
-                        (p.pays & device_bit(d)) != 0,
-                        (p.sender_pays & device_bit(d)) != 0);
+      return std::tuple(p.device_class[d], p.limit[d], copies, p.pays.has(d),
+                        p.sender_pays.has(d));
     };
     if (key(a) != key(b)) return false;
     if (!by_masks) return true;
-    return std::all_of(
-        p.allowed.begin(), p.allowed.end(), [&](const DeviceSet& m) {
-          return ((m & device_bit(a)) != 0) == ((m & device_bit(b)) != 0);
-        });
+    return std::all_of(masks.begin(), masks.end(), [&](const DeviceSet* m) {
+      return m->has(a) == m->has(b);
+    });
   };
   for (int32_t d = 0; d < p.num_devices(); ++d) {
     const auto kind = std::find_if(
@@ -52,7 +54,7 @@ using Link = std::pair<double, double>;  // latency, us per byte
 std::vector<Link> best_links(const LoadProblem& p, DeviceSet ends, bool in) {
   std::vector<Link> all, best;
   for (int32_t d = 0; d < p.num_devices(); ++d) {
-    if (!(ends & device_bit(d))) continue;
+    if (!ends.has(d)) continue;
     for (int32_t e = 0; e < p.num_devices(); ++e) {
       if (e == d || (!in && p.receiver[e] < 0)) continue;
       const size_t at = static_cast<size_t>(in ? e : d) * p.limit.size() +
@@ -119,7 +121,7 @@ class Maker {
     }
     for (int32_t n = 0; n < l_.num_nets(); ++n) {
       const size_t at = static_cast<size_t>(n) * p_.kinds.size() + k;
-      if (!l_.by_links && (l_.pays & device_bit(d))) {
+      if (!l_.by_links && l_.pays.has(d)) {
         p_.in[at] = p_.out[at] = work * l_.touch_us[n];
       }
     }
@@ -129,7 +131,7 @@ class Maker {
   void add_links(size_t k, int32_t d, double in_weight, double out_weight) {
     const DeviceSet devices = p_.kinds[k].devices;
     const bool pays_in = l_.receiver[static_cast<size_t>(d)] >= 0;
-    const bool pays_out = (l_.sender_pays & device_bit(d)) != 0;
+    const bool pays_out = l_.sender_pays.has(d);
     const std::vector<Link> in = best_links(l_, devices, true);
     const std::vector<Link> out = best_links(l_, devices, false);
     for (int32_t n = 0; n < l_.num_nets(); ++n) {

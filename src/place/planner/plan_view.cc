@@ -53,7 +53,7 @@ std::vector<PlannedTransfer> transfers_of(const PlanProblem& p,
     if (g.everywhere[v]) continue;
     const int32_t from = plan.device[static_cast<size_t>(g.producer[v])];
     for (int32_t d = 0; d < p.num_devices(); ++d) {
-      if (d == from || !(read_on[v] & device_bit(d))) continue;
+      if (d == from || !read_on[v].has(d)) continue;
       const int64_t bytes = p.costs.bytes.item(static_cast<int32_t>(v));
       const double time = p.touch_us.empty()
                               ? p.costs.link(from, d).time_us(bytes)

@@ -29,7 +29,7 @@ bool has_equal(const PlanProblem& p, int32_t device, DeviceSet all) {
   const DeviceCost& d = devices[static_cast<size_t>(device)];
   for (int32_t e = 0; e < device; ++e) {
     const DeviceCost& other = devices[static_cast<size_t>(e)];
-    if (all & device_bit(e) && other.device_class == d.device_class &&
+    if (all.has(e) && other.device_class == d.device_class &&
         other.memory_limit == d.memory_limit) {
       return true;
     }
@@ -48,13 +48,13 @@ void add_one_device_each(PlanProblem& p) {
   DeviceSet all = ~DeviceSet{0};
   for (const DeviceSet& mask : allowed) all &= mask;
   for (int32_t d = 0; d < p.num_devices(); ++d) {
-    if (all & device_bit(d) && has_equal(p, d, all)) continue;
+    if (all.has(d) && has_equal(p, d, all)) continue;
     PlanCandidate one;
     one.name = "one device, " + short_name(p, d);
     one.plan.sequence = order;
     for (const int32_t group : p.group) {
       const DeviceSet mask = allowed[static_cast<size_t>(group)];
-      one.plan.device.push_back(mask & device_bit(d) ? d : mask.first());
+      one.plan.device.push_back(mask.has(d) ? d : mask.first());
     }
     p.candidates.push_back(std::move(one));
   }

@@ -123,12 +123,18 @@ int64_t limit_of(const PlanProblem& problem, double bytes) {
 std::vector<DeviceSet> allowed_of_groups(const PlanProblem& p) {
   const DeviceSet all = DeviceSet::below(p.num_devices());
   std::vector<DeviceSet> allowed(static_cast<size_t>(p.num_groups), all);
+  const size_t classes = p.costs.classes.size();
+  std::vector<DeviceSet> of_class(classes);
+  for (int32_t d = 0; d < p.num_devices(); ++d) {
+    of_class[p.costs.devices[d].device_class] |= device_bit(d);
+  }
   for (int32_t i = 0; i < p.num_ops(); ++i) {
     DeviceSet& mask = allowed[static_cast<size_t>(p.group[i])];
     mask &= p.allowed[static_cast<size_t>(i)];
     if (!p.takes_time(i)) continue;
-    for (int32_t d = 0; d < p.num_devices(); ++d) {
-      if (std::isinf(p.costs.time(i, d).us)) mask &= ~device_bit(d);
+    for (size_t c = 0; c < classes; ++c) {
+      const double us = p.costs.times[static_cast<size_t>(i) * classes + c].us;
+      if (std::isinf(us)) mask &= ~of_class[c];
     }
   }
   return allowed;

@@ -208,6 +208,7 @@ class Maker {
     parent_.resize(size());
     std::iota(parent_.begin(), parent_.end(), 0);
     std::vector<int32_t> first(placer.device_of.size(), -1);
+    DeviceSet numbered = 0, mask = 0;  // most sets are that of the op before
     for (int32_t i = 0; i < graph_.size(); ++i) {
       const auto root = static_cast<size_t>(placer.root(i));
       if (first[root] >= 0) {
@@ -216,10 +217,13 @@ class Maker {
         continue;
       }
       first[root] = i;
-      DeviceSet mask = 0;
       const DeviceSet left = placer.candidates(placer.root(i));
-      for (size_t d = 0; d < numbers.size(); ++d) {
-        if (left.has(d)) mask |= device_bit(numbers[d]);
+      if (left != numbered) {
+        numbered = left;
+        mask = 0;
+        for (size_t d = 0; d < numbers.size(); ++d) {
+          if (left.has(d)) mask |= device_bit(numbers[d]);
+        }
       }
       p_.allowed.push_back(mask);
     }

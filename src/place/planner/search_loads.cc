@@ -5,6 +5,9 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
+#include <set>
+#include <utility>
 
 #include "place/planner/anneal_loads.h"
 #include "place/planner/chain_dp.h"
@@ -21,25 +24,59 @@ namespace {
 constexpr double kCutsEnd = 0.05, kCoarseEnd = 0.4;
 constexpr double kFewCoarseEnd = 0.9;  // for few units
 constexpr double kTriesEnd = 0.25;
+constexpr int kSureTries = 2;  // per stream
 constexpr int kLoadRounds = 40;
 // Larger problems are first shrunk to about this many units.
 constexpr int32_t kManyUnits = 3000;
 
+// Devices of each class by what they have to do.
+class LeastLoaded {
+ public:
+  explicit LeastLoaded(const LoadProblem& p)
+      : p_(p), loads_(p.limit.size(), 0) {
+    by_load_.resize(static_cast<size_t>(p.num_classes));
+    for (int32_t d = 0; d < p.num_devices(); ++d) devices_of(d).insert({0, d});
+  }
+
+  // The device of those that a unit allows on which it would end first.
+  int32_t for_unit(int32_t unit) const {
+    Place best = {std::numeric_limits<double>::infinity(), -1};
+    for (const auto& devices : by_load_) {
+      for (const auto& [load, d] : devices) {
+        if (!p_.allowed[unit].has(d)) continue;
+        best = std::min(best, Place(load + p_.work_on(unit, d), d));
+        break;
+      }
+    }
+    return best.second < 0 ? p_.allowed[unit].first() : best.second;
+  }
+
+  void add(int32_t unit, int32_t device) {
+    devices_of(device).erase({loads_[device], device});
+    loads_[device] += p_.work_on(unit, device);
+    devices_of(device).insert({loads_[device], device});
+  }
+
+ private:
+  using Place = std::pair<double, int32_t>;
+
+  std::set<Place>& devices_of(int32_t device) {
+    return by_load_[static_cast<size_t>(p_.device_class[device])];
+  }
+
+  const LoadProblem& p_;
+  std::vector<double> loads_;
+  std::vector<std::set<Place>> by_load_;  // per class
+};
+
 // Puts each unit on the device with the least work among those that it allows;
 // ignores limits.
 std::vector<int32_t> spread_out(const LoadProblem& p) {
-  std::vector<double> loads(p.limit.size(), 0);
+  LeastLoaded least(p);
   std::vector<int32_t> device;
   for (int32_t u = 0; u < p.num_units(); ++u) {
-    int32_t best = p.allowed[u].first();
-    for (DeviceSet m = p.allowed[u]; m; m.drop_first()) {
-      const int32_t d = m.first();
-      if (loads[d] + p.work_on(u, d) < loads[best] + p.work_on(u, best)) {
-        best = d;
-      }
-    }
-    loads[best] += p.work_on(u, best);
-    device.push_back(best);
+    device.push_back(least.for_unit(u));
+    least.add(u, device.back());
   }
   return device;
 }
@@ -192,8 +229,11 @@ LoadStart best_start(const PlanProblem& problem, const LoadProblem& p,
   const FirstTries tries(units, false);
   std::vector<LoadStart> starts(static_cast<size_t>(budget.num_streams()));
   run_streams(budget.num_streams(), budget.threads(), [&](int stream) {
-    for (int k = stream; k < tries.count(); k += budget.num_streams()) {
-      if (!budget.counts_moves() && budget.spent(0) >= kTriesEnd) return;
+    const int step = budget.num_streams();
+    for (int k = stream; k < tries.count(); k += step) {
+      // The first few are made in any case: searches of many units need them.
+      const bool may_end = !budget.counts_moves() && k >= kSureTries * step;
+      if (may_end && budget.spent(0) >= kTriesEnd) return;
       starts[static_cast<size_t>(stream)].offer(problem, p, tries.devices(k),
                                                 tries.name(k));
     }

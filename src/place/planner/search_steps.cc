@@ -21,6 +21,9 @@ namespace {
 constexpr int kListPlans = 24;
 constexpr double kListShare = 0.3, kListShareOfMany = 0.5;
 constexpr int kTriesPerList = 4;
+// Other borders of the best stages, per stream.
+constexpr double kClimbShare = 0.1;
+constexpr int kMostClimbs = 2000, kClimbsInMoves = 40;
 // Positions for ops that one pass of list scheduling tries.
 constexpr int32_t kMostListSlots = 2'000'000;
 // From this many ops on, parts of the plan are annealed: decodes are slow.
@@ -71,6 +74,8 @@ class StepSearch {
     PlacePlan start;
     std::string name;  // of the start
     double energy = std::numeric_limits<double>::infinity();
+    int best_try = -1;  // of the first tries
+    double try_energy = std::numeric_limits<double>::infinity();
   };
 
   bool spent(const Stream& s, double share) const {
@@ -78,14 +83,16 @@ class StepSearch {
     return budget_.spent(moves) >= share || moves >= budget_.moves_per_stream();
   }
 
-  void try_start(Stream& s, const std::string& name,
-                 const PlacePlan& plan) const {
+  // Returns the energy of the plan.
+  double try_start(Stream& s, const std::string& name,
+                   const PlacePlan& plan) const {
     s.annealer.count_move();
     const double energy = s.annealer.start(plan);
-    if (!s.start.device.empty() && energy >= s.energy) return;
+    if (!s.start.device.empty() && energy >= s.energy) return energy;
     s.energy = energy;
     s.name = name;
     s.start = s.annealer.plan();
+    return energy;
   }
 
   void make_lists(Stream& s) const {
@@ -109,7 +116,13 @@ class StepSearch {
               : random_rule(s.random, units_.problem.num_devices());
       if (rule.devices < units_.problem.num_devices()) {
         if (rule.devices == 0) rule.devices = most_devices();
-        try_start(s, name_of(rule), s.lists.run(rule, s.random));
+        const PlacePlan& list = s.lists.run(rule, s.random);
+        try_start(s, name_of(rule), list);
+        if (spent(s, list_share())) break;
+        // Its devices, each taking what has the longest path behind it.
+        PlacePlan other = list;
+        s.orders.run(DeviceScheduler::First::kPath, other);
+        try_start(s, name_of(rule) + ", then by path", other);
       }
       // Alternates, as either may be better; several, as they take less.
       for (int tries = 0; tries < kTriesPerList; ++tries) {
@@ -117,6 +130,28 @@ class StepSearch {
       }
     }
     while (next < tries_.count() && !spent(s, list_share())) try_next(s, next);
+    climb(s);
+  }
+
+  // Moves the borders of the stream's best stages while that makes them better.
+  // Where there are few ops, annealing does that and more.
+  void climb(Stream& s) const {
+    if (s.best_try < 0 || units_.num_ops < kWindowed) return;
+    const std::string name = tries_.name(s.best_try) + ", borders moved";
+    StageCut cut = tries_.cut(s.best_try);
+    for (int k = 0; k < kMostClimbs; ++k) {
+      if (budget_.counts_moves() && k == kClimbsInMoves) return;
+      if (spent(s, list_share() + kClimbShare)) return;
+      StageCut other = cut;
+      tries_.vary(other, s.random);
+      PlacePlan plan;
+      plan.device = tries_.devices(other);
+      s.orders.run(other.order, plan);
+      const double energy = try_start(s, name, plan);
+      if (energy > s.try_energy) continue;
+      s.try_energy = energy;
+      cut = std::move(other);
+    }
   }
 
   // With many ops, the rest of the search saves a few percent.
@@ -137,7 +172,11 @@ class StepSearch {
     PlacePlan plan;
     plan.device = tries_.devices(next);
     s.orders.run(tries_.order(next), plan);
-    try_start(s, tries_.name(next), plan);
+    const double energy = try_start(s, tries_.name(next), plan);
+    if (s.best_try < 0 || energy < s.try_energy) {
+      s.best_try = next;
+      s.try_energy = energy;
+    }
     next += budget_.num_streams();
   }
 

@@ -50,7 +50,7 @@ bool StepUnits::keeps(const PlacePlan& plan) const {
     int32_t& d = device[unit[i]];
     if (d >= 0 && d != plan.device[i]) return false;
     d = plan.device[i];
-    if (!(allowed[unit[i]] & device_bit(d))) return false;
+    if (!allowed[unit[i]].has(d)) return false;
   }
   return true;
 }
@@ -92,10 +92,8 @@ void StepUnits::join_nodes() {
   UnionFind groups(problem.num_groups);
   const auto join = [&](int32_t into, int32_t other) {
     into = groups.find(into), other = groups.find(other);
-    if (into == other || timed[other] || mask[into] == 0 ||
-        (mask[into] & ~mask[other]) != 0) {
-      return;
-    }
+    if (into == other || timed[other] || mask[into] == 0) return;
+    if (mask[into] != mask[other] && (mask[into] & ~mask[other]) != 0) return;
     groups.join(into, other);
   };
   for (const int32_t i : order) {
