@@ -19,7 +19,7 @@ using distribute::TaskRates;
 
 distribute::ClusterResolver cluster_to_measure() {
   try {
-    auto resolver = distribute::cluster_resolver::from_environment();
+    auto resolver = distribute::cluster_resolver::from_environment({});
     if (resolver.spec.ranks().size() > 1) return resolver;
   } catch (const errors::InvalidArgument& e) {
     throw UsageError(std::string("calibrate --cluster: ") + e.what());
@@ -73,8 +73,9 @@ void print_rates_json(const cluster::Member& member, const TaskRates& rates,
 
 void calibrate_cluster(bool quick, bool json) {
   const auto resolver = cluster_to_measure();
+  if (resolver.task.job == "evaluator") return;  // no member of a cluster
   const auto member = cluster::Member::join(resolver);
-  if (member->rank() >= 0) {  // parameter servers and evaluators only wait
+  if (member->rank() >= 0) {  // parameter servers only wait
     const TaskRates rates = distribute::measure_tasks(*member, quick);
     distribute::keep_rates(*member, rates);
     const bool saved = CostStore::get().save();

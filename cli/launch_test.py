@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 BERTH = sys.argv[1]
@@ -300,6 +301,39 @@ def test_cluster_quotes_what_is_wrong():
     r = berth("cluster")
     same(r.returncode, 0)
     contains(r.stdout, "alone")
+
+
+def test_calibrate_measures_the_links_of_a_cluster():
+    with tempfile.TemporaryDirectory() as folder:
+        r = berth("launch", "--workers", "2", "--", BERTH, "calibrate",
+                  "--cluster", "--quick", "--json", BERTH_CACHE_DIR=folder)
+        same((r.returncode, r.stderr), (0, ""))
+        # The first task alone speaks.
+        name, text = r.stdout.strip().split("] ", 1)
+        same((name, text.count("\n")), ("[worker:0", 0))
+        told = json.loads(text)
+        same(told["tasks"], 2)
+        same([(x["from"], x["to"]) for x in told["links"]],
+             [("worker:0", "worker:1"), ("worker:1", "worker:0")])
+        for link in [*told["links"], told["sum"]]:
+            same(link["origin"], "measured")
+            check(link["latency_us"] > 0 and link["bytes_per_us"] > 0, link)
+        same(told["kept_in"], os.path.join(folder, "costs.json"))
+        with open(told["kept_in"], encoding="utf-8") as file:
+            contains(file.read(), "sum of 2 tasks on 1 hosts",
+                     "tasks at 127.0.0.1 -> 127.0.0.1")
+    # Only tasks that train are measured.
+    r = berth("launch", "--workers", "1", "--ps", "1", "--evaluator", "--",
+              BERTH, "calibrate", "--cluster", "--quick")
+    same(r.returncode, 0)
+    contains(r.stdout, "[chief:0] worker:0       chief:0 ")
+    check("ps:0" not in r.stdout, r.stdout)
+    r = berth("calibrate", "--cluster")
+    same((r.returncode, r.stdout), (2, ""))
+    contains(r.stderr, "expected a cluster", "berth launch --workers 2")
+    r = berth("calibrate", "--cluster", "--ops", "MatMul")
+    same(r.returncode, 2)
+    contains(r.stderr, "--ops")
 
 
 def main():

@@ -198,7 +198,7 @@ struct StrategyPlan {
     int64_t bytes = 0;
     std::string algorithm;  // "shared memory", "direct", "ring", ...
   };
-  // What a task sends to the next one in a step, as of a ring.
+  // What a task sends to the next one in a step; sums go around a ring.
   struct Link {
     std::string from, to;  // "worker:0"
     int64_t bytes = 0;
