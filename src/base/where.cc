@@ -6,13 +6,18 @@
 
 namespace berth {
 
+const char* file_name(Site site) {
+  if (site.file == nullptr) return "?";
+  const char* slash = std::strrchr(site.file, '/');
+  return slash ? slash + 1 : site.file;
+}
+
 std::string where_text(const char* layer, Site site) {
   std::string s;
   if (layer && *layer) s = fmt::format("layer \"{}\"", layer);
   if (site.file) {
-    const char* base = std::strrchr(site.file, '/');
     if (!s.empty()) s += ", ";
-    s += fmt::format("{}:{}", base ? base + 1 : site.file, site.line);
+    s += fmt::format("{}:{}", file_name(site), site.line);
   }
   return s.empty() ? s : " (" + s + ")";
 }

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "base/immortal.h"
+#include "base/where.h"
 #include "cluster/rpc_plugin.h"
 
 namespace berth::cluster {
@@ -36,7 +37,7 @@ const RpcPlugin& open_rpc_plugin(Site site) {
         "several processes need {}, which cannot be opened ({}:{}): {}; build "
         "Berth where libgrpc++-dev and libgloo-dev are installed (`./dev "
         "build`), and install the folder `berth` beside libberth.so",
-        path.string(), site.file ? site.file : "?", site.line, why));
+        path.string(), file_name(site), site.line, why));
   };
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) refuse(dlerror());

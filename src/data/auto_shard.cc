@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 
+#include "base/where.h"
 #include "data/pass_state.h"
 
 namespace berth::data {
@@ -189,7 +190,7 @@ Dataset with_options(const Dataset& dataset, const Options& options,
                      Site site) {
   const auto policy = options.experimental_distribute.auto_shard_policy;
   if (!std::strcmp(name_of(policy), "?")) {
-    refuse(fmt::format("with_options ({}:{})", site.file, site.line),
+    refuse(fmt::format("with_options ({}:{})", file_name(site), site.line),
            fmt::format("auto_shard_policy is {}; expected OFF, AUTO, FILE, "
                        "DATA or HINT",
                        static_cast<int>(policy)));

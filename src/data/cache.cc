@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <mutex>
 
+#include "base/where.h"
 #include "data/element_file.h"
 #include "data/pass_state.h"
 
@@ -250,7 +251,7 @@ Dataset Dataset::cache(const std::string& filename, Site site) const {
 Dataset Dataset::snapshot(const std::string& path,
                           const SnapshotOptions& options, Site site) const {
   const std::string where =
-      fmt::format("snapshot ({}:{})", site.file, site.line);
+      fmt::format("snapshot ({}:{})", file_name(site), site.line);
   if (path.empty()) refuse(where, "path is empty; expected a folder");
   std::error_code error;
   std::filesystem::create_directories(path, error);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/where.h"
 #include "berth/errors.h"
 #include "data/pass_state.h"
 #include "device/device_manager.h"
@@ -58,7 +59,7 @@ std::unique_ptr<ElementStream> CopyNode::elements(const Pass& pass) const {
 
 Dataset Dataset::copy_to_device(const std::string& device, Site site) const {
   const std::string where =
-      fmt::format("copy_to_device ({}:{})", site.file, site.line);
+      fmt::format("copy_to_device ({}:{})", file_name(site), site.line);
   try {
     const DeviceManager& devices = DeviceManager::get("copy_to_device", site);
     return make_dataset<CopyNode>(

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/where.h"
 #include "data/pass_state.h"
 #include "data/user_call.h"
 
@@ -122,7 +123,7 @@ std::unique_ptr<ElementStream> GeneratorNode::elements(const Pass& pass) const {
 Dataset Dataset::from_generator(GeneratorFactory factory,
                                 std::vector<TensorSpec> specs, Site site) {
   const std::string where =
-      fmt::format("from_generator ({}:{})", site.file, site.line);
+      fmt::format("from_generator ({}:{})", file_name(site), site.line);
   if (!factory) refuse(where, "the factory is empty; expected a function");
   if (specs.empty()) {
     refuse(where, "no specs were given; expected one per component");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/rng.h"
+#include "base/where.h"
 #include "berth/ops/array.h"
 #include "data/pass_state.h"
 #include "data/seeded_passes.h"
@@ -103,7 +104,7 @@ class RandomNode : public GeneratedNode {
 
 Dataset Dataset::from_tensors(const Tensors& components, Site site) {
   const std::string where =
-      fmt::format("from_tensors ({}:{})", site.file, site.line);
+      fmt::format("from_tensors ({}:{})", file_name(site), site.line);
   if (components.empty()) {
     refuse(where, "no components were given; expected at least one tensor");
   }

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "base/where.h"
 #include "data/flatten.h"
 #include "data/user_call.h"
 
@@ -132,7 +133,8 @@ std::unique_ptr<DatasetStream> GroupNode::datasets(const Pass& pass) const {
 }
 
 std::string sequence_where(Site site) {
-  return fmt::format("bucket_by_sequence_length ({}:{})", site.file, site.line);
+  return fmt::format("bucket_by_sequence_length ({}:{})", file_name(site),
+                     site.line);
 }
 
 void check_buckets(const std::vector<int64_t>& boundaries,
@@ -188,7 +190,7 @@ Dataset Dataset::group_by_window(KeyFunction key_func,
                                  const GroupByWindowOptions& options,
                                  Site site) const {
   const std::string where =
-      fmt::format("group_by_window ({}:{})", site.file, site.line);
+      fmt::format("group_by_window ({}:{})", file_name(site), site.line);
   if (!key_func || !reduce_func) {
     refuse(where, "a function is empty; expected key_func and reduce_func");
   }

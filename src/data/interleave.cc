@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/where.h"
 #include "data/auto_shard.h"
 #include "data/user_call.h"
 #include "device/device_manager.h"
@@ -166,7 +167,7 @@ std::unique_ptr<ElementStream> InterleaveNode::elements(
 Dataset Dataset::interleave(DatasetFunction fn,
                             const InterleaveOptions& options, Site site) const {
   const std::string where =
-      fmt::format("interleave ({}:{})", site.file, site.line);
+      fmt::format("interleave ({}:{})", file_name(site), site.line);
   if (!fn) refuse(where, "the function is empty; expected one to call");
   const auto in_range = [&](const char* what, int64_t n, int64_t least,
                             bool may_choose) {
@@ -186,7 +187,7 @@ Dataset Dataset::interleave(DatasetFunction fn,
 
 Dataset Dataset::flat_map(DatasetFunction fn, Site site) const {
   if (!fn) {
-    refuse(fmt::format("flat_map ({}:{})", site.file, site.line),
+    refuse(fmt::format("flat_map ({}:{})", file_name(site), site.line),
            "the function is empty; expected one to call");
   }
   return make_dataset<InterleaveNode>("flat_map", *this, std::move(fn),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/where.h"
 #include "data/pass_state.h"
 #include "data/row_map.h"
 #include "data/user_call.h"
@@ -166,7 +167,8 @@ const std::vector<TensorSpec>& MapNode::specs() const {
 namespace {
 
 void check_map(bool any, const MapOptions& options, Site site) {
-  const std::string where = fmt::format("map ({}:{})", site.file, site.line);
+  const std::string where =
+      fmt::format("map ({}:{})", file_name(site), site.line);
   if (!any) refuse(where, "the function is empty; expected one to call");
   const int64_t n = options.num_parallel_calls;
   if (n != AUTOTUNE && (n < 0 || n > kMaxThreads)) {

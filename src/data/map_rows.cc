@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "base/where.h"
 #include "data/row_map.h"
 #include "data/user_call.h"
 #include "ops/random_key.h"
@@ -101,7 +102,7 @@ class RowFunctionKernel : public RowKernel {
 Dataset Dataset::map_rows(RowFunction fn, std::vector<TensorSpec> specs,
                           const MapRowsOptions& options, Site site) const {
   const std::string where =
-      fmt::format("map_rows ({}:{})", site.file, site.line);
+      fmt::format("map_rows ({}:{})", file_name(site), site.line);
   if (!fn) refuse(where, "the function is empty; expected one to call");
   if (specs.empty()) {
     refuse(where, "no specs were given; expected one per component");

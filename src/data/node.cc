@@ -4,6 +4,7 @@
 
 #include <new>
 
+#include "base/where.h"
 #include "data/every_nth.h"
 
 namespace berth::data {
@@ -67,7 +68,7 @@ std::unique_ptr<IndexStream> open(const Node& node, const Pass& pass) {
 
 std::string Node::where() const {
   if (site_.file == nullptr) return what_;
-  return fmt::format("{} ({}:{})", what_, site_.file, site_.line);
+  return fmt::format("{} ({}:{})", what_, file_name(site_), site_.line);
 }
 
 void refuse(const std::string& where, const std::string& problem) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/where.h"
 #include "berth/ops/math.h"
 #include "data/collect.h"
 #include "data/map.h"
@@ -230,7 +231,7 @@ Dataset Dataset::padded_batch(int64_t size, const PaddedBatchOptions& options,
     if (!value.defined() || (value.rank() == 0 && !value.is_symbolic())) {
       continue;
     }
-    refuse(fmt::format("padded_batch ({}:{})", site.file, site.line),
+    refuse(fmt::format("padded_batch ({}:{})", file_name(site), site.line),
            fmt::format("a padding value is {}; expected scalars with values",
                        value.spec().str()));
   }

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/where.h"
 #include "data/collect.h"
 #include "data/flatten.h"
 #include "data/stack.h"
@@ -134,7 +135,7 @@ Dataset Dataset::ragged_batch(int64_t size, const BatchOptions& options,
 namespace {
 
 std::string ragged_where(Site site) {
-  return fmt::format("ragged_to_tensor ({}:{})", site.file, site.line);
+  return fmt::format("ragged_to_tensor ({}:{})", file_name(site), site.line);
 }
 
 // Row numbers that rise from 0 to the number of rows.

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "base/rng.h"
+#include "base/where.h"
 #include "data/cardinality.h"
 #include "data/pass_state.h"
 #include "data/seeded_passes.h"
@@ -262,7 +263,7 @@ std::unique_ptr<Chooser> ChooseNode::chooser(const Pass& pass) const {
 Dataset Dataset::sample_from_datasets(const std::vector<Dataset>& datasets,
                                       const SampleOptions& options, Site site) {
   const std::string where =
-      fmt::format("sample_from_datasets ({}:{})", site.file, site.line);
+      fmt::format("sample_from_datasets ({}:{})", file_name(site), site.line);
   if (datasets.empty()) {
     refuse(where, "no datasets were given; expected at least one");
   }
@@ -293,8 +294,9 @@ Dataset Dataset::choose_from_datasets(const std::vector<Dataset>& datasets,
                                       const Dataset& choice_dataset,
                                       const ChooseOptions& options, Site site) {
   if (datasets.empty()) {
-    refuse(fmt::format("choose_from_datasets ({}:{})", site.file, site.line),
-           "no datasets were given; expected at least one");
+    refuse(
+        fmt::format("choose_from_datasets ({}:{})", file_name(site), site.line),
+        "no datasets were given; expected at least one");
   }
   return make_dataset<ChooseNode>(datasets, choice_dataset, options, site);
 }

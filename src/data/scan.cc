@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "base/rng.h"
+#include "base/where.h"
 #include "data/learnt_names.h"
 #include "data/pass_state.h"
 #include "data/seeded_passes.h"
@@ -356,7 +357,7 @@ void check_distribution(const std::string& where, const char* what,
 
 Dataset Dataset::take_while(Predicate keep, Site site) const {
   if (!keep) {
-    refuse(fmt::format("take_while ({}:{})", site.file, site.line),
+    refuse(fmt::format("take_while ({}:{})", file_name(site), site.line),
            "the predicate is empty; expected a function");
   }
   return make_dataset<TakeWhileNode>(*this, std::move(keep), site);
@@ -364,7 +365,7 @@ Dataset Dataset::take_while(Predicate keep, Site site) const {
 
 Dataset Dataset::scan(Tensors initial_state, ScanFunction fn, Site site) const {
   if (!fn) {
-    refuse(fmt::format("scan ({}:{})", site.file, site.line),
+    refuse(fmt::format("scan ({}:{})", file_name(site), site.line),
            "the function is empty; expected one to call");
   }
   return make_dataset<ScanNode>(*this, std::move(initial_state), std::move(fn),
@@ -380,7 +381,7 @@ Dataset Dataset::rejection_resample(ClassFunction class_func,
                                     const ResampleOptions& options,
                                     Site site) const {
   const std::string where =
-      fmt::format("rejection_resample ({}:{})", site.file, site.line);
+      fmt::format("rejection_resample ({}:{})", file_name(site), site.line);
   if (!class_func) refuse(where, "class_func is empty; expected a function");
   check_distribution(where, "target_dist", target_dist);
   if (!options.initial_dist.empty()) {
@@ -409,7 +410,7 @@ Tensors Dataset::get_single_element(Site site) const {
   auto it = make_iterator();
   std::optional<Tensors> only = it.next();
   if (only && !it.next()) return std::move(*only);
-  refuse(fmt::format("get_single_element ({}:{})", site.file, site.line),
+  refuse(fmt::format("get_single_element ({}:{})", file_name(site), site.line),
          fmt::format("the dataset has {}; expected exactly one element",
                      only ? "more than one element" : "no elements"));
 }

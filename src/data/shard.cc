@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/where.h"
 #include "berth/data_options.h"
 #include "data/every_nth.h"
 
@@ -66,7 +67,7 @@ Dataset Dataset::shard(int64_t num_shards, int64_t index, Site site) const {
   if (hint) return make_dataset<ShardNode>(*this, num_shards, index, site);
   if (num_shards < 1 || index < 0 || index >= num_shards) {
     refuse(
-        fmt::format("shard ({}:{})", site.file, site.line),
+        fmt::format("shard ({}:{})", file_name(site), site.line),
         fmt::format("num_shards is {}, index is {}; expected num_shards of "
                     "at least 1, and index from 0 to num_shards - 1, or both "
                     "SHARD_HINT",

@@ -4,6 +4,7 @@
 
 #include <mutex>
 
+#include "base/where.h"
 #include "data/pass_state.h"
 #include "data/stack.h"
 
@@ -212,7 +213,7 @@ Dataset Dataset::unbatch(Site site) const {
 Dataset Dataset::rebatch(std::vector<int64_t> sizes,
                          const RebatchOptions& options, Site site) const {
   const std::string where =
-      fmt::format("rebatch ({}:{})", site.file, site.line);
+      fmt::format("rebatch ({}:{})", file_name(site), site.line);
   if (sizes.empty()) refuse(where, "there are no sizes; expected at least one");
   for (const int64_t size : sizes) {
     if (size < 1) {

@@ -2,6 +2,7 @@
 
 #include <deque>
 
+#include "base/where.h"
 #include "data/flatten.h"
 #include "data/user_call.h"
 
@@ -127,7 +128,7 @@ Windows Dataset::window(int64_t size, const WindowOptions& options,
   const int64_t shift = options.shift.value_or(size);
   if (size < 1 || shift < 1 || options.stride < 1 ||
       size > INT64_MAX / 2 / options.stride) {
-    refuse(fmt::format("window ({}:{})", site.file, site.line),
+    refuse(fmt::format("window ({}:{})", file_name(site), site.line),
            fmt::format("size is {}, shift {}, stride {}; expected each of at "
                        "least 1, and size x stride below 2^62",
                        size, shift, options.stride));
@@ -137,7 +138,7 @@ Windows Dataset::window(int64_t size, const WindowOptions& options,
 
 Dataset Windows::flat_map(WindowFunction fn, Site site) const {
   if (!fn) {
-    refuse(fmt::format("window, flat_map ({}:{})", site.file, site.line),
+    refuse(fmt::format("window, flat_map ({}:{})", file_name(site), site.line),
            "the function is empty; expected one that makes a dataset");
   }
   return make_dataset<WindowNode>(parent_, size_, options_, std::move(fn),

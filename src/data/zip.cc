@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "base/where.h"
 #include "data/cardinality.h"
 #include "data/learnt_names.h"
 #include "data/pass_state.h"
@@ -84,7 +85,7 @@ std::unique_ptr<ElementStream> ZipNode::elements(const Pass& pass) const {
 
 Dataset Dataset::zip(const std::vector<Dataset>& datasets, Site site) {
   if (datasets.empty()) {
-    refuse(fmt::format("zip ({}:{})", site.file, site.line),
+    refuse(fmt::format("zip ({}:{})", file_name(site), site.line),
            "no datasets were given; expected at least one");
   }
   return make_dataset<ZipNode>(datasets, site);

@@ -9,6 +9,7 @@
 
 #include "base/environment.h"
 #include "base/immortal.h"
+#include "base/where.h"
 #include "berth/errors.h"
 #include "device/device_list.h"
 #include "device/opening.h"
@@ -32,8 +33,7 @@ std::vector<std::function<void(RuntimeConfig&)>>& changes() {
 
 std::string place_of(Site site) {
   if (!site.file) return "";
-  const std::string_view file = site.file;
-  return fmt::format("{}:{}", file.substr(file.rfind('/') + 1), site.line);
+  return fmt::format("{}:{}", file_name(site), site.line);
 }
 
 // "constant() at model.cc:41", what is known of it.

@@ -92,8 +92,20 @@ std::shared_ptr<GraphCallable::Compiled> GraphCallable::compile(
     std::lock_guard lock(mutex_);
     start_counts(*c);
   }
-  const CompileJob job{graph_,      options_, contracts_,   shapes,
-                       argument_on, c->steps, c->body_steps};
+  // Under soft placement the passes may have taken away what is refused now.
+  Graph strict;
+  const bool again = options_.optimize && !config::get_soft_device_placement();
+  if (again) {
+    strict = traced_;
+    run_device_free_passes(strict);
+  }
+  const CompileJob job{again ? strict : graph_,
+                       options_,
+                       contracts_,
+                       shapes,
+                       argument_on,
+                       c->steps,
+                       c->body_steps};
   for (int tries = 0; tries < kMostTries; ++tries) {
     c->rewrite_key = rewrite_key();
     c->policy_key = policy_key();
@@ -178,7 +190,9 @@ uint64_t GraphCallable::rewrite_key() const {
 }
 
 uint64_t GraphCallable::policy_key() const {
-  return options_.placement.empty() ? placement_policy_generation() : 0;
+  const uint64_t policy =
+      options_.placement.empty() ? placement_policy_generation() : 0;
+  return 2 * policy + (config::get_soft_device_placement() ? 0 : 1);
 }
 
 template <class Fits>

@@ -166,7 +166,8 @@ class GraphCallable final : public Callable {
   std::shared_ptr<Compiled> compile(
       const std::vector<Shape>& shapes,
       const std::vector<std::string>& argument_on) const;
-  // Plans with different keys are different plans.
+  // Plans with different keys are different plans. The policy's has soft
+  // placement on or off in it.
   uint64_t rewrite_key() const;
   uint64_t policy_key() const;
 

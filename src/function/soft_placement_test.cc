@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <functional>
 #include <iostream>
 
 #include "base/fresh_process.h"
@@ -88,6 +89,50 @@ void throws_named_error() {
   }
 }
 
+// What the graph rewrites could compute, or drop, before placement sees it.
+void no_rewrite_hides_a_missing_kernel() {
+  begin();
+  setenv("BERTH_SIM_MISSING", "Floor,Neg,AddV2", 1);
+  using Step = std::function<Tensor(const Tensor&)>;
+  const std::vector<std::pair<std::string, Step>> steps = {
+      {"Floor",
+       [](const Tensor& x) { return x * math::floor(constant(2.5f)); }},
+      {"Neg",
+       [](const Tensor& x) { return math::negative(math::negative(x)); }},
+      {"AddV2", [](const Tensor& x) { return x * 3.0f + -0.0f; }},
+  };
+  for (const auto& [op, step] : steps) {
+    const auto on_gpu = [&step = step](const Tensor& x) {
+      const auto on = device("/GPU:1");
+      return step(x);
+    };
+    auto f = function(on_gpu);
+    config::set_soft_device_placement(true);
+    check(f(constant({1.0f, 2.0f})).num_elements() == 2, op + ", softly");
+    // The plan of before does not count.
+    config::set_soft_device_placement(false);
+    try {
+      f(constant({1.0f, 2.0f}));
+      check(false, "an error for " + op);
+    } catch (const errors::Unimplemented& e) {
+      check(has(e.what(), op), op + ": " + e.what());
+      check(has(e.what(), "have one: CPU:0"), e.what());
+    }
+    // Where nobody asked for a device that lacks it, it runs.
+    auto anywhere = function(step);
+    check(anywhere(constant({1.0f, 2.0f})).num_elements() == 2, op);
+  }
+  // What the device can compute is still computed once.
+  auto kept = function([](const Tensor& x) {
+    const auto on = device("/GPU:1");
+    return x * math::sqrt(constant(9.0f));
+  });
+  check(kept(constant({1.0f, 2.0f})).to_vector<float>() ==
+            std::vector<float>{3, 6},
+        "the product");
+  check(!has(kept.text("optimize"), "= Sqrt("), kept.text("optimize"));
+}
+
 void logs_one_line_per_node() {
   begin();
   debugging::set_log_device_placement(true);
@@ -109,6 +154,9 @@ TEST(SoftPlacement, WarnsOnceWithLineReasonAndBytes) {
 TEST(SoftPlacement, CountsSilently) { IN_A_FRESH_PROCESS(counts_silently()); }
 TEST(SoftPlacement, OffIsAnErrorThatNamesOpLineAndDevices) {
   IN_A_FRESH_PROCESS(throws_named_error());
+}
+TEST(SoftPlacement, OffIsAnErrorForOpsThatRewritesWouldTakeAway) {
+  IN_A_FRESH_PROCESS(no_rewrite_hides_a_missing_kernel());
 }
 TEST(SoftPlacement, PlacementIsLoggedWhenAStepIsCompiled) {
   IN_A_FRESH_PROCESS(logs_one_line_per_node());

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/where.h"
 #include "data/pass_state.h"
 #include "io/text_input.h"
 #include "tensor/string_tensor.h"
@@ -40,7 +41,7 @@ data::Dataset read_in_parallel(
   }
   if (num_parallel_reads != data::AUTOTUNE &&
       (num_parallel_reads < 0 || num_parallel_reads > 4096)) {
-    data::refuse(fmt::format("{} ({}:{})", what, site.file, site.line),
+    data::refuse(fmt::format("{} ({}:{})", what, file_name(site), site.line),
                  fmt::format("num_parallel_reads is {}; expected 0 to 4096, or "
                              "data::AUTOTUNE",
                              num_parallel_reads));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/where.h"
 #include "data/pass_state.h"
 #include "io/file_cursor.h"
 #include "io/record_format.h"
@@ -120,7 +121,8 @@ data::Dataset fixed_length(data::FileNames files, int64_t record_bytes,
   const auto check = [&](const char* name, int64_t value, int64_t least) {
     if (value >= least && value <= kMost) return;
     data::refuse(
-        fmt::format("FixedLengthRecordDataset ({}:{})", site.file, site.line),
+        fmt::format("FixedLengthRecordDataset ({}:{})", file_name(site),
+                    site.line),
         fmt::format("{} is {}; expected {} to {}", name, value, least, kMost));
   };
   check("record_bytes", record_bytes, 1);

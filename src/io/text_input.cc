@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/where.h"
 #include "tensor/string_tensor.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/text_block.h"
@@ -20,7 +21,7 @@ void check_text(const Tensor& t, const std::string& where) {
 
 std::string call_where(const char* function, Site site) {
   if (site.file == nullptr) return function;
-  return fmt::format("{} ({}:{})", function, site.file, site.line);
+  return fmt::format("{} ({}:{})", function, file_name(site), site.line);
 }
 
 void check_values(const Tensor& t, const std::string& where) {

@@ -139,6 +139,45 @@ TEST(MixedPrecision, LayersOfYourOwnAreCastForUnlessTheySayNo) {
   EXPECT_EQ(without->seen, (std::vector<DType>{float32, float32}));
 }
 
+// As Keras: a layer's inputs become its compute dtype, here float32.
+TEST(MixedPrecision, FloatsOf16BitsAreCastForAFloat32Layer) {
+  for (const DType half : {bfloat16, float16}) {
+    const Tensor x = math::cast(numbers({8, 5}), half);
+    const Tensor x32 = math::cast(x, float32);
+    const Dense layer(3);
+    const Tensor y = layer(x);
+    ASSERT_EQ(y.dtype(), float32) << name_of(half);
+    EXPECT_EQ(y.to_vector<float>(),
+              matmul(x32, layer.weights()[0].value()).to_vector<float>());
+    EXPECT_EQ(function([&](const Tensor& in) { return layer(in); })(x)
+                  .to_vector<float>(),
+              y.to_vector<float>());
+
+    const KerasTensor in = Input({5}, {.dtype = half});
+    const KerasTensor out = layer(in);
+    EXPECT_EQ(out.dtype(), float32);
+    EXPECT_EQ(Model(in, out)(x).to_vector<float>(), y.to_vector<float>());
+
+    // Two functional models of the same start learn the same.
+    const auto learned = [&](DType declared, const Tensor& data) {
+      random::set_seed(5);
+      clear_session();
+      const KerasTensor given = Input({5}, {.dtype = declared});
+      Model model(given, Dense(2)(Dense(4, {.activation = "relu"})(given)));
+      model.compile({.optimizer = SGD(0.1), .loss = "mse"});
+      model.fit(data, ones({8, 2}),
+                {.epochs = 2, .batch_size = 4, .verbose = 0, .shuffle = false});
+      std::vector<float> all;
+      for (const Variable& v : model.weights()) {
+        EXPECT_EQ(v.dtype(), float32);
+        for (const float w : v.value().to_vector<float>()) all.push_back(w);
+      }
+      return all;
+    };
+    EXPECT_EQ(learned(half, x), learned(float32, x32)) << name_of(half);
+  }
+}
+
 TEST(MixedPrecision, LoopsOfRecurrentLayersAndMasksAreCastToo) {
   const WithPolicy mixed("mixed_bfloat16");
   for (const Layer& rnn :

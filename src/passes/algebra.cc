@@ -22,7 +22,7 @@ class Algebra {
       const Node& node = graph_[i];
       if (node.op->infer() == nullptr || node.outputs.size() != 1) continue;
       const auto rule = rules().find(node.op->name());
-      if (rule == rules().end()) continue;
+      if (rule == rules().end() || !may_rewrite(graph_, node)) continue;
       const ValueRef to = (this->*rule->second)(i);
       if (to.node >= 0 && forward_.may_forward(i, to)) forward_.forward(i, to);
     }
@@ -55,6 +55,9 @@ class Algebra {
 
   ValueRef input(int32_t i, int k) const { return graph_[i].inputs[k]; }
   const OutSpec& spec(ValueRef v) const { return graph_.spec(v); }
+  bool may_skip(const Node& inner) const {
+    return inner.controls.empty() && may_rewrite(graph_, inner);
+  }
 
   // Operand k of i, when the other one holds only `neutral` and does not make
   // the result larger.
@@ -90,7 +93,7 @@ class Algebra {
   // or 1, so LogicalNot is its own inverse.
   ValueRef twice(int32_t i) {
     const Node& inner = graph_[input(i, 0).node];
-    if (inner.op != graph_[i].op || !inner.controls.empty()) return kNothing;
+    if (inner.op != graph_[i].op || !may_skip(inner)) return kNothing;
     return inner.inputs[0];
   }
 
@@ -117,8 +120,7 @@ class Algebra {
     const Shape out = node.outputs[0].shape;
     if (same_shape(spec(x).shape, out)) return x;
     const Node& inner = graph_[x.node];
-    if (inner.op != node.op || !inner.controls.empty() ||
-        !out.is_fully_defined()) {
+    if (inner.op != node.op || !may_skip(inner) || !out.is_fully_defined()) {
       return kNothing;
     }
     const ValueRef base = inner.inputs[0];
@@ -136,7 +138,7 @@ class Algebra {
     const Ints perm = permutation(node);
     if (std::is_sorted(perm.begin(), perm.end())) return x;
     const Node& inner = graph_[x.node];
-    if (inner.op != node.op || !inner.controls.empty()) return kNothing;
+    if (inner.op != node.op || !may_skip(inner)) return kNothing;
     const Ints first = permutation(inner);
     Ints both;
     for (const int64_t axis : perm) both.push_back(first[axis]);

@@ -1,10 +1,14 @@
 #include "passes/constants.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
+#include "berth/config.h"
 #include "berth/errors.h"
+#include "device/device_manager.h"
 #include "graph/node_part.h"
+#include "op/kernel.h"
 #include "tensor/visit_dtype.h"
 
 namespace berth {
@@ -54,6 +58,21 @@ bool all_elements_are(const Graph& graph, ValueRef v, double value) {
   if (op == "OnesLike") return same_bits(value, 1.0);
   if (op != "Fill") return false;
   return same_bits(node.op->attr<double>(node.attrs.get(), "value"), value);
+}
+
+bool may_rewrite(const Graph& graph, const Node& node) {
+  if (node.requested.empty() ||
+      config::soft_device_placement() != config::SoftPlacement::kError) {
+    return true;
+  }
+  std::vector<SpecView> in;
+  for (const ValueRef v : node.inputs) in.push_back(graph.spec(v).view());
+  const DType dtype = kernel_dtype(in, node.outputs);
+  const DeviceName& asked = node.requested.name();
+  const std::vector<Device*>& devices = DeviceManager::get().devices();
+  return std::any_of(devices.begin(), devices.end(), [&](const Device* d) {
+    return asked.matches(d->name()) && can_run(d->kernels(), *node.op, dtype);
+  });
 }
 
 void become_constant(Node& node, const Tensor& value) {

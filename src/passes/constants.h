@@ -1,4 +1,5 @@
-// Reading constants of a graph: what fold and algebra ask. One thread.
+// Reading and making constants: what fold and algebra ask of a graph. One
+// thread.
 
 #ifndef BERTH_PASSES_CONSTANTS_H_
 #define BERTH_PASSES_CONSTANTS_H_
@@ -15,6 +16,10 @@ const Tensor* constant_of(const Graph& graph, ValueRef v);
 // True when the bits of every element of `v` are those of `value` in its
 // dtype (so 0.0 is not -0.0); Const, Fill, ZerosLike and OnesLike are seen.
 bool all_elements_are(const Graph& graph, ValueRef v, double value);
+
+// False for a node that must reach placement as it is: soft placement is off
+// and the device it asks for cannot run its op. Rewriting it would hide that.
+bool may_rewrite(const Graph& graph, const Node& node);
 
 // Turns the node into a Const, which is of no part; its name, request and
 // sources stay.

@@ -34,7 +34,7 @@ class Folder {
     const int32_t n = graph_.size();
     for (int32_t i = 0; i < n; ++i) {
       forward_.visit(i);
-      if (!may_touch(graph_[i])) continue;
+      if (!may_touch(graph_[i]) || !may_rewrite(graph_, graph_[i])) continue;
       if (fold_shape_op(i) || fold_like(i)) continue;
       fold_constants(i);
     }

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/where.h"
 #include "berth/errors.h"
 #include "berth/image.h"
 #include "berth/ops/array.h"
@@ -60,7 +61,7 @@ Tensor cropped(const char* name, const Tensor& value, const Shape& size,
     throw errors::FailedPrecondition(fmt::format(
         "{} ({}:{}): the value has no numbers yet; call this in the map of a "
         "dataset",
-        name, site.file == nullptr ? "" : site.file, site.line));
+        name, file_name(site), site.line));
   }
   const Shape& s = value.shape();
   bool fits = size.rank() == s.rank();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/where.h"
 #include "berth/errors.h"
 #include "op/dispatcher.h"
 #include "tensor/tensor_impl.h"
@@ -15,8 +16,8 @@ Shape Layout::sized(int64_t h, int64_t w) const {
 void refuse(const char* function, Site site, const std::string& problem) {
   throw errors::InvalidArgument(
       site.file == nullptr ? fmt::format("{}: {}", function, problem)
-                           : fmt::format("{} ({}:{}): {}", function, site.file,
-                                         site.line, problem));
+                           : fmt::format("{} ({}:{}): {}", function,
+                                         file_name(site), site.line, problem));
 }
 
 Layout layout_of(const Tensor& t, const char* function, Site site) {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/where.h"
 #include "berth/errors.h"
 #include "berth/image.h"
 #include "berth/ops/math.h"
@@ -29,7 +30,7 @@ double number(const char* name, const Tensor& image, const Drawn& drawn,
     throw errors::FailedPrecondition(fmt::format(
         "{} ({}:{}): the picture belongs to a traced function; call this in "
         "the map of a dataset",
-        name, site.file == nullptr ? "" : site.file, site.line));
+        name, file_name(site), site.line));
   }
   if (low == high) return low;
   return drawn.numbers({}, low, high, site).item<double>();

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "base/environment.h"
+#include "base/where.h"
 #include "berth/device/build_id.h"
 
 namespace berth::rpc {
@@ -24,7 +25,7 @@ std::string this_process() {
 }
 
 std::string at(Site site) {
-  return site.file ? fmt::format(" ({}:{})", site.file, site.line) : "";
+  return site.file ? fmt::format(" ({}:{})", file_name(site), site.line) : "";
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/where.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "device/holders.h"
@@ -22,21 +23,20 @@ namespace {
 
 void check_readable(const Tensor& t, const char* what, Site site) {
   if (!t.defined()) {
-    throw errors::FailedPrecondition(
-        fmt::format("{} of an empty Tensor ({}:{})", what,
-                    site.file ? site.file : "?", site.line));
+    throw errors::FailedPrecondition(fmt::format(
+        "{} of an empty Tensor ({}:{})", what, file_name(site), site.line));
   }
   if (t.is_symbolic()) {
     throw errors::FailedPrecondition(fmt::format(
         "{} inside a traced function ({}:{}): the value does not exist while "
         "the step is traced; return the tensor from the function and read it "
         "there, or write the decision as an op (math::where)",
-        what, site.file ? site.file : "?", site.line));
+        what, file_name(site), site.line));
   }
   if (t.dtype() == resource) {
     throw errors::InvalidArgument(
         fmt::format("{} of a Variable's handle ({}:{}); expected its value()",
-                    what, site.file ? site.file : "?", site.line));
+                    what, file_name(site), site.line));
   }
 }
 
@@ -45,7 +45,7 @@ void refuse_strings(const Tensor& t, const char* what, Site site) {
   throw errors::InvalidArgument(
       fmt::format("{} of a tensor of strings ({}:{}); expected numbers: read "
                   "text with to_vector<std::string>()",
-                  what, site.file ? site.file : "?", site.line));
+                  what, file_name(site), site.line));
 }
 
 // False for a number that the whole numbers To do not hold.
@@ -77,8 +77,8 @@ std::vector<To> convert(const Tensor& t, Site site) {
       throw errors::InvalidArgument(fmt::format(
           "{} cannot be read as {} bits of a whole number ({}:{}); expected a "
           "type that holds it, as int64_t or double",
-          convert_element<double>(raw[i]), 8 * sizeof(To),
-          site.file ? site.file : "?", site.line));
+          convert_element<double>(raw[i]), 8 * sizeof(To), file_name(site),
+          site.line));
     }
     out[i] = convert_element<To>(raw[i]);
   }
@@ -96,7 +96,7 @@ void Tensor::copy_to(void* target, Site site) const {
     throw errors::InvalidArgument(
         fmt::format("copy_to a null pointer ({}:{}); expected room for {} "
                     "bytes",
-                    site.file ? site.file : "?", site.line, bytes));
+                    file_name(site), site.line, bytes));
   }
   ReadGuard guard;
   guard.hold(t.block);
@@ -120,7 +120,7 @@ std::vector<std::string> Tensor::to_vector<std::string>(Site site) const {
   throw errors::InvalidArgument(fmt::format(
       "to_vector<std::string> of {} ({}:{}); expected a tensor of strings: "
       "str() prints numbers",
-      name_of(dtype()), site.file ? site.file : "?", site.line));
+      name_of(dtype()), file_name(site), site.line));
 }
 
 template <ElementType T>
@@ -130,7 +130,7 @@ T Tensor::item(Site site) const {
     throw errors::InvalidArgument(fmt::format(
         "item: the tensor has shape {} and {} elements; expected exactly one "
         "({}:{}); use to_vector, or reduce it first",
-        shape().str(), num_elements(), site.file ? site.file : "?", site.line));
+        shape().str(), num_elements(), file_name(site), site.line));
   }
   return to_vector<T>(site)[0];
 }

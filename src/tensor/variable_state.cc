@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "base/recycled.h"
+#include "base/where.h"
 #include "berth/errors.h"
 #include "device/holders.h"
 #include "tensor/block_copy.h"
@@ -90,7 +91,7 @@ Tensor make_variable(Device& device, std::string name, DType dtype,
   if (size_of(dtype) == 0) {
     throw errors::InvalidArgument(fmt::format(
         "Variable '{}' of {} ({}:{}); expected a dtype of numbers or bool",
-        name, name_of(dtype), site.file ? site.file : "?", site.line));
+        name, name_of(dtype), file_name(site), site.line));
   }
   Tensor handle = make_unbacked_variable(device, std::move(name), dtype, shape);
   VariableState& state = variable_state(handle);

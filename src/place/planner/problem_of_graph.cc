@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <utility>
 
+#include "base/where.h"
 #include "berth/errors.h"
 #include "graph/variable_range.h"
 #include "place/order.h"
@@ -26,8 +26,7 @@ constexpr int32_t kManyOps = 2000;
 std::string site_text(const Graph& graph, int32_t node) {
   const Site site = site_of(graph, node);
   if (!site.file) return "";
-  const char* base = std::strrchr(site.file, '/');
-  return fmt::format("{}:{}", base ? base + 1 : site.file, site.line);
+  return fmt::format("{}:{}", file_name(site), site.line);
 }
 
 // Per node, what must have run before it besides what it reads and waits for:

@@ -76,7 +76,7 @@ void Segment::map() {
                  MAP_SHARED | MAP_NORESERVE, file_.fd(), 0);
   if (p == MAP_FAILED) {
     throw errors::ResourceExhausted(fmt::format(
-        "the memory that tasks of this host share ({} GB of addresses) cannot "
+        "the memory that tasks of this host share ({} GiB of addresses) cannot "
         "be mapped: {}; BERTH_TRANSPORT=sockets does without",
         bytes >> 30, std::strerror(errno)));
   }
