@@ -239,7 +239,7 @@ TEST_F(ReplicasOnGpus, ALaunchThatFailsIsNamed) {
 
 // A device that hangs delays others no longer than the deadline; they continue
 // once it is given up.
-TEST_F(ReplicasOnGpus, ADeviceThatHangsIsNamedInTime) {
+TEST_F(ReplicasOnGpus, ADeviceThatHangsIsNamedInTimeSlow) {
   for (const char* algorithm : kAlgorithms) {
     const TwoLayers one, many;
     const auto step = one.compile();

@@ -125,7 +125,7 @@ TEST(DecodePng, RefusesDamageAndBombs) {
                errors::InvalidArgument);
   const std::string where =
       message_of<errors::InvalidArgument>([&] { decode_png(constant("x")); });
-  EXPECT_TRUE(says(where, "decode_png (src") || says(where, "decode_png (/"));
+  EXPECT_TRUE(says(where, "decode_png (image_codec_test.cc:"));
 }
 
 TEST(EncodePng, KeepsEveryByte) {

@@ -101,7 +101,7 @@ applications::TextOptions little() {
 }
 
 // What comes later changes nothing that came before.
-TEST(Applications, GPT2SeesThePastAloneAndLearns) {
+TEST(Applications, GPT2SeesThePastAloneAndLearnsSlow) {
   Model model = applications::GPT2Small(little());
   const Tensor a = constant({{1, 2, 3, 4, 5, 6}}),
                b = constant({{1, 2, 3, 9, 8, 7}});

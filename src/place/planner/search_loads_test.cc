@@ -65,11 +65,11 @@ void expect_best_found(bool by_links) {
   EXPECT_GT(none, problems / 200);
 }
 
-TEST(SearchLoads, FindsTheBestPlanOfSmallProblemsByTouchRule) {
+TEST(SearchLoads, FindsTheBestPlanOfSmallProblemsByTouchRuleSlow) {
   expect_best_found(false);
 }
 
-TEST(SearchLoads, FindsTheBestPlanOfSmallProblemsByLinkRule) {
+TEST(SearchLoads, FindsTheBestPlanOfSmallProblemsByLinkRuleSlow) {
   expect_best_found(true);
 }
 

@@ -156,7 +156,7 @@ void compare(const Shape& shape, int count, int64_t moves, uint32_t seed) {
   EXPECT_LT(without, problems / 2 + 1);
 }
 
-TEST(SearchSteps, FindsTheBestPlanOfSmallProblems) {
+TEST(SearchSteps, FindsTheBestPlanOfSmallProblemsSlow) {
   for (int rule = 0; rule < 4; ++rule) {
     Shape shape{{.nodes = 5, .devices = 3, .aliases = false}};
     shape.steps.rules = {static_cast<CopyRule>(rule)};
@@ -165,14 +165,14 @@ TEST(SearchSteps, FindsTheBestPlanOfSmallProblems) {
   compare({{.nodes = 6, .devices = 2, .aliases = false}}, 200, 16000, 7);
 }
 
-TEST(SearchSteps, FindsTheBestPlanThatKeepsMasksAndGroups) {
+TEST(SearchSteps, FindsTheBestPlanThatKeepsMasksAndGroupsSlow) {
   compare({.steps = {.nodes = 6, .devices = 3, .aliases = false},
            .groups = true,
            .masks = true},
           200, 16000, 11);
 }
 
-TEST(SearchSteps, FindsTheBestPlanThatKeepsMemoryLimits) {
+TEST(SearchSteps, FindsTheBestPlanThatKeepsMemoryLimitsSlow) {
   compare(
       {.steps = {.nodes = 5, .devices = 2, .aliases = false}, .limits = true},
       200, 16000, 21);

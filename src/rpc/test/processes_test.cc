@@ -154,7 +154,7 @@ TEST(Processes, SayWhoNeverCame) {
                 alone.name(0) + ": connection refused");
 }
 
-TEST(Processes, NameACoordinatorThatWasStoppedWhileTheyJoin) {
+TEST(Processes, NameACoordinatorThatWasStoppedWhileTheyJoinSlow) {
   const Workers cluster(3, {"secret=s", "timeout=4"});
   Process first = cluster.start(0, {"join"});
   Process third = cluster.start(2, {"join"});
