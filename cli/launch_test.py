@@ -307,7 +307,9 @@ def test_calibrate_measures_the_links_of_a_cluster():
     with tempfile.TemporaryDirectory() as folder:
         r = berth("launch", "--workers", "2", "--", BERTH, "calibrate",
                   "--cluster", "--quick", "--json", BERTH_CACHE_DIR=folder)
-        same((r.returncode, r.stderr), (0, ""))
+        same(r.returncode, 0)
+        # On one core the launcher says that its tasks share it; nothing else.
+        same([x for x in r.stderr.splitlines() if "they share all" not in x], [])
         # The first task alone speaks.
         name, text = r.stdout.strip().split("] ", 1)
         same((name, text.count("\n")), ("[worker:0", 0))
