@@ -30,7 +30,8 @@ inline const FakeNccl* load_fake_nccl() {
              : static_cast<const FakeNccl*>(dlsym(library, "berth_fake_nccl"));
 }
 inline const FakeNccl* const kNccl = load_fake_nccl();
-inline constexpr const char* kTimeout = "1";
+// Seconds; a thread that does not get a core for one second is no fault.
+inline constexpr const char* kTimeout = "2";
 inline const bool kShortTimeout =
     setenv("BERTH_NCCL_TIMEOUT", kTimeout, 1) == 0;
 
