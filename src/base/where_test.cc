@@ -13,6 +13,11 @@ TEST(Where, NamesFilesWithoutTheirFolders) {
   EXPECT_EQ(where_text("dense", {.file = "net/model.cc", .line = 4}),
             " (layer \"dense\", model.cc:4)");
   EXPECT_EQ(where_text(nullptr, {}), "");
+  EXPECT_EQ(call_text("map", {.file = "net/model.cc", .line = 4}),
+            "map (model.cc:4)");
+  EXPECT_EQ(call_text("map", {}), "map");
+  EXPECT_EQ(site_text({.file = "net/model.cc", .line = 4}), "model.cc:4");
+  EXPECT_EQ(site_text({}), "");
 }
 
 }  // namespace

@@ -71,11 +71,10 @@ std::unique_ptr<Stream<T>> AssertNode::stream(const Pass& pass) const {
 
 Dataset Dataset::assert_cardinality(int64_t expected, Site site) const {
   if (expected < 0 && expected != kInfinite) {
-    refuse(
-        fmt::format("assert_cardinality ({}:{})", file_name(site), site.line),
-        fmt::format("expected is {}; expected at least 0, or "
-                    "data::kInfinite",
-                    expected));
+    refuse(call_text("assert_cardinality", site),
+           fmt::format("expected is {}; expected at least 0, or "
+                       "data::kInfinite",
+                       expected));
   }
   return make_dataset<AssertNode>(*this, expected, site);
 }

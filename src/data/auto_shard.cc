@@ -190,7 +190,7 @@ Dataset with_options(const Dataset& dataset, const Options& options,
                      Site site) {
   const auto policy = options.experimental_distribute.auto_shard_policy;
   if (!std::strcmp(name_of(policy), "?")) {
-    refuse(fmt::format("with_options ({}:{})", file_name(site), site.line),
+    refuse(call_text("with_options", site),
            fmt::format("auto_shard_policy is {}; expected OFF, AUTO, FILE, "
                        "DATA or HINT",
                        static_cast<int>(policy)));

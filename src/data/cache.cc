@@ -250,8 +250,7 @@ Dataset Dataset::cache(const std::string& filename, Site site) const {
 
 Dataset Dataset::snapshot(const std::string& path,
                           const SnapshotOptions& options, Site site) const {
-  const std::string where =
-      fmt::format("snapshot ({}:{})", file_name(site), site.line);
+  const std::string where = call_text("snapshot", site);
   if (path.empty()) refuse(where, "path is empty; expected a folder");
   std::error_code error;
   std::filesystem::create_directories(path, error);

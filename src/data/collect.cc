@@ -78,7 +78,7 @@ int64_t CollectNode::known_size() const {
 
 void check_batch_size(const char* what, int64_t size, Site site) {
   if (size >= 1) return;
-  refuse(fmt::format("{} ({}:{})", what, file_name(site), site.line),
+  refuse(call_text(what, site),
          fmt::format("size is {}; expected at least 1", size));
 }
 

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "base/where.h"
 #include "berth/errors.h"
 #include "data/pass_state.h"
@@ -58,8 +56,7 @@ std::unique_ptr<ElementStream> CopyNode::elements(const Pass& pass) const {
 }  // namespace
 
 Dataset Dataset::copy_to_device(const std::string& device, Site site) const {
-  const std::string where =
-      fmt::format("copy_to_device ({}:{})", file_name(site), site.line);
+  const std::string where = call_text("copy_to_device", site);
   try {
     const DeviceManager& devices = DeviceManager::get("copy_to_device", site);
     return make_dataset<CopyNode>(

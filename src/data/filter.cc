@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "base/where.h"
 #include "data/pass_state.h"
 #include "data/user_call.h"
@@ -60,7 +58,7 @@ std::unique_ptr<ElementStream> FilterNode::elements(const Pass& pass) const {
 
 Dataset Dataset::filter(Predicate keep, Site site) const {
   if (!keep) {
-    refuse(fmt::format("filter ({}:{})", file_name(site), site.line),
+    refuse(call_text("filter", site),
            "the predicate is empty; expected a function");
   }
   return make_dataset<FilterNode>(*this, std::move(keep), site);

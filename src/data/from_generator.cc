@@ -122,8 +122,7 @@ std::unique_ptr<ElementStream> GeneratorNode::elements(const Pass& pass) const {
 
 Dataset Dataset::from_generator(GeneratorFactory factory,
                                 std::vector<TensorSpec> specs, Site site) {
-  const std::string where =
-      fmt::format("from_generator ({}:{})", file_name(site), site.line);
+  const std::string where = call_text("from_generator", site);
   if (!factory) refuse(where, "the factory is empty; expected a function");
   if (specs.empty()) {
     refuse(where, "no specs were given; expected one per component");

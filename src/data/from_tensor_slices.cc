@@ -108,8 +108,7 @@ Dataset Dataset::from_tensor_slices(const Tensors& components, Site site) {
 }
 
 Dataset Dataset::from_tensor_slices(const Element& components, Site site) {
-  const std::string where =
-      fmt::format("from_tensor_slices ({}:{})", file_name(site), site.line);
+  const std::string where = call_text("from_tensor_slices", site);
   if (components.empty()) {
     refuse(where, "no components were given; expected at least one tensor");
   }
@@ -128,8 +127,7 @@ Dataset Dataset::range(int64_t stop, Site site) {
 }
 
 Dataset Dataset::range(int64_t start, int64_t stop, int64_t step, Site site) {
-  const std::string where =
-      fmt::format("range ({}:{})", file_name(site), site.line);
+  const std::string where = call_text("range", site);
   if (step == 0) refuse(where, "step is 0; expected another number");
   // In unsigned numbers, where the distance cannot overflow.
   const uint64_t a = static_cast<uint64_t>(start);

@@ -103,8 +103,7 @@ class RandomNode : public GeneratedNode {
 }  // namespace
 
 Dataset Dataset::from_tensors(const Tensors& components, Site site) {
-  const std::string where =
-      fmt::format("from_tensors ({}:{})", file_name(site), site.line);
+  const std::string where = call_text("from_tensors", site);
   if (components.empty()) {
     refuse(where, "no components were given; expected at least one tensor");
   }

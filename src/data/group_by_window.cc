@@ -133,8 +133,7 @@ std::unique_ptr<DatasetStream> GroupNode::datasets(const Pass& pass) const {
 }
 
 std::string sequence_where(Site site) {
-  return fmt::format("bucket_by_sequence_length ({}:{})", file_name(site),
-                     site.line);
+  return call_text("bucket_by_sequence_length", site);
 }
 
 void check_buckets(const std::vector<int64_t>& boundaries,
@@ -189,8 +188,7 @@ Dataset Dataset::group_by_window(KeyFunction key_func,
                                  ReduceFunction reduce_func,
                                  const GroupByWindowOptions& options,
                                  Site site) const {
-  const std::string where =
-      fmt::format("group_by_window ({}:{})", file_name(site), site.line);
+  const std::string where = call_text("group_by_window", site);
   if (!key_func || !reduce_func) {
     refuse(where, "a function is empty; expected key_func and reduce_func");
   }

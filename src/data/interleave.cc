@@ -166,8 +166,7 @@ std::unique_ptr<ElementStream> InterleaveNode::elements(
 
 Dataset Dataset::interleave(DatasetFunction fn,
                             const InterleaveOptions& options, Site site) const {
-  const std::string where =
-      fmt::format("interleave ({}:{})", file_name(site), site.line);
+  const std::string where = call_text("interleave", site);
   if (!fn) refuse(where, "the function is empty; expected one to call");
   const auto in_range = [&](const char* what, int64_t n, int64_t least,
                             bool may_choose) {
@@ -187,7 +186,7 @@ Dataset Dataset::interleave(DatasetFunction fn,
 
 Dataset Dataset::flat_map(DatasetFunction fn, Site site) const {
   if (!fn) {
-    refuse(fmt::format("flat_map ({}:{})", file_name(site), site.line),
+    refuse(call_text("flat_map", site),
            "the function is empty; expected one to call");
   }
   return make_dataset<InterleaveNode>("flat_map", *this, std::move(fn),

@@ -167,8 +167,7 @@ const std::vector<TensorSpec>& MapNode::specs() const {
 namespace {
 
 void check_map(bool any, const MapOptions& options, Site site) {
-  const std::string where =
-      fmt::format("map ({}:{})", file_name(site), site.line);
+  const std::string where = call_text("map", site);
   if (!any) refuse(where, "the function is empty; expected one to call");
   const int64_t n = options.num_parallel_calls;
   if (n != AUTOTUNE && (n < 0 || n > kMaxThreads)) {

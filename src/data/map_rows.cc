@@ -101,8 +101,7 @@ class RowFunctionKernel : public RowKernel {
 
 Dataset Dataset::map_rows(RowFunction fn, std::vector<TensorSpec> specs,
                           const MapRowsOptions& options, Site site) const {
-  const std::string where =
-      fmt::format("map_rows ({}:{})", file_name(site), site.line);
+  const std::string where = call_text("map_rows", site);
   if (!fn) refuse(where, "the function is empty; expected one to call");
   if (specs.empty()) {
     refuse(where, "no specs were given; expected one per component");

@@ -1,7 +1,5 @@
 #include "data/node.h"
 
-#include <fmt/format.h>
-
 #include <new>
 
 #include "base/where.h"
@@ -66,10 +64,7 @@ std::unique_ptr<IndexStream> open(const Node& node, const Pass& pass) {
       node.indices(pass), pass.shard.tasks, pass.shard.index, pass.stop);
 }
 
-std::string Node::where() const {
-  if (site_.file == nullptr) return what_;
-  return fmt::format("{} ({}:{})", what_, file_name(site_), site_.line);
-}
+std::string Node::where() const { return call_text(what_, site_); }
 
 void refuse(const std::string& where, const std::string& problem) {
   throw errors::InvalidArgument(where + ": " + problem);

@@ -231,7 +231,7 @@ Dataset Dataset::padded_batch(int64_t size, const PaddedBatchOptions& options,
     if (!value.defined() || (value.rank() == 0 && !value.is_symbolic())) {
       continue;
     }
-    refuse(fmt::format("padded_batch ({}:{})", file_name(site), site.line),
+    refuse(call_text("padded_batch", site),
            fmt::format("a padding value is {}; expected scalars with values",
                        value.spec().str()));
   }

@@ -254,7 +254,7 @@ std::unique_ptr<ElementStream> PrefetchNode::elements(const Pass& pass) const {
 
 Dataset Dataset::prefetch(int64_t buffer_size, Site site) const {
   if (buffer_size < 0 && buffer_size != AUTOTUNE) {
-    refuse(fmt::format("prefetch ({}:{})", file_name(site), site.line),
+    refuse(call_text("prefetch", site),
            fmt::format("buffer_size is {}; expected at least 0, or "
                        "data::AUTOTUNE",
                        buffer_size));

@@ -135,7 +135,7 @@ Dataset Dataset::ragged_batch(int64_t size, const BatchOptions& options,
 namespace {
 
 std::string ragged_where(Site site) {
-  return fmt::format("ragged_to_tensor ({}:{})", file_name(site), site.line);
+  return call_text("ragged_to_tensor", site);
 }
 
 // Row numbers that rise from 0 to the number of rows.

@@ -262,8 +262,7 @@ std::unique_ptr<Chooser> ChooseNode::chooser(const Pass& pass) const {
 
 Dataset Dataset::sample_from_datasets(const std::vector<Dataset>& datasets,
                                       const SampleOptions& options, Site site) {
-  const std::string where =
-      fmt::format("sample_from_datasets ({}:{})", file_name(site), site.line);
+  const std::string where = call_text("sample_from_datasets", site);
   if (datasets.empty()) {
     refuse(where, "no datasets were given; expected at least one");
   }
@@ -294,9 +293,8 @@ Dataset Dataset::choose_from_datasets(const std::vector<Dataset>& datasets,
                                       const Dataset& choice_dataset,
                                       const ChooseOptions& options, Site site) {
   if (datasets.empty()) {
-    refuse(
-        fmt::format("choose_from_datasets ({}:{})", file_name(site), site.line),
-        "no datasets were given; expected at least one");
+    refuse(call_text("choose_from_datasets", site),
+           "no datasets were given; expected at least one");
   }
   return make_dataset<ChooseNode>(datasets, choice_dataset, options, site);
 }

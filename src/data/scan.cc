@@ -357,7 +357,7 @@ void check_distribution(const std::string& where, const char* what,
 
 Dataset Dataset::take_while(Predicate keep, Site site) const {
   if (!keep) {
-    refuse(fmt::format("take_while ({}:{})", file_name(site), site.line),
+    refuse(call_text("take_while", site),
            "the predicate is empty; expected a function");
   }
   return make_dataset<TakeWhileNode>(*this, std::move(keep), site);
@@ -365,7 +365,7 @@ Dataset Dataset::take_while(Predicate keep, Site site) const {
 
 Dataset Dataset::scan(Tensors initial_state, ScanFunction fn, Site site) const {
   if (!fn) {
-    refuse(fmt::format("scan ({}:{})", file_name(site), site.line),
+    refuse(call_text("scan", site),
            "the function is empty; expected one to call");
   }
   return make_dataset<ScanNode>(*this, std::move(initial_state), std::move(fn),
@@ -380,8 +380,7 @@ Dataset Dataset::rejection_resample(ClassFunction class_func,
                                     std::vector<double> target_dist,
                                     const ResampleOptions& options,
                                     Site site) const {
-  const std::string where =
-      fmt::format("rejection_resample ({}:{})", file_name(site), site.line);
+  const std::string where = call_text("rejection_resample", site);
   if (!class_func) refuse(where, "class_func is empty; expected a function");
   check_distribution(where, "target_dist", target_dist);
   if (!options.initial_dist.empty()) {
@@ -410,7 +409,7 @@ Tensors Dataset::get_single_element(Site site) const {
   auto it = make_iterator();
   std::optional<Tensors> only = it.next();
   if (only && !it.next()) return std::move(*only);
-  refuse(fmt::format("get_single_element ({}:{})", file_name(site), site.line),
+  refuse(call_text("get_single_element", site),
          fmt::format("the dataset has {}; expected exactly one element",
                      only ? "more than one element" : "no elements"));
 }

@@ -67,7 +67,7 @@ Dataset Dataset::shard(int64_t num_shards, int64_t index, Site site) const {
   if (hint) return make_dataset<ShardNode>(*this, num_shards, index, site);
   if (num_shards < 1 || index < 0 || index >= num_shards) {
     refuse(
-        fmt::format("shard ({}:{})", file_name(site), site.line),
+        call_text("shard", site),
         fmt::format("num_shards is {}, index is {}; expected num_shards of "
                     "at least 1, and index from 0 to num_shards - 1, or both "
                     "SHARD_HINT",

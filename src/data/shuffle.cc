@@ -164,13 +164,13 @@ std::unique_ptr<Stream<T>> ShuffleNode::stream(const Pass& pass) const {
 Dataset Dataset::shuffle(int64_t buffer_size, const ShuffleOptions& options,
                          Site site) const {
   if (buffer_size == AUTOTUNE) {
-    refuse(fmt::format("shuffle ({}:{})", file_name(site), site.line),
+    refuse(call_text("shuffle", site),
            "buffer_size is AUTOTUNE; expected a number of elements, at least 1 "
            "(that of the dataset shuffles uniformly): AUTOTUNE is for prefetch "
            "and for map's num_parallel_calls");
   }
   if (buffer_size < 1) {
-    refuse(fmt::format("shuffle ({}:{})", file_name(site), site.line),
+    refuse(call_text("shuffle", site),
            fmt::format("buffer_size is {}; expected at least 1 (the number of "
                        "elements shuffles uniformly)",
                        buffer_size));

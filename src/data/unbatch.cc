@@ -212,8 +212,7 @@ Dataset Dataset::unbatch(Site site) const {
 
 Dataset Dataset::rebatch(std::vector<int64_t> sizes,
                          const RebatchOptions& options, Site site) const {
-  const std::string where =
-      fmt::format("rebatch ({}:{})", file_name(site), site.line);
+  const std::string where = call_text("rebatch", site);
   if (sizes.empty()) refuse(where, "there are no sizes; expected at least one");
   for (const int64_t size : sizes) {
     if (size < 1) {

@@ -128,7 +128,7 @@ Windows Dataset::window(int64_t size, const WindowOptions& options,
   const int64_t shift = options.shift.value_or(size);
   if (size < 1 || shift < 1 || options.stride < 1 ||
       size > INT64_MAX / 2 / options.stride) {
-    refuse(fmt::format("window ({}:{})", file_name(site), site.line),
+    refuse(call_text("window", site),
            fmt::format("size is {}, shift {}, stride {}; expected each of at "
                        "least 1, and size x stride below 2^62",
                        size, shift, options.stride));
@@ -138,7 +138,7 @@ Windows Dataset::window(int64_t size, const WindowOptions& options,
 
 Dataset Windows::flat_map(WindowFunction fn, Site site) const {
   if (!fn) {
-    refuse(fmt::format("window, flat_map ({}:{})", file_name(site), site.line),
+    refuse(call_text("window, flat_map", site),
            "the function is empty; expected one that makes a dataset");
   }
   return make_dataset<WindowNode>(parent_, size_, options_, std::move(fn),

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <mutex>
 
 #include "base/where.h"
@@ -85,7 +83,7 @@ std::unique_ptr<ElementStream> ZipNode::elements(const Pass& pass) const {
 
 Dataset Dataset::zip(const std::vector<Dataset>& datasets, Site site) {
   if (datasets.empty()) {
-    refuse(fmt::format("zip ({}:{})", file_name(site), site.line),
+    refuse(call_text("zip", site),
            "no datasets were given; expected at least one");
   }
   return make_dataset<ZipNode>(datasets, site);

@@ -31,14 +31,9 @@ std::vector<std::function<void(RuntimeConfig&)>>& changes() {
   return c;
 }
 
-std::string place_of(Site site) {
-  if (!site.file) return "";
-  return fmt::format("{}:{}", file_name(site), site.line);
-}
-
 // "constant() at model.cc:41", what is known of it.
-std::string call_text(std::string_view what, Site site) {
-  const std::string place = place_of(site);
+std::string first_use_text(std::string_view what, Site site) {
+  const std::string place = site_text(site);
   if (what.empty()) return place.empty() ? "an earlier call" : place;
   return std::string(what) + (place.empty() ? "" : " at " + place);
 }
@@ -74,7 +69,7 @@ void DeviceManager::configure(
     throw errors::FailedPrecondition(fmt::format(
         "{} came too late: the devices were created by {}; expected before the "
         "first tensor, variable or device query: move it to the start of main",
-        call_text(what, site), m->created_by_));
+        first_use_text(what, site), m->created_by_));
   }
   changes().push_back(change);
 }
@@ -96,7 +91,7 @@ DeviceManager& DeviceManager::create(std::string_view what, Site site) {
   if (m->host_ == nullptr) {
     throw errors::Internal("no backend provides /CPU:0");
   }
-  m->created_by_ = call_text(what, site);
+  m->created_by_ = first_use_text(what, site);
   m->order();
   m->find_pinned_memory();
   instance_.store(m.get(), std::memory_order_release);

@@ -41,7 +41,7 @@ data::Dataset read_in_parallel(
   }
   if (num_parallel_reads != data::AUTOTUNE &&
       (num_parallel_reads < 0 || num_parallel_reads > 4096)) {
-    data::refuse(fmt::format("{} ({}:{})", what, file_name(site), site.line),
+    data::refuse(call_text(what, site),
                  fmt::format("num_parallel_reads is {}; expected 0 to 4096, or "
                              "data::AUTOTUNE",
                              num_parallel_reads));

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/where.h"
 #include "berth/data_files.h"
 #include "berth/io.h"
 #include "data/node.h"
@@ -114,7 +115,7 @@ void write_file(const std::string& filename, const Tensor& contents,
                 Site site) {
   static std::atomic<uint64_t> serial{0};
   const std::string_view text = scalar_text(contents, "write_file", site);
-  const std::string where = call_where("write_file", site);
+  const std::string where = call_text("write_file", site);
   const std::string part =
       fmt::format("{}.{}.{}.part", filename, getpid(), serial++);
   std::FILE* file = std::fopen(part.c_str(), "wxe");
@@ -148,7 +149,7 @@ std::vector<std::string> matching_files(const std::string& pattern, Site site) {
   if (code == GLOB_NOSPACE) {
     throw errors::ResourceExhausted(
         fmt::format("{}: too many files match \"{}\"",
-                    call_where("matching_files", site), pattern));
+                    call_text("matching_files", site), pattern));
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -163,7 +164,7 @@ IdxDataset::IdxDataset(const std::vector<std::string>& filenames, Site site)
 
 Dataset list_files(const std::vector<std::string>& file_patterns,
                    const ListFilesOptions& options, Site site) {
-  const std::string where = io::call_where("list_files", site);
+  const std::string where = call_text("list_files", site);
   std::vector<std::string> all;
   for (const std::string& pattern : file_patterns) {
     const auto names = io::matching_files(pattern, site);

@@ -121,8 +121,7 @@ data::Dataset fixed_length(data::FileNames files, int64_t record_bytes,
   const auto check = [&](const char* name, int64_t value, int64_t least) {
     if (value >= least && value <= kMost) return;
     data::refuse(
-        fmt::format("FixedLengthRecordDataset ({}:{})", file_name(site),
-                    site.line),
+        call_text("FixedLengthRecordDataset", site),
         fmt::format("{} is {}; expected {} to {}", name, value, least, kMost));
   };
   check("record_bytes", record_bytes, 1);

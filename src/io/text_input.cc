@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "base/where.h"
 #include "tensor/string_tensor.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/text_block.h"
@@ -19,11 +18,6 @@ void check_text(const Tensor& t, const std::string& where) {
 
 }  // namespace
 
-std::string call_where(const char* function, Site site) {
-  if (site.file == nullptr) return function;
-  return fmt::format("{} ({}:{})", function, file_name(site), site.line);
-}
-
 void check_values(const Tensor& t, const std::string& where) {
   if (!t.defined()) {
     throw errors::InvalidArgument(
@@ -38,7 +32,7 @@ void check_values(const Tensor& t, const std::string& where) {
 }
 
 std::string_view scalar_text(const Tensor& t, const char* function, Site site) {
-  const std::string where = call_where(function, site);
+  const std::string where = call_text(function, site);
   check_text(t, where);
   if (t.num_elements() != 1) {
     throw errors::InvalidArgument(fmt::format(
@@ -51,7 +45,7 @@ std::string_view scalar_text(const Tensor& t, const char* function, Site site) {
 
 std::vector<std::string_view> texts_of(const Tensor& t, const char* function,
                                        Site site) {
-  check_text(t, call_where(function, site));
+  check_text(t, call_text(function, site));
   const int64_t n = t.num_elements();
   std::vector<std::string_view> all;
   all.reserve(static_cast<size_t>(n));

@@ -7,13 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/where.h"
 #include "berth/errors.h"
 #include "berth/tensor.h"
 
 namespace berth::io {
-
-// "decode_png (train.cc:12)"
-std::string call_where(const char* function, Site site);
 
 // Throws unless `t` holds values on the host.
 void check_values(const Tensor& t, const std::string& where);
@@ -35,7 +33,7 @@ auto named_call(const char* function, Site site, F&& fn) {
   try {
     return fn();
   } catch (const errors::Error& e) {
-    errors::raise(e.code(), call_where(function, site) + ": " + e.what());
+    errors::raise(e.code(), call_text(function, site) + ": " + e.what());
   }
 }
 

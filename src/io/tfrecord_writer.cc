@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/where.h"
 #include "berth/io.h"
 #include "io/byte_source.h"
 #include "io/record_format.h"
@@ -25,7 +26,7 @@ void put_little(uint64_t value, int bytes, std::string* to) {
 struct TFRecordWriter::State {
   State(const std::string& path, Compression compression, int level, Site site)
       : path(path),
-        where(call_where("TFRecordWriter", site)),
+        where(call_text("TFRecordWriter", site)),
         compressed(compression != Compression::kNone) {
     file = std::fopen(path.c_str(), "wbe");
     if (file == nullptr) fail("open");
@@ -123,7 +124,7 @@ TFRecordWriter::TFRecordWriter(const std::string& path,
     throw errors::InvalidArgument(fmt::format(
         "{}: compression_type \"{}\", level {}; expected \"\", \"GZIP\" or "
         "\"ZLIB\", and 0 to 9",
-        call_where("TFRecordWriter", site), options.compression_type,
+        call_text("TFRecordWriter", site), options.compression_type,
         options.compression_level));
   }
   state_ = std::make_unique<State>(path, compression, options.compression_level,

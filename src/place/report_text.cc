@@ -71,11 +71,6 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-std::string where(Site site) {
-  const std::string s = where_text(nullptr, site);
-  return s.empty() ? s : s.substr(2, s.size() - 3);  // without " (" and ")"
-}
-
 constexpr size_t kMostRows = 20;
 constexpr size_t kMostOps = 10;
 
@@ -99,7 +94,7 @@ std::string moved_table(const char* title,
   return fmt::format("{}\n", title) +
          listed(Table({"op", "asked for", "ran on", "per step", "why"}), rows,
                 3, [](const FallbackRow& f) {
-                  const std::string at = where(f.site);
+                  const std::string at = site_text(f.site);
                   return std::vector<std::string>{
                       f.op, f.requested, shown(f.device), bytes_text(f.bytes),
                       at.empty() ? f.reason
@@ -255,7 +250,7 @@ std::string Report::str() const {
     s += listed(
         Table({"value", "from", "to", "per step", "cause"}), transfers, 3,
         [&](const TransferRow& t) {
-          const std::string at = where(t.site);
+          const std::string at = site_text(t.site);
           return std::vector<std::string>{
               t.value, shown(t.from), shown(t.to),
               bytes_text(step_bytes(t, steps)),

@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "base/rng.h"
+#include "base/where.h"
 #include "berth/errors.h"
 #include "berth/io.h"
 #include "berth/ops/array.h"
@@ -343,7 +344,7 @@ DirectoryDataset text_dataset_from_directory(const std::string& directory,
   if (o.max_length && *o.max_length < 0) {
     throw errors::InvalidArgument(
         fmt::format("{}: max_length is {}; expected 0 or more",
-                    io::call_where(name, site), *o.max_length));
+                    call_text(name, site), *o.max_length));
   }
   return directory_dataset(
       name, directory, reading_of(o, {".txt"}),

@@ -24,10 +24,6 @@ std::string this_process() {
   return fmt::format("process {} on {}", ::getpid(), host);
 }
 
-std::string at(Site site) {
-  return site.file ? fmt::format(" ({}:{})", file_name(site), site.line) : "";
-}
-
 }  // namespace
 
 std::string secret_of(const JoinOptions& options) {
@@ -75,7 +71,7 @@ RpcMember::RpcMember(const ClusterResolver& resolver, JoinOptions options,
   if (std::find(tasks_.begin(), tasks_.end(), task_) == tasks_.end()) {
     throw errors::InvalidArgument(
         fmt::format("{} does not take part in the cluster {}{}", task_.str(),
-                    spec_.json(), at(site)));
+                    spec_.json(), where_text(nullptr, site)));
   }
   const auto gate = [&](bool stream) {
     return Handshake::Gate{
@@ -89,7 +85,7 @@ RpcMember::RpcMember(const ClusterResolver& resolver, JoinOptions options,
 
 void RpcMember::check_options(Site site) {
   const auto refuse = [&](const std::string& why) {
-    throw errors::InvalidArgument(why + at(site));
+    throw errors::InvalidArgument(why + where_text(nullptr, site));
   };
   if (!(options_.heartbeat_seconds > 0) || !(options_.dead_after_seconds > 0) ||
       !(options_.call_timeout_seconds > 0) ||

@@ -23,12 +23,6 @@ constexpr int64_t kMinFusedElements = 256;
 // only passes a value on stays with it.
 constexpr int32_t kManyOps = 2000;
 
-std::string site_text(const Graph& graph, int32_t node) {
-  const Site site = site_of(graph, node);
-  if (!site.file) return "";
-  return fmt::format("{}:{}", file_name(site), site.line);
-}
-
 // Per node, what must have run before it besides what it reads and waits for:
 // accesses of one variable keep their order, and an op that reads the bytes of
 // a read comes before the next write.
@@ -187,7 +181,7 @@ class Maker {
   void describe_ops() {
     for (int32_t i = 0; i < graph_.size(); ++i) {
       p_.names.push_back(graph_[i].name);
-      p_.sites.push_back(site_text(graph_, i));
+      p_.sites.push_back(site_text(site_of(graph_, i)));
       p_.backward.push_back(graph_[i].follows >= 0);
     }
     p_.resident_bytes.assign(size(), 0);
