@@ -78,16 +78,8 @@ class ThreadPool {
         target, estimate_us);
   }
 
-  // Lets idle workers spin (true) or sleep at once (false), for example while
-  // other work is runnable on their cores. Shared pools never spin.
-  void set_spinning(bool on) {
-    spinning_.store(on && may_spin_, std::memory_order_relaxed);
-  }
-
   // How long who waits for work on these cores may spin; 0: not at all.
-  int spin_us() const {
-    return spinning_.load(std::memory_order_relaxed) ? options_.spin_us : 0;
-  }
+  int spin_us() const { return may_spin_ ? options_.spin_us : 0; }
 
   // True while the calling thread is inside a chunk of any pool.
   static bool in_chunk();
@@ -109,7 +101,6 @@ class ThreadPool {
 
   ThreadPoolOptions options_;
   bool may_spin_ = false;
-  std::atomic<bool> spinning_{false};
   std::vector<uint32_t> preferred_;  // per participant, its own bits
 
   Line<uint64_t> claim_;     // epoch in the high half, unclaimed bits low

@@ -64,10 +64,6 @@ class Balancer {
 
   const std::vector<int>& shares() const { return shares_; }
   int moves() const { return moves_; }
-  // Step times of the first and the last sample; negative: no sample yet.
-  double first_step_us() const { return first_step_us_; }
-  double last_step_us() const { return last_step_us_; }
-  const std::vector<int>& first_shares() const { return first_shares_; }
   // "shares 8:24 -> 6:26: step 812 us -> 640 us"; "" when nothing moved.
   std::string str() const;
 

@@ -69,7 +69,6 @@ int32_t Tracer::add_node(const OpDef& op, const Attrs* attrs,
   const ThreadState& s = t_state;
   if (s.scope) node.requested = s.scope->name.str();
   node.follows = s.follows < graph_.size() ? s.follows : -1;
-  node.assigned = assigned_;
   // A gradient belongs to whom its forward op does.
   if (node.follows >= 0) node.replica = graph_[node.follows].replica;
   if (s.replica != nullptr) node.replica = s.replica->id();

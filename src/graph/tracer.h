@@ -52,9 +52,6 @@ class Tracer final : public Dispatcher {
   // Returns the value of a tensor in the graph, capturing concrete ones.
   ValueRef value_of(const Tensor& t);
 
-  // The device on which new nodes are marked as assigned (lowering); "" none.
-  void set_assigned(DeviceId device) { assigned_ = device; }
-
   // Sets the outputs and returns the graph; the tracer is empty afterwards.
   Graph finish(std::span<const Tensor> outputs);
 
@@ -85,7 +82,6 @@ class Tracer final : public Dispatcher {
   const Tracer* const outer_;
   const int depth_;
   Graph graph_;
-  DeviceId assigned_;
   std::unordered_map<const TensorImpl*, ValueRef> captured_;
   std::vector<Tensor> keep_;  // captured tensors: their addresses are keys
   std::map<std::pair<DType, std::string>, ValueRef> scalars_;

@@ -140,14 +140,6 @@ std::vector<DeviceSet> allowed_of_groups(const PlanProblem& p) {
   return allowed;
 }
 
-Rows<int32_t> ops_of_groups(const PlanProblem& p) {
-  std::vector<std::vector<int32_t>> ops(static_cast<size_t>(p.num_groups));
-  for (int32_t i = 0; i < p.num_ops(); ++i) {
-    ops[static_cast<size_t>(p.group[i])].push_back(i);
-  }
-  return Rows<int32_t>(ops);
-}
-
 std::vector<int32_t> order_of_ops(const PlanProblem& p) {
   const SimulatedGraph& g = p.graph;
   std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>> ready;

@@ -81,9 +81,6 @@ int64_t limit_of(const PlanProblem& problem, double bytes);
 // Returns, per group, the devices that all its ops allow and have kernels on.
 std::vector<DeviceSet> allowed_of_groups(const PlanProblem& problem);
 
-// Returns the ops of each group, in order of number.
-Rows<int32_t> ops_of_groups(const PlanProblem& problem);
-
 // Returns all ops that take time, none before what it waits for; by number
 // where there is a choice.
 std::vector<int32_t> order_of_ops(const PlanProblem& problem);

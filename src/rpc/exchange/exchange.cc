@@ -95,6 +95,7 @@ Channel& TaskExchange::channel(const std::string& name) {
 
 Call TaskExchange::next(Channel& c, Call call, const Tag& tag) {
   peers_.link().check();
+  if (tag.step >= 0) peers_.link().at_step(tag.step);
   describe(call, tag);
   call.sequence = ++c.sequence;
   return call;

@@ -342,6 +342,16 @@ TEST(Exchange, BarriersWaitForAll) {
   }
 }
 
+TEST(Exchange, TellsTheLinkItsStepForFailures) {
+  Board board{};
+  expect_none(
+      run_ranks({.hosts = {0, 1}, .board = &board}, [](cluster::Exchange& x) {
+        x.barrier({.step = 7});
+        x.barrier({});  // belongs to no step
+      }));
+  for (const int rank : {0, 1}) EXPECT_EQ(board.steps[rank], 7);
+}
+
 TEST(Exchange, AddsWhereSharedBuffersLie) {
   for (const Hosts& hosts : {Hosts{0, 0, 0}, Hosts{0, 1}, Hosts{0, 0, 1}}) {
     expect_none(run_ranks({.hosts = hosts}, [](cluster::Exchange& x) {

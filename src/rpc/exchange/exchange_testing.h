@@ -34,6 +34,7 @@ struct Board {
   static constexpr int kRanks = 16;
   std::atomic<int> ports[kRanks];
   std::atomic<int64_t> calls[kRanks];  // made by a rank, for tests
+  std::atomic<int64_t> steps[kRanks];  // of which a rank told its link
   std::atomic<int> failed;             // 1: being written, 2: complete
   errors::Code code;
   int task;
@@ -152,7 +153,7 @@ class TestLink final : public Link {
     std::lock_guard lock(mutex_);
     ends_.push_back(std::move(fn));
   }
-  void at_step(int64_t) override {}
+  void at_step(int64_t step) override { board_.steps[rank_] = step; }
 
  private:
   struct Hello {
@@ -221,6 +222,7 @@ struct TestOptions {
   std::vector<int> hosts;  // of each rank
   double timeout_seconds = 20;
   ExchangeOptions exchange = {};
+  Board* board = nullptr;  // for tests that read it
 };
 
 // The error of a rank.
@@ -234,10 +236,11 @@ inline std::vector<std::optional<Thrown>> run_ranks(
     const TestOptions& options,
     const std::function<void(cluster::Exchange&)>& work) {
   const int size = static_cast<int>(options.hosts.size());
-  auto board = std::make_unique<Board>();
+  const auto own = options.board ? nullptr : std::make_unique<Board>();
+  Board& board = options.board ? *options.board : *own;
   std::vector<std::unique_ptr<TestLink>> links;
   for (int r = 0; r < size; ++r) {
-    links.push_back(std::make_unique<TestLink>(*board, r, options.hosts,
+    links.push_back(std::make_unique<TestLink>(board, r, options.hosts,
                                                options.timeout_seconds));
   }
   std::vector<std::optional<Thrown>> thrown(size);
