@@ -22,7 +22,7 @@ void Extract::argument(ValueRef v) {
   node.sources = from_[v.node].sources;
   node.requested = from_[v.node].requested;
   to_.args.push_back(to_.add(std::move(node)));
-  args_.push_back({v, to_.args.back()});
+  args_.try_emplace(v, to_.args.back());
 }
 
 void Extract::node(int32_t i) {
@@ -47,9 +47,8 @@ void Extract::node(int32_t i) {
 }
 
 ValueRef Extract::value(ValueRef v) const {
-  for (const auto& [from, arg] : args_) {
-    if (from == v) return {arg, 0};
-  }
+  const auto arg = args_.find(v);
+  if (arg != args_.end()) return {arg->second, 0};
   return {map_[v.node], v.output};
 }
 

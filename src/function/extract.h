@@ -3,6 +3,7 @@
 #ifndef BERTH_FUNCTION_EXTRACT_H_
 #define BERTH_FUNCTION_EXTRACT_H_
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,7 +29,7 @@ class Extract {
   const Graph& from_;
   Graph to_;
   std::vector<int32_t> map_;
-  std::vector<std::pair<ValueRef, int32_t>> args_;
+  std::map<ValueRef, int32_t> args_;
 };
 
 // True for nodes that every graph has a copy of: Const and VarHandleOp.

@@ -26,6 +26,22 @@
 
 namespace berth {
 
+class GraphCallable;
+
+// The gradient of a taped function, and where its arguments come from.
+struct Backward {
+  enum class From { kInput, kOutput, kGrad };
+  struct Source {
+    From from;
+    int index;  // of the input, output or gradient
+  };
+
+  std::shared_ptr<GraphCallable> function;
+  std::vector<Source> args;
+  std::vector<int> result_of_input;  // -1: no gradient
+  size_t num_outputs = 0;            // the rest are saved values
+};
+
 class GraphCallable final : public Callable {
  public:
   // `graph` as traced. Optimises it unless the options say otherwise.
@@ -154,14 +170,6 @@ class GraphCallable final : public Callable {
   void run_checked(Compiled& c, std::span<const Tensor* const> in,
                    std::span<Tensor> out, const ContractChainRef& open) const;
   // How to compute the gradient of taped outputs: a second function.
-  struct Backward {
-    std::shared_ptr<GraphCallable> function;
-    // The source of each argument: input i, output i, or gradient i.
-    enum class From { kInput, kOutput, kGrad };
-    std::vector<std::pair<From, int>> args;
-    std::vector<int> result_of_input;  // -1: no gradient
-    size_t num_outputs = 0;            // the rest are saved values
-  };
   // `argument_on`: full names of the devices that hold them; empty: unknown.
   std::shared_ptr<Compiled> compile(
       const std::vector<Shape>& shapes,
@@ -178,7 +186,7 @@ class GraphCallable final : public Callable {
   Graph graph_;  // optimised
   std::vector<TensorSpec> input_specs_, output_specs_;
   std::vector<Tensor> variables_;
-  std::unique_ptr<Backward> backward_;  // taped variants only
+  std::unique_ptr<Backward> backward_;  // of taped variants
 
   mutable std::mutex
       compile_mutex_;         // held while compiling; taken before mutex_

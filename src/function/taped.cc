@@ -2,6 +2,7 @@
 // also outputs what the gradient needs, and the gradient as a second function.
 
 #include <algorithm>
+#include <set>
 
 #include "autodiff/recorder.h"
 #include "berth/gradient_tape.h"
@@ -73,6 +74,128 @@ std::vector<bool> needed_for(const Graph& g, const std::vector<ValueRef>& ends,
   return needed;
 }
 
+// Separates a joint graph into the two functions.
+class TwoFunctions {
+ public:
+  TwoFunctions(const Joint& joint, size_t num_outputs)
+      : joint_(joint),
+        g_(joint.graph),
+        num_outputs_(num_outputs),
+        results_(g_.outputs.begin() + num_outputs, g_.outputs.end()),
+        is_dy_(g_.nodes.size(), false) {
+    find_backward();
+    find_crossing();
+  }
+
+  // How the gradient is called; without its callable.
+  std::unique_ptr<Backward> backward() const;
+  Graph backward_graph() const;
+  // Has the saved values as further outputs.
+  Graph forward_graph() const;
+
+ private:
+  // Marks what depends on an incoming gradient and leads to a result.
+  void find_backward();
+  // Lists the values that the gradient reads from the forward function.
+  void find_crossing();
+  // Where the caller of the gradient finds a value of the forward function,
+  // which it saves if need be.
+  Backward::Source source_of(ValueRef v);
+
+  const Joint& joint_;
+  const Graph& g_;
+  const size_t num_outputs_;  // of the function
+  const std::vector<ValueRef> results_;
+  std::vector<bool> is_dy_, backward_, wanted_;
+  std::vector<ValueRef> crossing_;  // in the order of the gradient's arguments
+  std::vector<Backward::Source> sources_;  // of these
+  std::vector<ValueRef> saved_;            // no arguments and no outputs
+};
+
+void TwoFunctions::find_backward() {
+  for (size_t i = joint_.num_inputs; i < g_.args.size(); ++i) {
+    is_dy_[g_.args[i]] = true;
+  }
+  backward_ = is_dy_;
+  for (int32_t i = 0; i < g_.size(); ++i) {
+    for (const ValueRef& v : g_[i].inputs) {
+      if (backward_[v.node]) backward_[i] = true;
+    }
+  }
+  std::vector<bool> forward = backward_;
+  forward.flip();
+  wanted_ = needed_for(g_, results_, forward);
+}
+
+void TwoFunctions::find_crossing() {
+  std::set<ValueRef> known;
+  const auto cross = [&](ValueRef v) {
+    if (backward_[v.node] || is_source(g_, v.node)) return;
+    if (!known.insert(v).second) return;
+    crossing_.push_back(v);
+    sources_.push_back(source_of(v));
+  };
+  for (int32_t i = 0; i < g_.size(); ++i) {
+    if (!wanted_[i] || !backward_[i]) continue;
+    for (const ValueRef& v : g_[i].inputs) cross(v);
+  }
+  for (const ValueRef& v : results_) cross(v);
+}
+
+Backward::Source TwoFunctions::source_of(ValueRef v) {
+  const auto arg = std::find(g_.args.begin(), g_.args.end(), v.node);
+  if (arg != g_.args.end()) {
+    return {Backward::From::kInput, static_cast<int>(arg - g_.args.begin())};
+  }
+  const auto end = g_.outputs.begin() + num_outputs_;
+  const auto out = std::find(g_.outputs.begin(), end, v);
+  if (out == end) saved_.push_back(v);
+  const size_t place =
+      out == end ? num_outputs_ + saved_.size() - 1 : out - g_.outputs.begin();
+  return {Backward::From::kOutput, static_cast<int>(place)};
+}
+
+std::unique_ptr<Backward> TwoFunctions::backward() const {
+  auto back = std::make_unique<Backward>();
+  back->num_outputs = num_outputs_;
+  back->args = sources_;
+  for (int output : joint_.grad_outputs) {
+    back->args.push_back({Backward::From::kGrad, output});
+  }
+  for (int r : joint_.result_of_input) {
+    back->result_of_input.push_back(r < 0 ? -1
+                                          : r - static_cast<int>(num_outputs_));
+  }
+  return back;
+}
+
+Graph TwoFunctions::backward_graph() const {
+  Extract copy(g_, g_.name + "_gradient");
+  for (const ValueRef& v : crossing_) copy.argument(v);
+  for (size_t i = joint_.num_inputs; i < g_.args.size(); ++i) {
+    copy.argument({g_.args[i], 0});
+  }
+  for (int32_t i = 0; i < g_.size(); ++i) {
+    if (!wanted_[i] || is_dy_[i]) continue;
+    if (backward_[i] || is_source(g_, i)) copy.node(i);
+  }
+  for (const ValueRef& v : results_) copy.output(v);
+  return copy.take();
+}
+
+Graph TwoFunctions::forward_graph() const {
+  Extract copy(g_, g_.name);
+  for (size_t i = 0; i < joint_.num_inputs; ++i) {
+    copy.argument({g_.args[i], 0});
+  }
+  for (int32_t i = 0; i < g_.size(); ++i) {
+    if (!backward_[i] && g_[i].op->kind() != OpKind::kArgument) copy.node(i);
+  }
+  for (size_t i = 0; i < num_outputs_; ++i) copy.output(g_.outputs[i]);
+  for (const ValueRef& v : saved_) copy.output(v);
+  return copy.take();
+}
+
 }  // namespace
 
 std::shared_ptr<GraphCallable> GraphCallable::taped() {
@@ -81,89 +204,12 @@ std::shared_ptr<GraphCallable> GraphCallable::taped() {
     if (taped_) return taped_;
   }
   const DispatchGuard outside(nullptr);  // hides this from the caller's tapes
-  Joint joint = trace_joint(*this);
-  const Graph& g = joint.graph;
-  const size_t num_outputs = graph_.outputs.size();
-
-  // Backward: everything that depends on an incoming gradient.
-  std::vector<bool> backward(g.nodes.size(), false);
-  std::vector<bool> is_dy(g.nodes.size(), false);
-  for (size_t i = joint.num_inputs; i < g.args.size(); ++i) {
-    backward[g.args[i]] = is_dy[g.args[i]] = true;
-  }
-  for (int32_t i = 0; i < g.size(); ++i) {
-    for (const ValueRef& v : g[i].inputs) {
-      if (backward[v.node]) backward[i] = true;
-    }
-  }
-  std::vector<ValueRef> results(g.outputs.begin() + num_outputs,
-                                g.outputs.end());
-  std::vector<bool> forward(g.nodes.size());
-  for (size_t i = 0; i < forward.size(); ++i) forward[i] = !backward[i];
-  const std::vector<bool> wanted = needed_for(g, results, forward);
-
-  // Values that cross over: arguments pass through, the rest is saved.
-  auto back = std::make_unique<Backward>();
-  back->num_outputs = num_outputs;
-  std::vector<ValueRef> saved;
-  Extract b(g, g.name + "_gradient");
-  std::vector<ValueRef> crossing;
-  auto cross = [&](ValueRef v) {
-    if (backward[v.node] || is_source(g, v.node) ||
-        std::find(crossing.begin(), crossing.end(), v) != crossing.end()) {
-      return;
-    }
-    crossing.push_back(v);
-    b.argument(v);
-    const auto arg = std::find(g.args.begin(), g.args.end(), v.node);
-    if (arg != g.args.end()) {
-      back->args.push_back(
-          {Backward::From::kInput, static_cast<int>(arg - g.args.begin())});
-      return;
-    }
-    const auto out =
-        std::find(g.outputs.begin(), g.outputs.begin() + num_outputs, v);
-    if (out != g.outputs.begin() + num_outputs) {
-      back->args.push_back(
-          {Backward::From::kOutput, static_cast<int>(out - g.outputs.begin())});
-      return;
-    }
-    back->args.push_back({Backward::From::kOutput,
-                          static_cast<int>(num_outputs + saved.size())});
-    saved.push_back(v);
-  };
-  for (int32_t i = 0; i < g.size(); ++i) {
-    if (!wanted[i] || !backward[i]) continue;
-    for (const ValueRef& v : g[i].inputs) cross(v);
-  }
-  for (const ValueRef& v : results) cross(v);
-  for (size_t i = 0; i < joint.grad_outputs.size(); ++i) {
-    b.argument({g.args[joint.num_inputs + i], 0});
-    back->args.push_back({Backward::From::kGrad, joint.grad_outputs[i]});
-  }
-  for (int32_t i = 0; i < g.size(); ++i) {
-    const bool copy =
-        wanted[i] && !is_dy[i] && (backward[i] || is_source(g, i));
-    if (copy) b.node(i);
-  }
-  for (const ValueRef& v : results) b.output(v);
-  for (int r : joint.result_of_input) {
-    back->result_of_input.push_back(r < 0 ? -1
-                                          : r - static_cast<int>(num_outputs));
-  }
-  back->function = std::make_shared<GraphCallable>(b.take(), options_);
-
-  Extract f(g, g.name);
-  for (size_t i = 0; i < joint.num_inputs; ++i) {
-    f.argument({g.args[i], 0});
-  }
-  for (int32_t i = 0; i < g.size(); ++i) {
-    if (!backward[i] && g[i].op->kind() != OpKind::kArgument) f.node(i);
-  }
-  for (size_t i = 0; i < num_outputs; ++i) f.output(g.outputs[i]);
-  for (const ValueRef& v : saved) f.output(v);
-  auto taped = std::make_shared<GraphCallable>(f.take(), options_);
-  taped->backward_ = std::move(back);
+  const Joint joint = trace_joint(*this);
+  const TwoFunctions two(joint, graph_.outputs.size());
+  auto taped = std::make_shared<GraphCallable>(two.forward_graph(), options_);
+  taped->backward_ = two.backward();
+  taped->backward_->function =
+      std::make_shared<GraphCallable>(two.backward_graph(), options_);
   std::lock_guard lock(mutex_);
   if (!taped_) {
     taped->set_run_counts(part_of(counts_, kTaped));
