@@ -135,6 +135,12 @@ def latency(graph, machine, seconds):
     start, end, step = [time() for _ in ops], [time() for _ in ops], time()
     place = [cp.new_int_var(0, n - 1, "") for _ in ops]
     cp.add_all_different(place)
+    waits = {}  # what an op or a copy waits for: (literals that make it so, when)
+
+    def after(begin, when, literals=()):
+        cp.add(begin >= when).only_enforce_if(list(literals))
+        waits.setdefault(begin.index, (begin, []))[1].append((list(literals), when))
+
     first = {}  # first[i, j]: op i stands before op j in the sequence
     for i in range(n):
         cp.add(end[i] == start[i] + sum(x.us(i, d) * x.on[i][d] for d in devices))
@@ -147,22 +153,22 @@ def latency(graph, machine, seconds):
     for j, op in enumerate(ops):
         for p, _ in op.reads:
             cp.add(first[p, j] == 1)
-            cp.add(start[j] >= end[p])
+            after(start[j], end[p])
     begins, arrives = {}, {}  # copies of a value by where they go
     for i, readers in enumerate(x.readers):
         for b in devices if readers else ():
             begins[i, b], arrives[i, b] = time(), time()
             comes = [v for (k, _, to), v in x.goes.items() if k == i and to == b]
             took = sum(x.copy_us(i, a, b) * x.goes[i, a, b] for a in devices if a != b)
-            cp.add(begins[i, b] >= end[i])
+            after(begins[i, b], end[i])
             cp.add(arrives[i, b] == begins[i, b] + took)
             for r in readers:
                 for v in comes:
-                    cp.add(start[r] >= arrives[i, b]).only_enforce_if([v, x.on[r][b]])
+                    after(start[r], arrives[i, b], [v, x.on[r][b]])
     for i in range(n):  # devices, one op behind the other
         for j in range(n):
             for d in devices if i != j else ():
-                cp.add(start[j] >= end[i]).only_enforce_if(first[i, j], x.on[i][d], x.on[j][d])
+                after(start[j], end[i], [first[i, j], x.on[i][d], x.on[j][d]])
     for (i, a, b), v in x.goes.items():  # copy engines and shared links
         for (j, c, d), w in x.goes.items():
             if (i, b) == (j, d) or i == j and b > d:
@@ -170,10 +176,26 @@ def latency(graph, machine, seconds):
             same_link = machine.shared(a, b) >= 0 and machine.shared(a, b) == machine.shared(c, d)
             if b == d or same_link:
                 order = [] if i == j else [first[i, j]]
-                cp.add(begins[j, d] >= arrives[i, b]).only_enforce_if(order + [v, w])
+                after(begins[j, d], arrives[i, b], order + [v, w])
     if machine.limit:
+        forbid_waiting(x, start, waits, time)
         limit_memory(x, start, end, step, begins, arrives, time)
     return x.solve(step, seconds)
+
+
+def forbid_waiting(x, start, waits, time):
+    """Whatever can begin does so: none waits for memory to become free."""
+    for begin, reasons in [waits.get(s.index, (s, [])) for s in start] + [
+            w for w in waits.values() if all(w[0] is not s for s in start)]:
+        times = [0]
+        for literals, when in reasons:
+            at, holds = time(), x.cp.new_bool_var("")
+            x.cp.add_bool_and(literals).only_enforce_if(holds)
+            x.cp.add_bool_or([l.negated() for l in literals] + [holds])
+            x.cp.add(at == when).only_enforce_if(holds)
+            x.cp.add(at == 0).only_enforce_if(holds.negated())
+            times.append(at)
+        x.cp.add_max_equality(begin, times)
 
 
 def limit_memory(x, start, end, step, begins, arrives, time):

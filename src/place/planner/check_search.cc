@@ -1,10 +1,12 @@
 // The checker of proofs by search: it repeats the search independently.
 //
 // Goes through every placement group by group, then every order of the ops op
-// by op; what is fixed so far gives the earliest end of the step. Simpler and
-// slower than the prover, with which it shares no code.
+// by op; what is fixed so far gives the earliest end of the step, and orders
+// that lead to the same times are followed once. Simpler and slower than the
+// prover, with which it shares no code.
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
 #include <set>
@@ -16,12 +18,15 @@ namespace berth {
 namespace {
 
 constexpr int64_t kMostReplayed = 40'000'000;
+constexpr size_t kMostSeen = 1'000'000;
 constexpr int32_t kMostReplayTimed = 16, kMostReplayDevices = 16;
 
 class Enumeration {
  public:
   Enumeration(const PlanProblem& p, double target)
-      : p_(p), g_(p.graph), goal_(target * (1 - 1e-9)) {}
+      : p_(p), g_(p.graph), goal_(target * (1 - 1e-9)) {
+    for (const DeviceCost& d : p.costs.devices) limited_ |= d.memory_limit > 0;
+  }
 
   std::string run() {
     if (const std::string wrong = unknown(); !wrong.empty()) return wrong;
@@ -65,6 +70,11 @@ class Enumeration {
       }
     }
     if (timed_.size() > kMostReplayTimed) return "too many ops to search";
+    bit_.assign(static_cast<size_t>(p_.num_ops()), 0);
+    for (size_t i = 0; i < timed_.size(); ++i) bit_[timed_[i]] = 1u << i;
+    std::set<int32_t> groups_of_links;
+    for (const LinkCost& l : p_.costs.links) groups_of_links.insert(l.shared);
+    groups_of_links_.assign(groups_of_links.begin(), groups_of_links.end());
     std::sort(sources_.begin(), sources_.end());
     std::vector<int32_t> once;
     for (const int32_t i : timed_) groups_.push_back(p_.group[i]);
@@ -98,18 +108,18 @@ class Enumeration {
   // Computes the times after the ends of all ops, and whether the placement
   // takes so long that no order reaches the goal.
   bool too_long() {
-    tail_.clear();
-    head_.clear();
+    tail_.assign(static_cast<size_t>(p_.num_ops()), 0);
+    head_.assign(static_cast<size_t>(p_.num_ops()), 0);
     bool over = false;
     for (const int32_t i : timed_) {
       double& at = head_[i];
       for (const int32_t c : g_.controls[i]) {
-        if (head_.count(c)) at = std::max(at, head_[c] + least(c));
+        if (p_.takes_time(c)) at = std::max(at, head_[c] + least(c));
       }
       for (const int32_t v : g_.reads[i]) {
         const int32_t from = g_.producer[v];
-        const double end = head_.count(from) ? head_[from] + least(from) : 0;
-        at = std::max(at, end + sent(v, i));
+        const double made = p_.takes_time(from) ? head_[from] + least(from) : 0;
+        at = std::max(at, made + sent(v, i));
       }
     }
     for (auto it = timed_.rbegin(); it != timed_.rend(); ++it) {
@@ -194,37 +204,48 @@ class Enumeration {
     return equal;
   }
 
-  // When each resource is free, and when each value is where.
-  struct Clock {
-    std::map<int32_t, double> compute, engine, shared, end;
-    std::map<std::pair<int32_t, int32_t>, double> there;  // value, device
-    double last = 0;
-  };
+  // When each resource is free and each op ends, and when each value is where;
+  // kNever: not yet. One array, since every step of the search copies it.
+  static constexpr double kNever = -1;
+  using Clock = std::vector<double>;
+  // Places in it.
+  int32_t compute(int32_t device) const { return device; }
+  int32_t engine(int32_t device) const { return p_.num_devices() + device; }
+  int32_t shared(int32_t group) const {
+    const auto at =
+        std::find(groups_of_links_.begin(), groups_of_links_.end(), group);
+    return 2 * p_.num_devices() +
+           static_cast<int32_t>(at - groups_of_links_.begin());
+  }
+  int32_t end(int32_t op) const {
+    return 2 * p_.num_devices() +
+           static_cast<int32_t>(groups_of_links_.size()) + op;
+  }
+  int32_t there(int32_t value, int32_t device) const {
+    return end(p_.num_ops()) + value * p_.num_devices() + device;
+  }
 
   double get(Clock& c, int32_t v, int32_t to) const {
-    const int32_t from = where(g_.producer[v]);
-    const double made =
-        p_.takes_time(g_.producer[v]) ? c.end.at(g_.producer[v]) : 0;
+    const int32_t op = g_.producer[v], from = where(op);
+    const double made = p_.takes_time(op) ? c[end(op)] : 0;
     if (from == to || g_.everywhere[v]) return made;
-    if (const auto at = c.there.find({v, to}); at != c.there.end()) {
-      return at->second;
-    }
+    double& arrives = c[there(v, to)];
+    if (arrives != kNever) return arrives;
     const CopyRule rule = p_.costs.devices[to].copies;
     const LinkCost& link = p_.costs.link(from, to);
-    std::vector<double*> busy;
+    int32_t busy[3], resources = 0;
     if (rule != CopyRule::kFree) {
-      busy.push_back(rule == CopyRule::kOverlap ? &c.engine[to]
-                                                : &c.compute[to]);
+      busy[resources++] = rule == CopyRule::kOverlap ? engine(to) : compute(to);
       if (p_.costs.devices[from].copies == CopyRule::kBoth) {
-        busy.push_back(&c.compute[from]);
+        busy[resources++] = compute(from);
       }
-      if (link.shared >= 0) busy.push_back(&c.shared[link.shared]);
+      if (link.shared >= 0) busy[resources++] = shared(link.shared);
     }
     double begin = made;
-    for (const double* b : busy) begin = std::max(begin, *b);
-    const double end = begin + link.time_us(p_.costs.bytes.item(v));
-    for (double* b : busy) *b = end;
-    return c.there[{v, to}] = end;
+    for (int i = 0; i < resources; ++i) begin = std::max(begin, c[busy[i]]);
+    arrives = begin + link.time_us(p_.costs.bytes.item(v));
+    for (int i = 0; i < resources; ++i) c[busy[i]] = arrives;
+    return arrives;
   }
 
   void push(Clock& c, int32_t node) const {
@@ -239,15 +260,57 @@ class Enumeration {
   }
 
   void begin_order() {
-    Clock c;
+    Clock c(
+        static_cast<size_t>(there(static_cast<int32_t>(g_.producer.size()), 0)),
+        kNever);
+    std::fill_n(c.begin(), end(0), 0.0);
     for (const int32_t i : sources_) push(c, i);
-    done_.clear();
+    done_ = 0;
     order_.clear();
+    seen_.clear();
+    num_seen_ = 0;
     order(c);
   }
 
+  // False if the same ops were done before, no later: what follows ends no
+  // earlier. Under memory limits only if all times were the same.
+  bool is_new(const Clock& c) {
+    if (num_seen_ == kMostSeen) return true;
+    Clock times = c;
+    for (const int32_t i : timed_) {  // what nothing waits for does not matter
+      if (!limited_ && !is_awaited(i)) times[end(i)] = kNever;
+      for (const int32_t v : g_.values[i]) {
+        if (limited_ || is_read(v)) continue;
+        std::fill_n(times.begin() + there(v, 0), p_.num_devices(), kNever);
+      }
+    }
+    std::vector<Clock>& seen = seen_[done_];
+    for (const Clock& before : seen) {
+      if (limited_ ? before == times
+                   : std::equal(before.begin(), before.end(), times.begin(),
+                                times.end(), std::less_equal<>())) {
+        return false;
+      }
+    }
+    seen.push_back(std::move(times));
+    ++num_seen_;
+    return true;
+  }
+
+  // Whether an op that is not done reads the value, or waits for the op.
+  bool is_read(int32_t value) const {
+    return std::any_of(g_.readers[value].begin(), g_.readers[value].end(),
+                       [&](int32_t r) { return p_.takes_time(r) && !done(r); });
+  }
+  bool is_awaited(int32_t op) const {
+    return std::any_of(g_.values[op].begin(), g_.values[op].end(),
+                       [&](int32_t v) { return is_read(v); }) ||
+           std::any_of(g_.followers[op].begin(), g_.followers[op].end(),
+                       [&](int32_t f) { return !done(f); });
+  }
+
   void order(const Clock& c) {
-    if (enough()) return;
+    if (enough() || !is_new(c)) return;
     if (order_.size() == timed_.size()) {
       PlacePlan plan{{}, order_};
       for (int32_t i = 0; i < p_.num_ops(); ++i)
@@ -256,47 +319,45 @@ class Enumeration {
       return;
     }
     for (const int32_t i : timed_) {
-      if (done_.count(i) || !ready(i)) continue;
+      if (done(i) || !ready(i)) continue;
       Clock next = c;
       double at = 0;
       for (const int32_t v : g_.reads[i]) {
         at = std::max(at, get(next, v, where(i)));
       }
       for (const int32_t b : g_.controls[i]) {
-        if (p_.takes_time(b)) at = std::max(at, next.end.at(b));
+        if (p_.takes_time(b)) at = std::max(at, next[end(b)]);
       }
-      double& free = next.compute[where(i)];
-      free = next.end[i] = std::max(at, free) + least(i);
-      if (free + tail_of(i) >= goal_) continue;
+      double& free = next[compute(where(i))];
+      free = next[end(i)] = std::max(at, free) + least(i);
+      if (free + tail_[i] >= goal_) continue;
       push(next, i);
       if (loaded(next, i)) continue;
-      done_.insert(i);
+      done_ ^= bit_[i];
       order_.push_back(i);
       order(next);
       order_.pop_back();
-      done_.erase(i);
+      done_ ^= bit_[i];
       if (shorter_ || steps_ > kMostReplayed) return;
     }
   }
 
-  double tail_of(int32_t i) const { return tail_.at(i); }
-
   // Whether a device cannot finish its remaining ops in time.
-  bool loaded(Clock& c, int32_t now) const {
-    std::map<int32_t, double> rest;
-    for (const int32_t i : timed_) {
-      if (i != now && !done_.count(i)) rest[where(i)] += least(i);
-    }
-    for (const auto& [d, us] : rest) {
-      if (c.compute[d] + us >= goal_) return true;
+  bool loaded(const Clock& c, int32_t now) const {
+    for (int32_t d = 0; d < p_.num_devices(); ++d) {
+      double rest = 0;
+      for (const int32_t i : timed_) {
+        if (i != now && !done(i) && where(i) == d) rest += least(i);
+      }
+      if (rest > 0 && c[compute(d)] + rest >= goal_) return true;
     }
     return false;
   }
 
+  bool done(int32_t op) const { return (done_ & bit_[op]) != 0; }
+
   bool ready(int32_t i) const {
-    const auto has = [&](int32_t b) {
-      return !p_.takes_time(b) || done_.count(b) > 0;
-    };
+    const auto has = [&](int32_t b) { return !p_.takes_time(b) || done(b); };
     for (const int32_t v : g_.reads[i]) {
       if (!has(g_.producer[v])) return false;
     }
@@ -309,8 +370,14 @@ class Enumeration {
   int64_t steps_ = 0;
   bool shorter_ = false;
   std::vector<int32_t> timed_, sources_, groups_, place_, order_;
-  std::map<int32_t, double> head_, tail_;
-  std::set<int32_t> done_;
+  std::vector<double> head_, tail_;  // per op
+  std::vector<int32_t> groups_of_links_;
+  std::vector<uint32_t> bit_;  // of timed ops; 0: of others
+  uint32_t done_ = 0;          // bits of the ops in order_
+  // Times of the ops done so far, for the current placement.
+  std::map<uint32_t, std::vector<Clock>> seen_;
+  size_t num_seen_ = 0;
+  bool limited_ = false;
 };
 
 }  // namespace

@@ -62,6 +62,22 @@ TEST(ExactSteps, FindsTheBestOfAllPlans) {
   EXPECT_GT(planned, testing::random_problems(150));
 }
 
+// Each order is followed once per set of times, else this takes minutes.
+TEST(ExactSteps, SlowCheckerRepeatsTheSearchOfAsManyOpsAsTheProver) {
+  std::mt19937 r(3);
+  for (int k = 0; k < testing::random_problems(20); ++k) {
+    const PlanProblem p =
+        tiny_problem(r, 13 + pick(r, 4), 2 + pick(r, 3), true, false);
+    const StepUnits units(p);
+    Found found;
+    if (!find_best_step(units, Budget::of_moves(1, 1), 1 << 20, found))
+      continue;
+    if (!found.any() || !(found.value > 0)) continue;
+    EXPECT_EQ(check_search(p, {"search", found.value, {}}), "") << k;
+    EXPECT_NE(check_search(p, {"search", found.value * 1.01, {}}), "") << k;
+  }
+}
+
 // A chain of ops whose copies cost more than they gain: one device, 165.
 TEST(ExactSteps, ClosesTheGapOfAChain) {
   testing::ProblemMaker m(PlanModel::kStep);
