@@ -149,8 +149,7 @@ void prepare_fused(const KernelTable& table, DType dtype) {
   reset();
   for (int c = 0; c < expr::kNumCodes; ++c) {
     const expr::CodeInfo& i = expr::info(static_cast<Code>(c));
-    if (i.operands == 0 ||
-        !(i.types & dtype_bit(expr::computed_type(dtype)))) {
+    if (i.operands == 0 || !(i.types & dtype_bit(expr::computed_type(dtype)))) {
       continue;
     }
     if (i.code == Code::kCast) {
@@ -208,6 +207,18 @@ const std::map<std::string, CollectedProgram>& collected_programs() {
 
 const std::map<std::string, gpu::LibraryOp>& collected_library_ops() {
   return collected().library_ops;
+}
+
+std::optional<gpu::LibraryOp> asked_of_library(
+    const char* op, const AttrsRef& attrs, const std::vector<SpecView>& in) {
+  std::map<std::string, CollectedProgram> programs;
+  RecordingCard card(programs);
+  KernelTable table;
+  gpu::Kernels kernels(card, table);
+  gpu::add_all(kernels);
+  prepare_call(table, op_named(op), attrs, in);
+  if (card.library_ops.empty()) return std::nullopt;
+  return card.library_ops.begin()->second;
 }
 
 const std::set<std::string>& preparation_failures() {

@@ -119,7 +119,8 @@ class Both {
   Case& one(const char* op, const std::string& label, std::vector<Input> in) {
     Case& c = cases_.add(op, prefix_ + label, std::move(in)).types(types_);
     // The scores are rounded to 16 bits on the way.
-    return types_ & kHalfTypes ? c.close_to(2e-2, 2e-2) : c.close_to(1e-4, 1e-5);
+    return types_ & kHalfTypes ? c.close_to(2e-2, 2e-2)
+                               : c.close_to(1e-4, 1e-5);
   }
 
   Cases& cases_;

@@ -40,8 +40,7 @@ const OpDef& softmax_op() {
 
 const Attrs* transpose_b() {
   using Pairs = std::vector<Attrs::Pair>;
-  static const auto& attrs =
-      immortal<AttrsRef>(Pairs{{"transpose_b", true}});
+  static const auto& attrs = immortal<AttrsRef>(Pairs{{"transpose_b", true}});
   return attrs.get();
 }
 
@@ -91,9 +90,7 @@ Shape scores_shape(const InferContext& c, int mask) {
   return scores;
 }
 
-DType widened_dtype(DType d) {
-  return dtype_bit(d) & kHalfTypes ? float32 : d;
-}
+DType widened_dtype(DType d) { return dtype_bit(d) & kHalfTypes ? float32 : d; }
 
 void infer_attention(InferContext& c) {
   const Shape scores = scores_shape(c, 3);
@@ -155,8 +152,7 @@ std::vector<SplitSignature> split_attention(const InferContext& c) {
     for (int k = 0; k < c.num_inputs(); ++k) {
       // Logarithms have one axis less behind the leading ones.
       const bool sums = grad && k == 4;
-      rule.inputs.push_back(
-          axis_in(c.shape(k), i, sums ? rank - 1 : rank));
+      rule.inputs.push_back(axis_in(c.shape(k), i, sums ? rank - 1 : rank));
       const bool mask = k == (grad ? 6 : 3);
       own = own && (mask || !grad || rule.inputs.back() == i);
       // Whether such an axis of a mask is 1 is not known yet.
@@ -224,8 +220,8 @@ Tensors decompose_attention(std::span<const Tensor> in, const OpDef& op,
 Tensors by_rule(const OpDef& op, const Attrs* attrs, const Tensors& in,
                 const Tensor& y, const Tensor& dy) {
   const Tensor out[] = {y}, grads[] = {dy};
-  return op.gradient()(GradCall(op, attrs, in, out, grads,
-                                std::vector<bool>(in.size(), true)));
+  return op.gradient()(
+      GradCall(op, attrs, in, out, grads, std::vector<bool>(in.size(), true)));
 }
 
 // Gradients of query, key, value, mask, given that of the weights, to which
@@ -258,13 +254,10 @@ Tensors decompose_attention_grad(std::span<const Tensor> in, const OpDef& op,
 
 // Adds what the logarithms contribute: their gradient by a score is its weight.
 void add_of_logarithms(const GradCall& g, const Tensor& mask, Tensors& d) {
-  const Weights w =
-      weights_of(g.x(0), g.x(1), mask, g.attr<double>("scale"),
-                 g.attr<bool>("is_causal"));
-  const Tensor dz =
-      widened(w.weights) * expand_dims(g.dy(1), -1, {});
-  const Tensor dscores =
-      rounded_like(dz * g.attr<double>("scale"), w.scores);
+  const Weights w = weights_of(g.x(0), g.x(1), mask, g.attr<double>("scale"),
+                               g.attr<bool>("is_causal"));
+  const Tensor dz = widened(w.weights) * expand_dims(g.dy(1), -1, {});
+  const Tensor dscores = rounded_like(dz * g.attr<double>("scale"), w.scores);
   const Tensors dx =
       by_rule(product_op(), transpose_b(), {g.x(0), g.x(1)}, w.scores, dscores);
   d[0] = d[0] + dx[0];

@@ -161,7 +161,7 @@ class Lowering {
     }
   }
 
-  // Of the new graph.
+  // Returns which nodes of the new graph are of decompositions.
   std::vector<bool> take_parts() { return std::move(now_parts_); }
   Graph take() {
     for (const ValueRef& v : from_.outputs) {

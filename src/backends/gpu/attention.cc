@@ -61,8 +61,8 @@ bool attention_grad(Recipe& r) {
   LibraryKernel kernel = r.library(op);
   if (!kernel.kernel) return false;
   // result, its gradient, logarithms
-  r.launch(std::move(kernel), {in(0), in(1), in(2), in(3), in(5), in(4), out(0),
-                               out(1), out(2)});
+  r.launch(std::move(kernel),
+           {in(0), in(1), in(2), in(3), in(5), in(4), out(0), out(1), out(2)});
   return true;
 }
 

@@ -81,8 +81,8 @@ std::string text_of(const Expr& e, const Value& v) {
   }
   std::string args = arg(0);
   if (v.args[1] >= 0) args += ", " + arg(1);
-  return function(v.code, computed_in(word_of(expr::loop_type(e, v)))) + "(" +
-         args + ")";
+  const DType type = expr::computed_type(expr::loop_type(e, v));
+  return function(v.code, word_of(type)) + "(" + args + ")";
 }
 
 // A value of 16 bits as it would be stored and loaded again.

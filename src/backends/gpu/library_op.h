@@ -25,8 +25,8 @@ struct ConvGeometry {
   int64_t stride[2] = {1, 1}, dilation[2] = {1, 1}, pad[2] = {0, 0};
 };
 
-// Of sequences: query [batch, heads, s, d], key [batch, heads, t, d], value
-// [batch, heads, t, e], result [batch, heads, s, e], logarithms
+// Attention over sequences: query [batch, heads, s, d], key [batch, heads, t,
+// d], value [batch, heads, t, e], result [batch, heads, s, e], logarithms
 // [batch, heads, s]. Causal: query i sees keys 0 to i.
 struct AttentionGeometry {
   int64_t batch = 0, heads = 0, s = 0, t = 0, d = 0, e = 0;

@@ -274,10 +274,11 @@ TEST_F(Elementwise, FusedOpsOf16BitsHaveTheBitsOfTheOpsOneByOne) {
     const Tensor x = math::cast(numbers(float32, 1), dtype),
                  y = math::cast(numbers(float32, 2), dtype);
     const auto of = [&](bool optimize) {
-      return function([](const Tensors& in) -> Tensors {
-                        return {chain_of_halves(in[0], in[1])};
-                      },
-                      {.optimize = optimize});
+      return function(
+          [](const Tensors& in) -> Tensors {
+            return {chain_of_halves(in[0], in[1])};
+          },
+          {.optimize = optimize});
     };
     auto fused = of(true), alone = of(false);
     const Tensor a = fused(Tensors{x, y})[0], b = alone(Tensors{x, y})[0];
