@@ -97,13 +97,15 @@ Tensors sequences(const char* where) {
   return all;
 }
 
-// The gradients of all three, weighted by the fourth.
-Tensors attended_gradients(const Tensors& x, const nn::AttentionOptions& options) {
+// The result, and the gradients of all three, weighted by the fourth.
+Tensors attended_gradients(const Tensors& x,
+                           const nn::AttentionOptions& options) {
   GradientTape tape;
   for (int i = 0; i < 3; ++i) tape.watch(x[i]);
-  const Tensor y =
-      nn::scaled_dot_product_attention(x[0], x[1], x[2], options);
-  return tape.gradient(math::reduce_sum(y * x[3]), {x[0], x[1], x[2]});
+  const Tensor y = nn::scaled_dot_product_attention(x[0], x[1], x[2], options);
+  Tensors all = tape.gradient(math::reduce_sum(y * x[3]), {x[0], x[1], x[2]});
+  all.push_back(y);
+  return all;
 }
 
 void expect_all_near(const Tensor& a, const Tensor& b, double tolerance) {
@@ -121,13 +123,13 @@ TEST(AttentionPlan, IsTheChainOfItsPartsWhereNoKernelIs) {
     return attended_gradients(in, {.is_causal = true});
   });
   const Tensors got = step(x);
-  EXPECT_EQ(nodes(step, "MatMul"), 5);  // the loss reads no result
+  EXPECT_EQ(nodes(step, "MatMul"), 6);
   EXPECT_EQ(nodes(step, "MaskedSoftmax"), 1);
   EXPECT_EQ(nodes(step, "Log"), 0);
   EXPECT_EQ(nodes(step, "ScaledDotProductAttention"), 0);
   // A tape that runs eagerly sees the parts.
   const Tensors want = attended_gradients(x, {.is_causal = true});
-  for (size_t i = 0; i < 3; ++i) {
+  for (size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(got[i].to_vector<float>(), want[i].to_vector<float>());
   }
 }
@@ -140,9 +142,9 @@ TEST(AttentionPlan, IsOneOpWhereAKernelTakesIt) {
   const int before = kernel_runs;
   const Tensor y = attend(x)[0];
   EXPECT_TRUE(y.device().ends_with("GPU:0")) << y.device();
-  expect_all_near(y, nn::scaled_dot_product_attention(on_cpu[0], on_cpu[1],
-                                                  on_cpu[2]),
-              1e-6);
+  expect_all_near(
+      y, nn::scaled_dot_product_attention(on_cpu[0], on_cpu[1], on_cpu[2]),
+      1e-6);
   EXPECT_EQ(kernel_runs, before + 1);
   EXPECT_EQ(nodes(attend, "ScaledDotProductAttention"), 1);
   EXPECT_EQ(nodes(attend, "MatMul"), 0);
@@ -152,14 +154,16 @@ TEST(AttentionPlan, IsItsPartsWhereTheKernelRefuses) {
   Tensors x = sequences("/GPU:0"), on_cpu = sequences("/CPU:0");
   auto attend = function([](const Tensors& in) {
     return Tensors{nn::scaled_dot_product_attention(
-        in[0], in[1], in[2], {.mask = matmul(in[3], in[3], {.transpose_b = true})})};
+        in[0], in[1], in[2],
+        {.mask = matmul(in[3], in[3], {.transpose_b = true})})};
   });
   const int before = kernel_runs;
   const Tensor y = attend(x)[0];
   const Tensor mask = matmul(on_cpu[3], on_cpu[3], {.transpose_b = true});
-  expect_all_near(y, nn::scaled_dot_product_attention(on_cpu[0], on_cpu[1],
-                                                  on_cpu[2], {.mask = mask}),
-              1e-6);
+  expect_all_near(y,
+                  nn::scaled_dot_product_attention(on_cpu[0], on_cpu[1],
+                                                   on_cpu[2], {.mask = mask}),
+                  1e-6);
   EXPECT_EQ(kernel_runs, before);
   EXPECT_EQ(nodes(attend, "ScaledDotProductAttention"), 0);
   EXPECT_EQ(nodes(attend, "MaskedSoftmax"), 1);
@@ -169,14 +173,12 @@ TEST(AttentionPlan, IsItsPartsWhereTheKernelRefuses) {
 TEST(AttentionPlan, GradientsFollowWhatRanForwards) {
   const Tensors x = sequences("/GPU:0"), on_cpu = sequences("/CPU:0");
   auto step = function([](const Tensors& in) {
-    Tensors all = attended_gradients(in, {.is_causal = true});
-    all.push_back(nn::scaled_dot_product_attention(in[0], in[1], in[2],
-                                                   {.is_causal = true}));
-    return all;
+    return attended_gradients(in, {.is_causal = true});
   });
   const Tensors want = attended_gradients(on_cpu, {.is_causal = true});
-  const Tensors traced = step(x), eager = attended_gradients(x, {.is_causal = true});
-  for (size_t i = 0; i < 3; ++i) {
+  const Tensors traced = step(x),
+                eager = attended_gradients(x, {.is_causal = true});
+  for (size_t i = 0; i < 4; ++i) {
     expect_all_near(traced[i], want[i], 1e-6);
     expect_all_near(eager[i], want[i], 1e-6);
   }
