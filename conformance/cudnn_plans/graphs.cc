@@ -126,22 +126,38 @@ std::vector<NamedGraph> fused_graphs(BerthCudnnType type) {
 }
 
 std::vector<NamedGraph> attention_graphs(int64_t batch, int64_t length,
-                                         BerthCudnnType type) {
+                                         DType dtype) {
+  const Shape x{batch, 12, length, 64}, sums{batch, 12, length};
   std::vector<NamedGraph> graphs;
-  for (const int32_t what :
-       {BERTH_CUDNN_ATTENTION, BERTH_CUDNN_ATTENTION_GRAD}) {
-    for (const int32_t causal : {0, 1}) {
-      BerthCudnnGraph g{};
-      g.what = what;
-      g.type = type;
-      g.causal = causal;
-      g.batch = batch, g.heads = 12;
-      g.s = g.t = length;
-      g.d = g.e = 64;
-      g.scale = 1 / std::sqrt(64.0);
-      graphs.push_back(
-          {fmt::format("attention {} causal {}", what, causal), g});
+  for (const bool causal : {false, true}) {
+    const AttrsRef attrs(
+        {{"scale", 1 / std::sqrt(64.0)}, {"is_causal", causal}});
+    const std::vector<SpecView> in{{dtype, &x}, {dtype, &x}, {dtype, &x}};
+    std::vector<SpecView> all = in;
+    for (const SpecView& s :
+         {SpecView{dtype, &x}, SpecView{float32, &sums}, SpecView{dtype, &x}}) {
+      all.push_back(s);
     }
+    for (const bool grad : {false, true}) {
+      const char* const op =
+          grad ? "ScaledDotProductAttentionGrad" : "ScaledDotProductAttention";
+      const auto asked = asked_of_library(op, attrs, grad ? all : in);
+      if (!asked) continue;
+      graphs.push_back({fmt::format("{} causal {}", op, causal),
+                        cuda::cudnn_graph(*asked, false)});
+    }
+  }
+  return graphs;
+}
+
+std::vector<NamedGraph> wide_attention_gradients(int64_t batch,
+                                                 int64_t length) {
+  std::vector<NamedGraph> graphs;
+  for (const bool causal : {false, true}) {
+    gpu::LibraryOp op{gpu::LibraryOp::What::kAttentionGrad, float32};
+    op.attention = {batch, 12, length, length, 64, 64, causal, 0.125};
+    graphs.push_back(
+        {fmt::format("causal {}", causal), cuda::cudnn_graph(op, false)});
   }
   return graphs;
 }

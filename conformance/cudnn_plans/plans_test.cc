@@ -45,11 +45,20 @@ bool is_norm_of_odd_channels(const BerthCudnnGraph& g) {
          g.c % 4 != 0;
 }
 
+bool is_attention(const BerthCudnnGraph& g) {
+  return g.what == BERTH_CUDNN_ATTENTION ||
+         g.what == BERTH_CUDNN_ATTENTION_GRAD;
+}
+
 TEST_P(CudnnPlans, AreThereForTheSuiteButForNormsOfOddChannels) {
   std::vector<NamedGraph> graphs = suite_graphs(), odd;
+  size_t attention = 0;
   for (const NamedGraph& g : graphs) {
     if (is_norm_of_odd_channels(g.graph)) odd.push_back(g);
+    attention += is_attention(g.graph);
   }
+  // Four shapes in two dtypes, with their gradients.
+  EXPECT_EQ(attention, 16u);
   std::erase_if(graphs, [](const NamedGraph& g) {
     return is_norm_of_odd_channels(g.graph);
   });
@@ -73,8 +82,11 @@ TEST_P(CudnnPlans, AreThereForWhatFollows) {
 }
 
 TEST_P(CudnnPlans, AreThereForAttentionOfHalfTypes) {
-  have_plans(attention_graphs(16, 512, BERTH_CUDNN_BFLOAT16));
-  have_plans(attention_graphs(16, 512, BERTH_CUDNN_FLOAT16));
+  for (const DType dtype : {bfloat16, float16}) {
+    const auto graphs = attention_graphs(16, 512, dtype);
+    EXPECT_EQ(graphs.size(), 4u);
+    have_plans(graphs);
+  }
 }
 
 TEST_P(CudnnPlans, AreNotReadBackForAnotherGraph) {
@@ -124,9 +136,8 @@ TEST_P(CudnnPlans, AreRefusedForWhatIsNoGraph) {
 }
 
 TEST_P(CudnnPlans, AreNotThereForAttentionOfFloat32) {
-  auto graphs = attention_graphs(16, 512, BERTH_CUDNN_FLOAT32);
-  graphs.erase(graphs.begin(), graphs.begin() + 2);  // gradients
-  have_none(graphs);
+  have_none(wide_attention_gradients(16, 512));
+  EXPECT_TRUE(attention_graphs(16, 512, float32).empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Sm80, CudnnPlans, testing::Values(80));

@@ -7,6 +7,7 @@
 #include "berth/errors.h"
 #include "conformance/case.h"
 #include "conformance/modes.h"
+#include "expr/expr.h"
 #include "op/infer.h"
 
 namespace berth::conformance {
@@ -49,6 +50,7 @@ class RecordingCard final : public gpu::Card {
     features_.memory_bytes = size_t{80} << 30;
     features_.local_bytes = 49152;
     features_.addresses = true;
+    features_.attention = true;
   }
   std::unique_ptr<gpu::Queue> make_queue() override { return nullptr; }
   std::unique_ptr<MemorySource> memory_source() override { return nullptr; }
@@ -119,6 +121,54 @@ void prepare_together(const KernelTable& table, const Case& c, DType dtype) {
   }
 }
 
+// Groups of codes as fused ops, each code once for each dtype.
+void prepare_fused(const KernelTable& table, DType dtype) {
+  using expr::Code;
+  using expr::Expr;
+  const Shape shape{64};
+  const DType types[] = {bool_, uint8, dtype, dtype};
+  std::vector<SpecView> in;
+  for (const DType d : types) in.push_back({d, &shape});
+  Expr e;
+  const auto reset = [&] {
+    e = Expr();
+    for (const DType d : types) e.input(d);
+  };
+  const auto flush = [&] {
+    if (e.num_outputs() == 0) return;
+    std::vector<std::string> names;
+    for (const int o : e.outputs()) names.emplace_back(name_of(e[o].type));
+    prepare_call(table, op_named("_Fused"),
+                 AttrsRef({{"expr", e.str()}, {"types", names}}), in);
+    reset();
+  };
+  const auto add = [&](int value) {
+    e.output(value);
+    if (e.num_outputs() == expr::kMaxOutputs) flush();
+  };
+  reset();
+  for (int c = 0; c < expr::kNumCodes; ++c) {
+    const expr::CodeInfo& i = expr::info(static_cast<Code>(c));
+    if (i.operands == 0 || !(i.types & dtype_bit(expr::computed_type(dtype)))) {
+      continue;
+    }
+    if (i.code == Code::kCast) {
+      for (const DType to : kRunTypes) {
+        if (expr::kValueTypes & dtype_bit(to)) add(e.cast(3, to));
+      }
+    } else if (i.code == Code::kSelect) {
+      add(e.apply(i.code, {0, 2, 3}));
+    } else if (i.code == Code::kKeep) {
+      add(e.apply(i.code, {2, 1}));
+    } else if (i.operands == 1) {
+      add(e.apply(i.code, {3}));
+    } else {
+      add(e.apply(i.code, {2, 3}));
+    }
+  }
+  flush();
+}
+
 Collected::Collected() {
   RecordingCard card(programs);
   KernelTable table;
@@ -136,6 +186,11 @@ Collected::Collected() {
       }
     }
   }
+  for (const DType dtype : kRunTypes) {
+    if (!(expr::kValueTypes & dtype_bit(dtype))) continue;
+    card.current = fmt::format("_Fused/codes/{}", name_of(dtype));
+    prepare_fused(table, dtype);
+  }
   library_ops = std::move(card.library_ops);
 }
 
@@ -152,6 +207,18 @@ const std::map<std::string, CollectedProgram>& collected_programs() {
 
 const std::map<std::string, gpu::LibraryOp>& collected_library_ops() {
   return collected().library_ops;
+}
+
+std::optional<gpu::LibraryOp> asked_of_library(
+    const char* op, const AttrsRef& attrs, const std::vector<SpecView>& in) {
+  std::map<std::string, CollectedProgram> programs;
+  RecordingCard card(programs);
+  KernelTable table;
+  gpu::Kernels kernels(card, table);
+  gpu::add_all(kernels);
+  prepare_call(table, op_named(op), attrs, in);
+  if (card.library_ops.empty()) return std::nullopt;
+  return card.library_ops.begin()->second;
 }
 
 const std::set<std::string>& preparation_failures() {

@@ -30,6 +30,7 @@ void add_all_cases(Cases& cases) {
   add_norm_cases(cases);
   add_channel_norm_cases(cases);
   add_attention_cases(cases);
+  add_dot_product_attention_cases(cases);
   add_layer_norm_cases(cases);
   add_training_cases(cases);
   add_variable_cases(cases);

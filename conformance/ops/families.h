@@ -52,6 +52,7 @@ void add_pool_cases(Cases& cases);
 void add_norm_cases(Cases& cases);
 void add_channel_norm_cases(Cases& cases);
 void add_attention_cases(Cases& cases);
+void add_dot_product_attention_cases(Cases& cases);
 void add_layer_norm_cases(Cases& cases);
 void add_training_cases(Cases& cases);
 void add_variable_cases(Cases& cases);

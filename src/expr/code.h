@@ -15,6 +15,13 @@ namespace berth::expr {
 
 // The dtypes that expressions compute with.
 inline constexpr DTypeSet kTypes = kAllTypes;
+// The dtypes that values may have: bfloat16 and float16, too, which are
+// computed in float32 and rounded after each code. Not every backend's kernels
+// of expressions take them.
+inline constexpr DTypeSet kValueTypes = kTypes | kHalfTypes;
+constexpr DType computed_type(DType d) {
+  return (dtype_bit(d) & kHalfTypes) != 0 ? float32 : d;
+}
 
 enum class Code : uint8_t {
   kInput,

@@ -14,9 +14,7 @@ namespace {
   throw errors::InvalidArgument("expression: " + message);
 }
 
-bool is_type(DType d) {
-  return d != DType::kInvalid && type_index(d) < kNumTypes;
-}
+bool is_type(DType d) { return (kValueTypes & dtype_bit(d)) != 0; }
 
 }  // namespace
 
@@ -69,7 +67,7 @@ int Expr::apply(Code code, std::initializer_list<int> args) {
     v.args[at++] = a;
   }
   const DType type = loop_type(*this, v);
-  bool good = (i.types & dtype_bit(type)) != 0;
+  bool good = (i.types & dtype_bit(computed_type(type))) != 0;
   // Operands that are not of the loop's dtype.
   if (code == Code::kSelect) {
     good &= values_[v.args[0]].type == bool_ && values_[v.args[2]].type == type;

@@ -65,7 +65,7 @@ class Expr {
   int num_inputs_ = 0;
 };
 
-// The dtype that selects the loop of a value.
+// The dtype that selects the loop of a value; 16 bits have float32's.
 DType loop_type(const Expr& e, const Value& v);
 
 // Appends what `op` computes from `args`; nullopt when its result in `type` is

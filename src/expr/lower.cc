@@ -61,7 +61,7 @@ std::optional<int> build(Expr& e, const OpDef& op, const Attrs* attrs,
     const CodeInfo& i = info(code);
     if (static_cast<int>(x.size()) != i.operands) return std::nullopt;
     const DType first = e[x[code == Code::kSelect ? 1 : 0]].type;
-    if (!(i.types & dtype_bit(first))) return std::nullopt;
+    if (!(i.types & dtype_bit(computed_type(first)))) return std::nullopt;
     if (x.size() == 1) return e.apply(code, {x[0]});
     if (x.size() == 2) return e.apply(code, {x[0], x[1]});
     return e.apply(code, {x[0], x[1], x[2]});
@@ -73,17 +73,18 @@ std::optional<int> build(Expr& e, const OpDef& op, const Attrs* attrs,
     return one(row.code);
   }
   if (name == "Cast") return e.cast(x[0], type);
-  if (name == "SquaredDifference") {
+  // Of 16 bits it is rounded once, not after each code.
+  if (name == "SquaredDifference" && type == computed_type(type)) {
     return e.apply(Code::kSquare, {e.apply(Code::kSub, {x[0], x[1]})});
   }
-  if (type != float32) return std::nullopt;
+  if (computed_type(type) != float32) return std::nullopt;
   if (name == "Gelu" || name == "GeluGrad") {
     const bool tanh = op.attr<bool>(attrs, "approximate");
     if (name == "Gelu") return one(tanh ? Code::kGeluTanh : Code::kGeluErf);
     return e.apply(tanh ? Code::kGeluTanhGrad : Code::kGeluErfGrad,
                    {x[1], x[0]});
   }
-  if (name == "DropoutGrad") {
+  if (name == "DropoutGrad" && type == float32) {
     const int scale = e.constant(
         float32, static_cast<float>(1 / (1 - op.attr<double>(attrs, "rate"))));
     return e.apply(Code::kKeep, {e.apply(Code::kMul, {x[0], scale}), x[1]});
@@ -96,7 +97,7 @@ std::optional<int> build(Expr& e, const OpDef& op, const Attrs* attrs,
 std::optional<int> lower(Expr& e, const OpDef& op, const Attrs* attrs,
                          std::span<const int> args, DType type) {
   if (!op.elementwise() || args.empty() || args.size() > 3 ||
-      !(kTypes & dtype_bit(type))) {
+      !(kValueTypes & dtype_bit(type))) {
     return std::nullopt;
   }
   return build(e, op, attrs, args, type);
@@ -108,9 +109,7 @@ bool can_lower(const OpDef& op, const Attrs* attrs,
   Expr e;
   int args[3];
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!(kTypes & dtype_bit(inputs[i])) || inputs[i] == DType::kInvalid) {
-      return false;
-    }
+    if (!(kValueTypes & dtype_bit(inputs[i]))) return false;
     args[i] = e.input(inputs[i]);
   }
   return lower(e, op, attrs, {args, inputs.size()}, type).has_value();

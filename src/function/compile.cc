@@ -186,7 +186,6 @@ void place_and_cut(Graph& graph, const BodyPlace* body, const How& how,
   if (body) request_arguments(graph, body->device);
   placed.placement = place_and_report(graph, how);
   placed.graph = graph;
-  if (body) own_results(graph, body->device, body->num_vars);
   for (Node& n : graph.nodes) {
     rewrite_bodies(n, [&](const std::string& role, Graph& inner) {
       const BodyPlace where{n.assigned, num_vars_of(n, role)};
@@ -198,7 +197,14 @@ void place_and_cut(Graph& graph, const BodyPlace* body, const How& how,
     });
   }
   // The part that depends on the devices.
-  lower(graph, [&](const Node& n) { return has_kernel(n, graph); });
+  std::vector<bool> parts;
+  const bool lowered = lower(
+      graph, [&](const Node& n) { return has_kernel(n, graph); }, &parts);
+  if (lowered && how.optimize) {
+    cse_parts(graph, parts);
+    dce(graph);
+  }
+  if (body) own_results(graph, body->device, body->num_vars);
   if (how.optimize) {
     fuse_products(graph,
                   [&](const Node& n) { return can_fuse_product(n, graph); });

@@ -1,19 +1,13 @@
 #include "function/costs_of.h"
 
-#include "device/device_manager.h"
 #include "exec/measure_costs.h"
-#include "op/kernel.h"
+#include "function/place_bodies.h"
 #include "passes/lower.h"
 
 namespace berth {
 
 void lower_for_devices(Graph& graph) {
-  lower(graph, [&](const Node& n) {
-    const Device& d = DeviceManager::get().lookup(n.assigned.name());
-    std::vector<SpecView> in;
-    for (const ValueRef& v : n.inputs) in.push_back(graph.spec(v).view());
-    return d.kernels().supports(*n.op, kernel_dtype(in, n.outputs));
-  });
+  lower(graph, [&](const Node& n) { return has_kernel(n, graph); });
 }
 
 CostTable costs_of(const Graph& placed, bool may_measure) {

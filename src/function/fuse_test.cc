@@ -176,5 +176,23 @@ TEST(MergeUpdates, ManySmallVariablesChangeAsOneByOne) {
   }
 }
 
+// The processor's kernels of expressions have no loops of 16 bits.
+TEST(Fuse, LeavesHalvesOnTheCpuAlone) {
+  const auto on = device("/CPU:0");
+  const auto body = [](const Tensor& x) {
+    return math::tanh(nn::relu(x * x - x) + 0.25);
+  };
+  for (const DType dtype : {bfloat16, float16}) {
+    const Tensor x = math::cast(
+        random::uniform({32, 20}, {.minval = -2, .maxval = 2, .seed = 3}),
+        dtype);
+    auto step = function(body);
+    const Tensor got = step(x);
+    EXPECT_EQ(bytes_of(math::cast(got, float32)),
+              bytes_of(math::cast(body(x), float32)));
+    EXPECT_EQ(step.text("place").find("_Fused"), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace berth

@@ -29,13 +29,15 @@ std::string first_label(const Device& d, const OpDef& op, DType dtype) {
 
 bool has_kernel(const Node& n, const Graph& g) {
   const Device& d = DeviceManager::get().lookup(n.assigned.name());
-  return d.kernels().supports(*n.op, kernel_dtype_of(n, g));
+  std::vector<SpecView> in;
+  for (const ValueRef& v : n.inputs) in.push_back(g.spec(v).view());
+  return takes(d.kernels(), {n.op, n.attrs.get(), in, n.outputs});
 }
 
-bool can_fuse(DeviceId device) {
+bool can_fuse(DeviceId device, DType dtype) {
   static const OpDef& op = op_named("_Fused");
   const Device& d = DeviceManager::get().lookup(device.name());
-  return d.kernels().supports(op, float32);
+  return d.kernels().supports(op, dtype);
 }
 
 bool can_fuse_product(const Node& n, const Graph& g) {

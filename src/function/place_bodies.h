@@ -13,7 +13,7 @@ namespace berth {
 // True when the node's device has a kernel for it.
 bool has_kernel(const Node& node, const Graph& graph);
 // True when a device has kernels for what fuse() and merge_updates() make.
-bool can_fuse(DeviceId device);
+bool can_fuse(DeviceId device, DType dtype);
 bool can_fuse_product(const Node& n, const Graph& g);
 bool can_merge(const Node& n, const Graph& g);
 // How much merge_updates() may merge on the device of an update.

@@ -119,7 +119,7 @@ const KernelDef* KernelTable::for_any_shape(const OpDef& op,
 
 bool KernelTable::supports(const OpDef& op, DType dtype) const {
   for (const KernelDef& def : candidates(op)) {
-    if (def.dtypes & dtype_bit(dtype)) return true;
+    if ((def.dtypes & dtype_bit(dtype)) && !def.partial) return true;
   }
   return false;
 }
@@ -153,6 +153,17 @@ DType kernel_dtype(std::span<const SpecView> in, std::span<const OutSpec> out) {
 bool can_run(const KernelTable& table, const OpDef& op, DType dtype) {
   return op.kind() != OpKind::kCompute || op.decompose() != nullptr ||
          table.supports(op, dtype);
+}
+
+bool takes(const KernelTable& table, const PrepareArgs& args) {
+  const DType dtype = kernel_dtype(args.in, args.out);
+  if (table.supports(*args.op, dtype)) return true;
+  const auto fits = [&](const KernelDef& def) {
+    return (def.dtypes & dtype_bit(dtype)) != 0;
+  };
+  const auto all = table.candidates(*args.op);
+  return std::any_of(all.begin(), all.end(), fits) &&
+         bind_kernel(table, args).def != nullptr;
 }
 
 BoundKernel bind_kernel(const KernelTable& table, const PrepareArgs& asked) {

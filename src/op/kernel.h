@@ -125,6 +125,10 @@ struct KernelDef {
   // True when it is valid for every shape and all attributes: direct ones, and
   // such of another table that `launch` runs. Set by the table.
   bool any_shape = false;
+  // True when it may refuse shapes or attributes that no other candidate takes,
+  // of an op that has a decomposition: whoever keeps the op whole asks first
+  // (takes()).
+  bool partial = false;
 };
 
 struct BoundKernel;
@@ -159,7 +163,7 @@ class KernelTable {
   const KernelDef* for_any_shape(const OpDef& op, DType dtype) const;
   // In order of preference.
   std::span<const KernelDef> candidates(const OpDef& op) const;
-  // True when a candidate takes the dtype.
+  // True when a candidate that is not partial takes the dtype.
   bool supports(const OpDef& op, DType dtype) const;
 
  private:
@@ -196,6 +200,10 @@ struct BoundKernel {
     }
   }
 };
+
+// True when a kernel of `table` takes these specs. Prepares only what is
+// partial.
+bool takes(const KernelTable& table, const PrepareArgs& args);
 
 // Asks the candidates in order. An empty result: none takes these specs.
 BoundKernel bind_kernel(const KernelTable& table, const PrepareArgs& args);

@@ -1,7 +1,10 @@
-// Softmax of scaled and masked scores, and what attention is made of it.
+// MaskedSoftmax, the softmax of scaled and masked scores.
 //
-// MaskedSoftmax is one op so that scores are read and written once; its
-// gradient needs the result alone, neither mask nor scores.
+// One op so that scores are read and written once; its gradient needs the
+// result alone, neither mask nor scores. dot_product_attention.cc has what is
+// made of it.
+
+#include "ops/attention.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +15,6 @@
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
-#include "op/device_scope.h"
 #include "ops/families.h"
 #include "ops/op_call.h"
 #include "ops/widened.h"
@@ -77,52 +79,26 @@ Tensors grad_masked_softmax(const GradCall& g) {
   return result;
 }
 
-// What is added to the scores: 0 where true, else -inf.
-Tensor additive(const Tensor& mask, DType dtype) {
+}  // namespace
+
+Tensor added_mask(const Tensor& mask, DType dtype) {
   if (!mask.defined() || mask.dtype() != bool_) return mask;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const Tensor zero = fill({}, 0, dtype, {});
   return where(mask, zero, fill({}, -kInfinity, dtype, {}), {});
 }
 
-}  // namespace
-
 namespace nn {
 
 Tensor masked_softmax(const Tensor& logits, const Tensor& mask,
                       const MaskedSoftmaxOptions& options, Site site) {
   static const OpDef& op = op_named("MaskedSoftmax");
-  const Tensor added = additive(mask, logits.dtype());
+  const Tensor added = added_mask(mask, logits.dtype());
   set_site(site);
   const AttrsRef attrs(
       {{"scale", options.scale}, {"is_causal", options.is_causal}});
   if (!added.defined()) return call1(op, logits, attrs.get());
   return call1(op, logits, added, attrs.get());
-}
-
-Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key,
-                                    const Tensor& value,
-                                    const AttentionOptions& options,
-                                    Site site) {
-  set_site(site);
-  const Shape& q = query.shape();
-  const int64_t d = q.rank() < 2 ? kUnknownDim : q[q.rank() - 1];
-  if (q.rank() < 2 || (d < 1 && !options.scale)) {
-    throw errors::InvalidArgument(fmt::format(
-        "scaled_dot_product_attention: query is {}{}; expected [..., s, d] "
-        "with d known and at least 1, or options.scale",
-        q.str(), where_text()));
-  }
-  const double scale =
-      options.scale.value_or(1 / std::sqrt(static_cast<double>(d)));
-  const Tensor scores = matmul(query, key, {.transpose_b = true}, site);
-  Tensor weights =
-      masked_softmax(scores, options.mask,
-                     {.scale = scale, .is_causal = options.is_causal}, site);
-  if (options.dropout != 0) {
-    weights = dropout(weights, options.dropout, {.seed = options.seed}, site);
-  }
-  return matmul(weights, value, {}, site);
 }
 
 Tensor embedding_lookup(const Tensor& params, const Tensor& ids, Site site) {

@@ -37,6 +37,7 @@ void register_all_ops(OpRegistry& r) {
   register_norm_ops(r);
   register_channel_norm_ops(r);
   register_attention_ops(r);
+  register_dot_product_attention_ops(r);
   register_layer_norm_ops(r);
   register_training_ops(r);
   register_unary_ops(r);

@@ -33,6 +33,7 @@ void register_dynamic_ops(OpRegistry& r);
 void register_linalg_ops(OpRegistry& r);
 void register_channel_norm_ops(OpRegistry& r);
 void register_attention_ops(OpRegistry& r);
+void register_dot_product_attention_ops(OpRegistry& r);
 void register_layer_norm_ops(OpRegistry& r);
 void register_random_ops(OpRegistry& r);
 void register_variable_ops(OpRegistry& r);

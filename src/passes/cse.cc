@@ -63,7 +63,8 @@ class Key {
   std::string bytes_;
 };
 
-std::string key_of(const Graph& graph, const Node& node) {
+// `placed`: what the place followed from no longer counts.
+std::string key_of(const Graph& graph, const Node& node, bool placed) {
   Key key;
   key.add(node.op);
   if (node.op->kind() == OpKind::kConstant) {
@@ -80,9 +81,9 @@ std::string key_of(const Graph& graph, const Node& node) {
   }
   key.add(node.controls.size());
   for (const int32_t c : node.controls) key.add(c);
-  key.add_text(node.requested.text());
+  key.add_text(placed ? std::string() : node.requested.text());
   key.add_text(node.assigned.text());
-  key.add(node.follows);
+  key.add(placed ? -1 : node.follows);
   key.add(node.replica);
   std::string part;
   if (node.part) append_part(part, *node.part);
@@ -90,19 +91,29 @@ std::string key_of(const Graph& graph, const Node& node) {
   return key.take();
 }
 
-}  // namespace
-
-void cse(Graph& graph) {
+// Merges the nodes that `may` allows.
+template <class May>
+void merge_equal(Graph& graph, bool placed, const May& may) {
   Forwarding merged(graph);
   std::unordered_map<std::string, int32_t> first;
   first.reserve(graph.nodes.size());
   for (int32_t i = 0; i < graph.size(); ++i) {
     merged.visit(i);
-    if (!may_merge(graph[i])) continue;
-    const auto [it, fresh] = first.emplace(key_of(graph, graph[i]), i);
+    if (!may(i) || !may_merge(graph[i])) continue;
+    const auto [it, fresh] = first.emplace(key_of(graph, graph[i], placed), i);
     if (!fresh) merged.merge(i, it->second);
   }
   merged.finish();
+}
+
+}  // namespace
+
+void cse(Graph& graph) {
+  merge_equal(graph, false, [](int32_t) { return true; });
+}
+
+void cse_parts(Graph& graph, const std::vector<bool>& among) {
+  merge_equal(graph, true, [&](int32_t i) { return among[i]; });
 }
 
 }  // namespace berth

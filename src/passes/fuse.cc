@@ -7,6 +7,7 @@
 #include <queue>
 #include <unordered_map>
 
+#include "berth/half.h"
 #include "expr/expr.h"
 #include "graph/node_part.h"
 #include "passes/constants.h"
@@ -45,6 +46,12 @@ std::optional<double> scalar_of(const Graph& graph, ValueRef v) {
     case DType::kInt32:
       x = t->item<int32_t>();
       break;
+    case DType::kBFloat16:
+      x = static_cast<float>(t->item<bfloat16_t>());
+      break;
+    case DType::kFloat16:
+      x = static_cast<float>(t->item<float16_t>());
+      break;
     default:
       return std::nullopt;
   }
@@ -63,7 +70,8 @@ struct Group {
 
 class Grouping {
  public:
-  Grouping(const Graph& graph, const std::function<bool(DeviceId)>& ok)
+  using MayFuse = std::function<bool(DeviceId, DType)>;
+  Grouping(const Graph& graph, const MayFuse& ok)
       : graph_(graph), users_(graph.users()) {
     group_.resize(graph.nodes.size());
     std::iota(group_.begin(), group_.end(), 0);
@@ -110,20 +118,29 @@ class Grouping {
   }
 
  private:
-  void find_candidates(const std::function<bool(DeviceId)>& ok) {
+  void find_candidates(const MayFuse& ok) {
     candidate_.assign(graph_.nodes.size(), false);
     std::vector<bool> ordered(graph_.nodes.size(), false);
     for (const Node& n : graph_.nodes) {
       for (const int32_t c : n.controls) ordered[c] = true;
     }
-    std::unordered_map<DeviceId, bool> devices;
+    std::unordered_map<DeviceId, DTypeSet> devices;
     for (int32_t i = 0; i < graph_.size(); ++i) {
       const Node& n = graph_[i];
       if (ordered[i] || !n.controls.empty() || !is_elementwise(n)) continue;
-      const auto [it, fresh] = devices.try_emplace(n.assigned, false);
-      if (fresh) it->second = ok(n.assigned);
-      candidate_[i] = it->second;
+      const auto [it, fresh] = devices.try_emplace(n.assigned, DTypeSet{0});
+      for (const DType d : {float32, bfloat16, float16}) {
+        if (fresh && ok(n.assigned, d)) it->second |= dtype_bit(d);
+      }
+      candidate_[i] = (asked_of(n) & ~it->second) == 0;
     }
+  }
+
+  // What `ok` is asked of a node.
+  DTypeSet asked_of(const Node& n) const {
+    DTypeSet types = dtype_bit(n.outputs[0].dtype);
+    for (const ValueRef& v : n.inputs) types |= dtype_bit(graph_.spec(v).dtype);
+    return (types & kHalfTypes) | dtype_bit(float32);
   }
 
   bool is_elementwise(const Node& n) const {
@@ -372,7 +389,8 @@ class Fusing {
 
 }  // namespace
 
-bool fuse(Graph& graph, const std::function<bool(DeviceId device)>& may_fuse) {
+bool fuse(Graph& graph,
+          const std::function<bool(DeviceId device, DType dtype)>& may_fuse) {
   Grouping groups(graph, may_fuse);
   groups.grow();
   bool any = false;

@@ -17,9 +17,11 @@ namespace berth {
 // Results of fewer elements are left alone: a call costs more than it saves.
 inline constexpr int64_t kMinFusedElements = 256;
 
-// `may_fuse(device)`: whether the device of this name has a kernel of _Fused.
-// Returns true when anything changed.
-bool fuse(Graph& graph, const std::function<bool(DeviceId device)>& may_fuse);
+// `may_fuse(device, dtype)`: whether the device of this name has a kernel of
+// _Fused that takes values of this dtype: bfloat16, float16, or float32 for all
+// others. Returns true when anything changed.
+bool fuse(Graph& graph,
+          const std::function<bool(DeviceId device, DType dtype)>& may_fuse);
 
 }  // namespace berth
 

@@ -107,7 +107,9 @@ class PartsOf {
 // Builds the lowered graph node by node.
 class Lowering {
  public:
-  explicit Lowering(const Graph& from) : from_(from) {
+  // `parts`: nodes of earlier decompositions.
+  Lowering(const Graph& from, const std::vector<bool>& parts)
+      : from_(from), parts_(parts) {
     to_.name = from.name;
     values_.resize(from.nodes.size());
     last_.assign(from.nodes.size(), -1);
@@ -116,7 +118,7 @@ class Lowering {
   void keep(int32_t i) {
     Node node = from_[i];
     remap(node);
-    const int32_t id = to_.add(std::move(node));
+    const int32_t id = add(std::move(node), parts_.at(i));
     for (int32_t o = 0; o < static_cast<int32_t>(to_[id].outputs.size()); ++o) {
       values_[i].push_back({id, o});
     }
@@ -148,7 +150,7 @@ class Lowering {
       copy.replica = outer.replica;
       copy.collective = outer.collective;
       copy.part = part_of.of(p);
-      const int32_t id = to_.add(std::move(copy));
+      const int32_t id = add(std::move(copy), true);
       last_[i] = id;
       for (int32_t o = 0; o < static_cast<int32_t>(part.outputs.size()); ++o) {
         inner[p].push_back({id, o});
@@ -159,6 +161,8 @@ class Lowering {
     }
   }
 
+  // Returns which nodes of the new graph are of decompositions.
+  std::vector<bool> take_parts() { return std::move(now_parts_); }
   Graph take() {
     for (const ValueRef& v : from_.outputs) {
       to_.outputs.push_back(values_[v.node][v.output]);
@@ -168,6 +172,10 @@ class Lowering {
   }
 
  private:
+  int32_t add(Node node, bool part) {
+    now_parts_.push_back(part);
+    return to_.add(std::move(node));
+  }
   void remap(Node& node) const {
     for (ValueRef& v : node.inputs) v = values_[v.node][v.output];
     for (int32_t& c : node.controls) c = last_[c];
@@ -177,33 +185,47 @@ class Lowering {
   }
 
   const Graph& from_;
+  const std::vector<bool>& parts_;
   Graph to_;
+  std::vector<bool> now_parts_;
   std::vector<std::vector<ValueRef>> values_;
   std::vector<int32_t> last_;  // the node that stands for an old one
 };
 
-}  // namespace
-
-bool lower(Graph& graph, const std::function<bool(const Node&)>& has_kernel) {
-  auto composite = [&](const Node& node) {
-    return node.op->kind() == OpKind::kCompute && node.op->decompose() &&
-           !has_kernel(node);
-  };
-  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), composite)) {
+bool lower_once(Graph& graph,
+                const std::function<bool(const Node&)>& has_kernel,
+                std::vector<bool>& parts) {
+  std::vector<bool> composite;
+  for (const Node& node : graph.nodes) {
+    composite.push_back(node.op->kind() == OpKind::kCompute &&
+                        node.op->decompose() && !has_kernel(node));
+  }
+  if (std::find(composite.begin(), composite.end(), true) == composite.end()) {
     return false;
   }
-  Lowering lowering(graph);
+  Lowering lowering(graph, parts);
   for (int32_t i = 0; i < graph.size(); ++i) {
-    if (composite(graph[i])) {
+    if (composite[i]) {
       lowering.expand(i);
     } else {
       lowering.keep(i);
     }
   }
   graph = lowering.take();
-  // A decomposition may use composites again.
-  lower(graph, has_kernel);
+  parts = lowering.take_parts();
   return true;
+}
+
+}  // namespace
+
+bool lower(Graph& graph, const std::function<bool(const Node&)>& has_kernel,
+           std::vector<bool>* parts) {
+  std::vector<bool> own(graph.nodes.size(), false);
+  bool any = false;
+  // A decomposition may use composites again.
+  while (lower_once(graph, has_kernel, own)) any = true;
+  if (parts) *parts = std::move(own);
+  return any;
 }
 
 }  // namespace berth

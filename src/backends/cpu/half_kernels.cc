@@ -171,6 +171,8 @@ void cast(const KernelCall& c) {
 void add_half(KernelTable& t) {
   for (const OpDef* op : OpRegistry::get().all()) {
     if (!op->elementwise() || op->inputs().empty()) continue;
+    // Its expression has dtypes of its own.
+    if (op->name() == "_Fused") continue;
     if (op->name() == "Cast") continue;  // below
     const DTypeSet halves = op->inputs()[0].types & kHalfTypes;
     if (halves && t.fast(op->id(), float32)) {

@@ -91,6 +91,7 @@ CudaCard::CudaCard(const Driver& driver, const Nvrtc& nvrtc, int number)
   features_.name = name;
   features_.peers = 1000;  // the driver copies between all of its cards
   features_.addresses = true;
+  features_.attention = true;
   cuda::call(driver, driver.cuDeviceTotalMem, &features_.memory_bytes, device_);
   const auto attribute = [&](CUdevice_attribute what) {
     int value = 0;

@@ -241,6 +241,13 @@ void set_conv(BerthCudnnGraph& g, const gpu::ConvGeometry& v) {
       pad_after(v.w, v.ow, v.kw, v.stride[1], v.dilation[1], v.pad[1]);
 }
 
+void set_attention(BerthCudnnGraph& g, const gpu::AttentionGeometry& a) {
+  g.batch = a.batch, g.heads = a.heads;
+  g.s = a.s, g.t = a.t, g.d = a.d, g.e = a.e;
+  g.causal = a.causal;
+  g.scale = a.scale;
+}
+
 int32_t cudnn_what(gpu::LibraryOp::What what) {
   using What = gpu::LibraryOp::What;
   switch (what) {
@@ -254,6 +261,10 @@ int32_t cudnn_what(gpu::LibraryOp::What what) {
       return BERTH_CUDNN_BATCH_NORM;
     case What::kBatchNormGrad:
       return BERTH_CUDNN_BATCH_NORM_GRAD;
+    case What::kAttention:
+      return BERTH_CUDNN_ATTENTION;
+    case What::kAttentionGrad:
+      return BERTH_CUDNN_ATTENTION_GRAD;
   }
   return -1;
 }
@@ -268,6 +279,8 @@ BerthCudnnGraph cudnn_graph(const gpu::LibraryOp& op, bool tf32) {
   g.tf32 = tf32;
   if (g.what <= BERTH_CUDNN_CONV_FILTER_GRAD) {
     set_conv(g, op.conv);
+  } else if (g.what >= BERTH_CUDNN_ATTENTION) {
+    set_attention(g, op.attention);
   } else {
     g.n = op.rows, g.h = 1, g.w = 1, g.c = op.channels;
     g.epsilon = op.epsilon;

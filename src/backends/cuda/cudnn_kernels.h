@@ -1,10 +1,10 @@
-// CudnnKernels: convolutions and batch norms of a card by cuDNN.
+// CudnnKernels: convolutions, batch norms and attention of a card by cuDNN.
 //
 // Plans are made for given shapes when a recipe needs them, kept on disk in
 // $BERTH_CACHE_DIR/cudnn by all that they depend on, and give the same bits
 // each time. If anything fails before a plan runs, the kernels of backends/gpu
-// take the op. BERTH_CUDNN=off disables them; with BERTH_TF32=1 inputs of
-// float32 may be rounded to TF32. Thread-safe.
+// take the op, or those of its decomposition. BERTH_CUDNN=off disables them;
+// with BERTH_TF32=1 inputs of float32 may be rounded to TF32. Thread-safe.
 
 #ifndef BERTH_BACKENDS_CUDA_CUDNN_KERNELS_H_
 #define BERTH_BACKENDS_CUDA_CUDNN_KERNELS_H_

@@ -1,5 +1,5 @@
-// Convolutions and batch norms by cuDNN, as far as they can be tested without
-// it: a fake library stands in for libberth_cudnn.so.
+// Convolutions, batch norms and attention by cuDNN, as far as they can be
+// tested without it: a fake library stands in for libberth_cudnn.so.
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -345,16 +345,20 @@ std::unique_ptr<Prepared> prepared(CudaCard& card, const char* name,
   gpu::Kernels kernels(card, table);
   gpu::add_conv(kernels);
   gpu::add_norm(kernels);
+  gpu::add_attention(kernels);
   const OpDef& op = op_named(name);
   std::vector<SpecView> in;
   for (const Shape& s : shapes) {
-    in.push_back({s.rank() == 1 ? float32 : dtype, &s});
+    // Logarithms beside sequences.
+    const bool sums = in.size() == 4 && s.rank() + 1 == shapes[0].rank();
+    in.push_back({s.rank() == 1 || sums ? float32 : dtype, &s});
   }
   std::vector<OutSpec> out(static_cast<size_t>(op.num_outputs(attrs.get())));
   infer_outputs(op, attrs.get(), in, out);
   PrepareArgs args{.op = &op, .attrs = attrs.get(), .in = in, .out = out};
   args.table = &table;
-  return table.candidates(op).front().prepare(args);
+  const BoundKernel bound = bind_kernel(table, args);
+  return bound.def == nullptr ? nullptr : bound.def->prepare(args);
 }
 
 TEST_F(Cudnn, TakesConvolutionsWithTheirGeometry) {
@@ -446,6 +450,61 @@ TEST_F(Cudnn, TakesConvolutionsAndBatchNormsOf16Bits) {
     EXPECT_EQ(fake().graph.type, type);
     EXPECT_EQ(fake().made, made + 3);
   }
+}
+
+AttrsRef attended() { return AttrsRef({{"scale", 0.25}, {"is_causal", true}}); }
+
+TEST_F(Cudnn, TakesAttentionOf16BitsWithItsGeometry) {
+  const auto card = this->card();
+  const Shape q{2, 3, 16, 8}, k{2, 3, 24, 8}, v{2, 3, 24, 40}, y{2, 3, 16, 40},
+      sums{2, 3, 16};
+  for (const auto& [dtype, type] :
+       {std::pair<DType, int32_t>{bfloat16, BERTH_CUDNN_BFLOAT16},
+        {float16, BERTH_CUDNN_FLOAT16}}) {
+    for (const bool grad : {false, true}) {
+      const auto p = grad ? prepared(*card, "ScaledDotProductAttentionGrad",
+                                     {q, k, v, y, sums, y}, attended(), dtype)
+                          : prepared(*card, "ScaledDotProductAttention",
+                                     {q, k, v}, attended(), dtype);
+      ASSERT_NE(p, nullptr);
+      EXPECT_EQ(p->scratch_bytes(), 512u);
+      const BerthCudnnGraph& g = fake().graph;
+      EXPECT_EQ(g.what,
+                grad ? BERTH_CUDNN_ATTENTION_GRAD : BERTH_CUDNN_ATTENTION);
+      EXPECT_EQ(g.type, type);
+      EXPECT_EQ(g.batch, 2);
+      EXPECT_EQ(g.heads, 3);
+      EXPECT_EQ(g.s, 16);
+      EXPECT_EQ(g.t, 24);
+      EXPECT_EQ(g.d, 8);
+      EXPECT_EQ(g.e, 40);
+      EXPECT_EQ(g.causal, 1);
+      EXPECT_EQ(g.scale, 0.25);
+    }
+  }
+}
+
+TEST_F(Cudnn, LeavesOtherAttentionToItsDecomposition) {
+  const auto card = this->card();
+  const Shape x{2, 3, 16, 8};
+  const auto attend = [&](const std::vector<Shape>& shapes, DType dtype) {
+    return prepared(*card, "ScaledDotProductAttention", shapes, attended(),
+                    dtype);
+  };
+  EXPECT_EQ(attend({x, x, x}, float32), nullptr);
+  EXPECT_EQ(attend({x, x, x, {16, 16}}, bfloat16), nullptr);  // a mask
+  EXPECT_EQ(attend({x, {3, 16, 8}, {3, 16, 8}}, bfloat16), nullptr);
+  EXPECT_EQ(attend({x, {2, 1, 16, 8}, {2, 1, 16, 8}}, bfloat16), nullptr);
+  const Shape odd{2, 3, 16, 12};  // rows are not multiples of 16 bytes
+  EXPECT_EQ(attend({odd, odd, x}, bfloat16), nullptr);
+  EXPECT_EQ(attend({x, x, odd}, bfloat16), nullptr);
+  EXPECT_EQ(attend({{0, 3, 16, 8}, {0, 3, 16, 8}, {0, 3, 16, 8}}, bfloat16),
+            nullptr);
+  EXPECT_EQ(attend({{16, 8}, {16, 8}, {16, 8}}, bfloat16), nullptr);
+  EXPECT_EQ(fake().made, 0);
+  fake().fails = "make_plan";
+  EXPECT_EQ(attend({x, x, x}, bfloat16), nullptr);
+  EXPECT_EQ(card->cudnn().why(), "make_plan was told to fail");
 }
 
 TEST_F(Cudnn, IsNotAskedWhenItIsAbsent) {

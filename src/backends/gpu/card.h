@@ -47,6 +47,8 @@ struct Features {
   // Kernels may follow addresses passed as numbers, and take 32,764 bytes of
   // parameters.
   bool addresses = false;
+  // library_kernel() may take attention.
+  bool attention = false;
 };
 
 // Function applied to an element of a product before it is stored.

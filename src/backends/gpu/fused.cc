@@ -22,6 +22,8 @@ std::string word_of(DType dtype) { return std::string(type_word(dtype)); }
 std::string constant(DType type, double x) {
   switch (type) {
     case DType::kFloat32:
+    case DType::kBFloat16:
+    case DType::kFloat16:
       return fmt::format("AS_F32(0x{:08x})",
                          std::bit_cast<uint32_t>(static_cast<float>(x)));
     case DType::kFloat64:
@@ -79,7 +81,14 @@ std::string text_of(const Expr& e, const Value& v) {
   }
   std::string args = arg(0);
   if (v.args[1] >= 0) args += ", " + arg(1);
-  return function(v.code, word_of(expr::loop_type(e, v))) + "(" + args + ")";
+  const DType type = expr::computed_type(expr::loop_type(e, v));
+  return function(v.code, word_of(type)) + "(" + args + ")";
+}
+
+// A value of 16 bits as it would be stored and loaded again.
+std::string rounded(const std::string& x, DType type) {
+  if (!(dtype_bit(type) & kHalfTypes)) return x;
+  return fmt::format("f32_of_{0}({0}_of_f32({1}))", word_of(type), x);
 }
 
 // Returns which values an output needs.
@@ -105,7 +114,7 @@ ElementKernel kernel_of(const Expr& e) {
       k.in.push_back(word);
     } else if (used[static_cast<size_t>(i)]) {
       k.body += fmt::format("  const {} x{} = {};\n", computed_in(word), i,
-                            text_of(e, e[i]));
+                            rounded(text_of(e, e[i]), e[i].type));
     }
   }
   for (int o = 0; o < e.num_outputs(); ++o) {
@@ -134,6 +143,8 @@ bool make(Recipe& r) {
 
 }  // namespace fused
 
-void add_fused(Kernels& k) { k.add("_Fused", kAllTypes, &fused::make, true); }
+void add_fused(Kernels& k) {
+  k.add("_Fused", expr::kValueTypes, &fused::make, true);
+}
 
 }  // namespace berth::gpu

@@ -1,5 +1,7 @@
 #include "backends/gpu/kernels.h"
 
+#include <utility>
+
 namespace berth::gpu {
 
 void Kernels::add(std::string_view op, DTypeSet dtypes, Make make,
@@ -12,6 +14,18 @@ void Kernels::add(std::string_view op, DTypeSet dtypes, Make make,
   def.label = label;
   def.dtypes = dtypes;
   def.in_place = in_place;
+  add(op, std::move(def), make);
+}
+
+void Kernels::add_partial(std::string_view op, DTypeSet dtypes, Make make) {
+  KernelDef def;
+  def.label = "library";
+  def.dtypes = dtypes;
+  def.partial = true;
+  add(op, std::move(def), make);
+}
+
+void Kernels::add(std::string_view op, KernelDef def, Make make) {
   def.prepare = [card = &card_,
                  make](const PrepareArgs& args) -> std::unique_ptr<Prepared> {
     Recipe recipe(*card, args);
@@ -29,6 +43,7 @@ void add_all(Kernels& k) {
   add_reduce(k);
   add_softmax(k);
   add_norm(k);
+  add_attention(k);
   add_scan(k);
   add_sort(k);
   add_movement(k);

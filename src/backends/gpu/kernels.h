@@ -28,8 +28,13 @@ class Kernels {
   // which it is computed element by element.
   void add(std::string_view op, DTypeSet dtypes, Make make,
            bool in_place = false, const char* label = "gpu");
+  // Adds one that is partial (KernelDef): what it refuses, the op's
+  // decomposition computes.
+  void add_partial(std::string_view op, DTypeSet dtypes, Make make);
 
  private:
+  void add(std::string_view op, KernelDef def, Make make);
+
   Card& card_;
   KernelTable& table_;
 };
@@ -44,6 +49,7 @@ void add_training(Kernels& k);     // variables, optimizers
 void add_reduce(Kernels& k);       // reductions, arg-reductions
 void add_softmax(Kernels& k);      // softmax, cross-entropy, top-k tests
 void add_norm(Kernels& k);         // batch, layer and channel norms
+void add_attention(Kernels& k);    // attention by a library
 void add_scan(Kernels& k);         // cumulative ops, recurrences
 void add_sort(Kernels& k);         // sort, top-k, search
 void add_movement(Kernels& k);     // layout, slice, pad, join, rearrange

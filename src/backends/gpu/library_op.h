@@ -25,6 +25,15 @@ struct ConvGeometry {
   int64_t stride[2] = {1, 1}, dilation[2] = {1, 1}, pad[2] = {0, 0};
 };
 
+// Attention over sequences: query [batch, heads, s, d], key [batch, heads, t,
+// d], value [batch, heads, t, e], result [batch, heads, s, e], logarithms
+// [batch, heads, s]. Causal: query i sees keys 0 to i.
+struct AttentionGeometry {
+  int64_t batch = 0, heads = 0, s = 0, t = 0, d = 0, e = 0;
+  bool causal = false;
+  double scale = 1;
+};
+
 struct LibraryOp {
   // Arguments in order. Filters are [o, kh, kw, c / groups].
   enum class What : uint8_t {
@@ -38,12 +47,18 @@ struct LibraryOp {
     // gradient of y, x, scale, mean, 1 / sqrt(variance + epsilon); gradients
     // of x, scale, offset
     kBatchNormGrad,
+    // query, key, value, result, logarithms (float32)
+    kAttention,
+    // query, key, value, result, its gradient, logarithms; gradients of query,
+    // key, value
+    kAttentionGrad,
   };
   What what = What::kConv;
   DType dtype = DType::kInvalid;
   ConvGeometry conv;               // of convolutions
   int64_t rows = 0, channels = 0;  // of norms
   double epsilon = 0;
+  AttentionGeometry attention;
 };
 
 // A library's kernel. Its arguments are the addresses of the op's operands and,

@@ -10,8 +10,10 @@
 #include "backends/cpu/loops.h"
 #include "backends/opencl/opencl_testing.h"
 #include "berth/device.h"
+#include "berth/function.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
+#include "berth/ops/nn.h"
 #include "expr/expr.h"
 #include "ops/op_call.h"
 
@@ -252,6 +254,47 @@ TEST_F(Elementwise, Int32HasTheBitsOfTheCpu) { check_codes(int32); }
 TEST_F(Elementwise, Int64HasTheBitsOfTheCpu) { check_codes(int64); }
 TEST_F(Elementwise, Uint8HasTheBitsOfTheCpu) { check_codes(uint8); }
 TEST_F(Elementwise, BoolHasTheBitsOfTheCpu) { check_codes(bool_); }
+
+// Functions of `x` and `y`, of 16 bits and of float32 between casts, with
+// values that several read.
+Tensor chain_of_halves(const Tensor& x, const Tensor& y) {
+  const Tensor a = nn::relu(x * y + x) - math::exp(-math::abs(y));
+  const Tensor b = math::tanh(a * 0.37) / (math::square(y) + 0.75);
+  const Tensor wide = math::cast(b, float32) * 1.0001 + 1e-4;
+  const Tensor c = math::cast(wide, x.dtype()) + nn::gelu(a);
+  const Tensor larger = where(math::greater(c, a, {}), c, math::sqrt(c * c));
+  return math::maximum(larger, math::rsqrt(a * a + 0.5)) -
+         nn::gelu(c, {.approximate = true});
+}
+
+// Rounding after each op is what makes the bits those of the ops one by one.
+TEST_F(Elementwise, FusedOpsOf16BitsHaveTheBitsOfTheOpsOneByOne) {
+  const auto on = berth::device("/GPU:0");
+  for (const DType dtype : {bfloat16, float16}) {
+    const Tensor x = math::cast(numbers(float32, 1), dtype),
+                 y = math::cast(numbers(float32, 2), dtype);
+    const auto of = [&](bool optimize) {
+      return function(
+          [](const Tensors& in) -> Tensors {
+            return {chain_of_halves(in[0], in[1])};
+          },
+          {.optimize = optimize});
+    };
+    auto fused = of(true), alone = of(false);
+    const Tensor a = fused(Tensors{x, y})[0], b = alone(Tensors{x, y})[0];
+    EXPECT_NE(fused.text("plan").find("_Fused"), std::string::npos);
+    EXPECT_EQ(alone.text("plan").find("_Fused"), std::string::npos);
+    const auto got = math::cast(a, float32).to_vector<float>(),
+               want = math::cast(b, float32).to_vector<float>();
+    size_t wrong = 0;
+    for (size_t i = 0; i < got.size(); ++i) {
+      const bool both_nan = got[i] != got[i] && want[i] != want[i];
+      wrong += !both_nan && std::bit_cast<uint32_t>(got[i]) !=
+                                std::bit_cast<uint32_t>(want[i]);
+    }
+    EXPECT_EQ(wrong, 0u) << name_of(dtype);
+  }
+}
 
 }  // namespace
 }  // namespace berth::opencl

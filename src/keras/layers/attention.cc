@@ -62,27 +62,40 @@ class AttentionBase final : public LayerBase {
     }
     const Tensor& value = x[1];
     const Tensor& key = x.size() > 2 ? x[2] : value;
-    Tensor s = scores(x[0], key);
     const Tensor mask = attention_mask(x.size() > 3 ? wide(x[3]) : Tensor(),
                                        {value}, false, site());
+    const bool drops = training && o_.dropout > 0;
+    const bool plain = !additive_ && o_.score_mode == "dot" &&
+                       !scale_.defined() && !mask.defined() && !drops &&
+                       !o_.return_attention_scores;
+    if (plain) {
+      return {
+          seen_rows(nn::scaled_dot_product_attention(
+                        x[0], key, value,
+                        {.is_causal = o_.use_causal_mask, .scale = 1}, site()),
+                    x[0])};
+    }
+    Tensor s = scores(x[0], key);
     if (mask.defined()) s = without(s, mask);
     const Tensor weights =
         nn::masked_softmax(s, {}, {.is_causal = o_.use_causal_mask}, site());
     const Tensor kept =
-        training && o_.dropout > 0
-            ? nn::dropout(weights, o_.dropout, {.seed = o_.seed}, site())
-            : weights;
-    Tensor y = matmul(kept, value, {}, site());
-    if (const Tensor seen = Masks::of(x[0]); seen.defined()) {
-      y = math::multiply(
-          y, expand_dims(math::cast(seen, y.dtype(), site()), -1, site()),
-          site());
-    }
+        drops ? nn::dropout(weights, o_.dropout, {.seed = o_.seed}, site())
+              : weights;
+    const Tensor y = seen_rows(matmul(kept, value, {}, site()), x[0]);
     if (o_.return_attention_scores) return {y, kept};
     return {y};
   }
 
  private:
+  // y with zeros in rows of queries that are masked.
+  Tensor seen_rows(const Tensor& y, const Tensor& query) const {
+    const Tensor seen = Masks::of(query);
+    if (!seen.defined()) return y;
+    return math::multiply(
+        y, expand_dims(math::cast(seen, y.dtype(), site()), -1, site()),
+        site());
+  }
   Tensor scores(const Tensor& query, const Tensor& key) const {
     if (!additive_ && o_.score_mode == "dot") {
       const Tensor s = matmul(query, key, {.transpose_b = true}, site());

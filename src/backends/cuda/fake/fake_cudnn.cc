@@ -121,6 +121,10 @@ int32_t fake_arguments(const BerthCudnnPlan* plan) {
     case BERTH_CUDNN_BATCH_NORM:
     case BERTH_CUDNN_BATCH_NORM_GRAD:
       return 8;
+    case BERTH_CUDNN_ATTENTION:
+      return 5;
+    case BERTH_CUDNN_ATTENTION_GRAD:
+      return 9;
     default:
       return 3;
   }

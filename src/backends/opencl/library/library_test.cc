@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -14,8 +15,12 @@
 #include "backends/gpu/kernels.h"
 #include "backends/gpu/queue_stream.h"
 #include "backends/opencl/cl_card.h"
+#include "berth/device.h"
+#include "berth/half.h"
+#include "berth/ops/array.h"
 #include "device/block.h"
 #include "op/infer.h"
+#include "ops/op_call.h"
 
 namespace berth::opencl {
 namespace {
@@ -119,7 +124,116 @@ void normalise_grad(const LibraryOp& op, Arrays& a) {
   }
 }
 
-// Returns the number of floats of each argument.
+struct Attended {
+  size_t rows, s, t, d, e;
+  explicit Attended(const gpu::AttentionGeometry& a)
+      : rows(static_cast<size_t>(a.batch * a.heads * a.s)),
+        s(static_cast<size_t>(a.s)),
+        t(static_cast<size_t>(a.t)),
+        d(static_cast<size_t>(a.d)),
+        e(static_cast<size_t>(a.e)) {}
+};
+
+// Calls fn(key, score) for each key that query r sees; keys are numbered over
+// all sequences.
+template <class Fn>
+void each_score(const LibraryOp& op, const Arrays& a, size_t r, Fn fn) {
+  const Attended n(op.attention);
+  const size_t seen = op.attention.causal ? std::min(r % n.s + 1, n.t) : n.t;
+  for (size_t j = 0; j < seen; ++j) {
+    const size_t key = r / n.s * n.t + j;
+    double dot = 0;
+    for (size_t x = 0; x < n.d; ++x) {
+      dot += double{a[0][r * n.d + x]} * double{a[1][key * n.d + x]};
+    }
+    fn(key, dot * op.attention.scale);
+  }
+}
+
+void attend(const LibraryOp& op, Arrays& a) {
+  const Attended n(op.attention);
+  for (size_t r = 0; r < n.rows; ++r) {
+    double sum = 0;
+    std::vector<double> y(n.e, 0);
+    each_score(op, a, r, [&](size_t key, double score) {
+      const double w = std::exp(score);
+      sum += w;
+      for (size_t x = 0; x < n.e; ++x) {
+        y[x] += w * double{a[2][key * n.e + x]};
+      }
+    });
+    for (size_t x = 0; x < n.e; ++x) {
+      a[3][r * n.e + x] = static_cast<float>(y[x] / sum);
+    }
+    a[4][r] = static_cast<float>(std::log(sum));
+  }
+}
+
+// By the result and the logarithms that it is given.
+void attend_grad(const LibraryOp& op, Arrays& a) {
+  const Attended n(op.attention);
+  std::vector<double> dk(a[7].size(), 0), dv(a[8].size(), 0);
+  for (size_t r = 0; r < n.rows; ++r) {
+    double own = 0;
+    for (size_t x = 0; x < n.e; ++x) {
+      own += double{a[3][r * n.e + x]} * double{a[4][r * n.e + x]};
+    }
+    std::vector<double> dq(n.d, 0);
+    each_score(op, a, r, [&](size_t key, double score) {
+      const double w = std::exp(score - double{a[5][r]});
+      double dw = 0;
+      for (size_t x = 0; x < n.e; ++x) {
+        dw += double{a[4][r * n.e + x]} * double{a[2][key * n.e + x]};
+        dv[key * n.e + x] += w * double{a[4][r * n.e + x]};
+      }
+      const double dscore = w * (dw - own) * op.attention.scale;
+      for (size_t x = 0; x < n.d; ++x) {
+        dq[x] += dscore * double{a[1][key * n.d + x]};
+        dk[key * n.d + x] += dscore * double{a[0][r * n.d + x]};
+      }
+    });
+    for (size_t x = 0; x < n.d; ++x) {
+      a[6][r * n.d + x] = static_cast<float>(dq[x]);
+    }
+  }
+  for (size_t i = 0; i < dk.size(); ++i) a[7][i] = static_cast<float>(dk[i]);
+  for (size_t i = 0; i < dv.size(); ++i) a[8][i] = static_cast<float>(dv[i]);
+}
+
+// The arguments of attention that have 16 bits; the logarithms have not.
+bool is_narrow(const LibraryOp& op, size_t argument) {
+  if (op.what == LibraryOp::What::kAttention) return argument < 4;
+  return op.what == LibraryOp::What::kAttentionGrad && argument != 5;
+}
+
+// The bytes of an array in memory, as bfloat16 where `narrow`, and back.
+std::vector<unsigned char> bytes_of(const Numbers& x, bool narrow) {
+  std::vector<unsigned char> bytes(x.size() * (narrow ? 2 : 4));
+  if (!narrow) {
+    std::memcpy(bytes.data(), x.data(), bytes.size());
+    return bytes;
+  }
+  for (size_t i = 0; i < x.size(); ++i) {
+    const bfloat16_t h(x[i]);
+    std::memcpy(&bytes[2 * i], &h, 2);
+  }
+  return bytes;
+}
+Numbers numbers_of(const std::vector<unsigned char>& bytes, bool narrow) {
+  Numbers x(bytes.size() / (narrow ? 2 : 4));
+  if (!narrow) {
+    std::memcpy(x.data(), bytes.data(), bytes.size());
+    return x;
+  }
+  for (size_t i = 0; i < x.size(); ++i) {
+    bfloat16_t h;
+    std::memcpy(&h, &bytes[2 * i], 2);
+    x[i] = h;
+  }
+  return x;
+}
+
+// Returns the number of elements of each argument.
 std::vector<size_t> sizes_of(const LibraryOp& op) {
   const ConvGeometry& v = op.conv;
   const auto image = static_cast<size_t>(v.n * v.h * v.w * v.c),
@@ -127,6 +241,9 @@ std::vector<size_t> sizes_of(const LibraryOp& op) {
              result = static_cast<size_t>(v.n * v.oh * v.ow * v.o),
              x = static_cast<size_t>(op.rows * op.channels),
              c = static_cast<size_t>(op.channels);
+  const Attended n(op.attention);
+  const size_t r = n.rows, keys = n.s == 0 ? 0 : r / n.s * n.t, q = r * n.d,
+               k = keys * n.d, values = keys * n.e, y = r * n.e;
   switch (op.what) {
     case LibraryOp::What::kConv:
       return {image, filter, result};
@@ -138,6 +255,10 @@ std::vector<size_t> sizes_of(const LibraryOp& op) {
       return {x, c, c, x, c, c, c, c};
     case LibraryOp::What::kBatchNormGrad:
       return {x, x, c, c, c, x, c, c};
+    case LibraryOp::What::kAttention:
+      return {q, k, values, y, r};
+    case LibraryOp::What::kAttentionGrad:
+      return {q, k, values, y, y, r, q, k, values};
   }
   return {};
 }
@@ -149,6 +270,10 @@ size_t first_result(const LibraryOp& op) {
       return 3;
     case LibraryOp::What::kBatchNormGrad:
       return 5;
+    case LibraryOp::What::kAttention:
+      return 3;
+    case LibraryOp::What::kAttentionGrad:
+      return 6;
     default:
       return 2;
   }
@@ -166,19 +291,26 @@ class HostKernel final : public gpu::Kernel {
     for (const size_t n : sizes) arrays.emplace_back(n);
     const size_t first = first_result(op_);
     for (size_t i = 0; i < first; ++i) {
-      copy(queue, {arrays[i].data(), &host(), address(args[i]), &card(),
-                   sizes[i] * sizeof(float)});
+      std::vector<unsigned char> bytes = bytes_of(arrays[i], is_narrow(op_, i));
+      copy(queue,
+           {bytes.data(), &host(), address(args[i]), &card(), bytes.size()});
+      arrays[i] = numbers_of(bytes, is_narrow(op_, i));
     }
     if (op_.what == LibraryOp::What::kBatchNorm) {
       normalise(op_, arrays);
     } else if (op_.what == LibraryOp::What::kBatchNormGrad) {
       normalise_grad(op_, arrays);
+    } else if (op_.what == LibraryOp::What::kAttention) {
+      attend(op_, arrays);
+    } else if (op_.what == LibraryOp::What::kAttentionGrad) {
+      attend_grad(op_, arrays);
     } else {
       convolve(op_, arrays);
     }
     for (size_t i = first; i < sizes.size(); ++i) {
-      copy(queue, {address(args[i]), &card(), arrays[i].data(), &host(),
-                   sizes[i] * sizeof(float)});
+      std::vector<unsigned char> bytes = bytes_of(arrays[i], is_narrow(op_, i));
+      copy(queue,
+           {address(args[i]), &card(), bytes.data(), &host(), bytes.size()});
     }
     // The kernel may overwrite its scratch.
     queue.fill(address(args[num_args - 1]), 0x7f, kScratch);
@@ -212,7 +344,10 @@ class HostKernel final : public gpu::Kernel {
 
 class LibraryCard final : public ClCard {
  public:
-  using ClCard::ClCard;
+  LibraryCard(cl_context context, cl_device_id device, int number)
+      : ClCard(context, device, number) {
+    features_.attention = true;
+  }
   gpu::LibraryKernel library_kernel(const LibraryOp& op) override {
     if (!has_library) return {};
     ++asked;
@@ -259,7 +394,13 @@ struct Call {
   std::string op;
   std::vector<Shape> shapes;
   std::vector<Attrs::Pair> attrs;
+  bool narrow = false;  // of bfloat16, but what stands at place 4 of six
 };
+
+// True for an operand of a call that has 16 bits.
+bool is_narrow(const Call& call, size_t i) {
+  return call.narrow && !(call.shapes.size() == 6 && i == 4);
+}
 
 class Library : public testing::Test {
  protected:
@@ -280,17 +421,43 @@ class Library : public testing::Test {
     const OpDef& op = op_named(call.op);
     const AttrsRef attrs{std::vector<Attrs::Pair>(call.attrs)};
     std::vector<SpecView> in;
-    for (const Shape& s : call.shapes) in.push_back({float32, &s});
+    for (const Shape& s : call.shapes) {
+      in.push_back({is_narrow(call, in.size()) ? bfloat16 : float32, &s});
+    }
     std::vector<OutSpec> out(static_cast<size_t>(op.num_outputs(attrs.get())));
     infer_outputs(op, attrs.get(), in, out);
     KernelTable table;
     gpu::Kernels kernels(*card_, table);
     gpu::add_conv(kernels);
     gpu::add_norm(kernels);
+    gpu::add_attention(kernels);
     PrepareArgs args{.op = &op, .attrs = attrs.get(), .in = in, .out = out};
     args.table = &table;
     const auto prepared = table.candidates(op).front().prepare(args);
     return run(*prepared, op, attrs, call, inputs, out);
+  }
+
+  // Checks that attention by the library is that of its decomposition on the
+  // CPU, in float32; returns its results.
+  Arrays check_attention(const Call& call, const Arrays& inputs) {
+    const OpDef& op = op_named(call.op);
+    Tensors in;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      in.push_back(constant(inputs[i], call.shapes[i]));
+    }
+    const AttrsRef attrs{std::vector<Attrs::Pair>(call.attrs)};
+    const Tensors want = call_list(op, in, attrs.get());
+    const Arrays got = results_of(call, inputs, true);
+    EXPECT_EQ(got.size(), want.size());
+    for (size_t o = 0; o < got.size(); ++o) {
+      const Numbers w = want[o].to_vector<float>();
+      for (size_t i = 0; i < w.size(); ++i) {
+        // Results have 8 bits, and the gradient sums over given ones.
+        EXPECT_NEAR(got[o][i], w[i], 2e-2 + 4e-3 * std::abs(w[i]))
+            << call.op << " output " << o << " at " << i;
+      }
+    }
+    return got;
   }
 
   // Checks that the results with and without the library agree.
@@ -325,21 +492,23 @@ class Library : public testing::Test {
              const std::vector<OutSpec>& out) {
     std::vector<BlockRef> blocks;
     std::vector<View> in_views, out_views;
-    const auto add = [&](std::vector<View>& views, const Shape& shape) {
+    const auto add = [&](std::vector<View>& views, const Shape& shape,
+                         DType dtype) {
       const auto n = static_cast<size_t>(shape.num_elements());
-      blocks.push_back(block_of(n * sizeof(float) + 64));
+      blocks.push_back(block_of(n * size_of(dtype) + 64));
       View v{};
       v.data = blocks.back()->data;
-      v.dtype = float32;
+      v.dtype = dtype;
       v.shape = &shape;
       views.push_back(v);
     };
     for (size_t i = 0; i < call.shapes.size(); ++i) {
-      add(in_views, call.shapes[i]);
-      device_->copy_from_host(in_views[i].data, inputs[i].data(),
-                              inputs[i].size() * sizeof(float));
+      const bool narrow = is_narrow(call, i);
+      add(in_views, call.shapes[i], narrow ? bfloat16 : float32);
+      const auto bytes = bytes_of(inputs[i], narrow);
+      device_->copy_from_host(in_views[i].data, bytes.data(), bytes.size());
     }
-    for (const OutSpec& o : out) add(out_views, o.shape);
+    for (const OutSpec& o : out) add(out_views, o.shape, o.dtype);
     const BlockRef scratch = block_of(prepared.scratch_bytes() + 64);
     KernelContext context;
     Stream& stream = device_->compute_stream();
@@ -368,10 +537,11 @@ class Library : public testing::Test {
     stream.synchronize(stream.record());
     Arrays results;
     for (size_t i = 0; i < out.size(); ++i) {
-      Numbers v(static_cast<size_t>(out[i].shape.num_elements()));
-      device_->copy_to_host(v.data(), out_views[i].data,
-                            v.size() * sizeof(float));
-      results.push_back(std::move(v));
+      std::vector<unsigned char> bytes(
+          static_cast<size_t>(out[i].shape.num_elements()) *
+          size_of(out[i].dtype));
+      device_->copy_to_host(bytes.data(), out_views[i].data, bytes.size());
+      results.push_back(numbers_of(bytes, out[i].dtype == bfloat16));
     }
     return results;
   }
@@ -447,6 +617,34 @@ TEST_F(Library, ComputesGradientsOfFilters) {
     auto attrs = attrs_of(v);
     attrs.push_back({"filter_sizes", Ints(v.filter.begin(), v.filter.end())});
     check({"Conv2DBackpropFilter", {v.x, v.y}, attrs});
+  }
+}
+
+TEST_F(Library, ComputesAttentionAndItsGradient) {
+  struct Lengths {
+    int64_t s, t, d, e;
+  };
+  for (const bool causal : {false, true}) {
+    for (const auto [s, t, d, e] :
+         {Lengths{6, 6, 8, 8}, Lengths{5, 9, 16, 8}, Lengths{9, 5, 8, 24}}) {
+      SCOPED_TRACE(fmt::format("{} {} {} {} {}", causal, s, t, d, e));
+      const Shape q{2, 3, s, d}, k{2, 3, t, d}, v{2, 3, t, e}, y{2, 3, s, e},
+          sums{2, 3, s};
+      const std::vector<Attrs::Pair> attrs = {{"scale", 0.75},
+                                              {"is_causal", causal}};
+      Arrays inputs;
+      for (const Shape& x : {q, k, v}) {
+        const auto seed = static_cast<uint32_t>(inputs.size()) + 1;
+        inputs.push_back(numbers_of(bytes_of(numbers(x, seed), true), true));
+      }
+      const Arrays forward = check_attention(
+          {"ScaledDotProductAttention", {q, k, v}, attrs, true}, inputs);
+      inputs.insert(inputs.end(), forward.begin(), forward.end());
+      inputs.push_back(numbers_of(bytes_of(numbers(y, 7), true), true));
+      check_attention(
+          {"ScaledDotProductAttentionGrad", {q, k, v, y, sums, y}, attrs, true},
+          inputs);
+    }
   }
 }
 

@@ -1,0 +1,71 @@
+// A traced step with attention on a card: one op and its gradient where cuDNN
+// has plans, else their parts. The fake driver's kernels compute nothing.
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "backends/cuda/cuda_testing.h"
+#include "base/fresh_process.h"
+#include "berth/berth.h"
+
+namespace berth::cuda {
+namespace {
+
+using fresh_process::check;
+
+class AttentionDeathTest : public CudaTest {};
+
+// Lets the plug-in find the fake libberth_cudnn.so, and a cuDNN that it does
+// not open. Returns a folder to remove.
+std::string use_fake_cudnn() {
+  namespace fs = std::filesystem;
+  std::string name = fs::temp_directory_path() / "berth_attention_XXXXXX";
+  const std::string folder = mkdtemp(name.data());
+  std::ofstream(folder + "/libcudnn.so.9") << "no library";
+  const std::string own =
+      fs::path(fake_file(BERTH_FAKE_CUDNN_FILE)).parent_path();
+  setenv("BERTH_CUDA_LIBRARIES", (own + ":" + folder).c_str(), 1);
+  setenv("BERTH_CACHE_DIR", folder.c_str(), 1);
+  return folder;
+}
+
+bool computes(const std::string& text, const std::string& op) {
+  return text.find(" = " + op + "(") != text.npos;
+}
+
+// Of 12 heads of 64, as in GPT-2.
+void attend_on_card(bool cudnn, DType dtype, bool one_op) {
+  setenv("BERTH_CUDNN", cudnn ? "on" : "off", 1);
+  const std::string folder = cudnn ? use_fake_cudnn() : std::string();
+  if (kFake != nullptr) kFake->begin("devices=1");
+  const auto on = device("/GPU:0");
+  const Tensor x = zeros({2, 12, 64, 64}, dtype);
+  auto f = function([](const Tensors& in) {
+    GradientTape tape;
+    for (const Tensor& t : in) tape.watch(t);
+    const Tensor y = nn::scaled_dot_product_attention(in[0], in[1], in[2],
+                                                      {.is_causal = true});
+    return tape.gradient(math::reduce_sum(y * y), {in[0], in[1], in[2]});
+  });
+  f(Tensors{x, x, x});
+  const std::string text = f.text("place");
+  check(computes(text, "ScaledDotProductAttention") == one_op, text);
+  check(computes(text, "ScaledDotProductAttentionGrad") == one_op, text);
+  check(computes(text, "MaskedSoftmax") != one_op, text);
+  if (!folder.empty()) std::filesystem::remove_all(folder);
+}
+
+TEST_F(AttentionDeathTest, IsOneOpOf16BitsWhereCudnnHasPlansSlow) {
+  IN_A_FRESH_PROCESS(attend_on_card(true, bfloat16, true));
+  IN_A_FRESH_PROCESS(attend_on_card(true, float16, true));
+}
+
+TEST_F(AttentionDeathTest, IsItsPartsInFloat32AndWithoutCudnnSlow) {
+  IN_A_FRESH_PROCESS(attend_on_card(true, float32, false));
+  IN_A_FRESH_PROCESS(attend_on_card(false, bfloat16, false));
+}
+
+}  // namespace
+}  // namespace berth::cuda
