@@ -9,6 +9,7 @@
 #include "cli/planner/formats.h"
 #include "place/place_text.h"
 #include "place/planner/cluster.h"
+#include "place/planner/pipeline.h"
 #include "place/planner/problem_of_graph.h"
 
 namespace berth::cli {
@@ -92,6 +93,7 @@ void read_graph(const PlanInputOptions& o, const std::string& text,
   GraphProblemOptions options;
   options.keep_scopes = !o.free_scopes;
   if (o.objective == "throughput") options.model = PlanModel::kLoad;
+  if (o.objective == "pipeline") options.model = PlanModel::kPipeline;
   input.problem =
       problem_of(in.text.graph, in.options, std::move(costs), options);
   if (input.problem.name.empty()) input.problem.name = base_name(o.file);
@@ -119,6 +121,11 @@ void read_public_file(const PlanInputOptions& o, const std::string& text,
         "of this format are its own, or those of --cluster");
   }
   const bool load = o.objective == "throughput";
+  if (o.objective == "pipeline" && format != "doppler") {
+    throw UsageError(
+        "--objective pipeline: transfers of a file of dnn-partitioning have no "
+        "links; expected a graph text or a graph of doppler");
+  }
   if (format == "doppler") {
     if (load) {
       throw UsageError(
@@ -126,6 +133,7 @@ void read_public_file(const PlanInputOptions& o, const std::string& text,
           "alone; expected --objective latency");
     }
     input.problem = read_doppler(text, name, doppler_devices(o.devices));
+    if (o.objective == "pipeline") input.problem.model = PlanModel::kPipeline;
   } else {
     input.problem = read_dnn_partitioning(
         text, name, load ? Objective::kThroughput : Objective::kLatency);
@@ -147,9 +155,23 @@ void PlanInputOptions::add_to(CLI::App& command) {
                      "CPUx2,GPUx2");
   command
       .add_option("--objective", objective,
-                  "the end of a step (if nothing else is said), or the load of "
-                  "the busiest device")
-      ->check(CLI::IsMember({"latency", "throughput"}));
+                  "the end of a step (if nothing else is said), the load of "
+                  "the busiest device, or the end of a step of micro-batches "
+                  "in stages")
+      ->check(CLI::IsMember({"latency", "throughput", "pipeline"}));
+  command
+      .add_option("--micro-batches", pipeline.micro_batches,
+                  "of a pipeline's step; the file is one of them")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  command
+      .add_option("--schedule", schedule,
+                  "of a pipeline: the order of its micro-batches")
+      ->check(CLI::IsMember({"best", "gpipe", "1f1b", "interleaved"}))
+      ->capture_default_str();
+  command.add_flag("--stash-weights", pipeline.stash_weights,
+                   "steps of a pipeline follow each other without a wait, with "
+                   "old weights for the micro-batches in flight");
   command.add_flag("--free-scopes", free_scopes,
                    "devices that nodes ask for are a candidate, no condition");
 }
@@ -158,10 +180,27 @@ void read_plan_input(const PlanInputOptions& o, PlanInput& input) {
   const std::string text = read_graph_file(o.file);
   const std::string format =
       o.format == "auto" ? guess_format(o.file, text) : o.format;
+  const PipelineOptions none;
+  if (o.objective != "pipeline" &&
+      (o.pipeline.micro_batches != none.micro_batches ||
+       o.pipeline.stash_weights || o.schedule != "best")) {
+    throw UsageError(
+        "--micro-batches, --schedule and --stash-weights are for --objective "
+        "pipeline");
+  }
+  if (o.pipeline.stash_weights && o.schedule == "gpipe") {
+    throw UsageError(
+        "--schedule gpipe: it ends every step before the next one; expected "
+        "another with --stash-weights");
+  }
   if (format == "berth") {
     read_graph(o, text, input);
   } else {
     as_usage([&] { read_public_file(o, text, format, input); });
+  }
+  input.problem.pipeline = o.pipeline;
+  if (o.schedule != "best") {
+    input.problem.pipeline.order = order_of_name(o.schedule);
   }
   as_usage([&] { check_problem(input.problem); });
 }

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <set>
 
 #include "berth/errors.h"
 #include "cli/commands.h"
 #include "cli/place_input.h"
 #include "cli/planner/formats.h"
+#include "place/planner/pipeline.h"
 #include "place/planner/plan_file.h"
 #include "place/planner/plan_view.h"
 #include "place/planner/units.h"
@@ -73,6 +75,37 @@ void append_devices(const PlanProblem& p, const PlanAnswer& a,
   }
 }
 
+// Adds what is particular to a pipeline: its stages; per device, its memory.
+void append_pipeline(const PlanProblem& p, const PlanAnswer& a,
+                     std::string* out) {
+  const auto to = std::back_inserter(*out);
+  const std::vector<StageUse>& stages = a.evaluation.stages;
+  fmt::format_to(to, "{} stage{}, {}, {} micro-batches{}, bubble {:.1f} %\n",
+                 stages.size(), stages.size() == 1 ? "" : "s",
+                 order_name(a.plan.order), p.pipeline.micro_batches,
+                 p.pipeline.stash_weights ? ", weights stashed" : "",
+                 100 * bubble_of(a));
+  fmt::format_to(to, "{:<6} {:<14} {:>10} {:>10} {:>9} {:>10} {:>10} {:>11}\n",
+                 "stage", "device", "forward", "backward", "in flight",
+                 "weights", "gradients", "activations");
+  std::set<int32_t> seen;
+  for (size_t s = 0; s < stages.size(); ++s) {
+    const StageUse& stage = stages[s];
+    if (stage.device < 0) continue;
+    const DeviceUse& use = a.evaluation.devices[stage.device];
+    const bool first = seen.insert(stage.device).second;
+    const auto size = [&](double bytes) {
+      return first ? size_text(bytes) : std::string("\"");
+    };
+    fmt::format_to(
+        to, "{:<6} {:<14} {:>10} {:>10} {:>9} {:>10} {:>10} {:>11}\n", s,
+        short_name(p, stage.device), time_text(stage.forward, p.time_unit),
+        time_text(stage.backward, p.time_unit), stage.in_flight,
+        size(use.weights), size(use.gradients),
+        size(use.bytes - use.weights - use.gradients));
+  }
+}
+
 // Adds links that carry one transfer at a time, if they are the bottleneck.
 void append_links(const PlanAnswer& a, std::string* out) {
   const std::vector<double>& busy = a.evaluation.shared_busy;
@@ -115,6 +148,7 @@ std::string plan_summary(const PlanProblem& p, const PlanAnswer& a) {
   std::string out = certificate(p, a) + "\n";
   if (a.status != PlanStatus::kPlanned) return out;
   append_candidates(p, a, &out);
+  if (p.model == PlanModel::kPipeline) append_pipeline(p, a, &out);
   append_devices(p, a, &out);
   append_links(a, &out);
   append_transfers(p, a, &out);

@@ -76,6 +76,60 @@ expect_json("${out}" 45.0 value)
 expect_json("${out}" /job:worker/replica:0/task:1/device:GPU:0 devices 1 name)
 check(0 verify-plan ${file} ${plan} --cluster ${cluster})
 
+# A pipeline of two layers and their gradients, on two devices of 10 us per micro-batch each, without
+# transfer times: (4 + 2 - 1) * 10 = 50 us, and the update of 3. One device takes 4 * 20 + 3 us.
+set(layers "berth-graph 1
+graph layers
+op Op (x: any repeated optional) -> (y)
+op Dense (w: resource read, x: float32 repeated optional) -> (y)
+op Update (w: resource write, g: float32) -> ()
+kernel Op on GPU
+kernel Dense on GPU
+kernel Update on GPU
+device \"GPU:0\"
+device \"GPU:1\"
+link \"GPU:0\" -> \"GPU:1\" latency 0.0 bandwidth 1000000.0
+link \"GPU:1\" -> \"GPU:0\" latency 0.0 bandwidth 1000000.0
+node w = VarHandleOp() {dtype = float32, shape = shape[8], shared_name = \"w\"} -> resource(float32)[8]
+node f0 = Dense(w:0) -> float32[1] time GPU 4
+node f1 = Op(f0:0) -> float32[1] time GPU 4
+node b1 = Op(f1:0, f0:0) -> float32[1] follows f1 time GPU 6
+node b0 = Op(b1:0, f0:0) -> float32[8] follows f0 time GPU 6
+node u0 = Update(w:0, b0:0) time GPU 3
+return f1:0
+")
+file(WRITE ${file} "${layers}")
+set(in_stages --objective pipeline --micro-batches 4 --schedule 1f1b)
+check(0 plan ${file} ${in_stages} ${effort} --json --out ${plan} --svg ${svg})
+expect_json("${out}" pipeline objective)
+expect_json("${out}" 4 pipeline micro_batches)
+expect_json("${out}" 2 pipeline stages 0 in_flight)
+expect_json("${out}" 32.0 devices 0 gradient_bytes)  # eight sums of float32
+file(READ ${svg} picture)
+expect("${picture}" "<svg " "backward, by micro-batch")
+check(0 verify-plan ${file} ${plan})
+expect("${out}" "sequence: verified" "value: verified" "bytes and limits: verified" "bound: verified")
+file(READ ${plan} kept)
+foreach(change "\"schedule\":\"1f1b\"/\"schedule\":\"gpipe\"" "\"micro_batches\":4/\"micro_batches\":5"
+    "\"stage\":1/\"stage\":0" "\"backward\":true/\"start\":0")
+  string(REPLACE "/" ";" change "${change}")
+  list(GET change 0 from)
+  list(GET change 1 to)
+  string(REPLACE "${from}" "${to}" changed "${kept}")
+  if(changed STREQUAL kept)
+    message(FATAL_ERROR "the plan does not say ${from}")
+  endif()
+  file(WRITE ${plan} "${changed}")
+  check(1 verify-plan ${file} ${plan})
+  expect("${out}" "WRONG")
+endforeach()
+check(0 plan ${file} ${in_stages} ${effort})
+expect("${out}" "2 stages" "bubble" "in flight" "activations")
+check(2 plan ${file} --micro-batches 4)
+check(2 plan ${file} --objective pipeline --stash-weights --schedule gpipe)
+check(0 plan ${file} ${in_stages} ${effort} --stash-weights)
+expect("${out}" "weights stashed")
+
 # Memory that no plan fits in, requests that contradict each other.
 string(REPLACE "bytes 0" "bytes 5000" heavy "${graph}")
 string(REPLACE "device \"GPU:1\"" "device \"GPU:1\" memory 4096" heavy "${heavy}")

@@ -21,6 +21,16 @@ bool same(double a, double b) {
 
 // Returns "" if it proves that no plan is below its target.
 std::string check_witness(const PlanProblem& p, const Witness& w) {
+  if (p.model == PlanModel::kPipeline) {
+    // A bound of a load, or of the latency of one micro-batch.
+    if (w.kind == "packing") return check_packing(loads_again(p), w);
+    if (w.kind != "windows" || p.pipeline.stash_weights) {
+      return "it is not one of a pipeline";
+    }
+    PlanProblem one = p;
+    one.model = PlanModel::kStep;
+    return check_windows(one, w);
+  }
   if (w.kind == "packing") return check_packing(p, w);
   if (w.kind == "windows") return check_windows(p, w);
   if (w.kind == "search") return check_search(p, w);
@@ -44,8 +54,8 @@ class Verifier {
             : fmt::format("the file says \"{}\" and has a plan", f_.status));
     say("devices, kernels, groups", places());
     const std::string order =
-        p_.model == PlanModel::kStep ? sequence() : "";  // else none
-    if (p_.model == PlanModel::kStep) say("sequence", order);
+        in_sequence() ? sequence() : "";  // else none
+    if (in_sequence()) say("sequence", order);
     if (!order.empty()) return found_;  // it cannot be followed
     const Recomputed now = recompute(p_, f_.plan);
     say("value", same(now.value, f_.value)
@@ -61,6 +71,10 @@ class Verifier {
  private:
   void say(const char* what, const std::string& wrong) {
     found_.push_back({what, wrong});
+  }
+
+  bool in_sequence() const {
+    return p_.model == PlanModel::kStep || p_.model == PlanModel::kPipeline;
   }
 
   std::string places() const {

@@ -19,11 +19,19 @@ struct VerifyArguments {
   std::string plan;
 };
 
-// Returns the objective of a plan file; "": none given.
-std::string objective_of(const std::string& text, const std::string& name) {
+// Takes the objective of a plan file, if it names one, and what belongs to it.
+void read_objective(const std::string& text, const std::string& name,
+                    PlanInputOptions& o) {
   const nlohmann::json document = parse_json(text, name);
-  const auto objective = Field(document, name).find("objective");
-  return objective ? objective->text() : "";
+  const Field all(document, name);
+  if (const auto objective = all.find("objective")) {
+    o.objective = objective->text();
+  }
+  const auto pipeline = all.find("pipeline");
+  if (!pipeline || o.objective != "pipeline") return;
+  o.pipeline.micro_batches =
+      static_cast<int32_t>((*pipeline)["micro_batches"].integer(1, 65536));
+  o.pipeline.stash_weights = (*pipeline)["stash_weights"].flag();
 }
 
 int run(VerifyArguments o) {
@@ -32,7 +40,7 @@ int run(VerifyArguments o) {
   const std::string text = read_file(o.plan);
   try {
     if (o.input.objective.empty()) {
-      o.input.objective = objective_of(text, o.plan);
+      read_objective(text, o.plan, o.input);
     }
     read_plan_input(o.input, input);
     file = read_plan(input.problem, text, o.plan);

@@ -37,7 +37,8 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Follows aliases to the value that they rename.
+}  // namespace
+
 int32_t renamed(const SimulatedGraph& g, int32_t v) {
   for (int32_t of = g.alias_of[g.producer[v]]; of >= 0 && !g.everywhere[of];
        of = g.alias_of[g.producer[v]]) {
@@ -45,6 +46,8 @@ int32_t renamed(const SimulatedGraph& g, int32_t v) {
   }
   return v;
 }
+
+namespace {
 
 Recomputed loads(const PlanProblem& p, const PlacePlan& plan) {
   const SimulatedGraph& g = p.graph;
@@ -175,6 +178,7 @@ class Step {
       double start = inputs_of(op);
       start = std::max(start, compute_[d]);
       compute_[d] = end_[op] = start + p_.costs.time(op, d).us;
+      busy_[&compute_[d]] += p_.costs.time(op, d).us;
       start_[op] = start;
       send(op);
       for (const int32_t i : behind[k + 1]) stand(i);
@@ -182,6 +186,8 @@ class Step {
     Recomputed r;
     for (const int32_t i : order) r.value = std::max(r.value, end(i));
     r.bytes = peaks();
+    r.end = end_;
+    for (const auto& [of, busy] : busy_) r.busiest = std::max(r.busiest, busy);
     return r;
   }
 
@@ -232,7 +238,10 @@ class Step {
     double start = ready;
     for (const double* free : used) start = std::max(start, *free);
     const double end = start + link.time_us(p_.costs.bytes.item(v));
-    for (double* free : used) *free = end;
+    for (double* free : used) {
+      *free = end;
+      busy_[free] += end - start;
+    }
     copies_[v][to] = {start, end};
     return end;
   }
@@ -272,6 +281,7 @@ class Step {
   const SimulatedGraph& g_;
   std::vector<double> end_;
   std::map<int32_t, double> start_, compute_, engine_, shared_;
+  std::map<const double*, double> busy_;
   std::vector<std::map<int32_t, Copy>> copies_;  // per value, by device
   int depth_ = 0;
 };
@@ -350,6 +360,8 @@ Recomputed recompute(const PlanProblem& p, const PlacePlan& plan) {
   switch (p.model) {
     case PlanModel::kLoad:
       return loads(p, plan);
+    case PlanModel::kPipeline:
+      return recompute_pipeline(p, plan);
     case PlanModel::kOther:
       return pieces(p, plan);
     case PlanModel::kStep:

@@ -1,4 +1,4 @@
-// The rules of the three models again, written as plainly as possible; `berth
+// The rules of the four models again, written as plainly as possible; `berth
 // verify-plan` compares plan files with them. Shares only its problem with the
 // planner. Pure.
 
@@ -14,10 +14,25 @@ namespace berth::cli {
 struct Recomputed {
   double value = 0;           // infinite: it cannot be followed
   std::vector<double> bytes;  // per device, at the peak
+  // kStep: the ends of nodes; how long the busiest device, copy engine or group
+  // of links is busy.
+  std::vector<double> end = {};
+  double busiest = 0;
 };
 
 // For a plan whose sequence has every op that takes time, in a valid order.
 Recomputed recompute(const PlanProblem& problem, const PlacePlan& plan);
+
+// The same for model kPipeline (verify_pipeline.cc).
+Recomputed recompute_pipeline(const PlanProblem& problem,
+                              const PlacePlan& plan);
+
+// Returns the problem whose throughput bounds a pipeline: a step's ops, and
+// values that micro-batches read, as often as there are micro-batches.
+PlanProblem loads_again(const PlanProblem& problem);
+
+// Follows aliases to the value that they rename.
+int32_t renamed(const SimulatedGraph& graph, int32_t value);
 
 // Returns nodes so that none precedes what it waits for; ties by number.
 std::vector<int32_t> in_order(const SimulatedGraph& graph);

@@ -121,6 +121,65 @@ TEST(VerifyRules, ComputePiecesAsThePlannerDoes) {
   EXPECT_GT(endless, 0);  // some pieces wait for each other
 }
 
+// A micro-batch of random ops, some of which a step has once.
+PlanProblem random_pipeline_problem(std::mt19937& r, int nodes) {
+  PlanProblem p = random_step_problem(r, nodes);
+  p.model = PlanModel::kPipeline;
+  p.pipeline.micro_batches = 1 + static_cast<int32_t>(r() % 5);
+  p.pipeline.stash_weights = r() % 3 == 0;
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    const bool source = p.graph.kind[i] == SimulatedGraph::Kind::kSource;
+    p.once.push_back(source ? p.graph.variable_bytes[i] > 0 || r() % 2 == 0
+                            : r() % 9 == 0);
+    p.backward[i] = r() % 3 == 0;
+  }
+  return p;
+}
+
+// A plan with random stages, in which most ops wait for what comes before.
+PlacePlan random_stages(std::mt19937& r, const PlanProblem& p) {
+  PlacePlan plan = plan_of_step(r, p);
+  const int32_t stages = 1 + static_cast<int32_t>(r() % 4);
+  plan.order = static_cast<PipelineOrder>(r() % 3);
+  plan.stage.assign(plan.device.size(), 0);
+  std::vector<int32_t> way(plan.device.size(), 0);
+  for (const int32_t i : in_order(p.graph)) {
+    for (const int32_t v : p.graph.reads[i]) {
+      way[i] = std::max(way[i], way[p.graph.producer[v]]);
+    }
+    for (const int32_t c : p.graph.controls[i]) {
+      way[i] = std::max(way[i], way[c]);
+    }
+    if (p.takes_time(i) && way[i] + 1 < 2 * stages && r() % 3 == 0) ++way[i];
+    plan.stage[i] = way[i] < stages ? way[i] : way[i] - 2 * stages;
+  }
+  if (r() % 8 == 0) plan.stage[r() % plan.stage.size()] = 0;
+  return plan;
+}
+
+TEST(VerifyRules, ComputePipelinesAsThePlannerDoes) {
+  int endless = 0, stashed = 0;
+  for (unsigned seed = 0; seed < 1000 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 r(seed);
+    const PlanProblem p =
+        random_pipeline_problem(r, 2 + static_cast<int>(r() % 20));
+    const PlacePlan plan = random_stages(r, p);
+    const Evaluation e = evaluate(p, plan);
+    const bool possible = std::isfinite(e.value) && e.violations.empty();
+    endless += !possible;
+    stashed += possible && p.pipeline.stash_weights;
+    if (possible) {
+      expect_same(p, plan);
+    } else {
+      EXPECT_TRUE(std::isinf(recompute(p, plan).value));
+    }
+  }
+  EXPECT_GT(endless, 0);  // stages that wait for each other
+  EXPECT_LT(endless, 500);
+  EXPECT_GT(stashed, 100);
+}
+
 PlanFile file_of(const PlanProblem& p, const PlanAnswer& a) {
   PlanFile f;
   f.plan = a.plan;
@@ -158,6 +217,7 @@ bool is_true(const PlanProblem& p, const PlanFile& f) {
 PlanProblem some_problem(std::mt19937& r, unsigned kind) {
   if (kind == 0) return random_step_problem(r, 14);
   if (kind == 1) return random_pieces_problem(r);
+  if (kind == 4) return random_pipeline_problem(r, 14);
   return planner_tests::random_loads(
       {.ops = 10, .by_links = kind == 2, .limits = true, .masks = true}, r());
 }
@@ -173,10 +233,10 @@ void disturb(std::mt19937& r, std::vector<double>& numbers) {
 
 TEST(Verify, AcceptsWhatThePlannerSaysAndRejectsWhatIsFalse) {
   int rejected = 0, accepted = 0, planned = 0;
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < 75; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 r(seed);
-    const PlanProblem p = some_problem(r, seed % 4);
+    const PlanProblem p = some_problem(r, seed % 5);
     const PlanAnswer a =
         plan_placement(p, {.moves = 4000, .seed = 1, .threads = 1});
     if (a.status != PlanStatus::kPlanned) continue;
@@ -185,7 +245,7 @@ TEST(Verify, AcceptsWhatThePlannerSaysAndRejectsWhatIsFalse) {
     ASSERT_EQ(first_wrong(p, good), "");
     for (int k = 0; k < 40; ++k) {
       PlanFile f = good;
-      const uint32_t what = r() % 5;
+      const uint32_t what = r() % 6;
       if (what == 0) {
         f.plan.device[r() % f.plan.device.size()] =
             place_tests::pick(r, p.num_devices());
@@ -197,6 +257,12 @@ TEST(Verify, AcceptsWhatThePlannerSaysAndRejectsWhatIsFalse) {
         f.gap = f.bound > 0 ? f.value / f.bound - 1 : -1;
       } else if (what == 3) {
         disturb(r, f.peak_bytes);
+      } else if (what == 4) {
+        if (p.model != PlanModel::kPipeline) continue;
+        f.plan.stage.resize(f.plan.device.size());  // one device: none
+        f.plan.stage[r() % f.plan.stage.size()] +=
+            static_cast<int32_t>(r() % 3) - 1;
+        if (r() % 3 == 0) f.plan.order = static_cast<PipelineOrder>(r() % 3);
       } else {
         f.gap = f.bound > 0 ? f.gap + 0.01 : 0.01;  // no bound: no gap
         EXPECT_NE(first_wrong(p, f), "");
@@ -233,10 +299,10 @@ TEST(Verify, RejectsAPlanWhoseStatusSaysThatThereIsNone) {
 
 TEST(Verify, RejectsBoundsAboveThePlanWhateverTheWitness) {
   int bounded = 0;
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < 75; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 r(seed);
-    const PlanProblem p = some_problem(r, seed % 4);
+    const PlanProblem p = some_problem(r, seed % 5);
     const PlanAnswer a =
         plan_placement(p, {.moves = 4000, .seed = 1, .threads = 1});
     if (a.status != PlanStatus::kPlanned || a.bound.witness.kind.empty()) {

@@ -19,6 +19,9 @@ namespace {
 
 constexpr const char* kPalette[] = {"#8fb3dc", "#f0b27a", "#93c79a", "#c5a5d6",
                                     "#e39aa0", "#8ccfd0", "#d8c37a", "#b0b7c3"};
+// From the first to the last: forward, backward.
+constexpr const char* kLight[] = {"#d9e6f5", "#fbe3c8"};
+constexpr const char* kDark[] = {"#2f67a8", "#c0651a"};
 constexpr size_t kMostColours = std::size(kPalette);
 
 // "dense_1/MatMul" and "dense_1" belong to "dense_1".
@@ -65,8 +68,6 @@ class Colours {
   void shade(const PlanProblem& p, const std::vector<int32_t>& order) {
     double count[2] = {0, 0}, seen[2] = {0, 0};
     for (const int32_t i : order) ++count[p.backward[i] != 0];
-    constexpr const char* kLight[] = {"#d9e6f5", "#fbe3c8"};
-    constexpr const char* kDark[] = {"#2f67a8", "#c0651a"};
     for (const int32_t i : order) {
       const size_t b = p.backward[i] != 0;
       fill_[i] = mix(kLight[b], kDark[b], seen[b]++ / std::max(count[b], 1.));
@@ -102,6 +103,9 @@ class Picture {
         break;
       case PlanModel::kLoad:
         add_loads();
+        break;
+      case PlanModel::kPipeline:
+        add_tasks();
         break;
       case PlanModel::kOther:
         add_pieces();
@@ -252,6 +256,29 @@ class Picture {
     }
   }
 
+  // Adds a box per stage and micro-batch, darker from micro-batch to
+  // micro-batch. Steps that overlap: the first of them.
+  void add_tasks() {
+    const double m = p_.pipeline.micro_batches;
+    const bool chunks = a_.plan.order == PipelineOrder::kInterleaved;
+    for (const TaskTime& t : a_.evaluation.tasks) {
+      if (t.end > c_end()) continue;
+      const StageUse& stage = a_.evaluation.stages[t.stage];
+      const std::string name = fmt::format("{} of micro-batch {}, stage {}",
+                                           t.backward ? "backward" : "forward",
+                                           t.micro_batch, t.stage);
+      const double share = m > 1 ? std::fmod(t.micro_batch, m) / (m - 1) : 0;
+      c_.boxes.push_back({compute_[stage.device], t.start, t.end,
+                          chunks ? fmt::format("{}.{}", t.stage, t.micro_batch)
+                                 : std::to_string(t.micro_batch),
+                          tip(name, t.start, t.end),
+                          mix(kLight[t.backward], kDark[t.backward], share)});
+    }
+  }
+  double c_end() const {
+    return p_.pipeline.stash_weights ? 3 * a_.value : a_.value * (1 + 1e-9);
+  }
+
   // Adds pieces: what they receive, compute and send.
   void add_pieces() {
     const PiecesProblem problem(p_);
@@ -310,7 +337,14 @@ class Picture {
           {a_.bound.value, "no plan is under " + time(a_.bound.value), true});
     }
     c_.marks.push_back({a_.value, "this plan: " + time(a_.value), false});
-    c_.keys = colours_.keys();
+    if (p_.model != PlanModel::kPipeline) c_.keys = colours_.keys();
+    for (const int b : {0, 1}) {
+      if (p_.model != PlanModel::kPipeline) break;
+      Chart::Key key{kLight[b], b ? "backward, by micro-batch"
+                                  : "forward, by micro-batch"};
+      key.fill_end = kDark[b];
+      c_.keys.push_back(key);
+    }
     if (any_size_) {
       c_.keys.push_back({"",
                          "below a device: share of the time that it is busy, "

@@ -48,11 +48,19 @@
 
 namespace berth {
 
+// The order in which a device runs the micro-batches of its stages
+// (planner/pipeline.h).
+enum class PipelineOrder : uint8_t { kGPipe, k1F1B, kInterleaved };
+
 // Where every op runs, and one order of all ops in which none comes before what
 // it waits for: each device runs its ops in this order.
 struct PlacePlan {
   std::vector<int32_t> device;    // per node; index into the costs
   std::vector<int32_t> sequence;  // the nodes that take time
+  // Pipelines: per node, s for forward ops of stage s, -1 - s for its backward
+  // ops; empty: all is stage 0.
+  std::vector<int32_t> stage = {};
+  PipelineOrder order = PipelineOrder::k1F1B;  // pipelines
 };
 
 struct SimulatedTransfer {

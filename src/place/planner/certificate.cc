@@ -44,7 +44,11 @@ std::string certificate(const PlanProblem& p, const PlanAnswer& a) {
   }
   std::string text = fmt::format(
       "Planned {}: {}",
-      p.model == PlanModel::kLoad ? "load of the busiest device" : "step",
+      p.model == PlanModel::kLoad ? "load of the busiest device"
+      : p.model == PlanModel::kPipeline
+          ? fmt::format("step of {} micro-batch{}", p.pipeline.micro_batches,
+                        p.pipeline.micro_batches == 1 ? "" : "es")
+          : "step",
       amount(a.value, p.time_unit));
   if (a.value <= 0) return text + "; no plan is better";
   if (a.bound.value <= 0) {

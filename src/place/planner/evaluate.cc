@@ -61,6 +61,9 @@ constexpr ModelRules kStepRules{"step",
                                 &evaluate_steps, &search_steps, &bound_steps};
 constexpr ModelRules kLoadRules{"load", "all placements, ops as given",
                                 &evaluate_loads, &search_loads, &bound_loads};
+constexpr ModelRules kPipelineRules{
+    "pipeline", "all placements, stages and orders, ops as given",
+    &evaluate_pipeline, &search_pipeline, &bound_pipeline};
 
 }  // namespace
 
@@ -71,7 +74,9 @@ const ModelRules& rules_of(const PlanProblem& p) {
         "plan \"{}\": a model of its own without rules; expected them",
         p.name));
   }
-  return p.model == PlanModel::kLoad ? kLoadRules : kStepRules;
+  return p.model == PlanModel::kLoad       ? kLoadRules
+         : p.model == PlanModel::kPipeline ? kPipelineRules
+                                           : kStepRules;
 }
 
 Evaluation evaluate(const PlanProblem& p, const PlacePlan& plan) {

@@ -6,8 +6,6 @@
 
 namespace berth {
 
-namespace {
-
 bool any_without_kernel(const PlanProblem& p, const PlacePlan& plan) {
   for (const int32_t op : plan.sequence) {
     const double us = p.costs.time(op, plan.device[op]).us;
@@ -16,9 +14,8 @@ bool any_without_kernel(const PlanProblem& p, const PlacePlan& plan) {
   return false;
 }
 
-// Adds copies to the time of devices that their CopyRule keeps busy.
-void add_copies(const PlanProblem& p, const Simulation& s,
-                std::vector<DeviceUse>& devices) {
+void add_copy_time(const PlanProblem& p, const Simulation& s,
+                   std::vector<DeviceUse>& devices) {
   for (const SimulatedTransfer& t : s.transfers) {
     const double us = t.end_us - t.start_us;
     const CopyRule to = p.costs.devices[t.to].copies;
@@ -30,8 +27,6 @@ void add_copies(const PlanProblem& p, const Simulation& s,
     }
   }
 }
-
-}  // namespace
 
 Evaluation evaluate_steps(const PlanProblem& p, const PlacePlan& plan) {
   Evaluation e;
@@ -48,7 +43,7 @@ Evaluation evaluate_steps(const PlanProblem& p, const PlacePlan& plan) {
     e.devices[d].busy = e.simulation.busy_us[d];
     e.devices[d].bytes += static_cast<double>(e.simulation.peak_bytes[d]);
   }
-  add_copies(p, e.simulation, e.devices);
+  add_copy_time(p, e.simulation, e.devices);
   return e;
 }
 

@@ -1,6 +1,6 @@
 // What every model provides: its evaluation, its search, its bound.
 //
-// plan_placement() and evaluate() call them. The engine has two models; a
+// plan_placement() and evaluate() call them. The engine has three models; a
 // problem of another model brings its own rules. Pure; searches and bounds use
 // the threads of their budget while they run.
 
@@ -14,6 +14,12 @@ namespace berth {
 // Value, use and limits of a plan with valid lengths and device numbers.
 Evaluation evaluate_loads(const PlanProblem& problem, const PlacePlan& plan);
 Evaluation evaluate_steps(const PlanProblem& problem, const PlacePlan& plan);
+Evaluation evaluate_pipeline(const PlanProblem& problem, const PlacePlan& plan);
+// Whether an op of a plan has no kernel where it is.
+bool any_without_kernel(const PlanProblem& problem, const PlacePlan& plan);
+// Adds copies to the time of devices that their CopyRule keeps busy.
+void add_copy_time(const PlanProblem& problem, const Simulation& simulation,
+                   std::vector<DeviceUse>& devices);
 
 // Searches begin with the problem's candidates and end when the budget is spent
 // or its enough() is reached; their result keeps all limits.
@@ -21,6 +27,8 @@ Found search_loads(const PlanProblem& problem, const Budget& budget,
                    uint64_t seed);
 Found search_steps(const PlanProblem& problem, const Budget& budget,
                    uint64_t seed);
+Found search_pipeline(const PlanProblem& problem, const Budget& budget,
+                      uint64_t seed);
 
 // Bounds hold for every plan that keeps the limits. `upper`: the value of a
 // known plan, or infinity: targets above it need no trial. A bound must not be
@@ -29,6 +37,8 @@ Bound bound_loads(const PlanProblem& problem, const Budget& budget,
                   double upper);
 Bound bound_steps(const PlanProblem& problem, const Budget& budget,
                   double upper);
+Bound bound_pipeline(const PlanProblem& problem, const Budget& budget,
+                     double upper);
 
 struct ModelRules {
   const char* name;     // in plan files: "step"

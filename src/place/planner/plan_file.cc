@@ -6,8 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "berth/errors.h"
 #include "place/planner/json_field.h"
 #include "place/planner/models.h"
+#include "place/planner/pipeline.h"
 #include "place/planner/plan_view.h"
 
 namespace berth {
@@ -55,6 +57,10 @@ OrderedJson devices_json(const PlanProblem& p, const PlanAnswer& a) {
                   {"copy_busy", use.copy_busy},
                   {"peak_bytes", use.bytes},
                   {"order", std::move(order[d])}});
+      if (p.model == PlanModel::kPipeline) {
+        one["weight_bytes"] = use.weights;
+        one["gradient_bytes"] = use.gradients;
+      }
     }
     all.push_back(std::move(one));
   }
@@ -71,6 +77,11 @@ OrderedJson ops_json(const PlanProblem& p, const PlanAnswer& a) {
     if (p.model == PlanModel::kStep && i < s.start_us.size()) {
       op["start"] = s.start_us[i];
       op["end"] = s.end_us[i];
+    }
+    if (i < a.plan.stage.size() && p.model == PlanModel::kPipeline) {
+      const int32_t s = a.plan.stage[i];
+      op["stage"] = s < 0 ? -1 - s : s;
+      if (s < 0) op["backward"] = true;
     }
     all.push_back(std::move(op));
   }
@@ -92,6 +103,21 @@ OrderedJson transfers_json(const PlanProblem& p, const PlanAnswer& a) {
     all.push_back(std::move(one));
   }
   return all;
+}
+
+OrderedJson pipeline_json(const PlanProblem& p, const PlanAnswer& a) {
+  OrderedJson stages = OrderedJson::array();
+  for (const StageUse& s : a.evaluation.stages) {
+    stages.push_back({{"device", s.device < 0 ? "" : device_name(p, s.device)},
+                      {"forward", s.forward},
+                      {"backward", s.backward},
+                      {"in_flight", s.in_flight}});
+  }
+  return {{"micro_batches", p.pipeline.micro_batches},
+          {"schedule", order_name(a.plan.order)},
+          {"stash_weights", p.pipeline.stash_weights},
+          {"bubble", bubble_of(a)},
+          {"stages", stages}};
 }
 
 OrderedJson witness_json(const Witness& w) {
@@ -186,6 +212,9 @@ OrderedJson plan_json(const PlanProblem& p, const PlanAnswer& a,
   if (p.model == PlanModel::kLoad && !a.evaluation.shared_busy.empty()) {
     all["shared_links"] = a.evaluation.shared_busy;
   }
+  if (planned && p.model == PlanModel::kPipeline) {
+    all["pipeline"] = pipeline_json(p, a);
+  }
   if (planned) {
     all["ops"] = ops_json(p, a);
     all["sequence"] = a.plan.sequence;
@@ -213,12 +242,15 @@ std::string printed(const std::string& name) {
   return OrderedJson::parse(line_of(name)).get<std::string>();
 }
 
-std::vector<int32_t> read_devices(const PlanProblem& p, const Field& ops) {
+// The devices of ops, and their stages if `stage` is given.
+std::vector<int32_t> read_devices(const PlanProblem& p, const Field& ops,
+                                  std::vector<int32_t>* stage) {
   std::vector<std::string> device_names, op_names;
   for (const DeviceCost& d : p.costs.devices) device_names.push_back(d.name);
   for (const std::string& name : p.names) op_names.push_back(printed(name));
   const auto device = numbers_of(device_names), op = numbers_of(op_names);
   std::vector<int32_t> on(p.names.size(), -1);
+  if (stage != nullptr) stage->assign(on.size(), 0);
   for (size_t k = 0; k < ops.size(); ++k) {
     const Field f = ops[k], name = f["name"], where = f["device"];
     const auto i = op.find(name.text());
@@ -231,6 +263,10 @@ std::vector<int32_t> read_devices(const PlanProblem& p, const Field& ops) {
     int32_t& at = on[static_cast<size_t>(i->second)];
     if (at >= 0) name.fail("an op that stands there once");
     at = d->second;
+    const auto s = f.find("stage");
+    if (stage == nullptr || !s) continue;
+    const auto number = static_cast<int32_t>(s->integer(0, p.num_ops()));
+    (*stage)[i->second] = f.find("backward") ? -1 - number : number;
   }
   for (size_t i = 0; i < on.size(); ++i) {
     if (on[i] >= 0) continue;
@@ -318,7 +354,17 @@ PlanFile read_plan(const PlanProblem& p, const std::string& text,
   plan.bound = number_or(all, "bound", 0);
   plan.gap = number_or(all, "gap", -1);
   if (const auto ops = all.find("ops")) {
-    plan.plan.device = read_devices(p, *ops);
+    const bool pipeline = p.model == PlanModel::kPipeline;
+    plan.plan.device =
+        read_devices(p, *ops, pipeline ? &plan.plan.stage : nullptr);
+    if (pipeline) {
+      const Field schedule = all["pipeline"]["schedule"];
+      try {
+        plan.plan.order = order_of_name(schedule.text());
+      } catch (const errors::InvalidArgument&) {
+        schedule.fail("gpipe, 1f1b or interleaved");
+      }
+    }
     const Field sequence = all["sequence"];
     plan.plan.sequence.reserve(sequence.size());
     for (size_t k = 0; k < sequence.size(); ++k) {

@@ -66,6 +66,20 @@ struct DeviceUse {
   double busy = 0;       // computing, and blocking copies by CopyRule
   double copy_busy = 0;  // as destination, besides computing
   double bytes = 0;      // at the peak; else resident ones
+  // kPipeline, of these bytes: weights with all their versions; sums of
+  // gradients.
+  double weights = 0, gradients = 0;
+};
+// kPipeline: a stage, and when its parts run.
+struct StageUse {
+  int32_t device = -1;
+  double forward = 0, backward = 0;  // time per micro-batch
+  int32_t in_flight = 0;             // most micro-batches between the two
+};
+struct TaskTime {
+  int32_t stage = 0, micro_batch = 0;
+  bool backward = false;
+  double start = 0, end = 0;
 };
 struct Evaluation {
   double value = std::numeric_limits<double>::infinity();
@@ -75,7 +89,9 @@ struct Evaluation {
   // Ops on devices that they do not allow, split groups, exceeded limits:
   // sentences. Empty: the plan is valid.
   std::vector<std::string> violations;
-  Simulation simulation;  // kStep only
+  Simulation simulation;         // kStep only
+  std::vector<StageUse> stages;  // kPipeline only, like the tasks
+  std::vector<TaskTime> tasks;
 };
 
 struct PlannerOptions {
@@ -131,6 +147,9 @@ Evaluation evaluate(const PlanProblem& problem, const PlacePlan& plan);
 
 // "no plan can be more than 12 % better".
 std::string gap_text(double gap);
+
+// The share of a pipeline's time in which its devices with stages are idle.
+double bubble_of(const PlanAnswer& answer);
 
 // One sentence: value, bound, gap, what the bound covers.
 std::string certificate(const PlanProblem& problem, const PlanAnswer& answer);

@@ -36,6 +36,7 @@ void check_sizes(const PlanProblem& p) {
   if (!p.sites.empty()) expect_size(p, "sites", p.sites.size(), n);
   if (!p.ids.empty()) expect_size(p, "ids", p.ids.size(), n);
   expect_size(p, "op times", p.costs.times.size(), n * p.costs.classes.size());
+  if (!p.once.empty()) expect_size(p, "once flags", p.once.size(), n);
   if (!p.touch_us.empty()) {
     expect_size(p, "transfer times", p.touch_us.size(), values);
     expect_size(p, "free flags", p.free_of_touch.size(),
@@ -113,7 +114,9 @@ void check_order(const PlanProblem& p) {
 }  // namespace
 
 const char* model_name(PlanModel model) {
-  return model == PlanModel::kLoad ? "throughput" : "latency";
+  return model == PlanModel::kLoad       ? "throughput"
+         : model == PlanModel::kPipeline ? "pipeline"
+                                         : "latency";
 }
 
 int64_t limit_of(const PlanProblem& problem, double bytes) {

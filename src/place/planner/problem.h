@@ -8,6 +8,7 @@
 #define BERTH_PLACE_PLANNER_PROBLEM_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,11 +20,21 @@ namespace berth {
 
 // What is minimised, and by which rules.
 enum class PlanModel : uint8_t {
-  kStep,   // latency: the end of a step (simulate.h)
-  kLoad,   // throughput: the load of the busiest device (loads.h)
-  kOther,  // latency by PlanProblem::rules
+  kStep,      // latency: the end of a step (simulate.h)
+  kLoad,      // throughput: the load of the busiest device (loads.h)
+  kPipeline,  // the end of a step of several micro-batches (pipeline.h)
+  kOther,     // latency by PlanProblem::rules
 };
-const char* model_name(PlanModel model);  // "latency", "throughput", "latency"
+const char* model_name(PlanModel model);  // "latency", "throughput", ...
+
+// kPipeline: the graph is one micro-batch of a step.
+struct PipelineOptions {
+  int32_t micro_batches = 8;
+  std::optional<PipelineOrder> order;  // none: any
+  // False: every step ends before the next one begins (a flush). True: steps
+  // overlap; a device keeps old weights for micro-batches in flight.
+  bool stash_weights = false;
+};
 
 struct ModelRules;  // models.h
 
@@ -53,6 +64,11 @@ struct PlanProblem {
   std::vector<double> resident_bytes;  // held throughout, besides its values
   std::vector<uint8_t> backward;       // in a training step
   int32_t num_groups = 0;              // ops of one group are on one device
+
+  // kPipeline. Per node: a step has it once, whatever the micro-batches:
+  // variables, constants, reads of these, updates. Empty: none.
+  PipelineOptions pipeline;
+  std::vector<uint8_t> once;
 
   // Per value, for files whose transfers have their own times: what every
   // device pays that sends or receives it, except those in free_of_touch.

@@ -9,6 +9,7 @@
 #include "base/where.h"
 #include "berth/errors.h"
 #include "graph/variable_range.h"
+#include "place/decode_tables.h"
 #include "place/order.h"
 #include "place/placer.h"
 #include "place/planner/plan_order.h"
@@ -117,6 +118,7 @@ class Maker {
       // They have no placement: nothing to compare with.
     }
     describe_ops();
+    if (p_.model == PlanModel::kPipeline) find_once();
     find_sets();
     allow_arguments();
     for (const ParsedContract& c : options_.contracts) restrict_to(c);
@@ -185,6 +187,50 @@ class Maker {
       p_.backward.push_back(graph_[i].follows >= 0);
     }
     p_.resident_bytes.assign(size(), 0);
+  }
+
+  // Constants, variables, reads of these; updates of variables that nothing
+  // but updates waits for. (What waits for others, such as those of random
+  // generators, is computed again for every micro-batch.)
+  void find_once() {
+    const SimulatedGraph& g = p_.graph;
+    std::vector<int32_t> order = topological_order(g);
+    std::vector<uint8_t>& once = p_.once;
+    once.assign(size(), 0);
+    for (const int32_t i : order) {
+      const bool source = g.kind[i] == SimulatedGraph::Kind::kSource;
+      once[i] = source ? graph_[i].op->kind() != OpKind::kArgument
+                       : !p_.takes_time(i) && g.controls[i].empty() &&
+                             std::ranges::all_of(g.reads[i], [&](int32_t v) {
+                               return once[g.producer[v]] != 0;
+                             });
+    }
+    std::vector<uint8_t> last(size(), 1);  // only updates wait for it
+    std::ranges::reverse(order);
+    for (const int32_t i : order) {
+      const auto waits = [&](int32_t next) { last[i] &= last[next]; };
+      for (const int32_t v : g.values[i]) {
+        for (const int32_t r : g.readers[v]) waits(r);
+      }
+      for (const int32_t f : g.followers[i]) waits(f);
+      if (updates(i)) {
+        once[i] = last[i];
+      } else if (takes(i)) {
+        last[i] = 0;
+      }
+    }
+  }
+  bool takes(int32_t i) const { return p_.takes_time(i); }
+  bool updates(int32_t i) const {
+    const Node& n = graph_[i];
+    for (size_t k = 0; k < n.inputs.size() && takes(i); ++k) {
+      if (graph_.spec(n.inputs[k]).dtype == resource &&
+          n.op->kind() != OpKind::kCall && n.op->kind() != OpKind::kControl &&
+          writes(n.op->input(static_cast<int>(k)).access)) {
+        return true;
+      }
+    }
+    return false;
   }
 
   // What must be together, and where it may be.

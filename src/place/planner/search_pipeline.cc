@@ -1,0 +1,668 @@
+// The search for pipelines.
+//
+// Layers are divided into contiguous stages on 1, 2, ... devices, by the least
+// longest stage or by memory, in every order of tasks. A plan costs O(tasks) to
+// estimate: its stages take the sums of their ops, and neighbours send what
+// crosses their border. The best estimates are improved by moving borders and
+// swapping devices; then the rules (pipeline.h) decide among the best.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "place/planner/layer_keys.h"
+#include "place/planner/loads.h"
+#include "place/planner/models.h"
+#include "place/planner/pipeline.h"
+#include "place/planner/step_units.h"
+
+namespace berth {
+
+namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr size_t kKept = 6;            // estimates of a stream to evaluate
+constexpr double kSearching = 0.7;     // share of a round; then evaluations
+constexpr int kRounds = 3;             // each with its own evaluations
+constexpr int32_t kMostChunks = 4;     // stages per device, interleaved
+constexpr double kEqual = 1e-6;        // a difference that does not count
+constexpr int64_t kMovesOfRules = 20;  // what an evaluation counts as
+constexpr int kMovesToStall = 300;     // without an improvement
+
+// Stages: runs of layers.
+struct LayerCut {
+  std::vector<int32_t> on;    // per stage: its device
+  std::vector<int32_t> ends;  // per stage: the place behind its last layer
+  PipelineOrder order = PipelineOrder::k1F1B;
+  double value = kInfinite;
+  std::string name;
+};
+
+// Layers with sums over their beginnings. Read-only once made.
+class PipelineLayers {
+ public:
+  PipelineLayers(const PlanProblem& problem, const StepUnits& step_units)
+      : p(problem), units(step_units), role(roles_of(problem)) {
+    classes = p.costs.classes.size();
+    find_layers();
+    sum_times();
+    sum_values();
+  }
+
+  // The time of a stage from layer `begin` to `end` on a device. What it has
+  // no kernel for runs elsewhere.
+  double time(int kind, int32_t begin, int32_t end, int32_t device) const {
+    const std::vector<double>& sums = times[kind];
+    const size_t c = static_cast<size_t>(p.costs.devices[device].device_class);
+    return sums[end * classes + c] - sums[begin * classes + c];
+  }
+
+  PlacePlan plan_of(const LayerCut& cut) const;
+
+  const PlanProblem& p;
+  const StepUnits& units;
+  const std::vector<MicroBatchRole> role;
+  size_t classes = 0;
+  bool training = false;
+  std::vector<uint8_t> backward;   // per node
+  std::vector<int32_t> layer;      // units with ops, in order
+  std::vector<int32_t> place;      // per unit: in `layer`; -1: none
+  std::vector<double> times[3];    // forward, backward, once: [place * classes]
+  std::vector<double> held, kept;  // sums per place: weights; activations
+  // Per border and direction: values that cross it, and their bytes.
+  std::vector<double> crossing[2], crossing_bytes[2];
+
+ private:
+  void find_layers();
+  void sum_times();
+  void sum_values();
+  int32_t near(int32_t unit, int32_t device) const {
+    const DeviceSet& mask = units.allowed[unit];
+    return mask.has(device) || !mask ? device : mask.first();
+  }
+};
+
+void PipelineLayers::find_layers() {
+  const bool flagged = std::ranges::find(p.backward, 1) != p.backward.end();
+  const bool updates =
+      std::ranges::find(role, MicroBatchRole::kStep) != role.end();
+  training = flagged || updates;
+  const LayerKeys keys =
+      layer_keys(units, training ? LayerOrder::kFolded : LayerOrder::kPlain);
+  backward = keys.backward;
+  std::vector<double> key(static_cast<size_t>(units.num_units), kInfinite);
+  for (int32_t u = 0; u < units.num_units; ++u) {
+    if (units.ops[u].empty()) continue;
+    layer.push_back(u);
+    for (const int32_t i : units.ops[u]) key[u] = std::min(key[u], keys.key[i]);
+  }
+  std::ranges::stable_sort(layer, {}, [&](int32_t u) { return key[u]; });
+  place.assign(static_cast<size_t>(units.num_units), -1);
+  for (size_t k = 0; k < layer.size(); ++k) {
+    place[layer[k]] = static_cast<int32_t>(k);
+  }
+}
+
+void PipelineLayers::sum_times() {
+  for (std::vector<double>& sums : times) {
+    sums.assign((layer.size() + 1) * classes, 0);
+  }
+  held.assign(layer.size() + 1, 0);
+  for (size_t k = 0; k < layer.size(); ++k) {
+    for (size_t c = 0; c < classes; ++c) {
+      for (std::vector<double>& sums : times) {
+        sums[(k + 1) * classes + c] = sums[k * classes + c];
+      }
+      for (const int32_t i : units.ops[layer[k]]) {
+        const int kind = role[i] != MicroBatchRole::kEach ? 2
+                         : training && backward[i]        ? 1
+                                                          : 0;
+        const double us = p.costs.times[i * classes + c].us;
+        if (std::isfinite(us)) times[kind][(k + 1) * classes + c] += us;
+      }
+    }
+    held[k + 1] = held[k] + units.held_bytes[layer[k]];
+  }
+}
+
+void PipelineLayers::sum_values() {
+  const SimulatedGraph& g = p.graph;
+  const std::vector<int32_t> renamed = renamed_values(g);
+  kept.assign(layer.size() + 1, 0);
+  std::vector<double> summed = kept;  // gradients
+  for (int b : {0, 1}) {
+    crossing[b].assign(layer.size() + 1, 0);
+    crossing_bytes[b].assign(layer.size() + 1, 0);
+  }
+  struct Reach {
+    int32_t least[2] = {INT32_MAX, INT32_MAX}, most[2] = {-1, -1};
+    bool late = false, summed = false;
+  };
+  std::vector<Reach> reach(renamed.size());
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    for (const int32_t v : g.reads[i]) {
+      Reach& r = reach[renamed[v]];
+      if (role[i] == MicroBatchRole::kStep) r.summed = true;
+      const int32_t at = place[units.unit[i]];
+      if (!p.takes_time(i) || role[i] != MicroBatchRole::kEach) continue;
+      const int b = training && backward[i];
+      r.least[b] = std::min(r.least[b], at);
+      r.most[b] = std::max(r.most[b], at);
+      r.late |= b != 0;
+    }
+  }
+  for (int32_t v = 0; v < static_cast<int32_t>(reach.size()); ++v) {
+    const int32_t i = g.producer[v], at = place[units.unit[i]];
+    if (role[i] != MicroBatchRole::kEach || at < 0 || renamed[v] != v) continue;
+    const auto bytes = static_cast<double>(p.costs.bytes.item(v));
+    const Reach& r = reach[v];
+    if (r.summed) summed[at + 1] += bytes;
+    if (g.everywhere[v]) continue;
+    const bool late = training && backward[i];
+    if (!late && r.late) kept[at + 1] += bytes;
+    const auto cross = [&](int b, int32_t from, int32_t to, double sign) {
+      if (from >= to) return;
+      crossing[b][from + 1] += sign, crossing[b][to + 1] -= sign;
+      crossing_bytes[b][from + 1] += sign * bytes;
+      crossing_bytes[b][to + 1] -= sign * bytes;
+    };
+    if (!late) cross(0, at, std::max(r.most[0], r.most[1]), 1);
+    if (late) cross(1, std::min(r.least[1], at), at, 1);
+  }
+  for (int b : {0, 1}) {
+    std::partial_sum(crossing[b].begin(), crossing[b].end(),
+                     crossing[b].begin());
+    std::partial_sum(crossing_bytes[b].begin(), crossing_bytes[b].end(),
+                     crossing_bytes[b].begin());
+  }
+  std::partial_sum(kept.begin(), kept.end(), kept.begin());
+  std::partial_sum(summed.begin(), summed.end(), summed.begin());
+  for (size_t k = 0; k < held.size(); ++k) held[k] += summed[k];
+}
+
+// The stage of every unit; then as many moves as are needed so that nothing
+// reads what comes later on the way through the stages.
+PlacePlan PipelineLayers::plan_of(const LayerCut& cut) const {
+  const auto stages = static_cast<int32_t>(cut.on.size());
+  std::vector<int32_t> stage(static_cast<size_t>(units.num_units), -1);
+  for (size_t k = 0, s = 0; k < layer.size(); ++k) {
+    while (cut.ends[s] <= static_cast<int32_t>(k)) ++s;
+    stage[layer[k]] = static_cast<int32_t>(s);
+  }
+  for (int round = 0; round < 8; ++round) {
+    bool moved = false;
+    for (const int32_t i : units.order) {
+      if (!p.takes_time(i) || role[i] != MicroBatchRole::kEach) continue;
+      int32_t& s = stage[units.unit[i]];
+      const bool late = training && backward[i];
+      for (const int32_t b : units.before[i]) {
+        if (role[b] != MicroBatchRole::kEach) continue;
+        const int32_t from = stage[units.unit[b]];
+        if (late != (training && backward[b])) continue;
+        if (late ? s <= from : s >= from) continue;
+        s = from;
+        moved = true;
+      }
+    }
+    if (!moved) break;
+  }
+  PlacePlan plan;
+  plan.order = cut.order;
+  std::vector<int32_t> device(stage.size(), -1);
+  for (const int32_t u : layer) device[u] = near(u, cut.on[stage[u]]);
+  for (int32_t u = 0; u < units.num_units; ++u) {
+    if (device[u] >= 0) continue;
+    for (const int32_t other : units.neighbours[u]) {
+      const int32_t d = device[other];
+      if (d >= 0 && units.allowed[u].has(d)) device[u] = d;
+    }
+    if (device[u] < 0) device[u] = near(u, cut.on[0]);
+  }
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    const int32_t s = stage[units.unit[i]] < 0 ? 0 : stage[units.unit[i]];
+    plan.device.push_back(device[units.unit[i]]);
+    plan.stage.push_back(training && backward[i] ? -1 - s : s);
+  }
+  if (stages == 1) plan.order = PipelineOrder::k1F1B;
+  plan.sequence = order_of_ops(p);
+  return plan;
+}
+
+// Estimates values; one per stream.
+class PipelineTimer {
+ public:
+  explicit PipelineTimer(const PipelineLayers& layers)
+      : l_(layers), p_(layers.p), m_(p_.pipeline.micro_batches) {}
+
+  double value(const LayerCut& cut, double memory_share) {
+    set_order(cut);
+    if (tasks_.empty()) return kInfinite;  // they would wait for each other
+    const auto stages = static_cast<int32_t>(cut.on.size());
+    free_.assign(p_.costs.devices.size(), 0);
+    engine_ = free_;
+    shared_.clear();
+    arrived_.assign(static_cast<size_t>(2 * stages * m_), 0);
+    times_.clear();
+    for (int32_t part = 0; part < 2 * stages; ++part) {
+      const int32_t s = std::min(part, 2 * stages - 1 - part);
+      times_.push_back(
+          l_.time(part >= stages, begin_of(cut, s), cut.ends[s], cut.on[s]));
+    }
+    for (const PipelineTask& t : tasks_) run(cut, t);
+    double most = 0, busiest = 0;
+    for (int32_t s = 0; s < stages; ++s) {
+      double& end = free_[cut.on[s]];
+      end += l_.time(2, begin_of(cut, s), cut.ends[s], cut.on[s]);
+      most = std::max(most, end);
+    }
+    if (p_.pipeline.stash_weights) {  // no bubbles: the busiest device counts
+      busy_.assign(free_.size(), 0);
+      for (int32_t part = 0; part < 2 * stages; ++part) {
+        const int32_t s = std::min(part, 2 * stages - 1 - part);
+        busy_[cut.on[s]] += times_[part] * m_;
+      }
+      busiest = *std::ranges::max_element(busy_);
+      most = busiest + 1e-3 * most;
+    }
+    return most * (1 + 1e3 * excess(cut, memory_share));
+  }
+
+ private:
+  static int32_t begin_of(const LayerCut& cut, int32_t stage) {
+    return stage > 0 ? cut.ends[stage - 1] : 0;
+  }
+
+  void set_order(const LayerCut& cut) {
+    if (cut.on == on_ && cut.order == order_) return;
+    on_ = cut.on, order_ = cut.order;
+    lanes_.lane = cut.on;
+    lanes_.any.assign(2 * cut.on.size(), 1);
+    if (!l_.training) {
+      std::fill(lanes_.any.begin() + static_cast<int64_t>(cut.on.size()),
+                lanes_.any.end(), 0);
+    }
+    tasks_ = task_order(lanes_, m_, cut.order);
+    flying_ = most_in_flight(tasks_, lanes_);
+  }
+
+  void run(const LayerCut& cut, const PipelineTask& t) {
+    const auto stages = static_cast<int32_t>(cut.on.size());
+    const auto at = static_cast<size_t>(t.part) * m_ + t.micro_batch;
+    const int32_t s = std::min(t.part, 2 * stages - 1 - t.part);
+    const int32_t d = cut.on[s];
+    const double end = std::max(free_[d], arrived_[at]) + times_[t.part];
+    free_[d] = end;
+    const int32_t next = t.part + 1;
+    if (next == 2 * stages) return;
+    double& arrives = arrived_[at + static_cast<size_t>(m_)];
+    arrives = end;
+    const int32_t to = cut.on[std::min(next, 2 * stages - 1 - next)];
+    if (to == d) return;
+    const int b = t.part >= stages;
+    const int32_t border = b ? begin_of(cut, s) : cut.ends[s];
+    const LinkCost& link = p_.costs.link(d, to);
+    if (l_.crossing[b][border] <= 0) return;
+    const double us = l_.crossing[b][border] * link.latency_us +
+                      l_.crossing_bytes[b][border] / link.bytes_per_us;
+    const CopyRule rule = p_.costs.devices[to].copies;
+    if (rule == CopyRule::kFree) {
+      arrives = end + us;
+      return;
+    }
+    double& busy = rule == CopyRule::kOverlap ? engine_[to] : free_[to];
+    double start = std::max(end, busy);
+    if (link.shared >= 0) {
+      const auto group = static_cast<size_t>(link.shared);
+      if (shared_.size() <= group) shared_.resize(group + 1, 0);
+      start = std::max(start, shared_[group]);
+      shared_[group] = start + us;
+    }
+    busy = arrives = start + us;
+    if (p_.costs.devices[d].copies == CopyRule::kBoth) free_[d] = arrives;
+  }
+
+  // The share by which bytes exceed limits, summed over devices.
+  double excess(const LayerCut& cut, double memory_share) {
+    if (!l_.units.limited) return 0;
+    bytes_.assign(free_.size(), 0);
+    for (size_t s = 0; s < cut.on.size(); ++s) {
+      const int32_t begin = begin_of(cut, static_cast<int32_t>(s));
+      const int32_t end = cut.ends[s];
+      const double flying = flying_.empty() ? m_ : flying_[s];
+      const double versions =
+          p_.pipeline.stash_weights ? 1 + std::ceil((flying - 1) / m_) : 1;
+      bytes_[cut.on[s]] +=
+          versions * (l_.held[end] - l_.held[begin]) +
+          flying * (l_.kept[end] - l_.kept[begin] +
+                    (l_.training ? l_.crossing_bytes[0][begin] : 0));
+    }
+    double sum = 0;
+    for (size_t d = 0; d < bytes_.size(); ++d) {
+      const double limit =
+          memory_share * static_cast<double>(p_.costs.devices[d].memory_limit);
+      if (limit > 0) sum += std::max(bytes_[d] / limit - 1, 0.0);
+    }
+    return sum;
+  }
+
+  const PipelineLayers& l_;
+  const PlanProblem& p_;
+  const int32_t m_;
+  std::vector<int32_t> on_, flying_;
+  PipelineOrder order_ = PipelineOrder::k1F1B;
+  PipelineLanes lanes_;
+  std::vector<PipelineTask> tasks_;
+  std::vector<double> free_, engine_, shared_, arrived_, times_, busy_, bytes_;
+};
+
+// Changes a cut of two stages or more.
+void vary_stages(LayerCut& cut, int32_t devices, StreamRandom& random) {
+  const auto stages = static_cast<uint32_t>(cut.on.size());
+  if (random.below(8) == 0) {
+    // Two devices, in all their stages; or one for an unused one.
+    const int32_t a = cut.on[random.below(stages)];
+    const auto b =
+        static_cast<int32_t>(random.below(static_cast<uint32_t>(devices)));
+    for (int32_t& d : cut.on) d = d == a ? b : d == b ? a : d;
+    return;
+  }
+  const uint32_t border = random.below(stages - 1);
+  const int32_t least = (border > 0 ? cut.ends[border - 1] : 0) + 1;
+  const int32_t most = cut.ends[border + 1] - 1;
+  if (least > most) return;
+  // Far at times, a layer or so at others.
+  const int32_t far = std::max((most - least) >> random.below(8), 1);
+  const auto by = static_cast<int32_t>(random.below(2 * far + 1)) - far;
+  cut.ends[border] = std::clamp(cut.ends[border] + by, least, most);
+}
+
+// One stream of the search.
+class PipelineStream {
+ public:
+  PipelineStream(const PipelineLayers& layers, const Budget& budget,
+                 uint64_t seed, int stream, double memory_share)
+      : l_(layers),
+        p_(layers.p),
+        budget_(budget),
+        random_(seed, static_cast<uint64_t>(stream)),
+        timer_(layers),
+        memory_share_(memory_share) {}
+
+  // The plans to begin with, the best first.
+  const std::vector<LayerCut>& make_starts() {
+    add_starts();
+    std::ranges::stable_sort(starts_, {}, &LayerCut::value);
+    if (starts_.size() > 4 * kKept) starts_.resize(4 * kKept);
+    return starts_;
+  }
+
+  // Returns what improving them gave.
+  std::vector<LayerCut> run(const std::vector<LayerCut>& starts) {
+    starts_ = starts;
+    for (size_t k = 0; !starts_.empty() && budget_.spent(moves_) < 1; ++k) {
+      // The best start first, then others, the better the more often.
+      const size_t most = std::min(starts_.size(), kKept);
+      size_t at = k < most ? k : random_.below(static_cast<uint32_t>(most));
+      LayerCut cut = starts_[at];
+      improve(cut);
+      if (cut.value < starts_[at].value) starts_[at] = cut;
+      kept_.push_back(cut);
+    }
+    return kept_;
+  }
+  int64_t moves() const { return moves_; }
+
+ private:
+  void add_starts() {
+    const auto devices = ranked();
+    const auto n = static_cast<int32_t>(devices.size());
+    for (int32_t k = n; k >= 1; k = k > 16 ? k / 2 : k - 1) {
+      for (const PipelineOrder order :
+           {PipelineOrder::k1F1B, PipelineOrder::kGPipe,
+            PipelineOrder::kInterleaved}) {
+        if (p_.pipeline.order && order != *p_.pipeline.order && k > 1) continue;
+        const bool chunks = order == PipelineOrder::kInterleaved;
+        if (k == 1 && order != PipelineOrder::k1F1B) continue;
+        if (p_.pipeline.stash_weights && order == PipelineOrder::kGPipe) {
+          continue;
+        }
+        for (int32_t v = chunks ? 2 : 1; v <= (chunks ? kMostChunks : 1); ++v) {
+          std::vector<int32_t> on(devices.begin(), devices.begin() + k);
+          add_start(on, v, order);
+          if (!equal_) {
+            std::ranges::reverse(on);
+            add_start(on, v, order);
+          }
+          std::ranges::sort(on);
+          add_start(on, v, order);
+        }
+      }
+    }
+  }
+
+  // Devices, the fastest first.
+  std::vector<int32_t> ranked() {
+    std::vector<int32_t> on(static_cast<size_t>(p_.num_devices()));
+    std::iota(on.begin(), on.end(), 0);
+    const auto n = static_cast<int32_t>(l_.layer.size());
+    const auto total = [&](int32_t d) {
+      return l_.time(0, 0, n, d) + l_.time(1, 0, n, d);
+    };
+    std::ranges::stable_sort(on, {}, total);
+    equal_ = total(on[0]) == total(on.back());
+    return on;
+  }
+
+  void add_start(const std::vector<int32_t>& devices, int32_t v,
+                 PipelineOrder order) {
+    const size_t stages = devices.size() * static_cast<size_t>(v);
+    if (stages > l_.layer.size()) return;
+    for (const bool by_memory : {false, true}) {
+      if (by_memory && (!l_.units.limited || stages == 1)) continue;
+      LayerCut cut;
+      cut.order = order;
+      for (size_t s = 0; s < stages; ++s) {
+        cut.on.push_back(devices[s % devices.size()]);
+      }
+      cut.ends = cut_evenly(cut, by_memory);
+      cut.name = fmt::format("{} stage{}{}, {}", stages, stages > 1 ? "s" : "",
+                             by_memory ? " by memory" : "", order_name(order));
+      cut.value = timer_.value(cut, memory_share_);
+      ++moves_;
+      if (std::isfinite(cut.value)) starts_.push_back(std::move(cut));
+    }
+  }
+
+  // The ends with which the largest stage is as small as possible: its time, or
+  // the share that its bytes have of its device's limit.
+  std::vector<int32_t> cut_evenly(const LayerCut& cut, bool by_memory) const {
+    const auto n = static_cast<int32_t>(l_.layer.size());
+    const auto stages = static_cast<int32_t>(cut.on.size());
+    const auto size = [&](int32_t s, int32_t begin, int32_t end) {
+      const int32_t d = cut.on[s];
+      if (!by_memory) {
+        return l_.time(0, begin, end, d) + l_.time(1, begin, end, d);
+      }
+      const auto limit = static_cast<double>(p_.costs.devices[d].memory_limit);
+      const double flying =
+          cut.order == PipelineOrder::k1F1B
+              ? std::min(stages - s, p_.pipeline.micro_batches)
+              : p_.pipeline.micro_batches;
+      const double bytes = l_.held[end] - l_.held[begin] +
+                           flying * (l_.kept[end] - l_.kept[begin]);
+      return limit > 0 ? bytes / limit : bytes * 1e-18;
+    };
+    const auto ends_under = [&](double most) {
+      std::vector<int32_t> ends;
+      for (int32_t s = 0, at = 0; s < stages; ++s) {
+        // At least one layer each, and as many as fit.
+        int32_t low = std::min(at + 1, n), high = n - (stages - 1 - s);
+        while (low < high) {
+          const int32_t middle = (low + high + 1) / 2;
+          if (size(s, at, middle) <= most) {
+            low = middle;
+          } else {
+            high = middle - 1;
+          }
+        }
+        ends.push_back(at = low);
+      }
+      return ends;
+    };
+    const auto largest = [&](const std::vector<int32_t>& ends) {
+      double most = 0;
+      for (int32_t s = 0; s < stages; ++s) {
+        most = std::max(most, size(s, s > 0 ? ends[s - 1] : 0,
+                                   s + 1 == stages ? n : ends[s]));
+      }
+      return most;
+    };
+    double low = 0, high = 0;
+    for (int32_t s = 0; s < stages; ++s) high = std::max(high, size(s, 0, n));
+    for (int k = 0; k < 40; ++k) {
+      const double middle = (low + high) / 2;
+      (largest(ends_under(middle)) <= middle ? high : low) = middle;
+    }
+    std::vector<int32_t> ends = ends_under(high);
+    ends.back() = n;
+    return ends;
+  }
+
+  void improve(LayerCut& cut) {
+    const auto stages = static_cast<uint32_t>(cut.on.size());
+    LayerCut next;
+    for (int stalled = 0; stalled < kMovesToStall; ++stalled) {
+      if ((++moves_ & 15) == 0 && budget_.spent(moves_) >= 1) return;
+      if (stages < 2) continue;
+      next = cut;
+      vary_stages(next, p_.num_devices(), random_);
+      next.value = timer_.value(next, memory_share_);
+      if (next.value > cut.value) continue;
+      // Other devices must be better: a plan keeps the order of equal ones.
+      if (next.value == cut.value && next.on != cut.on) continue;
+      if (next.value < cut.value) stalled = 0;
+      std::swap(cut, next);
+    }
+  }
+
+  const PipelineLayers& l_;
+  const PlanProblem& p_;
+  const Budget budget_;
+  StreamRandom random_;
+  PipelineTimer timer_;
+  const double memory_share_;
+  bool equal_ = true;
+  std::vector<LayerCut> starts_, kept_;
+  int64_t moves_ = 0;
+};
+
+// Keeps the best by the rules.
+class PipelineJudge {
+ public:
+  PipelineJudge(const PipelineLayers& layers, const Budget& budget, Found& best)
+      : l_(layers), budget_(budget), best_(best) {}
+
+  // Evaluates the first ones of different plans.
+  void add(std::vector<LayerCut> cuts, size_t most) {
+    std::ranges::stable_sort(cuts, {}, &LayerCut::value);
+    const LayerCut* last = nullptr;
+    for (const LayerCut& cut : cuts) {
+      if (last != nullptr && cut.ends == last->ends && cut.on == last->on &&
+          cut.order == last->order) {
+        continue;
+      }
+      if (most-- == 0) return;
+      last = &cut;
+      const double before = budget_.seconds_left();
+      if (best_.any() && before < longest_) return;
+      add(cut);
+      longest_ = std::max(longest_, before - budget_.seconds_left());
+    }
+  }
+
+  const std::string& name() const { return best_cut_.name; }  // of the best
+
+  // Changes the best one while that makes it better. Returns moves.
+  int64_t refine(const Budget& budget, StreamRandom random) {
+    int64_t moves = 0;
+    if (!best_.any() || best_cut_.on.size() < 2) return 0;
+    while (budget.spent(moves) < 1 && budget_.seconds_left() > longest_ &&
+           !budget_.enough(best_.value)) {
+      LayerCut cut = best_cut_;
+      vary_stages(cut, l_.p.num_devices(), random);
+      add(cut);
+      moves += kMovesOfRules;
+    }
+    return moves;
+  }
+
+ private:
+  void add(const LayerCut& cut) {
+    PlacePlan plan = l_.plan_of(cut);
+    const Evaluation e = evaluate(l_.p, plan);
+    if (!e.violations.empty() || !std::isfinite(e.value)) return;
+    double bytes = 0;  // the fewer of equally fast plans
+    for (const DeviceUse& use : e.devices) bytes = std::max(bytes, use.bytes);
+    if (e.value > best_.value * (1 - kEqual) &&
+        (e.value > best_.value * (1 + kEqual) || bytes >= bytes_)) {
+      return;
+    }
+    bytes_ = bytes;
+    best_.value = e.value;
+    best_.plan = std::move(plan);
+    best_cut_ = cut;
+  }
+
+  const PipelineLayers& l_;
+  const Budget& budget_;
+  Found& best_;
+  LayerCut best_cut_;
+  double bytes_ = kInfinite;  // of its fullest device
+  double longest_ = 0;        // seconds of an evaluation
+};
+
+}  // namespace
+
+Found search_pipeline(const PlanProblem& p, const Budget& budget,
+                      uint64_t seed) {
+  Found best;
+  const StepUnits units(p);
+  if (!units.ordered || units.num_ops == 0) return best;
+  const PipelineLayers layers(p, units);
+  PipelineJudge judge(layers, budget, best);
+  // The estimate of memory may be too low: then the limits are lowered.
+  double share = 1;
+  for (int round = 0; round < kRounds; ++round) {
+    const double begin = static_cast<double>(round) / kRounds;
+    const Budget part = budget.part(begin, begin + kSearching / kRounds);
+    PipelineStream first(layers, part, seed, 0, share);
+    const std::vector<LayerCut>& starts = first.make_starts();
+    best.moves += first.moves();
+    judge.add(starts, 2);
+    if (best.any() && round == 0) best.start = {judge.name(), best.value};
+    const int streams = budget.num_streams();
+    std::vector<std::vector<LayerCut>> found(static_cast<size_t>(streams));
+    std::vector<int64_t> moves(found.size());
+    run_streams(streams, budget.threads(), [&](int s) {
+      PipelineStream stream(layers, part, seed,
+                            s + round * Budget::kStreams * 8, share);
+      found[s] = stream.run(starts);
+      moves[s] = stream.moves();
+    });
+    std::vector<LayerCut> all = starts;
+    for (size_t s = 0; s < found.size(); ++s) {
+      best.moves += moves[s];
+      all.insert(all.end(), found[s].begin(), found[s].end());
+    }
+    judge.add(std::move(all), kKept);
+    best.moves += judge.refine(
+        budget.part(begin + kSearching / kRounds, begin + 1.0 / kRounds),
+        StreamRandom(seed, static_cast<uint64_t>(kRounds + round)));
+    if (!best.any()) share *= 0.85;
+  }
+  return best;
+}
+
+}  // namespace berth
