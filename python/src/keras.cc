@@ -3,6 +3,7 @@
 
 #include <sstream>
 
+#include "base/clock.h"
 #include "classes.h"
 #include "convert.h"
 #include "held.h"
@@ -189,6 +190,20 @@ class OwnCallback final : public keras::CallbackBase {
     nb::gil_scoped_acquire gil;
     (*o_).attr("on_test_end")(logs_of(logs));
   }
+  void on_test_batch_begin(Model&, int64_t batch) override {
+    run("on_test_batch_begin", batch);
+  }
+  void on_test_batch_end(Model&, int64_t batch) override {
+    run("_on_test_batch_end", batch);
+  }
+  void on_predict_batch_begin(Model&, int64_t batch) override {
+    run("on_predict_batch_begin", batch);
+  }
+  void on_predict_batch_end(Model&, int64_t batch,
+                            const Tensors& outputs) override {
+    nb::gil_scoped_acquire gil;
+    (*o_).attr("_on_predict_batch_end")(batch, to_python(outputs));
+  }
   void on_predict_begin(Model&) override { run("on_predict_begin"); }
   void on_predict_end(Model&) override { run("on_predict_end"); }
 
@@ -201,8 +216,30 @@ class OwnCallback final : public keras::CallbackBase {
   Held o_;
 };
 
+// Ctrl-C ends fit, evaluate and predict after the batch at hand.
+class Interrupts final : public keras::CallbackBase {
+ public:
+  void on_train_batch_end(Model&, int64_t) override { check(); }
+  void on_test_batch_end(Model&, int64_t) override { check(); }
+  void on_predict_batch_end(Model&, int64_t, const Tensors&) override {
+    check();
+  }
+
+ private:
+  void check() {
+    constexpr double kEachUs = 20e3;  // the lock of Python is not for nothing
+    const double now = host_clock_us();
+    if (now - last_us_ < kEachUs) return;
+    last_us_ = now;
+    nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) nb::raise_python_error();
+  }
+  double last_us_ = 0;
+};
+
 std::vector<keras::Callback> callbacks_of(nb::handle list) {
   std::vector<keras::Callback> all;
+  all.push_back({.object = std::make_shared<Interrupts>()});
   for (nb::handle o : list) {
     if (nb::isinstance<keras::Callback>(o)) {
       all.push_back(nb::cast<const keras::Callback&>(o));
@@ -378,6 +415,7 @@ void compile(Model& model, nb::dict d) {
   o.slices = nb::cast<int>(d["slices"]);
   const auto placement = nb::cast<std::string>(d["placement"]);
   if (!placement.empty()) o.placement = placement;
+  o.contracts = contracts_of(d["contracts"]);
   model.compile(std::move(o), site_of_caller());
 }
 
@@ -588,6 +626,8 @@ void add_model(nb::module_& m) {
       .def("input_names", &Model::input_names)
       .def("output_names", &Model::output_names)
       .def("placement", [](const Model& m) { return m.placement().str(); })
+      .def("placement_json",
+           [](const Model& m) { return m.placement().json(); })
       .def("explain", [](const Model& m,
                          const std::string& op) { return m.explain(op).str(); })
       .def("train_plan_text",

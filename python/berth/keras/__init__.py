@@ -3,6 +3,7 @@ import sys as _sys
 import types as _types
 
 from berth import _core
+from berth._tensor import unknown_name
 from berth.keras import _own, _parts
 from berth.keras import layers, callbacks, models
 from berth.keras.models import Model, Sequential, Input
@@ -36,4 +37,9 @@ mixed_precision = _module("mixed_precision", {
 Loss, Metric, Optimizer = _own.Loss, _own.Metric, _core.Optimizer
 from berth.keras import datasets  # noqa: E402
 
-saving = models
+
+def __getattr__(name):
+    if name == "saving":  # imported when it is used first
+        import importlib
+        return importlib.import_module("berth.keras.saving")
+    raise AttributeError(unknown_name("berth.keras", name, globals()))

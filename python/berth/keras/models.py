@@ -3,6 +3,8 @@ import itertools
 
 from berth import _core
 from berth._function import call_converted
+from berth._lazy import Lazy
+from berth._placement import Report, contracts
 from berth._structure import flatten, pack
 from berth._tensor import TensorSpec, convert_to_tensor
 from berth.data import Dataset
@@ -10,6 +12,8 @@ from berth.keras import callbacks as _callbacks
 from berth.keras import layers as _layers
 from berth.keras._own import owner
 from berth.keras.layers import Input, Layer
+
+_saving = Lazy("berth.keras.saving")
 
 
 def _tensors(value):
@@ -63,9 +67,6 @@ class Model(Layer):
 
     _kind = _core.Model
 
-    def __new__(cls, *args, **kwargs):
-        return super().__new__(cls)
-
     def __init__(self, inputs=None, outputs=None, name=None, **kwargs):
         if inputs is None and "inputs" in kwargs:
             inputs = kwargs.pop("inputs")
@@ -78,6 +79,13 @@ class Model(Layer):
 
     def _is_own(self):
         return type(self).call is not Layer.call
+
+    def _build_for(self, shape):
+        """Makes the weights of a model for inputs of this shape, by calling it."""
+        if shape and isinstance(shape[0], (list, tuple)):
+            self([_core.ops.zeros([d or 1 for d in s], _core.float32) for s in shape])
+        else:
+            self(_core.ops.zeros([d or 1 for d in shape], _core.float32))
 
     # What the engine asks of models of the user's.
     def _overrides(self, name):
@@ -104,7 +112,7 @@ class Model(Layer):
 
     def compile(self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None,
                 weighted_metrics=None, run_eagerly=False, steps_per_execution=1,
-                jit_compile="auto", auto_scale_loss=True, *, slices=0, placement=""):
+                jit_compile="auto", auto_scale_loss=True, *, slices=0, placement="", contract=None):
         """Sets what fit does. `slices` and `placement` are Berth's (docs/python.md)."""
         # The engine knows metrics of one's own by weak references.
         self.__dict__["_compiled_with"] = (loss, metrics, weighted_metrics)
@@ -116,7 +124,7 @@ class Model(Layer):
             "metrics": metrics if isinstance(metrics, dict) else list(metrics or []),
             "weighted_metrics": list(weighted_metrics or []),
             "run_eagerly": bool(run_eagerly), "auto_scale_loss": auto_scale_loss,
-            "slices": slices, "placement": placement})
+            "slices": slices, "placement": placement, "contracts": contracts(contract)})
         if type(self).metrics is Model.metrics:
             self.__dict__["_compiled"] = True
 
@@ -216,22 +224,31 @@ class Model(Layer):
     def summary(self, print_fn=print, **kwargs):
         print_fn(self.__berth__.summary())
 
+    def _repr_html_(self):
+        from berth import _html
+        return _html.text(self.__berth__.summary())
+
     def placement(self):
         """What of the training step ran where."""
-        return self.__berth__.placement()
+        return Report(self.__berth__.placement(), self.__berth__.placement_json())
 
     def explain(self, op):
         """Why an op of the training step is where it is, and what would move it."""
-        return self.__berth__.explain(op)
+        return Report(self.__berth__.explain(op))
+
+    def plan_text(self, stage="plan"):
+        """The training step as text: stage "trace", "optimize", "place" or "plan"."""
+        return Report(self.__berth__.train_plan_text(stage))
 
     def save(self, filepath, overwrite=True, include_optimizer=True, **kwargs):
-        self.__berth__.save(str(filepath), overwrite, include_optimizer)
+        """Writes the whole model; .keras and .h5 are Keras' formats, else safetensors."""
+        _saving.save_model(self, filepath, overwrite, include_optimizer)
 
     def save_weights(self, filepath, overwrite=True, **kwargs):
-        self.__berth__.save_weights(str(filepath), overwrite)
+        _saving.save_weights(self, filepath, overwrite)
 
     def load_weights(self, filepath, skip_mismatch=False, **kwargs):
-        self.__berth__.load_weights(str(filepath), skip_mismatch)
+        _saving.load_weights(self, filepath, skip_mismatch)
 
     def to_json(self, **kwargs):
         return self.__berth__.to_json()
@@ -291,9 +308,9 @@ class Sequential(Model):
             self.__berth__.build([list(input_shape)])
 
 
-def load_model(filepath, custom_objects=None, compile=True, **kwargs):
-    """Returns the model of a file that save() wrote."""
-    return Model._of(_core.load_model(str(filepath), compile))
+def load_model(filepath, custom_objects=None, compile=True, safe_mode=True):
+    """Returns the model of a file that save() wrote, here or in Keras."""
+    return _saving.load_model(filepath, custom_objects, compile, safe_mode)
 
 
 def model_from_json(text, custom_objects=None):
