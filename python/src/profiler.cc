@@ -52,16 +52,17 @@ void add_event_file(nb::module_& m) {
       .def("text",
            [](EventFile& f, const std::string& tag, const std::string& text,
               int64_t step) { f.add(step, {keras::text_summary(tag, text)}); })
-      .def(
-          "graph",
-          [](EventFile& f, const std::vector<std::array<std::string, 2>>& ops) {
-            keras::WireMessage graph;
-            for (const auto& [name, type] : ops) {
-              graph.message(1,
-                            keras::WireMessage().bytes(1, name).bytes(2, type));
-            }
-            f.add_graph(graph);
-          })
+      // (name, op) pairs.
+      .def("graph",
+           [](EventFile& f, nb::list ops) {
+             keras::WireMessage graph;
+             for (nb::handle op : ops) {
+               graph.message(1, keras::WireMessage()
+                                    .bytes(1, nb::cast<std::string>(op[0]))
+                                    .bytes(2, nb::cast<std::string>(op[1])));
+             }
+             f.add_graph(graph);
+           })
       .def("flush", &EventFile::flush)
       .def("path", [](const EventFile& f) { return f.path(); });
 }

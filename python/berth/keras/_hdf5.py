@@ -8,6 +8,7 @@ from berth.keras.layers import Layer, snake
 _PARTS = {"LSTM": [("cell", None)], "GRU": [("cell", None)], "SimpleRNN": [("cell", None)],
           "MultiHeadAttention": [("query_dense", 2), ("key_dense", 2), ("value_dense", 2),
                                  ("output_dense", 2)]}
+_POWERS = ("beta_1_power", "beta_2_power")
 
 
 def h5py():
@@ -114,9 +115,27 @@ def _put(group, key, variable):
 
 def _optimizer(model):
     """The optimizer's state, when there is one."""
-    optimizer = model.optimizer if is_compiled(model) else None
-    if optimizer and optimizer.variables:
-        yield "optimizer", optimizer.variables, ""
+    if is_compiled(model) and model.optimizer.variables:
+        yield "optimizer", _kept_by_keras(model.optimizer), ""
+
+
+def _last(variable):
+    return variable.name.rsplit("/", 1)[-1].split(":")[0]
+
+
+def _kept_by_keras(optimizer):
+    """Keras' order: the count, the rate, slots. It computes powers of betas from the count."""
+    count = [v for v in optimizer.variables if _last(v) == "iterations"]
+    rate = [v for v in optimizer.variables if _last(v) == "learning_rate"]
+    return count + rate + [v for v in optimizer.variables
+                           if _last(v) not in ("iterations", "learning_rate", *_POWERS)]
+
+
+def _set_powers(optimizer):
+    config = json.loads(_core.part_config(optimizer))["config"]
+    for v in optimizer.variables:
+        if _last(v) in _POWERS:
+            v.assign(float(config[_last(v)[:6]]) ** int(optimizer.iterations))
 
 
 def read_weights(model, source, where, skip_mismatch=False):
@@ -129,10 +148,10 @@ def read_weights(model, source, where, skip_mismatch=False):
         if is_compiled(model) and "optimizer/vars" in file:
             kept = file["optimizer/vars"]
             optimizer = model.optimizer
-            if len(kept) > len(optimizer.variables):
+            if len(kept) > len(_kept_by_keras(optimizer)):
                 optimizer.build(model.trainable_variables)
-            if len(kept) == len(optimizer.variables):
-                _assign(optimizer.variables, kept, where, "optimizer/vars", skip_mismatch)
+            _assign(_kept_by_keras(optimizer), kept, where, "optimizer/vars", skip_mismatch)
+            _set_powers(optimizer)
 
 
 def _assign(variables, found, where, at, skip_mismatch):

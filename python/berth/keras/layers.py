@@ -15,7 +15,9 @@ inspect = Lazy("inspect")
 
 
 def snake(name):
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+    """Dense -> dense, Conv2D -> conv2d, LayerNormalization -> layer_normalization."""
+    name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
+    return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()
 
 
 class Layer:
@@ -205,6 +207,12 @@ class Layer:
     losses = property(lambda self: self.__berth__.losses())
     input = property(lambda self: self.__berth__.input())
     output = property(lambda self: self.__berth__.output())
+
+    @property
+    def submodules(self):
+        """The layers inside, and those inside of them."""
+        inside = self.layers if hasattr(self, "layers") else self.__dict__.get("_parts", [])
+        return tuple(found for part in inside for found in (part, *part.submodules))
 
     dtype_policy = property(lambda self: self.__berth__.dtype_policy)
     compute_dtype = property(lambda self: self.__berth__.compute_dtype.name)

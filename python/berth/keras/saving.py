@@ -77,9 +77,27 @@ def serialize_keras_object(obj):
             if any(_has_own(p) for p in obj.layers):
                 raise ValueError("a functional model with layers of your own has no JSON yet; "
                                  "save_weights() writes its weights")
-            return json.loads(obj.__berth__.to_json())
+            return _as_keras(json.loads(obj.__berth__.to_json()))
         return json.loads(_core.layer_config(obj.__berth__))
     return json.loads(_core.part_config(obj))
+
+
+def _as_keras(config):
+    """The words of which Keras' own reader is strict."""
+    if isinstance(config, list):
+        return [_as_keras(c) for c in config]
+    if not isinstance(config, dict):
+        return config
+    if config.get("class_name") == "accuracy":  # which one, the shapes say
+        return "accuracy"
+    config = {k: _as_keras(v) for k, v in config.items()}
+    if str(config.get("class_name")).endswith("Attention"):  # built for several shapes
+        config.pop("build_config", None)
+    if config.get("class_name") == "Functional":
+        config.update(module="keras.src.models.functional", registered_name="Functional")
+    if config.get("class_name") == "SparseCategoricalCrossentropy" and not config["config"].get("label_smoothing"):
+        config["config"].pop("label_smoothing", None)
+    return config
 
 
 def _has_own(layer):
@@ -157,7 +175,7 @@ def _function_of(config, safe_mode):
 def _compiled(model):
     if not _hdf5.is_compiled(model):
         return None
-    kept = json.loads(_core.compile_config(model.__berth__))
+    kept = _as_keras(json.loads(_core.compile_config(model.__berth__)))
 
     def of_outputs(one, many):
         return kept.get(one) if not kept.get(many) else kept[many]
@@ -173,6 +191,8 @@ def _compile(model, kept):
             return make(json.dumps(value))
         if isinstance(value, dict):
             return {k: of(make, v) for k, v in value.items()}
+        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
+            value = value[0]  # .h5 has a list for each output
         return [of(make, v) for v in value] if isinstance(value, list) else value
     model.compile(optimizer=of(_core.optimizer_from_config, kept["optimizer"]),
                   loss=of(_core.loss_from_config, kept.get("loss")),
@@ -215,6 +235,8 @@ def save_model(model, filepath, overwrite=True, include_optimizer=True, **kwargs
             archive.writestr(_CONFIG, json.dumps(config))
             archive.writestr(_WEIGHTS, weights.getvalue())
     else:
+        if training is not None:  # the words of Keras 2
+            training["optimizer_config"] = training.pop("optimizer")
         _hdf5.write_whole(model, part, config, training)
     os.replace(part, path)
 
@@ -239,8 +261,8 @@ def load_model(filepath, custom_objects=None, compile=True, safe_mode=True):
     config, training = _hdf5.read_whole(path)
     model = deserialize_keras_object(config, custom_objects, safe_mode)
     _hdf5.read_by_layer(model, path)
-    if compile and training and "optimizer" in training:
-        _compile(model, training)
+    if compile and training and "optimizer_config" in training:
+        _compile(model, {**training, "optimizer": training["optimizer_config"]})
     return model
 
 
