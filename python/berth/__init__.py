@@ -7,6 +7,7 @@ and TensorFlow lacks stands beside them: tf.config.set_placement_policy("auto"),
 function.placement(), model.explain("dense").
 """
 import os as _os
+import sys as _sys
 import types as _types
 
 from berth import _core
@@ -66,6 +67,20 @@ def __getattr__(name):
             value = getattr(value, part)
         return value
     raise AttributeError(_tensor.unknown_name("berth", name, {**globals(), **dict.fromkeys(_LATER), **_ALSO}))
+
+
+class _Package(_types.ModuleType):
+    """Its modules say more of names that they lack; import sets them as attributes."""
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        if isinstance(value, _types.ModuleType) and not name.startswith("_"):
+            _tensor.name_missing(value)
+
+
+_sys.modules[__name__].__class__ = _Package
+for _name in ("config", "dtypes", "errors", "experimental", "random"):
+    _tensor.name_missing(globals()[_name])
 
 
 def __dir__():

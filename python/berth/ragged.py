@@ -84,7 +84,7 @@ class RaggedTensor:
         import numpy
         rows = [row.to_tensor(default_value) if isinstance(row, RaggedTensor) else row for row in self]
         arrays = [row.numpy() for row in rows]
-        longest = [max((a.shape[i] for a in arrays), default=0) for i in range(arrays[0].ndim)] if arrays else [0]
+        longest = [max((a.shape[i] for a in arrays), default=0) for i in builtins.range(arrays[0].ndim)] if arrays else [0]
         fill = (b"" if self.dtype.name == "string" else 0) if default_value is None else default_value
         out = numpy.full([len(arrays), *longest], fill, dtype=arrays[0].dtype if arrays else None)
         for i, a in enumerate(arrays):
