@@ -108,3 +108,22 @@ with tf.device("/GPU:0"):
             print("host" in str(e), "block" in str(e), "GPU:0" in str(e))
 """, simulate="GPUx1")
     assert done.stdout.splitlines() == ["True False True", "False True True"], done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("dtype", ("uint8", "int64", "bool", "float64"))
+def test_values_become_what_the_inputs_are(dtype):
+    x = (np.arange(24).reshape(8, 3) % 5 > 1) if dtype == "bool" else (np.arange(24).reshape(8, 3) % 5)
+    given, wide = x.astype(dtype), x.astype("float32")
+    want = losses(wide, Y)
+    assert losses(given, Y) == want
+    batches = tf.data.Dataset.from_tensor_slices((given, Y.astype("float32"))).batch(4)
+    assert model().fit(batches, epochs=3, verbose=0).history["loss"] == pytest.approx(want)
+    inputs = keras.Input((3,))
+    functional = keras.Model(inputs, keras.layers.Dense(1, kernel_initializer="ones")(inputs))
+    late = keras.Sequential([keras.layers.Dense(1, kernel_initializer="ones")])
+    for m in (functional, late):
+        np.testing.assert_allclose(m.predict(given), wide.sum(1, keepdims=True))
+        np.testing.assert_allclose(m(given), wide.sum(1, keepdims=True))
+    # Numbers of tokens stay whole.
+    tokens = keras.Sequential([keras.layers.Embedding(9, 2)])
+    assert tokens(np.ones((2, 3), "int64")).shape == [2, 3, 2]

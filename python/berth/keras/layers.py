@@ -140,7 +140,7 @@ class Layer:
         if self._is_own() and not isinstance(inputs, (Tensor, Variable)) and isinstance(
                 inputs, (list, tuple, dict)):
             self.__dict__["_form"] = form
-        out = self.__berth__.call([self._cast(convert_to_tensor(v)) for v in leaves], training)
+        out = self.__berth__.call(self._cast_inputs([convert_to_tensor(v) for v in leaves]), training)
         result = self.__dict__.get("_result")
         if result is not None:
             return pack(result, out)
@@ -164,6 +164,9 @@ class Layer:
         if others:
             inputs = [*(inputs if isinstance(inputs, (list, tuple)) else [inputs]), *others]
         return inputs, kwargs
+
+    def _cast_inputs(self, tensors):
+        return [self._cast(t) for t in tensors]
 
     def _cast(self, x):
         """Doubles become what the layer computes in, as Keras has it."""
