@@ -154,6 +154,10 @@ class Function:
         return Report(self._core.text(stage))
 
 
+class DoesNotFit(TypeError, ValueError):
+    """An argument that is not what the input_signature says; TensorFlow raises a TypeError."""
+
+
 def convert_signature(signature, args):
     """The arguments with what the signature calls tensors made into tensors of its dtypes."""
     signature = list(signature)
@@ -166,7 +170,7 @@ def convert_signature(signature, args):
             continue
         t = convert_to_tensor(value, None if isinstance(value, (Tensor, Variable)) else spec.dtype)
         if t.dtype != spec.dtype or not spec.shape.is_compatible_with(t.shape):
-            raise ValueError(f"the argument {t!r} does not fit its {spec}")
+            raise DoesNotFit(f"the argument {t!r} does not fit its {spec}")
         out.append(t)
     return out
 

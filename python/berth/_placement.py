@@ -1,6 +1,4 @@
 """What only Berth has: reports of what ran where and why, and contracts about it."""
-import json
-
 from berth import _core
 
 
@@ -13,6 +11,7 @@ class Report(str):
         return made
 
     def json(self):
+        import json
         return json.loads(self._data)
 
     def _repr_html_(self):
