@@ -81,10 +81,10 @@ def test_checkpoints_of_fit_have_keras_endings(tmp_path):
     model = small()
     model.fit(X, Y, epochs=4, batch_size=4, verbose=0, callbacks=[
         keras.callbacks.ModelCheckpoint(tmp_path / "{epoch:02d}.weights.h5", save_weights_only=True),
-        keras.callbacks.ModelCheckpoint(tmp_path / "b{batch}.keras", save_freq=3),
+        keras.callbacks.ModelCheckpoint(tmp_path / "e{epoch}b{batch}.keras", save_freq=3),
         keras.callbacks.ModelCheckpoint(tmp_path / "best.keras", monitor="loss", save_best_only=True)])
     assert sorted(p.name for p in tmp_path.iterdir()) == [
-        "01.weights.h5", "02.weights.h5", "03.weights.h5", "04.weights.h5", "b1.keras", "b2.keras", "best.keras"]
+        "01.weights.h5", "02.weights.h5", "03.weights.h5", "04.weights.h5", "best.keras", "e2b1.keras", "e3b2.keras"]
     twin = small()
     twin.load_weights(tmp_path / "04.weights.h5")
     np.testing.assert_array_equal(twin.predict(X), model.predict(X))

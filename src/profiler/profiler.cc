@@ -23,17 +23,15 @@ constexpr const char* kAnnotations = "annotations";
 void start(Site site) {
   if (timeline::start()) return;
   throw errors::AlreadyExists(
-      fmt::format("profiler::start{}: a recording is open; expected "
-                  "profiler::stop() first",
-                  where_text(nullptr, site)));
+      fmt::format("{}: a recording is open; expected profiler::stop() first",
+                  call_text("profiler::start", site)));
 }
 
 Timeline stop(Site site) {
   if (!timeline::is_on()) {
     throw errors::FailedPrecondition(
-        fmt::format("profiler::stop{}: nothing is recorded; expected "
-                    "profiler::start() first",
-                    where_text(nullptr, site)));
+        fmt::format("{}: nothing is recorded; expected profiler::start() first",
+                    call_text("profiler::stop", site)));
   }
   std::vector<TimelineEvent> events;
   for (timeline::Event& e : timeline::stop()) {
