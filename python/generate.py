@@ -175,7 +175,8 @@ class Headers:
     def struct(self, namespace, name, base, body, doc):
         body = re.sub(r"//[^\n]*", "", body)
         if base in HANDLES:
-            for found in re.finditer(r"(?:explicit )?\b%s\(" % name, body):
+            # Not the constructor that another one calls: ": Adam(options.learning_rate, options)".
+            for found in re.finditer(r"(?<!: )\b%s\(" % name, body):
                 i, depth = found.end(), 1
                 while depth:
                     depth += {"(": 1, ")": -1}.get(body[i], 0)

@@ -1,50 +1,17 @@
 #!/usr/bin/env python3
 """Prints docs/python-names.md: which names of TensorFlow and Keras there are, are planned, or never come.
 
-    python -P names.py API_DIR    with berth installed; API_DIR has the lists of names (name, kind,
-                                  arguments)
+    python -P names.py API_DIR [--planned]    with berth installed; API_DIR has the lists of names (name,
+                                              kind, arguments). --planned prints berth/_planned.py,
+                                              from which errors know the names that are planned
 """
 import glob
 import os
 import sys
+import textwrap
 
 import berth
-
-# Names that will not come, by the first rule that fits, and why.
-NEVER = [
-    ("tf.feature_column", "columns of estimators: Keras' preprocessing layers take their place"),
-    ("tf.estimator", "gone from TensorFlow itself"),
-    ("tf.compat", "version 1"),
-    ("tf.raw_ops", "ops have one form"),
-    ("tf.lite", "another run-time"),
-    ("tf.tpu", "no TPUs"),
-    ("tf.xla", "there is no XLA behind Berth; its plans are compiled by itself"),
-    ("tf.mlir", "there is no MLIR behind Berth"),
-    ("tf.quantization", "of TensorFlow Lite"),
-    ("tf.dtensor", "strategies and plans place and split"),
-    ("tf.experimental.dtensor", "strategies and plans place and split"),
-    ("tf.experimental.numpy", "NumPy itself, whose arrays tensors take and give"),
-    ("tf.experimental.tensorrt", "another run-time"),
-    ("tf.tools", "tools of TensorFlow's own build"),
-    ("tf.types", "types of annotations: the stubs have them"),
-    ("tf.test", "test cases of TensorFlow's own"),
-    ("tf.queue", "version 1: tf.data"),
-    ("tf.graph_util", "version 1"),
-    ("tf.Graph", "version 1: tf.function"),
-    ("tf.Operation", "version 1: tf.function"),
-    ("tf.control_dependencies", "effects keep program order"),
-    ("tf.init_scope", "version 1"),
-    ("tf.no_gradient", "version 1"),
-    ("tf.sysconfig", "flags for building against TensorFlow"),
-    ("tf.data.experimental.service", "a service of its own"),
-    ("keras.src", "Keras' own parts"),
-    ("keras.tree", "structures are flattened inside"),
-    ("keras.legacy", "older forms"),
-    ("keras.quantizers", "of Keras' quantised layers"),
-    ("keras.export", "another run-time"),
-    ("keras.distillation", "a recipe, not an engine's part"),
-]
-
+from berth._never import NEVER
 
 def rows(path):
     with open(path) as lines:
@@ -89,15 +56,30 @@ def table(path):
     print()
 
 
+def lists():
+    for start, title in (("tensorflow", "TensorFlow"), ("keras", "Keras")):
+        for path in glob.glob(os.path.join(sys.argv[1], start + "-*.tsv")):
+            yield title, path
+
+
+def print_planned():
+    names = sorted(n for _, path in lists() for n in rows(path) if never(n) is None and not there(n))
+    print('"""Names of TensorFlow and Keras that are not there yet; printed by names.py --planned."""\n\nNAMES = """')
+    print("\n".join(textwrap.wrap(" ".join(names), 110, break_on_hyphens=False)))
+    print('""".split()')
+
+
 def main():
+    if "--planned" in sys.argv:
+        print_planned()
+        return
     print("# Names of TensorFlow and Keras\n")
     print("Printed by `python/names.py`, from the public names of functions and classes of TensorFlow 2.21 "
           "and\nKeras 3.15; a test compares this page with the package. What is planned is an "
           "`AttributeError` today that\nnames its nearest neighbours.\n")
-    for start, title in (("tensorflow", "TensorFlow"), ("keras", "Keras")):
-        for path in glob.glob(os.path.join(sys.argv[1], start + "-*.tsv")):
-            print(f"## {title}\n")
-            table(path)
+    for title, path in lists():
+        print(f"## {title}\n")
+        table(path)
     print("## Never\n\n| names | why |\n|---|---|")
     for start, why in NEVER:
         print(f"| `{start}` | {why} |")

@@ -86,7 +86,7 @@ class Stubs(generate.Binder):
         direct, fields = [], []
         for p in f.params:
             if self.options_of(f, p.kind) is not None:
-                fields += self.options_of(f, p.kind)
+                fields += [o for o in self.options_of(f, p.kind) if o.name not in {q.name for q in f.params}]
             elif p.kind != "Site":
                 direct.append(p)
         names, _ = self.names(f, direct, fields)

@@ -44,6 +44,7 @@
 #include "berth/placement.h"
 #include "berth/placement_policy.h"
 #include "berth/preemption.h"
+#include "berth/profiler.h"
 #include "berth/recompute_grad.h"
 #include "berth/remote.h"
 #include "berth/saved_function.h"

@@ -7,12 +7,14 @@ and TensorFlow lacks stands beside them: tf.config.set_placement_policy("auto"),
 function.placement(), model.explain("dense").
 """
 import os as _os
+import sys as _sys
 import types as _types
 
 from berth import _core
 from berth._core import DType, Tensor, TensorShape, Variable
 
 _core._set_package_folder(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
+_os.register_at_fork(after_in_child=_core._after_fork_in_child)
 
 from berth import _tensor  # noqa: E402  completes the classes above
 from berth._tensor import (constant, convert_to_tensor, is_tensor, TensorSpec, IndexedSlices,  # noqa: E402
@@ -29,7 +31,10 @@ from berth._control import *  # noqa: E402,F401,F403
 from berth._ops import *  # noqa: E402,F401,F403  where TensorFlow's form differs
 from berth._host import custom_gradient, load_op_library, numpy_function, py_function  # noqa: E402
 from berth._module import Module  # noqa: E402
+from berth._placement import Contract, explain, placement, plan  # noqa: E402
+from berth import _strings  # noqa: E402
 
+_strings.install(strings)  # noqa: F821
 math.argmax, math.argmin, math.reduce_mean = argmax, argmin, reduce_mean  # noqa: F405
 __version__ = "0.1.0"
 version = _types.SimpleNamespace(VERSION=__version__, GIT_VERSION="", COMPILER_VERSION="")
@@ -37,10 +42,12 @@ newaxis = None
 
 
 # Imported when they are used first.
-_LATER = ("autograph", "data", "debugging", "distribute", "keras", "nest", "saved_model", "train")
+_LATER = ("autograph", "data", "debugging", "distribute", "keras", "nest", "profiler", "ragged",
+          "saved_model", "sparse", "summary", "train")
 # Names that stand in one of those, too.
 _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "keras.optimizers",
          "initializers": "keras.initializers", "Assert": "debugging.Assert",
+         "SparseTensor": "sparse.SparseTensor", "RaggedTensor": "ragged.RaggedTensor",
          "constant_initializer": "keras.initializers.Constant",
          "ones_initializer": "keras.initializers.Ones",
          "zeros_initializer": "keras.initializers.Zeros",
@@ -60,6 +67,20 @@ def __getattr__(name):
             value = getattr(value, part)
         return value
     raise AttributeError(_tensor.unknown_name("berth", name, {**globals(), **dict.fromkeys(_LATER), **_ALSO}))
+
+
+class _Package(_types.ModuleType):
+    """Its modules say more of names that they lack; import sets them as attributes."""
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        if isinstance(value, _types.ModuleType) and not name.startswith("_"):
+            _tensor.name_missing(value)
+
+
+_sys.modules[__name__].__class__ = _Package
+for _name in ("config", "dtypes", "errors", "experimental", "random"):
+    _tensor.name_missing(globals()[_name])
 
 
 def __dir__():

@@ -3,11 +3,17 @@ import functools
 
 from berth import _core
 from berth._core import Tensor, Variable
+from berth._placement import Report, contracts
 from berth._straight import is_straight
 from berth._structure import LEAF, flatten, is_value, pack
 from berth._tensor import TensorSpec, convert_to_tensor
 
 _tracing = []
+_listening = [None]  # tf.summary.trace_on(): where called functions go
+
+
+def listen(functions):
+    _listening[0] = functions
 
 
 def executing_eagerly():
@@ -26,16 +32,19 @@ def call_converted(fn, *args, **kwargs):
 class Function:
     """A Python function that is traced once per signature and then runs as a compiled plan."""
 
-    def __init__(self, fn, name=None, input_signature=None, placement="", autograph=True):
+    def __init__(self, fn, name=None, input_signature=None, placement="", autograph=True,
+                 contract=None):
         functools.update_wrapper(self, fn)
         self.python_function = fn
         self._autograph = autograph
+        self._contract = contract
         self._kept = []       # what fixed arguments stand for, so that their ids stay theirs
         self._traced = []     # (structure, specs) of the traces
         self._signature = input_signature
         specs = [] if input_signature is None else flatten(list(input_signature))[0]
         self._core = _core.Function(self._trace, name or getattr(fn, "__name__", "function"),
-                                    [(s.shape, s.dtype) for s in specs], placement)
+                                    [(s.shape, s.dtype) for s in specs], placement,
+                                    contracts(contract))
         self._bound = {}
         self._call_structure = None
 
@@ -45,7 +54,7 @@ class Function:
         key = id(instance)
         if key not in self._bound:
             made = Function(self.python_function.__get__(instance), self.__name__, self._signature,
-                            autograph=self._autograph)
+                            autograph=self._autograph, contract=self._contract)
             self._bound[key] = (instance, made)
         return self._bound[key][1]
 
@@ -65,6 +74,8 @@ class Function:
             results, form = self._core.call(leaves, text)
         finally:
             self._call_structure = outer
+        if _listening[0] is not None and not _tracing:
+            _listening[0].append(self.get_concrete_function(*args, **kwargs))
         return pack(form, results)
 
     def _text_of(self, structure):
@@ -132,15 +143,19 @@ class Function:
 
     def placement(self):
         """What ran where, of the signature called last."""
-        return self._core.placement()
+        return Report(self._core.placement(), self._core.placement_json())
 
     def explain(self, op):
         """Why an op is where it is, and what would move it."""
-        return self._core.explain(op)
+        return Report(self._core.explain(op))
 
     def plan_text(self, stage="plan"):
         """The function as text: stage "trace", "optimize", "place" or "plan"."""
-        return self._core.text(stage)
+        return Report(self._core.text(stage))
+
+
+class DoesNotFit(TypeError, ValueError):
+    """An argument that is not what the input_signature says; TensorFlow raises a TypeError."""
 
 
 def convert_signature(signature, args):
@@ -155,22 +170,23 @@ def convert_signature(signature, args):
             continue
         t = convert_to_tensor(value, None if isinstance(value, (Tensor, Variable)) else spec.dtype)
         if t.dtype != spec.dtype or not spec.shape.is_compatible_with(t.shape):
-            raise ValueError(f"the argument {t!r} does not fit its {spec}")
+            raise DoesNotFit(f"the argument {t!r} does not fit its {spec}")
         out.append(t)
     return out
 
 
 def function(func=None, input_signature=None, autograph=True, jit_compile=None,
              reduce_retracing=False, experimental_implements=None, experimental_autograph_options=None,
-             experimental_attributes=None, *, placement=""):
+             experimental_attributes=None, *, placement="", contract=None):
     """Makes a Function of a Python function (tf.function); works as a decorator.
 
     autograph: `if`, `for`, `while`, `and`, `or` and `not` on tensors become cond and while_loop.
     placement: "rules" or "auto", who says where ops run; "" is config.set_placement_policy()'s.
+    contract: a tf.Contract, or several, that every run keeps.
     """
     def make(fn):
         return Function(fn, input_signature=input_signature, placement=placement,
-                        autograph=autograph)
+                        autograph=autograph, contract=contract)
     return make if func is None else make(func)
 
 

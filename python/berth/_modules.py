@@ -23,11 +23,8 @@ def _made(full, values, doc):
     module = types.ModuleType(full, doc)
     vars(module).update(values)
 
-    def missing(name):
-        from berth._tensor import unknown_name
-        raise AttributeError(unknown_name(full, name, vars(module)))
-
-    module.__getattr__ = missing
+    from berth._tensor import name_missing
+    name_missing(module)
     sys.modules[full] = module
     return module
 

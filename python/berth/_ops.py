@@ -2,12 +2,12 @@
 import builtins
 
 from berth import _core
-from berth._tensor import convert_to_tensor, float32, int32, int64
+from berth._tensor import convert_to_tensor, float32, int32, int64, string
 
 _ops = _core.ops
 
 __all__ = ["reshape", "range", "unique", "unique_with_counts", "print", "group", "no_op", "shape",
-           "pad", "squeeze", "argmax", "argmin", "reduce_mean", "histogram_fixed_width", "zeros", "ones", "clip_by_global_norm", "identity", "split"]
+           "pad", "squeeze", "argmax", "argmin", "reduce_mean", "histogram_fixed_width", "zeros", "ones", "clip_by_global_norm", "identity", "split", "gather"]
 
 _builtin_range = builtins.range
 
@@ -81,6 +81,18 @@ def split(value, num_or_size_splits, axis=0, num=None, name=None):
     if isinstance(num_or_size_splits, int):
         return _ops.split(value, num=num_or_size_splits, axis=axis)
     return _ops.split(value, [int(n) for n in num_or_size_splits], axis=axis)
+
+
+def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None):
+    if isinstance(params, _core.Tensor) and params.dtype == string:
+        # Text is on the host.
+        import numpy
+        at = convert_to_tensor(indices).numpy()
+        return convert_to_tensor(numpy.take(params.numpy(), at, axis=axis or 0))
+    axis = batch_dims if axis is None else axis
+    if not batch_dims:
+        return _ops.gather(params, indices, axis=axis)
+    return _ops.gather(params, indices, axis=axis, batch_dims=batch_dims)
 
 
 def unique(x, out_idx=int32, name=None):

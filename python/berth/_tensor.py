@@ -267,8 +267,31 @@ class IndexedSlices:
 
 
 def unknown_name(module, name, known):
-    """What an AttributeError says of a name that is not there."""
+    """What an AttributeError says of a name that is not there: planned or not, and what is near it."""
     import difflib
+    path = f"{module.replace('berth', 'tf', 1)}.{name}"
     near = difflib.get_close_matches(name, [k for k in known if not k.startswith("_")], 3)
     hint = f"; near it: {', '.join(near)}" if near else ""
-    return f"Berth has no {module.replace('berth', 'tf', 1)}.{name}{hint} (docs/python.md lists what there is)"
+    return f"Berth has no {path}{_plans_for(path)}{hint} (docs/python-names.md lists what there is)"
+
+
+def _plans_for(path):
+    from berth._never import NEVER
+    plain = path[3:] if path.startswith("tf.keras.") else path
+    for start, why in NEVER:
+        if plain == start or plain.startswith(start + "."):
+            return f", and will not: {why}"
+    from berth._planned import NAMES
+    return ", which is planned" if plain in NAMES or any(n.startswith(plain + ".") for n in NAMES) else (
+        ": a name that neither TensorFlow 2.21 nor Keras 3.15 has")
+
+
+def name_missing(module):
+    """Makes the AttributeErrors of a module say more."""
+    def missing(name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(unknown_name(module.__name__, name, vars(module)))
+    if "__getattr__" not in vars(module):
+        module.__getattr__ = missing
+    return module

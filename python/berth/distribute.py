@@ -91,7 +91,8 @@ class Strategy:
 
     def plan(self, model, batch_size):
         """What a training step of a compiled model would do, as a table."""
-        return self.__berth__.plan(model.__berth__, batch_size)
+        from berth._placement import Report
+        return Report(self.__berth__.plan(model.__berth__, batch_size))
 
 
 def _op(value):

@@ -7,16 +7,19 @@
 
 namespace berth::python {
 
-void add_tensor(nanobind::module_& m);      // Tensor, Variable, DType, Shape
-void add_site(nanobind::module_& m);        // whose lines are the package's own
-void add_gradient(nanobind::module_& m);    // GradientTape, device
-void add_function(nanobind::module_& m);    // traced functions, cond, loops
-void add_config(nanobind::module_& m);      // tf.config
-void add_keras(nanobind::module_& m);       // layers, models and their parts
-void add_data(nanobind::module_& m);        // data sets
-void add_distribute(nanobind::module_& m);  // strategies
-void add_custom(nanobind::module_& m);      // gradients and ops of Python's
-void add_train(nanobind::module_& m);       // checkpoints
+void add_tensor(nanobind::module_& m);    // Tensor, Variable, DType, Shape
+void add_site(nanobind::module_& m);      // whose lines are the package's own
+void add_gradient(nanobind::module_& m);  // GradientTape, device
+void add_function(nanobind::module_& m);  // traced functions, cond, loops
+void add_config(nanobind::module_& m);    // tf.config
+void add_keras(nanobind::module_& m);     // layers, models and their parts
+void add_keras_files(nanobind::module_& m);  // these as JSON
+void add_data(nanobind::module_& m);         // data sets
+void add_distribute(nanobind::module_& m);   // strategies
+void add_custom(nanobind::module_& m);       // gradients and ops of Python's
+void add_train(nanobind::module_& m);        // checkpoints
+void add_placement(nanobind::module_& m);    // contracts
+void add_profiler(nanobind::module_& m);     // timelines and event files
 
 }  // namespace berth::python
 

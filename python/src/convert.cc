@@ -256,6 +256,16 @@ nb::object array_of(const Tensor& t) {
   return array;
 }
 
+// "module.function", for files; empty for what has no such name: a lambda.
+static std::string global_name(PyObject* function) {
+  const nb::handle f(function);
+  if (!nb::hasattr(f, "__qualname__")) return {};
+  const std::string name = text_of(f.attr("__qualname__"));
+  if (name.find('<') != std::string::npos) return {};
+  const nb::object module = nb::getattr(f, "__module__", nb::none());
+  return (module.is_none() ? "tf" : text_of(module)) + "." + name;
+}
+
 Tensor From<Tensor>::get(PyObject* o, DType hint) { return tensor_of(o, hint); }
 
 Tensors From<Tensors>::get(PyObject* o, DType hint) {
@@ -429,11 +439,16 @@ keras::Initializer From<keras::Initializer>::get(PyObject* o, DType) {
   } catch (const NotThat&) {
     if (!PyCallable_Check(o) || PyType_Check(o)) throw;
     // Keras' form, fn(shape, dtype=...): tf.random.normal is one, too.
-    return keras::Initializer(
+    const keras::Initializer made(
         [fn = held(nb::borrow(o))](const Shape& s, DType d) {
           nb::gil_scoped_acquire gil;
           return tensor_of((*fn)(to_python(s), "dtype"_a = to_python(d)).ptr());
         });
+    const std::string name = global_name(o);
+    if (name.empty()) return made;
+    keras::register_custom_object(
+        name, [made](const keras::Config&) { return made; });
+    return keras::Initializer(name);
   }
 }
 keras::Regularizer From<keras::Regularizer>::get(PyObject* o, DType) {
@@ -490,7 +505,18 @@ keras::Loss From<keras::Loss>::get(PyObject* o, DType) {
     const nb::object fn = nb::borrow(o);
     const std::string name =
         nb::hasattr(fn, "__name__") ? text_of(fn.attr("__name__")) : "loss";
-    return keras::Loss(name, function_of<const Tensor&, const Tensor&>(fn));
+    if (PyCFunction_Check(o)) {  // the engine's own: keras.losses.MSE
+      try {
+        return keras::Loss(name);
+      } catch (const errors::InvalidArgument&) {
+      }
+    }
+    const keras::Loss made(name, function_of<const Tensor&, const Tensor&>(fn));
+    const std::string known = global_name(o);
+    if (known.empty()) return made;
+    keras::register_custom_object(
+        known, [made](const keras::Config&) { return made; });
+    return keras::Loss(known);
   }
 }
 keras::Metric From<keras::Metric>::get(PyObject* o, DType) {

@@ -49,6 +49,8 @@ void note_read(const Variable& v);
 Tensor tensor_of(PyObject* o, DType hint = DType::kInvalid);
 bool is_tensor_like(PyObject* o);  // Tensor, Variable or array, not a list
 DType dtype_of_python(PyObject* o);
+// Returns the contracts that objects of berth.Contract describe.
+placement::Contracts contracts_of(nb::handle list);
 // A NumPy array with the values; waits for them.
 nb::object array_of(const Tensor& t);
 

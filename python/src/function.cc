@@ -22,9 +22,9 @@ class PyFunction {
   // trace(leaves) -> (leaves of the result, its structure).
   PyFunction(nb::object trace, const std::string& name,
              std::vector<std::pair<Shape, DType>> signature,
-             const std::string& placement)
+             const std::string& placement, nb::handle contracts)
       : trace_(held(std::move(trace))),
-        core_(options(name, signature, placement)) {}
+        core_(options(name, signature, placement, contracts)) {}
 
   nb::object call(nb::list leaves, const std::string& fixed) {
     const Tensors in = tensors_of(leaves);
@@ -44,9 +44,10 @@ class PyFunction {
   static FunctionOptions options(
       const std::string& name,
       const std::vector<std::pair<Shape, DType>>& signature,
-      const std::string& placement) {
+      const std::string& placement, nb::handle contracts) {
     FunctionOptions o;
     o.name = name;
+    o.contract = contracts_of(contracts);
     for (const auto& [shape, dtype] : signature) {
       o.input_signature.push_back({shape, dtype});
     }
@@ -139,13 +140,15 @@ void add_function(nb::module_& m) {
   nb::class_<PyFunction>(m, "Function")
       .def("__init__",
            [](PyFunction* self, nb::object trace, const std::string& name,
-              nb::list signature, const std::string& placement) {
+              nb::list signature, const std::string& placement,
+              nb::list contracts) {
              std::vector<std::pair<Shape, DType>> specs;
              for (nb::handle s : signature) {
                specs.emplace_back(From<Shape>::get(s[0].ptr(), {}),
                                   From<DType>::get(s[1].ptr(), {}));
              }
-             new (self) PyFunction(std::move(trace), name, specs, placement);
+             new (self) PyFunction(std::move(trace), name, specs, placement,
+                                   contracts);
            })
       .def("call", &PyFunction::call)
       .def("num_traces", [](PyFunction& f) { return f.core().num_traces(); })

@@ -3,6 +3,7 @@
 
 #include <sstream>
 
+#include "callbacks.h"
 #include "classes.h"
 #include "convert.h"
 #include "held.h"
@@ -33,12 +34,6 @@ nb::list values_of(const KerasTensors& tensors) {
   for (const auto& t : tensors) all.append(to_python(t));
   return all;
 }
-nb::object logs_of(const keras::Logs& logs) {
-  nb::dict d;
-  for (const auto& [name, value] : logs) d[name.c_str()] = value;
-  return d;
-}
-
 // What a class of the user's does, found through a weak reference: the object
 // of Python holds the layer, not the other way round.
 class Back {
@@ -160,58 +155,6 @@ class OwnMetric final : public keras::MetricBase {
  private:
   Back back_;
 };
-
-// A callback of Python's for the time of one fit.
-class OwnCallback final : public keras::CallbackBase {
- public:
-  explicit OwnCallback(nb::object o) : o_(held(std::move(o))) {}
-  void on_train_begin(Model&) override { run("on_train_begin"); }
-  void on_train_end(Model&) override { run("on_train_end"); }
-  void on_epoch_begin(Model&, int epoch) override {
-    run("on_epoch_begin", epoch);
-  }
-  void on_epoch_end(Model&, int epoch, keras::Logs& logs) override {
-    nb::gil_scoped_acquire gil;
-    nb::object d = logs_of(logs);
-    (*o_).attr("on_epoch_end")(epoch, d);
-    for (auto [key, value] : nb::cast<nb::dict>(d)) {
-      logs[nb::cast<std::string>(key)] = nb::cast<double>(nb::float_(value));
-    }
-  }
-  void on_train_batch_begin(Model&, int64_t batch) override {
-    run("on_train_batch_begin", batch);
-  }
-  void on_train_batch_end(Model&, int64_t batch) override {
-    run("_on_train_batch_end", batch);
-  }
-  void on_test_begin(Model&) override { run("on_test_begin"); }
-  void on_test_end(Model&, const keras::Logs& logs) override {
-    nb::gil_scoped_acquire gil;
-    (*o_).attr("on_test_end")(logs_of(logs));
-  }
-  void on_predict_begin(Model&) override { run("on_predict_begin"); }
-  void on_predict_end(Model&) override { run("on_predict_end"); }
-
- private:
-  template <class... Args>
-  void run(const char* name, Args... args) {
-    nb::gil_scoped_acquire gil;
-    (*o_).attr(name)(args...);
-  }
-  Held o_;
-};
-
-std::vector<keras::Callback> callbacks_of(nb::handle list) {
-  std::vector<keras::Callback> all;
-  for (nb::handle o : list) {
-    if (nb::isinstance<keras::Callback>(o)) {
-      all.push_back(nb::cast<const keras::Callback&>(o));
-    } else {
-      all.push_back({.object = std::make_shared<OwnCallback>(nb::borrow(o))});
-    }
-  }
-  return all;
-}
 
 // (name or "", tensor) pairs.
 keras::NamedTensors named(nb::handle pairs) {
@@ -378,6 +321,7 @@ void compile(Model& model, nb::dict d) {
   o.slices = nb::cast<int>(d["slices"]);
   const auto placement = nb::cast<std::string>(d["placement"]);
   if (!placement.empty()) o.placement = placement;
+  o.contracts = contracts_of(d["contracts"]);
   model.compile(std::move(o), site_of_caller());
 }
 
@@ -588,6 +532,8 @@ void add_model(nb::module_& m) {
       .def("input_names", &Model::input_names)
       .def("output_names", &Model::output_names)
       .def("placement", [](const Model& m) { return m.placement().str(); })
+      .def("placement_json",
+           [](const Model& m) { return m.placement().json(); })
       .def("explain", [](const Model& m,
                          const std::string& op) { return m.explain(op).str(); })
       .def("train_plan_text",

@@ -4,6 +4,11 @@
 
 NB_MODULE(_core, m) {
   using namespace berth::python;  // NOLINT
+  if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+    throw nanobind::import_error(
+        "berth works in the main interpreter alone, not in sub-interpreters; "
+        "use threads or processes");
+  }
   m.doc() = "The engine of Berth as an extension module of Python.";
   nanobind::set_leak_warnings(false);
   add_errors(m);
@@ -17,6 +22,9 @@ NB_MODULE(_core, m) {
   add_distribute(m);
   add_custom(m);
   add_train(m);
+  add_keras_files(m);
+  add_placement(m);
+  add_profiler(m);
   nanobind::module_ ops = m.def_submodule("ops");
   add_functions(ops);
 }

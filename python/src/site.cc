@@ -8,12 +8,14 @@
 #undef Py_BUILD_CORE
 
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <string>
 #include <unordered_set>
 
 #include "classes.h"
 #include "convert.h"
+#include "device/device_manager.h"
 
 namespace berth::python {
 
@@ -69,7 +71,17 @@ const Known& known(const _PyInterpreterFrame* frame) {
 
 }  // namespace
 
+// Set in the child of a fork: the threads of the engine are the parent's.
+static std::atomic<bool> g_is_stranded{false};
+
 Site site_of_caller() {
+  if (g_is_stranded.load(std::memory_order_relaxed)) [[unlikely]] {
+    throw errors::FailedPrecondition(
+        "this process was forked after Berth had made its devices, whose "
+        "threads stay with the parent; start processes by "
+        "multiprocessing.get_context(\"spawn\"), or compute nothing before "
+        "the fork");
+  }
   const _PyInterpreterFrame* frame = PyThreadState_Get()->cframe->current_frame;
   for (; frame != nullptr; frame = frame->previous) {
     if (_PyFrame_IsIncomplete(const_cast<_PyInterpreterFrame*>(frame)))
@@ -81,6 +93,9 @@ Site site_of_caller() {
 }
 
 void add_site(nb::module_& m) {
+  m.def("_after_fork_in_child", [] {
+    if (DeviceManager::initialised()) g_is_stranded.store(true);
+  });
   m.def("_set_package_folder",
         [](nb::str folder) { package_folder() = folder.c_str(); });
 }

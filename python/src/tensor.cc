@@ -48,6 +48,12 @@ Tensor true_divide(const Tensor& a, const Tensor& b, Site site) {
   }
   return math::divide(a, b, site);
 }
+// Text is joined.
+Tensor sum(const Tensor& a, const Tensor& b, Site site) {
+  return a.dtype() == string_ && b.dtype() == string_
+             ? strings::join({a, b}, "", site)
+             : math::add(a, b, site);
+}
 Tensor both(const Tensor& a, const Tensor& b, Site site) {
   return a.dtype() == bool_ ? math::logical_and(a, b, site)
                             : bitwise::bitwise_and(a, b, site);
@@ -70,7 +76,7 @@ void add_operators(nb::class_<T>& c) {
     c.def(name, binary<kOp, false>, nb::is_operator());
     if (reversed) c.def(reversed, binary<kOp, true>, nb::is_operator());
   };
-  two.template operator()<&math::add>("__add__", "__radd__");
+  two.template operator()<&sum>("__add__", "__radd__");
   two.template operator()<&math::subtract>("__sub__", "__rsub__");
   two.template operator()<&math::multiply>("__mul__", "__rmul__");
   two.template operator()<&true_divide>("__truediv__", "__rtruediv__");

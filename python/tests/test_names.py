@@ -73,3 +73,24 @@ def test_the_table_of_names_is_that_of_the_package():
     assert done.returncode == 0, done.stderr
     with open(os.path.join(SOURCE, "docs", "python-names.md")) as page:
         assert page.read() == done.stdout, "python -P python/names.py API > docs/python-names.md"
+    planned = subprocess.run([sys.executable, "-P", os.path.join(SOURCE, "python", "names.py"), API, "--planned"],
+                             capture_output=True, text=True, check=True)
+    with open(os.path.join(SOURCE, "python", "berth", "_planned.py")) as file:
+        assert file.read() == planned.stdout, "python -P python/names.py API --planned > python/berth/_planned.py"
+
+
+def message_of(path):
+    with pytest.raises(AttributeError) as error:
+        value = tf
+        for part in path.split("."):
+            value = getattr(value, part)
+    return str(error.value)
+
+
+def test_missing_names_say_what_is_near_and_whether_they_are_planned():
+    assert "which is planned" in message_of("TensorArraySpec")
+    assert "near it: relu" in message_of("nn.relu_") and "neither TensorFlow" in message_of("nn.relu_")
+    assert "will not: ops have one form" in message_of("raw_ops.Add")
+    for name in ("keras.layers.Densee", "data.Datasett", "train.Checkpointt", "keras.losses.Hubber",
+                 "profiler.strat"):
+        assert "near it" in message_of(name), name

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/diagnostics.h"
+#include "base/timeline.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "device/holders.h"
@@ -428,8 +429,10 @@ bool try_fast(const OpDef& op, std::span<const Tensor* const> in,
 
 }  // namespace
 
-void eager_apply(const OpDef& op, std::span<const Tensor* const> in,
-                 const Attrs* attrs, std::span<Tensor> out) {
+namespace {
+
+void apply_here(const OpDef& op, std::span<const Tensor* const> in,
+                const Attrs* attrs, std::span<Tensor> out) {
   if (!contracts_open() && try_fast(op, in, attrs, out)) [[likely]]
     return;
   for (size_t i = 0; i < in.size(); ++i) {
@@ -454,6 +457,18 @@ void eager_apply(const OpDef& op, std::span<const Tensor* const> in,
   }
   throw errors::InvalidArgument(
       fmt::format("{} exists only inside graphs", op.name()));
+}
+
+}  // namespace
+
+void eager_apply(const OpDef& op, std::span<const Tensor* const> in,
+                 const Attrs* attrs, std::span<Tensor> out) {
+  if (timeline::is_on()) [[unlikely]] {
+    const timeline::Span span("eager ops", op.name(), op.name().c_str());
+    apply_here(op, in, attrs, out);
+    return;
+  }
+  apply_here(op, in, attrs, out);
 }
 
 }  // namespace berth

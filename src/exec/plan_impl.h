@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "base/timeline.h"
 #include "exec/part_kernels.h"
 #include "exec/plan.h"
 #include "exec/run_locks.h"
@@ -34,15 +35,16 @@ struct Instance final : ProgramRun {
   bool bases_resolved = false;
   int64_t runs_before = 0;  // of the plan, when it was checked out
   int64_t runs = 0;         // since then
+  bool recorded = false;    // the last one, in a timeline
   std::unique_ptr<PreparedRun> prepared;
 };
 
-struct Plan::Impl {
+struct Plan::Impl final : timeline::Source {
   // See Plan::build(). `nested`: a body, run by run_nested() alone.
   static std::unique_ptr<Impl> build(Graph graph, const PlanOptions& options,
                                      bool nested = false);
   Impl() = default;
-  ~Impl();
+  ~Impl() override;
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
@@ -101,6 +103,9 @@ struct Plan::Impl {
   void harvest(Instance& run);
   // The same for all runs so far; waits for those on their way.
   void harvest_all();
+  void drain() override { harvest_all(); }
+  // Adds the times of a run to the timeline that is recorded.
+  void add_events(const Instance& run) const;
   // Counts that argument `index` was brought from a device.
   void note_argument(size_t index, const Device& from);
 

@@ -1,8 +1,11 @@
 #include "exec/run_record.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
+#include "base/timeline.h"
 #include "device/device_manager.h"
 #include "exec/plan_impl.h"
 
@@ -58,6 +61,11 @@ void Plan::Impl::begin_run(Instance& run) {
     harvest(run);
   }
   run.sampled = is_sampled(run.runs_before + ++run.runs);
+  run.recorded = timeline::is_on();
+  if (run.recorded) [[unlikely]] {
+    run.sampled = true;
+    note();
+  }
   if (wanted_samples.load(std::memory_order_relaxed) > 0) {
     run.sampled = true;
     wanted_samples.fetch_sub(1, std::memory_order_relaxed);
@@ -79,6 +87,7 @@ void Plan::Impl::harvest(Instance& run) {
     Device& device = *program->streams[steps[s].stream].device;
     (virtual_time && device.simulated() ? simulated : host).add(t);
   }
+  if (run.recorded) add_events(run);
   std::vector<float>& parts = record.scratch;
   parts.assign(steps.size(), -1);
   for (size_t s = 0; s < steps.size(); ++s) {
@@ -89,6 +98,23 @@ void Plan::Impl::harvest(Instance& run) {
     parts[s] = static_cast<float>(us);
   }
   record.add_sample(simulated.end >= 0 ? simulated.us() : host.us(), parts);
+}
+
+void Plan::Impl::add_events(const Instance& run) const {
+  for (size_t s = 0; s < program->steps.size(); ++s) {
+    const PlanStep& step = program->steps[s];
+    const WorkTime& t = run.times[s];
+    if (step.kind == StepKind::kNothing || t.end_us < 0) continue;
+    const PlanOp& op = program->ops[static_cast<size_t>(step.first_op)];
+    const bool is_region = step.num_ops > 1;
+    std::string name = op.name;
+    if (is_region) name += fmt::format(" and {} more", step.num_ops - 1);
+    timeline::add({program->streams[step.stream].device->str(), std::move(name),
+                   step.kind == StepKind::kTransfer ? "copy"
+                   : is_region                      ? "region"
+                                                    : op.op->name(),
+                   op.site, t.begin_us, t.end_us});
+  }
 }
 
 void Plan::Impl::harvest_all() {

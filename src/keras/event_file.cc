@@ -62,7 +62,8 @@ namespace {
 constexpr int kWallTime = 1, kStep = 2, kFileVersion = 3, kGraphDef = 4,
               kSummary = 5;
 constexpr int kValue = 1;
-constexpr int kTag = 1, kSimpleValue = 2, kImage = 4, kHistogram = 5;
+constexpr int kTag = 1, kSimpleValue = 2, kImage = 4, kHistogram = 5,
+              kTensor = 8, kMetadata = 9;
 
 std::string big_endian(uint32_t v) {
   std::string s;
@@ -115,6 +116,20 @@ double wall_time() {
 WireMessage scalar_summary(const std::string& tag, double value) {
   return WireMessage().bytes(kTag, tag).single(kSimpleValue,
                                                static_cast<float>(value));
+}
+
+WireMessage text_summary(const std::string& tag, const std::string& text) {
+  constexpr int kString = 7;  // DT_STRING
+  WireMessage dim, shape, tensor, plugin, metadata;
+  dim.number(1, 1);
+  shape.message(2, dim);
+  tensor.number(1, kString).message(2, shape).bytes(8, text);
+  plugin.bytes(1, "text");
+  metadata.message(1, plugin);
+  return WireMessage()
+      .bytes(kTag, tag)
+      .message(kTensor, tensor)
+      .message(kMetadata, metadata);
 }
 
 WireMessage histogram_summary(const std::string& tag,

@@ -33,6 +33,7 @@ class WireMessage {
 
 // Values of a Summary.
 WireMessage scalar_summary(const std::string& tag, double value);
+WireMessage text_summary(const std::string& tag, const std::string& text);
 // Counts all values in at most 30 buckets of one width.
 WireMessage histogram_summary(const std::string& tag,
                               const std::vector<float>& values);

@@ -3,6 +3,7 @@ import sys as _sys
 import types as _types
 
 from berth import _core
+from berth._tensor import name_missing, unknown_name
 from berth.keras import _own, _parts
 from berth.keras import layers, callbacks, models
 from berth.keras.models import Model, Sequential, Input
@@ -15,7 +16,7 @@ def _module(name, values):
     made = _types.ModuleType(f"berth.keras.{name}")
     vars(made).update(values)
     _sys.modules[made.__name__] = made
-    return made
+    return name_missing(made)
 
 
 losses = _module("losses", {**_parts.losses, "Loss": _own.Loss, "Reduction": _own.Reduction})
@@ -36,4 +37,12 @@ mixed_precision = _module("mixed_precision", {
 Loss, Metric, Optimizer = _own.Loss, _own.Metric, _core.Optimizer
 from berth.keras import datasets  # noqa: E402
 
-saving = models
+for _part in (layers, callbacks, models, datasets):
+    name_missing(_part)
+
+
+def __getattr__(name):
+    if name == "saving":  # imported when it is used first
+        import importlib
+        return name_missing(importlib.import_module("berth.keras.saving"))
+    raise AttributeError(unknown_name("berth.keras", name, globals()))

@@ -13,11 +13,11 @@ _model_checkpoint = _engine.ModelCheckpoint
 
 
 def ModelCheckpoint(filepath, *args, save_freq="epoch", **kwargs):
-    """Saves the model or its weights while fit runs; after each epoch, the one save_freq so far."""
-    if save_freq != "epoch":
-        raise ValueError(f"ModelCheckpoint: save_freq is {save_freq!r}; expected 'epoch', the one that "
-                         "Python can give yet")
-    return _model_checkpoint(filepath, *args, **kwargs)
+    """Saves the model or its weights while fit runs: after each epoch, or each save_freq batches."""
+    from berth.keras.saving import is_keras_file
+    if save_freq == "epoch" and not is_keras_file(filepath):
+        return _model_checkpoint(filepath, *args, **kwargs)
+    return _Checkpoints(filepath, *args, save_freq=save_freq, **kwargs)
 
 
 class _BatchLogs(dict):
@@ -67,6 +67,12 @@ class Callback:
     def set_params(self, params):
         self.params = params
 
+    def _on_test_batch_end(self, batch):
+        self.on_test_batch_end(batch, _BatchLogs(self.model))
+
+    def _on_predict_batch_end(self, batch, outputs):
+        self.on_predict_batch_end(batch, {"outputs": [t.numpy() for t in outputs]})
+
     def _on_train_batch_end(self, batch):
         self.on_train_batch_end(batch, _BatchLogs(self.model))
         self.on_batch_end(batch, None)
@@ -82,7 +88,59 @@ def _nothing(*names):
 
 _nothing("on_train_begin", "on_train_end", "on_epoch_begin", "on_epoch_end", "on_train_batch_begin",
          "on_train_batch_end", "on_batch_begin", "on_batch_end", "on_test_begin", "on_test_end",
-         "on_predict_begin", "on_predict_end")
+         "on_test_batch_begin", "on_test_batch_end", "on_predict_begin", "on_predict_end",
+         "on_predict_batch_begin", "on_predict_batch_end")
+
+
+class _Checkpoints(Callback):
+    """ModelCheckpoint for Keras' files, and for numbers of batches."""
+
+    def __init__(self, filepath, monitor="val_loss", verbose=0, save_best_only=False,
+                 save_weights_only=False, mode="auto", save_freq="epoch", initial_value_threshold=None):
+        if save_freq != "epoch" and not (isinstance(save_freq, int) and save_freq > 0):
+            raise ValueError(f"ModelCheckpoint: save_freq is {save_freq!r}; expected 'epoch' or a number "
+                             "of batches")
+        if mode not in ("auto", "min", "max"):
+            raise ValueError(f"ModelCheckpoint: mode is {mode!r}; expected 'auto', 'min' or 'max'")
+        self.filepath, self.monitor, self.verbose = str(filepath), monitor, verbose
+        self.save_best_only, self.save_weights_only = save_best_only, save_weights_only
+        rises = mode == "max" or (mode == "auto" and any(w in monitor for w in ("acc", "auc", "f1")))
+        self._sign = -1 if rises else 1
+        self.best, self.save_freq = initial_value_threshold, save_freq
+        self._epoch = self._batches = 0
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._epoch = epoch
+
+    def on_train_batch_end(self, batch, logs=None):
+        self._batches += 1
+        if self.save_freq != "epoch" and self._batches % self.save_freq == 0:
+            self._save(batch, logs)
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self.save_freq == "epoch":
+            self._save(None, logs)
+
+    def _save(self, batch, logs):
+        logs = dict((logs or {}).items())
+        path = self.filepath.format(epoch=self._epoch + 1, **{} if batch is None else {"batch": batch + 1},
+                                    **logs)
+        if self.save_best_only:
+            value = logs.get(self.monitor)
+            if value is None:
+                import warnings
+                warnings.warn(f"ModelCheckpoint: there is no '{self.monitor}' to compare; the logs have "
+                              f"{sorted(logs)}", stacklevel=2)
+                return
+            if self.best is not None and self._sign * value >= self._sign * self.best:
+                return
+            self.best = value
+        if self.verbose:
+            print(f"\nEpoch {self._epoch + 1}: saving model to {path}")
+        if self.save_weights_only:
+            self.model.save_weights(path)
+        else:
+            self.model.save(path)
 
 
 class LambdaCallback(Callback):

@@ -1,4 +1,5 @@
 """tf.keras.layers: a class for each layer of the engine, and Layer for those of one's own."""
+import json
 import re
 import types
 
@@ -13,8 +14,10 @@ _engine = _core.ops.keras
 inspect = Lazy("inspect")
 
 
-def _snake(name):
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+def snake(name):
+    """Dense -> dense, Conv2D -> conv2d, LayerNormalization -> layer_normalization."""
+    name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
+    return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()
 
 
 class Layer:
@@ -25,12 +28,17 @@ class Layer:
 
     _kind = _core.Layer
 
+    def __new__(cls, *args, **kwargs):
+        made = super().__new__(cls)
+        made.__dict__["_made_with"] = (args, kwargs)  # what get_config() tells
+        return made
+
     def __init__(self, *, name=None, dtype=None, trainable=True, activity_regularizer=None,
                  **kwargs):
         if kwargs:
             raise TypeError(f"{type(self).__name__}: unknown arguments {sorted(kwargs)}")
         object.__setattr__(self, "__berth__",
-                           self._kind(self, _snake(type(self).__name__), name or ""))
+                           self._kind(self, snake(type(self).__name__), name or ""))
         if not trainable:
             self.__berth__.trainable = False
 
@@ -65,8 +73,36 @@ class Layer:
     def _is_own(self):
         return type(self).call is not Layer.call
 
+    def get_config(self):
+        """The arguments that make an equal layer; override it where they are no plain values."""
+        if not self._is_own():
+            return json.loads(_core.layer_config(self.__berth__))["config"]
+        base = {"name": self.name, "trainable": self.trainable, "dtype": self.dtype}
+        if type(self).get_config is not Layer.get_config or type(self).__init__ is Layer.__init__:
+            return base
+        signature = inspect.signature(type(self).__init__)
+        args, kwargs = self._made_with
+        bound = signature.bind(self, *args, **kwargs).arguments
+        config = {k: v for k, v in list(bound.items())[1:] if k not in ("args", "kwargs")}
+        config.update(bound.get("kwargs", {}))
+        wrong = [k for k, v in config.items() if not _is_plain(v)]
+        if wrong:
+            raise ValueError(f"{type(self).__name__}: its arguments {wrong} are no plain values; override "
+                             "get_config(), and from_config() if it needs more than cls(**config)")
+        takes_name = "name" in signature.parameters or any(
+            p.kind is inspect.Parameter.VAR_KEYWORD for p in signature.parameters.values())
+        return {"name": self.name, **config} if takes_name else config
+
+    @classmethod
+    def from_config(cls, config):
+        """Makes an equal layer of what get_config() told, with weights of its own."""
+        if "_is_own" in cls.__dict__ and cls.__module__.startswith("berth."):
+            return cls._of(_core.layer_from_config(json.dumps({"class_name": cls.__name__, "config": config})))
+        return cls(**config)
+
     # What the engine calls.
     def _build_of_engine(self, shapes):
+        self.__dict__["_built_for"] = [s.as_list() for s in shapes]
         self.build(shapes[0] if len(shapes) == 1 else shapes)
 
     def _call_of_engine(self, inputs, training):
@@ -84,6 +120,11 @@ class Layer:
         return argument in parameters or any(
             p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
 
+    def _build_for(self, shape):
+        """Makes the weights for inputs of this shape."""
+        shapes = shape if shape and isinstance(shape[0], (list, tuple)) else [shape]
+        self.__berth__.build([list(s) for s in shapes])
+
     def build(self, input_shape):
         """Makes the weights, with add_weight()."""
 
@@ -99,7 +140,7 @@ class Layer:
         if self._is_own() and not isinstance(inputs, (Tensor, Variable)) and isinstance(
                 inputs, (list, tuple, dict)):
             self.__dict__["_form"] = form
-        out = self.__berth__.call([self._cast(convert_to_tensor(v)) for v in leaves], training)
+        out = self.__berth__.call(self._cast_inputs([convert_to_tensor(v) for v in leaves]), training)
         result = self.__dict__.get("_result")
         if result is not None:
             return pack(result, out)
@@ -123,6 +164,9 @@ class Layer:
         if others:
             inputs = [*(inputs if isinstance(inputs, (list, tuple)) else [inputs]), *others]
         return inputs, kwargs
+
+    def _cast_inputs(self, tensors):
+        return [self._cast(t) for t in tensors]
 
     def _cast(self, x):
         """Doubles become what the layer computes in, as Keras has it."""
@@ -167,6 +211,12 @@ class Layer:
     input = property(lambda self: self.__berth__.input())
     output = property(lambda self: self.__berth__.output())
 
+    @property
+    def submodules(self):
+        """The layers inside, and those inside of them."""
+        inside = self.layers if hasattr(self, "layers") else self.__dict__.get("_parts", [])
+        return tuple(found for part in inside for found in (part, *part.submodules))
+
     dtype_policy = property(lambda self: self.__berth__.dtype_policy)
     compute_dtype = property(lambda self: self.__berth__.compute_dtype.name)
     dtype = property(lambda self: self.__berth__.dtype_policy.variable_dtype)
@@ -190,6 +240,14 @@ class Layer:
             if len(found) == 1:
                 return found[0]
         raise AttributeError(f"{type(self).__name__} has no attribute '{name}'")
+
+
+def _is_plain(value):
+    if isinstance(value, (list, tuple)):
+        return all(_is_plain(v) for v in value)
+    if isinstance(value, dict):
+        return all(isinstance(k, str) and _is_plain(v) for k, v in value.items())
+    return value is None or isinstance(value, (bool, int, float, str))
 
 
 def _class_of(name, make):

@@ -2,7 +2,10 @@
 import itertools
 
 from berth import _core
+from berth._core import OpError
 from berth._function import call_converted
+from berth._lazy import Lazy
+from berth._placement import Report, contracts
 from berth._structure import flatten, pack
 from berth._tensor import TensorSpec, convert_to_tensor
 from berth.data import Dataset
@@ -10,6 +13,13 @@ from berth.keras import callbacks as _callbacks
 from berth.keras import layers as _layers
 from berth.keras._own import owner
 from berth.keras.layers import Input, Layer
+
+_saving = Lazy("berth.keras.saving")
+
+
+# Layers that are first in a model and take whole numbers or text as they are.
+_TAKE_INTEGERS = ("Embedding", "StringLookup", "IntegerLookup", "TextVectorization", "CategoryEncoding", "Hashing",
+                  "HashedCrossing", "Discretization", "Lambda")
 
 
 def _tensors(value):
@@ -58,13 +68,31 @@ def _by_output(value):
             else [("", v) for v in value])
 
 
+def _as(tensor, dtype):
+    same = tensor.dtype == dtype or _core.string in (tensor.dtype, dtype)
+    return tensor if same else _core.ops.math.cast(tensor, dtype)
+
+
+def _cast_elements(data, wanted):
+    """The dataset with its inputs in these dtypes."""
+    spec = data.element_spec
+    first = spec[0] if isinstance(spec, tuple) else spec
+    leaves, _ = flatten(first)
+    if len(leaves) != len(wanted) or all(
+            s.dtype == d or _core.string in (s.dtype, d) for s, d in zip(leaves, wanted)):
+        return data
+
+    def cast(*element):
+        values, form = flatten(element[0])
+        x = pack(form, [_as(v, d) for v, d in zip(values, wanted)])
+        return (x, *element[1:]) if isinstance(spec, tuple) else x
+    return data.map(cast)
+
+
 class Model(Layer):
     """Layers that train. Made of inputs and outputs, or derived from."""
 
     _kind = _core.Model
-
-    def __new__(cls, *args, **kwargs):
-        return super().__new__(cls)
 
     def __init__(self, inputs=None, outputs=None, name=None, **kwargs):
         if inputs is None and "inputs" in kwargs:
@@ -74,10 +102,54 @@ class Model(Layer):
             return
         leaves, results = flatten(inputs)[0], flatten(outputs)[0]
         object.__setattr__(self, "__berth__", _core.Model.functional(leaves, results, name or ""))
+        self.__dict__["_declared"] = [v.dtype for v in leaves]
         self.__dict__["_kept"] = [k for v in results for k in getattr(v, "_kept", [])]
 
     def _is_own(self):
         return type(self).call is not Layer.call
+
+    def _build_for(self, shape):
+        """Makes the weights of a model for inputs of this shape, by calling it."""
+        if shape and isinstance(shape[0], (list, tuple)):
+            self([_core.ops.zeros([d or 1 for d in s], _core.float32) for s in shape])
+        else:
+            self(_core.ops.zeros([d or 1 for d in shape], _core.float32))
+
+    # Values become what the inputs are declared as: pixels that are uint8, doubles.
+    def _input_dtypes(self):
+        if "_wanted" not in self.__dict__:
+            self.__dict__["_wanted"] = None if self._is_own() else self._declared_dtypes()
+        return self.__dict__["_wanted"]
+
+    def _declared_dtypes(self):
+        if "_declared" in self.__dict__:
+            return self._declared
+        try:
+            return [self.__berth__.input().dtype]
+        except OpError:  # a model that gets its inputs with the first call
+            layers = self.layers
+            whole = not layers or layers[0]._is_own() or _core.layer_type(layers[0].__berth__) in _TAKE_INTEGERS
+            return None if whole else [_core.float32]
+
+    def _inputs(self, x):
+        """What fit and its kin are given, in the dtypes of the inputs."""
+        wanted = self._input_dtypes()
+        if wanted is None:
+            return _tensors(x)
+        if isinstance(x, Dataset):
+            return _cast_elements(x, wanted).__berth__
+        pairs = _tensors(x)
+        if not isinstance(pairs, list) or len(pairs) != len(wanted):
+            return pairs
+        names = self.input_names if any(name for name, _ in pairs) else []
+        return [(name, _as(t, wanted[names.index(name)] if name in names else wanted[i]))
+                for i, (name, t) in enumerate(pairs)]
+
+    def _cast_inputs(self, tensors):
+        wanted = self._input_dtypes()
+        if wanted is None or len(wanted) != len(tensors):
+            return super()._cast_inputs(tensors)
+        return [_as(t, d) for t, d in zip(tensors, wanted)]
 
     # What the engine asks of models of the user's.
     def _overrides(self, name):
@@ -104,7 +176,7 @@ class Model(Layer):
 
     def compile(self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None,
                 weighted_metrics=None, run_eagerly=False, steps_per_execution=1,
-                jit_compile="auto", auto_scale_loss=True, *, slices=0, placement=""):
+                jit_compile="auto", auto_scale_loss=True, *, slices=0, placement="", contract=None):
         """Sets what fit does. `slices` and `placement` are Berth's (docs/python.md)."""
         # The engine knows metrics of one's own by weak references.
         self.__dict__["_compiled_with"] = (loss, metrics, weighted_metrics)
@@ -116,7 +188,7 @@ class Model(Layer):
             "metrics": metrics if isinstance(metrics, dict) else list(metrics or []),
             "weighted_metrics": list(weighted_metrics or []),
             "run_eagerly": bool(run_eagerly), "auto_scale_loss": auto_scale_loss,
-            "slices": slices, "placement": placement})
+            "slices": slices, "placement": placement, "contracts": contracts(contract)})
         if type(self).metrics is Model.metrics:
             self.__dict__["_compiled"] = True
 
@@ -131,7 +203,7 @@ class Model(Layer):
         if validation_data is not None and isinstance(validation_data, (list, tuple)):
             v = list(validation_data) + [None]
             validation_data = (_tensors(v[0]), _tensors(v[1]), v[2])
-        values = self.__berth__.fit(_tensors(x), _tensors(y), {
+        values = self.__berth__.fit(self._inputs(x), _tensors(y), {
             "epochs": epochs, "batch_size": batch_size or 32,
             "verbose": 1 if verbose == "auto" else int(verbose), "callbacks": given,
             "shuffle": bool(shuffle), "validation_split": validation_split,
@@ -152,7 +224,7 @@ class Model(Layer):
 
     def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None,
                  steps=None, callbacks=None, return_dict=False):
-        logs = self.__berth__.evaluate(_tensors(x), _tensors(y), {
+        logs = self.__berth__.evaluate(self._inputs(x), _tensors(y), {
             "batch_size": batch_size or 32, "verbose": 0 if verbose == "auto" else int(verbose),
             "steps": steps or 0, "sample_weight": sample_weight,
             "callbacks": self._callbacks(callbacks)})
@@ -164,17 +236,17 @@ class Model(Layer):
 
     def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
         """Returns arrays."""
-        out = self.__berth__.predict(_tensors(x), {"batch_size": batch_size or 32,
+        out = self.__berth__.predict(self._inputs(x), {"batch_size": batch_size or 32,
                                                    "steps": steps or 0,
                                                    "callbacks": self._callbacks(callbacks)})
         arrays = [t.numpy() for t in out]
         return arrays[0] if len(arrays) == 1 else arrays
 
     def train_on_batch(self, x, y=None, **kwargs):
-        return float(self.__berth__.train_on_batch(_tensors(x), _tensors(y)))
+        return float(self.__berth__.train_on_batch(self._inputs(x), _tensors(y)))
 
     def test_on_batch(self, x, y=None, **kwargs):
-        return float(self.__berth__.test_on_batch(_tensors(x), _tensors(y)))
+        return float(self.__berth__.test_on_batch(self._inputs(x), _tensors(y)))
 
     def predict_on_batch(self, x):
         return self.predict(x, batch_size=len(x))
@@ -216,22 +288,31 @@ class Model(Layer):
     def summary(self, print_fn=print, **kwargs):
         print_fn(self.__berth__.summary())
 
+    def _repr_html_(self):
+        from berth import _html
+        return _html.text(self.__berth__.summary())
+
     def placement(self):
         """What of the training step ran where."""
-        return self.__berth__.placement()
+        return Report(self.__berth__.placement(), self.__berth__.placement_json())
 
     def explain(self, op):
         """Why an op of the training step is where it is, and what would move it."""
-        return self.__berth__.explain(op)
+        return Report(self.__berth__.explain(op))
+
+    def plan_text(self, stage="plan"):
+        """The training step as text: stage "trace", "optimize", "place" or "plan"."""
+        return Report(self.__berth__.train_plan_text(stage))
 
     def save(self, filepath, overwrite=True, include_optimizer=True, **kwargs):
-        self.__berth__.save(str(filepath), overwrite, include_optimizer)
+        """Writes the whole model; .keras and .h5 are Keras' formats, else safetensors."""
+        _saving.save_model(self, filepath, overwrite, include_optimizer)
 
     def save_weights(self, filepath, overwrite=True, **kwargs):
-        self.__berth__.save_weights(str(filepath), overwrite)
+        _saving.save_weights(self, filepath, overwrite)
 
     def load_weights(self, filepath, skip_mismatch=False, **kwargs):
-        self.__berth__.load_weights(str(filepath), skip_mismatch)
+        _saving.load_weights(self, filepath, skip_mismatch)
 
     def to_json(self, **kwargs):
         return self.__berth__.to_json()
@@ -260,8 +341,8 @@ class Sequential(Model):
             layer = _layers.InputLayer(layer.shape[1:], dtype=layer.dtype)
         if not isinstance(layer, Layer):
             raise TypeError(f"Sequential takes layers, not {layer!r}")
-        if "__berth__" in self.__dict__:
-            del self.__dict__["__berth__"]
+        self.__dict__.pop("__berth__", None)
+        self.__dict__.pop("_wanted", None)
         shape = layer.__dict__.get("_input_shape")
         if shape is not None and not self._given:
             self._given.append(_layers.InputLayer(list(shape)))
@@ -269,6 +350,7 @@ class Sequential(Model):
 
     def pop(self):
         self.__dict__.pop("__berth__", None)
+        self.__dict__.pop("_wanted", None)
         return self._given.pop()
 
     def __getattr__(self, name):
@@ -291,9 +373,9 @@ class Sequential(Model):
             self.__berth__.build([list(input_shape)])
 
 
-def load_model(filepath, custom_objects=None, compile=True, **kwargs):
-    """Returns the model of a file that save() wrote."""
-    return Model._of(_core.load_model(str(filepath), compile))
+def load_model(filepath, custom_objects=None, compile=True, safe_mode=True):
+    """Returns the model of a file that save() wrote, here or in Keras."""
+    return _saving.load_model(filepath, custom_objects, compile, safe_mode)
 
 
 def model_from_json(text, custom_objects=None):

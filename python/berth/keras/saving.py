@@ -1,0 +1,289 @@
+"""tf.keras.saving: models as files, and classes of one's own by name.
+
+The ending says the format: .keras and .h5 are Keras' own (they need h5py), everything else Berth's
+safetensors. Nothing in a file is executed unless safe_mode=False allows the code of a Lambda.
+"""
+import io
+import json
+import os
+import time
+import zipfile
+
+from berth import _core
+from berth.keras import _hdf5
+from berth.keras.layers import Lambda, Layer
+from berth.keras.models import Model, Sequential
+
+_CONFIG, _METADATA, _WEIGHTS = "config.json", "metadata.json", "model.weights.h5"
+_registered, _names = {}, {}
+
+
+def register_keras_serializable(package="Custom", name=None):
+    """Decorator: files find the class or function by "package>name"."""
+    def register(made):
+        full = f"{package}>{name or made.__name__}"
+        _registered[full] = made
+        _names[made] = full
+        return made
+    return register
+
+
+def get_registered_name(obj):
+    return _names.get(obj, getattr(obj, "__name__", obj))
+
+
+def get_registered_object(name, custom_objects=None, module_objects=None):
+    return {**_registered, **(custom_objects or {}), **(module_objects or {})}.get(name)
+
+
+def get_custom_objects():
+    """The dictionary of registered classes and functions; changes count."""
+    return _registered
+
+
+class CustomObjectScope:
+    """Names that are known inside a with block."""
+
+    def __init__(self, custom_objects):
+        self._own = dict(custom_objects)
+
+    def __enter__(self):
+        self._before = dict(_registered)
+        _registered.update(self._own)
+        return self
+
+    def __exit__(self, *_):
+        _registered.clear()
+        _registered.update(self._before)
+
+
+custom_object_scope = CustomObjectScope
+
+
+# ---------------------------------------------------------------- objects as JSON
+
+def serialize_keras_object(obj):
+    """The JSON of a layer, model, optimizer, loss or metric."""
+    if isinstance(obj, Lambda):
+        return _own_json(obj, {"name": obj.name, "function": _code_of(obj._function)})
+    if isinstance(obj, Sequential) and any(_has_own(p) for p in obj._given):
+        layers = [serialize_keras_object(p) for p in obj._given]
+        return {"module": "keras", "class_name": "Sequential", "registered_name": None,
+                "config": {"name": obj.name, "layers": layers}}
+    if isinstance(obj, Layer):
+        if obj._is_own():
+            return _own_json(obj, obj.get_config())
+        if isinstance(obj, Model):
+            if any(_has_own(p) for p in obj.layers):
+                raise ValueError("a functional model with layers of your own has no JSON yet; "
+                                 "save_weights() writes its weights")
+            return _as_keras(json.loads(obj.__berth__.to_json()))
+        return json.loads(_core.layer_config(obj.__berth__))
+    return json.loads(_core.part_config(obj))
+
+
+def _as_keras(config):
+    """The words of which Keras' own reader is strict."""
+    if isinstance(config, list):
+        return [_as_keras(c) for c in config]
+    if not isinstance(config, dict):
+        return config
+    if config.get("class_name") == "accuracy":  # which one, the shapes say
+        return "accuracy"
+    config = {k: _as_keras(v) for k, v in config.items()}
+    if str(config.get("class_name")).endswith("Attention"):  # built for several shapes
+        config.pop("build_config", None)
+    if config.get("class_name") == "Functional":
+        config.update(module="keras.src.models.functional", registered_name="Functional")
+    if config.get("class_name") == "SparseCategoricalCrossentropy" and not config["config"].get("label_smoothing"):
+        config["config"].pop("label_smoothing", None)
+    return config
+
+
+def _has_own(layer):
+    return layer._is_own() or (hasattr(layer, "layers") and any(_has_own(p) for p in layer.layers))
+
+
+def _own_json(obj, config):
+    made = {"module": type(obj).__module__, "class_name": type(obj).__name__, "config": config,
+            "registered_name": get_registered_name(type(obj))}
+    shapes = obj.__dict__.get("_built_for")
+    if shapes:
+        made["build_config"] = {"input_shape": shapes[0] if len(shapes) == 1 else shapes}
+    return made
+
+
+def _code_of(function):
+    """The code of a Lambda, as Keras keeps it."""
+    import base64
+    import marshal
+    code = base64.b64encode(marshal.dumps(function.__code__)).decode()
+    return {"class_name": "__lambda__", "config": {"code": code, "defaults": function.__defaults__,
+                                                   "closure": None}}
+
+
+def deserialize_keras_object(config, custom_objects=None, safe_mode=True):
+    """Makes what serialize_keras_object() described."""
+    with CustomObjectScope(custom_objects or {}):
+        return _made(config, safe_mode)
+
+
+def _made(config, safe_mode):
+    name, inner = config["class_name"], config.get("config", {})
+    own = _registered.get(config.get("registered_name")) or _registered.get(name)
+    if own is not None:
+        made = own.from_config(inner) if hasattr(own, "from_config") else own(**inner)
+        shape = (config.get("build_config") or {}).get("input_shape")
+        if shape:
+            made._build_for(shape)
+        return made
+    if name == "Lambda":
+        return Lambda(_function_of(inner["function"], safe_mode), name=inner.get("name"))
+    if name == "Sequential" and any(_is_own_json(c) for c in inner["layers"]):
+        return Sequential([_made(c, safe_mode) for c in inner["layers"]], name=inner.get("name"))
+    if name in ("Sequential", "Functional", "Model"):
+        return Model._of(_core.model_from_json(json.dumps(config)))
+    if str(config.get("module", "keras")).split(".")[0] not in ("keras", "builtins", "None"):
+        raise ValueError(f"the class {name} of {config.get('module')} is not known here; register it by "
+                         "@keras.saving.register_keras_serializable(), or give custom_objects")
+    return Layer._of(_core.layer_from_config(json.dumps(config)))
+
+
+def _is_own_json(config):
+    name = config["class_name"]
+    return (name == "Lambda" or name in _registered or config.get("registered_name") in _registered
+            or (name == "Sequential" and any(_is_own_json(c) for c in config["config"]["layers"]))
+            or str(config.get("module", "keras")).split(".")[0] != "keras")
+
+
+def _function_of(config, safe_mode):
+    if safe_mode:
+        raise ValueError("the file holds the code of a Lambda, which would be executed; "
+                         "load_model(path, safe_mode=False) does so, if you trust the file")
+    import base64
+    import marshal
+    import types
+    import berth
+    code = marshal.loads(base64.b64decode(config["config"]["code"]))
+    defaults = config["config"].get("defaults")
+    return types.FunctionType(code, {"tf": berth, "keras": berth.keras, "__builtins__": __builtins__},
+                              "lambda", tuple(defaults) if defaults else None)
+
+
+# ---------------------------------------------------------------- what compile() was given
+
+def _compiled(model):
+    if not _hdf5.is_compiled(model):
+        return None
+    kept = _as_keras(json.loads(_core.compile_config(model.__berth__)))
+
+    def of_outputs(one, many):
+        return kept.get(one) if not kept.get(many) else kept[many]
+    return {"optimizer": kept["optimizer"], "loss": of_outputs("loss", "losses"),
+            "loss_weights": kept["loss_weights"] or None, "metrics": of_outputs("metrics", "metrics_by_output"),
+            "weighted_metrics": of_outputs("weighted_metrics", "weighted_metrics_by_output") or None,
+            "run_eagerly": kept["run_eagerly"], "auto_scale_loss": kept["auto_scale_loss"]}
+
+
+def _compile(model, kept):
+    def of(make, value):
+        if isinstance(value, dict) and "class_name" in value:
+            return make(json.dumps(value))
+        if isinstance(value, dict):
+            return {k: of(make, v) for k, v in value.items()}
+        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
+            value = value[0]  # .h5 has a list for each output
+        return [of(make, v) for v in value] if isinstance(value, list) else value
+    model.compile(optimizer=of(_core.optimizer_from_config, kept["optimizer"]),
+                  loss=of(_core.loss_from_config, kept.get("loss")),
+                  loss_weights=kept.get("loss_weights"),
+                  metrics=of(_core.metric_from_config, kept.get("metrics")),
+                  weighted_metrics=of(_core.metric_from_config, kept.get("weighted_metrics")))
+
+
+# ---------------------------------------------------------------- files
+
+def is_keras_file(path):
+    return str(path).endswith((".keras", ".h5", ".hdf5"))
+
+
+def _prepare(path, overwrite):
+    if os.path.exists(path) and not overwrite:
+        raise FileExistsError(f"\"{path}\" exists; expected a new name, or overwrite=True")
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    return path + ".part"
+
+
+def save_model(model, filepath, overwrite=True, include_optimizer=True, **kwargs):
+    """Writes a model: the ending of `filepath` says the format."""
+    path = str(filepath)
+    if not is_keras_file(path):
+        model.__berth__.save(path, overwrite, include_optimizer)
+        return
+    _hdf5.h5py()
+    config = serialize_keras_object(model)
+    training = _compiled(model) if include_optimizer else None
+    part = _prepare(path, overwrite)
+    if path.endswith(".keras"):
+        if training is not None:
+            config["compile_config"] = training
+        weights = io.BytesIO()
+        _hdf5.write_weights(model, weights)
+        about = {"keras_version": "3.15.1", "date_saved": time.strftime("%Y-%m-%d@%H:%M:%S")}
+        with zipfile.ZipFile(part, "w") as archive:
+            archive.writestr(_METADATA, json.dumps(about))
+            archive.writestr(_CONFIG, json.dumps(config))
+            archive.writestr(_WEIGHTS, weights.getvalue())
+    else:
+        if training is not None:  # the words of Keras 2
+            training["optimizer_config"] = training.pop("optimizer")
+        _hdf5.write_whole(model, part, config, training)
+    os.replace(part, path)
+
+
+def load_model(filepath, custom_objects=None, compile=True, safe_mode=True):
+    """Returns the model of a file that save() wrote, here or in Keras."""
+    path = str(filepath)
+    if not is_keras_file(path):
+        return Model._of(_core.load_model(path, compile))
+    if not os.path.isfile(path):
+        raise ValueError(f"load_model: there is no file \"{path}\"")
+    if path.endswith(".keras"):
+        with zipfile.ZipFile(path) as archive:
+            config = json.loads(archive.read(_CONFIG))
+            weights = io.BytesIO(archive.read(_WEIGHTS))
+        training = config.pop("compile_config", None)
+        model = deserialize_keras_object(config, custom_objects, safe_mode)
+        if compile and training:
+            _compile(model, training)
+        _hdf5.read_weights(model, weights, path)
+        return model
+    config, training = _hdf5.read_whole(path)
+    model = deserialize_keras_object(config, custom_objects, safe_mode)
+    _hdf5.read_by_layer(model, path)
+    if compile and training and "optimizer_config" in training:
+        _compile(model, {**training, "optimizer": training["optimizer_config"]})
+    return model
+
+
+def save_weights(model, filepath, overwrite=True, **kwargs):
+    path = str(filepath)
+    if not is_keras_file(path):
+        model.__berth__.save_weights(path, overwrite)
+        return
+    part = _prepare(path, overwrite)
+    _hdf5.write_weights(model, part)
+    os.replace(part, path)
+
+
+def load_weights(model, filepath, skip_mismatch=False, **kwargs):
+    path = str(filepath)
+    if not is_keras_file(path):
+        model.__berth__.load_weights(path, skip_mismatch)
+    elif path.endswith(".keras"):
+        with zipfile.ZipFile(path) as archive:
+            _hdf5.read_weights(model, io.BytesIO(archive.read(_WEIGHTS)), path, skip_mismatch)
+    elif _hdf5.is_whole(path):
+        _hdf5.read_by_layer(model, path, skip_mismatch)
+    else:
+        _hdf5.read_weights(model, path, path, skip_mismatch)

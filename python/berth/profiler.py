@@ -1,0 +1,103 @@
+"""tf.profiler: what ran where and when, as a file that TensorBoard, Perfetto and Chrome open.
+
+    with tf.profiler.experimental.Profile("logs"):
+        model.fit(x, y)
+"""
+import gzip
+import os
+import socket
+import time
+import types
+
+from berth import _core
+
+_state = {"logdir": None, "is_on": False}
+
+
+class Timeline:
+    """What was recorded: events() as (track, name, kind, line, begin_us, end_us)."""
+
+    def __init__(self, core):
+        self._core = core
+
+    def events(self):
+        return self._core.events()
+
+    def json(self):
+        """The trace event format of Chrome."""
+        return self._core.json()
+
+    def write(self, path):
+        self._core.write(str(path))
+
+    def _repr_html_(self):
+        from berth import _html
+        return _html.timeline(self.events())
+
+
+def start(logdir=None, options=None):
+    """Records from now on; `logdir` is where stop() writes."""
+    _core.profiler_start()
+    _state.update(logdir=None if logdir is None else str(logdir), is_on=True)
+
+
+def is_on():
+    return _state["is_on"]
+
+
+def stop(save=True):
+    """Ends the recording, writes it under the logdir, and returns the Timeline."""
+    timeline = Timeline(_core.profiler_stop())
+    folder = _state["logdir"]
+    _state.update(logdir=None, is_on=False)
+    if save and folder is not None:
+        _save(timeline, folder)
+    return timeline
+
+
+def _save(timeline, logdir):
+    """Where TensorBoard's profile plug-in looks."""
+    run = os.path.join(logdir, "plugins", "profile", time.strftime("%Y_%m_%d_%H_%M_%S"))
+    os.makedirs(run, exist_ok=True)
+    with gzip.open(os.path.join(run, f"{socket.gethostname()}.trace.json.gz"), "wt") as out:
+        out.write(timeline.json())
+
+
+class Profile:
+    """A with block that is recorded; `timeline` is what it was."""
+
+    def __init__(self, logdir=None, options=None):
+        self._folder, self.timeline = logdir, None
+
+    def __enter__(self):
+        start(self._folder)
+        return self
+
+    def __exit__(self, *_):
+        self.timeline = stop()
+
+
+class Trace:
+    """A name for a with block in the timeline; its arguments stand in brackets behind."""
+
+    def __init__(self, name, **kwargs):
+        numbers = ", ".join(f"{k}={v}" for k, v in kwargs.items() if not k.startswith("_"))
+        self._trace = _core.Trace(f"{name} ({numbers})" if numbers else name)
+
+    def __enter__(self):
+        self._trace.enter()
+        return self
+
+    def __exit__(self, *_):
+        self._trace.exit()
+
+
+class ProfilerOptions:
+    """Taken for TensorFlow's sake: host and devices are always recorded."""
+
+    def __init__(self, host_tracer_level=2, python_tracer_level=0, device_tracer_level=1, delay_ms=None):
+        self.host_tracer_level, self.device_tracer_level = host_tracer_level, device_tracer_level
+
+
+experimental = types.SimpleNamespace(start=start, stop=stop, Profile=Profile, Trace=Trace,
+                                     ProfilerOptions=ProfilerOptions)

@@ -1,0 +1,164 @@
+"""tf.summary: event files for TensorBoard."""
+import contextlib
+
+from berth import _core
+from berth._tensor import convert_to_tensor
+
+_writers, _state = [], {"step": None, "graph": None}
+
+
+class SummaryWriter:
+    """A file of events. While it is the default, scalar() and its like write into it."""
+
+    def __init__(self, logdir):
+        self._core = _core.EventFile(str(logdir))
+
+    @contextlib.contextmanager
+    def as_default(self, step=None):
+        before = _state["step"]
+        _writers.append(self)
+        if step is not None:
+            _state["step"] = step
+        try:
+            yield self
+        finally:
+            _writers.pop()
+            _state["step"] = before
+            self.flush()
+
+    def set_as_default(self, step=None):
+        _writers.append(self)
+        if step is not None:
+            _state["step"] = step
+
+    def flush(self):
+        if self._core is not None:
+            self._core.flush()
+
+    def close(self):
+        self.flush()
+        self._core = None
+
+
+def create_file_writer(logdir, max_queue=None, flush_millis=None, filename_suffix=None, name=None):
+    """Makes the folder and a file of events in it."""
+    return SummaryWriter(logdir)
+
+
+def create_noop_writer():
+    return contextlib.nullcontext()
+
+
+def _file():
+    return _writers[-1]._core if _writers else None
+
+
+def _step(step, what):
+    step = _state["step"] if step is None else step
+    if step is None:
+        raise ValueError(f"tf.summary.{what}: no step is given; expected step=, or "
+                         "tf.summary.experimental.set_step()")
+    return int(step)
+
+
+def scalar(name, data, step=None, description=None):
+    """Writes a number; False when no writer is the default."""
+    if _file() is None:
+        return False
+    _file().scalar(name, float(convert_to_tensor(data)), _step(step, "scalar"))
+    return True
+
+
+def histogram(name, data, step=None, buckets=None, description=None):
+    """Writes how values are spread, in 30 buckets."""
+    if _file() is None:
+        return False
+    values = convert_to_tensor(data).numpy().astype("float32").ravel()
+    _file().histogram(name, values.tolist(), _step(step, "histogram"))
+    return True
+
+
+def image(name, data, step=None, max_outputs=3, description=None):
+    """Writes pictures [n, height, width, 1 or 3]: floats from 0 to 1, or uint8."""
+    if _file() is None:
+        return False
+    import numpy
+    array = convert_to_tensor(data).numpy()
+    if array.ndim != 4 or array.shape[3] not in (1, 3):
+        raise ValueError(f"tf.summary.image: the shape is {array.shape}; expected [n, height, width, 1 or 3]")
+    if array.dtype.kind == "f":
+        array = numpy.clip(array * 255 + 0.5, 0, 255)
+    for i, picture in enumerate(array[:max_outputs].astype("uint8")):
+        _file().image(f"{name}/image/{i}" if len(array) > 1 else f"{name}/image", *picture.shape,
+                      numpy.ascontiguousarray(picture).tobytes(), _step(step, "image"))
+    return True
+
+
+def text(name, data, step=None, description=None):
+    """Writes a text."""
+    if _file() is None:
+        return False
+    value = convert_to_tensor(data).numpy()
+    _file().text(name, value.decode() if isinstance(value, bytes) else str(value), _step(step, "text"))
+    return True
+
+
+def flush(writer=None, name=None):
+    if writer is not None:
+        writer.flush()
+    elif _file() is not None:
+        _file().flush()
+
+
+def trace_on(graph=True, profiler=False, profiler_outdir=None):
+    """From now on the function that is called next is kept for trace_export()."""
+    from berth import _function
+    _state["graph"] = [] if graph else None
+    _function.listen(_state["graph"])
+    if profiler:
+        from berth import profiler as _profiler
+        _profiler.start(profiler_outdir)
+
+
+def trace_off():
+    from berth import _function
+    _state["graph"] = None
+    _function.listen(None)
+
+
+def trace_export(name, step=None, profiler_outdir=None):
+    """Writes the graphs of the functions that were called since trace_on()."""
+    if _file() is not None and _state["graph"]:
+        nodes = [[node.name, node.op] for f in _state["graph"] for node in f.graph.node]
+        _file().graph(nodes)
+    from berth import profiler as _profiler
+    if _profiler.is_on():
+        _profiler.stop()
+    trace_off()
+
+
+class experimental:
+    @staticmethod
+    def set_step(step):
+        _state["step"] = step
+
+    @staticmethod
+    def get_step():
+        return _state["step"]
+
+
+def should_record_summaries():
+    return bool(_writers)
+
+
+@contextlib.contextmanager
+def record_if(condition):
+    """Inside, nothing is written unless `condition` (a value or a function) holds."""
+    holds = condition() if callable(condition) else condition
+    kept = list(_writers)
+    if not holds:
+        _writers.clear()
+    try:
+        yield
+    finally:
+        _writers[:] = kept

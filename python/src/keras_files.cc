@@ -1,0 +1,69 @@
+// Layers, models and their parts as Keras' JSON, for the files that
+// berth/keras/saving.py writes.
+
+#include "berth/keras/saving.h"
+#include "classes.h"
+#include "convert.h"
+#include "keras/layer_state.h"
+
+namespace berth::python {
+
+using keras::Config;
+using keras::Layer;
+using keras::Model;
+
+namespace {
+
+bool is_compiled(const Model& model) {
+  try {
+    model.optimizer();
+    return true;
+  } catch (const errors::FailedPrecondition&) {
+    return false;
+  }
+}
+
+std::string part_config(nb::handle o) {
+  if (nb::isinstance<keras::Optimizer>(o)) {
+    return keras::optimizers::serialize(nb::cast<const keras::Optimizer&>(o))
+        .str();
+  }
+  if (nb::isinstance<keras::Loss>(o)) {
+    return keras::losses::serialize(nb::cast<const keras::Loss&>(o)).str();
+  }
+  if (nb::isinstance<keras::Metric>(o)) {
+    return keras::metrics::serialize(nb::cast<const keras::Metric&>(o)).str();
+  }
+  throw nb::type_error("expected a layer, model, optimizer, loss or metric");
+}
+
+}  // namespace
+
+void add_keras_files(nb::module_& m) {
+  m.def("layer_config",
+        [](const Layer& l) { return keras::layers::serialize(l).str(); });
+  m.def("layer_type", [](const Layer& l) { return l.base()->state().type; });
+  m.def("num_parts",
+        [](const Layer& l) { return l.base()->state().parts.size(); });
+  m.def("compile_config", [](const Model& model) -> nb::object {
+    if (!is_compiled(model)) return nb::none();
+    return to_python(model.get_compile_config().str());
+  });
+  m.def("is_compiled", &is_compiled);
+  m.def("part_config", &part_config);
+  m.def("layer_from_config", [](const std::string& text) {
+    const Site site = site_of_caller();
+    return keras::layers::deserialize(Config::parse(text, site), site);
+  });
+  m.def("optimizer_from_config", [](const std::string& text) {
+    return keras::optimizers::deserialize(Config::parse(text));
+  });
+  m.def("loss_from_config", [](const std::string& text) {
+    return keras::losses::deserialize(Config::parse(text));
+  });
+  m.def("metric_from_config", [](const std::string& text) {
+    return keras::metrics::deserialize(Config::parse(text));
+  });
+}
+
+}  // namespace berth::python

@@ -1,0 +1,160 @@
+"""Models as Keras' own files. keras_files.py made the files that are read here, under Keras."""
+import os
+import subprocess
+import sys
+
+import berth as tf
+import numpy as np
+import pytest
+
+keras = tf.keras
+KEPT = np.load(os.path.join(os.path.dirname(__file__), "keras_files.npz"))
+FILES = {"image.keras": "i", "image.h5": "i", "text.keras": "t"}
+
+
+@pytest.fixture
+def files(tmp_path):
+    for name in (*FILES, "text.weights.h5"):
+        (tmp_path / name).write_bytes(KEPT[name.replace(".", "_")].tobytes())
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_models_of_keras_predict_and_score_as_there(files, name):
+    which = FILES[name]
+    model = keras.models.load_model(files / name)
+    np.testing.assert_allclose(model.predict(KEPT["x" + which]), KEPT["p" + which], atol=1e-6)
+    scores = model.evaluate(KEPT["x" + which], KEPT["y" + which], verbose=0)
+    np.testing.assert_allclose(scores, KEPT["e" + which], rtol=1e-5)
+    # And after a way through a file of Berth's.
+    again = files / ("again_" + name)
+    model.save(again)
+    twin = keras.models.load_model(again)
+    np.testing.assert_array_equal(twin.predict(KEPT["x" + which]), model.predict(KEPT["x" + which]))
+
+
+@pytest.mark.parametrize("rounds", (0, 1))
+def test_training_goes_on_where_keras_stopped(files, rounds):
+    model = keras.models.load_model(files / "text.keras")
+    if rounds:
+        model.save(files / "own.keras")
+        model = keras.models.load_model(files / "own.keras")
+    assert int(model.optimizer.iterations) == 3
+    model.fit(KEPT["xt"], KEPT["yt"], epochs=1, shuffle=False, verbose=0)
+    np.testing.assert_allclose(model.predict(KEPT["xt"]), KEPT["after_t"], atol=1e-6)
+
+
+def test_weights_of_keras_fit_an_equally_built_model(files):
+    model = keras.models.load_model(files / "text.keras", compile=False)
+    want = model.predict(KEPT["xt"])
+    for w in model.weights:
+        w.assign(tf.zeros(w.shape))
+    model.load_weights(files / "text.weights.h5")
+    np.testing.assert_array_equal(model.predict(KEPT["xt"]), want)
+    other = keras.Sequential([keras.layers.Dense(3, input_shape=(2,))])
+    with pytest.raises(ValueError, match="layers/dense/vars.*expected an equally built model"):
+        other.load_weights(files / "text.weights.h5")
+
+
+def small():
+    model = keras.Sequential([keras.layers.Dense(4, activation="relu", input_shape=(3,)), keras.layers.Dense(2)])
+    model.compile(keras.optimizers.Adam(0.01), "mse", metrics=["mae"])
+    return model
+
+
+X = np.linspace(-1, 1, 24).reshape(8, 3).astype("float32")
+Y = (X[:, :2] * 2).astype("float32")
+
+
+@pytest.mark.parametrize("name", ("m.keras", "m.safetensors"))
+def test_a_model_trains_on_after_load_as_without(tmp_path, name):
+    model = small()
+    model.fit(X, Y, epochs=3, verbose=0, shuffle=False)
+    model.save(tmp_path / name)
+    twin = keras.models.load_model(tmp_path / name)
+    for m in (model, twin):
+        m.fit(X, Y, epochs=3, verbose=0, shuffle=False)
+    np.testing.assert_allclose(twin.predict(X), model.predict(X), atol=1e-6)
+
+
+def test_checkpoints_of_fit_have_keras_endings(tmp_path):
+    model = small()
+    model.fit(X, Y, epochs=4, batch_size=4, verbose=0, callbacks=[
+        keras.callbacks.ModelCheckpoint(tmp_path / "{epoch:02d}.weights.h5", save_weights_only=True),
+        keras.callbacks.ModelCheckpoint(tmp_path / "e{epoch}b{batch}.keras", save_freq=3),
+        keras.callbacks.ModelCheckpoint(tmp_path / "best.keras", monitor="loss", save_best_only=True)])
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "01.weights.h5", "02.weights.h5", "03.weights.h5", "04.weights.h5", "best.keras", "e2b1.keras", "e3b2.keras"]
+    twin = small()
+    twin.load_weights(tmp_path / "04.weights.h5")
+    np.testing.assert_array_equal(twin.predict(X), model.predict(X))
+    with pytest.raises(ValueError, match="save_freq is -1"):
+        keras.callbacks.ModelCheckpoint("x.keras", save_freq=-1)
+
+
+@keras.saving.register_keras_serializable("Tests")
+class Scaled(keras.layers.Layer):
+    def __init__(self, factor, **kwargs):
+        super().__init__(**kwargs)
+        self.factor = factor
+
+    def build(self, shape):
+        self.shift = self.add_weight(shape=(shape[-1],), initializer="ones")
+
+    def call(self, x):
+        return x * self.factor + self.shift
+
+
+@keras.saving.register_keras_serializable("Tests")
+class Own(keras.Model):
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+        self.first, self.rest = Scaled(2.0), [keras.layers.Dense(units), keras.layers.Dense(1)]
+
+    def call(self, x):
+        for layer in (self.first, *self.rest):
+            x = layer(x)
+        return x
+
+
+def test_classes_of_ones_own_come_back(tmp_path):
+    own = Own(5)
+    want = own(X).numpy()
+    listed = keras.Sequential([Scaled(3.0, name="s"), keras.layers.Dense(2)])
+    listed(X)
+    for name, model, expected in (("own", own, want), ("listed", listed, listed(X).numpy())):
+        model.save(tmp_path / f"{name}.keras")
+        twin = keras.models.load_model(tmp_path / f"{name}.keras")
+        np.testing.assert_array_equal(twin(X).numpy(), expected)
+    assert isinstance(twin.layers[0], Scaled) and twin.layers[0].factor == 3.0
+    assert keras.saving.get_registered_name(Own) == "Tests>Own"
+    assert Scaled(2.0).get_config()["factor"] == 2.0
+
+
+def test_code_in_a_file_is_not_run_unasked(tmp_path):
+    model = keras.Sequential([keras.layers.Lambda(lambda x: x * 2.0), keras.layers.Dense(1)])
+    want = model(X).numpy()
+    model.save(tmp_path / "l.keras")
+    with pytest.raises(ValueError, match="safe_mode=False"):
+        keras.models.load_model(tmp_path / "l.keras")
+    twin = keras.models.load_model(tmp_path / "l.keras", safe_mode=False)
+    np.testing.assert_array_equal(twin(X).numpy(), want)
+
+
+def test_unknown_classes_are_named(tmp_path):
+    script = tmp_path / "make.py"
+    script.write_text("import berth as tf\n"
+                      "class Strange(tf.keras.layers.Layer):\n    def call(self, x): return x\n"
+                      "m = tf.keras.Sequential([Strange(), tf.keras.layers.Dense(1)])\n"
+                      "m(tf.ones([1, 2])); m.save('m.keras')\n")
+    subprocess.run([sys.executable, str(script)], check=True, cwd=tmp_path)
+    with pytest.raises(ValueError, match="Strange .*register_keras_serializable"):
+        keras.models.load_model(tmp_path / "m.keras")
+
+
+def test_a_file_that_is_there_stays_if_asked(tmp_path):
+    model = small()
+    model.save(tmp_path / "m.keras")
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        model.save(tmp_path / "m.keras", overwrite=False)

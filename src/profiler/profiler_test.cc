@@ -1,0 +1,97 @@
+#include "berth/profiler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "berth/berth.h"
+
+namespace berth::profiler {
+namespace {
+
+std::vector<TimelineEvent> of_kind(const Timeline& t, const std::string& kind) {
+  std::vector<TimelineEvent> found;
+  std::copy_if(t.events().begin(), t.events().end(), std::back_inserter(found),
+               [&](const TimelineEvent& e) { return e.kind == kind; });
+  return found;
+}
+
+TEST(Profiler, HasEveryRunOfAPlanAndEveryEagerOp) {
+  const auto f = function([](const Tensor& x) { return matmul(x, x); },
+                          {.name = "square"});
+  const Tensor x = ones({8, 8});
+  f(x);  // the trace is not recorded
+  start();
+  for (int i = 0; i < 5; ++i) f(x);
+  const Tensor y = x + x;
+  {
+    const Trace trace("mine");
+    f(x);
+  }
+  const Timeline t = stop();
+  const auto runs = of_kind(t, "MatMul");
+  ASSERT_EQ(runs.size(), 6u);
+  EXPECT_NE(runs[0].track.find("CPU:0"), std::string::npos);
+  EXPECT_NE(std::string(runs[0].site.file).find("profiler_test.cc"),
+            std::string::npos);
+  EXPECT_EQ(of_kind(t, "AddV2").size(), 1u);
+  const auto mine = of_kind(t, "annotation");
+  ASSERT_EQ(mine.size(), 1u);
+  EXPECT_EQ(mine[0].name, "mine");
+  // The last run lies within.
+  EXPECT_LE(mine[0].begin_us, runs[5].begin_us);
+  EXPECT_GE(mine[0].end_us, runs[5].end_us);
+  EXPECT_TRUE(std::is_sorted(
+      t.events().begin(), t.events().end(),
+      [](const auto& a, const auto& b) { return a.begin_us < b.begin_us; }));
+}
+
+TEST(Profiler, KeepsNothingThatRanBeforeOrAfter) {
+  const auto f = function([](const Tensor& x) { return matmul(x, x); });
+  const Tensor x = ones({8, 8});
+  f(x);
+  start();
+  f(x);
+  EXPECT_EQ(of_kind(stop(), "MatMul").size(), 1u);
+  f(x);
+  const Trace nothing("nothing");
+  start();
+  EXPECT_TRUE(stop().events().empty());
+}
+
+TEST(Profiler, PlansThatAreGoneDoNoHarm) {
+  start();
+  {
+    const auto f = function([](const Tensor& x) { return matmul(x, x); });
+    f(ones({4, 4}));
+  }
+  stop();
+}
+
+TEST(Profiler, JsonIsATraceOfChrome) {
+  const Timeline t({{"/CPU:0", "a \"b\"", "MatMul", {"net.cc", 7}, 100, 130},
+                    {"eager ops", "Add", "Add", {}, 110, 111}});
+  const auto json = nlohmann::json::parse(t.json());
+  const auto& events = json["traceEvents"];
+  ASSERT_EQ(events.size(), 4u);  // a name and an event for each track
+  EXPECT_EQ(events[0]["args"]["name"], "/CPU:0");
+  EXPECT_EQ(events[1]["name"], "a \"b\"");
+  EXPECT_EQ(events[1]["ts"], 0);
+  EXPECT_EQ(events[1]["dur"], 30);
+  EXPECT_EQ(events[1]["args"]["line"], "net.cc:7");
+  EXPECT_EQ(events[3]["ts"], 10);
+  EXPECT_NE(events[1]["pid"], events[3]["pid"]);
+}
+
+TEST(Profiler, OneRecordingAtATime) {
+  EXPECT_THROW(stop(), errors::FailedPrecondition);
+  start();
+  EXPECT_THROW(start(), errors::AlreadyExists);
+  stop();
+  EXPECT_THROW(Timeline().write("/there/is/no/such/folder/x.json"),
+               errors::InvalidArgument);
+}
+
+}  // namespace
+}  // namespace berth::profiler
