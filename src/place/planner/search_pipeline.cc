@@ -598,11 +598,17 @@ class PipelineJudge {
     return moves;
   }
 
+  // Whether a plan broke a limit since the last call.
+  bool refused() { return std::exchange(refused_, false); }
+
  private:
   void add(const LayerCut& cut) {
     PlacePlan plan = l_.plan_of(cut);
     const Evaluation e = evaluate(l_.p, plan);
-    if (!e.violations.empty() || !std::isfinite(e.value)) return;
+    if (!e.violations.empty() || !std::isfinite(e.value)) {
+      refused_ = true;
+      return;
+    }
     double bytes = 0;  // the fewer of equally fast plans
     for (const DeviceUse& use : e.devices) bytes = std::max(bytes, use.bytes);
     if (e.value > best_.value * (1 - kEqual) &&
@@ -621,6 +627,7 @@ class PipelineJudge {
   LayerCut best_cut_;
   double bytes_ = kInfinite;  // of its fullest device
   double longest_ = 0;        // seconds of an evaluation
+  bool refused_ = false;
 };
 
 }  // namespace
@@ -660,7 +667,7 @@ Found search_pipeline(const PlanProblem& p, const Budget& budget,
     best.moves += judge.refine(
         budget.part(begin + kSearching / kRounds, begin + 1.0 / kRounds),
         StreamRandom(seed, static_cast<uint64_t>(kRounds + round)));
-    if (!best.any()) share *= 0.85;
+    if (judge.refused()) share *= 0.85;
   }
   return best;
 }
