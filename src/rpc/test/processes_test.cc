@@ -319,13 +319,13 @@ TEST(Processes, NameWhoIsMissingAtABarrier) {
   const Workers cluster(3);
   std::vector<Process> all;
   for (int i = 0; i < 3; ++i) {
-    all.push_back(
-        cluster.start(i, {"join", i == 1 ? "wait" : "barrier:b/0.3", "wait"}));
+    all.push_back(cluster.start(
+        i, {"join", "barrier:a", i == 1 ? "wait" : "barrier:b/1", "wait"}));
   }
   for (Process& p : all) {
     EXPECT_EQ(p.line("failed"),
               "failed DEADLINE_EXCEEDED " + cluster.name(1) +
-                  " is late: the barrier 'b' waited 0.3 s for " +
+                  " is late: the barrier 'b' waited 1 s for " +
                   cluster.name(1));
   }
 }
