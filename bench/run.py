@@ -670,6 +670,10 @@ ROWS += [
 ]
 # Devices of another process; bench_cluster has the calls below them.
 ROWS += [
+    # Shares of 0.4 and 0.65.
+    ("tcp_over_parameter_server_1mb", "x", 2.5, 1.54,
+     lambda r: (1 / field(r.ours("bench_parameter_server"), "parameter_server", "share_of_raw"),
+                {})),
     ("remote_eager_call", "us", 400, 150,
      lambda r: (field(r.ours("bench_remote"), "remote_eager_call", "best_us"), {})),
 ]
