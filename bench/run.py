@@ -335,6 +335,14 @@ def task_steps_row(runner, model, value):
     return field(runner.ours("bench_task_steps", "--model", model), "task_step", value), {}
 
 
+def predicted_tasks_row(runner):
+    """Median error of what strategy.plan() predicts for steps of two tasks of one core."""
+    if runner.allowed < 2:
+        raise Skipped(f"needs 2 cores, {runner.allowed} allowed")
+    lines = runner.ours("bench_task_steps", "--model", "predict")
+    return field(lines, "task_predictions", "median_error"), {}
+
+
 def task_peers_row(runner, model):
     """A step of two tasks over the faster of TensorFlow's and PyTorch's."""
     ours = field(runner.ours("bench_task_steps", "--model", model), "task_step", "best_us")
@@ -599,6 +607,8 @@ for _model, _must, _aim in (("mlp", 1.35, 1.15), ("cnn", 1.15, 1.05)):
         (f"{_model}_step_of_2_tasks_over_peers", "x", 1, 0.5,
          lambda r, m=_model: task_peers_row(r, m)),
     ]
+# The median of eleven cases: models, batches, equal bits, memory and sockets.
+ROWS.append(("predicted_step_of_2_tasks_error", "", 0.20, 0.10, predicted_tasks_row))
 ROWS.append(("first_step_of_a_cluster_of_4", "s", 1.5, 0.5,
              lambda r: (field(r.ours("bench_task_steps", "--model", "start"), "task_start",
                               "first_step_s"), {})))
@@ -660,6 +670,10 @@ ROWS += [
 ]
 # Devices of another process; bench_cluster has the calls below them.
 ROWS += [
+    # Shares of 0.4 and 0.65.
+    ("tcp_over_parameter_server_1mb", "x", 2.5, 1.54,
+     lambda r: (1 / field(r.ours("bench_parameter_server"), "parameter_server", "share_of_raw"),
+                {})),
     ("remote_eager_call", "us", 400, 150,
      lambda r: (field(r.ours("bench_remote"), "remote_eager_call", "best_us"), {})),
 ]

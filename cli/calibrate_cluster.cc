@@ -41,9 +41,13 @@ void print_rates(const cluster::Member& member, const TaskRates& rates) {
                p.cost.bytes_per_us * 1e-3, p.cost.latency_us,
                origin_name(p.cost.origin));
   }
-  fmt::print("{:<29} {:>10.2f} {:>12.1f}  {}\n", "sum over all tasks",
-             rates.sum.bytes_per_us * 1e-3, rates.sum.latency_us,
-             origin_name(rates.sum.origin));
+  const auto print_sum = [](const char* what, const distribute::SumRate& r) {
+    fmt::print("{:<29} {:>10.2f} {:>12.1f}  {}; {:.2f} GB/s beyond 4 MiB\n",
+               what, r.first.bytes_per_us * 1e-3, r.first.latency_us,
+               origin_name(r.first.origin), r.beyond_bytes_per_us * 1e-3);
+  };
+  print_sum("sum over all tasks", rates.sum);
+  print_sum("the same with equal bits", rates.ordered_sum);
 }
 
 void print_rates_json(const cluster::Member& member, const TaskRates& rates,
@@ -62,9 +66,15 @@ void print_rates_json(const cluster::Member& member, const TaskRates& rates,
     link.update(cost(p.cost));
     links.push_back(std::move(link));
   }
+  const auto sum = [&](const distribute::SumRate& r) {
+    Json json = cost(r.first);
+    json["beyond_bytes_per_us"] = r.beyond_bytes_per_us;
+    return json;
+  };
   const Json all = {{"tasks", ranks.size()},
                     {"links", links},
-                    {"sum", cost(rates.sum)},
+                    {"sum", sum(rates.sum)},
+                    {"ordered_sum", sum(rates.ordered_sum)},
                     {"kept_in", saved ? CostStore::get().path() : ""}};
   fmt::print("{}\n", all.dump());
 }

@@ -60,6 +60,7 @@ ClusterSurvey survey_cluster(const ClusterArguments& o) {
   if (o.check) {
     s.port_error = own_port_error(s.resolver);
     s.tasks = reach_all(s.resolver, o.timeout_seconds);
+    find_duplicates(s.resolver.source, s.tasks);
     for (std::string& note : reach_notes(s.tasks)) {
       s.notes.push_back(std::move(note));
     }
@@ -77,7 +78,8 @@ bool may_start(const ClusterSurvey& s) {
   return s.port_error.empty() &&
          std::none_of(s.tasks.begin(), s.tasks.end(), [](const Reached& r) {
            return r.state == Reach::kNoName || r.state == Reach::kNoAnswer ||
-                  r.state == Reach::kUnreachable || r.state == Reach::kStranger;
+                  r.state == Reach::kUnreachable ||
+                  r.state == Reach::kStranger || r.state == Reach::kDuplicate;
          });
 }
 

@@ -187,7 +187,7 @@ void work(const std::shared_ptr<Board>& board) {
 const char* reach_name(Reach reach) {
   constexpr const char* kNames[] = {"self",    "reached",   "refused",
                                     "no_name", "no_answer", "unreachable",
-                                    "unknown", "stranger"};
+                                    "unknown", "stranger",  "duplicate"};
   return kNames[static_cast<size_t>(reach)];
 }
 
@@ -229,24 +229,38 @@ std::vector<Reached> reach_all(const distribute::ClusterResolver& resolver,
   return all;
 }
 
+void find_duplicates(const std::string& source, std::vector<Reached>& all) {
+  std::map<std::pair<std::string, int>, Reached*> of;
+  for (Reached& r : all) {
+    if (r.ips.empty()) continue;
+    const cluster::Address a = cluster::parse_address("address", r.address, {});
+    const auto [first, is_new] = of.try_emplace({r.ips[0], a.port}, &r);
+    if (is_new) continue;
+    Reached& marked = r.state == Reach::kSelf ? *first->second : r;
+    const Reached& other = &marked == &r ? *first->second : r;
+    const auto key = [](const Reached& t) {
+      return fmt::format("{}[{}]", t.task.job, t.task.index);
+    };
+    marked.why = fmt::format(
+        "{}: {} is \"{}\", and {} is \"{}\": both are {}, port {}; expected an "
+        "address of its own for every task",
+        source, key(marked), marked.address, key(other), other.address,
+        r.ips[0], a.port);
+    marked.state = Reach::kDuplicate;
+  }
+}
+
 std::vector<std::string> reach_notes(const std::vector<Reached>& all) {
   std::vector<std::string> notes;
-  std::map<std::pair<std::string, int>, const Reached*> of;
   for (const Reached& r : all) {
     if (r.ips.empty()) continue;
     const cluster::Address a = cluster::parse_address("address", r.address, {});
     const bool here = r.ips[0].starts_with("127.") || r.ips[0] == "::1";
-    if (here && !a.loopback()) {
-      notes.push_back(fmt::format(
-          "{}: {} is {} on this host, a loopback address; if the task is on "
-          "another host, /etc/hosts is wrong here",
-          r.task.str(), a.host, r.ips[0]));
-    }
-    const auto [other, is_new] = of.try_emplace({r.ips[0], a.port}, &r);
-    if (is_new) continue;
+    if (!here || a.loopback()) continue;
     notes.push_back(fmt::format(
-        "{} ({}) and {} ({}) are one address, {}", other->second->task.str(),
-        other->second->address, r.task.str(), r.address, r.ips[0]));
+        "{}: {} is {} on this host, a loopback address; if the task is on "
+        "another host, /etc/hosts is wrong here",
+        r.task.str(), a.host, r.ips[0]));
   }
   return notes;
 }

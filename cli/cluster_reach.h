@@ -20,6 +20,7 @@ enum class Reach {
   kUnreachable,  // the network reports it
   kUnknown,      // the address is not known yet, or not dialled
   kStranger,     // the listener there is not a task of this cluster
+  kDuplicate,    // another task has the same address under another name
 };
 const char* reach_name(Reach reach);  // "reached", "no_name"
 
@@ -37,8 +38,11 @@ struct Reached {
 std::vector<Reached> reach_all(const distribute::ClusterResolver& resolver,
                                double timeout_seconds);
 
-// Returns tasks that share an address though their names differ, and names of
-// other hosts that lead to this one; a sentence each.
+// Marks tasks whose names lead to the address of another one; `source` is what
+// described the cluster.
+void find_duplicates(const std::string& source, std::vector<Reached>& all);
+
+// Returns names of other hosts that lead to this one; a sentence each.
 std::vector<std::string> reach_notes(const std::vector<Reached>& all);
 
 // Returns "" when this task can listen on its port, else the reason.

@@ -122,17 +122,41 @@ TEST(LaunchPlan, PortsAndSecretsAreNew) {
   EXPECT_NE(new_secret(), new_secret());
 }
 
-TEST(ClusterReach, NotesNamesOfOneAddress) {
-  const std::vector<Reached> all = {
-      {.task = {"worker", 0}, .address = "a:1", .ips = {"10.0.0.1"}},
-      {.task = {"worker", 1}, .address = "b:1", .ips = {"10.0.0.1"}},
-      {.task = {"worker", 2}, .address = "c:1", .ips = {"127.0.1.1"}},
-      {.task = {"worker", 3}, .address = "d:1", .ips = {"10.0.0.4"}}};
-  const std::vector<std::string> notes = reach_notes(all);
-  ASSERT_EQ(notes.size(), 2u);
-  EXPECT_NE(notes[0].find("worker:0 (a:1) and worker:1 (b:1)"),
-            std::string::npos);
-  EXPECT_NE(notes[1].find("c is 127.0.1.1"), std::string::npos);
+std::vector<Reached> with_ips() {
+  return {{.task = {"worker", 0},
+           .address = "a:1",
+           .state = Reach::kReached,
+           .ips = {"10.0.0.1"}},
+          {.task = {"worker", 1},
+           .address = "b:1",
+           .state = Reach::kReached,
+           .ips = {"10.0.0.1"}},
+          {.task = {"worker", 2}, .address = "c:1", .ips = {"127.0.1.1"}},
+          {.task = {"worker", 3}, .address = "b:2", .ips = {"10.0.0.1"}}};
+}
+
+TEST(ClusterReach, QuotesTwoNamesOfOneAddress) {
+  std::vector<Reached> all = with_ips();
+  find_duplicates("TF_CONFIG", all);
+  EXPECT_EQ(all[0].state, Reach::kReached);
+  EXPECT_EQ(all[1].state, Reach::kDuplicate);
+  EXPECT_NE(all[1].why.find("TF_CONFIG: worker[1] is \"b:1\", and worker[0] is "
+                            "\"a:1\": both are 10.0.0.1, port 1"),
+            std::string::npos)
+      << all[1].why;
+  EXPECT_EQ(all[3].state, Reach::kUnknown);  // another port
+  // This task stays this task: the other one is marked.
+  all = with_ips();
+  all[1].state = Reach::kSelf;
+  find_duplicates("TF_CONFIG", all);
+  EXPECT_EQ(all[0].state, Reach::kDuplicate);
+  EXPECT_EQ(all[1].state, Reach::kSelf);
+}
+
+TEST(ClusterReach, NotesOtherNamesOfThisHost) {
+  const std::vector<std::string> notes = reach_notes(with_ips());
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_NE(notes[0].find("c is 127.0.1.1"), std::string::npos);
 }
 
 }  // namespace

@@ -317,7 +317,7 @@ def test_calibrate_measures_the_links_of_a_cluster():
         same(told["tasks"], 2)
         same([(x["from"], x["to"]) for x in told["links"]],
              [("worker:0", "worker:1"), ("worker:1", "worker:0")])
-        for link in [*told["links"], told["sum"]]:
+        for link in [*told["links"], told["sum"], told["ordered_sum"]]:
             same(link["origin"], "measured")
             check(link["latency_us"] > 0 and link["bytes_per_us"] > 0, link)
         same(told["kept_in"], os.path.join(folder, "costs.json"))

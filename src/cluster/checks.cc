@@ -52,6 +52,20 @@ bool all_of(std::string_view text, std::string_view allowed) {
   return text.find_first_not_of(allowed) == std::string_view::npos;
 }
 
+// The shortest spelling of an IPv6 address, or the IPv4 address in it.
+std::string shortest(const std::string& host) {
+  const size_t zone = std::min(host.find('%'), host.size());
+  in6_addr six;
+  if (inet_pton(AF_INET6, host.substr(0, zone).c_str(), &six) != 1) return host;
+  char text[INET6_ADDRSTRLEN] = {};
+  if (IN6_IS_ADDR_V4MAPPED(&six)) {
+    inet_ntop(AF_INET, &six.s6_addr[12], text, sizeof text);
+    return text;
+  }
+  inet_ntop(AF_INET6, &six, text, sizeof text);
+  return text + host.substr(zone);
+}
+
 // Why `host` is not a valid name or address; "" if it is.
 std::string host_error(const std::string& host, bool bracketed) {
   if (host.empty()) return "has no host";
@@ -149,6 +163,7 @@ Address parse_address(const std::string& what, const std::string& text,
     fail("has no port from 1 to 65535 after its last colon");
   }
   if (a.host.ends_with('.')) a.host.pop_back();
+  if (bracketed) a.host = shortest(a.host);
   return a;
 }
 

@@ -63,6 +63,9 @@ TEST(ClusterSpec, TakesNamesAndAddressesOfBothFamilies) {
   EXPECT_EQ(spec.task_address("worker", 0), "[2001:db8::1]:2222");
   EXPECT_EQ(parse_address("x", "[FE80::1%eth0]:7", {}).host, "fe80::1%eth0");
   EXPECT_EQ(parse_address("x", "Host.:7", {}).host, "host");
+  EXPECT_EQ(parse_address("x", "[2001:DB8:0:0::01]:7", {}).host, "2001:db8::1");
+  EXPECT_EQ(parse_address("x", "[::ffff:10.0.0.2]:7", {}).host, "10.0.0.2");
+  EXPECT_TRUE(parse_address("x", "[0:0:0:0:0:0:0:1]:7", {}).loopback());
   EXPECT_TRUE(parse_address("x", "127.0.1.1:7", {}).loopback());
 }
 
@@ -101,6 +104,9 @@ TEST(ClusterSpec, RefusesWhatCanBeSeenToBeWrong) {
       {{{"worker", {"a:1", "A:1"}}}, {"worker[1]", "worker[0]", "already"}},
       {{{"worker", {"a:1"}}, {"ps", {"a:1"}}}, {"worker[0]", "ps[0]"}},
       {{{"worker", {"localhost:1", "127.0.0.1:1"}}}, {"already"}},
+      {{{"worker", {"localhost:1", "[0::1]:1"}}}, {"worker[1]", "already"}},
+      {{{"worker", {"10.0.0.2:1", "[::ffff:10.0.0.2]:1"}}}, {"already"}},
+      {{{"worker", {"[2001:db8::1]:1", "[2001:db8:0::1]:1"}}}, {"already"}},
       {{{"worker", {"localhost:1", "b:1"}}},
        {"worker[0] is \"localhost:1\"", "worker[1] is \"b:1\""}},
   };

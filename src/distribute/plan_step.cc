@@ -137,6 +137,12 @@ int64_t task_bytes(const Node& n) {
   return 2 * (ranks - 1) * bytes / ranks;
 }
 
+// How many parts of an ordered sum a task gives; 0: the sum is not ordered.
+size_t ordered_parts(const Node& start) {
+  return start.op->attr<std::vector<int64_t>>(start.attrs.get(), "starts")
+      .size();
+}
+
 // What devices send each other if their library adds (between.h).
 int64_t library_bytes(const Graph& graph) {
   int64_t bytes = 0;
@@ -229,21 +235,27 @@ class Planner {
   void plan_sums(const Graph& graph) {
     const int ranks = core_->tasks().ranks();
     local_us_ = plan_.step_us;
-    double bytes = 0;
+    double bytes = 0, given = 0;
+    bool ordered = false;
     for (const Node& n : graph.nodes) {
       if (n.op->name() != "_TaskEnd") continue;
       ++sums_;
-      bytes += static_cast<double>(task_bytes(n));
+      const auto of_sum = static_cast<double>(task_bytes(n));
+      const size_t parts = ordered_parts(graph[n.inputs[0].node]);
+      ordered = ordered || parts > 0;
+      bytes += of_sum;
+      given += of_sum * static_cast<double>(std::max(parts, size_t{1}));
     }
     const cluster::Member* member =
         core_->link() ? &core_->link()->member() : nullptr;
     std::vector<TaskId> tasks;
     if (member) tasks = member->ranks();
-    sum_ = rate_of_sum(ranks, member ? hosts_of(member->spec(), tasks) : 1);
-    plan_.exchange_measured = sum_.origin == CostOrigin::kMeasured;
-    plan_.exchange_us = sums_ * sum_.latency_us + bytes / sum_.bytes_per_us;
+    sum_ = rate_of_sum(ranks, member ? hosts_of(member->spec(), tasks) : 1,
+                       ordered);
+    plan_.exchange_measured = sum_.first.origin == CostOrigin::kMeasured;
+    plan_.exchange_us = sum_.us(sums_, given);
     if (plan_.step_us > 0) plan_.step_us += plan_.exchange_us;
-    sum_bytes_ = bytes;
+    sum_bytes_ = given;
     for (size_t r = 0; r < tasks.size(); ++r) {
       const TaskId& from = tasks[r];
       const TaskId& to = tasks[(r + 1) % tasks.size()];
@@ -275,9 +287,8 @@ class Planner {
     for (const int k : counts) {
       double us = local_us_ + per_example * (batch / k - part);
       if (k > 1) {
-        us += sums_ * sum_.latency_us * (k - 1) / (n - 1) +
-              sum_bytes_ * ring_bytes(1, k) / ring_bytes(1, n) /
-                  sum_.bytes_per_us;
+        us += sums_ * sum_.first.latency_us * (k - 1) / (n - 1) +
+              sum_.us(0, sum_bytes_) * ring_bytes(1, k) / ring_bytes(1, n);
       }
       plan_.task_counts.push_back({k, k == n ? plan_.step_us : us});
     }
@@ -315,7 +326,7 @@ class Planner {
   std::vector<Shape> shapes_;
   StrategyPlan plan_;
   // These are for several tasks alone.
-  LinkCost sum_;
+  SumRate sum_;
   double local_us_ = 0, sum_bytes_ = 0;
   int sums_ = 0;
 };

@@ -33,7 +33,7 @@ void plan_of_two_tasks() {
         if (member->rank() == 0) {
           // The rates are kept by the addresses of this cluster.
           keep_rates(*member,
-                     {said_link(1e6, 10),
+                     {{said_link(1e6, 10)},
                       {{0, 1, said_link(3, 5)}, {1, 0, said_link(3, 5)}}});
         }
         member->barrier("said");
@@ -95,6 +95,14 @@ TEST(StrategyPlan, SaysThatMoreTasksPay) {
   EXPECT_EQ(advice_for_tasks(plan, 2), "");
 }
 
+TEST(TaskRates, TimesOfSumsAreTwoLines) {
+  const SumRate rate{said_link(3, 1024), 512};
+  constexpr double kMany = 6 << 20;
+  EXPECT_EQ(rate.us(2, 2048), 2 * 3 + 2);
+  EXPECT_EQ(rate.us(1, kMany), 3 + 4096 + 4096);
+  EXPECT_EQ((SumRate{said_link(3, 1024)}).us(1, kMany), 3 + 6144);
+}
+
 TEST(TaskRates, EveryTaskMeasuresAndGetsTheSame) {
   cluster::FakeCluster cluster({.workers = 3});
   const auto rates = on_tasks<TaskRates>(
@@ -105,8 +113,13 @@ TEST(TaskRates, EveryTaskMeasuresAndGetsTheSame) {
       });
   ASSERT_EQ(rates[0].links.size(), 6u);
   for (const TaskRates& r : rates) {
-    EXPECT_EQ(r.sum.bytes_per_us, rates[0].sum.bytes_per_us);
-    EXPECT_EQ(r.sum.latency_us, rates[0].sum.latency_us);
+    const auto said = [](const SumRate& rate) {
+      return std::tuple(rate.first.bytes_per_us, rate.first.latency_us,
+                        rate.beyond_bytes_per_us);
+    };
+    EXPECT_EQ(said(r.sum), said(rates[0].sum));
+    EXPECT_EQ(said(r.ordered_sum), said(rates[0].ordered_sum));
+    EXPECT_GT(r.ordered_sum.beyond_bytes_per_us, 0);
     for (size_t i = 0; i < r.links.size(); ++i) {
       EXPECT_EQ(r.links[i].cost.origin, CostOrigin::kMeasured);
       EXPECT_GT(r.links[i].cost.bytes_per_us, 0);

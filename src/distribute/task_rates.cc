@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <functional>
 #include <set>
 
@@ -16,13 +17,15 @@ namespace {
 
 constexpr const char* kService = "calibrate";
 constexpr int kAllPairs = 8;
+constexpr const char* kBeyond = " beyond 4 MiB";
 
 std::string host_part(const std::string& address) {
   return address.substr(0, address.rfind(':'));
 }
 
-std::string key_of_sum(int tasks, int hosts) {
-  return fmt::format("sum of {} tasks on {} hosts", tasks, hosts);
+std::string key_of_sum(int tasks, int hosts, bool ordered) {
+  return fmt::format("{}sum of {} tasks on {} hosts", ordered ? "ordered " : "",
+                     tasks, hosts);
 }
 
 std::string key_between(const ClusterSpec& spec, const TaskId& from,
@@ -39,17 +42,18 @@ LinkCost guess(bool one_host) {
   return link;
 }
 
-// The least of `rounds` calls.
-double best_us(int rounds, const std::function<void()>& call) {
+// The lowest tenth of `rounds` calls: others may have had the cores meanwhile.
+double usual_us(int rounds, const std::function<void()>& call) {
   using Clock = std::chrono::steady_clock;
-  double best = 1e30;
+  std::vector<double> us;
   for (int i = 0; i < rounds; ++i) {
     const auto begin = Clock::now();
     call();
     const std::chrono::duration<double, std::micro> took = Clock::now() - begin;
-    best = std::min(best, took.count());
+    us.push_back(took.count());
   }
-  return best;
+  std::sort(us.begin(), us.end());
+  return us[us.size() / 10];
 }
 
 LinkCost link_of_times(double small_us, double large_us, double bytes) {
@@ -60,24 +64,39 @@ LinkCost link_of_times(double small_us, double large_us, double bytes) {
   return link;
 }
 
-// The slowest task says what a sum takes.
-LinkCost measure_sum(cluster::Exchange& exchange, bool quick) {
+// The slowest task determines the time.
+SumRate measure_sum(cluster::Exchange& exchange, bool ordered, bool quick) {
+  constexpr auto kFew = static_cast<int64_t>(SumRate::kFirstBytes);
+  constexpr int64_t kMany = 4 * kFew;
   const cluster::Tag tag{.channel = "", .what = "calibration"};
-  std::vector<float> values((quick ? 1 : 4) << 20);
-  const auto sum = [&](int64_t count) {
-    return [&, count] {
-      exchange.all_reduce(values.data(), count, float32,
-                          cluster::Reduction::kSum, tag);
-    };
+  const auto given = exchange.shared_buffer(kMany);
+  const auto summed = ordered ? exchange.shared_buffer(kMany) : given;
+  std::vector<float> values(kMany / sizeof(float)), results(values.size());
+  const auto sum = [&](int64_t bytes) {
+    const auto count = bytes / static_cast<int64_t>(sizeof(float));
+    std::memcpy(given.get(), values.data(), static_cast<size_t>(bytes));
+    if (ordered) {
+      const cluster::SlicePart mine{exchange.rank(), 1, given.get()};
+      exchange.ordered_sum({&mine, 1}, exchange.size(), summed.get(), count,
+                           float32, tag);
+    } else {
+      exchange.all_reduce(given.get(), count, float32, cluster::Reduction::kSum,
+                          tag);
+    }
+    std::memcpy(results.data(), summed.get(), static_cast<size_t>(bytes));
   };
-  sum(static_cast<int64_t>(values.size()))();
-  float times[2] = {
-      static_cast<float>(best_us(quick ? 20 : 200, sum(64))),
-      static_cast<float>(
-          best_us(quick ? 3 : 20, sum(static_cast<int64_t>(values.size()))))};
-  exchange.all_reduce(times, 2, float32, cluster::Reduction::kMax, tag);
-  const double bytes = static_cast<double>(values.size()) * sizeof(float);
-  return link_of_times(times[0], times[1], ring_bytes(bytes, exchange.size()));
+  const auto time = [&](int rounds, int64_t bytes) {
+    sum(bytes);
+    return static_cast<float>(usual_us(rounds, [&] { sum(bytes); }));
+  };
+  float us[3] = {time(quick ? 50 : 500, 256), time(quick ? 20 : 100, kFew),
+                 time(quick ? 5 : 20, kMany)};
+  exchange.all_reduce(us, 3, float32, cluster::Reduction::kMax, tag);
+  const auto volume = [&](int64_t bytes) {
+    return ring_bytes(static_cast<double>(bytes), exchange.size());
+  };
+  return {link_of_times(us[0], us[1], volume(kFew)),
+          volume(kMany - kFew) / std::max(us[2] - us[1], 0.001f)};
 }
 
 LinkCost measure_link(cluster::Member& member, const TaskId& to, bool quick) {
@@ -86,8 +105,8 @@ LinkCost measure_link(cluster::Member& member, const TaskId& to, bool quick) {
     member.call(to, kService, {"", std::move(tensors)}).get();
   };
   call({large});
-  const double small_us = best_us(quick ? 10 : 100, [&] { call({}); });
-  const double large_us = best_us(quick ? 3 : 20, [&] { call({large}); });
+  const double small_us = usual_us(quick ? 20 : 100, [&] { call({}); });
+  const double large_us = usual_us(quick ? 10 : 20, [&] { call({large}); });
   LinkCost link = link_of_times(small_us, large_us,
                                 static_cast<double>(large.num_elements()) * 4);
   link.latency_us /= 2;  // it was there and back
@@ -100,6 +119,14 @@ bool is_measured(int from, int to, int n) {
 }
 
 }  // namespace
+
+double SumRate::us(int sums, double bytes) const {
+  const double few = std::min(bytes, kFirstBytes);
+  const double rate =
+      beyond_bytes_per_us > 0 ? beyond_bytes_per_us : first.bytes_per_us;
+  return sums * first.latency_us + few / first.bytes_per_us +
+         (bytes - few) / rate;
+}
 
 double ring_bytes(double bytes, int tasks) {
   return 2.0 * (tasks - 1) / tasks * bytes;
@@ -122,7 +149,8 @@ TaskRates measure_tasks(cluster::Member& member, bool quick) {
     return cluster::Message{};
   });
   TaskRates rates;
-  rates.sum = measure_sum(exchange, quick);
+  rates.sum = measure_sum(exchange, false, quick);
+  rates.ordered_sum = measure_sum(exchange, true, quick);
   // One pair at a time.
   std::vector<double> here(2 * static_cast<size_t>(n), 0);
   for (int from = 0; from < n; ++from) {
@@ -161,9 +189,16 @@ TaskRates measure_tasks(cluster::Member& member, bool quick) {
 void keep_rates(const cluster::Member& member, const TaskRates& rates) {
   const std::vector<TaskId> ranks = member.ranks();
   CostStore& store = CostStore::get();
-  store.add_link(key_of_sum(static_cast<int>(ranks.size()),
-                            hosts_of(member.spec(), ranks)),
-                 rates.sum);
+  for (const bool ordered : {false, true}) {
+    const SumRate& rate = ordered ? rates.ordered_sum : rates.sum;
+    if (rate.first.origin != CostOrigin::kMeasured) continue;
+    const std::string key = key_of_sum(static_cast<int>(ranks.size()),
+                                       hosts_of(member.spec(), ranks), ordered);
+    store.add_link(key, rate.first);
+    LinkCost beyond = rate.first;
+    beyond.bytes_per_us = rate.beyond_bytes_per_us;
+    if (beyond.bytes_per_us > 0) store.add_link(key + kBeyond, beyond);
+  }
   for (const TaskRates::Pair& p : rates.links) {
     if (p.cost.origin != CostOrigin::kMeasured) continue;
     store.add_link(
@@ -173,12 +208,18 @@ void keep_rates(const cluster::Member& member, const TaskRates& rates) {
   }
 }
 
-LinkCost rate_of_sum(int tasks, int hosts) {
-  const auto known = CostStore::get().find_link(key_of_sum(tasks, hosts));
-  if (known) return *known;
+SumRate rate_of_sum(int tasks, int hosts, bool ordered) {
+  const CostStore& store = CostStore::get();
+  for (const bool of : {ordered, false}) {
+    const std::string key = key_of_sum(tasks, hosts, of);
+    const auto known = store.find_link(key);
+    if (!known) continue;
+    const auto beyond = store.find_link(key + kBeyond);
+    return {*known, beyond ? beyond->bytes_per_us : 0};
+  }
   LinkCost link = guess(hosts == 1);
   link.latency_us *= tasks - 1;
-  return link;
+  return {link};
 }
 
 LinkCost rate_between(const ClusterSpec& spec, const TaskId& from,

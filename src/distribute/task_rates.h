@@ -14,9 +14,19 @@
 
 namespace berth::distribute {
 
+// A sum over all tasks as a step makes it: the values are copied to where the
+// tasks exchange them, added, and copied back. Bytes are ring_bytes().
+struct SumRate {
+  // The first bytes of a step, which caches of many machines hold.
+  static constexpr double kFirstBytes = 4 << 20;
+
+  LinkCost first;                  // latency, and up to kFirstBytes
+  double beyond_bytes_per_us = 0;  // of what is more; 0: as the first
+  double us(int sums, double bytes) const;
+};
+
 struct TaskRates {
-  // A sum over all tasks; its bytes are ring_bytes().
-  LinkCost sum;
+  SumRate sum;
   // From a task to another, by rank. Among more than 8 tasks those of
   // neighbours are measured, others are estimates.
   struct Pair {
@@ -24,6 +34,7 @@ struct TaskRates {
     LinkCost cost;
   };
   std::vector<Pair> links;
+  SumRate ordered_sum;  // the same with equal bits, of one part per task
 };
 
 // What each task sends in a sum of so many bytes over a ring.
@@ -41,7 +52,7 @@ void keep_rates(const cluster::Member& member, const TaskRates& rates);
 
 // What was measured among as many tasks on as many hosts, else an estimate:
 // memory of one host, or a network of 10 Gbit/s.
-LinkCost rate_of_sum(int tasks, int hosts);
+SumRate rate_of_sum(int tasks, int hosts, bool ordered = false);
 // The same between the hosts of two tasks.
 LinkCost rate_between(const ClusterSpec& spec, const TaskId& from,
                       const TaskId& to);

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "rpc/test/processes_testing.h"
 
@@ -14,8 +15,10 @@ using Words = std::vector<std::string>;
 // Workers of one cluster; each has the arguments `common`, then its own.
 class Workers {
  public:
-  explicit Workers(int count, Words common = {"secret=s"})
+  explicit Workers(int count, Words common = {"secret=s"},
+                   const std::string& host = "127.0.0.1")
       : addresses_(free_addresses(count)), common_(std::move(common)) {
+    for (std::string& a : addresses_) a = host + a.substr(a.find(':'));
     common_.insert(common_.begin(), "worker=" + joined(addresses_));
   }
   Process start(int index, Words words) const {
@@ -30,7 +33,7 @@ class Workers {
   const std::string& address(int index) const { return addresses_[index]; }
 
  private:
-  const Words addresses_;
+  Words addresses_;
   Words common_;
 };
 
@@ -133,6 +136,26 @@ TEST(Processes, WaitForOneThatComesLate) {
   EXPECT_EQ(first.line("joined"), "joined 1 rank 1 of 2");
   EXPECT_EQ(second.line("leave"), "leave");
   EXPECT_EQ(first.end(), 0);
+}
+
+TEST(Processes, SlowWaitForANameThatResolvesLateAndSayForWhom) {
+  const auto file = std::filesystem::temp_directory_path() /
+                    ("berth_names_" + std::to_string(::getpid()));
+  const Workers cluster(2, {"secret=s", "names=" + file.string()}, "late.test");
+  Process second = cluster.start(1, {"join", "call:worker:0/hello", "leave"});
+  Process first = cluster.start(0, {"join", "call:worker:1/hello", "leave"});
+  EXPECT_EQ(second.line("berth: "),
+            "berth: worker:1 waits for " + cluster.name(0) +
+                ": the name late.test does not resolve (Name or service not "
+                "known)");
+  std::ofstream(file) << "now\n";
+  EXPECT_EQ(second.line("joined"), "joined 1 rank 1 of 2");
+  // The names lead to the tasks in both directions.
+  EXPECT_EQ(first.line("worker:1"), "worker:1 hears worker:0: hello");
+  EXPECT_EQ(second.line("worker:0"), "worker:0 hears worker:1: hello");
+  EXPECT_EQ(first.line("leave"), "leave");
+  EXPECT_EQ(second.end(), 0);
+  std::filesystem::remove(file);
 }
 
 TEST(Processes, SayWhoNeverCame) {
@@ -296,13 +319,13 @@ TEST(Processes, NameWhoIsMissingAtABarrier) {
   const Workers cluster(3);
   std::vector<Process> all;
   for (int i = 0; i < 3; ++i) {
-    all.push_back(
-        cluster.start(i, {"join", i == 1 ? "wait" : "barrier:b/0.3", "wait"}));
+    all.push_back(cluster.start(
+        i, {"join", "barrier:a", i == 1 ? "wait" : "barrier:b/1", "wait"}));
   }
   for (Process& p : all) {
     EXPECT_EQ(p.line("failed"),
               "failed DEADLINE_EXCEEDED " + cluster.name(1) +
-                  " is late: the barrier 'b' waited 0.3 s for " +
+                  " is late: the barrier 'b' waited 1 s for " +
                   cluster.name(1));
   }
 }
