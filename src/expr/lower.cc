@@ -73,6 +73,10 @@ std::optional<int> build(Expr& e, const OpDef& op, const Attrs* attrs,
     return one(row.code);
   }
   if (name == "Cast") return e.cast(x[0], type);
+  if (name == "Ceil") {
+    const int below = e.apply(Code::kFloor, {e.apply(Code::kNeg, {x[0]})});
+    return e.apply(Code::kNeg, {below});
+  }
   if (name == "SquaredDifference") {
     return e.apply(Code::kSquare, {e.apply(Code::kSub, {x[0], x[1]})});
   }
