@@ -41,6 +41,7 @@ const Ops& ops() {
       {"Meta", {"value"}, "value", kBoth, true},
       {"MetaCpu", {"value"}, "value", {{"CPU", 0}}, true},
       {"Identity", {"value"}, "value", {}},
+      {"Identity", {"resource"}, "resource", {}},
       {"Var", {}, "resource", kBoth},
       {"Read", {"resource"}, "value", kBoth},
       {"ReadCpu", {"resource"}, "value", {{"CPU", 0}}},
@@ -109,6 +110,7 @@ class Generator {
             op.output == "ref" ? " ref" : "", op.output == "two" ? ", z" : "",
             op.metadata ? " metadata" : "");
       }
+      if (op.name == "Identity" && op.output == "resource") continue;
       for (const auto& [type, priority] : op.kernels) {
         text +=
             fmt::format("kernel {} on {}{}\n", op.name, type,
@@ -219,8 +221,10 @@ class Generator {
         if (!make_call(g, f->nodes, before, &n)) continue;
       } else {
         const std::string& op = inside[static_cast<size_t>(pick(0, 4))];
-        n.op = &*std::find_if(ops_.begin(), ops_.end(),
-                              [&](const auto& o) { return o.name == op; });
+        const bool handle = op == "Identity" && pick(0, 1) == 1;
+        n.op = &*std::find_if(ops_.begin(), ops_.end(), [&](const auto& o) {
+          return o.name == op && (!handle || o.output == "resource");
+        });
         bool complete = true;
         for (const std::string& kind : n.op->inputs) {
           const auto from = producer(f->nodes, kind);

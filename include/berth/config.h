@@ -177,8 +177,9 @@ struct DeviceMemoryInfo {
 };
 
 // Returns memory statistics of a device, including CPUs, for which TensorFlow
-// has none (tf.config.experimental.get_memory_info). Throws
-// errors::InvalidArgument for an unknown device.
+// has none (tf.config.experimental.get_memory_info). Waits for the work that
+// the device has been given, which holds tensors that the program has dropped.
+// Throws errors::InvalidArgument for an unknown device.
 DeviceMemoryInfo get_memory_info(const std::string& device,
                                  Site site = Site::here());
 
@@ -186,7 +187,7 @@ DeviceMemoryInfo get_memory_info(const std::string& device,
 // writing stay torn until they are assigned.
 void reset_device_error(const std::string& device);
 
-// Sets peak_bytes to current_bytes.
+// Sets peak_bytes to current_bytes; waits as get_memory_info() does.
 void reset_memory_stats(const std::string& device);
 
 // TensorFlow's older names.

@@ -73,6 +73,10 @@ std::optional<int> build(Expr& e, const OpDef& op, const Attrs* attrs,
     return one(row.code);
   }
   if (name == "Cast") return e.cast(x[0], type);
+  if (name == "Ceil") {
+    const int below = e.apply(Code::kFloor, {e.apply(Code::kNeg, {x[0]})});
+    return e.apply(Code::kNeg, {below});
+  }
   // Of 16 bits it is rounded once, not after each code.
   if (name == "SquaredDifference" && type == computed_type(type)) {
     return e.apply(Code::kSquare, {e.apply(Code::kSub, {x[0], x[1]})});

@@ -187,7 +187,9 @@ bool ConstraintSets::merge(const Set& a, const Set& b, Kind kind, Set* both) {
     const bool first = a.pinned == b.pinned ? a.first < b.first : a.pinned;
     asked = first ? a.requested : b.requested;
   }
-  both->requested = devices_.specialise(asked, both->resource);
+  // What is placed stays, whatever the source of an edge asked for.
+  both->requested = both->pinned ? devices_.only(both->pin)
+                                 : devices_.specialise(asked, both->resource);
   both->priorities =
       a.priorities == 0 && b.priorities == 0
           ? 0

@@ -52,6 +52,9 @@ class DeviceNameUtils {
     if (read) *p = local;
     return read;
   }
+  static bool ParseFullOrLocalName(StringPiece text, ParsedName* p) {
+    return ParseFullName(text, p) || ParseLocalName(text, p);
+  }
   static string ParsedNameToString(const ParsedName& p) {
     return p.back().str();
   }
@@ -104,6 +107,9 @@ class DeviceNameUtils {
   static Status MergeOverrideDevNames(ParsedName* target,
                                       const ParsedName& other) {
     return merge(target, other, berth::MergeConflict::kOverride);
+  }
+  static void MergeUnsetDevNames(ParsedName* target, const ParsedName& other) {
+    EnsureSpecification(target, other);
   }
   static Status CanonicalizeDeviceName(StringPiece text, StringPiece base,
                                        string* full) {

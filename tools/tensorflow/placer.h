@@ -28,6 +28,7 @@ struct Registry {
                                    {"_Retval", {{"T"}, {}}},
                                    {"Identity", {{"T"}, {"T"}}},
                                    {"Const", {{}, {"T"}}},
+                                   {"Cast", {{"float"}, {"int32"}}},
                                    {"Mul", {{"T", "T"}, {"T"}}},
                                    {"Add", {{"T", "T"}, {"T"}}}};
   std::vector<Kernel> kernels;
@@ -36,6 +37,12 @@ struct Registry {
     return *r;
   }
 };
+
+namespace full_type {
+struct Generic {};
+inline Generic UnaryGeneric(int) { return {}; }
+}  // namespace full_type
+enum { TFT_DATASET };
 
 class OpRegistration {
  public:
@@ -46,6 +53,7 @@ class OpRegistration {
   OpRegistration& Output(const string& arg) { return add(&op_.outputs, arg); }
   OpRegistration& Attr(const string&) { return *this; }
   OpRegistration& SetIsStateful() { return *this; }
+  OpRegistration& SetTypeConstructor(full_type::Generic) { return *this; }
   template <class Fn>
   OpRegistration& SetShapeFn(Fn&&) {
     return *this;
@@ -287,6 +295,15 @@ struct ArraySlice : std::vector<T> {
 };
 }  // namespace gtl
 
+}  // namespace tensorflow
+
+namespace absl {
+template <class T>
+using Span = tensorflow::gtl::ArraySlice<std::remove_const_t<T>>;
+}
+
+namespace tensorflow {
+
 // Functions have names alone: no test that calls one is compiled.
 struct FunctionDefHelper {};
 namespace test::function {
@@ -352,6 +369,7 @@ struct GraphOptimizationPassOptions {
   FunctionLibraryDefinition* flib_def = nullptr;
   DeviceSet* device_set = nullptr;
   const SessionOptions* session_options = nullptr;
+  string debug_filename_prefix;
 };
 struct OptimizationPassRegistry {
   enum { PRE_PLACEMENT };
@@ -376,6 +394,7 @@ class Placer {
     soft_ = flags[flags.size() - 2];
   }
 
+  Status Run(const GraphOptimizationPassOptions&) { return Run(); }
   Status Run() {
     try {
       check_names();

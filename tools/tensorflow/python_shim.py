@@ -18,7 +18,8 @@ import unittest
 SKIPPED = 77
 # TensorFlow's sessions, servers, compilers and graph optimizer.
 LACKS = re.compile(r"optimizer_(?:experimental|jit)|config_pb2|server_def|execution_mode"
-                   r"|log_device_placement\(|create_local_cluster")
+                   r"|log_device_placement\(|create_local_cluster|synchronous_execution"
+                   r"|mlir_bridge|tensor_float_32|test_ops\.|device_details|op_determinism")
 
 
 class Parameterized:
@@ -34,6 +35,18 @@ class Parameterized:
             return fn
         return mark
 
+    @staticmethod
+    def parameters(*rows):
+        rows = [row if isinstance(row, tuple) else (row,) for row in rows]
+        return Parameterized.named_parameters(*((str(i), *row) for i, row in enumerate(rows)))
+
+
+def on_gpu_type(fn):
+    """A test that is told the type of the accelerator."""
+    def call(self):
+        return fn(self, "GPU")
+    return gpu_only(call)
+
 
 def gpu_only(fn):
     fn.gpu_only = True
@@ -46,6 +59,11 @@ def modules(tf):
     old = config.experimental
 
     class Context:
+        list_physical_devices = staticmethod(old.list_physical_devices)
+        set_logical_device_configuration = staticmethod(
+            old.set_logical_device_configuration)
+        get_memory_info = staticmethod(old.get_memory_info)
+        reset_memory_stats = staticmethod(old.reset_memory_stats)
         log_device_placement = False
         device_policy = property(lambda self: config.get_device_policy())
         soft_device_placement = property(lambda self: config.get_soft_device_placement())
@@ -66,8 +84,9 @@ def modules(tf):
 
     context = types.SimpleNamespace(
         Context=Context, context=Context, VirtualDeviceConfiguration=virtual,
+        LogicalDeviceConfiguration=virtual, PhysicalDevice=config.PhysicalDevice,
         ensure_initialized=config.list_logical_devices, executing_eagerly=lambda: True,
-        _reset_context=lambda: None, _context=None, DEVICE_PLACEMENT_SILENT="silent",
+        _reset_context=lambda: None, _reset_jit_compiler_flags=lambda: None, _context=True, DEVICE_PLACEMENT_SILENT="silent",
         DEVICE_PLACEMENT_SILENT_FOR_INT32="silent_for_int32", DEVICE_PLACEMENT_WARN="warn",
         DEVICE_PLACEMENT_EXPLICIT="explicit")
     names = {name: getattr(old, name) for name in dir(old) if not name.startswith("_")}
@@ -75,8 +94,9 @@ def modules(tf):
     names["set_soft_device_placement"] = lambda enabled: config.set_soft_device_placement(enabled)
     names["set_device_policy"] = lambda policy: config.set_device_policy(policy or "silent")
     # Where TensorFlow says None, "not set", Berth says what holds.
-    names["get_virtual_device_configuration"] = (
-        lambda device: old.get_virtual_device_configuration(device) or None)
+    for name in ("get_virtual_device_configuration", "get_logical_device_configuration"):
+        names[name] = (lambda get: lambda device: get(device) or None)(getattr(old, name))
+    names["get_memory_usage"] = lambda device: old.get_memory_info(device)["current"]
 
     def on_gpu(x):
         with tf.device("GPU:0"):
@@ -91,24 +111,35 @@ def modules(tf):
         def assertAllEqual(self, a, b):
             self.assertTrue((self.evaluate(a) == self.evaluate(b)).all())
 
+        def assertAllClose(self, a, b):
+            self.assertTrue((abs(self.evaluate(a) - self.evaluate(b)) < 1e-6).all())
+
         def assertRaises(self, error, *args):
             return super().assertRaises((error, tf.errors.OpError, RuntimeError, ValueError), *args)
 
-        def assertRaisesRegexp(self, error, _):
+        def assertRaisesRegex(self, error, _):
             return self.assertRaises(error)
+
+        assertRaisesRegexp = assertRaisesRegex
 
     gpus = lambda: bool(config.list_physical_devices("GPU"))
     space = types.SimpleNamespace
     return {
         "parameterized": Parameterized, "context": context, "config": space(**names),
         "def_function": space(function=tf.function), "dtypes": tf, "errors": tf.errors,
-        "constant_op": space(constant=tf.constant), "array_ops": space(identity=tf.identity),
-        "ops": space(device=tf.device, enable_eager_execution=lambda: None),
-        "math_ops": space(mod=tf.math.floormod, matmul=tf.matmul),
+        "constant_op": space(constant=tf.constant), "array_ops": space(
+            identity=tf.identity, fill=tf.fill, zeros=tf.zeros, ones=tf.ones, shape=tf.shape),
+        "ops": space(device=tf.device, enable_eager_execution=lambda: None,
+                     enable_eager_execution_internal=lambda: None),
+        "math_ops": space(mod=tf.math.floormod, matmul=tf.matmul, add=tf.add),
         "random_ops": space(random_uniform=tf.random.uniform), "compat": space(),
         "remote": space(), "test_ops": space(), "cluster_pb2": space(), "config_pb2": space(),
         "tensorflow_server_pb2": space(), "test": space(TestCase=TestCase, main=lambda: None),
-        "test_util": space(run_gpu_only=gpu_only, is_gpu_available=gpus,
+        "rewriter_config_pb2": space(),
+        "test_util": space(run_gpu_only=gpu_only, run_gpu_or_tpu=on_gpu_type,
+                           IsMklEnabled=lambda: False, is_gpu_available=gpus,
+                           with_eager_op_as_function=lambda cls: cls,
+                           disable_eager_op_as_function=lambda _: lambda fn: fn,
                            disable_tfrt=lambda _: lambda fn: fn)}
 
 

@@ -159,11 +159,20 @@ struct NoStream {
     const ::tensorflow::Status shim_status = (call); \
     if (!shim_status.ok()) return shim_status;       \
   } while (0)
-#define BENCHMARK(function) \
-  [[maybe_unused]] static const auto shim_##function = &function
+#define BENCHMARK(function) static_assert(true)
 #define REGISTER_LOCAL_DEVICE_FACTORY(...) static_assert(true)
 
 }  // namespace tensorflow
+
+// As newer versions spell them.
+namespace absl {
+using std::string_view;
+using tensorflow::Status;
+inline Status OkStatus() { return {}; }
+}  // namespace absl
+namespace tsl {
+using namespace tensorflow;
+}
 
 #include "tools/tensorflow/names.h"
 #include "tools/tensorflow/placer.h"

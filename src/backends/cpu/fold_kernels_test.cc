@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "backends/cpu/function_loops.h"
@@ -187,6 +190,106 @@ TEST(Sort, EqualsTheReferenceForShortAndLongRows) {
                {{shape, int64, noise(n, 9, -1e15f, 1e15f)}},
                {{"descending", down}}});
       }
+    }
+  }
+}
+
+TEST(Sort, OfValuesEqualsTheReferenceForEveryTypeAndLength) {
+  for (const Shape& shape :
+       {Shape{1}, Shape{9, 7}, Shape{3, 100}, Shape{2, 1500}, Shape{40000}}) {
+    const int64_t n = shape.num_elements();
+    for (const float range : {3.0f, 2e6f}) {
+      for (const bool down : {false, true}) {
+        const std::vector<Attrs::Pair> attrs = {{"descending", down}};
+        for (const DType dtype : {float32, float64}) {
+          check({"Sort", {{shape, dtype, orders(n, range)}}, attrs});
+          check({"Sort", {{shape, dtype, noise(n, 3, -range, range)}}, attrs});
+        }
+        for (const DType dtype : {int32, int64}) {
+          check({"Sort", {{shape, dtype, noise(n, 8, -range, range)}}, attrs});
+        }
+        check({"Sort", {{shape, uint8, noise(n, 9, 0, 255)}}, attrs});
+      }
+    }
+  }
+}
+
+template <class T>
+void expect_sorted(bool (*sort)(const T*, T*, int64_t, int), std::vector<T> x,
+                   const char* order) {
+  std::vector<T> wanted = x;
+  std::sort(wanted.begin(), wanted.end());
+  for (const int splits : {60, 2, 0}) {
+    std::vector<T> y(x.size());
+    EXPECT_TRUE(
+        sort(x.data(), y.data(), static_cast<int64_t>(x.size()), splits));
+    EXPECT_EQ(y, wanted) << order << " order of " << x.size() << ", " << splits
+                         << " splits";
+  }
+}
+
+// Lengths around those of vectors, of networks and of splits.
+template <class T>
+void expect_sorts(bool (*sort)(const T*, T*, int64_t, int)) {
+  if (sort == nullptr) return;
+  std::vector<int64_t> lengths;
+  for (int64_t n = 0; n < 150; ++n) lengths.push_back(n);
+  for (const int64_t n : {256, 512, 1024, 4096, 12000}) {
+    for (const int64_t more : {-1, 0, 1, 77}) lengths.push_back(n + more);
+  }
+  for (const int64_t n : lengths) {
+    std::vector<T> x(static_cast<size_t>(n));
+    const auto order = [&](const char* name, auto value) {
+      for (int64_t i = 0; i < n; ++i) {
+        x[static_cast<size_t>(i)] = static_cast<T>(value(i));
+      }
+      expect_sorted(sort, x, name);
+    };
+    order("rising", [](int64_t i) { return i; });
+    order("falling", [](int64_t i) { return -i; });
+    order("one", [](int64_t) { return 5; });
+    order("mixed", [](int64_t i) { return i * 7919 % 10007 - 5000; });
+    order("repeating", [](int64_t i) { return i * 7919 % 10007 % 3; });
+    order("saw", [](int64_t i) { return i % 16; });
+    if (n > 2) {
+      x[1] = std::numeric_limits<T>::max();
+      x[static_cast<size_t>(n - 1)] = std::numeric_limits<T>::lowest();
+      if constexpr (std::is_floating_point_v<T>) {
+        x[0] = std::numeric_limits<T>::infinity();
+        x[static_cast<size_t>(n / 2)] = -std::numeric_limits<T>::infinity();
+      }
+      expect_sorted(sort, x, "extreme");
+    }
+  }
+}
+
+TEST(Sort, LoopsOfEveryInstructionSetSortEveryOrder) {
+  for (const Loops* l : all_loops()) {
+    SCOPED_TRACE(static_cast<int>(l->isa));
+    const SortLoops& sort = functions_of(l->isa).sort;
+    expect_sorts(sort.float32);
+    expect_sorts(sort.float64);
+    expect_sorts(sort.int32);
+    expect_sorts(sort.int64);
+  }
+}
+
+TEST(Sort, LoopsReportEveryNanAndMinusZero) {
+  for (const Loops* l : all_loops()) {
+    const auto sort = functions_of(l->isa).sort.float32;
+    if (sort == nullptr) continue;
+    for (const uint32_t bits : {0x7f800001u, 0x7fc00000u, 0x7fffffffu,
+                                0x80000000u, 0xff800001u, 0xffffffffu}) {
+      for (const int64_t at : {0, 15, 36}) {
+        std::vector<float> x = noise(37, 5, -1, 1), y(37);
+        x[static_cast<size_t>(at)] = std::bit_cast<float>(bits);
+        EXPECT_FALSE(sort(x.data(), y.data(), 37, 60)) << bits << " at " << at;
+        EXPECT_EQ(std::memcmp(x.data(), y.data(), 37 * 4), 0);
+      }
+    }
+    for (const uint32_t bits : {0x7f800000u, 0xff800000u, 0x80000001u, 0u}) {
+      std::vector<float> x = {std::bit_cast<float>(bits), 1.0f}, y(2);
+      EXPECT_TRUE(sort(x.data(), y.data(), 2, 60)) << bits;
     }
   }
 }

@@ -1,5 +1,6 @@
-// FunctionLoops: sine, cosine and reductions of any number type, compiled once
-// per instruction set. Serial, on raw pointers, no allocation. Thread-safe.
+// FunctionLoops: sine, cosine, reductions of any number type and sorts,
+// compiled once per instruction set. Serial, on raw pointers, no allocation.
+// Thread-safe.
 
 #ifndef BERTH_BACKENDS_CPU_FUNCTION_LOOPS_H_
 #define BERTH_BACKENDS_CPU_FUNCTION_LOOPS_H_
@@ -28,6 +29,17 @@ struct ArgLoops {
   void (*outer)(const void* x, void* y, bool wide, int64_t rows, int64_t cols);
 };
 
+// Sort x[n], ascending, to y[n], which may be x. Rows that are still long after
+// `splits` splits, about 2 log2 n, are sorted by a heap, so that no order of
+// the elements takes quadratic time. Return false, with a copy of x in y, if x
+// has a NaN or -0. Null below x86-64-v3.
+struct SortLoops {
+  bool (*float32)(const float* x, float* y, int64_t n, int splits);
+  bool (*float64)(const double* x, double* y, int64_t n, int splits);
+  bool (*int32)(const int32_t* x, int32_t* y, int64_t n, int splits);
+  bool (*int64)(const int64_t* x, int64_t* y, int64_t n, int splits);
+};
+
 struct FunctionLoops {
   void (*sin)(const float* x, float* y, int64_t n);
   void (*cos)(const float* x, float* y, int64_t n);
@@ -35,6 +47,7 @@ struct FunctionLoops {
   static constexpr int kTypes = 5;  // float32, float64, int32, int64, uint8
   FoldLoops fold[static_cast<int>(Fold::kCount)][kTypes];
   ArgLoops arg[2][kTypes];  // kMax, kMin
+  SortLoops sort;
 };
 
 // The loops of each instruction set.

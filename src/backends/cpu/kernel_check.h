@@ -60,6 +60,11 @@ inline Bytes bytes_of(const Operand& o, uint32_t seed) {
     } else if (o.dtype == int64) {
       const auto x = static_cast<int64_t>(v);
       std::memcpy(bytes.data() + i * 8, &x, 8);
+    } else if (o.dtype == float64) {
+      const double x = v;
+      std::memcpy(bytes.data() + i * 8, &x, 8);
+    } else if (o.dtype == uint8) {
+      bytes[static_cast<size_t>(i)] = static_cast<std::byte>(std::fmax(v, 0.f));
     } else {
       bytes[static_cast<size_t>(i)] = static_cast<std::byte>(v > 0);
     }

@@ -414,6 +414,10 @@ Cases layout_cases() {
   Cases cases;
   cases.push_back({"Tile", {{{5, 1, 7}}}, {{"multiples", Ints{2, 3, 1}}}});
   cases.push_back({"Tile", {{{4, 3}, bool_}}, {{"multiples", Ints{1, 2}}}});
+  for (const Ints& axis : {Ints{0}, Ints{2}, Ints{-1, 0}, Ints{}}) {
+    cases.push_back({"ReverseV2", {{{5, 3, 7}}}, {{"axis", axis}}, 0});
+    cases.push_back({"ReverseV2", {{{4, 1, 2}, int64}}, {{"axis", axis}}, 0});
+  }
   const std::vector<std::pair<Shape, Ints>> transposes = {
       {{7, 5}, {1, 0}},
       {{64, 130}, {1, 0}},
@@ -433,6 +437,8 @@ Cases layout_cases() {
       {{}, {}}};
   for (const auto& [shape, perm] : transposes) {
     cases.push_back({"Transpose", {{shape}}, {{"perm", perm}}, 0});
+    cases.push_back({"Transpose", {{shape, int32}}, {{"perm", perm}}, 0});
+    cases.push_back({"Transpose", {{shape, int64}}, {{"perm", perm}}, 0});
   }
   const std::vector<std::pair<Shape, Shape>> broadcasts = {
       {{}, {5, 7}},     {{7}, {5, 7}},          {{5, 1}, {5, 7}},

@@ -51,8 +51,8 @@ void transpose_matrix(const float* x, int64_t rows, int64_t cols, float* y) {
   loops().transpose(x, rows, cols, cols, y, rows);
 }
 // Works on blocks whose lines stay in the first-level cache.
-void transpose_matrix(const uint16_t* x, int64_t rows, int64_t cols,
-                      uint16_t* y) {
+template <class T>
+void transpose_matrix(const T* x, int64_t rows, int64_t cols, T* y) {
   constexpr int64_t kSide = 32;
   for (int64_t r = 0; r < rows; r += kSide) {
     const int64_t r_end = std::min(r + kSide, rows);
@@ -177,11 +177,46 @@ void tile(const KernelCall& c) {
   tile_axes(t, 0, x, c.out[0].as<std::byte>());
 }
 
+// Reverses the named axes from `axis` on.
+template <class T>
+void reverse_axes(const Shape& shape, const bool* named, int axis, int64_t size,
+                  const T* x, T* y) {
+  if (axis + 1 >= shape.rank()) {
+    axis < shape.rank() && named[axis] ? std::reverse_copy(x, x + size, y)
+                                       : std::copy(x, x + size, y);
+    return;
+  }
+  const int64_t n = shape[axis], inner = size / n;
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t from = named[axis] ? n - 1 - i : i;
+    reverse_axes(shape, named, axis + 1, inner, x + from * inner,
+                 y + i * inner);
+  }
+}
+
+void reverse(const KernelCall& c) {
+  const Shape& shape = *c.out[0].shape;
+  if (c.out[0].size() == 0) return;
+  bool named[kMaxRank] = {};
+  for (const int64_t a : c.attr<std::vector<int64_t>>("axis")) {
+    named[a < 0 ? a + shape.rank() : a] = true;
+  }
+  reference::with_storage(c.out[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    reverse_axes(shape, named, 0, c.out[0].size(), c.in[0].as<T>(),
+                 c.out[0].as<T>());
+  });
+}
+
 }  // namespace
 
 void add_layout(KernelTable& t) {
   t.direct("Transpose", kFloat32, &transpose<float>, "loops");
+  t.direct("Transpose", dtype_bit(int32), &transpose<float>, "loops");
+  t.direct("Transpose", dtype_bit(int64) | dtype_bit(float64),
+           &transpose<uint64_t>, "loops");
   t.direct("Transpose", kHalfTypes, &transpose<uint16_t>, "loops");
+  t.direct("ReverseV2", kEveryType, &reverse, "loops");
   for (const char* op : {"BroadcastTo", "BroadcastLike"}) {
     t.direct(op, kFloat32, &broadcast<float>, "loops");
     t.direct(op, kHalfTypes, &broadcast<uint16_t>, "loops");

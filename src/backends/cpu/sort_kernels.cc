@@ -1,8 +1,9 @@
 // Sorting: sorted rows, indices of sorted rows, and the largest elements.
 //
-// An element becomes an unsigned number of the same order; for indices, with
-// its index behind it, so that no two are equal. NaN is the largest; -0 equals
-// 0.
+// Rows are sorted in vectors (isa/sort.h) where the processor can, else by
+// radix: an element becomes an unsigned number of the same order. For indices
+// it gets its index behind it, so that no two are equal. NaN is the largest; -0
+// equals 0.
 
 #include <algorithm>
 #include <bit>
@@ -11,6 +12,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "backends/cpu/function_loops.h"
 #include "backends/cpu/kernels.h"
 #include "backends/reference/loops.h"
 #include "backends/reference/scratch.h"
@@ -39,11 +41,15 @@ KeyOf<T> key_of(T x) {
 
 // A 32-bit key and its index in one number, or both side by side.
 struct Narrow {
-  uint64_t both;
+  static constexpr uint64_t kTop = uint64_t{1} << 63;
+  int64_t both;
   Narrow() = default;
   Narrow(uint32_t key, int64_t place)
-      : both(uint64_t{key} << 32 | static_cast<uint64_t>(place)) {}
-  uint32_t key() const { return static_cast<uint32_t>(both >> 32); }
+      : both(static_cast<int64_t>(
+            (uint64_t{key} << 32 | static_cast<uint64_t>(place)) ^ kTop)) {}
+  uint32_t key() const {
+    return static_cast<uint32_t>((static_cast<uint64_t>(both) ^ kTop) >> 32);
+  }
   int32_t place() const { return static_cast<int32_t>(both); }
   bool operator<(const Narrow& o) const { return both < o.both; }
 };
@@ -98,8 +104,23 @@ Item* radix_sort(Item* items, Item* other, int64_t n) {
   return items;
 }
 
-template <class Item>
-Item* sort_items(Item* items, Item* other, int64_t n) {
+// More splits than a row of n takes, but for rows made to be slow.
+int splits_of(int64_t n) {
+  return 4 + 2 * static_cast<int>(std::bit_width(static_cast<uint64_t>(n)));
+}
+
+// `varying` has the bits of keys that are not the same in all items.
+template <class Item, class Key>
+Item* sort_items(Item* items, Item* other, int64_t n, Key varying) {
+  if constexpr (std::is_same_v<Item, Narrow>) {
+    // Items of one digit are counted faster.
+    const auto sort = function_loops().sort.int64;
+    const bool one_digit = (varying >> 11) == 0;
+    if (sort != nullptr && (n < kLongRow || !one_digit)) {
+      sort(&items->both, &items->both, n, splits_of(n));
+      return items;
+    }
+  }
   if (n >= kLongRow) return radix_sort<11>(items, other, n);
   if (n >= kFewItems) return radix_sort<8>(items, other, n);
   std::sort(items, items + n);
@@ -116,8 +137,13 @@ ItemOf<T> item_at(const T* x, int64_t i, bool down) {
 template <class T>
 const ItemOf<T>* sort_row(const T* x, int64_t n, bool down, ItemOf<T>* items,
                           ItemOf<T>* other) {
-  for (int64_t i = 0; i < n; ++i) items[i] = item_at(x, i, down);
-  return sort_items(items, other, n);
+  KeyOf<T> varying = 0;
+  const KeyOf<T> first = item_at(x, 0, down).key();
+  for (int64_t i = 0; i < n; ++i) {
+    items[i] = item_at(x, i, down);
+    varying |= items[i].key() ^ first;
+  }
+  return sort_items(items, other, n, varying);
 }
 
 template <class T>
@@ -149,7 +175,32 @@ void put_back_zeros_and_nans(const T* x, int64_t n, bool down, T* y) {
   }
 }
 
-// The same where there is neither NaN nor -0.
+// Returns false where the processor has no loop for this type.
+template <class T>
+bool sort_in_vectors(const T* x, int64_t n, bool down, T* y) {
+  const SortLoops& loops = function_loops().sort;
+  bool (*sort)(const T*, T*, int64_t, int) = nullptr;
+  if constexpr (std::is_same_v<T, float>) sort = loops.float32;
+  if constexpr (std::is_same_v<T, double>) sort = loops.float64;
+  if constexpr (std::is_same_v<T, int32_t>) sort = loops.int32;
+  if constexpr (std::is_same_v<T, int64_t>) sort = loops.int64;
+  if (sort == nullptr) return false;
+  const bool ordinary = sort(x, y, n, splits_of(n));
+  if (!ordinary) {  // infinities and zeros stand in for NaNs and -0
+    constexpr T kInfinity = std::numeric_limits<T>::infinity();
+    for (int64_t i = 0; i < n; ++i) {
+      y[i] = x[i] != x[i] ? kInfinity : x[i] + T{0};
+    }
+    sort(y, y, n, splits_of(n));
+  }
+  if (down) std::reverse(y, y + n);
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!ordinary) put_back_zeros_and_nans(x, n, down, y);
+  }
+  return true;
+}
+
+// key_of() where there is neither NaN nor -0.
 template <class T>
 KeyOf<T> plain_key_of(T x) {
   using Key = KeyOf<T>;
@@ -345,6 +396,7 @@ void sort_rows(const KernelCall& c) {
     const T* x = c.in[0].as<T>();
     T* y = c.out[0].as<T>();
     for (int64_t r = 0; r < rows.count; ++r, x += n, y += n) {
+      if (sort_in_vectors(x, n, down, y)) continue;
       sort_values(x, n, down, keys.get(), other.get(), y);
     }
   });

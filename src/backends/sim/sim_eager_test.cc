@@ -216,6 +216,26 @@ TEST(SimVariable, AReadThatIsQueuedDoesNotMakeTheWriterCopy) {
   EXPECT_LE(gpu(0).allocator().info().current_bytes, before + (5 << 20));
 }
 
+TEST(SimMemory, ADroppedTensorDoesNotCountThoughItsWorkStillWaits) {
+  const Clean clean;
+  const auto in_use = [] {
+    return config::get_memory_info("/GPU:0").current_bytes;
+  };
+  const size_t before = in_use();
+  const auto on = berth::device("/GPU:0");
+  for (int i = 0; i < 20; ++i) {
+    {
+      const Tensor x = zeros({1 << 20});
+      EXPECT_GE(in_use(), before + (4 << 20));
+    }
+    { const Tensor y = zeros({1 << 20}) + 1.0f; }
+    EXPECT_EQ(in_use(), before) << i;
+  }
+  { const Tensor z = zeros({1 << 20}) + 1.0f; }
+  config::reset_memory_stats("/GPU:0");
+  EXPECT_LE(config::get_memory_info("/GPU:0").peak_bytes, before + (64 << 10));
+}
+
 TEST(SimVariable, AFailedUpdateLeavesItTornUntilAssigned) {
   const Clean clean;
   const auto on = berth::device("/GPU:0");

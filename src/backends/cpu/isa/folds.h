@@ -7,6 +7,7 @@
 #include "backends/cpu/function_loops.h"
 #include "backends/cpu/isa/functions.h"
 #include "backends/cpu/isa/plain.h"
+#include "backends/cpu/isa/sort.h"
 
 namespace berth::cpu::BERTH_ISA_LEVEL {
 
@@ -177,6 +178,8 @@ const FunctionLoops& function_table() {
               {args<float, FoldMin>(), args<double, FoldMin>(),
                args<int32_t, FoldMin>(), args<int64_t, FoldMin>(),
                args<uint8_t, FoldMin>()}},
+      .sort = {sort_loop<float>(), sort_loop<double>(), sort_loop<int32_t>(),
+               sort_loop<int64_t>()},
   };
   return kTable;
 }
