@@ -146,6 +146,9 @@ class Layer {
  public:
   // Throws errors::InvalidArgument for null.
   explicit Layer(std::shared_ptr<LayerBase> base);
+  // The InputLayer of an Input(), for the front of a Sequential. Throws
+  // errors::InvalidArgument for what a layer has computed.
+  Layer(const KerasTensor& input);
 
   // Computes. The default of `training` is that of the enclosing call, else
   // false. Throws errors::InvalidArgument for inputs that do not fit.
@@ -408,7 +411,7 @@ struct InputLayer : Layer {
   explicit InputLayer(Shape shape, InputOptions options = {},
                       Site site = Site::here());
 };
-// An input of a functional model.
+// An input of a functional model, or in front of the layers of a Sequential.
 KerasTensor Input(Shape shape, InputOptions options = {},
                   Site site = Site::here());
 

@@ -58,6 +58,21 @@ Tensors InputLayerBase::call(const Tensors& inputs, bool) {
 InputLayer::InputLayer(Shape shape, InputOptions options, Site site)
     : Layer(std::make_shared<InputLayerBase>(shape, options, site)) {}
 
+// A layer of its own, since one that is called twice has no single output.
+Layer::Layer(const KerasTensor& input) {
+  const LayerBase& made_by = *input.node()->layer.base();
+  const auto* declared = dynamic_cast<const InputLayerBase*>(&made_by);
+  if (declared == nullptr) {
+    made_by.fail(fmt::format(
+        "its output stands among the layers of a model; expected a layer, or "
+        "keras::Input() in front of them"));
+  }
+  TensorSpec spec = declared->spec();
+  spec.shape.erase(0);
+  base_ = std::make_shared<InputLayerBase>(
+      spec.shape, InputOptions{spec.dtype, spec.name}, made_by.site());
+}
+
 KerasTensor Input(Shape shape, InputOptions options, Site site) {
   auto base = std::make_shared<InputLayerBase>(shape, options, site);
   const TensorSpec spec = base->spec();
