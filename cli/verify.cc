@@ -53,8 +53,7 @@ class Verifier {
             ? ""
             : fmt::format("the file says \"{}\" and has a plan", f_.status));
     say("devices, kernels, groups", places());
-    const std::string order =
-        in_sequence() ? sequence() : "";  // else none
+    const std::string order = in_sequence() ? sequence() : "";  // else none
     if (in_sequence()) say("sequence", order);
     if (!order.empty()) return found_;  // it cannot be followed
     const Recomputed now = recompute(p_, f_.plan);

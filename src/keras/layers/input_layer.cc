@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/where.h"
 #include "keras/classes.h"
 #include "keras/keras_node.h"
 #include "keras/layers/layer_util.h"
@@ -63,9 +64,10 @@ Layer::Layer(const KerasTensor& input) {
   const LayerBase& made_by = *input.node()->layer.base();
   const auto* declared = dynamic_cast<const InputLayerBase*>(&made_by);
   if (declared == nullptr) {
-    made_by.fail(fmt::format(
-        "its output stands among the layers of a model; expected a layer, or "
-        "keras::Input() in front of them"));
+    throw errors::InvalidArgument(fmt::format(
+        "the output of layer \"{}\"{} stands among the layers of a model; "
+        "expected layers, and keras::Input() in front of them at most",
+        made_by.name(), where_text(nullptr, made_by.site())));
   }
   TensorSpec spec = declared->spec();
   spec.shape.erase(0);
