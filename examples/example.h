@@ -22,9 +22,9 @@ inline std::string devices_text() {
   std::string s;
   for (const auto& d : berth::config::list_logical_devices()) {
     const size_t at = d.name.rfind("device:");
-    s += fmt::format("{}{} ({}{})", s.empty() ? "" : ", ",
+    s += fmt::format("{}{} ({})", s.empty() ? "" : ", ",
                      at == std::string::npos ? d.name : d.name.substr(at + 7),
-                     d.description, d.simulated ? ", simulated" : "");
+                     d.description);
   }
   return s;
 }

@@ -129,15 +129,15 @@ TEST(Model, SummaryShowsShapesParametersAndDevices) {
 }
 
 TEST(Model, AnInputInFrontOfASequentialBuildsIt) {
-  const KerasTensor in = Input({3}, {.dtype = float64, .name = "pixels"});
-  auto model = Sequential({in, Dense(4, {.dtype = float64})});
+  const KerasTensor in = Input({3}, {.name = "pixels"});
+  auto model = Sequential({in, Dense(4)});
   EXPECT_EQ(model.count_params(), 16);
   EXPECT_EQ(model.layers().front().name(), "pixels");
-  EXPECT_EQ(model(zeros({2, 3}, float64)).shape(), Shape({2, 4}));
-  EXPECT_THROW(model(zeros({2, 5}, float64)), errors::InvalidArgument);
+  EXPECT_EQ(model(zeros({2, 3})).shape(), Shape({2, 4}));
+  EXPECT_THROW(model(zeros({2, 5})), errors::InvalidArgument);
   // The same input serves a functional model too.
-  EXPECT_EQ(Model(in, Dense(2, {.dtype = float64})(in)).count_params(), 8);
-  const KerasTensor computed = Dense(2, {.dtype = float64})(in);
+  EXPECT_EQ(Model(in, Dense(2)(in)).count_params(), 8);
+  const KerasTensor computed = Dense(2)(in);
   EXPECT_THROW(Sequential({computed}), errors::InvalidArgument);
 }
 
