@@ -172,10 +172,22 @@ TEST(Optimizers, ACompiledStepIsTracedOnceAndFollowsTheRate) {
       function([&](const Tensor& g) { optimizer.apply_gradients({g}, {x}); });
   step(constant(1.f));
   EXPECT_FLOAT_EQ(x.value().item<float>(), 0.5f);
-  optimizer.learning_rate().assign(constant(0.25f));
+  optimizer.learning_rate().assign(0.25);  // a number takes its dtype
   step(constant(1.f));
   EXPECT_FLOAT_EQ(x.value().item<float>(), 0.25f);
   EXPECT_EQ(step.num_traces(), 1);
+}
+
+TEST(Optimizers, BuildMakesTheSlotsThatTheFirstStepWould) {
+  const Variable a(constant(1.f)), b(constant(1.f));
+  const Adam built(0.1), fresh(0.1);
+  const size_t before = built.variables().size();
+  built.build({a});
+  EXPECT_EQ(built.variables().size(), before + 2);  // both moments
+  built.apply_gradients({constant(3.f)}, {a});
+  fresh.apply_gradients({constant(3.f)}, {b});
+  EXPECT_EQ(built.variables().size(), fresh.variables().size());
+  EXPECT_EQ(a.value().item<float>(), b.value().item<float>());
 }
 
 TEST(Optimizers, ACompiledOneEqualsTheEagerOne) {
