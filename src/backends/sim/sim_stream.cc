@@ -34,7 +34,8 @@ constexpr size_t kFirstRing = 64;
 constexpr size_t kMostQueued = 4096;
 
 // Nesting of run() on this thread; below, with drop() included. Short, since a
-// library that is opened at run time has 512 bytes per thread (tools/open_test).
+// library that is opened at run time has 512 bytes per thread
+// (tools/open_test).
 constinit thread_local int16_t t_executing = 0;
 constinit thread_local int16_t t_inside = 0;
 
