@@ -135,7 +135,8 @@ def latency(graph, machine, seconds):
     start, end, step = [time() for _ in ops], [time() for _ in ops], time()
     place = [cp.new_int_var(0, n - 1, "") for _ in ops]
     cp.add_all_different(place)
-    waits = {}  # what an op or a copy waits for: (literals that make it so, when)
+    # What an op or a copy waits for: (literals that make it so, when).
+    waits = {s.index: (s, []) for s in start}
 
     def after(begin, when, literals=()):
         cp.add(begin >= when).only_enforce_if(list(literals))
@@ -178,15 +179,14 @@ def latency(graph, machine, seconds):
                 order = [] if i == j else [first[i, j]]
                 after(begins[j, d], arrives[i, b], order + [v, w])
     if machine.limit:
-        forbid_waiting(x, start, waits, time)
+        forbid_waiting(x, waits, time)
         limit_memory(x, start, end, step, begins, arrives, time)
     return x.solve(step, seconds)
 
 
-def forbid_waiting(x, start, waits, time):
+def forbid_waiting(x, waits, time):
     """Whatever can begin does so: none waits for memory to become free."""
-    for begin, reasons in [waits.get(s.index, (s, [])) for s in start] + [
-            w for w in waits.values() if all(w[0] is not s for s in start)]:
+    for begin, reasons in waits.values():
         times = [0]
         for literals, when in reasons:
             at, holds = time(), x.cp.new_bool_var("")

@@ -45,7 +45,7 @@ int main(int, char **argv) {
   printf("value %.9g\\n", g.getTPSForResult(g.runDP()));
 }
 """
-# File, name and bytes/s between its devices (p3.16xlarge) in analysis_dapple.py.
+# File of profiling_results, class of analysis_dapple.py; there a p3.16xlarge sends 3 GB/s.
 DAPPLE = [("bert-48-pbs-2", "BertLarge"), ("gnmt-16-pbs-64", "GNMT16"), ("amoeba-36-pbs-1", "AmoebaNet"),
           ("xlnet-24-pbs-1", "XLNet"), ("xlnet-36-pbs-1", "XLNet")]
 DAPPLE_BYTES_PER_MS = 3.0e6
