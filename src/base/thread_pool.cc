@@ -49,8 +49,7 @@ ThreadPool::ThreadPool(ThreadPoolOptions options)
   int size = options_.size > 0 ? options_.size : options_.cores.size();
   size = std::min(std::max(size, 1), kMaxSize);
   const bool fits = options_.cores.empty() || size <= options_.cores.size();
-  may_spin_ =
-      !options_.shared && fits && options_.spin_us > 0 && !pretended_cores();
+  if (options_.shared || !fits || pretended_cores()) options_.spin_us = 0;
   for (int i = 0; i < size; ++i) {
     uint32_t bits = 0;
     for (int chunk = i; chunk < kMaxChunks; chunk += size) bits |= 1u << chunk;
@@ -174,7 +173,7 @@ void ThreadPool::join() {
     return (pending.load(std::memory_order_acquire) & ~kCallerSleeps) == 0;
   };
   if (done()) return;
-  if (may_spin_ && spin_until(options_.spin_us, done)) {
+  if (options_.spin_us > 0 && spin_until(options_.spin_us, done)) {
     return;
   }
   uint32_t seen = pending.fetch_or(kCallerSleeps, std::memory_order_acq_rel) |
@@ -206,7 +205,7 @@ void ThreadPool::wait_for_work() {
                claim_.value.load(std::memory_order_seq_cst)) != 0 ||
            stop_.load(std::memory_order_relaxed);
   };
-  if (may_spin_ && spin_until(options_.spin_us, ready)) {
+  if (options_.spin_us > 0 && spin_until(options_.spin_us, ready)) {
     return;
   }
   sleepers_.value.fetch_add(1, std::memory_order_seq_cst);

@@ -79,7 +79,7 @@ class ThreadPool {
   }
 
   // How long who waits for work on these cores may spin; 0: not at all.
-  int spin_us() const { return may_spin_ ? options_.spin_us : 0; }
+  int spin_us() const { return options_.spin_us; }
 
   // True while the calling thread is inside a chunk of any pool.
   static bool in_chunk();
@@ -100,7 +100,6 @@ class ThreadPool {
   void wake_workers();
 
   ThreadPoolOptions options_;
-  bool may_spin_ = false;
   std::vector<uint32_t> preferred_;  // per participant, its own bits
 
   Line<uint64_t> claim_;     // epoch in the high half, unclaimed bits low

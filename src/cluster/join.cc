@@ -34,10 +34,10 @@ const RpcPlugin& open_rpc_plugin(Site site) {
   const fs::path path = rpc_library();
   const auto refuse = [&](const std::string& why) {
     throw errors::FailedPrecondition(fmt::format(
-        "several processes need {}, which cannot be opened ({}:{}): {}; build "
+        "several processes need {}, which cannot be opened{}: {}; build "
         "Berth where libgrpc++-dev and libgloo-dev are installed (`./dev "
         "build`), and install the folder `berth` beside libberth.so",
-        path.string(), file_name(site), site.line, why));
+        path.string(), where_text(nullptr, site), why));
   };
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) refuse(dlerror());

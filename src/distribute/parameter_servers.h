@@ -128,6 +128,9 @@ class ParameterServers : public std::enable_shared_from_this<ParameterServers> {
   Traced trace(const ClosureCall& call, const std::vector<TensorSpec>& specs);
   void place(const ServerSplit& split);
   void place_group(const ServerGroup& group);
+  const Placed* placed_one_of(const ServerGroup& group) const;
+  std::vector<ServerShard> new_shards(const ServerGroup& group);
+  int64_t shards_wanted(const ServerGroup& group) const;
   void create(const std::vector<Placed*>& placed);
   void define(const StepProgram& program);
   const ServerVariable& placed(const Tensor& handle) const;

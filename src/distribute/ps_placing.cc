@@ -63,8 +63,9 @@ std::vector<std::string> ParameterServers::servers_of(
   return names;
 }
 
-void ParameterServers::place_group(const ServerGroup& group) {
-  // Follow the placed variables of the group, otherwise the oldest variable.
+// A placed variable of the group, which the others follow; null: none is.
+const ParameterServers::Placed* ParameterServers::placed_one_of(
+    const ServerGroup& group) const {
   const Placed* known = nullptr;
   for (const Tensor& t : group.handles) {
     const auto it = variables_.find(t.impl());
@@ -84,35 +85,52 @@ void ParameterServers::place_group(const ServerGroup& group) {
     }
     known = &p;
   }
+  return known;
+}
+
+// How many shards the partitioner wants of the group's oldest variable.
+int64_t ParameterServers::shards_wanted(const ServerGroup& group) const {
   const VariableState& first = variable_state(group.handles[0]);
-  std::vector<ServerShard> shards;
-  const bool everywhere = known ? known->everywhere : group.everywhere;
-  const int64_t rows = first.shape.rank() > 0 ? first.shape[0] : 1;
-  if (known) {
-    shards = known->shards;
-  } else if (everywhere) {
-    for (int s = 0; s < num_servers(); ++s) shards.push_back({s, 0, rows});
-  } else {
-    int64_t n = 1;
-    const Partitioner& cut = options_.variable_partitioner;
-    if (cut.defined() && first.trainable && first.shape.rank() > 0) {
-      n = cut(first.shape, first.dtype)[0];
-      if (n > 1 && !group.whole_because.empty()) {
-        report_once("unsharded-variable\n" + first.name,
-                    {"unsharded-variable", debugging::Severity::kLint,
-                     fmt::format("\"{}\"{} stays whole, not in {} shards: {}",
-                                 first.name, where_text(nullptr, first.site), n,
-                                 group.whole_because),
-                     first.site});
-        n = 1;
-      }
-    }
-    for (int64_t i = 0, begin = 0; i < n; ++i) {
-      const int64_t end = begin + rows / n + (i < rows % n ? 1 : 0);
-      shards.push_back({next_server_++ % num_servers(), begin, end});
-      begin = end;
-    }
+  const Partitioner& partitioner = options_.variable_partitioner;
+  if (!partitioner.defined() || !first.trainable || first.shape.rank() == 0) {
+    return 1;
   }
+  const int64_t n = partitioner(first.shape, first.dtype)[0];
+  if (n <= 1 || group.whole_because.empty()) return n;
+  report_once(
+      "unsharded-variable\n" + first.name,
+      {"unsharded-variable", debugging::Severity::kLint,
+       fmt::format("\"{}\"{} stays whole, not in {} shards: {}", first.name,
+                   where_text(nullptr, first.site), n, group.whole_because),
+       first.site});
+  return 1;
+}
+
+// The shards of a group of which no variable is placed yet.
+std::vector<ServerShard> ParameterServers::new_shards(
+    const ServerGroup& group) {
+  const VariableState& first = variable_state(group.handles[0]);
+  const int64_t rows = first.shape.rank() > 0 ? first.shape[0] : 1;
+  std::vector<ServerShard> shards;
+  if (group.everywhere) {
+    for (int s = 0; s < num_servers(); ++s) shards.push_back({s, 0, rows});
+    return shards;
+  }
+  const int64_t n = shards_wanted(group);
+  for (int64_t i = 0, begin = 0; i < n; ++i) {
+    const int64_t end = begin + rows / n + (i < rows % n ? 1 : 0);
+    shards.push_back({next_server_++ % num_servers(), begin, end});
+    begin = end;
+  }
+  return shards;
+}
+
+void ParameterServers::place_group(const ServerGroup& group) {
+  const VariableState& first = variable_state(group.handles[0]);
+  const Placed* known = placed_one_of(group);
+  const bool everywhere = known ? known->everywhere : group.everywhere;
+  const std::vector<ServerShard> shards =
+      known ? known->shards : new_shards(group);
   if (known && known->sharded() && !group.whole_because.empty()) {
     throw errors::Unimplemented(fmt::format(
         "ParameterServerStrategy: \"{}\"{} is in {} shards, and {}; expected "

@@ -65,14 +65,17 @@ void StepRunner::take(std::vector<Call>& calls) {
   if (first) std::rethrow_exception(first);
 }
 
-void StepRunner::pull(const StepStage& stage, Tensors& values) {
-  // Requested parts by server, in the order of the answers.
-  struct Asked {
-    size_t pull, part;
-    std::vector<int64_t> places;
-  };
+// A part that a pull asks a server for, and where its rows belong.
+struct StepRunner::Asked {
+  size_t pull, part;
+  std::vector<int64_t> places;
+};
+
+// The requests by server; `asked` is in the order of each server's answer.
+std::vector<StepRunner::Call> StepRunner::requests(
+    const StepStage& stage, const Tensors& values,
+    std::map<int, std::vector<Asked>>& asked) const {
   std::map<int, Call> calls;
-  std::map<int, std::vector<Asked>> asked;
   for (size_t p = 0; p < stage.pulls.size(); ++p) {
     const Pull& pull = stage.pulls[p];
     std::vector<int64_t> ids;
@@ -105,6 +108,12 @@ void StepRunner::pull(const StepStage& stage, Tensors& values) {
   for (auto& [server, call] : calls) {
     if (asked.contains(server)) list.push_back(std::move(call));
   }
+  return list;
+}
+
+void StepRunner::pull(const StepStage& stage, Tensors& values) {
+  std::map<int, std::vector<Asked>> asked;
+  std::vector<Call> list = requests(stage, values, asked);
   take(list);
   std::vector<Tensors> got(stage.pulls.size());
   std::vector<std::vector<std::vector<int64_t>>> places(stage.pulls.size());

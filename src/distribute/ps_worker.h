@@ -30,6 +30,9 @@ class StepRunner {
 
  private:
   struct Call;
+  struct Asked;
+  std::vector<Call> requests(const StepStage& stage, const Tensors& values,
+                             std::map<int, std::vector<Asked>>& asked) const;
   void pull(const StepStage& stage, Tensors& values);
   void push(const StepStage& stage, const Tensors& values, uint64_t number);
   void take(std::vector<Call>& calls);

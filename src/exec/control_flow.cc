@@ -194,7 +194,7 @@ class ControlStep::Lists {
   }
   Lists(const Lists&) = delete;
   Lists& operator=(const Lists&) = delete;
-  Addresses* operator->() { return lists_.get(); }
+  Addresses& operator*() { return *lists_; }
 
  private:
   const ControlStep& step_;
@@ -211,7 +211,7 @@ void ControlStep::run_if(const KernelCall& call) const {
   Plan::Impl& plan = taken ? *first_ : *second_;
   Use branch(plan);
   Lists lists(*this);
-  auto &in = lists->in, &out = lists->out;
+  auto &in = (*lists).in, &out = (*lists).out;
   for (size_t i = 0; i < plan.graph.args.size(); ++i) {
     in.push_back(address(call.in[1 + i]));
   }
@@ -219,68 +219,40 @@ void ControlStep::run_if(const KernelCall& call) const {
   branch.run(in.data(), out.data());
 }
 
-// Loop variables alternate between two places: a turn reads one and writes
-// the other.
-void ControlStep::run_while(const KernelCall& call) const {
-  const int first_var = counted_ ? 1 : 0;
-  const int first_row = first_var + num_vars_;
-  const int first_capture = first_row + num_rows_;
-  auto* scratch = static_cast<std::byte*>(call.context->scratch);
-  Lists lists(*this);
-  auto &now = lists->now, &next = lists->next;
-  auto &in = lists->in, &out = lists->out;
-  for (int i = 0; i < num_vars_; ++i) {
-    now.push_back(address(call.out[i]));
-    next.push_back(scratch + var_offset_[i]);
-    move(now[i], call.in[first_var + i].data, var_bytes_[i]);
+// The captured values, which the condition and the body read last.
+void ControlStep::add_captures(const KernelCall& call, Addresses& lists) const {
+  const int first = (counted_ ? 1 : 0) + num_vars_ + num_rows_;
+  for (int i = 0; i < num_captures_; ++i) {
+    lists.in.push_back(address(call.in[first + i]));
   }
-  auto add_captures = [&] {
-    for (int i = 0; i < num_captures_; ++i) {
-      in.push_back(address(call.in[first_capture + i]));
-    }
-  };
-  int64_t limit = max_iterations_ < 0 ? INT64_MAX : max_iterations_;
-  if (counted_) read(&limit, call.in[0].data, sizeof limit);
-  std::optional<Use> cond;
-  if (first_) cond.emplace(*first_);
-  Use body(*second_);
-  const bool waits = !inline_only();
-  int64_t turns = 0;
-  for (; turns < limit; ++turns) {
-    if (cond) {
-      in.assign(now.begin(), now.end());
-      add_captures();
-      cond->run(in.data(), &scratch);
-      if (waits) cond->join();
-      bool holds = false;
-      read(&holds, scratch, 1);
-      if (!holds) break;
-    }
-    const int64_t at = reverse_ ? limit - 1 - turns : turns;
-    const auto row = static_cast<size_t>(at);
-    in.assign(now.begin(), now.end());
-    for (int i = 0; i < num_rows_; ++i) {
-      in.push_back(address(call.in[first_row + i]) + row * row_bytes_[i]);
-    }
-    add_captures();
-    out.clear();
-    for (int i = 0; i < num_vars_; ++i) {
-      if (!fixed_[i]) out.push_back(next[i]);
-    }
-    for (int i = 0; i < num_stacks_; ++i) {
-      out.push_back(address(call.out[num_vars_ + 1 + i]) +
-                    row * stack_row_bytes_[i]);
-    }
-    body.run(in.data(), out.data());
-    // The next turn changes what this one's work still looks at.
-    if (waits) body.join();
-    for (int i = 0; i < num_vars_; ++i) {
-      if (!fixed_[i]) std::swap(now[i], next[i]);
-    }
+}
+
+// What the body reads and writes in the turn that works on this row.
+void ControlStep::list_turn(const KernelCall& call, size_t row,
+                            Addresses& lists) const {
+  const int first_row = (counted_ ? 1 : 0) + num_vars_;
+  lists.in.assign(lists.now.begin(), lists.now.end());
+  for (int i = 0; i < num_rows_; ++i) {
+    lists.in.push_back(address(call.in[first_row + i]) + row * row_bytes_[i]);
   }
+  add_captures(call, lists);
+  lists.out.clear();
   for (int i = 0; i < num_vars_; ++i) {
-    if (now[i] != address(call.out[i])) {
-      move(call.out[i].data, now[i], var_bytes_[i]);
+    if (!fixed_[i]) lists.out.push_back(lists.next[i]);
+  }
+  for (int i = 0; i < num_stacks_; ++i) {
+    lists.out.push_back(address(call.out[num_vars_ + 1 + i]) +
+                        row * stack_row_bytes_[i]);
+  }
+}
+
+// Writes the outputs that the last turn left elsewhere, the number of turns,
+// and zeros to the rows of stacks that no turn wrote.
+void ControlStep::finish_while(const KernelCall& call, int64_t turns,
+                               const Addresses& lists) const {
+  for (int i = 0; i < num_vars_; ++i) {
+    if (lists.now[i] != address(call.out[i])) {
+      move(call.out[i].data, lists.now[i], var_bytes_[i]);
     }
   }
   write(call.out[num_vars_].data, &turns, sizeof turns);
@@ -292,6 +264,46 @@ void ControlStep::run_while(const KernelCall& call) const {
       move(address(call.out[num_vars_ + 1 + i]) + done, nullptr, all - done);
     }
   }
+}
+
+// Loop variables alternate between two places: a turn reads one and writes
+// the other.
+void ControlStep::run_while(const KernelCall& call) const {
+  auto* scratch = static_cast<std::byte*>(call.context->scratch);
+  Lists held(*this);
+  Addresses& lists = *held;
+  for (int i = 0; i < num_vars_; ++i) {
+    lists.now.push_back(address(call.out[i]));
+    lists.next.push_back(scratch + var_offset_[i]);
+    move(lists.now[i], call.in[(counted_ ? 1 : 0) + i].data, var_bytes_[i]);
+  }
+  int64_t limit = max_iterations_ < 0 ? INT64_MAX : max_iterations_;
+  if (counted_) read(&limit, call.in[0].data, sizeof limit);
+  std::optional<Use> cond;
+  if (first_) cond.emplace(*first_);
+  Use body(*second_);
+  const bool waits = !inline_only();
+  int64_t turns = 0;
+  for (; turns < limit; ++turns) {
+    if (cond) {
+      lists.in.assign(lists.now.begin(), lists.now.end());
+      add_captures(call, lists);
+      cond->run(lists.in.data(), &scratch);
+      if (waits) cond->join();
+      bool holds = false;
+      read(&holds, scratch, 1);
+      if (!holds) break;
+    }
+    const int64_t row = reverse_ ? limit - 1 - turns : turns;
+    list_turn(call, static_cast<size_t>(row), lists);
+    body.run(lists.in.data(), lists.out.data());
+    // The next turn changes what this one's work still looks at.
+    if (waits) body.join();
+    for (int i = 0; i < num_vars_; ++i) {
+      if (!fixed_[i]) std::swap(lists.now[i], lists.next[i]);
+    }
+  }
+  finish_while(call, turns, lists);
 }
 
 void Plan::Impl::run_nested(Instance& run, std::byte* const* in,

@@ -45,6 +45,10 @@ class ControlStep final : public ControlOp {
                    const PlanOptions& options);
   void run_if(const KernelCall& call) const;
   void run_while(const KernelCall& call) const;
+  void add_captures(const KernelCall& call, Addresses& lists) const;
+  void list_turn(const KernelCall& call, size_t row, Addresses& lists) const;
+  void finish_while(const KernelCall& call, int64_t turns,
+                    const Addresses& lists) const;
   // Work of the device in order; inline devices do it at once.
   void move(void* to, const void* from, size_t bytes) const;
   void read(void* host, const void* from, size_t bytes) const;

@@ -184,6 +184,28 @@ Change MoveFinder::change(ChangeKind kind, int32_t node, std::string to) const {
   return {kind, std::move(name), std::move(to), site_of(graph_, node)};
 }
 
+// What takes the node out of its groups, and others out of the node's.
+MoveFinder::Changes MoveFinder::leave_groups() {
+  Changes all;
+  for (const std::string& g : graph_[node_].colocated) {
+    all.push_back(change(ChangeKind::kWithdrawGroup, node_, group_name(g)));
+  }
+  for (int32_t i = 0; i < graph_.size(); ++i) {
+    for (const std::string& g : graph_[i].colocated) {
+      if (i != node_ && group_name(g) == graph_[node_].name) {
+        all.push_back(
+            change(ChangeKind::kWithdrawGroup, i, graph_[node_].name));
+      }
+    }
+  }
+  return all;
+}
+
+MoveFinder::Changes MoveFinder::with(Changes a, const Changes& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
 std::vector<MoveFinder::Changes> MoveFinder::guesses(int32_t device) {
   DeviceTable devices(options_);
   ConstraintSets sets(graph_, options_, devices);
@@ -216,25 +238,10 @@ std::vector<MoveFinder::Changes> MoveFinder::guesses(int32_t device) {
       others.push_back(change(ChangeKind::kWithdrawRequest, i, ""));
     }
   }
-  Changes apart;
-  for (const std::string& g : graph_[node_].colocated) {
-    apart.push_back(change(ChangeKind::kWithdrawGroup, node_, group_name(g)));
-  }
-  for (int32_t i = 0; i < graph_.size(); ++i) {
-    for (const std::string& g : graph_[i].colocated) {
-      if (i != node_ && group_name(g) == graph_[node_].name) {
-        apart.push_back(
-            change(ChangeKind::kWithdrawGroup, i, graph_[node_].name));
-      }
-    }
-  }
   const bool variable = sets.handle(node_);
   const Change ask = change(
       variable ? ChangeKind::kMoveVariable : ChangeKind::kRequest, node_, to);
-  const auto with = [](Changes a, const Changes& b) {
-    a.insert(a.end(), b.begin(), b.end());
-    return a;
-  };
+  const Changes apart = leave_groups();
   std::vector<Changes> all;
   if (!own_kernel.empty()) all.push_back(own_kernel);
   all.push_back(with({ask}, own_kernel));

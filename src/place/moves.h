@@ -30,6 +30,8 @@ class MoveFinder {
   bool works(const Changes& changes, int32_t device);
   Changes minimal(Changes changes, int32_t device);
   std::vector<Changes> guesses(int32_t device);
+  Changes leave_groups();
+  static Changes with(Changes a, const Changes& b);
   int32_t decider() const;
   placement::Change change(placement::Change::Kind kind, int32_t node,
                            std::string to) const;

@@ -59,9 +59,9 @@ Tensor cropped(const char* name, const Tensor& value, const Shape& size,
                const Drawn& drawn, Site site) {
   if (!value.defined() || value.is_symbolic()) {
     throw errors::FailedPrecondition(fmt::format(
-        "{} ({}:{}): the value has no numbers yet; call this in the map of a "
+        "{}: the value has no numbers yet; call this in the map of a "
         "dataset",
-        name, file_name(site), site.line));
+        call_text(name, site)));
   }
   const Shape& s = value.shape();
   bool fits = size.rank() == s.rank();

@@ -15,9 +15,7 @@ Shape Layout::sized(int64_t h, int64_t w) const {
 
 void refuse(const char* function, Site site, const std::string& problem) {
   throw errors::InvalidArgument(
-      site.file == nullptr ? fmt::format("{}: {}", function, problem)
-                           : fmt::format("{} ({}:{}): {}", function,
-                                         file_name(site), site.line, problem));
+      fmt::format("{}: {}", call_text(function, site), problem));
 }
 
 Layout layout_of(const Tensor& t, const char* function, Site site) {

@@ -28,9 +28,9 @@ double number(const char* name, const Tensor& image, const Drawn& drawn,
   check_range(name, low, high, site);
   if (image.is_symbolic()) {
     throw errors::FailedPrecondition(fmt::format(
-        "{} ({}:{}): the picture belongs to a traced function; call this in "
+        "{}: the picture belongs to a traced function; call this in "
         "the map of a dataset",
-        name, file_name(site), site.line));
+        call_text(name, site)));
   }
   if (low == high) return low;
   return drawn.numbers({}, low, high, site).item<double>();

@@ -182,48 +182,13 @@ void Coordinator::handle(int connection, const TaskId& from, const Frame& f) {
       return meet_barriers();
     }
     case FrameType::kLate:
-      return late(from, f);
-    case FrameType::kPut: {
-      const size_t bytes = f.name.size() + f.text.size();
-      if (store_bytes_ + bytes > kMostStoreBytes) {
-        return fail({.code = errors::Code::kResourceExhausted,
-                     .task = from,
-                     .cause = fmt::format("put('{}') fills the store: at most "
-                                          "1 GiB are kept per generation",
-                                          f.name)});
-      }
-      std::string& value = store_[f.name];
-      store_bytes_ += bytes - value.size();
-      value = f.text;
-      for (const auto& [to, id] : getters_[f.name]) {
-        Frame v{.type = FrameType::kValue, .id = id};
-        v.text = f.text;
-        post(to, std::move(v));
-      }
-      getters_.erase(f.name);
-      return;
-    }
-    case FrameType::kGet: {
-      const auto found = store_.find(f.name);
-      if (found == store_.end()) {
-        getters_[f.name].emplace_back(connection, f.id);
-        return;
-      }
-      Frame v{.type = FrameType::kValue, .id = f.id};
-      v.text = found->second;
-      return post(connection, std::move(v));
-    }
-    case FrameType::kFail: {
-      if (!tasks_.contains(f.task)) return;
-      if (f.flag && f.task != from) {
-        suspicions_.push_back({f.task, f.text, f.step, 0});
-        return;
-      }
-      auto code = errors::Code::kUnknown;
-      if (f.code >= 1 && f.code <= 15) code = static_cast<errors::Code>(f.code);
-      return fail(
-          {.code = code, .task = f.task, .cause = f.text, .step = f.step});
-    }
+      return late(f);
+    case FrameType::kPut:
+      return put(from, f);
+    case FrameType::kGet:
+      return get(connection, f);
+    case FrameType::kFail:
+      return failed(from, f);
     case FrameType::kDone:
       t.done = true;
       return check_done();
@@ -232,7 +197,51 @@ void Coordinator::handle(int connection, const TaskId& from, const Frame& f) {
   }
 }
 
-void Coordinator::late(const TaskId&, const Frame& f) {
+void Coordinator::put(const TaskId& from, const Frame& f) {
+  const auto held = store_.find(f.name);
+  const size_t before =
+      held == store_.end() ? 0 : f.name.size() + held->second.size();
+  const size_t after = store_bytes_ - before + f.name.size() + f.text.size();
+  if (after > kMostStoreBytes) {
+    return fail({.code = errors::Code::kResourceExhausted,
+                 .task = from,
+                 .cause = fmt::format("put('{}') fills the store: at most "
+                                      "1 GiB are kept per generation",
+                                      f.name)});
+  }
+  store_bytes_ = after;
+  store_[f.name] = f.text;
+  for (const auto& [to, id] : getters_[f.name]) {
+    Frame v{.type = FrameType::kValue, .id = id};
+    v.text = f.text;
+    post(to, std::move(v));
+  }
+  getters_.erase(f.name);
+}
+
+void Coordinator::get(int connection, const Frame& f) {
+  const auto found = store_.find(f.name);
+  if (found == store_.end()) {
+    getters_[f.name].emplace_back(connection, f.id);
+    return;
+  }
+  Frame v{.type = FrameType::kValue, .id = f.id};
+  v.text = found->second;
+  post(connection, std::move(v));
+}
+
+void Coordinator::failed(const TaskId& from, const Frame& f) {
+  if (!tasks_.contains(f.task)) return;
+  if (f.flag && f.task != from) {
+    suspicions_.push_back({f.task, f.text, f.step, 0});
+    return;
+  }
+  auto code = errors::Code::kUnknown;
+  if (f.code >= 1 && f.code <= 15) code = static_cast<errors::Code>(f.code);
+  fail({.code = code, .task = f.task, .cause = f.text, .step = f.step});
+}
+
+void Coordinator::late(const Frame& f) {
   const auto found = barriers_.find({f.name, f.id});
   if (found == barriers_.end()) return;  // met meanwhile
   const std::vector<std::string> missing = not_at(found->second);

@@ -106,7 +106,10 @@ class Coordinator {
   void try_go();
   void go();
   void fail(Failure failure);
-  void late(const TaskId& from, const Frame& f);
+  void put(const TaskId& from, const Frame& f);
+  void get(int connection, const Frame& f);
+  void failed(const TaskId& from, const Frame& f);
+  void late(const Frame& f);
   void lost(const TaskId& id, const std::string& cause);
   // Removes an elastic task from the current generation, or adds it.
   void drop(const TaskId& id, const std::string& cause);

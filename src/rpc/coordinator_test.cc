@@ -206,6 +206,16 @@ TEST(Coordinator, StoresForThoseThatAskBeforeAndAfter) {
   EXPECT_EQ(hall.last(1).text, "v");
 }
 
+TEST(Coordinator, CountsAValueThatIsPutAgainOnce) {
+  Hall hall(2);
+  for (int i = 0; i < 2; ++i) hall.enroll(i, i, 10 + i);
+  hall.last(0);
+  const std::string name(1 << 20, 'k');
+  for (int i = 0; i < 1100; ++i) hall.say(1, FrameType::kPut, name, "v");
+  hall.say(0, FrameType::kGet, name);
+  EXPECT_EQ(hall.last(0).text, "v");  // not the end of the generation
+}
+
 TEST(Coordinator, EndsWhenAllAreDoneAndNotBefore) {
   Hall hall(2);
   for (int i = 0; i < 2; ++i) hall.enroll(i, i, 10 + i);

@@ -24,28 +24,28 @@ namespace {
 void check_readable(const Tensor& t, const char* what, Site site) {
   if (!t.defined()) {
     throw errors::FailedPrecondition(fmt::format(
-        "{} of an empty Tensor ({}:{})", what, file_name(site), site.line));
+        "{} of an empty Tensor{}", what, where_text(nullptr, site)));
   }
   if (t.is_symbolic()) {
     throw errors::FailedPrecondition(fmt::format(
-        "{} inside a traced function ({}:{}): the value does not exist while "
+        "{} inside a traced function{}: the value does not exist while "
         "the step is traced; return the tensor from the function and read it "
         "there, or write the decision as an op (math::where)",
-        what, file_name(site), site.line));
+        what, where_text(nullptr, site)));
   }
   if (t.dtype() == resource) {
     throw errors::InvalidArgument(
-        fmt::format("{} of a Variable's handle ({}:{}); expected its value()",
-                    what, file_name(site), site.line));
+        fmt::format("{} of a Variable's handle{}; expected its value()", what,
+                    where_text(nullptr, site)));
   }
 }
 
 void refuse_strings(const Tensor& t, const char* what, Site site) {
   if (t.dtype() != string_) return;
   throw errors::InvalidArgument(
-      fmt::format("{} of a tensor of strings ({}:{}); expected numbers: read "
+      fmt::format("{} of a tensor of strings{}; expected numbers: read "
                   "text with to_vector<std::string>()",
-                  what, file_name(site), site.line));
+                  what, where_text(nullptr, site)));
 }
 
 // False for a number that the whole numbers To do not hold.
@@ -75,10 +75,10 @@ std::vector<To> convert(const Tensor& t, Site site) {
   for (size_t i = 0; i < n; ++i) {
     if (!fits<To>(raw[i])) {
       throw errors::InvalidArgument(fmt::format(
-          "{} cannot be read as {} bits of a whole number ({}:{}); expected a "
+          "{} cannot be read as {} bits of a whole number{}; expected a "
           "type that holds it, as int64_t or double",
-          convert_element<double>(raw[i]), 8 * sizeof(To), file_name(site),
-          site.line));
+          convert_element<double>(raw[i]), 8 * sizeof(To),
+          where_text(nullptr, site)));
     }
     out[i] = convert_element<To>(raw[i]);
   }
@@ -94,9 +94,9 @@ void Tensor::copy_to(void* target, Site site) const {
   const size_t bytes = t.size_bytes();
   if (target == nullptr && bytes > 0) {
     throw errors::InvalidArgument(
-        fmt::format("copy_to a null pointer ({}:{}); expected room for {} "
+        fmt::format("copy_to a null pointer{}; expected room for {} "
                     "bytes",
-                    file_name(site), site.line, bytes));
+                    where_text(nullptr, site), bytes));
   }
   ReadGuard guard;
   guard.hold(t.block);
@@ -118,9 +118,9 @@ std::vector<std::string> Tensor::to_vector<std::string>(Site site) const {
   check_readable(*this, "to_vector", site);
   if (dtype() == string_) return strings_of(*this);
   throw errors::InvalidArgument(fmt::format(
-      "to_vector<std::string> of {} ({}:{}); expected a tensor of strings: "
+      "to_vector<std::string> of {}{}; expected a tensor of strings: "
       "str() prints numbers",
-      name_of(dtype()), file_name(site), site.line));
+      name_of(dtype()), where_text(nullptr, site)));
 }
 
 template <ElementType T>
@@ -128,9 +128,9 @@ T Tensor::item(Site site) const {
   check_readable(*this, "item", site);
   if (num_elements() != 1) {
     throw errors::InvalidArgument(fmt::format(
-        "item: the tensor has shape {} and {} elements; expected exactly one "
-        "({}:{}); use to_vector, or reduce it first",
-        shape().str(), num_elements(), file_name(site), site.line));
+        "item: the tensor has shape {} and {} elements; expected exactly "
+        "one{}; use to_vector, or reduce it first",
+        shape().str(), num_elements(), where_text(nullptr, site)));
   }
   return to_vector<T>(site)[0];
 }

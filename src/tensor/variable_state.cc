@@ -90,8 +90,8 @@ Tensor make_variable(Device& device, std::string name, DType dtype,
                      const Shape& shape, bool trainable, Site site) {
   if (size_of(dtype) == 0) {
     throw errors::InvalidArgument(fmt::format(
-        "Variable '{}' of {} ({}:{}); expected a dtype of numbers or bool",
-        name, name_of(dtype), file_name(site), site.line));
+        "Variable '{}' of {}{}; expected a dtype of numbers or bool", name,
+        name_of(dtype), where_text(nullptr, site)));
   }
   Tensor handle = make_unbacked_variable(device, std::move(name), dtype, shape);
   VariableState& state = variable_state(handle);
