@@ -158,7 +158,7 @@ class Reader:
                 self.at += 1
 
 
-def names(patterns="*.h ops/*.h keras/*.h"):
+def names(patterns="ops/*.h *.h keras/*.h"):
     """{qualified name without berth::, header below include/berth}."""
     table = {}
     for pattern in patterns.split():

@@ -208,7 +208,7 @@ TEST(ContractBlocks, CoverTheOpsTracedInside) {
   kept(on_device("/GPU:0", {4}));
   auto broken = f("/GPU:1", "/GPU:0");
   EXPECT_TRUE(says(message_of([&] { broken(on_device("/GPU:0", {4})); }),
-                   {"everything stays on \"/GPU:0\"", "AddV2", "GPU:1"}));
+                   {"everything must stay on \"/GPU:0\"", "AddV2", "GPU:1"}));
 }
 
 TEST(ContractBlocks, ReachBodiesAndCountTheirTurns) {

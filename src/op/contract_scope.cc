@@ -148,7 +148,7 @@ void check_place(const placement::ScopeState& s, const EagerCall& call) {
   const std::string on = call.device.short_name();
   if (!c.stays_on.matches(call.device.name())) {
     raise_broken(c.contract, s.site,
-                 fmt::format("everything stays on \"{}\"", c.contract.stays_on),
+                 fmt::format("everything must stay on \"{}\"", c.contract.stays_on),
                  {call.line("runs on " + on)});
   }
   const DeviceScope* asked = t_state.scope;

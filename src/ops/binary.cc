@@ -93,6 +93,23 @@ Tensor right_shift(const Tensor& a, const Tensor& b, Site s) {
 
 }  // namespace bitwise
 
+Tensor operator&(const Tensor& a, const Tensor& b) {
+  return a.dtype() == bool_ ? math::logical_and(a, b, {})
+                            : bitwise::bitwise_and(a, b, {});
+}
+Tensor operator|(const Tensor& a, const Tensor& b) {
+  return a.dtype() == bool_ ? math::logical_or(a, b, {})
+                            : bitwise::bitwise_or(a, b, {});
+}
+Tensor operator^(const Tensor& a, const Tensor& b) {
+  return a.dtype() == bool_ ? math::logical_xor(a, b, {})
+                            : bitwise::bitwise_xor(a, b, {});
+}
+Tensor operator~(const Tensor& x) {
+  return x.dtype() == bool_ ? math::logical_not(x, {}) : bitwise::invert(x, {});
+}
+Tensor operator!(const Tensor& x) { return math::logical_not(x, {}); }
+
 namespace {
 
 // The derivatives in a and b of a function of two, times dy.

@@ -155,6 +155,11 @@ Tensor operator-(double a, const Tensor& b) { return scalar_like(b, a) - b; }
 Tensor operator*(double a, const Tensor& b) { return scalar_like(b, a) * b; }
 Tensor operator/(double a, const Tensor& b) { return scalar_like(b, a) / b; }
 Tensor operator-(const Tensor& x) { return math::negative(x, {}); }
+Tensor operator%(const Tensor& a, const Tensor& b) {
+  return math::floormod(a, b, {});
+}
+Tensor operator%(const Tensor& a, double b) { return a % scalar_like(a, b); }
+Tensor operator%(double a, const Tensor& b) { return scalar_like(b, a) % b; }
 
 namespace {
 

@@ -53,6 +53,30 @@ TEST(Operators, ComparisonsWithNumbersAreElementwise) {
   EXPECT_EQ(bits(x != constant({1.f, 0.f, 3.f})), (Ints{0, 1, 0}));
 }
 
+TEST(Operators, RemaindersHaveTheSignOfTheDivisorAsInPython) {
+  EXPECT_EQ((constant({-7, 7}) % 3).to_vector<int64_t>(), (Ints{2, 1}));
+  EXPECT_EQ((constant({-7, 7}) % -3).to_vector<int64_t>(), (Ints{-1, -2}));
+  EXPECT_EQ((7 % constant({4, -4})).to_vector<int64_t>(), (Ints{3, -1}));
+  EXPECT_EQ((constant({5.5f}) % constant({2.f})).item<double>(), 1.5);
+}
+
+TEST(Operators, AndOrNotAreLogicalOfBoolsAndBitByBitOfWholeNumbers) {
+  const Tensor a = constant({true, true, false, false});
+  const Tensor b = constant({true, false, true, false});
+  const auto numbers = [](const Tensor& t) { return t.to_vector<int64_t>(); };
+  EXPECT_EQ(numbers(a & b), (Ints{1, 0, 0, 0}));
+  EXPECT_EQ(numbers(a | b), (Ints{1, 1, 1, 0}));
+  EXPECT_EQ(numbers(a ^ b), (Ints{0, 1, 1, 0}));
+  EXPECT_EQ(numbers(!a), (Ints{0, 0, 1, 1}));
+  EXPECT_EQ(numbers(~a), (Ints{0, 0, 1, 1}));
+  const Tensor x = constant({12}), y = constant({10});
+  EXPECT_EQ(numbers(x & y), (Ints{8}));
+  EXPECT_EQ(numbers(x | y), (Ints{14}));
+  EXPECT_EQ(numbers(x ^ y), (Ints{6}));
+  EXPECT_EQ(numbers(~x), (Ints{-13}));
+  EXPECT_THROW(!x, errors::InvalidArgument);
+}
+
 TEST(Operators, AxesAreANumberOrAList) {
   const Tensor x = cast(grid(), float32);
   const Ints rows = {6, 22, 38};

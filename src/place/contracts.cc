@@ -107,7 +107,7 @@ class Check {
       if (ours) lines.push_back(line(i));
     }
     if (lines.empty()) return;
-    broken(fmt::format("everything stays on \"{}\"", c_.contract.stays_on),
+    broken(fmt::format("everything must stay on \"{}\"", c_.contract.stays_on),
            lines);
   }
 
