@@ -4,16 +4,26 @@ import re
 
 import pytest
 
-PAGE = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "python.md")
-with open(PAGE) as page:
-    BLOCKS = re.findall(r"^```python\n(.*?)^```", page.read(), re.S | re.M)
+ROOT = os.path.join(os.path.dirname(__file__), "..", "..")
+PAGES = ["README.md", "docs/python.md", "docs/from-tensorflow.md"]
 
 
-@pytest.mark.parametrize("number", range(len(BLOCKS)))
-def test_blocks_of_the_page_run(run_script, number):
-    done = run_script(BLOCKS[number])
+def blocks_of(page):
+    with open(os.path.join(ROOT, page)) as file:
+        return re.findall(r"^```python\n(.*?)^```", file.read(), re.S | re.M)
+
+
+BLOCKS = [(page, n, text) for page in PAGES for n, text in enumerate(blocks_of(page))]
+
+
+@pytest.mark.parametrize("page, number, text", BLOCKS, ids=[f"{p}-{n}" for p, n, _ in BLOCKS])
+def test_blocks_of_pages_run(run_script, page, number, text):
+    done = run_script(text)
     assert done.returncode == 0, done.stderr
+    if "the loss fell" in text:
+        assert "the loss fell: True\n" in done.stdout
 
 
-def test_there_are_blocks():
-    assert len(BLOCKS) >= 4
+@pytest.mark.parametrize("page", PAGES)
+def test_there_are_blocks(page):
+    assert blocks_of(page)
