@@ -144,6 +144,9 @@ struct Program {
 
   void run(const std::string& name, const std::string& argument) {
     if (name == "join") return join();
+    if (!member && name != "sleep" && name != "input") {
+      throw berth::errors::FailedPrecondition("did not join");
+    }
     if (name == "call") {
       const size_t slash = argument.find('/');
       return call(argument.substr(0, slash), argument.substr(slash + 1));
