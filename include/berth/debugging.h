@@ -39,8 +39,8 @@ DiagnosticHandler set_diagnostic_handler(DiagnosticHandler handler);
 // per place" rule.
 std::map<std::string, int64_t> diagnostic_counts();
 
-// Reports where every op runs: eagerly one line per call ("MatMul in device
-// ..."), for a compiled step one line per node when it is compiled
+// Reports where every op runs: eagerly one line per call ("Executing op MatMul
+// in device GPU:0"), for a compiled step one line per node when it is compiled
 // (tf.debugging.set_log_device_placement).
 void set_log_device_placement(bool enable);
 bool get_log_device_placement();

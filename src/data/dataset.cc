@@ -140,7 +140,8 @@ void lint_scope(const Node& node, Site loop) {
        fmt::format("a dataset{} is iterated{} inside a scope of {}{}: batches "
                    "are made on the host all the same; open the scope inside "
                    "the loop, around the step",
-                   where_text(nullptr, node.site()), where, scope->name.str(),
+                   where_text(nullptr, node.site()), where,
+                   scope->name.short_str(),
                    where_text(nullptr, scope->site)),
        loop});
 }

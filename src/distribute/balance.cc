@@ -154,13 +154,13 @@ std::optional<std::vector<int>> Balancer::sample(
   return shares_;
 }
 
-std::string Balancer::str() const {
+std::string Balancer::str(const char* clock) const {
   if (shares_ == first_shares_) return "";
   std::string text = fmt::format("shares {} -> {}", shares_text(first_shares_),
                                  shares_text(shares_));
   if (last_step_us_ > 0) {
-    text += fmt::format(": step {:.0f} us -> {:.0f} us", first_step_us_,
-                        last_step_us_);
+    text += fmt::format(": step {:.0f} us -> {:.0f} us{}", first_step_us_,
+                        last_step_us_, clock);
   }
   return text;
 }

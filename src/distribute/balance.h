@@ -65,7 +65,8 @@ class Balancer {
   const std::vector<int>& shares() const { return shares_; }
   int moves() const { return moves_; }
   // "shares 8:24 -> 6:26: step 812 us -> 640 us"; "" when nothing moved.
-  std::string str() const;
+  // `clock` follows the times: ", simulated".
+  std::string str(const char* clock = "") const;
 
  private:
   void learn(size_t replica, double us);

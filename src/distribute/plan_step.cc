@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "collective/between.h"
 #include "device/memory_space.h"
+#include "device/virtual_clock.h"
 #include "distribute/fit_rewrite.h"
 #include "distribute/share_mover.h"
 #include "distribute/strategy_core.h"
@@ -177,6 +178,9 @@ class Planner {
   StrategyPlan run() {
     plan_replicas();
     plan_one_device();
+    Clocks clocks;
+    for (const Device* d : devices_) clocks.add(d->str());
+    if (clocks.both()) return std::move(plan_);  // nothing to compare
     if (core_->tasks().several()) {
       count_tasks();
       plan_.advice = advice_for_tasks(plan_, core_->tasks().ranks());

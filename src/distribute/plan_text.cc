@@ -8,6 +8,7 @@
 
 #include "base/bytes_text.h"
 #include "berth/distribute.h"
+#include "device/virtual_clock.h"
 
 namespace berth::distribute {
 
@@ -27,10 +28,26 @@ std::string short_name(const std::string& device) {
   return at == std::string::npos ? device : device.substr(at + 7);
 }
 
+Clocks clocks_of(const StrategyPlan::ReplicaShare& r) {
+  Clocks clocks;
+  for (const std::string& d : r.devices) clocks.add(d);
+  return clocks;
+}
+
+Clocks clocks_of(const StrategyPlan& p) {
+  Clocks clocks;
+  for (const auto& r : p.replicas) {
+    for (const std::string& d : r.devices) clocks.add(d);
+  }
+  return clocks;
+}
+
+// Rows with times name their clock.
 std::string device_text(const StrategyPlan::ReplicaShare& r) {
   std::vector<std::string> names;
   for (const std::string& d : r.devices) names.push_back(short_name(d));
-  return fmt::format("{}", fmt::join(names, "+"));
+  return fmt::format("{}{}", fmt::join(names, "+"),
+                     clocks_of(r).virtual_time ? " (simulated)" : "");
 }
 
 // The first few names and the number of the others.
@@ -68,7 +85,7 @@ void add_buckets(const StrategyPlan& p, std::string& s) {
                    bytes_text(p.bytes_per_step));
 }
 
-void add_tasks(const StrategyPlan& p, std::string& s) {
+void add_tasks(const StrategyPlan& p, const Clocks& clocks, std::string& s) {
   for (const StrategyPlan::Link& l : p.links) {
     s += fmt::format("  {} to {}: {} per step, {}{}\n", l.from, l.to,
                      bytes_text(l.bytes), in_us(l.us),
@@ -83,12 +100,13 @@ void add_tasks(const StrategyPlan& p, std::string& s) {
     s += fmt::format("{} {}: {}", &c == p.task_counts.data() ? "" : ",",
                      c.tasks, in_us(c.step_us));
   }
-  s += "\n";
+  s += fmt::format("{}\n", clocks.mark());
 }
 
 }  // namespace
 
 std::string StrategyPlan::str() const {
+  const Clocks clocks = clocks_of(*this);
   std::string s =
       fmt::format("{}, {} replica{}, batch {}\n", strategy, replicas.size(),
                   replicas.size() == 1 ? "" : "s", batch);
@@ -105,15 +123,18 @@ std::string StrategyPlan::str() const {
     if (all_reduce_us > 0) {
       s += fmt::format(", {} of it adding gradients", in_us(all_reduce_us));
     }
+    s += clocks.mark();
     s += "\n";
   } else {
     s += "  predicted: unknown, not all of the step can be measured\n";
   }
-  if (one_device_us > 0 && step_us > 0 && one_device_us != step_us) {
-    s += fmt::format("  against {}: {}, speed-up {:.2f}x\n", one_device,
-                     in_us(one_device_us), speed_up());
+  // A step on both clocks has no time to compare with.
+  if (one_device_us > 0 && step_us > 0 && one_device_us != step_us &&
+      !clocks.both()) {
+    s += fmt::format("  against {}: {}{}, speed-up {:.2f}x\n", one_device,
+                     in_us(one_device_us), clocks.mark(), speed_up());
   }
-  add_tasks(*this, s);
+  add_tasks(*this, clocks, s);
   if (!advice.empty()) s += "  " + advice + "\n";
   return s;
 }

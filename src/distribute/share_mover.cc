@@ -6,6 +6,7 @@
 #include "base/thread_pool.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
+#include "device/virtual_clock.h"
 #include "distribute/shares.h"
 #include "exec/measure_costs.h"
 
@@ -186,6 +187,14 @@ void ShareMover::move() {
   samples_.clear();
   const auto next = balancer_.sample(compute, fixed, usual(steps));
   if (next) core_->set_shares(*next);
+}
+
+std::string ShareMover::str() const {
+  Clocks clocks;
+  for (const auto& replica : core_->replicas()) {
+    for (const Device* d : replica) clocks.add(d->str());
+  }
+  return balancer_.str(clocks.mark());
 }
 
 }  // namespace berth::distribute

@@ -48,7 +48,7 @@ class ShareMover {
 
   int moves() const { return balancer_.moves(); }
   // "shares 8:24 -> 6:26: step 812 us -> 640 us"; "" when nothing moved.
-  std::string str() const { return balancer_.str(); }
+  std::string str() const;
 
  private:
   void collect(Plan& plan);

@@ -57,6 +57,7 @@ void equal_devices() {
   check(shares[0] + shares[1] == 32, "all slices");
   check(h.shares.starts_with("shares 28:4 -> " + shares_text(shares)),
         h.shares);
+  check(h.shares.ends_with(" us, simulated"), h.shares);
 }
 
 TEST(ShareMover, MovesSlicesUntilEqualDevicesHaveEqualShares) {

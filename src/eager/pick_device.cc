@@ -132,8 +132,8 @@ void report_pick(const OpDef& op, std::span<const Tensor* const> in,
 
 void log_placement(const OpDef& op, const Device& device) {
   report({"placement", debugging::Severity::kInfo,
-          fmt::format("Executing op {} in device {}{}", op.name(), device.str(),
-                      where_text()),
+          fmt::format("Executing op {} in device {}{}", op.name(),
+                      device.name().short_str(), where_text()),
           t_state.site});
 }
 
@@ -149,8 +149,8 @@ void check_policy(const OpDef& op, int i, const Tensor& input,
   const std::string what = fmt::format(
       "tensors on conflicting devices: {} runs on {} and its input {} ({}, {}) "
       "is on {}",
-      op.name(), device.str(), i, op.input(i).name, input.spec().str(),
-      there.str());
+      op.name(), device.name().short_str(), i, op.input(i).name,
+      input.spec().str(), there.name().short_str());
   if (policy == DevicePolicy::kWarn) {
     report_once(
         fmt::format("{}\n{}\n{}\n{}", op.name(), i, device.slot(),

@@ -271,10 +271,8 @@ TEST_F(EagerPlacement, InputsElsewhereAreCopiedAsTheDevicePolicySays) {
   const std::string m =
       message_of<errors::InvalidArgument>([&] { math::add(identity(x), x); });
   EXPECT_TRUE(says(m,
-                   "tensors on conflicting devices: AddV2 runs on "
-                   "/job:localhost/replica:0/task:0/device:GPU:1 and its "
-                   "input 1 (y, float32[2]) is on "
-                   "/job:localhost/replica:0/task:0/device:CPU:0"));
+                   "tensors on conflicting devices: AddV2 runs on GPU:1 and "
+                   "its input 1 (y, float32[2]) is on CPU:0 ("));
   EXPECT_TRUE(says(m, "pick_device_test.cc:"));
   const Tensor there = identity(x);
   EXPECT_EQ(math::add(there, there).to_vector<float>(), (Floats{2, 4}));
@@ -309,19 +307,18 @@ TEST_F(EagerPlacement, LoggingNamesEveryOpAndItsDevice) {
   v.value();
   debugging::set_log_device_placement(false);
   math::add(x, x);
-  const char* kCpu = "/job:localhost/replica:0/task:0/device:CPU:0";
   const std::pair<const char*, std::string> kExpected[] = {
-      {"AddV2", kCpu},
-      {"Mul", "/job:localhost/replica:0/task:0/device:GPU:1"},
-      {"AssignVariableOp", kCpu},
-      {"ReadVariableOp", kCpu}};
+      {"AddV2", "CPU:0"},
+      {"Mul", "GPU:1"},
+      {"AssignVariableOp", "CPU:0"},
+      {"ReadVariableOp", "CPU:0"}};
   ASSERT_EQ(heard_.size(), 4u);
   for (size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(heard_[i].id, "placement");
     EXPECT_EQ(heard_[i].severity, debugging::Severity::kInfo);
     EXPECT_TRUE(says(heard_[i].text, std::string("Executing op ") +
                                          kExpected[i].first + " in device " +
-                                         kExpected[i].second));
+                                         kExpected[i].second + " ("));
   }
 }
 

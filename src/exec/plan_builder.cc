@@ -125,7 +125,8 @@ void PlanBuilder::add_sources() {
         throw errors::FailedPrecondition(fmt::format(
             "{}: variable \"{}\" was put on {} while this step was compiled "
             "for {}; call it again",
-            node.name, v.name, v.device->str(), node.assigned.text()));
+            node.name, v.name, v.device->name().short_str(),
+            node.assigned.name().short_str()));
       }
       const int device = device_index(v.device->id());
       const int index = static_cast<int>(variables_.uses.size());

@@ -247,15 +247,14 @@ class Reporter {
         std::any_of(users.begin(), users.end(), [&](int32_t u) {
           return part.plan.graph[u].op->kind() == OpKind::kTransfer;
         });
-    // The line that asked for the device, of the reader rather than of what
-    // made the value; where nobody asked, the reader's.
+    // Who asked for a device: the reader rather than what made the value.
     const Node& producer =
         part.plan.graph[value.node].op->kind() == OpKind::kTransfer
             ? part.plan.graph[part.plan.graph[value.node].inputs[0].node]
             : part.plan.graph[value.node];
     const bool by_reader =
         first && (!first->requested.empty() || producer.requested.empty());
-    if (by_reader && site_of(*first).file) row.site = site_of(*first);
+    if (by_reader && asked_at(*first).file) row.site = asked_at(*first);
     if (first == nullptr && edge.argument && passed_on) {
       row.cause += "read on several devices, it waits on the host";
     } else if (first == nullptr) {
@@ -291,7 +290,7 @@ class Reporter {
                 static_cast<int64_t>(size_of(g.spec(from).dtype));
     row.runs_per_step = part.per_step;
     if (member == 0) row.measured_us = part.us(s);
-    row.site = site_of(g[from.node]);
+    row.site = asked_at(g[from.node]);
     StepWork::Edge edge;
     edge.nested = part.nested;
     edge.maybe = part.maybe;

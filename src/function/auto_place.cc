@@ -13,6 +13,7 @@
 #include "base/diagnostics.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
+#include "device/virtual_clock.h"
 #include "exec/measure_costs.h"
 #include "function/trial.h"
 #include "op/dispatcher.h"
@@ -417,6 +418,9 @@ class AutoPlacer {
                           choice.predicted_us / 1e3);
     }
     if (choice.source != "search") text += " (" + choice.source + ")";
+    Clocks clocks;
+    for (const PlaceDevice& d : places_.devices) clocks.add(d.name.text());
+    if (clocks.virtual_time) text += "; times of simulated devices are simulated";
     return text;
   }
 

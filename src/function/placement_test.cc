@@ -38,7 +38,7 @@ Tensor two_devices(const Tensor& x, const Variable& w) {
   const auto on = device("/GPU:1");
   return math::square(y);
 }
-constexpr int kSquareLine = __LINE__ - 2;
+constexpr int kAskedLine = __LINE__ - 3;
 
 TEST(PlacementReport, CountsRunsOpsAndBytesOfWhatRan) {
   const Variable w(on_device("/GPU:0", {32, 8}));
@@ -61,8 +61,8 @@ TEST(PlacementReport, CountsRunsOpsAndBytesOfWhatRan) {
   EXPECT_EQ(t.readers, std::vector<std::string>{"Square"});
   EXPECT_NE(t.cause.find("read by \"Square\""), t.cause.npos) << t.cause;
   EXPECT_NE(t.cause.find("on GPU:1: asked for"), t.cause.npos) << t.cause;
-  // The line of the square, which was requested on GPU:1; not of the product.
-  EXPECT_EQ(t.site.line, kSquareLine);
+  // The line that asked for GPU:1; not that of the square or of the product.
+  EXPECT_EQ(t.site.line, kAskedLine);
   // The product and its copy in the arenas, the result, w and x.
   const DeviceRow& first = row(r, kGpu0);
   EXPECT_EQ(first.variable_bytes, 32 * 8 * 4);

@@ -11,6 +11,14 @@
 
 namespace berth {
 
+Site asked_at(const Node& node) {
+  if (node.sources.empty()) return {};
+  for (const NodeSource& source : node.sources) {
+    if (!node.requested.empty() && source.asked.file) return source.asked;
+  }
+  return node.sources[0].site;
+}
+
 std::string NameIndex::unique(const std::vector<Node>& nodes,
                               const std::string& name) {
   if (seen_ > nodes.size()) clear();

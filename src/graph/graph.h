@@ -42,6 +42,7 @@ struct NodeSource {
   std::string name;
   Site site;
   ContractChainRef contracts = nullptr;  // that were open
+  Site asked = {};  // the device() line of the request; unknown: nobody asked
   bool operator==(const NodeSource& o) const {
     return name == o.name && site.file == o.site.file &&
            site.line == o.site.line;
@@ -93,6 +94,9 @@ struct Node {
   }
   bool body_has_effect() const;  // graph/body.cc
 };
+
+// Returns the line that asked for the node's device; where nobody did, its own.
+Site asked_at(const Node& node);
 
 // The names a graph has, read from its nodes as they come. A copy begins empty.
 class NameIndex {

@@ -25,7 +25,7 @@ NodeContext::NodeContext(const Node& node, int32_t follows)
     contracts_.emplace(joined(node.sources[0].contracts, open_contracts()));
   }
   if (!node.requested.empty()) {
-    push_scope(&scope_.emplace(), node.requested.name(), t_state.site);
+    push_scope(&scope_.emplace(), node.requested.name(), asked_at(node));
   }
 }
 

@@ -81,7 +81,8 @@ int32_t Tracer::add_node(const OpDef& op, const Attrs* attrs,
                          : base_name(op);
   const int n = names_[name]++;
   if (n > 0) name += "_" + std::to_string(n);
-  node.sources = {{name, s.site, open_contracts()}};
+  node.sources = {
+      {name, s.site, open_contracts(), s.scope ? s.scope->site : Site{}}};
   node.name = std::move(name);
   order_effects(node);
   return graph_.add(std::move(node));

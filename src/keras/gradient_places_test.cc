@@ -49,7 +49,7 @@ Places logged(const std::function<void()>& work) {
   auto before =
       debugging::set_diagnostic_handler([&](const debugging::Diagnostic& d) {
         if (d.id != "placement") return;
-        // "Executing op MatMul in device /job:.../device:GPU:0 (x.cc:7)"
+        // "Executing op MatMul in device GPU:0 (x.cc:7)"
         const std::string head = "Executing op ", middle = " in device ";
         const size_t at = d.text.find(middle);
         const size_t begin = at + middle.size();

@@ -30,7 +30,10 @@ LayerBase::LayerBase(const std::string& type, const std::string& name,
   state_->site = site;
   state_->policy = PolicyScope::current();
   state_->remat = RematScope::current();
-  if (t_state.scope) state_->device = t_state.scope->name.str();
+  if (t_state.scope) {
+    state_->device = t_state.scope->name.str();
+    state_->device_site = t_state.scope->site;
+  }
   lint_layer_made(*state_);
 }
 LayerBase::~LayerBase() {

@@ -188,7 +188,7 @@ LayerCall::LayerCall(const LayerState& state, std::optional<bool> training)
         throw errors::InvalidArgument(describe_clash());
       }
     }
-    push_scope(&scope_, own, state.site);
+    push_scope(&scope_, own, state.device_site);
     scope_.kind = ScopeKind::kLayer;
   }
   t_state.layer = state.stable_name;

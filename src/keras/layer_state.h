@@ -28,6 +28,7 @@ struct LayerState {
   const char* stable_name;  // the same, for ever: traces and tapes keep it
   Site site = {};
   std::string device;  // scope at construction, "" none
+  Site device_site;    // the line that opened it
   size_t num_inputs = 1;
   // For models whose inputs and outputs have names; else empty.
   std::vector<std::string> input_names, output_names;

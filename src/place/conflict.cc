@@ -48,7 +48,8 @@ std::vector<PlaceConstraint> ConstraintSets::own_constraints(int32_t element) {
   if (!n.assigned.empty() && options_.keep_assigned) {
     const DeviceSet at = devices_.mask(devices_.parse(n.assigned));
     add(Kind::kAssigned, n.assigned.text(), at ? device_bit(at.first()) : at,
-        fmt::format("\"{}\" is assigned to {}", n.name, n.assigned.text()));
+        fmt::format("\"{}\" is assigned to {}", n.name,
+                    devices_.list(device_bit(at.first()))));
     return own;
   }
   const DeviceSet kernels = kernels_.of(graph_, n).devices;

@@ -103,7 +103,7 @@ void ConstraintSets::init(int32_t i) {
       throw errors::InvalidArgument(fmt::format(
           "{}: the variable lives on {}, which is not among the devices to "
           "place on: {}",
-          describe(graph_, i), name, devices_.list()));
+          describe(graph_, i), short_device(name), devices_.list()));
     }
     s.pin = device_bit(d);
     s.allowed &= s.pin;

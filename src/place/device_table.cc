@@ -130,7 +130,9 @@ int32_t DeviceTable::find_given(const PlaceDevice* given) const {
 
 std::string DeviceTable::list() const {
   std::string s;
-  for (const Entry& d : devices_) s += (s.empty() ? "" : ", ") + d.id.text();
+  for (const Entry& d : devices_) {
+    s += (s.empty() ? "" : ", ") + short_device(d.id);
+  }
   return s;
 }
 

@@ -47,7 +47,7 @@ class DeviceTable {
   DeviceSet hosts() const { return hosts_; }  // all CPUs
   int32_t find(DeviceId full) const;          // -1: none
   int32_t find_given(const PlaceDevice* given) const;
-  std::string list() const;                     // full names
+  std::string list() const;                     // "GPU:0, CPU:0"
   std::string list(DeviceSet devices) const;    // short names
   DeviceSet as_given(DeviceSet devices) const;  // in the caller's order
 

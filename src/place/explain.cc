@@ -190,14 +190,18 @@ std::string why_not(ConstraintSets& sets, const Graph& g, int32_t node,
 void say_prices(Explanation& e) {
   double least = 0;
   bool any = false;
+  Clocks clocks;
+  clocks.add(e.device);
   for (const placement::Alternative& a : e.alternatives) {
+    clocks.add(a.device);
     if (a.step_us < 0) continue;
     least = any ? std::min(least, a.delta_us) : a.delta_us;
     any = true;
   }
   if (!any || e.chain.empty()) return;
   e.chain.back().text += fmt::format(
-      ": elsewhere, all else as it is, the step takes {:+.3g} us", least);
+      ": elsewhere, all else as it is, the step takes {:+.3g} us{}", least,
+      clocks.mark());
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "base/percent_text.h"
 #include "base/where.h"
 #include "berth/placement.h"
+#include "device/virtual_clock.h"
 #include "place/device_table.h"
 
 namespace berth::placement {
@@ -94,6 +95,16 @@ std::string Explanation::str() const {
     for (const Change& c : move->changes) {
       s += fmt::format("  to move it there, {}\n", to_string(c));
     }
+  }
+  Clocks clocks;
+  clocks.add(device);
+  bool priced = false;
+  for (const Alternative& a : alternatives) {
+    clocks.add(a.device);
+    priced |= a.step_us >= 0;
+  }
+  if (priced && clocks.virtual_time) {
+    s += "steps are estimated, simulated devices by their simulated clock\n";
   }
   if (estimate_error >= 0) {
     s += fmt::format(

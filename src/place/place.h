@@ -143,7 +143,7 @@ void report_fallbacks(const Graph& graph, const Placement& placement,
 void report_notes(const Graph& graph, const Placement& placement,
                   config::SoftPlacement soft);
 
-// One diagnostic "placement" per node: "name: (Op): /job:.../device:...".
+// One diagnostic "placement" per node: "name: (Op): GPU:0".
 void log_placement(const Graph& graph);
 
 }  // namespace berth

@@ -186,7 +186,8 @@ void log_placement(const Graph& graph) {
     const Node& n = graph[i];
     report(
         {"placement", debugging::Severity::kInfo,
-         fmt::format("{}: ({}): {}", n.name, n.op->name(), n.assigned.text()),
+         fmt::format("{}: ({}): {}", n.name, n.op->name(),
+                     short_device(n.assigned)),
          site_of(graph, i)});
   }
 }

@@ -153,7 +153,7 @@ TEST_F(Fallback, PlacementIsLoggedOneLinePerNode) {
   ASSERT_EQ(got_.size(), 2u);
   EXPECT_EQ(got_[1].id, "placement");
   EXPECT_EQ(got_[1].text,
-            "a: (One): /job:localhost/replica:0/task:0/device:CPU:0");
+            "a: (One): CPU:0");
 }
 
 placement::OpRow measured(const std::string& op, double us, double runs) {

@@ -7,10 +7,12 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/timeline.h"
 #include "base/where.h"
 #include "berth/errors.h"
+#include "device/virtual_clock.h"
 
 namespace berth::profiler {
 
@@ -52,29 +54,46 @@ Trace::~Trace() {
                  host_clock_us()});
 }
 
+namespace {
+
+// What the rows of one clock have in common.
+struct Clock {
+  const char* mark;
+  std::optional<double> first = {};  // they begin at 0
+};
+
+}  // namespace
+
 std::string Timeline::json() const {
   using nlohmann::json;
   json all = json::array();
-  std::map<std::string, int> rows;
-  double first = events_.empty() ? 0 : events_.front().begin_us;
+  struct Row {
+    int id;
+    const Clock& clock;
+  };
+  std::map<std::string, Row> rows;
+  Clock clocks[2] = {{""}, {" (simulated time)"}};
   for (const TimelineEvent& e : events_) {
-    const auto [row, is_new] =
-        rows.try_emplace(e.track, static_cast<int>(rows.size()) + 1);
-    if (is_new) {
+    auto row = rows.find(e.track);
+    if (row == rows.end()) {
+      Clock& clock = clocks[on_virtual_clock(e.track)];
+      if (!clock.first) clock.first = e.begin_us;
+      const int id = static_cast<int>(rows.size()) + 1;
+      row = rows.emplace(e.track, Row{id, clock}).first;
       all.push_back({{"ph", "M"},
-                     {"pid", row->second},
+                     {"pid", id},
                      {"name", "process_name"},
-                     {"args", {{"name", e.track}}}});
+                     {"args", {{"name", e.track + clock.mark}}}});
     }
     json args = {{"kind", e.kind}};
     if (e.site.file != nullptr) {
       args["line"] = fmt::format("{}:{}", e.site.file, e.site.line);
     }
     all.push_back({{"ph", "X"},
-                   {"pid", row->second},
+                   {"pid", row->second.id},
                    {"tid", 1},
                    {"name", e.name},
-                   {"ts", e.begin_us - first},
+                   {"ts", e.begin_us - *row->second.clock.first},
                    {"dur", e.end_us - e.begin_us},
                    {"args", args}});
   }

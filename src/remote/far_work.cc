@@ -102,7 +102,7 @@ class FarRows {
                 static_cast<int64_t>(size_of(end.outputs[0].dtype));
     row.runs_per_step = runs_;
     row.cause = "read by another task";
-    if (!producer.sources.empty()) row.site = producer.sources.front().site;
+    row.site = asked_at(producer);
     StepWork::Edge edge;
     edge.producer = row_of(producer.name);
     add_readers(to, receive.second, row, edge);
@@ -125,6 +125,7 @@ class FarRows {
       } else if (n.op->kind() == OpKind::kAlias) {
         add_readers(g, i, row, edge);
       } else if (const int32_t r = row_of(n.name); r >= 0) {
+        if (row.readers.empty() && !n.requested.empty()) row.site = asked_at(n);
         row.readers.push_back(n.name);
         edge.readers.push_back(r);
       }

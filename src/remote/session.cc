@@ -244,7 +244,8 @@ void Session::map(Reader& r) {
   if (bytes > kMostSegmentBytes) {
     throw errors::ResourceExhausted(
         fmt::format("{} of {} asked for at once",
-                    bytes_text(static_cast<int64_t>(bytes)), device.str()));
+                    bytes_text(static_cast<int64_t>(bytes)),
+                    device.name().short_str()));
   }
   auto& segment = segments_[address];
   segment.block = BlockRef::adopt(device.allocator().allocate(bytes));
