@@ -63,6 +63,7 @@ void set_once(std::string_view text, const char* part, bool* seen,
 
 struct Parser {
   std::string_view text;
+  std::string_view devices;
   DeviceName name = {};
   bool job = false, replica = false, task = false, type = false, id = false;
 
@@ -100,7 +101,8 @@ struct Parser {
     const bool gpu = std::find(std::begin(kOthers), std::end(kOthers),
                                upper(key)) != std::end(kOthers);
     const size_t colon = p.find(':');
-    const std::string here = DeviceManager::initialised()
+    const std::string here = !devices.empty() ? std::string(devices)
+                             : DeviceManager::initialised()
                                  ? DeviceManager::get().list()
                                  : "what `berth devices` lists";
     malformed(text,
@@ -157,8 +159,8 @@ struct Parser {
 
 }  // namespace
 
-DeviceName DeviceName::parse(std::string_view text) {
-  Parser parser{text};
+DeviceName DeviceName::parse(std::string_view text, std::string_view devices) {
+  Parser parser{text, devices};
   std::string_view rest = text;
   if (!rest.empty() && rest[0] == '/') rest.remove_prefix(1);
   if (rest.empty()) return {};

@@ -237,7 +237,7 @@ std::vector<std::string> parse_operands(TextLine& line, const OpDef& op) {
 
 DeviceName parsed_name(TextLine& line, const std::string& name) {
   try {
-    return DeviceName::parse(name);
+    return DeviceName::parse(name, "those of device lines and of --devices");
   } catch (const errors::InvalidArgument& e) {
     line.fail(e.what());
   }

@@ -170,12 +170,22 @@ DeviceTable::NameId DeviceTable::only(DeviceSet device) {
   return parse(devices_[device.first()].id);
 }
 
+// A malformed name is told the devices of this table.
+const DeviceName& DeviceTable::name_of_text(DeviceId text) const {
+  try {
+    return text.name();
+  } catch (const errors::InvalidArgument&) {
+    DeviceName::parse(text.text(), list());
+    throw;
+  }
+}
+
 DeviceTable::NameId DeviceTable::parse(DeviceId text) {
   if (text.empty()) return kAny;
   if (const auto it = by_text_.find(text); it != by_text_.end()) {
     return it->second;
   }
-  const NameId id = add(text.name());
+  const NameId id = add(name_of_text(text));
   by_text_.emplace(text, id);
   return id;
 }

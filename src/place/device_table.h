@@ -70,6 +70,7 @@ class DeviceTable {
 
  private:
   NameId add(const DeviceName& name);
+  const DeviceName& name_of_text(DeviceId text) const;
   template <class Fn>
   NameId once(int what, NameId a, NameId b, Fn&& fn);
 

@@ -199,9 +199,9 @@ void say_prices(Explanation& e) {
     any = true;
   }
   if (!any || e.chain.empty()) return;
-  e.chain.back().text += fmt::format(
-      ": elsewhere, all else as it is, the step takes {:+.3g} us{}", least,
-      clocks.mark());
+  e.chain.back().text +=
+      fmt::format(": elsewhere, all else as it is, the step takes {:+.3g} us{}",
+                  least, clocks.mark());
 }
 
 }  // namespace

@@ -184,11 +184,10 @@ void report_notes(const Graph& graph, const Placement& placement,
 void log_placement(const Graph& graph) {
   for (int32_t i = 0; i < graph.size(); ++i) {
     const Node& n = graph[i];
-    report(
-        {"placement", debugging::Severity::kInfo,
-         fmt::format("{}: ({}): {}", n.name, n.op->name(),
-                     short_device(n.assigned)),
-         site_of(graph, i)});
+    report({"placement", debugging::Severity::kInfo,
+            fmt::format("{}: ({}): {}", n.name, n.op->name(),
+                        short_device(n.assigned)),
+            site_of(graph, i)});
   }
 }
 

@@ -152,8 +152,7 @@ TEST_F(Fallback, PlacementIsLoggedOneLinePerNode) {
   log_placement(r.graph);
   ASSERT_EQ(got_.size(), 2u);
   EXPECT_EQ(got_[1].id, "placement");
-  EXPECT_EQ(got_[1].text,
-            "a: (One): CPU:0");
+  EXPECT_EQ(got_[1].text, "a: (One): CPU:0");
 }
 
 placement::OpRow measured(const std::string& op, double us, double runs) {

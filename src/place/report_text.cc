@@ -179,9 +179,9 @@ std::string head(const Report& r) {
                      is_simulated(r) ? ", simulated" : "");
   }
   if (r.estimated_step_us >= 0) {
-    s += fmt::format(" (estimated {} us{})", in_us(r.estimated_step_us),
-                     r.measured_step_us < 0 && is_simulated(r) ? ", simulated"
-                                                               : "");
+    s += fmt::format(
+        " (estimated {} us{})", in_us(r.estimated_step_us),
+        r.measured_step_us < 0 && is_simulated(r) ? ", simulated" : "");
   }
   s += "\n";
   return s +
