@@ -104,6 +104,105 @@ node u = Use(v:0, w:0)
 check(1 ${graph} --devices CPUx2,GPUx2 --json)
 expect("${out}" "\"kind\": \"resource_edge\"" "\"node\": \"u\"" "\"file\": \"net.cc\"")
 
+# A conflict inside the body of a function names the body's nodes, for `plan` as for `place`.
+file(WRITE ${graph} "berth-graph 1
+op Var () -> (v)
+op Use (a: resource read, b: resource read) -> ()
+op Read (a: resource read) -> (y)
+kernel Var on GPU, CPU
+kernel Use on GPU, CPU
+kernel Read on GPU, CPU
+function both () -> (resource[]) {
+node v = Var() -> resource[] on \"/GPU:0\" from v (net.cc:1)
+node w = Var() -> resource[] on \"/GPU:1\" from w (net.cc:2)
+node u = Use(v:0, w:0) from u (net.cc:3)
+return v:0
+}
+node c = PartitionedCall() {f = @both} -> resource[] from c (net.cc:9)
+node r = Read(c:0) -> float32[4]
+return r:0
+")
+foreach(command place plan)
+  execute_process(COMMAND ${BERTH} ${command} ${graph} --devices CPUx2,GPUx2 --json
+    OUTPUT_VARIABLE out ERROR_VARIABLE err RESULT_VARIABLE status)
+  if(NOT status EQUAL 1)
+    message(FATAL_ERROR "berth ${command}: exit code ${status}, expected 1\n${err}")
+  endif()
+  expect("${err}" "PartitionedCall \"c\" (net.cc:9): inside function \"both\": Use \"u\" (net.cc:3)"
+    "available devices: GPU:0, GPU:1, CPU:0, CPU:1\;")
+  expect_json("${out}" InvalidArgument error kind)
+  set(at -1)
+  foreach(row "v resource 1" "u resource_edge 3" "u resource_edge 3" "w resource 2")
+    separate_arguments(row)
+    list(GET row 0 node)
+    list(GET row 1 kind)
+    list(GET row 2 line)
+    math(EXPR at "${at} + 1")
+    expect_json("${out}" ${node} error conflict ${at} node)
+    expect_json("${out}" ${kind} error conflict ${at} kind)
+    expect_json("${out}" ${line} error conflict ${at} line)
+    expect_json("${out}" both error conflict ${at} function)
+  endforeach()
+endforeach()
+
+# Advice is right: who asked, and what may be allowed.
+file(WRITE ${graph} "${ops}
+node a = Make() -> float32[4]
+node b = OnGpu(a:0) -> float32[4]
+")
+check(1 ${graph} --devices CPUx1)
+expect("${err}" "(nobody asked for one)" "listed are CPU:0\;")
+file(WRITE ${graph} "${ops}
+node a = Make() -> float32[4]
+node b = OnGpu(a:0) -> float32[4] on \"/CPU:0\"
+")
+check(1 ${graph} --devices CPUx1)
+expect_not("${err}" "nobody asked")
+check(1 ${graph} --devices CPUx1,GPUx1 --soft error)
+expect("${err}" "(asked for by \"/CPU:0\")" "ask for \"/GPU:0\", or allow soft placement")
+check(0 ${graph} --devices CPUx1,GPUx1)
+file(WRITE ${graph} "${ops}
+node a = Make() -> float32[4] on \"/job:a/GPU:7\"
+")
+check(1 ${graph} --devices CPUx1,GPUx1 --soft error)
+expect("${err}" "expected one of GPU:0, CPU:0\; ask for one of these, or allow soft placement")
+check(1 ${graph} --devices CPUx1,GPUx1)
+expect("${err}" "ask for one of these")
+expect_not("${err}" "soft placement")
+
+# A malformed name is told the devices of this graph, not those of this process.
+file(WRITE ${graph} "${ops}
+node a = Make() -> float32[4] on \"/TPU:0\"
+")
+check(1 ${graph} --devices CPUx2,GPUx3)
+expect("${err}" "there are GPU:0, GPU:1, GPU:2, CPU:0, CPU:1\;")
+file(WRITE ${graph} "${ops}
+device \"/TPU:0\"
+node a = Make() -> float32[4]
+")
+check(2 ${graph})
+expect("${err}" "line 8" "write '/device:TPU:0'" "those of device lines and of --devices")
+
+# Kernel lines hold for what the engine handles itself, too: it runs there alone.
+foreach(type CPU GPU)
+  file(WRITE ${graph} "${ops}kernel Identity on ${type}
+kernel _Arg on ${type}
+kernel PartitionedCall on ${type}
+function body (x: float32[4]) -> (float32[4]) {
+node y = Neg(x:0) -> float32[4]
+return y:0
+}
+node x = _Arg() {index = 0, dtype = float32, shape = shape[4]} -> float32[4]
+node a = Make() -> float32[4] on \"/GPU:0\"
+node b = Identity(a:0) -> float32[4]
+node c = PartitionedCall(a:0) {f = @body} -> float32[4]
+return b:0, c:0
+")
+  check(0 ${graph} --devices CPUx1,GPUx1)
+  expect("${out}" "x: (_Arg): ${type}:0\n" "b: (Identity): ${type}:0\n"
+    "c: (PartitionedCall): ${type}:0\n")
+endforeach()
+
 # Devices of the text.
 file(WRITE ${graph} "${ops}
 device \"/job:worker/task:1/device:GPU:0\"

@@ -137,9 +137,8 @@ struct TransferRow {
   std::string cause;         // "read by \"loss/Sum\", asked for on \"/CPU:0\""
   std::vector<std::string> readers;  // ops on `to`
   double measured_us = -1;           // of one transfer; -1: not measured
-  Site site = {};           // the device() line that asked for `to`; where none
-                            // did, that of the reader or of the producer
-  bool collective = false;  // a value of a replica, to be reduced
+  Site site = {};  // the device() line that asked, else that of the reader
+  bool collective = false;           // a value of a replica, to be reduced
 };
 
 // An op that does not run where requested.

@@ -36,8 +36,7 @@ class Timeline {
   explicit Timeline(std::vector<TimelineEvent> events)
       : events_(std::move(events)) {}
   const std::vector<TimelineEvent>& events() const { return events_; }
-  // The trace event format of Chrome: a row per track. Rows of simulated
-  // devices say "(simulated time)" and begin at 0 of their own clock.
+  // Chrome's trace event format: a row per track; "(simulated time)" from 0.
   std::string json() const;
   // Writes json(). Throws errors::InvalidArgument if the file cannot be
   // written.

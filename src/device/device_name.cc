@@ -7,6 +7,7 @@
 
 #include "berth/errors.h"
 #include "device/device_manager.h"
+#include "device/parse_among.h"
 
 namespace berth {
 
@@ -159,7 +160,7 @@ struct Parser {
 
 }  // namespace
 
-DeviceName DeviceName::parse(std::string_view text, std::string_view devices) {
+DeviceName parse_among(std::string_view text, std::string_view devices) {
   Parser parser{text, devices};
   std::string_view rest = text;
   if (!rest.empty() && rest[0] == '/') rest.remove_prefix(1);
@@ -171,6 +172,10 @@ DeviceName DeviceName::parse(std::string_view text, std::string_view devices) {
     rest.remove_prefix(slash + 1);
   }
   return parser.name;
+}
+
+DeviceName DeviceName::parse(std::string_view text) {
+  return parse_among(text, {});
 }
 
 std::string DeviceName::str() const {

@@ -26,8 +26,8 @@ struct DeviceName {
 
   // Parses `text`. "" and "/" are the empty name.
   // Throws errors::InvalidArgument: what is malformed, where, and what to
-  // write instead. `devices` are those there are; empty: of this process.
-  static DeviceName parse(std::string_view text, std::string_view devices = {});
+  // write instead.
+  static DeviceName parse(std::string_view text);
 
   // Prints the parts that are set, in canonical order; "" when none is.
   std::string str() const;

@@ -34,6 +34,70 @@ TEST(IgnoredLauncher, IsNamedWithWhatItSays) {
   IN_A_FRESH_PROCESS(launcher_ignored());
 }
 
+struct LauncherVariables {
+  const char* name;
+  std::vector<std::pair<const char*, const char*>> set;
+  const char* says;  // how the warning begins
+};
+
+const LauncherVariables kLaunchers[] = {
+    {"torchrun",
+     {{"RANK", "1"},
+      {"WORLD_SIZE", "2"},
+      {"MASTER_ADDR", "a"},
+      {"MASTER_PORT", "29500"}},
+     "WORLD_SIZE says that this is worker:1 of 2 tasks, and MirroredStrategy "
+     "ignores that"},
+    {"srun",
+     {{"SLURM_STEP_NUM_TASKS", "2"},
+      {"SLURM_STEP_NODELIST", "n[1-2]"},
+      {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"},
+      {"SLURMD_NODENAME", "n2"},
+      {"SLURM_LOCALID", "0"}},
+     "SLURM_STEP_NODELIST says that this is worker:1 of 2 tasks, and "
+     "MirroredStrategy ignores that"},
+    {"mpirun of OpenMPI",
+     {{"OMPI_COMM_WORLD_RANK", "1"},
+      {"OMPI_COMM_WORLD_SIZE", "2"},
+      {"BERTH_COORDINATOR", "a:1234"}},
+     "OMPI_COMM_WORLD_SIZE says that this is worker:1 of 2 tasks, and "
+     "MirroredStrategy ignores that"},
+    {"mpirun of MPICH",
+     {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"BERTH_COORDINATOR", "a:1234"}},
+     "PMI_SIZE says that this is worker:1 of 2 tasks, and MirroredStrategy "
+     "ignores that"},
+    {"mpirun without a coordinator",
+     {{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}},
+     "a launcher's variables cannot be read (OMPI_COMM_WORLD_SIZE is 2"},
+    {"a list of hosts",
+     {{"BERTH_HOSTS", "a,b"}, {"BERTH_TASK_INDEX", "1"}},
+     "BERTH_HOSTS says that this is worker:1 of 2 tasks, and MirroredStrategy "
+     "ignores that"},
+    {"an indexed Job",
+     {{"BERTH_HOSTS", "a-[0-1].b"}, {"JOB_COMPLETION_INDEX", "1"}},
+     "BERTH_HOSTS says that this is worker:1 of 2 tasks, and MirroredStrategy "
+     "ignores that"},
+    {"Vertex AI",
+     {{"CLUSTER_SPEC",
+       R"({"cluster": {"workerpool0": ["a:1"], "workerpool1": ["b:1"]},
+           "task": {"type": "workerpool1", "index": 0}})"}},
+     "CLUSTER_SPEC says that this is worker:0 of 2 tasks, and "
+     "MirroredStrategy ignores that"},
+};
+
+void launcher_of_others(const LauncherVariables& launcher) {
+  for (const auto& [name, value] : launcher.set) setenv(name, value, 1);
+  Heard heard;
+  const MirroredStrategy one(StrategyOptions{.devices = {"/CPU:0"}});
+  const std::string text = heard.text_of("launcher-ignored");
+  check(text.find(launcher.says) == 0, launcher.name + (": " + text));
+}
+TEST(IgnoredLauncher, IsNamedWhoeverSetsTheVariables) {
+  for (const LauncherVariables& launcher : kLaunchers) {
+    IN_A_FRESH_PROCESS(launcher_of_others(launcher));
+  }
+}
+
 void launcher_followed() {
   setenv("TF_CONFIG", kTwoTasks, 1);
   Heard heard;

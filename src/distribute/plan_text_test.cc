@@ -4,10 +4,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/fresh_process.h"
+#include "berth/config.h"
 #include "berth/distribute.h"
 
 namespace berth::distribute {
 namespace {
+
+using fresh_process::check;
 
 StrategyPlan a_plan() {
   StrategyPlan p;
@@ -44,6 +48,35 @@ TEST(StrategyPlanText, IsATable) {
             "  against one device with 4 cores: 704 us, speed-up 1.10x\n"
             "  2 replicas on one memory bus: 1.1x; use one device with 4 "
             "cores\n");
+}
+
+void simulated_plan() {
+  config::set_simulated_devices("GPUx2");
+  config::list_logical_devices();
+  const std::string gpu = "/job:localhost/replica:0/task:0/device:GPU:";
+  StrategyPlan p = a_plan();
+  p.replicas[0].devices = {gpu + "0"};
+  p.replicas[1].devices = {gpu + "1"};
+  p.one_device = "GPU:0";
+  p.task_counts = {{1, 700}, {2, 640}};
+  const std::string s = p.str();
+  for (const char* part :
+       {"        0  GPU:0 (simulated)        64       8     312 us",
+        "predicted: 640 us per step, 31.5 us of it adding gradients, "
+        "simulated\n",
+        "against GPU:0: 704 us, simulated, speed-up 1.10x\n",
+        "by number of tasks: 1: 700 us, 2: 640 us, simulated\n"}) {
+    check(s.find(part) != s.npos, part + ("\n" + s));
+  }
+  // Wall time and virtual time do not compare.
+  p.replicas[0].devices = {"/job:localhost/replica:0/task:0/device:CPU:0"};
+  const std::string mixed = p.str();
+  check(mixed.find("against") == mixed.npos, mixed);
+  check(mixed.find("  CPU:0  ") != mixed.npos, mixed);
+  check(mixed.find("  GPU:1 (simulated)  ") != mixed.npos, mixed);
+}
+TEST(StrategyPlanText, MarksTimesOfAVirtualClock) {
+  IN_A_FRESH_PROCESS(simulated_plan());
 }
 
 TEST(StrategyPlanText, JsonNamesEverything) {

@@ -207,6 +207,7 @@ void uses_devices_that_help() {
   const std::string plan = planned.placement().plan;
   check(plan.starts_with("Planned step: "), plan);
   check(plan.find("no plan is under") != plan.npos, plan);
+  check(plan.ends_with("; times of simulated devices are simulated"), plan);
   check(planned.placement().estimated_step_us <
             0.8 * rules.placement().estimated_step_us,
         "it is faster");
@@ -214,6 +215,7 @@ void uses_devices_that_help() {
   check(e.rule == "planned", e.str());
   check(e.chain.back().text.find("was planned on") != std::string::npos,
         e.str());
+  check(e.chain.back().text.ends_with(" us, simulated"), e.str());
 }
 
 TEST(AutoPlace, UsesDevicesThatHelpAndSaysWhatItPromises) {

@@ -75,6 +75,49 @@ TEST(PlacementReport, CountsRunsOpsAndBytesOfWhatRan) {
   EXPECT_EQ(r.summary(), "");
 }
 
+// A layer's request is that of the scope it was made in, a gradient's that of
+// the call that pins it.
+TEST(PlacementReport, TransfersCiteWhoAskedForLayersAndGradients) {
+  const int scope_line = __LINE__ + 2;  // of the device() call
+  const auto dense = [] {
+    const auto on = device("/GPU:1");
+    return keras::Dense(4);
+  }();
+  auto forward = function([&](const Tensor& x) {
+    const auto on = device("/GPU:0");
+    return dense(math::square(x));
+  });
+  const Tensor x = on_device("/GPU:0", {8, 16});
+  forward(x);
+  const auto cited = [](const Report& r, const std::string& value) {
+    for (const placement::TransferRow& t : r.transfers) {
+      if (t.value == value) return t.site.line;
+    }
+    return -1;
+  };
+  EXPECT_EQ(cited(forward.placement(), "Square:0"), scope_line)
+      << forward.placement().str();
+
+  const Variable w(on_device("/GPU:0", {8, 16}));
+  int gradient_line = 0;
+  auto backward = function([&](const Tensor& x) {
+    GradientTape tape;
+    Tensor y;
+    {
+      const auto on = device("/GPU:0");
+      y = math::square(w.value() * x);
+    }
+    gradient_line = __LINE__ + 1;
+    return tape.gradient(y, std::vector<Variable>{w}, {.device = "/GPU:1"})[0];
+  });
+  backward(x);
+  int pinned = 0;
+  for (const placement::TransferRow& t : backward.placement().transfers) {
+    pinned += t.to == kGpu1 && t.site.line == gradient_line;
+  }
+  EXPECT_GT(pinned, 0) << backward.placement().str();
+}
+
 TEST(PlacementReport, TimesComeFromTheClockOfTheDevice) {
   const Variable w(on_device("/GPU:0", {32, 8}));
   auto f = function([&](const Tensor& x) { return two_devices(x, w); });
@@ -293,6 +336,13 @@ TEST(PlacementReport, MarksTimesOfAVirtualClock) {
   r.devices = {{.device = kCpu, .ops = 1}};
   EXPECT_EQ(r.brief().find("simulated"), std::string::npos) << r.brief();
   r.devices.push_back({.device = kGpu0, .ops = 1});
+  Report planned = r;
+  planned.steps = 0;
+  planned.measured_step_us = -1;
+  planned.estimated_step_us = 5;
+  EXPECT_NE(planned.brief().find("(estimated 5.0 us, simulated)"),
+            std::string::npos)
+      << planned.brief();
   EXPECT_NE(r.brief().find(" us a step, simulated"), std::string::npos)
       << r.brief();
   EXPECT_NE(r.brief().find("GPU:0 (simulated)"), std::string::npos);
@@ -335,7 +385,12 @@ TEST(PlacementReport, AStepOnAVirtualClockHasNoneOfTheHostsTime) {
   EXPECT_NEAR(r.measured_step_us, gpu.measured_busy_us,
               0.5 * gpu.measured_busy_us);
   // Errors of the cost model are errors of wall time.
-  EXPECT_EQ(f.explain("Square").estimate_error, -1);
+  const placement::Explanation e = f.explain("Square");
+  EXPECT_EQ(e.estimate_error, -1);
+  EXPECT_NE(e.str().find("\nsteps are estimated, simulated devices by their "
+                         "simulated clock\n"),
+            std::string::npos)
+      << e.str();
 }
 
 }  // namespace

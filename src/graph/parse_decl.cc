@@ -9,6 +9,7 @@
 #include "berth/errors.h"
 #include "device/composite.h"
 #include "device/device_name.h"
+#include "device/parse_among.h"
 #include "graph/text_value.h"
 
 namespace berth {
@@ -237,7 +238,7 @@ std::vector<std::string> parse_operands(TextLine& line, const OpDef& op) {
 
 DeviceName parsed_name(TextLine& line, const std::string& name) {
   try {
-    return DeviceName::parse(name, "those of device lines and of --devices");
+    return parse_among(name, "those of device lines and of --devices");
   } catch (const errors::InvalidArgument& e) {
     line.fail(e.what());
   }

@@ -311,6 +311,24 @@ TEST(MeasuredSplit, AddsUp) {
   EXPECT_NE(s.str().find("(-25 %)"), std::string::npos) << s.str();
 }
 
+void simulated_split() {
+  gpus(2);
+  const std::string gpu = "/job:localhost/replica:0/task:0/device:GPU:";
+  MeasuredSplit s;
+  s.replicas = {{{gpu + "0"}, 4, 300}, {{gpu + "1"}, 4, 300}};
+  s.step_us = 400;
+  s.predicted_us = 300;
+  check(s.str().find("per step (simulated times; the wait for input is wall "
+                     "time)") != std::string::npos,
+        s.str());
+  check(s.str().find("(-25 %)") != std::string::npos, s.str());
+  s.replicas[1].devices = {"/job:localhost/replica:0/task:0/device:CPU:0"};
+  check(s.str().find("%)") == std::string::npos, "no error of both clocks");
+}
+TEST(MeasuredSplit, MarksTimesOfAVirtualClock) {
+  IN_A_FRESH_PROCESS(simulated_split());
+}
+
 // The second of three layers on the second device of its replica.
 Floats spread(const distribute::Strategy& strategy) {
   const auto scope = strategy.scope();

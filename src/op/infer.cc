@@ -116,9 +116,13 @@ void check_inputs(const InferContext& c) {
     DType d = c.dtype(i);
     if (!(arg.types & dtype_bit(d))) {
       const bool number = d != string_ && d != resource && d != variant;
-      c.fail(fmt::format("{} is {}; expected one of {}{}", arg.name, name_of(d),
-                         dtype_list(arg.types),
-                         number ? ": write math::cast" : ""));
+      const bool real = (arg.types & dtype_bit(float32)) != 0;
+      c.fail(fmt::format(
+          "{} is {}; expected one of {}{}", arg.name, name_of(d),
+          dtype_list(arg.types),
+          !number ? ""
+          : real  ? fmt::format(": write math::cast({}, float32)", arg.name)
+                  : ": write math::cast"));
     }
     if (d == resource) d = c.variable_dtype(i);
     if (arg.free_dtype || d == DType::kInvalid) continue;

@@ -34,7 +34,8 @@ void store(const Tensor& t, double value) {
     if (!fits) {
       throw errors::InvalidArgument(fmt::format(
           "the number {} does not fit a tensor of {}{}; expected a whole "
-          "number in its range: write math::cast",
+          "number in its range, or a tensor of another dtype: write "
+          "math::cast(x, float32)",
           value, name_of(t.dtype()), where_text()));
     }
   }

@@ -118,13 +118,24 @@ TEST(Operators, NumbersThatDoNotFitAreRefused) {
   EXPECT_EQ(constant(2147483647.0).item<int>(), 2147483647);
   EXPECT_EQ(constant(-0.5f).item<uint8_t>(), 0);
   const Tensor bytes = cast(constant({255, 51}), uint8);
-  try {
-    bytes / 255.0;
-    FAIL();
-  } catch (const errors::Error& e) {
-    EXPECT_NE(std::string(e.what()).find("cast"), std::string::npos)
-        << e.what();
-  }
+  const auto said = [](const auto& fn) -> std::string {
+    try {
+      fn();
+    } catch (const errors::InvalidArgument& e) {
+      return e.what();
+    }
+    return "nothing";
+  };
+  EXPECT_EQ(said([&] { bytes / 255.0; }),
+            "RealDiv: x is uint8; expected one of float32, float64, bfloat16, "
+            "float16, complex64, complex128: write math::cast(x, float32)");
+  EXPECT_EQ(said([&] { bytes * 0.5; }),
+            "the number 0.5 does not fit a tensor of uint8; expected a whole "
+            "number in its range, or a tensor of another dtype: write "
+            "math::cast(x, float32)");
+  // What the advice says to write.
+  EXPECT_EQ((math::cast(bytes, float32) / 255.0).to_vector<float>(),
+            (std::vector<float>{1, 0.2f}));
 }
 
 TEST(Operators, PairsOfADatasetComeApart) {

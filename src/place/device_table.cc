@@ -7,6 +7,7 @@
 
 #include "berth/errors.h"
 #include "device/composite.h"
+#include "device/parse_among.h"
 
 namespace berth {
 
@@ -175,7 +176,7 @@ const DeviceName& DeviceTable::name_of_text(DeviceId text) const {
   try {
     return text.name();
   } catch (const errors::InvalidArgument&) {
-    DeviceName::parse(text.text(), list());
+    parse_among(text.text(), list());
     throw;
   }
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/fresh_process.h"
 #include "berth/berth.h"
 
 namespace berth::profiler {
@@ -82,6 +83,27 @@ TEST(Profiler, JsonIsATraceOfChrome) {
   EXPECT_EQ(events[1]["args"]["line"], "net.cc:7");
   EXPECT_EQ(events[3]["ts"], 10);
   EXPECT_NE(events[1]["pid"], events[3]["pid"]);
+}
+
+// Rows of simulated devices begin at 0 of their own clock and say so.
+void simulated_rows() {
+  config::set_simulated_devices("GPUx1");
+  config::list_logical_devices();
+  const std::string task = "/job:localhost/replica:0/task:0/device:";
+  const Timeline t({{task + "GPU:0", "Mul", "Mul", {}, 40, 45},
+                    {task + "CPU:0", "Add", "Add", {}, 7'000'100, 7'000'130},
+                    {task + "GPU:0", "Sub", "Sub", {}, 50, 55}});
+  const auto events = nlohmann::json::parse(t.json())["traceEvents"];
+  const auto is = [&](size_t i, const std::string& name, double ts) {
+    fresh_process::check(events[i]["args"]["name"] == name, events[i].dump());
+    fresh_process::check(events[i + 1]["ts"] == ts, events[i + 1].dump());
+  };
+  is(0, task + "GPU:0 (simulated time)", 0);
+  is(2, task + "CPU:0", 0);
+  fresh_process::check(events[4]["ts"] == 10, events[4].dump());
+}
+TEST(Profiler, KeepsSimulatedTimeApart) {
+  IN_A_FRESH_PROCESS(simulated_rows());
 }
 
 TEST(Profiler, OneRecordingAtATime) {
