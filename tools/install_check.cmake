@@ -17,8 +17,9 @@ if(pkg_config)
 endif()
 build_in(custom_op custom_op/build)
 run("running examples/custom_op" ${WORK}/custom_op/build/custom_op)
-# Pages for man and scripts for shells, if the command line was built.
+# The command line, if it was built, with pages for man and scripts for shells.
 if(EXISTS ${WORK}/prefix/bin/berth)
+  run("starting the installed berth" ${WORK}/prefix/bin/berth --version)
   foreach(text man/man1/berth.1 man/man1/berth-place.1 bash-completion/completions/berth
       zsh/site-functions/_berth fish/vendor_completions.d/berth.fish)
     file(READ ${WORK}/prefix/share/${text} installed)

@@ -8,8 +8,8 @@
 #include <functional>
 #include <set>
 
+#include "bench/bench_common.h"
 #include "bench/ops/rows.h"
-#include "bench_common.h"
 #include "op/dispatcher.h"
 #include "op/op_registry.h"
 
@@ -91,6 +91,8 @@ int check() {
         "no row times it; expected one in bench/ops, or a reason in "
         "bench/ops/updates.cc");
   }
+  std::printf("bench_ops: %zu rows of %zu ops, %d faults\n", names.size(),
+              known.size() - skipped_ops().size(), faults);
   return faults > 0;
 }
 

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "base/fresh_process.h"
+#include "berth/config.h"
 #include "berth/errors.h"
+#include "device/parse_among.h"
 #include "device/request_text.h"
 
 namespace berth {
@@ -42,6 +45,21 @@ TEST(DeviceName, AcceptsWhatIsUnambiguous) {
     // What is printed is read back.
     EXPECT_EQ(canonical(expected), expected);
   }
+}
+
+void existing_devices() {
+  config::set_simulated_devices("GPUx2");
+  config::list_logical_devices();
+  for (const char* name : {"/TPU:0", "cuda:0"}) {
+    fresh_process::refuses<errors::InvalidArgument>(
+        [&] { DeviceName::parse(name); },
+        "; there are CPU:0, GPU:0 (simulated), GPU:1 (simulated); expected");
+    fresh_process::refuses<errors::InvalidArgument>(
+        [&] { parse_among(name, "CPU:5"); }, "; there are CPU:5; expected");
+  }
+}
+TEST(DeviceName, ListsTheDevicesThatExist) {
+  IN_A_FRESH_PROCESS(existing_devices());
 }
 
 TEST(DeviceName, RefusesTheRestWithAReason) {

@@ -263,6 +263,17 @@ TEST(Unique, KeepsTheOrderOfAppearance) {
   EXPECT_EQ(ints(u.count), (Ints{3, 2, 1}));
   EXPECT_EQ(u.size.item<int>(), 3);
   EXPECT_EQ(unique(constant({NAN, NAN, 0.f, -0.f})).y.shape(), Shape({3}));
+  // More than a small table holds, with a pattern that is easy to hash badly.
+  std::vector<float> many;
+  for (int i = 0; i < 9000; ++i) {
+    many.push_back(static_cast<float>(i % 3000) * 1024);
+  }
+  const Unique m = unique_with_counts(constant(many, {9000}));
+  EXPECT_EQ(m.y.to_vector<float>(),
+            std::vector<float>(many.begin(), many.begin() + 3000));
+  EXPECT_EQ(m.count.to_vector<int>(), std::vector<int>(3000, 3));
+  const auto at = m.idx.to_vector<int>();
+  for (int i = 0; i < 9000; ++i) ASSERT_EQ(at[i], i % 3000);
   const Unique p = unique(constant({4, 2, 4}), {.max_size = 5});
   EXPECT_EQ(ints(p.y), (Ints{4, 2, 0, 0, 0}));
   const auto without = function([](const Tensor& x) { return unique(x).y; });

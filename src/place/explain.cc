@@ -7,6 +7,7 @@
 #include <set>
 
 #include "berth/errors.h"
+#include "device/virtual_clock.h"
 #include "place/moves.h"
 #include "place/placer.h"
 
