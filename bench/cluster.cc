@@ -21,6 +21,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/free_ports.h"
 #include "bench_common.h"
 #include "berth/device/build_id.h"
 #include "cluster/member.h"
@@ -38,17 +39,6 @@ using cluster::Message;
 namespace {
 
 constexpr size_t kBytes = 4 << 20;
-
-std::vector<std::string> free_addresses(int count) {
-  std::vector<Socket> held;
-  std::vector<std::string> addresses;
-  for (int i = 0; i < count; ++i) {
-    held.push_back(listen_tcp({"127.0.0.1", 0}, false));
-    addresses.push_back("127.0.0.1:" +
-                        std::to_string(port_of(held.back().fd())));
-  }
-  return addresses;
-}
 
 distribute::ClusterResolver resolver_of(const std::string& addresses,
                                         int index) {

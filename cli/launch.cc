@@ -19,6 +19,7 @@
 #include <optional>
 
 #include "base/environment.h"
+#include "base/free_ports.h"
 #include "berth/errors.h"
 #include "cli/commands.h"
 #include "cli/launch_output.h"

@@ -1,10 +1,7 @@
 #include "cli/launch_plan.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <sys/random.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -146,29 +143,6 @@ LaunchPlan plan_launch(const LaunchOptions& o, const std::vector<int>& ports,
     give_listed_cores(o.cores, &plan);
   }
   return plan;
-}
-
-std::vector<int> free_ports(int count) {
-  std::vector<int> sockets, ports;
-  for (int i = 0; i < count; ++i) {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof to;
-    if (fd >= 0) sockets.push_back(fd);
-    if (fd < 0 || bind(fd, reinterpret_cast<const sockaddr*>(&to), size) != 0 ||
-        getsockname(fd, reinterpret_cast<sockaddr*>(&to), &size) != 0) {
-      const int error = errno;
-      for (const int s : sockets) close(s);
-      throw errors::ResourceExhausted(
-          fmt::format("launch: no free port for task {} of {}: {}", i + 1,
-                      count, std::strerror(error)));
-    }
-    ports.push_back(ntohs(to.sin_port));
-  }
-  for (const int s : sockets) close(s);
-  return ports;
 }
 
 std::string new_secret() {

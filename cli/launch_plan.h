@@ -44,9 +44,6 @@ LaunchPlan plan_launch(const LaunchOptions& options,
 // Returns how many ports plan_launch() needs.
 int ports_needed(const LaunchOptions& options);
 
-// Returns free ports of 127.0.0.1, all different.
-std::vector<int> free_ports(int count);
-
 // Returns 256 random bits as hexadecimal digits.
 std::string new_secret();
 

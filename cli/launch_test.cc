@@ -115,9 +115,7 @@ TEST(LaunchPlan, LeavesOutWhatOtherLaunchersSet) {
   }
 }
 
-TEST(LaunchPlan, PortsAndSecretsAreNew) {
-  const std::vector<int> ports = free_ports(5);
-  EXPECT_EQ(std::set<int>(ports.begin(), ports.end()).size(), 5u);
+TEST(LaunchPlan, SecretsAreNew) {
   EXPECT_EQ(new_secret().size(), 64u);
   EXPECT_NE(new_secret(), new_secret());
 }

@@ -1,9 +1,7 @@
 // Starts `berth worker` processes and uses their devices.
 
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/free_ports.h"
 #include "base/fresh_process.h"
 #include "berth/berth.h"
 
@@ -20,25 +19,6 @@ namespace {
 
 using fresh_process::check;
 using Floats = std::vector<float>;
-
-// Returns ports that the kernel chose; they are free again when all are known.
-std::vector<std::string> free_addresses(int count) {
-  std::vector<int> held;
-  std::vector<std::string> addresses;
-  for (int i = 0; i < count; ++i) {
-    held.push_back(socket(AF_INET, SOCK_STREAM, 0));
-    sockaddr_in at = {};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof(at);
-    auto* generic = reinterpret_cast<sockaddr*>(&at);
-    check(bind(held.back(), generic, length) == 0, "a free port");
-    getsockname(held.back(), generic, &length);
-    addresses.push_back("127.0.0.1:" + std::to_string(ntohs(at.sin_port)));
-  }
-  for (const int fd : held) close(fd);
-  return addresses;
-}
 
 // Two workers, started before this process has threads; it is the chief.
 class Workers {

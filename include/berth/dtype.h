@@ -8,6 +8,7 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 #include <string_view>
 
 #include "berth/half.h"
@@ -75,6 +76,7 @@ constexpr bool is_inexact(DType dtype) {
 
 // Returns TensorFlow's name, for example "float32".
 const char* name_of(DType dtype);
+std::ostream& operator<<(std::ostream& out, DType dtype);  // name_of
 
 // Parses a name from `name_of`; kInvalid if unknown.
 DType dtype_from_name(std::string_view name);

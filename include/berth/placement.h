@@ -44,7 +44,9 @@ struct Contract {
   std::string name = "contract";  // for messages
   // Every op runs here, and only arguments and results cross the boundary.
   std::string stays_on = {};
-  bool no_fallback = false;  // no op runs elsewhere than requested
+  // No op runs elsewhere than requested, but for one that follows its variable
+  // without moving anything.
+  bool no_fallback = false;
   std::vector<TransferLimit> transfers = {};
   std::vector<MemoryLimit> peak_memory = {};
   std::vector<OpPlace> ops = {};

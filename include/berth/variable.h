@@ -9,11 +9,19 @@
 #define BERTH_VARIABLE_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 #include "berth/tensor.h"
 
 namespace berth {
+
+namespace detail {
+Tensor constant_of(std::span<const long double> values, const Shape& shape,
+                   DType dtype, Site site);
+}
 
 // Values [n, ...] and the rows [n] that they belong to (tf.IndexedSlices).
 struct IndexedSlices {
@@ -54,6 +62,13 @@ class Variable {
   // existing value.
   explicit Variable(const Tensor& initial, VariableOptions options = {},
                     Site site = Site::here());
+  // From a C++ number, whose dtype it has: Variable(1.f) is a float32.
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  explicit Variable(T initial, VariableOptions options = {},
+                    Site site = Site::here())
+      : Variable(number(static_cast<long double>(initial), dtype_of<T>, site),
+                 std::move(options), site) {}
 
   bool defined() const { return handle_.defined(); }
   const std::string& name() const;
@@ -126,6 +141,9 @@ class Variable {
   const Tensor& handle() const { return handle_; }
 
  private:
+  static Tensor number(long double value, DType dtype, Site site) {
+    return detail::constant_of({&value, 1}, Shape{}, dtype, site);
+  }
   Tensor handle_;
 };
 

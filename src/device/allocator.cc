@@ -125,9 +125,8 @@ class Allocator::Impl {
   // Makes `b` somebody's.
   Block* hand_out(Block* b, size_t bytes);
   void count(ptrdiff_t bytes) {
-    const size_t now =
-        current_.fetch_add(static_cast<size_t>(bytes), kRelaxed) + bytes;
-    size_t peak = peak_.load(kRelaxed);
+    const ptrdiff_t now = current_.fetch_add(bytes, kRelaxed) + bytes;
+    ptrdiff_t peak = peak_.load(kRelaxed);
     while (now > peak && !peak_.compare_exchange_weak(peak, now, kRelaxed)) {
     }
   }
@@ -153,7 +152,9 @@ class Allocator::Impl {
   const bool several_streams_;  // compute and copies: order is to be kept
   const bool exact_;            // device/exact_memory.h
   std::atomic<size_t> limit_;
-  std::atomic<size_t> current_{0}, peak_{0}, reserved_{0};
+  // Below 0 while a thread has not told of blocks that another one freed.
+  std::atomic<ptrdiff_t> current_{0}, peak_{0};
+  std::atomic<size_t> reserved_{0};
   std::atomic<uint64_t> source_calls_{0};
 
   std::mutex mutex_;  // everything below
@@ -232,11 +233,12 @@ void ThreadCaches::remove(ThreadCache* cache) {
 
 MemoryInfo Allocator::Impl::info() {
   std::lock_guard lock(mutex_);
-  ptrdiff_t untold = 0;
-  for (const ThreadCache* c : caches_) untold += c->untold.load(kRelaxed);
-  const size_t now = current_.load(kRelaxed) + static_cast<size_t>(untold);
-  return {now, std::max(now, peak_.load(kRelaxed)), reserved_, limit_,
-          source_calls_};
+  ptrdiff_t now = current_.load(kRelaxed);
+  for (const ThreadCache* c : caches_) now += c->untold.load(kRelaxed);
+  now = std::max<ptrdiff_t>(now, 0);  // other threads go on while we add
+  const ptrdiff_t peak = std::max(now, peak_.load(kRelaxed));
+  return {static_cast<size_t>(now), static_cast<size_t>(peak), reserved_,
+          limit_, source_calls_};
 }
 
 bool Allocator::Impl::grow(size_t bytes) {
@@ -262,7 +264,8 @@ void Allocator::Impl::out_of_memory(size_t bytes) {
     largest = segments_.largest_free_bytes();
     empty = source_is_empty_;
   }
-  const size_t limit = limit_.load(kRelaxed);
+  const MemoryInfo now = info();
+  const size_t limit = now.limit_bytes;
   const auto text = [](size_t n) {
     return bytes_text(static_cast<int64_t>(std::min(n, kMostBytes)));
   };
@@ -277,8 +280,8 @@ void Allocator::Impl::out_of_memory(size_t bytes) {
       "{} is out of memory: {} asked, {} in use (at most {} so far), {} "
       "reserved{}, the largest free block has {}; use a smaller batch, run the "
       "step as a berth::function (its plan reuses memory), or {}{}",
-      device_->short_name(), text(bytes), text(current_.load(kRelaxed)),
-      text(peak_.load(kRelaxed)), text(reserved_.load(kRelaxed)),
+      device_->short_name(), text(bytes), text(now.current_bytes),
+      text(now.peak_bytes), text(now.reserved_bytes),
       limit ? ", limit " + text(limit) : "", text(largest), remedy,
       holders_text(held)));
 }
@@ -506,7 +509,9 @@ void Allocator::empty_cache() {
   impl_->reserved_.fetch_sub(impl_->segments_.release_free());
 }
 
-void Allocator::reset_peak() { impl_->peak_ = impl_->info().current_bytes; }
+void Allocator::reset_peak() {
+  impl_->peak_ = static_cast<ptrdiff_t>(impl_->info().current_bytes);
+}
 
 void ThreadCaches::count(Allocator& allocator, ptrdiff_t bytes) {
   allocator.impl_->count(bytes);

@@ -238,6 +238,16 @@ TEST(Allocator, MoreStreamsThanABlockCanNoteOnlyCostAWait) {
 // The allocator of /CPU:0 has caches per thread.
 Allocator& host() { return DeviceManager::get().host().allocator(); }
 
+// This thread has yet to tell of the block when the other one frees it.
+TEST(AllocatorThreads, AForeignFreeDoesNotCountBelowZero) {
+  TestDevice device;
+  Allocator& a = device.allocator();
+  BlockRef block = BlockRef::adopt(a.allocate(1024));
+  std::thread([block = std::move(block)]() mutable { block = {}; }).join();
+  EXPECT_EQ(a.info().current_bytes, 0u);
+  EXPECT_LE(a.info().peak_bytes, 1024u);
+}
+
 TEST(AllocatorThreads, AProducerAndAConsumerDoNotMakeMemoryGrow) {
   constexpr int kBlocks = 30000;  // 120 MB
   std::mutex mutex;

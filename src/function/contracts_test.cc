@@ -174,6 +174,23 @@ TEST(Contracts, SeveralHoldTogether) {
                    {"contract \"b\""}));
 }
 
+TEST(Contracts, AnOpThatFollowsItsVariableAndMovesNothingIsNoFallback) {
+  const auto on_host = [](float v) {
+    return with_device("/CPU:0", [&] { return Variable(constant(v)); });
+  };
+  const Variable count = on_host(0), rate = on_host(0.5f);
+  auto f = function(
+      [&](const Tensor& x) {
+        const auto on = device("/GPU:0");
+        count.assign_add(rate);
+        return math::square(x);
+      },
+      {.contract = Contract{.no_fallback = true}});
+  f(on_device("/GPU:0", {4}));
+  EXPECT_EQ(count.value().item<double>(), 0.5);
+  EXPECT_FALSE(f.placement().moved.empty());
+}
+
 TEST(Contracts, ABranchCountsWhenItIsTaken) {
   auto f = function(
       [](const Tensor& x, const Tensor& far) {

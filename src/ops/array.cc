@@ -4,10 +4,13 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <utility>
 
+#include "base/where.h"
 #include "berth/errors.h"
 #include "berth/ops/math.h"
 #include "device/device_manager.h"
@@ -16,6 +19,7 @@
 #include "ops/families.h"
 #include "ops/op_call.h"
 #include "tensor/string_tensor.h"
+#include "tensor/visit_dtype.h"
 
 namespace berth {
 
@@ -86,6 +90,32 @@ template Tensor constant(std::span<const std::complex<double>>, const Shape&,
                          Site);
 template Tensor constant(std::span<const std::string>, const Shape&, Site);
 template Tensor constant(std::span<const char* const>, const Shape&, Site);
+
+Tensor detail::constant_of(std::span<const long double> values,
+                           const Shape& shape, DType dtype, Site site) {
+  Tensor t =
+      make_tensor(DeviceManager::get("constant()", site).host(), dtype, shape);
+  visit_dtype(dtype, "constant", [&](auto type) {
+    using T = decltype(type);
+    T* to = reinterpret_cast<T*>(t.impl()->data());
+    for (const long double v : values) {
+      if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+        using Limits = std::numeric_limits<T>;
+        if (!(v >= Limits::min() && v <= Limits::max()) || std::trunc(v) != v) {
+          throw errors::InvalidArgument(fmt::format(
+              "constant: {} cannot hold {}{}; expected a whole number of its "
+              "range, or another dtype",
+              name_of(dtype), static_cast<double>(v),
+              where_text(nullptr, site)));
+        }
+        *to++ = static_cast<T>(v);
+      } else {
+        *to++ = convert_element<T>(static_cast<double>(v));
+      }
+    }
+  });
+  return to_scope(t, site);
+}
 
 Tensor constant(float v, Site site) { return constant_of(&v, {}, site); }
 Tensor constant(double v, Site site) { return constant_of(&v, {}, site); }

@@ -155,6 +155,14 @@ Tensor operator-(double a, const Tensor& b) { return scalar_like(b, a) - b; }
 Tensor operator*(double a, const Tensor& b) { return scalar_like(b, a) * b; }
 Tensor operator/(double a, const Tensor& b) { return scalar_like(b, a) / b; }
 Tensor operator-(const Tensor& x) { return math::negative(x, {}); }
+Tensor& operator+=(Tensor& a, const Tensor& b) { return a = a + b; }
+Tensor& operator-=(Tensor& a, const Tensor& b) { return a = a - b; }
+Tensor& operator*=(Tensor& a, const Tensor& b) { return a = a * b; }
+Tensor& operator/=(Tensor& a, const Tensor& b) { return a = a / b; }
+Tensor& operator+=(Tensor& a, double b) { return a = a + b; }
+Tensor& operator-=(Tensor& a, double b) { return a = a - b; }
+Tensor& operator*=(Tensor& a, double b) { return a = a * b; }
+Tensor& operator/=(Tensor& a, double b) { return a = a / b; }
 Tensor operator%(const Tensor& a, const Tensor& b) {
   return math::floormod(a, b, {});
 }

@@ -7,6 +7,7 @@
 
 #include "berth/config.h"
 #include "berth/errors.h"
+#include "berth/ops/numbers.h"
 #include "device/device_manager.h"
 #include "op/device_scope.h"
 #include "tensor/tensor_impl.h"
@@ -75,6 +76,11 @@ Tensor scalar_like(const Tensor& like, double value) {
   visit_dtype(like.dtype(), "a number as operand",
               [&](auto type) { store<decltype(type)>(t, value); });
   return beside(like, t);
+}
+
+Tensor detail::number_like(const Tensor& like, double value, Site site) {
+  set_site(site);
+  return scalar_like(like, value);
 }
 
 Tensor sum_to(const Tensor& dy, const Tensor& x) {

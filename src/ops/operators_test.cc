@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "berth/data.h"
 #include "berth/errors.h"
 #include "berth/ops/aliases.h"
@@ -75,6 +77,44 @@ TEST(Operators, AndOrNotAreLogicalOfBoolsAndBitByBitOfWholeNumbers) {
   EXPECT_EQ(numbers(x ^ y), (Ints{6}));
   EXPECT_EQ(numbers(~x), (Ints{-13}));
   EXPECT_THROW(!x, errors::InvalidArgument);
+}
+
+TEST(Operators, NumbersTakeTheTensorsDtypeInFunctionsToo) {
+  const Tensor x = constant({1.f, 3.f});
+  using Floats = std::vector<float>;
+  EXPECT_EQ(maximum(x, 2.5).to_vector<float>(), (Floats{2.5f, 3}));
+  EXPECT_EQ(math::minimum(2, x).to_vector<float>(), (Floats{1, 2}));
+  EXPECT_EQ(pow(x, 2).to_vector<float>(), (Floats{1, 9}));
+  EXPECT_EQ(pow(2, constant({1, 3})).to_vector<int64_t>(), (Ints{2, 8}));
+  EXPECT_EQ(greater(x, 1).to_vector<int64_t>(), (Ints{0, 1}));
+  EXPECT_THROW(maximum(constant({1}), 0.5), errors::InvalidArgument);
+}
+
+TEST(Operators, TensorsChangeTheNameNotTheValueByPlusEquals) {
+  Tensor x = constant({1.f, 3.f});
+  const Tensor before = x;
+  x += 1;
+  x *= x;
+  x -= 2;
+  x /= constant(2.f);
+  EXPECT_EQ(x.to_vector<double>(), (std::vector<double>{1, 7}));
+  EXPECT_EQ(before.to_vector<double>(), (std::vector<double>{1, 3}));
+}
+
+TEST(Operators, ConstantsTakeADtypeAndVectors) {
+  EXPECT_EQ(constant({1, 2, 3}, float32).spec().str(), "float32[3]");
+  EXPECT_EQ(constant(std::vector<float>{1, 2}).spec().str(), "float32[2]");
+  EXPECT_EQ(constant(std::vector<int>{1, 2}, uint8).spec().str(), "uint8[2]");
+  EXPECT_EQ(constant(2, float64).item<double>(), 2);
+  const int64_t large = (int64_t{1} << 60) + 1;
+  EXPECT_EQ(constant(large, int64).item<int64_t>(), large);
+  EXPECT_THROW(constant({1.5}, int32), errors::InvalidArgument);
+  EXPECT_THROW(constant(300, uint8), errors::InvalidArgument);
+  const Variable v(2.f);
+  EXPECT_EQ(v.value().spec().str(), "float32[]");
+  std::ostringstream out;
+  out << v.dtype();
+  EXPECT_EQ(out.str(), "float32");
 }
 
 TEST(Operators, AxesAreANumberOrAList) {

@@ -155,7 +155,8 @@ class FileLock {
   explicit FileLock(const std::string& path)
       : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
     for (int tries = 0; file_ >= 0 && tries < 1000; ++tries) {
-      if (flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+      held_ = flock(file_, LOCK_EX | LOCK_NB) == 0;
+      if (held_) return;
       usleep(2000);
     }
   }
@@ -164,13 +165,17 @@ class FileLock {
   }
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
+  bool held() const { return held_; }
 
  private:
   const int file_;
+  bool held_ = false;
 };
 
-bool write_file(const std::string& path, const std::string& text) {
-  const std::string next = fmt::format("{}.{}", path, getpid());
+// `next`: under the lock one name for all, so that what a killed process left
+// is overwritten.
+bool write_file(const std::string& path, const std::string& next,
+                const std::string& text) {
   const int file =
       open(next.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (file < 0) return false;
@@ -329,7 +334,9 @@ bool CostStore::save() {
   file["versions"][impl_->version] = to_json(merged);
   const std::string text =
       file.dump(1, ' ', false, Json::error_handler_t::replace);
-  if (!write_file(impl_->path, text)) return false;
+  const std::string next =
+      impl_->path + (file_lock.held() ? ".part" : fmt::format(".{}", getpid()));
+  if (!write_file(impl_->path, next, text)) return false;
   impl_->fresh = {};
   impl_->known = std::move(merged);
   return true;

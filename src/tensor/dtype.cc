@@ -1,5 +1,7 @@
 #include "berth/dtype.h"
 
+#include <ostream>
+
 namespace berth {
 
 namespace {
@@ -12,6 +14,10 @@ constexpr const char* kNames[kNumDTypes] = {
 const char* name_of(DType dtype) {
   const int i = static_cast<int>(dtype);
   return i >= 0 && i < kNumDTypes ? kNames[i] : "invalid";
+}
+
+std::ostream& operator<<(std::ostream& out, DType dtype) {
+  return out << name_of(dtype);
 }
 
 DType dtype_from_name(std::string_view name) {

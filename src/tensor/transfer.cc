@@ -66,6 +66,16 @@ bool fits(const From& v) {
   }
 }
 
+// All digits of a whole number.
+template <class T>
+std::string number_text(const T& v) {
+  if constexpr (std::is_integral_v<T>) {
+    return std::to_string(v);
+  } else {
+    return fmt::format("{}", convert_element<double>(v));
+  }
+}
+
 template <class To, class From>
 std::vector<To> convert(const Tensor& t, Site site) {
   const size_t n = static_cast<size_t>(t.num_elements());
@@ -77,8 +87,7 @@ std::vector<To> convert(const Tensor& t, Site site) {
       throw errors::InvalidArgument(fmt::format(
           "{} cannot be read as {} bits of a whole number{}; expected a "
           "type that holds it, as int64_t or double",
-          convert_element<double>(raw[i]), 8 * sizeof(To),
-          where_text(nullptr, site)));
+          number_text(raw[i]), 8 * sizeof(To), where_text(nullptr, site)));
     }
     out[i] = convert_element<To>(raw[i]);
   }

@@ -5,6 +5,7 @@
 #define BERTH_OPS_ALIASES_H_
 
 #include "berth/ops/math.h"
+#include "berth/ops/numbers.h"
 
 namespace berth {
 

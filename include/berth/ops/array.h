@@ -24,7 +24,9 @@ namespace berth {
 //   constant(2.5f)                scalar float32
 //   constant({1.f, 2.f})          [2]
 //   constant({{1, 2}, {3, 4}})    [2, 2]
-//   constant(values, {2, 3})      values.size() == 6
+//   constant(values, {2, 3})      values.size() == 6; without a shape [6]
+//   constant({1, 2}, float32)     of this dtype; InvalidArgument for a number
+//                                 that it cannot hold (1.5 as int32)
 // Elements are of any dtype's C++ type, or text: tensors of text stay on the
 // host in any scope, and take part in shapes and comparisons only.
 //   constant("a"), constant({"a", "b"})
@@ -52,6 +54,12 @@ Tensor constant(const std::vector<T>& values, const Shape& shape,
   return constant(std::span<const T>(values), shape, site);
 }
 template <class T>
+requires(!std::is_same_v<T, bool>) Tensor
+    constant(const std::vector<T>& values, Site site = Site::here()) {
+  return constant(std::span<const T>(values),
+                  Shape{static_cast<int64_t>(values.size())}, site);
+}
+template <class T>
 Tensor constant(std::initializer_list<T> values, Site site = Site::here()) {
   return constant(std::span<const T>(values.begin(), values.size()),
                   Shape{static_cast<int64_t>(values.size())}, site);
@@ -65,6 +73,30 @@ Tensor constant(std::initializer_list<std::initializer_list<T>> rows,
   for (const auto& row : rows) all.insert(all.end(), row.begin(), row.end());
   return constant(std::span<const T>(all),
                   Shape{static_cast<int64_t>(rows.size()), width}, site);
+}
+// With a dtype: numbers of any C++ type.
+namespace detail {
+Tensor constant_of(std::span<const long double> values, const Shape& shape,
+                   DType dtype, Site site);
+}
+template <class T>
+requires std::is_arithmetic_v<T> Tensor constant(T value, DType dtype,
+                                                 Site site = Site::here()) {
+  const auto wide = static_cast<long double>(value);
+  return detail::constant_of({&wide, 1}, Shape{}, dtype, site);
+}
+template <class T>
+requires std::is_arithmetic_v<T> Tensor constant(const std::vector<T>& values,
+                                                 DType dtype,
+                                                 Site site = Site::here()) {
+  const std::vector<long double> wide(values.begin(), values.end());
+  return detail::constant_of(wide, Shape{static_cast<int64_t>(wide.size())},
+                             dtype, site);
+}
+template <class T>
+requires std::is_arithmetic_v<T> Tensor constant(
+    std::initializer_list<T> values, DType dtype, Site site = Site::here()) {
+  return constant(std::vector<T>(values), dtype, site);
 }
 
 // A tensor filled with one value, zeros, ones.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "base/free_ports.h"
 #include "rpc/exchange/exchange_testing.h"
 
 namespace berth::exchange {
@@ -143,14 +144,11 @@ TEST(ExchangeProcesses, SlowAStoppedRankIsNamedAtTheDeadline) {
   }
 }
 
-// Tasks that joined through the plug-in, at ports chosen by the kernel.
+// Tasks that joined through the plug-in.
 std::string cluster_of(const std::string& transport, int ranks) {
   std::string text = transport;
-  std::vector<Socket> held;
-  for (int r = 0; r < ranks; ++r) {
-    held.push_back(rpc::listen_tcp({"127.0.0.1", 0}, false));
-    text += fmt::format("{}127.0.0.1:{}", r == 0 ? "/" : ",",
-                        rpc::port_of(held.back().fd()));
+  for (const std::string& address : free_addresses(ranks)) {
+    text += (text == transport ? "/" : ",") + address;
   }
   return text;
 }

@@ -13,21 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "base/free_ports.h"
 #include "rpc/socket.h"
 
 namespace berth::rpc {
-
-// Ports chosen by the kernel.
-inline std::vector<std::string> free_addresses(int count) {
-  std::vector<Socket> held;
-  std::vector<std::string> addresses;
-  for (int i = 0; i < count; ++i) {
-    held.push_back(listen_tcp({"127.0.0.1", 0}, false));
-    addresses.push_back("127.0.0.1:" +
-                        std::to_string(port_of(held.back().fd())));
-  }
-  return addresses;
-}
 
 inline std::string joined(const std::vector<std::string>& words) {
   std::string all;
