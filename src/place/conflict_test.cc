@@ -158,7 +158,7 @@ TEST(Conflict, NamesTheShortestChainBetweenTwoVariables) {
     EXPECT_PRED2(has, e, "Both \"u\" (m.cc:3) cannot be placed");
     EXPECT_PRED2(has, e, "\"/GPU:1\" (m.cc:1)\n");
     EXPECT_PRED2(has, e, "under the same device scope");
-    EXPECT_PRED2(has, e, "task:0/device:CPU:0");
+    EXPECT_PRED2(has, e, "available devices: GPU:0, GPU:1, CPU:0;");
     expect_minimal(g, options_of(soft), conflict);
   }
 }

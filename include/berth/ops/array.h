@@ -49,15 +49,12 @@ requires(dtype_of<T> == int8 || dtype_of<T> == bfloat16 ||
   return constant(std::span<const T>(&value, 1), Shape{}, site);
 }
 template <class T>
-Tensor constant(const std::vector<T>& values, const Shape& shape,
+Tensor constant(const std::vector<T>& values, const Shape& shape = Shape({-1}),
                 Site site = Site::here()) {
-  return constant(std::span<const T>(values), shape, site);
-}
-template <class T>
-requires(!std::is_same_v<T, bool>) Tensor
-    constant(const std::vector<T>& values, Site site = Site::here()) {
+  const bool list = shape.rank() == 1 && shape[0] == -1;
   return constant(std::span<const T>(values),
-                  Shape{static_cast<int64_t>(values.size())}, site);
+                  list ? Shape{static_cast<int64_t>(values.size())} : shape,
+                  site);
 }
 template <class T>
 Tensor constant(std::initializer_list<T> values, Site site = Site::here()) {
