@@ -319,8 +319,9 @@ class Strategy {
 
   // Predicts a training step of a compiled model; runs nothing.
   template <class Model>
-  StrategyPlan plan(const Model& model, int64_t batch_size) const {
-    return model.strategy_plan(*this, batch_size);
+  StrategyPlan plan(const Model& model, int64_t batch_size,
+                    Site site = Site::here()) const {
+    return model.strategy_plan(*this, batch_size, site);
   }
 
   const std::shared_ptr<StrategyCore>& core() const { return core_; }

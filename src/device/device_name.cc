@@ -102,10 +102,16 @@ struct Parser {
     const bool gpu = std::find(std::begin(kOthers), std::end(kOthers),
                                upper(key)) != std::end(kOthers);
     const size_t colon = p.find(':');
+    const std::string word = upper(key);
+    if ((word.starts_with("GPU") || word.starts_with("CPU")) &&
+        std::all_of(word.begin() + 3, word.end(), is_digit)) {
+      malformed(text, fmt::format("the type is not '{}'; write '/{}:{}'", key,
+                                  word.substr(0, 3), word.substr(3)));
+    }
     const std::string here = !devices.empty() ? std::string(devices)
                              : DeviceManager::initialised()
                                  ? DeviceManager::get().list()
-                                 : "what `berth devices` lists";
+                                 : "those that `berth devices` lists";
     malformed(text,
               fmt::format(
                   "'{}' is neither a part (job, replica, task, device) nor "

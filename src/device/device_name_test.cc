@@ -76,6 +76,8 @@ TEST(DeviceName, RefusesTheRestWithAReason) {
       {"/physical_device:GPU:1", "write '/GPU:1', or the name of a logical"},
       {"/physical_device:GPU", "name of a physical device"},
       {"/TPU:0", "write '/device:TPU:0'"},
+      {"/GPU0", "write '/GPU:0'"},
+      {"gpu12", "write '/GPU:12'"},
       {"cuda:0", "write '/GPU:0'; there are "},
       {"/CUDA:3", "write '/GPU:3'"},
       {"mps", "write '/GPU:0'"},

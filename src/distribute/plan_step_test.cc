@@ -161,6 +161,9 @@ void what_is_missing() {
   fresh.compile({.optimizer = "sgd", .loss = "mse"});
   refuses<errors::FailedPrecondition>([&] { strategy.plan(fresh, 8); },
                                       "its inputs is not known");
+  // The user's line, not one of a header.
+  refuses<errors::FailedPrecondition>([&] { strategy.plan(fresh, 8); },
+                                      " (plan_step_test.cc:");
   const keras::Sequential model = small_model();
   refuses<errors::InvalidArgument>([&] { strategy.plan(model, 1); },
                                    "the batch has 1 examples");

@@ -347,6 +347,13 @@ TEST(PlacementReport, MarksTimesOfAVirtualClock) {
       << r.brief();
   EXPECT_NE(r.brief().find("GPU:0 (simulated)"), std::string::npos);
   EXPECT_EQ(r.brief().find("CPU:0 (simulated)"), std::string::npos);
+  // A measured step has one clock's time, an estimate that of both.
+  r.estimated_step_us = 99;
+  EXPECT_NE(r.brief().find(" 7.0 us a step, simulated; the wall time of other "
+                           "devices is not in it\n"),
+            std::string::npos)
+      << r.brief();
+  EXPECT_EQ(r.brief().find("99"), std::string::npos) << r.brief();
   // Shares refer to one clock: the host's 100 us are not part of the GPU's 4.
   r.ops = {{.op = "a", .type = "Mul", .device = kCpu, .runs_per_step = 1},
            {.op = "b", .type = "Mul", .device = kGpu0, .runs_per_step = 1},

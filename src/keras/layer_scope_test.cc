@@ -55,6 +55,14 @@ TEST_F(LayerScope, ADifferingCallScopeIsALintWithItsBytes) {
   EXPECT_EQ(count(), 3);
 }
 
+TEST_F(LayerScope, NoBytesAreSaidOfAnUnknownBatch) {
+  const Layer dense = with_device("/CPU:0", [] { return Dense(4); });
+  const auto on = device("/CPU:7");
+  dense(Input({3}));
+  ASSERT_EQ(lints_.size(), 1u);
+  expect_has(lints_[0].text, "; each call moves its values between them");
+}
+
 TEST_F(LayerScope, WhatDoesNotContradictIsNoLint) {
   const Tensor x = constant({{1.f, 2.f}});
   const Layer inside = with_device("/CPU:0", [] { return Dense(1); });

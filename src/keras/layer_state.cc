@@ -236,8 +236,10 @@ void LayerCall::report_scope(const Tensors& x, const Tensors& y) const {
   report_once(
       state_.name + "\n" + clash_->name.str(),
       {kId, debugging::Severity::kLint,
-       fmt::format("{}; each call moves {}{} between them", describe_clash(),
-                   known ? "" : "at least ", bytes_text(bytes)),
+       fmt::format("{}; each call moves {} between them", describe_clash(),
+                   known       ? bytes_text(bytes)
+                   : bytes > 0 ? "at least " + bytes_text(bytes)
+                               : "its values"),
        clash_->site});
 }
 

@@ -134,7 +134,11 @@ OnDevice::~OnDevice() {
 
 DeviceGuard::DeviceGuard(std::string_view name, Site site)
     : scope_(std::make_unique<DeviceScope>()) {
-  push_scope(scope_.get(), DeviceName::parse(name), site);
+  try {
+    push_scope(scope_.get(), DeviceName::parse(name), site);
+  } catch (const errors::InvalidArgument& e) {
+    raise_with_place(e, nullptr, site);
+  }
 }
 
 DeviceGuard::DeviceGuard(NoDevice, Site site)

@@ -240,8 +240,15 @@ void check_names(const ParsedContract& contract, Site made,
         names.begin(), names.end(),
         [&](const std::string& n) { return names_op(place.op, n); });
     if (met) continue;
+    // Layers, too: "dense" of "dense/MatMul".
+    std::vector<std::string> known = names;
+    for (const std::string& n : names) {
+      for (size_t at = n.find('/'); at != n.npos; at = n.find('/', at + 1)) {
+        known.push_back(n.substr(0, at));
+      }
+    }
     std::string nearest;
-    for (const std::string& n : nearest_names(place.op, names)) {
+    for (const std::string& n : nearest_names(place.op, known)) {
       nearest += (nearest.empty() ? "\"" : ", \"") + n + "\"";
     }
     throw errors::InvalidArgument(fmt::format(

@@ -161,11 +161,13 @@ std::string Report::summary() const {
 
 namespace {
 
-// Whether ops ran on a clock other than the wall clock.
-bool is_simulated(const Report& r) {
-  return std::any_of(r.devices.begin(), r.devices.end(), [](const auto& d) {
-    return d.ops > 0 && on_virtual_clock(d.device);
-  });
+// The clocks of the devices that ran ops.
+Clocks clocks_of(const Report& r) {
+  Clocks clocks;
+  for (const DeviceRow& d : r.devices) {
+    if (d.ops > 0) clocks.add(d.device);
+  }
+  return clocks;
 }
 
 // One line, and the table of devices.
@@ -174,14 +176,18 @@ std::string head(const Report& r) {
   s += r.steps == 0
            ? ", as planned: not run yet"
            : fmt::format(", {} step{}", r.steps, r.steps == 1 ? "" : "s");
-  if (r.measured_step_us >= 0) {
+  const Clocks clocks = clocks_of(r);
+  const bool measured = r.measured_step_us >= 0;
+  if (measured) {
     s += fmt::format(", {} us a step{}", in_us(r.measured_step_us),
-                     is_simulated(r) ? ", simulated" : "");
+                     clocks.mark());
+    if (clocks.both()) s += "; the wall time of other devices is not in it";
   }
-  if (r.estimated_step_us >= 0) {
-    s += fmt::format(
-        " (estimated {} us{})", in_us(r.estimated_step_us),
-        r.measured_step_us < 0 && is_simulated(r) ? ", simulated" : "");
+  // A measured step on both clocks has the time of one, an estimate that of
+  // both.
+  if (r.estimated_step_us >= 0 && !(measured && clocks.both())) {
+    s += fmt::format(" (estimated {} us{})", in_us(r.estimated_step_us),
+                     measured ? "" : clocks.mark());
   }
   s += "\n";
   return s +
