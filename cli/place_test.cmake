@@ -181,14 +181,15 @@ device \"/TPU:0\"
 node a = Make() -> float32[4]
 ")
 check(2 ${graph})
-expect("${err}" "line 8" "write '/device:TPU:0'" "those of device lines and of --devices")
+expect("${err}" "line 9" "write '/device:TPU:0'" "those of device lines and of --devices")
 
 # Kernel lines hold for what the engine handles itself, too: it runs there alone.
 foreach(type CPU GPU)
   file(WRITE ${graph} "${ops}kernel Identity on ${type}
 kernel _Arg on ${type}
 kernel PartitionedCall on ${type}
-function body (x: float32[4]) -> (float32[4]) {
+function body (float32[4]) -> (float32[4]) {
+node x = _Arg() {index = 0, dtype = float32, shape = shape[4]} -> float32[4]
 node y = Neg(x:0) -> float32[4]
 return y:0
 }

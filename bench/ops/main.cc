@@ -18,6 +18,8 @@ using namespace berth_bench;
 
 namespace {
 
+constexpr double kLong = 0.3;  // seconds
+
 Tensor call_op(const Row& row, const Call& call, const Tensors& in) {
   if (call.fn) return call.fn(in);
   const OpDef& op = op_named(row.op);
@@ -37,7 +39,15 @@ void time_row(const Row& row, DType dtype, int64_t side, const Args& args) {
     const Call call = row.make(dtype, side);
     auto run =
         function([&](const Tensors& in) { return call_op(row, call, in); });
-    line.timing(measure([&] { (void)run(call.in); }, args.seconds), "us", 1e6);
+    const auto step = [&] { (void)run(call.in); };
+    step();  // compiles
+    const double begin = now_seconds();
+    step();
+    const double once = now_seconds() - begin;
+    // What takes long needs no second look.
+    line.timing(once > kLong ? Timing{once, once, 0}
+                             : measure(step, args.seconds),
+                "us", 1e6);
   } catch (const std::exception& e) {
     line.add("failed", e.what());
   }

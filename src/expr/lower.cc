@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <string_view>
 
 #include "expr/expr.h"
@@ -53,6 +54,67 @@ constexpr Row kRows[] = {
     {"SelectV2", Code::kSelect},
 };
 
+// exp(x) - 1, also near 0: with t = tanh(x / 2) it is 2 t / (1 - t).
+int expm1(Expr& e, int x) {
+  const int one = e.constant(float32, 1), half = e.constant(float32, 0.5);
+  const int t = e.apply(Code::kTanh, {e.apply(Code::kMul, {x, half})});
+  const int near = e.apply(
+      Code::kDiv, {e.apply(Code::kAdd, {t, t}), e.apply(Code::kSub, {one, t})});
+  const int far = e.apply(Code::kSub, {e.apply(Code::kExp, {x}), one});
+  return e.apply(Code::kSelect, {e.apply(Code::kGreater, {x, one}), far, near});
+}
+
+// Activations and tests of one float32 number in several codes. Not of 16 bits,
+// which are rounded after each code.
+std::optional<int> build_float(Expr& e, std::string_view name, const OpDef& op,
+                               const Attrs* attrs, int x) {
+  const auto number = [&](double n) { return e.constant(float32, n); };
+  const auto apply = [&](Code code, int a, int b) {
+    return e.apply(code, {a, b});
+  };
+  // Below 0 another value than above; NaN is as below.
+  const auto piecewise = [&](int above, int below) {
+    const int positive = apply(Code::kGreater, x, number(0));
+    return e.apply(Code::kSelect, {positive, above, below});
+  };
+  if (name == "IsNan") return apply(Code::kNotEqual, x, x);
+  if (name == "IsInf") {
+    return apply(Code::kGreater, e.apply(Code::kAbs, {x}),
+                 number(std::numeric_limits<float>::max()));
+  }
+  if (name == "IsFinite") {
+    return apply(Code::kLessEqual, e.apply(Code::kAbs, {x}),
+                 number(std::numeric_limits<float>::max()));
+  }
+  if (name == "LeakyRelu") {
+    const double alpha = op.attr<double>(attrs, "alpha");
+    return piecewise(x, apply(Code::kMul, x, number(alpha)));
+  }
+  if (name == "Relu6") {
+    const int large = apply(Code::kGreater, x, number(6));
+    return e.apply(Code::kSelect,
+                   {large, number(6), e.apply(Code::kRelu, {x})});
+  }
+  if (name == "Softsign") {
+    return apply(Code::kDiv, x,
+                 apply(Code::kAdd, e.apply(Code::kAbs, {x}), number(1)));
+  }
+  if (name == "Softplus") {  // max(x, 0) + log(1 + exp(-|x|))
+    const int down = e.apply(Code::kNeg, {e.apply(Code::kAbs, {x})});
+    return apply(Code::kAdd, e.apply(Code::kRelu, {x}),
+                 e.apply(Code::kLog1p, {e.apply(Code::kExp, {down})}));
+  }
+  if (name == "Expm1") return expm1(e, x);
+  if (name == "Elu") return piecewise(x, expm1(e, x));
+  if (name == "Selu") {
+    constexpr double kScale = 1.0507009873554804934193349852946;
+    constexpr double kAlpha = 1.6732632423543772848170429916717;
+    return piecewise(apply(Code::kMul, x, number(kScale)),
+                     apply(Code::kMul, expm1(e, x), number(kScale * kAlpha)));
+  }
+  return std::nullopt;
+}
+
 // What an op computes, when its dtypes are within the rules.
 std::optional<int> build(Expr& e, const OpDef& op, const Attrs* attrs,
                          std::span<const int> x, DType type) {
@@ -80,6 +142,9 @@ std::optional<int> build(Expr& e, const OpDef& op, const Attrs* attrs,
   // Of 16 bits it is rounded once, not after each code.
   if (name == "SquaredDifference" && type == computed_type(type)) {
     return e.apply(Code::kSquare, {e.apply(Code::kSub, {x[0], x[1]})});
+  }
+  if (x.size() == 1 && e[x[0]].type == float32) {
+    if (const auto made = build_float(e, name, op, attrs, x[0])) return made;
   }
   if (computed_type(type) != float32) return std::nullopt;
   if (name == "Gelu" || name == "GeluGrad") {

@@ -1,5 +1,7 @@
 // Arithmetic, functions and activations. Outputs may share an operand's bytes.
 
+#include <algorithm>
+
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops.h"
 #include "expr/program.h"
@@ -107,6 +109,21 @@ void gelu(const KernelCall& c) {
                                      : unary<UnaryOp::kGeluErf>(c);
 }
 
+// max(x, alpha x) where that is the same.
+void leaky_relu(const KernelCall& c) {
+  const auto alpha = static_cast<float>(c.attr<double>("alpha"));
+  if (!(alpha > 0 && alpha <= 1)) return run_reference(c);
+  constexpr int64_t kBlock = 1024;
+  float scaled[kBlock];
+  const float* x = c.in[0].as<float>();
+  float* y = c.out[0].as<float>();
+  for (int64_t at = 0, n = c.out[0].size(); at < n; at += kBlock) {
+    const int64_t m = std::min(kBlock, n - at);
+    binary_loops(BinaryOp::kMul).scalar_right(x + at, alpha, scaled, m);
+    binary_loops(BinaryOp::kMax).same(x + at, scaled, y + at, m);
+  }
+}
+
 void gelu_grad(const KernelCall& c) {
   const BinaryLoops& loops =
       binary_loops(c.attr<bool>("approximate") ? BinaryOp::kGeluTanhGrad
@@ -131,6 +148,7 @@ void add_elementwise(KernelTable& t) {
   add("GeluGrad", &gelu_grad);
   add("Relu", &unary<UnaryOp::kRelu>);
   add("Gelu", &gelu);
+  add("LeakyRelu", &leaky_relu);
   add("Sigmoid", &unary<UnaryOp::kSigmoid>);
   add("Tanh", &unary<UnaryOp::kTanh>);
   add("Exp", &unary<UnaryOp::kExp>);
