@@ -13,6 +13,7 @@
 #include "base/edit_distance.h"
 #include "base/where.h"
 #include "berth/errors.h"
+#include "device/device_manager.h"
 #include "place/placer.h"
 
 namespace berth {
@@ -107,7 +108,12 @@ class Check {
       if (ours) lines.push_back(line(i));
     }
     if (lines.empty()) return;
-    broken(fmt::format("everything must stay on \"{}\"", c_.contract.stays_on),
+    const bool there =
+        !DeviceManager::initialised() || DeviceManager::get().find(c_.stays_on);
+    broken(fmt::format("everything must stay on \"{}\"{}", c_.contract.stays_on,
+                       there ? ""
+                             : ", which is not there: there are " +
+                                   DeviceManager::get().list()),
            lines);
   }
 
