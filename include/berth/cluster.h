@@ -8,6 +8,7 @@
 // worker, ps and evaluator; "master" and "coordinator" are read as chief.
 // Reading opens no connection; `berth cluster --check` does, to say whom this
 // process can reach. Values; thread-safe.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_CLUSTER_H_
 #define BERTH_CLUSTER_H_

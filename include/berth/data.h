@@ -10,6 +10,7 @@
 // by one: the chain passes row numbers on and batch gathers the rows.
 // Thread-safe: a Dataset is an immutable value handle and distinct threads may
 // iterate it. One Iterator belongs to one thread at a time.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_DATA_H_
 #define BERTH_DATA_H_
@@ -56,6 +57,10 @@ using NamedPredicate = std::function<bool(const Element& element)>;
 template <class F>
 concept TakesElement = std::is_invocable_v<F&, const Element&> &&
     !std::is_invocable_v<F&, const Tensors&>;
+
+// What map() and filter() cannot call.
+template <class F, class Plain>
+concept TakesNoElement = !TakesElement<F> && !std::is_convertible_v<F, Plain>;
 
 struct MapOptions {
   // Threads that call the function at once; 0: the thread that calls next().
@@ -284,6 +289,13 @@ class Dataset {
               Site site = Site::here()) const {
     return map_named(std::move(fn), options, site);
   }
+  template <TakesNoElement<MapFunction> F>
+  Dataset map(F, const MapOptions& = {}, Site = {}) const {
+    static_assert(TakesElement<F>,
+                  "map: fn takes const Tensors& and returns Tensors, or takes "
+                  "const data::Element& and returns one");
+    return *this;
+  }
   // Replaces each element by the output of a plain C++ function: fn(in, out,
   // random) reads the bytes of one element and fills components of these
   // specs, whose shapes are known, instead of ops on tensors (data_row.h).
@@ -302,6 +314,13 @@ class Dataset {
   template <TakesElement F>
   Dataset filter(F keep, Site site = Site::here()) const {
     return filter_named(std::move(keep), site);
+  }
+  template <TakesNoElement<Predicate> F>
+  Dataset filter(F, Site = {}) const {
+    static_assert(TakesElement<F>,
+                  "filter: keep takes const Tensors& or const data::Element& "
+                  "and returns a bool");
+    return *this;
   }
   // Stacks `size` elements: [...] becomes [size, ...]. The last batch may be
   // smaller. next() throws errors::InvalidArgument if shapes or dtypes within a

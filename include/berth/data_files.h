@@ -13,6 +13,7 @@
 // ResourceExhausted (a record above max_record_bytes), each with the file, the
 // position in it and the line that made the dataset.
 // Thread-safe: datasets are immutable value handles.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_DATA_FILES_H_
 #define BERTH_DATA_FILES_H_

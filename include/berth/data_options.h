@@ -9,6 +9,7 @@
 // Under MultiWorkerMirroredStrategy every task makes the same dataset, whose
 // batches are for all tasks together; the policy decides which part each task
 // reads. With other strategies, or none, it has no effect. Values; any thread.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_DATA_OPTIONS_H_
 #define BERTH_DATA_OPTIONS_H_

@@ -15,6 +15,7 @@
 // function once per replica with TensorFlow's replica semantics: what is
 // computed in it is local until reduced. Scopes belong to their thread; one
 // thread runs steps of a strategy at a time.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_DISTRIBUTE_H_
 #define BERTH_DISTRIBUTE_H_

@@ -7,6 +7,7 @@
 // calls run the plan. Inside another trace the callable is inlined; under a
 // GradientTape the call is one differentiable operation. Thread-safe: calls may
 // overlap.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_FUNCTION_H_
 #define BERTH_FUNCTION_H_

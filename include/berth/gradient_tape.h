@@ -12,6 +12,7 @@
 // thread while it records is abandoned, with a warning (`tape-thread`). Tapes
 // nest and may close in any order; an inner tape's gradient computation is
 // itself recorded by an outer one.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_GRADIENT_TAPE_H_
 #define BERTH_GRADIENT_TAPE_H_

@@ -6,6 +6,7 @@
 // draw from random:: (random::set_seed, `seed`), the stateless_ forms from
 // their seed only. All throw errors::InvalidArgument for shapes, dtypes and
 // options that do not fit. Thread-safe.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_IMAGE_H_
 #define BERTH_IMAGE_H_

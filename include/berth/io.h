@@ -5,6 +5,7 @@
 // dataset's map. Invalid bytes throw errors::InvalidArgument (another format),
 // errors::DataLoss (damaged) or errors::ResourceExhausted (larger than the
 // limits below). Thread-safe.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_IO_H_
 #define BERTH_IO_H_

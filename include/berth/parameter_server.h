@@ -13,6 +13,7 @@
 // split into server and worker parts, and runs on whichever worker is free.
 // Variables on the chief are copies: join() updates them, and a write to one
 // reaches its servers before the next scheduled function. Handles; thread-safe.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_PARAMETER_SERVER_H_
 #define BERTH_PARAMETER_SERVER_H_

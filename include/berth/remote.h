@@ -10,6 +10,7 @@
 // reading its result waits and throws errors, with the op, the user's line and
 // the task. Functions are split by tasks, each of which compiles and runs its
 // part.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_REMOTE_H_
 #define BERTH_REMOTE_H_

@@ -8,6 +8,7 @@
 // its metadata, variables and large constants are its tensors. `berth place`,
 // `berth plan` and `berth run` take it.
 // Value handles; calls may overlap.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_SAVED_FUNCTION_H_
 #define BERTH_SAVED_FUNCTION_H_

@@ -5,6 +5,7 @@
 // call them in a dataset's map. Positions and lengths are in bytes unless the
 // unit is "UTF8_CHAR". They throw errors::InvalidArgument for tensors that are
 // not text, and where noted. Thread-safe.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_STRINGS_H_
 #define BERTH_STRINGS_H_

@@ -10,6 +10,7 @@
 // names, so that a killed process leaves the previous checkpoint intact.
 // Values have names, not places: they can be restored onto any devices.
 // One Checkpoint belongs to one thread at a time. docs/checkpoints.md.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_TRAIN_H_
 #define BERTH_TRAIN_H_

@@ -4,6 +4,7 @@
 // Reading gives a snapshot: later assignments do not change it. After a failed
 // run a Variable may be torn: reading throws FailedPrecondition until it is
 // assigned. Thread-safe.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_VARIABLE_H_
 #define BERTH_VARIABLE_H_

@@ -6,6 +6,7 @@
 // soft_shrink, hard_shrink, softplus, squareplus, sparse_plus, softsign,
 // exponential, glu, softmax, log_softmax, sparsemax; with the defaults below.
 // All take floating tensors. Thread-safe.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_ACTIVATIONS_H_
 #define BERTH_KERAS_ACTIVATIONS_H_

@@ -4,6 +4,7 @@
 // downloaded. Numbers of parameters are those of Keras' models or of the
 // papers. Options make models smaller, for tests and small data sets. Throw
 // errors::InvalidArgument for sizes that do not fit.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_APPLICATIONS_H_
 #define BERTH_KERAS_APPLICATIONS_H_

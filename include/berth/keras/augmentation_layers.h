@@ -6,6 +6,7 @@
 // training only, otherwise they return the images unchanged; each image of a
 // batch has its own draw. Numbers follow from random::set_seed() and `seed`.
 // They act like all layers (layers.h), and share its thread rule.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_AUGMENTATION_LAYERS_H_
 #define BERTH_KERAS_AUGMENTATION_LAYERS_H_

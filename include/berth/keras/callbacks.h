@@ -6,6 +6,7 @@
 // list. A hook may call model.stop_training(); inside fit, model.fit_loop()
 // tells its position (models.h). Nothing is read back from a device for a
 // batch, except by model.metrics_result().
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_CALLBACKS_H_
 #define BERTH_KERAS_CALLBACKS_H_

@@ -6,6 +6,7 @@
 //                                      "best/{epoch:02d}-{val_loss:.2f}",
 //                                      {.save_best_only = true})}});
 // Files are written whole or not at all (train.h).
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_CHECKPOINT_CALLBACKS_H_
 #define BERTH_KERAS_CHECKPOINT_CALLBACKS_H_

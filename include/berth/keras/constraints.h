@@ -3,6 +3,7 @@
 // A Constraint is a value handle, made from a name ("non_neg"), by one of the
 // functions below, or from a function of your own. It acts after each update of
 // the weight by fit. Thread-safe if your own function is.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_CONSTRAINTS_H_
 #define BERTH_KERAS_CONSTRAINTS_H_

@@ -4,6 +4,7 @@
 // They act like all layers (layers.h), and share its thread rule. Inputs are
 // [batch, time, pixels..., channels]; a mask [batch, time] that comes with them
 // (Masking) leaves states and output unchanged.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_CONV_RECURRENT_LAYERS_H_
 #define BERTH_KERAS_CONV_RECURRENT_LAYERS_H_

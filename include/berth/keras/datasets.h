@@ -1,6 +1,7 @@
 // datasets: small data sets by name (tf.keras.datasets).
 //
 // They act at once. Thread-safe as long as no thread changes the environment.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_DATASETS_H_
 #define BERTH_KERAS_DATASETS_H_

@@ -2,6 +2,7 @@
 // merges, activations with parameters, noise.
 //
 // They act like all layers (layers.h), and share its thread rule.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_ELEMENT_LAYERS_H_
 #define BERTH_KERAS_ELEMENT_LAYERS_H_

@@ -8,6 +8,7 @@
 //   model.fit(train.dataset, {.epochs = 5});
 // The folders are listed now; files are read while the dataset is iterated, by
 // as many threads as there are cores. Thread-safe.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_FROM_DIRECTORY_H_
 #define BERTH_KERAS_FROM_DIRECTORY_H_

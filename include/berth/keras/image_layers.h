@@ -3,6 +3,7 @@
 //
 // Images are [n, h, w, c], sequences [n, s, c], channels last. They act like
 // all layers (layers.h), and share its thread rule.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_IMAGE_LAYERS_H_
 #define BERTH_KERAS_IMAGE_LAYERS_H_

@@ -4,6 +4,7 @@
 // one of the functions below. It acts when the layer is built, on the layer's
 // device and outside any trace. Numbers follow from random::set_seed() and the
 // order in which weights are made. Thread-safe.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_INITIALIZERS_H_
 #define BERTH_KERAS_INITIALIZERS_H_

@@ -7,6 +7,7 @@
 // counts as innermost whenever it is called.
 // Errors name the layer and the line where it was made. Thread-safe once built;
 // the first call may come from several threads.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_LAYERS_H_
 #define BERTH_KERAS_LAYERS_H_
@@ -16,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -159,6 +161,18 @@ class Layer {
   // Describes; makes the weights. A layer with several outputs is an error.
   KerasTensor operator()(const KerasTensor& x) const;
   KerasTensor operator()(const KerasTensors& x) const;
+  // For anything else.
+  template <class T>
+  requires(!std::is_convertible_v<T, Tensor> &&
+           !std::is_convertible_v<T, Tensors> &&
+           !std::is_convertible_v<T, KerasTensor> &&
+           !std::is_convertible_v<T, KerasTensors>) Tensor
+  operator()(const T&, std::optional<bool> = std::nullopt) const {
+    static_assert(std::is_convertible_v<T, Tensor>,
+                  "a layer is called with a Tensor, a KerasTensor or a list of "
+                  "one of them");
+    return {};
+  }
   // Describes a layer with any number of outputs.
   KerasTensors outputs_of(const KerasTensors& x) const;
 

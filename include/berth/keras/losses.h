@@ -3,6 +3,7 @@
 // A Loss is a value handle: a name, a function that gives one value per sample,
 // and how these are reduced. Works eagerly, under tapes and in traces. Throw
 // errors::InvalidArgument for shapes or options that do not fit. Thread-safe.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_LOSSES_H_
 #define BERTH_KERAS_LOSSES_H_

@@ -4,6 +4,7 @@
 // inside a traced step becomes part of its plan, and only result() reads values
 // back. Batches may differ in size and be spread over replicas: results are
 // those of all samples at once. Updates of one metric must not overlap.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_METRICS_H_
 #define BERTH_KERAS_METRICS_H_

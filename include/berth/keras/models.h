@@ -3,6 +3,7 @@
 // A Model is a Layer that trains. fit() runs a whole step (forward, loss,
 // gradients, update, metrics) as one compiled plan per batch shape and reads
 // metrics back only when it prints them. One thread trains a model at a time.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_MODELS_H_
 #define BERTH_KERAS_MODELS_H_

@@ -8,6 +8,7 @@
 // errors::NotFound, naming the places searched, what to fetch and where to put
 // it; errors::DataLoss, InvalidArgument for damaged or wrong files. They act at
 // once. Thread-safe as long as no thread changes the environment.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_MORE_DATASETS_H_
 #define BERTH_KERAS_MORE_DATASETS_H_

@@ -5,6 +5,7 @@
 // first call, outside the trace, on the device of their variable. Rate and step
 // counter are variables: changing them does not retrace. One optimizer belongs
 // to one thread at a time.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_OPTIMIZERS_H_
 #define BERTH_KERAS_OPTIMIZERS_H_

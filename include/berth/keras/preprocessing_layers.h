@@ -5,6 +5,7 @@
 // TextVectorization, Hashing, HashedCrossing) compute on the host at once, in a
 // pipeline or before the model: a traced function is an error. adapt() and
 // set_vocabulary() change a layer: no other thread may use it meanwhile.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_PREPROCESSING_LAYERS_H_
 #define BERTH_KERAS_PREPROCESSING_LAYERS_H_

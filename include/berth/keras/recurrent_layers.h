@@ -12,6 +12,7 @@
 //
 // A masked step (false) leaves the states unchanged and returns the first state
 // as its output, or zeros with zero_output_for_mask.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_RECURRENT_LAYERS_H_
 #define BERTH_KERAS_RECURRENT_LAYERS_H_

@@ -4,6 +4,7 @@
 // A Regularizer is a value handle, made from a name ("l2"), by one of the
 // functions below, or from a function of your own. It acts in each training
 // step. Thread-safe if your own function is.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_REGULARIZERS_H_
 #define BERTH_KERAS_REGULARIZERS_H_

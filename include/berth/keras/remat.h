@@ -11,6 +11,7 @@
 // memory and more time, and gives the same numbers. A layer with parts is one
 // unit: its parts are not recomputed twice. Models around layers are not units,
 // unless list_of_layers names them.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_REMAT_H_
 #define BERTH_KERAS_REMAT_H_

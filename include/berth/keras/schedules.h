@@ -4,6 +4,7 @@
 // A LearningRateSchedule is a value handle; an optimizer made with one computes
 // its rate in each step, in the plan of the step. Throw errors::InvalidArgument
 // for numbers that do not fit. Thread-safe if your own function is.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_SCHEDULES_H_
 #define BERTH_KERAS_SCHEDULES_H_

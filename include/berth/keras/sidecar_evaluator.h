@@ -7,6 +7,7 @@
 //   }
 //
 // Acts in the task that calls start(), which blocks. One thread.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_SIDECAR_EVALUATOR_H_
 #define BERTH_KERAS_SIDECAR_EVALUATOR_H_

@@ -1,4 +1,5 @@
 // utils: small helpers (tf.keras.utils).
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_UTILS_H_
 #define BERTH_KERAS_UTILS_H_

@@ -3,6 +3,7 @@
 //
 // Volumes are [n, d, h, w, c], channels last; d, h, w must be known. They act
 // like all layers (layers.h), and share its thread rule.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_KERAS_VOLUME_LAYERS_H_
 #define BERTH_KERAS_VOLUME_LAYERS_H_

@@ -2,6 +2,7 @@
 //
 // Axes may be negative, counted from the end. All throw errors::InvalidArgument
 // for shapes, axes or dtypes that do not fit. Thread-safe.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_OPS_ARRAY_H_
 #define BERTH_OPS_ARRAY_H_

@@ -4,6 +4,7 @@
 // All consist of transpose, reshape, matmul and sum, so they run wherever these
 // do. Throw errors::InvalidArgument for shapes, axes, dtypes or equations that
 // do not fit. Thread-safe.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_OPS_CONTRACT_H_
 #define BERTH_OPS_CONTRACT_H_

@@ -5,6 +5,7 @@
 // into graphs of one If or While op: outer values that they use become
 // operands, variables may be read and written, device scopes inside them apply.
 // Branches return nested structures of tensors (berth/tree.h). Any thread.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_OPS_CONTROL_FLOW_H_
 #define BERTH_OPS_CONTROL_FLOW_H_

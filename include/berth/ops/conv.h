@@ -4,6 +4,7 @@
 // data_format says "NCHW" or "NCW": those are transposed and back. All take
 // floating tensors and throw errors::InvalidArgument for shapes, dtypes or
 // options that do not fit. Thread-safe.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_OPS_CONV_H_
 #define BERTH_OPS_CONV_H_

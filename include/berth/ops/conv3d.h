@@ -4,6 +4,7 @@
 // [n, d, h, w, c] ("NDHWC") or [n, c, d, h, w] ("NCDHW"); d, h, w and c must be
 // known. All take floating tensors and throw errors::InvalidArgument for
 // shapes, dtypes or options that do not fit. Thread-safe.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_OPS_CONV3D_H_
 #define BERTH_OPS_CONV3D_H_

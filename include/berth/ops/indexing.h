@@ -5,6 +5,7 @@
 // as is a shape, axis or dtype that does not fit. If the length of a result
 // depends on the values, the call reads them; a traced function, which cannot,
 // needs a `max_size` or `num_segments` and fails without it. Thread-safe.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_OPS_INDEXING_H_
 #define BERTH_OPS_INDEXING_H_

@@ -3,6 +3,7 @@
 // The preceding axes are a batch. The solvers take float32 or float64, run on
 // host devices (LAPACK) and throw errors::InvalidArgument, naming the matrix of
 // the batch, for one that is singular or not positive definite. Thread-safe.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_OPS_LINALG_H_
 #define BERTH_OPS_LINALG_H_

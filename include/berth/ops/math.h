@@ -3,6 +3,7 @@
 // Operands broadcast as in NumPy and must have equal dtypes; C++ numbers adapt
 // to the tensor's dtype. All throw errors::InvalidArgument for shapes or
 // dtypes that do not fit. Thread-safe.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_OPS_MATH_H_
 #define BERTH_OPS_MATH_H_

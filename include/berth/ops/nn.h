@@ -3,6 +3,7 @@
 // Convolutions and pools are in conv.h. All take floating tensors and throw
 // errors::InvalidArgument for shapes, dtypes or options that do not fit.
 // Thread-safe.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_OPS_NN_H_
 #define BERTH_OPS_NN_H_

@@ -8,6 +8,7 @@
 // new numbers. Without set_seed() the seed is 0. float64 tensors hold the
 // numbers that float32 would. Thread-safe, but threads that draw at the same
 // time share the count.
+// Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_OPS_RANDOM_H_
 #define BERTH_OPS_RANDOM_H_
