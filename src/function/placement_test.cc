@@ -84,8 +84,7 @@ TEST(PlacementReport, TransfersCiteWhoAskedForLayersAndGradients) {
     return keras::Dense(4);
   }();
   auto forward = function([&](const Tensor& x) {
-    const auto on = device("/GPU:0");
-    return dense(math::square(x));
+    return dense(with_device("/GPU:0", [&] { return math::square(x); }));
   });
   const Tensor x = on_device("/GPU:0", {8, 16});
   forward(x);

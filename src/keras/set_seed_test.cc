@@ -44,14 +44,14 @@ std::vector<RandomThing> random_things() {
          Sequential model(
              {InputLayer({4}), Dense(1, {.kernel_initializer = "zeros"})});
          model.compile({.optimizer = SGD(1e-6), .loss = "mse"});
-         model.fit(series_rows(), series_rows()[{All, Slice(0, 1)}],
+         model.fit(series_rows(), ones({24, 1}),
                    {.batch_size = 1, .verbose = 0});
          return weights_drawn(model);
        }},
       {"split_dataset",
        [] {
-         const auto parts = split_dataset(data::Dataset::range(50),
-                                          {.left_size = 25, .shuffle = true});
+         const auto parts = utils::split_dataset(
+             data::Dataset::range(50), {.left_size = 25, .shuffle = true});
          Drawn all;
          for (const auto& e : parts.first) {
            all.push_back(static_cast<float>(e[0].item<int64_t>()));
@@ -61,7 +61,7 @@ std::vector<RandomThing> random_things() {
       {"timeseries_dataset_from_array",
        [] {
          Drawn all;
-         for (const auto& e : timeseries_dataset_from_array(
+         for (const auto& e : utils::timeseries_dataset_from_array(
                   range(0, 50, 1, float32), {}, 2, {.shuffle = true})) {
            for (const float f : e[0].to_vector<float>()) all.push_back(f);
          }

@@ -27,6 +27,10 @@ void gather(const KernelCall& c) {
   for_each_gathered(c, *c.in[0].shape,
                     [&](int64_t p, int64_t g, int64_t inner) {
                       if (inner == 0) return;
+                      if (inner == 1 && size == 4) {
+                        std::memcpy(y + g * 4, x + p * 4, 4);
+                        return;
+                      }
                       std::memcpy(y + static_cast<size_t>(g) * size,
                                   x + static_cast<size_t>(p) * size,
                                   static_cast<size_t>(inner) * size);

@@ -4,6 +4,7 @@
 #define BERTH_BACKENDS_REFERENCE_INDICES_H_
 
 #include "backends/reference/loops.h"
+#include "backends/reference/scratch.h"
 
 namespace berth::reference {
 
@@ -44,11 +45,18 @@ void for_each_gathered(const KernelCall& c, const Shape& params, Fn&& fn) {
   const int64_t inner = product_of(params, axis + 1, params.rank());
   const int64_t dim = params[axis];
   const int64_t n = product_of(*indices.shape, batch, indices.shape->rank());
+  Scratch<int64_t> places(static_cast<size_t>(n));
   for (int64_t b = 0; b < batches; ++b) {
     for (int64_t i = 0; i < n; ++i) {
-      const int64_t at = checked_index(c, indices, b * n + i, params, axis);
-      for (int64_t o = b * outer; o < (b + 1) * outer; ++o) {
-        fn((o * dim + at) * inner, (o * n + i) * inner, inner);
+      places[static_cast<size_t>(i)] =
+          checked_index(c, indices, b * n + i, params, axis);
+    }
+    // In the order of memory: along another axis than the first, the rows of
+    // one index lie far apart.
+    for (int64_t o = b * outer; o < (b + 1) * outer; ++o) {
+      for (int64_t i = 0; i < n; ++i) {
+        fn((o * dim + places[static_cast<size_t>(i)]) * inner,
+           (o * n + i) * inner, inner);
       }
     }
   }
