@@ -56,7 +56,7 @@ struct Named {
 Tensor values(DType dtype, const Shape& shape, double low = 0, double high = 0);
 // Random whole numbers in [0, below).
 Tensor places(DType dtype, const Shape& shape, int64_t below);
-// Returns [n, h, w, c] with about side * side elements.
+// Returns [n, h, w, c], about side * side elements.
 Shape image(int64_t side);
 
 // An op of `arity` inputs [side, side].

@@ -1,5 +1,8 @@
+#include <algorithm>
+
 #include "backends/reference/loops.h"
 #include "backends/reference/reference.h"
+#include "backends/reference/scratch.h"
 
 namespace berth::reference {
 
@@ -18,19 +21,36 @@ void matmul(const KernelCall& c) {
   with_ring(c.out[0].dtype, [&](auto type) {
     using T = decltype(type);
     using Sum = Wide<T>;
+    Scratch<Sum> sums(static_cast<size_t>(n));
     for_each_broadcast(
         batch, batch_a, batch_b, [&](int64_t i, int64_t ia, int64_t ib) {
           const T* x = c.in[0].as<T>() + ia * m * k;
           const T* y = c.in[1].as<T>() + ib * k * n;
           T* z = c.out[0].as<T>() + i * m * n;
           for (int64_t r = 0; r < m; ++r) {
-            for (int64_t col = 0; col < n; ++col) {
+            const auto left = [&](int64_t q) {
+              return static_cast<Sum>(ta ? x[q * m + r] : x[r * k + q]);
+            };
+            // Along rows of b, in the order of memory; each sum is added in
+            // the order of q.
+            std::fill(sums.begin(), sums.end(), Sum{});
+            for (int64_t q = 0; !tb && q < k; ++q) {
+              const Sum l = left(q);
+              const T* row = y + q * n;
+              for (int64_t col = 0; col < n; ++col) {
+                sums[static_cast<size_t>(col)] +=
+                    l * static_cast<Sum>(row[col]);
+              }
+            }
+            for (int64_t col = 0; tb && col < n; ++col) {
               Sum sum = 0;
               for (int64_t q = 0; q < k; ++q) {
-                sum += static_cast<Sum>(ta ? x[q * m + r] : x[r * k + q]) *
-                       static_cast<Sum>(tb ? y[col * k + q] : y[q * n + col]);
+                sum += left(q) * static_cast<Sum>(y[col * k + q]);
               }
-              z[r * n + col] = static_cast<T>(sum);
+              sums[static_cast<size_t>(col)] = sum;
+            }
+            for (int64_t col = 0; col < n; ++col) {
+              z[r * n + col] = static_cast<T>(sums[static_cast<size_t>(col)]);
             }
           }
         });
