@@ -45,9 +45,9 @@ void time_row(const Row& row, DType dtype, int64_t side, const Args& args) {
     step();
     const double once = now_seconds() - begin;
     // What takes long needs no second look.
-    line.timing(once > kLong ? Timing{once, once, 0}
-                             : measure(step, args.seconds),
-                "us", 1e6);
+    line.timing(
+        once > kLong ? Timing{once, once, 0} : measure(step, args.seconds),
+        "us", 1e6);
   } catch (const std::exception& e) {
     line.add("failed", e.what());
   }

@@ -140,7 +140,7 @@ struct TransferRow {
   std::vector<std::string> readers;  // ops on `to`
   double measured_us = -1;           // of one transfer; -1: not measured
   Site site = {};  // the device() line that asked, else that of the reader
-  bool collective = false;           // a value of a replica, to be reduced
+  bool collective = false;  // a value of a replica, to be reduced
 };
 
 // An op that does not run where requested.

@@ -141,8 +141,7 @@ void lint_scope(const Node& node, Site loop) {
                    "are made on the host all the same; open the scope inside "
                    "the loop, around the step",
                    where_text(nullptr, node.site()), where,
-                   scope->name.short_str(),
-                   where_text(nullptr, scope->site)),
+                   scope->name.short_str(), where_text(nullptr, scope->site)),
        loop});
 }
 

@@ -420,7 +420,8 @@ class AutoPlacer {
     if (choice.source != "search") text += " (" + choice.source + ")";
     Clocks clocks;
     for (const PlaceDevice& d : places_.devices) clocks.add(d.name.text());
-    if (clocks.virtual_time) text += "; times of simulated devices are simulated";
+    if (clocks.virtual_time)
+      text += "; times of simulated devices are simulated";
     return text;
   }
 

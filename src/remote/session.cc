@@ -242,10 +242,9 @@ void Session::map(Reader& r) {
   const uint64_t address = r.number();
   const auto bytes = static_cast<size_t>(r.number());
   if (bytes > kMostSegmentBytes) {
-    throw errors::ResourceExhausted(
-        fmt::format("{} of {} asked for at once",
-                    bytes_text(static_cast<int64_t>(bytes)),
-                    device.name().short_str()));
+    throw errors::ResourceExhausted(fmt::format(
+        "{} of {} asked for at once", bytes_text(static_cast<int64_t>(bytes)),
+        device.name().short_str()));
   }
   auto& segment = segments_[address];
   segment.block = BlockRef::adopt(device.allocator().allocate(bytes));

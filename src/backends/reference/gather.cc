@@ -31,6 +31,10 @@ void gather(const KernelCall& c) {
                         std::memcpy(y + g * 4, x + p * 4, 4);
                         return;
                       }
+                      if (inner == 1 && size == 8) {
+                        std::memcpy(y + g * 8, x + p * 8, 8);
+                        return;
+                      }
                       std::memcpy(y + static_cast<size_t>(g) * size,
                                   x + static_cast<size_t>(p) * size,
                                   static_cast<size_t>(inner) * size);
