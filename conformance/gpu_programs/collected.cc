@@ -51,6 +51,7 @@ class RecordingCard final : public gpu::Card {
     features_.local_bytes = 49152;
     features_.addresses = true;
     features_.attention = true;
+    features_.joins_programs = false;
   }
   std::unique_ptr<gpu::Queue> make_queue() override { return nullptr; }
   std::unique_ptr<MemorySource> memory_source() override { return nullptr; }

@@ -1,4 +1,4 @@
-// All-reduce between simulated GPUs: the sums, and the bytes sent for them.
+// All-reduce between GPUs: the sums, and the bytes sent for them.
 
 #include "collective/between.h"
 
@@ -8,8 +8,8 @@
 #include <map>
 #include <random>
 
+#include "collective/gpu_testing.h"
 #include "collective/lower.h"
-#include "collective/sim_testing.h"
 #include "exec/plan.h"
 #include "function/compile.h"
 #include "passes/pipeline.h"
@@ -19,14 +19,17 @@ namespace {
 
 using namespace collective_tests;
 
-class Between : public SimulatedGpus {};
-
 // A step in which replicas, one per device, reduce some values.
 struct Step {
   std::vector<Shape> shapes;         // of the values
   std::vector<std::string> devices;  // by replica
   AllReduceOptions options;
   DType dtype = float32;
+};
+
+class Between : public FourGpus {
+ protected:
+  static void expect_sums(const Step& s, int seeds = 2);
 };
 
 // Piece p of value i is argument i * pieces + p, doubled; each taker reads one
@@ -108,14 +111,13 @@ Tensors run(Plan& plan, const Tensors& args, size_t outputs) {
   return out;
 }
 
-void expect_sums(const Step& s, int seeds = 2) {
+void Between::expect_sums(const Step& s, int seeds) {
   const auto plan = compile(graph_of(s));
   const Tensors args = arguments(s);
   const auto want = expected(s);
   const size_t wishes = s.options.replicas.size();
   for (int seed = 0; seed < seeds; ++seed) {
-    sim::set_seed(DeviceManager::get().lookup(DeviceName::parse("/GPU:0")),
-                  static_cast<uint64_t>(seed));
+    set_seed(static_cast<uint64_t>(seed));
     const Tensors out = run(*plan, args, s.shapes.size() * wishes);
     for (size_t o = 0; o < out.size(); ++o) {
       EXPECT_EQ(out[o].shape(), s.shapes[o / wishes]);

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "base/fresh_process.h"
+#include "collective/gpu_testing.h"
 #include "collective/lower.h"
-#include "collective/sim_testing.h"
 #include "distribute/split_batch.h"
 #include "exec/plan.h"
 #include "function/compile.h"

@@ -1,4 +1,4 @@
-// Whole training steps on simulated GPUs, split over replicas: the results of
+// Whole training steps on GPUs, split over replicas: the results of
 // one device, and the state after a device is lost.
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/thrown.h"
-#include "collective/sim_testing.h"
+#include "collective/gpu_testing.h"
 #include "distribute/split_batch.h"
 #include "function/graph_rewrite.h"
 #include "ops/training.h"
@@ -107,7 +107,7 @@ void expect_close(const std::vector<float>& a, const std::vector<float>& b) {
   }
 }
 
-class ReplicasOnGpus : public SimulatedGpus {
+class ReplicasOnGpus : public FourGpus {
  protected:
   static Tensor x(int i, int64_t batch = 12) { return numbers({batch, 6}, i); }
   static Tensor y(int i, int64_t batch = 12) {
@@ -181,6 +181,7 @@ TEST_F(ReplicasOnGpus, SendNothingButTheAllReduceWhenMirrorsAreFresh) {
 // Whatever a device was doing when it was lost, the step fails by name, and
 // training continues once the device is back and the variables are restored.
 TEST_F(ReplicasOnGpus, ALostDeviceIsNamedAndTrainingGoesOn) {
+  SKIP_ON_GPUS_OF_MACHINE("it makes a device fail");
   for (const char* algorithm : kAlgorithms) {
     const TwoLayers one, many;
     const auto step = one.compile();
@@ -217,6 +218,7 @@ TEST_F(ReplicasOnGpus, ALostDeviceIsNamedAndTrainingGoesOn) {
 }
 
 TEST_F(ReplicasOnGpus, ALaunchThatFailsIsNamed) {
+  SKIP_ON_GPUS_OF_MACHINE("it makes a device fail");
   for (const char* algorithm : kAlgorithms) {
     const TwoLayers model;
     const auto split =
@@ -240,6 +242,7 @@ TEST_F(ReplicasOnGpus, ALaunchThatFailsIsNamed) {
 // A device that hangs delays others no longer than the deadline; they continue
 // once it is given up.
 TEST_F(ReplicasOnGpus, ADeviceThatHangsIsNamedInTimeSlow) {
+  SKIP_ON_GPUS_OF_MACHINE("it makes a device fail");
   for (const char* algorithm : kAlgorithms) {
     const TwoLayers one, many;
     const auto step = one.compile();
@@ -272,6 +275,7 @@ TEST_F(ReplicasOnGpus, ADeviceThatHangsIsNamedInTimeSlow) {
 
 // Hanging work uses the memory of its run until it ends.
 TEST_F(ReplicasOnGpus, AStepThatHangsMayOutliveItsFunction) {
+  SKIP_ON_GPUS_OF_MACHINE("it makes a device fail");
   {
     const TwoLayers model;
     const auto split =
@@ -288,6 +292,7 @@ TEST_F(ReplicasOnGpus, AStepThatHangsMayOutliveItsFunction) {
 }
 
 TEST_F(ReplicasOnGpus, FailuresAreThrownByTheStepThatHasADeadline) {
+  SKIP_ON_GPUS_OF_MACHINE("it makes a device fail");
   const TwoLayers model;
   const auto split =
       model.compile(std::make_shared<Split>(replicas(2, "direct"), 100));

@@ -454,7 +454,7 @@ TEST(Run, DeviceScopesInsideMeanTheReplica) {
 
 TEST(Run, ReplicasThatSpanDevicesNameThemByNumber) {
   in_a_fresh_process([] {
-    config::set_simulated_devices("GPUx4");
+    test::use_gpus(4);
     const MirroredStrategy strategy({.devices_per_replica = 2});
     Variable a, b;
     {
@@ -684,7 +684,7 @@ TEST(Run, WhatAFunctionThrowsLeavesNothingBehind) {
 // Otherwise each step would copy homes to mirrors.
 TEST(Run, StepsLeaveMirrorsFresh) {
   in_a_fresh_process([] {
-    config::set_device_list("CPUx1,GPUx3");
+    test::use_gpus(3);
     for (const auto& devices :
          {std::vector<std::string>{"GPU:0", "GPU:1", "GPU:2"},
           std::vector<std::string>{"GPU:0", "CPU:0"}}) {

@@ -66,7 +66,7 @@ TEST(Strategy, MirrorsOnAllCpusWhenThereAreNoGpus) {
 
 TEST(Strategy, MirrorsOnAllGpusWhenThereAreSome) {
   IN_A_FRESH_PROCESS({
-    config::set_simulated_devices("GPUx2");
+    test::use_gpus(2);
     check(MirroredStrategy().devices() ==
               NamesOfReplicas{{full("GPU:0")}, {full("GPU:1")}},
           "the GPUs");
@@ -83,8 +83,9 @@ TEST(Strategy, MirrorsOnAllGpusWhenThereAreSome) {
 }
 
 TEST(Strategy, RefusesDevicesThatThereAreNotOrThatComeTwice) {
+  SKIP_ON_GPUS_OF_MACHINE("its messages name simulated devices");
   IN_A_FRESH_PROCESS({
-    config::set_simulated_devices("GPUx2");
+    test::use_gpus(2);
     refuses<errors::InvalidArgument>(
         [] {
           MirroredStrategy s({"GPU:0", "GPU:7"});
@@ -107,8 +108,9 @@ TEST(Strategy, RefusesDevicesThatThereAreNotOrThatComeTwice) {
 }
 
 TEST(Strategy, APhysicalDeviceThatIsCutNeedsAPart) {
+  SKIP_ON_GPUS_OF_MACHINE("it configures the devices itself");
   IN_A_FRESH_PROCESS({
-    config::set_simulated_devices("GPUx2");
+    test::use_gpus(2);
     const auto gpus = config::list_physical_devices("GPU");
     config::set_logical_device_configuration(
         gpus[0], {{.memory_limit_mb = 64}, {.memory_limit_mb = 64}});
@@ -123,7 +125,7 @@ TEST(Strategy, APhysicalDeviceThatIsCutNeedsAPart) {
 
 TEST(Strategy, ReplicasThatSpanDevicesNeedADivisibleNumber) {
   IN_A_FRESH_PROCESS({
-    config::set_simulated_devices("GPUx4");
+    test::use_gpus(4);
     const MirroredStrategy s({.devices_per_replica = 2});
     check(s.devices() == NamesOfReplicas{{full("GPU:0"), full("GPU:1")},
                                          {full("GPU:2"), full("GPU:3")}},
@@ -197,7 +199,7 @@ TEST(Strategy, ScopesNestAndKnowTheirStrategy) {
 
 TEST(Strategy, VariablesLiveWhereTheStrategySays) {
   IN_A_FRESH_PROCESS({
-    config::set_simulated_devices("GPUx2");
+    test::use_gpus(2);
     const auto made_in = [](const Strategy& s) {
       const auto scope = s.scope();
       return Variable(ones({2}));
@@ -219,7 +221,7 @@ TEST(Strategy, VariablesLiveWhereTheStrategySays) {
 
 TEST(Strategy, DeviceScopesAreOverriddenWithALint) {
   IN_A_FRESH_PROCESS({
-    config::set_simulated_devices("GPUx2");
+    test::use_gpus(2);
     debugging::set_diagnostic_handler([](const debugging::Diagnostic&) {});
     const MirroredStrategy s;
     const auto scope = s.scope();
@@ -237,7 +239,7 @@ TEST(Strategy, DeviceScopesAreOverriddenWithALint) {
 
 TEST(Strategy, ScopesNameDevicesOfTheReplicaByNumber) {
   IN_A_FRESH_PROCESS({
-    config::set_simulated_devices("GPUx4");
+    test::use_gpus(4);
     const MirroredStrategy s({.devices = {"GPU:2", "GPU:3", "GPU:0", "GPU:1"},
                               .devices_per_replica = 2});
     const auto scope = s.scope();

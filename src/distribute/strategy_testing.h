@@ -10,6 +10,7 @@
 #include "base/fresh_process.h"
 #include "berth/config.h"
 #include "berth/distribute.h"
+#include "device/gpu_testing.h"
 
 namespace berth::distribute {
 
@@ -22,9 +23,10 @@ inline bool keep_no_costs() {
   return true;
 }
 
-// Two devices, on any machine: unpinned core sets, or simulated GPUs.
+// Two devices, on any machine: unpinned core sets, or GPUs.
 inline void two(bool gpus) {
-  if (gpus) return config::set_simulated_devices("GPUx2");
+  if (gpus) return test::use_gpus(2);
+  test::use_no_gpus();
   config::set_logical_device_configuration(
       config::list_physical_devices("CPU")[0],
       {{.workers = 1, .shared = true}, {.workers = 1, .shared = true}});
@@ -34,7 +36,7 @@ inline void in_a_fresh_process(const std::function<void()>& body) {
   IN_A_FRESH_PROCESS(body());
 }
 
-// Runs `body` on core sets, then on simulated GPUs.
+// Runs `body` on core sets, then on GPUs.
 inline void on_two(const std::function<void(const MirroredStrategy&)>& body) {
   for (const bool gpus : {false, true}) {
     in_a_fresh_process([&] {

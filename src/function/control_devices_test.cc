@@ -11,6 +11,7 @@
 #include "base/fresh_process.h"
 #include "berth/berth.h"
 #include "device/device_manager.h"
+#include "device/gpu_testing.h"
 #include "graph/body.h"
 
 namespace berth {
@@ -25,7 +26,7 @@ struct Pair {
 };
 
 Pair two_gpus() {
-  config::set_simulated_devices("GPUx2");
+  test::use_gpus(2);
   return {"/GPU:0", "/GPU:1"};
 }
 Pair two_cpus() {
@@ -35,7 +36,7 @@ Pair two_cpus() {
   return {"/CPU:0", "/CPU:1"};
 }
 Pair host_and_gpu() {
-  config::set_simulated_devices("GPUx1");
+  test::use_gpus(1);
   return {"/CPU:0", "/GPU:0"};
 }
 

@@ -83,10 +83,10 @@ void finish_all() {
 struct Clean {
   ~Clean() {
     for (int i = 0; i < 2; ++i) {
-      sim::clear_faults(gpu(i));
+      if (gpu(i).simulated()) sim::clear_faults(gpu(i));
       gpu(i).reset_error();
     }
-    sim::set_seed(gpu(0), 0);
+    seed_gpus(0);
   }
 };
 
@@ -143,6 +143,7 @@ TEST(Mirrors, EndWithTheirHome) {
 }
 
 TEST(Mirrors, RespectTheMemoryOfTheirDevice) {
+  SKIP_ON_GPUS_OF_MACHINE("it makes a device fail");
   const Clean clean;
   const Variable v = variable_on("/GPU:0", 1, 8 << 20);
   sim::out_of_memory_at(gpu(1), 1 << 20);
@@ -166,7 +167,7 @@ TEST(MirrorsInPlans, AreBroughtUpToDateWhenTheHomeWasWritten) {
   const Tensor m = mirror_of(v.handle(), gpu(1));
   const auto plan = reader(m);
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    sim::set_seed(gpu(0), seed);
+    seed_gpus(seed);
     // Back to back, without reading results.
     std::vector<Tensor> results;
     for (int i = 1; i <= 4; ++i) {
@@ -251,6 +252,7 @@ TEST(MirrorsInPlans, WrittenWithTheirHomeStayFresh) {
 }
 
 TEST(MirrorsInPlans, AreTornWithTheirHome) {
+  SKIP_ON_GPUS_OF_MACHINE("it makes a device fail");
   const Clean clean;
   const Variable v = variable_on("/GPU:0", 0);
   const Tensor m = mirror_of(v.handle(), gpu(1));
@@ -271,6 +273,7 @@ TEST(MirrorsInPlans, AreTornWithTheirHome) {
 }
 
 TEST(MirrorsInPlans, AreTornWithTheirHomeAlsoWhenItsDeviceDidItsPart) {
+  SKIP_ON_GPUS_OF_MACHINE("it makes a device fail");
   const Clean clean;
   const Variable v = variable_on("/GPU:0", 0);
   const Tensor m = mirror_of(v.handle(), gpu(1));

@@ -38,9 +38,7 @@ Sent send_halves(int64_t n) {
       with_device("/GPU:0", [&] { return constant(values, {2 * n}); });
   Sent sent;
   for (uint64_t seed = 0; seed < 10; ++seed) {
-    for (const char* name : {"/GPU:0", "/GPU:1"}) {
-      sim::set_seed(DeviceManager::get().lookup(DeviceName::parse(name)), seed);
-    }
+    seed_gpus(seed);
     sent.result = f(x).to_vector<float>();
     for (int64_t i = 0; i < n; ++i) {
       EXPECT_EQ(sent.result[static_cast<size_t>(i)],

@@ -114,9 +114,7 @@ using Results = std::vector<std::vector<float>>;
 // Runs back to back without reading results, then reads everything.
 Results run(Plan& plan, const Model& model,
             const std::vector<std::vector<float>>& start, uint64_t seed) {
-  for (Device* d : DeviceManager::get().devices()) {
-    if (d->type() == "GPU") sim::set_seed(*d, seed);
-  }
+  seed_gpus(seed);
   model.reset(start);
   std::vector<Tensors> out;
   for (int i = 0; i < kRuns; ++i) {

@@ -13,6 +13,7 @@
 #include "base/fresh_process.h"
 #include "berth/berth.h"
 #include "device/device_manager.h"
+#include "device/gpu_testing.h"
 
 namespace berth {
 namespace {
@@ -29,14 +30,14 @@ struct Pair {
 };
 
 Pair two_gpus() {
-  config::set_simulated_devices("GPUx2");
+  test::use_gpus(2);
   return {"/GPU:0", "/GPU:1"};
 }
 
 // Two equal workers, so that this runs on any machine. Without accelerators:
 // what nobody asked for would go there.
 Pair two_cpus() {
-  config::set_simulated_devices("");
+  test::use_no_gpus();
   config::set_logical_device_configuration(
       {"/physical_device:CPU:0", "CPU"},
       {{.workers = 2, .shared = true}, {.workers = 2, .shared = true}});

@@ -9,12 +9,13 @@
 #include <vector>
 
 #include "berth/berth.h"
+#include "device/gpu_testing.h"
 
 namespace berth::keras {
 
 // So many devices of one kind. Return their names. Core sets share the cores.
 inline std::vector<std::string> cpus(int n) {
-  config::set_simulated_devices("");
+  test::use_no_gpus();
   config::set_logical_device_configuration(
       {"/physical_device:CPU:0", "CPU"},
       std::vector<config::LogicalDeviceConfiguration>(
@@ -24,7 +25,7 @@ inline std::vector<std::string> cpus(int n) {
   return names;
 }
 inline std::vector<std::string> gpus(int n) {
-  config::set_simulated_devices("GPUx" + std::to_string(n));
+  test::use_gpus(n);
   std::vector<std::string> names;
   for (int i = 0; i < n; ++i) names.push_back("/GPU:" + std::to_string(i));
   return names;

@@ -17,8 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the SHA-256 in hex.
-std::string hash_of(const std::string& text) {
+}  // namespace
+
+std::string CubinCache::hash_of(const std::string& text) {
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned bytes = 0;
   EVP_Digest(text.data(), text.size(), digest, &bytes, EVP_sha256(), nullptr);
@@ -26,8 +27,6 @@ std::string hash_of(const std::string& text) {
   for (unsigned i = 0; i < bytes; ++i) hex += fmt::format("{:02x}", digest[i]);
   return hex;
 }
-
-}  // namespace
 
 // Returns the header of a file, by which damage is detected.
 std::string CubinCache::head_of(const std::string& code) const {

@@ -24,6 +24,8 @@ class CubinCache {
 
   std::optional<std::string> find(const std::string& key) const;
   void keep(const std::string& key, const std::string& code) const;
+  // Returns the SHA-256 of a text in hex.
+  static std::string hash_of(const std::string& text);
   // Returns the path of a key's file.
   std::string path_of(const std::string& key) const;
 

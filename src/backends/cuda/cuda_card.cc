@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <map>
 
 #include "backends/cuda/cuda_memory.h"
 #include "backends/cuda/cuda_queue.h"
@@ -204,6 +205,18 @@ void CudaCard::meet(CudaCard& other) {
 
 std::unique_ptr<gpu::Module> CudaCard::compile(const std::string& text) {
   return std::make_unique<CudaModule>(*this, nvrtc_.cubin(text, architecture_));
+}
+
+std::vector<std::shared_ptr<gpu::Module>> CudaCard::compile_together(
+    const std::string& beginning, const std::vector<std::string>& parts) {
+  std::map<const std::string*, std::shared_ptr<gpu::Module>> by_code;
+  std::vector<std::shared_ptr<gpu::Module>> modules;
+  for (const auto& code : nvrtc_.cubins(beginning, parts, architecture_)) {
+    auto& module = by_code[code.get()];
+    if (!module) module = std::make_shared<CudaModule>(*this, *code);
+    modules.push_back(module);
+  }
+  return modules;
 }
 
 }  // namespace berth::cuda

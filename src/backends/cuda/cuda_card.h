@@ -13,6 +13,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "backends/cuda/cudnn_kernels.h"
 #include "backends/cuda/driver.h"
@@ -86,6 +87,9 @@ class CudaCard final : public gpu::Card {
 
  protected:
   std::unique_ptr<gpu::Module> compile(const std::string& text) override;
+  std::vector<std::shared_ptr<gpu::Module>> compile_together(
+      const std::string& beginning,
+      const std::vector<std::string>& parts) override;
 
  private:
   [[noreturn]] void fail(CUresult error, const char* call);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -150,7 +151,9 @@ const Nvrtc* Nvrtc::find(std::string* why) {
 }
 
 Nvrtc::Nvrtc(const NvrtcCalls& calls)
-    : calls_(calls), cache_(CubinCache::default_folder()) {
+    : calls_(calls),
+      cache_(CubinCache::default_folder()),
+      parts_(CubinCache::default_folder(), "part") {
   calls.check(calls.nvrtcVersion(&major_, &minor_), "nvrtcVersion");
   int count = 0;
   calls.check(calls.nvrtcGetNumSupportedArchs(&count),
@@ -216,16 +219,57 @@ std::string Nvrtc::key_of(const std::string& text, int architecture) const {
   return key + "\n" + text;
 }
 
-std::string Nvrtc::cubin(const std::string& text, int architecture) const {
-  const std::string key = key_of(text, architecture);
-  if (std::optional<std::string> kept = cache_.find(key)) return *kept;
+std::string Nvrtc::compile_good(const std::string& text,
+                                int architecture) const {
+  ++compilations_;
   Compiled compiled = compile(text, architecture);
   if (!compiled.good) {
     throw errors::Internal(fmt::format("{} does not compile kernels: {}",
                                        description(), compiled.log));
   }
-  cache_.keep(key, compiled.cubin);
-  return compiled.cubin;
+  return std::move(compiled.cubin);
+}
+
+std::string Nvrtc::cubin(const std::string& text, int architecture) const {
+  const std::string key = key_of(text, architecture);
+  if (std::optional<std::string> kept = cache_.find(key)) return *kept;
+  std::string code = compile_good(text, architecture);
+  cache_.keep(key, code);
+  return code;
+}
+
+std::vector<std::shared_ptr<const std::string>> Nvrtc::cubins(
+    const std::string& beginning, const std::vector<std::string>& parts,
+    int architecture) const {
+  using Code = std::shared_ptr<const std::string>;
+  std::vector<Code> codes(parts.size());
+  std::map<std::string, Code> kept;  // by key
+  std::string absent = beginning;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (const auto key =
+            parts_.find(key_of(beginning + parts[i], architecture))) {
+      Code& code = kept[*key];
+      if (!code) {
+        if (auto found = cache_.find(*key)) {
+          code = std::make_shared<const std::string>(std::move(*found));
+        }
+      }
+      codes[i] = code;
+    }
+    if (!codes[i]) absent += parts[i];
+  }
+  if (absent.size() == beginning.size()) return codes;
+  const Code made =
+      std::make_shared<const std::string>(compile_good(absent, architecture));
+  const std::string key =
+      "program " + CubinCache::hash_of(key_of(absent, architecture));
+  cache_.keep(key, *made);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (codes[i]) continue;
+    codes[i] = made;
+    parts_.keep(key_of(beginning + parts[i], architecture), key);
+  }
+  return codes;
 }
 
 }  // namespace berth::cuda

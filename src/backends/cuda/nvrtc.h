@@ -11,6 +11,8 @@
 
 #include <nvrtc.h>
 
+#include <atomic>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,8 @@ class Nvrtc {
 
   // "NVRTC 13.0"
   std::string description() const;
+  // Returns the number of compilations for cubin() and cubins() so far.
+  int compilations() const { return compilations_; }
   // Returns the newest architecture that it compiles for and the GPU runs, 90
   // for a compute capability of 9.0; 0 if there is none.
   int architecture_for(int major, int minor) const;
@@ -42,6 +46,13 @@ class Nvrtc {
   // Returns the code of a program for sm_<architecture>, from the cache or
   // compiled. Throws errors::Internal with the compiler's message.
   std::string cubin(const std::string& text, int architecture) const;
+
+  // Returns the code of each of `parts`, behind `beginning`, whose kernels have
+  // different names. What the cache lacks is compiled as one program; parts of
+  // one program have the same code. Throws as cubin().
+  std::vector<std::shared_ptr<const std::string>> cubins(
+      const std::string& beginning, const std::vector<std::string>& parts,
+      int architecture) const;
 
   // Everything that determines that code: compiler, options, text.
   std::string key_of(const std::string& text, int architecture) const;
@@ -57,11 +68,14 @@ class Nvrtc {
   friend struct NvrtcFound;
   Compiled run(const std::string& text, std::vector<std::string> options,
                bool code) const;
+  std::string compile_good(const std::string& text, int architecture) const;
 
   const NvrtcCalls& calls_;
   int major_ = 0, minor_ = 0;
   std::vector<int> architectures_;  // ascending
   const CubinCache cache_;
+  const CubinCache parts_;  // the key in cache_ of each part's program
+  mutable std::atomic<int> compilations_{0};
 };
 
 }  // namespace berth::cuda

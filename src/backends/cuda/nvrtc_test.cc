@@ -2,9 +2,11 @@
 
 #include "backends/cuda/nvrtc.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -54,6 +56,41 @@ TEST_F(Compiler, SaysWhatIsWrong) {
   EXPECT_NE(c.log.find("NVRTC_ERROR_COMPILATION: "), std::string::npos);
   EXPECT_NE(c.log.find("\"y\" is undefined"), std::string::npos) << c.log;
   EXPECT_FALSE(nvrtc_->compile(kText, 42).good);
+}
+
+// A kernel that no earlier run has put into the cache.
+std::string fresh_kernel(int number) {
+  return fmt::format(
+      "extern \"C\" __global__ void f{0}(long* x) {{ x[{0}] = {1}; }}\n",
+      number, std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+TEST_F(Compiler, MakesOneProgramOfAllPartsAndFindsEachLater) {
+  constexpr char kBeginning[] = "// parts\n";
+  std::vector<std::string> parts = {fresh_kernel(0), fresh_kernel(1)};
+  const auto compilations_of = [&] {
+    const int before = nvrtc_->compilations();
+    const auto codes = nvrtc_->cubins(kBeginning, parts, 90);
+    EXPECT_EQ(codes.size(), parts.size());
+    for (size_t i = 0; i < codes.size(); ++i) {
+      const std::string name = fmt::format("f{}", parts[i][27]);
+      EXPECT_NE(codes[i]->find(name), std::string::npos) << name;
+    }
+    EXPECT_EQ(codes[0], codes[1]);
+    return nvrtc_->compilations() - before;
+  };
+  EXPECT_EQ(compilations_of(), 1);
+  EXPECT_EQ(compilations_of(), 0);
+  // Another plan has them and two more.
+  parts.push_back(fresh_kernel(2));
+  parts.push_back(fresh_kernel(3));
+  EXPECT_EQ(compilations_of(), 1);
+  EXPECT_EQ(compilations_of(), 0);
+  // They depend on what they begin with, and on the architecture.
+  const int before = nvrtc_->compilations();
+  nvrtc_->cubins("// other parts\n", parts, 90);
+  nvrtc_->cubins(kBeginning, parts, 80);
+  EXPECT_EQ(nvrtc_->compilations() - before, 2);
 }
 
 class Cache : public testing::Test {

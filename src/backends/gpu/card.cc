@@ -4,13 +4,49 @@
 
 namespace berth::gpu {
 
+namespace {
+
+std::string text_for(const Features& f, const Source& source) {
+  return fmt::format(
+             "#define HAS_F64 {:d}\n#define GROUP_SIZE {}\n"
+             "#define IS_CPU {:d}\n",
+             f.has_f64, f.group_size, f.is_cpu) +
+         text_of(source);
+}
+
+}  // namespace
+
+Card::Card()
+    : waiting_([this](const std::string& beginning,
+                      const std::vector<std::string>& parts) {
+        return compile_together(beginning, parts);
+      }) {}
+
+std::unique_ptr<Kernel> Card::kernel(const Source& source, const char* name) {
+  if (!source.joins || !features_.joins_programs) {
+    return module(source)->kernel(name);
+  }
+  Source beginning = source;
+  beginning.generated.clear();
+  return waiting_.kernel(text_for(features_, beginning), source.generated,
+                         name);
+}
+
+std::vector<std::shared_ptr<Module>> Card::compile_together(
+    const std::string& beginning, const std::vector<std::string>& parts) {
+  std::string text = beginning;
+  for (const std::string& part : parts) text += part;
+  const std::shared_ptr<Module> whole = compile(text);
+  return std::vector<std::shared_ptr<Module>>(parts.size(), whole);
+}
+
+void Card::forget_modules() {
+  modules_.clear();
+  waiting_.forget();
+}
+
 std::shared_ptr<Module> Card::module(const Source& source) {
-  const std::string text =
-      fmt::format(
-          "#define HAS_F64 {:d}\n#define GROUP_SIZE {}\n"
-          "#define IS_CPU {:d}\n",
-          features_.has_f64, features_.group_size, features_.is_cpu) +
-      text_of(source);
+  const std::string text = text_for(features_, source);
   {
     std::lock_guard lock(mutex_);
     const auto it = modules_.find(text);

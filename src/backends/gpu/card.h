@@ -13,9 +13,11 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "backends/gpu/library_op.h"
 #include "backends/gpu/source.h"
+#include "backends/gpu/waiting_programs.h"
 #include "device/allocator.h"
 #include "device/memory_space.h"
 #include "device/stream.h"
@@ -49,6 +51,8 @@ struct Features {
   bool addresses = false;
   // library_kernel() may take attention.
   bool attention = false;
+  // Programs that may be part of a larger one (Source::joins) are.
+  bool joins_programs = true;
 };
 
 // Function applied to an element of a product before it is stored.
@@ -197,12 +201,18 @@ class Queue {
 
 class Card {
  public:
+  Card();
   virtual ~Card() = default;
   const Features& features() const { return features_; }
 
   // Returns the compiled program, compiling it once per process. Throws
   // errors::Internal with the compiler's message.
   std::shared_ptr<Module> module(const Source& source);
+  // Returns a kernel of that program, which lives as long as the card. Programs
+  // that join others wait for compile_waiting(), or for their first launch.
+  std::unique_ptr<Kernel> kernel(const Source& source, const char* name);
+  // Compiles the programs that wait together. Throws as module().
+  void compile_waiting() { waiting_.compile_all(); }
 
   // Returns a library's kernel for that product. Its arguments are the
   // addresses of a, b, c, those of bias, aux and sums that the product has and,
@@ -228,13 +238,17 @@ class Card {
 
  protected:
   virtual std::unique_ptr<Module> compile(const std::string& text) = 0;
+  // Returns the module of each of `parts`, all behind `beginning`: one program.
+  virtual std::vector<std::shared_ptr<Module>> compile_together(
+      const std::string& beginning, const std::vector<std::string>& parts);
   // For destructors of cards that their modules call.
-  void forget_modules() { modules_.clear(); }
+  void forget_modules();
   Features features_;
 
  private:
   std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<Module>> modules_;  // by text
+  WaitingPrograms waiting_;
 };
 
 }  // namespace berth::gpu

@@ -6,6 +6,27 @@
 
 namespace berth::gpu {
 
+namespace {
+
+// Returns the kernel under a name that no other kernel has.
+ElementKernel with_own_name(ElementKernel k) {
+  uint64_t hash = 14695981039346656037u;  // FNV-1a
+  const auto add = [&](const std::string& text) {
+    for (const char c : text + '\n') {
+      hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    }
+  };
+  for (const std::string& word : k.in) add(word);
+  add(k.body);
+  for (const std::string& word : k.out) add(word);
+  add(k.params);
+  add(k.begin);
+  k.name += fmt::format("_{:016x}", hash);
+  return k;
+}
+
+}  // namespace
+
 std::string computed_in(std::string_view word) {
   if (word == "bf16" || word == "f16") return "f32";
   return word == "b8" ? "u8" : std::string(word);
@@ -43,15 +64,19 @@ bool launch_elements(Recipe& recipe, std::vector<std::string> files,
   if (recipe.num_in() > element::kMostInputs) return false;
   if (n == 0) return true;
   const element::Layout layout = element::layout_of(recipe);
-  element::Plan plan = recipe.features().is_cpu
-                           ? element::plan_runs(layout, n, kernel, set)
-                           : element::plan_items(layout, n, kernel);
+  const bool is_cpu = recipe.features().is_cpu;
+  // A set is one program already.
+  const bool joins = !is_cpu || set.name.empty();
+  const ElementKernel named = joins ? with_own_name(kernel) : kernel;
+  element::Plan plan = is_cpu ? element::plan_runs(layout, n, named, set)
+                              : element::plan_items(layout, n, named);
   const int64_t groups = (plan.items + plan.group - 1) / plan.group;
   if (groups > INT32_MAX) return false;
   Source source;
   source.files = std::move(files);
   source.files.insert(source.files.begin(), "elementwise.cl");
   source.generated = std::move(plan.text);
+  source.joins = joins;
   std::vector<Arg> args;
   for (int k = 0; k < recipe.num_in(); ++k) args.push_back(in(k));
   for (int k = 0; k < recipe.num_out(); ++k) args.push_back(out(k));

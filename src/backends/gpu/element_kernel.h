@@ -3,8 +3,8 @@
 //
 // A kernel has a form for each layout of its inputs (element_layout.h).
 // Processors get all forms of all kernels of a kind in one program and compile
-// only what is launched; other cards get one form of one kernel. Pure;
-// thread-safe.
+// only what is launched; other cards, and groups of ops, get one form of one
+// kernel, and those of a plan are compiled together. Pure; thread-safe.
 
 #ifndef BERTH_BACKENDS_GPU_ELEMENT_KERNEL_H_
 #define BERTH_BACKENDS_GPU_ELEMENT_KERNEL_H_

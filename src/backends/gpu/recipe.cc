@@ -33,7 +33,6 @@ struct Slot {
 
 struct Step {
   enum class Kind : uint8_t { kLaunch, kFill, kCopy } kind = Kind::kLaunch;
-  std::shared_ptr<Module> module;
   std::unique_ptr<Kernel> kernel;
   Grid grid;
   size_t first = 0;  // slots
@@ -244,8 +243,7 @@ void Recipe::launch(const Source& source, const char* kernel, const Grid& grid,
                                        kernel, args.size(), kMostArgs));
   }
   Step step;
-  step.module = card_.module(source);
-  step.kernel = step.module->kernel(kernel);
+  step.kernel = card_.kernel(source, kernel);
   step.grid = grid;
   step.first = steps_->slots.size();
   step.count = static_cast<int>(args.size());

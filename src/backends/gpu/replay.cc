@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/gpu/gpu_device.h"
 #include "backends/gpu/replay_piece.h"
 #include "backends/gpu/replay_pieces.h"
 
@@ -134,10 +135,20 @@ std::string ReplayRunner::describe() const {
   return text;
 }
 
+// The plan is complete: its programs are compiled at once.
+void compile_waiting(const Program& program) {
+  for (Device* device : program.devices) {
+    if (auto* gpu = dynamic_cast<GpuDevice*>(device)) {
+      gpu->card().compile_waiting();
+    }
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<PlanRunner> replay_runner(
     const Program& program, std::unique_ptr<PlanRunner>& standard) {
+  compile_waiting(program);
   std::vector<Piece> pieces = pieces_of(program);
   if (std::none_of(pieces.begin(), pieces.end(), [](const Piece& piece) {
         return piece.recorded != nullptr;

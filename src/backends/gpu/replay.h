@@ -17,7 +17,8 @@
 
 namespace berth::gpu {
 
-// A RunnerFactory: accepts programs with a piece to record.
+// A RunnerFactory: accepts programs with a piece to record. It sees every new
+// plan, so it also makes the plan's cards compile what waits.
 std::unique_ptr<PlanRunner> replay_runner(
     const Program& program, std::unique_ptr<PlanRunner>& standard);
 

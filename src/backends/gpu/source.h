@@ -24,6 +24,9 @@ struct Source {
   // {"AXIS", "2"}: macros that the files read.
   std::vector<std::pair<std::string, std::string>> defines;
   std::string generated;  // after the files
+  // The generated text may stand beside that of other programs with the same
+  // beginning: no two have a kernel of one name.
+  bool joins = false;
 };
 
 // Returns the name of a dtype in types.cl: "f32", "b8". Throws errors::Internal

@@ -125,6 +125,7 @@ HostCard::HostCard(uint64_t seed, HostCheck check)
   }
   features_.memory_bytes = size_t{8} << 30;
   features_.local_bytes = 49152;
+  features_.joins_programs = false;  // tests share a cache of single programs
 }
 
 std::unique_ptr<Queue> HostCard::make_queue() {

@@ -1,12 +1,11 @@
-// Four simulated GPUs for tests of this module.
+// Four GPUs for tests of this module (device/gpu_testing.h).
 
-#ifndef BERTH_COLLECTIVE_SIM_TESTING_H_
-#define BERTH_COLLECTIVE_SIM_TESTING_H_
+#ifndef BERTH_COLLECTIVE_GPU_TESTING_H_
+#define BERTH_COLLECTIVE_GPU_TESTING_H_
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "backends/sim/sim.h"
 #include "collective/testing.h"
 #include "device/device_manager.h"
+#include "device/gpu_testing.h"
 
 namespace berth::collective_tests {
 
@@ -27,13 +27,15 @@ inline std::vector<std::string> gpus(int n = kGpus) {
   return names;
 }
 
-class SimulatedGpus : public testing::Test {
+class FourGpus : public testing::Test {
  protected:
   // Tests of other files in the program configure devices of their own.
   static void SetUpTestSuite() {
-    setenv("BERTH_SIM", "GPUx4", 1);
-    DeviceManager::get();
-    unsetenv("BERTH_SIM");
+    static const bool made = [] {
+      test::use_gpus(kGpus);
+      return true;
+    }();
+    (void)made;
   }
   // Clears all faults and errors.
   void TearDown() override {
@@ -45,13 +47,18 @@ class SimulatedGpus : public testing::Test {
     return DeviceManager::get().lookup(
         DeviceName::parse(fmt::format("/GPU:{}", i)));
   }
-  static void set_seed(uint64_t seed) { sim::set_seed(gpu(0), seed); }
+  // Orders the work of simulated GPUs.
+  static void set_seed(uint64_t seed) {
+    if (gpu(0).simulated()) sim::set_seed(gpu(0), seed);
+  }
   static void clear_faults() {
-    for (int i = 0; i < kGpus; ++i) sim::clear_faults(gpu(i));
+    for (int i = 0; i < kGpus; ++i) {
+      if (gpu(i).simulated()) sim::clear_faults(gpu(i));
+    }
     for (int i = 0; i < kGpus; ++i) gpu(i).reset_error();
   }
 };
 
 }  // namespace berth::collective_tests
 
-#endif  // BERTH_COLLECTIVE_SIM_TESTING_H_
+#endif  // BERTH_COLLECTIVE_GPU_TESTING_H_
