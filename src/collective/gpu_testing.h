@@ -37,6 +37,9 @@ class FourGpus : public testing::Test {
     }();
     (void)made;
   }
+  void SetUp() override {
+    ASSERT_EQ(gpu(0).simulated(), !test::on_gpus_of_machine());
+  }
   // Clears all faults and errors.
   void TearDown() override {
     clear_faults();

@@ -1,6 +1,7 @@
 // GPUs for tests: simulated ones or, with BERTH_TEST_GPUS=machine, those of the
 // machine, parts of the first if they are too few, so that a suite runs on a
-// real asynchronous device as well. Called once per process, before devices exist. Tests only.
+// real asynchronous device as well. Called once per process, before devices
+// exist. Tests only.
 
 #ifndef BERTH_DEVICE_GPU_TESTING_H_
 #define BERTH_DEVICE_GPU_TESTING_H_

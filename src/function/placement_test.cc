@@ -67,7 +67,9 @@ TEST(PlacementReport, CountsRunsOpsAndBytesOfWhatRan) {
   const DeviceRow& first = row(r, kGpu0);
   EXPECT_EQ(first.variable_bytes, 32 * 8 * 4);
   EXPECT_EQ(first.other_bytes, 64 * 32 * 4);
-  EXPECT_EQ(first.arena_bytes, 64 * 8 * 4);
+  if (!test::on_gpus_of_machine()) {  // their kernels need scratch, too
+    EXPECT_EQ(first.arena_bytes, 64 * 8 * 4);
+  }
   const DeviceRow& second = row(r, kGpu1);
   EXPECT_EQ(second.output_bytes, 64 * 8 * 4);
   EXPECT_EQ(second.ops, 1);
@@ -118,6 +120,7 @@ TEST(PlacementReport, TransfersCiteWhoAskedForLayersAndGradients) {
 }
 
 TEST(PlacementReport, TimesComeFromTheClockOfTheDevice) {
+  SKIP_ON_GPUS_OF_MACHINE("it reads the virtual clock");
   const Variable w(on_device("/GPU:0", {32, 8}));
   auto f = function([&](const Tensor& x) { return two_devices(x, w); });
   const Tensor x = on_device("/GPU:0", {64, 32});
@@ -328,6 +331,7 @@ TEST(Explain, FindsOpsByTheirNamesAndNamesTheNearest) {
 }
 
 TEST(PlacementReport, MarksTimesOfAVirtualClock) {
+  SKIP_ON_GPUS_OF_MACHINE("it reads the virtual clock");
   Report r;
   r.name = "step";
   r.steps = 1;
@@ -370,6 +374,7 @@ TEST(PlacementReport, MarksTimesOfAVirtualClock) {
 
 // The host works for a long time; the step takes the simulated GPU's time.
 TEST(PlacementReport, AStepOnAVirtualClockHasNoneOfTheHostsTime) {
+  SKIP_ON_GPUS_OF_MACHINE("it reads the virtual clock");
   auto f = function([](const Tensor& x, const Tensor& y) {
     Tensor z;
     {

@@ -4,6 +4,8 @@
 #ifndef BERTH_FUNCTION_SIM_TESTING_H_
 #define BERTH_FUNCTION_SIM_TESTING_H_
 
+#include <gtest/gtest.h>
+
 #include <cstdlib>
 
 #include "backends/sim/sim.h"
@@ -27,7 +29,10 @@ inline void seed_gpus(uint64_t seed) {
 inline Tensor on_device(const char* where, const Shape& shape,
                         float value = 1) {
   const auto on = device(where);
-  return fill(shape, value);
+  Tensor t = fill(shape, value);
+  const Device& d = DeviceManager::get().lookup(DeviceName::parse(t.device()));
+  EXPECT_TRUE(d.type() != "GPU" || d.simulated() != test::on_gpus_of_machine());
+  return t;
 }
 
 }  // namespace berth

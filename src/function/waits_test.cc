@@ -165,6 +165,7 @@ TEST(Waits, AWholePlanIsRightInEveryOrder) {
 }
 
 TEST(Waits, DeletingAnyOneGivesAWrongResult) {
+  SKIP_ON_GPUS_OF_MACHINE("seeds draw the orders that show a missing wait");
   const Model model;
   const auto start = model.values();
   const Results want = eager(model, start);

@@ -8,6 +8,7 @@
 #include "base/fresh_process.h"
 #include "berth/berth.h"
 #include "device/device_manager.h"
+#include "device/gpu_testing.h"
 
 namespace berth::keras {
 namespace {
@@ -100,6 +101,7 @@ void fit_counts_fallbacks() {
 }
 
 TEST(ModelPlacement, CountsFallbacks) {
+  SKIP_ON_GPUS_OF_MACHINE("it takes a kernel away");
   IN_A_FRESH_PROCESS(fit_counts_fallbacks());
 }
 
@@ -115,6 +117,7 @@ void weights_name_the_line_of_their_layer() {
 }
 
 TEST(ModelPlacement, AWeightThatFallsBackNamesTheUsersLine) {
+  SKIP_ON_GPUS_OF_MACHINE("it wants a machine without GPUs");
   IN_A_FRESH_PROCESS(weights_name_the_line_of_their_layer());
 }
 
