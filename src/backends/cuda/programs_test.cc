@@ -58,7 +58,7 @@ void count_programs() {
   const Kept first = kept_in(folder + "/cuda");
   check(first.parts == 4, std::to_string(first.parts));
   check(first.programs.size() == 1, std::to_string(first.programs.size()));
-  // Of another plan, what is new is compiled.
+  // Another plan compiles what is new.
   auto five = function([](const Tensor& in) {
     return chain(chain(chain(chain(in, 2), 3), 6), 7);
   });

@@ -73,7 +73,7 @@ TEST_F(Programs, OfTheChainsOfAPlanAreOneSlow) {
   EXPECT_EQ(fused_kernels(), std::vector<int>{4});
   four(x);
   EXPECT_EQ(fused_kernels(), std::vector<int>{});
-  // Of another plan, what is new is built.
+  // Another plan builds what is new.
   auto other = function([](const Tensor& in) {
     return chain(chain(chain(chain(in, 2), 3), 6), 7);
   });
