@@ -170,6 +170,21 @@ TEST(ProgramsOfAllKernels, ArePrepared) {
              collected_programs().size(), kinds.size(), kernels);
 }
 
+// Programs of elementwise kernels may be joined (gpu::Source::joins): the hash
+// in a kernel's name belongs to one text.
+TEST(ProgramsOfAllKernels, ThatMayBeJoinedHaveKernelsOfDifferentNames) {
+  static const std::regex hashed("_[0-9a-f]{16}_");
+  std::map<std::string, std::string> text_with;
+  for (const auto& [text, program] : collected_programs()) {
+    for (const std::string& kernel : program.kernels) {
+      if (!std::regex_search(kernel, hashed)) continue;
+      EXPECT_TRUE(text_with.emplace(kernel, text).second) << kernel;
+    }
+  }
+  EXPECT_GT(text_with.size(), 300u);
+  fmt::print("{} kernels\n", text_with.size());
+}
+
 TEST_P(Programs, CompileAndKeepTheRules) {
   std::string reason;
   const Nvrtc* nvrtc = Nvrtc::find(&reason);
