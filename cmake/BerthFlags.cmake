@@ -32,6 +32,10 @@ function(berth_flags target)
   elseif(BERTH_UNITY)  # GCC takes a source of a unity build for a header
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "EXECUTABLE" AND NOT BERTH_BUILD_FUZZ)
+    add_dependencies(${target} berth_fetch)  # which libberth opens where a program downloads
+  endif()
   if(BERTH_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${BERTH_SANITIZE} -fno-omit-frame-pointer
       -fno-sanitize-recover=all)

@@ -157,16 +157,28 @@ def _variable_repr(self):
             f"numpy={_np.array2string(self._array(), separator=', ')}, device={_short(self.device)}>")
 
 
-def _array(self, dtype=None, copy=None):
-    values = self._array()
-    return values if dtype is None else values.astype(dtype)
+def _as_array(self, dtype=None, copy=None):
+    """NumPy's protocol: a read-only array over the memory of a tensor, or a copy."""
+    shares = isinstance(self, Tensor) and not copy
+    values = _core.view(self) if shares else self._array()
+    converts = dtype is not None and values.dtype != dtype
+    if copy is False and (converts or not shares):
+        raise ValueError("only a tensor, with its own dtype, gives an array without a copy")
+    return values.astype(dtype) if converts else values
+
+
+def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    told = max_version is not None and tuple(max_version) >= (1, 0)
+    tensor = self if isinstance(self, Tensor) else self.read_value()
+    wishes = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+    return _core.exported(tensor, told).__dlpack__(**{k: v for k, v in wishes.items() if v is not None})
 
 
 for _class in (Tensor, Variable):
     _class.__getitem__ = _getitem
     _class.__iter__ = _iterate
     _class.__len__ = _length
-    _class.__array__ = _array
+    _class.__array__ = _as_array
     _class.__array_priority__ = 100
     _class.__str__ = _text
     _class.__index__ = lambda self: int(self._array().__index__())
@@ -176,7 +188,7 @@ for _class in (Tensor, Variable):
     _class.ndim = property(lambda self: len(self.shape))
     _class.get_shape = lambda self: self.shape
     _class.__copy__ = lambda self: self
-    _class.__dlpack__ = lambda self, **options: self._array().__dlpack__(**options)
+    _class.__dlpack__ = _dlpack
     _class.__dlpack_device__ = lambda self: (1, 0)
 Tensor.__repr__ = _repr
 Tensor.__hash__ = lambda self: hash(self._id())

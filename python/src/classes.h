@@ -20,6 +20,9 @@ void add_custom(nanobind::module_& m);       // gradients and ops of Python's
 void add_train(nanobind::module_& m);        // checkpoints
 void add_placement(nanobind::module_& m);    // contracts
 void add_profiler(nanobind::module_& m);     // timelines and event files
+void add_network(nanobind::module_& m);      // downloads by Python
+void add_output(nanobind::module_& m);       // what is printed, by sys.stdout
+void add_sharing(nanobind::module_& m);      // memory shared with arrays
 
 }  // namespace berth::python
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "held.h"
+#include "sharing.h"
 
 namespace berth::python {
 
@@ -84,10 +85,18 @@ Tensor tensor_of_array(nb::object array) {
   }
   const auto dims =
       nb::cast<std::vector<int64_t>>(nb::list(array.attr("shape")));
-  // An own copy: arrays change, tensors do not. The bytes are seen as uint8,
-  // since buffers know no bfloat16.
-  nb::object copy = numpy().attr("array")(array, "copy"_a = true,
-                                          "order"_a = "C", "ndmin"_a = 1);
+  // An own copy: arrays change, tensors do not. To share a small one is not
+  // worth while. The bytes are seen as uint8, since buffers know no bfloat16.
+  constexpr int64_t kSharedBytes = 1 << 16;
+  const bool shared =
+      nb::cast<int64_t>(array.attr("nbytes")) >= kSharedBytes &&
+      nb::cast<bool>(array.attr("flags").attr("c_contiguous")) &&
+      nb::cast<bool>(array.attr("flags").attr("aligned")) &&
+      nobody_writes(array);
+  nb::object copy = shared
+                        ? array
+                        : numpy().attr("array")(array, "copy"_a = true,
+                                                "order"_a = "C", "ndmin"_a = 1);
   nb::object bytes = copy.attr("reshape")(-1).attr("view")("uint8");
   auto* view = new Py_buffer;
   if (PyObject_GetBuffer(bytes.ptr(), view, PyBUF_SIMPLE) != 0) {

@@ -1,6 +1,8 @@
 // Layers, models and their parts. The classes of Keras are Python's
 // (berth/keras): they hold a handle of these as __berth__.
 
+#include <fmt/format.h>
+
 #include <sstream>
 
 #include "callbacks.h"
@@ -54,6 +56,10 @@ class Back {
   Held weak_;
 };
 
+// True while JSON is written in which layers of the user's are names alone;
+// berth/keras/saving.py adds what they are.
+thread_local bool t_outline = false;
+
 template <class Base>
 class Own : public Base {
  public:
@@ -67,6 +73,9 @@ class Own : public Base {
     nb::gil_scoped_acquire gil;
     return tensors_in(
         back_.self().attr("_call_of_engine")(to_python(inputs), training));
+  }
+  keras::Config get_config() const override {
+    return t_outline ? keras::Config() : Base::get_config();
   }
   using Base::add_loss;
   using Base::add_metric;
@@ -566,9 +575,27 @@ void add_model(nb::module_& m) {
   m.def("load_model", [](const std::string& path, bool compile) {
     return keras::load_model(path, {.compile = compile}, site_of_caller());
   });
-  m.def("model_from_json", [](const std::string& text) {
-    return keras::model_from_json(text, site_of_caller());
+  // The model's JSON, in which layers of the user's have no config.
+  m.def("outline", [](const Layer& model) {
+    t_outline = true;
+    struct End {
+      ~End() { t_outline = false; }
+    } end;
+    return keras::layers::serialize(model).str();
   });
+  // `made`: layers of the classes "made_0", "made_1" in the text.
+  m.def(
+      "model_from_json",
+      [](const std::string& text, const std::vector<Layer>& made) {
+        const keras::CustomObjectScope scope;
+        for (size_t i = 0; i < made.size(); ++i) {
+          keras::register_custom_object(
+              fmt::format("made_{}", i),
+              [layer = made[i]](const keras::Config&) { return layer; });
+        }
+        return keras::model_from_json(text, site_of_caller());
+      },
+      "text"_a, "made"_a = std::vector<Layer>());
 }
 
 void add_parts(nb::module_& m) {

@@ -43,6 +43,7 @@ void add_keras_files(nb::module_& m) {
   m.def("layer_config",
         [](const Layer& l) { return keras::layers::serialize(l).str(); });
   m.def("layer_type", [](const Layer& l) { return l.base()->state().type; });
+  m.def("as_model", [](const Layer& l) { return Model(l.base()); });
   m.def("num_parts",
         [](const Layer& l) { return l.base()->state().parts.size(); });
   m.def("compile_config", [](const Model& model) -> nb::object {

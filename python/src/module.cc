@@ -25,6 +25,9 @@ NB_MODULE(_core, m) {
   add_keras_files(m);
   add_placement(m);
   add_profiler(m);
+  add_network(m);
+  add_output(m);
+  add_sharing(m);
   nanobind::module_ ops = m.def_submodule("ops");
   add_functions(ops);
 }

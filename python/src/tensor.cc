@@ -6,6 +6,7 @@
 
 #include "classes.h"
 #include "convert.h"
+#include "sharing.h"
 
 namespace berth::python {
 
@@ -288,7 +289,8 @@ void add_tensor(nb::module_& m) {
   add_dtype(m);
   add_shape(m);
   nb::class_<Tensor> c(m, "Tensor", nb::dynamic_attr(),
-                       nb::is_weak_referenceable());
+                       nb::is_weak_referenceable(),
+                       nb::type_slots(buffer_slots()));
   add_operators(c);
   c.def_prop_ro("shape", [](const Tensor& t) { return t.shape(); })
       .def_prop_ro("backing_device",

@@ -45,3 +45,24 @@ for name, model, x, y in (("i", image, "xi", "yi"), ("t", text, "xt", "yt")):
         model.fit(values[x], values[y], epochs=1, shuffle=False, verbose=0)
         values["after_t"] = model.predict(values[x], verbose=0)
 np.savez_compressed("keras_files.npz", **values)
+
+# A functional model with everything: operators, a shared layer, a model inside that is used twice, two inputs and outputs.
+keras.utils.set_random_seed(8)
+inner_in = layers.Input((4,), name="inner_in")
+inner = keras.Model(inner_in, layers.Dense(3, activation="tanh", name="inner_dense")(inner_in), name="inner")
+shared = layers.Dense(4, name="shared")
+left, right = layers.Input((4,), name="left"), layers.Input((4,), name="right")
+a, b = inner(shared(left)), inner(shared(right))
+both = layers.Concatenate(name="both")([a * 2.0 - b, -(1.0 / (a ** 2 + 1.5)), b[:, 1:]])
+graph = keras.Model([left, right], [layers.Dense(2, name="one")(both), layers.Add(name="two")([a, b])])
+graph.compile("sgd", "mse")
+xg = [rng.normal(size=(5, 4)).astype("float32") for _ in range(2)]
+pg = graph.predict(xg, verbose=0)
+more = {"xg": np.stack(xg), "p_one": pg[0], "p_two": pg[1],
+        "graph_json": np.frombuffer(graph.to_json().encode(), "uint8")}
+with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "graph.keras")
+    graph.save(path)
+    with open(path, "rb") as file:
+        more["graph_keras"] = np.frombuffer(file.read(), "uint8")
+np.savez_compressed("keras_graph.npz", **more)

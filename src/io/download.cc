@@ -10,9 +10,11 @@
 #include <thread>
 
 #include "berth/errors.h"
+#include "io/network.h"
 #include "io/part_file.h"
+#include "io/receiver.h"
 #include "io/sha256.h"
-#include "io/transfer.h"
+#include "io/url.h"
 
 namespace berth::io {
 namespace {
@@ -103,7 +105,8 @@ class Download {
     int64_t delay = std::clamp<int64_t>(options_.retry_delay_ms, 0, 60'000);
     while (true) {
       ++result_.attempts;
-      last = transfer(options_, part, deadline_);
+      Receiver receiver(options_, part);
+      last = network().transfer(receiver, deadline_);
       result_.resumed_from = last.resumed_from;
       if (last.ok) last = verify(part);
       if (last.ok) return finish(part);

@@ -34,19 +34,13 @@ std::string test_file() {
   return file;
 }
 
-std::string digest(const std::string& bytes) {
-  Sha256 hash;
-  hash.add({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
-  return hash.hex();
-}
-
 class Download : public ::testing::Test {
  protected:
   // Options with short times for `server`; every test ends in a second.
   DownloadOptions options(const LoopbackServer& server) const {
     return {.url = server.url("/data.gz"),
             .path = path_,
-            .sha256 = digest(file_),
+            .sha256 = sha256_of(file_),
             .expected_bytes = static_cast<int64_t>(file_.size()),
             .connect_timeout_ms = 2000,
             .stall_timeout_ms = 3000,
@@ -83,9 +77,9 @@ class Download : public ::testing::Test {
 };
 
 TEST(Sha256, MatchesThePublishedVectors) {
-  EXPECT_EQ(digest(""),
+  EXPECT_EQ(sha256_of(""),
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  EXPECT_EQ(digest("abc"),
+  EXPECT_EQ(sha256_of("abc"),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
@@ -244,8 +238,8 @@ TEST_F(Download, CorruptionIsDataLossAndLeavesNothing) {
     to.serve(request, other);
   });
   const std::string what = failure<errors::DataLoss>(options(server));
-  EXPECT_NE(what.find(digest(other)), std::string::npos) << what;
-  EXPECT_NE(what.find(digest(file_)), std::string::npos) << what;
+  EXPECT_NE(what.find(sha256_of(other)), std::string::npos) << what;
+  EXPECT_NE(what.find(sha256_of(file_)), std::string::npos) << what;
   EXPECT_EQ(server.requests(), 2);
   EXPECT_FALSE(exists(path_));
   EXPECT_FALSE(exists(path_ + ".part"));

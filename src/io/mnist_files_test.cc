@@ -122,11 +122,8 @@ TEST_F(Mnist, DownloadsTheFourFilesIntoTheCacheAndFindsThemThereLater) {
   for (MnistFile* file : {&set.train_images, &set.train_labels,
                           &set.test_images, &set.test_labels}) {
     const std::string content = "content of /set/" + file->name + ".gz";
-    Sha256 hash;
-    hash.add(
-        {reinterpret_cast<const uint8_t*>(content.data()), content.size()});
     file->bytes = static_cast<int64_t>(content.size());
-    file->sha256 = hash.hex();
+    file->sha256 = sha256_of(content);
   }
   std::vector<std::string> seen;
   options_.progress = [&](const std::string& name, int64_t, int64_t) {

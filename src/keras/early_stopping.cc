@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <optional>
 
+#include "base/output.h"
 #include "berth/errors.h"
 #include "berth/keras/models.h"
 #include "berth/ops/array.h"
@@ -102,12 +102,14 @@ class EarlyStoppingCallback final : public CallbackBase {
   }
   void on_train_end(Model& model) override {
     if (stopped_ >= 0 && o_.verbose > 0) {
-      std::printf("Epoch %d: early stopping\n", stopped_ + 1);
+      user_output().write(
+          fmt::format("Epoch {}: early stopping\n", stopped_ + 1));
     }
     if (!o_.restore_best_weights || weights_.empty()) return;
     if (o_.verbose > 0) {
-      std::printf("Restoring model weights from the end of epoch %d.\n",
-                  best_epoch_ + 1);
+      user_output().write(
+          fmt::format("Restoring model weights from the end of epoch {}.\n",
+                      best_epoch_ + 1));
     }
     model.set_weights(weights_);
   }
@@ -197,8 +199,9 @@ class ReduceLROnPlateauCallback final : public CallbackBase {
     const double lower = std::max(rate * o_.factor, o_.min_lr);
     model.optimizer().set_learning_rate(lower);
     if (o_.verbose > 0) {
-      std::printf("Epoch %d: ReduceLROnPlateau reducing learning rate to %g.\n",
-                  epoch + 1, lower);
+      user_output().write(fmt::format(
+          "Epoch {}: ReduceLROnPlateau reducing learning rate to {:g}.\n",
+          epoch + 1, lower));
     }
     cools_ = o_.cooldown;
     waited_ = 0;
@@ -245,10 +248,9 @@ class LearningRateSchedulerCallback final : public CallbackBase {
     }
     model.optimizer().set_learning_rate(rate);
     if (verbose_ > 0) {
-      std::printf(
-          "Epoch %d: LearningRateScheduler setting learning rate to "
-          "%g.\n",
-          epoch + 1, rate);
+      user_output().write(fmt::format(
+          "Epoch {}: LearningRateScheduler setting learning rate to {:g}.\n",
+          epoch + 1, rate));
     }
   }
   void on_epoch_end(Model& model, int, Logs& logs) override {

@@ -4,8 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-
+#include "base/output.h"
 #include "berth/errors.h"
 #include "keras/bad_labels.h"
 #include "keras/layer_state.h"
@@ -112,7 +111,7 @@ Logs Model::evaluate(const data::Dataset& dataset,
             options.steps, CallbackList(options.callbacks), site);
   const NamedValues values = training_->results();
   if (options.verbose > 0 && (core == nullptr || core->is_chief())) {
-    std::printf("%s\n", metrics_text(values).c_str());
+    user_output().write(metrics_text(values) + "\n");
   }
   return Logs(values.begin(), values.end());
 }

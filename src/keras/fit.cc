@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 
+#include "base/output.h"
 #include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "distribute/distributed_dataset.h"
@@ -45,10 +45,7 @@ void report_placement(const placement::Report& report, int verbose, bool lines,
                                   [](const auto& d) { return d.ops > 0; });
   if (verbose == 0 || (used < 2 && report.fallbacks.empty())) return;
   const std::string line = report.summary();
-  std::printf("%s", lines          ? report.brief().c_str()
-                    : line.empty() ? ""
-                                   : (line + "\n").c_str());
-  std::fflush(stdout);
+  user_output().write(lines ? report.brief() : line.empty() ? "" : line + "\n");
 }
 
 // Says what automatic shares gained.
@@ -56,8 +53,7 @@ void report_shares(const Model::Training& training, int verbose,
                    History* history) {
   if (training.rewrite()) history->shares = training.rewrite()->moved();
   if (verbose == 0 || history->shares.empty()) return;
-  std::printf("%s\n", history->shares.c_str());
-  std::fflush(stdout);
+  user_output().write(history->shares + "\n");
 }
 
 // What is validated on: batches, how many, how often.
@@ -296,7 +292,7 @@ History FitRun::run() {
   for (; epoch_ < o_.epochs && !t_.stop; ++epoch_) run_epoch();
   history_.split = watch_.split();
   if (history_.split && bar_.lines()) {
-    std::printf("%s", history_.split->str().c_str());
+    user_output().write(history_.split->str());
   }
   report_shares(t_, o_.verbose, &history_);
   if (total_ > 0 && !t_.options->run_eagerly && !t_.servers()) {
@@ -308,8 +304,7 @@ History FitRun::run() {
   }
   history_.tasks = task_watch_.report();
   if (history_.tasks && o_.verbose != 0) {
-    std::printf("%s", history_.tasks->str().c_str());
-    std::fflush(stdout);
+    user_output().write(history_.tasks->str());
   }
   list_.call(&CallbackBase::on_train_end, model_);
   return std::move(history_);

@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <sstream>
 
+#include "base/output.h"
 #include "base/thread_pool.h"
 #include "berth/errors.h"
 #include "berth/keras/models.h"
@@ -108,12 +108,10 @@ int Model::num_train_traces() const {
   return training_->train_ ? training_->train_->num_traces() : 0;
 }
 
-// Not through std::cout, whose header has a static object in whoever reads it.
 void Model::summary() const {
   std::ostringstream text;
   summary(text);
-  std::fputs(text.str().c_str(), stdout);
-  std::fflush(stdout);
+  user_output().write(text.str());
 }
 
 }  // namespace berth::keras

@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdio>
 #include <limits>
 
+#include "base/output.h"
 #include "base/vertex_folder.h"
 #include "base/where.h"
 #include "berth/errors.h"
@@ -87,8 +87,7 @@ class ModelCheckpointBase final : public CallbackBase {
     if (o_.save_best_only && !is_best(logs, path)) return;
     on_chief(model, call_, [&] { write(model, path); });
     if (o_.verbose == 0 || !is_chief(model)) return;
-    std::printf("epoch %d: saved %s\n", epoch + 1, path.c_str());
-    std::fflush(stdout);
+    user_output().write(fmt::format("epoch {}: saved {}\n", epoch + 1, path));
   }
 
   void write(const Model& model, const std::string& path) const {
@@ -113,8 +112,8 @@ class ModelCheckpointBase final : public CallbackBase {
       return true;
     }
     if (o_.verbose > 0) {
-      std::printf("%s did not improve from %g: no %s\n", o_.monitor.c_str(),
-                  before, path.c_str());
+      user_output().write(fmt::format("{} did not improve from {:g}: no {}\n",
+                                      o_.monitor, before, path));
     }
     return false;
   }

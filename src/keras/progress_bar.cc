@@ -1,12 +1,11 @@
 #include "keras/progress_bar.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
+
+#include "base/output.h"
 
 namespace berth::keras {
 
@@ -40,12 +39,9 @@ std::string bar_of(int64_t step, int64_t steps, int width) {
   return " [" + s + "]";
 }
 
-// The terminal's width. Its last column stays free: some begin a line there.
-size_t columns_of_stdout() {
-  winsize size{};
-  const bool known =
-      ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-  return (known ? size.ws_col : 80u) - 1;
+// The last column stays free: some terminals begin a line there.
+size_t columns_of_line() {
+  return std::max<size_t>(user_output().columns(), 2) - 1;
 }
 
 double seconds_since(std::chrono::steady_clock::time_point t) {
@@ -97,9 +93,9 @@ std::string bar_text(int64_t step, int64_t steps, double seconds,
 }
 
 ProgressBar::ProgressBar(int verbose, int epochs)
-    : style_(verbose == 0                            ? Style::kSilent
-             : verbose == 1 && isatty(STDOUT_FILENO) ? Style::kBar
-                                                     : Style::kLines),
+    : style_(verbose == 0                                  ? Style::kSilent
+             : verbose == 1 && user_output().columns() > 0 ? Style::kBar
+                                                           : Style::kLines),
       epochs_(epochs) {}
 
 double ProgressBar::seconds() const { return seconds_since(start_); }
@@ -110,37 +106,34 @@ void ProgressBar::begin_epoch(int epoch, int64_t steps) {
   start_ = drawn_ = std::chrono::steady_clock::now();
   width_ = 0;
   if (style_ != Style::kBar) return;
-  std::printf("Epoch %d/%d\n", epoch + 1, epochs_);
-  std::fflush(stdout);
+  user_output().write(fmt::format("Epoch {}/{}\n", epoch + 1, epochs_));
 }
 
 void ProgressBar::step(int64_t done,
                        const std::function<NamedValues()>& values) {
   if (style_ != Style::kBar || seconds_since(drawn_) < kRedrawSeconds) return;
   drawn_ = std::chrono::steady_clock::now();
-  draw(bar_text(done, steps_, seconds(), values(), columns_of_stdout()), "");
+  draw(bar_text(done, steps_, seconds(), values(), columns_of_line()), "");
 }
 
 void ProgressBar::draw(std::string line, const char* end) {
   const size_t width = line.size();
   if (width < width_) line.append(width_ - width, ' ');
   width_ = width;
-  std::printf("\r%s%s", line.c_str(), end);
-  std::fflush(stdout);
+  user_output().write(fmt::format("\r{}{}", line, end));
 }
 
 void ProgressBar::end_epoch(int64_t done, const NamedValues& values) {
   if (style_ == Style::kSilent) return;
   if (style_ == Style::kBar) {
     draw(bar_text(done, std::max<int64_t>(done, 1), seconds(), values,
-                  columns_of_stdout()),
+                  columns_of_line()),
          "\n");
     return;
   }
-  std::printf("Epoch %d/%d: %lld steps, %.1f s, %s\n", epoch_ + 1, epochs_,
-              static_cast<long long>(done), seconds(),
-              metrics_text(values).c_str());
-  std::fflush(stdout);
+  user_output().write(fmt::format("Epoch {}/{}: {} steps, {:.1f} s, {}\n",
+                                  epoch_ + 1, epochs_, done, seconds(),
+                                  metrics_text(values)));
 }
 
 }  // namespace berth::keras

@@ -25,7 +25,7 @@ std::string bar_text(int64_t step, int64_t steps, double seconds,
 
 class ProgressBar {
  public:
-  // verbose as in FitOptions; draws on stdout.
+  // verbose as in FitOptions; draws on user_output().
   ProgressBar(int verbose, int epochs);
 
   void begin_epoch(int epoch, int64_t steps);

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "base/output.h"
 #include "base/vertex_folder.h"
 #include "base/where.h"
 #include "berth/errors.h"
@@ -102,9 +102,8 @@ std::vector<Logs> SidecarEvaluator::start() {
         for (const auto& [name, value] : all.back()) {
           text += fmt::format(", {}: {:.4g}", name, value);
         }
-        std::printf("evaluation %zu of %s%s\n", all.size(), path->c_str(),
-                    text.c_str());
-        std::fflush(stdout);
+        user_output().write(
+            fmt::format("evaluation {} of {}{}\n", all.size(), *path, text));
       }
       const auto most = static_cast<size_t>(options_.max_evaluations);
       if (all.size() == most && most > 0) return all;

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdio>
 
+#include "base/output.h"
 #include "berth/errors.h"
 #include "berth/keras/models.h"
 #include "keras/nan_finder.h"
@@ -32,8 +32,7 @@ class TerminateOnNaNCallback final : public CallbackBase {
                     loss->second, batch + 1, model.fit_loop()->epoch() + 1);
     if (o_.find_op) message += origin(model);
     if (o_.raise_error) throw errors::InvalidArgument(message);
-    std::printf("%s\n", message.c_str());
-    std::fflush(stdout);
+    user_output().write(message + "\n");
     model.stop_training();
   }
 

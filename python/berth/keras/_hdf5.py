@@ -88,7 +88,10 @@ def _children(value, path, seen):
 
 
 def class_name(layer):
-    return snake(_core.layer_type(layer.__berth__) if not layer._is_own() else type(layer).__name__)
+    if layer._is_own():
+        return snake(type(layer).__name__)
+    kind = _core.layer_type(layer.__berth__)
+    return "functional" if kind == "Model" else snake(kind)
 
 
 def write_weights(model, target):

@@ -53,6 +53,14 @@ utils["to_categorical"] = _to_categorical
 utils["set_random_seed"] = _core.set_seed
 
 
+def _get_file(*args, **kwargs):
+    from berth.keras import _files
+    return _files.get_file(*args, **kwargs)
+
+
+utils["get_file"] = _get_file
+
+
 # Optimizers: Keras' attributes and methods over the engine's handle.
 def _apply_gradients(self, grads_and_vars, name=None):
     """Updates each variable by its gradient: pairs (gradient, variable)."""

@@ -1,5 +1,6 @@
 """tf.keras.layers: a class for each layer of the engine, and Layer for those of one's own."""
 import json
+import operator
 import re
 import types
 
@@ -76,7 +77,7 @@ class Layer:
     def get_config(self):
         """The arguments that make an equal layer; override it where they are no plain values."""
         if not self._is_own():
-            return json.loads(_core.layer_config(self.__berth__))["config"]
+            return self._config_of_engine()
         base = {"name": self.name, "trainable": self.trainable, "dtype": self.dtype}
         if type(self).get_config is not Layer.get_config or type(self).__init__ is Layer.__init__:
             return base
@@ -92,6 +93,9 @@ class Layer:
         takes_name = "name" in signature.parameters or any(
             p.kind is inspect.Parameter.VAR_KEYWORD for p in signature.parameters.values())
         return {"name": self.name, **config} if takes_name else config
+
+    def _config_of_engine(self):
+        return json.loads(_core.layer_config(self.__berth__))["config"]
 
     @classmethod
     def from_config(cls, config):
@@ -292,37 +296,44 @@ class Lambda(Layer):
         return self._function(inputs)
 
 
-class Operation(Layer):
-    """An operator between values of a functional model, as a layer."""
+_OPERATORS = {"Add": "add", "Subtract": "sub", "Multiply": "mul", "TrueDivide": "truediv", "Divide": "truediv",
+              "Power": "pow", "Matmul": "matmul", "Negative": "neg", "GetItem": "getitem"}
 
-    def __init__(self, function):
-        super().__init__()
-        self.__dict__["_function"] = function
+
+class Operation(Layer):
+    """An operator between values of a functional model and at most one constant, as a layer."""
+
+    def __init__(self, kind, *constant, first=False, name=None):
+        if kind not in _OPERATORS:
+            raise ValueError(f"the operation {kind} between layers is not there yet; expected one of "
+                             f"{', '.join(_OPERATORS)}, or a layer")
+        object.__setattr__(self, "__berth__", self._kind(self, snake(kind), name or ""))
+        self.__dict__.update(kind=kind, _constant=constant, _first=first)
+
+    def arguments(self, tensors):
+        """The operator's, of the tensors among them."""
+        return [*self._constant, *tensors] if self._first else [*tensors, *self._constant]
 
     def call(self, inputs):
-        return self._function(*inputs) if isinstance(inputs, list) else self._function(inputs)
+        apply = getattr(operator, _OPERATORS[self.kind])
+        return apply(*self.arguments(inputs if isinstance(inputs, list) else [inputs]))
 
 
 def _give_operators():
-    import operator
-
-    def make(apply, reverse):
+    def make(kind, reverse):
         def method(self, other):
             if isinstance(other, _core.KerasTensor):
-                if apply is operator.add and self.shape == other.shape:
+                if kind == "Add" and self.shape == other.shape:
                     return Add()([self, other])  # noqa: F821
-                return Operation(apply)([self, other])
-            if reverse:
-                return Operation(lambda x: apply(other, x))(self)
-            return Operation(lambda x: apply(x, other))(self)
+                return Operation(kind)([self, other])
+            return Operation(kind, other, first=reverse)(self)
         return method
 
-    for name in ("add", "sub", "mul", "truediv", "pow", "matmul"):
-        apply = getattr(operator, name)
-        setattr(_core.KerasTensor, f"__{name}__", make(apply, False))
-        setattr(_core.KerasTensor, f"__r{name}__", make(apply, True))
-    _core.KerasTensor.__neg__ = lambda self: Operation(operator.neg)(self)
-    _core.KerasTensor.__getitem__ = lambda self, key: Operation(lambda x: x[key])(self)
+    for kind in ("Add", "Subtract", "Multiply", "TrueDivide", "Power", "Matmul"):
+        setattr(_core.KerasTensor, f"__{_OPERATORS[kind]}__", make(kind, False))
+        setattr(_core.KerasTensor, f"__r{_OPERATORS[kind]}__", make(kind, True))
+    _core.KerasTensor.__neg__ = lambda self: Operation("Negative")(self)
+    _core.KerasTensor.__getitem__ = lambda self, key: Operation("GetItem", key)(self)
 
 
 _give_operators()

@@ -261,7 +261,7 @@ class Model(Layer):
     def layers(self):
         known = {p.__berth__.key(): p for p in
                  self.__dict__.get("_parts", []) + self.__dict__.get("_kept", [])}
-        return [known.get(h.key()) or Layer._of(h) for h in self.__berth__.layers()]
+        return [known.get(h.key()) or _wrapped(h) for h in self.__berth__.layers()]
 
     def get_layer(self, name=None, index=None):
         if index is not None:
@@ -315,13 +315,32 @@ class Model(Layer):
         _saving.load_weights(self, filepath, skip_mismatch)
 
     def to_json(self, **kwargs):
-        return self.__berth__.to_json()
+        """The layers and how they are connected, as Keras writes it."""
+        import json
+        return json.dumps(_saving.serialize_keras_object(self), **kwargs)
+
+    def _config_of_engine(self):
+        return _saving.serialize_keras_object(self)["config"]
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        """Makes an equal model of what get_config() told, with weights of its own."""
+        if "layers" not in config or cls.call is not Layer.call:
+            return super().from_config(config)
+        kind = "Functional" if "input_layers" in config else "Sequential"
+        return _saving.deserialize_keras_object({"class_name": kind, "config": config}, custom_objects)
 
     def train_step(self, data):
         raise NotImplementedError("fit runs the engine's step unless a class overrides this")
 
     def test_step(self, data):
         raise NotImplementedError("evaluate runs the engine's step unless a class overrides this")
+
+
+def _wrapped(handle):
+    """The object of Python for a layer, or a model, of the engine."""
+    inside = _core.layer_type(handle) in ("Model", "Sequential")
+    return Model._of(_core.as_model(handle)) if inside else Layer._of(handle)
 
 
 class Sequential(Model):
@@ -379,7 +398,16 @@ def load_model(filepath, custom_objects=None, compile=True, safe_mode=True):
 
 
 def model_from_json(text, custom_objects=None):
-    return Model._of(_core.model_from_json(text))
+    """Returns the model that to_json() described, here or in Keras, with weights of its own."""
+    import json
+    return _saving.deserialize_keras_object(json.loads(text), custom_objects)
 
 
-__all__ = ["Model", "Sequential", "Input", "load_model", "model_from_json"]
+def clone_model(model, input_tensors=None, clone_function=None):
+    """Returns an equal model with weights of its own; clone_function(layer) makes its layers."""
+    if input_tensors is not None:
+        raise ValueError("clone_model: input_tensors is not there yet; call the clone on them")
+    return _saving.clone(model, clone_function)
+
+
+__all__ = ["Model", "Sequential", "Input", "load_model", "model_from_json", "clone_model"]

@@ -11,10 +11,12 @@ import zipfile
 
 from berth import _core
 from berth.keras import _hdf5
-from berth.keras.layers import Lambda, Layer
+from berth.keras.layers import Lambda, Layer, Operation
 from berth.keras.models import Model, Sequential
 
 _CONFIG, _METADATA, _WEIGHTS = "config.json", "metadata.json", "model.weights.h5"
+_OPERATIONS = "keras.src.ops.numpy"
+_HOLE = object()  # where an operator takes a tensor of the model
 _registered, _names = {}, {}
 
 
@@ -74,10 +76,7 @@ def serialize_keras_object(obj):
         if obj._is_own():
             return _own_json(obj, obj.get_config())
         if isinstance(obj, Model):
-            if any(_has_own(p) for p in obj.layers):
-                raise ValueError("a functional model with layers of your own has no JSON yet; "
-                                 "save_weights() writes its weights")
-            return _as_keras(json.loads(obj.__berth__.to_json()))
+            return _functional_json(obj)
         return json.loads(_core.layer_config(obj.__berth__))
     return json.loads(_core.part_config(obj))
 
@@ -98,6 +97,52 @@ def _as_keras(config):
     if config.get("class_name") == "SparseCategoricalCrossentropy" and not config["config"].get("label_smoothing"):
         config["config"].pop("label_smoothing", None)
     return config
+
+
+def _functional_json(model):
+    """The engine's outline of a model; what its layers of one's own are is added."""
+    made = _as_keras(json.loads(_core.outline(model.__berth__)))
+    parts = {p.name: p for p in model.layers}
+    for entry in made["config"]["layers"]:
+        part = parts.get(entry.get("name", entry["config"].get("name")))
+        if isinstance(part, Operation):
+            _write_operation(entry, part)
+        elif part is not None and _has_own(part):
+            own = serialize_keras_object(part)
+            entry.pop("build_config", None)
+            entry.update(own, name=part.name, config={"name": part.name, **own["config"]})
+    return made
+
+
+def _write_operation(entry, operation):
+    """As Keras has an operator: its arguments are tensors of the model and constants."""
+    entry.update(module=_OPERATIONS, class_name=operation.kind, registered_name=operation.kind,
+                 config={"name": operation.name})
+    entry.pop("build_config", None)
+    for node in entry["inbound_nodes"]:
+        tensors = node["args"][0] if isinstance(node["args"][0], list) else node["args"]
+        node["args"] = [_plain_key(a) for a in operation.arguments(tensors)]
+
+
+def _plain_key(key):
+    """A subscript as JSON, and back."""
+    if isinstance(key, tuple):
+        return [_plain_key(k) for k in key]
+    if isinstance(key, slice):
+        return {"class_name": "__slice__", "config": {"start": key.start, "stop": key.stop, "step": key.step}}
+    if key is Ellipsis:
+        return {"class_name": "__ellipsis__", "config": {}}
+    return key
+
+
+def _key_of(value):
+    if isinstance(value, list):
+        return tuple(_key_of(v) for v in value)
+    if isinstance(value, dict) and value.get("class_name") == "__slice__":
+        return slice(*(value["config"][k] for k in ("start", "stop", "step")))
+    if isinstance(value, dict) and value.get("class_name") == "__ellipsis__":
+        return Ellipsis
+    return value
 
 
 def _has_own(layer):
@@ -141,7 +186,9 @@ def _made(config, safe_mode):
         return Lambda(_function_of(inner["function"], safe_mode), name=inner.get("name"))
     if name == "Sequential" and any(_is_own_json(c) for c in inner["layers"]):
         return Sequential([_made(c, safe_mode) for c in inner["layers"]], name=inner.get("name"))
-    if name in ("Sequential", "Functional", "Model"):
+    if name in ("Functional", "Model"):
+        return _functional_of(config, safe_mode)
+    if name == "Sequential":
         return Model._of(_core.model_from_json(json.dumps(config)))
     if str(config.get("module", "keras")).split(".")[0] not in ("keras", "builtins", "None"):
         raise ValueError(f"the class {name} of {config.get('module')} is not known here; register it by "
@@ -149,10 +196,70 @@ def _made(config, safe_mode):
     return Layer._of(_core.layer_from_config(json.dumps(config)))
 
 
+def clone(model, clone_function=None):
+    """An equal model with weights of its own; clone_function(layer) makes each layer."""
+    config = serialize_keras_object(model)
+    if clone_function is None:
+        own = {get_registered_name(type(p)): type(p) for p in (model, *model.submodules) if p._is_own()}
+        return deserialize_keras_object(config, own, safe_mode=False)
+    parts = [p for p in model.layers if _core.layer_type(p.__berth__) != "InputLayer"]
+    made = {p.name: clone_function(p) for p in parts}
+    if isinstance(model, Sequential):
+        return Sequential([made.get(p.name, p) for p in model._given], name=model.name)
+    return _functional_of(config, False, made)
+
+
+def _functional_of(config, safe_mode, given=None):
+    """The engine makes the model; layers that it does not know are made here and handed to it."""
+    inner, made, entries = config["config"], [], []
+    for entry in inner["layers"]:
+        name, nodes = entry.get("name", entry["config"].get("name")), entry["inbound_nodes"]
+        if str(entry.get("module")).startswith(_OPERATIONS):
+            layer, nodes = _operation_of(entry)
+        elif given and name in given:
+            layer = given[name]
+        elif _is_own_json(entry):
+            layer = _made(entry, safe_mode)
+        else:
+            entries.append(entry)
+            continue
+        entries.append({"class_name": f"made_{len(made)}", "name": name, "config": {"name": name},
+                        "inbound_nodes": [_tensors_alone(n) for n in nodes]})
+        made.append(layer)
+    whole = {**config, "config": {**inner, "layers": entries}}
+    model = Model._of(_core.model_from_json(json.dumps(whole), [layer.__berth__ for layer in made]))
+    model.__dict__["_kept"] = made
+    return model
+
+
+def _tensors_alone(node):
+    """A call without its options, such as training=None."""
+    if not isinstance(node, dict):
+        return node  # of Keras 2: the engine says so
+    kwargs = {k: v for k, v in node.get("kwargs", {}).items() if _has_tensor(v)}
+    return {**node, "kwargs": kwargs}
+
+
+def _has_tensor(value):
+    if isinstance(value, list):
+        return any(_has_tensor(v) for v in value)
+    return isinstance(value, dict) and value.get("class_name") == "__keras_tensor__"
+
+
+def _operation_of(entry):
+    node = entry["inbound_nodes"][0]
+    args = [_HOLE if _has_tensor(a) else _key_of(a) for a in node["args"]]
+    constants = [a for a in args if a is not _HOLE]
+    layer = Operation(entry["class_name"], *constants, first=args[0] is not _HOLE, name=entry["config"].get("name"))
+    tensors = [a for a in node["args"] if _has_tensor(a)]
+    return layer, [{"args": tensors if len(tensors) == 1 else [tensors], "kwargs": {}}]
+
+
 def _is_own_json(config):
     name = config["class_name"]
     return (name == "Lambda" or name in _registered or config.get("registered_name") in _registered
-            or (name == "Sequential" and any(_is_own_json(c) for c in config["config"]["layers"]))
+            or (name in ("Sequential", "Functional") and any(_is_own_json(c) for c in config["config"]["layers"]))
+            or str(config.get("module")).startswith(_OPERATIONS)
             or str(config.get("module", "keras")).split(".")[0] != "keras")
 
 
