@@ -95,25 +95,24 @@ keras.layers.TorchModuleWrapper keras.layers.Wrapper keras.layers.deserialize ke
 keras.layers.minimum keras.layers.serialize keras.losses.CTC keras.losses.ctc keras.losses.deserialize
 keras.losses.get keras.losses.serialize keras.metrics.MeanMetricWrapper keras.metrics.deserialize
 keras.metrics.get keras.metrics.serialize keras.mixed_precision.DTypePolicy keras.mixed_precision.dtype_policy
-keras.mixed_precision.set_dtype_policy keras.models.clone_model keras.models.save_model keras.name_scope
-keras.ops.abs keras.ops.absolute keras.ops.adaptive_average_pool keras.ops.adaptive_max_pool keras.ops.add
-keras.ops.all keras.ops.allclose keras.ops.amax keras.ops.amin keras.ops.angle keras.ops.any keras.ops.append
-keras.ops.arange keras.ops.arccos keras.ops.arccosh keras.ops.arcsin keras.ops.arcsinh keras.ops.arctan
-keras.ops.arctan2 keras.ops.arctanh keras.ops.argmax keras.ops.argmin keras.ops.argpartition keras.ops.argsort
-keras.ops.array keras.ops.array_split keras.ops.associative_scan keras.ops.average keras.ops.average_pool
-keras.ops.bartlett keras.ops.batch_normalization keras.ops.binary_crossentropy keras.ops.bincount
-keras.ops.bitwise_and keras.ops.bitwise_invert keras.ops.bitwise_left_shift keras.ops.bitwise_not
-keras.ops.bitwise_or keras.ops.bitwise_right_shift keras.ops.bitwise_xor keras.ops.blackman
-keras.ops.broadcast_to keras.ops.cast keras.ops.categorical_crossentropy keras.ops.cbrt keras.ops.cdist
-keras.ops.ceil keras.ops.celu keras.ops.cholesky keras.ops.cholesky_inverse keras.ops.clip
-keras.ops.concatenate keras.ops.cond keras.ops.conj keras.ops.conjugate keras.ops.conv
-keras.ops.conv_transpose keras.ops.convert_to_numpy keras.ops.convert_to_tensor keras.ops.copy
-keras.ops.corrcoef keras.ops.correlate keras.ops.cos keras.ops.cosh keras.ops.count_nonzero keras.ops.cross
-keras.ops.ctc_decode keras.ops.ctc_loss keras.ops.cumprod keras.ops.cumsum keras.ops.custom_gradient
-keras.ops.deg2rad keras.ops.depth_to_space keras.ops.depthwise_conv keras.ops.det keras.ops.diag
-keras.ops.diagflat keras.ops.diagonal keras.ops.diff keras.ops.digitize keras.ops.divide
-keras.ops.divide_no_nan keras.ops.dot keras.ops.dot_product_attention keras.ops.dsplit keras.ops.dstack
-keras.ops.dtype keras.ops.eig keras.ops.eigh keras.ops.einsum keras.ops.elu keras.ops.empty
+keras.mixed_precision.set_dtype_policy keras.name_scope keras.ops.abs keras.ops.absolute
+keras.ops.adaptive_average_pool keras.ops.adaptive_max_pool keras.ops.add keras.ops.all keras.ops.allclose
+keras.ops.amax keras.ops.amin keras.ops.angle keras.ops.any keras.ops.append keras.ops.arange keras.ops.arccos
+keras.ops.arccosh keras.ops.arcsin keras.ops.arcsinh keras.ops.arctan keras.ops.arctan2 keras.ops.arctanh
+keras.ops.argmax keras.ops.argmin keras.ops.argpartition keras.ops.argsort keras.ops.array
+keras.ops.array_split keras.ops.associative_scan keras.ops.average keras.ops.average_pool keras.ops.bartlett
+keras.ops.batch_normalization keras.ops.binary_crossentropy keras.ops.bincount keras.ops.bitwise_and
+keras.ops.bitwise_invert keras.ops.bitwise_left_shift keras.ops.bitwise_not keras.ops.bitwise_or
+keras.ops.bitwise_right_shift keras.ops.bitwise_xor keras.ops.blackman keras.ops.broadcast_to keras.ops.cast
+keras.ops.categorical_crossentropy keras.ops.cbrt keras.ops.cdist keras.ops.ceil keras.ops.celu
+keras.ops.cholesky keras.ops.cholesky_inverse keras.ops.clip keras.ops.concatenate keras.ops.cond
+keras.ops.conj keras.ops.conjugate keras.ops.conv keras.ops.conv_transpose keras.ops.convert_to_numpy
+keras.ops.convert_to_tensor keras.ops.copy keras.ops.corrcoef keras.ops.correlate keras.ops.cos keras.ops.cosh
+keras.ops.count_nonzero keras.ops.cross keras.ops.ctc_decode keras.ops.ctc_loss keras.ops.cumprod
+keras.ops.cumsum keras.ops.custom_gradient keras.ops.deg2rad keras.ops.depth_to_space keras.ops.depthwise_conv
+keras.ops.det keras.ops.diag keras.ops.diagflat keras.ops.diagonal keras.ops.diff keras.ops.digitize
+keras.ops.divide keras.ops.divide_no_nan keras.ops.dot keras.ops.dot_product_attention keras.ops.dsplit
+keras.ops.dstack keras.ops.dtype keras.ops.eig keras.ops.eigh keras.ops.einsum keras.ops.elu keras.ops.empty
 keras.ops.empty_like keras.ops.equal keras.ops.erf keras.ops.erfc keras.ops.erfinv keras.ops.exp
 keras.ops.exp2 keras.ops.expand_dims keras.ops.expm1 keras.ops.extract_sequences keras.ops.eye keras.ops.fabs
 keras.ops.fft keras.ops.fft2 keras.ops.flip keras.ops.fliplr keras.ops.flipud keras.ops.floor
@@ -245,31 +244,27 @@ keras.random.binomial keras.random.categorical keras.random.dropout keras.random
 keras.random.randint keras.random.shuffle keras.random.truncated_normal keras.random.uniform
 keras.regularizers.Regularizer keras.regularizers.deserialize keras.regularizers.get
 keras.regularizers.serialize keras.remat keras.saving.KerasFileEditor keras.utils.Config
-keras.utils.CustomObjectScope keras.utils.FeatureSpace keras.utils.Progbar keras.utils.PyDataset
-keras.utils.Sequence keras.utils.array_to_img keras.utils.audio_dataset_from_directory
-keras.utils.bounding_boxes.affine_transform keras.utils.bounding_boxes.clip_to_image_size
-keras.utils.bounding_boxes.compute_ciou keras.utils.bounding_boxes.compute_iou
-keras.utils.bounding_boxes.convert_format keras.utils.bounding_boxes.crop
-keras.utils.bounding_boxes.decode_deltas_to_boxes keras.utils.bounding_boxes.encode_box_to_deltas
-keras.utils.bounding_boxes.pad keras.utils.clear_session keras.utils.custom_object_scope
-keras.utils.deserialize_keras_object keras.utils.disable_interactive_logging
-keras.utils.enable_interactive_logging keras.utils.get_custom_objects keras.utils.get_file
-keras.utils.get_registered_name keras.utils.get_registered_object keras.utils.get_source_inputs
+keras.utils.FeatureSpace keras.utils.Progbar keras.utils.PyDataset keras.utils.Sequence
+keras.utils.array_to_img keras.utils.audio_dataset_from_directory keras.utils.bounding_boxes.affine_transform
+keras.utils.bounding_boxes.clip_to_image_size keras.utils.bounding_boxes.compute_ciou
+keras.utils.bounding_boxes.compute_iou keras.utils.bounding_boxes.convert_format
+keras.utils.bounding_boxes.crop keras.utils.bounding_boxes.decode_deltas_to_boxes
+keras.utils.bounding_boxes.encode_box_to_deltas keras.utils.bounding_boxes.pad keras.utils.clear_session
+keras.utils.disable_interactive_logging keras.utils.enable_interactive_logging keras.utils.get_source_inputs
 keras.utils.image_dataset_from_directory keras.utils.img_to_array keras.utils.is_interactive_logging_enabled
 keras.utils.is_keras_tensor keras.utils.load_img keras.utils.model_to_dot keras.utils.normalize
-keras.utils.pad_sequences keras.utils.plot_model keras.utils.register_keras_serializable keras.utils.save_img
-keras.utils.serialize_keras_object keras.utils.split_dataset keras.utils.standardize_dtype
-keras.utils.text_dataset_from_directory keras.utils.timeseries_dataset_from_array keras.version
-keras.visualization.draw_bounding_boxes keras.visualization.draw_segmentation_masks
-keras.visualization.plot_bounding_box_gallery keras.visualization.plot_image_gallery
-keras.visualization.plot_segmentation_mask_gallery keras.wrappers.SKLearnClassifier
-keras.wrappers.SKLearnRegressor keras.wrappers.SKLearnTransformer tf.AggregationMethod tf.CriticalSection
-tf.DeviceSpec tf.IndexedSlicesSpec tf.NoneTensorSpec tf.OptionalSpec tf.RaggedTensorSpec tf.RegisterGradient
-tf.SparseTensorSpec tf.TensorArray tf.TensorArraySpec tf.TypeSpec tf.VariableAggregation
-tf.VariableSynchronization tf.approx_top_k tf.as_string tf.audio.decode_wav tf.audio.encode_wav
-tf.autodiff.ForwardAccumulator tf.autodiff.GradientTape tf.autograph.experimental.Feature tf.autograph.trace
-tf.batch_to_space tf.bitcast tf.broadcast_dynamic_shape tf.broadcast_static_shape tf.check_pinned
-tf.config.experimental.ClusterDeviceFilters tf.config.experimental.disable_mlir_bridge
+keras.utils.pad_sequences keras.utils.plot_model keras.utils.save_img keras.utils.split_dataset
+keras.utils.standardize_dtype keras.utils.text_dataset_from_directory
+keras.utils.timeseries_dataset_from_array keras.version keras.visualization.draw_bounding_boxes
+keras.visualization.draw_segmentation_masks keras.visualization.plot_bounding_box_gallery
+keras.visualization.plot_image_gallery keras.visualization.plot_segmentation_mask_gallery
+keras.wrappers.SKLearnClassifier keras.wrappers.SKLearnRegressor keras.wrappers.SKLearnTransformer
+tf.AggregationMethod tf.CriticalSection tf.DeviceSpec tf.IndexedSlicesSpec tf.NoneTensorSpec tf.OptionalSpec
+tf.RaggedTensorSpec tf.RegisterGradient tf.SparseTensorSpec tf.TensorArray tf.TensorArraySpec tf.TypeSpec
+tf.VariableAggregation tf.VariableSynchronization tf.approx_top_k tf.as_string tf.audio.decode_wav
+tf.audio.encode_wav tf.autodiff.ForwardAccumulator tf.autodiff.GradientTape tf.autograph.experimental.Feature
+tf.autograph.trace tf.batch_to_space tf.bitcast tf.broadcast_dynamic_shape tf.broadcast_static_shape
+tf.check_pinned tf.config.experimental.ClusterDeviceFilters tf.config.experimental.disable_mlir_bridge
 tf.config.experimental.enable_mlir_bridge tf.config.experimental.enable_op_determinism
 tf.config.experimental.enable_tensor_float_32_execution tf.config.experimental.get_device_details
 tf.config.experimental.get_memory_usage tf.config.experimental.get_synchronous_execution

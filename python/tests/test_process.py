@@ -80,6 +80,31 @@ def test_control_c_ends_fit_after_a_batch_and_the_model_goes_on():
     assert out == "stopped True\n" and process.returncode == 0
 
 
+def test_python_goes_on_while_the_engine_works():
+    x = tf.ones([6000, 6000])
+    ticks, done = [], threading.Event()
+
+    def tick():
+        while not done.is_set():
+            ticks.append(time.perf_counter())
+            time.sleep(0.001)
+    thread = threading.Thread(target=tick)
+    thread.start()
+    try:
+        # One call of the engine after the other, until one lasted long enough to be seen from aside.
+        for n in range(500, 6001, 500):
+            part = x[:n, :n]
+            before = time.perf_counter()
+            tf.matmul(part, part)
+            after = time.perf_counter()
+            if after - before > 0.2:
+                break
+    finally:
+        done.set()
+        thread.join()
+    assert len([t for t in ticks if before < t < after]) > 3
+
+
 def test_threads_train_models_of_their_own():
     x = np.linspace(-1, 1, 64).reshape(32, 2).astype("float32")
     results = {}

@@ -1,4 +1,5 @@
 """Losses, metrics, optimizers and their kin: what the engine's table has of keras."""
+import importlib
 import types
 
 from berth import _core
@@ -53,12 +54,18 @@ utils["to_categorical"] = _to_categorical
 utils["set_random_seed"] = _core.set_seed
 
 
-def _get_file(*args, **kwargs):
-    from berth.keras import _files
-    return _files.get_file(*args, **kwargs)
+def _later(module, name):
+    """A function of a module that is imported at its first call."""
+    def call(*args, **kwargs):
+        return getattr(importlib.import_module(module), name)(*args, **kwargs)
+    call.__name__ = call.__qualname__ = name
+    return call
 
 
-utils["get_file"] = _get_file
+utils["get_file"] = _later("berth.keras._files", "get_file")
+for _name in ("register_keras_serializable", "get_registered_name", "get_registered_object", "get_custom_objects",
+              "CustomObjectScope", "custom_object_scope", "serialize_keras_object", "deserialize_keras_object"):
+    utils[_name] = _later("berth.keras.saving", _name)
 
 
 # Optimizers: Keras' attributes and methods over the engine's handle.

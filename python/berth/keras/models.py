@@ -397,6 +397,11 @@ def load_model(filepath, custom_objects=None, compile=True, safe_mode=True):
     return _saving.load_model(filepath, custom_objects, compile, safe_mode)
 
 
+def save_model(model, filepath, overwrite=True, **kwargs):
+    """Writes a whole model, as model.save()."""
+    _saving.save_model(model, filepath, overwrite, **kwargs)
+
+
 def model_from_json(text, custom_objects=None):
     """Returns the model that to_json() described, here or in Keras, with weights of its own."""
     import json
@@ -410,4 +415,5 @@ def clone_model(model, input_tensors=None, clone_function=None):
     return _saving.clone(model, clone_function)
 
 
-__all__ = ["Model", "Sequential", "Input", "load_model", "model_from_json", "clone_model"]
+__all__ = ["Model", "Sequential", "Input", "load_model", "save_model",
+           "model_from_json", "clone_model"]
