@@ -250,6 +250,61 @@ def test_clone_function_makes_the_layers():
     assert twin.layers[0].factor == 7.0 and len(seen) == 2 and twin.layers[1] is not plain.layers[1]
 
 
+def far(y_true, y_pred):
+    return tf.reduce_mean(tf.abs(y_true - y_pred), axis=-1)
+
+
+@keras.saving.register_keras_serializable("Tests")
+class Weighted(keras.losses.Loss):
+    def __init__(self, weight, **kwargs):
+        super().__init__(**kwargs)
+        self.weight = weight
+
+    def call(self, y_true, y_pred):
+        return self.weight * far(y_true, y_pred)
+
+    def get_config(self):
+        return {**super().get_config(), "weight": self.weight}
+
+
+@keras.saving.register_keras_serializable("Tests")
+class Most(keras.metrics.Metric):
+    def __init__(self, name="most", **kwargs):
+        super().__init__(name=name, **kwargs)
+        self.value = self.add_weight(name="value")
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        self.value.assign(tf.maximum(self.value, tf.reduce_max(y_pred)))
+
+    def result(self):
+        return self.value.read_value()
+
+
+@pytest.mark.parametrize("given", (
+    {"loss": far}, {"loss": Weighted(2.0)}, {"loss": "mse", "metrics": [Most(), "mae"]}, {"loss": "mse", "metrics": [far]},
+    {"loss": Weighted(3.0), "metrics": [keras.losses.mean_absolute_error, far, keras.metrics.RootMeanSquaredError()]}))
+@pytest.mark.parametrize("ending", ("keras", "h5"))
+def test_losses_and_metrics_of_ones_own_come_back(tmp_path, given, ending):
+    model = keras.Sequential([keras.layers.Dense(2, input_shape=(3,))])
+    model.compile("sgd", **given)
+    model.fit(X, Y, verbose=0)
+    model.save(tmp_path / f"m.{ending}")
+    twin = keras.models.load_model(tmp_path / f"m.{ending}", custom_objects={"far": far})
+    np.testing.assert_allclose(twin.evaluate(X, Y, verbose=0), model.evaluate(X, Y, verbose=0), rtol=1e-6)
+    if far in (given["loss"], *given.get("metrics", [])):
+        with pytest.raises(ValueError, match="function far .*register"):
+            keras.models.load_model(tmp_path / f"m.{ending}")
+        keras.models.load_model(tmp_path / f"m.{ending}", compile=False)
+
+
+def test_a_function_is_a_metric_of_means():
+    model = keras.Sequential([keras.layers.Dense(2, input_shape=(3,))])
+    model.compile("sgd", "mse", metrics=[far])
+    loss, mean = model.evaluate(X, Y, batch_size=3, verbose=0)
+    np.testing.assert_allclose(mean, np.abs(Y - model.predict(X)).mean(), rtol=1e-6)
+    assert model.metrics_names[-1] == "far"
+
+
 def test_what_no_operator_is_says_what_there_is():
     text = GRAPH["graph_json"].tobytes().decode().replace('"class_name": "Negative"', '"class_name": "Cumsum"')
     with pytest.raises(ValueError, match="Cumsum.*expected one of Add"):

@@ -1,5 +1,6 @@
 """Loss and Metric: classes that users derive theirs from."""
 import re
+import types
 
 from berth import _core
 from berth._function import call_converted
@@ -28,6 +29,14 @@ class Loss(metaclass=_IsEngines):
         if self.reduction == "auto":
             self.reduction = "sum_over_batch_size"
 
+    def get_config(self):
+        """The arguments that make an equal loss, for files."""
+        return {"name": self.name, "reduction": self.reduction}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)
+
     def call(self, y_true, y_pred):
         raise NotImplementedError(f"{type(self).__name__} needs a method call(self, y_true, y_pred)")
 
@@ -50,6 +59,14 @@ class Metric(metaclass=_IsEngines):
         self.name = name or _snake(type(self).__name__)
         self.dtype = "float32"
         self.__berth__ = _core.own_metric(self, self.name)
+
+    def get_config(self):
+        """The arguments that make an equal metric, for files."""
+        return {"name": self.name, "dtype": self.dtype}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)
 
     def add_weight(self, shape=(), initializer=None, dtype=None, name=None, **kwargs):
         """Makes a float32 variable that reset_state() sets to zero."""
@@ -93,6 +110,32 @@ class Metric(metaclass=_IsEngines):
     def __call__(self, *args, **kwargs):
         self.update_state(*args, **kwargs)
         return self.result()
+
+
+class MeanOf(Metric):
+    """The mean of what a function gives for each sample: compile(metrics=[function])."""
+
+    def __init__(self, function):
+        super().__init__(name=function.__name__)
+        self.function = function
+        self.total, self.count = self.add_weight(name="total"), self.add_weight(name="count")
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        values = _core.ops.math.cast(call_converted(self.function, y_true, y_pred), _core.float32)
+        weight = _core.ops.ones_like(values) if sample_weight is None else _core.ops.broadcast_to(
+            sample_weight, _core.ops.shape(values))
+        self.total.assign_add(_core.ops.math.reduce_sum(values * weight))
+        self.count.assign_add(_core.ops.math.reduce_sum(weight))
+
+    def result(self):
+        return _core.ops.math.divide_no_nan(self.total.read_value(), self.count.read_value())
+
+
+def metric_of(value):
+    """A metric, the name of one, or a function of (y_true, y_pred) as a metric."""
+    if isinstance(value, types.BuiltinFunctionType):
+        return value.__name__
+    return MeanOf(value) if isinstance(value, types.FunctionType) else value
 
 
 class Reduction:

@@ -11,7 +11,7 @@ from berth._tensor import TensorSpec, convert_to_tensor
 from berth.data import Dataset
 from berth.keras import callbacks as _callbacks
 from berth.keras import layers as _layers
-from berth.keras._own import owner
+from berth.keras._own import metric_of, owner
 from berth.keras.layers import Input, Layer
 
 _saving = Lazy("berth.keras.saving")
@@ -87,6 +87,12 @@ def _cast_elements(data, wanted):
         x = pack(form, [_as(v, d) for v, d in zip(values, wanted)])
         return (x, *element[1:]) if isinstance(spec, tuple) else x
     return data.map(cast)
+
+
+def _metrics_of(given):
+    if isinstance(given, (list, tuple)):
+        return [_metrics_of(g) for g in given]
+    return metric_of(given)
 
 
 class Model(Layer):
@@ -178,8 +184,12 @@ class Model(Layer):
                 weighted_metrics=None, run_eagerly=False, steps_per_execution=1,
                 jit_compile="auto", auto_scale_loss=True, *, slices=0, placement="", contract=None):
         """Sets what fit does. `slices` and `placement` are Berth's (docs/python.md)."""
-        # The engine knows metrics of one's own by weak references.
-        self.__dict__["_compiled_with"] = (loss, metrics, weighted_metrics)
+        metrics, weighted_metrics = ({k: _metrics_of(v) for k, v in given.items()} if isinstance(given, dict)
+                                     else _metrics_of(given) for given in (metrics, weighted_metrics))
+        # The engine knows metrics of one's own by weak references; files ask for all of it.
+        self.__dict__["_compiled_with"] = {
+            "loss": loss, "loss_weights": loss_weights, "metrics": metrics, "weighted_metrics": weighted_metrics,
+            "run_eagerly": bool(run_eagerly), "auto_scale_loss": auto_scale_loss}
         if isinstance(loss, (dict, list, tuple)):
             loss = _by_output(loss)
         self.__berth__.compile({

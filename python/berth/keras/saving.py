@@ -7,10 +7,12 @@ import io
 import json
 import os
 import time
+import types
 import zipfile
 
 from berth import _core
 from berth.keras import _hdf5
+from berth.keras._own import MeanOf
 from berth.keras.layers import Lambda, Layer, Operation
 from berth.keras.models import Model, Sequential
 
@@ -279,9 +281,55 @@ def _function_of(config, safe_mode):
 
 # ---------------------------------------------------------------- what compile() was given
 
+def _is_own_part(value):
+    """True for a loss or metric of one's own, or a structure with one."""
+    if isinstance(value, (list, tuple)):
+        return any(_is_own_part(v) for v in value)
+    if isinstance(value, dict):
+        return any(_is_own_part(v) for v in value.values())
+    return value is not None and not isinstance(value, (str, _core.Loss, _core.Metric, types.BuiltinFunctionType))
+
+
+def _part_json(value):
+    if isinstance(value, (list, tuple)):
+        return [_part_json(v) for v in value]
+    if isinstance(value, dict):
+        return {k: _part_json(v) for k, v in value.items()}
+    if isinstance(value, MeanOf):
+        value = value.function
+    if isinstance(value, types.BuiltinFunctionType):
+        return value.__name__
+    if isinstance(value, types.FunctionType):
+        return {"module": value.__module__, "class_name": "function", "config": value.__name__,
+                "registered_name": get_registered_name(value)}
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, (_core.Loss, _core.Metric)):
+        return _as_keras(json.loads(_core.part_config(value)))
+    return _own_json(value, value.get_config())
+
+
+def _own_part_of(value):
+    """The loss, metric or function of one's own that a file names."""
+    name, inner = value["class_name"], value.get("config", {})
+    function = name == "function"
+    own = _registered.get(value.get("registered_name")) or _registered.get(inner if function else name)
+    if own is None:
+        raise ValueError(f"the {'function ' + inner if function else 'class ' + name} of {value.get('module')} is not "
+                         "known here; register it by @keras.saving.register_keras_serializable(), or give "
+                         "custom_objects, or load with compile=False")
+    if function:
+        return own
+    return own.from_config(inner) if hasattr(own, "from_config") else own(**inner)
+
+
 def _compiled(model):
     if not _hdf5.is_compiled(model):
         return None
+    given = model.__dict__.get("_compiled_with", {})
+    if any(_is_own_part(given.get(k)) for k in ("loss", "metrics", "weighted_metrics")):
+        return {"optimizer": _as_keras(json.loads(_core.part_config(model.optimizer))),
+                **{k: _part_json(v) if k in ("loss", "metrics", "weighted_metrics") else v for k, v in given.items()}}
     kept = _as_keras(json.loads(_core.compile_config(model.__berth__)))
 
     def of_outputs(one, many):
@@ -295,7 +343,9 @@ def _compiled(model):
 def _compile(model, kept):
     def of(make, value):
         if isinstance(value, dict) and "class_name" in value:
-            return make(json.dumps(value))
+            theirs = str(value.get("module", "keras")).split(".")[0] in ("keras", "builtins")
+            known = theirs and value["class_name"] != "function" and value.get("registered_name") not in _registered
+            return make(json.dumps(value)) if known else _own_part_of(value)
         if isinstance(value, dict):
             return {k: of(make, v) for k, v in value.items()}
         if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
@@ -362,14 +412,16 @@ def load_model(filepath, custom_objects=None, compile=True, safe_mode=True):
         training = config.pop("compile_config", None)
         model = deserialize_keras_object(config, custom_objects, safe_mode)
         if compile and training:
-            _compile(model, training)
+            with CustomObjectScope(custom_objects or {}):
+                _compile(model, training)
         _hdf5.read_weights(model, weights, path)
         return model
     config, training = _hdf5.read_whole(path)
     model = deserialize_keras_object(config, custom_objects, safe_mode)
     _hdf5.read_by_layer(model, path)
     if compile and training and "optimizer_config" in training:
-        _compile(model, {**training, "optimizer": training["optimizer_config"]})
+        with CustomObjectScope(custom_objects or {}):
+            _compile(model, {**training, "optimizer": training["optimizer_config"]})
     return model
 
 
