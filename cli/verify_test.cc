@@ -12,7 +12,7 @@
 #include "cli/planner/pieces.h"
 #include "cli/verify_rules.h"
 #include "place/planner/problem_testing.h"
-#include "place/planner/random_loads.h"
+#include "place/planner/random_load_graphs_testing.h"
 #include "place/random_steps.h"
 
 namespace berth::cli {

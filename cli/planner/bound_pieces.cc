@@ -38,7 +38,7 @@ class PiecesProver {
       if (k > PathPieces::kRules + 2 * better_at_ + kVain) return;
       for (int32_t v = 0; v < p_.num_ops; ++v) {
         const double some = k < PathPieces::kRules ? 1 : random.uniform();
-        weight_[static_cast<size_t>(v)] = some * paths_.weight(v, k);
+        weight_[v] = some * paths_.weight(v, k);
       }
       if (try_path(paths_.longest(weight_), random, more)) better_at_ = k;
     }
@@ -64,11 +64,9 @@ class PiecesProver {
   // the least time of its other ops.
   bool try_path(std::vector<int32_t> path, StreamRandom& random,
                 const std::function<bool()>& more) {
-    const auto length =
-        static_cast<int32_t>(std::min(path.size(), static_cast<size_t>(most_)));
+    const int32_t length = std::min(path.size(), static_cast<size_t>(most_));
     const auto most_begin = static_cast<int32_t>(path.size()) - length;
-    const auto begin = static_cast<int32_t>(
-        random.below(static_cast<uint32_t>(most_begin) + 1));
+    const int32_t begin = random.below(static_cast<uint32_t>(most_begin) + 1);
     const auto from = path.begin() + begin, to = from + length;
     std::vector<int32_t> others(path.begin(), from);
     others.insert(others.end(), to, path.end());

@@ -8,9 +8,9 @@
 namespace berth {
 
 int32_t PiecesChain::root(int32_t op) {
-  while (root_[static_cast<size_t>(op)] != op) {
-    int32_t& next = root_[static_cast<size_t>(op)];
-    next = root_[static_cast<size_t>(next)];
+  while (root_[op] != op) {
+    int32_t& next = root_[op];
+    next = root_[next];
     op = next;
   }
   return op;
@@ -23,17 +23,17 @@ bool PiecesChain::join(int32_t part, int32_t end) {
     a = root(a);
     b = root(b);
     if (a == b) return;
-    root_[static_cast<size_t>(b)] = a;
+    root_[b] = a;
     --num_branches_;
   };
-  const std::vector<int32_t>& ops = parts_[static_cast<size_t>(part)];
-  for (const int32_t v : ops) root_[static_cast<size_t>(v)] = v;
+  const std::vector<int32_t>& ops = parts_[part];
+  for (const int32_t v : ops) root_[v] = v;
   num_branches_ += static_cast<int32_t>(ops.size());
   for (const int32_t v : ops) {
     for (const int32_t r : p_.readers[v]) {
-      if (part_of_[static_cast<size_t>(r)] < end) unite(v, r);
+      if (part_of_[r] < end) unite(v, r);
     }
-    const auto group = p_.ops_of[p_.group[static_cast<size_t>(v)]];
+    const auto group = p_.ops_of[p_.group[v]];
     unite(v, group[0]);
   }
   return num_branches_ >= 2 && num_branches_ <= kMostBranches;
@@ -44,10 +44,10 @@ void PiecesChain::find_branches(int32_t begin, int32_t end) {
   branches_.clear();
   std::vector<int32_t> roots;
   for (int32_t k = begin; k < end; ++k) {
-    for (const int32_t v : parts_[static_cast<size_t>(k)]) {
+    for (const int32_t v : parts_[k]) {
       const int32_t r = root(v);
       const auto at = std::find(roots.begin(), roots.end(), r);
-      const auto which = static_cast<size_t>(at - roots.begin());
+      const size_t which = at - roots.begin();
       if (at == roots.end()) {
         roots.push_back(r);
         branches_.emplace_back();
@@ -58,24 +58,23 @@ void PiecesChain::find_branches(int32_t begin, int32_t end) {
   std::vector<int32_t> inputs;
   for (Branch& b : branches_) {
     inputs.clear();
-    b.work.assign(static_cast<size_t>(p_.num_devices), 0);
+    b.work.assign(p_.num_devices, 0);
     for (const int32_t v : b.ops) {
-      const auto at = static_cast<size_t>(v);
-      if (last_reader_[at] >= end) b.transfers += p_.touch[at];
+      if (last_reader_[v] >= end) b.transfers += p_.touch[v];
       for (const int32_t u : p_.inputs[v]) {
-        if (part_of_[static_cast<size_t>(u)] < begin) inputs.push_back(u);
+        if (part_of_[u] < begin) inputs.push_back(u);
       }
       for (int32_t d = 0; d < p_.num_devices; ++d) {
-        b.work[static_cast<size_t>(d)] += p_.time_of(v, d);
+        b.work[d] += p_.time_of(v, d);
       }
-      b.bytes += p_.bytes[at];
-      b.on_cpu = std::max(b.on_cpu, rest_[at]);
-      b.allowed &= p_.allowed[static_cast<size_t>(p_.group[at])];
+      b.bytes += p_.bytes[v];
+      b.on_cpu = std::max(b.on_cpu, rest_[v]);
+      b.allowed &= p_.allowed[p_.group[v]];
     }
     std::sort(inputs.begin(), inputs.end());
     inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
     for (const int32_t u : inputs) {
-      b.transfers += p_.touch[static_cast<size_t>(u)];
+      b.transfers += p_.touch[u];
     }
   }
 }
@@ -103,10 +102,10 @@ PiecesChain::Fork PiecesChain::best_fork(int32_t first, int32_t second) const {
         good = false;
         break;
       }
-      const auto d = static_cast<size_t>(device[slot]);
-      time[slot] += b.transfers + b.work[d];
+      time[slot] += b.transfers + b.work[device[slot]];
       bytes[slot] += b.bytes;
-      good &= b.allowed.has(device[slot]) && bytes[slot] <= p_.limit[d];
+      good &=
+          b.allowed.has(device[slot]) && bytes[slot] <= p_.limit[device[slot]];
     }
     const double cost = std::max({time[0], time[1], time[2]});
     const auto at = static_cast<size_t>(used) - 1;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/infinity.h"
+#include "place/planner/linear_orders.h"
 
 namespace berth {
 
@@ -24,7 +25,7 @@ class Components {
         low_(index_.size()),
         done_(index_.size(), 0) {
     for (int32_t v = 0; v < inputs.size(); ++v) {
-      if (index_[static_cast<size_t>(v)] < 0) visit(v);
+      if (index_[v] < 0) visit(v);
     }
   }
   Rows<int32_t> take() { return std::move(found_); }
@@ -35,7 +36,7 @@ class Components {
     size_t next;
   };
   void enter(int32_t v) {
-    index_[static_cast<size_t>(v)] = low_[static_cast<size_t>(v)] = count_++;
+    index_[v] = low_[v] = count_++;
     open_.push_back(v);
     frames_.push_back({v, 0});
   }
@@ -43,21 +44,20 @@ class Components {
     enter(root);
     while (!frames_.empty()) {
       Frame& f = frames_.back();
-      const auto at = static_cast<size_t>(f.node);
       if (f.next < inputs_[f.node].size()) {
         const int32_t u = inputs_[f.node][f.next++];
-        if (index_[static_cast<size_t>(u)] < 0) {
+        if (index_[u] < 0) {
           enter(u);
-        } else if (!done_[static_cast<size_t>(u)]) {
-          low_[at] = std::min(low_[at], index_[static_cast<size_t>(u)]);
+        } else if (!done_[u]) {
+          low_[f.node] = std::min(low_[f.node], index_[u]);
         }
         continue;
       }
-      if (low_[at] == index_[at]) close(f.node);
-      const int32_t low = low_[at];
+      if (low_[f.node] == index_[f.node]) close(f.node);
+      const int32_t low = low_[f.node];
       frames_.pop_back();
       if (!frames_.empty()) {
-        int32_t& above = low_[static_cast<size_t>(frames_.back().node)];
+        int32_t& above = low_[frames_.back().node];
         above = std::min(above, low);
       }
     }
@@ -66,7 +66,7 @@ class Components {
     std::vector<int32_t> members;
     do {
       members.push_back(open_.back());
-      done_[static_cast<size_t>(open_.back())] = 1;
+      done_[open_.back()] = 1;
       open_.pop_back();
     } while (members.back() != root);
     found_.add(members);
@@ -102,20 +102,19 @@ PiecesChain::PiecesChain(const PiecesProblem& p)
       rest_(static_cast<size_t>(p.num_ops)),
       root_(static_cast<size_t>(p.num_ops)) {
   for (int32_t d = 0; d < p.num_devices; ++d) {
-    if (!p.is_cpu[static_cast<size_t>(d)]) {
-      most_bytes_ = std::max(most_bytes_, p.limit[static_cast<size_t>(d)]);
+    if (!p.is_cpu[d]) {
+      most_bytes_ = std::max(most_bytes_, p.limit[d]);
     }
   }
   find_blocks();
   connect_blocks();
   find_cpus();
   for (int32_t d = 0, first = -1; d < p.num_devices; ++d) {
-    if (p.is_cpu[static_cast<size_t>(d)]) continue;
+    if (p.is_cpu[d]) continue;
     if (first < 0) first = d;
-    alike_ &=
-        p.limit[static_cast<size_t>(d)] == p.limit[static_cast<size_t>(first)];
+    alike_ &= p.limit[d] == p.limit[first];
     for (int32_t v = 0; v < p.num_ops && alike_; ++v) {
-      const DeviceSet mask = p.allowed[static_cast<size_t>(p.group[v])];
+      const DeviceSet mask = p.allowed[p.group[v]];
       alike_ = p.time_of(v, d) == p.time_of(v, first) &&
                !mask.has(d) == !mask.has(first);
     }
@@ -128,22 +127,20 @@ void PiecesChain::find_blocks() {
   for (int32_t g = 0; g < p_.num_groups; ++g) {
     for (const int32_t v : p_.ops_of[g]) {
       for (const int32_t u : p_.inputs[v]) {
-        row.push_back(p_.group[static_cast<size_t>(u)]);
+        row.push_back(p_.group[u]);
       }
     }
     add_distinct(inputs, row, g);
   }
   blocks_ = Components(inputs).take();
   for (int32_t b = 0; b < blocks_.size(); ++b) {
-    for (const int32_t g : blocks_[b]) block_of_[static_cast<size_t>(g)] = b;
+    for (const int32_t g : blocks_[b]) block_of_[g] = b;
   }
 }
 
 void PiecesChain::connect_blocks() {
   std::vector<int32_t> row, back;
-  const auto block = [&](int32_t op) {
-    return block_of_[static_cast<size_t>(p_.group[static_cast<size_t>(op)])];
-  };
+  const auto block = [&](int32_t op) { return block_of_[p_.group[op]]; };
   for (int32_t b = 0; b < blocks_.size(); ++b) {
     for (const int32_t g : blocks_[b]) {
       for (const int32_t v : p_.ops_of[g]) {
@@ -156,47 +153,17 @@ void PiecesChain::connect_blocks() {
   }
 }
 
-// Takes ready blocks: the latest (depth first), the earliest (breadth first) or
-// any; from the beginning, or from the end backwards, where sources come just
-// before their first reader.
+// From the beginning, or from the end backwards, where sources come just before
+// their first reader.
 std::vector<int32_t> PiecesChain::random_order(StreamRandom& random) const {
+  constexpr OrderKind kKinds[] = {OrderKind::kBreadthFirst, OrderKind::kAny,
+                                  OrderKind::kDepthFirst,
+                                  OrderKind::kDepthFirst};  // twice as likely
   const bool backwards = random.below(2) == 0;
-  const uint32_t rule = random.below(4);  // depth first twice as likely
-  const Rows<int32_t>& next = backwards ? before_ : after_;
-  const Rows<int32_t>& waits = backwards ? after_ : before_;
-  std::vector<int32_t> missing, ready, order;
-  for (int32_t b = 0; b < num_blocks(); ++b) {
-    missing.push_back(static_cast<int32_t>(waits[b].size()));
-    if (missing.back() == 0) ready.push_back(b);
-  }
-  const auto shuffle = [&](size_t from) {
-    for (size_t k = ready.size(); k > from + 1; --k) {
-      const size_t other = from + random.below(static_cast<uint32_t>(k - from));
-      std::swap(ready[k - 1], ready[other]);
-    }
-  };
-  shuffle(0);
-  size_t first = 0;  // first ready block, for the earliest
-  while (first < ready.size()) {
-    int32_t b;
-    if (rule == 0) {
-      b = ready[first++];
-    } else {
-      if (rule == 1) {
-        std::swap(ready.back(),
-                  ready[random.below(static_cast<uint32_t>(ready.size()))]);
-      }
-      b = ready.back();
-      ready.pop_back();
-    }
-    order.push_back(b);
-    const size_t from = ready.size();
-    for (const int32_t r : next[b]) {
-      if (--missing[static_cast<size_t>(r)] == 0) ready.push_back(r);
-    }
-    shuffle(from);
-  }
-  if (backwards) std::reverse(order.begin(), order.end());
+  const OrderKind kind = kKinds[random.below(4)];
+  std::vector<int32_t> order = berth::random_order(
+      backwards ? before_ : after_, backwards ? after_ : before_, kind, random);
+  if (backwards) std::ranges::reverse(order);
   return order;
 }
 
@@ -209,37 +176,34 @@ void PiecesChain::lay_out(const std::vector<int32_t>& order) {
     for (const int32_t g : blocks_[order[k]]) {
       for (const int32_t v : p_.ops_of[g]) {
         parts_.back().push_back(v);
-        part_of_[static_cast<size_t>(v)] =
-            static_cast<int32_t>(parts_.size()) - 1;
+        part_of_[v] = static_cast<int32_t>(parts_.size()) - 1;
       }
     }
   }
   for (std::vector<int32_t>& ops : parts_) std::sort(ops.begin(), ops.end());
   for (int32_t v = 0; v < p_.num_ops; ++v) {
-    int32_t& last = last_reader_[static_cast<size_t>(v)];
+    int32_t& last = last_reader_[v];
     last = -1;
     for (const int32_t r : p_.readers[v]) {
-      last = std::max(last, part_of_[static_cast<size_t>(r)]);
+      last = std::max(last, part_of_[r]);
     }
   }
 }
 
 // Adds part `begin` in front of a segment that ends before `end`.
 void PiecesChain::grow(Segment& s, int32_t begin, int32_t end) {
-  for (const int32_t v : parts_[static_cast<size_t>(begin)]) {
-    const auto at = static_cast<size_t>(v);
-    if (marked_[at] == end) s.in -= p_.touch[at];
-    if (last_reader_[at] >= end) s.out += p_.touch[at];
+  for (const int32_t v : parts_[begin]) {
+    if (marked_[v] == end) s.in -= p_.touch[v];
+    if (last_reader_[v] >= end) s.out += p_.touch[v];
     for (const int32_t u : p_.inputs[v]) {
-      const auto from = static_cast<size_t>(u);
-      if (part_of_[from] >= begin || marked_[from] == end) continue;
-      marked_[from] = end;
-      s.in += p_.touch[from];
+      if (part_of_[u] >= begin || marked_[u] == end) continue;
+      marked_[u] = end;
+      s.in += p_.touch[u];
     }
-    s.bytes += p_.bytes[at];
-    s.allowed &= p_.allowed[static_cast<size_t>(p_.group[at])];
+    s.bytes += p_.bytes[v];
+    s.allowed &= p_.allowed[p_.group[v]];
     for (int32_t d = 0; d < p_.num_devices; ++d) {
-      s.work[static_cast<size_t>(d)] += p_.time_of(v, d);
+      s.work[d] += p_.time_of(v, d);
     }
   }
 }
@@ -248,16 +212,16 @@ void PiecesChain::grow(Segment& s, int32_t begin, int32_t end) {
 // their time together: a CPU stands for as many cores as needed.
 double PiecesChain::grow_on_cpu(int32_t begin, int32_t end) {
   double longest = 0;
-  const std::vector<int32_t>& ops = parts_[static_cast<size_t>(begin)];
+  const std::vector<int32_t>& ops = parts_[begin];
   for (auto v = ops.rbegin(); v != ops.rend(); ++v) {
     double rest = 0;
     for (const int32_t r : p_.readers[*v]) {
-      if (part_of_[static_cast<size_t>(r)] < end) {
-        rest = std::max(rest, rest_[static_cast<size_t>(r)]);
+      if (part_of_[r] < end) {
+        rest = std::max(rest, rest_[r]);
       }
     }
-    const auto at = static_cast<size_t>(*v);
-    const int32_t cpu = cpu_of_[static_cast<size_t>(p_.group[at])];
+    const size_t at = *v;
+    const int32_t cpu = cpu_of_[p_.group[at]];
     rest_[at] = cpu < 0 ? kInfinity : p_.time_of(*v, cpu) + rest;
     longest = std::max(longest, rest_[at]);
   }
@@ -270,8 +234,7 @@ void PiecesChain::find_cpus() {
     double best = kInfinity;
     int32_t cpu = -1;
     for (int32_t d = 0; d < p_.num_devices; ++d) {
-      if (!p_.is_cpu[static_cast<size_t>(d)] ||
-          !p_.allowed[static_cast<size_t>(g)].has(d)) {
+      if (!p_.is_cpu[d] || !p_.allowed[g].has(d)) {
         continue;
       }
       double sum = 0;
@@ -285,7 +248,7 @@ void PiecesChain::find_cpus() {
 }
 
 void PiecesChain::extend(const std::vector<int32_t>& devices, int32_t end) {
-  const auto most = static_cast<int32_t>(devices.size());
+  const int32_t most = devices.size();
   double longest = 0;
   num_branches_ = 0;
   for (int32_t begin = end - 1;
@@ -301,15 +264,14 @@ void PiecesChain::extend(const std::vector<int32_t>& devices, int32_t end) {
     }
   }
   Segment s;
-  s.work.assign(static_cast<size_t>(p_.num_devices), 0);
+  s.work.assign(p_.num_devices, 0);
   for (int32_t begin = end - 1; begin >= 0; --begin) {
     grow(s, begin, end);
     if (s.bytes > most_bytes_ || s.allowed == 0) break;
     for (int32_t a = 1; a <= most; ++a) {
       const int32_t d = devices[static_cast<size_t>(a) - 1];
-      const auto at = static_cast<size_t>(d);
-      if (s.bytes > p_.limit[at] || !s.allowed.has(d)) continue;
-      const double cost = step(a - 1, begin).cost + s.work[at] + s.in + s.out;
+      if (s.bytes > p_.limit[d] || !s.allowed.has(d)) continue;
+      const double cost = step(a - 1, begin).cost + s.work[d] + s.in + s.out;
       if (cost < step(a, end).cost) step(a, end) = {cost, begin, d, 0};
     }
   }
@@ -321,13 +283,13 @@ void PiecesChain::extend(const std::vector<int32_t>& devices, int32_t end) {
 }
 
 std::vector<int32_t> PiecesChain::walk_back(int32_t used) {
-  std::vector<int32_t> slot(static_cast<size_t>(p_.num_groups), kOnCpu);
+  std::vector<int32_t> slot(p_.num_groups, kOnCpu);
   const auto put = [&](const std::vector<int32_t>& ops, int32_t at) {
     for (const int32_t v : ops) {
-      slot[static_cast<size_t>(p_.group[static_cast<size_t>(v)])] = at;
+      slot[p_.group[v]] = at;
     }
   };
-  auto at = static_cast<int32_t>(parts_.size());
+  int32_t at = parts_.size();
   while (at > 0) {
     const Step s = step(used, at);
     if (s.on == kUnused) {
@@ -348,7 +310,7 @@ std::vector<int32_t> PiecesChain::walk_back(int32_t used) {
     } else if (s.on != kOnCpu) {
       --used;
       for (int32_t k = s.from; k < at; ++k) {
-        put(parts_[static_cast<size_t>(k)], used);
+        put(parts_[k], used);
       }
     }
     at = s.from;
@@ -368,7 +330,7 @@ std::vector<int32_t> PiecesChain::best_plan(
   for (int32_t end = 1; end <= static_cast<int32_t>(parts_.size()); ++end) {
     extend(devices, end);
   }
-  const auto all = static_cast<int32_t>(devices.size());
+  const int32_t all = devices.size();
   const Step& last = step(all, static_cast<int32_t>(parts_.size()));
   return std::isfinite(last.cost) ? walk_back(all) : std::vector<int32_t>();
 }

@@ -9,9 +9,9 @@
 #define BERTH_CLI_PLANNER_CHAIN_PIECES_H_
 
 #include <cstdint>
-#include <limits>
 #include <vector>
 
+#include "base/infinity.h"
 #include "cli/planner/pieces.h"
 #include "place/planner/budget.h"
 
@@ -34,9 +34,7 @@ class PiecesChain {
                                  const std::vector<int32_t>& devices);
 
   // Returns the CPU for a group; -1: it allows none.
-  int32_t cpu_of(int32_t group) const {
-    return cpu_of_[static_cast<size_t>(group)];
-  }
+  int32_t cpu_of(int32_t group) const { return cpu_of_[group]; }
 
   const Rows<int32_t>& blocks() const { return blocks_; }  // their groups
 
@@ -72,8 +70,7 @@ class PiecesChain {
   int32_t root(int32_t op);
   void find_branches(int32_t begin, int32_t end);
   struct Fork {  // with one accelerator, and with two
-    double cost[2] = {std::numeric_limits<double>::infinity(),
-                      std::numeric_limits<double>::infinity()};
+    double cost[2] = {kInfinity, kInfinity};
     int32_t code[2] = {0, 0};
   };
   Fork best_fork(int32_t first, int32_t second) const;

@@ -8,59 +8,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <numeric>
-#include <queue>
 
+#include "base/infinity.h"
 #include "cli/planner/formats.h"
 #include "cli/planner/pieces.h"
+#include "place/planner/check_flow.h"
 
 namespace berth {
 
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
-
-struct Network {
-  struct Arc {
-    int to;
-    double room;
-  };
-  std::vector<Arc> arcs;
-  std::vector<std::vector<int>> at = std::vector<std::vector<int>>(2);
-
-  int node() { return at.emplace_back(), static_cast<int>(at.size()) - 1; }
-  void add(int from, int to, double room, double back = 0) {
-    at[from].push_back(static_cast<int>(arcs.size()));
-    at[to].push_back(static_cast<int>(arcs.size()) + 1);
-    arcs.insert(arcs.end(), {{to, room}, {from, back}});
-  }
-  double flow() {  // from node 0 to node 1, by shortest paths
-    for (double sum = 0;;) {
-      std::vector<int> by(at.size(), -1);
-      std::queue<int> next({0});
-      for (; !next.empty() && by[1] < 0; next.pop()) {
-        for (const int a : at[next.front()]) {
-          if (arcs[a].room < 1e-12 || by[arcs[a].to] >= 0) continue;
-          by[arcs[a].to] = a;
-          if (arcs[a].to != 0) next.push(arcs[a].to);
-        }
-      }
-      if (by[1] < 0) return sum;
-      double room = kNever;
-      for (int v = 1; v; v = arcs[by[v] ^ 1].to) {
-        room = std::min(room, arcs[by[v]].room);
-      }
-      if (room == kNever) return room;
-      for (int v = 1; v; v = arcs[by[v] ^ 1].to) {
-        arcs[by[v]].room -= room;
-        arcs[by[v] ^ 1].room += room;
-      }
-      sum += room;
-    }
-  }
-};
 
 class Path {
  public:
@@ -109,7 +67,7 @@ bool Path::together(int u, int v) const {
 }
 
 double Path::time(int v, bool cpu) const {
-  double best = kNever;
+  double best = kInfinity;
   for (int d = 0; d < p_.num_devices(); ++d) {
     const bool may = allowed_[p_.group[v]].has(d);
     if (may && p_.free_of_touch[d] == cpu) {
@@ -139,12 +97,13 @@ void Path::set_sides(int begin, int end) {
 
 // Returns the least cost of a piece with these ops of the path, or infinity.
 double Path::cost(int first, int last, const double* price) const {
-  Network net;
+  CheckNetwork net;
+  net.of.resize(2);
   std::vector<int> node(p_.num_ops());  // 0 inside, 1 outside, from 2: free
   std::vector<char> held(p_.num_groups, 0);
   std::vector<double> work(p_.num_devices(), 0);
   DeviceSet may = ~DeviceSet{0};
-  double bytes = 0, most = 0, sum = kNever;
+  double bytes = 0, most = 0, sum = kInfinity;
   for (int v = 0; v < p_.num_ops(); ++v) {
     if (to_[v] < first || from_[v] > last)
       node[v] = 1;
@@ -160,19 +119,19 @@ double Path::cost(int first, int last, const double* price) const {
     }
   }
   for (int d = 0; d < p_.num_devices(); ++d) {
-    const auto given = static_cast<double>(p_.costs.devices[d].memory_limit);
-    const double limit = given > 0 ? given : kNever;
+    const double given = p_.costs.devices[d].memory_limit;
+    const double limit = given > 0 ? given : kInfinity;
     if (p_.free_of_touch[d]) continue;
     most = std::max(most, limit);
     if (may.has(d) && bytes <= limit) sum = std::min(sum, work[d]);
   }
-  if (sum == kNever) return sum;
+  if (sum == kInfinity) return sum;
   for (int v = 0; v < p_.num_ops(); ++v) {
     std::vector<int> ends = {node[v]};
     for (const int r : p_.graph.readers[p_.graph.values[v][0]]) {
       ends.push_back(node[r]);
       if (price && node[r] != node[v] && together(v, r)) {
-        net.add(node[v], node[r], kNever, kNever);
+        net.add(node[v], node[r], kInfinity, kInfinity);
       }
     }
     const bool in = std::ranges::count(ends, 0),
@@ -180,24 +139,26 @@ double Path::cost(int first, int last, const double* price) const {
     if (in && out) sum += p_.touch_us[v];
     if (!price) continue;
     if (node[v] > 1) {
-      double best = kNever;
+      double best = kInfinity;
       for (int d = 0; d < p_.num_devices(); ++d) {
         if (!p_.free_of_touch[d]) best = std::min(best, p_.costs.time(v, d).us);
       }
       if (elsewhere_[v]) best = 0;
       net.add(node[v], 1,
-              best + (held[p_.group[v]] ? 0 : *price * p_.resident_bytes[v]));
+              best + (held[p_.group[v]] ? 0 : *price * p_.resident_bytes[v]),
+              0);
     }
     if ((in && out) || p_.touch_us[v] <= 0) continue;
     const int a = net.node(), b = net.node();
-    net.add(a, b, p_.touch_us[v]);
+    net.add(a, b, p_.touch_us[v], 0);
     for (const int e : ends) {
-      net.add(e, a, kNever);
-      net.add(b, e, kNever);
+      net.add(e, a, kInfinity, 0);
+      net.add(b, e, kInfinity, 0);
     }
   }
   if (!price) return sum;
-  return sum + net.flow() + (*price > 0 ? *price * (bytes - most) : 0);
+  return sum + net.flow(0, 1, kInfinity, 1e-12) +
+         (*price > 0 ? *price * (bytes - most) : 0);
 }
 
 double Path::least(const std::vector<double>& cuts) const {
@@ -206,21 +167,21 @@ double Path::least(const std::vector<double>& cuts) const {
   for (size_t k = 0; k < cuts.size(); k += 3) {
     priced[{cuts[k], cuts[k + 1]}] = cuts[k + 2];
   }
-  std::vector<double> piece(n + 1, kNever), cpu(n + 1, kNever);
+  std::vector<double> piece(n + 1, kInfinity), cpu(n + 1, kInfinity);
   piece[0] = 0;
   for (int k = 0; k < n; ++k) {
     const bool tied = k > 0 && p_.group[path_[k - 1]] == p_.group[path_[k]];
-    const double other = tied ? kNever : 0;
+    const double other = tied ? kInfinity : 0;
     cpu[k + 1] = std::min(cpu[k], piece[k] + other) + time(path_[k], true);
     const bool one = tied && together(path_[k - 1], path_[k]);
-    const double before = std::min(one ? kNever : piece[k], cpu[k] + other);
-    if (before == kNever) continue;
+    const double before = std::min(one ? kInfinity : piece[k], cpu[k] + other);
+    if (before == kInfinity) continue;
     for (int last = k; last < n; ++last) {
       const auto cut = priced.find({k, last});
       const double c =
           cost(k, last, cut == priced.end() ? nullptr : &cut->second);
       piece[last + 1] = std::min(piece[last + 1], before + c);
-      if (cut == priced.end() && c == kNever) break;
+      if (cut == priced.end() && c == kInfinity) break;
     }
   }
   return std::min(piece[n], cpu[n]);
@@ -239,7 +200,7 @@ std::string Path::check(const Witness& w) {
     }
     path_.push_back(static_cast<int>(v));
   }
-  const auto length = static_cast<double>(path_.size());
+  const double length = path_.size();
   const std::vector<double>&part = a["part"], &cuts = a["cuts"];
   if (part.size() != 2 || !whole(part[0], length + 1) ||
       !whole(part[1], length + 1) || part[0] > part[1]) {

@@ -24,7 +24,7 @@ void set_graph(PlanProblem& p, std::vector<std::vector<int32_t>> inputs,
     std::vector<int32_t>& reads = inputs[i];
     std::sort(reads.begin(), reads.end());
     reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
-    const auto number = static_cast<int32_t>(i);
+    const int32_t number = i;
     g.reads.add(reads);
     g.controls.add({});
     g.values.add(std::span(&number, 1));
@@ -38,7 +38,7 @@ void set_graph(PlanProblem& p, std::vector<std::vector<int32_t>> inputs,
   g.alias_of.assign(n, -1);
   g.variable_bytes.assign(n, 0);
   g.finish();
-  p.num_groups = static_cast<int32_t>(n);
+  p.num_groups = n;
   p.allowed.assign(n, ~DeviceSet{0});
   p.resident_bytes.assign(n, 0);
   p.backward.assign(n, 0);

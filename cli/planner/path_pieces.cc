@@ -12,29 +12,26 @@ namespace {}  // namespace
 PathPieces::PathPieces(const PiecesProblem& p)
     : p_(p),
       cpu_time_(static_cast<size_t>(p.num_ops), kInfinity),
-      labels_{std::vector<int32_t>(static_cast<size_t>(p.num_ops)),
-              std::vector<int32_t>(static_cast<size_t>(p.num_ops))},
+      labels_{std::vector<int32_t>(p.num_ops), std::vector<int32_t>(p.num_ops)},
       piece_cut_(p),
       last_from_(static_cast<size_t>(p.num_ops)) {
   for (int32_t d = 0; d < p.num_devices; ++d) {
-    if (!p.is_cpu[static_cast<size_t>(d)]) {
+    if (!p.is_cpu[d]) {
       add_kind(d);
       continue;
     }
     for (int32_t v = 0; v < p.num_ops; ++v) {
-      const auto at = static_cast<size_t>(v);
-      if (!p.allowed[static_cast<size_t>(p.group[at])].has(d)) {
+      if (!p.allowed[p.group[v]].has(d)) {
         continue;
       }
-      cpu_time_[at] = std::min(cpu_time_[at], p.time_of(v, d));
+      cpu_time_[v] = std::min(cpu_time_[v], p.time_of(v, d));
     }
   }
 }
 
 void PathPieces::add_kind(int32_t device) {
   const auto alike = [&](const Kind& k) {
-    if (p_.limit[static_cast<size_t>(k.device)] !=
-        p_.limit[static_cast<size_t>(device)]) {
+    if (p_.limit[k.device] != p_.limit[device]) {
       return false;
     }
     for (int32_t v = 0; v < p_.num_ops; ++v) {
@@ -56,20 +53,17 @@ std::vector<int32_t> PathPieces::longest(
   std::vector<int32_t> before(weight.size(), -1);
   int32_t last = 0;
   for (int32_t v = 0; v < p_.num_ops; ++v) {
-    const auto at = static_cast<size_t>(v);
     for (const int32_t u : p_.inputs[v]) {
-      if (before[at] < 0 || length[static_cast<size_t>(u)] >
-                                length[static_cast<size_t>(before[at])]) {
-        before[at] = u;
+      if (before[v] < 0 || length[u] > length[before[v]]) {
+        before[v] = u;
       }
     }
-    length[at] = weight[at];
-    if (before[at] >= 0) length[at] += length[static_cast<size_t>(before[at])];
-    if (length[at] > length[static_cast<size_t>(last)]) last = v;
+    length[v] = weight[v];
+    if (before[v] >= 0) length[v] += length[before[v]];
+    if (length[v] > length[last]) last = v;
   }
   std::vector<int32_t> path;
-  for (int32_t v = p_.num_ops > 0 ? last : -1; v >= 0;
-       v = before[static_cast<size_t>(v)]) {
+  for (int32_t v = p_.num_ops > 0 ? last : -1; v >= 0; v = before[v]) {
     path.push_back(v);
   }
   std::reverse(path.begin(), path.end());
@@ -77,7 +71,7 @@ std::vector<int32_t> PathPieces::longest(
 }
 
 double PathPieces::least_time(int32_t op) const {
-  double least = cpu_time_[static_cast<size_t>(op)];
+  double least = cpu_time_[op];
   for (const Kind& k : kinds_) {
     least = std::min(least, p_.time_of(op, k.device));
   }
@@ -85,33 +79,30 @@ double PathPieces::least_time(int32_t op) const {
 }
 
 double PathPieces::weight(int32_t op, int rule) const {
-  const auto at = static_cast<size_t>(op);
-  if (rule % kRules == 1) return p_.bytes[at];
+  if (rule % kRules == 1) return p_.bytes[op];
   if (rule % kRules == 3) return 1;
   double least = least_time(op);
   if (!std::isfinite(least)) least = 0;
-  return rule % kRules == 0 ? least : least + p_.touch[at];
+  return rule % kRules == 0 ? least : least + p_.touch[op];
 }
 
 // For pieces that begin at `begin`, adds at their last op the transfers of
 // values with one end surely inside and one surely outside.
 void PathPieces::add_transfers(int32_t begin) {
-  const auto end = static_cast<int32_t>(path_.size());
+  const int32_t end = path_.size();
   transfers_.assign(static_cast<size_t>(end - begin) + 1, 0);
   for (int32_t u = 0; u < p_.num_ops; ++u) {
-    const auto at = static_cast<size_t>(u);
-    const double cost = p_.touch[at];
-    if (cost <= 0 || last_from_[at] < begin) continue;
-    int32_t in = labels_.from[at] >= begin ? labels_.to[at] : end;
+    const double cost = p_.touch[u];
+    if (cost <= 0 || last_from_[u] < begin) continue;
+    int32_t in = labels_.from[u] >= begin ? labels_.to[u] : end;
     for (const int32_t r : p_.readers[u]) {
-      const auto reader = static_cast<size_t>(r);
-      if (labels_.from[reader] >= begin) in = std::min(in, labels_.to[reader]);
+      if (labels_.from[r] >= begin) in = std::min(in, labels_.to[r]);
     }
     const int32_t out =
-        labels_.to[at] < begin ? end : std::min(last_from_[at], end);
+        labels_.to[u] < begin ? end : std::min(last_from_[u], end);
     if (in >= out) continue;
-    transfers_[static_cast<size_t>(in - begin)] += cost;
-    transfers_[static_cast<size_t>(out - begin)] -= cost;
+    transfers_[in - begin] += cost;
+    transfers_[out - begin] -= cost;
   }
 }
 
@@ -124,12 +115,11 @@ void PathPieces::add_pieces(int32_t begin) {
   DeviceSet allowed = ~DeviceSet{0};
   for (size_t last = static_cast<size_t>(begin); last < path_.size(); ++last) {
     for (const int32_t v : met_at_[last]) {
-      const auto at = static_cast<size_t>(v);
-      if (labels_.from[at] < begin) continue;
+      if (labels_.from[v] < begin) continue;
       for (size_t k = 0; k < kinds_.size(); ++k) {
         work[k] += p_.time_of(v, kinds_[k].device);
       }
-      const auto group = static_cast<size_t>(p_.group[at]);
+      const size_t group = p_.group[v];
       if (counted_[group] == begin) continue;
       counted_[group] = begin;
       bytes += p_.group_bytes[group];
@@ -139,7 +129,7 @@ void PathPieces::add_pieces(int32_t begin) {
     double least = kInfinity;
     for (size_t k = 0; k < kinds_.size(); ++k) {
       if ((allowed & kinds_[k].devices) &&
-          bytes <= p_.limit[static_cast<size_t>(kinds_[k].device)]) {
+          bytes <= p_.limit[kinds_[k].device]) {
         least = std::min(least, work[k] + std::max(transfers, 0.0));
       }
     }
@@ -156,13 +146,11 @@ double PathPieces::cheapest() {
   in_piece_[0].cost = 0;
   for (size_t k = 0; k < path_.size(); ++k) {
     const int32_t op = path_[k];
-    const bool tied = k > 0 && p_.group[static_cast<size_t>(path_[k - 1])] ==
-                                   p_.group[static_cast<size_t>(op)];
+    const bool tied = k > 0 && p_.group[path_[k - 1]] == p_.group[op];
     const bool one = tied && in_one_piece(p_, path_[k - 1], op);
     const double piece = in_piece_[k].cost, cpu = on_cpu_[k].cost;
     const bool stay = tied || cpu <= piece;
-    on_cpu_[k + 1] = {(stay ? cpu : piece) + cpu_time_[static_cast<size_t>(op)],
-                      -1, stay};
+    on_cpu_[k + 1] = {(stay ? cpu : piece) + cpu_time_[op], -1, stay};
     const bool leave = !tied && cpu < piece;
     const double before = leave ? cpu : one ? kInfinity : piece;
     if (std::isinf(before)) continue;
@@ -194,8 +182,7 @@ std::vector<std::pair<int32_t, int32_t>> PathPieces::cheapest_way() const {
 bool PathPieces::cut_cheapest(const std::function<bool()>& more) {
   bool some = false;
   for (const auto& [begin, last] : cheapest_way()) {
-    Piece& piece =
-        pieces_[static_cast<size_t>(begin)][static_cast<size_t>(last - begin)];
+    Piece& piece = pieces_[begin][last - begin];
     if (piece.is_cut) continue;
     if (!more()) return false;
     piece.is_cut = some = true;
@@ -219,18 +206,16 @@ double PathPieces::least(const std::vector<int32_t>& path,
   pieces_.clear();
   met_at_.assign(path.size(), {});
   for (int32_t v = 0; v < p_.num_ops; ++v) {
-    const auto at = static_cast<size_t>(v);
-    last_from_[at] = labels_.from[at];
+    last_from_[v] = labels_.from[v];
     for (const int32_t r : p_.readers[v]) {
-      last_from_[at] =
-          std::max(last_from_[at], labels_.from[static_cast<size_t>(r)]);
+      last_from_[v] = std::max(last_from_[v], labels_.from[r]);
     }
-    if (labels_.from[at] >= 0 &&
-        labels_.to[at] < static_cast<int32_t>(path.size())) {
-      met_at_[static_cast<size_t>(labels_.to[at])].push_back(v);
+    if (labels_.from[v] >= 0 &&
+        labels_.to[v] < static_cast<int32_t>(path.size())) {
+      met_at_[labels_.to[v]].push_back(v);
     }
   }
-  counted_.assign(static_cast<size_t>(p_.num_groups), -1);
+  counted_.assign(p_.num_groups, -1);
   for (size_t k = 0; k < path.size(); ++k) add_pieces(static_cast<int32_t>(k));
   double value = cheapest();
   while (std::isfinite(value) && cut_cheapest(more)) value = cheapest();

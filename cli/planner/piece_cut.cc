@@ -16,30 +16,29 @@ constexpr int kDoublings = 8, kTangents = 4;
 }  // namespace
 
 PathLabels labels_of(const PiecesProblem& p, const std::vector<int32_t>& path) {
-  const auto ops = static_cast<size_t>(p.num_ops);
+  const size_t ops = p.num_ops;
   PathLabels l{std::vector<int32_t>(ops, -1),
                std::vector<int32_t>(ops, static_cast<int32_t>(path.size()))};
   for (size_t k = 0; k < path.size(); ++k) {
-    const auto at = static_cast<size_t>(path[k]);
-    l.from[at] = l.to[at] = static_cast<int32_t>(k);
+    l.from[path[k]] = l.to[path[k]] = k;
   }
   for (int32_t v = 0; v < p.num_ops; ++v) {
-    int32_t& from = l.from[static_cast<size_t>(v)];
+    int32_t& from = l.from[v];
     for (const int32_t u : p.inputs[v]) {
-      from = std::max(from, l.from[static_cast<size_t>(u)]);
+      from = std::max(from, l.from[u]);
     }
   }
   for (int32_t v = p.num_ops - 1; v >= 0; --v) {
-    int32_t& to = l.to[static_cast<size_t>(v)];
+    int32_t& to = l.to[v];
     for (const int32_t r : p.readers[v]) {
-      to = std::min(to, l.to[static_cast<size_t>(r)]);
+      to = std::min(to, l.to[r]);
     }
   }
   return l;
 }
 
 bool in_one_piece(const PiecesProblem& p, int32_t input, int32_t op) {
-  if (p.group[static_cast<size_t>(input)] != p.group[static_cast<size_t>(op)]) {
+  if (p.group[input] != p.group[op]) {
     return false;
   }
   const auto known = p.inputs[input];
@@ -57,13 +56,13 @@ PieceCut::PieceCut(const PiecesProblem& p)
       seen_(static_cast<size_t>(p.num_groups), 0) {
   double sum = 1;
   for (int32_t v = 0; v < p.num_ops; ++v) {
-    double& work = work_[static_cast<size_t>(v)];
+    double& work = work_[v];
     for (int32_t d = 0; d < p.num_devices; ++d) {
-      if (p.is_cpu[static_cast<size_t>(d)]) continue;
+      if (p.is_cpu[d]) continue;
       work = std::min(work, p.time_of(v, d));
-      most_bytes_ = std::max(most_bytes_, p.limit[static_cast<size_t>(d)]);
+      most_bytes_ = std::max(most_bytes_, p.limit[d]);
     }
-    sum += p.touch[static_cast<size_t>(v)] + (std::isfinite(work) ? work : 0);
+    sum += p.touch[v] + (std::isfinite(work) ? work : 0);
     for (const int32_t u : p.inputs[v]) {
       if (in_one_piece(p, u, v)) ties_.emplace_back(u, v);
     }
@@ -73,7 +72,7 @@ PieceCut::PieceCut(const PiecesProblem& p)
 
 void PieceCut::set_counted(const std::vector<int32_t>& ops) {
   std::fill(counted_.begin(), counted_.end(), 0);
-  for (const int32_t v : ops) counted_[static_cast<size_t>(v)] = 1;
+  for (const int32_t v : ops) counted_[v] = 1;
 }
 
 // Rounds down, like everything in a lower bound.
@@ -89,24 +88,22 @@ void PieceCut::add_ops(const PathLabels& labels, int32_t begin, int32_t last,
   ++cuts_;
   inside_bytes_ = 0;
   for (int32_t v = 0; v < p_.num_ops; ++v) {
-    const auto at = static_cast<size_t>(v);
     const Side side = labels.side(v, begin, last);
-    node_[at] = side == Side::kFree     ? -1
-                : side == Side::kInside ? kInside
-                                        : kOutside;
-    const auto group = static_cast<size_t>(p_.group[at]);
+    node_[v] = side == Side::kFree     ? -1
+               : side == Side::kInside ? kInside
+                                       : kOutside;
+    const size_t group = p_.group[v];
     if (side != Side::kInside || seen_[group] == cuts_) continue;
     seen_[group] = cuts_;
     inside_bytes_ += p_.group_bytes[group];
   }
   for (int32_t v = 0; v < p_.num_ops; ++v) {
-    const auto at = static_cast<size_t>(v);
-    if (node_[at] >= 0) continue;
-    node_[at] = flow_.add_node();
-    const bool held = seen_[static_cast<size_t>(p_.group[at])] == cuts_;
-    const double bytes = held ? 0 : p_.bytes[at];
-    const double work = counted_[at] ? 0 : work_[at];
-    flow_.add_arcs(node_[at], kOutside, units(work + price * bytes), 0);
+    if (node_[v] >= 0) continue;
+    node_[v] = flow_.add_node();
+    const bool held = seen_[p_.group[v]] == cuts_;
+    const double bytes = held ? 0 : p_.bytes[v];
+    const double work = counted_[v] ? 0 : work_[v];
+    flow_.add_arcs(node_[v], kOutside, units(work + price * bytes), 0);
   }
 }
 
@@ -116,7 +113,7 @@ void PieceCut::add_values(const PathLabels& labels, int32_t begin,
                           int32_t last) {
   using Side = PathLabels::Side;
   for (int32_t u = 0; u < p_.num_ops; ++u) {
-    const double cost = p_.touch[static_cast<size_t>(u)];
+    const double cost = p_.touch[u];
     if (cost <= 0) continue;
     bool has[3] = {false, false, false};
     const auto look = [&](int32_t op) {
@@ -132,7 +129,7 @@ void PieceCut::add_values(const PathLabels& labels, int32_t begin,
     const int32_t in = flow_.add_node(), out = flow_.add_node();
     flow_.add_arcs(in, out, units(cost), 0);
     const auto tie = [&](int32_t op) {
-      const int32_t node = node_[static_cast<size_t>(op)];
+      const int32_t node = node_[op];
       if (node != kOutside) flow_.add_arcs(node, in, MaxFlow::kInfinite, 0);
       if (node != kInside) flow_.add_arcs(out, node, MaxFlow::kInfinite, 0);
     };
@@ -143,8 +140,8 @@ void PieceCut::add_values(const PathLabels& labels, int32_t begin,
 
 void PieceCut::add_ties() {
   for (const auto& [u, v] : ties_) {
-    const int32_t a = node_[static_cast<size_t>(u)];
-    const int32_t b = node_[static_cast<size_t>(v)];
+    const int32_t a = node_[u];
+    const int32_t b = node_[v];
     if (a != b) {
       flow_.add_arcs(a, b, MaxFlow::kInfinite, MaxFlow::kInfinite);
     }
@@ -160,10 +157,9 @@ double PieceCut::least(const PathLabels& labels, int32_t begin, int32_t last,
   *bytes = inside_bytes_;
   if (flow >= MaxFlow::kInfinite) return kInfinity;  // no such piece exists
   for (int32_t v = 0; v < p_.num_ops; ++v) {
-    const auto at = static_cast<size_t>(v);
-    if (node_[at] <= kOutside || !flow_.on_source_side(node_[at])) continue;
-    if (seen_[static_cast<size_t>(p_.group[at])] != cuts_) {
-      *bytes += p_.bytes[at];
+    if (node_[v] <= kOutside || !flow_.on_source_side(node_[v])) continue;
+    if (seen_[p_.group[v]] != cuts_) {
+      *bytes += p_.bytes[v];
     }
   }
   return static_cast<double>(flow) / scale_ +
@@ -173,7 +169,7 @@ double PieceCut::least(const PathLabels& labels, int32_t begin, int32_t last,
 std::vector<int32_t> PieceCut::members() const {
   std::vector<int32_t> ops;
   for (int32_t v = 0; v < p_.num_ops; ++v) {
-    const int32_t node = node_[static_cast<size_t>(v)];
+    const int32_t node = node_[v];
     if (node != kOutside && flow_.on_source_side(node)) ops.push_back(v);
   }
   return ops;

@@ -21,9 +21,8 @@ struct PathLabels {
   enum class Side : uint8_t { kFree, kInside, kOutside };
   // For a piece that has the ops `begin` to `last` of the path and no others.
   Side side(int32_t op, int32_t begin, int32_t last) const {
-    const auto at = static_cast<size_t>(op);
-    if (from[at] >= begin && to[at] <= last) return Side::kInside;
-    if (to[at] < begin || from[at] > last) return Side::kOutside;
+    if (from[op] >= begin && to[op] <= last) return Side::kInside;
+    if (to[op] < begin || from[op] > last) return Side::kOutside;
     return Side::kFree;
   }
 };

@@ -30,15 +30,14 @@ std::vector<int32_t> topological(const PlanProblem& p) {
       throw errors::InvalidArgument(fmt::format(
           "plan \"{}\": op \"{}\" has {} outputs and {} controls; expected one "
           "output and no controls in the latency of dnn-partitioning",
-          p.name, p.names[static_cast<size_t>(i)], g.values[i].size(),
-          g.controls[i].size()));
+          p.name, p.names[i], g.values[i].size(), g.controls[i].size()));
     }
-    missing.push_back(static_cast<int32_t>(g.reads[i].size()));
+    missing.push_back(g.reads[i].size());
     if (missing.back() == 0) order.push_back(i);
   }
   for (size_t k = 0; k < order.size(); ++k) {
     for (const int32_t r : g.readers[g.values[order[k]][0]]) {
-      if (--missing[static_cast<size_t>(r)] == 0) order.push_back(r);
+      if (--missing[r] == 0) order.push_back(r);
     }
   }
   return order;
@@ -55,7 +54,7 @@ PiecesProblem::PiecesProblem(const PlanProblem& p)
       group_bytes(static_cast<size_t>(p.num_groups), 0) {
   std::vector<int32_t> number(original.size());
   for (size_t k = 0; k < original.size(); ++k) {
-    number[static_cast<size_t>(original[k])] = static_cast<int32_t>(k);
+    number[original[k]] = static_cast<int32_t>(k);
   }
   std::vector<std::vector<int32_t>> groups(group_bytes.size());
   std::vector<int32_t> row;
@@ -65,30 +64,27 @@ PiecesProblem::PiecesProblem(const PlanProblem& p)
     row.clear();
   };
   for (const int32_t i : original) {
-    const auto at = static_cast<size_t>(i);
     for (const int32_t v : p.graph.reads[i]) {
-      row.push_back(number[static_cast<size_t>(p.graph.producer[v])]);
+      row.push_back(number[p.graph.producer[v]]);
     }
     add_row(inputs);
     const int32_t value = p.graph.values[i][0];
     for (const int32_t r : p.graph.readers[value]) row.push_back(number[r]);
     add_row(readers);
     touch.push_back(p.touch_us.empty() ? 0 : p.touch_us[value]);
-    bytes.push_back(p.resident_bytes[at]);
-    const auto g = static_cast<size_t>(p.group[at]);
-    groups[g].push_back(static_cast<int32_t>(group.size()));
-    group.push_back(p.group[at]);
-    group_bytes[g] += p.resident_bytes[at];
+    bytes.push_back(p.resident_bytes[i]);
+    groups[p.group[i]].push_back(group.size());
+    group.push_back(p.group[i]);
+    group_bytes[p.group[i]] += p.resident_bytes[i];
     for (int32_t d = 0; d < num_devices; ++d) {
       time.push_back(p.takes_time(i) ? p.costs.time(i, d).us : 0);
     }
   }
   ops_of = Rows<int32_t>(groups);
   for (int32_t d = 0; d < num_devices; ++d) {
-    const auto at = static_cast<size_t>(d);
-    const int64_t most = p.costs.devices[at].memory_limit;
+    const int64_t most = p.costs.devices[d].memory_limit;
     limit.push_back(most > 0 ? static_cast<double>(most) : kInfinity);
-    is_cpu.push_back(!p.free_of_touch.empty() && p.free_of_touch[at]);
+    is_cpu.push_back(!p.free_of_touch.empty() && p.free_of_touch[d]);
   }
 }
 
@@ -104,8 +100,8 @@ int32_t PiecesEvaluator::new_piece(int32_t device) {
     pieces_.emplace_back();
     seen_by_.emplace_back();
   }
-  pieces_[static_cast<size_t>(num_pieces_)] = {device, 0, -1, 0, 0};
-  seen_by_[static_cast<size_t>(num_pieces_)] = -1;
+  pieces_[num_pieces_] = {device, 0, -1, 0, 0};
+  seen_by_[num_pieces_] = -1;
   return num_pieces_++;
 }
 
@@ -118,30 +114,30 @@ void PiecesEvaluator::cut(std::span<const int32_t> device,
   num_pieces_ = 0;
   for (auto& list : by_depth_) list.clear();
   for (int32_t v = 0; v < p_.num_ops; ++v) {
-    const int32_t d = device[static_cast<size_t>(v)];
+    const int32_t d = device[v];
     Depth* row = &depths[static_cast<size_t>(v) * width_];
     std::fill(row, row + width_, Depth{0});
     Depth own = 1;
     for (const int32_t u : p_.inputs[v]) {
       const Depth* from = &depths[static_cast<size_t>(u) * width_];
       for (size_t k = 0; k < width_; k += kLanes) raise(row + k, from + k);
-      const bool comes_back = device[static_cast<size_t>(u)] != d;
+      const bool comes_back = device[u] != d;
       own = std::max(own, static_cast<Depth>(from[d] + comes_back));
     }
-    int32_t& piece = piece_[static_cast<size_t>(v)];
-    if (p_.is_cpu[static_cast<size_t>(d)]) {
+    int32_t& piece = piece_[v];
+    if (p_.is_cpu[d]) {
       piece = new_piece(d);
     } else {
       row[d] = own;
-      std::vector<int32_t>& list = by_depth_[static_cast<size_t>(d)];
+      std::vector<int32_t>& list = by_depth_[d];
       if (list.size() <= static_cast<size_t>(own)) {
         list.resize(static_cast<size_t>(own) + 1, -1);
       }
-      int32_t& known = list[static_cast<size_t>(own)];
+      int32_t& known = list[own];
       if (known < 0) known = new_piece(d);
       piece = known;
     }
-    pieces_[static_cast<size_t>(piece)].length += p_.time_of(v, d);
+    pieces_[piece].length += p_.time_of(v, d);
   }
 }
 
@@ -149,24 +145,24 @@ void PiecesEvaluator::cut(std::span<const int32_t> device,
 void PiecesEvaluator::connect() {
   edges_.clear();
   for (int32_t u = 0; u < p_.num_ops; ++u) {
-    const int32_t from = piece_[static_cast<size_t>(u)];
-    Piece& sender = pieces_[static_cast<size_t>(from)];
-    const double cost = p_.touch[static_cast<size_t>(u)];
+    const int32_t from = piece_[u];
+    Piece& sender = pieces_[from];
+    const double cost = p_.touch[u];
     bool sent = false;
     for (const int32_t r : p_.readers[u]) {
-      const int32_t to = piece_[static_cast<size_t>(r)];
-      if (to == from || seen_by_[static_cast<size_t>(to)] == u) continue;
-      seen_by_[static_cast<size_t>(to)] = u;
+      const int32_t to = piece_[r];
+      if (to == from || seen_by_[to] == u) continue;
+      seen_by_[to] = u;
       sent = true;
-      Piece& reader = pieces_[static_cast<size_t>(to)];
+      Piece& reader = pieces_[to];
       ++reader.waits;
-      if (!p_.is_cpu[static_cast<size_t>(reader.device)]) {
+      if (!p_.is_cpu[reader.device]) {
         reader.length += cost;
       }
       edges_.push_back({to, sender.first_edge});
       sender.first_edge = static_cast<int32_t>(edges_.size()) - 1;
     }
-    if (sent && !p_.is_cpu[static_cast<size_t>(sender.device)]) {
+    if (sent && !p_.is_cpu[sender.device]) {
       sender.length += cost;
     }
   }
@@ -175,20 +171,19 @@ void PiecesEvaluator::connect() {
 double PiecesEvaluator::follow() {
   ready_.clear();
   for (int32_t k = 0; k < num_pieces_; ++k) {
-    if (pieces_[static_cast<size_t>(k)].waits == 0) ready_.push_back(k);
+    if (pieces_[k].waits == 0) ready_.push_back(k);
   }
   num_followed_ = 0;
   double last = 0;
   while (!ready_.empty()) {
-    const Piece& piece = pieces_[static_cast<size_t>(ready_.back())];
+    const Piece& piece = pieces_[ready_.back()];
     ready_.pop_back();
     ++num_followed_;
     const double end = piece.start + piece.length;
     last = std::max(last, end);
-    for (int32_t e = piece.first_edge; e >= 0;
-         e = edges_[static_cast<size_t>(e)].next) {
-      const int32_t to = edges_[static_cast<size_t>(e)].to;
-      Piece& reader = pieces_[static_cast<size_t>(to)];
+    for (int32_t e = piece.first_edge; e >= 0; e = edges_[e].next) {
+      const int32_t to = edges_[e].to;
+      Piece& reader = pieces_[to];
       reader.start = std::max(reader.start, end);
       if (--reader.waits == 0) ready_.push_back(to);
     }
@@ -204,6 +199,46 @@ double PiecesEvaluator::value(std::span<const int32_t> device) {
   }
   connect();
   return follow();
+}
+
+namespace {
+
+// Names two devices whose pieces wait for each other, directly or not.
+std::string waiting(const PlanProblem& p, const PiecesEvaluator& e) {
+  std::string devices;
+  DeviceSet named = 0;
+  for (int32_t k = 0; k < e.num_pieces(); ++k) {
+    const int32_t d = e.device_of(k);
+    if (!e.is_waiting(k) || named.has(d)) continue;
+    named |= device_bit(d);
+    devices += (devices.empty() ? "" : ", ") + p.costs.devices[d].name;
+  }
+  return fmt::format(
+      "pieces of {} wait for each other, each for a value of another that "
+      "is sent when that ends",
+      devices);
+}
+
+}  // namespace
+
+Evaluation evaluate_pieces(const PlanProblem& p, const PlacePlan& plan) {
+  const PiecesProblem problem(p);
+  PiecesEvaluator evaluator(problem);
+  std::vector<int32_t> device;
+  for (const int32_t i : problem.original) {
+    device.push_back(plan.device[i]);
+  }
+  Evaluation e;
+  e.value = evaluator.value(device);
+  if (!evaluator.followed()) e.violations.push_back(waiting(p, evaluator));
+  e.devices.resize(p.num_devices());
+  for (int32_t k = 0; k < evaluator.num_pieces(); ++k) {
+    e.devices[evaluator.device_of(k)].busy += evaluator.length_of(k);
+  }
+  for (size_t i = 0; i < plan.device.size(); ++i) {
+    e.devices[plan.device[i]].bytes += p.resident_bytes[i];
+  }
+  return e;
 }
 
 }  // namespace berth

@@ -86,21 +86,13 @@ class PiecesEvaluator {
   // The last plan's pieces by number: their devices, starts and ends, and each
   // op's piece.
   int32_t num_pieces() const { return num_pieces_; }
-  int32_t piece_of(int32_t op) const { return piece_[static_cast<size_t>(op)]; }
-  int32_t device_of(int32_t piece) const {
-    return pieces_[static_cast<size_t>(piece)].device;
-  }
-  double start_of(int32_t piece) const {
-    return pieces_[static_cast<size_t>(piece)].start;
-  }
+  int32_t piece_of(int32_t op) const { return piece_[op]; }
+  int32_t device_of(int32_t piece) const { return pieces_[piece].device; }
+  double start_of(int32_t piece) const { return pieces_[piece].start; }
   // Returns the time of receiving, computing and sending.
-  double length_of(int32_t piece) const {
-    return pieces_[static_cast<size_t>(piece)].length;
-  }
+  double length_of(int32_t piece) const { return pieces_[piece].length; }
   // Return whether a piece could not be reached, and whether all could.
-  bool is_waiting(int32_t piece) const {
-    return pieces_[static_cast<size_t>(piece)].waits > 0;
-  }
+  bool is_waiting(int32_t piece) const { return pieces_[piece].waits > 0; }
   bool followed() const { return num_followed_ == num_pieces_; }
 
  private:

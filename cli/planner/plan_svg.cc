@@ -146,13 +146,12 @@ class Picture {
 
   void add_lanes() {
     for (int32_t d = 0; d < p_.num_devices(); ++d) {
-      const DeviceUse& use = a_.evaluation.devices[static_cast<size_t>(d)];
+      const DeviceUse& use = a_.evaluation.devices[d];
       std::string note =
           a_.value > 0 ? fmt::format("{:.0f} % busy", 100 * use.busy / a_.value)
                        : "";
       const bool sized =
-          p_.time_unit == "us" ||
-          p_.costs.devices[static_cast<size_t>(d)].memory_limit > 0;
+          p_.time_unit == "us" || p_.costs.devices[d].memory_limit > 0;
       if (use.bytes > 0 && sized) {
         note += ", " + size_text(use.bytes);
         any_size_ = true;
@@ -169,7 +168,7 @@ class Picture {
 
   // Returns whether a separate engine makes copies, and there are some.
   bool copies_apart(int32_t d) const {
-    const CopyRule rule = p_.costs.devices[static_cast<size_t>(d)].copies;
+    const CopyRule rule = p_.costs.devices[d].copies;
     const bool apart = rule == CopyRule::kOverlap || rule == CopyRule::kFree;
     if (p_.model == PlanModel::kLoad) {
       return p_.touch_us.empty() && rule == CopyRule::kOverlap;
@@ -184,7 +183,7 @@ class Picture {
 
   void add_op(size_t lane, int32_t op, double begin, double end,
               bool outlined) {
-    const std::string& name = p_.names[static_cast<size_t>(op)];
+    const std::string& name = p_.names[op];
     c_.boxes.push_back({lane, begin, end, last_part(name),
                         tip(name, begin, end), colours_.of(op), false,
                         outlined});
@@ -288,13 +287,13 @@ class Picture {
       device.push_back(a_.plan.device[i]);
     }
     evaluator.value(device);
-    std::vector<double> at(static_cast<size_t>(evaluator.num_pieces()));
+    std::vector<double> at(evaluator.num_pieces());
     std::vector<double> work(at.size(), 0);
     std::vector<std::vector<int32_t>> ops(at.size());
     for (int32_t k = 0; k < problem.num_ops; ++k) {
-      const auto piece = static_cast<size_t>(evaluator.piece_of(k));
+      const size_t piece = evaluator.piece_of(k);
       ops[piece].push_back(k);
-      work[piece] += problem.time_of(k, device[static_cast<size_t>(k)]);
+      work[piece] += problem.time_of(k, device[k]);
     }
     for (size_t piece = 0; piece < at.size(); ++piece) {
       draw_piece(problem, evaluator, static_cast<int32_t>(piece), ops[piece],

@@ -187,20 +187,19 @@ Edges read_edges(const Fields& root, const std::string& name, const File& f) {
     };
     const int32_t from = end("sourceId"), to = end("destId");
     if (from == to) edge.bad("destId", "another node than sourceId");
-    const auto at = static_cast<size_t>(from);
     const double cost = edge.number("cost", kNeverRuns);
-    if (e.cost[at] >= 0 && std::abs(e.cost[at] - cost) > kSameCost) {
+    if (e.cost[from] >= 0 && std::abs(e.cost[from] - cost) > kSameCost) {
       edge.bad("cost", fmt::format("{}, as on the edges before from node {}",
-                                   e.cost[at], edge.integer("sourceId")));
+                                   e.cost[from], edge.integer("sourceId")));
     }
-    if (e.cost[at] < 0) e.cost[at] = cost;
+    if (e.cost[from] < 0) e.cost[from] = cost;
     // Only for reports; the authors' programs do not read it.
     const Json* size = edge.find("size");
     const double bytes = size && size->is_number() ? size->get<double>() : 0;
     if (bytes > 0 && bytes <= kMostBytes) {
-      e.bytes[at] = std::max(e.bytes[at], static_cast<int64_t>(bytes));
+      e.bytes[from] = std::max(e.bytes[from], static_cast<int64_t>(bytes));
     }
-    e.inputs[static_cast<size_t>(to)].push_back(from);
+    e.inputs[to].push_back(from);
   }
   for (double& c : e.cost) c = std::max(c, 0.0);
   return e;
@@ -250,8 +249,7 @@ void set_limit(PlanProblem& p, const File& f) {
     p.resident_bytes[i] = std::min(f.size[i] * as, 4 * kMostBytes);
     if (!none || f.size[i] == 0) continue;
     for (int32_t d = 0; d < p.num_devices(); ++d) {
-      if (p.costs.devices[static_cast<size_t>(d)].device_class ==
-          kAccelerator) {
+      if (p.costs.devices[d].device_class == kAccelerator) {
         p.allowed[i] &= ~device_bit(d);
       }
     }

@@ -115,7 +115,7 @@ std::vector<std::vector<int32_t>> read_edges(Reader& r, size_t nodes) {
   }
   std::vector<std::vector<int32_t>> inputs(nodes);
   for (size_t e = 0; e < from.size(); ++e) {
-    inputs[static_cast<size_t>(to[e])].push_back(static_cast<int32_t>(from[e]));
+    inputs[to[e]].push_back(from[e]);
   }
   return inputs;
 }
@@ -194,7 +194,7 @@ PlanProblem read_doppler(const std::string& text, const std::string& name,
   for (int d = 0; d < devices; ++d) {
     add_device(p, fmt::format("GPU:{}", d), 0, CopyRule::kFree, 0);
   }
-  p.costs.links.assign(static_cast<size_t>(devices * devices),
+  p.costs.links.assign(devices * devices,
                        {0, kUnits, -1, CostOrigin::kDeclared});
   check_problem(p);
   return p;

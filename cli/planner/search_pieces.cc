@@ -4,14 +4,303 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdint>
+#include <functional>
+#include <vector>
 
-#include "cli/planner/anneal_pieces.h"
+#include "base/infinity.h"
+#include "cli/planner/chain_pieces.h"
 #include "cli/planner/formats.h"
 #include "cli/planner/path_pieces.h"
+#include "cli/planner/pieces.h"
+#include "place/planner/budget.h"
 
 namespace berth {
 
 namespace {
+
+Rows<int32_t> neighbours_of(const PiecesProblem& p) {
+  Rows<int32_t> rows;
+  std::vector<int32_t> row;
+  for (int32_t g = 0; g < p.num_groups; ++g) {
+    row.clear();
+    for (const int32_t v : p.ops_of[g]) {
+      for (const int32_t u : p.inputs[v]) row.push_back(p.group[u]);
+      for (const int32_t r : p.readers[v]) row.push_back(p.group[r]);
+    }
+    std::sort(row.begin(), row.end());
+    row.erase(std::unique(row.begin(), row.end()), row.end());
+    std::erase(row, g);
+    rows.add(row);
+  }
+  return rows;
+}
+
+// A device per group, and its value; infinite: none keeps all limits.
+struct PiecesPlan {
+  std::vector<int32_t> device;
+  double value = kInfinity;
+};
+
+// Annealing of plans, which may break limits on the way.
+class PiecesAnneal {
+ public:
+  PiecesAnneal(const PiecesProblem& p, const PiecesChain& chain)
+      : p_(p),
+        chain_(chain),
+        evaluator_(p),
+        neighbours_(neighbours_of(p)),
+        device_(static_cast<size_t>(p.num_groups)),
+        on_(static_cast<size_t>(p.num_ops)),
+        held_(static_cast<size_t>(p.num_devices)),
+        seen_(static_cast<size_t>(p.num_groups), 0) {}
+
+  // Starts from a plan, which may exceed memory limits. Returns its value, with
+  // a penalty for that.
+  double start(const std::vector<int32_t>& device) {
+    device_ = device;
+    std::fill(held_.begin(), held_.end(), 0);
+    for (int32_t g = 0; g < p_.num_groups; ++g) {
+      held_[device_[g]] += p_.group_bytes[g];
+      put(g, device_[g]);
+    }
+    const double e = energy();
+    keep_best();
+    return e;
+  }
+
+  // Tries moves from there while spent(), called every few moves, is below 1.
+  // That share of the budget also sets the temperature, from `hot` (a share of
+  // the value) to a thousandth of it. Returns the moves tried.
+  int64_t run(StreamRandom& random, double hot,
+              const std::function<double(int64_t)>& spent) {
+    const int64_t every = std::clamp(40'000 / (p_.num_ops + 1), 1, 64);
+    double now = energy(), heat = 0;
+    int64_t moves = 0;
+    for (;; ++moves) {
+      if (moves % every == 0) {
+        const double share = spent(moves);
+        if (share >= 1) break;
+        if (moves % 1024 == 0) {
+          order_.clear();
+          for (const int32_t b : chain_.random_order(random)) {
+            for (const int32_t g : chain_.blocks()[b]) order_.push_back(g);
+          }
+        }
+        const double base = std::isfinite(now) ? now : best_.value;
+        heat = (std::isfinite(base) ? base : 1) * hot * std::pow(1e-3, share);
+      }
+      if (!propose(random)) continue;
+      // Drawn before the move is priced, so that each move makes one draw.
+      const double stop = now - heat * std::log(random.uniform() + 1e-300);
+      apply();
+      const double then = energy();
+      if (then <= stop) {
+        now = then;
+        keep_best();
+      } else {
+        undo();
+      }
+    }
+    return moves;
+  }
+
+  // The best plan since construction.
+  const PiecesPlan& best() const { return best_; }
+
+ private:
+  struct Change {
+    int32_t group, device;
+  };
+
+  bool propose(StreamRandom& random) {
+    changes_.clear();
+    const uint32_t kind = random.below(17);
+    const bool some = kind < 7    ? propose_cluster(random)
+                      : kind < 14 ? propose_window(random)
+                      : kind < 16 ? propose_piece(random)
+                                  : propose_swap(random);
+    if (!some) return false;
+    for (const Change& c : changes_) {
+      if (!p_.allowed[c.group].has(c.device)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // Moves a few neighbours on one device to another device nearby.
+  bool propose_cluster(StreamRandom& random) {
+    const int32_t first = random.below(p_.num_groups);
+    const int32_t from = device_[first];
+    const size_t most = random_size(random);
+    changes_.push_back({first, 0});
+    ++tried_;
+    seen_[first] = tried_;
+    int32_t to = device_nearby(first, random);
+    for (size_t k = 0; k < changes_.size() && changes_.size() < most; ++k) {
+      for (const int32_t g : neighbours_[changes_[k].group]) {
+        if (changes_.size() == most || seen_[g] == tried_) continue;
+        seen_[g] = tried_;
+        if (device_[g] != from) {
+          if (to == from) to = device_[g];
+          continue;
+        }
+        if (random.below(8) != 0) changes_.push_back({g, 0});
+      }
+    }
+    for (Change& c : changes_) c.device = to;
+    return to >= 0 && to != from;
+  }
+
+  // Moves a window of an order to the device at one of its ends.
+  bool propose_window(StreamRandom& random) {
+    const uint32_t n = order_.size();
+    const uint32_t length = 1 + random.below(random_size(random));
+    const uint32_t begin = random.below(n - length + 1);
+    const bool before = random.below(2) == 0;
+    const uint32_t at = before
+                            ? (begin > 0 ? begin - 1 : begin + length)
+                            : (begin + length < n ? begin + length : begin - 1);
+    if (at >= n) return false;
+    const int32_t to = random.below(12) == 0
+                           ? device_nearby(order_[begin], random)
+                           : device_[order_[at]];
+    if (to < 0) return false;
+    for (uint32_t k = begin; k < begin + length; ++k) {
+      if (device_[order_[k]] != to) {
+        changes_.push_back({order_[k], to});
+      }
+    }
+    return !changes_.empty();
+  }
+
+  // Moves a connected set of groups from one device to another. Its cost
+  // changes only where it meets others there, but memory is freed and used.
+  bool propose_piece(StreamRandom& random) {
+    const int32_t first = random.below(p_.num_groups);
+    const int32_t from = device_[first];
+    if (p_.is_cpu[from]) return false;
+    const int32_t to = any_of(p_.allowed[first], random);
+    if (to == from || to < 0) return false;
+    changes_.push_back({first, to});
+    seen_[first] = ++tried_;
+    for (size_t k = 0; k < changes_.size(); ++k) {
+      for (const int32_t g : neighbours_[changes_[k].group]) {
+        if (device_[g] != from || seen_[g] == tried_) continue;
+        seen_[g] = tried_;
+        changes_.push_back({g, to});
+      }
+    }
+    return true;
+  }
+
+  // Swaps the devices of two groups.
+  bool propose_swap(StreamRandom& random) {
+    const uint32_t n = p_.num_groups;
+    const int32_t a = random.below(n);
+    const int32_t b = random.below(n);
+    const int32_t on_a = device_[a];
+    const int32_t on_b = device_[b];
+    changes_ = {{a, on_b}, {b, on_a}};
+    return on_a != on_b;
+  }
+
+  // Number of groups that move at once: a power of two up to 64 or a quarter of
+  // all groups, each equally likely.
+  uint32_t random_size(StreamRandom& random) const {
+    const auto quarter = static_cast<uint32_t>(p_.num_groups) / 4 + 1;
+    const uint32_t powers = std::bit_width(quarter);
+    return 1u << random.below(std::min(powers, 7u));
+  }
+
+  // Returns a neighbour's device for the group, or sometimes any allowed one.
+  int32_t device_nearby(int32_t group, StreamRandom& random) const {
+    const DeviceSet mask = p_.allowed[group];
+    const auto near = neighbours_[group];
+    if (!near.empty() && random.below(6) != 0) {
+      const int32_t other = near[random.below(near.size())];
+      return device_[other];
+    }
+    return random.below(2) == 0 ? roomiest(mask) : any_of(mask, random);
+  }
+
+  // Returns a random device of a mask; -1: the mask is empty.
+  int32_t any_of(DeviceSet mask, StreamRandom& random) const {
+    if (mask == 0) return -1;
+    uint32_t skip = random.below(mask.count());
+    while (skip-- > 0) mask.drop_first();
+    return mask.first();
+  }
+
+  // Returns the accelerator of a mask with the most free memory; -1: none.
+  int32_t roomiest(DeviceSet mask) const {
+    int32_t best = -1;
+    for (; mask; mask.drop_first()) {
+      const size_t d = mask.first();
+      if (p_.is_cpu[d]) continue;
+      const auto room = [&](size_t device) {
+        return p_.limit[device] - held_[device];
+      };
+      if (best < 0 || room(d) > room(static_cast<size_t>(best))) {
+        best = d;
+      }
+    }
+    return best;
+  }
+
+  void apply() {
+    for (Change& c : changes_) {
+      const int32_t was = device_[c.group];
+      put(c.group, c.device);
+      c.device = was;
+    }
+  }
+
+  void undo() {
+    for (const Change& c : changes_) put(c.group, c.device);
+  }
+
+  void put(int32_t group, int32_t device) {
+    held_[device_[group]] -= p_.group_bytes[group];
+    held_[device] += p_.group_bytes[group];
+    device_[group] = device;
+    for (const int32_t v : p_.ops_of[group]) on_[v] = device;
+  }
+
+  // Returns the value; bytes over the limits count as a time several times that
+  // of everything.
+  double energy() {
+    value_ = evaluator_.value(on_);
+    over_ = 0;
+    for (size_t d = 0; d < held_.size(); ++d) {
+      const double over = held_[d] - p_.limit[d];
+      if (over > 0) over_ += over / p_.limit[d] + 1e-3;
+    }
+    return value_ * (1 + 4 * over_);
+  }
+
+  void keep_best() {
+    if (over_ > 0 || value_ >= best_.value) return;
+    best_.value = value_;
+    best_.device = device_;
+  }
+
+  const PiecesProblem& p_;
+  const PiecesChain& chain_;
+  PiecesEvaluator evaluator_;
+  Rows<int32_t> neighbours_;    // per group
+  std::vector<int32_t> order_;  // groups, in a graph order
+
+  std::vector<int32_t> device_;  // per group
+  std::vector<int32_t> on_;      // per op
+  std::vector<double> held_;     // bytes, per device
+  std::vector<Change> changes_;  // of the move being tried
+  std::vector<int32_t> seen_;    // per group: in the cluster of this move
+  int32_t tried_ = 0;
+  double value_ = 0, over_ = 0;  // of the last energy()
+  PiecesPlan best_;
+};
 
 // Shares of the budget at which paths and chains end.
 constexpr double kPaths = 0.06, kChains = 0.3;
@@ -76,9 +365,9 @@ class Stream {
 
   void add_candidates() {
     for (const PlanCandidate& c : problem_.candidates) {
-      std::vector<int32_t> device(static_cast<size_t>(p_.num_groups), 0);
+      std::vector<int32_t> device(p_.num_groups, 0);
       for (size_t i = 0; i < c.plan.device.size(); ++i) {
-        device[static_cast<size_t>(problem_.group[i])] = c.plan.device[i];
+        device[problem_.group[i]] = c.plan.device[i];
       }
       add_start(device);
     }
@@ -107,7 +396,7 @@ class Stream {
 
   // Puts each piece on the device with the most free memory; the rest on CPUs.
   std::vector<int32_t> fill(const std::vector<std::vector<int32_t>>& pieces) {
-    std::vector<int32_t> device(static_cast<size_t>(p_.num_groups), -1);
+    std::vector<int32_t> device(p_.num_groups, -1);
     std::vector<double> room = p_.limit;
     int32_t before = -1;  // a neighbour there would merge with it
     for (const std::vector<int32_t>& ops : pieces) {
@@ -115,27 +404,26 @@ class Stream {
       std::vector<int32_t> groups;
       DeviceSet mask = ~DeviceSet{0};
       for (const int32_t v : ops) {
-        const int32_t g = p_.group[static_cast<size_t>(v)];
-        int32_t& d = device[static_cast<size_t>(g)];
+        const int32_t g = p_.group[v];
+        int32_t& d = device[g];
         if (d != -1) continue;
         d = -2;  // taken
         groups.push_back(g);
-        mask &= p_.allowed[static_cast<size_t>(g)];
-        bytes += p_.group_bytes[static_cast<size_t>(g)];
+        mask &= p_.allowed[g];
+        bytes += p_.group_bytes[g];
       }
       int32_t on = -1;
       for (int32_t d = 0; d < p_.num_devices; ++d) {
-        const auto at = static_cast<size_t>(d);
-        if (p_.is_cpu[at] || !mask.has(d) || d == before) continue;
-        if (on < 0 || room[at] > room[static_cast<size_t>(on)]) on = d;
+        if (p_.is_cpu[d] || !mask.has(d) || d == before) continue;
+        if (on < 0 || room[d] > room[on]) on = d;
       }
       before = on;
-      if (on >= 0) room[static_cast<size_t>(on)] -= bytes;
-      for (const int32_t g : groups) device[static_cast<size_t>(g)] = on;
+      if (on >= 0) room[on] -= bytes;
+      for (const int32_t g : groups) device[g] = on;
     }
     for (int32_t g = 0; g < p_.num_groups; ++g) {
-      int32_t& d = device[static_cast<size_t>(g)];
-      if (d < 0) d = home(p_.allowed[static_cast<size_t>(g)]);
+      int32_t& d = device[g];
+      if (d < 0) d = home(p_.allowed[g]);
     }
     return device;
   }
@@ -143,7 +431,7 @@ class Stream {
   // Returns a CPU of the mask, else any device of it.
   int32_t home(DeviceSet mask) const {
     for (int32_t d = 0; d < p_.num_devices; ++d) {
-      if (p_.is_cpu[static_cast<size_t>(d)] && mask.has(d)) return d;
+      if (p_.is_cpu[d] && mask.has(d)) return d;
     }
     return mask ? mask.first() : 0;
   }
@@ -151,11 +439,10 @@ class Stream {
   void add_chain() {
     std::vector<int32_t> devices;
     for (int32_t d = 0; d < p_.num_devices; ++d) {
-      if (!p_.is_cpu[static_cast<size_t>(d)]) devices.push_back(d);
+      if (!p_.is_cpu[d]) devices.push_back(d);
     }
     for (size_t k = devices.size(); k > 1; --k) {
-      std::swap(devices[k - 1],
-                devices[random_.below(static_cast<uint32_t>(k))]);
+      std::swap(devices[k - 1], devices[random_.below(k)]);
     }
     // Every other time offers half of the accelerators twice, and then merges
     // pieces where there is memory.
@@ -171,12 +458,11 @@ class Stream {
     std::vector<std::vector<int32_t>> pieces(devices.size());
     std::vector<int32_t> device;
     for (int32_t g = 0; g < p_.num_groups; ++g) {
-      const int32_t s = slot[static_cast<size_t>(g)];
-      device.push_back(s < 0 ? chain_.cpu_of(g)
-                             : devices[static_cast<size_t>(s)]);
+      const int32_t s = slot[g];
+      device.push_back(s < 0 ? chain_.cpu_of(g) : devices[s]);
       if (s < 0) continue;
       const auto ops = p_.ops_of[g];
-      std::vector<int32_t>& piece = pieces[static_cast<size_t>(s)];
+      std::vector<int32_t>& piece = pieces[s];
       piece.insert(piece.end(), ops.begin(), ops.end());
     }
     add_start(packed ? fill(pieces) : device);
@@ -184,7 +470,7 @@ class Stream {
 
   // Improves the best plan or another start, with less and less heat.
   void improve(int round) {
-    const auto at = static_cast<size_t>(round);
+    const size_t at = round;
     const bool fresh = at < starts_.size();
     if (fresh) {
       anneal_.start(starts_[at].device);
@@ -219,9 +505,9 @@ class Stream {
 Found search_pieces(const PlanProblem& problem, const Budget& budget,
                     uint64_t seed) {
   const PiecesProblem p(problem);
-  std::vector<Searched> found(static_cast<size_t>(budget.num_streams()));
+  std::vector<Searched> found(budget.num_streams());
   run_streams(budget.num_streams(), budget.threads(), [&](int s) {
-    found[static_cast<size_t>(s)] = Stream(problem, p, budget, seed, s).run();
+    found[s] = Stream(problem, p, budget, seed, s).run();
   });
   Found best;
   const Searched* winner = nullptr;
@@ -232,7 +518,7 @@ Found search_pieces(const PlanProblem& problem, const Budget& budget,
   if (winner->best.device.empty()) return best;
   best.value = winner->best.value;
   for (const int32_t g : problem.group) {
-    best.plan.device.push_back(winner->best.device[static_cast<size_t>(g)]);
+    best.plan.device.push_back(winner->best.device[g]);
   }
   best.plan.sequence = order_of_ops(problem);
   return best;

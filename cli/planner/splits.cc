@@ -23,11 +23,10 @@ class SplitReader {
   SplitReader(const PlanProblem& p, const std::string& name)
       : p_(p), name_(name), device_(static_cast<size_t>(p.num_ops()), -1) {
     for (int32_t i = 0; i < p.num_ops(); ++i) {
-      number_of_[p.ids[static_cast<size_t>(i)]] = i;
+      number_of_[p.ids[i]] = i;
     }
     for (int32_t d = 0; d < p.num_devices(); ++d) {
-      (p.free_of_touch[static_cast<size_t>(d)] ? cpus_ : accelerators_)
-          .push_back(d);
+      (p.free_of_touch[d] ? cpus_ : accelerators_).push_back(d);
     }
   }
 
@@ -77,7 +76,7 @@ class SplitReader {
                fmt::format("is {}; expected the id of a node of \"{}\"",
                            show_json(id), p_.name));
     }
-    int32_t& d = device_[static_cast<size_t>(it->second)];
+    int32_t& d = device_[it->second];
     if (d >= 0) {
       bad_file(name_, path,
                fmt::format("is {} again; expected each node once",
@@ -88,14 +87,14 @@ class SplitReader {
 
   // Unlisted ops go to the device of their colour class.
   void follow_groups() {
-    std::vector<int32_t> of_group(static_cast<size_t>(p_.num_groups), -1);
+    std::vector<int32_t> of_group(p_.num_groups, -1);
     for (size_t i = 0; i < device_.size(); ++i) {
-      int32_t& d = of_group[static_cast<size_t>(p_.group[i])];
+      int32_t& d = of_group[p_.group[i]];
       if (d < 0) d = device_[i];
     }
     for (size_t i = 0; i < device_.size(); ++i) {
       if (device_[i] >= 0) continue;
-      device_[i] = of_group[static_cast<size_t>(p_.group[i])];
+      device_[i] = of_group[p_.group[i]];
       if (device_[i] < 0) {
         bad_file(name_, "",
                  fmt::format("names neither node {} (\"{}\") nor one of its "
@@ -138,8 +137,7 @@ std::string split_text(const PlanProblem& p, const PlacePlan& plan) {
     for (size_t i = 0; i < plan.device.size(); ++i) {
       if (plan.device[i] == d) nodes.push_back(p.ids[i]);
     }
-    const char* kind =
-        p.free_of_touch[static_cast<size_t>(d)] ? "cpus" : "fpgas";
+    const char* kind = p.free_of_touch[d] ? "cpus" : "fpgas";
     json[kind].push_back({{"nodes", std::move(nodes)}});
   }
   return json.dump(1) + "\n";

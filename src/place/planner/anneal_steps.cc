@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
+
+#include "base/infinity.h"
 
 namespace berth {
 
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 // Moves between two checks of the clock: fewer if each takes long.
 constexpr int64_t kMovesPerLook = 64, kOpsPerLook = 1 << 16;
 // Moves between two searches for the critical path, and how many of 10 moves
@@ -28,17 +28,17 @@ StepAnnealer::StepAnnealer(const StepUnits& units, StreamRandom& random)
       p_(units.problem),
       random_(random),
       decoder_(units.problem.graph, units.problem.costs),
-      best_us_(kNever),
+      best_us_(kInfinity),
       high_(units.num_ops) {
   for (int32_t u = 0; u < units.num_units; ++u) {
     if (units.allowed[u].several()) movable_.push_back(u);
   }
-  device_.resize(static_cast<size_t>(units.num_units));
-  previous_.assign(static_cast<size_t>(p_.num_ops()), -1);
-  last_.resize(static_cast<size_t>(p_.num_devices()));
-  resident_.resize(static_cast<size_t>(p_.num_devices()));
+  device_.resize(units.num_units);
+  previous_.assign(p_.num_ops(), -1);
+  last_.resize(p_.num_devices());
+  resident_.resize(p_.num_devices());
   most_.resize(resident_.size());
-  position_.assign(static_cast<size_t>(p_.num_ops()), -1);
+  position_.assign(p_.num_ops(), -1);
 }
 
 double StepAnnealer::start(const PlacePlan& plan) {
@@ -81,7 +81,7 @@ bool StepAnnealer::run(Cooling cooling, int64_t most_moves,
     }
     if (k % kMovesPerPath == 0) find_critical();
     ++moves_;
-    first_ = static_cast<int32_t>(plan_.sequence.size());
+    first_ = plan_.sequence.size();
     changes_.clear();
     shift_from_ = -1;
     if (!propose()) {
@@ -95,7 +95,7 @@ bool StepAnnealer::run(Cooling cooling, int64_t most_moves,
     const double held = units_.limited ? over_limits({}) : 0;
     const double us =
         decoder_.try_from(plan_, first_, limit / (1 + over_weight_ * held));
-    if (us == kNever) {
+    if (us == kInfinity) {
       take_back();
       continue;
     }
@@ -126,18 +126,18 @@ bool StepAnnealer::propose() {
 
 int32_t StepAnnealer::pick_unit() {
   if (!critical_.empty() && random_.below(10) < kCritical) {
-    const int32_t unit = units_.unit[critical_[random_.below(
-        static_cast<uint32_t>(critical_.size()))]];
+    const int32_t unit =
+        units_.unit[critical_[random_.below(critical_.size())]];
     if (units_.allowed[unit].several()) return unit;
   }
-  return movable_[random_.below(static_cast<uint32_t>(movable_.size()))];
+  return movable_[random_.below(movable_.size())];
 }
 
 int32_t StepAnnealer::pick_op() {
   if (!critical_.empty() && random_.below(10) < kCritical) {
-    return critical_[random_.below(static_cast<uint32_t>(critical_.size()))];
+    return critical_[random_.below(critical_.size())];
   }
-  const uint32_t at = random_.below(static_cast<uint32_t>(high_ - low_));
+  const uint32_t at = random_.below(high_ - low_);
   return plan_.sequence[static_cast<size_t>(low_) + at];
 }
 
@@ -146,11 +146,10 @@ int32_t StepAnnealer::pick_device(int32_t unit) {
   int32_t d = -1;
   const auto around = units_.neighbours[unit];
   if (!around.empty() && random_.below(4) != 0) {
-    d = device_[around[random_.below(static_cast<uint32_t>(around.size()))]];
+    d = device_[around[random_.below(around.size())]];
   }
   if (d < 0 || d == device_[unit]) {
-    d = static_cast<int32_t>(
-        random_.below(static_cast<uint32_t>(p_.num_devices())));
+    d = random_.below(p_.num_devices());
   }
   if (d == device_[unit] || !units_.allowed[unit].has(d)) return -1;
   return d;
@@ -168,11 +167,10 @@ bool StepAnnealer::move_cluster() {
   while (wanted < kMaxCluster && random_.below(20) != 0) ++wanted;
   for (int tries = 0; tries < 2 * wanted; ++tries) {
     if (static_cast<int>(cluster_.size()) >= wanted) break;
-    const auto around = units_.neighbours[cluster_[random_.below(
-        static_cast<uint32_t>(cluster_.size()))]];
+    const auto around =
+        units_.neighbours[cluster_[random_.below(cluster_.size())]];
     if (around.empty()) break;
-    const int32_t next =
-        around[random_.below(static_cast<uint32_t>(around.size()))];
+    const int32_t next = around[random_.below(around.size())];
     if (device_[next] != from || !units_.allowed[next].has(d)) {
       continue;
     }
@@ -184,8 +182,7 @@ bool StepAnnealer::move_cluster() {
 
 bool StepAnnealer::swap_devices() {
   const int32_t a = pick_unit();
-  const int32_t b =
-      movable_[random_.below(static_cast<uint32_t>(movable_.size()))];
+  const int32_t b = movable_[random_.below(movable_.size())];
   const int32_t da = device_[a], db = device_[b];
   if (da == db || !units_.allowed[a].has(db) || !units_.allowed[b].has(da)) {
     return false;
@@ -237,8 +234,8 @@ bool StepAnnealer::move_op() {
   window(op, &low, &high);
   if (d >= 0) give(unit, d);
   if (low < high) {
-    const int32_t to = low + static_cast<int32_t>(random_.below(
-                                 static_cast<uint32_t>(high - low + 1)));
+    const int32_t to =
+        low + static_cast<int32_t>(random_.below(high - low + 1));
     if (to != position_[op]) {
       shift(position_[op], to);
     }
@@ -295,10 +292,10 @@ double StepAnnealer::over_limits() {
 double StepAnnealer::over_limits(std::span<const int64_t> peaks) const {
   double over = 0;
   for (size_t d = 0; d < resident_.size(); ++d) {
-    const auto limit = static_cast<double>(p_.costs.devices[d].memory_limit);
+    const double limit = p_.costs.devices[d].memory_limit;
     if (limit <= 0) continue;
     double bytes = resident_[d];
-    if (!peaks.empty()) bytes += static_cast<double>(peaks[d]);
+    if (!peaks.empty()) bytes += peaks[d];
     over += std::max(bytes / limit - 1, 0.0);
   }
   return over;
@@ -307,7 +304,7 @@ double StepAnnealer::over_limits(std::span<const int64_t> peaks) const {
 // Whether devices could hold even all that their units ever have at once.
 bool StepAnnealer::fits_surely() const {
   for (size_t d = 0; d < most_.size(); ++d) {
-    const auto limit = static_cast<double>(p_.costs.devices[d].memory_limit);
+    const double limit = p_.costs.devices[d].memory_limit;
     if (limit > 0 && most_[d] + units_.most_workspace > limit) return false;
   }
   return true;
@@ -341,7 +338,7 @@ void StepAnnealer::find_critical() {
       if (end < latest || end <= 0) return;
       ties = end > latest ? 1 : ties + 1;
       latest = end;
-      if (ties == 1 || random_.below(static_cast<uint32_t>(ties)) == 0) {
+      if (ties == 1 || random_.below(ties) == 0) {
         next = other;
       }
     };

@@ -1,20 +1,420 @@
 // The throughput bound: packing in stages, each building on the last one.
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <numeric>
+#include <span>
+#include <vector>
 
-#include "place/planner/cut_sizes.h"
+#include "base/infinity.h"
+#include "place/planner/budget.h"
+#include "place/planner/flow.h"
 #include "place/planner/models.h"
 #include "place/planner/packing.h"
 #include "place/planner/patterns.h"
-#include "place/planner/sum_proof.h"
+#include "place/planner/simplex.h"
 
 namespace berth {
 
 namespace {
+
+constexpr int kMostCuts = 60;
+
+// What units take of their cheapest kinds: the slope of the worth.
+double worth_and_slope(std::span<const double> share,
+                       std::span<const double> prices,
+                       std::vector<double>& slope) {
+  const size_t kinds = prices.size();
+  slope.assign(kinds, 0);
+  double sum = 0;
+  for (size_t at = 0; at < share.size(); at += kinds) {
+    size_t best = kinds;
+    double least = kInfinity;
+    for (size_t k = 0; k < kinds; ++k) {
+      if (std::isinf(share[at + k])) continue;
+      const double w = share[at + k] * prices[k];
+      if (w >= least) continue;
+      least = w;
+      best = k;
+    }
+    if (best == kinds) return kInfinity;
+    slope[best] += share[at + best];
+    sum += least;
+  }
+  return sum;
+}
+
+// All units together exceed what all devices hold. Kinds of devices get a price
+// per share of a device; a unit is worth its price on the kind that is cheapest
+// for it. If all units are worth more than all devices are priced, no plan
+// exists.
+struct SumProof {
+  // Worth of all units for prices that add up to 1 over all devices: more than
+  // 1 is a proof. Infinite: a unit fits nowhere.
+  double worth = 0;
+  std::vector<double> prices;  // per kind, of one device
+};
+
+// `share`: [unit * counts.size() + kind], the share of a device of that kind
+// that a unit takes; infinite: does not fit. Finds the best prices.
+SumProof prove_by_sum(std::span<const double> share,
+                      std::span<const double> counts);
+
+// Returns what a unit is worth at these prices.
+double worth_of(std::span<const double> share_of_unit,
+                std::span<const double> prices);
+
+double worth_of(std::span<const double> share, std::span<const double> prices) {
+  double least = kInfinity;
+  for (size_t k = 0; k < prices.size(); ++k) {
+    if (std::isinf(share[k])) continue;
+    least = std::min(least, share[k] * prices[k]);
+  }
+  return least;
+}
+
+// The worth is concave in the prices: cutting planes.
+SumProof prove_by_sum(std::span<const double> share,
+                      std::span<const double> counts) {
+  const size_t kinds = counts.size();
+  double devices = 0;
+  for (const double c : counts) devices += c;
+  SumProof best;
+  std::vector<double> prices(kinds, 1 / devices), slope;
+  best.worth = worth_and_slope(share, prices, slope);
+  best.prices = prices;
+  if (kinds == 1 || std::isinf(best.worth)) return best;
+
+  // Variables: a price per kind, and the worth.
+  std::vector<double> objective(kinds + 1, 0), lower(kinds + 1, 0), upper;
+  double most = 0;
+  for (size_t k = 0; k < kinds; ++k) {
+    upper.push_back(1 / counts[k]);
+  }
+  for (size_t at = 0; at < share.size(); at += kinds) {
+    most += worth_of(share.subspan(at, kinds), upper);
+  }
+  if (!(most > 0)) return best;
+  objective.back() = 1;
+  upper.push_back(most);
+  RowLp lp(objective, lower, upper);
+  std::vector<std::pair<int32_t, double>> row;
+  for (size_t k = 0; k < kinds; ++k) {
+    row.push_back({static_cast<int32_t>(k), counts[k]});
+  }
+  lp.add_row(row, 1);
+  for (int cut = 0; cut < kMostCuts; ++cut) {
+    row.clear();
+    for (size_t k = 0; k < kinds; ++k) {
+      row.push_back({static_cast<int32_t>(k), -slope[k]});
+    }
+    row.push_back({static_cast<int32_t>(kinds), 1});
+    lp.add_row(row, 0);
+    if (!lp.solve(1000)) break;
+    const std::vector<double> x = lp.x();
+    double sum = 0;
+    for (size_t k = 0; k < kinds; ++k) {
+      prices[k] = std::max(x[k], 0.0);
+      sum += prices[k] * counts[k];
+    }
+    if (!(sum > 0)) break;
+    for (double& p : prices) p /= sum;
+    const double worth = worth_and_slope(share, prices, slope);
+    if (worth > best.worth) {
+      best.worth = worth;
+      best.prices = prices;
+    }
+    if (lp.value() <= best.worth * (1 + 1e-7)) break;
+  }
+  return best;
+}
+
+constexpr int kMostSteps = 8;       // flows per unit and target
+constexpr int kMovesPerUnit = 100;  // cost of its flows, in moves
+constexpr int kLeastUnits = 200;    // when counting moves
+
+// Unit sizes inflated by the copies that they cannot avoid.
+//
+// Let F_u(q) be the least paid(S) + q size(S) of all sets S that hold unit u:
+// one minimum cut, for any q from 0 to 1. A set with size(S) + paid(S) <= T
+// then has size(S) <= (T - F_u(q)) / (1 - q); so with
+//
+//   inflated_u = size_u (1 - q) / (1 - F_u(q) / T)
+//
+// every set that fits has inflated(S) <= T: plain packing that includes copies.
+// If F_u(q) >= T for any q, u fits no device of the kind at all. A flow within
+// a part of the graph is a flow, so F may be computed near u alone. refine()
+// uses the threads of its budget.
+class CutSizes {
+  struct Line {  // F(q) >= least
+    double q, least;
+  };
+  struct Set {  // contains the unit
+    double paid, size;
+  };
+  struct Known {  // for a unit and kind
+    std::vector<Line> lines;
+    std::vector<Set> sets;
+  };
+  // The network around one unit for one kind, and its flows.
+  class Worker {
+   public:
+    explicit Worker(const CutSizes& of)
+        : p_(of.p_),
+          per_unit_(0x1p40 / of.scale_),
+          ball_(of.ball_),
+          local_(static_cast<size_t>(of.p_.num_units()), -1),
+          seen_(static_cast<size_t>(of.p_.pins.size()), 0) {}
+
+    // Returns the number of flows that it ran.
+    int64_t improve(int32_t unit, size_t kind, double target, Known& known) {
+      k_ = kind;
+      target_ = target;
+      built_ = false;
+      unit_ = unit;
+      int64_t flows = 0;
+      if (known.lines.empty()) {
+        add(known, 1.0);
+        ++flows;
+        // All of the part at once, without its copies.
+        known.sets.push_back({0, total_});
+      }
+      for (; flows < kMostSteps; ++flows) {
+        const double q = best_q(known);
+        if (q < 0 || !add(known, q)) break;
+      }
+      if (built_) forget();
+      return flows;
+    }
+
+   private:
+    int64_t capacity(double us) const {
+      const double units = us * per_unit_;
+      return units < static_cast<double>(MaxFlow::kInfinite)
+                 ? static_cast<int64_t>(units)
+                 : MaxFlow::kInfinite;
+    }
+
+    void build() {
+      built_ = true;
+      total_ = 0;
+      units_.assign(1, unit_);
+      nets_.clear();
+      local_[unit_] = 0;
+      for (size_t i = 0; i < units_.size(); ++i) visit(units_[i]);
+      flow_.reset(static_cast<int32_t>(units_.size()) + 1);
+      const int32_t sink = units_.size();
+      for (size_t i = 0; i < units_.size(); ++i) {
+        flow_.add_arcs(static_cast<int32_t>(i), sink, 0, 0);  // arcs 2 i
+        const double size = p_.size_on(units_[i], k_);
+        if (std::isfinite(size)) total_ += size;
+      }
+      for (const int32_t n : nets_) add_net(n);
+    }
+
+    // Adds the nets of a unit that fit into the ball.
+    void visit(int32_t unit) {
+      for (const int32_t n : p_.nets[unit]) {
+        if (seen_[n]) continue;
+        if (p_.in_of(n, k_) <= 0 && p_.out_of(n, k_) <= 0) continue;
+        if (p_.pins[n].size() > static_cast<size_t>(ball_)) continue;
+        size_t added = 0;
+        for (const int32_t u : p_.pins[n]) added += local_[u] < 0;
+        if (units_.size() + added > static_cast<size_t>(ball_)) continue;
+        seen_[n] = 1;
+        nets_.push_back(n);
+        for (const int32_t u : p_.pins[n]) {
+          if (local_[u] >= 0) continue;
+          local_[u] = units_.size();
+          units_.push_back(u);
+        }
+      }
+    }
+
+    void add_net(int32_t n) {
+      const auto pins = p_.pins[n];
+      const int64_t in = capacity(p_.in_of(n, k_));
+      const int64_t out = capacity(p_.out_of(n, k_));
+      const int32_t head = local_[pins[0]];
+      if (pins.size() == 2) {
+        flow_.add_arcs(head, local_[pins[1]], out, in);
+        return;
+      }
+      const int32_t to_head = flow_.add_node(), from_head = flow_.add_node();
+      flow_.add_arcs(to_head, head, in, 0);
+      flow_.add_arcs(head, from_head, out, 0);
+      for (size_t i = 1; i < pins.size(); ++i) {
+        const int32_t other = local_[pins[i]];
+        flow_.add_arcs(other, to_head, MaxFlow::kInfinite, 0);
+        flow_.add_arcs(from_head, other, MaxFlow::kInfinite, 0);
+      }
+    }
+
+    void forget() {
+      for (const int32_t u : units_) local_[u] = -1;
+      for (const int32_t n : nets_) seen_[n] = 0;
+    }
+
+    // Adds the result of a flow at `q`. Returns whether it was new.
+    bool add(Known& known, double q) {
+      if (!built_) build();
+      for (size_t i = 0; i < units_.size(); ++i) {
+        const double size = p_.size_on(units_[i], k_);
+        flow_.set_capacity(
+            static_cast<int32_t>(2 * i),
+            std::isinf(size) ? MaxFlow::kInfinite : capacity(q * size));
+      }
+      const int64_t enough = capacity(2 * target_);
+      const int32_t sink = units_.size();
+      const int64_t flow = flow_.run(0, sink, enough);
+      const double least = static_cast<double>(flow) / per_unit_;
+      known.lines.push_back({q, least});
+      if (flow >= enough) return false;
+      double size = 0;
+      for (size_t i = 0; i < units_.size(); ++i) {
+        if (flow_.on_source_side(static_cast<int32_t>(i))) {
+          size += p_.size_on(units_[i], k_);
+        }
+      }
+      const double paid = std::max(least - q * size, 0.0);
+      const bool news =
+          std::none_of(known.sets.begin(), known.sets.end(), [&](const Set& s) {
+            return std::abs(s.size - size) <= 1e-9 * size &&
+                   std::abs(s.paid - paid) <= 1e-6 * target_;
+          });
+      if (news) known.sets.push_back({paid, size});
+      return news;
+    }
+
+    // The q where the known sets allow the greatest inflation; -1: a flow has
+    // been run there, or there is none.
+    double best_q(const Known& known) const {
+      double best = -1, most = 0;
+      const auto try_q = [&](double q) {
+        if (!(q > 0 && q < 1)) return;
+        double least = kInfinity;
+        for (const Set& s : known.sets) {
+          least = std::min(least, s.paid + q * s.size);
+        }
+        const double rho =
+            least < target_ ? (1 - q) / (1 - least / target_) : kInfinity;
+        if (rho <= most) return;
+        most = rho;
+        best = q;
+      };
+      for (const Set& a : known.sets) {
+        if (a.size + a.paid > target_) continue;
+        for (const Set& b : known.sets) {
+          if (b.size + b.paid <= target_ || b.size <= a.size) continue;
+          try_q((a.paid - b.paid) / (b.size - a.size));
+        }
+      }
+      const bool been = std::any_of(
+          known.lines.begin(), known.lines.end(),
+          [&](const Line& l) { return std::abs(l.q - best) < 1e-9; });
+      return been ? -1 : best;
+    }
+
+    const PackingProblem& p_;
+    const double per_unit_;  // integers per unit of time
+    const int32_t ball_;
+    std::vector<int32_t> local_;  // per unit: index in the network; -1
+    std::vector<uint8_t> seen_;   // per net
+    size_t k_ = 0;
+    int32_t unit_ = 0;
+    double target_ = 0, total_ = 0;
+    bool built_ = false;
+    std::vector<int32_t> units_, nets_;  // in the network
+    MaxFlow flow_;
+  };
+
+ public:
+  // Explores up to `ball` units around each. The problem must outlive it;
+  // `scale`: the approximate value of T.
+  CutSizes(const PackingProblem& problem, double scale, int32_t ball)
+      : p_(problem),
+        scale_(scale),
+        ball_(ball),
+        by_size_(static_cast<size_t>(problem.num_units()) *
+                 problem.num_kinds()),
+        known_(by_size_.size()) {
+    std::iota(by_size_.begin(), by_size_.end(), 0);
+    std::erase_if(by_size_,
+                  [&](int32_t at) { return std::isinf(p_.size[at]); });
+    std::stable_sort(
+        by_size_.begin(), by_size_.end(),
+        [&](int32_t a, int32_t b) { return p_.size[a] > p_.size[b]; });
+  }
+
+  // Finds the best q at T = `target` for all units and kinds, large units
+  // first. Ends early once the share `until` of the budget is spent; when
+  // counting moves it explores a number of units that takes about as much.
+  // Returns the number of flows.
+  int64_t refine(double target, const Budget& budget, double until) {
+    constexpr size_t kChunk = 4;
+    const bool counts = budget.counts_moves();
+    // When counting moves this number is fixed: the same for any threads.
+    const double moves =
+        counts ? until * Budget::kStreams *
+                     static_cast<double>(budget.moves_per_stream())
+               : 0;
+    const size_t count =
+        counts
+            ? std::min(by_size_.size(),
+                       static_cast<size_t>(kLeastUnits + moves / kMovesPerUnit))
+            : by_size_.size();
+    const size_t chunks = (count + kChunk - 1) / kChunk;
+    std::atomic<size_t> next = 0;
+    std::atomic<int64_t> flows = 0;
+    const auto work = [&](int) {
+      Worker worker(*this);
+      while (true) {
+        const size_t chunk = next++;
+        if (chunk >= chunks) return;
+        const size_t end = std::min((chunk + 1) * kChunk, count);
+        for (size_t i = chunk * kChunk; i < end; ++i) {
+          if (!counts && budget.spent(0) >= until) return;
+          const size_t at = by_size_[i];
+          flows += worker.improve(static_cast<int32_t>(at / p_.num_kinds()),
+                                  at % p_.num_kinds(), target, known_[at]);
+        }
+      }
+    };
+    const int threads = budget.threads();
+    run_streams(threads, threads, work);
+    return flows;
+  }
+
+  // Returns the inflated size at T = `target`; infinite: it does not fit. If q
+  // is not null, *q proves it; -1: no proof is needed.
+  double size(int32_t unit, size_t kind, double target,
+              double* q = nullptr) const {
+    const double size = p_.size_on(unit, kind);
+    if (q) *q = -1;
+    if (std::isinf(size)) return size;
+    const size_t at = static_cast<size_t>(unit) * p_.num_kinds() + kind;
+    double best = 1;
+    for (const Line& l : known_[at].lines) {
+      const double rho =
+          l.least < target ? (1 - l.q) / (1 - l.least / target) : kInfinity;
+      if (rho <= best) continue;
+      best = rho;
+      if (q) *q = l.q;
+    }
+    return best < kInfinity ? size * best : kInfinity;
+  }
+
+ private:
+  const PackingProblem& p_;
+  double scale_;
+  int32_t ball_;
+  std::vector<int32_t> by_size_;  // unit * kinds + kind, largest first
+  std::vector<Known> known_;      // [unit * kinds + kind]
+};
 
 constexpr double kShaved = 1e-6;  // subtracted from values, for rounding
 constexpr int32_t kMostForPatterns = 20000;  // units
@@ -70,7 +470,7 @@ class LoadsProver {
     } else {
       state(largest, "largest op");
       std::vector<double> worth(worth_.size(), 0);
-      worth[static_cast<size_t>(unit)] = 1;
+      worth[unit] = 1;
       add_sizes(worth, std::vector<double>(p_.num_kinds(), 0),
                 std::vector<double>(p_.size.size(), 1));
     }
@@ -79,7 +479,7 @@ class LoadsProver {
 
   // Averages that include copy engines and memory, where these are used.
   void choose_others() {
-    const auto devices = static_cast<int32_t>(load_.limit.size());
+    const int32_t devices = load_.limit.size();
     const bool engines =
         std::any_of(load_.receiver.begin(), load_.receiver.end(),
                     [&](LoadMachine m) { return m >= devices; });
@@ -104,7 +504,7 @@ class LoadsProver {
   void prove_by_cuts(double until) {
     const int32_t n = p_.num_units();
     // Cuts that matter hold roughly one device's work.
-    const auto devices = static_cast<int32_t>(load_.limit.size());
+    const int32_t devices = load_.limit.size();
     CutSizes cuts(p_, lower_,
                   n <= 1000 ? n : std::clamp(2 * n / devices, 400, 1000));
     for (int round = 0; round < 3 && budget_.spent(0) < until; ++round) {
@@ -205,7 +605,7 @@ class LoadsProver {
     std::vector<double> kind(load_.limit.size());
     for (size_t k = 0; k < p_.num_kinds(); ++k) {
       for (DeviceSet m = p_.kinds[k].devices; m; m.drop_first()) {
-        kind[static_cast<size_t>(m.first())] = static_cast<double>(k);
+        kind[m.first()] = static_cast<double>(k);
       }
     }
     add("kind", std::move(kind));

@@ -2,8 +2,8 @@
 
 #include <bit>
 #include <cmath>
-#include <limits>
 
+#include "base/infinity.h"
 #include "place/planner/models.h"
 #include "place/planner/step_graph.h"
 #include "place/planner/windows.h"
@@ -30,7 +30,7 @@ std::vector<double> choose_weights(const StepGraph& g) {
     double count = 0, capacity = 0, all = 0;
     for (int32_t i = 0; i < g.num_ops(); ++i) {
       size_t cheapest = 0;
-      double least = std::numeric_limits<double>::infinity();
+      double least = kInfinity;
       for (size_t k = 0; k < kinds; ++k) {
         const double c = weight[k] * g.time_on(i, k);
         if (c < least) least = c, cheapest = k;
@@ -64,10 +64,10 @@ std::vector<double> choose_weights(const StepGraph& g) {
 Witness witness_of(const PlanProblem& p, const StepGraph& g,
                    const std::vector<double>& weight, const Windows& windows,
                    double target) {
-  std::vector<double> per_device(static_cast<size_t>(p.num_devices()), 1);
+  std::vector<double> per_device(p.num_devices(), 1);
   for (size_t k = 0; k < g.num_kinds(); ++k) {
     for (DeviceSet m = g.kind_devices[k]; m; m.drop_first()) {
-      per_device[static_cast<size_t>(m.first())] = weight[k];
+      per_device[m.first()] = weight[k];
     }
   }
   std::vector<double> back, op, value, from, until, size;

@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/infinity.h"
+
 namespace berth {
 
 using Clock = std::chrono::steady_clock;
@@ -30,7 +32,7 @@ int64_t Budget::moves_per_stream() const {
 }
 
 double Budget::seconds_left() const {
-  if (counts_moves()) return std::numeric_limits<double>::infinity();
+  if (counts_moves()) return kInfinity;
   const std::chrono::duration<double> gone = Clock::now() - begin_;
   return std::max(seconds_ - gone.count(), 0.0);
 }
@@ -81,13 +83,13 @@ uint64_t StreamRandom::next() {
 
 void run_streams(int count, int threads, const std::function<void(int)>& fn) {
   std::atomic<int> next = 0;
-  std::vector<std::exception_ptr> failed(static_cast<size_t>(count));
+  std::vector<std::exception_ptr> failed(count);
   const auto work = [&] {
     for (int s = next++; s < count; s = next++) {
       try {
         fn(s);
       } catch (...) {
-        failed[static_cast<size_t>(s)] = std::current_exception();
+        failed[s] = std::current_exception();
       }
     }
   };

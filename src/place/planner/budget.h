@@ -63,7 +63,7 @@ class StreamRandom {
   uint64_t next();
   // Uniform in 0 to n - 1; n > 0. (Lemire's multiplication; its bias of n/2^32
   // does not matter to a search.)
-  uint32_t below(uint32_t n) {
+  uint32_t below(size_t n) {
     return static_cast<uint32_t>((next() >> 32) * n >> 32);
   }
   // Uniform in [0, 1).

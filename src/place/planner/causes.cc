@@ -101,8 +101,8 @@ class Comparison {
     double last = 0;
     if (e.simulation.end_us.size() != plan.device.size()) return 0;
     for (const int32_t i : plan.sequence) {
-      if (plan.device[static_cast<size_t>(i)] == static_cast<int32_t>(d)) {
-        last = std::max(last, e.simulation.end_us[static_cast<size_t>(i)]);
+      if (plan.device[i] == static_cast<int32_t>(d)) {
+        last = std::max(last, e.simulation.end_us[i]);
       }
     }
     return last > 0 ? last - e.devices[d].busy : 0;

@@ -3,21 +3,9 @@
 #include <fmt/format.h>
 
 #include "place/planner/models.h"
+#include "place/planner/units.h"
 
 namespace berth {
-
-namespace {
-
-std::string amount(double value, const std::string& unit) {
-  if (unit != "us") {
-    return fmt::format("{:.6g}{}{}", value, unit.empty() ? "" : " ", unit);
-  }
-  if (value >= 1e6) return fmt::format("{:.4g} s", value / 1e6);
-  return value >= 1e3 ? fmt::format("{:.4g} ms", value / 1e3)
-                      : fmt::format("{:.4g} us", value);
-}
-
-}  // namespace
 
 std::string gap_text(double gap) {
   if (gap < 1e-6) return "no plan is better, to six digits";
@@ -49,14 +37,14 @@ std::string certificate(const PlanProblem& p, const PlanAnswer& a) {
           ? fmt::format("step of {} micro-batch{}", p.pipeline.micro_batches,
                         p.pipeline.micro_batches == 1 ? "" : "es")
           : "step",
-      amount(a.value, p.time_unit));
+      time_text(a.value, p.time_unit));
   if (a.value <= 0) return text + "; no plan is better";
   if (a.bound.value <= 0) {
     return text + "; nothing was proved about better ones";
   }
   text +=
       fmt::format("; with these costs, links and limits no plan is under {}",
-                  amount(a.bound.value, p.time_unit));
+                  time_text(a.bound.value, p.time_unit));
   text += " (" + gap_text(a.gap());
   const std::string effort = a.in_moves
                                  ? fmt::format("{} moves", a.moves)

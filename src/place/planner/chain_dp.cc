@@ -51,7 +51,7 @@ ChainCutter::ChainCutter(const LoadProblem& problem)
   size_t states = 1;
   for (Kind& kind : kinds_) {
     states = std::min(states * (kind.devices.size() + 1), kMaxStates + 1);
-    const auto n = static_cast<double>(p_.limit.size() * kind.devices.size());
+    const double n = p_.limit.size() * kind.devices.size();
     std::vector<uint8_t> has(p_.limit.size(), 0);
     for (const int32_t d : kind.devices) has[d] = 1;
     for (size_t link = 0; link < p_.latency_us.size(); ++link) {
@@ -89,12 +89,12 @@ void ChainCutter::make_arcs_by_list(StreamRandom& random) {
     list.insert(list.end(), kinds_[k].devices.size(), static_cast<int32_t>(k));
   }
   for (size_t i = list.size(); i > 1; --i) {
-    std::swap(list[i - 1], list[random.below(static_cast<uint32_t>(i))]);
+    std::swap(list[i - 1], list[random.below(i)]);
   }
   arcs_.clear();
   num_states_ = list.size() + 1;
   for (size_t s = 0; s < list.size(); ++s) {
-    const auto state = static_cast<int32_t>(s);
+    const int32_t state = s;
     arcs_.push_back({state, state + 1, list[s]});
   }
 }
@@ -161,7 +161,7 @@ bool ChainCutter::relax(const Piece& piece, int32_t begin, int32_t end,
               piece.bytes <= p_.limit[d];
   }
   for (const int32_t a : open_arcs_) {
-    const Arc& arc = arcs_[static_cast<size_t>(a)];
+    const Arc& arc = arcs_[a];
     const double value =
         std::max(loads_[arc.kind], cell(begin, arc.from).value);
     if (value >= below) continue;
@@ -175,7 +175,7 @@ std::vector<int32_t> ChainCutter::cut(std::span<const int32_t> order,
                                       double below, LoadStream& stream,
                                       double end) {
   if (!by_counts_) make_arcs_by_list(stream.random);
-  const auto n = static_cast<int32_t>(order.size());
+  const int32_t n = order.size();
   cells_.assign((order.size() + 1) * num_states_, {kInfinity, -1, -1});
   loads_.resize(kinds_.size());
   std::ranges::fill(stamp_, -1);
@@ -192,7 +192,7 @@ std::vector<int32_t> ChainCutter::cut(std::span<const int32_t> order,
     open_arcs_.clear();
     for (size_t k = 0; k < arcs_.size() && a < n; ++k) {
       if (cell(a, arcs_[k].from).value < below) {
-        open_arcs_.push_back(static_cast<int32_t>(k));
+        open_arcs_.push_back(k);
       }
     }
     if (open_arcs_.empty()) continue;
@@ -222,16 +222,16 @@ std::vector<int32_t> ChainCutter::assignment(std::span<const int32_t> order,
                                              int32_t state) const {
   std::vector<int32_t> device(order.size(), 0);
   std::vector<size_t> used(kinds_.size(), 0);
-  auto end = static_cast<int32_t>(order.size());
+  int32_t end = order.size();
   while (end > 0) {
     const Cell& c = cell(end, state);
     if (c.arc < 0) {
       --state;
       continue;
     }
-    const Arc& arc = arcs_[static_cast<size_t>(c.arc)];
-    const Kind& kind = kinds_[static_cast<size_t>(arc.kind)];
-    const int32_t d = kind.devices[used[static_cast<size_t>(arc.kind)]++];
+    const Arc& arc = arcs_[c.arc];
+    const Kind& kind = kinds_[arc.kind];
+    const int32_t d = kind.devices[used[arc.kind]++];
     for (int32_t i = c.begin; i < end; ++i) device[order[i]] = d;
     end = c.begin;
     state = arc.from;

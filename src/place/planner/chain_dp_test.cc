@@ -12,7 +12,7 @@
 #include "base/infinity.h"
 #include "place/planner/coarsen.h"
 #include "place/planner/linear_orders.h"
-#include "place/planner/random_loads.h"
+#include "place/planner/random_load_graphs_testing.h"
 
 namespace berth {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "base/infinity.h"
 #include "place/planner/check.h"
+#include "place/planner/check_flow.h"
 
 namespace berth {
 
@@ -165,37 +166,24 @@ class Check {
 
   std::string check_sizes(int k) {
     if (int(a_["q"].size()) != n_ * kinds_) return "a q is missing";
-    Network net = network(k);
+    const CheckNetwork empty = network(k);
     for (int u = 0; u < n_; ++u) {
       const double worth = a_["worth"][u], price = a_["price"][k];
       const double size = size_[k][u], q = a_["q"][u * kinds_ + k];
       if (size == kInfinity || worth * t_ <= price * size) continue;
       if (!(q >= 0 && q <= 1)) return "a q is not from 0 to 1";
       const double needed = t_ - size * (1 - q) * price / worth;
-      if (flow(net, u, k, q, needed) < needed * (1 - 1e-9)) {
+      CheckNetwork net = empty;
+      for (int v = 0; v < n_; ++v) net.arcs[2 * v].room = q * size_[k][v];
+      if (net.flow(u, n_, needed, 1e-12 * t_) < needed * (1 - 1e-9)) {
         return "group " + std::to_string(u) + " is worth more than it takes";
       }
     }
     return "";
   }
 
-  struct Arc {
-    int to;
-    double room;
-  };
-  struct Network {
-    std::vector<Arc> arcs;  // a and a ^ 1: both directions
-    std::vector<std::vector<int>> of;
-    void add(int a, int b, double there, double back) {
-      of[a].push_back(int(arcs.size()));
-      of[b].push_back(int(arcs.size()) + 1);
-      arcs.push_back({b, there});
-      arcs.push_back({a, back});
-    }
-  };
-
-  Network network(int k) const {
-    Network net;
+  CheckNetwork network(int k) const {
+    CheckNetwork net;
     net.of.resize(n_ + 1);
     for (int u = 0; u < n_; ++u) net.add(u, n_, 0, 0);  // arc 2 u: its size
     for (const Net& n : nets_) {
@@ -210,39 +198,6 @@ class Check {
       }
     }
     return net;
-  }
-
-  // A flow of `enough` from a group to all sizes, along shortest paths.
-  double flow(const Network& network, int from, int k, double q,
-              double enough) const {
-    Network net = network;
-    for (int u = 0; u < n_; ++u) net.arcs[2 * u].room = q * size_[k][u];
-    double sum = 0;
-    while (sum < enough) {
-      std::vector<int> by(net.of.size(), -1), queue = {from};
-      for (size_t i = 0; i < queue.size() && by[n_] < 0; ++i) {
-        for (const int a : net.of[queue[i]]) {
-          if (net.arcs[a].room <= 1e-12 * t_ || by[net.arcs[a].to] >= 0 ||
-              net.arcs[a].to == from) {
-            continue;
-          }
-          by[net.arcs[a].to] = a;
-          queue.push_back(net.arcs[a].to);
-        }
-      }
-      if (by[n_] < 0) break;
-      double part = kInfinity;
-      for (int v = n_; v != from; v = net.arcs[by[v] ^ 1].to) {
-        part = std::min(part, net.arcs[by[v]].room);
-      }
-      if (part == kInfinity) return kInfinity;
-      for (int v = n_; v != from; v = net.arcs[by[v] ^ 1].to) {
-        net.arcs[by[v]].room -= part;
-        net.arcs[by[v] ^ 1].room += part;
-      }
-      sum += part;
-    }
-    return sum;
   }
 
   // --- All sets at once, group by group in the order: of earlier groups only

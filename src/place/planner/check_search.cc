@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <map>
 #include <set>
 
+#include "base/infinity.h"
 #include "place/planner/check.h"
 
 namespace berth {
@@ -30,7 +30,7 @@ class Enumeration {
 
   std::string run() {
     if (const std::string wrong = unknown(); !wrong.empty()) return wrong;
-    place_.assign(static_cast<size_t>(p_.num_groups), -1);
+    place_.assign(p_.num_groups, -1);
     place(0);
     if (steps_ > kMostReplayed) {
       return "the search takes too long to be done again";
@@ -70,7 +70,7 @@ class Enumeration {
       }
     }
     if (timed_.size() > kMostReplayTimed) return "too many ops to search";
-    bit_.assign(static_cast<size_t>(p_.num_ops()), 0);
+    bit_.assign(p_.num_ops(), 0);
     for (size_t i = 0; i < timed_.size(); ++i) bit_[timed_[i]] = 1u << i;
     std::set<int32_t> groups_of_links;
     for (const LinkCost& l : p_.costs.links) groups_of_links.insert(l.shared);
@@ -91,7 +91,7 @@ class Enumeration {
   int32_t where(int32_t node) const { return place_[p_.group[node]]; }
   double least(int32_t op) const {
     if (where(op) >= 0) return p_.costs.time(op, where(op)).us;
-    double us = std::numeric_limits<double>::infinity();
+    double us = kInfinity;
     for (int32_t d = 0; d < p_.num_devices(); ++d) {
       if (p_.allowed[op].has(d)) us = std::min(us, p_.costs.time(op, d).us);
     }
@@ -108,8 +108,8 @@ class Enumeration {
   // Computes the times after the ends of all ops, and whether the placement
   // takes so long that no order reaches the goal.
   bool too_long() {
-    tail_.assign(static_cast<size_t>(p_.num_ops()), 0);
-    head_.assign(static_cast<size_t>(p_.num_ops()), 0);
+    tail_.assign(p_.num_ops(), 0);
+    head_.assign(p_.num_ops(), 0);
     bool over = false;
     for (const int32_t i : timed_) {
       double& at = head_[i];

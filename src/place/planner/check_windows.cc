@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "base/infinity.h"
 #include "place/planner/check.h"
@@ -21,19 +22,25 @@ struct Row {  // docs/formats.md
   double t, from, until, size;
 };
 
+// Devices are told apart by their class and by the ops that they allow: a chain
+// never pays to change within a kind, and between kinds it takes the cheapest
+// of all their links.
 class Follow {
  public:
   Follow(const PlanProblem& p, const std::vector<double>& weight)
-      : p_(p), n_(p.num_ops()), m_(p.num_devices()), weight_(weight) {
-    std::vector<DeviceSet> may(p.num_groups, ~DeviceSet());
+      : p_(p), n_(p.num_ops()) {
+    find_kinds(weight);
+    std::vector<std::vector<uint8_t>> able(
+        m_, std::vector<uint8_t>(p.num_groups, 1));
     for (int x = 0; x < n_ * m_; ++x) {
-      const int i = x / m_, d = x % m_;
+      const int i = x / m_, d = first_[x % m_];
       time_.push_back(p.takes_time(i) ? p.costs.time(i, d).us : 0);
-      const bool able = time_[x] < kInfinity && p.allowed[i].has(d);
-      if (!able) may[p.group[i]] &= ~device_bit(d);
+      if (!(time_[x] < kInfinity && p.allowed[i].has(d))) {
+        able[x % m_][p.group[i]] = 0;
+      }
     }
     for (int x = 0; x < n_ * m_; ++x) {
-      if (!may[p.group[x / m_]].has(x % m_)) time_[x] = kInfinity;
+      if (!able[x % m_][p.group[x / m_]]) time_[x] = kInfinity;
     }
     set_edges();
     for (const bool back : {false, true}) {
@@ -67,6 +74,51 @@ class Follow {
     int op;
     double bytes;  // -1: nothing is sent
   };
+
+  void find_kinds(const std::vector<double>& weight) {
+    const std::set<DeviceSet> masks(p_.allowed.begin(), p_.allowed.end());
+    std::vector<int> kind;  // per device
+    for (int d = 0; d < p_.num_devices(); ++d) {
+      int k = 0;
+      while (k < m_ && !alike(d, first_[k], masks)) ++k;
+      if (k == m_) {
+        ++m_;
+        first_.push_back(d);
+        least_weight_.push_back(kInfinity);
+        count_.push_back(0);
+        weight_.push_back(0);
+      }
+      kind.push_back(k);
+      ++count_[k];
+      weight_[k] += weight[d];
+      least_weight_[k] = std::min(least_weight_[k], weight[d]);
+    }
+    links_.resize(m_ * m_);
+    for (int a = 0; a < p_.num_devices(); ++a) {
+      for (int b = 0; b < p_.num_devices(); ++b) {
+        if (a != b) add_link(links_[kind[a] * m_ + kind[b]], a, b);
+      }
+    }
+  }
+  bool alike(int d, int e, const std::set<DeviceSet>& masks) const {
+    return p_.costs.devices[d].device_class ==
+               p_.costs.devices[e].device_class &&
+           std::ranges::all_of(
+               masks, [&](const DeviceSet& m) { return m.has(d) == m.has(e); });
+  }
+  // Keeps links that no other beats.
+  void add_link(std::vector<LinkCost>& best, int a, int b) const {
+    const LinkCost& l = p_.costs.link(a, b);
+    const auto beats = [](const LinkCost& x, const LinkCost& y) {
+      return x.latency_us <= y.latency_us && x.bytes_per_us >= y.bytes_per_us;
+    };
+    for (const LinkCost& other : best) {
+      if (beats(other, l)) return;
+    }
+    std::erase_if(best, [&](const LinkCost& other) { return beats(l, other); });
+    best.push_back(l);
+  }
+
   void set_edges() {
     const SimulatedGraph& g = p_.graph;
     for (auto& of : edges_) of.resize(n_);
@@ -80,7 +132,7 @@ class Follow {
     for (int i = 0; i < n_; ++i) {
       if (g.kind[i] == SimulatedGraph::Kind::kTransfer) continue;
       for (const int v : g.reads[i]) {
-        const auto bytes = static_cast<double>(p_.costs.bytes.item(v));
+        const double bytes = p_.costs.bytes.item(v);
         add(g.producer[v], i, g.everywhere[v] ? -1 : bytes);
       }
       for (const int c : g.controls[i]) add(c, i, -1);
@@ -120,18 +172,20 @@ class Follow {
     }
     return us;
   }
+  // The least time between two devices of these kinds.
   double copy(double bytes, int from, int to) const {
-    if (from == to || bytes < 0) return 0;
-    const LinkCost& link = p_.costs.link(from, to);
-    return std::max(link.time_us(static_cast<int64_t>(bytes)), 0.0);
+    double us = kInfinity;
+    for (const LinkCost& link : links_[from * m_ + to]) {
+      us = std::min(us, link.time_us(static_cast<int64_t>(bytes)));
+    }
+    return std::max(us, 0.0);
   }
   // The least time from one op's device to another op's device.
   double cross(const Edge& e, int i, bool back) const {
     double us = e.bytes < 0 ? 0 : kInfinity;
-    for (int a = 0; a < m_; ++a) {
+    for (int a = 0; a < m_ && us > 0; ++a) {
       for (int b = 0; b < m_; ++b) {
-        if (a == b || time_[e.op * m_ + a] + time_[i * m_ + b] == kInfinity)
-          continue;
+        if (time_[e.op * m_ + a] + time_[i * m_ + b] == kInfinity) continue;
         us = std::min(us, copy(e.bytes, back ? b : a, back ? a : b));
       }
     }
@@ -149,8 +203,12 @@ class Follow {
         for (const Edge& e : edges_[back][i]) {
           double us = kInfinity;
           for (int c = 0; c < m_; ++c) {
-            us = std::min(us, ready(back, e.op, c) + time_[e.op * m_ + c] +
-                                  copy(e.bytes, back ? d : c, back ? c : d));
+            const double end = ready(back, e.op, c) + time_[e.op * m_ + c];
+            if (!(end < us)) continue;
+            const bool stays = c == d || e.bytes < 0;
+            us = std::min(
+                us,
+                end + (stays ? 0 : copy(e.bytes, back ? d : c, back ? c : d)));
           }
           start = std::max(start, us);
         }
@@ -207,7 +265,7 @@ class Follow {
       std::vector<double> us;
       for (int d = 0; d < m_ && !ops.empty(); ++d) {
         us.push_back(need(ops, d, r));
-        const double weight = r.size > 0 ? 1 : weight_[d];
+        const double weight = r.size > 0 ? 1 : least_weight_[d];
         if (us[d] < kInfinity) fewest = std::min(fewest, us[d] * weight);
       }
       if (fewest == kInfinity) return true;  // no device is left for them
@@ -216,8 +274,8 @@ class Follow {
     }
     for (int d = 0; d < m_; ++d) {
       if (!used[d]) continue;
-      capacity +=
-          r.size > 0 ? std::floor(length / r.size) : weight_[d] * length;
+      capacity += r.size > 0 ? count_[d] * std::floor(length / r.size)
+                             : weight_[d] * length;
     }
     return sum > capacity * kUp;
   }
@@ -251,8 +309,11 @@ class Follow {
   }
 
   const PlanProblem& p_;
-  const int n_, m_;
-  const std::vector<double>& weight_;
+  const int n_;
+  int m_ = 0;                                  // kinds of devices
+  std::vector<int> first_, count_;             // per kind: of its devices
+  std::vector<double> weight_, least_weight_;  // of all of them; of any
+  std::vector<std::vector<LinkCost>> links_;   // [from * m_ + to]
   std::vector<double> time_, lag_, ready_[2], known_[2];
   std::vector<std::vector<Edge>> edges_[2];  // of predecessors; of successors
   std::vector<int> order_;

@@ -194,11 +194,11 @@ class Reader {
     }
     if (number < 0) {
       const int32_t like = find_class(upper);
-      m.classes.push_back(like >= 0 ? m.classes[static_cast<size_t>(like)]
+      m.classes.push_back(like >= 0 ? m.classes[like]
                                     : DeviceClass{.name = "", .type = upper});
       number = static_cast<int32_t>(m.classes.size()) - 1;
     }
-    DeviceClass& c = m.classes[static_cast<size_t>(number)];
+    DeviceClass& c = m.classes[number];
     c.name = name;
     const double flops = positive(f, "flops", Quantity::kFlops, c.flops_per_us);
     const double bytes =
@@ -215,7 +215,7 @@ class Reader {
     c.launch_us = launch;
     c_.speed.resize(m.classes.size(), 1);
     if (const auto speed = f.find("speed")) {
-      c_.speed[static_cast<size_t>(number)] = speed->number();
+      c_.speed[number] = speed->number();
       if (!(speed->number() > 0)) speed->fail("more than 0");
     }
   }
@@ -234,7 +234,7 @@ class Reader {
     const auto see = [&next](const Field& f) {
       const auto shared = f.find("shared");
       if (!shared) return;
-      const auto n = static_cast<int32_t>(shared->integer(-1, 4095));
+      const int32_t n = shared->integer(-1, 4095);
       next = std::max(next, n + 1);
     };
     if (const auto f = file_.find("default_link")) see(*f);
@@ -305,7 +305,7 @@ class Reader {
     link.bytes_per_us =
         positive(f, "bandwidth", Quantity::kBandwidth, link.bytes_per_us);
     if (const auto shared = f.find("shared")) {
-      link.shared = static_cast<int32_t>(shared->integer(-1, 4095));
+      link.shared = shared->integer(-1, 4095);
     }
     return link;
   }
@@ -426,7 +426,7 @@ void use_cluster(const Cluster& cluster, PlanProblem& p) {
   std::fill(p.allowed.begin(), p.allowed.end(), 0);
   for (size_t d = 0; d < cluster.machine.devices.size(); ++d) {
     const DeviceCost& asked = cluster.machine.devices[d];
-    const size_t model = like[static_cast<size_t>(asked.device_class)];
+    const size_t model = like[asked.device_class];
     DeviceCost device = old.devices[model];
     device.name = DeviceName::parse(asked.name).short_str();
     device.device_class = asked.device_class;

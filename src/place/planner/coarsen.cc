@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <numeric>
+
+#include "base/infinity.h"
 
 namespace berth {
 
@@ -22,7 +23,7 @@ class Merger {
       if (u == 0 || p.allowed[u] != p.allowed[u - 1]) {
         some = one_of_each_class(p, p.allowed[u]);
       }
-      double least = std::numeric_limits<double>::infinity();
+      double least = kInfinity;
       for (const int32_t d : some) least = std::min(least, p.work_on(u, d));
       work_.push_back(std::isinf(least) ? 0 : least);
       all += work_.back();
@@ -35,10 +36,10 @@ class Merger {
   static std::vector<int32_t> one_of_each_class(const LoadProblem& p,
                                                 DeviceSet allowed) {
     std::vector<int32_t> some;
-    std::vector<uint8_t> seen(static_cast<size_t>(p.num_classes), 0);
+    std::vector<uint8_t> seen(p.num_classes, 0);
     for (; allowed; allowed.drop_first()) {
       const int32_t d = allowed.first();
-      uint8_t& known = seen[static_cast<size_t>(p.device_class[d])];
+      uint8_t& known = seen[p.device_class[d]];
       if (!known) some.push_back(d);
       known = 1;
     }

@@ -6,8 +6,8 @@ namespace berth {
 
 DeviceScheduler::DeviceScheduler(const StepUnits& units)
     : units_(units), p_(units.problem), g_(units.problem.graph) {
-  const auto n = static_cast<size_t>(p_.num_ops());
-  const auto devices = static_cast<size_t>(p_.num_devices());
+  const size_t n = p_.num_ops();
+  const size_t devices = p_.num_devices();
   program_.assign(n, 0);
   int32_t place = 0;
   for (const int32_t i : order_of_ops(p_)) program_[i] = place++;
@@ -102,8 +102,7 @@ void DeviceScheduler::run(First first, PlacePlan& plan) {
   std::fill(engine_free_.begin(), engine_free_.end(), 0);
   std::fill(idle_.begin(), idle_.end(), 1);
   for (const int32_t i : units_.order) {
-    missing_[i] =
-        static_cast<int32_t>(g_.reads[i].size() + g_.controls[i].size());
+    missing_[i] = g_.reads[i].size() + g_.controls[i].size();
     if (missing_[i] == 0) become_ready(i);
   }
   settle(plan);

@@ -22,11 +22,10 @@ void check_plan_of(const PlanProblem& p, const PlacePlan& plan) {
                             plan.device.size(), p.num_ops()));
   }
   for (int32_t i = 0; i < p.num_ops(); ++i) {
-    const int32_t d = plan.device[static_cast<size_t>(i)];
+    const int32_t d = plan.device[i];
     if (d < 0 || d >= p.num_devices()) {
       bad_plan(p, fmt::format("op \"{}\" is on device {}; expected 0 to {}",
-                              p.names[static_cast<size_t>(i)], d,
-                              p.num_devices() - 1));
+                              p.names[i], d, p.num_devices() - 1));
     }
   }
 }
@@ -34,24 +33,22 @@ void check_plan_of(const PlanProblem& p, const PlacePlan& plan) {
 // Ops where they must not be, and groups that are split.
 void add_violations(const PlanProblem& p, const PlacePlan& plan,
                     std::vector<std::string>& out) {
-  std::vector<int32_t> first(static_cast<size_t>(p.num_groups), -1);
+  std::vector<int32_t> first(p.num_groups, -1);
   const std::vector<DeviceSet> allowed = allowed_of_groups(p);
   for (int32_t i = 0; i < p.num_ops(); ++i) {
-    const auto at = static_cast<size_t>(i);
-    const int32_t d = plan.device[at];
-    const auto group = static_cast<size_t>(p.group[at]);
+    const int32_t d = plan.device[i];
+    const size_t group = p.group[i];
     if (first[group] < 0) {
       first[group] = i;
       if (!allowed[group].has(d)) {
         out.push_back(fmt::format(
-            "\"{}\" is on {}, which {} does not allow", p.names[at],
-            p.costs.devices[static_cast<size_t>(d)].name,
+            "\"{}\" is on {}, which {} does not allow", p.names[i],
+            p.costs.devices[d].name,
             "its kernels, its request or an op that it must be with"));
       }
-    } else if (plan.device[static_cast<size_t>(first[group])] != d) {
+    } else if (plan.device[first[group]] != d) {
       out.push_back(fmt::format("\"{}\" and \"{}\" must share a device",
-                                p.names[at],
-                                p.names[static_cast<size_t>(first[group])]));
+                                p.names[i], p.names[first[group]]));
     }
   }
 }
@@ -86,7 +83,7 @@ Evaluation evaluate(const PlanProblem& p, const PlacePlan& plan) {
   Evaluation e = rules_of(p).evaluate(p, plan);
   for (size_t d = 0; d < e.devices.size(); ++d) {
     const DeviceCost& device = p.costs.devices[d];
-    const auto limit = static_cast<double>(device.memory_limit);
+    const double limit = device.memory_limit;
     if (limit <= 0 || e.devices[d].bytes <= limit) continue;
     const auto [needs, most] =
         compared_bytes(std::llround(e.devices[d].bytes), device.memory_limit);

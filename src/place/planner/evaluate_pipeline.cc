@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "base/infinity.h"
 #include "place/decode_tables.h"
 #include "place/planner/models.h"
 #include "place/planner/pipeline.h"
@@ -31,7 +32,7 @@ void add_tasks(const PlanProblem& p, const PlacePlan& plan,
   for (const PipelineTask& t : shape.tasks) {
     const bool backward = t.part >= stages;
     TaskTime task{backward ? 2 * stages - 1 - t.part : t.part, t.micro_batch,
-                  backward, std::numeric_limits<double>::infinity(), 0};
+                  backward, kInfinity, 0};
     for (const int32_t i : shape.ops[t.part]) {
       const int32_t copy = u.first[i] + t.micro_batch;
       task.start = std::min(task.start, e.simulation.start_us[copy]);
@@ -84,7 +85,7 @@ double bubble_of(const PlanAnswer& a) {
   double busy = 0;
   for (const StageUse& s : a.evaluation.stages) {
     if (s.device >= 0 && lanes.insert(s.device).second) {
-      busy += a.evaluation.devices[static_cast<size_t>(s.device)].busy;
+      busy += a.evaluation.devices[s.device].busy;
     }
   }
   const double all = static_cast<double>(lanes.size()) * a.value;
@@ -115,7 +116,7 @@ Evaluation evaluate_pipeline(const PlanProblem& p, const PlacePlan& plan) {
   e.simulation = simulate(u.graph, u.costs, u.plan);
   std::vector<double> variables(e.devices.size(), 0);
   for (int32_t i = 0; i < p.num_ops(); ++i) {
-    variables[plan.device[i]] += static_cast<double>(p.graph.variable_bytes[i]);
+    variables[plan.device[i]] += p.graph.variable_bytes[i];
   }
   for (size_t d = 0; d < e.devices.size(); ++d) {
     DeviceUse& use = e.devices[d];

@@ -41,7 +41,7 @@ Evaluation evaluate_steps(const PlanProblem& p, const PlacePlan& plan) {
   e.value = e.simulation.step_us;
   for (size_t d = 0; d < e.devices.size(); ++d) {
     e.devices[d].busy = e.simulation.busy_us[d];
-    e.devices[d].bytes += static_cast<double>(e.simulation.peak_bytes[d]);
+    e.devices[d].bytes += e.simulation.peak_bytes[d];
   }
   add_copy_time(p, e.simulation, e.devices);
   return e;

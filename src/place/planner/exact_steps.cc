@@ -2,14 +2,120 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <limits>
 #include <unordered_map>
+#include <vector>
 
-#include "place/planner/exact_graph.h"
+#include "base/infinity.h"
+#include "place/planner/step_units.h"
 
 namespace berth {
 
 namespace {
+
+// A tiny problem as arrays. Ops that take time are numbered 0 to n - 1, none
+// before what it waits for; sources are values that are there from the start.
+struct ExactGraph {
+  explicit ExactGraph(const StepUnits& of) : units(of), p(of.problem) {
+    const SimulatedGraph& g = p.graph;
+    op_of_node.assign(p.num_ops(), -1);
+    for (const int32_t i : order_of_ops(p)) {
+      op_of_node[i] = num_ops();
+      node.push_back(i);
+    }
+    readers.resize(g.producer.size());
+    for (int op = 0; op < num_ops(); ++op) {
+      const int32_t i = node[op];
+      unit.push_back(units.unit[i]);
+      double best = kInfinity;
+      for (int d = 0; d < p.num_devices(); ++d) {
+        if (units.allowed[unit[op]].has(d)) best = std::min(best, us(op, d));
+      }
+      least.push_back(best);
+      uint32_t mask = 0;
+      reads.emplace_back();
+      outs.emplace_back();
+      const auto wait = [&](int32_t other) {
+        if (op_of_node[other] >= 0) mask |= 1U << op_of_node[other];
+      };
+      for (const int32_t v : g.reads[i]) {
+        wait(g.producer[v]);
+        if (!g.everywhere[v]) reads[op].push_back(v);
+        if (!g.everywhere[v]) readers[v].push_back(op);
+      }
+      for (const int32_t c : g.controls[i]) wait(c);
+      needs.push_back(mask);
+      for (const int32_t v : g.values[i]) outs[op].push_back(v);
+    }
+    // Sources come in the order of in-order traversal: by number.
+    for (int32_t i = 0; i < p.num_ops(); ++i) {
+      if (op_of_node[i] >= 0) continue;
+      for (const int32_t v : g.values[i]) source_values.push_back(v);
+    }
+    for (const LinkCost& l : p.costs.links) {
+      num_shared = std::max(num_shared, l.shared + 1);
+    }
+    for (int d = 0; d < p.num_devices(); ++d) {
+      int first = d;
+      for (int e = 0; e < d && first == d; ++e) {
+        if (equal_to[e] == e && alike(e, d)) first = e;
+      }
+      equal_to.push_back(first);
+    }
+  }
+
+  int num_ops() const { return static_cast<int>(node.size()); }
+  double us(int op, int device) const {
+    return p.costs.time(node[op], device).us;
+  }
+  double copy_us(int32_t value, int from, int to) const {
+    return copy_time(p, from, to, p.costs.bytes.item(value));
+  }
+  bool equal(int a, int b) const { return equal_to[a] == equal_to[b]; }
+
+  const StepUnits& units;
+  const PlanProblem& p;
+  std::vector<int32_t> node;    // per op
+  std::vector<int> op_of_node;  // -1: takes no time
+  std::vector<int> unit;        // per op: index in StepUnits
+  std::vector<double> least;    // per op: time on the best device
+  std::vector<uint32_t> needs;  // per op: ops that it waits for, as bits
+  // Per op, the values that it reads from ops and sources and that may be
+  // copied, by number; and per value its producing node.
+  std::vector<std::vector<int32_t>> reads;
+  std::vector<std::vector<int32_t>> outs;  // per op: values that others read
+  std::vector<int32_t> source_values;      // in their order
+  std::vector<std::vector<int>> readers;   // per value: ops
+  std::vector<int> equal_to;               // per device: the lowest equal one
+  int num_shared = 0;
+
+ private:
+  // Whether exchanging the two devices changes nothing.
+  bool alike(int a, int b) const {
+    const DeviceCost &x = p.costs.devices[a], &y = p.costs.devices[b];
+    if (x.device_class != y.device_class || x.memory_limit != y.memory_limit ||
+        x.copies != y.copies) {
+      return false;
+    }
+    for (const DeviceSet& allowed : units.allowed) {
+      if (allowed.has(a) != allowed.has(b)) return false;
+    }
+    const auto same = [](const LinkCost& l, const LinkCost& m) {
+      return l.latency_us == m.latency_us && l.bytes_per_us == m.bytes_per_us &&
+             l.shared == m.shared;
+    };
+    if (!same(p.costs.link(a, b), p.costs.link(b, a))) return false;
+    for (int d = 0; d < p.num_devices(); ++d) {
+      if (d == a || d == b) continue;
+      if (!same(p.costs.link(a, d), p.costs.link(b, d)) ||
+          !same(p.costs.link(d, a), p.costs.link(d, b))) {
+        return false;
+      }
+    }
+    return true;
+  }
+};
 
 constexpr int kMostExactOps = 16, kMostExactDevices = 16;
 // An improvement below this share is rounding.
@@ -47,11 +153,11 @@ class ExactSearch {
       : g_(units), budget_(budget), most_(most), best_(best) {
     n_ = g_.num_ops();
     devices_ = g_.p.num_devices();
-    device_.assign(static_cast<size_t>(units.num_units), -1);
-    used_.assign(static_cast<size_t>(devices_), 0);
-    held_.assign(static_cast<size_t>(devices_), 0);
-    head_.assign(static_cast<size_t>(n_), 0);
-    tail_.assign(static_cast<size_t>(n_), 0);
+    device_.assign(units.num_units, -1);
+    used_.assign(devices_, 0);
+    held_.assign(devices_, 0);
+    head_.assign(n_, 0);
+    tail_.assign(n_, 0);
     // Units by their first op; those without ops come last.
     for (int op = 0; op < n_; ++op) add_unit(g_.unit[op]);
     for (int32_t u = 0; u < units.num_units; ++u) add_unit(u);
@@ -101,8 +207,7 @@ class ExactSearch {
     std::vector<std::pair<double, int>> choices;
     for (int d = 0; d < devices_; ++d) {
       if (!g_.units.allowed[unit].has(d) || equal_before(d)) continue;
-      const auto limit =
-          static_cast<double>(g_.p.costs.devices[d].memory_limit);
+      const double limit = g_.p.costs.devices[d].memory_limit;
       if (limit > 0 && held_[d] + g_.units.held_bytes[unit] > limit) continue;
       device_[unit] = d;
       choices.emplace_back(bound_of_devices(), d);
@@ -220,8 +325,8 @@ class ExactSearch {
 
   void find_order() {
     State s;
-    s.free.assign(static_cast<size_t>(2 * devices_ + g_.num_shared), 0);
-    s.end.assign(static_cast<size_t>(n_), -1);
+    s.free.assign(2 * devices_ + g_.num_shared, 0);
+    s.end.assign(n_, -1);
     s.arrived.assign(g_.readers.size() * static_cast<size_t>(devices_), -1);
     for (const int32_t v : g_.source_values) send(v, s);
     find_uses();
@@ -234,7 +339,7 @@ class ExactSearch {
 
   // The machines that an op, and the copies after and before it, keep busy.
   void find_uses() {
-    uses_.assign(static_cast<size_t>(n_), 0);
+    uses_.assign(n_, 0);
     for (int op = 0; op < n_; ++op) {
       uint64_t& uses = uses_[op];
       uses |= uint64_t{1} << on(op);
@@ -316,7 +421,7 @@ class ExactSearch {
   // No step that continues from here ends before this.
   double bound_of_rest(uint32_t done, const State& s) {
     double bound = s.last;
-    std::vector<double> head(static_cast<size_t>(n_), 0);
+    std::vector<double> head(n_, 0);
     for (int op = 0; op < n_; ++op) {
       if (done >> op & 1) continue;
       double at = s.free[on(op)];

@@ -9,11 +9,14 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdint>
 #include <numeric>
+#include <utility>
+#include <vector>
 
 #include "base/bytes_text.h"
-#include "place/planner/memory_needs.h"
 #include "place/planner/models.h"
+#include "place/planner/problem.h"
 
 namespace berth {
 
@@ -21,6 +24,108 @@ namespace {
 
 using Kind = SimulatedGraph::Kind;
 using Ops = std::vector<int32_t>;
+
+// Bytes that every plan needs, by the rules of the model, each counted so that
+// no plan needs less.
+class MemoryNeeds {
+ public:
+  explicit MemoryNeeds(const PlanProblem& p) : p_(p) {
+    const SimulatedGraph& g = p.graph;
+    held_ = p.resident_bytes;
+    if (p.model != PlanModel::kOther) add_sources();
+    kept_ = held_;
+    if (p.model != PlanModel::kStep) return;
+    beside_.resize(p.num_ops());
+    for (int32_t i = 0; i < p.num_ops(); ++i) {
+      if (!p.takes_time(i)) continue;
+      beside_[i] = values_of(i);
+      for (const int32_t v : g.values[i]) {
+        if (!g.lives_on[v]) continue;
+        kept_[i] += p.costs.bytes.item(v);
+      }
+    }
+  }
+
+  // Bytes that an op holds on its device from beginning to end.
+  double held(int32_t op) const { return held_[op]; }
+
+  // The same plus the bytes that an op leaves on its device at the end.
+  double kept(int32_t op) const { return kept_[op]; }
+
+  // Bytes that are on `device` while the op runs there, besides what its group
+  // holds: what it reads and writes, its workspace. Only for PlanModel::kStep.
+  double beside(int32_t op, int32_t device) const {
+    if (beside_.empty() || !p_.takes_time(op)) return 0;
+    if (!(p_.costs.time(op, device).us > 0)) return 0;  // nothing is live
+    const size_t at = op;
+    double bytes = beside_[at];
+    if (!p_.costs.workspace.empty()) {
+      bytes += p_.costs.workspace[at * p_.costs.classes.size() +
+                                  static_cast<size_t>(
+                                      p_.costs.devices[device].device_class)];
+    }
+    return bytes;
+  }
+
+ private:
+  void add_sources() {
+    const PlanProblem& p = p_;
+    const SimulatedGraph& g = p.graph;
+    for (int32_t i = 0; i < p.num_ops(); ++i) {
+      const size_t at = i;
+      if (at < g.variable_bytes.size()) {
+        held_[at] += g.variable_bytes[at];
+      }
+      if (p.model != PlanModel::kStep || g.kind[at] != Kind::kSource) continue;
+      for (const int32_t v : g.values[i]) {
+        held_[at] += p.costs.bytes.item(v);
+      }
+    }
+  }
+
+  // The values it writes, and those it reads except its group's own. If values
+  // share bytes only one counts, the smallest if they differ.
+  double values_of(int32_t op) const {
+    const SimulatedGraph& g = p_.graph;
+    double bytes = 0;
+    for (const int32_t v : g.values[op]) {
+      bytes += p_.costs.bytes.item(v);
+    }
+    std::vector<std::pair<int32_t, double>> roots;
+    for (const int32_t read : g.reads[op]) {
+      if (g.everywhere[read]) continue;
+      int32_t root = read;
+      int32_t from = g.producer[root];
+      double least = static_cast<double>(p_.costs.bytes.item(read));
+      while (g.alias_of[from] >= 0) {
+        root = g.alias_of[from];
+        from = g.producer[root];
+        const size_t at = from;
+        least = std::min(
+            least, std::max(static_cast<double>(p_.costs.bytes.item(root)),
+                            at < g.variable_bytes.size()
+                                ? static_cast<double>(g.variable_bytes[at])
+                                : 0.0));
+      }
+      if (g.kind[from] == Kind::kSource && p_.group[from] == p_.group[op]) {
+        continue;
+      }
+      roots.emplace_back(root, least);
+    }
+    std::sort(roots.begin(), roots.end());
+    for (size_t k = 0; k < roots.size(); ++k) {
+      if (k == 0 || roots[k].first != roots[k - 1].first) {
+        bytes += roots[k].second;
+      }
+    }
+    return bytes;
+  }
+
+  const PlanProblem& p_;
+  std::vector<double> held_, kept_, beside_;  // per op
+};
+
+using Kind = SimulatedGraph::Kind;
 
 constexpr double kLimitRounding = 1e-12;  // share of a limit
 constexpr int64_t kShrinkSteps = 2e7;     // ops visited to shrink a set
@@ -35,7 +140,7 @@ std::string text_of(double bytes) {
 
 // "GPU:0" of this process, else the full name.
 std::string name_of(const PlanProblem& p, int32_t d) {
-  const std::string& full = p.costs.devices[static_cast<size_t>(d)].name;
+  const std::string& full = p.costs.devices[d].name;
   const std::string_view local = "/job:localhost/replica:0/task:0/device:";
   return full.starts_with(local) ? full.substr(local.size()) : full;
 }
@@ -55,7 +160,7 @@ std::string names_of(const PlanProblem& p, const Ops& ops) {
   const size_t named = ops.size() > kNamed + 1 ? kNamed : ops.size();
   for (size_t i = 0; i < named; ++i) {
     if (i > 0) text += i + 1 == ops.size() ? " and " : ", ";
-    text += fmt::format("\"{}\"", p.names[static_cast<size_t>(ops[i])]);
+    text += fmt::format("\"{}\"", p.names[ops[i]]);
   }
   if (named == ops.size()) return text;
   return text + fmt::format(" and {} more", ops.size() - named);
@@ -66,16 +171,15 @@ class Feasible {
   // For these ops only.
   Feasible(const PlanProblem& p, const MemoryNeeds& needs, const Ops& ops)
       : p_(p), needs_(needs) {
-    own_mask_.assign(static_cast<size_t>(p.num_ops()), 0);
+    own_mask_.assign(p.num_ops(), 0);
     std::vector<std::vector<int32_t>> of_group(
         static_cast<size_t>(p.num_groups));
     for (const int32_t i : ops) {
-      const auto at = static_cast<size_t>(i);
-      of_group[static_cast<size_t>(p.group[at])].push_back(i);
-      own_mask_[at] = p.allowed[at] & all_devices();
+      of_group[p.group[i]].push_back(i);
+      own_mask_[i] = p.allowed[i] & all_devices();
       if (!p.takes_time(i) || runs_everywhere(i)) continue;
       for (int32_t d = 0; d < p.num_devices(); ++d) {
-        if (std::isinf(p.costs.time(i, d).us)) own_mask_[at] &= ~device_bit(d);
+        if (std::isinf(p.costs.time(i, d).us)) own_mask_[i] &= ~device_bit(d);
       }
     }
     groups_ = Rows<int32_t>(of_group);
@@ -117,8 +221,7 @@ class Feasible {
  private:
   DeviceSet all_devices() const { return DeviceSet::below(p_.num_devices()); }
   double limit(int32_t d) const {
-    return static_cast<double>(
-        p_.costs.devices[static_cast<size_t>(d)].memory_limit);
+    return static_cast<double>(p_.costs.devices[d].memory_limit);
   }
   static bool exceeds(double bytes, double limit) {
     return bytes > limit * (1 + kLimitRounding);
@@ -131,7 +234,7 @@ class Feasible {
   }
   DeviceSet mask_of(const Ops& ops) const {
     DeviceSet mask = all_devices();
-    for (const int32_t i : ops) mask &= own_mask_[static_cast<size_t>(i)];
+    for (const int32_t i : ops) mask &= own_mask_[i];
     return mask;
   }
 
@@ -200,7 +303,7 @@ class Feasible {
   Infeasible no_device(int32_t g) const {
     Ops ops = all_of(g);
     for (const int32_t i : ops) {
-      if (own_mask_[static_cast<size_t>(i)] != 0) continue;
+      if (own_mask_[i] != 0) continue;
       return result({i}, all_devices(),
                     names_of(p_, Ops{i}) +
                         " has no device that it allows and a kernel for it");
@@ -209,7 +312,7 @@ class Feasible {
     std::string text = names_of(p_, ops) + " must share a device and cannot";
     DeviceSet devices = 0;
     for (size_t k = 0; k < ops.size(); ++k) {
-      const DeviceSet mask = own_mask_[static_cast<size_t>(ops[k])];
+      const DeviceSet mask = own_mask_[ops[k]];
       devices |= mask;
       if (k >= kNamed) continue;
       text += fmt::format("{} {} runs on {}", k == 0 ? ":" : ",",
@@ -254,7 +357,7 @@ class Feasible {
   // Sets of limited devices that some groups cannot leave.
   std::vector<DeviceSet> subsets() {
     for (int32_t g = 0; g < p_.num_groups; ++g) {
-      const DeviceSet mask = allowed_[static_cast<size_t>(g)];
+      const DeviceSet mask = allowed_[g];
       if (groups_[g].empty() || (mask & ~limited_)) continue;
       const auto known =
           std::find_if(bound_.begin(), bound_.end(), [&](const BoundTo& b) {
@@ -291,7 +394,7 @@ class Feasible {
   std::vector<int32_t> bound_to(DeviceSet among) const {
     std::vector<int32_t> groups;
     for (int32_t g = 0; g < p_.num_groups; ++g) {
-      if (!groups_[g].empty() && !(allowed_[static_cast<size_t>(g)] & ~among)) {
+      if (!groups_[g].empty() && !(allowed_[g] & ~among)) {
         groups.push_back(g);
       }
     }
@@ -303,8 +406,7 @@ class Feasible {
     std::vector<std::vector<int32_t>> chosen(
         static_cast<size_t>(p_.num_groups));
     for (const int32_t i : ops) {
-      chosen[static_cast<size_t>(p_.group[static_cast<size_t>(i)])].push_back(
-          i);
+      chosen[p_.group[i]].push_back(i);
     }
     for (size_t g = 0; g < chosen.size(); ++g) {
       if (chosen[g].empty()) continue;
@@ -312,7 +414,7 @@ class Feasible {
       Ops others;
       for (const int32_t i : groups_[static_cast<int32_t>(g)]) {
         if (!(mask & ~among)) break;
-        const DeviceSet less = mask & own_mask_[static_cast<size_t>(i)];
+        const DeviceSet less = mask & own_mask_[i];
         if ((less & ~among) == (mask & ~among)) continue;
         mask = less;
         others.push_back(i);
@@ -409,7 +511,7 @@ class Feasible {
     bool place(size_t k) {
       if (k == items_.size() || ++nodes_ > kExactNodes) return true;
       for (DeviceSet m = items_[k].mask; m; m.drop_first()) {
-        double& room = room_[static_cast<size_t>(m.first())];
+        double& room = room_[m.first()];
         if (items_[k].size > room) continue;
         const double before = room;
         room -= items_[k].size;
@@ -425,10 +527,9 @@ class Feasible {
   };
 
   bool cannot_pack(const Ops& ops) const {
-    std::vector<Ops> by_group(static_cast<size_t>(p_.num_groups));
+    std::vector<Ops> by_group(p_.num_groups);
     for (const int32_t i : ops) {
-      by_group[static_cast<size_t>(p_.group[static_cast<size_t>(i)])].push_back(
-          i);
+      by_group[p_.group[i]].push_back(i);
     }
     std::vector<Packing::Item> items;
     for (const Ops& of_group : by_group) {
@@ -460,7 +561,7 @@ class Feasible {
     DeviceSet devices = 0;
     std::string sizes;
     for (size_t k = 0; k < ops.size(); ++k) {
-      devices |= own_mask_[static_cast<size_t>(ops[k])];
+      devices |= own_mask_[ops[k]];
       if (k < kNamed) {
         sizes += (k > 0 ? ", " : "") + text_of(needs_.kept(ops[k]));
       }

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
+
+#include "base/infinity.h"
 
 namespace berth {
 
@@ -34,7 +35,7 @@ std::vector<int32_t> cut_in_shares(const std::vector<double>& sizes,
   double given = 0, end = total * shares[0] / whole;
   for (size_t at = 0; at < sizes.size(); ++at) {
     while (ends.size() + 1 < shares.size() && given + sizes[at] / 2 > end) {
-      ends.push_back(static_cast<int32_t>(at));
+      ends.push_back(at);
       end += total * shares[ends.size()] / whole;
     }
     given += sizes[at];
@@ -46,14 +47,14 @@ std::vector<int32_t> cut_in_shares(const std::vector<double>& sizes,
 }  // namespace
 
 FirstTries::FirstTries(const StepUnits& units, bool with_order)
-    : units_(units), p_(units.problem) {
+    : units_(units), p_(units.problem), with_order_(with_order) {
   if (!units.ordered || units.num_ops == 0 || p_.num_devices() < 2) return;
   rank_devices();
   if (fastest_.empty()) return;  // the sums of times overflow
   add_layers(LayerOrder::kFolded);
   add_layers(LayerOrder::kPlain);
   add_layers(LayerOrder::kDepth);
-  add_tries(with_order);
+  add_tries();
 }
 
 // By their total time for all ops that every one of them can run.
@@ -73,16 +74,16 @@ void FirstTries::rank_devices() {
     }
   }
   const auto total_of = [&](const DeviceCost& d) {
-    return total[static_cast<size_t>(d.device_class)];
+    return total[d.device_class];
   };
-  double least = std::numeric_limits<double>::infinity();
+  double least = kInfinity;
   for (const DeviceCost& d : p_.costs.devices) {
     least = std::min(least, total_of(d));
   }
   for (size_t d = 0; d < p_.costs.devices.size(); ++d) {
     const double us = total_of(p_.costs.devices[d]);
     speed_.push_back(us > 0 ? least / us : 1);
-    if (speed_[d] >= kLeastSpeed) fastest_.push_back(static_cast<int32_t>(d));
+    if (speed_[d] >= kLeastSpeed) fastest_.push_back(d);
   }
   std::stable_sort(fastest_.begin(), fastest_.end(),
                    [&](int32_t a, int32_t b) { return speed_[a] > speed_[b]; });
@@ -90,8 +91,7 @@ void FirstTries::rank_devices() {
 
 void FirstTries::add_layers(LayerOrder order) {
   const LayerKeys keys = layer_keys(units_, order);
-  std::vector<double> key(static_cast<size_t>(units_.num_units),
-                          std::numeric_limits<double>::infinity());
+  std::vector<double> key(units_.num_units, kInfinity);
   std::vector<int32_t>& sorted = by_layer_[static_cast<size_t>(order)];
   const bool first = work_.empty();
   if (first) {
@@ -111,9 +111,10 @@ void FirstTries::add_layers(LayerOrder order) {
           p_.costs.times[static_cast<size_t>(i) * p_.costs.classes.size() + c]
               .us;
       work_[u] += std::isfinite(us) ? us : 0;
-      if (keys.backward[i]) continue;  // what it gives is not kept for long
+      // What gradients give is not kept for long; a load keeps no values.
+      if (keys.backward[i] || !with_order_) continue;
       for (const int64_t b : p_.costs.bytes[i]) {
-        bytes_[u] += static_cast<double>(b);
+        bytes_[u] += b;
       }
     }
   }
@@ -121,17 +122,20 @@ void FirstTries::add_layers(LayerOrder order) {
                    [&](int32_t a, int32_t b) { return key[a] < key[b]; });
 }
 
-void FirstTries::add_tries(bool with_order) {
+void FirstTries::add_tries() {
   using First = DeviceScheduler::First;
-  const auto devices = static_cast<int32_t>(fastest_.size());
+  const int32_t devices = fastest_.size();
   const bool mixed = speed_[fastest_[0]] != speed_[fastest_.back()];
   const bool folds = by_layer_[0] != by_layer_[1];
   std::vector<Share> shares = {Share::kWork};
   if (mixed) shares.insert(shares.begin(), Share::kSpeed);
-  if (units_.limited) shares.insert(shares.begin(), Share::kMemory);
+  // For a load only what is held throughout counts, which often fits anyway.
+  if (units_.limited) {
+    shares.insert(with_order_ ? shares.begin() : shares.end(), Share::kMemory);
+  }
   const std::vector<int32_t> counts = stage_counts(devices);
   // Under limits one order may keep them where another does not.
-  const bool both_at_once = units_.limited && with_order;
+  const bool both_at_once = units_.limited && with_order_;
   const auto add = [&](Try t) {
     for (const int32_t k : counts) {
       t.stages = k;
@@ -143,7 +147,7 @@ void FirstTries::add_tries(bool with_order) {
       tries_.back().order = First::kPath;
     }
   };
-  const bool twice = with_order && !both_at_once;
+  const bool twice = with_order_ && !both_at_once;
   for (int turn = 0; turn < (twice ? 2 : 1); ++turn) {
     const First order =
         both_at_once || turn > 0 ? First::kProgram : First::kPath;
@@ -163,10 +167,16 @@ void FirstTries::add_tries(bool with_order) {
       add({LayerOrder::kDepth, 0, share, false, false, true, order});
     }
   }
+  // For loads many stages are best: all their kinds first, as time may be
+  // short.
+  if (with_order_) return;
+  std::ranges::stable_sort(tries_, {}, [&](const Try& t) {
+    return std::ranges::find(counts, t.stages) - counts.begin();
+  });
 }
 
 std::string FirstTries::name(int number) const {
-  const Try& t = tries_[static_cast<size_t>(number)];
+  const Try& t = tries_[number];
   std::string text =
       fmt::format("{} stage{}", t.stages, t.stages > 1 ? "s" : "");
   if (t.share == Share::kSpeed) text += " by speed";
@@ -202,7 +212,7 @@ void FirstTries::place_rest(std::vector<int32_t>& of_unit) const {
 }
 
 StageCut FirstTries::cut(int number) const {
-  const Try& t = tries_[static_cast<size_t>(number)];
+  const Try& t = tries_[number];
   StageCut cut;
   cut.layers = t.layers;
   cut.order = t.order;
@@ -211,7 +221,7 @@ StageCut FirstTries::cut(int number) const {
   if (t.beside) {
     cut.beside.assign(on.begin() + t.stages, on.begin() + 2 * t.stages);
   }
-  on.resize(static_cast<size_t>(t.stages));
+  on.resize(t.stages);
   if (t.reversed) std::reverse(on.begin(), on.end());
   std::vector<double> sizes, shares;
   for (const int32_t u : by_layer_[static_cast<size_t>(t.layers)]) {
@@ -222,7 +232,7 @@ StageCut FirstTries::cut(int number) const {
     }
   }
   for (const int32_t d : on) {
-    const auto limit = static_cast<double>(p_.costs.devices[d].memory_limit);
+    const double limit = p_.costs.devices[d].memory_limit;
     shares.push_back(t.share == Share::kSpeed                 ? speed_[d]
                      : t.share == Share::kMemory && limit > 0 ? limit
                                                               : 1);
@@ -234,7 +244,7 @@ StageCut FirstTries::cut(int number) const {
 
 std::vector<int32_t> FirstTries::devices(const StageCut& cut) const {
   const auto& units = by_layer_[static_cast<size_t>(cut.layers)];
-  std::vector<int32_t> of_unit(static_cast<size_t>(units_.num_units), -1);
+  std::vector<int32_t> of_unit(units_.num_units, -1);
   size_t stage = 0;
   for (size_t k = 0; k < units.size(); ++k) {
     while (static_cast<size_t>(cut.ends[stage]) <= k) ++stage;
@@ -243,7 +253,7 @@ std::vector<int32_t> FirstTries::devices(const StageCut& cut) const {
         allowed_near(units[k], beside ? cut.beside[stage] : cut.on[stage]);
   }
   place_rest(of_unit);
-  std::vector<int32_t> device(static_cast<size_t>(p_.num_ops()));
+  std::vector<int32_t> device(p_.num_ops());
   for (int32_t i = 0; i < p_.num_ops(); ++i)
     device[i] = of_unit[units_.unit[i]];
   return device;
@@ -251,7 +261,7 @@ std::vector<int32_t> FirstTries::devices(const StageCut& cut) const {
 
 void FirstTries::vary(StageCut& cut, StreamRandom& random) const {
   using First = DeviceScheduler::First;
-  const auto stages = static_cast<uint32_t>(cut.on.size());
+  const uint32_t stages = cut.on.size();
   const uint32_t kind = random.below(10);
   if (kind == 0 || stages < 2) {
     cut.order = cut.order == First::kPath ? First::kProgram : First::kPath;

@@ -38,7 +38,7 @@ class FirstTries {
   int count() const { return static_cast<int>(tries_.size()); }
   std::string name(int number) const;  // "4 stages, by speed"
   DeviceScheduler::First order(int number) const {
-    return tries_[static_cast<size_t>(number)].order;
+    return tries_[number].order;
   }
   // Returns a device per node, as groups and masks allow.
   std::vector<int32_t> devices(int number) const {
@@ -63,12 +63,13 @@ class FirstTries {
 
   void rank_devices();
   void add_layers(LayerOrder order);
-  void add_tries(bool with_order);
+  void add_tries();
   void place_rest(std::vector<int32_t>& of_unit) const;
   int32_t allowed_near(int32_t unit, int32_t device) const;
 
   const StepUnits& units_;
   const PlanProblem& p_;
+  const bool with_order_;
   std::vector<double> speed_;          // per device, the fastest 1
   std::vector<int32_t> fastest_;       // devices worth a stage, fastest first
   std::vector<double> work_, bytes_;   // per unit

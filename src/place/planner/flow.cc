@@ -5,13 +5,13 @@
 namespace berth {
 
 void MaxFlow::reset(int32_t nodes) {
-  first_.assign(static_cast<size_t>(nodes), -1);
+  first_.assign(nodes, -1);
   arcs_.clear();
   given_.clear();
 }
 
 int32_t MaxFlow::add_arcs(int32_t a, int32_t b, int64_t there, int64_t back) {
-  const auto number = static_cast<int32_t>(arcs_.size());
+  const int32_t number = arcs_.size();
   arcs_.push_back({b, first_[a]});
   arcs_.push_back({a, first_[b]});
   first_[a] = number;

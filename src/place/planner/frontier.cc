@@ -48,17 +48,17 @@ class FrontierGraph::Builder {
   Builder(FrontierGraph& g, const PackingProblem& p, size_t kind)
       : g_(g), p_(p), k_(kind) {}
 
-  void build(std::span<const double> size, bool with_nets, double most,
-             int32_t width, int64_t most_states) {
+  void build(std::span<const double> size, double most, int32_t width,
+             int64_t most_states) {
     most_ = most;
-    if (with_nets) choose_nets(std::min(width, kMostSlots));
+    choose_nets(std::min(width, kMostSlots));
     keys_.assign(1, 0);
     least_.assign(1, 0);
     g_.begin_ = {0, 1};
     g_.edges_begin_ = {0, 0};
     for (size_t step = 0; step < g_.order_.size(); ++step) {
       const int32_t unit = g_.order_[step];
-      expand(step, size[static_cast<size_t>(unit)], with_nets);
+      expand(step, size[unit]);
       if (static_cast<int64_t>(g_.edges_begin_.size()) > most_states) {
         g_.complete_ = false;
         return;
@@ -82,15 +82,15 @@ class FrontierGraph::Builder {
   // Gives every net a slot for as long as it is open; if there are too many,
   // drops the cheapest.
   void choose_nets(int32_t width) {
-    const auto nets = static_cast<size_t>(p_.pins.size());
-    std::vector<int32_t> at(static_cast<size_t>(p_.num_units()));
+    const size_t nets = p_.pins.size();
+    std::vector<int32_t> at(p_.num_units());
     for (size_t i = 0; i < g_.order_.size(); ++i) {
-      at[static_cast<size_t>(g_.order_[i])] = static_cast<int32_t>(i);
+      at[g_.order_[i]] = static_cast<int32_t>(i);
     }
     std::vector<int32_t> last(nets, -1), slot(nets, -1);
     for (size_t n = 0; n < nets; ++n) {
       for (const int32_t u : p_.pins[static_cast<int32_t>(n)]) {
-        last[n] = std::max(last[n], at[static_cast<size_t>(u)]);
+        last[n] = std::max(last[n], at[u]);
       }
     }
     const auto cost = [&](int32_t n) {
@@ -137,27 +137,24 @@ class FrontierGraph::Builder {
     }
   }
 
-  void add_next(size_t step, size_t from, bool in, double load,
-                bool with_nets) {
+  void add_next(size_t step, size_t from, bool in, double load) {
     uint64_t key = keys_[from];
-    if (with_nets) {
-      for (const Pin& pin : pins_[step]) {
-        const int at = 4 * pin.slot;
-        const Step s = with_pin(key >> at & 15, pin.head, in, pin.in, pin.out);
-        load += s.paid;
-        key &= ~(uint64_t{15} << at);
-        if (!pin.last) key |= s.code << at;
-      }
+    for (const Pin& pin : pins_[step]) {
+      const int at = 4 * pin.slot;
+      const Step s = with_pin(key >> at & 15, pin.head, in, pin.in, pin.out);
+      load += s.paid;
+      key &= ~(uint64_t{15} << at);
+      if (!pin.last) key |= s.code << at;
     }
     if (least_[from] + load > most_) return;
     next_.push_back({key, static_cast<int32_t>(from), in, load});
   }
 
-  void expand(size_t step, double size, bool with_nets) {
+  void expand(size_t step, double size) {
     next_.clear();
     for (size_t s = 0; s < keys_.size(); ++s) {
-      add_next(step, s, false, 0, with_nets);
-      if (std::isfinite(size)) add_next(step, s, true, size, with_nets);
+      add_next(step, s, false, 0);
+      if (std::isfinite(size)) add_next(step, s, true, size);
     }
     std::stable_sort(
         next_.begin(), next_.end(),
@@ -172,17 +169,14 @@ class FrontierGraph::Builder {
         keys_.push_back(n.key);
         least.push_back(kInfinity);
       }
-      least.back() =
-          std::min(least.back(), least_[static_cast<size_t>(n.from)] + n.load);
+      least.back() = std::min(least.back(), least_[n.from] + n.load);
       g_.edges_.push_back({before + n.from, n.in, n.load});
     }
     if (!next_.empty()) end_state();
     least_ = std::move(least);
     g_.begin_.push_back(g_.begin_.back() + static_cast<int32_t>(keys_.size()));
   }
-  void end_state() {
-    g_.edges_begin_.push_back(static_cast<int32_t>(g_.edges_.size()));
-  }
+  void end_state() { g_.edges_begin_.push_back(g_.edges_.size()); }
 
   FrontierGraph& g_;
   const PackingProblem& p_;
@@ -196,11 +190,10 @@ class FrontierGraph::Builder {
 
 FrontierGraph::FrontierGraph(const PackingProblem& problem, size_t kind,
                              std::span<const int32_t> order,
-                             std::span<const double> size, bool with_nets,
-                             double most, int32_t width, int64_t most_states)
+                             std::span<const double> size, double most,
+                             int32_t width, int64_t most_states)
     : order_(order.begin(), order.end()) {
-  Builder(*this, problem, kind)
-      .build(size, with_nets, most, width, most_states);
+  Builder(*this, problem, kind).build(size, most, width, most_states);
 }
 
 }  // namespace berth

@@ -6,7 +6,7 @@
 // states. A path from the first state to the last is a set; its edges add up to
 // its size and payments. A FrontierSearch finds the sets with the greatest
 // worth among all that fit: exactly up to rounding, which never understates.
-// Without nets that is a knapsack. One thread per search; graphs are only read.
+// One thread per search; graphs are only read.
 
 #ifndef BERTH_PLACE_PLANNER_FRONTIER_H_
 #define BERTH_PLACE_PLANNER_FRONTIER_H_
@@ -28,11 +28,10 @@ class FrontierGraph {
  public:
   // Leaves out sets with more than `most`, and nets, the cheapest first (which
   // only makes sets cheaper), where more than `width` are open. `size`: per
-  // unit; infinite: never in. Without nets: a knapsack.
+  // unit; infinite: never in.
   FrontierGraph(const PackingProblem& problem, size_t kind,
                 std::span<const int32_t> order, std::span<const double> size,
-                bool with_nets, double most, int32_t width,
-                int64_t most_states);
+                double most, int32_t width, int64_t most_states);
 
   // False: there are more states than allowed.
   bool complete() const { return complete_; }

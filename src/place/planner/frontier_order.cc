@@ -47,7 +47,7 @@ class OrderMaker {
 
  private:
   void reset() {
-    const auto n = static_cast<size_t>(p_.num_units());
+    const size_t n = p_.num_units();
     order_.clear();
     reached_.clear();
     candidates_.clear();
@@ -56,7 +56,7 @@ class OrderMaker {
     change_.assign(n, 0);
     left_.clear();
     for (int32_t i = 0; i < p_.pins.size(); ++i) {
-      left_.push_back(static_cast<int32_t>(p_.pins[i].size()));
+      left_.push_back(p_.pins[i].size());
       if (!paid_[i]) continue;
       for (const int32_t u : p_.pins[i]) change_[u] += change_of(i);
     }
@@ -64,7 +64,7 @@ class OrderMaker {
 
   // How many more nets are open if a unit of this one comes next.
   int32_t change_of(int32_t net) const {
-    const auto size = static_cast<int32_t>(p_.pins[net].size());
+    const int32_t size = p_.pins[net].size();
     return (left_[net] == size) - (left_[net] == 1);
   }
 
@@ -74,7 +74,7 @@ class OrderMaker {
   }
 
   void reach(int32_t unit) {
-    place_[unit] = static_cast<int32_t>(reached_.size());
+    place_[unit] = reached_.size();
     reached_.push_back(unit);
     candidates_.insert(key(unit));
   }

@@ -19,7 +19,7 @@ constexpr uint32_t kIn = uint32_t{1} << 31;
 void FrontierSearch::reset(const FrontierGraph& graph) {
   g_ = &graph;
   const size_t steps = g_->order().size();
-  load_out_.assign(static_cast<size_t>(g_->num_states()), kInfinity);
+  load_out_.assign(g_->num_states(), kInfinity);
   for (int32_t s = g_->states_begin(steps); s < g_->states_end(steps); ++s) {
     load_out_[s] = 0;
   }
@@ -33,13 +33,13 @@ void FrontierSearch::reset(const FrontierGraph& graph) {
 // Per state, an upper bound on the remaining worth, less `price` per load.
 void FrontierSearch::find_rest(std::span<const double> worth, double price,
                                std::vector<double>& rest) const {
-  rest.assign(static_cast<size_t>(g_->num_states()), -kInfinity);
+  rest.assign(g_->num_states(), -kInfinity);
   const size_t steps = g_->order().size();
   for (int32_t s = g_->states_begin(steps); s < g_->states_end(steps); ++s) {
     rest[s] = 0;
   }
   for (size_t step = steps; step > 0; --step) {
-    const double w = worth[static_cast<size_t>(g_->order()[step - 1])];
+    const double w = worth[g_->order()[step - 1]];
     for (int32_t s = g_->states_begin(step); s < g_->states_end(step); ++s) {
       for (const FrontierGraph::Edge& e : g_->edges_to(s)) {
         const double r = rest[s] + (e.in ? w : 0) - price * e.load;
@@ -91,7 +91,7 @@ void FrontierSearch::gather(const FrontierQuery& q, int32_t state,
       const double load = before_[i].load + e.load;
       if (load > q.most) break;
       const double value = before_[i].worth + added;
-      const auto b = static_cast<size_t>(load * per_load);
+      const size_t b = load * per_load;
       Label& bucket = buckets_[b];
       if (!q.real && load < bucket.load) bucket.load = load;
       if (value > bucket.worth) {
@@ -145,7 +145,7 @@ void FrontierSearch::note_endings(const FrontierQuery& q, size_t number) {
 }
 
 bool FrontierSearch::step(const FrontierQuery& q, size_t number) {
-  const double w = q.worth[static_cast<size_t>(g_->order()[number - 1])];
+  const double w = q.worth[g_->order()[number - 1]];
   const int32_t first = g_->states_begin(number - 1);
   now_.clear();
   now_begin_.assign(1, 0);
@@ -154,7 +154,7 @@ bool FrontierSearch::step(const FrontierQuery& q, size_t number) {
     highest_ = 0;
     gather(q, s, first, w);
     keep_best(q, s);
-    now_begin_.push_back(static_cast<int32_t>(now_.size()));
+    now_begin_.push_back(now_.size());
     if (static_cast<int64_t>(parents_.size() + now_.size()) > q.most_labels) {
       return false;
     }

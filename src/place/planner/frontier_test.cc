@@ -54,7 +54,7 @@ FrontierGraph graph_of(const PackingProblem& p, size_t kind, double most,
   std::vector<double> size;
   for (int32_t u = 0; u < p.num_units(); ++u)
     size.push_back(p.size_on(u, kind));
-  return FrontierGraph(p, kind, frontier_order(p, 8), size, true, most, width,
+  return FrontierGraph(p, kind, frontier_order(p, 8), size, most, width,
                        100000);
 }
 
@@ -145,7 +145,7 @@ TEST(Frontier, GivesUpWhenThereIsTooMuchOrSomebodySaysStop) {
   q.stop = nullptr;
   EXPECT_FALSE(search.run(q).empty());
   std::vector<double> size(worth.size(), 1);
-  EXPECT_FALSE(FrontierGraph(p, 0, frontier_order(p, 8), size, true, 100, 16, 2)
+  EXPECT_FALSE(FrontierGraph(p, 0, frontier_order(p, 8), size, 100, 16, 2)
                    .complete());
 }
 

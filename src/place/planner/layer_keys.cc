@@ -14,7 +14,7 @@ class KeyMaker {
  public:
   explicit KeyMaker(const StepUnits& units)
       : units_(units), p_(units.problem), order_(order_of_ops(p_)) {
-    position_.assign(static_cast<size_t>(p_.num_ops()), 0);
+    position_.assign(p_.num_ops(), 0);
     for (size_t k = 0; k < order_.size(); ++k) {
       position_[order_[k]] = static_cast<int32_t>(k);
     }

@@ -9,8 +9,7 @@ namespace {
 
 void shuffle(std::vector<int32_t>& list, size_t begin, StreamRandom& random) {
   for (size_t i = list.size(); i > begin + 1; --i) {
-    const uint32_t k = random.below(static_cast<uint32_t>(i - begin));
-    std::swap(list[i - 1], list[begin + k]);
+    std::swap(list[i - 1], list[begin + random.below(i - begin)]);
   }
 }
 
@@ -26,23 +25,21 @@ LinearOrders::LinearOrders(const LoadProblem& problem) : p_(problem) {
 
 std::vector<int32_t> LinearOrders::make(OrderKind kind,
                                         StreamRandom& random) const {
-  if (kind != OrderKind::kLazyDepth) {
-    return walk(p_.after, before_, kind, random);
-  }
-  std::vector<int32_t> order =
-      walk(before_, p_.after, OrderKind::kDepthFirst, random);
-  std::ranges::reverse(order);
-  return order;
+  return random_order(p_.after, before_, kind, random);
 }
 
-std::vector<int32_t> LinearOrders::walk(const Rows<int32_t>& after,
-                                        const Rows<int32_t>& before,
-                                        OrderKind kind,
-                                        StreamRandom& random) const {
-  const int32_t n = p_.num_units();
-  std::vector<int32_t> missing, ready, order, rest(static_cast<size_t>(n));
+std::vector<int32_t> random_order(const Rows<int32_t>& after,
+                                  const Rows<int32_t>& before, OrderKind kind,
+                                  StreamRandom& random) {
+  if (kind == OrderKind::kLazyDepth) {
+    auto order = random_order(before, after, OrderKind::kDepthFirst, random);
+    std::ranges::reverse(order);
+    return order;
+  }
+  const int32_t n = before.size();
+  std::vector<int32_t> missing, ready, order, rest(n);
   for (int32_t u = 0; u < n; ++u) {
-    missing.push_back(static_cast<int32_t>(before[u].size()));
+    missing.push_back(before[u].size());
     if (missing.back() == 0) ready.push_back(u);
   }
   shuffle(ready, 0, random);
@@ -56,8 +53,8 @@ std::vector<int32_t> LinearOrders::walk(const Rows<int32_t>& after,
       ready.push_back(rest.back());
     }
     if (kind == OrderKind::kAny) {
-      const auto left = static_cast<uint32_t>(ready.size() - first);
-      std::swap(ready[first + random.below(left)], ready.back());
+      std::swap(ready[first + random.below(ready.size() - first)],
+                ready.back());
     }
     int32_t u = 0;
     if (kind == OrderKind::kBreadthFirst) {

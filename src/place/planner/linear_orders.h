@@ -1,4 +1,5 @@
-// Linear orders of the units of a throughput problem, for chain_dp.h.
+// Linear orders of the units of a throughput problem, for chain_dp.h, and of
+// other graphs.
 //
 // Random, but neighbours in the graph stay close: each unit comes after what it
 // reads, except where a cycle has to be broken. Pure.
@@ -22,6 +23,12 @@ enum class OrderKind : uint8_t {
   kCount,
 };
 
+// Returns a random order of the nodes of a graph: `after` and `before` list,
+// per node, what comes after and before it.
+std::vector<int32_t> random_order(const Rows<int32_t>& after,
+                                  const Rows<int32_t>& before, OrderKind kind,
+                                  StreamRandom& random);
+
 // Makes orders of one problem.
 class LinearOrders {
  public:
@@ -29,10 +36,6 @@ class LinearOrders {
   std::vector<int32_t> make(OrderKind kind, StreamRandom& random) const;
 
  private:
-  std::vector<int32_t> walk(const Rows<int32_t>& after,
-                            const Rows<int32_t>& before, OrderKind kind,
-                            StreamRandom& random) const;
-
   const LoadProblem& p_;
   Rows<int32_t> before_;  // per unit
 };

@@ -5,17 +5,16 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "base/immortal.h"
+#include "base/infinity.h"
 
 namespace berth {
 
 namespace {
 
 using Kind = SimulatedGraph::Kind;
-constexpr double kNever = std::numeric_limits<double>::infinity();
 // Gaps that are tried for one op.
 constexpr int kMaxGaps = 32;
 
@@ -59,7 +58,7 @@ ListRule random_rule(StreamRandom& random, int32_t devices) {
   rule.spread = random.below(4) == 0;
   // With many devices, few are often better, and quicker to choose from.
   if (devices > 2 && random.below(devices > 8 ? 4 : 2) != 0) {
-    const auto most = static_cast<uint32_t>(std::min(devices, 16));
+    const uint32_t most = std::min(devices, 16);
     rule.devices = 2 + static_cast<int32_t>(random.below(most - 1));
   }
   return rule;
@@ -76,8 +75,8 @@ std::string name_of(const ListRule& rule) {
 
 ListScheduler::ListScheduler(const StepUnits& units)
     : units_(units), p_(units.problem), g_(units.problem.graph) {
-  const auto n = static_cast<size_t>(g_.num_nodes());
-  const auto devices = static_cast<size_t>(p_.num_devices());
+  const size_t n = g_.num_nodes();
+  const size_t devices = p_.num_devices();
   int32_t groups = 0;
   for (const LinkCost& l : p_.costs.links) {
     groups = std::max(groups, l.shared + 1);
@@ -86,7 +85,7 @@ ListScheduler::ListScheduler(const StepUnits& units)
   missing_.resize(n), position_.resize(n), newest_input_.resize(n);
   plan_.device.resize(n);
   device_free_.resize(devices), engine_free_.resize(devices);
-  shared_free_.resize(static_cast<size_t>(groups));
+  shared_free_.resize(groups);
   gaps_.resize(devices);
   first_arrival_.resize(g_.producer.size());
   readers_left_.resize(g_.producer.size());
@@ -105,7 +104,7 @@ void ListScheduler::rank_devices() {
     }
   }
   const auto speed_of = [&](int32_t device) {
-    return speed[static_cast<size_t>(p_.costs.devices[device].device_class)];
+    return speed[p_.costs.devices[device].device_class];
   };
   fastest_.resize(device_free_.size());
   std::iota(fastest_.begin(), fastest_.end(), 0);
@@ -162,7 +161,7 @@ void ListScheduler::find_middling_costs() {
       counted_[v] =
           p_.takes_time(i) || (g_.alias_of[i] >= 0 && counted_[g_.alias_of[i]]);
       if (links == 0 || g_.everywhere[v]) continue;
-      const auto bytes = static_cast<double>(p_.costs.bytes.item(v));
+      const double bytes = p_.costs.bytes.item(v);
       const double us =
           (latency + std::max(per_byte - latency / (1 << 20), 0.0) * bytes) /
           links;
@@ -173,12 +172,11 @@ void ListScheduler::find_middling_costs() {
 
 void ListScheduler::reset(const std::vector<int32_t>* fixed) {
   for (int32_t i = 0; i < g_.num_nodes(); ++i) {
-    missing_[i] =
-        static_cast<int32_t>(g_.reads[i].size() + g_.controls[i].size());
+    missing_[i] = g_.reads[i].size() + g_.controls[i].size();
   }
   std::fill(end_.begin(), end_.end(), 0);
   std::fill(newest_input_.begin(), newest_input_.end(), -1);
-  device_of_unit_.assign(static_cast<size_t>(units_.num_units), -1);
+  device_of_unit_.assign(units_.num_units, -1);
   std::fill(first_arrival_.begin(), first_arrival_.end(), -1);
   arrivals_.clear();
   std::fill(device_free_.begin(), device_free_.end(), 0);
@@ -190,8 +188,7 @@ void ListScheduler::reset(const std::vector<int32_t>* fixed) {
   plan_.sequence.clear();
   bytes_.assign(device_free_.size(), 0);
   for (size_t v = 0; v < readers_left_.size(); ++v) {
-    readers_left_[v] =
-        static_cast<int32_t>(g_.readers[static_cast<int32_t>(v)].size());
+    readers_left_[v] = g_.readers[static_cast<int32_t>(v)].size();
   }
   if (!fixed) return;
   for (int32_t u = 0; u < units_.num_units; ++u) {
@@ -215,7 +212,7 @@ void ListScheduler::spread_held(StreamRandom& random) {
     double best_room = 0;
     for (int32_t d = 0; d < p_.num_devices(); ++d) {
       if (!units_.allowed[u].has(d)) continue;
-      const auto limit = static_cast<double>(p_.costs.devices[d].memory_limit);
+      const double limit = p_.costs.devices[d].memory_limit;
       // Devices without a limit only if no other has enough free memory.
       const double room = limit > 0 ? limit - bytes_[d] + size : 0;
       if (best < 0 || room > best_room) best = d, best_room = room;
@@ -325,7 +322,7 @@ void ListScheduler::settle(int32_t node) {
   start_[node] = end_[node] = at;
   for (const int32_t v : g_.values[node]) {
     if (counted_[v] && d >= 0) {
-      bytes_[d] += static_cast<double>(p_.costs.bytes.item(v));
+      bytes_[d] += p_.costs.bytes.item(v);
     }
   }
   wake_behind(node);
@@ -343,10 +340,10 @@ void ListScheduler::place(int32_t op) {
   if (device_of_unit_[unit] < 0) place_unit(unit, d);
   const Slot slot = slot_on(op, d, true);
   start_[op] = slot.start, end_[op] = slot.end;
-  position_[op] = static_cast<int32_t>(plan_.sequence.size());
+  position_[op] = plan_.sequence.size();
   plan_.sequence.push_back(op);
   for (const int32_t v : g_.values[op]) {
-    bytes_[d] += static_cast<double>(p_.costs.bytes.item(v));
+    bytes_[d] += p_.costs.bytes.item(v);
   }
   for (const int32_t v : g_.reads[op]) read_value(v);
   wake_behind(op);
@@ -356,7 +353,7 @@ int32_t ListScheduler::choose(int32_t op) {
   const int32_t unit = units_.unit[op];
   if (device_of_unit_[unit] >= 0) return device_of_unit_[unit];
   int32_t best = -1;
-  double best_cost = kNever, best_lacking = kNever;
+  double best_cost = kInfinity, best_lacking = kInfinity;
   DeviceSet rest = units_.allowed[unit] & among_;
   if (!rest) rest = units_.allowed[unit];
   for (; rest; rest.drop_first()) {
@@ -414,7 +411,7 @@ double ListScheduler::copy_in(int32_t op, int32_t device, bool commit) {
       if (commit) {
         arrivals_.push_back({at, device, first_arrival_[v]});
         first_arrival_[v] = static_cast<int32_t>(arrivals_.size()) - 1;
-        bytes_[device] += static_cast<double>(bytes);
+        bytes_[device] += bytes;
         if (both) device_free_[from] = std::max(device_free_[from], at);
         if (shared >= 0) shared_free_[shared] = at;
       }
@@ -481,19 +478,19 @@ void ListScheduler::place_unit(int32_t unit, int32_t device) {
 
 // Estimates how many bytes a device would lack with an op on it.
 double ListScheduler::lacking_bytes(int32_t op, int32_t device) const {
-  const auto limit = static_cast<double>(p_.costs.devices[device].memory_limit);
+  const double limit = p_.costs.devices[device].memory_limit;
   if (limit <= 0) return 0;
   double bytes = bytes_[device];
   if (device_of_unit_[units_.unit[op]] < 0) {
     bytes += units_.held_bytes[units_.unit[op]];
   }
-  for (const int64_t b : p_.costs.bytes[op]) bytes += static_cast<double>(b);
+  for (const int64_t b : p_.costs.bytes[op]) bytes += b;
   for (const int32_t v : g_.reads[op]) {
     const int32_t from = units_.unit[g_.producer[v]];
     if (device_of_unit_[from] < 0) {
       bytes += units_.held_bytes[from];
     } else if (arrival(v, device) < 0) {
-      bytes += static_cast<double>(p_.costs.bytes.item(v));
+      bytes += p_.costs.bytes.item(v);
     }
   }
   return std::max(bytes - limit, 0.0);
@@ -502,7 +499,7 @@ double ListScheduler::lacking_bytes(int32_t op, int32_t device) const {
 // One reader less: the last one frees it.
 void ListScheduler::read_value(int32_t value) {
   if (--readers_left_[value] > 0 || g_.lives_on[value]) return;
-  const auto bytes = static_cast<double>(p_.costs.bytes.item(value));
+  const double bytes = p_.costs.bytes.item(value);
   const int32_t home = device_of_unit_[units_.unit[g_.producer[value]]];
   if (counted_[value] && home >= 0) bytes_[home] -= bytes;
   for (int32_t a = first_arrival_[value]; a >= 0; a = arrivals_[a].next) {

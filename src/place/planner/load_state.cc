@@ -12,11 +12,8 @@ constexpr double kPenalty = 5;
 
 }  // namespace
 
-LoadState::LoadState(const LoadProblem& problem, double scale, int squarings)
-    : p_(problem),
-      scale_(scale),
-      squarings_(squarings),
-      devices_(problem.num_devices()) {
+LoadState::LoadState(const LoadProblem& problem, double scale)
+    : p_(problem), scale_(scale), devices_(problem.num_devices()) {
   const size_t machines = p_.num_machines();
   for (int32_t d = 0; d < devices_; ++d) machines_.push_back(d);
   for (const LoadMachine m : p_.receiver) {
@@ -37,7 +34,7 @@ void LoadState::set(std::span<const int32_t> device) {
   device_.assign(device.begin(), device.end());
   loads_ = machine_loads(p_, device);
   counts_.assign(static_cast<size_t>(p_.num_nets()) * p_.limit.size(), 0);
-  holders_.assign(static_cast<size_t>(p_.num_nets()), 0);
+  holders_.assign(p_.num_nets(), 0);
   cut_at_.assign(holders_.size(), -1);
   cut_nets_.clear();
   for (int32_t n = 0; n < p_.num_nets(); ++n) {
@@ -85,7 +82,7 @@ void LoadState::note_cut(int32_t net) {
   int32_t& at = cut_at_[net];
   if (cut == (at >= 0)) return;
   if (cut) {
-    at = static_cast<int32_t>(cut_nets_.size());
+    at = cut_nets_.size();
     cut_nets_.push_back(net);
     return;
   }

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "place/planner/random_loads.h"
+#include "place/planner/random_load_graphs_testing.h"
 
 namespace berth {
 namespace {

@@ -8,9 +8,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
+#include "base/infinity.h"
 #include "place/planner/budget.h"
 
 namespace berth {
@@ -44,7 +44,7 @@ class LoadStream {
 
 struct LoadPlan {
   std::vector<int32_t> device;  // per unit; empty: none
-  double value = std::numeric_limits<double>::infinity();
+  double value = kInfinity;
 };
 
 }  // namespace berth

@@ -59,8 +59,8 @@ class NetMaker {
       const auto at = std::find(units.begin(), units.end(), producer);
       std::rotate(units.begin(), at, at + 1);
     }
-    net.begin = static_cast<int32_t>(pins_.size());
-    net.size = static_cast<int32_t>(units.size());
+    net.begin = pins_.size();
+    net.size = units.size();
     pins_.insert(pins_.end(), units.begin(), units.end());
     nets_.push_back(net);
   }
@@ -79,7 +79,7 @@ class NetMaker {
     });
     std::vector<std::pair<int32_t, int32_t>> of_units;
     for (size_t k = 0; k < order.size(); ++k) {
-      const Net& net = nets_[static_cast<size_t>(order[k])];
+      const Net& net = nets_[order[k]];
       const auto units = pins(order[k]);
       if (k == 0 || !std::ranges::equal(units, pins(order[k - 1]))) {
         for (const int32_t u : units) of_units.push_back({u, p.pins.size()});
@@ -116,7 +116,7 @@ void add_buses(const PlanProblem& p, LoadProblem& l) {
                            .first->second);
     }
   }
-  l.num_buses = static_cast<int32_t>(number.size());
+  l.num_buses = number.size();
   if (number.empty()) l.bus.clear();
 }
 
@@ -127,7 +127,7 @@ void add_devices(const PlanProblem& p, LoadProblem& l) {
   l.receiver.assign(devices, -1);
   for (size_t d = 0; d < devices; ++d) {
     const DeviceCost& device = p.costs.devices[d];
-    const auto number = static_cast<int32_t>(d);
+    const int32_t number = d;
     l.device_class.push_back(device.device_class);
     l.limit.push_back(device.memory_limit > 0
                           ? static_cast<double>(device.memory_limit)
@@ -135,7 +135,7 @@ void add_devices(const PlanProblem& p, LoadProblem& l) {
     if (l.by_links) {
       if (device.copies == CopyRule::kBoth) l.sender_pays |= device_bit(number);
       if (device.copies == CopyRule::kOverlap) {
-        l.receiver[d] = static_cast<int32_t>(devices + d);
+        l.receiver[d] = devices + d;
       } else if (device.copies != CopyRule::kFree) {
         l.receiver[d] = number;
       }
@@ -155,16 +155,16 @@ void add_devices(const PlanProblem& p, LoadProblem& l) {
 }
 
 void add_units(const PlanProblem& p, LoadProblem& l) {
-  const auto units = static_cast<size_t>(p.num_groups);
+  const size_t units = p.num_groups;
   l.work.assign(units * l.num_classes, 0);
   l.bytes.assign(units, 0);
   l.allowed = allowed_of_groups(p);
   for (int32_t i = 0; i < p.num_ops(); ++i) {
-    const auto at = static_cast<size_t>(i);
-    const auto unit = static_cast<size_t>(p.group[at]);
+    const size_t at = i;
+    const size_t unit = p.group[at];
     l.bytes[unit] += p.resident_bytes[at];
     if (!p.graph.variable_bytes.empty()) {
-      l.bytes[unit] += static_cast<double>(p.graph.variable_bytes[at]);
+      l.bytes[unit] += p.graph.variable_bytes[at];
     }
     if (!p.takes_time(i)) continue;
     for (size_t c = 0; c < l.num_classes; ++c) {
@@ -177,22 +177,21 @@ void add_units(const PlanProblem& p, LoadProblem& l) {
 // Edges among units as in a forward pass: those between forward ops, and for
 // units without any the reversed edges of the backward pass.
 void add_order(const PlanProblem& p, LoadProblem& l) {
-  std::vector<uint8_t> forward(static_cast<size_t>(p.num_groups), 0);
+  std::vector<uint8_t> forward(p.num_groups, 0);
   for (int32_t i = 0; i < p.num_ops(); ++i) {
-    if (!p.backward[static_cast<size_t>(i)]) forward[p.group[i]] = 1;
+    if (!p.backward[i]) forward[p.group[i]] = 1;
   }
   std::vector<std::pair<int32_t, int32_t>> edges;
   const SimulatedGraph& g = p.graph;
   for (int32_t i = 0; i < p.num_ops(); ++i) {
-    const int32_t to = p.group[static_cast<size_t>(i)];
+    const int32_t to = p.group[i];
     for (const int32_t v : g.reads[i]) {
-      const int32_t op = g.producer[static_cast<size_t>(v)];
-      const int32_t from = p.group[static_cast<size_t>(op)];
+      const int32_t op = g.producer[v];
+      const int32_t from = p.group[op];
       if (from == to) continue;
-      const bool back = p.backward[static_cast<size_t>(i)] &&
-                        p.backward[static_cast<size_t>(op)];
+      const bool back = p.backward[i] && p.backward[op];
       if (!back) {
-        if (!p.backward[static_cast<size_t>(i)]) edges.push_back({from, to});
+        if (!p.backward[i]) edges.push_back({from, to});
       } else if (!forward[from] || !forward[to]) {
         edges.push_back({to, from});
       }
@@ -207,7 +206,7 @@ void add_nets(const PlanProblem& p, LoadProblem& l) {
   std::vector<std::pair<int32_t, int32_t>> holders;  // value, unit
   for (int32_t i = 0; i < p.num_ops(); ++i) {
     for (const int32_t v : g.reads[i]) {
-      holders.push_back({renamed[static_cast<size_t>(v)], p.group[i]});
+      holders.push_back({renamed[v], p.group[i]});
     }
   }
   const Rows<int32_t> readers =
@@ -215,14 +214,14 @@ void add_nets(const PlanProblem& p, LoadProblem& l) {
   NetMaker maker(l.by_links);
   std::vector<int32_t> units;
   for (int32_t v = 0; v < readers.size(); ++v) {
-    if (readers[v].empty() || g.everywhere[static_cast<size_t>(v)]) continue;
+    if (readers[v].empty() || g.everywhere[v]) continue;
     units.assign(readers[v].begin(), readers[v].end());
     Net net;
-    net.touch_us = l.by_links ? 0 : p.touch_us[static_cast<size_t>(v)];
+    net.touch_us = l.by_links ? 0 : p.touch_us[v];
     net.copies = 1;
     net.bytes = static_cast<double>(p.costs.bytes.item(v));
-    const int32_t producer = g.producer[static_cast<size_t>(v)];
-    maker.add(p.group[static_cast<size_t>(producer)], units, net);
+    const int32_t producer = g.producer[v];
+    maker.add(p.group[producer], units, net);
   }
   maker.finish(l);
 }
@@ -246,11 +245,11 @@ void add_copies_of(const LoadProblem& p, int32_t net, int32_t from,
 std::vector<int32_t> renamed_values(const SimulatedGraph& g) {
   std::vector<int32_t> renamed(g.producer.size());
   for (size_t v = 0; v < renamed.size(); ++v) {
-    auto root = static_cast<int32_t>(v);
+    int32_t root = v;
     // What reads a value that is everywhere makes a value of its own.
     while (true) {
-      const int32_t of = g.alias_of[g.producer[static_cast<size_t>(root)]];
-      if (of < 0 || g.everywhere[static_cast<size_t>(of)]) break;
+      const int32_t of = g.alias_of[g.producer[root]];
+      if (of < 0 || g.everywhere[of]) break;
       root = of;
     }
     renamed[v] = root;
@@ -280,7 +279,7 @@ std::vector<double> machine_loads(const LoadProblem& p,
       continue;
     }
     for (DeviceSet m = holders & p.pays; m; m.drop_first()) {
-      loads[m.first()] += p.touch_us[static_cast<size_t>(n)];
+      loads[m.first()] += p.touch_us[n];
     }
   }
   return loads;
@@ -313,13 +312,13 @@ LoadProblem contract(const LoadProblem& p, std::span<const int32_t> cluster,
   c.us_per_byte = p.us_per_byte;
   c.bus = p.bus;
   c.num_buses = p.num_buses;
-  const auto units = static_cast<size_t>(num_clusters);
+  const size_t units = num_clusters;
   c.work.assign(units * c.num_classes, 0);
   c.bytes.assign(units, 0);
   c.allowed.assign(units, ~DeviceSet{0});
   std::vector<std::pair<int32_t, int32_t>> edges;
   for (int32_t u = 0; u < p.num_units(); ++u) {
-    const auto at = static_cast<size_t>(cluster[u]);
+    const size_t at = cluster[u];
     for (size_t k = 0; k < c.num_classes; ++k) {
       c.work[at * c.num_classes + k] +=
           p.work[static_cast<size_t>(u) * c.num_classes + k];
@@ -336,12 +335,11 @@ LoadProblem contract(const LoadProblem& p, std::span<const int32_t> cluster,
   NetMaker maker(c.by_links);
   std::vector<int32_t> held;
   for (int32_t n = 0; n < p.num_nets(); ++n) {
-    const auto at = static_cast<size_t>(n);
     held.clear();
     for (const int32_t u : p.pins[n]) held.push_back(cluster[u]);
     const int32_t producer = held[0];
     maker.add(producer, held,
-              {0, 0, p.touch_us[at], p.copies[at], p.net_bytes[at]});
+              {0, 0, p.touch_us[n], p.copies[n], p.net_bytes[n]});
   }
   maker.finish(c);
   return c;

@@ -9,7 +9,7 @@
 
 #include "place/planner/planner.h"
 #include "place/planner/problem_testing.h"
-#include "place/planner/random_loads.h"
+#include "place/planner/random_load_graphs_testing.h"
 
 namespace berth {
 namespace {

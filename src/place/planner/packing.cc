@@ -102,11 +102,11 @@ class Maker {
   void add_kind(size_t k) {
     const DeviceSet devices = p_.kinds[k].devices;
     const int32_t d = devices.first();
-    const double limit = l_.limit[static_cast<size_t>(d)];
+    const double limit = l_.limit[d];
     p_.limit.push_back(limit);
     const double memory =
         std::isinf(limit) ? 0 : std::clamp(p_.weights.memory, 0.0, 1.0);
-    const bool engine = l_.receiver[static_cast<size_t>(d)] >= l_.num_devices();
+    const bool engine = l_.receiver[d] >= l_.num_devices();
     const double copies =
         engine ? std::clamp(p_.weights.copies, 0.0, 1.0) * (1 - memory) : 0;
     const double work = 1 - memory - copies;
@@ -130,7 +130,7 @@ class Maker {
 
   void add_links(size_t k, int32_t d, double in_weight, double out_weight) {
     const DeviceSet devices = p_.kinds[k].devices;
-    const bool pays_in = l_.receiver[static_cast<size_t>(d)] >= 0;
+    const bool pays_in = l_.receiver[d] >= 0;
     const bool pays_out = l_.sender_pays.has(d);
     const std::vector<Link> in = best_links(l_, devices, true);
     const std::vector<Link> out = best_links(l_, devices, false);
@@ -156,11 +156,11 @@ PackingProblem::PackingProblem(const LoadProblem& problem,
 
 double load_of(const PackingProblem& p, size_t kind,
                std::span<const int32_t> units) {
-  std::vector<uint8_t> in(static_cast<size_t>(p.num_units()), 0);
+  std::vector<uint8_t> in(p.num_units(), 0);
   std::vector<int32_t> nets;
   double load = 0;
   for (const int32_t u : units) {
-    in[static_cast<size_t>(u)] = 1;
+    in[u] = 1;
     load += p.size_on(u, kind);
     nets.insert(nets.end(), p.nets[u].begin(), p.nets[u].end());
   }
@@ -168,10 +168,10 @@ double load_of(const PackingProblem& p, size_t kind,
   nets.erase(std::unique(nets.begin(), nets.end()), nets.end());
   for (const int32_t n : nets) {
     const auto pins = p.pins[n];
-    const bool head = in[static_cast<size_t>(pins[0])] != 0;
-    const bool others_differ = std::any_of(
-        pins.begin() + 1, pins.end(),
-        [&](int32_t u) { return (in[static_cast<size_t>(u)] != 0) != head; });
+    const bool head = in[pins[0]] != 0;
+    const bool others_differ =
+        std::any_of(pins.begin() + 1, pins.end(),
+                    [&](int32_t u) { return (in[u] != 0) != head; });
     if (others_differ) load += head ? p.out_of(n, kind) : p.in_of(n, kind);
   }
   return load;

@@ -2,15 +2,236 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <numeric>
 #include <optional>
+#include <span>
+#include <vector>
 
-#include "place/planner/pattern_pricer.h"
+#include "base/infinity.h"
+#include "place/planner/frontier.h"
+#include "place/planner/packing.h"
 #include "place/planner/simplex.h"
 
 namespace berth {
 
 namespace {
+
+constexpr int kOrders = 48;      // orders to try
+constexpr int32_t kWidth = 16;   // open nets, at most
+constexpr int kRoughGrid = 100;  // at first
+constexpr int kLeastRoughGrid = 1600;
+constexpr int64_t kMostStates = 400'000;  // per kind
+constexpr int64_t kFewStates = 1000;      // too few for a rough grid
+constexpr int kFineGrid = 1000;  // at first; then four times finer each
+constexpr int kFinestGrid = 64'000;
+constexpr int64_t kMuchWork = 20'000'000;  // too much to do fourfold
+constexpr double kSure = 1 + 2e-5;         // margin of a proof, for its checker
+
+// The result of a worth: prices per kind, and the worth of all units over the
+// price of all devices; a ratio over 1 says that units do not fit.
+struct PricedWorth {
+  double ratio = 0;
+  std::vector<double> prices;
+};
+
+// A lower bound on all plans, and the prices that prove it.
+struct ProvedWorth {
+  double value = 0;
+  std::vector<double> prices;
+};
+
+// The greatest value below which `worth` exceeds what all devices hold, by
+// their staircases; at most `most`.
+ProvedWorth proved_by(const std::vector<std::vector<Worth>>& stairs,
+                      const std::vector<PackingKind>& kinds, double worth,
+                      double most) {
+  ProvedWorth proved;
+  std::vector<size_t> next(stairs.size(), 0);
+  std::vector<double> prices(stairs.size(), 0);
+  while (true) {
+    double value = most;
+    for (size_t k = 0; k < stairs.size(); ++k) {
+      if (next[k] < stairs[k].size()) {
+        value = std::min(value, stairs[k][next[k]].load);
+      }
+    }
+    // All steps below this value are taken.
+    double devices = 0;
+    for (size_t k = 0; k < kinds.size(); ++k) {
+      devices += kinds[k].count * prices[k];
+    }
+    if (!(worth > devices * kSure)) return proved;
+    proved = {value, prices};
+    if (value >= most) return proved;
+    for (size_t k = 0; k < stairs.size(); ++k) {
+      for (size_t& i = next[k];
+           i < stairs[k].size() && stairs[k][i].load <= value; ++i) {
+        prices[k] = stairs[k][i].worth;
+      }
+    }
+  }
+}
+
+// Holds the graphs of sets for a target; finds sets by a rough search and
+// proves by a fine one.
+class PatternPricer {
+ public:
+  // `stop` is called now and then; once it returns true, nothing more is found.
+  PatternPricer(const PackingProblem& problem, std::function<bool()> stop)
+      : p_(problem),
+        stop_(std::move(stop)),
+        order_(frontier_order(problem, kOrders)),
+        rough_grid_(kRoughGrid),
+        found_(problem.num_kinds()) {}
+
+  const std::vector<int32_t>& order() const { return order_; }
+
+  // Builds the graphs of all sets that load a device by `target` at most.
+  // Returns false when these are too large.
+  bool aim_at(double target) {
+    target_ = target;
+    graphs_.clear();
+    std::vector<double> size(p_.num_units());
+    for (size_t k = 0; k < p_.num_kinds(); ++k) {
+      for (size_t u = 0; u < size.size(); ++u) {
+        size[u] = p_.size_on(static_cast<int32_t>(u), k);
+      }
+      auto graph = std::make_unique<FrontierGraph>(p_, k, order_, size, target,
+                                                   kWidth, kMostStates);
+      work_ += graph->num_states() * 4;
+      // The checker of a proof uses all nets.
+      if (!graph->complete() || !graph->whole()) return false;
+      graphs_.push_back(std::move(graph));
+      if (searches_.size() == k) {
+        searches_.push_back(std::make_unique<FrontierSearch>(*graphs_.back()));
+      } else {
+        searches_[k]->reset(*graphs_.back());
+      }
+    }
+    return true;
+  }
+  double target() const { return target_; }
+
+  // Finds the sets that are worth most, and more than `least` (per kind), and
+  // adds them to the patterns. May find too little; if stopped: a ratio of 0.
+  PricedWorth find(std::span<const double> worth,
+                   std::span<const double> least) {
+    PricedWorth priced = {0, std::vector<double>(p_.num_kinds(), 0)};
+    if (graphs_.size() < p_.num_kinds()) return priced;  // too large
+    double devices = 0;
+    for (size_t k = 0; k < p_.num_kinds(); ++k) {
+      double price = 0;
+      if (!find_on(k, worth, least[k], &price)) {
+        return {0, std::vector<double>(p_.num_kinds(), 0)};  // stopped
+      }
+      priced.prices[k] = price;
+      devices += p_.kinds[k].count * price;
+    }
+    const double all = std::accumulate(worth.begin(), worth.end(), 0.0);
+    priced.ratio = devices > 0 ? all / devices : all > 0 ? kInfinity : 0;
+    return priced;
+  }
+  const std::vector<std::vector<FoundSet>>& patterns() const { return found_; }
+
+  // Returns the greatest value up to the target that the worth proves; 0: none.
+  // `rough`: the result of find() for it.
+  ProvedWorth prove(std::span<const double> worth, const PricedWorth& rough) {
+    ProvedWorth proved;
+    if (graphs_.size() < p_.num_kinds()) return proved;  // too large
+    for (int grid = kFineGrid; grid <= kFinestGrid; grid *= 4) {
+      const int64_t before = work();
+      if (!prove_on(grid, worth, rough, proved)) break;
+      if (grid >= 16 * kFineGrid && work() - before > kMuchWork) break;
+    }
+    return proved;
+  }
+
+  // The work done, in pieces of about equal size.
+  int64_t work() const {
+    int64_t work = work_;
+    for (const auto& s : searches_) work += s->work();
+    return work;
+  }
+
+ private:
+  // Sets worth clearly more than `least` are found with less work; if there are
+  // any, no others matter.
+  bool find_on(size_t kind, std::span<const double> worth, double least,
+               double* price) {
+    FrontierQuery q;
+    q.worth = worth;
+    q.most = target_;
+    q.grid =
+        graphs_[kind]->num_states() < kFewStates ? kFineGrid / 4 : kRoughGrid;
+    q.real = true;
+    q.stop = stop_;
+    for (const double margin : {1.02, 1.0}) {
+      if (margin > 1 && least <= 0) continue;
+      q.least = std::max(least, 0.0) * margin;
+      const std::vector<Worth> stairs = searches_[kind]->run(q);
+      if (stairs.empty()) return false;
+      *price = stairs.back().worth;
+      if (stairs.size() > 1) break;
+    }
+    // The known sets may include what a rough search missed.
+    for (const FoundSet& set : found_[kind]) {
+      if (set.load > target_) continue;
+      double sum = 0;
+      for (const int32_t u : set.units) sum += worth[u];
+      *price = std::max(*price, sum);
+    }
+    keep(kind);
+    return true;
+  }
+
+  // Returns whether a finer grid is worth trying.
+  bool prove_on(int grid, std::span<const double> worth,
+                const PricedWorth& rough, ProvedWorth& proved) {
+    std::vector<std::vector<Worth>> stairs;
+    bool missed = false;  // by the rough search
+    for (size_t k = 0; k < p_.num_kinds(); ++k) {
+      FrontierQuery q;
+      q.worth = worth;
+      q.most = target_;
+      q.grid = grid;
+      // If worth proves less than the target, prices are that much lower.
+      q.least = rough.prices[k] * std::min(rough.ratio * 0.999, 1.0);
+      q.stop = stop_;
+      stairs.push_back(searches_[k]->run(q));
+      if (stairs.back().empty()) return false;
+      for (FoundSet& set : searches_[k]->found()) {
+        set.load = load_of(p_, k, set.units);
+        if (set.load > target_) continue;  // by rounding only
+        missed |= set.worth > rough.prices[k] * (1 + 1e-5);
+        found_[k].push_back(std::move(set));
+      }
+    }
+    const double all = std::accumulate(worth.begin(), worth.end(), 0.0);
+    const ProvedWorth now = proved_by(stairs, p_.kinds, all, target_);
+    if (now.value > proved.value) proved = now;
+    if (missed) rough_grid_ = std::min(2 * rough_grid_, kLeastRoughGrid);
+    return !missed && proved.value < target_;
+  }
+
+  void keep(size_t kind) {
+    for (FoundSet& set : searches_[kind]->found()) {
+      found_[kind].push_back(std::move(set));
+    }
+  }
+
+  const PackingProblem& p_;
+  const std::function<bool()> stop_;
+  std::vector<int32_t> order_;
+  double target_ = 0;
+  int rough_grid_;
+  std::vector<std::unique_ptr<FrontierGraph>> graphs_;  // per kind
+  std::vector<std::unique_ptr<FrontierSearch>> searches_;
+  std::vector<std::vector<FoundSet>> found_;  // per kind
+  int64_t work_ = 0;                          // in addition to that of searches
+};
 
 constexpr double kProved = 1 + 1e-6;  // the least ratio that is worth a proof
 constexpr double kFirstReach = 0.3;   // as a share of worth
@@ -41,7 +262,7 @@ class WorthLp {
 
   // Allows worth within `reach` of `worth`, which must be one of this LP.
   void move_to(double all, const std::vector<double>& change, double reach) {
-    const auto a = static_cast<int32_t>(groups_);
+    const int32_t a = groups_;
     lp_.set_bounds(a, all / 2, all * 2);
     for (size_t g = 0; g < groups_; ++g) {
       lp_.set_bounds(static_cast<int32_t>(g), change[g] - reach,
@@ -53,7 +274,7 @@ class WorthLp {
     std::vector<double> of_group(groups_, 0);
     double of_base = 0;
     for (const int32_t u : units) {
-      of_group[static_cast<size_t>(group_[u])] += scale_[u];
+      of_group[group_[u]] += scale_[u];
       of_base += base_[u];
     }
     std::vector<std::pair<int32_t, double>> row = {
@@ -81,8 +302,7 @@ class WorthLp {
                    x.end());
     worth_.resize(base_.size());
     for (size_t u = 0; u < worth_.size(); ++u) {
-      worth_[u] =
-          all_ * base_[u] + change_[static_cast<size_t>(group_[u])] * scale_[u];
+      worth_[u] = all_ * base_[u] + change_[group_[u]] * scale_[u];
     }
     return true;
   }
@@ -98,7 +318,7 @@ class WorthLp {
     std::vector<double> objective(groups_ + 1 + kinds, 0);
     std::vector<double> lower(objective.size(), 0), upper(objective.size(), 0);
     for (size_t u = 0; u < base_.size(); ++u) {
-      objective[static_cast<size_t>(group_[u])] += scale_[u];
+      objective[group_[u]] += scale_[u];
       objective[groups_] += base_[u];
     }
     // Equal groups tie, and ties make the simplex cycle.
@@ -168,7 +388,7 @@ class Patterns {
         }
       }
       target = std::min(target, o_.upper * kProved);
-      if (!pricer_.aim_at(target, o_.most_states)) break;
+      if (!pricer_.aim_at(target)) break;
       const bool reached = improve();
       if (reached) keep_proof();
       low = std::max(low, proof_.value);
@@ -220,7 +440,7 @@ class Patterns {
 
   // Distant targets take many searches: use nearer ones where these are slow.
   double first_step() {
-    if (!pricer_.aim_at(o_.lower * 1.01, o_.most_states)) return 0.05;
+    if (!pricer_.aim_at(o_.lower * 1.01)) return 0.05;
     const double before = spent();
     best_ = pricer_.find(center_, std::vector<double>(kinds_, 0));
     const double searches =
@@ -261,10 +481,10 @@ class Patterns {
   size_t make_groups(std::vector<int32_t>& group) const {
     const size_t n = center_.size();
     const double all = sum_of(scale_);
-    const auto wanted = static_cast<double>(num_groups_);
+    const double wanted = num_groups_;
     std::vector<double> before = {0};  // worth before a position
     for (const int32_t u : pricer_.order()) {
-      before.push_back(before.back() + scale_[static_cast<size_t>(u)]);
+      before.push_back(before.back() + scale_[u]);
     }
     std::vector<uint8_t> border(n + 1, num_groups_ >= n);
     border[0] = border[n] = 1;
@@ -272,7 +492,7 @@ class Patterns {
     for (const double room : {0.7, 0.35, 0.0}) {
       for (const int32_t place : places_) {
         if (borders >= num_groups_) break;
-        const auto at = static_cast<size_t>(place);
+        const size_t at = place;
         size_t left = at, right = at;
         while (!border[left]) --left;
         while (!border[right]) ++right;
@@ -287,7 +507,7 @@ class Patterns {
     int32_t count = -1;
     for (size_t i = 0; i < n; ++i) {
       count += border[i];
-      group[static_cast<size_t>(pricer_.order()[i])] = count;
+      group[pricer_.order()[i]] = count;
     }
     return static_cast<size_t>(count) + 1;
   }
@@ -297,7 +517,7 @@ class Patterns {
     const size_t n = center_.size();
     std::vector<int32_t> at(n);
     for (size_t i = 0; i < n; ++i) {
-      at[static_cast<size_t>(pricer_.order()[i])] = static_cast<int32_t>(i);
+      at[pricer_.order()[i]] = static_cast<int32_t>(i);
     }
     std::vector<double> open(n + 1, 0);
     for (int32_t net = 0; net < p_.pins.size(); ++net) {
@@ -314,9 +534,9 @@ class Patterns {
       open[last + 1] -= most;
     }
     std::partial_sum(open.begin(), open.end(), open.begin());
-    for (size_t i = 1; i < n; ++i) places_.push_back(static_cast<int32_t>(i));
+    for (size_t i = 1; i < n; ++i) places_.push_back(i);
     std::stable_sort(places_.begin(), places_.end(), [&](int32_t a, int32_t b) {
-      return open[static_cast<size_t>(a)] < open[static_cast<size_t>(b)] - 1e-9;
+      return open[a] < open[b] - 1e-9;
     });
   }
 

@@ -31,7 +31,6 @@ struct PatternOptions {
   double lower = 0;  // proved already
   double upper = 0;  // a plan's value; infinite: none known
   double until = 1;  // stops at this share of the budget, or of work
-  int64_t most_states = 400'000;  // per kind
 };
 
 // Tries to prove more than `lower`. `worth`: the start, per unit, at any scale.

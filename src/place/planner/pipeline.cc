@@ -28,7 +28,7 @@ void for_each_before(const SimulatedGraph& g, int32_t node, const Fn& fn) {
 }  // namespace
 
 std::vector<MicroBatchRole> roles_of(const PlanProblem& p) {
-  std::vector<Role> role(static_cast<size_t>(p.num_ops()), Role::kEach);
+  std::vector<Role> role(p.num_ops(), Role::kEach);
   for (const int32_t i : topological_order(p.graph)) {
     const bool once = !p.once.empty() && p.once[i];
     bool each = false, step = false;
@@ -66,9 +66,9 @@ PipelineShape::PipelineShape(const PlanProblem& p, const PlacePlan& plan)
     return;
   }
   const int32_t parts = 2 * num_stages;
-  lanes.lane.assign(static_cast<size_t>(num_stages), -1);
-  lanes.any.assign(static_cast<size_t>(parts), 0);
-  std::vector<std::vector<int32_t>> rows(static_cast<size_t>(parts));
+  lanes.lane.assign(num_stages, -1);
+  lanes.any.assign(parts, 0);
+  std::vector<std::vector<int32_t>> rows(parts);
   for (const int32_t i : topological_order(p.graph)) {
     if (role[i] != Role::kEach) continue;
     int32_t latest = -1;
@@ -189,7 +189,7 @@ class Unroller {
     g.controls.add(controls_);
     add_values(i, c);
     const size_t classes = p_.costs.classes.size();
-    const auto at = static_cast<int64_t>(static_cast<size_t>(i) * classes);
+    const int64_t at = static_cast<size_t>(i) * classes;
     const auto copy = [&](const auto& from, auto& to) {
       if (from.empty()) return;
       to.insert(to.end(), from.begin() + at,
@@ -216,7 +216,7 @@ class Unroller {
     const auto node = static_cast<int32_t>(g.kind.size()) - 1;
     row_.clear();
     for (const int32_t v : g_.values[i]) {
-      row_.push_back(static_cast<int32_t>(g.producer.size()));
+      row_.push_back(g.producer.size());
       g.producer.push_back(node);
       g.everywhere.push_back(g_.everywhere[v]);
       // Results of backward ops are summed.
@@ -234,7 +234,7 @@ class Unroller {
     int64_t per_step = 0;
     for (int32_t p = 0; p < parts; ++p) per_step += s_.lanes.any[p];
     per_step *= micro_batches_;
-    std::vector<int64_t> left(static_cast<size_t>(s_.steps), per_step);
+    std::vector<int64_t> left(s_.steps, per_step);
     for (const int32_t i : plan_.sequence) {
       if (s_.role[i] == Role::kShared) sequence.push_back(out_.first[i]);
     }
@@ -284,7 +284,7 @@ std::vector<DeviceUse> held_for_pipeline(const PlanProblem& p,
   }
   // Shared values that micro-batches read.
   const std::vector<int32_t> renamed = renamed_values(g);
-  std::vector<uint8_t> read(static_cast<size_t>(p.num_ops()), 0);
+  std::vector<uint8_t> read(p.num_ops(), 0);
   std::set<int32_t> summed;
   for (int32_t i = 0; i < p.num_ops(); ++i) {
     for (const int32_t v : g.reads[i]) {
@@ -311,8 +311,7 @@ std::vector<DeviceUse> held_for_pipeline(const PlanProblem& p,
   }
   for (const int32_t v : summed) {
     if (m > 1) {
-      held[plan.device[g.producer[v]]].gradients +=
-          static_cast<double>(p.costs.bytes.item(v));
+      held[plan.device[g.producer[v]]].gradients += p.costs.bytes.item(v);
     }
   }
   return held;

@@ -39,10 +39,10 @@ class TaskOrder {
       if (d < 0) continue;
       if (static_cast<size_t>(d) >= number.size()) number.resize(d + 1, -1);
       if (number[d] < 0) {
-        number[d] = static_cast<int32_t>(lanes_.size());
+        number[d] = lanes_.size();
         lanes_.emplace_back().device = d;
       }
-      lanes_[number[d]].stages.push_back(static_cast<int32_t>(s));
+      lanes_[number[d]].stages.push_back(s);
     }
     for (size_t k = 0; k < lanes_.size(); ++k) fill(k, order);
     std::ranges::sort(lanes_, {}, &PipelineLane::device);
@@ -85,7 +85,7 @@ class TaskOrder {
   std::vector<PipelineTask> direction(const PipelineLane& lane, int32_t group,
                                       bool backward) const {
     std::vector<PipelineTask> tasks;
-    const auto v = static_cast<int32_t>(lane.stages.size());
+    const int32_t v = lane.stages.size();
     for (int32_t begin = 0; begin < micro_batches_; begin += group) {
       const int32_t end = std::min(begin + group, micro_batches_);
       for (int32_t k = 0; k < v; ++k) {
@@ -100,8 +100,8 @@ class TaskOrder {
 
   void fill(size_t position, PipelineOrder order) {
     PipelineLane& lane = lanes_[position];
-    const auto lanes = static_cast<int32_t>(lanes_.size());
-    const auto v = static_cast<int32_t>(lane.stages.size());
+    const int32_t lanes = lanes_.size();
+    const int32_t v = lane.stages.size();
     const int32_t group = v == 1 ? micro_batches_ : lanes;
     std::vector<PipelineTask> f = direction(lane, group, false);
     const std::vector<PipelineTask> b = direction(lane, group, true);
@@ -138,7 +138,7 @@ std::vector<int32_t> most_in_flight(const std::vector<PipelineTask>& tasks,
   const size_t stages = lanes.lane.size();
   std::vector<int32_t> now(stages, 0), most(stages, 0);
   for (const PipelineTask& t : tasks) {
-    const auto part = static_cast<size_t>(t.part);
+    const size_t part = t.part;
     const size_t s = part < stages ? part : 2 * stages - 1 - part;
     if (part >= stages) {
       --now[s];

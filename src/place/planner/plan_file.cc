@@ -32,17 +32,16 @@ OrderedJson number(double x) {
 }
 
 const std::string& device_name(const PlanProblem& p, int32_t d) {
-  return p.costs.devices[static_cast<size_t>(d)].name;
+  return p.costs.devices[d].name;
 }
 
 OrderedJson devices_json(const PlanProblem& p, const PlanAnswer& a) {
   std::vector<OrderedJson> order(p.costs.devices.size(), OrderedJson::array());
   std::vector<int32_t> ops(p.costs.devices.size(), 0);
   for (const int32_t op : a.plan.sequence) {
-    const auto d = static_cast<size_t>(a.plan.device[static_cast<size_t>(op)]);
-    order[d].push_back(p.names[static_cast<size_t>(op)]);
+    order[a.plan.device[op]].push_back(p.names[op]);
   }
-  for (const int32_t d : a.plan.device) ++ops[static_cast<size_t>(d)];
+  for (const int32_t d : a.plan.device) ++ops[d];
   OrderedJson all = OrderedJson::array();
   for (size_t d = 0; d < p.costs.devices.size(); ++d) {
     const DeviceCost& device = p.costs.devices[d];
@@ -132,7 +131,7 @@ OrderedJson witness_json(const Witness& w) {
 
 OrderedJson conflict_json(const PlanProblem& p, const Infeasible& c) {
   OrderedJson ops = OrderedJson::array(), devices = OrderedJson::array();
-  for (const int32_t i : c.ops) ops.push_back(p.names[static_cast<size_t>(i)]);
+  for (const int32_t i : c.ops) ops.push_back(p.names[i]);
   for (const int32_t d : c.devices) devices.push_back(device_name(p, d));
   return {{"text", c.text}, {"ops", ops}, {"devices", devices}};
 }
@@ -260,12 +259,12 @@ std::vector<int32_t> read_devices(const PlanProblem& p, const Field& ops,
       where.fail(fmt::format("one of {} devices, the first \"{}\"",
                              device_names.size(), device_names[0]));
     }
-    int32_t& at = on[static_cast<size_t>(i->second)];
+    int32_t& at = on[i->second];
     if (at >= 0) name.fail("an op that stands there once");
     at = d->second;
     const auto s = f.find("stage");
     if (stage == nullptr || !s) continue;
-    const auto number = static_cast<int32_t>(s->integer(0, p.num_ops()));
+    const int32_t number = s->integer(0, p.num_ops());
     (*stage)[i->second] = f.find("backward") ? -1 - number : number;
   }
   for (size_t i = 0; i < on.size(); ++i) {
@@ -297,12 +296,12 @@ void check_orders(const PlanProblem& p, const PlacePlan& plan,
                   const Field& devices) {
   std::vector<size_t> next(devices.size(), 0);
   for (const int32_t op : plan.sequence) {
-    const auto d = static_cast<size_t>(plan.device[static_cast<size_t>(op)]);
+    const size_t d = plan.device[op];
     if (d >= devices.size()) return;
     const auto order = devices[d].find("order");
     if (!order) continue;
     const Field item = (*order)[next[d]++];
-    const std::string name = printed(p.names[static_cast<size_t>(op)]);
+    const std::string name = printed(p.names[op]);
     if (item.text() != name) {
       item.fail(fmt::format("\"{}\", which is next in \"sequence\"", name));
     }
@@ -368,8 +367,7 @@ PlanFile read_plan(const PlanProblem& p, const std::string& text,
     const Field sequence = all["sequence"];
     plan.plan.sequence.reserve(sequence.size());
     for (size_t k = 0; k < sequence.size(); ++k) {
-      plan.plan.sequence.push_back(
-          static_cast<int32_t>(sequence[k].integer(0, p.num_ops() - 1)));
+      plan.plan.sequence.push_back(sequence[k].integer(0, p.num_ops() - 1));
     }
   }
   if (const auto devices = all.find("devices")) {

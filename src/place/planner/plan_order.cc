@@ -12,7 +12,7 @@ namespace {
 // Calls fn(node) for everything that a node waits for.
 template <class Fn>
 void for_each_need(const SimulatedGraph& g, int32_t node, Fn&& fn) {
-  for (const int32_t v : g.reads[node]) fn(g.producer[static_cast<size_t>(v)]);
+  for (const int32_t v : g.reads[node]) fn(g.producer[v]);
   for (const int32_t c : g.controls[node]) fn(c);
 }
 
@@ -20,23 +20,23 @@ void for_each_need(const SimulatedGraph& g, int32_t node, Fn&& fn) {
 std::vector<int32_t> node_order(const SimulatedGraph& g,
                                 const std::vector<int32_t>& sequence) {
   std::vector<int32_t> order;
-  std::vector<bool> done(static_cast<size_t>(g.num_nodes()), false);
+  std::vector<bool> done(g.num_nodes(), false);
   std::vector<int32_t> open;
   const auto emit = [&](int32_t node) {
     open.push_back(node);
     while (!open.empty()) {
       const int32_t i = open.back();
-      if (done[static_cast<size_t>(i)]) {
+      if (done[i]) {
         open.pop_back();
         continue;
       }
       const size_t before = open.size();
       for_each_need(g, i, [&](int32_t need) {
-        if (!done[static_cast<size_t>(need)]) open.push_back(need);
+        if (!done[need]) open.push_back(need);
       });
       if (open.size() > before) continue;
       open.pop_back();
-      done[static_cast<size_t>(i)] = true;
+      done[i] = true;
       order.push_back(i);
     }
   };
@@ -48,10 +48,10 @@ std::vector<int32_t> node_order(const SimulatedGraph& g,
 void reorder(Graph& graph, const std::vector<int32_t>& order) {
   std::vector<int32_t> number(order.size());
   for (size_t k = 0; k < order.size(); ++k) {
-    number[static_cast<size_t>(order[k])] = static_cast<int32_t>(k);
+    number[order[k]] = static_cast<int32_t>(k);
   }
   const auto rename = [&](int32_t& i) {
-    if (i >= 0) i = number[static_cast<size_t>(i)];
+    if (i >= 0) i = number[i];
   };
   std::vector<Node> nodes;
   nodes.reserve(order.size());
@@ -74,7 +74,7 @@ CostTable in_order(const CostTable& costs, const std::vector<int32_t>& order) {
   c.error = costs.error;
   const size_t classes = costs.classes.size();
   for (const int32_t i : order) {
-    const auto at = static_cast<size_t>(i);
+    const size_t at = i;
     for (size_t k = 0; k < classes; ++k) {
       c.times.push_back(costs.times[at * classes + k]);
       c.workspace.push_back(costs.workspace[at * classes + k]);
@@ -89,29 +89,26 @@ CostTable in_order(const CostTable& costs, const std::vector<int32_t>& order) {
 
 std::vector<int32_t> ordered_ops(const SimulatedGraph& g,
                                  const std::vector<int32_t>& wanted) {
-  const auto n = static_cast<size_t>(g.num_nodes());
+  const size_t n = g.num_nodes();
   std::vector<int32_t> place(n, -1), missing(n, 0);
   for (size_t k = 0; k < wanted.size(); ++k) {
-    place[static_cast<size_t>(wanted[k])] = static_cast<int32_t>(k);
+    place[wanted[k]] = static_cast<int32_t>(k);
   }
   using Item = std::pair<int32_t, int32_t>;
   std::priority_queue<Item, std::vector<Item>, std::greater<>> ready;
-  const auto add = [&](int32_t i) {
-    ready.push({place[static_cast<size_t>(i)], i});
-  };
+  const auto add = [&](int32_t i) { ready.push({place[i], i}); };
   for (int32_t i = 0; i < g.num_nodes(); ++i) {
-    missing[static_cast<size_t>(i)] =
-        static_cast<int32_t>(g.reads[i].size() + g.controls[i].size());
-    if (missing[static_cast<size_t>(i)] == 0) add(i);
+    missing[i] = g.reads[i].size() + g.controls[i].size();
+    if (missing[i] == 0) add(i);
   }
   const auto arrive = [&](int32_t i) {
-    if (--missing[static_cast<size_t>(i)] == 0) add(i);
+    if (--missing[i] == 0) add(i);
   };
   std::vector<int32_t> order;
   while (!ready.empty()) {
     const int32_t i = ready.top().second;
     ready.pop();
-    if (g.kind[static_cast<size_t>(i)] == SimulatedGraph::Kind::kOp) {
+    if (g.kind[i] == SimulatedGraph::Kind::kOp) {
       order.push_back(i);
     }
     for (const int32_t v : g.values[i]) {
@@ -133,10 +130,8 @@ PlacePlan settled_order(const PlanProblem& p, const PlacePlan& plan,
   const std::vector<double>& start = e.simulation.start_us;
   if (start.size() != static_cast<size_t>(p.num_ops())) return best;
   other.sequence = plan.sequence;
-  std::stable_sort(
-      other.sequence.begin(), other.sequence.end(), [&](int32_t a, int32_t b) {
-        return start[static_cast<size_t>(a)] < start[static_cast<size_t>(b)];
-      });
+  std::stable_sort(other.sequence.begin(), other.sequence.end(),
+                   [&](int32_t a, int32_t b) { return start[a] < start[b]; });
   // Ops that take no time may begin together with those that they wait for.
   other.sequence = ordered_ops(p.graph, other.sequence);
   e = evaluate(p, other);
@@ -146,8 +141,7 @@ PlacePlan settled_order(const PlanProblem& p, const PlacePlan& plan,
 CostTable apply_plan(Graph& graph, const PlanProblem& p,
                      const PlacePlan& plan) {
   for (int32_t i = 0; i < graph.size(); ++i) {
-    const auto d = static_cast<size_t>(plan.device[static_cast<size_t>(i)]);
-    graph[i].assigned = p.costs.devices[d].name;
+    graph[i].assigned = p.costs.devices[plan.device[i]].name;
   }
   const std::vector<int32_t> order = node_order(p.graph, plan.sequence);
   reorder(graph, order);

@@ -14,8 +14,7 @@ namespace {
 // The value that an alias renames, through others; includes small constants.
 int32_t root_of(const SimulatedGraph& g, int32_t value) {
   for (int32_t hops = 0; hops < g.num_nodes(); ++hops) {
-    const int32_t next =
-        g.alias_of[static_cast<size_t>(g.producer[static_cast<size_t>(value)])];
+    const int32_t next = g.alias_of[g.producer[value]];
     if (next < 0) break;
     value = next;
   }
@@ -44,14 +43,14 @@ std::vector<PlannedTransfer> transfers_of(const PlanProblem& p,
   const std::vector<int32_t> renamed = renamed_values(g);
   std::vector<DeviceSet> read_on(g.producer.size(), 0);
   for (int32_t i = 0; i < p.num_ops(); ++i) {
-    const DeviceSet here = device_bit(plan.device[static_cast<size_t>(i)]);
+    const DeviceSet here = device_bit(plan.device[i]);
     for (const int32_t v : g.reads[i]) {
-      read_on[static_cast<size_t>(renamed[static_cast<size_t>(v)])] |= here;
+      read_on[renamed[v]] |= here;
     }
   }
   for (size_t v = 0; v < g.producer.size(); ++v) {
     if (g.everywhere[v]) continue;
-    const int32_t from = plan.device[static_cast<size_t>(g.producer[v])];
+    const int32_t from = plan.device[g.producer[v]];
     for (int32_t d = 0; d < p.num_devices(); ++d) {
       if (d == from || !read_on[v].has(d)) continue;
       const int64_t bytes = p.costs.bytes.item(static_cast<int32_t>(v));
@@ -66,12 +65,12 @@ std::vector<PlannedTransfer> transfers_of(const PlanProblem& p,
 
 std::string value_name(const PlanProblem& p, int32_t value) {
   const ValueRef v = p.graph.value(value);
-  const std::string& op = p.names[static_cast<size_t>(v.node)];
+  const std::string& op = p.names[v.node];
   return p.graph.graph == nullptr ? op : fmt::format("{}:{}", op, v.output);
 }
 
 std::string short_name(const PlanProblem& p, int32_t device) {
-  const std::string& name = p.costs.devices[static_cast<size_t>(device)].name;
+  const std::string& name = p.costs.devices[device].name;
   return name.starts_with('/') ? short_device(name) : name;
 }
 
@@ -82,19 +81,19 @@ class Walk {
  public:
   Walk(const PlanProblem& p, const PlacePlan& plan, const Simulation& s)
       : p_(p), plan_(plan), s_(s) {
-    const auto n = static_cast<size_t>(p.num_ops());
+    const size_t n = p.num_ops();
     before_.assign(n, -1);
     std::vector<int32_t> last(p.costs.devices.size(), -1);
     for (const int32_t op : plan.sequence) {
-      int32_t& l = last[static_cast<size_t>(plan.device[op])];
-      before_[static_cast<size_t>(op)] = l;
+      int32_t& l = last[plan.device[op]];
+      before_[op] = l;
       l = op;
     }
     first_.assign(p.graph.producer.size(), -1);
     for (size_t t = 0; t < s.transfers.size(); ++t) {
-      int32_t& first = first_[static_cast<size_t>(value_of(s.transfers[t]))];
+      int32_t& first = first_[value_of(s.transfers[t])];
       next_.push_back(first);
-      first = static_cast<int32_t>(t);
+      first = t;
     }
   }
 
@@ -114,8 +113,7 @@ class Walk {
     return p_.graph.values.begin_of(t.value.node) + t.value.output;
   }
   CriticalItem op(int32_t i) const {
-    const auto at = static_cast<size_t>(i);
-    return {i, -1, s_.start_us[at], s_.end_us[at]};
+    return {i, -1, s_.start_us[i], s_.end_us[i]};
   }
   CriticalItem transfer(size_t t) const {
     return {-1, static_cast<int32_t>(t), s_.transfers[t].start_us,
@@ -143,17 +141,15 @@ class Walk {
 
   // The op that computed a value, through aliases, ending by `before`.
   void take_producer(CriticalItem& best, int32_t value, double before) const {
-    const int32_t node =
-        p_.graph.producer[static_cast<size_t>(root_of(p_.graph, value))];
+    const int32_t node = p_.graph.producer[root_of(p_.graph, value)];
     if (p_.takes_time(node)) take(best, op(node), before);
   }
 
   // The copies of a value to a device.
   void take_copies(CriticalItem& best, int32_t value, int32_t device,
                    double before) const {
-    for (int32_t t = first_[static_cast<size_t>(value)]; t >= 0;
-         t = next_[static_cast<size_t>(t)]) {
-      const auto number = static_cast<size_t>(t);
+    for (int32_t t = first_[value]; t >= 0; t = next_[t]) {
+      const size_t number = t;
       if (s_.transfers[number].to == device) {
         take(best, transfer(number), before);
       }
@@ -162,7 +158,7 @@ class Walk {
 
   CriticalItem cause_of_op(const CriticalItem& item) const {
     CriticalItem best;
-    const int32_t i = item.op, device = plan_.device[static_cast<size_t>(i)];
+    const int32_t i = item.op, device = plan_.device[i];
     for (const int32_t v : p_.graph.reads[i]) {
       take_producer(best, v, item.start);
       take_copies(best, v, device, item.start);
@@ -170,12 +166,10 @@ class Walk {
     for (const int32_t c : p_.graph.controls[i]) {
       if (p_.takes_time(c)) take(best, op(c), item.start);
     }
-    const int32_t previous = before_[static_cast<size_t>(i)];
+    const int32_t previous = before_[i];
     if (previous >= 0) take(best, op(previous), item.start);
-    if (p_.costs.devices[static_cast<size_t>(device)].copies ==
-            CopyRule::kReceiving ||
-        p_.costs.devices[static_cast<size_t>(device)].copies ==
-            CopyRule::kBoth) {
+    if (p_.costs.devices[device].copies == CopyRule::kReceiving ||
+        p_.costs.devices[device].copies == CopyRule::kBoth) {
       take_neighbours(best, device, -1, item);
     }
     return binding(best, item.start);
@@ -183,13 +177,12 @@ class Walk {
 
   CriticalItem cause_of_transfer(const CriticalItem& item) const {
     CriticalItem best;
-    const SimulatedTransfer& t =
-        s_.transfers[static_cast<size_t>(item.transfer)];
+    const SimulatedTransfer& t = s_.transfers[item.transfer];
     take_producer(best, value_of(t), item.start);
     take_neighbours(best, t.to, t.from, item);
     if (binding(best, item.start).end <= 0) {  // the device was computing
       for (const int32_t i : plan_.sequence) {
-        const int32_t d = plan_.device[static_cast<size_t>(i)];
+        const int32_t d = plan_.device[i];
         if (d == t.to || d == t.from) take(best, op(i), item.start);
       }
     }

@@ -7,6 +7,7 @@
 #include <future>
 
 #include "base/core_set.h"
+#include "base/infinity.h"
 #include "place/planner/exact_steps.h"
 #include "place/planner/models.h"
 #include "place/planner/plan_view.h"
@@ -26,9 +27,9 @@ double seconds_since(Clock::time_point begin) {
 // Whether an equally good earlier device may hold everything.
 bool has_equal(const PlanProblem& p, int32_t device, DeviceSet all) {
   const auto& devices = p.costs.devices;
-  const DeviceCost& d = devices[static_cast<size_t>(device)];
+  const DeviceCost& d = devices[device];
   for (int32_t e = 0; e < device; ++e) {
-    const DeviceCost& other = devices[static_cast<size_t>(e)];
+    const DeviceCost& other = devices[e];
     if (all.has(e) && other.device_class == d.device_class &&
         other.memory_limit == d.memory_limit) {
       return true;
@@ -53,7 +54,7 @@ void add_one_device_each(PlanProblem& p) {
     one.name = "one device, " + short_name(p, d);
     one.plan.sequence = order;
     for (const int32_t group : p.group) {
-      const DeviceSet mask = allowed[static_cast<size_t>(group)];
+      const DeviceSet mask = allowed[group];
       one.plan.device.push_back(mask.has(d) ? d : mask.first());
     }
     p.candidates.push_back(std::move(one));
@@ -65,11 +66,30 @@ struct Priced {
   Evaluation evaluation;
 };
 
+// Whether a plan's value or bytes may depend on its sequence.
+bool order_matters(const PlanProblem& p, const PlacePlan& plan) {
+  if (p.model == PlanModel::kLoad) return false;
+  const int32_t d = plan.device[0];
+  return p.costs.devices[d].memory_limit > 0 ||
+         std::ranges::any_of(plan.device, [&](int32_t e) { return e != d; });
+}
+
 // The candidate with the least value that keeps all limits.
 Priced best_candidate(const PlanProblem& p,
                       std::vector<PricedCandidate>& priced) {
   Priced best;
   for (const PlanCandidate& c : p.candidates) {
+    // The rules often put everything on one device: no need to price it again.
+    const auto same = std::ranges::find_if(p.candidates, [&](const auto& o) {
+      return o.plan.device == c.plan.device &&
+             (o.plan.sequence == c.plan.sequence || !order_matters(p, c.plan));
+    });
+    if (&*same != &c) {
+      PricedCandidate again = priced[same - p.candidates.begin()];
+      again.name = c.name;
+      priced.push_back(std::move(again));
+      continue;
+    }
     Evaluation e = evaluate(p, c.plan);
     priced.push_back({c.name, e.value, e.violations});
     if (!e.violations.empty()) continue;
@@ -85,24 +105,52 @@ int threads_of(const PlannerOptions& o) {
   return std::clamp(CoreSet::allowed().size(), 1, Budget::kStreams);
 }
 
+// With at least twice this many moves, half of them search from what the others
+// found.
+constexpr int64_t kWholeMoves = 500;
+
+// Searches with a budget in moves: half of them once more in the same way, then
+// the rest. So twice the moves find what these find, then search further.
+Found search_in_moves(PlanProblem& p, const Budget& budget, uint64_t seed) {
+  const int64_t moves = budget.moves_per_stream() * Budget::kStreams;
+  if (moves < 2 * kWholeMoves) return rules_of(p).search(p, budget, seed);
+  Found best = search_in_moves(p, budget.part(0, 0.5), seed);
+  if (budget.enough(best.value)) return best;
+  if (best.any()) p.candidates.push_back({"search", best.plan});
+  // Other random numbers than those of the half.
+  Found other = rules_of(p).search(p, budget.part(0.5, 1),
+                                   seed + static_cast<uint64_t>(moves));
+  if (best.any()) p.candidates.pop_back();
+  other.moves += best.moves;
+  other.start = best.start;
+  if (other.value < best.value) return other;
+  best.moves = other.moves;
+  return best;
+}
+
+Found search_within(PlanProblem& p, const Budget& budget, uint64_t seed) {
+  return budget.counts_moves() ? search_in_moves(p, budget, seed)
+                               : rules_of(p).search(p, budget, seed);
+}
+
 // Search and proof. When counting moves the proof comes first, so that the
 // search always ends at the same move; in seconds they run concurrently.
-Found find_and_prove(const PlanProblem& p, const PlannerOptions& o,
-                     Budget budget, double upper, Bound& proved) {
+Found find_and_prove(PlanProblem& p, const PlannerOptions& o, Budget budget,
+                     double upper, Bound& proved) {
   const ModelRules& rules = rules_of(p);
   const auto prove = [&](const Budget& b) {
     proved = rules.bound(p, b, upper);
     // A plan that equals the bound up to rounding is optimal.
     budget.set_enough(proved.value * (1 + 1e-9));
   };
-  if (!o.prove) return rules.search(p, budget, o.seed);
+  if (!o.prove) return search_within(p, budget, o.seed);
   if (budget.counts_moves() || budget.threads() == 1) {
     prove(budget.part(0, 0.3));
-    return rules.search(p, budget.counts_moves() ? budget : budget.part(0.3, 1),
-                        o.seed);
+    return search_within(
+        p, budget.counts_moves() ? budget : budget.part(0.3, 1), o.seed);
   }
   auto proof = std::async(std::launch::async, prove, budget);
-  Found found = rules.search(p, budget, o.seed);
+  Found found = search_within(p, budget, o.seed);
   proof.get();
   return found;
 }
@@ -114,10 +162,10 @@ constexpr int64_t kTriesPerMove = 2;
 
 // Returns whether all plans were tried; then `found` is the best of them, and
 // `proved` its value.
-bool find_best(const PlanProblem& p, const StepUnits& units,
-               const PlannerOptions& o, const Budget& budget, double upper,
-               Found& found, Bound& proved) {
-  found = rules_of(p).search(p, budget.part(0, kTinySearch), o.seed);
+bool find_best(PlanProblem& p, const StepUnits& units, const PlannerOptions& o,
+               const Budget& budget, double upper, Found& found,
+               Bound& proved) {
+  found = search_within(p, budget.part(0, kTinySearch), o.seed);
   Found best = found;
   if (upper < best.value) best.plan = {}, best.value = upper;
   const Budget trying = budget.part(kTinySearch, kTinyTrying);
@@ -130,6 +178,7 @@ bool find_best(const PlanProblem& p, const StepUnits& units,
   if (best.value < found.value && best.any()) {
     found.plan = best.plan;
     found.value = best.value;
+    found.evaluation.reset();
   }
   if (!all || !std::isfinite(best.value) || !(best.value > 0)) return false;
   proved.value = best.value;
@@ -139,7 +188,7 @@ bool find_best(const PlanProblem& p, const StepUnits& units,
 }
 
 // Search and proof; a tiny problem is solved exactly.
-Found find_and_prove_any(const PlanProblem& p, const PlannerOptions& o,
+Found find_and_prove_any(PlanProblem& p, const PlannerOptions& o,
                          const Budget& budget, double upper, Bound& proved) {
   if (p.model != PlanModel::kStep || !o.prove || p.num_ops() > kMostTiny) {
     return find_and_prove(p, o, budget, upper, proved);
@@ -169,13 +218,13 @@ Budget without_pricing(const Budget& whole, const PlannerOptions& o,
 void find_plan(PlanProblem& p, const PlannerOptions& o, const Budget& whole,
                PlanAnswer& answer) {
   add_one_device_each(p);
+  p.candidates.reserve(p.candidates.size() + 1);  // for search_in_moves()
   const auto begin = Clock::now();
   Priced best = best_candidate(p, answer.candidates);
   const Budget budget =
       without_pricing(whole, o, seconds_since(begin), answer.candidates.size());
-  const double upper = best.candidate ? best.evaluation.value
-                                      : std::numeric_limits<double>::infinity();
-  const Found found = find_and_prove_any(p, o, budget, upper, answer.bound);
+  const double upper = best.candidate ? best.evaluation.value : kInfinity;
+  Found found = find_and_prove_any(p, o, budget, upper, answer.bound);
   answer.moves = found.moves;
   answer.start = found.start;
   if (best.candidate) {
@@ -186,7 +235,8 @@ void find_plan(PlanProblem& p, const PlannerOptions& o, const Budget& whole,
     answer.source = best.candidate->name;
   }
   if (found.any()) {
-    Evaluation e = evaluate(p, found.plan);
+    Evaluation e = found.evaluation ? std::move(*found.evaluation)
+                                    : evaluate(p, found.plan);
     if (e.violations.empty() && e.value < upper) {
       answer.plan = found.plan;
       answer.source = "search";

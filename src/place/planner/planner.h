@@ -12,11 +12,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/infinity.h"
 #include "place/planner/budget.h"
 #include "place/planner/problem.h"
 
@@ -35,21 +36,6 @@ struct Bound {
   double value = 0;
   std::string how;  // "cut-inflated packing, patterns"
   Witness witness;
-};
-
-// The plan that a search started from.
-struct SearchStart {
-  std::string name;  // "4 stages, reversed"; "": none
-  double value = std::numeric_limits<double>::infinity();
-};
-
-// The result of a search. A plan without devices: nothing found.
-struct Found {
-  PlacePlan plan;
-  double value = std::numeric_limits<double>::infinity();
-  int64_t moves = 0;  // tried
-  SearchStart start;
-  bool any() const { return !plan.device.empty(); }
 };
 
 // Ops and limits that cannot all be kept: a smallest set, all of which are
@@ -82,7 +68,7 @@ struct TaskTime {
   double start = 0, end = 0;
 };
 struct Evaluation {
-  double value = std::numeric_limits<double>::infinity();
+  double value = kInfinity;
   std::vector<DeviceUse> devices;
   // Throughput: how long the links of each `shared` number are busy in a step.
   std::vector<double> shared_busy;
@@ -94,9 +80,27 @@ struct Evaluation {
   std::vector<TaskTime> tasks;
 };
 
+// The plan that a search started from.
+struct SearchStart {
+  std::string name;  // "4 stages, reversed"; "": none
+  double value = kInfinity;
+};
+
+// The result of a search. A plan without devices: nothing found.
+struct Found {
+  PlacePlan plan;
+  double value = kInfinity;
+  int64_t moves = 0;  // tried
+  SearchStart start;
+  std::optional<Evaluation> evaluation;  // of the plan, if it was needed
+  bool any() const { return !plan.device.empty(); }
+};
+
 struct PlannerOptions {
   double seconds = 1;  // for value and bound together
-  int64_t moves = 0;   // above 0: replaces seconds
+  // Above 0: replaces seconds. From 500 on, twice as many (or 4, 8, ... times)
+  // never give a worse plan.
+  int64_t moves = 0;
   uint64_t seed = 1;
   int threads = 0;  // 0: one per core, at most 8
   bool prove = true;

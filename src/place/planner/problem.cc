@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <queue>
 
 #include "berth/errors.h"
+#include "place/decode_tables.h"
 
 namespace berth {
 
@@ -26,7 +25,7 @@ void expect_size(const PlanProblem& p, const char* what, size_t is,
 }
 
 void check_sizes(const PlanProblem& p) {
-  const auto n = static_cast<size_t>(p.num_ops());
+  const size_t n = p.num_ops();
   const size_t values = p.graph.producer.size();
   expect_size(p, "names", p.names.size(), n);
   expect_size(p, "allowed devices", p.allowed.size(), n);
@@ -53,7 +52,7 @@ void check_sizes(const PlanProblem& p) {
 void check_numbers(const PlanProblem& p) {
   const size_t classes = p.costs.classes.size();
   for (int32_t i = 0; i < p.num_ops(); ++i) {
-    const auto at = static_cast<size_t>(i);
+    const size_t at = i;
     if (p.group[at] < 0 || p.group[at] >= p.num_groups) {
       fail(p, fmt::format("op \"{}\" is in group {} of {}", p.names[at],
                           p.group[at], p.num_groups));
@@ -86,29 +85,14 @@ void check_links(const PlanProblem& p) {
 }
 
 void check_order(const PlanProblem& p) {
-  const SimulatedGraph& g = p.graph;
-  std::vector<int32_t> missing, ready;
-  for (int32_t i = 0; i < p.num_ops(); ++i) {
-    missing.push_back(static_cast<int32_t>(g.reads[i].size()) +
-                      static_cast<int32_t>(g.controls[i].size()));
-    if (missing.back() == 0) ready.push_back(i);
-  }
-  const auto arrive = [&](int32_t op) {
-    if (--missing[static_cast<size_t>(op)] == 0) ready.push_back(op);
-  };
-  for (size_t k = 0; k < ready.size(); ++k) {
-    for (const int32_t v : g.values[ready[k]]) {
-      for (const int32_t r : g.readers[v]) arrive(r);
-    }
-    for (const int32_t f : g.followers[ready[k]]) arrive(f);
-  }
-  if (ready.size() == missing.size()) return;
-  const auto stuck = std::find_if(missing.begin(), missing.end(),
-                                  [](int32_t m) { return m > 0; });
+  std::vector<uint8_t> stuck(p.names.size(), 1);
+  for (const int32_t i : topological_order(p.graph)) stuck[i] = 0;
+  const auto first = std::ranges::find(stuck, 1);
+  if (first == stuck.end()) return;
   fail(p, fmt::format(
               "op \"{}\" waits for itself, through others; expected a graph "
               "without cycles",
-              p.names[static_cast<size_t>(stuck - missing.begin())]));
+              p.names[first - stuck.begin()]));
 }
 
 }  // namespace
@@ -125,15 +109,15 @@ int64_t limit_of(const PlanProblem& problem, double bytes) {
 
 std::vector<DeviceSet> allowed_of_groups(const PlanProblem& p) {
   const DeviceSet all = DeviceSet::below(p.num_devices());
-  std::vector<DeviceSet> allowed(static_cast<size_t>(p.num_groups), all);
+  std::vector<DeviceSet> allowed(p.num_groups, all);
   const size_t classes = p.costs.classes.size();
   std::vector<DeviceSet> of_class(classes);
   for (int32_t d = 0; d < p.num_devices(); ++d) {
     of_class[p.costs.devices[d].device_class] |= device_bit(d);
   }
   for (int32_t i = 0; i < p.num_ops(); ++i) {
-    DeviceSet& mask = allowed[static_cast<size_t>(p.group[i])];
-    mask &= p.allowed[static_cast<size_t>(i)];
+    DeviceSet& mask = allowed[p.group[i]];
+    mask &= p.allowed[i];
     if (!p.takes_time(i)) continue;
     for (size_t c = 0; c < classes; ++c) {
       const double us = p.costs.times[static_cast<size_t>(i) * classes + c].us;
@@ -144,26 +128,8 @@ std::vector<DeviceSet> allowed_of_groups(const PlanProblem& p) {
 }
 
 std::vector<int32_t> order_of_ops(const PlanProblem& p) {
-  const SimulatedGraph& g = p.graph;
-  std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>> ready;
-  std::vector<int32_t> missing, order;
-  for (int32_t i = 0; i < p.num_ops(); ++i) {
-    missing.push_back(static_cast<int32_t>(g.reads[i].size()) +
-                      static_cast<int32_t>(g.controls[i].size()));
-    if (missing.back() == 0) ready.push(i);
-  }
-  const auto arrive = [&](int32_t op) {
-    if (--missing[static_cast<size_t>(op)] == 0) ready.push(op);
-  };
-  while (!ready.empty()) {
-    const int32_t op = ready.top();
-    ready.pop();
-    if (p.takes_time(op)) order.push_back(op);
-    for (const int32_t v : g.values[op]) {
-      for (const int32_t r : g.readers[v]) arrive(r);
-    }
-    for (const int32_t f : g.followers[op]) arrive(f);
-  }
+  std::vector<int32_t> order = topological_order(p.graph);
+  std::erase_if(order, [&](int32_t i) { return !p.takes_time(i); });
   return order;
 }
 

@@ -87,7 +87,7 @@ struct PlanProblem {
     return static_cast<int32_t>(costs.devices.size());
   }
   bool takes_time(int32_t op) const {
-    return graph.kind[static_cast<size_t>(op)] == SimulatedGraph::Kind::kOp;
+    return graph.kind[op] == SimulatedGraph::Kind::kOp;
   }
 };
 

@@ -84,10 +84,10 @@ void add_controls(SimulatedGraph& g,
   std::vector<int32_t> row;
   for (int32_t i = 0; i < g.num_nodes(); ++i) {
     row.assign(g.controls[i].begin(), g.controls[i].end());
-    for (const int32_t c : more[static_cast<size_t>(i)]) {
-      const bool read = std::any_of(
-          g.reads[i].begin(), g.reads[i].end(),
-          [&](int32_t v) { return g.producer[static_cast<size_t>(v)] == c; });
+    for (const int32_t c : more[i]) {
+      const bool read =
+          std::any_of(g.reads[i].begin(), g.reads[i].end(),
+                      [&](int32_t v) { return g.producer[v] == c; });
       if (!read && c != i) row.push_back(c);
     }
     std::sort(row.begin(), row.end());
@@ -156,12 +156,11 @@ class Maker {
     PlanCandidate c;
     c.name = name;
     for (int32_t i = 0; i < graph_.size(); ++i) {
-      c.plan.device.push_back(
-          numbers[static_cast<size_t>(placer.device_of[placer.root(i)])]);
+      c.plan.device.push_back(numbers[placer.device_of[placer.root(i)]]);
     }
     for (size_t a = 0; a < graph_.args.size(); ++a) {
       if (const int32_t d = argument_on(a); d >= 0) {
-        c.plan.device[static_cast<size_t>(graph_.args[a])] = d;
+        c.plan.device[graph_.args[a]] = d;
       }
     }
     if (order_.empty()) order_ = program_order();
@@ -249,10 +248,10 @@ class Maker {
     std::vector<int32_t> first(placer.device_of.size(), -1);
     DeviceSet numbered = 0, mask = 0;  // most sets are that of the op before
     for (int32_t i = 0; i < graph_.size(); ++i) {
-      const auto root = static_cast<size_t>(placer.root(i));
+      const size_t root = placer.root(i);
       if (first[root] >= 0) {
-        parent_[static_cast<size_t>(i)] = first[root];
-        p_.allowed.push_back(p_.allowed[static_cast<size_t>(first[root])]);
+        parent_[i] = first[root];
+        p_.allowed.push_back(p_.allowed[first[root]]);
         continue;
       }
       first[root] = i;
@@ -284,7 +283,7 @@ class Maker {
     for (size_t a = 0; a < graph_.args.size(); ++a) {
       const int32_t d = argument_on(a);
       if (d >= 0) {
-        p_.allowed[static_cast<size_t>(find(graph_.args[a]))] = device_bit(d);
+        p_.allowed[find(graph_.args[a])] = device_bit(d);
       }
     }
   }
@@ -292,7 +291,7 @@ class Maker {
   DeviceSet matching(const DeviceName& name) const {
     DeviceSet mask = 0;
     for (int32_t d = 0; d < p_.num_devices(); ++d) {
-      const std::string& full = p_.costs.devices[static_cast<size_t>(d)].name;
+      const std::string& full = p_.costs.devices[d].name;
       if (name.matches(DeviceId(full).name())) mask |= device_bit(d);
     }
     return mask;
@@ -310,7 +309,7 @@ class Maker {
       }
       if (named) mask &= matching(c.ops[k]);
     }
-    DeviceSet& allowed = p_.allowed[static_cast<size_t>(find(i))];
+    DeviceSet& allowed = p_.allowed[find(i)];
     if ((allowed & mask) == 0) {
       throw errors::InvalidArgument(fmt::format(
           "{} cannot be where contract \"{}\" wants it: neither its kernels, "
@@ -326,7 +325,7 @@ class Maker {
     for (size_t k = 0; k < c.memory.size(); ++k) {
       const DeviceSet mask = matching(c.memory[k]);
       for (int32_t d = 0; d < p_.num_devices(); ++d) {
-        int64_t& limit = p_.costs.devices[static_cast<size_t>(d)].memory_limit;
+        int64_t& limit = p_.costs.devices[d].memory_limit;
         const int64_t bytes = c.contract.peak_memory[k].bytes;
         if (mask.has(d)) limit = limit > 0 ? std::min(limit, bytes) : bytes;
       }
@@ -344,9 +343,9 @@ class Maker {
   }
 
   int32_t find(int32_t i) {
-    auto at = static_cast<size_t>(i);
+    size_t at = i;
     while (parent_[at] != static_cast<int32_t>(at)) {
-      parent_[at] = parent_[static_cast<size_t>(parent_[at])];
+      parent_[at] = parent_[parent_[at]];
       at = static_cast<size_t>(parent_[at]);
     }
     return static_cast<int32_t>(at);
@@ -355,33 +354,31 @@ class Maker {
   // Joins two ops if that forbids no candidate and leaves a device.
   void join(int32_t a, int32_t b) {
     for (const PlanCandidate& c : p_.candidates) {
-      if (c.plan.device[static_cast<size_t>(a)] !=
-          c.plan.device[static_cast<size_t>(b)]) {
+      if (c.plan.device[a] != c.plan.device[b]) {
         return;
       }
     }
     const int32_t x = std::min(find(a), find(b)),
                   y = std::max(find(a), find(b));
-    const DeviceSet both =
-        p_.allowed[static_cast<size_t>(x)] & p_.allowed[static_cast<size_t>(y)];
+    const DeviceSet both = p_.allowed[x] & p_.allowed[y];
     if (both == 0) return;
-    p_.allowed[static_cast<size_t>(x)] = both;
-    parent_[static_cast<size_t>(y)] = x;
+    p_.allowed[x] = both;
+    parent_[y] = x;
   }
 
   void join_units() {
     std::vector<int32_t> users(size(), 0);
     for (const Node& n : graph_.nodes) {
-      for (const ValueRef& v : n.inputs) ++users[static_cast<size_t>(v.node)];
+      for (const ValueRef& v : n.inputs) ++users[v.node];
     }
     for (const ValueRef& v : graph_.outputs) {
-      ++users[static_cast<size_t>(v.node)];
+      ++users[v.node];
     }
     const bool coarse = graph_.size() > kManyOps;
     for (int32_t i = 0; i < graph_.size(); ++i) {
       const Node& n = graph_[i];
       if (n.inputs.empty()) continue;
-      if (p_.graph.alias_of[static_cast<size_t>(i)] >= 0 || n.op->metadata()) {
+      if (p_.graph.alias_of[i] >= 0 || n.op->metadata()) {
         join(i, n.inputs[0].node);
         continue;
       }
@@ -389,7 +386,7 @@ class Maker {
       if (!fusible(n)) continue;
       for (const ValueRef& v : n.inputs) {
         const Node& from = graph_[v.node];
-        if (users[static_cast<size_t>(v.node)] != 1 || !p_.takes_time(v.node)) {
+        if (users[v.node] != 1 || !p_.takes_time(v.node)) {
           continue;
         }
         if (fusible(from) && from.outputs[0].shape == n.outputs[0].shape) {
@@ -427,10 +424,10 @@ class Maker {
     std::vector<int32_t> number(size(), -1);
     p_.group.resize(size());
     for (int32_t i = 0; i < graph_.size(); ++i) {
-      const auto root = static_cast<size_t>(find(i));
+      const size_t root = find(i);
       if (number[root] < 0) number[root] = p_.num_groups++;
-      p_.group[static_cast<size_t>(i)] = number[root];
-      p_.allowed[static_cast<size_t>(i)] = p_.allowed[root];
+      p_.group[i] = number[root];
+      p_.allowed[i] = p_.allowed[root];
     }
   }
 

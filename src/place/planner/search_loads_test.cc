@@ -7,7 +7,7 @@
 #include "place/planner/loads.h"
 #include "place/planner/models.h"
 #include "place/planner/problem_testing.h"
-#include "place/planner/random_loads.h"
+#include "place/planner/random_load_graphs_testing.h"
 
 namespace berth {
 namespace {

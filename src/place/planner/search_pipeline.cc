@@ -10,10 +10,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <utility>
 
+#include "base/infinity.h"
 #include "place/planner/layer_keys.h"
 #include "place/planner/loads.h"
 #include "place/planner/models.h"
@@ -24,7 +24,6 @@ namespace berth {
 
 namespace {
 
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr size_t kKept = 6;            // estimates of a stream to evaluate
 constexpr double kSearching = 0.7;     // share of a round; then evaluations
 constexpr int kRounds = 3;             // each with its own evaluations
@@ -38,8 +37,13 @@ struct LayerCut {
   std::vector<int32_t> on;    // per stage: its device
   std::vector<int32_t> ends;  // per stage: the place behind its last layer
   PipelineOrder order = PipelineOrder::k1F1B;
-  double value = kInfinite;
+  double value = kInfinity;
   std::string name;
+};
+
+// What an estimate of bytes may use of a limit: this share, less these bytes.
+struct MemoryRoom {
+  double share = 1, lacking = 0;
 };
 
 // Layers with sums over their beginnings. Read-only once made.
@@ -48,6 +52,9 @@ class PipelineLayers {
   PipelineLayers(const PlanProblem& problem, const StepUnits& step_units)
       : p(problem), units(step_units), role(roles_of(problem)) {
     classes = p.costs.classes.size();
+    limited = std::ranges::any_of(p.costs.devices, [](const DeviceCost& d) {
+      return d.memory_limit > 0;
+    });
     find_layers();
     sum_times();
     sum_values();
@@ -67,7 +74,7 @@ class PipelineLayers {
   const StepUnits& units;
   const std::vector<MicroBatchRole> role;
   size_t classes = 0;
-  bool training = false;
+  bool training = false, limited = false;
   std::vector<uint8_t> backward;   // per node
   std::vector<int32_t> layer;      // units with ops, in order
   std::vector<int32_t> place;      // per unit: in `layer`; -1: none
@@ -94,14 +101,14 @@ void PipelineLayers::find_layers() {
   const LayerKeys keys =
       layer_keys(units, training ? LayerOrder::kFolded : LayerOrder::kPlain);
   backward = keys.backward;
-  std::vector<double> key(static_cast<size_t>(units.num_units), kInfinite);
+  std::vector<double> key(units.num_units, kInfinity);
   for (int32_t u = 0; u < units.num_units; ++u) {
     if (units.ops[u].empty()) continue;
     layer.push_back(u);
     for (const int32_t i : units.ops[u]) key[u] = std::min(key[u], keys.key[i]);
   }
   std::ranges::stable_sort(layer, {}, [&](int32_t u) { return key[u]; });
-  place.assign(static_cast<size_t>(units.num_units), -1);
+  place.assign(units.num_units, -1);
   for (size_t k = 0; k < layer.size(); ++k) {
     place[layer[k]] = static_cast<int32_t>(k);
   }
@@ -158,7 +165,7 @@ void PipelineLayers::sum_values() {
   for (int32_t v = 0; v < static_cast<int32_t>(reach.size()); ++v) {
     const int32_t i = g.producer[v], at = place[units.unit[i]];
     if (role[i] != MicroBatchRole::kEach || at < 0 || renamed[v] != v) continue;
-    const auto bytes = static_cast<double>(p.costs.bytes.item(v));
+    const double bytes = p.costs.bytes.item(v);
     const Reach& r = reach[v];
     if (r.summed) summed[at + 1] += bytes;
     if (g.everywhere[v]) continue;
@@ -187,8 +194,8 @@ void PipelineLayers::sum_values() {
 // The stage of every unit; then as many moves as are needed so that nothing
 // reads what comes later on the way through the stages.
 PlacePlan PipelineLayers::plan_of(const LayerCut& cut) const {
-  const auto stages = static_cast<int32_t>(cut.on.size());
-  std::vector<int32_t> stage(static_cast<size_t>(units.num_units), -1);
+  const int32_t stages = cut.on.size();
+  std::vector<int32_t> stage(units.num_units, -1);
   for (size_t k = 0, s = 0; k < layer.size(); ++k) {
     while (cut.ends[s] <= static_cast<int32_t>(k)) ++s;
     stage[layer[k]] = static_cast<int32_t>(s);
@@ -238,14 +245,14 @@ class PipelineTimer {
   explicit PipelineTimer(const PipelineLayers& layers)
       : l_(layers), p_(layers.p), m_(p_.pipeline.micro_batches) {}
 
-  double value(const LayerCut& cut, double memory_share) {
+  double value(const LayerCut& cut, const MemoryRoom& room) {
     set_order(cut);
-    if (tasks_.empty()) return kInfinite;  // they would wait for each other
-    const auto stages = static_cast<int32_t>(cut.on.size());
+    if (tasks_.empty()) return kInfinity;  // they would wait for each other
+    const int32_t stages = cut.on.size();
     free_.assign(p_.costs.devices.size(), 0);
     engine_ = free_;
     shared_.clear();
-    arrived_.assign(static_cast<size_t>(2 * stages * m_), 0);
+    arrived_.assign(2 * stages * m_, 0);
     times_.clear();
     for (int32_t part = 0; part < 2 * stages; ++part) {
       const int32_t s = std::min(part, 2 * stages - 1 - part);
@@ -268,7 +275,25 @@ class PipelineTimer {
       busiest = *std::ranges::max_element(busy_);
       most = busiest + 1e-3 * most;
     }
-    return most * (1 + 1e3 * excess(cut, memory_share));
+    return most * (1 + 1e3 * excess(cut, room));
+  }
+
+  // What each device holds.
+  const std::vector<double>& bytes_of(const LayerCut& cut) {
+    set_order(cut);
+    bytes_.assign(p_.costs.devices.size(), 0);
+    for (size_t s = 0; s < cut.on.size(); ++s) {
+      const int32_t begin = begin_of(cut, static_cast<int32_t>(s));
+      const int32_t end = cut.ends[s];
+      const double flying = flying_.empty() ? m_ : flying_[s];
+      const double versions =
+          p_.pipeline.stash_weights ? 1 + std::ceil((flying - 1) / m_) : 1;
+      bytes_[cut.on[s]] +=
+          versions * (l_.held[end] - l_.held[begin]) +
+          flying * (l_.kept[end] - l_.kept[begin] +
+                    (l_.training ? l_.crossing_bytes[0][begin] : 0));
+    }
+    return bytes_;
   }
 
  private:
@@ -290,7 +315,7 @@ class PipelineTimer {
   }
 
   void run(const LayerCut& cut, const PipelineTask& t) {
-    const auto stages = static_cast<int32_t>(cut.on.size());
+    const int32_t stages = cut.on.size();
     const auto at = static_cast<size_t>(t.part) * m_ + t.micro_batch;
     const int32_t s = std::min(t.part, 2 * stages - 1 - t.part);
     const int32_t d = cut.on[s];
@@ -316,7 +341,7 @@ class PipelineTimer {
     double& busy = rule == CopyRule::kOverlap ? engine_[to] : free_[to];
     double start = std::max(end, busy);
     if (link.shared >= 0) {
-      const auto group = static_cast<size_t>(link.shared);
+      const size_t group = link.shared;
       if (shared_.size() <= group) shared_.resize(group + 1, 0);
       start = std::max(start, shared_[group]);
       shared_[group] = start + us;
@@ -326,25 +351,15 @@ class PipelineTimer {
   }
 
   // The share by which bytes exceed limits, summed over devices.
-  double excess(const LayerCut& cut, double memory_share) {
-    if (!l_.units.limited) return 0;
-    bytes_.assign(free_.size(), 0);
-    for (size_t s = 0; s < cut.on.size(); ++s) {
-      const int32_t begin = begin_of(cut, static_cast<int32_t>(s));
-      const int32_t end = cut.ends[s];
-      const double flying = flying_.empty() ? m_ : flying_[s];
-      const double versions =
-          p_.pipeline.stash_weights ? 1 + std::ceil((flying - 1) / m_) : 1;
-      bytes_[cut.on[s]] +=
-          versions * (l_.held[end] - l_.held[begin]) +
-          flying * (l_.kept[end] - l_.kept[begin] +
-                    (l_.training ? l_.crossing_bytes[0][begin] : 0));
-    }
+  double excess(const LayerCut& cut, const MemoryRoom& room) {
+    if (!l_.limited) return 0;
+    bytes_of(cut);
     double sum = 0;
     for (size_t d = 0; d < bytes_.size(); ++d) {
-      const double limit =
-          memory_share * static_cast<double>(p_.costs.devices[d].memory_limit);
-      if (limit > 0) sum += std::max(bytes_[d] / limit - 1, 0.0);
+      const double limit = p_.costs.devices[d].memory_limit;
+      if (limit <= 0) continue;
+      const double most = std::max(room.share * limit - room.lacking, 1.0);
+      sum += std::max(bytes_[d] / most - 1, 0.0);
     }
     return sum;
   }
@@ -361,12 +376,11 @@ class PipelineTimer {
 
 // Changes a cut of two stages or more.
 void vary_stages(LayerCut& cut, int32_t devices, StreamRandom& random) {
-  const auto stages = static_cast<uint32_t>(cut.on.size());
+  const uint32_t stages = cut.on.size();
   if (random.below(8) == 0) {
     // Two devices, in all their stages; or one for an unused one.
     const int32_t a = cut.on[random.below(stages)];
-    const auto b =
-        static_cast<int32_t>(random.below(static_cast<uint32_t>(devices)));
+    const int32_t b = random.below(devices);
     for (int32_t& d : cut.on) d = d == a ? b : d == b ? a : d;
     return;
   }
@@ -384,13 +398,13 @@ void vary_stages(LayerCut& cut, int32_t devices, StreamRandom& random) {
 class PipelineStream {
  public:
   PipelineStream(const PipelineLayers& layers, const Budget& budget,
-                 uint64_t seed, int stream, double memory_share)
+                 uint64_t seed, int stream, const MemoryRoom& room)
       : l_(layers),
         p_(layers.p),
         budget_(budget),
         random_(seed, static_cast<uint64_t>(stream)),
         timer_(layers),
-        memory_share_(memory_share) {}
+        room_(room) {}
 
   // The plans to begin with, the best first.
   const std::vector<LayerCut>& make_starts() {
@@ -403,10 +417,12 @@ class PipelineStream {
   // Returns what improving them gave.
   std::vector<LayerCut> run(const std::vector<LayerCut>& starts) {
     starts_ = starts;
+    for (LayerCut& s : starts_) s.value = timer_.value(s, room_);
+    std::ranges::stable_sort(starts_, {}, &LayerCut::value);
     for (size_t k = 0; !starts_.empty() && budget_.spent(moves_) < 1; ++k) {
       // The best start first, then others, the better the more often.
       const size_t most = std::min(starts_.size(), kKept);
-      size_t at = k < most ? k : random_.below(static_cast<uint32_t>(most));
+      size_t at = k < most ? k : random_.below(most);
       LayerCut cut = starts_[at];
       improve(cut);
       if (cut.value < starts_[at].value) starts_[at] = cut;
@@ -419,7 +435,7 @@ class PipelineStream {
  private:
   void add_starts() {
     const auto devices = ranked();
-    const auto n = static_cast<int32_t>(devices.size());
+    const int32_t n = devices.size();
     for (int32_t k = n; k >= 1; k = k > 16 ? k / 2 : k - 1) {
       for (const PipelineOrder order :
            {PipelineOrder::k1F1B, PipelineOrder::kGPipe,
@@ -446,9 +462,9 @@ class PipelineStream {
 
   // Devices, the fastest first.
   std::vector<int32_t> ranked() {
-    std::vector<int32_t> on(static_cast<size_t>(p_.num_devices()));
+    std::vector<int32_t> on(p_.num_devices());
     std::iota(on.begin(), on.end(), 0);
-    const auto n = static_cast<int32_t>(l_.layer.size());
+    const int32_t n = l_.layer.size();
     const auto total = [&](int32_t d) {
       return l_.time(0, 0, n, d) + l_.time(1, 0, n, d);
     };
@@ -462,7 +478,7 @@ class PipelineStream {
     const size_t stages = devices.size() * static_cast<size_t>(v);
     if (stages > l_.layer.size()) return;
     for (const bool by_memory : {false, true}) {
-      if (by_memory && (!l_.units.limited || stages == 1)) continue;
+      if (by_memory && (!l_.limited || stages == 1)) continue;
       LayerCut cut;
       cut.order = order;
       for (size_t s = 0; s < stages; ++s) {
@@ -471,7 +487,7 @@ class PipelineStream {
       cut.ends = cut_evenly(cut, by_memory);
       cut.name = fmt::format("{} stage{}{}, {}", stages, stages > 1 ? "s" : "",
                              by_memory ? " by memory" : "", order_name(order));
-      cut.value = timer_.value(cut, memory_share_);
+      cut.value = timer_.value(cut, room_);
       ++moves_;
       if (std::isfinite(cut.value)) starts_.push_back(std::move(cut));
     }
@@ -480,14 +496,14 @@ class PipelineStream {
   // The ends with which the largest stage is as small as possible: its time, or
   // the share that its bytes have of its device's limit.
   std::vector<int32_t> cut_evenly(const LayerCut& cut, bool by_memory) const {
-    const auto n = static_cast<int32_t>(l_.layer.size());
-    const auto stages = static_cast<int32_t>(cut.on.size());
+    const int32_t n = l_.layer.size();
+    const int32_t stages = cut.on.size();
     const auto size = [&](int32_t s, int32_t begin, int32_t end) {
       const int32_t d = cut.on[s];
       if (!by_memory) {
         return l_.time(0, begin, end, d) + l_.time(1, begin, end, d);
       }
-      const auto limit = static_cast<double>(p_.costs.devices[d].memory_limit);
+      const double limit = p_.costs.devices[d].memory_limit;
       const double flying =
           cut.order == PipelineOrder::k1F1B
               ? std::min(stages - s, p_.pipeline.micro_batches)
@@ -533,14 +549,14 @@ class PipelineStream {
   }
 
   void improve(LayerCut& cut) {
-    const auto stages = static_cast<uint32_t>(cut.on.size());
+    const uint32_t stages = cut.on.size();
     LayerCut next;
     for (int stalled = 0; stalled < kMovesToStall; ++stalled) {
       if ((++moves_ & 15) == 0 && budget_.spent(moves_) >= 1) return;
       if (stages < 2) continue;
       next = cut;
       vary_stages(next, p_.num_devices(), random_);
-      next.value = timer_.value(next, memory_share_);
+      next.value = timer_.value(next, room_);
       if (next.value > cut.value) continue;
       // Other devices must be better: a plan keeps the order of equal ones.
       if (next.value == cut.value && next.on != cut.on) continue;
@@ -554,7 +570,7 @@ class PipelineStream {
   const Budget budget_;
   StreamRandom random_;
   PipelineTimer timer_;
-  const double memory_share_;
+  const MemoryRoom room_;
   bool equal_ = true;
   std::vector<LayerCut> starts_, kept_;
   int64_t moves_ = 0;
@@ -564,7 +580,7 @@ class PipelineStream {
 class PipelineJudge {
  public:
   PipelineJudge(const PipelineLayers& layers, const Budget& budget, Found& best)
-      : l_(layers), budget_(budget), best_(best) {}
+      : l_(layers), timer_(layers), budget_(budget), best_(best) {}
 
   // Evaluates the first ones of different plans.
   void add(std::vector<LayerCut> cuts, size_t most) {
@@ -602,11 +618,14 @@ class PipelineJudge {
 
   // Whether a plan broke a limit since the last call.
   bool refused() { return std::exchange(refused_, false); }
+  // The most bytes by which a full device had more than the estimate says.
+  double lacking() const { return lacking_; }
 
  private:
   void add(const LayerCut& cut) {
     PlacePlan plan = l_.plan_of(cut);
-    const Evaluation e = evaluate(l_.p, plan);
+    Evaluation e = evaluate(l_.p, plan);
+    compare_bytes(cut, e);
     if (!e.violations.empty() || !std::isfinite(e.value)) {
       refused_ = true;
       return;
@@ -620,15 +639,28 @@ class PipelineJudge {
     bytes_ = bytes;
     best_.value = e.value;
     best_.plan = std::move(plan);
+    best_.evaluation = std::move(e);
     best_cut_ = cut;
   }
 
+  void compare_bytes(const LayerCut& cut, const Evaluation& e) {
+    if (!l_.limited) return;
+    const std::vector<double>& estimated = timer_.bytes_of(cut);
+    for (size_t d = 0; d < e.devices.size(); ++d) {
+      const double limit = l_.p.costs.devices[d].memory_limit;
+      if (e.devices[d].bytes < limit / 2) continue;
+      lacking_ = std::max(lacking_, e.devices[d].bytes - estimated[d]);
+    }
+  }
+
   const PipelineLayers& l_;
+  PipelineTimer timer_;
   const Budget& budget_;
   Found& best_;
   LayerCut best_cut_;
-  double bytes_ = kInfinite;  // of its fullest device
+  double bytes_ = kInfinity;  // of its fullest device
   double longest_ = 0;        // seconds of an evaluation
+  double lacking_ = 0;
   bool refused_ = false;
 };
 
@@ -641,22 +673,24 @@ Found search_pipeline(const PlanProblem& p, const Budget& budget,
   if (!units.ordered || units.num_ops == 0) return best;
   const PipelineLayers layers(p, units);
   PipelineJudge judge(layers, budget, best);
-  // The estimate of memory may be too low: then the limits are lowered.
-  double share = 1;
+  // Estimates of bytes are corrected by what plans turn out to need. If plans
+  // are refused even so, less of the limits is used.
+  MemoryRoom room;
   for (int round = 0; round < kRounds; ++round) {
     const double begin = static_cast<double>(round) / kRounds;
     const Budget part = budget.part(begin, begin + kSearching / kRounds);
-    PipelineStream first(layers, part, seed, 0, share);
+    PipelineStream first(layers, part, seed, 0, room);
     const std::vector<LayerCut>& starts = first.make_starts();
     best.moves += first.moves();
     judge.add(starts, 2);
+    room.lacking = judge.lacking();
     if (best.any() && round == 0) best.start = {judge.name(), best.value};
     const int streams = budget.num_streams();
-    std::vector<std::vector<LayerCut>> found(static_cast<size_t>(streams));
+    std::vector<std::vector<LayerCut>> found(streams);
     std::vector<int64_t> moves(found.size());
     run_streams(streams, budget.threads(), [&](int s) {
       PipelineStream stream(layers, part, seed,
-                            s + round * Budget::kStreams * 8, share);
+                            s + round * Budget::kStreams * 8, room);
       found[s] = stream.run(starts);
       moves[s] = stream.moves();
     });
@@ -669,7 +703,8 @@ Found search_pipeline(const PlanProblem& p, const Budget& budget,
     best.moves += judge.refine(
         budget.part(begin + kSearching / kRounds, begin + 1.0 / kRounds),
         StreamRandom(seed, static_cast<uint64_t>(kRounds + round)));
-    if (judge.refused()) share *= 0.85;
+    if (judge.refused() && round > 0) room.share *= 0.95;
+    room.lacking = judge.lacking();
   }
   return best;
 }

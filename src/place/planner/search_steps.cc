@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 
+#include "base/infinity.h"
 #include "place/planner/anneal_steps.h"
 #include "place/planner/first_tries.h"
 #include "place/planner/list_schedule.h"
@@ -19,7 +19,8 @@ namespace {
 
 // Plans made by rules, per stream, and the share of the budget for them.
 constexpr int kListPlans = 24;
-constexpr double kListShare = 0.3, kListShareOfMany = 0.5;
+constexpr double kListShare = 0.3, kListShareOfMany = 0.5,
+                 kListShareOfNone = 0.9;  // with many ops, while none fits
 constexpr int kTriesPerList = 4;
 // Other borders of the best stages, per stream.
 constexpr double kClimbShare = 0.1;
@@ -33,12 +34,12 @@ class StepSearch {
  public:
   StepSearch(const StepUnits& units, const Budget& budget, uint64_t seed)
       : units_(units), budget_(budget), seed_(seed), tries_(units, true) {
-    streams_.resize(static_cast<size_t>(budget.num_streams()));
+    streams_.resize(budget.num_streams());
   }
 
   Found run() {
     run_streams(budget_.num_streams(), budget_.threads(), [&](int number) {
-      auto& s = streams_[static_cast<size_t>(number)];
+      auto& s = streams_[number];
       s = std::make_unique<Stream>(units_, seed_, number);
       make_lists(*s);
     });
@@ -52,9 +53,8 @@ class StepSearch {
         std::isfinite(first->energy)) {
       return by_windows(start);
     }
-    run_streams(budget_.num_streams(), budget_.threads(), [&](int number) {
-      anneal(*streams_[static_cast<size_t>(number)], start);
-    });
+    run_streams(budget_.num_streams(), budget_.threads(),
+                [&](int number) { anneal(*streams_[number], start); });
     return best();
   }
 
@@ -73,9 +73,9 @@ class StepSearch {
     StepAnnealer annealer;
     PlacePlan start;
     std::string name;  // of the start
-    double energy = std::numeric_limits<double>::infinity();
+    double energy = kInfinity;
     int best_try = -1;  // of the first tries
-    double try_energy = std::numeric_limits<double>::infinity();
+    double try_energy = kInfinity;
   };
 
   bool spent(const Stream& s, double share) const {
@@ -97,7 +97,7 @@ class StepSearch {
 
   void make_lists(Stream& s) const {
     const auto& candidates = units_.problem.candidates;
-    const auto streams = static_cast<size_t>(budget_.num_streams());
+    const size_t streams = budget_.num_streams();
     for (size_t k = static_cast<size_t>(s.number); k < candidates.size();
          k += streams) {
       if (spent(s, 1)) break;
@@ -107,8 +107,12 @@ class StepSearch {
     }
     const std::vector<ListRule>& rules = list_rules();
     int next = s.number;  // index among the first tries
+    // A pass of list scheduling over many ops takes long and seldom keeps
+    // limits.
+    const bool tries_first = units_.num_ops >= kWindowed && units_.limited;
     for (size_t k = 0; k < kListPlans; ++k) {
-      if (!s.start.device.empty() && spent(s, list_share())) break;
+      if (tries_first) try_several(s, next);
+      if (!s.start.device.empty() && spent(s, list_share(s))) break;
       // Each stream begins with a different one.
       ListRule rule =
           k < rules.size()
@@ -118,18 +122,15 @@ class StepSearch {
         if (rule.devices == 0) rule.devices = most_devices();
         const PlacePlan& list = s.lists.run(rule, s.random);
         try_start(s, name_of(rule), list);
-        if (spent(s, list_share())) break;
+        if (spent(s, list_share(s))) break;
         // Its devices, each taking what has the longest path behind it.
         PlacePlan other = list;
         s.orders.run(DeviceScheduler::First::kPath, other);
         try_start(s, name_of(rule) + ", then by path", other);
       }
-      // Alternates, as either may be better; several, as they take less.
-      for (int tries = 0; tries < kTriesPerList; ++tries) {
-        try_next(s, next);
-      }
+      if (!tries_first) try_several(s, next);
     }
-    while (next < tries_.count() && !spent(s, list_share())) try_next(s, next);
+    while (next < tries_.count() && !spent(s, list_share(s))) try_next(s, next);
     climb(s);
   }
 
@@ -141,7 +142,7 @@ class StepSearch {
     StageCut cut = tries_.cut(s.best_try);
     for (int k = 0; k < kMostClimbs; ++k) {
       if (budget_.counts_moves() && k == kClimbsInMoves) return;
-      if (spent(s, list_share() + kClimbShare)) return;
+      if (spent(s, list_share(s) + kClimbShare)) return;
       StageCut other = cut;
       tries_.vary(other, s.random);
       PlacePlan plan;
@@ -154,8 +155,12 @@ class StepSearch {
     }
   }
 
-  // With many ops, the rest of the search saves a few percent.
-  double list_share() const {
+  // With many ops, the rest of the search saves a few percent, and hardly finds
+  // a plan that keeps limits.
+  double list_share(const Stream& s) const {
+    if (units_.num_ops >= kWindowed && std::isinf(s.annealer.best_us())) {
+      return kListShareOfNone;
+    }
     return units_.num_ops >= kWindowed ? kListShareOfMany : kListShare;
   }
 
@@ -166,9 +171,14 @@ class StepSearch {
     return most < units_.problem.num_devices() ? most : 0;
   }
 
+  // Alternates with lists, as either may be better; several, as they take less.
+  void try_several(Stream& s, int& next) const {
+    for (int tries = 0; tries < kTriesPerList; ++tries) try_next(s, next);
+  }
+
   void try_next(Stream& s, int& next) const {
     if (next >= tries_.count()) return;
-    if (!s.start.device.empty() && spent(s, list_share())) return;
+    if (!s.start.device.empty() && spent(s, list_share(s))) return;
     PlacePlan plan;
     plan.device = tries_.devices(next);
     s.orders.run(tries_.order(next), plan);

@@ -23,7 +23,7 @@ RowLp::RowLp(std::span<const double> objective, std::span<const double> lower,
       upper_(upper.begin(), upper.end()),
       next_slack_(static_cast<int32_t>(n_)) {
   for (size_t j = 0; j < n_; ++j) {
-    nonbasic_.push_back(static_cast<int32_t>(j));
+    nonbasic_.push_back(j);
     at_upper_.push_back(objective[j] > 0);
     table_[1 + j] = -objective[j];
     table_[0] += objective[j] * bound_of(j);
@@ -31,7 +31,7 @@ RowLp::RowLp(std::span<const double> objective, std::span<const double> lower,
 }
 
 double RowLp::bound_of(size_t column) const {
-  const auto v = static_cast<size_t>(nonbasic_[column]);
+  const size_t v = nonbasic_[column];
   if (v >= n_) return 0;  // slacks have no upper bound
   return at_upper_[column] ? upper_[v] : lower_[v];
 }
@@ -39,17 +39,17 @@ double RowLp::bound_of(size_t column) const {
 void RowLp::add_row(std::span<const std::pair<int32_t, double>> entries,
                     double limit) {
   std::vector<double> of_variable(n_, 0), added(stride_, 0);
-  for (const auto& [v, a] : entries) of_variable[static_cast<size_t>(v)] = a;
+  for (const auto& [v, a] : entries) of_variable[v] = a;
   added[0] = limit;
   for (size_t j = 0; j < n_; ++j) {
     if (static_cast<size_t>(nonbasic_[j]) >= n_) continue;
-    const double a = of_variable[static_cast<size_t>(nonbasic_[j])];
+    const double a = of_variable[nonbasic_[j]];
     added[1 + j] += a;
     added[0] -= a * bound_of(j);
   }
   for (size_t r = 1; r < basic_.size(); ++r) {
     if (static_cast<size_t>(basic_[r]) >= n_) continue;
-    const double a = of_variable[static_cast<size_t>(basic_[r])];
+    const double a = of_variable[basic_[r]];
     if (a == 0) continue;
     // The row's value is not a coefficient, but changes in the same way.
     for (size_t k = 0; k < stride_; ++k) added[k] -= a * row(r)[k];
@@ -59,12 +59,11 @@ void RowLp::add_row(std::span<const std::pair<int32_t, double>> entries,
 }
 
 void RowLp::set_bounds(int32_t variable, double lower, double upper) {
-  const auto v = static_cast<size_t>(variable);
   const auto at = std::find(nonbasic_.begin(), nonbasic_.end(), variable);
-  const auto column = static_cast<size_t>(at - nonbasic_.begin());
+  const size_t column = at - nonbasic_.begin();
   const double before = column < n_ ? bound_of(column) : 0;
-  lower_[v] = lower;
-  upper_[v] = upper;
+  lower_[variable] = lower;
+  upper_[variable] = upper;
   if (column == n_) return;
   const double change = bound_of(column) - before;
   for (size_t r = 0; r < basic_.size(); ++r) {
@@ -78,7 +77,7 @@ size_t RowLp::most_violated(double* by) const {
   size_t worst = kNone;
   double most = kTolerance;
   for (size_t r = 1; r < basic_.size(); ++r) {
-    const auto v = static_cast<size_t>(basic_[r]);
+    const size_t v = basic_[r];
     const double value = row(r)[0];
     const double below = (v < n_ ? lower_[v] : 0) - value;
     const double above = v < n_ ? value - upper_[v] : 0;
@@ -165,11 +164,11 @@ void RowLp::drop_loose_rows(size_t most) {
 std::vector<double> RowLp::x() const {
   std::vector<double> x(n_);
   for (size_t j = 0; j < n_; ++j) {
-    const auto v = static_cast<size_t>(nonbasic_[j]);
+    const size_t v = nonbasic_[j];
     if (v < n_) x[v] = bound_of(j);
   }
   for (size_t r = 1; r < basic_.size(); ++r) {
-    const auto v = static_cast<size_t>(basic_[r]);
+    const size_t v = basic_[r];
     if (v < n_) x[v] = row(r)[0];
   }
   return x;

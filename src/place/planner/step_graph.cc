@@ -45,13 +45,13 @@ void StepGraph::find_kinds(const PlanProblem& p) {
       kind_devices[k] = inside;
     }
   }
-  const auto n = static_cast<size_t>(p.num_ops());
+  const size_t n = p.num_ops();
   kinds.assign(n, 0);
   time.assign(n * num_kinds(), kInfinity);
   least.assign(n, kInfinity);
   for (int32_t i = 0; i < p.num_ops(); ++i) {
-    const auto at = static_cast<size_t>(i);
-    const DeviceSet mask = allowed[static_cast<size_t>(p.group[at])];
+    const size_t at = i;
+    const DeviceSet mask = allowed[p.group[at]];
     for (size_t k = 0; k < num_kinds(); ++k) {
       if (!(mask & kind_devices[k])) continue;
       kinds[at] |= device_bit(static_cast<int32_t>(k));
@@ -105,8 +105,8 @@ void StepGraph::find_edges(const PlanProblem& p) {
   std::map<std::tuple<DeviceSet, DeviceSet, int64_t>, double> known;
   const auto cross = [&](int32_t from, int32_t to, int64_t bytes) {
     if (bytes < 0) return 0.0;
-    const DeviceSet f = kinds[static_cast<size_t>(from)];
-    const DeviceSet t = kinds[static_cast<size_t>(to)];
+    const DeviceSet f = kinds[from];
+    const DeviceSet t = kinds[to];
     const auto [it, fresh] = known.try_emplace({f, t, bytes}, kInfinity);
     if (!fresh) return it->second;
     for (DeviceSet a = f; a; a.drop_first()) {
@@ -120,50 +120,46 @@ void StepGraph::find_edges(const PlanProblem& p) {
   };
   std::vector<std::pair<int32_t, int64_t>> from;
   for (int32_t i = 0; i < p.num_ops(); ++i) {
-    const auto at = static_cast<size_t>(i);
-    if (g.kind[at] == Kind::kTransfer) continue;
+    if (g.kind[i] == Kind::kTransfer) continue;
     from.clear();
     for (const int32_t v : g.reads[i]) {
-      const bool sent = !g.everywhere[static_cast<size_t>(v)];
-      from.emplace_back(g.producer[static_cast<size_t>(v)],
-                        sent ? p.costs.bytes.item(v) : -1);
+      const bool sent = !g.everywhere[v];
+      from.emplace_back(g.producer[v], sent ? p.costs.bytes.item(v) : -1);
     }
     for (const int32_t c : g.controls[i]) from.emplace_back(c, -1);
     std::sort(from.begin(), from.end());
     for (size_t k = 0; k < from.size(); ++k) {
       const auto [u, bytes] = from[k];
       if (k + 1 < from.size() && from[k + 1].first == u) continue;
-      if (g.kind[static_cast<size_t>(u)] == Kind::kTransfer) continue;
-      edges.push_back({u, i, bytes, cross(u, i, bytes),
-                       !(kinds[static_cast<size_t>(u)] & kinds[at])});
+      if (g.kind[u] == Kind::kTransfer) continue;
+      edges.push_back(
+          {u, i, bytes, cross(u, i, bytes), !(kinds[u] & kinds[i])});
     }
   }
   // Nodes that take no time, and precede none that do, do not end a step.
-  std::vector<uint8_t> matters(static_cast<size_t>(p.num_ops()), 0);
+  std::vector<uint8_t> matters(p.num_ops(), 0);
   std::vector<int32_t> mattering;
   std::vector<std::vector<int32_t>> before(matters.size());
   for (const Edge& e : edges) {
-    before[static_cast<size_t>(e.to)].push_back(e.from);
+    before[e.to].push_back(e.from);
   }
   for (int32_t i = 0; i < p.num_ops(); ++i) {
     if (!p.takes_time(i)) continue;
-    matters[static_cast<size_t>(i)] = 1;
+    matters[i] = 1;
     mattering.push_back(i);
   }
   for (size_t k = 0; k < mattering.size(); ++k) {
-    for (const int32_t u : before[static_cast<size_t>(mattering[k])]) {
-      if (matters[static_cast<size_t>(u)]) continue;
-      matters[static_cast<size_t>(u)] = 1;
+    for (const int32_t u : before[mattering[k]]) {
+      if (matters[u]) continue;
+      matters[u] = 1;
       mattering.push_back(u);
     }
   }
-  std::erase_if(edges, [&](const Edge& e) {
-    return !matters[static_cast<size_t>(e.to)];
-  });
+  std::erase_if(edges, [&](const Edge& e) { return !matters[e.to]; });
   std::vector<std::vector<int32_t>> ins(matters.size()), outs(matters.size());
   for (size_t e = 0; e < edges.size(); ++e) {
-    ins[static_cast<size_t>(edges[e].to)].push_back(static_cast<int32_t>(e));
-    outs[static_cast<size_t>(edges[e].from)].push_back(static_cast<int32_t>(e));
+    ins[edges[e].to].push_back(e);
+    outs[edges[e].from].push_back(e);
   }
   in = Rows<int32_t>(ins);
   out = Rows<int32_t>(outs);
@@ -172,13 +168,13 @@ void StepGraph::find_edges(const PlanProblem& p) {
 void StepGraph::find_order() {
   std::vector<int32_t> missing;
   for (int32_t i = 0; i < num_ops(); ++i) {
-    missing.push_back(static_cast<int32_t>(in[i].size()));
+    missing.push_back(in[i].size());
     if (missing.back() == 0) order.push_back(i);
   }
   for (size_t k = 0; k < order.size(); ++k) {
     for (const int32_t e : out[order[k]]) {
-      const int32_t to = edges[static_cast<size_t>(e)].to;
-      if (--missing[static_cast<size_t>(to)] == 0) order.push_back(to);
+      const int32_t to = edges[e].to;
+      if (--missing[to] == 0) order.push_back(to);
     }
   }
 }
@@ -193,13 +189,12 @@ std::vector<double> StepGraph::by_path(
     const int32_t op = order[back ? order.size() - 1 - at : at];
     const size_t first = static_cast<size_t>(op) * count;
     std::fill(ready.begin(), ready.end(),
-              at_least.empty() ? 0.0 : at_least[static_cast<size_t>(op)]);
+              at_least.empty() ? 0.0 : at_least[op]);
     for (const int32_t number : back ? out[op] : in[op]) {
-      add_edge(edges[static_cast<size_t>(number)], back, end, ready);
+      add_edge(edges[number], back, end, ready);
     }
     for (size_t k = 0; k < count; ++k) {
-      if (!kinds[static_cast<size_t>(op)].has(static_cast<int32_t>(k)))
-        continue;
+      if (!kinds[op].has(static_cast<int32_t>(k))) continue;
       start[first + k] = ready[k];
       end[first + k] = ready[k] + time[first + k];
     }

@@ -4,6 +4,8 @@
 #include <bit>
 #include <numeric>
 
+#include "place/decode_tables.h"
+
 namespace berth {
 
 namespace {
@@ -34,8 +36,9 @@ void sort_unique(std::vector<int32_t>& list) {
 }  // namespace
 
 StepUnits::StepUnits(const PlanProblem& p) : problem(p) {
+  order = topological_order(p.graph);
+  for (const int32_t i : order) num_ops += p.takes_time(i);
   look_at_limits();
-  find_order();
   join_nodes();
   collect_units();
   collect_neighbours();
@@ -53,29 +56,6 @@ bool StepUnits::keeps(const PlacePlan& plan) const {
     if (!allowed[unit[i]].has(d)) return false;
   }
   return true;
-}
-
-void StepUnits::find_order() {
-  const SimulatedGraph& g = problem.graph;
-  std::vector<int32_t> missing;
-  missing.reserve(static_cast<size_t>(g.num_nodes()));
-  order.reserve(static_cast<size_t>(g.num_nodes()));
-  for (int32_t i = 0; i < g.num_nodes(); ++i) {
-    missing.push_back(
-        static_cast<int32_t>(g.reads[i].size() + g.controls[i].size()));
-    if (missing[i] == 0) order.push_back(i);
-    num_ops += problem.takes_time(i);
-  }
-  for (size_t k = 0; k < order.size(); ++k) {
-    for (const int32_t v : g.values[order[k]]) {
-      for (const int32_t r : g.readers[v]) {
-        if (--missing[r] == 0) order.push_back(r);
-      }
-    }
-    for (const int32_t f : g.followers[order[k]]) {
-      if (--missing[f] == 0) order.push_back(f);
-    }
-  }
 }
 
 // Aliases join the unit of what only they read, sources that of their only
@@ -117,7 +97,7 @@ void StepUnits::join_nodes() {
     if (!limited && groups.find(u) == u && reader[u] >= 0) join(reader[u], u);
   }
   std::vector<int32_t> number(mask.size(), -1);
-  unit.resize(static_cast<size_t>(g.num_nodes()));
+  unit.resize(g.num_nodes());
   for (int32_t i = 0; i < g.num_nodes(); ++i) {
     const int32_t root = groups.find(problem.group[i]);
     if (number[root] < 0) {
@@ -130,7 +110,7 @@ void StepUnits::join_nodes() {
 
 void StepUnits::collect_units() {
   const SimulatedGraph& g = problem.graph;
-  std::vector<std::vector<int32_t>> all(static_cast<size_t>(num_units));
+  std::vector<std::vector<int32_t>> all(num_units);
   std::vector<std::vector<int32_t>> timed(all.size());
   resident_bytes.assign(all.size(), 0);
   held_bytes.assign(all.size(), 0);
@@ -145,16 +125,16 @@ void StepUnits::collect_units() {
     most +=
         problem.resident_bytes[i] + static_cast<double>(g.variable_bytes[i]);
     for (const int64_t b : problem.costs.bytes[i]) {
-      most += static_cast<double>(b);
+      most += b;
     }
     for (const int32_t v : g.reads[i]) {
-      most += static_cast<double>(problem.costs.bytes.item(v));
+      most += problem.costs.bytes.item(v);
     }
     if (problem.takes_time(i)) {
       timed[unit[i]].push_back(i);
     } else if (g.kind[i] == SimulatedGraph::Kind::kSource) {
       for (const int64_t b : problem.costs.bytes[i]) {
-        held += static_cast<double>(b);
+        held += b;
       }
     }
   }
@@ -164,7 +144,7 @@ void StepUnits::collect_units() {
 
 void StepUnits::collect_neighbours() {
   const SimulatedGraph& g = problem.graph;
-  std::vector<std::vector<int32_t>> lists(static_cast<size_t>(num_units));
+  std::vector<std::vector<int32_t>> lists(num_units);
   for (int32_t i = 0; i < g.num_nodes(); ++i) {
     for (const int32_t v : g.reads[i]) {
       const int32_t a = unit[i], b = unit[g.producer[v]];
@@ -179,7 +159,7 @@ void StepUnits::collect_neighbours() {
 
 void StepUnits::collect_ops_around() {
   const SimulatedGraph& g = problem.graph;
-  const auto n = static_cast<size_t>(g.num_nodes());
+  const size_t n = g.num_nodes();
   const int64_t links = g.reads.num_items() + g.controls.num_items();
   const int64_t most = kMaxTies * (links + g.num_nodes());
   int64_t ties = 0;
@@ -219,7 +199,7 @@ void StepUnits::look_at_limits() {
             static_cast<double>(problem.graph.variable_bytes[i]);
   }
   for (int32_t v = 0; v < costs.bytes.num_items(); ++v) {
-    most += static_cast<double>(costs.bytes.item(v));
+    most += costs.bytes.item(v);
   }
   for (const int64_t w : costs.workspace) {
     most_workspace = std::max(most_workspace, static_cast<double>(w));

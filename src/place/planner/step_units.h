@@ -54,7 +54,6 @@ class StepUnits {
   bool keeps(const PlacePlan& plan) const;
 
  private:
-  void find_order();
   void join_nodes();
   void collect_units();
   void collect_neighbours();

@@ -65,7 +65,7 @@ class Question {
   std::optional<int32_t> find_device(const std::string& name) const {
     for (int32_t d = 0; d < c_.problem.num_devices(); ++d) {
       if (short_name(c_.problem, d) == name ||
-          c_.problem.costs.devices[static_cast<size_t>(d)].name == name) {
+          c_.problem.costs.devices[d].name == name) {
         return d;
       }
     }
@@ -117,12 +117,12 @@ class Question {
     if (all && name.back() == '*') name.pop_back();
     std::vector<int32_t> ops;
     for (int32_t i = 0; i < c_.problem.num_ops(); ++i) {
-      const std::string& n = c_.problem.names[static_cast<size_t>(i)];
+      const std::string& n = c_.problem.names[i];
       if (all ? n.starts_with(name) : n == name) ops.push_back(i);
     }
     // The ops of a layer.
     for (int32_t i = 0; ops.empty() && !all && i < c_.problem.num_ops(); ++i) {
-      const std::string& n = c_.problem.names[static_cast<size_t>(i)];
+      const std::string& n = c_.problem.names[i];
       if (!n.starts_with(name + "/")) continue;
       return ops_named(name + "/");
     }
@@ -134,7 +134,7 @@ class Question {
     const auto [name, where] = cut(" to ");
     const int32_t to = device(where);
     const std::vector<int32_t> ops = ops_named(name);
-    std::vector<uint8_t> group(static_cast<size_t>(c_.problem.num_groups), 0);
+    std::vector<uint8_t> group(c_.problem.num_groups, 0);
     for (const int32_t i : ops) group[c_.problem.group[i]] = 1;
     for (int32_t i = 0; i < c_.problem.num_ops(); ++i) {
       if (!group[c_.problem.group[i]]) continue;
@@ -212,7 +212,7 @@ class Question {
     const double bytes =
         quantity([&] { return parse_quantity(size, Quantity::kBytes); });
     if (bytes < 1) fail("a limit of 0 means none");
-    c_.problem.costs.devices[static_cast<size_t>(device(name))].memory_limit =
+    c_.problem.costs.devices[device(name)].memory_limit =
         limit_of(c_.problem, bytes);
   }
 
@@ -224,13 +224,11 @@ class Question {
     const double by = factor(trimmed(rest_.substr(space)));
     CostTable& costs = c_.problem.costs;
     const size_t old = costs.classes.size();
-    const auto from =
-        static_cast<size_t>(costs.devices[static_cast<size_t>(d)].device_class);
+    const size_t from = costs.devices[d].device_class;
     costs.classes.push_back(costs.classes[from]);
     costs.classes.back().name +=
         fmt::format(", {}", trimmed(rest_.substr(space)));
-    costs.devices[static_cast<size_t>(d)].device_class =
-        static_cast<int32_t>(old);
+    costs.devices[d].device_class = old;
     std::vector<OpTime> times;
     std::vector<int64_t> workspace;
     for (size_t i = 0; i * old < costs.times.size(); ++i) {

@@ -86,16 +86,15 @@ class Rounds {
         kMovesInWindow *
         std::min<int64_t>(1 + round / kRoundsPerTime, kMostTimesMoves);
     const std::vector<double> latest = latest_starts(units_, kept_, plan_);
-    std::vector<std::optional<Part>> parts(static_cast<size_t>(count));
-    const auto streams = static_cast<int32_t>(moves_.size());
+    std::vector<std::optional<Part>> parts(count);
+    const int32_t streams = moves_.size();
     run_streams(streams, budget_.threads(), [&](int s) {
       // The first one differs per round, as time may end in any round.
       for (int32_t k = (s + round) % streams; k < count; k += streams) {
         if (spent(static_cast<size_t>(s))) return;
         const int32_t begin = first + k * size;
-        parts[static_cast<size_t>(k)] =
-            better(static_cast<size_t>(s), latest, std::max(begin, 0),
-                   std::min(begin + size, n), most);
+        parts[k] = better(static_cast<size_t>(s), latest, std::max(begin, 0),
+                          std::min(begin + size, n), most);
       }
     });
     std::erase_if(parts, [](const auto& part) { return !part; });

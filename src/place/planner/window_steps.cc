@@ -1,16 +1,16 @@
 #include "place/planner/window_steps.h"
 
 #include <algorithm>
-#include <limits>
 #include <tuple>
 #include <unordered_map>
+
+#include "base/infinity.h"
 
 namespace berth {
 
 namespace {
 
 using Kind = SimulatedGraph::Kind;
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Extracts one window. Its nodes are all ops and come in this order: values
 // that exist before it, on an extra device behind each real one; one op per
@@ -31,7 +31,7 @@ class Cutter {
         end_(end),
         devices_(units.problem.num_devices()) {
     for (int32_t k = begin; k < end; ++k) {
-      position_.emplace(plan.sequence[static_cast<size_t>(k)], k);
+      position_.emplace(plan.sequence[k], k);
     }
   }
 
@@ -58,9 +58,7 @@ class Cutter {
     int32_t device, value, node;
   };
 
-  int32_t op_at(int32_t k) const {
-    return plan_.sequence[static_cast<size_t>(k)];
-  }
+  int32_t op_at(int32_t k) const { return plan_.sequence[k]; }
   int32_t here(int32_t op) const {  // -1: outside
     const auto it = position_.find(op);
     return it == position_.end() ? -1 : w_.first + it->second - begin_;
@@ -76,7 +74,7 @@ class Cutter {
     for (int32_t d = 0; d < 2 * devices_; ++d) {
       c.devices.push_back({"rest", rest, 0, CopyRule::kFree, -1});
     }
-    const LinkCost none = {0, kNever, -1};
+    const LinkCost none = {0, kInfinity, -1};
     for (int32_t from = 0; from < 3 * devices_; ++from) {
       for (int32_t to = 0; to < 3 * devices_; ++to) {
         const int32_t a = from % devices_, b = to % devices_;
@@ -86,13 +84,13 @@ class Cutter {
   }
 
   void find_times() {
-    double start = kNever, end = 0;
+    double start = kInfinity, end = 0;
     for (int32_t k = begin_; k < end_; ++k) {
       start = std::min(start, kept_.start_us(op_at(k)));
       end = std::max(end, kept_.end_us(op_at(k)));
     }
     w_.span_us = end - start;
-    free_.assign(static_cast<size_t>(devices_), 0);
+    free_.assign(devices_, 0);
     int32_t missing = devices_;
     std::vector<uint8_t> seen(free_.size(), 0);
     for (int32_t k = begin_ - 1; k >= 0 && missing > 0; --k) {
@@ -197,7 +195,7 @@ class Cutter {
         for (const int32_t r : g_.readers[v]) {
           last = false;
           if (here(r) >= 0) continue;
-          double& due = at.emplace(plan_.device[r], kNever).first->second;
+          double& due = at.emplace(plan_.device[r], kInfinity).first->second;
           due = std::min(due, latest_[r]);
         }
         for (int32_t d = 0; d < devices_; ++d) {
@@ -277,18 +275,18 @@ class Cutter {
 
   int32_t add_value(int32_t node, int32_t value) {
     SimulatedGraph& g = w_.problem.graph;
-    const auto number = static_cast<int32_t>(g.producer.size());
+    const int32_t number = g.producer.size();
     g.producer.push_back(node);
     g.everywhere.push_back(g_.everywhere[value]);
     g.lives_on.push_back(0);
-    values_[static_cast<size_t>(node)].push_back(number);
+    values_[node].push_back(number);
     bytes_.push_back(whole_.costs.bytes.item(value));
     return number;
   }
 
   void finish() {
     PlanProblem& p = w_.problem;
-    const auto n = static_cast<size_t>(num_nodes_);
+    const size_t n = num_nodes_;
     p.graph.values = Rows<int32_t>(values_);
     for (const std::vector<int32_t>& row : values_) {
       std::vector<int64_t> bytes;
@@ -360,9 +358,9 @@ void put_back(const StepUnits& units, const StepWindow& w,
   const std::vector<int32_t> ops(whole.sequence.begin() + w.begin,
                                  whole.sequence.begin() + w.end);
   for (int32_t k = w.begin; k < w.end; ++k) {
-    const int32_t n = part.sequence[static_cast<size_t>(w.first + k - w.begin)];
-    const int32_t op = ops[static_cast<size_t>(n - w.first)];
-    whole.sequence[static_cast<size_t>(k)] = op;
+    const int32_t n = part.sequence[w.first + k - w.begin];
+    const int32_t op = ops[n - w.first];
+    whole.sequence[k] = op;
     for (const int32_t i : units.nodes[units.unit[op]]) {
       whole.device[i] = part.device[n];
     }

@@ -90,8 +90,7 @@ TEST(StepWindow, IsAsLongAsTheWholePlanWhereCopiesWaitForNobody) {
       PlacePlan changed = window.plan;
       const int32_t n =
           window.first +
-          static_cast<int32_t>(w.random.below(
-              static_cast<uint32_t>(window.last() - window.first)));
+          static_cast<int32_t>(w.random.below(window.last() - window.first));
       const auto to = static_cast<int32_t>(w.random.below(3));
       if (!(window.problem.allowed[n] & device_bit(to))) continue;
       for (int32_t i = 0; i < window.problem.num_ops(); ++i) {

@@ -44,14 +44,14 @@ double least_of(const std::vector<double>& rows, int32_t op, size_t kinds) {
 
 Windows::Windows(const StepGraph& graph, std::vector<double> weight)
     : g_(graph), kinds_(graph.num_kinds()), weight_(std::move(weight)) {
-  const auto n = static_cast<size_t>(g_.num_ops());
+  const size_t n = g_.num_ops();
   for (const bool back : {false, true}) {
     known_[back].assign(n, 0);
     propagate(back);
   }
   lag_.assign(n, -1);
   parent_.resize(n);
-  first_of_group_.assign(static_cast<size_t>(g_.num_groups), -1);
+  first_of_group_.assign(g_.num_groups, -1);
   class_of_.resize(n);
 }
 
@@ -60,13 +60,12 @@ void Windows::propagate(bool back) {
   start_[back].resize(known_[back].size());
   end_[back].resize(known_[back].size());
   for (int32_t i = 0; i < g_.num_ops(); ++i) {
-    const auto at = static_cast<size_t>(i);
     double end = kInfinity;
     for (size_t k = 0; k < kinds_; ++k) {
       end = std::min(end, ready(back, i, k) + g_.time_on(i, k));
     }
-    start_[back][at] = least_of(ready_[back], i, kinds_);
-    end_[back][at] = end;
+    start_[back][i] = least_of(ready_[back], i, kinds_);
+    end_[back][i] = end;
   }
   work_ += static_cast<int64_t>(g_.edges.size() * kinds_ * kinds_ +
                                 end_[back].size());
@@ -110,17 +109,17 @@ std::vector<int32_t> Windows::choose_targets() const {
   std::vector<size_t> depth(lag_.size(), 0), width(lag_.size() + 1, 0);
   std::vector<std::pair<size_t, size_t>> found;  // width, position in the order
   for (const int32_t op : g_.order) {
-    size_t& d = depth[static_cast<size_t>(op)];
+    size_t& d = depth[op];
     for (const int32_t e : g_.in[op]) {
-      const StepGraph::Edge& edge = g_.edges[static_cast<size_t>(e)];
-      d = std::max(d, depth[static_cast<size_t>(edge.from)] + 1);
+      const StepGraph::Edge& edge = g_.edges[e];
+      d = std::max(d, depth[edge.from] + 1);
     }
     ++width[d];
   }
   for (size_t at = 0; at < g_.order.size(); ++at) {
     const int32_t op = g_.order[at];
     if (g_.in[op].size() < 2 && g_.out[op].size() < 2) continue;
-    found.emplace_back(width[depth[static_cast<size_t>(op)]], at);
+    found.emplace_back(width[depth[op]], at);
   }
   std::sort(found.begin(), found.end());
   if (found.size() > kTargets) found.resize(kTargets);
@@ -143,10 +142,10 @@ void Windows::count_work() {
     }
     if (!(least > 0)) continue;
     sum += least;
-    used |= g_.kinds[static_cast<size_t>(i)];
+    used |= g_.kinds[i];
   }
   for (DeviceSet k = used; k; k.drop_first()) {
-    const auto kind = static_cast<size_t>(k.first());
+    const size_t kind = k.first();
     capacity += weight_[kind] * g_.kind_devices[kind].count();
   }
   const double t = sum / capacity * (1 - kShave);
@@ -169,13 +168,12 @@ void Windows::close() {
 }
 
 bool Windows::strengthen(bool back, int32_t op) {
-  const auto at = static_cast<size_t>(op);
   set_target(back, op);
-  const double before = start_[back][at];
+  const double before = start_[back][op];
   const double t = improve(before);
   if (!(t > before * (1 + kWorthwhile))) return false;
   steps_.push_back({back, op, t, best_.from, best_.until, best_.size});
-  known_[back][at] = t;
+  known_[back][op] = t;
   propagate(back);
   return true;
 }
@@ -190,14 +188,13 @@ void Windows::set_target(bool back, int32_t op) {
   double path = 0;
   for (size_t at = 0; at < g_.order.size(); ++at) {
     const int32_t i = g_.order[back ? g_.order.size() - 1 - at : at];
-    const auto number = static_cast<size_t>(i);
-    if (lag_[number] < 0) continue;
+    if (lag_[i] < 0) continue;
     for (const int32_t e : (back ? g_.out : g_.in)[i]) {
-      if (g_.edges[static_cast<size_t>(e)].cross > 0) between_.push_back(e);
+      if (g_.edges[e].cross > 0) between_.push_back(e);
     }
     if (i == op) continue;
-    if (g_.least[number] > 0) items_.push_back(i);
-    path = std::max(path, end_[back][number]);
+    if (g_.least[i] > 0) items_.push_back(i);
+    path = std::max(path, end_[back][i]);
   }
   work_ += static_cast<int64_t>(lag_.size() + between_.size());
   choose_cuts(path);
@@ -205,16 +202,15 @@ void Windows::set_target(bool back, int32_t op) {
 
 // The longest paths from the ends of what precedes the target to its start.
 void Windows::set_lags(int32_t target) {
-  lag_[static_cast<size_t>(target)] = 0;
+  lag_[target] = 0;
   for (size_t at = g_.order.size(); at-- > 0;) {
     const int32_t i = g_.order[back_ ? g_.order.size() - 1 - at : at];
-    const auto x = static_cast<size_t>(i);
-    if (lag_[x] < 0) continue;
-    const double w = i == target ? 0 : g_.least[x];
+    if (lag_[i] < 0) continue;
+    const double w = i == target ? 0 : g_.least[i];
     for (const int32_t number : (back_ ? g_.out : g_.in)[i]) {
-      const StepGraph::Edge& e = g_.edges[static_cast<size_t>(number)];
-      double& lag = lag_[static_cast<size_t>(back_ ? e.to : e.from)];
-      lag = std::max(lag, lag_[x] + w);
+      const StepGraph::Edge& e = g_.edges[number];
+      double& lag = lag_[back_ ? e.to : e.from];
+      lag = std::max(lag, lag_[i] + w);
     }
   }
 }
@@ -224,7 +220,7 @@ void Windows::choose_cuts(double scale) {
   std::vector<std::pair<double, int32_t>> large;
   double all = 0, covered = 0;
   for (const int32_t op : items_) {
-    const double w = g_.least[static_cast<size_t>(op)];
+    const double w = g_.least[op];
     all += w;
     large.emplace_back(-w, op);
   }
@@ -233,7 +229,7 @@ void Windows::choose_cuts(double scale) {
   std::vector<std::pair<double, double>> by_size;  // work, least size
   for (const auto& [minus, op] : large) {
     if (covered > kLarge * all) break;
-    const auto at = static_cast<size_t>(op);
+    const size_t at = op;
     const double w = -minus;
     covered += w;
     const double head = start_[back_][at];
@@ -269,21 +265,19 @@ void Windows::choose_cuts(double scale) {
 }
 
 int32_t Windows::root(int32_t op) const {
-  while (parent_[static_cast<size_t>(op)] != op) {
-    op = parent_[static_cast<size_t>(op)] =
-        parent_[static_cast<size_t>(parent_[static_cast<size_t>(op)])];
+  while (parent_[op] != op) {
+    op = parent_[op] = parent_[parent_[op]];
   }
   return op;
 }
 
 // Whether a value that changed devices here would come too late.
 bool Windows::must_join(const StepGraph::Edge& e, double t) const {
-  const auto from = static_cast<size_t>(back_ ? e.to : e.from);
+  const size_t from = back_ ? e.to : e.from;
   const int32_t to = back_ ? e.from : e.to;
-  const auto x = static_cast<size_t>(to);
   double lag = 0;
   if (to != target_) {
-    lag = g_.least[x] + (target_ < 0 ? start_[!back_][x] : lag_[x]);
+    lag = g_.least[to] + (target_ < 0 ? start_[!back_][to] : lag_[to]);
   }
   return end_[back_][from] + e.cross + lag > t * (1 + kWindowRounding);
 }
@@ -292,19 +286,18 @@ bool Windows::must_join(const StepGraph::Edge& e, double t) const {
 void Windows::join(double t) {
   std::fill(first_of_group_.begin(), first_of_group_.end(), -1);
   const auto add = [&](int32_t op) {
-    parent_[static_cast<size_t>(op)] = op;
-    int32_t& first =
-        first_of_group_[static_cast<size_t>(g_.group[static_cast<size_t>(op)])];
+    parent_[op] = op;
+    int32_t& first = first_of_group_[g_.group[op]];
     if (first < 0) first = op;
-    parent_[static_cast<size_t>(op)] = first;
+    parent_[op] = first;
   };
   for (int32_t i = 0; i < g_.num_ops(); ++i) {
-    if (lag_[static_cast<size_t>(i)] >= 0) add(i);
+    if (lag_[i] >= 0) add(i);
   }
   for (const int32_t number : between_) {
-    const StepGraph::Edge& e = g_.edges[static_cast<size_t>(number)];
+    const StepGraph::Edge& e = g_.edges[number];
     if (must_join(e, t)) {
-      parent_[static_cast<size_t>(root(e.from))] = root(e.to);
+      parent_[root(e.from)] = root(e.to);
     }
   }
   work_ += static_cast<int64_t>(lag_.size() + between_.size() + items_.size());
@@ -315,12 +308,12 @@ void Windows::make_classes() {
   classes_.clear();
   std::fill(class_of_.begin(), class_of_.end(), -1);
   for (const int32_t op : items_) {
-    int32_t& c = class_of_[static_cast<size_t>(root(op))];
+    int32_t& c = class_of_[root(op)];
     if (c < 0) {
-      c = static_cast<int32_t>(classes_.size());
+      c = classes_.size();
       classes_.push_back({});
     }
-    ++classes_[static_cast<size_t>(c)].end;
+    ++classes_[c].end;
   }
   int32_t begin = 0;
   for (Class& c : classes_) {
@@ -331,14 +324,12 @@ void Windows::make_classes() {
   const size_t n = items_.size();
   parts_.resize(n * kinds_);
   for (const int32_t op : items_) {
-    const auto number = static_cast<size_t>(op);
-    Class& c =
-        classes_[static_cast<size_t>(class_of_[static_cast<size_t>(root(op))])];
-    const auto at = static_cast<size_t>(c.end++);
-    c.kinds &= g_.kinds[number];
+    Class& c = classes_[class_of_[root(op)]];
+    const size_t at = c.end++;
+    c.kinds &= g_.kinds[op];
     for (size_t k = 0; k < kinds_; ++k) {
       parts_[k * n + at] = {g_.time_on(op, k), ready(back_, op, k),
-                            target_ < 0 ? ready(!back_, op, k) : lag_[number]};
+                            target_ < 0 ? ready(!back_, op, k) : lag_[op]};
       c.largest = std::max(c.largest, g_.time_on(op, k));
     }
   }
@@ -355,7 +346,7 @@ double Windows::excess(const Cut& cut, double t) {
     if (c.largest < cut.size) continue;
     double least = kInfinity;
     for (DeviceSet k = c.kinds; k; k.drop_first()) {
-      const auto kind = static_cast<size_t>(k.first());
+      const size_t kind = k.first();
       const double us = need(c, cut, t, kind);
       if (us == kInfinity) continue;
       least = std::min(least, cut.size > 0 ? us : weight_[kind] * us);
@@ -367,7 +358,7 @@ double Windows::excess(const Cut& cut, double t) {
   const double room = cut.size > 0 ? std::floor(length / cut.size) : length;
   double capacity = 0;
   for (DeviceSet k = used; k; k.drop_first()) {
-    const auto kind = static_cast<size_t>(k.first());
+    const size_t kind = k.first();
     capacity += room * (cut.size > 0 ? 1 : weight_[kind]) *
                 g_.kind_devices[kind].count();
   }

@@ -1,7 +1,7 @@
 // Small random throughput problems, for tests of its searches and bounds.
 
-#ifndef BERTH_PLACE_PLANNER_RANDOM_LOADS_H_
-#define BERTH_PLACE_PLANNER_RANDOM_LOADS_H_
+#ifndef BERTH_PLACE_PLANNER_RANDOM_LOAD_GRAPHS_TESTING_H_
+#define BERTH_PLACE_PLANNER_RANDOM_LOAD_GRAPHS_TESTING_H_
 
 #include <algorithm>
 #include <random>
@@ -137,4 +137,4 @@ inline PlanProblem random_loads(const RandomLoads& options, uint64_t seed) {
 
 }  // namespace berth::planner_tests
 
-#endif  // BERTH_PLACE_PLANNER_RANDOM_LOADS_H_
+#endif  // BERTH_PLACE_PLANNER_RANDOM_LOAD_GRAPHS_TESTING_H_
