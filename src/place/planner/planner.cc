@@ -1,5 +1,7 @@
 #include "place/planner/planner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -10,7 +12,9 @@
 #include "base/infinity.h"
 #include "place/planner/exact_steps.h"
 #include "place/planner/models.h"
+#include "place/planner/pipeline.h"
 #include "place/planner/plan_view.h"
+#include "place/planner/units.h"
 
 namespace berth {
 
@@ -63,15 +67,35 @@ void add_one_device_each(PlanProblem& p) {
 
 struct Priced {
   const PlanCandidate* candidate = nullptr;
-  Evaluation evaluation;
+  double value = kInfinity;
+  std::optional<Evaluation> evaluation;  // if it was simulated
 };
 
-// Whether a plan's value or bytes may depend on its sequence.
-bool order_matters(const PlanProblem& p, const PlacePlan& plan) {
-  if (p.model == PlanModel::kLoad) return false;
-  const int32_t d = plan.device[0];
-  return p.costs.devices[d].memory_limit > 0 ||
-         std::ranges::any_of(plan.device, [&](int32_t e) { return e != d; });
+// A pipeline on one device needs no simulation of all its micro-batches: it
+// takes as long as its ops together, and may hold too much to begin with.
+std::optional<PricedCandidate> priced_at_once(const PlanProblem& p,
+                                              const PlanCandidate& c) {
+  if (p.model != PlanModel::kPipeline || p.pipeline.stash_weights) return {};
+  const int32_t d = c.plan.device[0];
+  const std::vector<MicroBatchRole> role = roles_of(p);
+  PricedCandidate priced{c.name, 0, {}};
+  double held = 0;
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    if (c.plan.device[i] != d) return {};
+    held += p.resident_bytes[i] + p.graph.variable_bytes[i];
+    const bool each = role[i] == MicroBatchRole::kEach;
+    if (!p.takes_time(i)) continue;
+    priced.value +=
+        p.costs.time(i, d).us * (each ? p.pipeline.micro_batches : 1);
+  }
+  const DeviceCost& device = p.costs.devices[d];
+  if (device.memory_limit > 0) {
+    if (held <= device.memory_limit) return {};
+    priced.violations.push_back(
+        fmt::format("{} needs more than {}; its limit is {}", device.name,
+                    size_text(held), size_text(device.memory_limit)));
+  }
+  return std::isfinite(priced.value) ? std::optional(priced) : std::nullopt;
 }
 
 // The candidate with the least value that keeps all limits.
@@ -79,23 +103,17 @@ Priced best_candidate(const PlanProblem& p,
                       std::vector<PricedCandidate>& priced) {
   Priced best;
   for (const PlanCandidate& c : p.candidates) {
-    // The rules often put everything on one device: no need to price it again.
-    const auto same = std::ranges::find_if(p.candidates, [&](const auto& o) {
-      return o.plan.device == c.plan.device &&
-             (o.plan.sequence == c.plan.sequence || !order_matters(p, c.plan));
-    });
-    if (&*same != &c) {
-      PricedCandidate again = priced[same - p.candidates.begin()];
-      again.name = c.name;
-      priced.push_back(std::move(again));
-      continue;
+    std::optional<Evaluation> e;
+    if (const auto known = priced_at_once(p, c)) {
+      priced.push_back(*known);
+    } else {
+      e = evaluate(p, c.plan);
+      priced.push_back({c.name, e->value, e->violations});
     }
-    Evaluation e = evaluate(p, c.plan);
-    priced.push_back({c.name, e.value, e.violations});
-    if (!e.violations.empty()) continue;
-    if (!best.candidate || e.value < best.evaluation.value) {
-      best = {&c, std::move(e)};
-    }
+    const PricedCandidate& now = priced.back();
+    if (!now.violations.empty()) continue;
+    if (best.candidate && !(now.value < best.value)) continue;
+    best = {&c, now.value, std::move(e)};
   }
   return best;
 }
@@ -223,7 +241,7 @@ void find_plan(PlanProblem& p, const PlannerOptions& o, const Budget& whole,
   Priced best = best_candidate(p, answer.candidates);
   const Budget budget =
       without_pricing(whole, o, seconds_since(begin), answer.candidates.size());
-  const double upper = best.candidate ? best.evaluation.value : kInfinity;
+  const double upper = best.value;
   Found found = find_and_prove_any(p, o, budget, upper, answer.bound);
   answer.moves = found.moves;
   answer.start = found.start;
@@ -247,8 +265,9 @@ void find_plan(PlanProblem& p, const PlannerOptions& o, const Budget& whole,
   answer.status = PlanStatus::kPlanned;
   // Loads do not depend on the order.
   if (answer.plan.sequence.empty()) answer.plan.sequence = order_of_ops(p);
-  answer.value = best.evaluation.value;
-  answer.evaluation = std::move(best.evaluation);
+  if (!best.evaluation) best.evaluation = evaluate(p, answer.plan);
+  answer.value = best.evaluation->value;
+  answer.evaluation = std::move(*best.evaluation);
 }
 
 }  // namespace
