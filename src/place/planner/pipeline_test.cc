@@ -247,6 +247,29 @@ TEST(Pipeline, KeepsMemoryLimits) {
   for (const DeviceUse& d : a.evaluation.devices) EXPECT_LE(d.bytes, 110);
 }
 
+TEST(Pipeline, PricesOneDeviceAloneAsItsSimulationDoes) {
+  // Four layers of 5 each, eight micro-batches: none waits for another.
+  for (const int64_t limit : {0, 1000}) {
+    const PlanProblem p = training_chain({.layers = 4, .limit = limit});
+    const PlacePlan one{std::vector<int32_t>(p.names.size(), 0),
+                        order_of_ops(p)};
+    EXPECT_DOUBLE_EQ(evaluate(p, one).value, 160);
+    const PlanAnswer a = planned(p);
+    ASSERT_EQ(a.candidates.size(), 1u);
+    EXPECT_DOUBLE_EQ(a.candidates[0].value, 160);
+  }
+}
+
+TEST(Pipeline, TakesOneDeviceWhenNothingIsFaster) {
+  // Copies take longer than everything else.
+  const PlanProblem p = training_chain({.layers = 2,
+                                        .micro_batches = 2,
+                                        .bytes = 10,
+                                        .limit = 1000,
+                                        .latency = 1000});
+  EXPECT_DOUBLE_EQ(planned(p).value, 20);
+}
+
 TEST(Pipeline, SumsGradientsAndUpdatesOnceAStep) {
   // f -> g -> update; the update takes 7 and waits for all micro-batches.
   testing::ProblemMaker m(PlanModel::kPipeline);

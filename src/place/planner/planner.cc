@@ -1,12 +1,11 @@
 #include "place/planner/planner.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cmath>
 #include <future>
+#include <utility>
 
 #include "base/core_set.h"
 #include "base/infinity.h"
@@ -14,7 +13,6 @@
 #include "place/planner/models.h"
 #include "place/planner/pipeline.h"
 #include "place/planner/plan_view.h"
-#include "place/planner/units.h"
 
 namespace berth {
 
@@ -71,52 +69,70 @@ struct Priced {
   std::optional<Evaluation> evaluation;  // if it was simulated
 };
 
-// A pipeline on one device needs no simulation of all its micro-batches: it
-// takes as long as its ops together, and may hold too much to begin with.
-std::optional<PricedCandidate> priced_at_once(const PlanProblem& p,
-                                              const PlanCandidate& c) {
+// What a pipeline on one device takes: as long as its ops together. To simulate
+// all its micro-batches takes long, and is needed only to see whether it keeps
+// a limit.
+std::optional<double> sum_on_one_device(const PlanProblem& p,
+                                        const PlacePlan& plan) {
   if (p.model != PlanModel::kPipeline || p.pipeline.stash_weights) return {};
-  const int32_t d = c.plan.device[0];
+  const int32_t d = plan.device[0];
   const std::vector<MicroBatchRole> role = roles_of(p);
-  PricedCandidate priced{c.name, 0, {}};
-  double held = 0;
+  double us = 0;
   for (int32_t i = 0; i < p.num_ops(); ++i) {
-    if (c.plan.device[i] != d) return {};
-    held += p.resident_bytes[i] + p.graph.variable_bytes[i];
+    if (plan.device[i] != d) return {};
     const bool each = role[i] == MicroBatchRole::kEach;
     if (!p.takes_time(i)) continue;
-    priced.value +=
-        p.costs.time(i, d).us * (each ? p.pipeline.micro_batches : 1);
+    us += p.costs.time(i, d).us * (each ? p.pipeline.micro_batches : 1);
   }
-  const DeviceCost& device = p.costs.devices[d];
-  if (device.memory_limit > 0) {
-    if (held <= device.memory_limit) return {};
-    priced.violations.push_back(
-        fmt::format("{} needs more than {}; its limit is {}", device.name,
-                    size_text(held), size_text(device.memory_limit)));
-  }
-  return std::isfinite(priced.value) ? std::optional(priced) : std::nullopt;
+  return std::isfinite(us) ? std::optional(us) : std::nullopt;
 }
 
-// The candidate with the least value that keeps all limits.
-Priced best_candidate(const PlanProblem& p,
-                      std::vector<PricedCandidate>& priced) {
-  Priced best;
-  for (const PlanCandidate& c : p.candidates) {
-    std::optional<Evaluation> e;
-    if (const auto known = priced_at_once(p, c)) {
-      priced.push_back(*known);
-    } else {
-      e = evaluate(p, c.plan);
-      priced.push_back({c.name, e->value, e->violations});
+// The candidates with the least value that keep all limits.
+class Candidates {
+ public:
+  Candidates(const PlanProblem& p, std::vector<PricedCandidate>& priced)
+      : p_(p), priced_(priced) {
+    for (const PlanCandidate& c : p.candidates) {
+      const auto sum = sum_on_one_device(p, c.plan);
+      if (!sum) {
+        price(c);
+      } else if (p.costs.devices[c.plan.device[0]].memory_limit > 0) {
+        priced_.push_back({c.name, *sum, {}});
+        unsure_.push_back({&c, *sum, {}});
+      } else {
+        priced_.push_back({c.name, *sum, {}});
+        if (*sum < best_.value) best_ = {&c, *sum, {}};
+      }
     }
-    const PricedCandidate& now = priced.back();
-    if (!now.violations.empty()) continue;
-    if (best.candidate && !(now.value < best.value)) continue;
-    best = {&c, now.value, std::move(e)};
   }
-  return best;
-}
+  // The best of those that need no simulation, or had one.
+  const Priced& sure() const { return best_; }
+  // The best of all that are below `value`.
+  Priced below(double value) {
+    for (const Priced& u : std::exchange(unsure_, {})) {
+      if (u.value < std::min(value, best_.value)) price(*u.candidate);
+    }
+    return std::move(best_);
+  }
+
+ private:
+  void price(const PlanCandidate& c) {
+    Evaluation e = evaluate(p_, c.plan);
+    const size_t number = &c - p_.candidates.data();
+    if (number == priced_.size()) priced_.emplace_back();
+    priced_[number] = {c.name, e.value, e.violations};
+    const double value = e.value;
+    const bool first = best_.candidate == nullptr;
+    if (e.violations.empty() && (first || value < best_.value)) {
+      best_ = {&c, value, std::move(e)};
+    }
+  }
+
+  const PlanProblem& p_;
+  std::vector<PricedCandidate>& priced_;
+  Priced best_;
+  std::vector<Priced> unsure_;
+};
 
 int threads_of(const PlannerOptions& o) {
   if (o.threads > 0) return std::min(o.threads, 64);
@@ -238,11 +254,13 @@ void find_plan(PlanProblem& p, const PlannerOptions& o, const Budget& whole,
   add_one_device_each(p);
   p.candidates.reserve(p.candidates.size() + 1);  // for search_in_moves()
   const auto begin = Clock::now();
-  Priced best = best_candidate(p, answer.candidates);
+  Candidates candidates(p, answer.candidates);
   const Budget budget =
       without_pricing(whole, o, seconds_since(begin), answer.candidates.size());
+  Found found =
+      find_and_prove_any(p, o, budget, candidates.sure().value, answer.bound);
+  Priced best = candidates.below(found.value);
   const double upper = best.value;
-  Found found = find_and_prove_any(p, o, budget, upper, answer.bound);
   answer.moves = found.moves;
   answer.start = found.start;
   if (best.candidate) {
