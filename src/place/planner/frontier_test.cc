@@ -145,8 +145,8 @@ TEST(Frontier, GivesUpWhenThereIsTooMuchOrSomebodySaysStop) {
   q.stop = nullptr;
   EXPECT_FALSE(search.run(q).empty());
   std::vector<double> size(worth.size(), 1);
-  EXPECT_FALSE(FrontierGraph(p, 0, frontier_order(p, 8), size, 100, 16, 2)
-                   .complete());
+  EXPECT_FALSE(
+      FrontierGraph(p, 0, frontier_order(p, 8), size, 100, 16, 2).complete());
 }
 
 TEST(Frontier, OrderHoldsEveryUnitOnce) {

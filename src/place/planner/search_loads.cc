@@ -49,6 +49,8 @@ struct Cooling {
   double end = 1;        // ends at this share of the stream's budget
 };
 
+// Anneals a state, which stays where it ended. `best` becomes the best plan
+// visited that keeps all limits, if that is better.
 class Annealer {
  public:
   Annealer(LoadState& state, LoadStream& stream, LoadPlan& best)
@@ -252,13 +254,6 @@ class Annealer {
   std::vector<uint8_t> noted_;
 };
 
-// Anneals the state, which stays where it ended. `best` becomes the best plan
-// visited that keeps all limits, if that is better.
-void anneal_loads(LoadState& state, const Cooling& cooling, LoadStream& stream,
-                  LoadPlan& best) {
-  Annealer(state, stream, best).run(cooling);
-}
-
 // Shares of a stream's budget.
 constexpr double kCutsEnd = 0.05, kCoarseEnd = 0.4;
 constexpr double kFewCoarseEnd = 0.9;  // for few units
@@ -388,7 +383,7 @@ class StreamSearch {
     const double highest = std::ranges::max(machine_loads(p, plan.device));
     LoadState state(p, highest > 0 ? highest : 1);
     state.set(plan.device);
-    anneal_loads(state, cooling, stream_, plan);
+    Annealer(state, stream_, plan).run(cooling);
   }
 
   // Few moves are better spent on few rounds.

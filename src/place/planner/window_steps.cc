@@ -47,13 +47,9 @@ class Cutter {
   }
 
  private:
-  // What exists at a time: a value, or the end of a control (value -1).
-  struct Release {
-    double at;
-    int32_t device, value, node;
-  };
-  // What must exist at a time: a value, or the end of a node here.
-  struct Due {
+  // What exists, or must exist, at a time: a value, or the end of a node (value
+  // -1). Nodes are those of the whole plan if it exists, else those here.
+  struct Event {
     double at;
     int32_t device, value, node;
   };
@@ -102,7 +98,7 @@ class Cutter {
     for (int32_t k = begin_; k < end_; ++k) find_releases(op_at(k));
     // What ended long before does not matter.
     double copy = 0;
-    for (const Release& r : releases_) {
+    for (const Event& r : releases_) {
       for (int32_t d = 0; r.value >= 0 && d < devices_; ++d) {
         if (d == r.device) continue;
         copy = std::max(copy, kept_.copy_us(r.value, r.device, d));
@@ -130,12 +126,12 @@ class Cutter {
 
   void add_releases() {
     std::sort(releases_.begin(), releases_.end(),
-              [](const Release& a, const Release& b) {
+              [](const Event& a, const Event& b) {
                 return std::tie(a.at, a.node, a.value) <
                        std::tie(b.at, b.node, b.value);
               });
     std::vector<double> there(free_.size(), 0);
-    for (const Release& r : releases_) {
+    for (const Event& r : releases_) {
       const double at = std::max(r.at - origin_us_, 0.0);
       const int32_t n =
           add_rest(at - there[r.device], devices_ + r.device, {}, {});
@@ -227,12 +223,12 @@ class Cutter {
       const int32_t n = add_rest(0, d, {}, {});
       dues_.push_back({latest_[op_at(k)], d, -1, n});
     }
-    std::sort(dues_.begin(), dues_.end(), [](const Due& a, const Due& b) {
+    std::sort(dues_.begin(), dues_.end(), [](const Event& a, const Event& b) {
       return std::tie(a.device, a.at, a.node, a.value) <
              std::tie(b.device, b.at, b.node, b.value);
     });
     for (size_t i = 0; i < dues_.size(); ++i) {
-      const Due& d = dues_[i];
+      const Event& d = dues_[i];
       const bool more = i + 1 < dues_.size() && dues_[i + 1].device == d.device;
       const double until = more ? dues_[i + 1].at : kept_.step_us();
       std::vector<int32_t> reads, controls;
@@ -310,8 +306,7 @@ class Cutter {
   std::unordered_map<int32_t, int32_t> end_here_;    // of controls
   std::vector<double> free_;                         // per device
   double origin_us_ = 0;
-  std::vector<Release> releases_;
-  std::vector<Due> dues_;
+  std::vector<Event> releases_, dues_;
   std::vector<std::vector<int32_t>> values_;  // per node here
   std::vector<int64_t> bytes_;                // per value here
   int32_t num_nodes_ = 0;
