@@ -227,9 +227,10 @@ TEST(ContractBlocks, CoverTheOpsTracedInside) {
   EXPECT_TRUE(says(message_of([&] { broken(on_device("/GPU:0", {4})); }),
                    {"everything must stay on \"/GPU:0\"", "AddV2", "GPU:1"}));
   auto missing = f("/GPU:1", "/GPU:7");
-  EXPECT_TRUE(says(message_of([&] { missing(on_device("/GPU:0", {4})); }),
-                   {"must stay on \"/GPU:7\", which is not there: there are CPU:0, "
-                    "GPU:0 (simulated)"}));
+  EXPECT_TRUE(
+      says(message_of([&] { missing(on_device("/GPU:0", {4})); }),
+           {"must stay on \"/GPU:7\", which is not there: there are CPU:0, "
+            "GPU:0 (simulated)"}));
 }
 
 TEST(ContractBlocks, ReachBodiesAndCountTheirTurns) {

@@ -147,9 +147,10 @@ void check_place(const placement::ScopeState& s, const EagerCall& call) {
   const ParsedContract& c = s.parsed;
   const std::string on = call.device.short_name();
   if (!c.stays_on.matches(call.device.name())) {
-    raise_broken(c.contract, s.site,
-                 fmt::format("everything must stay on \"{}\"", c.contract.stays_on),
-                 {call.line("runs on " + on)});
+    raise_broken(
+        c.contract, s.site,
+        fmt::format("everything must stay on \"{}\"", c.contract.stays_on),
+        {call.line("runs on " + on)});
   }
   const DeviceScope* asked = t_state.scope;
   if (c.contract.no_fallback && asked &&
