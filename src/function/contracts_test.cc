@@ -226,9 +226,13 @@ TEST(ContractBlocks, CoverTheOpsTracedInside) {
   auto broken = f("/GPU:1", "/GPU:0");
   EXPECT_TRUE(says(message_of([&] { broken(on_device("/GPU:0", {4})); }),
                    {"everything must stay on \"/GPU:0\"", "AddV2", "GPU:1"}));
-  auto missing = f("/GPU:1", "/GPU:7");
+}
+
+TEST(Contracts, OnADeviceThatIsNotThereSaySo) {
+  auto f = function([](const Tensor& x) { return x + x; },
+                    {.contract = placement::Contract{.stays_on = "/GPU:7"}});
   EXPECT_TRUE(
-      says(message_of([&] { missing(on_device("/GPU:0", {4})); }),
+      says(message_of([&] { f(on_device("/GPU:0", {4})); }),
            {"must stay on \"/GPU:7\", which is not there: there are CPU:0, "
             "GPU:0 (simulated)"}));
 }
