@@ -313,6 +313,7 @@ TEST(MeasuredSplit, AddsUp) {
 
 void simulated_split() {
   gpus(2);
+  config::list_logical_devices();  // creates them
   const std::string gpu = "/job:localhost/replica:0/task:0/device:GPU:";
   MeasuredSplit s;
   s.replicas = {{{gpu + "0"}, 4, 300}, {{gpu + "1"}, 4, 300}};
