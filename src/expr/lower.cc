@@ -86,6 +86,18 @@ std::optional<int> build_float(Expr& e, std::string_view name, const OpDef& op,
     return apply(Code::kLessEqual, e.apply(Code::kAbs, {x}),
                  number(std::numeric_limits<float>::max()));
   }
+  // To the nearest whole number, halves to even: below 2^23 the sum with 2^23
+  // is rounded so. The sign stays, also of -0.
+  if (name == "Round" || name == "Rint") {
+    const int size = e.apply(Code::kAbs, {x}), huge = number(8388608);
+    const int up = apply(Code::kSub, apply(Code::kAdd, size, huge), huge);
+    const int negative = apply(Code::kLess, x, number(0));
+    const int rounded =
+        e.apply(Code::kSelect, {negative, e.apply(Code::kNeg, {up}), up});
+    const int changes = apply(Code::kAnd, apply(Code::kLess, size, huge),
+                              apply(Code::kGreater, size, number(0)));
+    return e.apply(Code::kSelect, {changes, rounded, x});
+  }
   if (name == "LeakyRelu") {
     const double alpha = op.attr<double>(attrs, "alpha");
     return piecewise(x, apply(Code::kMul, x, number(alpha)));

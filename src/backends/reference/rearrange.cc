@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "backends/reference/loops.h"
@@ -41,6 +42,52 @@ void for_each_placed(const Shape& out, const Shape& in, const Places& places,
   }
 }
 
+// Positions of an axis in a row that show positions in a row, or nothing.
+struct Run {
+  int64_t count;
+  int64_t from;  // -1: nothing
+};
+
+Scratch<Run> runs_of(const Scratch<int64_t>& places) {
+  Scratch<Run> runs;
+  for (const int64_t place : places) {
+    Run* last = runs.empty() ? nullptr : &runs.back();
+    const bool goes_on =
+        last &&
+        (place < 0 ? last->from < 0
+                   : last->from >= 0 && place == last->from + last->count);
+    if (goes_on) {
+      ++last->count;
+    } else {
+      runs.push_back({1, place < 0 ? -1 : place});
+    }
+  }
+  return runs;
+}
+
+// Calls fn(at, count, from) for each run of `out` along its last axis.
+template <class Fn>
+void for_each_run(const Shape& out, const Shape& in, const Places& places,
+                  Fn&& fn) {
+  if (out.rank() == 0) return fn(0, 1, 0);
+  const int last = out.rank() - 1;
+  const Scratch<Run> runs = runs_of(places[last]);
+  const auto strides = dense_strides(in);
+  std::array<int64_t, kMaxRank> at{};
+  for (int64_t i = 0, n = out.num_elements(); i < n;) {
+    int64_t row = 0;
+    for (int d = 0; d < last && row >= 0; ++d) {
+      const int64_t place = places[d][at[d]];
+      row = place < 0 ? -1 : row + place * strides[d];
+    }
+    for (const Run& run : runs) {
+      fn(i, run.count, row < 0 || run.from < 0 ? -1 : row + run.from);
+      i += run.count;
+    }
+    for (int d = last - 1; d >= 0 && ++at[d] == out[d]; --d) at[d] = 0;
+  }
+}
+
 // `otherwise`: bits of an element for positions that show nothing; null: zeros.
 void take(const KernelCall& c, const Places& places,
           const void* otherwise = nullptr) {
@@ -50,9 +97,11 @@ void take(const KernelCall& c, const Places& places,
     T* y = c.out[0].as<T>();
     T none{};
     if (otherwise) std::memcpy(&none, otherwise, sizeof none);
-    for_each_placed(
-        *c.out[0].shape, *c.in[0].shape, places,
-        [&](int64_t i, int64_t from) { y[i] = from < 0 ? none : x[from]; });
+    for_each_run(*c.out[0].shape, *c.in[0].shape, places,
+                 [&](int64_t at, int64_t count, int64_t from) {
+                   from < 0 ? std::fill_n(y + at, count, none)
+                            : std::copy_n(x + from, count, y + at);
+                 });
   });
 }
 
