@@ -1,6 +1,10 @@
 #include "errors.h"
 
 #include <map>
+#include <regex>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace berth::python {
 
@@ -39,6 +43,26 @@ std::map<errors::Code, PyObject*>& classes() {
   return all;
 }
 
+// The engine's advice is C++: `model.compile({.loss = ...})`, `math::cast`.
+std::string in_python(std::string text) {
+  static const auto& kRules =
+      *new std::vector<std::pair<std::regex, const char*>>{
+          {std::regex(R"(([{ ])\.(\w+) = )"), "$1$2="},  // of options
+          {std::regex(R"(\{([a-z_]+=[^{}]*)\})"), "$1"},
+          {std::regex(R"(\b(keras|distribute|data|config|debugging|train)::)"),
+           "tf.$1."},
+          {std::regex(R"(\bprofiler::)"), "tf.profiler.experimental."},
+          {std::regex(R"(\b(math|nn|random|linalg|strings)::)"), "tf.$1."},
+          {std::regex(R"((tf[\w.]*)::)"), "$1."},
+          {std::regex(R"(\btf\.math\.cast\b)"), "tf.cast"},
+          {std::regex(R"((tf\.cast\([^()]*, )(\w+\)))"), "$1tf.$2"}};
+  if (text.size() > 20000) return text;  // std::regex takes stack for each
+  for (const auto& [pattern, with] : kRules) {
+    text = std::regex_replace(text, pattern, with);
+  }
+  return text;
+}
+
 }  // namespace
 
 void set_python_error(const errors::Error& e) {
@@ -46,7 +70,7 @@ void set_python_error(const errors::Error& e) {
   if (PyErr_Occurred()) return;
   const auto at = classes().find(e.code());
   PyErr_SetString(at == classes().end() ? PyExc_RuntimeError : at->second,
-                  e.what());
+                  in_python(e.what()).c_str());
 }
 
 void add_errors(nb::module_& m) {

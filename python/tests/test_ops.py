@@ -77,6 +77,14 @@ def test_errors_name_the_line_and_the_argument():
         tf.matmul(X)
 
 
+def test_errors_speak_python():
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"write tf\.cast"):
+        tf.ones([2]) + tf.ones([2], tf.float64)
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    with pytest.raises(tf.errors.FailedPreconditionError, match=r"model\.compile\(optimizer=\.\.\., loss="):
+        model.fit(X, X)
+
+
 def test_every_function_of_the_engine_says_what_is_missing():
     """No function crashes without arguments: it gives a value or names what it needs."""
     import types

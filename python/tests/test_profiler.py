@@ -38,7 +38,7 @@ def test_a_recording_has_plans_eager_ops_and_names(tmp_path):
 
 def test_recordings_do_not_nest():
     tf.profiler.experimental.start()
-    with pytest.raises(tf.errors.AlreadyExistsError, match="profiler::stop"):
+    with pytest.raises(tf.errors.AlreadyExistsError, match="tf.profiler.experimental.stop"):
         tf.profiler.experimental.start()
     tf.profiler.experimental.stop()
     with pytest.raises(tf.errors.FailedPreconditionError):
