@@ -53,25 +53,35 @@ def report(data):
     return "<div>" + "".join(parts) + "</div>"
 
 
-def timeline(events, most=400):
-    """A row for each track with a bar for each event, the longest `most` of them."""
+def timeline(trace, most=400):
+    """A row for each track with a bar for each event, the longest `most` of them.
+
+    `trace` is what Timeline.json() gives. Simulated devices have a clock, and so a scale, of their own.
+    """
+    tracks = {e["pid"]: e["args"]["name"] for e in trace["traceEvents"] if e["ph"] == "M"}
+    events = [e for e in trace["traceEvents"] if e["ph"] == "X"]
     if not events:
         return "<div>nothing was recorded</div>"
-    first = min(e[4] for e in events)
-    whole = max(max(e[5] for e in events) - first, 1e-9)
-    shown = sorted(events, key=lambda e: e[4] - e[5])[:most]
-    tracks = list(dict.fromkeys(e[0] for e in events))
-    height, left, width = 22, 140, 860
+
+    def clock(e):
+        return tracks[e["pid"]].endswith("(simulated time)")
+
+    whole = {c: max([e["ts"] + e["dur"] for e in events if clock(e) == c] + [1e-9]) for c in (False, True)}
+    shown = sorted(events, key=lambda e: -e["dur"])[:most]
+    height, left, width = 22, 200, 800
     out = [f'<svg width="{left + width}" height="{height * len(tracks) + 20}" font-size="11">']
-    for row, track in enumerate(tracks):
+    for row, (track, label) in enumerate(tracks.items()):
         y = row * height
-        out.append(f'<text x="0" y="{y + 15}">{_escape(_short(track))}</text>')
-        for name, begin, end, line in ((e[1], e[4], e[5], e[3]) for e in shown if e[0] == track):
-            x, w = left + (begin - first) / whole * width, max((end - begin) / whole * width, 0.5)
-            hue = sum(map(ord, name)) * 37 % 360
-            out.append(f'<rect x="{x:.1f}" y="{y + 3}" width="{w:.1f}" height="{height - 6}" '
-                       f'fill="hsl({hue},60%,65%)"><title>{_escape(name)} {end - begin:.1f} us '
-                       f'{_escape(line)}</title></rect>')
-    out.append(f'<text x="{left}" y="{height * len(tracks) + 14}">{whole / 1e3:.2f} ms, '
+        out.append(f'<text x="0" y="{y + 15}">{_escape(_short(label))}</text>')
+        for e in (e for e in shown if e["pid"] == track):
+            scale = width / whole[clock(e)]
+            hue = sum(map(ord, e["name"])) * 37 % 360
+            out.append(f'<rect x="{left + e["ts"] * scale:.1f}" y="{y + 3}" '
+                       f'width="{max(e["dur"] * scale, 0.5):.1f}" height="{height - 6}" '
+                       f'fill="hsl({hue},60%,65%)"><title>{_escape(e["name"])} {e["dur"]:.1f} us '
+                       f'{_escape(e["args"].get("line", ""))}</title></rect>')
+    spans = [f"{whole[c] / 1e3:.2f} ms{mark}" for c, mark in ((False, ""), (True, " (simulated time)"))
+             if any(clock(e) == c for e in events)]
+    out.append(f'<text x="{left}" y="{height * len(tracks) + 14}">{" and ".join(spans)}, '
                f'{len(events)} events</text></svg>')
     return "".join(out)

@@ -4,6 +4,7 @@
         model.fit(x, y)
 """
 import gzip
+import json
 import os
 import socket
 import time
@@ -32,7 +33,7 @@ class Timeline:
 
     def _repr_html_(self):
         from berth import _html
-        return _html.timeline(self.events())
+        return _html.timeline(json.loads(self.json()))
 
 
 def start(logdir=None, options=None):

@@ -36,6 +36,31 @@ def test_a_recording_has_plans_eager_ops_and_names(tmp_path):
     assert html.startswith("<svg") and html.count("<rect") == len(events)
 
 
+def test_simulated_devices_have_a_scale_of_their_own(run_script):
+    done = run_script("""
+import re
+import berth as tf
+
+@tf.function
+def both(x):
+    with tf.device("/GPU:0"):
+        y = x @ x
+    with tf.device("/CPU:0"):
+        return y + 1.0
+
+x = tf.ones([64, 64])
+both(x)
+with tf.profiler.experimental.Profile("logs") as profile:
+    both(x)
+html = profile.timeline._repr_html_()
+assert "GPU:0 (simulated time)" in html, html
+assert re.search(r"[.\\d]+ ms and [.\\d]+ ms \\(simulated time\\)", html), html
+edges = [float(x) + float(w) for x, w in re.findall(r'<rect x="([.\\d]+)" y="\\d+" width="([.\\d]+)"', html)]
+assert max(edges) <= 1001, edges
+""", simulate="GPUx1")
+    assert done.returncode == 0, done.stderr
+
+
 def test_recordings_do_not_nest():
     tf.profiler.experimental.start()
     with pytest.raises(tf.errors.AlreadyExistsError, match="tf.profiler.experimental.stop"):
