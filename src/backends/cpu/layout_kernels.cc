@@ -158,12 +158,21 @@ size_t tile_axes(const Tiling& t, int axis, const std::byte*& x, std::byte* y) {
     return t.run;
   }
   size_t once = 0;
-  for (int64_t i = 0; i < t.in[axis]; ++i) {
-    once += tile_axes(t, axis + 1, x, y + once);
+  if (axis + 1 == t.whole) {
+    once = static_cast<size_t>(t.in[axis]) * t.run;
+    std::memcpy(y, x, once);
+    x += once;
+  } else {
+    for (int64_t i = 0; i < t.in[axis]; ++i) {
+      once += tile_axes(t, axis + 1, x, y + once);
+    }
   }
-  const auto times = static_cast<size_t>(t.out[axis] / t.in[axis]);
-  for (size_t k = 1; k < times; ++k) std::memcpy(y + k * once, y, once);
-  return times * once;
+  // Copies what is there, ever more of it.
+  const size_t all = static_cast<size_t>(t.out[axis] / t.in[axis]) * once;
+  for (size_t done = once; done < all; done += std::min(done, all - done)) {
+    std::memcpy(y + done, y, std::min(done, all - done));
+  }
+  return all;
 }
 
 void tile(const KernelCall& c) {

@@ -223,12 +223,17 @@ void add_n(const KernelCall& c) {
     using T = decltype(type);
     T* y = c.out[0].as<T>();
     const int64_t n = c.out[0].size();
-    for (int64_t i = 0; i < n; ++i) {
-      Wide<T> sum = 0;
+    Wide<T> sums[256];
+    for (int64_t i = 0; i < n; i += std::ssize(sums)) {
+      const int64_t count = std::min<int64_t>(std::ssize(sums), n - i);
+      std::fill_n(sums, count, Wide<T>{0});
       for (int k = 0; k < c.num_in; ++k) {
-        sum += static_cast<Wide<T>>(c.in[k].as<T>()[i]);
+        const T* x = c.in[k].as<T>() + i;
+        for (int64_t j = 0; j < count; ++j) {
+          sums[j] += static_cast<Wide<T>>(x[j]);
+        }
       }
-      y[i] = static_cast<T>(sum);
+      for (int64_t j = 0; j < count; ++j) y[i + j] = static_cast<T>(sums[j]);
     }
   });
 }
