@@ -33,7 +33,7 @@ TEST(LintScope, NamesTheLoopTheDatasetAndTheScope) {
   };
   EXPECT_NE(text.find("dataset " + line(made)), std::string::npos) << text;
   EXPECT_NE(text.find("iterated " + line(made + 4)), std::string::npos) << text;
-  EXPECT_NE(text.find("scope of /device:GPU:1"), std::string::npos) << text;
+  EXPECT_NE(text.find("scope of GPU:1"), std::string::npos) << text;
 }
 
 TEST(LintScope, AScopeInsideTheLoopIsWhatIsMeant) {

@@ -28,7 +28,7 @@ using fresh_process::need_cores;
 using fresh_process::refuses;
 
 // Ignore what this machine has measured.
-const bool kNoStore = setenv("BERTH_CACHE_DIR", "/nowhere", 1) == 0;
+const bool kNoStore = setenv("BERTH_CACHE_DIR", "/dev/null/none", 1) == 0;
 
 placement::Auto quick(bool keep_scopes = true) {
   placement::Auto a;

@@ -56,6 +56,10 @@ Cases elementwise_cases() {
     cases.push_back(
         {op, {{{6}, float32, {-1, 0, NAN, INFINITY, -INFINITY, -0.f}}}});
   }
+  for (const Shape& s : kShapes) {
+    cases.push_back({"LeakyRelu", {{s}}});
+    cases.push_back({"LeakyRelu", {{s}}, {{"alpha", 0.3}}});
+  }
   for (const Shape& s : {Shape{33}, Shape{7, 5}}) {
     cases.push_back({"Gelu", {{s}}, {{"approximate", true}}});
     cases.push_back({"GeluGrad", {{s}, {s}}, {{"approximate", true}}});

@@ -102,10 +102,10 @@ void by_events() {
 }
 
 void nowhere() {
-  setenv("BERTH_GPU_TRACE", "/nowhere/trace.json", 1);
+  setenv("BERTH_GPU_TRACE", "/dev/null/trace.json", 1);
   kFake->begin("devices=2");
   refuses<errors::InvalidArgument>([] { Pair pair; },
-                                   "BERTH_GPU_TRACE: /nowhere/trace.json");
+                                   "BERTH_GPU_TRACE: /dev/null/trace.json");
 }
 
 class Profiling : public CudaTest {};
