@@ -1,18 +1,25 @@
 // Special functions. The first part is of both float types; the second is
 // computed in double precision where the card has it. Behind math.cl.
 
+// As expr/lower.cc takes it apart, whose bits fused ops have.
+FN f32 f32_EXPM1(f32 x) {
+  const f32 t = f32_TANH(f32_MUL(x, 0.5f));
+  const f32 near = f32_DIV(f32_ADD(t, t), f32_SUB(1.0f, t));
+  return x > 1.0f ? f32_SUB(f32_EXP(x), 1.0f) : near;
+}
+
 #define FUNCTIONS_OF(t)                                                       \
   FN t t##_SOFTPLUS(t x) {                                                    \
-    return x > 0 ? x + t##_LOG1P(t##_EXP(-x)) : t##_LOG1P(t##_EXP(x));        \
+    return t##_ADD(t##_RELU(x), t##_LOG1P(t##_EXP(-t##_FABS(x))));            \
   }                                                                           \
-  FN t t##_SOFTSIGN(t x) { return x / (1 + t##_FABS(x)); }                    \
-  FN t t##_ELU(t x) { return x < 0 ? t##_EXPM1(x) : x; }                      \
+  FN t t##_SOFTSIGN(t x) { return x / (t##_FABS(x) + 1); }                    \
+  FN t t##_ELU(t x) { return x > 0 ? x : t##_EXPM1(x); }                      \
   FN t t##_SELU(t x) {                                                        \
     const t scale = (t)LIT(1.0507009873554804934193349852946);                \
-    const t alpha = (t)LIT(1.6732632423543772848170429916717);                \
-    return scale * (x < 0 ? alpha * t##_EXPM1(x) : x);                        \
+    const t below = (t)LIT(1.7580993408473768599402175208123);                \
+    return x > 0 ? t##_MUL(x, scale) : t##_MUL(t##_EXPM1(x), below);          \
   }                                                                           \
-  FN t t##_RELU6(t x) { return x < 0 ? (t)0 : x > 6 ? (t)6 : x; }             \
+  FN t t##_RELU6(t x) { return x > 6 ? (t)6 : t##_RELU(x); }                  \
   FN t t##_LEAKY_RELU(t x, t alpha) { return x > 0 ? x : alpha * x; }         \
   FN t t##_DIV_NO_NAN(t a, t b) { return b == 0 ? (t)0 : a / b; }             \
   FN t t##_MUL_NO_NAN(t a, t b) { return b == 0 ? (t)0 : a * b; }             \
