@@ -98,6 +98,7 @@ void FirstTries::add_layers(LayerOrder order) {
     work_.assign(key.size(), 0);
     bytes_ = units_.held_bytes;
     is_of_weight_.assign(key.size(), 1);
+    late_us_.assign(key.size(), 0), back_us_.assign(key.size(), 0);
   }
   for (int32_t u = 0; u < units_.num_units; ++u) {
     if (units_.ops[u].empty()) continue;
@@ -110,7 +111,11 @@ void FirstTries::add_layers(LayerOrder order) {
       const double us =
           p_.costs.times[static_cast<size_t>(i) * p_.costs.classes.size() + c]
               .us;
-      work_[u] += std::isfinite(us) ? us : 0;
+      if (std::isfinite(us)) {
+        work_[u] += us;
+        if (keys.of_weight[i]) late_us_[u] += us;
+        if (keys.backward[i] && !keys.of_weight[i]) back_us_[u] += us;
+      }
       // What gradients give is not kept for long; a load keeps no values.
       if (keys.backward[i] || !with_order_) continue;
       for (const int64_t b : p_.costs.bytes[i]) {
@@ -129,6 +134,7 @@ void FirstTries::add_tries() {
   const bool folds = by_layer_[0] != by_layer_[1];
   std::vector<Share> shares = {Share::kWork};
   if (mixed) shares.insert(shares.begin(), Share::kSpeed);
+  if (folds && with_order_) shares.insert(shares.begin(), Share::kEnd);
   // For a load only what is held throughout counts, which often fits anyway.
   if (units_.limited) {
     shares.insert(with_order_ ? shares.begin() : shares.end(), Share::kMemory);
@@ -155,7 +161,7 @@ void FirstTries::add_tries() {
       const LayerOrder layers =
           folds ? LayerOrder::kFolded : LayerOrder::kPlain;
       add({layers, 0, share, false, false, true, order});
-      if (folds && share != Share::kMemory) {
+      if (folds && share != Share::kMemory && share != Share::kEnd) {
         add({layers, 0, share, true, false, true, order});
       }
       if (mixed) add({layers, 0, share, false, false, false, order});
@@ -163,6 +169,7 @@ void FirstTries::add_tries() {
       if (share == shares[0]) add({layers, 0, share, false, true, true, order});
     }
     for (const Share share : shares) {
+      if (share == Share::kEnd) continue;
       if (folds) add({LayerOrder::kPlain, 0, share, false, false, true, order});
       add({LayerOrder::kDepth, 0, share, false, false, true, order});
     }
@@ -181,6 +188,7 @@ std::string FirstTries::name(int number) const {
       fmt::format("{} stage{}", t.stages, t.stages > 1 ? "s" : "");
   if (t.share == Share::kSpeed) text += " by speed";
   if (t.share == Share::kMemory) text += " by memory";
+  if (t.share == Share::kEnd) text += " that end together";
   if (t.reversed) text += ", reversed";
   if (t.layers == LayerOrder::kPlain) text += ", of the file's order";
   if (t.layers == LayerOrder::kDepth) text += ", by depth";
@@ -211,6 +219,43 @@ void FirstTries::place_rest(std::vector<int32_t>& of_unit) const {
   }
 }
 
+// A device is free for the gradients of weights once its other gradients are
+// done: the earlier, the later its layers. So the first stages are short: each
+// has as many weight gradients as it can compute until a common end. Finds the
+// earliest end by bisection.
+std::vector<int32_t> FirstTries::ends_together(
+    const std::vector<int32_t>& on) const {
+  const std::vector<int32_t>& units =
+      by_layer_[static_cast<size_t>(LayerOrder::kFolded)];
+  std::vector<int32_t> ends;
+  const auto fits = [&](double tail) {
+    ends.clear();
+    double room = tail, late = 0, back = 0, bytes = 0;
+    for (size_t k = 0; k < units.size(); ++k) {
+      const int32_t u = units[k], d = on[ends.size()];
+      const double limit = p_.costs.devices[d].memory_limit;
+      const bool over = late + late_us_[u] > room * speed_[d] ||
+                        (limit > 0 && bytes + bytes_[u] > limit);
+      if (over && ends.size() + 1 < on.size()) {
+        ends.push_back(k);
+        room += back / speed_[d];
+        late = back = bytes = 0;
+      }
+      late += late_us_[u], back += back_us_[u], bytes += bytes_[u];
+    }
+    const double last = room * speed_[on[ends.size()]];
+    ends.resize(on.size(), static_cast<int32_t>(units.size()));
+    return late <= last;
+  };
+  double low = 0, high = std::accumulate(late_us_.begin(), late_us_.end(), 0.0);
+  for (int halving = 0; halving < 20; ++halving) {
+    const double middle = (low + high) / 2;
+    (fits(middle) ? high : low) = middle;
+  }
+  fits(high);
+  return ends;
+}
+
 StageCut FirstTries::cut(int number) const {
   const Try& t = tries_[number];
   StageCut cut;
@@ -223,6 +268,11 @@ StageCut FirstTries::cut(int number) const {
   }
   on.resize(t.stages);
   if (t.reversed) std::reverse(on.begin(), on.end());
+  if (t.share == Share::kEnd) {
+    cut.ends = ends_together(on);
+    cut.on = std::move(on);
+    return cut;
+  }
   std::vector<double> sizes, shares;
   for (const int32_t u : by_layer_[static_cast<size_t>(t.layers)]) {
     if (t.share == Share::kMemory) {

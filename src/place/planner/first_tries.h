@@ -50,7 +50,9 @@ class FirstTries {
   void vary(StageCut& cut, StreamRandom& random) const;
 
  private:
-  enum class Share : uint8_t { kWork, kSpeed, kMemory };
+  // What stages have in common; kEnd: all end at about the same time, though
+  // the last gradients are those of the first layers.
+  enum class Share : uint8_t { kWork, kSpeed, kMemory, kEnd };
   struct Try {
     LayerOrder layers;
     int32_t stages;
@@ -64,6 +66,7 @@ class FirstTries {
   void rank_devices();
   void add_layers(LayerOrder order);
   void add_tries();
+  std::vector<int32_t> ends_together(const std::vector<int32_t>& on) const;
   void place_rest(std::vector<int32_t>& of_unit) const;
   int32_t allowed_near(int32_t unit, int32_t device) const;
 
@@ -73,6 +76,9 @@ class FirstTries {
   std::vector<double> speed_;          // per device, the fastest 1
   std::vector<int32_t> fastest_;       // devices worth a stage, fastest first
   std::vector<double> work_, bytes_;   // per unit
+  // Of its gradients, per unit: those that no other gradient waits for, and
+  // the others.
+  std::vector<double> late_us_, back_us_;
   std::vector<uint8_t> is_of_weight_;  // per unit: gradients of weights alone
   std::vector<int32_t> by_layer_[3];   // per LayerOrder: units with ops
   std::vector<Try> tries_;
