@@ -15,6 +15,8 @@ namespace berth {
 namespace {
 
 constexpr double kUp = 1 + 1e-12;  // for rounding
+// Known initially of an op: what its nearest ops on its device imply.
+constexpr int kNearest = 64, kRounds = 80;
 
 struct Row {  // docs/formats.md
   bool back;
@@ -44,8 +46,11 @@ class Follow {
     }
     set_edges();
     for (const bool back : {false, true}) {
-      known_[back].assign(n_, 0);
-      set_path(back);
+      known_[back].assign(n_ * m_, 0);
+      depth_.assign(n_, 0);
+      seen_.assign(n_, -1);
+      set_path(back, true);
+      known_[back] = ready_[back];
     }
   }
 
@@ -57,9 +62,11 @@ class Follow {
       if (r.target < 0) {
         bound = std::max(bound, r.t);
       } else {
-        double& known = known_[r.back][r.target];
-        known = std::max(known, r.t);
-        set_path(r.back);
+        for (int d = 0; d < m_; ++d) {
+          double& known = known_[r.back][r.target * m_ + d];
+          known = std::max(known, r.t);
+        }
+        set_path(r.back, false);
       }
     }
     for (int i = 0; i < n_; ++i) {
@@ -192,14 +199,19 @@ class Follow {
     return us;
   }
 
-  // The longest chains of ops, each on the device that is best for its chain.
-  void set_path(bool back) {
+  // The longest chains of ops, each on the device that is best for its chain;
+  // `join`: and what must share an op's device.
+  void set_path(bool back, bool join) {
     ready_[back].resize(time_.size());
     for (int k = 0; k < n_; ++k) {
       const int i = order_[back ? n_ - 1 - k : k];
+      for (const Edge& e : edges_[back][i]) {
+        depth_[i] = std::max(depth_[i], depth_[e.op] + 1);
+      }
       for (int d = 0; d < m_; ++d) {
         double& start = ready_[back][i * m_ + d] =
-            time_[i * m_ + d] < kInfinity ? known_[back][i] : kInfinity;
+            time_[i * m_ + d] < kInfinity ? known_[back][i * m_ + d]
+                                          : kInfinity;
         for (const Edge& e : edges_[back][i]) {
           double us = kInfinity;
           for (int c = 0; c < m_; ++c) {
@@ -212,8 +224,68 @@ class Follow {
           }
           start = std::max(start, us);
         }
+        for (int round = 0; join && round < kRounds; ++round) {
+          const double later = start_after_joined(back, i, d, start);
+          if (!(later > start && later < kInfinity)) break;
+          start = later;
+        }
       }
     }
+  }
+
+  // If op i starts by `us` on device d: what cannot be elsewhere is before it
+  // on d, in a row. Returns the start that this leaves, or the one from which
+  // on something can be elsewhere, if that is sooner.
+  double start_after_joined(bool back, int i, int d, double us) {
+    struct Joined {
+      double head, time, lag;
+    };
+    std::vector<Joined> joined;
+    std::map<int, double> lags = {{i, 0}};  // to the start of i; own time too
+    const auto deeper = [&](int a, int b) {
+      return std::pair(depth_[a], a) < std::pair(depth_[b], b);
+    };
+    std::vector<int> heap, seen;
+    double until = kInfinity;
+    for (int next = i; joined.size() <= kNearest;) {
+      if (lags.contains(next)) {
+        for (const Edge& e : edges_[back][next]) {
+          if (seen_[e.op] == i) continue;
+          seen_[e.op] = i;
+          seen.push_back(e.op);
+          heap.push_back(e.op);
+          std::push_heap(heap.begin(), heap.end(), deeper);
+        }
+      }
+      if (heap.empty()) break;
+      std::pop_heap(heap.begin(), heap.end(), deeper);
+      next = heap.back();
+      heap.pop_back();
+      double lag = 0, arrives = 0;
+      for (const Edge& e : edges_[!back][next]) {
+        const auto after = lags.find(e.op);
+        if (after == lags.end()) continue;
+        const Edge sent = {next, e.bytes};
+        lag = std::max(lag, after->second);
+        arrives =
+            std::max(arrives, soonest(back, next, false) +
+                                  cross(sent, e.op, back) + after->second);
+      }
+      if (!(arrives > us * kUp)) continue;
+      until = std::min(until, arrives);
+      const double own = time_[next * m_ + d];
+      lags[next] = lag + own;
+      joined.push_back({ready(back, next, d), own, lag});
+    }
+    for (const int op : seen) seen_[op] = -1;
+    std::ranges::sort(joined, std::greater(), &Joined::head);
+    double sum = 0, lag = kInfinity, soonest = 0;
+    for (const Joined& j : joined) {
+      sum += j.time;
+      lag = std::min(lag, j.lag);
+      soonest = std::max(soonest, j.head + sum + lag);
+    }
+    return std::min(soonest, until);
   }
 
   // Whether the target cannot start by r.t (`back`: this long before the end).
@@ -314,9 +386,10 @@ class Follow {
   std::vector<int> first_, count_;             // per kind: of its devices
   std::vector<double> weight_, least_weight_;  // of all of them; of any
   std::vector<std::vector<LinkCost>> links_;   // [from * m_ + to]
+  // [op * m_ + kind]
   std::vector<double> time_, lag_, ready_[2], known_[2];
   std::vector<std::vector<Edge>> edges_[2];  // of predecessors; of successors
-  std::vector<int> order_;
+  std::vector<int> order_, depth_, seen_;
 };
 
 }  // namespace

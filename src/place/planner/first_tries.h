@@ -73,9 +73,9 @@ class FirstTries {
   const StepUnits& units_;
   const PlanProblem& p_;
   const bool with_order_;
-  std::vector<double> speed_;          // per device, the fastest 1
-  std::vector<int32_t> fastest_;       // devices worth a stage, fastest first
-  std::vector<double> work_, bytes_;   // per unit
+  std::vector<double> speed_;         // per device, the fastest 1
+  std::vector<int32_t> fastest_;      // devices worth a stage, fastest first
+  std::vector<double> work_, bytes_;  // per unit
   // Of its gradients, per unit: those that no other gradient waits for, and
   // the others.
   std::vector<double> late_us_, back_us_;

@@ -180,7 +180,9 @@ void StepGraph::find_order() {
 }
 
 std::vector<double> StepGraph::by_path(
-    bool back, const std::vector<double>& at_least) const {
+    bool back,
+    const std::function<void(int32_t op, std::vector<double>& start)>& raise)
+    const {
   const size_t count = num_kinds();
   std::vector<double> start(time.size(), kInfinity);
   std::vector<double> end(time.size(), kInfinity);  // of the chain so far
@@ -188,15 +190,16 @@ std::vector<double> StepGraph::by_path(
   for (size_t at = 0; at < order.size(); ++at) {
     const int32_t op = order[back ? order.size() - 1 - at : at];
     const size_t first = static_cast<size_t>(op) * count;
-    std::fill(ready.begin(), ready.end(),
-              at_least.empty() ? 0.0 : at_least[op]);
+    std::fill(ready.begin(), ready.end(), 0.0);
     for (const int32_t number : back ? out[op] : in[op]) {
       add_edge(edges[number], back, end, ready);
     }
     for (size_t k = 0; k < count; ++k) {
-      if (!kinds[op].has(static_cast<int32_t>(k))) continue;
-      start[first + k] = ready[k];
-      end[first + k] = ready[k] + time[first + k];
+      if (kinds[op].has(static_cast<int32_t>(k))) start[first + k] = ready[k];
+    }
+    raise(op, start);
+    for (size_t k = 0; k < count; ++k) {
+      end[first + k] = start[first + k] + time[first + k];
     }
   }
   return start;

@@ -10,6 +10,7 @@
 #define BERTH_PLACE_PLANNER_STEP_GRAPH_H_
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "place/planner/problem.h"
@@ -51,10 +52,13 @@ struct StepGraph {
 
   // Returns, per op and kind [op * kinds + kind], the earliest that it can
   // start there (`back`: the least time from its end to the step's) by chains
-  // of ops, each on the kind of device that is best for the chain. `at_least`:
-  // per op (or empty), lower bounds known otherwise. Infinite: not allowed.
-  std::vector<double> by_path(bool back,
-                              const std::vector<double>& at_least) const;
+  // of ops, each on the kind of device that is best for the chain. Infinite:
+  // not allowed. `raise` may raise the starts of each op by what is known
+  // otherwise; those of what it waits for are final then.
+  std::vector<double> by_path(
+      bool back,
+      const std::function<void(int32_t op, std::vector<double>& start)>& raise)
+      const;
 
   // Returns the least time to send `bytes` from a device of one kind to another
   // device of a kind.

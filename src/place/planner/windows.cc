@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/infinity.h"
+#include "place/planner/joined_starts.h"
 
 namespace berth {
 
@@ -19,6 +20,7 @@ constexpr size_t kThresholds = 32;         // times tried, on each side
 constexpr double kLooks = 5e5;             // ops times cuts of one kind
 constexpr size_t kTargets = 300;           // ops that are tried
 constexpr size_t kSizes = 2;               // sizes by which ops are counted
+constexpr int64_t kWorkPerJoin = 200;      // of joined_starts(), per edge
 constexpr double kLarge = 0.995;           // share of the work: the largest ops
 
 // Keeps at most `most`, evenly spread; near ones count as one.
@@ -47,6 +49,8 @@ Windows::Windows(const StepGraph& graph, std::vector<double> weight)
   const size_t n = g_.num_ops();
   for (const bool back : {false, true}) {
     known_[back].assign(n, 0);
+    joined_[back] = joined_starts(graph, back);
+    work_ += kWorkPerJoin * static_cast<int64_t>(g_.edges.size() * kinds_);
     propagate(back);
   }
   lag_.assign(n, -1);
@@ -56,7 +60,12 @@ Windows::Windows(const StepGraph& graph, std::vector<double> weight)
 }
 
 void Windows::propagate(bool back) {
-  ready_[back] = g_.by_path(back, known_[back]);
+  ready_[back] = g_.by_path(back, [&](int32_t op, std::vector<double>& start) {
+    for (size_t k = 0; k < kinds_; ++k) {
+      const size_t at = static_cast<size_t>(op) * kinds_ + k;
+      start[at] = std::max({start[at], joined_[back][at], known_[back][op]});
+    }
+  });
   start_[back].resize(known_[back].size());
   end_[back].resize(known_[back].size());
   for (int32_t i = 0; i < g_.num_ops(); ++i) {

@@ -1,7 +1,7 @@
 // Windows: when ops can run at all, deduced from each other.
 //
 // Every op has a head (it cannot start sooner) and a tail (the least time
-// between its end and the step's). Both begin as longest paths. A deduction
+// between its end and the step's). Both begin as joined_starts(). A deduction
 // assumes that an op starts before some time and shows that what must run
 // before it does not fit: a reader whose value would be sent too late is on its
 // producer's device; ops on one device run one after the other; and no device
@@ -88,6 +88,7 @@ class Windows {
   const size_t kinds_;
   std::vector<double> weight_;
   std::vector<double> ready_[2];           // [op * kinds + kind]
+  std::vector<double> joined_[2];          // likewise: joined_starts()
   std::vector<double> known_[2];           // per op: deduced
   std::vector<double> start_[2], end_[2];  // per op: least over kinds
   std::function<bool()> stop_;
