@@ -49,6 +49,7 @@ class Follow {
       known_[back].assign(n_ * m_, 0);
       depth_.assign(n_, 0);
       seen_.assign(n_, -1);
+      to_start_.assign(n_, -1);
       set_path(back, true);
       known_[back] = ready_[back];
     }
@@ -241,14 +242,14 @@ class Follow {
       double head, time, lag;
     };
     std::vector<Joined> joined;
-    std::map<int, double> lags = {{i, 0}};  // to the start of i; own time too
     const auto deeper = [&](int a, int b) {
       return std::pair(depth_[a], a) < std::pair(depth_[b], b);
     };
     std::vector<int> heap, seen;
+    to_start_[i] = 0;
     double until = kInfinity;
     for (int next = i; joined.size() <= kNearest;) {
-      if (lags.contains(next)) {
+      if (to_start_[next] >= 0) {
         for (const Edge& e : edges_[back][next]) {
           if (seen_[e.op] == i) continue;
           seen_[e.op] = i;
@@ -263,21 +264,21 @@ class Follow {
       heap.pop_back();
       double lag = 0, arrives = 0;
       for (const Edge& e : edges_[!back][next]) {
-        const auto after = lags.find(e.op);
-        if (after == lags.end()) continue;
+        const double after = to_start_[e.op];
+        if (after < 0) continue;
         const Edge sent = {next, e.bytes};
-        lag = std::max(lag, after->second);
-        arrives =
-            std::max(arrives, soonest(back, next, false) +
-                                  cross(sent, e.op, back) + after->second);
+        lag = std::max(lag, after);
+        arrives = std::max(arrives, soonest(back, next, false) +
+                                        cross(sent, e.op, back) + after);
       }
       if (!(arrives > us * kUp)) continue;
       until = std::min(until, arrives);
       const double own = time_[next * m_ + d];
-      lags[next] = lag + own;
+      to_start_[next] = lag + own;
       joined.push_back({ready(back, next, d), own, lag});
     }
-    for (const int op : seen) seen_[op] = -1;
+    to_start_[i] = -1;
+    for (const int op : seen) seen_[op] = -1, to_start_[op] = -1;
     std::ranges::sort(joined, std::greater(), &Joined::head);
     double sum = 0, lag = kInfinity, soonest = 0;
     for (const Joined& j : joined) {
@@ -390,6 +391,9 @@ class Follow {
   std::vector<double> time_, lag_, ready_[2], known_[2];
   std::vector<std::vector<Edge>> edges_[2];  // of predecessors; of successors
   std::vector<int> order_, depth_, seen_;
+  // The longest chain from the start of what start_after_joined() found to its
+  // op; -1: others.
+  std::vector<double> to_start_;
 };
 
 }  // namespace

@@ -76,7 +76,7 @@ class FirstTries {
   std::vector<double> speed_;         // per device, the fastest 1
   std::vector<int32_t> fastest_;      // devices worth a stage, fastest first
   std::vector<double> work_, bytes_;  // per unit
-  // Of its gradients, per unit: those that no other gradient waits for, and
+  // Time of gradients per unit: those that no other gradient waits for, and
   // the others.
   std::vector<double> late_us_, back_us_;
   std::vector<uint8_t> is_of_weight_;  // per unit: gradients of weights alone
