@@ -259,6 +259,8 @@ constexpr double kCutsEnd = 0.05, kCoarseEnd = 0.4;
 constexpr double kFewCoarseEnd = 0.9;  // for few units
 constexpr double kTriesEnd = 0.25;
 constexpr int kSureTries = 2;  // per stream
+constexpr double kLoadClimbShare = 0.07;
+constexpr int kMostLoadClimbs = 20000, kLoadClimbsInMoves = 40;
 constexpr int kLoadRounds = 40;
 // Larger problems are first shrunk to about this many units.
 constexpr int32_t kManyUnits = 3000;
@@ -438,8 +440,10 @@ class StreamSearch {
 struct LoadStart {
   LoadPlan plan;
   std::string name;
+  StageCut cut;  // of stages
 
-  void offer(const PlanProblem& problem, const LoadProblem& p,
+  // Returns whether it is better.
+  bool offer(const PlanProblem& problem, const LoadProblem& p,
              const std::vector<int32_t>& device, const std::string& of) {
     LoadPlan other;
     other.device.assign(p.bytes.size(), 0);
@@ -447,20 +451,37 @@ struct LoadStart {
       other.device[problem.group[i]] = device[i];
     }
     other.value = load_value(p, other.device);
-    if (!(other.value < plan.value)) return;
+    if (!(other.value < plan.value)) return false;
     plan = std::move(other);
     name = of;
+    return true;
   }
 };
 
 LoadStart best_start(const PlanProblem& problem, const LoadProblem& p,
-                     const Budget& budget) {
+                     const Budget& budget, uint64_t seed) {
   LoadStart best;
   for (const PlanCandidate& c : problem.candidates) {
     best.offer(problem, p, c.plan.device, c.name);
   }
   const StepUnits units(problem);
   const FirstTries tries(units, false);
+  // Moves the borders of the best stages while that makes them better: to where
+  // less is sent.
+  const auto climb = [&](LoadStart& start, int stream) {
+    StreamRandom random(~seed, stream);
+    const double end = budget.spent(0) + kLoadClimbShare;
+    const std::string name = start.name + ", borders moved";
+    for (int k = 0; !start.cut.on.empty() && k < kMostLoadClimbs; ++k) {
+      if (budget.counts_moves() && k == kLoadClimbsInMoves) return;
+      if (budget.spent(0) >= end) return;
+      StageCut other = start.cut;
+      tries.vary(other, random);
+      if (start.offer(problem, p, tries.devices(other), name)) {
+        start.cut = std::move(other);
+      }
+    }
+  };
   std::vector<LoadStart> starts(budget.num_streams());
   run_streams(budget.num_streams(), budget.threads(), [&](int stream) {
     const int step = budget.num_streams();
@@ -470,9 +491,12 @@ LoadStart best_start(const PlanProblem& problem, const LoadProblem& p,
       LoadStart& start = starts[stream];
       // Under limits, one that keeps them is worth more time.
       const double end = (std::isfinite(start.plan.value) ? 1 : 2) * kTriesEnd;
-      if (may_end && budget.spent(0) >= end) return;
-      start.offer(problem, p, tries.devices(k), tries.name(k));
+      if (may_end && budget.spent(0) >= end) break;
+      if (start.offer(problem, p, tries.devices(k), tries.name(k))) {
+        start.cut = tries.cut(k);
+      }
     }
+    climb(starts[stream], stream);
   });
   for (LoadStart& s : starts) {
     if (s.plan.value < best.plan.value) best = std::move(s);
@@ -530,7 +554,7 @@ Found search_loads(const PlanProblem& problem, const Budget& budget,
   Found found;
   if (p.num_units() == 0) return found;
   if (std::ranges::count(p.allowed, DeviceSet{0}) > 0) return found;
-  const LoadStart start = best_start(problem, p, budget);
+  const LoadStart start = best_start(problem, p, budget, seed);
   LoadSearch search(p, start.plan, budget, seed);
   const LoadPlan best = search.run();
   found.start = {start.name, start.plan.value};
