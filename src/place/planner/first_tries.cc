@@ -14,6 +14,8 @@ namespace {
 
 // Devices slower than this share of the fastest get no stage.
 constexpr double kLeastSpeed = 0.05;
+// Up to this share of a limit the bytes of a stage often keep it.
+constexpr double kOftenFits = 1.3;
 
 // The numbers of stages to try: the first and the last ones first.
 std::vector<int32_t> stage_counts(int32_t devices) {
@@ -174,12 +176,25 @@ void FirstTries::add_tries() {
       add({LayerOrder::kDepth, 0, share, false, false, true, order});
     }
   }
-  // For loads many stages are best: all their kinds first, as time may be
-  // short.
-  if (with_order_) return;
-  std::ranges::stable_sort(tries_, {}, [&](const Try& t) {
+  // There may be no time for all: of loads, all kinds of many stages first;
+  // under limits, the plain kinds of many stages, and what hardly keeps limits
+  // last.
+  const auto rank = [&](const Try& t) {
     return std::ranges::find(counts, t.stages) - counts.begin();
-  });
+  };
+  if (!with_order_) std::ranges::stable_sort(tries_, {}, rank);
+  if (!both_at_once) return;
+  std::vector<std::pair<int, Try>> keyed;
+  for (const Try& t : tries_) {
+    const bool plain = !t.beside && !t.reversed && t.fastest_first &&
+                       t.layers == tries_[0].layers;
+    const bool fits = t.share == Share::kEnd || may_fit(cut(t));
+    keyed.emplace_back(8 * !fits + 4 * !plain + 2 * (rank(t) > 2) +
+                           (t.order == First::kProgram),
+                       t);
+  }
+  std::ranges::stable_sort(keyed, {}, &std::pair<int, Try>::first);
+  std::ranges::transform(keyed, tries_.begin(), &std::pair<int, Try>::second);
 }
 
 std::string FirstTries::name(int number) const {
@@ -256,8 +271,21 @@ std::vector<int32_t> FirstTries::ends_together(
   return ends;
 }
 
-StageCut FirstTries::cut(int number) const {
-  const Try& t = tries_[number];
+// Whether no stage has much more than its device can hold. Not all values of a
+// stage need be there at once.
+bool FirstTries::may_fit(const StageCut& cut) const {
+  const auto& units = by_layer_[static_cast<size_t>(cut.layers)];
+  int32_t begin = 0;
+  for (size_t k = 0; k < cut.on.size(); begin = cut.ends[k++]) {
+    const double limit = p_.costs.devices[cut.on[k]].memory_limit;
+    double bytes = 0;
+    for (int32_t at = begin; at < cut.ends[k]; ++at) bytes += bytes_[units[at]];
+    if (limit > 0 && bytes > kOftenFits * limit) return false;
+  }
+  return true;
+}
+
+StageCut FirstTries::cut(const Try& t) const {
   StageCut cut;
   cut.layers = t.layers;
   cut.order = t.order;

@@ -45,7 +45,7 @@ class FirstTries {
     return devices(cut(number));
   }
   std::vector<int32_t> devices(const StageCut& cut) const;
-  StageCut cut(int number) const;
+  StageCut cut(int number) const { return cut(tries_[number]); }
   // Moves a border, swaps two stages, or takes the other order.
   void vary(StageCut& cut, StreamRandom& random) const;
 
@@ -63,6 +63,8 @@ class FirstTries {
     DeviceScheduler::First order;
   };
 
+  StageCut cut(const Try& t) const;
+  bool may_fit(const StageCut& cut) const;
   void rank_devices();
   void add_layers(LayerOrder order);
   void add_tries();
