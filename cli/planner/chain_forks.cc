@@ -7,27 +7,16 @@
 
 namespace berth {
 
-int32_t PiecesChain::root(int32_t op) {
-  while (root_[op] != op) {
-    int32_t& next = root_[op];
-    next = root_[next];
-    op = next;
-  }
-  return op;
-}
-
 // Adds a part to the branches behind it, which end before `end`. Returns
 // whether there are between two and the maximum.
 bool PiecesChain::join(int32_t part, int32_t end) {
   const auto unite = [&](int32_t a, int32_t b) {
-    a = root(a);
-    b = root(b);
-    if (a == b) return;
-    root_[b] = a;
+    if (connected_.find(a) == connected_.find(b)) return;
+    connected_.join(a, b);
     --num_branches_;
   };
   const std::vector<int32_t>& ops = parts_[part];
-  for (const int32_t v : ops) root_[v] = v;
+  for (const int32_t v : ops) connected_.separate(v);
   num_branches_ += static_cast<int32_t>(ops.size());
   for (const int32_t v : ops) {
     for (const int32_t r : p_.readers[v]) {
@@ -45,7 +34,7 @@ void PiecesChain::find_branches(int32_t begin, int32_t end) {
   std::vector<int32_t> roots;
   for (int32_t k = begin; k < end; ++k) {
     for (const int32_t v : parts_[k]) {
-      const int32_t r = root(v);
+      const int32_t r = connected_.find(v);
       const auto at = std::find(roots.begin(), roots.end(), r);
       const size_t which = at - roots.begin();
       if (at == roots.end()) {
@@ -71,8 +60,7 @@ void PiecesChain::find_branches(int32_t begin, int32_t end) {
       b.on_cpu = std::max(b.on_cpu, rest_[v]);
       b.allowed &= p_.allowed[p_.group[v]];
     }
-    std::sort(inputs.begin(), inputs.end());
-    inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
+    sort_unique(inputs);
     for (const int32_t u : inputs) {
       b.transfers += p_.touch[u];
     }

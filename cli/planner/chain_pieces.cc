@@ -84,8 +84,7 @@ class Components {
 // Adds a row without duplicates and without `self`.
 void add_distinct(Rows<int32_t>& rows, std::vector<int32_t>& row,
                   int32_t self) {
-  std::sort(row.begin(), row.end());
-  row.erase(std::unique(row.begin(), row.end()), row.end());
+  sort_unique(row);
   std::erase(row, self);
   rows.add(row);
   row.clear();
@@ -100,7 +99,7 @@ PiecesChain::PiecesChain(const PiecesProblem& p)
       last_reader_(static_cast<size_t>(p.num_ops)),
       marked_(static_cast<size_t>(p.num_ops)),
       rest_(static_cast<size_t>(p.num_ops)),
-      root_(static_cast<size_t>(p.num_ops)) {
+      connected_(static_cast<size_t>(p.num_ops)) {
   for (int32_t d = 0; d < p.num_devices; ++d) {
     if (!p.is_cpu[d]) {
       most_bytes_ = std::max(most_bytes_, p.limit[d]);
@@ -220,10 +219,9 @@ double PiecesChain::grow_on_cpu(int32_t begin, int32_t end) {
         rest = std::max(rest, rest_[r]);
       }
     }
-    const size_t at = *v;
-    const int32_t cpu = cpu_of_[p_.group[at]];
-    rest_[at] = cpu < 0 ? kInfinity : p_.time_of(*v, cpu) + rest;
-    longest = std::max(longest, rest_[at]);
+    const int32_t cpu = cpu_of_[p_.group[*v]];
+    rest_[*v] = cpu < 0 ? kInfinity : p_.time_of(*v, cpu) + rest;
+    longest = std::max(longest, rest_[*v]);
   }
   return longest;
 }

@@ -13,6 +13,7 @@
 
 #include "base/infinity.h"
 #include "cli/planner/pieces.h"
+#include "place/disjoint_sets.h"
 #include "place/planner/budget.h"
 
 namespace berth {
@@ -20,9 +21,6 @@ namespace berth {
 class PiecesChain {
  public:
   explicit PiecesChain(const PiecesProblem& problem);
-
-  // Groups that wait for each other form one block; blocks have no cycles.
-  int32_t num_blocks() const { return static_cast<int32_t>(blocks_.size()); }
 
   // Returns a random order of the blocks, by one of several rules.
   std::vector<int32_t> random_order(StreamRandom& random) const;
@@ -36,7 +34,9 @@ class PiecesChain {
   // Returns the CPU for a group; -1: it allows none.
   int32_t cpu_of(int32_t group) const { return cpu_of_[group]; }
 
-  const Rows<int32_t>& blocks() const { return blocks_; }  // their groups
+  // Returns the groups of each block. Groups that wait for each other form one
+  // block; blocks have no cycles.
+  const Rows<int32_t>& blocks() const { return blocks_; }
 
  private:
   static constexpr int32_t kOnCpu = -1, kUnused = -2, kFork = -3;
@@ -67,7 +67,6 @@ class PiecesChain {
   }
   std::vector<int32_t> walk_back(int32_t used);
   bool join(int32_t part, int32_t end);
-  int32_t root(int32_t op);
   void find_branches(int32_t begin, int32_t end);
   struct Fork {  // with one accelerator, and with two
     double cost[2] = {kInfinity, kInfinity};
@@ -91,8 +90,7 @@ class PiecesChain {
   std::vector<int32_t> last_reader_;         // per op: a part
   std::vector<int32_t> marked_;              // per op: where counted as input
   std::vector<double> rest_;                 // per op: time to the end on CPUs
-  // Union-find of the connected ops of a segment.
-  std::vector<int32_t> root_;
+  DisjointSets connected_;                   // ops of a segment
   int32_t num_branches_ = 0;
   struct Branch {
     std::vector<int32_t> ops;

@@ -28,8 +28,7 @@ Rows<int32_t> neighbours_of(const PiecesProblem& p) {
       for (const int32_t u : p.inputs[v]) row.push_back(p.group[u]);
       for (const int32_t r : p.readers[v]) row.push_back(p.group[r]);
     }
-    std::sort(row.begin(), row.end());
-    row.erase(std::unique(row.begin(), row.end()), row.end());
+    sort_unique(row);
     std::erase(row, g);
     rows.add(row);
   }
@@ -120,13 +119,9 @@ class PiecesAnneal {
                       : kind < 14 ? propose_window(random)
                       : kind < 16 ? propose_piece(random)
                                   : propose_swap(random);
-    if (!some) return false;
-    for (const Change& c : changes_) {
-      if (!p_.allowed[c.group].has(c.device)) {
-        return false;
-      }
-    }
-    return true;
+    return some && std::ranges::all_of(changes_, [&](const Change& c) {
+             return p_.allowed[c.group].has(c.device);
+           });
   }
 
   // Moves a few neighbours on one device to another device nearby.
@@ -135,8 +130,7 @@ class PiecesAnneal {
     const int32_t from = device_[first];
     const size_t most = random_size(random);
     changes_.push_back({first, 0});
-    ++tried_;
-    seen_[first] = tried_;
+    seen_[first] = ++tried_;
     int32_t to = device_nearby(first, random);
     for (size_t k = 0; k < changes_.size() && changes_.size() < most; ++k) {
       for (const int32_t g : neighbours_[changes_[k].group]) {
@@ -197,13 +191,10 @@ class PiecesAnneal {
 
   // Swaps the devices of two groups.
   bool propose_swap(StreamRandom& random) {
-    const uint32_t n = p_.num_groups;
-    const int32_t a = random.below(n);
-    const int32_t b = random.below(n);
-    const int32_t on_a = device_[a];
-    const int32_t on_b = device_[b];
-    changes_ = {{a, on_b}, {b, on_a}};
-    return on_a != on_b;
+    const int32_t a = random.below(p_.num_groups);
+    const int32_t b = random.below(p_.num_groups);
+    changes_ = {{a, device_[b]}, {b, device_[a]}};
+    return device_[a] != device_[b];
   }
 
   // Number of groups that move at once: a power of two up to 64 or a quarter of
@@ -219,8 +210,7 @@ class PiecesAnneal {
     const DeviceSet mask = p_.allowed[group];
     const auto near = neighbours_[group];
     if (!near.empty() && random.below(6) != 0) {
-      const int32_t other = near[random.below(near.size())];
-      return device_[other];
+      return device_[near[random.below(near.size())]];
     }
     return random.below(2) == 0 ? roomiest(mask) : any_of(mask, random);
   }
@@ -237,14 +227,10 @@ class PiecesAnneal {
   int32_t roomiest(DeviceSet mask) const {
     int32_t best = -1;
     for (; mask; mask.drop_first()) {
-      const size_t d = mask.first();
+      const int32_t d = mask.first();
       if (p_.is_cpu[d]) continue;
-      const auto room = [&](size_t device) {
-        return p_.limit[device] - held_[device];
-      };
-      if (best < 0 || room(d) > room(static_cast<size_t>(best))) {
-        best = d;
-      }
+      const auto room = [&](int32_t on) { return p_.limit[on] - held_[on]; };
+      if (best < 0 || room(d) > room(best)) best = d;
     }
     return best;
   }
@@ -335,10 +321,7 @@ class Stream {
       add_chain();
       if (done()) break;
     }
-    std::sort(starts_.begin(), starts_.end(),
-              [](const PiecesPlan& a, const PiecesPlan& b) {
-                return a.value < b.value;
-              });
+    std::ranges::sort(starts_, {}, &PiecesPlan::value);
     for (int round = 0; round < kPieceRounds && !done(); ++round)
       improve(round);
     return {anneal_.best(), moves_};
@@ -351,16 +334,10 @@ class Stream {
 
   void add_start(const std::vector<int32_t>& device) {
     const double value = anneal_.start(device);
-    for (const PiecesPlan& s : starts_) {
-      if (s.value == value) return;
-    }
+    if (std::ranges::count(starts_, value, &PiecesPlan::value) > 0) return;
     starts_.push_back({device, value});
     if (starts_.size() <= kStarts) return;
-    starts_.erase(
-        std::max_element(starts_.begin(), starts_.end(),
-                         [](const PiecesPlan& a, const PiecesPlan& b) {
-                           return a.value < b.value;
-                         }));
+    starts_.erase(std::ranges::max_element(starts_, {}, &PiecesPlan::value));
   }
 
   void add_candidates() {
@@ -441,9 +418,7 @@ class Stream {
     for (int32_t d = 0; d < p_.num_devices; ++d) {
       if (!p_.is_cpu[d]) devices.push_back(d);
     }
-    for (size_t k = devices.size(); k > 1; --k) {
-      std::swap(devices[k - 1], devices[random_.below(k)]);
-    }
+    random_.shuffle(devices);
     // Every other time offers half of the accelerators twice, and then merges
     // pieces where there is memory.
     const size_t real = devices.size();

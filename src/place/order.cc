@@ -10,11 +10,6 @@ namespace berth {
 
 namespace {
 
-void sort_unique(std::vector<int32_t>& list) {
-  std::sort(list.begin(), list.end());
-  list.erase(std::unique(list.begin(), list.end()), list.end());
-}
-
 class Orderer {
  public:
   Orderer(const Graph& graph, bool in_order)

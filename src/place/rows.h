@@ -6,12 +6,20 @@
 #ifndef BERTH_PLACE_ROWS_H_
 #define BERTH_PLACE_ROWS_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace berth {
+
+// Sorts a list and drops duplicates.
+template <class T>
+void sort_unique(std::vector<T>& list) {
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+}
 
 template <class T>
 class Rows {

@@ -51,11 +51,6 @@ int64_t bytes_behind(const Node& n) {
   return bytes;
 }
 
-void sort_unique(std::vector<int32_t>& list) {
-  std::sort(list.begin(), list.end());
-  list.erase(std::unique(list.begin(), list.end()), list.end());
-}
-
 // For each item, the rows that contain it.
 Rows<int32_t> inverse(const Rows<int32_t>& rows, int32_t num_items) {
   std::vector<int32_t> end(static_cast<size_t>(num_items) + 1, 0);

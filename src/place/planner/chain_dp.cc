@@ -1,7 +1,6 @@
 #include "place/planner/chain_dp.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "base/infinity.h"
 
@@ -13,12 +12,6 @@ constexpr size_t kMaxStates = 64;
 // Priced piece ends that count as one move, and that lie between budget checks.
 constexpr int64_t kStepsPerMove = 4, kStepsBetweenLooks = 1024;
 
-// Whether every unit allows both devices or neither.
-bool equally_allowed(const LoadProblem& p, int32_t a, int32_t b) {
-  return std::ranges::all_of(
-      p.allowed, [&](const DeviceSet& m) { return m.has(a) == m.has(b); });
-}
-
 bool equal_devices(const LoadProblem& p, int32_t a, int32_t b) {
   if (p.device_class[a] != p.device_class[b] || p.limit[a] != p.limit[b]) {
     return false;
@@ -28,7 +21,7 @@ bool equal_devices(const LoadProblem& p, int32_t a, int32_t b) {
   return same(p.pays) && same(p.sender_pays) &&
          (p.receiver[a] < 0) == (p.receiver[b] < 0) &&
          (p.receiver[a] < devices) == (p.receiver[b] < devices) &&
-         equally_allowed(p, a, b);
+         std::ranges::all_of(p.allowed, same);
 }
 
 }  // namespace
@@ -88,9 +81,7 @@ void ChainCutter::make_arcs_by_list(StreamRandom& random) {
   for (size_t k = 0; k < kinds_.size(); ++k) {
     list.insert(list.end(), kinds_[k].devices.size(), static_cast<int32_t>(k));
   }
-  for (size_t i = list.size(); i > 1; --i) {
-    std::swap(list[i - 1], list[random.below(i)]);
-  }
+  random.shuffle(list);
   arcs_.clear();
   num_states_ = list.size() + 1;
   for (size_t s = 0; s < list.size(); ++s) {

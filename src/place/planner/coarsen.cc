@@ -1,11 +1,11 @@
 #include "place/planner/coarsen.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
 
 #include "base/infinity.h"
+#include "place/disjoint_sets.h"
 
 namespace berth {
 
@@ -15,8 +15,7 @@ namespace {
 class Merger {
  public:
   Merger(const LoadProblem& p, double cap)
-      : p_(p), parent_(p.bytes.size()), bytes_(p.bytes), allowed_(p.allowed) {
-    std::iota(parent_.begin(), parent_.end(), 0);
+      : p_(p), sets_(p.bytes.size()), bytes_(p.bytes), allowed_(p.allowed) {
     double all = 0;
     std::vector<int32_t> some;  // a device of each class that a unit allows
     for (int32_t u = 0; u < p.num_units(); ++u) {
@@ -46,10 +45,7 @@ class Merger {
     return some;
   }
 
-  int32_t root(int32_t u) {
-    while (parent_[u] != u) u = parent_[u] = parent_[parent_[u]];
-    return u;
-  }
+  int32_t root(int32_t u) { return sets_.find(u); }
 
   void merge(int32_t a, int32_t b) {
     a = root(a);
@@ -57,7 +53,7 @@ class Merger {
     if (a == b || !(allowed_[a] & allowed_[b])) return;
     if (max_work_ <= 0 || work_[a] + work_[b] > max_work_) return;
     if (bytes_[a] + bytes_[b] > max_bytes_) return;
-    parent_[b] = a;
+    sets_.join(a, b);
     work_[a] += work_[b];
     bytes_[a] += bytes_[b];
     allowed_[a] &= allowed_[b];
@@ -65,7 +61,7 @@ class Merger {
 
  private:
   const LoadProblem& p_;
-  std::vector<int32_t> parent_;
+  DisjointSets sets_;
   std::vector<double> work_, bytes_;
   std::vector<DeviceSet> allowed_;
   double max_work_ = 0, max_bytes_ = 0;

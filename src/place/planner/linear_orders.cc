@@ -5,16 +5,6 @@
 
 namespace berth {
 
-namespace {
-
-void shuffle(std::vector<int32_t>& list, size_t begin, StreamRandom& random) {
-  for (size_t i = list.size(); i > begin + 1; --i) {
-    std::swap(list[i - 1], list[begin + random.below(i - begin)]);
-  }
-}
-
-}  // namespace
-
 LinearOrders::LinearOrders(const LoadProblem& problem) : p_(problem) {
   std::vector<std::vector<int32_t>> before(problem.bytes.size());
   for (int32_t u = 0; u < problem.num_units(); ++u) {
@@ -42,10 +32,10 @@ std::vector<int32_t> random_order(const Rows<int32_t>& after,
     missing.push_back(before[u].size());
     if (missing.back() == 0) ready.push_back(u);
   }
-  shuffle(ready, 0, random);
+  random.shuffle(ready);
   // If nothing is ready there is a cycle: take any remaining unit.
   std::iota(rest.begin(), rest.end(), 0);
-  shuffle(rest, 0, random);
+  random.shuffle(rest);
   size_t first = 0;  // of `ready`, when it is a queue
   while (static_cast<int32_t>(order.size()) < n) {
     if (first == ready.size()) {
@@ -70,7 +60,7 @@ std::vector<int32_t> random_order(const Rows<int32_t>& after,
     for (const int32_t next : after[u]) {
       if (--missing[next] == 0) ready.push_back(next);
     }
-    shuffle(ready, begin, random);
+    random.shuffle(std::span(ready).subspan(begin));
   }
   return order;
 }

@@ -1,7 +1,6 @@
 #include "place/planner/loads.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
 #include <unordered_map>
@@ -14,16 +13,10 @@ namespace {
 
 using Kind = SimulatedGraph::Kind;
 
-void sort_unique(std::vector<int32_t>& list) {
-  std::sort(list.begin(), list.end());
-  list.erase(std::unique(list.begin(), list.end()), list.end());
-}
-
 // Lists of items, per key, without duplicates.
 Rows<int32_t> rows_of(std::vector<std::pair<int32_t, int32_t>>& pairs,
                       int32_t num_rows) {
-  std::sort(pairs.begin(), pairs.end());
-  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+  sort_unique(pairs);
   Rows<int32_t> rows;
   std::vector<int32_t> row;
   size_t k = 0;
@@ -73,9 +66,7 @@ class NetMaker {
                                       static_cast<size_t>(nets_[n].size));
     };
     std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-      const auto x = pins(a), y = pins(b);
-      return std::lexicographical_compare(x.begin(), x.end(), y.begin(),
-                                          y.end());
+      return std::ranges::lexicographical_compare(pins(a), pins(b));
     });
     std::vector<std::pair<int32_t, int32_t>> of_units;
     for (size_t k = 0; k < order.size(); ++k) {
@@ -160,8 +151,7 @@ void add_units(const PlanProblem& p, LoadProblem& l) {
   l.bytes.assign(units, 0);
   l.allowed = allowed_of_groups(p);
   for (int32_t i = 0; i < p.num_ops(); ++i) {
-    const size_t at = i;
-    const size_t unit = p.group[at];
+    const size_t at = i, unit = p.group[i];
     l.bytes[unit] += p.resident_bytes[at];
     if (!p.graph.variable_bytes.empty()) {
       l.bytes[unit] += p.graph.variable_bytes[at];
@@ -216,12 +206,10 @@ void add_nets(const PlanProblem& p, LoadProblem& l) {
   for (int32_t v = 0; v < readers.size(); ++v) {
     if (readers[v].empty() || g.everywhere[v]) continue;
     units.assign(readers[v].begin(), readers[v].end());
-    Net net;
-    net.touch_us = l.by_links ? 0 : p.touch_us[v];
-    net.copies = 1;
-    net.bytes = static_cast<double>(p.costs.bytes.item(v));
-    const int32_t producer = g.producer[v];
-    maker.add(p.group[producer], units, net);
+    maker.add(p.group[g.producer[v]], units,
+              {.touch_us = l.by_links ? 0 : p.touch_us[v],
+               .copies = 1,
+               .bytes = static_cast<double>(p.costs.bytes.item(v))});
   }
   maker.finish(l);
 }
@@ -301,17 +289,7 @@ double load_value(const LoadProblem& p, std::span<const int32_t> device) {
 LoadProblem contract(const LoadProblem& p, std::span<const int32_t> cluster,
                      int32_t num_clusters) {
   LoadProblem c;
-  c.by_links = p.by_links;
-  c.num_classes = p.num_classes;
-  c.device_class = p.device_class;
-  c.limit = p.limit;
-  c.pays = p.pays;
-  c.sender_pays = p.sender_pays;
-  c.receiver = p.receiver;
-  c.latency_us = p.latency_us;
-  c.us_per_byte = p.us_per_byte;
-  c.bus = p.bus;
-  c.num_buses = p.num_buses;
+  static_cast<LoadDevices&>(c) = p;
   const size_t units = num_clusters;
   c.work.assign(units * c.num_classes, 0);
   c.bytes.assign(units, 0);

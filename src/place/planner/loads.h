@@ -38,7 +38,21 @@ namespace berth {
 // links that carry one transfer at a time.
 using LoadMachine = int32_t;
 
-struct LoadProblem {
+struct LoadDevices {
+  size_t num_classes = 0;
+  std::vector<int32_t> device_class;
+  std::vector<double> limit;  // bytes; infinite: none
+  bool by_links = false;      // the link rule, else the touch rule
+  DeviceSet pays = 0;         // touch rule: devices that are not free
+  DeviceSet sender_pays = 0;  // link rule: devices that pay for sending
+  // Link rule, per device: the machine that copies to it load; -1: none.
+  std::vector<LoadMachine> receiver;
+  std::vector<double> latency_us, us_per_byte;  // [from * devices + to]
+  std::vector<LoadMachine> bus;  // the link's, likewise; -1: not shared
+  int32_t num_buses = 0;
+};
+
+struct LoadProblem : LoadDevices {
   LoadProblem() = default;
   explicit LoadProblem(const PlanProblem& problem);
 
@@ -60,20 +74,6 @@ struct LoadProblem {
     const size_t link = static_cast<size_t>(from) * limit.size() + to;
     return copies[net] * latency_us[link] + net_bytes[net] * us_per_byte[link];
   }
-
-  bool by_links = false;  // the link rule, else the touch rule
-
-  // Devices.
-  size_t num_classes = 0;
-  std::vector<int32_t> device_class;
-  std::vector<double> limit;  // bytes; infinite: none
-  DeviceSet pays = 0;         // touch rule: devices that are not free
-  DeviceSet sender_pays = 0;  // link rule: devices that pay for sending
-  // Link rule, per device: the machine that copies to it load; -1: none.
-  std::vector<LoadMachine> receiver;
-  std::vector<double> latency_us, us_per_byte;  // [from * devices + to]
-  std::vector<LoadMachine> bus;  // the link's, likewise; -1: not shared
-  int32_t num_buses = 0;
 
   // Units.
   std::vector<double> work;        // [unit * classes + class]; may be infinite

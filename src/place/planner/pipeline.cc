@@ -182,9 +182,7 @@ class Unroller {
       wait_for_others(i, c, b);
     }
     std::ranges::sort(row_);
-    std::ranges::sort(controls_);
-    controls_.erase(std::unique(controls_.begin(), controls_.end()),
-                    controls_.end());
+    sort_unique(controls_);
     g.reads.add(row_);
     g.controls.add(controls_);
     add_values(i, c);

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "base/where.h"
 #include "berth/errors.h"
 #include "graph/variable_range.h"
 #include "place/decode_tables.h"
+#include "place/disjoint_sets.h"
 #include "place/order.h"
 #include "place/placer.h"
 #include "place/planner/plan_order.h"
@@ -90,8 +90,7 @@ void add_controls(SimulatedGraph& g,
                       [&](int32_t v) { return g.producer[v] == c; });
       if (!read && c != i) row.push_back(c);
     }
-    std::sort(row.begin(), row.end());
-    row.erase(std::unique(row.begin(), row.end()), row.end());
+    sort_unique(row);
     controls.add(row);
   }
   g.controls = std::move(controls);
@@ -243,14 +242,13 @@ class Maker {
     }
     Placer placer(free, places_);
     const std::vector<int32_t> numbers = numbers_of(placer.devices);
-    parent_.resize(size());
-    std::iota(parent_.begin(), parent_.end(), 0);
+    sets_ = DisjointSets(size());
     std::vector<int32_t> first(placer.device_of.size(), -1);
     DeviceSet numbered = 0, mask = 0;  // most sets are that of the op before
     for (int32_t i = 0; i < graph_.size(); ++i) {
       const size_t root = placer.root(i);
       if (first[root] >= 0) {
-        parent_[i] = first[root];
+        sets_.join(first[root], i);
         p_.allowed.push_back(p_.allowed[first[root]]);
         continue;
       }
@@ -283,7 +281,7 @@ class Maker {
     for (size_t a = 0; a < graph_.args.size(); ++a) {
       const int32_t d = argument_on(a);
       if (d >= 0) {
-        p_.allowed[find(graph_.args[a])] = device_bit(d);
+        p_.allowed[sets_.find(graph_.args[a])] = device_bit(d);
       }
     }
   }
@@ -309,7 +307,7 @@ class Maker {
       }
       if (named) mask &= matching(c.ops[k]);
     }
-    DeviceSet& allowed = p_.allowed[find(i)];
+    DeviceSet& allowed = p_.allowed[sets_.find(i)];
     if ((allowed & mask) == 0) {
       throw errors::InvalidArgument(fmt::format(
           "{} cannot be where contract \"{}\" wants it: neither its kernels, "
@@ -342,15 +340,6 @@ class Maker {
     }
   }
 
-  int32_t find(int32_t i) {
-    size_t at = i;
-    while (parent_[at] != static_cast<int32_t>(at)) {
-      parent_[at] = parent_[parent_[at]];
-      at = static_cast<size_t>(parent_[at]);
-    }
-    return static_cast<int32_t>(at);
-  }
-
   // Joins two ops if that forbids no candidate and leaves a device.
   void join(int32_t a, int32_t b) {
     for (const PlanCandidate& c : p_.candidates) {
@@ -358,12 +347,11 @@ class Maker {
         return;
       }
     }
-    const int32_t x = std::min(find(a), find(b)),
-                  y = std::max(find(a), find(b));
+    const auto [x, y] = std::minmax({sets_.find(a), sets_.find(b)});
     const DeviceSet both = p_.allowed[x] & p_.allowed[y];
     if (both == 0) return;
     p_.allowed[x] = both;
-    parent_[y] = x;
+    sets_.join(x, y);
   }
 
   void join_units() {
@@ -389,11 +377,9 @@ class Maker {
         if (users[v.node] != 1 || !p_.takes_time(v.node)) {
           continue;
         }
-        if (fusible(from) && from.outputs[0].shape == n.outputs[0].shape) {
-          join(i, v.node);
-        } else if (coarse && v == n.inputs[0]) {
-          join(i, v.node);
-        }
+        const bool fuse =
+            fusible(from) && from.outputs[0].shape == n.outputs[0].shape;
+        if (fuse || (coarse && v == n.inputs[0])) join(i, v.node);
       }
     }
   }
@@ -424,7 +410,7 @@ class Maker {
     std::vector<int32_t> number(size(), -1);
     p_.group.resize(size());
     for (int32_t i = 0; i < graph_.size(); ++i) {
-      const size_t root = find(i);
+      const size_t root = sets_.find(i);
       if (number[root] < 0) number[root] = p_.num_groups++;
       p_.group[i] = number[root];
       p_.allowed[i] = p_.allowed[root];
@@ -435,8 +421,8 @@ class Maker {
   const PlaceOptions& places_;
   const GraphProblemOptions& options_;
   PlanProblem p_;
-  std::vector<int32_t> parent_;  // of sets, and of units
-  std::vector<int32_t> order_;   // of all candidates
+  DisjointSets sets_;           // of sets, and of units
+  std::vector<int32_t> order_;  // of all candidates
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "place/planner/step_graph.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 
 #include "base/infinity.h"
@@ -35,8 +34,7 @@ void StepGraph::find_kinds(const PlanProblem& p) {
     if (of_class) kind_devices.push_back(of_class);
   }
   std::vector<DeviceSet> masks = allowed;
-  std::sort(masks.begin(), masks.end());
-  masks.erase(std::unique(masks.begin(), masks.end()), masks.end());
+  sort_unique(masks);
   for (const DeviceSet& mask : masks) {
     for (size_t k = kind_devices.size(); k-- > 0;) {
       const DeviceSet inside = kind_devices[k] & mask;

@@ -1,10 +1,9 @@
 #include "place/planner/step_units.h"
 
 #include <algorithm>
-#include <bit>
-#include <numeric>
 
 #include "place/decode_tables.h"
+#include "place/disjoint_sets.h"
 
 namespace berth {
 
@@ -12,26 +11,6 @@ namespace {
 
 // Links between ops that nodes without time may make, per link in the graph.
 constexpr int64_t kMaxTies = 8;
-
-class UnionFind {
- public:
-  explicit UnionFind(int32_t n) : parent_(static_cast<size_t>(n)) {
-    std::iota(parent_.begin(), parent_.end(), 0);
-  }
-  int32_t find(int32_t i) {
-    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
-    return i;
-  }
-  void join(int32_t into, int32_t other) { parent_[find(other)] = find(into); }
-
- private:
-  std::vector<int32_t> parent_;
-};
-
-void sort_unique(std::vector<int32_t>& list) {
-  std::sort(list.begin(), list.end());
-  list.erase(std::unique(list.begin(), list.end()), list.end());
-}
 
 }  // namespace
 
@@ -69,7 +48,7 @@ void StepUnits::join_nodes() {
   for (int32_t i = 0; i < g.num_nodes(); ++i) {
     timed[problem.group[i]] |= problem.takes_time(i);
   }
-  UnionFind groups(problem.num_groups);
+  DisjointSets groups(static_cast<size_t>(problem.num_groups));
   const auto join = [&](int32_t into, int32_t other) {
     into = groups.find(into), other = groups.find(other);
     if (into == other || timed[other] || mask[into] == 0) return;
