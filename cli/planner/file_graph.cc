@@ -1,20 +1,8 @@
 #include "cli/planner/file_graph.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <queue>
-
-#include "berth/errors.h"
-#include "cli/planner/formats.h"
 
 namespace berth {
-
-void bad_file(const std::string& name, const std::string& where,
-              const std::string& what) {
-  throw errors::InvalidArgument(
-      fmt::format("{}: {}{}{}", name, where, where.empty() ? "" : " ", what));
-}
 
 void set_graph(PlanProblem& p, std::vector<std::vector<int32_t>> inputs,
                const std::vector<int64_t>& bytes) {
@@ -22,8 +10,7 @@ void set_graph(PlanProblem& p, std::vector<std::vector<int32_t>> inputs,
   const size_t n = inputs.size();
   for (size_t i = 0; i < n; ++i) {
     std::vector<int32_t>& reads = inputs[i];
-    std::sort(reads.begin(), reads.end());
-    reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
+    sort_unique(reads);
     const int32_t number = i;
     g.reads.add(reads);
     g.controls.add({});
@@ -43,11 +30,6 @@ void set_graph(PlanProblem& p, std::vector<std::vector<int32_t>> inputs,
   p.resident_bytes.assign(n, 0);
   p.backward.assign(n, 0);
   p.costs.workspace.assign(n * p.costs.classes.size(), 0);
-}
-
-void add_device(PlanProblem& p, const std::string& name, int32_t device_class,
-                CopyRule copies, int64_t memory_limit) {
-  p.costs.devices.push_back({name, device_class, memory_limit, copies, -1});
 }
 
 }  // namespace berth

@@ -4,7 +4,6 @@
 #define BERTH_CLI_PLANNER_FILE_GRAPH_H_
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "place/planner/problem.h"
@@ -16,14 +15,6 @@ namespace berth {
 // order. Each op is a separate group, allowed everywhere, and holds nothing.
 void set_graph(PlanProblem& problem, std::vector<std::vector<int32_t>> inputs,
                const std::vector<int64_t>& bytes);
-
-// Adds a device of an existing class.
-void add_device(PlanProblem& problem, const std::string& name,
-                int32_t device_class, CopyRule copies, int64_t memory_limit);
-
-// Throws errors::InvalidArgument with the error at `where` of `name`.
-[[noreturn]] void bad_file(const std::string& name, const std::string& where,
-                           const std::string& what);
 
 }  // namespace berth
 

@@ -89,12 +89,13 @@ TEST(DnnPartitioning, LatencyHasOneCpuAndNoBackwardNodes) {
   ASSERT_EQ(p.num_devices(), 3);
   EXPECT_EQ(p.costs.devices[2].name, "CPU");
   EXPECT_EQ(failure(kSmall, Objective::kLatency),
-            "small.json: nodes[2].isBackwardNode is true; expected 0: the "
+            "small.json: nodes[2].isBackwardNode: found true, expected 0: the "
             "latency of this format is that of inference; training "
             "has throughput (--objective throughput)");
   EXPECT_EQ(failure(text),
-            "small.json: nodes[2].isBackwardNode is missing; expected true, "
-            "false, 1 or 0");
+            "small.json: nodes[2]: has no \"isBackwardNode\"; expected one "
+            "beside colorClass, cpuLatency, fpgaLatency, id, name, "
+            "supportedOnFpga");
 }
 
 TEST(DnnPartitioning, OpsWithoutNamesOfTheirOwnAreNamedById) {
@@ -148,46 +149,52 @@ TEST(DnnPartitioning, BadFieldsAreNamedByTheirPath) {
   const struct {
     std::string old, now, expected;
   } cases[] = {
-      {"\"cpuLatency\": 4,", "", "nodes[0].cpuLatency is missing; expected"},
+      {"\"cpuLatency\": 4,", "",
+       "nodes[0]: has no \"cpuLatency\"; expected one beside colorClass, "},
       {"\"fpgaLatency\": 3,", "\"fpgaLatency\": \"3\",",
-       "nodes[2].fpgaLatency is \"3\"; expected a number from 0 to 1e+300"},
+       "nodes[2].fpgaLatency: found \"3\", expected a number"},
       {"\"fpgaLatency\": 3,", "\"fpgaLatency\": -1,",
-       "nodes[2].fpgaLatency is -1; expected a number from 0"},
+       "nodes[2].fpgaLatency: found -1, expected 0 to 1e+300"},
       {"\"fpgaLatency\": 3,", "\"fpgaLatency\": null,",
-       "nodes[2].fpgaLatency is null; expected a number from 0"},
+       "nodes[2]: has no \"fpgaLatency\"; expected one beside"},
       {"\"fpgaLatency\": 3,", "\"fpgaLatency\": 1e999,", "number overflow"},
       {"\"fpgaLatency\": 3,", "\"fpgaLatency\": NaN,",
        "line 9, column 21: this is no JSON"},
       {"\"id\": 9", "\"id\": 7",
-       "nodes[2].id is 7; expected an id that no node before has"},
+       "nodes[2].id: found 7, expected an id that no node before has"},
       {"\"id\": 9", "\"id\": 9.5",
-       "nodes[2].id is 9.5; expected an integer of 64 bits"},
+       "nodes[2].id: found 9.5, expected a whole number"},
       {"\"id\": 9", "\"id\": 18446744073709551615",
-       "nodes[2].id is 18446744073709551615; expected an integer"},
+       "nodes[2].id: found 18446744073709551615, expected -9223372036854775808 "
+       "to 9223372036854775807"},
       {"\"destId\": 5", "\"destId\": 6",
-       "edges[0].destId is 6; expected the id of a node"},
+       "edges[0].destId: found 6, expected the id of a node"},
       {"\"destId\": 5", "\"destId\": 7",
-       "edges[0].destId is 7; expected another node than sourceId"},
+       "edges[0].destId: found 7, expected another node than sourceId"},
       {"\"cost\": 0.5}", "\"cost\": 0.6}",
-       "edges[1].cost is 0.6; expected 0.5, as on the edges before from node"},
+       "edges[1].cost: found 0.6, expected 0.5, as on the edges before from "
+       "node"},
       {"\"maxFPGAs\": 2", "\"maxFPGAs\": 65",
-       "maxFPGAs is 65; expected 0 to 64 devices"},
+       "maxFPGAs: found 65, expected 0 to 64 devices"},
       {"\"maxFPGAs\": 2", "\"maxFPGAs\": 64",
-       "maxFPGAs is 64; expected 1 to 64 devices with the CPUs, not 65"},
-      {"\"maxFPGAs\": 2", "\"maxFPGAs\": 1.5", "maxFPGAs is 1.5; expected an"},
+       "maxFPGAs: found 64, expected 1 to 64 devices with the CPUs, not 65"},
+      {"\"maxFPGAs\": 2", "\"maxFPGAs\": 1.5",
+       "maxFPGAs: found 1.5, expected a whole"},
       {"\"size\": 10", "\"size\": 1e19",
-       "nodes[1].size is 1e+19; expected a number from 0 to 1e+18"},
+       "nodes[1].size: found 1e+19, expected 0 to 1e+18"},
       {"\"supportedOnFpga\": 1", "\"supportedOnFpga\": 2",
-       "nodes[0].supportedOnFpga is 2; expected true, false, 1 or 0"},
+       "nodes[0].supportedOnFpga: found 2, expected true, false, 1 or 0"},
       {"\"colorClass\": 3", "\"colorClass\": []",
-       "nodes[0].colorClass is an array of 0; expected an integer"},
+       "nodes[0].colorClass: found an array of 0, expected a whole number"},
       {"\"name\": \"b\"", "\"containedSubnodes\": [1]",
-       "nodes[1].containedSubnodes is an array of 1; expected a node without"},
+       "nodes[1].containedSubnodes: found an array of 1, expected a node "
+       "without"},
       {"\"sourceId\": 5, \"destId\": 9", "\"sourceId\": 9, \"destId\": 7",
        "waits for itself"},
-      {"\"nodes\": [", "\"nodes\": [3,", "nodes[0] is 3; expected an object"},
+      {"\"nodes\": [", "\"nodes\": [3,",
+       "nodes[0]: found 3, expected an object"},
       {"\"edges\": [", "\"edges\": {}, \"x\": [",
-       "edges is an object; expected an array"},
+       "edges: found an object, expected an array"},
   };
   for (const auto& c : cases) {
     const std::string said = failure(with(kSmall, c.old, c.now));
@@ -198,13 +205,14 @@ TEST(DnnPartitioning, BadFieldsAreNamedByTheirPath) {
 
 TEST(DnnPartitioning, TextsThatAreNoneAreRefused) {
   EXPECT_NE(failure(""), "");
-  EXPECT_NE(failure("[]").find("the file is an array of 0; expected an object"),
+  EXPECT_NE(failure("[]").find(
+                "the document: found an array of 0, expected an object"),
             std::string::npos);
   EXPECT_NE(failure(std::string(1'000'000, '[')), "");
   EXPECT_NE(failure(std::string(300'000, '[') + std::string(300'000, ']')), "");
   EXPECT_NE(failure("{\"maxSizePerFPGA\": 1, \"maxFPGAs\": 1, \"maxCPUs\": 0, "
                     "\"nodes\": [], \"edges\": []}")
-                .find("nodes is an array of 0; expected at least one node"),
+                .find("nodes: found an array of 0, expected at least one node"),
             std::string::npos);
 }
 
@@ -231,17 +239,18 @@ TEST(Splits, BadOnesAreRefusedByName) {
     return message_of([&] { read_split(p, text, "s"); });
   };
   EXPECT_EQ(says("{\"fpgas\": []}"),
-            "s: cpus is no array; expected {\"nodes\": [ids]} for each");
+            "s: the document: has no \"cpus\"; expected one beside fpgas");
   EXPECT_EQ(says(R"({"cpus": [], "fpgas": [{"nodes": [7, 5, 8]}]})"),
-            "s: fpgas[0].nodes[2] is 8; expected the id of a node of "
+            "s: fpgas[0].nodes[2]: found 8, expected the id of a node of "
             "\"small.json\"");
   EXPECT_EQ(says(R"({"cpus": [{"nodes": [7]}], "fpgas": [{"nodes": [7]}]})"),
-            "s: fpgas[0].nodes[0] is 7 again; expected each node once");
+            "s: fpgas[0].nodes[0]: found 7 again, expected each node once");
   EXPECT_EQ(says(R"({"cpus": [], "fpgas": [{"nodes": [7]}]})"),
-            "s: names neither node 5 (\"b\") nor one of its colour class; "
+            "s: the document: names neither node 5 (\"b\") nor one of its "
+            "colour class; "
             "expected each node once");
   EXPECT_EQ(says(R"({"cpus": [{"nodes": [7]}, {"nodes": [5]}], "fpgas": []})"),
-            "s: cpus[1].nodes is one more that has nodes; expected 1 at most");
+            "s: cpus: found an array of 2, expected 1 with nodes at most");
 }
 
 const char kDoppler[] =

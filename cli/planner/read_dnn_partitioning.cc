@@ -28,83 +28,34 @@ constexpr double kLeastBytes = 1e-200;
 constexpr double kRoundingOfSums = 1e-12;
 constexpr double kSameCost = 1e-6;  // tolerance for costs of one op's edges
 
-// Fields of one JSON object at a path of the file.
-class Fields {
- public:
-  Fields(const std::string& name, std::string path, const Json& at)
-      : name_(name), path_(std::move(path)), at_(at) {
-    if (!at.is_object()) {
-      bad_file(name, path_.empty() ? "the file" : path_,
-               fmt::format("is {}; expected an object", show_json(at)));
-    }
-  }
+double number(const Field& field, double most) {
+  const double x = field.number();
+  if (x < 0 || x > most) field.fail(fmt::format("0 to {:g}", most));
+  return x + 0.0;  // avoids -0
+}
 
-  const Json* find(const char* key) const {
-    const auto it = at_.find(key);
-    return it == at_.end() ? nullptr : &*it;
+// Takes "5.0" too.
+int64_t integer(const Field& field) {
+  const Json& v = field.json();
+  const double x = v.is_number_float() ? v.get<double>() : 0.5;
+  if (std::abs(x) <= 0x1p53 && x == std::floor(x)) {
+    return static_cast<int64_t>(x);
   }
-  const Json& need(const char* key, const char* expected) const {
-    if (const Json* v = find(key)) return *v;
-    bad_file(name_, where(key),
-             fmt::format("is missing; expected {}", expected));
-  }
-  double number(const char* key, double most) const {
-    const Json& v = need(key, "a number, 0 or more");
-    const double x = v.is_number() ? v.get<double>() : -1;
-    if (!(x >= 0) || !(x <= most)) {
-      bad(key, fmt::format("a number from 0 to {:g}", most));
-    }
-    return x + 0.0;  // avoids -0
-  }
-  double number_or(const char* key, double most, double otherwise) const {
-    return find(key) ? number(key, most) : otherwise;
-  }
-  int64_t integer(const char* key) const {
-    const Json& v = need(key, "an integer");
-    if (v.is_number_unsigned() && v.get<uint64_t>() <= INT64_MAX) {
-      return static_cast<int64_t>(v.get<uint64_t>());
-    }
-    if (v.is_number_integer() && !v.is_number_unsigned()) {
-      return v.get<int64_t>();
-    }
-    if (v.is_number_float()) {
-      const double x = v.get<double>();
-      if (std::abs(x) <= 0x1p53 && x == std::floor(x)) {
-        return static_cast<int64_t>(x);
-      }
-    }
-    bad(key, "an integer of 64 bits");
-  }
-  int count(const char* key) const {
-    const int64_t n = integer(key);
-    if (n < 0 || n > 64) bad(key, "0 to 64 devices");
-    return static_cast<int>(n);
-  }
-  bool flag(const char* key) const {
-    const Json& v = need(key, "true, false, 1 or 0");
-    if (v.is_boolean()) return v.get<bool>();
-    if (!v.is_number() || (v != 0 && v != 1)) bad(key, "true, false, 1 or 0");
-    return v == 1;
-  }
-  const Json& array(const char* key) const {
-    const Json& v = need(key, "an array");
-    if (!v.is_array()) bad(key, "an array");
-    return v;
-  }
+  return field.integer(INT64_MIN, INT64_MAX);
+}
 
-  std::string where(const char* key) const {
-    return path_.empty() ? key : fmt::format("{}.{}", path_, key);
-  }
-  [[noreturn]] void bad(const char* key, const std::string& expected) const {
-    bad_file(name_, where(key),
-             fmt::format("is {}; expected {}", show_json(at_[key]), expected));
-  }
+int count(const Field& field) {
+  const int64_t n = integer(field);
+  if (n < 0 || n > 64) field.fail("0 to 64 devices");
+  return static_cast<int>(n);
+}
 
- private:
-  const std::string& name_;
-  const std::string path_;
-  const Json& at_;
-};
+bool flag(const Field& field) {
+  const Json& v = field.json();
+  const bool on = v == true || v == 1;
+  if (!on && v != false && v != 0) field.fail("true, false, 1 or 0");
+  return on;
+}
 
 struct File {
   std::vector<std::string> given_names;
@@ -116,9 +67,10 @@ struct File {
 // Ops of one colour class form one group; other ops are alone.
 class ColourClasses {
  public:
-  int32_t of(const Fields& node) {
-    if (!node.find("colorClass")) return next_++;
-    const auto [it, added] = group_.emplace(node.integer("colorClass"), next_);
+  int32_t of(const Field& node) {
+    const auto colour = node.find("colorClass");
+    if (!colour) return next_++;
+    const auto [it, added] = group_.emplace(integer(*colour), next_);
     next_ += added;
     return it->second;
   }
@@ -137,31 +89,33 @@ OpTime declared(double us) {
 }
 
 // Reads an op's part of a plan problem, except the graph.
-void read_node(const Fields& node, Objective objective, PlanProblem& p,
+void read_node(const Field& node, Objective objective, PlanProblem& p,
                File& f) {
-  const int64_t id = node.integer("id");
-  if (!f.number_of.emplace(id, static_cast<int32_t>(p.ids.size())).second) {
-    node.bad("id", "an id that no node before has");
+  const Field id = node["id"];
+  p.ids.push_back(integer(id));
+  const int32_t number_of_op = f.number_of.size();
+  if (!f.number_of.emplace(p.ids.back(), number_of_op).second) {
+    id.fail("an id that no node before has");
   }
-  if (node.find("containedSubnodes")) {
-    node.bad("containedSubnodes", "a node without it");
+  if (const auto inner = node.find("containedSubnodes")) {
+    inner->fail("a node without it");
   }
-  p.ids.push_back(id);
-  const Json* name = node.find("name");
-  f.given_names.push_back(name && name->is_string() ? name->get<std::string>()
-                                                    : "");
-  const bool supported = node.flag("supportedOnFpga");
-  const double on_accelerator = node.number("fpgaLatency", 1e300);
-  p.costs.times.push_back(declared(node.number("cpuLatency", 1e300)));
+  const auto name = node.find("name");
+  f.given_names.push_back(
+      name && name->json().is_string() ? name->json().get<std::string>() : "");
+  const bool supported = flag(node["supportedOnFpga"]);
+  const double on_accelerator = number(node["fpgaLatency"], 1e300);
+  p.costs.times.push_back(declared(number(node["cpuLatency"], 1e300)));
   p.costs.times.push_back(supported ? declared(on_accelerator) : OpTime());
-  f.size.push_back(node.number_or("size", kMostBytes, 0));
+  const auto size = node.find("size");
+  f.size.push_back(size ? number(*size, kMostBytes) : 0);
   const bool latency = objective == Objective::kLatency;
   const bool backward =
-      (!latency || node.find("isBackwardNode")) && node.flag("isBackwardNode");
+      (!latency || node.find("isBackwardNode")) && flag(node["isBackwardNode"]);
   if (latency && backward) {
-    node.bad("isBackwardNode",
-             "0: the latency of this format is that of inference; training "
-             "has throughput (--objective throughput)");
+    node["isBackwardNode"].fail(
+        "0: the latency of this format is that of inference; training "
+        "has throughput (--objective throughput)");
   }
   p.backward.push_back(backward);
 }
@@ -173,29 +127,29 @@ struct Edges {
   std::vector<int64_t> bytes;
 };
 
-Edges read_edges(const Fields& root, const std::string& name, const File& f) {
+Edges read_edges(const Field& edges, const File& f) {
   const size_t n = f.number_of.size();
   Edges e{std::vector<std::vector<int32_t>>(n), std::vector<double>(n, -1),
           std::vector<int64_t>(n, 0)};
-  const Json& edges = root.array("edges");
   for (size_t k = 0; k < edges.size(); ++k) {
-    const Fields edge(name, fmt::format("edges[{}]", k), edges[k]);
+    const Field edge = edges[k];
     const auto end = [&](const char* key) {
-      const auto it = f.number_of.find(edge.integer(key));
-      if (it == f.number_of.end()) edge.bad(key, "the id of a node");
+      const auto it = f.number_of.find(integer(edge[key]));
+      if (it == f.number_of.end()) edge[key].fail("the id of a node");
       return it->second;
     };
     const int32_t from = end("sourceId"), to = end("destId");
-    if (from == to) edge.bad("destId", "another node than sourceId");
-    const double cost = edge.number("cost", kNeverRuns);
+    if (from == to) edge["destId"].fail("another node than sourceId");
+    const double cost = number(edge["cost"], kNeverRuns);
     if (e.cost[from] >= 0 && std::abs(e.cost[from] - cost) > kSameCost) {
-      edge.bad("cost", fmt::format("{}, as on the edges before from node {}",
-                                   e.cost[from], edge.integer("sourceId")));
+      edge["cost"].fail(fmt::format("{}, as on the edges before from node {}",
+                                    e.cost[from], integer(edge["sourceId"])));
     }
     if (e.cost[from] < 0) e.cost[from] = cost;
     // Only for reports; the authors' programs do not read it.
-    const Json* size = edge.find("size");
-    const double bytes = size && size->is_number() ? size->get<double>() : 0;
+    const auto size = edge.find("size");
+    const double bytes =
+        size && size->json().is_number() ? size->json().get<double>() : 0;
     if (bytes > 0 && bytes <= kMostBytes) {
       e.bytes[from] = std::max(e.bytes[from], static_cast<int64_t>(bytes));
     }
@@ -226,13 +180,14 @@ void set_names(PlanProblem& p, const File& f) {
 // Limits are whole bytes. A fractional limit is multiplied, together with all
 // sizes, by a power of two, which is exact. A limit that cannot bind is left
 // out, and a limit of zero becomes a mask.
-void set_limit(PlanProblem& p, const File& f) {
+void set_limit(PlanProblem& p, const File& f, const Field& nodes) {
   double total = 0, unit = 1;
   for (const double s : f.size) total += s;
   if (total > kMostBytes) {
-    bad_file(p.name, "nodes",
-             fmt::format("have sizes of {:g} in all; expected {:g} at most",
-                         total, kMostBytes));
+    nodes.fail_with(
+        fmt::format("found sizes of {:g} in all, expected {:g} at "
+                    "most",
+                    total, kMostBytes));
   }
   const bool none = f.limit < kLeastBytes;
   const double limit = none || f.limit > kMostBytes ? 0 : f.limit;
@@ -261,23 +216,26 @@ void set_limit(PlanProblem& p, const File& f) {
   }
 }
 
-void set_devices(PlanProblem& p, const Fields& root, Objective objective) {
-  const int accelerators = root.count("maxFPGAs");
-  const int cpus = root.count("maxCPUs");
+void set_devices(PlanProblem& p, const Field& root, Objective objective) {
+  const int accelerators = count(root["maxFPGAs"]);
+  const int cpus = count(root["maxCPUs"]);
+  const auto add = [&](std::string name, Class of, CopyRule copies) {
+    p.costs.devices.push_back({std::move(name), of, 0, copies, -1});
+  };
   for (int i = 0; i < accelerators; ++i) {
-    add_device(p, fmt::format("ACC:{}", i), kAccelerator, CopyRule::kBoth, 0);
+    add(fmt::format("ACC:{}", i), kAccelerator, CopyRule::kBoth);
   }
   if (objective == Objective::kLatency) {
-    add_device(p, "CPU", kCpu, CopyRule::kReceiving, 0);
+    add("CPU", kCpu, CopyRule::kReceiving);
   } else {
     for (int i = 0; i < cpus; ++i) {
-      add_device(p, fmt::format("CPU:{}", i), kCpu, CopyRule::kReceiving, 0);
+      add(fmt::format("CPU:{}", i), kCpu, CopyRule::kReceiving);
     }
   }
   const size_t devices = p.costs.devices.size();
   if (devices == 0 || devices > 64) {
-    root.bad("maxFPGAs",
-             fmt::format("1 to 64 devices with the CPUs, not {}", devices));
+    root["maxFPGAs"].fail(
+        fmt::format("1 to 64 devices with the CPUs, not {}", devices));
   }
   for (const DeviceCost& d : p.costs.devices) {
     p.free_of_touch.push_back(d.device_class == kCpu);
@@ -291,7 +249,7 @@ PlanProblem read_dnn_partitioning(const std::string& text,
                                   const std::string& name,
                                   Objective objective) {
   const Json json = parse_json(text, name);
-  const Fields root(name, "", json);
+  const Field root(json, name);
   PlanProblem p;
   p.name = name;
   p.time_unit = "";
@@ -301,26 +259,25 @@ PlanProblem read_dnn_partitioning(const std::string& text,
       {.name = "CPU", .type = "CPU", .origin = CostOrigin::kDeclared},
       {.name = "accelerator", .type = "ACC", .origin = CostOrigin::kDeclared}};
   File f;
-  f.limit = root.number("maxSizePerFPGA", 1e300);
+  f.limit = number(root["maxSizePerFPGA"], 1e300);
   set_devices(p, root, objective);
-  const Json& nodes = root.array("nodes");
-  if (nodes.empty()) root.bad("nodes", "at least one node");
+  const Field nodes = root["nodes"];
+  if (nodes.size() == 0) nodes.fail("at least one node");
   ColourClasses colours;
   std::vector<int32_t> group;
   for (size_t i = 0; i < nodes.size(); ++i) {
-    const Fields node(name, fmt::format("nodes[{}]", i), nodes[i]);
-    read_node(node, objective, p, f);
-    group.push_back(colours.of(node));
+    read_node(nodes[i], objective, p, f);
+    group.push_back(colours.of(nodes[i]));
   }
   set_names(p, f);
-  Edges e = read_edges(root, name, f);
+  Edges e = read_edges(root["edges"], f);
   p.touch_us = std::move(e.cost);
   const std::vector<uint8_t> backward = std::move(p.backward);
   set_graph(p, std::move(e.inputs), e.bytes);
   p.backward = backward;
   p.group = std::move(group);
   p.num_groups = colours.size();
-  set_limit(p, f);
+  set_limit(p, f, nodes);
   check_problem(p);
   return p;
 }

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "berth/errors.h"
 #include "cli/planner/file_graph.h"
 #include "cli/planner/formats.h"
 
@@ -16,6 +17,10 @@ namespace berth {
 namespace {
 
 constexpr double kUnits = 1e10;  // their simulator divides its result by this
+
+[[noreturn]] void bad_file(const std::string& name, const std::string& what) {
+  throw errors::InvalidArgument(name + ": " + what);
+}
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
@@ -26,9 +31,8 @@ class Reader {
 
   void next_line(const char* expected) {
     if (rest_.empty()) {
-      bad_file(
-          name_, "",
-          fmt::format("ends after line {}; expected {}", number_, expected));
+      bad_file(name_, fmt::format("ends after line {}; expected {}", number_,
+                                  expected));
     }
     ++number_;
     const size_t end = rest_.find('\n');
@@ -81,8 +85,8 @@ class Reader {
   }
 
   [[noreturn]] void bad(const std::string& found, const std::string& expected) {
-    bad_file(name_, fmt::format("line {}", number_),
-             fmt::format("has {}; expected {}", found, expected));
+    bad_file(name_, fmt::format("line {} has {}; expected {}", number_, found,
+                                expected));
   }
 
  private:
@@ -122,9 +126,7 @@ std::vector<std::vector<int32_t>> read_edges(Reader& r, size_t nodes) {
 
 // Returns 8 for "8gpu_full_transformer.txt".
 int devices_of_name(const std::string& name) {
-  const size_t slash = name.find_last_of('/');
-  const std::string base =
-      slash == std::string::npos ? name : name.substr(slash + 1);
+  const std::string base = name.substr(name.rfind('/') + 1);
   int n = 0;
   const auto [end, error] =
       std::from_chars(base.data(), base.data() + base.size(), n);
@@ -158,9 +160,8 @@ PlanProblem read_doppler(const std::string& text, const std::string& name,
                          int devices) {
   if (devices == 0) devices = devices_of_name(name);
   if (devices < 1 || devices > kMaxPlaceDevices) {
-    bad_file(name, "",
-             fmt::format("asks for {} devices; expected 1 to {}", devices,
-                         kMaxPlaceDevices));
+    bad_file(name, fmt::format("asks for {} devices; expected 1 to {}", devices,
+                               kMaxPlaceDevices));
   }
   Reader r(text, name);
   PlanProblem p;
@@ -192,7 +193,8 @@ PlanProblem read_doppler(const std::string& text, const std::string& name,
       {.name = "GPU", .type = "GPU", .origin = CostOrigin::kDeclared});
   set_graph(p, std::move(inputs), bytes);
   for (int d = 0; d < devices; ++d) {
-    add_device(p, fmt::format("GPU:{}", d), 0, CopyRule::kFree, 0);
+    p.costs.devices.push_back(
+        {fmt::format("GPU:{}", d), 0, 0, CopyRule::kFree, -1});
   }
   p.costs.links.assign(devices * devices,
                        {0, kUnits, -1, CostOrigin::kDeclared});

@@ -7,7 +7,6 @@
 #include <unordered_map>
 
 #include "berth/errors.h"
-#include "cli/planner/file_graph.h"
 #include "cli/planner/formats.h"
 #include "cli/planner/pieces.h"
 #include "place/planner/json_field.h"
@@ -20,8 +19,8 @@ using Json = nlohmann::json;
 
 class SplitReader {
  public:
-  SplitReader(const PlanProblem& p, const std::string& name)
-      : p_(p), name_(name), device_(static_cast<size_t>(p.num_ops()), -1) {
+  SplitReader(const PlanProblem& p, const Field& file)
+      : p_(p), file_(file), device_(static_cast<size_t>(p.num_ops()), -1) {
     for (int32_t i = 0; i < p.num_ops(); ++i) {
       number_of_[p.ids[i]] = i;
     }
@@ -30,9 +29,9 @@ class SplitReader {
     }
   }
 
-  std::vector<int32_t> read(const Json& json) {
-    read_lists(json, "cpus", cpus_, has_pieces(p_));
-    read_lists(json, "fpgas", accelerators_, false);
+  std::vector<int32_t> read() {
+    read_lists(file_["cpus"], cpus_, has_pieces(p_));
+    read_lists(file_["fpgas"], accelerators_, false);
     follow_groups();
     return device_;
   }
@@ -40,47 +39,32 @@ class SplitReader {
  private:
   // Reads the lists of one kind of device; `joint` devices share a list. Extra
   // lists are accepted if empty.
-  void read_lists(const Json& json, const char* key,
-                  const std::vector<int32_t>& devices, bool joint) {
-    const auto it = json.is_object() ? json.find(key) : json.end();
-    if (it == json.end() || !it->is_array()) {
-      bad_file(name_, key, "is no array; expected {\"nodes\": [ids]} for each");
-    }
-    const bool by_place = it->size() <= devices.size();
+  void read_lists(const Field& lists, const std::vector<int32_t>& devices,
+                  bool joint) {
+    const bool by_place = lists.size() <= devices.size();
     size_t used = 0;
-    for (size_t k = 0; k < it->size(); ++k) {
-      const std::string path = fmt::format("{}[{}].nodes", key, k);
-      const Json& list = (*it)[k];
-      const auto nodes = list.is_object() ? list.find("nodes") : list.end();
-      if (nodes == list.end() || !nodes->is_array()) {
-        bad_file(name_, path, "is no array; expected ids of nodes");
-      }
-      if (nodes->empty()) continue;
+    for (size_t k = 0; k < lists.size(); ++k) {
+      const Field nodes = lists[k]["nodes"];
+      if (nodes.size() == 0) continue;
       const size_t at = joint ? 0 : by_place ? k : used++;
       if (at >= devices.size()) {
-        bad_file(name_, path,
-                 fmt::format("is one more that has nodes; expected {} at most",
-                             devices.size()));
+        lists.fail(fmt::format("{} with nodes at most", devices.size()));
       }
-      for (size_t i = 0; i < nodes->size(); ++i) {
-        assign((*nodes)[i], fmt::format("{}[{}]", path, i), devices[at]);
-      }
+      for (size_t i = 0; i < nodes.size(); ++i) assign(nodes[i], devices[at]);
     }
   }
 
-  void assign(const Json& id, const std::string& path, int32_t device) {
-    const auto it = id.is_number_integer() ? number_of_.find(id.get<int64_t>())
-                                           : number_of_.end();
+  void assign(const Field& id, int32_t device) {
+    const auto it = id.json().is_number_integer()
+                        ? number_of_.find(id.json().get<int64_t>())
+                        : number_of_.end();
     if (it == number_of_.end()) {
-      bad_file(name_, path,
-               fmt::format("is {}; expected the id of a node of \"{}\"",
-                           show_json(id), p_.name));
+      id.fail(fmt::format("the id of a node of \"{}\"", p_.name));
     }
     int32_t& d = device_[it->second];
     if (d >= 0) {
-      bad_file(name_, path,
-               fmt::format("is {} again; expected each node once",
-                           id.get<int64_t>()));
+      id.fail_with(fmt::format("found {} again, expected each node once",
+                               show_json(id.json())));
     }
     d = device;
   }
@@ -96,16 +80,16 @@ class SplitReader {
       if (device_[i] >= 0) continue;
       device_[i] = of_group[p_.group[i]];
       if (device_[i] < 0) {
-        bad_file(name_, "",
-                 fmt::format("names neither node {} (\"{}\") nor one of its "
-                             "colour class; expected each node once",
-                             p_.ids[i], p_.names[i]));
+        file_.fail_with(
+            fmt::format("names neither node {} (\"{}\") nor one of its "
+                        "colour class; expected each node once",
+                        p_.ids[i], p_.names[i]));
       }
     }
   }
 
   const PlanProblem& p_;
-  const std::string& name_;
+  const Field file_;
   std::unordered_map<int64_t, int32_t> number_of_;
   std::vector<int32_t> cpus_, accelerators_, device_;
 };
@@ -126,7 +110,8 @@ void expect_ids(const PlanProblem& p) {
 PlacePlan read_split(const PlanProblem& p, const std::string& text,
                      const std::string& name) {
   expect_ids(p);
-  return {SplitReader(p, name).read(parse_json(text, name)), order_of_ops(p)};
+  const Json json = parse_json(text, name);
+  return {SplitReader(p, Field(json, name)).read(), order_of_ops(p)};
 }
 
 std::string split_text(const PlanProblem& p, const PlacePlan& plan) {

@@ -84,11 +84,9 @@ class Reader {
     for (int64_t i = 0; i < n; ++i) {
       const std::string task =
           fmt::format("/job:{}/replica:0/task:{}", job, num_tasks_[job]++);
-      try {
-        task_ = DeviceName::parse(task);
-      } catch (const errors::InvalidArgument& e) {
-        job_field->fail_with(e.what());
-      }
+      task_ = (job_field ? *job_field : f).parsed([&] {
+        return DeviceName::parse(task);
+      });
       for (size_t d = 0; d < devices.size(); ++d) add_device(devices[d]);
       if (devices.size() == 0) devices.fail("at least one device");
     }
@@ -103,12 +101,8 @@ class Reader {
     std::string class_name;
     if (const auto c = f.find("class")) class_name = c->text();
     for (int64_t i = 0; i < n; ++i) {
-      DeviceName device;
-      try {
-        device = DeviceName::parse(full_grammar(name.text()));
-      } catch (const errors::InvalidArgument& e) {
-        name.fail_with(e.what());
-      }
+      DeviceName device = name.parsed(
+          [&] { return DeviceName::parse(full_grammar(name.text())); });
       if (!device.type) name.fail("a device such as \"GPU:0\"");
       if (task_.job) {
         if (device.job || device.task) {
@@ -135,13 +129,9 @@ class Reader {
       field.fail_with(
           fmt::format("is one too many; expected at most {}", kMostDevices));
     }
-    for (const Pending& p : pending_) {
-      if (p.name == name) {
-        field.fail_with(
-            fmt::format("names \"{}\" twice; expected different "
-                        "devices",
-                        name));
-      }
+    if (std::ranges::count(pending_, name, &Pending::name) > 0) {
+      field.fail_with(
+          fmt::format("names \"{}\" twice; expected different devices", name));
     }
     return name;
   }
@@ -233,9 +223,7 @@ class Reader {
     int32_t next = 0;
     const auto see = [&next](const Field& f) {
       const auto shared = f.find("shared");
-      if (!shared) return;
-      const int32_t n = shared->integer(-1, 4095);
-      next = std::max(next, n + 1);
+      if (shared) next = std::max<int32_t>(next, shared->integer(-1, 4095) + 1);
     };
     if (const auto f = file_.find("default_link")) see(*f);
     const auto links = file_.find("links");
@@ -281,12 +269,10 @@ class Reader {
       const Field f = (*links)[i];
       const int32_t from = end_of(f["from"]), to = end_of(f["to"]);
       if (from == to) f["to"].fail("another device than \"from\"");
-      const auto at = [&](int32_t a, int32_t b) -> LinkCost& {
-        return m.link_of(a, b);
-      };
-      at(from, to) = link_cost(f, at(from, to), true);
+      LinkCost& link = m.link_of(from, to);
+      link = link_cost(f, link, true);
       const auto one_way = f.find("one_way");
-      if (!one_way || !one_way->flag()) at(to, from) = at(from, to);
+      if (!one_way || !one_way->flag()) m.link_of(to, from) = link;
     }
   }
 
@@ -335,11 +321,8 @@ class Reader {
         if (f.json().is_number()) {
           us = f.number();
         } else if (f.text() != "inf") {
-          try {
-            us = parse_quantity(f.text(), Quantity::kTime);
-          } catch (const errors::InvalidArgument& e) {
-            f.fail_with(e.what());
-          }
+          us = f.parsed(
+              [&] { return parse_quantity(f.text(), Quantity::kTime); });
         }
         if (us < 0) f.fail("0 or more");
         c_.times.push_back({op, name, us});

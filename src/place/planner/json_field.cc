@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "base/infinity.h"
-#include "berth/errors.h"
 
 namespace berth {
 
@@ -163,11 +162,8 @@ std::optional<double> Field::quantity(const char* name, Quantity kind) const {
     return number->number();
   }
   if (!with_unit) return std::nullopt;
-  try {
-    return parse_quantity(with_unit->text(), kind);
-  } catch (const errors::InvalidArgument& e) {
-    with_unit->fail_with(e.what());
-  }
+  return with_unit->parsed(
+      [&] { return parse_quantity(with_unit->text(), kind); });
 }
 
 }  // namespace berth

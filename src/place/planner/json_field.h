@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "berth/errors.h"
 #include "place/planner/units.h"
 
 namespace berth {
@@ -56,6 +57,16 @@ class Field {
   // For an object: the quantity `name` ("5us"), or the number of the field
   // `name` + unit_suffix(kind).
   std::optional<double> quantity(const char* name, Quantity kind) const;
+
+  // Returns fn(), whose errors::InvalidArgument gets this path.
+  template <class Fn>
+  auto parsed(const Fn& fn) const {
+    try {
+      return fn();
+    } catch (const errors::InvalidArgument& e) {
+      fail_with(e.what());
+    }
+  }
 
   // Throws "FILE: PATH: found ..., expected `expected`".
   [[noreturn]] void fail(const std::string& expected) const;
