@@ -7,8 +7,6 @@
 
 namespace berth {
 
-namespace {}  // namespace
-
 PathPieces::PathPieces(const PiecesProblem& p)
     : p_(p),
       cpu_time_(static_cast<size_t>(p.num_ops), kInfinity),

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "base/infinity.h"
@@ -203,7 +202,7 @@ double PiecesEvaluator::value(std::span<const int32_t> device) {
 
 namespace {
 
-// Names two devices whose pieces wait for each other, directly or not.
+// Names the devices whose pieces wait for each other, directly or not.
 std::string waiting(const PlanProblem& p, const PiecesEvaluator& e) {
   std::string devices;
   DeviceSet named = 0;

@@ -30,8 +30,7 @@ std::string prefix_of(const std::string& name) {
 }
 
 std::string last_part(const std::string& name) {
-  const size_t slash = name.find_last_of('/');
-  return slash == std::string::npos ? name : name.substr(slash + 1);
+  return name.substr(name.rfind('/') + 1);
 }
 
 // A colour per op: by layer while there are few, else from light to dark along
@@ -77,9 +76,9 @@ class Colours {
       const std::string what = b              ? "ops of the backward pass"
                                : count[1] > 0 ? "ops of the forward pass"
                                               : "ops";
-      Chart::Key key{kLight[b], what + ", from the first to the last"};
-      key.fill_end = kDark[b];
-      keys_.push_back(key);
+      keys_.push_back({.fill = kLight[b],
+                       .text = what + ", from the first to the last",
+                       .fill_end = kDark[b]});
     }
   }
 
@@ -260,8 +259,9 @@ class Picture {
   void add_tasks() {
     const double m = p_.pipeline.micro_batches;
     const bool chunks = a_.plan.order == PipelineOrder::kInterleaved;
+    const double end = a_.value * (p_.pipeline.stash_weights ? 3 : 1 + 1e-9);
     for (const TaskTime& t : a_.evaluation.tasks) {
-      if (t.end > c_end()) continue;
+      if (t.end > end) continue;
       const StageUse& stage = a_.evaluation.stages[t.stage];
       const std::string name = fmt::format("{} of micro-batch {}, stage {}",
                                            t.backward ? "backward" : "forward",
@@ -274,9 +274,6 @@ class Picture {
                           mix(kLight[t.backward], kDark[t.backward], share)});
     }
   }
-  double c_end() const {
-    return p_.pipeline.stash_weights ? 3 * a_.value : a_.value * (1 + 1e-9);
-  }
 
   // Adds pieces: what they receive, compute and send.
   void add_pieces() {
@@ -287,23 +284,18 @@ class Picture {
       device.push_back(a_.plan.device[i]);
     }
     evaluator.value(device);
-    std::vector<double> at(evaluator.num_pieces());
-    std::vector<double> work(at.size(), 0);
-    std::vector<std::vector<int32_t>> ops(at.size());
+    std::vector<std::vector<int32_t>> ops(evaluator.num_pieces());
     for (int32_t k = 0; k < problem.num_ops; ++k) {
-      const size_t piece = evaluator.piece_of(k);
-      ops[piece].push_back(k);
-      work[piece] += problem.time_of(k, device[k]);
+      ops[evaluator.piece_of(k)].push_back(k);
     }
-    for (size_t piece = 0; piece < at.size(); ++piece) {
-      draw_piece(problem, evaluator, static_cast<int32_t>(piece), ops[piece],
-                 work[piece]);
+    for (int32_t piece = 0; piece < evaluator.num_pieces(); ++piece) {
+      draw_piece(problem, evaluator, piece, ops[piece]);
     }
   }
 
   void draw_piece(const PiecesProblem& problem,
                   const PiecesEvaluator& evaluator, int32_t piece,
-                  const std::vector<int32_t>& ops, double work) {
+                  const std::vector<int32_t>& ops) {
     const int32_t d = evaluator.device_of(piece);
     const size_t lane = compute_[d];
     double now = evaluator.start_of(piece);
@@ -325,9 +317,7 @@ class Picture {
       add_op(lane, problem.original[k], now, now + us, false);
       now += us;
     }
-    if (end - received - work - evaluator.start_of(piece) > 1e-9 * end) {
-      add_transfer(lane, "sends", now, end, false);
-    }
+    if (end - now > 1e-9 * end) add_transfer(lane, "sends", now, end, false);
   }
 
   void add_marks() {
@@ -336,13 +326,15 @@ class Picture {
           {a_.bound.value, "no plan is under " + time(a_.bound.value), true});
     }
     c_.marks.push_back({a_.value, "this plan: " + time(a_.value), false});
-    if (p_.model != PlanModel::kPipeline) c_.keys = colours_.keys();
-    for (const int b : {0, 1}) {
-      if (p_.model != PlanModel::kPipeline) break;
-      Chart::Key key{kLight[b], b ? "backward, by micro-batch"
-                                  : "forward, by micro-batch"};
-      key.fill_end = kDark[b];
-      c_.keys.push_back(key);
+    if (p_.model == PlanModel::kPipeline) {
+      c_.keys = {{.fill = kLight[0],
+                  .text = "forward, by micro-batch",
+                  .fill_end = kDark[0]},
+                 {.fill = kLight[1],
+                  .text = "backward, by micro-batch",
+                  .fill_end = kDark[1]}};
+    } else {
+      c_.keys = colours_.keys();
     }
     if (any_size_) {
       c_.keys.push_back({"",

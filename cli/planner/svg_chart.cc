@@ -81,9 +81,8 @@ class Drawing {
     row_.assign(c_.boxes.size(), 0);
     std::vector<size_t> order(c_.boxes.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return c_.boxes[a].begin < c_.boxes[b].begin;
-    });
+    std::ranges::stable_sort(order, {},
+                             [&](size_t k) { return c_.boxes[k].begin; });
     std::vector<std::vector<double>> ends(c_.lanes.size());
     for (const size_t k : order) {
       const Chart::Box& b = c_.boxes[k];
@@ -95,11 +94,9 @@ class Drawing {
       rows[r] = std::max(rows[r], b.end);
       row_[k] = r;
     }
-    const size_t thick = static_cast<size_t>(
-        std::count_if(c_.lanes.begin(), c_.lanes.end(),
-                      [](const auto& l) { return !l.thin; }));
-    const double tall =
-        std::clamp(520.0 / std::max<double>(thick, 1), 16., 38.);
+    const double thick =
+        std::ranges::count(c_.lanes, false, &Chart::Lane::thin);
+    const double tall = std::clamp(520.0 / std::max(thick, 1.0), 16., 38.);
     double y = kTop;
     for (size_t l = 0; l < c_.lanes.size(); ++l) {
       const bool thin = c_.lanes[l].thin;
@@ -179,8 +176,7 @@ class Drawing {
     const auto key = [&](size_t k) {
       return std::tuple(c_.boxes[k].lane, row_[k], c_.boxes[k].begin);
     };
-    std::sort(order.begin(), order.end(),
-              [&](size_t a, size_t b) { return key(a) < key(b); });
+    std::ranges::sort(order, {}, key);
     for (size_t k = 0; k < order.size();) {
       const Chart::Box& first = c_.boxes[order[k]];
       const size_t row = row_[order[k]];

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cmath>
 #include <cstdint>
-#include <limits>
+#include <functional>
 #include <numeric>
 #include <span>
 #include <vector>
@@ -16,122 +15,10 @@
 #include "place/planner/models.h"
 #include "place/planner/packing.h"
 #include "place/planner/patterns.h"
-#include "place/planner/simplex.h"
 
 namespace berth {
 
 namespace {
-
-constexpr int kMostCuts = 60;
-
-// What units take of their cheapest kinds: the slope of the worth.
-double worth_and_slope(std::span<const double> share,
-                       std::span<const double> prices,
-                       std::vector<double>& slope) {
-  const size_t kinds = prices.size();
-  slope.assign(kinds, 0);
-  double sum = 0;
-  for (size_t at = 0; at < share.size(); at += kinds) {
-    size_t best = kinds;
-    double least = kInfinity;
-    for (size_t k = 0; k < kinds; ++k) {
-      if (std::isinf(share[at + k])) continue;
-      const double w = share[at + k] * prices[k];
-      if (w >= least) continue;
-      least = w;
-      best = k;
-    }
-    if (best == kinds) return kInfinity;
-    slope[best] += share[at + best];
-    sum += least;
-  }
-  return sum;
-}
-
-// All units together exceed what all devices hold. Kinds of devices get a price
-// per share of a device; a unit is worth its price on the kind that is cheapest
-// for it. If all units are worth more than all devices are priced, no plan
-// exists.
-struct SumProof {
-  // Worth of all units for prices that add up to 1 over all devices: more than
-  // 1 is a proof. Infinite: a unit fits nowhere.
-  double worth = 0;
-  std::vector<double> prices;  // per kind, of one device
-};
-
-// `share`: [unit * counts.size() + kind], the share of a device of that kind
-// that a unit takes; infinite: does not fit. Finds the best prices.
-SumProof prove_by_sum(std::span<const double> share,
-                      std::span<const double> counts);
-
-// Returns what a unit is worth at these prices.
-double worth_of(std::span<const double> share_of_unit,
-                std::span<const double> prices);
-
-double worth_of(std::span<const double> share, std::span<const double> prices) {
-  double least = kInfinity;
-  for (size_t k = 0; k < prices.size(); ++k) {
-    if (std::isinf(share[k])) continue;
-    least = std::min(least, share[k] * prices[k]);
-  }
-  return least;
-}
-
-// The worth is concave in the prices: cutting planes.
-SumProof prove_by_sum(std::span<const double> share,
-                      std::span<const double> counts) {
-  const size_t kinds = counts.size();
-  double devices = 0;
-  for (const double c : counts) devices += c;
-  SumProof best;
-  std::vector<double> prices(kinds, 1 / devices), slope;
-  best.worth = worth_and_slope(share, prices, slope);
-  best.prices = prices;
-  if (kinds == 1 || std::isinf(best.worth)) return best;
-
-  // Variables: a price per kind, and the worth.
-  std::vector<double> objective(kinds + 1, 0), lower(kinds + 1, 0), upper;
-  double most = 0;
-  for (size_t k = 0; k < kinds; ++k) {
-    upper.push_back(1 / counts[k]);
-  }
-  for (size_t at = 0; at < share.size(); at += kinds) {
-    most += worth_of(share.subspan(at, kinds), upper);
-  }
-  if (!(most > 0)) return best;
-  objective.back() = 1;
-  upper.push_back(most);
-  RowLp lp(objective, lower, upper);
-  std::vector<std::pair<int32_t, double>> row;
-  for (size_t k = 0; k < kinds; ++k) {
-    row.push_back({static_cast<int32_t>(k), counts[k]});
-  }
-  lp.add_row(row, 1);
-  for (int cut = 0; cut < kMostCuts; ++cut) {
-    row.clear();
-    for (size_t k = 0; k < kinds; ++k) {
-      row.push_back({static_cast<int32_t>(k), -slope[k]});
-    }
-    row.push_back({static_cast<int32_t>(kinds), 1});
-    lp.add_row(row, 0);
-    if (!lp.solve(1000)) break;
-    const std::vector<double> x = lp.x();
-    double sum = 0;
-    for (size_t k = 0; k < kinds; ++k) {
-      prices[k] = std::max(x[k], 0.0);
-      sum += prices[k] * counts[k];
-    }
-    if (!(sum > 0)) break;
-    for (double& p : prices) p /= sum;
-    const double worth = worth_and_slope(share, prices, slope);
-    if (worth > best.worth) {
-      best.worth = worth;
-      best.prices = prices;
-    }
-    if (lp.value() <= best.worth * (1 + 1e-7)) break;
-  }
-  return best;
-}
 
 constexpr int kMostSteps = 8;       // flows per unit and target
 constexpr int kMovesPerUnit = 100;  // cost of its flows, in moves
@@ -171,11 +58,11 @@ class CutSizes {
           seen_(static_cast<size_t>(of.p_.pins.size()), 0) {}
 
     // Returns the number of flows that it ran.
-    int64_t improve(int32_t unit, size_t kind, double target, Known& known) {
-      k_ = kind;
+    int64_t improve(size_t at, double target, Known& known) {
+      unit_ = static_cast<int32_t>(at / p_.num_kinds());
+      k_ = at % p_.num_kinds();
       target_ = target;
       built_ = false;
-      unit_ = unit;
       int64_t flows = 0;
       if (known.lines.empty()) {
         add(known, 1.0);
@@ -345,9 +232,8 @@ class CutSizes {
     std::iota(by_size_.begin(), by_size_.end(), 0);
     std::erase_if(by_size_,
                   [&](int32_t at) { return std::isinf(p_.size[at]); });
-    std::stable_sort(
-        by_size_.begin(), by_size_.end(),
-        [&](int32_t a, int32_t b) { return p_.size[a] > p_.size[b]; });
+    std::ranges::stable_sort(by_size_, std::greater<>(),
+                             [&](int32_t at) { return p_.size[at]; });
   }
 
   // Finds the best q at T = `target` for all units and kinds, large units
@@ -355,7 +241,6 @@ class CutSizes {
   // counting moves it explores a number of units that takes about as much.
   // Returns the number of flows.
   int64_t refine(double target, const Budget& budget, double until) {
-    constexpr size_t kChunk = 4;
     const bool counts = budget.counts_moves();
     // When counting moves this number is fixed: the same for any threads.
     const double moves =
@@ -367,21 +252,14 @@ class CutSizes {
             ? std::min(by_size_.size(),
                        static_cast<size_t>(kLeastUnits + moves / kMovesPerUnit))
             : by_size_.size();
-    const size_t chunks = (count + kChunk - 1) / kChunk;
     std::atomic<size_t> next = 0;
     std::atomic<int64_t> flows = 0;
     const auto work = [&](int) {
       Worker worker(*this);
-      while (true) {
-        const size_t chunk = next++;
-        if (chunk >= chunks) return;
-        const size_t end = std::min((chunk + 1) * kChunk, count);
-        for (size_t i = chunk * kChunk; i < end; ++i) {
-          if (!counts && budget.spent(0) >= until) return;
-          const size_t at = by_size_[i];
-          flows += worker.improve(static_cast<int32_t>(at / p_.num_kinds()),
-                                  at % p_.num_kinds(), target, known_[at]);
-        }
+      for (size_t i = next++; i < count; i = next++) {
+        if (!counts && budget.spent(0) >= until) return;
+        const size_t at = by_size_[i];
+        flows += worker.improve(at, target, known_[at]);
       }
     };
     const int threads = budget.threads();
@@ -389,14 +267,13 @@ class CutSizes {
     return flows;
   }
 
-  // Returns the inflated size at T = `target`; infinite: it does not fit. If q
-  // is not null, *q proves it; -1: no proof is needed.
-  double size(int32_t unit, size_t kind, double target,
-              double* q = nullptr) const {
-    const double size = p_.size_on(unit, kind);
+  // Returns the inflated size of the unit and kind `at` at T = `target`;
+  // infinite: it does not fit. If q is not null, *q proves it; -1: no proof is
+  // needed.
+  double size(size_t at, double target, double* q = nullptr) const {
+    const double size = p_.size[at];
     if (q) *q = -1;
     if (std::isinf(size)) return size;
-    const size_t at = static_cast<size_t>(unit) * p_.num_kinds() + kind;
     double best = 1;
     for (const Line& l : known_[at].lines) {
       const double rho =
@@ -423,7 +300,6 @@ class LoadsProver {
  public:
   LoadsProver(const PlanProblem& problem, const Budget& budget, double upper)
       : load_(problem), budget_(budget), upper_(upper), p_(load_, {}) {
-    for (const PackingKind& k : p_.kinds) counts_.push_back(k.count);
     choose_others();
   }
 
@@ -437,7 +313,7 @@ class LoadsProver {
       p_ = PackingProblem(load_, {.copies = others_[i].copies,
                                   .memory = others_[i].memory,
                                   .memory_at = lower_ * (1 - 2 * kShaved)});
-      begin_worth();
+      worth_ = worth_of_all(p_.size, prove_by_sum(p_.size, p_.kinds).prices);
       prove_by_cuts(0.6 + 0.4 * share);
       prove_by_sets(0.6 + 0.4 * share);
     }
@@ -458,7 +334,7 @@ class LoadsProver {
       largest = least;
       unit = u;
     }
-    const SumProof sum = prove_by_sum(p_.size, counts_);
+    const SumProof sum = prove_by_sum(p_.size, p_.kinds);
     if (!(std::max(sum.worth, largest) > 0)) return false;
     worth_ = worth_of_all(p_.size, sum.prices);
     if (sum.worth >= largest) {
@@ -483,21 +359,15 @@ class LoadsProver {
     const bool engines =
         std::any_of(load_.receiver.begin(), load_.receiver.end(),
                     [&](LoadMachine m) { return m >= devices; });
-    const double bytes =
-        std::accumulate(load_.bytes.begin(), load_.bytes.end(), 0.0);
-    const double limits =
-        std::accumulate(load_.limit.begin(), load_.limit.end(), 0.0);
+    const auto sum = [](const std::vector<double>& v) {
+      return std::accumulate(v.begin(), v.end(), 0.0);
+    };
     if (engines) {
       for (const double c : {0.3, 0.6}) others_.push_back({.copies = c});
     }
-    if (bytes > 0.4 * limits) {
+    if (sum(load_.bytes) > 0.4 * sum(load_.limit)) {
       for (const double m : {0.2, 0.5}) others_.push_back({.memory = m});
     }
-  }
-
-  // Initial worth, by sizes alone.
-  void begin_worth() {
-    worth_ = worth_of_all(p_.size, prove_by_sum(p_.size, counts_).prices);
   }
 
   // Sizes inflated by copies, until targets and cuts agree.
@@ -521,7 +391,7 @@ class LoadsProver {
   // runs out.
   double greatest(const CutSizes& cuts, double from, double until) const {
     const auto proved = [&](double target) {
-      return prove_by_sum(shares_at(cuts, target), counts_).worth > 1;
+      return prove_by_sum(shares_at(cuts, target), p_.kinds).worth > 1;
     };
     double low = from, high = from * 1.02;
     while (proved(high)) {
@@ -537,7 +407,7 @@ class LoadsProver {
 
   void note_cuts(const CutSizes& cuts, double target) {
     const std::vector<double> share = shares_at(cuts, target);
-    SumProof sum = prove_by_sum(share, counts_);
+    SumProof sum = prove_by_sum(share, p_.kinds);
     std::vector<double> worth = worth_of_all(share, sum.prices);
     for (double& w : worth) {
       if (std::isfinite(w)) continue;
@@ -548,10 +418,7 @@ class LoadsProver {
       break;
     }
     std::vector<double> q(share.size());
-    for (size_t at = 0; at < q.size(); ++at) {
-      cuts.size(static_cast<int32_t>(at / p_.num_kinds()), at % p_.num_kinds(),
-                target, &q[at]);
-    }
+    for (size_t at = 0; at < q.size(); ++at) cuts.size(at, target, &q[at]);
     state(target, "cut-inflated packing");
     add_sizes(worth, sum.prices, q);
     worth_ = std::move(worth);
@@ -559,11 +426,9 @@ class LoadsProver {
 
   void prove_by_sets(double until) {
     if (p_.num_units() > kMostForPatterns) return;
-    PatternOptions o;
-    o.lower = lower_;
-    o.upper = upper_;
-    o.until = until;
-    const PatternProof proof = prove_by_patterns(p_, worth_, budget_, o);
+    const PatternProof proof =
+        prove_by_patterns(p_, worth_, budget_,
+                          {.lower = lower_, .upper = upper_, .until = until});
     if (proof.value <= lower_) return;
     state(proof.value, "packing by patterns with their copies");
     add("worth", proof.worth);
@@ -574,9 +439,7 @@ class LoadsProver {
   std::vector<double> shares_at(const CutSizes& cuts, double target) const {
     std::vector<double> share(p_.size.size());
     for (size_t at = 0; at < share.size(); ++at) {
-      share[at] = cuts.size(static_cast<int32_t>(at / p_.num_kinds()),
-                            at % p_.num_kinds(), target) /
-                  target;
+      share[at] = cuts.size(at, target) / target;
     }
     return share;
   }
@@ -626,7 +489,6 @@ class LoadsProver {
   const double upper_;
   PackingProblem p_;
   std::vector<PackingWeights> others_;  // to check as well
-  std::vector<double> counts_;          // of devices, per kind
   double lower_ = 0;                    // proved
   std::vector<double> worth_;           // per unit, by sizes
   Bound bound_;

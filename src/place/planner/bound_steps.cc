@@ -1,6 +1,5 @@
 // The bound on a step's time: first the devices' total work, then windows.
 
-#include <bit>
 #include <cmath>
 
 #include "base/infinity.h"

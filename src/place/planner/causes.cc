@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "place/planner/plan_view.h"
@@ -38,9 +39,7 @@ class Comparison {
     compare_transfers();
     compare_devices();
     if (p0_.model == PlanModel::kStep) compare_paths();
-    std::stable_sort(
-        causes_.begin(), causes_.end(),
-        [](const Cause& a, const Cause& b) { return a.size > b.size; });
+    std::ranges::stable_sort(causes_, std::greater<>(), &Cause::size);
     std::vector<std::string> texts;
     // Negligible differences explain nothing.
     const double least = 0.01 * std::fabs(e1_.value - e0_.value);
@@ -139,12 +138,8 @@ class Comparison {
     const auto load = [](const DeviceUse& u) {
       return std::max(u.busy, u.copy_busy);
     };
-    return static_cast<size_t>(
-        std::max_element(e.devices.begin(), e.devices.end(),
-                         [&](const DeviceUse& a, const DeviceUse& b) {
-                           return load(a) < load(b);
-                         }) -
-        e.devices.begin());
+    return static_cast<size_t>(std::ranges::max_element(e.devices, {}, load) -
+                               e.devices.begin());
   }
 
   // How much of the critical path consists of transfers.

@@ -1,7 +1,6 @@
 // The value of a throughput plan, directly from ops and values (loads.h).
 
 #include <algorithm>
-#include <bit>
 
 #include "place/planner/loads.h"
 #include "place/planner/models.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <limits>
 #include <unordered_map>
 #include <vector>
 
@@ -178,17 +177,13 @@ class ExactSearch {
   };
 
   void add_unit(int32_t unit) {
-    if (std::find(order_.begin(), order_.end(), unit) == order_.end()) {
-      order_.push_back(unit);
-    }
+    if (std::ranges::count(order_, unit) == 0) order_.push_back(unit);
   }
 
   bool stop() {
-    if (++nodes_ % kNodesPerLook == 0 && !budget_.counts_moves() &&
-        budget_.spent(0) >= 1) {
-      stopped_ = true;
-    }
-    return stopped_ = stopped_ || nodes_ >= most_;
+    const bool look = ++nodes_ % kNodesPerLook == 0 && !budget_.counts_moves();
+    stopped_ |= nodes_ >= most_ || (look && budget_.spent(0) >= 1);
+    return stopped_;
   }
 
   bool too_long(double us) const {
@@ -251,9 +246,10 @@ class ExactSearch {
     return g_.op_of_node[g_.p.graph.producer[value]];
   }
 
-  // Earliest starts, and least times after the ends, by paths.
-  void find_heads_and_tails(double* longest) {
-    *longest = 0;
+  // Earliest starts, and least times after the ends, by paths. Returns the
+  // longest path.
+  double find_heads_and_tails() {
+    double longest = 0;
     for (int op = 0; op < n_; ++op) {
       double at = 0;
       for (uint32_t m = g_.needs[op]; m; m &= m - 1) {
@@ -269,7 +265,7 @@ class ExactSearch {
     std::fill(tail_.begin(), tail_.end(), 0);
     for (int op = n_ - 1; op >= 0; --op) {
       const double behind = tail_[op] + us(op);
-      *longest = std::max(*longest, head_[op] + behind);
+      longest = std::max(longest, head_[op] + behind);
       for (uint32_t m = g_.needs[op]; m; m &= m - 1) {
         double& tail = tail_[std::countr_zero(m)];
         tail = std::max(tail, behind);
@@ -280,12 +276,12 @@ class ExactSearch {
         }
       }
     }
+    return longest;
   }
 
   // No plan with these devices takes less.
   double bound_of_devices() {
-    double bound = 0;
-    find_heads_and_tails(&bound);
+    double bound = find_heads_and_tails();
     if (too_long(bound)) return bound;
     std::vector<ExactItem> items;
     for (int d = -1; d < devices_; ++d) {
@@ -332,8 +328,7 @@ class ExactSearch {
     find_uses();
     known_.clear();
     sequence_.clear();
-    double unused = 0;
-    find_heads_and_tails(&unused);
+    find_heads_and_tails();
     extend(0, s);
   }
 
@@ -491,7 +486,7 @@ class ExactSearch {
       }
       times.push_back(wanted ? s.end[op] : 0);
     }
-    for (const double at : s.arrived) times.push_back(at);
+    times.insert(times.end(), s.arrived.begin(), s.arrived.end());
     auto& states = known_[done];
     for (const std::vector<double>& other : states) {
       bool better = true;

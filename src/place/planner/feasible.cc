@@ -7,15 +7,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include "base/bytes_text.h"
 #include "place/planner/models.h"
+#include "place/planner/plan_view.h"
 #include "place/planner/problem.h"
 
 namespace berth {
@@ -57,29 +58,25 @@ class MemoryNeeds {
   double beside(int32_t op, int32_t device) const {
     if (beside_.empty() || !p_.takes_time(op)) return 0;
     if (!(p_.costs.time(op, device).us > 0)) return 0;  // nothing is live
-    const size_t at = op;
-    double bytes = beside_[at];
-    if (!p_.costs.workspace.empty()) {
-      bytes += p_.costs.workspace[at * p_.costs.classes.size() +
-                                  static_cast<size_t>(
-                                      p_.costs.devices[device].device_class)];
-    }
-    return bytes;
+    const auto& workspace = p_.costs.workspace;
+    if (workspace.empty()) return beside_[op];
+    const int32_t classes = p_.costs.classes.size();
+    const int32_t own = p_.costs.devices[device].device_class;
+    return beside_[op] + workspace[op * classes + own];
   }
 
  private:
+  double variable_bytes(int32_t op) const {
+    const std::vector<int64_t>& all = p_.graph.variable_bytes;
+    return op < std::ssize(all) ? static_cast<double>(all[op]) : 0;
+  }
+
   void add_sources() {
-    const PlanProblem& p = p_;
-    const SimulatedGraph& g = p.graph;
-    for (int32_t i = 0; i < p.num_ops(); ++i) {
-      const size_t at = i;
-      if (at < g.variable_bytes.size()) {
-        held_[at] += g.variable_bytes[at];
-      }
-      if (p.model != PlanModel::kStep || g.kind[at] != Kind::kSource) continue;
-      for (const int32_t v : g.values[i]) {
-        held_[at] += p.costs.bytes.item(v);
-      }
+    const SimulatedGraph& g = p_.graph;
+    for (int32_t i = 0; i < p_.num_ops(); ++i) {
+      held_[i] += variable_bytes(i);
+      if (p_.model != PlanModel::kStep || g.kind[i] != Kind::kSource) continue;
+      for (const int32_t v : g.values[i]) held_[i] += p_.costs.bytes.item(v);
     }
   }
 
@@ -100,12 +97,8 @@ class MemoryNeeds {
       while (g.alias_of[from] >= 0) {
         root = g.alias_of[from];
         from = g.producer[root];
-        const size_t at = from;
-        least = std::min(
-            least, std::max(static_cast<double>(p_.costs.bytes.item(root)),
-                            at < g.variable_bytes.size()
-                                ? static_cast<double>(g.variable_bytes[at])
-                                : 0.0));
+        const double bytes_here = p_.costs.bytes.item(root);
+        least = std::min(least, std::max(bytes_here, variable_bytes(from)));
       }
       if (g.kind[from] == Kind::kSource && p_.group[from] == p_.group[op]) {
         continue;
@@ -125,8 +118,6 @@ class MemoryNeeds {
   std::vector<double> held_, kept_, beside_;  // per op
 };
 
-using Kind = SimulatedGraph::Kind;
-
 constexpr double kLimitRounding = 1e-12;  // share of a limit
 constexpr int64_t kShrinkSteps = 2e7;     // ops visited to shrink a set
 constexpr int kExactGroups = 40;          // that are packed by search
@@ -138,18 +129,11 @@ std::string text_of(double bytes) {
   return bytes_text(static_cast<int64_t>(std::min(bytes, 9e18)));
 }
 
-// "GPU:0" of this process, else the full name.
-std::string name_of(const PlanProblem& p, int32_t d) {
-  const std::string& full = p.costs.devices[d].name;
-  const std::string_view local = "/job:localhost/replica:0/task:0/device:";
-  return full.starts_with(local) ? full.substr(local.size()) : full;
-}
-
 std::string names_of(const PlanProblem& p, DeviceSet devices) {
   std::string text;
   for (; devices; devices.drop_first()) {
     if (!text.empty()) text += devices.several() ? ", " : " and ";
-    text += name_of(p, devices.first());
+    text += short_name(p, devices.first());
   }
   return text;
 }
@@ -232,6 +216,11 @@ class Feasible {
     for (const int32_t i : ops) sum += needs_.kept(i);
     return sum;
   }
+  double held(const Ops& ops) const {
+    double sum = 0;
+    for (const int32_t i : ops) sum += needs_.held(i);
+    return sum;
+  }
   DeviceSet mask_of(const Ops& ops) const {
     DeviceSet mask = all_devices();
     for (const int32_t i : ops) mask &= own_mask_[i];
@@ -248,9 +237,7 @@ class Feasible {
   // Devices that these ops of one group may share, as far as these ops tell.
   DeviceSet room_for(const Ops& ops) const {
     DeviceSet mask = mask_of(ops);
-    const double sum = kept(ops);
-    double throughout = 0;
-    for (const int32_t i : ops) throughout += needs_.held(i);
+    const double sum = kept(ops), throughout = held(ops);
     for (DeviceSet m = mask & limited_; m; m.drop_first()) {
       const int32_t d = m.first();
       double most = sum;
@@ -285,9 +272,8 @@ class Feasible {
     return ops;
   }
   void sort_by_kept(Ops& ops) const {
-    std::stable_sort(ops.begin(), ops.end(), [&](int32_t a, int32_t b) {
-      return needs_.kept(a) < needs_.kept(b);
-    });
+    std::ranges::stable_sort(ops, {},
+                             [&](int32_t i) { return needs_.kept(i); });
   }
   Infeasible result(Ops ops, DeviceSet devices, std::string text) const {
     std::sort(ops.begin(), ops.end());
@@ -327,8 +313,7 @@ class Feasible {
     ops = shrink(ops, [&](const Ops& s) { return room_for(s) == 0; });
     const DeviceSet devices = mask_of(ops);
     const double sum = kept(ops);
-    double most = 0, at_once = 0, throughout = 0;
-    for (const int32_t i : ops) throughout += needs_.held(i);
+    double most = 0, at_once = 0;
     for (DeviceSet m = devices; m; m.drop_first()) {
       const int32_t d = m.first();
       most = std::max(most, limit(d));
@@ -340,7 +325,7 @@ class Feasible {
     if (ops.size() > 1) text += ", which must share a device,";
     const bool at_end = exceeds(sum, most);
     text += fmt::format(" hold{} {}", ops.size() > 1 ? "" : "s",
-                        text_of(at_end ? sum : throughout));
+                        text_of(at_end ? sum : held(ops)));
     if (!at_end) {
       text +=
           fmt::format(" and, while {} runs, up to {} more",
@@ -382,11 +367,8 @@ class Feasible {
       }
     }
     masks.push_back(all);
-    std::sort(masks.begin(), masks.end(), [](DeviceSet a, DeviceSet b) {
-      const int na = a.count(), nb = b.count();
-      return na != nb ? na < nb : a < b;
-    });
-    masks.erase(std::unique(masks.begin(), masks.end()), masks.end());
+    sort_unique(masks);
+    std::ranges::stable_sort(masks, {}, &DeviceSet::count);
     return masks;
   }
 
@@ -436,9 +418,8 @@ class Feasible {
       }
     }
     if (!exceeds(kept(ops), room)) return {};  // up to rounding
-    std::stable_sort(ops.begin(), ops.end(), [&](int32_t a, int32_t b) {
-      return needs_.kept(a) > needs_.kept(b);
-    });
+    std::ranges::stable_sort(ops, std::greater<>(),
+                             [&](int32_t i) { return needs_.kept(i); });
     size_t count = 0;
     while (!exceeds(sum, room)) sum += needs_.kept(ops[count++]);
     ops.resize(count);
@@ -498,11 +479,9 @@ class Feasible {
     };
     Packing(std::vector<Item> items, std::vector<double> room)
         : items_(std::move(items)), room_(std::move(room)) {
-      std::stable_sort(items_.begin(), items_.end(),
-                       [](const Item& a, const Item& b) {
-                         return std::pair(a.mask.count(), -a.size) <
-                                std::pair(b.mask.count(), -b.size);
-                       });
+      std::ranges::stable_sort(items_, {}, [](const Item& i) {
+        return std::pair(i.mask.count(), -i.size);
+      });
     }
     // True: there is certainly no packing.
     bool none() { return !place(0) && nodes_ <= kExactNodes; }

@@ -11,6 +11,7 @@ namespace berth {
 namespace {
 
 constexpr int32_t kMostSlots = 16;  // nets of 4 bits in a key
+constexpr double kSure = 1 + 2e-5;  // margin of a proof, for its checker
 
 // The pins of an open net so far; kSettled: it costs nothing more.
 constexpr uint64_t kSettled = 15;
@@ -108,9 +109,7 @@ class FrontierGraph::Builder {
         begun[n] = 1;
         open.push_back(n);
         if (static_cast<int32_t>(open.size()) > width) {
-          const auto cheapest = std::min_element(
-              open.begin(), open.end(),
-              [&](int32_t a, int32_t b) { return cost(a) < cost(b); });
+          const auto cheapest = std::ranges::min_element(open, {}, cost);
           stays[*cheapest] = 0;
           g_.whole_ = false;
           open.erase(cheapest);
@@ -156,9 +155,7 @@ class FrontierGraph::Builder {
       add_next(step, s, false, 0);
       if (std::isfinite(size)) add_next(step, s, true, size);
     }
-    std::stable_sort(
-        next_.begin(), next_.end(),
-        [](const Next& a, const Next& b) { return a.key < b.key; });
+    std::ranges::stable_sort(next_, {}, &Next::key);
     const int32_t before = g_.begin_[step];
     std::vector<double> least;
     keys_.clear();
@@ -194,6 +191,32 @@ FrontierGraph::FrontierGraph(const PackingProblem& problem, size_t kind,
                              int32_t width, int64_t most_states)
     : order_(order.begin(), order.end()) {
   Builder(*this, problem, kind).build(size, most, width, most_states);
+}
+
+ProvedWorth proved_by(const std::vector<std::vector<Worth>>& stairs,
+                      const std::vector<PackingKind>& kinds, double worth,
+                      double most) {
+  ProvedWorth proved;
+  std::vector<size_t> next(stairs.size(), 0);
+  std::vector<double> prices(stairs.size(), 0);
+  while (true) {
+    double value = most;
+    for (size_t k = 0; k < stairs.size(); ++k) {
+      if (next[k] < stairs[k].size()) {
+        value = std::min(value, stairs[k][next[k]].load);
+      }
+    }
+    // All steps below this value are taken.
+    if (!(worth > price_of_all(kinds, prices) * kSure)) return proved;
+    proved = {value, prices};
+    if (value >= most) return proved;
+    for (size_t k = 0; k < stairs.size(); ++k) {
+      for (size_t& i = next[k];
+           i < stairs[k].size() && stairs[k][i].load <= value; ++i) {
+        prices[k] = stairs[k][i].worth;
+      }
+    }
+  }
 }
 
 }  // namespace berth

@@ -140,6 +140,18 @@ class FrontierSearch {
   int64_t work_ = 0;
 };
 
+// A lower bound on all plans, and the prices that prove it.
+struct ProvedWorth {
+  double value = 0;
+  std::vector<double> prices;
+};
+
+// Returns the greatest value below which `worth` exceeds what all devices hold,
+// by a staircase per kind; at most `most`.
+ProvedWorth proved_by(const std::vector<std::vector<Worth>>& stairs,
+                      const std::vector<PackingKind>& kinds, double worth,
+                      double most);
+
 }  // namespace berth
 
 #endif  // BERTH_PLACE_PLANNER_FRONTIER_H_

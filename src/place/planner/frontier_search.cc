@@ -3,7 +3,6 @@
 // prices of load, which no completion beats, it cannot become worth enough.
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/infinity.h"
 #include "place/planner/frontier.h"
@@ -204,9 +203,7 @@ std::vector<FoundSet> FrontierSearch::found() const {
     const Ending& ending = endings_[i];
     if (ending.step == 0) continue;
     if (!sets.empty() && ending.worth == sets[0].worth) continue;
-    FoundSet set;
-    set.load = ending.load;
-    set.worth = ending.worth;
+    FoundSet set{.load = ending.load, .worth = ending.worth};
     uint32_t at = ending.at;
     for (size_t step = ending.step; step > 0; --step) {
       const uint32_t from = parents_[at];

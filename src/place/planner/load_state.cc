@@ -1,7 +1,6 @@
 #include "place/planner/load_state.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace berth {
 

@@ -1,17 +1,18 @@
 #include "place/planner/packing.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <tuple>
 
 #include "base/infinity.h"
+#include "place/planner/simplex.h"
 
 namespace berth {
 
 namespace {
 
 constexpr size_t kMostKinds = 8;
+constexpr int kMostCuts = 60;
 
 // Devices that pay alike and allow the same units; if that gives too many
 // kinds, the latter is dropped, which only allows more.
@@ -146,12 +147,47 @@ class Maker {
   PackingProblem& p_;
 };
 
+// Returns the kind on which a unit is worth least; prices.size(): it fits none.
+size_t cheapest(std::span<const double> share, std::span<const double> prices) {
+  size_t best = prices.size();
+  double least = kInfinity;
+  for (size_t k = 0; k < prices.size(); ++k) {
+    if (std::isinf(share[k]) || share[k] * prices[k] >= least) continue;
+    least = share[k] * prices[k];
+    best = k;
+  }
+  return best;
+}
+
+// What units take of their cheapest kinds: the slope of the worth.
+double worth_and_slope(std::span<const double> share,
+                       std::span<const double> prices,
+                       std::vector<double>& slope) {
+  const size_t kinds = prices.size();
+  slope.assign(kinds, 0);
+  double sum = 0;
+  for (size_t at = 0; at < share.size(); at += kinds) {
+    const size_t best = cheapest(share.subspan(at, kinds), prices);
+    if (best == kinds) return kInfinity;
+    slope[best] += share[at + best];
+    sum += share[at + best] * prices[best];
+  }
+  return sum;
+}
+
 }  // namespace
 
 PackingProblem::PackingProblem(const LoadProblem& problem,
                                const PackingWeights& weights)
     : weights(weights) {
   Maker(problem, *this).make();
+}
+
+double price_of_all(std::span<const PackingKind> kinds,
+                    std::span<const double> prices) {
+  double all = 0;
+  for (size_t k = 0; k < kinds.size(); ++k) all += kinds[k].count * prices[k];
+  return all;
 }
 
 double load_of(const PackingProblem& p, size_t kind,
@@ -164,8 +200,7 @@ double load_of(const PackingProblem& p, size_t kind,
     load += p.size_on(u, kind);
     nets.insert(nets.end(), p.nets[u].begin(), p.nets[u].end());
   }
-  std::sort(nets.begin(), nets.end());
-  nets.erase(std::unique(nets.begin(), nets.end()), nets.end());
+  sort_unique(nets);
   for (const int32_t n : nets) {
     const auto pins = p.pins[n];
     const bool head = in[pins[0]] != 0;
@@ -175,6 +210,63 @@ double load_of(const PackingProblem& p, size_t kind,
     if (others_differ) load += head ? p.out_of(n, kind) : p.in_of(n, kind);
   }
   return load;
+}
+
+double worth_of(std::span<const double> share, std::span<const double> prices) {
+  const size_t best = cheapest(share, prices);
+  return best == prices.size() ? kInfinity : share[best] * prices[best];
+}
+
+// The worth is concave in the prices: cutting planes.
+SumProof prove_by_sum(std::span<const double> share,
+                      std::span<const PackingKind> of) {
+  const size_t kinds = of.size();
+  SumProof best;
+  std::vector<double> prices(kinds, 1), slope;
+  prices.assign(kinds, 1 / price_of_all(of, prices));
+  best.worth = worth_and_slope(share, prices, slope);
+  best.prices = prices;
+  if (kinds == 1 || std::isinf(best.worth)) return best;
+
+  // Variables: a price per kind, and the worth.
+  std::vector<double> objective(kinds + 1, 0), lower(kinds + 1, 0), upper;
+  double most = 0;
+  for (size_t k = 0; k < kinds; ++k) {
+    upper.push_back(1.0 / of[k].count);
+  }
+  for (size_t at = 0; at < share.size(); at += kinds) {
+    most += worth_of(share.subspan(at, kinds), upper);
+  }
+  if (!(most > 0)) return best;
+  objective.back() = 1;
+  upper.push_back(most);
+  RowLp lp(objective, lower, upper);
+  std::vector<std::pair<int32_t, double>> row;
+  for (size_t k = 0; k < kinds; ++k) {
+    row.push_back({static_cast<int32_t>(k), of[k].count});
+  }
+  lp.add_row(row, 1);
+  for (int cut = 0; cut < kMostCuts; ++cut) {
+    row.clear();
+    for (size_t k = 0; k < kinds; ++k) {
+      row.push_back({static_cast<int32_t>(k), -slope[k]});
+    }
+    row.push_back({static_cast<int32_t>(kinds), 1});
+    lp.add_row(row, 0);
+    if (!lp.solve(1000)) break;
+    const std::vector<double> x = lp.x();
+    for (size_t k = 0; k < kinds; ++k) prices[k] = std::max(x[k], 0.0);
+    const double sum = price_of_all(of, prices);
+    if (!(sum > 0)) break;
+    for (double& p : prices) p /= sum;
+    const double worth = worth_and_slope(share, prices, slope);
+    if (worth > best.worth) {
+      best.worth = worth;
+      best.prices = prices;
+    }
+    if (lp.value() <= best.worth * (1 + 1e-7)) break;
+  }
+  return best;
 }
 
 }  // namespace berth

@@ -63,6 +63,30 @@ struct PackingProblem {
   std::vector<double> in, out;  // [net * kinds + kind]
 };
 
+// All units together exceed what all devices hold. Kinds of devices get a price
+// per share of a device; a unit is worth its price on the kind that is cheapest
+// for it. If all units are worth more than all devices are priced, no plan
+// exists.
+struct SumProof {
+  // Worth of all units for prices that add up to 1 over all devices: more than
+  // 1 is a proof. Infinite: a unit fits nowhere.
+  double worth = 0;
+  std::vector<double> prices;  // per kind, of one device
+};
+
+// `share`: [unit * kinds.size() + kind], the share of a device of that kind
+// that a unit takes; infinite: does not fit. Finds the best prices.
+SumProof prove_by_sum(std::span<const double> share,
+                      std::span<const PackingKind> kinds);
+
+// Returns what a unit is worth at these prices.
+double worth_of(std::span<const double> share_of_unit,
+                std::span<const double> prices);
+
+// Returns the price of all devices, from that of one device of each kind.
+double price_of_all(std::span<const PackingKind> kinds,
+                    std::span<const double> prices);
+
 // Returns the load that a set of units puts on a device of a kind.
 double load_of(const PackingProblem& problem, size_t kind,
                std::span<const int32_t> units);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -28,7 +29,6 @@ constexpr int64_t kFewStates = 1000;      // too few for a rough grid
 constexpr int kFineGrid = 1000;  // at first; then four times finer each
 constexpr int kFinestGrid = 64'000;
 constexpr int64_t kMuchWork = 20'000'000;  // too much to do fourfold
-constexpr double kSure = 1 + 2e-5;         // margin of a proof, for its checker
 
 // The result of a worth: prices per kind, and the worth of all units over the
 // price of all devices; a ratio over 1 says that units do not fit.
@@ -37,42 +37,14 @@ struct PricedWorth {
   std::vector<double> prices;
 };
 
-// A lower bound on all plans, and the prices that prove it.
-struct ProvedWorth {
-  double value = 0;
-  std::vector<double> prices;
-};
+double sum_of(std::span<const double> v) {
+  return std::accumulate(v.begin(), v.end(), 0.0);
+}
 
-// The greatest value below which `worth` exceeds what all devices hold, by
-// their staircases; at most `most`.
-ProvedWorth proved_by(const std::vector<std::vector<Worth>>& stairs,
-                      const std::vector<PackingKind>& kinds, double worth,
-                      double most) {
-  ProvedWorth proved;
-  std::vector<size_t> next(stairs.size(), 0);
-  std::vector<double> prices(stairs.size(), 0);
-  while (true) {
-    double value = most;
-    for (size_t k = 0; k < stairs.size(); ++k) {
-      if (next[k] < stairs[k].size()) {
-        value = std::min(value, stairs[k][next[k]].load);
-      }
-    }
-    // All steps below this value are taken.
-    double devices = 0;
-    for (size_t k = 0; k < kinds.size(); ++k) {
-      devices += kinds[k].count * prices[k];
-    }
-    if (!(worth > devices * kSure)) return proved;
-    proved = {value, prices};
-    if (value >= most) return proved;
-    for (size_t k = 0; k < stairs.size(); ++k) {
-      for (size_t& i = next[k];
-           i < stairs[k].size() && stairs[k][i].load <= value; ++i) {
-        prices[k] = stairs[k][i].worth;
-      }
-    }
-  }
+double worth_of(const FoundSet& set, std::span<const double> worth) {
+  double sum = 0;
+  for (const int32_t u : set.units) sum += worth[u];
+  return sum;
 }
 
 // Holds the graphs of sets for a target; finds sets by a rough search and
@@ -119,18 +91,14 @@ class PatternPricer {
   // adds them to the patterns. May find too little; if stopped: a ratio of 0.
   PricedWorth find(std::span<const double> worth,
                    std::span<const double> least) {
-    PricedWorth priced = {0, std::vector<double>(p_.num_kinds(), 0)};
-    if (graphs_.size() < p_.num_kinds()) return priced;  // too large
-    double devices = 0;
+    const PricedWorth none = {0, std::vector<double>(p_.num_kinds(), 0)};
+    if (graphs_.size() < p_.num_kinds()) return none;  // too large
+    PricedWorth priced = none;
     for (size_t k = 0; k < p_.num_kinds(); ++k) {
-      double price = 0;
-      if (!find_on(k, worth, least[k], &price)) {
-        return {0, std::vector<double>(p_.num_kinds(), 0)};  // stopped
-      }
-      priced.prices[k] = price;
-      devices += p_.kinds[k].count * price;
+      if (!find_on(k, worth, least[k], &priced.prices[k])) return none;
     }
-    const double all = std::accumulate(worth.begin(), worth.end(), 0.0);
+    const double all = sum_of(worth);
+    const double devices = price_of_all(p_.kinds, priced.prices);
     priced.ratio = devices > 0 ? all / devices : all > 0 ? kInfinity : 0;
     return priced;
   }
@@ -161,13 +129,12 @@ class PatternPricer {
   // any, no others matter.
   bool find_on(size_t kind, std::span<const double> worth, double least,
                double* price) {
-    FrontierQuery q;
-    q.worth = worth;
-    q.most = target_;
-    q.grid =
-        graphs_[kind]->num_states() < kFewStates ? kFineGrid / 4 : kRoughGrid;
-    q.real = true;
-    q.stop = stop_;
+    const bool few = graphs_[kind]->num_states() < kFewStates;
+    FrontierQuery q{.worth = worth,
+                    .most = target_,
+                    .grid = few ? kFineGrid / 4 : kRoughGrid,
+                    .real = true,
+                    .stop = stop_};
     for (const double margin : {1.02, 1.0}) {
       if (margin > 1 && least <= 0) continue;
       q.least = std::max(least, 0.0) * margin;
@@ -178,12 +145,10 @@ class PatternPricer {
     }
     // The known sets may include what a rough search missed.
     for (const FoundSet& set : found_[kind]) {
-      if (set.load > target_) continue;
-      double sum = 0;
-      for (const int32_t u : set.units) sum += worth[u];
-      *price = std::max(*price, sum);
+      if (set.load <= target_) *price = std::max(*price, worth_of(set, worth));
     }
-    keep(kind);
+    std::ranges::move(searches_[kind]->found(),
+                      std::back_inserter(found_[kind]));
     return true;
   }
 
@@ -193,14 +158,13 @@ class PatternPricer {
     std::vector<std::vector<Worth>> stairs;
     bool missed = false;  // by the rough search
     for (size_t k = 0; k < p_.num_kinds(); ++k) {
-      FrontierQuery q;
-      q.worth = worth;
-      q.most = target_;
-      q.grid = grid;
       // If worth proves less than the target, prices are that much lower.
-      q.least = rough.prices[k] * std::min(rough.ratio * 0.999, 1.0);
-      q.stop = stop_;
-      stairs.push_back(searches_[k]->run(q));
+      const double least = rough.prices[k] * std::min(rough.ratio * 0.999, 1.0);
+      stairs.push_back(searches_[k]->run({.worth = worth,
+                                          .most = target_,
+                                          .grid = grid,
+                                          .least = least,
+                                          .stop = stop_}));
       if (stairs.back().empty()) return false;
       for (FoundSet& set : searches_[k]->found()) {
         set.load = load_of(p_, k, set.units);
@@ -209,17 +173,10 @@ class PatternPricer {
         found_[k].push_back(std::move(set));
       }
     }
-    const double all = std::accumulate(worth.begin(), worth.end(), 0.0);
-    const ProvedWorth now = proved_by(stairs, p_.kinds, all, target_);
+    const ProvedWorth now = proved_by(stairs, p_.kinds, sum_of(worth), target_);
     if (now.value > proved.value) proved = now;
     if (missed) rough_grid_ = std::min(2 * rough_grid_, kLeastRoughGrid);
     return !missed && proved.value < target_;
-  }
-
-  void keep(size_t kind) {
-    for (FoundSet& set : searches_[kind]->found()) {
-      found_[kind].push_back(std::move(set));
-    }
   }
 
   const PackingProblem& p_;
@@ -240,10 +197,6 @@ constexpr double kMostReach = 30;
 constexpr size_t kFirstGroups = 32;
 constexpr int64_t kWorkPerMove = 64;
 
-double sum_of(std::span<const double> v) {
-  return std::accumulate(v.begin(), v.end(), 0.0);
-}
-
 // The LP over worth near a center: worth_u = a center_u + z_g(u) scale_u, where
 // z changes for groups of units together. Rows say that known sets are worth no
 // more than the price of their kind; prices of all devices add up to 1, so that
@@ -258,16 +211,21 @@ class WorthLp {
         group_(std::move(group)),
         groups_(groups),
         scale_(scale),
-        lp_(make()) {}
+        lp_(make()),
+        from_change_(groups, 0) {}
 
-  // Allows worth within `reach` of `worth`, which must be one of this LP.
-  void move_to(double all, const std::vector<double>& change, double reach) {
-    const int32_t a = groups_;
-    lp_.set_bounds(a, all / 2, all * 2);
+  // Allows worth within `reach` of the one of the last move_here(), of the
+  // center at first.
+  void limit_to(double reach) {
+    lp_.set_bounds(static_cast<int32_t>(groups_), from_all_ / 2, from_all_ * 2);
     for (size_t g = 0; g < groups_; ++g) {
-      lp_.set_bounds(static_cast<int32_t>(g), change[g] - reach,
-                     change[g] + reach);
+      lp_.set_bounds(static_cast<int32_t>(g), from_change_[g] - reach,
+                     from_change_[g] + reach);
     }
+  }
+  void move_here() {
+    from_all_ = all_;
+    from_change_ = change_;
   }
 
   void add_row(size_t kind, const std::vector<int32_t>& units) {
@@ -309,8 +267,6 @@ class WorthLp {
   double ratio() const { return lp_.value(); }
   const std::vector<double>& worth() const { return worth_; }
   const std::vector<double>& prices() const { return prices_; }
-  const std::vector<double>& change() const { return change_; }
-  double all() const { return all_; }
 
  private:
   RowLp make() const {
@@ -342,8 +298,8 @@ class WorthLp {
   const size_t groups_;
   const std::vector<double>& scale_;
   RowLp lp_;
-  std::vector<double> change_, prices_, worth_;
-  double all_ = 1;
+  std::vector<double> change_, prices_, worth_, from_change_;
+  double all_ = 1, from_all_ = 1;
 };
 
 class Patterns {
@@ -378,27 +334,25 @@ class Patterns {
     int failures = 0;
     double restarted = low;  // at this value
     while (!over() && low < o_.upper) {
-      double target = low * (1 + step);
-      if (failures > 0) {
-        target = (low + failed) / 2;
-        if (failures == 1) {
-          target =
-              std::min(failed * best_.ratio * 0.999, 0.3 * low + 0.7 * failed);
-          target = std::max(target, 0.8 * low + 0.2 * failed);
-        }
+      double target = failures == 0 ? low * (1 + step) : (low + failed) / 2;
+      if (failures == 1) {
+        target =
+            std::min(failed * best_.ratio * 0.999, 0.3 * low + 0.7 * failed);
+        target = std::max(target, 0.8 * low + 0.2 * failed);
       }
       target = std::min(target, o_.upper * kProved);
       if (!pricer_.aim_at(target)) break;
-      const bool reached = improve();
-      if (reached) keep_proof();
+      if (improve()) keep_proof();
       low = std::max(low, proof_.value);
       const bool proved = low >= target * (1 - 1e-9);
       if (proved && failures == 0) {
         step = std::min(std::max(best_.ratio - 1, step * 1.5), 0.05);
         continue;
       }
-      if (!proved) failed = target;
-      if (!proved) ++failures;
+      if (!proved) {
+        failed = target;
+        ++failures;
+      }
       const double width = failed / low - 1;
       const bool last = num_groups_ >= center_.size();
       // Far off, smaller groups would not help: what fits changes in a step.
@@ -454,10 +408,7 @@ class Patterns {
     proof_.value = now.value;
     proof_.worth = center_;
     // Half of the proof's slack is reserved for the checker.
-    double devices = 0;
-    for (size_t k = 0; k < kinds_; ++k) {
-      devices += p_.kinds[k].count * now.prices[k];
-    }
+    const double devices = price_of_all(p_.kinds, now.prices);
     const double by = devices > 0 ? (1 + sum_of(center_) / devices) / 2 : 1.0;
     proof_.prices = now.prices;
     for (double& price : proof_.prices) price *= by;
@@ -540,13 +491,6 @@ class Patterns {
     });
   }
 
-  static double worth_of(const FoundSet& set,
-                         const std::vector<double>& worth) {
-    double sum = 0;
-    for (const int32_t u : set.units) sum += worth[u];
-    return sum;
-  }
-
   // Adds rows for the known sets that are worth more than `share` of their
   // price, a limited number per kind, the worst first. Returns whether there
   // were any.
@@ -593,9 +537,7 @@ class Patterns {
     for (double& w : center_) w *= by;
     for (double& price : best_.prices) price *= by;
     WorthLp lp(p_, center_, std::move(group), groups, scale_);
-    double center_all = 1;
-    std::vector<double> center_change(groups, 0);
-    lp.move_to(center_all, center_change, reach_);
+    lp.limit_to(reach_);
     add_rows(lp, center_, best_.prices, 0.9, groups + 50);
     double hoped = 0;
     int misses = 0;
@@ -609,8 +551,7 @@ class Patterns {
       if (agreed > 0) {
         best_ = now;
         center_ = lp.worth();
-        center_all = lp.all();
-        center_change = lp.change();
+        lp.move_here();
         if (best_.ratio >= kProved) break;
         if (agreed > 0.8) reach_ = std::min(reach_ * 2, kMostReach);
         misses = 0;
@@ -620,7 +561,7 @@ class Patterns {
       } else {
         continue;
       }
-      lp.move_to(center_all, center_change, reach_);
+      lp.limit_to(reach_);
     }
     return hoped;
   }

@@ -1,10 +1,10 @@
 #include "place/planner/planner.h"
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <cmath>
 #include <future>
+#include <limits>
 #include <utility>
 
 #include "base/core_set.h"
@@ -43,10 +43,7 @@ bool has_equal(const PlanProblem& p, int32_t device, DeviceSet all) {
 // Everything on one device if allowed, the rest on its first allowed one.
 void add_one_device_each(PlanProblem& p) {
   const std::vector<DeviceSet> allowed = allowed_of_groups(p);
-  if (std::find(allowed.begin(), allowed.end(), DeviceSet{0}) !=
-      allowed.end()) {
-    return;
-  }
+  if (std::ranges::count(allowed, DeviceSet{0}) > 0) return;
   const std::vector<int32_t> order = order_of_ops(p);
   DeviceSet all = ~DeviceSet{0};
   for (const DeviceSet& mask : allowed) all &= mask;
@@ -96,12 +93,13 @@ class Candidates {
       const auto sum = sum_on_one_device(p, c.plan);
       if (!sum) {
         price(c);
-      } else if (p.costs.devices[c.plan.device[0]].memory_limit > 0) {
-        priced_.push_back({c.name, *sum, {}});
+        continue;
+      }
+      priced_.push_back({c.name, *sum, {}});
+      if (p.costs.devices[c.plan.device[0]].memory_limit > 0) {
         unsure_.push_back({&c, *sum, {}});
-      } else {
-        priced_.push_back({c.name, *sum, {}});
-        if (*sum < best_.value) best_ = {&c, *sum, {}};
+      } else if (*sum < best_.value) {
+        best_ = {&c, *sum, {}};
       }
     }
   }
