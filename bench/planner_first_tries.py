@@ -3,7 +3,7 @@
 
     bench/planner_first_tries.py [--berth build/release/bin/berth] [--efforts 1,3,10]
                                  [--ops 1200,6000] [--kinds gpt,moe,resnet,cell] [--seed 1]
-                                 [--devices 4,16] [--shapes flat,nodes,mixed] [--max-rows N]
+                                 [--devices 4,16] [--shapes flat,nodes,mixed,racks] [--max-rows N]
                                  [--objectives latency,throughput] [--memory free,tight] [--keep DIR]
 
 The tries: contiguous stages of layers on k devices (equal work, shares by speed, equal memory;
@@ -73,12 +73,11 @@ class Model:
             end[i] = free[d] = at + self.us(i, d)
             for k, size in enumerate(op.out_bytes):
                 for to in sorted({device[r] for r in self.readers[i][k]} - {d}):
-                    bus = m.shared(d, to)
-                    begin = max(end[i], engine[to], shared.get(bus, 0.0))
+                    path = m.path(d, to)
+                    begin = max([end[i], engine[to]] + [shared.get(n, 0.0) for n in path])
                     done = begin + self.copy_us(size, d, to)
                     engine[to] = done
-                    if bus >= 0:
-                        shared[bus] = done
+                    shared.update((n, done) for n in path)
                     arrived[i, k, to] = (begin, done)
         if min(end) < 0:
             return None
@@ -123,9 +122,8 @@ class Model:
                 for to in {device[r] for r in self.readers[i][k]} - {d}:
                     us = self.copy_us(size, d, to)
                     copies[to] += us
-                    bus = self.m.shared(d, to)
-                    if bus >= 0:
-                        shared[bus] = shared.get(bus, 0.0) + us
+                    for n in self.m.path(d, to):
+                        shared[n] = shared.get(n, 0.0) + us
         return max(work + copies + list(shared.values())), self.resident(device)
 
     def value(self, objective, device, sequence):
@@ -338,12 +336,11 @@ class Runner:
         answer = json.loads(done.stdout)
         checked = subprocess.run([self.berth, "verify-plan", str(graph), str(out), *common],
                                  capture_output=True, text=True)
-        numbers = {f"GPU:{d}": d for d in range(model.m.count)}
         device, index = [-1] * len(model.ops), {}
         for at, op in enumerate(answer["ops"]):
             if op["name"].startswith("n"):
                 index[at] = int(op["name"][1:])
-                device[index[at]] = numbers[op["device"].split("device:")[-1]]
+                device[index[at]] = model.m.number(op["device"])
         sequence = [index[at] for at in answer["sequence"]]
         ours = model.value(objective, device, sequence)
         agrees = abs(ours - answer["value"]) <= 1e-6 * answer["value"]
@@ -367,7 +364,7 @@ def main():
     parser.add_argument("--efforts", default="1,3,10")
     parser.add_argument("--ops", default="1200,6000")
     parser.add_argument("--devices", default="4,16")
-    parser.add_argument("--shapes", default="flat,nodes,mixed")
+    parser.add_argument("--shapes", default="flat,nodes,mixed,racks")
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--objectives", default="latency,throughput")
     parser.add_argument("--memory", default="free,tight")

@@ -5,6 +5,7 @@ its gradients and its update have the same. Ops that use one weight share a devi
 """
 import json
 import random
+import re
 
 FLOPS_PER_US, BYTES_PER_US, LAUNCH_US = 1e8, 1.5e6, 4.0
 
@@ -183,37 +184,73 @@ def make(kind, ops, seed):
 
 
 class Machine:
-    """Devices of one speed or two, links within nodes of eight and between them."""
+    """Devices of one speed or two, links within nodes of eight and between them.
+
+    "racks": nodes of 4 (8 from 65 devices on) in racks of 2 (16) nodes.
+    """
 
     def __init__(self, shape, count):
         self.shape, self.count, self.limit, self.slow = shape, count, 0, 0.4
         self.speed = [1.0 if shape != "mixed" or d % 2 == 0 else self.slow for d in range(count)]
-        self.node = [d // 8 if shape == "nodes" else 0 for d in range(count)]
-        self.near = (5.0, 5e4 if shape == "nodes" else 1.2e4)
+        self.per_node = 4 if shape == "racks" and count <= 64 else 8
+        self.per_rack = 2 if count <= 64 else 16
+        in_nodes = shape in ("nodes", "racks")
+        self.node = [d // self.per_node if in_nodes else 0 for d in range(count)]
+        self.near = (5.0, 5e4 if in_nodes else 1.2e4)
         self.far = (15.0, 6e3)
+        self.farthest = (20.0, 5e3)  # from rack to rack
 
     def link(self, a, b):
-        return self.near if self.node[a] == self.node[b] else self.far
+        if self.node[a] == self.node[b]:
+            return self.near
+        return self.farthest if len(self.path(a, b)) == 4 else self.far
+
+    def path(self, a, b):
+        """What a transfer occupies for its whole time; each carries one at a time."""
+        x, y = self.node[a], self.node[b]
+        if x == y:
+            return []
+        if self.shape != "racks":
+            return [self.shared(a, b)]
+        up, down = x // self.per_rack, y // self.per_rack
+        cards = [("card, out", x), ("card, in", y)]
+        return cards if up == down else cards + [("uplink, out", up), ("uplink, in", down)]
+
+    def number(self, name):
+        """The device with a name such as GPU:3 or /job:worker/replica:0/task:2/device:GPU:1."""
+        numbers = [int(n) for n in re.findall(r"(?:task|GPU):(\d+)", name)]
+        return numbers[-1] + (numbers[0] * self.per_node if self.shape == "racks" else 0)
 
     def shared(self, a, b):
         """The card of a node carries what comes in from other nodes, one transfer at a time."""
         return -1 if self.node[a] == self.node[b] else self.node[b]
 
     def cluster(self):
+        named = lambda l: {"latency_us": l[0], "bandwidth_bytes_per_us": l[1]}
+        classes = [{"name": "fast", "type": "GPU", "speed": 1},
+                   {"name": "slow", "type": "GPU", "speed": self.slow}]
+        if self.shape == "racks":
+            assert self.count % self.per_node == 0
+            device = {"name": "GPU", "count": self.per_node, "class": "fast"}
+            if self.limit:
+                device["memory_bytes"] = self.limit
+            racks = dict({"hosts": self.per_rack}, **named(self.farthest))
+            return json.dumps({"hosts": [{"count": self.count // self.per_node,
+                                          "devices": [device]}],
+                               "default_link": named(self.near), "classes": classes,
+                               "network": dict({"racks": racks}, **named(self.far))})
         devices = []
         for d in range(self.count):
             device = {"name": f"GPU:{d}", "class": "fast" if self.speed[d] == 1 else "slow"}
             if self.limit:
                 device["memory_bytes"] = self.limit
             devices.append(device)
-        named = lambda l: {"latency_us": l[0], "bandwidth_bytes_per_us": l[1]}
         links = [dict({"from": f"GPU:{a}", "to": f"GPU:{b}", "one_way": True,
                        "shared": self.shared(a, b)}, **named(self.far))
                  for a in range(self.count) for b in range(self.count)
                  if self.node[a] != self.node[b]]
         return json.dumps({"devices": devices, "links": links, "default_link": named(self.near),
-                           "classes": [{"name": "fast", "type": "GPU", "speed": 1},
-                                       {"name": "slow", "type": "GPU", "speed": self.slow}]})
+                           "classes": classes})
 
 
 def graph_text(g):

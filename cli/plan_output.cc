@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <set>
 
@@ -107,13 +108,26 @@ void append_pipeline(const PlanProblem& p, const PlanAnswer& a,
 }
 
 // Adds links that carry one transfer at a time, if they are the bottleneck.
-void append_links(const PlanAnswer& a, std::string* out) {
+void append_links(const PlanProblem& p, const PlanAnswer& a, std::string* out) {
   const std::vector<double>& busy = a.evaluation.shared_busy;
+  std::vector<size_t> full;
   for (size_t k = 0; k < busy.size(); ++k) {
-    if (busy[k] < 0.9 * a.value || a.value <= 0) continue;
-    fmt::format_to(std::back_inserter(*out),
-                   "links that share number {}: busy for {:.0f}% of a step\n",
-                   k, 100 * busy[k] / a.value);
+    if (busy[k] >= 0.9 * a.value && a.value > 0) full.push_back(k);
+  }
+  std::ranges::stable_sort(full, std::greater<>(),
+                           [&](size_t k) { return busy[k]; });
+  const auto to = std::back_inserter(*out);
+  const auto& names = p.costs.shared_names;
+  for (size_t i = 0; i < std::min(full.size(), kMostLines); ++i) {
+    const size_t k = full[i];
+    const std::string name = k < names.size() ? names[k] : "";
+    fmt::format_to(
+        to, "{}: busy for {:.0f}% of a step\n",
+        name.empty() ? fmt::format("links that share number {}", k) : name,
+        100 * busy[k] / a.value);
+  }
+  if (full.size() > kMostLines) {
+    fmt::format_to(to, "and {} more\n", full.size() - kMostLines);
   }
 }
 
@@ -150,7 +164,7 @@ std::string plan_summary(const PlanProblem& p, const PlanAnswer& a) {
   append_candidates(p, a, &out);
   if (p.model == PlanModel::kPipeline) append_pipeline(p, a, &out);
   append_devices(p, a, &out);
-  append_links(a, &out);
+  append_links(p, a, &out);
   append_transfers(p, a, &out);
   return out;
 }

@@ -77,12 +77,11 @@ Recomputed loads(const PlanProblem& p, const PlacePlan& plan) {
       const double us = p.costs.link(home, d).time_us(p.costs.bytes.item(v));
       (rule == CopyRule::kOverlap ? copy : load)[d] += us;
       if (p.costs.devices[home].copies == CopyRule::kBoth) load[home] += us;
-      links[p.costs.link(home, d).shared] += us;
+      for (const int32_t n : p.costs.link(home, d).shared) links[n] += us;
     }
   }
   for (const double x : load) r.value = std::max(r.value, x);
   for (const double x : copy) r.value = std::max(r.value, x);
-  links.erase(-1);
   for (const auto& [shared, x] : links) r.value = std::max(r.value, x);
   return r;
 }
@@ -233,7 +232,7 @@ class Step {
       if (p_.costs.devices[from].copies == CopyRule::kBoth) {
         used.push_back(&compute_[from]);
       }
-      if (link.shared >= 0) used.push_back(&shared_[link.shared]);
+      for (const int32_t n : link.shared) used.push_back(&shared_[n]);
     }
     double start = ready;
     for (const double* free : used) start = std::max(start, *free);

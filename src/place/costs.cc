@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <unordered_map>
 
 #include "device/device_name.h"
 #include "graph/body.h"
@@ -199,6 +200,36 @@ int32_t Machine::find(const std::string& full_name) const {
       std::find_if(devices.begin(), devices.end(),
                    [&](const DeviceCost& d) { return d.name == full_name; });
   return it == devices.end() ? -1 : static_cast<int32_t>(it - devices.begin());
+}
+
+LinkCost& Machine::link_of(int32_t from, int32_t to) {
+  const auto n = static_cast<int32_t>(devices.size());
+  if (links.size() == 1 || !host.empty()) {
+    std::vector<LinkCost> all;
+    for (int32_t a = 0; a < n; ++a) {
+      for (int32_t b = 0; b < n; ++b) all.push_back(link(a, b));
+    }
+    links = std::move(all);
+    host.clear();
+  }
+  return links[link_number(from, to)];
+}
+
+LinkNumbers::LinkNumbers(const Machine& m, int32_t first) : end(first) {
+  for (int32_t d = 0; d < static_cast<int32_t>(m.devices.size()); ++d) {
+    row.push_back(static_cast<int32_t>(m.link_number(d, 0)));
+    column.push_back(
+        static_cast<int32_t>(m.link_number(0, d) - m.link_number(0, 0)));
+  }
+  std::unordered_map<int32_t, int32_t> number;
+  for (const LinkCost& link : m.links) {
+    SharedLinks& now = shared.emplace_back();
+    for (const int32_t n : link.shared) {
+      const auto [it, added] = number.emplace(n, end);
+      end += added ? 1 : 0;
+      now.add(it->second);
+    }
+  }
 }
 
 Machine assumed_machine(const std::vector<std::string>& full_names) {

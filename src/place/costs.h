@@ -8,6 +8,8 @@
 #ifndef BERTH_PLACE_COSTS_H_
 #define BERTH_PLACE_COSTS_H_
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -73,12 +75,50 @@ struct BusCost {
   CostOrigin origin = CostOrigin::kEstimated;
 };
 
-// From one device to another. Links in one `shared` group (a bus, a root port)
-// carry one transfer at a time; -1: alone.
+// The numbers of what a transfer occupies for its whole time besides devices: a
+// bus, a network card, the uplink of a rack. Each carries one transfer at a
+// time. Ascending; a negative number alone is none.
+class SharedLinks {
+ public:
+  static constexpr size_t kMost = 4;
+
+  SharedLinks() = default;
+  SharedLinks(int32_t number) { add(number); }  // NOLINT: one as a number
+
+  // Adds a number; false if there is no room for it.
+  bool add(int32_t number) {
+    if (number < 0 || has(number)) return true;
+    if (numbers_.back() >= 0) return false;
+    *end_of() = number;
+    std::sort(numbers_.begin(), end_of());
+    return true;
+  }
+  bool has(int32_t number) const {
+    return std::find(begin(), end(), number) != end();
+  }
+  bool meet(const SharedLinks& other) const {
+    return std::any_of(begin(), end(), [&](int32_t n) { return other.has(n); });
+  }
+  bool empty() const { return numbers_[0] < 0; }
+  const int32_t* begin() const { return numbers_.data(); }
+  const int32_t* end() const {
+    size_t n = 0;
+    while (n < kMost && numbers_[n] >= 0) ++n;
+    return begin() + n;
+  }
+  bool operator==(const SharedLinks&) const = default;
+
+ private:
+  int32_t* end_of() { return numbers_.data() + (end() - begin()); }
+
+  std::array<int32_t, kMost> numbers_ = {-1, -1, -1, -1};
+};
+
+// From one device to another.
 struct LinkCost {
   double latency_us = 5;
   double bytes_per_us = 1e4;
-  int32_t shared = -1;
+  SharedLinks shared = {};
   CostOrigin origin = CostOrigin::kEstimated;
   float spread = 0;  // as in OpTime
 
@@ -91,24 +131,48 @@ struct LinkCost {
 struct Machine {
   std::vector<DeviceClass> classes;
   std::vector<DeviceCost> devices;
-  std::vector<LinkCost> links;  // [from * devices + to]; one: for any pair
+  // [from * devices + to]; one: for any pair. With `host`: [host of from *
+  // hosts + host of to], where each of a host with itself is that inside it.
+  std::vector<LinkCost> links;
+  std::vector<int32_t> host;  // per device; empty: links are those of devices
+  int32_t num_hosts = 0;
+  std::vector<std::string> shared_names;  // of SharedLinks; "", missing: none
   std::vector<BusCost> buses;
 
   const DeviceClass& class_of(int32_t device) const {
     return classes[static_cast<size_t>(devices[device].device_class)];
   }
+  // The index of a link in `links`.
+  size_t link_number(int32_t from, int32_t to) const {
+    if (links.size() == 1) return 0;
+    if (host.empty()) return static_cast<size_t>(from) * devices.size() + to;
+    return static_cast<size_t>(host[from]) * num_hosts + host[to];
+  }
   const LinkCost& link(int32_t from, int32_t to) const {
-    if (links.size() == 1) return links[0];
-    return links[static_cast<size_t>(from) * devices.size() + to];
+    return links[link_number(from, to)];
   }
   // The same, to be modified: afterwards each pair has its own.
-  LinkCost& link_of(int32_t from, int32_t to) {
-    const size_t n = devices.size();
-    if (links.size() == 1) links.resize(n * n, LinkCost(links[0]));
-    return links[static_cast<size_t>(from) * n + static_cast<size_t>(to)];
-  }
+  LinkCost& link_of(int32_t from, int32_t to);
   // Returns the device with this full name; -1: none.
   int32_t find(const std::string& full_name) const;
+};
+
+// The indices of links as a sum, and what each occupies, renumbered from
+// `first` as it appears: the numbers of a file have gaps.
+struct LinkNumbers {
+  LinkNumbers() = default;
+  LinkNumbers(const Machine& machine, int32_t first);
+
+  size_t link(int32_t from, int32_t to) const {
+    return static_cast<size_t>(row[from]) + static_cast<size_t>(column[to]);
+  }
+  const SharedLinks& between(int32_t from, int32_t to) const {
+    return shared[link(from, to)];
+  }
+
+  std::vector<int32_t> row, column;  // per device
+  std::vector<SharedLinks> shared;   // per link
+  int32_t end = 0;                   // the number after the last
 };
 
 // Returns devices with these full names, about which nothing else is known:

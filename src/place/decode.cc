@@ -46,7 +46,7 @@ class Decoder::Impl {
     const size_t devices = t_.num_devices;
     // Then the latest end of all and the remaining work.
     const size_t resources =
-        no_log_ ? devices : 2 * devices + static_cast<size_t>(t_.num_groups);
+        no_log_ ? devices : static_cast<size_t>(t_.links.end);
     free_.assign(resources + 2, 0);
     latest_ = resources;
     left_ = resources + 1;
@@ -313,7 +313,7 @@ class Decoder::Impl {
                       int32_t to) const {
     if (t_.few_kinds) {
       return t_
-          .kind_us[static_cast<size_t>(edge.times) + t_.route(from, to).kind];
+          .kind_us[static_cast<size_t>(edge.times) + t_.kind_of_link(from, to)];
     }
     const auto value = static_cast<size_t>(edge.times) / t_.num_kinds;
     return value == t_.num_values
@@ -554,15 +554,11 @@ class Decoder::Impl {
   }
 
   double copy(int32_t value, int32_t from, int32_t to, double ready) {
-    const DecodeTables::Route route = t_.route(from, to);
+    const CopyRoute route = t_.route(from, to);
     double start = ready;
-    for (int k = 0; k < route.num_occupied; ++k) {
-      start = std::max(start, free_[route.occupies[k]]);
-    }
+    for (const int32_t n : route) start = std::max(start, free_[n]);
     const double end = start + t_.copy_us(value, from, to);
-    for (int k = 0; k < route.num_occupied; ++k) {
-      free_[route.occupies[k]] = end;
-    }
+    for (const int32_t n : route) free_[n] = end;
     note({value, to, position_, start, end});
     return end;
   }

@@ -36,6 +36,9 @@ bool numbers_are_an_order(const SimulatedGraph& g) {
   return true;
 }
 
+// With thousands of devices a table of pairs would not pay.
+constexpr int32_t kMostInTable = 128;
+
 // The index of the kind of a link, added if it is new.
 uint8_t kind_of(const LinkCost& link, std::vector<const LinkCost*>& kinds) {
   size_t k = 1;
@@ -155,46 +158,26 @@ void DecodeTables::add_paths() {
   }
 }
 
-DecodeTables::Route DecodeTables::make_route(int32_t from, int32_t to) const {
-  Route route;
-  if (from == to) return route;
-  const auto devices = static_cast<int32_t>(num_devices);
-  route.kind = 1;
-  const CopyRule rule = costs.devices[to].copies;
-  if (rule == CopyRule::kFree) return route;
-  route.occupy(rule == CopyRule::kOverlap ? devices + to : to);
-  if (costs.devices[from].copies == CopyRule::kBoth) route.occupy(from);
-  return route;
-}
-
 void DecodeTables::add_links() {
-  std::vector<const LinkCost*> kinds = {nullptr};
-  std::map<int32_t, int32_t> groups;
-  // With thousands of devices a table of pairs would not pay.
-  const bool alike = costs.links.size() == 1 && costs.links[0].shared < 0;
-  if (alike) {
-    kinds.push_back(&costs.links[0]);
-  } else {
-    routes.resize(num_devices * num_devices);
-  }
   const auto devices = static_cast<int32_t>(num_devices);
-  for (int32_t from = 0; !alike && from < devices; ++from) {
-    for (int32_t to = 0; to < devices; ++to) {
-      if (from == to) continue;
-      const LinkCost& link = costs.link(from, to);
-      Route& route = routes[static_cast<size_t>(from * devices + to)];
-      route = make_route(from, to);
-      route.kind = kind_of(link, kinds);
-      if (costs.devices[to].copies == CopyRule::kFree) continue;
-      if (link.shared < 0) continue;
-      const auto next = static_cast<int32_t>(groups.size());
-      route.occupy(2 * devices +
-                   groups.emplace(link.shared, next).first->second);
+  links = LinkNumbers(costs, 2 * devices);
+  std::vector<const LinkCost*> kinds = {nullptr};
+  kind.assign(costs.links.size(), 0);
+  for (size_t k = 0; k < kind.size(); ++k) {
+    // That of a device with itself is never used.
+    const bool own =
+        kind.size() == num_devices * num_devices && k % (num_devices + 1) == 0;
+    if (!own) kind[k] = kind_of(costs.links[k], kinds);
+  }
+  num_kinds = static_cast<uint8_t>(kinds.size());
+  for (const uint8_t k : kind) few_kinds &= k < num_kinds;
+  if (devices <= kMostInTable) {
+    for (int32_t from = 0; from < devices; ++from) {
+      for (int32_t to = 0; to < devices; ++to) {
+        routes.push_back(route_between(costs, links, from, to));
+      }
     }
   }
-  num_groups = static_cast<int32_t>(groups.size());
-  num_kinds = static_cast<uint8_t>(kinds.size());
-  for (const Route& r : routes) few_kinds &= r.kind < num_kinds;
   kind_us.reserve((num_values + 1) * num_kinds);
   for (size_t v = 0; v < num_values; ++v) {
     const int64_t bytes = costs.bytes.item(static_cast<int32_t>(v));

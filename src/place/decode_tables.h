@@ -16,6 +16,29 @@ namespace berth {
 // that is such an order. Shorter than the graph if that has a cycle.
 std::vector<int32_t> topological_order(const SimulatedGraph& graph);
 
+// What a copy from one device to another occupies: d is computing on device d,
+// devices + d its copy engine; shared links come after them.
+struct CopyRoute {
+  int32_t occupies[2 + SharedLinks::kMost] = {};
+  int32_t num_occupied = 0;
+
+  void occupy(int32_t resource) { occupies[num_occupied++] = resource; }
+  const int32_t* begin() const { return occupies; }
+  const int32_t* end() const { return occupies + num_occupied; }
+};
+// `links` are numbered from 2 * devices.
+inline CopyRoute route_between(const Machine& m, const LinkNumbers& links,
+                               int32_t from, int32_t to) {
+  CopyRoute route;
+  const CopyRule rule = m.devices[to].copies;
+  if (from == to || rule == CopyRule::kFree) return route;
+  const auto devices = static_cast<int32_t>(m.devices.size());
+  route.occupy(rule == CopyRule::kOverlap ? devices + to : to);
+  if (m.devices[from].copies == CopyRule::kBoth) route.occupy(from);
+  for (const int32_t n : links.between(from, to)) route.occupy(n);
+  return route;
+}
+
 struct DecodeTables {
   // Throws what Decoder's constructor throws.
   DecodeTables(const SimulatedGraph& graph, const CostTable& costs);
@@ -32,26 +55,20 @@ struct DecodeTables {
   }
   // 0 on one device.
   double copy_us(int32_t value, int32_t from, int32_t to) const {
-    const uint8_t kind = route(from, to).kind;
+    const uint8_t kind = kind_of_link(from, to);
     return kind < num_kinds
                ? kind_us[static_cast<size_t>(value) * num_kinds + kind]
                : slow_copy_us(value, from, to);
   }
   double slow_copy_us(int32_t value, int32_t from, int32_t to) const;
 
-  // A route from one device to another. It occupies numbered resources: d to
-  // compute on device d, devices + d for its copy engine, then groups of links.
-  struct Route {
-    int32_t occupies[3] = {0, 0, 0};
-    uint8_t num_occupied = 0;
-    uint8_t kind = 0;  // of the link; 0: on one device
-
-    void occupy(int32_t resource) { occupies[num_occupied++] = resource; }
-  };
-  Route route(int32_t from, int32_t to) const {
-    return routes.empty() ? make_route(from, to)
+  CopyRoute route(int32_t from, int32_t to) const {
+    return routes.empty() ? route_between(costs, links, from, to)
                           : routes[static_cast<size_t>(from) * num_devices +
                                    static_cast<size_t>(to)];
+  }
+  uint8_t kind_of_link(int32_t from, int32_t to) const {
+    return from == to ? 0 : kind[links.link(from, to)];
   }
 
   // What a node waits for, where copies are free: a producer, and where its
@@ -65,7 +82,6 @@ struct DecodeTables {
   const CostTable& costs;
   size_t num_devices = 0, num_classes = 0, num_values = 0;
   int32_t num_ops = 0;            // ops that take time
-  int32_t num_groups = 0;         // groups of shared links
   std::vector<int32_t> order;     // topological
   std::vector<int32_t> timeless;  // sources and aliases, in that order
   std::vector<size_t> class_of;   // per device
@@ -76,7 +92,9 @@ struct DecodeTables {
   Rows<Read> reads;               // per node
   std::vector<Edge> edges;        // by node; edges_of has the bounds
   std::vector<int32_t> edges_of;  // per node + 1: where its edges begin
-  std::vector<Route> routes;      // [from * devices + to]; empty: equal links
+  LinkNumbers links;              // shared ones as in CopyRoute
+  std::vector<CopyRoute> routes;  // [from * devices + to]; empty: too many
+  std::vector<uint8_t> kind;      // per link
   // Equal links share one of the `num_kinds` kinds; kind 0 is no link. If too
   // many differ, the others have kind num_kinds, and `few_kinds` is false.
   uint8_t num_kinds = 1;
@@ -88,8 +106,6 @@ struct DecodeTables {
   DeviceSet eager;
 
  private:
-  // Over a link of kind 1, or on one device.
-  Route make_route(int32_t from, int32_t to) const;
   void add_classes();
   void add_nodes();
   void add_paths();

@@ -50,7 +50,9 @@ inline RandomStep random_step(std::mt19937& r, const RandomSteps& o) {
   }
   for (int32_t k = 0; k < o.devices * o.devices; ++k) {
     LinkCost link{static_cast<double>(pick(r, 3)), 1.0 / (1 << pick(r, 2))};
-    if (o.shared_links && pick(r, 3) == 0) link.shared = pick(r, 2);
+    for (int n = 0; o.shared_links && n < 2; ++n) {
+      if (pick(r, 4) == 0) link.shared.add(pick(r, 3));
+    }
     c.links.push_back(link);
   }
   std::vector<int32_t> row;

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
+
+#include "place/decode_tables.h"
 
 namespace berth {
 
@@ -22,17 +23,7 @@ BusLoop::BusLoop(const SimulatedGraph& graph, const CostTable& costs)
       on_bus && std::any_of(costs.bus_bytes.begin(), costs.bus_bytes.end(),
                             [](double bytes) { return bytes > 0; });
   if (!needed_) return;
-  std::map<int32_t, int32_t> numbers;
-  const auto devices = static_cast<int32_t>(costs.devices.size());
-  for (int32_t from = 0; from < devices; ++from) {
-    for (int32_t to = 0; to < devices; ++to) {
-      const int32_t shared = costs.link(from, to).shared;
-      const auto next = static_cast<int32_t>(numbers.size());
-      group_of_.push_back(
-          shared < 0 ? -1 : numbers.emplace(shared, next).first->second);
-    }
-  }
-  num_groups_ = static_cast<int32_t>(numbers.size());
+  links_ = LinkNumbers(costs, static_cast<int32_t>(2 * costs.devices.size()));
   copy_of_.assign(graph.producer.size() * costs.devices.size(), -1);
 }
 
@@ -41,8 +32,7 @@ void BusLoop::run(const PlacePlan& plan, std::span<Decoder::Span> spans,
   items_.clear();
   running_.clear();
   item_of_.assign(graph_.kind.size(), -1);
-  last_.assign(2 * costs_.devices.size() + static_cast<size_t>(num_groups_),
-               -1);
+  last_.assign(static_cast<size_t>(links_.end), -1);
   add_items(plan, events);
   start_.assign(items_.size(), 0);
   end_.assign(items_.size(), 0);
@@ -92,13 +82,7 @@ void BusLoop::add_event(const PlacePlan& plan, const Decoder::Event& e,
   if (!(item.us >= 0)) item.us = std::numeric_limits<double>::infinity();
   items_.push_back(item);
   wait_for(item_of_[producer]);
-  const CopyRule rule = costs_.devices[e.to].copies;
-  if (rule != CopyRule::kFree) {
-    occupy(rule == CopyRule::kOverlap ? devices + e.to : e.to);
-    if (costs_.devices[from].copies == CopyRule::kBoth) occupy(from);
-    const int32_t group = group_of_[from * devices + e.to];
-    if (group >= 0) occupy(2 * devices + group);
-  }
+  for (const int32_t n : route_between(costs_, links_, from, e.to)) occupy(n);
   copy_of_[e.number * devices + e.to] = static_cast<int32_t>(items_.size()) - 1;
 }
 

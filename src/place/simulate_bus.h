@@ -55,8 +55,7 @@ class BusLoop {
   const SimulatedGraph& graph_;
   const CostTable& costs_;
   bool needed_ = false;
-  int32_t num_groups_ = 0;
-  std::vector<int32_t> group_of_;  // [from * devices + to]: shared, or -1
+  LinkNumbers links_;
 
   std::vector<Item> items_;
   std::vector<std::vector<int32_t>> then_;  // per item: those waiting for it

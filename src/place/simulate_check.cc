@@ -94,13 +94,23 @@ class Sequence {
 
 }  // namespace
 
+namespace {
+
+bool has_all_links(const Machine& m) {
+  const size_t ends = m.host.empty() ? m.devices.size() : m.num_hosts;
+  return (m.host.empty() || m.host.size() == m.devices.size()) &&
+         (m.links.size() == 1 || m.links.size() == ends * ends);
+}
+
+}  // namespace
+
 void check_costs(const SimulatedGraph& graph, const CostTable& costs) {
   const auto n = static_cast<size_t>(graph.num_nodes());
   const size_t devices = costs.devices.size();
   const size_t times = n * costs.classes.size();
   if (costs.times.size() != times ||
       costs.bytes.num_items() != static_cast<int32_t>(graph.producer.size()) ||
-      (costs.links.size() != 1 && costs.links.size() != devices * devices) ||
+      !has_all_links(costs) ||
       (!costs.workspace.empty() && costs.workspace.size() != times) ||
       (!costs.bus_bytes.empty() && costs.bus_bytes.size() != n)) {
     fail("the costs are those of another graph or machine");

@@ -296,8 +296,9 @@ class Slow {
     w.insert(fmt::format(
         "{}{}", rule(c.to) == CopyRule::kOverlap ? "copy" : "device", c.to));
     if (rule(from) == CopyRule::kBoth) w.insert(fmt::format("device{}", from));
-    const int shared = s_.costs.link(from, c.to).shared;
-    if (shared >= 0) w.insert(fmt::format("link{}", shared));
+    for (const int n : s_.costs.link(from, c.to).shared) {
+      w.insert(fmt::format("link{}", n));
+    }
     return w;
   }
   int start_of(const Item& i) const {

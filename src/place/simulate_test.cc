@@ -223,6 +223,33 @@ TEST(Simulate, ASharedLinkIsUsedByOneTransferAtATime) {
   EXPECT_EQ(t.copies(t.run()), "a>1 10-15 a>2 15-20 ");
 }
 
+// Five transfers of 5 us, ready at 10. The first goes over two or three shared
+// links, each of which one of the others needs; the last needs another.
+TEST(Simulate, ATransferOccupiesEverySharedLinkOfItsPath) {
+  std::string body;
+  for (int k = 0; k < 5; ++k)
+    body += node(fmt::format("s{}", k), "Make()", k, 10);
+  for (int k = 0; k < 5; ++k) {
+    body += node(fmt::format("r{}", k), fmt::format("Fn(s{}:0)", k), 5 + k, 1);
+  }
+  for (const int devices : {10, 200}) {  // routes in a table, and not
+    for (const int on_path : {2, 3}) {
+      Case t(body, devices);
+      for (int n = 0; n < on_path; ++n) t.costs.link_of(0, 5).shared.add(7 * n);
+      for (int k = 1; k < 4; ++k) {
+        t.costs.link_of(k, 5 + k).shared = 7 * (k - 1);
+      }
+      t.costs.link_of(4, 9).shared = 1;
+      const Simulation s = t.run();
+      for (int k = 0; k < 5; ++k) {
+        const bool waits = k > 0 && k <= on_path;
+        EXPECT_EQ(t.when(s, fmt::format("r{}", k)), waits ? "20-21" : "15-16")
+            << k << " of " << on_path;
+      }
+    }
+  }
+}
+
 TEST(Simulate, AControlAcrossDevicesCostsNothing) {
   Case t(node("a", "Make()", 0, 10) + node("c", "Make(^a)", 1, 3));
   const Simulation s = t.run();

@@ -45,12 +45,12 @@ ChainCutter::ChainCutter(const LoadProblem& problem)
   for (Kind& kind : kinds_) {
     states = std::min(states * (kind.devices.size() + 1), kMaxStates + 1);
     const double n = p_.limit.size() * kind.devices.size();
-    std::vector<uint8_t> has(p_.limit.size(), 0);
-    for (const int32_t d : kind.devices) has[d] = 1;
-    for (size_t link = 0; link < p_.latency_us.size(); ++link) {
-      if (!has[link % p_.limit.size()]) continue;
-      kind.latency_us += p_.latency_us[link] / n;
-      kind.us_per_byte += p_.us_per_byte[link] / n;
+    for (int32_t from = 0; p_.by_links && from < p_.num_devices(); ++from) {
+      for (const int32_t to : kind.devices) {
+        const size_t link = p_.links.link(from, to);
+        kind.latency_us += p_.latency_us[link] / n;
+        kind.us_per_byte += p_.us_per_byte[link] / n;
+      }
     }
   }
   by_counts_ = states <= kMaxStates;

@@ -73,7 +73,9 @@ class Enumeration {
     bit_.assign(p_.num_ops(), 0);
     for (size_t i = 0; i < timed_.size(); ++i) bit_[timed_[i]] = 1u << i;
     std::set<int32_t> groups_of_links;
-    for (const LinkCost& l : p_.costs.links) groups_of_links.insert(l.shared);
+    for (const LinkCost& l : p_.costs.links) {
+      groups_of_links.insert(l.shared.begin(), l.shared.end());
+    }
     groups_of_links_.assign(groups_of_links.begin(), groups_of_links.end());
     std::sort(sources_.begin(), sources_.end());
     std::vector<int32_t> once;
@@ -233,13 +235,13 @@ class Enumeration {
     if (arrives != kNever) return arrives;
     const CopyRule rule = p_.costs.devices[to].copies;
     const LinkCost& link = p_.costs.link(from, to);
-    int32_t busy[3], resources = 0;
+    int32_t busy[2 + SharedLinks::kMost], resources = 0;
     if (rule != CopyRule::kFree) {
       busy[resources++] = rule == CopyRule::kOverlap ? engine(to) : compute(to);
       if (p_.costs.devices[from].copies == CopyRule::kBoth) {
         busy[resources++] = compute(from);
       }
-      if (link.shared >= 0) busy[resources++] = shared(link.shared);
+      for (const int32_t n : link.shared) busy[resources++] = shared(n);
     }
     double begin = made;
     for (int i = 0; i < resources; ++i) begin = std::max(begin, c[busy[i]]);

@@ -13,7 +13,7 @@ namespace berth {
 
 namespace {
 
-constexpr int kMostDevices = kMaxPlaceDevices;
+constexpr int kMostDevices = kMaxPlaceDevices, kMostShared = 4095;
 constexpr const char* kHere = "/job:localhost/replica:0/task:0/device:CPU:0";
 
 // Rejects what the simulator could not compute with.
@@ -219,39 +219,94 @@ class Reader {
   }
 
   // The number after those of "shared" in the file.
-  int32_t first_free_group() const {
+  int32_t first_free_number() const {
     int32_t next = 0;
     const auto see = [&next](const Field& f) {
-      const auto shared = f.find("shared");
-      if (shared) next = std::max<int32_t>(next, shared->integer(-1, 4095) + 1);
+      for (const int32_t n : shared_of(f, {})) next = std::max(next, n + 1);
     };
-    if (const auto f = file_.find("default_link")) see(*f);
+    for (const char* name : {"default_link", "network"}) {
+      if (const auto f = file_.find(name)) see(*f);
+    }
     const auto links = file_.find("links");
     for (size_t i = 0; links && i < links->size(); ++i) see((*links)[i]);
     return next;
   }
 
-  // Links between hosts: what one host sends goes through its network card.
-  void add_network(const Field& f) {
+  // Numbers devices by host, and returns the names of the hosts.
+  std::vector<std::string> find_hosts() {
     Machine& m = c_.machine;
-    const LinkCost base = link_cost(f, {}, false);
-    const int32_t first_card = first_free_group();
-    std::map<std::string, int32_t> cards;
-    std::vector<int32_t> card_of;
+    std::vector<std::string> names;
+    std::map<std::string, int32_t> numbers;
     for (const DeviceCost& d : m.devices) {
       DeviceName host = DeviceName::parse(d.name);
       host.type.reset();
       host.id.reset();
-      const auto number = first_card + static_cast<int32_t>(cards.size());
-      card_of.push_back(cards.emplace(host.str(), number).first->second);
+      const auto [it, added] = numbers.emplace(host.str(), numbers.size());
+      m.host.push_back(it->second);
+      host.replica.reset();
+      if (added) names.push_back(host.str());
     }
-    if (cards.size() < 2) f.fail("two hosts or more");
-    for (size_t a = 0; a < card_of.size(); ++a) {
-      for (size_t b = 0; b < card_of.size(); ++b) {
-        if (card_of[a] == card_of[b]) continue;
-        LinkCost link = base;
-        if (link.shared < 0) link.shared = card_of[a];
-        m.link_of(static_cast<int32_t>(a), static_cast<int32_t>(b)) = link;
+    m.num_hosts = static_cast<int32_t>(names.size());
+    return names;
+  }
+
+  // Two shared links, one per direction, for each name.
+  int32_t add_shared(const std::vector<std::string>& names, const char* out,
+                     const char* in) {
+    auto& all = c_.machine.shared_names;
+    const size_t first = std::max<size_t>(all.size(), first_free_number());
+    all.resize(first);
+    for (const std::string& name : names) {
+      all.push_back(fmt::format("{} of {}", out, name));
+      all.push_back(fmt::format("{} of {}", in, name));
+    }
+    return static_cast<int32_t>(first);
+  }
+
+  // Links between hosts. Without "shared" a transfer occupies the network card
+  // of its host on the way out, and that of the other on the way in; between
+  // racks also what leads out of the one and into the other.
+  void add_network(const Field& f) {
+    f.only({"latency", "latency_us", "bandwidth", "bandwidth_bytes_per_us",
+            "shared", "racks"});
+    Machine& m = c_.machine;
+    const std::vector<std::string> hosts = find_hosts();
+    const int32_t count = m.num_hosts;
+    if (count < 2) f.fail("two hosts or more");
+    const LinkCost near = link_cost(f, {});
+    LinkCost far = near;
+    int32_t cards = -1, uplinks = -1, per_rack = count;
+    if (near.shared.empty()) {
+      cards =
+          add_shared(hosts, "the network card, out", "the network card, in");
+    }
+    if (const auto racks = f.find("racks")) {
+      racks->only({"hosts", "latency", "latency_us", "bandwidth",
+                   "bandwidth_bytes_per_us"});
+      per_rack = static_cast<int32_t>((*racks)["hosts"].integer(1, count));
+      far = link_cost(*racks, near);
+      std::vector<std::string> names;
+      for (int32_t a = 0; a < count; a += per_rack) {
+        const int32_t last = std::min(a + per_rack, count) - 1;
+        names.push_back(
+            fmt::format("the rack of {} to {}", hosts[a], hosts[last]));
+      }
+      uplinks = add_shared(names, "the uplink, out", "the uplink, in");
+    }
+    m.links.assign(static_cast<size_t>(count) * count, LinkCost(m.links[0]));
+    for (int32_t a = 0; a < count; ++a) {
+      for (int32_t b = 0; b < count; ++b) {
+        if (a == b) continue;
+        const int32_t from = a / per_rack, to = b / per_rack;
+        LinkCost& link = m.links[static_cast<size_t>(a) * count + b];
+        link = from == to ? near : far;
+        bool all = cards < 0 || (link.shared.add(cards + 2 * a) &&
+                                 link.shared.add(cards + 2 * b + 1));
+        if (from != to) {
+          all = all && link.shared.add(uplinks + 2 * from) &&
+                link.shared.add(uplinks + 2 * to + 1);
+        }
+        if (!all) f["shared"].fail("at most 2 numbers beside \"racks\"");
       }
     }
   }
@@ -259,7 +314,9 @@ class Reader {
   void add_links() {
     Machine& m = c_.machine;
     if (const auto f = file_.find("default_link")) {
-      const LinkCost link = link_cost(*f, {}, false);
+      f->only({"latency", "latency_us", "bandwidth", "bandwidth_bytes_per_us",
+               "shared"});
+      const LinkCost link = link_cost(*f, {});
       std::fill(m.links.begin(), m.links.end(), link);
     }
     if (const auto f = file_.find("network")) add_network(*f);
@@ -267,33 +324,45 @@ class Reader {
     if (!links) return;
     for (size_t i = 0; i < links->size(); ++i) {
       const Field f = (*links)[i];
+      f.only({"from", "to", "one_way", "latency", "latency_us", "bandwidth",
+              "bandwidth_bytes_per_us", "shared"});
       const int32_t from = end_of(f["from"]), to = end_of(f["to"]);
       if (from == to) f["to"].fail("another device than \"from\"");
-      LinkCost& link = m.link_of(from, to);
-      link = link_cost(f, link, true);
+      const LinkCost link = link_cost(f, m.link_of(from, to));
+      m.link_of(from, to) = link;
       const auto one_way = f.find("one_way");
       if (!one_way || !one_way->flag()) m.link_of(to, from) = link;
     }
   }
 
-  LinkCost link_cost(const Field& f, LinkCost link, bool has_ends) {
-    if (has_ends) {
-      f.only({"from", "to", "one_way", "latency", "latency_us", "bandwidth",
-              "bandwidth_bytes_per_us", "shared"});
-    } else {
-      f.only({"latency", "latency_us", "bandwidth", "bandwidth_bytes_per_us",
-              "shared"});
-    }
+  LinkCost link_cost(const Field& f, LinkCost link) {
     c_.has_links = true;
     link.origin = CostOrigin::kDeclared;
     link.latency_us =
         f.quantity("latency", Quantity::kTime).value_or(link.latency_us);
     link.bytes_per_us =
         positive(f, "bandwidth", Quantity::kBandwidth, link.bytes_per_us);
-    if (const auto shared = f.find("shared")) {
-      link.shared = shared->integer(-1, 4095);
-    }
+    link.shared = shared_of(f, link.shared);
     return link;
+  }
+
+  // One number, or a list of them.
+  static SharedLinks shared_of(const Field& of, SharedLinks otherwise) {
+    const auto f = of.find("shared");
+    if (!f) return otherwise;
+    if (!f->json().is_array()) {
+      return static_cast<int32_t>(f->integer(-1, kMostShared));
+    }
+    SharedLinks all;
+    for (size_t i = 0; i < f->size(); ++i) {
+      const Field one = (*f)[i];
+      const auto n = static_cast<int32_t>(one.integer(0, kMostShared));
+      if (all.has(n)) one.fail("each number once");
+      if (!all.add(n)) {
+        f->fail(fmt::format("at most {} numbers", SharedLinks::kMost));
+      }
+    }
+    return all;
   }
 
   int32_t end_of(const Field& f) const {

@@ -51,6 +51,12 @@ TEST(Cluster, ReadsDevicesClassesAndLinks) {
   ASSERT_EQ(c.times.size(), 2u);
 }
 
+SharedLinks shared(std::initializer_list<int32_t> numbers) {
+  SharedLinks all;
+  for (const int32_t n : numbers) all.add(n);
+  return all;
+}
+
 TEST(Cluster, ReadsHostsAndTheNetworkBetweenThem) {
   const Cluster c = read_cluster(R"({
     "hosts": [{"count": 2, "devices": [{"name": "CPU:0"},
@@ -82,10 +88,51 @@ TEST(Cluster, ReadsHostsAndTheNetworkBetweenThem) {
   EXPECT_EQ(m.link(1, 4).latency_us, 30);
   EXPECT_DOUBLE_EQ(m.link(4, 7).bytes_per_us, 2e4);
   EXPECT_EQ(m.link(7, 4).latency_us, 30);
-  // All that a host sends goes through one card, in turn.
-  EXPECT_EQ(m.link(0, 3).shared, m.link(2, 6).shared);
-  EXPECT_NE(m.link(0, 3).shared, m.link(3, 0).shared);
-  EXPECT_GT(m.link(0, 3).shared, 6);
+  // A transfer goes out through one card and in through another. Numbers begin
+  // after that of the file.
+  EXPECT_EQ(m.link(0, 3).shared, shared({7, 10}));
+  EXPECT_EQ(m.link(2, 4).shared, shared({7, 10}));
+  EXPECT_EQ(m.link(3, 0).shared, shared({9, 8}));
+  EXPECT_EQ(m.link(0, 6).shared, shared({7, 12}));
+  EXPECT_EQ(m.shared_names[10], "the network card, in of /job:worker/task:1");
+}
+
+TEST(Cluster, ReadsPathsOfSeveralSharedLinks) {
+  const Machine m = read_cluster(R"({
+    "devices": [{"name": "GPU", "count": 4}],
+    "default_link": {"shared": [5]},
+    "links": [{"from": "GPU:0", "to": "GPU:1", "shared": [9, 0, 3]},
+              {"from": "GPU:1", "to": "GPU:2", "shared": []},
+              {"from": "GPU:2", "to": "GPU:3", "shared": -1}]})",
+                                 "c.json")
+                        .machine;
+  EXPECT_EQ(m.link(0, 3).shared, 5);
+  EXPECT_EQ(m.link(1, 0).shared, shared({0, 3, 9}));
+  EXPECT_TRUE(m.link(1, 2).shared.empty());
+  EXPECT_TRUE(m.link(2, 3).shared.empty());
+}
+
+// Hosts 0 and 1, 2 and 3, and 4 are racks. Cards have the numbers 0 to 9.
+TEST(Cluster, ReadsRacksOfHosts) {
+  const Machine m = read_cluster(R"({
+    "hosts": [{"count": 5, "devices": [{"name": "GPU", "count": 2}]}],
+    "default_link": {"latency": "1us"},
+    "network": {"latency": "20us", "bandwidth": "10GB/s",
+                "racks": {"hosts": 2, "bandwidth": "5GB/s"}}})",
+                                 "c.json")
+                        .machine;
+  EXPECT_EQ(m.links.size(), 25u);  // of hosts
+  EXPECT_EQ(m.link(0, 1).latency_us, 1);
+  EXPECT_TRUE(m.link(0, 1).shared.empty());
+  EXPECT_EQ(m.link(1, 2).shared, shared({0, 3}));
+  EXPECT_EQ(m.link(1, 2).bytes_per_us, 1e4);
+  EXPECT_EQ(m.link(3, 8).shared, shared({2, 9, 10, 15}));
+  EXPECT_EQ(m.link(8, 3).shared, shared({8, 3, 14, 11}));
+  EXPECT_EQ(m.link(3, 8).latency_us, 20);
+  EXPECT_EQ(m.link(3, 8).bytes_per_us, 5e3);
+  EXPECT_EQ(m.shared_names[15],
+            "the uplink, in of the rack of /job:worker/task:4 to "
+            "/job:worker/task:4");
 }
 
 TEST(Cluster, NamesWhatIsWrongAndWhere) {
@@ -101,6 +148,26 @@ TEST(Cluster, NamesWhatIsWrongAndWhere) {
     EXPECT_NE(error.find(part), std::string::npos) << text << "\n" << error;
   };
   expect("", "c.json: line 1, column 1");
+  const auto expect_shared = [&](const char* value, const char* part) {
+    const std::string text =
+        R"({"devices": [{"name": "CPU:0"}], "default_link": {"shared": )" +
+        std::string(value) + "}}";
+    expect(text.c_str(), part);
+  };
+  expect_shared("\"a\"", "c.json: default_link.shared: found \"a\"");
+  expect_shared("[0, -1]",
+                "c.json: default_link.shared[1]: found -1, expected 0 to 4095");
+  expect_shared("[4096]", "default_link.shared[0]: found 4096");
+  expect_shared("[2, 1, 2]",
+                "default_link.shared[2]: found 2, expected each number once");
+  expect_shared("[1, 2, 3, 4, 5]",
+                "default_link.shared: found an array of 5, expected at most 4");
+  const std::string hosts =
+      R"({"hosts": [{"count": 2, "devices": [{"name": "CPU:0"}]}], "network": )";
+  expect((hosts + R"({"racks": {"hosts": 3}}})").c_str(),
+         "network.racks.hosts: found 3, expected 1 to 2");
+  expect((hosts + R"({"shared": [0, 1, 2], "racks": {"hosts": 1}}})").c_str(),
+         "network.shared: found an array of 3, expected at most 2 numbers");
   expect("{\n \"devices\": [,]}", "c.json: line 2, column 14");
   expect("[]", "the document: found an array of 0, expected an object");
   expect("{}", "has no \"devices\"");

@@ -71,9 +71,11 @@ class Merger {
 std::vector<double> prices_of(const LoadProblem& p) {
   if (!p.by_links) return p.touch_us;
   double latency = 0, per_byte = 0;
-  for (size_t link = 0; link < p.latency_us.size(); ++link) {
-    latency += p.latency_us[link];
-    per_byte += p.us_per_byte[link];
+  for (int32_t from = 0; from < p.num_devices(); ++from) {
+    for (int32_t to = 0; to < p.num_devices(); ++to) {
+      latency += p.latency_us[p.links.link(from, to)];
+      per_byte += p.us_per_byte[p.links.link(from, to)];
+    }
   }
   std::vector<double> prices;
   for (int32_t n = 0; n < p.num_nets(); ++n) {

@@ -35,12 +35,12 @@ void add_copies(const PlanProblem& p, int32_t value, int32_t from,
     if (at_home == CopyRule::kBoth) {
       e.devices[from].busy += us;
     }
-    const int32_t shared = p.costs.link(from, to).shared;
-    if (shared < 0) continue;
-    if (e.shared_busy.size() <= static_cast<size_t>(shared)) {
-      e.shared_busy.resize(static_cast<size_t>(shared) + 1, 0);
+    for (const int32_t n : p.costs.link(from, to).shared) {
+      if (e.shared_busy.size() <= static_cast<size_t>(n)) {
+        e.shared_busy.resize(static_cast<size_t>(n) + 1, 0);
+      }
+      e.shared_busy[n] += us;
     }
-    e.shared_busy[shared] += us;
   }
 }
 

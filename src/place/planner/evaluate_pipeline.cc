@@ -62,12 +62,12 @@ double period_of(const PlanProblem& p, const PipelineShape& shape,
   double value = (end_of_steps(2 * half) - end_of_steps(half)) / half;
   std::map<int32_t, double> shared;
   for (const SimulatedTransfer& t : s.transfers) {
-    const int32_t group = p.costs.link(t.from, t.to).shared;
-    if (group >= 0 && p.costs.devices[t.to].copies != CopyRule::kFree) {
-      shared[group] += t.end_us - t.start_us;
+    if (p.costs.devices[t.to].copies == CopyRule::kFree) continue;
+    for (const int32_t n : p.costs.link(t.from, t.to).shared) {
+      shared[n] += t.end_us - t.start_us;
     }
   }
-  for (const auto& [group, us] : shared) {
+  for (const auto& [number, us] : shared) {
     value = std::max(value, us / shape.steps);
   }
   for (size_t d = 0; d < e.devices.size(); ++d) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/infinity.h"
+#include "place/decode_tables.h"
 #include "place/planner/step_units.h"
 
 namespace berth {
@@ -52,9 +53,7 @@ struct ExactGraph {
       if (op_of_node[i] >= 0) continue;
       for (const int32_t v : g.values[i]) source_values.push_back(v);
     }
-    for (const LinkCost& l : p.costs.links) {
-      num_shared = std::max(num_shared, l.shared + 1);
-    }
+    links = LinkNumbers(p.costs, 2 * p.num_devices());
     for (int d = 0; d < p.num_devices(); ++d) {
       int first = d;
       for (int e = 0; e < d && first == d; ++e) {
@@ -87,7 +86,7 @@ struct ExactGraph {
   std::vector<int32_t> source_values;      // in their order
   std::vector<std::vector<int>> readers;   // per value: ops
   std::vector<int> equal_to;               // per device: the lowest equal one
-  int num_shared = 0;
+  LinkNumbers links;  // shared ones as in ExactSearch::State::free
 
  private:
   // Whether exchanging the two devices changes nothing.
@@ -321,7 +320,7 @@ class ExactSearch {
 
   void find_order() {
     State s;
-    s.free.assign(2 * devices_ + g_.num_shared, 0);
+    s.free.assign(g_.links.end, 0);
     s.end.assign(n_, -1);
     s.arrived.assign(g_.readers.size() * static_cast<size_t>(devices_), -1);
     for (const int32_t v : g_.source_values) send(v, s);
@@ -336,26 +335,18 @@ class ExactSearch {
   void find_uses() {
     uses_.assign(n_, 0);
     for (int op = 0; op < n_; ++op) {
-      uint64_t& uses = uses_[op];
-      uses |= uint64_t{1} << on(op);
+      uint64_t& uses = uses_[op] = uint64_t{1} << on(op);
+      const auto add_copy = [&](int32_t value, int to) {
+        const int from = home(value);
+        for (const int n : route_between(g_.p.costs, g_.links, from, to)) {
+          uses |= uint64_t{1} << std::min(n, 2 * devices_ + n % 32);
+        }
+      };
       for (const int32_t v : g_.outs[op]) {
-        for (const int r : g_.readers[v]) add_copy_uses(v, on(r), uses);
+        for (const int r : g_.readers[v]) add_copy(v, on(r));
       }
-      for (const int32_t v : g_.reads[op]) add_copy_uses(v, on(op), uses);
+      for (const int32_t v : g_.reads[op]) add_copy(v, on(op));
     }
-  }
-  void add_copy_uses(int32_t value, int to, uint64_t& uses) const {
-    const int from = home(value);
-    const CopyRule rule = g_.p.costs.devices[to].copies;
-    if (from == to || rule == CopyRule::kFree) return;
-    const int32_t shared = g_.p.costs.link(from, to).shared;
-    uses |= uint64_t{1} << (devices_ + to);
-    // The copy engine's bit also serves devices that copy themselves.
-    if (rule != CopyRule::kOverlap) uses |= uint64_t{1} << to;
-    if (g_.p.costs.devices[from].copies == CopyRule::kBoth) {
-      uses |= uint64_t{1} << from;
-    }
-    if (shared >= 0) uses |= uint64_t{1} << (2 * devices_ + shared % 32);
   }
 
   double arrival(int32_t value, int to, State& s) const {
@@ -364,25 +355,11 @@ class ExactSearch {
     if (from == to) return ready;
     double& at = s.arrived[static_cast<size_t>(value) * devices_ + to];
     if (at >= 0) return at;
-    const CopyRule rule = g_.p.costs.devices[to].copies;
-    double* used[4];
-    int count = 0;
-    if (rule == CopyRule::kOverlap) used[count++] = &s.free[devices_ + to];
-    if (rule == CopyRule::kReceiving || rule == CopyRule::kBoth) {
-      used[count++] = &s.free[to];
-    }
-    if (rule != CopyRule::kFree &&
-        g_.p.costs.devices[from].copies == CopyRule::kBoth) {
-      used[count++] = &s.free[from];
-    }
-    const int32_t shared = g_.p.costs.link(from, to).shared;
-    if (rule != CopyRule::kFree && shared >= 0) {
-      used[count++] = &s.free[2 * devices_ + shared];
-    }
+    const CopyRoute route = route_between(g_.p.costs, g_.links, from, to);
     double start = ready;
-    for (int k = 0; k < count; ++k) start = std::max(start, *used[k]);
+    for (const int n : route) start = std::max(start, s.free[n]);
     at = start + g_.copy_us(value, from, to);
-    for (int k = 0; k < count; ++k) *used[k] = at;
+    for (const int n : route) s.free[n] = at;
     return at;
   }
 

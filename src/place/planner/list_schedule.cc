@@ -77,15 +77,12 @@ ListScheduler::ListScheduler(const StepUnits& units)
     : units_(units), p_(units.problem), g_(units.problem.graph) {
   const size_t n = g_.num_nodes();
   const size_t devices = p_.num_devices();
-  int32_t groups = 0;
-  for (const LinkCost& l : p_.costs.links) {
-    groups = std::max(groups, l.shared + 1);
-  }
+  links_ = LinkNumbers(p_.costs, 0);
   rank_.resize(n), start_.resize(n), end_.resize(n);
   missing_.resize(n), position_.resize(n), newest_input_.resize(n);
   plan_.device.resize(n);
   device_free_.resize(devices), engine_free_.resize(devices);
-  shared_free_.resize(groups);
+  shared_free_.resize(links_.end);
   gaps_.resize(devices);
   first_arrival_.resize(g_.producer.size());
   readers_left_.resize(g_.producer.size());
@@ -399,13 +396,13 @@ double ListScheduler::copy_in(int32_t op, int32_t device, bool commit) {
       const double us = copy_time(p_, from, device, bytes);
       copies_us_ += us;
       double begin = end_[g_.producer[v]];
-      const int32_t shared = p_.costs.link(from, device).shared;
+      const SharedLinks& shared = links_.between(from, device);
       const bool both = rule == CopyRule::kBoth &&
                         p_.costs.devices[from].copies == CopyRule::kBoth;
       if (rule == CopyRule::kOverlap) begin = std::max(begin, engine);
       if (blocking) begin = std::max(begin, busy);
       if (both) begin = std::max(begin, device_free_[from]);
-      if (shared >= 0) begin = std::max(begin, shared_free_[shared]);
+      for (const int32_t n : shared) begin = std::max(begin, shared_free_[n]);
       at = begin + us;
       engine = at, busy = at;
       if (commit) {
@@ -413,7 +410,7 @@ double ListScheduler::copy_in(int32_t op, int32_t device, bool commit) {
         first_arrival_[v] = static_cast<int32_t>(arrivals_.size()) - 1;
         bytes_[device] += bytes;
         if (both) device_free_[from] = std::max(device_free_[from], at);
-        if (shared >= 0) shared_free_[shared] = at;
+        for (const int32_t n : shared) shared_free_[n] = at;
       }
     }
     ready = std::max(ready, at);

@@ -110,9 +110,10 @@ class ListScheduler {
   std::vector<int32_t> first_arrival_;   // per value
   std::vector<Arrival> arrivals_;
   std::vector<double> device_free_, engine_free_;  // per device
-  std::vector<double> shared_free_;                // per group of links
-  std::vector<std::vector<Gap>> gaps_;             // per device, by time
-  std::vector<Waiting> waiting_;                   // a heap
+  LinkNumbers links_;
+  std::vector<double> shared_free_;     // per shared link
+  std::vector<std::vector<Gap>> gaps_;  // per device, by time
+  std::vector<Waiting> waiting_;        // a heap
   std::vector<int32_t> settled_;
   // Limits: bytes on each device; for values, whether they have bytes of their
   // own that come and go, and their remaining readers.

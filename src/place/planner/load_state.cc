@@ -18,8 +18,8 @@ LoadState::LoadState(const LoadProblem& problem, double scale)
   for (const LoadMachine m : p_.receiver) {
     if (m >= devices_) machines_.push_back(m);
   }
-  for (int32_t b = 0; b < p_.num_buses; ++b) {
-    machines_.push_back(2 * devices_ + b);
+  for (size_t m = 2 * p_.limit.size(); m < machines; ++m) {
+    machines_.push_back(static_cast<LoadMachine>(m));
   }
   powers_.resize(machines);
   delta_.assign(machines, 0);
@@ -162,7 +162,7 @@ void LoadState::add_copies(int32_t net, int32_t from, DeviceSet to,
     const double us = sign * p_.copy_us(net, from, d);
     add(p_.receiver[d], us);
     if (p_.sender_pays.has(from)) add(from, us);
-    if (const LoadMachine bus = p_.bus_between(from, d); bus >= 0) add(bus, us);
+    for (const LoadMachine bus : p_.links.between(from, d)) add(bus, us);
   }
 }
 

@@ -92,25 +92,6 @@ class NetMaker {
   std::vector<Net> nets_;
 };
 
-// Renumbers groups of links as they appear: a file's numbers may have gaps.
-void add_buses(const PlanProblem& p, LoadProblem& l) {
-  std::unordered_map<int32_t, LoadMachine> number;
-  const auto first = static_cast<LoadMachine>(2 * l.limit.size());
-  for (int32_t from = 0; from < p.num_devices(); ++from) {
-    for (int32_t to = 0; to < p.num_devices(); ++to) {
-      const int32_t shared = from == to ? -1 : p.costs.link(from, to).shared;
-      l.bus.push_back(
-          shared < 0 ? -1
-                     : number
-                           .emplace(shared,
-                                    first + static_cast<int32_t>(number.size()))
-                           .first->second);
-    }
-  }
-  l.num_buses = number.size();
-  if (number.empty()) l.bus.clear();
-}
-
 void add_devices(const PlanProblem& p, LoadProblem& l) {
   const size_t devices = p.costs.devices.size();
   l.num_classes = p.costs.classes.size();
@@ -135,14 +116,11 @@ void add_devices(const PlanProblem& p, LoadProblem& l) {
     }
   }
   if (!l.by_links) return;
-  for (int32_t from = 0; from < p.num_devices(); ++from) {
-    for (int32_t to = 0; to < p.num_devices(); ++to) {
-      const LinkCost& link = p.costs.link(from, to);
-      l.latency_us.push_back(link.latency_us);
-      l.us_per_byte.push_back(1 / link.bytes_per_us);
-    }
+  l.links = LinkNumbers(p.costs, 2 * p.num_devices());
+  for (const LinkCost& link : p.costs.links) {
+    l.latency_us.push_back(link.latency_us);
+    l.us_per_byte.push_back(1 / link.bytes_per_us);
   }
-  add_buses(p, l);
 }
 
 void add_units(const PlanProblem& p, LoadProblem& l) {
@@ -222,9 +200,7 @@ void add_copies_of(const LoadProblem& p, int32_t net, int32_t from,
     const double us = p.copy_us(net, from, to);
     loads[p.receiver[to]] += us;
     if (p.sender_pays.has(from)) loads[from] += us;
-    if (const LoadMachine bus = p.bus_between(from, to); bus >= 0) {
-      loads[bus] += us;
-    }
+    for (const LoadMachine bus : p.links.between(from, to)) loads[bus] += us;
   }
 }
 

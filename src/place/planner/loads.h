@@ -16,8 +16,8 @@
 //  - Link rule (no touch_us): every reading device other than the producer's
 //    receives one copy. It takes the time of the link, from the receiver's
 //    computing (kReceiving, kBoth) or its copy engine (kOverlap), from the
-//    sender's computing if that is kBoth, and from the `shared` group of the
-//    link. Copies to kFree devices cost nothing.
+//    sender's computing if that is kBoth, and from all that the link shares.
+//    Copies to kFree devices cost nothing.
 // Aliases and the value that they rename are one value; values that are
 // everywhere cost nothing. Memory: resident bytes and variables of the ops that
 // are on a device, against its limit.
@@ -34,8 +34,7 @@
 namespace berth {
 
 // 0 to devices - 1: computing on a device; from there to twice as many: copying
-// to it. The latter exist where `receiver` names them. After them: groups of
-// links that carry one transfer at a time.
+// to it. The latter exist where `receiver` names them. After them: SharedLinks.
 using LoadMachine = int32_t;
 
 struct LoadDevices {
@@ -47,9 +46,8 @@ struct LoadDevices {
   DeviceSet sender_pays = 0;  // link rule: devices that pay for sending
   // Link rule, per device: the machine that copies to it load; -1: none.
   std::vector<LoadMachine> receiver;
-  std::vector<double> latency_us, us_per_byte;  // [from * devices + to]
-  std::vector<LoadMachine> bus;  // the link's, likewise; -1: not shared
-  int32_t num_buses = 0;
+  LinkNumbers links;                            // shared ones as machines
+  std::vector<double> latency_us, us_per_byte;  // per link
 };
 
 struct LoadProblem : LoadDevices {
@@ -60,18 +58,14 @@ struct LoadProblem : LoadDevices {
   int32_t num_nets() const { return pins.size(); }
   int32_t num_devices() const { return static_cast<int32_t>(limit.size()); }
   size_t num_machines() const {
-    return 2 * limit.size() + static_cast<size_t>(num_buses);
-  }
-  LoadMachine bus_between(int32_t from, int32_t to) const {
-    return num_buses == 0 ? -1
-                          : bus[static_cast<size_t>(from) * limit.size() + to];
+    return by_links ? links.end : 2 * limit.size();
   }
   double work_on(int32_t unit, int32_t device) const {
     return work[static_cast<size_t>(unit) * num_classes + device_class[device]];
   }
   // Time of a net's copies, by the link rule.
   double copy_us(int32_t net, int32_t from, int32_t to) const {
-    const size_t link = static_cast<size_t>(from) * limit.size() + to;
+    const size_t link = links.link(from, to);
     return copies[net] * latency_us[link] + net_bytes[net] * us_per_byte[link];
   }
 

@@ -57,7 +57,7 @@ double naive_value(const PlanProblem& p, const PlacePlan& plan) {
             link.latency_us +
             static_cast<double>(p.costs.bytes.item(v)) / link.bytes_per_us;
         if (rule == CopyRule::kFree) continue;
-        if (link.shared >= 0) links[link.shared] += us;
+        for (const int32_t n : link.shared) links[n] += us;
         if (rule == CopyRule::kOverlap) copying[to] += us;
         if (rule != CopyRule::kOverlap) compute[to] += us;
         if (p.costs.devices[d].copies == CopyRule::kBoth) compute[d] += us;
@@ -128,6 +128,54 @@ TEST(Loads, CountEveryTransferOfASharedLink) {
   EXPECT_EQ(e.shared_busy[7], 30);
   const PlanAnswer a = plan_placement(p, {.moves = 1000, .threads = 1});
   EXPECT_EQ(a.value, 30);
+}
+
+// Two transfers of 10 us, over a card each and an uplink that both need.
+TEST(Loads, EveryLinkOfAPathCarriesTheTransfer) {
+  testing::ProblemMaker m(PlanModel::kLoad);
+  const int gpu = m.device_class("GPU");
+  for (int d = 0; d < 4; ++d) m.device("GPU:" + std::to_string(d), gpu);
+  m.links(0, 1);
+  for (int k = 0; k < 2; ++k) {
+    const int a = m.op("a" + std::to_string(k), {10}, {}, 10);
+    m.op("b" + std::to_string(k), {10}, {a});
+    m.allow(2 * k, device_bit(k));
+    m.allow(2 * k + 1, device_bit(2 + k));
+  }
+  PlanProblem p = m.make();
+  for (int k = 0; k < 2; ++k) {
+    p.costs.link_of(k, 2 + k).shared = k;
+    p.costs.link_of(k, 2 + k).shared.add(4);
+  }
+  const Evaluation e = evaluate(p, {{0, 2, 1, 3}, {}});
+  EXPECT_EQ(e.shared_busy, (std::vector<double>{10, 10, 0, 0, 20}));
+  EXPECT_EQ(e.value, 20);
+  EXPECT_EQ(load_value(LoadProblem(p), std::vector<int32_t>{0, 2, 1, 3}), 20);
+  EXPECT_EQ(plan_placement(p, {.moves = 1000, .threads = 1}).value, 20);
+}
+
+// The same links, per pair of hosts and per pair of devices.
+TEST(Loads, LinksOfHostsAreThoseOfTheirDevices) {
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    RandomLoads o = options_of(seed);
+    o.by_links = true, o.shared = true, o.devices = 5;
+    PlanProblem by_host = random_loads(o, seed);
+    by_host.costs.host = {0, 1, 1, 2, 0};
+    by_host.costs.num_hosts = 3;
+    by_host.costs.links.resize(9);
+    PlanProblem by_device = by_host;
+    by_device.costs.link_of(0, 0);
+    ASSERT_EQ(by_device.costs.links.size(), 25u);
+    for (const PlanModel model : {PlanModel::kLoad, PlanModel::kStep}) {
+      by_host.model = by_device.model = model;
+      const PlannerOptions options{.moves = 2000, .threads = 1};
+      const PlanAnswer a = plan_placement(by_host, options);
+      const PlanAnswer b = plan_placement(by_device, options);
+      EXPECT_EQ(evaluate(by_device, a.plan).value, a.value) << "seed " << seed;
+      EXPECT_EQ(evaluate(by_host, b.plan).value, b.value) << "seed " << seed;
+      EXPECT_EQ(a.bound.value, b.bound.value) << "seed " << seed;
+    }
+  }
 }
 
 TEST(Loads, HypergraphGivesTheLoadsOfTheEvaluation) {

@@ -54,13 +54,14 @@ using Link = std::pair<double, double>;  // latency, us per byte
 
 std::vector<Link> best_links(const LoadProblem& p, DeviceSet ends, bool in) {
   std::vector<Link> all, best;
+  std::vector<uint8_t> seen(p.latency_us.size(), 0);
   for (int32_t d = 0; d < p.num_devices(); ++d) {
     if (!ends.has(d)) continue;
     for (int32_t e = 0; e < p.num_devices(); ++e) {
       if (e == d || (!in && p.receiver[e] < 0)) continue;
-      const size_t at = static_cast<size_t>(in ? e : d) * p.limit.size() +
-                        static_cast<size_t>(in ? d : e);
-      all.push_back({p.latency_us[at], p.us_per_byte[at]});
+      const size_t at = in ? p.links.link(e, d) : p.links.link(d, e);
+      if (seen[at] == 0) all.push_back({p.latency_us[at], p.us_per_byte[at]});
+      seen[at] = 1;
     }
     // A copy that is free for its receiver is free for its sender.
     for (int32_t e = 0; e < p.num_devices() && !in; ++e) {

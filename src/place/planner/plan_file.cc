@@ -210,6 +210,9 @@ OrderedJson plan_json(const PlanProblem& p, const PlanAnswer& a,
   all["devices"] = devices_json(p, a);
   if (p.model == PlanModel::kLoad && !a.evaluation.shared_busy.empty()) {
     all["shared_links"] = a.evaluation.shared_busy;
+    if (!p.costs.shared_names.empty()) {
+      all["shared_names"] = p.costs.shared_names;
+    }
   }
   if (planned && p.model == PlanModel::kPipeline) {
     all["pipeline"] = pipeline_json(p, a);

@@ -192,13 +192,13 @@ class Walk {
   // Transfers that keep the same devices or link busy.
   void take_neighbours(CriticalItem& best, int32_t to, int32_t from,
                        const CriticalItem& item) const {
-    const int32_t shared = from < 0 ? -1 : p_.costs.link(from, to).shared;
+    const SharedLinks shared =
+        from < 0 ? SharedLinks() : p_.costs.link(from, to).shared;
     for (size_t t = 0; t < s_.transfers.size(); ++t) {
       const SimulatedTransfer& c = s_.transfers[t];
       if (static_cast<int32_t>(t) == item.transfer) continue;
-      const bool near =
-          c.to == to || c.from == to || c.from == from ||
-          (shared >= 0 && p_.costs.link(c.from, c.to).shared == shared);
+      const bool near = c.to == to || c.from == to || c.from == from ||
+                        shared.meet(p_.costs.link(c.from, c.to).shared);
       if (near && c.start_us < item.start) take(best, transfer(t), item.start);
     }
   }

@@ -70,7 +70,9 @@ class RandomLoadsMaker {
       LinkCost link;
       link.latency_us = number(0, 2);
       link.bytes_per_us = number(1, 4);
-      if (o_.shared) link.shared = std::max(number(-1, 2) * 3, -1);
+      for (int n = 0; o_.shared && n < 2; ++n) {
+        if (chance(0.5)) link.shared.add(number(0, 2) * 3);
+      }
       p_.costs.links.push_back(link);
     }
   }

@@ -61,6 +61,8 @@ inline PlanProblem random_load_problem(uint64_t seed, Payment payment) {
   if (payment == Payment::kLinks && seed % 3 == 0) {  // one bus, or two
     for (size_t k = 0; k < p.costs.links.size(); ++k) {
       p.costs.links[k].shared = 5 + static_cast<int32_t>(k % (1 + seed % 2));
+      if (seed % 5 == 0)
+        p.costs.links[k].shared.add(static_cast<int32_t>(k % 3));
     }
   }
   return p;

@@ -340,12 +340,11 @@ class PipelineTimer {
     }
     double& busy = rule == CopyRule::kOverlap ? engine_[to] : free_[to];
     double start = std::max(end, busy);
-    if (link.shared >= 0) {
-      const size_t group = link.shared;
-      if (shared_.size() <= group) shared_.resize(group + 1, 0);
-      start = std::max(start, shared_[group]);
-      shared_[group] = start + us;
+    for (const size_t n : link.shared) {
+      if (shared_.size() <= n) shared_.resize(n + 1, 0);
+      start = std::max(start, shared_[n]);
     }
+    for (const size_t n : link.shared) shared_[n] = start + us;
     busy = arrives = start + us;
     if (p_.costs.devices[d].copies == CopyRule::kBoth) free_[d] = arrives;
   }
