@@ -22,9 +22,9 @@
 //      kBoth       as kReceiving; copies to others also occupy a sender with
 //                  this rule;
 //      kFree       waits for nothing and occupies nothing.
-//    All but kFree also occupy the `shared` group of their link. An op is
-//    followed by copies of its values by number, then by those of the aliases
-//    that come there, each by destination.
+//    All but kFree also occupy all that their link shares (SharedLinks), for
+//    their whole time. An op is followed by copies of its values by number,
+//    then by those of the aliases that come there, each by destination.
 //  - Ops of devices on one bus that move bytes over it share its bandwidth: if
 //    together they would move more, all of them slow down in proportion.
 //  - Memory: arguments, constants, variables and results live throughout. A
