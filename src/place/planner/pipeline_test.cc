@@ -8,6 +8,7 @@
 #include <cmath>
 #include <random>
 
+#include "base/infinity.h"
 #include "place/planner/models.h"
 #include "place/planner/problem_testing.h"
 
@@ -205,6 +206,51 @@ TEST(Pipeline, FindsInterleavedStagesForAChain) {
   EXPECT_LE(a.value, (8 + 3.0 / 4) * 20 + 1e-9);
   EXPECT_GE(a.value, a.bound.value);
   EXPECT_NEAR(a.bound.value, 8 * 20, 1e-3);
+}
+
+// The least value of all devices and stages of layers, as numbers of as many
+// digits as there are layers.
+double best_of_all(const PlanProblem& p, int layers) {
+  const int devices = p.num_devices(), choices = layers * devices;
+  double best = kInfinity;
+  for (int k = 0; k < std::pow(choices, layers); ++k) {
+    PlacePlan plan = staged(p, layers, 1, 1, PipelineOrder::k1F1B);
+    for (int i = 0, digits = k; i < layers; ++i, digits /= choices) {
+      const int d = digits % choices / layers, s = digits % choices % layers;
+      plan.device[i] = plan.device[2 * layers - 1 - i] = d;
+      plan.stage[i] = s, plan.stage[2 * layers - 1 - i] = -1 - s;
+    }
+    for (const auto order : {PipelineOrder::kGPipe, PipelineOrder::k1F1B}) {
+      plan.order = order;
+      const Evaluation e = evaluate(p, plan);
+      if (e.violations.empty()) best = std::min(best, e.value);
+    }
+  }
+  return best;
+}
+
+TEST(Pipeline, FindsTheBestPlanOfAFewLayers) {
+  std::mt19937 r(1);
+  for (int trial = 0; trial < 20; ++trial) {
+    SCOPED_TRACE(trial);
+    const int m = 1 + static_cast<int>(r() % 4);
+    PlanProblem p = training_chain({.layers = 3,
+                                    .devices = 2,
+                                    .micro_batches = m,
+                                    .bytes = static_cast<int64_t>(r() % 9),
+                                    .limit = trial % 3 ? 0 : 80,
+                                    .latency = 0.5,
+                                    .rate = 2});
+    for (OpTime& t : p.costs.times) t.us = 1 + static_cast<double>(r() % 7);
+    for (int k = 0; k < 3; ++k) p.group[5 - k] = p.group[k];
+    p.num_groups = 3;
+    const PlanAnswer a = planned(p);
+    const double best = best_of_all(p, 3);
+    EXPECT_EQ(a.status == PlanStatus::kPlanned, std::isfinite(best));
+    if (a.status != PlanStatus::kPlanned) continue;
+    EXPECT_NEAR(a.value, best, 1e-9);
+    EXPECT_LE(a.bound.value, best);
+  }
 }
 
 TEST(Pipeline, PlansMicroBatchesThatAreNoMultipleOfTheDevices) {

@@ -4,7 +4,8 @@
 // longest stage or by memory, in every order of tasks. A plan costs O(tasks) to
 // estimate: its stages take the sums of their ops, and neighbours send what
 // crosses their border. The best estimates are improved by moving borders and
-// swapping devices; then the rules (pipeline.h) decide among the best.
+// swapping devices; then the rules (pipeline.h) decide among the best. If
+// the layers are few, every device and stage is tried.
 
 #include <fmt/format.h>
 
@@ -31,6 +32,9 @@ constexpr int32_t kMostChunks = 4;     // stages per device, interleaved
 constexpr double kEqual = 1e-6;        // a difference that does not count
 constexpr int64_t kMovesOfRules = 20;  // what an evaluation counts as
 constexpr int kMovesToStall = 300;     // without an improvement
+constexpr int32_t kMostTried = 7;      // layers whose plans are all tried
+constexpr int64_t kMovesOfOne = 2;     // what one of these counts as
+constexpr double kTrying = 0.5;        // their share of the budget
 
 // Stages: runs of layers.
 struct LayerCut {
@@ -69,6 +73,9 @@ class PipelineLayers {
   }
 
   PlacePlan plan_of(const LayerCut& cut) const;
+  // Per unit with ops: its stage and its device.
+  PlacePlan plan_of(const std::vector<int32_t>& stage,
+                    std::vector<int32_t> device, PipelineOrder order) const;
 
   const PlanProblem& p;
   const StepUnits& units;
@@ -77,6 +84,7 @@ class PipelineLayers {
   bool training = false, limited = false;
   std::vector<uint8_t> backward;   // per node
   std::vector<int32_t> layer;      // units with ops, in order
+  Rows<int32_t> groups;            // these, together those of one layer
   std::vector<int32_t> place;      // per unit: in `layer`; -1: none
   std::vector<double> times[3];    // forward, backward, once: [place * classes]
   std::vector<double> held, kept;  // sums per place: weights; activations
@@ -105,12 +113,24 @@ void PipelineLayers::find_layers() {
   for (int32_t u = 0; u < units.num_units; ++u) {
     if (units.ops[u].empty()) continue;
     layer.push_back(u);
-    for (const int32_t i : units.ops[u]) key[u] = std::min(key[u], keys.key[i]);
+    // That of its gradients is a guess, and counts if it has nothing else.
+    double guess = kInfinity;
+    for (const int32_t i : units.ops[u]) {
+      double& least = backward[i] ? guess : key[u];
+      least = std::min(least, keys.key[i]);
+    }
+    if (std::isinf(key[u])) key[u] = guess;
   }
   std::ranges::stable_sort(layer, {}, [&](int32_t u) { return key[u]; });
   place.assign(units.num_units, -1);
   for (size_t k = 0; k < layer.size(); ++k) {
     place[layer[k]] = static_cast<int32_t>(k);
+  }
+  for (auto at = layer.begin(); at != layer.end();) {
+    const auto end = std::find_if(
+        at, layer.end(), [&](int32_t u) { return key[u] != key[*at]; });
+    groups.add(std::span(at, end));
+    at = end;
   }
 }
 
@@ -180,21 +200,16 @@ void PipelineLayers::sum_values() {
     if (!late) cross(0, at, std::max(r.most[0], r.most[1]), 1);
     if (late) cross(1, std::min(r.least[1], at), at, 1);
   }
-  for (int b : {0, 1}) {
-    std::partial_sum(crossing[b].begin(), crossing[b].end(),
-                     crossing[b].begin());
-    std::partial_sum(crossing_bytes[b].begin(), crossing_bytes[b].end(),
-                     crossing_bytes[b].begin());
+  for (auto* sums : {&crossing[0], &crossing[1], &crossing_bytes[0],
+                     &crossing_bytes[1], &kept, &summed}) {
+    std::partial_sum(sums->begin(), sums->end(), sums->begin());
   }
-  std::partial_sum(kept.begin(), kept.end(), kept.begin());
-  std::partial_sum(summed.begin(), summed.end(), summed.begin());
   for (size_t k = 0; k < held.size(); ++k) held[k] += summed[k];
 }
 
 // The stage of every unit; then as many moves as are needed so that nothing
 // reads what comes later on the way through the stages.
 PlacePlan PipelineLayers::plan_of(const LayerCut& cut) const {
-  const int32_t stages = cut.on.size();
   std::vector<int32_t> stage(units.num_units, -1);
   for (size_t k = 0, s = 0; k < layer.size(); ++k) {
     while (cut.ends[s] <= static_cast<int32_t>(k)) ++s;
@@ -217,24 +232,30 @@ PlacePlan PipelineLayers::plan_of(const LayerCut& cut) const {
     }
     if (!moved) break;
   }
-  PlacePlan plan;
-  plan.order = cut.order;
   std::vector<int32_t> device(stage.size(), -1);
   for (const int32_t u : layer) device[u] = near(u, cut.on[stage[u]]);
+  const bool one = cut.on.size() == 1;
+  return plan_of(stage, device, one ? PipelineOrder::k1F1B : cut.order);
+}
+
+PlacePlan PipelineLayers::plan_of(const std::vector<int32_t>& stage,
+                                  std::vector<int32_t> device,
+                                  PipelineOrder order) const {
+  PlacePlan plan;
+  plan.order = order;
   for (int32_t u = 0; u < units.num_units; ++u) {
     if (device[u] >= 0) continue;
     for (const int32_t other : units.neighbours[u]) {
       const int32_t d = device[other];
       if (d >= 0 && units.allowed[u].has(d)) device[u] = d;
     }
-    if (device[u] < 0) device[u] = near(u, cut.on[0]);
+    if (device[u] < 0) device[u] = near(u, device[layer[0]]);
   }
   for (int32_t i = 0; i < p.num_ops(); ++i) {
     const int32_t s = stage[units.unit[i]] < 0 ? 0 : stage[units.unit[i]];
     plan.device.push_back(device[units.unit[i]]);
     plan.stage.push_back(training && backward[i] ? -1 - s : s);
   }
-  if (stages == 1) plan.order = PipelineOrder::k1F1B;
   plan.sequence = order_of_ops(p);
   return plan;
 }
@@ -441,10 +462,9 @@ class PipelineStream {
             PipelineOrder::kInterleaved}) {
         if (p_.pipeline.order && order != *p_.pipeline.order && k > 1) continue;
         const bool chunks = order == PipelineOrder::kInterleaved;
-        if (k == 1 && order != PipelineOrder::k1F1B) continue;
-        if (p_.pipeline.stash_weights && order == PipelineOrder::kGPipe) {
-          continue;
-        }
+        const bool gpipe = order == PipelineOrder::kGPipe;
+        if (k == 1 && (chunks || gpipe)) continue;
+        if (p_.pipeline.stash_weights && gpipe) continue;
         for (int32_t v = chunks ? 2 : 1; v <= (chunks ? kMostChunks : 1); ++v) {
           std::vector<int32_t> on(devices.begin(), devices.begin() + k);
           add_start(on, v, order);
@@ -620,26 +640,85 @@ class PipelineJudge {
   // The most bytes by which a full device had more than the estimate says.
   double lacking() const { return lacking_; }
 
+  // Tries every device and stage of a few layers, except what must be slower
+  // than the best plan. Returns whether all were tried.
+  bool try_all(const Budget& budget) {
+    device_ = stage_ = std::vector<int32_t>(l_.units.num_units, -1);
+    load_.assign(l_.p.num_devices(), 0);
+    return try_from(0, 0, budget);
+  }
+
  private:
-  void add(const LayerCut& cut) {
-    PlacePlan plan = l_.plan_of(cut);
+  // Layer k and those behind it; `used`: the stages of those before.
+  bool try_from(int32_t k, uint32_t used, const Budget& budget) {
+    const Rows<int32_t>& layers = l_.groups;
+    if (k == layers.size())
+      return (used & (used + 1)) != 0 || try_orders(budget);
+    const int32_t begin = layers.begin_of(k), end = layers.begin_of(k + 1);
+    const double m = l_.p.pipeline.micro_batches;
+    for (int32_t d = 0; d < l_.p.num_devices(); ++d) {
+      const double before = load_[d];
+      load_[d] += m * (l_.time(0, begin, end, d) + l_.time(1, begin, end, d)) +
+                  l_.time(2, begin, end, d);
+      for (int32_t s = 0; s < layers.size(); ++s) {
+        if (load_[d] >= best_.value * (1 - kEqual)) break;
+        if (!put(layers[k], d, s)) continue;
+        if (!try_from(k + 1, used | 1U << s, budget)) return false;
+      }
+      load_[d] = before;
+    }
+    for (const int32_t u : layers[k]) stage_[u] = -1;
+    return true;
+  }
+
+  // Returns whether a layer may be there, in no stage before what it reads.
+  bool put(std::span<const int32_t> layer, int32_t device, int32_t stage) {
+    for (const int32_t u : layer) stage_[u] = stage, device_[u] = device;
+    return std::ranges::all_of(layer, [&](int32_t u) {
+      return l_.units.allowed[u].has(device) &&
+             std::ranges::all_of(l_.units.ops[u], [&](int32_t i) {
+               if (l_.training && l_.backward[i]) return true;
+               return std::ranges::all_of(l_.units.before[i], [&](int32_t b) {
+                 return stage_[l_.units.unit[b]] <= stage;
+               });
+             });
+    });
+  }
+
+  bool try_orders(const Budget& budget) {
+    const PipelineOptions& steps = l_.p.pipeline;
+    for (const auto order : {PipelineOrder::k1F1B, PipelineOrder::kGPipe}) {
+      const bool gpipe = order == PipelineOrder::kGPipe;
+      if (gpipe && (steps.order || steps.stash_weights)) continue;
+      add(l_.plan_of(stage_, device_, steps.order.value_or(order)), nullptr);
+      best_.moves += kMovesOfOne;
+    }
+    return budget.spent(best_.moves) < 1;
+  }
+
+  // Returns whether it is the best.
+  bool add(PlacePlan plan, const LayerCut* cut) {
     Evaluation e = evaluate(l_.p, plan);
-    compare_bytes(cut, e);
+    if (cut != nullptr) compare_bytes(*cut, e);
     if (!e.violations.empty() || !std::isfinite(e.value)) {
       refused_ = true;
-      return;
+      return false;
     }
     double bytes = 0;  // the fewer of equally fast plans
     for (const DeviceUse& use : e.devices) bytes = std::max(bytes, use.bytes);
     if (e.value > best_.value * (1 - kEqual) &&
         (e.value > best_.value * (1 + kEqual) || bytes >= bytes_)) {
-      return;
+      return false;
     }
     bytes_ = bytes;
     best_.value = e.value;
     best_.plan = std::move(plan);
     best_.evaluation = std::move(e);
-    best_cut_ = cut;
+    return true;
+  }
+
+  void add(const LayerCut& cut) {
+    if (add(l_.plan_of(cut), &cut)) best_cut_ = cut;
   }
 
   void compare_bytes(const LayerCut& cut, const Evaluation& e) {
@@ -661,17 +740,21 @@ class PipelineJudge {
   double longest_ = 0;        // seconds of an evaluation
   double lacking_ = 0;
   bool refused_ = false;
+  std::vector<int32_t> stage_, device_;  // per unit: of try_all()
+  std::vector<double> load_;             // per device
 };
 
 }  // namespace
 
-Found search_pipeline(const PlanProblem& p, const Budget& budget,
+Found search_pipeline(const PlanProblem& p, const Budget& whole,
                       uint64_t seed) {
   Found best;
   const StepUnits units(p);
   if (!units.ordered || units.num_ops == 0) return best;
   const PipelineLayers layers(p, units);
-  PipelineJudge judge(layers, budget, best);
+  PipelineJudge judge(layers, whole, best);
+  const bool few = layers.groups.size() <= kMostTried;
+  const Budget budget = few ? whole.part(kTrying, 1) : whole;
   // Estimates of bytes are corrected by what plans turn out to need. If plans
   // are refused even so, less of the limits is used.
   MemoryRoom room;
@@ -684,6 +767,11 @@ Found search_pipeline(const PlanProblem& p, const Budget& budget,
     judge.add(starts, 2);
     room.lacking = judge.lacking();
     if (best.any() && round == 0) best.start = {judge.name(), best.value};
+    // No cut is another plan if every unit is a layer.
+    if (few && round == 0 && judge.try_all(whole.part(0, kTrying)) &&
+        layers.groups.size() == std::ssize(layers.layer)) {
+      return best;
+    }
     const int streams = budget.num_streams();
     std::vector<std::vector<LayerCut>> found(streams);
     std::vector<int64_t> moves(found.size());
