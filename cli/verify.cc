@@ -56,6 +56,7 @@ class Verifier {
     const std::string order = in_sequence() ? sequence() : "";  // else none
     if (in_sequence()) say("sequence", order);
     if (!order.empty()) return found_;  // it cannot be followed
+    if (p_.pipeline.order) say("schedule", schedule());
     const Recomputed now = recompute(p_, f_.plan);
     say("value", same(now.value, f_.value)
                      ? ""
@@ -120,6 +121,19 @@ class Verifier {
         return fmt::format("\"{}\" is missing or before what it waits for",
                            p_.names[i]);
       }
+    }
+    return "";
+  }
+
+  // One stage has no order.
+  std::string schedule() const {
+    const auto is_staged = [&](int32_t i) {
+      return p_.takes_time(i) && (p_.once.empty() || p_.once[i] == 0) &&
+             f_.plan.stage[i] != 0 && f_.plan.stage[i] != -1;
+    };
+    if (f_.plan.order == *p_.pipeline.order || f_.plan.stage.empty()) return "";
+    for (int32_t i = 0; i < p_.num_ops(); ++i) {
+      if (is_staged(i)) return "it is not the one that is asked for";
     }
     return "";
   }

@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <random>
+#include <set>
 
 #include "cli/planner/pieces.h"
 #include "cli/verify_rules.h"
@@ -236,7 +237,10 @@ TEST(Verify, AcceptsWhatThePlannerSaysAndRejectsWhatIsFalse) {
   for (unsigned seed = 0; seed < 75; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 r(seed);
-    const PlanProblem p = some_problem(r, seed % 5);
+    PlanProblem p = some_problem(r, seed % 5);
+    if (p.model == PlanModel::kPipeline && seed % 2 == 0) {
+      p.pipeline.order = PipelineOrder::k1F1B;  // as asked for
+    }
     const PlanAnswer a =
         plan_placement(p, {.moves = 4000, .seed = 1, .threads = 1});
     if (a.status != PlanStatus::kPlanned) continue;
@@ -284,17 +288,74 @@ TEST(Verify, AcceptsWhatThePlannerSaysAndRejectsWhatIsFalse) {
 }
 
 TEST(Verify, RejectsAPlanWhoseStatusSaysThatThereIsNone) {
-  std::mt19937 r(1);
-  const PlanProblem p = some_problem(r, 1);
-  PlanFile f =
-      file_of(p, plan_placement(p, {.moves = 1000, .seed = 1, .threads = 1}));
-  ASSERT_EQ(first_wrong(p, f), "");
-  for (const char* status : {"infeasible", "nothing found"}) {
-    f.status = status;
-    EXPECT_EQ(
-        first_wrong(p, f),
-        fmt::format("status: the file says \"{}\" and has a plan", status));
+  std::set<PlanModel> models;
+  for (unsigned seed = 0; seed < 25; ++seed) {
+    std::mt19937 r(seed);
+    const PlanProblem p = some_problem(r, seed % 5);
+    const PlanAnswer a =
+        plan_placement(p, {.moves = 1000, .seed = 1, .threads = 1});
+    if (a.status != PlanStatus::kPlanned) continue;
+    models.insert(p.model);
+    PlanFile f = file_of(p, a);
+    ASSERT_EQ(first_wrong(p, f), "");
+    for (const char* status : {"infeasible", "nothing found"}) {
+      f.status = status;
+      EXPECT_EQ(
+          first_wrong(p, f),
+          fmt::format("status: the file says \"{}\" and has a plan", status));
+    }
   }
+  EXPECT_EQ(models.size(), 4u);
+}
+
+TEST(Verify, RejectsPipelinesOfOtherMicroBatchesOrSchedules) {
+  int planned = 0;
+  for (unsigned seed = 4; seed < 75; seed += 5) {
+    SCOPED_TRACE(seed);
+    std::mt19937 r(seed);
+    PlanProblem p = some_problem(r, 4);
+    const PlanAnswer a =
+        plan_placement(p, {.moves = 1000, .seed = 1, .threads = 1});
+    if (a.status != PlanStatus::kPlanned || !(a.value > 0)) continue;
+    ++planned;
+    PlanFile f = file_of(p, a);
+    p.pipeline.micro_batches *= 2;
+    EXPECT_NE(first_wrong(p, f), "");
+    p.pipeline.micro_batches /= 2;
+    const int32_t stages = a.evaluation.stages.size();
+    for (const auto asked : {PipelineOrder::kGPipe, PipelineOrder::k1F1B,
+                             PipelineOrder::kInterleaved}) {
+      p.pipeline.order = asked;
+      EXPECT_EQ(first_wrong(p, f).empty(),
+                stages == 1 || asked == f.plan.order);
+    }
+  }
+  EXPECT_GT(planned, 5);
+}
+
+TEST(Verify, RejectsWitnessesOfOtherModels) {
+  int bounded = 0;
+  for (unsigned seed = 0; seed < 25; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 r(seed);
+    const PlanProblem p = some_problem(r, seed % 5);
+    const PlanAnswer a =
+        plan_placement(p, {.moves = 1000, .seed = 1, .threads = 1});
+    if (a.status != PlanStatus::kPlanned || a.bound.witness.kind.empty()) {
+      continue;
+    }
+    ++bounded;
+    PlanFile f = file_of(p, a);
+    // Tiny steps are searched again whatever arrays the file has.
+    for (const char* kind : {"packing", "windows", "search", "pieces", "x"}) {
+      if (kind == a.bound.witness.kind) continue;
+      if (p.model == PlanModel::kStep && kind == std::string("search"))
+        continue;
+      f.witness.kind = kind;
+      EXPECT_NE(first_wrong(p, f), "") << kind;
+    }
+  }
+  EXPECT_GT(bounded, 10);
 }
 
 TEST(Verify, RejectsBoundsAboveThePlanWhateverTheWitness) {
