@@ -2,12 +2,14 @@
 """Random small problems solved by CP-SAT, beside what `berth plan` finds and proves.
 
     bench/planner_exact.py [--berth build/release/bin/berth] [--count 300] [--effort 3s] [--seed 1]
-                           [--objectives latency,throughput] [--most-ops 16] [--solver-seconds 30]
+                           [--objectives latency,throughput,pipeline] [--most-ops 16]
+                           [--solver-seconds 30]
 
 Needs ortools (PyPI) in the Python that runs it. The problems have 4 to 16 ops on 2 to 4 devices of one
 speed or two, variables that tie ops together, links that share a card in a third of them and memory
 limits in a third. Their models are written here, by docs/formats.md, and share nothing with the
-planner. A problem passes when the bound is at most the optimum, the value at least the optimum, and
+planner. Pipelines have no such model: planner_exact_pipeline.py makes them, prices Berth's plan and
+tries all plans of the space that it describes. A problem passes when the bound is at most the optimum, the value at least the optimum, and
 `berth verify-plan` accepts the plan. One JSON line per failure, then a summary; the exit status is
 1 when a problem fails or the value is the optimum on less than 98 %.
 """
@@ -21,7 +23,8 @@ import tempfile
 
 from ortools.sat.python import cp_model
 
-from planner_first_tries import ROOT, Model
+import planner_exact_pipeline as pipelines
+from planner_first_tries import ROOT
 from planner_problems import Graph, Machine, Op, graph_text
 
 ROUNDING, PROVED = 1e-9, 1e-5
@@ -37,17 +40,21 @@ def make_problem(rng, most_ops):
         weight = rng.randrange(weights) if weights and rng.random() < 0.35 else -1
         g.ops.append(Op(f"op{i}", rng.randint(1, 20), [(r, 0) for r in sorted(reads)],
                         [4 * rng.randint(1, 12)], i, "forward", weight))
+    return g, make_machine(rng, 4, sum(g.weight_bytes) + sum(op.out_bytes[0] for op in g.ops))
+
+
+def make_machine(rng, most, held):
+    """Up to `most` devices; in a third of them `held` bytes need several, or do not fit."""
     mixed = rng.random() < 0.4
-    m = Machine("mixed" if mixed else "flat", rng.randint(2, 4))
+    m = Machine("mixed" if mixed else "flat", rng.randint(2, most))
     m.slow = 0.5
     m.speed = [1.0 if not mixed or d % 2 == 0 else m.slow for d in range(m.count)]
     m.near, m.far = (rng.randint(0, 3), 4), (rng.randint(2, 6), 4)
     if rng.random() < 0.33:
         m.node = [d % 2 for d in range(m.count)]
     if rng.random() < 0.33:
-        held = sum(g.weight_bytes) + sum(op.out_bytes[0] for op in g.ops)
         m.limit = max(int(held * rng.uniform(0.3, 1.2) / m.count) // 4 * 4, 4)
-    return g, m
+    return m
 
 
 class Exact:
@@ -101,7 +108,7 @@ class Exact:
         self.cp.minimize(objective)
         solver = cp_model.CpSolver()
         solver.parameters.max_time_in_seconds = seconds
-        solver.parameters.num_workers = 2
+        solver.parameters.num_workers = 1
         status = solver.solve(self.cp)
         if status == cp_model.INFEASIBLE:
             return None
@@ -223,11 +230,33 @@ def limit_memory(x, start, end, step, begins, arrives, time):
         cp.add_cumulative(spans, sizes, x.m.limit)
 
 
-def ask_berth(options, folder, graph, machine, objective):
+def make_pipeline(rng):
+    graph = pipelines.make_graph(rng)
+    layers = sum(op.role == "forward" for op in graph.ops)
+    micro = rng.randint(1, 5)
+    held = sum(graph.weight_bytes) + sum(sum(op.out_bytes) for op in graph.ops) * min(micro, 3)
+    machine = make_machine(rng, 3 if layers > 5 else 4, held)
+    return pipelines.Pipeline(graph, machine, micro, rng.random() < 0.25)
+
+
+def check_pipeline(options, folder, pipeline):
+    """The least value, or None, and Berth's answer, whose plan is priced here."""
+    more = ["--micro-batches", str(pipeline.micro)] + ["--stash-weights"] * pipeline.stash
+    answer = ask_berth(options, folder, pipeline.g, pipeline.m, "pipeline", more)
+    if "no_plan" in answer:
+        return pipelines.best(pipeline, pipelines.INFINITY), answer
+    priced = pipeline.price_file(json.loads((folder / "plan.json").read_text()))
+    agrees = priced and abs(priced[0] - answer["value"]) <= ROUNDING * answer["value"]
+    answer["verified"] = answer["verified"] and bool(agrees)
+    better = pipelines.best(pipeline, answer["value"])
+    return (answer["value"] if better is None else better), answer
+
+
+def ask_berth(options, folder, graph, machine, objective, more=()):
     files = [folder / n for n in ("graph.txt", "cluster.json", "plan.json")]
     files[0].write_text(graph_text(graph))
     files[1].write_text(machine.cluster())
-    common = ["--cluster", str(files[1]), "--objective", objective]
+    common = ["--cluster", str(files[1]), "--objective", objective, *more]
     done = subprocess.run([options.berth, "plan", str(files[0]), *common, "--json", "--effort",
                            options.effort, "--out", str(files[2])], capture_output=True, text=True)
     answer = json.loads(done.stdout) if done.stdout.startswith("{") else {}
@@ -235,7 +264,7 @@ def ask_berth(options, folder, graph, machine, objective):
         return {"no_plan": (done.stderr or done.stdout)[-300:]}
     checked = subprocess.run([options.berth, "verify-plan", str(files[0]), str(files[2]), *common],
                              capture_output=True, text=True)
-    return {"value": answer["value"], "bound": answer["bound"],
+    return {"value": answer["value"], "bound": answer["bound"] or 0,
             "verified": checked.returncode == 0}
 
 
@@ -245,7 +274,7 @@ def wrong(answer, optimum):
     if optimum is None:
         return "planned what cannot be"
     if not answer["verified"]:
-        return "verify-plan refuses"
+        return "verify-plan refuses, or the price here is another"
     if answer["value"] < optimum * (1 - ROUNDING):
         return "value under the optimum"
     return "bound over the optimum" if answer["bound"] > optimum * (1 + ROUNDING) else ""
@@ -257,7 +286,7 @@ def main():
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--effort", default="3s")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--objectives", default="latency,throughput")
+    parser.add_argument("--objectives", default="latency,throughput,pipeline")
     parser.add_argument("--most-ops", type=int, default=16)
     parser.add_argument("--solver-seconds", type=float, default=30)
     options = parser.parse_args()
@@ -267,12 +296,17 @@ def main():
         counts = dict.fromkeys(("solved", "unsolved", "infeasible", "wrong", "optimal", "proved"), 0)
         for k in range(options.count):
             rng = random.Random(f"{options.seed} {objective} {k}")
-            graph, machine = make_problem(rng, options.most_ops)
-            optimum = solve(graph, machine, options.solver_seconds)
-            if optimum == "unknown":
-                counts["unsolved"] += 1
-                continue
-            answer = ask_berth(options, folder, graph, machine, objective)
+            if objective == "pipeline":
+                pipeline = make_pipeline(rng)
+                graph, machine = pipeline.g, pipeline.m
+                optimum, answer = check_pipeline(options, folder, pipeline)
+            else:
+                graph, machine = make_problem(rng, options.most_ops)
+                optimum = solve(graph, machine, options.solver_seconds)
+                if optimum == "unknown":
+                    counts["unsolved"] += 1
+                    continue
+                answer = ask_berth(options, folder, graph, machine, objective)
             counts["solved"] += optimum is not None
             counts["infeasible"] += optimum is None
             optimal = optimum is None or answer.get("value", 0) <= optimum * (1 + ROUNDING)

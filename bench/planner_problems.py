@@ -25,6 +25,7 @@ class Graph:
     def __init__(self):
         self.ops, self.weight_bytes = [], []
         self.flops = []  # of forward ops
+        self.follows = False  # the text says which forward op each gradient belongs to
 
     def forward(self, name, inputs, flops, out_bytes, weight_bytes=0):
         moved = sum(self.ops[i].out_bytes[0] for i in inputs) + out_bytes + weight_bytes
@@ -270,7 +271,8 @@ def graph_text(g):
         kind = "Work" if op.weight < 0 else "Update" if op.role == "update" else "Dense"
         outs = ", ".join(f"float32[{b // 4}]" for b in op.out_bytes)
         arrow = f" -> {outs}" if outs else ""
-        lines.append(f"node n{i} = {kind}({', '.join(inputs)}){arrow} time GPU {op.us:.6f}")
+        home = f" follows n{op.home}" if g.follows and op.role != "forward" else ""
+        lines.append(f"node n{i} = {kind}({', '.join(inputs)}){arrow}{home} time GPU {op.us:.6f}")
     last = max(i for i, op in enumerate(g.ops) if op.role == "forward")
     lines.append(f"return n{last}:0")
     return "\n".join(lines) + "\n"
