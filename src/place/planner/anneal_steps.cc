@@ -41,7 +41,7 @@ StepAnnealer::StepAnnealer(const StepUnits& units, StreamRandom& random)
   position_.assign(p_.num_ops(), -1);
 }
 
-double StepAnnealer::start(const PlacePlan& plan) {
+double StepAnnealer::start(const PlacePlan& plan, double most_us) {
   plan_ = plan;
   std::fill(resident_.begin(), resident_.end(), 0);
   std::fill(most_.begin(), most_.end(), 0);
@@ -58,6 +58,8 @@ double StepAnnealer::start(const PlacePlan& plan) {
     position_[plan_.sequence[k]] = static_cast<int32_t>(k);
   }
   us_ = decoder_.decode(plan_);
+  over_ = 0;
+  if (us_ > most_us) return us_;
   over_ = over_limits();
   keep_if_best();
   over_weight_ = kOverLast;

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "base/infinity.h"
 #include "place/decode.h"
 #include "place/planner/budget.h"
 #include "place/planner/step_units.h"
@@ -24,8 +25,8 @@ class StepAnnealer {
   StepAnnealer(const StepUnits& units, StreamRandom& random);
 
   // Sets the plan to continue from. Returns its energy: its step, or more if it
-  // breaks limits.
-  double start(const PlacePlan& plan);
+  // breaks limits. Limits of a step longer than `most_us` are not looked at.
+  double start(const PlacePlan& plan, double most_us = kInfinity);
 
   // From now on only ops at positions `first` to `last` - 1 change theirs.
   void free_only(int32_t first, int32_t last) { low_ = first, high_ = last; }

@@ -87,7 +87,8 @@ class StepSearch {
   double try_start(Stream& s, const std::string& name,
                    const PlacePlan& plan) const {
     s.annealer.count_move();
-    const double energy = s.annealer.start(plan);
+    const double energy =
+        s.annealer.start(plan, std::max(s.energy, s.try_energy));
     if (!s.start.device.empty() && energy >= s.energy) return energy;
     s.energy = energy;
     s.name = name;
