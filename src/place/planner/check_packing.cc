@@ -110,15 +110,34 @@ class Check {
     return "";
   }
 
-  // The least time of a copy from or to a device.
-  double copy_us(int d, double bytes, bool from) const {
-    double least = m_ > 1 ? kInfinity : 0;
+  struct Speed {
+    double latency_us, bytes_per_us;
+  };
+  // Of the links from or to a device, those that no other beats.
+  std::vector<Speed> fastest_links(int d, bool from) const {
+    std::vector<Speed> best;
     for (int e = 0; e < m_; ++e) {
       if (e == d) continue;
-      const bool free = from && p_.costs.devices[e].copies == CopyRule::kFree;
       const LinkCost& link = from ? p_.costs.link(d, e) : p_.costs.link(e, d);
-      least = std::min(least,
-                       free ? 0 : link.latency_us + bytes / link.bytes_per_us);
+      Speed speed = {link.latency_us, link.bytes_per_us};
+      const bool free = from && p_.costs.devices[e].copies == CopyRule::kFree;
+      if (free) speed = {0, kInfinity};
+      const auto beats = [](const Speed& x, const Speed& y) {
+        return x.latency_us <= y.latency_us && x.bytes_per_us >= y.bytes_per_us;
+      };
+      if (std::ranges::any_of(best,
+                              [&](const Speed& s) { return beats(s, speed); }))
+        continue;
+      std::erase_if(best, [&](const Speed& s) { return beats(speed, s); });
+      best.push_back(speed);
+    }
+    return best;
+  }
+  // The least time of a copy over one of them.
+  double copy_us(const std::vector<Speed>& links, double bytes) const {
+    double least = m_ > 1 ? kInfinity : 0;
+    for (const Speed& s : links) {
+      least = std::min(least, s.latency_us + bytes / s.bytes_per_us);
     }
     return least;
   }
@@ -133,6 +152,11 @@ class Check {
           v = of;
         if (!g.everywhere[v]) holders[v].insert(p_.group[i]);
       }
+    }
+    std::vector<std::vector<Speed>> into, from;  // per device
+    for (int d = 0; d < m_; ++d) {
+      into.push_back(fastest_links(d, false));
+      from.push_back(fastest_links(d, true));
     }
     for (size_t v = 0; v < holders.size(); ++v) {
       const int head = p_.group[g.producer[v]];
@@ -149,9 +173,9 @@ class Check {
           if (!p_.free_of_touch[d]) in = out = rate_[d] * p_.touch_us[v];
         } else {
           if (rule != CopyRule::kFree) {
-            in = engine_rate_[d] * copy_us(d, bytes, false);
+            in = engine_rate_[d] * copy_us(into[d], bytes);
           }
-          if (rule == CopyRule::kBoth) out = rate_[d] * copy_us(d, bytes, true);
+          if (rule == CopyRule::kBoth) out = rate_[d] * copy_us(from[d], bytes);
         }
         const int k = int(a_["kind"][d]);
         net.in[k] = std::min(net.in[k], in);
