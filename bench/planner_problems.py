@@ -254,6 +254,33 @@ class Machine:
                            "classes": classes})
 
 
+def random_problem(rng, least_ops, most_ops):
+    """Times are whole: copies take a latency and one us for each 4 bytes."""
+    g, count = Graph(), rng.randint(least_ops, most_ops)
+    weights = rng.randint(0, 2)
+    g.weight_bytes = [4 * rng.randint(1, 8) for _ in range(weights)]
+    for i in range(count):
+        reads = rng.sample(range(i), min(i, rng.choice([0, 1, 1, 2, 3])))
+        weight = rng.randrange(weights) if weights and rng.random() < 0.35 else -1
+        g.ops.append(Op(f"op{i}", rng.randint(1, 20), [(r, 0) for r in sorted(reads)],
+                        [4 * rng.randint(1, 12)], i, "forward", weight))
+    return g, make_machine(rng, 4, sum(g.weight_bytes) + sum(op.out_bytes[0] for op in g.ops))
+
+
+def make_machine(rng, most, held):
+    """Up to `most` devices; in a third of them `held` bytes need several, or do not fit."""
+    mixed = rng.random() < 0.4
+    m = Machine("mixed" if mixed else "flat", rng.randint(2, most))
+    m.slow = 0.5
+    m.speed = [1.0 if not mixed or d % 2 == 0 else m.slow for d in range(m.count)]
+    m.near, m.far = (rng.randint(0, 3), 4), (rng.randint(2, 6), 4)
+    if rng.random() < 0.33:
+        m.node = [d % 2 for d in range(m.count)]
+    if rng.random() < 0.33:
+        m.limit = max(int(held * rng.uniform(0.3, 1.2) / m.count) // 4 * 4, 4)
+    return m
+
+
 def graph_text(g):
     """The graph text (docs/graph-format.md); all tensors are vectors of float32."""
     lines = ["berth-graph 1", "graph made",
