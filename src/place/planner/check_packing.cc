@@ -113,7 +113,7 @@ class Check {
   struct Speed {
     double latency_us, bytes_per_us;
   };
-  // Of the links from or to a device, those that no other beats.
+  // Returns the links from or to a device that no other beats.
   std::vector<Speed> fastest_links(int d, bool from) const {
     std::vector<Speed> best;
     for (int e = 0; e < m_; ++e) {
