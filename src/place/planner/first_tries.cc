@@ -55,7 +55,6 @@ FirstTries::FirstTries(const StepUnits& units, bool with_order)
   if (fastest_.empty()) return;  // the sums of times overflow
   add_layers(LayerOrder::kFolded);
   add_layers(LayerOrder::kPlain);
-  add_layers(LayerOrder::kDepth);
   add_tries();
 }
 
@@ -171,9 +170,8 @@ void FirstTries::add_tries() {
       if (share == shares[0]) add({layers, 0, share, false, true, true, order});
     }
     for (const Share share : shares) {
-      if (share == Share::kEnd) continue;
-      if (folds) add({LayerOrder::kPlain, 0, share, false, false, true, order});
-      add({LayerOrder::kDepth, 0, share, false, false, true, order});
+      if (!folds || share == Share::kEnd) continue;
+      add({LayerOrder::kPlain, 0, share, false, false, true, order});
     }
   }
   // There may be no time for all: of loads, all kinds of many stages first;
@@ -206,7 +204,6 @@ std::string FirstTries::name(int number) const {
   if (t.share == Share::kEnd) text += " that end together";
   if (t.reversed) text += ", reversed";
   if (t.layers == LayerOrder::kPlain) text += ", of the file's order";
-  if (t.layers == LayerOrder::kDepth) text += ", by depth";
   if (t.beside) text += ", weight gradients on other devices";
   if (t.order == DeviceScheduler::First::kProgram) text += ", in file order";
   return text;

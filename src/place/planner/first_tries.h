@@ -82,7 +82,7 @@ class FirstTries {
   // the others.
   std::vector<double> late_us_, back_us_;
   std::vector<uint8_t> is_of_weight_;  // per unit: gradients of weights alone
-  std::vector<int32_t> by_layer_[3];   // per LayerOrder: units with ops
+  std::vector<int32_t> by_layer_[2];   // per LayerOrder: units with ops
   std::vector<Try> tries_;
 };
 

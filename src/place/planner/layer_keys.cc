@@ -45,18 +45,6 @@ class KeyMaker {
     return keys;
   }
 
-  LayerKeys by_depth() const {
-    LayerKeys keys = plain();
-    for (const int32_t i : order_) {
-      double depth = 0;
-      for (const int32_t b : units_.before[i]) {
-        depth = std::max(depth, keys.key[b] + 1);
-      }
-      keys.key[i] = depth;
-    }
-    return keys;
-  }
-
  private:
   struct Candidate {
     int32_t op;
@@ -159,15 +147,7 @@ class KeyMaker {
 
 LayerKeys layer_keys(const StepUnits& units, LayerOrder order) {
   KeyMaker maker(units);
-  switch (order) {
-    case LayerOrder::kFolded:
-      return maker.folded();
-    case LayerOrder::kPlain:
-      return maker.plain();
-    case LayerOrder::kDepth:
-      return maker.by_depth();
-  }
-  return {};
+  return order == LayerOrder::kFolded ? maker.folded() : maker.plain();
 }
 
 }  // namespace berth

@@ -17,7 +17,6 @@ namespace berth {
 enum class LayerOrder : uint8_t {
   kFolded,  // gradients get the position of the forward ops they belong to
   kPlain,   // all ops in the order of the file
-  kDepth,   // all ops by their longest path from the beginning
 };
 
 struct LayerKeys {
