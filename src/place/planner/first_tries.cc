@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
+#include <ranges>
 
 #include "base/infinity.h"
 
@@ -77,17 +79,15 @@ void FirstTries::rank_devices() {
   const auto total_of = [&](const DeviceCost& d) {
     return total[d.device_class];
   };
-  double least = kInfinity;
-  for (const DeviceCost& d : p_.costs.devices) {
-    least = std::min(least, total_of(d));
-  }
+  const double least =
+      std::ranges::min(p_.costs.devices | std::views::transform(total_of));
   for (size_t d = 0; d < p_.costs.devices.size(); ++d) {
     const double us = total_of(p_.costs.devices[d]);
     speed_.push_back(us > 0 ? least / us : 1);
     if (speed_[d] >= kLeastSpeed) fastest_.push_back(d);
   }
-  std::stable_sort(fastest_.begin(), fastest_.end(),
-                   [&](int32_t a, int32_t b) { return speed_[a] > speed_[b]; });
+  std::ranges::stable_sort(fastest_, std::greater(),
+                           [&](int32_t d) { return speed_[d]; });
 }
 
 void FirstTries::add_layers(LayerOrder order) {
@@ -124,8 +124,7 @@ void FirstTries::add_layers(LayerOrder order) {
       }
     }
   }
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [&](int32_t a, int32_t b) { return key[a] < key[b]; });
+  std::ranges::stable_sort(sorted, {}, [&](int32_t u) { return key[u]; });
 }
 
 void FirstTries::add_tries() {
@@ -286,25 +285,24 @@ StageCut FirstTries::cut(const Try& t) const {
   StageCut cut;
   cut.layers = t.layers;
   cut.order = t.order;
-  std::vector<int32_t> on = fastest_;
-  if (!t.fastest_first) std::sort(on.begin(), on.end());
+  std::vector<int32_t>& on = cut.on;
+  on = fastest_;
+  if (!t.fastest_first) std::ranges::sort(on);
   if (t.beside) {
     cut.beside.assign(on.begin() + t.stages, on.begin() + 2 * t.stages);
   }
   on.resize(t.stages);
-  if (t.reversed) std::reverse(on.begin(), on.end());
+  if (t.reversed) std::ranges::reverse(on);
   if (t.share == Share::kEnd) {
     cut.ends = ends_together(on);
-    cut.on = std::move(on);
     return cut;
   }
   std::vector<double> sizes, shares;
   for (const int32_t u : by_layer_[static_cast<size_t>(t.layers)]) {
-    if (t.share == Share::kMemory) {
-      sizes.push_back(bytes_[u]);
-    } else {
-      sizes.push_back(t.beside && is_of_weight_[u] ? 0 : work_[u]);
-    }
+    const bool elsewhere = t.beside && is_of_weight_[u];
+    sizes.push_back(t.share == Share::kMemory ? bytes_[u]
+                    : elsewhere               ? 0
+                                              : work_[u]);
   }
   for (const int32_t d : on) {
     const double limit = p_.costs.devices[d].memory_limit;
@@ -313,7 +311,6 @@ StageCut FirstTries::cut(const Try& t) const {
                                                               : 1);
   }
   cut.ends = cut_in_shares(sizes, shares);
-  cut.on = std::move(on);
   return cut;
 }
 

@@ -1,7 +1,6 @@
 #include "place/planner/layer_keys.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace berth {
 
@@ -31,18 +30,17 @@ class KeyMaker {
       if (!backward_[i]) continue;
       home_[i] = home_of(i);
       keys.key[i] = position_[home_[i]];
-      bool all_end = !ends(i);
-      for (const int32_t a : units_.after[i]) all_end = all_end && ends(a);
-      keys.of_weight[i] = all_end;
+      keys.of_weight[i] =
+          !ends(i) && std::ranges::all_of(units_.after[i],
+                                          [&](int32_t a) { return ends(a); });
     }
     return keys;
   }
 
   LayerKeys plain() const {
-    LayerKeys keys{std::vector<double>(position_.begin(), position_.end()),
-                   std::vector<uint8_t>(position_.size(), 0),
-                   std::vector<uint8_t>(position_.size(), 0)};
-    return keys;
+    return {std::vector<double>(position_.begin(), position_.end()),
+            std::vector<uint8_t>(position_.size(), 0),
+            std::vector<uint8_t>(position_.size(), 0)};
   }
 
  private:
@@ -113,9 +111,7 @@ class KeyMaker {
   // The first few gradients may count as forward: they stay in the last stage.
   void find_backward() {
     backward_ = p_.backward;
-    if (std::find(backward_.begin(), backward_.end(), 1) != backward_.end()) {
-      return;
-    }
+    if (std::ranges::count(backward_, 1) > 0) return;
     std::vector<int32_t> change(order_.size() + 1, 0);
     for (const int32_t i : order_) {
       int32_t last = -1;
