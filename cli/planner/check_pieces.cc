@@ -12,7 +12,6 @@
 #include <numeric>
 
 #include "base/infinity.h"
-#include "cli/planner/formats.h"
 #include "cli/planner/pieces.h"
 #include "place/planner/check_flow.h"
 

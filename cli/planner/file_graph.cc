@@ -1,7 +1,5 @@
 #include "cli/planner/file_graph.h"
 
-#include <algorithm>
-
 namespace berth {
 
 void set_graph(PlanProblem& p, std::vector<std::vector<int32_t>> inputs,

@@ -7,7 +7,6 @@
 #include <map>
 #include <set>
 
-#include "cli/planner/formats.h"
 #include "cli/planner/pieces.h"
 #include "cli/planner/svg_chart.h"
 #include "place/planner/plan_view.h"

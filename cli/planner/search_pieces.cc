@@ -10,7 +10,6 @@
 
 #include "base/infinity.h"
 #include "cli/planner/chain_pieces.h"
-#include "cli/planner/formats.h"
 #include "cli/planner/path_pieces.h"
 #include "cli/planner/pieces.h"
 #include "place/planner/budget.h"

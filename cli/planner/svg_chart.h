@@ -5,7 +5,6 @@
 #ifndef BERTH_CLI_PLANNER_SVG_CHART_H_
 #define BERTH_CLI_PLANNER_SVG_CHART_H_
 
-#include <cstdint>
 #include <string>
 #include <vector>
 

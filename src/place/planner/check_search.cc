@@ -6,7 +6,6 @@
 // prover, with which it shares no code.
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <set>
 

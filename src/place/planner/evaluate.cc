@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cmath>
 
 #include "base/compared_bytes.h"
 #include "berth/errors.h"

@@ -10,7 +10,6 @@
 #define BERTH_PLACE_PLANNER_EXACT_STEPS_H_
 
 #include <cstdint>
-#include <vector>
 
 #include "place/planner/models.h"
 #include "place/planner/step_units.h"

@@ -1,9 +1,7 @@
 #include "place/planner/loads.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
-#include <unordered_map>
 
 #include "base/infinity.h"
 

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <memory>
 #include <numeric>
-#include <optional>
 #include <span>
 #include <vector>
 
