@@ -1,9 +1,7 @@
 #include "place/planner/windows.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <numeric>
 
 #include "base/infinity.h"
 #include "place/planner/joined_starts.h"
@@ -25,21 +23,15 @@ constexpr double kLarge = 0.995;           // share of the work: the largest ops
 
 // Keeps at most `most`, evenly spread; near ones count as one.
 void thin_out(std::vector<double>& v, size_t most, double near) {
-  std::sort(v.begin(), v.end());
-  v.erase(std::unique(v.begin(), v.end(),
-                      [&](double a, double b) { return b - a <= near; }),
-          v.end());
+  std::ranges::sort(v);
+  const auto alike = [&](double a, double b) { return b - a <= near; };
+  v.erase(std::unique(v.begin(), v.end(), alike), v.end());
   if (v.size() <= most) return;
   std::vector<double> fewer;
   for (size_t k = 0; k < most; ++k) {
     fewer.push_back(v[k * (v.size() - 1) / (most - 1)]);
   }
   v = std::move(fewer);
-}
-
-double least_of(const std::vector<double>& rows, int32_t op, size_t kinds) {
-  const double* row = &rows[static_cast<size_t>(op) * kinds];
-  return *std::min_element(row, row + kinds);
 }
 
 }  // namespace
@@ -54,7 +46,7 @@ Windows::Windows(const StepGraph& graph, std::vector<double> weight)
     propagate(back);
   }
   lag_.assign(n, -1);
-  parent_.resize(n);
+  together_ = DisjointSets(n);
   first_of_group_.assign(g_.num_groups, -1);
   class_of_.resize(n);
 }
@@ -69,12 +61,12 @@ void Windows::propagate(bool back) {
   start_[back].resize(known_[back].size());
   end_[back].resize(known_[back].size());
   for (int32_t i = 0; i < g_.num_ops(); ++i) {
-    double end = kInfinity;
+    double start = kInfinity, end = kInfinity;
     for (size_t k = 0; k < kinds_; ++k) {
+      start = std::min(start, ready(back, i, k));
       end = std::min(end, ready(back, i, k) + g_.time_on(i, k));
     }
-    start_[back][i] = least_of(ready_[back], i, kinds_);
-    end_[back][i] = end;
+    start_[back][i] = start, end_[back][i] = end;
   }
   work_ += static_cast<int64_t>(g_.edges.size() * kinds_ * kinds_ +
                                 end_[back].size());
@@ -120,8 +112,7 @@ std::vector<int32_t> Windows::choose_targets() const {
   for (const int32_t op : g_.order) {
     size_t& d = depth[op];
     for (const int32_t e : g_.in[op]) {
-      const StepGraph::Edge& edge = g_.edges[e];
-      d = std::max(d, depth[edge.from] + 1);
+      d = std::max(d, depth[g_.edges[e].from] + 1);
     }
     ++width[d];
   }
@@ -273,13 +264,6 @@ void Windows::choose_cuts(double scale) {
   }
 }
 
-int32_t Windows::root(int32_t op) const {
-  while (parent_[op] != op) {
-    op = parent_[op] = parent_[parent_[op]];
-  }
-  return op;
-}
-
 // Whether a value that changed devices here would come too late.
 bool Windows::must_join(const StepGraph::Edge& e, double t) const {
   const size_t from = back_ ? e.to : e.from;
@@ -294,20 +278,16 @@ bool Windows::must_join(const StepGraph::Edge& e, double t) const {
 // Finds what must share devices if the target starts by `t`.
 void Windows::join(double t) {
   std::fill(first_of_group_.begin(), first_of_group_.end(), -1);
-  const auto add = [&](int32_t op) {
-    parent_[op] = op;
-    int32_t& first = first_of_group_[g_.group[op]];
-    if (first < 0) first = op;
-    parent_[op] = first;
-  };
   for (int32_t i = 0; i < g_.num_ops(); ++i) {
-    if (lag_[i] >= 0) add(i);
+    if (lag_[i] < 0) continue;
+    together_.separate(i);
+    int32_t& first = first_of_group_[g_.group[i]];
+    if (first < 0) first = i;
+    together_.join(first, i);
   }
   for (const int32_t number : between_) {
     const StepGraph::Edge& e = g_.edges[number];
-    if (must_join(e, t)) {
-      parent_[root(e.from)] = root(e.to);
-    }
+    if (must_join(e, t)) together_.join(e.to, e.from);
   }
   work_ += static_cast<int64_t>(lag_.size() + between_.size() + items_.size());
   make_classes();
@@ -317,7 +297,7 @@ void Windows::make_classes() {
   classes_.clear();
   std::fill(class_of_.begin(), class_of_.end(), -1);
   for (const int32_t op : items_) {
-    int32_t& c = class_of_[root(op)];
+    int32_t& c = class_of_[together_.find(op)];
     if (c < 0) {
       c = classes_.size();
       classes_.push_back({});
@@ -333,7 +313,7 @@ void Windows::make_classes() {
   const size_t n = items_.size();
   parts_.resize(n * kinds_);
   for (const int32_t op : items_) {
-    Class& c = classes_[class_of_[root(op)]];
+    Class& c = classes_[class_of_[together_.find(op)]];
     const size_t at = c.end++;
     c.kinds &= g_.kinds[op];
     for (size_t k = 0; k < kinds_; ++k) {

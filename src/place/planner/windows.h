@@ -16,6 +16,7 @@
 #include <functional>
 #include <vector>
 
+#include "place/disjoint_sets.h"
 #include "place/planner/step_graph.h"
 
 namespace berth {
@@ -75,7 +76,6 @@ class Windows {
 
   void join(double t);
   bool must_join(const StepGraph::Edge& e, double t) const;
-  int32_t root(int32_t op) const;
   void make_classes();
   double excess(const Cut& cut, double t);
   double need(const Class& c, const Cut& cut, double t, size_t kind);
@@ -106,7 +106,7 @@ class Windows {
   Cut best_;
 
   // If it starts by some time.
-  mutable std::vector<int32_t> parent_;  // towards one of each class
+  DisjointSets together_;  // ops that share a device
   std::vector<int32_t> first_of_group_, class_of_;
   std::vector<Class> classes_;
   std::vector<Part> parts_;  // [kind * items + position by class]
