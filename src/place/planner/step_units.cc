@@ -12,6 +12,11 @@ namespace {
 // Links between ops that nodes without time may make, per link in the graph.
 constexpr int64_t kMaxTies = 8;
 
+// Bytes that a node holds from beginning to end.
+double throughout(const PlanProblem& p, int32_t i) {
+  return p.resident_bytes[i] + static_cast<double>(p.graph.variable_bytes[i]);
+}
+
 }  // namespace
 
 StepUnits::StepUnits(const PlanProblem& p) : problem(p) {
@@ -96,26 +101,17 @@ void StepUnits::collect_units() {
   most_bytes.assign(all.size(), 0);
   for (int32_t i = 0; i < g.num_nodes(); ++i) {
     all[unit[i]].push_back(i);
+    if (problem.takes_time(i)) timed[unit[i]].push_back(i);
+    const bool source = g.kind[i] == SimulatedGraph::Kind::kSource;
+    double &held = held_bytes[unit[i]], &most = most_bytes[unit[i]];
     resident_bytes[unit[i]] += problem.resident_bytes[i];
-    double& held = held_bytes[unit[i]];
-    held +=
-        problem.resident_bytes[i] + static_cast<double>(g.variable_bytes[i]);
-    double& most = most_bytes[unit[i]];
-    most +=
-        problem.resident_bytes[i] + static_cast<double>(g.variable_bytes[i]);
+    held += throughout(problem, i);
+    most += throughout(problem, i);
     for (const int64_t b : problem.costs.bytes[i]) {
       most += b;
+      if (source) held += b;
     }
-    for (const int32_t v : g.reads[i]) {
-      most += problem.costs.bytes.item(v);
-    }
-    if (problem.takes_time(i)) {
-      timed[unit[i]].push_back(i);
-    } else if (g.kind[i] == SimulatedGraph::Kind::kSource) {
-      for (const int64_t b : problem.costs.bytes[i]) {
-        held += b;
-      }
-    }
+    for (const int32_t v : g.reads[i]) most += problem.costs.bytes.item(v);
   }
   nodes = Rows<int32_t>(all);
   ops = Rows<int32_t>(timed);
@@ -174,8 +170,7 @@ void StepUnits::look_at_limits() {
   const CostTable& costs = problem.costs;
   double most = 0;
   for (int32_t i = 0; i < problem.num_ops(); ++i) {
-    most += problem.resident_bytes[i] +
-            static_cast<double>(problem.graph.variable_bytes[i]);
+    most += throughout(problem, i);
   }
   for (int32_t v = 0; v < costs.bytes.num_items(); ++v) {
     most += costs.bytes.item(v);
