@@ -56,6 +56,12 @@ class Comparison {
   void add(double size, std::string text) {
     causes_.push_back({size, std::move(text)});
   }
+  // "CPU:0 computes 4 us more"; nothing if that is no difference.
+  void add_change(double more, const std::string& what) {
+    if (more == 0) return;
+    add(std::fabs(more), fmt::format("{} {} {}", what, time(std::fabs(more)),
+                                     more > 0 ? "more" : "less"));
+  }
 
   // "4 MiB of dense_2:0 now go to CPU:0 (4 us)"; for files without bytes
   // "dense_2 now goes ...".
@@ -110,20 +116,11 @@ class Comparison {
   void compare_devices() {
     for (size_t d = 0; d < e0_.devices.size(); ++d) {
       const std::string name = short_name(p0_, static_cast<int32_t>(d));
-      const double more = e1_.devices[d].busy - e0_.devices[d].busy;
-      if (more != 0) {
-        add(std::fabs(more),
-            fmt::format("{} {} {} {}", name,
-                        p0_.model == PlanModel::kStep ? "computes" : "is busy",
-                        time(std::fabs(more)), more > 0 ? "more" : "less"));
-      }
-      if (p0_.model != PlanModel::kStep) continue;
-      const double waits = idle(plan1_, e1_, d) - idle(plan0_, e0_, d);
-      if (waits != 0) {
-        add(std::fabs(waits),
-            fmt::format("{} waits {} {}", name, time(std::fabs(waits)),
-                        waits > 0 ? "more" : "less"));
-      }
+      const bool step = p0_.model == PlanModel::kStep;
+      add_change(e1_.devices[d].busy - e0_.devices[d].busy,
+                 name + (step ? " computes" : " is busy"));
+      if (!step) continue;
+      add_change(idle(plan1_, e1_, d) - idle(plan0_, e0_, d), name + " waits");
     }
     if (p0_.model != PlanModel::kLoad) return;
     const size_t b0 = busiest(e0_), b1 = busiest(e1_);
