@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
+#include <functional>
 #include <numeric>
+#include <utility>
 
 #include "base/immortal.h"
 #include "base/infinity.h"
@@ -14,7 +15,6 @@ namespace berth {
 
 namespace {
 
-using Kind = SimulatedGraph::Kind;
 // Gaps that are tried for one op.
 constexpr int kMaxGaps = 32;
 
@@ -105,9 +105,7 @@ void ListScheduler::rank_devices() {
   };
   fastest_.resize(device_free_.size());
   std::iota(fastest_.begin(), fastest_.end(), 0);
-  std::stable_sort(fastest_.begin(), fastest_.end(), [&](int32_t a, int32_t b) {
-    return speed_of(a) > speed_of(b);
-  });
+  std::ranges::stable_sort(fastest_, std::greater(), speed_of);
 }
 
 void ListScheduler::find_middling_work() {
@@ -276,17 +274,13 @@ void ListScheduler::enqueue(int32_t node) {
   }
   double first = rank_[node], second = 0;
   if (rule_->next == ListRule::Next::kChain) {
-    second = first;
-    first = newest_input_[node];
+    second = std::exchange(first, newest_input_[node]);
   } else if (rule_->next == ListRule::Next::kReady) {
-    second = first;
-    first = 0;
+    second = std::exchange(first, 0);
     for (const int32_t v : g_.reads[node]) {
       first = std::min(first, -end_[g_.producer[v]]);
     }
-    for (const int32_t c : g_.controls[node]) {
-      first = std::min(first, -end_[c]);
-    }
+    for (const int32_t c : g_.controls[node]) first = std::min(first, -end_[c]);
   }
   waiting_.push_back({first, second, node});
   std::push_heap(waiting_.begin(), waiting_.end());
@@ -339,9 +333,7 @@ void ListScheduler::place(int32_t op) {
   start_[op] = slot.start, end_[op] = slot.end;
   position_[op] = plan_.sequence.size();
   plan_.sequence.push_back(op);
-  for (const int32_t v : g_.values[op]) {
-    bytes_[d] += p_.costs.bytes.item(v);
-  }
+  for (const int64_t b : p_.costs.bytes[op]) bytes_[d] += b;
   for (const int32_t v : g_.reads[op]) read_value(v);
   wake_behind(op);
 }
@@ -431,9 +423,7 @@ ListScheduler::Slot ListScheduler::free_slot(int32_t device, double ready,
                                              double us) const {
   if (rule_->insert && overlaps(p_, device)) {
     const std::vector<Gap>& gaps = gaps_[device];
-    auto gap =
-        std::lower_bound(gaps.begin(), gaps.end(), ready + us,
-                         [](const Gap& g, double end) { return g.end < end; });
+    auto gap = std::ranges::lower_bound(gaps, ready + us, {}, &Gap::end);
     for (int k = 0; gap != gaps.end() && k < kMaxGaps; ++gap, ++k) {
       const double start = std::max(gap->begin, ready);
       if (start + us <= gap->end) return {start, start + us};
@@ -452,9 +442,7 @@ void ListScheduler::fill(int32_t device, Slot slot) {
     return;
   }
   // The first gap that does not end before the slot does.
-  auto gap =
-      std::lower_bound(gaps.begin(), gaps.end(), slot.end,
-                       [](const Gap& g, double end) { return g.end < end; });
+  auto gap = std::ranges::lower_bound(gaps, slot.end, {}, &Gap::end);
   if (gap == gaps.end()) return;
   const Gap rest = {slot.end, gap->end};
   gap->end = slot.start;
@@ -507,11 +495,9 @@ void ListScheduler::read_value(int32_t value) {
 // In order of start: what an op waits for starts before it, or at the same time
 // but is placed before it.
 void ListScheduler::finish_plan() {
-  std::sort(plan_.sequence.begin(), plan_.sequence.end(),
-            [&](int32_t a, int32_t b) {
-              return start_[a] != start_[b] ? start_[a] < start_[b]
-                                            : position_[a] < position_[b];
-            });
+  std::ranges::sort(plan_.sequence, {}, [&](int32_t op) {
+    return std::pair(start_[op], position_[op]);
+  });
   for (int32_t u = 0; u < units_.num_units; ++u) {
     if (device_of_unit_[u] < 0) {
       device_of_unit_[u] = units_.allowed[u].first();
