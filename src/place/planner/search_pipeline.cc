@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <ranges>
+#include <tuple>
 #include <utility>
 
 #include "base/infinity.h"
@@ -72,6 +74,11 @@ class PipelineLayers {
     return sums[end * classes + c] - sums[begin * classes + c];
   }
 
+  // That of a forward and a backward micro-batch together.
+  double both_times(int32_t begin, int32_t end, int32_t device) const {
+    return time(0, begin, end, device) + time(1, begin, end, device);
+  }
+
   PlacePlan plan_of(const LayerCut& cut) const;
   // Per unit with ops: its stage and its device.
   PlacePlan plan_of(const std::vector<int32_t>& stage,
@@ -102,10 +109,8 @@ class PipelineLayers {
 };
 
 void PipelineLayers::find_layers() {
-  const bool flagged = std::ranges::find(p.backward, 1) != p.backward.end();
-  const bool updates =
-      std::ranges::find(role, MicroBatchRole::kStep) != role.end();
-  training = flagged || updates;
+  training = std::ranges::count(p.backward, 1) > 0 ||
+             std::ranges::count(role, MicroBatchRole::kStep) > 0;
   const LayerKeys keys =
       layer_keys(units, training ? LayerOrder::kFolded : LayerOrder::kPlain);
   backward = keys.backward;
@@ -274,27 +279,23 @@ class PipelineTimer {
     engine_ = free_;
     shared_.clear();
     arrived_.assign(2 * stages * m_, 0);
+    busy_.assign(free_.size(), 0);
     times_.clear();
     for (int32_t part = 0; part < 2 * stages; ++part) {
       const int32_t s = std::min(part, 2 * stages - 1 - part);
       times_.push_back(
           l_.time(part >= stages, begin_of(cut, s), cut.ends[s], cut.on[s]));
+      busy_[cut.on[s]] += times_[part] * m_;
     }
     for (const PipelineTask& t : tasks_) run(cut, t);
-    double most = 0, busiest = 0;
+    double most = 0;
     for (int32_t s = 0; s < stages; ++s) {
       double& end = free_[cut.on[s]];
       end += l_.time(2, begin_of(cut, s), cut.ends[s], cut.on[s]);
       most = std::max(most, end);
     }
     if (p_.pipeline.stash_weights) {  // no bubbles: the busiest device counts
-      busy_.assign(free_.size(), 0);
-      for (int32_t part = 0; part < 2 * stages; ++part) {
-        const int32_t s = std::min(part, 2 * stages - 1 - part);
-        busy_[cut.on[s]] += times_[part] * m_;
-      }
-      busiest = *std::ranges::max_element(busy_);
-      most = busiest + 1e-3 * most;
+      most = std::ranges::max(busy_) + 1e-3 * most;
     }
     return most * (1 + 1e3 * excess(cut, room));
   }
@@ -326,11 +327,8 @@ class PipelineTimer {
     if (cut.on == on_ && cut.order == order_) return;
     on_ = cut.on, order_ = cut.order;
     lanes_.lane = cut.on;
-    lanes_.any.assign(2 * cut.on.size(), 1);
-    if (!l_.training) {
-      std::fill(lanes_.any.begin() + static_cast<int64_t>(cut.on.size()),
-                lanes_.any.end(), 0);
-    }
+    lanes_.any.assign(cut.on.size(), 1);
+    lanes_.any.resize(2 * cut.on.size(), l_.training);
     tasks_ = task_order(lanes_, m_, cut.order);
     flying_ = most_in_flight(tasks_, lanes_);
   }
@@ -355,10 +353,8 @@ class PipelineTimer {
     const double us = l_.crossing[b][border] * link.latency_us +
                       l_.crossing_bytes[b][border] / link.bytes_per_us;
     const CopyRule rule = p_.costs.devices[to].copies;
-    if (rule == CopyRule::kFree) {
-      arrives = end + us;
-      return;
-    }
+    arrives = end + us;
+    if (rule == CopyRule::kFree) return;
     double& busy = rule == CopyRule::kOverlap ? engine_[to] : free_[to];
     double start = std::max(end, busy);
     for (const size_t n : link.shared) {
@@ -484,9 +480,7 @@ class PipelineStream {
     std::vector<int32_t> on(p_.num_devices());
     std::iota(on.begin(), on.end(), 0);
     const int32_t n = l_.layer.size();
-    const auto total = [&](int32_t d) {
-      return l_.time(0, 0, n, d) + l_.time(1, 0, n, d);
-    };
+    const auto total = [&](int32_t d) { return l_.both_times(0, n, d); };
     std::ranges::stable_sort(on, {}, total);
     equal_ = total(on[0]) == total(on.back());
     return on;
@@ -519,9 +513,7 @@ class PipelineStream {
     const int32_t stages = cut.on.size();
     const auto size = [&](int32_t s, int32_t begin, int32_t end) {
       const int32_t d = cut.on[s];
-      if (!by_memory) {
-        return l_.time(0, begin, end, d) + l_.time(1, begin, end, d);
-      }
+      if (!by_memory) return l_.both_times(begin, end, d);
       const double limit = p_.costs.devices[d].memory_limit;
       const double flying =
           cut.order == PipelineOrder::k1F1B
@@ -533,26 +525,20 @@ class PipelineStream {
     };
     const auto ends_under = [&](double most) {
       std::vector<int32_t> ends;
-      for (int32_t s = 0, at = 0; s < stages; ++s) {
+      for (int32_t s = 0, at = 0; s + 1 < stages; ++s) {
         // At least one layer each, and as many as fit.
-        int32_t low = std::min(at + 1, n), high = n - (stages - 1 - s);
-        while (low < high) {
-          const int32_t middle = (low + high + 1) / 2;
-          if (size(s, at, middle) <= most) {
-            low = middle;
-          } else {
-            high = middle - 1;
-          }
-        }
-        ends.push_back(at = low);
+        const auto more = std::views::iota(at + 2, n - (stages - 1 - s) + 1);
+        const auto fits = [&](int32_t end) { return size(s, at, end) <= most; };
+        at += 1 + (std::ranges::partition_point(more, fits) - more.begin());
+        ends.push_back(at);
       }
+      ends.push_back(n);
       return ends;
     };
     const auto largest = [&](const std::vector<int32_t>& ends) {
       double most = 0;
       for (int32_t s = 0; s < stages; ++s) {
-        most = std::max(most, size(s, s > 0 ? ends[s - 1] : 0,
-                                   s + 1 == stages ? n : ends[s]));
+        most = std::max(most, size(s, s > 0 ? ends[s - 1] : 0, ends[s]));
       }
       return most;
     };
@@ -562,9 +548,7 @@ class PipelineStream {
       const double middle = (low + high) / 2;
       (largest(ends_under(middle)) <= middle ? high : low) = middle;
     }
-    std::vector<int32_t> ends = ends_under(high);
-    ends.back() = n;
-    return ends;
+    return ends_under(high);
   }
 
   void improve(LayerCut& cut) {
@@ -604,14 +588,11 @@ class PipelineJudge {
   // Evaluates the first ones of different plans.
   void add(std::vector<LayerCut> cuts, size_t most) {
     std::ranges::stable_sort(cuts, {}, &LayerCut::value);
-    const LayerCut* last = nullptr;
-    for (const LayerCut& cut : cuts) {
-      if (last != nullptr && cut.ends == last->ends && cut.on == last->on &&
-          cut.order == last->order) {
-        continue;
-      }
-      if (most-- == 0) return;
-      last = &cut;
+    const auto same = std::ranges::unique(cuts, {}, [](const LayerCut& c) {
+      return std::tie(c.ends, c.on, c.order);
+    });
+    cuts.erase(same.begin(), same.end());
+    for (const LayerCut& cut : cuts | std::views::take(most)) {
       const double before = budget_.seconds_left();
       if (best_.any() && before < longest_) return;
       add(cut);
@@ -658,8 +639,7 @@ class PipelineJudge {
     const double m = l_.p.pipeline.micro_batches;
     for (int32_t d = 0; d < l_.p.num_devices(); ++d) {
       const double before = load_[d];
-      load_[d] += m * (l_.time(0, begin, end, d) + l_.time(1, begin, end, d)) +
-                  l_.time(2, begin, end, d);
+      load_[d] += m * l_.both_times(begin, end, d) + l_.time(2, begin, end, d);
       for (int32_t s = 0; s < layers.size(); ++s) {
         if (load_[d] >= best_.value * (1 - kEqual)) break;
         if (!put(layers[k], d, s)) continue;
