@@ -28,10 +28,9 @@ double seconds_since(Clock::time_point begin) {
 
 // Whether an equally good earlier device may hold everything.
 bool has_equal(const PlanProblem& p, int32_t device, DeviceSet all) {
-  const auto& devices = p.costs.devices;
-  const DeviceCost& d = devices[device];
+  const DeviceCost& d = p.costs.devices[device];
   for (int32_t e = 0; e < device; ++e) {
-    const DeviceCost& other = devices[e];
+    const DeviceCost& other = p.costs.devices[e];
     if (all.has(e) && other.device_class == d.device_class &&
         other.memory_limit == d.memory_limit) {
       return true;
@@ -119,10 +118,9 @@ class Candidates {
     const size_t number = &c - p_.candidates.data();
     if (number == priced_.size()) priced_.emplace_back();
     priced_[number] = {c.name, e.value, e.violations};
-    const double value = e.value;
     const bool first = best_.candidate == nullptr;
-    if (e.violations.empty() && (first || value < best_.value)) {
-      best_ = {&c, value, std::move(e)};
+    if (e.violations.empty() && (first || e.value < best_.value)) {
+      best_ = {&c, e.value, std::move(e)};
     }
   }
 
@@ -141,28 +139,25 @@ int threads_of(const PlannerOptions& o) {
 // found.
 constexpr int64_t kWholeMoves = 500;
 
-// Searches with a budget in moves: half of them once more in the same way, then
-// the rest. So twice the moves find what these find, then search further.
-Found search_in_moves(PlanProblem& p, const Budget& budget, uint64_t seed) {
+// With a budget in moves: half of them once more in the same way, then the
+// rest. So twice the moves find what these find, then search further.
+Found search_within(PlanProblem& p, const Budget& budget, uint64_t seed) {
+  const auto search = rules_of(p).search;
+  if (!budget.counts_moves()) return search(p, budget, seed);
   const int64_t moves = budget.moves_per_stream() * Budget::kStreams;
-  if (moves < 2 * kWholeMoves) return rules_of(p).search(p, budget, seed);
-  Found best = search_in_moves(p, budget.part(0, 0.5), seed);
+  if (moves < 2 * kWholeMoves) return search(p, budget, seed);
+  Found best = search_within(p, budget.part(0, 0.5), seed);
   if (budget.enough(best.value)) return best;
   if (best.any()) p.candidates.push_back({"search", best.plan});
   // Other random numbers than those of the half.
-  Found other = rules_of(p).search(p, budget.part(0.5, 1),
-                                   seed + static_cast<uint64_t>(moves));
+  Found other =
+      search(p, budget.part(0.5, 1), seed + static_cast<uint64_t>(moves));
   if (best.any()) p.candidates.pop_back();
   other.moves += best.moves;
   other.start = best.start;
   if (other.value < best.value) return other;
   best.moves = other.moves;
   return best;
-}
-
-Found search_within(PlanProblem& p, const Budget& budget, uint64_t seed) {
-  return budget.counts_moves() ? search_in_moves(p, budget, seed)
-                               : rules_of(p).search(p, budget, seed);
 }
 
 // Search and proof. When counting moves the proof comes first, so that the
@@ -250,7 +245,7 @@ Budget without_pricing(const Budget& whole, const PlannerOptions& o,
 void find_plan(PlanProblem& p, const PlannerOptions& o, const Budget& whole,
                PlanAnswer& answer) {
   add_one_device_each(p);
-  p.candidates.reserve(p.candidates.size() + 1);  // for search_in_moves()
+  p.candidates.reserve(p.candidates.size() + 1);  // for search_within()
   const auto begin = Clock::now();
   Candidates candidates(p, answer.candidates);
   const Budget budget =
@@ -262,11 +257,9 @@ void find_plan(PlanProblem& p, const PlannerOptions& o, const Budget& whole,
   answer.moves = found.moves;
   answer.start = found.start;
   if (best.candidate) {
-    if (!(found.start.value < upper)) {
-      answer.start = {best.candidate->name, upper};
-    }
     answer.plan = best.candidate->plan;
     answer.source = best.candidate->name;
+    if (!(found.start.value < upper)) answer.start = {answer.source, upper};
   }
   if (found.any()) {
     Evaluation e = found.evaluation ? std::move(*found.evaluation)
