@@ -31,6 +31,13 @@ OrderedJson number(double x) {
   return x;
 }
 
+template <class Items, class Fn>
+OrderedJson array_of(const Items& items, const Fn& json_of) {
+  OrderedJson all = OrderedJson::array();
+  for (const auto& item : items) all.push_back(json_of(item));
+  return all;
+}
+
 const std::string& device_name(const PlanProblem& p, int32_t d) {
   return p.costs.devices[d].name;
 }
@@ -88,8 +95,7 @@ OrderedJson ops_json(const PlanProblem& p, const PlanAnswer& a) {
 }
 
 OrderedJson transfers_json(const PlanProblem& p, const PlanAnswer& a) {
-  OrderedJson all = OrderedJson::array();
-  for (const PlannedTransfer& t : transfers_of(p, a.plan, a.evaluation)) {
+  return array_of(transfers_of(p, a.plan, a.evaluation), [&](const auto& t) {
     OrderedJson one = {{"value", value_name(p, t.value)},
                        {"from", device_name(p, t.from)},
                        {"to", device_name(p, t.to)},
@@ -99,51 +105,47 @@ OrderedJson transfers_json(const PlanProblem& p, const PlanAnswer& a) {
       one["start"] = t.start;
       one["end"] = t.end;
     }
-    all.push_back(std::move(one));
-  }
-  return all;
+    return one;
+  });
 }
 
 OrderedJson pipeline_json(const PlanProblem& p, const PlanAnswer& a) {
-  OrderedJson stages = OrderedJson::array();
-  for (const StageUse& s : a.evaluation.stages) {
-    stages.push_back({{"device", s.device < 0 ? "" : device_name(p, s.device)},
-                      {"forward", s.forward},
-                      {"backward", s.backward},
-                      {"in_flight", s.in_flight}});
-  }
+  const auto stage = [&](const StageUse& s) -> OrderedJson {
+    return {{"device", s.device < 0 ? "" : device_name(p, s.device)},
+            {"forward", s.forward},
+            {"backward", s.backward},
+            {"in_flight", s.in_flight}};
+  };
   return {{"micro_batches", p.pipeline.micro_batches},
           {"schedule", order_name(a.plan.order)},
           {"stash_weights", p.pipeline.stash_weights},
           {"bubble", bubble_of(a)},
-          {"stages", stages}};
+          {"stages", array_of(a.evaluation.stages, stage)}};
 }
 
 OrderedJson witness_json(const Witness& w) {
   OrderedJson arrays = OrderedJson::object();
   for (const auto& [name, numbers] : w.arrays) {
-    OrderedJson& list = arrays[name] = OrderedJson::array();
-    for (const double x : numbers) list.push_back(number(x));
+    arrays[name] = array_of(numbers, number);
   }
   return {
       {"kind", w.kind}, {"target", w.target}, {"arrays", std::move(arrays)}};
 }
 
 OrderedJson conflict_json(const PlanProblem& p, const Infeasible& c) {
-  OrderedJson ops = OrderedJson::array(), devices = OrderedJson::array();
-  for (const int32_t i : c.ops) ops.push_back(p.names[i]);
-  for (const int32_t d : c.devices) devices.push_back(device_name(p, d));
-  return {{"text", c.text}, {"ops", ops}, {"devices", devices}};
+  const auto op = [&](int32_t i) { return p.names[i]; };
+  const auto device = [&](int32_t d) { return device_name(p, d); };
+  return {{"text", c.text},
+          {"ops", array_of(c.ops, op)},
+          {"devices", array_of(c.devices, device)}};
 }
 
 OrderedJson candidates_json(const PlanAnswer& a) {
-  OrderedJson all = OrderedJson::array();
-  for (const PricedCandidate& c : a.candidates) {
-    all.push_back({{"name", c.name},
-                   {"value", number(c.value)},
-                   {"violations", c.violations}});
-  }
-  return all;
+  return array_of(a.candidates, [](const PricedCandidate& c) -> OrderedJson {
+    return {{"name", c.name},
+            {"value", number(c.value)},
+            {"violations", c.violations}};
+  });
 }
 
 // null: no search, or its start did not keep all limits.
@@ -285,8 +287,7 @@ double number_or(const Field& of, const char* name, double otherwise) {
 
 Witness read_witness(const Field& f) {
   Witness w;
-  const Field kind = f["kind"];
-  w.kind = kind.text();
+  w.kind = f["kind"].text();
   w.target = f["target"].number();
   f["arrays"].each([&](const std::string& name, const Field& numbers) {
     w.arrays.emplace_back(name, numbers.numbers());
@@ -338,9 +339,8 @@ PlanFile read_plan(const PlanProblem& p, const std::string& text,
   all["berth_plan"].integer(1, kVersion);
   PlanFile plan;
   const Field rules = all["rules"];
-  const std::string name = rules.text();
   plan.model = p.model;
-  if (name != rules_of(p).name) {
+  if (rules.text() != rules_of(p).name) {
     rules.fail(
         fmt::format("\"{}\", the rules of this problem; is the "
                     "objective the same?",
