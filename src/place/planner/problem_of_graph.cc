@@ -85,9 +85,8 @@ void add_controls(SimulatedGraph& g,
   for (int32_t i = 0; i < g.num_nodes(); ++i) {
     row.assign(g.controls[i].begin(), g.controls[i].end());
     for (const int32_t c : more[i]) {
-      const bool read =
-          std::any_of(g.reads[i].begin(), g.reads[i].end(),
-                      [&](int32_t v) { return g.producer[v] == c; });
+      const bool read = std::ranges::any_of(
+          g.reads[i], [&](int32_t v) { return g.producer[v] == c; });
       if (!read && c != i) row.push_back(c);
     }
     sort_unique(row);
@@ -213,15 +212,14 @@ class Maker {
       for (const int32_t f : g.followers[i]) waits(f);
       if (updates(i)) {
         once[i] = last[i];
-      } else if (takes(i)) {
+      } else if (p_.takes_time(i)) {
         last[i] = 0;
       }
     }
   }
-  bool takes(int32_t i) const { return p_.takes_time(i); }
   bool updates(int32_t i) const {
     const Node& n = graph_[i];
-    for (size_t k = 0; k < n.inputs.size() && takes(i); ++k) {
+    for (size_t k = 0; k < n.inputs.size() && p_.takes_time(i); ++k) {
       if (graph_.spec(n.inputs[k]).dtype == resource &&
           n.op->kind() != OpKind::kCall && n.op->kind() != OpKind::kControl &&
           writes(n.op->input(static_cast<int>(k)).access)) {
@@ -342,11 +340,11 @@ class Maker {
 
   // Joins two ops if that forbids no candidate and leaves a device.
   void join(int32_t a, int32_t b) {
-    for (const PlanCandidate& c : p_.candidates) {
-      if (c.plan.device[a] != c.plan.device[b]) {
-        return;
-      }
-    }
+    const bool apart =
+        std::ranges::any_of(p_.candidates, [&](const PlanCandidate& c) {
+          return c.plan.device[a] != c.plan.device[b];
+        });
+    if (apart) return;
     const auto [x, y] = std::minmax({sets_.find(a), sets_.find(b)});
     const DeviceSet both = p_.allowed[x] & p_.allowed[y];
     if (both == 0) return;
