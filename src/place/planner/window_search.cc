@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
+#include <numeric>
 #include <optional>
 
 #include "place/planner/anneal_steps.h"
@@ -71,9 +71,7 @@ class Rounds {
     return true;
   }
   int64_t total_moves() const {
-    int64_t all = 0;
-    for (const int64_t m : moves_) all += m;
-    return all;
+    return std::accumulate(moves_.begin(), moves_.end(), int64_t{0});
   }
 
   // Windows of every second round lie across the borders of the others.
