@@ -103,18 +103,15 @@ void StepGraph::find_edges(const PlanProblem& p) {
   std::map<std::tuple<DeviceSet, DeviceSet, int64_t>, double> known;
   const auto cross = [&](int32_t from, int32_t to, int64_t bytes) {
     if (bytes < 0) return 0.0;
-    const DeviceSet f = kinds[from];
-    const DeviceSet t = kinds[to];
-    const auto [it, fresh] = known.try_emplace({f, t, bytes}, kInfinity);
-    if (!fresh) return it->second;
-    for (DeviceSet a = f; a; a.drop_first()) {
-      for (DeviceSet b = t; b; b.drop_first()) {
-        it->second = std::min(it->second,
-                              copy_us(static_cast<size_t>(a.first()),
-                                      static_cast<size_t>(b.first()), bytes));
+    const auto [it, fresh] =
+        known.try_emplace({kinds[from], kinds[to], bytes}, kInfinity);
+    double& least_us = it->second;
+    for (DeviceSet a = kinds[from]; fresh && a; a.drop_first()) {
+      for (DeviceSet b = kinds[to]; b; b.drop_first()) {
+        least_us = std::min(least_us, copy_us(a.first(), b.first(), bytes));
       }
     }
-    return it->second;
+    return least_us;
   };
   std::vector<std::pair<int32_t, int64_t>> from;
   for (int32_t i = 0; i < p.num_ops(); ++i) {
