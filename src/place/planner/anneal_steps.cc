@@ -1,7 +1,6 @@
 #include "place/planner/anneal_steps.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "base/infinity.h"
@@ -97,12 +96,8 @@ bool StepAnnealer::run(Cooling cooling, int64_t most_moves,
     const double held = units_.limited ? over_limits({}) : 0;
     const double us =
         decoder_.try_from(plan_, first_, limit / (1 + over_weight_ * held));
-    if (us == kInfinity) {
-      take_back();
-      continue;
-    }
-    const double over = over_limits();
-    if (us * (1 + over_weight_ * over) > limit) {
+    const double over = us < kInfinity ? over_limits() : 0;
+    if (us == kInfinity || us * (1 + over_weight_ * over) > limit) {
       take_back();
       continue;
     }
