@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "place/planner/loads.h"
 
@@ -85,15 +86,11 @@ class Walk {
     before_.assign(n, -1);
     std::vector<int32_t> last(p.costs.devices.size(), -1);
     for (const int32_t op : plan.sequence) {
-      int32_t& l = last[plan.device[op]];
-      before_[op] = l;
-      l = op;
+      before_[op] = std::exchange(last[plan.device[op]], op);
     }
     first_.assign(p.graph.producer.size(), -1);
     for (size_t t = 0; t < s.transfers.size(); ++t) {
-      int32_t& first = first_[value_of(s.transfers[t])];
-      next_.push_back(first);
-      first = t;
+      next_.push_back(std::exchange(first_[value_of(s.transfers[t])], t));
     }
   }
 
@@ -115,9 +112,8 @@ class Walk {
   CriticalItem op(int32_t i) const {
     return {i, -1, s_.start_us[i], s_.end_us[i]};
   }
-  CriticalItem transfer(size_t t) const {
-    return {-1, static_cast<int32_t>(t), s_.transfers[t].start_us,
-            s_.transfers[t].end_us};
+  CriticalItem transfer(int32_t t) const {
+    return {-1, t, s_.transfers[t].start_us, s_.transfers[t].end_us};
   }
 
   CriticalItem last_of_all() const {
@@ -149,10 +145,7 @@ class Walk {
   void take_copies(CriticalItem& best, int32_t value, int32_t device,
                    double before) const {
     for (int32_t t = first_[value]; t >= 0; t = next_[t]) {
-      const size_t number = t;
-      if (s_.transfers[number].to == device) {
-        take(best, transfer(number), before);
-      }
+      if (s_.transfers[t].to == device) take(best, transfer(t), before);
     }
   }
 
@@ -194,9 +187,9 @@ class Walk {
                        const CriticalItem& item) const {
     const SharedLinks shared =
         from < 0 ? SharedLinks() : p_.costs.link(from, to).shared;
-    for (size_t t = 0; t < s_.transfers.size(); ++t) {
+    for (int32_t t = 0; t < std::ssize(s_.transfers); ++t) {
       const SimulatedTransfer& c = s_.transfers[t];
-      if (static_cast<int32_t>(t) == item.transfer) continue;
+      if (t == item.transfer) continue;
       const bool near = c.to == to || c.from == to || c.from == from ||
                         shared.meet(p_.costs.link(c.from, c.to).shared);
       if (near && c.start_us < item.start) take(best, transfer(t), item.start);
