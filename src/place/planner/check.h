@@ -7,7 +7,9 @@
 #ifndef BERTH_PLACE_PLANNER_CHECK_H_
 #define BERTH_PLACE_PLANNER_CHECK_H_
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "place/planner/planner.h"
 
@@ -16,6 +18,18 @@ namespace berth {
 std::string check_packing(const PlanProblem& problem, const Witness& witness);
 std::string check_windows(const PlanProblem& problem, const Witness& witness);
 std::string check_search(const PlanProblem& problem, const Witness& witness);
+
+// Adds a link unless another of them is as fast for any size; takes away those
+// that it beats.
+inline void add_unbeaten(std::vector<LinkCost>& best, const LinkCost& link) {
+  const auto beats = [](const LinkCost& x, const LinkCost& y) {
+    return x.latency_us <= y.latency_us && x.bytes_per_us >= y.bytes_per_us;
+  };
+  if (std::ranges::any_of(best, [&](auto& b) { return beats(b, link); }))
+    return;
+  std::erase_if(best, [&](auto& b) { return beats(link, b); });
+  best.push_back(link);
+}
 
 }  // namespace berth
 

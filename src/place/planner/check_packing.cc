@@ -110,34 +110,23 @@ class Check {
     return "";
   }
 
-  struct Speed {
-    double latency_us, bytes_per_us;
-  };
   // Returns the links from or to a device that no other beats.
-  std::vector<Speed> fastest_links(int d, bool from) const {
-    std::vector<Speed> best;
+  std::vector<LinkCost> fastest_links(int d, bool from) const {
+    std::vector<LinkCost> best;
     for (int e = 0; e < m_; ++e) {
       if (e == d) continue;
-      const LinkCost& link = from ? p_.costs.link(d, e) : p_.costs.link(e, d);
-      Speed speed = {link.latency_us, link.bytes_per_us};
+      LinkCost link = from ? p_.costs.link(d, e) : p_.costs.link(e, d);
       const bool free = from && p_.costs.devices[e].copies == CopyRule::kFree;
-      if (free) speed = {0, kInfinity};
-      const auto beats = [](const Speed& x, const Speed& y) {
-        return x.latency_us <= y.latency_us && x.bytes_per_us >= y.bytes_per_us;
-      };
-      if (std::ranges::any_of(best,
-                              [&](const Speed& s) { return beats(s, speed); }))
-        continue;
-      std::erase_if(best, [&](const Speed& s) { return beats(speed, s); });
-      best.push_back(speed);
+      if (free) link.latency_us = 0, link.bytes_per_us = kInfinity;
+      add_unbeaten(best, link);
     }
     return best;
   }
   // The least time of a copy over one of them.
-  double copy_us(const std::vector<Speed>& links, double bytes) const {
+  double copy_us(const std::vector<LinkCost>& links, double bytes) const {
     double least = m_ > 1 ? kInfinity : 0;
-    for (const Speed& s : links) {
-      least = std::min(least, s.latency_us + bytes / s.bytes_per_us);
+    for (const LinkCost& l : links) {
+      least = std::min(least, l.latency_us + bytes / l.bytes_per_us);
     }
     return least;
   }
@@ -153,7 +142,7 @@ class Check {
         if (!g.everywhere[v]) holders[v].insert(p_.group[i]);
       }
     }
-    std::vector<std::vector<Speed>> into, from;  // per device
+    std::vector<std::vector<LinkCost>> into, from;  // per device
     for (int d = 0; d < m_; ++d) {
       into.push_back(fastest_links(d, false));
       from.push_back(fastest_links(d, true));

@@ -48,7 +48,6 @@ class Follow {
     for (const bool back : {false, true}) {
       known_[back].assign(n_ * m_, 0);
       depth_.assign(n_, 0);
-      seen_.assign(n_, -1);
       to_start_.assign(n_, -1);
       set_path(back, true);
       known_[back] = ready_[back];
@@ -104,7 +103,8 @@ class Follow {
     links_.resize(m_ * m_);
     for (int a = 0; a < p_.num_devices(); ++a) {
       for (int b = 0; b < p_.num_devices(); ++b) {
-        if (a != b) add_link(links_[kind[a] * m_ + kind[b]], a, b);
+        if (a == b) continue;
+        add_unbeaten(links_[kind[a] * m_ + kind[b]], p_.costs.link(a, b));
       }
     }
   }
@@ -114,19 +114,6 @@ class Follow {
            std::ranges::all_of(
                masks, [&](const DeviceSet& m) { return m.has(d) == m.has(e); });
   }
-  // Keeps links that no other beats.
-  void add_link(std::vector<LinkCost>& best, int a, int b) const {
-    const LinkCost& l = p_.costs.link(a, b);
-    const auto beats = [](const LinkCost& x, const LinkCost& y) {
-      return x.latency_us <= y.latency_us && x.bytes_per_us >= y.bytes_per_us;
-    };
-    for (const LinkCost& other : best) {
-      if (beats(other, l)) return;
-    }
-    std::erase_if(best, [&](const LinkCost& other) { return beats(l, other); });
-    best.push_back(l);
-  }
-
   void set_edges() {
     const SimulatedGraph& g = p_.graph;
     for (auto& of : edges_) of.resize(n_);
@@ -239,29 +226,19 @@ class Follow {
   // on something can be elsewhere, if that is sooner.
   double start_after_joined(bool back, int i, int d, double us) {
     struct Joined {
+      int op;
       double head, time, lag;
     };
     std::vector<Joined> joined;
-    const auto deeper = [&](int a, int b) {
-      return std::pair(depth_[a], a) < std::pair(depth_[b], b);
-    };
-    std::vector<int> heap, seen;
+    std::set<std::pair<int, int>> near;  // by depth
     to_start_[i] = 0;
     double until = kInfinity;
     for (int next = i; joined.size() <= kNearest;) {
-      if (to_start_[next] >= 0) {
-        for (const Edge& e : edges_[back][next]) {
-          if (seen_[e.op] == i) continue;
-          seen_[e.op] = i;
-          seen.push_back(e.op);
-          heap.push_back(e.op);
-          std::push_heap(heap.begin(), heap.end(), deeper);
-        }
+      for (const Edge& e : edges_[back][next]) {
+        if (to_start_[next] >= 0) near.emplace(depth_[e.op], e.op);
       }
-      if (heap.empty()) break;
-      std::pop_heap(heap.begin(), heap.end(), deeper);
-      next = heap.back();
-      heap.pop_back();
+      if (near.empty()) break;
+      next = near.extract(std::prev(near.end())).value().second;
       double lag = 0, arrives = 0;
       for (const Edge& e : edges_[!back][next]) {
         const double after = to_start_[e.op];
@@ -275,13 +252,13 @@ class Follow {
       until = std::min(until, arrives);
       const double own = time_[next * m_ + d];
       to_start_[next] = lag + own;
-      joined.push_back({ready(back, next, d), own, lag});
+      joined.push_back({next, ready(back, next, d), own, lag});
     }
     to_start_[i] = -1;
-    for (const int op : seen) seen_[op] = -1, to_start_[op] = -1;
     std::ranges::sort(joined, std::greater(), &Joined::head);
     double sum = 0, lag = kInfinity, soonest = 0;
     for (const Joined& j : joined) {
+      to_start_[j.op] = -1;
       sum += j.time;
       lag = std::min(lag, j.lag);
       soonest = std::max(soonest, j.head + sum + lag);
@@ -390,7 +367,7 @@ class Follow {
   // [op * m_ + kind]
   std::vector<double> time_, lag_, ready_[2], known_[2];
   std::vector<std::vector<Edge>> edges_[2];  // of predecessors; of successors
-  std::vector<int> order_, depth_, seen_;
+  std::vector<int> order_, depth_;
   // The longest chain from the start of what start_after_joined() found to its
   // op; -1: others.
   std::vector<double> to_start_;

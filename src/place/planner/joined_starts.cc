@@ -26,7 +26,7 @@ class JoinedStarts {
   std::vector<double> run() {
     return g_.by_path(back_, [&](int32_t op, std::vector<double>& start) {
       for (const int32_t e : before(op)) {
-        depth_[op] = std::max(depth_[op], depth_[other(e)] + 1);
+        depth_[op] = std::max(depth_[op], depth_[end_of(e, false)] + 1);
       }
       for (size_t k = 0; k < g_.num_kinds(); ++k) {
         double& us = start[at(op, k)];
@@ -47,11 +47,8 @@ class JoinedStarts {
   std::span<const int32_t> after(int32_t op) const {
     return (back_ ? g_.in : g_.out)[op];
   }
-  int32_t other(int32_t edge) const {  // the earlier one
-    return back_ ? g_.edges[edge].to : g_.edges[edge].from;
-  }
-  int32_t later(int32_t edge) const {
-    return back_ ? g_.edges[edge].from : g_.edges[edge].to;
+  int32_t end_of(int32_t edge, bool later) const {
+    return back_ == later ? g_.edges[edge].from : g_.edges[edge].to;
   }
 
   // Raises the start of an op on a kind while what must share its device then
@@ -80,7 +77,8 @@ class JoinedStarts {
     double until = kInfinity;
     const auto look_before = [&](int32_t i) {
       for (const int32_t e : before(i)) {
-        near_.emplace(depth_[other(e)], other(e));
+        const int32_t other = end_of(e, false);
+        near_.emplace(depth_[other], other);
       }
     };
     look_before(op);
@@ -88,7 +86,7 @@ class JoinedStarts {
       const int32_t i = near_.extract(std::prev(near_.end())).value().second;
       double behind = -1, arrives = 0;
       for (const int32_t e : after(i)) {
-        const int32_t next = later(e);
+        const int32_t next = end_of(e, true);
         if (behind_[next] < 0) continue;
         const double own = next == op ? 0 : g_.time_on(next, kind);
         behind = std::max(behind, behind_[next] + own);

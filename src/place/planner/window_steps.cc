@@ -125,11 +125,9 @@ class Cutter {
   }
 
   void add_releases() {
-    std::sort(releases_.begin(), releases_.end(),
-              [](const Event& a, const Event& b) {
-                return std::tie(a.at, a.node, a.value) <
-                       std::tie(b.at, b.node, b.value);
-              });
+    std::ranges::sort(releases_, {}, [](const Event& e) {
+      return std::tie(e.at, e.node, e.value);
+    });
     std::vector<double> there(free_.size(), 0);
     for (const Event& r : releases_) {
       const double at = std::max(r.at - origin_us_, 0.0);
@@ -223,9 +221,8 @@ class Cutter {
       const int32_t n = add_rest(0, d, {}, {});
       dues_.push_back({latest_[op_at(k)], d, -1, n});
     }
-    std::sort(dues_.begin(), dues_.end(), [](const Event& a, const Event& b) {
-      return std::tie(a.device, a.at, a.node, a.value) <
-             std::tie(b.device, b.at, b.node, b.value);
+    std::ranges::sort(dues_, {}, [](const Event& e) {
+      return std::tie(e.device, e.at, e.node, e.value);
     });
     for (size_t i = 0; i < dues_.size(); ++i) {
       const Event& d = dues_[i];
