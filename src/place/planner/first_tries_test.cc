@@ -108,9 +108,9 @@ TEST(LayerKeys, FindTheForwardOpOfEveryGradient) {
   }
 }
 
-// Of a layer 10 us can wait (dw) and 10 us cannot (dx). If the first stage has
-// n layers, the second has 10 n us more for its dw, and so 2 n layers, the
-// third 4 n: of 28 layers on three devices the first one has 4.
+// Each layer has 10 us that can wait (dw) and 10 us that cannot (dx). If the
+// first stage has n layers, the second has 10 n us more for its dw, and so 2 n
+// layers, the third 4 n: of 28 layers on three devices the first one has 4.
 TEST(FirstTries, StagesThatEndTogetherDoubleTheirLayers) {
   const Net net = make_net(28, 3);
   const StepUnits units(net.problem);
