@@ -30,7 +30,8 @@ std::vector<int32_t> stage_counts(int32_t devices) {
   return counts;
 }
 
-// The end of each part: consecutive items, parts in these proportions.
+// The end of each part: consecutive items, parts in these proportions. Items
+// without a size begin no part.
 std::vector<int32_t> cut_in_shares(const std::vector<double>& sizes,
                                    const std::vector<double>& shares) {
   const double total = std::accumulate(sizes.begin(), sizes.end(), 0.0);
@@ -38,7 +39,8 @@ std::vector<int32_t> cut_in_shares(const std::vector<double>& sizes,
   std::vector<int32_t> ends;
   double given = 0, end = total * shares[0] / whole;
   for (size_t at = 0; at < sizes.size(); ++at) {
-    while (ends.size() + 1 < shares.size() && given + sizes[at] / 2 > end) {
+    while (ends.size() + 1 < shares.size() && sizes[at] > 0 &&
+           given + sizes[at] / 2 > end) {
       ends.push_back(at);
       end += total * shares[ends.size()] / whole;
     }
@@ -108,10 +110,7 @@ void FirstTries::add_layers(LayerOrder order) {
       key[u] = std::min(key[u], keys.key[i]);
       if (!first) continue;
       is_of_weight_[u] &= keys.of_weight[i];
-      const size_t c = p_.costs.devices[fastest_[0]].device_class;
-      const double us =
-          p_.costs.times[static_cast<size_t>(i) * p_.costs.classes.size() + c]
-              .us;
+      const double us = p_.costs.time(i, fastest_[0]).us;
       if (std::isfinite(us)) {
         work_[u] += us;
         if (keys.of_weight[i]) late_us_[u] += us;
@@ -119,12 +118,13 @@ void FirstTries::add_layers(LayerOrder order) {
       }
       // What gradients give is not kept for long; a load keeps no values.
       if (keys.backward[i] || !with_order_) continue;
-      for (const int64_t b : p_.costs.bytes[i]) {
-        bytes_[u] += b;
-      }
+      for (const int64_t b : p_.costs.bytes[i]) bytes_[u] += b;
     }
   }
   std::ranges::stable_sort(sorted, {}, [&](int32_t u) { return key[u]; });
+  for (const int32_t u : sorted) {
+    layer_[static_cast<size_t>(order)].push_back(key[u]);
+  }
 }
 
 void FirstTries::add_tries() {
@@ -297,12 +297,14 @@ StageCut FirstTries::cut(const Try& t) const {
     cut.ends = ends_together(on);
     return cut;
   }
-  std::vector<double> sizes, shares;
-  for (const int32_t u : by_layer_[static_cast<size_t>(t.layers)]) {
-    const bool elsewhere = t.beside && is_of_weight_[u];
-    sizes.push_back(t.share == Share::kMemory ? bytes_[u]
-                    : elsewhere               ? 0
-                                              : work_[u]);
+  // The first unit of a layer has the size of all: none is cut in two.
+  const std::vector<double>& layer = layer_[static_cast<size_t>(t.layers)];
+  std::vector<double> sizes(layer.size(), 0), shares;
+  for (size_t k = 0, first = 0; k < layer.size(); ++k) {
+    const int32_t u = by_layer_[static_cast<size_t>(t.layers)][k];
+    if (layer[k] != layer[first]) first = k;
+    if (t.beside && is_of_weight_[u]) continue;
+    sizes[first] += t.share == Share::kMemory ? bytes_[u] : work_[u];
   }
   for (const int32_t d : on) {
     const double limit = p_.costs.devices[d].memory_limit;

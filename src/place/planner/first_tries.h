@@ -37,9 +37,6 @@ class FirstTries {
 
   int count() const { return static_cast<int>(tries_.size()); }
   std::string name(int number) const;  // "4 stages, by speed"
-  DeviceScheduler::First order(int number) const {
-    return tries_[number].order;
-  }
   // Returns a device per node, as groups and masks allow.
   std::vector<int32_t> devices(int number) const {
     return devices(cut(number));
@@ -83,6 +80,7 @@ class FirstTries {
   std::vector<double> late_us_, back_us_;
   std::vector<uint8_t> is_of_weight_;  // per unit: gradients of weights alone
   std::vector<int32_t> by_layer_[2];   // per LayerOrder: units with ops
+  std::vector<double> layer_[2];       // and the layer of each
   std::vector<Try> tries_;
 };
 

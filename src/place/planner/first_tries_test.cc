@@ -187,7 +187,7 @@ TEST(FirstTries, ArePlansOfAnyProblem) {
     DeviceScheduler scheduler(units);
     for (int t = 0; t < tries.count(); ++t, ++tried) {
       PlacePlan plan{tries.devices(t), {}};
-      scheduler.run(tries.order(t), plan);
+      scheduler.run(tries.cut(t).order, plan);
       std::vector<std::string> wrong = evaluate(p, plan).violations;
       std::erase_if(wrong, [](const std::string& v) {
         return v.find("its limit is") != std::string::npos;
@@ -233,7 +233,7 @@ TEST(Planner, SaysWithWhatItBeganAndIsNoWorse) {
     DeviceScheduler scheduler(units);
     for (int t = 0; t < tries.count(); ++t) {
       PlacePlan plan{tries.devices(t), {}};
-      scheduler.run(tries.order(t), plan);
+      scheduler.run(tries.cut(t).order, plan);
       EXPECT_LE(a.start.value, evaluate(net.problem, plan).value + 1e-9)
           << tries.name(t);
     }

@@ -181,8 +181,9 @@ class StepSearch {
     if (next >= tries_.count()) return;
     if (!s.start.device.empty() && spent(s, list_share(s))) return;
     PlacePlan plan;
-    plan.device = tries_.devices(next);
-    s.orders.run(tries_.order(next), plan);
+    const StageCut cut = tries_.cut(next);
+    plan.device = tries_.devices(cut);
+    s.orders.run(cut.order, plan);
     const double energy = try_start(s, tries_.name(next), plan);
     if (s.best_try < 0 || energy < s.try_energy) {
       s.best_try = next;
