@@ -92,10 +92,6 @@ class Sequence {
   std::vector<int32_t> position_;  // per node
 };
 
-}  // namespace
-
-namespace {
-
 bool has_all_links(const Machine& m) {
   const size_t ends = m.host.empty() ? m.devices.size() : m.num_hosts;
   return (m.host.empty() || m.host.size() == m.devices.size()) &&
