@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "base/infinity.h"
@@ -293,42 +294,42 @@ constexpr int64_t kMovesOfBestCut = 10;  // moves for the cut of a piece
 constexpr size_t kLongestPath = 1000;    // for an exact solution
 constexpr int64_t kMovesOfChain = 500;   // moves for one order
 constexpr size_t kStarts = 2;
+constexpr int64_t kFirstMovesOfPieces = 4000;  // per stream
 constexpr int kPieceRounds = 2;  // few and long: short ones end in valleys
-
-struct Searched {
-  PiecesPlan best;
-  int64_t moves = 0;
-};
 
 class Stream {
  public:
   Stream(const PlanProblem& problem, const PiecesProblem& p,
-         const Budget& budget, uint64_t seed, int stream)
+         SearchStream& stream)
       : problem_(problem),
         p_(p),
-        budget_(budget),
         stream_(stream),
-        random_(seed, static_cast<uint64_t>(stream)),
+        random_(stream.random),
         chain_(p),
         anneal_(p, chain_) {}
 
-  Searched run() {
-    add_candidates();
-    add_path();
-    for (int round = 0; round == 0 || budget_.spent(moves_) < kChains;
-         ++round) {
-      add_chain();
-      if (done()) break;
+  // One search of the series, from the best plan of all; empty: the first one.
+  void run(const PiecesPlan& best) {
+    starts_.clear();
+    if (best.device.empty()) {
+      add_candidates();
+      add_path();
+    } else {
+      add_start(best.device);
     }
+    do {
+      add_chain();
+    } while (!done() && stream_.spent() < kChains);
     std::ranges::sort(starts_, {}, &PiecesPlan::value);
     for (int round = 0; round < kPieceRounds && !done(); ++round)
       improve(round);
-    return {anneal_.best(), moves_};
   }
+
+  const PiecesPlan& best() const { return anneal_.best(); }
 
  private:
   bool done() const {
-    return budget_.spent(moves_) >= 1 || budget_.enough(anneal_.best().value);
+    return stream_.spent() >= 1 || stream_.enough(anneal_.best().value);
   }
 
   void add_start(const std::vector<int32_t>& device) {
@@ -359,13 +360,13 @@ class Stream {
     PathPieces paths(p_);
     std::vector<double> weight;
     for (int32_t v = 0; v < p_.num_ops; ++v) {
-      weight.push_back(paths.weight(v, stream_));
+      weight.push_back(paths.weight(v, stream_.number()));
     }
     const std::vector<int32_t> path = paths.longest(weight);
     if (path.size() > kLongestPath) return;
     const double value = paths.least(path, [&] {
-      moves_ += kMovesOfBestCut;
-      return budget_.spent(moves_) < kPaths;
+      stream_.take(kMovesOfBestCut);
+      return stream_.spent() < kPaths;
     });
     if (std::isfinite(value)) add_start(fill(paths.cheapest_pieces()));
   }
@@ -425,7 +426,7 @@ class Stream {
     for (size_t k = 0; packed && k < real / 2; ++k) {
       devices.push_back(devices[k]);
     }
-    moves_ += kMovesOfChain;
+    stream_.take(kMovesOfChain);
     const std::vector<int32_t> slot =
         chain_.best_plan(chain_.random_order(random_), devices);
     if (slot.empty()) return;
@@ -451,27 +452,25 @@ class Stream {
     } else if (!anneal_.best().device.empty()) {
       anneal_.start(anneal_.best().device);
     }
-    const double begin = budget_.spent(moves_);
+    const double begin = stream_.spent();
     const double end = begin + (1 - begin) / (kPieceRounds - round);
-    const int64_t before = moves_;
     // One op of few is a larger share of the value than one of many.
     const double hot = std::clamp(6.0 / p_.num_groups, 0.03, 1.0);
-    moves_ += anneal_.run(random_, fresh ? hot : hot / 3, [&](int64_t moves) {
-      if (budget_.enough(anneal_.best().value)) return 1.0;
-      const double now = budget_.spent(before + moves);
-      return now >= 1 || end <= begin ? 1.0 : (now - begin) / (end - begin);
-    });
+    const auto share = [&](int64_t moves) {
+      const double now = stream_.spent(moves);
+      const bool over = now >= 1 || stream_.enough(anneal_.best().value);
+      return over ? 1.0 : (now - begin) / (end - begin);
+    };
+    stream_.take(anneal_.run(random_, fresh ? hot : hot / 3, share));
   }
 
   const PlanProblem& problem_;
   const PiecesProblem& p_;
-  const Budget& budget_;
-  const int stream_;
-  StreamRandom random_;
+  SearchStream& stream_;
+  StreamRandom& random_;
   PiecesChain chain_;
   PiecesAnneal anneal_;
   std::vector<PiecesPlan> starts_;
-  int64_t moves_ = 0;
 };
 
 }  // namespace
@@ -479,20 +478,25 @@ class Stream {
 Found search_pieces(const PlanProblem& problem, const Budget& budget,
                     uint64_t seed) {
   const PiecesProblem p(problem);
-  std::vector<Searched> found(budget.num_streams());
-  run_streams(budget.num_streams(), budget.threads(), [&](int s) {
-    found[s] = Stream(problem, p, budget, seed, s).run();
-  });
-  Found best;
-  const Searched* winner = nullptr;
-  for (const Searched& s : found) {
-    best.moves += s.moves;
-    if (!winner || s.best.value < winner->best.value) winner = &s;
+  SearchSeries series(budget, kFirstMovesOfPieces, seed);
+  std::vector<std::unique_ptr<Stream>> streams(budget.num_streams());
+  PiecesPlan plan;
+  while (series.next(plan.value)) {
+    series.run([&](SearchStream& s) {
+      auto& stream = streams[s.number()];
+      if (!stream) stream = std::make_unique<Stream>(problem, p, s);
+      stream->run(plan);
+    });
+    for (const auto& s : streams) {
+      if (s->best().value < plan.value) plan = s->best();
+    }
   }
-  if (winner->best.device.empty()) return best;
-  best.value = winner->best.value;
+  Found best;
+  best.moves = series.moves();
+  if (plan.device.empty()) return best;
+  best.value = plan.value;
   for (const int32_t g : problem.group) {
-    best.plan.device.push_back(winner->best.device[g]);
+    best.plan.device.push_back(plan.device[g]);
   }
   best.plan.sequence = order_of_ops(problem);
   return best;

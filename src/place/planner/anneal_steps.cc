@@ -65,28 +65,26 @@ double StepAnnealer::start(const PlacePlan& plan, double most_us) {
   return energy();
 }
 
-bool StepAnnealer::run(Cooling cooling, int64_t most_moves,
-                       const std::function<double(int64_t)>& spent) {
-  if (low_ >= high_) return false;
+int64_t StepAnnealer::run(Cooling cooling, int64_t most_moves,
+                          const std::function<double(int64_t)>& spent) {
+  if (low_ >= high_) return 0;
   const int64_t per_look =
       std::clamp<int64_t>(kOpsPerLook / units_.num_ops, 1, kMovesPerLook);
-  int64_t idle = 0;
-  double share = spent(moves_);
+  int64_t idle = 0, k = 0;
   double heat = 0;
-  for (int64_t k = 0; moves_ < most_moves; ++k) {
+  for (; k < most_moves; ++k) {
     if (k % per_look == 0) {
-      share = spent(moves_);
+      const double share = spent(k);
       if (share >= 1) break;
       heat = cooling.hot * std::pow(cooling.cold / cooling.hot, share);
       over_weight_ = kOverFirst * std::pow(kOverLast / kOverFirst, share);
     }
     if (k % kMovesPerPath == 0) find_critical();
-    ++moves_;
     first_ = plan_.sequence.size();
     changes_.clear();
     shift_from_ = -1;
     if (!propose()) {
-      if (++idle > 2000) return false;
+      if (++idle > 2000) break;
       continue;
     }
     idle = 0;
@@ -105,7 +103,7 @@ bool StepAnnealer::run(Cooling cooling, int64_t most_moves,
     us_ = us, over_ = over;
     keep_if_best();
   }
-  return true;
+  return k;
 }
 
 // --- Moves.
@@ -190,22 +188,21 @@ bool StepAnnealer::swap_devices() {
 }
 
 // From the last op that it waits for to the first that waits for it.
-void StepAnnealer::window(int32_t op, int32_t* low, int32_t* high) const {
-  *low = low_;
-  *high = high_ - 1;
+std::pair<int32_t, int32_t> StepAnnealer::window(int32_t op) const {
+  int32_t low = low_, high = high_ - 1;
   for (const int32_t b : units_.before[op]) {
-    *low = std::max(*low, position_[b] + 1);
+    low = std::max(low, position_[b] + 1);
   }
   for (const int32_t a : units_.after[op]) {
-    *high = std::min(*high, position_[a] - 1);
+    high = std::min(high, position_[a] - 1);
   }
+  return {low, high};
 }
 
 // Moves an op past others on its device.
 bool StepAnnealer::reposition() {
   const int32_t op = pick_op();
-  int32_t low = 0, high = 0;
-  window(op, &low, &high);
+  const auto [low, high] = window(op);
   if (low >= high) return false;
   const int32_t at = position_[op];
   const int32_t step = random_.below(2) == 0 ? 1 : -1;
@@ -227,8 +224,7 @@ bool StepAnnealer::move_op() {
   const int32_t op = pick_op();
   const int32_t unit = units_.unit[op];
   const int32_t d = pick_device(unit);
-  int32_t low = 0, high = 0;
-  window(op, &low, &high);
+  const auto [low, high] = window(op);
   if (d >= 0) give(unit, d);
   if (low < high) {
     const int32_t to =

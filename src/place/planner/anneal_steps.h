@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/infinity.h"
@@ -31,14 +32,15 @@ class StepAnnealer {
   // From now on only ops at positions `first` to `last` - 1 change theirs.
   void free_only(int32_t first, int32_t last) { low_ = first, high_ = last; }
 
-  // Moves until `spent` (called every few moves with the moves so far) returns
-  // 1. The thresholds are shares of the energy, `hot` at first and `cold` at
-  // the end. Returns false if there is nothing to move.
+  // Makes at most `most_moves`, until `spent` (called every few moves with the
+  // moves so far) returns 1 or there is nothing to move. The thresholds are
+  // shares of the energy, `hot` at first and `cold` at the end. Returns the
+  // moves made.
   struct Cooling {
     double hot = 0.02, cold = 0.0005;
   };
-  bool run(Cooling cooling, int64_t most_moves,
-           const std::function<double(int64_t)>& spent);
+  int64_t run(Cooling cooling, int64_t most_moves,
+              const std::function<double(int64_t)>& spent);
 
   // The shortest plan of all runs that keeps all limits; infinite: none yet.
   double best_us() const { return best_us_; }
@@ -46,9 +48,7 @@ class StepAnnealer {
   // The current plan and its energy.
   const PlacePlan& plan() const { return plan_; }
   double energy() const { return us_ * (1 + over_weight_ * over_); }
-
-  int64_t moves() const { return moves_; }
-  void count_move() { ++moves_; }
+  bool fits() const { return over_ == 0; }
 
  private:
   struct Change {
@@ -66,7 +66,7 @@ class StepAnnealer {
   void give(int32_t unit, int32_t device);
   void set_device(int32_t unit, int32_t device);
   void shift(int32_t from, int32_t to);
-  void window(int32_t op, int32_t* low, int32_t* high) const;
+  std::pair<int32_t, int32_t> window(int32_t op) const;
   void take_back();
   double over_limits();
   double over_limits(std::span<const int64_t> peaks) const;
@@ -80,7 +80,6 @@ class StepAnnealer {
   Decoder decoder_;
   PlacePlan plan_, best_;
   double us_ = 0, over_ = 0, over_weight_ = 1, best_us_;
-  int64_t moves_ = 0;
   std::vector<int32_t> device_;  // per unit
   // Per device: bytes that its units hold throughout, and all they may have.
   std::vector<double> resident_, most_;

@@ -1,4 +1,4 @@
-// Plans for growing budgets in moves.
+// Plans for growing budgets.
 
 #include <gtest/gtest.h>
 
@@ -51,6 +51,30 @@ TEST(Anytime, SlowTwiceTheMovesAreNeverWorse) {
       }
     }
   }
+}
+
+// Whatever the machine does meanwhile: more seconds are more moves unless it
+// stands still.
+TEST(Anytime, SlowMoreSecondsThatGiveTwiceTheMovesAreNeverWorse) {
+  int compared = 0;
+  for (const PlanModel model : kEachModel) {
+    for (uint64_t seed = 1; seed <= 2; ++seed) {
+      const PlanProblem p = growing_problem(model, seed);
+      PlanAnswer before;
+      for (const double seconds : {0.02, 0.1, 0.5}) {
+        const PlanAnswer a =
+            plan_placement(p, {.seconds = seconds, .seed = seed, .threads = 2});
+        ASSERT_EQ(a.status, PlanStatus::kPlanned);
+        if (before.moves > 0 && a.moves > 2 * before.moves) {
+          EXPECT_LE(a.value, before.value)
+              << model_name(model) << " " << seed << " " << seconds;
+          ++compared;
+        }
+        before = a;
+      }
+    }
+  }
+  EXPECT_GT(compared, 0);
 }
 
 TEST(Anytime, ThreadsDoNotChangeAPlanFoundInSeveralSearches) {

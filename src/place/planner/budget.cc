@@ -1,10 +1,11 @@
 #include "place/planner/budget.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <exception>
 #include <limits>
 #include <thread>
-#include <vector>
 
 #include "base/infinity.h"
 
@@ -22,13 +23,9 @@ Budget Budget::of_seconds(double seconds, int threads) {
 
 Budget Budget::of_moves(int64_t moves, int threads) {
   Budget b = of_seconds(0, threads);
-  b.moves_ = std::max<int64_t>(moves, 1);
+  b.timed_ = false;
+  b.moves_ = (std::max<int64_t>(moves, 1) + kStreams - 1) / kStreams;
   return b;
-}
-
-int64_t Budget::moves_per_stream() const {
-  if (!counts_moves()) return std::numeric_limits<int64_t>::max();
-  return (moves_ + kStreams - 1) / kStreams;
 }
 
 double Budget::seconds_left() const {
@@ -38,21 +35,22 @@ double Budget::seconds_left() const {
 }
 
 double Budget::spent(int64_t moves) const {
-  if (counts_moves()) {
-    return static_cast<double>(moves) / static_cast<double>(moves_per_stream());
-  }
-  return seconds_ > 0 ? 1 - seconds_left() / seconds_ : 1;
+  const double left = seconds_left();
+  if (left <= 0) return 1;
+  if (moves_ == kNoLimit) return 1 - left / seconds_;
+  return static_cast<double>(moves) / static_cast<double>(moves_);
 }
 
 Budget Budget::part(double begin, double end) const {
-  // Seconds: until share `end` of the whole, however late earlier stages ended.
-  Budget b = counts_moves()
-                 ? of_moves(static_cast<int64_t>(static_cast<double>(moves_) *
-                                                 std::max(end - begin, 0.0)),
-                            threads_)
-                 : of_seconds(seconds_left() - seconds_ * (1 - end), threads_);
-  b.enough_ = enough_;
-  return b;
+  Budget b = *this;
+  if (timed_) {
+    // Until share `end` of the whole, however late earlier stages ended.
+    b.seconds_ = std::max(seconds_left() - seconds_ * (1 - end), 0.0);
+    b.begin_ = Clock::now();
+  }
+  if (moves_ == kNoLimit) return b;
+  return b.with_moves(
+      std::llround(static_cast<double>(moves_) * (end - begin)));
 }
 
 StreamRandom::StreamRandom(uint64_t seed, uint64_t stream) {
@@ -100,6 +98,39 @@ void run_streams(int count, int threads, const std::function<void(int)>& fn) {
   for (const std::exception_ptr& e : failed) {
     if (e) std::rethrow_exception(e);
   }
+}
+
+SearchSeries::SearchSeries(const Budget& whole, int64_t first, uint64_t seed)
+    : whole_(whole), budget_(whole), end_(first << last_) {
+  if (whole.counts_moves()) {
+    end_ = whole.moves_per_stream();
+    const uint64_t parts = end_ * Budget::kStreams / Budget::kWholeMoves;
+    last_ = std::max<int>(std::bit_width(parts) - 1, 0);
+  }
+  for (int k = 0; k < whole.num_streams(); ++k) {
+    streams_.emplace_back(budget_, seed, k);
+  }
+}
+
+bool SearchSeries::next(double found) {
+  const bool over = whole_.enough(found) || whole_.spent(0) >= 1;
+  if (number_ == last_ || (over && number_ >= 0)) return false;
+  ++number_;
+  const int64_t until = -(-end_ >> (last_ - number_));  // rounded up
+  budget_ = whole_.with_moves(until - std::exchange(until_, until));
+  for (SearchStream& s : streams_) sum_ += std::exchange(s.moves_, 0);
+  return true;
+}
+
+void SearchSeries::run(const std::function<void(SearchStream&)>& fn) {
+  run_streams(std::ssize(streams_), whole_.threads(),
+              [&](int k) { fn(streams_[k]); });
+}
+
+int64_t SearchSeries::moves() const {
+  int64_t sum = sum_;
+  for (const SearchStream& s : streams_) sum += s.moves();
+  return sum;
 }
 
 }  // namespace berth

@@ -1,9 +1,12 @@
-// Budgets and streams: independent of the machine and the number of threads.
+// Budgets, streams and series: independent of the machine and the number of
+// threads.
 
 #include "place/planner/budget.h"
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <numeric>
 #include <stdexcept>
 #include <vector>
 
@@ -40,6 +43,70 @@ TEST(Budget, PartsShareTheWholeAndWhatIsEnough) {
   copy.set_enough(7);
   EXPECT_TRUE(part.enough(7));
   EXPECT_FALSE(part.enough(7.5));
+}
+
+TEST(Budget, OfMovesAndSecondsEndsAtWhicheverIsFirst) {
+  const Budget b = Budget::of_seconds(1000, 3).with_moves(50);
+  EXPECT_FALSE(b.counts_moves());
+  EXPECT_EQ(b.num_streams(), 3);
+  EXPECT_EQ(b.moves_per_stream(), 50);
+  EXPECT_DOUBLE_EQ(b.spent(20), 0.4);
+  EXPECT_EQ(b.part(0.5, 1).moves_per_stream(), 25);
+  EXPECT_GE(Budget::of_seconds(0, 3).with_moves(50).spent(20), 1);
+}
+
+// The moves per stream of all searches, each spending what it may.
+std::vector<int64_t> searches_of(const Budget& whole, int64_t first,
+                                 int64_t most = 100) {
+  SearchSeries series(whole, first, 1);
+  std::vector<int64_t> moves;
+  while (std::ssize(moves) < most && series.next(10)) {
+    EXPECT_EQ(series.number(), std::ssize(moves));
+    moves.push_back(series.budget().moves_per_stream());
+    series.run([&](SearchStream& s) {
+      EXPECT_EQ(s.moves(), 0);
+      EXPECT_EQ(s.take(7), 7);
+      EXPECT_EQ(s.take(int64_t{1} << 60), moves.back() - 7);
+      EXPECT_GE(s.spent(), 1);
+    });
+  }
+  const int64_t sum = std::accumulate(moves.begin(), moves.end(), int64_t{0});
+  EXPECT_EQ(series.moves(), sum * whole.num_streams());
+  return moves;
+}
+
+TEST(SearchSeries, OfTwiceTheMovesBeginsWithThatOfTheMoves) {
+  for (const int64_t moves : {500, 501, 999, 4000, 12345}) {
+    const Budget once = Budget::of_moves(moves, 2);
+    const Budget twice = Budget::of_moves(2 * moves, 3);
+    const std::vector<int64_t> a = searches_of(once, 1);
+    std::vector<int64_t> b = searches_of(twice, 9);
+    const auto sum = [](const std::vector<int64_t>& v) {
+      return std::accumulate(v.begin(), v.end(), int64_t{0});
+    };
+    EXPECT_EQ(sum(a), once.moves_per_stream());
+    EXPECT_EQ(sum(b), twice.moves_per_stream());
+    b.pop_back();
+    EXPECT_EQ(a, b) << moves;
+  }
+  EXPECT_EQ(searches_of(Budget::of_moves(80, 2), 1),
+            (std::vector<int64_t>{10}));
+}
+
+TEST(SearchSeries, InSecondsDoublesUntilTimeIsUp) {
+  const Budget whole = Budget::of_seconds(1000, 2);
+  EXPECT_EQ(searches_of(whole, 10, 4), (std::vector<int64_t>{10, 10, 20, 40}));
+  const Budget none = Budget::of_seconds(0, 2);
+  EXPECT_EQ(searches_of(none, 10).size(), 1) << "always a first one";
+}
+
+TEST(SearchSeries, EndsWhenTheValueIsEnough) {
+  Budget whole = Budget::of_seconds(1000, 2);
+  SearchSeries series(whole, 10, 1);
+  EXPECT_TRUE(series.next(10));
+  EXPECT_TRUE(series.next(10));
+  whole.set_enough(10);
+  EXPECT_FALSE(series.next(10));
 }
 
 TEST(StreamRandom, GivesTheNumbersOfItsDefinition) {

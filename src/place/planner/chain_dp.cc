@@ -163,7 +163,7 @@ bool ChainCutter::relax(const Piece& piece, int32_t begin, int32_t end,
 }
 
 std::vector<int32_t> ChainCutter::cut(std::span<const int32_t> order,
-                                      double below, LoadStream& stream,
+                                      double below, SearchStream& stream,
                                       double end) {
   if (!by_counts_) make_arcs_by_list(stream.random);
   const int32_t n = order.size();
@@ -210,7 +210,7 @@ std::vector<int32_t> ChainCutter::cut(std::span<const int32_t> order,
 }
 
 std::vector<int32_t> ChainCutter::assignment(std::span<const int32_t> order,
-                                             int32_t state) const {
+                                             int32_t state) {
   std::vector<int32_t> device(order.size(), 0);
   std::vector<size_t> used(kinds_.size(), 0);
   int32_t end = order.size();

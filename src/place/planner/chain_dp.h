@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "place/planner/load_stream.h"
+#include "place/planner/budget.h"
 #include "place/planner/loads.h"
 
 namespace berth {
@@ -27,7 +27,7 @@ class ChainCutter {
   // once the stream has spent the share `end` of its budget. Priced piece ends
   // count as moves, several as one.
   std::vector<int32_t> cut(std::span<const int32_t> order, double below,
-                           LoadStream& stream, double end);
+                           SearchStream& stream, double end);
 
  private:
   // Devices that are equal in all that a piece's load depends on.
@@ -59,11 +59,8 @@ class ChainCutter {
   double load_of(const Piece& piece, const Kind& kind) const;
   bool relax(const Piece& piece, int32_t begin, int32_t end, double below);
   std::vector<int32_t> assignment(std::span<const int32_t> order,
-                                  int32_t state) const;
+                                  int32_t state);
   Cell& cell(int32_t position, int32_t state) {
-    return cells_[static_cast<size_t>(position) * num_states_ + state];
-  }
-  const Cell& cell(int32_t position, int32_t state) const {
     return cells_[static_cast<size_t>(position) * num_states_ + state];
   }
 

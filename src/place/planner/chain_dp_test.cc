@@ -57,7 +57,7 @@ TEST(ChainCutter, FindsTheBestCutOfAnOrderByTouchRule) {
     std::iota(order.begin(), order.end(), 0);
     std::shuffle(order.begin(), order.end(), std::mt19937_64(seed));
     const Budget budget = Budget::of_moves(1 << 20, 1);
-    LoadStream stream(budget, seed, 0);
+    SearchStream stream(budget, seed, 0);
     const std::vector<int32_t> device =
         ChainCutter(p).cut(order, kInfinity, stream, 1);
     const double best = best_cut(p, order);
@@ -78,7 +78,7 @@ TEST(ChainCutter, EndsWithTheBudget) {
   std::vector<int32_t> order(p.bytes.size());
   std::iota(order.begin(), order.end(), 0);
   const Budget budget = Budget::of_moves(8 * 1000, 1);
-  LoadStream stream(budget, 1, 0);
+  SearchStream stream(budget, 1, 0);
   EXPECT_TRUE(ChainCutter(p).cut(order, kInfinity, stream, 1).empty());
   EXPECT_EQ(stream.moves(), 1000);
 }

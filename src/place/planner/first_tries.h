@@ -38,9 +38,6 @@ class FirstTries {
   int count() const { return static_cast<int>(tries_.size()); }
   std::string name(int number) const;  // "4 stages, by speed"
   // Returns a device per node, as groups and masks allow.
-  std::vector<int32_t> devices(int number) const {
-    return devices(cut(number));
-  }
   std::vector<int32_t> devices(const StageCut& cut) const;
   StageCut cut(int number) const { return cut(tries_[number]); }
   // Moves a border, swaps two stages, or takes the other order.

@@ -119,7 +119,7 @@ TEST(FirstTries, StagesThatEndTogetherDoubleTheirLayers) {
   for (int k = 0; k < tries.count(); ++k) {
     if (tries.name(k) != "3 stages that end together") continue;
     ++found;
-    const std::vector<int32_t> device = tries.devices(k);
+    const std::vector<int32_t> device = tries.devices(tries.cut(k));
     std::vector<int> layers(3, 0);
     for (const int op : net.forward) ++layers[device[op]];
     EXPECT_EQ(layers, (std::vector<int>{4, 8, 16}));
@@ -153,7 +153,7 @@ TEST(FirstTries, CutLayersIntoStagesOfEqualWork) {
   const FirstTries tries(units, true);
   bool four = false, beside = false;
   for (int k = 0; k < tries.count(); ++k) {
-    const std::vector<int32_t> device = tries.devices(k);
+    const std::vector<int32_t> device = tries.devices(tries.cut(k));
     if (tries.name(k) == "4 stages") {
       four = true;
       for (int l = 0; l < 8; ++l) {
@@ -186,7 +186,7 @@ TEST(FirstTries, ArePlansOfAnyProblem) {
     const FirstTries tries(units, true);
     DeviceScheduler scheduler(units);
     for (int t = 0; t < tries.count(); ++t, ++tried) {
-      PlacePlan plan{tries.devices(t), {}};
+      PlacePlan plan{tries.devices(tries.cut(t)), {}};
       scheduler.run(tries.cut(t).order, plan);
       std::vector<std::string> wrong = evaluate(p, plan).violations;
       std::erase_if(wrong, [](const std::string& v) {
@@ -232,7 +232,7 @@ TEST(Planner, SaysWithWhatItBeganAndIsNoWorse) {
     const FirstTries tries(units, true);
     DeviceScheduler scheduler(units);
     for (int t = 0; t < tries.count(); ++t) {
-      PlacePlan plan{tries.devices(t), {}};
+      PlacePlan plan{tries.devices(tries.cut(t)), {}};
       scheduler.run(tries.cut(t).order, plan);
       EXPECT_LE(a.start.value, evaluate(net.problem, plan).value + 1e-9)
           << tries.name(t);

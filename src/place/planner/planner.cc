@@ -135,49 +135,24 @@ int threads_of(const PlannerOptions& o) {
   return std::clamp(CoreSet::allowed().size(), 1, Budget::kStreams);
 }
 
-// With at least twice this many moves, half of them search from what the others
-// found.
-constexpr int64_t kWholeMoves = 500;
-
-// With a budget in moves: half of them once more in the same way, then the
-// rest. So twice the moves find what these find, then search further.
-Found search_within(PlanProblem& p, const Budget& budget, uint64_t seed) {
-  const auto search = rules_of(p).search;
-  if (!budget.counts_moves()) return search(p, budget, seed);
-  const int64_t moves = budget.moves_per_stream() * Budget::kStreams;
-  if (moves < 2 * kWholeMoves) return search(p, budget, seed);
-  Found best = search_within(p, budget.part(0, 0.5), seed);
-  if (budget.enough(best.value)) return best;
-  if (best.any()) p.candidates.push_back({"search", best.plan});
-  // Other random numbers than those of the half.
-  Found other =
-      search(p, budget.part(0.5, 1), seed + static_cast<uint64_t>(moves));
-  if (best.any()) p.candidates.pop_back();
-  other.moves += best.moves;
-  other.start = best.start;
-  if (other.value < best.value) return other;
-  best.moves = other.moves;
-  return best;
-}
-
 // Search and proof. When counting moves the proof comes first, so that the
 // search always ends at the same move; in seconds they run concurrently.
-Found find_and_prove(PlanProblem& p, const PlannerOptions& o, Budget budget,
-                     double upper, Bound& proved) {
+Found find_and_prove(const PlanProblem& p, const PlannerOptions& o,
+                     Budget budget, double upper, Bound& proved) {
   const ModelRules& rules = rules_of(p);
   const auto prove = [&](const Budget& b) {
     proved = rules.bound(p, b, upper);
     // A plan that equals the bound up to rounding is optimal.
     budget.set_enough(proved.value * (1 + 1e-9));
   };
-  if (!o.prove) return search_within(p, budget, o.seed);
+  if (!o.prove) return rules.search(p, budget, o.seed);
   if (budget.counts_moves() || budget.threads() == 1) {
     prove(budget.part(0, 0.3));
-    return search_within(
-        p, budget.counts_moves() ? budget : budget.part(0.3, 1), o.seed);
+    return rules.search(p, budget.counts_moves() ? budget : budget.part(0.3, 1),
+                        o.seed);
   }
   auto proof = std::async(std::launch::async, prove, budget);
-  Found found = search_within(p, budget, o.seed);
+  Found found = rules.search(p, budget, o.seed);
   proof.get();
   return found;
 }
@@ -189,10 +164,10 @@ constexpr int64_t kTriesPerMove = 2;
 
 // Returns whether all plans were tried; then `found` is the best of them, and
 // `proved` its value.
-bool find_best(PlanProblem& p, const StepUnits& units, const PlannerOptions& o,
-               const Budget& budget, double upper, Found& found,
-               Bound& proved) {
-  found = search_within(p, budget.part(0, kTinySearch), o.seed);
+bool find_best(const PlanProblem& p, const StepUnits& units,
+               const PlannerOptions& o, const Budget& budget, double upper,
+               Found& found, Bound& proved) {
+  found = rules_of(p).search(p, budget.part(0, kTinySearch), o.seed);
   Found best = found;
   if (upper < best.value) best.plan = {}, best.value = upper;
   const Budget trying = budget.part(kTinySearch, kTinyTrying);
@@ -215,7 +190,7 @@ bool find_best(PlanProblem& p, const StepUnits& units, const PlannerOptions& o,
 }
 
 // Search and proof; a tiny problem is solved exactly.
-Found find_and_prove_any(PlanProblem& p, const PlannerOptions& o,
+Found find_and_prove_any(const PlanProblem& p, const PlannerOptions& o,
                          const Budget& budget, double upper, Bound& proved) {
   if (p.model != PlanModel::kStep || !o.prove || p.num_ops() > kMostTiny) {
     return find_and_prove(p, o, budget, upper, proved);
@@ -245,7 +220,6 @@ Budget without_pricing(const Budget& whole, const PlannerOptions& o,
 void find_plan(PlanProblem& p, const PlannerOptions& o, const Budget& whole,
                PlanAnswer& answer) {
   add_one_device_each(p);
-  p.candidates.reserve(p.candidates.size() + 1);  // for search_within()
   const auto begin = Clock::now();
   Candidates candidates(p, answer.candidates);
   const Budget budget =

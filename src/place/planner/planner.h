@@ -97,9 +97,9 @@ struct Found {
 };
 
 struct PlannerOptions {
-  double seconds = 1;  // for value and bound together
+  double seconds = 1;  // for value and bound; more never give a worse plan
   // Above 0: replaces seconds. From 500 on, twice as many (or 4, 8, ... times)
-  // never give a worse plan.
+  // never do either.
   int64_t moves = 0;
   uint64_t seed = 1;
   int threads = 0;  // 0: one per core, at most 8

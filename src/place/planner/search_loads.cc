@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdint>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "base/infinity.h"
@@ -15,12 +14,16 @@
 #include "place/planner/first_tries.h"
 #include "place/planner/linear_orders.h"
 #include "place/planner/load_state.h"
-#include "place/planner/load_stream.h"
 #include "place/planner/models.h"
 
 namespace berth {
 
 namespace {
+
+struct LoadPlan {
+  std::vector<int32_t> device;  // per unit; empty: none
+  double value = kInfinity;
+};
 
 constexpr int64_t kBlock = 128;  // moves between budget checks
 constexpr size_t kSimilar = 12;  // units of adjacent work that count as similar
@@ -51,7 +54,7 @@ struct Cooling {
 // visited that keeps all limits, if that is better.
 class Annealer {
  public:
-  Annealer(LoadState& state, LoadStream& stream, LoadPlan& best)
+  Annealer(LoadState& state, SearchStream& stream, LoadPlan& best)
       : s_(state),
         p_(state.problem()),
         stream_(stream),
@@ -239,7 +242,7 @@ class Annealer {
 
   LoadState& s_;
   const LoadProblem& p_;
-  LoadStream& stream_;
+  SearchStream& stream_;
   LoadPlan& best_;
   uint32_t units_;
   double spread_;
@@ -258,76 +261,38 @@ constexpr double kFewCoarseEnd = 0.9;  // for few units
 constexpr double kTriesEnd = 0.25;
 constexpr int kSureTries = 2;  // per stream
 constexpr double kLoadClimbShare = 0.07;
-constexpr int kMostLoadClimbs = 20000, kLoadClimbsInMoves = 40;
+constexpr int64_t kFirstLoadMoves = 1000, kFirstLoadMovesPerUnit = 8;
+constexpr int kUnitsPerMoveOfStart = 32;
 constexpr int kLoadRounds = 40;
 // Larger problems are first shrunk to about this many units.
 constexpr int32_t kManyUnits = 3000;
 
-// Devices of each class by what they have to do.
-class LeastLoaded {
- public:
-  explicit LeastLoaded(const LoadProblem& p)
-      : p_(p), loads_(p.limit.size(), 0) {
-    by_load_.resize(p.num_classes);
-    for (int32_t d = 0; d < p.num_devices(); ++d) devices_of(d).insert({0, d});
-  }
-
-  // The device of those that a unit allows on which it would end first.
-  int32_t for_unit(int32_t unit) const {
-    Place best = {kInfinity, -1};
-    for (const auto& devices : by_load_) {
-      for (const auto& [load, d] : devices) {
-        if (!p_.allowed[unit].has(d)) continue;
-        best = std::min(best, Place(load + p_.work_on(unit, d), d));
-        break;
-      }
-    }
-    return best.second < 0 ? p_.allowed[unit].first() : best.second;
-  }
-
-  void add(int32_t unit, int32_t device) {
-    devices_of(device).erase({loads_[device], device});
-    loads_[device] += p_.work_on(unit, device);
-    devices_of(device).insert({loads_[device], device});
-  }
-
- private:
-  using Place = std::pair<double, int32_t>;
-
-  std::set<Place>& devices_of(int32_t device) {
-    return by_load_[p_.device_class[device]];
-  }
-
-  const LoadProblem& p_;
-  std::vector<double> loads_;
-  std::vector<std::set<Place>> by_load_;  // per class
-};
-
-// Puts each unit on the device with the least work among those that it allows;
-// ignores limits.
+// Puts each unit, of those devices that it allows, on the one where it would
+// end first; ignores limits.
 std::vector<int32_t> spread_out(const LoadProblem& p) {
-  LeastLoaded least(p);
+  std::vector<double> load(p.num_devices(), 0);
   std::vector<int32_t> device;
   for (int32_t u = 0; u < p.num_units(); ++u) {
-    device.push_back(least.for_unit(u));
-    least.add(u, device.back());
+    device.push_back(p.allowed[u].first());
+    double least = kInfinity;
+    for (int32_t d = 0; d < p.num_devices(); ++d) {
+      const double end = load[d] + p.work_on(u, d);
+      if (end < least && p.allowed[u].has(d)) least = end, device[u] = d;
+    }
+    load[device[u]] += p.work_on(u, device[u]);
   }
   return device;
 }
 
 class StreamSearch {
  public:
-  StreamSearch(const LoadProblem& p, const LoadPlan& start, LoadStream& stream,
-               int number)
+  // `number`: each tries other kinds of orders first.
+  StreamSearch(const LoadProblem& p, const LoadPlan& start,
+               SearchStream& stream, int number)
       : p_(p), best_(start), stream_(stream), number_(number) {}
 
   // The first half: each stream finds a good plan.
   void explore() {
-    LoadPlan spread{spread_out(p_)};
-    spread.value = load_value(p_, spread.device);
-    if (best_.device.empty() || spread.value < best_.value) {
-      best_ = std::move(spread);
-    }
     p_.num_units() > kManyUnits ? explore_shrunk() : explore_all();
   }
 
@@ -357,8 +322,7 @@ class StreamSearch {
   void explore_shrunk() {
     const Clusters clusters = shrink(p_, kManyUnits, stream_.random);
     const LoadProblem small = contract(p_, clusters.of_unit, clusters.count);
-    StreamSearch search(small, {}, stream_, number_);
-    search.best_.device = spread_out(small);
+    StreamSearch search(small, {spread_out(small)}, stream_, number_);
     search.explore_all();
     if (!(search.best().value < best_.value)) return;
     best_ = {project(clusters, search.best().device), search.best().value};
@@ -430,118 +394,130 @@ class StreamSearch {
 
   const LoadProblem& p_;
   LoadPlan best_;
-  LoadStream& stream_;
+  SearchStream& stream_;
   int number_;
 };
 
-// The best of the problem's candidates and the expert's first tries.
+// A plan to begin with: a candidate or the expert's stages.
 struct LoadStart {
   LoadPlan plan;
   std::string name;
-  StageCut cut;  // of stages
-
-  // Returns whether it is better.
-  bool offer(const PlanProblem& problem, const LoadProblem& p,
-             const std::vector<int32_t>& device, const std::string& of) {
-    LoadPlan other;
-    other.device.assign(p.bytes.size(), 0);
-    for (size_t i = 0; i < problem.group.size(); ++i) {
-      other.device[problem.group[i]] = device[i];
-    }
-    other.value = load_value(p, other.device);
-    if (!(other.value < plan.value)) return false;
-    plan = std::move(other);
-    name = of;
-    return true;
-  }
+  StageCut cut;
+  std::string moved_name;  // of the stages, when their borders are moved
+  int tried = 0;           // first tries of this stream
 };
 
-LoadStart best_start(const PlanProblem& problem, const LoadProblem& p,
-                     const Budget& budget, uint64_t seed) {
-  LoadStart best;
-  for (const PlanCandidate& c : problem.candidates) {
-    best.offer(problem, p, c.plan.device, c.name);
-  }
-  const StepUnits units(problem);
-  const FirstTries tries(units, false);
-  // Moves the borders of the best stages while that makes them better: to where
-  // less is sent.
-  const auto climb = [&](LoadStart& start, int stream) {
-    StreamRandom random(~seed, stream);
-    const double end = budget.spent(0) + kLoadClimbShare;
-    const std::string name = start.name + ", borders moved";
-    for (int k = 0; !start.cut.on.empty() && k < kMostLoadClimbs; ++k) {
-      if (budget.counts_moves() && k == kLoadClimbsInMoves) return;
-      if (budget.spent(0) >= end) return;
-      StageCut other = start.cut;
-      tries.vary(other, random);
-      if (start.offer(problem, p, tries.devices(other), name)) {
-        start.cut = std::move(other);
-      }
-    }
-  };
-  std::vector<LoadStart> starts(budget.num_streams());
-  run_streams(budget.num_streams(), budget.threads(), [&](int stream) {
-    const int step = budget.num_streams();
-    for (int k = stream; k < tries.count(); k += step) {
-      // The first few are made in any case: searches of many units need them.
-      const bool may_end = !budget.counts_moves() && k >= kSureTries * step;
-      LoadStart& start = starts[stream];
-      // Under limits, one that keeps them is worth more time.
-      const double end = (std::isfinite(start.plan.value) ? 1 : 2) * kTriesEnd;
-      if (may_end && budget.spent(0) >= end) break;
-      if (start.offer(problem, p, tries.devices(k), tries.name(k))) {
-        start.cut = tries.cut(k);
-      }
-    }
-    climb(starts[stream], stream);
-  });
-  for (LoadStart& s : starts) {
-    if (s.plan.value < best.plan.value) best = std::move(s);
-  }
-  return best;
-}
-
-// All streams explore, then refine the best plan found.
+// A series of searches: all streams make starts, explore, then refine the best
+// plan found.
 class LoadSearch {
  public:
-  LoadSearch(const LoadProblem& p, const LoadPlan& start, const Budget& budget,
-             uint64_t seed)
-      : budget_(budget), best_(start) {
-    const int count = budget.num_streams();
-    streams_.reserve(static_cast<size_t>(count));
-    for (int k = 0; k < count; ++k) {
-      streams_.emplace_back(budget, seed, k);
-      searches_.emplace_back(p, start, streams_.back(), k);
+  LoadSearch(const PlanProblem& problem, const LoadProblem& p,
+             const Budget& budget, uint64_t seed)
+      : problem_(problem),
+        p_(p),
+        units_(problem),
+        tries_(units_, false),
+        series_(budget,
+                kFirstLoadMoves + kFirstLoadMovesPerUnit * p.num_units(), seed),
+        starts_(budget.num_streams() + 1) {
+    LoadPlan spread{spread_out(p)};
+    spread.value = load_value(p, spread.device);
+    starts_[0] = {std::move(spread), "every op where it ends first", {}, "", 0};
+    for (const PlanCandidate& c : problem.candidates) {
+      is_better(starts_[0], c.plan.device, c.name);
     }
   }
 
-  LoadPlan run() {
-    on_streams([](StreamSearch& s, const LoadPlan&) { s.explore(); });
-    on_streams([](StreamSearch& s, const LoadPlan& best) { s.refine(best); });
-    return best_;
-  }
-
-  int64_t moves() const {
-    int64_t moves = 0;
-    for (const LoadStream& s : streams_) moves += s.moves();
-    return moves;
+  Found run() {
+    Found found;
+    while (series_.next(best_.value)) {
+      series_.run(
+          [&](SearchStream& s) { make_starts(s, starts_[s.number() + 1]); });
+      const LoadStart& start = *std::ranges::min_element(
+          starts_, {}, [](const LoadStart& s) { return s.plan.value; });
+      if (best_.device.empty() || start.plan.value < best_.value) {
+        best_ = start.plan;
+        found.start = {start.name, start.plan.value};
+      }
+      search();
+    }
+    found.moves = series_.moves();
+    if (std::isinf(best_.value)) return found;
+    found.value = load_value(p_, best_.device);
+    for (const int32_t g : problem_.group) {
+      found.plan.device.push_back(best_.device[g]);
+    }
+    return found;
   }
 
  private:
-  template <class Fn>
-  void on_streams(const Fn& fn) {
-    run_streams(budget_.num_streams(), budget_.threads(),
-                [&](int k) { fn(searches_[k], best_); });
-    for (const StreamSearch& s : searches_) {
-      if (s.best().value < best_.value) best_ = s.best();
+  void search() {
+    std::vector<StreamSearch> searches;
+    for (SearchStream& s : series_.streams()) {
+      searches.emplace_back(p_, best_, s, series_.number() + s.number());
+    }
+    const auto take_best = [&] {
+      for (const StreamSearch& s : searches) {
+        if (s.best().value < best_.value) best_ = s.best();
+      }
+    };
+    series_.run([&](SearchStream& s) { searches[s.number()].explore(); });
+    take_best();
+    series_.run([&](SearchStream& s) { searches[s.number()].refine(best_); });
+    take_best();
+  }
+
+  // Makes the stream's next tries, and moves the borders of its best stages
+  // while that makes them better: to where less is sent.
+  void make_starts(SearchStream& stream, LoadStart& best) const {
+    const int64_t moves = 1 + p_.num_units() / kUnitsPerMoveOfStart;
+    const int streams = std::ssize(starts_) - 1;
+    for (;; ++best.tried) {
+      const int k = stream.number() + best.tried * streams;
+      if (k >= tries_.count()) break;
+      // The first few are made in any case: searches of many units need them.
+      // Under limits, one that keeps them is worth more time.
+      const double end = (std::isfinite(best.plan.value) ? 1 : 2) * kTriesEnd;
+      if (best.tried >= kSureTries && stream.spent() >= end) break;
+      stream.take(moves);
+      StageCut cut = tries_.cut(k);
+      if (!is_better(best, tries_.devices(cut), tries_.name(k))) continue;
+      best.cut = std::move(cut);
+      best.moved_name = best.name + ", borders moved";
+    }
+    const double end = std::min(stream.spent() + kLoadClimbShare, 1.0);
+    while (!best.cut.on.empty() && stream.spent() < end) {
+      stream.take(moves);
+      StageCut other = best.cut;
+      tries_.vary(other, stream.random);
+      if (is_better(best, tries_.devices(other), best.moved_name)) {
+        best.cut = std::move(other);
+      }
     }
   }
 
-  const Budget& budget_;
+  // If it is, it becomes the best.
+  bool is_better(LoadStart& best, const std::vector<int32_t>& device,
+                 const std::string& name) const {
+    LoadPlan other;
+    other.device.assign(p_.bytes.size(), 0);
+    for (size_t i = 0; i < problem_.group.size(); ++i) {
+      other.device[problem_.group[i]] = device[i];
+    }
+    other.value = load_value(p_, other.device);
+    if (!(other.value < best.plan.value)) return false;
+    best.plan = std::move(other);
+    best.name = name;
+    return true;
+  }
+
+  const PlanProblem& problem_;
+  const LoadProblem& p_;
+  const StepUnits units_;
+  const FirstTries tries_;
+  SearchSeries series_;
+  std::vector<LoadStart> starts_;  // the first: of candidates; then per stream
   LoadPlan best_;
-  std::vector<LoadStream> streams_;
-  std::vector<StreamSearch> searches_;
 };
 
 }  // namespace
@@ -549,20 +525,9 @@ class LoadSearch {
 Found search_loads(const PlanProblem& problem, const Budget& budget,
                    uint64_t seed) {
   const LoadProblem p(problem);
-  Found found;
-  if (p.num_units() == 0) return found;
-  if (std::ranges::count(p.allowed, DeviceSet{0}) > 0) return found;
-  const LoadStart start = best_start(problem, p, budget, seed);
-  LoadSearch search(p, start.plan, budget, seed);
-  const LoadPlan best = search.run();
-  found.start = {start.name, start.plan.value};
-  found.moves = search.moves();
-  if (std::isinf(best.value)) return found;
-  found.value = load_value(p, best.device);
-  for (const int32_t g : problem.group) {
-    found.plan.device.push_back(best.device[g]);
-  }
-  return found;
+  if (p.num_units() == 0) return {};
+  if (std::ranges::count(p.allowed, DeviceSet{0}) > 0) return {};
+  return LoadSearch(problem, p, budget, seed).run();
 }
 
 }  // namespace berth

@@ -13,6 +13,7 @@
 #include <cmath>
 #include <numeric>
 #include <ranges>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -27,16 +28,17 @@ namespace berth {
 
 namespace {
 
-constexpr size_t kKept = 6;            // estimates of a stream to evaluate
-constexpr double kSearching = 0.7;     // share of a round; then evaluations
-constexpr int kRounds = 3;             // each with its own evaluations
-constexpr int32_t kMostChunks = 4;     // stages per device, interleaved
-constexpr double kEqual = 1e-6;        // a difference that does not count
-constexpr int64_t kMovesOfRules = 20;  // what an evaluation counts as
-constexpr int kMovesToStall = 300;     // without an improvement
-constexpr int32_t kMostTried = 7;      // layers whose plans are all tried
-constexpr int64_t kMovesOfOne = 2;     // what one of these counts as
-constexpr double kTrying = 0.5;        // their share of the budget
+constexpr size_t kKept = 6;               // estimates of a stream to evaluate
+constexpr double kSearching = 0.7;        // share of a search; then evaluations
+constexpr int32_t kMostChunks = 4;        // stages per device, interleaved
+constexpr double kEqual = 1e-6;           // a difference that does not count
+constexpr int64_t kMovesOfRules = 100;    // at least, of an evaluation
+constexpr int kMovesToStall = 300;        // without an improvement
+constexpr int32_t kMostTried = 7;         // layers whose plans are all tried
+constexpr int64_t kMovesOfOne = 2;        // what one of these counts as
+constexpr double kTrying = 0.5;           // their share of the budget
+constexpr double kLeastRoom = 0.85;       // share of a limit
+constexpr int64_t kFirstEvaluations = 4;  // per stream, in the first search
 
 // Stages: runs of layers.
 struct LayerCut {
@@ -413,43 +415,18 @@ void vary_stages(LayerCut& cut, int32_t devices, StreamRandom& random) {
 // One stream of the search.
 class PipelineStream {
  public:
-  PipelineStream(const PipelineLayers& layers, const Budget& budget,
-                 uint64_t seed, int stream, const MemoryRoom& room)
+  // Ends at this share of the stream's budget.
+  PipelineStream(const PipelineLayers& layers, SearchStream& stream, double end,
+                 const MemoryRoom& room)
       : l_(layers),
         p_(layers.p),
-        budget_(budget),
-        random_(seed, static_cast<uint64_t>(stream)),
+        stream_(stream),
+        end_(end),
         timer_(layers),
         room_(room) {}
 
   // The plans to begin with, the best first.
   const std::vector<LayerCut>& make_starts() {
-    add_starts();
-    std::ranges::stable_sort(starts_, {}, &LayerCut::value);
-    if (starts_.size() > 4 * kKept) starts_.resize(4 * kKept);
-    return starts_;
-  }
-
-  // Returns what improving them gave.
-  std::vector<LayerCut> run(const std::vector<LayerCut>& starts) {
-    starts_ = starts;
-    for (LayerCut& s : starts_) s.value = timer_.value(s, room_);
-    std::ranges::stable_sort(starts_, {}, &LayerCut::value);
-    for (size_t k = 0; !starts_.empty() && budget_.spent(moves_) < 1; ++k) {
-      // The best start first, then others, the better the more often.
-      const size_t most = std::min(starts_.size(), kKept);
-      size_t at = k < most ? k : random_.below(most);
-      LayerCut cut = starts_[at];
-      improve(cut);
-      if (cut.value < starts_[at].value) starts_[at] = cut;
-      kept_.push_back(cut);
-    }
-    return kept_;
-  }
-  int64_t moves() const { return moves_; }
-
- private:
-  void add_starts() {
     const auto devices = ranked();
     const int32_t n = devices.size();
     for (int32_t k = n; k >= 1; k = k > 16 ? k / 2 : k - 1) {
@@ -473,8 +450,29 @@ class PipelineStream {
         }
       }
     }
+    std::ranges::stable_sort(starts_, {}, &LayerCut::value);
+    if (starts_.size() > 4 * kKept) starts_.resize(4 * kKept);
+    return starts_;
   }
 
+  // Returns what improving them gave. For one search.
+  std::vector<LayerCut> run(const std::vector<LayerCut>& starts) {
+    starts_ = starts;
+    for (LayerCut& s : starts_) s.value = timer_.value(s, room_);
+    std::ranges::stable_sort(starts_, {}, &LayerCut::value);
+    for (size_t k = 0; !starts_.empty() && stream_.spent() < end_; ++k) {
+      // The best start first, then others, the better the more often.
+      const size_t most = std::min(starts_.size(), kKept);
+      size_t at = k < most ? k : stream_.random.below(most);
+      LayerCut cut = starts_[at];
+      improve(cut);
+      if (cut.value < starts_[at].value) starts_[at] = cut;
+      kept_.push_back(cut);
+    }
+    return kept_;
+  }
+
+ private:
   // Devices, the fastest first.
   std::vector<int32_t> ranked() {
     std::vector<int32_t> on(p_.num_devices());
@@ -501,7 +499,7 @@ class PipelineStream {
       cut.name = fmt::format("{} stage{}{}, {}", stages, stages > 1 ? "s" : "",
                              by_memory ? " by memory" : "", order_name(order));
       cut.value = timer_.value(cut, room_);
-      ++moves_;
+      stream_.take(1);
       if (std::isfinite(cut.value)) starts_.push_back(std::move(cut));
     }
   }
@@ -555,10 +553,11 @@ class PipelineStream {
     const uint32_t stages = cut.on.size();
     LayerCut next;
     for (int stalled = 0; stalled < kMovesToStall; ++stalled) {
-      if ((++moves_ & 15) == 0 && budget_.spent(moves_) >= 1) return;
+      stream_.take(1);
+      if (stalled % 16 == 0 && stream_.spent() >= end_) return;
       if (stages < 2) continue;
       next = cut;
-      vary_stages(next, p_.num_devices(), random_);
+      vary_stages(next, p_.num_devices(), stream_.random);
       next.value = timer_.value(next, room_);
       if (next.value > cut.value) continue;
       // Other devices must be better: a plan keeps the order of equal ones.
@@ -570,14 +569,18 @@ class PipelineStream {
 
   const PipelineLayers& l_;
   const PlanProblem& p_;
-  const Budget budget_;
-  StreamRandom random_;
+  SearchStream& stream_;
+  const double end_;
   PipelineTimer timer_;
   const MemoryRoom room_;
   bool equal_ = true;
   std::vector<LayerCut> starts_, kept_;
-  int64_t moves_ = 0;
 };
+
+// About as many estimates as take as long as an evaluation.
+int64_t moves_of_rules(const PlanProblem& p) {
+  return std::max(kMovesOfRules, int64_t{p.num_ops()});
+}
 
 // Keeps the best by the rules.
 class PipelineJudge {
@@ -585,14 +588,14 @@ class PipelineJudge {
   PipelineJudge(const PipelineLayers& layers, const Budget& budget, Found& best)
       : l_(layers), timer_(layers), budget_(budget), best_(best) {}
 
-  // Evaluates the first ones of different plans.
+  // Evaluates the first ones of plans that it has not seen.
   void add(std::vector<LayerCut> cuts, size_t most) {
     std::ranges::stable_sort(cuts, {}, &LayerCut::value);
-    const auto same = std::ranges::unique(cuts, {}, [](const LayerCut& c) {
-      return std::tie(c.ends, c.on, c.order);
-    });
-    cuts.erase(same.begin(), same.end());
-    for (const LayerCut& cut : cuts | std::views::take(most)) {
+    for (const LayerCut& cut : cuts) {
+      if (most == 0 || !seen_.emplace(cut.ends, cut.on, cut.order).second) {
+        continue;
+      }
+      --most;
       const double before = budget_.seconds_left();
       if (best_.any() && before < longest_) return;
       add(cut);
@@ -600,20 +603,20 @@ class PipelineJudge {
     }
   }
 
-  const std::string& name() const { return best_cut_.name; }  // of the best
+  const LayerCut& cut() const { return best_cut_; }  // of the best
 
-  // Changes the best one while that makes it better. Returns moves.
-  int64_t refine(const Budget& budget, StreamRandom random) {
-    int64_t moves = 0;
-    if (!best_.any() || best_cut_.on.size() < 2) return 0;
-    while (budget.spent(moves) < 1 && budget_.seconds_left() > longest_ &&
-           !budget_.enough(best_.value)) {
+  // Changes the best one while that makes it better.
+  void refine(const Budget& budget, StreamRandom& random) {
+    if (!best_.any() || best_cut_.on.size() < 2) return;
+    for (int64_t moves = 0;
+         budget.spent(moves) < 1 && budget.seconds_left() > longest_ &&
+         !budget.enough(best_.value);
+         moves += moves_of_rules(l_.p)) {
       LayerCut cut = best_cut_;
       vary_stages(cut, l_.p.num_devices(), random);
       add(cut);
-      moves += kMovesOfRules;
+      best_.moves += moves_of_rules(l_.p);
     }
-    return moves;
   }
 
   // Whether a plan broke a limit since the last call.
@@ -626,7 +629,10 @@ class PipelineJudge {
   bool try_all(const Budget& budget) {
     device_ = stage_ = std::vector<int32_t>(l_.units.num_units, -1);
     load_.assign(l_.p.num_devices(), 0);
-    return try_from(0, 0, budget);
+    moves_ = 0;
+    const bool all = try_from(0, 0, budget);
+    best_.moves += moves_;
+    return all;
   }
 
  private:
@@ -671,9 +677,9 @@ class PipelineJudge {
       const bool gpipe = order == PipelineOrder::kGPipe;
       if (gpipe && (steps.order || steps.stash_weights)) continue;
       add(l_.plan_of(stage_, device_, steps.order.value_or(order)), nullptr);
-      best_.moves += kMovesOfOne;
+      moves_ += kMovesOfOne;
     }
-    return budget.spent(best_.moves) < 1;
+    return budget.spent(moves_) < 1;
   }
 
   // Returns whether it is the best.
@@ -720,7 +726,11 @@ class PipelineJudge {
   double longest_ = 0;        // seconds of an evaluation
   double lacking_ = 0;
   bool refused_ = false;
-  std::vector<int32_t> stage_, device_;  // per unit: of try_all()
+  std::set<
+      std::tuple<std::vector<int32_t>, std::vector<int32_t>, PipelineOrder>>
+      seen_;
+  int64_t moves_ = 0;                    // of try_all(), like the rest
+  std::vector<int32_t> stage_, device_;  // per unit
   std::vector<double> load_;             // per device
 };
 
@@ -733,46 +743,40 @@ Found search_pipeline(const PlanProblem& p, const Budget& whole,
   if (!units.ordered || units.num_ops == 0) return best;
   const PipelineLayers layers(p, units);
   PipelineJudge judge(layers, whole, best);
-  const bool few = layers.groups.size() <= kMostTried;
-  const Budget budget = few ? whole.part(kTrying, 1) : whole;
+  bool few = layers.groups.size() <= kMostTried;
   // Estimates of bytes are corrected by what plans turn out to need. If plans
   // are refused even so, less of the limits is used.
   MemoryRoom room;
-  for (int round = 0; round < kRounds; ++round) {
-    const double begin = static_cast<double>(round) / kRounds;
-    const Budget part = budget.part(begin, begin + kSearching / kRounds);
-    PipelineStream first(layers, part, seed, 0, room);
-    const std::vector<LayerCut>& starts = first.make_starts();
-    best.moves += first.moves();
+  SearchSeries series(whole, kFirstEvaluations * moves_of_rules(p), seed);
+  while (series.next(best.value)) {
+    const Budget& budget = series.budget();
+    const double end = few ? kTrying : 1, searched = kSearching * end;
+    PipelineStream first(layers, series.streams()[0], searched, room);
+    std::vector<LayerCut> starts = first.make_starts();
     judge.add(starts, 2);
     room.lacking = judge.lacking();
-    if (best.any() && round == 0) best.start = {judge.name(), best.value};
-    // No cut is another plan if every unit is a layer.
-    if (few && round == 0 && judge.try_all(whole.part(0, kTrying)) &&
-        layers.groups.size() == std::ssize(layers.layer)) {
-      return best;
+    if (best.any()) {
+      if (series.number() == 0) best.start = {judge.cut().name, best.value};
+      starts.push_back(judge.cut());
     }
-    const int streams = budget.num_streams();
-    std::vector<std::vector<LayerCut>> found(streams);
-    std::vector<int64_t> moves(found.size());
-    run_streams(streams, budget.threads(), [&](int s) {
-      PipelineStream stream(layers, part, seed,
-                            s + round * Budget::kStreams * 8, room);
-      found[s] = stream.run(starts);
-      moves[s] = stream.moves();
+    if (few && judge.try_all(budget.part(0, kTrying))) {
+      // No cut is another plan if every unit is a layer.
+      if (layers.groups.size() == std::ssize(layers.layer)) break;
+      few = false;
+    }
+    std::vector<std::vector<LayerCut>> found(series.streams().size());
+    series.run([&](SearchStream& s) {
+      found[s.number()] = PipelineStream(layers, s, searched, room).run(starts);
     });
-    std::vector<LayerCut> all = starts;
-    for (size_t s = 0; s < found.size(); ++s) {
-      best.moves += moves[s];
-      all.insert(all.end(), found[s].begin(), found[s].end());
+    for (const auto& f : found) starts.insert(starts.end(), f.begin(), f.end());
+    judge.add(std::move(starts), kKept);
+    judge.refine(budget.part(searched, end), series.streams()[0].random);
+    if (judge.refused() && series.number() > 0) {
+      room.share = std::max(room.share * 0.95, kLeastRoom);
     }
-    judge.add(std::move(all), kKept);
-    best.moves += judge.refine(
-        budget.part(begin + kSearching / kRounds, begin + 1.0 / kRounds),
-        StreamRandom(seed, static_cast<uint64_t>(kRounds + round)));
-    if (judge.refused() && round > 0) room.share *= 0.95;
     room.lacking = judge.lacking();
   }
+  best.moves += series.moves();
   return best;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 
 #include "base/infinity.h"
 
@@ -113,9 +114,18 @@ void StepGraph::find_edges(const PlanProblem& p) {
     }
     return least_us;
   };
+  // Nodes that take no time, and precede none that do, do not end a step.
+  std::vector<uint8_t> matters(p.num_ops(), 0);
+  const std::vector<int32_t> all = order_of_ops(p);
+  for (const int32_t i : all | std::views::reverse) {
+    matters[i] |= p.takes_time(i);
+    if (!matters[i] || g.kind[i] == Kind::kTransfer) continue;
+    for (const int32_t v : g.reads[i]) matters[g.producer[v]] = 1;
+    for (const int32_t c : g.controls[i]) matters[c] = 1;
+  }
   std::vector<std::pair<int32_t, int64_t>> from;
   for (int32_t i = 0; i < p.num_ops(); ++i) {
-    if (g.kind[i] == Kind::kTransfer) continue;
+    if (!matters[i] || g.kind[i] == Kind::kTransfer) continue;
     from.clear();
     for (const int32_t v : g.reads[i]) {
       const bool sent = !g.everywhere[v];
@@ -131,27 +141,7 @@ void StepGraph::find_edges(const PlanProblem& p) {
           {u, i, bytes, cross(u, i, bytes), !(kinds[u] & kinds[i])});
     }
   }
-  // Nodes that take no time, and precede none that do, do not end a step.
-  std::vector<uint8_t> matters(p.num_ops(), 0);
-  std::vector<int32_t> mattering;
-  std::vector<std::vector<int32_t>> before(matters.size());
-  for (const Edge& e : edges) {
-    before[e.to].push_back(e.from);
-  }
-  for (int32_t i = 0; i < p.num_ops(); ++i) {
-    if (!p.takes_time(i)) continue;
-    matters[i] = 1;
-    mattering.push_back(i);
-  }
-  for (size_t k = 0; k < mattering.size(); ++k) {
-    for (const int32_t u : before[mattering[k]]) {
-      if (matters[u]) continue;
-      matters[u] = 1;
-      mattering.push_back(u);
-    }
-  }
-  std::erase_if(edges, [&](const Edge& e) { return !matters[e.to]; });
-  std::vector<std::vector<int32_t>> ins(matters.size()), outs(matters.size());
+  std::vector<std::vector<int32_t>> ins(p.num_ops()), outs(ins.size());
   for (size_t e = 0; e < edges.size(); ++e) {
     ins[edges[e].to].push_back(e);
     outs[edges[e].from].push_back(e);

@@ -1,8 +1,8 @@
 #include "place/planner/window_search.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
-#include <numeric>
 #include <optional>
 
 #include "place/planner/anneal_steps.h"
@@ -28,56 +28,52 @@ struct Part {
   PlacePlan better;
 };
 
-class Rounds {
+class WindowSearch {
  public:
-  Rounds(const StepUnits& units, const Budget& budget, uint64_t seed,
-         PlacePlan& plan, std::vector<int64_t>& moves)
+  WindowSearch(const StepUnits& units, SearchSeries& series,
+               WindowRounds& rounds, PlacePlan& plan)
       : units_(units),
-        budget_(budget),
+        series_(series),
+        budget_(series.budget()),
+        rounds_(rounds),
         plan_(plan),
-        moves_(moves),
         kept_(units.problem.graph, units.problem.costs) {
-    for (size_t s = 0; s < moves.size(); ++s) {
-      // Different numbers from those that made the starts.
-      random_.emplace_back(~seed, s);
-    }
+    rounds_.next.resize(series.streams().size());
   }
 
   double run() {
     const double left = budget_.seconds_left();
     step_us_ = kept_.decode(plan_);
-    if (!budget_.counts_moves() && left > 0) {
-      const double one = (left - budget_.seconds_left()) / left;
-      until_ = 1 - std::min(kTrials * one, 0.3);
+    if (!budget_.counts_moves()) {
+      const double one = left - budget_.seconds_left();
+      reserve_seconds_ = std::min(kTrials * one, 0.3 * left);
     }
-    for (int round = 0; !all_spent(); ++round) {
-      const int64_t before = total_moves();
-      one_round(round);
-      if (total_moves() == before) break;
+    // A round may have windows for spent streams alone.
+    const size_t streams = series_.streams().size();
+    for (size_t idle = 0; idle < streams && !all_spent();) {
+      const int64_t before = series_.moves();
+      continue_round();
+      idle = series_.moves() == before ? idle + 1 : 0;
     }
     return step_us_;
   }
 
  private:
-  bool spent(size_t stream) const {
-    return budget_.spent(moves_[stream]) >= until_ ||
-           moves_[stream] >= budget_.moves_per_stream();
+  bool spent(const SearchStream& stream) const {
+    return stream.spent() >= 1 || budget_.seconds_left() < reserve_seconds_;
   }
+
   bool all_spent() const {
-    if (budget_.enough(step_us_)) return true;
-    for (size_t s = 0; s < moves_.size(); ++s) {
-      if (!spent(s)) return false;
-    }
-    return true;
-  }
-  int64_t total_moves() const {
-    return std::accumulate(moves_.begin(), moves_.end(), int64_t{0});
+    return budget_.enough(step_us_) ||
+           std::ranges::all_of(series_.streams(),
+                               [&](const auto& s) { return spent(s); });
   }
 
   // Windows of every second round lie across the borders of the others.
-  void one_round(int round) {
+  void continue_round() {
     const int32_t n = units_.num_ops;
     const int32_t size = n < kLongBelow ? kLongWindow : kWindow;
+    const int round = rounds_.round;
     const int32_t first = round % 2 == 0 ? 0 : -size / 2;
     const int32_t count = (n - first + size - 1) / size;
     const int64_t most =
@@ -85,38 +81,44 @@ class Rounds {
         std::min<int64_t>(1 + round / kRoundsPerTime, kMostTimesMoves);
     const std::vector<double> latest = latest_starts(units_, kept_, plan_);
     std::vector<std::optional<Part>> parts(count);
-    const int32_t streams = moves_.size();
-    run_streams(streams, budget_.threads(), [&](int s) {
+    std::atomic<bool> done = true;
+    series_.run([&](SearchStream& s) {
+      const int32_t streams = std::ssize(rounds_.next);
       // The first one differs per round, as time may end in any round.
-      for (int32_t k = (s + round) % streams; k < count; k += streams) {
-        if (spent(static_cast<size_t>(s))) return;
+      for (int32_t& next = rounds_.next[s.number()];; ++next) {
+        const int32_t k = (s.number() + round) % streams + next * streams;
+        if (k >= count) return;
+        if (spent(s)) break;
         const int32_t begin = first + k * size;
-        parts[k] = better(static_cast<size_t>(s), latest, std::max(begin, 0),
+        parts[k] = better(s, latest, std::max(begin, 0),
                           std::min(begin + size, n), most);
       }
+      done = false;
     });
+    if (done || !all_spent())
+      rounds_ = {round + 1, std::vector<int32_t>(rounds_.next.size())};
     std::erase_if(parts, [](const auto& part) { return !part; });
     try_parts(parts, 0, parts.size());
   }
 
-  std::optional<Part> better(size_t stream, const std::vector<double>& latest,
-                             int32_t begin, int32_t end, int64_t most) {
+  std::optional<Part> better(SearchStream& stream,
+                             const std::vector<double>& latest, int32_t begin,
+                             int32_t end, int64_t most) {
     Part part = {cut_window(units_, kept_, plan_, latest, begin, end), {}};
     const StepWindow& w = part.window;
     const StepUnits units(w.problem);
-    StepAnnealer annealer(units, random_[stream]);
+    StepAnnealer annealer(units, stream.random);
     annealer.free_only(w.first, w.last());
     const double us = annealer.start(w.plan);
     // The heat is a share of the whole step; only the window's part counts.
     const double hot =
         3 / std::pow(end - begin + 3, 1.5) * std::min(w.span_us / us, 1.0);
-    const int64_t before = moves_[stream];
-    most = std::min(most, budget_.moves_per_stream() - before);
-    annealer.run({.hot = hot, .cold = hot / 200}, most, [&](int64_t moves) {
-      if (budget_.spent(before + moves) >= until_) return 1.0;
+    most = std::min(most, stream.moves_left());
+    const auto share = [&](int64_t moves) {
+      if (budget_.seconds_left() < reserve_seconds_) return 1.0;
       return static_cast<double>(moves) / static_cast<double>(most);
-    });
-    moves_[stream] = before + annealer.moves();
+    };
+    stream.take(annealer.run({.hot = hot, .cold = hot / 200}, most, share));
     if (!(annealer.best_us() < us * (1 - kSearchRounding))) return std::nullopt;
     part.better = annealer.best();
     return part;
@@ -145,22 +147,21 @@ class Rounds {
   }
 
   const StepUnits& units_;
+  SearchSeries& series_;
   const Budget& budget_;
+  WindowRounds& rounds_;
   PlacePlan& plan_;
-  std::vector<int64_t>& moves_;
   Decoder kept_;
   PlacePlan trial_;
   double step_us_ = 0;
-  double until_ = 1;  // the share of the budget that windows may use
-  std::vector<StreamRandom> random_;
+  double reserve_seconds_ = 0;  // to put windows together
 };
 
 }  // namespace
 
-double search_windows(const StepUnits& units, const Budget& budget,
-                      uint64_t seed, PlacePlan& plan,
-                      std::vector<int64_t>& moves) {
-  return Rounds(units, budget, seed, plan, moves).run();
+double search_windows(const StepUnits& units, SearchSeries& series,
+                      WindowRounds& rounds, PlacePlan& plan) {
+  return WindowSearch(units, series, rounds, plan).run();
 }
 
 }  // namespace berth

@@ -14,12 +14,16 @@
 
 namespace berth {
 
-// Improves `plan`, which must keep masks and groups, until the budget is spent;
-// continues to count each stream's `moves`. Returns its step. Only if
-// has_windows().
-double search_windows(const StepUnits& units, const Budget& budget,
-                      uint64_t seed, PlacePlan& plan,
-                      std::vector<int64_t>& moves);
+// Where the next call goes on.
+struct WindowRounds {
+  int round = 0;
+  std::vector<int32_t> next;  // per stream: its next window in this round
+};
+
+// Improves `plan`, which must keep masks and groups, until the streams of the
+// series have spent its budget. Returns its step. Only if has_windows().
+double search_windows(const StepUnits& units, SearchSeries& series,
+                      WindowRounds& rounds, PlacePlan& plan);
 
 }  // namespace berth
 

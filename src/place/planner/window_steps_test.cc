@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 #include "place/planner/list_schedule.h"
 #include "place/planner/models.h"
@@ -121,14 +122,21 @@ TEST(StepWindow, SearchKeepsMasksAndGroupsAndShortensPlans) {
     Whole w(p);
     ASSERT_TRUE(has_windows(w.units));
     const double before = w.kept.step_us();
-    std::vector<int64_t> moves(Budget::kStreams, 0);
-    const double us =
-        search_windows(w.units, Budget::of_moves(40000, 2), 1, w.plan, moves);
+    const Budget budget = Budget::of_moves(40000, 2);
+    SearchSeries series(budget, 1, 1);
+    WindowRounds rounds;
+    double us = before;
+    while (series.next(us)) {
+      const double then =
+          std::exchange(us, search_windows(w.units, series, rounds, w.plan));
+      EXPECT_LE(us, then);
+    }
     EXPECT_LT(us, before);
     const Evaluation e = evaluate(p, w.plan);
     EXPECT_EQ(e.violations, std::vector<std::string>());
     EXPECT_NEAR(e.value, us, 1e-9 * us);
-    EXPECT_EQ(moves, std::vector<int64_t>(Budget::kStreams, 5000));
+    EXPECT_EQ(series.moves(), 40000);
+    EXPECT_GT(rounds.round, 1);
   }
 }
 
