@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "place/planner/budget.h"
+#include "place/planner/models.h"
 #include "place/planner/planner.h"
 #include "place/planner/problem_testing.h"
 
@@ -75,6 +76,18 @@ TEST(Anytime, SlowMoreSecondsThatGiveTwiceTheMovesAreNeverWorse) {
     }
   }
   EXPECT_GT(compared, 0);
+}
+
+// A start of a large problem takes long, and no share of the budget is over 1
+// when time is up.
+TEST(Anytime, WithoutTimeOnlyTheFirstStartsAreMade) {
+  for (const PlanModel model : kEachModel) {
+    const PlanProblem p = growing_problem(model, 1);
+    const Found found =
+        rules_of(p).search(p, Budget::of_seconds(0, 2), /*seed=*/1);
+    EXPECT_TRUE(found.any());
+    EXPECT_LE(found.moves, 100) << model_name(model);
+  }
 }
 
 TEST(Anytime, ThreadsDoNotChangeAPlanFoundInSeveralSearches) {
