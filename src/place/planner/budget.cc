@@ -42,15 +42,15 @@ double Budget::spent(int64_t moves) const {
 }
 
 Budget Budget::part(double begin, double end) const {
-  Budget b = *this;
-  if (timed_) {
-    // Until share `end` of the whole, however late earlier stages ended.
-    b.seconds_ = std::max(seconds_left() - seconds_ * (1 - end), 0.0);
-    b.begin_ = Clock::now();
+  if (moves_ != kNoLimit) {
+    return with_moves(
+        std::llround(static_cast<double>(moves_) * (end - begin)));
   }
-  if (moves_ == kNoLimit) return b;
-  return b.with_moves(
-      std::llround(static_cast<double>(moves_) * (end - begin)));
+  // Until share `end` of the whole, however late earlier stages ended.
+  Budget b = *this;
+  b.seconds_ = std::max(seconds_left() - seconds_ * (1 - end), 0.0);
+  b.begin_ = Clock::now();
+  return b;
 }
 
 StreamRandom::StreamRandom(uint64_t seed, uint64_t stream) {

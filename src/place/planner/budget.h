@@ -49,9 +49,10 @@ class Budget {
   }
 
   // The part of this budget from share `begin` to share `end`, as a separate
-  // budget: stages of a search. In seconds it begins now.
+  // budget: stages of a search. In seconds it begins now, unless moves are
+  // limited: then it has a share of them and all the time.
   Budget part(double begin, double end) const;
-  // This budget's time, and so many moves per stream.
+  // This budget's time, so many moves per stream.
   Budget with_moves(int64_t moves) const {
     Budget b = *this;
     b.moves_ = std::max<int64_t>(moves, 1);

@@ -52,6 +52,8 @@ TEST(Budget, OfMovesAndSecondsEndsAtWhicheverIsFirst) {
   EXPECT_EQ(b.moves_per_stream(), 50);
   EXPECT_DOUBLE_EQ(b.spent(20), 0.4);
   EXPECT_EQ(b.part(0.5, 1).moves_per_stream(), 25);
+  EXPECT_NEAR(b.part(0, 0.1).seconds_left(), 1000, 10);
+  EXPECT_NEAR(Budget::of_seconds(1000, 3).part(0, 0.1).seconds_left(), 100, 10);
   EXPECT_GE(Budget::of_seconds(0, 3).with_moves(50).spent(20), 1);
 }
 

@@ -592,9 +592,8 @@ class PipelineJudge {
   void add(std::vector<LayerCut> cuts, size_t most) {
     std::ranges::stable_sort(cuts, {}, &LayerCut::value);
     for (const LayerCut& cut : cuts) {
-      if (most == 0 || !seen_.emplace(cut.ends, cut.on, cut.order).second) {
-        continue;
-      }
+      if (most == 0) return;
+      if (!seen_.emplace(cut.ends, cut.on, cut.order).second) continue;
       --most;
       const double before = budget_.seconds_left();
       if (best_.any() && before < longest_) return;
@@ -625,8 +624,10 @@ class PipelineJudge {
   double lacking() const { return lacking_; }
 
   // Tries every device and stage of a few layers, except what must be slower
-  // than the best plan. Returns whether all were tried.
+  // than the best plan; goes on where the last call ended. Returns whether all
+  // were tried.
   bool try_all(const Budget& budget) {
+    at_.resize(l_.groups.size());
     device_ = stage_ = std::vector<int32_t>(l_.units.num_units, -1);
     load_.assign(l_.p.num_devices(), 0);
     moves_ = 0;
@@ -643,16 +644,18 @@ class PipelineJudge {
       return (used & (used + 1)) != 0 || try_orders(budget);
     const int32_t begin = layers.begin_of(k), end = layers.begin_of(k + 1);
     const double m = l_.p.pipeline.micro_batches;
-    for (int32_t d = 0; d < l_.p.num_devices(); ++d) {
+    auto& [d, s] = at_[k];
+    for (; d < l_.p.num_devices(); ++d, s = 0) {
       const double before = load_[d];
       load_[d] += m * l_.both_times(begin, end, d) + l_.time(2, begin, end, d);
-      for (int32_t s = 0; s < layers.size(); ++s) {
+      for (; s < layers.size(); ++s) {
         if (load_[d] >= best_.value * (1 - kEqual)) break;
         if (!put(layers[k], d, s)) continue;
         if (!try_from(k + 1, used | 1U << s, budget)) return false;
       }
       load_[d] = before;
     }
+    d = 0;
     for (const int32_t u : layers[k]) stage_[u] = -1;
     return true;
   }
@@ -729,9 +732,10 @@ class PipelineJudge {
   std::set<
       std::tuple<std::vector<int32_t>, std::vector<int32_t>, PipelineOrder>>
       seen_;
-  int64_t moves_ = 0;                    // of try_all(), like the rest
-  std::vector<int32_t> stage_, device_;  // per unit
-  std::vector<double> load_;             // per device
+  int64_t moves_ = 0;                            // of try_all(), like the rest
+  std::vector<int32_t> stage_, device_;          // per unit
+  std::vector<double> load_;                     // per device
+  std::vector<std::pair<int32_t, int32_t>> at_;  // per layer: device and stage
 };
 
 }  // namespace
@@ -771,9 +775,8 @@ Found search_pipeline(const PlanProblem& p, const Budget& whole,
     for (const auto& f : found) starts.insert(starts.end(), f.begin(), f.end());
     judge.add(std::move(starts), kKept);
     judge.refine(budget.part(searched, end), series.streams()[0].random);
-    if (judge.refused() && series.number() > 0) {
-      room.share = std::max(room.share * 0.95, kLeastRoom);
-    }
+    const bool less = judge.refused() && series.number() > 0;
+    if (less) room.share = std::max(room.share * 0.95, kLeastRoom);
     room.lacking = judge.lacking();
   }
   best.moves += series.moves();

@@ -261,10 +261,7 @@ class StepSearch {
 Found search_steps(const PlanProblem& problem, const Budget& budget,
                    uint64_t seed) {
   const StepUnits units(problem);
-  if (std::find(units.allowed.begin(), units.allowed.end(), DeviceSet{0}) !=
-      units.allowed.end()) {
-    return {};
-  }
+  if (std::ranges::count(units.allowed, DeviceSet{0}) > 0) return {};
   return StepSearch(units, budget, seed).run();
 }
 
