@@ -294,7 +294,7 @@ constexpr int64_t kMovesOfBestCut = 10;  // moves for the cut of a piece
 constexpr size_t kLongestPath = 1000;    // for an exact solution
 constexpr int64_t kMovesOfChain = 500;   // moves for one order
 constexpr size_t kStarts = 2;
-constexpr int64_t kFirstMovesOfPieces = 4000;  // per stream
+constexpr int64_t kFirstMovesOfPieces = 16000;  // per stream
 constexpr int kPieceRounds = 2;  // few and long: short ones end in valleys
 
 class Stream {

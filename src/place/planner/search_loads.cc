@@ -261,9 +261,9 @@ constexpr double kFewCoarseEnd = 0.9;  // for few units
 constexpr double kTriesEnd = 0.25;
 constexpr int kSureTries = 2;  // per stream
 constexpr double kLoadClimbShare = 0.07;
-constexpr int64_t kFirstLoadMoves = 1000, kFirstLoadMovesPerUnit = 8;
-constexpr int kUnitsPerMoveOfStart = 32;
-constexpr int kLoadRounds = 40;
+constexpr int64_t kFirstLoadMoves = 20000, kFirstLoadMovesPerUnit = 8;
+constexpr int kUnitsPerMoveOfStart = 8;
+constexpr int kLoadRounds = 10;
 // Larger problems are first shrunk to about this many units.
 constexpr int32_t kManyUnits = 3000;
 
