@@ -311,12 +311,8 @@ class Stream {
   // One search of the series, from the best plan of all; empty: the first one.
   void run(const PiecesPlan& best) {
     starts_.clear();
-    if (best.device.empty()) {
-      add_candidates();
-      add_path();
-    } else {
-      add_start(best.device);
-    }
+    best.device.empty() ? add_candidates() : add_start(best.device);
+    if (!has_path_) add_path();
     do {
       add_chain();
     } while (!done() && stream_.spent() < kChains);
@@ -368,7 +364,8 @@ class Stream {
       stream_.take(kMovesOfBestCut);
       return stream_.spent() < kPaths;
     });
-    if (std::isfinite(value)) add_start(fill(paths.cheapest_pieces()));
+    has_path_ = std::isfinite(value);  // else there was no time
+    if (has_path_) add_start(fill(paths.cheapest_pieces()));
   }
 
   // Puts each piece on the device with the most free memory; the rest on CPUs.
@@ -471,6 +468,7 @@ class Stream {
   PiecesChain chain_;
   PiecesAnneal anneal_;
   std::vector<PiecesPlan> starts_;
+  bool has_path_ = false;
 };
 
 }  // namespace
