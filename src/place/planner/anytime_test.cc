@@ -55,7 +55,8 @@ TEST(Anytime, SlowTwiceTheMovesAreNeverWorse) {
 }
 
 // Whatever the machine does meanwhile: more seconds are more moves unless it
-// stands still.
+// stands still. A search ends at a plan that equals the bound up to rounding,
+// and the time at which the bound is proved decides which of these it is.
 TEST(Anytime, SlowMoreSecondsThatGiveTwiceTheMovesAreNeverWorse) {
   int compared = 0;
   for (const PlanModel model : kEachModel) {
@@ -67,7 +68,7 @@ TEST(Anytime, SlowMoreSecondsThatGiveTwiceTheMovesAreNeverWorse) {
             plan_placement(p, {.seconds = seconds, .seed = seed, .threads = 2});
         ASSERT_EQ(a.status, PlanStatus::kPlanned);
         if (before.moves > 0 && a.moves > 2 * before.moves) {
-          EXPECT_LE(a.value, before.value)
+          EXPECT_LE(a.value, before.value * (1 + 1e-9))
               << model_name(model) << " " << seed << " " << seconds;
           ++compared;
         }

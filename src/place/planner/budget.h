@@ -3,8 +3,7 @@
 // A budget in moves is split into kStreams equal parts, each with its own
 // random stream: the result depends only on seed and budget, not on the machine
 // or the number of threads. A budget in seconds runs as many streams as there
-// are threads, until time is up. Budgets are
-// thread-safe.
+// are threads, until time is up. Budgets are thread-safe.
 
 #ifndef BERTH_PLACE_PLANNER_BUDGET_H_
 #define BERTH_PLACE_PLANNER_BUDGET_H_
@@ -152,7 +151,7 @@ class SearchSeries {
   int64_t moves() const;                                   // of all searches
 
  private:
-  const Budget& whole_;
+  const Budget whole_;
   Budget budget_;
   int number_ = -1, last_ = 30;  // seconds end before the last search
   int64_t end_, until_ = 0;  // moves per stream: of all searches, until this
