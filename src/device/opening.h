@@ -1,10 +1,11 @@
 // Opening: while one lives, this thread may open shared libraries.
 //
-// The C library runs the ends of libraries when a process leaves, one after
-// the other; a library that is opened meanwhile lets the beginnings of those
-// that have ended run again, which they do not survive. So the end of this
-// library, which comes before those that it needs, waits for whoever opens
-// some, at most ten seconds, and nobody opens any after it. Thread-safe.
+// When a process leaves, the C library runs the ends of libraries, one after the
+// other. A library that is opened meanwhile lets the beginnings of those that
+// have ended run again, which they do not survive: locks that the opening
+// thread holds are asked for once more. So exit() waits for whoever opens
+// libraries, at most ten seconds, before any library ends, and nobody opens one
+// after it. Thread-safe.
 
 #ifndef BERTH_DEVICE_OPENING_H_
 #define BERTH_DEVICE_OPENING_H_
