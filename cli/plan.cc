@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -82,10 +84,20 @@ std::vector<WhatIf> ask(const PlanProblem& p, const PlanAnswer& a,
   return answers;
 }
 
+// The seconds asked for include reading; at least half of them are left.
+PlannerOptions after_reading(PlannerOptions o, double read_seconds) {
+  o.seconds -= std::min(read_seconds, o.seconds / 2);
+  return o;
+}
+
 int plan(const PlanArguments& o, PlanInput& input) {
+  const auto begin = std::chrono::steady_clock::now();
   read_plan_input(o.input, input);
   const PlanProblem& p = input.problem;
-  const PlanAnswer answer = plan_placement(p, o.planner);
+  const std::chrono::duration<double> read =
+      std::chrono::steady_clock::now() - begin;
+  const PlanAnswer answer =
+      plan_placement(p, after_reading(o.planner, read.count()));
   Json document = plan_json(p, answer, o.planner);
   std::string text = plan_summary(p, answer);
   if (!o.out.empty()) write_file(o.out, lines_of(document));
@@ -137,7 +149,8 @@ void add_plan(CLI::App& program) {
       "plan", "Finds where and in which order a graph runs best, with a proof");
   o->input.add_to(*plan);
   plan->add_option("--effort", o->effort,
-                   "for plan and proof together: 1s, 500ms, moves=100000")
+                   "for reading, plan and proof together: 1s, 500ms, "
+                   "moves=100000")
       ->capture_default_str();
   plan->add_option("--seed", o->planner.seed, "of the search")
       ->check(whole_number<uint64_t>())
