@@ -13,9 +13,9 @@ namespace {
 std::atomic<int> g_opening{0};
 std::atomic<bool> g_leaving{false};
 
-// Waits for whoever opens libraries; destroys nothing.
+// Waits for whoever opens libraries, once; destroys nothing.
 void leave(int = 0, void* = nullptr) {
-  g_leaving = true;
+  if (g_leaving.exchange(true)) return;
   const auto until =
       std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (g_opening > 0 && std::chrono::steady_clock::now() < until) {
