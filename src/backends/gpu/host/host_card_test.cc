@@ -3,7 +3,9 @@
 #include "backends/gpu/host/host_card.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <numeric>
 
 #include "backends/gpu/host/host_testing.h"
@@ -165,24 +167,32 @@ TEST(Code, ThatDoesNotCompileIsAnErrorWithTheCompilersWords) {
             std::string::npos);
 }
 
+// A folder of its own: tests that run beside this one compile too.
 TEST(Code, IsCompiledOnceAndKept) {
-  const auto kept = [] {
-    std::error_code none;
-    const std::filesystem::directory_iterator files(host_code_folder(), none);
-    return std::distance(begin(files), end(files));
+  namespace fs = std::filesystem;
+  std::string folder = fs::temp_directory_path() / "berth_kernels_XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  setenv("BERTH_GPU_HOST_CACHE", folder.c_str(), 1);
+  const auto kept = [&] {
+    std::map<std::string, fs::file_time_type> files;
+    for (const auto& f : fs::directory_iterator(folder)) {
+      files[f.path().extension()] = f.last_write_time();
+    }
+    return files;
   };
-  const std::string text = R"(
-    KERNEL(GROUP_SIZE, f)(const i64 n) {})";
-  const int64_t n = 1;
-  {
+  const auto launch = [] {
     HostCard card(0);
-    launch_f(card, text, 1, {value_arg(n)});
-  }
+    const int64_t n = 1;
+    launch_f(card, "KERNEL(GROUP_SIZE, f)(const i64 n) {}", 1, {value_arg(n)});
+  };
+  launch();
   const auto before = kept();
-  EXPECT_GT(before, 0);
-  HostCard card(0);
-  launch_f(card, text, 1, {value_arg(n)});
+  EXPECT_EQ(before.size(), 2u);  // the library and its source
+  EXPECT_EQ(before.count(".so"), 1u);
+  launch();
   EXPECT_EQ(kept(), before);
+  unsetenv("BERTH_GPU_HOST_CACHE");
+  fs::remove_all(folder);
 }
 
 }  // namespace
