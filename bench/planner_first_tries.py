@@ -354,8 +354,9 @@ def problems(options):
     rows = itertools.product(listed(options.ops, int), listed(options.devices, int),
                              listed(options.shapes), listed(options.kinds),
                              listed(options.objectives), listed(options.memory))
-    for row in itertools.islice(rows, options.max_rows):
-        yield row
+    # Racks of a single host are nodes.
+    rows = (row for row in rows if row[2] != "racks" or row[1] > Machine("racks", row[1]).per_node)
+    return itertools.islice(rows, options.max_rows)
 
 
 def main():

@@ -140,55 +140,47 @@ void FirstTries::add_tries() {
     shares.insert(with_order_ ? shares.begin() : shares.end(), Share::kMemory);
   }
   const std::vector<int32_t> counts = stage_counts(devices);
-  // Under limits one order may keep them where another does not.
-  const bool both_at_once = units_.limited && with_order_;
   const auto add = [&](Try t) {
     for (const int32_t k : counts) {
       t.stages = k;
       if (k == 1 && !t.beside) continue;  // a candidate anyway
       if (t.beside && 2 * k > devices) continue;
       tries_.push_back(t);
-      if (!both_at_once) continue;
+      if (!with_order_) continue;
       tries_.push_back(t);
-      tries_.back().order = First::kPath;
+      tries_.back().order = First::kProgram;
     }
   };
-  const bool twice = with_order_ && !both_at_once;
-  for (int turn = 0; turn < (twice ? 2 : 1); ++turn) {
-    const First order =
-        both_at_once || turn > 0 ? First::kProgram : First::kPath;
-    for (const Share share : shares) {
-      const LayerOrder layers =
-          folds ? LayerOrder::kFolded : LayerOrder::kPlain;
-      add({layers, 0, share, false, false, true, order});
-      if (folds && share != Share::kMemory && share != Share::kEnd) {
-        add({layers, 0, share, true, false, true, order});
-      }
-      if (mixed) add({layers, 0, share, false, false, false, order});
-      if (mixed) add({layers, 0, share, false, true, false, order});
-      if (share == shares[0]) add({layers, 0, share, false, true, true, order});
+  const LayerOrder layers = folds ? LayerOrder::kFolded : LayerOrder::kPlain;
+  for (const Share share : shares) {
+    add({layers, 0, share, false, false, true});
+    if (folds && share != Share::kMemory && share != Share::kEnd) {
+      add({layers, 0, share, true, false, true});
     }
-    for (const Share share : shares) {
-      if (!folds || share == Share::kEnd) continue;
-      add({LayerOrder::kPlain, 0, share, false, false, true, order});
-    }
+    if (mixed) add({layers, 0, share, false, false, false});
+    if (mixed) add({layers, 0, share, false, true, false});
+    if (share == shares[0]) add({layers, 0, share, false, true, true});
+  }
+  for (const Share share : shares) {
+    if (!folds || share == Share::kEnd) continue;
+    add({LayerOrder::kPlain, 0, share, false, false, true});
   }
   // There may be no time for all: of loads, all kinds of many stages first;
-  // under limits, the plain kinds of many stages, and what hardly keeps limits
-  // last.
+  // else the plain kinds of many stages, and last what hardly keeps limits or,
+  // without limits, the file's order: it only saves memory.
   const auto rank = [&](const Try& t) {
     return std::ranges::find(counts, t.stages) - counts.begin();
   };
-  if (!with_order_) std::ranges::stable_sort(tries_, {}, rank);
-  if (!both_at_once) return;
   std::vector<std::pair<int, Try>> keyed;
   for (const Try& t : tries_) {
     const bool plain = !t.beside && !t.reversed && t.fastest_first &&
                        t.layers == tries_[0].layers;
-    const bool fits = t.share == Share::kEnd || may_fit(cut(t));
-    keyed.emplace_back(8 * !fits + 4 * !plain + 2 * (rank(t) > 2) +
-                           (t.order == First::kProgram),
-                       t);
+    const bool by_program = t.order == First::kProgram;
+    const bool late = units_.limited
+                          ? t.share != Share::kEnd && !may_fit(cut(t))
+                          : by_program;
+    const int key = 8 * late + 4 * !plain + 2 * (rank(t) > 2) + by_program;
+    keyed.emplace_back(with_order_ ? key : rank(t), t);
   }
   std::ranges::stable_sort(keyed, {}, &std::pair<int, Try>::first);
   std::ranges::transform(keyed, tries_.begin(), &std::pair<int, Try>::second);

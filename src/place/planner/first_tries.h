@@ -54,7 +54,7 @@ class FirstTries {
     bool beside;  // weight gradients on as many further devices
     bool reversed;
     bool fastest_first;
-    DeviceScheduler::First order;
+    DeviceScheduler::First order = DeviceScheduler::First::kPath;
   };
 
   StageCut cut(const Try& t) const;

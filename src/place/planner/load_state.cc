@@ -11,8 +11,11 @@ constexpr double kPenalty = 5;
 
 }  // namespace
 
-LoadState::LoadState(const LoadProblem& problem, double scale)
-    : p_(problem), scale_(scale), devices_(problem.num_devices()) {
+LoadState::LoadState(const LoadProblem& problem, double scale, int squarings)
+    : p_(problem),
+      scale_(scale),
+      squarings_(squarings),
+      devices_(problem.num_devices()) {
   const size_t machines = p_.num_machines();
   for (int32_t d = 0; d < devices_; ++d) machines_.push_back(d);
   for (const LoadMachine m : p_.receiver) {

@@ -19,8 +19,9 @@ namespace berth {
 
 class LoadState {
  public:
-  // `scale` > 0: the load to expect, which makes energies close to 1.
-  LoadState(const LoadProblem& problem, double scale);
+  // `scale` > 0: the load to expect, which makes energies close to 1. The
+  // norm's p is 2 to the `squarings`: the higher, the closer to the highest.
+  LoadState(const LoadProblem& problem, double scale, int squarings = 4);
 
   void set(std::span<const int32_t> device);
 
@@ -31,11 +32,11 @@ class LoadState {
   double scale() const { return scale_; }
   // x to the power p, and back.
   double power(double x) const {
-    for (int k = 0; k < kSquarings; ++k) x *= x;
+    for (int k = 0; k < squarings_; ++k) x *= x;
     return x;
   }
   double root(double x) const {
-    for (int k = 0; k < kSquarings; ++k) x = std::sqrt(x);
+    for (int k = 0; k < squarings_; ++k) x = std::sqrt(x);
     return x;
   }
   double load(LoadMachine machine) const { return loads_[machine]; }
@@ -54,7 +55,6 @@ class LoadState {
   }
 
  private:
-  static constexpr int kSquarings = 4;  // the norm's p is 2 to this
   void price_touches(int32_t unit, int32_t from, int32_t to);
   void price_copies(int32_t unit, int32_t from, int32_t to);
   void add_copies(int32_t net, int32_t from, DeviceSet to, double sign);
@@ -71,6 +71,7 @@ class LoadState {
 
   const LoadProblem& p_;
   double scale_;
+  int squarings_;
   int32_t devices_;
   std::vector<int32_t> device_;     // per unit
   std::vector<int32_t> counts_;     // [net * devices + device]: its units

@@ -12,9 +12,8 @@
 namespace berth {
 
 // Value, use and limits of a plan with valid lengths and device numbers.
-Evaluation evaluate_loads(const PlanProblem& problem, const PlacePlan& plan);
-Evaluation evaluate_steps(const PlanProblem& problem, const PlacePlan& plan);
-Evaluation evaluate_pipeline(const PlanProblem& problem, const PlacePlan& plan);
+using Evaluate = Evaluation(const PlanProblem& problem, const PlacePlan& plan);
+Evaluate evaluate_loads, evaluate_steps, evaluate_pipeline;
 // Whether an op of a plan has no kernel where it is.
 bool any_without_kernel(const PlanProblem& problem, const PlacePlan& plan);
 // Adds copies to the time of devices that their CopyRule keeps busy.
@@ -23,31 +22,23 @@ void add_copy_time(const PlanProblem& problem, const Simulation& simulation,
 
 // Searches begin with the problem's candidates and end when the budget is spent
 // or its enough() is reached; their result keeps all limits.
-Found search_loads(const PlanProblem& problem, const Budget& budget,
-                   uint64_t seed);
-Found search_steps(const PlanProblem& problem, const Budget& budget,
-                   uint64_t seed);
-Found search_pipeline(const PlanProblem& problem, const Budget& budget,
-                      uint64_t seed);
+using Search = Found(const PlanProblem& problem, const Budget& budget,
+                     uint64_t seed);
+Search search_loads, search_steps, search_pipeline;
 
 // Bounds hold for every plan that keeps the limits. `upper`: the value of a
 // known plan, or infinity: targets above it need no trial. A bound must not be
 // clipped to it: tests pass values above the best, and check.
-Bound bound_loads(const PlanProblem& problem, const Budget& budget,
-                  double upper);
-Bound bound_steps(const PlanProblem& problem, const Budget& budget,
-                  double upper);
-Bound bound_pipeline(const PlanProblem& problem, const Budget& budget,
-                     double upper);
+using BoundRule = Bound(const PlanProblem& problem, const Budget& budget,
+                        double upper);
+BoundRule bound_loads, bound_steps, bound_pipeline;
 
 struct ModelRules {
   const char* name;     // in plan files: "step"
   const char* covered;  // what "no plan is better" refers to
-  Evaluation (*evaluate)(const PlanProblem& problem, const PlacePlan& plan);
-  Found (*search)(const PlanProblem& problem, const Budget& budget,
-                  uint64_t seed);
-  Bound (*bound)(const PlanProblem& problem, const Budget& budget,
-                 double upper);
+  Evaluate* evaluate;
+  Search* search;
+  BoundRule* bound;
 };
 // Returns the rules of the problem's model. Throws errors::InvalidArgument for
 // kOther without rules.

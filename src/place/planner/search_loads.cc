@@ -48,7 +48,12 @@ struct Cooling {
   double hot = 0.03;     // temperatures, as shares of the load
   double cold = 0.0005;  // at the end
   double end = 1;        // ends at this share of the stream's budget
+  int squarings = 4;     // of LoadState
 };
+
+// Levels loads that differ by little: a norm of small p hardly sees which one
+// is the highest. Only for plans that keep all limits.
+constexpr Cooling kSharp = {.hot = 1e-6, .cold = 1e-8, .squarings = 8};
 
 // Anneals a state, which stays where it ended. `best` becomes the best plan
 // visited that keeps all limits, if that is better.
@@ -259,6 +264,7 @@ class Annealer {
 constexpr double kCutsEnd = 0.05, kCoarseEnd = 0.4;
 constexpr double kFewCoarseEnd = 0.9;  // for few units
 constexpr double kTriesEnd = 0.25;
+constexpr double kSharpBegin = 0.9;
 constexpr int kSureTries = 2;  // per stream
 constexpr double kLoadClimbShare = 0.07;
 constexpr int64_t kFirstLoadMoves = 20000, kFirstLoadMovesPerUnit = 8;
@@ -300,7 +306,10 @@ class StreamSearch {
   void refine(const LoadPlan& start) {
     if (start.value < best_.value) best_ = start;
     const bool known = std::isfinite(best_.value);
-    anneal(p_, {known ? 0.002 : 0.3, 2e-5, 1}, best_);
+    if (!known || p_.num_units() <= kManyUnits) {
+      anneal(p_, {known ? 0.002 : 0.3, 2e-5, kSharpBegin}, best_);
+    }
+    if (std::isfinite(best_.value)) anneal(p_, kSharp, best_);
   }
 
   const LoadPlan& best() const { return best_; }
@@ -345,7 +354,7 @@ class StreamSearch {
 
   void anneal(const LoadProblem& p, const Cooling& cooling, LoadPlan& plan) {
     const double highest = std::ranges::max(machine_loads(p, plan.device));
-    LoadState state(p, highest > 0 ? highest : 1);
+    LoadState state(p, highest > 0 ? highest : 1, cooling.squarings);
     state.set(plan.device);
     Annealer(state, stream_, plan).run(cooling);
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 
 #include "place/planner/loads.h"
 #include "place/planner/models.h"
@@ -136,6 +137,26 @@ TEST(SearchLoads, LargeProblemsAreSearchedOnSmallerOnes) {
     }
     EXPECT_LT(e.value, 2 * work / 9);
   }
+}
+
+// Of 8,000 ops in a chain, none needs more than a share of 6e-5 of a device.
+TEST(SearchLoads, LevelsLoadsThatDifferByLittle) {
+  testing::ProblemMaker m(PlanModel::kLoad);
+  const int gpu = m.device_class("GPU");
+  for (int d = 0; d < 8; ++d) m.device("GPU:" + std::to_string(d), gpu);
+  std::mt19937 random(4);
+  double work = 0;
+  int last = -1;
+  for (int i = 0; i < 8000; ++i) {
+    const double us = 1 + random() % 50;
+    work += us;
+    last = m.op("op", {us}, i > 0 ? std::vector<int>{last} : std::vector<int>{},
+                1);
+  }
+  m.links(0, 1000);
+  const Found f = search_loads(m.make(), Budget::of_moves(200000, 2), 1);
+  EXPECT_GE(f.value, work / 8);
+  EXPECT_LE(f.value, work / 8 * (1 + 5e-5));
 }
 
 TEST(SearchLoads, EndsWithAPlanThatIsEnough) {

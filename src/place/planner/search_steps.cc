@@ -24,14 +24,17 @@ constexpr size_t kListPlans = 24;
 constexpr double kListShare = 0.3, kListShareOfMany = 0.5,
                  kListShareOfNone = 0.9;  // with many ops, while none fits
 constexpr int kTriesPerList = 4;
-// Other borders of the best stages, per stream and search.
-constexpr double kClimbShare = 0.1;
+// Other borders of the best stages, per stream and search; with so many ops
+// that annealing all of them hardly gets anywhere, rather these.
+constexpr double kClimbShare = 0.1, kClimbShareOfMany = 0.4;
+constexpr int32_t kMany = 4000;
 // Positions for ops that one pass of list scheduling tries.
 constexpr int32_t kMostListSlots = 2'000'000;
 // From this many ops on, parts of the plan are annealed: decodes are slow.
 constexpr int32_t kWindowed = 700;
-// Moves per stream of the first search; in windows, per op.
-constexpr int64_t kFirstMoves = 1000, kFirstMovesPerOp = 4;
+// Moves per stream of the first search, the slower the fewer; in windows, per
+// op.
+constexpr int64_t kFirstMoves = 1000, kOpsOfHalf = 16'000, kFirstMovesPerOp = 4;
 // What a start of many ops counts as: about as many moves as take its time.
 // Moves under limits are slow; those in windows fast, whatever the ops.
 constexpr int64_t kMovesOfStart = 24, kSlowMovesOfStart = 12;
@@ -47,7 +50,9 @@ class StepSearch {
                      : units.limited             ? kSlowMovesOfStart
                                                  : kMovesOfStart),
         series_(budget,
-                windows_ ? kFirstMovesPerOp * units.num_ops : kFirstMoves,
+                windows_
+                    ? kFirstMovesPerOp * units.num_ops
+                    : kFirstMoves * kOpsOfHalf / (kOpsOfHalf + units.num_ops),
                 seed),
         tries_(units, true),
         streams_(budget.num_streams()) {}
@@ -149,7 +154,9 @@ class StepSearch {
   // Where there are few ops, annealing does that and more.
   void climb(Stream& s) {
     if (s.cut_name.empty() || units_.num_ops < kWindowed) return;
-    while (s.search.spent() < list_share(s) + kClimbShare) {
+    const bool many = !windows_ && units_.num_ops >= kMany;
+    const double share = many ? kClimbShareOfMany : kClimbShare;
+    while (s.search.spent() < list_share(s) + share) {
       StageCut other = s.cut;
       tries_.vary(other, s.search.random);
       try_stages(s, std::move(other), s.cut_name + ", borders moved");
