@@ -12,8 +12,8 @@
 namespace berth {
 
 // Value, use and limits of a plan with valid lengths and device numbers.
-using Evaluate = Evaluation(const PlanProblem& problem, const PlacePlan& plan);
-Evaluate evaluate_loads, evaluate_steps, evaluate_pipeline;
+using ValueRule = Evaluation(const PlanProblem& problem, const PlacePlan& plan);
+ValueRule evaluate_loads, evaluate_steps, evaluate_pipeline;
 // Whether an op of a plan has no kernel where it is.
 bool any_without_kernel(const PlanProblem& problem, const PlacePlan& plan);
 // Adds copies to the time of devices that their CopyRule keeps busy.
@@ -22,9 +22,9 @@ void add_copy_time(const PlanProblem& problem, const Simulation& simulation,
 
 // Searches begin with the problem's candidates and end when the budget is spent
 // or its enough() is reached; their result keeps all limits.
-using Search = Found(const PlanProblem& problem, const Budget& budget,
-                     uint64_t seed);
-Search search_loads, search_steps, search_pipeline;
+using SearchRule = Found(const PlanProblem& problem, const Budget& budget,
+                         uint64_t seed);
+SearchRule search_loads, search_steps, search_pipeline;
 
 // Bounds hold for every plan that keeps the limits. `upper`: the value of a
 // known plan, or infinity: targets above it need no trial. A bound must not be
@@ -36,8 +36,8 @@ BoundRule bound_loads, bound_steps, bound_pipeline;
 struct ModelRules {
   const char* name;     // in plan files: "step"
   const char* covered;  // what "no plan is better" refers to
-  Evaluate* evaluate;
-  Search* search;
+  ValueRule* evaluate;
+  SearchRule* search;
   BoundRule* bound;
 };
 // Returns the rules of the problem's model. Throws errors::InvalidArgument for
