@@ -171,14 +171,14 @@ void FirstTries::add_tries() {
   const auto rank = [&](const Try& t) {
     return std::ranges::find(counts, t.stages) - counts.begin();
   };
+  const bool tight = units_.limited && with_order_;
   std::vector<std::pair<int, Try>> keyed;
   for (const Try& t : tries_) {
     const bool plain = !t.beside && !t.reversed && t.fastest_first &&
                        t.layers == tries_[0].layers;
     const bool by_program = t.order == First::kProgram;
-    const bool late = units_.limited
-                          ? t.share != Share::kEnd && !may_fit(cut(t))
-                          : by_program;
+    const bool late =
+        tight ? t.share != Share::kEnd && !may_fit(cut(t)) : by_program;
     const int key = 8 * late + 4 * !plain + 2 * (rank(t) > 2) + by_program;
     keyed.emplace_back(with_order_ ? key : rank(t), t);
   }

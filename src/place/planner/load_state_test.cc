@@ -49,8 +49,9 @@ TEST(LoadState, PricesAndLoadsStayThoseOfTheProblem) {
       state.apply();
       device[unit] = to;
       const double energy = naive_energy(p, device, 40, squarings);
-      ASSERT_NEAR(priced, energy, 1e-9 * (1 + energy + before))
-          << "seed " << seed;
+      // A sharp norm loses what is small beside the one before.
+      const double most = squarings > 4 ? std::max(before, energy) : energy;
+      ASSERT_NEAR(priced, energy, 1e-9 * (1 + most)) << "seed " << seed;
       ASSERT_NEAR(state.energy(), energy, 1e-9 * (1 + energy));
       const std::vector<double> loads = machine_loads(p, device);
       for (size_t m = 0; m < loads.size(); ++m) {
