@@ -24,14 +24,13 @@ constexpr size_t kListPlans = 24;
 constexpr double kListShare = 0.3, kListShareOfMany = 0.5,
                  kListShareOfNone = 0.9;  // with many ops, while none fits
 constexpr int kTriesPerList = 4;
-// Other borders of the best stages, per stream and search; with so many ops
-// that annealing all of them hardly gets anywhere, rather these.
-constexpr double kClimbShare = 0.1, kClimbShareOfMany = 0.4;
-constexpr int32_t kMany = 4000;
+// From kLong ops on, decodes are slow, and borders of the best stages are
+// moved. From kMany on, annealing the whole plan hardly gets anywhere: windows
+// of it are annealed, or borders moved for longer.
+constexpr int32_t kLong = 700, kMany = 4000;
+constexpr double kClimbShare = 0.2, kClimbLimited = 0.1, kClimbMany = 0.4;
 // Positions for ops that one pass of list scheduling tries.
 constexpr int32_t kMostListSlots = 2'000'000;
-// From this many ops on, parts of the plan are annealed: decodes are slow.
-constexpr int32_t kWindowed = 700;
 // Moves per stream of the first search, the slower the fewer; in windows, per
 // op.
 constexpr int64_t kFirstMoves = 1000, kOpsOfHalf = 16'000, kFirstMovesPerOp = 4;
@@ -44,11 +43,11 @@ class StepSearch {
  public:
   StepSearch(const StepUnits& units, const Budget& budget, uint64_t seed)
       : units_(units),
-        windows_(units.num_ops >= kWindowed && has_windows(units)),
+        windows_(units.num_ops >= kMany && has_windows(units)),
         start_moves_(windows_ ? units.num_ops / kOpsPerMoveOfStart
-                     : units.num_ops < kWindowed ? 1
-                     : units.limited             ? kSlowMovesOfStart
-                                                 : kMovesOfStart),
+                     : units.num_ops < kLong ? 1
+                     : units.limited         ? kSlowMovesOfStart
+                                             : kMovesOfStart),
         series_(budget,
                 windows_
                     ? kFirstMovesPerOp * units.num_ops
@@ -120,9 +119,8 @@ class StepSearch {
 
   void make_lists(Stream& s) {
     const std::vector<ListRule>& rules = list_rules();
-    // A pass of list scheduling over many ops takes long and seldom keeps
-    // limits.
-    const bool tries_first = units_.num_ops >= kWindowed && units_.limited;
+    // List scheduling of many ops takes long and seldom keeps limits.
+    const bool tries_first = units_.num_ops >= kLong && units_.limited;
     while (s.next_list < kListPlans) {
       if (tries_first) try_several(s);
       if (!s.start.device.empty() && s.search.spent() >= list_share(s)) break;
@@ -153,10 +151,15 @@ class StepSearch {
   // Moves the borders of the stream's best stages while that makes them better.
   // Where there are few ops, annealing does that and more.
   void climb(Stream& s) {
-    if (s.cut_name.empty() || units_.num_ops < kWindowed) return;
+    if (s.cut_name.empty() || units_.num_ops < kLong) return;
+    // Under limits, later searches spend on this what lists no longer need.
     const bool many = !windows_ && units_.num_ops >= kMany;
-    const double share = many ? kClimbShareOfMany : kClimbShare;
-    while (s.search.spent() < list_share(s) + share) {
+    const double share = many             ? kClimbMany
+                         : units_.limited ? kClimbLimited
+                                          : kClimbShare;
+    const double lists = many || units_.limited ? 1 : s.search.spent();
+    const double until = std::min(lists, list_share(s)) + share;
+    while (s.search.spent() < std::min(until, 1.0)) {
       StageCut other = s.cut;
       tries_.vary(other, s.search.random);
       try_stages(s, std::move(other), s.cut_name + ", borders moved");
@@ -166,7 +169,7 @@ class StepSearch {
   // With many ops, the rest of the search saves a few percent, and hardly finds
   // a plan that keeps limits.
   double list_share(const Stream& s) const {
-    if (units_.num_ops < kWindowed) return kListShare;
+    if (units_.num_ops < kLong) return kListShare;
     const bool none = !found_.any() && std::isinf(s.annealer.best_us());
     return none ? kListShareOfNone : kListShareOfMany;
   }

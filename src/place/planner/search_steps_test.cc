@@ -233,6 +233,23 @@ TEST(SearchSteps, FindsNothingWhereAnOpMayBeNowhere) {
   EXPECT_FALSE(search(p, 100).any());
 }
 
+// Two values of a byte are held at once; devices hold one.
+TEST(SearchSteps, EndsWhereNoPlanOfManyOpsFits) {
+  testing::ProblemMaker chain(PlanModel::kStep);
+  const int gpu = chain.device_class("GPU");
+  for (const char* name : {"GPU:0", "GPU:1"}) chain.device(name, gpu, 1);
+  chain.links(1, 1);
+  for (int i = 0; i < 4200; ++i) {
+    chain.op("n", {1}, i == 0 ? std::vector<int>{} : std::vector<int>{i - 1},
+             1);
+  }
+  const PlanProblem p = chain.make();
+  const Found found = search(p, 8 * 400);
+  EXPECT_FALSE(found.any());
+  EXPECT_LE(found.moves, 8 * 400);
+  EXPECT_FALSE(search_steps(p, Budget::of_seconds(0.2, 2), 1).any());
+}
+
 TEST(SearchSteps, PlansLongChainsAndWideGraphs) {
   testing::ProblemMaker chain(PlanModel::kStep);
   const int gpu = chain.device_class("GPU");

@@ -12,13 +12,11 @@ namespace berth {
 
 namespace {
 
-// A window has 256 ops, 400 in shorter plans, and 1000 moves in the first
-// rounds. A budget in seconds reserves kTrials decodes of the whole plan to put
-// windows together.
+// Moves are those of the first rounds. A budget in seconds reserves kTrials
+// decodes of the whole plan to put windows together.
 constexpr double kTrials = 25;
-constexpr int32_t kWindow = 256, kLongWindow = 400, kLongBelow = 4000;
+constexpr int32_t kOpsInWindow = 256, kRoundsPerTime = 4;
 constexpr int64_t kMovesInWindow = 1000, kMostTimesMoves = 8;
-constexpr int kRoundsPerTime = 4;
 
 // An improvement below this share of a step is rounding.
 constexpr double kSearchRounding = 1e-12;
@@ -72,10 +70,9 @@ class WindowSearch {
   // Windows of every second round lie across the borders of the others.
   void continue_round() {
     const int32_t n = units_.num_ops;
-    const int32_t size = n < kLongBelow ? kLongWindow : kWindow;
     const int round = rounds_.round;
-    const int32_t first = round % 2 == 0 ? 0 : -size / 2;
-    const int32_t count = (n - first + size - 1) / size;
+    const int32_t first = round % 2 == 0 ? 0 : -kOpsInWindow / 2;
+    const int32_t count = (n - first + kOpsInWindow - 1) / kOpsInWindow;
     const int64_t most =
         kMovesInWindow *
         std::min<int64_t>(1 + round / kRoundsPerTime, kMostTimesMoves);
@@ -89,9 +86,9 @@ class WindowSearch {
         const int32_t k = (s.number() + round) % streams + next * streams;
         if (k >= count) return;
         if (spent(s)) break;
-        const int32_t begin = first + k * size;
+        const int32_t begin = first + k * kOpsInWindow;
         parts[k] = better(s, latest, std::max(begin, 0),
-                          std::min(begin + size, n), most);
+                          std::min(begin + kOpsInWindow, n), most);
       }
       done = false;
     });
