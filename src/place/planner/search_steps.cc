@@ -23,12 +23,12 @@ namespace {
 constexpr size_t kListPlans = 24;
 constexpr double kListShare = 0.3, kListShareOfMany = 0.5,
                  kListShareOfNone = 0.9;  // with many ops, while none fits
-constexpr int kTriesPerList = 4;
+constexpr int kTriesPerList = 4, kPlainTries = 20;
 // From kLong ops on, decodes are slow, and borders of the best stages are
 // moved. From kMany on, annealing the whole plan hardly gets anywhere: windows
 // of it are annealed, or borders moved for longer.
 constexpr int32_t kLong = 700, kMany = 4000;
-constexpr double kClimbShare = 0.2, kClimbLimited = 0.1, kClimbMany = 0.4;
+constexpr double kClimb = 0.2, kClimbTight = 0.1, kClimbMany = 0.4;
 // Positions for ops that one pass of list scheduling tries.
 constexpr int32_t kMostListSlots = 2'000'000;
 // Moves per stream of the first search, the slower the fewer; in windows, per
@@ -44,6 +44,7 @@ class StepSearch {
   StepSearch(const StepUnits& units, const Budget& budget, uint64_t seed)
       : units_(units),
         windows_(units.num_ops >= kMany && has_windows(units)),
+        many_(units.num_ops >= kMany && !windows_),
         start_moves_(windows_ ? units.num_ops / kOpsPerMoveOfStart
                      : units.num_ops < kLong ? 1
                      : units.limited         ? kSlowMovesOfStart
@@ -153,11 +154,9 @@ class StepSearch {
   void climb(Stream& s) {
     if (s.cut_name.empty() || units_.num_ops < kLong) return;
     // Under limits, later searches spend on this what lists no longer need.
-    const bool many = !windows_ && units_.num_ops >= kMany;
-    const double share = many             ? kClimbMany
-                         : units_.limited ? kClimbLimited
-                                          : kClimbShare;
-    const double lists = many || units_.limited ? 1 : s.search.spent();
+    const bool tight = units_.limited;
+    const double share = many_ ? kClimbMany : tight ? kClimbTight : kClimb;
+    const double lists = many_ || tight ? 1 : s.search.spent();
     const double until = std::min(lists, list_share(s)) + share;
     while (s.search.spent() < std::min(until, 1.0)) {
       StageCut other = s.cut;
@@ -166,12 +165,13 @@ class StepSearch {
     }
   }
 
-  // With many ops, the rest of the search saves a few percent, and hardly finds
-  // a plan that keeps limits.
+  // With many ops, the rest saves a few percent and hardly finds a plan that
+  // keeps limits; without them, plain tries come before moved borders.
   double list_share(const Stream& s) const {
     if (units_.num_ops < kLong) return kListShare;
     const bool none = !found_.any() && std::isinf(s.annealer.best_us());
-    return none ? kListShareOfNone : kListShareOfMany;
+    const bool early = many_ && !units_.limited && s.next_try < kPlainTries;
+    return none || early ? kListShareOfNone : kListShareOfMany;
   }
 
   // For a pass over all ops; 0: all.
@@ -255,7 +255,7 @@ class StepSearch {
   }
 
   const StepUnits& units_;
-  const bool windows_;
+  const bool windows_, many_;
   const int64_t start_moves_;
   SearchSeries series_;
   WindowRounds rounds_;
