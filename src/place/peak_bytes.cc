@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 namespace berth {
 
@@ -47,6 +48,8 @@ PeakBytes::PeakBytes(const SimulatedGraph& graph, const CostTable& costs,
       peak_(costs.devices.size()),
       result_(costs.devices.size()) {
   changes_.reserve(2 * (buffers_.size() + graph.kind.size()));
+  sorted_.reserve(changes_.capacity());
+  slice_at_.reserve(changes_.capacity());
   const size_t all = graph.producer.size() * costs.devices.size();
   if (all <= PairSlots::kMostInTable) {
     copy_at_.assign(all, -1);
@@ -170,13 +173,41 @@ void PeakBytes::add(const Buffer& b) {
 }
 
 // At any instant, buffers that end free before those that begin allocate.
-void PeakBytes::sweep() {
-  std::sort(changes_.begin(), changes_.end(),
-            [](const Change& a, const Change& b) {
-              return a.us != b.us ? a.us < b.us : a.bytes < b.bytes;
-            });
-  peak_ = live_;
+// Changes are spread over time: equal slices of it hold few each, so sorting
+// within slices takes O(n) mostly, and O(n log n) at worst.
+void PeakBytes::sort() {
+  double latest = 0;
+  for (const Change& c : changes_) latest = std::max(latest, c.us);
+  const size_t slices = changes_.size();
+  const double per_us = static_cast<double>(slices) / latest;
+  const auto slice = [&](const Change& c) {
+    return std::min(static_cast<size_t>(c.us * per_us), slices - 1);
+  };
+  const bool spread = latest > 0 && latest < kForEver && per_us < kForEver;
+  slice_at_.assign(slices, 0);
+  for (const Change& c : changes_) ++slice_at_[spread ? slice(c) : 0];
+  std::inclusive_scan(slice_at_.begin(), slice_at_.end(), slice_at_.begin());
+  sorted_.resize(slices);
   for (const Change& c : changes_) {
+    sorted_[--slice_at_[spread ? slice(c) : 0]] = c;
+  }
+  // Now each holds where its slice begins.
+  for (size_t s = 0; s < slices; ++s) {
+    const auto from = slice_at_[s];
+    const auto until = s + 1 < slices ? slice_at_[s + 1] : slices;
+    if (until - from < 2) continue;
+    std::sort(sorted_.begin() + static_cast<ptrdiff_t>(from),
+              sorted_.begin() + static_cast<ptrdiff_t>(until),
+              [](const Change& a, const Change& b) {
+                return a.us != b.us ? a.us < b.us : a.bytes < b.bytes;
+              });
+  }
+}
+
+void PeakBytes::sweep() {
+  sort();
+  peak_ = live_;
+  for (const Change& c : sorted_) {
     live_[c.device] += c.bytes;
     peak_[c.device] = std::max(peak_[c.device], live_[c.device]);
   }

@@ -55,6 +55,7 @@ class PeakBytes {
   int32_t buffer_at(const PlacePlan& plan, int32_t value, int32_t device);
   void use(int32_t buffer, double until);
   void add(const Buffer& buffer);
+  void sort();
   void sweep();
 
   const SimulatedGraph& graph_;
@@ -66,7 +67,8 @@ class PeakBytes {
   // [value * devices + device], or numbered as they come up, in one plan.
   std::optional<PairSlots> pairs_;
   std::vector<uint8_t> seen_;  // per device
-  std::vector<Change> changes_;
+  std::vector<Change> changes_, sorted_;
+  std::vector<size_t> slice_at_;
   std::vector<double> live_, peak_;  // per device
   std::vector<int64_t> result_;
 };

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kBoundRounding = 1e-9;  // subtracted from what is proved
 constexpr double kWorkPerMove = 400;     // when the budget counts moves
-constexpr double kWorkPerSecond = 8e7;
+constexpr double kWorkPerSecond = 2e7;
 constexpr int kWeightRounds = 60;  // of weights
 
 // How much a unit of time on each kind of device counts, chosen so that the
