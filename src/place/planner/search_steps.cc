@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kListPlans = 24;
 constexpr double kListShare = 0.3, kListShareOfMany = 0.5,
                  kListShareOfNone = 0.9;  // with many ops, while none fits
-constexpr int kTriesPerList = 4, kPlainTries = 20;
+constexpr int kTriesPerList = 4, kPlainTries = 20;  // plain: not varied
 // From kLong ops on, decodes are slow, and borders of the best stages are
 // moved. From kMany on, annealing the whole plan hardly gets anywhere: windows
 // of it are annealed, or borders moved for longer.
@@ -255,7 +255,7 @@ class StepSearch {
   }
 
   const StepUnits& units_;
-  const bool windows_, many_;
+  const bool windows_, many_;  // many: many ops, and no windows
   const int64_t start_moves_;
   SearchSeries series_;
   WindowRounds rounds_;
