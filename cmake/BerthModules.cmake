@@ -7,19 +7,26 @@
 option(BERTH_UNITY "Compile several sources of a module at once" ON)
 set(BERTH_UNITY_SOURCES 8 CACHE STRING "How many sources are compiled at once")
 
-# berth_unity(TARGET NAME SOURCES...): groups of neighbours, NAME_0, NAME_1, ...
+# berth_unity(TARGET NAME SOURCES...): groups NAME_0, NAME_1, ... A source's group follows from its
+# name and a power of two, so that a new file leaves the other groups, and what a compiler cache
+# holds of them, as they are.
 function(berth_unity target name)
   if(NOT BERTH_UNITY)
     return()
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   list(LENGTH ARGN count)
-  math(EXPR groups "(${count} + ${BERTH_UNITY_SOURCES} - 1) / ${BERTH_UNITY_SOURCES}")
-  set(index 0)
+  set(groups 1)
+  math(EXPR enough "${count} * 4 / (${BERTH_UNITY_SOURCES} * 5)")
+  while(groups LESS enough)
+    math(EXPR groups "${groups} * 2")
+  endwhile()
   foreach(source ${ARGN})
-    math(EXPR group "${index} * ${groups} / ${count}")
+    cmake_path(GET source FILENAME file)
+    string(MD5 hash ${file})
+    string(SUBSTRING ${hash} 0 6 hash)
+    math(EXPR group "0x${hash} % ${groups}")
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${name}_${group})
-    math(EXPR index "${index} + 1")
   endforeach()
 endfunction()
 

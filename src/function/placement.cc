@@ -57,7 +57,7 @@ void for_each_node(const Graph& graph, const std::string& path, Fn&& fn) {
 }
 
 // A node of a placed graph or of a body in it.
-struct Found {
+struct FoundOp {
   const PlacedGraph* in = nullptr;
   int32_t node = -1;
 };
@@ -66,7 +66,7 @@ bool computes(const Node& n) {
   return n.op->kind() == OpKind::kCompute || n.op->kind() == OpKind::kControl;
 }
 
-Found find(const PlacedGraph& placed, const std::string& name) {
+FoundOp find(const PlacedGraph& placed, const std::string& name) {
   const std::string prefix = placed.path.empty() ? "" : placed.path + "/";
   if (const int32_t at = placed.find(name); at >= 0) return {&placed, at};
   if (!prefix.empty() && name.starts_with(prefix)) {
@@ -74,13 +74,13 @@ Found find(const PlacedGraph& placed, const std::string& name) {
     if (at >= 0) return {&placed, at};
   }
   for (const PlacedGraph& body : placed.bodies) {
-    if (const Found f = find(body, name); f.in) return f;
+    if (const FoundOp f = find(body, name); f.in) return f;
   }
   return {};
 }
 
 // The first computing op under a layer or name.
-Found find_under(const PlacedGraph& placed, const std::string& name) {
+FoundOp find_under(const PlacedGraph& placed, const std::string& name) {
   const Graph& g = placed.graph;
   for (int32_t i = 0; i < g.size(); ++i) {
     if (!computes(g[i])) continue;
@@ -92,16 +92,16 @@ Found find_under(const PlacedGraph& placed, const std::string& name) {
     if (lies) return {&placed, i};
   }
   for (const PlacedGraph& body : placed.bodies) {
-    if (const Found f = find_under(body, name); f.in) return f;
+    if (const FoundOp f = find_under(body, name); f.in) return f;
   }
   return {};
 }
 
 // Copies that the engine adds to a placed step (a report has rows for them)
 // belong to the op whose value they copy.
-Found find_copied(const PlacedGraph& placed, const Graph& compiled,
-                  const std::string& path, const std::string& name) {
-  Found found;
+FoundOp find_copied(const PlacedGraph& placed, const Graph& compiled,
+                    const std::string& path, const std::string& name) {
+  FoundOp found;
   for (const Node& n : compiled.nodes) {
     if (path + n.name == name) {
       const Node* at = &n;
@@ -234,7 +234,7 @@ std::vector<placement::Report> GraphCallable::placements() {
 placement::Explanation GraphCallable::explain(const std::string& op) {
   if (const auto taped = used_variant()) return taped->explain(op);
   const auto c = last();
-  Found found = find(c->placed, op);
+  FoundOp found = find(c->placed, op);
   if (!found.in) found = find_under(c->placed, op);
   if (!found.in) found = find_copied(c->placed, c->plan->graph(), "", op);
   if (!found.in) fail_not_found(*c, op);

@@ -166,7 +166,7 @@ class TrackedMetric final : public train::Tracked {
 };
 
 constexpr const char* kOptimizer = "optimizer/";
-constexpr const char* kMetrics = "metrics/";
+constexpr const char* kMetricPrefix = "metrics/";
 
 // Variables of an optimizer that are made here belong to the strategy of the
 // model, as those that its steps make do.
@@ -200,7 +200,7 @@ class TrackedModel final : public train::Tracked {
       list.push_back(std::move(v));
     }
     for (const auto& [name, metric] : t_->all_metrics()) {
-      for (auto& v : named_totals(kMetrics + name + "/", metric)) {
+      for (auto& v : named_totals(kMetricPrefix + name + "/", metric)) {
         list.push_back(std::move(v));
       }
     }
@@ -220,7 +220,7 @@ class TrackedModel final : public train::Tracked {
   }
 
   bool restore_later(const std::string& name, const Tensor& value) override {
-    if (name.starts_with(kMetrics)) return restore_mean(name, value);
+    if (name.starts_with(kMetricPrefix)) return restore_mean(name, value);
     if (!name.starts_with(kOptimizer)) {
       return restore_weight_later(
           layer_, name, [value](const Variable& v) { put_value(v, value); });
@@ -250,7 +250,8 @@ class TrackedModel final : public train::Tracked {
  private:
   // Restores means that a step of the user's logs, before its first trace.
   bool restore_mean(const std::string& name, const Tensor& value) {
-    const size_t begin = std::string(kMetrics).size(), last = name.rfind('/');
+    const size_t begin = std::string(kMetricPrefix).size(),
+                 last = name.rfind('/');
     if (!t_->options || last <= begin) return false;
     const Metric mean = t_->mean_named(name.substr(begin, last - begin));
     put_value(name.ends_with("/total") ? mean.total() : mean.count(), value);

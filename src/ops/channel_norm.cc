@@ -25,12 +25,6 @@ using Sizes = std::vector<int64_t>;
 
 int64_t last_of(const Shape& s) { return s[s.rank() - 1]; }
 
-void check_epsilon(const InferContext& c) {
-  const double epsilon = c.attr<double>("epsilon");
-  if (epsilon >= 0) return;
-  c.fail(fmt::format("epsilon is {}; expected 0 or more", epsilon));
-}
-
 // y like x [..., c]; the other operands are [c].
 void infer_channel_norm(InferContext& c, int least_rank, const char* form) {
   const Shape& x = c.shape(0);

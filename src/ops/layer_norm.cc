@@ -14,8 +14,8 @@ namespace berth {
 
 namespace {
 
-constexpr int8_t kWhole = SplitSignature::kWhole;
-constexpr int8_t kPartialSum = SplitSignature::kPartialSum;
+constexpr int8_t kWholeRow = SplitSignature::kWhole;
+constexpr int8_t kSummedRow = SplitSignature::kPartialSum;
 
 Shape rows_of(const Shape& x) {
   Shape rows;
@@ -41,10 +41,7 @@ void infer_layer_norm(InferContext& c) {
   const Shape& x = c.shape(0);
   check_parameter_dtype(c, 0, 1);
   if (x.rank() < 1) c.fail("x is a scalar; expected [..., d]");
-  const double epsilon = c.attr<double>("epsilon");
-  if (!(epsilon >= 0)) {
-    c.fail(fmt::format("epsilon is {}; expected 0 or more", epsilon));
-  }
+  check_epsilon(c);
   Shape y = x;
   y[y.rank() - 1] = check_width(c, x, 1, 2);
   c.set_output(0, c.dtype(0), y);
@@ -76,7 +73,7 @@ void infer_layer_norm_grad(InferContext& c) {
 std::vector<SplitSignature> split_layer_norm(const InferContext& c) {
   std::vector<SplitSignature> rules;
   for (int8_t a = 0; a + 1 < c.shape(0).rank(); ++a) {
-    rules.push_back({{a, kWhole, kWhole}, {a, a, a}});
+    rules.push_back({{a, kWholeRow, kWholeRow}, {a, a, a}});
   }
   return rules;
 }
@@ -84,7 +81,7 @@ std::vector<SplitSignature> split_layer_norm(const InferContext& c) {
 std::vector<SplitSignature> split_layer_norm_grad(const InferContext& c) {
   std::vector<SplitSignature> rules;
   for (int8_t a = 0; a + 1 < c.shape(0).rank(); ++a) {
-    rules.push_back({{a, a, kWhole, a, a}, {a, kPartialSum, kPartialSum}});
+    rules.push_back({{a, a, kWholeRow, a, a}, {a, kSummedRow, kSummedRow}});
   }
   return rules;
 }

@@ -38,13 +38,6 @@ int64_t check_channels(const InferContext& c, const Shape& x, int first,
   return channels;
 }
 
-void check_epsilon(const InferContext& c) {
-  const double epsilon = c.attr<double>("epsilon");
-  if (!(epsilon >= 0)) {
-    c.fail(fmt::format("epsilon is {}; expected 0 or more", epsilon));
-  }
-}
-
 // Groups of the batch with moments of their own; 1: the batch is one.
 int64_t groups_of(const OpDef& op, const Attrs* attrs) {
   const bool training = op.attr<bool>(attrs, "is_training");

@@ -36,6 +36,12 @@ void check_parameter_dtype(const InferContext& c, int x, int parameter) {
                      name_of(wanted)));
 }
 
+void check_epsilon(const InferContext& c) {
+  const double epsilon = c.attr<double>("epsilon");
+  if (epsilon >= 0) return;
+  c.fail(fmt::format("epsilon is {}; expected 0 or more", epsilon));
+}
+
 void check_same_dtype(const InferContext& c, int a, int b) {
   if (c.dtype(a) == c.dtype(b)) return;
   c.fail(fmt::format(

@@ -22,6 +22,9 @@ Tensor parameter_for(const Tensor& x, const Tensor& parameter);
 // Fails unless input `parameter` has the dtype that norms of input x ask for.
 void check_parameter_dtype(const InferContext& c, int x, int parameter);
 
+// Fails unless the attribute "epsilon" of a norm is 0 or more.
+void check_epsilon(const InferContext& c);
+
 // Fails unless inputs a and b have one dtype.
 void check_same_dtype(const InferContext& c, int a, int b);
 

@@ -18,7 +18,7 @@ namespace berth {
 
 namespace {
 
-int64_t bytes_of(const OutSpec& s) {
+int64_t sent_bytes_of(const OutSpec& s) {
   const int64_t n = s.shape.num_elements();
   const bool counts = n > 0 && s.dtype != resource && s.dtype != variant &&
                       s.dtype != string_ && s.dtype != DType::kInvalid;
@@ -67,7 +67,8 @@ std::vector<int64_t> crossing_bytes(const Graph& graph,
     for (const int32_t end : ends) {
       const auto it = asked.find(cut[end].name);
       if (it == asked.end()) continue;
-      for (const size_t k : it->second) bytes[k] += bytes_of(cut[i].outputs[0]);
+      for (const size_t k : it->second)
+        bytes[k] += sent_bytes_of(cut[i].outputs[0]);
     }
   }
   return bytes;

@@ -21,11 +21,11 @@ bool own_loops(const Gemm& g) {
   return g.m < kLarge || g.n < kLarge || g.k < kLarge;
 }
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t parts_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Returns where part i of `parts` of `size` begins, at a multiple of `unit`.
 int64_t edge(int64_t size, int64_t unit, int parts, int i) {
-  return std::min(size, ceil_div(size, unit) * i / parts * unit);
+  return std::min(size, parts_of(size, unit) * i / parts * unit);
 }
 
 }  // namespace
@@ -40,12 +40,12 @@ GemmCut cut_gemm(int64_t m, int64_t n, int64_t k, int slices) {
     for (int rows = 1; rows <= parts; ++rows) {
       if (parts % rows != 0) continue;
       const int cols = parts / rows;
-      if (rows > ceil_div(m, kRowUnit) || cols > ceil_div(n, kColUnit)) {
+      if (rows > parts_of(m, kRowUnit) || cols > parts_of(n, kColUnit)) {
         continue;
       }
       // The largest part decides; reading its operands counts too.
-      const double part_m = kRowUnit * ceil_div(ceil_div(m, kRowUnit), rows);
-      const double part_n = kColUnit * ceil_div(ceil_div(n, kColUnit), cols);
+      const double part_m = kRowUnit * parts_of(parts_of(m, kRowUnit), rows);
+      const double part_n = kColUnit * parts_of(parts_of(n, kColUnit), cols);
       const double cost = part_m * part_n * k + 8.0 * k * (part_m + part_n);
       if (best_cost < 0 || cost < best_cost) {
         best_cost = cost;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/gpu/rows.h"
 #include "op/op_def.h"
 
 namespace berth::gpu {
@@ -23,7 +24,6 @@ constexpr int64_t kFewProducts = 4096;
 constexpr int64_t kNarrow = 4;
 constexpr int64_t kFewRows = 12;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t to) { return ceil_div(a, to) * to; }
 
 // The type of sums, and its vectors.

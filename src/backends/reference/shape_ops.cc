@@ -39,7 +39,7 @@ void linspace(const KernelCall& c) {
   });
 }
 
-void range(const KernelCall& c) {
+void float_range(const KernelCall& c) {
   const double start = c.attr<double>("start"), delta = c.attr<double>("delta");
   number_each(
       c, [&](int64_t i) { return start + static_cast<double>(i) * delta; });
@@ -52,7 +52,7 @@ void add_shape_ops(KernelTable& t) {
   t.direct("Size", kAllTypes, &size, "reference");
   t.direct("Rank", kAllTypes, &rank, "reference");
   t.direct("LinSpace", kNumberTypes, &linspace, "reference");
-  t.direct("FloatRange", kNumberTypes, &range, "reference");
+  t.direct("FloatRange", kNumberTypes, &float_range, "reference");
 }
 
 }  // namespace berth::reference

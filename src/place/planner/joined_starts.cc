@@ -9,8 +9,9 @@ namespace berth {
 
 namespace {
 
-constexpr size_t kNearest = 32;  // ops before one; checkers consider twice that
-constexpr int kRounds = 40;
+constexpr size_t kNearestOps =
+    32;  // ops before one; checkers consider twice that
+constexpr int kJoinRounds = 40;
 // What is deduced must be clear: checkers add in another order.
 constexpr double kClear = 1 + 1e-9;
 
@@ -55,7 +56,7 @@ class JoinedStarts {
   // takes longer.
   double improve(int32_t op, size_t kind, double us,
                  const std::vector<double>& start) {
-    for (int round = 0; round < kRounds; ++round) {
+    for (int round = 0; round < kJoinRounds; ++round) {
       const double until = join(op, kind, us);
       const double least = one_after_another(kind, start);
       for (const int32_t i : joined_) behind_[i] = -1;
@@ -82,7 +83,7 @@ class JoinedStarts {
       }
     };
     look_before(op);
-    while (!near_.empty() && joined_.size() < kNearest) {
+    while (!near_.empty() && joined_.size() < kNearestOps) {
       const int32_t i = near_.extract(std::prev(near_.end())).value().second;
       double behind = -1, arrives = 0;
       for (const int32_t e : after(i)) {
