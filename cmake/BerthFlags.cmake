@@ -6,8 +6,10 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
-# Of test programs: what they test is optimised, and they compile in half the time.
-set(BERTH_TEST_FLAGS -O1)
+# Of test programs and examples: what they test is optimised, and they compile in less time.
+set(BERTH_TEST_FLAGS -O0)
+# Of the conformance programs, which compute as well.
+set(BERTH_CONFORMANCE_FLAGS -O1)
 # Seconds that a suite of tests may take, and one of the conformance programs.
 set(BERTH_TEST_LIMIT 300)
 set(BERTH_CONFORMANCE_LIMIT 600)
@@ -18,7 +20,7 @@ if(BERTH_SANITIZE MATCHES "address")
 endif()
 if(BERTH_SANITIZE)  # five to ten times as slow
   set(CMAKE_CXX_FLAGS_RELEASE "-Og -g1")  # -O1 compiles for 1.6 times as long
-  set(BERTH_TEST_FLAGS -O0)
+  set(BERTH_CONFORMANCE_FLAGS -O0)
   set(BERTH_TEST_LIMIT 1200)
   set(BERTH_CONFORMANCE_LIMIT 2400)
 endif()

@@ -25,11 +25,11 @@ namespace {
 using distribute::PerReplica;
 
 enum class Fault : uint8_t { kLost, kLaunch, kMemory, kHang };
-enum class Loop : uint8_t { kFit, kRun };
+enum class Trainer : uint8_t { kFit, kRun };
 
 struct Case {
   Row row;
-  Loop loop = Loop::kFit;
+  Trainer loop = Trainer::kFit;
   Fault fault = Fault::kLost;
   int victim = 0;   // GPU:victim
   uint64_t at = 1;  // launch of the step
@@ -37,7 +37,7 @@ struct Case {
   std::string name() const {
     static constexpr const char* kFaults[] = {"lost", "launch", "memory",
                                               "hang"};
-    return std::string(loop == Loop::kFit ? "fit_" : "run_") +
+    return std::string(loop == Trainer::kFit ? "fit_" : "run_") +
            kFaults[static_cast<int>(fault)] + "_of_GPU_" +
            std::to_string(victim) + "_at_" + std::to_string(at) + "_" +
            row.name();
@@ -95,7 +95,7 @@ class Trainee {
   // One step, done when this returns.
   void step(int64_t batch = kBatch) {
     const Tensors data = data_for(spec_, batch);
-    if (loop_ == Loop::kFit) {
+    if (loop_ == Trainer::kFit) {
       model_->train_on_batch(data[0], data[1]).item<float>();
     } else {
       const auto cut = strategy_.experimental_distribute_dataset(
@@ -141,7 +141,7 @@ class Trainee {
     return loss;
   }
 
-  Loop loop_;
+  Trainer loop_;
   const ModelSpec& spec_;
   distribute::Strategy strategy_;
   keras::Optimizer optimizer_;
@@ -267,7 +267,7 @@ TEST_P(Faults, EndInANamedErrorAndTrainingGoesOn) {
   SCOPED_TRACE(said());
   ASSERT_TRUE(error.has_value()) << "nothing failed";
   // What hangs may also be work behind a step: then who waits for it says so.
-  const bool behind = c.fault == Fault::kHang && c.loop == Loop::kRun &&
+  const bool behind = c.fault == Fault::kHang && c.loop == Trainer::kRun &&
                       error->code() == errors::Code::kUnavailable;
   EXPECT_TRUE(error->code() == code_of(c) || behind) << error->what();
   EXPECT_NE(std::string(error->what()).find(gpu(c.victim).short_name()),
@@ -288,7 +288,7 @@ TEST_P(Faults, EndInANamedErrorAndTrainingGoesOn) {
 std::vector<Case> cases() {
   std::vector<Case> all;
   uint64_t seed = 0;
-  for (const Loop loop : {Loop::kFit, Loop::kRun}) {
+  for (const Trainer loop : {Trainer::kFit, Trainer::kRun}) {
     for (const char* algorithm : {"auto", "ring", "pairs", "one", "direct"}) {
       for (const Fault fault : {Fault::kLost, Fault::kLaunch}) {
         // Early in the step, in the middle, and in the one after.

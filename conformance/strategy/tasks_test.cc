@@ -99,10 +99,11 @@ TEST(TasksCluster, HasAsManyTasksAsWereLaunched) {
   EXPECT_EQ(strategy.num_replicas_in_sync(), std::atoi(expected));
 }
 
-auto name = [](const auto& info) { return info.param.name(); };
-INSTANTIATE_TEST_SUITE_P(Rows, Tasks, testing::ValuesIn(rows_of_tasks()), name);
+auto row_name = [](const auto& info) { return info.param.name(); };
+INSTANTIATE_TEST_SUITE_P(Rows, Tasks, testing::ValuesIn(rows_of_tasks()),
+                         row_name);
 INSTANTIATE_TEST_SUITE_P(Sliced, TasksBits,
-                         testing::ValuesIn(sliced_rows_of_tasks()), name);
+                         testing::ValuesIn(sliced_rows_of_tasks()), row_name);
 
 }  // namespace
 }  // namespace berth::strategy_suite

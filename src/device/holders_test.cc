@@ -17,7 +17,7 @@ namespace {
 
 using test::TestDevice;
 
-constexpr size_t kMiB = size_t{1} << 20;
+constexpr size_t kMegabyte = size_t{1} << 20;
 
 std::string error_of(Allocator& a, size_t bytes) {
   try {
@@ -35,14 +35,14 @@ BlockRef held(Allocator& a, size_t bytes, const char* name) {
 }
 
 TEST(Holders, AFullDeviceNamesThemTheLargestFirst) {
-  TestDevice device(48 * kMiB);
+  TestDevice device(48 * kMegabyte);
   Allocator& a = device.allocator();
-  const BlockRef one = held(a, 2 * kMiB, "MatMul");
-  const BlockRef kernel = held(a, 5 * kMiB, "variable 'dense/kernel'");
-  const BlockRef two = held(a, 2 * kMiB, "MatMul");
-  const BlockRef nobody = held(a, 3 * kMiB, nullptr);
+  const BlockRef one = held(a, 2 * kMegabyte, "MatMul");
+  const BlockRef kernel = held(a, 5 * kMegabyte, "variable 'dense/kernel'");
+  const BlockRef two = held(a, 2 * kMegabyte, "MatMul");
+  const BlockRef nobody = held(a, 3 * kMegabyte, nullptr);
   const BlockRef small = held(a, 100, "never seen");
-  const std::string m = error_of(a, 40 * kMiB);
+  const std::string m = error_of(a, 40 * kMegabyte);
   const std::string lines =
       "\n  5 MiB held by variable 'dense/kernel'"
       "\n  4 MiB held by MatMul (2 blocks)"
@@ -55,11 +55,11 @@ TEST(Holders, AFullDeviceNamesThemTheLargestFirst) {
 }
 
 TEST(Holders, ANameEndsWithItsBlock) {
-  TestDevice device(8 * kMiB);
+  TestDevice device(8 * kMegabyte);
   Allocator& a = device.allocator();
-  held(a, 6 * kMiB, "gone");
-  const BlockRef again = BlockRef::adopt(a.allocate(6 * kMiB));
-  const std::string m = error_of(a, 6 * kMiB);
+  held(a, 6 * kMegabyte, "gone");
+  const BlockRef again = BlockRef::adopt(a.allocate(6 * kMegabyte));
+  const std::string m = error_of(a, 6 * kMegabyte);
   EXPECT_EQ(m.find("gone"), m.npos) << m;
   EXPECT_NE(m.find("6 MiB held by other tensors"), m.npos) << m;
 }
@@ -69,7 +69,7 @@ TEST(Holders, TenNamesAreSixLinesAndOneForTheOthers) {
   for (int i = 0; i < 10; ++i) names.push_back("op " + std::to_string(i));
   std::vector<Holder> blocks;
   for (size_t i = 0; i < 10; ++i) {
-    blocks.push_back({names[i].c_str(), (10 - i) * kMiB});
+    blocks.push_back({names[i].c_str(), (10 - i) * kMegabyte});
   }
   const std::string text = holders_text(blocks);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 7);
@@ -89,7 +89,7 @@ class EmptySource final : public MemorySource {
 TEST(Holders, ADriverThatRefusesIsNoMatterOfTheLimit) {
   TestDevice device;
   Allocator a(&device, std::make_unique<EmptySource>(), 0);
-  const std::string m = error_of(a, 2 * kMiB);
+  const std::string m = error_of(a, 2 * kMegabyte);
   EXPECT_NE(m.find("end what else uses its memory"), m.npos) << m;
   EXPECT_EQ(m.find("raise the limit"), m.npos) << m;
 }
@@ -108,13 +108,15 @@ TEST(Holders, LastingNamesAreKeptOnceAndNotWithoutEnd) {
 }
 
 TEST(HoldersThreads, NamesAreWrittenWhileTheyAreRead) {
-  TestDevice device(64 * kMiB);
+  TestDevice device(64 * kMegabyte);
   Allocator& a = device.allocator();
   std::thread names([&] {
-    for (int i = 0; i < 300; ++i) held(a, 2 * kMiB, i % 2 ? "odd" : "even");
+    for (int i = 0; i < 300; ++i)
+      held(a, 2 * kMegabyte, i % 2 ? "odd" : "even");
   });
   for (int i = 0; i < 30; ++i) {
-    EXPECT_NE(error_of(a, 65 * kMiB).find("out of memory"), std::string::npos);
+    EXPECT_NE(error_of(a, 65 * kMegabyte).find("out of memory"),
+              std::string::npos);
   }
   names.join();
 }

@@ -106,7 +106,7 @@ TEST(StrategyPlan, NamesVariablesWithoutAGradient) {
   EXPECT_EQ(a.value().to_vector<float>(), (std::vector<float>{1, 1}));
 }
 
-void core_sets() {
+void plan_for_core_sets() {
   config::set_logical_device_configuration(
       {"/physical_device:CPU:0", "CPU"},
       {{.workers = 1, .shared = true}, {.workers = 1, .shared = true}});
@@ -134,7 +134,7 @@ void core_sets() {
 }
 
 TEST(StrategyPlan, MeasuresBothSidesOrSaysUnknown) {
-  IN_A_FRESH_PROCESS(core_sets());
+  IN_A_FRESH_PROCESS(plan_for_core_sets());
 }
 
 void nothing_runs() {

@@ -119,10 +119,10 @@ struct Copies {
   std::vector<Optimizer> optimizers;
 };
 
-bool two_gpus() { return config::list_logical_devices("GPU").size() >= 2; }
+bool on_two_gpus() { return config::list_logical_devices("GPU").size() >= 2; }
 
 TEST(LintReplicas, CopiesThatDriftApartAreNamedAfterThreeSteps) {
-  if (!two_gpus()) GTEST_SKIP() << "needs BERTH_SIM=GPUx2";
+  if (!on_two_gpus()) GTEST_SKIP() << "needs BERTH_SIM=GPUx2";
   const Heard heard;
   const Copies c(true);
   for (int step = 0; step < 6; ++step) {
@@ -133,7 +133,7 @@ TEST(LintReplicas, CopiesThatDriftApartAreNamedAfterThreeSteps) {
 }
 
 TEST(LintReplicas, CopiesThatGetTheAverageAreLeftAlone) {
-  if (!two_gpus()) GTEST_SKIP() << "needs BERTH_SIM=GPUx2";
+  if (!on_two_gpus()) GTEST_SKIP() << "needs BERTH_SIM=GPUx2";
   const Heard heard;
   const Copies c(true);
   for (int step = 0; step < 6; ++step) {
@@ -144,7 +144,7 @@ TEST(LintReplicas, CopiesThatGetTheAverageAreLeftAlone) {
 }
 
 TEST(LintReplicas, ModelsThatBeganDifferentAreAnEnsemble) {
-  if (!two_gpus()) GTEST_SKIP() << "needs BERTH_SIM=GPUx2";
+  if (!on_two_gpus()) GTEST_SKIP() << "needs BERTH_SIM=GPUx2";
   const Heard heard;
   const Copies c(false);
   for (int step = 0; step < 6; ++step) {
@@ -154,7 +154,7 @@ TEST(LintReplicas, ModelsThatBeganDifferentAreAnEnsemble) {
 }
 
 TEST(LintReplicas, LargeKernelsDrawnApartAreAnEnsembleThoughBiasesAgree) {
-  if (!two_gpus()) GTEST_SKIP() << "needs BERTH_SIM=GPUx2";
+  if (!on_two_gpus()) GTEST_SKIP() << "needs BERTH_SIM=GPUx2";
   const Heard heard;
   std::vector<Layer> models;
   std::vector<Optimizer> optimizers;
@@ -176,7 +176,7 @@ TEST(LintReplicas, LargeKernelsDrawnApartAreAnEnsembleThoughBiasesAgree) {
 }
 
 TEST(LintReplicas, ModelsTrainedOneAfterTheOtherAreLeftAlone) {
-  if (!two_gpus()) GTEST_SKIP() << "needs BERTH_SIM=GPUx2";
+  if (!on_two_gpus()) GTEST_SKIP() << "needs BERTH_SIM=GPUx2";
   const Heard heard;
   const Copies c(true);
   for (int i = 0; i < 2; ++i) {

@@ -125,7 +125,8 @@ TEST(Activations, SlopesAtTheirKinksAreTensorFlows) {
 }
 
 TEST(Functions, SlopesAtEdgesAreTensorFlows) {
-  const auto of = [](auto fn, double x, double y) {
+  const auto of = [](Tensor (*fn)(const Tensor&, const Tensor&, Site), double x,
+                     double y) {
     const Tensor a = constant({x}), b = constant({y});
     GradientTape tape;
     tape.watch(a);

@@ -17,7 +17,7 @@ using planner_tests::random_loads;
 using planner_tests::RandomLoads;
 
 // The least value of all plans; infinite when none keeps all limits.
-double best_of_all(const PlanProblem& problem) {
+double least_of_all(const PlanProblem& problem) {
   const LoadProblem p(problem);
   std::vector<int32_t> device(p.bytes.size(), 0);
   double best = std::numeric_limits<double>::infinity();
@@ -48,7 +48,7 @@ void expect_best_found(bool by_links) {
   const int problems = testing::random_problems(1000);
   for (uint64_t seed = 0; seed < static_cast<uint64_t>(problems); ++seed) {
     const PlanProblem p = random_loads(small(seed, by_links), seed);
-    const double best = best_of_all(p);
+    const double best = least_of_all(p);
     const Found f = search_loads(p, Budget::of_moves(32000, 1), seed);
     if (std::isinf(best)) {
       ++none;
