@@ -14,6 +14,7 @@
 #include "device/device_manager.h"
 #include "distribute/replica_places.h"
 #include "distribute/task_meetings.h"
+#include "distribute/without_branches.h"
 #include "function/control_flow.h"
 #include "graph/body.h"
 #include "graph/replay.h"
@@ -62,12 +63,13 @@ struct Cursor {
 
 class Merger {
  public:
-  Merger(const std::vector<ReplicaTrace>& traces, StrategyCore& core,
+  Merger(std::vector<ReplicaTrace>& traces, StrategyCore& core,
          const std::vector<int64_t>& examples)
       : plan_(core.plan_here()),
         places_(plan_),
-        tasks_(core, traces.front().graph, examples) {
-    for (const ReplicaTrace& t : traces) {
+        tasks_(core, one_kind(traces.front().graph), examples) {
+    for (ReplicaTrace& t : traces) {
+      one_kind(t.graph);
       cursors_.emplace_back(t, static_cast<int>(cursors_.size()));
     }
   }
@@ -88,6 +90,14 @@ class Merger {
   }
 
  private:
+  // Lets every conditional write be of variables of one kind.
+  const Graph& one_kind(Graph& graph) const {
+    without_branches(graph, [&](const Node& n) {
+      return plan_.replicas.size() > 1 && places_.written_apart(graph, n);
+    });
+    return graph;
+  }
+
   // A plan refreshes mirrors before it runs. Writes since then, which the
   // surrounding trace made to homes alone, are copied here.
   void refresh_mirrors() {
@@ -124,10 +134,14 @@ class Merger {
     if (is_met(n)) return true;
     for (const Tensor& v : written_by(c.graph, n)) {
       if (!variable_state(v).parts.empty()) continue;
-      if (n.op->kind() != OpKind::kControl || cursors_.size() == 1) return true;
+      if (cursors_.size() == 1 || !places_.written_apart(c.graph, n)) {
+        return true;
+      }
       throw errors::Unimplemented(fmt::format(
-          "{}: a variable of all replicas, written inside of cond() or "
-          "while_loop() in run(); expected the write outside of these",
+          "{}: variables with one value and with a value per replica, or with "
+          "copies on all devices and on one, are written inside of one loop, "
+          "or beside other effects in one cond(), in run(); expected their "
+          "writes apart",
           describe(c.graph, n)));
     }
     return false;
@@ -154,7 +168,9 @@ class Merger {
                                    [](const Tensor& s, const Tensor& t) {
                                      return s.impl() == t.impl();
                                    });
-      if (x.op == y.op && x.attrs == y.attrs && same) return;
+      // Bodies are each replica's own.
+      const bool alike = x.op->kind() == OpKind::kControl || x.attrs == y.attrs;
+      if (x.op == y.op && alike && same) return;
     }
     const auto text = [](const Cursor& c) {
       return c.at_end() ? "its end" : describe(c.graph, c.node());
@@ -316,18 +332,25 @@ class Merger {
         std::all_of(written.begin(), written.end(),
                     [&](const Tensor& v) { return places_.is_mirrored(v); });
     const int alone = places_.writer_of(written[0]);
+    std::map<int, Tensors> results;  // of a cond, by the replica that ran it
     for (Cursor& c : cursors_) {
-      if (mirrored ? places_.first_of(c.replica) == c.replica
-                   : c.replica == alone) {
+      const int writer = mirrored ? places_.first_of(c.replica) : alone;
+      if (writer == c.replica) {
         c.replay.run(c.at, places_.in_replica(c.node(), c.replica));
+        results[writer] = c.replay.values(c.at);
       }
+    }
+    for (Cursor& c : cursors_) {
+      c.replay.values(c.at) =
+          results.at(mirrored ? places_.first_of(c.replica) : alone);
     }
   }
 
   // The function of merge_call(): nodes belong to replica 0, writes go to all
   // memories.
   void call(const Callable& f) {
-    const Graph& graph = *f.body();
+    Graph graph = *f.body();
+    one_kind(graph);
     Tensors args;
     for (const Cursor& c : cursors_) {
       for (const ValueRef& v : c.node().inputs) {
@@ -349,11 +372,12 @@ class Merger {
     const Node& n = graph[i];
     const std::vector<Tensor> written = written_by(graph, n);
     const bool mirrored =
-        !written.empty() && n.op->kind() != OpKind::kControl &&
+        !written.empty() &&
         std::all_of(written.begin(), written.end(), [&](const Tensor& v) {
           return places_.is_mirrored(v) && variable_state(v).parts.empty();
         });
     if (!mirrored) return replay.run(i, places_.in_replica(n, 0));
+    Tensors first;
     for (const int r : places_.firsts()) {
       // The same values, for the copies in this memory.
       Tensors in;
@@ -362,9 +386,12 @@ class Merger {
         in.push_back(home.defined() ? places_.handle_for(home, r)
                                     : replay.value(v));
       }
-      const NodeContext context(places_.in_replica(n, r), -1);
-      replay.values(i) = call_list(*n.op, in, n.attrs.get());
+      const Node as = places_.in_replica(n, r);
+      const NodeContext context(as, -1);
+      Tensors results = call_list(*n.op, in, as.attrs.get());
+      if (r == places_.firsts()[0]) first = std::move(results);
     }
+    replay.values(i) = std::move(first);
   }
 
   // Returns the results; puts those that no op computed on its device.

@@ -29,7 +29,7 @@ struct ReplicaTrace {
 
 // Returns the results by replica. Throws errors::InvalidArgument, naming both
 // lines, if replicas meet in different order or write different variables, and
-// errors::Unimplemented for a write of a shared variable in cond() or
+// errors::Unimplemented for writes of variables of different kinds in one
 // while_loop().
 //
 // `replicas` are those of this task; where replicas of other tasks take part,

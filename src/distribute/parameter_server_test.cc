@@ -511,6 +511,33 @@ TEST(ParameterServer, RunsReplicasInsideOfFunctions) {
   EXPECT_EQ(r.fetch().item<float>(), 6);
 }
 
+TEST(ParameterServer, ServersKeepWhatABranchReadBeforeItWrote) {
+  ServerTasks tasks(1, 1);
+  const ClusterCoordinator coordinator(tasks.strategy());
+  const Variable v(constant(1.0f), {.name = "v"});
+  const Variable table(zeros({4, 2}), {.name = "table"});
+  const auto step = function([&](const Tensor& x) {
+    const Tensor old = v.value();
+    v.assign(x);
+    v.assign(v.value() * 10.f + old);
+    return cond(
+        math::greater(x, constant(2.f)),
+        [&] {
+          table.scatter_add({constant({{1.f, 2.f}}), constant({3})});
+          return v.value();
+        },
+        [&] {
+          v.assign_sub(constant(1.f));
+          return x;
+        });
+  });
+  EXPECT_EQ(coordinator.schedule(step, constant(2.f)).fetch().item<float>(), 2);
+  EXPECT_EQ(coordinator.schedule(step, constant(3.f)).fetch().item<float>(),
+            3 * 10 + 20);
+  coordinator.join();
+  EXPECT_EQ(all_of(table), (Floats{0, 0, 0, 0, 0, 0, 1, 2}));
+}
+
 TEST(ParameterServer, WhatCannotBeCutIsNamed) {
   ServerTasks tasks(1, 1);
   const ClusterCoordinator coordinator(tasks.strategy());
@@ -518,13 +545,18 @@ TEST(ParameterServer, WhatCannotBeCutIsNamed) {
   try {
     coordinator.schedule(
         [&](const Tensor& x) {
-          cond(
-              math::greater(x, constant(0.0f)), [&] { v.assign(x); }, [&] {});
+          while_loop([&](const Tensor& i) { return i < 3.f; },
+                     [&](const Tensor& i) {
+                       v.assign(x);
+                       return i + 1.f;
+                     },
+                     x);
         },
         constant(1.0f));
     ADD_FAILURE() << "no error";
   } catch (const errors::Unimplemented& e) {
-    EXPECT_NE(std::string(e.what()).find("If"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("While"), std::string::npos)
+        << e.what();
   }
 }
 

@@ -308,6 +308,14 @@ int32_t ProgramMaker::copy(Update& u, int32_t i, int shard) {
   }
   std::vector<int32_t> controls;
   for (const int32_t c : n.controls) {
+    // What nodes behind a write read before it is read now.
+    const auto later = [&](int32_t user) {
+      return user > i && s_.place_[user] == s_.place_[i];
+    };
+    if (s_.roles_[i] == Role::kEffect && s_.roles_[c] == Role::kRead &&
+        std::any_of(s_.users_[c].begin(), s_.users_[c].end(), later)) {
+      copy(u, c, shard);
+    }
     for (const int k : {shard, -1}) {
       const auto it = u.nodes.find({c, k});
       if (it != u.nodes.end()) controls.push_back(it->second);

@@ -8,6 +8,7 @@
 
 #include "base/where.h"
 #include "berth/errors.h"
+#include "distribute/without_branches.h"
 #include "passes/pipeline.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"
@@ -24,12 +25,6 @@ constexpr int kMostSweeps = 64;
   throw errors::Unimplemented(fmt::format(
       "ParameterServerStrategy: {} \"{}\"{} {}; expected {}", n.op->name(),
       n.name, where_text(nullptr, site), why, advice));
-}
-
-bool is_plain_assign(const OpDef& op) {
-  const std::string& name = op.name();
-  return name == "AssignVariableOp" || name == "AssignAddVariableOp" ||
-         name == "AssignSubVariableOp";
 }
 
 // A scatter of rows at ids, on a variable.
@@ -78,6 +73,8 @@ bool is_light(const Node& n) {
 ServerSplit::ServerSplit(Graph graph,
                          const std::function<Known(const Tensor&)>& known)
     : g_(std::move(graph)) {
+  run_device_free_passes(g_);
+  without_branches(g_, [](const Node&) { return true; });
   run_device_free_passes(g_);
   users_.resize(g_.nodes.size());
   for (int32_t i = 0; i < g_.size(); ++i) {
@@ -384,9 +381,9 @@ int ServerSplit::level_of(int32_t i) const {
     for (const int32_t c : n.controls) {
       if (on_server(c)) at_least(level_[c]);
       if (roles_[c] != Role::kRead) continue;
-      // Runs after the nodes there that read the old value.
+      // The server must not write before its nodes have the old value.
       for (const int32_t u : users_[c]) {
-        if (u < i && place_[u] == place_[i]) at_least(level_[u]);
+        if (place_[u] == place_[i]) at_least(level_[u]);
       }
     }
     // Servers step their counters last.

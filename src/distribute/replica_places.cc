@@ -77,6 +77,17 @@ Tensor ReplicaPlaces::handle_for(const Tensor& handle, int replica) const {
   return mirror_of(handle, DeviceManager::get().lookup(there.name()));
 }
 
+bool ReplicaPlaces::written_apart(const Graph& graph, const Node& node) const {
+  const std::vector<Tensor> written = written_by(graph, node);
+  const auto kind = [&](const Tensor& v) {
+    return variable_state(v).parts.empty() ? int{is_mirrored(v)} : 2;
+  };
+  return node.op->kind() == OpKind::kControl &&
+         std::any_of(written.begin(), written.end(), [&](const Tensor& v) {
+           return kind(v) != kind(written[0]);
+         });
+}
+
 int ReplicaPlaces::writer_of(const Tensor& handle) const {
   const std::string memory = memory_of(variable_state(handle).device->id());
   for (int r = 0; r < replicas(); ++r) {
@@ -102,18 +113,6 @@ DeviceId ReplicaPlaces::request_of(const Node& node, int replica) const {
   return device;
 }
 
-bool ReplicaPlaces::in_bodies(Graph& body, int replica) const {
-  for (Node& n : body.nodes) {
-    if (n.variable.defined()) n.variable = handle_for(n.variable, replica);
-    if (!n.requested.empty()) n.requested = request_of(n, replica);
-    n.replica = replica;
-    rewrite_bodies(n, [&](const std::string&, Graph& inner) {
-      return in_bodies(inner, replica);
-    });
-  }
-  return true;
-}
-
 Node ReplicaPlaces::in_replica(const Node& node, int replica) const {
   Node as = node;
   as.replica = replica;
@@ -122,8 +121,10 @@ Node ReplicaPlaces::in_replica(const Node& node, int replica) const {
     as.requested = request_of(node, replica);
   }
   if (plan_.replicas[static_cast<size_t>(replica)].size() == 1) as.follows = -1;
-  rewrite_bodies(as, [&](const std::string&, Graph& body) {
-    return in_bodies(body, replica);
+  change_bodies(as, [&](Node& n) {
+    if (n.variable.defined()) n.variable = handle_for(n.variable, replica);
+    if (!n.requested.empty()) n.requested = request_of(n, replica);
+    n.replica = replica;
   });
   return as;
 }

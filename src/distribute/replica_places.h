@@ -32,6 +32,9 @@ class ReplicaPlaces {
   bool is_mirrored(const Tensor& handle) const;
   // The handle that a replica computes with.
   Tensor handle_for(const Tensor& handle, int replica) const;
+  // Whether bodies of the node write variables of different kinds: with a copy
+  // in each memory, with a part per replica, or neither.
+  bool written_apart(const Graph& graph, const Node& node) const;
   // The replica that writes a variable which is not mirrored.
   int writer_of(const Tensor& handle) const;
 
@@ -43,7 +46,6 @@ class ReplicaPlaces {
  private:
   int number_of_device(const Tensor& handle) const;
   DeviceId request_of(const Node& node, int replica) const;
-  bool in_bodies(Graph& body, int replica) const;
 
   const SplitPlan& plan_;
   std::vector<int> first_of_, firsts_;

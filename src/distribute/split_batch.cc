@@ -6,8 +6,10 @@
 #include <numeric>
 #include <set>
 
+#include "base/where.h"
 #include "berth/errors.h"
 #include "distribute/split_emit.h"
+#include "distribute/without_branches.h"
 #include "passes/lower.h"
 #include "passes/pipeline.h"
 #include "tensor/mirrors.h"
@@ -99,6 +101,16 @@ void drop_writes_of_mirrors(Graph& graph) {
   dce(graph);
 }
 
+[[noreturn]] void refuse(const Node& n) {
+  const Site site = n.sources.empty() ? Site{} : n.sources[0].site;
+  throw errors::Unimplemented(fmt::format(
+      "{}{}: variables with a copy on each device and variables of one device "
+      "are written inside of one loop, or beside other effects in one cond(); "
+      "expected their writes apart, or all variables made in the scope of the "
+      "strategy",
+      n.name, where_text(nullptr, site)));
+}
+
 }  // namespace
 
 SplitReport split_batch(Graph& graph, const SplitPlan& plan) {
@@ -140,6 +152,16 @@ SplitReport split_batch(Graph& graph, const SplitPlan& plan) {
                       n.op->name()));
     }
     const SplitNeeds needs(graph, states, places);
+    const auto apart = [&](const Node& n) { return needs.written_apart(n); };
+    if (const auto at =
+            std::find_if(graph.nodes.begin(), graph.nodes.end(), apart);
+        at != graph.nodes.end()) {
+      const int32_t nodes = graph.size();
+      without_branches(graph, apart);
+      if (graph.size() == nodes) refuse(*at);
+      run_device_free_passes(graph);
+      continue;
+    }
     if (plan.tasks.several()) {
       const SplitNeeds of_all(graph, states, in_one_memory(places));
       graph = SplitEmit(graph, plan, places, analysis, states, needs, &of_all)

@@ -8,15 +8,19 @@
 #include <cmath>
 #include <functional>
 
+#include "base/fresh_process.h"
+#include "berth/device.h"
 #include "berth/errors.h"
 #include "berth/function.h"
 #include "berth/gradient_tape.h"
 #include "berth/ops/array.h"
+#include "berth/ops/control_flow.h"
 #include "berth/ops/conv.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
 #include "berth/ops/random.h"
 #include "device/device_manager.h"
+#include "device/gpu_testing.h"
 #include "function/graph_rewrite.h"
 
 namespace berth::distribute {
@@ -303,6 +307,44 @@ TEST(SplitBatch, VariablesAreUpdatedOnce) {
   const Tensor error = matmul(x, before) - y;
   const Tensor want = before - matmul(x, error, {.transpose_a = true}) * 0.2f;
   expect_near({w.value()}, {want}, 1e-5);
+}
+
+// Each memory's copy of a cond writes the variables of this memory.
+void conditional_writes() {
+  test::use_gpus(2);
+  SplitPlan plan;
+  for (const char* gpu : {"GPU:0", "GPU:1"}) {
+    plan.replicas.push_back(
+        {std::string("/job:localhost/replica:0/task:0/device:") + gpu});
+  }
+  const auto make = [](const char* on) {
+    return with_device(on, [] { return Variable(constant(1.f)); });
+  };
+  // The host has one copy for both.
+  for (const char* on : {"/GPU:0", "/CPU:0"}) {
+    const Variable w = make("/GPU:0"), v = make(on);
+    const auto step = function(
+        [&](const Tensor& x) {
+          const Tensor sum = math::reduce_sum(x * w.value());
+          cond(
+              math::greater(sum, constant(0.f)),
+              [&] {
+                w.assign_add(sum);
+                v.assign_sub(sum * v.value());
+              },
+              [&] { w.assign(constant(1.f)); });
+          return w.value() + v.value();
+        },
+        {.rewrite = std::make_shared<const Split>(plan)});
+    const Tensor x = ones({4});
+    fresh_process::check(step(x).item<float>() == 5 - 3, "the first step");
+    fresh_process::check(step(x).item<float>() == 25 + 57, "the second");
+    fresh_process::check(step(-x).item<float>() == 1 + 57, "the other branch");
+    fresh_process::check(step(x).item<float>() == 5 - 171, "and again");
+  }
+}
+TEST(SplitBatch, ConditionalWritesAreMadeOncePerMemory) {
+  IN_A_FRESH_PROCESS(conditional_writes());
 }
 
 TEST(SplitBatch, SlicesGiveTheSameBitsOnAnyNumberOfReplicas) {

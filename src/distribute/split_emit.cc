@@ -7,6 +7,7 @@
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "device/memory_space.h"
+#include "graph/body.h"
 #include "tensor/mirrors.h"
 
 namespace berth::distribute {
@@ -196,6 +197,21 @@ void SplitEmit::emit_whole(int32_t i) {
     std::vector<ValueRef> in;
     for (const ValueRef& v : old.inputs) in.push_back(whole_at(v, memory));
     Node node = copy_of(i, where);
+    // Its bodies use the variables of this memory.
+    std::map<const TensorImpl*, Tensor> here;
+    for (size_t k = 0; k < in.size(); ++k) {
+      const Tensor& v = from_[old.inputs[k].node].variable;
+      if (v.defined()) here[v.impl()] = to_[in[k].node].variable;
+    }
+    const std::vector<DeviceId> devices = devices_of(where);
+    change_bodies(node, [&](Node& n) {
+      const auto it = here.find(n.variable.impl());
+      if (it != here.end()) n.variable = it->second;
+      n.replica = node.replica;
+      if (!n.requested.empty() && !devices[0].empty()) {
+        n.requested = device_for(n.requested, devices, n);
+      }
+    });
     node.inputs = std::move(in);
     add_copy(i, where, std::move(node));
     for (size_t o = 0; o < old.outputs.size(); ++o) {

@@ -63,6 +63,20 @@ int SplitNeeds::copy_of(int32_t handle, int memory) const {
   return memory;
 }
 
+bool SplitNeeds::written_apart(const Node& n) const {
+  if (n.op->kind() != OpKind::kControl || !n.has_effect()) return false;
+  for (size_t m = 0; m < places_.memories.size(); ++m) {
+    int first = -1;
+    for (const ValueRef& v : n.inputs) {
+      if (graph_[v.node].op->kind() != OpKind::kHandle) continue;
+      const int copy = copy_of(v.node, static_cast<int>(m));
+      if (first < 0) first = copy;
+      if (copy != first) return true;
+    }
+  }
+  return false;
+}
+
 MemorySet SplitNeeds::of_parts() const {
   MemorySet set = 0;
   for (size_t r = 0; r < places_.examples.size(); ++r) {

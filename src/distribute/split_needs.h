@@ -34,6 +34,9 @@ class SplitNeeds {
   MemorySet node(int32_t i) const { return nodes_[i]; }
   // The first memory that has the same copy of a variable as `memory`.
   int copy_of(int32_t handle, int memory) const;
+  // Whether the node is a cond or loop on variables of which some have copies
+  // in more memories than others.
+  bool written_apart(const Node& n) const;
 
  private:
   void walk();

@@ -396,17 +396,29 @@ class AutoPlacer {
 
   CostTable apply(const PlanProblem& p, const PlacePlan& plan) {
     CostTable costs = apply_plan(graph_, p, plan);
+    // What has no room yet waits on the host until the others have moved.
+    std::vector<const Node*> waiting;
     for (const Node& n : graph_.nodes) {
       if (!n.variable.defined()) continue;
-      Device& on = DeviceManager::get().lookup(n.assigned.name());
-      if (!move_variable(n.variable, on)) {
-        throw errors::FailedPrecondition(fmt::format(
-            "function \"{}\": variable \"{}\" was to move to {}, and is used "
-            "by another plan since; call it again",
-            graph_.name, variable_state(n.variable).name, n.assigned.text()));
+      try {
+        move(n, DeviceManager::get().lookup(n.assigned.name()));
+      } catch (const errors::ResourceExhausted&) {
+        move(n, DeviceManager::get().host());
+        waiting.push_back(&n);
       }
     }
+    for (const Node* n : waiting) {
+      move(*n, DeviceManager::get().lookup(n->assigned.name()));
+    }
     return costs;
+  }
+
+  void move(const Node& n, Device& on) const {
+    if (move_variable(n.variable, on)) return;
+    throw errors::FailedPrecondition(fmt::format(
+        "function \"{}\": variable \"{}\" was to move to {}, and is used by "
+        "another plan since; call it again",
+        graph_.name, variable_state(n.variable).name, n.assigned.text()));
   }
 
   std::string sentence(const PlanProblem& p, PlanAnswer answer,

@@ -474,6 +474,57 @@ void keras_models() {
   check(!model.placement().plan.empty(), "by a plan");
 }
 
+// 12 MiB of weights on GPUs of 8, next to updates under conditions.
+void larger_models() {
+  const config::PhysicalDevice gpu = [] {
+    config::set_simulated_devices("GPUx1");
+    return config::list_physical_devices("GPU")[0];
+  }();
+  config::set_logical_device_configuration(
+      gpu, {{.memory_limit_mb = 8}, {.memory_limit_mb = 8}});
+  using namespace keras::optimizers;  // NOLINT
+  const auto train = [](const keras::Optimizer& optimizer, bool by_plan) {
+    const auto on = device(by_plan ? "" : "/CPU:0");
+    random::set_seed(3);
+    keras::clear_session();
+    keras::Sequential model({keras::InputLayer({512})});
+    for (int i = 0; i < 6; ++i) {
+      model.add(keras::Dense(i % 2 == 0 ? 1024 : 512, {.use_bias = false}));
+    }
+    keras::CompileOptions options{.optimizer = optimizer,
+                                  .loss = keras::losses::MeanSquaredError()};
+    if (by_plan) options.placement = quick();
+    model.compile(options);
+    std::vector<float> losses;
+    for (int k = 0; k < 4; ++k) {
+      losses.push_back(
+          model.train_on_batch(ones({4, 512}), zeros({4, 512})).item<float>());
+    }
+    if (!by_plan) return losses;
+    for (const placement::DeviceRow& d : model.placement().devices) {
+      if (d.device.find("GPU") == std::string::npos) continue;
+      check(d.peak_bytes <= 8 << 20, d.device + " holds too much");
+    }
+    return losses;
+  };
+  for (const bool scaled : {false, true}) {
+    const auto make = [&] {
+      const keras::Optimizer sums =
+          SGD(0.001, {.gradient_accumulation_steps = scaled ? 0 : 2});
+      return scaled ? keras::Optimizer(LossScaleOptimizer(sums)) : sums;
+    };
+    const auto want = train(make(), false), got = train(make(), true);
+    check(want.back() < want.front(), "it learns");
+    for (size_t i = 0; i < want.size(); ++i) {
+      check(std::abs(want[i] - got[i]) <= 1e-4f * want[i], "as on the host");
+    }
+  }
+  check(debugging::diagnostic_counts().at("made-elsewhere") > 0, "said");
+}
+TEST(AutoPlace, AModelMayBeLargerThanADevice) {
+  IN_A_FRESH_PROCESS(larger_models());
+}
+
 void sliced_models() {
   need_cores(2);
   config::set_device_list("CPUx2");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "device/device_manager.h"
@@ -10,6 +11,7 @@
 #include "exec/region_times.h"
 #include "exec/report.h"
 #include "function/compile.h"
+#include "graph/body.h"
 #include "op/dispatcher.h"
 #include "tensor/variable_state.h"
 
@@ -30,6 +32,7 @@ int32_t node_of(const std::string& tag) {
 
 Graph tagged(const Graph& graph, const std::vector<DeviceId>& device) {
   Graph g = graph;
+  std::map<const TensorImpl*, Tensor> own;  // instead of variables
   for (int32_t i = 0; i < g.size(); ++i) {
     Node& n = g[i];
     n.sources = {{tag_of(i), {}}};
@@ -38,7 +41,15 @@ Graph tagged(const Graph& graph, const std::vector<DeviceId>& device) {
     if (!n.variable.defined()) continue;
     const VariableState& v = variable_state(n.variable);
     Device& on = DeviceManager::get().lookup(n.assigned.name());
-    n.variable = make_unbacked_variable(on, v.name, v.dtype, v.shape);
+    Tensor& mine = own[n.variable.impl()];
+    mine = make_unbacked_variable(on, v.name, v.dtype, v.shape);
+    n.variable = mine;
+  }
+  for (Node& n : g.nodes) {
+    change_bodies(n, [&](Node& inner) {
+      const auto it = own.find(inner.variable.impl());
+      if (it != own.end()) inner.variable = it->second;
+    });
   }
   return g;
 }

@@ -66,6 +66,16 @@ void rewrite_bodies(
   if (changed) node.attrs = AttrsRef(std::move(pairs));
 }
 
+void change_bodies(Node& node, const std::function<void(Node&)>& change) {
+  rewrite_bodies(node, [&](const std::string&, Graph& body) {
+    for (Node& n : body.nodes) {
+      change(n);
+      change_bodies(n, change);
+    }
+    return true;
+  });
+}
+
 bool Node::body_has_effect() const {
   bool effect = false;
   visit_bodies(*this, [&](const std::string&, const Graph& g) {

@@ -55,6 +55,9 @@ void visit_bodies(
 void rewrite_bodies(
     Node& node, const std::function<bool(const std::string&, Graph&)>& rewrite);
 
+// Calls change() for a copy of every node of the bodies, and of theirs.
+void change_bodies(Node& node, const std::function<void(Node&)>& change);
+
 // Gives the arguments of the node's bodies the shapes of its operands and
 // infers the bodies again. Throws what the shape rules throw.
 void infer_bodies(Node& node, std::span<const SpecView> in);

@@ -17,6 +17,7 @@
 #include "keras/remat.h"
 #include "keras/weight_limit.h"
 #include "op/device_scope.h"
+#include "op/with_room.h"
 #include "ops/random_key.h"
 
 namespace berth::keras {
@@ -66,16 +67,19 @@ Variable LayerBase::add_weight(const std::string& name, const Shape& shape,
                     name, shape.str()));
   }
   WeightLimit::take(state_->name + "/" + name, shape);
-  const Tensor initial = initializer(shape, float32);
-  if (!(initial.shape() == shape)) {
-    fail(fmt::format("the initializer of weight \"{}\" gave {}; expected {}",
-                     name, initial.shape().str(), shape.str()));
-  }
-  Variable v(initial,
-             {.name = state_->name + "/" + name,
-              .trainable = options.trainable,
-              .aggregation = options.aggregation},
-             state_->site);
+  Variable v;
+  with_room(state_->name + "/" + name, [&] {
+    const Tensor initial = initializer(shape, float32);
+    if (!(initial.shape() == shape)) {
+      fail(fmt::format("the initializer of weight \"{}\" gave {}; expected {}",
+                       name, initial.shape().str(), shape.str()));
+    }
+    v = Variable(initial,
+                 {.name = state_->name + "/" + name,
+                  .trainable = options.trainable,
+                  .aggregation = options.aggregation},
+                 state_->site);
+  });
   (options.trainable ? state_->trainable : state_->other).push_back(v);
   if (options.regularizer && options.trainable) {
     state_->regularized.emplace_back(v, options.regularizer);

@@ -16,6 +16,7 @@
 #include "keras/update_context.h"
 #include "op/device_scope.h"
 #include "op/replica_scope.h"
+#include "op/with_room.h"
 #include "tensor/variable_state.h"
 
 namespace berth::keras {
@@ -92,10 +93,12 @@ Variable OptimizerBase::counter(const char* name, double value,
 Variable OptimizerBase::make_slot(const Variable& like, const char* name,
                                   const Shape& shape, double value) {
   const Site site = t_state.site;
-  const Variable v(fill(shape, value, like.dtype(), site),
-                   {.name = fmt::format("{}/{}/{}", name_, like.name(), name),
-                    .trainable = false},
-                   site);
+  const std::string full = fmt::format("{}/{}/{}", name_, like.name(), name);
+  Variable v;
+  with_room(full, [&] {
+    v = Variable(fill(shape, value, like.dtype(), site),
+                 {.name = full, .trainable = false}, site);
+  });
   all_.push_back(v);
   return v;
 }

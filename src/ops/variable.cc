@@ -10,6 +10,7 @@
 #include "device/device_manager.h"
 #include "op/device_scope.h"
 #include "op/replica_scope.h"
+#include "op/with_room.h"
 #include "ops/autocast.h"
 #include "ops/families.h"
 #include "ops/op_call.h"
@@ -90,9 +91,33 @@ Tensor aggregated(const Tensor& handle) {
 
 constinit thread_local DType t_autocast = float32;
 
+Tensor made_of(const Tensor& initial, const VariableOptions& options,
+               Site site) {
+  const StrategyScope* strategy = t_state.strategy;
+  Device* device =
+      strategy ? &strategy->home(t_state.scope)
+               : scope_device(fmt::format("Variable '{}'", options.name));
+  if (device == nullptr) device = initial.impl()->block->device;
+  Tensor handle = make_variable(*device, options.name, initial.dtype(),
+                                initial.shape(), options.trainable, site);
+  VariableState& state = variable_state(handle);
+  state.asked = t_state.scope && t_state.scope->kind != ScopeKind::kEngine &&
+                !t_state.scope->name.str().empty();
+  state.synchronization = options.synchronization;
+  state.aggregation = options.aggregation;
+  if (strategy) strategy->adopt(handle);
+  // Initialisation runs outside traces and tapes.
+  const DispatchGuard eager(nullptr);
+  static const OpDef& op = op_named("AssignVariableOp");
+  assign(op, handle, initial);
+  for (const Tensor& part : state.parts) assign(op, part, initial);
+  return handle;
+}
+
 // A new variable keeps its own copy of the value; it is written through the
 // op so that every kind of device does it the same way.
-Tensor new_variable(const Tensor& initial, VariableOptions options, Site site) {
+Tensor new_variable(const Tensor& initial, const VariableOptions& options,
+                    Site site) {
   set_site(site);
   if (!initial.defined() || initial.is_symbolic()) {
     throw errors::InvalidArgument(fmt::format(
@@ -114,25 +139,9 @@ Tensor new_variable(const Tensor& initial, VariableOptions options, Site site) {
         "before, in the scope of the strategy",
         options.name, where_text()));
   }
-  const StrategyScope* strategy = t_state.strategy;
-  Device* device =
-      strategy ? &strategy->home(t_state.scope)
-               : scope_device(fmt::format("Variable '{}'", options.name));
-  if (device == nullptr) device = initial.impl()->block->device;
-  Tensor handle =
-      make_variable(*device, std::move(options.name), initial.dtype(),
-                    initial.shape(), options.trainable, site);
-  VariableState& state = variable_state(handle);
-  state.asked = t_state.scope && t_state.scope->kind != ScopeKind::kEngine &&
-                !t_state.scope->name.str().empty();
-  state.synchronization = options.synchronization;
-  state.aggregation = options.aggregation;
-  if (strategy) strategy->adopt(handle);
-  // Initialisation runs outside traces and tapes.
-  const DispatchGuard eager(nullptr);
-  static const OpDef& op = op_named("AssignVariableOp");
-  assign(op, handle, initial);
-  for (const Tensor& part : state.parts) assign(op, part, initial);
+  Tensor handle;
+  with_room(fmt::format("Variable '{}'", options.name),
+            [&] { handle = made_of(initial, options, site); });
   return handle;
 }
 
@@ -161,7 +170,7 @@ AutocastScope::AutocastScope(DType dtype) : outer_(t_autocast) {
 AutocastScope::~AutocastScope() { t_autocast = outer_; }
 
 Variable::Variable(const Tensor& initial, VariableOptions options, Site site)
-    : handle_(new_variable(initial, std::move(options), site)) {}
+    : handle_(new_variable(initial, options, site)) {}
 
 const std::string& Variable::name() const {
   return variable_state(handle_).name;
