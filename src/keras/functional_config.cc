@@ -37,6 +37,18 @@ class FunctionalWriter {
       : model_(model) {
     for (const KerasNode* node : inputs) add(*node);
     for (const KerasNode* node : order) add(*node);
+    // Uses are numbered as they were made.
+    for (auto& [layer, nodes] : uses_) {
+      std::map<const KerasNode*, size_t> made;
+      for (const auto& node : layer->state().nodes) {
+        made.emplace(node.lock().get(), made.size());
+      }
+      std::stable_sort(nodes.begin(), nodes.end(),
+                       [&](auto* a, auto* b) { return made[a] < made[b]; });
+      for (size_t i = 0; i < nodes.size(); ++i) {
+        use_of_[nodes[i]] = {layer->name(), static_cast<int64_t>(i)};
+      }
+    }
   }
 
   Config layers() const {
@@ -64,7 +76,6 @@ class FunctionalWriter {
  private:
   void add(const KerasNode& node) {
     Nodes& nodes = uses_[node.layer.base().get()];
-    use_of_[&node] = {node.layer.name(), static_cast<int64_t>(nodes.size())};
     nodes.push_back(&node);
     if (nodes.size() == 1 && !names_.insert(node.layer.name()).second) {
       throw errors::FailedPrecondition(fmt::format(
@@ -109,7 +120,7 @@ class FunctionalWriter {
   }
 
   const LayerBase& model_;
-  std::map<const LayerBase*, Nodes> uses_;
+  std::map<LayerBase*, Nodes> uses_;
   std::map<const KerasNode*, Use> use_of_;
   std::set<std::string> names_;
 };

@@ -56,9 +56,11 @@ def groups(layer, path="", file=None):
         for name, part in zip(unique(class_name(p) for p in parts), parts):
             yield from groups(part, f"{inside}/{name}", file)
     elif kind in _PARTS:
+        yield path, [], layer.name
         left = _sorted(layer.weights)
         for attribute, count in _PARTS[kind]:
-            yield _join(path, attribute), left[:count], attribute
+            part = attribute.removesuffix("_dense").replace("output", "attention_output")
+            yield _join(path, attribute), left[:count], f"{snake(kind)}_cell" if part == "cell" else part
             left = [] if count is None else left[count:]
     elif _core.num_parts(layer.__berth__):
         raise ValueError(f"{kind} \"{layer.name}\" has layers inside, whose places in Keras' files Berth "

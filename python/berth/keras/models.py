@@ -305,7 +305,7 @@ class Model(Layer):
     def _layers_and_operators(self):
         known = {p.__berth__.key(): p for p in
                  self.__dict__.get("_parts", []) + self.__dict__.get("_kept", [])}
-        return [known.get(h.key()) or _wrapped(h) for h in self.__berth__.layers()]
+        return [known.get(h.key()) or wrapped(h) for h in self.__berth__.layers()]
 
     def get_layer(self, name=None, index=None):
         if index is not None:
@@ -393,7 +393,7 @@ def _layers_behind(tensors):
     return found
 
 
-def _wrapped(handle):
+def wrapped(handle):
     """The object of Python for a layer, or a model, of the engine."""
     inside = _core.layer_type(handle) in ("Model", "Sequential")
     return Model._of(_core.as_model(handle)) if inside else Layer._of(handle)
