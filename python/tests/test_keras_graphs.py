@@ -91,7 +91,7 @@ def branches():
     i = keras.Input((4,))
     s = L.Dense(4, name="short")(i)
     h = L.Dense(4, name="long2")(L.Dense(4, activation="relu", name="long1")(i))
-    return keras.Model(i, L.Add()([s, h]))
+    return keras.Model(i, L.Add(name="add")([s, h]))
 
 
 @pytest.mark.parametrize("name", ("m.keras", "m.h5", "m.weights.h5"))

@@ -21,7 +21,7 @@ tokens   : Embedding
 merge    = Add, Subtract, Multiply, Average, Maximum, Minimum, Concatenate; of two or three values of one shape
 operator = x + y, x - y, x * y, x * 2.0, 1.5 - x, -x, x / 4.0, x ** 2.0, x[:, 1:]
 nested   = a functional model of one or two inputs and outputs, or a Sequential; half of them are used twice
-Layers are frozen one time in eight. Weights of equal shapes are common, so that an exchange of two shows.
+One model in twelve has a policy of 16 bits, under which outputs agree to 2 % in the mean. Layers are frozen one time in eight. Weights of equal shapes are common, so that an exchange of two shows.
 All of keras.applications that Berth has follow after the last case of a whole run.
 """
 FILES = ("keras", "h5", "weights.h5")
@@ -147,7 +147,8 @@ def graph(rng, kinds, steps, depth):
 
 def case(rng, k):
     kinds = [rng.choice(("vector", "vector", "series", "image", "tokens")) for _ in range(rng.choice((1, 1, 2, 3)))]
-    return graph(rng, kinds, rng.randint(2, 12), 2)
+    g = graph(rng, kinds, rng.randint(2, 12), 2)
+    return {**g, "policy": rng.choice(("mixed_float16", "mixed_bfloat16"))} if rng.random() < 0.08 else g
 
 
 # --------------------------------------------------------------------------------- the program that both run
@@ -216,7 +217,13 @@ def application(keras, g):
 
 
 def made_by(keras, g):
-    return application(keras, g) if "application" in g else build(keras, g)
+    if "application" in g:
+        return application(keras, g)
+    keras.mixed_precision.set_global_policy(g.get("policy", "float32"))
+    try:
+        return build(keras, g)
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
 
 
 def fill(model, seed):
@@ -237,7 +244,7 @@ def inputs_of(g, seed):
 
 
 def outputs_of(model, x):
-    return [np.asarray(v) for v in flat(model(x))]
+    return [np.asarray(v, "float32") for v in flat(model(x))]
 
 
 def outline(model):
@@ -263,11 +270,13 @@ def write(keras, k, g, folder):
         return {"error": f"{type(error).__name__}: {error}"[:600]}
 
 
-def differs(got, want):
+def differs(got, want, rough):
     if len(got) != len(want) or any(a.shape != b.shape for a, b in zip(got, want)):
         return f"shapes {[a.shape for a in got]}, expected {[b.shape for b in want]}"
-    worst = max((float(np.max(np.abs(a - b) / np.maximum(1, np.abs(b)))) for a, b in zip(got, want) if a.size), default=0.0)
-    return None if worst <= 1e-5 else f"differ by {worst:.3g}"
+    with np.errstate(invalid="ignore"):
+        apart = [np.where(a == b, 0, np.abs(a - b) / np.maximum(1, np.abs(b))) for a, b in zip(got, want) if a.size]
+    worst = max((float(np.mean(a) if rough else np.max(a)) for a in apart), default=0.0)
+    return None if worst <= (0.02 if rough else 1e-5) else f"differ by {worst:.3g}"
 
 
 def read(keras, k, g, folder):
@@ -282,7 +291,8 @@ def read(keras, k, g, folder):
             else:
                 model = keras.models.load_model(path, compile=False)
             with np.load(os.path.join(folder, f"{k}.npz")) as kept:
-                said = differs(outputs_of(model, inputs_of(g, k)), [kept[n] for n in kept.files])
+                said = differs(outputs_of(model, inputs_of(g, k)), [kept[n] for n in kept.files],
+                               "policy" in g)
         except Exception as error:
             said = f"{type(error).__name__}: {error}"[:600]
         if said:

@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include "base/where.h"
+#include "berth/ops/math.h"
 #include "keras/classes.h"
 #include "keras/keras_node.h"
 #include "keras/layers/layer_util.h"
+#include "keras/masks.h"
 
 namespace berth::keras {
 
@@ -53,7 +55,14 @@ InputLayerBase::InputLayerBase(const Shape& shape, const InputOptions& o,
 }
 
 Tensors InputLayerBase::call(const Tensors& inputs, bool) {
-  const Tensor& x = one_input(state(), inputs);
+  Tensor x = one_input(state(), inputs);
+  // A model inside of another gets what layers computed in 16 bits.
+  if (is_floating(x.dtype()) && is_floating(spec_.dtype) &&
+      x.dtype() != spec_.dtype) {
+    const Tensor mask = Masks::of(x);
+    x = math::cast(x, spec_.dtype, site());
+    if (mask.defined()) Masks::set(x, mask);
+  }
   // As in Keras, a batch that was declared binds nobody.
   Shape shape = spec_.shape;
   shape[0] = kUnknownDim;
