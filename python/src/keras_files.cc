@@ -4,7 +4,9 @@
 #include "berth/keras/saving.h"
 #include "classes.h"
 #include "convert.h"
+#include "keras/functional_config.h"
 #include "keras/layer_state.h"
+#include "keras/layers/input_layer.h"
 
 namespace berth::python {
 
@@ -44,6 +46,22 @@ void add_keras_files(nb::module_& m) {
         [](const Layer& l) { return keras::layers::serialize(l).str(); });
   m.def("layer_type", [](const Layer& l) { return l.base()->state().type; });
   m.def("as_model", [](const Layer& l) { return Model(l.base()); });
+  // The tensor that an InputLayer declares.
+  m.def("described_input",
+        [](const Layer& l) { return keras::described_input(l.base()); });
+  // Names of a model's inputs and outputs, where they are not the layers'.
+  m.def("name_ends", [](const Layer& l, std::vector<std::string> inputs,
+                        std::vector<std::string> outputs) {
+    auto& state = l.base()->state();
+    if (!inputs.empty()) state.input_names = std::move(inputs);
+    if (!outputs.empty()) state.output_names = std::move(outputs);
+  });
+  // The layers of a functional model in the order of Berth's older files.
+  m.def("as_reached", [](const Layer& l) {
+    const auto& s = l.base()->state();
+    return keras::UsesOfLayers(s.described_inputs, s.described_outputs)
+        .as_reached();
+  });
   m.def("num_parts",
         [](const Layer& l) { return l.base()->state().parts.size(); });
   m.def("compile_config", [](const Model& model) -> nb::object {

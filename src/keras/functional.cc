@@ -10,6 +10,7 @@
 #include "keras/functional_config.h"
 #include "keras/keras_node.h"
 #include "keras/layer_state.h"
+#include "keras/layers/input_layer.h"
 
 namespace berth::keras {
 
@@ -31,14 +32,25 @@ class FunctionalBase final : public LayerBase {
     if (o.dtype) {
       fail("Model: has a dtype of its own; expected its layers to have one");
     }
+    begin_at_inputs(site);
     state().num_inputs = inputs_.size();
     state().described_inputs = inputs_;
     state().described_outputs = outputs_;
     for (const KerasTensor& x : inputs_) {
-      visit(*x.node(), true);
       state().input_specs.push_back({x.shape(), x.dtype(), {}});
     }
-    for (const KerasTensor& y : outputs_) visit(*y.node(), false);
+    const UsesOfLayers uses(inputs_, outputs_);
+    for (const KerasNode* node : uses.nodes()) {
+      if (!node->inputs.empty()) {
+        order_.push_back(node);
+      } else if (!is_input(*node)) {
+        fail(
+            fmt::format("Model: an output needs the input \"{}\", which is "
+                        "not among the model's inputs",
+                        node->layer.name()));
+      }
+    }
+    for (const Layer& layer : uses.by_depth()) track(layer);
     state().built = true;
     state().input_names = names_of(inputs_);
     state().output_names = names_of(outputs_);
@@ -91,52 +103,127 @@ class FunctionalBase final : public LayerBase {
     return values.at(t.node().get())[static_cast<size_t>(t.index())];
   }
 
-  // Puts what `node` needs, then `node`, in order; with a stack of its own,
-  // since models may be deep.
-  void visit(const KerasNode& root, bool is_input) {
-    if (is_input) {
-      add_part(root.layer);
-      seen_.insert(&root);
-      return;
-    }
-    std::vector<std::pair<const KerasNode*, size_t>> stack;
-    auto enter = [&](const KerasNode* node) {
-      if (!seen_.insert(node).second) return;
-      if (node->inputs.empty()) {
+  bool is_input(const KerasNode& node) const {
+    return std::any_of(
+        inputs_.begin(), inputs_.end(),
+        [&](const KerasTensor& t) { return t.node().get() == &node; });
+  }
+
+  // A model that begins at the output of a layer gets an input there, and uses
+  // of the layers behind it that begin at that input.
+  void begin_at_inputs(Site site) {
+    using Place = std::pair<const KerasNode*, int>;
+    std::map<Place, KerasTensor> instead;
+    std::map<const KerasNode*, std::shared_ptr<KerasNode>> copies;
+    const KerasTensors given = inputs_;
+    for (KerasTensor& t : inputs_) {
+      if (t.node()->inputs.empty()) continue;
+      Shape shape = t.shape();
+      if (shape.rank() == 0) {
         fail(
-            fmt::format("Model: an output needs the input \"{}\", which is "
-                        "not among the model's inputs",
-                        node->layer.name()));
+            fmt::format("Model: begins at the output of layer \"{}\", which is "
+                        "a scalar; expected a batch of values",
+                        t.node()->layer.name()));
       }
-      stack.emplace_back(node, 0);
+      const int64_t batch = shape[0];
+      shape.erase(0);
+      KerasTensor input = described_input(std::make_shared<InputLayerBase>(
+          shape, InputOptions{t.dtype()}, site, batch));
+      instead.emplace(Place(t.node().get(), t.index()), input);
+      t = input;
+    }
+    if (instead.empty()) return;
+    const auto renewed = [&](const KerasTensor& t) {
+      const auto found = instead.find({t.node().get(), t.index()});
+      if (found != instead.end()) return found->second;
+      const auto copy = copies.find(t.node().get());
+      return copy == copies.end() ? t : KerasTensor(copy->second, t.index());
     };
-    enter(&root);
-    while (!stack.empty()) {
-      auto& [node, next] = stack.back();
-      if (next < node->inputs.size()) {
-        enter(node->inputs[next++].node().get());
-        continue;
+    const UsesOfLayers uses(given, outputs_);
+    for (const KerasNode* node : uses.nodes()) {
+      auto copy = std::make_shared<KerasNode>(*node);
+      bool other = false;
+      for (KerasTensor& t : copy->inputs) {
+        const KerasTensor now = renewed(t);
+        other |= now.node() != t.node();
+        t = now;
       }
-      order_.push_back(node);
-      add_part(node->layer);
-      stack.pop_back();
+      if (other) copies[node] = std::move(copy);
     }
+    for (KerasTensor& t : outputs_) t = renewed(t);
   }
 
-  // A layer that is used twice is one part.
-  void add_part(const Layer& layer) {
-    for (const Layer& part : state().parts) {
-      if (part.base() == layer.base()) return;
-    }
-    track(layer);
-  }
-
-  const KerasTensors inputs_, outputs_;  // keep the nodes
+  KerasTensors inputs_, outputs_;  // keep the nodes
   std::vector<const KerasNode*> order_;
-  std::set<const KerasNode*> seen_;
 };
 
 }  // namespace
+
+UsesOfLayers::UsesOfLayers(const KerasTensors& inputs,
+                           const KerasTensors& outputs)
+    : inputs_(inputs) {
+  std::set<std::pair<const KerasNode*, int>> ends;
+  for (const KerasTensor& t : inputs) ends.emplace(t.node().get(), t.index());
+  std::set<const KerasNode*> seen;
+  // With a stack of its own, since models may be deep.
+  std::vector<std::pair<const KerasNode*, size_t>> stack;
+  auto enter = [&](const KerasTensor& t) {
+    const KerasNode* node = t.node().get();
+    if (!node->inputs.empty() && ends.contains({node, t.index()})) return;
+    if (!seen.insert(node).second) return;
+    met_.emplace(node->layer.base().get(), met_.size());
+    stack.emplace_back(node, 0);
+  };
+  for (const KerasTensor& y : outputs) {
+    enter(y);
+    while (!stack.empty()) {
+      auto& [node, next] = stack.back();
+      if (next < node->inputs.size()) {
+        enter(node->inputs[next++]);
+      } else {
+        nodes_.push_back(node);
+        stack.pop_back();
+      }
+    }
+  }
+}
+
+std::vector<Layer> UsesOfLayers::as_reached() const {
+  std::vector<Layer> all;
+  std::set<const LayerBase*> seen;
+  auto add = [&](const KerasNode& node) {
+    if (seen.insert(node.layer.base().get()).second) all.push_back(node.layer);
+  };
+  for (const KerasTensor& t : inputs_) add(*t.node());
+  for (const KerasNode* node : nodes_) add(*node);
+  return all;
+}
+
+std::vector<Layer> UsesOfLayers::by_depth() const {
+  // How many uses of layers are between a layer and the outputs at most, and
+  // when a walk back from the outputs meets it.
+  std::map<const LayerBase*, int64_t> depth;
+  std::map<const KerasNode*, int64_t> of_use;
+  for (auto it = nodes_.rbegin(); it != nodes_.rend(); ++it) {
+    int64_t& layer = depth[(*it)->layer.base().get()];
+    layer = std::max(layer, of_use[*it]);
+    for (const KerasTensor& t : (*it)->inputs) {
+      int64_t& before = of_use[t.node().get()];
+      before = std::max(before, layer + 1);
+    }
+  }
+  const auto place = [&](const Layer& l) {
+    const auto met = met_.find(l.base().get());
+    return std::pair(
+        -depth[l.base().get()],
+        met == met_.end() ? -1 : static_cast<int64_t>(met->second));
+  };
+  std::vector<Layer> all = as_reached();
+  std::stable_sort(all.begin(), all.end(), [&](const Layer& a, const Layer& b) {
+    return place(a) < place(b);
+  });
+  return all;
+}
 
 Model::Model(KerasTensors inputs, KerasTensors outputs, NameOptions options,
              Site site)

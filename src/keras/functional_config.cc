@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -19,6 +20,10 @@ namespace {
 
 using Nodes = std::vector<const KerasNode*>;
 
+int64_t first_end(const Layer& layer) {
+  return layer.base()->state().type == "Model" ? 1 : 0;
+}
+
 // The name of each layer in the config, and which of its uses a node is.
 struct Use {
   std::string layer;
@@ -30,21 +35,26 @@ class FunctionalWriter {
   FunctionalWriter(const LayerBase& model, const Nodes& inputs,
                    const Nodes& order)
       : model_(model) {
-    for (const KerasNode* node : inputs) {
-      if (!node->inputs.empty()) {
-        throw errors::FailedPrecondition(fmt::format(
-            "model \"{}\" begins at an output of layer \"{}\", which no config "
-            "can say; make it of keras::Input() and layers",
-            model.name(), node->layer.name()));
-      }
-      add(*node);
-    }
+    for (const KerasNode* node : inputs) add(*node);
     for (const KerasNode* node : order) add(*node);
+    // Uses are numbered as they were made.
+    for (auto& [layer, nodes] : uses_) {
+      std::map<const KerasNode*, size_t> made;
+      for (const auto& node : layer->state().nodes) {
+        made.emplace(node.lock().get(), made.size());
+      }
+      std::stable_sort(nodes.begin(), nodes.end(),
+                       [&](auto* a, auto* b) { return made[a] < made[b]; });
+      for (size_t i = 0; i < nodes.size(); ++i) {
+        use_of_[nodes[i]] = {layer->name(), static_cast<int64_t>(i)};
+      }
+    }
   }
 
   Config layers() const {
     std::vector<Config> list;
-    for (const auto& [layer, nodes] : uses_) {
+    for (const Layer& layer : model_.state().parts) {
+      const Nodes& nodes = uses_.at(layer.base().get());
       Config c = layers::serialize(layer);
       c.set("name", layer.name());
       std::vector<Config> inbound;
@@ -59,28 +69,28 @@ class FunctionalWriter {
   // One [layer, use, output], or a list of them.
   Config history(const KerasTensors& tensors) const {
     std::vector<Config> list;
-    for (const KerasTensor& t : tensors) list.push_back(history(t));
+    for (const KerasTensor& t : tensors) list.push_back(end(t));
     return list.size() == 1 ? list[0] : Config(list);
   }
 
  private:
   void add(const KerasNode& node) {
-    for (auto& [layer, nodes] : uses_) {
-      if (layer.base() != node.layer.base()) continue;
-      use_of_[&node] = {layer.name(), static_cast<int64_t>(nodes.size())};
-      nodes.push_back(&node);
-      return;
-    }
-    if (!names_.insert(node.layer.name()).second) {
+    Nodes& nodes = uses_[node.layer.base().get()];
+    nodes.push_back(&node);
+    if (nodes.size() == 1 && !names_.insert(node.layer.name()).second) {
       throw errors::FailedPrecondition(fmt::format(
           "model \"{}\" has two layers with the name \"{}\"; a config tells "
           "layers apart by their names: give one another {{.name = ...}}",
           model_.name(), node.layer.name()));
     }
-    use_of_[&node] = {node.layer.name(), 0};
-    uses_.push_back({node.layer, {&node}});
   }
 
+  // At the ends of a model Keras counts uses of a functional one from 1.
+  Config end(const KerasTensor& t) const {
+    const Use& use = use_of_.at(t.node().get());
+    return std::vector<Config>{
+        use.layer, use.index + first_end(t.node()->layer), t.index()};
+  }
   Config history(const KerasTensor& t) const {
     const Use& use = use_of_.at(t.node().get());
     return std::vector<Config>{use.layer, use.index, t.index()};
@@ -110,7 +120,7 @@ class FunctionalWriter {
   }
 
   const LayerBase& model_;
-  std::vector<std::pair<Layer, Nodes>> uses_;
+  std::map<LayerBase*, Nodes> uses_;
   std::map<const KerasNode*, Use> use_of_;
   std::set<std::string> names_;
 };
@@ -160,7 +170,7 @@ class FunctionalReader {
   KerasTensors tensors(const Config& history) const {
     KerasTensors list;
     for (const Config& h : histories(history)) {
-      const KerasTensor* t = find(h);
+      const KerasTensor* t = find(h, true);
       if (!t) fail(fmt::format("there is no tensor {}", h.str()));
       list.push_back(*t);
     }
@@ -194,17 +204,12 @@ class FunctionalReader {
     }
     if (c.contains("inbound_nodes")) e.calls = c.at("inbound_nodes").as_list();
     if (named.class_name == "InputLayer") {
-      e.outputs.push_back({input_of(layers::deserialize(c, site_))});
+      e.outputs.push_back(
+          {described_input(layers::deserialize(c, site_).base())});
     } else {
       e.layer = layers::deserialize(c, site_);
     }
     entries_.push_back(std::move(e));
-  }
-
-  static KerasTensor input_of(const Layer& layer) {
-    const auto& base = dynamic_cast<const InputLayerBase&>(*layer.base());
-    return KerasTensor(
-        std::make_shared<KerasNode>(KerasNode{layer, {}, {base.spec()}}), 0);
   }
 
   // Runs the next use of a layer, if all that it needs is there.
@@ -220,8 +225,16 @@ class FunctionalReader {
     if (!arguments(e, call.at("args"), 0, &x)) return false;
     if (call.contains("kwargs")) {
       const Config named = call.at("kwargs");
-      for (const std::string& name : named.names()) {
-        if (!arguments(e, named.at(name), 0, &x)) return false;
+      std::vector<std::string> names = named.names();
+      // Attention takes them in this order, whatever the text's is.
+      for (const char* name : {"attention_mask", "key", "value", "query"}) {
+        const auto found = std::find(names.begin(), names.end(), name);
+        if (found != names.end()) std::rotate(names.begin(), found, found + 1);
+      }
+      for (const std::string& name : names) {
+        const bool option =
+            name == "training" && named.at(name).kind() == Config::Kind::kBool;
+        if (!option && !arguments(e, named.at(name), 0, &x)) return false;
       }
     }
     if (!e.layer || x.empty()) {
@@ -264,17 +277,19 @@ class FunctionalReader {
   }
 
   // [layer, use, output]; null while it is not there.
-  const KerasTensor* find(const Config& history) const {
+  const KerasTensor* find(const Config& history, bool end = false) const {
     if (history.kind() != Config::Kind::kList || !is_history(history)) {
       fail(fmt::format("{} is no [layer, use, output]",
                        history.str().substr(0, 60)));
     }
     const std::vector<Config> list = history.as_list();
     const std::string layer = list[0].as_string();
-    const auto use = static_cast<uint64_t>(list[1].as_int());
+    auto use = static_cast<uint64_t>(list[1].as_int());
     const auto output = static_cast<uint64_t>(list[2].as_int());
     for (const Entry& e : entries_) {
       if (e.name != layer) continue;
+      // Berth's older files count all from 0.
+      if (end && use > 0 && e.layer && first_end(*e.layer) == 1) --use;
       if (use >= e.outputs.size()) return nullptr;
       const KerasTensors& all = e.outputs[use];
       return output < all.size() ? &all[output] : nullptr;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "berth/berth.h"
+#include "keras/weight_paths.h"
 
 namespace berth::keras {
 namespace {
@@ -69,6 +70,52 @@ TEST(Functional, OutputsOfAModelAreInputsOfAnother) {
   EXPECT_EQ(model(Tensors{ones({1, 2}), ones({1, 2})})[0].to_vector<float>(),
             (Floats{2, 2, 0, 0}));
   EXPECT_EQ(model.weights().size(), 2u);
+}
+
+// Keras prints this order for the same program, and its files number by it.
+TEST(Functional, LayersComeInTheOrderOfKeras) {
+  const auto in = Input({4}, {.name = "in"});
+  const auto unused = Input({1}, {.name = "unused"});
+  const auto kept = [](const char* name) { return Dense(4, {.name = name}); };
+  const auto s = kept("short")(in);
+  const auto h = kept("long2")(kept("long1")(in));
+  const Model model(KerasTensors{in, unused},
+                    KerasTensors{Add({.name = "add"})(KerasTensors{s, h})});
+  std::vector<std::string> names;
+  for (const Layer& l : model.layers()) names.push_back(l.name());
+  EXPECT_EQ(names, (std::vector<std::string>{"in", "long1", "short", "long2",
+                                             "unused", "add"}));
+}
+
+// Berth's own files name weights by the first use of layers.
+TEST(Functional, NamesInOwnFilesAreByFirstUse) {
+  const auto in = Input({4});
+  const Dense s(4), first(4), second(4);
+  const auto short_way = s(in);
+  const Model model(in, Add()(KerasTensors{short_way, second(first(in))}));
+  const WeightPaths paths = weight_paths(model);
+  ASSERT_EQ(paths.weights.size(), 6u);
+  EXPECT_EQ(paths.weights[0].first, "dense/kernel");
+  EXPECT_EQ(paths.weights[0].second.handle().impl(),
+            s.weights()[0].handle().impl());
+  EXPECT_EQ(paths.weights[2].first, "dense_1/kernel");
+  EXPECT_EQ(paths.weights[2].second.handle().impl(),
+            first.weights()[0].handle().impl());
+}
+
+TEST(Functional, BeginsAtTheOutputOfALayer) {
+  const auto in = Input({2});
+  const Dense below(3), above(2), beside(2);
+  const auto middle = below(in);
+  const auto both = Add()(KerasTensors{above(middle), beside(middle)});
+  const Model model(middle, both);
+  EXPECT_EQ(model.weights().size(), 4u);  // of below there is none
+  const Tensor x = random::normal({5, 3});
+  EXPECT_EQ(model(x).to_vector<float>(),
+            (above(x) + beside(x)).to_vector<float>());
+  const Layer twin = layers::deserialize(layers::serialize(model));
+  twin.set_weights(model.get_weights());
+  EXPECT_EQ(twin(x).to_vector<float>(), model(x).to_vector<float>());
 }
 
 TEST(Functional, ResidualBlocksTrain) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "keras/functional_config.h"
 #include "keras/layer_state.h"
 #include "keras/pending_weights.h"
 
@@ -40,7 +41,9 @@ class PathWalk {
         paths.weights.emplace_back(prefix + name, v);
       }
     }
-    for (const Layer& part : s.parts) {
+    const bool functional = s.type == "Model" && !s.described_outputs.empty();
+    const UsesOfLayers uses(s.described_inputs, s.described_outputs);
+    for (const Layer& part : functional ? uses.as_reached() : s.parts) {
       LayerState& of = part.base()->state();
       const std::string name =
           is_counted_name(of) ? snake_case(of.type) : of.name;

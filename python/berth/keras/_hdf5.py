@@ -33,8 +33,11 @@ def _join(path, name):
     return f"{path}/{name}" if path else name
 
 
-def groups(layer, path=""):
-    """Yields (group of the file, its variables, name of the layer) for a layer and its parts."""
+def groups(layer, path="", file=None):
+    """Yields (group of the file, its variables, name of the layer) for a layer and its parts.
+
+    `file`: what is read, since Berth's older files have other places.
+    """
     kind = _core.layer_type(layer.__berth__)
     if layer._is_own():
         children = [(k, v) for k, v in sorted(vars(layer).items()) if not k.startswith("_")]
@@ -43,22 +46,38 @@ def groups(layer, path=""):
         yield path, _sorted(own), layer.name
         seen = set()
         for attribute, value in children:
-            yield from _children(value, _join(path, attribute), seen)
+            yield from _children(value, _join(path, attribute), seen, file)
     elif hasattr(layer, "layers"):
         yield path, [], layer.name
-        parts = [p for p in layer.layers if _core.layer_type(p.__berth__) != "InputLayer"]
+        inside = _join(path, "layers")
+        parts = layer.layers
+        if file is not None and f"{inside}/input_layer" not in file:
+            parts = as_reached(layer)
         for name, part in zip(unique(class_name(p) for p in parts), parts):
-            yield from groups(part, _join(_join(path, "layers"), name))
+            yield from groups(part, f"{inside}/{name}", file)
     elif kind in _PARTS:
+        yield path, [], layer.name
         left = _sorted(layer.weights)
         for attribute, count in _PARTS[kind]:
-            yield _join(path, attribute), left[:count], attribute
+            part = attribute.removesuffix("_dense").replace("output", "attention_output")
+            yield _join(path, attribute), left[:count], f"{snake(kind)}_cell" if part == "cell" else part
             left = [] if count is None else left[count:]
     elif _core.num_parts(layer.__berth__):
         raise ValueError(f"{kind} \"{layer.name}\" has layers inside, whose places in Keras' files Berth "
                          "does not know; a name that ends in .safetensors can be written")
     else:
         yield path, _sorted(layer.weights), layer.name
+
+
+def as_reached(model):
+    """The layers as Berth's older files have them: without inputs, in the order of their first use."""
+    parts = [p for p in model.layers if not _is_input(p)]
+    place = {h.key(): i for i, h in enumerate(_core.as_reached(model.__berth__))}
+    return sorted(parts, key=lambda p: place.get(p.__berth__.key(), 0))
+
+
+def _is_input(layer):
+    return _core.layer_type(layer.__berth__) == "InputLayer"
 
 
 def _sorted(weights):
@@ -76,15 +95,15 @@ def _layers_in(value):
     return []
 
 
-def _children(value, path, seen):
+def _children(value, path, seen, file):
     if isinstance(value, Layer):
         if id(value) not in seen:
             seen.add(id(value))
-            yield from groups(value, path)
+            yield from groups(value, path, file)
         return
     found = _layers_in(value)
     for name, part in zip(unique(class_name(p) for p in found), found):
-        yield from _children(part, _join(path, name), seen)
+        yield from _children(part, _join(path, name), seen, file)
 
 
 def class_name(layer):
@@ -144,7 +163,7 @@ def _set_powers(optimizer):
 def read_weights(model, source, where, skip_mismatch=False):
     """Reads what write_weights() or Keras wrote into the weights of an equally built model."""
     with h5py().File(source, "r") as file:
-        for path, variables, name in groups(model):
+        for path, variables, name in groups(model, file=file):
             at = _join(path, "vars")
             found = file[at] if at in file else {}
             _assign(variables, found, where, at, skip_mismatch)
@@ -193,16 +212,44 @@ def write_whole(model, path, config, training):
         if training is not None:
             file.attrs["training_config"] = json.dumps(training)
         root = file.create_group("model_weights")
-        layers = [p for p in model.layers if _core.layer_type(p.__berth__) != "InputLayer"]
-        root.attrs["layer_names"] = [p.name.encode() for p in layers]
-        for layer in layers:
+        _put_names(root, "layer_names", [p.name for p in model.layers])
+        for layer in model.layers:
             group = root.create_group(layer.name)
-            weights = _sorted(layer.weights)
+            weights = _of_layer(layer)
             names = [_short(w, layer, i) for i, w in enumerate(weights)]
-            group.attrs["weight_names"] = [n.encode() for n in names]
+            _put_names(group, "weight_names", names)
             for name, w in zip(names, weights):
                 _put(group, name, w)
         root.create_group("top_level_model_weights").attrs["weight_names"] = []
+
+
+def _of_layer(layer):
+    """A layer's weights as .h5 has them: what is trained first."""
+    return layer.trainable_weights + layer.non_trainable_weights
+
+
+_LIMIT = 64512  # bytes of an attribute, of which HDF5 holds no more than 64 KiB
+
+
+def _put_names(group, key, names):
+    """Names as an attribute; where they are too long, as key0, key1, ..., as Keras does."""
+    names = [n.encode() for n in names]
+    each = max(1, _LIMIT // max(map(len, names), default=1))
+    parts = [names[i:i + each] for i in range(0, len(names), each)]
+    for i, part in enumerate(parts or [[]]):
+        group.attrs[f"{key}{i}" if len(parts) > 1 else key] = part
+
+
+def _names(group, key):
+    if key in group.attrs:
+        parts = [group.attrs[key]]
+    else:
+        parts = [group.attrs[f"{key}{i}"] for i in range(len(group.attrs)) if f"{key}{i}" in group.attrs]
+    return [n.decode() if isinstance(n, bytes) else n for part in parts for n in part]
+
+
+def _text(value):
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def _short(weight, layer, number):
@@ -225,20 +272,22 @@ def read_by_layer(model, path, skip_mismatch=False):
     """Weights of a .h5, layer by layer in order; those of load_weights("x.h5"), too."""
     with h5py().File(path, "r") as file:
         root = file["model_weights"] if "model_weights" in file else file
-        names = [n.decode() if isinstance(n, bytes) else n for n in root.attrs["layer_names"]]
-        kept = [root[n] for n in names]
-        kept = [g for g in kept if len(g.attrs["weight_names"])]
-        layers = [p for p in model.layers if p.weights]
+        names = _names(root, "layer_names")
+        kept = [(root[n], _names(root[n], "weight_names")) for n in names]
+        kept = [(group, weights) for group, weights in kept if weights]
+        inputs = [p.name for p in model.layers if _is_input(p)]
+        old = _text(file.attrs.get("backend")) == "berth" and inputs and not set(inputs) & set(names)
+        layers = [p for p in (as_reached(model) if old else model.layers) if p.weights]
         if len(kept) != len(layers):
             raise ValueError(f"\"{path}\" has weights of {len(kept)} layers, the model has "
                              f"{len(layers)}; expected an equally built model")
-        for layer, group in zip(layers, kept):
-            found = {str(i): group[n] for i, n in enumerate(group.attrs["weight_names"])}
-            _assign(_sorted(layer.weights), found, path, group.name, skip_mismatch)
+        for layer, (group, weights) in zip(layers, kept):
+            found = {str(i): group[n] for i, n in enumerate(weights)}
+            _assign(_of_layer(layer), found, path, group.name, skip_mismatch)
 
 
 def is_whole(path):
     with h5py().File(path, "r") as file:
-        return "layer_names" in file.attrs or "model_weights" in file
+        return "model_weights" in file or any(k.startswith("layer_names") for k in file.attrs)
 
 

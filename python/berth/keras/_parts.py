@@ -1,4 +1,5 @@
 """Losses, metrics, optimizers and their kin: what the engine's table has of keras."""
+import functools
 import importlib
 import types
 
@@ -16,6 +17,20 @@ def _of(name, kind=None):
             if isinstance(v, types.BuiltinFunctionType) and not k.startswith("_")}
 
 
+def _application(make):
+    @functools.wraps(make)
+    def application(*args, weights=None, input_shape=None, **kwargs):
+        if weights is not None:
+            raise ValueError(f"{make.__name__}: weights is {weights!r}; expected None, and model.load_weights(path) afterwards")
+        if input_shape is not None:
+            height, width, kwargs["channels"] = input_shape
+            if height != width:
+                raise ValueError(f"{make.__name__}: input_shape is {tuple(input_shape)}; expected a square")
+            kwargs["image_size"] = height
+        return importlib.import_module("berth.keras.models").wrapped(make(*args, **kwargs))
+    return application
+
+
 losses = _of("losses")
 metrics = _of("metrics")
 optimizers = {k: v for k, v in _of("optimizers").items() if k != "schedules"}
@@ -25,7 +40,7 @@ initializers = _of("initializers")
 regularizers = _of("regularizers")
 constraints = _of("constraints")
 activations = _of("activations")
-applications = _of("applications")
+applications = {name: _application(make) if name[0].isupper() else make for name, make in _of("applications").items()}
 utils = _of("utils")
 
 # Keras' short names.

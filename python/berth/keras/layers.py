@@ -9,7 +9,7 @@ from berth._core import Tensor, Variable
 from berth._function import call_converted
 from berth._lazy import Lazy
 from berth._structure import flatten, pack
-from berth._tensor import convert_to_tensor
+from berth._tensor import as_dtype, convert_to_tensor
 
 _engine = _core.ops.keras
 inspect = Lazy("inspect")
@@ -179,12 +179,10 @@ class Layer:
 
     def _describe(self, leaves):
         out = self.__berth__.describe(leaves)
-        kept = [self]
-        for v in leaves:
-            kept += getattr(v, "_kept", [])
         for v in out:
-            v._kept = kept
-        return out[0] if len(out) == 1 else out
+            v._kept = (self, tuple(x._kept for x in leaves if hasattr(x, "_kept")))
+        form = self.__dict__.get("_result")
+        return pack(form, out) if form is not None else out[0] if len(out) == 1 else out
 
     def add_weight(self, *args, **kwargs):
         """Makes a variable that is part of the layer; in build() or __init__()."""
@@ -212,8 +210,13 @@ class Layer:
     non_trainable_variables = property(lambda self: self.__berth__.non_trainable_variables())
     non_trainable_weights = non_trainable_variables
     losses = property(lambda self: self.__berth__.losses())
-    input = property(lambda self: self.__berth__.input())
-    output = property(lambda self: self.__berth__.output())
+    input = property(lambda self: self._one_or_all(self.__berth__.inputs()))
+    output = property(lambda self: self._one_or_all(self.__berth__.outputs()))
+
+    def _one_or_all(self, tensors):
+        for v in tensors:
+            v._kept = (self, ())
+        return tensors[0] if len(tensors) == 1 else tensors
 
     @property
     def submodules(self):
@@ -255,15 +258,12 @@ def _is_plain(value):
 
 
 def _class_of(name, make):
-    def __init__(self, *args, **kwargs):
-        kwargs = {k: v for k, v in kwargs.items()
-                  if not (k in ("input_shape", "input_dim", "trainable"))}
-        object.__setattr__(self, "__berth__", make(*args, **kwargs))
-
     def signed(self, *args, input_shape=None, input_dim=None, trainable=True, **kwargs):
-        __init__(self, *args, **kwargs)
-        if input_dim is not None:
+        if input_dim is not None and name.endswith("Embedding"):
+            kwargs["input_dim"] = input_dim  # its own
+        elif input_dim is not None:
             input_shape = (input_dim,)
+        object.__setattr__(self, "__berth__", make(*args, **kwargs))
         if input_shape is not None:
             self.__dict__["_input_shape"] = tuple(input_shape)
         if not trainable:
@@ -283,6 +283,26 @@ for _short, _long in (("MaxPool1D", "MaxPooling1D"), ("MaxPool2D", "MaxPooling2D
                       ("GlobalMaxPool2D", "GlobalMaxPooling2D")):
     if _long in globals():
         globals()[_short] = globals()[_long]
+
+
+class InputLayer(Layer):
+    """What declares an input; `batch_shape` has the batch in front."""
+
+    def __init__(self, shape=None, batch_size=None, dtype=None, batch_shape=None, name=None, input_shape=None,
+                 **kwargs):
+        if shape is None and batch_shape is None and input_shape is None:
+            raise ValueError("Input: there is no shape; expected shape=(...), without the batch, or batch_shape=(...)")
+        if batch_shape is None:
+            batch_shape = (batch_size, *(input_shape if shape is None else shape))
+        config = {"batch_shape": [None if d is None else int(d) for d in batch_shape],
+                  "dtype": _core.float32.name if dtype is None else as_dtype(dtype).name}
+        if name is not None:
+            config["name"] = name
+        object.__setattr__(self, "__berth__", _core.layer_from_config(
+            json.dumps({"class_name": "InputLayer", "config": config})))
+
+    def _is_own(self):
+        return False
 
 
 class Lambda(Layer):
@@ -310,22 +330,34 @@ class Operation(Layer):
         object.__setattr__(self, "__berth__", self._kind(self, snake(kind), name or ""))
         self.__dict__.update(kind=kind, _constant=constant, _first=first)
 
-    def arguments(self, tensors):
-        """The operator's, of the tensors among them."""
-        return [*self._constant, *tensors] if self._first else [*tensors, *self._constant]
-
     def call(self, inputs):
         apply = getattr(operator, _OPERATORS[self.kind])
-        return apply(*self.arguments(inputs if isinstance(inputs, list) else [inputs]))
+        return apply(*operands(self, inputs if isinstance(inputs, list) else [inputs]))
+
+
+def operation(kind, *constant, first=False, name=None, shapes=()):
+    """The layer of an operator: the engine's where it has one, which its own files can hold."""
+    if kind != "Add" or len(shapes) != 2 or shapes[0] != shapes[1]:
+        return Operation(kind, *constant, first=first, name=name)
+    made = Add(**({"name": name} if name else {}))  # noqa: F821
+    made.__dict__.update(kind=kind, _constant=constant, _first=first)
+    return made
+
+
+def is_operation(layer):
+    return "kind" in layer.__dict__ and "_constant" in layer.__dict__
+
+
+def operands(layer, tensors):
+    """An operator's arguments, of the tensors among them."""
+    return [*layer._constant, *tensors] if layer._first else [*tensors, *layer._constant]
 
 
 def _give_operators():
     def make(kind, reverse):
         def method(self, other):
             if isinstance(other, _core.KerasTensor):
-                if kind == "Add" and self.shape == other.shape:
-                    return Add()([self, other])  # noqa: F821
-                return Operation(kind)([self, other])
+                return operation(kind, shapes=(self.shape, other.shape))([self, other])
             return Operation(kind, other, first=reverse)(self)
         return method
 
@@ -368,9 +400,9 @@ def maximum(inputs):
     return Maximum()(inputs)  # noqa: F821
 
 
-def Input(shape=None, batch_size=None, dtype=None, name=None, **kwargs):
+def Input(shape=None, batch_size=None, dtype=None, name=None, batch_shape=None, **kwargs):
     """An input of a functional model (tf.keras.Input)."""
-    value = _engine.Input(list(shape), **{k: v for k, v in (("dtype", dtype), ("name", name))
-                                          if v is not None})
-    value._kept = []
+    layer = InputLayer(shape, batch_size, dtype, batch_shape, name)
+    value = _core.described_input(layer.__berth__)
+    value._kept = (layer, ())
     return value

@@ -6,7 +6,7 @@ from berth._core import OpError
 from berth._function import call_converted
 from berth._lazy import Lazy
 from berth._placement import Report, contracts
-from berth._structure import flatten, pack
+from berth._structure import LEAF, flatten, pack
 from berth._tensor import TensorSpec, convert_to_tensor
 from berth.data import Dataset
 from berth.keras import callbacks as _callbacks
@@ -106,10 +106,17 @@ class Model(Layer):
         if inputs is None or type(self).call is not Layer.call:
             super().__init__(name=name, **kwargs)
             return
-        leaves, results = flatten(inputs)[0], flatten(outputs)[0]
+        (leaves, ins), (results, outs) = flatten(inputs), flatten(outputs)
         object.__setattr__(self, "__berth__", _core.Model.functional(leaves, results, name or ""))
-        self.__dict__["_declared"] = [v.dtype for v in leaves]
-        self.__dict__["_kept"] = [k for v in results for k in getattr(v, "_kept", [])]
+        self._take_ends(ins, outs, _layers_behind(results))
+
+    def _take_ends(self, ins, outs, layers):
+        """A functional model: its inputs and outputs as they are held together, the objects of its layers."""
+        one = outs[0] if isinstance(outs, (list, tuple)) and len(outs) == 1 else outs
+        self.__dict__.update(_ins=ins, _outs=outs, _kept=layers, _result=one)
+        flat = [sorted(s) if isinstance(s, dict) and all(v is LEAF for v in s.values()) else [] for s in (ins, outs)]
+        _core.name_ends(self.__berth__, *flat)  # as fit's dictionaries have them
+        self.__dict__["_declared"] = [v.dtype for v in self.__berth__.inputs()]
 
     def _is_own(self):
         return type(self).call is not Layer.call
@@ -150,6 +157,26 @@ class Model(Layer):
         names = self.input_names if any(name for name, _ in pairs) else []
         return [(name, _as(t, wanted[names.index(name)] if name in names else wanted[i]))
                 for i, (name, t) in enumerate(pairs)]
+
+    def __call__(self, inputs, *others, **kwargs):
+        if isinstance(inputs, dict) and "_ins" in self.__dict__ and not isinstance(self._ins, dict):
+            inputs = [inputs[name] for name in self.input_names]
+        return super().__call__(inputs, *others, **kwargs)
+
+    @property
+    def input(self):
+        return self._ends("_ins", self.__berth__.inputs())
+
+    @property
+    def output(self):
+        return self._ends("_outs", self.__berth__.outputs())
+
+    def _ends(self, form, tensors):
+        whole = self._one_or_all(tensors)
+        return pack(self.__dict__[form], tensors) if form in self.__dict__ else whole
+
+    inputs = property(lambda self: self._ends("", self.__berth__.inputs()))
+    outputs = property(lambda self: self._ends("", self.__berth__.outputs()))
 
     def _cast_inputs(self, tensors):
         wanted = self._input_dtypes()
@@ -250,7 +277,8 @@ class Model(Layer):
                                                    "steps": steps or 0,
                                                    "callbacks": self._callbacks(callbacks)})
         arrays = [t.numpy() for t in out]
-        return arrays[0] if len(arrays) == 1 else arrays
+        form = self.__dict__.get("_result")
+        return pack(form, arrays) if form is not None else arrays[0] if len(arrays) == 1 else arrays
 
     def train_on_batch(self, x, y=None, **kwargs):
         return float(self.__berth__.train_on_batch(self._inputs(x), _tensors(y)))
@@ -269,9 +297,15 @@ class Model(Layer):
 
     @property
     def layers(self):
+        """The layers, the farthest from the outputs first; operators are none."""
+        outside = ("InputLayer",) if _core.layer_type(self.__berth__) == "Sequential" else ()
+        return [p for p in self._layers_and_operators() if not _layers.is_operation(p)
+                and _core.layer_type(p.__berth__) not in outside]
+
+    def _layers_and_operators(self):
         known = {p.__berth__.key(): p for p in
                  self.__dict__.get("_parts", []) + self.__dict__.get("_kept", [])}
-        return [known.get(h.key()) or _wrapped(h) for h in self.__berth__.layers()]
+        return [known.get(h.key()) or wrapped(h) for h in self.__berth__.layers()]
 
     def get_layer(self, name=None, index=None):
         if index is not None:
@@ -347,7 +381,19 @@ class Model(Layer):
         raise NotImplementedError("evaluate runs the engine's step unless a class overrides this")
 
 
-def _wrapped(handle):
+def _layers_behind(tensors):
+    """The objects of the layers that led to tensors; a walk, since what led to a value led to many others."""
+    found, seen, left = [], set(), [v._kept for v in tensors if hasattr(v, "_kept")]
+    while left:
+        use = left.pop()
+        if id(use) not in seen:
+            seen.add(id(use))
+            found += [use[0], *use[0].__dict__.get("_kept", [])]
+            left += use[1]
+    return found
+
+
+def wrapped(handle):
     """The object of Python for a layer, or a model, of the engine."""
     inside = _core.layer_type(handle) in ("Model", "Sequential")
     return Model._of(_core.as_model(handle)) if inside else Layer._of(handle)
@@ -360,14 +406,24 @@ class Sequential(Model):
         self.__dict__["_given"] = []
         self.__dict__["_name"] = name
         for layer in layers or []:
-            self.add(layer)
+            self._append(layer)
+        self._build_at_input()
 
     def _is_own(self):
         return False
 
     def add(self, layer):
+        self._append(layer)
+        self._build_at_input()
+
+    def _build_at_input(self):
+        if len(self._given) > 1 and isinstance(self._given[0], _layers.InputLayer):
+            self.__berth__
+
+    def _append(self, layer):
         if isinstance(layer, _core.KerasTensor):
-            layer = _layers.InputLayer(layer.shape[1:], dtype=layer.dtype)
+            name = layer._kept[0].name if hasattr(layer, "_kept") else None
+            layer = _layers.InputLayer(batch_shape=layer.shape.as_list(), dtype=layer.dtype, name=name)
         if not isinstance(layer, Layer):
             raise TypeError(f"Sequential takes layers, not {layer!r}")
         self.__dict__.pop("__berth__", None)

@@ -11,9 +11,10 @@ import types
 import zipfile
 
 from berth import _core
+from berth._structure import LEAF, pack
 from berth.keras import _hdf5
 from berth.keras._own import MeanOf
-from berth.keras.layers import Lambda, Layer, Operation
+from berth.keras.layers import _OPERATORS, InputLayer, Lambda, Layer, is_operation, operands, operation
 from berth.keras.models import Model, Sequential
 
 _CONFIG, _METADATA, _WEIGHTS = "config.json", "metadata.json", "model.weights.h5"
@@ -104,10 +105,14 @@ def _as_keras(config):
 def _functional_json(model):
     """The engine's outline of a model; what its layers of one's own are is added."""
     made = _as_keras(json.loads(_core.outline(model.__berth__)))
-    parts = {p.name: p for p in model.layers}
+    for ends, form in (("input_layers", "_ins"), ("output_layers", "_outs")):
+        if form in model.__dict__:
+            given = made["config"][ends]
+            made["config"][ends] = pack(model.__dict__[form], [given] if _is_end(given) else given)
+    parts = {p.name: p for p in model._layers_and_operators()}
     for entry in made["config"]["layers"]:
         part = parts.get(entry.get("name", entry["config"].get("name")))
-        if isinstance(part, Operation):
+        if part is not None and is_operation(part):
             _write_operation(entry, part)
         elif part is not None and _has_own(part):
             own = serialize_keras_object(part)
@@ -116,14 +121,18 @@ def _functional_json(model):
     return made
 
 
-def _write_operation(entry, operation):
+def _is_end(value):
+    """[layer, use, output]."""
+    return isinstance(value, list) and len(value) == 3 and isinstance(value[0], str)
+
+
+def _write_operation(entry, layer):
     """As Keras has an operator: its arguments are tensors of the model and constants."""
-    entry.update(module=_OPERATIONS, class_name=operation.kind, registered_name=operation.kind,
-                 config={"name": operation.name})
+    entry.update(module=_OPERATIONS, class_name=layer.kind, registered_name=layer.kind, config={"name": layer.name})
     entry.pop("build_config", None)
     for node in entry["inbound_nodes"]:
         tensors = node["args"][0] if isinstance(node["args"][0], list) else node["args"]
-        node["args"] = [_plain_key(a) for a in operation.arguments(tensors)]
+        node["args"] = [_plain_key(a) for a in operands(layer, tensors)]
 
 
 def _plain_key(key):
@@ -148,7 +157,9 @@ def _key_of(value):
 
 
 def _has_own(layer):
-    return layer._is_own() or (hasattr(layer, "layers") and any(_has_own(p) for p in layer.layers))
+    """What the engine cannot tell whole: layers of one's own, structures of inputs and outputs."""
+    return layer._is_own() or "_ins" in layer.__dict__ or (
+        hasattr(layer, "layers") and any(_has_own(p) for p in layer.layers))
 
 
 def _own_json(obj, config):
@@ -195,7 +206,7 @@ def _made(config, safe_mode):
     if str(config.get("module", "keras")).split(".")[0] not in ("keras", "builtins", "None"):
         raise ValueError(f"the class {name} of {config.get('module')} is not known here; register it by "
                          "@keras.saving.register_keras_serializable(), or give custom_objects")
-    return Layer._of(_core.layer_from_config(json.dumps(config)))
+    return (InputLayer if name == "InputLayer" else Layer)._of(_core.layer_from_config(json.dumps(config)))
 
 
 def clone(model, clone_function=None):
@@ -216,7 +227,7 @@ def _functional_of(config, safe_mode, given=None):
     inner, made, entries = config["config"], [], []
     for entry in inner["layers"]:
         name, nodes = entry.get("name", entry["config"].get("name")), entry["inbound_nodes"]
-        if str(entry.get("module")).startswith(_OPERATIONS):
+        if _is_operation(entry):
             layer, nodes = _operation_of(entry)
         elif given and name in given:
             layer = given[name]
@@ -228,10 +239,31 @@ def _functional_of(config, safe_mode, given=None):
         entries.append({"class_name": f"made_{len(made)}", "name": name, "config": {"name": name},
                         "inbound_nodes": [_tensors_alone(n) for n in nodes]})
         made.append(layer)
-    whole = {**config, "config": {**inner, "layers": entries}}
+    ends = {k: _flat_ends(inner[k]) for k in ("input_layers", "output_layers")}
+    whole = {**config, "config": {**inner, "layers": entries, **{k: leaves for k, (leaves, _) in ends.items()}}}
     model = Model._of(_core.model_from_json(json.dumps(whole), [layer.__berth__ for layer in made]))
-    model.__dict__["_kept"] = made
+    model._take_ends(ends["input_layers"][1], ends["output_layers"][1], made)
     return model
+
+
+def _flat_ends(value):
+    """([layer, use, output] of each, structure), as flatten() has it."""
+    ends = []
+
+    def marked(v):
+        if _is_end(v):
+            ends.append(v)
+            return LEAF
+        return {k: marked(v[k]) for k in sorted(v)} if isinstance(v, dict) else [marked(x) for x in v]
+    form = marked(value)
+    return ends, form
+
+
+def _is_operation(entry):
+    """Keras' .h5 says of an operator only that it is no layer: those have more in their configs than a name."""
+    kept = str(entry.get("module")) if "module" in entry else ""
+    return kept.startswith(_OPERATIONS) or (not kept and entry["class_name"] in _OPERATORS
+                                            and set(entry.get("config", {})) == {"name"})
 
 
 def _tensors_alone(node):
@@ -252,16 +284,16 @@ def _operation_of(entry):
     node = entry["inbound_nodes"][0]
     args = [_HOLE if _has_tensor(a) else _key_of(a) for a in node["args"]]
     constants = [a for a in args if a is not _HOLE]
-    layer = Operation(entry["class_name"], *constants, first=args[0] is not _HOLE, name=entry["config"].get("name"))
     tensors = [a for a in node["args"] if _has_tensor(a)]
+    layer = operation(entry["class_name"], *constants, first=args[0] is not _HOLE, name=entry["config"].get("name"),
+                      shapes=[t["config"]["shape"] for t in tensors])
     return layer, [{"args": tensors if len(tensors) == 1 else [tensors], "kwargs": {}}]
 
 
 def _is_own_json(config):
     name = config["class_name"]
-    return (name == "Lambda" or name in _registered or config.get("registered_name") in _registered
-            or (name in ("Sequential", "Functional") and any(_is_own_json(c) for c in config["config"]["layers"]))
-            or str(config.get("module")).startswith(_OPERATIONS)
+    return (name in ("Lambda", "Functional") or name in _registered or config.get("registered_name") in _registered
+            or (name == "Sequential" and any(_is_own_json(c) for c in config["config"]["layers"]))
             or str(config.get("module", "keras")).split(".")[0] != "keras")
 
 

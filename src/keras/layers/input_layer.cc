@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include "base/where.h"
+#include "berth/ops/math.h"
 #include "keras/classes.h"
 #include "keras/keras_node.h"
 #include "keras/layers/layer_util.h"
+#include "keras/masks.h"
 
 namespace berth::keras {
 
@@ -22,20 +24,25 @@ struct InputArgs {
   }
   Layer make(Site site) const {
     Shape shape = batch_shape;
-    if (shape.rank() > 0) shape.erase(0);
-    return InputLayer(shape, o, site);
+    int64_t batch = kUnknownDim;
+    if (shape.rank() > 0) {
+      batch = shape[0];
+      shape.erase(0);
+    }
+    return Layer(std::make_shared<InputLayerBase>(shape, o, site, batch));
   }
 };
 
 }  // namespace
 
 InputLayerBase::InputLayerBase(const Shape& shape, const InputOptions& o,
-                               Site site)
+                               Site site, int64_t batch)
     : LayerBase("InputLayer", o.name, site),
       spec_{shape, o.dtype, state().name} {
   bool good = shape.rank() < kMaxRank && o.dtype != resource &&
               o.dtype != DType::kInvalid;
   for (int64_t dim : shape) good = good && dim >= kUnknownDim;
+  good = good && batch >= kUnknownDim;
   if (!good || !can_be(shape, o.dtype)) {
     fail(
         fmt::format("Input: the shape is [{}], {}; expected at most {} "
@@ -43,13 +50,23 @@ InputLayerBase::InputLayerBase(const Shape& shape, const InputOptions& o,
                     "fewer than 2^62 bytes together, and a dtype of values",
                     fmt::join(shape, ", "), name_of(o.dtype), kMaxRank - 1));
   }
-  spec_.shape.insert(0, kUnknownDim);
+  spec_.shape.insert(0, batch);
   state().description = description({}, InputArgs{spec_.shape, o});
 }
 
 Tensors InputLayerBase::call(const Tensors& inputs, bool) {
-  const Tensor& x = one_input(state(), inputs);
-  if (x.dtype() != spec_.dtype || !x.shape().compatible_with(spec_.shape)) {
+  Tensor x = one_input(state(), inputs);
+  // A model inside of another gets what layers computed in 16 bits.
+  if (is_floating(x.dtype()) && is_floating(spec_.dtype) &&
+      x.dtype() != spec_.dtype) {
+    const Tensor mask = Masks::of(x);
+    x = math::cast(x, spec_.dtype, site());
+    if (mask.defined()) Masks::set(x, mask);
+  }
+  // As in Keras, a batch that was declared binds nobody.
+  Shape shape = spec_.shape;
+  shape[0] = kUnknownDim;
+  if (x.dtype() != spec_.dtype || !x.shape().compatible_with(shape)) {
     fail(fmt::format("the model's input is {}; expected {}", x.spec().str(),
                      spec_.str()));
   }
@@ -70,16 +87,22 @@ Layer::Layer(const KerasTensor& input) {
         made_by.name(), where_text(nullptr, made_by.site())));
   }
   TensorSpec spec = declared->spec();
+  const int64_t batch = spec.shape[0];
   spec.shape.erase(0);
   base_ = std::make_shared<InputLayerBase>(
-      spec.shape, InputOptions{spec.dtype, spec.name}, made_by.site());
+      spec.shape, InputOptions{spec.dtype, spec.name}, made_by.site(), batch);
 }
 
 KerasTensor Input(Shape shape, InputOptions options, Site site) {
-  auto base = std::make_shared<InputLayerBase>(shape, options, site);
-  const TensorSpec spec = base->spec();
-  auto node = std::make_shared<KerasNode>(KerasNode{Layer(base), {}, {spec}});
-  base->state().nodes.push_back(node);
+  return described_input(
+      std::make_shared<InputLayerBase>(shape, options, site));
+}
+
+KerasTensor described_input(const std::shared_ptr<LayerBase>& layer) {
+  const auto& base = dynamic_cast<const InputLayerBase&>(*layer);
+  auto node =
+      std::make_shared<KerasNode>(KerasNode{Layer(layer), {}, {base.spec()}});
+  layer->state().nodes.push_back(node);
   return KerasTensor(std::move(node), 0);
 }
 

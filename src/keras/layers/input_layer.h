@@ -9,14 +9,18 @@ namespace berth::keras {
 
 class InputLayerBase final : public LayerBase {
  public:
-  InputLayerBase(const Shape& shape, const InputOptions& o, Site site);
-  // With an unknown batch in front.
+  InputLayerBase(const Shape& shape, const InputOptions& o, Site site,
+                 int64_t batch = kUnknownDim);
+  // With the batch in front.
   const TensorSpec& spec() const { return spec_; }
   Tensors call(const Tensors& inputs, bool training) override;
 
  private:
   TensorSpec spec_;
 };
+
+// What an InputLayer declares.
+KerasTensor described_input(const std::shared_ptr<LayerBase>& layer);
 
 }  // namespace berth::keras
 
