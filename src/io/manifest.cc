@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "berth/errors.h"
+#include "io/checksum.h"
 #include "io/new_file.h"
 
 namespace berth::io {
@@ -26,6 +27,11 @@ constexpr int kDeepest = 8;
       fmt::format("{}: the manifest of the checkpoint is damaged: {}; take an "
                   "earlier checkpoint, or save it again",
                   subject, why));
+}
+
+uint32_t checksum_of(const nlohmann::json& without) {
+  const std::string text = without.dump();
+  return checksum(text.data(), text.size());
 }
 
 // A file beside the manifest, whatever it says.
@@ -84,12 +90,13 @@ std::string print_manifest(const Manifest& manifest,
   for (const auto& [name, o] : manifest.objects) {
     objects[name] = {{"kind", o.kind}, {"state", o.text}};
   }
-  const json text = {{"format", kFormat},
-                     {"version", kManifestVersion},
-                     {"save_counter", manifest.save_counter},
-                     {"files", files},
-                     {"objects", objects}};
+  json text = {{"format", kFormat},
+               {"version", kManifestVersion},
+               {"save_counter", manifest.save_counter},
+               {"files", files},
+               {"objects", objects}};
   try {
+    text["checksum"] = checksum_of(text);
     return text.dump(1) + "\n";
   } catch (const json::exception&) {
     throw errors::InvalidArgument(fmt::format(
@@ -107,7 +114,7 @@ Manifest parse_manifest(std::string_view text, const std::string& subject) {
       if (depth > kDeepest) damaged(subject, "it is nested too deeply");
       return true;
     };
-    const json j = json::parse(text.begin(), text.end(), shallow);
+    json j = json::parse(text.begin(), text.end(), shallow);
     if (!j.is_object() || j.value("format", std::string()) != kFormat) {
       damaged(subject,
               fmt::format("it does not say \"format\": \"{}\"", kFormat));
@@ -120,6 +127,12 @@ Manifest parse_manifest(std::string_view text, const std::string& subject) {
           subject, version, kManifestVersion));
     }
     if (version < 1) damaged(subject, "its version is less than 1");
+    // Manifests of earlier versions have none.
+    if (const auto sum = j.find("checksum"); sum != j.end()) {
+      const json expected = *sum;
+      j.erase(sum);
+      if (expected != checksum_of(j)) damaged(subject, "its checksum differs");
+    }
     m.save_counter = j.at("save_counter").get<int64_t>();
     for (const json& f : j.at("files")) {
       m.files.push_back(

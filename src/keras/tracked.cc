@@ -295,6 +295,7 @@ std::string Model::Training::random_state() const {
   if (train_) j["train"] = train_->core().random_state();
   if (test_) j["test"] = test_->core().random_state();
   if (forward_) j["predict"] = forward_->core().random_state();
+  if (!runs_elsewhere_.empty()) j["elsewhere"] = runs_elsewhere_;
   return j.dump();
 }
 
@@ -312,6 +313,7 @@ void Model::Training::set_random_state(const std::string& text) {
         "test", [&]() -> auto& { return test_step("restore"); });
     set(
         "predict", [&]() -> auto& { return forward(); });
+    runs_elsewhere_ = j.value("elsewhere", std::map<std::string, uint64_t>());
   } catch (const nlohmann::json::exception& e) {
     throw errors::DataLoss(
         fmt::format("model \"{}\": the random state in the checkpoint is "

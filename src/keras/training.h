@@ -140,6 +140,7 @@ struct Model::Training {
   std::shared_ptr<const distribute::FitRewrite> rewrite_;
   std::optional<Step> train_, test_;
   std::optional<Forward> forward_;
+  std::map<std::string, uint64_t> runs_elsewhere_;  // by step and shapes
   // Means of what steps return, by name; names in order, of each kind of step.
   std::map<std::string, Metric> means_;
   std::vector<std::string> train_logs_, test_logs_;

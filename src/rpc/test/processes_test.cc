@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <cstdlib>
@@ -225,7 +226,7 @@ TEST(Processes, RefuseOtherMachinesWithoutASecret) {
 TEST(Processes, RefuseAPortInUse) {
   for (const Words& common : {Words{}, Words{"secret=s"}}) {
     const Workers cluster(2, common);
-    const Socket taken = listen_tcp(parse_endpoint(cluster.address(0)), false);
+    const auto taken = listen_tcp(parse_endpoint(cluster.address(0)), false);
     Process p = cluster.start(0, {"join"});
     const std::string error = p.line("error");
     EXPECT_NE(error.find("ALREADY_EXISTS the port of " + cluster.address(0)),
@@ -286,6 +287,46 @@ TEST(Processes, AreNotDisturbedByGarbageOnThePort) {
   Process second = cluster.start(1, {"join", "barrier:a", "leave"});
   EXPECT_EQ(second.line("leave"), "leave");
   EXPECT_EQ(first.line("leave"), "leave");
+}
+
+TEST(Processes, ListenOnTheirOwnAddressAlone) {
+  const Workers cluster(2);
+  Process first = cluster.start(0, {"join", "leave"});
+  Process second = cluster.start(1, {"join", "input", "leave"});
+  second.line("joined");
+  Endpoint own = parse_endpoint(cluster.address(1));
+  std::string why;
+  EXPECT_TRUE(connect_tcp(own, after(5), &why)) << why;
+  own.host = "127.0.0.2";  // also of this machine
+  EXPECT_FALSE(connect_tcp(own, after(5), &why));
+  EXPECT_EQ(why, "connection refused");
+  second.go();
+  EXPECT_EQ(first.line("leave"), "leave");
+}
+
+TEST(Processes, SurviveStrangersWhereDescriptorsAreFew) {
+  const Workers cluster(2);
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  const rlim_t before = std::exchange(files.rlim_cur, 64);
+  ::setrlimit(RLIMIT_NOFILE, &files);
+  Process first = cluster.start(
+      0, {"join", "barrier:a", "input", "call:worker:1/x", "leave"});
+  Process second =
+      cluster.start(1, {"join", "barrier:a", "call:worker:0/y", "leave"});
+  files.rlim_cur = before;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+  first.line("joined");
+  std::vector<Socket> strangers;
+  for (int i = 0; i < 200; ++i) {
+    std::string why;
+    strangers.push_back(
+        connect_tcp(parse_endpoint(cluster.address(i % 2)), after(5), &why));
+    ASSERT_TRUE(strangers.back()) << why;
+  }
+  first.go();
+  EXPECT_EQ(first.line("leave"), "leave");
+  EXPECT_EQ(second.line("leave"), "leave");
 }
 
 TEST(Processes, WaitForThoseThatAreNotDoneYet) {
