@@ -189,9 +189,12 @@ class BackupBase final : public CallbackBase {
         return true;
       }
       unreadable_.insert(saves_);
+      std::string error = kAbsent;
       for (const std::string& text : wrong) {
-        if (first_error.empty() && text != kAbsent) first_error = text;
+        if (error == kAbsent) error = text;
       }
+      if (core_->is_chief()) say("no task can read it: " + error);
+      if (first_error.empty()) first_error = error;
     }
     if (first_error.empty()) return false;
     throw errors::DataLoss(fmt::format(
@@ -236,12 +239,13 @@ class BackupBase final : public CallbackBase {
     manifest.append(text.data(), text.size());
     manifest.commit();
     manager_->checkpoint().restore(path_of(saves_), site_).assert_consumed();
+    say(fmt::format("{} takes that of {}: its own {}", tasks[rank].str(),
+                    tasks[static_cast<size_t>(from)].str(), wrong[rank]));
+  }
+  void say(const std::string& what) const {
     std::fprintf(
         stderr, "%s",
-        fmt::format("berth: {}: {} goes on from backup {} of {}: its own {}\n",
-                    call_, tasks[rank].str(), saves_,
-                    tasks[static_cast<size_t>(from)].str(), wrong[rank])
-            .c_str());
+        fmt::format("berth: {}: backup {}: {}\n", call_, saves_, what).c_str());
   }
   void share_file(const std::string& path, uint64_t bytes, int from,
                   bool lacks) {

@@ -239,7 +239,7 @@ void Model::Training::set_class_weight(const std::map<int64_t, double>& weights,
   if (weights == class_weight_) return;
   class_weight_ = weights;
   train_.reset();
-  std::erase_if(runs_elsewhere_,
+  std::erase_if(elsewhere_,
                 [](const auto& run) { return run.first.starts_with("train"); });
 }
 

@@ -91,7 +91,7 @@ void Model::Training::compile(CompileOptions given, Site site) {
   test_.reset();
   forward_.reset();
   trained_.reset();
-  runs_elsewhere_.clear();
+  elsewhere_.clear();
   means_.clear();
   train_logs_.clear();
   if (ModelBase* own = own_steps()) {
@@ -260,8 +260,16 @@ Tensor Model::Training::run_elsewhere(distribute::ParameterServers& servers,
   for (const Tensors* list : {&inputs, &rest}) {
     for (const Tensor& t : *list) key += " " + t.shape().str();
   }
-  const auto closure = servers.schedule(Call::call(step, inputs, rest), site,
-                                        runs_elsewhere_[key]++);
+  Elsewhere& one = elsewhere_[key];
+  auto call = Call::call(step, inputs, rest);
+  call.trace = [&one, trace = std::move(call.trace)](const Tensors& leaves,
+                                                     std::any* structure) {
+    const TracedRandomIds ids(one.ids);
+    Tensors results = trace(leaves, structure);
+    one.ids = ids.taken();
+    return results;
+  };
+  const auto closure = servers.schedule(call, site, one.runs++);
   if (loop != nullptr || in_tests) return {};
   servers.join(site);
   return closure->wait()[0];

@@ -245,6 +245,10 @@ void RpcMember::form(double timeout_seconds, bool shrink) {
                           : rendezvous_;
   check_address(head_, head_address);
   Deadline line = after(10);
+  // Tasks that may be lost leave a coordinator that is; who starts it again
+  // starts them as well.
+  const bool leaves = !options_.elastic_jobs.empty() && generation() > 0;
+  Deadline given_up = after(options_.dead_after_seconds);
   double pause = 0.01;
   bool enrolled = false;
   Lock lock(mutex_);
@@ -256,7 +260,14 @@ void RpcMember::form(double timeout_seconds, bool shrink) {
       refuse(head_, why);
     }
     const bool connected = coordinator_ || control_;
-    if (!connected) enrolled = false;
+    if (!connected && std::exchange(enrolled, false)) {
+      given_up = after(options_.dead_after_seconds);
+    }
+    if (leaves && !connected && Clock::now() >= given_up) {
+      throw errors::Unavailable(
+          fmt::format("{} was lost while the cluster formed anew: {}",
+                      named(head_, head_address), unreachable_));
+    }
     if (Clock::now() >= deadline) {
       const std::string why = missing(head_address);
       lock.unlock();

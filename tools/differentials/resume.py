@@ -29,6 +29,7 @@ moment    join | step | between steps | save | leave
 backups   whole | gone | manifest cut | manifest flipped | values cut | values flipped;
           of one task or of all; the newest or every one
 every     1, 2, 3 steps, or an epoch; one or two backups are kept
+times     1 to 3 such events, one after the other; the backups suffer after the last
 """
 STRATEGIES = ("none", "mirrored", "central", "multi", "multi", "own", "server", "server")
 EVENTS = ("kill", "kill", "kill all", "pause", "terminate")
@@ -50,7 +51,7 @@ class Case(fault_suite.Scenario):
         self.damaged_all, self.newest_only = draw.random() < 0.4, draw.random() < 0.3
         self.every, self.keep = draw.choice((0, 1, 1, 2, 3)), draw.choice((1, 2))
         self.step = draw.randrange(max(self.every, 1) + 2, STEPS - 3)
-        self.delay = draw.random()
+        self.delay, self.times = draw.random(), draw.choice((1, 1, 2, 3))
         workers = {"multi": draw.choice((2, 2, 3)), "own": 2}.get(self.strategy, 1)
         servers = servers or draw.choice((1, 2))
         self.jobs = [("worker", i) for i in range(workers)]
@@ -79,7 +80,7 @@ class Case(fault_suite.Scenario):
     def __str__(self):
         return (f"{self.number}: {self.strategy} of {len(self.jobs)}, {self.event} at {self.moment} "
                 f"of {':'.join(map(str, self.jobs[self.victim]))}, step {self.step}, every "
-                f"{self.every}, {self.keep} kept; backups {self.damage}"
+                f"{self.every}, {self.keep} kept, {self.times} times; backups {self.damage}"
                 f"{' in all tasks' if self.damaged_all else ''}"
                 f"{', the newest alone' if self.newest_only else ''}")
 
@@ -190,14 +191,16 @@ class Case(fault_suite.Scenario):
         try:
             self.suite.reference_of(self)
             self.deadline = time.monotonic() + self.suite.limit
-            self.start_all()
-            self.disturb()
-            ends = self.ends()
-            if self.event == "pause":
-                return self.check_bits(ends)
-            whole = {i: e for i, e in ends.items() if e[0] == "done"}
-            if any(e[1] != self.suite.reference_of(self) for e in whole.values()):
-                raise Wrong(f"other bits in the first run: {ends}")
+            for _ in range(self.times):
+                self.start_all()
+                self.disturb()
+                ends = self.ends()
+                if self.event == "pause":
+                    return self.check_bits(ends)
+                whole = {i: e for i, e in ends.items() if e[0] == "done"}
+                if any(e[1] != self.suite.reference_of(self) for e in whole.values()):
+                    raise Wrong(f"other bits before the backups suffered: {ends}")
+                self.step = self.draw.randrange(1, 5)
             saved = fault_suite.newest(self.backups)
             lost = self.spoil()
             self.deadline = time.monotonic() + self.suite.limit

@@ -343,6 +343,23 @@ TEST(Processes, WaitForThoseThatAreNotDoneYet) {
   EXPECT_EQ(stays.line("leave"), "leave");
 }
 
+TEST(Processes, HearThatAllAreDoneThoughTheyWereStopped) {
+  const Workers cluster(3);
+  Process first = cluster.start(0, {"join", "barrier:a", "leave"});
+  Process second = cluster.start(1, {"join", "barrier:a", "leave"});
+  Process third = cluster.start(2, {"join", "barrier:a", "input", "leave"});
+  third.line("joined");
+  ::usleep(200'000);  // usually long enough for the others to be done
+  second.signal(SIGSTOP);
+  third.go();
+  EXPECT_EQ(third.line("leave"), "leave");
+  ::usleep(1'300'000);
+  second.signal(SIGCONT);
+  EXPECT_EQ(second.line("leave"), "leave");
+  EXPECT_EQ(second.end(), 0);
+  EXPECT_EQ(first.line("leave"), "leave");
+}
+
 TEST(Processes, AbortWithOneTextOnAll) {
   const Workers cluster(3);
   std::vector<Process> all;
