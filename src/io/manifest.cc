@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "berth/errors.h"
@@ -86,6 +87,7 @@ std::string print_manifest(const Manifest& manifest,
   json files = json::array(), objects = json::object();
   for (const Manifest::File& f : manifest.files) {
     files.push_back({{"name", f.name}, {"bytes", f.bytes}});
+    if (f.header) files.back()["header"] = *f.header;
   }
   for (const auto& [name, o] : manifest.objects) {
     objects[name] = {{"kind", o.kind}, {"state", o.text}};
@@ -137,6 +139,9 @@ Manifest parse_manifest(std::string_view text, const std::string& subject) {
     for (const json& f : j.at("files")) {
       m.files.push_back(
           {f.at("name").get<std::string>(), f.at("bytes").get<uint64_t>()});
+      if (f.contains("header")) {
+        m.files.back().header = f.at("header").get<uint32_t>();
+      }
       if (!is_plain_name(m.files.back().name)) {
         damaged(subject, fmt::format("it names the file \"{}\"; expected one "
                                      "in its own folder",
@@ -153,6 +158,18 @@ Manifest parse_manifest(std::string_view text, const std::string& subject) {
   return m;
 }
 
+std::optional<uint32_t> header_checksum(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  uint8_t first[8] = {};
+  file.read(reinterpret_cast<char*>(first), sizeof(first));
+  int64_t length = 0;
+  for (int i = 7; i >= 0; --i) length = length << 8 | first[i];
+  if (!file || length < 0 || length > kMostManifestBytes) return {};
+  std::string text(static_cast<size_t>(length), '\0');
+  if (!file.read(text.data(), length)) return {};
+  return checksum(text.data(), text.size(), checksum(first, sizeof(first)));
+}
+
 Manifest read_manifest(const std::string& path, const std::string& subject) {
   const std::string about = fmt::format("{}: \"{}.json\"", subject, path);
   Manifest m = parse_manifest(read_text(path + ".json", subject), about);
@@ -165,7 +182,13 @@ Manifest read_manifest(const std::string& path, const std::string& subject) {
           "of a checkpoint",
           subject, path, name, strerror(errno)));
     }
-    if (static_cast<uint64_t>(found.st_size) == f.bytes) continue;
+    if (static_cast<uint64_t>(found.st_size) == f.bytes) {
+      if (!f.header || header_checksum(name) == f.header) continue;
+      throw errors::DataLoss(fmt::format(
+          "{}: \"{}\" has another header than when the checkpoint was saved; "
+          "copy it again, or take an earlier checkpoint",
+          subject, name));
+    }
     throw errors::DataLoss(
         fmt::format("{}: \"{}\" has {} bytes, not {} as when the checkpoint "
                     "was saved; copy "

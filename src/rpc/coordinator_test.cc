@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace berth::rpc {
 namespace {
 
@@ -293,12 +295,15 @@ TEST(Coordinator, BeginsWithoutAnElasticTaskThatDoesNotCome) {
     Hall hall(2 + first, {"worker"}, true);
     hall.enroll(TaskId{"chief", 0}, 0, 9);
     if (first == 1) hall.enroll(1, 0, 10);
+    const auto went = [&] {
+      return std::any_of(
+          hall.sent[0].begin(), hall.sent[0].end(),
+          [](const Frame& f) { return f.type == FrameType::kGo; });
+    };
     hall.pass(0.9, {0, 1});
-    EXPECT_EQ(hall.last(0).type, FrameType::kWaiting);
+    EXPECT_FALSE(went());
     hall.pass(0.5, {0, 1});
-    // Somebody has to work.
-    EXPECT_EQ(hall.last(0).type,
-              first == 1 ? FrameType::kGo : FrameType::kWaiting);
+    EXPECT_EQ(went(), first == 1);  // somebody has to work
   }
 }
 

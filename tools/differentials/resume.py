@@ -190,9 +190,9 @@ class Case(fault_suite.Scenario):
         """None, or what is wrong."""
         try:
             self.suite.reference_of(self)
-            self.deadline = time.monotonic() + self.suite.limit
             for _ in range(self.times):
-                self.start_all()
+                self.deadline = time.monotonic() + self.suite.limit
+                self.start_all(timeout=20)  # of those that wait for one that does not come
                 self.disturb()
                 ends = self.ends()
                 if self.event == "pause":
