@@ -1,9 +1,12 @@
-// fault_task: one task of the clusters of tools/fault_suite. It trains a small
-// network for a few steps with backups, and prints a line at each of them.
+// fault_task: one task of the clusters of tools/fault_suite and of the suite
+// "resume" of tools/differential. It trains a small network for a few steps
+// with backups, and prints a line at each of them.
 //
 //   fault_task FOLDER [KEY=VALUE...]
 //
-// policy=raise|restore|shrink; every=N (steps between backups), width=N (of the
+// strategy=multi|none|mirrored|central|server, data=own (each task makes its
+// own), policy=raise|restore|shrink; every=N (steps between backups; 0:
+// epochs), keep=2 (backups), preempt=1 (SIGTERM saves), width=N (of the
 // network), pause=SECONDS (after each step), dead=SECONDS (without a
 // heartbeat), timeout=SECONDS (of joining and of forming again), throws=N
 // (after N steps), slices=N (0: bits depend on the number of tasks). The last
@@ -40,9 +43,12 @@ struct Options {
     const auto found = values.find(key);
     return found == values.end() ? otherwise : std::atof(found->second.c_str());
   }
+  std::string word(const std::string& key) const {
+    const auto found = values.find(key);
+    return found == values.end() ? "" : found->second;
+  }
   bool has_policy(const std::string& name) const {
-    const auto found = values.find("policy");
-    return found != values.end() && found->second == name;
+    return word("policy") == name;
   }
 };
 
@@ -94,17 +100,34 @@ void fit(keras::Sequential& model, const std::string& folder,
         }
         std::this_thread::sleep_for(pause);
       }};
+  using keras::callbacks::SaveFreq;
+  const int every = static_cast<int>(o.number("every", 1));
+  keras::FitOptions options{
+      .epochs = kEpochs,
+      .batch_size = kBatch,
+      .verbose = 0,
+      .callbacks = {
+          keras::callbacks::BackupAndRestore(
+              folder,
+              {.save_freq = every > 0 ? SaveFreq(every) : SaveFreq("epoch"),
+               .double_checkpoint = o.number("keep", 1) > 1,
+               .delete_checkpoint = false,
+               .save_before_preemption = o.number("preempt", 0) > 0}),
+          tells}};
   say("fit");
-  model.fit(
-      x, y,
-      {.epochs = kEpochs,
-       .batch_size = kBatch,
-       .verbose = 0,
-       .callbacks = {
-           keras::callbacks::BackupAndRestore(
-               folder, {.save_freq = static_cast<int>(o.number("every", 1)),
-                        .delete_checkpoint = false}),
-           tells}});
+  if (o.word("data") != "own") {
+    model.fit(x, y, options);
+    return;
+  }
+  options.batch_size = keras::FitOptions().batch_size;
+  const keras::utils::experimental::DatasetCreator creator(
+      [x = x, y = y](const distribute::InputContext& c) {
+        return data::Dataset::from_tensor_slices({x, y})
+            .shard(c.num_input_pipelines, c.input_pipeline_id)
+            .shuffle(kExamples, {.seed = 5})
+            .batch(kBatch / c.num_input_pipelines);
+      });
+  model.fit(creator, options);
 }
 
 // FNV-1a of all bits.
@@ -121,29 +144,53 @@ uint64_t hash_of(const keras::Sequential& model) {
   return hash;
 }
 
-void run_task(const std::string& folder, const Options& o) {
-  const double timeout = o.number("timeout", 60);
-  const distribute::MultiWorkerMirroredStrategy strategy(
-      distribute::cluster_resolver::from_environment(),
-      {.slices = static_cast<int>(o.number("slices", 0))},
-      {.join_timeout_seconds = timeout,
-       .heartbeat_seconds = 0.2,
-       .dead_after_seconds = o.number("dead", 10),
-       .call_timeout_seconds = o.number("call", 60)});
+void train(const distribute::Strategy& strategy, const std::string& folder,
+           const Options& o,
+           const distribute::MultiWorkerMirroredStrategy* tasks = nullptr) {
   say("joined");
   random::set_seed(3);
   auto model = compiled(strategy, static_cast<int>(o.number("width", 16)));
-  if (o.has_policy("restore")) {
-    strategy.wait_and_restore([&] { fit(model, folder, o); }, timeout);
-  } else if (o.has_policy("shrink")) {
-    strategy.shrink_and_restore([&] { fit(model, folder, o); }, timeout);
+  const double timeout = o.number("timeout", 60);
+  if (tasks != nullptr && o.has_policy("restore")) {
+    tasks->wait_and_restore([&] { fit(model, folder, o); }, timeout);
+  } else if (tasks != nullptr && o.has_policy("shrink")) {
+    tasks->shrink_and_restore([&] { fit(model, folder, o); }, timeout);
   } else {
     fit(model, folder, o);
   }
   const uint64_t hash = hash_of(model);
   say("trained");
-  strategy.leave();
+  if (tasks != nullptr) tasks->leave();
   say(fmt::format("done {:016x}", hash));
+}
+
+void run_task(const std::string& folder, const Options& o) {
+  const std::string kind = o.word("strategy");
+  const distribute::StrategyOptions options{
+      .slices = static_cast<int>(o.number("slices", 0))};
+  if (kind == "none") {
+    return train(distribute::get_strategy(), folder, o);
+  }
+  if (kind == "mirrored") {
+    return train(distribute::MirroredStrategy(options), folder, o);
+  }
+  if (kind == "central") {
+    return train(distribute::CentralStorageStrategy(options), folder, o);
+  }
+  const auto resolver = distribute::cluster_resolver::from_environment();
+  const double timeout = o.number("timeout", 60);
+  if (kind == "server") {
+    return train(distribute::ParameterServerStrategy(
+                     resolver, {.join_timeout_seconds = timeout}),
+                 folder, o);
+  }
+  const distribute::MultiWorkerMirroredStrategy tasks(
+      resolver, options,
+      {.join_timeout_seconds = timeout,
+       .heartbeat_seconds = 0.2,
+       .dead_after_seconds = o.number("dead", 10),
+       .call_timeout_seconds = o.number("call", 60)});
+  train(tasks, folder, o, &tasks);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -86,7 +87,10 @@ class ParameterServers : public std::enable_shared_from_this<ParameterServers> {
   int num_servers() const { return static_cast<int>(servers_.size()); }
   const ParameterServerOptions& options() const { return options_; }
 
-  std::shared_ptr<Closure> schedule(const ClosureCall& call, Site site);
+  // `run`: which run of the function it is, for its random numbers; none:
+  // counted here.
+  std::shared_ptr<Closure> schedule(const ClosureCall& call, Site site,
+                                    std::optional<uint64_t> run = {});
   void join(Site site);
   bool done(Site site);
   // Updates the chief's copies of these variables from the servers.

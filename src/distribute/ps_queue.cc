@@ -147,8 +147,8 @@ void ParameterServers::raise_first_error(std::unique_lock<std::mutex>& lock) {
   if (error) std::rethrow_exception(error);
 }
 
-std::shared_ptr<Closure> ParameterServers::schedule(const ClosureCall& call,
-                                                    Site) {
+std::shared_ptr<Closure> ParameterServers::schedule(
+    const ClosureCall& call, Site, std::optional<uint64_t> run) {
   auto closure = std::make_shared<Closure>();
   closure->leaves = call.leaves;
   closure->from = call.from;
@@ -173,7 +173,7 @@ std::shared_ptr<Closure> ParameterServers::schedule(const ClosureCall& call,
     const Traced traced = trace(call, specs);
     closure->program = traced.program;
     closure->structure = traced.structure;
-    closure->run = runs_[traced.program->hash]++;
+    closure->run = run ? *run : runs_[traced.program->hash]++;
     send_changed(false);
     for (const TensorImpl* impl : order_) {
       Placed& p = variables_.at(impl);

@@ -108,8 +108,6 @@ class StrategyCore final : public StrategyScope,
   void form_again(double timeout_seconds, bool shrink = false);
   // Gives all tasks the random state of the first. All tasks call it.
   void share_random_state() const;
-  // The same for values of variables, before the next step. All call it.
-  void share_variables();
   // The position of this task in the whole cluster, lost tasks included.
   int place() const;
   // Call when a step failed here: ends it in all tasks. Throws the cluster's
@@ -148,7 +146,6 @@ class StrategyCore final : public StrategyScope,
   // The initial replicas of each task, in order of ranks.
   std::vector<std::pair<TaskId, int>> began_;
   std::vector<TaskId> now_;  // the tasks that train
-  uint64_t shared_ = 0;      // number of share_variables() calls
 };
 
 }  // namespace berth::distribute

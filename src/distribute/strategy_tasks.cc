@@ -143,18 +143,7 @@ void StrategyCore::share_random_state() const {
 // Steps with another key are compiled again.
 uint64_t StrategyCore::steps_key() const {
   if (!link_) return 0;
-  return (link_->member().generation() - 1) * 0x9E3779B97F4A7C15u +
-         shared_ * 0xC2B2AE3D27D4EB4Fu;
-}
-
-void StrategyCore::share_variables() {
-  link_->forget_variables();
-  std::lock_guard lock(mutex_);
-  ++shared_;
-  rows_key_ = hash_of_rows(tasks_.rows) ^ steps_key();
-  key_ =
-      (shares_.empty() ? 0 : hash_of_rows({shares_.begin(), shares_.end()})) ^
-      rows_key_;
+  return (link_->member().generation() - 1) * 0x9E3779B97F4A7C15u;
 }
 
 void StrategyCore::set_task_rows(const std::vector<int64_t>& rows,

@@ -91,11 +91,6 @@ bool TaskLink::is_new(uint64_t variable) {
   return agreed_.insert(variable).second;
 }
 
-void TaskLink::forget_variables() {
-  const std::lock_guard lock(mutex_);
-  agreed_.clear();
-}
-
 void TaskLink::form_again(double timeout_seconds, bool shrink) {
   // Pending exchanges end with the failure.
   for (Channel& c : channels_) {

@@ -91,8 +91,6 @@ class TaskLink {
   // Returns true once per variable: the tasks have not agreed on its value yet.
   bool is_new(uint64_t variable);
 
-  void forget_variables();
-
   // The step that errors name.
   void set_step(int64_t step) { step_.store(step, std::memory_order_relaxed); }
   int64_t step() const { return step_.load(std::memory_order_relaxed); }

@@ -198,6 +198,7 @@ void SaveJob::run() {
       file.name = shard_name(stem, static_cast<int>(i), shards);
       file.bytes = io::write_safetensors(folder + "/" + file.name,
                                          std::move(parts[i]), {}, subject);
+      file.header = io::header_checksum(folder + "/" + file.name);
     } catch (...) {
       failed[i] = std::current_exception();
     }

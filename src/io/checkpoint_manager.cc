@@ -49,6 +49,12 @@ std::vector<std::string> files_in(const std::string& folder) {
   return names;
 }
 
+// A file is missing, cut, or has other bytes.
+bool is_damage(const errors::Error& e) {
+  return e.code() == errors::Code::kDataLoss ||
+         e.code() == errors::Code::kNotFound;
+}
+
 bool is_complete(const std::string& path) {
   try {
     io::read_manifest(path, "");
@@ -58,8 +64,8 @@ bool is_complete(const std::string& path) {
   }
 }
 
-// Complete ones, by number.
-std::vector<Numbered> complete_in(const std::string& folder,
+// Those with a manifest, damaged ones too, by number.
+std::vector<Numbered> numbered_in(const std::string& folder,
                                   const std::string& name) {
   std::vector<Numbered> list;
   for (const std::string& file : files_in(folder)) {
@@ -67,11 +73,23 @@ std::vector<Numbered> complete_in(const std::string& folder,
     const std::string path =
         folder + "/" +
         file.substr(0, file.size() - std::min(file.size(), size_t{5}));
-    if (number && is_complete(path)) list.push_back({*number, path});
+    if (number) list.push_back({*number, path});
   }
   std::sort(list.begin(), list.end(),
             [](const auto& a, const auto& b) { return a.number < b.number; });
   return list;
+}
+
+std::vector<Numbered> complete_in(const std::string& folder,
+                                  const std::string& name) {
+  std::vector<Numbered> list = numbered_in(folder, name);
+  std::erase_if(list, [](const Numbered& c) { return !is_complete(c.path); });
+  return list;
+}
+
+// A killed process leaves no damaged checkpoint, so that nobody expects one.
+debugging::Diagnostic damage_report(const std::string& what, Site site) {
+  return {"checkpoint-damaged", debugging::Severity::kWarning, what, site};
 }
 
 int64_t seconds_of(const std::string& path) {
@@ -145,6 +163,13 @@ void CheckpointManager::Impl::remove_leftovers() const {
     const bool unlocked = file.ends_with(".lock");
     if (ours && (part || lost || unlocked)) {
       io::remove_file(directory + "/" + file);
+    }
+  }
+  for (const Numbered& c : numbered_in(directory, options.checkpoint_name)) {
+    try {
+      io::read_manifest(c.path, "");
+    } catch (const errors::Error& e) {
+      if (is_damage(e)) io::remove_file(c.path + ".json");
     }
   }
 }
@@ -265,14 +290,23 @@ std::optional<std::string> CheckpointManager::restore_or_initialize(Site site) {
   Impl& m = *impl_;
   sync();
   m.list = complete_in(m.directory, m.options.checkpoint_name);
-  if (m.list.empty()) {
-    if (m.options.init_fn) m.options.init_fn();
-    return {};
+  std::vector<Numbered> left =
+      numbered_in(m.directory, m.options.checkpoint_name);
+  for (; !left.empty(); left.pop_back()) {
+    const std::string path = left.back().path;
+    try {
+      m.checkpoint.restore(path, site).assert_consumed(site);
+      m.last_step = m.step(site);
+      return path;
+    } catch (const errors::Error& e) {
+      if (!is_damage(e) || left.size() == 1) throw;
+      report(damage_report(fmt::format("{}; instead, \"{}\" is restored",
+                                       e.what(), left[left.size() - 2].path),
+                           site));
+    }
   }
-  const std::string path = m.list.back().path;
-  m.checkpoint.restore(path, site).assert_consumed(site);
-  m.last_step = m.step(site);
-  return path;
+  if (m.options.init_fn) m.options.init_fn();
+  return {};
 }
 
 void CheckpointManager::sync() {
@@ -326,7 +360,16 @@ std::optional<std::string> latest_checkpoint(const std::string& folder) {
             ? 0
             : number_of(file, file.substr(0, dash)).value_or(0);
     const std::pair at(time, number);
-    if (code || !is_complete(path) || (latest && at <= when)) continue;
+    if (code || (latest && at <= when)) continue;
+    try {
+      io::read_manifest(path, "latest_checkpoint");
+    } catch (const errors::Error& e) {
+      // Other files may end in .json, too, and others may delete some now.
+      if (number > 0 && e.code() == errors::Code::kDataLoss) {
+        report_once(path, damage_report(e.what(), {}));
+      }
+      continue;
+    }
     latest = path;
     when = at;
   }

@@ -7,9 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "berth/errors.h"
+#include "io/checksum.h"
 #include "io/new_file.h"
 
 namespace berth::io {
@@ -26,6 +28,11 @@ constexpr int kDeepest = 8;
       fmt::format("{}: the manifest of the checkpoint is damaged: {}; take an "
                   "earlier checkpoint, or save it again",
                   subject, why));
+}
+
+uint32_t checksum_of(const nlohmann::json& without) {
+  const std::string text = without.dump();
+  return checksum(text.data(), text.size());
 }
 
 // A file beside the manifest, whatever it says.
@@ -80,16 +87,18 @@ std::string print_manifest(const Manifest& manifest,
   json files = json::array(), objects = json::object();
   for (const Manifest::File& f : manifest.files) {
     files.push_back({{"name", f.name}, {"bytes", f.bytes}});
+    if (f.header) files.back()["header"] = *f.header;
   }
   for (const auto& [name, o] : manifest.objects) {
     objects[name] = {{"kind", o.kind}, {"state", o.text}};
   }
-  const json text = {{"format", kFormat},
-                     {"version", kManifestVersion},
-                     {"save_counter", manifest.save_counter},
-                     {"files", files},
-                     {"objects", objects}};
+  json text = {{"format", kFormat},
+               {"version", kManifestVersion},
+               {"save_counter", manifest.save_counter},
+               {"files", files},
+               {"objects", objects}};
   try {
+    text["checksum"] = checksum_of(text);
     return text.dump(1) + "\n";
   } catch (const json::exception&) {
     throw errors::InvalidArgument(fmt::format(
@@ -107,7 +116,7 @@ Manifest parse_manifest(std::string_view text, const std::string& subject) {
       if (depth > kDeepest) damaged(subject, "it is nested too deeply");
       return true;
     };
-    const json j = json::parse(text.begin(), text.end(), shallow);
+    json j = json::parse(text.begin(), text.end(), shallow);
     if (!j.is_object() || j.value("format", std::string()) != kFormat) {
       damaged(subject,
               fmt::format("it does not say \"format\": \"{}\"", kFormat));
@@ -120,10 +129,19 @@ Manifest parse_manifest(std::string_view text, const std::string& subject) {
           subject, version, kManifestVersion));
     }
     if (version < 1) damaged(subject, "its version is less than 1");
+    // Manifests of earlier versions have none.
+    if (const auto sum = j.find("checksum"); sum != j.end()) {
+      const json expected = *sum;
+      j.erase(sum);
+      if (expected != checksum_of(j)) damaged(subject, "its checksum differs");
+    }
     m.save_counter = j.at("save_counter").get<int64_t>();
     for (const json& f : j.at("files")) {
       m.files.push_back(
           {f.at("name").get<std::string>(), f.at("bytes").get<uint64_t>()});
+      if (f.contains("header")) {
+        m.files.back().header = f.at("header").get<uint32_t>();
+      }
       if (!is_plain_name(m.files.back().name)) {
         damaged(subject, fmt::format("it names the file \"{}\"; expected one "
                                      "in its own folder",
@@ -140,6 +158,18 @@ Manifest parse_manifest(std::string_view text, const std::string& subject) {
   return m;
 }
 
+std::optional<uint32_t> header_checksum(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  uint8_t first[8] = {};
+  file.read(reinterpret_cast<char*>(first), sizeof(first));
+  int64_t length = 0;
+  for (int i = 7; i >= 0; --i) length = length << 8 | first[i];
+  if (!file || length < 0 || length > kMostManifestBytes) return {};
+  std::string text(static_cast<size_t>(length), '\0');
+  if (!file.read(text.data(), length)) return {};
+  return checksum(text.data(), text.size(), checksum(first, sizeof(first)));
+}
+
 Manifest read_manifest(const std::string& path, const std::string& subject) {
   const std::string about = fmt::format("{}: \"{}.json\"", subject, path);
   Manifest m = parse_manifest(read_text(path + ".json", subject), about);
@@ -152,7 +182,13 @@ Manifest read_manifest(const std::string& path, const std::string& subject) {
           "of a checkpoint",
           subject, path, name, strerror(errno)));
     }
-    if (static_cast<uint64_t>(found.st_size) == f.bytes) continue;
+    if (static_cast<uint64_t>(found.st_size) == f.bytes) {
+      if (!f.header || header_checksum(name) == f.header) continue;
+      throw errors::DataLoss(fmt::format(
+          "{}: \"{}\" has another header than when the checkpoint was saved; "
+          "copy it again, or take an earlier checkpoint",
+          subject, name));
+    }
     throw errors::DataLoss(
         fmt::format("{}: \"{}\" has {} bytes, not {} as when the checkpoint "
                     "was saved; copy "

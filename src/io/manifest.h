@@ -18,6 +18,7 @@ struct Manifest {
   struct File {
     std::string name;  // in the manifest's folder
     uint64_t bytes = 0;
+    std::optional<uint32_t> header = {};  // header_checksum()
   };
   struct Object {
     std::string kind;
@@ -28,6 +29,10 @@ struct Manifest {
   std::map<std::string, Object> objects;
 };
 
+// Of the header of a safetensors file, which has no checksum of its own; none:
+// it cannot be read.
+std::optional<uint32_t> header_checksum(const std::string& path);
+
 // Throws InvalidArgument for texts that are not UTF-8.
 std::string print_manifest(const Manifest& manifest,
                            const std::string& subject);
@@ -36,7 +41,8 @@ std::string print_manifest(const Manifest& manifest,
 // begin with `subject`.
 Manifest parse_manifest(std::string_view text, const std::string& subject);
 
-// Reads "PATH.json" and looks that its files are there, with their sizes.
+// Reads "PATH.json" and looks that its files are there, with their sizes and
+// headers.
 // Throws NotFound, PermissionDenied, DataLoss, Unimplemented.
 Manifest read_manifest(const std::string& path, const std::string& subject);
 

@@ -1,9 +1,15 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -16,12 +22,16 @@
 #include "berth/train.h"
 #include "distribute/preemption_watch.h"
 #include "distribute/task_agreement.h"
+#include "io/manifest.h"
+#include "io/new_file.h"
 #include "keras/fit_state.h"
 #include "keras/tasks.h"
 
 namespace berth::keras::callbacks {
 
 namespace {
+
+constexpr const char* kAbsent = "is missing";
 
 class BackupBase final : public CallbackBase {
  public:
@@ -62,7 +72,7 @@ class BackupBase final : public CallbackBase {
         site_);
     since_ = 0;
     epoch_done_ = false;
-    if (restored()) fit_->apply(loop_of(model), call_);
+    if (restored(model)) fit_->apply(loop_of(model), call_);
   }
 
   // What other callbacks did at the end of the epoch belongs to it, so that it
@@ -112,6 +122,7 @@ class BackupBase final : public CallbackBase {
                     call_));
   }
   void save(Model& model) {
+    settle(model, site_);
     fit_->read(loop_of(model));
     manager_->save(core_ ? std::optional(++saves_) : std::nullopt, false,
                    site_);
@@ -123,50 +134,136 @@ class BackupBase final : public CallbackBase {
     return fmt::format("{}/task_{}", folder_, core_->place());
   }
 
-  // The latest backup, in all tasks.
-  bool restored() {
-    if (!core_) return manager_->restore_or_initialize(site_).has_value();
-    std::string mine;
-    for (const std::string& path : manager_->checkpoints()) {
-      mine += path.substr(path.rfind('-') + 1) + " ";
+  std::string path_of(int64_t number) const {
+    return fmt::format("{}/backup-{}", own_folder(), number);
+  }
+  // "3 4 ": what this task has, damaged ones too.
+  std::string numbers() const {
+    std::string list;
+    std::error_code none;
+    for (const auto& f :
+         std::filesystem::directory_iterator(own_folder(), none)) {
+      const std::string name = f.path().filename().string();
+      int64_t n = 0;
+      if (std::sscanf(name.c_str(), "backup-%" SCNd64, &n) == 1 &&
+          name == fmt::format("backup-{}.json", n) &&
+          !unreadable_.contains(n)) {
+        list += std::to_string(n) + " ";
+      }
     }
+    return list;
+  }
+  // The newest that all tasks have, else of the chief's, else of any; 0: none.
+  static int64_t choose(const std::vector<std::string>& lists) {
     std::map<int64_t, size_t> have;
-    const auto all = distribute::gather_texts(*core_->link(), mine, call_);
-    for (const std::string& list : all) {
+    int64_t chiefs = 0, common = 0;
+    for (const std::string& list : lists) {
       std::istringstream in(list);
-      for (int64_t n = 0; in >> n;) ++have[n];
+      for (int64_t n = 0; in >> n;) {
+        if (++have[n] == lists.size()) common = std::max(common, n);
+        if (&list == &lists[0]) chiefs = std::max(chiefs, n);
+      }
     }
-    saves_ = 0;
-    for (const auto& [number, tasks] : have) {
-      if (tasks == all.size()) saves_ = number;
-    }
-    if (saves_ == 0) return restored_from_chief();
-    for (const std::string& path : manager_->checkpoints()) {
-      if (!path.ends_with("-" + std::to_string(saves_))) continue;
-      manager_->checkpoint().restore(path, site_).assert_consumed();
-    }
-    return true;
+    return common > 0     ? common
+           : chiefs > 0   ? chiefs
+           : have.empty() ? 0
+                          : have.rbegin()->first;
   }
 
-  // A task came back whose backups are older than all of the chief's, or gone:
-  // all go on from the chief's last. Its weights are sent before the next step.
-  bool restored_from_chief() {
-    const auto latest = core_->is_chief()
-                            ? manager_->restore_or_initialize(site_)
-                            : std::optional<std::string>();
-    std::string mine;
-    if (latest) {
-      fit_->share();
-      mine = latest->substr(latest->rfind('-') + 1) + " " + fit_->state().text;
+  // One backup in all tasks: who lacks it gets it from one that can read it.
+  bool restored(Model& model) {
+    if (!core_) return manager_->restore_or_initialize(site_).has_value();
+    const auto gather = [&](const std::string& mine) {
+      return distribute::gather_texts(*core_->link(), mine, call_);
+    };
+    unreadable_.clear();
+    std::string first_error;
+    while ((saves_ = choose(gather(numbers()))) > 0) {
+      const std::vector<std::string> wrong = gather(restore_here());
+      const auto good = std::find(wrong.begin(), wrong.end(), "");
+      if (good != wrong.end()) {
+        share(static_cast<int>(good - wrong.begin()), wrong);
+        if (!wrong[static_cast<size_t>(core_->link()->rank())].empty()) {
+          fit_->read_anew(loop_of(model).data_part());
+        }
+        return true;
+      }
+      unreadable_.insert(saves_);
+      std::string error = kAbsent;
+      for (const std::string& text : wrong) {
+        if (error == kAbsent) error = text;
+      }
+      if (core_->is_chief()) say("no task can read it: " + error);
+      if (first_error.empty()) first_error = error;
     }
-    const std::string chiefs =
-        distribute::gather_texts(*core_->link(), mine, call_)[0];
-    if (chiefs.empty()) return false;
-    saves_ = std::stoll(chiefs);
-    fit_->set_state({.text = chiefs.substr(chiefs.find(' ') + 1)});
-    core_->share_random_state();
-    core_->share_variables();
-    return true;
+    if (first_error.empty()) return false;
+    throw errors::DataLoss(fmt::format(
+        "{}: no task has a backup in \"{}\" that can be read: {}; delete the "
+        "folder to begin anew",
+        call_, folder_, first_error));
+  }
+
+  // Why it cannot; "": it can.
+  std::string restore_here() {
+    if (!io::is_regular_file(path_of(saves_) + ".json")) return kAbsent;
+    try {
+      manager_->checkpoint().restore(path_of(saves_), site_).assert_consumed();
+      return "";
+    } catch (const errors::DataLoss& e) {
+      return e.what();
+    } catch (const errors::NotFound& e) {
+      return e.what();
+    }
+  }
+
+  // Sends the files to tasks where something is wrong, which restore them.
+  void share(int from, const std::vector<std::string>& wrong) {
+    const auto tasks = core_->link()->member().ranks();
+    const auto rank = static_cast<size_t>(core_->link()->rank());
+    const bool lacks = !wrong[rank].empty();
+    if (static_cast<size_t>(std::count(wrong.begin(), wrong.end(), "")) ==
+        wrong.size()) {
+      return;
+    }
+    const bool sends = core_->link()->rank() == from;
+    std::ifstream file(sends ? path_of(saves_) + ".json" : "");
+    const std::string text = distribute::gather_texts(
+        *core_->link(), {std::istreambuf_iterator<char>(file), {}},
+        call_)[static_cast<size_t>(from)];
+    if (lacks) io::make_folder(own_folder(), call_);
+    for (const auto& f : io::parse_manifest(text, call_).files) {
+      share_file(own_folder() + "/" + f.name, f.bytes, from, lacks);
+    }
+    if (!lacks) return;
+    io::NewFile manifest(path_of(saves_) + ".json", call_);
+    manifest.append(text.data(), text.size());
+    manifest.commit();
+    manager_->checkpoint().restore(path_of(saves_), site_).assert_consumed();
+    say(fmt::format("{} takes that of {}: its own {}", tasks[rank].str(),
+                    tasks[static_cast<size_t>(from)].str(), wrong[rank]));
+  }
+  void say(const std::string& what) const {
+    std::fprintf(
+        stderr, "%s",
+        fmt::format("berth: {}: backup {}: {}\n", call_, saves_, what).c_str());
+  }
+  void share_file(const std::string& path, uint64_t bytes, int from,
+                  bool lacks) {
+    constexpr uint64_t kPiece = uint64_t{16} << 20;
+    std::ifstream in(core_->link()->rank() == from ? path : "");
+    std::optional<io::NewFile> out;
+    if (lacks) out.emplace(path, call_);
+    std::string piece(std::min(bytes, kPiece), '\0');
+    for (uint64_t left = bytes; left > 0;) {
+      const uint64_t n = std::min(left, kPiece);
+      in.read(piece.data(), static_cast<std::streamsize>(n));
+      core_->link()->member().exchange().broadcast(
+          piece.data(), static_cast<int64_t>(n), from,
+          {.channel = "agree", .what = "a backup that a task lacks"});
+      if (out) out->append(piece.data(), n);
+      left -= n;
+    }
+    if (out) out->commit();
   }
 
   const std::string folder_;
@@ -178,6 +275,7 @@ class BackupBase final : public CallbackBase {
   std::shared_ptr<distribute::StrategyCore> core_;  // null: there is one task
   std::unique_ptr<distribute::PreemptionWatch> watch_;  // null: not asked for
   int64_t since_ = 0, saves_ = 0;
+  std::set<int64_t> unreadable_;  // backups that no task could read
   bool epoch_done_ = false;
 };
 

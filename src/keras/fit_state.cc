@@ -141,9 +141,11 @@ void FitState::read(FitLoop& loop) {
   }
 }
 
-void FitState::share() {
+void FitState::read_anew(const std::string& part) {
+  if (data_part_.empty() || part.empty()) return;
   pass_.reset();
-  if (!data_part_.empty()) data_part_ = "another";
+  const auto among = [](const std::string& s) { return s.substr(s.find(' ')); };
+  if (among(data_part_) == among(part)) data_part_ = part;
 }
 
 void FitState::apply(FitLoop& loop, const std::string& call) const {

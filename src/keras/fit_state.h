@@ -26,8 +26,9 @@ class FitState final : public train::Tracked {
 
   // Notes where the fit is.
   void read(FitLoop& loop);
-  // What other tasks can go on from: the position in the data is read anew.
-  void share();
+  // For a task that has another's state: what each reads for itself, here
+  // `part`, is read anew up to that position.
+  void read_anew(const std::string& part);
   // Makes a fit that begins go on from there; `call` begins messages.
   void apply(FitLoop& loop, const std::string& call) const;
 

@@ -66,6 +66,7 @@ class ModelCheckpointBase final : public CallbackBase {
     batches_ = batch;
     if (o_.save_freq.batches == 0 || ++since_ < o_.save_freq.batches) return;
     since_ = 0;
+    settle(model, {});
     const std::map<std::string, int64_t> counts = {{"epoch", 0}, {"batch", 0}};
     const bool asks = o_.save_best_only || needs_logs(path_, counts);
     save(model, epoch_, batch, asks ? model.metrics_result() : Logs());

@@ -313,8 +313,10 @@ std::vector<float> weights_of(const Model& model) {
 }
 
 // Weights of the chief after two epochs of three batches, with backups; the
-// second task fails once, after so many batches; 0: never.
-std::vector<float> after_failure(int fails_after, const std::string& folder) {
+// second task fails once, after so many batches; 0: never. Its disk fails, too.
+std::vector<float> after_failure(
+    int fails_after, const std::string& folder,
+    const std::function<void(const std::string& its)>& spoil = {}) {
   std::filesystem::remove_all(folder);
   cluster::FakeCluster cluster({.workers = 2});
   return on_tasks<std::vector<float>>(cluster, [&](const auto& member) {
@@ -331,7 +333,9 @@ std::vector<float> after_failure(int fails_after, const std::string& folder) {
     int left = rank == 1 ? fails_after : 0;
     strategy.wait_and_restore([&] {
       const Callback stumbles{.on_train_batch_end = [&](Model&, int64_t) {
-        if (left > 0 && --left == 0) throw errors::Internal("it stumbled");
+        if (left == 0 || --left > 0) return;
+        if (spoil) spoil(folder + "/task_1");
+        throw errors::Internal("it stumbled");
       }};
       model.fit(
           inputs_of(kDense, 50), labels_of(50),
@@ -352,6 +356,20 @@ TEST(MultiWorkerFailures, TrainingGoesOnFromTheLastBackupWithTheSameBits) {
   in_process(2, [&] {
     const auto whole = after_failure(0, folder);
     EXPECT_EQ(after_failure(5, folder), whole);
+    const auto cut = [](const std::string& ending) {
+      return [ending](const std::string& its) {
+        for (const auto& f : std::filesystem::directory_iterator(its)) {
+          if (!f.path().string().ends_with(ending)) continue;
+          std::filesystem::resize_file(f.path(), f.file_size() / 2);
+        }
+      };
+    };
+    const auto gone = [](const std::string& its) {
+      std::filesystem::remove_all(its);
+    };
+    EXPECT_EQ(after_failure(5, folder, gone), whole);
+    EXPECT_EQ(after_failure(5, folder, cut(".json")), whole);
+    EXPECT_EQ(after_failure(5, folder, cut(".safetensors")), whole);
     // Before the first backup there is nothing to go on from.
     EXPECT_THROW(after_failure(1, folder), errors::Error);
   });

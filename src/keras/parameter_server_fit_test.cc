@@ -5,12 +5,14 @@
 
 #include "berth/berth.h"
 #include "distribute/parameter_server_testing.h"
+#include "io/testing/temp_dir.h"
 #include "keras/strategy_testing.h"
 
 namespace berth::keras {
 namespace {
 
 using distribute::ServerTasks;
+using io::testing::TempDir;
 
 Sequential served_model() {
   random::set_seed(7);
@@ -80,6 +82,49 @@ TEST(ParameterServerFit, OneWorkerGivesTheBitsOfOneDevice) {
     return m.train_on_batch(x, y).item<float>();
   };
   EXPECT_EQ(one_batch(*model), one_batch(alone));
+}
+
+// Ends after so many batches; 0: trains to the end. Returns all weights.
+std::vector<float> fit_with_backups(const std::string& folder, int batches) {
+  const Tensor x = rows_of_thirds(44), y = thirds(44);
+  ServerTasks tasks(1, 2);
+  std::optional<Sequential> model;
+  {
+    const auto scope = tasks.strategy().scope();
+    model.emplace(served_model());
+  }
+  const Callback dies{.on_train_batch_end = [&](Model&, int64_t) {
+    if (--batches == 0) throw errors::Cancelled("killed");
+  }};
+  std::vector<Callback> callbacks = {dies};
+  if (!folder.empty()) {
+    callbacks.push_back(callbacks::ModelCheckpoint(
+        folder + "/weights", {.save_weights_only = true, .save_freq = 1}));
+    callbacks.push_back(
+        callbacks::BackupAndRestore(folder + "/backup", {.save_freq = 1}));
+  }
+  const FitOptions options{
+      .epochs = 2, .batch_size = 8, .verbose = 0, .callbacks = callbacks};
+  if (batches == 0) {
+    model->fit(x, y, options);
+  } else {
+    EXPECT_THROW(model->fit(x, y, options), errors::Cancelled);
+    model->load_weights(folder + "/weights.safetensors");
+  }
+  std::vector<float> all;
+  for (const Variable& v : model->weights()) {
+    for (const float f : v.value().to_vector<float>()) all.push_back(f);
+  }
+  return all;
+}
+
+TEST(ParameterServerFit, ABackupWithinAnEpochHasTheWeightsOfItsBatch) {
+  const std::vector<float> whole = fit_with_backups("", 0);
+  const TempDir dir;
+  const std::vector<float> first = fit_with_backups(dir.path(), 4);
+  const std::vector<float> later = fit_with_backups(dir.path(), 5);
+  EXPECT_NE(first, later) << "files of ModelCheckpoint";
+  EXPECT_EQ(fit_with_backups(dir.path(), 0), whole);
 }
 
 TEST(ParameterServerFit, ManyWorkersLearn) {

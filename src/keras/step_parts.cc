@@ -239,6 +239,8 @@ void Model::Training::set_class_weight(const std::map<int64_t, double>& weights,
   if (weights == class_weight_) return;
   class_weight_ = weights;
   train_.reset();
+  std::erase_if(elsewhere_,
+                [](const auto& run) { return run.first.starts_with("train"); });
 }
 
 // One per sample of y: labels, or one-hot.

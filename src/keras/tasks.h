@@ -1,5 +1,5 @@
 // What training in several tasks asks of code that writes files or prints: one
-// task does it, the others wait. One thread.
+// task does it, when what others compute is there; they wait. One thread.
 
 #ifndef BERTH_KERAS_TASKS_H_
 #define BERTH_KERAS_TASKS_H_
@@ -30,15 +30,24 @@ class FitOfStrategy {
   distribute::StrategyCore* const before_;
 };
 
-// The strategy of the model when it has several tasks; else null.
-inline std::shared_ptr<distribute::StrategyCore> tasks_of(const Model& model) {
-  std::shared_ptr<distribute::StrategyCore> core;
-  if (keras_thread().fit_core != nullptr)
-    core = keras_thread().fit_core->shared_from_this();
+// The strategy of the model; null: none.
+inline std::shared_ptr<distribute::StrategyCore> strategy_of(
+    const Model& model) {
   const std::vector<Variable> weights = model.weights();
-  if (!weights.empty()) core = distribute::core_of(weights[0].handle());
+  if (!weights.empty()) return distribute::core_of(weights[0].handle());
+  distribute::StrategyCore* const core = keras_thread().fit_core;
+  return core != nullptr ? core->shared_from_this() : nullptr;
+}
+
+// The same when it has several tasks; else null.
+inline std::shared_ptr<distribute::StrategyCore> tasks_of(const Model& model) {
+  const auto core = strategy_of(model);
   return core && core->link() ? core : nullptr;
 }
+
+// Waits for the steps that parameter servers run: then the variables here have
+// the values that follow from them.
+void settle(const Model& model, Site site);
 
 // False in tasks that leave printing and files to the chief.
 inline bool is_chief(const Model& model) {

@@ -295,12 +295,35 @@ std::string Model::Training::random_state() const {
   if (train_) j["train"] = train_->core().random_state();
   if (test_) j["test"] = test_->core().random_state();
   if (forward_) j["predict"] = forward_->core().random_state();
+  for (const auto& [key, e] : elsewhere_) {
+    if (!e.ids) continue;
+    j["elsewhere"][key] = {{"seed", e.ids->seed},
+                           {"ids", e.ids->ids},
+                           {"at_once", e.ids->at_once},
+                           {"runs", e.runs}};
+  }
   return j.dump();
 }
 
 void Model::Training::set_random_state(const std::string& text) {
   try {
     const nlohmann::json j = nlohmann::json::parse(text);
+    const auto saved = j.value("elsewhere", nlohmann::json::object());
+    std::map<std::string, Elsewhere> all;
+    for (const auto& [key, e] : saved.items()) {
+      Elsewhere& one = all[key];
+      one.ids.emplace();
+      e.at("seed").get_to(one.ids->seed);
+      e.at("ids").get_to(one.ids->ids);
+      e.at("at_once").get_to(one.ids->at_once);
+      e.at("runs").get_to(one.runs);
+    }
+    // Traced again: with these numbers.
+    if (!elsewhere_.empty()) {
+      train_.reset();
+      test_.reset();
+    }
+    elsewhere_ = std::move(all);
     const auto set = [&](const char* name, auto&& step) {
       if (j.contains(name)) {
         step().core().set_random_state(j.at(name).get<std::string>());

@@ -91,6 +91,7 @@ void Model::Training::compile(CompileOptions given, Site site) {
   test_.reset();
   forward_.reset();
   trained_.reset();
+  elsewhere_.clear();
   means_.clear();
   train_logs_.clear();
   if (ModelBase* own = own_steps()) {
@@ -242,13 +243,33 @@ void Model::Training::settle(Site site) {
   if (const auto elsewhere = servers()) elsewhere->join(site);
 }
 
+void settle(const Model& model, Site site) {
+  const auto core = strategy_of(model);
+  if (const auto elsewhere = core ? core->servers() : nullptr) {
+    elsewhere->join(site);
+  }
+}
+
 Tensor Model::Training::run_elsewhere(distribute::ParameterServers& servers,
                                       const Step& step, const Tensors& inputs,
                                       const Tensors& rest, Site site) {
   using Call =
       distribute::internal::Scheduler<Tensor(const Tensors&, const Tensors&)>;
   set_site(site);
-  const auto closure = servers.schedule(Call::call(step, inputs, rest), site);
+  std::string key = train_ && &step == &*train_ ? "train" : "test";
+  for (const Tensors* list : {&inputs, &rest}) {
+    for (const Tensor& t : *list) key += " " + t.shape().str();
+  }
+  Elsewhere& one = elsewhere_[key];
+  auto call = Call::call(step, inputs, rest);
+  call.trace = [&one, trace = std::move(call.trace)](const Tensors& leaves,
+                                                     std::any* structure) {
+    const TracedRandomIds ids(one.ids);
+    Tensors results = trace(leaves, structure);
+    one.ids = ids.taken();
+    return results;
+  };
+  const auto closure = servers.schedule(call, site, one.runs++);
   if (loop != nullptr || in_tests) return {};
   servers.join(site);
   return closure->wait()[0];

@@ -14,6 +14,7 @@
 #include "distribute/fit_rewrite.h"
 #include "distribute/plan_step.h"
 #include "distribute/strategy_core.h"
+#include "ops/random_key.h"
 
 namespace berth::keras {
 
@@ -140,6 +141,12 @@ struct Model::Training {
   std::shared_ptr<const distribute::FitRewrite> rewrite_;
   std::optional<Step> train_, test_;
   std::optional<Forward> forward_;
+  // Steps that servers run, by kind and shapes.
+  struct Elsewhere {
+    std::optional<TracedRandomIds::Ids> ids;  // none: not traced
+    uint64_t runs = 0;
+  };
+  std::map<std::string, Elsewhere> elsewhere_;
   // Means of what steps return, by name; names in order, of each kind of step.
   std::map<std::string, Metric> means_;
   std::vector<std::string> train_logs_, test_logs_;

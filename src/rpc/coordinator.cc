@@ -168,7 +168,7 @@ void Coordinator::handle(int connection, const TaskId& from, const Frame& f) {
     case FrameType::kLeft:
       // The coordinator gave up: nothing else will tell the others for whom.
       if (from == options_.self && !running_) tell_waiting();
-      t.done = true;
+      t.done = t.left = true;
       t.ready = false;
       return check_done();
     default:
@@ -319,7 +319,7 @@ void Coordinator::admit(const TaskId& id) {
   back.tasks.push_back(t.entry);
   post_inside(back);
   t.inside = true;
-  t.ready = t.done = false;
+  t.ready = t.done = t.left = false;
   t.step = -1;
   post(t.connection, go_frame());
 }
@@ -378,14 +378,18 @@ void Coordinator::check_done() {
 void Coordinator::try_go() {
   if (running_ && !failure_) return;
   if (!held_.empty()) return;  // which of the two is alive is known soon
-  bool all = true, shrink = true, any = false;
+  bool all = true, shrink = true, any = false, worked = true;
+  for (const auto& [id, t] : tasks_) {
+    if (elastic(id)) worked = false;
+  }
   for (const auto& [id, t] : tasks_) {
     if (t.connection < 0) {
-      all = false;
+      all = all && elastic(id) && alone_ > options_.dead_after_seconds;
     } else if (!t.ready) {
       return;  // alive, but not ready
     } else {
       any = true;
+      worked = worked || elastic(id);
       shrink = shrink && (t.shrink || !t.last_generation);
     }
   }
@@ -393,7 +397,15 @@ void Coordinator::try_go() {
   const auto self = tasks_.find(options_.self);
   const bool may_shrink = any && shrink && generation_ > 0 &&
                           self != tasks_.end() && self->second.shrink;
-  if (all || may_shrink) go();
+  if ((all && worked) || may_shrink) go();
+}
+
+// Whether those that may be lost are all that is missing.
+bool Coordinator::only_elastic_miss() const {
+  return (!running_ || failure_) &&
+         std::all_of(tasks_.begin(), tasks_.end(), [&](const auto& e) {
+           return e.second.ready || elastic(e.first);
+         });
 }
 
 void Coordinator::go() {
@@ -412,7 +424,7 @@ void Coordinator::go() {
   suspicions_.clear();
   for (auto& [id, t] : tasks_) {
     t.inside = t.connection >= 0;
-    t.ready = t.done = t.shrink = false;
+    t.ready = t.done = t.left = t.shrink = false;
     t.step = -1;
   }
   post_inside(go_frame());
@@ -504,7 +516,8 @@ void Coordinator::turned_away(const TaskId& task, const std::string& reason) {
 bool Coordinator::deserted() const {
   std::lock_guard lock(mutex_);
   return std::none_of(tasks_.begin(), tasks_.end(), [&](const auto& e) {
-    return e.first != options_.self && e.second.connection >= 0;
+    const Task& t = e.second;
+    return e.first != options_.self && t.connection >= 0 && !t.left;
   });
 }
 
@@ -544,7 +557,8 @@ void Coordinator::tick(double now) {
       if (found == connections_.end()) continue;
       enroll(connection, TaskId(found->second), f);
     }
-    if (!dead.empty()) try_go();
+    alone_ = only_elastic_miss() ? alone_ + passed : 0;
+    if (!dead.empty() || alone_ > 0) try_go();
     since_heartbeat_ += passed;
     if (since_heartbeat_ >= options_.heartbeat_seconds) {
       since_heartbeat_ = 0;

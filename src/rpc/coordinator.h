@@ -66,7 +66,8 @@ class Coordinator {
   // The interval of tick(), in seconds.
   double tick_seconds() const;
 
-  // Whether no member is connected any more, apart from this process itself.
+  // Whether no member is connected any more, apart from this process itself,
+  // or all that are have left.
   bool deserted() const;
 
  private:
@@ -79,6 +80,7 @@ class Coordinator {
     bool shrink = false;
     bool inside = false;  // of the current generation
     bool done = false;
+    bool left = false;  // it knows that all are done
     double silent = 0;  // seconds
     int64_t step = -1;
     std::string why;  // why it is missing
@@ -116,6 +118,7 @@ class Coordinator {
   void admit(const TaskId& id);
   void meet_barriers();
   bool elastic(const TaskId& id) const;
+  bool only_elastic_miss() const;
   Frame go_frame() const;
   void check_done();
   void tell_waiting();
@@ -143,6 +146,7 @@ class Coordinator {
   std::map<std::string, std::vector<std::pair<int, uint64_t>>> getters_;
   std::vector<Suspicion> suspicions_;
   double last_tick_ = -1, since_heartbeat_ = 0, since_told_ = 0;
+  double alone_ = 0;  // seconds for which only_elastic_miss()
   std::deque<Outgoing> outgoing_;
   bool delivering_ = false;
 };

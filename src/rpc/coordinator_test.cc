@@ -2,21 +2,25 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace berth::rpc {
 namespace {
 
 // Members without sockets: records what the coordinator sends to each.
 class Hall {
  public:
-  explicit Hall(int workers, std::vector<std::string> elastic = {}) {
+  explicit Hall(int workers, std::vector<std::string> elastic = {},
+                bool chief = false) {
     std::map<std::string, std::vector<std::string>> jobs;
+    if (chief) jobs["chief"] = {"h:9"};
     for (int i = 0; i < workers; ++i) {
       jobs["worker"].push_back("h:" + std::to_string(i + 1));
     }
     Coordinator::Options o;
     o.spec = ClusterSpec(jobs);
     o.tasks = o.spec.tasks();
-    o.self = {"worker", 0};
+    o.self = {chief ? "chief" : "worker", 0};
     o.elastic_jobs = std::move(elastic);
     o.dead_after_seconds = 1;
     o.heartbeat_seconds = 0.25;
@@ -30,11 +34,14 @@ class Hall {
 
   void enroll(int connection, int worker, uint64_t incarnation,
               uint64_t generation = 0, bool shrink = false) {
-    const TaskId id{"worker", worker};
+    enroll({"worker", worker}, connection, incarnation, generation, shrink);
+  }
+  void enroll(const TaskId& id, int connection, uint64_t incarnation,
+              uint64_t generation = 0, bool shrink = false) {
     coordinator_->connected(connection, id);
     Frame f{.type = FrameType::kRegister, .generation = generation};
     f.flag = shrink;
-    f.tasks = {{id, "h:" + std::to_string(worker + 1), "",
+    f.tasks = {{id, "h:" + std::to_string(id.index + 1), "",
                 "process " + std::to_string(incarnation), incarnation}};
     coordinator_->received(connection, f);
   }
@@ -281,6 +288,23 @@ TEST(Coordinator, GoesOnWithoutAnElasticTaskAndTakesItBack) {
   const Frame go = hall.last(3);
   EXPECT_EQ(go.type, FrameType::kGo);
   EXPECT_EQ(go.generation, 1u);
+}
+
+TEST(Coordinator, BeginsWithoutAnElasticTaskThatDoesNotCome) {
+  for (const int first : {0, 1}) {  // workers that never come
+    Hall hall(2 + first, {"worker"}, true);
+    hall.enroll(TaskId{"chief", 0}, 0, 9);
+    if (first == 1) hall.enroll(1, 0, 10);
+    const auto went = [&] {
+      return std::any_of(
+          hall.sent[0].begin(), hall.sent[0].end(),
+          [](const Frame& f) { return f.type == FrameType::kGo; });
+    };
+    hall.pass(0.9, {0, 1});
+    EXPECT_FALSE(went());
+    hall.pass(0.5, {0, 1});
+    EXPECT_EQ(went(), first == 1);  // somebody has to work
+  }
 }
 
 }  // namespace

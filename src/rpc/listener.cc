@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,11 +19,16 @@ namespace berth::rpc {
 
 namespace {
 
-void watch(int epoll, int fd, void* tag) {
+void watch(int epoll, int fd, const void* tag) {
   epoll_event e{};
   e.events = EPOLLIN;
-  e.data.ptr = tag;
+  e.data.ptr = const_cast<void*>(tag);
   ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e);
+}
+
+bool is_one_of(const std::vector<Socket>& sockets, const void* tag) {
+  return std::any_of(sockets.begin(), sockets.end(),
+                     [&](const Socket& s) { return &s == tag; });
 }
 
 double now_seconds() {
@@ -31,8 +37,8 @@ double now_seconds() {
 
 }  // namespace
 
-Listener::Listener(Socket tcp, Socket local, const Handshake::Gate& gate,
-                   Limits limits, Events events)
+Listener::Listener(std::vector<Socket> tcp, Socket local,
+                   const Handshake::Gate& gate, Limits limits, Events events)
     : tcp_(std::move(tcp)),
       local_(std::move(local)),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
@@ -44,8 +50,13 @@ Listener::Listener(Socket tcp, Socket local, const Handshake::Gate& gate,
     throw errors::ResourceExhausted(
         "no file descriptors are left for the cluster; raise ulimit -n");
   }
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < (1u << 20)) {
+    limits_.waiting =
+        std::clamp(static_cast<int>(files.rlim_cur / 8), 4, limits_.waiting);
+  }
   watch(epoll_.fd(), wake_.fd(), &wake_);
-  if (tcp_) watch(epoll_.fd(), tcp_.fd(), &tcp_);
+  for (const Socket& s : tcp_) watch(epoll_.fd(), s.fd(), &s);
   if (local_) watch(epoll_.fd(), local_.fd(), &local_);
   thread_ = std::thread([this] { run(); });
 }
@@ -71,19 +82,24 @@ void Listener::run() {
     const int wait = static_cast<int>((next - now_seconds()) * 1e3) + 1;
     const int n = ::epoll_wait(epoll_.fd(), events.data(), events.size(),
                                std::clamp(wait, 0, 1000));
+    const Socket* full[64];
+    int count = 0;
     for (int i = 0; i < n; ++i) {
-      void* tag = events[i].data.ptr;
+      const void* tag = events[i].data.ptr;
+      const auto* socket = static_cast<const Socket*>(tag);
       if (tag == &wake_) continue;
-      if (tag == &tcp_) {
-        take(tcp_.fd(), Route::kTcp);
-      } else if (tag == &local_) {
-        take(local_.fd(), Route::kUnix);
-      } else {
-        auto* guest = static_cast<Guest*>(tag);
-        if (serve(*guest)) continue;
-        guests_.remove_if([&](const Guest& g) { return &g == guest; });
-        // Later entries in `events` are others: one event per descriptor.
+      if (tag == &local_ || is_one_of(tcp_, tag)) {
+        full[count++] = socket;
+        continue;
       }
+      auto* guest = static_cast<Guest*>(events[i].data.ptr);
+      if (serve(*guest)) continue;
+      guests_.remove_if([&](const Guest& g) { return &g == guest; });
+      // Later entries in `events` are others: one event per descriptor.
+    }
+    // Last: guests go to make room.
+    for (int i = 0; i < count; ++i) {
+      take(full[i]->fd(), full[i] == &local_ ? Route::kUnix : Route::kTcp);
     }
   }
 }
@@ -106,6 +122,16 @@ void Listener::take(int listening, Route route) {
     guests_.push_back({std::move(s), route, Handshake(gate_), "",
                        after(limits_.hello_seconds)});
     watch(epoll_.fd(), guests_.back().socket.fd(), &guests_.back());
+    if (!serve(guests_.back())) {  // a member has sent its hello already
+      guests_.pop_back();
+      continue;
+    }
+    if (static_cast<int>(guests_.size()) <= limits_.waiting) continue;
+    const auto silent =
+        std::find_if(guests_.begin(), guests_.end(),
+                     [](const Guest& g) { return !g.handshake.introduced(); });
+    drop(silent == guests_.end() ? guests_.begin() : silent,
+         "too many connections wait to prove themselves");
   }
 }
 
@@ -166,16 +192,15 @@ void Listener::turn_away(Guest& guest, const std::string& reason) {
   }
 }
 
+void Listener::drop(std::list<Guest>::iterator guest, const char* why) {
+  turn_away(*guest, why);
+  guests_.erase(guest);
+}
+
 void Listener::drop_late() {
   const Deadline now = Clock::now();
-  while (!guests_.empty() &&
-         (guests_.front().deadline < now ||
-          static_cast<int>(guests_.size()) > limits_.waiting)) {
-    const bool late = guests_.front().deadline < now;
-    turn_away(guests_.front(),
-              late ? "it did not prove itself in time"
-                   : "too many connections wait to prove themselves");
-    guests_.pop_front();
+  while (!guests_.empty() && guests_.front().deadline < now) {
+    drop(guests_.begin(), "it did not prove itself in time");
   }
 }
 

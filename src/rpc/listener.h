@@ -2,8 +2,9 @@
 // member's timer.
 //
 // A connection that is not authenticated within some seconds is closed, and so
-// is the oldest of too many. One that sends anything but a hello is closed with
-// a line in the log; most of many such lines are only counted.
+// is the oldest of too many, first of those that sent no hello. One that sends
+// anything but a hello is closed with a line in the log; most of many such
+// lines are only counted.
 
 #ifndef BERTH_RPC_LISTENER_H_
 #define BERTH_RPC_LISTENER_H_
@@ -13,6 +14,7 @@
 #include <list>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "rpc/hello.h"
 #include "rpc/link.h"
@@ -33,9 +35,10 @@ class Listener {
     int waiting = 1024;
     double tick_seconds = 0.05;
   };
-  // `tcp`, `local`: listening sockets, may be empty.
-  Listener(Socket tcp, Socket local, const Handshake::Gate& gate, Limits limits,
-           Events events);
+  // `tcp`, `local`: listening sockets; there may be none. At most an eighth of
+  // the process's descriptors wait, whatever the limits say.
+  Listener(std::vector<Socket> tcp, Socket local, const Handshake::Gate& gate,
+           Limits limits, Events events);
   ~Listener();
 
  private:
@@ -53,11 +56,13 @@ class Listener {
   bool serve(Guest& guest);
   void turn_away(Guest& guest, const std::string& reason);
   void drop_late();
+  void drop(std::list<Guest>::iterator guest, const char* why);
   void log(const std::string& line);
 
-  Socket tcp_, local_, epoll_, wake_;
+  const std::vector<Socket> tcp_;
+  const Socket local_, epoll_, wake_;
   const Handshake::Gate& gate_;
-  const Limits limits_;
+  Limits limits_;
   const Events events_;
   std::list<Guest> guests_;  // oldest first
   double lines_left_ = 20;

@@ -1,6 +1,7 @@
 #include "rpc/listener.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <condition_variable>
@@ -17,8 +18,8 @@ class Door {
       : gate_{"s", 7, "build", {"worker", 0}, [](const Hello&) {
                 return std::nullopt;
               }} {
-    Socket tcp = listen_tcp({"127.0.0.1", 0}, false);
-    port_ = port_of(tcp.fd());
+    std::vector<Socket> tcp = listen_tcp({"127.0.0.1", 0}, false);
+    port_ = port_of(tcp[0].fd());
     listener_ = std::make_unique<Listener>(
         std::move(tcp), Socket(), gate_, limits,
         Listener::Events{[this](Socket s, const Hello&, Route) {
@@ -91,6 +92,28 @@ TEST(Listener, TakesMembersWhileStrangersFloodIt) {
             std::string::npos);
 }
 
+TEST(Listener, KeepsWhoSaidHelloWhenItMakesRoom) {
+  Door door({.hello_seconds = 60, .waiting = 8});
+  const Socket member = door.connect();
+  Hello h;
+  h.cluster = 7;
+  h.build = "build";
+  h.from = {"worker", 1};
+  h.to = {"worker", 0};
+  const std::string bytes = encode(h);
+  std::string hello(kMagic);
+  hello += {static_cast<char>(bytes.size()), 0, 0, 0};
+  hello += bytes;
+  write_all(member.fd(), hello.data(), hello.size());
+  std::deque<Socket> strangers;
+  for (int i = 0; i < 30; ++i) strangers.push_back(door.connect());
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(is_closed(strangers[i])) << i;
+  char challenge;
+  EXPECT_EQ(read_all(member.fd(), &challenge, 1, after(10)), "");
+  pollfd p{member.fd(), POLLRDHUP, 0};
+  EXPECT_EQ(poll(&p, 1, 0), 0);
+}
+
 TEST(Listener, ClosesWhoDoesNotProveItselfInTime) {
   Door door({.hello_seconds = 0.05});
   const Socket silent = door.connect();
@@ -116,8 +139,8 @@ TEST(Sockets, AddressesAreReadAndJudged) {
 
 TEST(Sockets, APortIsNotServedTwice) {
   for (const bool all : {false, true}) {
-    const Socket first = listen_tcp({"127.0.0.1", 0}, all);
-    const int port = port_of(first.fd());
+    const auto first = listen_tcp({"127.0.0.1", 0}, all);
+    const int port = port_of(first[0].fd());
     EXPECT_THROW(listen_tcp({"127.0.0.1", port}, all), errors::AlreadyExists);
     EXPECT_THROW(listen_tcp({"127.0.0.1", port}, !all), errors::AlreadyExists);
   }

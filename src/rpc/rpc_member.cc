@@ -125,8 +125,25 @@ void RpcMember::check_address(const TaskId& to,
       named(to, address)));
 }
 
+// Only what others can reach: on the own address, if this machine knows it. It
+// does not behind NAT, under a service's name, or where its own name is
+// 127.0.1.1 to itself; nor do tasks whose address is still to be found.
+bool RpcMember::listens_everywhere(const Endpoint& own) const {
+  if (options_.secret.empty() && !tls_) return false;  // loopback alone
+  if (environment_choice("BERTH_LISTEN", {"address", "all"}) == "all") {
+    return true;
+  }
+  std::vector<std::string> addresses = {rendezvous_};
+  for (const TaskId& t : tasks_) {
+    addresses.push_back(spec_.task_address(t.job, t.index));
+  }
+  if (!is_loopback(own)) return !is_here(own);
+  return std::any_of(addresses.begin(), addresses.end(), [](const auto& a) {
+    return !a.empty() && !is_loopback(parse_endpoint(a));
+  });
+}
+
 void RpcMember::listen() {
-  const bool open = !options_.secret.empty() || tls_;
   own_address_ = spec_.task_address(task_.job, task_.index);
   if (is_coordinator() && !rendezvous_.empty()) own_address_ = rendezvous_;
   Endpoint endpoint{"127.0.0.1", 0};
@@ -148,12 +165,16 @@ void RpcMember::listen() {
         });
     coordinator_->connected(0, task_);
   }
-  Socket tcp, local;
-  const std::string where = fmt::format(
-      "{}:{}", open ? std::string("[::]") : endpoint.host, endpoint.port);
+  const bool everywhere = listens_everywhere(endpoint);
+  std::vector<Socket> tcp;
+  Socket local;
+  const bool six = endpoint.host.find(':') != std::string::npos;
+  const std::string where =
+      fmt::format(fmt::runtime(six || everywhere ? "[{}]:{}" : "{}:{}"),
+                  everywhere ? "::" : endpoint.host, endpoint.port);
   if (!tls_) {
-    tcp = listen_tcp(endpoint, open);
-    port_ = port_of(tcp.fd());
+    tcp = listen_tcp(endpoint, everywhere);
+    port_ = port_of(tcp[0].fd());
     if (!by_grpc())
       local = listen_unix(fmt::format("berth-{:x}", incarnation_));
   }
@@ -224,6 +245,10 @@ void RpcMember::form(double timeout_seconds, bool shrink) {
                           : rendezvous_;
   check_address(head_, head_address);
   Deadline line = after(10);
+  // Tasks that may be lost leave a coordinator that is; who starts it again
+  // starts them as well.
+  const bool leaves = !options_.elastic_jobs.empty() && generation() > 0;
+  Deadline given_up = after(options_.dead_after_seconds);
   double pause = 0.01;
   bool enrolled = false;
   Lock lock(mutex_);
@@ -235,7 +260,14 @@ void RpcMember::form(double timeout_seconds, bool shrink) {
       refuse(head_, why);
     }
     const bool connected = coordinator_ || control_;
-    if (!connected) enrolled = false;
+    if (!connected && std::exchange(enrolled, false)) {
+      given_up = after(options_.dead_after_seconds);
+    }
+    if (leaves && !connected && Clock::now() >= given_up) {
+      throw errors::Unavailable(
+          fmt::format("{} was lost while the cluster formed anew: {}",
+                      named(head_, head_address), unreachable_));
+    }
     if (Clock::now() >= deadline) {
       const std::string why = missing(head_address);
       lock.unlock();
@@ -320,7 +352,7 @@ void RpcMember::leave(double timeout_seconds) {
     wait(lock, deadline, "leave()", [] { return false; });
     if (phase_ == Phase::kRunning) late = waiting_.empty() ? "?" : waiting_;
   }
-  if (!late.empty()) post(Frame{.type = FrameType::kLeft});
+  if (!late.empty() || !coordinator_) post(Frame{.type = FrameType::kLeft});
   close_down();
   if (!late.empty()) {
     throw errors::DeadlineExceeded(fmt::format(
@@ -335,9 +367,11 @@ void RpcMember::close_down() {
   std::shared_ptr<Calls> calls;
   std::map<TaskId, std::shared_ptr<SocketSet>> sockets;
   uint64_t serial = 0;
+  bool done = false;
   {
     Lock lock(mutex_);
     if (phase_ == Phase::kClosed) return;
+    done = phase_ == Phase::kDone;
     phase_ = Phase::kClosed;
     control = control_;
     serial = control_serial_;
@@ -366,8 +400,15 @@ void RpcMember::close_down() {
       std::lock_guard lock(wires_mutex_);
       wires = wires_;
     }
+    const auto wait = [this](double seconds) {
+      const Deadline most = after(seconds);
+      while (!coordinator_->deserted() && Clock::now() < most) ::usleep(1000);
+    };
+    // A connection that closes takes along what the other end has not read: one
+    // that was stopped meanwhile would not hear that all are done.
+    if (done) wait(options_.dead_after_seconds);
     for (const auto& [id, wire] : wires) wire->close();
-    for (int i = 0; i < 1000 && !coordinator_->deserted(); ++i) ::usleep(1000);
+    wait(1);
   }
   hub_->stop();  // the last callbacks use it
   hub_.reset();

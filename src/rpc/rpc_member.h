@@ -93,6 +93,7 @@ class RpcMember final : public cluster::Member, public Link {
   // rpc_member.cc: start and end.
   void check_options(Site site);
   void listen();
+  bool listens_everywhere(const Endpoint& own) const;
   void form(double timeout_seconds, bool shrink);
   void enroll(bool shrink);
   void close_down();

@@ -304,40 +304,53 @@ Socket listen_on(const sockaddr* address, socklen_t length, bool v4_too) {
 
 }  // namespace
 
-Socket listen_tcp(const Endpoint& endpoint, bool all_interfaces) {
-  const auto taken = [&] {
-    if (errno != EADDRINUSE) return;
-    throw errors::AlreadyExists(fmt::format(
-        "the port of {}:{} is in use: another process of this machine listens "
-        "there; end it, or give this task another port in TF_CONFIG",
-        endpoint.host, endpoint.port));
+bool is_here(const Endpoint& endpoint) {
+  const Addresses found = resolve(endpoint, true, nullptr);
+  for (const addrinfo* a = found.get(); a; a = a->ai_next) {
+    sockaddr_storage any_port{};
+    std::memcpy(&any_port, a->ai_addr, a->ai_addrlen);
+    reinterpret_cast<sockaddr_in*>(&any_port)->sin_port = 0;  // IPv6: as well
+    const Socket s(::socket(a->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (s && ::bind(s.fd(), reinterpret_cast<sockaddr*>(&any_port),
+                    a->ai_addrlen) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::vector<Socket> listen_tcp(const Endpoint& endpoint, bool all_interfaces) {
+  std::vector<Socket> all;
+  errno = EADDRNOTAVAIL;
+  const auto listen = [&](const void* address, socklen_t length, bool v4_too) {
+    Socket s = listen_on(static_cast<const sockaddr*>(address), length, v4_too);
+    if (!s && errno == EADDRINUSE) {
+      throw errors::AlreadyExists(fmt::format(
+          "the port of {}:{} is in use: another process of this machine "
+          "listens there; end it, or give this task another port in TF_CONFIG",
+          endpoint.host, endpoint.port));
+    }
+    if (s) all.push_back(std::move(s));
   };
-  Socket s;
   if (all_interfaces) {
     sockaddr_in6 six{};
     six.sin6_family = AF_INET6;
     six.sin6_addr = in6addr_any;
     six.sin6_port = htons(static_cast<uint16_t>(endpoint.port));
-    s = listen_on(reinterpret_cast<sockaddr*>(&six), sizeof(six), true);
-    if (s) return s;
-    taken();
+    listen(&six, sizeof(six), true);
     sockaddr_in four{};
     four.sin_family = AF_INET;
     four.sin_port = six.sin6_port;
-    s = listen_on(reinterpret_cast<sockaddr*>(&four), sizeof(four), false);
+    if (all.empty()) listen(&four, sizeof(four), false);
   } else {
     std::string why;
     const Addresses found = resolve(endpoint, true, &why);
     if (!found) throw errors::InvalidArgument(why);
-    errno = EADDRNOTAVAIL;
-    for (const addrinfo* a = found.get(); a && !s; a = a->ai_next) {
-      if (!is_loopback_address(a->ai_addr)) continue;
-      s = listen_on(a->ai_addr, a->ai_addrlen, false);
-      if (!s) taken();
+    for (const addrinfo* a = found.get(); a; a = a->ai_next) {
+      listen(a->ai_addr, a->ai_addrlen, false);
     }
   }
-  if (s) return s;
-  taken();
+  if (!all.empty()) return all;
   throw errors::InvalidArgument(fmt::format("cannot listen on {}:{}: {}",
                                             endpoint.host, endpoint.port,
                                             text_of(errno)));

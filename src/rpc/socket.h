@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace berth::rpc {
 
@@ -82,10 +83,14 @@ Socket connect_tcp(const Endpoint& endpoint, Deadline deadline,
 // An abstract Unix socket of this network namespace.
 Socket connect_unix(const std::string& name, std::string* why);
 
-// Listens on `port` (0: any free one) of all interfaces, or on the loopback
-// address that the endpoint's host names. Throws errors::AlreadyExists if the
-// port is in use, errors::InvalidArgument for a host that is not loopback.
-Socket listen_tcp(const Endpoint& endpoint, bool all_interfaces);
+// Returns true if an address of the name belongs to this machine.
+bool is_here(const Endpoint& endpoint);
+
+// Listens on the port (0: any free one) of all interfaces, or of those
+// addresses of the host that are this machine's: one socket each. Throws
+// errors::AlreadyExists if the port is in use, errors::InvalidArgument for a
+// host that is not here.
+std::vector<Socket> listen_tcp(const Endpoint& endpoint, bool all_interfaces);
 Socket listen_unix(const std::string& name);
 int port_of(int fd);
 // Names the other end: "127.0.0.1:43210", "unix", "?".

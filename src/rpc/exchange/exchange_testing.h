@@ -62,7 +62,7 @@ class TestLink final : public Link {
         rank_(rank),
         hosts_(std::move(hosts)),
         timeout_(timeout),
-        tcp_(rpc::listen_tcp({"127.0.0.1", 0}, false)) {
+        tcp_(std::move(rpc::listen_tcp({"127.0.0.1", 0}, false)[0])) {
     for (size_t r = 0; r < hosts_.size(); ++r) {
       ranks_.push_back({"worker", static_cast<int>(r)});
     }

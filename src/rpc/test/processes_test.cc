@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <cstdlib>
@@ -225,7 +226,7 @@ TEST(Processes, RefuseOtherMachinesWithoutASecret) {
 TEST(Processes, RefuseAPortInUse) {
   for (const Words& common : {Words{}, Words{"secret=s"}}) {
     const Workers cluster(2, common);
-    const Socket taken = listen_tcp(parse_endpoint(cluster.address(0)), false);
+    const auto taken = listen_tcp(parse_endpoint(cluster.address(0)), false);
     Process p = cluster.start(0, {"join"});
     const std::string error = p.line("error");
     EXPECT_NE(error.find("ALREADY_EXISTS the port of " + cluster.address(0)),
@@ -288,6 +289,46 @@ TEST(Processes, AreNotDisturbedByGarbageOnThePort) {
   EXPECT_EQ(first.line("leave"), "leave");
 }
 
+TEST(Processes, ListenOnTheirOwnAddressAlone) {
+  const Workers cluster(2);
+  Process first = cluster.start(0, {"join", "leave"});
+  Process second = cluster.start(1, {"join", "input", "leave"});
+  second.line("joined");
+  Endpoint own = parse_endpoint(cluster.address(1));
+  std::string why;
+  EXPECT_TRUE(connect_tcp(own, after(5), &why)) << why;
+  own.host = "127.0.0.2";  // also of this machine
+  EXPECT_FALSE(connect_tcp(own, after(5), &why));
+  EXPECT_EQ(why, "connection refused");
+  second.go();
+  EXPECT_EQ(first.line("leave"), "leave");
+}
+
+TEST(Processes, SurviveStrangersWhereDescriptorsAreFew) {
+  const Workers cluster(2);
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  const rlim_t before = std::exchange(files.rlim_cur, 64);
+  ::setrlimit(RLIMIT_NOFILE, &files);
+  Process first = cluster.start(
+      0, {"join", "barrier:a", "input", "call:worker:1/x", "leave"});
+  Process second =
+      cluster.start(1, {"join", "barrier:a", "call:worker:0/y", "leave"});
+  files.rlim_cur = before;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+  first.line("joined");
+  std::vector<Socket> strangers;
+  for (int i = 0; i < 200; ++i) {
+    std::string why;
+    strangers.push_back(
+        connect_tcp(parse_endpoint(cluster.address(i % 2)), after(5), &why));
+    ASSERT_TRUE(strangers.back()) << why;
+  }
+  first.go();
+  EXPECT_EQ(first.line("leave"), "leave");
+  EXPECT_EQ(second.line("leave"), "leave");
+}
+
 TEST(Processes, WaitForThoseThatAreNotDoneYet) {
   const Workers cluster(2);
   Process early = cluster.start(1, {"join", "leave"});
@@ -300,6 +341,23 @@ TEST(Processes, WaitForThoseThatAreNotDoneYet) {
   Process stays = again.start(0, {"join", "sleep:0.6", "put:x", "leave"});
   EXPECT_NE(gone.line("error").find("DEADLINE_EXCEEDED"), std::string::npos);
   EXPECT_EQ(stays.line("leave"), "leave");
+}
+
+TEST(Processes, HearThatAllAreDoneThoughTheyWereStopped) {
+  const Workers cluster(3);
+  Process first = cluster.start(0, {"join", "barrier:a", "leave"});
+  Process second = cluster.start(1, {"join", "barrier:a", "leave"});
+  Process third = cluster.start(2, {"join", "barrier:a", "input", "leave"});
+  third.line("joined");
+  ::usleep(200'000);  // usually long enough for the others to be done
+  second.signal(SIGSTOP);
+  third.go();
+  EXPECT_EQ(third.line("leave"), "leave");
+  ::usleep(1'300'000);
+  second.signal(SIGCONT);
+  EXPECT_EQ(second.line("leave"), "leave");
+  EXPECT_EQ(second.end(), 0);
+  EXPECT_EQ(first.line("leave"), "leave");
 }
 
 TEST(Processes, AbortWithOneTextOnAll) {
