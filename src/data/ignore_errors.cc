@@ -36,7 +36,9 @@ class IgnoreStream : public ElementStream {
       try {
         return source_->next(out);
       } catch (...) {
-        ignore(Failure::current());
+        const Failure failure = Failure::current();
+        if (failure.code == errors::Code::kCancelled) throw;
+        ignore(failure);
       }
     }
     return false;
