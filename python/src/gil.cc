@@ -54,7 +54,8 @@ Gil::Gil() : Gil(std::nothrow) {
 }
 
 Gil::Gil(std::nothrow_t) noexcept {
-  if (!enter()) return;
+  // An interpreter that ends says at once that it is not initialized.
+  if (!Py_IsInitialized() || !enter()) return;
   ++t_depth;
   state_ = not_unwound([] { return PyGILState_Ensure(); });
   thread_ = PyThreadState_Get();

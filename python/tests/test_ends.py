@@ -53,13 +53,16 @@ def test_what_ends_a_program_stays_what_it_is():
         yield 1
         raise KeyboardInterrupt("mine")
 
+    def eager(v):
+        return tf.py_function(interrupts, [v], tf.int64)  # also called while the structure is found out
+
     called = tf.function(lambda v: tf.py_function(interrupts, [v], spec))
-    eager = d.map(lambda v: tf.py_function(interrupts, [v], tf.int64))
-    for broken in (eager, eager.prefetch(2), d.map(lambda v: tf.py_function(interrupts, [v], tf.int64), 2),
-                   eager.ignore_errors(), d.map(lambda v: called(v)), d.filter(interrupts).batch(2),
-                   tf.data.Dataset.from_generator(generator, output_signature=spec).prefetch(1)):
+    for broken in (lambda: d.map(eager), lambda: d.map(eager).prefetch(2), lambda: d.map(eager, 2),
+                   lambda: d.map(called).ignore_errors(), lambda: d.map(called, 2).prefetch(2),
+                   lambda: d.filter(interrupts).batch(2),
+                   lambda: tf.data.Dataset.from_generator(generator, output_signature=spec).prefetch(1)):
         with pytest.raises(KeyboardInterrupt, match="mine"):
-            list(broken)
+            list(broken())
         assert list(d.as_numpy_iterator()) == [0, 1, 2, 3]  # and nothing comes later
     with pytest.raises(KeyboardInterrupt, match="mine"):
         called(tf.constant(1, tf.int64))
@@ -153,7 +156,7 @@ def a_model():
         def on_epoch_end(self, epoch, logs=None):
             self.v = v
 
-    model = tf.keras.Sequential([Own(input_shape=(2,)), tf.keras.layers.Dense(1)])
+    model = tf.keras.Sequential([tf.keras.layers.Dense(2, input_shape=(2,)), Own(), tf.keras.layers.Dense(1)])
     model.compile("sgd", lambda t, p: tf.reduce_mean((t - p) ** 2 * v[0]))
     model.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0, callbacks=[Seen()])
 

@@ -1,6 +1,9 @@
 #include "base/interrupt.h"
 
-#include "base/clock.h"
+#include <time.h>
+
+#include <cstdint>
+
 #include "berth/errors.h"
 
 namespace berth {
@@ -11,7 +14,7 @@ std::atomic<bool (*)() noexcept> g_ask{nullptr};
 
 constinit thread_local std::atomic<bool> t_interrupted{false};
 constinit thread_local std::atomic<bool>* t_works_for = nullptr;
-constinit thread_local double t_asked_us = 0;
+constinit thread_local int64_t t_asked_ms = 0;
 constinit std::atomic<bool> g_never{false};
 
 }  // namespace
@@ -21,9 +24,11 @@ void set_interrupt_ask(bool (*ask)() noexcept) { g_ask = ask; }
 void ask_interrupt() noexcept {
   const auto ask = g_ask.load(std::memory_order_relaxed);
   if (ask == nullptr || t_works_for != nullptr) return;
-  const double now = host_clock_us();
-  if (now - t_asked_us < std::chrono::microseconds(kAskEach).count()) return;
-  t_asked_us = now;
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);  // each turn of a loop is here
+  const int64_t now_ms = now.tv_sec * 1000 + now.tv_nsec / 1000000;
+  if (now_ms - t_asked_ms < kAskEach.count()) return;
+  t_asked_ms = now_ms;
   if (ask()) t_interrupted = true;
 }
 

@@ -32,7 +32,7 @@ class IgnoreStream : public ElementStream {
       : node_(node), pass_(pass), source_(open_source()) {}
 
   bool next(Tensors* out) override {
-    while (!pass_.stop.stop_requested()) {
+    while (!stopped(pass_.stop)) {
       try {
         return source_->next(out);
       } catch (...) {

@@ -97,6 +97,7 @@ WAYS = {
     "interrupted loop": ("interrupt_soon()\nfor e in source().map(lambda a, b: a + b).prefetch(4): pass", -2),
     "interrupted sleep": ("interrupt_soon()\nfor e in source(asleep).prefetch(4): pass", -2),
     "interrupted function": ("interrupt_soon()\nendless(tf.constant(1))", -2),
+    "interrupted shuffle": ("interrupt_soon()\nfor e in tf.data.Dataset.range(10**12).map(lambda v: v).shuffle(10**9): pass", -2),
     "interrupted py_function": ("interrupt_soon()\nwhile True: calls_python(tf.constant(0.0))", -2),
     "interrupted fit": ("interrupt_soon()\nmodel().fit(source().batch(8).prefetch(2), steps_per_epoch=10**9, verbose=0)", -2),
     "written at the end": (
