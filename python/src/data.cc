@@ -1,7 +1,11 @@
 // Data sets. Elements are lists of tensors here; their structure is Python's
 // affair (berth/data.py).
 
+#include <chrono>
+#include <future>
+#include <memory>
 #include <mutex>
+#include <thread>
 
 #include "berth/data_files.h"
 #include "berth/recompute_grad.h"
@@ -62,7 +66,15 @@ std::vector<TensorSpec> specs_of(nb::list list) {
 // One pass; the GIL is free while an element is computed.
 class Pass {
  public:
-  explicit Pass(const Dataset& d) : iterator_(d.make_iterator()) {}
+  explicit Pass(const Dataset& d)
+      : iterator_(std::make_unique<data::Iterator>(d.make_iterator())) {}
+  ~Pass() {
+    if (is_left()) {
+      static_cast<void>(iterator_.release());
+    } else if (!iterator_->status().ended) {
+      freely([this] { end(std::move(iterator_)); });
+    }
+  }
   nb::object next() {
     bool more = false;
     Tensors element;
@@ -76,8 +88,24 @@ class Pass {
   }
 
  private:
+  // Its threads may be in a function of the user's that blocks: a second is
+  // enough to wait for it.
+  static void end(std::unique_ptr<data::Iterator> iterator) {
+    auto ended = std::make_shared<std::promise<void>>();
+    const auto wait = ended->get_future();
+    try {
+      std::thread([it = std::move(iterator), ended]() mutable {
+        it.reset();
+        ended->set_value();
+      }).detach();
+    } catch (const std::system_error&) {  // no thread: it has ended here
+      return;
+    }
+    wait.wait_for(std::chrono::seconds(1));
+  }
+
   std::mutex mutex_;
-  Handle<data::Iterator> iterator_;
+  std::unique_ptr<data::Iterator> iterator_;
 };
 
 Dataset from_generator(nb::object make, nb::list specs) {

@@ -96,6 +96,7 @@ WAYS = {
              "assert os.waitpid(pid, 0)[1] == 0",),
     "interrupted loop": ("interrupt_soon()\nfor e in source().map(lambda a, b: a + b).prefetch(4): pass", -2),
     "interrupted sleep": ("interrupt_soon()\nfor e in source(asleep).prefetch(4): pass", -2),
+    "sys.exit while a generator sleeps": ("for e in source(asleep).prefetch(4):\n    a_little(); sys.exit(7)", 7),
     "interrupted function": ("interrupt_soon()\nendless(tf.constant(1))", -2),
     "interrupted shuffle": ("interrupt_soon()\nfor e in tf.data.Dataset.range(10**12).map(lambda v: v).shuffle(10**9): pass", -2),
     "interrupted py_function": ("interrupt_soon()\nwhile True: calls_python(tf.constant(0.0))", -2),
@@ -106,7 +107,7 @@ WAYS = {
         "options=tf.train.CheckpointOptions(enable_async=True))",),
 }
 GRAMMAR = "the ways:\n" + "\n".join(WAYS)
-SECONDS = 60
+SECONDS = 60  # of which it needs one
 
 
 def leave(way, number):
