@@ -180,8 +180,8 @@ def test_what_is_dropped_leaves_no_constants(make):
         make()
     gc.collect()
     before = rss()
-    for turn in range(100):
+    for turn in range(40):
         make()
         if turn % 5 == 4:
             gc.collect()
-    assert rss() - before < 16 << 20  # a hundred constants are 100 MiB
+    assert rss() - before < 10 << 20  # the constants are 40 MiB
