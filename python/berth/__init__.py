@@ -6,6 +6,7 @@ TensorFlow's names and argument names, on Berth's engine. What the engine has
 and TensorFlow lacks stands beside them: tf.config.set_placement_policy("auto"),
 function.placement(), model.explain("dense").
 """
+import atexit as _atexit
 import os as _os
 import sys as _sys
 import types as _types
@@ -14,6 +15,7 @@ from berth import _core
 from berth._core import DType, Tensor, TensorShape, Variable
 
 _core._set_package_folder(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
+_atexit.register(_core._begin_to_end)
 _os.register_at_fork(after_in_child=_core._after_fork_in_child)
 
 from berth import _tensor  # noqa: E402  completes the classes above

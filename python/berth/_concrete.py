@@ -9,8 +9,9 @@ from berth._tensor import TensorSpec, convert_to_tensor
 class ConcreteFunction:
     """What get_concrete_function() returns: takes and gives tensors of fixed dtypes and shapes."""
 
-    def __init__(self, core, structure=None, form=None):
+    def __init__(self, core, structure=None, form=None, function=None):
         self._core, self._structure, self._form = core, structure, form
+        self._function = function  # holds what py_function calls
 
     @classmethod
     def traced(cls, function, args, kwargs, leaves, structure):
@@ -25,7 +26,7 @@ class ConcreteFunction:
         specs = [v if isinstance(v, TensorSpec) else TensorSpec.from_tensor(convert_to_tensor(v))
                  for v in leaves]
         core = _core.trace_concrete(trace, function.__name__, [(s.shape, s.dtype) for s in specs])
-        return cls(core, structure, forms[-1])
+        return cls(core, structure, forms[-1], function)
 
     def __call__(self, *args, **kwargs):
         """Arguments in the order of the trace; what is no tensor may be left away."""

@@ -16,6 +16,11 @@ def listen(functions):
     _listening[0] = functions
 
 
+def traced_functions():
+    """The functions that are being traced, from the outermost on."""
+    return _tracing
+
+
 def executing_eagerly():
     """False while a function is traced."""
     return not _tracing
@@ -46,17 +51,20 @@ class Function:
                                     [(s.shape, s.dtype) for s in specs], placement,
                                     contracts(contract))
         self._bound = {}
+        self.hosted = []      # what py_function calls in its traces
         self._call_structure = None
 
     def __get__(self, instance, owner):
         if instance is None:
             return self
-        key = id(instance)
-        if key not in self._bound:
-            made = Function(self.python_function.__get__(instance), self.__name__, self._signature,
-                            autograph=self._autograph, contract=self._contract)
-            self._bound[key] = (instance, made)
-        return self._bound[key][1]
+        # In the instance, where it has room, so that the collector sees both go together.
+        bound, key = getattr(instance, "__dict__", self._bound), f"function {id(self)} {id(instance)}"
+        if key not in bound:
+            bound[key] = _BoundFunction(self.python_function.__get__(instance), self.__name__,
+                                        self._signature, autograph=self._autograph,
+                                        contract=self._contract)
+            bound[key].unbound = self  # whose id is taken as long as the key is there
+        return bound[key]
 
     def __call__(self, *args, **kwargs):
         from berth import config
@@ -152,6 +160,13 @@ class Function:
     def plan_text(self, stage="plan"):
         """The function as text: stage "trace", "optimize", "place" or "plan"."""
         return Report(self._core.text(stage))
+
+
+class _BoundFunction(Function):
+    """A method of an instance."""
+
+    def __reduce__(self):
+        return type(None), ()  # a copy of the instance makes its own
 
 
 class DoesNotFit(TypeError, ValueError):

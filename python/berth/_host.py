@@ -1,16 +1,22 @@
 """Functions of Python as ops, gradient rules of one's own, libraries of ops."""
 import functools
+import itertools
 import types
+import weakref
 
 from berth import _core
 from berth._core import Tensor, Variable
+from berth._function import traced_functions
 from berth._gradient import GradientTape, device
 from berth._lazy import Lazy
 from berth._structure import flatten, pack
 from berth._tensor import TensorSpec, as_dtype, convert_to_tensor
 
 inspect = Lazy("inspect")
-_functions = []  # by token: what a traced call runs
+_functions = weakref.WeakValueDictionary()  # by token: what a traced call runs
+_tokens = itertools.count()
+owners = []  # lists that hold those while the engine traces something else than a Function
+_forever = []
 
 
 class ShapeUnknown(ValueError):
@@ -111,14 +117,16 @@ def call_host(run, inputs, specs, differentiable=False):
                 "py_function: the shape of the result must be known while the function is traced; "
                 f"give Tout as tf.TensorSpec(shape, dtype), not {s!r}")
         numbers += [_core.dtype_number(s.dtype), len(s.shape), *s.shape]
-    _functions.append(run)
+    fn = run if inputs else lambda _: run()
+    token = next(_tokens)
+    _functions[token] = fn
+    for hosted in [f.hosted for f in traced_functions()] + owners[-1:] or [_forever]:
+        hosted.append(fn)
     _core.set_host_runner(_run)
     given = inputs or [convert_to_tensor(0)]
-    if not inputs:
-        _functions[-1] = lambda _: run()
     with device("/CPU:0"):
         return _core.call_op("PyFunction", given, {
-            "token": len(_functions) - 1, "outputs": len(specs), "specs": numbers,
+            "token": token, "outputs": len(specs), "specs": numbers,
             "differentiable": int(differentiable)})
 
 

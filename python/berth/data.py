@@ -318,14 +318,35 @@ class Dataset:
         return self.__berth__.explain()
 
     def __iter__(self):
-        one = self.__berth__.pass_()
-        while (leaves := one.next()) is not None:
-            yield pack(self._form, leaves)
+        return Iterator(self.__berth__, lambda leaves: pack(self._form, leaves))
 
     def as_numpy_iterator(self):
+        return Iterator(self.__berth__, lambda leaves: pack(self._form, [v.numpy() for v in leaves]))
+
+
+class Iterator:
+    """One pass over a data set; several threads may call next()."""
+
+    def __init__(self, handle, element_of):
+        self.__berth__, self._pass, self._element_of = handle, handle.pass_(), element_of
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        leaves = self._pass.next()
+        if leaves is None:
+            raise StopIteration
+        return self._element_of(leaves)
+
+    def get_next(self):
         for element in self:
-            leaves, form = flatten(element)
-            yield pack(form, [v.numpy() for v in leaves])
+            return element
+        raise _core.OutOfRangeError("the data set has no more elements")
+
+    @property
+    def element_spec(self):
+        return self._element_of([TensorSpec(s, d) for s, d in self.__berth__.element_spec()])
 
 
 class Windows:

@@ -4,6 +4,7 @@ import types as _types
 from berth import _core
 from berth._structure import flatten, pack
 from berth._tensor import convert_to_tensor
+from berth.data import Iterator
 
 
 class ReduceOp:
@@ -104,9 +105,8 @@ class DistributedDataset:
         self.__berth__, self._form = handle, form
 
     def __iter__(self):
-        one = self.__berth__.pass_()
-        while (components := one.next()) is not None:
-            yield pack(self._form, [p[0] if len(p) == 1 else PerReplica(p) for p in components])
+        return Iterator(self.__berth__, lambda components: pack(
+            self._form, [p[0] if len(p) == 1 else PerReplica(p) for p in components]))
 
 
 class MirroredStrategy(Strategy):

@@ -65,11 +65,11 @@ class Arguments {
   template <class Fn>
   PyObject* run(const Fn& fn) const {
     if constexpr (std::is_void_v<decltype(fn())>) {
-      nanobind::gil_scoped_release release;
+      const Free free;
       fn();
     } else {
       auto result = [&] {
-        nanobind::gil_scoped_release release;
+        const Free free;
         return fn();
       }();
       return to_python(std::move(result)).release().ptr();

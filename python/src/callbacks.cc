@@ -18,7 +18,7 @@ class OwnCallback final : public keras::CallbackBase {
     run("on_epoch_begin", epoch);
   }
   void on_epoch_end(keras::Model&, int epoch, keras::Logs& logs) override {
-    nb::gil_scoped_acquire gil;
+    const Gil gil;
     nb::object d = logs_of(logs);
     (*o_).attr("on_epoch_end")(epoch, d);
     for (auto [key, value] : nb::cast<nb::dict>(d)) {
@@ -33,7 +33,7 @@ class OwnCallback final : public keras::CallbackBase {
   }
   void on_test_begin(keras::Model&) override { run("on_test_begin"); }
   void on_test_end(keras::Model&, const keras::Logs& logs) override {
-    nb::gil_scoped_acquire gil;
+    const Gil gil;
     (*o_).attr("on_test_end")(logs_of(logs));
   }
   void on_test_batch_begin(keras::Model&, int64_t batch) override {
@@ -47,7 +47,7 @@ class OwnCallback final : public keras::CallbackBase {
   }
   void on_predict_batch_end(keras::Model&, int64_t batch,
                             const Tensors& outputs) override {
-    nb::gil_scoped_acquire gil;
+    const Gil gil;
     (*o_).attr("_on_predict_batch_end")(batch, to_python(outputs));
   }
   void on_predict_begin(keras::Model&) override { run("on_predict_begin"); }
@@ -56,7 +56,7 @@ class OwnCallback final : public keras::CallbackBase {
  private:
   template <class... Args>
   void run(const char* name, Args... args) {
-    nb::gil_scoped_acquire gil;
+    const Gil gil;
     (*o_).attr(name)(args...);
   }
   Held o_;
@@ -77,7 +77,7 @@ class Interrupts final : public keras::CallbackBase {
     const double now = host_clock_us();
     if (now - last_us_ < kEachUs) return;
     last_us_ = now;
-    nb::gil_scoped_acquire gil;
+    const Gil gil;
     if (PyErr_CheckSignals() != 0) nb::raise_python_error();
   }
   double last_us_ = 0;

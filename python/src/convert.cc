@@ -109,8 +109,8 @@ Tensor tensor_of_array(nb::object array) {
     return zeros(Shape(dims), dtype, {});
   }
   return wrap_memory(view->buf, Shape(dims), dtype, [view] {
-    if (!Py_IsInitialized()) return;
-    nb::gil_scoped_acquire gil;
+    const Gil gil{std::nothrow};
+    if (!gil) return;
     PyBuffer_Release(view);
     delete view;
   });
@@ -226,7 +226,7 @@ nb::object array_of(const Tensor& t) {
   if (t.dtype() == string_) {
     std::vector<std::string> all;
     {
-      nb::gil_scoped_release release;
+      const Free free;
       all = t.to_vector<std::string>();
     }
     nb::list list;
@@ -252,7 +252,7 @@ nb::object array_of(const Tensor& t) {
     }
     const Site site = site_of_caller();
     try {
-      nb::gil_scoped_release release;
+      const Free free;
       t.copy_to(view.buf, site);
     } catch (...) {
       PyBuffer_Release(&view);
@@ -429,15 +429,9 @@ T handle_of(PyObject* o, const char* what) {
 // A function of Python as one of the engine; its errors go on to the caller.
 template <class... Tensors_>
 std::function<Tensor(Tensors_...)> function_of(nb::object fn) {
-  auto held = std::shared_ptr<nb::object>(new nb::object(std::move(fn)),
-                                          [](nb::object* p) {
-                                            if (!Py_IsInitialized()) return;
-                                            nb::gil_scoped_acquire gil;
-                                            delete p;
-                                          });
-  return [held](Tensors_... in) {
-    nb::gil_scoped_acquire gil;
-    return tensor_of((*held)(to_python(in)...).ptr());
+  return [fn = held(std::move(fn))](Tensors_... in) {
+    const Gil gil;
+    return tensor_of((*fn)(to_python(in)...).ptr());
   };
 }
 
@@ -450,7 +444,7 @@ keras::Initializer From<keras::Initializer>::get(PyObject* o, DType) {
     // Keras' form, fn(shape, dtype=...): tf.random.normal is one, too.
     const keras::Initializer made(
         [fn = held(nb::borrow(o))](const Shape& s, DType d) {
-          nb::gil_scoped_acquire gil;
+          const Gil gil;
           return tensor_of((*fn)(to_python(s), "dtype"_a = to_python(d)).ptr());
         });
     const std::string name = global_name(o);

@@ -23,6 +23,18 @@
 
 #include "berth/berth.h"
 #include "berth/keras.h"
+#include "gil.h"
+
+BERTH_PYTHON_HANDLE(berth::data::Dataset, false)
+BERTH_PYTHON_HANDLE(berth::ConcreteFunction, false)
+BERTH_PYTHON_HANDLE(berth::distribute::DistributedDataset, false)
+BERTH_PYTHON_HANDLE(berth::distribute::Strategy, false)
+BERTH_PYTHON_HANDLE(berth::distribute::MultiWorkerMirroredStrategy, false)
+BERTH_PYTHON_HANDLE(berth::keras::Layer, false)
+BERTH_PYTHON_HANDLE(berth::keras::Model, false)
+BERTH_PYTHON_HANDLE(berth::keras::Loss, false)
+BERTH_PYTHON_HANDLE(berth::keras::Metric, false)
+BERTH_PYTHON_HANDLE(berth::keras::Optimizer, false)
 
 namespace berth::python {
 

@@ -11,6 +11,7 @@
 #include "berth/debugging.h"
 #include "classes.h"
 #include "convert.h"
+#include "errors.h"
 #include "held.h"
 #include "op/dispatcher.h"
 
@@ -35,16 +36,16 @@ nb::object call_with_gradient(nb::object fn, nb::list x) {
   const Site site = site_of_caller();
   Tensors out;
   {
-    nb::gil_scoped_release release;
+    const Free free;
     out = custom_gradient(
         [&](const Tensors& args) {
-          nb::gil_scoped_acquire gil;
+          const Gil gil;
           const nb::tuple made =
               nb::cast<nb::tuple>((*held_fn)(to_python(args)));
           const Held rule = held(nb::borrow(made[1]));
           return WithGradient{tensors_or_empty(made[0]),
                               [rule](const Tensors& dy) {
-                                nb::gil_scoped_acquire inner;
+                                const Gil inner;
                                 return tensors_or_empty((*rule)(to_python(dy)));
                               }};
         },
@@ -70,7 +71,7 @@ Tensor copied(const View& v) {
 // The kernel: on the host, with the GIL.
 void call_python(const KernelCall& call) {
   const DispatchGuard outside(nullptr);
-  nb::gil_scoped_acquire gil;
+  const Gil gil;
   try {
     Tensors in;
     for (int i = 0; i < call.num_in; ++i) in.push_back(copied(call.in[i]));
@@ -91,9 +92,7 @@ void call_python(const KernelCall& call) {
       if (t.num_elements() > 0) t.copy_to(out.data, {});
     }
   } catch (nb::python_error& e) {
-    throw errors::InvalidArgument(fmt::format(
-        "py_function: {}: {}", nb::cast<std::string>(e.type().attr("__name__")),
-        nb::cast<std::string>(nb::str(e.value()))));
+    raise_in_engine(e, errors::Code::kInvalidArgument);
   }
 }
 
@@ -201,7 +200,7 @@ nb::object call_named(const std::string& name, nb::list inputs,
   const Site site = site_of_caller();
   Tensors out;
   {
-    nb::gil_scoped_release release;
+    const Free free;
     out = call_op(name, in, std::move(attrs), site);
   }
   return to_python(out);

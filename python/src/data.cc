@@ -1,10 +1,17 @@
 // Data sets. Elements are lists of tensors here; their structure is Python's
 // affair (berth/data.py).
 
+#include <chrono>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <thread>
+
 #include "berth/data_files.h"
 #include "berth/recompute_grad.h"
 #include "classes.h"
 #include "convert.h"
+#include "errors.h"
 #include "held.h"
 
 namespace berth::python {
@@ -21,20 +28,14 @@ Tensors leaves_in(nb::handle list) {
   return all;
 }
 
-// What Python throws in a pipeline, as an error with one line.
+// Calls Python from any thread of a pipeline.
 template <class Fn>
 auto in_python(const Fn& fn) {
-  nb::gil_scoped_acquire gil;
+  const Gil gil;
   try {
     return fn();
   } catch (nb::python_error& e) {
-    const auto type = nb::cast<std::string>(e.type().attr("__name__"));
-    const auto text = nb::cast<std::string>(nb::str(e.value()));
-    if (PyErr_GivenExceptionMatches(e.type().ptr(), PyExc_ValueError) ||
-        PyErr_GivenExceptionMatches(e.type().ptr(), PyExc_TypeError)) {
-      throw errors::InvalidArgument(type + ": " + text);
-    }
-    throw errors::Unknown(type + ": " + text);
+    raise_in_engine(e, errors::Code::kUnknown);
   }
 }
 
@@ -48,7 +49,7 @@ std::function<Tensors(const Tensors&)> mapped(nb::object fn) {
 // The same in the thread that asked: what is thrown comes out as it was.
 RecomputedListFn mapped_plainly(nb::object fn) {
   return [fn = held(std::move(fn))](const Tensors& x) {
-    nb::gil_scoped_acquire gil;
+    const Gil gil;
     return leaves_in((*fn)(to_python(x)));
   };
 }
@@ -65,32 +66,59 @@ std::vector<TensorSpec> specs_of(nb::list list) {
 // One pass; the GIL is free while an element is computed.
 class Pass {
  public:
-  explicit Pass(const Dataset& d) : iterator_(d.make_iterator()) {}
+  explicit Pass(const Dataset& d)
+      : iterator_(std::make_unique<data::Iterator>(d.make_iterator())) {}
+  ~Pass() {
+    if (is_left()) {
+      static_cast<void>(iterator_.release());
+    } else if (!iterator_->status().ended) {
+      freely([this] { end(std::move(iterator_)); });
+    }
+  }
   nb::object next() {
     bool more = false;
+    Tensors element;
     {
-      nb::gil_scoped_release release;
-      more = iterator_.next(element_);
+      const Free free;
+      std::lock_guard one_at_a_time(mutex_);
+      more = iterator_->next(element);
     }
     if (!more) return nb::none();
-    return to_python(element_);
+    return to_python(element);
   }
 
  private:
-  data::Iterator iterator_;
-  Tensors element_;
+  // Its threads may be in a function of the user's that blocks: a second is
+  // enough to wait for it.
+  static void end(std::unique_ptr<data::Iterator> iterator) {
+    auto ended = std::make_shared<std::promise<void>>();
+    const auto wait = ended->get_future();
+    try {
+      std::thread([it = std::move(iterator), ended]() mutable {
+        it.reset();
+        ended->set_value();
+      }).detach();
+    } catch (const std::system_error&) {  // no thread: it has ended here
+      return;
+    }
+    wait.wait_for(std::chrono::seconds(1));
+  }
+
+  std::mutex mutex_;
+  std::unique_ptr<data::Iterator> iterator_;
 };
 
 Dataset from_generator(nb::object make, nb::list specs) {
-  data::GeneratorFactory factory = [make = held(std::move(make))]() {
-    nb::gil_scoped_acquire gil;
-    Held pass = held((*make)());
-    return [pass]() -> std::optional<Tensors> {
-      nb::gil_scoped_acquire inner;
-      const nb::object element = (*pass)();
-      if (element.is_none()) return std::nullopt;
-      return leaves_in(element);
-    };
+  data::GeneratorFactory factory = [make = held(std::move(make))] {
+    return in_python([&]() -> data::Generator {
+      return [pass = held((*make)())] {
+        return in_python([&]() -> std::optional<Tensors> {
+          const nb::object element = (*pass)();
+          if (element.is_none()) return std::nullopt;
+          return leaves_in(element);
+        });
+      };
+    });
   };
   return Dataset::from_generator(std::move(factory), specs_of(specs),
                                  site_of_caller());
@@ -130,10 +158,11 @@ Dataset scan(const Dataset& d, nb::list state, nb::object fn) {
   return d.scan(
       leaves_in(state),
       [fn = held(std::move(fn))](const Tensors& s, const Tensors& element) {
-        nb::gil_scoped_acquire gil;
-        const nb::tuple both =
-            nb::cast<nb::tuple>((*fn)(to_python(s), to_python(element)));
-        return std::pair(leaves_in(both[0]), leaves_in(both[1]));
+        return in_python([&] {
+          const nb::tuple both =
+              nb::cast<nb::tuple>((*fn)(to_python(s), to_python(element)));
+          return std::pair(leaves_in(both[0]), leaves_in(both[1]));
+        });
       },
       site_of_caller());
 }
@@ -143,8 +172,7 @@ Dataset group_by_window(const Dataset& d, nb::object key, nb::object reduce,
   return d.group_by_window(
       number_of(std::move(key)),
       [fn = held(std::move(reduce))](int64_t k, const Dataset& window) {
-        nb::gil_scoped_acquire gil;
-        return nb::cast<Dataset>((*fn)(k, window));
+        return in_python([&] { return nb::cast<Dataset>((*fn)(k, window)); });
       },
       {.window_size = size}, site_of_caller());
 }
@@ -159,8 +187,7 @@ Dataset window(const Dataset& d, int64_t size, std::optional<int64_t> shift,
   if (fn.is_none()) return windows.batch(site_of_caller());
   return windows.flat_map(
       [fn = held(std::move(fn))](const Dataset& w) {
-        nb::gil_scoped_acquire gil;
-        return nb::cast<Dataset>((*fn)(w));
+        return in_python([&] { return nb::cast<Dataset>((*fn)(w)); });
       },
       site_of_caller());
 }
@@ -337,12 +364,6 @@ void add_files(nb::module_& m) {
         });
 }
 
-template <class Load>
-auto without_gil(const Load& load) {
-  nb::gil_scoped_release release;
-  return load();
-}
-
 // ((x_train, y_train), (x_test, y_test)) of arrays.
 template <class Data>
 nb::object arrays_of_data(const Data& d) {
@@ -374,42 +395,40 @@ keras::datasets::SequenceOptions sequence_options(const nb::dict& d) {
 void add_datasets(nb::module_& m) {
   namespace sets = keras::datasets;
   m.def("load_mnist", [] {
-    return arrays_of_data(without_gil([] { return sets::mnist::load_data(); }));
+    return arrays_of_data(freely([] { return sets::mnist::load_data(); }));
   });
   m.def("load_fashion_mnist", [] {
     return arrays_of_data(
-        without_gil([] { return sets::fashion_mnist::load_data(); }));
+        freely([] { return sets::fashion_mnist::load_data(); }));
   });
   m.def("load_cifar10", [] {
-    return arrays_of_data(
-        without_gil([] { return sets::cifar10::load_data(); }));
+    return arrays_of_data(freely([] { return sets::cifar10::load_data(); }));
   });
   m.def("load_cifar100", [](const std::string& mode) {
-    return arrays_of_data(without_gil(
+    return arrays_of_data(freely(
         [&] { return sets::cifar100::load_data({.label_mode = mode}); }));
   });
   m.def("load_california_housing",
         [](const std::string& version, double split, int64_t seed) {
-          return arrays_of_data(without_gil([&] {
+          return arrays_of_data(freely([&] {
             return sets::california_housing::load_data(
                 {.version = version, .test_split = split, .seed = seed});
           }));
         });
   m.def("load_imdb", [](nb::dict options) {
     const auto o = sequence_options(options);
-    return lists_of_data(without_gil([&] { return sets::imdb::load_data(o); }));
+    return lists_of_data(freely([&] { return sets::imdb::load_data(o); }));
   });
   m.def("load_reuters", [](nb::dict options, double split) {
     const auto o = sequence_options(options);
     return lists_of_data(
-        without_gil([&] { return sets::reuters::load_data(o, split); }));
+        freely([&] { return sets::reuters::load_data(o, split); }));
   });
   m.def("call_recomputed", [](nb::object fn, nb::list x) {
     const Tensors in = leaves_in(x);
     const RecomputedListFn run = mapped_plainly(std::move(fn));
     const Site site = site_of_caller();
-    return to_python(
-        without_gil([&] { return call_recomputed(run, in, site); }));
+    return to_python(freely([&] { return call_recomputed(run, in, site); }));
   });
 }
 
@@ -498,13 +517,13 @@ void add_data(nb::module_& m) {
            })
       .def("cardinality",
            [](const Dataset& d) {
-             nb::gil_scoped_release release;
+             const Free free;
              return d.cardinality();
            })
       .def("element_spec",
            [](const Dataset& d) {
              const auto& specs = [&]() -> const std::vector<TensorSpec>& {
-               nb::gil_scoped_release release;
+               const Free free;
                return d.element_spec();
              }();
              nb::list all;

@@ -45,7 +45,7 @@ nb::object run(const Strategy& s, nb::list args, const std::string& fixed,
   call.num_calls = &calls;
   const Held held_fn = held(std::move(fn));
   call.fn = [held_fn](int replica, const Tensors& in, std::any* structure) {
-    nb::gil_scoped_acquire gil;
+    const Gil gil;
     nb::tuple got = nb::cast<nb::tuple>((*held_fn)(replica, to_python(in)));
     *structure = held(nb::borrow(got[1]));
     return replica_tensors(got[0]);
@@ -53,7 +53,7 @@ nb::object run(const Strategy& s, nb::list args, const std::string& fixed,
   std::shared_ptr<const std::any> structure;
   std::vector<Tensors> out;
   {
-    nb::gil_scoped_release release;
+    const Free free;
     out = run_replicas(s.core(), call, &structure);
   }
   nb::list all;
@@ -89,8 +89,9 @@ class BatchPass {
   nb::object next() {
     std::optional<std::vector<PerReplica>> batch;
     {
-      nb::gil_scoped_release release;
-      batch = iterator_.next();
+      const Free free;
+      std::lock_guard one_at_a_time(mutex_);
+      batch = iterator_->next();
     }
     if (!batch) return nb::none();
     nb::list all;
@@ -103,7 +104,8 @@ class BatchPass {
   }
 
  private:
-  DistributedDataset::Iterator iterator_;
+  std::mutex mutex_;
+  Handle<DistributedDataset::Iterator> iterator_;
 };
 
 }  // namespace
@@ -132,21 +134,27 @@ void add_distribute(nb::module_& m) {
           [](const Strategy& s, const std::string& op, nb::list values,
              std::optional<int64_t> axis) {
             const PerReplica p(replica_tensors(values));
-            return s.reduce(op_of(op), p, axis, site_of_caller());
+            const ReduceOp o = op_of(op);
+            const Site site = site_of_caller();
+            return freely([&] { return s.reduce(o, p, axis, site); });
           },
           "op"_a, "values"_a, "axis"_a.none())
       .def("gather",
            [](const Strategy& s, nb::list values, int64_t axis) {
              const PerReplica p(replica_tensors(values));
-             return s.gather(p, axis, site_of_caller());
+             const Site site = site_of_caller();
+             return freely([&] { return s.gather(p, axis, site); });
            })
       .def("distribute",
            [](const Strategy& s, const data::Dataset& d) {
              return s.experimental_distribute_dataset(d, site_of_caller());
            })
-      .def("plan",
-           [](const Strategy& s, const keras::Model& model,
-              int64_t batch_size) { return s.plan(model, batch_size).str(); });
+      .def(
+          "plan",
+          [](const Strategy& s, const keras::Model& model, int64_t batch_size) {
+            return s.plan(model, batch_size).str();
+          },
+          nb::call_guard<Free>());
   m.def(
       "mirrored_strategy",
       [](std::vector<std::string> devices, nb::handle shares,
@@ -171,14 +179,14 @@ void add_distribute(nb::module_& m) {
           [](const MultiWorkerMirroredStrategy& s) { return s.task_type(); })
       .def_prop_ro("task_id", &MultiWorkerMirroredStrategy::task_id)
       .def("leave", [](const MultiWorkerMirroredStrategy& s) {
-        nb::gil_scoped_release release;
+        const Free free;
         s.leave();
       });
   m.def("multi_worker_mirrored_strategy", [](int slices) {
     const Site site = site_of_caller();
     StrategyOptions o;
     o.slices = slices;
-    nb::gil_scoped_release release;
+    const Free free;
     return MultiWorkerMirroredStrategy(cluster_resolver::from_environment(), o,
                                        {}, site);
   });
@@ -193,8 +201,10 @@ void add_distribute(nb::module_& m) {
       throw errors::FailedPrecondition(
           "all_reduce belongs in a function that strategy.run() calls");
     }
-    return to_python(context->all_reduce(op_of(op), replica_tensors(values),
-                                         site_of_caller()));
+    const ReduceOp o = op_of(op);
+    const Tensors in = replica_tensors(values);
+    const Site site = site_of_caller();
+    return to_python(freely([&] { return context->all_reduce(o, in, site); }));
   });
   m.def("get_strategy", [] { return get_strategy(); });
   m.def("has_strategy", [] { return has_strategy(); });

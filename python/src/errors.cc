@@ -1,10 +1,16 @@
 #include "errors.h"
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <map>
 #include <regex>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "base/interrupt.h"
+#include "gil.h"
 
 namespace berth::python {
 
@@ -63,11 +69,65 @@ std::string in_python(std::string text) {
   return text;
 }
 
+// An exception that ends the program, not a call: it goes on where Python is
+// reached again, whatever the engine did meanwhile. Under the GIL.
+PyObject* g_kept = nullptr;
+
+// Raises it on the thread of signal handlers, or where the engine gave up.
+int raise_kept(void* = nullptr) {
+  if (g_kept == nullptr) return 0;
+  clear_interrupt();
+  PyObject* kept = std::exchange(g_kept, nullptr);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(kept)), kept);
+  Py_DECREF(kept);
+  return -1;
+}
+
+void keep(nb::handle exception) {
+  if (g_kept != nullptr) return;
+  g_kept = exception.inc_ref().ptr();
+  Py_AddPendingCall(&raise_kept, nullptr);
+}
+
+// True at Ctrl-C, on the main thread. Handlers of the user's may call the
+// engine: they run when it has returned.
+bool interrupted() noexcept {
+  if (gettid() != getpid()) return false;
+  const Gil gil{std::nothrow};
+  if (!gil) return false;
+  try {
+    const nb::object signals = nb::module_::import_("_signal");
+    if (!signals.attr("getsignal")(SIGINT).is(
+            signals.attr("default_int_handler")) ||
+        PyOS_InterruptOccurred() == 0) {
+      return false;
+    }
+    keep(nb::handle(PyExc_KeyboardInterrupt)());
+    return true;
+  } catch (nb::python_error&) {
+    return false;
+  }
+}
+
 }  // namespace
+
+void raise_in_engine(nb::python_error& e, errors::Code code) {
+  const auto is = [&](PyObject* c) { return e.matches(c); };
+  const auto type = nb::cast<std::string>(e.type().attr("__name__"));
+  if (!is(PyExc_Exception)) {
+    keep(e.value());
+    throw errors::Cancelled(type);
+  }
+  if (is(PyExc_ValueError) || is(PyExc_TypeError)) {
+    code = errors::Code::kInvalidArgument;
+  }
+  errors::raise(code, type + ": " + nb::cast<std::string>(nb::str(e.value())));
+}
 
 void set_python_error(const errors::Error& e) {
   // What Python code threw inside a call of the engine goes on as it was.
   if (PyErr_Occurred()) return;
+  if (e.code() == errors::Code::kCancelled && raise_kept() != 0) return;
   const auto at = classes().find(e.code());
   PyErr_SetString(at == classes().end() ? PyExc_RuntimeError : at->second,
                   in_python(e.what()).c_str());
@@ -86,6 +146,7 @@ void add_errors(nb::module_& m) {
     m.attr(c.name) = nb::handle(made);
     classes()[c.code] = made;
   }
+  set_interrupt_ask(&interrupted);
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);

@@ -14,6 +14,11 @@ namespace berth::python {
 void add_errors(nanobind::module_& m);
 void set_python_error(const errors::Error& e);
 
+// Throws what Python code raised as an error of the engine, with `code` where
+// its class says no other. KeyboardInterrupt, SystemExit and their kind come
+// out of the engine as they were. Holds the GIL.
+[[noreturn]] void raise_in_engine(nanobind::python_error& e, errors::Code code);
+
 }  // namespace berth::python
 
 #endif  // BERTH_PYTHON_ERRORS_H_

@@ -23,8 +23,11 @@ class PyFunction {
   PyFunction(nb::object trace, const std::string& name,
              std::vector<std::pair<Shape, DType>> signature,
              const std::string& placement, nb::handle contracts)
-      : trace_(held(std::move(trace))),
+      : trace_(std::move(trace)),
         core_(options(name, signature, placement, contracts)) {}
+
+  PyFunction(const PyFunction&) = delete;
+  PyFunction& operator=(const PyFunction&) = delete;
 
   nb::object call(nb::list leaves, const std::string& fixed) {
     const Tensors in = tensors_of(leaves);
@@ -32,13 +35,26 @@ class PyFunction {
     std::shared_ptr<const std::any> structure;
     const Site site = site_of_caller();
     {
-      nb::gil_scoped_release release;
-      core_.call(in, fixed, {this, &PyFunction::trace}, &out, &structure, site);
+      const Free free;
+      core_->call(in, fixed, {this, &PyFunction::trace}, &out, &structure,
+                  site);
     }
     return nb::make_tuple(to_python(out),
                           **std::any_cast<Held>(structure.get()));
   }
-  FunctionCore& core() { return core_; }
+  FunctionCore& core() { return *core_; }
+
+  // What the collector sees: the function that is traced holds this object.
+  static int traverse(PyObject* self, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(self));
+    if (!nb::inst_ready(self)) return 0;
+    Py_VISIT(nb::inst_ptr<PyFunction>(self)->trace_.ptr());
+    return 0;
+  }
+  static int clear(PyObject* self) {
+    nb::object trace = std::move(nb::inst_ptr<PyFunction>(self)->trace_);
+    return 0;
+  }
 
  private:
   static FunctionOptions options(
@@ -56,19 +72,19 @@ class PyFunction {
   }
   static Tensors trace(void* context, const Tensors& leaves, std::any* result) {
     auto& self = *static_cast<PyFunction*>(context);
-    nb::gil_scoped_acquire gil;
-    nb::tuple got = nb::cast<nb::tuple>((*self.trace_)(to_python(leaves)));
+    const Gil gil;
+    nb::tuple got = nb::cast<nb::tuple>(self.trace_(to_python(leaves)));
     *result = held(nb::borrow(got[1]));
     return tensors_of(got[0]);
   }
 
-  Held trace_;
-  FunctionCore core_;
+  nb::object trace_;
+  Handle<FunctionCore> core_;
 };
 
 internal::TracedFn leaves_of(nb::object fn) {
   return [fn = held(std::move(fn))](const Tensors& args) {
-    nb::gil_scoped_acquire gil;
+    const Gil gil;
     return internal::Leaves{tensors_of((*fn)(to_python(args))), {}};
   };
 }
@@ -83,11 +99,11 @@ ConcreteFunction trace_concrete(nb::object fn, const std::string& name,
   }
   const Site site = site_of_caller();
   const Held held_fn = held(std::move(fn));
-  nb::gil_scoped_release release;
+  const Free free;
   return internal::trace_concrete(
       {.name = name, .input_signature = specs},
       [&](const Tensors& leaves) {
-        nb::gil_scoped_acquire gil;
+        const Gil gil;
         return tensors_of((*held_fn)(to_python(leaves)));
       },
       specs, site);
@@ -108,7 +124,7 @@ void add_concrete_function(nb::module_& m) {
              const Site site = site_of_caller();
              Tensors out;
              {
-               nb::gil_scoped_release release;
+               const Free free;
                out = f(in, site);
              }
              return to_python(out);
@@ -137,7 +153,11 @@ void add_concrete_function(nb::module_& m) {
 
 void add_function(nb::module_& m) {
   add_concrete_function(m);
-  nb::class_<PyFunction>(m, "Function")
+  static PyType_Slot slots[] = {
+      {Py_tp_traverse, reinterpret_cast<void*>(&PyFunction::traverse)},
+      {Py_tp_clear, reinterpret_cast<void*>(&PyFunction::clear)},
+      {0, nullptr}};
+  nb::class_<PyFunction>(m, "Function", nb::type_slots(slots))
       .def("__init__",
            [](PyFunction* self, nb::object trace, const std::string& name,
               nb::list signature, const std::string& placement,
@@ -173,7 +193,7 @@ void add_function(nb::module_& m) {
     const Site site = site_of_caller();
     Tensors out;
     {
-      nb::gil_scoped_release release;
+      const Free free;
       out = internal::trace_cond(p, one, other, site);
     }
     return to_python(out);
@@ -186,7 +206,7 @@ void add_function(nb::module_& m) {
     const Site site = site_of_caller();
     Tensors out;
     {
-      nb::gil_scoped_release release;
+      const Free free;
       out = internal::trace_while(
           [&](const Tensors& args) { return test(args).tensors.at(0); }, turn,
           leaves, {.max_iterations = max_iterations}, site);

@@ -72,7 +72,7 @@ class Tape {
     }
     GradientTape& t = tape();
     const Site site = site_of_caller();
-    nb::gil_scoped_release release;
+    const Free free;
     return t.gradient(of, by, options, site);
   }
 

@@ -3,9 +3,9 @@
 #ifndef BERTH_PYTHON_HELD_H_
 #define BERTH_PYTHON_HELD_H_
 
-#include <nanobind/nanobind.h>
-
 #include <memory>
+
+#include "gil.h"
 
 namespace berth::python {
 
@@ -14,9 +14,7 @@ using Held = std::shared_ptr<nanobind::object>;
 inline Held held(nanobind::object o) {
   return Held(new nanobind::object(std::move(o)), [](nanobind::object* p) {
     // What outlives the interpreter is left to the end of the process.
-    if (!Py_IsInitialized()) return;
-    nanobind::gil_scoped_acquire gil;
-    delete p;
+    if (const Gil gil{std::nothrow}) delete p;
   });
 }
 

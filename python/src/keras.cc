@@ -66,11 +66,11 @@ class Own : public Base {
   Own(nb::handle self, const std::string& type, const std::string& name)
       : Base(type, name, site_of_caller()), back_(self) {}
   void build(const std::vector<Shape>& inputs) override {
-    nb::gil_scoped_acquire gil;
+    const Gil gil;
     back_.self().attr("_build_of_engine")(shapes_of(inputs));
   }
   Tensors call(const Tensors& inputs, bool training) override {
-    nb::gil_scoped_acquire gil;
+    const Gil gil;
     return tensors_in(
         back_.self().attr("_call_of_engine")(to_python(inputs), training));
   }
@@ -108,10 +108,10 @@ class OwnModel final : public Own<keras::ModelBase> {
   template <class Otherwise>
   keras::StepLogs step(const char* name, const keras::StepData& data,
                        const Otherwise& otherwise) {
-    nb::gil_scoped_acquire gil;
+    const Gil gil;
     const nb::object self = back_.self();
     if (!nb::cast<bool>(self.attr("_overrides")(name))) {
-      nb::gil_scoped_release release;
+      const Free free;
       return otherwise();
     }
     nb::object logs =
@@ -144,18 +144,18 @@ class OwnMetric final : public keras::MetricBase {
   void build(const Shape&, const Shape&) override {}  // Python's __init__ did
   void update_state(const Tensor& y_true, const Tensor& y_pred,
                     const Tensor& weight) override {
-    nb::gil_scoped_acquire gil;
+    const Gil gil;
     back_.self().attr("_update_of_engine")(
         nb::make_tuple(to_python(y_true), to_python(y_pred)),
         to_python(weight));
   }
   void update_values(const Tensor& values, const Tensor& weight) override {
-    nb::gil_scoped_acquire gil;
+    const Gil gil;
     back_.self().attr("_update_of_engine")(nb::make_tuple(to_python(values)),
                                            to_python(weight));
   }
   Tensor result() override {
-    nb::gil_scoped_acquire gil;
+    const Gil gil;
     return tensor_of(back_.self().attr("result")().ptr(), float32);
   }
   nb::object self() const { return back_.self(); }
@@ -247,7 +247,7 @@ nb::object fit(Model& model, nb::handle x, nb::handle y, nb::dict options) {
   {
     const data::Dataset* d =
         whole ? &nb::cast<const data::Dataset&>(x) : nullptr;
-    nb::gil_scoped_release release;
+    const Free free;
     h = d ? model.fit(*d, o, site) : model.fit(in, out, o, site);
   }
   return history_of(h);
@@ -265,14 +265,14 @@ nb::object evaluate(Model& model, nb::handle x, nb::handle y,
   if (nb::isinstance<data::Dataset>(x)) {
     const auto& d = nb::cast<const data::Dataset&>(x);
     const auto logs = [&] {
-      nb::gil_scoped_release release;
+      const Free free;
       return model.evaluate(d, o, site);
     }();
     return logs_of(logs);
   }
   const auto in = named(x), out = named(y);
   const auto logs = [&] {
-    nb::gil_scoped_release release;
+    const Free free;
     return model.evaluate(in, out, o, site);
   }();
   return logs_of(logs);
@@ -287,11 +287,11 @@ nb::object predict(Model& model, nb::handle x, nb::dict options) {
   Tensors out;
   if (nb::isinstance<data::Dataset>(x)) {
     const auto& d = nb::cast<const data::Dataset&>(x);
-    nb::gil_scoped_release release;
+    const Free free;
     out = model.predict(d, o, site);
   } else {
     const auto in = named(x);
-    nb::gil_scoped_release release;
+    const Free free;
     out = model.predict(in, o, site);
   }
   return to_python(out);
@@ -353,7 +353,7 @@ void add_layer(nb::module_& m) {
             const Tensors in = tensors_in(x);
             Tensors out;
             {
-              nb::gil_scoped_release release;
+              const Free free;
               out = l(in, training);
             }
             if (tape_is_open()) {
@@ -370,7 +370,7 @@ void add_layer(nb::module_& m) {
              }
              KerasTensors out;
              {
-               nb::gil_scoped_release release;
+               const Free free;
                out = l.outputs_of(in);
              }
              return values_of(out);
@@ -381,7 +381,7 @@ void add_layer(nb::module_& m) {
              for (nb::handle s : shapes) {
                in.push_back(From<Shape>::get(s.ptr(), {}));
              }
-             nb::gil_scoped_release release;
+             const Free free;
              l.build(in);
            })
       .def(
@@ -465,7 +465,7 @@ void add_layer(nb::module_& m) {
       .def("set_weights", [](const Layer& l, nb::list values) {
         Tensors all;
         for (nb::handle v : values) all.push_back(tensor_of(v.ptr()));
-        l.set_weights(all);
+        freely([&] { l.set_weights(all); });
       });
 }
 
@@ -505,7 +505,7 @@ void add_model(nb::module_& m) {
            [](Model& model, nb::handle x, nb::handle y) {
              const auto in = named(x), out = named(y);
              const Site site = site_of_caller();
-             nb::gil_scoped_release release;
+             const Free free;
              return model.train_on_batch(in, out, keras::OnBatchOptions{},
                                          site);
            })
@@ -513,7 +513,7 @@ void add_model(nb::module_& m) {
            [](Model& model, nb::handle x, nb::handle y) {
              const auto in = named(x), out = named(y);
              const Site site = site_of_caller();
-             nb::gil_scoped_release release;
+             const Free free;
              return model.test_on_batch(in, out, keras::OnBatchOptions{}, site);
            })
       .def("optimizer", [](const Model& model) { return model.optimizer(); })
@@ -534,8 +534,10 @@ void add_model(nb::module_& m) {
       .def("metrics_names", &Model::metrics_names)
       .def("metrics", &Model::metrics)
       .def("metrics_result",
-           [](const Model& model) { return logs_of(model.metrics_result()); })
-      .def("reset_metrics", &Model::reset_metrics)
+           [](const Model& model) {
+             return logs_of(freely([&] { return model.metrics_result(); }));
+           })
+      .def("reset_metrics", &Model::reset_metrics, nb::call_guard<Free>())
       .def("stop_training", &Model::stop_training)
       .def("layers", &Model::layers)
       .def("input_names", &Model::input_names)
@@ -552,19 +554,23 @@ void add_model(nb::module_& m) {
       .def("save",
            [](const Model& model, const std::string& path, bool overwrite,
               bool optimizer) {
+             const Site site = site_of_caller();
+             const Free free;
              model.save(
                  path, {.overwrite = overwrite, .include_optimizer = optimizer},
-                 site_of_caller());
+                 site);
            })
       .def("save_weights",
            [](const Model& model, const std::string& path, bool overwrite) {
-             model.save_weights(path, {.overwrite = overwrite},
-                                site_of_caller());
+             const Site site = site_of_caller();
+             const Free free;
+             model.save_weights(path, {.overwrite = overwrite}, site);
            })
       .def("load_weights",
            [](const Model& model, const std::string& path, bool skip) {
-             model.load_weights(path, {.skip_mismatch = skip},
-                                site_of_caller());
+             const Site site = site_of_caller();
+             const Free free;
+             model.load_weights(path, {.skip_mismatch = skip}, site);
            })
       .def("to_json", [](const Model& model) { return model.to_json(); })
       .def("summary", [](const Model& model) {
@@ -573,7 +579,9 @@ void add_model(nb::module_& m) {
         return out.str();
       });
   m.def("load_model", [](const std::string& path, bool compile) {
-    return keras::load_model(path, {.compile = compile}, site_of_caller());
+    const Site site = site_of_caller();
+    const Free free;
+    return keras::load_model(path, {.compile = compile}, site);
   });
   // The model's JSON, in which layers of the user's have no config.
   m.def("outline", [](const Layer& model) {
@@ -624,9 +632,11 @@ void add_parts(nb::module_& m) {
             const Tensor p = tensor_of(y_pred.ptr());
             const Tensor t = tensor_of(y_true.ptr());
             const Site site = site_of_caller();
-            return weight.is_none()
-                       ? l(t, p, site)
-                       : l(t, p, tensor_of(weight.ptr(), p.dtype()), site);
+            const Tensor w = weight.is_none()
+                                 ? Tensor()
+                                 : tensor_of(weight.ptr(), p.dtype());
+            const Free free;
+            return w.defined() ? l(t, p, w, site) : l(t, p, site);
           },
           "y_true"_a, "y_pred"_a, "sample_weight"_a.none() = nb::none())
       .def_prop_ro("name", [](const keras::Loss& l) { return l.name(); });
@@ -635,7 +645,7 @@ void add_parts(nb::module_& m) {
     return keras::Loss(
         name,
         [fn = held(std::move(fn))](const Tensor& y_true, const Tensor& y_pred) {
-          nb::gil_scoped_acquire gil;
+          const Gil gil;
           return tensor_of((*fn)(to_python(y_true), to_python(y_pred)).ptr(),
                            y_pred.dtype());
         },
@@ -660,19 +670,20 @@ void add_parts(nb::module_& m) {
           [](const keras::Metric& metric, nb::handle a, nb::handle b,
              nb::handle weight) {
             const Tensor first = tensor_of(a.ptr());
-            if (b.is_none()) {
-              if (weight.is_none()) return metric.update_state(first);
-              return metric.update_state(
-                  first, keras::MetricWeights{tensor_of(weight.ptr())});
-            }
-            metric.update_state(first, tensor_of(b.ptr()),
-                                tensor_or_none(weight));
+            const Tensor second = tensor_or_none(b);
+            const Tensor w = tensor_or_none(weight);
+            const Free free;
+            if (second.defined()) return metric.update_state(first, second, w);
+            if (!w.defined()) return metric.update_state(first);
+            metric.update_state(first, keras::MetricWeights{w});
           },
           "y_true"_a, "y_pred"_a.none() = nb::none(),
           "sample_weight"_a.none() = nb::none())
-      .def("result",
-           [](const keras::Metric& metric) { return metric.result_tensor(); })
-      .def("reset_state", &keras::Metric::reset_state)
+      .def(
+          "result",
+          [](const keras::Metric& metric) { return metric.result_tensor(); },
+          nb::call_guard<Free>())
+      .def("reset_state", &keras::Metric::reset_state, nb::call_guard<Free>())
       .def("variables",
            [](const keras::Metric& metric) {
              return to_python(metric.variables());
@@ -683,19 +694,22 @@ void add_parts(nb::module_& m) {
       .def(
           "__call__",
           [](const keras::Initializer& i, nb::handle shape, nb::handle dtype) {
-            return i(
-                From<Shape>::get(shape.ptr(), {}),
-                dtype.is_none() ? float32 : From<DType>::get(dtype.ptr(), {}));
+            const Shape s = From<Shape>::get(shape.ptr(), {});
+            const DType d =
+                dtype.is_none() ? float32 : From<DType>::get(dtype.ptr(), {});
+            return freely([&] { return i(s, d); });
           },
           "shape"_a, "dtype"_a.none() = nb::none());
   nb::class_<keras::Regularizer>(m, "Regularizer")
       .def("__call__", [](const keras::Regularizer& r, nb::handle x) {
-        return r(tensor_of(x.ptr()));
+        const Tensor t = tensor_of(x.ptr());
+        return freely([&] { return r(t); });
       });
   nb::class_<keras::Constraint>(m, "Constraint");
   nb::class_<keras::LearningRateSchedule>(m, "LearningRateSchedule")
       .def("__call__", [](const keras::LearningRateSchedule& s, nb::handle n) {
-        return s(cast(tensor_of(n.ptr(), float32), float32, {}));
+        const Tensor t = tensor_of(n.ptr(), float32);
+        return freely([&] { return s(cast(t, float32, {})); });
       });
   nb::class_<keras::Optimizer>(m, "Optimizer")
       .def("apply",
@@ -707,21 +721,30 @@ void add_parts(nb::module_& m) {
                v.push_back(From<Variable>::get(x.ptr(), {}));
              }
              const Site site = site_of_caller();
-             nb::gil_scoped_release release;
+             const Free free;
              o.apply_gradients(g, v, site);
            })
       .def("build",
            [](const keras::Optimizer& o, nb::list variables) {
-             o.build(From<std::vector<Variable>>::get(variables.ptr(), {}));
+             const auto all =
+                 From<std::vector<Variable>>::get(variables.ptr(), {});
+             const Free free;
+             o.build(all);
            })
-      .def("learning_rate",
-           [](const keras::Optimizer& o) { return o.learning_rate(); })
+      .def(
+          "learning_rate",
+          [](const keras::Optimizer& o) { return o.learning_rate(); },
+          nb::call_guard<Free>())
       .def("set_learning_rate",
            [](const keras::Optimizer& o, double rate) {
-             o.set_learning_rate(rate, site_of_caller());
+             const Site site = site_of_caller();
+             const Free free;
+             o.set_learning_rate(rate, site);
            })
-      .def("iterations",
-           [](const keras::Optimizer& o) { return o.iterations(); })
+      .def(
+          "iterations",
+          [](const keras::Optimizer& o) { return o.iterations(); },
+          nb::call_guard<Free>())
       .def("variables",
            [](const keras::Optimizer& o) { return to_python(o.variables()); })
       .def_prop_ro("name", [](const keras::Optimizer& o) { return o.name(); });

@@ -19,7 +19,7 @@ using io::TryResult;
 class PythonNetwork final : public io::Network {
  public:
   TryResult transfer(Receiver& to, Clock::time_point deadline) override {
-    nb::gil_scoped_acquire gil;
+    const Gil gil;
     const auto& o = to.options();
     const double left =
         std::chrono::duration<double>(deadline - Clock::now()).count();
@@ -45,7 +45,7 @@ class PythonNetwork final : public io::Network {
         to.begin(status, nb::cast<int64_t>(answer.attr("range_start")))) {
       const auto length = nb::cast<int64_t>(answer.attr("length"));
       while (store(nb::cast<nb::bytes>(answer.attr("read")()), to)) {
-        nb::gil_scoped_release release;
+        const Free free;
         to.progress(length, status);
       }
     }
@@ -54,7 +54,7 @@ class PythonNetwork final : public io::Network {
   }
 
   std::string digest(const char* algorithm, io::ByteSource& source) override {
-    nb::gil_scoped_acquire gil;
+    const Gil gil;
     nb::object hash = nb::module_::import_("hashlib").attr("new")(
         algorithm, "usedforsecurity"_a = false);
     for (auto next = source.peek(); !next.empty(); next = source.peek()) {
@@ -67,7 +67,7 @@ class PythonNetwork final : public io::Network {
  private:
   static bool store(const nb::bytes& piece, Receiver& to) {
     if (piece.size() == 0) return false;
-    nb::gil_scoped_release release;
+    const Free free;
     return to.body(
         {reinterpret_cast<const uint8_t*>(piece.data()), piece.size()});
   }
@@ -108,7 +108,7 @@ void add_network(nb::module_& m) {
         take("stall", o.stall_timeout_ms);
         take("total", o.total_timeout_ms);
         const auto done = [&] {
-          nb::gil_scoped_release release;
+          const Free free;
           return io::download(o);
         }();
         return nb::make_tuple(done.bytes, done.resumed_from);

@@ -13,7 +13,7 @@ namespace {
 class PythonOutput final : public Output {
  public:
   void write(std::string_view text) override {
-    nb::gil_scoped_acquire gil;
+    const Gil gil;
     nb::object out = stdout_now();
     if (out.is_none()) return;  // a program without a console
     out.attr("write")(nb::str(text.data(), text.size()));
@@ -21,7 +21,7 @@ class PythonOutput final : public Output {
   }
 
   size_t columns() override {
-    nb::gil_scoped_acquire gil;
+    const Gil gil;
     return nb::cast<size_t>(
         nb::module_::import_("berth._terminal").attr("columns")(stdout_now()));
   }

@@ -6,6 +6,8 @@
 #include "convert.h"
 #include "keras/event_file.h"
 
+BERTH_PYTHON_HANDLE(berth::keras::EventFile, true)
+
 namespace berth::python {
 
 using namespace nanobind::literals;  // NOLINT
@@ -90,7 +92,7 @@ void add_profiler(nb::module_& m) {
   m.def("profiler_start", [] { profiler::start(site_of_caller()); });
   m.def("profiler_stop", [] {
     const Site site = site_of_caller();
-    nb::gil_scoped_release release;
+    const Free free;
     return profiler::stop(site);
   });
   nb::class_<PyTrace>(m, "Trace")

@@ -65,7 +65,7 @@ template <class Array>
 nb::object array_over(const Tensor& t, nb::dlpack::dtype dtype) {
   Tensor own;
   {
-    nb::gil_scoped_release release;
+    const Free free;
     own = on_host(t);
   }
   const auto dims = dims_of(own);
@@ -130,9 +130,7 @@ Tensor from_dlpack(nb::handle value) {
   auto* kept = new nb::ndarray<nb::ro>(std::move(in));
   return wrap_memory(const_cast<void*>(kept->data()), Shape(dims), dtype,
                      [kept] {
-                       if (!Py_IsInitialized()) return;
-                       nb::gil_scoped_acquire gil;
-                       delete kept;
+                       if (const Gil gil{std::nothrow}) delete kept;
                      });
 }
 
@@ -188,7 +186,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     return refuse("the elements of a tensor are in row-major order");
   auto made = std::make_unique<Exported>();
   try {
-    nb::gil_scoped_release release;
+    const Free free;
     made->tensor = on_host(t);
   } catch (const std::exception& e) {
     return refuse(e.what());

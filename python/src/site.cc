@@ -8,7 +8,6 @@
 #undef Py_BUILD_CORE
 
 #include <array>
-#include <atomic>
 #include <mutex>
 #include <string>
 #include <unordered_set>
@@ -71,11 +70,8 @@ const Known& known(const _PyInterpreterFrame* frame) {
 
 }  // namespace
 
-// Set in the child of a fork: the threads of the engine are the parent's.
-static std::atomic<bool> g_is_stranded{false};
-
 Site site_of_caller() {
-  if (g_is_stranded.load(std::memory_order_relaxed)) [[unlikely]] {
+  if (is_stranded()) [[unlikely]] {
     throw errors::FailedPrecondition(
         "this process was forked after Berth had made its devices, whose "
         "threads stay with the parent; start processes by "
@@ -94,8 +90,9 @@ Site site_of_caller() {
 
 void add_site(nb::module_& m) {
   m.def("_after_fork_in_child", [] {
-    if (DeviceManager::initialised()) g_is_stranded.store(true);
+    if (DeviceManager::initialised()) strand();
   });
+  m.def("_begin_to_end", &begin_to_end);
   m.def("_set_package_folder",
         [](nb::str folder) { package_folder() = folder.c_str(); });
 }

@@ -35,7 +35,7 @@ nb::object binary(nb::handle self, nb::handle other) {
   const Site site = site_of_caller();
   Tensor out;
   {
-    nb::gil_scoped_release release;
+    const Free free;
     out = kReversed ? kOp(b, a, site) : kOp(a, b, site);
   }
   return to_python(out);
@@ -71,6 +71,24 @@ Tensor product(const Tensor& a, const Tensor& b, Site site) {
   return matmul(a, b, {}, site);
 }
 
+template <Tensor (*kOp)(const Tensor&, Site)>
+Tensor alone(nb::handle h) {
+  const Tensor t = tensor_of(h.ptr());
+  const Site site = site_of_caller();
+  return freely([&] { return kOp(t, site); });
+}
+
+template <class T>
+T item(const Tensor& t) {
+  const Site site = site_of_caller();
+  return freely([&] { return t.item<T>(site); });
+}
+
+Tensor value_of(const Variable& v) {
+  const Site site = site_of_caller();
+  return freely([&] { return v.value(site); });
+}
+
 template <class T>
 void add_operators(nb::class_<T>& c) {
   const auto two = [&]<Binary kOp>(const char* name, const char* reversed) {
@@ -94,15 +112,10 @@ void add_operators(nb::class_<T>& c) {
   two.template operator()<&math::greater_equal>("__ge__", nullptr);
   two.template operator()<&math::equal>("__eq__", nullptr);
   two.template operator()<&math::not_equal>("__ne__", nullptr);
-  c.def("__neg__", [](nb::handle h) {
-    return math::negative(tensor_of(h.ptr()), site_of_caller());
-  });
-  c.def("__abs__", [](nb::handle h) {
-    return math::abs(tensor_of(h.ptr()), site_of_caller());
-  });
-  c.def("__invert__", [](nb::handle h) {
-    return math::logical_not(tensor_of(h.ptr()), site_of_caller());
-  });
+  c.def("__neg__", [](nb::handle h) { return alone<&math::negative>(h); });
+  c.def("__abs__", [](nb::handle h) { return alone<&math::abs>(h); });
+  c.def("__invert__",
+        [](nb::handle h) { return alone<&math::logical_not>(h); });
   c.def("_array", [](nb::handle h) { return array_of(tensor_of(h.ptr())); });
   // Returns NumPy's scalar, or bytes, for a scalar.
   c.def("numpy", [](nb::handle h) {
@@ -110,16 +123,13 @@ void add_operators(nb::class_<T>& c) {
     if (tensor_of(h.ptr()).rank() > 0) return array;
     return nb::object(array[nb::make_tuple()]);
   });
-  c.def("__float__", [](nb::handle h) {
-    return tensor_of(h.ptr()).template item<double>(site_of_caller());
-  });
-  c.def("__int__", [](nb::handle h) {
-    return tensor_of(h.ptr()).template item<int64_t>(site_of_caller());
-  });
+  c.def("__float__",
+        [](nb::handle h) { return item<double>(tensor_of(h.ptr())); });
+  c.def("__int__",
+        [](nb::handle h) { return item<int64_t>(tensor_of(h.ptr())); });
   c.def("__bool__", [](nb::handle h) {
     const Tensor t = tensor_of(h.ptr());
-    return t.dtype() == bool_ ? t.template item<bool>(site_of_caller())
-                              : t.template item<double>(site_of_caller()) != 0;
+    return t.dtype() == bool_ ? item<bool>(t) : item<double>(t) != 0;
   });
   c.def("_getitem", [](nb::handle h, nb::list parts) {
     std::vector<int64_t> begin, end;
@@ -146,7 +156,7 @@ void add_operators(nb::class_<T>& c) {
     }
     const Tensor t = tensor_of(h.ptr());
     const Site site = site_of_caller();
-    nb::gil_scoped_release release;
+    const Free free;
     return strided_slice(t, begin, end, o, site);
   });
   c.def_prop_ro("dtype",
@@ -224,7 +234,7 @@ void add_write(nb::class_<Variable>& c, const char* name, Write write) {
         const Tensor t = tensor_of(value.ptr(), v.dtype());
         const Site site = site_of_caller();
         {
-          nb::gil_scoped_release release;
+          const Free free;
           (v.*write)(t, site);
         }
         return v;
@@ -256,9 +266,8 @@ void add_variable(nb::module_& m) {
   c.def_prop_ro("name", [](const Variable& v) { return v.name(); })
       .def_prop_ro("shape", [](const Variable& v) { return v.shape(); })
       .def_prop_ro("trainable", &Variable::trainable)
-      .def("read_value",
-           [](const Variable& v) { return v.value(site_of_caller()); })
-      .def("value", [](const Variable& v) { return v.value(site_of_caller()); })
+      .def("read_value", &value_of)
+      .def("value", &value_of)
       .def("_serial", &Variable::serial)
       .def("__hash__", [](const Variable& v) {
         return static_cast<Py_hash_t>(v.serial());
@@ -270,7 +279,8 @@ void add_variable(nb::module_& m) {
     c.def(name, [method](const Variable& v, nb::handle slices, nb::kwargs) {
       const IndexedSlices s{tensor_of(slices.attr("values").ptr(), v.dtype()),
                             tensor_of(slices.attr("indices").ptr())};
-      (v.*method)(s, site_of_caller());
+      const Site site = site_of_caller();
+      freely([&] { (v.*method)(s, site); });
       return v;
     });
   };

@@ -7,6 +7,9 @@
 #include "convert.h"
 #include "held.h"
 
+BERTH_PYTHON_HANDLE(berth::train::Checkpoint, true)
+BERTH_PYTHON_HANDLE(berth::train::CheckpointManager, true)
+
 namespace berth::python {
 
 using namespace nanobind::literals;  // NOLINT
@@ -51,7 +54,7 @@ train::Trackable trackable(nb::handle o) {
 std::string save(Checkpoint& c, const std::string& prefix, bool counted,
                  bool async) {
   const Site site = site_of_caller();
-  nb::gil_scoped_release release;
+  const Free free;
   const train::CheckpointOptions options{.enable_async = async};
   return counted ? c.save(prefix, options, site)
                  : c.write(prefix, options, site);
@@ -85,7 +88,7 @@ CheckpointManager* make_manager(const Checkpoint& c, const std::string& folder,
   o.checkpoint_interval = nb::cast<int64_t>(d["checkpoint_interval"]);
   if (!d["init_fn"].is_none()) {
     o.init_fn = [fn = held(nb::borrow(d["init_fn"]))] {
-      nb::gil_scoped_acquire gil;
+      const Gil gil;
       (*fn)();
     };
   }
@@ -99,19 +102,19 @@ void add_manager(nb::module_& m) {
           "save",
           [](CheckpointManager& c, std::optional<int64_t> number, bool check) {
             const Site site = site_of_caller();
-            nb::gil_scoped_release release;
+            const Free free;
             return c.save(number, check, site);
           },
           "number"_a.none(), "check"_a)
       .def("restore_or_initialize",
            [](CheckpointManager& c) {
              const Site site = site_of_caller();
-             nb::gil_scoped_release release;
+             const Free free;
              return c.restore_or_initialize(site);
            })
       .def("sync",
            [](CheckpointManager& c) {
-             nb::gil_scoped_release release;
+             const Free free;
              c.sync();
            })
       .def("checkpoints", &CheckpointManager::checkpoints)
@@ -136,12 +139,12 @@ void add_train(nb::module_& m) {
       .def("restore",
            [](Checkpoint& c, const std::string& path, bool counted) {
              const Site site = site_of_caller();
-             nb::gil_scoped_release release;
+             const Free free;
              return counted ? c.restore(path, site) : c.read(path, site);
            })
       .def("sync",
            [](Checkpoint& c) {
-             nb::gil_scoped_release release;
+             const Free free;
              c.sync();
            })
       .def("save_counter", &Checkpoint::save_counter);

@@ -233,7 +233,7 @@ void CacheStream::restore(PassReader& r) {
     begin_keeping();
   }
   Tensors element;
-  while (at_ < skip && !pass_.stop.stop_requested()) {
+  while (at_ < skip && !stopped(pass_.stop)) {
     if (!next(&element)) r.damaged("it stands behind the end");
   }
 }

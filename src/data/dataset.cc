@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <thread>
+
 #include "base/diagnostics.h"
 #include "base/where.h"
 #include "berth/data.h"
@@ -17,6 +19,15 @@ struct Iterator::State {
         stream(dataset.node().open({.stop = stop.get_token(),
                                     .restoring = restoring,
                                     .counts = &counts})) {}
+  // What is known of a pass whose streams are left behind.
+  explicit State(State& left)
+      : dataset(left.dataset),
+        elements(left.elements),
+        failure(left.failure),
+        names(left.names),
+        named(left.named) {
+    counts.ignored = left.counts.ignored.load();
+  }
   ~State() { stop.request_stop(); }
 
   Dataset dataset;  // keeps the nodes that the streams refer to
@@ -28,6 +39,17 @@ struct Iterator::State {
   NamesRef names;
   bool named = false;  // `names` has been asked for
 };
+
+namespace {
+
+// Who interrupts does not wait for a function of the user's, which threads of
+// the pass may be in.
+template <class State>
+void leave_behind(std::unique_ptr<State> state) {
+  std::thread([state = std::move(state)]() mutable { state.reset(); }).detach();
+}
+
+}  // namespace
 
 Iterator::Iterator(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Iterator::Iterator(Iterator&&) noexcept = default;
@@ -46,7 +68,11 @@ bool Iterator::next(Tensors& element) {
   } catch (...) {
     s.failure = Failure::current();
     s.stop.request_stop();
-    s.stream.reset();
+    if (interrupt_of_call()->load()) {
+      leave_behind(std::exchange(state_, std::make_unique<State>(s)));
+    } else {
+      s.stream.reset();
+    }
     throw;
   }
   s.stream.reset();

@@ -22,7 +22,7 @@ class EveryNth final : public Stream<T> {
         skip_(index) {}
   bool next(T* out) override {
     for (; skip_ > 0; --skip_) {
-      if (stop_.stop_requested() || !source_->next(out)) return false;
+      if (stopped(stop_) || !source_->next(out)) return false;
     }
     skip_ = n_ - 1;
     return source_->next(out);

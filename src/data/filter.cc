@@ -25,7 +25,7 @@ class FilterStream : public ElementStream {
   FilterStream(const FilterNode* node, const Pass& pass)
       : node_(node), source_(node->parent().open(pass)), stop_(pass.stop) {}
   bool next(Tensors* out) override {
-    while (!stop_.stop_requested() && source_->next(out)) {
+    while (!stopped(stop_) && source_->next(out)) {
       if (call_user(*node_, number_++, [&] { return node_->keep()(*out); })) {
         return true;
       }

@@ -9,7 +9,7 @@ class FlattenStream : public ElementStream {
   FlattenStream(const FlattenNode& node, const Pass& pass)
       : node_(node), pass_(pass), datasets_(node.datasets(pass)) {}
   bool next(Tensors* out) override {
-    while (!pass_.stop.stop_requested()) {
+    while (!stopped(pass_.stop)) {
       if (source_ && source_->next(out)) return true;
       source_.reset();
       dataset_ = datasets_->next();

@@ -71,7 +71,7 @@ class GeneratorStream : public ElementStream {
       : node_(node), stop_(std::move(stop)) {}
   bool next(Tensors* out) override {
     for (; replay_ > 0; --replay_) {
-      if (stop_.stop_requested() || !produce(out)) return false;
+      if (stopped(stop_) || !produce(out)) return false;
     }
     return produce(out);
   }

@@ -59,7 +59,7 @@ class GroupStream : public DatasetStream {
 
   std::optional<Dataset> next() override {
     Tensors element;
-    while (source_ && !stop_.stop_requested()) {
+    while (source_ && !stopped(stop_)) {
       if (!source_->next(&element)) {
         source_.reset();
         break;

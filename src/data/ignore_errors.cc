@@ -32,11 +32,13 @@ class IgnoreStream : public ElementStream {
       : node_(node), pass_(pass), source_(open_source()) {}
 
   bool next(Tensors* out) override {
-    while (!pass_.stop.stop_requested()) {
+    while (!stopped(pass_.stop)) {
       try {
         return source_->next(out);
       } catch (...) {
-        ignore(Failure::current());
+        const Failure failure = Failure::current();
+        if (failure.code == errors::Code::kCancelled) throw;
+        ignore(failure);
       }
     }
     return false;

@@ -22,7 +22,7 @@ class InterleaveStream : public ElementStream {
         cycle_(node.cycle_length()) {}
 
   bool next(Tensors* out) override {
-    while (!pass_.stop.stop_requested()) {
+    while (!stopped(pass_.stop)) {
       Open& open = cycle_[at_];
       if (!open.stream && !refill(&open)) {
         if (open_ == 0) return false;

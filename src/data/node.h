@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "berth/data.h"
 #include "berth/errors.h"
 #include "data/rows.h"
@@ -78,6 +79,13 @@ struct Pass {
   PassCounts* counts = nullptr;  // outlives the pass; null: nobody asks
   PassShard shard = {};
 };
+
+// What loops over many elements ask: whether the reader has gone away. Throws
+// errors::Cancelled at Ctrl-C.
+inline bool stopped(const std::stop_token& stop) {
+  check_interrupt();
+  return stop.stop_requested();
+}
 
 // The names of components; null: they have none.
 using NamesRef = std::shared_ptr<const Names>;

@@ -47,8 +47,8 @@ class ParallelInterleaveStream : public ElementStream {
       const Turn turn = node_.deterministic() ? in_turn(out) : any_ready(out);
       if (turn == Turn::kElement) return true;
       if (turn == Turn::kEnd) return false;
-      if (!changed_.wait(lock, stop_.token(),
-                         [&] { return std::exchange(news_, false); })) {
+      if (!wait_for_element(changed_, lock, stop_.token(),
+                            [&] { return std::exchange(news_, false); })) {
         return false;
       }
     }

@@ -84,7 +84,7 @@ class ParallelMapStream : public ElementStream {
     StageStats& stats = node_.stats();
     ++stats.waits;
     const int64_t since = stage_clock_ns();
-    const bool ready = ready_.wait(*lock, stop_.token(), [&] {
+    const bool ready = wait_for_element(ready_, *lock, stop_.token(), [&] {
       return slot.full || (ended_ && busy_ == 0);
     });
     stats.wait_ns += stage_clock_ns() - since;

@@ -100,8 +100,8 @@ class PrefetchStream : public ElementStream {
     if (maker_waits_) room_.notify_one();
     reader_waits_ = true;
     const int64_t since = stage_clock_ns();
-    const bool ready =
-        ready_.wait(*lock, stop_.token(), [&] { return count_ || ended_; });
+    const bool ready = wait_for_element(ready_, *lock, stop_.token(),
+                                        [&] { return count_ || ended_; });
     reader_waits_ = false;
     StageStats& stats = node_.stats();
     ++stats.waits;

@@ -13,7 +13,7 @@ class RepeatStream : public Stream<T> {
         left_(count),
         pass_(std::move(pass)) {}
   bool next(T* out) override {
-    while (left_ != 0 && !pass_.stop.stop_requested()) {
+    while (left_ != 0 && !stopped(pass_.stop)) {
       if (!source_) source_ = data::open<T>(*parent_, pass_);
       if (source_->next(out)) {
         any_ = true;

@@ -86,8 +86,7 @@ class ChoiceStream : public ElementStream {
   }
   bool next(Tensors* out) override {
     size_t which = 0;
-    while (left() && !stop_.stop_requested() &&
-           chooser_->next(empty_, &which)) {
+    while (left() && !stopped(stop_) && chooser_->next(empty_, &which)) {
       if (!empty_[which] && sources_[which]->next(out)) return true;
       if (node_.stop_on_empty()) return false;
       empty_[which] = true;

@@ -186,7 +186,7 @@ class UniqueStream : public ElementStream {
   UniqueStream(const UniqueNode& node, const Pass& pass)
       : node_(node), source_(node.parent().open(pass)), stop_(pass.stop) {}
   bool next(Tensors* out) override {
-    while (!stop_.stop_requested() && source_->next(out)) {
+    while (!stopped(stop_) && source_->next(out)) {
       if (seen_.insert(key_of(*out)).second) return true;
     }
     return false;
@@ -276,7 +276,7 @@ class ResampleStream : public ElementStream {
         pass_(node.begin(pass)),
         counts_(node.target().size(), 1) {}
   bool next(Tensors* out) override {
-    while (!stop_.stop_requested() && source_->next(out)) {
+    while (!stopped(stop_) && source_->next(out)) {
       const size_t c = node_.class_of(*out, number_);
       ++number_;
       ++counts_[c];

@@ -132,7 +132,7 @@ class ShuffleStream : public Stream<T> {
     }
     if (started_) return;
     T value{};
-    while (buffer_.size() < node_->buffer_size() && !stop_.stop_requested()) {
+    while (buffer_.size() < node_->buffer_size() && !stopped(stop_)) {
       if (!source_->next(&value)) {
         source_.reset();
         break;

@@ -15,7 +15,7 @@ class SkipStream : public Stream<T> {
         stop_(std::move(stop)) {}
   bool next(T* out) override {
     for (; left_ > 0; --left_) {
-      if (stop_.stop_requested() || !source_->next(out)) return false;
+      if (stopped(stop_) || !source_->next(out)) return false;
     }
     return source_->next(out);
   }

@@ -6,10 +6,13 @@
 #ifndef BERTH_DATA_STOP_LINK_H_
 #define BERTH_DATA_STOP_LINK_H_
 
+#include <condition_variable>
 #include <functional>
+#include <mutex>
 #include <stop_token>
 #include <thread>
 
+#include "base/interrupt.h"
 #include "data/node.h"
 
 namespace berth::data {
@@ -37,6 +40,21 @@ class StopLink {
   std::stop_source own_;
   std::stop_callback<Forward> forward_;
 };
+
+// The reader's: waits until `ready`; false after a stop. Throws
+// errors::Cancelled at Ctrl-C, without the lock.
+template <class Ready>
+bool wait_for_element(std::condition_variable_any& changed,
+                      std::unique_lock<std::mutex>& lock,
+                      const std::stop_token& stop, const Ready& ready) {
+  while (!changed.wait_for(lock, stop, kAskEach, ready)) {
+    if (stop.stop_requested()) return false;
+    lock.unlock();
+    check_interrupt();
+    lock.lock();
+  }
+  return true;
+}
 
 // Calls `fn` at the end of a block.
 template <class F>

@@ -4,9 +4,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <set>
 #include <thread>
 
+#include "base/interrupt.h"
 #include "berth/device.h"
 #include "berth/errors.h"
 #include "berth/ops/array.h"
@@ -219,6 +221,49 @@ TEST(Threads, ServeSeveralReadersOfOneDataset) {
   std::vector<std::jthread> readers;
   for (int i = 0; i < 3; ++i) {
     readers.emplace_back([&] { EXPECT_EQ(numbers(d), squares(200)); });
+  }
+}
+
+// Interrupts every call of the calling thread until the end of the block.
+struct Interrupted {
+  Interrupted() {
+    set_interrupt_ask(+[]() noexcept { return true; });
+  }
+  ~Interrupted() {
+    set_interrupt_ask(nullptr);
+    clear_interrupt();
+  }
+};
+
+TEST(Threads, AnInterruptWaitsForNoFunctionOfTheUsers) {
+  std::promise<void> gate;
+  const auto open = gate.get_future().share();
+  const auto blocked = [open]() -> std::optional<Tensors> {
+    open.wait();
+    return std::nullopt;
+  };
+  auto it = Dataset::from_generator([&] { return blocked; }, {{Shape{}, int32}})
+                .prefetch(1)
+                .make_iterator();
+  {
+    const Interrupted interrupted;
+    EXPECT_THROW(it.next(), errors::Cancelled);
+  }
+  EXPECT_THROW(it.next(), errors::Cancelled);  // again, as after any error
+  gate.set_value();
+}
+
+TEST(Threads, AnInterruptEndsASearchAndIsNoErrorToIgnore) {
+  const auto never = [](const Tensors&) { return false; };
+  const Dataset forever = Dataset::from_generator(
+      [] { return [] { return std::optional(Tensors{constant(1)}); }; },
+      {{Shape{}, int32}});
+  for (const Dataset& d :
+       {forever.filter(never), forever.filter(never).ignore_errors(),
+        forever.shuffle(INT64_MAX), forever.skip(INT64_MAX)}) {
+    auto it = d.make_iterator();
+    const Interrupted interrupted;
+    EXPECT_THROW(it.next(), errors::Cancelled);
   }
 }
 

@@ -50,7 +50,7 @@ class UnbatchStream : public ElementStream {
       : node_(node), source_(node.parent().open(pass)), stop_(pass.stop) {}
   bool next(Tensors* out) override {
     while (!rows_ || at_ == rows_->count()) {
-      if (stop_.stop_requested() || !source_->next(&batch_)) return false;
+      if (stopped(stop_) || !source_->next(&batch_)) return false;
       cut();
       at_ = 0;
       ++number_;

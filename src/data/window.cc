@@ -96,7 +96,7 @@ class WindowStream : public DatasetStream {
   // Reads on until so many are there or the source ends; false after a stop.
   bool fill(size_t count) {
     Tensors element;
-    while (ahead_.size() < count && !stop_.stop_requested()) {
+    while (ahead_.size() < count && !stopped(stop_)) {
       if (!read(&element)) break;
       ahead_.push_back(element);
     }

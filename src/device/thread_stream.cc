@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/spin.h"
 
 namespace berth {
@@ -71,7 +72,7 @@ void ThreadStream::wait_until(uint64_t sequence) {
   if (spin_until(options_.wait_spin_us, reached)) return;
   Lock lock(mutex_);
   ++sleepers_;
-  progress_.wait(lock, reached);
+  wait_asking(progress_, lock, reached);
   --sleepers_;
 }
 

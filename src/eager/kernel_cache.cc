@@ -1,5 +1,6 @@
 #include "eager/kernel_cache.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "base/immortal.h"
@@ -37,6 +38,15 @@ struct Entry {
   std::shared_ptr<const BoundKernel> kernel;
 };
 
+// Such attributes are one call's: what they hold would stay with the thread.
+bool holds_objects(const Attrs* attrs) {
+  const auto is_object = [](const Attrs::Pair& p) {
+    return std::holds_alternative<std::shared_ptr<Callable>>(p.second) ||
+           std::holds_alternative<Tensor>(p.second);
+  };
+  return attrs != nullptr && std::ranges::any_of(attrs->pairs(), is_object);
+}
+
 }  // namespace
 
 std::shared_ptr<const BoundKernel> cached_kernel(const Device& device,
@@ -57,6 +67,7 @@ std::shared_ptr<const BoundKernel> cached_kernel(const Device& device,
   }
   auto kernel =
       std::make_shared<const BoundKernel>(bind_kernel(device.kernels(), args));
+  if (holds_objects(key.attrs)) return kernel;
   if (cache.size() >= kCapacity) cache.clear();
   const AttrsRef keeps = AttrsRef::share(key.attrs);
   cache.emplace(std::move(key), Entry{keeps, kernel});

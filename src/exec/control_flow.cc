@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/interrupt.h"
 #include "berth/errors.h"
 #include "exec/plan_builder.h"
 #include "exec/plan_impl.h"
@@ -285,6 +286,7 @@ void ControlStep::run_while(const KernelCall& call) const {
   const bool waits = !inline_only();
   int64_t turns = 0;
   for (; turns < limit; ++turns) {
+    check_interrupt();
     if (cond) {
       lists.in.assign(lists.now.begin(), lists.now.end());
       add_captures(call, lists);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/core_set.h"
+#include "base/interrupt.h"
 #include "base/thread_pool.h"
 #include "device/device_manager.h"
 #include "exec/runners.h"
@@ -41,13 +42,15 @@ class HomeRun final : public PreparedRun {
     if (current_thread_within(device_.pool()->cores())) return run_->launch();
     struct Job {
       PreparedRun& run;
+      std::atomic<bool>* caller;
       std::exception_ptr error;
-    } job{*run_, nullptr};
+    } job{*run_, interrupt_of_call(), nullptr};
     Work work;
     work.context = &job;
     work.what = "a plan";
     work.run = [](void* context, Stream&) {
       Job& job = *static_cast<Job*>(context);
+      const WorksFor works(job.caller);
       try {
         job.run.launch();
       } catch (...) {

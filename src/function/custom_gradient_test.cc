@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 
 #include "berth/errors.h"
 #include "berth/function.h"
@@ -89,6 +90,25 @@ TEST(CustomGradient, AWrongNumberOfGradientsIsAnError) {
       },
       {x})[0];
   EXPECT_THROW(tape.gradient(y, x), errors::InvalidArgument);
+}
+
+TEST(CustomGradient, WhatTheRuleHoldsGoesWithTheTape) {
+  auto held = std::make_shared<int>(1);
+  const std::weak_ptr<int> left = held;
+  {
+    GradientTape tape;
+    const Tensor x = constant(1.f);
+    tape.watch(x);
+    const Tensor y = custom_gradient(
+        [held = std::move(held)](const Tensors& in) {
+          return WithGradient{{in[0] * 2.f}, [held](const Tensors& dy) {
+                                return Tensors{dy[0] * float(*held)};
+                              }};
+        },
+        {x})[0];
+    EXPECT_EQ(tape.gradient(y, x).item<float>(), 1.f);
+  }
+  EXPECT_TRUE(left.expired());
 }
 
 }  // namespace

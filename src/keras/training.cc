@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/interrupt.h"
 #include "berth/errors.h"
 #include "berth/gradient_tape.h"
 #include "berth/ops/array.h"
@@ -214,6 +215,7 @@ Tensor Model::Training::run_train(const Tensors& inputs, const Tensors& rest,
     return run_elsewhere(*elsewhere, train_step("train_on_batch"), inputs, rest,
                          site);
   }
+  const WorksFor nobody(nullptr);  // a step is whole; fit looks between two
   return in_all_tasks(core.get(), inputs, [&] {
     return train_step("train_on_batch")(inputs, rest, site);
   });

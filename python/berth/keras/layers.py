@@ -7,6 +7,7 @@ import types
 from berth import _core
 from berth._core import Tensor, Variable
 from berth._function import call_converted
+from berth._host import owners
 from berth._lazy import Lazy
 from berth._structure import flatten, pack
 from berth._tensor import as_dtype, convert_to_tensor
@@ -116,7 +117,11 @@ class Layer:
             x = pack(form, inputs)
         options = {"training": training} if self._takes("training") else {}
         options.update(self.__dict__.get("_named", {}))
-        out, self.__dict__["_result"] = flatten(call_converted(self.call, x, **options))
+        owners.append(self.__dict__.setdefault("_hosted", []))
+        try:
+            out, self.__dict__["_result"] = flatten(call_converted(self.call, x, **options))
+        finally:
+            owners.pop()
         return [convert_to_tensor(v) for v in out]
 
     def _takes(self, argument):
