@@ -7,7 +7,7 @@ from berth._tensor import convert_to_tensor, float32, int32, int64, string
 _ops = _core.ops
 
 __all__ = ["reshape", "range", "unique", "unique_with_counts", "print", "group", "no_op", "shape",
-           "pad", "squeeze", "argmax", "argmin", "reduce_mean", "histogram_fixed_width", "zeros", "ones", "clip_by_global_norm", "identity", "split", "gather"]
+           "pad", "squeeze", "argmax", "argmin", "reduce_mean", "histogram_fixed_width", "zeros", "ones", "clip_by_global_norm", "einsum", "identity", "split", "gather"]
 
 _builtin_range = builtins.range
 
@@ -26,6 +26,11 @@ def zeros(shape, dtype=float32, name=None):
 
 def ones(shape, dtype=float32, name=None):
     return _ops.ones(shape, dtype)
+
+
+def einsum(equation, *inputs, **kwargs):
+    return _ops.einsum(equation, inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)) else inputs,
+                       **kwargs)
 
 
 def identity(input, name=None):

@@ -1,4 +1,6 @@
 """Completes Tensor, Variable, DType and TensorShape, and makes tensors of values."""
+import operator
+
 from berth import _core
 from berth._core import DType, Tensor, TensorShape, Variable
 from berth._lazy import Lazy as _Lazy
@@ -77,15 +79,22 @@ TensorShape.__eq__ = _shape_equal
 
 
 def _whole(value):
-    return None if value is None else int(value)
+    """A subscript, or a part of a slice, that is a whole number."""
+    try:
+        return None if value is None else operator.index(value)
+    except TypeError:
+        raise TypeError("subscripts are whole numbers, slices of those, `...`, tf.newaxis, scalar tensors of int32 "
+                        f"or int64, and masks, not {value!r}") from None
 
 
 def _getitem(self, key):
     """x[0], x[1:3], x[:, 0], x[..., -1], x[None], x[mask], x[tensor]."""
-    keys = key if isinstance(key, tuple) else (key,)
-    if len(keys) == 1 and isinstance(keys[0], (Tensor, _np.ndarray, list)):
+    keys = tuple(key) if isinstance(key, (tuple, list)) else (key,)
+    if key is True or key is False:
+        raise TypeError(f"a mask has at least one axis: {key} is no subscript")
+    if len(keys) == 1 and isinstance(keys[0], (Tensor, _np.ndarray)):
         at = convert_to_tensor(keys[0])
-        if at.dtype == bool:
+        if at.dtype == bool and len(at.shape) > 0:
             return _core.ops.boolean_mask(self, at)
         if len(at.shape) > 0:
             return _core.ops.gather(self, at)
@@ -100,10 +109,10 @@ def _getitem(self, key):
             new_axes.append(axis)
             axis += 1
         elif isinstance(k, slice):
-            parts.append((_whole(k.start), _whole(k.stop), 1 if k.step is None else int(k.step)))
+            parts.append((_whole(k.start), _whole(k.stop), 1 if k.step is None else _whole(k.step)))
             axis += 1
         else:
-            parts.append(_check_index(self, len(parts), int(k)))
+            parts.append(_check_index(self, len(parts), _whole(k)))
     out = self._getitem(parts) if parts else self
     for at in new_axes:
         out = _core.ops.expand_dims(out, at)
@@ -174,6 +183,10 @@ def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     return _core.exported(tensor, told).__dlpack__(**{k: v for k, v in wishes.items() if v is not None})
 
 
+def _no_hash(self):
+    raise TypeError("Tensor is unhashable, because == compares its values: tensor.ref() is a key")
+
+
 for _class in (Tensor, Variable):
     _class.__getitem__ = _getitem
     _class.__iter__ = _iterate
@@ -191,7 +204,7 @@ for _class in (Tensor, Variable):
     _class.__dlpack__ = _dlpack
     _class.__dlpack_device__ = lambda self: (1, 0)
 Tensor.__repr__ = _repr
-Tensor.__hash__ = lambda self: hash(self._id())
+Tensor.__hash__ = _no_hash
 Tensor.ref = lambda self: _Reference(self)
 Tensor.__deepcopy__ = lambda self, memo: self
 Tensor.__reduce__ = lambda self: (constant, (self._array(),))
@@ -222,7 +235,7 @@ class _Reference:
         return isinstance(other, _Reference) and hash(self) == hash(other)
 
     def __hash__(self):
-        return hash(self._value)
+        return hash(self._value._id() if isinstance(self._value, Tensor) else self._value)
 
 
 def constant(value, dtype=None, shape=None, name=None):
@@ -237,13 +250,12 @@ def constant(value, dtype=None, shape=None, name=None):
 
 def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
     """Returns `value` as a tensor (tf.convert_to_tensor)."""
-    out = _core.convert(value, dtype)
-    if dtype is None or out.dtype == dtype:
-        return out
-    if isinstance(value, (Tensor, Variable)):
-        raise ValueError(f"a tensor of {out.dtype.name} was given where {as_dtype(dtype).name} is "
-                         "asked for; tf.cast changes dtypes")
-    return _core.ops.math.cast(out, dtype)
+    if dtype is None and dtype_hint is not None and not isinstance(value, (Tensor, Variable)):
+        try:
+            return _core.convert(value, dtype_hint)
+        except (TypeError, ValueError):
+            pass
+    return _core.convert(value, dtype)
 
 
 def is_tensor(value):

@@ -2,7 +2,7 @@
 import types as _types
 
 from berth import _core
-from berth._structure import flatten, pack
+from berth._structure import flatten, in_order, pack
 from berth._tensor import TensorSpec, convert_to_tensor
 
 AUTOTUNE = _core.AUTOTUNE
@@ -17,13 +17,13 @@ class Dataset:
 
     @staticmethod
     def from_tensor_slices(tensors, name=None):
-        leaves, form = flatten(_tuples(tensors))
+        leaves, form = flatten(_nested(tensors))
         return Dataset(_core.Dataset.from_tensor_slices([convert_to_tensor(v) for v in leaves]),
                        form)
 
     @staticmethod
     def from_tensors(tensors, name=None):
-        leaves, form = flatten(tensors)
+        leaves, form = flatten(_nested(tensors))
         return Dataset(_core.Dataset.from_tensors([convert_to_tensor(v) for v in leaves]), form)
 
     @staticmethod
@@ -52,7 +52,8 @@ class Dataset:
                 leaves = flatten(value)[0]
                 if len(leaves) != len(specs):
                     leaves = [value]
-                return [convert_to_tensor(v, d) for v, (_, d) in zip(leaves, specs)]
+                return [convert_to_tensor(v.numpy() if hasattr(v, "numpy") and v.dtype != d else v, d)
+                        for v, (_, d) in zip(leaves, specs)]
             return step
 
         return Dataset(_core.Dataset.from_generator(begin, specs), form)
@@ -77,7 +78,7 @@ class Dataset:
         forms, eager = [], []
 
         def run(*element):
-            out, form = flatten(call_converted(map_func, *element))
+            out, form = flatten(_result(call_converted(map_func, *element)))
             forms.append(form)
             return [convert_to_tensor(v) for v in out]
 
@@ -93,8 +94,23 @@ class Dataset:
 
         handle = self.__berth__.map(call, 0 if num_parallel_calls is None else num_parallel_calls,
                                     deterministic is not False)
-        handle.element_spec()  # traces, so that the structure is known
-        return Dataset(handle, forms[0] if forms else self._form)
+        return self._shaped(handle, forms, lambda x: run(*_arguments(self._form, x)))
+
+    def _shaped(self, handle, forms, run, state=()):
+        """The result of a transform, whose structure the first element says, or else a trace."""
+        from berth._host import ShapeUnknown
+        handle.element_spec()
+        specs = [*((t.shape, t.dtype) for t in state), *self.__berth__.element_spec()]
+        if forms or not specs:
+            return Dataset(handle, forms[0] if forms else self._form)
+        try:
+            outputs = _core.trace_concrete(run, "data", specs).outputs()
+        except ShapeUnknown:
+            return self._same(handle)
+
+        def begin():
+            return handle.pass_().next
+        return Dataset(_core.Dataset.from_generator(begin, outputs), forms[0])
 
     def filter(self, predicate, name=None):
         return self._same(self.__berth__.filter(self._on_elements(predicate)))
@@ -144,14 +160,14 @@ class Dataset:
 
         def step(state, element):
             new, out = scan_func(pack(state_form, state), pack(self._form, element))
-            out, form = flatten(out)
+            out, form = flatten(_result(out))
             forms.append(form)
             return ([convert_to_tensor(v) for v in flatten(new)[0]],
                     [convert_to_tensor(v) for v in out])
 
-        handle = self.__berth__.scan([convert_to_tensor(v) for v in leaves], step)
-        handle.element_spec()
-        return Dataset(handle, forms[0] if forms else self._form)
+        leaves = [convert_to_tensor(v) for v in leaves]
+        n = len(leaves)
+        return self._shaped(self.__berth__.scan(leaves, step), forms, lambda x: step(x[:n], x[n:])[1], leaves)
 
     def group_by_window(self, key_func, reduce_func, window_size=None, name=None):
         forms = []
@@ -235,7 +251,7 @@ class Dataset:
         if shapes is not None:
             def walk(form, given):
                 if isinstance(form, dict):
-                    for k in form:
+                    for k in in_order(form):
                         walk(form[k], given[k])
                 elif isinstance(form, (list, tuple)):
                     for f, g in zip(form, given):
@@ -429,20 +445,26 @@ class CsvDataset(Dataset):
                  header=False, field_delim=",", use_quote_delim=True, na_value="", select_cols=None,
                  exclude_cols=None):
         form = tuple(flatten(0)[1] for _ in record_defaults)
-        super().__init__(_core.csv(_files(filenames), list(record_defaults), header, field_delim,
-                                   [int(c) for c in select_cols or []]), form)
+        super().__init__(_core.csv(
+            _files(filenames), list(record_defaults), header, field_delim, [int(c) for c in select_cols or []],
+            [int(c) for c in exclude_cols or []], compression_type or "", use_quote_delim, na_value), form)
 
 
-def _tuples(value):
-    """Lists of tensors' slices are one tensor; tuples and dictionaries are structures."""
-    import numpy
+def _nested(value):
+    """Tuples and dictionaries are structures here; a list is a tensor."""
     if isinstance(value, list):
-        return numpy.asarray(value)
+        return convert_to_tensor(value)
     if isinstance(value, tuple):
-        return tuple(_tuples(v) for v in value)
+        parts = [_nested(v) for v in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     if isinstance(value, dict):
-        return {k: _tuples(v) for k, v in value.items()}
+        return type(value)((k, _nested(v)) for k, v in value.items())
     return value
+
+
+def _result(value):
+    """What the function of a map returned: the outer list is a tuple."""
+    return _nested(tuple(value) if isinstance(value, list) else value)
 
 
 def _arguments(form, leaves):

@@ -53,19 +53,38 @@ DType Arguments::hint(size_t slot) const {
       return DType::kInvalid;
     }
   }
+  // Tensors say it; else what comes first, as in TensorFlow.
   for (size_t i = 0; i < count_; ++i) {
-    if (i != slot && slots_[i] != nullptr && is_tensor_like(slots_[i])) {
+    if (i != slot && slots_[i] != nullptr && is_own(slots_[i])) {
       return dtype_of_python(slots_[i]);
     }
   }
-  // maximum(0., [1, -1]): whole numbers beside a float of Python are floats.
   const auto is_operand = [&](size_t i) {
     const std::string_view name = bound_[i].tensorflow;
     return slots_[i] != nullptr && (name == "x" || name == "y");
   };
-  if (!is_operand(slot)) return DType::kInvalid;
+  const bool array = is_tensor_like(slots_[slot]);
   for (size_t i = 0; i < count_; ++i) {
-    if (i != slot && is_operand(i) && PyFloat_Check(slots_[i])) return float32;
+    if (i == slot || slots_[i] == nullptr || !is_tensor_like(slots_[i])) {
+      continue;
+    }
+    if (i < slot) return dtype_of_python(slots_[i]);
+    // Whole numbers of Python are floats beside an array of floats.
+    const DType dtype = dtype_of_python(slots_[i]);
+    if (!array && (!is_operand(slot) || !is_inexact(dtype) ||
+                   is_integer(tensor_of(slots_[slot]).dtype()))) {
+      return dtype;
+    }
+  }
+  if (!is_operand(slot)) return DType::kInvalid;
+  // maximum(0., [1, -1]): whole numbers beside a float of Python are floats.
+  for (size_t i = 0; i < count_; ++i) {
+    if (i == slot || !is_operand(i)) continue;
+    if (PyFloat_Check(slots_[i]) && !is_tensor_like(slots_[i])) return float32;
+    if (array && i < slot) {
+      const DType dtype = tensor_of(slots_[i]).dtype();
+      if (is_inexact(dtype)) return dtype;
+    }
   }
   return DType::kInvalid;
 }

@@ -13,13 +13,21 @@ using namespace nanobind::literals;  // NOLINT
 
 namespace {
 
+constexpr int kMaxListDepth = 32;
+
 // Imported once; lives as long as the interpreter.
 nb::object& numpy() {
   static auto* module = new nb::object(nb::module_::import_("numpy"));
   return *module;
 }
 
-std::string text_of(nb::handle h) { return nb::cast<std::string>(nb::str(h)); }
+std::string text_of(nb::handle h) {
+  const nb::object text = nb::str(h);
+  Py_ssize_t size = 0;
+  const char* begin = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+  if (begin == nullptr) nb::raise_python_error();
+  return {begin, static_cast<size_t>(size)};
+}
 
 template <class T>
 std::vector<T> list_of(PyObject* o, const char* what) {
@@ -39,19 +47,6 @@ bool is_array(PyObject* o) {
          PyObject_HasAttrString(o, "__array_interface__");
 }
 
-bool holds(PyObject* o, bool (*test)(PyObject*)) {
-  if (test(o)) return true;
-  if (!is_list(o)) return false;
-  for (const nb::object& item : items_of(o)) {
-    if (holds(item.ptr(), test)) return true;
-  }
-  return false;
-}
-
-bool is_own(PyObject* o) {
-  return nb::isinstance<Tensor>(o) || nb::isinstance<Variable>(o);
-}
-
 Tensor strings_of(nb::object array) {
   std::vector<int64_t> dims =
       nb::cast<std::vector<int64_t>>(nb::list(array.attr("shape")));
@@ -63,25 +58,102 @@ Tensor strings_of(nb::object array) {
     } else if (PyUnicode_Check(item.ptr())) {
       all.push_back(text_of(item));
     } else {
-      throw NotThat("numbers or text");
+      throw NotThat("numbers of one kind, or text, in lists of equal lengths");
     }
   }
   return constant(std::span<const std::string>(all), Shape(dims), {});
 }
 
-Tensor tensor_of_array(nb::object array) {
-  const std::string kind = text_of(array.attr("dtype").attr("kind"));
-  if (kind == "U" || kind == "S" || kind == "O") return strings_of(array);
-  std::string name = text_of(array.attr("dtype").attr("name"));
-  DType dtype = dtype_from_name(name);
-  if (dtype == DType::kInvalid) {
-    // Whole numbers that the engine has no type for become the next larger.
-    const char* larger = name == "int16" || name == "uint16" ? "int32"
-                         : name == "uint32"                  ? "int64"
-                                                             : nullptr;
-    if (!larger) throw NotThat("an array of a dtype that Berth has");
-    array = array.attr("astype")(larger);
-    dtype = dtype_from_name(larger);
+// What values are; a kind holds those before it, but text.
+enum Kind { kTruth, kWhole, kReal, kComplex, kText, kOther };
+
+Kind kind_of(DType d) {
+  return d == bool_       ? kTruth
+         : is_integer(d)  ? kWhole
+         : is_floating(d) ? kReal
+         : is_complex(d)  ? kComplex
+         : d == string_   ? kText
+                          : kOther;
+}
+
+bool holds(DType d, Kind values) {
+  const Kind kind = kind_of(d);
+  return kind == values || (values < kind && kTruth < kind && kind < kText);
+}
+
+nb::object numpy_dtype(DType d) {
+  if (d == bfloat16) return nb::module_::import_("ml_dtypes").attr("bfloat16");
+  return numpy().attr("dtype")(std::string(name_of(d)));
+}
+
+std::string dtype_name(nb::handle array) {
+  return text_of(array.attr("dtype").attr("name"));
+}
+
+// The dtype that a tensor of an array has. Whole numbers that the engine has no
+// type for become the next larger.
+DType engine_dtype(const std::string& name) {
+  return name == "int16" || name == "uint16" ? int32
+         : name == "uint32"                  ? int64
+                                             : dtype_from_name(name);
+}
+
+Kind kind_of_array(nb::handle array) {
+  const char c = text_of(array.attr("dtype").attr("kind"))[0];
+  if (c == 'u') return kWhole;
+  if (c == 'f') return kReal;
+  if (c == 'S' || c == 'U') return kText;
+  return kind_of(engine_dtype(dtype_name(array)));
+}
+
+// The values of an array in another dtype. Those that only stand beside a
+// tensor of that dtype stay what they are, up to rounding.
+nb::object converted(const nb::object& array, DType to, bool asked) {
+  nb::object made;
+  try {
+    made = array.attr("astype")(numpy_dtype(to));
+  } catch (nb::python_error&) {
+    throw NotThat(fmt::format("values of {}", name_of(to)));
+  }
+  if (!asked && kind_of(to) <= kWhole &&
+      !nb::cast<bool>(numpy().attr("array_equal")(made, array))) {
+    throw NotThat(fmt::format(
+        "values that {} holds, as the tensor beside it has it (array.astype() "
+        "or tf.cast changes them)",
+        name_of(to)));
+  }
+  return made;
+}
+
+// A tensor of an array, in the dtype `to` if that is valid and can be.
+Tensor tensor_of_array(nb::object array, DType to, bool asked) {
+  const std::string name = dtype_name(array);
+  const bool objects = name == "object";
+  const Kind kind = kind_of_array(array);
+  const bool number = kind_of(to) < kText;
+  if (kind == kText || (objects && !number)) {
+    if (!number || !asked) {
+      if (asked && to != DType::kInvalid && to != string_) {
+        throw NotThat(fmt::format("values of {}", name_of(to)));
+      }
+      return strings_of(array);
+    }
+  } else if (asked && to == string_) {
+    throw NotThat("text");
+  }
+  DType dtype = engine_dtype(name);
+  if ((kind != kOther || objects) && number && to != dtype &&
+      (asked || objects || kind < kComplex || holds(to, kind))) {
+    array = converted(array, to, asked);
+    dtype = to;
+  } else if (dtype == DType::kInvalid) {
+    throw NotThat(fmt::format(
+        "of a dtype that Berth has, which {} is none of (array.astype() "
+        "changes it)",
+        name));
+  } else if (std::string(name_of(dtype)) != name ||
+             !nb::cast<bool>(array.attr("dtype").attr("isnative"))) {
+    array = array.attr("astype")(numpy_dtype(dtype));
   }
   const auto dims =
       nb::cast<std::vector<int64_t>>(nb::list(array.attr("shape")));
@@ -118,7 +190,147 @@ Tensor tensor_of_array(nb::object array) {
 
 Tensor scalar(double v, DType dtype) { return fill(Shape{}, v, dtype, {}); }
 
+Tensor string_scalar(std::string text) {
+  return constant(std::span<const std::string>(&text, 1), Shape{}, {});
+}
+
+bool is_numpy_scalar(PyObject* o) {
+  static PyObject* type = nb::object(numpy().attr("generic")).release().ptr();
+  return PyObject_TypeCheck(o, reinterpret_cast<PyTypeObject*>(type)) != 0;
+}
+
+// Whether lists hold a tensor. They are no deeper than any tensor, so that a
+// list within itself ends.
+bool holds_own(PyObject* o, int depth = 0) {
+  if (!is_list(o)) return is_own(o);
+  if (depth > kMaxListDepth) {
+    throw NotThat("lists within lists that end: a tensor has 8 dimensions");
+  }
+  PyObject** items = PySequence_Fast_ITEMS(o);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
+    if (PyFloat_CheckExact(items[i]) || PyLong_CheckExact(items[i])) continue;
+    if (holds_own(items[i], depth + 1)) return true;
+  }
+  return false;
+}
+
+// A number of Python's in the dtype `to`, or in its own.
+Tensor scalar_of(PyObject* o, DType to, bool asked) {
+  const Kind kind = PyBool_Check(o)      ? kTruth
+                    : PyLong_Check(o)    ? kWhole
+                    : PyComplex_Check(o) ? kComplex
+                                         : kReal;
+  const bool fits = holds(to, kind);
+  if (to != DType::kInvalid && !fits &&
+      (asked || (kind == kReal && to != string_ && to != bool_))) {
+    throw NotThat(fmt::format("{}{} (tf.cast changes dtypes)", name_of(to),
+                              asked ? "" : ", as the tensor beside it"));
+  }
+  if (kind == kComplex) {
+    const std::complex<double> v(PyComplex_RealAsDouble(o),
+                                 PyComplex_ImagAsDouble(o));
+    const Tensor made =
+        constant(std::span<const std::complex<double>>(&v, 1), Shape{}, {});
+    return fits ? cast(made, to, {}) : made;
+  }
+  if (kind == kReal) {
+    return scalar(PyFloat_AS_DOUBLE(o), fits ? to : float32);
+  }
+  if (kind == kTruth && !fits) return constant(o == Py_True, Site{});
+  if (fits && is_inexact(to)) {
+    const double v = PyLong_AsDouble(o);
+    if (v == -1 && PyErr_Occurred()) {
+      PyErr_Clear();
+      throw NotThat(fmt::format("a number that {} holds", name_of(to)));
+    }
+    return scalar(v, to);
+  }
+  const int64_t v = From<int64_t>::get(o, {});
+  if (!fits) {
+    if (v == static_cast<int32_t>(v)) {
+      return constant(static_cast<int32_t>(v), Site{});
+    }
+    return constant(v, Site{});
+  }
+  // A dtype that is asked for takes the low bits, as in TensorFlow: hashes are
+  // written so.
+  const int bits = 8 * static_cast<int>(size_of(to));
+  const bool is_signed = to != uint8;
+  const bool inside = bits == 64 || to == bool_ ||
+                      (is_signed ? v >= -(int64_t{1} << (bits - 1)) &&
+                                       v < int64_t{1} << (bits - 1)
+                                 : v >= 0 && v < int64_t{1} << bits);
+  if (!inside && !asked) {
+    throw NotThat(fmt::format("a number that {} holds, as the tensor beside it",
+                              name_of(to)));
+  }
+  if (to == int32) return constant(static_cast<int32_t>(v), Site{});
+  return cast(constant(v, Site{}), to, {});
+}
+
+// A tensor of lists: the first value says which kind they are of, as in
+// TensorFlow. Python's own are float32 and int32, NumPy's floats as they are.
+Tensor tensor_of_lists(PyObject* o, DType to, bool asked) {
+  PyObject* first = o;
+  while (is_list(first) && PySequence_Fast_GET_SIZE(first) > 0) {
+    first = PySequence_Fast_ITEMS(first)[0];
+  }
+  const bool none = is_list(first);
+  const bool numpys = is_numpy_scalar(first) || is_array(first);
+  const bool text = PyUnicode_Check(first) || PyBytes_Check(first) ||
+                    (numpys && kind_of_array(nb::handle(first)) == kText);
+  nb::object array;
+  try {
+    // Arrays of bytes would lose trailing NULs.
+    array = text ? numpy().attr("array")(nb::handle(o),
+                                         "dtype"_a = numpy().attr("object_"))
+                 : numpy().attr("asarray")(nb::handle(o));
+  } catch (nb::python_error&) {
+    throw NotThat("a tensor, or numbers in lists of equal lengths");
+  }
+  if (none) {
+    if (to == string_) return strings_of(array);
+    return tensor_of_array(array, to == DType::kInvalid ? float32 : to, true);
+  }
+  if (text) {
+    const Tensor t = strings_of(array);
+    if (asked && to != DType::kInvalid && to != string_) {
+      throw NotThat(fmt::format("values of {}", name_of(to)));
+    }
+    return t;
+  }
+  const Kind kind = kind_of_array(array);
+  DType own = kind == kReal ? float32 : int32;
+  const bool whole = PyLong_CheckExact(first) ||
+                     (numpys && kind_of_array(nb::handle(first)) == kWhole);
+  if (PyBool_Check(first)) own = bool_;
+  if (PyFloat_CheckExact(first)) own = float32;
+  if (PyComplex_CheckExact(first)) own = complex128;
+  if (numpys && !whole) own = engine_dtype(dtype_name(nb::handle(first)));
+  if (!holds(own, kind)) {
+    throw NotThat("numbers of one kind, or text, in lists of equal lengths");
+  }
+  if (to != DType::kInvalid && holds(to, kind)) own = to;
+  if (asked && to != DType::kInvalid && own != to) {
+    throw NotThat(
+        fmt::format("values of {} (tf.cast changes dtypes)", name_of(to)));
+  }
+  if (own == int32 && to != int32) {
+    const nb::object least = array.attr("min")("initial"_a = 0);
+    const nb::object most = array.attr("max")("initial"_a = 0);
+    if (From<int64_t>::get(least.ptr(), {}) < INT32_MIN ||
+        From<int64_t>::get(most.ptr(), {}) > INT32_MAX) {
+      own = int64;
+    }
+  }
+  return tensor_of_array(array, own, asked || own != to);
+}
+
 }  // namespace
+
+bool is_own(PyObject* o) {
+  return nb::isinstance<Tensor>(o) || nb::isinstance<Variable>(o);
+}
 
 bool is_list(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
 
@@ -148,42 +360,30 @@ DType dtype_of_python(PyObject* o) {
     return nb::cast<const Tensor&>(nb::handle(o)).dtype();
   if (nb::isinstance<Variable>(o))
     return nb::cast<const Variable&>(nb::handle(o)).dtype();
-  return dtype_from_name(text_of(nb::handle(o).attr("dtype").attr("name")));
+  return engine_dtype(dtype_name(nb::handle(o)));
 }
 
-Tensor tensor_of(PyObject* o, DType hint) {
+Tensor tensor_of(PyObject* o, DType to, bool asked) {
   if (nb::isinstance<Tensor>(o)) return nb::cast<const Tensor&>(nb::handle(o));
   if (nb::isinstance<Variable>(o)) {
     const auto& v = nb::cast<const Variable&>(nb::handle(o));
     if (tape_is_open()) note_read(v);
     return v.value({});
   }
-  const bool floating = is_inexact(hint);
-  if (PyBool_Check(o)) return constant(o == Py_True, Site{});
-  if (PyFloat_Check(o)) {
-    if (hint != DType::kInvalid && !floating && hint != DType::kBool) {
-      throw NotThat(
-          fmt::format("{}, as the tensor beside it (tf.cast "
-                      "changes dtypes)",
-                      name_of(hint)));
+  if (PyUnicode_Check(o) || PyBytes_Check(o)) {
+    if (asked && to != DType::kInvalid && to != string_) {
+      throw NotThat(fmt::format("a value of {}", name_of(to)));
     }
-    return scalar(PyFloat_AS_DOUBLE(o), floating ? hint : float32);
+    return string_scalar(From<std::string>::get(o, {}));
   }
-  if (PyLong_Check(o)) {
-    const DType dtype =
-        hint == DType::kInvalid || hint == DType::kBool ? int32 : hint;
-    if (is_inexact(dtype)) return scalar(PyLong_AsDouble(o), dtype);
-    const int64_t v = From<int64_t>::get(o, hint);
-    if (dtype == int32 && v != static_cast<int32_t>(v)) {
-      if (hint == DType::kInvalid) return constant(v, Site{});
-      throw NotThat("an int32");
-    }
-    return cast(constant(v, Site{}), dtype, {});
+  if (PyBool_Check(o) || PyLong_Check(o) ||
+      ((PyFloat_Check(o) || PyComplex_Check(o)) && !is_numpy_scalar(o))) {
+    return scalar_of(o, to, asked);
   }
   if (o == Py_None) throw NotThat("a tensor");
-  if (is_list(o) && holds(o, is_own)) {
+  if (is_list(o) && holds_own(o)) {
     Tensors parts;
-    DType own = hint;
+    DType own = to;
     for (const nb::object& item : items_of(o)) {
       if (own == DType::kInvalid && is_own(item.ptr())) {
         own = dtype_of_python(item.ptr());
@@ -195,31 +395,10 @@ Tensor tensor_of(PyObject* o, DType hint) {
     return stack(parts, 0, site_of_caller());
   }
   if (nb::hasattr(nb::handle(o), "__berth_tensor__")) {
-    return tensor_of(nb::handle(o).attr("__berth_tensor__")().ptr(), hint);
+    return tensor_of(nb::handle(o).attr("__berth_tensor__")().ptr(), to, asked);
   }
-  nb::object array;
-  try {
-    array = numpy().attr("asarray")(nb::handle(o));
-  } catch (nb::python_error&) {
-    throw NotThat("a tensor, or numbers in lists of equal lengths");
-  }
-  Tensor t = tensor_of_array(array);
-  if (is_array(o)) return t;
-  // Lists of Python's numbers: float32 and int32, unless a tensor beside them
-  // says otherwise.
-  if (t.dtype() == float64) t = cast(t, floating ? hint : float32, {});
-  if (t.dtype() == int64) {
-    if (hint != DType::kInvalid && hint != DType::kBool) {
-      t = cast(t, hint, {});
-    } else {
-      const nb::object largest =
-          numpy().attr("abs")(array).attr("max")("initial"_a = 0);
-      if (nb::cast<double>(nb::float_(largest)) < 2147483648.0) {
-        t = cast(t, int32, {});
-      }
-    }
-  }
-  return t;
+  if (!is_array(o)) return tensor_of_lists(o, to, asked);
+  return tensor_of_array(numpy().attr("asarray")(nb::handle(o)), to, asked);
 }
 
 nb::object array_of(const Tensor& t) {
@@ -283,12 +462,22 @@ Tensors From<Tensors>::get(PyObject* o, DType hint) {
     if (!is_tensor_like(o)) throw NotThat("a list of tensors");
     return unstack(tensor_of(o, hint), 0, {});
   }
-  for (const nb::object& item : items_of(o)) {
-    if (hint == DType::kInvalid && is_tensor_like(item.ptr())) {
+  const auto items = items_of(o);
+  // A tensor says the dtype of the others, else the first value; but numbers
+  // of Python that are whole stand beside others of its.
+  for (const nb::object& item : items) {
+    if (hint == DType::kInvalid && is_own(item.ptr())) {
       hint = dtype_of_python(item.ptr());
     }
   }
-  for (const nb::object& item : items_of(o)) {
+  if (hint == DType::kInvalid && !items.empty()) {
+    hint = tensor_of(items[0].ptr()).dtype();
+    for (const nb::object& item : items) {
+      if (hint != int32 || is_array(items[0].ptr())) break;
+      if (!is_array(item.ptr())) hint = tensor_of(item.ptr()).dtype();
+    }
+  }
+  for (const nb::object& item : items) {
     all.push_back(tensor_of(item.ptr(), hint));
   }
   return all;

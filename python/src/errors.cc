@@ -69,8 +69,12 @@ void set_python_error(const errors::Error& e) {
   // What Python code threw inside a call of the engine goes on as it was.
   if (PyErr_Occurred()) return;
   const auto at = classes().find(e.code());
-  PyErr_SetString(at == classes().end() ? PyExc_RuntimeError : at->second,
-                  in_python(e.what()).c_str());
+  // A text may quote bytes of the user's that are not UTF-8.
+  const std::string text = in_python(e.what());
+  const nb::object shown = nb::steal(PyUnicode_DecodeUTF8(
+      text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+  PyErr_SetObject(at == classes().end() ? PyExc_RuntimeError : at->second,
+                  shown.ptr());
 }
 
 void add_errors(nb::module_& m) {

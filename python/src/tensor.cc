@@ -6,6 +6,7 @@
 
 #include "classes.h"
 #include "convert.h"
+#include "ops/in_scope.h"
 #include "sharing.h"
 
 namespace berth::python {
@@ -16,14 +17,19 @@ namespace {
 
 using Binary = Tensor (*)(const Tensor&, const Tensor&, Site);
 
-// One side of an operator, or an empty handle for what has operators of its
-// own (None, a string).
+// One side of an operator, or an empty handle for what may have operators of
+// its own. Numbers and arrays have none that keep tapes and devices.
 Tensor side(nb::handle o, DType hint) {
   try {
     return tensor_of(o.ptr(), hint);
   } catch (const NotThat& e) {
-    if (PyFloat_Check(o.ptr())) throw nb::type_error(e.what());
-    return {};
+    if (!PyNumber_Check(o.ptr()) && !is_list(o.ptr()) &&
+        !is_tensor_like(o.ptr())) {
+      return {};
+    }
+    throw nb::type_error(
+        ("the other side of an operator must be " + std::string(e.what()))
+            .c_str());
   }
 }
 
@@ -101,7 +107,9 @@ void add_operators(nb::class_<T>& c) {
     return math::abs(tensor_of(h.ptr()), site_of_caller());
   });
   c.def("__invert__", [](nb::handle h) {
-    return math::logical_not(tensor_of(h.ptr()), site_of_caller());
+    const Tensor t = tensor_of(h.ptr());
+    return is_integer(t.dtype()) ? bitwise::invert(t, site_of_caller())
+                                 : math::logical_not(t, site_of_caller());
   });
   c.def("_array", [](nb::handle h) { return array_of(tensor_of(h.ptr())); });
   // Returns NumPy's scalar, or bytes, for a scalar.
@@ -216,6 +224,26 @@ void add_dtype(nb::module_& m) {
   }
 }
 
+// A tensor of `value` in the dtype that the user asks for, where a scope asks.
+Tensor asked_tensor(nb::handle value, DType dtype) {
+  try {
+    const Tensor t = tensor_of(value.ptr(), dtype, true);
+    if (nb::isinstance<Tensor>(value) || nb::isinstance<Variable>(value)) {
+      if (dtype == DType::kInvalid || t.dtype() == dtype) return t;
+      throw nb::value_error((std::string("a tensor of ") + name_of(t.dtype()) +
+                             " was given where " + name_of(dtype) +
+                             " is asked for; tf.cast changes dtypes")
+                                .c_str());
+    }
+    return in_scope(t, site_of_caller());
+  } catch (const NotThat& e) {
+    std::string text = nb::cast<std::string>(nb::repr(value));
+    if (text.size() > 80) text = text.substr(0, 77) + "...";
+    throw nb::type_error(
+        ("expected " + std::string(e.what()) + ", not " + text).c_str());
+  }
+}
+
 using Write = const Variable& (Variable::*)(const Tensor&, Site) const;
 void add_write(nb::class_<Variable>& c, const char* name, Write write) {
   c.def(
@@ -245,9 +273,8 @@ void add_variable(nb::module_& m) {
         }
         const DType d = dtype.is_none() ? DType::kInvalid
                                         : From<DType>::get(dtype.ptr(), {});
-        Tensor t = tensor_of(value.ptr(), d);
+        const Tensor t = asked_tensor(value, d);
         const Site site = site_of_caller();
-        if (d != DType::kInvalid && t.dtype() != d) t = cast(t, d, site);
         new (self) Variable(t, {.name = name, .trainable = trainable}, site);
       },
       "initial_value"_a, "trainable"_a = true, "name"_a = "Variable",
@@ -304,13 +331,9 @@ void add_tensor(nb::module_& m) {
   m.def(
       "convert",
       [](nb::handle value, nb::handle dtype) {
-        const DType d = dtype.is_none() ? DType::kInvalid
-                                        : From<DType>::get(dtype.ptr(), {});
-        try {
-          return tensor_of(value.ptr(), d);
-        } catch (const NotThat& e) {
-          throw nb::type_error((std::string("expected ") + e.what()).c_str());
-        }
+        return asked_tensor(value, dtype.is_none()
+                                       ? DType::kInvalid
+                                       : From<DType>::get(dtype.ptr(), {}));
       },
       "value"_a, "dtype"_a.none() = nb::none());
 }
