@@ -102,16 +102,19 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
 
 def unique(x, out_idx=int32, name=None):
     y, idx, _, _ = _ops.unique(x)
-    return y, idx
+    return y, _ops.math.cast(idx, out_idx)
 
 
 def unique_with_counts(x, out_idx=int32, name=None):
     y, idx, count, _ = _ops.unique_with_counts(x)
-    return y, idx, count
+    return y, _ops.math.cast(idx, out_idx), _ops.math.cast(count, out_idx)
 
 
 def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
-    return _ops.clip_by_global_norm(list(t_list), float(clip_norm))
+    if use_norm is None:
+        return _ops.clip_by_global_norm(list(t_list), float(clip_norm))
+    factor = clip_norm / _ops.math.maximum(use_norm, clip_norm)
+    return [None if t is None else t * factor for t in t_list], use_norm
 
 
 def print(*inputs, output_stream=None, summarize=None, sep=" ", end="\n", name=None):

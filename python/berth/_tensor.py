@@ -13,6 +13,8 @@ uint8, complex64, complex128 = _core.uint8, _core.complex64, _core.complex128
 string, bool = _core.string, _core.bool
 half, double = float16, float64
 
+_FOREIGN = ("int16", "uint16", "uint32", "uint64", "int4", "uint4", "qint8", "qint16", "qint32", "quint8", "quint16",
+            "float8_e4m3fn", "float8_e5m2", "variant", "resource")
 _NUMPY = {"string": "object_", "bool": "bool_"}
 
 
@@ -40,13 +42,15 @@ DType.min = property(lambda self: _limit(self, "min"))
 DType.max = property(lambda self: _limit(self, "max"))
 
 
+_DTYPES = (float32, float64, int32, int64, uint8, int8, bool, bfloat16, float16, complex64, complex128, string)
+
+
 def as_dtype(value):
     """Returns the DType of a name, a NumPy dtype or a DType."""
-    for known in (float32, float64, int32, int64, uint8, int8, bool, bfloat16, float16, complex64,
-                  complex128, string):
+    for known in _DTYPES:
         if known == value:
             return known
-    raise TypeError(f"{value!r} is no dtype that Berth has")
+    raise TypeError(f"{value!r} is no dtype that Berth has: it has {', '.join(d.name for d in _DTYPES)}")
 
 
 # Shapes behave as tuples of numbers, with None for what is not known.
@@ -183,6 +187,12 @@ def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     return _core.exported(tensor, told).__dlpack__(**{k: v for k, v in wishes.items() if v is not None})
 
 
+def _set_shape(self, shape):
+    """Checks a shape: what a trace does not know stays unknown."""
+    if not TensorShape(shape).is_compatible_with(self.shape):
+        raise ValueError(f"set_shape: the tensor has the shape {self.shape}, not {TensorShape(shape)}")
+
+
 def _no_hash(self):
     raise TypeError("Tensor is unhashable, because == compares its values: tensor.ref() is a key")
 
@@ -208,7 +218,7 @@ Tensor.__hash__ = _no_hash
 Tensor.ref = lambda self: _Reference(self)
 Tensor.__deepcopy__ = lambda self, memo: self
 Tensor.__reduce__ = lambda self: (constant, (self._array(),))
-Tensor.set_shape = lambda self, shape: None
+Tensor.set_shape = _set_shape
 Variable.__repr__ = _variable_repr
 Variable.ref = lambda self: _Reference(self)
 Variable.initialized_value = lambda self: self.read_value()
@@ -236,6 +246,13 @@ class _Reference:
 
     def __hash__(self):
         return hash(self._value._id() if isinstance(self._value, Tensor) else self._value)
+
+
+def refuse(function, **arguments):
+    """Raises for arguments of TensorFlow's that are not there yet: those given as what is no default."""
+    for name, given in arguments.items():
+        if given is not None and given is not False:
+            raise NotImplementedError(f"{function}: the argument {name}={given!r} is not there yet; leave it out")
 
 
 def constant(value, dtype=None, shape=None, name=None):
@@ -305,6 +322,8 @@ def _plans_for(path):
     for start, why in NEVER:
         if plain == start or plain.startswith(start + "."):
             return f", and will not: {why}"
+    if plain.rpartition(".")[2] in _FOREIGN:
+        return ": a dtype of TensorFlow's that the engine has not; arrays of it become tensors of a wider one, or an error"
     from berth._planned import NAMES
     return ", which is planned" if plain in NAMES or any(n.startswith(plain + ".") for n in NAMES) else (
         ": a name that neither TensorFlow 2.21 nor Keras 3.15 has")

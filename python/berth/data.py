@@ -3,7 +3,7 @@ import types as _types
 
 from berth import _core
 from berth._structure import flatten, in_order, pack
-from berth._tensor import TensorSpec, convert_to_tensor
+from berth._tensor import TensorSpec, convert_to_tensor, refuse
 
 AUTOTUNE = _core.AUTOTUNE
 INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = -1, -2
@@ -61,7 +61,12 @@ class Dataset:
     @staticmethod
     def range(*args, output_type=None, name=None):
         start, stop, step = (0, args[0], 1) if len(args) == 1 else (tuple(args) + (1,))[:3]
-        return Dataset(_core.Dataset.range(start, stop, step), flatten(0)[1])
+        return Dataset(_core.Dataset.range(start, stop, step), flatten(0)[1])._of_type(output_type)
+
+    def _of_type(self, dtype):
+        if dtype is None or dtype == _core.int64:
+            return self
+        return self.map(lambda x: _core.ops.math.cast(x, dtype))
 
     @staticmethod
     def zip(*datasets, name=None):
@@ -208,6 +213,7 @@ class Dataset:
         return self._same(self.__berth__.ignore_errors(log_warning))
 
     def snapshot(self, path, compression="AUTO", reader_func=None, shard_func=None, name=None):
+        refuse("snapshot", reader_func=reader_func, shard_func=shard_func)
         return self._same(self.__berth__.snapshot(str(path)))
 
     def get_single_element(self, name=None):
@@ -220,7 +226,7 @@ class Dataset:
 
     @staticmethod
     def counter(start=0, step=1, dtype=None, name=None):
-        return Dataset(_core.Dataset.counter(start, step), flatten(0)[1])
+        return Dataset(_core.Dataset.counter(start, step), flatten(0)[1])._of_type(dtype)
 
     @staticmethod
     def random(seed=None, rerandomize_each_iteration=None, name=None):
@@ -229,6 +235,7 @@ class Dataset:
     @staticmethod
     def sample_from_datasets(datasets, weights=None, seed=None, stop_on_empty_dataset=False,
                              rerandomize_each_iteration=None):
+        refuse("sample_from_datasets", rerandomize_each_iteration=rerandomize_each_iteration)
         return datasets[0]._same(_core.Dataset.sample_from_datasets(
             [d.__berth__ for d in datasets], [float(w) for w in weights or []], seed,
             stop_on_empty_dataset))
@@ -308,6 +315,8 @@ class Dataset:
         return transformation_func(self)
 
     def with_options(self, options, name=None):
+        policy = options.experimental_distribute.auto_shard_policy
+        refuse("with_options", auto_shard_policy=None if getattr(policy, "name", policy) in ("AUTO", "DATA") else policy)
         return self
 
     def reduce(self, initial_state, reduce_func, name=None):
@@ -375,6 +384,7 @@ class Windows:
 
     def batch(self, batch_size=None, drop_remainder=False, name=None):
         """Each window as one element, its elements on top of each other."""
+        refuse("windows.batch", batch_size=None if batch_size in (None, self._options[0]) else batch_size)
         return self._parent._same(self._parent.__berth__.window(*self._options, None))
 
     def __iter__(self):

@@ -9,7 +9,7 @@ from berth._core import Tensor, Variable
 from berth._function import call_converted
 from berth._lazy import Lazy
 from berth._structure import flatten, pack
-from berth._tensor import convert_to_tensor
+from berth._tensor import convert_to_tensor, refuse
 
 _engine = _core.ops.keras
 inspect = Lazy("inspect")
@@ -42,6 +42,9 @@ class Layer:
                            self._kind(self, snake(type(self).__name__), name or ""))
         if not trainable:
             self.__berth__.trainable = False
+        known = (self.__berth__.compute_dtype, self.dtype)
+        refuse(type(self).__name__, activity_regularizer=activity_regularizer,
+               dtype=None if dtype is None or getattr(dtype, "compute_dtype", dtype) in known else dtype)
 
     @classmethod
     def _of(cls, handle):
@@ -194,8 +197,10 @@ class Layer:
 
     def _add_weight(self, shape=(), initializer="glorot_uniform", dtype=None, trainable=True,
                     regularizer=None, constraint=None, name="weight", **kwargs):
-        return self.__berth__.add_weight(name, list(shape), initializer or "glorot_uniform",
+        made = self.__berth__.add_weight(name, list(shape), initializer or "glorot_uniform",
                                          trainable, regularizer, constraint)
+        refuse("add_weight", dtype=None if dtype is None or made.dtype == dtype else dtype)
+        return made
 
     def add_loss(self, loss):
         self.__berth__.add_loss(loss)
@@ -289,7 +294,7 @@ class Lambda(Layer):
     """A function as a layer."""
 
     def __init__(self, function, name=None, **kwargs):
-        super().__init__(name=name)
+        super().__init__(name=name, **kwargs)
         self.__dict__["_function"] = function
 
     def call(self, inputs):
