@@ -7,7 +7,7 @@ from berth._tensor import convert_to_tensor, float32, int32, int64, string
 _ops = _core.ops
 
 __all__ = ["reshape", "range", "unique", "unique_with_counts", "print", "group", "no_op", "shape",
-           "pad", "squeeze", "argmax", "argmin", "reduce_mean", "histogram_fixed_width", "zeros", "ones", "clip_by_global_norm", "einsum", "identity", "split", "gather"]
+           "pad", "squeeze", "argmax", "argmin", "reduce_mean", "histogram_fixed_width", "zeros", "ones", "clip_by_global_norm", "einsum", "fill", "rank", "size", "stack", "identity", "split", "gather"]
 
 _builtin_range = builtins.range
 
@@ -31,6 +31,32 @@ def ones(shape, dtype=float32, name=None):
 def einsum(equation, *inputs, **kwargs):
     return _ops.einsum(equation, inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)) else inputs,
                        **kwargs)
+
+
+def fill(dims, value, dtype=None, name=None):
+    value = convert_to_tensor(value, dtype)
+    if value.dtype == string:
+        import numpy
+        return convert_to_tensor(numpy.full([int(d) for d in dims], value.numpy(), object))
+    return _ops.broadcast_to(value, dims)
+
+
+def rank(input, name=None):
+    return convert_to_tensor(len(convert_to_tensor(input).shape))
+
+
+def size(input, out_type=int32, name=None):
+    input = convert_to_tensor(input)
+    known = input.shape.num_elements()
+    return _ops.math.cast(_ops.size(input) if known is None else known, out_type)
+
+
+def stack(values, axis=0, name=None):
+    if isinstance(values, (list, tuple)) and any(
+            isinstance(v, (str, bytes)) or getattr(v, "dtype", None) == string for v in values):
+        import numpy
+        return convert_to_tensor(numpy.stack([convert_to_tensor(v, string).numpy() for v in values], axis))
+    return _ops.stack(values, axis)
 
 
 def identity(input, name=None):
@@ -118,7 +144,7 @@ def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
 
 
 def print(*inputs, output_stream=None, summarize=None, sep=" ", end="\n", name=None):
-    builtins.print(*[v.numpy() if hasattr(v, "numpy") else v for v in inputs], sep=sep, end=end)
+    builtins.print(*[v.numpy() if hasattr(v, "numpy") else v for v in inputs], sep=sep, end=end, file=output_stream)
 
 
 def group(*inputs, **kwargs):

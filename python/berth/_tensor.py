@@ -219,7 +219,7 @@ Tensor.ref = lambda self: _Reference(self)
 Tensor.__deepcopy__ = lambda self, memo: self
 Tensor.__reduce__ = lambda self: (constant, (self._array(),))
 Tensor.set_shape = _set_shape
-Variable.__repr__ = _variable_repr
+Variable.__repr__ = Variable.__str__ = _variable_repr
 Variable.ref = lambda self: _Reference(self)
 Variable.initialized_value = lambda self: self.read_value()
 Variable.is_initialized = lambda self: True

@@ -1,4 +1,5 @@
 """tf.data."""
+import itertools
 import types as _types
 
 from berth import _core
@@ -36,24 +37,36 @@ class Dataset:
             if output_shapes is not None:
                 shapes = output_shapes if isinstance(output_shapes, (list, tuple)) and len(
                     types) > 1 else [output_shapes]
-            specs = [((), t) if s is None else (s, t) for s, t in zip(shapes, types)]
+            specs = [(s, t) for s, t in zip(shapes, types)]
         else:
             leaves, form = flatten(output_signature)
             specs = [(s.shape, s.dtype) for s in leaves]
 
-        def begin():
+        def leaves_of(value):
+            leaves = flatten(value)[0]
+            if len(leaves) != len(specs):
+                leaves = [value]
+            return [convert_to_tensor(v.numpy() if hasattr(v, "numpy") and v.dtype != d else v, d)
+                    for v, (_, d) in zip(leaves, specs)]
+
+        begun = []
+        if any(s is None for s, _ in specs):  # the first element says how many axes there are
             source = iter(generator(*(args or ())))
+            first = [leaves_of(v) for v in itertools.islice(source, 1)]
+            begun.append((first, source))
+            specs = [([None] * len(first[0][i].shape) if s is None and first else s or (), d)
+                     for i, (s, d) in enumerate(specs)]
+
+        def begin():
+            first, source = begun.pop() if begun else ([], iter(generator(*(args or ()))))
 
             def step():
+                if first:
+                    return first.pop()
                 try:
-                    value = next(source)
+                    return leaves_of(next(source))
                 except StopIteration:
                     return None
-                leaves = flatten(value)[0]
-                if len(leaves) != len(specs):
-                    leaves = [value]
-                return [convert_to_tensor(v.numpy() if hasattr(v, "numpy") and v.dtype != d else v, d)
-                        for v, (_, d) in zip(leaves, specs)]
             return step
 
         return Dataset(_core.Dataset.from_generator(begin, specs), form)
@@ -384,7 +397,7 @@ class Windows:
 
     def batch(self, batch_size=None, drop_remainder=False, name=None):
         """Each window as one element, its elements on top of each other."""
-        refuse("windows.batch", batch_size=None if batch_size in (None, self._options[0]) else batch_size)
+        refuse("windows.batch", drop_remainder=drop_remainder, batch_size=None if batch_size in (None, self._options[0]) else batch_size)
         return self._parent._same(self._parent.__berth__.window(*self._options, None))
 
     def __iter__(self):

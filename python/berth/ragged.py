@@ -16,13 +16,18 @@ class RaggedTensor:
 
     @classmethod
     def from_row_splits(cls, values, row_splits, name=None, validate=True):
-        return cls(values, row_splits)
+        made = cls(values, row_splits)
+        splits = made.row_splits.numpy().tolist() if validate else [0, len(made.values)]
+        if splits != sorted(splits) or not splits or splits[0] != 0 or splits[-1] != len(made.values):
+            raise _core.InvalidArgumentError(f"ragged: row_splits are {splits[:8]}; expected numbers that grow from 0 "
+                                             f"to {len(made.values)}, the number of values")
+        return made
 
     @classmethod
     def from_row_lengths(cls, values, row_lengths, name=None, validate=True):
         import numpy
         lengths = convert_to_tensor(row_lengths).numpy()
-        return cls(values, numpy.concatenate([[0], numpy.cumsum(lengths)]).astype("int64"))
+        return cls.from_row_splits(values, numpy.concatenate([[0], numpy.cumsum(lengths)]).astype("int64"), name, validate)
 
     @classmethod
     def from_tensor(cls, tensor, name=None):

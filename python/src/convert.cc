@@ -108,15 +108,21 @@ Kind kind_of_array(nb::handle array) {
 
 // The values of an array in another dtype. Those that only stand beside a
 // tensor of that dtype stay what they are, up to rounding.
-nb::object converted(const nb::object& array, DType to, bool asked) {
+nb::object converted(nb::object array, DType to, bool asked) {
+  const nb::object given = array;
   nb::object made;
   try {
+    if (!asked && kind_of(to) <= kReal) array = numpy().attr("real")(array);
     made = array.attr("astype")(numpy_dtype(to));
   } catch (nb::python_error&) {
     throw NotThat(fmt::format("values of {}", name_of(to)));
   }
-  if (!asked && kind_of(to) <= kWhole &&
-      !nb::cast<bool>(numpy().attr("array_equal")(made, array))) {
+  const bool real = asked || kind_of(to) > kReal ||
+                    !nb::cast<bool>(numpy().attr("iscomplexobj")(given));
+  if ((!asked && kind_of(to) <= kWhole &&
+       !nb::cast<bool>(numpy().attr("array_equal")(made, given))) ||
+      (!real &&
+       nb::cast<bool>(numpy().attr("iscomplex")(given).attr("any")()))) {
     throw NotThat(fmt::format(
         "values that {} holds, as the tensor beside it has it (array.astype() "
         "or tf.cast changes them)",
@@ -142,8 +148,7 @@ Tensor tensor_of_array(nb::object array, DType to, bool asked) {
     throw NotThat("text");
   }
   DType dtype = engine_dtype(name);
-  if ((kind != kOther || objects) && number && to != dtype &&
-      (asked || objects || kind < kComplex || holds(to, kind))) {
+  if ((kind != kOther || objects) && number && to != dtype) {
     array = converted(array, to, asked);
     dtype = to;
   } else if (dtype == DType::kInvalid) {
@@ -307,10 +312,10 @@ Tensor tensor_of_lists(PyObject* o, DType to, bool asked) {
   if (PyFloat_CheckExact(first)) own = float32;
   if (PyComplex_CheckExact(first)) own = complex128;
   if (numpys && !whole) own = engine_dtype(dtype_name(nb::handle(first)));
+  if (to != DType::kInvalid && holds(to, kind)) own = to;
   if (!holds(own, kind)) {
     throw NotThat("numbers of one kind, or text, in lists of equal lengths");
   }
-  if (to != DType::kInvalid && holds(to, kind)) own = to;
   if (asked && to != DType::kInvalid && own != to) {
     throw NotThat(
         fmt::format("values of {} (tf.cast changes dtypes)", name_of(to)));

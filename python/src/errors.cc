@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "convert.h"
+
 namespace berth::python {
 
 namespace nb = nanobind;
@@ -95,6 +97,9 @@ void add_errors(nb::module_& m) {
       std::rethrow_exception(p);
     } catch (const errors::Error& e) {
       set_python_error(e);
+    } catch (const NotThat& e) {
+      PyErr_SetString(PyExc_TypeError,
+                      ("expected " + std::string(e.what())).c_str());
     }
   });
 }

@@ -237,7 +237,10 @@ class Layer:
         return self.__berth__.get_weights()
 
     def set_weights(self, weights):
-        self.__berth__.set_weights(list(weights))
+        weights, own = list(weights), self.weights
+        if len(weights) == len(own):
+            weights = [convert_to_tensor(w, v.dtype) for w, v in zip(weights, own)]
+        self.__berth__.set_weights(weights)
 
     def compute_output_shape(self, input_shape):
         return self.__berth__.compute_output_shape(input_shape)

@@ -305,8 +305,9 @@ class Model(Layer):
         if value:
             self.__berth__.stop_training()
 
-    def summary(self, print_fn=print, **kwargs):
-        print_fn(self.__berth__.summary())
+    def summary(self, line_length=None, positions=None, print_fn=None, expand_nested=False, show_trainable=False,
+                layer_range=None):
+        (print_fn or print)(self.__berth__.summary())
 
     def _repr_html_(self):
         from berth import _html
