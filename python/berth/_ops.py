@@ -17,7 +17,9 @@ def reshape(tensor, shape, name=None):
 
 
 def shape(input, out_type=int32, name=None):
-    return _ops.shape(input, out_type)
+    input = convert_to_tensor(input)
+    known = not getattr(input, "is_symbolic", True) and input.shape.as_list()
+    return _ops.shape(input, out_type) if known is False else convert_to_tensor(known, out_type)
 
 
 def zeros(shape, dtype=float32, name=None):

@@ -96,7 +96,7 @@ class Dataset:
         forms, eager = [], []
 
         def run(*element):
-            out, form = flatten(_result(call_converted(map_func, *element)))
+            out, form = flatten(_result(call_converted(map_func, *element)), lambda v: v is not None)
             forms.append(form)
             return [convert_to_tensor(v) for v in out]
 
@@ -178,7 +178,7 @@ class Dataset:
 
         def step(state, element):
             new, out = scan_func(pack(state_form, state), pack(self._form, element))
-            out, form = flatten(_result(out))
+            out, form = flatten(_result(out), lambda v: v is not None)
             forms.append(form)
             return ([convert_to_tensor(v) for v in flatten(new)[0]],
                     [convert_to_tensor(v) for v in out])

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "errors.h"
@@ -48,14 +49,16 @@ DType Arguments::hint(size_t slot) const {
       "indices",   "ids",  "labels",    "segment_ids",
       "lengths",   "k",    "y_true",    "targets",
       "condition", "mask", "boxes_ind", "row_splits"};
-  for (const std::string_view whole : kWhole) {
-    if (whole == bound_[slot].tensorflow || whole == bound_[slot].own) {
-      return DType::kInvalid;
-    }
-  }
+  const auto is_apart = [&](size_t i) {
+    return std::ranges::any_of(kWhole, [&](std::string_view name) {
+      return name == bound_[i].tensorflow || name == bound_[i].own;
+    });
+  };
+  if (is_apart(slot)) return DType::kInvalid;
   // Tensors say it; else what comes first, as in TensorFlow.
   for (size_t i = 0; i < count_; ++i) {
-    if (i != slot && slots_[i] != nullptr && is_own(slots_[i])) {
+    if (i != slot && slots_[i] != nullptr && is_own(slots_[i]) &&
+        !is_apart(i)) {
       return dtype_of_python(slots_[i]);
     }
   }
@@ -65,7 +68,8 @@ DType Arguments::hint(size_t slot) const {
   };
   const bool array = is_tensor_like(slots_[slot]);
   for (size_t i = 0; i < count_; ++i) {
-    if (i == slot || slots_[i] == nullptr || !is_tensor_like(slots_[i])) {
+    if (i == slot || slots_[i] == nullptr || !is_tensor_like(slots_[i]) ||
+        is_apart(i)) {
       continue;
     }
     if (i < slot) return dtype_of_python(slots_[i]);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "held.h"
@@ -117,12 +118,14 @@ nb::object converted(nb::object array, DType to, bool asked) {
   } catch (nb::python_error&) {
     throw NotThat(fmt::format("values of {}", name_of(to)));
   }
-  const bool real = asked || kind_of(to) > kReal ||
-                    !nb::cast<bool>(numpy().attr("iscomplexobj")(given));
-  if ((!asked && kind_of(to) <= kWhole &&
-       !nb::cast<bool>(numpy().attr("array_equal")(made, given))) ||
-      (!real &&
-       nb::cast<bool>(numpy().attr("iscomplex")(given).attr("any")()))) {
+  const auto is_so = [](const nb::object& truth) {
+    return PyObject_IsTrue(truth.ptr()) == 1;
+  };
+  if (!asked &&
+      ((kind_of(to) <= kWhole &&
+        !is_so(numpy().attr("array_equal")(made, given))) ||
+       (kind_of(to) == kReal && is_so(numpy().attr("iscomplexobj")(given)) &&
+        is_so(numpy().attr("iscomplex")(given).attr("any")())))) {
     throw NotThat(fmt::format(
         "values that {} holds, as the tensor beside it has it (array.astype() "
         "or tf.cast changes them)",
@@ -239,6 +242,11 @@ Tensor scalar_of(PyObject* o, DType to, bool asked) {
     return fits ? cast(made, to, {}) : made;
   }
   if (kind == kReal) {
+    const double v = PyFloat_AS_DOUBLE(o);
+    if ((!fits || to == float32) && std::isfinite(v) &&
+        !std::isfinite(static_cast<float>(v))) {
+      throw NotThat("a number that float32 holds, or a wider dtype");
+    }
     return scalar(PyFloat_AS_DOUBLE(o), fits ? to : float32);
   }
   if (kind == kTruth && !fits) return constant(o == Py_True, Site{});
@@ -312,6 +320,7 @@ Tensor tensor_of_lists(PyObject* o, DType to, bool asked) {
   if (PyFloat_CheckExact(first)) own = float32;
   if (PyComplex_CheckExact(first)) own = complex128;
   if (numpys && !whole) own = engine_dtype(dtype_name(nb::handle(first)));
+  if (is_complex(own)) own = complex128;
   if (to != DType::kInvalid && holds(to, kind)) own = to;
   if (!holds(own, kind)) {
     throw NotThat("numbers of one kind, or text, in lists of equal lengths");
@@ -319,6 +328,16 @@ Tensor tensor_of_lists(PyObject* o, DType to, bool asked) {
   if (asked && to != DType::kInvalid && own != to) {
     throw NotThat(
         fmt::format("values of {} (tf.cast changes dtypes)", name_of(to)));
+  }
+  if (own == float32 && kind == kReal) {
+    const nb::object isfinite = numpy().attr("isfinite");
+    if (PyObject_IsTrue(
+            numpy()
+                .attr("array_equal")(isfinite(array),
+                                     isfinite(converted(array, own, true)))
+                .ptr()) != 1) {
+      throw NotThat("numbers that float32 holds, or a wider dtype");
+    }
   }
   if (own == int32 && to != int32) {
     const nb::object least = array.attr("min")("initial"_a = 0);
