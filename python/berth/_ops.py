@@ -39,7 +39,7 @@ def fill(dims, value, dtype=None, name=None):
     value = convert_to_tensor(value, dtype)
     if value.dtype == string:
         import numpy
-        return convert_to_tensor(numpy.full([int(d) for d in dims], value.numpy(), object))
+        return convert_to_tensor(numpy.broadcast_to(value._array(), [int(d) for d in dims]))
     return _ops.broadcast_to(value, dims)
 
 
@@ -57,7 +57,7 @@ def stack(values, axis=0, name=None):
     if isinstance(values, (list, tuple)) and any(
             isinstance(v, (str, bytes)) or getattr(v, "dtype", None) == string for v in values):
         import numpy
-        return convert_to_tensor(numpy.stack([convert_to_tensor(v, string).numpy() for v in values], axis))
+        return convert_to_tensor(numpy.stack([convert_to_tensor(v, string)._array() for v in values], axis))
     return _ops.stack(values, axis)
 
 

@@ -24,7 +24,7 @@ class Dataset:
 
     @staticmethod
     def from_tensors(tensors, name=None):
-        leaves, form = flatten(_nested(tensors))
+        leaves, form = flatten(_nested(tensors), lambda v: v is not None)
         return Dataset(_core.Dataset.from_tensors([convert_to_tensor(v) for v in leaves]), form)
 
     @staticmethod
@@ -476,7 +476,9 @@ class CsvDataset(Dataset):
 def _nested(value):
     """Tuples and dictionaries are structures here; a list is a tensor."""
     if isinstance(value, list):
-        return convert_to_tensor(value)
+        import numpy  # a list of arrays keeps their dtype
+        arrays = value and all(isinstance(v, numpy.ndarray) for v in value)
+        return convert_to_tensor(numpy.asarray(value) if arrays else value)
     if isinstance(value, tuple):
         parts = [_nested(v) for v in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)

@@ -148,6 +148,7 @@ Tensor tensor_of_array(nb::object array, DType to, bool asked) {
       return strings_of(array);
     }
   } else if (asked && to == string_) {
+    if (nb::cast<int64_t>(array.attr("size")) == 0) return strings_of(array);
     throw NotThat("text");
   }
   DType dtype = engine_dtype(name);

@@ -61,6 +61,10 @@ Tensor sum(const Tensor& a, const Tensor& b, Site site) {
              ? strings::join({a, b}, "", site)
              : math::add(a, b, site);
 }
+Tensor times(const Tensor& a, const Tensor& b, Site site) {
+  return a.dtype() == bool_ ? math::logical_and(a, b, site)
+                            : math::multiply(a, b, site);
+}
 Tensor both(const Tensor& a, const Tensor& b, Site site) {
   return a.dtype() == bool_ ? math::logical_and(a, b, site)
                             : bitwise::bitwise_and(a, b, site);
@@ -85,7 +89,7 @@ void add_operators(nb::class_<T>& c) {
   };
   two.template operator()<&sum>("__add__", "__radd__");
   two.template operator()<&math::subtract>("__sub__", "__rsub__");
-  two.template operator()<&math::multiply>("__mul__", "__rmul__");
+  two.template operator()<&times>("__mul__", "__rmul__");
   two.template operator()<&true_divide>("__truediv__", "__rtruediv__");
   two.template operator()<&math::floordiv>("__floordiv__", "__rfloordiv__");
   two.template operator()<&math::floormod>("__mod__", "__rmod__");
@@ -211,13 +215,16 @@ void add_dtype(nb::module_& m) {
            })
       .def("__hash__",
            [](const PyDType& d) { return static_cast<int>(d.value); })
-      .def("__eq__", [](const PyDType& d, nb::handle o) {
-        try {
-          return From<DType>::get(o.ptr(), {}) == d.value;
-        } catch (const NotThat&) {
-          return false;
-        }
-      });
+      .def(
+          "__eq__",
+          [](const PyDType& d, nb::handle o) {
+            try {
+              return !o.is_none() && From<DType>::get(o.ptr(), {}) == d.value;
+            } catch (const NotThat&) {
+              return false;
+            }
+          },
+          "other"_a.none());
   for (int i = 1; i < kNumDTypes; ++i) {
     const auto d = static_cast<DType>(i);
     m.attr(name_of(d)) = PyDType{d};
@@ -335,7 +342,7 @@ void add_tensor(nb::module_& m) {
                                        ? DType::kInvalid
                                        : From<DType>::get(dtype.ptr(), {}));
       },
-      "value"_a, "dtype"_a.none() = nb::none());
+      "value"_a.none(), "dtype"_a.none() = nb::none());
 }
 
 }  // namespace berth::python

@@ -1,8 +1,8 @@
 """Every argument of every public function of the package: it has an effect, is an error, or is listed with a reason.
 
-An argument that the body of its function never reads is ignored. For the functions of CALLS each argument is
-also given another value than its default, and the result must differ or an error say why not. What the engine
-declares is read by the generated routines, which name every argument of theirs (python/generate.py).
+An argument that the body of its function never reads is ignored. Those of CALLS are also given another value than
+their default, and the result must differ or an error say why not. What the engine declares is read by the generated
+routines, which name every argument of theirs (python/generate.py).
 """
 import ast
 import importlib
@@ -64,6 +64,117 @@ REASONS = {
     "train.CheckpointManager.save.options": "the writing device is the host",
     "train.CheckpointOptions.__init__.experimental_io_device": "the writing device is the host",
 }
+
+
+# call: what is put before its last parenthesis, one argument each.
+CALLS = {
+    "r(5).batch(2)": "drop_remainder=True",
+    "r(3).enumerate()": "start=2",
+    "tf.data.Dataset.range(3)": "output_type=tf.int32",
+    "r(5).window(2)": "shift=1 | stride=2 | drop_remainder=True",
+    "r(9).interleave(lambda x: r(2).map(lambda y: x))": "cycle_length=1 | cycle_length=2, block_length=2",
+    "r(3).snapshot(path)": "reader_func=len | shard_func=len",
+    "tf.data.Dataset.sample_from_datasets([r(5), r(5).map(lambda x: -x)], seed=1)":
+        "weights=[1.0, 0.0] | rerandomize_each_iteration=True",
+    "r(3).padded_batch(2)": "drop_remainder=True | padding_values=3, padded_shapes=[4]",
+    "tf.data.experimental.CsvDataset(csv, [tf.float32, tf.float32])":
+        "compression_type='GZIP' | header=True | field_delim=';' | select_cols=[0] | exclude_cols=[0] | na_value='1'",
+    "tf.data.TextLineDataset(csv)": "compression_type='GZIP'",
+    "tf.data.FixedLengthRecordDataset(csv, 4)": "header_bytes=1 | footer_bytes=1 | compression_type='GZIP'",
+    "tf.constant([1, 2])": "dtype=tf.int64 | shape=[2, 1]",
+    "tf.convert_to_tensor([1, 2])": "dtype=tf.float32 | dtype_hint=tf.float32",
+    "tf.reduce_mean(x)": "axis=0 | axis=0, keepdims=True",
+    "tf.argmax(x)": "axis=1 | output_type=tf.int32",
+    "tf.range(3)": "delta=2 | dtype=tf.int64",
+    "tf.pad(x, [[1, 1], [0, 0]])": "mode='REFLECT' | constant_values=7",
+    "tf.fill([2], 1)": "dtype=tf.float32",
+    "tf.size(x)": "out_type=tf.int64",
+    "tf.shape(x)": "out_type=tf.int64",
+    "tf.unique([1, 1])": "out_idx=tf.int64",
+    "tf.unique_with_counts([1, 1])": "out_idx=tf.int64",
+    "tf.clip_by_global_norm([x], 1.0)": "use_norm=tf.constant(100.0)",
+    "tf.gather(x, [1, 0])": "axis=1 | batch_dims=1",
+    "tf.split(x, 2)": "axis=1",
+    "tf.map_fn(lambda v: v, x)": "fn_output_signature=tf.int64 | dtype=tf.int64",
+    "tf.scan(lambda a, b: a + b, x)": "reverse=True | initializer=tf.constant([9.0, 9.0])",
+    "tf.foldl(lambda a, b: a - b, x)": "initializer=tf.constant([9.0, 9.0])",
+    "tf.case([(True, lambda: 1), (True, lambda: 2)])": "exclusive=True | default=lambda: 5, exclusive=True",
+    "tf.strings.split('a b c')": "sep='b' | maxsplit=1",
+    "tf.strings.unicode_decode('a', 'UTF-8')": "errors='strict' | replacement_char=1 | replace_control_characters=True",
+    "tf.sparse.add(sp, sp)": "threshold=5.0",
+    "tf.sparse.to_dense(sp)": "default_value=7.0",
+    "tf.sparse.reduce_sum(sp)": "axis=0 | keepdims=True | output_is_sparse=True",
+    "tf.ragged.constant([[1], [2, 3]])": "dtype=tf.int64 | inner_shape=(1,)",
+    "tf.ragged.constant([[1], [2, 3]]).to_tensor()": "default_value=9 | shape=[2, 5]",
+    "fit()": "batch_size=2 | batch_size=0 | epochs=2 | validation_split=0.5 | initial_epoch=1 | class_weight={0: 2.0, 1: 2.0} | "
+             "sample_weight=np.full(4, 3.0) | steps_per_epoch=5, epochs=2 | validation_data=(X, Y) | validation_batch_size=0",
+    "model().evaluate(X, Y, verbose=0)": "sample_weight=np.full(4, 3.0) | return_dict=True | batch_size=0",
+    "model().predict(X, verbose=0)": "batch_size=0",
+    "model().train_on_batch(X, Y)": "sample_weight=np.full(4, 3.0) | class_weight={0: 3.0, 1: 3.0} | return_dict=True",
+    "model().test_on_batch(X, Y)": "sample_weight=np.full(4, 3.0) | return_dict=True",
+    "traces()": "reduce_retracing=True | input_signature=[tf.TensorSpec([None])]",
+    "tf.keras.layers.Layer()": "activity_regularizer='l2' | dtype='float64' | trainable=False | name='n'",
+}
+
+SETUP = """
+import gzip, json, os, tempfile
+import numpy as np
+folder = tempfile.mkdtemp()
+path, csv = os.path.join(folder, "s"), os.path.join(folder, "c.csv")
+open(csv, "w").write("1,2\\n3,4\\n")
+r = tf.data.Dataset.range
+x = tf.constant([[3.0, 2.0], [4.0, 5.0]])
+sp = tf.SparseTensor([[0, 0], [1, 1]], [1.0, 4.0], [2, 2])
+X, Y = np.arange(8, dtype="float32").reshape(4, 2), np.array([[0.0], [1.0], [1.0], [0.0]])
+
+def model():
+    made = tf.keras.Sequential([tf.keras.layers.Dense(1, kernel_initializer="ones", input_shape=(2,))])
+    made.compile(tf.keras.optimizers.SGD(0.001), "mse")
+    return made
+
+def fit(**more):
+    made = model()
+    return made.fit(X, Y, verbose=0, shuffle=False, **more).history, made.get_weights()
+
+def traces(**more):
+    f = tf.function(lambda v: v, **more)
+    for n in (1, 2, 3):
+        f(tf.ones(n))
+    return f.experimental_get_tracing_count()
+"""
+
+
+def shown(result):
+    """A result as text, that of a data set with its elements."""
+    import numpy as np
+    if isinstance(result, (dict, list, tuple)):
+        return [shown(v) for v in (sorted(result.items()) if isinstance(result, dict) else result)]
+    if hasattr(result, "values") and hasattr(result, "dtype"):
+        return [type(result).__name__, result.dtype.name, str(result)]
+    if hasattr(result, "element_spec") or type(result).__name__ == "Windows":
+        return [str(getattr(result, "element_spec", "")), [shown(e) for e in result]]
+    if hasattr(result, "trainable") and hasattr(result, "name"):
+        return [result.name, result.trainable]
+    return [str(getattr(result, "dtype", "")), np.asarray(result).tolist()]
+
+
+def without_effect():
+    """(call, argument) that gives the same as the call without it."""
+    import berth
+    scope = {"tf": berth}
+    exec(SETUP, scope)  # noqa: S102  our own text
+    wrong, count = [], 0
+    for call, arguments in CALLS.items():
+        plain = shown(eval(call, scope))  # noqa: S307
+        for argument in arguments.split(" | "):
+            count += 1
+            program = f"{call[:-1]}{'' if call.endswith('()') else ', '}{argument})"
+            try:
+                if shown(eval(program, scope)) == plain:  # noqa: S307
+                    wrong.append(program)
+            except (ValueError, TypeError, NotImplementedError, berth.errors.OpError):
+                pass
+    return wrong, count
 
 
 def excused(path, argument):
@@ -138,8 +249,12 @@ def ignored():
 
 def main(args):
     wrong, count = ignored()
+    same, more = without_effect()
     for line in wrong:
         print("WRONG: nothing reads", line)
+    for line in same:
+        print("WRONG: no effect:", line)
+    wrong, count = wrong + same, count + more
     print(f"arguments: {count} cases, {len(wrong)} wrong, 0 refused")
     return 1 if wrong else 0
 
