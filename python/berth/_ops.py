@@ -7,7 +7,8 @@ from berth._tensor import convert_to_tensor, float32, int32, int64, string
 _ops = _core.ops
 
 __all__ = ["reshape", "range", "unique", "unique_with_counts", "print", "group", "no_op", "shape",
-           "pad", "squeeze", "argmax", "argmin", "reduce_mean", "histogram_fixed_width", "zeros", "ones", "clip_by_global_norm", "einsum", "fill", "rank", "size", "stack", "identity", "split", "gather"]
+           "pad", "squeeze", "argmax", "argmin", "reduce_mean", "histogram_fixed_width", "zeros", "ones",
+           "clip_by_global_norm", "einsum", "fill", "rank", "size", "stack", "identity", "split", "gather"]
 
 _builtin_range = builtins.range
 

@@ -323,7 +323,8 @@ def _plans_for(path):
         if plain == start or plain.startswith(start + "."):
             return f", and will not: {why}"
     if plain.rpartition(".")[2] in _FOREIGN:
-        return ": a dtype of TensorFlow's that the engine has not; arrays of it become tensors of a wider one, or an error"
+        return (": a dtype of TensorFlow's that the engine has not; arrays of it become tensors of a wider one, or "
+                "an error")
     from berth._planned import NAMES
     return ", which is planned" if plain in NAMES or any(n.startswith(plain + ".") for n in NAMES) else (
         ": a name that neither TensorFlow 2.21 nor Keras 3.15 has")

@@ -329,7 +329,8 @@ class Dataset:
 
     def with_options(self, options, name=None):
         policy = options.experimental_distribute.auto_shard_policy
-        refuse("with_options", auto_shard_policy=None if getattr(policy, "name", policy) in ("AUTO", "DATA") else policy)
+        known = getattr(policy, "name", policy) in ("AUTO", "DATA")
+        refuse("with_options", auto_shard_policy=None if known else policy)
         return self
 
     def reduce(self, initial_state, reduce_func, name=None):
@@ -397,7 +398,8 @@ class Windows:
 
     def batch(self, batch_size=None, drop_remainder=False, name=None):
         """Each window as one element, its elements on top of each other."""
-        refuse("windows.batch", drop_remainder=drop_remainder, batch_size=None if batch_size in (None, self._options[0]) else batch_size)
+        refuse("windows.batch", drop_remainder=drop_remainder,
+               batch_size=None if batch_size == self._options[0] else batch_size)
         return self._parent._same(self._parent.__berth__.window(*self._options, None))
 
     def __iter__(self):

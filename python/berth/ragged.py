@@ -27,7 +27,8 @@ class RaggedTensor:
     def from_row_lengths(cls, values, row_lengths, name=None, validate=True):
         import numpy
         lengths = convert_to_tensor(row_lengths).numpy()
-        return cls.from_row_splits(values, numpy.concatenate([[0], numpy.cumsum(lengths)]).astype("int64"), name, validate)
+        splits = numpy.concatenate([[0], numpy.cumsum(lengths)]).astype("int64")
+        return cls.from_row_splits(values, splits, name, validate)
 
     @classmethod
     def from_tensor(cls, tensor, name=None):

@@ -181,3 +181,36 @@ def test_logs_of_a_batch_are_its_own():
     del kept[:]
     dense().fit(x, np.ones((12, 1)), batch_size=1, shuffle=False, verbose=0, callbacks=[Keeps()])
     assert [logs["loss"] for logs in kept] == reads
+
+
+def test_constants_go_to_the_device_of_a_scope(run_script):
+    assert run_script("""
+import berth as tf, numpy as np
+with tf.device("/GPU:1"):
+    made = [tf.constant(np.ones(3, "float32")), tf.constant([1, 2], tf.int64), tf.constant(1.5, tf.float64),
+            tf.convert_to_tensor(np.arange(3)), tf.Variable(np.ones(3)), tf.constant(np.array(2))]
+print({t.device[-5:] for t in made}, tf.constant(np.ones(3)).device[-5:])
+""", simulate="GPUx2").stdout.strip() == "{'GPU:1'} CPU:0"
+
+
+def test_every_argument_has_an_effect_or_a_reason():
+    import importlib
+    import os
+    import sys
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/differentials"))
+    arguments = importlib.import_module("arguments")
+    (unread, _), (same, _) = arguments.ignored(), arguments.without_effect()
+    assert unread == [] and same == []
+
+
+def test_skipped_weights_are_warned_of(tmp_path, capfd):
+    def model(units):
+        made = tf.keras.Sequential([tf.keras.layers.Dense(units, name="a", input_shape=(2,)), tf.keras.layers.Dense(2, name="b")])
+        made.predict(np.ones((1, 2)), verbose=0)
+        return made
+    model(3).save_weights(str(tmp_path / "w.weights.h5"))
+    with pytest.warns(UserWarning, match="keeps its values"):
+        model(4).load_weights(str(tmp_path / "w.weights.h5"), skip_mismatch=True)
+    model(3).save_weights(str(tmp_path / "w"))
+    model(4).load_weights(str(tmp_path / "w"), skip_mismatch=True)
+    assert "1 of the model's 4 weights were loaded" in capfd.readouterr().err

@@ -227,7 +227,8 @@ class Model(Layer):
             "shuffle": bool(shuffle), "validation_split": validation_split,
             "validation_freq": validation_freq, "steps_per_epoch": steps_per_epoch or 0,
             "validation_steps": validation_steps or 0,
-            "validation_batch_size": _size("validation_batch_size", validation_batch_size, 0), "initial_epoch": initial_epoch,
+            "validation_batch_size": _size("validation_batch_size", validation_batch_size, 0),
+            "initial_epoch": initial_epoch,
             "sample_weight": sample_weight, "class_weight": dict(class_weight or {}),
             "validation_data": validation_data})
         self.__dict__["history"] = _callbacks.History(self, values)
