@@ -1,4 +1,6 @@
 """Functions over elements and branches: tf.case, tf.switch_case, tf.map_fn, tf.foldl and their kin."""
+import builtins
+
 from berth import _core
 from berth._function import call_converted, cond
 from berth._structure import flatten, pack
@@ -13,6 +15,8 @@ _ops = _core.ops
 def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name="case"):
     """Returns fn() of the first pair whose predicate holds, else default() (tf.case)."""
     pairs = list(pred_fn_pairs.items() if isinstance(pred_fn_pairs, dict) else pred_fn_pairs)
+    if exclusive and sum(builtins.bool(p) for p, _ in pairs) > 1:
+        raise _core.InvalidArgumentError("case: more than one predicate holds, with exclusive=True")
     if default is None:
         default = pairs.pop()[1]
     out = default
@@ -44,7 +48,12 @@ def _stacked(results):
 def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap_memory=False,
            infer_shape=True, name=None, fn_output_signature=None):
     """Stacks fn(element) over the first axis, whose length must be known."""
-    return _stacked([call_converted(fn, e) for e in _elements(elems)])
+    out = _stacked([call_converted(fn, e) for e in _elements(elems)])
+    wanted = dtype if fn_output_signature is None else fn_output_signature
+    for v, w in zip(flatten(out)[0], [] if wanted is None else flatten(wanted)[0]):
+        if v.dtype != getattr(w, "dtype", w):
+            raise TypeError(f"map_fn: the function returns {v.dtype}, fn_output_signature says {w}")
+    return out
 
 
 def vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True):

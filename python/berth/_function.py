@@ -2,7 +2,7 @@
 import functools
 
 from berth import _core
-from berth._core import Tensor, Variable
+from berth._core import Tensor, TensorShape, Variable
 from berth._placement import Report, contracts
 from berth._straight import is_straight
 from berth._structure import LEAF, flatten, is_value, pack
@@ -38,7 +38,7 @@ class Function:
     """A Python function that is traced once per signature and then runs as a compiled plan."""
 
     def __init__(self, fn, name=None, input_signature=None, placement="", autograph=True,
-                 contract=None):
+                 contract=None, reduce_retracing=False):
         functools.update_wrapper(self, fn)
         self.python_function = fn
         self._autograph = autograph
@@ -47,9 +47,11 @@ class Function:
         self._traced = []     # (structure, specs) of the traces
         self._signature = input_signature
         specs = [] if input_signature is None else flatten(list(input_signature))[0]
-        self._core = _core.Function(self._trace, name or getattr(fn, "__name__", "function"),
-                                    [(s.shape, s.dtype) for s in specs], placement,
-                                    contracts(contract))
+        self._make = lambda specs: _core.Function(self._trace, name or getattr(fn, "__name__", "function"), specs,
+                                                  placement, contracts(contract))
+        self._core = self._make([(s.shape, s.dtype) for s in specs])
+        self._cores = [self._core]
+        self._relaxed = {} if reduce_retracing and input_signature is None else None
         self._bound = {}
         self.hosted = []      # what py_function calls in its traces
         self._call_structure = None
@@ -62,7 +64,7 @@ class Function:
         if key not in bound:
             bound[key] = _BoundFunction(self.python_function.__get__(instance), self.__name__,
                                         self._signature, autograph=self._autograph,
-                                        contract=self._contract)
+                                        contract=self._contract, reduce_retracing=self._relaxed is not None)
             bound[key].unbound = self  # whose id is taken as long as the key is there
         return bound[key]
 
@@ -79,12 +81,26 @@ class Function:
         outer = self._call_structure
         self._call_structure = structure
         try:
+            if self._relaxed is not None:
+                self._core = self._core_for(leaves, text)
             results, form = self._core.call(leaves, text)
         finally:
             self._call_structure = outer
         if _listening[0] is not None and not _tracing:
             _listening[0].append(self.get_concrete_function(*args, **kwargs))
         return pack(form, results)
+
+    def _core_for(self, leaves, text):
+        """The traces for arguments like these; dimensions that have differed are open from then on."""
+        key = (text, *((str(v.dtype), len(v.shape)) for v in leaves))
+        shapes = [tuple(v.shape) for v in leaves]
+        core, known = self._relaxed.get(key, (self._cores[0], shapes))
+        merged = [tuple(a if a == b else None for a, b in zip(s, k)) for s, k in zip(shapes, known)]
+        if merged != known:
+            core = self._make([(s, convert_to_tensor(v).dtype) for s, v in zip(merged, leaves)])
+            self._cores.append(core)
+        self._relaxed[key] = core, merged
+        return core
 
     def _text_of(self, structure):
         """The signature's part that is no tensor. Objects count by identity, and are kept."""
@@ -147,7 +163,7 @@ class Function:
         return self._signature
 
     def experimental_get_tracing_count(self):
-        return self._core.num_traces()
+        return sum(core.num_traces() for core in self._cores)
 
     def placement(self):
         """What ran where, of the signature called last."""
@@ -201,7 +217,7 @@ def function(func=None, input_signature=None, autograph=True, jit_compile=None,
     """
     def make(fn):
         return Function(fn, input_signature=input_signature, placement=placement,
-                        autograph=autograph, contract=contract)
+                        autograph=autograph, contract=contract, reduce_retracing=reduce_retracing)
     return make if func is None else make(func)
 
 
@@ -236,6 +252,9 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
         return loop_vars
     leaves, form = flatten(list(loop_vars))
     leaves = [convert_to_tensor(v) for v in leaves]
+    for v, s in zip(leaves, [] if shape_invariants is None else flatten(list(shape_invariants))[0]):
+        if not TensorShape(getattr(s, "shape", s)).is_compatible_with(v.shape):
+            raise ValueError(f"while_loop: a variable has the shape {v.shape}, which its shape invariant {s} excludes")
 
     def test(values):
         return [convert_to_tensor(cond(*pack(form, values)))]

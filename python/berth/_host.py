@@ -89,7 +89,7 @@ def _call(func, inp, Tout, arrays):
         if len(values) != len(wanted):
             raise ValueError(f"{getattr(func, '__name__', 'the function')} returned {len(values)} "
                              f"values; Tout has {len(wanted)}")
-        return [_of_dtype(v, w) for v, w in zip(values, wanted)]
+        return [_of_dtype(v, w, arrays) for v, w in zip(values, wanted)]
 
     if not _core.traces_loop():
         with device("/CPU:0"):
@@ -98,13 +98,11 @@ def _call(func, inp, Tout, arrays):
     return pack(form, out) if wanted else None
 
 
-def _of_dtype(value, wanted):
+def _of_dtype(value, wanted, casts):
     dtype = wanted.dtype if isinstance(wanted, TensorSpec) else as_dtype(wanted)
-    if isinstance(value, (Tensor, Variable)):
+    if isinstance(value, (Tensor, Variable)) or dtype == _core.string or not casts:
         return convert_to_tensor(value, dtype)
     import numpy
-    if dtype == _core.string:
-        return convert_to_tensor(value)
     return convert_to_tensor(numpy.asarray(value).astype(dtype.as_numpy_dtype))
 
 

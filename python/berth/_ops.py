@@ -7,7 +7,8 @@ from berth._tensor import convert_to_tensor, float32, int32, int64, string
 _ops = _core.ops
 
 __all__ = ["reshape", "range", "unique", "unique_with_counts", "print", "group", "no_op", "shape",
-           "pad", "squeeze", "argmax", "argmin", "reduce_mean", "histogram_fixed_width", "zeros", "ones", "clip_by_global_norm", "identity", "split", "gather"]
+           "pad", "squeeze", "argmax", "argmin", "reduce_mean", "histogram_fixed_width", "zeros", "ones",
+           "clip_by_global_norm", "einsum", "fill", "rank", "size", "stack", "identity", "split", "gather"]
 
 _builtin_range = builtins.range
 
@@ -17,7 +18,9 @@ def reshape(tensor, shape, name=None):
 
 
 def shape(input, out_type=int32, name=None):
-    return _ops.shape(input, out_type)
+    input = convert_to_tensor(input)
+    known = not getattr(input, "is_symbolic", True) and input.shape.as_list()
+    return _ops.shape(input, out_type) if known is False else convert_to_tensor(known, out_type)
 
 
 def zeros(shape, dtype=float32, name=None):
@@ -26,6 +29,37 @@ def zeros(shape, dtype=float32, name=None):
 
 def ones(shape, dtype=float32, name=None):
     return _ops.ones(shape, dtype)
+
+
+def einsum(equation, *inputs, **kwargs):
+    return _ops.einsum(equation, inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)) else inputs,
+                       **kwargs)
+
+
+def fill(dims, value, dtype=None, name=None):
+    value = convert_to_tensor(value, dtype)
+    if value.dtype == string:
+        import numpy
+        return convert_to_tensor(numpy.broadcast_to(value._array(), [int(d) for d in dims]))
+    return _ops.broadcast_to(value, dims)
+
+
+def rank(input, name=None):
+    return convert_to_tensor(len(convert_to_tensor(input).shape))
+
+
+def size(input, out_type=int32, name=None):
+    input = convert_to_tensor(input)
+    known = input.shape.num_elements()
+    return _ops.math.cast(_ops.size(input) if known is None else known, out_type)
+
+
+def stack(values, axis=0, name=None):
+    if isinstance(values, (list, tuple)) and any(
+            isinstance(v, (str, bytes)) or getattr(v, "dtype", None) == string for v in values):
+        import numpy
+        return convert_to_tensor(numpy.stack([convert_to_tensor(v, string)._array() for v in values], axis))
+    return _ops.stack(values, axis)
 
 
 def identity(input, name=None):
@@ -97,20 +131,23 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
 
 def unique(x, out_idx=int32, name=None):
     y, idx, _, _ = _ops.unique(x)
-    return y, idx
+    return y, _ops.math.cast(idx, out_idx)
 
 
 def unique_with_counts(x, out_idx=int32, name=None):
     y, idx, count, _ = _ops.unique_with_counts(x)
-    return y, idx, count
+    return y, _ops.math.cast(idx, out_idx), _ops.math.cast(count, out_idx)
 
 
 def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
-    return _ops.clip_by_global_norm(list(t_list), float(clip_norm))
+    if use_norm is None:
+        return _ops.clip_by_global_norm(list(t_list), float(clip_norm))
+    factor = clip_norm / _ops.math.maximum(use_norm, clip_norm)
+    return [None if t is None else t * factor for t in t_list], use_norm
 
 
 def print(*inputs, output_stream=None, summarize=None, sep=" ", end="\n", name=None):
-    builtins.print(*[v.numpy() if hasattr(v, "numpy") else v for v in inputs], sep=sep, end=end)
+    builtins.print(*[v.numpy() if hasattr(v, "numpy") else v for v in inputs], sep=sep, end=end, file=output_stream)
 
 
 def group(*inputs, **kwargs):

@@ -1,6 +1,6 @@
 """tf.strings where TensorFlow's results are ragged."""
 from berth import _core
-from berth._tensor import convert_to_tensor
+from berth._tensor import convert_to_tensor, refuse
 
 _text = _core.ops.strings
 
@@ -23,21 +23,24 @@ def bytes_split(input, name=None):
     return _rows(input, _text.bytes_split(input))
 
 
-def _check(encoding):
+def _check(encoding, errors="replace", replacement_char=65533, replace_control_characters=False):
+    refuse("tf.strings", errors=None if errors == "replace" else errors,
+           replacement_char=None if replacement_char == 65533 else replacement_char,
+           replace_control_characters=replace_control_characters)
     if encoding.upper().replace("_", "-") != "UTF-8":
         raise ValueError(f"the encoding is {encoding!r}; expected 'UTF-8', the one that Berth reads")
 
 
 def unicode_split(input, input_encoding, errors="replace", replacement_char=65533, name=None):
     """The characters of texts in UTF-8."""
-    _check(input_encoding)
+    _check(input_encoding, errors, replacement_char)
     return _rows(input, _text.unicode_split(input))
 
 
 def unicode_decode(input, input_encoding, errors="replace", replacement_char=65533,
                    replace_control_characters=False, name=None):
     """The numbers of the characters, int32."""
-    _check(input_encoding)
+    _check(input_encoding, errors, replacement_char, replace_control_characters)
     values, splits = _text.unicode_split(input)
     numbers = convert_to_tensor([ord(v.decode()) for v in values.numpy()] or [0], _core.int32)
     return _rows(input, (numbers[:values.shape[0]], splits))

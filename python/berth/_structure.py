@@ -1,4 +1,6 @@
 """Nested lists, tuples and dictionaries of tensors: leaves, and what holds them together."""
+import collections
+
 from berth._core import Tensor, Variable
 
 
@@ -11,14 +13,24 @@ class _Leaf:
 LEAF = _Leaf()
 
 
+def in_order(keys):
+    """The keys of a dictionary in the order of its leaves."""
+    return sorted(keys) if all(isinstance(k, str) for k in keys) else list(keys)
+
+
+def _dict_of(like, values):
+    """A dictionary with the class and the order of another."""
+    made = {k: values[k] for k in like}
+    return collections.OrderedDict(made) if isinstance(like, collections.OrderedDict) else made
+
+
 def flatten(value, is_leaf=lambda v: True):
     """Returns (leaves, structure). All that is no list, tuple or dictionary is a leaf."""
     leaves = []
 
     def walk(v):
         if isinstance(v, dict):
-            return {k: walk(v[k]) for k in sorted(v)} if all(
-                isinstance(k, str) for k in v) else {k: walk(x) for k, x in v.items()}
+            return _dict_of(v, {k: walk(v[k]) for k in in_order(v)})
         if isinstance(v, tuple) and hasattr(v, "_fields"):
             return type(v)(*[walk(x) for x in v])
         if isinstance(v, (list, tuple)):
@@ -52,7 +64,7 @@ def pack(structure, leaves):
         if isinstance(s, _Fixed):
             return s.value
         if isinstance(s, dict):
-            return {k: walk(v) for k, v in s.items()}
+            return _dict_of(s, {k: walk(s[k]) for k in in_order(s)})
         if isinstance(s, tuple) and hasattr(s, "_fields"):
             return type(s)(*[walk(v) for v in s])
         return type(s)(walk(v) for v in s)

@@ -1,4 +1,6 @@
 """Completes Tensor, Variable, DType and TensorShape, and makes tensors of values."""
+import operator
+
 from berth import _core
 from berth._core import DType, Tensor, TensorShape, Variable
 from berth._lazy import Lazy as _Lazy
@@ -11,6 +13,8 @@ uint8, complex64, complex128 = _core.uint8, _core.complex64, _core.complex128
 string, bool = _core.string, _core.bool
 half, double = float16, float64
 
+_FOREIGN = ("int16", "uint16", "uint32", "uint64", "int4", "uint4", "qint8", "qint16", "qint32", "quint8", "quint16",
+            "float8_e4m3fn", "float8_e5m2", "variant", "resource")
 _NUMPY = {"string": "object_", "bool": "bool_"}
 
 
@@ -38,13 +42,15 @@ DType.min = property(lambda self: _limit(self, "min"))
 DType.max = property(lambda self: _limit(self, "max"))
 
 
+_DTYPES = (float32, float64, int32, int64, uint8, int8, bool, bfloat16, float16, complex64, complex128, string)
+
+
 def as_dtype(value):
     """Returns the DType of a name, a NumPy dtype or a DType."""
-    for known in (float32, float64, int32, int64, uint8, int8, bool, bfloat16, float16, complex64,
-                  complex128, string):
+    for known in _DTYPES:
         if known == value:
             return known
-    raise TypeError(f"{value!r} is no dtype that Berth has")
+    raise TypeError(f"{value!r} is no dtype that Berth has: it has {', '.join(d.name for d in _DTYPES)}")
 
 
 # Shapes behave as tuples of numbers, with None for what is not known.
@@ -77,15 +83,22 @@ TensorShape.__eq__ = _shape_equal
 
 
 def _whole(value):
-    return None if value is None else int(value)
+    """A subscript, or a part of a slice, that is a whole number."""
+    try:
+        return None if value is None else operator.index(value)
+    except TypeError:
+        raise TypeError("subscripts are whole numbers, slices of those, `...`, tf.newaxis, scalar tensors of int32 "
+                        f"or int64, and masks, not {value!r}") from None
 
 
 def _getitem(self, key):
     """x[0], x[1:3], x[:, 0], x[..., -1], x[None], x[mask], x[tensor]."""
-    keys = key if isinstance(key, tuple) else (key,)
-    if len(keys) == 1 and isinstance(keys[0], (Tensor, _np.ndarray, list)):
+    keys = tuple(key) if isinstance(key, (tuple, list)) else (key,)
+    if key is True or key is False:
+        raise TypeError(f"a mask has at least one axis: {key} is no subscript")
+    if len(keys) == 1 and isinstance(keys[0], (Tensor, _np.ndarray)):
         at = convert_to_tensor(keys[0])
-        if at.dtype == bool:
+        if at.dtype == bool and len(at.shape) > 0:
             return _core.ops.boolean_mask(self, at)
         if len(at.shape) > 0:
             return _core.ops.gather(self, at)
@@ -100,10 +113,10 @@ def _getitem(self, key):
             new_axes.append(axis)
             axis += 1
         elif isinstance(k, slice):
-            parts.append((_whole(k.start), _whole(k.stop), 1 if k.step is None else int(k.step)))
+            parts.append((_whole(k.start), _whole(k.stop), 1 if k.step is None else _whole(k.step)))
             axis += 1
         else:
-            parts.append(_check_index(self, len(parts), int(k)))
+            parts.append(_check_index(self, len(parts), _whole(k)))
     out = self._getitem(parts) if parts else self
     for at in new_axes:
         out = _core.ops.expand_dims(out, at)
@@ -174,6 +187,16 @@ def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     return _core.exported(tensor, told).__dlpack__(**{k: v for k, v in wishes.items() if v is not None})
 
 
+def _set_shape(self, shape):
+    """Checks a shape: what a trace does not know stays unknown."""
+    if not TensorShape(shape).is_compatible_with(self.shape):
+        raise ValueError(f"set_shape: the tensor has the shape {self.shape}, not {TensorShape(shape)}")
+
+
+def _no_hash(self):
+    raise TypeError("Tensor is unhashable, because == compares its values: tensor.ref() is a key")
+
+
 for _class in (Tensor, Variable):
     _class.__getitem__ = _getitem
     _class.__iter__ = _iterate
@@ -191,12 +214,12 @@ for _class in (Tensor, Variable):
     _class.__dlpack__ = _dlpack
     _class.__dlpack_device__ = lambda self: (1, 0)
 Tensor.__repr__ = _repr
-Tensor.__hash__ = lambda self: hash(self._id())
+Tensor.__hash__ = _no_hash
 Tensor.ref = lambda self: _Reference(self)
 Tensor.__deepcopy__ = lambda self, memo: self
 Tensor.__reduce__ = lambda self: (constant, (self._array(),))
-Tensor.set_shape = lambda self, shape: None
-Variable.__repr__ = _variable_repr
+Tensor.set_shape = _set_shape
+Variable.__repr__ = Variable.__str__ = _variable_repr
 Variable.ref = lambda self: _Reference(self)
 Variable.initialized_value = lambda self: self.read_value()
 Variable.is_initialized = lambda self: True
@@ -222,7 +245,14 @@ class _Reference:
         return isinstance(other, _Reference) and hash(self) == hash(other)
 
     def __hash__(self):
-        return hash(self._value)
+        return hash(self._value._id() if isinstance(self._value, Tensor) else self._value)
+
+
+def refuse(function, **arguments):
+    """Raises for arguments of TensorFlow's that are not there yet: those given as what is no default."""
+    for name, given in arguments.items():
+        if given is not None and given is not False:
+            raise NotImplementedError(f"{function}: the argument {name}={given!r} is not there yet; leave it out")
 
 
 def constant(value, dtype=None, shape=None, name=None):
@@ -237,13 +267,12 @@ def constant(value, dtype=None, shape=None, name=None):
 
 def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
     """Returns `value` as a tensor (tf.convert_to_tensor)."""
-    out = _core.convert(value, dtype)
-    if dtype is None or out.dtype == dtype:
-        return out
-    if isinstance(value, (Tensor, Variable)):
-        raise ValueError(f"a tensor of {out.dtype.name} was given where {as_dtype(dtype).name} is "
-                         "asked for; tf.cast changes dtypes")
-    return _core.ops.math.cast(out, dtype)
+    if dtype is None and dtype_hint is not None and not isinstance(value, (Tensor, Variable)):
+        try:
+            return _core.convert(value, dtype_hint)
+        except (TypeError, ValueError):
+            pass
+    return _core.convert(value, dtype)
 
 
 def is_tensor(value):
@@ -293,6 +322,9 @@ def _plans_for(path):
     for start, why in NEVER:
         if plain == start or plain.startswith(start + "."):
             return f", and will not: {why}"
+    if plain.rpartition(".")[2] in _FOREIGN:
+        return (": a dtype of TensorFlow's that the engine has not; arrays of it become tensors of a wider one, or "
+                "an error")
     from berth._planned import NAMES
     return ", which is planned" if plain in NAMES or any(n.startswith(plain + ".") for n in NAMES) else (
         ": a name that neither TensorFlow 2.21 nor Keras 3.15 has")

@@ -1,9 +1,10 @@
 """tf.data."""
+import itertools
 import types as _types
 
 from berth import _core
-from berth._structure import flatten, pack
-from berth._tensor import TensorSpec, convert_to_tensor
+from berth._structure import flatten, in_order, pack
+from berth._tensor import TensorSpec, convert_to_tensor, refuse
 
 AUTOTUNE = _core.AUTOTUNE
 INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = -1, -2
@@ -17,13 +18,13 @@ class Dataset:
 
     @staticmethod
     def from_tensor_slices(tensors, name=None):
-        leaves, form = flatten(_tuples(tensors))
+        leaves, form = flatten(_nested(tensors))
         return Dataset(_core.Dataset.from_tensor_slices([convert_to_tensor(v) for v in leaves]),
                        form)
 
     @staticmethod
     def from_tensors(tensors, name=None):
-        leaves, form = flatten(tensors)
+        leaves, form = flatten(_nested(tensors), lambda v: v is not None)
         return Dataset(_core.Dataset.from_tensors([convert_to_tensor(v) for v in leaves]), form)
 
     @staticmethod
@@ -36,23 +37,36 @@ class Dataset:
             if output_shapes is not None:
                 shapes = output_shapes if isinstance(output_shapes, (list, tuple)) and len(
                     types) > 1 else [output_shapes]
-            specs = [((), t) if s is None else (s, t) for s, t in zip(shapes, types)]
+            specs = [(s, t) for s, t in zip(shapes, types)]
         else:
             leaves, form = flatten(output_signature)
             specs = [(s.shape, s.dtype) for s in leaves]
 
-        def begin():
+        def leaves_of(value):
+            leaves = flatten(value)[0]
+            if len(leaves) != len(specs):
+                leaves = [value]
+            return [convert_to_tensor(v.numpy() if hasattr(v, "numpy") and v.dtype != d else v, d)
+                    for v, (_, d) in zip(leaves, specs)]
+
+        begun = []
+        if any(s is None for s, _ in specs):  # the first element says how many axes there are
             source = iter(generator(*(args or ())))
+            first = [leaves_of(v) for v in itertools.islice(source, 1)]
+            begun.append((first, source))
+            specs = [([None] * len(first[0][i].shape) if s is None and first else s or (), d)
+                     for i, (s, d) in enumerate(specs)]
+
+        def begin():
+            first, source = begun.pop() if begun else ([], iter(generator(*(args or ()))))
 
             def step():
+                if first:
+                    return first.pop()
                 try:
-                    value = next(source)
+                    return leaves_of(next(source))
                 except StopIteration:
                     return None
-                leaves = flatten(value)[0]
-                if len(leaves) != len(specs):
-                    leaves = [value]
-                return [convert_to_tensor(v, d) for v, (_, d) in zip(leaves, specs)]
             return step
 
         return Dataset(_core.Dataset.from_generator(begin, specs), form)
@@ -60,7 +74,12 @@ class Dataset:
     @staticmethod
     def range(*args, output_type=None, name=None):
         start, stop, step = (0, args[0], 1) if len(args) == 1 else (tuple(args) + (1,))[:3]
-        return Dataset(_core.Dataset.range(start, stop, step), flatten(0)[1])
+        return Dataset(_core.Dataset.range(start, stop, step), flatten(0)[1])._of_type(output_type)
+
+    def _of_type(self, dtype):
+        if dtype is None or dtype == _core.int64:
+            return self
+        return self.map(lambda x: _core.ops.math.cast(x, dtype))
 
     @staticmethod
     def zip(*datasets, name=None):
@@ -77,7 +96,7 @@ class Dataset:
         forms, eager = [], []
 
         def run(*element):
-            out, form = flatten(call_converted(map_func, *element))
+            out, form = flatten(_result(call_converted(map_func, *element)), lambda v: v is not None)
             forms.append(form)
             return [convert_to_tensor(v) for v in out]
 
@@ -93,8 +112,23 @@ class Dataset:
 
         handle = self.__berth__.map(call, 0 if num_parallel_calls is None else num_parallel_calls,
                                     deterministic is not False)
-        handle.element_spec()  # traces, so that the structure is known
-        return Dataset(handle, forms[0] if forms else self._form)
+        return self._shaped(handle, forms, lambda x: run(*_arguments(self._form, x)))
+
+    def _shaped(self, handle, forms, run, state=()):
+        """The result of a transform, whose structure the first element says, or else a trace."""
+        from berth._host import ShapeUnknown
+        handle.element_spec()
+        specs = [*((t.shape, t.dtype) for t in state), *self.__berth__.element_spec()]
+        if forms or not specs:
+            return Dataset(handle, forms[0] if forms else self._form)
+        try:
+            outputs = _core.trace_concrete(run, "data", specs).outputs()
+        except ShapeUnknown:
+            return self._same(handle)
+
+        def begin():
+            return handle.pass_().next
+        return Dataset(_core.Dataset.from_generator(begin, outputs), forms[0])
 
     def filter(self, predicate, name=None):
         return self._same(self.__berth__.filter(self._on_elements(predicate)))
@@ -144,14 +178,14 @@ class Dataset:
 
         def step(state, element):
             new, out = scan_func(pack(state_form, state), pack(self._form, element))
-            out, form = flatten(out)
+            out, form = flatten(_result(out), lambda v: v is not None)
             forms.append(form)
             return ([convert_to_tensor(v) for v in flatten(new)[0]],
                     [convert_to_tensor(v) for v in out])
 
-        handle = self.__berth__.scan([convert_to_tensor(v) for v in leaves], step)
-        handle.element_spec()
-        return Dataset(handle, forms[0] if forms else self._form)
+        leaves = [convert_to_tensor(v) for v in leaves]
+        n = len(leaves)
+        return self._shaped(self.__berth__.scan(leaves, step), forms, lambda x: step(x[:n], x[n:])[1], leaves)
 
     def group_by_window(self, key_func, reduce_func, window_size=None, name=None):
         forms = []
@@ -192,6 +226,7 @@ class Dataset:
         return self._same(self.__berth__.ignore_errors(log_warning))
 
     def snapshot(self, path, compression="AUTO", reader_func=None, shard_func=None, name=None):
+        refuse("snapshot", reader_func=reader_func, shard_func=shard_func)
         return self._same(self.__berth__.snapshot(str(path)))
 
     def get_single_element(self, name=None):
@@ -204,7 +239,7 @@ class Dataset:
 
     @staticmethod
     def counter(start=0, step=1, dtype=None, name=None):
-        return Dataset(_core.Dataset.counter(start, step), flatten(0)[1])
+        return Dataset(_core.Dataset.counter(start, step), flatten(0)[1])._of_type(dtype)
 
     @staticmethod
     def random(seed=None, rerandomize_each_iteration=None, name=None):
@@ -213,6 +248,7 @@ class Dataset:
     @staticmethod
     def sample_from_datasets(datasets, weights=None, seed=None, stop_on_empty_dataset=False,
                              rerandomize_each_iteration=None):
+        refuse("sample_from_datasets", rerandomize_each_iteration=rerandomize_each_iteration)
         return datasets[0]._same(_core.Dataset.sample_from_datasets(
             [d.__berth__ for d in datasets], [float(w) for w in weights or []], seed,
             stop_on_empty_dataset))
@@ -235,7 +271,7 @@ class Dataset:
         if shapes is not None:
             def walk(form, given):
                 if isinstance(form, dict):
-                    for k in form:
+                    for k in in_order(form):
                         walk(form[k], given[k])
                 elif isinstance(form, (list, tuple)):
                     for f, g in zip(form, given):
@@ -292,6 +328,9 @@ class Dataset:
         return transformation_func(self)
 
     def with_options(self, options, name=None):
+        policy = options.experimental_distribute.auto_shard_policy
+        known = getattr(policy, "name", policy) in ("AUTO", "DATA")
+        refuse("with_options", auto_shard_policy=None if known else policy)
         return self
 
     def reduce(self, initial_state, reduce_func, name=None):
@@ -380,6 +419,8 @@ class Windows:
 
     def batch(self, batch_size=None, drop_remainder=False, name=None):
         """Each window as one element, its elements on top of each other."""
+        refuse("windows.batch", drop_remainder=drop_remainder,
+               batch_size=None if batch_size == self._options[0] else batch_size)
         return self._parent._same(self._parent.__berth__.window(*self._options, None))
 
     def __iter__(self):
@@ -450,20 +491,28 @@ class CsvDataset(Dataset):
                  header=False, field_delim=",", use_quote_delim=True, na_value="", select_cols=None,
                  exclude_cols=None):
         form = tuple(flatten(0)[1] for _ in record_defaults)
-        super().__init__(_core.csv(_files(filenames), list(record_defaults), header, field_delim,
-                                   [int(c) for c in select_cols or []]), form)
+        super().__init__(_core.csv(
+            _files(filenames), list(record_defaults), header, field_delim, [int(c) for c in select_cols or []],
+            [int(c) for c in exclude_cols or []], compression_type or "", use_quote_delim, na_value), form)
 
 
-def _tuples(value):
-    """Lists of tensors' slices are one tensor; tuples and dictionaries are structures."""
-    import numpy
+def _nested(value):
+    """Tuples and dictionaries are structures here; a list is a tensor."""
     if isinstance(value, list):
-        return numpy.asarray(value)
+        import numpy  # a list of arrays keeps their dtype
+        arrays = value and all(isinstance(v, numpy.ndarray) for v in value)
+        return convert_to_tensor(numpy.asarray(value) if arrays else value)
     if isinstance(value, tuple):
-        return tuple(_tuples(v) for v in value)
+        parts = [_nested(v) for v in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     if isinstance(value, dict):
-        return {k: _tuples(v) for k, v in value.items()}
+        return type(value)((k, _nested(v)) for k, v in value.items())
     return value
+
+
+def _result(value):
+    """What the function of a map returned: the outer list is a tuple."""
+    return _nested(tuple(value) if isinstance(value, list) else value)
 
 
 def _arguments(form, leaves):

@@ -3,7 +3,7 @@ import types as _types
 
 from berth import _core
 from berth._structure import flatten, pack
-from berth._tensor import convert_to_tensor
+from berth._tensor import convert_to_tensor, refuse
 from berth.data import Iterator
 
 
@@ -129,6 +129,7 @@ class MultiWorkerMirroredStrategy(Strategy):
     """The replicas of all tasks of a cluster; TF_CONFIG and other launchers' variables say which."""
 
     def __init__(self, cluster_resolver=None, communication_options=None, *, slices=0):
+        refuse("MultiWorkerMirroredStrategy", cluster_resolver=cluster_resolver)
         super().__init__(_core.multi_worker_mirrored_strategy(slices))
 
     is_chief = property(lambda self: self.__berth__.is_chief)

@@ -2,7 +2,7 @@
 import builtins
 
 from berth import _core
-from berth._tensor import convert_to_tensor, int64, string
+from berth._tensor import convert_to_tensor, int64, refuse, string
 
 _ops = _core.ops
 
@@ -16,13 +16,19 @@ class RaggedTensor:
 
     @classmethod
     def from_row_splits(cls, values, row_splits, name=None, validate=True):
-        return cls(values, row_splits)
+        made = cls(values, row_splits)
+        splits = made.row_splits.numpy().tolist() if validate else [0, len(made.values)]
+        if splits != sorted(splits) or not splits or splits[0] != 0 or splits[-1] != len(made.values):
+            raise _core.InvalidArgumentError(f"ragged: row_splits are {splits[:8]}; expected numbers that grow from 0 "
+                                             f"to {len(made.values)}, the number of values")
+        return made
 
     @classmethod
     def from_row_lengths(cls, values, row_lengths, name=None, validate=True):
         import numpy
         lengths = convert_to_tensor(row_lengths).numpy()
-        return cls(values, numpy.concatenate([[0], numpy.cumsum(lengths)]).astype("int64"))
+        splits = numpy.concatenate([[0], numpy.cumsum(lengths)]).astype("int64")
+        return cls.from_row_splits(values, splits, name, validate)
 
     @classmethod
     def from_tensor(cls, tensor, name=None):
@@ -45,11 +51,13 @@ class RaggedTensor:
     get_shape = lambda self: self.shape  # noqa: E731
 
     def nrows(self, out_type=None, name=None):
-        return self.row_splits.shape[0] - 1
+        rows = self.row_splits.shape[0] - 1
+        return rows if out_type is None else convert_to_tensor(rows, out_type)
 
     __len__ = nrows
 
     def row_lengths(self, axis=1, name=None):
+        refuse("row_lengths", axis=None if axis == 1 else axis)
         return self.row_splits[1:] - self.row_splits[:-1]
 
     def __getitem__(self, key):
@@ -82,6 +90,7 @@ class RaggedTensor:
     def to_tensor(self, default_value=None, name=None, shape=None):
         """The tensor in which short rows are filled up with zeros or default_value."""
         import numpy
+        refuse("to_tensor", shape=shape)
         rows = [row.to_tensor(default_value) if isinstance(row, RaggedTensor) else row for row in self]
         arrays = [row.numpy() for row in rows]
         longest = [max((a.shape[i] for a in arrays), default=0) for i in builtins.range(arrays[0].ndim)] if arrays else [0]
@@ -119,6 +128,7 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
 
 def constant(pylist, dtype=None, ragged_rank=None, inner_shape=None, name=None, row_splits_dtype=int64):
     """A RaggedTensor of nested lists, each list a row."""
+    refuse("ragged.constant", inner_shape=inner_shape)
     depth = _depth(pylist)
     if depth < 2:
         return convert_to_tensor(pylist, dtype)

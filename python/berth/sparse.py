@@ -88,7 +88,8 @@ def sparse_dense_matmul(sp_a, b, adjoint_a=False, adjoint_b=False, name=None):
 
 
 def reduce_sum(sp_input, axis=None, keepdims=None, output_is_sparse=False, name=None):
-    return _ops.math.reduce_sum(to_dense(sp_input), axis, bool(keepdims))
+    out = _ops.math.reduce_sum(to_dense(sp_input), axis, bool(keepdims))
+    return from_dense(out) if output_is_sparse else out
 
 
 def transpose(sp_input, perm=None, name=None):
@@ -103,6 +104,8 @@ def add(a, b, threshold=0):
     total = (to_dense(a) if isinstance(a, SparseTensor) else convert_to_tensor(a)) + (
         to_dense(b) if isinstance(b, SparseTensor) else convert_to_tensor(b))
     both = isinstance(a, SparseTensor) and isinstance(b, SparseTensor)
+    if both and threshold:
+        total = _ops.where(_ops.math.abs(total) < threshold, _ops.zeros_like(total), total)
     return from_dense(total) if both else total
 
 

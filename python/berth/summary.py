@@ -2,7 +2,7 @@
 import contextlib
 
 from berth import _core
-from berth._tensor import convert_to_tensor
+from berth._tensor import convert_to_tensor, refuse
 
 _writers, _state = [], {"step": None, "graph": None}
 
@@ -71,6 +71,7 @@ def scalar(name, data, step=None, description=None):
 
 def histogram(name, data, step=None, buckets=None, description=None):
     """Writes how values are spread, in 30 buckets."""
+    refuse("tf.summary.histogram", buckets=None if buckets == 30 else buckets)
     if _file() is None:
         return False
     values = convert_to_tensor(data).numpy().astype("float32").ravel()

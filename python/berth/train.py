@@ -2,7 +2,7 @@
 from berth import _core
 from berth._core import LoadStatus, Variable, latest_checkpoint as _latest
 from berth._module import Module, variables_in
-from berth._tensor import convert_to_tensor
+from berth._tensor import convert_to_tensor, refuse
 
 __all__ = ["Checkpoint", "CheckpointManager", "CheckpointOptions", "latest_checkpoint",
            "list_variables", "load_variable", "LoadStatus"]
@@ -157,6 +157,7 @@ class CheckpointManager:
 
 def latest_checkpoint(checkpoint_dir, latest_filename=None):
     """Returns the path of the last complete checkpoint in a folder, or None."""
+    refuse("latest_checkpoint", latest_filename=latest_filename)
     return _latest(str(checkpoint_dir))
 
 

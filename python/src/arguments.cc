@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "errors.h"
@@ -48,24 +49,46 @@ DType Arguments::hint(size_t slot) const {
       "indices",   "ids",  "labels",    "segment_ids",
       "lengths",   "k",    "y_true",    "targets",
       "condition", "mask", "boxes_ind", "row_splits"};
-  for (const std::string_view whole : kWhole) {
-    if (whole == bound_[slot].tensorflow || whole == bound_[slot].own) {
-      return DType::kInvalid;
-    }
-  }
+  const auto is_apart = [&](size_t i) {
+    return std::ranges::any_of(kWhole, [&](std::string_view name) {
+      return name == bound_[i].tensorflow || name == bound_[i].own;
+    });
+  };
+  if (is_apart(slot)) return DType::kInvalid;
+  // Tensors say it; else what comes first, as in TensorFlow.
   for (size_t i = 0; i < count_; ++i) {
-    if (i != slot && slots_[i] != nullptr && is_tensor_like(slots_[i])) {
+    if (i != slot && slots_[i] != nullptr && is_own(slots_[i]) &&
+        !is_apart(i)) {
       return dtype_of_python(slots_[i]);
     }
   }
-  // maximum(0., [1, -1]): whole numbers beside a float of Python are floats.
   const auto is_operand = [&](size_t i) {
     const std::string_view name = bound_[i].tensorflow;
     return slots_[i] != nullptr && (name == "x" || name == "y");
   };
-  if (!is_operand(slot)) return DType::kInvalid;
+  const bool array = is_tensor_like(slots_[slot]);
   for (size_t i = 0; i < count_; ++i) {
-    if (i != slot && is_operand(i) && PyFloat_Check(slots_[i])) return float32;
+    if (i == slot || slots_[i] == nullptr || !is_tensor_like(slots_[i]) ||
+        is_apart(i)) {
+      continue;
+    }
+    if (i < slot) return dtype_of_python(slots_[i]);
+    // Whole numbers of Python are floats beside an array of floats.
+    const DType dtype = dtype_of_python(slots_[i]);
+    if (!array && (!is_operand(slot) || !is_inexact(dtype) ||
+                   is_integer(tensor_of(slots_[slot]).dtype()))) {
+      return dtype;
+    }
+  }
+  if (!is_operand(slot)) return DType::kInvalid;
+  // maximum(0., [1, -1]): whole numbers beside a float of Python are floats.
+  for (size_t i = 0; i < count_; ++i) {
+    if (i == slot || !is_operand(i)) continue;
+    if (PyFloat_Check(slots_[i]) && !is_tensor_like(slots_[i])) return float32;
+    if (array && i < slot) {
+      const DType dtype = tensor_of(slots_[i]).dtype();
+      if (is_inexact(dtype)) return dtype;
+    }
   }
   return DType::kInvalid;
 }

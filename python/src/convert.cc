@@ -2,24 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-
 #include "held.h"
-#include "sharing.h"
+#include "values.h"
 
 namespace berth::python {
 
 using namespace nanobind::literals;  // NOLINT
 
 namespace {
-
-// Imported once; lives as long as the interpreter.
-nb::object& numpy() {
-  static auto* module = new nb::object(nb::module_::import_("numpy"));
-  return *module;
-}
-
-std::string text_of(nb::handle h) { return nb::cast<std::string>(nb::str(h)); }
 
 template <class T>
 std::vector<T> list_of(PyObject* o, const char* what) {
@@ -33,90 +23,6 @@ std::vector<T> list_of(PyObject* o, const char* what) {
   }
   return all;
 }
-
-bool is_array(PyObject* o) {
-  return PyObject_HasAttrString(o, "__array__") ||
-         PyObject_HasAttrString(o, "__array_interface__");
-}
-
-bool holds(PyObject* o, bool (*test)(PyObject*)) {
-  if (test(o)) return true;
-  if (!is_list(o)) return false;
-  for (const nb::object& item : items_of(o)) {
-    if (holds(item.ptr(), test)) return true;
-  }
-  return false;
-}
-
-bool is_own(PyObject* o) {
-  return nb::isinstance<Tensor>(o) || nb::isinstance<Variable>(o);
-}
-
-Tensor strings_of(nb::object array) {
-  std::vector<int64_t> dims =
-      nb::cast<std::vector<int64_t>>(nb::list(array.attr("shape")));
-  std::vector<std::string> all;
-  for (nb::handle item : array.attr("ravel")().attr("tolist")()) {
-    if (PyBytes_Check(item.ptr())) {
-      all.emplace_back(PyBytes_AS_STRING(item.ptr()),
-                       static_cast<size_t>(PyBytes_GET_SIZE(item.ptr())));
-    } else if (PyUnicode_Check(item.ptr())) {
-      all.push_back(text_of(item));
-    } else {
-      throw NotThat("numbers or text");
-    }
-  }
-  return constant(std::span<const std::string>(all), Shape(dims), {});
-}
-
-Tensor tensor_of_array(nb::object array) {
-  const std::string kind = text_of(array.attr("dtype").attr("kind"));
-  if (kind == "U" || kind == "S" || kind == "O") return strings_of(array);
-  std::string name = text_of(array.attr("dtype").attr("name"));
-  DType dtype = dtype_from_name(name);
-  if (dtype == DType::kInvalid) {
-    // Whole numbers that the engine has no type for become the next larger.
-    const char* larger = name == "int16" || name == "uint16" ? "int32"
-                         : name == "uint32"                  ? "int64"
-                                                             : nullptr;
-    if (!larger) throw NotThat("an array of a dtype that Berth has");
-    array = array.attr("astype")(larger);
-    dtype = dtype_from_name(larger);
-  }
-  const auto dims =
-      nb::cast<std::vector<int64_t>>(nb::list(array.attr("shape")));
-  // An own copy: arrays change, tensors do not. To share a small one is not
-  // worth while. The bytes are seen as uint8, since buffers know no bfloat16.
-  constexpr int64_t kSharedBytes = 1 << 16;
-  const bool shared =
-      nb::cast<int64_t>(array.attr("nbytes")) >= kSharedBytes &&
-      nb::cast<bool>(array.attr("flags").attr("c_contiguous")) &&
-      nb::cast<bool>(array.attr("flags").attr("aligned")) &&
-      nobody_writes(array);
-  nb::object copy = shared
-                        ? array
-                        : numpy().attr("array")(array, "copy"_a = true,
-                                                "order"_a = "C", "ndmin"_a = 1);
-  nb::object bytes = copy.attr("reshape")(-1).attr("view")("uint8");
-  auto* view = new Py_buffer;
-  if (PyObject_GetBuffer(bytes.ptr(), view, PyBUF_SIMPLE) != 0) {
-    delete view;
-    nb::raise_python_error();
-  }
-  if (view->len == 0) {
-    PyBuffer_Release(view);
-    delete view;
-    return zeros(Shape(dims), dtype, {});
-  }
-  return wrap_memory(view->buf, Shape(dims), dtype, [view] {
-    const Gil gil{std::nothrow};
-    if (!gil) return;
-    PyBuffer_Release(view);
-    delete view;
-  });
-}
-
-Tensor scalar(double v, DType dtype) { return fill(Shape{}, v, dtype, {}); }
 
 }  // namespace
 
@@ -139,132 +45,6 @@ std::vector<nb::object> items_of(PyObject* o) {
   return all;
 }
 
-bool is_tensor_like(PyObject* o) {
-  return is_own(o) || (!PyType_Check(o) && is_array(o));
-}
-
-DType dtype_of_python(PyObject* o) {
-  if (nb::isinstance<Tensor>(o))
-    return nb::cast<const Tensor&>(nb::handle(o)).dtype();
-  if (nb::isinstance<Variable>(o))
-    return nb::cast<const Variable&>(nb::handle(o)).dtype();
-  return dtype_from_name(text_of(nb::handle(o).attr("dtype").attr("name")));
-}
-
-Tensor tensor_of(PyObject* o, DType hint) {
-  if (nb::isinstance<Tensor>(o)) return nb::cast<const Tensor&>(nb::handle(o));
-  if (nb::isinstance<Variable>(o)) {
-    const auto& v = nb::cast<const Variable&>(nb::handle(o));
-    if (tape_is_open()) note_read(v);
-    return v.value({});
-  }
-  const bool floating = is_inexact(hint);
-  if (PyBool_Check(o)) return constant(o == Py_True, Site{});
-  if (PyFloat_Check(o)) {
-    if (hint != DType::kInvalid && !floating && hint != DType::kBool) {
-      throw NotThat(
-          fmt::format("{}, as the tensor beside it (tf.cast "
-                      "changes dtypes)",
-                      name_of(hint)));
-    }
-    return scalar(PyFloat_AS_DOUBLE(o), floating ? hint : float32);
-  }
-  if (PyLong_Check(o)) {
-    const DType dtype =
-        hint == DType::kInvalid || hint == DType::kBool ? int32 : hint;
-    if (is_inexact(dtype)) return scalar(PyLong_AsDouble(o), dtype);
-    const int64_t v = From<int64_t>::get(o, hint);
-    if (dtype == int32 && v != static_cast<int32_t>(v)) {
-      if (hint == DType::kInvalid) return constant(v, Site{});
-      throw NotThat("an int32");
-    }
-    return cast(constant(v, Site{}), dtype, {});
-  }
-  if (o == Py_None) throw NotThat("a tensor");
-  if (is_list(o) && holds(o, is_own)) {
-    Tensors parts;
-    DType own = hint;
-    for (const nb::object& item : items_of(o)) {
-      if (own == DType::kInvalid && is_own(item.ptr())) {
-        own = dtype_of_python(item.ptr());
-      }
-    }
-    for (const nb::object& item : items_of(o)) {
-      parts.push_back(tensor_of(item.ptr(), own));
-    }
-    return stack(parts, 0, site_of_caller());
-  }
-  if (nb::hasattr(nb::handle(o), "__berth_tensor__")) {
-    return tensor_of(nb::handle(o).attr("__berth_tensor__")().ptr(), hint);
-  }
-  nb::object array;
-  try {
-    array = numpy().attr("asarray")(nb::handle(o));
-  } catch (nb::python_error&) {
-    throw NotThat("a tensor, or numbers in lists of equal lengths");
-  }
-  Tensor t = tensor_of_array(array);
-  if (is_array(o)) return t;
-  // Lists of Python's numbers: float32 and int32, unless a tensor beside them
-  // says otherwise.
-  if (t.dtype() == float64) t = cast(t, floating ? hint : float32, {});
-  if (t.dtype() == int64) {
-    if (hint != DType::kInvalid && hint != DType::kBool) {
-      t = cast(t, hint, {});
-    } else {
-      const nb::object largest =
-          numpy().attr("abs")(array).attr("max")("initial"_a = 0);
-      if (nb::cast<double>(nb::float_(largest)) < 2147483648.0) {
-        t = cast(t, int32, {});
-      }
-    }
-  }
-  return t;
-}
-
-nb::object array_of(const Tensor& t) {
-  if (t.dtype() == string_) {
-    std::vector<std::string> all;
-    {
-      const Free free;
-      all = t.to_vector<std::string>();
-    }
-    nb::list list;
-    for (const std::string& s : all) list.append(nb::bytes(s.data(), s.size()));
-    nb::object flat =
-        numpy().attr("array")(list, "dtype"_a = numpy().attr("object_"));
-    nb::list dims;
-    for (const int64_t d : t.shape()) dims.append(d);
-    return flat.attr("reshape")(nb::tuple(dims));
-  }
-  nb::list dims;
-  for (const int64_t d : t.shape()) dims.append(d);
-  nb::object dtype = nb::cast(std::string(name_of(t.dtype())));
-  if (t.dtype() == bfloat16) {
-    dtype = nb::module_::import_("ml_dtypes").attr("bfloat16");
-  }
-  nb::object array = numpy().attr("empty")(nb::tuple(dims), dtype);
-  Py_buffer view;
-  nb::object bytes = array.attr("reshape")(-1).attr("view")("uint8");
-  if (t.num_elements() > 0) {
-    if (PyObject_GetBuffer(bytes.ptr(), &view, PyBUF_WRITABLE) != 0) {
-      nb::raise_python_error();
-    }
-    const Site site = site_of_caller();
-    try {
-      const Free free;
-      t.copy_to(view.buf, site);
-    } catch (...) {
-      PyBuffer_Release(&view);
-      throw;
-    }
-    PyBuffer_Release(&view);
-  } else {
-    t.shape();
-  }
-  return array;
-}
-
 // "module.function", for files; empty for what has no such name: a lambda.
 static std::string global_name(PyObject* function) {
   const nb::handle f(function);
@@ -283,12 +63,22 @@ Tensors From<Tensors>::get(PyObject* o, DType hint) {
     if (!is_tensor_like(o)) throw NotThat("a list of tensors");
     return unstack(tensor_of(o, hint), 0, {});
   }
-  for (const nb::object& item : items_of(o)) {
-    if (hint == DType::kInvalid && is_tensor_like(item.ptr())) {
+  const auto items = items_of(o);
+  // A tensor says the dtype of the others, else the first value; but numbers
+  // of Python that are whole stand beside others of its.
+  for (const nb::object& item : items) {
+    if (hint == DType::kInvalid && is_own(item.ptr())) {
       hint = dtype_of_python(item.ptr());
     }
   }
-  for (const nb::object& item : items_of(o)) {
+  if (hint == DType::kInvalid && !items.empty()) {
+    hint = tensor_of(items[0].ptr()).dtype();
+    for (const nb::object& item : items) {
+      if (hint != int32 || is_array(items[0].ptr())) break;
+      if (!is_array(item.ptr())) hint = tensor_of(item.ptr()).dtype();
+    }
+  }
+  for (const nb::object& item : items) {
     all.push_back(tensor_of(item.ptr(), hint));
   }
   return all;

@@ -57,9 +57,13 @@ Site site_of_caller();
 bool tape_is_open();
 void note_read(const Variable& v);
 
-// A tensor of a tensor, variable, number, array, or nested lists of those.
-Tensor tensor_of(PyObject* o, DType hint = DType::kInvalid);
-bool is_tensor_like(PyObject* o);  // Tensor, Variable or array, not a list
+// A tensor of a tensor, variable, number, array, or nested lists of those. `to`
+// is the dtype of a tensor beside it, which values take that it can hold, or
+// what the user asks for: then arrays are cast, and what is of another kind
+// throws NotThat.
+Tensor tensor_of(PyObject* o, DType to = DType::kInvalid, bool asked = false);
+bool is_own(PyObject* o);          // Tensor or Variable
+bool is_tensor_like(PyObject* o);  // those, or an array; not a list
 DType dtype_of_python(PyObject* o);
 // Returns the contracts that objects of berth.Contract describe.
 placement::Contracts contracts_of(nb::handle list);

@@ -345,8 +345,9 @@ void add_files(nb::module_& m) {
       "patterns"_a, "shuffle"_a, "seed"_a.none());
   m.def("csv",
         [](nb::handle files, nb::list defaults, bool header,
-           const std::string& delimiter,
-           std::vector<int64_t> columns) -> Dataset {
+           const std::string& delimiter, std::vector<int64_t> columns,
+           std::vector<int64_t> without, const std::string& compression,
+           bool quotes, const std::string& na) -> Dataset {
           std::vector<data::CsvColumn> all;
           for (nb::handle v : defaults) {
             if (nb::isinstance<PyDType>(v)) {
@@ -359,6 +360,10 @@ void add_files(nb::module_& m) {
           o.header = header;
           o.field_delim = delimiter.at(0);
           o.select_cols = std::move(columns);
+          o.exclude_cols = std::move(without);
+          o.compression_type = compression;
+          o.use_quote_delim = quotes;
+          o.na_value = na;
           return data::CsvDataset(files_of(files), std::move(all), o,
                                   site_of_caller());
         });

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/interrupt.h"
+#include "convert.h"
 #include "gil.h"
 
 namespace berth::python {
@@ -129,8 +130,12 @@ void set_python_error(const errors::Error& e) {
   if (PyErr_Occurred()) return;
   if (e.code() == errors::Code::kCancelled && raise_kept() != 0) return;
   const auto at = classes().find(e.code());
-  PyErr_SetString(at == classes().end() ? PyExc_RuntimeError : at->second,
-                  in_python(e.what()).c_str());
+  // A text may quote bytes of the user's that are not UTF-8.
+  const std::string text = in_python(e.what());
+  const nb::object shown = nb::steal(PyUnicode_DecodeUTF8(
+      text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+  PyErr_SetObject(at == classes().end() ? PyExc_RuntimeError : at->second,
+                  shown.ptr());
 }
 
 void add_errors(nb::module_& m) {
@@ -152,6 +157,9 @@ void add_errors(nb::module_& m) {
       std::rethrow_exception(p);
     } catch (const errors::Error& e) {
       set_python_error(e);
+    } catch (const NotThat& e) {
+      PyErr_SetString(PyExc_TypeError,
+                      ("expected " + std::string(e.what())).c_str());
     }
   });
 }

@@ -501,21 +501,27 @@ void add_model(nb::module_& m) {
       .def("fit", &fit, "x"_a.none(), "y"_a.none(), "options"_a)
       .def("evaluate", &evaluate, "x"_a.none(), "y"_a.none(), "options"_a)
       .def("predict", &predict)
-      .def("train_on_batch",
-           [](Model& model, nb::handle x, nb::handle y) {
-             const auto in = named(x), out = named(y);
-             const Site site = site_of_caller();
-             const Free free;
-             return model.train_on_batch(in, out, keras::OnBatchOptions{},
-                                         site);
-           })
-      .def("test_on_batch",
-           [](Model& model, nb::handle x, nb::handle y) {
-             const auto in = named(x), out = named(y);
-             const Site site = site_of_caller();
-             const Free free;
-             return model.test_on_batch(in, out, keras::OnBatchOptions{}, site);
-           })
+      .def(
+          "train_on_batch",
+          [](Model& model, nb::handle x, nb::handle y, nb::handle weight,
+             const std::map<int64_t, double>& class_weight) {
+            const auto in = named(x), out = named(y);
+            const keras::OnBatchOptions o{tensor_or_none(weight), class_weight};
+            const Site site = site_of_caller();
+            const Free free;
+            return model.train_on_batch(in, out, o, site);
+          },
+          "x"_a.none(), "y"_a.none(), "weight"_a.none(), "class_weight"_a)
+      .def(
+          "test_on_batch",
+          [](Model& model, nb::handle x, nb::handle y, nb::handle weight) {
+            const auto in = named(x), out = named(y);
+            const keras::OnBatchOptions o{tensor_or_none(weight), {}};
+            const Site site = site_of_caller();
+            const Free free;
+            return model.test_on_batch(in, out, o, site);
+          },
+          "x"_a.none(), "y"_a.none(), "weight"_a.none())
       .def("optimizer", [](const Model& model) { return model.optimizer(); })
       .def("compute_loss",
            [](const Model& model, nb::list x, nb::list y, nb::list weight,

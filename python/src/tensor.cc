@@ -6,6 +6,7 @@
 
 #include "classes.h"
 #include "convert.h"
+#include "ops/in_scope.h"
 #include "sharing.h"
 
 namespace berth::python {
@@ -16,14 +17,19 @@ namespace {
 
 using Binary = Tensor (*)(const Tensor&, const Tensor&, Site);
 
-// One side of an operator, or an empty handle for what has operators of its
-// own (None, a string).
+// One side of an operator, or an empty handle for what may have operators of
+// its own. Numbers and arrays have none that keep tapes and devices.
 Tensor side(nb::handle o, DType hint) {
   try {
     return tensor_of(o.ptr(), hint);
   } catch (const NotThat& e) {
-    if (PyFloat_Check(o.ptr())) throw nb::type_error(e.what());
-    return {};
+    if (!PyNumber_Check(o.ptr()) && !is_list(o.ptr()) &&
+        !is_tensor_like(o.ptr())) {
+      return {};
+    }
+    throw nb::type_error(
+        ("the other side of an operator must be " + std::string(e.what()))
+            .c_str());
   }
 }
 
@@ -54,6 +60,10 @@ Tensor sum(const Tensor& a, const Tensor& b, Site site) {
   return a.dtype() == string_ && b.dtype() == string_
              ? strings::join({a, b}, "", site)
              : math::add(a, b, site);
+}
+Tensor times(const Tensor& a, const Tensor& b, Site site) {
+  return a.dtype() == bool_ ? math::logical_and(a, b, site)
+                            : math::multiply(a, b, site);
 }
 Tensor both(const Tensor& a, const Tensor& b, Site site) {
   return a.dtype() == bool_ ? math::logical_and(a, b, site)
@@ -97,7 +107,7 @@ void add_operators(nb::class_<T>& c) {
   };
   two.template operator()<&sum>("__add__", "__radd__");
   two.template operator()<&math::subtract>("__sub__", "__rsub__");
-  two.template operator()<&math::multiply>("__mul__", "__rmul__");
+  two.template operator()<&times>("__mul__", "__rmul__");
   two.template operator()<&true_divide>("__truediv__", "__rtruediv__");
   two.template operator()<&math::floordiv>("__floordiv__", "__rfloordiv__");
   two.template operator()<&math::floormod>("__mod__", "__rmod__");
@@ -114,8 +124,11 @@ void add_operators(nb::class_<T>& c) {
   two.template operator()<&math::not_equal>("__ne__", nullptr);
   c.def("__neg__", [](nb::handle h) { return alone<&math::negative>(h); });
   c.def("__abs__", [](nb::handle h) { return alone<&math::abs>(h); });
-  c.def("__invert__",
-        [](nb::handle h) { return alone<&math::logical_not>(h); });
+  c.def("__invert__", [](nb::handle h) {
+    return is_integer(tensor_of(h.ptr()).dtype())
+               ? alone<&bitwise::invert>(h)
+               : alone<&math::logical_not>(h);
+  });
   c.def("_array", [](nb::handle h) { return array_of(tensor_of(h.ptr())); });
   // Returns NumPy's scalar, or bytes, for a scalar.
   c.def("numpy", [](nb::handle h) {
@@ -213,16 +226,39 @@ void add_dtype(nb::module_& m) {
            })
       .def("__hash__",
            [](const PyDType& d) { return static_cast<int>(d.value); })
-      .def("__eq__", [](const PyDType& d, nb::handle o) {
-        try {
-          return From<DType>::get(o.ptr(), {}) == d.value;
-        } catch (const NotThat&) {
-          return false;
-        }
-      });
+      .def(
+          "__eq__",
+          [](const PyDType& d, nb::handle o) {
+            try {
+              return !o.is_none() && From<DType>::get(o.ptr(), {}) == d.value;
+            } catch (const NotThat&) {
+              return false;
+            }
+          },
+          "other"_a.none());
   for (int i = 1; i < kNumDTypes; ++i) {
     const auto d = static_cast<DType>(i);
     m.attr(name_of(d)) = PyDType{d};
+  }
+}
+
+// A tensor of `value` in the dtype that the user asks for, where a scope asks.
+Tensor asked_tensor(nb::handle value, DType dtype) {
+  try {
+    const Tensor t = tensor_of(value.ptr(), dtype, true);
+    if (nb::isinstance<Tensor>(value) || nb::isinstance<Variable>(value)) {
+      if (dtype == DType::kInvalid || t.dtype() == dtype) return t;
+      throw nb::value_error((std::string("a tensor of ") + name_of(t.dtype()) +
+                             " was given where " + name_of(dtype) +
+                             " is asked for; tf.cast changes dtypes")
+                                .c_str());
+    }
+    return in_scope(t, site_of_caller());
+  } catch (const NotThat& e) {
+    std::string text = nb::cast<std::string>(nb::repr(value));
+    if (text.size() > 80) text = text.substr(0, 77) + "...";
+    throw nb::type_error(
+        ("expected " + std::string(e.what()) + ", not " + text).c_str());
   }
 }
 
@@ -255,9 +291,8 @@ void add_variable(nb::module_& m) {
         }
         const DType d = dtype.is_none() ? DType::kInvalid
                                         : From<DType>::get(dtype.ptr(), {});
-        Tensor t = tensor_of(value.ptr(), d);
+        const Tensor t = asked_tensor(value, d);
         const Site site = site_of_caller();
-        if (d != DType::kInvalid && t.dtype() != d) t = cast(t, d, site);
         new (self) Variable(t, {.name = name, .trainable = trainable}, site);
       },
       "initial_value"_a, "trainable"_a = true, "name"_a = "Variable",
@@ -314,15 +349,11 @@ void add_tensor(nb::module_& m) {
   m.def(
       "convert",
       [](nb::handle value, nb::handle dtype) {
-        const DType d = dtype.is_none() ? DType::kInvalid
-                                        : From<DType>::get(dtype.ptr(), {});
-        try {
-          return tensor_of(value.ptr(), d);
-        } catch (const NotThat& e) {
-          throw nb::type_error((std::string("expected ") + e.what()).c_str());
-        }
+        return asked_tensor(value, dtype.is_none()
+                                       ? DType::kInvalid
+                                       : From<DType>::get(dtype.ptr(), {}));
       },
-      "value"_a, "dtype"_a.none() = nb::none());
+      "value"_a.none(), "dtype"_a.none() = nb::none());
 }
 
 }  // namespace berth::python

@@ -6,7 +6,9 @@
 #include <chrono>
 #include <cmath>
 
+#include "base/diagnostics.h"
 #include "base/output.h"
+#include "base/where.h"
 #include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "distribute/distributed_dataset.h"
@@ -187,7 +189,8 @@ void FitRun::begin_pass() {
   first_batch_ = 0;
 }
 
-// The next element; one pass follows the other where the steps are counted.
+// The next element. Where steps are counted, an epoch that finds the data at
+// their end begins another pass; one that runs out of them is over.
 bool FitRun::next() {
   const NextBatch timed = [this](Tensors& element) {
     return watch_.wait(pass_.next, element);
@@ -196,7 +199,17 @@ bool FitRun::next() {
   if (done_ >= o_.steps_per_epoch) return false;
   if (task_watch_.wait(timed, element_)) return true;
   begin_pass();
-  return task_watch_.wait(timed, element_);
+  if (done_ == 0) return task_watch_.wait(timed, element_);
+  const std::string where = where_text(nullptr, site_);
+  report_once(where,
+              {"fit-runs-out", debugging::Severity::kWarning,
+               fmt::format("fit{}: the data ended after {} of the {} steps of "
+                           "epoch {}, which ends here; give it data for "
+                           "steps_per_epoch * epochs batches, as repeat() of a "
+                           "dataset does, or fewer steps",
+                           where, done_, o_.steps_per_epoch, epoch_ + 1),
+               site_});
+  return false;
 }
 
 void FitRun::step() {
@@ -240,7 +253,7 @@ void FitRun::run_epoch() {
     throw errors::InvalidArgument(
         fmt::format("fit: the dataset is empty{}", where_text(nullptr, site_)));
   }
-  steps_ = t_.stop ? steps_ : done_;
+  if (!t_.stop && o_.steps_per_epoch == 0) steps_ = done_;
   end_epoch(seconds_since(start));
 }
 

@@ -67,18 +67,23 @@ TEST(FitOptions, ValidationFreqSkipsEpochs) {
   EXPECT_EQ(h.history.at("loss").size(), 5u);
 }
 
-TEST(FitOptions, StepsPerEpochGoesOnWhereTheLastEpochEnded) {
+TEST(FitOptions, StepsPerEpochGoesOnWhereTheLastEpochEndedUntilTheDataEnd) {
   auto model = scale_model(1, {.loss = "mse"});
   // Batches with errors 0, 1, 2, 3, 4.
   const Tensor x = constant(Vector{0.f, 1.f, 2.f, 3.f, 4.f}, {5, 1});
   const auto batches =
       data::Dataset::from_tensor_slices({x, zeros({5, 1})}).batch(1);
+  // As in Keras: an epoch that runs out of data is over, and says so.
+  testing::internal::CaptureStderr();
   const History h =
-      model.fit(batches, {.epochs = 3, .verbose = 0, .steps_per_epoch = 3});
+      model.fit(batches, {.epochs = 4, .verbose = 0, .steps_per_epoch = 3});
+  expect_has(testing::internal::GetCapturedStderr(),
+             "ended after 2 of the 3 steps of epoch 2");
   const auto& loss = h.history.at("loss");
   EXPECT_NEAR(loss[0], (0 + 1 + 4) / 3.0, 1e-6);
-  EXPECT_NEAR(loss[1], (9 + 16 + 0) / 3.0, 1e-5);
-  EXPECT_NEAR(loss[2], (1 + 4 + 9) / 3.0, 1e-5);
+  EXPECT_NEAR(loss[1], (9 + 16) / 2.0, 1e-5);
+  EXPECT_NEAR(loss[2], (0 + 1 + 4) / 3.0, 1e-5);
+  EXPECT_NEAR(loss[3], (9 + 16) / 2.0, 1e-5);
   // Endless data need it.
   EXPECT_EQ(model.fit(batches.repeat(), {.verbose = 0, .steps_per_epoch = 7})
                 .history.at("loss")

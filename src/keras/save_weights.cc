@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/diagnostics.h"
 #include "base/where.h"
 #include "berth/errors.h"
 #include "berth/keras/models.h"
@@ -136,7 +137,7 @@ void Model::load_weights(const std::string& filepath,
       wrong.push_back(fmt::format("\"{}\" is not in the model", info.name));
     }
   }
-  if (!wrong.empty() && !options.skip_mismatch) {
+  if (!wrong.empty()) {
     constexpr size_t kNamed = 4;
     std::string text;
     for (size_t i = 0; i < std::min(wrong.size(), kNamed); ++i) {
@@ -145,11 +146,18 @@ void Model::load_weights(const std::string& filepath,
     if (wrong.size() > kNamed) {
       text += fmt::format("; and {} more", wrong.size() - kNamed);
     }
-    throw errors::InvalidArgument(
-        fmt::format("{}: the weights in \"{}\" do not fit: {}; nothing was "
-                    "loaded: expected "
-                    "those of a model made alike, or {{.skip_mismatch = true}}",
-                    call, path, text));
+    if (!options.skip_mismatch) {
+      throw errors::InvalidArgument(fmt::format(
+          "{}: the weights in \"{}\" do not fit: {}; nothing was "
+          "loaded: expected "
+          "those of a model made alike, or {{.skip_mismatch = true}}",
+          call, path, text));
+    }
+    report({"weights-skipped", debugging::Severity::kWarning,
+            fmt::format("{}: {} of the model's {} weights were "
+                        "loaded from \"{}\": {}",
+                        call, found.size(), weights.size(), path, text),
+            site});
   }
   io::read_variables(found, call, site);
 }

@@ -17,6 +17,7 @@
 #include "op/choose_device.h"
 #include "op/device_scope.h"
 #include "ops/families.h"
+#include "ops/in_scope.h"
 #include "ops/op_call.h"
 #include "tensor/string_tensor.h"
 #include "tensor/visit_dtype.h"
@@ -57,6 +58,12 @@ Tensor constant_of(const T* values, const Shape& shape, Site site) {
 }
 
 }  // namespace
+
+Tensor in_scope(const Tensor& host, Site site) {
+  if (tracing() || host.is_symbolic() || host.dtype() == string_) return host;
+  Device* device = asked_device(site);
+  return device ? copy_to_device(host, *device) : host;
+}
 
 template <class T>
 Tensor constant(std::span<const T> values, const Shape& shape, Site site) {

@@ -151,8 +151,8 @@ struct FitOptions {
   // Share of the samples, the last ones, used for validation: tensors only.
   double validation_split = 0;
   int validation_freq = 1;  // epochs between validations
-  // Ends an epoch after this many batches; the next one continues there, and
-  // starts again at the end of the data. 0: at the end of the data.
+  // Ends an epoch after this many batches, or, with a warning, where the data
+  // end; the next one continues there. 0: at the end of the data.
   int64_t steps_per_epoch = 0;
   int64_t validation_steps = 0;       // 0: all
   int64_t validation_batch_size = 0;  // 0: batch_size

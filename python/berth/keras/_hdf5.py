@@ -176,10 +176,16 @@ def read_weights(model, source, where, skip_mismatch=False):
             _set_powers(optimizer)
 
 
+def _warn_skipped(where, what, why):
+    import warnings
+    warnings.warn(f"load_weights: {what} keeps its values, since in {where} {why} (skip_mismatch)", stacklevel=6)
+
+
 def _assign(variables, found, where, at, skip_mismatch):
     values = [found[str(i)] for i in range(len(found))] if len(found) == len(variables) else None
     if values is None:
         if skip_mismatch:
+            _warn_skipped(where, at, f"the file has {len(found)} values, the layer {len(variables)}")
             return
         raise ValueError(f"{where}: \"{at}\" has {len(found)} values; the layer has {len(variables)}: "
                          f"{[v.name for v in variables]}; expected an equally built model, or "
@@ -187,6 +193,8 @@ def _assign(variables, found, where, at, skip_mismatch):
     for v, value in zip(variables, values):
         if list(value.shape) != v.shape.as_list():
             if skip_mismatch:
+                _warn_skipped(where, f"{at}/{v.name}", f"the file has the shape {list(value.shape)}, the model "
+                              f"{v.shape.as_list()}")
                 continue
             raise ValueError(f"{where}: \"{at}\" has a value of shape {list(value.shape)} for "
                              f"\"{v.name}\" of shape {v.shape.as_list()}; expected an equally built "

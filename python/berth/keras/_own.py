@@ -4,6 +4,7 @@ import types
 
 from berth import _core
 from berth._function import call_converted
+from berth._tensor import refuse
 
 
 def _snake(name):
@@ -24,6 +25,7 @@ class Loss(metaclass=_IsEngines):
     _engine = _core.Loss
 
     def __init__(self, name=None, reduction="sum_over_batch_size", dtype=None):
+        refuse(type(self).__name__, dtype=None if dtype in (None, "float32") else dtype)
         self.name = name or _snake(type(self).__name__)
         self.reduction = "none" if reduction is None else str(reduction).lower().rsplit(".", 1)[-1]
         if self.reduction == "auto":
@@ -72,6 +74,7 @@ class Metric(metaclass=_IsEngines):
         """Makes a float32 variable that reset_state() sets to zero."""
         if isinstance(shape, str):  # add_weight("total", ...), as in Keras 2
             name, shape = shape, kwargs.get("shape", ())
+        refuse("add_weight", dtype=None if dtype is None or dtype == _core.float32 else dtype)
         v = _core.add_metric_variable(self.__berth__, name or "variable", list(shape or ()))
         if initializer not in (None, "zeros"):
             values = initializer(v.shape) if callable(initializer) else _core.ops.ones(

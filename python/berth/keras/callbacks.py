@@ -1,4 +1,5 @@
 """tf.keras.callbacks: those of the engine, and Callback for those of one's own."""
+import sys
 import types
 
 from berth import _core
@@ -21,38 +22,50 @@ def ModelCheckpoint(filepath, *args, save_freq="epoch", **kwargs):
 
 
 class _BatchLogs(dict):
-    """Logs of a batch, which are read back when they are looked at."""
+    """Logs of a batch, which are read back when they are looked at or kept.
+
+    Until then it has the names alone: json, which asks dictionaries for their size, must not see none.
+    """
+
+    _model = None
+    _names = {}
 
     def __init__(self, model):
-        super().__init__()
-        self._model, self._read = model, False
+        super().__init__(_BatchLogs._names)
+        self._model = model
 
     def _fill(self):
-        if not self._read:
-            self._read = True
-            self.update(self._model.__berth__.metrics_result())
+        model, self._model = self._model, None
+        if model is not None:
+            dict.clear(self)
+            dict.update(self, model.__berth__.metrics_result())
+            _BatchLogs._names = dict.fromkeys(self)
         return self
 
-    def __getitem__(self, key):
-        return dict.__getitem__(self._fill(), key)
 
-    def get(self, key, default=None):
-        return dict.get(self._fill(), key, default)
+def _reads_first(name):
+    method = getattr(dict, name)
 
-    def items(self):
-        return dict.items(self._fill())
+    def read(self, *args, **kwargs):
+        return method(self._fill(), *args, **kwargs)
+    setattr(_BatchLogs, name, read)
 
-    def keys(self):
-        return dict.keys(self._fill())
 
-    def __iter__(self):
-        return dict.__iter__(self._fill())
+for _name in ("__getitem__", "__iter__", "__len__", "__contains__", "__repr__", "__eq__", "__ne__", "__or__",
+              "__ror__", "__ior__", "__reversed__", "__setitem__", "__delitem__", "__reduce_ex__", "get", "items",
+              "keys", "values", "copy", "pop", "popitem", "setdefault", "clear", "update"):
+    _reads_first(_name)
 
-    def __len__(self):
-        return dict.__len__(self._fill())
 
-    def __contains__(self, key):
-        return dict.__contains__(self._fill(), key)
+def _hand_logs(model, batch, *hooks):
+    """Calls hooks with a batch's logs, which a hook may keep; steps stay short when none reads them."""
+    logs = _BatchLogs(model)
+    if not _BatchLogs._names:
+        logs._fill()
+    for hook in hooks:
+        hook(batch, logs)
+    if sys.getrefcount(logs) > 2:
+        logs._fill()
 
 
 class Callback:
@@ -68,14 +81,13 @@ class Callback:
         self.params = params
 
     def _on_test_batch_end(self, batch):
-        self.on_test_batch_end(batch, _BatchLogs(self.model))
+        _hand_logs(self.model, batch, self.on_test_batch_end)
 
     def _on_predict_batch_end(self, batch, outputs):
         self.on_predict_batch_end(batch, {"outputs": [t.numpy() for t in outputs]})
 
     def _on_train_batch_end(self, batch):
-        self.on_train_batch_end(batch, _BatchLogs(self.model))
-        self.on_batch_end(batch, None)
+        _hand_logs(self.model, batch, self.on_train_batch_end, self.on_batch_end)
 
 
 def _nothing(*names):

@@ -10,7 +10,7 @@ from berth._function import call_converted
 from berth._host import owners
 from berth._lazy import Lazy
 from berth._structure import flatten, pack
-from berth._tensor import as_dtype, convert_to_tensor
+from berth._tensor import as_dtype, convert_to_tensor, refuse
 
 _engine = _core.ops.keras
 inspect = Lazy("inspect")
@@ -43,6 +43,9 @@ class Layer:
                            self._kind(self, snake(type(self).__name__), name or ""))
         if not trainable:
             self.__berth__.trainable = False
+        known = (self.__berth__.compute_dtype, self.dtype)
+        refuse(type(self).__name__, activity_regularizer=activity_regularizer,
+               dtype=None if dtype is None or getattr(dtype, "compute_dtype", dtype) in known else dtype)
 
     @classmethod
     def _of(cls, handle):
@@ -197,8 +200,10 @@ class Layer:
 
     def _add_weight(self, shape=(), initializer="glorot_uniform", dtype=None, trainable=True,
                     regularizer=None, constraint=None, name="weight", **kwargs):
-        return self.__berth__.add_weight(name, list(shape), initializer or "glorot_uniform",
+        made = self.__berth__.add_weight(name, list(shape), initializer or "glorot_uniform",
                                          trainable, regularizer, constraint)
+        refuse("add_weight", dtype=None if dtype is None or made.dtype == dtype else dtype)
+        return made
 
     def add_loss(self, loss):
         self.__berth__.add_loss(loss)
@@ -240,7 +245,10 @@ class Layer:
         return self.__berth__.get_weights()
 
     def set_weights(self, weights):
-        self.__berth__.set_weights(list(weights))
+        weights, own = list(weights), self.weights
+        if len(weights) == len(own):
+            weights = [convert_to_tensor(w, v.dtype) for w, v in zip(weights, own)]
+        self.__berth__.set_weights(weights)
 
     def compute_output_shape(self, input_shape):
         return self.__berth__.compute_output_shape(input_shape)
@@ -314,7 +322,7 @@ class Lambda(Layer):
     """A function as a layer."""
 
     def __init__(self, function, name=None, **kwargs):
-        super().__init__(name=name)
+        super().__init__(name=name, **kwargs)
         self.__dict__["_function"] = function
 
     def call(self, inputs):

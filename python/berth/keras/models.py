@@ -63,6 +63,13 @@ def _batches(source):
     return Dataset.from_generator(elements, output_signature=signature)
 
 
+def _size(name, value, otherwise):
+    """A batch's size: None alone stands for the default."""
+    if value is not None and value < 1:
+        raise ValueError(f"{name} is {value}; expected at least 1, or None for {otherwise or 'batch_size'}")
+    return otherwise if value is None else int(value)
+
+
 def _by_output(value):
     return ([(k, v) for k, v in value.items()] if isinstance(value, dict)
             else [("", v) for v in value])
@@ -74,18 +81,19 @@ def _as(tensor, dtype):
 
 
 def _cast_elements(data, wanted):
-    """The dataset with its inputs in these dtypes."""
+    """The dataset with its inputs in these dtypes, and doubles of the rest as float32."""
     spec = data.element_spec
-    first = spec[0] if isinstance(spec, tuple) else spec
-    leaves, _ = flatten(first)
-    if len(leaves) != len(wanted) or all(
-            s.dtype == d or _core.string in (s.dtype, d) for s, d in zip(leaves, wanted)):
+    first, *rest = spec if isinstance(spec, tuple) else (spec,)
+    leaves = flatten(first)[0]
+    wanted = wanted if len(leaves) == len(wanted) else [s.dtype for s in leaves]
+    wanted = [*wanted, *(_core.float32 if s.dtype == _core.float64 else s.dtype for s in flatten(rest)[0])]
+    if all(s.dtype == d or _core.string in (s.dtype, d) for s, d in zip(flatten(spec)[0], wanted)):
         return data
 
     def cast(*element):
-        values, form = flatten(element[0])
-        x = pack(form, [_as(v, d) for v, d in zip(values, wanted)])
-        return (x, *element[1:]) if isinstance(spec, tuple) else x
+        values, form = flatten(element)
+        made = pack(form, [_as(v, d) for v, d in zip(values, wanted)])
+        return made if isinstance(spec, tuple) else made[0]
     return data.map(cast)
 
 
@@ -236,17 +244,18 @@ class Model(Layer):
         """Trains; returns a History."""
         given = self._callbacks(callbacks)
         if isinstance(validation_data, Dataset):
-            validation_data = validation_data.__berth__
+            validation_data = self._inputs(validation_data)
         if validation_data is not None and isinstance(validation_data, (list, tuple)):
             v = list(validation_data) + [None]
-            validation_data = (_tensors(v[0]), _tensors(v[1]), v[2])
+            validation_data = (self._inputs(v[0]), _tensors(v[1]), v[2])
         values = self.__berth__.fit(self._inputs(x), _tensors(y), {
-            "epochs": epochs, "batch_size": batch_size or 32,
+            "epochs": epochs, "batch_size": _size("batch_size", batch_size, 32),
             "verbose": 1 if verbose == "auto" else int(verbose), "callbacks": given,
             "shuffle": bool(shuffle), "validation_split": validation_split,
             "validation_freq": validation_freq, "steps_per_epoch": steps_per_epoch or 0,
             "validation_steps": validation_steps or 0,
-            "validation_batch_size": validation_batch_size or 0, "initial_epoch": initial_epoch,
+            "validation_batch_size": _size("validation_batch_size", validation_batch_size, 0),
+            "initial_epoch": initial_epoch,
             "sample_weight": sample_weight, "class_weight": dict(class_weight or {}),
             "validation_data": validation_data})
         self.__dict__["history"] = _callbacks.History(self, values)
@@ -262,7 +271,7 @@ class Model(Layer):
     def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None,
                  steps=None, callbacks=None, return_dict=False):
         logs = self.__berth__.evaluate(self._inputs(x), _tensors(y), {
-            "batch_size": batch_size or 32, "verbose": 0 if verbose == "auto" else int(verbose),
+            "batch_size": _size("batch_size", batch_size, 32), "verbose": 0 if verbose == "auto" else int(verbose),
             "steps": steps or 0, "sample_weight": sample_weight,
             "callbacks": self._callbacks(callbacks)})
         if return_dict:
@@ -273,18 +282,20 @@ class Model(Layer):
 
     def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
         """Returns arrays."""
-        out = self.__berth__.predict(self._inputs(x), {"batch_size": batch_size or 32,
+        out = self.__berth__.predict(self._inputs(x), {"batch_size": _size("batch_size", batch_size, 32),
                                                    "steps": steps or 0,
                                                    "callbacks": self._callbacks(callbacks)})
         arrays = [t.numpy() for t in out]
         form = self.__dict__.get("_result")
         return pack(form, arrays) if form is not None else arrays[0] if len(arrays) == 1 else arrays
 
-    def train_on_batch(self, x, y=None, **kwargs):
-        return float(self.__berth__.train_on_batch(self._inputs(x), _tensors(y)))
+    def train_on_batch(self, x, y=None, sample_weight=None, class_weight=None, return_dict=False):
+        loss = self.__berth__.train_on_batch(self._inputs(x), _tensors(y), sample_weight, dict(class_weight or {}))
+        return {**self.__berth__.metrics_result(), "loss": float(loss)} if return_dict else float(loss)
 
-    def test_on_batch(self, x, y=None, **kwargs):
-        return float(self.__berth__.test_on_batch(self._inputs(x), _tensors(y)))
+    def test_on_batch(self, x, y=None, sample_weight=None, return_dict=False):
+        loss = self.__berth__.test_on_batch(self._inputs(x), _tensors(y), sample_weight)
+        return {**self.__berth__.metrics_result(), "loss": float(loss)} if return_dict else float(loss)
 
     def predict_on_batch(self, x):
         return self.predict(x, batch_size=len(x))
@@ -329,8 +340,9 @@ class Model(Layer):
         if value:
             self.__berth__.stop_training()
 
-    def summary(self, print_fn=print, **kwargs):
-        print_fn(self.__berth__.summary())
+    def summary(self, line_length=None, positions=None, print_fn=None, expand_nested=False, show_trainable=False,
+                layer_range=None):
+        (print_fn or print)(self.__berth__.summary())
 
     def _repr_html_(self):
         from berth import _html
@@ -348,14 +360,14 @@ class Model(Layer):
         """The training step as text: stage "trace", "optimize", "place" or "plan"."""
         return Report(self.__berth__.train_plan_text(stage))
 
-    def save(self, filepath, overwrite=True, include_optimizer=True, **kwargs):
+    def save(self, filepath, overwrite=True, include_optimizer=True):
         """Writes the whole model; .keras and .h5 are Keras' formats, else safetensors."""
         _saving.save_model(self, filepath, overwrite, include_optimizer)
 
-    def save_weights(self, filepath, overwrite=True, **kwargs):
+    def save_weights(self, filepath, overwrite=True):
         _saving.save_weights(self, filepath, overwrite)
 
-    def load_weights(self, filepath, skip_mismatch=False, **kwargs):
+    def load_weights(self, filepath, skip_mismatch=False):
         _saving.load_weights(self, filepath, skip_mismatch)
 
     def to_json(self, **kwargs):

@@ -403,7 +403,7 @@ def _prepare(path, overwrite):
     return path + ".part"
 
 
-def save_model(model, filepath, overwrite=True, include_optimizer=True, **kwargs):
+def save_model(model, filepath, overwrite=True, include_optimizer=True):
     """Writes a model: the ending of `filepath` says the format."""
     path = str(filepath)
     if not is_keras_file(path):
@@ -457,7 +457,7 @@ def load_model(filepath, custom_objects=None, compile=True, safe_mode=True):
     return model
 
 
-def save_weights(model, filepath, overwrite=True, **kwargs):
+def save_weights(model, filepath, overwrite=True):
     path = str(filepath)
     if not is_keras_file(path):
         model.__berth__.save_weights(path, overwrite)
@@ -467,7 +467,7 @@ def save_weights(model, filepath, overwrite=True, **kwargs):
     os.replace(part, path)
 
 
-def load_weights(model, filepath, skip_mismatch=False, **kwargs):
+def load_weights(model, filepath, skip_mismatch=False):
     path = str(filepath)
     if not is_keras_file(path):
         model.__berth__.load_weights(path, skip_mismatch)
