@@ -130,6 +130,8 @@ struct AsyncCall {
   std::vector<Tensor> handles;  // of variables
   int num_in = 0;
   KernelContext context;
+  WrittenVariables written;  // null: none
+  uint64_t writer = 0;
 
   AsyncCall(size_t in, size_t out) : num_in(static_cast<int>(in)) {
     views.reserve(in + out);
@@ -143,6 +145,9 @@ struct AsyncCall {
   }
 
   void run() {
+    if (written) {
+      for (const WrittenAlike& v : *written) begin_write(v, writer);
+    }
     kernel->run({op, attrs.get(), views.data(), views.data() + num_in, num_in,
                  static_cast<int>(views.size()) - num_in, &context});
   }
@@ -178,6 +183,22 @@ void add_inputs(const OpDef& op, std::span<const Tensor* const> in,
   }
 }
 
+// What a call writes, which is locked, and its number among the writers.
+std::pair<WrittenVariables, uint64_t> written_by(
+    const OpDef& op, std::span<const Tensor* const> in) {
+  if (!op.has_variables() || !op.stateful()) return {};
+  const uint64_t writer = next_writer();
+  std::vector<WrittenAlike> all;
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (!writes(op.input(static_cast<int>(i)).access)) continue;
+    all.push_back({*in[i]});
+    // Torn already: only a call that succeeds changes that.
+    if (in[i]->impl()->variable->torn) begin_write(all.back(), writer);
+  }
+  return {std::make_shared<const std::vector<WrittenAlike>>(std::move(all)),
+          writer};
+}
+
 void run_async(Device& device, const OpDef& op,
                std::span<const Tensor* const> in, const Attrs* attrs,
                std::span<Tensor> out, std::shared_ptr<const BoundKernel> kernel,
@@ -201,6 +222,9 @@ void run_async(Device& device, const OpDef& op,
   }
   call->kernel = std::move(kernel);
   call->context.stream = &stream;
+  const auto [written, writer] = written_by(op, in);
+  call->written = written;
+  call->writer = writer;
   Work work;
   work.what = op.name().c_str();
   work.site = t_state.site;
@@ -219,15 +243,7 @@ void run_async(Device& device, const OpDef& op,
     v.storage->ready = done;
     v.torn = false;
   });
-  if (op.has_variables() && op.stateful()) {
-    std::vector<Tensor> handles;
-    for (size_t i = 0; i < in.size(); ++i) {
-      if (writes(op.input(static_cast<int>(i)).access)) {
-        handles.push_back(*in[i]);
-      }
-    }
-    watch_writes(stream, std::move(handles), op.name().c_str());
-  }
+  if (written) watch_writes(stream, written, writer, op.name().c_str());
 }
 
 void decompose(const OpDef& op, std::span<const Tensor* const> in,

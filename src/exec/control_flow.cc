@@ -314,6 +314,10 @@ void Plan::Impl::run_nested(Instance& run, std::byte* const* in,
     return b.where == Where::kArg ? in[b.index] : out[b.index];
   });
   count_step(run);
+  // The plan around holds the locks.
+  for (const VariableUse& use : variables.uses) {
+    if (use.write) run.writer = variable_state(use.handle).writer;
+  }
   if (program->is_inline) return run.prepared->launch();
   join_before();
   try {

@@ -70,6 +70,7 @@ std::unique_ptr<Plan::Impl> Plan::Impl::build(Graph graph,
     impl->options.steps = std::make_shared<std::atomic<uint64_t>>(0);
   }
   impl->options.host_threads |= uses_several_cpus(impl->graph);
+  write_after_checks(impl->graph);
   pin_reads(impl->graph);
   impl->schedule = make_schedule(impl->graph, options.in_order);
   BuiltPlan built =
@@ -168,6 +169,7 @@ void Plan::Impl::run(Instance& run, std::span<const Tensor* const> in,
   begin_run(run);
   bind(run, in);
   RunLocks locks(variables);
+  run.writer = locks.writer();
   count_step(run);
   std::unique_lock<std::mutex> hold;
   if (program->host_threads) hold = hold_host_thread();
@@ -178,13 +180,15 @@ void Plan::Impl::run(Instance& run, std::span<const Tensor* const> in,
     join_host_thread(run);
     wait_for_end(run);
   } catch (const std::exception& e) {
-    locks.tear(e.what());
+    for (const WrittenAlike& group : program->written) {
+      fail_write(group, run.writer, e.what());
+    }
     if (joins) end_failed(run);
     throw;
   }
   locks.written();
   if (joins) {
-    watch_variables();
+    watch_variables(run);
     join_after(run);
     note_events(run);
   }

@@ -43,6 +43,7 @@ BuiltPlan PlanBuilder::build() {
   add_arenas();
   add_calls();
   add_homes();
+  add_written();
   order_locks();
   count();
   drop_wait();
@@ -379,6 +380,37 @@ void PlanBuilder::add_homes() {
     at->read |= variables_.uses[i].read;
     variables_.uses[i].home = static_cast<int>(at - variables_.uses.begin());
     variables_.mirrors.push_back(static_cast<int>(i));
+  }
+}
+
+// A home and its mirrors are written alike; the home keeps the numbers, also
+// for bodies, where it may not be written.
+void PlanBuilder::add_written() {
+  std::vector<int32_t> group_of(variables_.uses.size(), -1);  // by home
+  const auto home_of = [&](int use) {
+    const int home = variables_.uses[use].home;
+    return home < 0 ? use : home;
+  };
+  for (int i = 0; i < static_cast<int>(variables_.uses.size()); ++i) {
+    if (!variables_.uses[i].write) continue;
+    int32_t& group = group_of[home_of(i)];
+    if (group < 0) {
+      group = static_cast<int32_t>(p_.written.size());
+      p_.written.push_back({variables_.uses[home_of(i)].handle});
+    }
+    if (home_of(i) != i) p_.written[group].push_back(variables_.uses[i].handle);
+  }
+  for (PlanOp& op : p_.ops) {
+    const Node& node = node_of(op);
+    // What a body writes, its own plan knows.
+    if (node.op->kind() == OpKind::kControl) continue;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const PlanBuffer& b = p_.buffers[value(node.inputs[i]).buffer];
+      if (b.where == Where::kVariable &&
+          writes(node.op->input(static_cast<int>(i)).access)) {
+        op.writes.push_back(group_of[home_of(b.index)]);
+      }
+    }
   }
 }
 

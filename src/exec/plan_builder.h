@@ -85,6 +85,7 @@ class PlanBuilder {
   void bind_whole(PlanStep& step, int32_t at, PlanOp& op);
   void note_variables(const PlanOp& op);
   void add_homes();
+  void add_written();
   void order_locks();
   void count();
   void drop_wait();

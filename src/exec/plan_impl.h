@@ -93,7 +93,7 @@ struct Plan::Impl final : timeline::Source {
   void join_after(Instance& run);
   void note_events(Instance& run);
   void list_written();
-  void watch_variables();
+  void watch_variables(const Instance& run);
 
   // What runs did (run_record.cc). begin_run() counts a run of an instance
   // whose last run has ended, and decides whether it is timed; it takes no lock

@@ -1,6 +1,8 @@
 #include "exec/variable_reads.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <unordered_map>
 
 #include "graph/variable_range.h"
@@ -162,6 +164,112 @@ void pin_reads(Graph& graph) {
     }
     graph[at].inputs = {{read, 0}};
   }
+}
+
+namespace {
+
+// The node that made a value, through aliases and copies.
+int32_t root_of(const Graph& graph, ValueRef v) {
+  const auto passes_on = [&](const Node& n) {
+    return n.op->kind() == OpKind::kAlias || n.op->kind() == OpKind::kTransfer;
+  };
+  while (passes_on(graph[v.node])) v = graph[v.node].inputs[0];
+  return v.node;
+}
+
+// True for an op that may refuse values: indices and labels that no op before
+// looked at, matrices, whatever runs for its effect.
+bool may_refuse(const Graph& graph, const Node& node, std::set<int32_t>& seen) {
+  static const std::set<std::string_view> matrices = {
+      "Cholesky", "MatrixInverse", "MatrixSolve", "Multinomial"};
+  if (node.op->graph_only() && node.op->kind() != OpKind::kControl) {
+    return false;
+  }
+  bool fresh = node.has_effect() || node.op->kind() == OpKind::kControl ||
+               matrices.contains(node.op->name());
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.op->kind() == OpKind::kControl) break;
+    const ArgDef& input = node.op->input(static_cast<int>(i));
+    if (!input.free_dtype || input.types != kIndexTypes) continue;
+    fresh |= seen.insert(root_of(graph, node.inputs[i])).second;
+  }
+  return fresh;
+}
+
+// Gives nodes the numbers `to`.
+void renumber(Graph& graph, const std::vector<int32_t>& to) {
+  std::vector<Node> nodes(graph.nodes.size());
+  for (int32_t i = 0; i < graph.size(); ++i) {
+    Node& n = graph[i];
+    for (ValueRef& v : n.inputs) v.node = to[v.node];
+    for (int32_t& c : n.controls) c = to[c];
+    std::sort(n.controls.begin(), n.controls.end());
+    if (n.follows >= 0) n.follows = to[n.follows];
+    nodes[to[i]] = std::move(n);
+  }
+  graph.nodes = std::move(nodes);
+  for (int32_t& a : graph.args) a = to[a];
+  for (ValueRef& v : graph.outputs) v.node = to[v.node];
+}
+
+}  // namespace
+
+void write_after_checks(Graph& graph) {
+  const size_t n = graph.nodes.size();
+  std::vector<std::vector<int32_t>> before(n);
+  std::vector<bool> is_write(n, false), after(n, false);  // after a write
+  std::vector<int32_t> checks;
+  std::set<int32_t> seen;
+  VariableAccesses accesses;
+  int32_t effect = -1, writes = 0;
+  for (int32_t i = 0; i < graph.size(); ++i) {
+    const Node& node = graph[i];
+    before[i] = node.controls;
+    bool variables = false;
+    for (const ValueRef& v : node.inputs) before[i].push_back(v.node);
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      if (graph.spec(node.inputs[k]).dtype != resource) continue;
+      variables = true;
+      const bool write =
+          node.op->kind() == OpKind::kControl ||
+          berth::writes(node.op->input(static_cast<int>(k)).access);
+      is_write[i] = is_write[i] || write;
+      accesses.add(variable_range(graph, node.inputs[k]), i, write, before[i]);
+    }
+    if (node.has_effect() && !variables) {
+      if (effect >= 0) before[i].push_back(effect);
+      effect = i;
+    }
+    for (const int32_t b : before[i]) {
+      after[i] = after[i] || after[b] || is_write[b];
+    }
+    writes += is_write[i];
+    if (after[i] || is_write[i] || !may_refuse(graph, node, seen)) continue;
+    checks.push_back(i);
+  }
+  if (checks.empty() || writes == 0) return;
+  // By node: whom of the checks it waits for anyway.
+  std::vector<std::vector<bool>> passed(n);
+  for (int32_t i = 0; i < graph.size(); ++i) {
+    passed[i].resize(checks.size());
+    for (const int32_t b : before[i]) {
+      for (size_t c = 0; c < checks.size(); ++c) {
+        if (passed[b][c] || b == checks[c]) passed[i][c] = true;
+      }
+    }
+    for (size_t c = 0; is_write[i] && c < checks.size(); ++c) {
+      if (!passed[i][c]) graph[i].controls.push_back(checks[c]);
+    }
+  }
+  std::vector<int32_t> to(n);
+  int32_t next = 0;
+  for (const bool late : {false, true}) {
+    for (int32_t i = 0; i < graph.size(); ++i) {
+      const bool behind = i > checks.back() || after[i] || is_write[i];
+      if (behind == late) to[i] = next++;
+    }
+  }
+  renumber(graph, to);
 }
 
 }  // namespace berth

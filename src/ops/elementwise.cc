@@ -1,5 +1,6 @@
 // Elementwise arithmetic and functions.
 
+#include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "ops/families.h"
 #include "ops/op_call.h"
@@ -277,6 +278,16 @@ void register_binary(OpRegistry& r) {
       });
 }
 
+}  // namespace
+
+Tensor flow_through(const Tensor& dy, const Tensor& slope) {
+  if (!is_complex(dy.dtype())) return math::multiply_no_nan(slope, dy, {});
+  const Tensor zero = scalar_like(dy, 0);
+  return where(math::equal(dy, zero, {}), zero, dy * slope, {});
+}
+
+namespace {
+
 void unary_op(OpRegistry& r, const char* name, DTypeSet types,
               GradientFn gradient) {
   r.op(name).input("x", types).output("y").elementwise().gradient(gradient);
@@ -292,10 +303,10 @@ void register_unary(OpRegistry& r) {
     return Tensors{g.dy() * conj(g.x(0) * 2.0)};
   });
   unary_op(r, "Sqrt", kInexactTypes, [](const GradCall& g) {
-    return Tensors{g.dy() * 0.5 / conj(g.y())};
+    return Tensors{flow_through(g.dy(), 0.5 / conj(g.y()))};
   });
   unary_op(r, "Rsqrt", kInexactTypes, [](const GradCall& g) {
-    return Tensors{g.dy() * -0.5 * conj(g.y() * g.y() * g.y())};
+    return Tensors{flow_through(g.dy(), conj(g.y() * g.y() * g.y()) * -0.5)};
   });
   unary_op(r, "Exp", kInexactTypes,
            [](const GradCall& g) { return Tensors{g.dy() * conj(g.y())}; });

@@ -36,6 +36,10 @@ struct ProgramRun {
   }
   // Sets the step counter of random ops, on every device that has some.
   void set_step(uint64_t step);
+  // Called before the op writes: when the run fails, its variables are torn.
+  void begin_writes(const PlanOp& op) const {
+    for (const int32_t g : op.writes) begin_write(program.written[g], writer);
+  }
 
   const Program& program;
   std::vector<std::byte*> arena_base;  // by device
@@ -44,6 +48,7 @@ struct ProgramRun {
   std::vector<KernelCall> calls;
   std::vector<KernelContext> contexts;  // by call
   uint64_t step = 0;                    // what random ops count by
+  uint64_t writer = 0;                  // tensor/variable_state.h
   std::vector<BlockRef> counters;  // it, by device with a memory of its own
   // For partial sums, by tree node: how many subtrees ever arrived.
   std::unique_ptr<std::atomic<uint32_t>[]> arrived;
