@@ -24,6 +24,7 @@
 #include "op/kernel.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"
+#include "tensor/write_marks.h"
 
 namespace berth {
 
@@ -130,7 +131,7 @@ struct AsyncCall {
   std::vector<Tensor> handles;  // of variables
   int num_in = 0;
   KernelContext context;
-  WrittenVariables written;  // null: none
+  std::shared_ptr<const WriteMarks> written;  // null: nothing
   uint64_t writer = 0;
 
   AsyncCall(size_t in, size_t out) : num_in(static_cast<int>(in)) {
@@ -146,7 +147,7 @@ struct AsyncCall {
 
   void run() {
     if (written) {
-      for (const WrittenAlike& v : *written) begin_write(v, writer);
+      for (const auto& mark : *written) begin_write(*mark, writer);
     }
     kernel->run({op, attrs.get(), views.data(), views.data() + num_in, num_in,
                  static_cast<int>(views.size()) - num_in, &context});
@@ -183,20 +184,16 @@ void add_inputs(const OpDef& op, std::span<const Tensor* const> in,
   }
 }
 
-// What a call writes, which is locked, and its number among the writers.
-std::pair<WrittenVariables, uint64_t> written_by(
+// What a call writes, which is locked; null: nothing.
+std::shared_ptr<const WriteMarks> written_by(
     const OpDef& op, std::span<const Tensor* const> in) {
-  if (!op.has_variables() || !op.stateful()) return {};
-  const uint64_t writer = next_writer();
-  std::vector<WrittenAlike> all;
+  if (!op.has_variables() || !op.stateful()) return nullptr;
+  WriteMarks all;
   for (size_t i = 0; i < in.size(); ++i) {
     if (!writes(op.input(static_cast<int>(i)).access)) continue;
-    all.push_back({*in[i]});
-    // Torn already: only a call that succeeds changes that.
-    if (in[i]->impl()->variable->torn) begin_write(all.back(), writer);
+    all.push_back(std::make_shared<WriteMark>(std::vector<Tensor>{*in[i]}));
   }
-  return {std::make_shared<const std::vector<WrittenAlike>>(std::move(all)),
-          writer};
+  return std::make_shared<const WriteMarks>(std::move(all));
 }
 
 void run_async(Device& device, const OpDef& op,
@@ -222,8 +219,8 @@ void run_async(Device& device, const OpDef& op,
   }
   call->kernel = std::move(kernel);
   call->context.stream = &stream;
-  const auto [written, writer] = written_by(op, in);
-  call->written = written;
+  const auto written = call->written = written_by(op, in);
+  const uint64_t writer = written ? lock_marks(*written) : 0;
   call->writer = writer;
   Work work;
   work.what = op.name().c_str();
@@ -243,7 +240,7 @@ void run_async(Device& device, const OpDef& op,
     v.storage->ready = done;
     v.torn = false;
   });
-  if (written) watch_writes(stream, written, writer, op.name().c_str());
+  if (written) watch_marks(stream, written, writer, op.name().c_str());
 }
 
 void decompose(const OpDef& op, std::span<const Tensor* const> in,

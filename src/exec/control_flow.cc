@@ -315,9 +315,7 @@ void Plan::Impl::run_nested(Instance& run, std::byte* const* in,
   });
   count_step(run);
   // The plan around holds the locks.
-  for (const VariableUse& use : variables.uses) {
-    if (use.write) run.writer = variable_state(use.handle).writer;
-  }
+  if (run.written) run.writer = run.written->marks[0]->writer;
   if (program->is_inline) return run.prepared->launch();
   join_before();
   try {
@@ -360,6 +358,9 @@ void PlanBuilder::add_control(PlanStep& step, PlanOp& op, int32_t at) {
         outer.writes += inner.writes;
       }
     }
+    auto& marks = built_.writes.marks;
+    marks.insert(marks.end(), body->writes.marks.begin(),
+                 body->writes.marks.end());
     built_.info.copied_bytes += body->info.copied_bytes;
     built_.info.transfers += body->info.transfers;
     built_.info.arena_bytes += body->info.arena_bytes;

@@ -1,6 +1,8 @@
 // Asynchronous runs: how one run is ordered against what came before and what
 // comes after.
 
+#include <algorithm>
+
 #include "exec/plan_impl.h"
 
 namespace berth {
@@ -29,25 +31,24 @@ void Plan::Impl::list_written() {
     written.emplace_back();
     // Errors of the host are thrown before the run ends.
     if (s.host || s.stream != &s.device->compute_stream()) continue;
-    std::vector<WrittenAlike> touched;
-    for (const WrittenAlike& group : program->written) {
-      for (const Tensor& t : group) {
-        if (variable_state(t).device != s.device) continue;
-        touched.push_back(group);
-        break;
+    WriteMarks touched;
+    for (const auto& mark : writes.marks) {
+      const auto& all = mark->handles;
+      if (std::any_of(all.begin(), all.end(), [&](const Tensor& t) {
+            return variable_state(t).device == s.device;
+          })) {
+        touched.push_back(mark);
       }
     }
     if (touched.empty()) continue;
-    written.back() =
-        std::make_shared<const std::vector<WrittenAlike>>(std::move(touched));
+    written.back() = std::make_shared<const WriteMarks>(std::move(touched));
   }
 }
 
 void Plan::Impl::watch_variables(const Instance& run) {
   for (size_t s = 0; s < written.size(); ++s) {
     if (written[s]) {
-      watch_writes(*program->streams[s].stream, written[s], run.writer,
-                   "a run");
+      watch_marks(*program->streams[s].stream, written[s], run.writer, "a run");
     }
   }
 }

@@ -79,6 +79,7 @@ std::unique_ptr<Plan::Impl> Plan::Impl::build(Graph graph,
   impl->binder = std::move(built.binder);
   impl->program = std::move(built.program);
   impl->variables = std::move(built.variables);
+  impl->writes = std::move(built.writes);
   impl->list_written();
   impl->runner = make_runner(*impl->program, nested);
   impl->record.steps.resize(impl->program->steps.size());
@@ -169,7 +170,7 @@ void Plan::Impl::run(Instance& run, std::span<const Tensor* const> in,
   begin_run(run);
   bind(run, in);
   RunLocks locks(variables);
-  run.writer = locks.writer();
+  run.writer = lock_marks(writes.marks);
   count_step(run);
   std::unique_lock<std::mutex> hold;
   if (program->host_threads) hold = hold_host_thread();
@@ -180,8 +181,8 @@ void Plan::Impl::run(Instance& run, std::span<const Tensor* const> in,
     join_host_thread(run);
     wait_for_end(run);
   } catch (const std::exception& e) {
-    for (const WrittenAlike& group : program->written) {
-      fail_write(group, run.writer, e.what());
+    for (const auto& mark : writes.marks) {
+      fail_write(*mark, run.writer, e.what());
     }
     if (joins) end_failed(run);
     throw;

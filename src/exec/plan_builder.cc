@@ -383,32 +383,34 @@ void PlanBuilder::add_homes() {
   }
 }
 
-// A home and its mirrors are written alike; the home keeps the numbers, also
-// for bodies, where it may not be written.
+// A home and its mirrors are written alike.
 void PlanBuilder::add_written() {
-  std::vector<int32_t> group_of(variables_.uses.size(), -1);  // by home
   const auto home_of = [&](int use) {
     const int home = variables_.uses[use].home;
     return home < 0 ? use : home;
   };
+  std::map<int, std::vector<Tensor>> handles;  // by home
   for (int i = 0; i < static_cast<int>(variables_.uses.size()); ++i) {
     if (!variables_.uses[i].write) continue;
-    int32_t& group = group_of[home_of(i)];
-    if (group < 0) {
-      group = static_cast<int32_t>(p_.written.size());
-      p_.written.push_back({variables_.uses[home_of(i)].handle});
-    }
-    if (home_of(i) != i) p_.written[group].push_back(variables_.uses[i].handle);
+    std::vector<Tensor>& all = handles[home_of(i)];
+    if (all.empty()) all.push_back(variables_.uses[home_of(i)].handle);
+    if (home_of(i) != i) all.push_back(variables_.uses[i].handle);
   }
-  for (PlanOp& op : p_.ops) {
-    const Node& node = node_of(op);
+  std::map<int, int32_t> mark_of;
+  for (auto& [home, all] : handles) {
+    mark_of[home] = static_cast<int32_t>(built_.writes.marks.size());
+    built_.writes.marks.push_back(std::make_shared<WriteMark>(std::move(all)));
+  }
+  built_.writes.of_op.resize(p_.ops.size());
+  for (size_t o = 0; o < p_.ops.size(); ++o) {
+    const Node& node = node_of(p_.ops[o]);
     // What a body writes, its own plan knows.
     if (node.op->kind() == OpKind::kControl) continue;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const PlanBuffer& b = p_.buffers[value(node.inputs[i]).buffer];
       if (b.where == Where::kVariable &&
           writes(node.op->input(static_cast<int>(i)).access)) {
-        op.writes.push_back(group_of[home_of(b.index)]);
+        built_.writes.of_op[o].push_back(mark_of.at(home_of(b.index)));
       }
     }
   }

@@ -23,14 +23,8 @@ RunLocks::RunLocks(const PlanVariables& variables) : variables_(variables) {
     for (int i : variables.lock_order) {
       if (variables.uses[i].read) check_not_torn(state(i));
     }
-    writer_ = next_writer();
     for (int i : variables.lock_order) {
-      if (!variables.uses[i].write) continue;
-      prepare_write(state(i));
-      state(i).writer = writer_;
-      // Torn already: only a run that succeeds changes that.
-      const int home = variables.uses[i].home;
-      if (state(i).torn) state(home < 0 ? i : home).begun = writer_;
+      if (variables.uses[i].write) prepare_write(state(i));
     }
   } catch (...) {
     unlock();

@@ -39,10 +39,7 @@ class RunLocks {
   RunLocks(const RunLocks&) = delete;
   RunLocks& operator=(const RunLocks&) = delete;
 
-  // The number of the run among the writers of its variables.
-  uint64_t writer() const { return writer_; }
-  // The run failed, and nobody knows what it had begun: all that it writes is
-  // torn.
+  // The run failed: what it writes is torn.
   void tear(const char* why);
   // The run was launched: what it writes is whole again, and mirrors are as
   // their homes.
@@ -62,7 +59,6 @@ class RunLocks {
 
   const PlanVariables& variables_;
   bool refreshes_ = false;
-  uint64_t writer_ = 0;
 };
 
 }  // namespace berth

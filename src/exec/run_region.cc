@@ -33,7 +33,7 @@ struct RegionRun {
   }
 
   void member(int at) const {
-    run.begin_writes(program.ops[program.calls[at].op]);
+    run.begin_writes(program.calls[at].op);
     call(at);
   }
   void call(int at) const { program.calls[at].kernel->run(run.calls[at]); }

@@ -178,17 +178,16 @@ int32_t root_of(const Graph& graph, ValueRef v) {
 }
 
 // True for an op that may refuse values: indices and labels that no op before
-// looked at, matrices, whatever runs for its effect.
+// looked at, matrices, calls of the user's. Not for messages between tasks:
+// writes that wait for all of them would keep all gradients alive.
 bool may_refuse(const Graph& graph, const Node& node, std::set<int32_t>& seen) {
   static const std::set<std::string_view> matrices = {
       "Cholesky", "MatrixInverse", "MatrixSolve", "Multinomial"};
-  if (node.op->graph_only() && node.op->kind() != OpKind::kControl) {
-    return false;
-  }
-  bool fresh = node.has_effect() || node.op->kind() == OpKind::kControl ||
-               matrices.contains(node.op->name());
+  if (node.op->graph_only()) return false;
+  const std::string& name = node.op->name();
+  bool fresh =
+      (node.has_effect() && !name.starts_with('_')) || matrices.contains(name);
   for (size_t i = 0; i < node.inputs.size(); ++i) {
-    if (node.op->kind() == OpKind::kControl) break;
     const ArgDef& input = node.op->input(static_cast<int>(i));
     if (!input.free_dtype || input.types != kIndexTypes) continue;
     fresh |= seen.insert(root_of(graph, node.inputs[i])).second;

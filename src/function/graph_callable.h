@@ -77,7 +77,6 @@ class GraphCallable final : public Callable {
   // As traced: what may be differentiated. (Optimising removes StopGradient and
   // replaces a product with 0 by a constant.)
   const Graph& traced() const { return traced_; }
-  const Graph& optimized() const { return graph_; }
   size_t num_args() const { return graph_.args.size(); }
 
   // How often each plan and each body in it ran, which decides what their

@@ -9,8 +9,7 @@
 #include "berth/keras/models.h"
 #include "distribute/plan_step.h"
 #include "function/abstract_call.h"
-#include "function/graph_callable.h"
-#include "function/trace_call.h"
+#include "function/traced_text.h"
 #include "keras/layer_state.h"
 #include "keras/training.h"
 #include "op/device_scope.h"
@@ -93,9 +92,7 @@ std::string Model::train_plan_text(const std::string& stage) const {
     return t.last_train_step().text(stage);
   }
   const distribute::StepToPlan step = t.step_to_plan(32, {});
-  const GraphCallable traced(trace_call(step.name, step.fn, step.args),
-                             t.step_options("train_step", nullptr));
-  return print(stage == "trace" ? traced.traced() : traced.optimized());
+  return traced_text(step.name, step.fn, step.args, stage);
 }
 placement::Report Model::placement() const {
   std::vector<placement::Report> all =

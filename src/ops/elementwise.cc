@@ -3,6 +3,7 @@
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "ops/families.h"
+#include "ops/flow_through.h"
 #include "ops/op_call.h"
 
 namespace berth {

@@ -51,10 +51,6 @@ Tensor scalar_like(const Tensor& like, double value);
 // dy's shape: [shape of x]. The gradient of broadcasting.
 Tensor sum_to(const Tensor& dy, const Tensor& x);
 
-// Returns dy * slope, and 0 where nothing flows back though the slope is not
-// finite there (a root at 0, behind a `where` that takes the other branch).
-Tensor flow_through(const Tensor& dy, const Tensor& slope);
-
 // Returns `v` broadcast to the shape of `like`.
 Tensor broadcast_like(const Tensor& v, const Tensor& like);
 

@@ -8,6 +8,7 @@
 #include "berth/ops/bitwise.h"
 #include "berth/ops/math.h"
 #include "ops/families.h"
+#include "ops/flow_through.h"
 #include "ops/named_call.h"
 
 namespace berth {

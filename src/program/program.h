@@ -20,7 +20,6 @@
 #include "berth/tensor.h"
 #include "device/device.h"
 #include "op/kernel.h"
-#include "tensor/variable_state.h"
 
 namespace berth {
 
@@ -70,7 +69,6 @@ struct PlanOp {
   const KernelDef* of_parts = nullptr;  // what computes its parts
   const SplitSignature* split = nullptr;
   std::shared_ptr<const ControlOp> control;  // kControl
-  std::vector<int32_t> writes;               // in Program::written
   int num_in = 0, num_out = 0;
 
   const KernelDef* def() const { return of_parts ? of_parts : kernel.def; }
@@ -156,7 +154,6 @@ struct Program {
   std::vector<PlanOp> ops;
   std::vector<PlanCall> calls;
   std::vector<Tensor> constants;
-  std::vector<WrittenAlike> written;  // also by bodies
   std::vector<PlanOutput> outputs;
   std::vector<int> arg_device;    // by argument; -1: nobody reads it
   std::vector<bool> arg_escapes;  // by argument: a result has its bytes

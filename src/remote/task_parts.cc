@@ -326,7 +326,7 @@ class SplitStep final : public TaskParts {
     }
     if (draws_ && local.program().random_calls.empty()) ++*steps_;
     locks.written();
-    note_written(locks.writer());
+    note_written();
     for (const auto& f : far_) f->finish(out);
     for (size_t o = 0; o < results.size(); ++o) {
       out[static_cast<size_t>(near_.outputs[o])] = std::move(results[o]);
@@ -389,28 +389,23 @@ class SplitStep final : public TaskParts {
   }
 
   void written_by_device() {
-    std::map<Device*, std::vector<WrittenAlike>> all;
+    std::map<Device*, std::vector<Tensor>> all;
     for (const VariableUse& use : variables_.uses) {
       if (use.write) {
-        all[variable_state(use.handle).device].push_back({use.handle});
+        all[variable_state(use.handle).device].push_back(use.handle);
       }
     }
-    for (auto& [device, groups] : all) {
-      written_.emplace_back(
-          device,
-          std::make_shared<const std::vector<WrittenAlike>>(std::move(groups)));
+    for (auto& [device, handles] : all) {
+      written_.emplace_back(device, std::make_shared<const std::vector<Tensor>>(
+                                        std::move(handles)));
     }
   }
 
-  // Nobody says here which writes the other tasks have begun.
-  void note_written(uint64_t writer) {
-    for (const auto& [device, groups] : written_) {
+  void note_written() {
+    for (const auto& [device, handles] : written_) {
       const Event done = device->compute_stream().record();
-      for (const WrittenAlike& group : *groups) {
-        variable_state(group[0]).storage->ready = done;
-        begin_write(group, writer);
-      }
-      watch_writes(device->compute_stream(), groups, writer, "a run");
+      for (const Tensor& t : *handles) variable_state(t).storage->ready = done;
+      watch_writes(device->compute_stream(), handles, "a run");
     }
   }
 

@@ -116,12 +116,7 @@ void refresh_mirror(VariableState& mirror) {
                     "RefreshMirror");
   mirror.torn = false;
   if (!mirror.device->runs_inline()) {
-    const WrittenAlike alone{handle_of(mirror)};
-    const uint64_t writer = next_writer();
-    begin_write(alone, writer);
-    watch_writes(stream,
-                 std::make_shared<const std::vector<WrittenAlike>>(1, alone),
-                 writer, "bringing a mirror up to date");
+    watch_writes(stream, {handle_of(mirror)}, "bringing a mirror up to date");
     mirror.storage->ready = stream.record();
     // The home's next writer waits.
     add_use(home.storage.get(), mirror.storage->ready);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <mutex>
 
@@ -217,45 +216,11 @@ void mark_torn(VariableState& state, std::string why) {
   state.torn = true;
 }
 
-uint64_t next_writer() {
-  static std::atomic<uint64_t> last{0};
-  return ++last;
-}
-
-namespace {
-
-// Returns the new value.
-uint64_t raise_to(std::atomic<uint64_t>& number, uint64_t least) {
-  uint64_t seen = number.load();
-  while (seen < least && !number.compare_exchange_weak(seen, least)) {
-  }
-  return std::max(seen, least);
-}
-
-}  // namespace
-
-// Whoever comes second, of the first write and the failure, sees the other.
-void begin_write(const WrittenAlike& group, uint64_t writer) {
-  VariableState& first = *group[0].impl()->variable;
-  raise_to(first.begun, writer);
-  if (first.failed.load() < writer) return;
-  for (const Tensor& t : group) mark_torn(*t.impl()->variable, "a run failed");
-}
-
-void fail_write(const WrittenAlike& group, uint64_t writer,
-                const std::string& why) {
-  VariableState& first = *group[0].impl()->variable;
-  raise_to(first.failed, writer);
-  if (first.begun.load() < writer) return;
-  for (const Tensor& t : group) mark_torn(*t.impl()->variable, why);
-}
-
 namespace {
 
 // Behind work that writes variables.
 struct Watch {
-  WrittenVariables groups;
-  uint64_t writer = 0;
+  WrittenVariables handles;
   const char* what = "";
   const Device* device = nullptr;
   Event before;  // the end of that work
@@ -280,14 +245,13 @@ struct Watch {
     if (!failed()) return;
     const std::string text =
         fmt::format("{} failed on {} ({})", what, device->short_name(), why());
-    for (const WrittenAlike& group : *groups) fail_write(group, writer, text);
+    for (const Tensor& t : *handles) mark_torn(*t.impl()->variable, text);
   }
 };
 
 }  // namespace
 
-void watch_writes(Stream& stream, WrittenVariables groups, uint64_t writer,
-                  const char* what) {
+void watch_writes(Stream& stream, WrittenVariables handles, const char* what) {
   Work work;
   work.what = "WatchWrites";
   work.run = [](void* c, Stream&) { static_cast<Watch*>(c)->ran = true; };
@@ -297,8 +261,15 @@ void watch_writes(Stream& stream, WrittenVariables groups, uint64_t writer,
     Recycled<Watch>::give_back(watch);
   };
   work.context = Recycled<Watch>::take(
-      {std::move(groups), writer, what, &stream.device(), stream.record()});
+      {std::move(handles), what, &stream.device(), stream.record()});
   stream.launch(work);
+}
+
+void watch_writes(Stream& stream, std::vector<Tensor> handles,
+                  const char* what) {
+  watch_writes(stream,
+               std::make_shared<const std::vector<Tensor>>(std::move(handles)),
+               what);
 }
 
 VariableState* borrowed_from(Block* block) {

@@ -56,10 +56,6 @@ struct VariableState {
   std::atomic<bool> torn{false};
   std::mutex torn_mutex;
   std::string torn_by;  // what failed
-  // Those that write it, by number: who took the lock last, began to write
-  // last, failed last. Who did both leaves it torn.
-  uint64_t writer = 0;  // under `mutex`
-  std::atomic<uint64_t> begun{0}, failed{0};
 
   std::mutex snapshot_mutex;  // the two below
   Block* snapshot = nullptr;  // not owned; may be dying
@@ -123,24 +119,12 @@ bool move_variable(const Tensor& handle, Device& device);
 // Marks the state torn: a run that was writing it failed because of `why`.
 void mark_torn(VariableState& state, std::string why);
 
-// Variables that are written alike, such as a home and its mirrors: when one
-// was written and the writer failed, all are torn. The first keeps the numbers.
-using WrittenAlike = std::vector<Tensor>;
-
-// Returns the number of a writer that has just locked what it will write.
-uint64_t next_writer();
-// A writer begins to write, on any thread; has failed, on this stream or that.
-// What it had begun, or begins now, becomes torn. A warm call allocates
-// nothing.
-void begin_write(const WrittenAlike& group, uint64_t writer);
-void fail_write(const WrittenAlike& group, uint64_t writer,
-                const std::string& why);
-
 // Launches a marker behind work on `stream` that writes the variables: when
-// that work fails, or is skipped, the writer has failed.
+// that work fails, or is skipped, they become torn.
 // Who writes the same ones again and again makes the list once.
-using WrittenVariables = std::shared_ptr<const std::vector<WrittenAlike>>;
-void watch_writes(Stream& stream, WrittenVariables groups, uint64_t writer,
+using WrittenVariables = std::shared_ptr<const std::vector<Tensor>>;
+void watch_writes(Stream& stream, WrittenVariables handles, const char* what);
+void watch_writes(Stream& stream, std::vector<Tensor> handles,
                   const char* what);
 
 // Throws errors::FailedPrecondition when torn. The caller holds a lock.

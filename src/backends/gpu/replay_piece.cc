@@ -151,7 +151,7 @@ void PieceRun::replay() {
   const Program& p = run_.program;
   for (const int32_t s : piece_.steps) {
     for (int o = 0; o < p.steps[s].num_ops; ++o) {
-      run_.begin_writes(p.ops[p.steps[s].first_op + o]);
+      run_.begin_writes(p.steps[s].first_op + o);
     }
   }
   recording_->replay();
