@@ -133,7 +133,7 @@ TEST(Allocator, ALimitIsKeptAndTheErrorNamesWhoHasWhat) {
 
 // Blocks of 1 to 6 MiB, each made beside another one that goes.
 TEST(Allocator, WhatStaysLeavesNoHolesWhereSomethingWent) {
-  for (const size_t limit : {30, 40}) {
+  for (const size_t limit : {40, 60}) {
     TestDevice device(limit * kMiB);
     Allocator& a = device.allocator();
     std::vector<BlockRef> stay;

@@ -167,7 +167,7 @@ void add_inputs(const OpDef& op, std::span<const Tensor* const> in,
       if (access == Access::kOverwritesVariable) {
         stream.wait_for_reuse(v.storage->ready);
       } else {
-        stream.wait(v.storage->ready);
+        stream.wait(ready_of(v));
       }
       call->add(v.storage->data, v.shape, v.dtype);
       call->handles.push_back(*in[i]);

@@ -409,6 +409,7 @@ void PlanBuilder::add_written() {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const PlanBuffer& b = p_.buffers[value(node.inputs[i]).buffer];
       if (b.where == Where::kVariable &&
+          spec(node.inputs[i]).dtype == resource &&
           writes(node.op->input(static_cast<int>(i)).access)) {
         built_.writes.of_op[o].push_back(mark_of.at(home_of(b.index)));
       }

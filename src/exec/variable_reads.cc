@@ -168,31 +168,21 @@ void pin_reads(Graph& graph) {
 
 namespace {
 
-// The node that made a value, through aliases and copies.
-int32_t root_of(const Graph& graph, ValueRef v) {
-  const auto passes_on = [&](const Node& n) {
-    return n.op->kind() == OpKind::kAlias || n.op->kind() == OpKind::kTransfer;
-  };
-  while (passes_on(graph[v.node])) v = graph[v.node].inputs[0];
-  return v.node;
-}
-
-// True for an op that may refuse values: indices and labels that no op before
-// looked at, matrices, calls of the user's. Not for messages between tasks:
-// writes that wait for all of them would keep all gradients alive.
-bool may_refuse(const Graph& graph, const Node& node, std::set<int32_t>& seen) {
+// True for an op that may refuse values: indices and labels, matrices, calls of
+// the user's. Not for gradients, which get what was looked at before, and
+// messages between tasks: writes that wait for all would keep gradients alive.
+bool may_refuse(const Node& node) {
   static const std::set<std::string_view> matrices = {
       "Cholesky", "MatrixInverse", "MatrixSolve", "Multinomial"};
-  if (node.op->graph_only()) return false;
+  if (node.op->graph_only() || node.follows >= 0) return false;
   const std::string& name = node.op->name();
-  bool fresh =
-      (node.has_effect() && !name.starts_with('_')) || matrices.contains(name);
+  if (matrices.contains(name)) return true;
+  if (node.has_effect()) return !name.starts_with('_');
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const ArgDef& input = node.op->input(static_cast<int>(i));
-    if (!input.free_dtype || input.types != kIndexTypes) continue;
-    fresh |= seen.insert(root_of(graph, node.inputs[i])).second;
+    if (input.free_dtype && input.types == kIndexTypes) return true;
   }
-  return fresh;
+  return false;
 }
 
 // Gives nodes the numbers `to`.
@@ -218,7 +208,6 @@ void write_after_checks(Graph& graph) {
   std::vector<std::vector<int32_t>> before(n);
   std::vector<bool> is_write(n, false), after(n, false);  // after a write
   std::vector<int32_t> checks;
-  std::set<int32_t> seen;
   VariableAccesses accesses;
   int32_t effect = -1, writes = 0;
   for (int32_t i = 0; i < graph.size(); ++i) {
@@ -243,7 +232,7 @@ void write_after_checks(Graph& graph) {
       after[i] = after[i] || after[b] || is_write[b];
     }
     writes += is_write[i];
-    if (after[i] || is_write[i] || !may_refuse(graph, node, seen)) continue;
+    if (after[i] || is_write[i] || !may_refuse(node)) continue;
     checks.push_back(i);
   }
   if (checks.empty() || writes == 0) return;

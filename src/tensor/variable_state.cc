@@ -12,6 +12,7 @@
 #include "device/idle_memory.h"
 #include "tensor/block_copy.h"
 #include "tensor/tensor_impl.h"
+#include "tensor/write_marks.h"
 
 namespace berth {
 
@@ -146,6 +147,7 @@ Tensor read_variable(const Tensor& handle) {
   VariableState& state = variable_state(handle);
   std::shared_lock lock(state.mutex);
   check_not_torn(state);
+  const Event ready = ready_of(state);
   BlockRef block;
   {
     std::lock_guard snapshot_lock(state.snapshot_mutex);
@@ -156,7 +158,7 @@ Tensor read_variable(const Tensor& handle) {
       s->block.data = state.storage->data;
       s->block.bytes = state.size_bytes();
       s->block.device = state.device;
-      s->block.ready = state.storage->ready;
+      s->block.ready = ready;
       s->block.borrowed = true;
       s->block.deleter = &end_snapshot;
       state.snapshot = &s->block;

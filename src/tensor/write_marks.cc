@@ -9,7 +9,6 @@
 #include "base/recycled.h"
 #include "device/device.h"
 #include "tensor/tensor_impl.h"
-#include "tensor/variable_state.h"
 
 namespace berth {
 
@@ -49,6 +48,17 @@ void begin_write(WriteMark& mark, uint64_t writer) {
 void fail_write(WriteMark& mark, uint64_t writer, const std::string& why) {
   raise_to(mark.failed, writer);
   if (mark.begun.load() >= writer) tear(mark, why);
+}
+
+Event ready_of(const VariableState& state) {
+  const Event& e = state.storage->ready;
+  if (e.stream == nullptr || state.torn || !e.stream->done(e)) return e;
+  try {
+    e.stream->synchronize(e);
+  } catch (const std::exception&) {
+    return {};
+  }
+  return e;
 }
 
 namespace {

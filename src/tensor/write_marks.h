@@ -15,6 +15,7 @@
 
 #include "berth/tensor.h"
 #include "device/stream.h"
+#include "tensor/variable_state.h"
 
 namespace berth {
 
@@ -35,6 +36,10 @@ uint64_t lock_marks(const WriteMarks& marks);
 // A warm call allocates nothing.
 void begin_write(WriteMark& mark, uint64_t writer);
 void fail_write(WriteMark& mark, uint64_t writer, const std::string& why);
+
+// Returns what readers of a variable, which is not torn, wait for: nothing when
+// its last writer failed before it began. The caller holds a lock.
+Event ready_of(const VariableState& state);
 
 // Launches a marker behind work on `stream` that writes: when that work fails,
 // or is skipped, the writer has failed.
