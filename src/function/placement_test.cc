@@ -308,9 +308,9 @@ TEST(Explain, KnowsEveryRowOfAReport) {
 
 TEST(Explain, SaysWhatBecameOfAnOpThatPassesTookAway) {
   auto f = function([&](const Tensor& x) {
-    const Tensor two = constant(1.0f) * constant(2.0f);  // Mul: a constant
+    const Tensor six = constant(3.0f) * constant(2.0f);  // Mul: a constant
     const Tensor y = (x + x) * 1.0f;                     // Mul_1: y is the sum
-    const Tensor z = math::square(y) * two, same = math::square(y);
+    const Tensor z = math::square(y) * six, same = math::square(y);
     return Tensors{z, same};  // Mul_2 stays; Square_1 is Square
   });
   f(on_device("/GPU:0", {8}));
@@ -322,7 +322,7 @@ TEST(Explain, SaysWhatBecameOfAnOpThatPassesTookAway) {
             "advance, as Const \"Mul\"");
   EXPECT_EQ(first("Mul_1"),
             "Mul \"Mul_1\" is not in the compiled step: it was folded into "
-            "AddV2 \"add\"");
+            "AddV2 \"AddV2\"");
   EXPECT_EQ(first("Square_1"),
             "Square \"Square_1\" is not in the compiled step: it was folded "
             "into Square \"Square\"");

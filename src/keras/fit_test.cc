@@ -346,7 +346,8 @@ TEST(Fit, ALabelOutOfRangeIsAnErrorThatChangesNothing) {
   model.compile({.optimizer = "adam",
                  .loss = sparse_from_logits(),
                  .metrics = {"accuracy"}});
-  const Tensor ids = constant({0, 1, 2, 3}, {2, 2}), labels = constant({0, 1});
+  const Tensor ids = reshape(constant({0, 1, 2, 3}), {2, 2}),
+               labels = constant({0, 1});
   const FitOptions quiet{.verbose = 0, .shuffle = false};
   model.fit(ids, labels, quiet);
   const auto values = [&] {
@@ -371,7 +372,7 @@ TEST(Fit, ALabelOutOfRangeIsAnErrorThatChangesNothing) {
     EXPECT_EQ(model.predict(ids, {.verbose = 0}).shape(), Shape({2, 2}));
   };
   const Tensor bad_labels = constant({0, 7}),
-               bad_ids = constant({0, 1, 2, 5}, {2, 2});
+               bad_ids = reshape(constant({0, 1, 2, 5}), {2, 2});
   fails([&] { model.fit(ids, bad_labels, quiet); }, "0 <= label < 2");
   fails([&] { model.evaluate(ids, bad_labels, {.verbose = 0}); },
         "label 7 in row 1");

@@ -257,8 +257,7 @@ void register_binary(OpRegistry& r) {
           const Tensor has = is_complex(x.dtype())
                                  ? math::not_equal(x, scalar_like(x, 0), {})
                                  : x > 0.0;
-          const Tensor positive = math::cast(has, x.dtype());
-          const Tensor safe = x * positive + (1.0 - positive);
+          const Tensor safe = where(has, x, scalar_like(x, 1), {});
           dy = sum_to(g.dy() * conj(g.y() * math::log(safe)), y);
         }
         return Tensors{dx, dy};
@@ -289,6 +288,12 @@ Tensor flow_through(const Tensor& dy, const Tensor& slope) {
 
 namespace {
 
+// Where nothing flows, nothing flows on in the second derivative: 1 / x is one
+// of the functions with poles.
+Tensor over(const Tensor& dy, const Tensor& x) {
+  return is_complex(x.dtype()) ? dy / conj(x) : dy * math::reciprocal(x, {});
+}
+
 void unary_op(OpRegistry& r, const char* name, DTypeSet types,
               GradientFn gradient) {
   r.op(name).input("x", types).output("y").elementwise().gradient(gradient);
@@ -312,9 +317,9 @@ void register_unary(OpRegistry& r) {
   unary_op(r, "Exp", kInexactTypes,
            [](const GradCall& g) { return Tensors{g.dy() * conj(g.y())}; });
   unary_op(r, "Log", kInexactTypes,
-           [](const GradCall& g) { return Tensors{g.dy() / conj(g.x(0))}; });
+           [](const GradCall& g) { return Tensors{over(g.dy(), g.x(0))}; });
   unary_op(r, "Log1p", kInexactTypes, [](const GradCall& g) {
-    return Tensors{g.dy() / conj(g.x(0) + 1.0)};
+    return Tensors{over(g.dy(), g.x(0) + 1.0)};
   });
   unary_op(r, "Sigmoid", kInexactTypes, [](const GradCall& g) {
     return Tensors{g.dy() * conj(g.y() * (1.0 - g.y()))};
