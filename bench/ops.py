@@ -2,15 +2,19 @@
 """Times every row of bench_ops against NumPy and PyTorch in the same session, worst first.
 
     bench/ops.py [--build build/release] [--python PEERS/bin/python] [--cores 1] [--seconds 0.1]
-                 [--only NAME] [--repeat FILE]
+                 [--only NAME] [--repeat FILE] [--isa v3]
+    bench/ops.py --levels v3,v4
 
 Prints a JSON line per row: `share`, the time of the fastest peer over ours (higher is better), and
 the times in microseconds. Rows without a partner follow, each with its reason; a row that has
 neither is an error. --repeat FILE times again the rows of an earlier output below 0.3 and keeps
-the better time of each program, for a machine that others use.
+the better time of each program, for a machine that others use. --isa runs ours with the kernels
+of another level of x86-64 (BERTH_ISA). --levels compares two levels, without peers: `ratio` is the
+time of the first over that of the second, worst first; 2 is what half as wide vectors explain.
 """
 import argparse
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -39,8 +43,9 @@ NO_PARTNER = {
 }
 
 
-def lines(command):
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+def lines(command, isa=""):
+    env = {**os.environ, "BERTH_ISA": isa} if isa else None
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=env)
     if done.returncode not in (0, 77):
         sys.exit(f"{command[0]} ended with {done.returncode}")
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -53,7 +58,7 @@ def key(line):
 def compare(args, name):
     """Rows with a share, then those without a partner."""
     common = ["--cores", args.cores, "--seconds", args.seconds]
-    ours = lines([f"{args.build}/bin/bench_ops", *common, "--model", name])
+    ours = lines([f"{args.build}/bin/bench_ops", *common, "--model", name], args.isa)
     peers = {}
     with tempfile.NamedTemporaryFile("w", suffix=".json") as wanted:
         wanted.write("".join(json.dumps(line) + "\n" for line in ours))
@@ -75,6 +80,18 @@ def compare(args, name):
                    NO_PARTNER.get(row["op"]))
             others.append({**row, "best_us": line["best_us"], "no_partner": why})
     return rows, others
+
+
+def compare_levels(args):
+    """Prints the times of the first level over those of the second."""
+    program = [f"{args.build}/bin/bench_ops", "--cores", args.cores, "--seconds", args.seconds,
+               "--model", args.only]
+    one, two = ({key(line): line["best_us"] for line in lines(program, isa) if "best_us" in line}
+                for isa in args.levels.split(","))
+    rows = [(one[k] / max(two[k], 1e-3), k) for k in one if k in two]
+    for ratio, (op, dtype, side) in sorted(rows, reverse=True, key=lambda row: row[0]):
+        print(json.dumps({"op": op, "dtype": dtype, "side": side, "ratio": round(ratio, 2),
+                          "best_us": one[op, dtype, side]}))
 
 
 def shared(row):
@@ -104,7 +121,11 @@ def main():
     parser.add_argument("--seconds", default="0.1")
     parser.add_argument("--only", default="")
     parser.add_argument("--repeat", default="")
+    parser.add_argument("--isa", default="")
+    parser.add_argument("--levels", default="")
     args = parser.parse_args()
+    if args.levels:
+        return compare_levels(args)
     rows, others = repeat(args) if args.repeat else compare(args, args.only)
     for row in sorted(map(shared, rows), key=lambda r: r["share"]):
         print(json.dumps(row))

@@ -12,6 +12,7 @@
 #include "berth/errors.h"
 #include "cli/commands.h"
 #include "device/device_manager.h"
+#include "graph/blob_table.h"
 #include "io/written_function.h"
 #include "place/place_text.h"
 
@@ -93,6 +94,7 @@ std::vector<std::string> devices_of_option(const std::string& list,
 PlaceInput parse_place_input(const std::string& path, const std::string& bytes,
                              const DevicesOfText& devices_for) {
   create_devices();
+  const BlobsWithoutValues structure_alone;
   PlaceInput input;
   try {
     input.text = parse_text(bytes);

@@ -3,7 +3,7 @@ import functools
 
 from berth import _core
 from berth._core import Tensor, TensorShape, Variable
-from berth._placement import Report, contracts
+from berth._placement import Report, contracts, save_text
 from berth._straight import is_straight
 from berth._structure import LEAF, flatten, is_value, pack
 from berth._tensor import TensorSpec, convert_to_tensor
@@ -176,6 +176,10 @@ class Function:
     def plan_text(self, stage="plan"):
         """The function as text: stage "trace", "optimize", "place" or "plan"."""
         return Report(self._core.text(stage))
+
+    def save_graph(self, path, stage="optimize"):
+        """Writes plan_text(stage) to a file, for `berth plan` and `berth place`."""
+        save_text(path, self.plan_text(stage))
 
 
 class _BoundFunction(Function):

@@ -19,6 +19,11 @@ class Report(str):
         return _html.report(self.json()) if self._data else _html.text(self)
 
 
+def save_text(path, text):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
 def placement(what):
     """What of a traced function or a compiled model ran where, with times, bytes and transfers."""
     return what.placement()

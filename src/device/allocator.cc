@@ -98,12 +98,22 @@ class Allocator::Impl {
         several_streams_(device && !device->memory().host_addressable),
         exact_(!host_ && device && has_exact_memory(*device)),
         limit_(limit),
-        segments_(source_.get()) {}
+        segments_(source_.get()),
+        slab_segments_(source_.get()) {}
 
   // Null when the memory is full. Hold mutex_.
   Block* try_small(int c, ThreadCache* cache);
   Block* try_large(size_t bytes, bool give_back = true);
+  // Of a segment to share: of a small limit not too large a part.
+  size_t segment_bytes() const {
+    const size_t limit = limit_.load(kRelaxed);
+    const size_t part =
+        limit / 8 / Segments::kGranularity * Segments::kGranularity;
+    return limit ? std::clamp(part, 2 * kSmallLimit, Segments::kSegmentBytes)
+                 : Segments::kSegmentBytes;
+  }
   Block* try_exact(size_t bytes);
+  Block* try_lasting(size_t bytes);
   Block* block_of(Chunk& chunk);
   void give_back(Chunk* chunk);
   // Calls `attempt` under the lock; when it fails, again once everything that
@@ -115,7 +125,8 @@ class Allocator::Impl {
   // Takes back freed blocks whose uses have ended. Call it without mutex_:
   // asking a stream may run work, which allocates and frees.
   void release_pending(bool wait = false);
-  bool grow(size_t bytes);
+  bool grow(size_t bytes) { return grow(segments_, bytes); }
+  bool grow(Segments& segments, size_t bytes);
   // A freed block of a device with a stream of its own may still be in use by
   // work that the stream has before whatever gets the block next.
   bool poisons() const {
@@ -158,11 +169,13 @@ class Allocator::Impl {
   std::atomic<uint64_t> source_calls_{0};
 
   std::mutex mutex_;  // everything below
-  Segments segments_;
+  // Slabs stay for ever: where large blocks come and go they would leave holes.
+  Segments segments_, slab_segments_;
   FreeList shared_[kNumSizeClasses];
   FreeList pending_;  // freed, but other streams are not done with them
   std::vector<std::unique_ptr<Block[]>> descriptors_;
-  std::vector<Chunk*> slabs_;
+  std::vector<std::pair<Segments*, Chunk*>> slabs_;
+  size_t slab_bytes_ = 0;
   std::vector<const ThreadCache*> caches_;  // of threads that are alive
   bool source_is_empty_ = false;            // what the last failure was about
 };
@@ -175,6 +188,7 @@ struct ThreadCaches {
   static void add(ThreadCache* cache);
   static void remove(ThreadCache* cache);
   static void count(Allocator& allocator, ptrdiff_t bytes);
+  static Block* allocate_lasting(Allocator& allocator, size_t bytes);
 
   ThreadCache* at[kMaxDevices] = {};
   std::vector<std::unique_ptr<ThreadCache>> owned;
@@ -241,14 +255,14 @@ MemoryInfo Allocator::Impl::info() {
           limit_, source_calls_};
 }
 
-bool Allocator::Impl::grow(size_t bytes) {
+bool Allocator::Impl::grow(Segments& segments, size_t bytes) {
   const size_t limit = limit_.load(kRelaxed);
   if (limit && reserved_.load(kRelaxed) + bytes > limit) {
     source_is_empty_ = false;
     return false;
   }
   source_calls_.fetch_add(1, kRelaxed);
-  source_is_empty_ = !segments_.grow(bytes);
+  source_is_empty_ = !segments.grow(bytes);
   if (source_is_empty_) return false;
   reserved_.fetch_add(bytes, kRelaxed);
   return true;
@@ -261,6 +275,7 @@ void Allocator::Impl::out_of_memory(size_t bytes) {
   {
     std::lock_guard lock(mutex_);
     held = segments_.held();
+    for (const Holder& h : slab_segments_.held()) held.push_back(h);
     largest = segments_.largest_free_bytes();
     empty = source_is_empty_;
   }
@@ -340,12 +355,17 @@ Block* Allocator::Impl::try_small(int c, ThreadCache* cache) {
     const size_t n = std::clamp<size_t>((64u << 10) / bytes, 1, 256);
     const size_t slab = (n * bytes + Segments::kGranularity - 1) /
                         Segments::kGranularity * Segments::kGranularity;
-    Chunk* chunk = segments_.take(slab);
-    if (!chunk && (grow(Segments::kSegmentBytes) || grow(slab))) {
-      chunk = segments_.take(slab);
+    Segments* from = &slab_segments_;
+    Chunk* chunk = from->take(slab);
+    if (!chunk) {
+      const size_t more =
+          std::clamp(slab_bytes_, 2 * kSmallLimit, Segments::kSegmentBytes);
+      if (grow(*from, more) || grow(*from, slab)) chunk = from->take(slab);
     }
+    if (!chunk) chunk = (from = &segments_)->take(slab);
     if (!chunk) return nullptr;
-    slabs_.push_back(chunk);
+    slabs_.push_back({from, chunk});
+    slab_bytes_ += slab;
     chunk->holder.store("blocks of 1 MiB and less", kRelaxed);
     descriptors_.push_back(std::make_unique<Block[]>(n));
     for (size_t i = n; i-- > 0;) {
@@ -374,7 +394,7 @@ Block* Allocator::Impl::try_large(size_t bytes, bool give_back) {
           Segments::kGranularity;
   Chunk* chunk = segments_.take(bytes);
   if (!chunk) {
-    const size_t want = std::max(bytes, Segments::kSegmentBytes);
+    const size_t want = std::max(bytes, segment_bytes());
     bool grown = grow(want) || (want > bytes && grow(bytes));
     if (!grown && give_back) {
       reserved_.fetch_sub(segments_.release_free(), kRelaxed);
@@ -393,6 +413,21 @@ Block* Allocator::Impl::block_of(Chunk& chunk) {
   b.allocator = self_;
   b.device = device_;
   return &b;
+}
+
+Block* Allocator::Impl::try_lasting(size_t bytes) {
+  bytes = (bytes + Segments::kGranularity - 1) / Segments::kGranularity *
+          Segments::kGranularity;
+  Chunk* chunk = segments_.take_whole(bytes);
+  if (!chunk) {
+    // What other sizes left behind goes before it is more than a little.
+    if (segments_.free_bytes() > 2 * (bytes + Segments::kSegmentBytes)) {
+      reserved_.fetch_sub(segments_.release_free(), kRelaxed);
+    }
+    if (grow(bytes)) chunk = segments_.take_whole(bytes);
+  }
+  if (!chunk) chunk = segments_.take(bytes, true);
+  return chunk ? block_of(*chunk) : try_large(bytes);
 }
 
 Block* Allocator::Impl::try_exact(size_t bytes) {
@@ -427,7 +462,7 @@ Allocator::~Allocator() {
     std::fill(std::begin(c->lists), std::end(c->lists), FreeList{});
     c->untold = 0;
   }
-  for (Chunk* slab : impl_->slabs_) impl_->segments_.give_back(slab);
+  for (const auto& [from, slab] : impl_->slabs_) from->give_back(slab);
   while (impl_->exact_ && impl_->pending_.head) {
     impl_->give_back(reinterpret_cast<Chunk*>(impl_->pending_.pop()));
   }
@@ -520,6 +555,19 @@ void ThreadCaches::count(Allocator& allocator, ptrdiff_t bytes) {
 void count_idle(Allocator& allocator, const Block& block, bool idle) {
   const auto bytes = static_cast<ptrdiff_t>(block.bytes);
   ThreadCaches::count(allocator, idle ? -bytes : bytes);
+}
+
+Block* allocate_lasting(Allocator& allocator, size_t bytes) {
+  return ThreadCaches::allocate_lasting(allocator, bytes);
+}
+
+Block* ThreadCaches::allocate_lasting(Allocator& allocator, size_t bytes) {
+  Allocator::Impl& a = *allocator.impl_;
+  if (a.exact_ || bytes <= Allocator::kSmallLimit || bytes > kMostBytes) {
+    return allocator.allocate(bytes);
+  }
+  return a.hand_out(a.insist(bytes, [&] { return a.try_lasting(bytes); }),
+                    bytes);
 }
 
 MemoryInfo Allocator::info() const { return impl_->info(); }

@@ -14,6 +14,7 @@
 #include "base/poison.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
+#include "device/idle_memory.h"
 #include "device/testing.h"
 
 namespace berth {
@@ -128,6 +129,25 @@ TEST(Allocator, ALimitIsKeptAndTheErrorNamesWhoHasWhat) {
   held = BlockRef::adopt(a.allocate(4 * kMiB));
   a.set_limit_bytes(0);
   BlockRef::adopt(a.allocate(40 * kMiB));
+}
+
+// Blocks of 1 to 6 MiB, each made beside another one that goes.
+TEST(Allocator, WhatStaysLeavesNoHolesWhereSomethingWent) {
+  for (const size_t limit : {40, 60}) {
+    TestDevice device(limit * kMiB);
+    Allocator& a = device.allocator();
+    std::vector<BlockRef> stay;
+    size_t kept = 0;
+    for (size_t i = 0; i < 6; ++i) {
+      const size_t bytes = (i * 5 % 6 + 1) * kMiB + 4096;
+      const BlockRef goes = BlockRef::adopt(a.allocate(bytes));
+      const BlockRef small = BlockRef::adopt(a.allocate(1000 * (i + 1)));
+      stay.push_back(BlockRef::adopt(allocate_lasting(a, bytes)));
+      kept += bytes;
+    }
+    // But for slabs all that is left is in one piece.
+    BlockRef::adopt(a.allocate(limit * kMiB - kept - 3 * kMiB));
+  }
 }
 
 TEST(Allocator, SizesNearTheEndOfTheNumbersAreErrorsToo) {

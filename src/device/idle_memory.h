@@ -1,4 +1,4 @@
-// count_idle: memory that is kept for the next who needs it.
+// Memory that is kept: for the next who needs it, and for long.
 //
 // Thread-safe.
 
@@ -13,6 +13,11 @@ namespace berth {
 // A block with nothing alive in it does not count as handed out; whoever gives
 // it back or uses it again takes that back first.
 void count_idle(Allocator& allocator, const Block& block, bool idle);
+
+// Returns a block that stays for long, a variable's: a large one is a segment
+// by itself, so that what was made beside it leaves no holes around it when it
+// goes. Else as Allocator::allocate().
+Block* allocate_lasting(Allocator& allocator, size_t bytes);
 
 }  // namespace berth
 

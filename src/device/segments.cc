@@ -1,5 +1,7 @@
 #include "device/segments.h"
 
+#include <utility>
+
 #include "base/poison.h"
 
 namespace berth {
@@ -38,7 +40,7 @@ void Segments::insert_free(Chunk* chunk) {
   free_.insert(std::move(node));
 }
 
-Chunk* Segments::take(size_t bytes) {
+Chunk* Segments::take(size_t bytes, bool from_end) {
   Chunk key;
   key.bytes = bytes;
   const auto it = free_.lower_bound(&key);
@@ -46,7 +48,6 @@ Chunk* Segments::take(size_t bytes) {
   Chunk* chunk = *it;
   spare_nodes_.push_back(free_.extract(it));
   chunk->free = false;
-  chunk->holder.store(nullptr, std::memory_order_relaxed);
   if (chunk->bytes - bytes >= kGranularity) {
     Chunk* rest = new_chunk();
     rest->data = chunk->data + bytes;
@@ -57,8 +58,15 @@ Chunk* Segments::take(size_t bytes) {
     if (rest->after) rest->after->before = rest;
     chunk->after = rest;
     chunk->bytes = bytes;
+    if (from_end) {
+      std::swap(chunk->bytes, rest->bytes);
+      rest->data = chunk->data + chunk->bytes;
+      std::swap(chunk, rest);
+      chunk->free = false;
+    }
     insert_free(rest);
   }
+  chunk->holder.store(nullptr, std::memory_order_relaxed);
   return chunk;
 }
 
@@ -72,6 +80,21 @@ bool Segments::grow(size_t bytes) {
   chunk->bytes = bytes;
   insert_free(chunk);
   return true;
+}
+
+Chunk* Segments::take_whole(size_t bytes) {
+  Chunk key;
+  key.bytes = bytes;
+  for (auto it = free_.lower_bound(&key); it != free_.end(); ++it) {
+    Chunk* chunk = *it;
+    if (chunk->bytes > bytes) break;
+    if (chunk->before || chunk->after) continue;
+    spare_nodes_.push_back(free_.extract(chunk));
+    chunk->free = false;
+    chunk->holder.store(nullptr, std::memory_order_relaxed);
+    return chunk;
+  }
+  return nullptr;
 }
 
 Chunk* Segments::take_alone(size_t bytes) {

@@ -37,11 +37,14 @@ class Segments {
   explicit Segments(MemorySource* source) : source_(source) {}
   ~Segments();
 
-  // Cuts `bytes` out of a free chunk; null when none is large enough.
-  Chunk* take(size_t bytes);
+  // Cuts `bytes` out of a free chunk, from its end if it is to stay there for
+  // long; null when none is large enough.
+  Chunk* take(size_t bytes, bool from_end = false);
   // Adds a segment of exactly `bytes` (a multiple of kGranularity) as one free
   // chunk; false when the source refuses.
   bool grow(size_t bytes);
+  // A whole free segment of exactly `bytes`; null when there is none.
+  Chunk* take_whole(size_t bytes);
   void give_back(Chunk* chunk);
   // A piece of `bytes` that the source gave by itself; null when it refuses.
   // Returned by give_back_alone().

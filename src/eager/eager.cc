@@ -24,6 +24,7 @@
 #include "op/kernel.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"
+#include "tensor/write_marks.h"
 
 namespace berth {
 
@@ -130,6 +131,8 @@ struct AsyncCall {
   std::vector<Tensor> handles;  // of variables
   int num_in = 0;
   KernelContext context;
+  std::shared_ptr<const WriteMarks> written;  // null: nothing
+  uint64_t writer = 0;
 
   AsyncCall(size_t in, size_t out) : num_in(static_cast<int>(in)) {
     views.reserve(in + out);
@@ -143,6 +146,9 @@ struct AsyncCall {
   }
 
   void run() {
+    if (written) {
+      for (const auto& mark : *written) begin_write(*mark, writer);
+    }
     kernel->run({op, attrs.get(), views.data(), views.data() + num_in, num_in,
                  static_cast<int>(views.size()) - num_in, &context});
   }
@@ -161,7 +167,7 @@ void add_inputs(const OpDef& op, std::span<const Tensor* const> in,
       if (access == Access::kOverwritesVariable) {
         stream.wait_for_reuse(v.storage->ready);
       } else {
-        stream.wait(v.storage->ready);
+        stream.wait(ready_of(v));
       }
       call->add(v.storage->data, v.shape, v.dtype);
       call->handles.push_back(*in[i]);
@@ -176,6 +182,18 @@ void add_inputs(const OpDef& op, std::span<const Tensor* const> in,
       call->blocks.push_back(BlockRef::share(t.block));
     }
   }
+}
+
+// What a call writes, which is locked; null: nothing.
+std::shared_ptr<const WriteMarks> written_by(
+    const OpDef& op, std::span<const Tensor* const> in) {
+  if (!op.has_variables() || !op.stateful()) return nullptr;
+  WriteMarks all;
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (!writes(op.input(static_cast<int>(i)).access)) continue;
+    all.push_back(std::make_shared<WriteMark>(std::vector<Tensor>{*in[i]}));
+  }
+  return std::make_shared<const WriteMarks>(std::move(all));
 }
 
 void run_async(Device& device, const OpDef& op,
@@ -201,6 +219,9 @@ void run_async(Device& device, const OpDef& op,
   }
   call->kernel = std::move(kernel);
   call->context.stream = &stream;
+  const auto written = call->written = written_by(op, in);
+  const uint64_t writer = written ? lock_marks(*written) : 0;
+  call->writer = writer;
   Work work;
   work.what = op.name().c_str();
   work.site = t_state.site;
@@ -219,15 +240,7 @@ void run_async(Device& device, const OpDef& op,
     v.storage->ready = done;
     v.torn = false;
   });
-  if (op.has_variables() && op.stateful()) {
-    std::vector<Tensor> handles;
-    for (size_t i = 0; i < in.size(); ++i) {
-      if (writes(op.input(static_cast<int>(i)).access)) {
-        handles.push_back(*in[i]);
-      }
-    }
-    watch_writes(stream, std::move(handles), op.name().c_str());
-  }
+  if (written) watch_marks(stream, written, writer, op.name().c_str());
 }
 
 void decompose(const OpDef& op, std::span<const Tensor* const> in,

@@ -316,6 +316,8 @@ void Plan::Impl::run_nested(Instance& run, std::byte* const* in,
     return b.where == Where::kArg ? in[b.index] : out[b.index];
   });
   count_step(run);
+  // The plan around holds the locks.
+  if (run.written) run.writer = run.written->marks[0]->writer;
   if (program->is_inline) return run.prepared->launch();
   join_before();
   try {
@@ -358,6 +360,9 @@ void PlanBuilder::add_control(PlanStep& step, PlanOp& op, int32_t at) {
         outer.writes += inner.writes;
       }
     }
+    auto& marks = built_.writes.marks;
+    marks.insert(marks.end(), body->writes.marks.begin(),
+                 body->writes.marks.end());
     built_.info.copied_bytes += body->info.copied_bytes;
     built_.info.transfers += body->info.transfers;
     built_.info.arena_bytes += body->info.arena_bytes;

@@ -16,10 +16,12 @@ class InlineRun final : public PreparedRun {
       : run_(run), guard_(guard) {
     for (const PlanStep& step : run.program.steps) {
       if (step.kind == StepKind::kNothing) continue;
-      Item item{nullptr, nullptr, &run.calls[step.first_call], &step};
+      Item item{nullptr, nullptr, &run.calls[step.first_call], &step, false};
       if (step.parts == 1 && step.kind == StepKind::kKernel) {
         item.kernel = &run.program.ops[step.first_op].kernel;
         item.direct = item.kernel->direct;
+        item.writes = run.written != nullptr &&
+                      !run.written->of_op[step.first_op].empty();
       }
       items_.push_back(item);
     }
@@ -34,6 +36,7 @@ class InlineRun final : public PreparedRun {
     const BoundKernel* kernel;  // null: several parts, or no kernel
     const KernelCall* call;
     const PlanStep* step;
+    bool writes;  // else nothing, or run_step() says it
   };
 
   template <bool kTimed>
@@ -47,6 +50,7 @@ class InlineRun final : public PreparedRun {
         if constexpr (kPoisons) {
           guard_.before(run_, static_cast<int32_t>(i.step - p.steps.data()));
         }
+        if (i.writes) run_.begin_writes(i.step->first_op);
         if (i.direct) {
           i.direct(*i.call);
         } else if (i.kernel) {

@@ -83,7 +83,7 @@ std::unique_ptr<Instance> Plan::Impl::checkout() {
     }
   }
   if (!i) {
-    i = std::make_unique<Instance>(*program);
+    i = std::make_unique<Instance>(*program, writes);
     if (exact_memory_asked()) take_exact(*i);
     i->prepared = runner->prepare(*i);
   }

@@ -1,6 +1,8 @@
 // Asynchronous runs: how one run is ordered against what came before and what
 // comes after.
 
+#include <algorithm>
+
 #include "exec/plan_impl.h"
 
 namespace berth {
@@ -25,35 +27,28 @@ void Plan::Impl::join_after(Instance& run) {
 // Asynchronous work that fails later leaves what it writes torn, and with it
 // the home and the other mirrors, which must stay alike.
 void Plan::Impl::list_written() {
-  const std::vector<VariableUse>& uses = variables.uses;
-  const auto home_of = [&](size_t i) {
-    return uses[i].home < 0 ? static_cast<int>(i) : uses[i].home;
-  };
   for (const PlanStream& s : program->streams) {
     written.emplace_back();
     // Errors of the host are thrown before the run ends.
     if (s.host || s.stream != &s.device->compute_stream()) continue;
-    std::vector<bool> touched(uses.size(), false);  // by home
-    for (size_t i = 0; i < uses.size(); ++i) {
-      const VariableState& v = variable_state(uses[i].handle);
-      if (uses[i].write && v.device == s.device) touched[home_of(i)] = true;
-    }
-    std::vector<Tensor> handles;
-    for (size_t i = 0; i < uses.size(); ++i) {
-      if (uses[i].write && touched[home_of(i)]) {
-        handles.push_back(uses[i].handle);
+    WriteMarks touched;
+    for (const auto& mark : writes.marks) {
+      const auto& all = mark->handles;
+      if (std::any_of(all.begin(), all.end(), [&](const Tensor& t) {
+            return variable_state(t).device == s.device;
+          })) {
+        touched.push_back(mark);
       }
     }
-    if (handles.empty()) continue;
-    written.back() =
-        std::make_shared<const std::vector<Tensor>>(std::move(handles));
+    if (touched.empty()) continue;
+    written.back() = std::make_shared<const WriteMarks>(std::move(touched));
   }
 }
 
-void Plan::Impl::watch_variables() {
+void Plan::Impl::watch_variables(const Instance& run) {
   for (size_t s = 0; s < written.size(); ++s) {
     if (written[s]) {
-      watch_writes(*program->streams[s].stream, written[s], "a run");
+      watch_marks(*program->streams[s].stream, written[s], run.writer, "a run");
     }
   }
 }

@@ -70,6 +70,7 @@ std::unique_ptr<Plan::Impl> Plan::Impl::build(Graph graph,
     impl->options.steps = std::make_shared<std::atomic<uint64_t>>(0);
   }
   impl->options.host_threads |= uses_several_cpus(impl->graph);
+  write_after_checks(impl->graph);
   pin_reads(impl->graph);
   impl->schedule = make_schedule(impl->graph, options.in_order);
   BuiltPlan built =
@@ -78,6 +79,7 @@ std::unique_ptr<Plan::Impl> Plan::Impl::build(Graph graph,
   impl->binder = std::move(built.binder);
   impl->program = std::move(built.program);
   impl->variables = std::move(built.variables);
+  impl->writes = std::move(built.writes);
   impl->list_written();
   impl->runner = make_runner(*impl->program, nested);
   impl->record.steps.resize(impl->program->steps.size());
@@ -168,6 +170,7 @@ void Plan::Impl::run(Instance& run, std::span<const Tensor* const> in,
   begin_run(run);
   bind(run, in);
   RunLocks locks(variables);
+  run.writer = lock_marks(writes.marks);
   count_step(run);
   std::unique_lock<std::mutex> hold;
   if (program->host_threads) hold = hold_host_thread();
@@ -183,13 +186,15 @@ void Plan::Impl::run(Instance& run, std::span<const Tensor* const> in,
     // differ.
     const bool whole = dynamic_cast<const errors::Cancelled*>(&e) != nullptr &&
                        variables.mirrors.empty();
-    if (!whole) locks.tear(e.what());
+    for (const auto& mark : writes.marks) {
+      if (!whole) fail_write(*mark, run.writer, e.what());
+    }
     if (joins) end_failed(run);
     throw;
   }
   locks.written();
   if (joins) {
-    watch_variables();
+    watch_variables(run);
     join_after(run);
     note_events(run);
   }

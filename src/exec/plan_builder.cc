@@ -43,6 +43,7 @@ BuiltPlan PlanBuilder::build() {
   add_arenas();
   add_calls();
   add_homes();
+  add_written();
   order_locks();
   count();
   drop_wait();
@@ -379,6 +380,40 @@ void PlanBuilder::add_homes() {
     at->read |= variables_.uses[i].read;
     variables_.uses[i].home = static_cast<int>(at - variables_.uses.begin());
     variables_.mirrors.push_back(static_cast<int>(i));
+  }
+}
+
+// A home and its mirrors are written alike.
+void PlanBuilder::add_written() {
+  const auto home_of = [&](int use) {
+    const int home = variables_.uses[use].home;
+    return home < 0 ? use : home;
+  };
+  std::map<int, std::vector<Tensor>> handles;  // by home
+  for (int i = 0; i < static_cast<int>(variables_.uses.size()); ++i) {
+    if (!variables_.uses[i].write) continue;
+    std::vector<Tensor>& all = handles[home_of(i)];
+    if (all.empty()) all.push_back(variables_.uses[home_of(i)].handle);
+    if (home_of(i) != i) all.push_back(variables_.uses[i].handle);
+  }
+  std::map<int, int32_t> mark_of;
+  for (auto& [home, all] : handles) {
+    mark_of[home] = static_cast<int32_t>(built_.writes.marks.size());
+    built_.writes.marks.push_back(std::make_shared<WriteMark>(std::move(all)));
+  }
+  built_.writes.of_op.resize(p_.ops.size());
+  for (size_t o = 0; o < p_.ops.size(); ++o) {
+    const Node& node = node_of(p_.ops[o]);
+    // What a body writes, its own plan knows.
+    if (node.op->kind() == OpKind::kControl) continue;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const PlanBuffer& b = p_.buffers[value(node.inputs[i]).buffer];
+      if (b.where == Where::kVariable &&
+          spec(node.inputs[i]).dtype == resource &&
+          writes(node.op->input(static_cast<int>(i)).access)) {
+        built_.writes.of_op[o].push_back(mark_of.at(home_of(b.index)));
+      }
+    }
   }
 }
 

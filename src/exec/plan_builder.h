@@ -17,7 +17,7 @@
 #include "exec/run_locks.h"
 #include "graph/node_part.h"
 #include "place/costs.h"
-#include "program/program.h"
+#include "program/program_run.h"
 
 namespace berth {
 
@@ -25,6 +25,7 @@ struct BuiltPlan {
   std::unique_ptr<PartBinder> binder;  // owns the kernels of parts
   std::unique_ptr<const Program> program;
   PlanVariables variables;
+  WrittenByOps writes;
   PlanInfo info;
 };
 
@@ -85,6 +86,7 @@ class PlanBuilder {
   void bind_whole(PlanStep& step, int32_t at, PlanOp& op);
   void note_variables(const PlanOp& op);
   void add_homes();
+  void add_written();
   void order_locks();
   void count();
   void drop_wait();

@@ -21,8 +21,10 @@ namespace berth {
 
 // A run that a plan keeps for the next one, and what it owns.
 struct Instance final : ProgramRun {
-  explicit Instance(const Program& program)
-      : ProgramRun(program), arenas(program.devices.size()) {}
+  Instance(const Program& program, const WrittenByOps& writes)
+      : ProgramRun(program), arenas(program.devices.size()) {
+    if (!writes.marks.empty()) written = &writes;
+  }
   ~Instance() { count_exact(false); }
 
   // Nothing is alive in `exact` between runs: it does not count as handed out.
@@ -55,7 +57,9 @@ struct Plan::Impl final : timeline::Source {
   std::unique_ptr<PartBinder> binder;  // owns the kernels of parts
   std::unique_ptr<const Program> program;
   PlanVariables variables;
-  std::vector<WrittenVariables> written;  // by stream; null: none
+  WrittenByOps writes;
+  // What a stream writes, by stream; null: nothing.
+  std::vector<std::shared_ptr<const WriteMarks>> written;
   std::unique_ptr<PlanRunner> runner;
 
   std::atomic<int> wanted_samples{0};  // Plan::sample_next()
@@ -93,7 +97,7 @@ struct Plan::Impl final : timeline::Source {
   void join_after(Instance& run);
   void note_events(Instance& run);
   void list_written();
-  void watch_variables();
+  void watch_variables(const Instance& run);
 
   // What runs did (run_record.cc). begin_run() counts a run of an instance
   // whose last run has ended, and decides whether it is timed; it takes no lock

@@ -25,13 +25,17 @@ struct RegionRun {
     int at = step.first_call + part * step.calls_per_part;
     const int end = at + step.calls_per_part;
     try {
-      for (; at < end; ++at) call(at);
+      for (; at < end; ++at) member(at);
     } catch (const errors::Error& e) {
       raise_at(program.ops[program.calls[at].op], e);
     }
     if (step.num_sums > 0) add_up(part);
   }
 
+  void member(int at) const {
+    run.begin_writes(program.calls[at].op);
+    call(at);
+  }
   void call(int at) const { program.calls[at].kernel->run(run.calls[at]); }
 
   // Whoever comes second to a node of the tree adds there and goes on; the

@@ -39,6 +39,7 @@ void run_as_work(const PlanStep& step, ProgramRun& run) {
   if (step.parts > 1) return run_region(step, run);
   const PlanOp& op = run.program.ops[step.first_op];
   const KernelCall& call = run.calls[step.first_call];
+  run.begin_writes(step.first_op);
   if (step.kind == StepKind::kControl) return op.control->run(call);
   op.kernel.run(call);
 }

@@ -1,6 +1,8 @@
 #include "exec/variable_reads.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <unordered_map>
 
 #include "graph/variable_range.h"
@@ -162,6 +164,100 @@ void pin_reads(Graph& graph) {
     }
     graph[at].inputs = {{read, 0}};
   }
+}
+
+namespace {
+
+// True for an op that may refuse values: indices and labels, matrices, calls of
+// the user's. Not for gradients, which get what was looked at before, and
+// messages between tasks: writes that wait for all would keep gradients alive.
+bool may_refuse(const Node& node) {
+  static const std::set<std::string_view> matrices = {
+      "Cholesky", "MatrixInverse", "MatrixSolve", "Multinomial"};
+  if (node.op->graph_only() || node.follows >= 0) return false;
+  const std::string& name = node.op->name();
+  if (matrices.contains(name)) return true;
+  if (node.has_effect()) return !name.starts_with('_');
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const ArgDef& input = node.op->input(static_cast<int>(i));
+    if (input.free_dtype && input.types == kIndexTypes) return true;
+  }
+  return false;
+}
+
+// Gives nodes the numbers `to`.
+void renumber(Graph& graph, const std::vector<int32_t>& to) {
+  std::vector<Node> nodes(graph.nodes.size());
+  for (int32_t i = 0; i < graph.size(); ++i) {
+    Node& n = graph[i];
+    for (ValueRef& v : n.inputs) v.node = to[v.node];
+    for (int32_t& c : n.controls) c = to[c];
+    std::sort(n.controls.begin(), n.controls.end());
+    if (n.follows >= 0) n.follows = to[n.follows];
+    nodes[to[i]] = std::move(n);
+  }
+  graph.nodes = std::move(nodes);
+  for (int32_t& a : graph.args) a = to[a];
+  for (ValueRef& v : graph.outputs) v.node = to[v.node];
+}
+
+}  // namespace
+
+void write_after_checks(Graph& graph) {
+  const size_t n = graph.nodes.size();
+  std::vector<std::vector<int32_t>> before(n);
+  std::vector<bool> is_write(n, false), after(n, false);  // after a write
+  std::vector<int32_t> checks;
+  VariableAccesses accesses;
+  int32_t effect = -1, writes = 0;
+  for (int32_t i = 0; i < graph.size(); ++i) {
+    const Node& node = graph[i];
+    before[i] = node.controls;
+    bool variables = false;
+    for (const ValueRef& v : node.inputs) before[i].push_back(v.node);
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      if (graph.spec(node.inputs[k]).dtype != resource) continue;
+      variables = true;
+      const bool write =
+          node.op->kind() == OpKind::kControl ||
+          berth::writes(node.op->input(static_cast<int>(k)).access);
+      is_write[i] = is_write[i] || write;
+      accesses.add(variable_range(graph, node.inputs[k]), i, write, before[i]);
+    }
+    if (node.has_effect() && !variables) {
+      if (effect >= 0) before[i].push_back(effect);
+      effect = i;
+    }
+    for (const int32_t b : before[i]) {
+      after[i] = after[i] || after[b] || is_write[b];
+    }
+    writes += is_write[i];
+    if (after[i] || is_write[i] || !may_refuse(node)) continue;
+    checks.push_back(i);
+  }
+  if (checks.empty() || writes == 0) return;
+  // By node: whom of the checks it waits for anyway.
+  std::vector<std::vector<bool>> passed(n);
+  for (int32_t i = 0; i < graph.size(); ++i) {
+    passed[i].resize(checks.size());
+    for (const int32_t b : before[i]) {
+      for (size_t c = 0; c < checks.size(); ++c) {
+        if (passed[b][c] || b == checks[c]) passed[i][c] = true;
+      }
+    }
+    for (size_t c = 0; is_write[i] && c < checks.size(); ++c) {
+      if (!passed[i][c]) graph[i].controls.push_back(checks[c]);
+    }
+  }
+  std::vector<int32_t> to(n);
+  int32_t next = 0;
+  for (const bool late : {false, true}) {
+    for (int32_t i = 0; i < graph.size(); ++i) {
+      const bool behind = i > checks.back() || after[i] || is_write[i];
+      if (behind == late) to[i] = next++;
+    }
+  }
+  renumber(graph, to);
 }
 
 }  // namespace berth

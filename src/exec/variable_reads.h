@@ -13,6 +13,11 @@ namespace berth {
 
 void pin_reads(Graph& graph);
 
+// Puts writes of variables behind ops that may refuse the values they get, such
+// as labels and indices, where these do not need a write: what fails then has
+// changed nothing.
+void write_after_checks(Graph& graph);
+
 }  // namespace berth
 
 #endif  // BERTH_EXEC_VARIABLE_READS_H_

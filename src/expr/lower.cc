@@ -151,6 +151,13 @@ std::optional<int> build(Expr& e, const OpDef& op, const Attrs* attrs,
     const int below = e.apply(Code::kFloor, {e.apply(Code::kNeg, {x[0]})});
     return e.apply(Code::kNeg, {below});
   }
+  if (name == "MulNoNan" && e[x[0]].type == type && e[x[1]].type == type &&
+      type != bool_) {
+    const int zero = e.constant(type, 0);
+    const int product = e.apply(Code::kMul, {x[0], x[1]});
+    return e.apply(Code::kSelect,
+                   {e.apply(Code::kEqual, {x[1], zero}), zero, product});
+  }
   // Of 16 bits it is rounded once, not after each code.
   if (name == "SquaredDifference" && type == computed_type(type)) {
     return e.apply(Code::kSquare, {e.apply(Code::kSub, {x[0], x[1]})});

@@ -124,6 +124,25 @@ FoundOp find_copied(const PlacedGraph& placed, const Graph& compiled,
   return found;
 }
 
+// Says what became of an op that was traced under the name: another one has its
+// value now. "" when it is there itself.
+std::string became(const Graph& traced, const std::string& name,
+                   const Node& now) {
+  std::string text;
+  for_each_node(traced, "", [&](const std::string& path, const Node& n) {
+    if (n.name != name && path + n.name != name) return;
+    const bool same = now.name == n.name ||
+                      (!now.sources.empty() && now.sources[0].name == n.name);
+    if (same && n.op == now.op) return;
+    text = fmt::format(
+        "{} \"{}\" is not in the compiled step: it was {} {} \"{}\"",
+        n.op->name(), name,
+        now.op->name() == "Const" ? "computed in advance, as" : "folded into",
+        now.op->name(), now.name);
+  });
+  return text;
+}
+
 void add_names(const PlacedGraph& placed, std::vector<std::string>& names) {
   const std::string prefix = placed.path.empty() ? "" : placed.path + "/";
   for (const Node& n : placed.graph.nodes) names.push_back(prefix + n.name);
@@ -252,6 +271,11 @@ placement::Explanation GraphCallable::explain(const std::string& op) {
   };
   placement::Explanation e =
       explain_placement(graph, found.in->placement, options, found.node, price);
+  if (std::string text = became(traced_, op, graph[found.node]);
+      !text.empty()) {
+    e.chain.insert(e.chain.begin(),
+                   {std::move(text), asked_at(graph[found.node])});
+  }
   const auto& all = options.devices;
   const bool simulates = std::any_of(
       all.begin(), all.end(),

@@ -306,6 +306,32 @@ TEST(Explain, KnowsEveryRowOfAReport) {
   EXPECT_EQ(f.explain("If/then_branch/result").op, "Square");
 }
 
+TEST(Explain, SaysWhatBecameOfAnOpThatPassesTookAway) {
+  auto f = function([&](const Tensor& x) {
+    const Tensor six = constant(3.0f) * constant(2.0f);  // Mul: a constant
+    const Tensor y = (x + x) * 1.0f;                     // Mul_1: y is the sum
+    const Tensor z = math::square(y) * six, same = math::square(y);
+    return Tensors{z, same};  // Mul_2 stays; Square_1 is Square
+  });
+  f(on_device("/GPU:0", {8}));
+  const auto first = [&](const char* op) {
+    return f.explain(op).chain[0].text;
+  };
+  EXPECT_EQ(first("Mul"),
+            "Mul \"Mul\" is not in the compiled step: it was computed in "
+            "advance, as Const \"Mul\"");
+  EXPECT_EQ(first("Mul_1"),
+            "Mul \"Mul_1\" is not in the compiled step: it was folded into "
+            "AddV2 \"AddV2\"");
+  EXPECT_EQ(first("Square_1"),
+            "Square \"Square_1\" is not in the compiled step: it was folded "
+            "into Square \"Square\"");
+  for (const char* op : {"Mul_2", "Square"}) {
+    EXPECT_EQ(f.explain(op).op, op);
+    EXPECT_EQ(first(op).find("is not in"), std::string::npos) << first(op);
+  }
+}
+
 TEST(Explain, FindsOpsByTheirNamesAndNamesTheNearest) {
   const Variable w(on_device("/GPU:0", {32, 8}));
   auto f = function([&](const Tensor& x) { return two_devices(x, w); });

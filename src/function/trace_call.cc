@@ -1,7 +1,9 @@
 #include "function/trace_call.h"
 
+#include "function/traced_text.h"
 #include "graph/tracer.h"
 #include "op/contract_scope.h"
+#include "passes/pipeline.h"
 
 namespace berth {
 
@@ -28,6 +30,15 @@ Graph trace_call(const std::string& name,
   tracer.start();
   const Tensors results = fn(in);
   return tracer.finish(results);
+}
+
+std::string traced_text(const std::string& name,
+                        const std::function<Tensors(const Tensors&)>& fn,
+                        const std::vector<TensorSpec>& args,
+                        const std::string& stage) {
+  Graph graph = trace_call(name, fn, args);
+  if (stage == "optimize") run_device_free_passes(graph);
+  return print(graph);
 }
 
 }  // namespace berth

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "base/immortal.h"
+#include "device/device_manager.h"
+#include "tensor/tensor_impl.h"
 
 namespace berth {
 
@@ -52,6 +54,9 @@ struct Table {
   std::unordered_map<std::string, Tensor> tensors;
   std::deque<std::string> oldest_first;
   size_t bytes = 0;
+  // Without values: by hash, and their hashes by address.
+  std::unordered_map<std::string, Tensor> unset;
+  std::unordered_map<const void*, std::string> hash_of_unset;
 };
 
 Table& table() {
@@ -62,6 +67,11 @@ Table& table() {
 }  // namespace
 
 std::string keep_blob(const Tensor& t) {
+  {
+    std::lock_guard lock(table().mutex);
+    const auto it = table().hash_of_unset.find(t.impl()->data());
+    if (it != table().hash_of_unset.end()) return it->second;
+  }
   const size_t n = bytes_of(t);
   std::vector<std::byte> bytes(n);
   t.copy_to(bytes.data());
@@ -91,6 +101,23 @@ Tensor find_blob(const std::string& hash) {
   std::lock_guard lock(all.mutex);
   const auto it = all.tensors.find(hash);
   return it == all.tensors.end() ? Tensor() : it->second;
+}
+
+namespace {
+thread_local int t_without_values = 0;
+}  // namespace
+
+BlobsWithoutValues::BlobsWithoutValues() { ++t_without_values; }
+BlobsWithoutValues::~BlobsWithoutValues() { --t_without_values; }
+
+Tensor blob_without_values(const std::string& hash, DType dtype,
+                           const Shape& shape) {
+  if (t_without_values == 0) return {};
+  Tensor t = make_tensor(DeviceManager::get().host(), dtype, shape);
+  std::lock_guard lock(table().mutex);
+  Tensor& kept = table().unset.try_emplace(hash, t).first->second;
+  table().hash_of_unset.emplace(kept.impl()->data(), hash);
+  return kept;
 }
 
 }  // namespace berth

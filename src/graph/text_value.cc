@@ -266,6 +266,7 @@ Tensor parse_strings(TextLine& line, const Shape& shape) {
 Tensor parse_blob(TextLine& line, const OutSpec& spec) {
   const std::string hash(line.number("the hash of a blob"));
   Tensor t = find_blob(hash);
+  if (!t.defined()) t = blob_without_values(hash, spec.dtype, spec.shape);
   if (!t.defined()) {
     line.fail(
         fmt::format("blob {} is unknown, expected one that this process "

@@ -7,7 +7,9 @@
 #include "base/thread_pool.h"
 #include "berth/errors.h"
 #include "berth/keras/models.h"
+#include "distribute/plan_step.h"
 #include "function/abstract_call.h"
+#include "function/traced_text.h"
 #include "keras/layer_state.h"
 #include "keras/training.h"
 #include "op/device_scope.h"
@@ -82,8 +84,15 @@ FitLoop* Model::fit_loop() const { return training_->loop; }
 FunctionPlanInfo Model::train_plan_info() const {
   return training_->last_train_step().plan_info();
 }
+// Before the first step it is traced alone, for batches of 32.
 std::string Model::train_plan_text(const std::string& stage) const {
-  return training_->last_train_step().text(stage);
+  Training& t = *training_;
+  const bool has_run = t.train_ && t.train_->num_traces() > 0;
+  if (has_run || !t.options || (stage != "trace" && stage != "optimize")) {
+    return t.last_train_step().text(stage);
+  }
+  const distribute::StepToPlan step = t.step_to_plan(32, {});
+  return traced_text(step.name, step.fn, step.args, stage);
 }
 placement::Report Model::placement() const {
   std::vector<placement::Report> all =

@@ -257,10 +257,8 @@ void register_array_ops(OpRegistry& r) {
         .output("y")
         .infer(&infer_same_as_0)
         .split(&split_elementwise)
-        .gradient([](const GradCall& g) {
-          static const OpDef& zeros = op_named("ZerosLike");
-          return Tensors{call1(zeros, g.x(0))};
-        });
+        // Nothing flows, as in TensorFlow: zeros would be NaN behind a pole.
+        .gradient([](const GradCall&) { return Tensors{Tensor()}; });
   }
   r.op("Reshape")
       .input("tensor", kEveryType | kStringType)

@@ -1,7 +1,9 @@
 // Elementwise arithmetic and functions.
 
+#include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "ops/families.h"
+#include "ops/flow_through.h"
 #include "ops/op_call.h"
 
 namespace berth {
@@ -255,8 +257,7 @@ void register_binary(OpRegistry& r) {
           const Tensor has = is_complex(x.dtype())
                                  ? math::not_equal(x, scalar_like(x, 0), {})
                                  : x > 0.0;
-          const Tensor positive = math::cast(has, x.dtype());
-          const Tensor safe = x * positive + (1.0 - positive);
+          const Tensor safe = where(has, x, scalar_like(x, 1), {});
           dy = sum_to(g.dy() * conj(g.y() * math::log(safe)), y);
         }
         return Tensors{dx, dy};
@@ -277,6 +278,22 @@ void register_binary(OpRegistry& r) {
       });
 }
 
+}  // namespace
+
+Tensor flow_through(const Tensor& dy, const Tensor& slope) {
+  if (!is_complex(dy.dtype())) return math::multiply_no_nan(slope, dy, {});
+  const Tensor zero = scalar_like(dy, 0);
+  return where(math::equal(dy, zero, {}), zero, dy * slope, {});
+}
+
+namespace {
+
+// Where nothing flows, nothing flows on in the second derivative: 1 / x is one
+// of the functions with poles.
+Tensor over(const Tensor& dy, const Tensor& x) {
+  return is_complex(x.dtype()) ? dy / conj(x) : dy * math::reciprocal(x, {});
+}
+
 void unary_op(OpRegistry& r, const char* name, DTypeSet types,
               GradientFn gradient) {
   r.op(name).input("x", types).output("y").elementwise().gradient(gradient);
@@ -292,17 +309,17 @@ void register_unary(OpRegistry& r) {
     return Tensors{g.dy() * conj(g.x(0) * 2.0)};
   });
   unary_op(r, "Sqrt", kInexactTypes, [](const GradCall& g) {
-    return Tensors{g.dy() * 0.5 / conj(g.y())};
+    return Tensors{flow_through(g.dy(), 0.5 / conj(g.y()))};
   });
   unary_op(r, "Rsqrt", kInexactTypes, [](const GradCall& g) {
-    return Tensors{g.dy() * -0.5 * conj(g.y() * g.y() * g.y())};
+    return Tensors{flow_through(g.dy(), conj(g.y() * g.y() * g.y()) * -0.5)};
   });
   unary_op(r, "Exp", kInexactTypes,
            [](const GradCall& g) { return Tensors{g.dy() * conj(g.y())}; });
   unary_op(r, "Log", kInexactTypes,
-           [](const GradCall& g) { return Tensors{g.dy() / conj(g.x(0))}; });
+           [](const GradCall& g) { return Tensors{over(g.dy(), g.x(0))}; });
   unary_op(r, "Log1p", kInexactTypes, [](const GradCall& g) {
-    return Tensors{g.dy() / conj(g.x(0) + 1.0)};
+    return Tensors{over(g.dy(), g.x(0) + 1.0)};
   });
   unary_op(r, "Sigmoid", kInexactTypes, [](const GradCall& g) {
     return Tensors{g.dy() * conj(g.y() * (1.0 - g.y()))};

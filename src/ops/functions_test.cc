@@ -148,6 +148,44 @@ TEST(Functions, SlopesAtEdgesAreTensorFlows) {
       kInf);
 }
 
+// SqrtGrad, RsqrtGrad and the gradient of 1 / x, as TensorFlow computes them.
+TEST(Functions, NothingFlowsBackIntoAPoleFromNothing) {
+  struct Case {
+    Tensor (*fn)(const Tensor&, Site);
+    double slope;  // at 4
+  };
+  for (const Case& c : {Case{&math::sqrt, 0.25}, Case{&math::rsqrt, -0.0625},
+                        Case{&math::reciprocal, -0.0625}}) {
+    for (const DType type : {float32, float64, bfloat16, float16, complex64}) {
+      if (c.fn == &math::reciprocal && is_complex(type)) continue;
+      const auto of = [&](const Tensor& x) { return c.fn(x, {}); };
+      const Tensor x = math::cast(constant({0., -0., -1., 4.}), type);
+      const auto branch = [&](const Tensor& v) {
+        const Tensor taken = constant({false, false, false, true});
+        return where(taken, of(v), zeros_like(v));
+      };
+      GradientTape tape;
+      tape.watch(x);
+      const Tensor d = tape.gradient(branch(x), x);
+      EXPECT_EQ(doubles(math::cast(math::real(d), float64)),
+                (Doubles{0, 0, 0, c.slope}))
+          << name_of(type);
+    }
+    // Something does flow: the slope is infinite. The derivative of the slope
+    // in what flows is the slope, also where that is 0.
+    const auto twice = [&](const Tensor& x) {
+      GradientTape tape;
+      tape.watch(x);
+      const Tensor y = math::square(c.fn(x, {}) - 1.0);
+      return tape.gradient(y, x);
+    };
+    EXPECT_TRUE(std::isinf(slopes([&](const Tensor& x) { return c.fn(x, {}); },
+                                  constant({0.}))[0]));
+    const double at_1 = slopes(twice, constant({1.}))[0];
+    EXPECT_EQ(at_1, c.fn == &math::sqrt || c.fn == &math::rsqrt ? 0.5 : 2);
+  }
+}
+
 // Its first result is -inf, of which there are no differences.
 TEST(CumulativeLogsumexp, ExclusiveGradientsFollowDifferences) {
   for (const bool reverse : {false, true}) {

@@ -8,6 +8,7 @@
 #include "berth/ops/bitwise.h"
 #include "berth/ops/math.h"
 #include "ops/families.h"
+#include "ops/flow_through.h"
 #include "ops/named_call.h"
 
 namespace berth {
@@ -79,7 +80,9 @@ constexpr Function kFunctions[] = {
      "The nearest whole number, of two the even one."},
     {"Rint", kRealFloats, &no_slope, "As Round."},
     {"Reciprocal", kRealFloats,
-     [](const GradCall& g) { return Tensors{-g.dy() * square(g.y())}; },
+     [](const GradCall& g) {
+       return Tensors{flow_through(g.dy(), -square(g.y()))};
+     },
      "1 / x."},
     {"Expm1", kRealFloats,
      [](const GradCall& g) { return Tensors{g.dy() * (g.y() + 1.0)}; },

@@ -14,8 +14,15 @@
 
 #include "program/deadline.h"
 #include "program/program.h"
+#include "tensor/write_marks.h"
 
 namespace berth {
+
+// What the ops of a program write.
+struct WrittenByOps {
+  WriteMarks marks;                         // also of bodies
+  std::vector<std::vector<int32_t>> of_op;  // their own, by op
+};
 
 struct ProgramRun {
   // Views and calls of the program, without addresses.
@@ -36,14 +43,23 @@ struct ProgramRun {
   }
   // Sets the step counter of random ops, on every device that has some.
   void set_step(uint64_t step);
+  // Called before Program::ops[op] runs, which may write.
+  void begin_writes(int op) const {
+    if (written == nullptr) return;
+    for (const int32_t m : written->of_op[op]) {
+      begin_write(*written->marks[m], writer);
+    }
+  }
 
   const Program& program;
   std::vector<std::byte*> arena_base;  // by device
   std::vector<std::byte*> bases;       // by buffer; null: none, or patched
   std::vector<View> views;             // by operand
   std::vector<KernelCall> calls;
-  std::vector<KernelContext> contexts;  // by call
-  uint64_t step = 0;                    // what random ops count by
+  std::vector<KernelContext> contexts;    // by call
+  uint64_t step = 0;                      // what random ops count by
+  const WrittenByOps* written = nullptr;  // null: nothing
+  uint64_t writer = 0;                    // the number of this run in it
   std::vector<BlockRef> counters;  // it, by device with a memory of its own
   // For partial sums, by tree node: how many subtrees ever arrived.
   std::unique_ptr<std::atomic<uint32_t>[]> arrived;

@@ -8,6 +8,7 @@
 #include "device/memory_space.h"
 #include "tensor/block_copy.h"
 #include "tensor/tensor_impl.h"
+#include "tensor/write_marks.h"
 
 namespace berth {
 
@@ -111,7 +112,7 @@ void refresh_mirror(VariableState& mirror) {
   check_not_torn(home);
   prepare_write(mirror);
   Stream& stream = mirror.device->compute_stream();
-  stream.wait(home.storage->ready);
+  stream.wait(ready_of(home));
   launch_block_copy(stream, mirror.storage, home.storage, home.size_bytes(),
                     "RefreshMirror");
   mirror.torn = false;

@@ -3,8 +3,9 @@
 #include <vector>
 
 #include "device/holders.h"
+#include "device/idle_memory.h"
 #include "tensor/tensor_impl.h"
-#include "tensor/variable_state.h"
+#include "tensor/write_marks.h"
 
 namespace berth {
 
@@ -29,7 +30,7 @@ bool move_variable(const Tensor& handle, Device& device) {
   if (state.device == &device) return true;
   if (!can_move(state)) return false;
   const size_t size = state.size_bytes();
-  BlockRef fresh = BlockRef::adopt(device.allocator().allocate(size));
+  BlockRef fresh = BlockRef::adopt(allocate_lasting(device.allocator(), size));
   if (size > Allocator::kSmallLimit) {
     name_holder(fresh.get(),
                 lasting_name("variable '" + state.name + "'", "variables"));
@@ -38,7 +39,7 @@ bool move_variable(const Tensor& handle, Device& device) {
   prepare_write(state);
   Device& old = *state.device;
   synchronize(old.compute_stream().record());
-  if (state.storage->ready.stream) synchronize(state.storage->ready);
+  synchronize(ready_of(state));
   std::vector<std::byte> bytes(size);
   old.copy_to_host(bytes.data(), state.storage->data, size);
   device.copy_from_host(fresh->data, bytes.data(), size);

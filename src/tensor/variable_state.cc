@@ -9,8 +9,10 @@
 #include "base/where.h"
 #include "berth/errors.h"
 #include "device/holders.h"
+#include "device/idle_memory.h"
 #include "tensor/block_copy.h"
 #include "tensor/tensor_impl.h"
+#include "tensor/write_marks.h"
 
 namespace berth {
 
@@ -98,7 +100,7 @@ Tensor make_variable(Device& device, std::string name, DType dtype,
   state.trainable = trainable;
   state.site = site;
   state.storage =
-      BlockRef::adopt(device.allocator().allocate(state.size_bytes()));
+      BlockRef::adopt(allocate_lasting(device.allocator(), state.size_bytes()));
   name_variable(state);
   return handle;
 }
@@ -145,6 +147,7 @@ Tensor read_variable(const Tensor& handle) {
   VariableState& state = variable_state(handle);
   std::shared_lock lock(state.mutex);
   check_not_torn(state);
+  const Event ready = ready_of(state);
   BlockRef block;
   {
     std::lock_guard snapshot_lock(state.snapshot_mutex);
@@ -155,7 +158,7 @@ Tensor read_variable(const Tensor& handle) {
       s->block.data = state.storage->data;
       s->block.bytes = state.size_bytes();
       s->block.device = state.device;
-      s->block.ready = state.storage->ready;
+      s->block.ready = ready;
       s->block.borrowed = true;
       s->block.deleter = &end_snapshot;
       state.snapshot = &s->block;

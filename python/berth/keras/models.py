@@ -5,7 +5,7 @@ from berth import _core
 from berth._core import OpError
 from berth._function import call_converted
 from berth._lazy import Lazy
-from berth._placement import Report, contracts
+from berth._placement import Report, contracts, save_text
 from berth._structure import LEAF, flatten, pack
 from berth._tensor import TensorSpec, convert_to_tensor
 from berth.data import Dataset
@@ -357,8 +357,15 @@ class Model(Layer):
         return Report(self.__berth__.explain(op))
 
     def plan_text(self, stage="plan"):
-        """The training step as text: stage "trace", "optimize", "place" or "plan"."""
+        """The training step as text: stage "trace", "optimize", "place" or "plan".
+
+        Before the first step only the first two: a step on 32 examples, which is traced, not run.
+        """
         return Report(self.__berth__.train_plan_text(stage))
+
+    def save_graph(self, path, stage="optimize"):
+        """Writes plan_text(stage) to a file, for `berth plan` and `berth place`."""
+        save_text(path, self.plan_text(stage))
 
     def save(self, filepath, overwrite=True, include_optimizer=True):
         """Writes the whole model; .keras and .h5 are Keras' formats, else safetensors."""

@@ -148,6 +148,12 @@ void PieceRun::replay() {
     const MovingBuffer& m = piece_.moving[i];
     if (place.home && m.comes_in) copy(m, place.home->data, place.address);
   }
+  const Program& p = run_.program;
+  for (const int32_t s : piece_.steps) {
+    for (int o = 0; o < p.steps[s].num_ops; ++o) {
+      run_.begin_writes(p.steps[s].first_op + o);
+    }
+  }
   recording_->replay();
   for (size_t i = 0; i < places_.size(); ++i) {
     const Place& place = places_[i];
