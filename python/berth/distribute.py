@@ -54,7 +54,7 @@ class Strategy:
 
     def run(self, fn, args=(), kwargs=None, options=None):
         """Calls fn in every replica; PerReplica arguments give each its own."""
-        n = self.num_replicas_in_sync
+        n = self.__berth__.replicas_here
         leaves, form = flatten((tuple(args), kwargs or {}))
         by_replica = [[convert_to_tensor(v.values[r] if isinstance(v, PerReplica) else v)
                        for v in leaves] for r in range(n)]
@@ -81,7 +81,7 @@ class Strategy:
     def _parts(self, value):
         if isinstance(value, PerReplica):
             return list(value.values)
-        return [value] * self.num_replicas_in_sync
+        return [value] * self.__berth__.replicas_here
 
     def experimental_local_results(self, value):
         return value.values if isinstance(value, PerReplica) else (value,)

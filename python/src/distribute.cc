@@ -127,6 +127,10 @@ void add_distribute(nb::module_& m) {
       .def_prop_ro("name", [](const Strategy& s) { return s.name(); })
       .def_prop_ro("num_replicas_in_sync",
                    [](const Strategy& s) { return s.num_replicas_in_sync(); })
+      .def_prop_ro("replicas_here",
+                   [](const Strategy& s) {
+                     return distribute::internal::replicas_here(*s.core());
+                   })
       .def("devices", [](const Strategy& s) { return s.devices(); })
       .def("run", &run)
       .def(

@@ -730,6 +730,11 @@ void add_parts(nb::module_& m) {
              const Free free;
              o.apply_gradients(g, v, site);
            })
+      .def("scale_loss",
+           [](const keras::Optimizer& o, nb::handle loss) {
+             return to_python(
+                 o.scale_loss(tensor_of(loss.ptr()), site_of_caller()));
+           })
       .def("build",
            [](const keras::Optimizer& o, nb::list variables) {
              const auto all =

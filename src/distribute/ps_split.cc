@@ -8,7 +8,7 @@
 
 #include "base/where.h"
 #include "berth/errors.h"
-#include "distribute/without_branches.h"
+#include "function/without_branches.h"
 #include "passes/pipeline.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"

@@ -129,31 +129,4 @@ Node ReplicaPlaces::in_replica(const Node& node, int replica) const {
   return as;
 }
 
-namespace {
-
-void add_written(const Graph& graph, const Node& node,
-                 std::vector<Tensor>* written) {
-  if (node.op->kind() == OpKind::kControl) {
-    visit_bodies(node, [&](const std::string&, const Graph& body) {
-      for (const Node& n : body.nodes) add_written(body, n, written);
-    });
-    return;
-  }
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    const Node& from = graph[node.inputs[i].node];
-    if (from.variable.defined() &&
-        writes(node.op->input(static_cast<int>(i)).access)) {
-      written->push_back(from.variable);
-    }
-  }
-}
-
-}  // namespace
-
-std::vector<Tensor> written_by(const Graph& graph, const Node& node) {
-  std::vector<Tensor> written;
-  add_written(graph, node, &written);
-  return written;
-}
-
 }  // namespace berth::distribute

@@ -51,9 +51,6 @@ class ReplicaPlaces {
   std::vector<int> first_of_, firsts_;
 };
 
-// Handles of the variables that a node writes, including writes in its bodies.
-std::vector<Tensor> written_by(const Graph& graph, const Node& node);
-
 }  // namespace berth::distribute
 
 #endif  // BERTH_DISTRIBUTE_REPLICA_PLACES_H_

@@ -9,7 +9,7 @@
 #include "base/where.h"
 #include "berth/errors.h"
 #include "distribute/split_emit.h"
-#include "distribute/without_branches.h"
+#include "function/without_branches.h"
 #include "passes/lower.h"
 #include "passes/pipeline.h"
 #include "tensor/mirrors.h"

@@ -16,7 +16,10 @@
 #include "device/virtual_clock.h"
 #include "exec/measure_costs.h"
 #include "function/trial.h"
+#include "function/without_branches.h"
+#include "graph/body.h"
 #include "op/dispatcher.h"
+#include "passes/pipeline.h"
 #include "place/planner/plan_order.h"
 #include "place/planner/planner.h"
 #include "place/planner/problem_of_graph.h"
@@ -476,12 +479,31 @@ class AutoPlacer {
   std::vector<int32_t> order_;   // as the executor would run them on one device
 };
 
+// Whether the variables and as many gradients may be too much for a device. A
+// branch takes all its operands to one device: its updates then go apart.
+bool is_tight(const Graph& graph, const PlaceOptions& places) {
+  size_t bytes = 0, limit = std::numeric_limits<size_t>::max();
+  for (const Tensor& v : variables_of(graph)) {
+    bytes += 2 * variable_state(v).size_bytes();
+  }
+  for (const PlaceDevice& d : places.devices) {
+    Device& device = DeviceManager::get().lookup(d.name.name());
+    const size_t most = device.allocator().info().limit_bytes;
+    if (most > 0) limit = std::min(limit, most);
+  }
+  return bytes > limit;
+}
+
 }  // namespace
 
 AutoPlaced auto_place(Graph& graph, const PlaceOptions& places,
                       const AutoPlacing& options) {
   if (places.devices.size() < 2) return {};
   const DispatchGuard outside(nullptr);
+  if (is_tight(graph, places)) {
+    without_branches(graph, [](const Node&) { return true; });
+    run_device_free_passes(graph);
+  }
   return AutoPlacer(graph, places, options).run();
 }
 

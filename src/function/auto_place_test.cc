@@ -487,10 +487,12 @@ void larger_models() {
     const auto on = device(by_plan ? "" : "/CPU:0");
     random::set_seed(3);
     keras::clear_session();
-    keras::Sequential model({keras::InputLayer({512})});
+    std::vector<keras::Layer> layers = {keras::InputLayer({512})};
     for (int i = 0; i < 6; ++i) {
-      model.add(keras::Dense(i % 2 == 0 ? 1024 : 512, {.use_bias = false}));
+      layers.push_back(
+          keras::Dense(i % 2 == 0 ? 1024 : 512, {.use_bias = false}));
     }
+    keras::Sequential model(layers);
     keras::CompileOptions options{.optimizer = optimizer,
                                   .loss = keras::losses::MeanSquaredError()};
     if (by_plan) options.placement = quick();

@@ -65,6 +65,9 @@ void infer_bodies(Node& node, std::span<const SpecView> in);
 // Handles of the variables that the graph and the bodies in it use, each once.
 std::vector<Tensor> variables_of(const Graph& graph);
 
+// Handles of the variables that a node writes, including writes in its bodies.
+std::vector<Tensor> written_by(const Graph& graph, const Node& node);
+
 // Sets index, dtype and shape of an _Arg node.
 void set_arg(Node& node, int64_t index, DType dtype, const Shape& shape);
 

@@ -30,6 +30,8 @@ class LossScaleBase final : public OptimizerBase {
     return inner_->schedule();
   }
   Variable learning_rate() override { return inner_->learning_rate(); }
+  // As in Keras: steps that were skipped do not count.
+  Variable iterations() override { return inner_->iterations(); }
   std::vector<Variable> variables() override {
     std::vector<Variable> list = OptimizerBase::variables();
     for (const Variable& v : inner_->variables()) list.push_back(v);
@@ -91,7 +93,6 @@ class LossScaleBase final : public OptimizerBase {
           good_steps_.assign(constant(int64_t{0}), site);
         },
         site);
-    iterations().assign_add(constant(int64_t{1}), site);
   }
 
  private:

@@ -12,7 +12,7 @@ optimizer  each of Keras', with its options drawn
 feature    plain | clipvalue | clipnorm | global_clipnorm | ema | weight_decay | schedule
            | accumulation | loss_scale | mixed_float16 | two optimizers | own (a condition in
            train_step around assignments); sometimes a second one beside it
-place      Mirrored on 2 or 3 simulated GPUs, on 2 or 3 core sets, with unequal shares,
+place      Mirrored on 2 or 3 simulated GPUs, on 2 core sets, with unequal shares,
            CentralStorage, two tasks of two GPUs
 loop       fit | run (strategy.run() over a distributed data set)
 slices     0, or in fit a number: then the bits must be those of one device
@@ -34,7 +34,7 @@ OPTIONS = {
 CLIPS = {"clipvalue": .05, "clipnorm": .1, "global_clipnorm": .1}
 FEATURES = ("plain", *CLIPS, "ema", "weight_decay", "schedule", "accumulation", "loss_scale",
             "mixed_float16", "two", "own")
-PLACES = ("gpus2", "gpus3", "cores2", "cores3", "shares", "central", "tasks")
+PLACES = ("gpus2", "gpus3", "cores2", "shares", "central", "tasks")
 
 
 def case(rng, k):
@@ -300,12 +300,14 @@ def serve():
     if "TF_CONFIG" not in os.environ:
         tf.config.set_logical_device_configuration(
             tf.config.list_physical_devices("CPU")[0],
-            [tf.config.LogicalDeviceConfiguration() for _ in range(3)])
+            [tf.config.LogicalDeviceConfiguration() for _ in range(2)])
     for line in sys.stdin:
         case = json.loads(line)
         try:
             strategy = strategy_of(tf, case)
-            result = {"many": trained(tf, case, strategy),
+            # CentralStorage has its slices from compile().
+            slices = case["slices"] if case["place"] == "central" else 0
+            result = {"many": trained(tf, case, strategy, slices),
                       "one": trained(tf, case, slices=case["slices"])}
         except Exception as error:  # whatever a user would see
             result = {"error": f"{type(error).__name__}: {error}"}

@@ -33,7 +33,17 @@ def _application(make):
 
 losses = _of("losses")
 metrics = _of("metrics")
-optimizers = {k: v for k, v in _of("optimizers").items() if k != "schedules"}
+
+
+def _optional(make):
+    """In Keras None is the default of what an optimizer does not do."""
+    @functools.wraps(make)
+    def made(*args, **kwargs):
+        return make(*args, **{k: v for k, v in kwargs.items() if v is not None})
+    return made
+
+
+optimizers = {k: _optional(v) for k, v in _of("optimizers").items() if k != "schedules"}
 schedules = {k: v for k, v in vars(_keras.optimizers.schedules).items()
              if isinstance(v, types.BuiltinFunctionType)}
 initializers = _of("initializers")

@@ -1,10 +1,9 @@
-#include "distribute/without_branches.h"
+#include "function/without_branches.h"
 
 #include <algorithm>
 
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
-#include "distribute/replica_places.h"
 #include "function/control_flow.h"
 #include "graph/body.h"
 #include "graph/replay.h"
@@ -12,7 +11,7 @@
 #include "op/control_flow.h"
 #include "ops/op_call.h"
 
-namespace berth::distribute {
+namespace berth {
 
 namespace {
 
@@ -138,4 +137,4 @@ void without_branches(Graph& graph,
   graph = std::move(made);
 }
 
-}  // namespace berth::distribute
+}  // namespace berth

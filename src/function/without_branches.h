@@ -4,14 +4,14 @@
 // variable gets back what it had unless that branch is the chosen one. So each
 // write can stand where its variable is. One thread.
 
-#ifndef BERTH_DISTRIBUTE_WITHOUT_BRANCHES_H_
-#define BERTH_DISTRIBUTE_WITHOUT_BRANCHES_H_
+#ifndef BERTH_FUNCTION_WITHOUT_BRANCHES_H_
+#define BERTH_FUNCTION_WITHOUT_BRANCHES_H_
 
 #include <functional>
 
 #include "graph/graph.h"
 
-namespace berth::distribute {
+namespace berth {
 
 // Whether the op assigns a value to a variable, or adds or subtracts it.
 bool is_plain_assign(const OpDef& op);
@@ -21,6 +21,6 @@ bool is_plain_assign(const OpDef& op);
 void without_branches(Graph& graph,
                       const std::function<bool(const Node&)>& wanted);
 
-}  // namespace berth::distribute
+}  // namespace berth
 
-#endif  // BERTH_DISTRIBUTE_WITHOUT_BRANCHES_H_
+#endif  // BERTH_FUNCTION_WITHOUT_BRANCHES_H_
