@@ -57,6 +57,11 @@ class FunctionalWriter {
       const Nodes& nodes = uses_.at(layer.base().get());
       Config c = layers::serialize(layer);
       c.set("name", layer.name());
+      if (first_end(layer) == 1) {  // as Keras has it; see ends_from_zero()
+        Config none;
+        none.set("input_shape", nullptr);
+        c.set("build_config", none);
+      }
       std::vector<Config> inbound;
       for (const KerasNode* node : nodes) {
         if (!node->inputs.empty()) inbound.push_back(call_of(*node));
@@ -184,6 +189,7 @@ class FunctionalReader {
     std::vector<Config> calls;
     size_t next = 0;
     std::vector<KerasTensors> outputs;  // per use
+    bool ends_from_one = true;
   };
 
   [[noreturn]] void fail(const std::string& what) const {
@@ -202,6 +208,7 @@ class FunctionalReader {
         fail(fmt::format("two layers have the name \"{}\"", e.name));
       }
     }
+    e.ends_from_one = !ends_from_zero(c);
     if (c.contains("inbound_nodes")) e.calls = c.at("inbound_nodes").as_list();
     if (named.class_name == "InputLayer") {
       e.outputs.push_back(
@@ -210,6 +217,16 @@ class FunctionalReader {
       e.layer = layers::deserialize(c, site_);
     }
     entries_.push_back(std::move(e));
+  }
+
+  // Berth's older files counted uses at the ends from 0, and said of models
+  // what they were built for; Keras' .h5 have no modules.
+  static bool ends_from_zero(const Config& c) {
+    if (!c.contains("module")) return false;
+    if (!c.contains("build_config")) return true;
+    const Config build = c.at("build_config");
+    return build.kind() == Config::Kind::kObject &&
+           build.contains("input_dtype");
   }
 
   // Runs the next use of a layer, if all that it needs is there.
@@ -288,8 +305,9 @@ class FunctionalReader {
     const auto output = static_cast<uint64_t>(list[2].as_int());
     for (const Entry& e : entries_) {
       if (e.name != layer) continue;
-      // Berth's older files count all from 0.
-      if (end && use > 0 && e.layer && first_end(*e.layer) == 1) --use;
+      if (end && use > 0 && e.ends_from_one && e.layer) {
+        use -= static_cast<uint64_t>(first_end(*e.layer));
+      }
       if (use >= e.outputs.size()) return nullptr;
       const KerasTensors& all = e.outputs[use];
       return output < all.size() ? &all[output] : nullptr;

@@ -1,5 +1,6 @@
 """Keras' own files of weights: .weights.h5, and .h5 of Keras 2. They need the package h5py."""
 import json
+import warnings
 
 from berth import _core
 from berth.keras.layers import Layer, snake
@@ -51,7 +52,7 @@ def groups(layer, path="", file=None):
         yield path, [], layer.name
         inside = _join(path, "layers")
         parts = layer.layers
-        if file is not None and f"{inside}/input_layer" not in file:
+        if file is not None and any(map(_is_input, parts)) and f"{inside}/input_layer" not in file:
             parts = as_reached(layer)
         for name, part in zip(unique(class_name(p) for p in parts), parts):
             yield from groups(part, f"{inside}/{name}", file)
@@ -74,6 +75,12 @@ def as_reached(model):
     parts = [p for p in model.layers if not _is_input(p)]
     place = {h.key(): i for i, h in enumerate(_core.as_reached(model.__berth__))}
     return sorted(parts, key=lambda p: place.get(p.__berth__.key(), 0))
+
+
+def _weights_as_reached(layer):
+    if layer._is_own() or not hasattr(layer, "layers"):
+        return layer.weights
+    return list({w._serial(): w for part in as_reached(layer) for w in _weights_as_reached(part)}.values())
 
 
 def _is_input(layer):
@@ -167,7 +174,11 @@ def read_weights(model, source, where, skip_mismatch=False):
             at = _join(path, "vars")
             found = file[at] if at in file else {}
             _assign(variables, found, where, at, skip_mismatch)
-        if is_compiled(model) and "optimizer/vars" in file:
+        now, then = ([w._serial() for _, all_of, _ in groups(model, file=f) for w in all_of] for f in (None, file))
+        if now != then and is_compiled(model) and "optimizer/vars" in file:
+            warnings.warn(f"{where}: an older version of Berth wrote it, with the optimizer's state in another order; the "
+                          "optimizer begins anew", stacklevel=4)
+        elif is_compiled(model) and "optimizer/vars" in file:
             kept = file["optimizer/vars"]
             optimizer = model.optimizer
             if len(kept) > len(_kept_by_keras(optimizer)):
@@ -215,7 +226,7 @@ def _set(variable, value):
 def write_whole(model, path, config, training):
     """Writes a .h5: the model's JSON as an attribute, weights by the names of layers."""
     with h5py().File(path, "w") as file:
-        file.attrs["keras_version"], file.attrs["backend"] = "3.15.1", "berth"
+        file.attrs["keras_version"], file.attrs["backend"], file.attrs["layers"] = "3.15.1", "berth", "by depth"
         file.attrs["model_config"] = json.dumps(config)
         if training is not None:
             file.attrs["training_config"] = json.dumps(training)
@@ -231,9 +242,9 @@ def write_whole(model, path, config, training):
         root.create_group("top_level_model_weights").attrs["weight_names"] = []
 
 
-def _of_layer(layer):
+def _of_layer(layer, old=False):
     """A layer's weights as .h5 has them: what is trained first."""
-    return layer.trainable_weights + layer.non_trainable_weights
+    return _sorted(_weights_as_reached(layer)) if old else layer.trainable_weights + layer.non_trainable_weights
 
 
 _LIMIT = 64512  # bytes of an attribute, of which HDF5 holds no more than 64 KiB
@@ -283,15 +294,14 @@ def read_by_layer(model, path, skip_mismatch=False):
         names = _names(root, "layer_names")
         kept = [(root[n], _names(root[n], "weight_names")) for n in names]
         kept = [(group, weights) for group, weights in kept if weights]
-        inputs = [p.name for p in model.layers if _is_input(p)]
-        old = _text(file.attrs.get("backend")) == "berth" and inputs and not set(inputs) & set(names)
+        old = _text(file.attrs.get("backend")) == "berth" and "layers" not in file.attrs
         layers = [p for p in (as_reached(model) if old else model.layers) if p.weights]
         if len(kept) != len(layers):
             raise ValueError(f"\"{path}\" has weights of {len(kept)} layers, the model has "
                              f"{len(layers)}; expected an equally built model")
         for layer, (group, weights) in zip(layers, kept):
             found = {str(i): group[n] for i, n in enumerate(weights)}
-            _assign(_of_layer(layer), found, path, group.name, skip_mismatch)
+            _assign(_of_layer(layer, old), found, path, group.name, skip_mismatch)
 
 
 def is_whole(path):

@@ -118,6 +118,8 @@ def _functional_json(model):
             own = serialize_keras_object(part)
             entry.pop("build_config", None)
             entry.update(own, name=part.name, config={"name": part.name, **own["config"]})
+            if "_ins" in part.__dict__:
+                entry["build_config"] = {"input_shape": None}
     return made
 
 
@@ -237,7 +239,8 @@ def _functional_of(config, safe_mode, given=None):
             entries.append(entry)
             continue
         entries.append({"class_name": f"made_{len(made)}", "name": name, "config": {"name": name},
-                        "inbound_nodes": [_tensors_alone(n) for n in nodes]})
+                        "inbound_nodes": [_tensors_alone(n) for n in nodes],
+                        **{k: entry[k] for k in ("module", "build_config") if k in entry and "_ins" in layer.__dict__}})
         made.append(layer)
     ends = {k: _flat_ends(inner[k]) for k in ("input_layers", "output_layers")}
     whole = {**config, "config": {**inner, "layers": entries, **{k: leaves for k, (leaves, _) in ends.items()}}}
