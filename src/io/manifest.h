@@ -29,8 +29,8 @@ struct Manifest {
   std::map<std::string, Object> objects;
 };
 
-// Of the header of a safetensors file, which has no checksum of its own; none:
-// it cannot be read.
+// Returns the checksum of the header of a safetensors file, which has none of
+// its own; nullopt if it cannot be read.
 std::optional<uint32_t> header_checksum(const std::string& path);
 
 // Throws InvalidArgument for texts that are not UTF-8.

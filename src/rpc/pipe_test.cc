@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <future>
 #include <numeric>
 #include <thread>
 
 #include "berth/ops/array.h"
+#include "rpc/threads.h"
 #include "tensor/tensor_impl.h"
 
 namespace berth::rpc {
@@ -145,6 +147,17 @@ TEST(WirePipe, EndsWaitsWhenItIsShutDown) {
   EXPECT_TRUE(pipe.events().on_bytes(bytes_in_parts("late", 1)));
   EXPECT_EQ(pipe.write(pack(MessageKind::kReply, 1, 0, {"late", {}})),
             "connection closed");
+}
+
+TEST(Threads, DoNotWaitForThemselves) {
+  Threads threads;
+  std::promise<bool> waited;
+  threads.start([&] { waited.set_value(threads.wait(60)); });
+  auto result = waited.get_future();
+  ASSERT_EQ(result.wait_for(std::chrono::seconds(30)),
+            std::future_status::ready);
+  EXPECT_TRUE(result.get());
+  EXPECT_TRUE(threads.wait(60));
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ class Threads {
       ++state_->count;
     }
     std::thread([state = state_, run = std::move(run)]() mutable {
+      current() = state.get();
       run();
       run = nullptr;  // release what it holds first
       std::lock_guard lock(state->mutex);
@@ -28,12 +29,14 @@ class Threads {
       state->changed.notify_all();
     }).detach();
   }
-  // Waits until none is left; returns false on timeout.
+  // Waits until none is left but the calling one, which may be the last to hold
+  // what they work for; returns false on timeout.
   bool wait(double seconds) {
+    const int own = current() == state_.get() ? 1 : 0;
     std::unique_lock lock(state_->mutex);
     return state_->changed.wait_for(lock,
                                     std::chrono::duration<double>(seconds),
-                                    [&] { return state_->count == 0; });
+                                    [&] { return state_->count == own; });
   }
 
  private:
@@ -42,6 +45,10 @@ class Threads {
     std::condition_variable changed;
     int count = 0;
   };
+  static const State*& current() {
+    thread_local const State* state = nullptr;
+    return state;
+  }
   const std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 

@@ -269,6 +269,8 @@ def main(args):
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for case, wrong in pool.map(run, numbers):
+            if case.number % 50 == 49:
+                print(f"  {case.number + 1} done", flush=True)
             if wrong:
                 failed += 1
                 print(f"WRONG {case}: {wrong}\n{case.text()}", flush=True)
