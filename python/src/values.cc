@@ -4,8 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cfloat>
 #include <cmath>
-#include <cstring>
 
 #include "gil.h"
 #include "sharing.h"
@@ -80,21 +81,62 @@ std::string dtype_name(nb::handle array) {
   return text_of(array.attr("dtype").attr("name"));
 }
 
-// The dtype that a tensor of an array has. Whole numbers that the engine has no
-// type for become the next larger.
-DType engine_dtype(const std::string& name) {
-  return name == "int16" || name == "uint16" ? int32
-         : name == "uint32"                  ? int64
-                                             : dtype_from_name(name);
-}
+// The type of an array's elements, as NumPy's "<f4" says it.
+struct Elements {
+  explicit Elements(nb::handle array)
+      : text(text_of(array.attr("dtype").attr("str"))),
+        type(text[1]),
+        size(std::atoi(text.c_str() + 2)) {
+    if (type == 'V' && dtype_name(array) == "bfloat16") type = 'B';
+  }
+  bool is(const char* what) const { return text.compare(1, 2, what) == 0; }
+  // That of a tensor. Whole numbers that the engine has no type for become the
+  // next larger.
+  DType dtype() const {
+    switch (type) {
+      case 'b':
+        return bool_;
+      case 'B':
+        return bfloat16;
+      case 'i':
+        return size == 1 ? int8 : size == 8 ? int64 : int32;
+      case 'u':
+        return size == 1   ? uint8
+               : size == 2 ? int32
+               : size == 4 ? int64
+                           : DType::kInvalid;
+      case 'f':
+        return size == 2   ? float16
+               : size == 4 ? float32
+               : size == 8 ? float64
+                           : DType::kInvalid;
+      case 'c':
+        return size == 8    ? complex64
+               : size == 16 ? complex128
+                            : DType::kInvalid;
+      default:
+        return DType::kInvalid;
+    }
+  }
+  Kind kind() const {
+    switch (type) {
+      case 'u':
+        return kWhole;
+      case 'f':
+        return kReal;
+      case 'S':
+      case 'U':
+        return kText;
+      default:
+        return kind_of(dtype());
+    }
+  }
+  bool native() const { return text[0] != '>'; }
 
-Kind kind_of_array(nb::handle array) {
-  const char c = text_of(array.attr("dtype").attr("kind"))[0];
-  if (c == 'u') return kWhole;
-  if (c == 'f') return kReal;
-  if (c == 'S' || c == 'U') return kText;
-  return kind_of(engine_dtype(dtype_name(array)));
-}
+  std::string text;
+  char type;
+  int size;  // in bytes, but for text
+};
 
 // The values of an array in another dtype. Those that only stand beside a
 // tensor of that dtype stay what they are, up to rounding.
@@ -125,9 +167,9 @@ nb::object converted(nb::object array, DType to, bool asked) {
 
 // A tensor of an array, in the dtype `to` if that is valid and can be.
 Tensor tensor_of_array(nb::object array, DType to, bool asked) {
-  const std::string name = dtype_name(array);
-  const bool objects = name == "object";
-  const Kind kind = kind_of_array(array);
+  const Elements elements(array);
+  const bool objects = elements.type == 'O';
+  const Kind kind = elements.kind();
   const bool number = kind_of(to) < kText;
   if (kind == kText || (objects && !number)) {
     if (!number || !asked) {
@@ -140,7 +182,7 @@ Tensor tensor_of_array(nb::object array, DType to, bool asked) {
     if (nb::cast<int64_t>(array.attr("size")) == 0) return strings_of(array);
     throw NotThat("text");
   }
-  DType dtype = engine_dtype(name);
+  DType dtype = elements.dtype();
   if ((kind != kOther || objects) && number && to != dtype) {
     array = converted(array, to, asked);
     dtype = to;
@@ -148,9 +190,10 @@ Tensor tensor_of_array(nb::object array, DType to, bool asked) {
     throw NotThat(fmt::format(
         "of a dtype that Berth has, which {} is none of (array.astype() "
         "changes it)",
-        name));
-  } else if (std::string(name_of(dtype)) != name ||
-             !nb::cast<bool>(array.attr("dtype").attr("isnative"))) {
+        dtype_name(array)));
+  } else if (!elements.native() ||
+             (kind == kWhole &&
+              elements.size != static_cast<int>(size_of(dtype)))) {
     array = array.attr("astype")(numpy_dtype(dtype));
   }
   const auto dims =
@@ -271,6 +314,21 @@ Tensor scalar_of(PyObject* o, DType to, bool asked) {
   return cast(constant(v, Site{}), to, {});
 }
 
+// Whether 32 bits do not hold an array of int64 or float64.
+template <class T>
+bool is_wide(nb::handle array, T least, T most) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_SIMPLE) != 0) {
+    nb::raise_python_error();
+  }
+  const auto* v = static_cast<const T*>(view.buf);
+  const bool wide =
+      std::any_of(v, v + view.len / static_cast<Py_ssize_t>(sizeof(T)),
+                  [&](T x) { return (x < least || x > most) && x - x == 0; });
+  PyBuffer_Release(&view);
+  return wide;
+}
+
 // A tensor of lists: the first value says which kind they are of, as in
 // TensorFlow. Python's own are float32 and int32, NumPy's floats as they are.
 Tensor tensor_of_lists(PyObject* o, DType to, bool asked) {
@@ -281,7 +339,7 @@ Tensor tensor_of_lists(PyObject* o, DType to, bool asked) {
   const bool none = is_list(first);
   const bool numpys = is_numpy_scalar(first) || is_array(first);
   const bool text = PyUnicode_Check(first) || PyBytes_Check(first) ||
-                    (numpys && kind_of_array(nb::handle(first)) == kText);
+                    (numpys && Elements(first).kind() == kText);
   nb::object array;
   try {
     // Arrays of bytes would lose trailing NULs.
@@ -302,14 +360,15 @@ Tensor tensor_of_lists(PyObject* o, DType to, bool asked) {
     }
     return t;
   }
-  const Kind kind = kind_of_array(array);
+  const Elements elements(array);
+  const Kind kind = elements.kind();
   DType own = kind == kReal ? float32 : int32;
-  const bool whole = PyLong_CheckExact(first) ||
-                     (numpys && kind_of_array(nb::handle(first)) == kWhole);
+  const bool whole =
+      PyLong_CheckExact(first) || (numpys && Elements(first).kind() == kWhole);
   if (PyBool_Check(first)) own = bool_;
   if (PyFloat_CheckExact(first)) own = float32;
   if (PyComplex_CheckExact(first)) own = complex128;
-  if (numpys && !whole) own = engine_dtype(dtype_name(nb::handle(first)));
+  if (numpys && !whole) own = Elements(first).dtype();
   if (is_complex(own)) own = complex128;
   if (to != DType::kInvalid && holds(to, kind)) own = to;
   if (!holds(own, kind)) {
@@ -319,21 +378,14 @@ Tensor tensor_of_lists(PyObject* o, DType to, bool asked) {
     throw NotThat(
         fmt::format("values of {} (tf.cast changes dtypes)", name_of(to)));
   }
-  if (own == float32 && kind == kReal) {
-    const nb::object isfinite = numpy().attr("isfinite");
-    if (PyObject_IsTrue(
-            numpy()
-                .attr("array_equal")(isfinite(array),
-                                     isfinite(converted(array, own, true)))
-                .ptr()) != 1) {
-      throw NotThat("numbers that float32 holds, or a wider dtype");
-    }
+  if (own == float32 && elements.is("f8") &&
+      is_wide<double>(array, -FLT_MAX, FLT_MAX)) {
+    throw NotThat("numbers that float32 holds, or a wider dtype");
   }
   if (own == int32 && to != int32) {
-    const nb::object least = array.attr("min")("initial"_a = 0);
-    const nb::object most = array.attr("max")("initial"_a = 0);
-    if (From<int64_t>::get(least.ptr(), {}) < INT32_MIN ||
-        From<int64_t>::get(most.ptr(), {}) > INT32_MAX) {
+    if (elements.is("u8")) array = converted(array, int64, false);
+    if (elements.is("u8") || elements.is("u4") ||
+        (elements.is("i8") && is_wide<int64_t>(array, INT32_MIN, INT32_MAX))) {
       own = int64;
     }
   }
@@ -355,7 +407,7 @@ DType dtype_of_python(PyObject* o) {
     return nb::cast<const Tensor&>(nb::handle(o)).dtype();
   if (nb::isinstance<Variable>(o))
     return nb::cast<const Variable&>(nb::handle(o)).dtype();
-  return engine_dtype(dtype_name(nb::handle(o)));
+  return Elements(o).dtype();
 }
 
 Tensor tensor_of(PyObject* o, DType to, bool asked) {
