@@ -76,12 +76,13 @@ Gil::~Gil() {
 Free::Free() : thread_(PyEval_SaveThread()) {}
 
 Free::~Free() {
-  if (!enter()) sleep_for_ever();
+  if (g_closed.load(std::memory_order_relaxed) && !t_ends && t_depth == 0) {
+    sleep_for_ever();
+  }
   not_unwound([this] {
     PyEval_RestoreThread(thread_);
     return 0;
   });
-  --g_inside;
 }
 
 void begin_to_end() {
