@@ -716,6 +716,10 @@ void add_parts(nb::module_& m) {
            })
       .def("learning_rate",
            [](const keras::Optimizer& o) { return o.learning_rate(); })
+      .def("schedule",
+           [](const keras::Optimizer& o) -> nb::object {
+             return o.schedule() ? nb::cast(o.schedule()) : nb::none();
+           })
       .def("set_learning_rate",
            [](const keras::Optimizer& o, double rate) {
              o.set_learning_rate(rate, site_of_caller());

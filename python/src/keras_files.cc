@@ -5,6 +5,7 @@
 #include "classes.h"
 #include "convert.h"
 #include "keras/layer_state.h"
+#include "keras/optimizer_base.h"
 
 namespace berth::python {
 
@@ -44,8 +45,7 @@ void add_keras_files(nb::module_& m) {
         [](const Layer& l) { return keras::layers::serialize(l).str(); });
   m.def("layer_type", [](const Layer& l) { return l.base()->state().type; });
   m.def("as_model", [](const Layer& l) { return Model(l.base()); });
-  m.def("num_parts",
-        [](const Layer& l) { return l.base()->state().parts.size(); });
+  m.def("parts", [](const Layer& l) { return l.base()->state().parts; });
   m.def("compile_config", [](const Model& model) -> nb::object {
     if (!is_compiled(model)) return nb::none();
     return to_python(model.get_compile_config().str());
@@ -58,6 +58,14 @@ void add_keras_files(nb::module_& m) {
   });
   m.def("optimizer_from_config", [](const std::string& text) {
     return keras::optimizers::deserialize(Config::parse(text));
+  });
+  m.def("optimizer_slots", [](const keras::Optimizer& o, nb::list variables) {
+    nb::list slots;
+    for (const auto& of_one : o.base()->slots_of(
+             From<std::vector<Variable>>::get(variables.ptr(), {}))) {
+      slots.append(to_python(of_one));
+    }
+    return slots;
   });
   m.def("loss_from_config", [](const std::string& text) {
     return keras::losses::deserialize(Config::parse(text));

@@ -30,6 +30,7 @@ class LossScaleBase final : public OptimizerBase {
     return inner_->schedule();
   }
   Variable learning_rate() override { return inner_->learning_rate(); }
+  Variable iterations() override { return inner_->iterations(); }
   std::vector<Variable> variables() override {
     std::vector<Variable> list = OptimizerBase::variables();
     for (const Variable& v : inner_->variables()) list.push_back(v);
@@ -43,6 +44,10 @@ class LossScaleBase final : public OptimizerBase {
   std::vector<Variable> averages(
       const std::vector<Variable>& variables) override {
     return inner_->averages(variables);
+  }
+  std::vector<std::vector<Variable>> slots_of(
+      const std::vector<Variable>& variables) override {
+    return inner_->slots_of(variables);
   }
   const LossScaleOptions& scale_options() const { return o_; }
 
@@ -91,7 +96,7 @@ class LossScaleBase final : public OptimizerBase {
           good_steps_.assign(constant(int64_t{0}), site);
         },
         site);
-    iterations().assign_add(constant(int64_t{1}), site);
+    OptimizerBase::iterations().assign_add(constant(int64_t{1}), site);
   }
 
  private:

@@ -7,6 +7,7 @@
 #include "base/where.h"
 #include "berth/device.h"
 #include "berth/errors.h"
+#include "berth/keras/recurrent_layers.h"
 #include "function/abstract_call.h"
 #include "keras/classes.h"
 #include "keras/custom_objects.h"
@@ -141,7 +142,8 @@ std::vector<TensorSpec> specs_of(const Config& build, Site site) {
 }
 
 void build_again(const Layer& layer, const Config& build, Site site) {
-  if (layer.built()) return;
+  // What runs a cell builds it: its call takes states, too.
+  if (layer.built() || dynamic_cast<RNNCellBase*>(layer.base().get())) return;
   const std::vector<TensorSpec> specs = specs_of(build, site);
   if (specs.empty()) return;
   LayerState& s = layer.base()->state();

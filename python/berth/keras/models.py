@@ -271,7 +271,9 @@ class Model(Layer):
     def layers(self):
         known = {p.__berth__.key(): p for p in
                  self.__dict__.get("_parts", []) + self.__dict__.get("_kept", [])}
-        return [known.get(h.key()) or _wrapped(h) for h in self.__berth__.layers()]
+        hides = _core.layer_type(self.__berth__) == "Sequential"  # its input, as Keras does
+        return [known.get(h.key()) or _wrapped(h) for h in self.__berth__.layers()
+                if not (hides and _core.layer_type(h) == "InputLayer")]
 
     def get_layer(self, name=None, index=None):
         if index is not None:
