@@ -142,10 +142,11 @@ std::vector<TensorSpec> specs_of(const Config& build, Site site) {
 }
 
 void build_again(const Layer& layer, const Config& build, Site site) {
-  // What runs a cell builds it: its call takes states, too.
-  if (layer.built() || dynamic_cast<RNNCellBase*>(layer.base().get())) return;
+  if (layer.built()) return;
   const std::vector<TensorSpec> specs = specs_of(build, site);
-  if (specs.empty()) return;
+  // Keras says no states of a cell: what runs it builds it.
+  const bool cell = dynamic_cast<RNNCellBase*>(layer.base().get()) != nullptr;
+  if (specs.size() <= (cell ? 1u : 0u)) return;
   LayerState& s = layer.base()->state();
   if (s.on_host) {
     s.input_specs = specs;

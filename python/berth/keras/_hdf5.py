@@ -167,18 +167,16 @@ def _kept_by_keras(optimizer, trained, built=None):
         slots = [{_last(s): s for s in of_one} for of_one in _core.optimizer_slots(optimizer, trained)]
         for group in _SLOTS:
             if group != ("momentum",) or _config(optimizer).get("momentum"):
-                kept += [_whole(s, name, v) for s, v in zip(slots, trained) for name in group if name in s]
+                kept += [_like_keras(s[name], name, v) for s, v in zip(slots, trained) for name in group if name in s]
         kept += own["u_product"]
     return outer + kept, len(kept) if scaled else 0
 
 
-def _whole(slots, name, trained):
-    """A slot; of Adafactor's matrices, what Keras has in place of the engine's: the product of row and column."""
-    if name != "velocity" or "row" not in slots or len(trained.shape) < 2:
-        return slots[name]
-    row, column = slots["row"].numpy(), slots["column"].numpy()
-    mean = row.mean(-1, keepdims=True)
-    return (row / (mean + (mean == 0)))[..., None] * column[..., None, :]
+def _like_keras(slot, name, trained):
+    """A slot; for the velocity of Adafactor's matrices, which the engine lacks and Keras computes in each step, zeros."""
+    import numpy
+    lacks = name == "velocity" and slot.shape != trained.shape
+    return numpy.zeros(trained.shape.as_list(), "float32") if lacks else slot
 
 
 def _count_on(optimizer):
@@ -193,7 +191,7 @@ def _count_on(optimizer):
             v.assign(0.96 ** steps if name == "decay_power" else float(steps))
 
 
-def _read_optimizer(model, found, where, at):
+def _read_optimizer(model, found, where, at, skip_mismatch=False):
     """Values in Keras' order; a state of another optimizer is left out with a warning, as Keras does."""
     optimizer = model.optimizer
     kept, _ = _kept_by_keras(optimizer, model.trainable_variables, built=False)
@@ -204,7 +202,7 @@ def _read_optimizer(model, found, where, at):
                       "its state is not read, it begins anew; expected the optimizer that wrote the file, and the "
                       "same layers trainable", stacklevel=5)
         return
-    _assign(kept, found, where, at, False)
+    _assign(kept, found, where, at, skip_mismatch)
     _count_on(optimizer)
 
 
@@ -216,7 +214,7 @@ def read_weights(model, source, where, skip_mismatch=False):
             found = file[at] if at in file else {}
             _assign(variables, found, where, at, skip_mismatch)
         if is_compiled(model) and "optimizer/vars" in file:
-            _read_optimizer(model, file["optimizer/vars"], where, "optimizer/vars")
+            _read_optimizer(model, file["optimizer/vars"], where, "optimizer/vars", skip_mismatch)
 
 
 def _assign(variables, found, where, at, skip_mismatch):
