@@ -2,6 +2,7 @@
 import importlib
 import io
 import json
+import math
 import os
 import random
 import subprocess
@@ -19,7 +20,8 @@ around  = clipnorm clipvalue global_clipnorm | weight_decay | use_ema (ema_momen
           CosineDecayRestarts
 result  = the weights after one more epoch, the rate, the count: those of the reader are the writer's (1e-5).
 Keras 3.15 cannot write a .h5 of Adafactor (two values of one name), and drops the state of a .h5 that it reads, so
-there its optimizer is built and given the file's values in their order.
+there its optimizer is built and given the file's values in their order. Of a Nadam in a LossScaleOptimizer it loses the
+product of momenta, which is computed there.
 """
 
 
@@ -151,6 +153,10 @@ def read(tf, made, path):
         optimizer = model.optimizer
         if path.endswith(".h5"):
             optimizer = given_by_hand(tf, model, path)
+        if made["scale"] and made["name"] == "Nadam":
+            inner = optimizer.inner_optimizer
+            steps = int(inner.iterations)
+            inner._u_product.assign(math.prod(inner.beta_1 * (1 - 0.5 * 0.96 ** t) for t in range(1, steps + 1)))
         compiled(tf, model, optimizer)
     if made["frozen"] and made["layers"] > 1:
         assert not model.layers[0].trainable

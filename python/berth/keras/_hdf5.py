@@ -1,5 +1,6 @@
 """Keras' own files of weights: .weights.h5, and .h5 of Keras 2. They need the package h5py."""
 import json
+import math
 import warnings
 
 from berth import _core
@@ -167,8 +168,9 @@ def _kept_by_keras(optimizer, trained, built=None):
         slots = [{_last(s): s for s in of_one} for of_one in _core.optimizer_slots(optimizer, trained)]
         for group in _SLOTS:
             if group != ("momentum",) or _config(optimizer).get("momentum"):
-                kept += [_like_keras(s[name], name, v) for s, v in zip(slots, trained) for name in group if name in s]
-        kept += own["u_product"]
+                kept += [_like_keras(s[name], name, v) for s, v in zip(slots, trained) for name in group if name in s
+                         and not (scaled and name in ("row", "column") and len(v.shape) < 2)]
+        kept += [] if scaled else own["u_product"]  # of one inside, Keras keeps neither of these
     return outer + kept, len(kept) if scaled else 0
 
 
@@ -189,6 +191,8 @@ def _count_on(optimizer):
             v.assign(float(config[name[:6]]) ** steps)
         elif name in ("decay_power", "steps"):
             v.assign(0.96 ** steps if name == "decay_power" else float(steps))
+        elif name == "u_product":
+            v.assign(math.prod(float(config["beta_1"]) * (1 - 0.5 * 0.96 ** t) for t in range(1, steps + 1)))
 
 
 def _read_optimizer(model, found, where, at, skip_mismatch=False):
