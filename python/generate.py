@@ -30,7 +30,7 @@ VALUES = {"Tensor", "Tensors", "Shape", "DType", "std::string", "double", "float
           "Axes", "math::Axes", "Variable", "std::vector<Variable>", "StatelessSeed",
           "Initializer", "Regularizer", "Constraint", "Activation", "OwnPolicy", "Optimizer",
           "LearningRateSchedule", "Layer", "Loss", "Metric", "DotAxes", "Size", "Size2D", "Size3D",
-          "Margin", "std::optional<Margin>", "Margins3D", "Factor", "std::optional<Factor>",
+          "Margin", "Margins2D", "Margins3D", "Factor", "std::optional<Factor>",
           "std::string_view", "TensordotAxes", "KerasTensors", "NormOrder", "LearningRate",
           "UpdateFreq"}
 RESULTS = {"Tensor", "Tensors", "bool", "int64_t", "double", "void", "Loss", "Metric", "Initializer",

@@ -346,6 +346,13 @@ keras::Margin From<keras::Margin>::get(PyObject* o, DType) {
   if (a.size() == 2) return {a[0], a[1]};
   throw NotThat("a whole number or two");
 }
+keras::Margins2D From<keras::Margins2D>::get(PyObject* o, DType h) {
+  const auto items = items_of(o);
+  if (!is_list(o)) return {From<int64_t>::get(o, h)};
+  if (items.size() != 2) throw NotThat("a whole number or two margins");
+  return {From<keras::Margin>::get(items[0].ptr(), h),
+          From<keras::Margin>::get(items[1].ptr(), h)};
+}
 keras::Margins3D From<keras::Margins3D>::get(PyObject* o, DType h) {
   const auto items = items_of(o);
   if (!is_list(o)) return {From<int64_t>::get(o, h)};

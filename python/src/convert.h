@@ -110,6 +110,7 @@ BERTH_PYTHON_FROM(keras::DotAxes);
 BERTH_PYTHON_FROM(keras::Size2D);
 BERTH_PYTHON_FROM(keras::Size3D);
 BERTH_PYTHON_FROM(keras::Margin);
+BERTH_PYTHON_FROM(keras::Margins2D);
 BERTH_PYTHON_FROM(keras::Margins3D);
 BERTH_PYTHON_FROM(keras::Factor);
 BERTH_PYTHON_FROM(image::Size);

@@ -746,6 +746,10 @@ void add_parts(nb::module_& m) {
           "learning_rate",
           [](const keras::Optimizer& o) { return o.learning_rate(); },
           nb::call_guard<Free>())
+      .def("schedule",
+           [](const keras::Optimizer& o) -> nb::object {
+             return o.schedule() ? nb::cast(o.schedule()) : nb::none();
+           })
       .def("set_learning_rate",
            [](const keras::Optimizer& o, double rate) {
              const Site site = site_of_caller();

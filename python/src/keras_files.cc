@@ -7,6 +7,7 @@
 #include "keras/functional_config.h"
 #include "keras/layer_state.h"
 #include "keras/layers/input_layer.h"
+#include "keras/optimizer_base.h"
 
 namespace berth::python {
 
@@ -62,8 +63,7 @@ void add_keras_files(nb::module_& m) {
     return keras::UsesOfLayers(s.described_inputs, s.described_outputs)
         .as_reached();
   });
-  m.def("num_parts",
-        [](const Layer& l) { return l.base()->state().parts.size(); });
+  m.def("parts", [](const Layer& l) { return l.base()->state().parts; });
   m.def("compile_config", [](const Model& model) -> nb::object {
     if (!is_compiled(model)) return nb::none();
     return to_python(model.get_compile_config().str());
@@ -76,6 +76,14 @@ void add_keras_files(nb::module_& m) {
   });
   m.def("optimizer_from_config", [](const std::string& text) {
     return keras::optimizers::deserialize(Config::parse(text));
+  });
+  m.def("optimizer_slots", [](const keras::Optimizer& o, nb::list variables) {
+    nb::list slots;
+    for (const auto& of_one : o.base()->slots_of(
+             From<std::vector<Variable>>::get(variables.ptr(), {}))) {
+      slots.append(to_python(of_one));
+    }
+    return slots;
   });
   m.def("loss_from_config", [](const std::string& text) {
     return keras::losses::deserialize(Config::parse(text));

@@ -218,3 +218,37 @@ def test_a_checkpoint_of_each_epoch_is_asked_for_in_keras_words(tmp_path):
     classifier().fit(X, Y, epochs=2, verbose=0, callbacks=[
         keras.callbacks.ModelCheckpoint(path, save_weights_only=True, save_freq="epoch")])
     assert sorted(p.name for p in tmp_path.iterdir()) == ["1.safetensors", "2.safetensors"]
+
+
+def test_the_rate_of_a_schedule_is_that_of_the_next_step():
+    model = keras.Sequential([keras.layers.Dense(1, input_shape=(2,))])
+    model.compile(keras.optimizers.SGD(keras.optimizers.schedules.PiecewiseConstantDecay([1], [0.5, 0.25])), "mse")
+    x = np.ones((2, 2), "float32")
+    assert float(model.optimizer.learning_rate) == 0.5
+    model.fit(x, x[:, :1], batch_size=1, verbose=0)
+    assert float(model.optimizer.learning_rate) == 0.25
+    model.optimizer.iterations.assign(0)
+    assert float(model.optimizer.learning_rate) == 0.5
+    with pytest.raises(TypeError, match="a schedule sets the rate"):
+        model.optimizer.learning_rate = 0.1
+    model.compile(keras.optimizers.SGD(0.5), "mse")
+    history = model.fit(x, x[:, :1], epochs=2, verbose=0, callbacks=[
+        keras.callbacks.LearningRateScheduler(lambda epoch: 0.1 / (epoch + 1))]).history
+    np.testing.assert_allclose(history["learning_rate"], [0.1, 0.05])
+
+
+@pytest.mark.parametrize("shape", ((4, 18), (4, 9, 2), (4, 3, 3, 2)))
+def test_batch_normalization_moves_by_the_variance_of_the_batch(shape):
+    x = np.random.default_rng(0).normal(size=shape).astype("float32")
+    layer = keras.layers.BatchNormalization(momentum=0.0)
+    layer(x, training=True)
+    np.testing.assert_allclose(layer.moving_variance.numpy(), x.reshape(-1, shape[-1]).var(0), rtol=1e-5)
+
+
+def test_two_numbers_are_rows_and_columns():
+    x, layers = tf.ones([1, 6, 6, 1]), keras.layers
+    assert layers.ZeroPadding2D((1, 2))(x).shape == (1, 8, 10, 1)
+    assert layers.ZeroPadding2D(((0, 1), (2, 0)))(x).shape == (1, 7, 8, 1)
+    assert layers.Cropping2D((1, 2))(x).shape == layers.Cropping2D(((1, 1), [2, 2]))(x).shape == (1, 4, 2, 1)
+    assert layers.ZeroPadding1D((1, 2))(x[0]).shape == (6, 9, 1)
+    assert layers.ZeroPadding3D((1, (0, 2), 0))(x[..., None]).shape == (1, 8, 8, 1, 1)

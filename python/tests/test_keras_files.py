@@ -1,4 +1,5 @@
 """Models as Keras' own files. keras_files.py made the files that are read here, under Keras."""
+import json
 import os
 import subprocess
 import sys
@@ -309,3 +310,58 @@ def test_what_no_operator_is_says_what_there_is():
     text = GRAPH["graph_json"].tobytes().decode().replace('"class_name": "Negative"', '"class_name": "Cumsum"')
     with pytest.raises(ValueError, match="Cumsum.*expected one of Add"):
         keras.models.model_from_json(text)
+
+
+LAYERS = np.load(os.path.join(os.path.dirname(__file__), "keras_layer_files.npz"))
+MODELS = json.loads(LAYERS["models"].tobytes())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_layers_in_files_of_keras_mean_what_they_mean_there(tmp_path, name):
+    made = MODELS[name]
+    x, want = np.array(made["x"], made["dtype"]), made["y"]
+    for text in made["texts"]:  # of .keras and .h5
+        model = keras.models.model_from_json(text)
+        model.set_weights([np.array(w, "float32") for w in made["weights"]])
+        np.testing.assert_allclose(model.predict(x), want, atol=1e-6)
+        for ending in ("keras", "h5"):
+            model.save(tmp_path / f"m.{ending}")
+            np.testing.assert_allclose(keras.models.load_model(tmp_path / f"m.{ending}").predict(x), want, atol=1e-6)
+    if name + "_keras" in LAYERS:
+        (tmp_path / "theirs.keras").write_bytes(LAYERS[name + "_keras"].tobytes())
+        np.testing.assert_allclose(keras.models.load_model(tmp_path / "theirs.keras").predict(x), want, atol=1e-6)
+
+
+def test_masks_that_a_file_computes_otherwise_are_refused():
+    text = MODELS["masked"]["texts"][0].replace('"mask_zero": true', '"mask_zero": false')
+    with pytest.raises(ValueError, match="NotEqual"):
+        keras.models.model_from_json(text)
+
+
+def test_the_config_of_spatial_dropout_has_what_keras_takes():
+    for layer in (keras.layers.SpatialDropout1D(0.2), keras.layers.SpatialDropout3D(0.2)):
+        assert "trainable" not in keras.saving.serialize_keras_object(layer)["config"]
+
+
+def test_a_state_of_another_optimizer_is_left_out_with_a_warning(tmp_path):
+    model = small()
+    model.fit(X, Y, verbose=0)
+    model.save_weights(tmp_path / "m.weights.h5")
+    other = keras.Sequential([keras.layers.Dense(4, activation="relu", input_shape=(3,)), keras.layers.Dense(2)])
+    other.compile(keras.optimizers.SGD(0.1, momentum=0.5), "mse")
+    with pytest.warns(UserWarning, match="10 values.*sgd has 6.*begins anew"):
+        other.load_weights(tmp_path / "m.weights.h5")
+    assert int(other.optimizer.iterations) == 0
+    np.testing.assert_array_equal(other.predict(X), model.predict(X))
+
+
+def test_a_h5_keeps_the_optimizer_and_more_names_than_an_attribute_holds(tmp_path):
+    parts = [keras.layers.Dense(1, name=f"{'x' * 500}{i}") for i in range(140)]
+    model = keras.Sequential([keras.Input((1,)), *parts])
+    model.compile("adam", "mse")
+    model.fit(X[:, :1], X[:, :1], epochs=2, verbose=0)
+    model.save(tmp_path / "m.h5")
+    twin = keras.models.load_model(tmp_path / "m.h5")
+    assert int(twin.optimizer.iterations) == 2
+    for a, b in zip(model.optimizer.variables, twin.optimizer.variables):
+        np.testing.assert_allclose(b.numpy(), a.numpy(), rtol=1e-6)

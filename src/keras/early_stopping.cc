@@ -12,6 +12,7 @@
 #include "berth/errors.h"
 #include "berth/keras/models.h"
 #include "berth/ops/array.h"
+#include "keras/optimizer_config.h"
 
 namespace berth::keras::callbacks {
 
@@ -157,7 +158,7 @@ class EarlyStoppingCallback final : public CallbackBase {
 };
 
 double rate_of(const Model& model) {
-  return model.optimizer().learning_rate().value().item<double>();
+  return current_rate(model.optimizer());
 }
 
 class ReduceLROnPlateauCallback final : public CallbackBase {

@@ -87,10 +87,10 @@ class ImageNet {
 
 KerasTensor residual_stem(const ImageNet& net, const KerasTensor& in,
                           bool bias) {
-  KerasTensor x = ZeroPadding2D(3, {}, {.name = "conv1_pad"}, net.site())(in);
+  KerasTensor x = ZeroPadding2D(3, {.name = "conv1_pad"}, net.site())(in);
   x = net.conv(x, net.wide(64), 7, 2, bias, "conv1_conv", "valid");
   x = net.relu(net.norm(x, "conv1_bn"), "conv1_relu");
-  x = ZeroPadding2D(1, {}, {.name = "pool1_pad"}, net.site())(x);
+  x = ZeroPadding2D(1, {.name = "pool1_pad"}, net.site())(x);
   return MaxPooling2D(3, {.strides = 2, .name = "pool1_pool"}, net.site())(x);
 }
 
@@ -173,7 +173,7 @@ KerasTensor pre_activated(const ImageNet& net, const KerasTensor& in,
   }
   KerasTensor x = net.conv(pre, filters, 1, 1, false, name + "_1_conv");
   x = net.relu(net.norm(x, name + "_1_bn"), name + "_1_relu");
-  x = ZeroPadding2D(1, {}, {.name = name + "_2_pad"}, net.site())(x);
+  x = ZeroPadding2D(1, {.name = name + "_2_pad"}, net.site())(x);
   x = net.conv(x, filters, 3, stride, false, name + "_2_conv", "valid");
   x = net.relu(net.norm(x, name + "_2_bn"), name + "_2_relu");
   x = net.conv(x, 4 * filters, 1, 1, true, name + "_3_conv");
@@ -184,9 +184,9 @@ Model residual_v2(const char* what, const char* name, const Blocks& blocks,
                   const ImageOptions& options, Site site) {
   const ImageNet net(what, options, 1.001e-5, site);
   const KerasTensor in = net.input();
-  KerasTensor x = ZeroPadding2D(3, {}, {.name = "conv1_pad"}, site)(in);
+  KerasTensor x = ZeroPadding2D(3, {.name = "conv1_pad"}, site)(in);
   x = net.conv(x, net.wide(64), 7, 2, true, "conv1_conv", "valid");
-  x = ZeroPadding2D(1, {}, {.name = "pool1_pad"}, site)(x);
+  x = ZeroPadding2D(1, {.name = "pool1_pad"}, site)(x);
   x = MaxPooling2D(3, {.strides = 2, .name = "pool1_pool"}, site)(x);
   for (int64_t stage = 0; stage < 4; ++stage) {
     const int64_t n = blocks[static_cast<size_t>(stage)];
@@ -373,10 +373,10 @@ Model densely_connected(const char* what, const char* usual,
   const ImageNet net(what, options, 1.001e-5, site);
   const KerasTensor in = net.input();
   const int64_t growth = net.wide(32);
-  KerasTensor x = ZeroPadding2D(3, {}, {.name = "zero_padding2d"}, site)(in);
+  KerasTensor x = ZeroPadding2D(3, {.name = "zero_padding2d"}, site)(in);
   x = net.conv(x, net.wide(64), 7, 2, false, "conv1_conv", "valid");
   x = net.relu(net.norm(x, "conv1_bn"), "conv1_relu");
-  x = ZeroPadding2D(1, {}, {.name = "zero_padding2d_1"}, site)(x);
+  x = ZeroPadding2D(1, {.name = "zero_padding2d_1"}, site)(x);
   x = MaxPooling2D(3, {.strides = 2, .name = "pool1"}, site)(x);
   for (size_t stage = 0; stage < 4; ++stage) {
     for (int64_t i = 0; i < blocks[stage]; ++i) {

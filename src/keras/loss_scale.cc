@@ -46,6 +46,10 @@ class LossScaleBase final : public OptimizerBase {
       const std::vector<Variable>& variables) override {
     return inner_->averages(variables);
   }
+  std::vector<std::vector<Variable>> slots_of(
+      const std::vector<Variable>& variables) override {
+    return inner_->slots_of(variables);
+  }
   const LossScaleOptions& scale_options() const { return o_; }
 
   Tensor scale_loss(const Tensor& loss, Site site) override {
@@ -93,6 +97,7 @@ class LossScaleBase final : public OptimizerBase {
           good_steps_.assign(constant(int64_t{0}), site);
         },
         site);
+    OptimizerBase::iterations().assign_add(constant(int64_t{1}), site);
   }
 
  private:

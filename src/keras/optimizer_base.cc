@@ -396,6 +396,21 @@ std::vector<Variable> OptimizerBase::averages(
   return list;
 }
 
+std::vector<std::vector<Variable>> OptimizerBase::slots_of(
+    const std::vector<Variable>& variables) {
+  std::vector<Slots> list(variables.size());
+  std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < variables.size(); ++i) {
+    const auto it = trained_.find(variables[i].handle().impl());
+    if (it == trained_.end()) continue;
+    list[i] = it->second.slots;
+    for (const Variable& v : {it->second.accumulator, it->second.average}) {
+      if (v.defined()) list[i].push_back(v);
+    }
+  }
+  return list;
+}
+
 Variable OptimizerBase::learning_rate() {
   make(nullptr);
   return learning_rate_;

@@ -75,6 +75,10 @@ class OptimizerBase {
   // The averages of use_ema, one per variable; empty where there is none.
   virtual std::vector<Variable> averages(
       const std::vector<Variable>& variables);
+  // What steps keep of each variable: slots, the sum of its gradients, its
+  // average; nothing before it is trained.
+  virtual std::vector<std::vector<Variable>> slots_of(
+      const std::vector<Variable>& variables);
 
   // For checkpoints (tracked.cc): names and owners of these, and slots of
   // variables that have not been trained yet. Counters are made where the first

@@ -111,6 +111,12 @@ Config config_of(const LearningRateSchedule& schedule) {
 
 }  // namespace
 
+double current_rate(const Optimizer& optimizer) {
+  const LearningRateSchedule& schedule = optimizer.schedule();
+  if (!schedule) return optimizer.learning_rate().value().item<double>();
+  return schedule(optimizer.iterations().value().item<int64_t>());
+}
+
 void rate_field(Fields& f, LearningRate& rate) {
   const char* name = "learning_rate";
   if (!f.reading()) {

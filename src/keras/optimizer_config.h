@@ -17,6 +17,9 @@ namespace berth::keras {
 // errors::FailedPrecondition for a schedule of the user's.
 void rate_field(Fields& f, LearningRate& rate);
 
+// The rate of the next step, as Keras says it: of its schedule, if it has one.
+double current_rate(const Optimizer& optimizer);
+
 // A number whose 0 Keras writes as null.
 template <class T>
 void optional_field(Fields& f, const char* name, T& v) {

@@ -7,6 +7,7 @@
 #include "base/where.h"
 #include "berth/device.h"
 #include "berth/errors.h"
+#include "berth/keras/recurrent_layers.h"
 #include "function/abstract_call.h"
 #include "keras/classes.h"
 #include "keras/custom_objects.h"
@@ -143,7 +144,9 @@ std::vector<TensorSpec> specs_of(const Config& build, Site site) {
 void build_again(const Layer& layer, const Config& build, Site site) {
   if (layer.built()) return;
   const std::vector<TensorSpec> specs = specs_of(build, site);
-  if (specs.empty()) return;
+  // Keras says no states of a cell: what runs it builds it.
+  const bool cell = dynamic_cast<RNNCellBase*>(layer.base().get()) != nullptr;
+  if (specs.size() <= (cell ? 1u : 0u)) return;
   LayerState& s = layer.base()->state();
   if (s.on_host) {
     s.input_specs = specs;

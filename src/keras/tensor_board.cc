@@ -12,6 +12,7 @@
 #include "berth/keras/models.h"
 #include "keras/event_file.h"
 #include "keras/layer_state.h"
+#include "keras/optimizer_config.h"
 #include "keras/tasks.h"
 
 namespace berth::keras::callbacks {
@@ -124,7 +125,7 @@ class TensorBoardCallback final : public CallbackBase {
     if (logs.count("learning_rate") == 0) {
       trained.push_back(scalar_summary(
           "epoch_learning_rate",
-          model.optimizer().learning_rate().value().item<double>()));
+          current_rate(model.optimizer())));
     }
     if (o_.write_steps_per_second) {
       trained.push_back(scalar_summary("epoch_steps_per_second", rate()));

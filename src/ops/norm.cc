@@ -297,7 +297,7 @@ FusedBatchNorm fused_batch_norm(const Tensor& x, const Tensor& scale,
     const Tensor variance = parameter_for(x, options.variance);
     y = call_many(op, {&x, &k, &b, &mean, &variance}, attrs.get());
   }
-  return {y[0], y[1], y[2]};
+  return {y[0], y[1], y[2], y[4]};
 }
 
 std::pair<Tensor, Tensor> moments(const Tensor& x,

@@ -8,6 +8,7 @@
 #define BERTH_KERAS_ELEMENT_LAYERS_H_
 
 #include "berth/keras/layers.h"
+#include "berth/ops/math.h"
 
 namespace berth::keras {
 
@@ -66,7 +67,7 @@ struct PReLU : Layer {
   explicit PReLU(PReLUOptions options = {}, Site site = Site::here());
 };
 struct SoftmaxOptions {
-  int64_t axis = -1;
+  math::Axes axis = -1;  // over all elements of several
   std::string name = {};
   OwnPolicy dtype = {};
 };

@@ -158,19 +158,26 @@ struct Margin {
   Margin(int64_t before, int64_t after) : before(before), after(after) {}
   int64_t before, after;
 };
+// Margins of height and width, as Keras has them: 1, {1, 2} for 1 row and 2
+// columns on each side, or {{0, 1}, {2, 0}}.
+struct Margins2D {
+  Margins2D(int64_t all) : h(all), w(all) {}  // NOLINT
+  Margins2D(Margin h, Margin w) : h(h), w(w) {}
+  Margin h, w;
+};
 // Adds zeros around the pixels; removes pixels: [n, h, w, c] -> [n, oh, ow, c],
 // [n, s, c] -> [n, os, c].
 struct ZeroPadding2D : Layer {
-  explicit ZeroPadding2D(Margin height = 1, std::optional<Margin> width = {},
-                         NameOptions options = {}, Site site = Site::here());
+  explicit ZeroPadding2D(Margins2D padding = 1, NameOptions options = {},
+                         Site site = Site::here());
 };
 struct ZeroPadding1D : Layer {
   explicit ZeroPadding1D(Margin steps = 1, NameOptions options = {},
                          Site site = Site::here());
 };
 struct Cropping2D : Layer {
-  explicit Cropping2D(Margin height = 0, std::optional<Margin> width = {},
-                      NameOptions options = {}, Site site = Site::here());
+  explicit Cropping2D(Margins2D cropping = 0, NameOptions options = {},
+                      Site site = Site::here());
 };
 struct Cropping1D : Layer {
   explicit Cropping1D(Margin steps = 1, NameOptions options = {},

@@ -126,6 +126,7 @@ struct FusedBatchNorm {
   Tensor y;               // [..., c]
   Tensor batch_mean;      // [c]; for several groups, the mean
   Tensor batch_variance;  // [c], with Bessel's correction; likewise
+  Tensor variance;        // without; [groups, c] for several groups
 };
 // (x - mean) / sqrt(variance + epsilon) * scale + offset per channel of x [...,
 // c]; scale, offset [c]. Training uses mean and biased variance of x itself. If

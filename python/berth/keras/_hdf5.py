@@ -1,5 +1,6 @@
 """Keras' own files of weights: .weights.h5, and .h5 of Keras 2. They need the package h5py."""
 import json
+import math
 import warnings
 
 from berth import _core
@@ -9,7 +10,13 @@ from berth.keras.layers import Layer, snake
 _PARTS = {"LSTM": [("cell", None)], "GRU": [("cell", None)], "SimpleRNN": [("cell", None)],
           "MultiHeadAttention": [("query_dense", 2), ("key_dense", 2), ("value_dense", 2),
                                  ("output_dense", 2)]}
-_POWERS = ("beta_1_power", "beta_2_power")
+# Layers around others: the attributes that hold them.
+_AROUND = {"RNN": ("cell",), "TimeDistributed": ("layer",), "Bidirectional": ("forward_layer", "backward_layer"),
+           "StackedRNNCells": ("cells",)}
+# Slots of an optimizer in Keras' order: a group is written variable by variable, then comes the next.
+_SLOTS = (("average",), ("gradient_accumulator",),
+          ("m", "v", "u", "row", "column", "velocity", "accumulator", "linear", "accumulated_gradient",
+           "accumulated_delta"), ("v_hat",), ("momentum",), ("average_gradient",))
 
 
 def h5py():
@@ -63,7 +70,13 @@ def groups(layer, path="", file=None):
             part = attribute.removesuffix("_dense").replace("output", "attention_output")
             yield _join(path, attribute), left[:count], f"{snake(kind)}_cell" if part == "cell" else part
             left = [] if count is None else left[count:]
-    elif _core.num_parts(layer.__berth__):
+    elif kind in _AROUND:
+        yield path, [], layer.name
+        parts = [Layer._of(p) for p in _core.parts(layer.__berth__)]
+        names = _AROUND[kind] if kind != "StackedRNNCells" else [f"cells/{n}" for n in unique(map(class_name, parts))]
+        for name, part in zip(names, parts):
+            yield from groups(part, _join(path, name))
+    elif _core.parts(layer.__berth__):
         raise ValueError(f"{kind} \"{layer.name}\" has layers inside, whose places in Keras' files Berth "
                          "does not know; a name that ends in .safetensors can be written")
     else:
@@ -137,7 +150,7 @@ def is_compiled(model):
 
 
 def _put(group, key, variable):
-    made = group.create_dataset(key, data=variable._array())
+    made = group.create_dataset(key, data=getattr(variable, "_array", lambda: variable)())
     if variable.dtype.name == "bfloat16":
         made.attrs["dtype"] = "bfloat16"
 
@@ -145,26 +158,81 @@ def _put(group, key, variable):
 def _optimizer(model):
     """The optimizer's state, when there is one."""
     if is_compiled(model) and model.optimizer.variables:
-        yield "optimizer", _kept_by_keras(model.optimizer), ""
+        kept, inner = _kept_by_keras(model.optimizer, model.trainable_variables)
+        yield "optimizer", kept, ""
+        if inner:
+            yield "optimizer/inner_optimizer", kept[-inner:], ""
 
 
 def _last(variable):
     return variable.name.rsplit("/", 1)[-1].split(":")[0]
 
 
-def _kept_by_keras(optimizer):
-    """Keras' order: the count, the rate, slots. It computes powers of betas from the count."""
-    count = [v for v in optimizer.variables if _last(v) == "iterations"]
-    rate = [v for v in optimizer.variables if _last(v) == "learning_rate"]
-    return count + rate + [v for v in optimizer.variables
-                           if _last(v) not in ("iterations", "learning_rate", *_POWERS)]
-
-
-def _set_powers(optimizer):
+def _config(optimizer):
+    """That of the optimizer which updates: inside of a LossScaleOptimizer."""
     config = json.loads(_core.part_config(optimizer))["config"]
+    return config["inner_optimizer"]["config"] if "inner_optimizer" in config else config
+
+
+def _kept_by_keras(optimizer, trained, built=None):
+    """(variables, how many are of an optimizer inside) in Keras' order, which computes powers of betas from the count.
+
+    Before the first step, or with built=False, there are counts and rates alone.
+    """
+    own = {name: [v for v in optimizer.variables if _last(v) == name] for name in
+           ("iterations", "learning_rate", "step_counter", "dynamic_scale", "u_product")}
+    scaled = len(own["iterations"]) > 1
+    if built is None:
+        built = any(_core.optimizer_slots(optimizer, trained)) or any(map(int, own["iterations"]))
+    outer = [own["iterations"][0], own["learning_rate"][0]] if scaled else []
+    if scaled and built:
+        outer += own["step_counter"] + own["dynamic_scale"]
+    kept = own["iterations"][-1:] + ([] if optimizer.schedule() else own["learning_rate"][-1:])
+    if built:
+        optimizer.build(trained)  # a variable may have had no gradient yet
+        slots = [{_last(s): s for s in of_one} for of_one in _core.optimizer_slots(optimizer, trained)]
+        for group in _SLOTS:
+            if group != ("momentum",) or _config(optimizer).get("momentum"):
+                kept += [_like_keras(s[name], name, v) for s, v in zip(slots, trained) for name in group if name in s
+                         and not (scaled and name in ("row", "column") and len(v.shape) < 2)]
+        kept += [] if scaled else own["u_product"]  # of one inside, Keras keeps neither of these
+    return outer + kept, len(kept) if scaled else 0
+
+
+def _like_keras(slot, name, trained):
+    """A slot; for the velocity of Adafactor's matrices, which the engine lacks and Keras computes in each step, zeros."""
+    import numpy
+    lacks = name == "velocity" and slot.shape != trained.shape
+    return numpy.zeros(trained.shape.as_list(), "float32") if lacks else slot
+
+
+def _count_on(optimizer):
+    """What the engine keeps and Keras computes from the number of steps."""
+    config = _config(optimizer)
+    steps = int(optimizer.iterations) // (config.get("gradient_accumulation_steps") or 1)
     for v in optimizer.variables:
-        if _last(v) in _POWERS:
-            v.assign(float(config[_last(v)[:6]]) ** int(optimizer.iterations))
+        name = _last(v)
+        if name in ("beta_1_power", "beta_2_power"):
+            v.assign(float(config[name[:6]]) ** steps)
+        elif name in ("decay_power", "steps"):
+            v.assign(0.96 ** steps if name == "decay_power" else float(steps))
+        elif name == "u_product":
+            v.assign(math.prod(float(config["beta_1"]) * (1 - 0.5 * 0.96 ** t) for t in range(1, steps + 1)))
+
+
+def _read_optimizer(model, found, where, at, skip_mismatch=False):
+    """Values in Keras' order; a state of another optimizer is left out with a warning, as Keras does."""
+    optimizer = model.optimizer
+    kept, _ = _kept_by_keras(optimizer, model.trainable_variables, built=False)
+    if len(found) > len(kept):
+        kept, _ = _kept_by_keras(optimizer, model.trainable_variables, built=True)
+    if len(found) != len(kept):
+        warnings.warn(f"{where}: \"{at}\" has {len(found)} values; the optimizer {optimizer.name} has {len(kept)}: "
+                      "its state is not read, it begins anew; expected the optimizer that wrote the file, and the "
+                      "same layers trainable", stacklevel=5)
+        return
+    _assign(kept, found, where, at, skip_mismatch)
+    _count_on(optimizer)
 
 
 def read_weights(model, source, where, skip_mismatch=False):
@@ -179,12 +247,7 @@ def read_weights(model, source, where, skip_mismatch=False):
             warnings.warn(f"{where}: an older version of Berth wrote it, with the optimizer's state in another order; the "
                           "optimizer begins anew", stacklevel=4)
         elif is_compiled(model) and "optimizer/vars" in file:
-            kept = file["optimizer/vars"]
-            optimizer = model.optimizer
-            if len(kept) > len(_kept_by_keras(optimizer)):
-                optimizer.build(model.trainable_variables)
-            _assign(_kept_by_keras(optimizer), kept, where, "optimizer/vars", skip_mismatch)
-            _set_powers(optimizer)
+            _read_optimizer(model, file["optimizer/vars"], where, "optimizer/vars", skip_mismatch)
 
 
 def _warn_skipped(where, what, why):
@@ -202,6 +265,8 @@ def _assign(variables, found, where, at, skip_mismatch):
                          f"{[v.name for v in variables]}; expected an equally built model, or "
                          "skip_mismatch=True")
     for v, value in zip(variables, values):
+        if not hasattr(v, "assign"):
+            continue
         if list(value.shape) != v.shape.as_list():
             if skip_mismatch:
                 _warn_skipped(where, f"{at}/{v.name}", f"the file has the shape {list(value.shape)}, the model "
@@ -236,10 +301,17 @@ def write_whole(model, path, config, training):
             group = root.create_group(layer.name)
             weights = _of_layer(layer)
             names = [_short(w, layer, i) for i, w in enumerate(weights)]
+            names = [n if names.count(n) == 1 else f"{n}_{i}" for i, n in enumerate(names)]  # two cells may share one
             _put_names(group, "weight_names", names)
             for name, w in zip(names, weights):
                 _put(group, name, w)
         root.create_group("top_level_model_weights").attrs["weight_names"] = []
+        for _, variables, _ in [] if training is None else list(_optimizer(model))[:1]:
+            group = file.create_group("optimizer_weights")
+            names = [f"{i}_{_last(v) if hasattr(v, 'name') else 'velocity'}" for i, v in enumerate(variables)]
+            _put_names(group, "weight_names", names)
+            for name, v in zip(names, variables):
+                _put(group, name, v)
 
 
 def _of_layer(layer, old=False):
@@ -302,6 +374,15 @@ def read_by_layer(model, path, skip_mismatch=False):
         for layer, (group, weights) in zip(layers, kept):
             found = {str(i): group[n] for i, n in enumerate(weights)}
             _assign(_of_layer(layer, old), found, path, group.name, skip_mismatch)
+
+
+def read_optimizer_of_whole(model, path):
+    """The optimizer's state of a .h5, if there is one."""
+    with h5py().File(path, "r") as file:
+        if "optimizer_weights" in file:
+            group = file["optimizer_weights"]
+            found = {str(i): group[n] for i, n in enumerate(_names(group, "weight_names"))}
+            _read_optimizer(model, found, path, "optimizer_weights")
 
 
 def is_whole(path):

@@ -115,8 +115,22 @@ def _apply(self, grads, trainable_variables=None):
 _handle.apply = _apply
 _handle.apply_gradients = _apply_gradients
 _handle.build = lambda self, variables: _engine_build(self, list(variables))
-_handle.learning_rate = property(lambda self: _engine_rate(self),
-                                 lambda self, rate: self.set_learning_rate(float(rate)))
+
+
+def _rate(self):
+    """The variable, or what the schedule says of the next step."""
+    schedule = self.schedule()
+    return _engine_rate(self) if schedule is None else schedule(_engine_iterations(self))
+
+
+def _set_rate(self, rate):
+    if self.schedule() is not None or isinstance(rate, _core.LearningRateSchedule):
+        raise TypeError("learning_rate: a schedule sets the rate of an optimizer that was made with it, and stays; "
+                        "expected a number, for an optimizer that was made with a number")
+    self.set_learning_rate(float(rate))
+
+
+_handle.learning_rate = property(_rate, _set_rate)
 _handle.lr = _handle.learning_rate
 _handle.iterations = property(lambda self: _engine_iterations(self))
 _handle.variables = property(lambda self: _engine_variables(self))

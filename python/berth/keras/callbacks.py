@@ -171,7 +171,10 @@ class LearningRateScheduler(Callback):
         self.schedule, self.verbose = schedule, verbose
 
     def on_epoch_begin(self, epoch, logs=None):
-        rate = float(self.schedule(epoch, float(self.model.optimizer.learning_rate)))
+        try:
+            rate = float(self.schedule(epoch, float(self.model.optimizer.learning_rate)))
+        except TypeError:  # of one argument, as in Keras 2
+            rate = float(self.schedule(epoch))
         self.model.optimizer.learning_rate = rate
         if self.verbose:
             print(f"\nEpoch {epoch + 1}: LearningRateScheduler setting learning rate to {rate}.")

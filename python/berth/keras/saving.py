@@ -19,6 +19,8 @@ from berth.keras.models import Model, Sequential
 
 _CONFIG, _METADATA, _WEIGHTS = "config.json", "metadata.json", "model.weights.h5"
 _OPERATIONS = "keras.src.ops.numpy"
+_OF_INPUTS = ("NotEqual", "OnesLike", "ZerosLike")
+_OF_MASKS = ("Any", "ExpandDims", "LogicalAnd", "LogicalOr", "Concatenate")  # of masks, more masks
 _HOLE = object()  # where an operator takes a tensor of the model
 _registered, _names = {}, {}
 
@@ -80,7 +82,7 @@ def serialize_keras_object(obj):
             return _own_json(obj, obj.get_config())
         if isinstance(obj, Model):
             return _functional_json(obj)
-        return json.loads(_core.layer_config(obj.__berth__))
+        return _as_keras(json.loads(_core.layer_config(obj.__berth__)))
     return json.loads(_core.part_config(obj))
 
 
@@ -93,6 +95,8 @@ def _as_keras(config):
     if config.get("class_name") == "accuracy":  # which one, the shapes say
         return "accuracy"
     config = {k: _as_keras(v) for k, v in config.items()}
+    if str(config.get("class_name")).startswith("SpatialDropout"):
+        config["config"].pop("trainable", None)
     if str(config.get("class_name")).endswith("Attention"):  # built for several shapes
         config.pop("build_config", None)
     if config.get("class_name") == "Functional":
@@ -227,7 +231,7 @@ def clone(model, clone_function=None):
 def _functional_of(config, safe_mode, given=None):
     """The engine makes the model; layers that it does not know are made here and handed to it."""
     inner, made, entries = config["config"], [], []
-    for entry in inner["layers"]:
+    for entry in _without_masks(inner["layers"]):
         name, nodes = entry.get("name", entry["config"].get("name")), entry["inbound_nodes"]
         if _is_operation(entry):
             layer, nodes = _operation_of(entry)
@@ -263,10 +267,56 @@ def _flat_ends(value):
 
 
 def _is_operation(entry):
-    """Keras' .h5 says of an operator only that it is no layer: those have more in their configs than a name."""
-    kept = str(entry.get("module")) if "module" in entry else ""
-    return kept.startswith(_OPERATIONS) or (not kept and entry["class_name"] in _OPERATORS
-                                            and set(entry.get("config", {})) == {"name"})
+    """True for an operator between layers; a .h5 tells one from the layer of its name by config and arguments alone."""
+    if "module" in entry or entry["class_name"] not in (*_OPERATORS, *_OF_INPUTS, *_OF_MASKS):
+        return str(entry.get("module")).startswith(_OPERATIONS)
+    if set(entry.get("config", {})) == {"name"}:
+        return True
+    args = next((n["args"] for n in entry.get("inbound_nodes", ()) if isinstance(n, dict)), [[]])
+    apart = not isinstance(args[0], list) or [t["config"]["dtype"] for t in args[0][:1]] == ["bool"]
+    return "trainable" not in entry["config"] and apart
+
+
+def _without_masks(entries):
+    """The layers without what Keras keeps of the masks of Embedding and Masking, which the engine finds itself."""
+    operations = {e["name"]: e for e in entries if _is_operation(e)}
+    makers, seen = set(), set()  # (tensor, what is masked in it); masks of these
+    for e in entries:
+        masks = e["class_name"] == "Masking" or e["config"].get("mask_zero") is True
+        makers |= {(str(_tensors_in(n)), e["config"].get("mask_value", 0)) for n in e["inbound_nodes"] if masks}
+
+    def is_found(value):
+        e = operations.get(value[0])
+        kind, args = e and e["class_name"], e and e["inbound_nodes"][value[1]]["args"]
+        found = kind in _OF_INPUTS[1:] or (
+            kind == "NotEqual" and (str(_tensors_in(args[0])), args[1]) in makers) or (
+            kind in _OF_MASKS and all(map(is_found, _tensors_in(args))))
+        if found:
+            seen.add(value[0])
+        return found
+
+    def left(node):
+        if not isinstance(node, dict):
+            return node
+        masks = {k for k, v in node["kwargs"].items() if k.endswith("mask") and _has_tensor(v)
+                 and all(map(is_found, _tensors_in(v)))}
+        return {**node, "kwargs": {k: v for k, v in node["kwargs"].items() if k not in masks}}
+
+    entries = [{**e, "inbound_nodes": [left(n) for n in e["inbound_nodes"]]} for e in entries]
+    while True:  # an operation that is used by nothing else
+        used = {t[0] for e in entries for t in _tensors_in(e["inbound_nodes"])}
+        kept = [e for e in entries if e.get("name") not in seen or e["name"] in used]
+        if len(kept) == len(entries):
+            return kept
+        entries = kept
+
+
+def _tensors_in(value):
+    """The tensors of the model in an argument: [layer, use, output] each."""
+    if isinstance(value, dict) and value.get("class_name") == "__keras_tensor__":
+        return [value["config"]["keras_history"]]
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [t for v in inside for t in _tensors_in(v)]
 
 
 def _tensors_alone(node):
@@ -297,6 +347,7 @@ def _is_own_json(config):
     name = config["class_name"]
     return (name in ("Lambda", "Functional") or name in _registered or config.get("registered_name") in _registered
             or (name == "Sequential" and any(_is_own_json(c) for c in config["config"]["layers"]))
+            or _is_operation(config)
             or str(config.get("module", "keras")).split(".")[0] != "keras")
 
 
@@ -457,6 +508,7 @@ def load_model(filepath, custom_objects=None, compile=True, safe_mode=True):
     if compile and training and "optimizer_config" in training:
         with CustomObjectScope(custom_objects or {}):
             _compile(model, {**training, "optimizer": training["optimizer_config"]})
+        _hdf5.read_optimizer_of_whole(model, path)
     return model
 
 

@@ -87,7 +87,11 @@ class BatchNormalizationBase final : public LayerBase {
         nn::fused_batch_norm(x, scale, offset, options, site());
     const double weight = weight_of_replica();
     move(mean_, r.batch_mean, weight);
-    move(variance_, r.batch_variance, weight);
+    move(variance_,
+         r.variance.rank() > 1
+             ? math::reduce_mean(r.variance, {.axis = 0}, site())
+             : r.variance,
+         weight);
     return {axis.from(r.y)};
   }
 

@@ -182,7 +182,7 @@ struct UnitNormalizationArgs {
   std::vector<int64_t> axis = {-1};
   NameOptions o;
   void fields(Fields& f) {
-    f("axis", axis);
+    axis_field(f, axis);
     f("name", o.name);
   }
   Layer make(Site site) const { return UnitNormalization(axis, o, site); }

@@ -88,6 +88,8 @@ TEST(Softmax, RunsAlongItsAxis) {
   expect_near(Softmax({.axis = 0})(x), {0.5, 0.5, 0.5, 0.5}, 1e-6);
   const float p = 1 / (1 + std::exp(1.f));
   expect_near(Softmax()(x), {p, 1 - p, p, 1 - p}, 1e-6);
+  const float q = p / 2;  // both axes: all four add up to 1
+  expect_near(Softmax({.axis = {0, 1}})(x), {q, 0.5f - q, q, 0.5f - q}, 1e-6);
 }
 
 TEST(SpatialDropout, DropsWholeChannels) {

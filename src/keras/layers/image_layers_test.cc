@@ -112,9 +112,13 @@ TEST(GlobalPooling, LeavesAValuePerChannel) {
 
 TEST(ZeroPadding, PutsZerosAroundAndCroppingTakesThemAway) {
   const Tensor x = counted({1, 1, 2, 1});
-  EXPECT_EQ(ZeroPadding2D({0, 1}, {{1, 0}})(x).to_vector<float>(),
+  EXPECT_EQ(ZeroPadding2D({{0, 1}, {1, 0}})(x).to_vector<float>(),
             (Floats{0, 1, 2, 0, 0, 0}));
   EXPECT_EQ(ZeroPadding2D()(x).shape(), (Shape{1, 3, 4, 1}));
+  // Two numbers are rows and columns, as in Keras.
+  EXPECT_EQ(ZeroPadding2D({1, 2})(Input({6, 6, 1})).shape(),
+            (Shape{-1, 8, 10, 1}));
+  EXPECT_EQ(Cropping2D({1, 2})(Input({6, 6, 1})).shape(), (Shape{-1, 4, 2, 1}));
   EXPECT_EQ(Cropping2D(1)(ZeroPadding2D()(x)).to_vector<float>(),
             x.to_vector<float>());
   const Tensor s = counted({1, 2, 1});

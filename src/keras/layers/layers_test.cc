@@ -177,11 +177,13 @@ TEST(BatchNormalization, NormalisesByTheBatchAndMovesItsAverages) {
   const Tensors w = layer.get_weights();  // gamma, beta, mean, variance
   ASSERT_EQ(w.size(), 4u);
   expect_near(w[2], {0.2f, 1.0f}, 1e-6);
-  expect_near(w[3], {0.9f + 0.1f, 0.9f}, 1e-6);  // Bessel: variance 1, 0
+  // As Keras 3 has it, without Bessel's correction.
+  expect_near(w[3], {0.9f + 0.1f * 2 / 3, 0.9f}, 1e-6);
   EXPECT_EQ(layer.trainable_variables().size(), 2u);
   EXPECT_EQ(layer.non_trainable_variables().size(), 2u);
   // Inference reads the averages and leaves them.
-  const float s0 = 1 / std::sqrt(1.001f), s1 = 1 / std::sqrt(0.901f);
+  const float s0 = 1 / std::sqrt(0.9f + 0.2f / 3 + 0.001f),
+              s1 = 1 / std::sqrt(0.901f);
   expect_near(layer(constant({{1.2f, 3.f}})), {s0, 2 * s1}, 1e-5);
   expect_near(layer.get_weights()[2], {0.2f, 1.0f}, 1e-6);
 }
@@ -191,12 +193,12 @@ TEST(BatchNormalization, NormalisesByTheBatchAndMovesItsAverages) {
 TEST(BatchNormalization, GroupsHaveStatisticsOfTheirOwn) {
   const auto layer = BatchNormalization(
       {.momentum = 0.9, .epsilon = 0.001, .statistics_groups = 2});
-  // Means 2 and 20, biased variances 1 and 4, unbiased 2 and 8.
+  // Means 2 and 20, variances 1 and 4.
   const Tensor x = constant({{1.f}, {3.f}, {18.f}, {22.f}});
   const float d = 1 / std::sqrt(1.001f), e = 2 / std::sqrt(4.001f);
   expect_near(layer(x, true), {-d, d, -e, e}, 1e-5);
   expect_near(layer.get_weights()[2], {1.1f}, 1e-6);
-  expect_near(layer.get_weights()[3], {0.9f + 0.5f}, 1e-6);
+  expect_near(layer.get_weights()[3], {0.9f + 0.25f}, 1e-6);
   expect_has(message_of([&] {
                layer(ones({3, 1}), true);
              }),

@@ -65,11 +65,24 @@ class MultiHeadAttentionBase final : public LayerBase {
     const Tensor& query = x[0];
     const Tensor& value = x[x.size() > 1 ? 1 : 0];
     const Tensor& key = x.size() > 2 ? x[2] : value;
+    Tensor q = project(query_, query, key_dim_);
+    Tensor mask = attention_mask(x.size() > 3 ? x[3] : Tensor(), {value, key},
+                                 true, site());
+    const Tensor seen = mask_of_input(query);
+    if (seen.defined()) {  // a masked query sees all steps alike, as in Keras
+      const Tensor rows = expand_dims(expand_dims(seen, 1, site()), -1, site());
+      q = where(rows, q, zeros_like(q, site()), site());
+      if (mask.defined() && mask.rank() == 3) {
+        mask = expand_dims(mask, 1, site());
+      }
+      if (mask.defined()) {
+        mask = math::logical_or(math::cast(mask, bool_, site()),
+                                math::logical_not(rows, site()), site());
+      }
+    }
     const Tensor y = nn::scaled_dot_product_attention(
-        project(query_, query, key_dim_), project(key_, key, key_dim_),
-        project(value_, value, value_dim_),
-        {.mask = attention_mask(x.size() > 3 ? x[3] : Tensor(), {value, key},
-                                true, site()),
+        q, project(key_, key, key_dim_), project(value_, value, value_dim_),
+        {.mask = mask,
          .is_causal = o_.use_causal_mask,
          .dropout = training ? o_.dropout : 0},
         site());

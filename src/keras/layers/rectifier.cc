@@ -7,6 +7,7 @@
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
 #include "keras/classes.h"
+#include "keras/layers/args.h"
 #include "keras/layers/layer_util.h"
 #include "ops/op_call.h"
 
@@ -123,7 +124,7 @@ struct PReLUArgs {
 struct SoftmaxArgs {
   SoftmaxOptions o;
   void fields(Fields& f) {
-    f("axis", o.axis);
+    axis_field(f, *o.axis);
     f("name", o.name);
   }
   Layer make(Site site) const { return Softmax(o, site); }
@@ -187,9 +188,15 @@ Softmax::Softmax(SoftmaxOptions o, Site site)
     : Layer(element(
           "Softmax", o.name,
           [axis = o.axis](const Tensor& x, Site s) {
-            return nn::softmax(x, axis, s);
+            if (axis->size() == 1) return nn::softmax(x, axis->front(), s);
+            const math::ReduceOptions over{.axis = axis, .keepdims = true};
+            const Tensor e = math::exp(x - math::reduce_max(x, over, s), s);
+            return e / math::reduce_sum(e, over, s);
           },
           site)) {
+  if (!o.axis || o.axis->empty()) {
+    fail_in(base()->state(), "Softmax: axis is empty; expected one or several");
+  }
   describe(*this, SoftmaxArgs{std::move(o)});
 }
 

@@ -159,7 +159,7 @@ struct MarginArgs {
   }
   Layer make(Site site) const {
     if constexpr (kImages) {
-      return Margined(margins[0], margins[1], o, site);
+      return Margined(Margins2D(margins[0], margins[1]), o, site);
     } else {
       return Margined(margins[0], o, site);
     }
@@ -187,23 +187,17 @@ struct UpSampling1DArgs {
 
 }  // namespace
 
-ZeroPadding2D::ZeroPadding2D(Margin height, std::optional<Margin> width,
-                             NameOptions o, Site site)
-    : Layer(margin("ZeroPadding2D", true, {height, width.value_or(height)}, o,
-                   site)) {
-  describe(*this, MarginArgs<ZeroPadding2D>{{height, width.value_or(height)},
-                                            std::move(o)});
+ZeroPadding2D::ZeroPadding2D(Margins2D m, NameOptions o, Site site)
+    : Layer(margin("ZeroPadding2D", true, {m.h, m.w}, o, site)) {
+  describe(*this, MarginArgs<ZeroPadding2D>{{m.h, m.w}, std::move(o)});
 }
 ZeroPadding1D::ZeroPadding1D(Margin steps, NameOptions o, Site site)
     : Layer(margin("ZeroPadding1D", true, {steps}, o, site)) {
   describe(*this, MarginArgs<ZeroPadding1D>{{steps}, std::move(o)});
 }
-Cropping2D::Cropping2D(Margin height, std::optional<Margin> width,
-                       NameOptions o, Site site)
-    : Layer(margin("Cropping2D", false, {height, width.value_or(height)}, o,
-                   site)) {
-  describe(*this, MarginArgs<Cropping2D>{{height, width.value_or(height)},
-                                         std::move(o)});
+Cropping2D::Cropping2D(Margins2D m, NameOptions o, Site site)
+    : Layer(margin("Cropping2D", false, {m.h, m.w}, o, site)) {
+  describe(*this, MarginArgs<Cropping2D>{{m.h, m.w}, std::move(o)});
 }
 Cropping1D::Cropping1D(Margin steps, NameOptions o, Site site)
     : Layer(margin("Cropping1D", false, {steps}, o, site)) {
