@@ -113,7 +113,15 @@ def model_of(tf, c, optimizers):
     """A model; with two optimizers, or with conditions of its own, it has its own step."""
     keras = tf.keras
 
-    class Stepping(keras.Sequential):
+    class Stepping(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.parts = [keras.layers.Dense(2, activation="tanh"),
+                          keras.layers.Dense(1, dtype="float32")]
+
+        def call(self, x, training=False):
+            return self.parts[1](self.parts[0](x))
+
         def train_step(self, data):
             x, y = data
             with tf.GradientTape() as tape:
@@ -124,7 +132,7 @@ def model_of(tf, c, optimizers):
             if "own" not in c["features"]:
                 for o, g, v in zip(optimizers, parts(gradients), parts(variables)):
                     o.apply_gradients(zip(g, v))
-                return {"loss": loss}
+                return {"last": loss}  # of a step of one's own, weights alone are compared
             turn, sums = extra
 
             def add():
@@ -141,12 +149,15 @@ def model_of(tf, c, optimizers):
 
             turn.assign_add(1)
             made = tf.cond(turn % 2 == 0, step, add)
-            return {"loss": loss, "made": tf.cast(made, "float32")}
+            return {"last": loss, "made": tf.cast(made, "float32")}
 
     own = "two" in c["features"] or "own" in c["features"]
-    kind = Stepping if own and c["loop"] == "fit" else keras.Sequential
-    model = kind([keras.Input((3,)), keras.layers.Dense(2, activation="tanh"),
-                  keras.layers.Dense(1, dtype="float32")])
+    if own and c["loop"] == "fit":
+        model = Stepping()
+        model(tf.zeros((1, 3)))
+    else:
+        model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2, activation="tanh"),
+                                  keras.layers.Dense(1, dtype="float32")])
     if "own" in c["features"]:
         extra = (tf.Variable(0, trainable=False),
                  [tf.Variable(tf.zeros(v.shape), trainable=False) for v in model.weights])
@@ -169,10 +180,13 @@ def trained(tf, c, strategy=None, slices=0):
             x, y, weights = numbers(c)
             model.set_weights(weights)
             if c["loop"] == "fit":
-                model.compile(optimizers[0], "mse", **({"slices": slices} if slices else {}))
+                own = "two" in c["features"] or "own" in c["features"]
+                model.compile(optimizers[0], None if own else "mse", **({"slices": slices} if slices else {}))
                 h = model.fit(x, y, batch_size=12, epochs=2, shuffle=False, verbose=0)
-                losses = h.history["loss"]
+                losses = [] if own else h.history["loss"]
                 optimizers[0] = model.optimizer
+                if "own" in c["features"]:
+                    optimizers = []
             else:
                 losses = looped(tf, c, strategy, model, optimizers, x, y)
         return {"weights": [float(f"{v:.8g}") for w in model.get_weights() for v in w.ravel()],
@@ -250,7 +264,15 @@ class Tasks:
         several = case["place"] == "tasks"
         if several not in cls.made:
             cls.made[several] = cls(several)
-        tasks = cls.made[several].processes
+        try:
+            return cls.result(cls.made[several].processes, case)
+        except Exception:
+            for p in cls.made.pop(several).processes:
+                p.kill()
+            raise
+
+    @staticmethod
+    def result(tasks, case):
         for p in tasks:
             p.stdin.write(json.dumps(case) + "\n")
             p.stdin.flush()
@@ -263,7 +285,9 @@ class Tasks:
                 raise RuntimeError(f"a task ended with status {p.wait()}")
             results.append(json.loads(line))
         if any(r != results[0] for r in results):
-            raise RuntimeError(f"the tasks differ: {results}")
+            raise RuntimeError(f"the tasks differ: {results}"[:400])
+        if "error" in results[0]:
+            raise RuntimeError(results[0]["error"])
         return results[0]
 
 
@@ -271,10 +295,7 @@ def run(case, tf):
     if tf.__name__ == "tensorflow":
         tf.keras.backend.clear_session()
         return {"one": trained(tf, case)}
-    result = Tasks.run(case)
-    if "error" in result:
-        raise RuntimeError(result["error"])
-    return result
+    return Tasks.run(case)
 
 
 def near(a, b, tolerance):

@@ -1,6 +1,7 @@
 """Losses, metrics, optimizers and their kin: what the engine's table has of keras."""
 import functools
 import importlib
+import json
 import types
 
 from berth import _core
@@ -98,7 +99,7 @@ def _apply_gradients(self, grads_and_vars, name=None):
     """Updates each variable by its gradient: pairs (gradient, variable)."""
     pairs = list(grads_and_vars)
     self.apply([g for g, _ in pairs], [v for _, v in pairs])
-    return self.iterations
+    return _engine_iterations(self)
 
 
 _handle = _core.Optimizer
@@ -106,6 +107,14 @@ _engine_apply, _engine_build = _handle.apply, _handle.build
 _engine_rate, _engine_iterations, _engine_variables = (_handle.learning_rate, _handle.iterations,
                                                        _handle.variables)
 _last_variables = {}
+
+
+def _iterations(self):
+    """How many updates were made: of gradients that are added up, one per so many calls."""
+    config = json.loads(_core.part_config(self))["config"]
+    config = config.get("inner_optimizer", {}).get("config", config)
+    steps = config.get("gradient_accumulation_steps") or 1
+    return _engine_iterations(self) // steps if steps > 1 else _engine_iterations(self)
 
 
 def _apply(self, grads, trainable_variables=None):
@@ -132,7 +141,7 @@ def _set_rate(self, rate):
 
 _handle.learning_rate = property(_rate, _set_rate)
 _handle.lr = _handle.learning_rate
-_handle.iterations = property(lambda self: _engine_iterations(self))
+_handle.iterations = property(_iterations)
 _handle.variables = property(lambda self: _engine_variables(self))
 
 _metric_variables = _core.Metric.variables
