@@ -383,9 +383,10 @@ Tensor tensor_of_lists(PyObject* o, DType to, bool asked) {
     throw NotThat("numbers that float32 holds, or a wider dtype");
   }
   if (own == int32 && to != int32) {
-    if (elements.is("u8")) array = converted(array, int64, false);
-    if (elements.is("u8") || elements.is("u4") ||
-        (elements.is("i8") && is_wide<int64_t>(array, INT32_MIN, INT32_MAX))) {
+    const bool is_unsigned = elements.is("u8") || elements.is("u4");
+    if (is_unsigned) array = converted(array, int64, false);
+    if ((is_unsigned || elements.is("i8")) &&
+        is_wide<int64_t>(array, INT32_MIN, INT32_MAX)) {
       own = int64;
     }
   }
