@@ -16,11 +16,6 @@ def listen(functions):
     _listening[0] = functions
 
 
-def traced_functions():
-    """The functions that are being traced, from the outermost on."""
-    return _tracing
-
-
 def executing_eagerly():
     """False while a function is traced."""
     return not _tracing
