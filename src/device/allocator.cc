@@ -421,10 +421,14 @@ Block* Allocator::Impl::try_lasting(size_t bytes) {
   Chunk* chunk = segments_.take_whole(bytes);
   if (!chunk) {
     // What other sizes left behind goes before it is more than a little.
-    if (segments_.free_bytes() > 2 * (bytes + Segments::kSegmentBytes)) {
-      reserved_.fetch_sub(segments_.release_free(), kRelaxed);
+    const bool much =
+        segments_.free_bytes() > 2 * (bytes + Segments::kSegmentBytes);
+    for (const bool release : {much, true}) {
+      if (release) reserved_.fetch_sub(segments_.release_free(), kRelaxed);
+      if (!grow(bytes)) continue;
+      chunk = segments_.take_whole(bytes);
+      break;
     }
-    if (grow(bytes)) chunk = segments_.take_whole(bytes);
   }
   if (!chunk) chunk = segments_.take(bytes, true);
   return chunk ? block_of(*chunk) : try_large(bytes);

@@ -31,6 +31,24 @@ TEST(ArenaText, AFullDeviceSaysWhichOpsThePlanNeedsItFor) {
   IN_A_FRESH_PROCESS(full());
 }
 
+// Weights, slots and the arena of the step are 55 MiB; initial values are made
+// between the weights and go.
+void nearly_full() {
+  config::set_simulated_devices("GPU");
+  const auto gpu = config::list_physical_devices("GPU")[0];
+  config::set_logical_device_configuration(gpu, {{.memory_limit_mb = 60}});
+  const auto on = device("/GPU:0");
+  auto model = keras::Sequential({keras::Dense(1500), keras::Dense(1000),
+                                  keras::Dense(700), keras::Dense(10)});
+  model.compile({.optimizer = "adam", .loss = "mse"});
+  for (int i = 0; i < 2; ++i) {
+    model.train_on_batch(ones({64, 900}), zeros({64, 10})).item<float>();
+  }
+}
+TEST(Arena, AStepFitsALimitThatIsHardlyMoreThanItNeeds) {
+  IN_A_FRESH_PROCESS(nearly_full());
+}
+
 TEST(ArenaText, NamesWhatLivesWhenMostDoes) {
   Program p;
   p.name = "train";

@@ -257,8 +257,8 @@ void register_array_ops(OpRegistry& r) {
         .output("y")
         .infer(&infer_same_as_0)
         .split(&split_elementwise)
-        // Nothing flows, as in TensorFlow: zeros would be NaN behind a pole.
-        .gradient([](const GradCall&) { return Tensors{Tensor()}; });
+        // As in TensorFlow: zeros that flow would be NaN behind a pole.
+        .not_differentiable();
   }
   r.op("Reshape")
       .input("tensor", kEveryType | kStringType)

@@ -286,13 +286,11 @@ Tensor flow_through(const Tensor& dy, const Tensor& slope) {
   return where(math::equal(dy, zero, {}), zero, dy * slope, {});
 }
 
-namespace {
-
-// Where nothing flows, nothing flows on in the second derivative: 1 / x is one
-// of the functions with poles.
 Tensor over(const Tensor& dy, const Tensor& x) {
   return is_complex(x.dtype()) ? dy / conj(x) : dy * math::reciprocal(x, {});
 }
+
+namespace {
 
 void unary_op(OpRegistry& r, const char* name, DTypeSet types,
               GradientFn gradient) {

@@ -11,6 +11,10 @@ namespace berth {
 // finite there (a root at 0, behind a `where` that takes the other branch).
 Tensor flow_through(const Tensor& dy, const Tensor& slope);
 
+// Returns dy / conj(x) such that of nothing that flows back nothing flows on in
+// the second derivative: 1 / x has a pole, too.
+Tensor over(const Tensor& dy, const Tensor& x);
+
 }  // namespace berth
 
 #endif  // BERTH_OPS_FLOW_THROUGH_H_

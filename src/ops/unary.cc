@@ -98,16 +98,18 @@ constexpr Function kFunctions[] = {
      "Tangent of radians."},
     {"Asin", kRealFloats,
      [](const GradCall& g) {
-       return Tensors{g.dy() / sqrt(1.0 - square(g.x(0)))};
+       return Tensors{over(g.dy(), sqrt(1.0 - square(g.x(0))))};
      },
      "Arcsine in [-pi/2, pi/2]; NaN outside [-1, 1]."},
     {"Acos", kRealFloats,
      [](const GradCall& g) {
-       return Tensors{-g.dy() / sqrt(1.0 - square(g.x(0)))};
+       return Tensors{over(-g.dy(), sqrt(1.0 - square(g.x(0))))};
      },
      "Arccosine in [0, pi]; NaN outside [-1, 1]."},
     {"Atan", kRealFloats,
-     [](const GradCall& g) { return Tensors{g.dy() / (square(g.x(0)) + 1.0)}; },
+     [](const GradCall& g) {
+       return Tensors{over(g.dy(), square(g.x(0)) + 1.0)};
+     },
      "Arctangent in [-pi/2, pi/2]."},
     {"Sinh", kRealFloats,
      [](const GradCall& g) { return Tensors{g.dy() * math::cosh(g.x(0), {})}; },
@@ -122,7 +124,9 @@ constexpr Function kFunctions[] = {
      [](const GradCall& g) { return Tensors{g.dy() / math::sinh(g.y(), {})}; },
      "Inverse of cosh; NaN below 1."},
     {"Atanh", kRealFloats,
-     [](const GradCall& g) { return Tensors{g.dy() / (1.0 - square(g.x(0)))}; },
+     [](const GradCall& g) {
+       return Tensors{over(g.dy(), 1.0 - square(g.x(0)))};
+     },
      "Inverse of tanh; NaN outside [-1, 1]."},
     {"Erf", kRealFloats,
      [](const GradCall& g) {

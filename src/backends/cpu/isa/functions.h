@@ -42,10 +42,12 @@ BERTH_INLINE float turned_sine(float x) {
   float c = mul_add(z, 2.443315711809948e-5f, -1.388731625493765e-3f);
   c = mul_add(c, z, 4.166664568298827e-2f) * z;
   c = mul_add(mul_add(c, 1.0f, -0.5f), z, 1.0f);
-  const float y = (quarter & 1) != 0 ? c : s;
-  const auto sign =
-      static_cast<int32_t>(static_cast<uint32_t>(quarter & 2) << 30);
-  return __builtin_bit_cast(float, __builtin_bit_cast(int32_t, y) ^ sign);
+  // By masks: GCC does not vectorise the choice for AVX2.
+  const uint32_t odd = 0u - static_cast<uint32_t>(quarter & 1);
+  const uint32_t y = (__builtin_bit_cast(uint32_t, c) & odd) |
+                     (__builtin_bit_cast(uint32_t, s) & ~odd);
+  const uint32_t sign = static_cast<uint32_t>(quarter & 2) << 30;
+  return __builtin_bit_cast(float, y ^ sign);
 }
 
 template <int kQuarter>

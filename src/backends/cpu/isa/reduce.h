@@ -55,23 +55,42 @@ inline void row_sum(const float* x, float* y, int64_t rows, int64_t cols) {
   }
 }
 
+// Sums kVectors vectors of columns. Blocks of rows are summed by themselves, so
+// that long columns keep their low digits.
+template <int kVectors, class Where>
+BERTH_INLINE void col_sums(const float* x, float* y, int64_t rows, int64_t ldx,
+                           Where part) {
+  F total[kVectors] = {};
+  for (int64_t at = 0; at < rows; at += 256) {
+    const int64_t end = at + 256 < rows ? at + 256 : rows;
+    F even[kVectors] = {}, odd[kVectors] = {};
+    int64_t r = at;
+    for (; r + 2 <= end; r += 2) {
+      const float* row = x + r * ldx;
+      for (int v = 0; v < kVectors; ++v) {
+        even[v] += part.load(row + v * kLanes);
+        odd[v] += part.load(row + ldx + v * kLanes);
+      }
+    }
+    for (int v = 0; v < kVectors && r < end; ++v) {
+      even[v] += part.load(x + r * ldx + v * kLanes);
+    }
+    for (int v = 0; v < kVectors; ++v) total[v] += even[v] + odd[v];
+  }
+  for (int v = 0; v < kVectors; ++v) part.store(y + v * kLanes, total[v]);
+}
+
+// As many vectors at once as registers hold: a row gives whole cache lines, of
+// which rows at a distance of 4 KiB would push out the rest.
 inline void col_sum(const float* x, float* y, int64_t rows, int64_t cols,
                     int64_t ldx) {
-  for_vectors(cols, [=](int64_t c, auto part) {
-    // Sums blocks of rows, so that long columns keep their low digits.
-    F total = {};
-    for (int64_t at = 0; at < rows; at += 256) {
-      const int64_t end = at + 256 < rows ? at + 256 : rows;
-      F acc[2] = {};
-      int64_t r = at;
-      for (; r + 2 <= end; r += 2) {
-        acc[0] += part.load(x + r * ldx + c);
-        acc[1] += part.load(x + (r + 1) * ldx + c);
-      }
-      if (r < end) acc[0] += part.load(x + r * ldx + c);
-      total += acc[0] + acc[1];
-    }
-    part.store(y + c, total);
+  constexpr int kWide = 4;
+  int64_t c = 0;
+  for (; c + kWide * kLanes <= cols; c += kWide * kLanes) {
+    col_sums<kWide>(x + c, y + c, rows, ldx, Full{});
+  }
+  for_vectors(cols - c, [=](int64_t i, auto part) {
+    col_sums<1>(x + c + i, y + c + i, rows, ldx, part);
   });
 }
 
