@@ -192,7 +192,7 @@ def public(module, seen, path):
             if value.__name__.startswith("berth") and value not in seen:
                 seen.add(value)
                 yield from public(value, seen, f"{path}{name}.")
-        elif isinstance(value, types.FunctionType) and value.__module__.startswith("berth"):
+        elif isinstance(value, types.FunctionType) and str(value.__module__).startswith("berth"):
             yield path + name, value
         elif isinstance(value, type) and value.__module__.startswith("berth") and value not in seen:
             seen.add(value)
