@@ -314,7 +314,7 @@ TEST(KerasOptimizers, LossScaleHalvesOnInfinityAndGrows) {
   EXPECT_EQ(step(constant(NAN)).item<float>(), 0.5f);
   EXPECT_EQ(scale(), 4);
   EXPECT_EQ(step(constant(2.f)).item<float>(), 0.25f);
-  // Of the updates, as in Keras: two steps were skipped.
+  // Two steps were skipped, which Keras does not count.
   EXPECT_EQ(o.iterations().value().item<int64_t>(), 3);
   // In fit the loss that is logged is not scaled.
   auto model = one_weight(LossScaleOptimizer(SGD(0.25)));
