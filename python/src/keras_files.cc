@@ -78,11 +78,14 @@ void add_keras_files(nb::module_& m) {
     return keras::optimizers::deserialize(Config::parse(text));
   });
   m.def("optimizer_slots", [](const keras::Optimizer& o, nb::list variables) {
-    nb::list slots;
-    for (const auto& of_one : o.base()->slots_of(
-             From<std::vector<Variable>>::get(variables.ptr(), {}))) {
-      slots.append(to_python(of_one));
+    const auto all = From<std::vector<Variable>>::get(variables.ptr(), {});
+    std::vector<std::vector<Variable>> found;
+    {
+      const Free free;
+      found = o.base()->slots_of(all);
     }
+    nb::list slots;
+    for (const auto& of_one : found) slots.append(to_python(of_one));
     return slots;
   });
   m.def("loss_from_config", [](const std::string& text) {

@@ -97,7 +97,6 @@ class LossScaleBase final : public OptimizerBase {
           good_steps_.assign(constant(int64_t{0}), site);
         },
         site);
-    OptimizerBase::iterations().assign_add(constant(int64_t{1}), site);
   }
 
  private:

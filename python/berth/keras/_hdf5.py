@@ -75,7 +75,7 @@ def groups(layer, path="", file=None):
         parts = [Layer._of(p) for p in _core.parts(layer.__berth__)]
         names = _AROUND[kind] if kind != "StackedRNNCells" else [f"cells/{n}" for n in unique(map(class_name, parts))]
         for name, part in zip(names, parts):
-            yield from groups(part, _join(path, name))
+            yield from groups(part, _join(path, name), file)
     elif _core.parts(layer.__berth__):
         raise ValueError(f"{kind} \"{layer.name}\" has layers inside, whose places in Keras' files Berth "
                          "does not know; a name that ends in .safetensors can be written")
