@@ -47,8 +47,6 @@ REASONS = {
     "distribute.MultiWorkerMirroredStrategy.__init__.communication_options": "the engine chooses how it adds up",
     "distribute.Strategy.experimental_distribute_dataset.options": "how elements travel, not which",
     "distribute.Strategy.run.options": "how a function is compiled for TPUs",
-    "keras.Input.batch_size": "functional models",
-    "keras.Input.kwargs": "functional models",
     "keras.Model.compile.steps_per_execution": "a step is one plan; callbacks see every batch",
     "keras.Model.compute_loss.training": "losses are the same",
     "keras.Model.predict.verbose": "no progress is shown",

@@ -303,6 +303,7 @@ class InputLayer(Layer):
 
     def __init__(self, shape=None, batch_size=None, dtype=None, batch_shape=None, name=None, input_shape=None,
                  **kwargs):
+        refuse("Input", **kwargs)
         if shape is None and batch_shape is None and input_shape is None:
             raise ValueError("Input: there is no shape; expected shape=(...), without the batch, or batch_shape=(...)")
         if batch_shape is None:
@@ -415,7 +416,7 @@ def maximum(inputs):
 
 def Input(shape=None, batch_size=None, dtype=None, name=None, batch_shape=None, **kwargs):
     """An input of a functional model (tf.keras.Input)."""
-    layer = InputLayer(shape, batch_size, dtype, batch_shape, name)
+    layer = InputLayer(shape, batch_size, dtype, batch_shape, name, **kwargs)
     value = _core.described_input(layer.__berth__)
     value._kept = (layer, ())
     return value
