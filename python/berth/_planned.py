@@ -272,8 +272,8 @@ tf.config.experimental.tensor_float_32_execution_enabled tf.config.experimental_
 tf.config.experimental_connect_to_host tf.config.experimental_functions_run_eagerly
 tf.config.experimental_run_functions_eagerly tf.config.optimizer.get_experimental_options
 tf.config.optimizer.get_jit tf.config.optimizer.set_experimental_options tf.config.optimizer.set_jit tf.conv
-tf.conv2d_backprop_filter_v2 tf.conv2d_backprop_input_v2 tf.data.DatasetSpec tf.data.Iterator
-tf.data.IteratorSpec tf.data.NumpyIterator tf.data.ThreadingOptions tf.data.experimental.AutoShardPolicy
+tf.conv2d_backprop_filter_v2 tf.conv2d_backprop_input_v2 tf.data.DatasetSpec tf.data.IteratorSpec
+tf.data.NumpyIterator tf.data.ThreadingOptions tf.data.experimental.AutoShardPolicy
 tf.data.experimental.AutotuneAlgorithm tf.data.experimental.AutotuneOptions tf.data.experimental.Counter
 tf.data.experimental.DatasetInitializer tf.data.experimental.DistributeOptions
 tf.data.experimental.ExternalStatePolicy tf.data.experimental.OptimizationOptions
