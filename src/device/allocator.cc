@@ -104,7 +104,7 @@ class Allocator::Impl {
   // Null when the memory is full. Hold mutex_.
   Block* try_small(int c, ThreadCache* cache);
   Block* try_large(size_t bytes, bool give_back = true);
-  // The size of a segment to share: no large part of a small limit.
+  // The size of a segment to share: not too large a part of a small limit.
   size_t segment_bytes() const {
     const size_t limit = limit_.load(kRelaxed);
     const size_t part =

@@ -19,7 +19,7 @@
 
 namespace berth {
 
-// Variables that must stay alike, a home and its mirrors, and who writes them.
+// Variables that must stay alike, a home and its mirrors, are marked together.
 struct WriteMark {
   explicit WriteMark(std::vector<Tensor> handles)
       : handles(std::move(handles)) {}
