@@ -9,6 +9,7 @@
 #include "classes.h"
 #include "convert.h"
 #include "held.h"
+#include "keras/keras_node.h"
 #include "keras/layer_state.h"
 
 namespace berth::python {
@@ -363,7 +364,7 @@ void add_layer(nb::module_& m) {
           },
           "x"_a, "training"_a.none())
       .def("describe",
-           [](const Layer& l, nb::list x) {
+           [](const Layer& l, nb::list x, std::vector<size_t> met) {
              KerasTensors in;
              for (nb::handle t : x) {
                in.push_back(nb::cast<const keras::KerasTensor&>(t));
@@ -372,6 +373,9 @@ void add_layer(nb::module_& m) {
              {
                const Free free;
                out = l.outputs_of(in);
+             }
+             if (met.size() == in.size() && !out.empty()) {
+               out[0].node()->met = std::move(met);
              }
              return values_of(out);
            })

@@ -179,7 +179,9 @@ UsesOfLayers::UsesOfLayers(const KerasTensors& inputs,
     while (!stack.empty()) {
       auto& [node, next] = stack.back();
       if (next < node->inputs.size()) {
-        enter(node->inputs[next++]);
+        const size_t i = node->met.empty() ? next : node->met[next];
+        ++next;
+        enter(node->inputs[i]);
       } else {
         nodes_.push_back(node);
         stack.pop_back();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -19,6 +20,10 @@ namespace berth::keras {
 namespace {
 
 using Nodes = std::vector<const KerasNode*>;
+
+// The arguments of attention, in their order.
+constexpr const char* kAttention[] = {"query", "value", "key",
+                                      "attention_mask"};
 
 int64_t first_end(const Layer& layer) {
   return layer.base()->state().type == "Model" ? 1 : 0;
@@ -115,13 +120,28 @@ class FunctionalWriter {
   Config call_of(const KerasNode& node) const {
     std::vector<Config> list;
     for (const KerasTensor& t : node.inputs) list.push_back(tensor(t));
+    const std::string& type = node.layer.base()->state().type;
     // Keras calls a layer with one list of several inputs, but attention with
-    // one argument each.
-    const bool apart = node.layer.base()->state().type == "MultiHeadAttention";
+    // one argument each, and what has states with these by their name.
+    const bool apart = type == "MultiHeadAttention";
+    const bool states = type == "LSTM" || type == "GRU" ||
+                        type == "SimpleRNN" || type == "RNN" ||
+                        type == "Bidirectional";
+    Config named;
+    if (apart && !node.met.empty()) {
+      for (size_t i = 1; i < list.size(); ++i) {
+        named.set(kAttention[i], list[i]);
+      }
+      list.resize(1);
+    } else if (states && list.size() > 1) {
+      named.set("initial_state",
+                std::vector<Config>(list.begin() + 1, list.end()));
+      list.resize(1);
+    }
     const Config args = list.size() == 1 || apart
                             ? Config(list)
                             : Config(std::vector<Config>{list});
-    return Config({{"args", args}, {"kwargs", Config()}});
+    return Config({{"args", args}, {"kwargs", named}});
   }
 
   const LayerBase& model_;
@@ -240,24 +260,39 @@ class FunctionalReader {
     }
     KerasTensors x;
     if (!arguments(e, call.at("args"), 0, &x)) return false;
+    std::map<std::string, std::vector<size_t>> places;  // of what has a name
+    const size_t without = x.size();
     if (call.contains("kwargs")) {
       const Config named = call.at("kwargs");
       std::vector<std::string> names = named.names();
-      // Attention takes them in this order, whatever the text's is.
-      for (const char* name : {"attention_mask", "key", "value", "query"}) {
-        const auto found = std::find(names.begin(), names.end(), name);
-        if (found != names.end()) std::rotate(names.begin(), found, found + 1);
-      }
+      const auto place = [](const std::string& name) {
+        return std::find(std::begin(kAttention), std::end(kAttention), name) -
+               std::begin(kAttention);
+      };
+      std::stable_sort(names.begin(), names.end(),
+                       [&](const std::string& a, const std::string& b) {
+                         return place(a) < place(b);
+                       });
       for (const std::string& name : names) {
         const bool option =
             name == "training" && named.at(name).kind() == Config::Kind::kBool;
+        const size_t from = x.size();
         if (!option && !arguments(e, named.at(name), 0, &x)) return false;
+        for (size_t i = from; i < x.size(); ++i) places[name].push_back(i);
       }
     }
     if (!e.layer || x.empty()) {
       fail(fmt::format("a call of \"{}\" has no inputs", e.name));
     }
     e.outputs.push_back(e.layer->outputs_of(x));
+    std::vector<size_t> met(without);
+    std::iota(met.begin(), met.end(), 0);
+    for (const auto& [name, all] : places) {
+      met.insert(met.end(), all.begin(), all.end());
+    }
+    if (!std::is_sorted(met.begin(), met.end())) {
+      e.outputs.back().at(0).node()->met = std::move(met);
+    }
     ++e.next;
     return true;
   }

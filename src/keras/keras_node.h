@@ -13,6 +13,9 @@ struct KerasNode {
   Layer layer;
   KerasTensors inputs;  // none: an input of the model
   std::vector<TensorSpec> outputs;
+  // The order in which Keras meets the inputs, if it is another: those without
+  // names, then those with names by the alphabet.
+  std::vector<size_t> met = {};
 };
 
 }  // namespace berth::keras

@@ -18,6 +18,7 @@ series   : Dense, Conv1D, LSTM, GRU, SimpleRNN, LayerNormalization, MaxPooling1D
            Flatten, and the layers that end it: LSTM, GRU
 image    : Conv2D, DepthwiseConv2D, SeparableConv2D, BatchNormalization, MaxPooling2D, GlobalAveragePooling2D, Flatten
 tokens   : Embedding
+attention = MultiHeadAttention of two or three values, by keywords or not; GRU and SimpleRNN take a vector as their first state
 merge    = Add, Subtract, Multiply, Average, Maximum, Minimum, Concatenate; of two or three values of one shape
 operator = x + y, x - y, x * y, x * 2.0, 1.5 - x, -x, x / 4.0, x ** 2.0, x[:, 1:]
 nested   = a functional model of one or two inputs and outputs, or a Sequential; half of them are used twice
@@ -130,7 +131,11 @@ def graph(rng, kinds, steps, depth):
             name, options, made = layer_of(rng, shapes[x])
             if len(shapes[x]) == 2 and rng.random() < 0.15:
                 name, options, made = "MultiHeadAttention", {"num_heads": 2, "key_dim": 3}, shapes[x]
-                step = {"layer": name, "options": options, "of": [x, rng.choice(same or [x])]}
+                of = [x, *(rng.choice(same or [x]) for _ in range(rng.choice((1, 2))))]
+                step = {"layer": name, "options": options, "of": of, "keywords": rng.random() < 0.7}
+            elif name in ("GRU", "SimpleRNN") and [4] in shapes and rng.random() < 0.5:
+                states = [i for i in known if shapes[i] == [4]]
+                step = {"layer": name, "options": options, "of": [x, rng.choice(states)]}
             else:
                 step = {"layer": name, "options": options, "of": [x], "frozen": frozen}
         list_of_steps.append(step)
@@ -201,7 +206,10 @@ def build(keras, g, prefix="m"):
         made.append(layer)
         several = "model" in step or "again" in step or step.get("together")
         if step.get("layer") == "MultiHeadAttention":
-            out = layer(of[0], of[1])
+            named = dict(zip(("value", "key"), of[1:])) if step.get("keywords") else {}
+            out = layer(of[0], **named) if named else layer(*of)
+        elif step.get("layer") in ("GRU", "SimpleRNN") and len(of) > 1:
+            out = layer(of[0], initial_state=of[1])
         else:
             out = layer(of if several and len(of) > 1 else of[0])
         values += flat(out)
@@ -324,7 +332,7 @@ def compared(k, g, ours, theirs, keras, folder):
     wrong = [f"Berth's .{kind} in Keras: {said}" for kind, said in theirs["read"].items()]
     wrong += [f"Keras' .{kind} in Berth: {said}" for kind, said in read(keras, k, g, os.path.join(folder, "keras")).items()]
     for what, a, b in zip(("layers", "weights"), ours["outline"], theirs["write"]["outline"]):
-        if a != b and not (what == "layers" and "application" in g):  # their layers have names of Berth's own
+        if a != b and "application" not in g:  # some of Berth's have a dense layer for a convolution of one pixel
             wrong.append(f"model.{what}: {a}, in Keras {b}")
     return wrong
 

@@ -160,16 +160,21 @@ class Layer:
 
     def _together(self, inputs, others, kwargs):
         """Further inputs as a list: attention(query, value), attention(query, value=v, key=k)."""
+        self.__dict__.pop("_met", None)
         if self._is_own():
             if others:
                 names = [p for p in inspect.signature(self.call).parameters][1:]
                 kwargs = {**dict(zip(names, others)), **kwargs}
             return inputs, kwargs
-        others = list(others)
+        others, places = list(others), {}
         for name in ("value", "key", "attention_mask", "initial_state"):
             given = kwargs.pop(name, None)
             if given is not None:
-                others += list(given) if name == "initial_state" else [given]
+                places[name] = len(others)
+                others += list(given) if isinstance(given, (list, tuple)) else [given]
+        # Keras meets what has a name by the alphabet.
+        named = [1 + places[name] for name in sorted(places)]
+        self.__dict__["_met"] = [*range(1 + min(places.values())), *named] if named != sorted(named) else []
         if kwargs:
             raise TypeError(f"{type(self).__name__} is called with an argument that it lacks: "
                             f"{', '.join(sorted(kwargs))} (use_causal_mask is one of its constructor)")
@@ -186,7 +191,7 @@ class Layer:
         return _core.ops.math.cast(x, self.__berth__.compute_dtype) if wide else x
 
     def _describe(self, leaves):
-        out = self.__berth__.describe(leaves)
+        out = self.__berth__.describe(leaves, self.__dict__.pop("_met", []))
         for v in out:
             v._kept = (self, tuple(x._kept for x in leaves if hasattr(x, "_kept")))
         form = self.__dict__.get("_result")
