@@ -28,7 +28,7 @@ std::string foreign(const std::string& text) {
 }
 
 PlanInput read(const std::string& text) {
-  const std::string path = testing::TempDir() + "berth_plan_input_" +
+  const std::string path = ::testing::TempDir() + "berth_plan_input_" +
                            std::to_string(getpid()) + ".txt";
   std::ofstream(path) << text;
   PlanInput input;

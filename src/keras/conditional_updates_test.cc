@@ -49,7 +49,7 @@ const std::vector<NamedOptimizer>& conditional() {
   return list;
 }
 
-Sequential small_model() {
+Sequential conditional_model() {
   random::set_seed(5);
   clear_session();
   return Sequential(
@@ -78,7 +78,7 @@ Values values_of(const Model& model, const Optimizer& optimizer) {
 Values trained(const distribute::Strategy& strategy, const NamedOptimizer& of,
                bool by_fit) {
   const auto scope = strategy.scope();
-  Sequential model = small_model();
+  Sequential model = conditional_model();
   const Optimizer optimizer = of.make();
   const Tensor x = rows(), y = numbers({30, 1});
   if (by_fit) {
@@ -170,7 +170,7 @@ TEST(ConditionalUpdates, HaveTheBitsOfOneDeviceOnParameterServers) {
   for (const NamedOptimizer& of : conditional()) {
     SCOPED_TRACE(of.name);
     const auto run = [&] {
-      Sequential model = small_model();
+      Sequential model = conditional_model();
       const Optimizer optimizer = of.make();
       model.compile({.optimizer = optimizer, .loss = "mse"});
       model.fit(x, y,
