@@ -479,12 +479,13 @@ class AutoPlacer {
   std::vector<int32_t> order_;   // as the executor would run them on one device
 };
 
-// Whether the variables and as many gradients may be too much for a device. A
-// branch takes all its operands to one device: its updates then go apart.
+// Whether the variables, their gradients and what a branch makes of these may
+// be too much for a device. A branch takes all its operands to one device, and
+// has its memory beside the plan's: its updates then go apart.
 bool is_tight(const Graph& graph, const PlaceOptions& places) {
   size_t bytes = 0, limit = std::numeric_limits<size_t>::max();
   for (const Tensor& v : variables_of(graph)) {
-    bytes += 2 * variable_state(v).size_bytes();
+    bytes += 4 * variable_state(v).size_bytes();
   }
   for (const PlaceDevice& d : places.devices) {
     Device& device = DeviceManager::get().lookup(d.name.name());

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -253,7 +254,14 @@ void OptimizerBase::update_all(const Tensors& given,
   } else {
     step(grads, variables, site);
   }
-  if (options_.use_ema) average(grads, variables, before, site);
+  if (options_.use_ema) {
+    // Keras counts updates here, and calls in a schedule.
+    const int64_t n =
+        std::max<int64_t>(options_.gradient_accumulation_steps, 1);
+    const Tensor updates =
+        n > 1 ? math::floordiv(before, constant(n), site) : before;
+    average(grads, variables, updates, site);
+  }
   iterations_.assign_add(constant(int64_t{1}), site);
   rate_ = {};
 }

@@ -39,7 +39,7 @@ PLACES = ("gpus2", "gpus3", "cores2", "shares", "central", "tasks")
 
 def case(rng, k):
     name = list(OPTIONS)[k % len(OPTIONS)]
-    features = [FEATURES[k // len(OPTIONS) % len(FEATURES)]]
+    features = [FEATURES[(k + k // len(OPTIONS)) % len(FEATURES)]]
     if features[0] == "own":
         name = "SGD"
     elif rng.random() < .4:
