@@ -20,6 +20,9 @@ T& immortal(Args&&... args) {
   return *std::make_unique<T>(std::forward<Args>(args)...).release();
 }
 
+// Calls `end` when the calling thread ends, the last that was given first.
+void at_thread_end(void (*end)());
+
 // The calling thread's object of type T, made when it is first asked for and
 // destroyed when the thread ends. Whoever asks after that, such as a static
 // object that exit() destroys on the main thread, gets a new one for good.
@@ -30,12 +33,9 @@ T& of_this_thread() {
   static constinit thread_local T* object = nullptr;
   if (object != nullptr) [[likely]]
     return *object;
-  struct End {
-    ~End() { std::default_delete<T>()(std::exchange(object, nullptr)); }
-  };
   object = &immortal<T>();
-  static thread_local End end;
-  static_cast<void>(&end);
+  at_thread_end(
+      [] { std::default_delete<T>()(std::exchange(object, nullptr)); });
   return *object;
 }
 

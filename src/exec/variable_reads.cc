@@ -1,7 +1,6 @@
 #include "exec/variable_reads.h"
 
 #include <algorithm>
-#include <set>
 #include <string_view>
 #include <unordered_map>
 
@@ -172,11 +171,14 @@ namespace {
 // the user's. Not for gradients, which get what was looked at before, and
 // messages between tasks: writes that wait for all would keep gradients alive.
 bool may_refuse(const Node& node) {
-  static const std::set<std::string_view> matrices = {
-      "Cholesky", "MatrixInverse", "MatrixSolve", "Multinomial"};
+  constexpr std::string_view kMatrices[] = {"Cholesky", "MatrixInverse",
+                                            "MatrixSolve", "Multinomial"};
   if (node.op->graph_only() || node.follows >= 0) return false;
   const std::string& name = node.op->name();
-  if (matrices.contains(name)) return true;
+  if (std::find(std::begin(kMatrices), std::end(kMatrices), name) !=
+      std::end(kMatrices)) {
+    return true;
+  }
   if (node.has_effect()) return !name.starts_with('_');
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const ArgDef& input = node.op->input(static_cast<int>(i));
