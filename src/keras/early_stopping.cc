@@ -157,9 +157,7 @@ class EarlyStoppingCallback final : public CallbackBase {
   Tensors weights_;
 };
 
-double rate_of(const Model& model) {
-  return current_rate(model.optimizer());
-}
+double rate_of(const Model& model) { return current_rate(model.optimizer()); }
 
 class ReduceLROnPlateauCallback final : public CallbackBase {
  public:

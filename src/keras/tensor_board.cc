@@ -123,9 +123,8 @@ class TensorBoardCallback final : public CallbackBase {
       }
     }
     if (logs.count("learning_rate") == 0) {
-      trained.push_back(scalar_summary(
-          "epoch_learning_rate",
-          current_rate(model.optimizer())));
+      trained.push_back(scalar_summary("epoch_learning_rate",
+                                       current_rate(model.optimizer())));
     }
     if (o_.write_steps_per_second) {
       trained.push_back(scalar_summary("epoch_steps_per_second", rate()));

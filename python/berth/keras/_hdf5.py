@@ -207,9 +207,9 @@ def _like_keras(slot, name, trained):
 
 
 def _count_on(optimizer):
-    """What the engine keeps and Keras computes from the number of steps."""
+    """What the engine keeps and Keras computes from the number of updates."""
     config = _config(optimizer)
-    steps = int(optimizer.iterations) // (config.get("gradient_accumulation_steps") or 1)
+    steps = int(optimizer.iterations)
     for v in optimizer.variables:
         name = _last(v)
         if name in ("beta_1_power", "beta_2_power"):
