@@ -407,12 +407,15 @@ void PlanBuilder::add_written() {
     // What a body writes, its own plan knows.
     if (node.op->kind() == OpKind::kControl) continue;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const PlanBuffer& b = p_.buffers[value(node.inputs[i]).buffer];
-      if (b.where == Where::kVariable &&
-          spec(node.inputs[i]).dtype == resource &&
-          writes(node.op->input(static_cast<int>(i)).access)) {
-        built_.writes.of_op[o].push_back(mark_of.at(home_of(b.index)));
+      if (spec(node.inputs[i]).dtype != resource ||
+          !writes(node.op->input(static_cast<int>(i)).access)) {
+        continue;
       }
+      // A value that never exists has no buffer.
+      const int32_t buffer = value(node.inputs[i]).buffer;
+      if (buffer < 0 || p_.buffers[buffer].where != Where::kVariable) continue;
+      const int home = home_of(p_.buffers[buffer].index);
+      built_.writes.of_op[o].push_back(mark_of.at(home));
     }
   }
 }
