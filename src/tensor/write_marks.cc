@@ -56,7 +56,11 @@ Event ready_of(const VariableState& state) {
   try {
     e.stream->synchronize(e);
   } catch (const std::exception&) {
-    return {};
+    try {  // what says whether that write had begun is behind it
+      e.stream->synchronize(e.stream->record());
+    } catch (const std::exception&) {
+    }
+    if (!state.torn) return {};
   }
   return e;
 }
