@@ -228,13 +228,18 @@ def tf_config(cluster, job="worker", index=0):
                        "task": {"type": job, "index": index}})
 
 
+def kept_port():
+    """A port that other programs are not given, and that a task may listen on."""
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind(("127.0.0.1", 0))
+    return s
+
+
 def test_cluster_says_whom_it_reaches():
     with socket.create_server(("127.0.0.1", 0)) as there, \
-            socket.socket() as own, socket.socket() as closed:
-        own.bind(("127.0.0.1", 0))
-        closed.bind(("127.0.0.1", 0))  # bound, but nobody listens
+            kept_port() as own, kept_port() as closed:
         at = [f"127.0.0.1:{s.getsockname()[1]}" for s in (own, there, closed)]
-        own.close()
         r = berth("cluster", "--check", "--json",
                   TF_CONFIG=tf_config({"worker": at}))
         place = json.loads(r.stdout)
@@ -249,34 +254,34 @@ def test_cluster_says_whom_it_reaches():
 
 
 def test_cluster_shakes_hands():
-    with socket.socket() as own, socket.socket() as other:
-        own.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
+    with kept_port() as own, kept_port() as other:
         at = [f"127.0.0.1:{s.getsockname()[1]}" for s in (own, other)]
-    worker = subprocess.Popen(
-        [BERTH, "worker"], stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, env=environment(
-            BERTH_CLUSTER_SECRET="right",
-            TF_CONFIG=tf_config({"worker": at}, index=1)))
-    try:
-        end = time.monotonic() + LIMIT
-        for secret, state, status, why in (
-                ("right", "reached", 0, "of this cluster"),
-                ("wrong", "stranger", 1, "secret")):
-            while True:
-                r = berth("cluster", "--check", "--json",
-                          BERTH_CLUSTER_SECRET=secret,
-                          TF_CONFIG=tf_config({"worker": at}))
-                it = json.loads(r.stdout)["tasks"][1]
-                if it["state"] != "refused":
-                    break
-                check(time.monotonic() < end, "the worker never listened")
-                time.sleep(0.1)
-            same((it["state"], r.returncode), (state, status))
-            contains(it["why"], why)
-    finally:
-        worker.kill()
-        worker.wait()
+        worker = subprocess.Popen(
+            [BERTH, "worker"], stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, env=environment(
+                BERTH_CLUSTER_SECRET="right",
+                TF_CONFIG=tf_config({"worker": at}, index=1)))
+        try:
+            end = time.monotonic() + LIMIT
+            for secret, state, status, why in (
+                    ("right", "reached", 0, "of this cluster"),
+                    ("wrong", "stranger", 1, "secret")):
+                while True:
+                    r = berth("cluster", "--check", "--json",
+                              BERTH_CLUSTER_SECRET=secret,
+                              TF_CONFIG=tf_config({"worker": at}))
+                    place = json.loads(r.stdout)
+                    it = place["tasks"][1]
+                    if it["state"] != "refused":
+                        break
+                    check(time.monotonic() < end, "the worker never listened")
+                    time.sleep(0.1)
+                same((it["state"], r.returncode, place["own_port_error"]),
+                     (state, status, ""))
+                contains(it["why"], why)
+        finally:
+            worker.kill()
+            worker.wait()
 
 
 def test_cluster_never_hangs():
