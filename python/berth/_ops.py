@@ -100,10 +100,10 @@ def reduce_mean(input_tensor, axis=None, keepdims=False, name=None):
     x = input_tensor if isinstance(input_tensor, _core.Tensor) else convert_to_tensor(input_tensor)
     if not x.dtype.is_integer:
         return _ops.math.reduce_mean(x, axis, keepdims)
-    # Whole numbers have a whole mean, as in TensorFlow.
+    # Whole numbers have a whole mean, as in TensorFlow; that of none is 0.
     total = _ops.math.reduce_sum(x, axis, keepdims)
-    count = _ops.math.cast(_ops.math.truncatediv(_ops.size(x), _ops.size(total)), x.dtype)
-    return _ops.math.truncatediv(total, count)
+    count = _ops.math.truncatediv(_ops.size(x), _ops.math.maximum(_ops.size(total), 1))
+    return _ops.math.truncatediv(total, _ops.math.cast(_ops.math.maximum(count, 1), x.dtype))
 
 
 def histogram_fixed_width(values, value_range, nbins=100, dtype=int32, name=None):

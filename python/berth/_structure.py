@@ -25,7 +25,7 @@ def _dict_of(like, values):
 
 
 def flatten(value, is_leaf=lambda v: True):
-    """Returns (leaves, structure). All that is no list, tuple or dictionary is a leaf."""
+    """Returns (leaves, structure). All but lists, tuples, ranges and dictionaries are leaves."""
     leaves = []
 
     def walk(v):
@@ -33,6 +33,8 @@ def flatten(value, is_leaf=lambda v: True):
             return _dict_of(v, {k: walk(v[k]) for k in in_order(v)})
         if isinstance(v, tuple) and hasattr(v, "_fields"):
             return type(v)(*[walk(x) for x in v])
+        if isinstance(v, range):
+            v = list(v)
         if isinstance(v, (list, tuple)):
             return type(v)(walk(x) for x in v)
         if not is_leaf(v):

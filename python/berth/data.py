@@ -3,7 +3,7 @@ import itertools
 import types as _types
 
 from berth import _core
-from berth._structure import flatten, in_order, pack
+from berth._structure import LEAF, flatten, in_order, pack
 from berth._tensor import TensorSpec, convert_to_tensor, refuse
 
 AUTOTUNE = _core.AUTOTUNE
@@ -43,7 +43,7 @@ class Dataset:
             specs = [(s.shape, s.dtype) for s in leaves]
 
         def leaves_of(value):
-            leaves = flatten(value)[0]
+            leaves = [value] if form is LEAF else flatten(value)[0]
             if len(leaves) != len(specs):
                 leaves = [value]
             return [convert_to_tensor(v.numpy() if hasattr(v, "numpy") and v.dtype != d else v, d)
@@ -497,7 +497,9 @@ class CsvDataset(Dataset):
 
 
 def _nested(value):
-    """Tuples and dictionaries are structures here; a list is a tensor."""
+    """Tuples and dictionaries are structures here; a list or a range is a tensor."""
+    if isinstance(value, range):
+        return convert_to_tensor(value)
     if isinstance(value, list):
         import numpy  # a list of arrays keeps their dtype
         arrays = value and all(isinstance(v, numpy.ndarray) for v in value)

@@ -106,6 +106,17 @@ def test_structures_keep_order_and_class():
     assert type(tf.function(lambda d: d)(collections.OrderedDict(x=c(1)))) is collections.OrderedDict
 
 
+def test_ranges_are_lists_of_functions_and_tensors_of_data_sets():
+    made = tf.function(lambda: {"a": range(2)})()["a"]
+    assert [int(v) for v in made] == [0, 1] and isinstance(made, list)
+    assert tf.nest.flatten([range(2), 5]) == [0, 1, 5]
+    assert [v.shape for v in tf.data.Dataset.from_tensors(range(3))] == [[3]]
+    assert [int(v) for v in tf.data.Dataset.from_tensor_slices(range(3))] == [0, 1, 2]
+    one = tf.data.Dataset.from_generator(lambda: iter([(np.arange(2),)]), tf.float32)
+    assert [v.shape for v in one] == [[1, 2]]
+    assert int(tf.reduce_mean(np.zeros(0, "int16"))) == 0
+
+
 def test_reduce_retracing_opens_dimensions_that_differ():
     for reduces, traces in ((False, 4), (True, 2)):
         f = tf.function(lambda x: tf.reduce_sum(x), reduce_retracing=reduces)

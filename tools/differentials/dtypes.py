@@ -33,6 +33,7 @@ refusals = {
     "is string; expected": "no arithmetic of text",
     "numbers of one kind": "TensorFlow refuses them, too, but in graphs",
     "datetime64": "a date is no number",
+    "the other side of an operator must be values": "TensorFlow leaves arrays of objects to NumPy",
     "of string": "no variables of text",
     "uint64": "no dtype of the engine",
     "as the tensor beside it has it": "TensorFlow drops fractions and high bits without a word",
