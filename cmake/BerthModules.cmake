@@ -59,6 +59,7 @@ function(berth_test name)
   add_executable(${name} ${ARGN})
   berth_unity(${name} ${name} ${ARGN})
   berth_flags(${name})
+  add_dependencies(${name} berth_planner)  # which libberth opens for placement "auto"
   target_compile_options(${name} PRIVATE ${BERTH_TEST_FLAGS})
   target_include_directories(${name} PRIVATE ${berth_SOURCE_DIR}/src ${berth_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE berth GTest::gtest GTest::gtest_main fmt::fmt
@@ -90,7 +91,7 @@ endfunction()
 # rules.cmake for files that need flags of their own; one with a CMakeLists.txt is a plug-in, built
 # by that file.
 function(berth_all_modules target)
-  foreach(module base device tensor cluster op program ops eager graph expr autodiff passes place place/planner exec function
+  foreach(module base device tensor cluster op program ops eager graph expr autodiff passes place exec function
       remote collective data io preprocess distribute keras keras/layers profiler)
     berth_module(${target} ${module})
   endforeach()

@@ -52,6 +52,6 @@ void refuses(const std::function<void()>& fn, const std::string& part) {
         body;                                     \
         std::_Exit(0);                            \
       },                                          \
-      testing::ExitedWithCode(0), "")
+      ::testing::ExitedWithCode(0), "")
 
 #endif  // BERTH_BASE_FRESH_PROCESS_H_

@@ -301,7 +301,7 @@ TEST(AutoPlace, ThePolicyIsPartOfTheCacheKey) {
 }
 
 // Three weights, two of them used together, and a step that trains them.
-struct Net {
+struct PlannedNet {
   Variable a{ones({16, 16}), {.name = "a"}};
   Variable b{ones({16, 16}), {.name = "b"}};
 
@@ -319,7 +319,7 @@ struct Net {
   }
 };
 
-std::vector<float> losses_of(Net& net, const placement::Policy& policy) {
+std::vector<float> losses_of(PlannedNet& net, const placement::Policy& policy) {
   auto f = function([&](const Tensor& x) { return net.step(x); },
                     {.name = "train", .placement = policy});
   std::vector<float> losses;
@@ -330,7 +330,7 @@ std::vector<float> losses_of(Net& net, const placement::Policy& policy) {
 void trains_alike(const char* devices) {
   need_cores(4);
   config::set_device_list(devices);
-  Net by_rules, planned;
+  PlannedNet by_rules, planned;
   const auto a = losses_of(by_rules, "rules");
   const auto b = losses_of(planned, quick());
   for (size_t i = 0; i < a.size(); ++i) {
