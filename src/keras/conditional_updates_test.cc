@@ -9,7 +9,7 @@
 
 #include "base/fresh_process.h"
 #include "berth/berth.h"
-#include "distribute/parameter_server_testing.h"
+#include "distribute/parameter_server/parameter_server_testing.h"
 #include "keras/strategy_testing.h"
 
 namespace berth::keras {

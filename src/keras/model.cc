@@ -7,7 +7,7 @@
 #include "base/thread_pool.h"
 #include "berth/errors.h"
 #include "berth/keras/models.h"
-#include "distribute/plan_step.h"
+#include "distribute/prediction/plan_step.h"
 #include "function/abstract_call.h"
 #include "function/traced_text.h"
 #include "keras/layer_state.h"

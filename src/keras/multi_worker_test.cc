@@ -12,8 +12,8 @@
 #include <numeric>
 
 #include "base/fresh_process.h"
-#include "distribute/strategy_core.h"
-#include "distribute/tasks_testing.h"
+#include "distribute/multi_worker/tasks_testing.h"
+#include "distribute/strategy/strategy_core.h"
 #include "keras/strategy_testing.h"
 #include "ops/random_key.h"
 

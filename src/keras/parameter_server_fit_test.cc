@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "berth/berth.h"
-#include "distribute/parameter_server_testing.h"
+#include "distribute/parameter_server/parameter_server_testing.h"
 #include "io/testing/temp_dir.h"
 #include "keras/strategy_testing.h"
 

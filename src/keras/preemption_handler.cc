@@ -6,7 +6,7 @@
 
 #include "base/where.h"
 #include "berth/preemption.h"
-#include "distribute/preemption_watch.h"
+#include "distribute/multi_worker/preemption_watch.h"
 
 namespace berth::distribute {
 

@@ -9,7 +9,7 @@
 #include "base/fresh_process.h"
 #include "berth/errors.h"
 #include "berth/keras.h"
-#include "distribute/tasks_testing.h"
+#include "distribute/multi_worker/tasks_testing.h"
 #include "io/testing/temp_dir.h"
 #include "keras/strategy_testing.h"
 #include "ops/random_key.h"

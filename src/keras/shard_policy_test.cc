@@ -12,7 +12,7 @@
 #include "berth/data_files.h"
 #include "berth/data_options.h"
 #include "berth/io.h"
-#include "distribute/tasks_testing.h"
+#include "distribute/multi_worker/tasks_testing.h"
 #include "io/testing/temp_dir.h"
 #include "keras/strategy_testing.h"
 #include "ops/random_key.h"

@@ -10,7 +10,7 @@
 #include "base/fresh_process.h"
 #include "base/vertex_folder.h"
 #include "berth/train.h"
-#include "distribute/tasks_testing.h"
+#include "distribute/multi_worker/tasks_testing.h"
 #include "keras/strategy_testing.h"
 
 namespace berth::keras {

@@ -9,7 +9,7 @@
 #include "berth/ops/array.h"
 #include "berth/ops/clip.h"
 #include "berth/ops/math.h"
-#include "distribute/parameter_servers.h"
+#include "distribute/parameter_server/coordinator.h"
 #include "keras/layer_state.h"
 #include "keras/masks.h"
 #include "keras/training.h"

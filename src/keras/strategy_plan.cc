@@ -4,7 +4,7 @@
 
 #include "berth/distribute.h"
 #include "berth/errors.h"
-#include "distribute/plan_step.h"
+#include "distribute/prediction/plan_step.h"
 #include "function/abstract_call.h"
 #include "keras/layer_state.h"
 #include "keras/targets.h"

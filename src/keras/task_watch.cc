@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "device/device_manager.h"
-#include "distribute/task_agreement.h"
-#include "distribute/task_link.h"
+#include "distribute/multi_worker/gradient_exchange.h"
+#include "distribute/multi_worker/step_consensus.h"
 #include "op/device_scope.h"
 #include "tensor/tensor_impl.h"
 

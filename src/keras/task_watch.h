@@ -13,7 +13,7 @@
 #include <optional>
 
 #include "berth/keras/models.h"
-#include "distribute/strategy_core.h"
+#include "distribute/strategy/strategy_core.h"
 #include "keras/batches.h"
 
 namespace berth::keras {

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "berth/keras/models.h"
-#include "distribute/core_of.h"
-#include "distribute/strategy_core.h"
+#include "distribute/strategy/current_strategy.h"
+#include "distribute/strategy/strategy_core.h"
 #include "keras/thread_state.h"
 
 namespace berth::keras {

@@ -11,9 +11,9 @@
 
 #include "berth/function.h"
 #include "berth/keras/models.h"
-#include "distribute/fit_rewrite.h"
-#include "distribute/plan_step.h"
-#include "distribute/strategy_core.h"
+#include "distribute/prediction/plan_step.h"
+#include "distribute/strategy/fit_rewrite.h"
+#include "distribute/strategy/strategy_core.h"
 #include "ops/random_key.h"
 
 namespace berth::keras {

@@ -4,8 +4,8 @@
 
 #include "base/diagnostics.h"
 #include "berth/errors.h"
-#include "distribute/core_of.h"
-#include "distribute/strategy_core.h"
+#include "distribute/strategy/current_strategy.h"
+#include "distribute/strategy/strategy_core.h"
 #include "keras/layer_state.h"
 #include "op/device_scope.h"
 #include "tensor/variable_state.h"
