@@ -27,8 +27,8 @@
 #include "cluster/member.h"
 #include "rpc/control.h"
 #include "rpc/coordinator.h"
+#include "rpc/grpc_stream.h"
 #include "rpc/listener.h"
-#include "rpc/wire.h"
 
 using namespace berth;
 using namespace berth::rpc;

@@ -6,8 +6,8 @@
 #include <map>
 
 #include "berth/errors.h"
-#include "collective/between.h"
-#include "collective/between_tasks.h"
+#include "collective/device_allreduce.h"
+#include "collective/process_allreduce.h"
 #include "collective/shared_memory.h"
 #include "device/memory_space.h"
 #include "tensor/variable_state.h"

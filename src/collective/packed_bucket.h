@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "collective/between.h"
+#include "collective/device_allreduce.h"
 #include "collective/emit.h"
 
 namespace berth {

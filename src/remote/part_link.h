@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "op/task_link.h"
+#include "op/send_recv.h"
 #include "remote/mailbox.h"
 
 namespace berth::remote {

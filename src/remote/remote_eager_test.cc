@@ -4,9 +4,9 @@
 #include "device/device_manager.h"
 #include "exec/measure_costs.h"
 #include "remote/mailbox.h"
+#include "remote/message_codec.h"
 #include "remote/protocol.h"
 #include "remote/remote_testing.h"
-#include "remote/wire.h"
 
 namespace berth::remote {
 namespace {

@@ -19,8 +19,8 @@
 
 #include "cluster/member.h"
 #include "device/failure_log.h"
+#include "remote/message_codec.h"
 #include "remote/protocol.h"
-#include "remote/wire.h"
 
 namespace berth::remote {
 

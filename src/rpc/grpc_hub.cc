@@ -22,7 +22,7 @@
 #include <sstream>
 #include <utility>
 
-#include "rpc/wire.h"
+#include "rpc/grpc_stream.h"
 
 namespace berth::rpc {
 

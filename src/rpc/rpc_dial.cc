@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "berth/device/build_id.h"
+#include "rpc/grpc_socket.h"
 #include "rpc/rpc_member.h"
-#include "rpc/tunnel.h"
 
 namespace berth::rpc {
 

@@ -18,13 +18,13 @@
 #include <vector>
 
 #include "cluster/member.h"
-#include "rpc/calls.h"
 #include "rpc/coordinator.h"
+#include "rpc/grpc_stream.h"
 #include "rpc/link.h"
 #include "rpc/listener.h"
+#include "rpc/service_server.h"
 #include "rpc/socket_set.h"
 #include "rpc/threads.h"
-#include "rpc/wire.h"
 
 namespace berth::rpc {
 

@@ -13,7 +13,7 @@
 #include <set>
 #include <vector>
 
-#include "rpc/pipe.h"
+#include "rpc/connection.h"
 
 namespace berth::rpc {
 

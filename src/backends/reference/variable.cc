@@ -2,7 +2,7 @@
 
 #include "backends/reference/loops.h"
 #include "backends/reference/reference.h"
-#include "op/task_link.h"
+#include "op/send_recv.h"
 
 namespace berth::reference {
 

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/thread_pool.h"
-#include "collective/between.h"
+#include "collective/device_allreduce.h"
 #include "device/memory_space.h"
 #include "device/virtual_clock.h"
 #include "distribute/multi_worker/gradient_exchange.h"

@@ -9,8 +9,8 @@
 
 #include "base/environment.h"
 #include "berth/errors.h"
-#include "rpc/exchange/between.h"
-#include "rpc/exchange/local.h"
+#include "rpc/exchange/host_allreduce.h"
+#include "rpc/exchange/shared_memory_allreduce.h"
 
 namespace berth::exchange {
 

@@ -11,8 +11,8 @@
 #include <memory>
 #include <span>
 
+#include "rpc/exchange/socket_messages.h"
 #include "rpc/exchange/sum.h"
-#include "rpc/exchange/wire.h"
 
 namespace berth::exchange {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "rpc/exchange/exchange_testing.h"
-#include "rpc/exchange/wire.h"
+#include "rpc/exchange/socket_messages.h"
 
 using namespace berth;
 using namespace berth::exchange;

@@ -3,8 +3,8 @@
 // _TaskSend and _TaskRecv name a link by number; their kernels ask it. A link
 // belongs to one compiled part of one function (remote/). Thread-safe.
 
-#ifndef BERTH_OP_TASK_LINK_H_
-#define BERTH_OP_TASK_LINK_H_
+#ifndef BERTH_OP_SEND_RECV_H_
+#define BERTH_OP_SEND_RECV_H_
 
 #include <cstdint>
 #include <memory>
@@ -69,4 +69,4 @@ inline TaskLinks& task_links() {
 
 }  // namespace berth
 
-#endif  // BERTH_OP_TASK_LINK_H_
+#endif  // BERTH_OP_SEND_RECV_H_

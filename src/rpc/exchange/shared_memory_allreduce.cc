@@ -1,4 +1,4 @@
-#include "rpc/exchange/local.h"
+#include "rpc/exchange/shared_memory_allreduce.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>

@@ -1,4 +1,4 @@
-#include "collective/between.h"
+#include "collective/device_allreduce.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "remote/wire.h"
+#include "remote/message_codec.h"
 
 #include <memory>
 

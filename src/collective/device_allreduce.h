@@ -21,8 +21,8 @@
 // one_device, whichever sends fewer messages; above, direct with two devices or
 // if bits depend on the order, else ring.
 
-#ifndef BERTH_COLLECTIVE_BETWEEN_H_
-#define BERTH_COLLECTIVE_BETWEEN_H_
+#ifndef BERTH_COLLECTIVE_DEVICE_ALLREDUCE_H_
+#define BERTH_COLLECTIVE_DEVICE_ALLREDUCE_H_
 
 #include <string>
 #include <unordered_map>
@@ -73,4 +73,4 @@ void lower_between(Emit& emit, const Bucket& bucket, const Turn& turn);
 
 }  // namespace berth
 
-#endif  // BERTH_COLLECTIVE_BETWEEN_H_
+#endif  // BERTH_COLLECTIVE_DEVICE_ALLREDUCE_H_

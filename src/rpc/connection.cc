@@ -1,4 +1,4 @@
-#include "rpc/pipe.h"
+#include "rpc/connection.h"
 
 #include <sys/socket.h>
 

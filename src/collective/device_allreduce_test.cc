@@ -1,6 +1,6 @@
 // All-reduce between GPUs: the sums, and the bytes sent for them.
 
-#include "collective/between.h"
+#include "collective/device_allreduce.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "collective/between_tasks.h"
+#include "collective/process_allreduce.h"
 
 #include <algorithm>
 #include <atomic>

@@ -4,8 +4,8 @@
 // Each task adds its part of all inputs and reads them in place, in the
 // segment, or in windows of it that their owners copy them to. One thread.
 
-#ifndef BERTH_RPC_EXCHANGE_LOCAL_H_
-#define BERTH_RPC_EXCHANGE_LOCAL_H_
+#ifndef BERTH_RPC_EXCHANGE_SHARED_MEMORY_ALLREDUCE_H_
+#define BERTH_RPC_EXCHANGE_SHARED_MEMORY_ALLREDUCE_H_
 
 #include <memory>
 #include <span>
@@ -82,4 +82,4 @@ class Local {
 
 }  // namespace berth::exchange
 
-#endif  // BERTH_RPC_EXCHANGE_LOCAL_H_
+#endif  // BERTH_RPC_EXCHANGE_SHARED_MEMORY_ALLREDUCE_H_

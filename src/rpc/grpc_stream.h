@@ -4,8 +4,8 @@
 // its own: it gets authenticated connections. With TLS it listens itself.
 // Streams carry a ticket (hello.h) in both cases. Thread-safe.
 
-#ifndef BERTH_RPC_WIRE_H_
-#define BERTH_RPC_WIRE_H_
+#ifndef BERTH_RPC_GRPC_STREAM_H_
+#define BERTH_RPC_GRPC_STREAM_H_
 
 #include <functional>
 #include <memory>
@@ -96,4 +96,4 @@ class GrpcHub {
 
 }  // namespace berth::rpc
 
-#endif  // BERTH_RPC_WIRE_H_
+#endif  // BERTH_RPC_GRPC_STREAM_H_

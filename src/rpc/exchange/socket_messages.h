@@ -4,8 +4,8 @@
 // thread moves bytes. A message goes to the receive posted for its slot; each
 // carries the sender's call, which must equal the receiver's. One thread.
 
-#ifndef BERTH_RPC_EXCHANGE_WIRE_H_
-#define BERTH_RPC_EXCHANGE_WIRE_H_
+#ifndef BERTH_RPC_EXCHANGE_SOCKET_MESSAGES_H_
+#define BERTH_RPC_EXCHANGE_SOCKET_MESSAGES_H_
 
 #include <poll.h>
 
@@ -87,4 +87,4 @@ class Wire {
 
 }  // namespace berth::exchange
 
-#endif  // BERTH_RPC_EXCHANGE_WIRE_H_
+#endif  // BERTH_RPC_EXCHANGE_SOCKET_MESSAGES_H_

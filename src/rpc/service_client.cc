@@ -1,4 +1,4 @@
-#include "rpc/caller.h"
+#include "rpc/service_client.h"
 
 #include <fmt/format.h>
 

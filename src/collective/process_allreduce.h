@@ -10,8 +10,8 @@
 // a task run in that order, so no task waits at an End for a Start that another
 // End blocks. One thread.
 
-#ifndef BERTH_COLLECTIVE_BETWEEN_TASKS_H_
-#define BERTH_COLLECTIVE_BETWEEN_TASKS_H_
+#ifndef BERTH_COLLECTIVE_PROCESS_ALLREDUCE_H_
+#define BERTH_COLLECTIVE_PROCESS_ALLREDUCE_H_
 
 #include "graph/graph.h"
 
@@ -22,4 +22,4 @@ void lower_between_tasks(Graph& graph, double timeout_seconds = 0);
 
 }  // namespace berth
 
-#endif  // BERTH_COLLECTIVE_BETWEEN_TASKS_H_
+#endif  // BERTH_COLLECTIVE_PROCESS_ALLREDUCE_H_

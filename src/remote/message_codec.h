@@ -4,8 +4,8 @@
 // errors::InvalidArgument for truncated bytes; it never reads beyond them.
 // Values; one thread.
 
-#ifndef BERTH_REMOTE_WIRE_H_
-#define BERTH_REMOTE_WIRE_H_
+#ifndef BERTH_REMOTE_MESSAGE_CODEC_H_
+#define BERTH_REMOTE_MESSAGE_CODEC_H_
 
 #include <bit>
 #include <cstdint>
@@ -111,4 +111,4 @@ std::string_view bytes_of(const Tensor& t);
 
 }  // namespace berth::remote
 
-#endif  // BERTH_REMOTE_WIRE_H_
+#endif  // BERTH_REMOTE_MESSAGE_CODEC_H_

@@ -1,4 +1,4 @@
-#include "rpc/exchange/between.h"
+#include "rpc/exchange/host_allreduce.h"
 
 #include <algorithm>
 #include <cstring>

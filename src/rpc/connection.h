@@ -2,17 +2,17 @@
 // that sends tensors from where they lie and is read into where they belong.
 // One thread reads while others write in turn; shutdown() from any thread.
 
-#ifndef BERTH_RPC_PIPE_H_
-#define BERTH_RPC_PIPE_H_
+#ifndef BERTH_RPC_CONNECTION_H_
+#define BERTH_RPC_CONNECTION_H_
 
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 
+#include "rpc/grpc_stream.h"
 #include "rpc/message_frame.h"
 #include "rpc/socket.h"
-#include "rpc/wire.h"
 
 namespace berth::rpc {
 
@@ -64,4 +64,4 @@ class WirePipe final : public Pipe {
 
 }  // namespace berth::rpc
 
-#endif  // BERTH_RPC_PIPE_H_
+#endif  // BERTH_RPC_CONNECTION_H_

@@ -1,16 +1,16 @@
 // Between: combines data of several hosts over sockets, on one channel. One
 // thread.
 
-#ifndef BERTH_RPC_EXCHANGE_BETWEEN_H_
-#define BERTH_RPC_EXCHANGE_BETWEEN_H_
+#ifndef BERTH_RPC_EXCHANGE_HOST_ALLREDUCE_H_
+#define BERTH_RPC_EXCHANGE_HOST_ALLREDUCE_H_
 
 #include <span>
 #include <vector>
 
 #include "rpc/exchange/gloo_transport.h"
-#include "rpc/exchange/local.h"
+#include "rpc/exchange/shared_memory_allreduce.h"
+#include "rpc/exchange/socket_messages.h"
 #include "rpc/exchange/sum.h"
-#include "rpc/exchange/wire.h"
 
 namespace berth::exchange {
 
@@ -60,4 +60,4 @@ class Between {
 
 }  // namespace berth::exchange
 
-#endif  // BERTH_RPC_EXCHANGE_BETWEEN_H_
+#endif  // BERTH_RPC_EXCHANGE_HOST_ALLREDUCE_H_

@@ -1,14 +1,14 @@
 // Caller: calls of this process to one service of one task. Thread-safe.
 
-#ifndef BERTH_RPC_CALLER_H_
-#define BERTH_RPC_CALLER_H_
+#ifndef BERTH_RPC_SERVICE_CLIENT_H_
+#define BERTH_RPC_SERVICE_CLIENT_H_
 
 #include <deque>
 #include <exception>
 
-#include "rpc/calls.h"
+#include "rpc/connection.h"
 #include "rpc/message_frame.h"
-#include "rpc/pipe.h"
+#include "rpc/service_server.h"
 
 namespace berth::rpc {
 
@@ -64,4 +64,4 @@ class Calls::Caller : public std::enable_shared_from_this<Caller> {
 
 }  // namespace berth::rpc
 
-#endif  // BERTH_RPC_CALLER_H_
+#endif  // BERTH_RPC_SERVICE_CLIENT_H_

@@ -6,8 +6,8 @@
 // rest to the pipe's sender thread; another thread reads answers.
 // Thread-safe.
 
-#ifndef BERTH_RPC_CALLS_H_
-#define BERTH_RPC_CALLS_H_
+#ifndef BERTH_RPC_SERVICE_SERVER_H_
+#define BERTH_RPC_SERVICE_SERVER_H_
 
 #include <condition_variable>
 #include <functional>
@@ -86,4 +86,4 @@ std::string read_message(Pipe& pipe, struct MessageHead* head,
 
 }  // namespace berth::rpc
 
-#endif  // BERTH_RPC_CALLS_H_
+#endif  // BERTH_RPC_SERVICE_SERVER_H_

@@ -1,13 +1,13 @@
-#include "rpc/calls.h"
+#include "rpc/service_server.h"
 
 #include <fmt/format.h>
 
 #include <cstdio>
 
 #include "device/device_manager.h"
-#include "rpc/caller.h"
+#include "rpc/connection.h"
 #include "rpc/message_frame.h"
-#include "rpc/pipe.h"
+#include "rpc/service_client.h"
 #include "tensor/tensor_impl.h"
 
 namespace berth::rpc {

@@ -1,4 +1,4 @@
-#include "rpc/exchange/wire.h"
+#include "rpc/exchange/socket_messages.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -1,12 +1,12 @@
 // A socket whose bytes travel over a gRPC stream (transport "grpc"), for users
 // that need one: the exchange.
 
-#ifndef BERTH_RPC_TUNNEL_H_
-#define BERTH_RPC_TUNNEL_H_
+#ifndef BERTH_RPC_GRPC_SOCKET_H_
+#define BERTH_RPC_GRPC_SOCKET_H_
 
 #include <memory>
 
-#include "rpc/pipe.h"
+#include "rpc/connection.h"
 #include "rpc/socket.h"
 #include "rpc/threads.h"
 
@@ -18,4 +18,4 @@ Socket tunnel_through(std::shared_ptr<WirePipe> pipe, Threads& threads);
 
 }  // namespace berth::rpc
 
-#endif  // BERTH_RPC_TUNNEL_H_
+#endif  // BERTH_RPC_GRPC_SOCKET_H_

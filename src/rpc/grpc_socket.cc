@@ -1,4 +1,4 @@
-#include "rpc/tunnel.h"
+#include "rpc/grpc_socket.h"
 
 #include <sys/socket.h>
 
