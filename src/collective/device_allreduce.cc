@@ -93,7 +93,8 @@ std::string choose_algorithm(const std::string& asked, const Demand& demand) {
   return demand.ordered || demand.givers == 2 ? "direct" : "ring";
 }
 
-void lower_between(Emit& emit, const Bucket& bucket, const Turn& turn) {
+void lower_device_allreduce(Emit& emit, const Bucket& bucket,
+                            const Turn& turn) {
   PackedBucket packed(emit, bucket, turn);
   const std::string name =
       choose_algorithm(bucket.algorithm, demand_of(packed));

@@ -69,7 +69,7 @@ struct Turn {
 // Replaces the reductions of a bucket whose pieces and results are in more than
 // one memory, by the algorithm that it names. Throws errors::InvalidArgument
 // for one that does not exist.
-void lower_between(Emit& emit, const Bucket& bucket, const Turn& turn);
+void lower_device_allreduce(Emit& emit, const Bucket& bucket, const Turn& turn);
 
 }  // namespace berth
 

@@ -306,7 +306,7 @@ class TaskLowering {
 
 }  // namespace
 
-void lower_between_tasks(Graph& graph, double timeout_seconds) {
+void lower_process_allreduce(Graph& graph, double timeout_seconds) {
   const std::vector<TaskBucket> buckets = TaskPacker(graph).run();
   if (buckets.empty()) return;
   TaskLowering(graph, timeout_seconds).run(buckets);

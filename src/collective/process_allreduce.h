@@ -18,7 +18,7 @@
 namespace berth {
 
 // `timeout_seconds`: the limit of an exchange; 0: the cluster's default.
-void lower_between_tasks(Graph& graph, double timeout_seconds = 0);
+void lower_process_allreduce(Graph& graph, double timeout_seconds = 0);
 
 }  // namespace berth
 

@@ -48,7 +48,7 @@ class BatchOfTasks {
   bool operator()(Tensors& element) {
     ended_ = ended_ || !mine_(part_);
     const int64_t rows = ended_ ? -1 : part_.at(0).shape()[0];
-    distribute::TaskLink& link = *core_->link();
+    distribute::CollectiveExecutor& link = *core_->link();
     const auto ranks = static_cast<size_t>(link.ranks());
     std::vector<int64_t> all(ranks);
     const std::vector<int64_t> bytes(ranks, sizeof(rows));

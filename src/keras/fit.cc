@@ -138,7 +138,7 @@ class FitRun final : public FitLoop {
   const Site site_;
   const CallbackList list_;
   ProgressBar bar_;
-  distribute::TaskLink* const link_;  // null: there is one task
+  distribute::CollectiveExecutor* const link_;  // null: there is one task
   const FitOfStrategy of_strategy_;
   StepWatch watch_;
   NaNWatch nan_watch_;

@@ -162,7 +162,7 @@ std::optional<TaskReport> TaskWatch::report() {
   report.steps = steps_;
   report.samples = samples_;
   const double n = static_cast<double>(std::max<int64_t>(timed_, 1));
-  distribute::TaskLink& link = *core_->link();
+  distribute::CollectiveExecutor& link = *core_->link();
   const std::string said =
       fmt::format("{} {} {} {} {} {}", mine_.name, mine_.samples,
                   mine_.step_us / n, mine_.waited_us / n, mine_.input_us / n,

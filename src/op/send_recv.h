@@ -1,6 +1,6 @@
-// TaskLink: how a step hands values to the tasks that run its other parts.
+// Rendezvous: how a step hands values to the tasks that run its other parts.
 //
-// _TaskSend and _TaskRecv name a link by number; their kernels ask it. A link
+// _TaskSend and _TaskRecv name one by number; their kernels call it. It
 // belongs to one compiled part of one function (remote/). Thread-safe.
 
 #ifndef BERTH_OP_SEND_RECV_H_
@@ -18,9 +18,9 @@
 
 namespace berth {
 
-class TaskLink {
+class Rendezvous {
  public:
-  virtual ~TaskLink() = default;
+  virtual ~Rendezvous() = default;
   // Hands `value`, of the host, to a task ("worker:1"); does not wait.
   virtual void send(int64_t edge, const std::string& to, const View& value) = 0;
   // Waits for the value of an edge and writes it to `value`. Throws
@@ -31,23 +31,23 @@ class TaskLink {
                        const View& value) = 0;
 };
 
-// The links there are, by number. Thread-safe.
-class TaskLinks {
+// Rendezvous of this process by number. Thread-safe.
+class RendezvousTable {
  public:
-  // Gives a link a number, for as long as somebody keeps it.
-  int64_t add(const std::shared_ptr<TaskLink>& link) {
+  // Gives it a number for as long as somebody keeps it.
+  int64_t add(const std::shared_ptr<Rendezvous>& rendezvous) {
     std::lock_guard lock(mutex_);
     std::erase_if(all_, [](const auto& l) { return l.second.expired(); });
-    all_[next_] = link;
+    all_[next_] = rendezvous;
     return next_++;
   }
-  // Throws errors::FailedPrecondition when there is none of that number.
-  std::shared_ptr<TaskLink> at(int64_t number) {
+  // Throws errors::FailedPrecondition for an unknown number.
+  std::shared_ptr<Rendezvous> at(int64_t number) {
     {
       std::lock_guard lock(mutex_);
       const auto found = all_.find(number);
       if (found != all_.end()) {
-        if (auto link = found->second.lock()) return link;
+        if (auto rendezvous = found->second.lock()) return rendezvous;
       }
     }
     throw errors::FailedPrecondition(
@@ -58,13 +58,12 @@ class TaskLinks {
  private:
   std::mutex mutex_;
   int64_t next_ = 1;
-  std::unordered_map<int64_t, std::weak_ptr<TaskLink>> all_;
+  std::unordered_map<int64_t, std::weak_ptr<Rendezvous>> all_;
 };
 
-// Those of this process.
-inline TaskLinks& task_links() {
-  static auto& links = immortal<TaskLinks>();
-  return links;
+inline RendezvousTable& rendezvous_table() {
+  static auto& table = immortal<RendezvousTable>();
+  return table;
 }
 
 }  // namespace berth

@@ -1,4 +1,4 @@
-// Wire: numbers and texts as bytes of a message between tasks.
+// Writer and Reader: numbers and texts as bytes of a message between tasks.
 //
 // All numbers are 8 bytes, little-endian. A reader throws
 // errors::InvalidArgument for truncated bytes; it never reads beyond them.

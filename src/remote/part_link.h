@@ -16,7 +16,7 @@
 
 namespace berth::remote {
 
-class PartLink final : public TaskLink {
+class PartLink final : public Rendezvous {
  public:
   // `owner`: "TASK/SESSION/" of the task that drives the runs.
   PartLink(std::shared_ptr<cluster::Member> member, std::string owner,

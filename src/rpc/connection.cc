@@ -25,9 +25,9 @@ constexpr size_t kPiece = 1 << 20;
 constexpr size_t kSmall = 4096;
 constexpr const char* kClosed = "connection closed";
 
-class SocketPipe final : public Pipe {
+class SocketConnection final : public Connection {
  public:
-  explicit SocketPipe(Socket socket) : socket_(std::move(socket)) {}
+  explicit SocketConnection(Socket socket) : socket_(std::move(socket)) {}
 
   std::string read(void* data, size_t bytes) override {
     return read_all(socket_.fd(), data, bytes);
@@ -100,21 +100,23 @@ std::string joined(const std::vector<iovec>& parts) {
 
 }  // namespace
 
-std::shared_ptr<Pipe> pipe_of(Socket socket) {
-  return std::make_shared<SocketPipe>(std::move(socket));
+std::shared_ptr<Connection> connection_of(Socket socket) {
+  return std::make_shared<SocketConnection>(std::move(socket));
 }
 
-std::shared_ptr<Pipe> Link::dial_pipe(const TaskId& to, Purpose purpose,
-                                      const std::string& channel, Route route) {
-  return pipe_of(dial(to, purpose, channel, route));
+std::shared_ptr<Connection> Link::dial_connection(const TaskId& to,
+                                                  Purpose purpose,
+                                                  const std::string& channel,
+                                                  Route route) {
+  return connection_of(dial(to, purpose, channel, route));
 }
 
-// The wire's callbacks hold it too.
-struct WirePipe::State {
-  std::shared_ptr<Wire> wire;
+// The stream's callbacks hold it too.
+struct GrpcConnection::State {
+  std::shared_ptr<GrpcStream> stream;
   std::mutex mutex;
   std::condition_variable changed;
-  std::deque<WireBytes> incoming;
+  std::deque<StreamBytes> incoming;
   size_t incoming_bytes = 0;
   bool paused = false, open = false;
   bool closed = false;  // by the other end, or broken
@@ -122,18 +124,18 @@ struct WirePipe::State {
   Refusal why;
 };
 
-WirePipe::WirePipe() : state_(std::make_shared<State>()) {}
+GrpcConnection::GrpcConnection() : state_(std::make_shared<State>()) {}
 
-WirePipe::~WirePipe() { close(false); }
+GrpcConnection::~GrpcConnection() { close(false); }
 
-Wire::Events WirePipe::events() {
-  Wire::Events e;
+GrpcStream::Events GrpcConnection::events() {
+  GrpcStream::Events e;
   e.on_open = [s = state_] {
     std::lock_guard lock(s->mutex);
     s->open = true;
     s->changed.notify_all();
   };
-  e.on_bytes = [s = state_](WireBytes bytes) {
+  e.on_bytes = [s = state_](StreamBytes bytes) {
     std::lock_guard lock(s->mutex);
     if (s->down) return true;
     s->incoming_bytes += bytes.size;
@@ -155,12 +157,12 @@ Wire::Events WirePipe::events() {
   return e;
 }
 
-void WirePipe::attach(std::shared_ptr<Wire> wire) {
+void GrpcConnection::attach(std::shared_ptr<GrpcStream> stream) {
   std::lock_guard lock(state_->mutex);
-  state_->wire = std::move(wire);
+  state_->stream = std::move(stream);
 }
 
-std::optional<Refusal> WirePipe::wait_open(Deadline deadline) {
+std::optional<Refusal> GrpcConnection::wait_open(Deadline deadline) {
   State& s = *state_;
   std::unique_lock lock(s.mutex);
   const auto ready = [&s] { return s.open || s.closed; };
@@ -173,29 +175,29 @@ std::optional<Refusal> WirePipe::wait_open(Deadline deadline) {
   return std::nullopt;
 }
 
-std::optional<WireBytes> WirePipe::next() {
+std::optional<StreamBytes> GrpcConnection::next() {
   State& s = *state_;
   std::unique_lock lock(s.mutex);
   s.changed.wait(lock,
                  [&s] { return s.closed || s.down || !s.incoming.empty(); });
   if (s.down || s.incoming.empty()) return std::nullopt;
-  WireBytes bytes = std::move(s.incoming.front());
+  StreamBytes bytes = std::move(s.incoming.front());
   s.incoming.pop_front();
   s.incoming_bytes -= bytes.size;
   const bool resume = s.paused && s.incoming_bytes < kMostWaiting / 2;
   if (resume) s.paused = false;
   lock.unlock();
-  if (resume) s.wire->resume();
+  if (resume) s.stream->resume();
   return bytes;
 }
 
-std::string WirePipe::read(void* data, size_t bytes) {
+std::string GrpcConnection::read(void* data, size_t bytes) {
   auto* to = static_cast<char*>(data);
   while (bytes > 0) {
     if (part_ == reading_.parts.size()) {
       reading_ = {};  // let go before the wait
       part_ = offset_ = 0;
-      std::optional<WireBytes> got = next();
+      std::optional<StreamBytes> got = next();
       if (!got) return kClosed;
       reading_ = std::move(*got);
       continue;
@@ -213,21 +215,21 @@ std::string WirePipe::read(void* data, size_t bytes) {
   return "";
 }
 
-bool WirePipe::send(std::shared_ptr<const void> owner,
-                    std::span<const iovec> parts) {
+bool GrpcConnection::send(std::shared_ptr<const void> owner,
+                          std::span<const iovec> parts) {
   State& s = *state_;
   {
     std::unique_lock lock(s.mutex);
     s.changed.wait(lock, [&s] {
-      return s.closed || s.down || s.wire->queued() < kMostWaiting;
+      return s.closed || s.down || s.stream->queued() < kMostWaiting;
     });
     if (s.closed || s.down) return false;
   }
-  s.wire->send_parts(std::move(owner), parts);
+  s.stream->send_parts(std::move(owner), parts);
   return true;
 }
 
-std::string WirePipe::write(OutgoingMessage message) {
+std::string GrpcConnection::write(OutgoingMessage message) {
   const auto owner = std::make_shared<OutgoingMessage>(std::move(message));
   if (std::string few = joined(owner->parts); !few.empty()) {
     const auto copy = std::make_shared<std::string>(std::move(few));
@@ -240,25 +242,25 @@ std::string WirePipe::write(OutgoingMessage message) {
   return sent ? "" : kClosed;
 }
 
-bool WirePipe::write_now(OutgoingMessage* message) {
+bool GrpcConnection::write_now(OutgoingMessage* message) {
   State& s = *state_;
-  if (s.wire->queued() >= kMostWaiting) return false;
+  if (s.stream->queued() >= kMostWaiting) return false;
   if (std::string few = joined(message->parts); !few.empty()) {
-    s.wire->send(std::move(few));
+    s.stream->send(std::move(few));
     return true;
   }
   const auto owner = std::make_shared<OutgoingMessage>(std::move(*message));
   in_pieces(owner->parts, [&](const std::vector<iovec>& piece) {
-    s.wire->send_parts(owner, piece);
+    s.stream->send_parts(owner, piece);
     return true;
   });
   return true;
 }
 
-void WirePipe::close(bool now) {
+void GrpcConnection::close(bool now) {
   State& s = *state_;
-  std::deque<WireBytes> dropped;
-  std::shared_ptr<Wire> wire;
+  std::deque<StreamBytes> dropped;
+  std::shared_ptr<GrpcStream> stream;
   bool resume = false;
   {
     std::lock_guard lock(s.mutex);
@@ -266,12 +268,12 @@ void WirePipe::close(bool now) {
     dropped.swap(s.incoming);
     s.incoming_bytes = 0;
     resume = std::exchange(s.paused, false);
-    wire = s.wire;
+    stream = s.stream;
     s.changed.notify_all();
   }
-  if (!wire) return;
-  if (resume) wire->resume();  // the end of the stream is read, too
-  wire->close(now);
+  if (!stream) return;
+  if (resume) stream->resume();  // the end of the stream is read, too
+  stream->close(now);
 }
 
 }  // namespace berth::rpc

@@ -1,6 +1,7 @@
-// Pipe: a connection that calls travel over: an own socket, or a stream of gRPC
-// that sends tensors from where they lie and is read into where they belong.
-// One thread reads while others write in turn; shutdown() from any thread.
+// Connection: what calls travel over: an own socket, or a stream
+// of gRPC that sends tensors from where they lie and is read into where they
+// belong. One thread reads while others write in turn; shutdown() from any
+// thread.
 
 #ifndef BERTH_RPC_CONNECTION_H_
 #define BERTH_RPC_CONNECTION_H_
@@ -16,9 +17,9 @@
 
 namespace berth::rpc {
 
-class Pipe {
+class Connection {
  public:
-  virtual ~Pipe() = default;
+  virtual ~Connection() = default;
   // All of it; "" or what went wrong, as in socket.h.
   virtual std::string read(void* data, size_t bytes) = 0;
   virtual std::string write(OutgoingMessage message) = 0;
@@ -28,17 +29,18 @@ class Pipe {
   virtual void shutdown() = 0;
 };
 
-std::shared_ptr<Pipe> pipe_of(Socket socket);
+std::shared_ptr<Connection> connection_of(Socket socket);
 
 // One end of a stream of gRPC; the destructor closes it.
-class WirePipe final : public Pipe {
+class GrpcConnection final : public Connection {
  public:
-  WirePipe();
-  ~WirePipe() override;
+  GrpcConnection();
+  ~GrpcConnection() override;
 
-  // For the wire, which may call them before attach() and after the destructor.
-  Wire::Events events();
-  void attach(std::shared_ptr<Wire> wire);
+  // For the stream, which may call them before attach() and after the
+  // destructor.
+  GrpcStream::Events events();
+  void attach(std::shared_ptr<GrpcStream> stream);
   // Until the other end took the stream; why not, if it did not.
   std::optional<Refusal> wait_open(Deadline deadline);
 
@@ -48,7 +50,7 @@ class WirePipe final : public Pipe {
   void shutdown() override { close(false); }
 
   // What came next, as it came; nothing at the end.
-  std::optional<WireBytes> next();
+  std::optional<StreamBytes> next();
   // Waits while much is queued; false once the stream is closed. `owner` lives
   // until gRPC has sent the parts.
   bool send(std::shared_ptr<const void> owner, std::span<const iovec> parts);
@@ -58,7 +60,7 @@ class WirePipe final : public Pipe {
  private:
   struct State;
   const std::shared_ptr<State> state_;
-  WireBytes reading_;  // the message that read() is in
+  StreamBytes reading_;  // the message that read() is in
   size_t part_ = 0, offset_ = 0;
 };
 

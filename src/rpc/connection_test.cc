@@ -15,7 +15,7 @@ namespace berth::rpc {
 namespace {
 
 // Keeps what is sent, in the memory that it was sent from.
-class KeptWire : public Wire {
+class KeptStream : public GrpcStream {
  public:
   struct Sent {
     std::shared_ptr<const void> owner;
@@ -46,9 +46,9 @@ class KeptWire : public Wire {
   std::atomic<size_t> queued_{0};
 };
 
-WireBytes bytes_in_parts(std::string text, size_t first) {
+StreamBytes bytes_in_parts(std::string text, size_t first) {
   const auto owner = std::make_shared<std::string>(std::move(text));
-  WireBytes bytes;
+  StreamBytes bytes;
   bytes.parts = {{owner->data(), first},
                  {owner->data() + first, owner->size() - first}};
   bytes.size = owner->size();
@@ -56,20 +56,20 @@ WireBytes bytes_in_parts(std::string text, size_t first) {
   return bytes;
 }
 
-TEST(WirePipe, SendsATensorFromWhereItLies) {
-  const auto wire = std::make_shared<KeptWire>();
-  WirePipe pipe;
-  pipe.attach(wire);
+TEST(GrpcConnection, SendsATensorFromWhereItLies) {
+  const auto stream = std::make_shared<KeptStream>();
+  GrpcConnection connection;
+  connection.attach(stream);
   const Tensor t = zeros({3 << 18});  // 3 MiB
   OutgoingMessage message = pack(MessageKind::kRequest, 7, 0, {"text", {t}});
   const auto* begin = reinterpret_cast<const char*>(t.impl()->data());
   const std::string head = message.head;
-  ASSERT_TRUE(pipe.write_now(&message));
+  ASSERT_TRUE(connection.write_now(&message));
 
   std::string first;
   const char* expected = begin;
   size_t tensor_bytes = 0;
-  for (const KeptWire::Sent& s : wire->sent) {
+  for (const KeptStream::Sent& s : stream->sent) {
     size_t together = 0;
     for (const iovec& p : s.parts) {
       together += p.iov_len;
@@ -87,65 +87,65 @@ TEST(WirePipe, SendsATensorFromWhereItLies) {
   EXPECT_EQ(tensor_bytes, size_t{3} << 20);
 }
 
-TEST(WirePipe, ReadsAcrossPartsAndMessages) {
-  const auto wire = std::make_shared<KeptWire>();
-  WirePipe pipe;
-  pipe.attach(wire);
-  const Wire::Events events = pipe.events();
+TEST(GrpcConnection, ReadsAcrossPartsAndMessages) {
+  const auto stream = std::make_shared<KeptStream>();
+  GrpcConnection connection;
+  connection.attach(stream);
+  const GrpcStream::Events events = connection.events();
   events.on_bytes(bytes_in_parts("abcdef", 1));
   events.on_bytes(bytes_in_parts("ghij", 3));
   char read[8] = {};
-  EXPECT_EQ(pipe.read(read, 4), "");
+  EXPECT_EQ(connection.read(read, 4), "");
   EXPECT_EQ(std::string(read, 4), "abcd");
-  EXPECT_EQ(pipe.read(read, 5), "");
+  EXPECT_EQ(connection.read(read, 5), "");
   EXPECT_EQ(std::string(read, 5), "efghi");
   events.on_closed({});
-  EXPECT_EQ(pipe.read(read, 1), "");  // what came before the end
+  EXPECT_EQ(connection.read(read, 1), "");  // what came before the end
   EXPECT_EQ(read[0], 'j');
-  EXPECT_EQ(pipe.read(read, 1), "connection closed");
+  EXPECT_EQ(connection.read(read, 1), "connection closed");
 }
 
-TEST(WirePipe, HoldsBothEndsBackWhenMuchWaits) {
-  const auto wire = std::make_shared<KeptWire>();
-  WirePipe pipe;
-  pipe.attach(wire);
-  const Wire::Events events = pipe.events();
+TEST(GrpcConnection, HoldsBothEndsBackWhenMuchWaits) {
+  const auto stream = std::make_shared<KeptStream>();
+  GrpcConnection connection;
+  connection.attach(stream);
+  const GrpcStream::Events events = connection.events();
   // What arrives: at most 8 MiB wait for the reader, then it goes on.
   const std::string piece(1 << 20, 'x');
   int taken = 0;
   while (events.on_bytes(bytes_in_parts(piece, 5))) ASSERT_LT(++taken, 9);
   EXPECT_EQ(taken, 8);
   std::string read(6 << 20, ' ');
-  EXPECT_EQ(pipe.read(read.data(), read.size()), "");
+  EXPECT_EQ(connection.read(read.data(), read.size()), "");
   EXPECT_EQ(read, std::string(6 << 20, 'x'));
-  EXPECT_EQ(wire->resumed, 1);
-  // What is sent: write() waits until the wire has sent the rest.
+  EXPECT_EQ(stream->resumed, 1);
+  // What is sent: write() waits until the stream has sent the rest.
   const Tensor t = zeros({9 << 18});
   OutgoingMessage big = pack(MessageKind::kReply, 1, 0, {"", {t}});
-  ASSERT_TRUE(pipe.write_now(&big));
+  ASSERT_TRUE(connection.write_now(&big));
   OutgoingMessage more = pack(MessageKind::kReply, 2, 0, {"more", {}});
-  EXPECT_FALSE(pipe.write_now(&more));
-  const size_t before = wire->sent.size();
-  std::thread writer([&] { EXPECT_EQ(pipe.write(std::move(more)), ""); });
-  wire->all_is_sent();
+  EXPECT_FALSE(connection.write_now(&more));
+  const size_t before = stream->sent.size();
+  std::thread writer([&] { EXPECT_EQ(connection.write(std::move(more)), ""); });
+  stream->all_is_sent();
   events.on_sent();
   writer.join();
-  EXPECT_EQ(wire->sent.size(), before + 1);
+  EXPECT_EQ(stream->sent.size(), before + 1);
 }
 
-TEST(WirePipe, EndsWaitsWhenItIsShutDown) {
-  const auto wire = std::make_shared<KeptWire>();
-  WirePipe pipe;
-  pipe.attach(wire);
+TEST(GrpcConnection, EndsWaitsWhenItIsShutDown) {
+  const auto stream = std::make_shared<KeptStream>();
+  GrpcConnection connection;
+  connection.attach(stream);
   std::thread reader([&] {
     char byte;
-    EXPECT_EQ(pipe.read(&byte, 1), "connection closed");
+    EXPECT_EQ(connection.read(&byte, 1), "connection closed");
   });
-  pipe.shutdown();
+  connection.shutdown();
   reader.join();
-  EXPECT_TRUE(wire->closed);
-  EXPECT_TRUE(pipe.events().on_bytes(bytes_in_parts("late", 1)));
-  EXPECT_EQ(pipe.write(pack(MessageKind::kReply, 1, 0, {"late", {}})),
+  EXPECT_TRUE(stream->closed);
+  EXPECT_TRUE(connection.events().on_bytes(bytes_in_parts("late", 1)));
+  EXPECT_EQ(connection.write(pack(MessageKind::kReply, 1, 0, {"late", {}})),
             "connection closed");
 }
 

@@ -13,15 +13,15 @@ namespace {
 
 constexpr size_t kTunnelPiece = 512 << 10;
 
-void pump_in(WirePipe& pipe, const Socket& inner) {
-  while (const auto bytes = pipe.next()) {
+void pump_in(GrpcConnection& connection, const Socket& inner) {
+  while (const auto bytes = connection.next()) {
     if (!write_all(inner.fd(), bytes->parts).empty()) break;
   }
   inner.shutdown();
-  pipe.close(true);
+  connection.close(true);
 }
 
-void pump_out(WirePipe& pipe, const Socket& inner) {
+void pump_out(GrpcConnection& connection, const Socket& inner) {
   std::shared_ptr<char[]> piece;
   for (;;) {
     if (!piece) piece = std::shared_ptr<char[]>(new char[kTunnelPiece]);
@@ -38,14 +38,15 @@ void pump_out(WirePipe& pipe, const Socket& inner) {
     } else {
       owner = std::exchange(piece, nullptr);
     }
-    if (!pipe.send(std::move(owner), std::span(&part, 1))) break;
+    if (!connection.send(std::move(owner), std::span(&part, 1))) break;
   }
-  pipe.close(false);
+  connection.close(false);
 }
 
 }  // namespace
 
-Socket tunnel_through(std::shared_ptr<WirePipe> pipe, Threads& threads) {
+Socket socket_over(std::shared_ptr<GrpcConnection> connection,
+                   Threads& threads) {
   int fds[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
     throw errors::ResourceExhausted(
@@ -58,8 +59,8 @@ Socket tunnel_through(std::shared_ptr<WirePipe> pipe, Threads& threads) {
   for (const int fd : fds) {
     ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
   }
-  threads.start([pipe, inner] { pump_in(*pipe, *inner); });
-  threads.start([pipe, inner] { pump_out(*pipe, *inner); });
+  threads.start([connection, inner] { pump_in(*connection, *inner); });
+  threads.start([connection, inner] { pump_out(*connection, *inner); });
   return user;
 }
 

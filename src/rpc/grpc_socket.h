@@ -13,8 +13,9 @@
 namespace berth::rpc {
 
 // Returns the user's end of a socket; two threads move bytes between it and the
-// pipe until either closes. Throws errors::ResourceExhausted.
-Socket tunnel_through(std::shared_ptr<WirePipe> pipe, Threads& threads);
+// connection until either closes. Throws errors::ResourceExhausted.
+Socket socket_over(std::shared_ptr<GrpcConnection> connection,
+                   Threads& threads);
 
 }  // namespace berth::rpc
 

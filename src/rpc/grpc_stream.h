@@ -1,4 +1,4 @@
-// Wire: messages to and from one task over one gRPC stream.
+// GrpcStream: messages to and from one task over one gRPC stream.
 //
 // GrpcHub is the only part of Berth that uses gRPC. Its server has no port of
 // its own: it gets authenticated connections. With TLS it listens itself.
@@ -20,13 +20,13 @@
 namespace berth::rpc {
 
 // Bytes with another owner, in pieces.
-struct WireBytes {
+struct StreamBytes {
   std::vector<iovec> parts;
   size_t size = 0;
   std::shared_ptr<void> owner;
 };
 
-class Wire {
+class GrpcStream {
  public:
   struct Events {
     // The other end accepted the stream.
@@ -34,13 +34,13 @@ class Wire {
     // Called for each message; returning false pauses until resume().
     std::function<bool(std::string)> on_message;
     // Called instead, without a copy, if set.
-    std::function<bool(WireBytes)> on_bytes;
+    std::function<bool(StreamBytes)> on_bytes;
     // The queue was handed to gRPC.
     std::function<void()> on_sent;
     // Called once, last. kUnavailable: it was not refused.
     std::function<void(const Refusal&)> on_closed;
   };
-  virtual ~Wire() = default;
+  virtual ~GrpcStream() = default;
   // Queues a message; never blocks. Has no effect after the end.
   virtual void send(std::string bytes) = 0;
   // The same without a copy; `owner` lives until gRPC has sent the parts, which
@@ -49,7 +49,7 @@ class Wire {
                           std::span<const iovec> parts) = 0;
   // Bytes that wait to be sent.
   virtual size_t queued() const = 0;
-  // Whether nothing is queued or being written, or the wire has ended.
+  // Whether nothing is queued or being written, or the stream has ended.
   virtual bool idle() const = 0;
   virtual void resume() = 0;
   // Ends it once the queue is sent, or (`now`) at once.
@@ -64,8 +64,8 @@ struct TlsFiles {
 class GrpcHub {
  public:
   // Returns the events for a stream that another task opened.
-  using OnStream =
-      std::function<Wire::Events(std::shared_ptr<Wire>, const Hello&)>;
+  using OnStream = std::function<GrpcStream::Events(std::shared_ptr<GrpcStream>,
+                                                    const Hello&)>;
 
   // `listen`: with TLS, "host:port" to listen on. Throws
   // errors::InvalidArgument for files that cannot be read,
@@ -82,9 +82,10 @@ class GrpcHub {
   void add(Socket socket, const TaskId& from);
   // Opens a stream to a task. Without TLS it uses a connection to this task,
   // made by `connect` if there is none; what that throws is rethrown.
-  std::shared_ptr<Wire> open(const std::string& address, const Hello& hello,
-                             const std::function<Socket()>& connect,
-                             Wire::Events events);
+  std::shared_ptr<GrpcStream> open(const std::string& address,
+                                   const Hello& hello,
+                                   const std::function<Socket()>& connect,
+                                   GrpcStream::Events events);
   // Opens no more streams over the connection to this task.
   void forget(const TaskId& task);
 

@@ -24,7 +24,7 @@ void RpcMember::open_control() {
     serial = ++control_serial_;
     coordinator_silent_ = 0;
   }
-  Wire::Events events;
+  GrpcStream::Events events;
   events.on_message = [this, serial](std::string bytes) {
     try {
       on_frame(serial, parse_frame(bytes));
@@ -45,10 +45,10 @@ void RpcMember::open_control() {
       Lock lock(mutex_);
       own_address_ = fmt::format("{}:{}", own_host(probe.fd()), port_);
     }
-    auto wire = hub_->open(
+    auto stream = hub_->open(
         address, hello, [this] { return dial_grpc(); }, std::move(events));
     Lock lock(mutex_);
-    if (closed_serial_ < serial) control_ = std::move(wire);
+    if (closed_serial_ < serial) control_ = std::move(stream);
   } catch (const errors::Unavailable& e) {
     Lock lock(mutex_);
     unreachable_ = e.what();
@@ -92,7 +92,7 @@ void RpcMember::post(Frame frame) {
     }
     return coordinator_->received(0, frame);
   }
-  std::shared_ptr<Wire> control;
+  std::shared_ptr<GrpcStream> control;
   {
     Lock lock(mutex_);
     if (frame.type != FrameType::kRegister) frame.generation = generation_;
@@ -108,49 +108,49 @@ void RpcMember::from_coordinator(int connection,
     on_frame(0, *frame);
     return;
   }
-  std::shared_ptr<Wire> wire;
+  std::shared_ptr<GrpcStream> stream;
   std::string bytes;
   {
     std::lock_guard lock(wires_mutex_);
-    const auto found = wires_.find(connection);
-    if (found == wires_.end()) return;
-    wire = found->second;
+    const auto found = streams_.find(connection);
+    if (found == streams_.end()) return;
+    stream = found->second;
     if (encoded_of_ != frame) {
       encoded_ = encode(*frame);
       encoded_of_ = frame;
     }
     bytes = encoded_;
   }
-  wire->send(std::move(bytes));
-  if (close) wire->close();
+  stream->send(std::move(bytes));
+  if (close) stream->close();
 }
 
 // The coordinator's own process may end as soon as this returns.
 void RpcMember::wait_until_sent(Deadline most) {
   for (;;) {
-    std::vector<std::shared_ptr<Wire>> wires;
+    std::vector<std::shared_ptr<GrpcStream>> streams;
     {
       std::lock_guard lock(wires_mutex_);
-      for (const auto& [id, wire] : wires_) wires.push_back(wire);
+      for (const auto& [id, stream] : streams_) streams.push_back(stream);
     }
-    const bool sent = std::all_of(wires.begin(), wires.end(),
+    const bool sent = std::all_of(streams.begin(), streams.end(),
                                   [](const auto& w) { return w->idle(); });
     if (sent || std::chrono::steady_clock::now() >= most) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
 
-Wire::Events RpcMember::take_control(std::shared_ptr<Wire> wire,
-                                     const TaskId& from) {
+GrpcStream::Events RpcMember::take_control(std::shared_ptr<GrpcStream> stream,
+                                           const TaskId& from) {
   int id;
   {
     std::lock_guard lock(wires_mutex_);
     id = next_wire_++;
-    wires_[id] = wire;
+    streams_[id] = stream;
   }
   coordinator_->connected(id, from);
-  Wire::Events events;
-  events.on_message = [this, id, weak = std::weak_ptr(wire)](std::string b) {
+  GrpcStream::Events events;
+  events.on_message = [this, id, weak = std::weak_ptr(stream)](std::string b) {
     try {
       coordinator_->received(id, parse_frame(b));
       return true;
@@ -164,7 +164,7 @@ Wire::Events RpcMember::take_control(std::shared_ptr<Wire> wire,
   events.on_closed = [this, id](const Refusal&) {
     {
       std::lock_guard lock(wires_mutex_);
-      wires_.erase(id);
+      streams_.erase(id);
     }
     coordinator_->closed(id);
   };
@@ -246,7 +246,7 @@ void RpcMember::on_go(const Frame& f) {
   met_.clear();
   sockets_.clear();
   unclaimed_.clear();
-  calls_ = std::make_shared<Calls>(
+  calls_ = std::make_shared<ServiceCalls>(
       *this, services_, !by_grpc(), [this](const TaskId& t) {
         const auto& jobs = options_.elastic_jobs;
         return std::find(jobs.begin(), jobs.end(), t.job) != jobs.end();
@@ -257,7 +257,7 @@ void RpcMember::on_go(const Frame& f) {
 
 void RpcMember::on_gone(const Frame& f) {
   std::shared_ptr<SocketSet> set;
-  std::shared_ptr<Calls> calls;
+  std::shared_ptr<ServiceCalls> calls;
   {
     Lock lock(mutex_);
     if (phase_ != Phase::kRunning || f.generation != generation_) return;
@@ -288,7 +288,7 @@ void RpcMember::on_back(const Frame& f) {
 void RpcMember::end_generation(const Failure* failure) {
   std::map<TaskId, std::shared_ptr<SocketSet>> sockets;
   std::vector<std::function<void(const Failure*)>> listeners;
-  std::shared_ptr<Calls> calls;
+  std::shared_ptr<ServiceCalls> calls;
   std::vector<std::pair<Purpose, Accepted>> unclaimed;
   {
     Lock lock(mutex_);
@@ -326,8 +326,8 @@ void RpcMember::fail(errors::Code code, const TaskId& task,
 }
 
 void RpcMember::on_tick(double now) {
-  std::shared_ptr<Calls> calls;
-  std::shared_ptr<Wire> control;
+  std::shared_ptr<ServiceCalls> calls;
+  std::shared_ptr<GrpcStream> control;
   bool beat = false, silent = false;
   {
     Lock lock(mutex_);

@@ -67,20 +67,20 @@ void RpcMember::on_admitted(Socket socket, const Hello& hello, Route route) {
           static_cast<Purpose>(hello.purpose), hello.generation);
 }
 
-Wire::Events RpcMember::on_stream(std::shared_ptr<Wire> wire,
-                                  const Hello& hello) {
+GrpcStream::Events RpcMember::on_stream(std::shared_ptr<GrpcStream> stream,
+                                        const Hello& hello) {
   if (static_cast<Purpose>(hello.purpose) == Purpose::kControl) {
-    return take_control(std::move(wire), hello.from);
+    return take_control(std::move(stream), hello.from);
   }
   const auto purpose = static_cast<Purpose>(hello.purpose);
-  auto pipe = std::make_shared<WirePipe>();
-  Wire::Events events = pipe->events();
-  pipe->attach(std::move(wire));
+  auto connection = std::make_shared<GrpcConnection>();
+  GrpcStream::Events events = connection->events();
+  connection->attach(std::move(stream));
   Accepted accepted{Socket(), hello.from, hello.channel, Route::kTcp, nullptr};
   if (purpose == Purpose::kCall) {
-    accepted.pipe = std::move(pipe);
+    accepted.connection = std::move(connection);
   } else {
-    accepted.socket = tunnel_through(std::move(pipe), threads_);
+    accepted.socket = socket_over(std::move(connection), threads_);
   }
   deliver(std::move(accepted), purpose, hello.generation);
   return events;
@@ -95,12 +95,12 @@ std::shared_ptr<SocketSet> RpcMember::set_of(const TaskId& task) {
 void RpcMember::deliver(Accepted accepted, Purpose purpose,
                         uint64_t generation) {
   std::function<void(Accepted)> fn;
-  std::shared_ptr<Calls> calls;
+  std::shared_ptr<ServiceCalls> calls;
   {
     Lock lock(mutex_);
     if (phase_ != Phase::kRunning || generation != generation_) return;
-    if (accepted.pipe) {
-      set_of(accepted.from)->add(accepted.pipe);
+    if (accepted.connection) {
+      set_of(accepted.from)->add(accepted.connection);
     } else {
       accepted.socket.enter(set_of(accepted.from));
     }
@@ -207,12 +207,12 @@ Socket RpcMember::dial(const TaskId& to, Purpose purpose,
   return dial_any(to, purpose, channel, route, timeout_seconds, true).socket;
 }
 
-std::shared_ptr<Pipe> RpcMember::dial_pipe(const TaskId& to, Purpose purpose,
-                                           const std::string& channel,
-                                           Route route) {
+std::shared_ptr<Connection> RpcMember::dial_connection(
+    const TaskId& to, Purpose purpose, const std::string& channel,
+    Route route) {
   Dialled d = dial_any(to, purpose, channel, route, 0, false);
-  if (d.pipe) return d.pipe;
-  return pipe_of(std::move(d.socket));
+  if (d.connection) return d.connection;
+  return connection_of(std::move(d.socket));
 }
 
 RpcMember::Dialled RpcMember::dial_any(const TaskId& to, Purpose purpose,
@@ -232,10 +232,10 @@ RpcMember::Dialled RpcMember::dial_any(const TaskId& to, Purpose purpose,
     }
     bool again = false;
     Dialled d = dial_once(to, purpose, channel, route, deadline, &again);
-    if (d.pipe && as_socket) {
-      d.socket = tunnel_through(std::move(d.pipe), threads_);
+    if (d.connection && as_socket) {
+      d.socket = socket_over(std::move(d.connection), threads_);
     }
-    if (d.pipe) set->add(d.pipe);
+    if (d.connection) set->add(d.connection);
     if (d.socket) d.socket.enter(set);
     if (d) return d;
     if (!again || Clock::now() >= deadline) {
@@ -265,11 +265,11 @@ RpcMember::Dialled RpcMember::dial_once(const TaskId& to, Purpose purpose,
   Dialled d;
   Socket& s = d.socket;
   if (by_grpc()) {
-    d.pipe = std::make_shared<WirePipe>();
-    d.pipe->attach(hub_->open(
+    d.connection = std::make_shared<GrpcConnection>();
+    d.connection->attach(hub_->open(
         address, hello, [&] { return connect_to(to, address, deadline); },
-        d.pipe->events()));
-    refusal = d.pipe->wait_open(deadline);
+        d.connection->events()));
+    refusal = d.connection->wait_open(deadline);
     // A closed connection is not reused.
     if (refusal && refusal->code == errors::Code::kUnavailable &&
         !refusal->reason.starts_with("not yet")) {

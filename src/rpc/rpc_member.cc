@@ -180,8 +180,8 @@ void RpcMember::listen() {
   }
   hub_ = std::make_unique<GrpcHub>(
       stream_gate_, tls_, where,
-      [this](std::shared_ptr<Wire> wire, const Hello& hello) {
-        return on_stream(std::move(wire), hello);
+      [this](std::shared_ptr<GrpcStream> stream, const Hello& hello) {
+        return on_stream(std::move(stream), hello);
       });
   if (tls_) port_ = hub_->port();
   Listener::Events events{[this](Socket s, const Hello& h, Route r) {
@@ -313,7 +313,7 @@ void RpcMember::form_again(double timeout_seconds, bool shrink) {
     std::lock_guard lock(exchange_mutex_);
     exchange_.reset();
   }
-  std::shared_ptr<Calls> calls;
+  std::shared_ptr<ServiceCalls> calls;
   std::optional<Failure> before;
   {
     Lock lock(mutex_);
@@ -363,8 +363,8 @@ void RpcMember::leave(double timeout_seconds) {
 }
 
 void RpcMember::close_down() {
-  std::shared_ptr<Wire> control;
-  std::shared_ptr<Calls> calls;
+  std::shared_ptr<GrpcStream> control;
+  std::shared_ptr<ServiceCalls> calls;
   std::map<TaskId, std::shared_ptr<SocketSet>> sockets;
   uint64_t serial = 0;
   bool done = false;
@@ -395,10 +395,10 @@ void RpcMember::close_down() {
                         [&] { return closed_serial_ >= serial; });
   }
   if (coordinator_) {
-    std::map<int, std::shared_ptr<Wire>> wires;
+    std::map<int, std::shared_ptr<GrpcStream>> streams;
     {
       std::lock_guard lock(wires_mutex_);
-      wires = wires_;
+      streams = streams_;
     }
     const auto wait = [this](double seconds) {
       const Deadline most = after(seconds);
@@ -407,7 +407,7 @@ void RpcMember::close_down() {
     // A connection that closes takes along what the other end has not read: one
     // that was stopped meanwhile would not hear that all are done.
     if (done) wait(options_.dead_after_seconds);
-    for (const auto& [id, wire] : wires) wire->close();
+    for (const auto& [id, stream] : streams) stream->close();
     wait(1);
   }
   hub_->stop();  // the last callbacks use it
@@ -579,7 +579,7 @@ std::future<Message> RpcMember::call(const TaskId& to,
                                      const std::string& service,
                                      Message request, double timeout_seconds) {
   spec_.task_address(to.job, to.index);  // throws for an unknown task
-  std::shared_ptr<Calls> calls;
+  std::shared_ptr<ServiceCalls> calls;
   {
     Lock lock(mutex_);
     check_locked();

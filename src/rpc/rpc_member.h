@@ -74,9 +74,9 @@ class RpcMember final : public cluster::Member, public Link {
   }
   Socket dial(const TaskId& to, Purpose purpose, const std::string& channel,
               Route route, double timeout_seconds) override;
-  std::shared_ptr<Pipe> dial_pipe(const TaskId& to, Purpose purpose,
-                                  const std::string& channel,
-                                  Route route) override;
+  std::shared_ptr<Connection> dial_connection(const TaskId& to, Purpose purpose,
+                                              const std::string& channel,
+                                              Route route) override;
   void accept(Purpose purpose, std::function<void(Accepted)> fn) override;
   void lost(const TaskId& peer, const std::string& cause,
             int64_t step) override;
@@ -113,20 +113,22 @@ class RpcMember final : public cluster::Member, public Link {
   void from_coordinator(int connection, const Coordinator::FramePtr& frame,
                         bool close);
   void wait_until_sent(Deadline most);
-  Wire::Events take_control(std::shared_ptr<Wire> wire, const TaskId& from);
+  GrpcStream::Events take_control(std::shared_ptr<GrpcStream> stream,
+                                  const TaskId& from);
 
   // rpc_dial.cc: connections.
   std::optional<Refusal> admit(const Hello& hello, bool stream);
   void on_admitted(Socket socket, const Hello& hello, Route route);
-  Wire::Events on_stream(std::shared_ptr<Wire> wire, const Hello& hello);
+  GrpcStream::Events on_stream(std::shared_ptr<GrpcStream> stream,
+                               const Hello& hello);
   void deliver(Accepted accepted, Purpose purpose, uint64_t generation);
   Hello hello_to(const TaskId& to, Purpose purpose,
                  const std::string& channel) const;
   // Either a socket or, unless `as_socket`, a stream of gRPC.
   struct Dialled {
     Socket socket;
-    std::shared_ptr<WirePipe> pipe;
-    explicit operator bool() const { return socket || pipe; }
+    std::shared_ptr<GrpcConnection> connection;
+    explicit operator bool() const { return socket || connection; }
   };
   Dialled dial_any(const TaskId& to, Purpose purpose,
                    const std::string& channel, Route route,
@@ -181,17 +183,17 @@ class RpcMember final : public cluster::Member, public Link {
   std::map<TaskId, std::shared_ptr<SocketSet>> sockets_;
   std::map<Purpose, std::function<void(Accepted)>> acceptors_;
   std::vector<std::pair<Purpose, Accepted>> unclaimed_;
-  std::shared_ptr<Calls> calls_;
-  std::shared_ptr<Wire> control_;
+  std::shared_ptr<ServiceCalls> calls_;
+  std::shared_ptr<GrpcStream> control_;
   uint64_t control_serial_ = 0, closed_serial_ = 0;
   double coordinator_silent_ = 0, since_heartbeat_ = 0, last_tick_ = -1;
   std::atomic<int64_t> step_{-1};
 
   std::mutex wires_mutex_;
-  std::map<int, std::shared_ptr<Wire>> wires_;  // of the coordinator
-  int next_wire_ = 1;                           // 0: this process
-  Coordinator::FramePtr encoded_of_;            // a broadcast frame ...
-  std::string encoded_;                         // ... is encoded once
+  std::map<int, std::shared_ptr<GrpcStream>> streams_;  // of the coordinator
+  int next_wire_ = 1;                                   // 0: this process
+  Coordinator::FramePtr encoded_of_;                    // a broadcast frame ...
+  std::string encoded_;                                 // ... is encoded once
 
   Services services_;
   Threads threads_;

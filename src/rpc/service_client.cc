@@ -4,7 +4,7 @@
 
 namespace berth::rpc {
 
-void Calls::Caller::start(Threads& threads) {
+void ServiceClient::start(Threads& threads) {
   threads.start([self = shared_from_this(), &threads] {
     self->connect();
     if (!self->connected_) return;
@@ -13,14 +13,15 @@ void Calls::Caller::start(Threads& threads) {
   });
 }
 
-// On the sender's thread, the only one that sets `pipe_`.
-void Calls::Caller::connect() {
+// On the sender's thread, the only one that sets `connection_`.
+void ServiceClient::connect() {
   try {
-    auto pipe = link_.dial_pipe(to_, Purpose::kCall, service_, route_);
+    auto connection =
+        link_.dial_connection(to_, Purpose::kCall, service_, route_);
     std::lock_guard lock(mutex_);
-    pipe_ = std::move(pipe);
+    connection_ = std::move(connection);
     connected_ = true;
-    if (ended_) pipe_->shutdown();
+    if (ended_) connection_->shutdown();
   } catch (const errors::Unavailable& e) {
     broken(e.what());
   } catch (const std::exception&) {
@@ -28,7 +29,7 @@ void Calls::Caller::connect() {
   }
 }
 
-std::future<Message> Calls::Caller::call(Message request, double seconds) {
+std::future<Message> ServiceClient::call(Message request, double seconds) {
   Pending p{{}, after(seconds), seconds};
   std::future<Message> result = p.promise.get_future();
   std::unique_lock lock(mutex_);
@@ -49,19 +50,19 @@ std::future<Message> Calls::Caller::call(Message request, double seconds) {
   return result;
 }
 
-void Calls::Caller::send_at_once(std::unique_lock<std::mutex>& lock) {
+void ServiceClient::send_at_once(std::unique_lock<std::mutex>& lock) {
   sending_ = true;
   OutgoingMessage out = std::move(queue_.front());
   queue_.pop_front();
   lock.unlock();
-  const bool sent = pipe_->write_now(&out);
+  const bool sent = connection_->write_now(&out);
   lock.lock();
   sending_ = false;
   if (!sent) queue_.push_front(std::move(out));
   if (!queue_.empty()) changed_.notify_all();
 }
 
-void Calls::Caller::run_sender() {
+void ServiceClient::run_sender() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] {
@@ -72,7 +73,7 @@ void Calls::Caller::run_sender() {
     OutgoingMessage out = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
-    const std::string why = pipe_->write(std::move(out));
+    const std::string why = connection_->write(std::move(out));
     lock.lock();
     sending_ = false;
     if (why.empty()) continue;
@@ -81,16 +82,16 @@ void Calls::Caller::run_sender() {
     lock.lock();
   }
   queue_.clear();
-  pipe_->shutdown();  // the reader ends; the last handle closes it
+  connection_->shutdown();  // the reader ends; the last handle closes it
 }
 
-void Calls::Caller::run_reader() {
+void ServiceClient::run_reader() {
   for (;;) {
     MessageHead head;
     Message message;
     std::string why;
     try {
-      why = read_message(*pipe_, &head, &message);
+      why = read_message(*connection_, &head, &message);
     } catch (const std::exception& e) {
       why = e.what();
     }
@@ -99,7 +100,7 @@ void Calls::Caller::run_reader() {
   }
 }
 
-void Calls::Caller::resolve(const MessageHead& head, Message message) {
+void ServiceClient::resolve(const MessageHead& head, Message message) {
   std::unique_lock lock(mutex_);
   const auto found = pending_.find(head.id);
   if (found == pending_.end()) return;  // it has timed out
@@ -120,7 +121,7 @@ void Calls::Caller::resolve(const MessageHead& head, Message message) {
   }
 }
 
-void Calls::Caller::broken(const std::string& cause) {
+void ServiceClient::broken(const std::string& cause) {
   {
     std::lock_guard lock(mutex_);
     if (ended_ || broken_) return;
@@ -135,7 +136,7 @@ void Calls::Caller::broken(const std::string& cause) {
   }
 }
 
-void Calls::Caller::tick() {
+void ServiceClient::tick() {
   const Deadline now = Clock::now();
   std::vector<Pending> late;
   {
@@ -156,14 +157,14 @@ void Calls::Caller::tick() {
   }
 }
 
-void Calls::Caller::end(std::exception_ptr why) {
+void ServiceClient::end(std::exception_ptr why) {
   std::map<uint64_t, Pending> open;
   {
     std::lock_guard lock(mutex_);
     if (ended_) return;
     ended_ = why;
     open.swap(pending_);
-    if (pipe_) pipe_->shutdown();
+    if (connection_) connection_->shutdown();
     changed_.notify_all();
   }
   for (auto& [id, p] : open) p.promise.set_exception(why);

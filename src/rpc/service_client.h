@@ -1,4 +1,4 @@
-// Caller: calls of this process to one service of one task. Thread-safe.
+// ServiceClient: calls of this process to one service of one task. Thread-safe.
 
 #ifndef BERTH_RPC_SERVICE_CLIENT_H_
 #define BERTH_RPC_SERVICE_CLIENT_H_
@@ -12,10 +12,11 @@
 
 namespace berth::rpc {
 
-class Calls::Caller : public std::enable_shared_from_this<Caller> {
+class ServiceClient : public std::enable_shared_from_this<ServiceClient> {
  public:
   // `may_go`: if the task is lost, only its own calls throw that.
-  Caller(Link& link, TaskId to, std::string service, Route route, bool may_go)
+  ServiceClient(Link& link, TaskId to, std::string service, Route route,
+                bool may_go)
       : link_(link),
         to_(std::move(to)),
         service_(std::move(service)),
@@ -42,7 +43,7 @@ class Calls::Caller : public std::enable_shared_from_this<Caller> {
   void connect();
   void run_sender();
   void run_reader();
-  // Sends from the front of the queue what the pipe takes at once.
+  // Sends from the front of the queue what the connection takes at once.
   void send_at_once(std::unique_lock<std::mutex>& lock);
   void resolve(const MessageHead& head, Message message);
   void broken(const std::string& cause);
@@ -54,7 +55,7 @@ class Calls::Caller : public std::enable_shared_from_this<Caller> {
   const bool may_go_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::shared_ptr<Pipe> pipe_;
+  std::shared_ptr<Connection> connection_;
   bool connected_ = false, sending_ = false, broken_ = false;
   std::exception_ptr ended_;
   uint64_t next_id_ = 0;

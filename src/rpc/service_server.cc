@@ -37,14 +37,15 @@ void Services::clear() {
   handlers.swap(handlers_);
 }
 
-Calls::Calls(Link& link, Services& services, bool same_host_by_unix,
-             std::function<bool(const TaskId&)> may_go)
+ServiceCalls::ServiceCalls(Link& link, Services& services,
+                           bool same_host_by_unix,
+                           std::function<bool(const TaskId&)> may_go)
     : link_(link),
       services_(services),
       by_unix_(same_host_by_unix),
       may_go_(std::move(may_go)) {}
 
-Calls::~Calls() {
+ServiceCalls::~ServiceCalls() {
   end(nullptr);
   while (!threads_.wait(10)) {
     std::fprintf(stderr,
@@ -53,9 +54,11 @@ Calls::~Calls() {
   }
 }
 
-std::future<Message> Calls::call(const TaskId& to, const std::string& service,
-                                 Message request, double timeout_seconds) {
-  std::shared_ptr<Caller> caller;
+std::future<Message> ServiceCalls::call(const TaskId& to,
+                                        const std::string& service,
+                                        Message request,
+                                        double timeout_seconds) {
+  std::shared_ptr<ServiceClient> client;
   {
     std::lock_guard lock(mutex_);
     if (ended_) {
@@ -64,21 +67,21 @@ std::future<Message> Calls::call(const TaskId& to, const std::string& service,
           fmt::format("a call of '{}' at {} after the cluster has ended",
                       service, to.str()));
     }
-    std::shared_ptr<Caller>& c = callers_[{to, service}];
+    std::shared_ptr<ServiceClient>& c = clients_[{to, service}];
     if (!c || c->ended()) {
       const bool unix_socket = by_unix_ && link_.same_host(to);
-      c = std::make_shared<Caller>(link_, to, service,
-                                   unix_socket ? Route::kUnix : Route::kTcp,
-                                   may_go_ && may_go_(to));
+      c = std::make_shared<ServiceClient>(
+          link_, to, service, unix_socket ? Route::kUnix : Route::kTcp,
+          may_go_ && may_go_(to));
       c->start(threads_);
     }
-    caller = c;
+    client = c;
   }
   if (timeout_seconds <= 0) timeout_seconds = link_.timeout_seconds();
-  return caller->call(std::move(request), timeout_seconds);
+  return client->call(std::move(request), timeout_seconds);
 }
 
-void Calls::accepted(Accepted accepted) {
+void ServiceCalls::accepted(Accepted accepted) {
   auto shared = std::make_shared<Accepted>(std::move(accepted));
   threads_.start([this, shared] { answer(std::move(*shared)); });
 }
@@ -107,20 +110,21 @@ OutgoingMessage run_handler(const Handler& handler, const TaskId& from,
 
 }  // namespace
 
-void Calls::answer(Accepted a) {
+void ServiceCalls::answer(Accepted a) {
   const auto ended = [this] {
     std::lock_guard lock(mutex_);
     return ended_;
   };
-  const std::shared_ptr<Pipe> pipe =
-      a.pipe ? std::move(a.pipe) : pipe_of(std::move(a.socket));
+  const std::shared_ptr<Connection> connection =
+      a.connection ? std::move(a.connection)
+                   : connection_of(std::move(a.socket));
   Handler handler;
   for (;;) {
     MessageHead head;
     Message request;
     try {
       // A lost caller is reported elsewhere.
-      if (!read_message(*pipe, &head, &request).empty()) return;
+      if (!read_message(*connection, &head, &request).empty()) return;
     } catch (const std::exception& e) {
       // Invalid bytes: whatever follows them is meaningless, too.
       if (!ended()) link_.lost(a.from, e.what());
@@ -130,40 +134,41 @@ void Calls::answer(Accepted a) {
     if (!handler) return;
     OutgoingMessage reply =
         run_handler(handler, a.from, head.id, std::move(request));
-    if (!pipe->write(std::move(reply)).empty()) return;
+    if (!connection->write(std::move(reply)).empty()) return;
   }
 }
 
-void Calls::tick() {
-  std::vector<std::shared_ptr<Caller>> callers;
+void ServiceCalls::tick() {
+  std::vector<std::shared_ptr<ServiceClient>> clients;
   {
     std::lock_guard lock(mutex_);
-    for (const auto& [key, caller] : callers_) callers.push_back(caller);
+    for (const auto& [key, client] : clients_) clients.push_back(client);
   }
-  for (const auto& caller : callers) caller->tick();
+  for (const auto& client : clients) client->tick();
 }
 
-void Calls::drop(const TaskId& task, const std::string& message) {
-  std::vector<std::shared_ptr<Caller>> callers;
+void ServiceCalls::drop(const TaskId& task, const std::string& message) {
+  std::vector<std::shared_ptr<ServiceClient>> clients;
   {
     std::lock_guard lock(mutex_);
-    for (const auto& [key, caller] : callers_) {
-      if (key.first == task) callers.push_back(caller);
+    for (const auto& [key, client] : clients_) {
+      if (key.first == task) clients.push_back(client);
     }
   }
-  for (const auto& caller : callers) {
-    caller->end(std::make_exception_ptr(errors::Unavailable(message)));
+  for (const auto& client : clients) {
+    client->end(std::make_exception_ptr(errors::Unavailable(message)));
   }
 }
 
-void Calls::end(const Failure* failure) {
-  std::map<std::pair<TaskId, std::string>, std::shared_ptr<Caller>> callers;
+void ServiceCalls::end(const Failure* failure) {
+  std::map<std::pair<TaskId, std::string>, std::shared_ptr<ServiceClient>>
+      clients;
   {
     std::lock_guard lock(mutex_);
     if (ended_) return;
     ended_ = true;
     if (failure) failure_ = std::make_shared<Failure>(*failure);
-    callers.swap(callers_);
+    clients.swap(clients_);
   }
   services_.wake();
   std::exception_ptr why;
@@ -173,16 +178,17 @@ void Calls::end(const Failure* failure) {
   } catch (...) {
     why = std::current_exception();
   }
-  for (const auto& [key, caller] : callers) caller->end(why);
+  for (const auto& [key, client] : clients) client->end(why);
 }
 
-std::string read_message(Pipe& pipe, MessageHead* head, Message* message) {
+std::string read_message(Connection& connection, MessageHead* head,
+                         Message* message) {
   char bytes[kHeadBytes];
-  std::string why = pipe.read(bytes, sizeof(bytes));
+  std::string why = connection.read(bytes, sizeof(bytes));
   if (!why.empty()) return why;
   *head = parse_head({bytes, sizeof(bytes)});
   std::string rest(size_t{head->meta_bytes} + head->text_bytes, '\0');
-  why = pipe.read(rest.data(), rest.size());
+  why = connection.read(rest.data(), rest.size());
   if (!why.empty()) return why;
   const auto heads = parse_meta(
       std::string_view(rest).substr(0, head->meta_bytes), head->tensors);
@@ -190,13 +196,13 @@ std::string read_message(Pipe& pipe, MessageHead* head, Message* message) {
   for (const TensorHead& t : heads) {
     if (t.dtype == string_) {
       std::string block(t.bytes, '\0');
-      why = pipe.read(block.data(), block.size());
+      why = connection.read(block.data(), block.size());
       if (!why.empty()) return why;
       message->tensors.push_back(strings_from(block, t.shape));
       continue;
     }
     Tensor tensor = make_tensor(DeviceManager::get().host(), t.dtype, t.shape);
-    why = pipe.read(tensor.impl()->data(), t.bytes);
+    why = connection.read(tensor.impl()->data(), t.bytes);
     if (!why.empty()) return why;
     message->tensors.push_back(std::move(tensor));
   }

@@ -1,9 +1,10 @@
-// Calls: services of this task, and calls to those of others.
+// ServiceCalls: answers calls of this task's services and calls those of other
+// tasks, during one generation.
 //
-// There is one pipe per caller and service. The thread that reads it runs the
-// handler and answers, so calls of one sender to one service run in order, and
-// all others run in parallel. A caller writes what fits at once and leaves the
-// rest to the pipe's sender thread; another thread reads answers.
+// There is one connection per caller and service. The thread that reads it runs
+// the handler and answers, so calls of one sender to one service run in order,
+// and all others run in parallel. A caller writes what fits at once and leaves
+// the rest to the connection's sender thread; another thread reads answers.
 // Thread-safe.
 
 #ifndef BERTH_RPC_SERVICE_SERVER_H_
@@ -27,7 +28,7 @@ namespace berth::rpc {
 using cluster::Handler;
 using cluster::Message;
 
-// One generation of calls; services outlive it.
+// The handlers of this task by name; they outlive generations.
 class Services {
  public:
   void serve(const std::string& name, Handler handler);
@@ -43,18 +44,20 @@ class Services {
   std::map<std::string, Handler> handlers_;
 };
 
-class Calls {
+class ServiceClient;
+
+class ServiceCalls {
  public:
   // `may_go`: tasks that may be lost without ending the generation.
-  Calls(Link& link, Services& services, bool same_host_by_unix,
-        std::function<bool(const TaskId&)> may_go);
+  ServiceCalls(Link& link, Services& services, bool same_host_by_unix,
+               std::function<bool(const TaskId&)> may_go);
   // Answers open calls with the failure, or with errors::Cancelled; waits for
   // running handlers.
-  ~Calls();
+  ~ServiceCalls();
 
   std::future<Message> call(const TaskId& to, const std::string& service,
                             Message request, double timeout_seconds);
-  // Takes a socket or pipe that a caller dialled.
+  // Takes a socket or connection that a caller dialled.
   void accepted(Accepted accepted);
   // Fails calls that have timed out. Call it every few hundredths of a second.
   void tick();
@@ -62,8 +65,6 @@ class Calls {
   void drop(const TaskId& task, const std::string& message);
   // Ends the generation; `failure` is null if all tasks are done.
   void end(const Failure* failure);
-
-  class Caller;
 
  private:
   void answer(Accepted accepted);
@@ -73,7 +74,8 @@ class Calls {
   const bool by_unix_;
   const std::function<bool(const TaskId&)> may_go_;
   std::mutex mutex_;
-  std::map<std::pair<TaskId, std::string>, std::shared_ptr<Caller>> callers_;
+  std::map<std::pair<TaskId, std::string>, std::shared_ptr<ServiceClient>>
+      clients_;
   std::shared_ptr<const Failure> failure_;
   bool ended_ = false;
   Threads threads_;
@@ -81,7 +83,7 @@ class Calls {
 
 // Reads one message; returns "" or why the connection failed. Throws
 // errors::DataLoss for invalid bytes, errors::ResourceExhausted.
-std::string read_message(Pipe& pipe, struct MessageHead* head,
+std::string read_message(Connection& connection, struct MessageHead* head,
                          Message* message);
 
 }  // namespace berth::rpc

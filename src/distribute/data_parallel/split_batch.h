@@ -25,7 +25,7 @@ namespace berth::distribute {
 struct TaskPart {
   // For plans that are only inspected: nothing is exchanged.
   static constexpr int64_t kNoLink = -1;
-  int64_t link = 0;  // TaskLink::id(); 0: one task has all replicas
+  int64_t link = 0;  // CollectiveExecutor::id(); 0: one task has all replicas
   int rank = 0;
   std::vector<int> first;  // replica of each rank, then their total number
   // Where exchanged values are: a device with host memory.

@@ -23,7 +23,7 @@ int64_t ns_since(TaskClock::time_point t) {
 
 struct TaskLinks {
   std::mutex mutex;
-  std::vector<std::shared_ptr<TaskLink>> all;
+  std::vector<std::shared_ptr<CollectiveExecutor>> all;
 };
 
 TaskLinks& task_links() {
@@ -37,7 +37,7 @@ uint64_t mix(uint64_t h, int64_t x) {
 
 }  // namespace
 
-TaskLink::TaskLink(std::shared_ptr<cluster::Member> member)
+CollectiveExecutor::CollectiveExecutor(std::shared_ptr<cluster::Member> member)
     : member_(std::move(member)),
       rank_(member_->rank()),
       ranks_(member_->num_ranks()) {
@@ -48,7 +48,7 @@ TaskLink::TaskLink(std::shared_ptr<cluster::Member> member)
   }
 }
 
-TaskLink::~TaskLink() {
+CollectiveExecutor::~CollectiveExecutor() {
   for (Channel& c : channels_) {
     const std::lock_guard lock(c.mutex);
     c.stop = true;
@@ -57,9 +57,9 @@ TaskLink::~TaskLink() {
   for (Channel& c : channels_) c.thread.join();
 }
 
-std::shared_ptr<TaskLink> TaskLink::make(
+std::shared_ptr<CollectiveExecutor> CollectiveExecutor::make(
     std::shared_ptr<cluster::Member> member) {
-  auto link = std::make_shared<TaskLink>(std::move(member));
+  auto link = std::make_shared<CollectiveExecutor>(std::move(member));
   TaskLinks& links = task_links();
   const std::lock_guard lock(links.mutex);
   links.all.push_back(link);
@@ -67,7 +67,7 @@ std::shared_ptr<TaskLink> TaskLink::make(
   return link;
 }
 
-TaskLink& TaskLink::find(int64_t id) {
+CollectiveExecutor& CollectiveExecutor::find(int64_t id) {
   TaskLinks& links = task_links();
   const std::lock_guard lock(links.mutex);
   if (id >= 1 && id <= static_cast<int64_t>(links.all.size())) {
@@ -76,22 +76,22 @@ TaskLink& TaskLink::find(int64_t id) {
   throw errors::Internal(fmt::format("there is no link {} between tasks", id));
 }
 
-std::shared_ptr<TaskExchange> TaskLink::exchange(int64_t program,
-                                                 int64_t number) {
+std::shared_ptr<StepExchange> CollectiveExecutor::exchange(int64_t program,
+                                                           int64_t number) {
   const std::lock_guard lock(mutex_);
   std::erase_if(exchanges_, [](const auto& e) { return e.second.expired(); });
   auto& slot = exchanges_[{program, number}];
-  std::shared_ptr<TaskExchange> x = slot.lock();
-  if (!x) slot = x = std::make_shared<TaskExchange>();
+  std::shared_ptr<StepExchange> x = slot.lock();
+  if (!x) slot = x = std::make_shared<StepExchange>();
   return x;
 }
 
-bool TaskLink::is_new(uint64_t variable) {
+bool CollectiveExecutor::is_new(uint64_t variable) {
   const std::lock_guard lock(mutex_);
   return agreed_.insert(variable).second;
 }
 
-void TaskLink::form_again(double timeout_seconds, bool shrink) {
+void CollectiveExecutor::form_again(double timeout_seconds, bool shrink) {
   // Pending exchanges end with the failure.
   for (Channel& c : channels_) {
     std::unique_lock lock(c.mutex);
@@ -105,7 +105,7 @@ void TaskLink::form_again(double timeout_seconds, bool shrink) {
   ++generation_;
 }
 
-void TaskLink::prepare(TaskExchange& x) {
+void CollectiveExecutor::prepare(StepExchange& x) {
   x.generation = generation_;
   const auto all = std::accumulate(x.sizes.begin(), x.sizes.end(), int64_t{0});
   const size_t bytes = static_cast<size_t>(all) * size_of(x.dtype);
@@ -121,14 +121,14 @@ void TaskLink::prepare(TaskExchange& x) {
   for (const int64_t n : x.lengths) hash = mix(hash, n);
   x.tag.hash = hash;
   switch (x.how) {
-    case TaskExchange::How::kSum:
+    case StepExchange::How::kSum:
       x.value_bytes = bytes;
       x.values = x.results = buffer(bytes);
       return;
-    case TaskExchange::How::kOrdered:
+    case StepExchange::How::kOrdered:
       x.value_bytes = bytes * x.starts.size();
       break;
-    case TaskExchange::How::kGather:
+    case StepExchange::How::kGather:
       x.value_bytes =
           static_cast<size_t>(x.lengths.at(static_cast<size_t>(rank()))) *
           size_of(x.dtype);
@@ -138,8 +138,8 @@ void TaskLink::prepare(TaskExchange& x) {
   x.results = buffer(bytes);
 }
 
-void TaskLink::before_begin(TaskExchange& x) {
-  using State = TaskExchange::State;
+void CollectiveExecutor::before_begin(StepExchange& x) {
+  using State = StepExchange::State;
   Channel& c = channels_[x.channel];
   std::unique_lock lock(c.mutex);
   c.changed.wait(
@@ -150,21 +150,21 @@ void TaskLink::before_begin(TaskExchange& x) {
   if (x.generation != generation_) prepare(x);
 }
 
-void TaskLink::begin(const std::shared_ptr<TaskExchange>& x) {
+void CollectiveExecutor::begin(const std::shared_ptr<StepExchange>& x) {
   Channel& c = channels_[x->channel];
   const std::lock_guard lock(c.mutex);
   x->tag.step = step();
-  x->state = TaskExchange::State::kBegun;
+  x->state = StepExchange::State::kBegun;
   c.queue.push_back(x);
   c.changed.notify_all();
 }
 
-void TaskLink::end(TaskExchange& x) {
+void CollectiveExecutor::end(StepExchange& x) {
   const auto start = TaskClock::now();
   Channel& c = channels_[x.channel];
   std::unique_lock lock(c.mutex);
-  while (x.state != TaskExchange::State::kDone) {
-    if (x.state == TaskExchange::State::kIdle) {
+  while (x.state != StepExchange::State::kDone) {
+    if (x.state == StepExchange::State::kIdle) {
       throw errors::Internal("an exchange between tasks that nobody began");
     }
     if (!c.busy && !c.queue.empty()) {
@@ -173,12 +173,12 @@ void TaskLink::end(TaskExchange& x) {
       c.changed.wait(lock);
     }
   }
-  x.state = TaskExchange::State::kIdle;
+  x.state = StepExchange::State::kIdle;
   waited_ns_ += ns_since(start);
   if (x.error) std::rethrow_exception(x.error);
 }
 
-void TaskLink::work(Channel& c) {
+void CollectiveExecutor::work(Channel& c) {
   std::unique_lock lock(c.mutex);
   for (;;) {
     c.changed.wait(lock,
@@ -188,11 +188,12 @@ void TaskLink::work(Channel& c) {
   }
 }
 
-void TaskLink::do_first(Channel& c, std::unique_lock<std::mutex>& lock) {
-  const std::shared_ptr<TaskExchange> x = std::move(c.queue.front());
+void CollectiveExecutor::do_first(Channel& c,
+                                  std::unique_lock<std::mutex>& lock) {
+  const std::shared_ptr<StepExchange> x = std::move(c.queue.front());
   c.queue.pop_front();
   c.busy = true;
-  x->state = TaskExchange::State::kRunning;
+  x->state = StepExchange::State::kRunning;
   lock.unlock();
   std::exception_ptr error;
   const auto start = TaskClock::now();
@@ -207,21 +208,21 @@ void TaskLink::do_first(Channel& c, std::unique_lock<std::mutex>& lock) {
   lock.lock();
   c.busy = false;
   x->error = error;
-  x->state = TaskExchange::State::kDone;
+  x->state = StepExchange::State::kDone;
   c.changed.notify_all();
 }
 
-void TaskLink::run(TaskExchange& x, const std::string& channel) {
+void CollectiveExecutor::run(StepExchange& x, const std::string& channel) {
   cluster::Exchange& exchange = member_->exchange();
   if (x.tag.channel != channel) x.tag.channel = channel;
   const size_t each = size_of(x.dtype);
   const auto count = static_cast<int64_t>(x.result_bytes / each);
   switch (x.how) {
-    case TaskExchange::How::kSum:
+    case StepExchange::How::kSum:
       exchange.all_reduce(x.values.get(), count, x.dtype,
                           cluster::Reduction::kSum, x.tag);
       return;
-    case TaskExchange::How::kOrdered: {
+    case StepExchange::How::kOrdered: {
       std::vector<cluster::SlicePart> parts;
       for (size_t p = 0; p < x.starts.size(); ++p) {
         parts.push_back({static_cast<int32_t>(x.starts[p]),
@@ -233,7 +234,7 @@ void TaskLink::run(TaskExchange& x, const std::string& channel) {
                            x.tag);
       return;
     }
-    case TaskExchange::How::kGather: {
+    case StepExchange::How::kGather: {
       std::vector<int64_t> bytes;
       for (const int64_t n : x.lengths) {
         bytes.push_back(n * static_cast<int64_t>(each));
@@ -244,7 +245,7 @@ void TaskLink::run(TaskExchange& x, const std::string& channel) {
   }
 }
 
-TaskTimes TaskLink::take_times() {
+TaskTimes CollectiveExecutor::take_times() {
   TaskTimes t;
   t.exchanges = count_.exchange(0);
   t.bytes = bytes_.exchange(0);

@@ -1,4 +1,5 @@
-// TaskLink: the connection of this task to the others that train with it.
+// CollectiveExecutor: the connection of this task to the others that train with
+// it.
 //
 // There is one per strategy over several tasks. Exchanges that plans begin
 // (_TaskStart) run beside the computation until their results are needed
@@ -27,7 +28,7 @@
 namespace berth::distribute {
 
 // One exchange of a plan, repeated in each run.
-struct TaskExchange {
+struct StepExchange {
   enum class How : uint8_t { kSum, kOrdered, kGather };
   How how = How::kSum;
   DType dtype = float32;
@@ -55,20 +56,20 @@ struct TaskTimes {
   double waited_us = 0;    // by compute threads
 };
 
-class TaskLink {
+class CollectiveExecutor {
  public:
   static constexpr int kChannels = 2;
 
-  explicit TaskLink(std::shared_ptr<cluster::Member> member);
-  ~TaskLink();
-  TaskLink(const TaskLink&) = delete;
-  TaskLink& operator=(const TaskLink&) = delete;
+  explicit CollectiveExecutor(std::shared_ptr<cluster::Member> member);
+  ~CollectiveExecutor();
+  CollectiveExecutor(const CollectiveExecutor&) = delete;
+  CollectiveExecutor& operator=(const CollectiveExecutor&) = delete;
 
   // Makes a link that lives for ever: plans refer to it by its number.
-  static std::shared_ptr<TaskLink> make(
+  static std::shared_ptr<CollectiveExecutor> make(
       std::shared_ptr<cluster::Member> member);
   // Throws errors::Internal for an unknown number.
-  static TaskLink& find(int64_t id);
+  static CollectiveExecutor& find(int64_t id);
 
   int64_t id() const { return id_; }
   cluster::Member& member() const { return *member_; }
@@ -78,15 +79,15 @@ class TaskLink {
   int ranks() const { return ranks_.load(); }
 
   // The exchange of a plan, shared by its Start and End while they live.
-  std::shared_ptr<TaskExchange> exchange(int64_t program, int64_t number);
+  std::shared_ptr<StepExchange> exchange(int64_t program, int64_t number);
   // Fixes what is exchanged, once.
-  void prepare(TaskExchange& x);
+  void prepare(StepExchange& x);
 
   // If the exchange was begun, waits for its end: values will be overwritten.
-  void before_begin(TaskExchange& x);
-  void begin(const std::shared_ptr<TaskExchange>& x);
+  void before_begin(StepExchange& x);
+  void begin(const std::shared_ptr<StepExchange>& x);
   // Waits for the results. Throws the error of the exchange.
-  void end(TaskExchange& x);
+  void end(StepExchange& x);
 
   // Returns true once per variable: the tasks have not agreed on its value yet.
   bool is_new(uint64_t variable);
@@ -105,7 +106,7 @@ class TaskLink {
   struct Channel {
     std::mutex mutex;
     std::condition_variable changed;
-    std::deque<std::shared_ptr<TaskExchange>> queue;
+    std::deque<std::shared_ptr<StepExchange>> queue;
     bool busy = false, stop = false;
     std::thread thread;
     std::string name;
@@ -114,14 +115,14 @@ class TaskLink {
   void work(Channel& c);
   // Runs the first exchange of the queue; `lock` is released meanwhile.
   void do_first(Channel& c, std::unique_lock<std::mutex>& lock);
-  void run(TaskExchange& x, const std::string& channel);
+  void run(StepExchange& x, const std::string& channel);
 
   const std::shared_ptr<cluster::Member> member_;
   std::atomic<int> rank_, ranks_;
   int64_t id_ = 0;
   std::array<Channel, kChannels> channels_;
   std::mutex mutex_;
-  std::map<std::pair<int64_t, int64_t>, std::weak_ptr<TaskExchange>> exchanges_;
+  std::map<std::pair<int64_t, int64_t>, std::weak_ptr<StepExchange>> exchanges_;
   std::set<uint64_t> agreed_;  // serials of variables
   std::atomic<int64_t> step_{-1};
   std::atomic<int64_t> count_{0}, bytes_{0}, exchange_ns_{0}, waited_ns_{0};

@@ -84,7 +84,7 @@ void visit_random(Graph& graph, const Fn& fn) {
   }
 }
 
-void agree_on_random_numbers(TaskLink& link, Graph& graph) {
+void agree_on_random_numbers(CollectiveExecutor& link, Graph& graph) {
   std::vector<int64_t> keys;
   const auto is_key = [](const Attrs::Pair& p) {
     return (p.first == "seed" || p.first == "op_id") &&
@@ -116,7 +116,8 @@ void agree_on_random_numbers(TaskLink& link, Graph& graph) {
 
 }  // namespace
 
-std::vector<std::string> gather_texts(TaskLink& link, const std::string& mine,
+std::vector<std::string> gather_texts(CollectiveExecutor& link,
+                                      const std::string& mine,
                                       const std::string& what) {
   cluster::Exchange& exchange = link.member().exchange();
   const auto ranks = static_cast<size_t>(link.ranks());
@@ -140,7 +141,7 @@ std::vector<std::string> gather_texts(TaskLink& link, const std::string& mine,
 
 uint64_t hash_of_step(const Graph& graph) { return StepHash().of(graph); }
 
-void agree_on_step(TaskLink& link, Graph& graph) {
+void agree_on_step(CollectiveExecutor& link, Graph& graph) {
   std::vector<Tensor> variables;
   int64_t weights = 0;
   for (const Node& n : graph.nodes) {
@@ -186,7 +187,7 @@ void add_variables(const Graph& graph, std::vector<Tensor>* all) {
 
 }  // namespace
 
-void agree_on_meetings(TaskLink& link, const Graph& trace) {
+void agree_on_meetings(CollectiveExecutor& link, const Graph& trace) {
   std::string mine;
   for (const Node& n : trace.nodes) {
     if (n.op->kind() != OpKind::kCrossReplica) continue;
@@ -212,7 +213,8 @@ void agree_on_meetings(TaskLink& link, const Graph& trace) {
   agree_on_variables(link, variables);
 }
 
-void agree_on_variables(TaskLink& link, const std::vector<Tensor>& handles) {
+void agree_on_variables(CollectiveExecutor& link,
+                        const std::vector<Tensor>& handles) {
   static const OpDef& read = op_named("ReadVariableOp");
   static const OpDef& assign = op_named("AssignVariableOp");
   const NoDeviceScope no_scope;

@@ -15,7 +15,8 @@
 namespace berth::distribute {
 
 // The texts of all ranks.
-std::vector<std::string> gather_texts(TaskLink& link, const std::string& mine,
+std::vector<std::string> gather_texts(CollectiveExecutor& link,
+                                      const std::string& mine,
                                       const std::string& what);
 
 // Equal for equal steps: covers their ops, shapes and attributes, but not names
@@ -25,14 +26,15 @@ uint64_t hash_of_step(const Graph& graph);
 // Throws errors::InvalidArgument, the same in all tasks, naming those whose
 // step differs from the chief's. Gives the random ops of the graph the chief's
 // numbers, and variables that are new here the chief's values.
-void agree_on_step(TaskLink& link, Graph& graph);
+void agree_on_step(CollectiveExecutor& link, Graph& graph);
 
 // The same for the function of run(), which may differ between replicas: throws
 // if replicas of two tasks meet at different places.
-void agree_on_meetings(TaskLink& link, const Graph& trace);
+void agree_on_meetings(CollectiveExecutor& link, const Graph& trace);
 
 // Agrees on variables only.
-void agree_on_variables(TaskLink& link, const std::vector<Tensor>& handles);
+void agree_on_variables(CollectiveExecutor& link,
+                        const std::vector<Tensor>& handles);
 
 }  // namespace berth::distribute
 

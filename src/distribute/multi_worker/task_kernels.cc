@@ -16,12 +16,12 @@ size_t bytes_of(const View& v) {
   return static_cast<size_t>(v.size()) * size_of(v.dtype);
 }
 
-TaskLink* link_of(const PrepareArgs& args) {
+CollectiveExecutor* link_of(const PrepareArgs& args) {
   const auto id = args.attr<int64_t>("link");
-  return id == TaskPart::kNoLink ? nullptr : &TaskLink::find(id);
+  return id == TaskPart::kNoLink ? nullptr : &CollectiveExecutor::find(id);
 }
 
-std::shared_ptr<TaskExchange> exchange_of(TaskLink* link,
+std::shared_ptr<StepExchange> exchange_of(CollectiveExecutor* link,
                                           const PrepareArgs& args) {
   if (link == nullptr) return nullptr;
   return link->exchange(args.attr<int64_t>("program"),
@@ -33,11 +33,11 @@ class TaskStart final : public Prepared {
   explicit TaskStart(const PrepareArgs& args)
       : link_(link_of(args)), exchange_(exchange_of(link_, args)) {
     if (!exchange_ || exchange_->values) return;  // or bound before
-    TaskExchange& x = *exchange_;
+    StepExchange& x = *exchange_;
     const auto& how = args.attr<std::string>("how");
-    x.how = how == "ordered"  ? TaskExchange::How::kOrdered
-            : how == "gather" ? TaskExchange::How::kGather
-                              : TaskExchange::How::kSum;
+    x.how = how == "ordered"  ? StepExchange::How::kOrdered
+            : how == "gather" ? StepExchange::How::kGather
+                              : StepExchange::How::kSum;
     x.dtype = args.attr<DType>("T");
     x.sizes = args.attr<Ints>("sizes");
     x.starts = args.attr<Ints>("starts");
@@ -66,8 +66,8 @@ class TaskStart final : public Prepared {
   }
 
  private:
-  TaskLink* const link_;  // null: the plan is only inspected
-  const std::shared_ptr<TaskExchange> exchange_;
+  CollectiveExecutor* const link_;  // null: the plan is only inspected
+  const std::shared_ptr<StepExchange> exchange_;
 };
 
 class TaskEnd final : public Prepared {
@@ -87,8 +87,8 @@ class TaskEnd final : public Prepared {
   }
 
  private:
-  TaskLink* const link_;
-  const std::shared_ptr<TaskExchange> exchange_;
+  CollectiveExecutor* const link_;
+  const std::shared_ptr<StepExchange> exchange_;
 };
 
 template <class T>

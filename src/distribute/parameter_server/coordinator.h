@@ -128,7 +128,7 @@ class ParameterServers : public std::enable_shared_from_this<ParameterServers> {
     std::thread thread;
   };
 
-  // ps_placing.cc: variables and programs. The caller holds placing_.
+  // variable_placement.cc: variables and programs. The caller holds placing_.
   Traced trace(const ClosureCall& call, const std::vector<TensorSpec>& specs);
   void place(const ServerSplit& split);
   void place_group(const ServerGroup& group);
@@ -147,7 +147,7 @@ class ParameterServers : public std::enable_shared_from_this<ParameterServers> {
   std::vector<cluster::Message> ask_all(
       std::map<int, cluster::Message> requests, std::vector<int>* order);
 
-  // ps_queue.cc: the queue.
+  // coordinator.cc: the queue.
   void start();
   void serve_worker(int w);
   std::shared_ptr<Closure> take();

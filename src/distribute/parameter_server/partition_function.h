@@ -43,7 +43,7 @@ class ServerSplit {
       int servers) const;
 
  private:
-  friend class ProgramMaker;  // ps_parts.cc
+  friend class ProgramMaker;  // build_step.cc
   enum class Role : uint8_t { kSource, kRead, kEffect, kCompute };
   static constexpr int kWorker = -1;
 

@@ -144,7 +144,8 @@ size_t ordered_parts(const Node& start) {
       .size();
 }
 
-// What devices send each other if their library adds (between.h).
+// What devices send each other if their library adds
+// (collective/device_allreduce.h).
 int64_t library_bytes(const Graph& graph) {
   int64_t bytes = 0;
   for (const Node& n : graph.nodes) {

@@ -103,7 +103,7 @@ AutoShardPolicy resolved(const std::vector<Heard>& all,
 std::optional<data::Dataset> dataset_of_task(const StrategyCore& core,
                                              const data::Dataset& dataset,
                                              const char* what, Site site) {
-  TaskLink& link = *core.link();
+  CollectiveExecutor& link = *core.link();
   std::string mine;
   try {
     mine = said_of(dataset);  // may read the first element
@@ -134,7 +134,7 @@ std::optional<Tensors> without_examples(const data::Dataset& dataset) {
   return none;
 }
 
-bool any_task(TaskLink& link, bool mine, const char* what) {
+bool any_task(CollectiveExecutor& link, bool mine, const char* what) {
   const int64_t here = mine ? 1 : 0;
   std::vector<int64_t> all(static_cast<size_t>(link.ranks()));
   const std::vector<int64_t> bytes(all.size(), sizeof(here));

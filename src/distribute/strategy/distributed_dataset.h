@@ -29,7 +29,7 @@ DistributedDataset dataset_from_function(
 std::optional<Tensors> without_examples(const data::Dataset& dataset);
 
 // Whether `mine` is true in any task. All tasks call it together.
-bool any_task(TaskLink& link, bool mine, const char* what);
+bool any_task(CollectiveExecutor& link, bool mine, const char* what);
 
 }  // namespace berth::distribute
 

@@ -46,7 +46,7 @@ FitRewrite::FitRewrite(std::shared_ptr<StrategyCore> core,
       options_(options),
       mover_(options.balances && core_->options().shares.automatic() &&
                      core_->num_replicas() > 1 && !core_->link()
-                 ? std::make_unique<ShareMover>(core_)
+                 ? std::make_unique<Rebalancer>(core_)
                  : nullptr) {}
 FitRewrite::~FitRewrite() = default;
 

@@ -15,7 +15,7 @@
 
 namespace berth::distribute {
 
-class ShareMover;  // distribute/share_mover.h
+class Rebalancer;  // distribute/strategy/rebalance.h
 
 struct FitRewriteOptions {
   int slices = 0;         // set by the model; 0: set by the strategy
@@ -50,7 +50,7 @@ class FitRewrite final : public GraphRewrite {
 
   const std::shared_ptr<StrategyCore> core_;
   const FitRewriteOptions options_;
-  const std::unique_ptr<ShareMover> mover_;  // null: shares stay
+  const std::unique_ptr<Rebalancer> mover_;  // null: shares stay
   mutable std::mutex mutex_;
   mutable SplitReport report_;
 };

@@ -1,5 +1,3 @@
-#include "berth/multi_worker.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,6 +7,7 @@
 
 #include "base/immortal.h"
 #include "base/where.h"
+#include "berth/multi_worker.h"
 #include "cluster/member.h"
 #include "distribute/multi_worker/gradient_exchange.h"
 #include "distribute/strategy/strategy_core.h"
@@ -50,7 +49,8 @@ std::shared_ptr<StrategyCore> core_for(const ClusterResolver& resolver,
                                           std::move(options), site);
   }
   return std::make_shared<StrategyCore>(
-      TaskLink::make(joined(resolver, join, site)), std::move(options), site);
+      CollectiveExecutor::make(joined(resolver, join, site)),
+      std::move(options), site);
 }
 
 ClusterResolver resolver_of(const cluster::Member& member) {
@@ -75,7 +75,7 @@ std::shared_ptr<StrategyCore> core_of_member(
     return std::make_shared<StrategyCore>(StrategyKind::kMultiWorkerMirrored,
                                           std::move(options), site);
   }
-  return std::make_shared<StrategyCore>(TaskLink::make(member),
+  return std::make_shared<StrategyCore>(CollectiveExecutor::make(member),
                                         std::move(options), site);
 }
 

@@ -97,10 +97,10 @@ std::vector<int> started(StrategyCore& core) {
 
 }  // namespace
 
-ShareMover::ShareMover(std::shared_ptr<StrategyCore> core)
+Rebalancer::Rebalancer(std::shared_ptr<StrategyCore> core)
     : core_(std::move(core)), balancer_(started(*core_)) {}
 
-bool ShareMover::accept(const Plan& plan) {
+bool Rebalancer::accept(const Plan& plan) {
   const std::vector<int> shares = core_->shares();
   std::vector<ReplicaSpeed> speeds;
   std::vector<int> most;
@@ -133,7 +133,7 @@ bool ShareMover::accept(const Plan& plan) {
   return false;
 }
 
-void ShareMover::ran(Plan& plan) {
+void Rebalancer::ran(Plan& plan) {
   if (&plan != plan_) {
     const int64_t batch = batch_of(plan);
     // The last batch of an epoch is not representative.
@@ -155,7 +155,7 @@ void ShareMover::ran(Plan& plan) {
   plan.sample_next(to_collect_);
 }
 
-void ShareMover::collect(Plan& plan) {
+void Rebalancer::collect(Plan& plan) {
   const PlanTimes now = plan_times(plan, is_fixed);
   PlanTimes d = difference(now, *before_);
   before_ = now;
@@ -163,7 +163,7 @@ void ShareMover::collect(Plan& plan) {
   if (--to_collect_ == 0) move();
 }
 
-void ShareMover::move() {
+void Rebalancer::move() {
   if (samples_.empty()) return;
   std::vector<double> compute, fixed, steps;
   for (const PlanTimes& s : samples_) steps.push_back(s.last_step_us);
@@ -189,7 +189,7 @@ void ShareMover::move() {
   if (next) core_->set_shares(*next);
 }
 
-std::string ShareMover::str() const {
+std::string Rebalancer::str() const {
   Clocks clocks;
   for (const auto& replica : core_->replicas()) {
     for (const Device* d : replica) clocks.add(d->str());

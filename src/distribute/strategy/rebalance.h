@@ -1,4 +1,4 @@
-// ShareMover: automatic shares of a training step.
+// Rebalancer: automatic shares of a training step.
 //
 // Starts with shares by the speed of the devices and, when a step is compiled,
 // reduces them to what fits in memory. It then times steps now and then and
@@ -30,7 +30,7 @@ std::vector<int> shares_by_speed(const StrategyCore& core);
 // Sets these shares once, if they are automatic and have not been moved yet.
 void start_shares(StrategyCore& core);
 
-class ShareMover {
+class Rebalancer {
  public:
   // Steps of a plan between samples, runs of the first sample (later ones have
   // more), and warm-up runs of a new plan.
@@ -38,7 +38,7 @@ class ShareMover {
   static constexpr int kRuns = 9;
   static constexpr int64_t kWarmUp = 3;
 
-  explicit ShareMover(std::shared_ptr<StrategyCore> core);
+  explicit Rebalancer(std::shared_ptr<StrategyCore> core);
 
   // Returns false if the plan needs more memory than a device has left; slices
   // have then been moved to others.

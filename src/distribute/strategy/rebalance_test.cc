@@ -60,7 +60,7 @@ void equal_devices() {
   check(h.shares.ends_with(" us, simulated"), h.shares);
 }
 
-TEST(ShareMover, MovesSlicesUntilEqualDevicesHaveEqualShares) {
+TEST(Rebalancer, MovesSlicesUntilEqualDevicesHaveEqualShares) {
   IN_A_FRESH_PROCESS(equal_devices());
 }
 
@@ -84,7 +84,7 @@ void same_result() {
   check(weights[0] == weights[1], "equal bits");
 }
 
-TEST(ShareMover, ChangesNoBitOfWhatIsLearned) {
+TEST(Rebalancer, ChangesNoBitOfWhatIsLearned) {
   IN_A_FRESH_PROCESS(same_result());
 }
 
@@ -102,7 +102,7 @@ void start_by_cores() {
   check(shares_of(strategy) == std::vector<int>({10, 22}), "once only");
 }
 
-TEST(ShareMover, BeginsWithTheCoresOfEachDevice) {
+TEST(Rebalancer, BeginsWithTheCoresOfEachDevice) {
   IN_A_FRESH_PROCESS(start_by_cores());
 }
 
@@ -115,7 +115,7 @@ void fixed_shares() {
   check(shares_of(strategy) == std::vector<int>({28, 4}), "as given");
 }
 
-TEST(ShareMover, LeavesSharesAloneThatWereGiven) {
+TEST(Rebalancer, LeavesSharesAloneThatWereGiven) {
   IN_A_FRESH_PROCESS(fixed_shares());
 }
 
@@ -137,7 +137,7 @@ void little_memory() {
   check(shares[0] < 16 && shares[0] + shares[1] == 32, shares_text(shares));
 }
 
-TEST(ShareMover, KeepsWithinTheMemoryOfDevices) {
+TEST(Rebalancer, KeepsWithinTheMemoryOfDevices) {
   IN_A_FRESH_PROCESS(little_memory());
 }
 

@@ -31,8 +31,8 @@ enum class StrategyKind : uint8_t {
   kMultiWorkerMirrored,
 };
 
-class ParameterServers;  // distribute/parameter_servers.h
-class TaskLink;          // distribute/task_link.h
+class ParameterServers;    // distribute/parameter_server/coordinator.h
+class CollectiveExecutor;  // distribute/multi_worker/gradient_exchange.h
 
 class StrategyCore final : public StrategyScope,
                            public std::enable_shared_from_this<StrategyCore> {
@@ -42,8 +42,8 @@ class StrategyCore final : public StrategyScope,
   StrategyCore(StrategyKind kind, StrategyOptions options, Site site);
   // For one of several tasks, which all call it at the same time. Throws
   // errors::InvalidArgument, in all tasks, if their options do not match.
-  StrategyCore(std::shared_ptr<TaskLink> link, StrategyOptions options,
-               Site site);
+  StrategyCore(std::shared_ptr<CollectiveExecutor> link,
+               StrategyOptions options, Site site);
 
   StrategyKind kind() const { return kind_; }
   // A number that no other strategy of the process has or had.
@@ -82,7 +82,7 @@ class StrategyCore final : public StrategyScope,
   SplitPlan plan_here() const;
 
   // The link to other tasks; null: there are none.
-  const std::shared_ptr<TaskLink>& link() const { return link_; }
+  const std::shared_ptr<CollectiveExecutor>& link() const { return link_; }
   const TaskPart& tasks() const { return tasks_; }
   // Whether this task is the chief, the only one that writes files and prints.
   bool is_chief() const { return tasks_.rank == 0; }
@@ -134,7 +134,7 @@ class StrategyCore final : public StrategyScope,
   std::string name_;
   std::vector<std::vector<Device*>> replicas_;
   int slices_ = 0;
-  std::shared_ptr<TaskLink> link_;
+  std::shared_ptr<CollectiveExecutor> link_;
   TaskPart tasks_;  // rows: guarded by mutex_
   mutable std::mutex mutex_;
   std::vector<int> shares_;

@@ -46,7 +46,7 @@ uint64_t hash_of_rows(const std::vector<int64_t>& rows) {
 
 }  // namespace
 
-StrategyCore::StrategyCore(std::shared_ptr<TaskLink> link,
+StrategyCore::StrategyCore(std::shared_ptr<CollectiveExecutor> link,
                            StrategyOptions options, Site site)
     : StrategyCore(
           StrategyKind::kMultiWorkerMirrored,

@@ -31,8 +31,8 @@ struct Channel {
   explicit Channel(ChannelState& s) : state(s) {}
   ChannelState& state;
   uint64_t sequence = 0;
-  std::unique_ptr<Local> local;
-  std::unique_ptr<Between> between;
+  std::unique_ptr<SharedMemoryAllReduce> local;
+  std::unique_ptr<HostCollectives> between;
   std::vector<Input> inputs;
   std::vector<std::byte> scratch;
   std::vector<std::byte*> outs;
@@ -70,7 +70,7 @@ class TaskExchange final : public cluster::Exchange {
                                    : peers_.link().timeout_seconds();
   }
   // The channel's next call.
-  Call next(Channel& c, Call call, const Tag& tag);
+  ExchangeCall next(Channel& c, ExchangeCall call, const Tag& tag);
   // Sets up what the first call of the channel needs.
   void prepare(Channel& c, Wait& wait);
   void sum_of_hosts(Wait& wait, Channel& c, int32_t slices, void* sum,
@@ -93,7 +93,7 @@ Channel& TaskExchange::channel(const std::string& name) {
   return *channels_.emplace(name, std::move(c)).first->second;
 }
 
-Call TaskExchange::next(Channel& c, Call call, const Tag& tag) {
+ExchangeCall TaskExchange::next(Channel& c, ExchangeCall call, const Tag& tag) {
   peers_.link().check();
   if (tag.step >= 0) peers_.link().at_step(tag.step);
   describe(call, tag);
@@ -103,15 +103,16 @@ Call TaskExchange::next(Channel& c, Call call, const Tag& tag) {
 
 void TaskExchange::prepare(Channel& c, Wait& wait) {
   if (shares() && !c.local) {
-    c.local = std::make_unique<Local>(host_, host_.segment(wait), c.state.name);
+    c.local = std::make_unique<SharedMemoryAllReduce>(
+        host_, host_.segment(wait), c.state.name);
   }
   if (travels() && leads() && !c.between) {
     std::vector<int> leaders;
     for (const std::vector<int>& ranks : peers_.hosts()) {
       leaders.push_back(ranks[0]);
     }
-    c.between =
-        std::make_unique<Between>(peers_, std::move(leaders), peers_.host());
+    c.between = std::make_unique<HostCollectives>(peers_, std::move(leaders),
+                                                  peers_.host());
   }
 }
 
@@ -121,12 +122,12 @@ void TaskExchange::all_reduce(void* data, int64_t count, DType dtype,
   if (count < 0)
     throw errors::InvalidArgument("all_reduce of under 0 elements");
   Channel& c = channel(tag.channel);
-  const Call call = next(c,
-                         {.count = count,
-                          .kind = CallKind::kAllReduce,
-                          .dtype = dtype,
-                          .reduction = reduction},
-                         tag);
+  const ExchangeCall call = next(c,
+                                 {.count = count,
+                                  .kind = CallKind::kAllReduce,
+                                  .dtype = dtype,
+                                  .reduction = reduction},
+                                 tag);
   Wait wait(peers_, c.state, call, seconds(tag));
   prepare(c, wait);
   const Input mine{{}, data};
@@ -158,12 +159,12 @@ void TaskExchange::ordered_sum(std::span<const SlicePart> parts, int32_t slices,
                     p.count, p.first, slices));
   }
   Channel& c = channel(tag.channel);
-  const Call call = next(c,
-                         {.count = count,
-                          .number = slices,
-                          .kind = CallKind::kOrderedSum,
-                          .dtype = dtype},
-                         tag);
+  const ExchangeCall call = next(c,
+                                 {.count = count,
+                                  .number = slices,
+                                  .kind = CallKind::kOrderedSum,
+                                  .dtype = dtype},
+                                 tag);
   Wait wait(peers_, c.state, call, seconds(tag));
   prepare(c, wait);
   c.inputs.clear();
@@ -241,7 +242,7 @@ void TaskExchange::all_gather(const void* data,
     mine.hash = mixed(mine.hash, static_cast<uint64_t>(b));
   }
   Channel& c = channel(tag.channel);
-  const Call call =
+  const ExchangeCall call =
       next(c, {.count = total, .kind = CallKind::kAllGather}, mine);
   Wait wait(peers_, c.state, call, seconds(tag));
   prepare(c, wait);
@@ -301,7 +302,7 @@ void TaskExchange::broadcast(void* data, int64_t bytes, int root,
         "broadcast of {} bytes from rank {} of {}", bytes, root, size()));
   }
   Channel& c = channel(tag.channel);
-  const Call call = next(
+  const ExchangeCall call = next(
       c, {.count = bytes, .number = root, .kind = CallKind::kBroadcast}, tag);
   Wait wait(peers_, c.state, call, seconds(tag));
   prepare(c, wait);
@@ -324,7 +325,7 @@ void TaskExchange::broadcast(void* data, int64_t bytes, int root,
 
 void TaskExchange::barrier(const Tag& tag) {
   Channel& c = channel(tag.channel);
-  const Call call = next(c, {.kind = CallKind::kBarrier}, tag);
+  const ExchangeCall call = next(c, {.kind = CallKind::kBarrier}, tag);
   Wait wait(peers_, c.state, call, seconds(tag));
   prepare(c, wait);
   if (shares()) c.local->barrier(wait);

@@ -25,42 +25,42 @@ enum : uint64_t {
 
 }  // namespace
 
-Between::Between(Peers& peers, std::vector<int> leaders, int me)
+HostCollectives::HostCollectives(Peers& peers, std::vector<int> leaders, int me)
     : peers_(peers),
-      wire_(peers, std::move(leaders), me),
-      gloo_(wire_),
-      size_(wire_.size()),
+      messages_(peers, std::move(leaders), me),
+      gloo_(messages_),
+      size_(messages_.size()),
       me_(me) {}
 
-std::byte* Between::scratch(size_t bytes) {
+std::byte* HostCollectives::scratch(size_t bytes) {
   if (scratch_.size() < bytes) scratch_.resize(bytes);
   return scratch_.data();
 }
 
 // After ceil(log2 n) steps each has heard from all others, directly or not.
-void Between::meet(Wait& wait) {
-  wire_.begin(wait);
+void HostCollectives::meet(Wait& wait) {
+  messages_.begin(wait);
   met_.clear();
   sent_.clear();
   size_t steps = 0;
   for (int far = 1; far < size_; far *= 2, ++steps) {
     const int from = (me_ - far + size_) % size_;
-    wire_.receive(from, kMeetSlot + steps, nullptr, 0, met_);
-    wire_.send((me_ + far) % size_, kMeetSlot + steps, nullptr, 0, sent_);
-    wire_.wait_received(met_, steps + 1);
+    messages_.receive(from, kMeetSlot + steps, nullptr, 0, met_);
+    messages_.send((me_ + far) % size_, kMeetSlot + steps, nullptr, 0, sent_);
+    messages_.wait_received(met_, steps + 1);
   }
-  wire_.wait_sent(sent_, steps);
+  messages_.wait_sent(sent_, steps);
 }
 
-Algorithm Between::choose(int64_t bytes) const {
+Algorithm HostCollectives::choose(int64_t bytes) const {
   const Algorithm asked = peers_.options().algorithm;
   if (asked != Algorithm::kAuto) return asked;
   if (size_ <= kDirectHosts) return Algorithm::kDirect;
   return bytes <= kBcubeBytes ? Algorithm::kBcube : Algorithm::kRing;
 }
 
-void Between::all_reduce(Wait& wait, void* data, int64_t count, DType dtype,
-                         Reduction reduction) {
+void HostCollectives::all_reduce(Wait& wait, void* data, int64_t count,
+                                 DType dtype, Reduction reduction) {
   const int64_t bytes = count * static_cast<int64_t>(size_of(dtype));
   const Input mine{{}, data};
   if (bytes <= kAllBytes && size_ <= kDirectHosts) {
@@ -85,9 +85,9 @@ void Between::all_reduce(Wait& wait, void* data, int64_t count, DType dtype,
   sum_parts({&mine, 1}, 0, data, count, dtype, reduction);
 }
 
-void Between::ordered_sum(Wait& wait, std::span<const Input> inputs,
-                          int32_t slices, void* out, int64_t count,
-                          DType dtype) {
+void HostCollectives::ordered_sum(Wait& wait, std::span<const Input> inputs,
+                                  int32_t slices, void* out, int64_t count,
+                                  DType dtype) {
   const int64_t bytes = count * static_cast<int64_t>(size_of(dtype));
   if (bytes <= 4 * kAllBytes / slices) {
     return sum_all(wait, inputs, slices, out, count, dtype, Reduction::kSum);
@@ -99,9 +99,9 @@ void Between::ordered_sum(Wait& wait, std::span<const Input> inputs,
 
 // All hosts get the inputs of all: the slices of each input, and its first
 // `data_bytes`. Sets parts_, pieces_, in_.
-void Between::exchange_all(Wait& wait, std::span<const Input> inputs,
-                           int32_t slices, int64_t data_bytes) {
-  wire_.begin(wait);
+void HostCollectives::exchange_all(Wait& wait, std::span<const Input> inputs,
+                                   int32_t slices, int64_t data_bytes) {
+  messages_.begin(wait);
   const int64_t each =
       static_cast<int64_t>(sizeof(Slices)) * 2 + (data_bytes + 15) / 16 * 16;
   const int64_t room = each * std::max(slices, 1);
@@ -121,14 +121,14 @@ void Between::exchange_all(Wait& wait, std::span<const Input> inputs,
   pieces_[me_] = static_cast<int>(inputs.size());
   for (int i = 1; i < size_; ++i) {
     const int h = (me_ + i) % size_;
-    wire_.receive(h, kAllSlot, from + h * room, room, met_);
-    wire_.send(h, kAllSlot, packed_.data(), packed_.size(), sent_);
+    messages_.receive(h, kAllSlot, from + h * room, room, met_);
+    messages_.send(h, kAllSlot, packed_.data(), packed_.size(), sent_);
   }
   for (int i = 1; i < size_; ++i) {
-    wire_.wait_received(met_, i);
+    messages_.wait_received(met_, i);
     pieces_[met_.received[i - 1]] = static_cast<int>(met_.bytes[i - 1] / each);
   }
-  wire_.wait_sent(sent_, size_ - 1);
+  messages_.wait_sent(sent_, size_ - 1);
   parts_.clear();
   in_.clear();
   for (int h = 0; h < size_; ++h) {
@@ -142,15 +142,15 @@ void Between::exchange_all(Wait& wait, std::span<const Input> inputs,
   }
 }
 
-void Between::add(int32_t slices, void* out, int64_t count, DType dtype,
-                  Reduction reduction) {
+void HostCollectives::add(int32_t slices, void* out, int64_t count, DType dtype,
+                          Reduction reduction) {
   if (slices == 0) return sums_.chain(in_, out, count, dtype, reduction);
   sums_.tree(in_, parts_, slices, out, count, dtype);
 }
 
-void Between::sum_all(Wait& wait, std::span<const Input> inputs, int32_t slices,
-                      void* out, int64_t count, DType dtype,
-                      Reduction reduction) {
+void HostCollectives::sum_all(Wait& wait, std::span<const Input> inputs,
+                              int32_t slices, void* out, int64_t count,
+                              DType dtype, Reduction reduction) {
   exchange_all(wait, inputs, slices,
                count * static_cast<int64_t>(size_of(dtype)));
   if (slices > 0) {
@@ -162,7 +162,7 @@ void Between::sum_all(Wait& wait, std::span<const Input> inputs, int32_t slices,
 }
 
 // The elements of one round: each host adds its part of them.
-struct Between::Stretch {
+struct HostCollectives::Stretch {
   int64_t first, count, each;
   int64_t begin(int h) const { return first + std::min(count, h * each); }
   int64_t size(int h) const {
@@ -172,9 +172,9 @@ struct Between::Stretch {
 
 // In each round all hosts send host h their inputs of its part; it adds them
 // and sends the sum to all. A round is sent while the one before is added.
-void Between::sum_parts(std::span<const Input> inputs, int32_t slices,
-                        void* out, int64_t count, DType dtype,
-                        Reduction reduction) {
+void HostCollectives::sum_parts(std::span<const Input> inputs, int32_t slices,
+                                void* out, int64_t count, DType dtype,
+                                Reduction reduction) {
   const auto size = static_cast<int64_t>(size_of(dtype));
   const int64_t total = static_cast<int64_t>(parts_.size());
   starts_.assign(size_, 0);
@@ -197,22 +197,22 @@ void Between::sum_parts(std::span<const Input> inputs, int32_t slices,
 
   const auto scatter = [&](int64_t round) {
     const Stretch s = stretch(round);
-    Wire::Box& box = scattered_[round & 1];
+    SocketMessages::Box& box = scattered_[round & 1];
     box.clear();
     scattered[round & 1] = 0;
     const int64_t mine = s.size(me_) * size;
     for (int i = 1; i < size_; ++i) {
       const int h = (me_ + i) % size_;
       for (int p = 0; p < pieces_[h] && mine > 0; ++p) {
-        wire_.receive(h, kPartSlot + p, room_of(round, starts_[h] + p), mine,
-                      box);
+        messages_.receive(h, kPartSlot + p, room_of(round, starts_[h] + p),
+                          mine, box);
         ++scattered[round & 1];
       }
     }
     for (int i = 1; i < size_; ++i) {
       const int h = (me_ + i) % size_;
       for (size_t p = 0; p < inputs.size() && s.size(h) > 0; ++p) {
-        wire_.send(
+        messages_.send(
             h, kPartSlot + p,
             static_cast<const std::byte*>(inputs[p].data) + s.begin(h) * size,
             s.size(h) * size, sent_);
@@ -226,14 +226,14 @@ void Between::sum_parts(std::span<const Input> inputs, int32_t slices,
     for (int i = 1; i < size_; ++i) {
       const int h = (me_ + i) % size_;
       if (s.size(h) == 0) continue;
-      wire_.receive(h, kGatherSlot, to + s.begin(h) * size, s.size(h) * size,
-                    gathered_);
+      messages_.receive(h, kGatherSlot, to + s.begin(h) * size,
+                        s.size(h) * size, gathered_);
       ++gathered;
     }
     if (s.size(me_) == 0) return;
     for (int i = 1; i < size_; ++i) {
-      wire_.send((me_ + i) % size_, kGatherSlot, to + s.begin(me_) * size,
-                 s.size(me_) * size, sent_);
+      messages_.send((me_ + i) % size_, kGatherSlot, to + s.begin(me_) * size,
+                     s.size(me_) * size, sent_);
       ++sent;
     }
   };
@@ -241,7 +241,7 @@ void Between::sum_parts(std::span<const Input> inputs, int32_t slices,
   scatter(0);
   for (int64_t round = 0; round < rounds; ++round) {
     if (round + 1 < rounds) scatter(round + 1);
-    wire_.wait_received(scattered_[round & 1], scattered[round & 1]);
+    messages_.wait_received(scattered_[round & 1], scattered[round & 1]);
     const Stretch s = stretch(round);
     in_.clear();
     for (int h = 0; h < size_; ++h) {
@@ -255,12 +255,12 @@ void Between::sum_parts(std::span<const Input> inputs, int32_t slices,
         dtype, reduction);
     gather(round);
   }
-  wire_.wait_received(gathered_, gathered);
-  wire_.wait_sent(sent_, sent);
+  messages_.wait_received(gathered_, gathered);
+  messages_.wait_sent(sent_, sent);
 }
 
-void Between::all_gather(Wait& wait, std::span<const int64_t> bytes,
-                         void* out) {
+void HostCollectives::all_gather(Wait& wait, std::span<const int64_t> bytes,
+                                 void* out) {
   meet(wait);
   if (std::all_of(bytes.begin(), bytes.end(),
                   [](int64_t b) { return b == 0; })) {
@@ -269,7 +269,8 @@ void Between::all_gather(Wait& wait, std::span<const int64_t> bytes,
   gloo_.all_gather(bytes, out, static_cast<uint32_t>(wait.call().sequence));
 }
 
-void Between::broadcast(Wait& wait, void* data, int64_t bytes, int root) {
+void HostCollectives::broadcast(Wait& wait, void* data, int64_t bytes,
+                                int root) {
   meet(wait);
   if (bytes == 0) return;
   gloo_.broadcast(data, bytes, root,

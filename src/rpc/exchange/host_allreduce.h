@@ -1,5 +1,5 @@
-// Between: combines data of several hosts over sockets, on one channel. One
-// thread.
+// HostCollectives: combines data of several hosts over sockets, on one channel.
+// One thread.
 
 #ifndef BERTH_RPC_EXCHANGE_HOST_ALLREDUCE_H_
 #define BERTH_RPC_EXCHANGE_HOST_ALLREDUCE_H_
@@ -14,10 +14,10 @@
 
 namespace berth::exchange {
 
-class Between {
+class HostCollectives {
  public:
   // `leaders`: one rank per host; `me`: this host's position.
-  Between(Peers& peers, std::vector<int> leaders, int me);
+  HostCollectives(Peers& peers, std::vector<int> leaders, int me);
 
   // In place.
   void all_reduce(Wait& wait, void* data, int64_t count, DType dtype,
@@ -45,7 +45,7 @@ class Between {
            Reduction reduction);
 
   Peers& peers_;
-  Wire wire_;
+  SocketMessages messages_;
   Gloo gloo_;
   const int size_, me_;
   Sums sums_;
@@ -55,7 +55,7 @@ class Between {
   std::vector<int> pieces_, starts_;  // per host: pieces, and the first
   std::vector<const void*> in_;
   std::vector<std::byte> packed_;
-  Wire::Box sent_, met_, scattered_[2], gathered_;
+  SocketMessages::Box sent_, met_, scattered_[2], gathered_;
 };
 
 }  // namespace berth::exchange

@@ -43,8 +43,9 @@ std::pair<int64_t, int64_t> part_of(int64_t count, int m, int size) {
 
 }  // namespace
 
-Local::Local(Host& host, std::shared_ptr<Segment> segment,
-             const std::string& channel)
+SharedMemoryAllReduce::SharedMemoryAllReduce(Host& host,
+                                             std::shared_ptr<Segment> segment,
+                                             const std::string& channel)
     : host_(host),
       segment_(std::move(segment)),
       channel_(segment_->channel(channel)),
@@ -52,7 +53,8 @@ Local::Local(Host& host, std::shared_ptr<Segment> segment,
       me_(host.member()) {}
 
 // Makes sure that the own arena has `bytes`; the old ones are not read again.
-int64_t Local::space(int64_t& offset, int64_t& have, int64_t bytes) {
+int64_t SharedMemoryAllReduce::space(int64_t& offset, int64_t& have,
+                                     int64_t bytes) {
   if (have >= bytes) return offset;
   if (have > 0) segment_->free(offset);
   have = 0;
@@ -65,7 +67,7 @@ int64_t Local::space(int64_t& offset, int64_t& have, int64_t bytes) {
   return offset;
 }
 
-void Local::await(Wait& wait, int member, uint32_t phase) {
+void SharedMemoryAllReduce::await(Wait& wait, int member, uint32_t phase) {
   Line& line = segment_->line(channel_, member);
   const auto there = [&] {
     return reached(line.phase.load(std::memory_order_acquire), phase);
@@ -94,7 +96,7 @@ void Local::await(Wait& wait, int member, uint32_t phase) {
   wait.done_waiting();
 }
 
-void Local::meet(Wait& wait) {
+void SharedMemoryAllReduce::meet(Wait& wait) {
   std::atomic<uint32_t>& mine = segment_->line(channel_, me_).phase;
   phase_ = (phase_ + 1) & ~kEndedBit;
   uint32_t was = mine.load(std::memory_order_relaxed);
@@ -110,7 +112,7 @@ void Local::meet(Wait& wait) {
   if (spin_us_ < 0) spin_us_ = segment_->has_cores() ? kSpinMicroseconds : 0;
 }
 
-void Local::offer(Wait& wait, Offer mine) {
+void SharedMemoryAllReduce::offer(Wait& wait, Offer mine) {
   mine.call = wait.call();
   turn_ ^= 1;
   segment_->line(channel_, me_).offers[turn_] = mine;
@@ -122,7 +124,8 @@ void Local::offer(Wait& wait, Offer mine) {
   }
 }
 
-std::byte* Local::need(int member, int64_t offset, int64_t bytes, Wait& wait) {
+std::byte* SharedMemoryAllReduce::need(int member, int64_t offset,
+                                       int64_t bytes, Wait& wait) {
   std::byte* p = segment_->at(member, offset, bytes);
   if (p == nullptr) {
     wait.peers().lost(host_.ranks()[member], "said nonsense of its memory",
@@ -131,13 +134,13 @@ std::byte* Local::need(int member, int64_t offset, int64_t bytes, Wait& wait) {
   return p;
 }
 
-void Local::add(int32_t slices, void* out, int64_t count, DType dtype,
-                Reduction reduction) {
+void SharedMemoryAllReduce::add(int32_t slices, void* out, int64_t count,
+                                DType dtype, Reduction reduction) {
   if (slices == 0) return sums_.chain(in_, out, count, dtype, reduction);
   sums_.tree(in_, parts_, slices, out, count, dtype);
 }
 
-void Local::check(Wait& wait, int32_t slices, Slices root) {
+void SharedMemoryAllReduce::check(Wait& wait, int32_t slices, Slices root) {
   if (slices > 0)
     return check_(wait.peers(), wait.call(), parts_, root, slices);
   if (static_cast<int>(parts_.size()) == size_) return;
@@ -145,18 +148,19 @@ void Local::check(Wait& wait, int32_t slices, Slices root) {
 }
 
 // Every member adds everything: one meeting.
-void Local::small_sum(Wait& wait, std::span<const Input> inputs, int32_t slices,
-                      void* out, int64_t count, DType dtype,
-                      Reduction reduction, Slices root) {
+void SharedMemoryAllReduce::small_sum(Wait& wait, std::span<const Input> inputs,
+                                      int32_t slices, void* out, int64_t count,
+                                      DType dtype, Reduction reduction,
+                                      Slices root) {
   const int64_t bytes = count * static_cast<int64_t>(size_of(dtype));
-  const int64_t each = (bytes + 15) / 16 * 16 + sizeof(Piece);
+  const int64_t each = (bytes + 15) / 16 * 16 + sizeof(OfferedInput);
   Offer mine;
   mine.small =
       space(small_, small_bytes_, 2 * kSmallBytes) + (turn_ ^ 1) * kSmallBytes;
   mine.pieces = static_cast<int64_t>(inputs.size());
   std::byte* to = segment_->at(me_, mine.small, kSmallBytes);
   for (const Input& input : inputs) {
-    const Piece piece{input.slices.first, input.slices.count};
+    const OfferedInput piece{input.slices.first, input.slices.count};
     std::memcpy(to, &piece, sizeof(piece));
     if (bytes > 0) std::memcpy(to + sizeof(piece), input.data, bytes);
     to += each;
@@ -168,7 +172,7 @@ void Local::small_sum(Wait& wait, std::span<const Input> inputs, int32_t slices,
     const int64_t pieces = std::clamp<int64_t>(of(m).pieces, 0, kSmallBytes);
     const std::byte* from = need(m, of(m).small, pieces * each, wait);
     for (int64_t i = 0; i < pieces; ++i, from += each) {
-      Piece piece;
+      OfferedInput piece;
       std::memcpy(&piece, from, sizeof(piece));
       parts_.push_back({piece.first, piece.count});
       in_.push_back(from + sizeof(piece));
@@ -179,9 +183,9 @@ void Local::small_sum(Wait& wait, std::span<const Input> inputs, int32_t slices,
 }
 
 // All inputs and outputs are in the segment: nothing is copied.
-void Local::in_place(std::span<const Source> sources, int32_t slices,
-                     int64_t count, DType dtype, Reduction reduction,
-                     Wait& wait) {
+void SharedMemoryAllReduce::in_place(std::span<const Source> sources,
+                                     int32_t slices, int64_t count, DType dtype,
+                                     Reduction reduction, Wait& wait) {
   const auto size = static_cast<int64_t>(size_of(dtype));
   const auto [begin, end] = part_of(count, me_, size_);
   for (int64_t i = begin; i < end; i += kBlock) {
@@ -197,9 +201,9 @@ void Local::in_place(std::span<const Source> sources, int32_t slices,
   meet(wait);
 }
 
-void Local::sum(Wait& wait, std::span<const Input> inputs, int32_t slices,
-                void* out, int64_t count, DType dtype, Reduction reduction,
-                Slices root) {
+void SharedMemoryAllReduce::sum(Wait& wait, std::span<const Input> inputs,
+                                int32_t slices, void* out, int64_t count,
+                                DType dtype, Reduction reduction, Slices root) {
   const auto size = static_cast<int64_t>(size_of(dtype));
   const int64_t bytes = count * size;
   const int64_t most = std::max(slices, 1);  // inputs of a member
@@ -220,10 +224,10 @@ void Local::sum(Wait& wait, std::span<const Input> inputs, int32_t slices,
   mine.pieces = static_cast<int64_t>(inputs.size());
   mine.out = segment_->offset_of(out, bytes);
   mine.table = space(table_, table_bytes_,
-                     std::max<int64_t>(mine.pieces, 64) * sizeof(Piece));
+                     std::max<int64_t>(mine.pieces, 64) * sizeof(OfferedInput));
   mine.stage = space(stage_, stage_bytes_, kStageBytes);
-  auto* table = reinterpret_cast<Piece*>(
-      segment_->at(me_, table_, mine.pieces * sizeof(Piece)));
+  auto* table = reinterpret_cast<OfferedInput*>(
+      segment_->at(me_, table_, mine.pieces * sizeof(OfferedInput)));
   for (size_t i = 0; i < inputs.size(); ++i) {
     table[i] = {inputs[i].slices.first, inputs[i].slices.count,
                 segment_->offset_of(inputs[i].data, bytes)};
@@ -248,10 +252,10 @@ void Local::sum(Wait& wait, std::span<const Input> inputs, int32_t slices,
   for (int m = 0; m < size_; ++m) {
     const Offer o = of(m);
     const int64_t pieces = std::clamp<int64_t>(o.pieces, 0, most);
-    const auto* t = reinterpret_cast<const Piece*>(
-        need(m, o.table, pieces * sizeof(Piece), wait));
+    const auto* t = reinterpret_cast<const OfferedInput*>(
+        need(m, o.table, pieces * sizeof(OfferedInput), wait));
     for (int64_t i = 0; i < pieces; ++i) {
-      const Piece piece = t[i];
+      const OfferedInput piece = t[i];
       parts_.push_back({piece.first, piece.count});
       Source s{nullptr, m, static_cast<int>(i)};
       if (piece.at >= 0) s.at = need(m, piece.at, bytes, wait);
@@ -297,14 +301,14 @@ void Local::sum(Wait& wait, std::span<const Input> inputs, int32_t slices,
   }
 }
 
-std::vector<Slices> Local::slices_of_all(Wait& wait,
-                                         std::span<const Input> inputs) {
+std::vector<Slices> SharedMemoryAllReduce::slices_of_all(
+    Wait& wait, std::span<const Input> inputs) {
   Offer mine;
   mine.pieces = static_cast<int64_t>(inputs.size());
   mine.table = space(table_, table_bytes_,
-                     std::max<int64_t>(mine.pieces, 64) * sizeof(Piece));
-  auto* table = reinterpret_cast<Piece*>(
-      segment_->at(me_, table_, mine.pieces * sizeof(Piece)));
+                     std::max<int64_t>(mine.pieces, 64) * sizeof(OfferedInput));
+  auto* table = reinterpret_cast<OfferedInput*>(
+      segment_->at(me_, table_, mine.pieces * sizeof(OfferedInput)));
   for (size_t i = 0; i < inputs.size(); ++i) {
     table[i] = {inputs[i].slices.first, inputs[i].slices.count};
   }
@@ -313,8 +317,8 @@ std::vector<Slices> Local::slices_of_all(Wait& wait,
   for (int m = 0; m < size_; ++m) {
     const int64_t pieces =
         std::clamp<int64_t>(of(m).pieces, 0, wait.call().number);
-    const auto* t = reinterpret_cast<const Piece*>(
-        need(m, of(m).table, pieces * sizeof(Piece), wait));
+    const auto* t = reinterpret_cast<const OfferedInput*>(
+        need(m, of(m).table, pieces * sizeof(OfferedInput), wait));
     for (int64_t i = 0; i < pieces; ++i)
       all.push_back({t[i].first, t[i].count});
   }
@@ -322,9 +326,9 @@ std::vector<Slices> Local::slices_of_all(Wait& wait,
   return all;
 }
 
-void Local::all_gather(Wait& wait, const void* data,
-                       std::span<const int64_t> bytes,
-                       std::span<std::byte* const> out) {
+void SharedMemoryAllReduce::all_gather(Wait& wait, const void* data,
+                                       std::span<const int64_t> bytes,
+                                       std::span<std::byte* const> out) {
   int64_t most = 0;
   for (const int64_t b : bytes) most = std::max(most, b);
   Offer mine;
@@ -352,7 +356,8 @@ void Local::all_gather(Wait& wait, const void* data,
   }
 }
 
-void Local::broadcast(Wait& wait, void* data, int64_t bytes, int root) {
+void SharedMemoryAllReduce::broadcast(Wait& wait, void* data, int64_t bytes,
+                                      int root) {
   // A gather with one contributor.
   std::vector<int64_t> by_member(size_, 0);
   std::vector<std::byte*> out(size_, nullptr);
@@ -361,6 +366,6 @@ void Local::broadcast(Wait& wait, void* data, int64_t bytes, int root) {
   all_gather(wait, me_ == root ? data : nullptr, by_member, out);
 }
 
-void Local::barrier(Wait& wait) { offer(wait, {}); }
+void SharedMemoryAllReduce::barrier(Wait& wait) { offer(wait, {}); }
 
 }  // namespace berth::exchange

@@ -1,5 +1,5 @@
-// Local: combines data of the tasks of one host in shared memory, on one
-// channel.
+// SharedMemoryAllReduce: combines data of the tasks of one host in shared
+// memory, on one channel.
 //
 // Each task adds its part of all inputs and reads them in place, in the
 // segment, or in windows of it that their owners copy them to. One thread.
@@ -23,10 +23,10 @@ struct Input {
   const void* data = nullptr;
 };
 
-class Local {
+class SharedMemoryAllReduce {
  public:
-  Local(Host& host, std::shared_ptr<Segment> segment,
-        const std::string& channel);
+  SharedMemoryAllReduce(Host& host, std::shared_ptr<Segment> segment,
+                        const std::string& channel);
 
   // Combines the inputs of all members: in order of members if `slices` is 0
   // (each has one), else along the tree below `root`.

@@ -24,22 +24,22 @@ constexpr auto kWireSpin = std::chrono::microseconds(50);
 
 }  // namespace
 
-struct Wire::Header {
+struct SocketMessages::Header {
   uint32_t magic = kMessageMagic;
   uint32_t zero = 0;
   uint64_t slot = 0;
   uint64_t bytes = 0;
-  Call call;
+  ExchangeCall call;
 };
 
-struct Wire::Outgoing {
+struct SocketMessages::Outgoing {
   Header header;
   const std::byte* data;
   size_t done;  // of header and data
   Box* box;
 };
 
-struct Wire::Posted {
+struct SocketMessages::Posted {
   int from;
   std::vector<int> others;  // further allowed senders
   uint64_t slot;
@@ -54,13 +54,13 @@ struct Wire::Posted {
 };
 
 // A message that arrived before its receive was posted.
-struct Wire::Stray {
+struct SocketMessages::Stray {
   int from;
   uint64_t slot;
   std::vector<std::byte> data;
 };
 
-struct Wire::Pair {
+struct SocketMessages::Pair {
   Socket socket;
   bool ready = false;
   const char* over = nullptr;  // why the connection has ended
@@ -76,22 +76,22 @@ struct Wire::Pair {
   Stray stray;
 };
 
-Wire::Wire(Peers& peers, std::vector<int> ranks, int me)
+SocketMessages::SocketMessages(Peers& peers, std::vector<int> ranks, int me)
     : peers_(peers),
       ranks_(std::move(ranks)),
       me_(me),
       spins_(std::thread::hardware_concurrency() > 1),
       pairs_(ranks_.size()) {}
 
-Wire::~Wire() = default;
+SocketMessages::~SocketMessages() = default;
 
-void Wire::begin(Wait& wait) { wait_ = &wait; }
+void SocketMessages::begin(Wait& wait) { wait_ = &wait; }
 
-Wire::Pair& Wire::pair(int rank) {
+SocketMessages::Pair& SocketMessages::pair(int rank) {
   if (!pairs_[rank]) {
     auto p = std::make_unique<Pair>();
     if (ranks_[rank] > ranks_[me_]) {
-      p->socket = peers_.dial_wire(ranks_[rank], *wait_);
+      p->socket = peers_.dial_channel(ranks_[rank], *wait_);
     }
     pairs_[rank] = std::move(p);
   }
@@ -100,10 +100,10 @@ Wire::Pair& Wire::pair(int rank) {
 
 // Whether the pair is connected; looks for a socket that the other rank
 // dialled.
-bool Wire::connected(int rank, Pair& p) {
+bool SocketMessages::connected(int rank, Pair& p) {
   if (!p.ready) {
     if (!p.socket) {
-      p.socket = peers_.find_wire(ranks_[rank], wait_->channel().name);
+      p.socket = peers_.find_channel(ranks_[rank], wait_->channel().name);
     }
     if (!p.socket) return false;
     const int one = 1;
@@ -113,13 +113,13 @@ bool Wire::connected(int rank, Pair& p) {
   return true;
 }
 
-void Wire::closed(int rank, const char* cause) {
+void SocketMessages::closed(int rank, const char* cause) {
   if (peers_.ended()) peers_.raise_end();
   peers_.lost(ranks_[rank], cause, wait_->call());
 }
 
-void Wire::send(int to, uint64_t slot, const void* data, size_t bytes,
-                Box& box) {
+void SocketMessages::send(int to, uint64_t slot, const void* data, size_t bytes,
+                          Box& box) {
   Pair& p = pair(to);
   Outgoing& o = p.out.emplace_back();
   o.header.slot = slot;
@@ -131,7 +131,7 @@ void Wire::send(int to, uint64_t slot, const void* data, size_t bytes,
   flush(to, p);
 }
 
-bool Wire::flush(int rank, Pair& p) {
+bool SocketMessages::flush(int rank, Pair& p) {
   bool moved = false;
   if (!connected(rank, p)) return false;
   while (!p.out.empty()) {
@@ -166,7 +166,7 @@ bool Wire::flush(int rank, Pair& p) {
   return moved;
 }
 
-bool Wire::find_stray(const Posted& posted) {
+bool SocketMessages::find_stray(const Posted& posted) {
   const auto s =
       std::find_if(strays_.begin(), strays_.end(), [&](const Stray& stray) {
         return stray.slot == posted.slot && posted.is_for(stray.from);
@@ -180,16 +180,16 @@ bool Wire::find_stray(const Posted& posted) {
   return true;
 }
 
-void Wire::receive(int from, uint64_t slot, void* data, size_t bytes,
-                   Box& box) {
+void SocketMessages::receive(int from, uint64_t slot, void* data, size_t bytes,
+                             Box& box) {
   pair(from);
   Posted posted{from, {}, slot, static_cast<std::byte*>(data), bytes, &box};
   if (!strays_.empty() && find_stray(posted)) return;
   posted_.push_back(std::move(posted));
 }
 
-void Wire::receive(const std::vector<int>& from, uint64_t slot, void* data,
-                   size_t bytes, Box& box) {
+void SocketMessages::receive(const std::vector<int>& from, uint64_t slot,
+                             void* data, size_t bytes, Box& box) {
   for (const int rank : from) pair(rank);
   Posted posted{from.at(0), from, slot, static_cast<std::byte*>(data),
                 bytes,      &box};
@@ -198,7 +198,7 @@ void Wire::receive(const std::vector<int>& from, uint64_t slot, void* data,
 
 // Moves bytes from the buffer or the socket to `data`: returns true once it is
 // complete. `p.got` counts.
-bool Wire::take(Pair& p, void* data, size_t bytes) {
+bool SocketMessages::take(Pair& p, void* data, size_t bytes) {
   auto* to = static_cast<std::byte*>(data);
   const size_t held = std::min(bytes - p.got, p.end - p.begin);
   if (held > 0) {
@@ -209,13 +209,13 @@ bool Wire::take(Pair& p, void* data, size_t bytes) {
   return p.got == bytes;
 }
 
-bool Wire::wants(int rank) const {
+bool SocketMessages::wants(int rank) const {
   return std::any_of(posted_.begin(), posted_.end(),
                      [&](const Posted& r) { return r.is_for(rank); });
 }
 
 // Reads the header and finds the receive posted for the message.
-bool Wire::begin_message(int rank, Pair& p) {
+bool SocketMessages::begin_message(int rank, Pair& p) {
   if (!p.have_header) {
     if (!take(p, &p.header, sizeof(Header))) return false;
     p.have_header = true;
@@ -225,8 +225,8 @@ bool Wire::begin_message(int rank, Pair& p) {
       closed(rank, "sent what is no message of an exchange");
     }
   }
-  const Call& theirs = p.header.call;
-  const Call& mine = wait_->call();
+  const ExchangeCall& theirs = p.header.call;
+  const ExchangeCall& mine = wait_->call();
   const bool wanted = wants(rank);
   if (theirs.sequence > mine.sequence && !wanted) return false;  // it is ahead
   if (!same(theirs, mine)) {
@@ -256,7 +256,7 @@ bool Wire::begin_message(int rank, Pair& p) {
   return true;
 }
 
-void Wire::finish_message(int rank, Pair& p) {
+void SocketMessages::finish_message(int rank, Pair& p) {
   if (p.box != nullptr) {
     p.box->bytes.push_back(static_cast<int64_t>(p.header.bytes));
     p.box->received.push_back(rank);
@@ -272,7 +272,7 @@ void Wire::finish_message(int rank, Pair& p) {
   p.got = 0;
 }
 
-bool Wire::read(int rank, Pair& p) {
+bool SocketMessages::read(int rank, Pair& p) {
   bool moved = false;
   if (!connected(rank, p)) return false;
   if (p.over != nullptr) {
@@ -320,7 +320,7 @@ bool Wire::read(int rank, Pair& p) {
   }
 }
 
-bool Wire::move() {
+bool SocketMessages::move() {
   bool moved = false;
   for (int r = 0; r < size(); ++r) {
     if (!pairs_[r]) continue;
@@ -331,7 +331,7 @@ bool Wire::move() {
 }
 
 // The awaited rank; of several, the first that has sent nothing.
-int Wire::awaited() const {
+int SocketMessages::awaited() const {
   if (!posted_.empty()) return ranks_[posted_[0].from];
   for (int r = 0; r < size(); ++r) {
     if (pairs_[r] && (pairs_[r]->matched || !pairs_[r]->out.empty())) {
@@ -341,7 +341,7 @@ int Wire::awaited() const {
   return ranks_[me_ == 0 ? size() - 1 : 0];
 }
 
-void Wire::sleep() {
+void SocketMessages::sleep() {
   int slice_ms = wait_->slice_ms();
   polled_.assign(1, {peers_.end_fd(), POLLIN, 0});
   for (const auto& pair : pairs_) {
@@ -360,7 +360,7 @@ void Wire::sleep() {
 }
 
 template <class Done>
-void Wire::run_until(Done done) {
+void SocketMessages::run_until(Done done) {
   auto idle_since = Clock::now();
   while (!done()) {
     if (move()) {
@@ -377,15 +377,15 @@ void Wire::run_until(Done done) {
   wait_->done_waiting();
 }
 
-void Wire::wait_sent(Box& box, size_t count) {
+void SocketMessages::wait_sent(Box& box, size_t count) {
   run_until([&] { return box.sent.size() >= count; });
 }
 
-void Wire::wait_received(Box& box, size_t count) {
+void SocketMessages::wait_received(Box& box, size_t count) {
   run_until([&] { return box.received.size() >= count; });
 }
 
-void Wire::forget(Box& box) {
+void SocketMessages::forget(Box& box) {
   std::erase_if(posted_, [&](const Posted& r) { return r.box == &box; });
   for (auto& p : pairs_) {
     if (!p) continue;

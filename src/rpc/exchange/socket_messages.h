@@ -1,4 +1,4 @@
-// Wire: messages between ranks of different hosts, on one channel.
+// SocketMessages: messages between ranks of different hosts, on one channel.
 //
 // One socket per pair, connected on first use. It has no thread: the waiting
 // thread moves bytes. A message goes to the receive posted for its slot; each
@@ -17,7 +17,7 @@
 
 namespace berth::exchange {
 
-class Wire {
+class SocketMessages {
  public:
   // Counts the finished messages that refer to it.
   struct Box {
@@ -31,8 +31,8 @@ class Wire {
   };
 
   // `ranks`: of the exchange, by position here; `me`: the own position.
-  Wire(Peers& peers, std::vector<int> ranks, int me);
-  ~Wire();
+  SocketMessages(Peers& peers, std::vector<int> ranks, int me);
+  ~SocketMessages();
 
   int me() const { return me_; }
   int size() const { return static_cast<int>(ranks_.size()); }
