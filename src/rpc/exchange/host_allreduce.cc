@@ -15,15 +15,134 @@ constexpr int64_t kPartBytes = 512 << 10;
 constexpr int kDirectHosts = 8;
 constexpr int64_t kBcubeBytes = 512 << 10;
 
-// Slots of the messages of a call. Gloo's have a number in the upper byte.
-enum : uint64_t {
-  kMeetSlot = 1,
-  kAllSlot = 64,
-  kPartSlot,
-  kGatherSlot = 1 << 30
-};
+// What a message of a call is for.
+enum class Stage : uint8_t { kMeet = 1, kAllInputs, kInput, kSum };
+
+// The slot of a message: its stage, and its number in it. Gloo's slots have a
+// number in the highest byte, which is 0 here.
+uint64_t slot(Stage stage, uint64_t number = 0) {
+  return static_cast<uint64_t>(stage) << 32 | number;
+}
 
 }  // namespace
+
+// A sum in rounds: in each, all hosts send host h their inputs of its part; it
+// adds them and sends the sum to all. A round's inputs travel while those of
+// the round before are added.
+class HostCollectives::PartSum {
+ public:
+  PartSum(HostCollectives& c, const SumRequest& s)
+      : c_(c),
+        s_(s),
+        size_(s.element_bytes()),
+        total_(static_cast<int64_t>(c.parts_.size())) {
+    c.starts_.assign(c.size_, 0);
+    for (int h = 1; h < c.size_; ++h) {
+      c.starts_[h] = c.starts_[h - 1] + c.pieces_[h - 1];
+    }
+    const int64_t by_host = std::max<int64_t>(1, total_ / c.size_);
+    each_ = std::max<int64_t>(16, kPartBytes / size_ / by_host / 16 * 16);
+    room_ = c.scratch(2 * each_ * size_ * total_);
+  }
+
+  void run() {
+    c_.sent_.clear();
+    c_.results_.clear();
+    const int64_t all = each_ * c_.size_;
+    const int64_t rounds = (s_.count + all - 1) / all;
+    exchange_inputs(0);
+    for (int64_t round = 0; round < rounds; ++round) {
+      if (round + 1 < rounds) exchange_inputs(round + 1);
+      c_.wait_received(c_.inputs_[round & 1]);
+      add_own_part(round);
+      exchange_sums(round);
+    }
+    c_.wait_received(c_.results_);
+    c_.wait_sent();
+  }
+
+ private:
+  // The elements of a round: each host adds its part of them.
+  struct Round {
+    int64_t first, count, each;
+    int64_t begin(int h) const { return first + std::min(count, h * each); }
+    int64_t size(int h) const {
+      return std::min(count, (h + 1) * each) - std::min(count, h * each);
+    }
+  };
+  Round at(int64_t round) const {
+    const int64_t first = round * each_ * c_.size_;
+    const int64_t n = std::min(each_ * c_.size_, s_.count - first);
+    return {first, n, ((n + c_.size_ - 1) / c_.size_ + 15) / 16 * 16};
+  }
+  // Where an input of another host arrives.
+  std::byte* room_of(int64_t round, int host, int input) const {
+    const int64_t piece = c_.starts_[host] + input;
+    return room_ + ((round & 1) * total_ + piece) * each_ * size_;
+  }
+  int other(int i) const { return (c_.me_ + i) % c_.size_; }
+  const std::byte* own(size_t input, int64_t element) const {
+    return static_cast<const std::byte*>(s_.inputs[input].data) +
+           element * size_;
+  }
+  std::byte* out(int64_t element) const {
+    return static_cast<std::byte*>(s_.out) + element * size_;
+  }
+
+  void exchange_inputs(int64_t round) {
+    const Round r = at(round);
+    Posted& arriving = c_.inputs_[round & 1];
+    arriving.clear();
+    const int64_t mine = r.size(c_.me_) * size_;
+    for (int i = 1; i < c_.size_; ++i) {
+      const int h = other(i);
+      for (int p = 0; p < c_.pieces_[h] && mine > 0; ++p) {
+        c_.receive(h, slot(Stage::kInput, p), room_of(round, h, p), mine,
+                   arriving);
+      }
+    }
+    for (int i = 1; i < c_.size_; ++i) {
+      const int h = other(i);
+      for (size_t p = 0; p < s_.inputs.size() && r.size(h) > 0; ++p) {
+        c_.send(h, slot(Stage::kInput, p), own(p, r.begin(h)),
+                r.size(h) * size_);
+      }
+    }
+  }
+
+  void add_own_part(int64_t round) {
+    const Round r = at(round);
+    const int64_t begin = r.begin(c_.me_);
+    c_.in_.clear();
+    for (int h = 0; h < c_.size_; ++h) {
+      for (int p = 0; p < c_.pieces_[h]; ++p) {
+        c_.in_.push_back(h == c_.me_ ? own(p, begin) : room_of(round, h, p));
+      }
+    }
+    c_.add(s_, out(begin), r.size(c_.me_));
+  }
+
+  void exchange_sums(int64_t round) {
+    const Round r = at(round);
+    for (int i = 1; i < c_.size_; ++i) {
+      const int h = other(i);
+      if (r.size(h) == 0) continue;
+      c_.receive(h, slot(Stage::kSum), out(r.begin(h)), r.size(h) * size_,
+                 c_.results_);
+    }
+    if (r.size(c_.me_) == 0) return;
+    for (int i = 1; i < c_.size_; ++i) {
+      c_.send(other(i), slot(Stage::kSum), out(r.begin(c_.me_)),
+              r.size(c_.me_) * size_);
+    }
+  }
+
+  HostCollectives& c_;
+  const SumRequest& s_;
+  const int64_t size_, total_;  // bytes of an element; inputs of all hosts
+  int64_t each_ = 0;            // elements that a host adds in a round
+  std::byte* room_ = nullptr;
+};
 
 HostCollectives::HostCollectives(Peers& peers, std::vector<int> leaders, int me)
     : peers_(peers),
@@ -37,19 +156,31 @@ std::byte* HostCollectives::scratch(size_t bytes) {
   return scratch_.data();
 }
 
+void HostCollectives::send(int to, uint64_t slot, const void* data,
+                           int64_t bytes) {
+  messages_.send(to, slot, data, static_cast<size_t>(bytes), sent_.box);
+  ++sent_.count;
+}
+
+void HostCollectives::receive(int from, uint64_t slot, void* data,
+                              int64_t bytes, Posted& p) {
+  messages_.receive(from, slot, data, static_cast<size_t>(bytes), p.box);
+  ++p.count;
+}
+
 // After ceil(log2 n) steps each has heard from all others, directly or not.
 void HostCollectives::meet(Wait& wait) {
   messages_.begin(wait);
   met_.clear();
   sent_.clear();
-  size_t steps = 0;
-  for (int far = 1; far < size_; far *= 2, ++steps) {
+  uint64_t step = 0;
+  for (int far = 1; far < size_; far *= 2, ++step) {
     const int from = (me_ - far + size_) % size_;
-    messages_.receive(from, kMeetSlot + steps, nullptr, 0, met_);
-    messages_.send((me_ + far) % size_, kMeetSlot + steps, nullptr, 0, sent_);
-    messages_.wait_received(met_, steps + 1);
+    receive(from, slot(Stage::kMeet, step), nullptr, 0, met_);
+    send((me_ + far) % size_, slot(Stage::kMeet, step), nullptr, 0);
+    wait_received(met_);
   }
-  messages_.wait_sent(sent_, steps);
+  wait_sent();
 }
 
 Algorithm HostCollectives::choose(int64_t bytes) const {
@@ -61,13 +192,11 @@ Algorithm HostCollectives::choose(int64_t bytes) const {
 
 void HostCollectives::all_reduce(Wait& wait, void* data, int64_t count,
                                  DType dtype, Reduction reduction) {
-  const int64_t bytes = count * static_cast<int64_t>(size_of(dtype));
   const Input mine{{}, data};
-  if (bytes <= kAllBytes && size_ <= kDirectHosts) {
-    return sum_all(wait, {&mine, 1}, 0, data, count, dtype, reduction);
-  }
+  const SumRequest s{{&mine, 1}, 0, data, count, dtype, reduction};
+  if (s.bytes() <= kAllBytes && size_ <= kDirectHosts) return sum_all(wait, s);
   meet(wait);
-  const Algorithm algorithm = choose(bytes);
+  const Algorithm algorithm = choose(s.bytes());
   if (count == 0) return;
   if (algorithm != Algorithm::kDirect) {
     const auto tag = static_cast<uint32_t>(wait.call().sequence);
@@ -82,19 +211,17 @@ void HostCollectives::all_reduce(Wait& wait, void* data, int64_t count,
   }
   parts_.assign(size_, {});
   pieces_.assign(size_, 1);
-  sum_parts({&mine, 1}, 0, data, count, dtype, reduction);
+  PartSum(*this, s).run();
 }
 
 void HostCollectives::ordered_sum(Wait& wait, std::span<const Input> inputs,
                                   int32_t slices, void* out, int64_t count,
                                   DType dtype) {
-  const int64_t bytes = count * static_cast<int64_t>(size_of(dtype));
-  if (bytes <= 4 * kAllBytes / slices) {
-    return sum_all(wait, inputs, slices, out, count, dtype, Reduction::kSum);
-  }
+  const SumRequest s{inputs, slices, out, count, dtype};
+  if (s.bytes() <= 4 * kAllBytes / slices) return sum_all(wait, s);
   exchange_all(wait, inputs, slices, 0);
   check_(peers_, wait.call(), parts_, {0, slices}, slices);
-  sum_parts(inputs, slices, out, count, dtype, Reduction::kSum);
+  PartSum(*this, s).run();
 }
 
 // All hosts get the inputs of all: the slices of each input, and its first
@@ -121,14 +248,16 @@ void HostCollectives::exchange_all(Wait& wait, std::span<const Input> inputs,
   pieces_[me_] = static_cast<int>(inputs.size());
   for (int i = 1; i < size_; ++i) {
     const int h = (me_ + i) % size_;
-    messages_.receive(h, kAllSlot, from + h * room, room, met_);
-    messages_.send(h, kAllSlot, packed_.data(), packed_.size(), sent_);
+    receive(h, slot(Stage::kAllInputs), from + h * room, room, met_);
+    send(h, slot(Stage::kAllInputs), packed_.data(),
+         static_cast<int64_t>(packed_.size()));
   }
   for (int i = 1; i < size_; ++i) {
-    messages_.wait_received(met_, i);
-    pieces_[met_.received[i - 1]] = static_cast<int>(met_.bytes[i - 1] / each);
+    messages_.wait_received(met_.box, i);
+    pieces_[met_.box.received[i - 1]] =
+        static_cast<int>(met_.box.bytes[i - 1] / each);
   }
-  messages_.wait_sent(sent_, size_ - 1);
+  wait_sent();
   parts_.clear();
   in_.clear();
   for (int h = 0; h < size_; ++h) {
@@ -142,121 +271,19 @@ void HostCollectives::exchange_all(Wait& wait, std::span<const Input> inputs,
   }
 }
 
-void HostCollectives::add(int32_t slices, void* out, int64_t count, DType dtype,
-                          Reduction reduction) {
-  if (slices == 0) return sums_.chain(in_, out, count, dtype, reduction);
-  sums_.tree(in_, parts_, slices, out, count, dtype);
+void HostCollectives::add(const SumRequest& s, void* out, int64_t count) {
+  if (s.slices == 0) return sums_.chain(in_, out, count, s.dtype, s.reduction);
+  sums_.tree(in_, parts_, s.slices, out, count, s.dtype);
 }
 
-void HostCollectives::sum_all(Wait& wait, std::span<const Input> inputs,
-                              int32_t slices, void* out, int64_t count,
-                              DType dtype, Reduction reduction) {
-  exchange_all(wait, inputs, slices,
-               count * static_cast<int64_t>(size_of(dtype)));
-  if (slices > 0) {
-    check_(peers_, wait.call(), parts_, {0, slices}, slices);
+void HostCollectives::sum_all(Wait& wait, const SumRequest& s) {
+  exchange_all(wait, s.inputs, s.slices, s.bytes());
+  if (s.slices > 0) {
+    check_(peers_, wait.call(), parts_, {0, s.slices}, s.slices);
   } else if (static_cast<int>(in_.size()) != size_) {
     peers_.invalid("a rank gave nothing to a sum", wait.call());
   }
-  add(slices, out, count, dtype, reduction);
-}
-
-// The elements of one round: each host adds its part of them.
-struct HostCollectives::Stretch {
-  int64_t first, count, each;
-  int64_t begin(int h) const { return first + std::min(count, h * each); }
-  int64_t size(int h) const {
-    return std::min(count, (h + 1) * each) - std::min(count, h * each);
-  }
-};
-
-// In each round all hosts send host h their inputs of its part; it adds them
-// and sends the sum to all. A round is sent while the one before is added.
-void HostCollectives::sum_parts(std::span<const Input> inputs, int32_t slices,
-                                void* out, int64_t count, DType dtype,
-                                Reduction reduction) {
-  const auto size = static_cast<int64_t>(size_of(dtype));
-  const int64_t total = static_cast<int64_t>(parts_.size());
-  starts_.assign(size_, 0);
-  for (int h = 1; h < size_; ++h) starts_[h] = starts_[h - 1] + pieces_[h - 1];
-  const int64_t each = std::max<int64_t>(
-      16, kPartBytes / size / std::max<int64_t>(1, total / size_) / 16 * 16);
-  const int64_t rounds = (count + each * size_ - 1) / (each * size_);
-  const auto stretch = [&](int64_t round) {
-    const int64_t first = round * each * size_;
-    const int64_t n = std::min(each * size_, count - first);
-    return Stretch{first, n, ((n + size_ - 1) / size_ + 15) / 16 * 16};
-  };
-  std::byte* room = scratch(2 * each * size * total);
-  const auto room_of = [&](int64_t round, int64_t piece) {
-    return room + ((round & 1) * total + piece) * each * size;
-  };
-  sent_.clear();
-  gathered_.clear();
-  size_t sent = 0, gathered = 0, scattered[2] = {0, 0};
-
-  const auto scatter = [&](int64_t round) {
-    const Stretch s = stretch(round);
-    SocketMessages::Box& box = scattered_[round & 1];
-    box.clear();
-    scattered[round & 1] = 0;
-    const int64_t mine = s.size(me_) * size;
-    for (int i = 1; i < size_; ++i) {
-      const int h = (me_ + i) % size_;
-      for (int p = 0; p < pieces_[h] && mine > 0; ++p) {
-        messages_.receive(h, kPartSlot + p, room_of(round, starts_[h] + p),
-                          mine, box);
-        ++scattered[round & 1];
-      }
-    }
-    for (int i = 1; i < size_; ++i) {
-      const int h = (me_ + i) % size_;
-      for (size_t p = 0; p < inputs.size() && s.size(h) > 0; ++p) {
-        messages_.send(
-            h, kPartSlot + p,
-            static_cast<const std::byte*>(inputs[p].data) + s.begin(h) * size,
-            s.size(h) * size, sent_);
-        ++sent;
-      }
-    }
-  };
-  const auto gather = [&](int64_t round) {
-    const Stretch s = stretch(round);
-    auto* to = static_cast<std::byte*>(out);
-    for (int i = 1; i < size_; ++i) {
-      const int h = (me_ + i) % size_;
-      if (s.size(h) == 0) continue;
-      messages_.receive(h, kGatherSlot, to + s.begin(h) * size,
-                        s.size(h) * size, gathered_);
-      ++gathered;
-    }
-    if (s.size(me_) == 0) return;
-    for (int i = 1; i < size_; ++i) {
-      messages_.send((me_ + i) % size_, kGatherSlot, to + s.begin(me_) * size,
-                     s.size(me_) * size, sent_);
-      ++sent;
-    }
-  };
-
-  scatter(0);
-  for (int64_t round = 0; round < rounds; ++round) {
-    if (round + 1 < rounds) scatter(round + 1);
-    messages_.wait_received(scattered_[round & 1], scattered[round & 1]);
-    const Stretch s = stretch(round);
-    in_.clear();
-    for (int h = 0; h < size_; ++h) {
-      for (int p = 0; p < pieces_[h]; ++p) {
-        in_.push_back(h == me_ ? static_cast<const std::byte*>(inputs[p].data) +
-                                     s.begin(me_) * size
-                               : room_of(round, starts_[h] + p));
-      }
-    }
-    add(slices, static_cast<std::byte*>(out) + s.begin(me_) * size, s.size(me_),
-        dtype, reduction);
-    gather(round);
-  }
-  messages_.wait_received(gathered_, gathered);
-  messages_.wait_sent(sent_, sent);
+  add(s, s.out, s.count);
 }
 
 void HostCollectives::all_gather(Wait& wait, std::span<const int64_t> bytes,

@@ -31,18 +31,28 @@ class HostCollectives {
   void meet(Wait& wait);
 
  private:
-  struct Stretch;
+  class PartSum;
+  // Messages that are on their way, and how many there are.
+  struct Posted {
+    SocketMessages::Box box;
+    size_t count = 0;
+    void clear() {
+      box.clear();
+      count = 0;
+    }
+  };
 
   Algorithm choose(int64_t bytes) const;
   std::byte* scratch(size_t bytes);
   void exchange_all(Wait& wait, std::span<const Input> inputs, int32_t slices,
                     int64_t data_bytes);
-  void sum_all(Wait& wait, std::span<const Input> inputs, int32_t slices,
-               void* out, int64_t count, DType dtype, Reduction reduction);
-  void sum_parts(std::span<const Input> inputs, int32_t slices, void* out,
-                 int64_t count, DType dtype, Reduction reduction);
-  void add(int32_t slices, void* out, int64_t count, DType dtype,
-           Reduction reduction);
+  void sum_all(Wait& wait, const SumRequest& s);
+  // Adds in_ to `count` elements.
+  void add(const SumRequest& s, void* out, int64_t count);
+  void send(int to, uint64_t slot, const void* data, int64_t bytes);
+  void receive(int from, uint64_t slot, void* data, int64_t bytes, Posted& p);
+  void wait_received(Posted& p) { messages_.wait_received(p.box, p.count); }
+  void wait_sent() { messages_.wait_sent(sent_.box, sent_.count); }
 
   Peers& peers_;
   SocketMessages messages_;
@@ -55,7 +65,7 @@ class HostCollectives {
   std::vector<int> pieces_, starts_;  // per host: pieces, and the first
   std::vector<const void*> in_;
   std::vector<std::byte> packed_;
-  SocketMessages::Box sent_, met_, scattered_[2], gathered_;
+  Posted sent_, met_, inputs_[2], results_;
 };
 
 }  // namespace berth::exchange

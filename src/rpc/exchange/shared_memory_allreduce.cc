@@ -134,32 +134,62 @@ std::byte* SharedMemoryAllReduce::need(int member, int64_t offset,
   return p;
 }
 
-void SharedMemoryAllReduce::add(int32_t slices, void* out, int64_t count,
-                                DType dtype, Reduction reduction) {
-  if (slices == 0) return sums_.chain(in_, out, count, dtype, reduction);
-  sums_.tree(in_, parts_, slices, out, count, dtype);
+void SharedMemoryAllReduce::add(const SumRequest& s, void* out, int64_t count) {
+  if (s.slices == 0) return sums_.chain(in_, out, count, s.dtype, s.reduction);
+  sums_.tree(in_, parts_, s.slices, out, count, s.dtype);
 }
 
-void SharedMemoryAllReduce::check(Wait& wait, int32_t slices, Slices root) {
-  if (slices > 0)
-    return check_(wait.peers(), wait.call(), parts_, root, slices);
+void SharedMemoryAllReduce::check(Wait& wait, const SumRequest& s) {
+  if (s.slices > 0) {
+    return check_(wait.peers(), wait.call(), parts_, s.root, s.slices);
+  }
   if (static_cast<int>(parts_.size()) == size_) return;
   wait.peers().invalid("a rank gave nothing to a sum", wait.call());
 }
 
+// Two windows of inputs and two of sums in each member's stage. Windows hold
+// whole cache lines of each input if there is room. They exceed half of
+// kWindowBytes, so the next call never starts to write where sums of this one
+// are still read.
+struct SharedMemoryAllReduce::Windows {
+  int64_t elements;                // of a round
+  int64_t input_bytes, sum_bytes;  // of a window
+  int64_t rounds;
+
+  Windows(const SumRequest& s, int members) {
+    elements = kWindowBytes / (s.most_inputs() * s.element_bytes());
+    if (elements > kPartAlign) elements = elements / kPartAlign * kPartAlign;
+    input_bytes = elements * s.most_inputs() * s.element_bytes();
+    sum_bytes = (elements / members + 2 * kPartAlign) * s.element_bytes();
+    rounds = (s.count + elements - 1) / elements;
+  }
+  int64_t input_at(int64_t round) const { return (round & 1) * input_bytes; }
+  int64_t sum_at(int64_t round) const {
+    return 2 * input_bytes + (round & 1) * sum_bytes;
+  }
+};
+
+void SharedMemoryAllReduce::sum(Wait& wait, const SumRequest& s) {
+  const int64_t most = s.slices == 0 ? 2 : s.most_inputs();
+  if (s.bytes() + 32 <= kSmallBytes / most) return sum_small(wait, s);
+  const Windows windows(s, size_);
+  offer_inputs(wait, s, windows);
+  const bool all_there = read_offers(wait, s);
+  check(wait, s);
+  if (all_there) return sum_in_place(wait, s);
+  sum_in_windows(wait, s, windows);
+}
+
 // Every member adds everything: one meeting.
-void SharedMemoryAllReduce::small_sum(Wait& wait, std::span<const Input> inputs,
-                                      int32_t slices, void* out, int64_t count,
-                                      DType dtype, Reduction reduction,
-                                      Slices root) {
-  const int64_t bytes = count * static_cast<int64_t>(size_of(dtype));
+void SharedMemoryAllReduce::sum_small(Wait& wait, const SumRequest& s) {
+  const int64_t bytes = s.bytes();
   const int64_t each = (bytes + 15) / 16 * 16 + sizeof(OfferedInput);
   Offer mine;
   mine.small =
       space(small_, small_bytes_, 2 * kSmallBytes) + (turn_ ^ 1) * kSmallBytes;
-  mine.pieces = static_cast<int64_t>(inputs.size());
+  mine.pieces = static_cast<int64_t>(s.inputs.size());
   std::byte* to = segment_->at(me_, mine.small, kSmallBytes);
-  for (const Input& input : inputs) {
+  for (const Input& input : s.inputs) {
     const OfferedInput piece{input.slices.first, input.slices.count};
     std::memcpy(to, &piece, sizeof(piece));
     if (bytes > 0) std::memcpy(to + sizeof(piece), input.data, bytes);
@@ -178,21 +208,82 @@ void SharedMemoryAllReduce::small_sum(Wait& wait, std::span<const Input> inputs,
       in_.push_back(from + sizeof(piece));
     }
   }
-  check(wait, slices, root);
-  add(slices, out, count, dtype, reduction);
+  check(wait, s);
+  add(s, s.out, s.count);
+}
+
+OfferedInput* SharedMemoryAllReduce::own_table(size_t inputs) {
+  space(table_, table_bytes_,
+        static_cast<int64_t>(std::max<size_t>(inputs, 64) *
+                             sizeof(OfferedInput)));
+  return reinterpret_cast<OfferedInput*>(segment_->at(
+      me_, table_, static_cast<int64_t>(inputs * sizeof(OfferedInput))));
+}
+
+void SharedMemoryAllReduce::offer_inputs(Wait& wait, const SumRequest& s,
+                                         const Windows& windows) {
+  Offer mine;
+  mine.pieces = static_cast<int64_t>(s.inputs.size());
+  mine.out = segment_->offset_of(s.out, s.bytes());
+  OfferedInput* table = own_table(s.inputs.size());
+  mine.table = table_;
+  mine.stage = space(stage_, stage_bytes_, kStageBytes);
+  for (size_t i = 0; i < s.inputs.size(); ++i) {
+    table[i] = {s.inputs[i].slices.first, s.inputs[i].slices.count,
+                segment_->offset_of(s.inputs[i].data, s.bytes())};
+  }
+  copy_in(s, windows, 0);
+  offer(wait, mine);
+}
+
+void SharedMemoryAllReduce::copy_in(const SumRequest& s, const Windows& windows,
+                                    int64_t round) {
+  const OfferedInput* table = own_table(s.inputs.size());
+  const int64_t window = windows.elements * s.element_bytes();
+  const int64_t at = round * window;
+  const int64_t n = std::min(window, s.bytes() - at);
+  std::byte* to =
+      segment_->at(me_, stage_ + windows.input_at(round), windows.input_bytes);
+  for (size_t i = 0; i < s.inputs.size(); ++i, to += window) {
+    if (table[i].at >= 0) continue;
+    std::memcpy(to, static_cast<const std::byte*>(s.inputs[i].data) + at, n);
+  }
+}
+
+bool SharedMemoryAllReduce::read_offers(Wait& wait, const SumRequest& s) {
+  sources_.clear();
+  parts_.clear();
+  outs_.assign(size_, nullptr);
+  bool all_there = true;
+  for (int m = 0; m < size_; ++m) {
+    const Offer o = of(m);
+    const int64_t pieces = std::clamp<int64_t>(o.pieces, 0, s.most_inputs());
+    const auto* t = reinterpret_cast<const OfferedInput*>(
+        need(m, o.table, pieces * sizeof(OfferedInput), wait));
+    for (int64_t i = 0; i < pieces; ++i) {
+      const OfferedInput piece = t[i];
+      parts_.push_back({piece.first, piece.count});
+      Source source{nullptr, m, static_cast<int>(i)};
+      if (piece.at >= 0) source.at = need(m, piece.at, s.bytes(), wait);
+      sources_.push_back(source);
+      all_there = all_there && piece.at >= 0;
+    }
+    if (o.out >= 0) outs_[m] = need(m, o.out, s.bytes(), wait);
+    all_there = all_there && o.out >= 0;
+    need(m, o.stage, kStageBytes, wait);
+  }
+  return all_there;
 }
 
 // All inputs and outputs are in the segment: nothing is copied.
-void SharedMemoryAllReduce::in_place(std::span<const Source> sources,
-                                     int32_t slices, int64_t count, DType dtype,
-                                     Reduction reduction, Wait& wait) {
-  const auto size = static_cast<int64_t>(size_of(dtype));
-  const auto [begin, end] = part_of(count, me_, size_);
+void SharedMemoryAllReduce::sum_in_place(Wait& wait, const SumRequest& s) {
+  const int64_t size = s.element_bytes();
+  const auto [begin, end] = part_of(s.count, me_, size_);
   for (int64_t i = begin; i < end; i += kBlock) {
     const int64_t n = std::min(kBlock, end - i);
     in_.clear();
-    for (const Source& s : sources) in_.push_back(s.at + i * size);
-    add(slices, outs_[me_] + i * size, n, dtype, reduction);
+    for (const Source& source : sources_) in_.push_back(source.at + i * size);
+    add(s, outs_[me_] + i * size, n);
     for (int m = 0; m < size_; ++m) {
       if (m == me_) continue;
       std::memcpy(outs_[m] + i * size, outs_[me_] + i * size, n * size);
@@ -201,99 +292,34 @@ void SharedMemoryAllReduce::in_place(std::span<const Source> sources,
   meet(wait);
 }
 
-void SharedMemoryAllReduce::sum(Wait& wait, std::span<const Input> inputs,
-                                int32_t slices, void* out, int64_t count,
-                                DType dtype, Reduction reduction, Slices root) {
-  const auto size = static_cast<int64_t>(size_of(dtype));
-  const int64_t bytes = count * size;
-  const int64_t most = std::max(slices, 1);  // inputs of a member
-  if (bytes + 32 <= (slices == 0 ? kSmallBytes / 2 : kSmallBytes / most)) {
-    return small_sum(wait, inputs, slices, out, count, dtype, reduction, root);
-  }
-
-  // Windows hold whole cache lines of each input if there is room. They exceed
-  // half of kWindowBytes, so the next call never starts to write where sums of
-  // this one are still read.
-  int64_t window = kWindowBytes / (most * size);
-  if (window > kPartAlign) window = window / kPartAlign * kPartAlign;
-  const int64_t input_bytes = window * most * size;
-  const int64_t sum_bytes = (window / size_ + 2 * kPartAlign) * size;
-  const int64_t rounds = (count + window - 1) / window;
-
-  Offer mine;
-  mine.pieces = static_cast<int64_t>(inputs.size());
-  mine.out = segment_->offset_of(out, bytes);
-  mine.table = space(table_, table_bytes_,
-                     std::max<int64_t>(mine.pieces, 64) * sizeof(OfferedInput));
-  mine.stage = space(stage_, stage_bytes_, kStageBytes);
-  auto* table = reinterpret_cast<OfferedInput*>(
-      segment_->at(me_, table_, mine.pieces * sizeof(OfferedInput)));
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    table[i] = {inputs[i].slices.first, inputs[i].slices.count,
-                segment_->offset_of(inputs[i].data, bytes)};
-  }
-  const auto copy_in = [&](int64_t round) {
-    const int64_t at = round * window * size;
-    const int64_t n = std::min(window * size, bytes - at);
-    std::byte* to =
-        segment_->at(me_, stage_ + (round & 1) * input_bytes, input_bytes);
-    for (size_t i = 0; i < inputs.size(); ++i, to += window * size) {
-      if (table[i].at >= 0) continue;
-      std::memcpy(to, static_cast<const std::byte*>(inputs[i].data) + at, n);
-    }
-  };
-  copy_in(0);
-  offer(wait, mine);
-
-  sources_.clear();
-  parts_.clear();
-  outs_.assign(size_, nullptr);
-  bool all_there = true;
-  for (int m = 0; m < size_; ++m) {
-    const Offer o = of(m);
-    const int64_t pieces = std::clamp<int64_t>(o.pieces, 0, most);
-    const auto* t = reinterpret_cast<const OfferedInput*>(
-        need(m, o.table, pieces * sizeof(OfferedInput), wait));
-    for (int64_t i = 0; i < pieces; ++i) {
-      const OfferedInput piece = t[i];
-      parts_.push_back({piece.first, piece.count});
-      Source s{nullptr, m, static_cast<int>(i)};
-      if (piece.at >= 0) s.at = need(m, piece.at, bytes, wait);
-      sources_.push_back(s);
-      all_there = all_there && piece.at >= 0;
-    }
-    if (o.out >= 0) outs_[m] = need(m, o.out, bytes, wait);
-    all_there = all_there && o.out >= 0;
-    need(m, o.stage, kStageBytes, wait);
-  }
-  check(wait, slices, root);
-  if (all_there) {
-    return in_place(sources_, slices, count, dtype, reduction, wait);
-  }
-
+// Inputs outside the segment are copied into windows, sums out of windows.
+void SharedMemoryAllReduce::sum_in_windows(Wait& wait, const SumRequest& s,
+                                           const Windows& windows) {
+  const int64_t size = s.element_bytes();
   const auto sum_at = [&](int m, int64_t round) {
-    return segment_->at(
-        m, of(m).stage + 2 * input_bytes + (round & 1) * sum_bytes, sum_bytes);
+    return segment_->at(m, of(m).stage + windows.sum_at(round),
+                        windows.sum_bytes);
   };
-  for (int64_t round = 0; round < rounds; ++round) {
-    const int64_t first = round * window;
-    const int64_t n = std::min(window, count - first);
-    if (round + 1 < rounds) copy_in(round + 1);
+  const auto input_at = [&](const Source& source, int64_t round) {
+    const int64_t window = windows.elements * size;
+    if (source.at != nullptr) return source.at + round * window;
+    return segment_->at(source.member,
+                        of(source.member).stage + windows.input_at(round),
+                        windows.input_bytes) +
+           source.index * window;
+  };
+  for (int64_t round = 0; round < windows.rounds; ++round) {
+    const int64_t first = round * windows.elements;
+    const int64_t n = std::min(windows.elements, s.count - first);
+    if (round + 1 < windows.rounds) copy_in(s, windows, round + 1);
     const auto [begin, end] = part_of(n, me_, size_);
     in_.clear();
-    for (const Source& s : sources_) {
-      const std::byte* from =
-          s.at != nullptr
-              ? s.at + first * size
-              : segment_->at(s.member,
-                             of(s.member).stage + (round & 1) * input_bytes,
-                             input_bytes) +
-                    s.index * window * size;
-      in_.push_back(from + begin * size);
+    for (const Source& source : sources_) {
+      in_.push_back(input_at(source, round) + begin * size);
     }
-    add(slices, sum_at(me_, round), end - begin, dtype, reduction);
+    add(s, sum_at(me_, round), end - begin);
     meet(wait);
-    auto* to = static_cast<std::byte*>(out) + first * size;
+    auto* to = static_cast<std::byte*>(s.out) + first * size;
     for (int m = 0; m < size_; ++m) {
       const auto [b, e] = part_of(n, m, size_);
       if (e > b) std::memcpy(to + b * size, sum_at(m, round), (e - b) * size);
@@ -305,10 +331,8 @@ std::vector<Slices> SharedMemoryAllReduce::slices_of_all(
     Wait& wait, std::span<const Input> inputs) {
   Offer mine;
   mine.pieces = static_cast<int64_t>(inputs.size());
-  mine.table = space(table_, table_bytes_,
-                     std::max<int64_t>(mine.pieces, 64) * sizeof(OfferedInput));
-  auto* table = reinterpret_cast<OfferedInput*>(
-      segment_->at(me_, table_, mine.pieces * sizeof(OfferedInput)));
+  OfferedInput* table = own_table(inputs.size());
+  mine.table = table_;
   for (size_t i = 0; i < inputs.size(); ++i) {
     table[i] = {inputs[i].slices.first, inputs[i].slices.count};
   }

@@ -7,6 +7,7 @@
 #ifndef BERTH_RPC_EXCHANGE_SHARED_MEMORY_ALLREDUCE_H_
 #define BERTH_RPC_EXCHANGE_SHARED_MEMORY_ALLREDUCE_H_
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,15 +24,29 @@ struct Input {
   const void* data = nullptr;
 };
 
+// One sum: in order of members if `slices` is 0 (each has one input), else
+// along the tree over `slices` below `root`.
+struct SumRequest {
+  std::span<const Input> inputs;
+  int32_t slices = 0;
+  void* out = nullptr;
+  int64_t count = 0;  // elements
+  DType dtype = DType::kFloat32;
+  Reduction reduction = Reduction::kSum;
+  Slices root = {};
+
+  int64_t element_bytes() const { return static_cast<int64_t>(size_of(dtype)); }
+  int64_t bytes() const { return count * element_bytes(); }
+  int64_t most_inputs() const { return std::max(slices, 1); }  // of a member
+};
+
 class SharedMemoryAllReduce {
  public:
   SharedMemoryAllReduce(Host& host, std::shared_ptr<Segment> segment,
                         const std::string& channel);
 
-  // Combines the inputs of all members: in order of members if `slices` is 0
-  // (each has one), else along the tree below `root`.
-  void sum(Wait& wait, std::span<const Input> inputs, int32_t slices, void* out,
-           int64_t count, DType dtype, Reduction reduction, Slices root = {});
+  // Combines the inputs of all members.
+  void sum(Wait& wait, const SumRequest& s);
   // The slices of all members' inputs.
   std::vector<Slices> slices_of_all(Wait& wait, std::span<const Input> inputs);
   // `out[m]` gets the bytes of member m.
@@ -41,6 +56,7 @@ class SharedMemoryAllReduce {
   void barrier(Wait& wait);
 
  private:
+  struct Windows;
   struct Source {
     std::byte* at = nullptr;  // null: in a window
     int member = 0, index = 0;
@@ -55,14 +71,19 @@ class SharedMemoryAllReduce {
   }
   std::byte* need(int member, int64_t offset, int64_t bytes, Wait& wait);
   int64_t space(int64_t& offset, int64_t& have, int64_t bytes);
-  void small_sum(Wait& wait, std::span<const Input> inputs, int32_t slices,
-                 void* out, int64_t count, DType dtype, Reduction reduction,
-                 Slices root);
-  void check(Wait& wait, int32_t slices, Slices root);
-  void in_place(std::span<const Source> sources, int32_t slices, int64_t count,
-                DType dtype, Reduction reduction, Wait& wait);
-  void add(int32_t slices, void* out, int64_t count, DType dtype,
-           Reduction reduction);
+  // The three ways of a sum.
+  void sum_small(Wait& wait, const SumRequest& s);
+  void sum_in_place(Wait& wait, const SumRequest& s);
+  void sum_in_windows(Wait& wait, const SumRequest& s, const Windows& windows);
+  // Copies a window of the own inputs that are outside the segment.
+  void copy_in(const SumRequest& s, const Windows& windows, int64_t round);
+  void offer_inputs(Wait& wait, const SumRequest& s, const Windows& windows);
+  // Sets sources_, parts_ and outs_; returns whether all are in the segment.
+  bool read_offers(Wait& wait, const SumRequest& s);
+  OfferedInput* own_table(size_t inputs);
+  void check(Wait& wait, const SumRequest& s);
+  // Adds in_ to `count` elements.
+  void add(const SumRequest& s, void* out, int64_t count);
 
   Host& host_;
   const std::shared_ptr<Segment> segment_;

@@ -291,7 +291,7 @@ bool SocketMessages::read(int rank, Pair& p) {
       }
     }
     // Large messages are read straight into their destination, together with
-    // the bytes behind them.
+    // the bytes that follow.
     iovec parts[2];
     int count = 0;
     const size_t missing = p.matched ? p.header.bytes - p.got : 0;

@@ -1,6 +1,6 @@
 // Bytes from another rank of an exchange: after the handshake, to the
 // SocketMessages that waits for two messages. The first byte chooses how they
-// begin: as they are, or behind a header that this build sends.
+// begin: as they are, or after a header that this build sends.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
