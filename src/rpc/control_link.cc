@@ -1,6 +1,7 @@
-// Frames from and to the coordinator, and their effects.
+#include "rpc/control_link.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -9,109 +10,97 @@
 #include <thread>
 #include <vector>
 
-#include "rpc/rpc_member.h"
-
 namespace berth::rpc {
 
-void RpcMember::open_control() {
-  const Hello hello = hello_to(head_, Purpose::kControl, "");
-  const std::string address = rendezvous_.empty()
-                                  ? spec_.task_address(head_.job, head_.index)
-                                  : rendezvous_;
+ControlLink::ControlLink(Membership& membership, Dialer& dialer, Events events)
+    : m_(membership), dialer_(dialer), events_(std::move(events)) {
+  if (!m_.coordinates()) return;
+  Coordinator::Options o{.spec = m_.spec,
+                         .tasks = m_.tasks,
+                         .self = m_.task,
+                         .elastic_jobs = m_.options.elastic_jobs,
+                         .heartbeat_seconds = m_.heartbeat_seconds,
+                         .dead_after_seconds = m_.options.dead_after_seconds};
+  coordinator_ = std::make_unique<Coordinator>(
+      std::move(o), [this](int connection, const Coordinator::FramePtr& f,
+                           bool close) { send(connection, f, close); });
+  coordinator_->connected(0, m_.task);
+}
+
+void ControlLink::open() {
   uint64_t serial;
   {
-    Lock lock(mutex_);
-    serial = ++control_serial_;
-    coordinator_silent_ = 0;
+    Lock lock(m_.mutex);
+    serial = ++serial_;
+    silent_ = 0;
   }
   GrpcStream::Events events;
   events.on_message = [this, serial](std::string bytes) {
     try {
-      on_frame(serial, parse_frame(bytes));
+      events_.on_frame(serial, parse_frame(bytes));
     } catch (const errors::Error& e) {
       std::fprintf(stderr, "berth: %s: from the coordinator: %s\n",
-                   task_.str().c_str(), e.what());
+                   m_.task.str().c_str(), e.what());
     }
     return true;
   };
   events.on_closed = [this, serial](const Refusal& why) {
-    on_control_closed(serial, why);
+    on_closed(serial, why);
   };
   try {
-    if (tls_ && own_address_.empty()) {
-      std::string why;
-      const Socket probe = connect_tcp(parse_endpoint(address), after(5), &why);
-      if (!probe) throw errors::Unavailable(why);
-      Lock lock(mutex_);
-      own_address_ = fmt::format("{}:{}", own_host(probe.fd()), port_);
-    }
-    auto stream = hub_->open(
-        address, hello, [this] { return dial_grpc(); }, std::move(events));
-    Lock lock(mutex_);
-    if (closed_serial_ < serial) control_ = std::move(stream);
+    auto stream = dialer_.open_control(std::move(events));
+    Lock lock(m_.mutex);
+    if (closed_serial_ < serial) stream_ = std::move(stream);
   } catch (const errors::Unavailable& e) {
-    Lock lock(mutex_);
+    Lock lock(m_.mutex);
     unreachable_ = e.what();
   }
 }
 
-void RpcMember::on_control_closed(uint64_t serial, const Refusal& why) {
-  hub_->forget(head_);
-  Lock lock(mutex_);
+void ControlLink::on_closed(uint64_t serial, const Refusal& why) {
+  dialer_.forget(m_.head);
+  Lock lock(m_.mutex);
   closed_serial_ = std::max(closed_serial_, serial);
-  changed_.notify_all();
-  if (serial != control_serial_) return;
-  control_.reset();
+  m_.changed.notify_all();
+  if (serial != serial_) return;
+  stream_.reset();
   unreachable_ = why.reason;
   const bool refused = why.code == errors::Code::kPermissionDenied ||
                        why.code == errors::Code::kInvalidArgument ||
                        why.code == errors::Code::kAlreadyExists;
-  if (phase_ == Phase::kForming && refused && !refused_) refused_ = why;
-  if (phase_ != Phase::kRunning) return;
+  if (m_.phase == Phase::kForming && refused && !refused_) refused_ = why;
+  if (m_.phase != Phase::kRunning) return;
   lock.unlock();
-  lose_coordinator(cause_closed());
+  events_.on_lost(cause_closed());
 }
 
-// Each task detects this on its own, so the text only uses what all know.
-void RpcMember::lose_coordinator(const std::string& cause) {
-  Failure f{.task = head_, .cause = cause};
-  std::string address;
-  {
-    Lock lock(mutex_);
-    address = address_of(head_);
-  }
-  f.message = message_of(f, address);
-  end_generation(&f);
-}
-
-void RpcMember::post(Frame frame) {
+void ControlLink::post(Frame frame) {
   if (coordinator_) {
     if (frame.type != FrameType::kRegister) {
-      Lock lock(mutex_);
-      frame.generation = generation_;
+      Lock lock(m_.mutex);
+      frame.generation = m_.generation;
     }
     return coordinator_->received(0, frame);
   }
-  std::shared_ptr<GrpcStream> control;
+  std::shared_ptr<GrpcStream> stream;
   {
-    Lock lock(mutex_);
-    if (frame.type != FrameType::kRegister) frame.generation = generation_;
-    control = control_;
+    Lock lock(m_.mutex);
+    if (frame.type != FrameType::kRegister) frame.generation = m_.generation;
+    stream = stream_;
   }
-  if (control) control->send(encode(frame));
+  if (stream) stream->send(encode(frame));
 }
 
-void RpcMember::from_coordinator(int connection,
-                                 const Coordinator::FramePtr& frame,
-                                 bool close) {
+void ControlLink::send(int connection, const Coordinator::FramePtr& frame,
+                       bool close) {
   if (connection == 0) {
-    on_frame(0, *frame);
+    events_.on_frame(0, *frame);
     return;
   }
   std::shared_ptr<GrpcStream> stream;
   std::string bytes;
   {
-    std::lock_guard lock(wires_mutex_);
+    std::lock_guard lock(streams_mutex_);
     const auto found = streams_.find(connection);
     if (found == streams_.end()) return;
     stream = found->second;
@@ -125,12 +114,11 @@ void RpcMember::from_coordinator(int connection,
   if (close) stream->close();
 }
 
-// The coordinator's own process may end as soon as this returns.
-void RpcMember::wait_until_sent(Deadline most) {
+void ControlLink::wait_until_sent(Deadline most) const {
   for (;;) {
     std::vector<std::shared_ptr<GrpcStream>> streams;
     {
-      std::lock_guard lock(wires_mutex_);
+      std::lock_guard lock(streams_mutex_);
       for (const auto& [id, stream] : streams_) streams.push_back(stream);
     }
     const bool sent = std::all_of(streams.begin(), streams.end(),
@@ -140,12 +128,12 @@ void RpcMember::wait_until_sent(Deadline most) {
   }
 }
 
-GrpcStream::Events RpcMember::take_control(std::shared_ptr<GrpcStream> stream,
-                                           const TaskId& from) {
+GrpcStream::Events ControlLink::take(std::shared_ptr<GrpcStream> stream,
+                                     const TaskId& from) {
   int id;
   {
-    std::lock_guard lock(wires_mutex_);
-    id = next_wire_++;
+    std::lock_guard lock(streams_mutex_);
+    id = next_stream_++;
     streams_[id] = stream;
   }
   coordinator_->connected(id, from);
@@ -156,14 +144,14 @@ GrpcStream::Events RpcMember::take_control(std::shared_ptr<GrpcStream> stream,
       return true;
     } catch (const errors::Error& e) {
       std::fprintf(stderr, "berth: %s: a connection is closed: %s\n",
-                   task_.str().c_str(), e.what());
+                   m_.task.str().c_str(), e.what());
       if (const auto w = weak.lock()) w->close(true);
       return true;
     }
   };
   events.on_closed = [this, id](const Refusal&) {
     {
-      std::lock_guard lock(wires_mutex_);
+      std::lock_guard lock(streams_mutex_);
       streams_.erase(id);
     }
     coordinator_->closed(id);
@@ -171,189 +159,97 @@ GrpcStream::Events RpcMember::take_control(std::shared_ptr<GrpcStream> stream,
   return events;
 }
 
-void RpcMember::on_frame(uint64_t serial, const Frame& f) {
+void ControlLink::turned_away(const TaskId& from, const std::string& why) {
+  if (coordinator_) coordinator_->turned_away(from, why);
+}
+
+bool ControlLink::heard(uint64_t serial) {
+  if (!coordinator_ && serial != serial_) return false;
+  silent_ = 0;
+  return true;
+}
+
+std::shared_ptr<GrpcStream> ControlLink::tick(double now, int64_t step) {
+  bool beat = false, too_long = false;
+  std::shared_ptr<GrpcStream> stream;
   {
-    Lock lock(mutex_);
-    if (!coordinator_ && serial != control_serial_) return;
-    coordinator_silent_ = 0;
-    const bool current = f.generation == generation_;
-    switch (f.type) {
-      case FrameType::kRefused:
-        refused_ = Refusal{static_cast<errors::Code>(f.code), f.text};
-        break;
-      case FrameType::kWaiting:
-        waiting_ = f.text;
-        return;  // only for messages
-      case FrameType::kBarrierMet:
-        if (current) met_.insert({f.name, f.id});
-        break;
-      case FrameType::kValue:
-        if (const auto v = values_.find(f.id); current && v != values_.end()) {
-          v->second = f.text;
-        }
-        break;
-      case FrameType::kAbort:
-      case FrameType::kAllDone:
-        if (!current) return;
-        break;
-      default:
-        break;
-    }
-    changed_.notify_all();
-  }
-  switch (f.type) {
-    case FrameType::kGo:
-      return on_go(f);
-    case FrameType::kGone:
-      return on_gone(f);
-    case FrameType::kBack:
-      return on_back(f);
-    case FrameType::kAllDone:
-      return end_generation(nullptr);
-    case FrameType::kAbort: {
-      const Failure failure{.code = static_cast<errors::Code>(f.code),
-                            .task = f.task,
-                            .cause = f.name,
-                            .step = f.step,
-                            .message = f.text};
-      return end_generation(&failure);
-    }
-    default:
-      return;
-  }
-}
-
-void RpcMember::on_go(const Frame& f) {
-  Lock lock(mutex_);
-  if (phase_ != Phase::kForming) return;
-  generation_ = f.generation;
-  table_.clear();
-  auto known = spec_.as_dict();
-  for (const TaskEntry& e : f.tasks) {
-    table_[e.task] = e;
-    std::string& address = known[e.task.job][e.task.index];
-    if (address.empty()) address = e.address;
-  }
-  if (!rendezvous_.empty()) {
-    std::map<std::string, std::vector<std::string>> jobs;
-    for (const auto& [job, tasks] : known) {
-      for (const auto& [index, address] : tasks) jobs[job].push_back(address);
-    }
-    spec_ = ClusterSpec(std::move(jobs));
-  }
-  gone_.clear();
-  rounds_.clear();
-  met_.clear();
-  sockets_.clear();
-  unclaimed_.clear();
-  calls_ = std::make_shared<ServiceCalls>(
-      *this, services_, !by_grpc(), [this](const TaskId& t) {
-        const auto& jobs = options_.elastic_jobs;
-        return std::find(jobs.begin(), jobs.end(), t.job) != jobs.end();
-      });
-  phase_ = Phase::kRunning;
-  changed_.notify_all();
-}
-
-void RpcMember::on_gone(const Frame& f) {
-  std::shared_ptr<SocketSet> set;
-  std::shared_ptr<ServiceCalls> calls;
-  {
-    Lock lock(mutex_);
-    if (phase_ != Phase::kRunning || f.generation != generation_) return;
-    table_.erase(f.task);
-    gone_[f.task] = f.text;
-    const auto found = sockets_.find(f.task);
-    if (found != sockets_.end()) {
-      set = found->second;
-      sockets_.erase(found);
-    }
-    calls = calls_;
-  }
-  if (set) set->end();
-  if (calls) calls->drop(f.task, f.text);
-  hub_->forget(f.task);
-}
-
-void RpcMember::on_back(const Frame& f) {
-  Lock lock(mutex_);
-  if (phase_ != Phase::kRunning || f.generation != generation_) return;
-  for (const TaskEntry& e : f.tasks) {
-    table_[e.task] = e;
-    gone_.erase(e.task);
-  }
-  changed_.notify_all();
-}
-
-void RpcMember::end_generation(const Failure* failure) {
-  std::map<TaskId, std::shared_ptr<SocketSet>> sockets;
-  std::vector<std::function<void(const Failure*)>> listeners;
-  std::shared_ptr<ServiceCalls> calls;
-  std::vector<std::pair<Purpose, Accepted>> unclaimed;
-  {
-    Lock lock(mutex_);
-    if (phase_ != Phase::kRunning) return;
-    phase_ = failure ? Phase::kFailed : Phase::kDone;
-    if (failure) failure_ = *failure;
-    sockets.swap(sockets_);
-    listeners.swap(listeners_);
-    unclaimed.swap(unclaimed_);
-    calls = calls_;
-    changed_.notify_all();
-  }
-  for (const auto& [task, set] : sockets) set->end();
-  if (calls) calls->end(failure);
-  for (const auto& fn : listeners) fn(failure);
-}
-
-void RpcMember::lost(const TaskId& peer, const std::string& cause,
-                     int64_t step) {
-  Frame f{.type = FrameType::kFail, .task = peer};
-  f.code = static_cast<int32_t>(errors::Code::kUnavailable);
-  f.text = cause;
-  f.step = step >= 0 ? step : step_.load();
-  f.flag = true;
-  post(std::move(f));
-}
-
-void RpcMember::fail(errors::Code code, const TaskId& task,
-                     const std::string& cause, int64_t step) {
-  Frame f{.type = FrameType::kFail, .task = task};
-  f.code = static_cast<int32_t>(code);
-  f.text = cause.substr(0, 32 << 10);
-  f.step = step;
-  post(std::move(f));
-}
-
-void RpcMember::on_tick(double now) {
-  std::shared_ptr<ServiceCalls> calls;
-  std::shared_ptr<GrpcStream> control;
-  bool beat = false, silent = false;
-  {
-    Lock lock(mutex_);
+    Lock lock(m_.mutex);
     const double passed =
         last_tick_ < 0 ? 0 : std::clamp(now - last_tick_, 0.0, 0.25);
     last_tick_ = now;
-    calls = calls_;
     since_heartbeat_ += passed;
-    beat = since_heartbeat_ >= heartbeat_seconds_;
+    beat = since_heartbeat_ >= m_.heartbeat_seconds;
     if (beat) since_heartbeat_ = 0;
-    control = control_;
-    if (!coordinator_ && control_) {
-      coordinator_silent_ += passed;
-      silent = phase_ == Phase::kRunning &&
-               coordinator_silent_ > options_.dead_after_seconds;
+    stream = stream_;
+    if (!coordinator_ && stream_) {
+      silent_ += passed;
+      too_long = m_.phase == Phase::kRunning &&
+                 silent_ > m_.options.dead_after_seconds;
     }
   }
-  if (calls) calls->tick();
   if (coordinator_) coordinator_->tick(now);
-  if (beat) post(Frame{.type = FrameType::kHeartbeat, .step = step_.load()});
-  if (!silent) return;
-  // A coordinator that was only stopped reads later that it was given up.
-  const std::string cause = cause_silent(options_.dead_after_seconds);
-  fail(errors::Code::kUnavailable, head_, cause, -1);
-  lose_coordinator(cause);
-  control->close();
+  if (beat) post(Frame{.type = FrameType::kHeartbeat, .step = step});
+  return too_long ? stream : nullptr;
+}
+
+std::string ControlLink::missing() const {
+  const std::string& waiting = m_.waiting;
+  if (coordinator_) {
+    return waiting.empty() ? "for the other tasks" : "for " + waiting;
+  }
+  // The coordinator reports them every second; if not, it was stopped.
+  constexpr double kSilentSeconds = 2.5;
+  if (stream_ && !waiting.empty() && silent_ < kSilentSeconds) {
+    return "for " + waiting;
+  }
+  const std::string tasks = waiting.empty() ? "" : waiting + "; ";
+  const std::string head = named(m_.head, m_.head_address());
+  if (stream_) {
+    return fmt::format("for {}{}: it took the connection, and has {}", tasks,
+                       head,
+                       silent_ < kSilentSeconds
+                           ? "not said yet who is missing"
+                           : fmt::format("said nothing for {:.0f} s", silent_));
+  }
+  // Its last report may explain why the coordinator has gone.
+  return fmt::format("for {}{}: {}", tasks, head, unreachable_);
+}
+
+void ControlLink::close(bool done) {
+  std::shared_ptr<GrpcStream> stream;
+  uint64_t serial = 0;
+  {
+    Lock lock(m_.mutex);
+    stream = stream_;
+    serial = serial_;
+  }
+  // Pending messages are still sent.
+  if (stream) {
+    stream->close();
+    Lock lock(m_.mutex);
+    m_.changed.wait_until(lock, after(1),
+                          [&] { return closed_serial_ >= serial; });
+  }
+  if (!coordinator_) return;
+  std::map<int, std::shared_ptr<GrpcStream>> streams;
+  {
+    std::lock_guard lock(streams_mutex_);
+    streams = streams_;
+  }
+  const auto wait = [this](double seconds) {
+    const Deadline most = after(seconds);
+    while (!coordinator_->deserted() && Clock::now() < most) ::usleep(1000);
+  };
+  // A connection that closes takes along what the other end has not read: one
+  // that was stopped meanwhile would not hear that all are done.
+  if (done) wait(m_.options.dead_after_seconds);
+  for (const auto& [id, other] : streams) other->close();
+  wait(1);
+}
+
+void ControlLink::release() {
+  Lock lock(m_.mutex);
+  stream_.reset();
 }
 
 }  // namespace berth::rpc

@@ -43,8 +43,8 @@ class GrpcStream {
   virtual ~GrpcStream() = default;
   // Queues a message; never blocks. Has no effect after the end.
   virtual void send(std::string bytes) = 0;
-  // The same without a copy; `owner` lives until gRPC has sent the parts, which
-  // are one message of at most 4 GiB.
+  // Queues a message without a copy; `owner` lives until gRPC has sent the
+  // parts, which are one message of at most 4 GiB.
   virtual void send_parts(std::shared_ptr<const void> owner,
                           std::span<const iovec> parts) = 0;
   // Bytes that wait to be sent.

@@ -79,7 +79,7 @@ class Link {
                       const std::string& channel, Route route = Route::kTcp,
                       double timeout_seconds = 0) = 0;
 
-  // The same as a connection (connection.h).
+  // Dials as dial() does; returns a connection (connection.h).
   virtual std::shared_ptr<Connection> dial_connection(
       const TaskId& to, Purpose purpose, const std::string& channel,
       Route route);

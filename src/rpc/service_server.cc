@@ -103,8 +103,9 @@ OutgoingMessage run_handler(const Handler& handler, const TaskId& from,
   } catch (const std::exception& e) {
     return error_message(id, errors::Code::kInternal, e.what());
   } catch (...) {
-    return error_message(id, errors::Code::kUnknown,
-                         "the handler threw what is no std::exception");
+    return error_message(
+        id, errors::Code::kUnknown,
+        "the handler threw something other than a std::exception");
   }
 }
 
