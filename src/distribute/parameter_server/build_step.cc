@@ -308,7 +308,7 @@ int32_t ProgramMaker::copy(Update& u, int32_t i, int shard) {
   }
   std::vector<int32_t> controls;
   for (const int32_t c : n.controls) {
-    // What nodes behind a write read before it is read now.
+    // What nodes after a write read from before it is read now.
     const auto later = [&](int32_t user) {
       return user > i && s_.place_[user] == s_.place_[i];
     };

@@ -178,7 +178,7 @@ std::shared_ptr<Closure> ParameterServers::schedule(
     send_changed(false);
     for (const TensorImpl* impl : order_) {
       Placed& p = variables_.at(impl);
-      p.behind = p.behind || traced.program->writes.contains(p.id);
+      p.stale = p.stale || traced.program->writes.contains(p.id);
     }
   }
   std::unique_lock lock(mutex_);

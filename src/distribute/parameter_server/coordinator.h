@@ -1,5 +1,6 @@
 // ParameterServers: the chief of a ParameterServerStrategy. It knows where each
-// variable is, what is scheduled, who runs it and which tasks are lost.
+// variable is, what is scheduled, which worker runs it and which tasks are
+// lost.
 //
 // One thread per worker hands it scheduled functions, in order. Thread-safe.
 
@@ -113,7 +114,7 @@ class ParameterServers : public std::enable_shared_from_this<ParameterServers> {
   };
   struct Placed : ServerVariable {
     uint64_t version = 0;  // of the chief's copy, as the servers have it
-    bool behind = false;   // servers changed it since the last join()
+    bool stale = false;    // servers changed it since the last join()
   };
   struct Server {
     cluster::TaskId task;

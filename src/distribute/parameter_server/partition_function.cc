@@ -92,7 +92,7 @@ ServerSplit::ServerSplit(Graph graph,
     if (find_levels()) return;
     // Other writes need the values of counters after the step.
     if (!steps_counters_) {
-      raise_uncut(g_[g_.size() - 1],
+      raise_uncut(g_[blocked_write()],
                   "is in a function that reads and writes variables in turns",
                   "fewer reads of what was just written");
     }
@@ -128,7 +128,7 @@ void ServerSplit::find_roles() {
     if (!takes) continue;
     if (kind == OpKind::kControl || kind == OpKind::kCall) {
       raise_uncut(node, "takes variables into a branch or a loop",
-                  "variables that are read before it and written behind it");
+                  "variables that are read before it and written after it");
     }
     roles_[i] = kind == OpKind::kReadVariable ? Role::kRead : Role::kEffect;
   }
@@ -364,67 +364,90 @@ int ServerSplit::ready(ValueRef v) const {
   return level_[v.node] + (on_server(v.node) ? 1 : 0);
 }
 
-int ServerSplit::level_of(int32_t i) const {
+std::pair<int, int32_t> ServerSplit::level_of(int32_t i) const {
   const Node& n = g_[i];
   int level = level_[i];
-  const auto at_least = [&](int l) { level = std::max(level, l); };
-  if (roles_[i] == Role::kSource) return 0;
+  int32_t cause = cause_[i];
+  const auto at_least = [&](int l, int32_t because_of) {
+    if (l > level) cause = because_of;
+    level = std::max(level, l);
+  };
+  if (roles_[i] == Role::kSource) return {0, -1};
   if (on_server(i)) {
     for (const ValueRef& v : n.inputs) {
       if (is_handle(v)) continue;
       if (!has_on_server(v, place_[i])) {
-        at_least(ready(v));
+        at_least(ready(v), v.node);
       } else if (place_[v.node] == place_[i]) {
-        at_least(level_[v.node]);
+        at_least(level_[v.node], v.node);
       }
     }
     for (const int32_t c : n.controls) {
-      if (on_server(c)) at_least(level_[c]);
+      if (on_server(c)) at_least(level_[c], c);
       if (roles_[c] != Role::kRead) continue;
       // The server must not write before its nodes have the old value.
       for (const int32_t u : users_[c]) {
-        if (place_[u] == place_[i]) at_least(level_[u]);
+        if (place_[u] == place_[i]) at_least(level_[u], u);
       }
     }
     // Servers step their counters last.
     if (steps_counters_ && groups_[place_[i]].everywhere) {
-      at_least(last_update_);
+      at_least(last_update_, last_update_node_);
     }
-    return level;
+    return {level, cause};
   }
   for (const int32_t c : n.controls) {
-    if (on_server(c)) at_least(level_[c] + 1);
+    if (on_server(c)) at_least(level_[c] + 1, c);
   }
   for (size_t k = 0; k < n.inputs.size(); ++k) {
     const ValueRef v = n.inputs[k];
-    if (!is_handle(v)) at_least(ready(v));
+    if (!is_handle(v)) at_least(ready(v), v.node);
   }
   if (reads_rows(i)) {
     const ValueRef ids = n.inputs[1];
     const bool given = g_[ids.node].op->kind() == OpKind::kArgument ||
                        roles_[ids.node] == Role::kRead || on_server(ids.node);
-    at_least(ready(ids) + (given ? 0 : 1));
+    at_least(ready(ids) + (given ? 0 : 1), ids.node);
   }
-  return level;
+  return {level, cause};
+}
+
+// After find_levels() failed: the first write that waits for a node which waits
+// for that write.
+int32_t ServerSplit::blocked_write() const {
+  // The highest level still rises, so its causes lead into such a cycle.
+  auto at = static_cast<int32_t>(
+      std::max_element(level_.begin(), level_.end()) - level_.begin());
+  for (int32_t i = 0; i < g_.size() && cause_[at] >= 0; ++i) at = cause_[at];
+  int32_t write = at;
+  for (int32_t i = cause_[at]; i >= 0 && i != at; i = cause_[i]) {
+    const bool better = roles_[write] != Role::kEffect || i < write;
+    if (roles_[i] == Role::kEffect && better) write = i;
+  }
+  return write;
 }
 
 // Returns false if the levels do not converge.
 bool ServerSplit::find_levels() {
   level_.assign(g_.nodes.size(), 0);
+  cause_.assign(g_.nodes.size(), -1);
   last_update_ = num_levels_ = 0;
+  last_update_node_ = -1;
   bool changed = true;
   for (int sweep = 0; changed; ++sweep) {
     changed = false;
     for (int32_t i = 0; i < g_.size(); ++i) {
-      const int level = level_of(i);
+      const auto [level, cause] = level_of(i);
       if (level == level_[i]) continue;
       changed = true;
       level_[i] = level;
+      cause_[i] = cause;
     }
     if (sweep > kMostSweeps) return false;
     for (int32_t i = 0; i < g_.size(); ++i) {
       if (roles_[i] == Role::kEffect && level_[i] > last_update_) {
         last_update_ = level_[i];
+        last_update_node_ = i;
         changed = true;
       }
     }

@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "distribute/parameter_server/step_program.h"
@@ -62,7 +63,10 @@ class ServerSplit {
   bool on_server(int32_t node) const { return place_[node] != kWorker; }
   bool has_on_server(ValueRef v, int place) const;
   int ready(ValueRef v) const;
-  int level_of(int32_t node) const;
+  // The first stage in which a node can run, and the node that decides it (-1:
+  // none does).
+  std::pair<int, int32_t> level_of(int32_t node) const;
+  int32_t blocked_write() const;
 
   Graph g_;
   std::vector<Tensor> variables_;      // distinct, by number
@@ -78,7 +82,9 @@ class ServerSplit {
   std::vector<bool> needed_;  // by the worker
   std::vector<bool> pulled_;  // reads whose value the worker needs
   std::vector<int> level_;
+  std::vector<int32_t> cause_;  // the node that decides the level; -1
   int num_levels_ = 0, last_update_ = 0;
+  int32_t last_update_node_ = -1;
   bool steps_counters_ = true;
 };
 

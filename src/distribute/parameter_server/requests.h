@@ -63,7 +63,7 @@ std::future<cluster::Message> begin_call(cluster::Member& member,
 cluster::Message answer_of(std::future<cluster::Message>& answer,
                            const cluster::TaskId& task);
 
-// The same bytes in host memory, settled: they do not change any more.
+// Returns a copy in host memory whose bytes do not change any more.
 Tensor for_sending(const Tensor& t);
 
 // A number that differs from that of any other task of this kind.

@@ -206,7 +206,7 @@ void ParameterServers::send_changed(bool all) {
     if (version == p.version && !all) continue;
     add_values(p, "assign", requests);
     p.version = version;
-    p.behind = false;
+    p.stale = false;
   }
   if (!requests.empty()) ask_all(std::move(requests), nullptr);
 }
@@ -226,9 +226,9 @@ void ParameterServers::fetch_changed(const std::vector<Variable>* only) {
   std::map<Placed*, Tensors> values;
   for (const TensorImpl* impl : order_) {
     Placed& p = variables_.at(impl);
-    if (!p.behind) continue;
+    if (!p.stale) continue;
     if (only == nullptr) {
-      p.behind = false;
+      p.stale = false;
     } else if (std::none_of(only->begin(), only->end(), [&](const auto& v) {
                  return v.handle().impl() == impl;
                })) {

@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <set>
+#include <string_view>
+#include <utility>
 
 #include "device/device_manager.h"
 #include "distribute/parameter_server/registered_datasets.h"
@@ -147,7 +148,7 @@ void StepRunner::pull(const StepStage& stage, Tensors& values) {
   }
 }
 
-void StepRunner::push(const StepStage& stage, const Tensors& values,
+void StepRunner::push(const StepStage& stage, Tensors& values,
                       uint64_t number) {
   std::vector<Call> calls;
   for (const ServerPart& u : stage.updates) {
@@ -179,7 +180,7 @@ void StepRunner::push(const StepStage& stage, const Tensors& values,
       throw errors::DataLoss("a parameter server gave fewer values than asked");
     }
     for (size_t k = 0; k < u.outs.size(); ++k) {
-      const_cast<Tensors&>(values)[u.outs[k]] = calls[i].answer.tensors[k];
+      values[u.outs[k]] = calls[i].answer.tensors[k];
     }
   }
 }
@@ -226,17 +227,17 @@ Tensors StepRunner::run(const Tensors& args, uint64_t number) {
 }
 
 Tensors PsWorker::next_of(int64_t id) {
-  std::shared_ptr<Pass> pass;
+  std::shared_ptr<OpenIterator> open;
   {
     std::lock_guard lock(mutex_);
-    const auto it = passes_.find(id);
-    if (it != passes_.end()) pass = it->second;
+    const auto it = iterators_.find(id);
+    if (it != iterators_.end()) open = it->second;
   }
-  if (pass == nullptr) {
+  if (open == nullptr) {
     throw errors::NotFound("there is no such iterator on this worker");
   }
-  std::lock_guard lock(pass->mutex);
-  std::optional<data::Element> element = pass->iterator->next();
+  std::lock_guard lock(open->mutex);
+  std::optional<data::Element> element = open->iterator->next();
   if (element) return *element;
   throw errors::OutOfRange(
       "End of sequence: the dataset of this worker has no more elements; "
@@ -281,69 +282,92 @@ Tensors PsWorker::arguments(Request& request, const Tensors& tensors) {
   return args;
 }
 
-cluster::Message PsWorker::handle(Request& request, Tensors& tensors) {
-  const std::string& word = request.word;
-  if (word == "run") {
-    const auto hash = operand<std::string>(request.operands);
-    const auto number = operand<uint64_t>(request.operands);
-    std::shared_ptr<StepRunner> program;
-    {
-      std::lock_guard lock(mutex_);
-      const auto it = programs_.find(hash);
-      if (it != programs_.end()) program = it->second;
-    }
-    if (program == nullptr) {
-      throw errors::NotFound("this worker does not know the function");
-    }
-    return {"ok", program->run(arguments(request, tensors), number)};
-  }
-  if (word == "begin") {
+cluster::Message PsWorker::hello(Request&, Tensors&) {
+  return {fmt::format("{}", incarnation_), {}};
+}
+
+cluster::Message PsWorker::begin(Request& request, Tensors& tensors) {
+  {
     std::lock_guard lock(mutex_);
     programs_.clear();
     datasets_.clear();
-    passes_.clear();
+    iterators_.clear();
     resources_.clear();
   }
-  if (word == "hello" || word == "begin")
-    return {fmt::format("{}", incarnation_), {}};
-  if (word == "program") {
-    StepProgram program = decode_program({request.body, tensors});
-    const std::string hash = program.hash;
-    auto runner = std::make_shared<StepRunner>(*member_, std::move(program));
-    std::lock_guard lock(mutex_);
-    programs_[hash] = std::move(runner);
-    return {"ok", {}};
-  }
+  return hello(request, tensors);
+}
+
+cluster::Message PsWorker::add_program(Request& request, Tensors& tensors) {
+  StepProgram program = decode_program({request.body, tensors});
+  const std::string hash = program.hash;
+  auto runner = std::make_shared<StepRunner>(*member_, std::move(program));
+  std::lock_guard lock(mutex_);
+  programs_[hash] = std::move(runner);
+  return {"ok", {}};
+}
+
+cluster::Message PsWorker::add_dataset(Request& request, Tensors&) {
   const auto id = operand<int64_t>(request.operands);
-  if (word == "resource") {
-    std::lock_guard lock(mutex_);
-    resources_[id] = tensors;
-    return {"ok", {}};
+  InputContext context;
+  context.num_input_pipelines = operand<int>(request.operands);
+  context.num_replicas_in_sync = 1;
+  context.input_pipeline_id = operand<int>(request.operands);
+  data::Dataset made = registered_dataset(request.body)(context);
+  std::lock_guard lock(mutex_);
+  datasets_.insert_or_assign(id, std::move(made));
+  return {"ok", {}};
+}
+
+cluster::Message PsWorker::add_iterator(Request& request, Tensors&) {
+  const auto id = operand<int64_t>(request.operands);
+  const auto dataset = operand<int64_t>(request.operands);
+  std::lock_guard lock(mutex_);
+  const auto it = datasets_.find(dataset);
+  if (it == datasets_.end()) {
+    throw errors::NotFound("there is no such dataset on this worker");
   }
-  if (word == "dataset") {
-    InputContext context;
-    context.num_input_pipelines = operand<int>(request.operands);
-    context.num_replicas_in_sync = 1;
-    context.input_pipeline_id = operand<int>(request.operands);
-    data::Dataset made = registered_dataset(request.body)(context);
+  auto open = std::make_shared<OpenIterator>();
+  open->iterator.emplace(it->second.make_iterator());
+  iterators_[id] = std::move(open);
+  return {"ok", {}};
+}
+
+cluster::Message PsWorker::add_resource(Request& request, Tensors& tensors) {
+  const auto id = operand<int64_t>(request.operands);
+  std::lock_guard lock(mutex_);
+  resources_[id] = tensors;
+  return {"ok", {}};
+}
+
+cluster::Message PsWorker::run(Request& request, Tensors& tensors) {
+  const auto hash = operand<std::string>(request.operands);
+  const auto number = operand<uint64_t>(request.operands);
+  std::shared_ptr<StepRunner> program;
+  {
     std::lock_guard lock(mutex_);
-    datasets_.insert_or_assign(id, std::move(made));
-    return {"ok", {}};
+    const auto it = programs_.find(hash);
+    if (it != programs_.end()) program = it->second;
   }
-  if (word == "iterator") {
-    const auto of = operand<int64_t>(request.operands);
-    std::lock_guard lock(mutex_);
-    const auto it = datasets_.find(of);
-    if (it == datasets_.end()) {
-      throw errors::NotFound("there is no such dataset on this worker");
-    }
-    auto pass = std::make_shared<Pass>();
-    pass->iterator.emplace(it->second.make_iterator());
-    passes_[id] = std::move(pass);
-    return {"ok", {}};
+  if (program == nullptr) {
+    throw errors::NotFound("this worker does not know the function");
+  }
+  return {"ok", program->run(arguments(request, tensors), number)};
+}
+
+cluster::Message PsWorker::handle(Request& request, Tensors& tensors) {
+  static constexpr std::pair<std::string_view, Answer> kAnswers[] = {
+      {"hello", &PsWorker::hello},
+      {"begin", &PsWorker::begin},
+      {"program", &PsWorker::add_program},
+      {"dataset", &PsWorker::add_dataset},
+      {"iterator", &PsWorker::add_iterator},
+      {"resource", &PsWorker::add_resource},
+      {"run", &PsWorker::run}};
+  for (const auto& [word, answer] : kAnswers) {
+    if (word == request.word) return (this->*answer)(request, tensors);
   }
   throw errors::InvalidArgument(
-      fmt::format("a worker is asked to \"{}\"", word));
+      fmt::format("a worker is asked to \"{}\"", request.word));
 }
 
 }  // namespace berth::distribute

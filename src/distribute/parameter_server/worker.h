@@ -34,7 +34,7 @@ class StepRunner {
   std::vector<Call> requests(const StepStage& stage, const Tensors& values,
                              std::map<int, std::vector<Asked>>& asked) const;
   void pull(const StepStage& stage, Tensors& values);
-  void push(const StepStage& stage, const Tensors& values, uint64_t number);
+  void push(const StepStage& stage, Tensors& values, uint64_t number);
   void take(std::vector<Call>& calls);
   cluster::TaskId server(int number) const;
 
@@ -63,10 +63,19 @@ class PsWorker {
   cluster::Message handle(Request& request, Tensors& tensors);
 
  private:
-  struct Pass {
+  struct OpenIterator {
     std::mutex mutex;
     std::optional<data::Iterator> iterator;
   };
+  // One function per word of a request.
+  using Answer = cluster::Message (PsWorker::*)(Request&, Tensors&);
+  cluster::Message hello(Request& request, Tensors& tensors);
+  cluster::Message begin(Request& request, Tensors& tensors);
+  cluster::Message add_program(Request& request, Tensors& tensors);
+  cluster::Message add_dataset(Request& request, Tensors& tensors);
+  cluster::Message add_iterator(Request& request, Tensors& tensors);
+  cluster::Message add_resource(Request& request, Tensors& tensors);
+  cluster::Message run(Request& request, Tensors& tensors);
   Tensors arguments(Request& request, const Tensors& tensors);
   Tensors next_of(int64_t id);
 
@@ -75,7 +84,7 @@ class PsWorker {
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<StepRunner>> programs_;
   std::map<int64_t, data::Dataset> datasets_;
-  std::map<int64_t, std::shared_ptr<Pass>> passes_;
+  std::map<int64_t, std::shared_ptr<OpenIterator>> iterators_;
   std::map<int64_t, Tensors> resources_;
 };
 
