@@ -54,7 +54,7 @@ class BackupBase final : public CallbackBase {
     core_ = tasks_of(model);
     if (o_.save_before_preemption) {
       watch_ = std::make_unique<distribute::PreemptionWatch>(
-          call_, core_, o_.termination_config);
+          call_, core_ ? core_->link() : nullptr, o_.termination_config);
     }
     // A task may end between the saves of two others: what all have is kept.
     const bool keeps_two = o_.double_checkpoint || core_ != nullptr;

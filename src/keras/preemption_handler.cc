@@ -7,6 +7,7 @@
 #include "base/where.h"
 #include "berth/preemption.h"
 #include "distribute/multi_worker/preemption_watch.h"
+#include "distribute/strategy/strategy_core.h"
 
 namespace berth::distribute {
 
@@ -24,7 +25,8 @@ PreemptionCheckpointHandler::PreemptionCheckpointHandler(
           manager, site,
           PreemptionWatch(
               "PreemptionCheckpointHandler" + where_text(nullptr, site),
-              strategy.core(), std::move(termination_config))}) {
+              strategy.core() ? strategy.core()->link() : nullptr,
+              std::move(termination_config))}) {
   // Checkpoints are numbered by the calls before them.
   const auto path = manager.restore_or_initialize(site);
   if (!path) return;

@@ -12,7 +12,6 @@
 
 #include "base/immortal.h"
 #include "berth/errors.h"
-#include "distribute/multi_worker/gradient_exchange.h"
 
 namespace berth::distribute {
 
@@ -52,10 +51,10 @@ class Sigterm {
 }  // namespace
 
 PreemptionWatch::PreemptionWatch(std::string what,
-                                 std::shared_ptr<StrategyCore> core,
+                                 std::shared_ptr<CollectiveExecutor> tasks,
                                  TerminationConfig config)
     : what_(std::move(what)),
-      core_(core && core->link() ? std::move(core) : nullptr),
+      tasks_(std::move(tasks)),
       config_(std::move(config)),
       listens_(!config_.termination_watcher_fn) {
   if (config_.restart_code < 1 || config_.restart_code > 255) {
@@ -87,8 +86,8 @@ bool PreemptionWatch::noticed() {
 
 bool PreemptionWatch::must_save() {
   int32_t any = noticed() ? 1 : 0;
-  if (core_) {
-    core_->link()->member().exchange().all_reduce(
+  if (tasks_) {
+    tasks_->member().exchange().all_reduce(
         &any, 1, int32, cluster::Reduction::kMax,
         {.channel = "preemption", .what = "whether a task is to end"});
   }
@@ -101,7 +100,7 @@ void PreemptionWatch::end(const std::string& saved) {
                "on\n",
                what_.c_str(), since_ ? "this task" : "another task",
                saved.c_str());
-  if (core_) core_->link()->member().leave(30);
+  if (tasks_) tasks_->member().leave(30);
   if (config_.exit_fn) {
     config_.exit_fn();
     throw errors::Cancelled(

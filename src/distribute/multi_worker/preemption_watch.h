@@ -13,15 +13,15 @@
 #include <string>
 
 #include "berth/multi_worker.h"
-#include "distribute/strategy/strategy_core.h"
+#include "distribute/multi_worker/gradient_exchange.h"
 
 namespace berth::distribute {
 
 class PreemptionWatch {
  public:
-  // `what`: for messages, with the user's line. `core`: null, or a core over
-  // several tasks. Throws errors::InvalidArgument for an invalid config.
-  PreemptionWatch(std::string what, std::shared_ptr<StrategyCore> core,
+  // `what`: for messages, with the user's line. `tasks`: the tasks that train;
+  // null: this one alone. Throws errors::InvalidArgument for an invalid config.
+  PreemptionWatch(std::string what, std::shared_ptr<CollectiveExecutor> tasks,
                   TerminationConfig config);
   ~PreemptionWatch();
   PreemptionWatch(const PreemptionWatch&) = delete;
@@ -37,7 +37,7 @@ class PreemptionWatch {
   bool noticed();
 
   const std::string what_;
-  const std::shared_ptr<StrategyCore> core_;
+  const std::shared_ptr<CollectiveExecutor> tasks_;
   const TerminationConfig config_;
   const bool listens_;
   std::optional<std::chrono::steady_clock::time_point> since_;

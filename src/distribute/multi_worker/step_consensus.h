@@ -28,7 +28,7 @@ uint64_t hash_of_step(const Graph& graph);
 // numbers, and variables that are new here the chief's values.
 void agree_on_step(CollectiveExecutor& link, Graph& graph);
 
-// The same for the function of run(), which may differ between replicas: throws
+// Compares the functions of run(), which may differ between replicas: throws
 // if replicas of two tasks meet at different places.
 void agree_on_meetings(CollectiveExecutor& link, const Graph& trace);
 

@@ -53,7 +53,7 @@ void keep_rates(const cluster::Member& member, const TaskRates& rates);
 // What was measured among as many tasks on as many hosts, else an estimate:
 // memory of one host, or a network of 10 Gbit/s.
 SumRate rate_of_sum(int tasks, int hosts, bool ordered = false);
-// The same between the hosts of two tasks.
+// The rate between the hosts of two tasks, measured or estimated.
 LinkCost rate_between(const ClusterSpec& spec, const TaskId& from,
                       const TaskId& to);
 
