@@ -83,7 +83,7 @@ Tensors arguments(const Step& s) {
   return args;
 }
 
-// The same on the host, per value.
+// The expected sums, computed on the host per value.
 std::vector<std::vector<float>> expected(const Step& s) {
   std::vector<std::vector<float>> all;
   const std::vector<int64_t>& owners = s.options.owners;

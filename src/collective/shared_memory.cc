@@ -151,7 +151,7 @@ class ShardedUpdate {
   }
 
   // Finds what the updates need besides the sums and what does not itself
-  // depend on a sum: the devices meet behind that, too.
+  // depend on a sum: the devices meet after that, too.
   void find_needs() {
     static const OpDef& all_reduce = op_named("_AllReduce");
     const Graph& g = emit_.graph();

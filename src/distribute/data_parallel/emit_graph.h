@@ -58,7 +58,7 @@ class SplitEmit {
   void gather_argument(int32_t i);
   void put_results(ValueRef v, Node node);
 
-  // The same value in another form, made on first use.
+  // Another form of the value, made on first use.
   ValueRef whole_at(ValueRef v, int memory);
   ValueRef gathered(ValueRef v, int memory);
   // Concatenates some of the parts of `v`.

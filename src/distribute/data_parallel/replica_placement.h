@@ -47,8 +47,8 @@ struct SplitPlaces {
   bool central() const { return memories.back().replica < 0; }
 };
 
-// The same places as if all replicas had one memory: queries then have the same
-// answer in all tasks.
+// Returns the places as if all replicas had one memory: queries then have equal
+// answers in all tasks.
 SplitPlaces in_one_memory(const SplitPlaces& places);
 
 // Throws errors::InvalidArgument for shares that do not fit the replicas.

@@ -1,4 +1,4 @@
-// The analysis behind split_batch.h: what splitting a batch does to each value
+// The analysis for split_batch.h: what splitting a batch does to each value
 // of a graph.
 //
 // Walks the graph once, forward, and picks a split signature per node. Uses the

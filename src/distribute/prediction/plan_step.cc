@@ -235,8 +235,8 @@ class Planner {
     plan_.all_reduce_us = std::max(plan_.all_reduce_us, adding);
   }
 
-  // Sums between tasks, none of which is hidden behind what is computed: on one
-  // core nothing is.
+  // Sums between tasks, none of which overlaps with computation: on one core
+  // nothing does.
   void plan_sums(const Graph& graph) {
     const int ranks = core_->tasks().ranks();
     local_us_ = plan_.step_us;

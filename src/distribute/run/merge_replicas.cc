@@ -379,7 +379,7 @@ class Merger {
     if (!mirrored) return replay.run(i, places_.in_replica(n, 0));
     Tensors first;
     for (const int r : places_.firsts()) {
-      // The same values, for the copies in this memory.
+      // The values for the copies in this memory.
       Tensors in;
       for (const ValueRef& v : n.inputs) {
         const Tensor& home = graph[v.node].variable;

@@ -42,7 +42,7 @@ Tensors Replica::meet(const char* name, const Tensors& values,
   if (current_tracer() != &tracer_) {
     throw errors::Unimplemented(fmt::format(
         "{}{} is inside of cond() or while_loop(); replicas meet only outside "
-        "of these: call it before or behind",
+        "of these: call it before or after",
         name, where_text()));
   }
   const AttrsRef ref(std::move(attrs));

@@ -78,7 +78,7 @@ class StrategyCore final : public StrategyScope,
   std::vector<int64_t> examples(int64_t batch) const;
   // The strategy as a description for the rewrite of a step.
   SplitPlan split_plan() const;
-  // The same for the replicas of this task only, counted from 0.
+  // That description for the replicas of this task only, counted from 0.
   SplitPlan plan_here() const;
 
   // The link to other tasks; null: there are none.
