@@ -6,7 +6,7 @@
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "keras/layers/args.h"
-#include "keras/layers/layer_util.h"
+#include "keras/models/layer_checks.h"
 
 namespace berth::keras {
 

@@ -8,7 +8,7 @@
 
 #include "berth/keras/augmentation_layers.h"
 #include "berth/keras/volume_layers.h"
-#include "keras/classes.h"
+#include "keras/config/classes.h"
 
 namespace berth::keras {
 

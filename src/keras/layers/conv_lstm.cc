@@ -11,8 +11,8 @@
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
 #include "keras/layers/args.h"
-#include "keras/layers/layer_util.h"
-#include "keras/masks.h"
+#include "keras/models/layer_checks.h"
+#include "keras/models/masks.h"
 
 namespace berth::keras {
 

@@ -15,7 +15,7 @@
 #include "berth/ops/nn.h"
 #include "keras/layers/args.h"
 #include "keras/layers/axes_last.h"
-#include "keras/layers/layer_util.h"
+#include "keras/models/layer_checks.h"
 
 namespace berth::keras {
 

@@ -5,10 +5,10 @@
 #include "berth/keras/sequence_layers.h"
 #include "berth/ops/array.h"
 #include "berth/ops/nn.h"
-#include "keras/classes.h"
+#include "keras/config/classes.h"
 #include "keras/layers/args.h"
 #include "keras/layers/axes_last.h"
-#include "keras/layers/layer_util.h"
+#include "keras/models/layer_checks.h"
 
 namespace berth::keras {
 

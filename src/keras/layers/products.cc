@@ -10,7 +10,7 @@
 #include "berth/ops/contract.h"
 #include "berth/ops/math.h"
 #include "keras/layers/args.h"
-#include "keras/layers/layer_util.h"
+#include "keras/models/layer_checks.h"
 
 namespace berth::keras {
 

@@ -5,7 +5,7 @@
 #include "berth/ops/array.h"
 #include "keras/layers/args.h"
 #include "keras/layers/categories.h"
-#include "keras/layers/layer_util.h"
+#include "keras/models/layer_checks.h"
 
 namespace berth::keras {
 
