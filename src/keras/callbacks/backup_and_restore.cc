@@ -24,8 +24,8 @@
 #include "distribute/task_agreement.h"
 #include "io/manifest.h"
 #include "io/new_file.h"
+#include "keras/callbacks/chief_only.h"
 #include "keras/callbacks/fit_state.h"
-#include "keras/callbacks/tasks.h"
 
 namespace berth::keras::callbacks {
 

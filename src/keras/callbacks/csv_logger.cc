@@ -9,8 +9,8 @@
 
 #include "berth/errors.h"
 #include "berth/keras/models.h"
+#include "keras/callbacks/chief_only.h"
 #include "keras/callbacks/progress_bar.h"
-#include "keras/callbacks/tasks.h"
 
 namespace berth::keras::callbacks {
 

@@ -9,8 +9,8 @@
 #include "berth/errors.h"
 #include "berth/keras/checkpoint_callbacks.h"
 #include "berth/keras/models.h"
+#include "keras/callbacks/chief_only.h"
 #include "keras/callbacks/file_pattern.h"
-#include "keras/callbacks/tasks.h"
 #include "keras/saving/weight_files.h"
 
 namespace berth::keras::callbacks {

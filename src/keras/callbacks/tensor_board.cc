@@ -10,8 +10,8 @@
 #include "base/vertex_folder.h"
 #include "berth/errors.h"
 #include "berth/keras/models.h"
+#include "keras/callbacks/chief_only.h"
 #include "keras/callbacks/event_file.h"
-#include "keras/callbacks/tasks.h"
 #include "keras/models/layer_state.h"
 #include "keras/optimizers/optimizer_config.h"
 

@@ -7,8 +7,8 @@
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
 #include "keras/config/classes.h"
-#include "keras/layers/args.h"
 #include "keras/layers/axes_last.h"
+#include "keras/layers/shared_fields.h"
 #include "keras/models/layer_checks.h"
 #include "op/replica_scope.h"
 

@@ -6,7 +6,7 @@
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "keras/config/classes.h"
-#include "keras/layers/recurrent.h"
+#include "keras/layers/rnn.h"
 #include "keras/models/layer_state.h"
 #include "keras/models/masks.h"
 

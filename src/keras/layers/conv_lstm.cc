@@ -10,7 +10,7 @@
 #include "berth/ops/indexing.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
-#include "keras/layers/args.h"
+#include "keras/layers/shared_fields.h"
 #include "keras/models/layer_checks.h"
 #include "keras/models/masks.h"
 

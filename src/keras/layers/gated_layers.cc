@@ -5,7 +5,7 @@
 #include "berth/ops/nn.h"
 #include "berth/ops/recurrent.h"
 #include "keras/config/classes.h"
-#include "keras/layers/recurrent.h"
+#include "keras/layers/rnn.h"
 #include "keras/models/layer_state.h"
 
 namespace berth::keras {

@@ -5,7 +5,7 @@
 #include "berth/ops/linalg.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
-#include "keras/layers/args.h"
+#include "keras/layers/shared_fields.h"
 #include "keras/models/layer_checks.h"
 #include "keras/models/masks.h"
 

@@ -7,8 +7,8 @@
 #include "berth/keras/volume_layers.h"
 #include "berth/ops/array.h"
 #include "keras/config/classes.h"
-#include "keras/layers/args.h"
 #include "keras/layers/pixels.h"
+#include "keras/layers/shared_fields.h"
 #include "keras/models/layer_checks.h"
 
 namespace berth::keras {

@@ -1,3 +1,5 @@
+#include "keras/layers/rnn.h"
+
 #include <fmt/format.h>
 
 #include "berth/errors.h"
@@ -6,7 +8,6 @@
 #include "berth/ops/indexing.h"
 #include "berth/ops/math.h"
 #include "keras/config/classes.h"
-#include "keras/layers/recurrent.h"
 #include "keras/models/layer_checks.h"
 #include "keras/models/masks.h"
 #include "op/dispatcher.h"

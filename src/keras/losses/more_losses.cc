@@ -10,7 +10,7 @@
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
 #include "keras/config/classes.h"
-#include "keras/losses/targets.h"
+#include "keras/losses/loss_shapes.h"
 #include "keras/models/masks.h"
 #include "op/device_scope.h"
 #include "op/dispatcher.h"

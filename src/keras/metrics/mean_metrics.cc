@@ -9,9 +9,9 @@
 #include "berth/ops/indexing.h"
 #include "berth/ops/math.h"
 #include "keras/config/classes.h"
-#include "keras/losses/targets.h"
+#include "keras/losses/loss_shapes.h"
 #include "keras/metrics/metric_names.h"
-#include "keras/metrics/metric_parts.h"
+#include "keras/metrics/metric_util.h"
 #include "keras/models/layer_state.h"
 
 namespace berth::keras {

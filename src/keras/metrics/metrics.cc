@@ -11,7 +11,7 @@
 #include "berth/ops/math.h"
 #include "keras/config/classes.h"
 #include "keras/metrics/metric_names.h"
-#include "keras/metrics/metric_parts.h"
+#include "keras/metrics/metric_util.h"
 #include "keras/models/layer_state.h"
 #include "keras/models/masks.h"
 #include "keras/models/weight_limit.h"

@@ -7,7 +7,7 @@
 
 #include "base/where.h"
 #include "berth/errors.h"
-#include "keras/losses/targets.h"
+#include "keras/losses/loss_shapes.h"
 #include "keras/models/layer_state.h"
 
 namespace berth::keras {

@@ -6,7 +6,7 @@
 #include "berth/errors.h"
 #include "distribute/plan_step.h"
 #include "function/abstract_call.h"
-#include "keras/losses/targets.h"
+#include "keras/losses/loss_shapes.h"
 #include "keras/models/layer_state.h"
 #include "keras/training/training.h"
 #include "op/device_scope.h"

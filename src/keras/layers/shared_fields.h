@@ -1,7 +1,7 @@
 // Fields that configs of several layers have.
 
-#ifndef BERTH_KERAS_LAYERS_ARGS_H_
-#define BERTH_KERAS_LAYERS_ARGS_H_
+#ifndef BERTH_KERAS_LAYERS_SHARED_FIELDS_H_
+#define BERTH_KERAS_LAYERS_SHARED_FIELDS_H_
 
 #include <string>
 #include <vector>
@@ -91,4 +91,4 @@ struct UpSampling3DArgs {
 
 }  // namespace berth::keras
 
-#endif  // BERTH_KERAS_LAYERS_ARGS_H_
+#endif  // BERTH_KERAS_LAYERS_SHARED_FIELDS_H_

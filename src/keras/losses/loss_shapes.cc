@@ -1,4 +1,4 @@
-#include "keras/losses/targets.h"
+#include "keras/losses/loss_shapes.h"
 
 #include <fmt/format.h>
 

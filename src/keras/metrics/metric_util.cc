@@ -1,11 +1,11 @@
-#include "keras/metrics/metric_parts.h"
+#include "keras/metrics/metric_util.h"
 
 #include <fmt/format.h>
 
 #include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
-#include "keras/losses/targets.h"
+#include "keras/losses/loss_shapes.h"
 #include "keras/models/layer_state.h"
 
 namespace berth::keras {

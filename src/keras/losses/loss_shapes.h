@@ -1,7 +1,7 @@
 // How targets are brought to the form of predictions.
 
-#ifndef BERTH_KERAS_LOSSES_TARGETS_H_
-#define BERTH_KERAS_LOSSES_TARGETS_H_
+#ifndef BERTH_KERAS_LOSSES_LOSS_SHAPES_H_
+#define BERTH_KERAS_LOSSES_LOSS_SHAPES_H_
 
 #include "berth/keras/losses.h"
 #include "berth/tensor.h"
@@ -23,4 +23,4 @@ bool takes_labels(const Loss& loss);
 
 }  // namespace berth::keras
 
-#endif  // BERTH_KERAS_LOSSES_TARGETS_H_
+#endif  // BERTH_KERAS_LOSSES_LOSS_SHAPES_H_

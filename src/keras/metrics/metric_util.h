@@ -1,7 +1,7 @@
 // What metrics share.
 
-#ifndef BERTH_KERAS_METRICS_METRIC_PARTS_H_
-#define BERTH_KERAS_METRICS_METRIC_PARTS_H_
+#ifndef BERTH_KERAS_METRICS_METRIC_UTIL_H_
+#define BERTH_KERAS_METRICS_METRIC_UTIL_H_
 
 #include <string>
 #include <vector>
@@ -35,4 +35,4 @@ double quotient(double a, double b);                  // 0 for b = 0
 
 }  // namespace berth::keras
 
-#endif  // BERTH_KERAS_METRICS_METRIC_PARTS_H_
+#endif  // BERTH_KERAS_METRICS_METRIC_UTIL_H_

@@ -1,8 +1,8 @@
 // What training in several tasks asks of code that writes files or prints: one
 // task does it, when what others compute is there; they wait. One thread.
 
-#ifndef BERTH_KERAS_CALLBACKS_TASKS_H_
-#define BERTH_KERAS_CALLBACKS_TASKS_H_
+#ifndef BERTH_KERAS_CALLBACKS_CHIEF_ONLY_H_
+#define BERTH_KERAS_CALLBACKS_CHIEF_ONLY_H_
 
 #include <functional>
 #include <memory>
@@ -65,4 +65,4 @@ inline void on_chief(const Model& model, const std::string& what,
 
 }  // namespace berth::keras
 
-#endif  // BERTH_KERAS_CALLBACKS_TASKS_H_
+#endif  // BERTH_KERAS_CALLBACKS_CHIEF_ONLY_H_

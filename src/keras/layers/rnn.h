@@ -1,7 +1,7 @@
 // Layers that take a cell through a sequence.
 
-#ifndef BERTH_KERAS_LAYERS_RECURRENT_H_
-#define BERTH_KERAS_LAYERS_RECURRENT_H_
+#ifndef BERTH_KERAS_LAYERS_RNN_H_
+#define BERTH_KERAS_LAYERS_RNN_H_
 
 #include <memory>
 #include <string>
@@ -73,4 +73,4 @@ RnnBase& rnn_of(const Layer& layer, const LayerBase& owner);
 
 }  // namespace berth::keras
 
-#endif  // BERTH_KERAS_LAYERS_RECURRENT_H_
+#endif  // BERTH_KERAS_LAYERS_RNN_H_
