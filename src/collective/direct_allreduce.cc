@@ -1,5 +1,6 @@
 // All-reduce without detours: direct, one_device and exchange. All add along
-// the tree over slices, so the bits do not depend on who has the pieces.
+// the tree over slices, so the bits do not depend on which device has the
+// pieces.
 
 #include "collective/packed_bucket.h"
 

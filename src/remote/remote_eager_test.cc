@@ -1,3 +1,5 @@
+// Eager ops, variables and copies on devices of other tasks.
+
 #include <gtest/gtest.h>
 
 #include "berth/device/build_id.h"

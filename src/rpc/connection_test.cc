@@ -1,3 +1,5 @@
+// Connections over gRPC streams, on a stream that keeps what is sent.
+
 #include "rpc/connection.h"
 
 #include <gtest/gtest.h>

@@ -208,7 +208,7 @@ std::string ControlLink::missing() const {
     return fmt::format("for {}{}: it took the connection, and has {}", tasks,
                        head,
                        silent_ < kSilentSeconds
-                           ? "not said yet who is missing"
+                           ? "not reported yet which tasks are missing"
                            : fmt::format("said nothing for {:.0f} s", silent_));
   }
   // Its last report may explain why the coordinator has gone.

@@ -1,3 +1,5 @@
+// The coordinator as a state machine, without sockets or clocks.
+
 #include "rpc/coordinator.h"
 
 #include <gtest/gtest.h>

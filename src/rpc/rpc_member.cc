@@ -55,8 +55,8 @@ void RpcMember::form(double timeout_seconds, bool shrink) {
   const std::string head_address = m_.head_address();
   m_.check_address(m_.head, head_address);
   Deadline line = after(10);
-  // Tasks that may be lost leave a coordinator that is; who starts it again
-  // starts them as well.
+  // Tasks that may be lost leave when the coordinator is lost: whatever starts
+  // it again starts them as well.
   const bool leaves = !m_.options.elastic_jobs.empty() && generation() > 0;
   Deadline given_up = after(m_.options.dead_after_seconds);
   double pause = 0.01;

@@ -1,3 +1,5 @@
+// Shares by times, against closed forms.
+
 #include "distribute/data_parallel/balance.h"
 
 #include <gtest/gtest.h>

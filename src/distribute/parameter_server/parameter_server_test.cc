@@ -560,6 +560,32 @@ TEST(ParameterServer, WhatCannotBeCutIsNamed) {
   }
 }
 
+// The second write needs the old value beside one that the worker makes of the
+// new value, so the server would have to do the first write before itself.
+TEST(ParameterServer, TheWriteThatCannotBeCutIsNamed) {
+  ServerTasks tasks(1, 1);
+  const ClusterCoordinator coordinator(tasks.strategy());
+  const Variable v(ones({2, 2}), {.name = "v"});
+  const Variable other(ones({2, 2}), {.name = "other"});
+  try {
+    coordinator.schedule(
+        [&](const Tensor& x) {
+          const Tensor old = v.value();
+          v.assign_add(x);
+          v.assign_sub(old * matmul(v.value(), x));
+          other.assign_add(x);
+          return other.value() + x;
+        },
+        ones({2, 2}));
+    FAIL() << "it was cut";
+  } catch (const errors::Unimplemented& e) {
+    const std::string m = e.what();
+    EXPECT_NE(m.find("AssignAddVariableOp \"AssignAddVariableOp\""), m.npos)
+        << m;
+    EXPECT_NE(m.find("reads and writes variables in turns"), m.npos) << m;
+  }
+}
+
 TEST(ParameterServer, ANewChiefFindsServersEmpty) {
   PsServer server;
   const auto ask = [&](const std::string& text, Tensors tensors = {}) {

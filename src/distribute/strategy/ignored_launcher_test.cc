@@ -1,3 +1,5 @@
+// Variables of launchers that are not followed are reported once.
+
 #include "distribute/strategy/ignored_launcher.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// MultiWorkerMirroredStrategy: joins the cluster and restores after failures.
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

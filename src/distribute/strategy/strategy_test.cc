@@ -1,3 +1,5 @@
+// Strategies: their devices, shares, scopes and errors.
+
 #include <gtest/gtest.h>
 
 #include "base/diagnostics.h"

@@ -1,3 +1,5 @@
+// TaskExchange: cluster::Exchange over shared memory and sockets.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -128,8 +128,8 @@ std::byte* SharedMemoryAllReduce::need(int member, int64_t offset,
                                        int64_t bytes, Wait& wait) {
   std::byte* p = segment_->at(member, offset, bytes);
   if (p == nullptr) {
-    wait.peers().lost(host_.ranks()[member], "said nonsense of its memory",
-                      wait.call());
+    wait.peers().lost(host_.ranks()[member],
+                      "published an invalid shared-memory offset", wait.call());
   }
   return p;
 }

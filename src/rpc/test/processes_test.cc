@@ -1,3 +1,5 @@
+// Clusters of processes: joining, calls, failures and restarts.
+
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
