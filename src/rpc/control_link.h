@@ -82,7 +82,7 @@ class ControlLink {
   std::string unreachable_;
   double silent_ = 0, since_heartbeat_ = 0, last_tick_ = -1;  // seconds
 
-  // Of the coordinator here: its streams to the other tasks.
+  // Where the coordinator runs: its streams to the other tasks.
   mutable std::mutex streams_mutex_;
   std::map<int, std::shared_ptr<GrpcStream>> streams_;
   int next_stream_ = 1;               // 0: this process
