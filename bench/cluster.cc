@@ -27,8 +27,8 @@
 #include "cluster/member.h"
 #include "rpc/control.h"
 #include "rpc/coordinator.h"
+#include "rpc/grpc_stream.h"
 #include "rpc/listener.h"
-#include "rpc/wire.h"
 
 using namespace berth;
 using namespace berth::rpc;
@@ -265,10 +265,11 @@ Handshake::Gate gate_of(const TaskId& self) {
 // Members without anything but their control connection, in one process.
 int child_crowd(int port, int count) {
   struct Guest {
-    std::shared_ptr<Wire> wire;
+    std::shared_ptr<GrpcStream> stream;
   };
   const auto gate = gate_of({"worker", 1});
-  GrpcHub hub(gate, {}, "", [](auto, const Hello&) { return Wire::Events{}; });
+  GrpcHub hub(gate, {}, "",
+              [](auto, const Hello&) { return GrpcStream::Events{}; });
   std::mutex mutex;
   std::condition_variable changed;
   int met = 0;
@@ -282,21 +283,21 @@ int child_crowd(int port, int count) {
     hello.to = {"worker", 0};
     hello.purpose = static_cast<uint8_t>(Purpose::kControl);
     Guest& guest = guests[static_cast<size_t>(i)];
-    Wire::Events events;
+    GrpcStream::Events events;
     events.on_message = [&](std::string bytes) {
       const Frame f = parse_frame(bytes);
       std::lock_guard lock(mutex);
       if (f.type == FrameType::kGo) {
         Frame barrier{.type = FrameType::kBarrier, .generation = 1};
         barrier.name = "start";
-        guest.wire->send(encode(barrier));
+        guest.stream->send(encode(barrier));
       }
       if (f.type == FrameType::kBarrierMet && ++met == count) {
         changed.notify_all();
       }
       return true;
     };
-    auto wire = hub.open(
+    auto stream = hub.open(
         "", hello,
         [&] {
           std::string why;
@@ -313,15 +314,15 @@ int child_crowd(int port, int count) {
                             "process 1 on a machine",
                             hello.from.index + 1u});
     std::lock_guard lock(mutex);
-    guest.wire = wire;
-    wire->send(encode(enroll));
+    guest.stream = stream;
+    stream->send(encode(enroll));
   }
   std::unique_lock lock(mutex);
   changed.wait(lock, [&] { return met == count; });
   say(now_seconds());
   lock.unlock();
   for (Guest& g : guests) {
-    if (g.wire) g.wire->close(true);
+    if (g.stream) g.stream->close(true);
   }
   ::_exit(0);
 }
@@ -342,32 +343,33 @@ double measure_crowd(int count) {
   o.tasks = o.spec.tasks();
   o.self = self;
   std::mutex mutex;
-  std::map<int, std::shared_ptr<Wire>> wires;
+  std::map<int, std::shared_ptr<GrpcStream>> streams;
   int next = 1;
   Coordinator::FramePtr encoded_of;
   std::string encoded;
   Coordinator coordinator(o, [&](int to, const Coordinator::FramePtr& f, bool) {
     if (to == 0) return;
-    std::shared_ptr<Wire> wire;
+    std::shared_ptr<GrpcStream> stream;
     {
       std::lock_guard lock(mutex);
-      wire = wires[to];
+      stream = streams[to];
       if (encoded_of != f) encoded = encode(*f);
       encoded_of = f;
     }
-    wire->send(encoded);
+    stream->send(encoded);
   });
   const auto gate = gate_of(self);
   auto hub = std::make_unique<GrpcHub>(
-      gate, TlsFiles{}, "", [&](std::shared_ptr<Wire> wire, const Hello& h) {
+      gate, TlsFiles{}, "",
+      [&](std::shared_ptr<GrpcStream> stream, const Hello& h) {
         int id;
         {
           std::lock_guard lock(mutex);
           id = next++;
-          wires[id] = wire;
+          streams[id] = stream;
         }
         coordinator.connected(id, h.from);
-        Wire::Events e;
+        GrpcStream::Events e;
         e.on_message = [&coordinator, id](std::string bytes) {
           coordinator.received(id, parse_frame(bytes));
           return true;

@@ -7,7 +7,7 @@
 
 #include "bench_common.h"
 #include "collective/testing.h"
-#include "distribute/fit_rewrite.h"
+#include "distribute/strategy/fit_rewrite.h"
 #include "exec/plan_times.h"
 #include "step_models.h"
 

@@ -6,7 +6,7 @@
 
 #include "bench_common.h"
 #include "berth/config.h"
-#include "distribute/split_batch.h"
+#include "distribute/data_parallel/split_batch.h"
 #include "function/graph_rewrite.h"
 #include "step_models.h"
 

@@ -18,9 +18,9 @@
 
 #include "bench_common.h"
 #include "berth/berth.h"
-#include "distribute/strategy_core.h"
-#include "distribute/task_link.h"
-#include "distribute/task_rates.h"
+#include "distribute/multi_worker/gradient_exchange.h"
+#include "distribute/multi_worker/task_rates.h"
+#include "distribute/strategy/strategy_core.h"
 
 using namespace berth;
 using namespace berth_bench;

@@ -8,7 +8,7 @@
 #include "berth/cluster.h"
 #include "berth/errors.h"
 #include "cli/commands.h"
-#include "distribute/task_rates.h"
+#include "distribute/multi_worker/task_rates.h"
 #include "place/cost_store.h"
 
 namespace berth::cli {

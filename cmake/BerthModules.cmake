@@ -30,8 +30,22 @@ function(berth_unity target name)
   endforeach()
 endfunction()
 
+# A module's folders of its own belong to it (one library part, one test program), except those of
+# backends, and those that are named here because they have a test program of their own.
+set(BERTH_FOLDERS_WITH_TESTS place/planner keras/layers)
+
 function(berth_module target path)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/${path}/*.cc)
+  set(patterns src/${path}/*.cc)
+  if(NOT path MATCHES "^backends/")
+    list(APPEND patterns src/${path}/*/*.cc)
+  endif()
+  list(TRANSFORM patterns PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
+  foreach(folder ${BERTH_FOLDERS_WITH_TESTS} ${path}/fuzz)
+    if(NOT folder STREQUAL path)
+      list(FILTER sources EXCLUDE REGEX "/src/${folder}/[^/]*$")
+    endif()
+  endforeach()
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")

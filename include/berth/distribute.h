@@ -44,7 +44,7 @@
 
 namespace berth::distribute {
 
-class StrategyCore;  // distribute/strategy_core.h
+class StrategyCore;  // distribute/strategy/strategy_core.h
 
 enum class ReduceOp : uint8_t { kSum, kMean };
 using VariableSynchronization = berth::VariableSynchronization;

@@ -99,7 +99,7 @@ struct ParameterServerOptions {
   int64_t queue_length = 262144;
 };
 
-class ParameterServers;  // distribute/parameter_servers.h
+class ParameterServers;  // distribute/parameter_server/coordinator.h
 
 struct ParameterServerStrategy : Strategy {
   // Throws errors::InvalidArgument unless the cluster has a chief, a worker and

@@ -9,8 +9,8 @@
 #include "classes.h"
 #include "convert.h"
 #include "held.h"
-#include "keras/keras_node.h"
-#include "keras/layer_state.h"
+#include "keras/models/keras_node.h"
+#include "keras/models/layer_state.h"
 
 namespace berth::python {
 

@@ -4,10 +4,10 @@
 #include "berth/keras/saving.h"
 #include "classes.h"
 #include "convert.h"
-#include "keras/functional_config.h"
-#include "keras/layer_state.h"
-#include "keras/layers/input_layer.h"
-#include "keras/optimizer_base.h"
+#include "keras/models/functional_config.h"
+#include "keras/models/input_layer.h"
+#include "keras/models/layer_state.h"
+#include "keras/optimizers/optimizer_base.h"
 
 namespace berth::python {
 

@@ -4,7 +4,7 @@
 
 #include "classes.h"
 #include "convert.h"
-#include "keras/event_file.h"
+#include "keras/callbacks/event_file.h"
 
 BERTH_PYTHON_HANDLE(berth::keras::EventFile, true)
 

@@ -6,8 +6,8 @@
 #include <map>
 
 #include "berth/errors.h"
-#include "collective/between.h"
-#include "collective/between_tasks.h"
+#include "collective/device_allreduce.h"
+#include "collective/process_allreduce.h"
 #include "collective/shared_memory.h"
 #include "device/memory_space.h"
 #include "tensor/variable_state.h"
@@ -101,9 +101,9 @@ class Packer {
     return device_of(n, replica);
   }
 
-  Reduction read(int32_t i) const {
+  AllReduceRequest read(int32_t i) const {
     const Node& n = graph_[i];
-    Reduction r;
+    AllReduceRequest r;
     r.node = i;
     const Ints& owners = list(n, "owners");
     const Ints& starts = list(n, "starts");
@@ -129,7 +129,7 @@ class Packer {
           std::find(graph_.outputs.begin(), graph_.outputs.end(), v) !=
           graph_.outputs.end();
       if (reader == nullptr && !returned) continue;
-      Result result;
+      SumReader result;
       result.output = static_cast<int>(o);
       result.replica = static_cast<int>(replicas[o]);
       result.device = reader != nullptr ? device_of_reader(*reader, replicas[o])
@@ -142,7 +142,7 @@ class Packer {
   void pack(int32_t i) {
     const Node& n = graph_[i];
     Packed p;
-    Reduction r = read(i);
+    AllReduceRequest r = read(i);
     if (r.pieces.empty()) return;
     std::string memory = memory_of(r.pieces[0].device);
     std::string key;
@@ -155,13 +155,13 @@ class Packer {
       p.last_piece = std::max(p.last_piece, piece.value.node);
     }
     p.last_level = level_[i] == kLast;
-    for (const Result& result : r.results) {
+    for (const SumReader& result : r.results) {
       p.one_memory = p.one_memory && memory_of(result.device) == memory;
     }
     std::sort(owners.begin(), owners.end());
     owners.erase(std::unique(owners.begin(), owners.end()), owners.end());
     p.updates = p.one_memory && only_updates(graph_, users_, r);
-    for (const Result& result : r.results) {
+    for (const SumReader& result : r.results) {
       if (!p.updates) key += fmt::format("-> {} ", result.device.text());
     }
     Bucket& b = p.bucket;
@@ -204,7 +204,7 @@ class Packer {
 };
 
 // Adds pieces within one memory, on the device of the first piece.
-void add_within_memories(Emit& emit, Reduction& r) {
+void add_within_memories(Emit& emit, AllReduceRequest& r) {
   std::map<std::string, std::vector<Piece>> memories;
   for (const Piece& p : r.pieces) {
     memories[memory_of(p.device)].push_back(p);
@@ -232,7 +232,7 @@ void lower_in_turn(Emit& emit, std::vector<Packer::Packed*> list) {
   Turn turn;
   for (const Packer::Packed* p : list) {
     auto& nodes = turn.last_pieces.emplace_back();
-    for (const Reduction& r : p->bucket.items) {
+    for (const AllReduceRequest& r : p->bucket.items) {
       for (const Piece& piece : r.pieces) {
         int32_t& node = nodes.try_emplace(piece.device, -1).first->second;
         node = std::max(node, piece.value.node);
@@ -240,8 +240,8 @@ void lower_in_turn(Emit& emit, std::vector<Packer::Packed*> list) {
     }
   }
   for (Packer::Packed* p : list) {
-    for (Reduction& r : p->bucket.items) add_within_memories(emit, r);
-    lower_between(emit, p->bucket, turn);
+    for (AllReduceRequest& r : p->bucket.items) add_within_memories(emit, r);
+    lower_device_allreduce(emit, p->bucket, turn);
     ++turn.number;
     turn.last_pieces.erase(turn.last_pieces.begin());
   }
@@ -250,7 +250,7 @@ void lower_in_turn(Emit& emit, std::vector<Packer::Packed*> list) {
 }  // namespace
 
 void lower_collectives(Graph& graph, double timeout_seconds) {
-  lower_between_tasks(graph, timeout_seconds);
+  lower_process_allreduce(graph, timeout_seconds);
   Packer packer(graph);
   auto packed = packer.run();
   if (packed.empty()) return;
@@ -268,8 +268,8 @@ void lower_collectives(Graph& graph, double timeout_seconds) {
     } else if (p.last_level) {
       in_turn.push_back(&p);
     } else {
-      for (Reduction& r : p.bucket.items) add_within_memories(emit, r);
-      lower_between(emit, p.bucket, {});
+      for (AllReduceRequest& r : p.bucket.items) add_within_memories(emit, r);
+      lower_device_allreduce(emit, p.bucket, {});
     }
   }
   lower_in_turn(emit, std::move(in_turn));

@@ -20,11 +20,11 @@ namespace berth {
 // process) share buffers: there a result exists once. If all its readers update
 // variables of that memory (ResourceApply*), each device adds and updates its
 // own range of the elements (_Rows, _VariableRange). Between memories: the
-// algorithm that the node names (between.h). Results of one reduction and one
-// set of devices are packed in buckets of `pack_bytes`, in the order in which
-// their pieces appear. `timeout_seconds`: the limit of a step, for libraries;
-// 0: no limit. Throws errors::InvalidArgument for an algorithm that does not
-// exist.
+// algorithm that the node names (device_allreduce.h). Results of one reduction
+// and one set of devices are packed in buckets of `pack_bytes`, in the order in
+// which their pieces appear. `timeout_seconds`: the limit of a step, for
+// libraries; 0: no limit. Throws errors::InvalidArgument for an algorithm that
+// does not exist.
 void lower_collectives(Graph& graph, double timeout_seconds = 0);
 
 }  // namespace berth

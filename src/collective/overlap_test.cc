@@ -8,7 +8,7 @@
 #include "base/fresh_process.h"
 #include "collective/gpu_testing.h"
 #include "collective/lower.h"
-#include "distribute/split_batch.h"
+#include "distribute/data_parallel/split_batch.h"
 #include "exec/plan.h"
 #include "function/compile.h"
 #include "function/costs_of.h"

@@ -9,7 +9,7 @@ namespace berth {
 
 PackedBucket::PackedBucket(Emit& emit, const Bucket& bucket, const Turn& turn)
     : emit_(emit), bucket_(bucket), turn_(turn), like_(bucket.items[0].node) {
-  for (const Reduction& r : bucket.items) {
+  for (const AllReduceRequest& r : bucket.items) {
     elements_ += emit.graph().spec(r.pieces[0].value).shape.num_elements();
   }
   ordered_ = bucket.items[0].pieces[0].start >= 0;
@@ -29,7 +29,7 @@ int PackedBucket::station_of(DeviceId device) {
 }
 
 void PackedBucket::find_stations() {
-  const Reduction& first = bucket_.items[0];
+  const AllReduceRequest& first = bucket_.items[0];
   std::vector<Piece> by_owner = first.pieces;
   std::stable_sort(
       by_owner.begin(), by_owner.end(),
@@ -40,8 +40,8 @@ void PackedBucket::find_stations() {
       givers_.push_back(s);
     }
   }
-  for (const Reduction& r : bucket_.items) {
-    for (const Result& result : r.results) {
+  for (const AllReduceRequest& r : bucket_.items) {
+    for (const SumReader& result : r.results) {
       stations_[station_of(result.device)].wants = true;
     }
   }
@@ -55,7 +55,7 @@ void PackedBucket::pack() {
   for (size_t k = 0; k < bucket_.items[0].pieces.size(); ++k) {
     Piece packed = bucket_.items[0].pieces[k];
     std::vector<ValueRef> flat;
-    for (const Reduction& r : bucket_.items) {
+    for (const AllReduceRequest& r : bucket_.items) {
       flat.push_back(emit_.flat(r.pieces[k].value, packed.device, r.node));
     }
     const int s = station_of(packed.device);
@@ -162,12 +162,12 @@ void PackedBucket::place_behind(int32_t first, int hops) {
 void PackedBucket::unpack(const std::vector<ValueRef>& sums) {
   int64_t begin = 0;
   std::vector<ValueRef> views(stations_.size());
-  for (const Reduction& r : bucket_.items) {
+  for (const AllReduceRequest& r : bucket_.items) {
     const Shape shape = emit_.graph().spec(r.pieces[0].value).shape;
     const int64_t count = shape.num_elements();
     std::fill(views.begin(), views.end(), ValueRef{});
     std::vector<int32_t> done;
-    for (const Result& result : r.results) {
+    for (const SumReader& result : r.results) {
       const int s = station_of(result.device);
       const DeviceId device = stations_[s].device;
       if (views[s].node < 0) {

@@ -1,7 +1,7 @@
 // PackedBucket: a bucket as one list of elements per device, and the algorithms
 // between memories over such lists.
 //
-// Internal to lower_between(). One thread.
+// Internal to lower_device_allreduce(). One thread.
 
 #ifndef BERTH_COLLECTIVE_PACKED_BUCKET_H_
 #define BERTH_COLLECTIVE_PACKED_BUCKET_H_
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "collective/between.h"
+#include "collective/device_allreduce.h"
 #include "collective/emit.h"
 
 namespace berth {

@@ -1,4 +1,4 @@
-// The request of an _AllReduce node, with its devices.
+// AllReduceRequest: what an _AllReduce node asks for, with its devices.
 //
 // Made by lower_collectives(), read by the algorithms that lower it. Values.
 
@@ -23,21 +23,21 @@ struct Piece {
 };
 
 // A reader of the sum.
-struct Result {
+struct SumReader {
   int output = 0;   // of the _AllReduce node
   int replica = 0;  // that wants it
   DeviceId device;
 };
 
-struct Reduction {
+struct AllReduceRequest {
   int32_t node = -1;  // the _AllReduce
   std::vector<Piece> pieces;
-  std::vector<Result> results;  // those with readers
+  std::vector<SumReader> results;  // those with readers
 };
 
 // Reductions of one kind that are done together: same owners, devices, dtype.
 struct Bucket {
-  std::vector<Reduction> items;
+  std::vector<AllReduceRequest> items;
   bool mean = false;
   int owners = 1;  // replicas with pieces: the divisor of a mean
   std::string algorithm;

@@ -86,7 +86,7 @@ std::vector<ItemRange> cut_for_cache(const std::vector<ItemRange>& ranges,
 
 bool only_updates(const Graph& graph,
                   const std::vector<std::vector<int32_t>>& users,
-                  const Reduction& reduction) {
+                  const AllReduceRequest& reduction) {
   for (const ValueRef& v : graph.outputs) {
     if (v.node == reduction.node) return false;
   }
@@ -110,7 +110,7 @@ class ShardedUpdate {
   ShardedUpdate(Emit& emit, const Bucket& bucket,
                 const std::vector<std::vector<int32_t>>& users)
       : emit_(emit), bucket_(bucket), users_(users) {
-    for (const Reduction& r : bucket.items) {
+    for (const AllReduceRequest& r : bucket.items) {
       for (const Piece& p : r.pieces) add_device(p.device);
     }
   }
@@ -119,7 +119,7 @@ class ShardedUpdate {
     find_updates();
     find_needs();
     std::vector<int64_t> elements;
-    for (const Reduction& r : bucket_.items) {
+    for (const AllReduceRequest& r : bucket_.items) {
       elements.push_back(emit_.graph()[r.node].outputs[0].shape.num_elements());
     }
     const auto bytes = static_cast<int64_t>(size_of(bucket_.dtype));
@@ -129,7 +129,7 @@ class ShardedUpdate {
       add_device_part(devices_[d], cut_for_cache(ranges[d], bytes));
     }
     for (const auto& [update, parts] : parts_) emit_.drop(update, parts);
-    for (const Reduction& r : bucket_.items) emit_.drop(r.node, {});
+    for (const AllReduceRequest& r : bucket_.items) emit_.drop(r.node, {});
   }
 
  private:
@@ -140,7 +140,7 @@ class ShardedUpdate {
   }
 
   void find_updates() {
-    for (const Reduction& r : bucket_.items) {
+    for (const AllReduceRequest& r : bucket_.items) {
       auto& updates = updates_.emplace_back();
       for (const int32_t u : users_[r.node]) {
         for (const ValueRef& v : emit_.graph()[u].inputs) {
@@ -151,7 +151,7 @@ class ShardedUpdate {
   }
 
   // Finds what the updates need besides the sums and what does not itself
-  // depend on a sum: the devices meet behind that, too.
+  // depend on a sum: the devices meet after that, too.
   void find_needs() {
     static const OpDef& all_reduce = op_named("_AllReduce");
     const Graph& g = emit_.graph();
@@ -208,7 +208,7 @@ class ShardedUpdate {
   }
 
   std::vector<Piece> add_views(DeviceId device, const ItemRange& range) {
-    const Reduction& r = bucket_.items[range.item];
+    const AllReduceRequest& r = bucket_.items[range.item];
     std::vector<Piece> views = r.pieces;
     for (Piece& p : views) {
       const ValueRef flat = emit_.flat(p.value, device, r.node);
@@ -224,7 +224,7 @@ class ShardedUpdate {
   void behind_meeting(int32_t view) {
     if (meeting_ >= 0) return emit_.order(meeting_, view);
     meeting_ = view;
-    for (const Reduction& r : bucket_.items) {
+    for (const AllReduceRequest& r : bucket_.items) {
       for (const Piece& p : r.pieces) emit_.order(p.value.node, meeting_);
     }
     for (const int32_t n : needs_) emit_.order(n, meeting_);
@@ -289,7 +289,7 @@ void lower_updates(Emit& emit, const Bucket& bucket,
 
 void lower_values(Emit& emit, const Bucket& bucket) {
   emit.set_late(true);
-  for (const Reduction& r : bucket.items) {
+  for (const AllReduceRequest& r : bucket.items) {
     const DeviceId device =
         r.results.empty() ? r.pieces[0].device : r.results[0].device;
     const std::vector<Piece> left = add_up(emit, r.pieces, device, r.node);
@@ -298,7 +298,7 @@ void lower_values(Emit& emit, const Bucket& bucket) {
       sum = emit.add(sum, left[k].value, device, r.node);
     }
     if (bucket.mean) sum = emit.divide(sum, bucket.owners, device, r.node);
-    for (const Result& result : r.results) {
+    for (const SumReader& result : r.results) {
       emit.replace(r.node, result.output, sum);
     }
     emit.drop(r.node, {sum.node});

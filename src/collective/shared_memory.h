@@ -39,7 +39,7 @@ std::vector<std::vector<ItemRange>> cut_evenly(
 // by element (ResourceApply*, Assign*VariableOp).
 bool only_updates(const Graph& graph,
                   const std::vector<std::vector<int32_t>>& users,
-                  const Reduction& reduction);
+                  const AllReduceRequest& reduction);
 
 // Splits the ranges of a device into pieces of that size.
 std::vector<ItemRange> cut_for_cache(const std::vector<ItemRange>& ranges,

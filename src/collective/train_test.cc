@@ -7,7 +7,7 @@
 
 #include "base/thrown.h"
 #include "collective/gpu_testing.h"
-#include "distribute/split_batch.h"
+#include "distribute/data_parallel/split_batch.h"
 #include "function/graph_rewrite.h"
 #include "ops/training.h"
 #include "tensor/mirrors.h"

@@ -49,9 +49,7 @@ class Device {
   // That of its task's host.
   const MemorySpace& host_memory() const { return *host_memory_; }
   // True when its kernels run on the calling thread.
-  bool runs_inline() const {
-    return const_cast<Device*>(this)->compute_stream().runs_inline();
-  }
+  bool runs_inline() { return compute_stream().runs_inline(); }
   // True when the device only stands in for hardware.
   virtual bool simulated() const { return false; }
   // The time, in microseconds, at which its last finished work ended, on a

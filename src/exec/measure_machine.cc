@@ -48,7 +48,7 @@ double speed_of(const Device& d) {
 bool is_far(const Device& d) { return d.name().job != "localhost"; }
 
 // Everything that the speed of the device depends on.
-std::string class_name(const Device& d, const RuntimeConfig& config) {
+std::string class_name(Device& d, const RuntimeConfig& config) {
   if (d.simulated()) {
     const double times = speed_of(d);
     return fmt::format("simulated {}, {:g} flop/s, {:g} byte/s{}", d.type(),

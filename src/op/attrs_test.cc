@@ -1,3 +1,5 @@
+// Attributes: interning, comparison and checks.
+
 #include "op/attrs.h"
 
 #include <gtest/gtest.h>

@@ -28,7 +28,7 @@ class Callable {
   virtual const std::vector<TensorSpec>& input_specs() const = 0;
   virtual const std::vector<TensorSpec>& output_specs() const = 0;
 
-  // The graph behind the function; null when only its specs are known.
+  // The graph of the function; null when only its specs are known.
   virtual const Graph* body() const { return nullptr; }
 
   // Runs the function: in -> out, both in the order of the specs.

@@ -8,7 +8,7 @@
 //   metadata       ops that only read shapes: where their input is
 //   host-strings   text lives on the host
 //   host-integers  int32 and int64 of at most 64 elements that are all on a
-//                  CPU stay there: shape arithmetic is no work for a GPU
+//                  CPU stay there: a GPU gains nothing by shape arithmetic
 //   default        the first device, in order of preference, with a kernel
 //   fallback       soft placement: a request that nothing meets loses its type
 //                  and number
@@ -91,12 +91,12 @@ DeviceChoice choose_device(const DeviceCall& call);
 std::string reason_of(const DeviceCall& call, const DeviceChoice& choice);
 
 // What to throw when there is no device: InvalidArgument when the request
-// names none that exists, Unimplemented when there is no kernel.
+// names a device that does not exist, Unimplemented without a kernel.
 struct ChoiceFailure {
   errors::Code code = errors::Code::kUnimplemented;
   std::string message;
 };
-// `place` is put behind what was wrong: " (model.cc:41)".
+// `place` follows what was wrong: " (model.cc:41)".
 ChoiceFailure failure_of(const DeviceCall& call, const std::string& place = "");
 
 }  // namespace berth

@@ -1,3 +1,5 @@
+// The eager placement rules, as a pure function.
+
 #include "op/choose_device.h"
 
 #include <gtest/gtest.h>

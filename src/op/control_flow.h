@@ -64,7 +64,7 @@ void call_control(const OpDef& op, std::span<const Tensor* const> in,
                   const Attrs* attrs, std::span<Tensor> out);
 
 // The attributes with which a tape records an If or While of a trace: further
-// results, behind the others, hold every value that a gradient may need.
+// results, after the others, hold every value that a gradient may need.
 // Empty: `attrs` will do. Defined in function/.
 AttrsRef saving_attrs(const OpDef& op, const Attrs* attrs);
 

@@ -1,3 +1,5 @@
+// Custom ops: registration from outside of the library.
+
 #include "berth/custom_op.h"
 
 #include <fmt/format.h>

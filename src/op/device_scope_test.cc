@@ -1,3 +1,5 @@
+// Device scopes: nesting, merging, and closing in any order.
+
 #include "op/device_scope.h"
 
 #include <gtest/gtest.h>

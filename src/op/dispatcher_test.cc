@@ -1,3 +1,5 @@
+// The seam: which dispatcher gets a call.
+
 #include "op/dispatcher.h"
 
 #include <gtest/gtest.h>

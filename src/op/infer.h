@@ -50,7 +50,7 @@ class InferContext {
   int num_outputs() const { return static_cast<int>(out_.size()); }
   const Shape& shape(int i) const { return *in_[i].shape; }
   DType dtype(int i) const { return in_[i].dtype; }
-  // The dtype of the variable behind input i.
+  // The dtype of the variable that input i names.
   DType variable_dtype(int i) const { return in_[i].variable; }
   template <class T>
   const T& attr(std::string_view name) const;  // defined in op/op_def.h

@@ -1,3 +1,5 @@
+// Shape and split rules, also with unknown dimensions.
+
 #include "op/infer.h"
 
 #include <gtest/gtest.h>

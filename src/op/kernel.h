@@ -126,8 +126,8 @@ struct KernelDef {
   // such of another table that `launch` runs. Set by the table.
   bool any_shape = false;
   // True when it may refuse shapes or attributes that no other candidate takes,
-  // of an op that has a decomposition: whoever keeps the op whole asks first
-  // (takes()).
+  // of an op that has a decomposition: code that keeps the op whole calls
+  // takes() first.
   bool partial = false;
 };
 
@@ -146,9 +146,9 @@ class KernelTable {
               const char* label, bool in_place = false);
   void prepared(std::string_view op, DTypeSet dtypes, PrepareFn prepare,
                 const char* label, bool parallel = true);
-  // Appends the candidates of `other` behind those here.
+  // Appends the candidates of `other` after those here.
   void append(const KernelTable& other);
-  // The same, each run by `launch`: for a device whose memory has other
+  // Appends them too, each run by `launch`: for a device whose memory has other
   // addresses than tensors name, or that hands calls on to a queue.
   void append(const KernelTable& other, const LaunchFn& launch);
   // Takes away all candidates of an op (a device that lacks the kernel).

@@ -1,3 +1,5 @@
+// Kernel tables: order of candidates, dtypes, refusals.
+
 #include "op/kernel.h"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // OpDef: everything the engine knows about one op, registered in one place.
 //
 // Schema, shape rule, gradient, cost, split rule, decomposition and placement
-// traits stand beside the public wrapper in src/ops; whoever needs a fact about
-// an op reads it here. Immutable once registered; thread-safe.
+// traits stand beside the public wrapper in src/ops; all facts about an op are
+// read here. Immutable once registered; thread-safe.
 
 #ifndef BERTH_OP_OP_DEF_H_
 #define BERTH_OP_OP_DEF_H_
@@ -22,7 +22,7 @@ namespace berth {
 using DTypeSet = uint32_t;
 constexpr DTypeSet dtype_bit(DType d) {
   const int i = static_cast<int>(d);
-  return i < kNumDTypes ? 1u << i : 0;  // none for what is no dtype
+  return i < kNumDTypes ? 1u << i : 0;  // none for an invalid dtype
 }
 inline constexpr DTypeSet kFloatingTypes =
     dtype_bit(float32) | dtype_bit(float64);
@@ -141,7 +141,7 @@ enum class OpKind : uint8_t {
   kArgument,      // of the function
   kConstant,      // output 0 is the attribute "value"
   kHandle,        // of a variable
-  kHandleRange,   // of some elements of the variable behind input 0
+  kHandleRange,   // of some elements of the variable that input 0 names
   kTransfer,      // input 0 on another device
   kCrossReplica,  // a replica meets the others here
 };

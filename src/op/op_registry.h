@@ -40,7 +40,7 @@ class OpBuilder {
   // An input that a call may leave out; only optional ones may follow.
   OpBuilder& optional_input(std::string name, DTypeSet types = kEveryType);
   OpBuilder& variadic_input(std::string name, DTypeSet types = kEveryType);
-  // Any number of inputs of any dtypes behind the others, also none.
+  // Any number of inputs of any dtypes after the others, also none.
   OpBuilder& any_inputs(std::string name, DTypeSet types);
   // At least one input, with any mix of dtypes.
   OpBuilder& free_variadic_input(std::string name, DTypeSet types = kEveryType);
@@ -74,7 +74,7 @@ class OpBuilder {
   // gets the attribute "shared": the kernel is told there that other devices
   // read what it writes next.
   OpBuilder& updates_with(std::string_view value);
-  // The same of an optimizer's update with the gradient `gradient`; small ones
+  // Declares an optimizer's update with the gradient `gradient`; small ones
   // are merged where they have a direct kernel, and an op without rules of its
   // own gets infer_update, split_update and cost_update.
   OpBuilder& update(std::string_view gradient);
@@ -100,7 +100,7 @@ class OpRegistry {
   static OpRegistry& get();
 
   OpBuilder op(std::string name) { return OpBuilder(this, std::move(name)); }
-  // Null when there is no such op.
+  // Null for an unknown name.
   const OpDef* find(std::string_view name) const;
   // Throws errors::NotFound with the nearest names.
   const OpDef& lookup(std::string_view name) const;

@@ -1,3 +1,5 @@
+// Registration of ops and what it refuses.
+
 #include "op/op_registry.h"
 
 #include <gtest/gtest.h>

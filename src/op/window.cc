@@ -44,7 +44,7 @@ Padding padding_of(const OpDef& op, const Attrs* attrs) {
                   op.name(), padding, where_text()));
 }
 
-// The same of height and width for ops that know EXPLICIT too.
+// The padding of height and width for ops that know EXPLICIT too.
 std::array<Padding, 2> paddings_of(const OpDef& op, const Attrs* attrs) {
   if (op.attr<std::string>(attrs, "padding") != "EXPLICIT") {
     const Padding p = padding_of(op, attrs);

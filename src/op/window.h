@@ -43,7 +43,8 @@ Windows conv_windows(const OpDef& op, const Attrs* attrs, const Shape& image,
 int64_t conv_groups(const OpDef& op, const Attrs* attrs, const Shape& image,
                     const Shape& filter);
 
-// The same for a pool, from the attributes ksize, strides and padding.
+// Returns the windows of a pool, from the attributes ksize, strides and
+// padding.
 Windows pool_windows(const OpDef& op, const Attrs* attrs, const Shape& image);
 
 // {both}, {h, w} or {1, h, w, 1} -> {1, h, w, 1}; others stay as they are.

@@ -1,5 +1,5 @@
 // Ops where the tasks of a cluster meet: what a strategy's rewrite asks for,
-// and what that is lowered to (collective/between_tasks.h).
+// and what that is lowered to (collective/process_allreduce.h).
 
 #include "ops/families.h"
 
@@ -38,7 +38,7 @@ Cost cost_on_link(const InferContext&) { return {}; }
 // What all of them say: with whom, and where in the order of exchanges.
 void add_task_link(OpBuilder& op) {
   op.required_attr("T", float32)
-      // The link between tasks (distribute/task_link.h).
+      // The tasks (distribute/multi_worker/gradient_exchange.h).
       .required_attr("link", int64_t{0})
       .attr("ranks", int64_t{1})
       .stateful()

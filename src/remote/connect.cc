@@ -1,3 +1,5 @@
+// connect_to_cluster(): the public functions that connect to other tasks.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "device/device_manager.h"
-#include "remote/wire.h"
+#include "remote/message_codec.h"
 
 namespace berth::remote {
 

@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "op/task_link.h"
+#include "op/send_recv.h"
 #include "remote/mailbox.h"
 
 namespace berth::remote {
 
-class PartLink final : public TaskLink {
+class PartLink final : public Rendezvous {
  public:
   // `owner`: "TASK/SESSION/" of the task that drives the runs.
   PartLink(std::shared_ptr<cluster::Member> member, std::string owner,

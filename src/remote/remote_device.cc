@@ -66,7 +66,7 @@ class RemoteKernel final : public Prepared {
     }
   }
 
-  bool bind(const char* op) {
+  bool bind(const char* op) const {
     const uint64_t session = task_.session();
     id_ = next_kernel();
     const Tensor answer =
@@ -83,8 +83,7 @@ class RemoteKernel final : public Prepared {
   void run(const KernelCall& call) const override {
     if (bound_ != task_.session()) {
       std::lock_guard lock(again_);
-      auto& self = const_cast<RemoteKernel&>(*this);
-      if (bound_ != task_.session() && !self.bind(call.op->name().c_str())) {
+      if (bound_ != task_.session() && !bind(call.op->name().c_str())) {
         throw errors::Unimplemented(fmt::format(
             "{} lost its kernel with the former connection", call.op->name()));
       }
@@ -104,9 +103,10 @@ class RemoteKernel final : public Prepared {
   RemoteTask& task_;
   const Writer rest_;
   const std::vector<Tensor> blobs_;
+  // What binding again sets; guarded by again_ or read at once.
   mutable std::mutex again_;
-  std::atomic<uint64_t> id_{0}, bound_{0};
-  size_t scratch_ = 0;
+  mutable std::atomic<uint64_t> id_{0}, bound_{0};
+  mutable size_t scratch_ = 0;
 };
 
 }  // namespace

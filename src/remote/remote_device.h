@@ -1,4 +1,4 @@
-// RemoteDevice: a device of another task, behind the device interface.
+// RemoteDevice: a device of another task, with the device interface.
 //
 // Its memory is addresses that must not be touched here; the task has the
 // bytes. Streams post commands to the task's one command line (RemoteTask), so

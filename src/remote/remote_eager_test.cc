@@ -1,12 +1,14 @@
+// Eager ops, variables and copies on devices of other tasks.
+
 #include <gtest/gtest.h>
 
 #include "berth/device/build_id.h"
 #include "device/device_manager.h"
 #include "exec/measure_costs.h"
 #include "remote/mailbox.h"
+#include "remote/message_codec.h"
 #include "remote/protocol.h"
 #include "remote/remote_testing.h"
-#include "remote/wire.h"
 
 namespace berth::remote {
 namespace {

@@ -19,8 +19,8 @@
 
 #include "cluster/member.h"
 #include "device/failure_log.h"
+#include "remote/message_codec.h"
 #include "remote/protocol.h"
-#include "remote/wire.h"
 
 namespace berth::remote {
 
@@ -41,7 +41,7 @@ class RemoteTask {
 
   // Appends a command and the tensor it carries; returns its number.
   uint64_t post(const Writer& command, Tensor carried = {});
-  // The same, and waits for its answer. Throws the failure there, and
+  // Posts the command and waits for its answer. Throws the failure there, and
   // errors::Unavailable if the task is lost.
   Tensor ask(const Writer& command, std::vector<Tensor> carried = {},
              const char* what = "");

@@ -123,7 +123,7 @@ cluster::Message Session::run(std::string_view commands,
   guarded([&] {
     Reader all(commands);
     while (!all.done()) {
-      const size_t behind = next_carried_ + all.below(carried_.size());
+      const size_t next = next_carried_ + all.below(carried_.size());
       Reader one(all.text());
       const uint64_t command = Reader(one).number();
       if (command == static_cast<uint64_t>(Command::kReset)) {
@@ -133,7 +133,7 @@ cluster::Message Session::run(std::string_view commands,
       } else {
         guarded([&] { step(one); });
       }
-      next_carried_ = behind;
+      next_carried_ = next;
       answered.resize(answers_.size(), at);
       failed_at = fails ? failed_at : at + 1;
       ++at;

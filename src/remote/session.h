@@ -17,8 +17,8 @@
 #include "graph/graph.h"
 #include "op/kernel.h"
 #include "remote/mailbox.h"
+#include "remote/message_codec.h"
 #include "remote/protocol.h"
-#include "remote/wire.h"
 
 namespace berth::remote {
 

@@ -82,7 +82,7 @@ SessionPart::SessionPart(Session& session, Reader& r,
   Graph graph = parse_graph(text);
   link_ = std::make_shared<PartLink>(session.member(), std::move(owner),
                                      std::move(tasks));
-  link_number_ = task_links().add(link_);
+  link_number_ = rendezvous_table().add(link_);
   make_local(session, graph);
   plan_ = Plan::build(std::move(graph), options);
   const PlanInfo& info = plan_->info();

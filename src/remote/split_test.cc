@@ -1,3 +1,5 @@
+// Functions whose parts run on several tasks, among threads.
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 

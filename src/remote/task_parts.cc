@@ -279,7 +279,7 @@ class SplitStep final : public TaskParts {
       far_.push_back(std::make_unique<FarPart>(std::move(p), options, tasks));
     }
     link_ = std::make_shared<PartLink>(member_, owner_name(*member_), tasks_);
-    link_number_ = task_links().add(link_);
+    link_number_ = rendezvous_table().add(link_);
     for (const auto& f : far_) f->prepare(owner_name(*member_));
     written_by_device();
   }

@@ -25,7 +25,7 @@ enum class FrameType : uint8_t {
   kGet,       // name, id
   kFail,      // code, task, text: cause, step; flag: its connection broke
   kDone,      // the task has finished its part
-  kLeft,      // the task leaves, which is no failure
+  kLeft,      // the task leaves: not a failure
   // To members.
   kRefused,     // code, text
   kWaiting,     // text: the tasks it waits for

@@ -1,3 +1,5 @@
+// The coordinator as a state machine, without sockets or clocks.
+
 #include "rpc/coordinator.h"
 
 #include <gtest/gtest.h>
@@ -228,7 +230,7 @@ TEST(Coordinator, EndsWhenAllAreDoneAndNotBefore) {
   for (int i = 0; i < 2; ++i) hall.enroll(i, i, 10 + i);
   hall.last(0);
   hall.say(1, FrameType::kDone);
-  (*hall).closed(1);  // leaving early is no failure
+  (*hall).closed(1);  // leaving early is not a failure
   EXPECT_EQ(hall.last(0).type, FrameType::kNone);
   hall.say(0, FrameType::kDone);
   EXPECT_EQ(hall.last(0).type, FrameType::kAllDone);

@@ -1,3 +1,5 @@
+// Frames and messages survive encoding; damaged ones are refused.
+
 #include <gtest/gtest.h>
 
 #include <cstring>

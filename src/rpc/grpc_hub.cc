@@ -22,7 +22,7 @@
 #include <sstream>
 #include <utility>
 
-#include "rpc/wire.h"
+#include "rpc/grpc_stream.h"
 
 namespace berth::rpc {
 
@@ -59,9 +59,9 @@ grpc::ByteBuffer buffer_of(const std::shared_ptr<const void>& owner,
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
-WireBytes pieces_of(const grpc::ByteBuffer& buffer) {
+StreamBytes pieces_of(const grpc::ByteBuffer& buffer) {
   auto slices = std::make_shared<std::vector<grpc::Slice>>();
-  WireBytes bytes;
+  StreamBytes bytes;
   if (!buffer.Dump(slices.get()).ok()) return bytes;
   for (const grpc::Slice& s : *slices) {
     bytes.parts.push_back({const_cast<uint8_t*>(s.begin()), s.size()});
@@ -109,7 +109,7 @@ struct Live {
 // The common part of both ends of a stream. `Reactor` has gRPC's StartRead and
 // StartWrite; every callback takes the mutex first.
 template <class Reactor>
-class Stream : public Wire, public Reactor {
+class Stream : public GrpcStream, public Reactor {
  public:
   void send(std::string bytes) override {
     const size_t size = bytes.size();
@@ -158,7 +158,7 @@ class Stream : public Wire, public Reactor {
     bool more = true;
     lock.unlock();  // gRPC does not touch `incoming_` until the next read
     if (on_bytes) {
-      WireBytes bytes = pieces_of(incoming_);
+      StreamBytes bytes = pieces_of(incoming_);
       incoming_.Clear();
       more = on_bytes(std::move(bytes));
     } else if (on_message) {
@@ -222,7 +222,7 @@ class Stream : public Wire, public Reactor {
 
   mutable std::mutex mutex_;
   Events events_;
-  std::shared_ptr<Wire> self_;  // until gRPC releases it
+  std::shared_ptr<GrpcStream> self_;  // until gRPC releases it
   grpc::ByteBuffer incoming_, outgoing_;
   std::deque<Item> queue_;
   size_t queued_ = 0;
@@ -477,10 +477,9 @@ void GrpcHub::forget(const TaskId& task) {
   impl_->channels.erase(task);
 }
 
-std::shared_ptr<Wire> GrpcHub::open(const std::string& address,
-                                    const Hello& hello,
-                                    const std::function<Socket()>& connect,
-                                    Wire::Events events) {
+std::shared_ptr<GrpcStream> GrpcHub::open(
+    const std::string& address, const Hello& hello,
+    const std::function<Socket()>& connect, GrpcStream::Events events) {
   std::shared_ptr<grpc::Channel> channel;
   {
     std::lock_guard lock(impl_->mutex);

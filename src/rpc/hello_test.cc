@@ -1,3 +1,5 @@
+// The handshake: hello, challenge, answer, and what it refuses.
+
 #include "rpc/hello.h"
 
 #include <gtest/gtest.h>

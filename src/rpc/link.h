@@ -40,7 +40,7 @@ enum class Route : uint8_t {
   kUnix,  // can pass file descriptors (SCM_RIGHTS)
 };
 
-class Pipe;
+class Connection;
 
 // A socket that another task dialled. Blocking, without Nagle's delay.
 struct Accepted {
@@ -48,7 +48,8 @@ struct Accepted {
   TaskId from;
   std::string channel;  // the dialler's
   Route route = Route::kTcp;
-  std::shared_ptr<Pipe> pipe;  // of calls over gRPC, instead of the socket
+  std::shared_ptr<Connection>
+      connection;  // of calls over gRPC, instead of the socket
 };
 
 class Link {
@@ -78,10 +79,10 @@ class Link {
                       const std::string& channel, Route route = Route::kTcp,
                       double timeout_seconds = 0) = 0;
 
-  // The same as a pipe (pipe.h).
-  virtual std::shared_ptr<Pipe> dial_pipe(const TaskId& to, Purpose purpose,
-                                          const std::string& channel,
-                                          Route route);
+  // Dials as dial() does; returns a connection (connection.h).
+  virtual std::shared_ptr<Connection> dial_connection(
+      const TaskId& to, Purpose purpose, const std::string& channel,
+      Route route);
 
   // `fn` gets the sockets of this purpose that others dial, also earlier ones,
   // on a thread of the link: it must not block. An empty `fn` stops that;

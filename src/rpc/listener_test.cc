@@ -1,3 +1,5 @@
+// The listener admits authenticated connections and turns others away.
+
 #include "rpc/listener.h"
 
 #include <gtest/gtest.h>

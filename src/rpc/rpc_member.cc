@@ -1,5 +1,3 @@
-// Start and end of a member, and its requests in between.
-
 #include "rpc/rpc_member.h"
 
 #include <fmt/format.h>
@@ -7,12 +5,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
-#include <sstream>
-
-#include "base/environment.h"
-#include "base/where.h"
-#include "berth/device/build_id.h"
 
 namespace berth::rpc {
 
@@ -26,264 +18,81 @@ std::string this_process() {
 
 }  // namespace
 
-std::string secret_of(const JoinOptions& options) {
-  if (!options.secret.empty()) return options.secret;
-  std::string secret = environment("BERTH_CLUSTER_SECRET");
-  if (!secret.empty()) return secret;
-  const std::string path = environment("BERTH_CLUSTER_SECRET_FILE");
-  if (path.empty()) return "";
-  std::ifstream file(path);
-  std::getline(file, secret);
-  while (!secret.empty() && (secret.back() == '\r' || secret.back() == ' ')) {
-    secret.pop_back();
-  }
-  if (secret.empty()) {
-    throw errors::InvalidArgument(fmt::format(
-        "BERTH_CLUSTER_SECRET_FILE names '{}', which cannot be read or has an "
-        "empty first line; expected the secret there",
-        path));
-  }
-  return secret;
-}
-
 RpcMember::RpcMember(const ClusterResolver& resolver, JoinOptions options,
                      Site site)
-    : spec_(resolver.spec),
-      task_(resolver.task),
-      rendezvous_(resolver.rendezvous),
-      options_(std::move(options)),
-      tls_{options_.tls_ca, options_.tls_certificate, options_.tls_key},
-      head_(spec_.coordinator()),
-      cluster_hash_(spec_.hash()),
-      incarnation_(random_number()),
-      own_host_id_(host_id()) {
-  check_options(site);
-  options_.secret = secret_of(options_);
-  if (tls_) options_.transport = "grpc";
-  heartbeat_seconds_ =
-      std::min(options_.heartbeat_seconds, options_.dead_after_seconds / 4);
-  tasks_ = options_.tasks;
-  if (tasks_.empty()) {
-    for (const TaskId& t : spec_.tasks()) {
-      if (t.job != "evaluator") tasks_.push_back(t);
-    }
-  }
-  if (std::find(tasks_.begin(), tasks_.end(), task_) == tasks_.end()) {
-    throw errors::InvalidArgument(
-        fmt::format("{} does not take part in the cluster {}{}", task_.str(),
-                    spec_.json(), where_text(nullptr, site)));
-  }
-  const auto gate = [&](bool stream) {
-    return Handshake::Gate{
-        options_.secret, cluster_hash_, BERTH_BUILD_ID, task_,
-        [this, stream](const Hello& h) { return admit(h, stream); }};
-  };
-  socket_gate_ = gate(false);
-  stream_gate_ = gate(true);
-  listen();
-}
-
-void RpcMember::check_options(Site site) {
-  const auto refuse = [&](const std::string& why) {
-    throw errors::InvalidArgument(why + where_text(nullptr, site));
-  };
-  if (!(options_.heartbeat_seconds > 0) || !(options_.dead_after_seconds > 0) ||
-      !(options_.call_timeout_seconds > 0) ||
-      !(options_.join_timeout_seconds > 0)) {
-    refuse(fmt::format(
-        "JoinOptions: join_timeout_seconds {}, heartbeat_seconds {}, "
-        "dead_after_seconds {} and call_timeout_seconds {} must be above 0",
-        options_.join_timeout_seconds, options_.heartbeat_seconds,
-        options_.dead_after_seconds, options_.call_timeout_seconds));
-  }
-  if (options_.transport != "auto" && options_.transport != "grpc") {
-    refuse(
-        fmt::format("JoinOptions: transport is '{}'; expected 'auto' or "
-                    "'grpc'",
-                    options_.transport));
-  }
-  const int files =
-      !tls_.ca.empty() + !tls_.certificate.empty() + !tls_.key.empty();
-  if (files != 0 && files != 3) {
-    refuse(
-        "JoinOptions: tls_ca, tls_certificate and tls_key must be given "
-        "together, or none of them");
-  }
-  spec_.task_address(task_.job, task_.index);  // throws for an unknown task
-}
-
-void RpcMember::check_address(const TaskId& to,
-                              const std::string& address) const {
-  if (!options_.secret.empty() || tls_) return;
-  std::string why;
-  if (is_loopback(parse_endpoint(address), &why) || !why.empty()) return;
-  throw errors::InvalidArgument(fmt::format(
-      "{} is not on this machine alone, and the cluster has no secret: set "
-      "BERTH_CLUSTER_SECRET to the same text on all tasks (or "
-      "BERTH_CLUSTER_SECRET_FILE, or JoinOptions::secret); without one only "
-      "loopback addresses are served and dialled",
-      named(to, address)));
-}
-
-// Only what others can reach: on the own address, if this machine knows it. It
-// does not behind NAT, under a service's name, or where its own name is
-// 127.0.1.1 to itself; nor do tasks whose address is still to be found.
-bool RpcMember::listens_everywhere(const Endpoint& own) const {
-  if (options_.secret.empty() && !tls_) return false;  // loopback alone
-  if (environment_choice("BERTH_LISTEN", {"address", "all"}) == "all") {
-    return true;
-  }
-  std::vector<std::string> addresses = {rendezvous_};
-  for (const TaskId& t : tasks_) {
-    addresses.push_back(spec_.task_address(t.job, t.index));
-  }
-  if (!is_loopback(own)) return !is_here(own);
-  return std::any_of(addresses.begin(), addresses.end(), [](const auto& a) {
-    return !a.empty() && !is_loopback(parse_endpoint(a));
-  });
-}
-
-void RpcMember::listen() {
-  own_address_ = spec_.task_address(task_.job, task_.index);
-  if (is_coordinator() && !rendezvous_.empty()) own_address_ = rendezvous_;
-  Endpoint endpoint{"127.0.0.1", 0};
-  if (!own_address_.empty()) {
-    check_address(task_, own_address_);
-    endpoint = parse_endpoint(own_address_);
-  }
-  if (is_coordinator()) {
-    Coordinator::Options o{.spec = spec_,
-                           .tasks = tasks_,
-                           .self = task_,
-                           .elastic_jobs = options_.elastic_jobs,
-                           .heartbeat_seconds = heartbeat_seconds_,
-                           .dead_after_seconds = options_.dead_after_seconds};
-    coordinator_ = std::make_unique<Coordinator>(
-        std::move(o),
-        [this](int connection, const Coordinator::FramePtr& f, bool close) {
-          from_coordinator(connection, f, close);
-        });
-    coordinator_->connected(0, task_);
-  }
-  const bool everywhere = listens_everywhere(endpoint);
-  std::vector<Socket> tcp;
-  Socket local;
-  const bool six = endpoint.host.find(':') != std::string::npos;
-  const std::string where =
-      fmt::format(fmt::runtime(six || everywhere ? "[{}]:{}" : "{}:{}"),
-                  everywhere ? "::" : endpoint.host, endpoint.port);
-  if (!tls_) {
-    tcp = listen_tcp(endpoint, everywhere);
-    port_ = port_of(tcp[0].fd());
-    if (!by_grpc())
-      local = listen_unix(fmt::format("berth-{:x}", incarnation_));
-  }
-  hub_ = std::make_unique<GrpcHub>(
-      stream_gate_, tls_, where,
-      [this](std::shared_ptr<Wire> wire, const Hello& hello) {
-        return on_stream(std::move(wire), hello);
-      });
-  if (tls_) port_ = hub_->port();
-  Listener::Events events{[this](Socket s, const Hello& h, Route r) {
-                            on_admitted(std::move(s), h, r);
-                          },
-                          [this](const TaskId& from, const std::string& why) {
-                            if (coordinator_)
-                              coordinator_->turned_away(from, why);
-                          },
-                          [this](double now) { on_tick(now); }};
-  Listener::Limits limits;
-  limits.tick_seconds =
-      std::clamp(options_.dead_after_seconds / 100, 0.005, 0.02);
-  listener_ =
-      std::make_unique<Listener>(std::move(tcp), std::move(local), socket_gate_,
-                                 limits, std::move(events));
+    : m_(resolver, std::move(options), site),
+      dialer_(m_, *this),
+      control_(
+          m_, dialer_,
+          {[this](uint64_t serial, const Frame& f) { on_frame(serial, f); },
+           [this](const std::string& why) { lose_coordinator(why); }}) {
+  dialer_.listen({[this](std::shared_ptr<GrpcStream> s, const TaskId& from) {
+                    return control_.take(std::move(s), from);
+                  },
+                  [this](const TaskId& from, const std::string& why) {
+                    control_.turned_away(from, why);
+                  },
+                  [this](double now) { on_tick(now); }});
 }
 
 RpcMember::~RpcMember() { close_down(); }
 
-void RpcMember::join() { form(options_.join_timeout_seconds, false); }
+void RpcMember::join() { form(m_.options.join_timeout_seconds, false); }
 
 void RpcMember::enroll(bool shrink) {
   Frame f{.type = FrameType::kRegister, .flag = shrink};
   {
-    std::lock_guard lock(mutex_);
-    f.generation = generation_;
-    f.tasks.push_back(
-        {task_, own_address_, own_host_id_, this_process(), incarnation_});
+    std::lock_guard lock(m_.mutex);
+    f.generation = m_.generation;
+    f.tasks.push_back({m_.task, m_.own_address, m_.own_host_id, this_process(),
+                       m_.incarnation});
   }
-  post(std::move(f));
-}
-
-// The tasks it waits for, as far as this task knows.
-std::string RpcMember::missing(const std::string& own) const {
-  if (coordinator_) {
-    return waiting_.empty() ? "for the other tasks" : "for " + waiting_;
-  }
-  // The coordinator reports them every second; if not, it was stopped.
-  constexpr double kSilentSeconds = 2.5;
-  if (control_ && !waiting_.empty() && coordinator_silent_ < kSilentSeconds) {
-    return "for " + waiting_;
-  }
-  if (control_) {
-    return fmt::format(
-        "for {}{}: it took the connection, and has {}",
-        waiting_.empty() ? "" : waiting_ + "; ", named(head_, own),
-        coordinator_silent_ < kSilentSeconds
-            ? "not said yet who is missing"
-            : fmt::format("said nothing for {:.0f} s", coordinator_silent_));
-  }
-  // Its last report may explain why the coordinator has gone.
-  return fmt::format("for {}{}: {}", waiting_.empty() ? "" : waiting_ + "; ",
-                     named(head_, own), unreachable_);
+  control_.post(std::move(f));
 }
 
 void RpcMember::form(double timeout_seconds, bool shrink) {
   const Deadline deadline = after(timeout_seconds);
-  const std::string head_address =
-      rendezvous_.empty() ? spec_.task_address(head_.job, head_.index)
-                          : rendezvous_;
-  check_address(head_, head_address);
+  const std::string head_address = m_.head_address();
+  m_.check_address(m_.head, head_address);
   Deadline line = after(10);
-  // Tasks that may be lost leave a coordinator that is; who starts it again
-  // starts them as well.
-  const bool leaves = !options_.elastic_jobs.empty() && generation() > 0;
-  Deadline given_up = after(options_.dead_after_seconds);
+  // Tasks that may be lost leave when the coordinator is lost: whatever starts
+  // it again starts them as well.
+  const bool leaves = !m_.options.elastic_jobs.empty() && generation() > 0;
+  Deadline given_up = after(m_.options.dead_after_seconds);
   double pause = 0.01;
   bool enrolled = false;
-  Lock lock(mutex_);
+  Lock lock(m_.mutex);
   // It may have formed and failed since; then the next call throws.
-  while (phase_ == Phase::kForming) {
-    if (refused_) {
-      const Refusal why = *std::exchange(refused_, std::nullopt);
+  while (m_.phase == Phase::kForming) {
+    if (const auto why = control_.take_refusal()) {
       lock.unlock();
-      refuse(head_, why);
+      m_.raise_refusal(m_.head, *why);
     }
-    const bool connected = coordinator_ || control_;
+    const bool connected = control_.connected();
     if (!connected && std::exchange(enrolled, false)) {
-      given_up = after(options_.dead_after_seconds);
+      given_up = after(m_.options.dead_after_seconds);
     }
     if (leaves && !connected && Clock::now() >= given_up) {
       throw errors::Unavailable(
           fmt::format("{} was lost while the cluster formed anew: {}",
-                      named(head_, head_address), unreachable_));
+                      named(m_.head, head_address), control_.unreachable()));
     }
     if (Clock::now() >= deadline) {
-      const std::string why = missing(head_address);
+      const std::string why = control_.missing();
       lock.unlock();
-      post(Frame{.type = FrameType::kLeft});
+      control_.post(Frame{.type = FrameType::kLeft});
       throw errors::DeadlineExceeded(
           fmt::format("{}: the cluster was not complete after {:g} s; it "
                       "waited {}",
-                      task_.str(), timeout_seconds, why));
+                      m_.task.str(), timeout_seconds, why));
     }
     if (Clock::now() >= line) {
-      std::fprintf(stderr, "berth: %s waits %s\n", task_.str().c_str(),
-                   missing(head_address).c_str());
+      std::fprintf(stderr, "berth: %s waits %s\n", m_.task.str().c_str(),
+                   control_.missing().c_str());
       line = after(10);
     }
     if (connected && enrolled) {
-      changed_.wait_until(lock, std::min(deadline, line));
+      m_.changed.wait_until(lock, std::min(deadline, line));
     } else if (connected) {
       enrolled = true;
       lock.unlock();
@@ -291,10 +100,10 @@ void RpcMember::form(double timeout_seconds, bool shrink) {
       lock.lock();
     } else {
       lock.unlock();
-      open_control();
+      control_.open();
       lock.lock();
-      if (control_ || refused_) continue;
-      changed_.wait_until(lock, std::min(deadline, after(pause)));
+      if (control_.connected() || control_.is_refused()) continue;
+      m_.changed.wait_until(lock, std::min(deadline, after(pause)));
       pause = std::min(pause * 2, 0.5);
     }
   }
@@ -302,39 +111,30 @@ void RpcMember::form(double timeout_seconds, bool shrink) {
 
 void RpcMember::form_again(double timeout_seconds, bool shrink) {
   {
-    Lock lock(mutex_);
-    if (phase_ != Phase::kFailed) {
+    Lock lock(m_.mutex);
+    if (m_.phase != Phase::kFailed) {
       throw errors::FailedPrecondition(
-          task_.str() +
+          m_.task.str() +
           ": form_again() comes after a failure, and there is none");
     }
   }
+  drop_exchange();
+  const std::optional<Failure> before = m_.failed();
+  dialer_.drop_calls();
   {
-    std::lock_guard lock(exchange_mutex_);
-    exchange_.reset();
-  }
-  std::shared_ptr<Calls> calls;
-  std::optional<Failure> before;
-  {
-    Lock lock(mutex_);
-    calls = std::move(calls_);
-    before = failure_;
-  }
-  calls.reset();  // waits for handlers
-  {
-    Lock lock(mutex_);
-    phase_ = Phase::kForming;
-    failure_.reset();
-    refused_.reset();
-    waiting_.clear();
+    Lock lock(m_.mutex);
+    m_.phase = Phase::kForming;
+    m_.failure.reset();
+    control_.take_refusal();
+    m_.waiting.clear();
   }
   try {
     form(timeout_seconds, shrink);
   } catch (...) {
-    Lock lock(mutex_);
-    if (phase_ == Phase::kForming) {
-      phase_ = Phase::kFailed;
-      failure_ = before;
+    Lock lock(m_.mutex);
+    if (m_.phase == Phase::kForming) {
+      m_.phase = Phase::kFailed;
+      m_.failure = before;
     }
     throw;
   }
@@ -344,152 +144,250 @@ void RpcMember::leave(double timeout_seconds) {
   const Deadline deadline = after(timeout_seconds);
   std::string late;
   {
-    Lock lock(mutex_);
-    if (phase_ == Phase::kClosed) return;
+    Lock lock(m_.mutex);
+    if (m_.phase == Phase::kClosed) return;
     lock.unlock();
-    post(Frame{.type = FrameType::kDone});
+    control_.post(Frame{.type = FrameType::kDone});
     lock.lock();
-    wait(lock, deadline, "leave()", [] { return false; });
-    if (phase_ == Phase::kRunning) late = waiting_.empty() ? "?" : waiting_;
+    m_.wait(lock, deadline, "leave()", [] { return false; });
+    if (m_.phase == Phase::kRunning)
+      late = m_.waiting.empty() ? "?" : m_.waiting;
   }
-  if (!late.empty() || !coordinator_) post(Frame{.type = FrameType::kLeft});
+  if (!late.empty() || !m_.coordinates())
+    control_.post(Frame{.type = FrameType::kLeft});
   close_down();
   if (!late.empty()) {
     throw errors::DeadlineExceeded(fmt::format(
-        "{}: leave() waited {:g} s {}", task_.str(), timeout_seconds, late));
+        "{}: leave() waited {:g} s {}", m_.task.str(), timeout_seconds, late));
   }
-  Lock lock(mutex_);
-  if (failure_) errors::raise(failure_->code, failure_->message);
+  Lock lock(m_.mutex);
+  if (m_.failure) errors::raise(m_.failure->code, m_.failure->message);
+}
+
+void RpcMember::drop_exchange() {
+  std::lock_guard lock(exchange_mutex_);
+  exchange_.reset();
 }
 
 void RpcMember::close_down() {
-  std::shared_ptr<Wire> control;
-  std::shared_ptr<Calls> calls;
-  std::map<TaskId, std::shared_ptr<SocketSet>> sockets;
-  uint64_t serial = 0;
+  Dialer::Generation over;
   bool done = false;
   {
-    Lock lock(mutex_);
-    if (phase_ == Phase::kClosed) return;
-    done = phase_ == Phase::kDone;
-    phase_ = Phase::kClosed;
-    control = control_;
-    serial = control_serial_;
-    calls = std::move(calls_);
-    sockets = sockets_;
-    changed_.notify_all();
+    Lock lock(m_.mutex);
+    if (m_.phase == Phase::kClosed) return;
+    done = m_.phase == Phase::kDone;
+    m_.phase = Phase::kClosed;
+    over = dialer_.end_generation();
+    m_.changed.notify_all();
   }
-  for (const auto& [task, set] : sockets) set->end();
-  {
-    std::lock_guard lock(exchange_mutex_);
-    exchange_.reset();
-  }
-  if (calls) calls->end(failure_ ? &*failure_ : nullptr);
-  calls.reset();
-  listener_.reset();
-  // Pending messages are still sent.
-  if (control) {
-    control->close();
-    Lock lock(mutex_);
-    changed_.wait_until(lock, after(1),
-                        [&] { return closed_serial_ >= serial; });
-  }
-  if (coordinator_) {
-    std::map<int, std::shared_ptr<Wire>> wires;
-    {
-      std::lock_guard lock(wires_mutex_);
-      wires = wires_;
-    }
-    const auto wait = [this](double seconds) {
-      const Deadline most = after(seconds);
-      while (!coordinator_->deserted() && Clock::now() < most) ::usleep(1000);
-    };
-    // A connection that closes takes along what the other end has not read: one
-    // that was stopped meanwhile would not hear that all are done.
-    if (done) wait(options_.dead_after_seconds);
-    for (const auto& [id, wire] : wires) wire->close();
-    wait(1);
-  }
-  hub_->stop();  // the last callbacks use it
-  hub_.reset();
-  threads_.wait(10);
-  services_.clear();
-  Lock lock(mutex_);
-  control_.reset();
-}
-
-std::vector<TaskId> RpcMember::ranks() const {
-  std::lock_guard lock(mutex_);
-  std::vector<TaskId> ranks;
-  for (const TaskId& t : spec_.ranks()) {
-    if (table_.contains(t)) ranks.push_back(t);
-  }
-  return ranks;
+  over.shut_down();
+  drop_exchange();
+  if (over.calls) over.calls->end(m_.failure ? &*m_.failure : nullptr);
+  over.calls.reset();
+  dialer_.drop_calls();
+  dialer_.stop_listening();
+  control_.close(done);
+  dialer_.stop_streams();
+  control_.release();
 }
 
 int RpcMember::rank() const {
-  const std::vector<TaskId> all = ranks();
-  const auto found = std::find(all.begin(), all.end(), task_);
+  const std::vector<TaskId> all = m_.ranks();
+  const auto found = std::find(all.begin(), all.end(), m_.task);
   return found == all.end() ? -1 : static_cast<int>(found - all.begin());
 }
 
 int RpcMember::num_ranks() const { return static_cast<int>(ranks().size()); }
 
-uint64_t RpcMember::generation() const {
-  std::lock_guard lock(mutex_);
-  return generation_;
-}
-
-std::string RpcMember::host_of(const TaskId& task) const {
-  // With gRPC transport, no memory is shared.
-  if (by_grpc()) return task.str();
-  std::lock_guard lock(mutex_);
-  const auto found = table_.find(task);
-  return found == table_.end() ? "" : found->second.host;
-}
-
 bool RpcMember::same_host(const TaskId& task) const {
-  return task == task_ || host_of(task) == own_host_id_;
-}
-
-void RpcMember::check_locked() const {
-  if (failure_) errors::raise(failure_->code, failure_->message);
-  if (phase_ == Phase::kDone || phase_ == Phase::kClosed) {
-    throw errors::FailedPrecondition(
-        task_.str() + ": the cluster has ended, since all tasks are done");
-  }
+  return task == m_.task || m_.host_of(task) == m_.own_host_id;
 }
 
 void RpcMember::check() const {
-  std::lock_guard lock(mutex_);
-  if (failure_) errors::raise(failure_->code, failure_->message);
+  std::lock_guard lock(m_.mutex);
+  if (m_.failure) errors::raise(m_.failure->code, m_.failure->message);
 }
 
-std::optional<Failure> RpcMember::failure() const {
-  std::lock_guard lock(mutex_);
-  return failure_;
+// Each task detects this on its own, so the text only uses what all know.
+void RpcMember::lose_coordinator(const std::string& cause) {
+  Failure f{.task = m_.head, .cause = cause};
+  std::string address;
+  {
+    Lock lock(m_.mutex);
+    address = m_.address_of(m_.head);
+  }
+  f.message = message_of(f, address);
+  end_generation(&f);
+}
+
+// Notes what a frame says; returns whether it has further effects.
+bool RpcMember::note(uint64_t serial, const Frame& f) {
+  Lock lock(m_.mutex);
+  if (!control_.heard(serial)) return false;
+  const bool current = f.generation == m_.generation;
+  switch (f.type) {
+    case FrameType::kRefused:
+      control_.refuse({static_cast<errors::Code>(f.code), f.text});
+      break;
+    case FrameType::kWaiting:
+      m_.waiting = f.text;
+      return false;  // only for messages
+    case FrameType::kBarrierMet:
+      if (current) met_.insert({f.name, f.id});
+      break;
+    case FrameType::kValue:
+      if (const auto v = values_.find(f.id); current && v != values_.end()) {
+        v->second = f.text;
+      }
+      break;
+    case FrameType::kAbort:
+    case FrameType::kAllDone:
+      if (!current) return false;
+      break;
+    default:
+      break;
+  }
+  m_.changed.notify_all();
+  return true;
+}
+
+void RpcMember::on_frame(uint64_t serial, const Frame& f) {
+  if (!note(serial, f)) return;
+  switch (f.type) {
+    case FrameType::kGo:
+      return on_go(f);
+    case FrameType::kGone:
+      return on_gone(f);
+    case FrameType::kBack:
+      return on_back(f);
+    case FrameType::kAllDone:
+      return end_generation(nullptr);
+    case FrameType::kAbort: {
+      const Failure failure{.code = static_cast<errors::Code>(f.code),
+                            .task = f.task,
+                            .cause = f.name,
+                            .step = f.step,
+                            .message = f.text};
+      return end_generation(&failure);
+    }
+    default:
+      return;
+  }
+}
+
+void RpcMember::on_go(const Frame& f) {
+  Lock lock(m_.mutex);
+  if (m_.phase != Phase::kForming) return;
+  m_.generation = f.generation;
+  m_.table.clear();
+  auto known = m_.spec.as_dict();
+  for (const TaskEntry& e : f.tasks) {
+    m_.table[e.task] = e;
+    std::string& address = known[e.task.job][e.task.index];
+    if (address.empty()) address = e.address;
+  }
+  if (!m_.rendezvous.empty()) {
+    std::map<std::string, std::vector<std::string>> jobs;
+    for (const auto& [job, tasks] : known) {
+      for (const auto& [index, address] : tasks) jobs[job].push_back(address);
+    }
+    m_.spec = ClusterSpec(std::move(jobs));
+  }
+  m_.gone.clear();
+  rounds_.clear();
+  met_.clear();
+  dialer_.begin_generation();
+  m_.phase = Phase::kRunning;
+  m_.changed.notify_all();
+}
+
+void RpcMember::on_gone(const Frame& f) {
+  {
+    Lock lock(m_.mutex);
+    if (m_.phase != Phase::kRunning || f.generation != m_.generation) return;
+    m_.table.erase(f.task);
+    m_.gone[f.task] = f.text;
+  }
+  dialer_.drop(f.task, f.text);
+}
+
+void RpcMember::on_back(const Frame& f) {
+  Lock lock(m_.mutex);
+  if (m_.phase != Phase::kRunning || f.generation != m_.generation) return;
+  for (const TaskEntry& e : f.tasks) {
+    m_.table[e.task] = e;
+    m_.gone.erase(e.task);
+  }
+  m_.changed.notify_all();
+}
+
+void RpcMember::end_generation(const Failure* failure) {
+  Dialer::Generation over;
+  std::vector<std::function<void(const Failure*)>> listeners;
+  {
+    Lock lock(m_.mutex);
+    if (m_.phase != Phase::kRunning) return;
+    m_.phase = failure ? Phase::kFailed : Phase::kDone;
+    if (failure) m_.failure = *failure;
+    over = dialer_.end_generation();
+    listeners.swap(listeners_);
+    m_.changed.notify_all();
+  }
+  over.shut_down();
+  if (over.calls) over.calls->end(failure);
+  for (const auto& fn : listeners) fn(failure);
+}
+
+void RpcMember::lost(const TaskId& peer, const std::string& cause,
+                     int64_t step) {
+  Frame f{.type = FrameType::kFail, .task = peer};
+  f.code = static_cast<int32_t>(errors::Code::kUnavailable);
+  f.text = cause;
+  f.step = step >= 0 ? step : step_.load();
+  f.flag = true;
+  control_.post(std::move(f));
+}
+
+void RpcMember::fail(errors::Code code, const TaskId& task,
+                     const std::string& cause, int64_t step) {
+  Frame f{.type = FrameType::kFail, .task = task};
+  f.code = static_cast<int32_t>(code);
+  f.text = cause.substr(0, 32 << 10);
+  f.step = step;
+  control_.post(std::move(f));
+}
+
+void RpcMember::on_tick(double now) {
+  dialer_.tick();
+  const std::shared_ptr<GrpcStream> silent = control_.tick(now, step_.load());
+  if (!silent) return;
+  // A coordinator that was only stopped reads later that it was given up.
+  const std::string cause = cause_silent(m_.options.dead_after_seconds);
+  fail(errors::Code::kUnavailable, m_.head, cause, -1);
+  lose_coordinator(cause);
+  silent->close();
 }
 
 void RpcMember::barrier(const std::string& name, double timeout_seconds) {
-  if (timeout_seconds <= 0) timeout_seconds = options_.call_timeout_seconds;
+  if (timeout_seconds <= 0) timeout_seconds = m_.options.call_timeout_seconds;
   Frame f{.type = FrameType::kBarrier};
   f.name = name;
-  Lock lock(mutex_);
-  check_locked();
+  Lock lock(m_.mutex);
+  m_.check_locked();
   f.id = rounds_[name]++;
   const std::pair<std::string, uint64_t> key{name, f.id};
   lock.unlock();
-  post(f);
+  control_.post(f);
   lock.lock();
-  const bool met = wait(lock, after(timeout_seconds), "barrier()",
-                        [&] { return met_.contains(key); });
+  const bool met = m_.wait(lock, after(timeout_seconds), "barrier()",
+                           [&] { return met_.contains(key); });
   if (met_.erase(key) > 0) return;
-  check_locked();
+  m_.check_locked();
   lock.unlock();
   if (!met) {
     f.type = FrameType::kLate;
     f.value = timeout_seconds;
-    post(f);
+    control_.post(f);
   }
   wait_for_failure(fmt::format("the barrier '{}' was not met in {:g} s", name,
                                timeout_seconds));
@@ -503,47 +401,47 @@ void RpcMember::put(const std::string& key, const std::string& value) {
         key.size(), value.size()));
   }
   {
-    Lock lock(mutex_);
-    check_locked();
+    Lock lock(m_.mutex);
+    m_.check_locked();
   }
   Frame f{.type = FrameType::kPut};
   f.name = key;
   f.text = value;
-  post(std::move(f));
+  control_.post(std::move(f));
 }
 
 std::string RpcMember::get(const std::string& key, double timeout_seconds) {
-  if (timeout_seconds <= 0) timeout_seconds = options_.call_timeout_seconds;
+  if (timeout_seconds <= 0) timeout_seconds = m_.options.call_timeout_seconds;
   Frame f{.type = FrameType::kGet};
   f.name = key;
-  Lock lock(mutex_);
-  check_locked();
+  Lock lock(m_.mutex);
+  m_.check_locked();
   const uint64_t id = f.id = ++next_get_;
   values_[id];
   lock.unlock();
-  post(std::move(f));
+  control_.post(std::move(f));
   lock.lock();
-  wait(lock, after(timeout_seconds), "get()", [&] {
+  m_.wait(lock, after(timeout_seconds), "get()", [&] {
     const auto found = values_.find(id);
     return found == values_.end() || found->second.has_value();
   });
   const auto node = values_.extract(id);
   if (node && node.mapped()) return *node.mapped();
-  check_locked();
+  m_.check_locked();
   throw errors::DeadlineExceeded(
       fmt::format("{}: get('{}') waited {:g} s: no task has put it",
-                  task_.str(), key, timeout_seconds));
+                  m_.task.str(), key, timeout_seconds));
 }
 
 void RpcMember::abort(errors::Code code, const std::string& cause,
                       int64_t step) {
-  fail(code, task_, cause, step >= 0 ? step : step_.load());
+  fail(code, m_.task, cause, step >= 0 ? step : step_.load());
   {
-    Lock lock(mutex_);  // wait until all know, since the process may end now
-    changed_.wait_until(lock, after(2),
-                        [&] { return phase_ != Phase::kRunning; });
+    Lock lock(m_.mutex);  // wait until all know, since the process may end now
+    m_.changed.wait_until(lock, after(2),
+                          [&] { return m_.phase != Phase::kRunning; });
   }
-  wait_until_sent(after(1));
+  control_.wait_until_sent(after(1));
 }
 
 void RpcMember::on_failure(std::function<void(const Failure&)> fn) {
@@ -553,43 +451,44 @@ void RpcMember::on_failure(std::function<void(const Failure&)> fn) {
 }
 
 void RpcMember::on_end(std::function<void(const Failure*)> fn) {
-  Lock lock(mutex_);
-  if (phase_ == Phase::kRunning || phase_ == Phase::kForming) {
+  Lock lock(m_.mutex);
+  if (m_.phase == Phase::kRunning || m_.phase == Phase::kForming) {
     listeners_.push_back(std::move(fn));
     return;
   }
-  const std::optional<Failure> f = failure_;
+  const std::optional<Failure> f = m_.failure;
   lock.unlock();
   fn(f ? &*f : nullptr);
 }
 
 void RpcMember::wait_for_failure(const std::string& cause) {
-  Lock lock(mutex_);
-  changed_.wait_until(lock, after(options_.dead_after_seconds + 1),
-                      [&] { return phase_ != Phase::kRunning; });
-  check_locked();
-  throw errors::Unavailable(fmt::format("{}: {}", task_.str(), cause));
+  m_.wait_for_failure(cause);
 }
 
 void RpcMember::serve(const std::string& service, Handler handler) {
-  services_.serve(service, std::move(handler));
+  dialer_.serve(service, std::move(handler));
 }
 
 std::future<Message> RpcMember::call(const TaskId& to,
                                      const std::string& service,
                                      Message request, double timeout_seconds) {
-  spec_.task_address(to.job, to.index);  // throws for an unknown task
-  std::shared_ptr<Calls> calls;
-  {
-    Lock lock(mutex_);
-    check_locked();
-    calls = calls_;
-  }
-  if (!calls) {
-    throw errors::FailedPrecondition(task_.str() +
-                                     ": call() while the cluster forms anew");
-  }
-  return calls->call(to, service, std::move(request), timeout_seconds);
+  return dialer_.call(to, service, std::move(request), timeout_seconds);
+}
+
+Socket RpcMember::dial(const TaskId& to, Purpose purpose,
+                       const std::string& channel, Route route,
+                       double timeout_seconds) {
+  return dialer_.dial(to, purpose, channel, route, timeout_seconds);
+}
+
+std::shared_ptr<Connection> RpcMember::dial_connection(
+    const TaskId& to, Purpose purpose, const std::string& channel,
+    Route route) {
+  return dialer_.dial_connection(to, purpose, channel, route);
+}
+
+void RpcMember::accept(Purpose purpose, std::function<void(Accepted)> fn) {
+  dialer_.accept(purpose, std::move(fn));
 }
 
 cluster::Exchange& RpcMember::exchange() {
@@ -597,7 +496,7 @@ cluster::Exchange& RpcMember::exchange() {
   check();
   if (rank() < 0) {
     throw errors::FailedPrecondition(
-        task_.str() + " does not train: only chief and workers exchange");
+        m_.task.str() + " does not train: only chief and workers exchange");
   }
 #ifdef BERTH_RPC_EXCHANGE
   if (!exchange_) exchange_ = make_exchange(*this);

@@ -1,4 +1,4 @@
-// SocketSet: the sockets and pipes of one generation, which are shut down
+// SocketSet: the sockets and connections of one generation, which are shut down
 // together.
 // Thread-safe.
 
@@ -13,7 +13,7 @@
 #include <set>
 #include <vector>
 
-#include "rpc/pipe.h"
+#include "rpc/connection.h"
 
 namespace berth::rpc {
 
@@ -30,29 +30,29 @@ class SocketSet {
     fds_.erase(fd);
     ::close(fd);
   }
-  void add(const std::shared_ptr<Pipe>& pipe) {
+  void add(const std::shared_ptr<Connection>& connection) {
     std::lock_guard lock(mutex_);
-    std::erase_if(pipes_, [](const auto& p) { return p.expired(); });
-    pipes_.push_back(pipe);
-    if (ended_) pipe->shutdown();
+    std::erase_if(connections_, [](const auto& p) { return p.expired(); });
+    connections_.push_back(connection);
+    if (ended_) connection->shutdown();
   }
   void end() {
-    std::vector<std::weak_ptr<Pipe>> pipes;
+    std::vector<std::weak_ptr<Connection>> connections;
     {
       std::lock_guard lock(mutex_);
       ended_ = true;
       for (const int fd : fds_) ::shutdown(fd, SHUT_RDWR);
-      pipes.swap(pipes_);
+      connections.swap(connections_);
     }
-    for (const auto& weak : pipes) {
-      if (const auto pipe = weak.lock()) pipe->shutdown();
+    for (const auto& weak : connections) {
+      if (const auto connection = weak.lock()) connection->shutdown();
     }
   }
 
  private:
   std::mutex mutex_;
   std::set<int> fds_;
-  std::vector<std::weak_ptr<Pipe>> pipes_;
+  std::vector<std::weak_ptr<Connection>> connections_;
   bool ended_ = false;
 };
 

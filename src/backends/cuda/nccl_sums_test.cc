@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "backends/cuda/nccl_testing.h"
-#include "collective/between.h"
+#include "collective/device_allreduce.h"
 #include "place/costs.h"
 
 namespace berth::cuda {

@@ -2,7 +2,7 @@
 
 #include "backends/reference/loops.h"
 #include "backends/reference/reference.h"
-#include "op/task_link.h"
+#include "op/send_recv.h"
 
 namespace berth::reference {
 
@@ -28,13 +28,13 @@ void assign_add(const KernelCall& c) {
 
 // The two ends of an edge between tasks.
 void send_to_task(const KernelCall& c) {
-  task_links()
+  rendezvous_table()
       .at(c.attr<int64_t>("link"))
       ->send(c.attr<int64_t>("edge"), c.attr<std::string>("task"), c.in[0]);
 }
 
 void receive_from_task(const KernelCall& c) {
-  task_links()
+  rendezvous_table()
       .at(c.attr<int64_t>("link"))
       ->receive(c.attr<int64_t>("edge"), c.attr<std::string>("task"), c.out[0]);
 }

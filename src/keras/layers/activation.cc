@@ -5,10 +5,10 @@
 #include "berth/keras/layers.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
-#include "keras/classes.h"
-#include "keras/custom_objects.h"
-#include "keras/layers/layer_util.h"
-#include "keras/remat.h"
+#include "keras/config/classes.h"
+#include "keras/config/custom_objects.h"
+#include "keras/models/layer_checks.h"
+#include "keras/models/remat.h"
 #include "ops/op_call.h"
 
 namespace berth::keras {

@@ -5,8 +5,8 @@
 #include "berth/keras/volume_layers.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
-#include "keras/layers/args.h"
-#include "keras/layers/layer_util.h"
+#include "keras/layers/shared_fields.h"
+#include "keras/models/layer_checks.h"
 
 namespace berth::keras {
 

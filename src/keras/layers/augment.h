@@ -7,7 +7,7 @@
 #include <string>
 
 #include "berth/keras/augmentation_layers.h"
-#include "keras/layers/layer_util.h"
+#include "keras/models/layer_checks.h"
 
 namespace berth::keras {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "berth/ops/array.h"
-#include "keras/layer_state.h"
+#include "keras/models/layer_state.h"
 
 namespace berth::keras {
 

@@ -6,10 +6,10 @@
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
-#include "keras/classes.h"
-#include "keras/layers/args.h"
+#include "keras/config/classes.h"
 #include "keras/layers/axes_last.h"
-#include "keras/layers/layer_util.h"
+#include "keras/layers/shared_fields.h"
+#include "keras/models/layer_checks.h"
 #include "op/replica_scope.h"
 
 namespace berth::keras {

@@ -5,10 +5,10 @@
 #include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
-#include "keras/classes.h"
-#include "keras/layer_state.h"
-#include "keras/layers/recurrent.h"
-#include "keras/masks.h"
+#include "keras/config/classes.h"
+#include "keras/layers/rnn.h"
+#include "keras/models/layer_state.h"
+#include "keras/models/masks.h"
 
 namespace berth::keras {
 

@@ -6,7 +6,7 @@
 
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
-#include "keras/layer_state.h"
+#include "keras/models/layer_state.h"
 
 namespace berth::keras {
 

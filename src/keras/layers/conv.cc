@@ -5,9 +5,9 @@
 #include "berth/keras/image_layers.h"
 #include "berth/ops/array.h"
 #include "berth/ops/nn.h"
-#include "keras/classes.h"
-#include "keras/layers/args.h"
+#include "keras/config/classes.h"
 #include "keras/layers/conv_layer.h"
+#include "keras/layers/shared_fields.h"
 
 namespace berth::keras {
 

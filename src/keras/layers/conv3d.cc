@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "berth/keras/volume_layers.h"
-#include "keras/layers/args.h"
 #include "keras/layers/conv_layer.h"
+#include "keras/layers/shared_fields.h"
 
 namespace berth::keras {
 

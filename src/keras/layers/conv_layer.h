@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "keras/layers/layer_util.h"
+#include "keras/models/layer_checks.h"
 
 namespace berth::keras {
 

@@ -13,9 +13,9 @@
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
-#include "keras/layers/args.h"
 #include "keras/layers/axes_last.h"
-#include "keras/layers/layer_util.h"
+#include "keras/layers/shared_fields.h"
+#include "keras/models/layer_checks.h"
 
 namespace berth::keras {
 

@@ -3,7 +3,7 @@
 #include "berth/keras/image_layers.h"
 #include "berth/ops/array.h"
 #include "berth/ops/nn.h"
-#include "keras/classes.h"
+#include "keras/config/classes.h"
 #include "keras/layers/conv_layer.h"
 
 namespace berth::keras {

@@ -2,9 +2,9 @@
 
 #include "berth/keras/layers.h"
 #include "berth/ops/nn.h"
-#include "keras/classes.h"
-#include "keras/layers/layer_util.h"
+#include "keras/config/classes.h"
 #include "keras/layers/noise_shape.h"
+#include "keras/models/layer_checks.h"
 
 namespace berth::keras {
 

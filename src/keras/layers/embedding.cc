@@ -7,8 +7,8 @@
 #include "berth/ops/contract.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
-#include "keras/classes.h"
-#include "keras/layers/layer_util.h"
+#include "keras/config/classes.h"
+#include "keras/models/layer_checks.h"
 
 namespace berth::keras {
 

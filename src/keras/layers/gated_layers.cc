@@ -4,9 +4,9 @@
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
 #include "berth/ops/recurrent.h"
-#include "keras/classes.h"
-#include "keras/layer_state.h"
-#include "keras/layers/recurrent.h"
+#include "keras/config/classes.h"
+#include "keras/layers/rnn.h"
+#include "keras/models/layer_state.h"
 
 namespace berth::keras {
 

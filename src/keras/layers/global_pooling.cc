@@ -3,9 +3,9 @@
 #include "berth/keras/volume_layers.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
-#include "keras/classes.h"
-#include "keras/layers/layer_util.h"
-#include "keras/masks.h"
+#include "keras/config/classes.h"
+#include "keras/models/layer_checks.h"
+#include "keras/models/masks.h"
 
 namespace berth::keras {
 

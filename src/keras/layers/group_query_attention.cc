@@ -5,9 +5,9 @@
 #include "berth/ops/linalg.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
-#include "keras/layers/args.h"
-#include "keras/layers/layer_util.h"
-#include "keras/masks.h"
+#include "keras/layers/shared_fields.h"
+#include "keras/models/layer_checks.h"
+#include "keras/models/masks.h"
 
 namespace berth::keras {
 

@@ -11,8 +11,8 @@
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
 #include "berth/ops/random.h"
-#include "keras/classes.h"
-#include "keras/layers/layer_util.h"
+#include "keras/config/classes.h"
+#include "keras/models/layer_checks.h"
 
 namespace berth::keras {
 

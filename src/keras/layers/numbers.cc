@@ -8,9 +8,9 @@
 #include "berth/ops/array.h"
 #include "berth/ops/indexing.h"
 #include "berth/ops/math.h"
-#include "keras/layers/args.h"
 #include "keras/layers/categories.h"
-#include "keras/layers/layer_util.h"
+#include "keras/layers/shared_fields.h"
+#include "keras/models/layer_checks.h"
 
 namespace berth::keras {
 

@@ -10,7 +10,7 @@
 #include "berth/ops/clip.h"
 #include "berth/ops/contract.h"
 #include "berth/ops/math.h"
-#include "keras/layer_state.h"
+#include "keras/models/layer_state.h"
 #include "op/dispatcher.h"
 
 namespace berth::keras {

@@ -4,8 +4,8 @@
 
 #include "berth/keras/image_layers.h"
 #include "berth/ops/nn.h"
-#include "keras/classes.h"
-#include "keras/layers/layer_util.h"
+#include "keras/config/classes.h"
+#include "keras/models/layer_checks.h"
 
 namespace berth::keras {
 

@@ -9,8 +9,8 @@
 #include "berth/ops/clip.h"
 #include "berth/ops/conv.h"
 #include "berth/ops/math.h"
-#include "keras/layers/args.h"
 #include "keras/layers/augment.h"
+#include "keras/layers/shared_fields.h"
 
 namespace berth::keras {
 

@@ -7,9 +7,9 @@
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "berth/ops/random.h"
-#include "keras/layers/args.h"
 #include "keras/layers/augment.h"
 #include "keras/layers/pixels.h"
+#include "keras/layers/shared_fields.h"
 
 namespace berth::keras {
 

@@ -6,8 +6,8 @@
 #include "berth/ops/conv.h"
 #include "berth/ops/math.h"
 #include "berth/ops/random.h"
-#include "keras/layers/args.h"
 #include "keras/layers/augment.h"
+#include "keras/layers/shared_fields.h"
 
 namespace berth::keras {
 

@@ -5,7 +5,7 @@
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
-#include "keras/layers/layer_util.h"
+#include "keras/models/layer_checks.h"
 
 namespace berth::keras {
 

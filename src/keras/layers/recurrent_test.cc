@@ -8,8 +8,8 @@
 
 #include "berth/berth.h"
 #include "berth/keras/recurrent_layers.h"
-#include "keras/layer_state.h"
 #include "keras/layers/layers_testing.h"
+#include "keras/models/layer_state.h"
 
 namespace berth::keras {
 namespace {

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "berth/berth.h"
-#include "keras/layer_state.h"
 #include "keras/layers/layers_testing.h"
+#include "keras/models/layer_state.h"
 
 namespace berth::keras {
 namespace {

@@ -1,7 +1,7 @@
 #include "berth/keras/layers.h"
 #include "berth/ops/math.h"
-#include "keras/classes.h"
-#include "keras/layers/layer_util.h"
+#include "keras/config/classes.h"
+#include "keras/models/layer_checks.h"
 
 namespace berth::keras {
 

@@ -6,8 +6,8 @@
 #include "berth/errors.h"
 #include "berth/keras/layers.h"
 #include "berth/ops/array.h"
-#include "keras/classes.h"
-#include "keras/layers/layer_util.h"
+#include "keras/config/classes.h"
+#include "keras/models/layer_checks.h"
 
 namespace berth::keras {
 

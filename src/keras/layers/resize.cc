@@ -6,10 +6,10 @@
 
 #include "berth/keras/volume_layers.h"
 #include "berth/ops/array.h"
-#include "keras/classes.h"
-#include "keras/layers/args.h"
-#include "keras/layers/layer_util.h"
+#include "keras/config/classes.h"
 #include "keras/layers/pixels.h"
+#include "keras/layers/shared_fields.h"
+#include "keras/models/layer_checks.h"
 
 namespace berth::keras {
 

@@ -1,3 +1,5 @@
+#include "keras/layers/rnn.h"
+
 #include <fmt/format.h>
 
 #include "berth/errors.h"
@@ -5,10 +7,9 @@
 #include "berth/ops/control_flow.h"
 #include "berth/ops/indexing.h"
 #include "berth/ops/math.h"
-#include "keras/classes.h"
-#include "keras/layers/layer_util.h"
-#include "keras/layers/recurrent.h"
-#include "keras/masks.h"
+#include "keras/config/classes.h"
+#include "keras/models/layer_checks.h"
+#include "keras/models/masks.h"
 #include "op/dispatcher.h"
 
 namespace berth::keras {

@@ -5,8 +5,8 @@
 #include "berth/keras/core_layers.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
-#include "keras/classes.h"
-#include "keras/layers/layer_util.h"
+#include "keras/config/classes.h"
+#include "keras/models/layer_checks.h"
 #include "ops/op_call.h"
 
 namespace berth::keras {

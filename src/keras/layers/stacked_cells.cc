@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "keras/classes.h"
-#include "keras/layer_state.h"
+#include "keras/config/classes.h"
 #include "keras/layers/recurrent_cells.h"
+#include "keras/models/layer_state.h"
 
 namespace berth::keras {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "berth/ops/array.h"
-#include "keras/layers/args.h"
 #include "keras/layers/categories.h"
-#include "keras/layers/layer_util.h"
+#include "keras/layers/shared_fields.h"
+#include "keras/models/layer_checks.h"
 
 namespace berth::keras {
 

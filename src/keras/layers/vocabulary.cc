@@ -7,8 +7,8 @@
 #include <unordered_set>
 
 #include "berth/ops/array.h"
-#include "keras/layer_state.h"
 #include "keras/layers/categories.h"
+#include "keras/models/layer_state.h"
 
 namespace berth::keras {
 

@@ -23,7 +23,7 @@ const char* name_of_reduction(cluster::Reduction r) {
 
 }  // namespace
 
-void describe(Call& call, const cluster::Tag& tag) {
+void describe(ExchangeCall& call, const cluster::Tag& tag) {
   call.hash = tag.hash;
   call.step = tag.step;
   std::memset(call.what, 0, sizeof(call.what));
@@ -31,13 +31,13 @@ void describe(Call& call, const cluster::Tag& tag) {
               std::min(tag.what.size(), sizeof(call.what) - 1));
 }
 
-bool same(const Call& a, const Call& b) {
+bool same(const ExchangeCall& a, const ExchangeCall& b) {
   return a.sequence == b.sequence && a.hash == b.hash && a.count == b.count &&
          a.number == b.number && a.kind == b.kind && a.dtype == b.dtype &&
          a.reduction == b.reduction;
 }
 
-std::string text_of(const Call& c) {
+std::string text_of(const ExchangeCall& c) {
   std::string text;
   switch (c.kind) {
     case CallKind::kAllReduce:

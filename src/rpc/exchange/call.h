@@ -21,7 +21,7 @@ enum class CallKind : uint8_t {
   kBarrier,
 };
 
-struct Call {
+struct ExchangeCall {
   uint64_t sequence = 0;  // of the channel, from 1
   uint64_t hash = 0;      // the caller's hash
   int64_t count = 0;      // elements; bytes of gathers and broadcasts
@@ -34,11 +34,11 @@ struct Call {
 };
 
 // Sets `what` and `step` from the tag.
-void describe(Call& call, const cluster::Tag& tag);
+void describe(ExchangeCall& call, const cluster::Tag& tag);
 // Whether the calls are equal, whatever the steps of the ranks.
-bool same(const Call& a, const Call& b);
+bool same(const ExchangeCall& a, const ExchangeCall& b);
 // "all_reduce of 1024 float32 (sum), 'gradients 3 of 7'".
-std::string text_of(const Call& call);
+std::string text_of(const ExchangeCall& call);
 
 }  // namespace berth::exchange
 

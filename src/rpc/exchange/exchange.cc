@@ -1,3 +1,5 @@
+// TaskExchange: cluster::Exchange over shared memory and sockets.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,8 +11,8 @@
 
 #include "base/environment.h"
 #include "berth/errors.h"
-#include "rpc/exchange/between.h"
-#include "rpc/exchange/local.h"
+#include "rpc/exchange/host_allreduce.h"
+#include "rpc/exchange/shared_memory_allreduce.h"
 
 namespace berth::exchange {
 
@@ -31,8 +33,8 @@ struct Channel {
   explicit Channel(ChannelState& s) : state(s) {}
   ChannelState& state;
   uint64_t sequence = 0;
-  std::unique_ptr<Local> local;
-  std::unique_ptr<Between> between;
+  std::unique_ptr<SharedMemoryAllReduce> shared_memory;
+  std::unique_ptr<HostCollectives> hosts;
   std::vector<Input> inputs;
   std::vector<std::byte> scratch;
   std::vector<std::byte*> outs;
@@ -70,7 +72,7 @@ class TaskExchange final : public cluster::Exchange {
                                    : peers_.link().timeout_seconds();
   }
   // The channel's next call.
-  Call next(Channel& c, Call call, const Tag& tag);
+  ExchangeCall next(Channel& c, ExchangeCall call, const Tag& tag);
   // Sets up what the first call of the channel needs.
   void prepare(Channel& c, Wait& wait);
   void sum_of_hosts(Wait& wait, Channel& c, int32_t slices, void* sum,
@@ -93,7 +95,7 @@ Channel& TaskExchange::channel(const std::string& name) {
   return *channels_.emplace(name, std::move(c)).first->second;
 }
 
-Call TaskExchange::next(Channel& c, Call call, const Tag& tag) {
+ExchangeCall TaskExchange::next(Channel& c, ExchangeCall call, const Tag& tag) {
   peers_.link().check();
   if (tag.step >= 0) peers_.link().at_step(tag.step);
   describe(call, tag);
@@ -102,16 +104,17 @@ Call TaskExchange::next(Channel& c, Call call, const Tag& tag) {
 }
 
 void TaskExchange::prepare(Channel& c, Wait& wait) {
-  if (shares() && !c.local) {
-    c.local = std::make_unique<Local>(host_, host_.segment(wait), c.state.name);
+  if (shares() && !c.shared_memory) {
+    c.shared_memory = std::make_unique<SharedMemoryAllReduce>(
+        host_, host_.segment(wait), c.state.name);
   }
-  if (travels() && leads() && !c.between) {
+  if (travels() && leads() && !c.hosts) {
     std::vector<int> leaders;
     for (const std::vector<int>& ranks : peers_.hosts()) {
       leaders.push_back(ranks[0]);
     }
-    c.between =
-        std::make_unique<Between>(peers_, std::move(leaders), peers_.host());
+    c.hosts = std::make_unique<HostCollectives>(peers_, std::move(leaders),
+                                                peers_.host());
   }
 }
 
@@ -121,24 +124,24 @@ void TaskExchange::all_reduce(void* data, int64_t count, DType dtype,
   if (count < 0)
     throw errors::InvalidArgument("all_reduce of under 0 elements");
   Channel& c = channel(tag.channel);
-  const Call call = next(c,
-                         {.count = count,
-                          .kind = CallKind::kAllReduce,
-                          .dtype = dtype,
-                          .reduction = reduction},
-                         tag);
+  const ExchangeCall call = next(c,
+                                 {.count = count,
+                                  .kind = CallKind::kAllReduce,
+                                  .dtype = dtype,
+                                  .reduction = reduction},
+                                 tag);
   Wait wait(peers_, c.state, call, seconds(tag));
   prepare(c, wait);
   const Input mine{{}, data};
   if (shares()) {
-    c.local->sum(wait, {&mine, 1}, 0, data, count, dtype, reduction);
+    c.shared_memory->sum(wait, {{&mine, 1}, 0, data, count, dtype, reduction});
   }
   if (travels() && leads()) {
-    c.between->all_reduce(wait, data, count, dtype, reduction);
+    c.hosts->all_reduce(wait, data, count, dtype, reduction);
   }
   if (shares() && travels()) {
-    c.local->broadcast(wait, data, count * static_cast<int64_t>(size_of(dtype)),
-                       0);
+    c.shared_memory->broadcast(wait, data,
+                               count * static_cast<int64_t>(size_of(dtype)), 0);
   }
 }
 
@@ -158,12 +161,12 @@ void TaskExchange::ordered_sum(std::span<const SlicePart> parts, int32_t slices,
                     p.count, p.first, slices));
   }
   Channel& c = channel(tag.channel);
-  const Call call = next(c,
-                         {.count = count,
-                          .number = slices,
-                          .kind = CallKind::kOrderedSum,
-                          .dtype = dtype},
-                         tag);
+  const ExchangeCall call = next(c,
+                                 {.count = count,
+                                  .number = slices,
+                                  .kind = CallKind::kOrderedSum,
+                                  .dtype = dtype},
+                                 tag);
   Wait wait(peers_, c.state, call, seconds(tag));
   prepare(c, wait);
   c.inputs.clear();
@@ -178,10 +181,11 @@ void TaskExchange::ordered_sum(std::span<const SlicePart> parts, int32_t slices,
     return sum_of_hosts(wait, c, slices, sum, count, dtype);
   }
   if (shares()) {
-    c.local->sum(wait, c.inputs, slices, sum, count, dtype, Reduction::kSum,
-                 {0, slices});
+    c.shared_memory->sum(
+        wait,
+        {c.inputs, slices, sum, count, dtype, Reduction::kSum, {0, slices}});
   } else if (travels()) {
-    c.between->ordered_sum(wait, c.inputs, slices, sum, count, dtype);
+    c.hosts->ordered_sum(wait, c.inputs, slices, sum, count, dtype);
   } else {
     std::vector<Slices> own;
     std::vector<const void*> in;
@@ -200,7 +204,8 @@ void TaskExchange::ordered_sum(std::span<const SlicePart> parts, int32_t slices,
 // Each host adds its part of the tree, then the hosts add the results.
 void TaskExchange::sum_of_hosts(Wait& wait, Channel& c, int32_t slices,
                                 void* sum, int64_t count, DType dtype) {
-  const std::vector<Slices> of_host = c.local->slices_of_all(wait, c.inputs);
+  const std::vector<Slices> of_host =
+      c.shared_memory->slices_of_all(wait, c.inputs);
   const std::vector<Slices> roots = roots_of(of_host, slices);
   const int64_t bytes = count * static_cast<int64_t>(size_of(dtype));
   const int64_t each = (bytes + 63) / 64 * 64;
@@ -216,13 +221,14 @@ void TaskExchange::sum_of_hosts(Wait& wait, Channel& c, int32_t slices,
       }
     }
     std::byte* to = c.scratch.data() + sums.size() * each;
-    c.local->sum(wait, below, slices, to, count, dtype, Reduction::kSum, root);
+    c.shared_memory->sum(
+        wait, {below, slices, to, count, dtype, Reduction::kSum, root});
     sums.push_back({root, to});
   }
   if (leads()) {
-    c.between->ordered_sum(wait, sums, slices, sum, count, dtype);
+    c.hosts->ordered_sum(wait, sums, slices, sum, count, dtype);
   }
-  c.local->broadcast(wait, sum, bytes, 0);
+  c.shared_memory->broadcast(wait, sum, bytes, 0);
 }
 
 void TaskExchange::all_gather(const void* data,
@@ -241,7 +247,7 @@ void TaskExchange::all_gather(const void* data,
     mine.hash = mixed(mine.hash, static_cast<uint64_t>(b));
   }
   Channel& c = channel(tag.channel);
-  const Call call =
+  const ExchangeCall call =
       next(c, {.count = total, .kind = CallKind::kAllGather}, mine);
   Wait wait(peers_, c.state, call, seconds(tag));
   prepare(c, wait);
@@ -263,7 +269,7 @@ void TaskExchange::all_gather(const void* data,
       c.bytes.push_back(bytes_by_rank[r]);
       c.outs.push_back(r == rank() ? nullptr : at[r]);
     }
-    c.local->all_gather(wait, own, c.bytes, c.outs);
+    c.shared_memory->all_gather(wait, own, c.bytes, c.outs);
   }
   if (!travels()) return;
   if (leads()) {
@@ -280,7 +286,7 @@ void TaskExchange::all_gather(const void* data,
         c.bytes.back() += bytes_by_rank[r];
       }
     }
-    c.between->all_gather(wait, c.bytes, c.scratch.data());
+    c.hosts->all_gather(wait, c.bytes, c.scratch.data());
     packed = c.scratch.data();
     for (const std::vector<int>& ranks : peers_.hosts()) {
       for (const int r : ranks) {
@@ -291,7 +297,7 @@ void TaskExchange::all_gather(const void* data,
       }
     }
   }
-  if (shares()) c.local->broadcast(wait, out, total, 0);
+  if (shares()) c.shared_memory->broadcast(wait, out, total, 0);
 }
 
 void TaskExchange::broadcast(void* data, int64_t bytes, int root,
@@ -301,7 +307,7 @@ void TaskExchange::broadcast(void* data, int64_t bytes, int root,
         "broadcast of {} bytes from rank {} of {}", bytes, root, size()));
   }
   Channel& c = channel(tag.channel);
-  const Call call = next(
+  const ExchangeCall call = next(
       c, {.count = bytes, .number = root, .kind = CallKind::kBroadcast}, tag);
   Wait wait(peers_, c.state, call, seconds(tag));
   prepare(c, wait);
@@ -314,22 +320,24 @@ void TaskExchange::broadcast(void* data, int64_t bytes, int root,
     }
   }
   const bool here = root_host == peers_.host();
-  if (shares() && here) c.local->broadcast(wait, data, bytes, root_member);
-  if (travels() && leads()) c.between->broadcast(wait, data, bytes, root_host);
+  if (shares() && here)
+    c.shared_memory->broadcast(wait, data, bytes, root_member);
+  if (travels() && leads()) c.hosts->broadcast(wait, data, bytes, root_host);
   // The root's host, too, so that all hosts have equally many meetings.
   if (shares() && travels()) {
-    here ? c.local->barrier(wait) : c.local->broadcast(wait, data, bytes, 0);
+    here ? c.shared_memory->barrier(wait)
+         : c.shared_memory->broadcast(wait, data, bytes, 0);
   }
 }
 
 void TaskExchange::barrier(const Tag& tag) {
   Channel& c = channel(tag.channel);
-  const Call call = next(c, {.kind = CallKind::kBarrier}, tag);
+  const ExchangeCall call = next(c, {.kind = CallKind::kBarrier}, tag);
   Wait wait(peers_, c.state, call, seconds(tag));
   prepare(c, wait);
-  if (shares()) c.local->barrier(wait);
-  if (travels() && leads()) c.between->meet(wait);
-  if (shares() && travels()) c.local->barrier(wait);
+  if (shares()) c.shared_memory->barrier(wait);
+  if (travels() && leads()) c.hosts->meet(wait);
+  if (shares() && travels()) c.shared_memory->barrier(wait);
 }
 
 std::shared_ptr<void> TaskExchange::shared_buffer(int64_t bytes) {

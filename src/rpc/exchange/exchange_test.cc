@@ -1,3 +1,5 @@
+// Exchanges among threads: bits of sums, gathers, and how they fail.
+
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -26,22 +26,22 @@ namespace tp = gloo::transport;
 // The call has the deadline, not Gloo.
 constexpr auto kNever = std::chrono::hours(24 * 365);
 
-class WireBuffer final : public tp::UnboundBuffer {
+class MessageBuffer final : public tp::UnboundBuffer {
  public:
-  WireBuffer(Wire& wire, void* data, size_t bytes)
-      : UnboundBuffer(data, bytes), wire_(wire) {}
-  ~WireBuffer() override {
-    if (posted_ > sent_ + received_) wire_.forget(box_);
+  MessageBuffer(SocketMessages& messages, void* data, size_t bytes)
+      : UnboundBuffer(data, bytes), messages_(messages) {}
+  ~MessageBuffer() override {
+    if (posted_ > sent_ + received_) messages_.forget(box_);
   }
 
   bool waitRecv(int* rank, std::chrono::milliseconds) override {
-    wire_.wait_received(box_, received_ + 1);
+    messages_.wait_received(box_, received_ + 1);
     const int from = box_.received[received_++];
     if (rank != nullptr) *rank = from;
     return true;
   }
   bool waitSend(int* rank, std::chrono::milliseconds) override {
-    wire_.wait_sent(box_, sent_ + 1);
+    messages_.wait_sent(box_, sent_ + 1);
     const int to = box_.sent[sent_++];
     if (rank != nullptr) *rank = to;
     return true;
@@ -52,19 +52,19 @@ class WireBuffer final : public tp::UnboundBuffer {
 
   void send(int rank, uint64_t slot, size_t offset, size_t bytes) override {
     ++posted_;
-    wire_.send(rank, slot, static_cast<std::byte*>(ptr) + offset,
-               length(offset, bytes), box_);
+    messages_.send(rank, slot, static_cast<std::byte*>(ptr) + offset,
+                   length(offset, bytes), box_);
   }
   void recv(int rank, uint64_t slot, size_t offset, size_t bytes) override {
     ++posted_;
-    wire_.receive(rank, slot, static_cast<std::byte*>(ptr) + offset,
-                  length(offset, bytes), box_);
+    messages_.receive(rank, slot, static_cast<std::byte*>(ptr) + offset,
+                      length(offset, bytes), box_);
   }
   void recv(std::vector<int> ranks, uint64_t slot, size_t offset,
             size_t bytes) override {
     ++posted_;
-    wire_.receive(ranks, slot, static_cast<std::byte*>(ptr) + offset,
-                  length(offset, bytes), box_);
+    messages_.receive(ranks, slot, static_cast<std::byte*>(ptr) + offset,
+                      length(offset, bytes), box_);
   }
 
  private:
@@ -72,8 +72,8 @@ class WireBuffer final : public tp::UnboundBuffer {
     return bytes == kUnspecifiedByteCount ? size - offset : bytes;
   }
 
-  Wire& wire_;
-  Wire::Box box_;
+  SocketMessages& messages_;
+  SocketMessages::Box box_;
   size_t posted_ = 0, sent_ = 0, received_ = 0;
 };
 
@@ -111,10 +111,10 @@ class WirePair final : public tp::Pair {
   WireAddress address_;
 };
 
-class WireContext final : public tp::Context {
+class MessageContext final : public tp::Context {
  public:
-  explicit WireContext(Wire& wire)
-      : tp::Context(wire.me(), wire.size()), wire_(wire) {}
+  explicit MessageContext(SocketMessages& messages)
+      : tp::Context(messages.me(), messages.size()), messages_(messages) {}
   std::unique_ptr<tp::Pair>& getPair(int rank) override {
     return pairs_.at(rank) ? pairs_[rank] : createPair(rank);
   }
@@ -123,24 +123,24 @@ class WireContext final : public tp::Context {
   }
   std::unique_ptr<tp::UnboundBuffer> createUnboundBuffer(
       void* data, size_t bytes) override {
-    return std::make_unique<WireBuffer>(wire_, data, bytes);
+    return std::make_unique<MessageBuffer>(messages_, data, bytes);
   }
 
  private:
-  Wire& wire_;
+  SocketMessages& messages_;
 };
 
-class WireDevice final : public tp::Device {
+class MessageDevice final : public tp::Device {
  public:
-  explicit WireDevice(Wire& wire) : wire_(wire) {}
+  explicit MessageDevice(SocketMessages& messages) : messages_(messages) {}
   std::string str() const override { return "authenticated sockets"; }
   const std::string& getPCIBusID() const override { return bus_; }
   std::shared_ptr<tp::Context> createContext(int, int) override {
-    return std::make_shared<WireContext>(wire_);
+    return std::make_shared<MessageContext>(messages_);
   }
 
  private:
-  Wire& wire_;
+  SocketMessages& messages_;
   const std::string bus_;
 };
 
@@ -148,15 +148,16 @@ class WireDevice final : public tp::Device {
 
 class Gloo::Context final : public gloo::Context {
  public:
-  explicit Context(Wire& wire) : gloo::Context(wire.me(), wire.size()) {
-    device_ = std::make_shared<WireDevice>(wire);
+  explicit Context(SocketMessages& messages)
+      : gloo::Context(messages.me(), messages.size()) {
+    device_ = std::make_shared<MessageDevice>(messages);
     transportContext_ = device_->createContext(rank, size);
     setTimeout(kNever);
   }
 };
 
-Gloo::Gloo(Wire& wire)
-    : wire_(wire), context_(std::make_shared<Context>(wire)) {}
+Gloo::Gloo(SocketMessages& messages)
+    : messages_(messages), context_(std::make_shared<Context>(messages)) {}
 
 Gloo::~Gloo() = default;
 

@@ -1,4 +1,4 @@
-// Gloo's collectives over a Wire.
+// Gloo's collectives over a SocketMessages.
 //
 // Gloo's own devices open a port per pair to anyone; here its algorithms only
 // send and receive on authenticated sockets. Gloo's headers are included by the
@@ -11,14 +11,14 @@
 #include <memory>
 #include <span>
 
+#include "rpc/exchange/socket_messages.h"
 #include "rpc/exchange/sum.h"
-#include "rpc/exchange/wire.h"
 
 namespace berth::exchange {
 
 class Gloo {
  public:
-  explicit Gloo(Wire& wire);
+  explicit Gloo(SocketMessages& messages);
   ~Gloo();
 
   // In place. `tag`: different for each call.
@@ -31,7 +31,7 @@ class Gloo {
 
  private:
   class Context;
-  Wire& wire_;
+  SocketMessages& messages_;
   std::shared_ptr<Context> context_;
   Sums sums_;
 };

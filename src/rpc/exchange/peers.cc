@@ -16,7 +16,7 @@ namespace berth::exchange {
 
 namespace {
 
-constexpr char kWire[] = "wire/";
+constexpr char kMessages[] = "wire/";
 constexpr char kWhere[] = "where/";
 constexpr char kMemory[] = "memory";
 // The time limit for a rank's report of its position.
@@ -124,19 +124,19 @@ void Peers::arrived(Accepted a) {
     const auto fn = memory_;
     lock.unlock();
     fn(std::move(a.socket), from);
-  } else if (a.channel.starts_with(kWire)) {
+  } else if (a.channel.starts_with(kMessages)) {
     const int from = rank_of(tasks_, a.from);
     if (from < 0 || from >= rank_) return;  // closes it
     inbox_[{from, a.channel}] = std::move(a.socket);
   }
 }
 
-Socket Peers::dial_wire(int rank, Wait& wait) {
+Socket Peers::dial_channel(int rank, Wait& wait) {
   for (;;) {
     wait.check(rank);
     try {
       return link_.dial(tasks_[rank], Purpose::kExchange,
-                        kWire + wait.channel().name, Route::kTcp,
+                        kMessages + wait.channel().name, Route::kTcp,
                         std::max(seconds_until(wait.deadline()), 0.001));
     } catch (const errors::DeadlineExceeded&) {
       if (ended()) raise_end();  // otherwise the next check names the late rank
@@ -146,9 +146,9 @@ Socket Peers::dial_wire(int rank, Wait& wait) {
   }
 }
 
-Socket Peers::find_wire(int rank, const std::string& channel) {
+Socket Peers::find_channel(int rank, const std::string& channel) {
   std::lock_guard lock(mutex_);
-  const auto it = inbox_.find({rank, kWire + channel});
+  const auto it = inbox_.find({rank, kMessages + channel});
   if (it == inbox_.end()) return Socket();
   Socket socket = std::move(it->second);
   inbox_.erase(it);
@@ -191,8 +191,8 @@ void Peers::raise_end() {
   wait_for_failure("the generation has ended");
 }
 
-void Peers::differ(int a, const Call& call_a, int b, const Call& call_b,
-                   const std::string& channel) {
+void Peers::differ(int a, const ExchangeCall& call_a, int b,
+                   const ExchangeCall& call_b, const std::string& channel) {
   if (a > b) differ(b, call_b, a, call_a, channel);
   std::string x = text_of(call_a), y = text_of(call_b);
   if (call_a.sequence != call_b.sequence || x == y) {
@@ -208,12 +208,12 @@ void Peers::differ(int a, const Call& call_a, int b, const Call& call_b,
   wait_for_failure(cause);
 }
 
-void Peers::invalid(const std::string& cause, const Call& call) {
+void Peers::invalid(const std::string& cause, const ExchangeCall& call) {
   link_.fail(errors::Code::kInvalidArgument, tasks_[rank_], cause, call.step);
   wait_for_failure(cause);
 }
 
-void Peers::lost(int rank, const std::string& cause, const Call& call) {
+void Peers::lost(int rank, const std::string& cause, const ExchangeCall& call) {
   link_.check();
   link_.lost(tasks_[rank], cause, call.step);
   wait_for_failure(fmt::format("{}: {}", name(rank), cause));
@@ -237,8 +237,8 @@ std::optional<Standing> Peers::ask(int rank, const std::string& channel) {
 }
 
 // Follows the chain of waiting ranks to one that does not wait.
-void Peers::late(int rank, const Call& call, const ChannelState& channel,
-                 double waited) {
+void Peers::late(int rank, const ExchangeCall& call,
+                 const ChannelState& channel, double waited) {
   std::string why = "does not answer";
   for (int i = 0; i < size(); ++i) {
     const std::optional<Standing> s = ask(rank, channel.name);
@@ -264,7 +264,7 @@ void Peers::late(int rank, const Call& call, const ChannelState& channel,
   wait_for_failure(cause);
 }
 
-Wait::Wait(Peers& peers, ChannelState& channel, const Call& call,
+Wait::Wait(Peers& peers, ChannelState& channel, const ExchangeCall& call,
            double seconds)
     : peers_(peers),
       channel_(channel),

@@ -60,8 +60,8 @@ class Peers {
 
   // Sockets of a channel between two ranks: the lower one dials, the higher one
   // looks for it (empty: not there yet).
-  Socket dial_wire(int rank, Wait& wait);
-  Socket find_wire(int rank, const std::string& channel);
+  Socket dial_channel(int rank, Wait& wait);
+  Socket find_channel(int rank, const std::string& channel);
   // Dials the rank for a memory file.
   Socket dial_memory(int rank, Deadline deadline);
   // Called when a rank dials the leader of a host for memory; must not block.
@@ -73,11 +73,13 @@ class Peers {
   void on_end(std::function<void()> fn);
 
   // Each ends the generation and throws the common failure.
-  [[noreturn]] void differ(int a, const Call& call_a, int b, const Call& call_b,
+  [[noreturn]] void differ(int a, const ExchangeCall& call_a, int b,
+                           const ExchangeCall& call_b,
                            const std::string& channel);
-  [[noreturn]] void invalid(const std::string& cause, const Call& call);
-  [[noreturn]] void lost(int rank, const std::string& cause, const Call& call);
-  [[noreturn]] void late(int rank, const Call& call,
+  [[noreturn]] void invalid(const std::string& cause, const ExchangeCall& call);
+  [[noreturn]] void lost(int rank, const std::string& cause,
+                         const ExchangeCall& call);
+  [[noreturn]] void late(int rank, const ExchangeCall& call,
                          const ChannelState& channel, double waited);
   [[noreturn]] void raise_end();
 
@@ -106,13 +108,14 @@ class Peers {
 // One call of one thread while it waits.
 class Wait {
  public:
-  Wait(Peers& peers, ChannelState& channel, const Call& call, double seconds);
+  Wait(Peers& peers, ChannelState& channel, const ExchangeCall& call,
+       double seconds);
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
   ~Wait() { channel_.inside.store(false, std::memory_order_relaxed); }
   Peers& peers() { return peers_; }
   ChannelState& channel() { return channel_; }
-  const Call& call() const { return call_; }
+  const ExchangeCall& call() const { return call_; }
   Deadline deadline() const { return deadline_; }
   // Call it now and then while waiting for `rank`: throws if the generation has
   // ended or the deadline has passed; warns when it is time.
@@ -126,7 +129,7 @@ class Wait {
  private:
   Peers& peers_;
   ChannelState& channel_;
-  const Call call_;
+  const ExchangeCall call_;
   const Deadline begin_, deadline_;
   Deadline warn_at_;
 };

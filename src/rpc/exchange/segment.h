@@ -23,7 +23,7 @@ namespace berth::exchange {
 
 // A member's current call. Offsets are in its arena; -1: absent.
 struct Offer {
-  Call call;
+  ExchangeCall call;
   int64_t small = -1;  // inputs of small calls
   int64_t stage = -1;  // windows for data outside the segment
   int64_t table = -1;  // of `pieces` Pieces
@@ -32,7 +32,7 @@ struct Offer {
 };
 
 // An input of a member.
-struct Piece {
+struct OfferedInput {
   int32_t first = 0, count = 0;  // slices, of ordered sums
   int64_t at = -1;               // offset; -1: staged
 };

@@ -168,7 +168,7 @@ std::string check_slices(std::span<const Slices> parts, Slices root,
   return fmt::format("slice {} of {} is nobody's", next, slices);
 }
 
-void SliceCheck::operator()(Peers& peers, const Call& call,
+void SliceCheck::operator()(Peers& peers, const ExchangeCall& call,
                             std::span<const Slices> parts, Slices root,
                             int32_t slices) {
   const auto same = [](Slices a, Slices b) {

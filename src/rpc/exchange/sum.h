@@ -35,8 +35,8 @@ std::string check_slices(std::span<const Slices> parts, Slices root,
 // Ends the generation if the slices are invalid; caches the last valid ones.
 class SliceCheck {
  public:
-  void operator()(Peers& peers, const Call& call, std::span<const Slices> parts,
-                  Slices root, int32_t slices);
+  void operator()(Peers& peers, const ExchangeCall& call,
+                  std::span<const Slices> parts, Slices root, int32_t slices);
 
  private:
   std::vector<Slices> good_;

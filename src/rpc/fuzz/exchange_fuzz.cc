@@ -1,13 +1,13 @@
-// Bytes from another rank of an exchange: after the handshake, to the Wire that
-// waits for two messages. The first byte chooses how they begin: as they are,
-// or behind a header that this build sends.
+// Bytes from another rank of an exchange: after the handshake, to the
+// SocketMessages that waits for two messages. The first byte chooses how they
+// begin: as they are, or after a header that this build sends.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "rpc/exchange/exchange_testing.h"
-#include "rpc/exchange/wire.h"
+#include "rpc/exchange/socket_messages.h"
 
 using namespace berth;
 using namespace berth::exchange;
@@ -16,8 +16,8 @@ namespace {
 
 constexpr size_t kWanted = 64;
 
-Call call() {
-  Call c;
+ExchangeCall call() {
+  ExchangeCall c;
   c.sequence = 1;
   c.kind = CallKind::kAllReduce;
   c.dtype = float32;
@@ -35,10 +35,10 @@ void with_wire(std::function<void(Accepted)> answer, Work work) {
     Peers peers(a, {});
     try {
       Wait wait(peers, peers.channel("fuzz"), call(), 5);
-      Wire wire(peers, {0, 1}, 0);
-      wire.begin(wait);
-      Wire::Box box;
-      work(wire, box);
+      SocketMessages messages(peers, {0, 1}, 0);
+      messages.begin(wait);
+      SocketMessages::Box box;
+      work(messages, box);
     } catch (const errors::Error&) {
     }
     peers.detach();
@@ -52,10 +52,10 @@ std::string header() {
   std::string got(4096, '\0');
   with_wire(
       [&](Accepted accepted) { kept.push_back(std::move(accepted.socket)); },
-      [&](Wire& wire, Wire::Box& box) {
+      [&](SocketMessages& messages, SocketMessages::Box& box) {
         const char data[kWanted] = {};
-        wire.send(1, 0, data, kWanted, box);
-        wire.wait_sent(box, 1);
+        messages.send(1, 0, data, kWanted, box);
+        messages.wait_sent(box, 1);
       });
   const ssize_t n = recv(kept.at(0).fd(), got.data(), got.size(), 0);
   if (n <= static_cast<ssize_t>(kWanted)) std::abort();
@@ -76,11 +76,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         rpc::write_all(accepted.socket.fd(), bytes.data(), bytes.size(),
                        after(1));
       },
-      [&](Wire& wire, Wire::Box& box) {
+      [&](SocketMessages& messages, SocketMessages::Box& box) {
         char first[kWanted], second[kWanted];
-        wire.receive(1, 0, first, kWanted, box);
-        wire.receive(1, 1, second, kWanted, box);
-        wire.wait_received(box, 2);
+        messages.receive(1, 0, first, kWanted, box);
+        messages.receive(1, 1, second, kWanted, box);
+        messages.wait_received(box, 2);
         for (const int64_t n : box.bytes) {
           if (n < 0 || n > static_cast<int64_t>(kWanted)) std::abort();
         }

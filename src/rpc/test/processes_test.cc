@@ -1,3 +1,5 @@
+// Clusters of processes: joining, calls, failures and restarts.
+
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -335,7 +337,7 @@ TEST(Processes, WaitForThoseThatAreNotDoneYet) {
   Process late = cluster.start(0, {"join", "sleep:0.3", "put:x", "leave"});
   EXPECT_EQ(early.line("leave"), "leave");
   EXPECT_EQ(late.line("leave"), "leave");
-  // Leaving without waiting is no failure either.
+  // Leaving without waiting is not a failure either.
   const Workers again(2);
   Process gone = again.start(1, {"join", "leave:0.2"});
   Process stays = again.start(0, {"join", "sleep:0.6", "put:x", "leave"});

@@ -1,0 +1,94 @@
+// Fields that configs of several layers have.
+
+#ifndef BERTH_KERAS_LAYERS_SHARED_FIELDS_H_
+#define BERTH_KERAS_LAYERS_SHARED_FIELDS_H_
+
+#include <string>
+#include <vector>
+
+#include "berth/keras/augmentation_layers.h"
+#include "berth/keras/volume_layers.h"
+#include "keras/config/classes.h"
+
+namespace berth::keras {
+
+// Regularizers and constraints of kernel and bias.
+template <class Options>
+void kernel_penalty_fields(Fields& f, Options& o) {
+  f("kernel_regularizer", o.kernel_regularizer);
+  f("bias_regularizer", o.bias_regularizer);
+  if constexpr (requires { o.activity_regularizer; }) {
+    f.unless_none("activity_regularizer", o.activity_regularizer);
+  }
+  f("kernel_constraint", o.kernel_constraint);
+  f("bias_constraint", o.bias_constraint);
+}
+template <class Options>
+void norm_penalty_fields(Fields& f, Options& o) {
+  f("beta_regularizer", o.beta_regularizer);
+  f("gamma_regularizer", o.gamma_regularizer);
+  f("beta_constraint", o.beta_constraint);
+  f("gamma_constraint", o.gamma_constraint);
+}
+
+// An axis, which Keras may have written as a list of one.
+inline void axis_field(Fields& f, int64_t& axis) {
+  if (f.reading()) return f.one("axis", axis);
+  f("axis", axis);
+}
+// Some; one of them is a number.
+inline void axis_field(Fields& f, std::vector<int64_t>& axes) {
+  if (!f.reading() && axes.size() == 1) return f("axis", axes[0]);
+  const auto written = f.get("axis");
+  if (written && written->kind() == Config::Kind::kInt) {
+    axes = {written->as_int()};
+  } else {
+    f("axis", axes);
+  }
+}
+
+// Three numbers.
+inline void size_field(Fields& f, const char* name, Size3D& s) {
+  std::vector<int64_t> v{s.d, s.h, s.w};
+  f(name, v);
+  if (v.size() == 1) v.assign(3, v[0]);
+  if (v.size() != 3) f.fail(name, *f.get(name), "three numbers");
+  s = {v[0], v[1], v[2]};
+}
+
+// A number, or two that ascend.
+inline void factor_field(Fields& f, const char* name, Factor& v) {
+  std::vector<double> list{v.upper};
+  if (v.lower) list = {*v.lower, v.upper};
+  f(name, list);
+  if (f.reading() && list.size() == 2) v = {list[0], list[1]};
+  if (f.reading() && list.size() == 1) v = list[0];
+}
+
+template <class Margined>
+struct Margin3DArgs {
+  std::vector<Margin> margins = {0, 0, 0};
+  NameOptions o;
+  void fields(Fields& f) {
+    f.must(std::is_same_v<Margined, ZeroPadding3D> ? "padding" : "cropping",
+           margins);
+    margins.resize(3, Margin(0));
+    f("name", o.name);
+  }
+  Layer make(Site site) const {
+    return Margined({margins[0], margins[1], margins[2]}, o, site);
+  }
+};
+struct UpSampling3DArgs {
+  Size3D size = 2;
+  NameOptions o;
+  void fields(Fields& f) {
+    size_field(f, "size", size);
+    f("name", o.name);
+  }
+  Layer make(Site site) const { return UpSampling3D(size, o, site); }
+};
+
+}  // namespace berth::keras
+
+#endif  // BERTH_KERAS_LAYERS_SHARED_FIELDS_H_

@@ -1,0 +1,35 @@
+// Metrics by name.
+
+#ifndef BERTH_KERAS_METRICS_METRIC_NAMES_H_
+#define BERTH_KERAS_METRICS_METRIC_NAMES_H_
+
+#include <string>
+
+#include "berth/keras/metrics.h"
+#include "keras/config/fields.h"
+
+namespace berth::keras {
+
+// Throws errors::InvalidArgument for a name that does not exist.
+Metric metric_by_name(const std::string& name);
+
+// `given`, or `usual` where it is empty.
+std::string metric_name(const std::string& given, const char* usual);
+
+// Fields of a metric made of options by kMake, the public function: they are
+// what metric_fields(Fields&, Options&) lists.
+template <class Options, Metric (*kMake)(Options)>
+struct MetricArgs {
+  Options o;
+  void fields(Fields& f) {
+    f("name", o.name);
+    metric_fields(f, o);
+  }
+  Metric make() const { return kMake(o); }
+};
+
+void metric_fields(Fields& f, metrics::MetricOptions& o);
+
+}  // namespace berth::keras
+
+#endif  // BERTH_KERAS_METRICS_METRIC_NAMES_H_
