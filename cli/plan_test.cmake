@@ -175,7 +175,13 @@ foreach(change "\"value\": 4.5|\"value\": 4.4" "\"device\":\"CPU:0\"|\"device\":
   check("1;2" verify-plan ${file} ${plan} --objective throughput)
 endforeach()
 check(2 verify-plan ${file} ${plan} --objective latency)
-expect("${err}" "rules: found \"load\", expected \"pieces\"")
+expect("${err}" "rules: found \"load\", expected \"step\"")
+# Latency of the same file, by the rules of steps: on one accelerator, or a copy of 1 to another.
+check(0 plan ${file} --objective latency ${effort} --json --out ${plan})
+expect_json("${out}" step rules)
+expect_json("${out}" 11.0 value)
+check(0 verify-plan ${file} ${plan})
+expect("${out}" "bound: verified")
 
 # A split of others, and one that breaks a limit.
 file(WRITE ${plan} "{\"cpus\": [{\"nodes\": []}], \"fpgas\": [{\"nodes\": [7, 8]}, {\"nodes\": [9]}]}")

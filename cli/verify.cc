@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cli/planner/pieces.h"
 #include "cli/verify_rules.h"
 #include "place/planner/check.h"
 
@@ -34,7 +33,6 @@ std::string check_witness(const PlanProblem& p, const Witness& w) {
   if (w.kind == "packing") return check_packing(p, w);
   if (w.kind == "windows") return check_windows(p, w);
   if (w.kind == "search") return check_search(p, w);
-  if (w.kind == "pieces") return check_pieces(p, w);
   return fmt::format("nobody here checks proofs of kind \"{}\"", w.kind);
 }
 

@@ -86,63 +86,6 @@ Recomputed loads(const PlanProblem& p, const PlacePlan& plan) {
   return r;
 }
 
-Recomputed pieces(const PlanProblem& p, const PlacePlan& plan) {
-  const SimulatedGraph& g = p.graph;
-  const size_t devices = p.costs.devices.size();
-  Recomputed r{0, std::vector<double>(devices)};
-  // Pieces by (device, depth; for CPUs the op).
-  std::map<std::pair<int32_t, int32_t>, int32_t> number;
-  std::vector<std::vector<int32_t>> depth(p.names.size());
-  std::vector<int32_t> piece(p.names.size());
-  for (const int32_t i : in_order(g)) {
-    const int32_t d = plan.device[i];
-    depth[i].assign(devices, 0);
-    int32_t own = 1;
-    for (const int32_t v : g.reads[i]) {
-      const int32_t u = g.producer[v];
-      for (size_t k = 0; k < devices; ++k) {
-        depth[i][k] = std::max(depth[i][k], depth[u][k]);
-      }
-      own = std::max(own, depth[u][d] + (plan.device[u] != d));
-    }
-    if (!p.free_of_touch[d]) depth[i][d] = own;
-    piece[i] = number
-                   .emplace(std::pair(d, p.free_of_touch[d] ? -i - 1 : own),
-                            static_cast<int32_t>(number.size()))
-                   .first->second;
-    r.bytes[d] += p.resident_bytes[i];
-  }
-  std::vector<double> length(number.size()), start(number.size());
-  std::vector<std::set<int32_t>> after(number.size());
-  std::vector<int32_t> missing(number.size()), ready;
-  for (int32_t i = 0; i < p.num_ops(); ++i) {
-    length[piece[i]] += p.costs.time(i, plan.device[i]).us;
-    std::set<int32_t> users;
-    const int32_t v = g.values[i][0];
-    for (const int32_t u : g.readers[v]) {
-      if (piece[u] == piece[i] || !users.insert(piece[u]).second) continue;
-      if (!p.free_of_touch[plan.device[u]]) length[piece[u]] += p.touch_us[v];
-      missing[piece[u]] += after[piece[i]].insert(piece[u]).second;
-    }
-    if (!users.empty() && !p.free_of_touch[plan.device[i]]) {
-      length[piece[i]] += p.touch_us[v];
-    }
-  }
-  for (size_t k = 0; k < missing.size(); ++k) {
-    if (missing[k] == 0) ready.push_back(static_cast<int32_t>(k));
-  }
-  for (size_t k = 0; k < ready.size(); ++k) {
-    const double end = start[ready[k]] + length[ready[k]];
-    r.value = std::max(r.value, end);
-    for (const int32_t next : after[ready[k]]) {
-      start[next] = std::max(start[next], end);
-      if (--missing[next] == 0) ready.push_back(next);
-    }
-  }
-  if (ready.size() < missing.size()) r.value = kInfinity;
-  return r;
-}
-
 // Simulates one step, tracking when each resource becomes free.
 class Step {
  public:
@@ -361,8 +304,6 @@ Recomputed recompute(const PlanProblem& p, const PlacePlan& plan) {
       return loads(p, plan);
     case PlanModel::kPipeline:
       return recompute_pipeline(p, plan);
-    case PlanModel::kOther:
-      return pieces(p, plan);
     case PlanModel::kStep:
       return Step(p, plan).run();
   }

@@ -1,4 +1,4 @@
-// The rules of the four models again, written as plainly as possible; `berth
+// The rules of the three models again, written as plainly as possible; `berth
 // verify-plan` compares plan files with them. Shares only its problem with the
 // planner. Pure.
 

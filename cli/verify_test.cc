@@ -10,7 +10,6 @@
 #include <random>
 #include <set>
 
-#include "cli/planner/pieces.h"
 #include "cli/verify_rules.h"
 #include "place/planner/problem_testing.h"
 #include "place/planner/random_load_graphs_testing.h"
@@ -42,29 +41,6 @@ PlanProblem random_step_problem(std::mt19937& r, int nodes) {
 
 PlacePlan plan_of_step(std::mt19937& r, const PlanProblem& p) {
   return place_tests::random_plan(r, {p.graph, p.costs});
-}
-
-// Returns a problem of dnn-partitioning's latency: accelerators, then a CPU.
-PlanProblem random_pieces_problem(std::mt19937& r) {
-  testing::ProblemMaker m(PlanModel::kOther, &kPiecesRules);
-  const int acc = m.device_class("ACC"), cpu = m.device_class("CPU");
-  const int accelerators = 1 + static_cast<int>(r() % 3);
-  for (int d = 0; d < accelerators; ++d) m.device("ACC", acc);
-  m.device("CPU", cpu, 0, CopyRule::kFree, true);
-  const int ops = 3 + static_cast<int>(r() % 12);
-  for (int i = 0; i < ops; ++i) {
-    std::vector<int> inputs;
-    for (int k = static_cast<int>(r() % 3); k > 0 && i > 0; --k) {
-      inputs.push_back(static_cast<int>(r() % static_cast<unsigned>(i)));
-    }
-    std::sort(inputs.begin(), inputs.end());
-    inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
-    m.op("n" + std::to_string(i),
-         {static_cast<double>(r() % 5), static_cast<double>(r() % 20)}, inputs,
-         0, static_cast<double>(r() % 4));
-    m.hold(i, static_cast<double>(r() % 4));
-  }
-  return m.make();
 }
 
 // Compares the planner's and the verifier's view of one plan.
@@ -104,22 +80,6 @@ TEST(VerifyRules, ComputeLoadsAsThePlannerDoes) {
     }
     expect_same(p, plan);
   }
-}
-
-TEST(VerifyRules, ComputePiecesAsThePlannerDoes) {
-  int endless = 0;
-  for (unsigned seed = 0; seed < 1500 && !HasFailure(); ++seed) {
-    SCOPED_TRACE(seed);
-    std::mt19937 r(seed);
-    const PlanProblem p = random_pieces_problem(r);
-    PlacePlan plan;
-    for (int32_t i = 0; i < p.num_ops(); ++i) {
-      plan.device.push_back(place_tests::pick(r, p.num_devices()));
-    }
-    endless += std::isinf(evaluate(p, plan).value);
-    expect_same(p, plan);
-  }
-  EXPECT_GT(endless, 0);  // some pieces wait for each other
 }
 
 // A micro-batch of random ops, some of which a step has once.
@@ -216,8 +176,7 @@ bool is_true(const PlanProblem& p, const PlanFile& f) {
 }
 
 PlanProblem some_problem(std::mt19937& r, unsigned kind) {
-  if (kind == 0) return random_step_problem(r, 14);
-  if (kind == 1) return random_pieces_problem(r);
+  if (kind < 2) return random_step_problem(r, 14);
   if (kind == 4) return random_pipeline_problem(r, 14);
   return planner_tests::random_loads(
       {.ops = 10, .by_links = kind == 2, .limits = true, .masks = true}, r());
@@ -305,7 +264,7 @@ TEST(Verify, RejectsAPlanWhoseStatusSaysThatThereIsNone) {
           fmt::format("status: the file says \"{}\" and has a plan", status));
     }
   }
-  EXPECT_EQ(models.size(), 4u);
+  EXPECT_EQ(models.size(), 3u);
 }
 
 TEST(Verify, RejectsPipelinesOfOtherMicroBatchesOrSchedules) {

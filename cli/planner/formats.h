@@ -18,10 +18,10 @@ namespace berth {
 using placement::Objective;
 
 // Reads the JSON of "dnn-partitioning" (Tarnawski et al., NeurIPS 2020).
-// Devices are "ACC:0", ... and, for throughput, the file's number of "CPU:0",
-// ...; for latency one "CPU", which stands for as many cores as needed. Ops are
-// named by "name" where these are distinct, else by id. `name` is the file's,
-// for messages.
+// Devices are "ACC:0", ... and "CPU:0", ..., as many as the file says. For
+// latency a copy takes its value's cost, by the rules of steps (simulate.h).
+// Ops are named by "name" where these are distinct, else by id. `name` is the
+// file's, for messages.
 PlanProblem read_dnn_partitioning(const std::string& text,
                                   const std::string& name, Objective objective);
 

@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "berth/errors.h"
-#include "cli/planner/pieces.h"
 #include "place/planner/cluster.h"
+#include "place/planner/planner.h"
 
 namespace berth {
 namespace {
@@ -82,12 +82,19 @@ TEST(DnnPartitioning, ThroughputHasEachCpuAsADevice) {
   EXPECT_EQ(allowed_of_groups(p), (std::vector<DeviceSet>{7, 4}));
 }
 
-TEST(DnnPartitioning, LatencyHasOneCpuAndNoBackwardNodes) {
+TEST(DnnPartitioning, LatencyIsThatOfStepsWithoutBackwardNodes) {
   const std::string text = with(kSmall, "\"isBackwardNode\": true,", "");
   const PlanProblem p = read(text, Objective::kLatency);
-  EXPECT_EQ(p.rules, &kPiecesRules);
+  EXPECT_EQ(p.model, PlanModel::kStep);
   ASSERT_EQ(p.num_devices(), 3);
-  EXPECT_EQ(p.costs.devices[2].name, "CPU");
+  EXPECT_EQ(p.costs.devices[2].name, "CPU:0");
+  EXPECT_TRUE(p.touch_us.empty());
+  EXPECT_EQ(p.costs.link(0, 2).time_us(p.costs.bytes[0][0]), 0.5);
+  EXPECT_EQ(p.costs.link(2, 0).time_us(p.costs.bytes[1][0]), 0.25);
+  // a on ACC:0, 2.5; its copy to the CPU, 0.5; b, 1; its copy back, 0.25; c, 3.
+  const Evaluation e = evaluate(p, {{0, 2, 0}, {0, 1, 2}});
+  EXPECT_DOUBLE_EQ(e.value, 7.25);
+  EXPECT_TRUE(e.violations.empty());
   EXPECT_EQ(failure(kSmall, Objective::kLatency),
             "small.json: nodes[2].isBackwardNode: found true, expected 0: the "
             "latency of this format is that of inference; training "
@@ -96,6 +103,23 @@ TEST(DnnPartitioning, LatencyHasOneCpuAndNoBackwardNodes) {
             "small.json: nodes[2]: has no \"isBackwardNode\"; expected one "
             "beside colorClass, cpuLatency, fpgaLatency, id, name, "
             "supportedOnFpga");
+}
+
+// What the values hold, in bytes made of costs, is nothing beside a limit.
+TEST(DnnPartitioning, LatencyKeepsLimitsAndPlansWithinThem) {
+  const std::string text = with(kSmall, "\"isBackwardNode\": true,", "");
+  const PlanProblem fits = read(text, Objective::kLatency);
+  const PlanAnswer a = plan_placement(fits, {.moves = 1000, .threads = 1});
+  EXPECT_EQ(a.status, PlanStatus::kPlanned);
+  EXPECT_DOUBLE_EQ(a.value, 7.25);
+  EXPECT_DOUBLE_EQ(a.bound.value, 7.25);
+  const auto limit = static_cast<double>(fits.costs.devices[0].memory_limit);
+  EXPECT_NEAR(a.evaluation.devices[0].bytes / limit, 0.6, 1e-5);
+  // Both of the colour class must be on the CPU: 4, 1 and 8.
+  const PlanProblem tight =
+      read(with(text, "100.0", "59.5"), Objective::kLatency);
+  EXPECT_DOUBLE_EQ(plan_placement(tight, {.moves = 1000, .threads = 1}).value,
+                   13);
 }
 
 TEST(DnnPartitioning, OpsWithoutNamesOfTheirOwnAreNamedById) {

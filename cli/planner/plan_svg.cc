@@ -7,7 +7,6 @@
 #include <map>
 #include <set>
 
-#include "cli/planner/pieces.h"
 #include "cli/planner/svg_chart.h"
 #include "place/planner/plan_view.h"
 #include "place/planner/units.h"
@@ -104,9 +103,6 @@ class Picture {
         break;
       case PlanModel::kPipeline:
         add_tasks();
-        break;
-      case PlanModel::kOther:
-        add_pieces();
         break;
     }
     add_marks();
@@ -272,51 +268,6 @@ class Picture {
                           tip(name, t.start, t.end),
                           mix(kLight[t.backward], kDark[t.backward], share)});
     }
-  }
-
-  // Adds pieces: what they receive, compute and send.
-  void add_pieces() {
-    const PiecesProblem problem(p_);
-    PiecesEvaluator evaluator(problem);
-    std::vector<int32_t> device;
-    for (const int32_t i : problem.original) {
-      device.push_back(a_.plan.device[i]);
-    }
-    evaluator.value(device);
-    std::vector<std::vector<int32_t>> ops(evaluator.num_pieces());
-    for (int32_t k = 0; k < problem.num_ops; ++k) {
-      ops[evaluator.piece_of(k)].push_back(k);
-    }
-    for (int32_t piece = 0; piece < evaluator.num_pieces(); ++piece) {
-      draw_piece(problem, evaluator, piece, ops[piece]);
-    }
-  }
-
-  void draw_piece(const PiecesProblem& problem,
-                  const PiecesEvaluator& evaluator, int32_t piece,
-                  const std::vector<int32_t>& ops) {
-    const int32_t d = evaluator.device_of(piece);
-    const size_t lane = compute_[d];
-    double now = evaluator.start_of(piece);
-    const double end = now + evaluator.length_of(piece);
-    double received = 0;
-    std::set<int32_t> read;
-    for (const int32_t k : ops) {
-      for (const int32_t u : problem.inputs[k]) {
-        if (evaluator.piece_of(u) == piece || !read.insert(u).second) continue;
-        if (!p_.free_of_touch[d]) received += problem.touch[u];
-      }
-    }
-    if (received > 0) {
-      add_transfer(lane, "receives", now, now + received, false);
-      now += received;
-    }
-    for (const int32_t k : ops) {
-      const double us = problem.time_of(k, d);
-      add_op(lane, problem.original[k], now, now + us, false);
-      now += us;
-    }
-    if (end - now > 1e-9 * end) add_transfer(lane, "sends", now, end, false);
   }
 
   void add_marks() {

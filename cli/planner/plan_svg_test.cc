@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/planner/pieces.h"
 #include "cli/planner/svg_chart.h"
 #include "place/planner/problem_testing.h"
 
@@ -70,8 +69,7 @@ TEST(SvgChart, DrawsManyTinyBoxesAsFew) {
 }
 
 PlanProblem problem_of(PlanModel model) {
-  testing::ProblemMaker m(model,
-                          model == PlanModel::kOther ? &kPiecesRules : nullptr);
+  testing::ProblemMaker m(model);
   const bool step = model == PlanModel::kStep;
   const int gpu = m.device_class("GPU"), cpu = m.device_class("CPU");
   m.device("GPU:0", gpu, 1 << 20);
@@ -84,8 +82,7 @@ PlanProblem problem_of(PlanModel model) {
 }
 
 TEST(PlanSvg, ShowsOpsTransfersBoundAndTitleOfEveryModel) {
-  for (const PlanModel model :
-       {PlanModel::kStep, PlanModel::kLoad, PlanModel::kOther}) {
+  for (const PlanModel model : {PlanModel::kStep, PlanModel::kLoad}) {
     const PlanProblem p = problem_of(model);
     PlanAnswer a;
     a.status = PlanStatus::kPlanned;

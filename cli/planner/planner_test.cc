@@ -7,8 +7,6 @@
 
 #include <cmath>
 
-#include "cli/planner/formats.h"
-#include "cli/planner/pieces.h"
 #include "place/planner/problem_testing.h"
 
 namespace berth {
@@ -19,7 +17,7 @@ using testing::ProblemMaker;
 // Returns 24 ops in a net on three devices of two classes.
 PlanProblem some_problem(PlanModel model, uint64_t seed) {
   StreamRandom random(seed, 0);
-  ProblemMaker m(model, model == PlanModel::kOther ? &kPiecesRules : nullptr);
+  ProblemMaker m(model);
   const int gpu = m.device_class("GPU"), cpu = m.device_class("CPU");
   const bool touch = model != PlanModel::kStep;
   m.device("GPU:0", gpu, model == PlanModel::kStep ? 0 : 90);
@@ -47,8 +45,7 @@ PlannerOptions in_moves(int64_t moves, int threads) {
   return o;
 }
 
-constexpr PlanModel kModels[] = {PlanModel::kStep, PlanModel::kLoad,
-                                 PlanModel::kOther};
+constexpr PlanModel kModels[] = {PlanModel::kStep, PlanModel::kLoad};
 
 TEST(Planner, AnswersAreNeverWorseThanAnyCandidateNorUnderTheBound) {
   for (const PlanModel model : kModels) {
@@ -157,7 +154,7 @@ TEST(Planner, CertificatesNameValueBoundGapCoverAndEffort) {
 
 TEST(Planner, AnEmptyGraphIsPlannedAtOnce) {
   for (const PlanModel model : kModels) {
-    ProblemMaker m(model, model == PlanModel::kOther ? &kPiecesRules : nullptr);
+    ProblemMaker m(model);
     m.device("GPU:0", m.device_class("GPU"));
     const PlanAnswer a = plan_placement(m.make(), in_moves(100, 2));
     EXPECT_EQ(a.status, PlanStatus::kPlanned);

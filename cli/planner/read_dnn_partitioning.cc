@@ -12,7 +12,6 @@
 
 #include "cli/planner/file_graph.h"
 #include "cli/planner/formats.h"
-#include "cli/planner/pieces.h"
 #include "place/planner/json_field.h"
 
 namespace berth {
@@ -25,6 +24,8 @@ constexpr double kNeverRuns = 1e30;  // the authors' infinity
 constexpr double kMostBytes = 1e18;
 // A smaller limit counts as zero, so that no unit becomes infinite.
 constexpr double kLeastBytes = 1e-200;
+// Latency: bytes of the value that costs most, and the least limit beside them.
+constexpr double kMostValueBytes = 0x1p20, kLeastStepLimit = 0x1p40;
 constexpr double kRoundingOfSums = 1e-12;
 constexpr double kSameCost = 1e-6;  // tolerance for costs of one op's edges
 
@@ -177,8 +178,19 @@ void set_names(PlanProblem& p, const File& f) {
   }
 }
 
+// Latency: bytes and links whose times are the costs.
+void set_transfers(PlanProblem& p, Edges& e) {
+  const double most = *std::ranges::max_element(e.cost);
+  const double rate = most > 0 ? kMostValueBytes / most : 1;
+  for (size_t i = 0; i < e.cost.size(); ++i) {
+    e.bytes[i] = std::llround(e.cost[i] * rate);
+  }
+  for (LinkCost& link : p.costs.links) link.bytes_per_us = rate;
+}
+
 // Limits are whole bytes. A fractional limit is multiplied, together with all
-// sizes, by a power of two, which is exact. A limit that cannot bind is left
+// sizes, by a power of two, which is exact; for latency until values' bytes,
+// which are part of costs there, hardly count. A limit that cannot bind is left
 // out, and a limit of zero becomes a mask.
 void set_limit(PlanProblem& p, const File& f, const Field& nodes) {
   double total = 0, unit = 1;
@@ -191,7 +203,11 @@ void set_limit(PlanProblem& p, const File& f, const Field& nodes) {
   }
   const bool none = f.limit < kLeastBytes;
   const double limit = none || f.limit > kMostBytes ? 0 : f.limit;
-  while (limit * unit != std::floor(limit * unit)) unit *= 2;
+  const double least = p.model == PlanModel::kStep ? kLeastStepLimit : 0;
+  while (limit > 0 &&
+         (limit * unit != std::floor(limit * unit) || limit * unit < least)) {
+    unit *= 2;
+  }
   p.bytes_scale = unit;
   // Sums of whole numbers are exact. For others, the order of addition must not
   // decide whether something fits exactly.
@@ -216,7 +232,7 @@ void set_limit(PlanProblem& p, const File& f, const Field& nodes) {
   }
 }
 
-void set_devices(PlanProblem& p, const Field& root, Objective objective) {
+void set_devices(PlanProblem& p, const Field& root) {
   const int accelerators = count(root["maxFPGAs"]);
   const int cpus = count(root["maxCPUs"]);
   const auto add = [&](std::string name, Class of, CopyRule copies) {
@@ -225,12 +241,8 @@ void set_devices(PlanProblem& p, const Field& root, Objective objective) {
   for (int i = 0; i < accelerators; ++i) {
     add(fmt::format("ACC:{}", i), kAccelerator, CopyRule::kBoth);
   }
-  if (objective == Objective::kLatency) {
-    add("CPU", kCpu, CopyRule::kReceiving);
-  } else {
-    for (int i = 0; i < cpus; ++i) {
-      add(fmt::format("CPU:{}", i), kCpu, CopyRule::kReceiving);
-    }
+  for (int i = 0; i < cpus; ++i) {
+    add(fmt::format("CPU:{}", i), kCpu, CopyRule::kReceiving);
   }
   const size_t devices = p.costs.devices.size();
   if (devices == 0 || devices > 64) {
@@ -253,14 +265,14 @@ PlanProblem read_dnn_partitioning(const std::string& text,
   PlanProblem p;
   p.name = name;
   p.time_unit = "";
-  p.model = PlanModel::kLoad;
-  if (objective == Objective::kLatency) use_pieces(p);
+  const bool latency = objective == Objective::kLatency;
+  p.model = latency ? PlanModel::kStep : PlanModel::kLoad;
   p.costs.classes = {
       {.name = "CPU", .type = "CPU", .origin = CostOrigin::kDeclared},
       {.name = "accelerator", .type = "ACC", .origin = CostOrigin::kDeclared}};
   File f;
   f.limit = number(root["maxSizePerFPGA"], 1e300);
-  set_devices(p, root, objective);
+  set_devices(p, root);
   const Field nodes = root["nodes"];
   if (nodes.size() == 0) nodes.fail("at least one node");
   ColourClasses colours;
@@ -271,7 +283,11 @@ PlanProblem read_dnn_partitioning(const std::string& text,
   }
   set_names(p, f);
   Edges e = read_edges(root["edges"], f);
-  p.touch_us = std::move(e.cost);
+  if (latency) {
+    set_transfers(p, e);
+  } else {
+    p.touch_us = std::move(e.cost);
+  }
   const std::vector<uint8_t> backward = std::move(p.backward);
   set_graph(p, std::move(e.inputs), e.bytes);
   p.backward = backward;

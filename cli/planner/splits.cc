@@ -8,7 +8,6 @@
 
 #include "berth/errors.h"
 #include "cli/planner/formats.h"
-#include "cli/planner/pieces.h"
 #include "place/planner/json_field.h"
 
 namespace berth {
@@ -30,23 +29,21 @@ class SplitReader {
   }
 
   std::vector<int32_t> read() {
-    read_lists(file_["cpus"], cpus_, has_pieces(p_));
-    read_lists(file_["fpgas"], accelerators_, false);
+    read_lists(file_["cpus"], cpus_);
+    read_lists(file_["fpgas"], accelerators_);
     follow_groups();
     return device_;
   }
 
  private:
-  // Reads the lists of one kind of device; `joint` devices share a list. Extra
-  // lists are accepted if empty.
-  void read_lists(const Field& lists, const std::vector<int32_t>& devices,
-                  bool joint) {
+  // Reads the lists of one kind of device. Extra lists are accepted if empty.
+  void read_lists(const Field& lists, const std::vector<int32_t>& devices) {
     const bool by_place = lists.size() <= devices.size();
     size_t used = 0;
     for (size_t k = 0; k < lists.size(); ++k) {
       const Field nodes = lists[k]["nodes"];
       if (nodes.size() == 0) continue;
-      const size_t at = joint ? 0 : by_place ? k : used++;
+      const size_t at = by_place ? k : used++;
       if (at >= devices.size()) {
         lists.fail(fmt::format("{} with nodes at most", devices.size()));
       }

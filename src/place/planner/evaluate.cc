@@ -64,12 +64,6 @@ constexpr ModelRules kPipelineRules{
 }  // namespace
 
 const ModelRules& rules_of(const PlanProblem& p) {
-  if (p.model == PlanModel::kOther) {
-    if (p.rules != nullptr) return *p.rules;
-    throw errors::InvalidArgument(fmt::format(
-        "plan \"{}\": a model of its own without rules; expected them",
-        p.name));
-  }
   return p.model == PlanModel::kLoad       ? kLoadRules
          : p.model == PlanModel::kPipeline ? kPipelineRules
                                            : kStepRules;

@@ -33,7 +33,7 @@ class MemoryNeeds {
   explicit MemoryNeeds(const PlanProblem& p) : p_(p) {
     const SimulatedGraph& g = p.graph;
     held_ = p.resident_bytes;
-    if (p.model != PlanModel::kOther) add_sources();
+    add_sources();
     kept_ = held_;
     if (p.model != PlanModel::kStep) return;
     beside_.resize(p.num_ops());

@@ -1,8 +1,7 @@
 // What every model provides: its evaluation, its search, its bound.
 //
-// plan_placement() and evaluate() call them. The engine has three models; a
-// problem of another model brings its own rules. Pure; searches and bounds use
-// the threads of their budget while they run.
+// plan_placement() and evaluate() call them. There are three models. Pure;
+// searches and bounds use the threads of their budget while they run.
 
 #ifndef BERTH_PLACE_PLANNER_MODELS_H_
 #define BERTH_PLACE_PLANNER_MODELS_H_
@@ -40,8 +39,7 @@ struct ModelRules {
   SearchRule* search;
   BoundRule* bound;
 };
-// Returns the rules of the problem's model. Throws errors::InvalidArgument for
-// kOther without rules.
+// Returns the rules of the problem's model.
 const ModelRules& rules_of(const PlanProblem& problem);
 
 // Tries to prove that no plan keeps all limits (feasible.cc).

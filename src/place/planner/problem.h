@@ -23,7 +23,6 @@ enum class PlanModel : uint8_t {
   kStep,      // latency: the end of a step (simulate.h)
   kLoad,      // throughput: the load of the busiest device (loads.h)
   kPipeline,  // the end of a step of several micro-batches (pipeline.h)
-  kOther,     // latency by PlanProblem::rules
 };
 const char* model_name(PlanModel model);  // "latency", "throughput", ...
 
@@ -36,8 +35,6 @@ struct PipelineOptions {
   bool stash_weights = false;
 };
 
-struct ModelRules;  // models.h
-
 // A plan from elsewhere: rules, scopes, one device.
 struct PlanCandidate {
   std::string name;  // "TensorFlow's rules"
@@ -47,8 +44,7 @@ struct PlanCandidate {
 struct PlanProblem {
   std::string name;  // of the graph, for messages
   PlanModel model = PlanModel::kStep;
-  const ModelRules* rules = nullptr;  // kOther only; static
-  std::string time_unit = "us";       // "" for files that name none
+  std::string time_unit = "us";  // "" for files that name none
 
   // Ops are the nodes of this graph; times, bytes and the machine are in the
   // costs. A device has DeviceCost::memory_limit; 0: none.

@@ -27,10 +27,7 @@ constexpr int random_problems(int count) {
 //   PlanProblem p = m.make();
 class ProblemMaker {
  public:
-  explicit ProblemMaker(PlanModel model, const ModelRules* rules = nullptr) {
-    p_.model = model;
-    p_.rules = rules;
-  }
+  explicit ProblemMaker(PlanModel model) { p_.model = model; }
 
   int device_class(const std::string& name) {
     p_.costs.classes.push_back({.name = name, .type = name});
