@@ -6,6 +6,7 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2")
+set(BERTH_OUTER_FLAGS -O1)  # of BERTH_OUTER_MODULES
 # Of test programs and examples: what they test is optimised, and they compile in less time.
 set(BERTH_TEST_FLAGS -O0)
 # Of the conformance programs, which compute as well.
@@ -20,6 +21,7 @@ if(BERTH_SANITIZE MATCHES "address")
 endif()
 if(BERTH_SANITIZE)  # five to ten times as slow
   set(CMAKE_CXX_FLAGS_RELEASE "-Og -g1")  # -O1 compiles for 1.6 times as long
+  set(BERTH_OUTER_FLAGS "")
   set(BERTH_CONFORMANCE_FLAGS -O0)
   set(BERTH_TEST_LIMIT 1200)
   set(BERTH_CONFORMANCE_LIMIT 2400)
@@ -60,5 +62,7 @@ elseif(BERTH_LLD)
 endif()
 find_program(BERTH_CCACHE ccache)
 if(BERTH_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${BERTH_CCACHE})
+  # As ccache wants it of precompiled headers, of which none has the time or depends on it.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+    CCACHE_SLOPPINESS=pch_defines,time_macros ${BERTH_CCACHE})
 endif()

@@ -34,6 +34,14 @@ endfunction()
 # backends, and those that are named here because they have a test program of their own.
 set(BERTH_FOLDERS_WITH_TESTS place/planner keras/layers)
 
+# berth_precompile(TARGET): reads src/base/precompiled.h once. A source with flags of its own must
+# have SKIP_PRECOMPILE_HEADERS.
+function(berth_precompile target)
+  if(BERTH_UNITY)
+    target_precompile_headers(${target} PRIVATE ${berth_SOURCE_DIR}/src/base/precompiled.h)
+  endif()
+endfunction()
+
 function(berth_module target path)
   set(patterns src/${path}/*.cc)
   if(NOT path MATCHES "^backends/")
@@ -100,6 +108,19 @@ endif()\n")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${include})
 endfunction()
 
+# Modules whose code runs once per function, model or message: compiled in a quarter less time.
+set(BERTH_OUTER_MODULES graph passes remote cluster distribute keras keras/layers profiler)
+function(berth_outer target)
+  add_library(${target}_outer OBJECT)
+  berth_flags(${target}_outer)
+  target_compile_options(${target}_outer PRIVATE $<$<CONFIG:Release>:${BERTH_OUTER_FLAGS}>)
+  foreach(property INCLUDE_DIRECTORIES LINK_LIBRARIES)
+    set_target_properties(${target}_outer PROPERTIES ${property}
+      "$<TARGET_PROPERTY:${target},${property}>")
+  endforeach()
+  berth_precompile(${target}_outer)
+endfunction()
+
 # Every module, then every backend. A backend exports `register_<name>(BackendRegistry&)`; the list
 # of calls is generated here, so adding a backend edits no other module. A backend folder may have a
 # rules.cmake for files that need flags of their own; one with a CMakeLists.txt is a plug-in, built
@@ -107,8 +128,13 @@ endfunction()
 function(berth_all_modules target)
   foreach(module base device tensor cluster op program ops eager graph expr autodiff passes place exec function
       remote collective data io preprocess distribute keras keras/layers profiler)
-    berth_module(${target} ${module})
+    if(module IN_LIST BERTH_OUTER_MODULES)
+      berth_module(${target}_outer ${module})
+    else()
+      berth_module(${target} ${module})
+    endif()
   endforeach()
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_outer>)
   file(GLOB backends CONFIGURE_DEPENDS LIST_DIRECTORIES true RELATIVE
     ${CMAKE_CURRENT_SOURCE_DIR}/src/backends ${CMAKE_CURRENT_SOURCE_DIR}/src/backends/*)
   set(declarations "")

@@ -117,6 +117,15 @@ void report_fallback(const std::string& what, const std::string& reason,
 
 uint64_t next_scope_serial() { return scope_serial.load() + 1; }
 
+NoDeviceScope::NoDeviceScope()
+    : scope_(std::exchange(t_state.scope, nullptr)),
+      device_(std::exchange(t_state.scope_device, nullptr)) {}
+
+NoDeviceScope::~NoDeviceScope() {
+  t_state.scope = scope_;
+  t_state.scope_device = device_;
+}
+
 OnDevice::OnDevice(Device* device, ScopeKind kind) {
   if (device == nullptr) return;
   scope_.name = device->name();

@@ -69,6 +69,19 @@ class OnDevice {
   bool open_ = false;
 };
 
+// Closes the caller's device scopes until the end of the block.
+class NoDeviceScope {
+ public:
+  NoDeviceScope();
+  ~NoDeviceScope();
+  NoDeviceScope(const NoDeviceScope&) = delete;
+  NoDeviceScope& operator=(const NoDeviceScope&) = delete;
+
+ private:
+  const DeviceScope* const scope_;
+  Device* const device_;
+};
+
 // " (layer \"dense_1\", model.cc:41)" for the call being made, or "".
 std::string where_text();
 

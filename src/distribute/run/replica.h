@@ -43,24 +43,6 @@ struct ReplicaGroup {
   bool is_empty(int replica) const;
 };
 
-// Closes the caller's device scopes until the end of the block.
-class NoDeviceScope {
- public:
-  NoDeviceScope()
-      : scope_(std::exchange(t_state.scope, nullptr)),
-        device_(std::exchange(t_state.scope_device, nullptr)) {}
-  ~NoDeviceScope() {
-    t_state.scope = scope_;
-    t_state.scope_device = device_;
-  }
-  NoDeviceScope(const NoDeviceScope&) = delete;
-  NoDeviceScope& operator=(const NoDeviceScope&) = delete;
-
- private:
-  const DeviceScope* const scope_;
-  Device* const device_;
-};
-
 class Replica final : public ReplicaScope {
  public:
   // `tracer` traces this replica.
