@@ -34,11 +34,11 @@ endfunction()
 # backends, and those that are named here because they have a test program of their own.
 set(BERTH_FOLDERS_WITH_TESTS place/planner keras/layers)
 
-# berth_precompile(TARGET): reads src/base/precompiled.h once. A source with flags of its own must
+# berth_precompile(TARGET): reads cmake/precompiled.h once. A source with flags of its own must
 # have SKIP_PRECOMPILE_HEADERS.
 function(berth_precompile target)
   if(BERTH_UNITY)
-    target_precompile_headers(${target} PRIVATE ${berth_SOURCE_DIR}/src/base/precompiled.h)
+    target_precompile_headers(${target} PRIVATE ${berth_SOURCE_DIR}/cmake/precompiled.h)
   endif()
 endfunction()
 

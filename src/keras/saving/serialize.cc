@@ -11,6 +11,7 @@
 #include "function/abstract_call.h"
 #include "keras/config/classes.h"
 #include "keras/config/custom_objects.h"
+#include "keras/layers/rnn.h"
 #include "keras/models/layer_state.h"
 #include "keras/models/policy_scope.h"
 #include "keras/optimizers/optimizer_base.h"
@@ -96,7 +97,8 @@ Config dims_of(const Shape& shape) {
 }
 
 // What the layer was called with first.
-std::optional<Config> build_config(const LayerState& s) {
+std::optional<Config> build_config(const LayerBase& layer) {
+  const LayerState& s = layer.state();
   if (!s.built || s.input_specs.empty()) return std::nullopt;
   std::vector<Config> shapes, dtypes;
   for (const TensorSpec& spec : s.input_specs) {
@@ -104,6 +106,15 @@ std::optional<Config> build_config(const LayerState& s) {
     dtypes.push_back(name_of(spec.dtype));
   }
   const bool one = shapes.size() == 1;
+  if (!one && dynamic_cast<const RecurrentBase*>(&layer) != nullptr) {
+    // As Keras names the arguments of build().
+    const std::vector<Config> states(shapes.begin() + 1, shapes.end());
+    Config named;
+    named.set("sequences_shape", shapes[0]);
+    named.set("initial_state_shape",
+              states.size() == 1 ? states[0] : Config(states));
+    return Config({{"shapes_dict", named}});
+  }
   return Config({{"input_shape", one ? shapes[0] : Config(shapes)},
                  {"input_dtype", one ? dtypes[0] : Config(dtypes)}});
 }
@@ -213,7 +224,7 @@ Layer layer_from(const NamedConfig& named, Site site) {
 }  // namespace
 
 Config Layer::get_build_config() const {
-  const auto config = build_config(base_->state());
+  const auto config = build_config(*base_);
   if (config) return *config;
   throw errors::FailedPrecondition(fmt::format(
       "get_build_config: layer \"{}\" is not built{}; expected it to be called "
@@ -238,7 +249,8 @@ Config serialize(const Layer& layer) {
             {"class_name", class_of(s)},
             {"config", layer.get_config()},
             {"registered_name", own ? Config(s.type) : Config(nullptr)}});
-  if (const auto build = build_config(s)) c.set("build_config", *build);
+  if (const auto build = build_config(*layer.base()))
+    c.set("build_config", *build);
   if (!s.device.empty()) c.set("device", s.device);
   return c;
 }

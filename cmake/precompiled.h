@@ -1,8 +1,8 @@
 // What most sources include: compiled once (cmake/BerthModules.cmake), since reading it is a third of
 // the time of compiling them. Sources include what they use all the same.
 
-#ifndef BERTH_BASE_PRECOMPILED_H_
-#define BERTH_BASE_PRECOMPILED_H_
+#ifndef BERTH_PRECOMPILED_H_
+#define BERTH_PRECOMPILED_H_
 
 #include <fmt/format.h>
 
@@ -31,4 +31,4 @@
 #include "berth/errors.h"
 #include "berth/tensor.h"
 
-#endif  // BERTH_BASE_PRECOMPILED_H_
+#endif  // BERTH_PRECOMPILED_H_
