@@ -23,15 +23,15 @@ std::string check_witness(const PlanProblem& p, const Witness& w) {
   if (p.model == PlanModel::kPipeline) {
     // A bound of a load, or of the latency of one micro-batch.
     if (w.kind == "packing") return check_packing(loads_again(p), w);
-    if (w.kind != "windows" || p.pipeline.stash_weights) {
+    if (w.kind != "path" || p.pipeline.stash_weights) {
       return "it is not one of a pipeline";
     }
     PlanProblem one = p;
     one.model = PlanModel::kStep;
-    return check_windows(one, w);
+    return check_path(one, w);
   }
   if (w.kind == "packing") return check_packing(p, w);
-  if (w.kind == "windows") return check_windows(p, w);
+  if (w.kind == "path") return check_path(p, w);
   if (w.kind == "search") return check_search(p, w);
   return fmt::format("nobody here checks proofs of kind \"{}\"", w.kind);
 }

@@ -306,7 +306,7 @@ TEST(Verify, RejectsWitnessesOfOtherModels) {
     ++bounded;
     PlanFile f = file_of(p, a);
     // Tiny steps are searched again whatever arrays the file has.
-    for (const char* kind : {"packing", "windows", "search", "pieces", "x"}) {
+    for (const char* kind : {"packing", "path", "windows", "search", "x"}) {
       if (kind == a.bound.witness.kind) continue;
       if (p.model == PlanModel::kStep && kind == std::string("search"))
         continue;

@@ -14,7 +14,6 @@
 #include "place/planner/flow.h"
 #include "place/planner/models.h"
 #include "place/planner/packing.h"
-#include "place/planner/patterns.h"
 
 namespace berth {
 
@@ -293,20 +292,20 @@ class CutSizes {
   std::vector<Known> known_;      // [unit * kinds + kind]
 };
 
-constexpr double kShaved = 1e-6;  // subtracted from values, for rounding
-constexpr int32_t kMostForPatterns = 20000;  // units
+constexpr double kShaved = 1e-6;        // subtracted from values, for rounding
+constexpr int32_t kMostCounted = 1000;  // units
 
 class LoadsProver {
  public:
-  LoadsProver(const PlanProblem& problem, const Budget& budget, double upper)
-      : load_(problem), budget_(budget), upper_(upper), p_(load_, {}) {
+  LoadsProver(const PlanProblem& problem, const Budget& budget)
+      : load_(problem), budget_(budget), p_(load_, {}) {
     choose_others();
   }
 
   Bound prove() {
     if (!prove_simply()) return {};
-    prove_by_cuts(p_.num_units() <= 1000 ? 0.3 : 0.7);
-    prove_by_sets(others_.empty() ? 1 : 0.6);
+    prove_by_count();
+    prove_by_cuts(others_.empty() ? 1 : 0.7);
     for (size_t i = 0; i < others_.size(); ++i) {
       const double share =
           static_cast<double>(i + 1) / static_cast<double>(others_.size());
@@ -314,8 +313,7 @@ class LoadsProver {
                                   .memory = others_[i].memory,
                                   .memory_at = lower_ * (1 - 2 * kShaved)});
       worth_ = worth_of_all(p_.size, prove_by_sum(p_.size, p_.kinds).prices);
-      prove_by_cuts(0.6 + 0.4 * share);
-      prove_by_sets(0.6 + 0.4 * share);
+      prove_by_cuts(0.7 + 0.3 * share);
     }
     return std::move(bound_);
   }
@@ -424,16 +422,67 @@ class LoadsProver {
     worth_ = std::move(worth);
   }
 
-  void prove_by_sets(double until) {
-    if (p_.num_units() > kMostForPatterns) return;
-    const PatternProof proof =
-        prove_by_patterns(p_, worth_, budget_,
-                          {.lower = lower_, .upper = upper_, .until = until});
-    if (proof.value <= lower_) return;
-    state(proof.value, "packing by patterns with their copies");
-    add("worth", proof.worth);
-    add("price", proof.prices);
-    add("order", {proof.order.begin(), proof.order.end()});
+  // Whole units: of some of the largest, one device holds more than its share,
+  // however small these are.
+  void prove_by_count() {
+    std::vector<std::pair<double, int32_t>> units;  // least size, unit
+    for (int32_t u = 0; u < p_.num_units(); ++u) {
+      const auto sizes = sizes_of(p_.size, u);
+      units.emplace_back(-*std::min_element(sizes.begin(), sizes.end()), u);
+    }
+    std::sort(units.begin(), units.end());
+    units.resize(std::min<size_t>(units.size(), kMostCounted));
+    double proved = lower_ * (1 + kShaved);
+    size_t counted = 0;
+    std::vector<std::vector<double>> sizes(p_.num_kinds());  // ascending
+    for (size_t n = 0; n < units.size(); ++n) {
+      for (size_t k = 0; k < sizes.size(); ++k) {
+        const double size = p_.size_on(units[n].second, k);
+        sizes[k].insert(std::ranges::upper_bound(sizes[k], size), size);
+      }
+      if (fits(sizes, proved)) continue;
+      counted = n + 1;
+      double high = 2 * proved;
+      while (!fits(sizes, high)) high *= 2;
+      while (high > proved * (1 + kShaved / 10)) {
+        const double middle = (proved + high) / 2;
+        (fits(sizes, middle) ? high : proved) = middle;
+      }
+    }
+    if (counted == 0) return;
+    state(proved, "whole ops");
+    std::vector<double> worth(worth_.size(), 0), prices;
+    std::vector<std::vector<double>> of(p_.num_kinds());
+    for (size_t n = 0; n < counted; ++n) {
+      worth[units[n].second] = 1;
+      for (size_t k = 0; k < of.size(); ++k) {
+        of[k].push_back(p_.size_on(units[n].second, k));
+      }
+    }
+    for (std::vector<double>& kind : of) {
+      std::ranges::sort(kind);
+      prices.push_back(most_within(kind, bound_.value));
+    }
+    add("worth", std::move(worth));
+    add("price", std::move(prices));
+  }
+
+  // How many units, the smallest first, a device holds within `target`.
+  static double most_within(const std::vector<double>& sizes, double target) {
+    double sum = 0, count = 0;
+    for (const double size : sizes) {
+      if ((sum += size) > target) break;
+      ++count;
+    }
+    return count;
+  }
+  bool fits(const std::vector<std::vector<double>>& sizes,
+            double target) const {
+    double room = 0;
+    for (size_t k = 0; k < sizes.size(); ++k) {
+      room += p_.kinds[k].count * most_within(sizes[k], target);
+    }
+    return room >= static_cast<double>(sizes[0].size());
   }
 
   std::vector<double> shares_at(const CutSizes& cuts, double target) const {
@@ -486,7 +535,6 @@ class LoadsProver {
 
   const LoadProblem load_;
   const Budget& budget_;
-  const double upper_;
   PackingProblem p_;
   std::vector<PackingWeights> others_;  // to check as well
   double lower_ = 0;                    // proved
@@ -496,9 +544,8 @@ class LoadsProver {
 
 }  // namespace
 
-Bound bound_loads(const PlanProblem& problem, const Budget& budget,
-                  double upper) {
-  return LoadsProver(problem, budget, upper).prove();
+Bound bound_loads(const PlanProblem& problem, const Budget& budget) {
+  return LoadsProver(problem, budget).prove();
 }
 
 }  // namespace berth

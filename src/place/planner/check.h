@@ -16,7 +16,7 @@
 namespace berth {
 
 std::string check_packing(const PlanProblem& problem, const Witness& witness);
-std::string check_windows(const PlanProblem& problem, const Witness& witness);
+std::string check_path(const PlanProblem& problem, const Witness& witness);
 std::string check_search(const PlanProblem& problem, const Witness& witness);
 
 // Adds a link unless another of them is as fast for any size; takes away those

@@ -16,9 +16,6 @@ namespace berth {
 
 namespace {
 
-constexpr double kGrid = 20000;  // loads that are distinguished
-constexpr size_t kMostStates = 1000000;
-constexpr size_t kMostLabels = 20000000;
 using Numbers = std::vector<double>;
 
 // A value that several groups hold, its producer's first, and what a device of
@@ -61,7 +58,7 @@ class Check {
     add_nets();
     for (int k = 0; k < kinds_; ++k) {
       const bool by_size = a_.count("q") > 0;
-      const std::string wrong = by_size ? check_sizes(k) : check_sets(k);
+      const std::string wrong = by_size ? check_sizes(k) : check_count(k);
       if (!wrong.empty()) return wrong;
     }
     return "";
@@ -213,156 +210,24 @@ class Check {
     return net;
   }
 
-  // --- All sets at once, group by group in the order: of earlier groups only
-  // the states of open nets matter; each keeps its best loads and worths.
-
-  struct Link {
-    int from;
-    bool in;
-    double load;
-  };
-  using Layer = std::vector<std::vector<Link>>;  // per state: its origin
-
-  std::string check_sets(int k) const {
-    const auto given = a_.find("order");
-    std::vector<int> at(n_, -1), order;
-    for (const double u : given == a_.end() ? Numbers() : given->second) {
-      if (!(u >= 0 && u < n_) || at[int(u)] >= 0) return "an order is none";
-      at[int(u)] = int(order.size());
-      order.push_back(int(u));
+  // No group is worth more than 1, and no more than the price of the smallest
+  // of those with a worth fit together.
+  std::string check_count(int k) {
+    Numbers sizes;
+    for (int u = 0; u < n_; ++u) {
+      if (a_["worth"][u] > 1) return "a group counts as more than one";
+      if (a_["worth"][u] > 0) sizes.push_back(size_[k][u]);
     }
-    if (int(order.size()) != n_) return "the order lacks groups";
-    const std::vector<Layer> layers = all_layers(k, at, order);
-    if (layers.empty()) return "the order has too many states";
-    const double price = a_.at("price")[k];
-    const Numbers& worth = a_.at("worth");
-    // What may still come, at several prices of load: any bound is valid.
-    std::vector<std::vector<Numbers>> rest;
-    for (const double share : {0.3, 0.6, 0.8, 0.9, 1.0, 1.1, 1.25, 1.6}) {
-      const double per_load = share * price / t_;
-      rest.push_back({Numbers(layers.back().size(), 0)});
-      for (int i = n_ - 1; i >= 0; --i) {
-        const Numbers& after = rest.back().back();
-        Numbers now(i > 0 ? layers[i - 1].size() : 1, -kInfinity);
-        for (size_t s = 0; s < after.size(); ++s) {
-          for (const Link& l : layers[i][s]) {
-            now[l.from] =
-                std::max(now[l.from], after[s] + (l.in ? worth[order[i]] : 0) -
-                                          per_load * l.load);
-          }
-        }
-        rest.back().push_back(std::move(now));
-      }
-      rest.back().push_back({per_load});
-    }
-    using Label = std::pair<double, double>;  // load, worth
-    std::vector<std::vector<Label>> before = {{{0, 0}}}, now;
-    size_t labels = 0;
-    for (int i = 0; i < n_; ++i) {
-      now.assign(layers[i].size(), {});
-      for (size_t s = 0; s < now.size(); ++s) {
-        std::vector<Label> all;
-        for (const Link& l : layers[i][s]) {
-          for (const Label& b : before[l.from]) {
-            const Label next = {b.first + l.load,
-                                b.second + (l.in ? worth[order[i]] : 0)};
-            double most = next.first > t_ ? -kInfinity : kInfinity;
-            for (const std::vector<Numbers>& r : rest) {
-              most = std::min(most, next.second + r[n_ - 1 - i][s] +
-                                        r.back()[0] * (t_ - next.first));
-            }
-            if (most > price) all.push_back(next);
-          }
-        }
-        if ((labels += all.size()) > kMostLabels) return "too many sets";
-        std::sort(all.begin(), all.end());
-        // Merges similar loads into the least load and the most worth of them.
-        for (const Label& l : all) {
-          if (now[s].empty() || l.first > now[s].back().first + t_ / kGrid) {
-            if (now[s].empty() || l.second > now[s].back().second) {
-              now[s].push_back(l);
-            }
-          } else {
-            now[s].back().second = std::max(now[s].back().second, l.second);
-          }
-        }
-      }
-      before.swap(now);
-    }
-    for (const std::vector<Label>& last : before) {
-      for (const Label& l : last) {
-        if (l.second > price) return "a set is worth more than its device";
+    std::sort(sizes.begin(), sizes.end());
+    const double price = a_["price"][k];
+    double sum = 0;
+    for (size_t i = 0; i < sizes.size() && sum <= t_; ++i) {
+      sum += sizes[i];
+      if (sum <= t_ && double(i + 1) > price) {
+        return "more groups fit than the price of a device";
       }
     }
     return "";
-  }
-
-  std::vector<Layer> all_layers(int k, const std::vector<int>& at,
-                                const std::vector<int>& order) const {
-    std::vector<Net> nets;
-    std::vector<std::vector<int>> of(n_);
-    std::vector<int> last;
-    for (Net n : nets_) {
-      if (n.in[k] <= 0 && n.out[k] <= 0) continue;
-      // If both cost the same, any may stand for the producer.
-      const auto first =
-          std::min_element(n.pins.begin(), n.pins.end(),
-                           [&](int a, int b) { return at[a] < at[b]; });
-      if (n.in[k] == n.out[k]) std::iter_swap(n.pins.begin(), first);
-      last.push_back(0);
-      for (const int u : n.pins) {
-        of[u].push_back(int(nets.size()));
-        last.back() = std::max(last.back(), at[u]);
-      }
-      nets.push_back(std::move(n));
-    }
-    std::vector<Layer> layers;
-    using State = std::map<int, char>;
-    struct To {
-      int number;
-      double least;  // least load to reach
-    };
-    std::map<State, To> states = {{State(), {0, 0}}}, next;
-    size_t all = 0;
-    for (int i = 0; i < n_; ++i) {
-      const int u = order[i];
-      next.clear();
-      layers.emplace_back();
-      for (const auto& [state, from] : states) {
-        for (const bool in : {false, true}) {
-          if (in && size_[k][u] == kInfinity) continue;
-          std::map<int, char> after = state;
-          double load = in ? size_[k][u] : 0;
-          for (const int n : of[u]) {
-            load += take(nets[n], k, u == nets[n].pins[0], in, after[n]);
-            if (last[n] == i) after.erase(n);
-          }
-          const double sum = from.least + load;
-          if (sum > t_ * (1 + 1e-9)) continue;
-          To& to = next.try_emplace(std::move(after),
-                                    To{int(layers[i].size()), kInfinity})
-                       .first->second;
-          to.least = std::min(to.least, sum);
-          layers[i].resize(next.size());
-          layers[i][to.number].push_back({from.number, in, load});
-        }
-      }
-      if ((all += next.size()) > kMostStates) return {};
-      states.swap(next);
-    }
-    return layers;
-  }
-
-  // Adds a pin of a net; returns the payment that this causes. Bits: the head
-  // is in, is out, another is in, another is out; all: nothing more is paid.
-  static double take(const Net& n, int k, bool head, bool in, char& state) {
-    if (state == 15) return 0;
-    state |= char((in ? 1 : 2) << (head ? 0 : 2));
-    if (!(state & 3)) return 0;
-    const double cost = state & 1 ? n.out[k] : n.in[k];
-    const bool paid = state & (state & 1 ? 8 : 4);
-    state = paid || cost <= 0 ? 15 : char(state & 3);
-    return paid ? cost : 0;
   }
 
   const PlanProblem& p_;

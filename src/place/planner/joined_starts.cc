@@ -9,8 +9,7 @@ namespace berth {
 
 namespace {
 
-constexpr size_t kNearestOps =
-    32;  // ops before one; checkers consider twice that
+constexpr size_t kNearestOps = 32;  // before one; checkers look at 64
 constexpr int kJoinRounds = 40;
 // What is deduced must be clear: checkers add in another order.
 constexpr double kClear = 1 + 1e-9;

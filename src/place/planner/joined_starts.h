@@ -4,7 +4,7 @@
 // then its producer is on the op's device, and so may be what that waits for.
 // Ops on one device run one after the other, which takes longer than the chains
 // that they form. Considers the nearest ops only, so its time is linear in the
-// size of the graph; windows.h deduces from whole graphs. A pure function.
+// size of the graph. A pure function.
 
 #ifndef BERTH_PLACE_PLANNER_JOINED_STARTS_H_
 #define BERTH_PLACE_PLANNER_JOINED_STARTS_H_

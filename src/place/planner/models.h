@@ -25,11 +25,8 @@ using SearchRule = Found(const PlanProblem& problem, const Budget& budget,
                          uint64_t seed);
 SearchRule search_loads, search_steps, search_pipeline;
 
-// Bounds hold for every plan that keeps the limits. `upper`: the value of a
-// known plan, or infinity: targets above it need no trial. A bound must not be
-// clipped to it: tests pass values above the best, and check.
-using BoundRule = Bound(const PlanProblem& problem, const Budget& budget,
-                        double upper);
+// Bounds hold for every plan that keeps the limits.
+using BoundRule = Bound(const PlanProblem& problem, const Budget& budget);
 BoundRule bound_loads, bound_steps, bound_pipeline;
 
 struct ModelRules {

@@ -5,14 +5,14 @@
 #include <tuple>
 
 #include "base/infinity.h"
-#include "place/planner/simplex.h"
 
 namespace berth {
 
 namespace {
 
 constexpr size_t kMostKinds = 8;
-constexpr int kMostCuts = 60;
+constexpr int kPriceRounds = 40;
+constexpr double kGolden = 0.381966;  // of golden sections
 
 // Devices that pay alike and allow the same units; if that gives too many
 // kinds, the latter is dropped, which only allows more.
@@ -191,81 +191,58 @@ double price_of_all(std::span<const PackingKind> kinds,
   return all;
 }
 
-double load_of(const PackingProblem& p, size_t kind,
-               std::span<const int32_t> units) {
-  std::vector<uint8_t> in(p.num_units(), 0);
-  std::vector<int32_t> nets;
-  double load = 0;
-  for (const int32_t u : units) {
-    in[u] = 1;
-    load += p.size_on(u, kind);
-    nets.insert(nets.end(), p.nets[u].begin(), p.nets[u].end());
-  }
-  sort_unique(nets);
-  for (const int32_t n : nets) {
-    const auto pins = p.pins[n];
-    const bool head = in[pins[0]] != 0;
-    const bool others_differ =
-        std::any_of(pins.begin() + 1, pins.end(),
-                    [&](int32_t u) { return (in[u] != 0) != head; });
-    if (others_differ) load += head ? p.out_of(n, kind) : p.in_of(n, kind);
-  }
-  return load;
-}
-
 double worth_of(std::span<const double> share, std::span<const double> prices) {
   const size_t best = cheapest(share, prices);
   return best == prices.size() ? kInfinity : share[best] * prices[best];
 }
 
-// The worth is concave in the prices: cutting planes.
+// The worth is concave in the prices. Kinds that get more than their share
+// become dearer; then each price is set alone.
 SumProof prove_by_sum(std::span<const double> share,
                       std::span<const PackingKind> of) {
   const size_t kinds = of.size();
   SumProof best;
   std::vector<double> prices(kinds, 1), slope;
-  prices.assign(kinds, 1 / price_of_all(of, prices));
-  best.worth = worth_and_slope(share, prices, slope);
-  best.prices = prices;
-  if (kinds == 1 || std::isinf(best.worth)) return best;
-
-  // Variables: a price per kind, and the worth.
-  std::vector<double> objective(kinds + 1, 0), lower(kinds + 1, 0), upper;
-  double most = 0;
-  for (size_t k = 0; k < kinds; ++k) {
-    upper.push_back(1.0 / of[k].count);
-  }
-  for (size_t at = 0; at < share.size(); at += kinds) {
-    most += worth_of(share.subspan(at, kinds), upper);
-  }
-  if (!(most > 0)) return best;
-  objective.back() = 1;
-  upper.push_back(most);
-  RowLp lp(objective, lower, upper);
-  std::vector<std::pair<int32_t, double>> row;
-  for (size_t k = 0; k < kinds; ++k) {
-    row.push_back({static_cast<int32_t>(k), of[k].count});
-  }
-  lp.add_row(row, 1);
-  for (int cut = 0; cut < kMostCuts; ++cut) {
-    row.clear();
+  const auto try_prices = [&](std::vector<double> at) {
+    const double all = price_of_all(of, at);
+    if (!(all > 0)) return 0.0;
+    for (double& p : at) p /= all;
+    const double worth = worth_and_slope(share, at, slope);
+    if (worth > best.worth || best.prices.empty()) {
+      best = {worth, std::move(at)};
+    }
+    return worth;
+  };
+  try_prices(prices);
+  if (kinds == 1 || !(best.worth > 0) || std::isinf(best.worth)) return best;
+  for (int round = 1; round <= kPriceRounds; ++round) {
+    double all = 0;
+    for (size_t k = 0; k < kinds; ++k) all += slope[k] /= of[k].count;
     for (size_t k = 0; k < kinds; ++k) {
-      row.push_back({static_cast<int32_t>(k), -slope[k]});
+      const double part = slope[k] / all * static_cast<double>(kinds);
+      prices[k] *= std::exp((std::min(part, 4.0) - 1) / round);
     }
-    row.push_back({static_cast<int32_t>(kinds), 1});
-    lp.add_row(row, 0);
-    if (!lp.solve(1000)) break;
-    const std::vector<double> x = lp.x();
-    for (size_t k = 0; k < kinds; ++k) prices[k] = std::max(x[k], 0.0);
-    const double sum = price_of_all(of, prices);
-    if (!(sum > 0)) break;
-    for (double& p : prices) p /= sum;
-    const double worth = worth_and_slope(share, prices, slope);
-    if (worth > best.worth) {
-      best.worth = worth;
-      best.prices = prices;
+    const double most = std::ranges::max(prices);
+    for (double& p : prices) p = std::max(p / most, 1e-9);
+    try_prices(prices);
+  }
+  for (size_t k = 0; k < kinds && kinds <= kMostKinds; ++k) {
+    prices = best.prices;
+    const double others = price_of_all(of, prices) - of[k].count * prices[k];
+    const auto worth = [&](double part) {  // of all prices, for this kind
+      if (others > 0) prices[k] = others * part / (1 - part) / of[k].count;
+      return try_prices(prices);
+    };
+    double low = 0, high = 1 - 1e-9;
+    for (int round = 0; round < kPriceRounds; ++round) {
+      const double a = low + kGolden * (high - low);
+      const double b = high - kGolden * (high - low);
+      if (worth(a) < worth(b)) {
+        low = a;
+      } else {
+        high = b;
+      }
     }
-    if (lp.value() <= best.worth * (1 + 1e-7)) break;
   }
   return best;
 }

@@ -87,10 +87,6 @@ double worth_of(std::span<const double> share_of_unit,
 double price_of_all(std::span<const PackingKind> kinds,
                     std::span<const double> prices);
 
-// Returns the load that a set of units puts on a device of a kind.
-double load_of(const PackingProblem& problem, size_t kind,
-               std::span<const int32_t> units);
-
 }  // namespace berth
 
 #endif  // BERTH_PLACE_PLANNER_PACKING_H_

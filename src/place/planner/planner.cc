@@ -138,10 +138,10 @@ int threads_of(const PlannerOptions& o) {
 // Search and proof. When counting moves the proof comes first, so that the
 // search always ends at the same move; in seconds they run concurrently.
 Found find_and_prove(const PlanProblem& p, const PlannerOptions& o,
-                     Budget budget, double upper, Bound& proved) {
+                     Budget budget, Bound& proved) {
   const ModelRules& rules = rules_of(p);
   const auto prove = [&](const Budget& b) {
-    proved = rules.bound(p, b, upper);
+    proved = rules.bound(p, b);
     // A plan that equals the bound up to rounding is optimal.
     budget.set_enough(proved.value * (1 + 1e-9));
   };
@@ -193,14 +193,13 @@ bool find_best(const PlanProblem& p, const StepUnits& units,
 Found find_and_prove_any(const PlanProblem& p, const PlannerOptions& o,
                          const Budget& budget, double upper, Bound& proved) {
   if (p.model != PlanModel::kStep || !o.prove || p.num_ops() > kMostTiny) {
-    return find_and_prove(p, o, budget, upper, proved);
+    return find_and_prove(p, o, budget, proved);
   }
   const StepUnits units(p);
-  if (!is_tiny(units)) return find_and_prove(p, o, budget, upper, proved);
+  if (!is_tiny(units)) return find_and_prove(p, o, budget, proved);
   Found best;
   if (find_best(p, units, o, budget, upper, best, proved)) return best;
-  Found found =
-      find_and_prove(p, o, budget.part(kTinyTrying, 1), upper, proved);
+  Found found = find_and_prove(p, o, budget.part(kTinyTrying, 1), proved);
   found.moves += best.moves;
   if (!(best.value < found.value)) return found;
   best.moves = found.moves;

@@ -37,16 +37,13 @@ void compare(std::mt19937& r, int32_t nodes, int32_t devices, bool simple,
   const PlanProblem p = testing::random_step_problem(r, nodes, devices, simple);
   const double best = shortest(p);
   if (best == std::numeric_limits<double>::infinity()) return;
-  for (const double upper :
-       {best * 1.3, std::numeric_limits<double>::infinity()}) {
-    const Bound b = bound_steps(p, Budget::of_moves(100000, 1), upper);
-    ASSERT_LE(b.value, best) << nodes << " nodes on " << devices;
-    ASSERT_EQ(b.value > 0 ? check_windows(p, b.witness) : "", "");
-    if (best <= 0) continue;
-    gaps.sum += 1 - b.value / best;
-    gaps.tight += b.value > best * (1 - 1e-6);
-    ++gaps.count;
-  }
+  const Bound b = bound_steps(p, Budget::of_moves(100000, 1));
+  ASSERT_LE(b.value, best) << nodes << " nodes on " << devices;
+  ASSERT_EQ(b.value > 0 ? check_path(p, b.witness) : "", "");
+  if (best <= 0) return;
+  gaps.sum += 1 - b.value / best;
+  gaps.tight += b.value > best * (1 - 1e-6);
+  ++gaps.count;
 }
 
 TEST(BoundSteps, IsAboveNoPlanOfSmallProblems) {
@@ -59,17 +56,16 @@ TEST(BoundSteps, IsAboveNoPlanOfSmallProblems) {
     compare(r, 4 + pick(r, 2), 3, true, gaps);
     if (k % 50 == 0) compare(r, 4, 10, false, gaps);  // of many kinds
   }
-  ASSERT_GT(gaps.count, 4000);
+  ASSERT_GT(gaps.count, 2000);
   RecordProperty("mean gap, %", std::to_string(100 * gaps.sum / gaps.count));
   std::printf("mean gap %.2f %%, %d of %d are tight\n",
               100 * gaps.sum / gaps.count, gaps.tight, gaps.count);
 }
 
 double bound_of(const PlanProblem& p) {
-  const Bound b = bound_steps(p, Budget::of_moves(1000000, 1),
-                              std::numeric_limits<double>::infinity());
+  const Bound b = bound_steps(p, Budget::of_moves(1000000, 1));
   if (b.value > 0) {
-    EXPECT_EQ(check_windows(p, b.witness), "");
+    EXPECT_EQ(check_path(p, b.witness), "");
   }
   return b.value;
 }
@@ -93,30 +89,6 @@ TEST(BoundSteps, OpsWhoseCopiesWouldBeTooLateRunOneAfterTheOther) {
   m.op("d", {2}, {b, c});
   // With a copy: 1 + 10 + 100 + 2.
   EXPECT_NEAR(bound_of(m.make()), 1 + 10 + 10 + 2, 23 * kNear);
-}
-
-TEST(BoundSteps, OpsThatShareADeviceLeaveOthersIdle) {
-  // Two sums of two large products each, on four devices: 12 more large ops
-  // come before, but nothing runs beside the last products of a sum.
-  testing::ProblemMaker m = gpus(4);
-  for (int half = 0; half < 2; ++half) {
-    std::vector<int> products;
-    for (int k = 0; k < 2; ++k) {
-      std::vector<int> before;
-      for (int j = 0; j < 3; ++j) before.push_back(m.op("a", {10}, {}, 0));
-      products.push_back(m.op("b", {10}, before, 1000));
-    }
-    m.op("c", {0}, products);
-  }
-  // In the last 10, at most one product of each sum: (160 + 2 * 10) / 4 = 45,
-  // and whole ops of 10 need 50.
-  EXPECT_NEAR(bound_of(m.make()), 50, 50 * kNear);
-}
-
-TEST(BoundSteps, WholeOpsAreCounted) {
-  testing::ProblemMaker m = gpus(2);
-  for (int k = 0; k < 5; ++k) m.op("a", {10}, {});
-  EXPECT_NEAR(bound_of(m.make()), 30, 30 * kNear);
 }
 
 TEST(BoundSteps, UnequalDevicesShareTheWorkAsTheyAreFast) {
@@ -168,58 +140,35 @@ TEST(BoundSteps, LongChainsAndManyOpsAreBounded) {
   EXPECT_NEAR(bound_of(m.make()), (50000 + 9 * 50000) / 8.0, 10);
 }
 
-TEST(BoundSteps, IsTheSameAgainWhenMovesAreCounted) {
+TEST(BoundSteps, IsTheSameWhateverTheBudget) {
   std::mt19937 r(5);
   const PlanProblem p = testing::random_step_problem(r, 60, 4, false);
-  double last = 0;
-  for (const int64_t moves : {1, 100, 1000, 100000}) {
-    const Bound a = bound_steps(p, Budget::of_moves(moves, 1), 1e9);
-    const Bound b = bound_steps(p, Budget::of_moves(moves, 3), 1e9);
-    EXPECT_EQ(a.value, b.value);
-    EXPECT_EQ(a.witness.arrays, b.witness.arrays);
-    EXPECT_GE(a.value, last);
-    EXPECT_EQ(check_windows(p, a.witness), "");
-    last = a.value;
-  }
+  const Bound a = bound_steps(p, Budget::of_moves(1, 1));
+  const Bound b = bound_steps(p, Budget::of_moves(100000, 3));
+  EXPECT_EQ(a.value, b.value);
+  EXPECT_EQ(a.witness.arrays, b.witness.arrays);
 }
 
-// Changes some number, so that the proof claims more or something else.
-void mutate(std::mt19937& r, int ops, double best, Witness& w) {
-  const size_t rows = w.arrays[1].second.size();
-  if (rows == 0 || pick(r, 4) == 0) {  // another row
-    const double row[] = {static_cast<double>(pick(r, 2)),
-                          static_cast<double>(pick(r, ops + 1) - 1),
-                          best * pick(r, 1000) / 900,
-                          best * pick(r, 1000) / 2000,
-                          best * pick(r, 1000) / 2000,
-                          pick(r, 2) ? 0 : static_cast<double>(1 + pick(r, 6))};
-    const auto at =
-        static_cast<std::ptrdiff_t>(pick(r, 1 + static_cast<int>(rows)));
-    for (size_t k = 1; k < w.arrays.size(); ++k) {
-      std::vector<double>& column = w.arrays[k].second;
-      column.insert(column.begin() + at, row[k - 1]);
-    }
-    return;
-  }
-  std::vector<double>& column =
-      w.arrays[static_cast<size_t>(pick(r, 7))].second;
-  double& x = column[r() % column.size()];
+// Changes some weight, so that the proof claims more or something else.
+void mutate(std::mt19937& r, Witness& w) {
+  std::vector<double>& weight = w.arrays[0].second;
+  double& x = weight[r() % weight.size()];
   x = pick(r, 3) == 0 ? pick(r, 8) : x * (0.5 + pick(r, 1000) / 700.0);
 }
 
-TEST(CheckWindows, FollowsWhatIsProvedOfLargerProblems) {
+TEST(CheckPath, FollowsWhatIsProvedOfLargerProblems) {
   std::mt19937 r(99);
   for (int k = 0; k < 300; ++k) {
     const PlanProblem p = testing::random_step_problem(
         r, 8 + pick(r, 40), 2 + pick(r, 4), k % 3 != 0);
-    const Bound b = bound_steps(p, Budget::of_moves(1000000, 1), 1e300);
+    const Bound b = bound_steps(p, Budget::of_moves(1000000, 1));
     if (b.value > 0) {
-      ASSERT_EQ(check_windows(p, b.witness), "") << k;
+      ASSERT_EQ(check_path(p, b.witness), "") << k;
     }
   }
 }
 
-TEST(CheckWindows, RejectsWhatClaimsTooMuch) {
+TEST(CheckPath, RejectsWhatClaimsTooMuch) {
   std::mt19937 r(11);
   int tried = 0;
   for (int k = 0; k < 400; ++k) {
@@ -227,18 +176,18 @@ TEST(CheckWindows, RejectsWhatClaimsTooMuch) {
         r, 4 + pick(r, 3), 2 + pick(r, 2), k % 2 == 0);
     const double best = shortest(p);
     if (!(best > 0 && best < 1e9)) continue;
-    const Bound b = bound_steps(p, Budget::of_moves(100000, 1), 2 * best);
+    const Bound b = bound_steps(p, Budget::of_moves(100000, 1));
     if (!(b.value > 0)) continue;
     Witness more = b.witness;
     more.target = b.value * (1 + 1e-6);
-    ASSERT_NE(check_windows(p, more), "");
+    ASSERT_NE(check_path(p, more), "");
     for (int change = 0; change < 40; ++change) {
       Witness w = b.witness;
       for (int times = 1 + pick(r, 3); times > 0; --times) {
-        mutate(r, p.num_ops(), best, w);
+        mutate(r, w);
       }
       w.target = best * (1 + 1e-6);
-      ASSERT_NE(check_windows(p, w), "") << k;
+      ASSERT_NE(check_path(p, w), "") << k;
       ++tried;
     }
   }

@@ -1,10 +1,9 @@
-// Follows the deductions of a "windows" witness (docs/formats.md) one by one.
+// Checks a "path" witness (docs/formats.md): the longest path, the largest
+// group, and the work of all devices at the weights given.
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 #include <set>
 
 #include "base/infinity.h"
@@ -15,21 +14,15 @@ namespace berth {
 namespace {
 
 constexpr double kUp = 1 + 1e-12;  // for rounding
-// Known initially of an op: what its nearest ops on its device imply.
+// What an op's nearest ops on its device imply.
 constexpr int kNearest = 64, kRounds = 80;
-
-struct Row {  // docs/formats.md
-  bool back;
-  int target;
-  double t, from, until, size;
-};
 
 // Devices are told apart by their class and by the ops that they allow: a chain
 // never pays to change within a kind, and between kinds it takes the cheapest
 // of all their links.
-class Follow {
+class Paths {
  public:
-  Follow(const PlanProblem& p, const std::vector<double>& weight)
+  Paths(const PlanProblem& p, const std::vector<double>& weight)
       : p_(p), n_(p.num_ops()) {
     find_kinds(weight);
     std::vector<std::vector<uint8_t>> able(
@@ -46,34 +39,37 @@ class Follow {
     }
     set_edges();
     for (const bool back : {false, true}) {
-      known_[back].assign(n_ * m_, 0);
       depth_.assign(n_, 0);
       to_start_.assign(n_, -1);
-      set_path(back, true);
-      known_[back] = ready_[back];
+      set_path(back);
     }
   }
 
-  // The highest bound that the rows prove, up to the first wrong one.
-  double follow(const std::vector<Row>& rows) {
-    double bound = 0;
-    for (const Row& r : rows) {
-      if (!refutes(r)) break;
-      if (r.target < 0) {
-        bound = std::max(bound, r.t);
-      } else {
-        for (int d = 0; d < m_; ++d) {
-          double& known = known_[r.back][r.target * m_ + d];
-          known = std::max(known, r.t);
-        }
-        set_path(r.back, false);
-      }
-    }
+  // The highest bound that all this proves.
+  double bound() const {
+    double bound = 0, sum = 0, all = 0;
     for (int i = 0; i < n_; ++i) {
-      const double us = soonest(false, i, true);
+      const double us = through(i);
       if (us < kInfinity) bound = std::max(bound, us);
     }
-    return bound;
+    std::vector<double> of_group(p_.num_groups * m_, 0);
+    for (int x = 0; x < n_ * m_; ++x) {
+      of_group[p_.group[x / m_] * m_ + x % m_] += time_[x];
+    }
+    for (int group = 0; group < p_.num_groups; ++group) {
+      double us = kInfinity, worth = kInfinity;
+      for (int d = 0; d < m_; ++d) {
+        const double own = of_group[group * m_ + d];
+        if (own == kInfinity) continue;
+        us = std::min(us, own);
+        worth = std::min(worth, least_weight_[d] * own);
+      }
+      if (us == kInfinity) continue;
+      bound = std::max(bound, us);
+      sum += worth;
+    }
+    for (const double weight : weight_) all += weight;
+    return all > 0 ? std::max(bound, sum / all) : bound;
   }
 
  private:
@@ -92,11 +88,9 @@ class Follow {
         ++m_;
         first_.push_back(d);
         least_weight_.push_back(kInfinity);
-        count_.push_back(0);
         weight_.push_back(0);
       }
       kind.push_back(k);
-      ++count_[k];
       weight_[k] += weight[d];
       least_weight_[k] = std::min(least_weight_[k], weight[d]);
     }
@@ -155,15 +149,20 @@ class Follow {
   double ready(bool back, int i, int d) const {
     return ready_[back][i * m_ + d];
   }
-  double least(int i) const {
-    return *std::min_element(&time_[i * m_], &time_[i * m_] + m_);
-  }
-  // The least over devices of an op's end; `whole`: plus what follows it.
-  double soonest(bool back, int i, bool whole) const {
+  // The least over devices of an op's end.
+  double soonest(bool back, int i) const {
     double us = kInfinity;
     for (int d = 0; d < m_; ++d) {
-      us = std::min(us, ready(back, i, d) + time_[i * m_ + d] +
-                            (whole ? ready(!back, i, d) : 0));
+      us = std::min(us, ready(back, i, d) + time_[i * m_ + d]);
+    }
+    return us;
+  }
+  // The same with what follows it: the longest path through the op.
+  double through(int i) const {
+    double us = kInfinity;
+    for (int d = 0; d < m_; ++d) {
+      us = std::min(us,
+                    ready(false, i, d) + time_[i * m_ + d] + ready(true, i, d));
     }
     return us;
   }
@@ -187,9 +186,9 @@ class Follow {
     return us;
   }
 
-  // The longest chains of ops, each on the device that is best for its chain;
-  // `join`: and what must share an op's device.
-  void set_path(bool back, bool join) {
+  // The longest chains of ops, each on the device that is best for its chain,
+  // and what must share an op's device.
+  void set_path(bool back) {
     ready_[back].resize(time_.size());
     for (int k = 0; k < n_; ++k) {
       const int i = order_[back ? n_ - 1 - k : k];
@@ -198,8 +197,7 @@ class Follow {
       }
       for (int d = 0; d < m_; ++d) {
         double& start = ready_[back][i * m_ + d] =
-            time_[i * m_ + d] < kInfinity ? known_[back][i * m_ + d]
-                                          : kInfinity;
+            time_[i * m_ + d] < kInfinity ? 0 : kInfinity;
         for (const Edge& e : edges_[back][i]) {
           double us = kInfinity;
           for (int c = 0; c < m_; ++c) {
@@ -212,7 +210,7 @@ class Follow {
           }
           start = std::max(start, us);
         }
-        for (int round = 0; join && round < kRounds; ++round) {
+        for (int round = 0; round < kRounds; ++round) {
           const double later = start_after_joined(back, i, d, start);
           if (!(later > start && later < kInfinity)) break;
           start = later;
@@ -245,8 +243,8 @@ class Follow {
         if (after < 0) continue;
         const Edge sent = {next, e.bytes};
         lag = std::max(lag, after);
-        arrives = std::max(arrives, soonest(back, next, false) +
-                                        cross(sent, e.op, back) + after);
+        arrives = std::max(
+            arrives, soonest(back, next) + cross(sent, e.op, back) + after);
       }
       if (!(arrives > us * kUp)) continue;
       until = std::min(until, arrives);
@@ -266,106 +264,14 @@ class Follow {
     return std::min(soonest, until);
   }
 
-  // Whether the target cannot start by r.t (`back`: this long before the end).
-  bool refutes(const Row& r) {
-    // Longest paths to the target, per op and device; -1: none.
-    lag_ = r.target < 0 ? ready_[!r.back] : std::vector<double>(n_ * m_, -1);
-    std::vector<int> root(n_), first(p_.num_groups, -1);
-    const auto find = [&](int i) {
-      while (root[i] != i) i = root[i] = root[root[i]];
-      return i;
-    };
-    for (int i = 0; i < n_; ++i) root[i] = i;
-    for (int k = n_ - 1; k >= 0; --k) {
-      const int i = order_[r.back ? n_ - 1 - k : k];
-      double* lag = &lag_[i * m_];
-      if (i == r.target) std::fill(lag, lag + m_, 0.0);
-      if (*lag < 0) continue;
-      int& other = first[p_.group[i]];
-      if (other < 0) other = i;
-      root[find(i)] = find(other);
-      const double then =
-          *std::min_element(lag, lag + m_) + (i == r.target ? 0 : least(i));
-      for (const Edge& e : edges_[r.back][i]) {
-        for (int d = 0; d < m_ && r.target >= 0; ++d) {
-          double& before = lag_[e.op * m_ + d];
-          before = std::max(before, then);
-        }
-        // Too late on another device.
-        if (soonest(r.back, e.op, false) + cross(e, i, r.back) + then >
-            r.t * kUp) {
-          root[find(e.op)] = find(i);
-        }
-      }
-    }
-    std::vector<std::vector<int>> classes(n_);
-    for (int i = 0; i < n_; ++i) {
-      const bool counts = lag_[i * m_] >= 0 && i != r.target && least(i) > 0;
-      if (counts) classes[find(i)].push_back(i);
-    }
-    return do_not_fit(classes, r);
-  }
-
-  bool do_not_fit(const std::vector<std::vector<int>>& classes, const Row& r) {
-    const double length = std::max(r.t - r.until - r.from, 0.0);
-    double sum = 0, capacity = 0;
-    std::vector<uint8_t> used(m_, 0);
-    for (const std::vector<int>& ops : classes) {
-      double fewest = ops.empty() ? 0 : kInfinity;
-      std::vector<double> us;
-      for (int d = 0; d < m_ && !ops.empty(); ++d) {
-        us.push_back(need(ops, d, r));
-        const double weight = r.size > 0 ? 1 : least_weight_[d];
-        if (us[d] < kInfinity) fewest = std::min(fewest, us[d] * weight);
-      }
-      if (fewest == kInfinity) return true;  // no device is left for them
-      sum += fewest;
-      for (int d = 0; d < m_ && fewest > 0; ++d) used[d] |= us[d] < kInfinity;
-    }
-    for (int d = 0; d < m_; ++d) {
-      if (!used[d]) continue;
-      capacity += r.size > 0 ? count_[d] * std::floor(length / r.size)
-                             : weight_[d] * length;
-    }
-    return sum > capacity * kUp;
-  }
-
-  // The work that ops must do between the row's times if on this device.
-  double need(const std::vector<int>& ops, int d, const Row& r) const {
-    const double length = std::max(r.t - r.until - r.from, 0.0);
-    double inside = 0, all = 0, start = kInfinity, end = kInfinity;
-    for (const int i : ops) {
-      const double w = time_[i * m_ + d], head = ready(r.back, i, d);
-      const double lag = lag_[i * m_ + d];
-      if (!(head + w + lag <= r.t * kUp)) return kInfinity;
-      if (w < r.size) continue;
-      const double part =
-          std::min({w, length, head + w - r.from, lag + w - r.until});
-      all += r.size > 0 ? 1 : w;
-      inside +=
-          r.size > 0 ? head >= r.from && lag >= r.until : std::max(part, 0.0);
-      start = std::min(start, head);
-      end = std::min(end, lag);
-    }
-    if (all == 0) return 0;
-    // One after the other: only so much time is outside the row's times.
-    double before = std::max(r.from - start, 0.0);
-    double behind = std::max(r.until - end, 0.0);
-    if (r.size > 0) before = std::ceil(before / r.size);
-    if (r.size > 0) behind = std::ceil(behind / r.size);
-    const double least = std::max(inside, all - before - behind);
-    const double room = r.size > 0 ? std::floor(length / r.size) : length * kUp;
-    return least > room ? kInfinity : least;
-  }
-
   const PlanProblem& p_;
   const int n_;
   int m_ = 0;                                  // kinds of devices
-  std::vector<int> first_, count_;             // per kind: of its devices
+  std::vector<int> first_;                     // per kind: of its devices
   std::vector<double> weight_, least_weight_;  // of all of them; of any
   std::vector<std::vector<LinkCost>> links_;   // [from * m_ + to]
   // [op * m_ + kind]
-  std::vector<double> time_, lag_, ready_[2], known_[2];
+  std::vector<double> time_, ready_[2];
   std::vector<std::vector<Edge>> edges_[2];  // of predecessors; of successors
   std::vector<int> order_, depth_;
   // The longest chain from the start of what start_after_joined() found to its
@@ -375,34 +281,20 @@ class Follow {
 
 }  // namespace
 
-std::string check_windows(const PlanProblem& p, const Witness& w) {
-  std::map<std::string, std::vector<double>> columns(w.arrays.begin(),
-                                                     w.arrays.end());
-  for (const char* name : {"back", "value", "from", "until", "size"}) {
-    columns[name];  // a missing one has length 0
+std::string check_path(const PlanProblem& p, const Witness& w) {
+  if (w.arrays.size() != 1 || w.arrays[0].first != "weight") {
+    return "expected the array \"weight\"";
   }
-  const std::vector<double>& weight = columns["weight"];
-  const size_t n = columns["op"].size();
-  for (const auto& [name, column] : columns) {
-    const size_t expected = name == "weight" ? p.costs.devices.size() : n;
-    if (column.size() != expected) return name + " has another length";
-    for (const double x : column) {
-      if (!(x >= (name == "op" ? -1 : 0) && x < kInfinity))
-        return name + ": " + std::to_string(x);
-    }
+  const std::vector<double>& weight = w.arrays[0].second;
+  if (weight.size() != p.costs.devices.size()) {
+    return "weight has another length";
   }
-  if (columns.size() != 7) return "expected 7 arrays";
-  std::vector<Row> rows;
-  for (size_t k = 0; k < n; ++k) {
-    const double op = columns["op"][k];
-    if (op >= p.num_ops()) return "op: there is none of this number";
-    rows.push_back({columns["back"][k] != 0, static_cast<int>(op),
-                    columns["value"][k], columns["from"][k],
-                    columns["until"][k], columns["size"][k]});
+  for (const double x : weight) {
+    if (!(x >= 0 && x < kInfinity)) return "weight: " + std::to_string(x);
   }
-  const double shown = Follow(p, weight).follow(rows);
+  const double shown = Paths(p, weight).bound();
   if (shown >= w.target) return "";
-  return fmt::format("the deductions show {}, not {}", shown, w.target);
+  return fmt::format("paths and work show {}, not {}", shown, w.target);
 }
 
 }  // namespace berth
