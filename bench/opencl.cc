@@ -1,7 +1,5 @@
-// The OpenCL plug-in on PoCL: what the engine adds to a launch, a fused chain
-// against the CPU's, a product, and what a warm step asks for.
-// --model launch|chain|product|step. Overheads are the plug-in's on any card;
-// the speed of kernels is the processor's.
+// The OpenCL plug-in on PoCL: what the engine adds to a launch, and what a warm
+// step asks for. --model launch|step.
 
 #include "bench_common.h"
 #include "berth/berth.h"
@@ -128,61 +126,6 @@ void bench_launch(const Args& args) {
       .print();
 }
 
-Tensor chain_of_8(const Tensor& x, const Tensor& b) {
-  const Tensor y = nn::relu(x * b + 0.5f);
-  return math::tanh(y - b) * y + math::sqrt(y + 1.0f);
-}
-
-void bench_chain(const Args& args) {
-  constexpr int64_t kSize = int64_t{16} << 20;
-  std::vector<Tensors> inputs;
-  for (const char* name : {"/GPU:0", "/CPU:0"}) {
-    const auto on = device(name);
-    inputs.push_back({random::uniform({kSize}), random::uniform({kSize})});
-  }
-  const auto make = [](const char* name) {
-    return function(
-        [name](const Tensor& x, const Tensor& b) {
-          const auto on = device(name);
-          return chain_of_8(x, b);
-        },
-        {.name = "chain"});
-  };
-  auto gpu = make("/GPU:0"), cpu = make("/CPU:0");
-  const auto [ours, host] = in_turns(
-      [&] {
-        gpu(inputs[0][0], inputs[0][1]);
-        wait_for_gpu();
-      },
-      [&] { cpu(inputs[1][0], inputs[1][1]); }, args.seconds);
-  Line("opencl_chain", 1)
-      .timing(ours, "ms", 1e3)
-      .add("cpu_ms", host.best * 1e3)
-      .add("share_of_cpu", host.best / ours.best)
-      .print();
-}
-
-// With BERTH_OPENCL_PRODUCTS=clblast it is CLBlast's.
-void bench_product(const Args& args) {
-  constexpr int64_t kSize = 768;
-  const auto on = device("/GPU:0");
-  auto product = function(
-      [](const Tensor& a, const Tensor& b) { return linalg::matmul(a, b); },
-      {.name = "product"});
-  const Tensor a = random::uniform({kSize, kSize}),
-               b = random::uniform({kSize, kSize});
-  const Timing t = measure(
-      [&] {
-        product(a, b);
-        wait_for_gpu();
-      },
-      args.seconds);
-  Line("opencl_product", 1)
-      .timing(t, "ms", 1e3)
-      .add("gflops", 2e-9 * kSize * kSize * kSize / t.best)
-      .print();
-}
-
 void bench_step(const Args& args) {
   const auto net = make_step_model("mlp");
   auto step =
@@ -219,7 +162,5 @@ int main(int argc, char** argv) {
     return skip("opencl", 1, "no OpenCL device (pocl-opencl-icd)");
   }
   if (args.model == "launch") bench_launch(args);
-  if (args.model == "chain") bench_chain(args);
-  if (args.model == "product") bench_product(args);
   if (args.model == "step") bench_step(args);
 }

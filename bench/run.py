@@ -417,25 +417,11 @@ def auto_plan_row(runner, value, of=lambda v: v):
     return of(field(runner.ours("bench_auto_plan"), "auto_plan", value)), {}
 
 
-def opencl_row(runner, model, bench, value, of=lambda v: v):
-    """The OpenCL plug-in on PoCL: the driver's overheads, the processor's speed."""
+def opencl_row(runner, model, bench, value):
+    """The overheads of the OpenCL plug-in, on PoCL."""
     lines = [runner.ours("bench_opencl", "--model", model, fresh=True)
              for _ in range(runner.options.rounds)]
-    return min(of(field(l, bench, value)) for l in lines), {}
-
-
-def product_row(runner):
-    """CLBlast's time for a product of 768^3 float32 over ours, upside down."""
-    program = str(runner.options.bin / "bench_opencl")
-    command = [program, "--model", "product", "--seconds", str(runner.options.seconds)]
-    def gflops(environment):
-        lines = json_lines(execute(command, environment))
-        return max((l["gflops"] for l in lines if "gflops" in l), default=0)
-    ours = max(gflops({}) for _ in range(runner.options.rounds))
-    theirs = gflops({"BERTH_OPENCL_PRODUCTS": "clblast"})
-    if theirs == 0:
-        raise Skipped("CLBlast is not installed (libclblast1)")
-    return theirs / ours, {"gflops": ours, "clblast_gflops": theirs}
+    return min(field(l, bench, value) for l in lines), {}
 
 
 def busy_row(runner, model, cores):
@@ -658,11 +644,6 @@ ROWS += [
 ROWS += [
     ("opencl_launch_over_bare", "x", 1.3, 1.1,
      lambda r: opencl_row(r, "launch", "opencl_launch", "over_bare")),
-    # Shares of 0.8 and 1.
-    ("cpu_over_opencl_chain_16m", "x", 1.25, 1,
-     lambda r: opencl_row(r, "chain", "opencl_chain", "share_of_cpu", lambda v: 1 / v)),
-    # 4 and 8 times CLBlast's speed.
-    ("clblast_over_opencl_product_768", "x", 1 / 4, 1 / 8, product_row),
     ("opencl_warm_step_allocations", "", 0, 0,
      lambda r: opencl_row(r, "step", "opencl_step", "warm_allocations")),
     ("opencl_warm_step_compilations", "", 0, 0,

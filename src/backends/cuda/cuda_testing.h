@@ -10,10 +10,10 @@
 #include <cstdlib>
 #include <string>
 
-#include "backends/cuda/fake/fake_driver.h"
-#include "backends/cuda/fake/fake_file.h"
 #include "backends/cuda/nvrtc.h"
 #include "base/environment.h"
+#include "conformance/gpu_stand_ins/fake_cuda/fake_driver.h"
+#include "conformance/gpu_stand_ins/fake_cuda/fake_file.h"
 
 namespace berth::cuda {
 

@@ -12,10 +12,10 @@
 #include "backends/cuda/cuda_card.h"
 #include "backends/cuda/cuda_testing.h"
 #include "backends/cuda/cudnn_library.h"
-#include "backends/cuda/fake/fake_cudnn.h"
 #include "backends/gpu/kernels.h"
 #include "backends/gpu/queue_stream.h"
 #include "berth/errors.h"
+#include "conformance/gpu_stand_ins/fake_cuda/fake_cudnn.h"
 #include "op/infer.h"
 
 namespace berth::cuda {

@@ -10,8 +10,8 @@
 #include <optional>
 #include <vector>
 
-#include "backends/cuda/fake/fake_lt.h"
 #include "backends/cuda/scenario_testing.h"
+#include "conformance/gpu_stand_ins/fake_cuda/fake_lt.h"
 
 namespace berth::cuda {
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "backends/cuda/cuda_testing.h"
-#include "backends/cuda/fake/fake_nccl.h"
 #include "berth/distribute.h"
 #include "collective/testing.h"
+#include "conformance/gpu_stand_ins/fake_cuda/fake_nccl.h"
 #include "device/device_manager.h"
 
 namespace berth::cuda {

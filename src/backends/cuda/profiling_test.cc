@@ -1,5 +1,6 @@
 // The data that profilers receive: NVTX ranges, and traces with times from
-// CUPTI or, without it, from events. The libraries are fakes (fake/).
+// CUPTI or, without it, from events. The libraries are fakes
+// (conformance/gpu_stand_ins).
 
 #include <dlfcn.h>
 

@@ -27,7 +27,6 @@ TEST_F(Cards, SayWhatTheyAre) {
   EXPECT_EQ(f.memory_bytes, size_t{1} << 30);
   EXPECT_EQ(f.local_bytes, 49152u);
   EXPECT_TRUE(f.has_f64);
-  EXPECT_FALSE(f.is_cpu);
   EXPECT_EQ(pair.card(1).architecture(), 90);
   EXPECT_TRUE(pair.card(0).reaches(pair.card(1)));
 }

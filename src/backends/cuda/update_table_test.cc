@@ -45,18 +45,17 @@ struct Item {
 #define BUF(type, x) type* x
 #define AT(type, x)
 #define FLAT_SIZE 256
+// The first item of a group writes it before the others run.
+#define LOCAL_ARRAY(type, name, n) static type name[n]
+#define BARRIER()
 #define LID g_item.id
 #define GROUP g_item.group
 #define ITEM (g_item.group * FLAT_SIZE + g_item.id)
 #define HAS_F64 1
-#define IS_CPU 1
 #define T_SINGLE 1
 #define F32_MADD(a, b, c) std::fma(a, b, c)
 #define F32_SQRT(x) std::sqrt(x)
 #define F64_SQRT(x) std::sqrt(x)
-namespace words {
-#include "backends/gpu/kernels/runs.cl"
-}
 #define TABLE 16
 namespace words::of16 {
 #include "backends/gpu/kernels/training.cl"
@@ -73,16 +72,16 @@ namespace words::of512 {
 #undef BUF
 #undef AT
 #undef FLAT_SIZE
+#undef LOCAL_ARRAY
+#undef BARRIER
 #undef LID
 #undef GROUP
 #undef ITEM
 #undef HAS_F64
-#undef IS_CPU
 #undef T_SINGLE
 #undef F32_MADD
 #undef F32_SQRT
 #undef F64_SQRT
-#undef RUN
 #undef T_MADD
 #undef T_SQRT
 #undef WIDE_SQRT
@@ -190,7 +189,6 @@ class CallingCard final : public Card {
   CallingCard() {
     features_.name = "a card that calls";
     features_.memory_bytes = size_t{1} << 30;
-    features_.is_cpu = true;  // each item does a run of elements
     features_.addresses = true;
   }
   ~CallingCard() override { forget_modules(); }

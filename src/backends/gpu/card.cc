@@ -7,10 +7,8 @@ namespace berth::gpu {
 namespace {
 
 std::string text_for(const Features& f, const Source& source) {
-  return fmt::format(
-             "#define HAS_F64 {:d}\n#define GROUP_SIZE {}\n"
-             "#define IS_CPU {:d}\n",
-             f.has_f64, f.group_size, f.is_cpu) +
+  return fmt::format("#define HAS_F64 {:d}\n#define GROUP_SIZE {}\n", f.has_f64,
+                     f.group_size) +
          text_of(source);
 }
 

@@ -37,13 +37,8 @@ struct Features {
   bool has_f64 = true;         // float64 and complex128 kernels
   int group_size = 256;        // items per group, a power of two
   size_t local_bytes = 32768;  // per group
-  // Items are loops on processor cores: an item should process neighbouring
-  // elements, and local memory saves nothing.
-  bool is_cpu = false;
   // Cards of the same nonzero number copy to each other (MemoryOptions::peers).
   int peers = 0;
-  // Products of matrices use tiles in local memory, as suits GPUs.
-  bool tiles = true;
   // Products fuse their epilogue (Activation, bias).
   bool fuses_products = true;
   // Kernels may follow addresses passed as numbers, and take 32,764 bytes of

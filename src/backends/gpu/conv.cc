@@ -126,8 +126,6 @@ void append(Recipe& r, What what, const Shape& x, const Shape& filter,
   call.a = a;
   call.b = b;
   call.c = out(0);
-  const bool half = call.dtype == bfloat16 || call.dtype == float16;
-  call.channels = p.cg == 1 && p.og == 1 && !half;
   append_product(r, call);
 }
 

@@ -32,16 +32,7 @@ bool cast(Recipe& r) {
            static_cast<size_t>(r.out_shape(0).num_elements()) * size_of(to));
     return true;
   }
-  const auto all = [&] {
-    std::vector<ElementKernel> kernels;
-    for (const DType t : kTypes) {
-      if (!f64 && (t == float64 || t == complex128)) continue;
-      if (t != from) kernels.push_back(cast_kernel(from, t));
-    }
-    return kernels;
-  };
-  return launch_elements(r, {"math.cl"}, cast_kernel(from, to),
-                         {fmt::format("Cast {} {}", name_of(from), f64), all});
+  return launch_elements(r, {"math.cl"}, cast_kernel(from, to));
 }
 
 // `word` is the type that moves elements of that size.
@@ -70,15 +61,8 @@ std::string word_of_size(size_t bytes) {
 }
 
 bool select(Recipe& r) {
-  const auto all = [] {
-    std::vector<ElementKernel> kernels;
-    for (const size_t bytes : {1, 2, 4, 8, 16}) {
-      kernels.push_back(select_kernel(word_of_size(bytes)));
-    }
-    return kernels;
-  };
   const std::string word = word_of_size(size_of(r.out_type(0)));
-  return launch_elements(r, {}, select_kernel(word), {"SelectV2", all});
+  return launch_elements(r, {}, select_kernel(word));
 }
 
 bool complex(Recipe& r) {
@@ -90,7 +74,7 @@ bool complex(Recipe& r) {
   k.in = {part, part};
   k.out = {whole};
   k.body = fmt::format("  const {0} y0 = {0}_make(x0, x1);\n", whole);
-  return launch_elements(r, {}, k, {"", [&] { return std::vector{k}; }});
+  return launch_elements(r, {}, k);
 }
 
 }  // namespace convert

@@ -35,7 +35,7 @@ std::string items_params(size_t inputs, Form form) {
 
 std::string items_places(size_t inputs, Form form) {
   if (form == Form::kSame) return {};
-  if (form != Form::kRows) return axes_places(inputs, form == Form::kWide, "i");
+  if (form != Form::kRows) return axes_places(inputs, form == Form::kWide);
   std::string text =
       "  const u32 row = (u32)i / rows.columns;\n"
       "  const u32 column = (u32)i - row * rows.columns;\n";
@@ -49,7 +49,7 @@ std::string items_places(size_t inputs, Form form) {
 }
 
 std::string items_text(const ElementKernel& k, Form form) {
-  const Parts p = parts_of(k, "i");
+  const Parts p = parts_of(k);
   std::string loads;
   for (size_t x = 0; x < k.in.size(); ++x) {
     loads += load_of(k, x, form == Form::kSame ? "i" : fmt::format("at{}", x));

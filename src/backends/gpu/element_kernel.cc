@@ -58,25 +58,20 @@ std::string converted(const std::string& x, std::string_view from,
 }
 
 bool launch_elements(Recipe& recipe, std::vector<std::string> files,
-                     const ElementKernel& kernel, const ElementSet& set,
+                     const ElementKernel& kernel,
                      const std::vector<Arg>& more) {
   const int64_t n = recipe.out_shape(0).num_elements();
   if (recipe.num_in() > element::kMostInputs) return false;
   if (n == 0) return true;
   const element::Layout layout = element::layout_of(recipe);
-  const bool is_cpu = recipe.features().is_cpu;
-  // A set is one program already.
-  const bool joins = !is_cpu || set.name.empty();
-  const ElementKernel named = joins ? with_own_name(kernel) : kernel;
-  element::Plan plan = is_cpu ? element::plan_runs(layout, n, named, set)
-                              : element::plan_items(layout, n, named);
+  element::Plan plan = element::plan_items(layout, n, with_own_name(kernel));
   const int64_t groups = (plan.items + plan.group - 1) / plan.group;
   if (groups > INT32_MAX) return false;
   Source source;
   source.files = std::move(files);
   source.files.insert(source.files.begin(), "elementwise.cl");
   source.generated = std::move(plan.text);
-  source.joins = joins;
+  source.joins = true;
   std::vector<Arg> args;
   for (int k = 0; k < recipe.num_in(); ++k) args.push_back(in(k));
   for (int k = 0; k < recipe.num_out(); ++k) args.push_back(out(k));

@@ -1,15 +1,13 @@
 // Elementwise kernels as generated text: load operands, compute, store; inputs
 // broadcast to the shape of the outputs.
 //
-// A kernel has a form for each layout of its inputs (element_layout.h).
-// Processors get all forms of all kernels of a kind in one program and compile
-// only what is launched; other cards, and groups of ops, get one form of one
-// kernel, and those of a plan are compiled together. Pure; thread-safe.
+// A kernel has a form for each layout of its inputs (element_layout.h). A
+// program has one form of one kernel; those of a plan are compiled together.
+// Pure; thread-safe.
 
 #ifndef BERTH_BACKENDS_GPU_ELEMENT_KERNEL_H_
 #define BERTH_BACKENDS_GPU_ELEMENT_KERNEL_H_
 
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,17 +33,10 @@ std::string computed_in(std::string_view word);
 std::string converted(const std::string& value, std::string_view from,
                       std::string_view to);
 
-// Kernels that share one program on a processor. `name` identifies them, and
-// their text is generated once per process; without a name, each time.
-struct ElementSet {
-  std::string name;
-  std::function<std::vector<ElementKernel>()> kernels;
-};
-
-// Appends the launch of `kernel`, a member of `set`, for the recipe's inputs
-// and outputs. Returns false for more elements than a launch can have.
+// Appends the launch of `kernel` for the recipe's inputs and outputs. Returns
+// false for more elements than a launch can have.
 bool launch_elements(Recipe& recipe, std::vector<std::string> files,
-                     const ElementKernel& kernel, const ElementSet& set,
+                     const ElementKernel& kernel,
                      const std::vector<Arg>& more = {});
 
 // An op that is a single function of kernels/*.cl, called by name: op "Exp" of

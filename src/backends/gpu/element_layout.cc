@@ -81,9 +81,9 @@ std::string axes_params(size_t inputs, bool wide) {
   return text;
 }
 
-std::string axes_places(size_t inputs, bool wide, std::string_view place) {
+std::string axes_places(size_t inputs, bool wide) {
   const char* u = wide ? "u64" : "u32";
-  std::string text = fmt::format("  {0} rest = ({0}){1};\n", u, place);
+  std::string text = fmt::format("  {0} rest = ({0})i;\n", u);
   for (size_t x = 0; x < inputs; ++x) {
     text += fmt::format("  {} at{} = 0;\n", u, x);
   }
@@ -99,7 +99,7 @@ std::string axes_places(size_t inputs, bool wide, std::string_view place) {
   return text + "  }\n";
 }
 
-Parts parts_of(const ElementKernel& k, std::string_view at) {
+Parts parts_of(const ElementKernel& k) {
   Parts p;
   for (size_t x = 0; x < k.in.size(); ++x) {
     p.params += fmt::format("BUF(const {}, in{}), ", k.in[x], x);
@@ -108,8 +108,7 @@ Parts parts_of(const ElementKernel& k, std::string_view at) {
   for (size_t y = 0; y < k.out.size(); ++y) {
     p.params += fmt::format("BUF({}, out{}), ", k.out[y], y);
     p.pointers += fmt::format("  AT({}, out{});\n", k.out[y], y);
-    p.stores +=
-        fmt::format("  {0}_STORE(out{1}, {2}, y{1});\n", k.out[y], y, at);
+    p.stores += fmt::format("  {0}_STORE(out{1}, i, y{1});\n", k.out[y], y);
   }
   p.pointers += k.begin;
   return p;

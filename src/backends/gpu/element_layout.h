@@ -1,6 +1,5 @@
-// How the operands of an elementwise kernel lie, and the two shapes of its
-// text: one element per item, and runs of neighbours for processors. Pure,
-// except for the texts that plan_runs keeps; thread-safe.
+// How the operands of an elementwise kernel lie, and its text, with one element
+// per item. Pure; thread-safe.
 
 #ifndef BERTH_BACKENDS_GPU_ELEMENT_LAYOUT_H_
 #define BERTH_BACKENDS_GPU_ELEMENT_LAYOUT_H_
@@ -29,17 +28,17 @@ Layout layout_of(const Recipe& recipe);
 // Appends the arguments `Axes` and `Steps` of elementwise.cl, in 64 bits or in
 // 32, for the first `rank` axes.
 void add_axes(const Layout& l, int rank, bool wide, std::vector<Arg>& args);
-// Returns their parameters, and text that computes at0, at1, ... from `place`.
+// Returns their parameters, and text that computes at0, at1, ... from `i`.
 std::string axes_params(size_t inputs, bool wide);
-std::string axes_places(size_t inputs, bool wide, std::string_view place);
+std::string axes_places(size_t inputs, bool wide);
 
 // The parts of a kernel's text common to all forms.
 struct Parts {
   std::string params;    // "BUF(const f32, in0), "
   std::string pointers;  // "AT(const f32, in0);"
-  std::string stores;    // at `i`
+  std::string stores;    // of y0, y1, ... at `i`
 };
-Parts parts_of(const ElementKernel& k, std::string_view at);
+Parts parts_of(const ElementKernel& k);
 std::string load_of(const ElementKernel& k, size_t input, std::string_view at);
 
 struct Plan {
@@ -49,8 +48,6 @@ struct Plan {
   uint32_t group = 1;
 };
 Plan plan_items(const Layout& l, int64_t n, const ElementKernel& k);
-Plan plan_runs(const Layout& l, int64_t n, const ElementKernel& k,
-               const ElementSet& set);
 
 }  // namespace berth::gpu::element
 

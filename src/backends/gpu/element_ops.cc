@@ -100,21 +100,8 @@ bool make_element_op(Recipe& recipe, std::span<const ElementOp> table,
       more.push_back(
           element::alpha_of(recipe, element::class_of(op, dtype, card)));
     }
-    const auto all = [&] {
-      std::vector<ElementKernel> kernels;
-      for (const ElementOp& other : table) {
-        if (!(other.types & dtype_bit(dtype))) continue;
-        kernels.push_back(element::kernel_of(other, dtype, card));
-      }
-      return kernels;
-    };
-    // The first row identifies a table.
-    const std::string set =
-        fmt::format("{} {} {} {}", table[0].op, table[0].function,
-                    name_of(dtype), card.has_f64);
     return launch_elements(recipe, std::move(files),
-                           element::kernel_of(op, dtype, card), {set, all},
-                           more);
+                           element::kernel_of(op, dtype, card), more);
   }
   return false;
 }

@@ -136,9 +136,7 @@ bool needs_f64(const Expr& e) {
 bool make(Recipe& r) {
   const Expr e = Expr::parse(r.args().attr<std::string>("expr"));
   if (!r.features().has_f64 && needs_f64(e)) return false;
-  const ElementKernel k = kernel_of(e);
-  return launch_elements(r, {"math.cl"}, k,
-                         {"", [&] { return std::vector{k}; }});
+  return launch_elements(r, {"math.cl"}, kernel_of(e));
 }
 
 }  // namespace fused

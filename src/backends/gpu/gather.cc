@@ -34,12 +34,9 @@ bool gather(Recipe& r) {
            {in(1), value(kind), value(dim), value(all), fault});
     return true;
   }
-  const int64_t runs = runs_of(r.features(), inner);
-  const int64_t items = total / inner * runs;
-  r.flat(source, "gather_rows", items,
+  r.flat(source, "gather_rows", total,
          {out(0), in(0), in(1), value(kind), value(dim), value(inner), value(n),
-          value(outer), value(runs), value(narrow_walk(total)), value(items),
-          fault});
+          value(outer), value(narrow_walk(total)), value(total), fault});
   return true;
 }
 
@@ -54,10 +51,10 @@ bool gather_nd(Recipe& r) {
     r.flat(source, "check_places", rows, {in(1), value(c), value(rows), fault});
     return true;
   }
-  const int64_t runs = runs_of(r.features(), inner), items = rows * runs;
+  const int64_t items = rows * inner;
   r.flat(source, "gather_places", items,
-         {out(0), in(0), in(1), value(c), value(inner), value(runs),
-          value(narrow_walk(rows * inner)), value(items), fault});
+         {out(0), in(0), in(1), value(c), value(inner),
+          value(narrow_walk(items)), value(items), fault});
   return true;
 }
 

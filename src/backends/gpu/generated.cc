@@ -136,15 +136,7 @@ bool add_n(Recipe& r) {
   const DType type = r.in_type(0);
   const std::string word(type_word(type));
   const char* wide = wide_word(r, type);
-  const auto all = [&] {
-    std::vector<ElementKernel> kernels;
-    for (int count = 1; count <= kAtOnce; ++count) {
-      kernels.push_back(add_kernel(word, wide, count));
-    }
-    return kernels;
-  };
-  return launch_elements(r, {}, add_kernel(word, wide, r.num_in()),
-                         {fmt::format("AddN {} {}", word, wide), all});
+  return launch_elements(r, {}, add_kernel(word, wide, r.num_in()));
 }
 
 }  // namespace generated

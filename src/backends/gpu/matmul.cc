@@ -104,7 +104,6 @@ ProductCall call_of(const Recipe& r, const Problem& p) {
   call.a = in(0);
   call.b = in(1);
   call.c = out(0);
-  call.strided_b = true;
   return call;
 }
 

@@ -9,7 +9,6 @@ namespace berth::gpu {
 namespace {
 namespace moves {
 
-constexpr int64_t kRun = 256;  // RUN of kernels/runs.cl
 constexpr int64_t kTile = 32;  // TILE of kernels/move.cl
 // Shorter axes do not pay for a tile.
 constexpr int64_t kLeastTiled = 8;
@@ -21,7 +20,6 @@ struct Move {
   int64_t from[kMaxRank] = {};
   int64_t to_start = 0;
   int64_t from_start = 0;
-  int64_t runs = 0;
   int32_t rank = 0;
   int32_t narrow = 0;
 
@@ -82,12 +80,7 @@ void move_tiles(Recipe& r, const Source& source, const Move& m, int axis,
   }
   t.add(m.n[axis], m.to[axis], m.from[axis]);
   t.add(m.n[m.rank - 1], m.to[m.rank - 1], m.from[m.rank - 1]);
-  if (r.features().is_cpu) {
-    r.flat(source, "transpose_tiles", count,
-           {to, from, value(t), value(count)});
-  } else {
-    r.groups(source, "transpose_tiles", count, {to, from, value(t)});
-  }
+  r.groups(source, "transpose_tiles", count, {to, from, value(t)});
 }
 
 }  // namespace moves
@@ -104,7 +97,7 @@ ElementBits bits_of(DType dtype, double x) {
 
 Source storage_source(DType dtype, std::vector<std::string> files) {
   Source s;
-  s.files = {"index.cl", "storage.cl", "runs.cl"};
+  s.files = {"index.cl", "storage.cl", "quotient.cl"};
   s.files.insert(s.files.end(), files.begin(), files.end());
   s.defines = {{"E_SIZE", std::to_string(size_of(dtype))}};
   return s;
@@ -126,10 +119,6 @@ std::vector<int64_t> row_strides(const Shape& shape) {
   return strides;
 }
 
-int64_t runs_of(const Features& features, int64_t n) {
-  return features.is_cpu ? (n + moves::kRun - 1) / moves::kRun : n;
-}
-
 int32_t narrow_walk(int64_t n) { return n < INT32_MAX ? 1 : 0; }
 
 void move_elements(Recipe& r, DType dtype, const Shape& shape, const Walk& to,
@@ -137,8 +126,7 @@ void move_elements(Recipe& r, DType dtype, const Shape& shape, const Walk& to,
   const int64_t n = shape.num_elements();
   if (n == 0) return;
   const auto size = static_cast<size_t>(size_of(dtype));
-  moves::Move m = moves::merged(shape, to, from);
-  const int last = m.rank - 1;
+  const moves::Move m = moves::merged(shape, to, from);
   if (m.rank == 1 && m.to[0] == 1 && m.from[0] == 1) {
     return r.copy(to.memory + static_cast<size_t>(to.start) * size,
                   from.memory + static_cast<size_t>(from.start) * size,
@@ -148,10 +136,8 @@ void move_elements(Recipe& r, DType dtype, const Shape& shape, const Walk& to,
   if (const int axis = moves::tiled_axis(m); axis >= 0) {
     return moves::move_tiles(r, source, m, axis, to.memory, from.memory);
   }
-  m.runs = runs_of(r.features(), m.n[last]);
-  const int64_t items = n / m.n[last] * m.runs;
-  r.flat(source, "move_elements", items,
-         {to.memory, from.memory, value(m), value(items)});
+  r.flat(source, "move_elements", n,
+         {to.memory, from.memory, value(m), value(n)});
 }
 
 void fill_elements(Recipe& r, DType dtype, const Arg& target, ElementBits bits,

@@ -21,7 +21,7 @@ struct ElementBits {
 ElementBits bits_of(DType dtype, double x);
 
 // Returns the program of files of kernels/ for elements as large as `dtype`'s,
-// preceded by storage.cl, runs.cl and index.cl.
+// preceded by index.cl, storage.cl and quotient.cl.
 Source storage_source(DType dtype, std::vector<std::string> files);
 
 // Returns the product of dimensions [from, to).
@@ -29,8 +29,6 @@ int64_t elements_between(const Shape& shape, int from, int to);
 // Returns row-major strides in elements, up to kMaxRank of them.
 std::vector<int64_t> row_strides(const Shape& shape);
 
-// Returns how many runs of consecutive elements items of runs.cl make of `n`.
-int64_t runs_of(const Features& features, int64_t n);
 // Returns 1 where numbers up to `n` can be divided in 32 bits.
 int32_t narrow_walk(int64_t n);
 

@@ -20,9 +20,8 @@ struct Sums {
   int64_t elements() const { return groups * rows * channels; }
 };
 
-Sums sums_over(Recipe& r, int64_t groups, int64_t all_rows, int64_t channels) {
-  Sums s{groups, all_rows / groups, channels, 0, 0};
-  s.piece = r.features().is_cpu ? 512 : 64;
+Sums sums_over(int64_t groups, int64_t all_rows, int64_t channels) {
+  Sums s{groups, all_rows / groups, channels, 64, 0};
   s.pieces = std::max<int64_t>(1, ceil_div(s.rows, s.piece));
   return s;
 }
@@ -31,7 +30,7 @@ Sums batch_sums(Recipe& r, const Shape& x) {
   const bool training = r.args().attr<bool>("is_training");
   const auto groups = r.args().attr<int64_t>("statistics_groups");
   const RowShape shape = rows_of(x);
-  return sums_over(r, training ? std::max<int64_t>(1, groups) : 1, shape.rows,
+  return sums_over(training ? std::max<int64_t>(1, groups) : 1, shape.rows,
                    shape.length);
 }
 
@@ -44,14 +43,8 @@ Arg epsilon_of(Recipe& r) {
   return real_value(r.in_type(0), r.args().attr<double>("epsilon"));
 }
 
-// Return the items of EACH_ELEMENT and of PIECE_BEGIN.
-int64_t element_items(Recipe& r, const Sums& s) {
-  const int64_t rows = s.groups * s.rows;
-  return r.features().is_cpu ? rows : rows * s.channels;
-}
-int64_t piece_items(Recipe& r, const Sums& s) {
-  return s.groups * s.pieces * ceil_div(s.channels, row_width(r.features()));
-}
+// Returns the items of PIECE_BEGIN.
+int64_t piece_items(const Sums& s) { return s.groups * s.pieces * s.channels; }
 
 // Computes moments of x, and scale / sqrt(variance + epsilon).
 void moments(Recipe& r, const Sums& s, const Arg& factor) {
@@ -59,7 +52,7 @@ void moments(Recipe& r, const Sums& s, const Arg& factor) {
   const DType type = r.in_type(0);
   const int64_t n = s.size() * s.pieces;
   const Arg means = room(r, n), squares = room(r, n);
-  launch_rows(r, source, "moment_pieces", s.rows ? piece_items(r, s) : 0, 1,
+  launch_rows(r, source, "moment_pieces", s.rows ? piece_items(s) : 0, 1,
               {in(0), means, squares, value(s.groups), value(s.rows),
                value(s.channels), value(s.piece), value(s.pieces)});
   const int32_t lanes = row_lanes(r.features(), s.pieces);
@@ -120,7 +113,7 @@ bool batch_norm(Recipe& r) {
             value(s.channels), epsilon_of(r)});
     mean = in(3);
   }
-  r.flat(source, "normalise", element_items(r, s),
+  r.flat(source, "normalise", s.elements(),
          {in(0), mean, factor, in(2), out(0), value(s.groups), value(s.rows),
           value(s.channels)});
   return true;
@@ -158,7 +151,7 @@ bool batch_norm_grad(Recipe& r) {
   const bool joined = s.groups > 1;
   const Arg dots = joined ? room(r, s.size()) : out(1);
   const Arg sums = joined ? room(r, s.size()) : out(2);
-  launch_rows(r, source, "norm_grad_pieces", piece_items(r, s), 1,
+  launch_rows(r, source, "norm_grad_pieces", piece_items(s), 1,
               {in(0), in(1), in(3), in(4), dot_pieces, sum_pieces,
                value(s.groups), value(s.rows), value(s.channels),
                value(s.piece), value(s.pieces), epsilon_of(r)});
@@ -170,7 +163,7 @@ bool batch_norm_grad(Recipe& r) {
   }
   const int32_t training = r.args().attr<bool>("is_training");
   r.flat(
-      source, "norm_grad", element_items(r, s),
+      source, "norm_grad", s.elements(),
       {in(0), in(1), in(2), in(3), in(4), dots, sums, out(0), value(s.groups),
        value(s.rows), value(s.channels), value(training), epsilon_of(r)});
   return true;
@@ -192,11 +185,11 @@ bool layer_norm_grad(Recipe& r) {
   launch_rows(r, source, "layer_norm_grad", rows, lanes,
               {in(0), in(1), in(2), in(3), in(4), out(0), value(rows),
                value(length), value(lanes)});
-  const Sums s = sums_over(r, 1, rows, length);
+  const Sums s = sums_over(1, rows, length);
   const int64_t n = s.size() * s.pieces;
   const Arg dot_pieces = room(r, n), sum_pieces = room(r, n);
   launch_rows(
-      r, source, "layer_norm_pieces", piece_items(r, s), 1,
+      r, source, "layer_norm_pieces", piece_items(s), 1,
       {in(0), in(1), in(3), in(4), dot_pieces, sum_pieces, value(s.groups),
        value(s.rows), value(s.channels), value(s.piece), value(s.pieces)});
   fold_two(r, s, dot_pieces, sum_pieces, out(1), out(2));

@@ -19,7 +19,7 @@ Source order_source() {
 }
 
 // Few enough for each key to be compared with all others.
-int64_t few(const Features& f) { return f.is_cpu ? 256 : 4096; }
+constexpr int64_t kFew = 4096;
 
 int64_t blocks_of(const Recipe& r, int64_t n) {
   const int64_t block = int64_t{r.features().group_size} * kEach;
@@ -37,7 +37,7 @@ SortedKeys sort_keys(Recipe& r, const Arg& keys, int64_t n, int bits) {
   const Source source = order::order_source();
   SortedKeys to{r.scratch(order::bytes_of(n, 8)),
                 r.scratch(order::bytes_of(n, 4))};
-  if (n <= order::few(r.features())) {
+  if (n <= order::kFew) {
     r.flat(source, "sort_few", n,
            {to.keys, to.places, keys, value(static_cast<int32_t>(n))});
     return to;

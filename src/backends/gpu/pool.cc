@@ -9,12 +9,11 @@ namespace berth::gpu {
 
 namespace pool {
 
-// Matches kernels/pool.cl, like CHUNK.
+// Matches kernels/pool.cl.
 struct Pool {
   int64_t n, h, w, c, oh, ow;
   int64_t kh, kw, sh, sw, ph, pw;
 };
-constexpr int64_t kChunk = 16;
 
 // The launches of one op on images of shape x.
 struct Writer {
@@ -40,11 +39,8 @@ struct Writer {
 
   int64_t windows() const { return p.n * p.oh * p.ow; }
   int64_t pixels() const { return p.n * p.h * p.w; }
-  // Returns one item per pixel and chunk of channels.
-  int64_t items(int64_t pixels) const {
-    const int64_t chunk = r.features().is_cpu ? kChunk : 1;
-    return pixels * ((p.c + chunk - 1) / chunk);
-  }
+  // Returns one item per channel of each pixel.
+  int64_t items(int64_t pixels) const { return pixels * p.c; }
 };
 
 bool max_pool(Recipe& r) {

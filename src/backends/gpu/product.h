@@ -1,7 +1,7 @@
 // Products of matrices on a GPU, for MatMul and for ops built on products.
 //
 // A file of kernels/ (product.cl) determines where the elements of a and b are;
-// this module chooses kernels for processors and for GPUs, pieces and parts.
+// this module chooses kernels and parts.
 
 #ifndef BERTH_BACKENDS_GPU_PRODUCT_H_
 #define BERTH_BACKENDS_GPU_PRODUCT_H_
@@ -44,10 +44,6 @@ struct ProductCall {
   std::vector<std::pair<std::string, std::string>> defines;  // for `file`
   DType dtype = DType::kInvalid;
   Arg a, b, c;
-  // Elements of b have one stride along all of the inner dimension.
-  bool strided_b = false;
-  // Batches are channels, adjacent in a, b and c, one column each.
-  bool channels = false;
   ProductEnd end = {};
 };
 

@@ -37,12 +37,9 @@ Source random_source(DType dtype) {
   return s;
 }
 
-// Returns one item per batch of words (WORDS of kernels/random.cl) that `n`
-// elements touch, wherever they begin.
-int64_t batches_of(const Recipe& r, int64_t n) {
-  const int64_t words = r.features().is_cpu ? 128 : 4;
-  return n == 0 ? 0 : (n + words - 1) / words + 1;
-}
+// Returns one item per block of four words that `n` elements touch, wherever
+// they begin.
+int64_t blocks_of(int64_t n) { return n == 0 ? 0 : (n + 3) / 4 + 1; }
 
 float float_attr(const Recipe& r, const char* name) {
   return static_cast<float>(r.args().attr<double>(name));
@@ -56,7 +53,7 @@ bool uniform(Recipe& r) {
   const float top =
       std::max(from, std::nextafter(static_cast<float>(high), from));
   const int64_t n = r.out_shape(0).num_elements();
-  r.flat(random_source(r.out_type(0)), "uniform", batches_of(r, n),
+  r.flat(random_source(r.out_type(0)), "uniform", blocks_of(n),
          {out(0), step_of(r), value(key_of(r)), value(from),
           value(static_cast<float>(high - low)), value(top), slice_origin(),
           value(n)});
@@ -65,7 +62,7 @@ bool uniform(Recipe& r) {
 
 bool draw_normal(Recipe& r, const char* kernel) {
   const int64_t n = r.out_shape(0).num_elements();
-  r.flat(random_source(r.out_type(0)), kernel, batches_of(r, n),
+  r.flat(random_source(r.out_type(0)), kernel, blocks_of(n),
          {out(0), step_of(r), value(key_of(r)), value(float_attr(r, "mean")),
           value(float_attr(r, "stddev")), slice_origin(), value(n)});
   return true;
@@ -78,7 +75,7 @@ bool uniform_int(Recipe& r) {
   const int64_t n = r.out_shape(0).num_elements();
   const bool wide = range > uint64_t{1} << 32;
   r.flat(random_source(r.out_type(0)), wide ? "uniform_wide" : "uniform_int",
-         wide ? n : batches_of(r, n),
+         wide ? n : blocks_of(n),
          {out(0), step_of(r), value(key_of(r)), value(low), value(range),
           slice_origin(), value(n)});
   return true;
@@ -118,7 +115,7 @@ Arg scale_of(const Recipe& r) {
 
 bool dropout(Recipe& r) {
   const int64_t n = r.out_shape(0).num_elements();
-  r.flat(random_source(r.in_type(0)), "dropout", batches_of(r, n),
+  r.flat(random_source(r.in_type(0)), "dropout", blocks_of(n),
          {out(0), out(1), in(0), step_counter(), value(key_of(r)),
           value(float_attr(r, "rate")), scale_of(r), slice_origin(), value(n)});
   return true;

@@ -84,7 +84,7 @@ size_t bytes_of_partial(DType type) {
 void by_rows(Recipe& r, const Source& source, const std::string& kind,
              const Walks& w, double divisor) {
   const Features& f = r.features();
-  const Pieces p(w.length, f.is_cpu ? 2048 : int64_t{32} * f.group_size);
+  const Pieces p(w.length, int64_t{32} * f.group_size);
   const int32_t lanes = row_lanes(f, std::min(p.length, p.piece));
   const DType type = w.type;
   const int64_t rows = w.outer * p.count;
@@ -105,15 +105,14 @@ void by_rows(Recipe& r, const Source& source, const std::string& kind,
 
 void by_columns(Recipe& r, const Source& source, const std::string& kind,
                 const Walks& w, double divisor) {
-  const Features& f = r.features();
-  const Pieces p(w.length, f.is_cpu ? 512 : 64);
+  const Pieces p(w.length, 64);
   const DType type = w.type;
   const int64_t outputs = w.outer * w.columns;
   const Arg partial = p.count > 1
                           ? r.scratch(static_cast<size_t>(outputs * p.count) *
                                       bytes_of_partial(type))
                           : no_buffer();
-  const int64_t items = w.outer * p.count * ceil_div(w.columns, row_width(f));
+  const int64_t items = w.outer * p.count * w.columns;
   launch_rows(r, source, (kind + "_columns").c_str(), items, 1,
               {w.x, w.y, partial, value(w.kept), value(w.reduced),
                value(w.outer), value(w.columns), value(p.length),

@@ -8,8 +8,6 @@ namespace berth::gpu {
 
 namespace {
 
-constexpr int32_t kRowItemsOfCpu = 16;  // ROW_ITEMS of rows.cl
-
 bool is_wide_type(DType type) { return type == float64 || type == complex128; }
 
 }  // namespace
@@ -25,15 +23,13 @@ Source row_source(DType type, std::vector<std::string> files) {
 
 int32_t row_lanes(const Features& features, int64_t n, int64_t share) {
   int32_t lanes = 1;
-  if (features.is_cpu) return lanes;
   while (lanes < features.group_size && lanes * share < n) lanes *= 2;
   return lanes;
 }
 
 void launch_rows(Recipe& r, const Source& source, const char* kernel,
                  int64_t rows, int32_t lanes, const std::vector<Arg>& args) {
-  const Features& f = r.features();
-  const int32_t items = f.is_cpu ? kRowItemsOfCpu : f.group_size;
+  const int32_t items = r.features().group_size;
   const int64_t groups = ceil_div(rows, items / lanes);
   if (groups > INT32_MAX) {
     throw errors::InvalidArgument(r.args().op->name() +

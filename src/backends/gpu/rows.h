@@ -15,9 +15,6 @@ Source row_source(DType type, std::vector<std::string> files);
 // Returns how many items share a row of n elements, at least `share` each.
 int32_t row_lanes(const Features& features, int64_t n, int64_t share = 4);
 
-// ROW_WIDTH: neighbouring elements that an item processes at a time.
-inline int64_t row_width(const Features& f) { return f.is_cpu ? 16 : 1; }
-
 // Appends a launch of a KERNEL(ROW_ITEMS, ...) for that many rows.
 void launch_rows(Recipe& r, const Source& source, const char* kernel,
                  int64_t rows, int32_t lanes, const std::vector<Arg>& args);

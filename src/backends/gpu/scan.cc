@@ -65,7 +65,7 @@ bool scan(Recipe& r, const std::string& kind) {
   const Lines l = lines_of(r);
   if (l.n * l.count() == 0) return true;
   const Source source = source_of(r);
-  if (l.n > kLongestSerial && !r.features().is_cpu) {
+  if (l.n > kLongestSerial) {
     by_tiles(r, source, kind, l);
     return true;
   }

@@ -22,7 +22,6 @@ struct Rows {
   int64_t n = 1;
   int64_t outer = 1;
   int64_t inner = 1;
-  int64_t runs = 1;
   uint64_t end = 0;
   int32_t narrow = 0;
   int32_t unused = 0;
@@ -43,12 +42,11 @@ void combine(Recipe& r, const char* how, DType dtype, const Arg& target,
              const Arg& updates, const Arg& keys, Rows rows) {
   const SortedKeys sorted = sort_keys(
       r, keys, rows.count, static_cast<int>(std::bit_width(rows.end)));
-  rows.runs = runs_of(r.features(), rows.inner);
-  const int64_t items = rows.count * rows.outer * rows.runs;
+  const int64_t items = rows.count * rows.outer * rows.inner;
   rows.narrow = narrow_walk(
       std::max({items, static_cast<int64_t>(rows.end), rows.count}));
   Source source;
-  source.files = {"runs.cl", "combine.cl"};
+  source.files = {"quotient.cl", "combine.cl"};
   source.types = {{"T", dtype}};
   r.flat(
       source, how, items,

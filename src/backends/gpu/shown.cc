@@ -23,7 +23,6 @@ struct Places {
   int64_t stride[kMaxRank] = {};
   int64_t shift[kMaxRank] = {};
   int32_t how[kMaxRank] = {};
-  int64_t runs = 0;
   int32_t rank = 0;
   int32_t narrow = 0;
 
@@ -59,13 +58,11 @@ void show(Recipe& r, Fn&& how, ElementBits none = {}) {
     p.add(to[d], from[d], strides[static_cast<size_t>(d)], h, shift);
   }
   if (p.rank == 0) p.add(1, 1, 1, kShifted, 0);
-  const int64_t n = to.num_elements(), inner = p.n[p.rank - 1];
+  const int64_t n = to.num_elements();
   if (n == 0) return;
-  p.runs = runs_of(r.features(), inner);
   p.narrow = narrow_walk(std::max(n, from.num_elements()));
-  const int64_t items = n / inner * p.runs;
-  r.flat(storage_source(r.in_type(0), {"move.cl"}), "show_elements", items,
-         {out(0), in(0), value(p), value(none), value(items)});
+  r.flat(storage_source(r.in_type(0), {"move.cl"}), "show_elements", n,
+         {out(0), in(0), value(p), value(none), value(n)});
 }
 
 void pad_with(Recipe& r, ElementBits none) {

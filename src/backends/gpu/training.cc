@@ -92,7 +92,7 @@ Layout layout_of(const Updates& u, int slots) {
     const auto i = static_cast<size_t>(k);
     l.n[i] = u.size(k);
     l.first[i] = l.groups;
-    l.groups += (runs_of(u.r.features(), l.n[i]) + kFlat - 1) / kFlat;
+    l.groups += (l.n[i] + kFlat - 1) / kFlat;
   }
   return l;
 }
@@ -126,7 +126,7 @@ void launch(const Updates& u, const std::string& kernel,
   words.insert(words.end(), l.first.begin(), l.first.end());
   args.push_back(u.count == 1 ? value(l.n[0]) : large_value(words));
   Source s;
-  s.files = {"runs.cl", "training.cl"};
+  s.files = {"training.cl"};
   s.types = {{"T", u.dtype()}};
   s.defines = {{"T_SINGLE", u.dtype() == float32 ? "1" : "0"}};
   if (how.table) s.defines.push_back({"TABLE", std::to_string(how.most)});
@@ -214,19 +214,17 @@ bool multi_apply(Recipe& r) {
 // No copy here: the value may be the variable's own memory.
 bool assign(Recipe& r) {
   const int64_t n = r.in_shape(1).num_elements();
-  const int64_t items = runs_of(r.features(), n);
-  r.flat(storage_source(r.in_type(1), {"move.cl"}), "copy_elements", items,
-         {in(0), in(1), value(n), value(items)});
+  r.flat(storage_source(r.in_type(1), {"move.cl"}), "copy_elements", n,
+         {in(0), in(1), value(n)});
   return true;
 }
 
 bool assign_with(Recipe& r, const char* kernel) {
   Source s;
-  s.files = {"runs.cl", "assign.cl"};
+  s.files = {"assign.cl"};
   s.types = {{"T", r.in_type(1)}};
   const int64_t n = r.in_shape(1).num_elements();
-  const int64_t items = runs_of(r.features(), n);
-  r.flat(s, kernel, items, {in(0), in(1), value(n), value(items)});
+  r.flat(s, kernel, n, {in(0), in(1), value(n)});
   return true;
 }
 

@@ -185,22 +185,18 @@ ClCard::ClCard(cl_context context, cl_device_id device, int peers)
   features_.local_bytes = info<cl_ulong>(device, CL_DEVICE_LOCAL_MEM_SIZE);
   features_.has_f64 =
       info<cl_device_fp_config>(device, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
-  features_.is_cpu =
+  is_processor_ =
       (info<cl_device_type>(device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
-  // For tests: processors get what GPUs are given.
-  if (std::getenv("BERTH_OPENCL_AS_GPU") != nullptr) features_.is_cpu = false;
   products_ = asked_products();
   if (products_ == Products::kClblast && !has_clblast()) {
     throw errors::Unavailable(
         "BERTH_OPENCL_PRODUCTS=clblast, but libclblast.so.1 is not installed");
   }
-  features_.tiles = !features_.is_cpu || products_ == Products::kTiles;
   // CLBlast computes plain products only.
   features_.fuses_products = !(has_clblast() && uses_clblast());
   has_f16_ = device_text(device, CL_DEVICE_EXTENSIONS).find("cl_khr_fp16") !=
              std::string::npos;
   const auto most = info<size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE);
-  features_.group_size = features_.is_cpu ? 64 : 256;
   if (most < 256) {
     throw errors::Unavailable(
         fmt::format("{} takes groups of {} items at most; expected 256",
@@ -214,7 +210,7 @@ ClCard::ClCard(cl_context context, cl_device_id device, int peers)
 
 bool ClCard::uses_clblast() const {
   return products_ == Products::kClblast ||
-         (products_ == Products::kAuto && !features_.is_cpu);
+         (products_ == Products::kAuto && !is_processor_);
 }
 
 std::unique_ptr<gpu::Kernel> ClCard::product(const gpu::MatrixProduct& product,

@@ -43,7 +43,7 @@ class ClCard : public gpu::Card {
   const cl_context context_;
   const cl_device_id device_;
   Products products_ = Products::kAuto;
-  bool has_f16_ = false;
+  bool is_processor_ = false, has_f16_ = false;
   std::unique_ptr<ClMemory> memory_;
   std::vector<const ClMemory*> memories_;  // of the context's cards
 };

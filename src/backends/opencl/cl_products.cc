@@ -108,10 +108,9 @@ std::unique_ptr<gpu::Kernel> make(const gpu::MatrixProduct& p, char letter,
 }  // namespace
 
 Products asked_products() {
-  const std::string asked = environment_choice(
-      "BERTH_OPENCL_PRODUCTS", {"auto", "own", "tiles", "clblast"});
+  const std::string asked =
+      environment_choice("BERTH_OPENCL_PRODUCTS", {"auto", "own", "clblast"});
   return asked == "own"       ? Products::kOwn
-         : asked == "tiles"   ? Products::kTiles
          : asked == "clblast" ? Products::kClblast
                               : Products::kAuto;
 }

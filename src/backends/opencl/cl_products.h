@@ -2,8 +2,7 @@
 //
 // BERTH_OPENCL_PRODUCTS selects the implementation: `auto` (the default) uses
 // CLBlast on GPUs where it is installed (libclblast.so.1), `clblast` on
-// processors, too; `own` and `tiles` are kernels of backends/gpu, `tiles` those
-// for GPUs on any device. Thread-safe.
+// processors, too; `own`: the kernels of backends/gpu. Thread-safe.
 
 #ifndef BERTH_BACKENDS_OPENCL_CL_PRODUCTS_H_
 #define BERTH_BACKENDS_OPENCL_CL_PRODUCTS_H_
@@ -14,7 +13,7 @@
 
 namespace berth::opencl {
 
-enum class Products { kAuto, kOwn, kTiles, kClblast };
+enum class Products { kAuto, kOwn, kClblast };
 
 // Returns the environment's choice. Throws errors::InvalidArgument for others.
 Products asked_products();

@@ -1,6 +1,6 @@
-// Compares products and convolutions computed in pieces, parts or several
-// batches at a time with the CPU. Operands are small whole numbers, so that
-// sums are exact in every order.
+// Compares products and convolutions computed in tiles, parts and batches with
+// the CPU. Operands are small whole numbers, so that sums are exact in every
+// order.
 
 #include <fmt/format.h>
 
@@ -49,16 +49,13 @@ class Products : public OpenClTest {
   }
 };
 
-TEST_F(Products, OfMoreRowsThanArePackedAtATime) {
+TEST_F(Products, OfManyRows) {
   check({{1500, 3000}, {3000, 40}});
   check({{3000, 1500}, {20, 3000}, true, true});
   check({{1500, 3000}, {3000, 12}, false, false, float64});
 }
 
-TEST_F(Products, OfMoreColumnsThanArePackedAtATime) {
-  check({{20, 4000}, {4000, 6000}});
-  check({{1100, 8000}, {8000, 3000}});
-}
+TEST_F(Products, OfManyColumns) { check({{20, 4000}, {4000, 6000}}); }
 
 TEST_F(Products, OfLongInnerDimensionsInParts) {
   check({{9, 20000}, {20000, 20}});
@@ -67,7 +64,7 @@ TEST_F(Products, OfLongInnerDimensionsInParts) {
   check({{5, 20000}, {20000, 128}});
 }
 
-TEST_F(Products, OfMoreBatchesThanArePackedAtATime) {
+TEST_F(Products, OfManyBatches) {
   check({{200, 30, 1000}, {200, 1000, 8}});
   check({{3, 1, 20, 30}, {5, 30, 17}});
   check({{3, 1, 30, 20}, {5, 17, 30}, true, true});

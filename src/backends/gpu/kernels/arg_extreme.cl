@@ -34,7 +34,6 @@ KERNEL(ROW_ITEMS, arg_extreme)
       best = i;
     }
   }
-#if !IS_CPU
   values[LID] = value;
   places[LID] = best;
   BARRIER();
@@ -47,7 +46,6 @@ KERNEL(ROW_ITEMS, arg_extreme)
     BARRIER();
   }
   best = places[LID];
-#endif
   if (lane != 0 || row >= outputs) return;
   if (is_wide) {
     wide[o] = best;

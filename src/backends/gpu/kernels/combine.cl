@@ -9,7 +9,6 @@ typedef struct {
   i64 n;
   i64 outer;
   i64 inner;  // elements of a row
-  i64 runs;
   u64 end;  // a key that names nothing
   i32 narrow;
   i32 unused;
@@ -30,8 +29,6 @@ FN i64 run_end(const GLOBAL u64 *keys, i64 p, i64 count) {
   return p + 1;
 }
 
-#if IS_CPU && !T_HALF
-// Row after row of updates.
 #define COMBINE(name, OF)                                                    \
   KERNEL(FLAT_SIZE, name)                                                    \
   (BUF(T, y), BUF(const T, u), BUF(const u64, keys), BUF(const i32, places), \
@@ -41,55 +38,23 @@ FN i64 run_end(const GLOBAL u64 *keys, i64 p, i64 count) {
     AT(const u64, keys);                                                     \
     AT(const i32, places);                                                   \
     if (ITEM >= items) return;                                               \
-    i64 run, o, row, i;                                                      \
-    i64 p = quotient(ITEM, r.runs, r.narrow, &run);                          \
+    i64 k, o, row, i;                                                        \
+    i64 p = quotient(ITEM, r.inner, r.narrow, &k);                           \
     p = quotient(p, r.outer, r.narrow, &o);                                  \
     const u64 key = keys[p];                                                 \
     if (key == r.end || (p > 0 && keys[p - 1] == key)) return;               \
     const i64 b = quotient((i64)key, r.dim, r.narrow, &row);                 \
-    const i64 first = run * RUN, count = run_length(first, r.inner);         \
-    const i64 to = ((b * r.outer + o) * r.dim + row) * r.inner + first;      \
-    for (const i64 last = run_end(keys, p, r.count); p < last; ++p) {        \
-      quotient(places[p], r.n, r.narrow, &i);                                \
-      const i64 from = ((b * r.outer + o) * r.n + i) * r.inner + first;      \
-      for (i64 k = 0; k < count; ++k) {                                      \
-        const T_C a = T_LOAD(y, to + k), c = T_LOAD(u, from + k);            \
-        T_STORE(y, to + k, OF(a, c));                                        \
-      }                                                                      \
-    }                                                                        \
-  }
-#else
-// Element after element.
-#define COMBINE(name, OF)                                                    \
-  KERNEL(FLAT_SIZE, name)                                                    \
-  (BUF(T, y), BUF(const T, u), BUF(const u64, keys), BUF(const i32, places), \
-   const Rows r, const i64 items) {                                          \
-    AT(T, y);                                                                \
-    AT(const T, u);                                                          \
-    AT(const u64, keys);                                                     \
-    AT(const i32, places);                                                   \
-    if (ITEM >= items) return;                                               \
-    i64 run, o, row, i;                                                      \
-    i64 p = quotient(ITEM, r.runs, r.narrow, &run);                          \
-    p = quotient(p, r.outer, r.narrow, &o);                                  \
-    const u64 key = keys[p];                                                 \
-    if (key == r.end || (p > 0 && keys[p - 1] == key)) return;               \
-    const i64 b = quotient((i64)key, r.dim, r.narrow, &row);                 \
-    const i64 first = run * RUN, end = first + run_length(first, r.inner);   \
     const i64 last = run_end(keys, p, r.count);                              \
-    for (i64 k = first; k < end; ++k) {                                      \
-      const i64 to = ((b * r.outer + o) * r.dim + row) * r.inner + k;        \
-      T_C a = T_LOAD(y, to);                                                 \
-      for (i64 q = p; q < last; ++q) {                                       \
-        quotient(places[q], r.n, r.narrow, &i);                              \
-        const i64 from = ((b * r.outer + o) * r.n + i) * r.inner + k;        \
-        const T_C c = T_LOAD(u, from);                                       \
-        a = OF(a, c);                                                        \
-      }                                                                      \
-      T_STORE(y, to, a);                                                     \
+    const i64 to = ((b * r.outer + o) * r.dim + row) * r.inner + k;          \
+    T_C a = T_LOAD(y, to);                                                   \
+    for (i64 q = p; q < last; ++q) {                                         \
+      quotient(places[q], r.n, r.narrow, &i);                                \
+      const i64 from = ((b * r.outer + o) * r.n + i) * r.inner + k;          \
+      const T_C c = T_LOAD(u, from);                                         \
+      a = OF(a, c);                                                          \
     }                                                                        \
+    T_STORE(y, to, a);                                                       \
   }
-#endif
 
 #define COMBINE_LAST(a, c) (c)
 #define COMBINE_MIN(a, c) ((c) < (a) || (c) != (c) ? (c) : (a))

@@ -3,18 +3,6 @@
 
 #define MOST_INPUTS 16
 
-// On processors an item is a loop over RUN neighbours, which depend on nothing
-// of each other.
-#define RUN 256
-#define RUN_ITEMS 16
-#if defined(__OPENCL_VERSION__) && defined(__clang__)
-#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-// Loops that call the device's functions stay loops.
-#pragma clang diagnostic ignored "-Wpass-failed"
-#else
-#define INDEPENDENT
-#endif
-
 // Rows of columns; the steps of each input in elements.
 typedef struct {
   u32 columns;

@@ -15,15 +15,15 @@ FN i64 index_at(const GLOBAL u8 *indices, i32 kind, i64 i) {
 // for each of `outer` rows of a batch.
 KERNEL(FLAT_SIZE, gather_rows)
 (BUF(E, y), BUF(const E, x), BUF(const u8, indices), const i32 kind,
- const i64 dim, const i64 inner, const i64 n, const i64 outer, const i64 runs,
+ const i64 dim, const i64 inner, const i64 n, const i64 outer,
  const i32 narrow, const i64 items, BUF(i64, fault)) {
   AT(E, y);
   AT(const E, x);
   AT(const u8, indices);
   AT(i64, fault);
   if (ITEM >= items) return;
-  i64 run, j, rest;
-  const i64 g = quotient(ITEM, runs, narrow, &run);
+  i64 k, j, rest;
+  const i64 g = quotient(ITEM, inner, narrow, &k);
   const i64 o = quotient(g, n, narrow, &j);
   const i64 at = quotient(o, outer, narrow, &rest) * n + j;
   const i64 row = index_at(indices, kind, at);
@@ -31,14 +31,7 @@ KERNEL(FLAT_SIZE, gather_rows)
     report(fault, 1, row, at, dim);
     return;
   }
-  const i64 first = run * RUN;
-  const i64 to = g * inner + first, from = (o * dim + row) * inner + first;
-#if IS_CPU
-  const i64 count = run_length(first, inner);
-  for (i64 k = 0; k < count; ++k) y[to + k] = x[from + k];
-#else
-  y[to] = x[from];
-#endif
+  y[ITEM] = x[(o * dim + row) * inner + k];
 }
 
 KERNEL(FLAT_SIZE, check_indices)
@@ -77,21 +70,18 @@ FN i64 place_at(const GLOBAL u8 *indices, const Coordinates *c, i64 i,
 
 KERNEL(FLAT_SIZE, gather_places)
 (BUF(E, y), BUF(const E, x), BUF(const u8, indices), const Coordinates c,
- const i64 inner, const i64 runs, const i32 narrow, const i64 items,
+ const i64 inner, const i32 narrow, const i64 items,
  BUF(i64, fault)) {
   AT(E, y);
   AT(const E, x);
   AT(const u8, indices);
   AT(i64, fault);
   if (ITEM >= items) return;
-  i64 run;
-  const i64 i = quotient(ITEM, runs, narrow, &run);
+  i64 k;
+  const i64 i = quotient(ITEM, inner, narrow, &k);
   const i64 place = place_at(indices, &c, i, fault);
   if (place < 0) return;
-  const i64 first = run * RUN, count = run_length(first, inner);
-  for (i64 k = first; k < first + count; ++k) {
-    y[i * inner + k] = x[place + k];
-  }
+  y[ITEM] = x[place + k];
 }
 
 KERNEL(FLAT_SIZE, check_places)

@@ -76,11 +76,9 @@ KERNEL(ROW_ITEMS, layer_norm_pieces)
   AT(real, dots);
   AT(real, sums);
   PIECE_BEGIN;
-  real dot[ROW_WIDTH], sum[ROW_WIDTH];
+  real dot, sum;
   PIECE_SUM(dot, T_LOAD(dy, e) * ((T_LOAD(x, e) - mean[i]) * rstd[i]));
   PIECE_SUM(sum, T_LOAD(dy, e));
-  for (i32 j = 0; j < width; ++j) {
-    dots[at + j] = dot[j];
-    sums[at + j] = sum[j];
-  }
+  dots[ITEM] = dot;
+  sums[ITEM] = sum;
 }

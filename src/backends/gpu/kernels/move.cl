@@ -2,15 +2,13 @@
 
 #define TILE 32
 
-// n[0..rank-1] elements, walked in both arrays. The last axis is cut into
-// `runs` runs; rank is 1 at least.
+// n[0..rank-1] elements, walked in both arrays; rank is 1 at least.
 typedef struct {
   i64 n[MAX_RANK];
   i64 to[MAX_RANK];
   i64 from[MAX_RANK];
   i64 to_start;
   i64 from_start;
-  i64 runs;
   i32 rank;
   i32 narrow;
 } Move;
@@ -30,55 +28,13 @@ KERNEL(FLAT_SIZE, move_elements)
   AT(E, y);
   AT(const E, x);
   if (ITEM >= items) return;
-  const i32 last = m.rank - 1;
-  i64 run;
-  const i64 outer = quotient(ITEM, m.runs, m.narrow, &run);
-  const i64 to_step = m.to[last], from_step = m.from[last];
-  i64 to = m.to_start + run * RUN * to_step;
-  i64 from = m.from_start + run * RUN * from_step;
-  walk_to(&m, last, outer, &to, &from);
-#if IS_CPU
-  const i64 count = run_length(run * RUN, m.n[last]);
-  if (to_step == 1 && from_step == 1) {
-    for (i64 k = 0; k < count; ++k) y[to + k] = x[from + k];
-  } else if (to_step == 1 && from_step == 0) {
-    const E one = x[from];
-    for (i64 k = 0; k < count; ++k) y[to + k] = one;
-  } else {
-    for (i64 k = 0; k < count; ++k) {
-      y[to + k * to_step] = x[from + k * from_step];
-    }
-  }
-#else
+  i64 to = m.to_start, from = m.from_start;
+  walk_to(&m, m.rank, ITEM, &to, &from);
   y[to] = x[from];
-#endif
 }
 
 // The same where the last axis but one is dense in x and the last in y:
 // squares of TILE x TILE elements.
-#if IS_CPU
-KERNEL(FLAT_SIZE, transpose_tiles)
-(BUF(E, y), BUF(const E, x), const Move m, const i64 items) {
-  AT(E, y);
-  AT(const E, x);
-  if (ITEM >= items) return;
-  const i64 rows = m.n[m.rank - 2], cols = m.n[m.rank - 1];
-  i64 i = ITEM, row, col;
-  i = quotient(i, (cols + TILE - 1) / TILE, m.narrow, &col);
-  i = quotient(i, (rows + TILE - 1) / TILE, m.narrow, &row);
-  i64 to = m.to_start, from = m.from_start;
-  walk_to(&m, m.rank - 2, i, &to, &from);
-  const i64 row_end = rows < (row + 1) * TILE ? rows : (row + 1) * TILE;
-  const i64 col_end = cols < (col + 1) * TILE ? cols : (col + 1) * TILE;
-  const i64 step = m.from[m.rank - 1];
-  for (i64 r = row * TILE; r < row_end; ++r) {
-    const i64 line = to + r * m.to[m.rank - 2];
-    for (i64 c = col * TILE; c < col_end; ++c) {
-      y[line + c] = x[from + r + c * step];
-    }
-  }
-}
-#else
 KERNEL(GROUP_SIZE, transpose_tiles)
 (BUF(E, y), BUF(const E, x), const Move m) {
   AT(E, y);
@@ -107,7 +63,6 @@ KERNEL(GROUP_SIZE, transpose_tiles)
     }
   }
 }
-#endif
 
 // Which place of the input an axis shows.
 #define SHOW_SHIFTED 0    // o + shift, where there is one
@@ -122,7 +77,6 @@ typedef struct {
   i64 stride[MAX_RANK];
   i64 shift[MAX_RANK];
   i32 how[MAX_RANK];
-  i64 runs;
   i32 rank;
   i32 narrow;
 } Places;
@@ -150,52 +104,19 @@ KERNEL(FLAT_SIZE, show_elements)
   AT(E, y);
   AT(const E, x);
   if (ITEM >= items) return;
-  const i32 last = p.rank - 1;
-  i64 run;
-  i64 i = quotient(ITEM, p.runs, p.narrow, &run);
-  const i64 to = i * p.n[last];
-  i64 from = 0;
+  i64 i = ITEM, from = 0;
   i32 shows = 1;
-  for (i32 d = last - 1; d >= 0; --d) {
+  for (i32 d = p.rank - 1; d >= 0; --d) {
     i64 r = i;
     if (d > 0) i = quotient(i, p.n[d], p.narrow, &r);
     const i64 place = shown(&p, d, r);
     if (place < 0) shows = 0;
     from += place * p.stride[d];
   }
-  const E otherwise = element_of(none);
-  i64 first = run * RUN;
-  const i64 end = first + run_length(first, p.n[last]);
-#if IS_CPU
-  // Pieces that lie together in both arrays.
-  if (shows && p.stride[last] == 1 && p.how[last] == SHOW_WRAPPED) {
-    i64 place = shown(&p, last, first);
-    while (first < end) {
-      const i64 left = p.in[last] - place;
-      const i64 count = end - first < left ? end - first : left;
-      for (i64 k = 0; k < count; ++k) y[to + first + k] = x[from + place + k];
-      first += count;
-      place = 0;
-    }
-    return;
-  }
-  if (shows && p.stride[last] == 1 && p.how[last] == SHOW_SHIFTED) {
-    const i64 shift = p.shift[last];
-    for (; first < end && first + shift < 0; ++first) {
-      y[to + first] = otherwise;
-    }
-    const i64 inside = end + shift < p.in[last] ? end : p.in[last] - shift;
-    for (i64 k = first; k < inside; ++k) y[to + k] = x[from + shift + k];
-    if (first < inside) first = inside;
-  }
-#endif
-  for (i64 k = first; k < end; ++k) {
-    const i64 place = shows ? shown(&p, last, k) : -1;
-    if (place < 0) {
-      y[to + k] = otherwise;
-    } else {
-      y[to + k] = x[from + place * p.stride[last]];
-    }
+  if (shows) {
+    y[ITEM] = x[from];
+  } else {
+    y[ITEM] = element_of(none);
   }
 }
 
@@ -207,12 +128,10 @@ KERNEL(FLAT_SIZE, fill_elements)
 
 // The two may be the same memory.
 KERNEL(FLAT_SIZE, copy_elements)
-(BUF(E, y), BUF(const E, x), const i64 n, const i64 items) {
+(BUF(E, y), BUF(const E, x), const i64 n) {
   AT(E, y);
   AT(const E, x);
-  if (ITEM >= items) return;
-  const i64 first = ITEM * RUN, end = first + run_length(first, n);
-  for (i64 k = first; k < end; ++k) y[k] = x[k];
+  if (ITEM < n) y[ITEM] = x[ITEM];
 }
 
 // What is known when the recipe is made.

@@ -3,49 +3,28 @@
 // fixed. T is real, so T_C and real are one type, and T too unless it has 16
 // bits: then only x, y and their gradients are of it.
 
-// Each element of [rows, channels] with its channel c: on processor cores an
-// item has a row.
-#if IS_CPU
-#define EACH_ELEMENT(rows, channels, i, r, c)                 \
-  const i64 r = ITEM;                                         \
-  if (r >= (rows)) return;                                    \
-  for (i64 c = 0, i = r * (channels); c < (channels); ++c, ++i)
-#else
-#define EACH_ELEMENT(rows, channels, i, r, c)                           \
-  const i64 i = ITEM;                                                   \
-  if (i >= (rows) * (channels)) return;                                 \
-  const i64 r = i >> 32 ? i / (channels) : (u32)i / (u32)(channels);    \
-  const i64 c = i - r * (channels);
-#endif
+// Element i of [rows, channels]: channel c of row r.
+#define ELEMENT_BEGIN(rows, channels)                                 \
+  const i64 i = ITEM;                                                 \
+  if (i >= (rows) * (channels)) return;                               \
+  const i64 r = i >> 32 ? i / (channels) : (u32)i / (u32)(channels);  \
+  const i64 c = i - r * (channels)
 
-// The piece of an item: ROW_WIDTH channels from `first`, rows [begin, end) of
-// group g, and `at`, where its results go in [groups, pieces, channels].
+// The piece of an item: channel c, rows [begin, end) of group g; its results go
+// to place ITEM of [groups, pieces, channels].
 #define PIECE_BEGIN                                                        \
-  const i64 blocks = (channels + ROW_WIDTH - 1) / ROW_WIDTH;               \
-  const i64 unit = ITEM / blocks, g = unit / pieces, p = unit % pieces;    \
-  const i64 first = (ITEM - unit * blocks) * ROW_WIDTH;                    \
+  const i64 unit = ITEM / channels, g = unit / pieces, p = unit % pieces;  \
+  const i64 c = ITEM - unit * channels;                                    \
   if (g >= groups) return;                                                 \
-  const i32 width =                                                        \
-      (i32)(channels - first < ROW_WIDTH ? channels - first : ROW_WIDTH);  \
   const i64 begin = g * rows + p * piece;                                  \
-  const i64 end = rows - p * piece < piece ? (g + 1) * rows : begin + piece; \
-  const i64 at = unit * channels + first
+  const i64 end = rows - p * piece < piece ? (g + 1) * rows : begin + piece
 
-// v[j] += EXPR for the elements e = (i, first + j) of the piece.
-#define PIECE_SUM(v, EXPR)                                             \
-  for (i32 j = 0; j < ROW_WIDTH; ++j) v[j] = T_ZERO;                   \
-  for (i64 i = begin; i < end; ++i) {                                  \
-    if (width == ROW_WIDTH) {                                          \
-      for (i32 j = 0; j < ROW_WIDTH; ++j) {                            \
-        const i64 e = i * channels + first + j;                        \
-        v[j] += EXPR;                                                  \
-      }                                                                \
-    } else {                                                           \
-      for (i32 j = 0; j < width; ++j) {                                \
-        const i64 e = i * channels + first + j;                        \
-        v[j] += EXPR;                                                  \
-      }                                                                \
-    }                                                                  \
+// v: the sum of EXPR over the elements e = (i, c) of the piece.
+#define PIECE_SUM(v, EXPR)                \
+  v = T_ZERO;                             \
+  for (i64 i = begin; i < end; ++i) {     \
+    const i64 e = i * channels + c;       \
+    v += EXPR;                            \
   }
 
 // Means of pieces, and sums of squared distances from them.
@@ -56,14 +35,12 @@ KERNEL(ROW_ITEMS, moment_pieces)
   AT(real, means);
   AT(real, squares);
   PIECE_BEGIN;
-  real mean[ROW_WIDTH], sum[ROW_WIDTH];
+  real mean, sum;
   PIECE_SUM(mean, T_LOAD(x, e));
-  for (i32 j = 0; j < ROW_WIDTH; ++j) mean[j] /= (real)(end - begin);
-  PIECE_SUM(sum, (T_LOAD(x, e) - mean[j]) * (T_LOAD(x, e) - mean[j]));
-  for (i32 j = 0; j < width; ++j) {
-    means[at + j] = mean[j];
-    squares[at + j] = sum[j];
-  }
+  mean /= (real)(end - begin);
+  PIECE_SUM(sum, (T_LOAD(x, e) - mean) * (T_LOAD(x, e) - mean));
+  means[ITEM] = mean;
+  squares[ITEM] = sum;
 }
 
 // Row: a channel of a group. batch_mean and batch_variance are those of the
@@ -187,10 +164,9 @@ KERNEL(FLAT_SIZE, normalise)
   AT(const real, factor);
   AT(const real, offset);
   AT(T, y);
-  EACH_ELEMENT(groups * rows, channels, i, r, c) {
-    const i64 m = groups > 1 ? r / rows * channels + c : c;
-    T_STORE(y, i, (T_LOAD(x, i) - mean[m]) * factor[m] + offset[c]);
-  }
+  ELEMENT_BEGIN(groups * rows, channels);
+  const i64 m = groups > 1 ? r / rows * channels + c : c;
+  T_STORE(y, i, (T_LOAD(x, i) - mean[m]) * factor[m] + offset[c]);
 }
 
 // Sums of dy * h and of dy, with h = (x - mean) / sqrt(variance + epsilon).
@@ -206,16 +182,12 @@ KERNEL(ROW_ITEMS, norm_grad_pieces)
   AT(real, dots);
   AT(real, sums);
   PIECE_BEGIN;
-  real middle[ROW_WIDTH], dot[ROW_WIDTH], sum[ROW_WIDTH];
-  for (i32 j = 0; j < width; ++j) middle[j] = mean[g * channels + first + j];
-  for (i32 j = width; j < ROW_WIDTH; ++j) middle[j] = T_ZERO;
-  PIECE_SUM(dot, T_LOAD(dy, e) * (T_LOAD(x, e) - middle[j]));
+  const real middle = mean[g * channels + c];
+  real dot, sum;
+  PIECE_SUM(dot, T_LOAD(dy, e) * (T_LOAD(x, e) - middle));
   PIECE_SUM(sum, T_LOAD(dy, e));
-  for (i32 j = 0; j < width; ++j) {
-    const real v = variance[g * channels + first + j];
-    dots[at + j] = dot[j] / T_SQRT(v + epsilon);
-    sums[at + j] = sum[j];
-  }
+  dots[ITEM] = dot / T_SQRT(variance[g * channels + c] + epsilon);
+  sums[ITEM] = sum;
 }
 
 // Row: a column of a group of pieces, whose sums go to a and b.
@@ -256,14 +228,13 @@ KERNEL(FLAT_SIZE, norm_grad)
   AT(const real, sums);
   AT(T, dx);
   const real share = T_ONE / (real)rows;
-  EACH_ELEMENT(groups * rows, channels, i, r, c) {
-    const i64 m = groups > 1 ? r / rows * channels + c : c;
-    const real inverse = T_ONE / T_SQRT(variance[m] + epsilon);
-    real d = T_LOAD(dy, i);
-    if (training) {
-      const real h = (T_LOAD(x, i) - mean[m]) * inverse;
-      d -= (sums[m] + h * dots[m]) * share;
-    }
-    T_STORE(dx, i, d * scale[c] * inverse);
+  ELEMENT_BEGIN(groups * rows, channels);
+  const i64 m = groups > 1 ? r / rows * channels + c : c;
+  const real inverse = T_ONE / T_SQRT(variance[m] + epsilon);
+  real d = T_LOAD(dy, i);
+  if (training) {
+    const real h = (T_LOAD(x, i) - mean[m]) * inverse;
+    d -= (sums[m] + h * dots[m]) * share;
   }
+  T_STORE(dx, i, d * scale[c] * inverse);
 }

@@ -4,7 +4,7 @@
 // of kernels (product_kernels.cl) serves all. The inner dimension may be cut
 // into parts, whose sums are added in order.
 //
-// ACC is what sums are kept in; SCALAR, what that consists of.
+// ACC is what sums are kept in.
 
 #define PRODUCT_FIELDS                                             \
   i64 m, n, k, batches;                                            \
@@ -21,10 +21,8 @@
 #define TO_ACC(x) (x)
 #define ADD_ACC(a, b) T_ADD(a, b)
 #define ZERO_ACC T_ZERO
-#define PLANES 2
 #else
 #define TO_ACC(x) ((ACC)(x))
 #define ADD_ACC(a, b) ((a) + (b))
 #define ZERO_ACC ((ACC)0)
-#define PLANES 1
 #endif

@@ -39,15 +39,6 @@ FN i64 b_stride(const Problem *p) {
   return p->o;
 #endif
 }
-// True when rows from `row` on lie next to each other at every inner index.
-FN i32 rows_follow(const Problem *p, Key row, i32 count) {
-#if CONV == 2
-  return row.i + count <= p->cg;
-#else
-  return 0;
-#endif
-}
-
 // The first pixel of window (oy, ox) of image n, of those that q counts.
 FN Key window_key(const Problem *p, i64 q) {
   Key key;

@@ -46,13 +46,6 @@ FN i64 sum_place(const Problem *p, i64 part, i64 z, i64 r, i64 col) {
   return ((part * p->batches + z) * p->m + r) * p->n + col;
 }
 
-// Processors add up neighbouring elements as vectors.
-#if defined(__OPENCL_VERSION__) && IS_CPU && T_FLOAT && !T_HALF
-#define DOT_VECTORS 1
-#else
-#define DOT_VECTORS 0
-#endif
-
 // Sums of `parts` pieces of the inner dimension, of `chunk` each.
 KERNEL(FLAT_SIZE, product_plain)(PRODUCT_MEMORY, const Problem p,
                                  const i64 parts, const i64 chunk) {
@@ -80,24 +73,13 @@ KERNEL(FLAT_SIZE, product_plain)(PRODUCT_MEMORY, const Problem p,
   Key inner = inner_key(&p, z, begin);
   const i64 a_step = a_stride(&p), b_step = b_stride(&p);
   ACC sum = ZERO_ACC;
-#if DOT_VECTORS
-  VEC lanes = (VEC)0;
-#endif
   for (i64 q = begin; q < end;) {
     const i64 run = inner_run(&p, inner);
     const i64 count = run < end - q ? run : end - q;
     const i64 at = a_place(&p, row, inner);
     if (at >= 0) {
       GLOBAL const T *x = a + at, *y = b + (b_from + inner.b);
-      i64 i = 0;
-#if DOT_VECTORS
-      if (a_step == 1 && b_step == 1) {
-        for (; i + LANES <= count; i += LANES) {
-          lanes = VEC_MADD(VLOAD(0, x + i), VLOAD(0, y + i), lanes);
-        }
-      }
-#endif
-      for (; i < count; ++i) {
+      for (i64 i = 0; i < count; ++i) {
         sum = ACC_MADD(TO_ACC(T_LOAD(x, i * a_step)),
                        TO_ACC(T_LOAD(y, i * b_step)), sum);
       }
@@ -105,64 +87,12 @@ KERNEL(FLAT_SIZE, product_plain)(PRODUCT_MEMORY, const Problem p,
     inner_skip(&p, &inner, count);
     q += count;
   }
-#if DOT_VECTORS
-  ACC each_lane[LANES];
-  VSTORE(lanes, 0, each_lane);
-  for (i32 w = LANES / 2; w > 0; w /= 2) {
-    for (i32 i = 0; i < w; ++i) each_lane[i] += each_lane[i + w];
-  }
-  sum += each_lane[0];
-#endif
   if (parts > 1) {
     sums[sum_place(&p, part, z, r, col)] = sum;
   } else {
     C_STORE(c_place(&p, z, r, col), col, sum);
   }
 }
-
-#if DOT_VECTORS && defined(CONV)
-// The same where each group is one channel, to one: as many batches as a
-// vector has.
-KERNEL(FLAT_SIZE, product_channels)(PRODUCT_MEMORY, const Problem p,
-                                    const i64 parts, const i64 chunk) {
-  AT(const T, a);
-  AT(const T, b);
-  AT(T, c);
-  AT(ACC, sums);
-  const i64 blocks = (p.batches + LANES - 1) / LANES, each = blocks * p.m;
-  const i64 part = ITEM / each, r = (ITEM - part * each) / blocks;
-  if (part >= parts) return;
-  const i64 z = (ITEM - part * each - r * blocks) * LANES;
-  const i64 count = p.batches - z < LANES ? p.batches - z : LANES;
-  const i64 begin = part * chunk;
-  const i64 end = begin + chunk < p.k ? begin + chunk : p.k;
-  const Key row = row_key(&p, z, r);
-  Key inner = inner_key(&p, z, begin);
-  GLOBAL const T *weights = b + b_base(&p, z);
-  ACC out[LANES];
-  VEC sum = (VEC)0;
-  if (count < LANES) VSTORE(sum, 0, out);
-  for (i64 q = begin; q < end; ++q) {
-    const i64 at = a_place(&p, row, inner);
-    if (at >= 0 && count == LANES) {
-      sum = VEC_MADD(VLOAD(0, a + at), VLOAD(0, weights + inner.b), sum);
-    } else if (at >= 0) {
-      for (i64 i = 0; i < count; ++i) {
-        out[i] = ACC_MADD(a[at + i], weights[inner.b + i], out[i]);
-      }
-    }
-    inner_skip(&p, &inner, 1);
-  }
-  if (count == LANES) VSTORE(sum, 0, out);
-  for (i64 i = 0; i < count; ++i) {
-    if (parts > 1) {
-      sums[sum_place(&p, part, z + i, r, 0)] = out[i];
-    } else {
-      c[c_place(&p, z + i, r, 0)] = out[i];
-    }
-  }
-}
-#endif
 
 // Adds the parts.
 KERNEL(FLAT_SIZE, product_sum)(BUF(const ACC, sums), BUF(T, c) END_MEMORY,

@@ -32,11 +32,6 @@ FN void inner_skip(const Problem *p, Key *key, i64 count) {
   key->base += count * p->a_inner;
   key->b += count * p->b_inner;
 }
-// True when rows from `row` on lie next to each other at every inner index.
-FN i32 rows_follow(const Problem *p, Key row, i32 count) {
-  return p->a_row == 1;
-}
-
 FN i64 a_place(const Problem *p, Key row, Key inner) {
   return row.base + inner.base;
 }

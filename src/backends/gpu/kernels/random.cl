@@ -1,13 +1,5 @@
 // Random numbers: those of base/rng.h, on every device the same bits.
 
-// Blocks of four words that an item makes; processors make vectors of them.
-#if IS_CPU
-#define BLOCKS 32
-#else
-#define BLOCKS 1
-#endif
-#define WORDS (4 * BLOCKS)
-
 // What the numbers of one op depend on, but for the step.
 typedef struct {
   u32 key0, key1;
@@ -15,19 +7,11 @@ typedef struct {
 
 FN u64 step_of(const GLOBAL u64 *step) { return step ? step[0] : 0; }
 
-FN u32 high_product(u32 a, u32 b) {
-#if IS_CPU
-  return (u32)(((u64)a * b) >> 32);
-#else
-  return MUL_HI_U32(a, b);
-#endif
-}
-
 // One round of Philox4x32.
 #define PHILOX_ROUND(c0, c1, c2, c3, k0, k1)                              \
   {                                                                       \
-    const u32 high0 = high_product(0xD2511F53u, c0);                      \
-    const u32 high1 = high_product(0xCD9E8D57u, c2);                      \
+    const u32 high0 = MUL_HI_U32(0xD2511F53u, c0);                      \
+    const u32 high1 = MUL_HI_U32(0xCD9E8D57u, c2);                      \
     const u32 low0 = 0xD2511F53u * c0, low1 = 0xCD9E8D57u * c2;           \
     c0 = high1 ^ c1 ^ k0;                                                 \
     c1 = low1;                                                            \
@@ -35,37 +19,9 @@ FN u32 high_product(u32 a, u32 b) {
     c3 = low0;                                                            \
   }
 
-// The words of blocks `block` on.
+// The four words of block `block`.
 FN void random_words(Key key, u64 step, u64 block, u32 *words) {
-  u32 c0[BLOCKS], c1[BLOCKS], c2[BLOCKS], c3[BLOCKS];
-  for (i32 b = 0; b < BLOCKS; ++b) {
-    c0[b] = (u32)(block + (u64)b);
-    c1[b] = (u32)((block + (u64)b) >> 32);
-    c2[b] = (u32)step;
-    c3[b] = (u32)(step >> 32);
-  }
-  u32 k0 = key.key0, k1 = key.key1;
-  for (i32 round = 0; round < 10; ++round) {
-    for (i32 b = 0; b < BLOCKS; ++b) {
-      PHILOX_ROUND(c0[b], c1[b], c2[b], c3[b], k0, k1)
-    }
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
-  for (i32 b = 0; b < BLOCKS; ++b) {
-    words[4 * b] = c0[b];
-    words[4 * b + 1] = c1[b];
-    words[4 * b + 2] = c2[b];
-    words[4 * b + 3] = c3[b];
-  }
-}
-
-// One word, and the pair that it belongs to.
-typedef struct {
-  u32 w, first, second;
-} Word;
-FN Word random_word(Key key, u64 step, u64 index) {
-  u32 c0 = (u32)(index / 4), c1 = (u32)(index / 4 >> 32);
+  u32 c0 = (u32)block, c1 = (u32)(block >> 32);
   u32 c2 = (u32)step, c3 = (u32)(step >> 32);
   u32 k0 = key.key0, k1 = key.key1;
   for (i32 round = 0; round < 10; ++round) {
@@ -73,10 +29,23 @@ FN Word random_word(Key key, u64 step, u64 index) {
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
+  words[0] = c0;
+  words[1] = c1;
+  words[2] = c2;
+  words[3] = c3;
+}
+
+// One word, and the pair that it belongs to.
+typedef struct {
+  u32 w, first, second;
+} Word;
+FN Word random_word(Key key, u64 step, u64 index) {
+  u32 words[4];
+  random_words(key, step, index / 4, words);
   const i32 later = (i32)(index % 4) >= 2;
   Word word;
-  word.first = later ? c2 : c0;
-  word.second = later ? c3 : c1;
+  word.first = later ? words[2] : words[0];
+  word.second = later ? words[3] : words[1];
   word.w = index % 2 ? word.second : word.first;
   return word;
 }
@@ -135,7 +104,7 @@ FN void normal_pair(u32 a, u32 b, i32 fused, f32 *even, f32 *odd) {
 }
 
 FN void random_normals(const u32 *words, i32 fused, f32 *numbers) {
-  for (i32 p = 0; p < WORDS / 2; ++p) {
+  for (i32 p = 0; p < 2; ++p) {
     f32 even, odd;
     normal_pair(words[2 * p], words[2 * p + 1], fused, &even, &odd);
     numbers[2 * p] = even;
@@ -144,23 +113,16 @@ FN void random_normals(const u32 *words, i32 fused, f32 *numbers) {
 }
 
 // Element `i` of the call is element origin + i of the whole tensor. An item
-// has those of BLOCKS blocks: `words`, of which element i has word j.
+// has those of one block: `words`, of which element i has word j.
 #define BATCH(origin, n)                                         \
-  const u64 batch = (u64)(origin) / WORDS + (u64)ITEM;           \
-  const i64 batch_at = (i64)(batch * WORDS - (u64)(origin));     \
+  const u64 batch = (u64)(origin) / 4 + (u64)ITEM;               \
+  const i64 batch_at = (i64)(batch * 4 - (u64)(origin));         \
   if (batch_at >= n) return;                                     \
-  u32 words[WORDS];                                              \
-  random_words(key, step_of(step), batch * BLOCKS, words);
-#if IS_CPU
-#define EACH_OF_BATCH(i, j, n)                                              \
-  const i32 end_of_##i = n - batch_at < WORDS ? (i32)(n - batch_at) : WORDS; \
-  for (i32 j = batch_at < 0 ? (i32)-batch_at : 0; j < end_of_##i; ++j)      \
-    for (i64 i = batch_at + j, once_##i = 1; once_##i; once_##i = 0)
-#else
+  u32 words[4];                                                  \
+  random_words(key, step_of(step), batch, words);
 #define EACH_OF_BATCH(i, j, n)         \
-  for (i32 j = 0; j < WORDS; ++j)      \
+  for (i32 j = 0; j < 4; ++j)          \
     for (i64 i = batch_at + j, once_##i = i >= 0 && i < n; once_##i; once_##i = 0)
-#endif
 
 #if T_FLOAT || T_HALF
 #if T_HALF
@@ -187,7 +149,7 @@ KERNEL(FLAT_SIZE, normal)
   AT(T, y);
   AT(const u64, step);
   BATCH(origin, n)
-  f32 numbers[WORDS];
+  f32 numbers[4];
   random_normals(words, !T_HALF, numbers);
   EACH_OF_BATCH(i, j, n) {
     T_STORE(y, i, T_FROM(mean + stddev * numbers[j]));
@@ -202,7 +164,7 @@ KERNEL(FLAT_SIZE, truncated)
   AT(T, y);
   AT(const u64, step);
   BATCH(origin, n)
-  f32 numbers[WORDS];
+  f32 numbers[4];
   random_normals(words, 0, numbers);
   EACH_OF_BATCH(i, j, n) {
     f32 x = numbers[j];

@@ -17,7 +17,7 @@ FN T_C quotient(T_C v, real divisor) {
 
 // <name>_rows: the elements of an output end with the last axis. Row: a piece.
 // <name>_columns: `columns` neighbouring outputs end with the last axis; an
-// item has ROW_WIDTH of them for one piece.
+// item has one of them for one piece.
 // <name>_fold: from pieces to outputs.
 #define REDUCTION(name, COMBINE, START)                                        \
   KERNEL(ROW_ITEMS, name##_rows)                                               \
@@ -58,38 +58,22 @@ FN T_C quotient(T_C v, real divisor) {
     AT(const T, x);                                                            \
     AT(T, y);                                                                  \
     AT(T_C, partial);                                                          \
-    const i64 blocks = (columns + ROW_WIDTH - 1) / ROW_WIDTH;                  \
-    const i64 u = ITEM, unit = u / blocks;                                     \
-    const i64 first = (u - unit * blocks) * ROW_WIDTH;                         \
+    const i64 unit = ITEM / columns, c = ITEM - unit * columns;                \
     const i64 o = unit / pieces, p = unit - o * pieces;                        \
     if (o >= outer) return;                                                    \
     const i64 begin = p * piece;                                               \
     const i64 end = length - begin < piece ? length : begin + piece;           \
-    const i64 base = offset_of(&kept, o) + first;                              \
-    const i32 width =                                                          \
-        (i32)(columns - first < ROW_WIDTH ? columns - first : ROW_WIDTH);      \
-    T_C v[ROW_WIDTH];                                                          \
-    for (i32 j = 0; j < ROW_WIDTH; ++j) v[j] = START;                          \
+    const i64 base = offset_of(&kept, o) + c;                                  \
+    T_C v = START;                                                             \
     for (i64 i = begin; i < end; ++i) {                                        \
-      const i64 at = base + offset_of(&reduced, i);                            \
-      if (width == ROW_WIDTH) {                                                \
-        for (i32 j = 0; j < ROW_WIDTH; ++j) {                                  \
-          v[j] = COMBINE(v[j], T_LOAD(x, at + j));                             \
-        }                                                                      \
-      } else {                                                                 \
-        for (i32 j = 0; j < width; ++j) {                                      \
-          v[j] = COMBINE(v[j], T_LOAD(x, at + j));                             \
-        }                                                                      \
-      }                                                                        \
+      v = COMBINE(v, T_LOAD(x, base + offset_of(&reduced, i)));                \
     }                                                                          \
-    for (i32 j = 0; j < width; ++j) {                                          \
-      const i64 to = o * columns + first + j;                                  \
-      if (pieces > 1) {                                                        \
-        partial[p * outer * columns + to] = v[j];                              \
-      } else {                                                                 \
-        const T_C q = quotient(v[j], divisor);                                 \
-        T_STORE(y, to, q);                                                     \
-      }                                                                        \
+    const i64 to = o * columns + c;                                            \
+    if (pieces > 1) {                                                          \
+      partial[p * outer * columns + to] = v;                                   \
+    } else {                                                                   \
+      v = quotient(v, divisor);                                                \
+      T_STORE(y, to, v);                                                       \
     }                                                                          \
   }                                                                            \
                                                                                \

@@ -124,13 +124,9 @@ FN T_C log_add(T_C a, T_C b) {
     }                                                                        \
   }
 
-#if IS_CPU
-#define SCAN SCAN_SERIAL
-#else
 #define SCAN(name, COMBINE, START)   \
   SCAN_SERIAL(name, COMBINE, START)  \
   SCAN_TILES(name, COMBINE, START)
-#endif
 
 SCAN(sum, T_ADD, T_ZERO)
 SCAN(prod, T_MUL, T_ONE)

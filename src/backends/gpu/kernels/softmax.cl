@@ -159,9 +159,7 @@ KERNEL(ROW_ITEMS, in_top_k)
   AT(const i32, narrow);
   AT(const i64, wide);
   AT(u8, y);
-#if !IS_CPU
-  LOCAL_ARRAY(i64, box, GROUP_SIZE);
-#endif
+  ROW_BOX(i64, box);
   ROW_BEGIN;
   i64 n = row < rows ? length : 0;
   const i64 at = row * length;

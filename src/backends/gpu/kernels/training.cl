@@ -17,36 +17,29 @@ typedef f32 wide;
 #define WIDE_SQRT(x) F32_SQRT(x)
 #endif
 
-// The elements of one item of those of an update.
-#define EACH_ELEMENT(i, n)                           \
-  const i64 first_##i = item * RUN;                  \
-  if (first_##i >= n) return;                        \
-  const i64 end_##i = first_##i + run_length(first_##i, n); \
-  for (i64 i = first_##i; i < end_##i; ++i)
-
-FN void descend(GLOBAL T *w, const GLOBAL T *g, T step, i64 item, i64 n) {
-  EACH_ELEMENT(i, n) { w[i] = T_MADD(g[i], step, w[i]); }
+// Each of these updates element i, if it is one of n.
+FN void descend(GLOBAL T *w, const GLOBAL T *g, T step, i64 i, i64 n) {
+  if (i >= n) return;
+  w[i] = T_MADD(g[i], step, w[i]);
 }
 
 FN void gain_momentum(GLOBAL T *w, GLOBAL T *v, const GLOBAL T *g, T step,
-                      T keep, i32 nesterov, i64 item, i64 n) {
-  EACH_ELEMENT(i, n) {
-    const T grad = g[i];
-    const T velocity = T_MADD(v[i], keep, grad);
-    v[i] = velocity;
-    const T move = nesterov ? T_MADD(velocity, keep, grad) : velocity;
-    w[i] = T_MADD(move, step, w[i]);
-  }
+                      T keep, i32 nesterov, i64 i, i64 n) {
+  if (i >= n) return;
+  const T grad = g[i];
+  const T velocity = T_MADD(v[i], keep, grad);
+  v[i] = velocity;
+  const T move = nesterov ? T_MADD(velocity, keep, grad) : velocity;
+  w[i] = T_MADD(move, step, w[i]);
 }
 
 FN void gain_keras_momentum(GLOBAL T *w, GLOBAL T *v, const GLOBAL T *g,
-                            T step, T keep, i32 nesterov, i64 item, i64 n) {
-  EACH_ELEMENT(i, n) {
-    const T push = g[i] * step;
-    const T velocity = T_MADD(v[i], keep, push);
-    v[i] = velocity;
-    w[i] = w[i] + (nesterov ? T_MADD(velocity, keep, push) : velocity);
-  }
+                            T step, T keep, i32 nesterov, i64 i, i64 n) {
+  if (i >= n) return;
+  const T push = g[i] * step;
+  const T velocity = T_MADD(v[i], keep, push);
+  v[i] = velocity;
+  w[i] = w[i] + (nesterov ? T_MADD(velocity, keep, push) : velocity);
 }
 
 typedef struct {
@@ -73,28 +66,23 @@ FN AdamScalars adam_scalars(const GLOBAL T *beta1_power,
 #define ADAM_SCALARS                                                  \
   adam_scalars(beta1_power, beta2_power, lr, beta1, beta2, epsilon, decay)
 // One item of a group puts them together.
-#if IS_CPU
-#define SHARED_ADAM_SCALARS(s) const AdamScalars s = ADAM_SCALARS;
-#else
 #define SHARED_ADAM_SCALARS(s)          \
   LOCAL_ARRAY(AdamScalars, shared, 1);  \
   if (LID == 0) shared[0] = ADAM_SCALARS; \
   BARRIER();                            \
   const AdamScalars s = shared[0];
-#endif
 
 FN void adapt(GLOBAL T *w, GLOBAL T *m, GLOBAL T *v, const GLOBAL T *g,
-              AdamScalars s, i32 nesterov, i64 item, i64 n) {
-  EACH_ELEMENT(i, n) {
-    const T grad = g[i];
-    T mean = m[i], square = v[i];
-    mean = T_MADD(grad - mean, s.gain1, mean);
-    square = T_MADD(T_MADD(grad, grad, -square), s.gain2, square);
-    m[i] = mean;
-    v[i] = square;
-    const T top = nesterov ? T_MADD(s.gain1, grad, mean * s.beta1) : mean;
-    w[i] = w[i] * s.keep - s.rate * top / (T_SQRT(square) + s.epsilon);
-  }
+              AdamScalars s, i32 nesterov, i64 i, i64 n) {
+  if (i >= n) return;
+  const T grad = g[i];
+  T mean = m[i], square = v[i];
+  mean = T_MADD(grad - mean, s.gain1, mean);
+  square = T_MADD(T_MADD(grad, grad, -square), s.gain2, square);
+  m[i] = mean;
+  v[i] = square;
+  const T top = nesterov ? T_MADD(s.gain1, grad, mean * s.beta1) : mean;
+  w[i] = w[i] * s.keep - s.rate * top / (T_SQRT(square) + s.epsilon);
 }
 
 typedef struct {
@@ -103,35 +91,33 @@ typedef struct {
 
 // Not centered: mg is null.
 FN void follow_squares(GLOBAL T *w, GLOBAL T *mg, GLOBAL T *ms, GLOBAL T *mom,
-                       const GLOBAL T *g, RmsScalars s, i32 centered, i64 item,
+                       const GLOBAL T *g, RmsScalars s, i32 centered, i64 i,
                        i64 n) {
-  EACH_ELEMENT(i, n) {
-    const T grad = g[i];
-    T square = ms[i];
-    square = T_MADD(T_MADD(grad, grad, -square), s.gain, square);
-    ms[i] = square;
-    T spread = square;
-    if (centered) {
-      T mean = mg[i];
-      mean = T_MADD(grad - mean, s.gain, mean);
-      mg[i] = mean;
-      spread = T_MADD(-mean, mean, square);
-    }
-    const T move = T_MADD(mom[i], s.momentum,
-                          s.rate * grad / T_SQRT(spread + s.epsilon));
-    mom[i] = move;
-    w[i] = w[i] - move;
+  if (i >= n) return;
+  const T grad = g[i];
+  T square = ms[i];
+  square = T_MADD(T_MADD(grad, grad, -square), s.gain, square);
+  ms[i] = square;
+  T spread = square;
+  if (centered) {
+    T mean = mg[i];
+    mean = T_MADD(grad - mean, s.gain, mean);
+    mg[i] = mean;
+    spread = T_MADD(-mean, mean, square);
   }
+  const T move = T_MADD(mom[i], s.momentum,
+                        s.rate * grad / T_SQRT(spread + s.epsilon));
+  mom[i] = move;
+  w[i] = w[i] - move;
 }
 
 FN void add_squares(GLOBAL T *w, GLOBAL T *accum, const GLOBAL T *g, T rate,
-                    T epsilon, i64 item, i64 n) {
-  EACH_ELEMENT(i, n) {
-    const T grad = g[i];
-    const T sum = T_MADD(grad, grad, accum[i]);
-    accum[i] = sum;
-    w[i] = w[i] - rate * grad / (T_SQRT(sum) + epsilon);
-  }
+                    T epsilon, i64 i, i64 n) {
+  if (i >= n) return;
+  const T grad = g[i];
+  const T sum = T_MADD(grad, grad, accum[i]);
+  accum[i] = sum;
+  w[i] = w[i] - rate * grad / (T_SQRT(sum) + epsilon);
 }
 
 // The update that a group is for: the last one whose first group is not behind

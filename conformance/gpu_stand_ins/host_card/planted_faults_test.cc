@@ -4,8 +4,8 @@
 
 #include <numeric>
 
-#include "backends/gpu/host/host_testing.h"
 #include "berth/errors.h"
+#include "conformance/gpu_stand_ins/host_card/host_testing.h"
 
 namespace berth::gpu {
 namespace {

@@ -1,4 +1,4 @@
-#include "backends/cuda/fake/fake_lt.h"
+#include "conformance/gpu_stand_ins/fake_cuda/fake_lt.h"
 
 #include <cublasLt.h>
 #include <cuda.h>
@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "backends/cuda/fake/fake_driver.h"
 #include "berth/half.h"
+#include "conformance/gpu_stand_ins/fake_cuda/fake_driver.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "backends/cuda/fake/fake_nccl.h"
+#include "conformance/gpu_stand_ins/fake_cuda/fake_nccl.h"
 
 #include <dlfcn.h>
 
@@ -18,9 +18,9 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cuda/fake/fake_driver.h"
 #include "backends/cuda/nccl_api.h"
 #include "berth/half.h"
+#include "conformance/gpu_stand_ins/fake_cuda/fake_driver.h"
 
 using berth::cuda::FakeDriver;
 using berth::cuda::NcclComm;

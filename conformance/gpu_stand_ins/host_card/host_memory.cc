@@ -1,4 +1,4 @@
-#include "backends/gpu/host/host_memory.h"
+#include "conformance/gpu_stand_ins/host_card/host_memory.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "backends/gpu/host/race_watch.h"
+#include "conformance/gpu_stand_ins/host_card/race_watch.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "backends/gpu/host/host_code.h"
+#include "conformance/gpu_stand_ins/host_card/host_code.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/gpu/host/host_card.h"
+#include "conformance/gpu_stand_ins/host_card/host_card.h"
 
 namespace berth::gpu {
 

@@ -2,7 +2,7 @@
 
 #include <elf.h>
 
-#include "backends/cuda/fake/fake_state.h"
+#include "conformance/gpu_stand_ins/fake_cuda/fake_state.h"
 
 using namespace berth::cuda::fake;
 

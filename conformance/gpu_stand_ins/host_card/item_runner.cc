@@ -1,4 +1,4 @@
-#include "backends/gpu/host/item_runner.h"
+#include "conformance/gpu_stand_ins/host_card/item_runner.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -7,8 +7,8 @@
 #include <numeric>
 #include <utility>
 
-#include "backends/gpu/host/race_watch.h"
 #include "berth/errors.h"
+#include "conformance/gpu_stand_ins/host_card/race_watch.h"
 
 // berth_host_switch(save, to) saves the callee-saved registers on this stack
 // and its address in *save, and restores the registers of the stack `to`.

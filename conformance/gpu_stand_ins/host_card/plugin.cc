@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "backends/gpu/card_backend.h"
-#include "backends/gpu/host/host_card.h"
 #include "base/environment.h"
 #include "base/immortal.h"
+#include "conformance/gpu_stand_ins/host_card/host_card.h"
 
 namespace {
 

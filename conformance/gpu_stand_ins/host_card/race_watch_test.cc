@@ -1,6 +1,6 @@
 // Unordered accesses are found, and only those.
 
-#include "backends/gpu/host/race_watch.h"
+#include "conformance/gpu_stand_ins/host_card/race_watch.h"
 
 #include <gtest/gtest.h>
 

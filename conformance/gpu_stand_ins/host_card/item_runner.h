@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "backends/gpu/card.h"
-#include "backends/gpu/host/host_code.h"
+#include "conformance/gpu_stand_ins/host_card/host_code.h"
 
 namespace berth::gpu {
 

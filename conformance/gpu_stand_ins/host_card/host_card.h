@@ -11,9 +11,9 @@
 #include <string>
 
 #include "backends/gpu/card.h"
-#include "backends/gpu/host/host_memory.h"
-#include "backends/gpu/host/item_runner.h"
-#include "backends/gpu/host/race_watch.h"
+#include "conformance/gpu_stand_ins/host_card/host_memory.h"
+#include "conformance/gpu_stand_ins/host_card/item_runner.h"
+#include "conformance/gpu_stand_ins/host_card/race_watch.h"
 
 namespace berth::gpu {
 

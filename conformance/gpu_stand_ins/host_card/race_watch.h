@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/gpu/host/host_code.h"
+#include "conformance/gpu_stand_ins/host_card/host_code.h"
 
 namespace berth::gpu {
 

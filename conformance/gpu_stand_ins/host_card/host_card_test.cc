@@ -1,6 +1,6 @@
 // Kernels run by the rules of the dialect.
 
-#include "backends/gpu/host/host_card.h"
+#include "conformance/gpu_stand_ins/host_card/host_card.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -8,8 +8,8 @@
 #include <map>
 #include <numeric>
 
-#include "backends/gpu/host/host_testing.h"
 #include "berth/errors.h"
+#include "conformance/gpu_stand_ins/host_card/host_testing.h"
 
 namespace berth::gpu {
 namespace {

@@ -1,4 +1,4 @@
-#include "backends/gpu/host/host_card.h"
+#include "conformance/gpu_stand_ins/host_card/host_card.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <mutex>
 #include <vector>
 
-#include "backends/gpu/host/host_code.h"
 #include "base/clock.h"
 #include "berth/errors.h"
+#include "conformance/gpu_stand_ins/host_card/host_code.h"
 
 namespace berth::gpu {
 

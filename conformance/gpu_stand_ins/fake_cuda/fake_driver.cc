@@ -1,8 +1,8 @@
 // Devices, contexts and memory.
 
-#include "backends/cuda/fake/fake_driver.h"
+#include "conformance/gpu_stand_ins/fake_cuda/fake_driver.h"
 
-#include "backends/cuda/fake/fake_state.h"
+#include "conformance/gpu_stand_ins/fake_cuda/fake_state.h"
 
 using namespace berth::cuda::fake;
 

@@ -1,4 +1,4 @@
-#include "backends/cuda/fake/fake_cudnn.h"
+#include "conformance/gpu_stand_ins/fake_cuda/fake_cudnn.h"
 
 #include <cstdio>
 #include <cstring>
