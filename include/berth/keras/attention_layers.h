@@ -44,7 +44,7 @@ struct AdditiveAttentionOptions {
   std::string name = {};
   OwnPolicy dtype = {};
 };
-// The same with scores sum(scale * tanh(query + key)) (Bahdanau et al. 2014).
+// Attention with scores sum(scale * tanh(query + key)) (Bahdanau et al. 2014).
 struct AdditiveAttention : Layer {
   explicit AdditiveAttention(AdditiveAttentionOptions options = {},
                              Site site = Site::here());

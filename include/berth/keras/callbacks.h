@@ -76,7 +76,7 @@ class CallbackBase {
   const std::string name_;
 };
 
-// The same as a table of hooks; empty ones cost nothing. Also the handle of a
+// A callback as a table of hooks; empty ones cost nothing. Also the handle of a
 // CallbackBase, whose hooks run before those of the table.
 struct Callback {
   std::function<void(Model&)> on_train_begin = {};

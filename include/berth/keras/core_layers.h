@@ -23,7 +23,7 @@ struct Lambda : Layer {
                   Site site = Site::here());
 };
 
-// The same value.
+// Returns its input.
 struct Identity : Layer {
   explicit Identity(NameOptions options = {}, Site site = Site::here());
 };

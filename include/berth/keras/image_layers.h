@@ -44,7 +44,8 @@ struct Conv2DTranspose : Layer {
   Conv2DTranspose(int64_t filters, Size2D kernel_size,
                   Conv2DOptions options = {}, Site site = Site::here());
 };
-// The same for [n, s, c]; groups must be 1 and padding not "causal".
+// Conv2DTranspose of sequences [n, s, c]; groups must be 1 and padding not
+// "causal".
 struct Conv1DTranspose : Layer {
   Conv1DTranspose(int64_t filters, int64_t kernel_size,
                   Conv1DOptions options = {}, Site site = Site::here());
@@ -94,7 +95,7 @@ struct SeparableConv2DOptions {
   std::string name = {};
   OwnPolicy dtype = {};
 };
-// The same, then a mix of channels, kernel
+// DepthwiseConv2D, then a mix of channels, kernel
 // [1, 1, c * depth_multiplier, filters]: -> [n, oh, ow, filters].
 struct SeparableConv2D : Layer {
   SeparableConv2D(int64_t filters, Size2D kernel_size,
@@ -119,7 +120,7 @@ struct DepthwiseConv1DOptions {
   std::string name = {};
   OwnPolicy dtype = {};
 };
-// The same for sequences, with kernels [k, c, depth_multiplier] and
+// DepthwiseConv2D of sequences, with kernels [k, c, depth_multiplier] and
 // [1, c * depth_multiplier, filters]: [n, s, c] -> [n, os, ...].
 struct DepthwiseConv1D : Layer {
   explicit DepthwiseConv1D(int64_t kernel_size,

@@ -105,7 +105,7 @@ class LayerBase {
   // Adds a scalar to the training loss, computed by `fn` in each step, from
   // weights for example; in the constructor or build().
   void add_loss(std::function<Tensor()> fn);
-  // The same for a value that depends on the inputs; in call() only.
+  // Adds a scalar that depends on the inputs; in call() only.
   void add_loss(const Tensor& loss);
   // Logs the mean over an epoch of the mean of `value` under `name`, weighted
   // by the number of examples of each batch. In call() only; without a name it

@@ -102,8 +102,8 @@ struct CrossentropyOptions {
 Loss BinaryCrossentropy(const CrossentropyOptions& options = {});
 // -sum(y_true log(y_pred)) over the last axis; y_true are probabilities.
 Loss CategoricalCrossentropy(const CrossentropyOptions& options = {});
-// The same for labels [n] or [n, 1], the true classes of y_pred [n, c]; without
-// smoothing.
+// CategoricalCrossentropy of labels [n] or [n, 1], the true classes of y_pred
+// [n, c]; without smoothing.
 Loss SparseCategoricalCrossentropy(const CrossentropyOptions& options = {});
 
 // max(1 - y_true y_pred, 0), for y_true of -1 and 1 (0 and 1 become these);

@@ -59,7 +59,7 @@ class MetricBase {
   // first axes. The default throws errors::InvalidArgument.
   virtual void update_state(const Tensor& y_true, const Tensor& y_pred,
                             const Tensor& sample_weight);
-  // The same for a metric of values, such as Mean.
+  // Adds a batch to a metric of values, such as Mean.
   virtual void update_values(const Tensor& values, const Tensor& sample_weight);
   // A scalar, or one value per class or output.
   virtual Tensor result() = 0;
@@ -115,7 +115,7 @@ class Metric {
   // The result so far; 0 if there are no samples. Reads it back. For several
   // values, as F1Score's without average, their mean.
   double result() const;
-  // The same, with all values.
+  // The result so far, with all values.
   Tensor result_tensor() const;
   void reset_state() const;
 
@@ -166,7 +166,7 @@ struct TopKOptions {
   int64_t k = 5;
   std::string name = {};
 };
-// The same if it is among the k largest.
+// Share of samples with the y_pred of the true class among the k largest.
 Metric TopKCategoricalAccuracy(TopKOptions options = {});
 Metric SparseTopKCategoricalAccuracy(TopKOptions options = {});
 

@@ -160,8 +160,8 @@ struct FitOptions {
   // Factor of the loss of each sample, [n]. A dataset has it after the targets:
   // one tensor, or one for each of them.
   Tensor sample_weight = {};
-  // The same by class; 1 if absent. For models with one output whose targets
-  // are class numbers, or one-hot.
+  // Factor of the loss of each class; 1 if absent. For models with one output
+  // whose targets are class numbers, or one-hot.
   std::map<int64_t, double> class_weight = {};
   OnNaN on_nan = OnNaN::kWarn;
 };
@@ -396,7 +396,7 @@ class Model : public Layer {
   // Returns the first output for x [n, ...], computed in batches.
   Tensor predict(const Tensor& x, const PredictOptions& options = {},
                  Site site = Site::here());
-  // The same for all inputs and outputs.
+  // Returns all outputs for all inputs.
   Tensors predict(const Tensors& x, const PredictOptions& options = {},
                   Site site = Site::here());
   Tensors predict(const NamedTensors& x, const PredictOptions& options = {},
@@ -413,7 +413,7 @@ class Model : public Layer {
   Tensor train_on_batch(const NamedTensors& x, const NamedTensors& y,
                         const OnBatchOptions& options,
                         Site site = Site::here());
-  // The same without training; metrics count the batch.
+  // Returns the loss without training; metrics count the batch.
   Tensor test_on_batch(const NamedTensors& x, const NamedTensors& y,
                        const OnBatchOptions& options = {},
                        Site site = Site::here());
@@ -530,7 +530,7 @@ class ModelBase : public LayerBase {
   // The step of fit and train_on_batch. fit logs the mean over the epoch of
   // each returned scalar; train_on_batch returns the first.
   virtual StepLogs train_step(const StepData& data);
-  // The same for evaluate, validation and test_on_batch.
+  // The step of evaluate, validation and test_on_batch.
   virtual StepLogs test_step(const StepData& data);
   virtual Tensors predict_step(const Tensors& x);
   // The losses of compile(), weighted and summed, and those added by layers. A

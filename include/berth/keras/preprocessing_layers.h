@@ -150,7 +150,7 @@ struct StringLookupOptions {
   std::optional<Salt> salt = std::nullopt;  // for several oov indices
   std::string name = {};
 };
-// The same for text.
+// Looks up text as IntegerLookup looks up numbers.
 struct StringLookup : Layer {
   explicit StringLookup(StringLookupOptions options = {},
                         Site site = Site::here());

@@ -119,7 +119,7 @@ struct RecurrentLayer : Layer {
   void reset_states() const;
   void reset_state() const { reset_states(); }
 };
-// The same for each stateful part of a model or layer.
+// Resets the states of each stateful part of a model or layer.
 void reset_states(const Layer& layer);
 
 // Calls `cell` for each step: [batch, time, ...] -> [batch, width], with

@@ -107,7 +107,7 @@ struct CosineDecayRestartsOptions {
   double m_mul = 1;  // first rate of each period relative to the last
   double alpha = 0;
 };
-// The same, repeated.
+// Half cosine waves, one after another.
 LearningRateSchedule CosineDecayRestarts(
     double initial_learning_rate, int64_t first_decay_steps,
     CosineDecayRestartsOptions options = {});

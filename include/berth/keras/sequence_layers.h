@@ -26,8 +26,8 @@ struct Embedding : Layer {
             EmbeddingOptions options = {}, Site site = Site::here());
 };
 
-// The same table in both directions: ids [n, ...] give rows as in Embedding,
-// and numbers [n, ..., output_dim] their products with all rows [n, ...,
+// One table in both directions: ids [n, ...] give rows as in Embedding, and
+// numbers [n, ..., output_dim] their products with all rows [n, ...,
 // input_dim], the logits of a language model with tied weights (Press and Wolf
 // 2017).
 struct ReversibleEmbedding : Layer {
