@@ -8,7 +8,6 @@
 
 #include <functional>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "distribute/strategy/strategy_core.h"
@@ -41,24 +40,6 @@ struct ReplicaGroup {
   int first_here() const { return core->first_here(); }
   // Whether a replica has no examples while others have some.
   bool is_empty(int replica) const;
-};
-
-// Closes the caller's device scopes until the end of the block.
-class NoDeviceScope {
- public:
-  NoDeviceScope()
-      : scope_(std::exchange(t_state.scope, nullptr)),
-        device_(std::exchange(t_state.scope_device, nullptr)) {}
-  ~NoDeviceScope() {
-    t_state.scope = scope_;
-    t_state.scope_device = device_;
-  }
-  NoDeviceScope(const NoDeviceScope&) = delete;
-  NoDeviceScope& operator=(const NoDeviceScope&) = delete;
-
- private:
-  const DeviceScope* const scope_;
-  Device* const device_;
 };
 
 class Replica final : public ReplicaScope {
