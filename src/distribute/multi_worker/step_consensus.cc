@@ -10,6 +10,7 @@
 #include "graph/body.h"
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
+#include "op/no_device_scope.h"
 #include "ops/op_call.h"
 #include "tensor/variable_state.h"
 

@@ -8,7 +8,6 @@
 
 #include <functional>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "distribute/strategy/strategy_core.h"
