@@ -50,7 +50,7 @@ def layer_of(rng, shape):
         return rng.choice((
             ("Dense", {"units": 4}, [steps, 4]), ("Conv1D", {"filters": 4, "kernel_size": 3, "padding": "same"}, [steps, 4]),
             ("LSTM", {"units": 4}, [4]), ("GRU", {"units": 4}, [4]), ("LSTM", {"units": 4, "return_sequences": True}, [steps, 4]),
-            ("SimpleRNN", {"units": 4, "return_sequences": True}, [steps, 4]), ("LayerNormalization", {}, shape),
+            ("SimpleRNN", {"units": 4, "return_sequences": True}, [steps, 4]), ("LayerNormalization", {}, shape) if width > 1 else ("Flatten", {}, [steps]),
             ("MaxPooling1D", {"pool_size": 2, "padding": "same", "strides": 1}, shape),
             ("GlobalAveragePooling1D", {}, [width]), ("Flatten", {}, [steps * width])))
     height, wide, depth = shape

@@ -10,7 +10,6 @@
 #include "graph/body.h"
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
-#include "op/no_device_scope.h"
 #include "ops/op_call.h"
 #include "tensor/variable_state.h"
 

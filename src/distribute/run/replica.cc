@@ -11,7 +11,6 @@
 #include "graph/body.h"
 #include "graph/tracer.h"
 #include "op/device_scope.h"
-#include "op/no_device_scope.h"
 #include "ops/op_call.h"
 #include "tensor/variable_state.h"
 

@@ -19,7 +19,6 @@
 #include "function/control_flow.h"
 #include "graph/tracer.h"
 #include "op/device_scope.h"
-#include "op/no_device_scope.h"
 
 namespace berth::distribute {
 
