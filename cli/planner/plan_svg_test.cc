@@ -109,7 +109,7 @@ TEST(PlanSvg, ShowsOpsTransfersBoundAndTitleOfEveryModel) {
 
 // With more layers than colours: one colour per direction, light to dark.
 TEST(PlanSvg, SaysWhatItsShadesMean) {
-  testing::ProblemMaker m(PlanModel::kStep, nullptr);
+  testing::ProblemMaker m(PlanModel::kStep);
   const int cpu = m.device_class("CPU");
   m.device("CPU:0", cpu, 0, CopyRule::kReceiving, true);
   PlanAnswer a;
