@@ -1,8 +1,8 @@
-// The planner against known results: public inputs of two benchmarks, layered
+// The planner against known results: public inputs of a benchmark, layered
 // graphs made here, and large graphs; value, bound, gap and seconds of each.
 //
-// The public inputs are files, in $BERTH_DATA/placement/{throughput,latency,
-// experts}; they are not part of the repository. --cores: threads of a search.
+// The public inputs are files, in $BERTH_DATA/placement/{throughput,experts};
+// they are not part of the repository. --cores: threads of a search.
 
 #include "place/planner/planner.h"
 
@@ -43,17 +43,6 @@ const std::map<std::string, Known> kThroughput = {
     {"operatorgraphs-resnet50_inference", {124.349, 124.349, 124.35}},
     {"operatorgraphs-resnet50_training", {255.194, 253.587, 255.19}},
 };
-const std::map<std::string, Known> kLatency = {
-    {"layergraphs-bert24_inference", {100.22, 92.41, 0}},
-    {"layergraphs-gnmt_inference", {225.65, 182.43, 0}},
-    {"layergraphs-inceptionv3_inference", {1186.5, 195.3, 0}},
-    {"layergraphs-resnet50_inference", {1156.9, 187.5, 0}},
-    {"operatorgraphs-bert_l-3_inference", {408.5, 47.8, 0}},
-    {"operatorgraphs-bert_l-6_inference", {441.2, 75.0, 0}},
-    {"operatorgraphs-bert_l-12_inference", {729.6, 609.4, 0}},
-    {"operatorgraphs-resnet50_inference", {651.1, 289.9, 0}},
-};
-
 std::filesystem::path inputs() {
   const char* data = std::getenv("BERTH_DATA");
   return data ? std::filesystem::path(data) / "placement" : "";
@@ -98,9 +87,9 @@ double expert_value(const PlanProblem& p, const std::string& name) {
   return evaluate(p, read_split(p, read(path), file)).value;
 }
 
-// All files of one objective; the worst ratios in a last line.
-void bench_inputs(const std::string& row, const Args& args) {
-  const bool throughput = row == "throughput";
+// All public inputs; the worst ratios in a last line.
+void bench_inputs(const Args& args) {
+  const std::string row = "throughput";
   double worst_value = 0, worst_bound = 0, worst_other = 0;
   int known = 0, count = 0;
   std::vector<std::filesystem::path> files;
@@ -112,19 +101,17 @@ void bench_inputs(const std::string& row, const Args& args) {
   std::sort(files.begin(), files.end());
   for (const std::filesystem::path& file : files) {
     const std::string name = file.stem().string();
-    const PlanProblem p = read_dnn_partitioning(
-        read(file), name,
-        throughput ? Objective::kThroughput : Objective::kLatency);
+    const PlanProblem p =
+        read_dnn_partitioning(read(file), name, Objective::kThroughput);
     const PlanAnswer a = plan_placement(p, options(args));
     Line line("plan_" + row, args.cores);
     add(line.add("input", name), a);
-    const double expert = throughput ? expert_value(p, name) : 0;
+    const double expert = expert_value(p, name);
     if (expert > 0) {
       line.add("expert", expert);
       worst_other = std::max(worst_other, a.value / expert);
     }
-    const auto& table = throughput ? kThroughput : kLatency;
-    if (const auto k = table.find(lower(name)); k != table.end()) {
+    if (const auto k = kThroughput.find(lower(name)); k != kThroughput.end()) {
       line.add("known_value", k->second.value)
           .add("known_bound", k->second.bound);
       worst_value = std::max(worst_value, a.value / k->second.value);
@@ -202,15 +189,15 @@ void bench_large(const char* name, int ops, double seconds, const Args& args) {
 
 int main(int argc, char** argv) {
   const Args args = parse_args(argc, argv);
-  if (args.model == "throughput" || args.model == "latency") {
-    bench_inputs(args.model, args);
+  if (args.model == "throughput") {
+    bench_inputs(args);
   } else if (args.model == "layered") {
     bench_layered(args);
   } else if (args.model == "large") {
     bench_large("plan_large_10k", 10000, 1, args);
     bench_large("plan_large_100k", 100000, 3, args);
   } else {
-    std::fprintf(stderr, "--model throughput, latency, layered or large\n");
+    std::fprintf(stderr, "--model throughput, layered or large\n");
     return 2;
   }
 }

@@ -1,32 +1,12 @@
-#!/usr/bin/env python3
-"""What an expert would try first, beside what `berth plan` finds: value over the best first try.
+"""What an expert would try first on a graph, and the price of any plan, for planner_rows.py.
 
-    bench/planner_first_tries.py [--berth build/release/bin/berth] [--efforts 1,3,10]
-                                 [--ops 1200,6000] [--kinds gpt,moe,resnet,cell] [--seed 1]
-                                 [--devices 4,16] [--shapes flat,nodes,mixed,racks] [--max-rows N]
-                                 [--objectives latency,throughput] [--memory free,tight] [--keep DIR]
-
-The tries: contiguous stages of layers on k devices (equal work, shares by speed, equal memory;
-forward and reversed) with list scheduling; the same with weight gradients on devices of their own;
-HEFT and ETF. They and the evaluator are written here, by docs/formats.md, and share nothing with the
-planner. Every plan of Berth is priced by this evaluator, which must agree, and by
-`berth verify-plan`, which must accept it. `floor` is the proved bound over the best first try: no
-plan has a smaller ratio. One JSON line per row, then a summary; the exit status
-is 1 when a value disagrees or a plan is refused, and with --strict when a ratio is over 1.
+Contiguous stages of layers on k devices (equal work, shares by speed, equal memory; forward and
+reversed) with list scheduling; the same with weight gradients on devices of their own; HEFT and
+ETF. Written by docs/formats.md; shares nothing with the planner.
 """
-import argparse
 import heapq
 import itertools
-import json
-import pathlib
-import subprocess
-import sys
-import tempfile
-import time
 
-from planner_problems import KINDS, Machine, graph_text, make
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 INFINITY = float("inf")
 
 
@@ -318,97 +298,3 @@ def tight_limit(model):
         found = model.latency(device, model.list_schedule(device))
         peaks.append(max(found[1]))
     return int(1.2 * min(peaks)) // 4 * 4
-
-
-class Runner:
-    def __init__(self, options, folder):
-        self.berth, self.folder = options.berth, folder
-
-    def plan(self, model, objective, effort):
-        graph, cluster, out = (self.folder / n for n in ("graph.txt", "cluster.json", "plan.json"))
-        common = ["--cluster", str(cluster), "--objective", objective]
-        begin = time.monotonic()
-        done = subprocess.run([self.berth, "plan", str(graph), *common, "--effort", f"{effort}s",
-                               "--json", "--out", str(out)], capture_output=True, text=True)
-        wall = time.monotonic() - begin
-        if done.returncode:
-            return {"error": (done.stderr or done.stdout)[-300:], "wall": wall}
-        answer = json.loads(done.stdout)
-        checked = subprocess.run([self.berth, "verify-plan", str(graph), str(out), *common],
-                                 capture_output=True, text=True)
-        device, index = [-1] * len(model.ops), {}
-        for at, op in enumerate(answer["ops"]):
-            if op["name"].startswith("n"):
-                index[at] = int(op["name"][1:])
-                device[index[at]] = model.m.number(op["device"])
-        sequence = [index[at] for at in answer["sequence"]]
-        ours = model.value(objective, device, sequence)
-        agrees = abs(ours - answer["value"]) <= 1e-6 * answer["value"]
-        return {"value": answer["value"], "gap": answer["gap"], "ours": ours, "agrees": agrees,
-                "seconds": answer["seconds"], "source": answer["source"],
-                "start": answer.get("start"), "wall": wall, "verified": checked.returncode == 0}
-
-
-def problems(options):
-    listed = lambda text, kind=str: [kind(x) for x in text.split(",")]
-    rows = itertools.product(listed(options.ops, int), listed(options.devices, int),
-                             listed(options.shapes), listed(options.kinds),
-                             listed(options.objectives), listed(options.memory))
-    # Racks of a single host are nodes.
-    rows = (row for row in rows if row[2] != "racks" or row[1] > Machine("racks", row[1]).per_node)
-    return itertools.islice(rows, options.max_rows)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--berth", default=str(ROOT / "build/release/bin/berth"))
-    parser.add_argument("--efforts", default="1,3,10")
-    parser.add_argument("--ops", default="1200,6000")
-    parser.add_argument("--devices", default="4,16")
-    parser.add_argument("--shapes", default="flat,nodes,mixed,racks")
-    parser.add_argument("--kinds", default=",".join(KINDS))
-    parser.add_argument("--objectives", default="latency,throughput")
-    parser.add_argument("--memory", default="free,tight")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--max-rows", type=int, default=None)
-    parser.add_argument("--keep", help="folder for graph, cluster and plan of the last row")
-    parser.add_argument("--strict", action="store_true")
-    options = parser.parse_args()
-    folder = pathlib.Path(options.keep or tempfile.mkdtemp(prefix="planner_first_tries_"))
-    folder.mkdir(parents=True, exist_ok=True)
-    runner, ratios, wrong = Runner(options, folder), {}, 0
-    for ops, devices, shape, kind, objective, memory in problems(options):
-        graph, machine = make(kind, ops, options.seed), Machine(shape, devices)
-        model = Model(graph, machine)
-        if memory == "tight":
-            machine.limit = tight_limit(model)
-        first, name = best_first_try(model, objective)
-        (folder / "graph.txt").write_text(graph_text(graph))
-        (folder / "cluster.json").write_text(machine.cluster())
-        before = INFINITY
-        for effort in options.efforts.split(","):
-            row = {"kind": kind, "ops": len(graph.ops), "devices": devices, "shape": shape,
-                   "memory": memory, "objective": objective, "effort": float(effort),
-                   "first_try": first, "first_try_name": name}
-            row.update(runner.plan(model, objective, effort))
-            value = row.get("value", INFINITY)
-            row["ratio"] = value / first if value < INFINITY else None
-            row["floor"] = value / (1 + row["gap"]) / first if "gap" in row else 0.0
-            row["later_worse"] = value > before * (1 + 1e-9)
-            before = min(before, value)
-            wrong += not (row.get("agrees") and row.get("verified"))
-            ratios.setdefault(effort, []).append((row["ratio"] or INFINITY, row["floor"]))
-            print(json.dumps(row), flush=True)
-    for effort, all_of in ratios.items():
-        all_of.sort()
-        print(json.dumps({"summary": f"{effort}s", "rows": len(all_of), "worst": all_of[-1][0],
-                          "median": all_of[(len(all_of) - 1) // 2][0],
-                          "at_most_1": sum(r <= 1 + 1e-9 for r, _ in all_of),
-                          "can_be_0.95": sum(floor <= 0.95 for _, floor in all_of),
-                          "at_most_0.95": sum(r <= 0.95 for r, _ in all_of)}))
-    over = any(r > 1 + 1e-9 for all_of in ratios.values() for r, _ in all_of)
-    sys.exit(1 if wrong or options.strict and over else 0)
-
-
-if __name__ == "__main__":
-    main()

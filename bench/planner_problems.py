@@ -1,4 +1,4 @@
-"""Training graphs for planner_first_tries.py: four kinds, any size, costs from FLOPs and bytes.
+"""Problems for planner_rows.py: training graphs of four kinds, any size, costs from FLOPs and bytes.
 
 A Graph is a list of ops, forward first. Every op knows the forward op that it belongs to (`home`):
 its gradients and its update have the same. Ops that use one weight share a device.
@@ -25,7 +25,6 @@ class Graph:
     def __init__(self):
         self.ops, self.weight_bytes = [], []
         self.flops = []  # of forward ops
-        self.follows = False  # the text says which forward op each gradient belongs to
 
     def forward(self, name, inputs, flops, out_bytes, weight_bytes=0):
         moved = sum(self.ops[i].out_bytes[0] for i in inputs) + out_bytes + weight_bytes
@@ -185,42 +184,25 @@ def make(kind, ops, seed):
 
 
 class Machine:
-    """Devices of one speed or two, links within nodes of eight and between them.
-
-    "racks": nodes of 4 (8 from 65 devices on) in racks of 2 (16) nodes.
-    """
+    """Devices of one speed or two, links within nodes of eight and between them."""
 
     def __init__(self, shape, count):
         self.shape, self.count, self.limit, self.slow = shape, count, 0, 0.4
         self.speed = [1.0 if shape != "mixed" or d % 2 == 0 else self.slow for d in range(count)]
-        self.per_node = 4 if shape == "racks" and count <= 64 else 8
-        self.per_rack = 2 if count <= 64 else 16
-        in_nodes = shape in ("nodes", "racks")
-        self.node = [d // self.per_node if in_nodes else 0 for d in range(count)]
-        self.near = (5.0, 5e4 if in_nodes else 1.2e4)
+        self.node = [d // 8 if shape == "nodes" else 0 for d in range(count)]
+        self.near = (5.0, 5e4 if shape == "nodes" else 1.2e4)
         self.far = (15.0, 6e3)
-        self.farthest = (20.0, 5e3)  # from rack to rack
 
     def link(self, a, b):
-        if self.node[a] == self.node[b]:
-            return self.near
-        return self.farthest if len(self.path(a, b)) == 4 else self.far
+        return self.near if self.node[a] == self.node[b] else self.far
 
     def path(self, a, b):
         """What a transfer occupies for its whole time; each carries one at a time."""
-        x, y = self.node[a], self.node[b]
-        if x == y:
-            return []
-        if self.shape != "racks":
-            return [self.shared(a, b)]
-        up, down = x // self.per_rack, y // self.per_rack
-        cards = [("card, out", x), ("card, in", y)]
-        return cards if up == down else cards + [("uplink, out", up), ("uplink, in", down)]
+        return [self.shared(a, b)] if self.node[a] != self.node[b] else []
 
     def number(self, name):
-        """The device with a name such as GPU:3 or /job:worker/replica:0/task:2/device:GPU:1."""
-        numbers = [int(n) for n in re.findall(r"(?:task|GPU):(\d+)", name)]
-        return numbers[-1] + (numbers[0] * self.per_node if self.shape == "racks" else 0)
+        """The device with a name such as GPU:3."""
+        return int(re.search(r"GPU:(\d+)", name).group(1))
 
     def shared(self, a, b):
         """The card of a node carries what comes in from other nodes, one transfer at a time."""
@@ -230,16 +212,6 @@ class Machine:
         named = lambda l: {"latency_us": l[0], "bandwidth_bytes_per_us": l[1]}
         classes = [{"name": "fast", "type": "GPU", "speed": 1},
                    {"name": "slow", "type": "GPU", "speed": self.slow}]
-        if self.shape == "racks":
-            assert self.count % self.per_node == 0
-            device = {"name": "GPU", "count": self.per_node, "class": "fast"}
-            if self.limit:
-                device["memory_bytes"] = self.limit
-            racks = dict({"hosts": self.per_rack}, **named(self.farthest))
-            return json.dumps({"hosts": [{"count": self.count // self.per_node,
-                                          "devices": [device]}],
-                               "default_link": named(self.near), "classes": classes,
-                               "network": dict({"racks": racks}, **named(self.far))})
         devices = []
         for d in range(self.count):
             device = {"name": f"GPU:{d}", "class": "fast" if self.speed[d] == 1 else "slow"}
@@ -298,8 +270,7 @@ def graph_text(g):
         kind = "Work" if op.weight < 0 else "Update" if op.role == "update" else "Dense"
         outs = ", ".join(f"float32[{b // 4}]" for b in op.out_bytes)
         arrow = f" -> {outs}" if outs else ""
-        home = f" follows n{op.home}" if g.follows and op.role != "forward" else ""
-        lines.append(f"node n{i} = {kind}({', '.join(inputs)}){arrow}{home} time GPU {op.us:.6f}")
+        lines.append(f"node n{i} = {kind}({', '.join(inputs)}){arrow} time GPU {op.us:.6f}")
     last = max(i for i, op in enumerate(g.ops) if op.role == "forward")
     lines.append(f"return n{last}:0")
     return "\n".join(lines) + "\n"

@@ -27,8 +27,7 @@ StepAnnealer::StepAnnealer(const StepUnits& units, StreamRandom& random)
       p_(units.problem),
       random_(random),
       decoder_(units.problem.graph, units.problem.costs),
-      best_us_(kInfinity),
-      high_(units.num_ops) {
+      best_us_(kInfinity) {
   for (int32_t u = 0; u < units.num_units; ++u) {
     if (units.allowed[u].several()) movable_.push_back(u);
   }
@@ -67,7 +66,7 @@ double StepAnnealer::start(const PlacePlan& plan, double most_us) {
 
 int64_t StepAnnealer::run(Cooling cooling, int64_t most_moves,
                           const std::function<double(int64_t)>& spent) {
-  if (low_ >= high_) return 0;
+  if (units_.num_ops == 0) return 0;
   const int64_t per_look =
       std::clamp<int64_t>(kOpsPerLook / units_.num_ops, 1, kMovesPerLook);
   int64_t idle = 0, k = 0;
@@ -132,8 +131,7 @@ int32_t StepAnnealer::pick_op() {
   if (!critical_.empty() && random_.below(10) < kCritical) {
     return critical_[random_.below(critical_.size())];
   }
-  const uint32_t at = random_.below(high_ - low_);
-  return plan_.sequence[static_cast<size_t>(low_) + at];
+  return plan_.sequence[random_.below(units_.num_ops)];
 }
 
 // A device for a unit: usually that of a neighbour; -1: its current one.
@@ -189,7 +187,7 @@ bool StepAnnealer::swap_devices() {
 
 // From the last op that it waits for to the first that waits for it.
 std::pair<int32_t, int32_t> StepAnnealer::window(int32_t op) const {
-  int32_t low = low_, high = high_ - 1;
+  int32_t low = 0, high = units_.num_ops - 1;
   for (const int32_t b : units_.before[op]) {
     low = std::max(low, position_[b] + 1);
   }
@@ -336,9 +334,7 @@ void StepAnnealer::find_critical() {
       }
     };
     if (p_.takes_time(node)) {
-      if (position_[node] >= low_ && position_[node] < high_) {
-        critical_.push_back(node);
-      }
+      critical_.push_back(node);
       const int32_t previous = previous_[node];
       if (previous >= 0) look(previous, spans[previous].end_us);
     }

@@ -29,9 +29,6 @@ class StepAnnealer {
   // breaks limits. Limits of a step longer than `most_us` are not looked at.
   double start(const PlacePlan& plan, double most_us = kInfinity);
 
-  // From now on only ops at positions `first` to `last` - 1 change theirs.
-  void free_only(int32_t first, int32_t last) { low_ = first, high_ = last; }
-
   // Makes at most `most_moves`, until `spent` (called every few moves with the
   // moves so far) returns 1 or there is nothing to move. The thresholds are
   // shares of the energy, `hot` at first and `cold` at the end. Returns the
@@ -84,7 +81,6 @@ class StepAnnealer {
   // Per device: bytes that its units hold throughout, and all they may have.
   std::vector<double> resident_, most_;
   std::vector<int32_t> position_;  // per node
-  int32_t low_ = 0, high_ = 0;     // positions that may change
   std::vector<int32_t> movable_;   // units that allow several devices
   std::vector<int32_t> critical_;  // ops of a critical path
   std::vector<int32_t> previous_;  // per node: the op before it on its device

@@ -298,23 +298,12 @@ constexpr int32_t kMostCounted = 1000;  // units
 class LoadsProver {
  public:
   LoadsProver(const PlanProblem& problem, const Budget& budget)
-      : load_(problem), budget_(budget), p_(load_, {}) {
-    choose_others();
-  }
+      : load_(problem), budget_(budget), p_(load_) {}
 
   Bound prove() {
     if (!prove_simply()) return {};
     prove_by_count();
-    prove_by_cuts(others_.empty() ? 1 : 0.7);
-    for (size_t i = 0; i < others_.size(); ++i) {
-      const double share =
-          static_cast<double>(i + 1) / static_cast<double>(others_.size());
-      p_ = PackingProblem(load_, {.copies = others_[i].copies,
-                                  .memory = others_[i].memory,
-                                  .memory_at = lower_ * (1 - 2 * kShaved)});
-      worth_ = worth_of_all(p_.size, prove_by_sum(p_.size, p_.kinds).prices);
-      prove_by_cuts(0.7 + 0.3 * share);
-    }
+    prove_by_cuts(1);
     return std::move(bound_);
   }
 
@@ -349,23 +338,6 @@ class LoadsProver {
                 std::vector<double>(p_.size.size(), 1));
     }
     return true;
-  }
-
-  // Averages that include copy engines and memory, where these are used.
-  void choose_others() {
-    const int32_t devices = load_.limit.size();
-    const bool engines =
-        std::any_of(load_.receiver.begin(), load_.receiver.end(),
-                    [&](LoadMachine m) { return m >= devices; });
-    const auto sum = [](const std::vector<double>& v) {
-      return std::accumulate(v.begin(), v.end(), 0.0);
-    };
-    if (engines) {
-      for (const double c : {0.3, 0.6}) others_.push_back({.copies = c});
-    }
-    if (sum(load_.bytes) > 0.4 * sum(load_.limit)) {
-      for (const double m : {0.2, 0.5}) others_.push_back({.memory = m});
-    }
   }
 
   // Sizes inflated by copies, until targets and cuts agree.
@@ -512,8 +484,6 @@ class LoadsProver {
     bound_.value = value * (1 - kShaved);
     bound_.how = how;
     bound_.witness = {"packing", bound_.value, {}};
-    const PackingWeights& w = p_.weights;
-    add("weights", {w.copies, w.memory, w.memory_at});
     std::vector<double> kind(load_.limit.size());
     for (size_t k = 0; k < p_.num_kinds(); ++k) {
       for (DeviceSet m = p_.kinds[k].devices; m; m.drop_first()) {
@@ -536,9 +506,8 @@ class LoadsProver {
   const LoadProblem load_;
   const Budget& budget_;
   PackingProblem p_;
-  std::vector<PackingWeights> others_;  // to check as well
-  double lower_ = 0;                    // proved
-  std::vector<double> worth_;           // per unit, by sizes
+  double lower_ = 0;           // proved
+  std::vector<double> worth_;  // per unit, by sizes
   Bound bound_;
 };
 

@@ -131,6 +131,7 @@ TEST(CheckPacking, RejectsWhatIsNoWitness) {
     Witness w = good;
     w.arrays[i].second.pop_back();
     EXPECT_NE(check_packing(c.problem, w), "") << w.arrays[i].first;
+    if (w.arrays[i].first == "q") continue;  // a proof by counting may be left
     w.arrays.erase(w.arrays.begin() + static_cast<std::ptrdiff_t>(i));
     EXPECT_NE(check_packing(c.problem, w), "");
   }

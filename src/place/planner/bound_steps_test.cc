@@ -179,7 +179,7 @@ TEST(CheckPath, RejectsWhatClaimsTooMuch) {
     const Bound b = bound_steps(p, Budget::of_moves(100000, 1));
     if (!(b.value > 0)) continue;
     Witness more = b.witness;
-    more.target = b.value * (1 + 1e-6);
+    more.target = best * (1 + 1e-6);
     ASSERT_NE(check_path(p, more), "");
     for (int change = 0; change < 40; ++change) {
       Witness w = b.witness;

@@ -37,12 +37,15 @@ class Check {
     const Numbers& worth = a_["worth"];
     const Numbers& price = a_["price"];
     for (const auto& [name, array] : a_) {
+      if (name != "worth" && name != "price" && name != "kind" && name != "q") {
+        return "packing has no array \"" + name + "\"";
+      }
       for (const double x : array) {
         if (!std::isfinite(x)) return name + " has a number that is none";
       }
     }
-    if (int(worth.size()) != n_ || int(a_["kind"].size()) != m_ ||
-        a_["weights"].size() != 3 || !(t_ > 0) || kinds_ > m_) {
+    if (int(worth.size()) != n_ || int(a_["kind"].size()) != m_ || !(t_ > 0) ||
+        kinds_ > m_) {
       return "arrays lack numbers";
     }
     double sum = 0;
@@ -54,7 +57,7 @@ class Check {
     if (!(std::accumulate(worth.begin(), worth.end(), 0.0) > sum)) {
       return "all groups are worth no more than all devices";
     }
-    if (std::string wrong = add_sizes(); !wrong.empty()) return wrong;
+    add_sizes();
     add_nets();
     for (int k = 0; k < kinds_; ++k) {
       const bool by_size = a_.count("q") > 0;
@@ -66,13 +69,7 @@ class Check {
 
  private:
   // The least that a group takes of a device of each kind.
-  std::string add_sizes() {
-    const double copies = a_["weights"][0], memory = a_["weights"][1];
-    const double memory_at = a_["weights"][2];
-    if (!(copies >= 0 && copies <= 1 && memory >= 0 && memory <= 1 &&
-          memory_at >= 0 && memory_at <= t_)) {
-      return "weights are not those of an average";
-    }
+  void add_sizes() {
     Numbers bytes(n_, 0);
     std::vector<Numbers> us(m_, Numbers(n_, 0));
     for (int i = 0; i < p_.num_ops(); ++i) {
@@ -91,20 +88,12 @@ class Check {
       const DeviceCost& device = p_.costs.devices[d];
       const double limit =
           device.memory_limit > 0 ? double(device.memory_limit) : kInfinity;
-      const bool engine =
-          p_.touch_us.empty() && device.copies == CopyRule::kOverlap;
-      const double m = limit < kInfinity ? memory : 0;
-      const double c = engine ? copies * (1 - m) : 0;
-      rate_.push_back(1 - m - c);
-      engine_rate_.push_back(engine ? c : 1 - m);
       for (int u = 0; u < n_; ++u) {
         if (bytes[u] > limit || us[d][u] == kInfinity) continue;
         double& size = size_[int(a_["kind"][d])][u];
-        const double of_memory = m > 0 ? m * memory_at * bytes[u] / limit : 0;
-        size = std::min(size, rate_[d] * us[d][u] + of_memory);
+        size = std::min(size, us[d][u]);
       }
     }
-    return "";
   }
 
   // Returns the links from or to a device that no other beats.
@@ -156,12 +145,12 @@ class Check {
         const CopyRule rule = p_.costs.devices[d].copies;
         double in = 0, out = 0;
         if (!p_.touch_us.empty()) {
-          if (!p_.free_of_touch[d]) in = out = rate_[d] * p_.touch_us[v];
+          if (!p_.free_of_touch[d]) in = out = p_.touch_us[v];
         } else {
-          if (rule != CopyRule::kFree) {
-            in = engine_rate_[d] * copy_us(into[d], bytes);
-          }
-          if (rule == CopyRule::kBoth) out = rate_[d] * copy_us(from[d], bytes);
+          const bool itself =
+              rule == CopyRule::kReceiving || rule == CopyRule::kBoth;
+          if (itself) in = copy_us(into[d], bytes);
+          if (rule == CopyRule::kBoth) out = copy_us(from[d], bytes);
         }
         const int k = int(a_["kind"][d]);
         net.in[k] = std::min(net.in[k], in);
@@ -180,8 +169,9 @@ class Check {
     for (int u = 0; u < n_; ++u) {
       const double worth = a_["worth"][u], price = a_["price"][k];
       const double size = size_[k][u], q = a_["q"][u * kinds_ + k];
+      if (!(q <= 1 && (q >= 0 || q == -1))) return "a q is not from 0 to 1";
       if (size == kInfinity || worth * t_ <= price * size) continue;
-      if (!(q >= 0 && q <= 1)) return "a q is not from 0 to 1";
+      if (q < 0) return "a q is missing";
       const double needed = t_ - size * (1 - q) * price / worth;
       CheckNetwork net = empty;
       for (int v = 0; v < n_; ++v) net.arcs[2 * v].room = q * size_[k][v];
@@ -234,8 +224,7 @@ class Check {
   const double t_;
   int n_ = 0, m_ = 0, kinds_ = 0;
   std::map<std::string, Numbers> a_;
-  std::vector<Numbers> size_;   // per kind, per group
-  Numbers rate_, engine_rate_;  // per device: for computing, for copies in
+  std::vector<Numbers> size_;  // per kind, per group
   std::vector<Net> nets_;
 };
 

@@ -1,4 +1,5 @@
-// Proves that no plan keeps all limits, with the fewest ops that show it.
+// Proves by sums of bytes that no plan keeps all limits, with few ops that show
+// it.
 //
 // A conflict is a set of ops and a test that fails for it. With more ops the
 // test only fails more, so dropping the ops it fails without ends at a set in
@@ -120,8 +121,7 @@ class MemoryNeeds {
 
 constexpr double kLimitRounding = 1e-12;  // share of a limit
 constexpr int64_t kShrinkSteps = 2e7;     // ops visited to shrink a set
-constexpr int kExactGroups = 40;          // that are packed by search
-constexpr int64_t kExactNodes = 50000;    // tried for one set
+constexpr size_t kFewOps = 40;            // in a conflict that is made smaller
 constexpr size_t kMasks = 64;             // distinguished
 constexpr int kNamed = 4;                 // ops named in a sentence
 
@@ -181,25 +181,14 @@ class Feasible {
     for (int32_t g = 0; g < p_.num_groups; ++g) {
       if (!groups_[g].empty() && room_for(all_of(g)) == 0) return too_large(g);
     }
-    for (const DeviceSet& among : subsets()) {
-      double room = 0, sum = 0, largest = 0;
-      for (DeviceSet m = among; m; m.drop_first()) {
-        room += limit(m.first());
-      }
-      for (const BoundTo& b : bound_) {
-        if (b.devices & ~among) continue;
-        sum += b.sum;
-        largest = std::max(largest, b.largest);
-      }
-      Infeasible found;
-      if (exceeds(sum, room)) found = too_much(among, room);
-      // Either each device has too little left for one of a size, or all fit.
-      if (!found.any() && sum + largest * among.count() > room) {
-        found = too_many(among);
-      }
+    for (const DeviceSet& among : sets_of_limited()) {
+      double room = 0;
+      for (DeviceSet m = among; m; m.drop_first()) room += limit(m.first());
+      Infeasible found = too_much(among, room);
+      if (!found.any()) found = too_many(among);
       if (found.any()) return found;
     }
-    return does_not_pack();
+    return {};
   }
 
  private:
@@ -339,34 +328,14 @@ class Feasible {
     return result(ops, devices, text);
   }
 
-  // Sets of limited devices that some groups cannot leave.
-  std::vector<DeviceSet> subsets() {
+  // Sets of limited devices that some groups cannot leave, and all of them.
+  std::vector<DeviceSet> sets_of_limited() const {
+    std::vector<DeviceSet> masks = {limited_};
     for (int32_t g = 0; g < p_.num_groups; ++g) {
       const DeviceSet mask = allowed_[g];
       if (groups_[g].empty() || (mask & ~limited_)) continue;
-      const auto known =
-          std::find_if(bound_.begin(), bound_.end(), [&](const BoundTo& b) {
-            return b.devices == mask || bound_.size() == kMasks;
-          });
-      BoundTo& to = known == bound_.end() ? bound_.emplace_back() : *known;
-      // If there are very many masks, some count for all of them together.
-      to.devices |= mask;
-      const double sum = kept(all_of(g));
-      to.sum += sum;
-      to.largest = std::max(to.largest, sum);
+      if (mask != masks.back() && masks.size() < kMasks) masks.push_back(mask);
     }
-    std::vector<DeviceSet> masks;
-    for (const BoundTo& b : bound_) masks.push_back(b.devices);
-    // Unions of two, and of all.
-    const size_t n = masks.size();
-    DeviceSet all = 0;
-    for (size_t a = 0; a < n; ++a) {
-      all |= masks[a];
-      for (size_t b = 0; n <= 16 && b < a; ++b) {
-        masks.push_back(masks[a] | masks[b]);
-      }
-    }
-    masks.push_back(all);
     sort_unique(masks);
     std::ranges::stable_sort(masks, {}, &DeviceSet::count);
     return masks;
@@ -470,104 +439,11 @@ class Feasible {
     return {};
   }
 
-  // Packs groups into limits by search.
-  class Packing {
-   public:
-    struct Item {
-      double size;
-      DeviceSet mask;
-    };
-    Packing(std::vector<Item> items, std::vector<double> room)
-        : items_(std::move(items)), room_(std::move(room)) {
-      std::ranges::stable_sort(items_, {}, [](const Item& i) {
-        return std::pair(i.mask.count(), -i.size);
-      });
-    }
-    // True: there is certainly no packing.
-    bool none() { return !place(0) && nodes_ <= kExactNodes; }
-
-   private:
-    bool place(size_t k) {
-      if (k == items_.size() || ++nodes_ > kExactNodes) return true;
-      for (DeviceSet m = items_[k].mask; m; m.drop_first()) {
-        double& room = room_[m.first()];
-        if (items_[k].size > room) continue;
-        const double before = room;
-        room -= items_[k].size;
-        const bool found = place(k + 1);
-        room = before;
-        if (found) return true;
-      }
-      return false;
-    }
-    std::vector<Item> items_;
-    std::vector<double> room_;
-    int64_t nodes_ = 0;
-  };
-
-  bool cannot_pack(const Ops& ops) const {
-    std::vector<Ops> by_group(p_.num_groups);
-    for (const int32_t i : ops) {
-      by_group[p_.group[i]].push_back(i);
-    }
-    std::vector<Packing::Item> items;
-    for (const Ops& of_group : by_group) {
-      if (of_group.empty()) continue;
-      const DeviceSet mask = room_for(of_group);
-      if (mask & ~limited_) continue;
-      items.push_back({kept(of_group), mask});
-    }
-    std::vector<double> room;
-    for (int32_t d = 0; d < p_.num_devices(); ++d) {
-      room.push_back(limit(d) * (1 + kLimitRounding));
-    }
-    return Packing(std::move(items), std::move(room)).none();
-  }
-
-  Infeasible does_not_pack() const {
-    Ops ops;
-    int groups = 0;
-    for (int32_t g = 0; g < p_.num_groups; ++g) {
-      if (groups_[g].empty()) continue;
-      const Ops of_group = all_of(g);
-      if (kept(of_group) <= 0 || (room_for(of_group) & ~limited_)) continue;
-      if (++groups > kExactGroups) return {};
-      ops.insert(ops.end(), of_group.begin(), of_group.end());
-    }
-    if (groups < 2 || !cannot_pack(ops)) return {};
-    sort_by_kept(ops);
-    ops = shrink(ops, [&](const Ops& s) { return cannot_pack(s); });
-    DeviceSet devices = 0;
-    std::string sizes;
-    for (size_t k = 0; k < ops.size(); ++k) {
-      devices |= own_mask_[ops[k]];
-      if (k < kNamed) {
-        sizes += (k > 0 ? ", " : "") + text_of(needs_.kept(ops[k]));
-      }
-    }
-    if (ops.size() > kNamed) sizes += ", ...";
-    devices &= limited_;
-    std::string limits;
-    for (DeviceSet m = devices; m; m.drop_first()) {
-      limits += (limits.empty() ? "" : ", ") + text_of(limit(m.first()));
-    }
-    std::string text = fmt::format(
-        "{} ({}) do not fit on {} with limits of {}, however they are put",
-        names_of(p_, ops), sizes, names_of(p_, devices), limits);
-    return result(ops, devices, std::move(text));
-  }
-
   const PlanProblem& p_;
   const MemoryNeeds& needs_;
   Rows<int32_t> groups_;
   std::vector<DeviceSet> allowed_, own_mask_;
   DeviceSet limited_ = 0;
-
-  struct BoundTo {  // what must be on these devices
-    DeviceSet devices = 0;
-    double sum = 0, largest = 0;
-  };
-  std::vector<BoundTo> bound_;
 };
 
 }  // namespace
@@ -579,8 +455,7 @@ Infeasible prove_infeasible(const PlanProblem& p) {
   Ops all(static_cast<size_t>(p.num_ops()));
   std::iota(all.begin(), all.end(), 0);
   Infeasible found = Feasible(p, needs, all).find();
-  for (size_t k = 0;
-       found.ops.size() <= kExactGroups && k < found.ops.size();) {
+  for (size_t k = 0; found.ops.size() <= kFewOps && k < found.ops.size();) {
     Ops less = found.ops;
     less.erase(less.begin() + static_cast<std::ptrdiff_t>(k));
     Infeasible smaller = Feasible(p, needs, less).find();

@@ -90,10 +90,9 @@ class Maker {
   void make() {
     p_.kinds = kinds_of(l_, true);
     if (p_.kinds.size() > kMostKinds) p_.kinds = kinds_of(l_, false);
-    p_.bytes = l_.bytes;
     p_.pins = l_.pins;
     p_.nets = l_.nets;
-    p_.size.assign(p_.bytes.size() * p_.kinds.size(), kInfinity);
+    p_.size.assign(l_.bytes.size() * p_.kinds.size(), kInfinity);
     const size_t costs = static_cast<size_t>(l_.num_nets()) * p_.kinds.size();
     p_.in.assign(costs, 0);
     p_.out.assign(costs, 0);
@@ -105,42 +104,33 @@ class Maker {
     const DeviceSet devices = p_.kinds[k].devices;
     const int32_t d = devices.first();
     const double limit = l_.limit[d];
-    p_.limit.push_back(limit);
-    const double memory =
-        std::isinf(limit) ? 0 : std::clamp(p_.weights.memory, 0.0, 1.0);
-    const bool engine = l_.receiver[d] >= l_.num_devices();
-    const double copies =
-        engine ? std::clamp(p_.weights.copies, 0.0, 1.0) * (1 - memory) : 0;
-    const double work = 1 - memory - copies;
-    const double per_byte =
-        memory > 0 ? memory * p_.weights.memory_at / limit : 0;
     for (int32_t u = 0; u < l_.num_units(); ++u) {
       const double us = l_.work_on(u, d);
       if (!(l_.allowed[u] & devices) || std::isinf(us) || l_.bytes[u] > limit)
         continue;
-      p_.size[static_cast<size_t>(u) * p_.kinds.size() + k] =
-          work * us + per_byte * l_.bytes[u];
+      p_.size[static_cast<size_t>(u) * p_.kinds.size() + k] = us;
     }
     for (int32_t n = 0; n < l_.num_nets(); ++n) {
       const size_t at = static_cast<size_t>(n) * p_.kinds.size() + k;
       if (!l_.by_links && l_.pays.has(d)) {
-        p_.in[at] = p_.out[at] = work * l_.touch_us[n];
+        p_.in[at] = p_.out[at] = l_.touch_us[n];
       }
     }
-    if (l_.by_links) add_links(k, d, engine ? copies : work, work);
+    if (l_.by_links) add_links(k, d);
   }
 
-  void add_links(size_t k, int32_t d, double in_weight, double out_weight) {
+  void add_links(size_t k, int32_t d) {
     const DeviceSet devices = p_.kinds[k].devices;
-    const bool pays_in = l_.receiver[d] >= 0;
+    // A copy engine makes copies in beside the load.
+    const bool pays_in = l_.receiver[d] == d;
     const bool pays_out = l_.sender_pays.has(d);
     const std::vector<Link> in = best_links(l_, devices, true);
     const std::vector<Link> out = best_links(l_, devices, false);
     for (int32_t n = 0; n < l_.num_nets(); ++n) {
       const size_t at = static_cast<size_t>(n) * p_.kinds.size() + k;
       const double copies = l_.copies[n], bytes = l_.net_bytes[n];
-      if (pays_in) p_.in[at] = in_weight * least(in, copies, bytes);
-      if (pays_out) p_.out[at] = out_weight * least(out, copies, bytes);
+      if (pays_in) p_.in[at] = least(in, copies, bytes);
+      if (pays_out) p_.out[at] = least(out, copies, bytes);
     }
   }
 
@@ -178,9 +168,7 @@ double worth_and_slope(std::span<const double> share,
 
 }  // namespace
 
-PackingProblem::PackingProblem(const LoadProblem& problem,
-                               const PackingWeights& weights)
-    : weights(weights) {
+PackingProblem::PackingProblem(const LoadProblem& problem) {
   Maker(problem, *this).make();
 }
 

@@ -22,16 +22,6 @@
 
 namespace berth {
 
-// Weights of the average of a device's limits to use. All of them are at most
-// T: its load, the load of its copy engine where it has one, and its bytes
-// scaled so that the memory limit is `memory_at`. Any weights are valid as long
-// as T is at least memory_at.
-struct PackingWeights {
-  double copies = 0;     // of a copy engine; 0 to 1
-  double memory = 0;     // of bytes; 0 to 1
-  double memory_at = 0;  // in units of time
-};
-
 struct PackingKind {
   DeviceSet devices = 0;
   int32_t count = 0;
@@ -39,7 +29,7 @@ struct PackingKind {
 
 struct PackingProblem {
   PackingProblem() = default;
-  PackingProblem(const LoadProblem& problem, const PackingWeights& weights);
+  explicit PackingProblem(const LoadProblem& problem);
 
   int32_t num_units() const { return nets.size(); }
   size_t num_kinds() const { return kinds.size(); }
@@ -53,11 +43,8 @@ struct PackingProblem {
     return out[static_cast<size_t>(net) * kinds.size() + kind];
   }
 
-  PackingWeights weights;
   std::vector<PackingKind> kinds;
   std::vector<double> size;     // [unit * kinds + kind]; infinite: never there
-  std::vector<double> bytes;    // per unit
-  std::vector<double> limit;    // bytes, per kind
   Rows<int32_t> pins;           // per net: its units, the head first
   Rows<int32_t> nets;           // per unit
   std::vector<double> in, out;  // [net * kinds + kind]

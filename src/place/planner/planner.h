@@ -26,7 +26,7 @@ namespace berth {
 // The proof of a bound as named arrays: a checker that shares no code with the
 // prover reads it from a plan file (docs/formats.md names them per kind).
 struct Witness {
-  std::string kind;   // "packing", "windows", ...; "": none
+  std::string kind;   // "packing", "path", "search"; "": none
   double target = 0;  // no plan has a value below this
   std::vector<std::pair<std::string, std::vector<double>>> arrays;
 };
@@ -38,8 +38,7 @@ struct Bound {
   Witness witness;
 };
 
-// Ops and limits that cannot all be kept: a smallest set, all of which are
-// needed.
+// Ops and limits that cannot all be kept: a small set.
 struct Infeasible {
   std::vector<int32_t> ops;
   std::vector<int32_t> devices;  // whose limits or kernels prevent it

@@ -1,5 +1,5 @@
-// The search for throughput plans: splits of linear orders, then annealing of
-// many coarse problems, then of the problem itself.
+// The search for throughput plans: first tries, then annealing of many coarse
+// problems, then of the problem itself.
 
 #include <algorithm>
 #include <array>
@@ -9,10 +9,8 @@
 #include <utility>
 
 #include "base/infinity.h"
-#include "place/planner/chain_dp.h"
 #include "place/planner/coarsen.h"
 #include "place/planner/first_tries.h"
-#include "place/planner/linear_orders.h"
 #include "place/planner/load_state.h"
 #include "place/planner/models.h"
 
@@ -261,7 +259,7 @@ class Annealer {
 };
 
 // Shares of a stream's budget.
-constexpr double kCutsEnd = 0.05, kCoarseEnd = 0.4;
+constexpr double kCoarseEnd = 0.4;
 constexpr double kFewCoarseEnd = 0.9;  // for few units
 constexpr double kTriesEnd = 0.25;
 constexpr double kSharpBegin = 0.9;
@@ -316,13 +314,12 @@ class StreamSearch {
 
  private:
   void explore_all() {
-    cut_orders(p_, kCutsEnd, 64, best_);
     const int rounds = num_rounds();
     const double rounds_end =
         p_.num_units() <= kFewUnits ? kFewCoarseEnd : kCoarseEnd;
     for (int r = 0; r < rounds; ++r) {
       const double share = static_cast<double>(r + 1) / rounds;
-      const double end = kCutsEnd + (rounds_end - kCutsEnd) * share;
+      const double end = rounds_end * share;
       if (stream_.enough(best_.value)) break;
       if (stream_.spent() < end) coarse_round(r, end);
     }
@@ -335,21 +332,6 @@ class StreamSearch {
     search.explore_all();
     if (!(search.best().value < best_.value)) return;
     best_ = {project(clusters, search.best().device), search.best().value};
-  }
-
-  void cut_orders(const LoadProblem& p, double end, int count, LoadPlan& best) {
-    ChainCutter cutter(p);
-    const LinearOrders orders(p);
-    for (int k = 0; k < count && stream_.spent() < end; ++k) {
-      const auto kind = static_cast<OrderKind>(
-          (k + number_) % static_cast<int>(OrderKind::kCount));
-      LoadPlan plan;
-      plan.device = cutter.cut(orders.make(kind, stream_.random), best.value,
-                               stream_, end);
-      if (plan.device.empty()) continue;
-      plan.value = load_value(p, plan.device);
-      if (plan.value < best.value) best = std::move(plan);
-    }
   }
 
   void anneal(const LoadProblem& p, const Cooling& cooling, LoadPlan& plan) {
@@ -374,9 +356,7 @@ class StreamSearch {
         few ? 0 : kCaps[static_cast<size_t>(round + number_) % kCaps.size()];
     const Clusters clusters = cluster_units(p_, cap, {}, stream_.random);
     const LoadProblem coarse = contract(p_, clusters.of_unit, clusters.count);
-    LoadPlan plan;
-    cut_orders(coarse, begin + 0.1 * (end - begin), 16, plan);
-    if (plan.device.empty()) plan.device = spread_out(coarse);
+    LoadPlan plan{spread_out(coarse)};
     const double middle = begin + (few ? 0.95 : 0.7) * (end - begin);
     anneal(coarse, {0.6, few ? 0.01 : 3e-4, middle}, plan);
     plan.device = project(clusters, plan.device);

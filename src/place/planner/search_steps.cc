@@ -12,8 +12,6 @@
 #include "place/planner/list_schedule.h"
 #include "place/planner/models.h"
 #include "place/planner/step_units.h"
-#include "place/planner/window_search.h"
-#include "place/planner/window_steps.h"
 
 namespace berth {
 
@@ -24,35 +22,26 @@ constexpr size_t kListPlans = 24;
 constexpr double kListShare = 0.3, kListShareOfMany = 0.5,
                  kListShareOfNone = 0.9;  // with many ops, while none fits
 constexpr int kTriesPerList = 4, kPlainTries = 20;  // plain: not varied
-// From kLong ops on, decodes are slow, and borders of the best stages are
-// moved. From kMany on, annealing the whole plan hardly gets anywhere: windows
-// of it are annealed, or borders moved for longer.
+// From kLong ops on, decodes are slow. From kMany on, annealing the whole plan
+// hardly gets anywhere.
 constexpr int32_t kLong = 700, kMany = 4000;
-constexpr double kClimb = 0.2, kClimbTight = 0.1, kClimbMany = 0.4;
 // Positions for ops that one pass of list scheduling tries.
 constexpr int32_t kMostListSlots = 2'000'000;
-// Moves per stream of the first search, the slower the fewer; in windows, per
-// op.
-constexpr int64_t kFirstMoves = 1000, kOpsOfHalf = 16'000, kFirstMovesPerOp = 4;
+// Moves per stream of the first search, the slower the fewer.
+constexpr int64_t kFirstMoves = 1000, kOpsOfHalf = 16'000;
 // What a start of many ops counts as: about as many moves as take its time.
-// Moves under limits are slow; those in windows fast, whatever the ops.
+// Moves under limits are slow.
 constexpr int64_t kMovesOfStart = 24, kSlowMovesOfStart = 12;
-constexpr int64_t kOpsPerMoveOfStart = 16;
 
 class StepSearch {
  public:
   StepSearch(const StepUnits& units, const Budget& budget, uint64_t seed)
       : units_(units),
-        windows_(units.num_ops >= kMany && has_windows(units)),
-        many_(units.num_ops >= kMany && !windows_),
-        start_moves_(windows_ ? units.num_ops / kOpsPerMoveOfStart
-                     : units.num_ops < kLong ? 1
-                     : units.limited         ? kSlowMovesOfStart
-                                             : kMovesOfStart),
-        series_(budget,
-                windows_
-                    ? kFirstMovesPerOp * units.num_ops
-                    : kFirstMoves * kOpsOfHalf / (kOpsOfHalf + units.num_ops),
+        many_(units.num_ops >= kMany),
+        start_moves_(units.num_ops < kLong ? 1
+                     : units.limited       ? kSlowMovesOfStart
+                                           : kMovesOfStart),
+        series_(budget, kFirstMoves * kOpsOfHalf / (kOpsOfHalf + units.num_ops),
                 seed),
         tries_(units, true),
         streams_(budget.num_streams()) {}
@@ -90,22 +79,15 @@ class StepSearch {
     PlacePlan start;
     SearchStart begun;  // its name and value
     double energy = kInfinity;
-    // The best stages.
-    StageCut cut;
-    std::string cut_name;
-    double cut_energy = kInfinity;
   };
 
-  // Returns the energy of the plan.
-  double try_start(Stream& s, const std::string& name, const PlacePlan& plan) {
+  void try_start(Stream& s, const std::string& name, const PlacePlan& plan) {
     s.search.take(start_moves_);
-    const double energy =
-        s.annealer.start(plan, std::max(s.energy, s.cut_energy));
-    if (!s.start.device.empty() && energy >= s.energy) return energy;
+    const double energy = s.annealer.start(plan, s.energy);
+    if (!s.start.device.empty() && energy >= s.energy) return;
     s.energy = energy;
     s.begun = {name, s.annealer.fits() ? energy : kInfinity};
     s.start = s.annealer.plan();
-    return energy;
   }
 
   void try_candidates(Stream& s) {
@@ -146,23 +128,6 @@ class StepSearch {
     }
     while (s.next_try < tries_.count() && s.search.spent() < list_share(s))
       try_next(s);
-    climb(s);
-  }
-
-  // Moves the borders of the stream's best stages while that makes them better.
-  // Where there are few ops, annealing does that and more.
-  void climb(Stream& s) {
-    if (s.cut_name.empty() || units_.num_ops < kLong) return;
-    // Under limits, later searches spend on this what lists no longer need.
-    const bool tight = units_.limited;
-    const double share = many_ ? kClimbMany : tight ? kClimbTight : kClimb;
-    const double lists = many_ || tight ? 1 : s.search.spent();
-    const double until = std::min(lists, list_share(s)) + share;
-    while (s.search.spent() < std::min(until, 1.0)) {
-      StageCut other = s.cut;
-      tries_.vary(other, s.search.random);
-      try_stages(s, std::move(other), s.cut_name + ", borders moved");
-    }
   }
 
   // With many ops, the rest saves a few percent and hardly finds a plan that
@@ -190,21 +155,11 @@ class StepSearch {
     if (s.next_try >= tries_.count()) return;
     if (!s.start.device.empty() && s.search.spent() >= list_share(s)) return;
     const int number = std::exchange(s.next_try, s.next_try + streams_.size());
-    if (try_stages(s, tries_.cut(number), tries_.name(number))) {
-      s.cut_name = tries_.name(number);
-    }
-  }
-
-  // Returns whether they are the stream's best stages.
-  bool try_stages(Stream& s, StageCut cut, const std::string& name) {
+    const StageCut cut = tries_.cut(number);
     PlacePlan plan;
     plan.device = tries_.devices(cut);
     s.orders.run(cut.order, plan);
-    const double energy = try_start(s, name, plan);
-    if (energy > s.cut_energy) return false;
-    s.cut_energy = energy;
-    s.cut = std::move(cut);
-    return true;
+    try_start(s, tries_.name(number), plan);
   }
 
   // Begins with the best start if that is new, else with the best plan.
@@ -216,10 +171,6 @@ class StepSearch {
       plan = first.start;
       start_ = first.begun;
       start_energy_ = first.energy;
-    }
-    if (windows_ && std::isfinite(first.energy)) {
-      keep(search_windows(units_, series_, rounds_, plan), plan);
-      return;
     }
     series_.run([&](SearchStream& s) { anneal(*streams_[s.number()], plan); });
     for (const auto& s : streams_) {
@@ -255,10 +206,9 @@ class StepSearch {
   }
 
   const StepUnits& units_;
-  const bool windows_, many_;  // many: many ops, and no windows
+  const bool many_;
   const int64_t start_moves_;
   SearchSeries series_;
-  WindowRounds rounds_;
   FirstTries tries_;
   std::vector<std::unique_ptr<Stream>> streams_;
   SearchStart start_;  // the newest
