@@ -427,7 +427,8 @@ void add_layer(nb::module_& m) {
       .def("track_variable",
            [](const Layer& l, const Variable& v) {
              auto& state = l.base()->state();
-             (v.trainable() ? state.trainable : state.other).push_back(v);
+             (v.trainable() ? state.weights.trainable : state.weights.other)
+                 .push_back(v);
            })
       .def_prop_ro("compute_dtype",
                    [](const Layer& l) { return PyDType{l.compute_dtype()}; })

@@ -60,8 +60,7 @@ void add_keras_files(nb::module_& m) {
   // The layers of a functional model in the order of Berth's older files.
   m.def("as_reached", [](const Layer& l) {
     const auto& s = l.base()->state();
-    return keras::UsesOfLayers(s.described_inputs, s.described_outputs)
-        .as_reached();
+    return keras::UsesOfLayers(s.graph.inputs, s.graph.outputs).as_reached();
   });
   m.def("parts", [](const Layer& l) { return l.base()->state().parts; });
   m.def("compile_config", [](const Model& model) -> nb::object {

@@ -1,3 +1,5 @@
+// Ready networks: shapes, parameters, values of Keras.
+
 #include "berth/keras/applications.h"
 
 #include <gtest/gtest.h>
@@ -136,7 +138,7 @@ TEST(Applications, BERTDoesNotLookAtPadding) {
   EXPECT_EQ(model(Tensors{padded, kinds}, false)[0].shape(), (Shape{1, 6, 8}));
   EXPECT_EQ(pooled(padded).size(), 8u);
   EXPECT_NE(sequence(padded), sequence(constant({{1, 2, 3, 4, 0, 0}})));
-  // The same three tokens alone.
+  // These three tokens alone.
   applications::TextOptions short_one = little();
   short_one.sequence_length = 3;
   short_one.max_sequence_length = 6;

@@ -1,3 +1,5 @@
+// CIFAR-10.
+
 #include <fmt/format.h>
 
 #include <memory>

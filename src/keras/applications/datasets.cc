@@ -1,3 +1,5 @@
+// MNIST.
+
 #include "berth/keras/datasets.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Data sets in files.
+
 #include <gtest/gtest.h>
 
 #include <fstream>

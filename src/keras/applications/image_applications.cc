@@ -1,3 +1,5 @@
+// Networks of images: ResNet, MobileNet, VGG, ...
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Images and labels of a data set as tensors.
+
 #include "keras/applications/image_data.h"
 
 #include <memory>

@@ -88,7 +88,7 @@ KerasTensor sum(const KerasTensor& a, const KerasTensor& b,
 
 }  // namespace
 
-// Norms stand behind the sums.
+// Norms come after the sums.
 Model BERTBase(const TextOptions& options, Site site) {
   const TextOptions o = checked("BERTBase", options, 30522, 512, site);
   const InputOptions tokens{.dtype = int32, .name = "token_ids"};

@@ -1,3 +1,5 @@
+// BackupAndRestore.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Calls the hooks of each callback.
+
 #include "keras/callbacks/callback_list.h"
 
 #include "berth/keras/models.h"

@@ -1,5 +1,5 @@
-// What training in several tasks asks of code that writes files or prints: one
-// task does it, when what others compute is there; they wait. One thread.
+// Work that one of several tasks does, such as writing files and printing: the
+// chief does it, the others wait. One thread.
 
 #ifndef BERTH_KERAS_CALLBACKS_CHIEF_ONLY_H_
 #define BERTH_KERAS_CALLBACKS_CHIEF_ONLY_H_
@@ -39,7 +39,7 @@ inline std::shared_ptr<distribute::StrategyCore> strategy_of(
   return core != nullptr ? core->shared_from_this() : nullptr;
 }
 
-// The same when it has several tasks; else null.
+// The strategy of the model if it has several tasks; else null.
 inline std::shared_ptr<distribute::StrategyCore> tasks_of(const Model& model) {
   const auto core = strategy_of(model);
   return core && core->link() ? core : nullptr;

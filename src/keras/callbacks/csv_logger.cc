@@ -1,4 +1,4 @@
-// CSVLogger and ProgbarLogger.
+// CSVLogger.
 
 #include <fmt/format.h>
 
@@ -10,7 +10,6 @@
 #include "berth/errors.h"
 #include "berth/keras/models.h"
 #include "keras/callbacks/chief_only.h"
-#include "keras/callbacks/progress_bar.h"
 
 namespace berth::keras::callbacks {
 
@@ -87,36 +86,10 @@ class CSVLoggerCallback final : public CallbackBase {
   bool header_ = true;
 };
 
-class ProgbarLoggerCallback final : public CallbackBase {
- public:
-  ProgbarLoggerCallback() : CallbackBase("progbar_logger") {}
-
-  void on_train_begin(Model& m) override {
-    bar_ = std::make_unique<ProgressBar>(1, m.fit_loop()->epochs());
-  }
-  void on_epoch_begin(Model& m, int epoch) override {
-    bar_->begin_epoch(epoch, m.fit_loop()->steps());
-  }
-  void on_train_batch_end(Model& m, int64_t batch) override {
-    bar_->step(batch + 1, [&] {
-      const Logs logs = m.metrics_result();
-      return NamedValues(logs.begin(), logs.end());
-    });
-  }
-  void on_epoch_end(Model& m, int, Logs& logs) override {
-    bar_->end_epoch(m.fit_loop()->batch(),
-                    NamedValues(logs.begin(), logs.end()));
-  }
-
- private:
-  std::unique_ptr<ProgressBar> bar_;
-};
-
 }  // namespace
 
 Callback CSVLogger(const std::string& filename, CSVLoggerOptions options) {
   return make_callback<CSVLoggerCallback>(filename, std::move(options));
 }
-Callback ProgbarLogger() { return make_callback<ProgbarLoggerCallback>(); }
 
 }  // namespace berth::keras::callbacks

@@ -1,3 +1,5 @@
+// Writes records and messages of events.
+
 #include "keras/callbacks/event_file.h"
 
 #include <fmt/format.h>

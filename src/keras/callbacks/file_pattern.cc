@@ -1,3 +1,5 @@
+// Fills values into names of files.
+
 #include "keras/callbacks/file_pattern.h"
 
 #include <fmt/format.h>

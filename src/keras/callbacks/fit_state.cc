@@ -1,3 +1,5 @@
+// Where a fit stands, as tensors of a checkpoint.
+
 #include "keras/callbacks/fit_state.h"
 
 #include <fmt/format.h>

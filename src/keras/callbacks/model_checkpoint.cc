@@ -1,3 +1,5 @@
+// ModelCheckpoint.
+
 #include <fmt/format.h>
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// Runs ops one by one until a result is not finite.
+
 #include "keras/callbacks/nan_finder.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Prints the bar and its lines.
+
 #include "keras/callbacks/progress_bar.h"
 
 #include <fmt/format.h>

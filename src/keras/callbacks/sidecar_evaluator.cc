@@ -1,3 +1,5 @@
+// SidecarEvaluator: evaluates each new checkpoint.
+
 #include "berth/keras/sidecar_evaluator.h"
 
 #include <fmt/format.h>

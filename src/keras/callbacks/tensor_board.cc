@@ -46,7 +46,7 @@ void add_layers(const Layer& layer, const std::string& above,
   WireMessage node;
   node.bytes(1, name).bytes(2, s.type);
   if (!before->empty()) node.bytes(3, *before);
-  if (!s.device.empty()) node.bytes(4, s.device);
+  if (!s.scope.device.empty()) node.bytes(4, s.scope.device);
   graph->message(1, node);
   *before = name;
 }

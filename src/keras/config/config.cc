@@ -1,3 +1,5 @@
+// Config: a value as JSON.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +22,7 @@ using JsonValue = nlohmann::ordered_json;
 constexpr size_t kMaxConfigBytes = size_t{256} << 20;
 constexpr int kMaxConfigDepth = 200;
 
-// Whoever follows a value follows its depth: copies, text.
+// Copying a value or printing it recurses as deep as the value is.
 bool too_deep(const std::string& json) {
   int depth = 0;
   bool in_text = false;

@@ -1,3 +1,5 @@
+// The table of what users registered by name.
+
 #include "keras/config/custom_objects.h"
 
 #include <fmt/format.h>

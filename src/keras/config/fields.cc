@@ -1,3 +1,5 @@
+// Fields to and from configs, with errors that name the field.
+
 #include "keras/config/fields.h"
 
 #include <fmt/format.h>

@@ -70,7 +70,7 @@ class Fields {
     v = value;
   }
 
-  // The same of a field that has no default.
+  // A field without a default.
   template <class T>
   void must(const char* name, T& v) {
     if (reading()) check_there(name);

@@ -1,3 +1,5 @@
+// Activation, and activations by name.
+
 #include <fmt/format.h>
 
 #include "berth/errors.h"

@@ -1,3 +1,5 @@
+// Activations as functions.
+
 #include "berth/keras/activations.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// AugmentBase: batches, dtypes and draws.
+
 #include "keras/layers/augment.h"
 
 #include <fmt/format.h>
@@ -8,7 +10,7 @@
 #include "berth/ops/clip.h"
 #include "berth/ops/math.h"
 #include "berth/ops/random.h"
-#include "keras/layers/pixels.h"
+#include "keras/layers/image_resize.h"
 
 namespace berth::keras {
 

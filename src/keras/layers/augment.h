@@ -16,7 +16,7 @@ class AugmentBase : public LayerBase {
   AugmentBase(const char* type, const std::string& name,
               std::optional<int64_t> seed, Site site)
       : LayerBase(type, name, site), seed_(seed) {
-    state().casts_inputs = false;  // pixels count exactly
+    state().casts.inputs = false;  // pixels count exactly
   }
 
   Tensors call(const Tensors& inputs, bool training) final;

@@ -1,4 +1,4 @@
-// AxesLast: some axes of a tensor behind the others, and back. Nothing where
+// AxesLast: some axes of a tensor after the others, and back. Nothing where
 // they are there already.
 
 #ifndef BERTH_KERAS_LAYERS_AXES_LAST_H_

@@ -1,3 +1,5 @@
+// BatchNormalization.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +23,7 @@ class BatchNormalizationBase final : public LayerBase {
   BatchNormalizationBase(BatchNormalizationOptions options, Site site)
       : LayerBase("BatchNormalization", options.name, site),
         o_(std::move(options)) {
-    state().casts_weights = false;
+    state().casts.weights = false;
     if (!(o_.momentum >= 0 && o_.momentum <= 1) || !(o_.epsilon > 0)) {
       fail(
           fmt::format("BatchNormalization: momentum is {}, epsilon {}; "
@@ -61,7 +63,7 @@ class BatchNormalizationBase final : public LayerBase {
     const Tensor& given = one_input(state(), inputs);
     const AxesLast axis(state(), {o_.axis}, given.rank());
     const Tensor x = axis.to(given);
-    const bool training = in_training && state().learns.load();
+    const bool training = in_training && state().weights.learns.load();
     check_channels(state(), x, channels_);
     const Tensor scale = o_.scale
                              ? gamma_.value(site())

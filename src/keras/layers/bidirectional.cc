@@ -1,14 +1,14 @@
+// Bidirectional.
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "keras/config/classes.h"
 #include "keras/layers/rnn.h"
 #include "keras/models/layer_state.h"
-#include "keras/models/masks.h"
 
 namespace berth::keras {
 
@@ -129,86 +129,6 @@ class BidirectionalBase final : public RecurrentBase {
   RnnBase* backward_ = nullptr;
 };
 
-class TimeDistributedBase final : public LayerBase {
- public:
-  TimeDistributedBase(Layer layer, const NameOptions& o, Site site)
-      : LayerBase("TimeDistributed", o.name, site),
-        layer_(track(std::move(layer))) {}
-
-  Tensors call(const Tensors& inputs, bool training) override {
-    Tensors steps;
-    for (const Tensor& x : inputs) {
-      if (x.rank() < 3) {
-        fail(
-            fmt::format("TimeDistributed: an input is {}; expected [batch, "
-                        "time, ...] with something at each step",
-                        x.shape().str()));
-      }
-      Shape flat = open(x.shape());
-      const int64_t n = flat[0], t = flat[1];
-      flat.erase(0);
-      flat[0] = n < 0 || t < 0 ? kUnknownDim : n * t;
-      steps.push_back(reshape(x, flat, site()));
-    }
-    Tensors y = layer_(steps, training);
-    const Shape& x = inputs[0].shape();
-    for (Tensor& t : y) {
-      Shape apart = open(t.shape());
-      apart[0] = x[1] < 0 ? kUnknownDim : x[1];
-      apart.insert(0, x[0] < 0 ? kUnknownDim : x[0]);
-      int unknown = 0;
-      for (const int64_t dim : apart) unknown += dim < 0;
-      if (unknown > 1) {
-        fail(
-            fmt::format("TimeDistributed: the input is {}; expected its batch "
-                        "or its time to be known",
-                        x.str()));
-      }
-      t = reshape(t, apart, site());
-    }
-    return y;
-  }
-
- private:
-  static Shape open(Shape shape) {
-    for (int i = 0; i < shape.rank(); ++i) {
-      if (shape[i] < 0) shape[i] = kUnknownDim;
-    }
-    return shape;
-  }
-  const Layer layer_;
-};
-
-class MaskingBase final : public LayerBase {
- public:
-  MaskingBase(double value, const MaskingOptions& o, Site site)
-      : LayerBase("Masking", o.name, site), value_(value) {}
-
-  Tensors call(const Tensors& inputs, bool) override {
-    const Tensor& x = inputs[0];
-    if (x.rank() < 2) {
-      fail(
-          fmt::format("Masking: the input is {}; expected [batch, time, "
-                      "features]",
-                      x.shape().str()));
-    }
-    return {where(expand_dims(mask(x), -1, site()), x, zeros_like(x, site()),
-                  site())};
-  }
-  Tensors compute_mask(const Tensors& inputs, const Tensors&) override {
-    return {mask(inputs[0])};
-  }
-
- private:
-  Tensor mask(const Tensor& x) const {
-    const Tensor value =
-        math::cast(constant(value_, site()), x.dtype(), site());
-    return math::reduce_any(math::not_equal(x, value, site()),
-                            {.axis = std::vector<int64_t>{-1}}, site());
-  }
-  const double value_;
-};
-
 struct BidirectionalArgs {
   std::optional<Layer> layer, backward_layer;
   BidirectionalOptions o;
@@ -236,26 +156,6 @@ struct BidirectionalArgs {
   }
 };
 
-struct TimeDistributedArgs {
-  std::optional<Layer> layer;
-  NameOptions o;
-  void fields(Fields& f) {
-    f.must("layer", layer);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return TimeDistributed(*layer, o, site); }
-};
-
-struct MaskingArgs {
-  double mask_value = 0;
-  MaskingOptions o;
-  void fields(Fields& f) {
-    f("mask_value", mask_value);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return Masking(mask_value, o, site); }
-};
-
 }  // namespace
 
 Bidirectional::Bidirectional(RecurrentLayer layer, BidirectionalOptions options,
@@ -264,20 +164,10 @@ Bidirectional::Bidirectional(RecurrentLayer layer, BidirectionalOptions options,
           std::make_shared<BidirectionalBase>(layer, options, site)) {
   describe(*this, BidirectionalArgs{layer, options.backward_layer, options});
 }
-TimeDistributed::TimeDistributed(Layer layer, NameOptions options, Site site)
-    : Layer(std::make_shared<TimeDistributedBase>(layer, options, site)) {
-  describe(*this, TimeDistributedArgs{layer, options});
-}
-Masking::Masking(double mask_value, MaskingOptions options, Site site)
-    : Layer(std::make_shared<MaskingBase>(mask_value, options, site)) {
-  describe(*this, MaskingArgs{mask_value, options});
-}
 
 void add_bidirectional_classes(Classes& c);
 void add_bidirectional_classes(Classes& c) {
   c.layers["Bidirectional"] = &layer_of<BidirectionalArgs>;
-  c.layers["TimeDistributed"] = &layer_of<TimeDistributedArgs>;
-  c.layers["Masking"] = &layer_of<MaskingArgs>;
 }
 
 }  // namespace berth::keras

@@ -1,3 +1,5 @@
+// Indices as one-hot, multi-hot, counted and weighted rows.
+
 #include "keras/layers/categories.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Constraints: max norm, non-negative, unit norm, ranges.
+
 #include "berth/keras/constraints.h"
 
 #include <fmt/format.h>

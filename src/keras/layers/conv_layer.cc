@@ -1,3 +1,5 @@
+// What convolutions share.
+
 #include "keras/layers/conv_layer.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// ConvLSTM1D to 3D.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Dense.
+
 #include "berth/keras/layers.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"

@@ -1,3 +1,5 @@
+// Dropout.
+
 #include <fmt/format.h>
 
 #include "berth/keras/layers.h"

@@ -1,3 +1,5 @@
+// Layers of elements: merges, noise, activations.
+
 #include "berth/keras/element_layers.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// Embedding and ReversibleEmbedding.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +24,7 @@ class EmbeddingBase : public LayerBase {
         in_(in),
         out_(out),
         options_(std::move(options)) {
-    state().casts_weights = false;
+    state().casts.weights = false;
     check_positive(state(), "input_dim", in_);
     check_positive(state(), "output_dim", out_);
   }

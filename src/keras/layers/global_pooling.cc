@@ -1,3 +1,5 @@
+// Pools over all pixels or steps.
+
 #include <fmt/format.h>
 
 #include "berth/keras/volume_layers.h"

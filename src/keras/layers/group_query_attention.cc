@@ -1,3 +1,5 @@
+// GroupQueryAttention.
+
 #include <fmt/format.h>
 
 #include "berth/keras/attention_layers.h"

@@ -1,3 +1,5 @@
+// Layers of images: convolutions, pools, sizes.
+
 #include "berth/keras/image_layers.h"
 
 #include <gtest/gtest.h>

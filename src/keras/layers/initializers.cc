@@ -1,3 +1,5 @@
+// Initializers: their formulas, names and configs.
+
 #include "berth/keras/initializers.h"
 
 #include <fmt/format.h>

@@ -20,7 +20,7 @@ class NormBase : public LayerBase {
  public:
   NormBase(const char* type, Options options, Site site)
       : LayerBase(type, options.name, site), o_(std::move(options)) {
-    state().casts_weights = false;
+    state().casts.weights = false;
     if (!(o_.epsilon > 0)) {
       fail(fmt::format("{}: epsilon is {}; expected more than 0", type,
                        o_.epsilon));

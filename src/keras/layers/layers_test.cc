@@ -1,3 +1,5 @@
+// Layers of the core: weights, names, calls.
+
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// MultiHeadAttention.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -270,10 +270,7 @@ class SolarizationBase final : public ColorBase {
 };
 
 void color_fields(Fields& f, RandomColorOptions& o) {
-  std::vector<double> range{o.value_range.low, o.value_range.high};
-  f("value_range", range);
-  range.resize(2, 0);
-  o.value_range = {range[0], range[1]};
+  value_range_field(f, o.value_range);
   f("seed", o.seed);
   f("name", o.name);
 }

@@ -8,7 +8,8 @@
 #include "berth/ops/math.h"
 #include "berth/ops/random.h"
 #include "keras/layers/augment.h"
-#include "keras/layers/pixels.h"
+#include "keras/layers/image_resize.h"
+#include "keras/layers/plane_transform.h"
 #include "keras/layers/shared_fields.h"
 
 namespace berth::keras {

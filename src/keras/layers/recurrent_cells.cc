@@ -1,3 +1,5 @@
+// GateCell: weights, products and dropout of gates.
+
 #include "keras/layers/recurrent_cells.h"
 
 #include <fmt/format.h>
@@ -185,16 +187,16 @@ RNNCellBase& cell_of(const Layer& layer, const LayerBase& owner) {
 
 void build_cell(const Layer& cell, const Shape& input) {
   LayerState& s = cell.base()->state();
-  std::lock_guard lock(s.build_mutex);
-  if (s.built.load(std::memory_order_relaxed)) return;
+  std::lock_guard lock(s.build.mutex);
+  if (s.build.done.load(std::memory_order_relaxed)) return;
   try {
     cell.base()->build({input});
   } catch (...) {
-    s.trainable.clear();
-    s.other.clear();
+    s.weights.trainable.clear();
+    s.weights.other.clear();
     throw;
   }
-  s.built.store(true, std::memory_order_release);
+  s.build.done.store(true, std::memory_order_release);
 }
 
 }  // namespace berth::keras

@@ -1,3 +1,5 @@
+// Recurrent layers: values, states, masks, directions.
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -309,7 +311,7 @@ TEST(Masks, TravelFromTheEmbeddingToTheLayer) {
   EXPECT_EQ(got.to_vector<float>(),
             lstm(Tensors{dense(x), mask})[0].to_vector<float>());
   EXPECT_NE(got.to_vector<float>(), lstm(dense(x)).to_vector<float>());
-  // The same as a functional model, and outside of models.
+  // As a functional model, and outside of models.
   const KerasTensor in = Input({4}, {.dtype = int32});
   const Model functional(in, lstm(embedding(in)));
   const Floats want = lstm(Tensors{embedding(ids), mask})[0].to_vector<float>();

@@ -1,3 +1,5 @@
+// Regularizers: L1, L2, orthogonal.
+
 #include "berth/keras/regularizers.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Rescaling.
+
 #include "berth/keras/layers.h"
 #include "berth/ops/math.h"
 #include "keras/config/classes.h"
@@ -11,7 +13,7 @@ class RescalingBase final : public LayerBase {
  public:
   RescalingBase(double scale, const RescalingOptions& o, Site site)
       : LayerBase("Rescaling", o.name, site), scale_(scale), offset_(o.offset) {
-    state().casts_inputs = false;
+    state().casts.inputs = false;
   }
 
   Tensors call(const Tensors& inputs, bool) override {

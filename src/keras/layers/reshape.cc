@@ -1,3 +1,5 @@
+// Flatten and Reshape.
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,3 +1,5 @@
+// RnnBase: runs a cell unrolled, as a loop, or as one op.
+
 #include "keras/layers/rnn.h"
 
 #include <fmt/format.h>
@@ -109,7 +111,7 @@ RnnBase::Call RnnBase::parse(const Tensors& inputs) const {
 // At the first call of a known batch, outside of what is traced.
 void RnnBase::make_states(const Call& c) {
   LayerState& s = state();
-  std::lock_guard lock(s.build_mutex);
+  std::lock_guard lock(s.build.mutex);
   const int64_t n = c.x.shape()[0];
   if (!states_.empty()) {
     const int64_t have = states_[0].shape()[0];

@@ -67,7 +67,7 @@ class RnnBase final : public RecurrentBase {
   std::vector<Variable> states_;
 };
 
-// Returns the layer behind a handle. Throws errors::InvalidArgument, as of
+// Returns the layer of a handle. Throws errors::InvalidArgument, as of
 // `owner`, when it is of another kind.
 RnnBase& rnn_of(const Layer& layer, const LayerBase& owner);
 

@@ -1,3 +1,5 @@
+// Layers of sequences: embeddings, attention, masks.
+
 #include "berth/keras/sequence_layers.h"
 
 #include <gtest/gtest.h>

@@ -3,10 +3,13 @@
 #ifndef BERTH_KERAS_LAYERS_SHARED_FIELDS_H_
 #define BERTH_KERAS_LAYERS_SHARED_FIELDS_H_
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "berth/keras/augmentation_layers.h"
+#include "berth/keras/preprocessing_layers.h"
 #include "berth/keras/volume_layers.h"
 #include "keras/config/classes.h"
 
@@ -56,6 +59,14 @@ inline void size_field(Fields& f, const char* name, Size3D& s) {
   s = {v[0], v[1], v[2]};
 }
 
+// The lowest and the highest value of a pixel.
+inline void value_range_field(Fields& f, ValueRange& v) {
+  std::vector<double> range{v.low, v.high};
+  f("value_range", range);
+  range.resize(2, 0);
+  v = {range[0], range[1]};
+}
+
 // A number, or two that ascend.
 inline void factor_field(Fields& f, const char* name, Factor& v) {
   std::vector<double> list{v.upper};
@@ -63,6 +74,30 @@ inline void factor_field(Fields& f, const char* name, Factor& v) {
   f(name, list);
   if (f.reading() && list.size() == 2) v = {list[0], list[1]};
   if (f.reading() && list.size() == 1) v = list[0];
+}
+
+// A token, or null.
+template <class Token>
+void token_field(Fields& f, const char* name, std::optional<Token>& token) {
+  if (f.reading() ? !f.get(name).has_value() : !token) {
+    if (!f.reading()) f.put(name, nullptr);
+    return;
+  }
+  Token value = token.value_or(Token());
+  f(name, value);
+  token = std::move(value);
+}
+
+// [first, second], or null.
+inline void salt_field(Fields& f, std::optional<Salt>& salt) {
+  std::vector<int64_t> v;
+  if (salt) {
+    v = {static_cast<int64_t>(salt->first), static_cast<int64_t>(salt->second)};
+  }
+  if (f.reading() || salt) f("salt", v);
+  if (!f.reading() || v.empty()) return;
+  salt =
+      Salt(static_cast<uint64_t>(v.front()), static_cast<uint64_t>(v.back()));
 }
 
 template <class Margined>

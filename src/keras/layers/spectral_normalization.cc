@@ -20,7 +20,7 @@ class SpectralNormalizationBase final : public LayerBase {
       : LayerBase("SpectralNormalization", o.name, site),
         layer_(track(std::move(layer))),
         iterations_(o.power_iterations) {
-    state().casts_weights = false;
+    state().casts.weights = false;
     check_positive(state(), "power_iterations", iterations_);
   }
 

@@ -1,12 +1,12 @@
 // TensorFlow's hashes of text: FarmHash's Fingerprint64, and SipHash-2-4
 // (Aumasson and Bernstein 2012) with a key.
 
+#include "keras/layers/text_hashes.h"
+
 #include <farmhash.h>
 
 #include <bit>
 #include <cstring>
-
-#include "keras/layers/categories.h"
 
 namespace berth::keras {
 

@@ -1,3 +1,5 @@
+// TextVectorization.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -5,6 +7,7 @@
 #include "berth/ops/array.h"
 #include "keras/layers/categories.h"
 #include "keras/layers/shared_fields.h"
+#include "keras/layers/vocabulary.h"
 #include "keras/models/layer_checks.h"
 
 namespace berth::keras {

@@ -1,3 +1,7 @@
+// Vocabulary: adapts, loads and looks up.
+
+#include "keras/layers/vocabulary.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +12,7 @@
 
 #include "berth/ops/array.h"
 #include "keras/layers/categories.h"
+#include "keras/layers/text_hashes.h"
 #include "keras/models/layer_state.h"
 
 namespace berth::keras {

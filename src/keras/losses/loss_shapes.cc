@@ -1,3 +1,5 @@
+// Shapes and dtypes of targets, brought to those of predictions.
+
 #include "keras/losses/loss_shapes.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Loss: names, weights, reduction.
+
 #include "berth/keras/losses.h"
 
 #include <fmt/format.h>

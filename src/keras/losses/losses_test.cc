@@ -1,3 +1,5 @@
+// Losses, metrics of them, and their gradients.
+
 #include <gtest/gtest.h>
 
 #include <cmath>

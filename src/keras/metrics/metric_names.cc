@@ -1,3 +1,5 @@
+// The table of metrics by name.
+
 #include "keras/metrics/metric_names.h"
 
 #include <fmt/format.h>

@@ -3,7 +3,9 @@
 #ifndef BERTH_KERAS_METRICS_METRIC_NAMES_H_
 #define BERTH_KERAS_METRICS_METRIC_NAMES_H_
 
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "berth/keras/metrics.h"
 #include "keras/config/fields.h"
@@ -29,6 +31,15 @@ struct MetricArgs {
 };
 
 void metric_fields(Fields& f, metrics::MetricOptions& o);
+
+// The metric of `base`, which kMake makes of `o`.
+template <class Options, Metric (*kMake)(Options)>
+Metric described_metric(const char* class_name,
+                        std::shared_ptr<MetricBase> base, Options o) {
+  base->description =
+      description(class_name, MetricArgs<Options, kMake>{std::move(o)});
+  return Metric(std::move(base));
+}
 
 }  // namespace berth::keras
 

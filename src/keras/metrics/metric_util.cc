@@ -1,3 +1,5 @@
+// Shapes and weights of what metrics compute with.
+
 #include "keras/metrics/metric_util.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Metrics: values, weights, names.
+
 #include <gtest/gtest.h>
 
 #include "berth/berth.h"

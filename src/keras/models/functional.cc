@@ -34,10 +34,10 @@ class FunctionalBase final : public LayerBase {
     }
     begin_at_inputs(site);
     state().num_inputs = inputs_.size();
-    state().described_inputs = inputs_;
-    state().described_outputs = outputs_;
+    state().graph.inputs = inputs_;
+    state().graph.outputs = outputs_;
     for (const KerasTensor& x : inputs_) {
-      state().input_specs.push_back({x.shape(), x.dtype(), {}});
+      state().build.input_specs.push_back({x.shape(), x.dtype(), {}});
     }
     const UsesOfLayers uses(inputs_, outputs_);
     for (const KerasNode* node : uses.nodes()) {
@@ -51,11 +51,11 @@ class FunctionalBase final : public LayerBase {
       }
     }
     for (const Layer& layer : uses.by_depth()) track(layer);
-    state().built = true;
+    state().build.done = true;
     state().input_names = names_of(inputs_);
     state().output_names = names_of(outputs_);
     for (const KerasTensor& y : outputs_) {
-      state().output_shapes.push_back(y.shape());
+      state().build.output_shapes.push_back(y.shape());
     }
   }
 
@@ -110,7 +110,7 @@ class FunctionalBase final : public LayerBase {
   }
 
   // A model that begins at the output of a layer gets an input there, and uses
-  // of the layers behind it that begin at that input.
+  // of the layers after it that begin at that input.
   void begin_at_inputs(Site site) {
     using Place = std::pair<const KerasNode*, int>;
     std::map<Place, KerasTensor> instead;

@@ -1,3 +1,5 @@
+// Writes and reads a functional model.
+
 #include "keras/models/functional_config.h"
 
 #include <fmt/format.h>
@@ -45,7 +47,7 @@ class FunctionalWriter {
     // Uses are numbered as they were made.
     for (auto& [layer, nodes] : uses_) {
       std::map<const KerasNode*, size_t> made;
-      for (const auto& node : layer->state().nodes) {
+      for (const auto& node : layer->state().graph.nodes) {
         made.emplace(node.lock().get(), made.size());
       }
       std::stable_sort(nodes.begin(), nodes.end(),

@@ -1,3 +1,5 @@
+// InputLayer, and Input() of functional models.
+
 #include "keras/models/input_layer.h"
 
 #include <fmt/format.h>
@@ -102,7 +104,7 @@ KerasTensor described_input(const std::shared_ptr<LayerBase>& layer) {
   const auto& base = dynamic_cast<const InputLayerBase&>(*layer);
   auto node =
       std::make_shared<KerasNode>(KerasNode{Layer(layer), {}, {base.spec()}});
-  layer->state().nodes.push_back(node);
+  layer->state().graph.nodes.push_back(node);
   return KerasTensor(std::move(node), 0);
 }
 

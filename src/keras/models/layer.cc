@@ -1,3 +1,5 @@
+// LayerBase and Layer: weights, the first call, every call.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,8 +34,8 @@ LayerBase::LayerBase(const std::string& type, const std::string& name,
   state_->policy = PolicyScope::current();
   state_->remat = RematScope::current();
   if (t_state.scope) {
-    state_->device = t_state.scope->name.str();
-    state_->device_site = t_state.scope->site;
+    state_->scope.device = t_state.scope->name.str();
+    state_->scope.site = t_state.scope->site;
   }
   lint_layer_made(*state_);
 }
@@ -80,30 +82,31 @@ Variable LayerBase::add_weight(const std::string& name, const Shape& shape,
                   .aggregation = options.aggregation},
                  state_->site);
   });
-  (options.trainable ? state_->trainable : state_->other).push_back(v);
+  (options.trainable ? state_->weights.trainable : state_->weights.other)
+      .push_back(v);
   if (options.regularizer && options.trainable) {
-    state_->regularized.emplace_back(v, options.regularizer);
+    state_->losses.regularized.emplace_back(v, options.regularizer);
   }
   if (options.constraint) {
-    state_->constraints.emplace_back(v, options.constraint);
+    state_->weights.constraints.emplace_back(v, options.constraint);
   }
   return v;
 }
 
 void LayerBase::add_loss(std::function<Tensor()> fn) {
   if (!fn) fail(state_->type + ": add_loss() got an empty function");
-  state_->losses.push_back(std::move(fn));
+  state_->losses.added.push_back(std::move(fn));
 }
 void LayerBase::add_loss(const Tensor& loss) { CallLosses::add(*state_, loss); }
 void LayerBase::add_metric(const Tensor& value, const std::string& name) {
   CallLosses::add_metric(*state_, name, value);
 }
 void LayerBase::set_activity_regularizer(Regularizer regularizer) {
-  state_->activity_regularizer = std::move(regularizer);
+  state_->losses.activity = std::move(regularizer);
 }
 
 Layer LayerBase::track(Layer layer) {
-  layer.base()->state().is_part = true;
+  layer.base()->state().lint.is_part = true;
   state_->parts.push_back(layer);
   return layer;
 }
@@ -112,15 +115,15 @@ namespace {
 
 void ensure_built(LayerBase& base, const Tensors& inputs) {
   LayerState& s = base.state();
-  if (s.built.load(std::memory_order_acquire)) return;
-  std::lock_guard lock(s.build_mutex);
-  if (s.built.load(std::memory_order_relaxed)) return;
+  if (s.build.done.load(std::memory_order_acquire)) return;
+  std::lock_guard lock(s.build.mutex);
+  if (s.build.done.load(std::memory_order_relaxed)) return;
   std::vector<Shape> shapes;
   for (const Tensor& t : inputs) shapes.push_back(t.shape());
   const Lifted lifted;
   const AutocastScope as_they_are(float32);
   const PolicyScope of_parts(s.policy);
-  const size_t losses = s.losses.size();  // the constructor's
+  const size_t losses = s.losses.added.size();  // the constructor's
   // First values that a checkpoint replaces were drawn in another process.
   std::optional<UncountedRandomKeys> uncounted;
   if (has_pending_weights(s)) uncounted.emplace();
@@ -128,15 +131,15 @@ void ensure_built(LayerBase& base, const Tensors& inputs) {
   try {
     base.build(shapes);
   } catch (...) {
-    s.trainable.clear();
-    s.other.clear();
-    s.regularized.clear();
-    s.losses.resize(losses);
-    s.constraints.clear();
+    s.weights.trainable.clear();
+    s.weights.other.clear();
+    s.losses.regularized.clear();
+    s.losses.added.resize(losses);
+    s.weights.constraints.clear();
     throw;
   }
   weights_are_made(s);
-  s.built.store(true, std::memory_order_release);
+  s.build.done.store(true, std::memory_order_release);
 }
 
 void check_inputs(const LayerBase& base, const Tensors& inputs) {
@@ -148,10 +151,10 @@ void check_inputs(const LayerBase& base, const Tensors& inputs) {
 }
 
 void note_shapes(LayerState& s, const Tensors& inputs, const Tensors& outputs) {
-  std::lock_guard lock(s.build_mutex);
-  if (!s.output_shapes.empty()) return;
-  for (const Tensor& t : inputs) s.input_specs.push_back(t.spec());
-  for (const Tensor& t : outputs) s.output_shapes.push_back(t.shape());
+  std::lock_guard lock(s.build.mutex);
+  if (!s.build.output_shapes.empty()) return;
+  for (const Tensor& t : inputs) s.build.input_specs.push_back(t.spec());
+  for (const Tensor& t : outputs) s.build.output_shapes.push_back(t.shape());
 }
 
 void collect(const LayerState& s, bool trainable, bool other,
@@ -165,9 +168,9 @@ void collect(const LayerState& s, bool trainable, bool other,
       if (!there) out->push_back(v);
     }
   };
-  const bool learns = s.learns.load(std::memory_order_relaxed);
-  if (learns ? trainable : other) add(s.trainable);
-  if (other) add(s.other);
+  const bool learns = s.weights.learns.load(std::memory_order_relaxed);
+  if (learns ? trainable : other) add(s.weights.trainable);
+  if (other) add(s.weights.other);
   for (const Layer& part : s.parts) {
     collect(part.base()->state(), trainable, other, out);
   }
@@ -175,7 +178,7 @@ void collect(const LayerState& s, bool trainable, bool other,
 
 // The penalty of outputs `y`, per example: it does not grow with the batch.
 Tensor penalty_of(const LayerState& s, const Tensor& y) {
-  const Tensor all = s.activity_regularizer(y);
+  const Tensor all = s.losses.activity(y);
   if (y.rank() == 0) return all;
   if (y.shape()[0] > 0) return all * (1 / static_cast<double>(y.shape()[0]));
   const Tensor n = reshape(slice(shape(y), {0}, {1}), {});
@@ -209,19 +212,19 @@ Tensors Layer::operator()(const Tensors& x,
   LayerBase& base = *base_;
   const LayerCall call(base.state(), training);
   check_inputs(base, x);
-  const bool first = !base.state().built.load(std::memory_order_acquire);
+  const bool first = !base.state().build.done.load(std::memory_order_acquire);
   ensure_built(base, x);
   LayerState& s = base.state();
   const bool masks = Masks::wanted();
   const MaskScope scope;
-  (tracing() ? s.traced_calls : s.eager_calls)
+  (tracing() ? s.lint.traced_calls : s.lint.eager_calls)
       .fetch_add(1, std::memory_order_relaxed);
   const Tensors in = inputs_for(s, x);
   Tensors y = s.remat && call.training() && recomputes(base, in)
                   ? recomputed_call(base, in)
                   : base.call(in, call.training());
   cast_outputs(s, &y);
-  if (s.activity_regularizer && CallLosses::wanted()) {
+  if (s.losses.activity && CallLosses::wanted()) {
     for (const Tensor& t : y) CallLosses::add(s, penalty_of(s, t));
   }
   if (masks) Masks::pass(base, in, y);
@@ -254,9 +257,9 @@ KerasTensors Layer::outputs_of(const KerasTensors& x) const {
     list.emplace_back(node, static_cast<int>(i));
   }
   LayerState& s = base_->state();
-  const std::lock_guard lock(s.build_mutex);
-  std::erase_if(s.nodes, [](const auto& n) { return n.expired(); });
-  s.nodes.push_back(node);
+  const std::lock_guard lock(s.build.mutex);
+  std::erase_if(s.graph.nodes, [](const auto& n) { return n.expired(); });
+  s.graph.nodes.push_back(node);
   return list;
 }
 KerasTensor Layer::operator()(const KerasTensors& x) const {
@@ -280,21 +283,21 @@ DType KerasTensor::dtype() const {
   return node_->outputs[static_cast<size_t>(index_)].dtype;
 }
 
-bool Layer::built() const { return base_->state().built.load(); }
-bool Layer::trainable() const { return base_->state().learns.load(); }
+bool Layer::built() const { return base_->state().build.done.load(); }
+bool Layer::trainable() const { return base_->state().weights.learns.load(); }
 void Layer::set_trainable(bool trainable) const {
-  base_->state().learns = trainable;
+  base_->state().weights.learns = trainable;
   for (const Layer& part : base_->state().parts) part.set_trainable(trainable);
 }
 const std::string& Layer::requested_device() const {
-  return base_->state().device;
+  return base_->state().scope.device;
 }
 
 std::vector<Variable> Layer::weights() const {
   // Layer by layer, so that a list fits the same layers in another model.
   std::vector<Variable> all;
   const LayerState& s = base_->state();
-  for (const auto* list : {&s.trainable, &s.other}) {
+  for (const auto* list : {&s.weights.trainable, &s.weights.other}) {
     all.insert(all.end(), list->begin(), list->end());
   }
   for (const Layer& part : s.parts) {
@@ -325,13 +328,13 @@ Tensors Layer::losses() const {
   const Site outer = t_state.site;
   each_state(base_->state(), [&](const LayerState& s) {
     set_site(s.site);
-    if (s.learns.load(std::memory_order_relaxed)) {
-      for (const auto& [v, penalty] : s.regularized) {
+    if (s.weights.learns.load(std::memory_order_relaxed)) {
+      for (const auto& [v, penalty] : s.losses.regularized) {
         list.push_back(penalty(v.value(s.site)));
         check_loss(s, list.back());
       }
     }
-    for (const auto& fn : s.losses) {
+    for (const auto& fn : s.losses.added) {
       list.push_back(fn());
       check_loss(s, list.back());
     }
@@ -343,7 +346,8 @@ Tensors Layer::losses() const {
 std::vector<std::pair<Variable, Constraint>> Layer::constraints() const {
   std::vector<std::pair<Variable, Constraint>> list;
   each_state(base_->state(), [&](const LayerState& s) {
-    list.insert(list.end(), s.constraints.begin(), s.constraints.end());
+    list.insert(list.end(), s.weights.constraints.begin(),
+                s.weights.constraints.end());
   });
   return list;
 }

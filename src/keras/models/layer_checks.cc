@@ -1,3 +1,5 @@
+// Checks of inputs and options, with errors that name the layer.
+
 #include "keras/models/layer_checks.h"
 
 #include <fmt/format.h>

@@ -28,38 +28,40 @@ Shape with_open_dims(Shape shape) {
 // Describes a Sequential with known inputs: its layers, one after the other.
 void describe_sequential(const Layer& model) {
   LayerState& s = model.base()->state();
-  if (s.type != "Sequential" || !s.described_outputs.empty()) return;
-  if (!s.built || s.input_specs.size() != 1 || s.parts.empty()) return;
+  if (s.type != "Sequential" || !s.graph.outputs.empty()) return;
+  if (!s.build.done || s.build.input_specs.size() != 1 || s.parts.empty())
+    return;
   const bool has_input =
       dynamic_cast<InputLayerBase*>(s.parts[0].base().get()) != nullptr;
   KerasTensors x;
   if (has_input) {
     auto node = std::make_shared<KerasNode>(
-        KerasNode{s.parts[0], {}, {s.input_specs[0]}});
-    s.parts[0].base()->state().nodes = {node};
+        KerasNode{s.parts[0], {}, {s.build.input_specs[0]}});
+    s.parts[0].base()->state().graph.nodes = {node};
     x.emplace_back(std::move(node), 0);
   } else {
-    const Shape& of = s.input_specs[0].shape;
+    const Shape& of = s.build.input_specs[0].shape;
     Shape shape;
     for (int i = 1; i < of.rank(); ++i) shape.push_back(of[i]);
     x.push_back(Input(
-        shape, {.dtype = s.input_specs[0].dtype, .name = s.name + "_input"},
+        shape,
+        {.dtype = s.build.input_specs[0].dtype, .name = s.name + "_input"},
         s.site));
   }
   const KerasTensors inputs = x;
   for (size_t i = has_input ? 1 : 0; i < s.parts.size(); ++i) {
     x = s.parts[i].outputs_of(x);
   }
-  s.described_inputs = inputs;
-  s.described_outputs = x;
+  s.graph.inputs = inputs;
+  s.graph.outputs = x;
 }
 
 std::shared_ptr<KerasNode> only_call(const Layer& layer, const char* what) {
   LayerState& s = layer.base()->state();
   std::vector<std::shared_ptr<KerasNode>> live;
   {
-    const std::lock_guard lock(s.build_mutex);
-    for (const auto& node : s.nodes) {
+    const std::lock_guard lock(s.build.mutex);
+    for (const auto& node : s.graph.nodes) {
       if (auto n = node.lock()) live.push_back(std::move(n));
     }
   }
@@ -85,13 +87,13 @@ KerasTensor one_of(const Layer& layer, const KerasTensors& list,
 KerasTensors Layer::inputs() const {
   describe_sequential(*this);
   const LayerState& s = base_->state();
-  if (!s.described_outputs.empty()) return s.described_inputs;
+  if (!s.graph.outputs.empty()) return s.graph.inputs;
   return only_call(*this, "input")->inputs;
 }
 KerasTensors Layer::outputs() const {
   describe_sequential(*this);
   const LayerState& s = base_->state();
-  if (!s.described_outputs.empty()) return s.described_outputs;
+  if (!s.graph.outputs.empty()) return s.graph.outputs;
   const std::shared_ptr<KerasNode> node = only_call(*this, "output");
   KerasTensors list;
   for (size_t i = 0; i < node->outputs.size(); ++i) {

@@ -1,3 +1,5 @@
+// Scopes of layers that run; losses and metrics that they add.
+
 #include "keras/models/layer_state.h"
 
 #include <fmt/format.h>
@@ -178,8 +180,8 @@ LayerCall::LayerCall(const LayerState& state, std::optional<bool> training)
       outer_training_(keras_thread().training),
       training_(training.value_or(keras_thread().training)),
       weights_(weights_dtype(state)) {
-  if (!state.device.empty()) {
-    const DeviceName own = DeviceName::parse(state.device);
+  if (!state.scope.device.empty()) {
+    const DeviceName own = DeviceName::parse(state.scope.device);
     const DeviceScope* at = t_state.scope;
     if (at && at->kind == ScopeKind::kUser && !are_compatible(own, at->name)) {
       clash_ = at;
@@ -188,7 +190,7 @@ LayerCall::LayerCall(const LayerState& state, std::optional<bool> training)
         throw errors::InvalidArgument(describe_clash());
       }
     }
-    push_scope(&scope_, own, state.device_site);
+    push_scope(&scope_, own, state.scope.site);
     scope_.kind = ScopeKind::kLayer;
   }
   t_state.layer = state.stable_name;
@@ -198,7 +200,7 @@ LayerCall::LayerCall(const LayerState& state, std::optional<bool> training)
 
 LayerCall::~LayerCall() {
   keras_thread().call = outer_;
-  if (!state_.device.empty()) pop_scope(&scope_);
+  if (!state_.scope.device.empty()) pop_scope(&scope_);
   t_state.layer = layer_;
   t_state.site = site_;
   keras_thread().training = outer_training_;
@@ -213,7 +215,7 @@ std::string LayerCall::describe_clash() const {
   return fmt::format(
       "made in device(\"{}\"){} and called in device(\"{}\"){}: the scope it "
       "was made in counts; call it there too, or make it outside of scopes",
-      state_.device, where_text(state_.stable_name, state_.site),
+      state_.scope.device, where_text(state_.stable_name, state_.site),
       clash_->name.str(), where_text(nullptr, clash_->site));
 }
 

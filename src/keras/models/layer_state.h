@@ -25,43 +25,65 @@ struct RematMode;    // keras/models/remat.h
 struct LayerState {
   std::string type;         // "Dense"
   std::string name;         // "dense_1"
-  const char* stable_name;  // the same, for ever: traces and tapes keep it
+  const char* stable_name;  // the name, for ever: traces and tapes keep it
+  std::string path;         // "model/dense", from the build on
   Site site = {};
-  std::string device;  // scope at construction, "" none
-  Site device_site;    // the line that opened it
   size_t num_inputs = 1;
   // For models whose inputs and outputs have names; else empty.
   std::vector<std::string> input_names, output_names;
-
-  std::mutex build_mutex;
-  std::atomic<bool> built{false};
-  std::atomic<bool> learns{true};  // false: its weights are frozen
-  std::vector<Variable> trainable, other;
-  std::vector<Layer> parts;
-  DTypePolicy policy;
-  // Under a mixed policy; see inputs_for().
-  bool casts_inputs = true, casts_weights = true, casts_outputs = true;
-  bool on_host = false;  // computes with values at once; has no weights
-  // What goes into the training loss, and what updates must keep.
-  std::vector<std::pair<Variable, Regularizer>> regularized;
-  std::vector<std::function<Tensor()>> losses;
-  Regularizer activity_regularizer;
-  std::vector<std::pair<Variable, Constraint>> constraints;
   std::shared_ptr<const Description> description;  // null: get_config() says
-  // For lint_layers.h.
-  bool made_in_trace = false;
-  std::atomic<bool> is_part{false};  // of another layer
-  std::atomic<int64_t> eager_calls{0}, traced_calls{0};
-  // What the first call saw; written once, under build_mutex.
-  std::vector<TensorSpec> input_specs;
-  std::vector<Shape> output_shapes;
-  std::string path;  // "model/dense", from the build on
+
+  // The device scope that was open at construction.
+  struct Scope {
+    std::string device;  // "" none
+    Site site;           // the line that opened it
+  } scope;
+
+  // The first call: makes weights, sees shapes.
+  struct Build {
+    std::mutex mutex;
+    std::atomic<bool> done{false};
+    // Written once, under the mutex.
+    std::vector<TensorSpec> input_specs;
+    std::vector<Shape> output_shapes;
+  } build;
+
+  struct Weights {
+    std::vector<Variable> trainable, other;
+    std::atomic<bool> learns{true};  // false: they are frozen
+    std::vector<std::pair<Variable, Constraint>> constraints;
+  } weights;
+  std::vector<Layer> parts;
+
+  // Under a mixed policy, what is cast; see inputs_for().
+  DTypePolicy policy;
+  struct Casts {
+    bool inputs = true, weights = true, outputs = true;
+  } casts;
+  bool on_host = false;  // computes with values at once; has no weights
+
+  // What goes into the training loss.
+  struct Losses {
+    std::vector<std::pair<Variable, Regularizer>> regularized;
+    std::vector<std::function<Tensor()>> added;
+    Regularizer activity;
+  } losses;
+
   // How values are kept for gradients; null: all are.
   std::shared_ptr<const RematMode> remat;
-  // Calls with KerasTensors, under build_mutex; and of a model what leads from
-  // where to where.
-  std::vector<std::weak_ptr<KerasNode>> nodes;
-  KerasTensors described_inputs, described_outputs;
+
+  // For lint_layers.h.
+  struct Lint {
+    bool made_in_trace = false;
+    std::atomic<bool> is_part{false};  // of another layer
+    std::atomic<int64_t> eager_calls{0}, traced_calls{0};
+  } lint;
+
+  // The layer in models that are described.
+  struct Graph {
+    std::vector<std::weak_ptr<KerasNode>> nodes;  // its calls; build.mutex
+    KerasTensors inputs, outputs;  // of a model: from where to where it leads
+  } graph;
 };
 
 // Nothing of a trace, tape or replica is seen until the end of the block: what

@@ -1,3 +1,5 @@
+// Counts layers that are thrown away, by the line that makes them.
+
 #include "keras/models/lint_layers.h"
 
 #include <fmt/format.h>
@@ -35,8 +37,8 @@ Lines& lines() {
 
 std::string shapes_of(const LayerState& s) {
   std::string text;
-  for (const Variable& v : s.trainable) text += v.shape().str();
-  for (const Shape& shape : s.output_shapes) text += shape.str();
+  for (const Variable& v : s.weights.trainable) text += v.shape().str();
+  for (const Shape& shape : s.build.output_shapes) text += shape.str();
   return text;
 }
 
@@ -52,7 +54,7 @@ void report_layer(const LayerState& s, const std::string& what) {
 }  // namespace
 
 void lint_layer_made(LayerState& s) {
-  s.made_in_trace = tracing();
+  s.lint.made_in_trace = tracing();
   if (s.site.file == nullptr) return;
   Lines& l = lines();
   std::lock_guard lock(l.mutex);
@@ -62,14 +64,15 @@ void lint_layer_made(LayerState& s) {
 
 void lint_layer_gone(const LayerState& s) {
   if (s.site.file == nullptr) return;
-  const bool weights = !s.trainable.empty() && !s.is_part.load();
+  const bool weights = !s.weights.trainable.empty() && !s.lint.is_part.load();
   bool third = false;
   {
     Lines& l = lines();
     std::lock_guard lock(l.mutex);
     Line& line = l.at[{s.site.file, s.site.line}];
-    const bool once = weights && !line.crowded && s.eager_calls.load() == 1 &&
-                      s.traced_calls.load() == 0;
+    const bool once = weights && !line.crowded &&
+                      s.lint.eager_calls.load() == 1 &&
+                      s.lint.traced_calls.load() == 0;
     std::string shapes = once ? shapes_of(s) : "";
     // Layers of different shapes are tried out, not made anew.
     if (shapes != line.shapes) line.in_a_row = 0;
@@ -84,7 +87,8 @@ void lint_layer_gone(const LayerState& s) {
                                 "and none is trained",
                                 kLayersInARow));
   }
-  if (weights && s.made_in_trace && tracing() && s.traced_calls.load() > 0) {
+  if (weights && s.lint.made_in_trace && tracing() &&
+      s.lint.traced_calls.load() > 0) {
     report_layer(s,
                  "was made inside a traced function and thrown away at its "
                  "end, so every trace has new weights that nobody can train or "

@@ -14,7 +14,7 @@ namespace berth::keras {
 inline constexpr int kLayersInARow = 3;
 
 void lint_layer_made(LayerState& state);
-// Reports when `state`, which is no part of another layer, is the third in a
+// Reports when `state`, which is not part of another layer, is the third in a
 // row; at once when it was made, called and thrown away inside one trace.
 void lint_layer_gone(const LayerState& state);
 

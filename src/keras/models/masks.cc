@@ -1,3 +1,5 @@
+// Masks of layers' inputs and outputs, by identity.
+
 #include "keras/models/masks.h"
 
 #include <algorithm>

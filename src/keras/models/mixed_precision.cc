@@ -31,7 +31,7 @@ constinit std::atomic<DTypePolicy> g_policy;
 
 bool is_16_bits(DType d) { return d == bfloat16 || d == float16; }
 
-// What is no layer that computes: models, whose layers have policies of their
+// True for what does not compute: models, whose layers have policies of their
 // own, and inputs.
 bool only_passes(const LayerState& s) {
   return s.on_host || s.type == "Model" || s.type == "Sequential" ||
@@ -88,12 +88,12 @@ DTypePolicy PolicyScope::current() {
 }
 
 DType weights_dtype(const LayerState& s) {
-  return s.casts_weights && !only_passes(s) ? s.policy.compute_dtype()
+  return s.casts.weights && !only_passes(s) ? s.policy.compute_dtype()
                                             : float32;
 }
 
 Tensors inputs_for(const LayerState& s, const Tensors& x) {
-  if (!s.casts_inputs || only_passes(s)) return x;
+  if (!s.casts.inputs || only_passes(s)) return x;
   const DType to = s.policy.compute_dtype();
   Tensors cast = x;
   for (Tensor& t : cast) {
@@ -112,7 +112,7 @@ Tensors inputs_for(const LayerState& s, const Tensors& x) {
 void cast_outputs(const LayerState& s, Tensors* y) {
   const DType to = s.policy.compute_dtype();
   // Parts have policies of their own, so the last one decides.
-  if (to == float32 || !s.casts_outputs || only_passes(s) || !s.parts.empty()) {
+  if (to == float32 || !s.casts.outputs || only_passes(s) || !s.parts.empty()) {
     return;
   }
   for (Tensor& t : *y) {
@@ -136,9 +136,9 @@ void LayerBase::set_dtype_policy(const DTypePolicy& policy) {
   }
 }
 void LayerBase::set_autocast(bool autocast) {
-  state_->casts_inputs = autocast;
-  state_->casts_weights = autocast;
-  state_->casts_outputs = autocast;
+  state_->casts.inputs = autocast;
+  state_->casts.weights = autocast;
+  state_->casts.outputs = autocast;
 }
 
 Layer Layer::set_dtype_policy(const DTypePolicy& policy) const {

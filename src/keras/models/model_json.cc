@@ -1,3 +1,5 @@
+// Model::to_json and model_from_json.
+
 #include <fmt/format.h>
 
 #include "base/where.h"

@@ -1,3 +1,5 @@
+// Models: layers, names, summaries, shapes.
+
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -135,7 +137,7 @@ TEST(Model, AnInputInFrontOfASequentialBuildsIt) {
   EXPECT_EQ(model.layers().front().name(), "pixels");
   EXPECT_EQ(model(zeros({2, 3})).shape(), Shape({2, 4}));
   EXPECT_THROW(model(zeros({2, 5})), errors::InvalidArgument);
-  // The same input serves a functional model too.
+  // This input serves a functional model too.
   EXPECT_EQ(Model(in, Dense(2)(in)).count_params(), 8);
   const KerasTensor computed = Dense(2)(in);
   EXPECT_THROW(Sequential({computed}), errors::InvalidArgument);

@@ -1,3 +1,5 @@
+// Gives weights the values that a checkpoint had for them.
+
 #include "keras/models/pending_weights.h"
 
 #include <atomic>
@@ -42,7 +44,7 @@ void put_when_made(const LayerState& layer, const std::string& name,
 void weights_are_made(const LayerState& layer) {
   const PendingOfLayer pending = take_pending(layer);
   if (pending.empty()) return;
-  for (const auto* list : {&layer.trainable, &layer.other}) {
+  for (const auto* list : {&layer.weights.trainable, &layer.weights.other}) {
     for (const Variable& v : *list) {
       const auto it = pending.find(weight_name(layer, v));
       if (it == pending.end()) continue;

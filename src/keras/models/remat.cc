@@ -1,3 +1,5 @@
+// Recomputes what gradients need.
+
 #include "keras/models/remat.h"
 
 #include <fmt/format.h>
@@ -44,7 +46,7 @@ bool is_model(LayerBase& layer) {
 
 // Elements of an example's outputs, whatever the batch.
 int64_t output_size(LayerBase& layer, const Tensors& in) {
-  std::vector<Shape> shapes = layer.state().output_shapes;
+  std::vector<Shape> shapes = layer.state().build.output_shapes;
   if (shapes.empty()) {
     const InsideUnit plain;
     std::vector<TensorSpec> specs;

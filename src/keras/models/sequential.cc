@@ -1,3 +1,5 @@
+// Sequential.
+
 #include <fmt/format.h>
 
 #include "berth/keras/models.h"

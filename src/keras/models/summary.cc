@@ -1,3 +1,5 @@
+// Model::summary.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -69,13 +71,14 @@ std::string with_commas(int64_t n) {
 Row row_of(const Layer& layer) {
   const LayerState& s = layer.base()->state();
   // An Input() has its shape from the beginning and is never called.
-  const auto node = s.nodes.empty() ? nullptr : s.nodes[0].lock();
-  if (!s.built && node && node->inputs.empty()) {
+  const auto node = s.graph.nodes.empty() ? nullptr : s.graph.nodes[0].lock();
+  if (!s.build.done && node && node->inputs.empty()) {
     return {fmt::format("{} ({})", s.name, s.type),
             shape_text({node->outputs[0].shape}), "0", device_text(layer)};
   }
-  return {fmt::format("{} ({})", s.name, s.type), shape_text(s.output_shapes),
-          s.built ? with_commas(layer.count_params()) : "unbuilt",
+  return {fmt::format("{} ({})", s.name, s.type),
+          shape_text(s.build.output_shapes),
+          s.build.done ? with_commas(layer.count_params()) : "unbuilt",
           device_text(layer)};
 }
 

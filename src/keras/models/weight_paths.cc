@@ -1,3 +1,5 @@
+// Paths through a model, for each weight.
+
 #include "keras/models/weight_paths.h"
 
 #include <fmt/format.h>
@@ -30,19 +32,19 @@ class PathWalk {
  public:
   void visit(LayerState& s, const std::string& prefix) {
     if (!seen_.insert(&s).second) return;
-    if (!s.built.load(std::memory_order_acquire)) {
+    if (!s.build.done.load(std::memory_order_acquire)) {
       paths.unbuilt.emplace_back(prefix, &s);
     }
     std::map<std::string, int> used;
-    for (const auto* list : {&s.trainable, &s.other}) {
+    for (const auto* list : {&s.weights.trainable, &s.weights.other}) {
       for (const Variable& v : *list) {
         const std::string name = unique(weight_name(s, v), &used);
         if (!variables_.insert(v.handle().impl()).second) continue;
         paths.weights.emplace_back(prefix + name, v);
       }
     }
-    const bool functional = s.type == "Model" && !s.described_outputs.empty();
-    const UsesOfLayers uses(s.described_inputs, s.described_outputs);
+    const bool functional = s.type == "Model" && !s.graph.outputs.empty();
+    const UsesOfLayers uses(s.graph.inputs, s.graph.outputs);
     for (const Layer& part : functional ? uses.as_reached() : s.parts) {
       LayerState& of = part.base()->state();
       const std::string name =

@@ -21,7 +21,7 @@ std::string snake_case(const std::string& type);
 struct WeightPaths {
   // The weights that exist; those that are shared stand once.
   std::vector<std::pair<std::string, Variable>> weights;
-  // Layers that are not built, with a slash behind each name.
+  // Layers that are not built, with a slash after each name.
   std::vector<std::pair<std::string, LayerState*>> unbuilt;
 };
 WeightPaths weight_paths(const Layer& root);

@@ -1,3 +1,5 @@
+// Adafactor.
+
 #include "berth/keras/optimizers.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"

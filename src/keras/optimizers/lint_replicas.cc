@@ -1,3 +1,5 @@
+// Compares copies of weights that must stay equal.
+
 #include "keras/optimizers/lint_replicas.h"
 
 #include <fmt/format.h>

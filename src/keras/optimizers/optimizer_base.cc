@@ -1,3 +1,5 @@
+// OptimizerBase: slots, clipping, decay, averages, steps.
+
 #include "keras/optimizers/optimizer_base.h"
 
 #include <fmt/format.h>

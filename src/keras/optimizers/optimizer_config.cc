@@ -1,3 +1,5 @@
+// Options that optimizers share, in configs.
+
 #include "keras/optimizers/optimizer_config.h"
 
 #include "berth/errors.h"

@@ -1,3 +1,5 @@
+// Optimizers and schedules: values, slots, options.
+
 #include <gtest/gtest.h>
 
 #include <cmath>

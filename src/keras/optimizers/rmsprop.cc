@@ -1,3 +1,5 @@
+// RMSprop.
+
 #include "berth/keras/optimizers.h"
 #include "keras/optimizers/optimizer_config.h"
 #include "ops/training.h"

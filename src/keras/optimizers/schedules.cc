@@ -1,3 +1,5 @@
+// Schedules of learning rates.
+
 #include "berth/keras/schedules.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Looks at the scope of an update.
+
 #include "keras/optimizers/update_context.h"
 
 #include <fmt/format.h>

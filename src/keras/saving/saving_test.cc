@@ -1,3 +1,5 @@
+// Configs of layers and of what options name, in both directions.
+
 #include "berth/keras/saving.h"
 
 #include <gtest/gtest.h>

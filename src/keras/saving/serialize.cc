@@ -99,9 +99,9 @@ Config dims_of(const Shape& shape) {
 // What the layer was called with first.
 std::optional<Config> build_config(const LayerBase& layer) {
   const LayerState& s = layer.state();
-  if (!s.built || s.input_specs.empty()) return std::nullopt;
+  if (!s.build.done || s.build.input_specs.empty()) return std::nullopt;
   std::vector<Config> shapes, dtypes;
-  for (const TensorSpec& spec : s.input_specs) {
+  for (const TensorSpec& spec : s.build.input_specs) {
     shapes.push_back(dims_of(spec.shape));
     dtypes.push_back(name_of(spec.dtype));
   }
@@ -160,8 +160,8 @@ void build_again(const Layer& layer, const Config& build, Site site) {
   if (specs.size() <= (cell ? 1u : 0u)) return;
   LayerState& s = layer.base()->state();
   if (s.on_host) {
-    s.input_specs = specs;
-    s.built = true;
+    s.build.input_specs = specs;
+    s.build.done = true;
     return;
   }
   abstract_call([&](const Tensors& x) { return layer(x, false); }, specs);
@@ -174,7 +174,8 @@ const char* class_of(const LayerState& s) {
 
 void take_name(const Layer& layer, const std::string& name) {
   LayerState& s = layer.base()->state();
-  if (s.built || name.empty()) return;  // its weights have it in their names
+  if (s.build.done || name.empty())
+    return;  // its weights have it in their names
   s.name = name;
   s.stable_name = intern(name);
 }
@@ -249,9 +250,10 @@ Config serialize(const Layer& layer) {
             {"class_name", class_of(s)},
             {"config", layer.get_config()},
             {"registered_name", own ? Config(s.type) : Config(nullptr)}});
-  if (const auto build = build_config(*layer.base()))
+  if (const auto build = build_config(*layer.base())) {
     c.set("build_config", *build);
-  if (!s.device.empty()) c.set("device", s.device);
+  }
+  if (!s.scope.device.empty()) c.set("device", s.scope.device);
   return c;
 }
 

@@ -1,3 +1,5 @@
+// Finds the label that is not a class, and its row.
+
 #include "keras/training/bad_labels.h"
 
 #include <fmt/format.h>
@@ -44,7 +46,7 @@ std::optional<BadLabel> first_bad(const Tensor& labels, int64_t classes) {
 void raise_bad_label(const Model::Training& training, const char* what,
                      const Tensors& targets, const std::string& of, Site site) {
   const std::vector<Shape>& outputs =
-      training.model.base()->state().output_shapes;
+      training.model.base()->state().build.output_shapes;
   if (outputs.empty()) return;  // nothing has run yet
   // All tasks say the same.
   if (training.core && training.core->link()) return;

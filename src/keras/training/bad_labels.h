@@ -1,6 +1,6 @@
 // Errors of labels in terms of the caller's data.
 //
-// A kernel sees a row of a shuffled batch, or of a replica's part of one; the
+// A kernel sees a row of a shuffled batch, or of a replica's share of one; the
 // caller knows rows of what was handed in. One thread.
 
 #ifndef BERTH_KERAS_TRAINING_BAD_LABELS_H_
@@ -14,7 +14,7 @@ namespace berth::keras {
 
 // Called when a step on `targets` threw; an asynchronous device may tell it by
 // what the step left torn. Throws errors::InvalidArgument naming label and row
-// when a target that its loss takes as labels has one that is no class; else
+// when a target that its loss takes as labels has one that is not a class; else
 // returns. `of` is "y", "batch 3".
 void raise_bad_label(const Model::Training& training, const char* what,
                      const Tensors& targets, const std::string& of, Site site);

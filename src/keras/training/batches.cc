@@ -1,3 +1,5 @@
+// Batches of datasets, tensors and replicas.
+
 #include "keras/training/batches.h"
 
 #include <fmt/format.h>
@@ -12,6 +14,7 @@
 #include "distribute/strategy/distributed_dataset.h"
 #include "distribute/strategy/strategy_core.h"
 #include "keras/models/layer_state.h"
+#include "keras/training/argument_checks.h"
 #include "op/device_scope.h"
 #include "ops/random_key.h"
 #include "tensor/tensor_impl.h"
@@ -34,7 +37,7 @@ void join(const std::vector<distribute::PerReplica>& parts, Tensors& element) {
   }
 }
 
-// Batches of all tasks, of which each has made its part.
+// Batches of all tasks, of which each has made its share.
 class BatchOfTasks {
  public:
   // `source`: what the batches are of, whose shapes serve where there is none.
@@ -238,26 +241,6 @@ void cut_batch(const Tensors& element, size_t num_inputs, bool needed,
   }
 }
 
-void check_pair(const char* what, const Tensor& x, const Tensor& y, Site site) {
-  const bool fits = x.defined() && y.defined() && x.rank() > 0 &&
-                    y.rank() > 0 && x.shape()[0] == y.shape()[0];
-  if (fits) return;
-  auto text = [](const Tensor& t) {
-    return t.defined() ? t.shape().str() : std::string("an empty tensor");
-  };
-  throw errors::InvalidArgument(
-      fmt::format("{}: x is {}, y is {}{}; expected as many samples in both",
-                  what, text(x), text(y), where_text(nullptr, site)));
-}
-
-void check_positive(const char* what, const char* option, int64_t value,
-                    Site site) {
-  if (value >= 1) return;
-  throw errors::InvalidArgument(
-      fmt::format("{}: {} is {}{}; expected at least 1", what, option, value,
-                  where_text(nullptr, site)));
-}
-
 data::Dataset batches_of(const char* what, const Tensors& components,
                          int64_t batch_size, bool shuffle, Site site) {
   const Tensor& x = components[0];
@@ -272,22 +255,6 @@ data::Dataset batches_of(const char* what, const Tensors& components,
     d = d.shuffle(x.shape()[0], {.seed = seed}, site);
   }
   return d.batch(batch_size, {}, site).prefetch(2, site);
-}
-
-void check_finite(const char* what, const Batches& batches, Site site) {
-  if (batches.cardinality != data::kInfinite) return;
-  throw errors::InvalidArgument(
-      fmt::format("{}: the dataset never ends{}; expected dataset.take(n) or a "
-                  "finite repeat",
-                  what, where_text(nullptr, site)));
-}
-
-void check_batch(const char* what, int64_t examples, int replicas, Site site) {
-  if (examples >= replicas) return;
-  throw errors::InvalidArgument(fmt::format(
-      "{}: a batch of {} examples for {} replicas{}; expected at least one "
-      "example for each: a batch is the global one, shared out to replicas",
-      what, examples, replicas, where_text(nullptr, site)));
 }
 
 }  // namespace berth::keras

@@ -30,12 +30,12 @@ struct Batches {
   // Elements whose components have names of the model's inputs are put into
   // order: inputs, targets named like outputs, the rest. Passes throw
   // errors::InvalidArgument, naming `what`, when an input is missing then.
-  // With a strategy of several tasks, each reads the part that the options of
+  // With a strategy of several tasks, each reads the share that the options of
   // the dataset say (berth/data_options.h), as below.
   Batches(data::Dataset dataset, const LayerState& model, const char* what,
           Site site,
           const std::shared_ptr<distribute::StrategyCore>& core = nullptr);
-  // Joins the parts of replicas, on the host. With several tasks elements have
+  // Joins the shares of replicas, on the host. With several tasks elements have
   // the examples of all of them, where only this task's are filled in; the
   // strategy is told whose are where, and passes end when all tasks have.
   Batches(const distribute::DistributedDataset& dataset,
@@ -46,7 +46,7 @@ struct Batches {
   std::function<Pass()> begin;
 };
 
-// Inputs of a batch, and what should come out, with weights behind it.
+// Inputs of a batch, and its targets with weights after them.
 struct Batch {
   Tensors inputs, targets;
 };
@@ -56,14 +56,6 @@ struct Batch {
 // differ.
 void cut_batch(const Tensors& element, size_t num_inputs, bool needed,
                Site site, Batch* batch);
-
-// Throw errors::InvalidArgument naming `what`.
-void check_pair(const char* what, const Tensor& x, const Tensor& y, Site site);
-void check_positive(const char* what, const char* option, int64_t value,
-                    Site site);
-void check_finite(const char* what, const Batches& batches, Site site);
-// A batch of fewer examples than replicas.
-void check_batch(const char* what, int64_t examples, int replicas, Site site);
 
 // Throws errors::InvalidArgument unless all have as many rows, naming the
 // first as x and the others as y.

@@ -423,7 +423,7 @@ void expect_same_when_killed(const Job& job, callbacks::SaveFreq freq,
 }
 
 TEST(BackupAndRestore, ResumesAnMlpInTheMiddleOfAnEpoch) {
-  // Ends: mid-epoch, before the short batch, behind an epoch, at once.
+  // Ends: mid-epoch, before the short batch, after an epoch, at once.
   expect_same_when_killed({[] { return small_mlp(); }}, 1, {2, 1, 3, 0, 4});
 }
 

@@ -8,6 +8,7 @@
 #include "berth/errors.h"
 #include "keras/callbacks/progress_bar.h"
 #include "keras/models/layer_state.h"
+#include "keras/training/argument_checks.h"
 #include "keras/training/bad_labels.h"
 #include "op/device_scope.h"
 

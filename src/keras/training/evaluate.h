@@ -19,7 +19,7 @@ void run_tests(Model& model, Model::Training& training, const Batches& batches,
 Tensors components_of(const char* what, const Model::Training& training,
                       const NamedTensors& x, const NamedTensors& y,
                       const Tensor& sample_weight, Site site);
-// Those behind the inputs.
+// The components after the inputs.
 Tensors targets_of(const Model::Training& training, const Tensors& components);
 
 // Throws errors::InvalidArgument when options are set that datasets bring

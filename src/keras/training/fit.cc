@@ -18,6 +18,7 @@
 #include "keras/callbacks/chief_only.h"
 #include "keras/callbacks/progress_bar.h"
 #include "keras/models/layer_state.h"
+#include "keras/training/argument_checks.h"
 #include "keras/training/bad_labels.h"
 #include "keras/training/batches.h"
 #include "keras/training/evaluate.h"

@@ -1,3 +1,5 @@
+// fit on one device.
+
 #include <gtest/gtest.h>
 
 #include <cmath>

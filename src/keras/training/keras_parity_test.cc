@@ -115,7 +115,7 @@ TEST(Surface, LayersComputeWhatKerasDoes) {
   }
 }
 
-// The same layer on the transposed input.
+// The layer on the transposed input.
 TEST(Surface, RMSNormalizationAlongAnotherAxis) {
   const Tensor x = random::normal({2, 3, 4}, {.seed = 1});
   const Layer along = RMSNormalization({.axis = 1}), last = RMSNormalization();

@@ -136,7 +136,7 @@ bool is_weighted(const CompileOptions& o, const Metric& m) {
 }
 
 bool adds_loss(const LayerState& s) {
-  return !s.regularized.empty() || !s.losses.empty() ||
+  return !s.losses.regularized.empty() || !s.losses.added.empty() ||
          std::any_of(s.parts.begin(), s.parts.end(), [](const Layer& part) {
            return adds_loss(part.base()->state());
          });
@@ -219,10 +219,6 @@ StepData Model::Training::split(Tensors inputs, const Tensors& rest, size_t n,
   return data;
 }
 
-StepData Model::Training::split_once(const StepData& data, size_t n) const {
-  return split_ ? data : split(data.x, data.y, n, false);
-}
-
 void Model::Training::set_class_weight(const std::map<int64_t, double>& weights,
                                        Site site) {
   for (const auto& [label, weight] : weights) {
@@ -270,7 +266,7 @@ Tensor Model::Training::weights_of(const StepData& data, size_t output,
   } else if (!data.sample_weight.empty()) {
     w = data.sample_weight.at(output);
   }
-  if (class_weight_.empty() || !traces_training_) return w;
+  if (!weighs_classes()) return w;
   if (n != 1) {
     throw errors::InvalidArgument(fmt::format(
         "fit of model \"{}\": class_weight for {} outputs{}; expected a model "

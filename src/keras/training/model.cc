@@ -1,3 +1,5 @@
+// Model: compile, results, placement and plans of its training step.
+
 #include <fmt/format.h>
 
 #include <algorithm>

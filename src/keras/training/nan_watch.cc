@@ -1,3 +1,5 @@
+// Looks at losses, and runs a step again to name the layer.
+
 #include "keras/training/nan_watch.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// How fit reports the first loss that is not finite.
+
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -6,6 +6,7 @@
 #include "berth/ops/array.h"
 #include "keras/callbacks/callback_list.h"
 #include "keras/models/layer_state.h"
+#include "keras/training/argument_checks.h"
 #include "keras/training/batches.h"
 #include "keras/training/training.h"
 #include "op/device_scope.h"

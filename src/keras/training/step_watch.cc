@@ -1,3 +1,5 @@
+// Times of a fit's steps, from the executor's report.
+
 #include "keras/training/step_watch.h"
 
 #include <fmt/format.h>

@@ -116,7 +116,7 @@ RunResult custom_loop(const distribute::Strategy& strategy, int64_t rest,
   return r;
 }
 
-// The same without a strategy.
+// The loop without a strategy.
 RunResult plain_loop(int64_t rest) {
   const Sequential model = make_model();
   const Adam optimizer(0.01);

@@ -1,3 +1,5 @@
+// Times of a fit's steps and waits, compared with other tasks.
+
 #include "keras/training/task_watch.h"
 
 #include <fmt/format.h>
@@ -54,8 +56,8 @@ double median_of(std::vector<double> values) {
   return *middle;
 }
 
-// A line for each task that is behind the median of all others by `kBehind`
-// and by so many microseconds.
+// A line for each task that is slower than the median of all others by
+// `kBehind` and by so many microseconds.
 template <class Get>
 void say_who_is_behind(const std::vector<TaskReport::Task>& tasks, Get get,
                        double least_us, const char* text, std::string* lines) {

@@ -1,6 +1,10 @@
+// Steps: compiled, traced, run here or on parameter servers.
+
 #include "keras/training/training.h"
 
 #include <fmt/format.h>
+
+#include <utility>
 
 #include "base/interrupt.h"
 #include "berth/errors.h"
@@ -10,6 +14,7 @@
 #include "device/device_manager.h"
 #include "distribute/parameter_server/coordinator.h"
 #include "distribute/strategy/current_strategy.h"
+#include "keras/callbacks/chief_only.h"
 #include "keras/config/fields.h"
 #include "keras/models/layer_state.h"
 #include "keras/models/masks.h"
@@ -21,12 +26,23 @@
 
 namespace berth::keras {
 
-// A step is traced on the whole batch, for the strategy's only device if it has
-// but one.
+// A step is traced on the whole batch, on the strategy's device if it has
+// exactly one. Tells what is asked of the model meanwhile how its data is.
 class Model::Training::StepScope {
  public:
-  explicit StepScope(const Training& t)
-      : step_(t.core.get()), on_(only_device(t.core.get())) {}
+  StepScope(Training& t, bool splits_data, bool weighs_classes)
+      : splits_data(splits_data),
+        weighs_classes(weighs_classes),
+        training_(t),
+        outer_(std::exchange(t.step_, this)),
+        step_(t.core.get()),
+        on_(only_device(t.core.get())) {}
+  ~StepScope() { training_.step_ = outer_; }
+  StepScope(const StepScope&) = delete;
+  StepScope& operator=(const StepScope&) = delete;
+
+  const bool splits_data;     // into targets and weights, before the step
+  const bool weighs_classes;  // in losses and metrics
 
  private:
   static Device* only_device(const distribute::StrategyCore* core) {
@@ -34,6 +50,8 @@ class Model::Training::StepScope {
         core && core->num_replicas() == 1 && core->replicas()[0].size() == 1;
     return one ? core->replicas()[0][0] : nullptr;
   }
+  Training& training_;
+  StepScope* const outer_;
   const GlobalStep step_;
   const OnDevice on_;
 };
@@ -177,7 +195,7 @@ Model::Training::Forward& Model::Training::forward() {
   if (!forward_) {
     forward_.emplace(
         [this](const Tensors& x) {
-          const StepScope scope(*this);
+          const StepScope scope(*this, false, false);
           ModelBase* own = own_steps();
           return own ? own->predict_step(x) : model(x, false);
         },
@@ -296,11 +314,9 @@ void Model::Training::run_train_eagerly(const Tensors& inputs,
 void Model::Training::run_loss_eagerly(const Tensors& inputs,
                                        const Tensors& rest) {
   set_site(compiled_at);
-  const StepScope scope(*this);
-  const size_t n = model.base()->state().output_shapes.size();
-  split_ = n > 0;
-  StepData data{inputs, rest, {}};
-  if (split_) data = split(inputs, rest, n, own_steps() != nullptr);
+  const size_t n = num_outputs_seen();
+  const StepScope scope(*this, n > 0, false);
+  const StepData data = step_data(inputs, rest, n);
   const CallLosses of_calls;
   const MaskScope masks;
   const Tensors outputs = model(data.x, true);
@@ -308,29 +324,45 @@ void Model::Training::run_loss_eagerly(const Tensors& inputs,
   loss_of(split_once(data, outputs.size()), outputs, &each);
 }
 
+size_t Model::Training::num_outputs_seen() const {
+  return model.base()->state().build.output_shapes.size();
+}
+
+StepData Model::Training::step_data(const Tensors& inputs, const Tensors& rest,
+                                    size_t n) const {
+  if (n == 0) return {inputs, rest, {}};
+  // The step of a model of its own may take any targets.
+  return split(inputs, rest, n, own_steps() != nullptr);
+}
+
 Tensor Model::Training::step_of(const Tensors& inputs, const Tensors& rest,
                                 bool training) {
-  const StepScope scope(*this);
-  ModelBase* own = own_steps();
-  const size_t n = model.base()->state().output_shapes.size();
-  // The step of a model of its own may take any targets.
-  split_ = n > 0;
-  StepData data{inputs, rest, {}};
-  if (split_) data = split(inputs, rest, n, own != nullptr);
-  StepLogs logs;
-  traces_training_ = training;
+  const size_t n = num_outputs_seen();
+  const StepScope scope(*this, n > 0, training);
+  const StepData data = step_data(inputs, rest, n);
   const CallLosses of_calls;
   const MaskScope masks;
-  if (own) {
+  StepLogs logs;
+  if (ModelBase* own = own_steps()) {
     logs = training ? own->train_step(data) : own->test_step(data);
   } else {
     logs = training ? train(data) : test(data);
   }
-  traces_training_ = false;
   for (auto& metric : of_calls.metrics()) logs.push_back(std::move(metric));
   if (training) keep_constraints();
   const Tensor& counted = rest.empty() ? inputs[0] : rest[0];
   return log(logs, counted, training ? &train_logs_ : &test_logs_);
+}
+
+StepData Model::Training::split_once(const StepData& data, size_t n) const {
+  const bool is_split = step_ != nullptr
+                            ? step_->splits_data
+                            : data.y.size() == n || !data.sample_weight.empty();
+  return is_split ? data : split(data.x, data.y, n, false);
+}
+
+bool Model::Training::weighs_classes() const {
+  return step_ != nullptr && step_->weighs_classes && !class_weight_.empty();
 }
 
 void Model::Training::keep_constraints() const {

@@ -25,7 +25,7 @@ struct Model::Training {
   // Waits for steps that run elsewhere.
   void settle(Site site);
 
-  // Called with inputs, and targets with weights behind them.
+  // Called with inputs, and targets with weights after them.
   using Step = Function<Tensor(const Tensors&, const Tensors&)>;
   using Forward = Function<Tensors(const Tensors&)>;
 
@@ -87,12 +87,13 @@ struct Model::Training {
   // The metrics of each output, with the names that they have in logs.
   std::vector<std::vector<std::pair<std::string, Metric>>> metrics_of(
       size_t n) const;
-  // Puts targets where their outputs are, and weights behind them into
+  // Puts targets where their outputs are, and weights after them into
   // sample_weight. Throws errors::InvalidArgument when there are too few or
   // many, unless `lenient`.
   StepData split(Tensors inputs, const Tensors& rest, size_t n,
                  bool lenient) const;
-  // The same of what a step got, unless it is split already.
+  // Splits what a step got, unless it is split already. Outside of steps, data
+  // with a target for each output is.
   StepData split_once(const StepData& data, size_t n) const;
   // The sum; those of outputs, if there are several, go to `each`.
   Tensor total_loss(const StepData& data, const Tensors& outputs,
@@ -124,6 +125,12 @@ struct Model::Training {
   FunctionOptions step_options(
       const char* name,
       std::shared_ptr<const distribute::FitRewrite>* rewrite) const;
+  // How many outputs the model had in its first call; 0 before it.
+  size_t num_outputs_seen() const;
+  // The data of a step of a model with `n` outputs, split if that is known.
+  StepData step_data(const Tensors& inputs, const Tensors& rest,
+                     size_t n) const;
+  bool weighs_classes() const;
   // The step as it is traced.
   Tensor step_of(const Tensors& inputs, const Tensors& rest, bool training);
   // Adds the scalars to their means, weighted by the batch.
@@ -154,8 +161,7 @@ struct Model::Training {
   // Those that the first trace after compile() found: Keras' rule.
   std::optional<std::vector<Variable>> trained_;
   std::map<int64_t, double> class_weight_;
-  bool traces_training_ = false;  // what class weights are for
-  bool split_ = false;            // the data of the step that is traced
+  StepScope* step_ = nullptr;  // the step that is traced; null: none is
 };
 
 // Brings tensors that have names into the order of `names`. Throws

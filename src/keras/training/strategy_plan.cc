@@ -41,7 +41,7 @@ TensorSpec target_of(const Loss& loss, const TensorSpec& prediction) {
 distribute::StepToPlan Model::Training::step_to_plan(int64_t batch, Site site) {
   check_compiled("strategy_plan");
   const LayerState& state = model.base()->state();
-  std::vector<TensorSpec> inputs = with_batch(state.input_specs, batch);
+  std::vector<TensorSpec> inputs = with_batch(state.build.input_specs, batch);
   for (const TensorSpec& s : inputs) {
     if (s.shape.is_fully_defined()) continue;
     inputs.clear();

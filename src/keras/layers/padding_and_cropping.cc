@@ -1,4 +1,4 @@
-// Layers that add, take away and repeat pixels.
+// ZeroPadding1D to 3D, Cropping1D to 3D.
 
 #include <fmt/format.h>
 
@@ -7,7 +7,6 @@
 #include "berth/keras/volume_layers.h"
 #include "berth/ops/array.h"
 #include "keras/config/classes.h"
-#include "keras/layers/pixels.h"
 #include "keras/layers/shared_fields.h"
 #include "keras/models/layer_checks.h"
 
@@ -71,70 +70,6 @@ class MarginBase final : public LayerBase {
   const std::vector<Margin> margins_;
 };
 
-// Each pixel several times, by a new axis behind each of the pixels'.
-class UpSamplingBase final : public LayerBase {
- public:
-  UpSamplingBase(const char* type, Sizes size, const NameOptions& o, Site site)
-      : LayerBase(type, o.name, site), size_(std::move(size)) {
-    for (int64_t s : size_) check_positive(state(), "size", s);
-  }
-
-  Tensors call(const Tensors& inputs, bool) override {
-    const size_t dims = size_.size();
-    Tensor x = input_of_rank(state(), inputs, static_cast<int>(dims) + 2,
-                             pixels_form(static_cast<int>(dims)));
-    for (size_t i = 0; i < dims; ++i) {
-      x = repeated(x, static_cast<int>(i) + 1, size_[i]);
-    }
-    return {x};
-  }
-
- private:
-  Tensor repeated(const Tensor& x, int axis, int64_t times) const {
-    if (times == 1) return x;
-    Shape result = x.shape();
-    int unknown = 0;
-    for (int i = 0; i < result.rank(); ++i) {
-      if (result[i] < 0) result[i] = kUnknownDim;
-      unknown += result[i] < 0;
-    }
-    if (unknown > 1) {
-      fail(
-          fmt::format("{}: the input is {}; expected at most one unknown "
-                      "dimension",
-                      state().type, x.shape().str()));
-    }
-    if (result[axis] >= 0) result[axis] *= times;
-    Sizes multiples(static_cast<size_t>(x.rank()) + 1, 1);
-    multiples[static_cast<size_t>(axis) + 1] = times;
-    return reshape(tile(expand_dims(x, axis + 1, site()), multiples, site()),
-                   result, site());
-  }
-
-  const Sizes size_;
-};
-
-// More pixels, made of several of their neighbours.
-class SmoothBase final : public LayerBase {
- public:
-  SmoothBase(Size2D size, const UpSampling2DOptions& o, Site site)
-      : LayerBase("UpSampling2D", o.name, site),
-        size_(size),
-        kind_(interpolation_of(state(), o.interpolation)) {
-    check_positive(state(), "size", std::min(size.h, size.w));
-  }
-  Tensors call(const Tensors& inputs, bool) override {
-    const Tensor& x = input_of_rank(state(), inputs, 4, pixels_form(2));
-    const Shape& s = x.shape();
-    check_known_pixels(state(), x);
-    return {resized(x, s[1] * size_.h, s[2] * size_.w, kind_, false, site())};
-  }
-
- private:
-  const Size2D size_;
-  const Interpolation kind_;
-};
-
 Layer margin(const char* type, bool adds, std::vector<Margin> margins,
              const NameOptions& o, Site site) {
   return make_layer<MarginBase>(type, adds, std::move(margins), o, site);
@@ -165,25 +100,6 @@ struct MarginArgs {
     }
   }
 };
-struct UpSampling2DArgs {
-  Size2D size = 2;
-  UpSampling2DOptions o;
-  void fields(Fields& f) {
-    f("size", size);
-    f("interpolation", o.interpolation);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return UpSampling2D(size, o, site); }
-};
-struct UpSampling1DArgs {
-  int64_t size = 2;
-  NameOptions o;
-  void fields(Fields& f) {
-    f("size", size);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return UpSampling1D(size, o, site); }
-};
 
 }  // namespace
 
@@ -203,19 +119,6 @@ Cropping1D::Cropping1D(Margin steps, NameOptions o, Site site)
     : Layer(margin("Cropping1D", false, {steps}, o, site)) {
   describe(*this, MarginArgs<Cropping1D>{{steps}, std::move(o)});
 }
-UpSampling2D::UpSampling2D(Size2D size, UpSampling2DOptions o, Site site)
-    : Layer(o.interpolation == "nearest"
-                ? make_layer<UpSamplingBase>("UpSampling2D",
-                                             Sizes{size.h, size.w},
-                                             NameOptions{o.name}, site)
-                : make_layer<SmoothBase>(size, o, site)) {
-  describe(*this, UpSampling2DArgs{size, std::move(o)});
-}
-UpSampling3D::UpSampling3D(Size3D size, NameOptions o, Site site)
-    : Layer(make_layer<UpSamplingBase>(
-          "UpSampling3D", Sizes{size.d, size.h, size.w}, o, site)) {
-  describe(*this, UpSampling3DArgs{size, std::move(o)});
-}
 ZeroPadding3D::ZeroPadding3D(Margins3D m, NameOptions o, Site site)
     : Layer(margin("ZeroPadding3D", true, {m.d, m.h, m.w}, o, site)) {
   describe(*this, Margin3DArgs<ZeroPadding3D>{{m.d, m.h, m.w}, std::move(o)});
@@ -224,22 +127,15 @@ Cropping3D::Cropping3D(Margins3D m, NameOptions o, Site site)
     : Layer(margin("Cropping3D", false, {m.d, m.h, m.w}, o, site)) {
   describe(*this, Margin3DArgs<Cropping3D>{{m.d, m.h, m.w}, std::move(o)});
 }
-UpSampling1D::UpSampling1D(int64_t size, NameOptions o, Site site)
-    : Layer(make_layer<UpSamplingBase>("UpSampling1D", Sizes{size}, o, site)) {
-  describe(*this, UpSampling1DArgs{size, std::move(o)});
-}
 
-void add_resize_classes(Classes& c);
-void add_resize_classes(Classes& c) {
+void add_padding_and_cropping_classes(Classes& c);
+void add_padding_and_cropping_classes(Classes& c) {
   c.layers["ZeroPadding3D"] = &layer_of<Margin3DArgs<ZeroPadding3D>>;
   c.layers["Cropping3D"] = &layer_of<Margin3DArgs<Cropping3D>>;
-  c.layers["UpSampling3D"] = &layer_of<UpSampling3DArgs>;
   c.layers["ZeroPadding2D"] = &layer_of<MarginArgs<ZeroPadding2D>>;
   c.layers["ZeroPadding1D"] = &layer_of<MarginArgs<ZeroPadding1D>>;
   c.layers["Cropping2D"] = &layer_of<MarginArgs<Cropping2D>>;
   c.layers["Cropping1D"] = &layer_of<MarginArgs<Cropping1D>>;
-  c.layers["UpSampling2D"] = &layer_of<UpSampling2DArgs>;
-  c.layers["UpSampling1D"] = &layer_of<UpSampling1DArgs>;
 }
 
 }  // namespace berth::keras

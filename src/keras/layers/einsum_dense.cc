@@ -1,12 +1,8 @@
-// EinsumDense and Dot: products along named or numbered axes.
+// EinsumDense: a product along named axes.
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "berth/keras/core_layers.h"
-#include "berth/keras/element_layers.h"
-#include "berth/ops/array.h"
 #include "berth/ops/contract.h"
 #include "berth/ops/math.h"
 #include "keras/layers/shared_fields.h"
@@ -168,78 +164,6 @@ class EinsumDenseBase final : public LayerBase {
   Variable kernel_, bias_;
 };
 
-class DotBase final : public LayerBase {
- public:
-  DotBase(DotAxes axes, const DotOptions& o, Site site)
-      : LayerBase("Dot", o.name, site), axes_(axes), normalize_(o.normalize) {
-    if (axes_.first == 0 || axes_.second == 0) {
-      fail("Dot: an axis is 0, the batch; expected one of the others");
-    }
-  }
-
-  Tensors call(const Tensors& x, bool) override {
-    if (x.size() != 2 || x[0].rank() < 2 || x[1].rank() < 2) {
-      fail(fmt::format(
-          "Dot: got {} inputs{}; expected two, of two axes at "
-          "least",
-          x.size(),
-          x.size() == 2
-              ? ", " + x[0].shape().str() + " and " + x[1].shape().str()
-              : std::string()));
-    }
-    const int a = axis_of(x[0], axes_.first), b = axis_of(x[1], axes_.second);
-    const int64_t m = x[0].shape()[a], n = x[1].shape()[b];
-    if (m >= 0 && n >= 0 && m != n) {
-      fail(
-          fmt::format("Dot: inputs are {} and {}, axes {} and {}; expected "
-                      "them to have one length",
-                      x[0].shape().str(), x[1].shape().str(), a, b));
-    }
-    const Tensor left = prepared(x[0], a), right = prepared(x[1], b);
-    const Tensor y = einsum(equation_of(x[0].rank(), a, x[1].rank(), b),
-                            {left, right}, site());
-    return {y.rank() == 1 ? expand_dims(y, 1, site()) : y};
-  }
-
- private:
-  int axis_of(const Tensor& x, int64_t axis) const {
-    const int i = normalize_axis(axis, x.rank(), "Dot: an axis");
-    if (i == 0) fail("Dot: an axis is 0, the batch; expected another");
-    return i;
-  }
-  Tensor prepared(const Tensor& x, int axis) const {
-    if (!normalize_) return x;
-    return math::l2_normalize(x, std::vector<int64_t>{axis}, 1e-12, site());
-  }
-  // 'a' is the batch, 'z' is summed.
-  static std::string equation_of(int left, int a, int right, int b) {
-    std::string x = "a", y = "a", result = "a";
-    char next = 'b';
-    for (int i = 1; i < left; ++i) {
-      x += i == a ? 'z' : next;
-      if (i != a) result += next++;
-    }
-    for (int i = 1; i < right; ++i) {
-      y += i == b ? 'z' : next;
-      if (i != b) result += next++;
-    }
-    return x + "," + y + "->" + result;
-  }
-
-  const DotAxes axes_;
-  const bool normalize_;
-};
-
-// What the functions of merges have in common.
-template <class T>
-T merged(const Layer& layer, const std::vector<T>& x) {
-  if constexpr (std::is_same_v<T, Tensor>) {
-    return layer(x)[0];
-  } else {
-    return layer(x);
-  }
-}
-
 struct EinsumDenseArgs {
   std::string equation;
   Shape output_shape;
@@ -258,18 +182,6 @@ struct EinsumDenseArgs {
     return EinsumDense(equation, output_shape, o, site);
   }
 };
-struct DotArgs {
-  std::vector<int64_t> axes = {1, 1};
-  DotOptions o;
-  void fields(Fields& f) {
-    f.must("axes", axes);
-    if (axes.size() == 1) axes.push_back(axes[0]);
-    axes.resize(2);
-    f("normalize", o.normalize);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return Dot({axes[0], axes[1]}, o, site); }
-};
 
 }  // namespace
 
@@ -279,53 +191,10 @@ EinsumDense::EinsumDense(std::string equation, Shape output_shape,
   describe(*this,
            EinsumDenseArgs{std::move(equation), output_shape, std::move(o)});
 }
-Dot::Dot(DotAxes axes, DotOptions o, Site site)
-    : Layer(make_layer<DotBase>(axes, o, site)) {
-  describe(*this, DotArgs{{axes.first, axes.second}, std::move(o)});
-}
 
-namespace layers {
-
-Tensor add(const Tensors& x, Site s) { return merged(Add({}, s), x); }
-Tensor subtract(const Tensors& x, Site s) { return merged(Subtract({}, s), x); }
-Tensor multiply(const Tensors& x, Site s) { return merged(Multiply({}, s), x); }
-Tensor average(const Tensors& x, Site s) { return merged(Average({}, s), x); }
-Tensor maximum(const Tensors& x, Site s) { return merged(Maximum({}, s), x); }
-Tensor minimum(const Tensors& x, Site s) { return merged(Minimum({}, s), x); }
-Tensor concatenate(const Tensors& x, int64_t axis, Site s) {
-  return merged(Concatenate({.axis = axis}, s), x);
-}
-Tensor dot(const Tensors& x, DotAxes axes, bool normalize, Site s) {
-  return merged(Dot(axes, {.normalize = normalize}, s), x);
-}
-KerasTensor add(const KerasTensors& x, Site s) { return merged(Add({}, s), x); }
-KerasTensor subtract(const KerasTensors& x, Site s) {
-  return merged(Subtract({}, s), x);
-}
-KerasTensor multiply(const KerasTensors& x, Site s) {
-  return merged(Multiply({}, s), x);
-}
-KerasTensor average(const KerasTensors& x, Site s) {
-  return merged(Average({}, s), x);
-}
-KerasTensor maximum(const KerasTensors& x, Site s) {
-  return merged(Maximum({}, s), x);
-}
-KerasTensor minimum(const KerasTensors& x, Site s) {
-  return merged(Minimum({}, s), x);
-}
-KerasTensor concatenate(const KerasTensors& x, int64_t axis, Site s) {
-  return merged(Concatenate({.axis = axis}, s), x);
-}
-KerasTensor dot(const KerasTensors& x, DotAxes axes, bool normalize, Site s) {
-  return merged(Dot(axes, {.normalize = normalize}, s), x);
-}
-
-}  // namespace layers
-void add_product_classes(Classes& c);
-void add_product_classes(Classes& c) {
+void add_einsum_dense_classes(Classes& c);
+void add_einsum_dense_classes(Classes& c) {
   c.layers["EinsumDense"] = &layer_of<EinsumDenseArgs>;
-  c.layers["Dot"] = &layer_of<DotArgs>;
 }
 
 }  // namespace berth::keras

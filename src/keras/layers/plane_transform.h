@@ -1,10 +1,10 @@
-// Images of another size, and seen through a plane transform: what layers of
-// images are made of.
+// Images seen through a plane transform.
 
-#ifndef BERTH_KERAS_LAYERS_PIXELS_H_
-#define BERTH_KERAS_LAYERS_PIXELS_H_
+#ifndef BERTH_KERAS_LAYERS_PLANE_TRANSFORM_H_
+#define BERTH_KERAS_LAYERS_PLANE_TRANSFORM_H_
 
 #include <array>
+#include <cstdint>
 #include <string>
 
 #include "berth/tensor.h"
@@ -12,26 +12,6 @@
 namespace berth::keras {
 
 struct LayerState;
-
-enum class Interpolation : uint8_t {
-  kNearest,
-  kBilinear,
-  kBicubic,
-  kLanczos3,
-  kLanczos5,
-  kArea,
-};
-// Finds one by Keras' name; fails in the layer for another.
-Interpolation interpolation_of(const LayerState& s, const std::string& name);
-
-// Fails unless height and width of x [n, h, w, c] are known.
-void check_known_pixels(const LayerState& s, const Tensor& x);
-
-// x [n, h, w, c] of floating dtype as [n, height, width, c]: pixels are
-// squares, weights outside of the image do not count. `antialias` widens the
-// kernel when the image gets smaller.
-Tensor resized(const Tensor& x, int64_t height, int64_t width,
-               Interpolation kind, bool antialias, Site site);
 
 // What is outside of an image: d c b a | a b c d | d c b a; a b c d | a b c d;
 // the border; one value.
@@ -54,4 +34,4 @@ Tensor transformed(const Tensor& x, const PlaneTransform& t,
 
 }  // namespace berth::keras
 
-#endif  // BERTH_KERAS_LAYERS_PIXELS_H_
+#endif  // BERTH_KERAS_LAYERS_PLANE_TRANSFORM_H_

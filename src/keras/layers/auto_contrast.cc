@@ -1,0 +1,54 @@
+// AutoContrast.
+
+#include "berth/ops/array.h"
+#include "berth/ops/math.h"
+#include "keras/layers/augment.h"
+#include "keras/layers/shared_fields.h"
+
+namespace berth::keras {
+
+namespace {
+
+class AutoContrastBase final : public AugmentBase {
+ public:
+  AutoContrastBase(const AutoContrastOptions& o, Site site)
+      : AugmentBase("AutoContrast", o.name, {}, site), values_(o.value_range) {
+    check_range(values_);
+  }
+
+ protected:
+  Tensor change(const Tensor& x, bool) override {
+    const math::ReduceOptions pixels{.axis = std::vector<int64_t>{1, 2},
+                                     .keepdims = true};
+    const Tensor low = math::reduce_min(x, pixels, site()),
+                 range = math::reduce_max(x, pixels, site()) - low;
+    const Tensor wide = math::divide_no_nan(x - low, range, site()) *
+                            (values_.high - values_.low) +
+                        values_.low;
+    return where(range > 0.0, cut(wide, values_), x, site());
+  }
+
+ private:
+  const ValueRange values_;
+};
+struct AutoContrastArgs {
+  AutoContrastOptions o;
+  void fields(Fields& f) {
+    value_range_field(f, o.value_range);
+    f("name", o.name);
+  }
+  Layer make(Site site) const { return AutoContrast(o, site); }
+};
+
+}  // namespace
+
+AutoContrast::AutoContrast(AutoContrastOptions o, Site site)
+    : Layer(make_layer<AutoContrastBase>(o, site)) {
+  describe(*this, AutoContrastArgs{std::move(o)});
+}
+void add_auto_contrast_classes(Classes& c);
+void add_auto_contrast_classes(Classes& c) {
+  c.layers["AutoContrast"] = &layer_of<AutoContrastArgs>;
+}
+
+}  // namespace berth::keras
