@@ -13,6 +13,7 @@
 #include "convert.h"
 #include "errors.h"
 #include "held.h"
+#include "preprocess/named_files.h"
 
 namespace berth::python {
 
@@ -394,6 +395,7 @@ keras::datasets::SequenceOptions sequence_options(const nb::dict& d) {
   o.start_char = nb::cast<Whole>(d["start_char"]);
   o.oov_char = nb::cast<Whole>(d["oov_char"]);
   o.index_from = nb::cast<int64_t>(d["index_from"]);
+  o.data_dir = nb::cast<std::string>(d["data_dir"]);
   return o;
 }
 
@@ -420,6 +422,13 @@ void add_datasets(nb::module_& m) {
                 {.version = version, .test_split = split, .seed = seed});
           }));
         });
+  // The path of imdb.npz or reuters.npz, or of its plain file.
+  m.def("find_sequences", [](const std::string& name) {
+    return freely([&] {
+      return sets::find_archive(name == "imdb" ? sets::kImdb : sets::kReuters,
+                                "", true);
+    });
+  });
   m.def("load_imdb", [](nb::dict options) {
     const auto o = sequence_options(options);
     return lists_of_data(freely([&] { return sets::imdb::load_data(o); }));

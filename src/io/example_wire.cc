@@ -1,62 +1,102 @@
+// A reader of protobuf's encoding, as far as tf.train.Example needs it:
+// https://protobuf.dev/programming-guides/encoding
+
 #include "io/example_wire.h"
 
-#include <ostream>
-// Behind <ostream>, see CMakeLists.txt.
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/wire_format_lite.h>
-
 #include <bit>
-#include <climits>
 #include <cstring>
 
 namespace berth::io {
 namespace {
 
-using google::protobuf::internal::WireFormatLite;
-using google::protobuf::io::CodedInputStream;
+// How a value is encoded. A length is a varint before the bytes; a group's
+// fields follow, up to a tag of its number and kGroupEnd.
+enum WireType : uint32_t {
+  kVarint = 0,
+  kFixed64 = 1,
+  kDelimited = 2,
+  kGroup = 3,
+  kGroupEnd = 4,
+  kFixed32 = 5
+};
 
-constexpr uint32_t tag_of(int field, WireFormatLite::WireType type) {
-  return static_cast<uint32_t>(field) << 3 | static_cast<uint32_t>(type);
+constexpr uint32_t tag_of(uint32_t field, WireType type) {
+  return field << 3 | type;
 }
-constexpr auto kVarint = WireFormatLite::WIRETYPE_VARINT;
-constexpr auto kDelimited = WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
-constexpr auto kFixed32 = WireFormatLite::WIRETYPE_FIXED32;
 
+// Reads the fields of a message, each a tag and a value. All functions fail
+// after the first failure.
 class WireReader {
  public:
-  explicit WireReader(std::string_view bytes)
-      : ok_(bytes.size() <= INT_MAX),
-        in_(reinterpret_cast<const uint8_t*>(bytes.data()),
-            ok_ ? static_cast<int>(bytes.size()) : 0) {}
+  explicit WireReader(std::string_view bytes) : left_(bytes) {}
 
-  // The next tag; 0 at the end, and when something was wrong.
-  uint32_t tag() { return ok_ ? in_.ReadTag() : 0; }
-  // False unless the bytes ended where a field does.
-  bool finished() { return ok_ && in_.ConsumedEntireMessage(); }
+  // Returns the next tag; 0 at the end and after a failure.
+  uint32_t tag() {
+    uint64_t tag = 0;
+    if (at_end() || !varint(&tag)) return 0;
+    if (tag >> 3 == 0 || tag > UINT32_MAX) fail();
+    return ok_ ? static_cast<uint32_t>(tag) : 0;
+  }
+  bool at_end() const { return left_.empty(); }
+  // Once tag() has returned 0: true at the end of the message.
+  bool finished() const { return ok_; }
 
-  bool view(std::string_view* out) {
-    uint32_t n = 0;
-    if (!in_.ReadVarint32(&n)) return fail();
-    *out = {};
-    if (n == 0) return true;
-    const void* p = nullptr;
-    int have = 0;
-    if (n > INT_MAX || !in_.GetDirectBufferPointer(&p, &have) ||
-        static_cast<int>(n) > have) {
-      return fail();
+  // Seven bits per byte, the lowest first; all bytes but the last have a bit
+  // more.
+  bool varint(uint64_t* out) {
+    *out = 0;
+    for (int shift = 0; shift < 64 && !left_.empty(); shift += 7) {
+      const auto byte = static_cast<uint8_t>(left_[0]);
+      left_.remove_prefix(1);
+      *out |= uint64_t{byte & 0x7fu} << shift;
+      if (byte < 0x80) return ok_;
     }
-    *out = {static_cast<const char*>(p), n};
-    return in_.Skip(static_cast<int>(n)) || fail();
+    return fail();
   }
-  bool skip(uint32_t tag) {
-    return WireFormatLite::SkipField(&in_, tag) || fail();
+  bool take(uint64_t n, std::string_view* out) {
+    if (n > left_.size()) return fail();
+    *out = left_.substr(0, n);
+    left_.remove_prefix(n);
+    return ok_;
   }
-  CodedInputStream& in() { return in_; }
-  bool fail() { return ok_ = false; }
+  bool view(std::string_view* out) {
+    uint64_t n = 0;
+    return varint(&n) && take(n, out);
+  }
+  // Passes over the value behind a tag.
+  bool skip(uint32_t tag, int depth = 0) {
+    uint64_t number = 0;
+    std::string_view bytes;
+    switch (tag & 7) {
+      case kVarint:
+        return varint(&number);
+      case kFixed64:
+        return take(8, &bytes);
+      case kDelimited:
+        return view(&bytes);
+      case kFixed32:
+        return take(4, &bytes);
+      case kGroup:
+        return depth < kMostGroups ? skip_group(tag, depth + 1) : fail();
+      default:
+        return fail();
+    }
+  }
 
  private:
-  bool ok_;
-  CodedInputStream in_;
+  static constexpr int kMostGroups = 100;  // in each other
+
+  bool skip_group(uint32_t begin, int depth) {
+    while (const uint32_t tag = this->tag()) {
+      if (tag == tag_of(begin >> 3, kGroupEnd)) return true;
+      if (!skip(tag, depth)) return false;
+    }
+    return fail();
+  }
+  bool fail() { return ok_ = false; }
+
+  bool ok_ = true;
+  std::string_view left_;
 };
 
 // map<string, message>: entries of key 1 and value 2.
@@ -86,24 +126,19 @@ bool walk_map(std::string_view bytes, const OnFeature& on_entry) {
 }
 
 bool read_floats(WireReader* list, uint32_t tag, std::vector<float>* to) {
-  if (tag == tag_of(1, kFixed32)) {
-    uint32_t bits = 0;
-    if (!list->in().ReadLittleEndian32(&bits)) return false;
-    to->push_back(std::bit_cast<float>(bits));
-    return true;
-  }
   std::string_view packed;
-  if (!list->view(&packed) || packed.size() % 4 != 0) return false;
-  const size_t n = packed.size() / 4, at = to->size();
-  to->resize(at + n);
-  if constexpr (std::endian::native == std::endian::little) {
-    if (n > 0) std::memcpy(to->data() + at, packed.data(), packed.size());
-  } else {
-    WireReader numbers(packed);
-    for (size_t i = 0; i < n; ++i) {
-      uint32_t bits = 0;
-      numbers.in().ReadLittleEndian32(&bits);
-      (*to)[at + i] = std::bit_cast<float>(bits);
+  const bool one = tag == tag_of(1, kFixed32);
+  if (!(one ? list->take(4, &packed) : list->view(&packed))) return false;
+  if (packed.size() % 4 != 0) return false;
+  const size_t at = to->size();
+  to->resize(at + packed.size() / 4);
+  if (!packed.empty()) {
+    std::memcpy(to->data() + at, packed.data(), packed.size());
+  }
+  if constexpr (std::endian::native == std::endian::big) {
+    for (size_t i = at; i < to->size(); ++i) {
+      const auto bits = std::bit_cast<uint32_t>((*to)[i]);
+      (*to)[i] = std::bit_cast<float>(__builtin_bswap32(bits));
     }
   }
   return true;
@@ -112,16 +147,15 @@ bool read_floats(WireReader* list, uint32_t tag, std::vector<float>* to) {
 bool read_ints(WireReader* list, uint32_t tag, std::vector<int64_t>* to) {
   uint64_t v = 0;
   if (tag == tag_of(1, kVarint)) {
-    if (!list->in().ReadVarint64(&v)) return false;
+    if (!list->varint(&v)) return false;
     to->push_back(static_cast<int64_t>(v));
     return true;
   }
   std::string_view packed;
   if (!list->view(&packed)) return false;
-  CodedInputStream numbers(reinterpret_cast<const uint8_t*>(packed.data()),
-                           static_cast<int>(packed.size()));
-  while (numbers.CurrentPosition() < static_cast<int>(packed.size())) {
-    if (!numbers.ReadVarint64(&v)) return false;
+  WireReader numbers(packed);
+  while (!numbers.at_end()) {
+    if (!numbers.varint(&v)) return false;
     to->push_back(static_cast<int64_t>(v));
   }
   return true;
@@ -131,7 +165,7 @@ bool read_ints(WireReader* list, uint32_t tag, std::vector<int64_t>* to) {
 bool read_list(std::string_view bytes, FeatureKind kind, FeatureValues* to) {
   WireReader list(bytes);
   while (const uint32_t tag = list.tag()) {
-    const auto type = static_cast<WireFormatLite::WireType>(tag & 7);
+    const uint32_t type = tag & 7;
     const bool packed = type == kDelimited;
     bool ok = false;
     if (tag >> 3 != 1) {
@@ -222,8 +256,7 @@ bool read_feature(std::string_view bytes, FeatureKind wanted, FeatureKind* kind,
   WireReader fields(bytes);
   while (const uint32_t tag = fields.tag()) {
     const uint32_t field = tag >> 3;
-    if (field < 1 || field > 3 ||
-        tag != tag_of(static_cast<int>(field), kDelimited)) {
+    if (field > 3 || tag != tag_of(field, kDelimited)) {
       if (!fields.skip(tag)) return false;
       continue;
     }

@@ -1,5 +1,4 @@
-// The wire format of tf.train.Example and SequenceExample, by protobuf's
-// reader of primitive fields.
+// The wire format of tf.train.Example and SequenceExample.
 //
 // Views point into the message. Functions return false for bytes that are no
 // such message. Pure; thread-safe.

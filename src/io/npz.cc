@@ -12,6 +12,8 @@
 namespace berth::io {
 namespace {
 
+// The few lines of ZIP that NumPy writes. minizip reads files, so it would need
+// functions for memory, and limits of its own on sizes: as many lines.
 constexpr size_t kMostEntries = 1000;
 
 uint64_t zip_number(std::string_view s, size_t at, int bytes) {
@@ -219,12 +221,9 @@ NpyArray read_npy(std::string_view bytes) {
   array.shape = npy_shape(npy_field(header, "shape"));
   const std::string_view descr = npy_field(header, "descr");
   if (descr.starts_with("'|O'")) {
-    array.lists = read_pickled_lists(body);
-    if (array.shape.size() != 1 ||
-        array.shape[0] != static_cast<int64_t>(array.lists.size())) {
-      zip_damaged("an array of lists has another length");
-    }
-    return array;
+    throw errors::InvalidArgument(
+        "an array holds Python objects, which are not read; convert the file "
+        "once by tools/plain_npz, which is among Berth's sources");
   }
   const bool fortran = npy_field(header, "fortran_order").starts_with("True");
   for (const NpyType& type : kNpyTypes) {

@@ -1,8 +1,7 @@
 // NumPy's .npz files: a ZIP archive of arrays.
 //
-// Arrays of numbers of any shape, and one kind of objects: a list of lists of
-// integers, as imdb.npz and reuters.npz have. Nothing else of a pickle is read
-// and nothing of it is executed. Pure; thread-safe.
+// Arrays of numbers of any shape. Arrays of Python objects are refused: they
+// are pickles, which are programs. Pure; thread-safe.
 
 #ifndef BERTH_IO_NPZ_H_
 #define BERTH_IO_NPZ_H_
@@ -18,10 +17,9 @@
 namespace berth::io {
 
 struct NpyArray {
-  DType dtype = DType::kInvalid;  // kInvalid: lists
+  DType dtype = DType::kInvalid;
   std::vector<int64_t> shape;
   std::string bytes;  // row-major
-  std::vector<std::vector<int64_t>> lists;
 };
 
 struct NpzOptions {
@@ -29,16 +27,13 @@ struct NpzOptions {
 };
 
 // Reads all arrays of an archive, by name ("x_train"). Throws InvalidArgument
-// for what is no .npz file or holds other objects, DataLoss for damage,
+// for what is no .npz file or holds objects, DataLoss for damage,
 // ResourceExhausted for arrays above the limit.
 std::map<std::string, NpyArray> read_npz(std::string_view bytes,
                                          const NpzOptions& options = {});
 
 // Reads one .npy array.
 NpyArray read_npy(std::string_view bytes);
-
-// Reads a pickled object array of lists of integers.
-std::vector<std::vector<int64_t>> read_pickled_lists(std::string_view pickle);
 
 }  // namespace berth::io
 

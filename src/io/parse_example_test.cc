@@ -110,6 +110,44 @@ TEST(ParseExample, PadsAndSplitsListsOfAnyLength) {
   EXPECT_EQ(strings_of(words["w"]), (Words{"a", "b", "-", "-"}));
 }
 
+TEST(ParseExample, SkipsFieldsOfEveryType) {
+  const auto parsed = [](const std::string& before) {
+    return parse_single_example(
+               constant(before + example(entry("x", ints("\7")))),
+               {{"x", FixedLenFeature{{}, int64}}})["x"]
+        .item<int64_t>();
+  };
+  // Fields 4 to 6 and 8: a varint, 8 bytes, text, 4 bytes.
+  EXPECT_EQ(parsed("\x20\x96\x01"), 7);
+  EXPECT_EQ(parsed("\x29"
+                   "12345678"),
+            7);
+  EXPECT_EQ(parsed("\x32\x02"
+                   "ab"),
+            7);
+  EXPECT_EQ(parsed("\x45"
+                   "1234"),
+            7);
+  // A group of field 7 with one of field 9 in it.
+  EXPECT_EQ(parsed("\x3b\x20\x01\x4b\x20\x01\x4c\x3c"), 7);
+  EXPECT_NO_THROW(parse_single_example(constant("\x3b\x3c"),
+                                       {{"x", VarLenFeature{int64}}}));
+  std::string deep;
+  for (int i = 0; i < 1000; ++i) deep += '\x3b';
+  for (const std::string& bad :
+       std::vector<std::string>{"\x3b", "\x3b\x4c", "\x3c",
+                                "\x29"
+                                "1234567",
+                                "\x45"
+                                "123",
+                                std::string("\x02\0", 2), "\x26",
+                                "\x20" + std::string(10, '\xff'), deep}) {
+    EXPECT_THROW(
+        parse_single_example(constant(bad), {{"x", VarLenFeature{int64}}}),
+        errors::InvalidArgument);
+  }
+}
+
 TEST(ParseExample, NamesWhatIsWrong) {
   const auto problem = [](const std::string& message, const Feature& f) {
     return message_of<errors::InvalidArgument>([&] {

@@ -23,8 +23,9 @@ using io::named_call;
 using io::NpyArray;
 using Lists = std::vector<std::vector<int64_t>>;
 
-constexpr char kOfKeras[] =
-    "https://storage.googleapis.com/tensorflow/tf-keras-datasets/";
+constexpr Archive kHousing{
+    "California housing", "california_housing.npz", "",
+    "1a2e3a52e0398de6463aebe6f4a8da34fb21fbb6b934cf88c3425e766f2a1a6f"};
 constexpr int kSide = 32, kPicture = 3 * kSide * kSide;
 
 Tensor tensor_of_bytes(DType dtype, const Shape& shape, const void* bytes) {
@@ -69,9 +70,35 @@ std::vector<int64_t> integers(const NpyArray& a) {
           ? tensor_of_bytes(a.dtype, Shape(a.shape), a.bytes.data())
           : Tensor();
   if (!t.defined() || a.shape.size() != 1) {
-    throw errors::InvalidArgument("the labels are no list of integers");
+    throw errors::InvalidArgument(
+        "the labels, words or lengths are no list of integers");
   }
   return t.to_vector<int64_t>();
+}
+
+// Lists, which tools/plain_npz writes one after another, and their lengths.
+Lists lists_of(const std::map<std::string, NpyArray>& all,
+               const std::string& name) {
+  const auto words = integers(array(all, name + "_words"));
+  Lists lists;
+  size_t at = 0;
+  for (const int64_t n : integers(array(all, name + "_lengths"))) {
+    const size_t left = words.size() - at;
+    if (n < 0 || static_cast<size_t>(n) > left) {
+      throw errors::InvalidArgument(fmt::format(
+          "\"{}_lengths\" has {}, where {} words are left", name, n, left));
+    }
+    const auto first = words.begin() + static_cast<std::ptrdiff_t>(at);
+    lists.emplace_back(first, first + static_cast<std::ptrdiff_t>(n));
+    at += static_cast<size_t>(n);
+  }
+  if (at != words.size()) {
+    throw errors::InvalidArgument(fmt::format(
+        "\"{0}_lengths\" counts {1} words; expected {2}, as many as "
+        "\"{0}_words\" has",
+        name, at, words.size()));
+  }
+  return lists;
 }
 
 Tensor int64_tensor(const std::vector<int64_t>& values) {
@@ -145,15 +172,6 @@ void check_kept(const SequenceOptions& o, const Texts& t) {
                   o.maxlen.value_or(0)));
 }
 
-std::string npz_of(const char* title, const char* name, const char* digest,
-                   const std::string& data_dir, bool allow_download) {
-  return find_files({{name, std::string(kOfKeras) + name, digest}},
-                    {.title = title,
-                     .folder = {},
-                     .data_dir = data_dir,
-                     .allow_download = allow_download})[0];
-}
-
 // A file of records: group, class, red, green, blue.
 Arrays cifar100_file(const std::string& path, bool fine) {
   const Tensor file = io::read_file(path);
@@ -189,7 +207,7 @@ Arrays cifar100_file(const std::string& path, bool fine) {
 // Rows `order[begin]` ... of a numeric array.
 Tensor rows_of(const NpyArray& a, const std::vector<int64_t>& order,
                size_t begin, size_t end) {
-  if (a.dtype == DType::kInvalid || a.shape.empty()) {
+  if (a.shape.empty()) {
     throw errors::InvalidArgument("an array is no table of numbers");
   }
   Shape shape(a.shape);
@@ -218,7 +236,7 @@ ArrayData load_data(const FilesOptions& o, Site site) {
   return named_call("fashion_mnist::load_data", site, [&]() -> ArrayData {
     // The publisher gives MD5 digests.
     const auto file = [](const char* name, const char* md5) {
-      return NamedFile{name, std::string(kOfKeras) + name, md5};
+      return NamedFile{name, kKerasFolder + std::string(name), md5};
     };
     const auto paths = find_files(
         {file("train-images-idx3-ubyte.gz", "8d4fb7e6c68d591d4c3dfef9ec88bf0d"),
@@ -263,12 +281,10 @@ namespace imdb {
 
 SequenceData load_data(const SequenceOptions& o, Site site) {
   return named_call("imdb::load_data", site, [&]() -> SequenceData {
-    const auto all = arrays_of(npz_of(
-        "IMDB", "imdb.npz",
-        "69664113be75683a8fe16e3ed0ab59fda8886cb3cd7ada244f7d9544e4676b9f",
-        o.data_dir, o.allow_download));
-    const Lists& train_x = array(all, "x_train").lists;
-    const Lists& test_x = array(all, "x_test").lists;
+    const auto all =
+        arrays_of(find_archive(kImdb, o.data_dir, o.allow_download));
+    const Lists train_x = lists_of(all, "x_train");
+    const Lists test_x = lists_of(all, "x_test");
     const auto orders =
         numpy_shuffles(o.seed, {static_cast<int64_t>(train_x.size()),
                                 static_cast<int64_t>(test_x.size())});
@@ -293,11 +309,9 @@ namespace reuters {
 SequenceData load_data(const SequenceOptions& o, double test_split, Site site) {
   return named_call("reuters::load_data", site, [&]() -> SequenceData {
     check_split(test_split);
-    const auto all = arrays_of(npz_of(
-        "Reuters", "reuters.npz",
-        "d6586e694ee56d7a4e65172e12b3e987c03096cb01eab99753921ef915959916",
-        o.data_dir, o.allow_download));
-    const Lists& x = array(all, "x").lists;
+    const auto all =
+        arrays_of(find_archive(kReuters, o.data_dir, o.allow_download));
+    const Lists x = lists_of(all, "x");
     const auto orders =
         numpy_shuffles(o.seed, {static_cast<int64_t>(x.size())});
     Texts texts = shuffled(x, integers(array(all, "y")), orders[0]);
@@ -326,10 +340,8 @@ ArrayData load_data(const LoadOptions& o, Site site) {
       throw errors::InvalidArgument(
           fmt::format("version is \"{}\"; expected large or small", o.version));
     }
-    const auto all = arrays_of(npz_of(
-        "California housing", "california_housing.npz",
-        "1a2e3a52e0398de6463aebe6f4a8da34fb21fbb6b934cf88c3425e766f2a1a6f",
-        o.data_dir, o.allow_download));
+    const auto all =
+        arrays_of(find_archive(kHousing, o.data_dir, o.allow_download));
     const NpyArray& x = array(all, "x");
     const NpyArray& y = array(all, "y");
     if (x.shape.empty() || y.shape.empty() || x.shape[0] != y.shape[0]) {

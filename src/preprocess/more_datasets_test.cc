@@ -13,7 +13,6 @@
 namespace berth::keras::datasets {
 namespace {
 
-using io::testing::from_hex;
 using io::testing::little;
 using io::testing::npy;
 using io::testing::npz;
@@ -30,8 +29,17 @@ TEST(NumpyShuffles, AreNumPys) {
 }
 
 // The lists [1, 2, 300], [70000, -5] and [] with the labels 0, 1, 2.
-std::string lists() {
-  return npy("'|O'", "(3,)", from_hex(io::testing::kPickle3));
+std::string words() {
+  std::string all;
+  for (const int64_t w : {1, 2, 300, 70000, -5}) {
+    all += little(static_cast<uint64_t>(w), 4);
+  }
+  return npy("'<i4'", "(5,)", all);
+}
+std::string lengths(int first = 3) {
+  return npy(
+      "'<i8'", "(3,)",
+      little(static_cast<uint64_t>(first), 8) + little(2, 8) + little(0, 8));
 }
 std::string labels() {
   return npy("'<i8'", "(3,)", little(0, 8) + little(1, 8) + little(2, 8));
@@ -39,10 +47,12 @@ std::string labels() {
 
 TEST(Imdb, NumbersWordsAsKerasDoes) {
   const TempDir dir;
-  write_file(dir / "imdb.npz", npz({{"x_train", lists()},
-                                    {"y_train", labels()},
-                                    {"x_test", lists()},
-                                    {"y_test", labels()}}));
+  write_file(dir / "imdb-plain.npz", npz({{"x_train_words", words()},
+                                          {"x_train_lengths", lengths()},
+                                          {"y_train", labels()},
+                                          {"x_test_words", words()},
+                                          {"x_test_lengths", lengths()},
+                                          {"y_test", labels()}}));
   const SequenceData d = imdb::load_data({.data_dir = dir.path()});
   // Each label's text has a start mark, and words three further.
   const auto y = d.train.y.to_vector<int64_t>();
@@ -69,12 +79,35 @@ TEST(Imdb, NumbersWordsAsKerasDoes) {
 
 TEST(Reuters, SplitsInTwo) {
   const TempDir dir;
-  write_file(dir / "reuters.npz", npz({{"x", lists()}, {"y", labels()}}));
+  write_file(
+      dir / "reuters-plain.npz",
+      npz({{"x_words", words()}, {"x_lengths", lengths()}, {"y", labels()}}));
   const SequenceData d = reuters::load_data({.data_dir = dir.path()}, 0.34);
   EXPECT_EQ(d.train.x.size(), 1u);
   EXPECT_EQ(d.test.x.size(), 2u);
   EXPECT_THROW(reuters::load_data({.data_dir = dir.path()}, 1),
                errors::InvalidArgument);
+}
+
+TEST(Reuters, NamesTheToolForThePublishedFile) {
+  const TempDir dir;
+  write_file(dir / "reuters.npz", npz({{"x", npy("'|O'", "(1,)", "N.")}}));
+  const std::string why = message_of<errors::InvalidArgument>(
+      [&] { reuters::load_data({.data_dir = dir.path()}); });
+  EXPECT_TRUE(says(why, dir / "reuters.npz"));
+  EXPECT_TRUE(says(why, "convert the file once by tools/plain_npz"));
+}
+
+TEST(Reuters, RefusesLengthsThatDoNotFit) {
+  const TempDir dir;
+  for (const int first : {2, 4, -1}) {
+    write_file(dir / "reuters-plain.npz", npz({{"x_words", words()},
+                                               {"x_lengths", lengths(first)},
+                                               {"y", labels()}}));
+    EXPECT_TRUE(says(message_of<errors::InvalidArgument>(
+                         [&] { reuters::load_data({.data_dir = dir.path()}); }),
+                     "x_lengths"));
+  }
 }
 
 TEST(CaliforniaHousing, KeepsRowsTogether) {

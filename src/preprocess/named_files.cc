@@ -34,6 +34,10 @@ std::vector<std::string> files_in(const std::string& folder,
   std::vector<std::string> paths;
   for (const NamedFile& file : files) {
     std::string path = folder + "/" + file.name;
+    if (const std::string plain = folder + "/" + file.plain;
+        !file.plain.empty() && is_regular(plain)) {
+      path = plain;
+    }
     if (!is_regular(path) && path.ends_with(".gz"))
       path.resize(path.size() - 3);
     if (!is_regular(path)) return {};
@@ -121,6 +125,16 @@ std::vector<std::string> find_files(const std::vector<NamedFile>& files,
       looked.empty() ? "any folder"
                      : fmt::format("{}", fmt::join(looked, ", ")),
       why, fmt::join(names, ", ")));
+}
+
+std::string find_archive(const Archive& a, const std::string& data_dir,
+                         bool allow_download) {
+  return find_files(
+      {{a.name, std::string(kKerasFolder) + a.name, a.sha256, a.plain}},
+      {.title = a.title,
+       .folder = {},
+       .data_dir = data_dir,
+       .allow_download = allow_download})[0];
 }
 
 std::vector<std::vector<int64_t>> numpy_shuffles(

@@ -71,13 +71,13 @@ struct SequenceOptions {
   bool allow_download = true;
 };
 
-// 50,000 reviews of films, good (1) or bad (0): imdb.npz.
+// 50,000 reviews, good (1) or bad (0): imdb.npz, converted by tools/plain_npz.
 namespace imdb {
 SequenceData load_data(const SequenceOptions& options = {},
                        Site site = Site::here());
 }  // namespace imdb
 
-// 11,228 newswires of 46 topics: reuters.npz.
+// 11,228 newswires of 46 topics: reuters.npz, converted by tools/plain_npz.
 namespace reuters {
 SequenceData load_data(const SequenceOptions& options = {},
                        double test_split = 0.2, Site site = Site::here());

@@ -1,4 +1,7 @@
 """tf.keras.datasets: read by the engine, given as arrays."""
+import contextlib as _contextlib
+import os as _os
+import tempfile as _tempfile
 import types as _types
 
 from berth import _core
@@ -7,6 +10,27 @@ from berth import _core
 def _mnist(path="mnist.npz"):
     """((x_train, y_train), (x_test, y_test)), uint8; digits are read from BERTH_DATA or fetched."""
     return _core.load_mnist()
+
+
+@_contextlib.contextmanager
+def _folder(name):
+    """A folder with what the engine reads of imdb or reuters.
+
+    The file that Keras publishes has arrays of Python objects: it is converted, beside it
+    where that is possible. What a file of another checksum would run is not known.
+    """
+    from berth import _plain_npz
+    path = _core.find_sequences(name)
+    folder = _os.path.dirname(path)
+    if path.endswith("-plain.npz") or not _plain_npz.is_published(path):
+        yield folder
+    elif _os.access(folder, _os.W_OK):
+        _plain_npz.convert(path, f"{folder}/{name}-plain.npz")
+        yield folder
+    else:
+        with _tempfile.TemporaryDirectory() as folder:
+            _plain_npz.convert(path, f"{folder}/{name}-plain.npz")
+            yield folder
 
 
 def _sequences(num_words=None, skip_top=0, maxlen=None, seed=113, start_char=1, oov_char=2,
@@ -25,14 +49,16 @@ def _sequences(num_words=None, skip_top=0, maxlen=None, seed=113, start_char=1, 
 def _imdb(path="imdb.npz", **options):
     """((x_train, y_train), (x_test, y_test)): lists of numbers of words, and labels."""
     options, lists = _sequences(**options)
-    train, test = _core.load_imdb(options)
+    with _folder("imdb") as options["data_dir"]:
+        train, test = _core.load_imdb(options)
     return lists(train), lists(test)
 
 
 def _reuters(path="reuters.npz", test_split=0.2, **options):
     """The same of newswires."""
     options, lists = _sequences(**options)
-    train, test = _core.load_reuters(options, test_split)
+    with _folder("reuters") as options["data_dir"]:
+        train, test = _core.load_reuters(options, test_split)
     return lists(train), lists(test)
 
 
