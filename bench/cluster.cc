@@ -163,7 +163,7 @@ int child_raw(const std::string& port) {
 }
 
 double raw_seconds(double seconds) {
-  Socket listening = listen_tcp({"127.0.0.1", 0}, false);
+  const Socket listening = std::move(listen_tcp({"127.0.0.1", 0}, false)[0]);
   ::fcntl(listening.fd(), F_SETFL, 0);
   Child child({"raw", std::to_string(port_of(listening.fd()))});
   Socket s(::accept(listening.fd(), nullptr, nullptr));
@@ -376,8 +376,8 @@ double measure_crowd(int count) {
         };
         return e;
       });
-  Socket tcp = listen_tcp({"127.0.0.1", 0}, false);
-  const int port = port_of(tcp.fd());
+  std::vector<Socket> tcp = listen_tcp({"127.0.0.1", 0}, false);
+  const int port = port_of(tcp[0].fd());
   double first = 0;
   auto listener = std::make_unique<Listener>(
       std::move(tcp), Socket(), gate, Listener::Limits{},
