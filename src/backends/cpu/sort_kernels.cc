@@ -344,16 +344,15 @@ void sort_values(const T* x, int64_t n, bool down, KeyOf<T>* keys,
 // k-th are dropped whenever space runs short.
 template <class T>
 const ItemOf<T>* top_row(const T* x, int64_t n, int64_t k, ItemOf<T>* items) {
-  const int64_t room = std::min(n, 2 * k + 256);
+  const int64_t room = std::min(n, 2 * k + 32);
   int64_t count = 0;
-  ItemOf<T> worst(~KeyOf<T>{0}, INT32_MAX);
+  const T* worst = nullptr;  // the k-th largest so far
   for (int64_t i = 0; i < n; ++i) {
-    const ItemOf<T> item = item_at(x, i, true);
-    if (!(item < worst)) continue;
-    items[count++] = item;
+    if (worst != nullptr && x[i] <= *worst) continue;  // true of no NaN
+    items[count++] = item_at(x, i, true);
     if (count < room) continue;
     std::nth_element(items, items + k - 1, items + count);
-    worst = items[k - 1];
+    worst = x + items[k - 1].place();
     count = k;
   }
   std::nth_element(items, items + k - 1, items + count);
