@@ -176,10 +176,10 @@ foreach(change "\"value\": 4.5|\"value\": 4.4" "\"device\":\"CPU:0\"|\"device\":
 endforeach()
 check(2 verify-plan ${file} ${plan} --objective latency)
 expect("${err}" "rules: found \"load\", expected \"step\"")
-# Latency of the same file, by the rules of steps: on one accelerator, or a copy of 1 to another.
+# Latency of the same file, by the rules of steps: 3, a copy of 1, 4.5 on the CPU, a copy, 3.
 check(0 plan ${file} --objective latency ${effort} --json --out ${plan})
 expect_json("${out}" step rules)
-expect_json("${out}" 11.0 value)
+expect_json("${out}" 12.5 value)
 check(0 verify-plan ${file} ${plan})
 expect("${out}" "bound: verified")
 

@@ -29,10 +29,6 @@ class DisjointSets {
   // Joins two sets; the root of `into` is that of both.
   void join(int32_t into, int32_t other) { parent_[find(other)] = find(into); }
 
-  // Makes a number a set of its own again. No other may be in a set with it
-  // that is still in use.
-  void separate(int32_t i) { parent_[i] = i; }
-
  private:
   std::vector<int32_t> parent_;
 };

@@ -137,8 +137,7 @@ void StepGraph::find_edges(const PlanProblem& p) {
       const auto [u, bytes] = from[k];
       if (k + 1 < from.size() && from[k + 1].first == u) continue;
       if (g.kind[u] == Kind::kTransfer) continue;
-      edges.push_back(
-          {u, i, bytes, cross(u, i, bytes), !(kinds[u] & kinds[i])});
+      edges.push_back({u, i, bytes, cross(u, i, bytes)});
     }
   }
   std::vector<std::vector<int32_t>> ins(p.num_ops()), outs(ins.size());

@@ -24,7 +24,6 @@ struct StepGraph {
     int32_t from, to;
     int64_t bytes;  // of the largest value; -1: nothing is sent
     double cross;   // least time to send the value; infinite: never sent
-    bool apart;     // no device allows both
   };
 
   explicit StepGraph(const PlanProblem& problem);
