@@ -1,8 +1,7 @@
-"""What an expert would try first on a graph, and the price of any plan, for planner_rows.py.
+"""What an expert would try first on a graph, and the price of any plan, by docs/formats.md alone.
 
 Contiguous stages of layers on k devices (equal work, shares by speed, equal memory; forward and
-reversed) with list scheduling; the same with weight gradients on devices of their own; HEFT and
-ETF. Written by docs/formats.md; shares nothing with the planner.
+reversed) with list scheduling; with weight gradients on devices of their own; HEFT and ETF.
 """
 import heapq
 import itertools
