@@ -1,8 +1,7 @@
-"""What an expert would try first on a graph, and the price of any plan, for planner_rows.py.
+"""What an expert would try first on a graph, and the price of any plan, by docs/formats.md alone.
 
 Contiguous stages of layers on k devices (equal work, shares by speed, equal memory; forward and
-reversed) with list scheduling; the same with weight gradients on devices of their own; HEFT and
-ETF. Written by docs/formats.md; shares nothing with the planner.
+reversed) with list scheduling; with weight gradients on devices of their own; HEFT and ETF.
 """
 import heapq
 import itertools
@@ -72,25 +71,16 @@ class Model:
                         last[device[i]] = max(last[device[i]], done)
                         holds[to] += [(begin, 1, size), (max(done, last[to]), 0, -size)]
                 holds[device[i]] += [(start[i], 1, size), (last[device[i]], 0, -size)]
-        return max(end), [self.peak(d, device, holds[d]) for d in range(m.count)]
+        return max(end), list(map(self.peak, self.resident(device), holds))
 
-    def peak(self, d, device, holds):
-        live = high = self.resident(device)[d]
-        for _, _, size in sorted(holds):
-            live += size
-            high = max(high, live)
-        return high
+    def peak(self, held, holds):
+        return max(itertools.accumulate((size for _, _, size in sorted(holds)), initial=held))
 
     def resident(self, device):
-        key = id(device)
-        if getattr(self, "kept", (None,))[0] != key:
-            held, seen = [0] * self.m.count, set()
-            for i, op in enumerate(self.ops):
-                if op.weight >= 0 and op.weight not in seen:
-                    seen.add(op.weight)
-                    held[device[i]] += self.g.weight_bytes[op.weight]
-            self.kept = (key, held, device)
-        return self.kept[1]
+        held = [0] * self.m.count
+        for w, d in {op.weight: device[i] for i, op in enumerate(self.ops)}.items():
+            held[d] += self.g.weight_bytes[w] if w >= 0 else 0
+        return held
 
     def throughput(self, device):
         """The busiest of devices, copy engines and shared links; resident bytes."""
