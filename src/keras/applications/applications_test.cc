@@ -35,9 +35,7 @@ TEST(Applications, HaveTheParametersOfKerasSlow) {
                      "/conformance/fixtures/keras_surface.json");
   const auto want = nlohmann::json::parse(file)["parameters"];
   for (const auto& [name, make] : all) {
-    // Keras' Normalization has a counter besides.
-    const int64_t counter = name.starts_with("EfficientNet") ? 1 : 0;
-    EXPECT_EQ(make({.classes = 10}, Site::here()).count_params() + counter,
+    EXPECT_EQ(make({.classes = 10}, Site::here()).count_params(),
               want[name].get<int64_t>())
         << name;
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
@@ -49,8 +50,14 @@ class NormalizationBase final : public LayerBase {
                       "expected {}",
                       given, x.str(), n));
     }
-    mean_ = add_weight("mean", {n}, of(o_.mean, 0), false);
-    variance_ = add_weight("variance", {n}, of(o_.variance, 1), false);
+    if (given > 0) return;
+    mean_ = add_weight("mean", {n}, initializers::Zeros(), false);
+    variance_ = add_weight("variance", {n}, initializers::Ones(), false);
+    // Keras has it, too, and never counts.
+    add_weight("count", {}, Initializer([](const Shape& shape, DType) {
+                 return fill(shape, 0, int32);
+               }),
+               false);
   }
 
   Tensors call(const Tensors& inputs, bool) override {
@@ -61,11 +68,10 @@ class NormalizationBase final : public LayerBase {
                       "of the first call",
                       x.shape().str(), broadcast_.rank()));
     }
-    const Tensor mean = reshape(mean_.value(site()), broadcast_, site());
-    const Tensor deviation = math::maximum(
-        math::sqrt(reshape(variance_.value(site()), broadcast_, site()),
-                   site()),
-        fill({}, 1e-7, float32, site()), site());
+    const Tensor mean = statistic(mean_, o_.mean);
+    const Tensor deviation =
+        math::maximum(math::sqrt(statistic(variance_, o_.variance), site()),
+                      fill({}, 1e-7, float32, site()), site());
     return {o_.invert ? x * deviation + mean : (x - mean) / deviation};
   }
 
@@ -95,15 +101,13 @@ class NormalizationBase final : public LayerBase {
   }
 
  private:
-  static Initializer of(const std::vector<double>& values, double otherwise) {
-    return Initializer([values, otherwise](const Shape& shape, DType dtype) {
-      std::vector<double> all = values;
-      if (all.size() < 2) {
-        all.assign(static_cast<size_t>(shape.num_elements()),
-                   values.empty() ? otherwise : values[0]);
-      }
-      return math::cast(constant(all, shape), dtype);
-    });
+  // In the shape that goes with the input: what the layer was given, or learnt.
+  Tensor statistic(const Variable& learnt, std::vector<double> given) const {
+    if (given.empty()) return reshape(learnt.value(site()), broadcast_, site());
+    if (given.size() == 1) {
+      given.resize(static_cast<size_t>(broadcast_.num_elements()), given[0]);
+    }
+    return math::cast(constant(given, broadcast_, site()), float32, site());
   }
 
   // Sums of what is above the first value that each mean saw, so that large
@@ -151,10 +155,17 @@ struct NormalizationArgs {
   NormalizationOptions o;
   void fields(Fields& f) {
     f("axis", o.axis);
-    f("mean", o.mean);
-    f("variance", o.variance);
+    one_or_null(f, "mean", o.mean);
+    one_or_null(f, "variance", o.variance);
     f("invert", o.invert);
     f("name", o.name);
+  }
+  static void one_or_null(Fields& f, const char* name,
+                          std::vector<double>& values) {
+    std::optional<std::vector<double>> some;
+    if (!values.empty()) some = values;
+    f(name, some);
+    values = some.value_or(std::vector<double>{});
   }
   Layer make(Site site) const { return Normalization(o, site); }
 };
