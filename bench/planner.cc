@@ -4,7 +4,7 @@
 // The public inputs are files, in $BERTH_DATA/placement/{throughput,experts};
 // they are not part of the repository. --cores: threads of a search.
 
-#include "place/planner/planner.h"
+#include "planner/planner.h"
 
 #include <cctype>
 #include <filesystem>
@@ -12,8 +12,8 @@
 
 #include "bench_common.h"
 #include "cli/planner/formats.h"
-#include "place/planner/layered_testing.h"
-#include "place/planner/list_schedule.h"
+#include "planner/layered_testing.h"
+#include "planner/list_schedule.h"
 
 using namespace berth;
 using namespace berth_bench;

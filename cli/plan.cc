@@ -16,9 +16,9 @@
 #include "cli/plan_output.h"
 #include "cli/planner/plan_svg.h"
 #include "cli/whole_number.h"
-#include "place/planner/plan_file.h"
-#include "place/planner/units.h"
-#include "place/planner/what_if.h"
+#include "planner/plan_file.h"
+#include "planner/units.h"
+#include "planner/what_if.h"
 
 namespace berth::cli {
 

@@ -8,9 +8,9 @@
 #include "cli/commands.h"
 #include "cli/planner/formats.h"
 #include "place/place_text.h"
-#include "place/planner/cluster.h"
-#include "place/planner/pipeline.h"
-#include "place/planner/problem_of_graph.h"
+#include "planner/cluster.h"
+#include "planner/pipeline.h"
+#include "planner/problem_of_graph.h"
 
 namespace berth::cli {
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "cli/place_input.h"
-#include "place/planner/problem.h"
+#include "planner/problem.h"
 
 namespace berth::cli {
 

@@ -12,10 +12,10 @@
 #include "cli/commands.h"
 #include "cli/place_input.h"
 #include "cli/planner/formats.h"
-#include "place/planner/pipeline.h"
-#include "place/planner/plan_file.h"
-#include "place/planner/plan_view.h"
-#include "place/planner/units.h"
+#include "planner/pipeline.h"
+#include "planner/plan_file.h"
+#include "planner/plan_view.h"
+#include "planner/units.h"
 
 namespace berth::cli {
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "cli/place_output.h"
-#include "place/planner/planner.h"
-#include "place/planner/what_if.h"
+#include "planner/planner.h"
+#include "planner/what_if.h"
 
 namespace berth::cli {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "cli/verify_rules.h"
-#include "place/planner/check.h"
+#include "planner/check.h"
 
 namespace berth::cli {
 

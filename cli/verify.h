@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "place/planner/plan_file.h"
+#include "planner/plan_file.h"
 
 namespace berth::cli {
 

@@ -1,4 +1,4 @@
-// The rules of pipelines (place/planner/pipeline.h) again, as plainly as
+// The rules of pipelines (planner/pipeline.h) again, as plainly as
 // possible: all micro-batches of all steps as one step.
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 #include "cli/commands.h"
 #include "cli/plan_input.h"
 #include "cli/verify.h"
-#include "place/planner/json_field.h"
+#include "planner/json_field.h"
 
 namespace berth::cli {
 

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "place/planner/problem.h"
+#include "planner/problem.h"
 
 namespace berth::cli {
 

@@ -11,9 +11,9 @@
 #include <set>
 
 #include "cli/verify_rules.h"
-#include "place/planner/problem_testing.h"
-#include "place/planner/random_load_graphs_testing.h"
 #include "place/random_steps.h"
+#include "planner/problem_testing.h"
+#include "planner/random_load_graphs_testing.h"
 
 namespace berth::cli {
 namespace {

@@ -32,7 +32,7 @@ endfunction()
 
 # A module's folders of its own belong to it (one library part, one test program), except those of
 # backends, and those that are named here because they have a test program of their own.
-set(BERTH_FOLDERS_WITH_TESTS place/planner keras/layers)
+set(BERTH_FOLDERS_WITH_TESTS keras/layers)
 
 # berth_precompile(TARGET): reads cmake/precompiled.h once. A source with flags of its own must
 # have SKIP_PRECOMPILE_HEADERS.

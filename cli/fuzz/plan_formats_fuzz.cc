@@ -9,7 +9,7 @@
 
 #include "berth/errors.h"
 #include "cli/planner/formats.h"
-#include "place/planner/planner.h"
+#include "planner/planner.h"
 
 namespace {
 

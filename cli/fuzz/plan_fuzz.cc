@@ -11,10 +11,10 @@
 #include "cli/planner/formats.h"
 #include "cli/planner/plan_svg.h"
 #include "cli/verify.h"
-#include "place/planner/cluster.h"
-#include "place/planner/plan_file.h"
-#include "place/planner/problem_testing.h"
-#include "place/planner/what_if.h"
+#include "planner/cluster.h"
+#include "planner/plan_file.h"
+#include "planner/problem_testing.h"
+#include "planner/what_if.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "place/planner/problem.h"
+#include "planner/problem.h"
 
 namespace berth {
 

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "berth/placement_policy.h"
-#include "place/planner/problem.h"
+#include "planner/problem.h"
 
 namespace berth {
 

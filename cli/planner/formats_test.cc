@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "berth/errors.h"
-#include "place/planner/cluster.h"
-#include "place/planner/planner.h"
+#include "planner/cluster.h"
+#include "planner/planner.h"
 
 namespace berth {
 namespace {

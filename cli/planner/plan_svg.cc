@@ -8,8 +8,8 @@
 #include <set>
 
 #include "cli/planner/svg_chart.h"
-#include "place/planner/plan_view.h"
-#include "place/planner/units.h"
+#include "planner/plan_view.h"
+#include "planner/units.h"
 
 namespace berth {
 

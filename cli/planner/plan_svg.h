@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "place/planner/planner.h"
+#include "planner/planner.h"
 
 namespace berth {
 

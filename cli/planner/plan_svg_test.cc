@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/planner/svg_chart.h"
-#include "place/planner/problem_testing.h"
+#include "planner/problem_testing.h"
 
 namespace berth {
 namespace {

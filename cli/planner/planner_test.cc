@@ -1,13 +1,13 @@
 // The planner as a whole: never worse than known plans, deterministic for a
 // seed and a budget in moves, and honest when it finds nothing.
 
-#include "place/planner/planner.h"
+#include "planner/planner.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "place/planner/problem_testing.h"
+#include "planner/problem_testing.h"
 
 namespace berth {
 namespace {

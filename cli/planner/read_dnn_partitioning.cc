@@ -12,7 +12,7 @@
 
 #include "cli/planner/file_graph.h"
 #include "cli/planner/formats.h"
-#include "place/planner/json_field.h"
+#include "planner/json_field.h"
 
 namespace berth {
 

@@ -8,7 +8,7 @@
 
 #include "berth/errors.h"
 #include "cli/planner/formats.h"
-#include "place/planner/json_field.h"
+#include "planner/json_field.h"
 
 namespace berth {
 

@@ -23,9 +23,9 @@
 #include "graph/body.h"
 #include "op/dispatcher.h"
 #include "passes/pipeline.h"
-#include "place/planner/plan_order.h"
-#include "place/planner/planner.h"
-#include "place/planner/problem_of_graph.h"
+#include "planner/plan_order.h"
+#include "planner/planner.h"
+#include "planner/problem_of_graph.h"
 #include "tensor/variable_state.h"
 
 namespace berth {

@@ -1,0 +1,36 @@
+// Checkers of witnesses: each shares no code with the prover of its kind.
+//
+// They return "" if the witness proves that no plan of the problem has a value
+// below its target, else what is wrong with it. docs/formats.md names the
+// arrays of every kind. Pure; any numbers can be read safely.
+
+#ifndef BERTH_PLANNER_CHECK_H_
+#define BERTH_PLANNER_CHECK_H_
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "planner/planner.h"
+
+namespace berth {
+
+std::string check_packing(const PlanProblem& problem, const Witness& witness);
+std::string check_path(const PlanProblem& problem, const Witness& witness);
+std::string check_search(const PlanProblem& problem, const Witness& witness);
+
+// Adds a link unless another of them is as fast for any size; takes away those
+// that it beats.
+inline void add_unbeaten(std::vector<LinkCost>& best, const LinkCost& link) {
+  const auto beats = [](const LinkCost& x, const LinkCost& y) {
+    return x.latency_us <= y.latency_us && x.bytes_per_us >= y.bytes_per_us;
+  };
+  if (std::ranges::any_of(best, [&](auto& b) { return beats(b, link); }))
+    return;
+  std::erase_if(best, [&](auto& b) { return beats(link, b); });
+  best.push_back(link);
+}
+
+}  // namespace berth
+
+#endif  // BERTH_PLANNER_CHECK_H_

@@ -1,0 +1,138 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/infinity.h"
+#include "place/decode_tables.h"
+#include "place/simulate_check.h"
+#include "planner/models.h"
+#include "planner/pipeline.h"
+
+namespace berth {
+
+namespace {
+
+// When each task begins and ends, and the times of stages.
+void add_tasks(const PlanProblem& p, const PlacePlan& plan,
+               const PipelineShape& shape, const UnrolledSteps& u,
+               Evaluation& e) {
+  const std::vector<int32_t> most = most_in_flight(shape.tasks, shape.lanes);
+  const int32_t stages = shape.num_stages;
+  for (int32_t s = 0; s < stages; ++s) {
+    StageUse use{shape.lanes.lane[s], 0, 0, most[s]};
+    for (const bool backward : {false, true}) {
+      double& us = backward ? use.backward : use.forward;
+      for (const int32_t i : shape.ops[backward ? 2 * stages - 1 - s : s]) {
+        us += p.costs.time(i, plan.device[i]).us;
+      }
+    }
+    e.stages.push_back(use);
+  }
+  for (const PipelineTask& t : shape.tasks) {
+    const bool backward = t.part >= stages;
+    TaskTime task{backward ? 2 * stages - 1 - t.part : t.part, t.micro_batch,
+                  backward, kInfinity, 0};
+    for (const int32_t i : shape.ops[t.part]) {
+      const int32_t copy = u.first[i] + t.micro_batch;
+      task.start = std::min(task.start, e.simulation.start_us[copy]);
+      task.end = std::max(task.end, e.simulation.end_us[copy]);
+    }
+    e.tasks.push_back(task);
+  }
+}
+
+// Time per step in the second half of the run. See pipeline.h.
+double period_of(const PlanProblem& p, const PipelineShape& shape,
+                 const UnrolledSteps& u, const Evaluation& e) {
+  const Simulation& s = e.simulation;
+  const int32_t half = shape.steps / 2, m = p.pipeline.micro_batches;
+  const auto end_of_steps = [&](int32_t steps) {
+    double end = 0;
+    for (int32_t i = 0; i < p.num_ops(); ++i) {
+      const MicroBatchRole role = shape.role[i];
+      if (!p.takes_time(i) || role == MicroBatchRole::kShared) continue;
+      const int32_t n = role == MicroBatchRole::kEach ? steps * m : steps;
+      for (int32_t c = 0; c < n; ++c) {
+        end = std::max(end, s.end_us[u.first[i] + c]);
+      }
+    }
+    return end;
+  };
+  double value = (end_of_steps(2 * half) - end_of_steps(half)) / half;
+  std::map<int32_t, double> shared;
+  for (const SimulatedTransfer& t : s.transfers) {
+    if (p.costs.devices[t.to].copies == CopyRule::kFree) continue;
+    for (const int32_t n : p.costs.link(t.from, t.to).shared) {
+      shared[n] += t.end_us - t.start_us;
+    }
+  }
+  for (const auto& [number, us] : shared) {
+    value = std::max(value, us / shape.steps);
+  }
+  for (size_t d = 0; d < e.devices.size(); ++d) {
+    const bool engine = p.costs.devices[d].copies == CopyRule::kOverlap;
+    value = std::max(
+        {value, e.devices[d].busy, engine ? e.devices[d].copy_busy : 0.0});
+  }
+  return value;
+}
+
+}  // namespace
+
+double bubble_of(const PlanAnswer& a) {
+  std::set<int32_t> lanes;
+  double busy = 0;
+  for (const StageUse& s : a.evaluation.stages) {
+    if (s.device >= 0 && lanes.insert(s.device).second) {
+      busy += a.evaluation.devices[s.device].busy;
+    }
+  }
+  const double all = static_cast<double>(lanes.size()) * a.value;
+  return all > 0 ? std::max(1 - busy / all, 0.0) : 0;
+}
+
+Evaluation evaluate_pipeline(const PlanProblem& p, const PlacePlan& plan) {
+  Evaluation e;
+  e.devices.resize(p.costs.devices.size());
+  check_sequence(p.graph, p.costs.devices.size(), plan,
+                 topological_order(p.graph), p.names);
+  const PipelineShape shape(p, plan);
+  if (!shape.wrong.empty()) {
+    e.violations.push_back(shape.wrong);
+    return e;
+  }
+  e.devices = held_for_pipeline(p, plan, shape);
+  if (p.pipeline.order && plan.order != *p.pipeline.order &&
+      shape.num_stages > 1) {
+    e.violations.push_back(std::string("its order is ") +
+                           order_name(plan.order));
+  }
+  if (p.pipeline.stash_weights && plan.order == PipelineOrder::kGPipe) {
+    e.violations.push_back("gpipe ends every step before the next one");
+  }
+  if (any_without_kernel(p, plan)) return e;
+  const UnrolledSteps u = unroll(p, plan, shape);
+  e.simulation = simulate(u.graph, u.costs, u.plan);
+  std::vector<double> variables(e.devices.size(), 0);
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    variables[plan.device[i]] += p.graph.variable_bytes[i];
+  }
+  for (size_t d = 0; d < e.devices.size(); ++d) {
+    DeviceUse& use = e.devices[d];
+    use.busy = e.simulation.busy_us[d];
+    // The simulated peak has the variables once.
+    use.bytes = use.weights + use.gradients - variables[d] +
+                static_cast<double>(e.simulation.peak_bytes[d]);
+  }
+  add_copy_time(p, e.simulation, e.devices);
+  for (DeviceUse& use : e.devices) {
+    use.busy /= shape.steps;
+    use.copy_busy /= shape.steps;
+  }
+  add_tasks(p, plan, shape, u, e);
+  e.value = p.pipeline.stash_weights ? period_of(p, shape, u, e)
+                                     : e.simulation.step_us;
+  return e;
+}
+
+}  // namespace berth

@@ -1,0 +1,511 @@
+#include "planner/list_schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+#include "base/immortal.h"
+#include "base/infinity.h"
+
+namespace berth {
+
+namespace {
+
+// Gaps that are tried for one op.
+constexpr int kMaxGaps = 32;
+
+bool overlaps(const PlanProblem& p, int32_t device) {
+  const CopyRule rule = p.costs.devices[device].copies;
+  return rule == CopyRule::kOverlap || rule == CopyRule::kFree;
+}
+
+}  // namespace
+
+const std::vector<ListRule>& list_rules() {
+  using Next = ListRule::Next;
+  static const auto& rules =
+      immortal<std::vector<ListRule>>(std::vector<ListRule>{
+          {.next = Next::kPath, .copies = 1},
+          {.next = Next::kPath, .copies = 1, .devices = 2},
+          {.next = Next::kPath, .copies = 1, .devices = 4},
+          {.next = Next::kPath, .copies = 1, .devices = 8},
+          {.next = Next::kReady, .copies = 1, .insert = false, .devices = 4},
+          {.next = Next::kPath, .copies = 0},
+          {.next = Next::kPath, .copies = 1, .stay = 0.5},
+          {.next = Next::kChain, .copies = 1, .insert = false},
+          {.next = Next::kReady, .copies = 1, .insert = false},
+          {.next = Next::kPath, .copies = 0.5, .insert = false},
+          {.next = Next::kChain, .copies = 1, .stay = 1},
+          {.next = Next::kReady, .copies = 1, .stay = 0.5},
+          {.next = Next::kChain, .stay = 1000, .insert = false},
+          {.next = Next::kPath, .copies = 1, .spread = true},
+      });
+  return rules;
+}
+
+ListRule random_rule(StreamRandom& random, int32_t devices) {
+  ListRule rule;
+  rule.next = static_cast<ListRule::Next>(
+      std::max<int>(0, static_cast<int>(random.below(6)) - 3));
+  rule.copies = random.below(3) == 0 ? 0 : 2 * random.uniform();
+  rule.noise = 0.4 * random.uniform() * random.uniform();
+  rule.stay = random.below(3) == 0 ? 0 : std::exp(4 * random.uniform() - 3);
+  rule.insert = random.below(4) != 0;
+  rule.spread = random.below(4) == 0;
+  // With many devices, few are often better, and quicker to choose from.
+  if (devices > 2 && random.below(devices > 8 ? 4 : 2) != 0) {
+    const uint32_t most = std::min(devices, 16);
+    rule.devices = 2 + static_cast<int32_t>(random.below(most - 1));
+  }
+  return rule;
+}
+
+std::string name_of(const ListRule& rule) {
+  const char* by = rule.next == ListRule::Next::kPath    ? "path"
+                   : rule.next == ListRule::Next::kReady ? "readiness"
+                                                         : "chain";
+  return fmt::format(
+      "list scheduling by {}{}{}", by, rule.insert ? "" : ", without gaps",
+      rule.devices > 0 ? fmt::format(", on {} devices", rule.devices) : "");
+}
+
+ListScheduler::ListScheduler(const StepUnits& units)
+    : units_(units), p_(units.problem), g_(units.problem.graph) {
+  const size_t n = g_.num_nodes();
+  const size_t devices = p_.num_devices();
+  links_ = LinkNumbers(p_.costs, 0);
+  rank_.resize(n), start_.resize(n), end_.resize(n);
+  missing_.resize(n), position_.resize(n), newest_input_.resize(n);
+  plan_.device.resize(n);
+  device_free_.resize(devices), engine_free_.resize(devices);
+  shared_free_.resize(links_.end);
+  gaps_.resize(devices);
+  first_arrival_.resize(g_.producer.size());
+  readers_left_.resize(g_.producer.size());
+  find_middling_costs();
+  rank_devices();
+}
+
+void ListScheduler::rank_devices() {
+  const size_t classes = p_.costs.classes.size();
+  std::vector<double> speed(classes, 0);
+  for (int32_t i = 0; i < g_.num_nodes(); ++i) {
+    if (!p_.takes_time(i)) continue;
+    for (size_t c = 0; c < classes; ++c) {
+      const double us = p_.costs.times[static_cast<size_t>(i) * classes + c].us;
+      if (us > 0) speed[c] += std::min(work_us_[i] / us, 100.0);
+    }
+  }
+  const auto speed_of = [&](int32_t device) {
+    return speed[p_.costs.devices[device].device_class];
+  };
+  fastest_.resize(device_free_.size());
+  std::iota(fastest_.begin(), fastest_.end(), 0);
+  std::ranges::stable_sort(fastest_, std::greater(), speed_of);
+}
+
+void ListScheduler::find_middling_work() {
+  const size_t classes = p_.costs.classes.size();
+  work_us_.assign(rank_.size(), 0);
+  // Devices of each class in a set; most ops allow the set of the op before.
+  std::vector<double> counts(classes, 0);
+  DeviceSet counted = 0;
+  for (int32_t i = 0; i < g_.num_nodes(); ++i) {
+    if (!p_.takes_time(i)) continue;
+    const DeviceSet& allowed = units_.allowed[units_.unit[i]];
+    if (allowed != counted) {
+      counted = allowed;
+      std::fill(counts.begin(), counts.end(), 0);
+      for (int32_t d = 0; d < p_.num_devices(); ++d) {
+        if (allowed.has(d)) ++counts[p_.costs.devices[d].device_class];
+      }
+    }
+    // The harmonic mean: slow devices hardly count.
+    double speeds = 0, count = 0;
+    for (size_t c = 0; c < classes; ++c) {
+      if (counts[c] == 0) continue;
+      speeds +=
+          counts[c] / p_.costs.times[static_cast<size_t>(i) * classes + c].us;
+      count += counts[c];
+    }
+    work_us_[i] = speeds > 0 ? count / speeds : 0;
+  }
+}
+
+void ListScheduler::find_middling_costs() {
+  find_middling_work();
+  double latency = 0, per_byte = 0, links = 0;
+  const bool alike = p_.costs.links.size() == 1;
+  const int32_t devices = alike ? 2 : p_.num_devices();
+  for (int32_t from = 0; p_.num_devices() > 1 && from < devices; ++from) {
+    for (int32_t to = 0; to < devices; ++to) {
+      if (from == to) continue;
+      latency += copy_time(p_, from, to, 0);
+      per_byte += copy_time(p_, from, to, 1 << 20) / (1 << 20);
+      ++links;
+    }
+  }
+  copy_us_.assign(g_.producer.size(), 0);
+  counted_.assign(g_.producer.size(), 0);
+  for (const int32_t i : units_.order) {
+    for (const int32_t v : g_.values[i]) {
+      counted_[v] =
+          p_.takes_time(i) || (g_.alias_of[i] >= 0 && counted_[g_.alias_of[i]]);
+      if (links == 0 || g_.everywhere[v]) continue;
+      const double bytes = p_.costs.bytes.item(v);
+      const double us =
+          (latency + std::max(per_byte - latency / (1 << 20), 0.0) * bytes) /
+          links;
+      copy_us_[v] = us > 0 ? us : 0;
+    }
+  }
+}
+
+void ListScheduler::reset(const std::vector<int32_t>* fixed) {
+  for (int32_t i = 0; i < g_.num_nodes(); ++i) {
+    missing_[i] = g_.reads[i].size() + g_.controls[i].size();
+  }
+  std::fill(end_.begin(), end_.end(), 0);
+  std::fill(newest_input_.begin(), newest_input_.end(), -1);
+  device_of_unit_.assign(units_.num_units, -1);
+  std::fill(first_arrival_.begin(), first_arrival_.end(), -1);
+  arrivals_.clear();
+  std::fill(device_free_.begin(), device_free_.end(), 0);
+  std::fill(engine_free_.begin(), engine_free_.end(), 0);
+  std::fill(shared_free_.begin(), shared_free_.end(), 0);
+  for (std::vector<Gap>& gaps : gaps_) gaps.clear();
+  waiting_.clear();
+  settled_.clear();
+  plan_.sequence.clear();
+  bytes_.assign(device_free_.size(), 0);
+  for (size_t v = 0; v < readers_left_.size(); ++v) {
+    readers_left_[v] = g_.readers[static_cast<int32_t>(v)].size();
+  }
+  if (!fixed) return;
+  for (int32_t u = 0; u < units_.num_units; ++u) {
+    if ((*fixed)[u] >= 0) place_unit(u, (*fixed)[u]);
+  }
+}
+
+// The largest goes first, to the first device with enough free memory or to the
+// one with the most: fitting all units is a packing.
+void ListScheduler::spread_held(StreamRandom& random) {
+  std::vector<std::pair<double, int32_t>> units;
+  for (int32_t u = 0; u < units_.num_units; ++u) {
+    if (device_of_unit_[u] >= 0 || units_.held_bytes[u] <= 0) continue;
+    const double noise = 1 - rule_->noise * random.uniform();
+    units.emplace_back(-units_.held_bytes[u] * noise, u);
+  }
+  std::sort(units.begin(), units.end());
+  const bool first_fit = random.below(2) == 0;
+  for (const auto& [size, u] : units) {
+    int32_t best = -1;
+    double best_room = 0;
+    for (int32_t d = 0; d < p_.num_devices(); ++d) {
+      if (!units_.allowed[u].has(d)) continue;
+      const double limit = p_.costs.devices[d].memory_limit;
+      // Devices without a limit only if no other has enough free memory.
+      const double room = limit > 0 ? limit - bytes_[d] + size : 0;
+      if (best < 0 || room > best_room) best = d, best_room = room;
+      if (first_fit && limit > 0 && room >= 0) break;
+    }
+    place_unit(u, best);
+  }
+}
+
+void ListScheduler::find_ranks(StreamRandom& random) {
+  const double copies = rule_->copies, noise = rule_->noise;
+  for (auto it = units_.order.rbegin(); it != units_.order.rend(); ++it) {
+    const int32_t i = *it;
+    double behind = 0;
+    for (const int32_t v : g_.values[i]) {
+      const double copy = copies > 0 ? copies * copy_us_[v] : 0;
+      for (const int32_t r : g_.readers[v]) {
+        behind = std::max(behind, rank_[r] + copy);
+      }
+    }
+    for (const int32_t f : g_.followers[i]) behind = std::max(behind, rank_[f]);
+    rank_[i] = behind + work_us_[i];
+    if (noise > 0) rank_[i] *= 1 + noise * (2 * random.uniform() - 1);
+  }
+}
+
+const PlacePlan& ListScheduler::run(const ListRule& rule, StreamRandom& random,
+                                    const std::vector<int32_t>* fixed) {
+  rule_ = &rule;
+  reset(fixed);
+  among_ = ~DeviceSet{0};
+  if (rule.devices > 0 && rule.devices < p_.num_devices()) {
+    among_ = DeviceSet{0};
+    for (int32_t k = 0; k < rule.devices; ++k)
+      among_ |= device_bit(fastest_[k]);
+  }
+  if (rule.spread && units_.limited) spread_held(random);
+  find_ranks(random);
+  for (const int32_t i : units_.order) {
+    if (missing_[i] == 0) enqueue(i);
+  }
+  while (true) {
+    if (!settled_.empty()) {
+      const int32_t node = settled_.back();
+      settled_.pop_back();
+      settle(node);
+    } else if (!waiting_.empty()) {
+      std::pop_heap(waiting_.begin(), waiting_.end());
+      const int32_t op = waiting_.back().node;
+      waiting_.pop_back();
+      place(op);
+    } else {
+      break;
+    }
+  }
+  finish_plan();
+  return plan_;
+}
+
+void ListScheduler::enqueue(int32_t node) {
+  if (!p_.takes_time(node)) {
+    settled_.push_back(node);
+    return;
+  }
+  double first = rank_[node], second = 0;
+  if (rule_->next == ListRule::Next::kChain) {
+    second = std::exchange(first, newest_input_[node]);
+  } else if (rule_->next == ListRule::Next::kReady) {
+    second = std::exchange(first, 0);
+    for (const int32_t v : g_.reads[node]) {
+      first = std::min(first, -end_[g_.producer[v]]);
+    }
+    for (const int32_t c : g_.controls[node]) first = std::min(first, -end_[c]);
+  }
+  waiting_.push_back({first, second, node});
+  std::push_heap(waiting_.begin(), waiting_.end());
+}
+
+void ListScheduler::wake_behind(int32_t node) {
+  const int32_t newest =
+      p_.takes_time(node) ? position_[node] : newest_input_[node];
+  const auto wake = [&](int32_t next) {
+    newest_input_[next] = std::max(newest_input_[next], newest);
+    if (--missing_[next] == 0) enqueue(next);
+  };
+  for (const int32_t v : g_.values[node]) {
+    for (const int32_t r : g_.readers[v]) wake(r);
+  }
+  for (const int32_t f : g_.followers[node]) wake(f);
+}
+
+// Nodes that take no time are where their unit is; before that is placed, they
+// are where they are wanted.
+void ListScheduler::settle(int32_t node) {
+  const int32_t d = device_of_unit_[units_.unit[node]];
+  double at = 0;
+  for (const int32_t c : g_.controls[node]) at = std::max(at, end_[c]);
+  for (const int32_t v : g_.reads[node]) {
+    const double there = d < 0 ? -1 : arrival(v, d);
+    at = std::max(at, there < 0 ? end_[g_.producer[v]] : there);
+    read_value(v);
+  }
+  start_[node] = end_[node] = at;
+  for (const int32_t v : g_.values[node]) {
+    if (counted_[v] && d >= 0) {
+      bytes_[d] += p_.costs.bytes.item(v);
+    }
+  }
+  wake_behind(node);
+}
+
+void ListScheduler::place(int32_t op) {
+  const int32_t unit = units_.unit[op];
+  const int32_t d = choose(op);
+  for (const int32_t v : g_.reads[op]) {
+    const int32_t from = units_.unit[g_.producer[v]];
+    if (device_of_unit_[from] >= 0 || from == unit) continue;
+    const DeviceSet allowed = units_.allowed[from];
+    place_unit(from, allowed.has(d) ? d : allowed.first());
+  }
+  if (device_of_unit_[unit] < 0) place_unit(unit, d);
+  const Slot slot = slot_on(op, d, true);
+  start_[op] = slot.start, end_[op] = slot.end;
+  position_[op] = plan_.sequence.size();
+  plan_.sequence.push_back(op);
+  for (const int64_t b : p_.costs.bytes[op]) bytes_[d] += b;
+  for (const int32_t v : g_.reads[op]) read_value(v);
+  wake_behind(op);
+}
+
+int32_t ListScheduler::choose(int32_t op) {
+  const int32_t unit = units_.unit[op];
+  if (device_of_unit_[unit] >= 0) return device_of_unit_[unit];
+  int32_t best = -1;
+  double best_cost = kInfinity, best_lacking = kInfinity;
+  DeviceSet rest = units_.allowed[unit] & among_;
+  if (!rest) rest = units_.allowed[unit];
+  for (; rest; rest.drop_first()) {
+    const int32_t d = rest.first();
+    const Slot slot = slot_on(op, d, false);
+    const double cost =
+        rule_->stay > 0 ? slot.end + rule_->stay * copies_us_ : slot.end;
+    const double lacking = units_.limited ? lacking_bytes(op, d) : 0;
+    if (best < 0 || lacking < best_lacking ||
+        (lacking == best_lacking && cost < best_cost)) {
+      best = d, best_cost = cost, best_lacking = lacking;
+    }
+  }
+  return best;
+}
+
+// -1: it is not there, and no copy of it has been made yet.
+double ListScheduler::arrival(int32_t value, int32_t device) const {
+  const int32_t from = device_of_unit_[units_.unit[g_.producer[value]]];
+  if (from < 0 || from == device || g_.everywhere[value]) {
+    return end_[g_.producer[value]];
+  }
+  for (int32_t a = first_arrival_[value]; a >= 0; a = arrivals_[a].next) {
+    if (arrivals_[a].device == device) return arrivals_[a].at;
+  }
+  return -1;
+}
+
+// Returns when the inputs of an op are on a device; if the device makes the
+// copies itself, when they are made.
+double ListScheduler::copy_in(int32_t op, int32_t device, bool commit) {
+  const CopyRule rule = p_.costs.devices[device].copies;
+  const bool blocking = !overlaps(p_, device);
+  double ready = 0, engine = engine_free_[device];
+  double busy = blocking ? device_free_[device] : 0;
+  copies_us_ = 0;
+  for (const int32_t c : g_.controls[op]) ready = std::max(ready, end_[c]);
+  for (const int32_t v : g_.reads[op]) {
+    double at = arrival(v, device);
+    if (at < 0) {
+      const int32_t from = device_of_unit_[units_.unit[g_.producer[v]]];
+      const int64_t bytes = p_.costs.bytes.item(v);
+      const double us = copy_time(p_, from, device, bytes);
+      copies_us_ += us;
+      double begin = end_[g_.producer[v]];
+      const SharedLinks& shared = links_.between(from, device);
+      const bool both = rule == CopyRule::kBoth &&
+                        p_.costs.devices[from].copies == CopyRule::kBoth;
+      if (rule == CopyRule::kOverlap) begin = std::max(begin, engine);
+      if (blocking) begin = std::max(begin, busy);
+      if (both) begin = std::max(begin, device_free_[from]);
+      for (const int32_t n : shared) begin = std::max(begin, shared_free_[n]);
+      at = begin + us;
+      engine = at, busy = at;
+      if (commit) {
+        arrivals_.push_back({at, device, first_arrival_[v]});
+        first_arrival_[v] = static_cast<int32_t>(arrivals_.size()) - 1;
+        bytes_[device] += bytes;
+        if (both) device_free_[from] = std::max(device_free_[from], at);
+        for (const int32_t n : shared) shared_free_[n] = at;
+      }
+    }
+    ready = std::max(ready, at);
+  }
+  if (commit) engine_free_[device] = engine;
+  return std::max(ready, busy);
+}
+
+ListScheduler::Slot ListScheduler::slot_on(int32_t op, int32_t device,
+                                           bool commit) {
+  const double ready = copy_in(op, device, commit);
+  const Slot slot = free_slot(device, ready, p_.costs.time(op, device).us);
+  if (commit) fill(device, slot);
+  return slot;
+}
+
+ListScheduler::Slot ListScheduler::free_slot(int32_t device, double ready,
+                                             double us) const {
+  if (rule_->insert && overlaps(p_, device)) {
+    const std::vector<Gap>& gaps = gaps_[device];
+    auto gap = std::ranges::lower_bound(gaps, ready + us, {}, &Gap::end);
+    for (int k = 0; gap != gaps.end() && k < kMaxGaps; ++gap, ++k) {
+      const double start = std::max(gap->begin, ready);
+      if (start + us <= gap->end) return {start, start + us};
+    }
+  }
+  const double start = std::max(device_free_[device], ready);
+  return {start, start + us};
+}
+
+void ListScheduler::fill(int32_t device, Slot slot) {
+  std::vector<Gap>& gaps = gaps_[device];
+  double& free = device_free_[device];
+  if (slot.start >= free) {
+    if (rule_->insert && slot.start > free) gaps.push_back({free, slot.start});
+    free = slot.end;
+    return;
+  }
+  // The first gap that does not end before the slot does.
+  auto gap = std::ranges::lower_bound(gaps, slot.end, {}, &Gap::end);
+  if (gap == gaps.end()) return;
+  const Gap rest = {slot.end, gap->end};
+  gap->end = slot.start;
+  const bool before = gap->begin < gap->end, behind = rest.begin < rest.end;
+  if (before && behind) {
+    gaps.insert(gap + 1, rest);
+  } else if (behind) {
+    *gap = rest;
+  } else if (!before) {
+    gaps.erase(gap);
+  }
+}
+
+void ListScheduler::place_unit(int32_t unit, int32_t device) {
+  device_of_unit_[unit] = device;
+  bytes_[device] += units_.held_bytes[unit];
+}
+
+// Estimates how many bytes a device would lack with an op on it.
+double ListScheduler::lacking_bytes(int32_t op, int32_t device) const {
+  const double limit = p_.costs.devices[device].memory_limit;
+  if (limit <= 0) return 0;
+  double bytes = bytes_[device];
+  if (device_of_unit_[units_.unit[op]] < 0) {
+    bytes += units_.held_bytes[units_.unit[op]];
+  }
+  for (const int64_t b : p_.costs.bytes[op]) bytes += b;
+  for (const int32_t v : g_.reads[op]) {
+    const int32_t from = units_.unit[g_.producer[v]];
+    if (device_of_unit_[from] < 0) {
+      bytes += units_.held_bytes[from];
+    } else if (arrival(v, device) < 0) {
+      bytes += p_.costs.bytes.item(v);
+    }
+  }
+  return std::max(bytes - limit, 0.0);
+}
+
+// One reader less: the last one frees it.
+void ListScheduler::read_value(int32_t value) {
+  if (--readers_left_[value] > 0 || g_.lives_on[value]) return;
+  const double bytes = p_.costs.bytes.item(value);
+  const int32_t home = device_of_unit_[units_.unit[g_.producer[value]]];
+  if (counted_[value] && home >= 0) bytes_[home] -= bytes;
+  for (int32_t a = first_arrival_[value]; a >= 0; a = arrivals_[a].next) {
+    bytes_[arrivals_[a].device] -= bytes;
+  }
+}
+
+// In order of start: what an op waits for starts before it, or at the same time
+// but is placed before it.
+void ListScheduler::finish_plan() {
+  std::ranges::sort(plan_.sequence, {}, [&](int32_t op) {
+    return std::pair(start_[op], position_[op]);
+  });
+  for (int32_t u = 0; u < units_.num_units; ++u) {
+    if (device_of_unit_[u] < 0) {
+      device_of_unit_[u] = units_.allowed[u].first();
+    }
+  }
+  for (int32_t i = 0; i < g_.num_nodes(); ++i) {
+    plan_.device[i] = device_of_unit_[units_.unit[i]];
+  }
+}
+
+}  // namespace berth

@@ -1,0 +1,300 @@
+#include "planner/loads.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/infinity.h"
+
+namespace berth {
+
+namespace {
+
+using Kind = SimulatedGraph::Kind;
+
+// Lists of items, per key, without duplicates.
+Rows<int32_t> rows_of(std::vector<std::pair<int32_t, int32_t>>& pairs,
+                      int32_t num_rows) {
+  sort_unique(pairs);
+  Rows<int32_t> rows;
+  std::vector<int32_t> row;
+  size_t k = 0;
+  for (int32_t i = 0; i < num_rows; ++i) {
+    row.clear();
+    for (; k < pairs.size() && pairs[k].first == i; ++k) {
+      row.push_back(pairs[k].second);
+    }
+    rows.add(row);
+  }
+  return rows;
+}
+
+// A net before equal ones are merged.
+struct Net {
+  int32_t begin = 0, size = 0;  // of its units, in one array
+  double touch_us = 0, copies = 0, bytes = 0;
+};
+
+// Gathers nets, merges those with equal units and adds them to a problem.
+class NetMaker {
+ public:
+  explicit NetMaker(bool by_links) : by_links_(by_links) {}
+
+  // A value of this producer; `units` may contain it, and duplicates.
+  void add(int32_t producer, std::vector<int32_t>& units, Net net) {
+    units.push_back(producer);
+    sort_unique(units);
+    if (units.size() < 2) return;
+    if (!by_links_ && net.touch_us <= 0) return;
+    // With links it matters which device sends.
+    if (by_links_) {
+      const auto at = std::find(units.begin(), units.end(), producer);
+      std::rotate(units.begin(), at, at + 1);
+    }
+    net.begin = pins_.size();
+    net.size = units.size();
+    pins_.insert(pins_.end(), units.begin(), units.end());
+    nets_.push_back(net);
+  }
+
+  void finish(LoadProblem& p) {
+    std::vector<int32_t> order(nets_.size());
+    std::iota(order.begin(), order.end(), 0);
+    const auto pins = [&](int32_t n) {
+      return std::span(pins_).subspan(static_cast<size_t>(nets_[n].begin),
+                                      static_cast<size_t>(nets_[n].size));
+    };
+    std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+      return std::ranges::lexicographical_compare(pins(a), pins(b));
+    });
+    std::vector<std::pair<int32_t, int32_t>> of_units;
+    for (size_t k = 0; k < order.size(); ++k) {
+      const Net& net = nets_[order[k]];
+      const auto units = pins(order[k]);
+      if (k == 0 || !std::ranges::equal(units, pins(order[k - 1]))) {
+        for (const int32_t u : units) of_units.push_back({u, p.pins.size()});
+        p.pins.add(units);
+        p.touch_us.push_back(0);
+        p.copies.push_back(0);
+        p.net_bytes.push_back(0);
+      }
+      p.touch_us.back() += net.touch_us;
+      p.copies.back() += net.copies;
+      p.net_bytes.back() += net.bytes;
+    }
+    p.nets = rows_of(of_units, p.num_units());
+  }
+
+ private:
+  bool by_links_;
+  std::vector<int32_t> pins_;
+  std::vector<Net> nets_;
+};
+
+void add_devices(const PlanProblem& p, LoadProblem& l) {
+  const size_t devices = p.costs.devices.size();
+  l.num_classes = p.costs.classes.size();
+  l.by_links = p.touch_us.empty();
+  l.receiver.assign(devices, -1);
+  for (size_t d = 0; d < devices; ++d) {
+    const DeviceCost& device = p.costs.devices[d];
+    const int32_t number = d;
+    l.device_class.push_back(device.device_class);
+    l.limit.push_back(device.memory_limit > 0
+                          ? static_cast<double>(device.memory_limit)
+                          : kInfinity);
+    if (l.by_links) {
+      if (device.copies == CopyRule::kBoth) l.sender_pays |= device_bit(number);
+      if (device.copies == CopyRule::kOverlap) {
+        l.receiver[d] = devices + d;
+      } else if (device.copies != CopyRule::kFree) {
+        l.receiver[d] = number;
+      }
+    } else if (!p.free_of_touch[d]) {
+      l.pays |= device_bit(number);
+    }
+  }
+  if (!l.by_links) return;
+  l.links = LinkNumbers(p.costs, 2 * p.num_devices());
+  for (const LinkCost& link : p.costs.links) {
+    l.latency_us.push_back(link.latency_us);
+    l.us_per_byte.push_back(1 / link.bytes_per_us);
+  }
+}
+
+void add_units(const PlanProblem& p, LoadProblem& l) {
+  const size_t units = p.num_groups;
+  l.work.assign(units * l.num_classes, 0);
+  l.bytes.assign(units, 0);
+  l.allowed = allowed_of_groups(p);
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    const size_t at = i, unit = p.group[i];
+    l.bytes[unit] += p.resident_bytes[at];
+    if (!p.graph.variable_bytes.empty()) {
+      l.bytes[unit] += p.graph.variable_bytes[at];
+    }
+    if (!p.takes_time(i)) continue;
+    for (size_t c = 0; c < l.num_classes; ++c) {
+      l.work[unit * l.num_classes + c] +=
+          p.costs.times[at * l.num_classes + c].us;
+    }
+  }
+}
+
+// Edges among units as in a forward pass: those between forward ops, and for
+// units without any the reversed edges of the backward pass.
+void add_order(const PlanProblem& p, LoadProblem& l) {
+  std::vector<uint8_t> forward(p.num_groups, 0);
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    if (!p.backward[i]) forward[p.group[i]] = 1;
+  }
+  std::vector<std::pair<int32_t, int32_t>> edges;
+  const SimulatedGraph& g = p.graph;
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    const int32_t to = p.group[i];
+    for (const int32_t v : g.reads[i]) {
+      const int32_t op = g.producer[v];
+      const int32_t from = p.group[op];
+      if (from == to) continue;
+      const bool back = p.backward[i] && p.backward[op];
+      if (!back) {
+        if (!p.backward[i]) edges.push_back({from, to});
+      } else if (!forward[from] || !forward[to]) {
+        edges.push_back({to, from});
+      }
+    }
+  }
+  l.after = rows_of(edges, p.num_groups);
+}
+
+void add_nets(const PlanProblem& p, LoadProblem& l) {
+  const SimulatedGraph& g = p.graph;
+  const std::vector<int32_t> renamed = renamed_values(g);
+  std::vector<std::pair<int32_t, int32_t>> holders;  // value, unit
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    for (const int32_t v : g.reads[i]) {
+      holders.push_back({renamed[v], p.group[i]});
+    }
+  }
+  const Rows<int32_t> readers =
+      rows_of(holders, static_cast<int32_t>(g.producer.size()));
+  NetMaker maker(l.by_links);
+  std::vector<int32_t> units;
+  for (int32_t v = 0; v < readers.size(); ++v) {
+    if (readers[v].empty() || g.everywhere[v]) continue;
+    units.assign(readers[v].begin(), readers[v].end());
+    maker.add(p.group[g.producer[v]], units,
+              {.touch_us = l.by_links ? 0 : p.touch_us[v],
+               .copies = 1,
+               .bytes = static_cast<double>(p.costs.bytes.item(v))});
+  }
+  maker.finish(l);
+}
+
+void add_copies_of(const LoadProblem& p, int32_t net, int32_t from,
+                   DeviceSet readers, std::vector<double>& loads) {
+  for (; readers; readers.drop_first()) {
+    const int32_t to = readers.first();
+    if (to == from || p.receiver[to] < 0) continue;
+    const double us = p.copy_us(net, from, to);
+    loads[p.receiver[to]] += us;
+    if (p.sender_pays.has(from)) loads[from] += us;
+    for (const LoadMachine bus : p.links.between(from, to)) loads[bus] += us;
+  }
+}
+
+}  // namespace
+
+std::vector<int32_t> renamed_values(const SimulatedGraph& g) {
+  std::vector<int32_t> renamed(g.producer.size());
+  for (size_t v = 0; v < renamed.size(); ++v) {
+    int32_t root = v;
+    // What reads a value that is everywhere makes a value of its own.
+    while (true) {
+      const int32_t of = g.alias_of[g.producer[root]];
+      if (of < 0 || g.everywhere[of]) break;
+      root = of;
+    }
+    renamed[v] = root;
+  }
+  return renamed;
+}
+
+LoadProblem::LoadProblem(const PlanProblem& problem) {
+  add_devices(problem, *this);
+  add_units(problem, *this);
+  add_order(problem, *this);
+  add_nets(problem, *this);
+}
+
+std::vector<double> machine_loads(const LoadProblem& p,
+                                  std::span<const int32_t> device) {
+  std::vector<double> loads(p.num_machines(), 0);
+  for (int32_t u = 0; u < p.num_units(); ++u) {
+    loads[device[u]] += p.work_on(u, device[u]);
+  }
+  for (int32_t n = 0; n < p.num_nets(); ++n) {
+    DeviceSet holders = 0;
+    for (const int32_t u : p.pins[n]) holders |= device_bit(device[u]);
+    if (holders.count() < 2) continue;
+    if (p.by_links) {
+      add_copies_of(p, n, device[p.pins[n][0]], holders, loads);
+      continue;
+    }
+    for (DeviceSet m = holders & p.pays; m; m.drop_first()) {
+      loads[m.first()] += p.touch_us[n];
+    }
+  }
+  return loads;
+}
+
+double load_value(const LoadProblem& p, std::span<const int32_t> device) {
+  std::vector<double> bytes(p.limit.size(), 0);
+  for (int32_t u = 0; u < p.num_units(); ++u) {
+    if (!p.allowed[u].has(device[u])) return kInfinity;
+    bytes[device[u]] += p.bytes[u];
+  }
+  for (size_t d = 0; d < bytes.size(); ++d) {
+    if (bytes[d] > p.limit[d]) return kInfinity;
+  }
+  const std::vector<double> loads = machine_loads(p, device);
+  return *std::max_element(loads.begin(), loads.end());
+}
+
+LoadProblem contract(const LoadProblem& p, std::span<const int32_t> cluster,
+                     int32_t num_clusters) {
+  LoadProblem c;
+  static_cast<LoadDevices&>(c) = p;
+  const size_t units = num_clusters;
+  c.work.assign(units * c.num_classes, 0);
+  c.bytes.assign(units, 0);
+  c.allowed.assign(units, ~DeviceSet{0});
+  std::vector<std::pair<int32_t, int32_t>> edges;
+  for (int32_t u = 0; u < p.num_units(); ++u) {
+    const size_t at = cluster[u];
+    for (size_t k = 0; k < c.num_classes; ++k) {
+      c.work[at * c.num_classes + k] +=
+          p.work[static_cast<size_t>(u) * c.num_classes + k];
+    }
+    c.bytes[at] += p.bytes[u];
+    c.allowed[at] &= p.allowed[u];
+    for (const int32_t next : p.after[u]) {
+      if (cluster[next] != cluster[u]) {
+        edges.push_back({cluster[u], cluster[next]});
+      }
+    }
+  }
+  c.after = rows_of(edges, num_clusters);
+  NetMaker maker(c.by_links);
+  std::vector<int32_t> held;
+  for (int32_t n = 0; n < p.num_nets(); ++n) {
+    held.clear();
+    for (const int32_t u : p.pins[n]) held.push_back(cluster[u]);
+    const int32_t producer = held[0];
+    maker.add(producer, held,
+              {0, 0, p.touch_us[n], p.copies[n], p.net_bytes[n]});
+  }
+  maker.finish(c);
+  return c;
+}
+
+}  // namespace berth

@@ -1,0 +1,113 @@
+// Pipeline: a step of several micro-batches in stages, as an ordinary step.
+//
+// The graph of a problem is one micro-batch. A plan divides it into stages; the
+// forward ops of a stage are one task per micro-batch, its backward ops
+// another. The lane of a stage is the device of its first op. A lane runs its
+// tasks in one of three orders; the tasks of all lanes together, micro-batch by
+// micro-batch, are an ordinary step (simulate.h), whose end is the value of the
+// plan. Pure functions.
+//
+// The rules:
+//  - kGPipe: a lane runs the forward tasks of all micro-batches, then all
+//    backward ones.
+//  - k1F1B: some forward tasks first, then forward and backward in turns, then
+//    the remaining backward ones. First come as many as there are lanes after
+//    it. kInterleaved is the same for lanes of v > 1 stages: first come twice
+//    as many, and lanes * (v - 1) more; forward tasks go by groups of as many
+//    micro-batches as there are lanes, in a group by stage; backward tasks
+//    likewise, the last stage first. Lanes are ordered by their first stage.
+//  - In every round each lane, by number of its device, runs its next task if
+//    the task before it on the micro-batch's way through the stages and back
+//    was in an earlier round. That is the sequence of tasks; in each of them,
+//    ops are in the plan's sequence. No op reads what comes later on this way.
+//  - What a step has once (PlanProblem::once) and depends on a micro-batch
+//    comes after the tasks of its step, and so does all that depends on it. It
+//    reads the values of the last micro-batch and waits for those of all. If
+//    there are several micro-batches, the producer's device also holds the sum
+//    of such values, and of results of backward ops, throughout.
+//  - Stashed weights: steps follow each other without a wait. The value is the
+//    time per step in the second half of a run of many, and at least the time
+//    that any device, copy engine or group of links is busy per step. A device
+//    holds its weights once per step that its micro-batches in flight are of.
+
+#ifndef BERTH_PLANNER_PIPELINE_H_
+#define BERTH_PLANNER_PIPELINE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/planner.h"
+
+namespace berth {
+
+// How often a node is in a step.
+enum class MicroBatchRole : uint8_t {
+  kShared,  // once, before all micro-batches
+  kEach,    // once per micro-batch
+  kStep,    // once, after the micro-batches
+};
+std::vector<MicroBatchRole> roles_of(const PlanProblem& problem);
+
+struct PipelineTask {
+  int32_t part = 0;  // forward ones of stages 0 to K - 1, backward K - 1 to 0
+  int32_t micro_batch = 0;
+};
+
+// What the order of tasks depends on.
+struct PipelineLanes {
+  std::vector<int32_t> lane;  // per stage; -1: a stage without ops
+  std::vector<uint8_t> any;   // per part: it has ops
+};
+
+// Returns all tasks of this many micro-batches in their sequence; nothing if
+// tasks wait for each other.
+std::vector<PipelineTask> task_order(const PipelineLanes& lanes,
+                                     int32_t micro_batches,
+                                     PipelineOrder order);
+
+// Returns, per stage, how many micro-batches are between their two tasks.
+std::vector<int32_t> most_in_flight(const std::vector<PipelineTask>& tasks,
+                                    const PipelineLanes& lanes);
+
+// A plan of a problem of this model, divided into tasks.
+struct PipelineShape {
+  // `wrong` says why there are no tasks.
+  PipelineShape(const PlanProblem& problem, const PlacePlan& plan);
+
+  std::string wrong;
+  int32_t num_stages = 1, steps = 1;
+  std::vector<MicroBatchRole> role;  // per node
+  std::vector<int32_t> part;         // per node of kEach
+  Rows<int32_t> ops;                 // per part: in the plan's sequence
+  PipelineLanes lanes;
+  std::vector<PipelineTask> tasks;  // of all steps
+};
+
+// The steps of a shape as one. Copies of a node are consecutive.
+struct UnrolledSteps {
+  SimulatedGraph graph;
+  CostTable costs;
+  PlacePlan plan;
+  std::vector<int32_t> first;  // per node of the problem: its first copy
+};
+UnrolledSteps unroll(const PlanProblem& problem, const PlacePlan& plan,
+                     const PipelineShape& shape);
+
+// Returns, per device, what it holds throughout: weights in all versions, sums
+// of gradients, in addition to what is in the problem.
+std::vector<DeviceUse> held_for_pipeline(const PlanProblem& problem,
+                                         const PlacePlan& plan,
+                                         const PipelineShape& shape);
+
+// Returns the problem of model kLoad whose loads are those of a whole step, or
+// less: a bound of it is one of the pipeline.
+PlanProblem loads_of_step(const PlanProblem& problem);
+
+const char* order_name(PipelineOrder order);  // "1f1b"
+// Throws errors::InvalidArgument unless it is one of the names.
+PipelineOrder order_of_name(const std::string& name);
+
+}  // namespace berth
+
+#endif  // BERTH_PLANNER_PIPELINE_H_
