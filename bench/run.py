@@ -602,7 +602,7 @@ for _model in ("mlp", "cnn"):
     ROWS.append((f"{_model}_equal_bits_on_4_replicas", "x", 1.3, 1.1,
                  lambda r, m=_model: equal_bits_row(r, m)))
 ROWS += [
-    # Against the values and bounds of docs/decisions.md, 44 (known to four digits), the worst
+    # Against the values and bounds of bench/planner_rows.py (known to four digits), the worst
     # input; and against the experts' splits and the dynamic program of the inputs' authors.
     ("plan_throughput_over_known", "x", 1.005, 1.0001,
      lambda r: planner_row(r, "throughput", "plan_throughput_all", "value_over_known")),
