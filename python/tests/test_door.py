@@ -225,3 +225,11 @@ def test_skipped_weights_are_warned_of(tmp_path, capfd):
     model(3).save_weights(str(tmp_path / "w"))
     model(4).load_weights(str(tmp_path / "w"), skip_mismatch=True)
     assert "1 of the model's 4 weights were loaded" in capfd.readouterr().err
+
+
+def test_steps_that_fit_would_not_call_are_refused():
+    class Stepping(tf.keras.Sequential):
+        def train_step(self, data):
+            return {"loss": tf.constant(0.0)}
+    with pytest.raises(NotImplementedError, match="Stepping has a train_step"):
+        Stepping([tf.keras.layers.Dense(1)]).compile("sgd", "mse")

@@ -129,6 +129,10 @@ class Model(Layer):
     def _is_own(self):
         return type(self).call is not Layer.call
 
+    def _is_given(self):
+        """Whether layers or tensors that it was given say what the model computes."""
+        return "_ins" in self.__dict__
+
     def _build_for(self, shape):
         """Makes the weights of a model for inputs of this shape, by calling it."""
         if shape and isinstance(shape[0], (list, tuple)):
@@ -219,6 +223,11 @@ class Model(Layer):
                 weighted_metrics=None, run_eagerly=False, steps_per_execution=1,
                 jit_compile="auto", auto_scale_loss=True, *, slices=0, placement="", contract=None):
         """Sets what fit does. `slices` and `placement` are Berth's (docs/python.md)."""
+        for step in ("train_step", "test_step"):
+            if not self._is_own() and self._is_given() and getattr(type(self), step) is not getattr(Model, step):
+                raise NotImplementedError(
+                    f"compile: {type(self).__name__} has a {step}() of its own, which fit of a Sequential or functional "
+                    "model does not call; expected a class of keras.Model with call(), which calls the layers")
         metrics, weighted_metrics = ({k: _metrics_of(v) for k, v in given.items()} if isinstance(given, dict)
                                      else _metrics_of(given) for given in (metrics, weighted_metrics))
         # The engine knows metrics of one's own by weak references; files ask for all of it.
@@ -430,6 +439,9 @@ class Sequential(Model):
 
     def _is_own(self):
         return False
+
+    def _is_given(self):
+        return True
 
     def add(self, layer):
         self._append(layer)
