@@ -102,6 +102,7 @@ void add_config(nb::module_& m) {
       },
       "device_policy"_a.none());
   c.def("get_device_policy", &config::get_device_policy);
+  c.def("reset_device_error", &config::reset_device_error, "device"_a);
   c.def("set_placement_policy", [](const std::string& name) {
     config::set_placement_policy(placement::Policy(name));
   });

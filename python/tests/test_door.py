@@ -233,3 +233,24 @@ def test_steps_that_fit_would_not_call_are_refused():
             return {"loss": tf.constant(0.0)}
     with pytest.raises(NotImplementedError, match="Stepping has a train_step"):
         Stepping([tf.keras.layers.Dense(1)]).compile("sgd", "mse")
+
+
+def test_a_bad_label_leaves_a_model_on_accelerators_as_it_was(run_script):
+    done = run_script("""
+import numpy as np, tensorflow as tf
+x, y = np.random.rand(64, 4).astype("float32"), np.zeros(64, "int32")
+with tf.distribute.MirroredStrategy(["GPU:0", "GPU:1"]).scope():
+    model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(2)])
+    model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+before = model.get_weights()
+y[40] = 2
+for call in (lambda: model.fit(x, y, batch_size=64, verbose=0), lambda: model.evaluate(x, y, batch_size=64, verbose=0)):
+    try:
+        call()
+    except tf.errors.InvalidArgumentError as e:
+        assert "label 2 in row 40 of y" in str(e), e
+    assert all((a == b).all() for a, b in zip(before, model.get_weights()))
+y[40] = 1
+print("loss", model.fit(x, y, verbose=0).history["loss"][0] > 0, tf.config.reset_device_error("GPU:0"))
+""", simulate="GPUx2")
+    assert done.returncode == 0 and "loss True None" in done.stdout, done.stderr

@@ -6,11 +6,14 @@
 
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "base/where.h"
 #include "berth/errors.h"
+#include "device/device.h"
 #include "keras/losses/loss_shapes.h"
 #include "keras/models/layer_state.h"
+#include "tensor/variable_state.h"
 
 namespace berth::keras {
 
@@ -63,6 +66,21 @@ void raise_bad_label(const Model::Training& training, const char* what,
         "{}: label {} in row {} of {}{}; expected 0 <= label < {}, the number "
         "of classes: check the last layer's size and the labels",
         what, bad->label, bad->row, of, where_text(nullptr, site), classes));
+  }
+}
+
+void reset_devices(const Model::Training& training) {
+  std::set<Device*> devices;
+  if (training.core) {
+    for (const auto& replica : training.core->replicas()) {
+      devices.insert(replica.begin(), replica.end());
+    }
+  }
+  for (const Variable& v : training.model.weights()) {
+    devices.insert(variable_state(v.handle()).device);
+  }
+  for (Device* device : devices) {
+    if (device != nullptr) device->reset_error();
   }
 }
 

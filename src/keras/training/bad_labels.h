@@ -8,6 +8,7 @@
 
 #include <string>
 
+#include "berth/errors.h"
 #include "keras/training/training.h"
 
 namespace berth::keras {
@@ -18,6 +19,21 @@ namespace berth::keras {
 // returns. `of` is "y", "batch 3".
 void raise_bad_label(const Model::Training& training, const char* what,
                      const Tensors& targets, const std::string& of, Site site);
+
+// Lets the devices of the model and its strategy take work again.
+void reset_devices(const Model::Training& training);
+
+// Runs fit, evaluate or predict. When an error of the data ends it, the caller
+// is told by that error, so the devices where it happened take work again.
+template <class F>
+auto with_devices_reset(const Model::Training& training, const F& run) {
+  try {
+    return run();
+  } catch (const errors::InvalidArgument&) {
+    reset_devices(training);
+    throw;
+  }
+}
 
 }  // namespace berth::keras
 

@@ -602,7 +602,9 @@ int64_t newest(const std::string& folder) {
 
 pid_t start_life(const std::string& folder) {
   setenv(kLifeOf, folder.c_str(), 1);
-  unsetenv("GTEST_TOTAL_SHARDS");  // its one test is in no other share
+  for (const char* share : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"}) {
+    unsetenv(share);  // its one test is in no other share
+  }
   posix_spawn_file_actions_t quiet;
   posix_spawn_file_actions_init(&quiet);
   posix_spawn_file_actions_addopen(&quiet, 1, "/dev/null", O_WRONLY, 0);

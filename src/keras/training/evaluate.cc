@@ -107,10 +107,12 @@ Logs Model::evaluate(const data::Dataset& dataset,
   training_->check_compiled("evaluate");
   check_positive("evaluate", "steps + 1", options.steps + 1, site);
   const auto& core = training_->core;
-  run_tests(*this, *training_,
-            Batches(dataset, base()->state(), "evaluate", site, core),
-            options.steps, CallbackList(options.callbacks), site);
-  const NamedValues values = training_->results();
+  const NamedValues values = with_devices_reset(*training_, [&] {
+    run_tests(*this, *training_,
+              Batches(dataset, base()->state(), "evaluate", site, core),
+              options.steps, CallbackList(options.callbacks), site);
+    return training_->results();
+  });
   if (options.verbose > 0 && (core == nullptr || core->is_chief())) {
     user_output().write(metrics_text(values) + "\n");
   }

@@ -367,7 +367,9 @@ History run_fit(Model& model, Model::Training& t, const Batches& batches,
   FitOptions here = options;
   if (t.core && !t.core->is_chief()) here.verbose = 0;
   const auto run = [&] {
-    return FitRun(model, t, batches, std::move(validation), here, site).run();
+    return with_devices_reset(t, [&] {
+      return FitRun(model, t, batches, std::move(validation), here, site).run();
+    });
   };
   if (!t.core || !t.core->link()) return run();
   // What a callback or a dataset of one task throws ends training in all.

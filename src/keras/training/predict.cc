@@ -7,6 +7,7 @@
 #include "keras/callbacks/callback_list.h"
 #include "keras/models/layer_state.h"
 #include "keras/training/argument_checks.h"
+#include "keras/training/bad_labels.h"
 #include "keras/training/batches.h"
 #include "keras/training/training.h"
 #include "op/device_scope.h"
@@ -75,8 +76,10 @@ Tensors Model::predict(const data::Dataset& dataset,
     check_finite("predict", Batches(dataset, base()->state(), "predict", site),
                  site);
   }
-  return run_predict(*this, *training_, dataset, base()->state().num_inputs,
-                     options, site);
+  return with_devices_reset(*training_, [&] {
+    return run_predict(*this, *training_, dataset, base()->state().num_inputs,
+                       options, site);
+  });
 }
 
 Tensors Model::predict(const Tensors& x, const PredictOptions& options,
@@ -93,7 +96,9 @@ Tensors Model::predict(const Tensors& x, const PredictOptions& options,
   }
   const auto batches = data::Dataset::from_tensor_slices(x, site).batch(
       options.batch_size, {}, site);
-  return run_predict(*this, *training_, batches, x.size(), options, site);
+  return with_devices_reset(*training_, [&] {
+    return run_predict(*this, *training_, batches, x.size(), options, site);
+  });
 }
 
 Tensors Model::predict(const NamedTensors& x, const PredictOptions& options,
