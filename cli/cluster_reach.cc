@@ -213,16 +213,21 @@ std::vector<Reached> reach_all(const distribute::ClusterResolver& resolver,
   board->deadline =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(
                          std::chrono::duration<double>(timeout_seconds));
-  const size_t threads = std::min(board->left, kMostDiallers);
-  for (size_t i = 0; i < threads; ++i) std::thread(work, board).detach();
+  std::vector<std::thread> threads(std::min(board->left, kMostDiallers));
+  for (std::thread& t : threads) t = std::thread(work, board);
   std::unique_lock lock(board->mutex);
   // Waits slightly longer than the dials, which report the reasons themselves.
-  board->changed.wait_until(lock,
-                            board->deadline + std::chrono::milliseconds(200),
-                            [&] { return board->left == 0; });
+  const bool ended = board->changed.wait_until(
+      lock, board->deadline + std::chrono::milliseconds(200),
+      [&] { return board->left == 0; });
   std::vector<Reached> all = board->all;
+  const std::vector<bool> done = board->done;
+  lock.unlock();
+  for (std::thread& t : threads) {
+    ended ? t.join() : t.detach();  // a resolver may take longer
+  }
   for (size_t i = 0; i < all.size(); ++i) {
-    if (board->done[i] || all[i].state == Reach::kSelf) continue;
+    if (done[i] || all[i].state == Reach::kSelf) continue;
     all[i].state = Reach::kNoAnswer;
     all[i].why = "no answer from the name service or the host in time";
   }
