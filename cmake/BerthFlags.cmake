@@ -14,11 +14,10 @@ set(BERTH_CONFORMANCE_FLAGS -O1)
 # Seconds that a suite of tests may take, and one of the conformance programs.
 set(BERTH_TEST_LIMIT 300)
 set(BERTH_CONFORMANCE_LIMIT 600)
-# For tests whose libraries LeakSanitizer does not get on with; other options as in ./dev.
-if(BERTH_SANITIZE MATCHES "address")
-  set(BERTH_WITHOUT_LEAKS
-    ASAN_OPTIONS=detect_leaks=0:strict_string_checks=1:detect_stack_use_after_return=1)
-endif()
+# For tests whose libraries LeakSanitizer does not get on with; other options as in ./dev. In every
+# build: tools/again runs tests of one without sanitizers on a library with them.
+set(BERTH_WITHOUT_LEAKS
+  ASAN_OPTIONS=detect_leaks=0:strict_string_checks=1:detect_stack_use_after_return=1)
 if(BERTH_SANITIZE)  # five to ten times as slow
   set(CMAKE_CXX_FLAGS_RELEASE "-Og -g1")  # -O1 compiles for 1.6 times as long
   set(BERTH_OUTER_FLAGS "")
