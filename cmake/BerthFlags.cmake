@@ -29,7 +29,7 @@ endif()
 # Warnings are errors; results must not depend on how an expression is contracted.
 function(berth_flags target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Werror -Wno-missing-field-initializers
-    -ffp-contract=off -fno-semantic-interposition)
+    -ffp-contract=off -fno-semantic-interposition -fvisibility-inlines-hidden)
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")  # builds fuzz targets alone, and warns of other things
     target_compile_options(${target} PRIVATE -Wno-error)
   elseif(BERTH_UNITY)  # GCC takes a source of a unity build for a header
