@@ -182,6 +182,7 @@ class Launcher {
   }
 
   int milliseconds_to_wait() const {
+    if (child_ended_) return 0;
     std::optional<LaunchTime> next = kill_at_;
     const auto sooner = [&next](const std::optional<LaunchTime>& t) {
       if (t && (!next || *t < *next)) next = t;
@@ -224,6 +225,7 @@ class Launcher {
   // ---- ends
 
   void reap() {
+    child_ended_ = false;
     for (Running& r : all_) {
       siginfo_t info{};
       const auto id = static_cast<id_t>(r.process.pid);
@@ -387,7 +389,10 @@ class Launcher {
   }
 
   void take_signal(int signal) {
-    if (signal == SIGCHLD) return;
+    if (signal == SIGCHLD) {
+      child_ended_ = true;  // perhaps while reap() writes of another's end
+      return;
+    }
     if (signal == SIGUSR1 || signal == SIGUSR2) {
       for (const Running& r : all_) {
         if (r.alive) kill(-r.process.pid, signal);
@@ -415,6 +420,7 @@ class Launcher {
   const int signals_;
   OutputWriter out_, error_;
   Guard guard_;
+  bool child_ended_ = false;  // since reap() began to look
   std::string secret_;
   std::vector<Running> all_;
   LaunchTime begin_ = {};

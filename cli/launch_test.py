@@ -6,11 +6,13 @@ process of a cluster may be left behind.
 """
 import json
 import os
+import pathlib
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 BERTH = sys.argv[1]
@@ -208,6 +210,38 @@ def test_a_reader_that_goes_ends_all():
     p.stdout.readline()
     p.stdout.close()
     check(p.wait(LIMIT) != 0, "lost output is no success")
+
+
+def test_a_task_may_end_while_the_end_of_another_is_written():
+    """worker:1 ends while nobody reads what the launcher says, then worker:0."""
+    with tempfile.TemporaryDirectory() as folder:
+        wait = 'while [ ! -e "$0/$me" ]; do sleep 0.02; done'
+        me = ('me=$(printf %s "$TF_CONFIG" | sed \'s/.*"index":\\([0-9]*\\).*/\\1/\'); '
+              "exec >&- 2>&-; " + wait)
+        read, write = os.pipe()
+        with subprocess.Popen([BERTH, "launch", "--workers", "2", "--json", "--", "sh",
+                               "-c", me, folder], stdout=write, env=environment()) as p:
+            pids = []
+            late = threading.Timer(LIMIT, p.kill)
+            late.start()
+            with os.fdopen(read, encoding="utf-8", errors="replace") as lines:
+                for _ in range(2):
+                    pids.append(json.loads(lines.readline())["pid"])
+                os.set_blocking(write, False)
+                try:
+                    while True:
+                        os.write(write, b"\n" * 4096)
+                except BlockingIOError:
+                    pass
+                for task in (1, 0):
+                    pathlib.Path(folder, str(task)).touch()
+                    gone([pids[task]])
+                    time.sleep(0.2)  # for the launcher to see the signal
+                os.close(write)
+                ended = [json.loads(line)["task"] for line in lines if "ended" in line]
+            same(p.wait(LIMIT), 0)
+            late.cancel()
+            same(sorted(ended), ["worker:0", "worker:1"])
 
 
 def test_bad_arguments_say_what_is_expected():
