@@ -3,6 +3,7 @@ import functools
 
 from berth import _core
 from berth._core import Tensor, TensorShape, Variable
+from berth._frames import hide
 from berth._placement import Report, contracts, save_text
 from berth._straight import is_straight
 from berth._structure import LEAF, flatten, is_value, pack
@@ -79,11 +80,18 @@ class Function:
             if self._relaxed is not None:
                 self._core = self._core_for(leaves, text)
             results, form = self._core.call(leaves, text)
+        except BaseException as error:
+            hide(error)
+            raise
         finally:
             self._call_structure = outer
         if _listening[0] is not None and not _tracing:
             _listening[0].append(self.get_concrete_function(*args, **kwargs))
         return pack(form, results)
+
+    def __repr__(self):
+        signature = "" if self._signature is None else f", input_signature={self._signature!r}"
+        return f"<tf.function {self.__name__}, traces={len(self._traced)}{signature}>"
 
     def _core_for(self, leaves, text):
         """The traces for arguments like these; dimensions that have differed are open from then on."""

@@ -294,16 +294,14 @@ tf.data.experimental.parse_example_dataset tf.data.experimental.rejection_resamp
 tf.data.experimental.sample_from_datasets tf.data.experimental.save tf.data.experimental.scan
 tf.data.experimental.shuffle_and_repeat tf.data.experimental.snapshot tf.data.experimental.table_from_dataset
 tf.data.experimental.take_while tf.data.experimental.to_variant tf.data.experimental.unbatch
-tf.data.experimental.unique tf.debugging.disable_check_numerics tf.debugging.disable_traceback_filtering
-tf.debugging.enable_check_numerics tf.debugging.enable_traceback_filtering
+tf.data.experimental.unique tf.debugging.disable_check_numerics tf.debugging.enable_check_numerics
 tf.debugging.experimental.disable_dump_debug_info tf.debugging.experimental.enable_dump_debug_info
-tf.debugging.is_traceback_filtering_enabled tf.distribute.CrossDeviceOps tf.distribute.DistributedIterator
-tf.distribute.DistributedValues tf.distribute.HierarchicalCopyAllReduce tf.distribute.InputContext
-tf.distribute.InputOptions tf.distribute.InputReplicationMode tf.distribute.NcclAllReduce
-tf.distribute.ParameterServerStrategy tf.distribute.ReductionToOneDevice tf.distribute.ReplicaContext
-tf.distribute.RunOptions tf.distribute.Server tf.distribute.StrategyExtended tf.distribute.TPUStrategy
-tf.distribute.cluster_resolver.ClusterResolver tf.distribute.cluster_resolver.GCEClusterResolver
-tf.distribute.cluster_resolver.KubernetesClusterResolver
+tf.distribute.CrossDeviceOps tf.distribute.DistributedIterator tf.distribute.DistributedValues
+tf.distribute.HierarchicalCopyAllReduce tf.distribute.InputContext tf.distribute.InputOptions
+tf.distribute.InputReplicationMode tf.distribute.NcclAllReduce tf.distribute.ParameterServerStrategy
+tf.distribute.ReductionToOneDevice tf.distribute.ReplicaContext tf.distribute.RunOptions tf.distribute.Server
+tf.distribute.StrategyExtended tf.distribute.TPUStrategy tf.distribute.cluster_resolver.ClusterResolver
+tf.distribute.cluster_resolver.GCEClusterResolver tf.distribute.cluster_resolver.KubernetesClusterResolver
 tf.distribute.cluster_resolver.KubernetesExecutableLocation
 tf.distribute.cluster_resolver.SimpleClusterResolver tf.distribute.cluster_resolver.SlurmClusterResolver
 tf.distribute.cluster_resolver.TFConfigClusterResolver tf.distribute.cluster_resolver.TPUClusterResolver

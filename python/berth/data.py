@@ -3,6 +3,7 @@ import itertools
 import types as _types
 
 from berth import _core
+from berth._frames import hide_in
 from berth._structure import LEAF, flatten, in_order, pack
 from berth._tensor import TensorSpec, convert_to_tensor, refuse
 
@@ -356,6 +357,9 @@ class Dataset:
         """The transforms with what each has done: what AUTOTUNE chose, waits, bytes."""
         return self.__berth__.explain()
 
+    def __repr__(self):
+        return f"<{type(self).__name__} element_spec={self.element_spec!r}>"
+
     def __iter__(self):
         return Iterator(self.__berth__, lambda leaves: pack(self._form, leaves))
 
@@ -377,6 +381,9 @@ class Iterator:
         if leaves is None:
             raise StopIteration
         return self._element_of(leaves)
+
+    def __repr__(self):
+        return f"<Iterator element_spec={self.element_spec!r}>"
 
     def get_next(self):
         for element in self:
@@ -530,6 +537,7 @@ class Options:
         self.deterministic = None
 
 
+hide_in(Dataset, Iterator, Windows)
 experimental = _types.SimpleNamespace(
     AUTOTUNE=AUTOTUNE, CsvDataset=CsvDataset, INFINITE_CARDINALITY=INFINITE_CARDINALITY,
     UNKNOWN_CARDINALITY=UNKNOWN_CARDINALITY,

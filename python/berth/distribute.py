@@ -40,6 +40,10 @@ class Strategy:
     def __init__(self, handle):
         self.__berth__ = handle
 
+    def __repr__(self):
+        devices = ", ".join(d.rsplit("device:", 1)[-1] for replica in self.devices() for d in replica)
+        return f"<{type(self).__name__} replicas={self.num_replicas_in_sync}, devices here: {devices}>"
+
     @property
     def num_replicas_in_sync(self):
         return self.__berth__.num_replicas_in_sync

@@ -51,6 +51,9 @@ class Checkpoint:
             return handle
         raise AttributeError(f"the Checkpoint has no object '{name}'; it has {sorted(self._parts)}")
 
+    def __repr__(self):
+        return f"<Checkpoint of {', '.join(self._parts) or 'nothing'}>"
+
     def __setattr__(self, name, value):
         if "__berth__" in self.__dict__:
             raise AttributeError(f"'{name}' comes too late: the Checkpoint has been written or read; "
@@ -124,6 +127,9 @@ class CheckpointManager:
             "max_to_keep": max_to_keep or 0, "every_n_hours": keep_checkpoint_every_n_hours or 0.0,
             "checkpoint_name": checkpoint_name, "step_counter": step_counter,
             "checkpoint_interval": checkpoint_interval or 0, "init_fn": init_fn}
+
+    def __repr__(self):
+        return f"<CheckpointManager directory={self._directory!r}, latest={self.latest_checkpoint!r}>"
 
     def __getattr__(self, name):
         if name == "__berth__":

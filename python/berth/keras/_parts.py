@@ -8,6 +8,11 @@ from berth import _core
 from berth._function import executing_eagerly
 
 _keras = _core.ops.keras
+_core.Optimizer.__repr__ = lambda self: f"<Optimizer {self.name}, learning_rate={float(self.learning_rate):.6g}>"
+_core.Loss.__repr__ = lambda self: f"<Loss {self.name}>"
+_core.Metric.__repr__ = lambda self: f"<Metric {self.name}>"
+_core.KerasTensor.__repr__ = lambda self: (
+    f"<KerasTensor shape={tuple(self.shape.as_list())}, dtype={self.dtype.name}>")
 
 
 def _of(name, kind=None):

@@ -192,3 +192,7 @@ class History(Callback):
         self.epoch, self.history = values["epoch"], values["history"]
         self.seconds = values["seconds"]
         self.fallback_ops, self.fallback_bytes = values["fallback_ops"], values["fallback_bytes"]
+
+    def __repr__(self):
+        last = ", ".join(f"{k}={v[-1]:.4g}" for k, v in self.history.items() if v)
+        return f"<History epochs={len(self.epoch)}{', last: ' if last else ''}{last}>"

@@ -6,6 +6,7 @@ import types
 
 from berth import _core
 from berth._core import Tensor, Variable
+from berth._frames import hide_in
 from berth._function import call_converted
 from berth._host import owners
 from berth._lazy import Lazy
@@ -46,6 +47,11 @@ class Layer:
         known = (self.__berth__.compute_dtype, self.dtype)
         refuse(type(self).__name__, activity_regularizer=activity_regularizer,
                dtype=None if dtype is None or getattr(dtype, "compute_dtype", dtype) in known else dtype)
+
+    def __repr__(self):
+        if "__berth__" not in self.__dict__:
+            return f"<{type(self).__name__}, not initialised>"
+        return f"<{type(self).__name__} name={self.name}, built={self.built}>"
 
     @classmethod
     def _of(cls, handle):
@@ -265,6 +271,9 @@ class Layer:
             if len(found) == 1:
                 return found[0]
         raise AttributeError(f"{type(self).__name__} has no attribute '{name}'")
+
+
+hide_in(Layer)
 
 
 def _is_plain(value):

@@ -3,6 +3,7 @@ import itertools
 
 from berth import _core
 from berth._core import OpError
+from berth._frames import hide_in
 from berth._function import call_converted
 from berth._lazy import Lazy
 from berth._placement import Report, contracts, save_text
@@ -492,6 +493,9 @@ class Sequential(Model):
 def load_model(filepath, custom_objects=None, compile=True, safe_mode=True):
     """Returns the model of a file that save() wrote, here or in Keras."""
     return _saving.load_model(filepath, custom_objects, compile, safe_mode)
+
+
+hide_in(Model, Sequential)
 
 
 def save_model(model, filepath, overwrite=True, **kwargs):

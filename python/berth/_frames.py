@@ -1,0 +1,61 @@
+"""Tracebacks of errors show the user's frames; this package's own, but for the one called, are left out."""
+import functools
+import os
+import types
+
+_FOLDERS = (os.path.dirname(os.path.abspath(__file__)) + os.sep, f"{os.sep}malt{os.sep}")
+_hides = [True]
+
+
+def _is_ours(traceback):
+    name = traceback.tb_frame.f_code.co_filename
+    return name.startswith(_FOLDERS[0]) or _FOLDERS[1] in name
+
+
+def hide(error):
+    """Takes what stands below this frame in the traceback and is this package's out of it."""
+    kept = error.__traceback__
+    if not _hides[0] or kept is None:
+        return
+    below = kept.tb_next
+    while below is not None:
+        if not _is_ours(below):
+            kept.tb_next = kept = below
+        below = below.tb_next
+    kept.tb_next = None
+
+
+def _hiding(fn):
+    @functools.wraps(fn)
+    def call(*args, **kwargs):
+        try:
+            return fn(*args, **kwargs)
+        except BaseException as error:
+            hide(error)
+            raise
+    call.__code__ = call.__code__.replace(co_name=fn.__name__)  # the one frame of ours that is shown
+    return call
+
+
+def hide_in(*classes):
+    """Has the public methods of classes hide frames."""
+    for cls in classes:
+        for name, member in list(vars(cls).items()):
+            fn = member.__func__ if isinstance(member, staticmethod) else member
+            if isinstance(fn, types.FunctionType) and (name == "__call__" or not name.startswith("_")):
+                setattr(cls, name, staticmethod(_hiding(fn)) if fn is not member else _hiding(fn))
+
+
+def enable_traceback_filtering():
+    """Leaves this package's frames out of the tracebacks of errors, as it does from the start."""
+    _hides[0] = True
+
+
+def disable_traceback_filtering():
+    """Shows all frames of the tracebacks of errors."""
+    _hides[0] = False
+
+
+def is_traceback_filtering_enabled():
+    """Whether this package's frames are left out of the tracebacks of errors."""
+    return _hides[0]
