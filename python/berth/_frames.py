@@ -1,6 +1,7 @@
-"""Tracebacks of errors show the user's frames; this package's own, but for the one called, are left out."""
+"""What users see of errors: tracebacks without this package's frames, but for the one called, and words of Python."""
 import functools
 import os
+import re
 import types
 
 _FOLDERS = (os.path.dirname(os.path.abspath(__file__)) + os.sep, f"{os.sep}malt{os.sep}")
@@ -12,8 +13,23 @@ def _is_ours(traceback):
     return name.startswith(_FOLDERS[0]) or _FOLDERS[1] in name
 
 
+_TYPES = re.compile(r"(\w+)\(\): incompatible function arguments.*?\n +1\. (.*?)(?: -> [^\n]*)?\n.*"
+                    r"Invoked with types: ([^\n]*)", re.DOTALL)
+
+
+def _say_types(error):
+    """Rewords what nanobind says of arguments of other types than a function takes."""
+    found = _TYPES.match(str(error)) if type(error) is TypeError else None
+    if found:
+        name, takes, given = found.groups()
+        takes = takes.replace("self, ", "").replace("(self)", "()").replace(", /)", ")").replace("(/)", "()")
+        given = re.sub(r"^berth\._core\.\w+, ", "", given) if "(self" in found.group(2) else given
+        error.args = (f"{name}() was called with ({given}); it is {takes}".replace("berth._core.", ""),)
+
+
 def hide(error):
     """Takes what stands below this frame in the traceback and is this package's out of it."""
+    _say_types(error)
     kept = error.__traceback__
     if not _hides[0] or kept is None:
         return
@@ -38,12 +54,18 @@ def _hiding(fn):
 
 
 def hide_in(*classes):
-    """Has the public methods of classes hide frames."""
+    """Has the public methods of classes hide frames, and say types as Python does."""
     for cls in classes:
         for name, member in list(vars(cls).items()):
             fn = member.__func__ if isinstance(member, staticmethod) else member
-            if isinstance(fn, types.FunctionType) and (name == "__call__" or not name.startswith("_")):
+            if isinstance(fn, types.FunctionType) and (
+                    name in ("__call__", "__init__") or not name.startswith("_")):
                 setattr(cls, name, staticmethod(_hiding(fn)) if fn is not member else _hiding(fn))
+
+
+def exported(names):
+    """Of a dictionary: the functions of the engine, with errors that speak Python."""
+    return {name: _hiding(value) if type(value).__name__ == "nb_func" else value for name, value in names.items()}
 
 
 def enable_traceback_filtering():

@@ -18,7 +18,7 @@ class GradientTape:
     """Records operations, then differentiates them in reverse (tf.GradientTape)."""
 
     def __init__(self, persistent=False, watch_accessed_variables=True):
-        self._tape = _core.Tape(persistent, watch_accessed_variables)
+        self._tape = _core.Tape(bool(persistent), bool(watch_accessed_variables))
 
     def __enter__(self):
         self._tape.enter()

@@ -2,13 +2,11 @@
 import types as _types
 
 from berth._core import LogicalDevice, LogicalDeviceConfiguration, PhysicalDevice
-from berth._core.config import *  # noqa: F401,F403
-from berth._core import config as _config
+from berth._core import config as _engine
+from berth._frames import exported as _exported
 
-for _name in dir(_config):
-    if not _name.startswith("_"):
-        globals()[_name] = getattr(_config, _name)
-
+_config = _types.SimpleNamespace(**_exported({n: v for n, v in vars(_engine).items() if not n.startswith("_")}))
+globals().update(vars(_config))
 
 
 def set_visible_devices(devices, device_type=""):
@@ -17,9 +15,8 @@ def set_visible_devices(devices, device_type=""):
     _config.set_visible_devices([d for d in given if d is not None], device_type or "")
 
 
-_under = {name: getattr(_config, name) for name in dir(_config) if not name.startswith("_")}
 experimental = _types.SimpleNamespace(
-    **{**_under, "set_visible_devices": set_visible_devices},
+    **{**vars(_config), "set_visible_devices": set_visible_devices},
     VirtualDeviceConfiguration=LogicalDeviceConfiguration,
     set_virtual_device_configuration=_config.set_logical_device_configuration,
     get_virtual_device_configuration=_config.get_logical_device_configuration,

@@ -537,7 +537,7 @@ class Options:
         self.deterministic = None
 
 
-hide_in(Dataset, Iterator, Windows)
+hide_in(Dataset, Iterator, Windows, TextLineDataset, TFRecordDataset, FixedLengthRecordDataset, CsvDataset)
 experimental = _types.SimpleNamespace(
     AUTOTUNE=AUTOTUNE, CsvDataset=CsvDataset, INFINITE_CARDINALITY=INFINITE_CARDINALITY,
     UNKNOWN_CARDINALITY=UNKNOWN_CARDINALITY,

@@ -2,6 +2,7 @@
 import types as _types
 
 from berth import _core
+from berth._frames import hide_in
 from berth._structure import flatten, pack
 from berth._tensor import convert_to_tensor, refuse
 from berth.data import Iterator
@@ -126,7 +127,7 @@ class MirroredStrategy(Strategy):
 
 class OneDeviceStrategy(Strategy):
     def __init__(self, device):
-        super().__init__(_core.one_device_strategy(device))
+        super().__init__(_core.one_device_strategy(str(device)))
 
 
 class MultiWorkerMirroredStrategy(Strategy):
@@ -177,6 +178,7 @@ def has_strategy():
     return _core.has_strategy()
 
 
+hide_in(Strategy, MirroredStrategy, OneDeviceStrategy, MultiWorkerMirroredStrategy)
 experimental = _types.SimpleNamespace(
     MultiWorkerMirroredStrategy=MultiWorkerMirroredStrategy,
     CentralStorageStrategy=lambda compute_devices=None, parameter_device=None: Strategy(

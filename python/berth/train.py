@@ -174,4 +174,4 @@ def list_variables(ckpt_dir_or_file):
 
 def load_variable(ckpt_dir_or_file, name):
     """Returns a value of a checkpoint as an array."""
-    return _core.load_variable(str(ckpt_dir_or_file), name).numpy()
+    return _core.load_variable(str(ckpt_dir_or_file), str(name)).numpy()

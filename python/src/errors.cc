@@ -52,17 +52,35 @@ std::map<errors::Code, PyObject*>& classes() {
 
 // The engine's advice is C++: `model.compile({.loss = ...})`, `math::cast`.
 std::string in_python(std::string text) {
-  static const auto& kRules =
-      *new std::vector<std::pair<std::regex, const char*>>{
-          {std::regex(R"(([{ ])\.(\w+) = )"), "$1$2="},  // of options
-          {std::regex(R"(\{([a-z_]+=[^{}]*)\})"), "$1"},
-          {std::regex(R"(\b(keras|distribute|data|config|debugging|train)::)"),
-           "tf.$1."},
-          {std::regex(R"(\bprofiler::)"), "tf.profiler.experimental."},
-          {std::regex(R"(\b(math|nn|random|linalg|strings)::)"), "tf.$1."},
-          {std::regex(R"((tf[\w.]*)::)"), "$1."},
-          {std::regex(R"(\btf\.math\.cast\b)"), "tf.cast"},
-          {std::regex(R"((tf\.cast\([^()]*, )(\w+\)))"), "$1tf.$2"}};
+  static const auto& kRules = *new std::vector<
+      std::pair<std::regex, const char*>>{
+      {std::regex(R"(([{ ])\.(\w+) = )"), "$1$2="},  // of options
+      {std::regex(R"(\{([a-z_]+=[^{}]*)\})"), "$1"},
+      {std::regex(R"(\b(keras|distribute|data|config|debugging|train)::)"),
+       "tf.$1."},
+      {std::regex(R"(\bprofiler::)"), "tf.profiler.experimental."},
+      {std::regex(R"(\b(math|nn|random|linalg|strings)::)"), "tf.$1."},
+      {std::regex(R"((tf[\w.]*)::)"), "$1."},
+      {std::regex(R"(\btf\.math\.cast\b)"), "tf.cast"},
+      {std::regex(R"((tf\.cast\([^()]*, )(\w+\)))"), "$1tf.$2"},
+      {std::regex(R"(\bVariableAggregation::kSum\b)"),
+       "tf.VariableAggregation.SUM"},
+      {std::regex(R"(\bkMean\b)"), "MEAN"},
+      {std::regex(R"(\bkOnlyFirstReplica\b)"), "ONLY_FIRST_REPLICA"},
+      {std::regex(R"(\b\w+::k([A-Z]\w*))"), "$1"},
+      {std::regex(R"(\b(item|to_vector|copy_to) inside)"),
+       "a value is read inside"},
+      {std::regex(R"(\bitem: the tensor has)"),
+       "a number is wanted, but the tensor has"},
+      {std::regex(R"(; use to_vector, or reduce it first)"),
+       "; reduce it first, or take all of it by numpy()"},
+      {std::regex(R"(\bto_vector of a tensor of strings)"),
+       "numbers are wanted of a tensor of strings"},
+      {std::regex(
+           R"(; expected numbers: read text with to_vector<std::string>\(\))"),
+       ""},
+      {std::regex(R"( \(\w+\.(cc|h):\d+\))"),
+       ""}};                             // lines of the engine's own
   if (text.size() > 20000) return text;  // std::regex takes stack for each
   for (const auto& [pattern, with] : kRules) {
     text = std::regex_replace(text, pattern, with);

@@ -3,6 +3,7 @@ import sys as _sys
 import types as _types
 
 from berth import _core
+from berth._frames import exported
 from berth._tensor import name_missing, unknown_name
 from berth.keras import _own, _parts
 from berth.keras import layers, callbacks, models
@@ -31,7 +32,7 @@ activations = _module("activations", _parts.activations)
 applications = _module("applications", _parts.applications)
 utils = _module("utils", _parts.utils)
 mixed_precision = _module("mixed_precision", {
-    "set_global_policy": _core.set_global_policy, "global_policy": _core.global_policy,
+    **exported({n: getattr(_core, n) for n in ("set_global_policy", "global_policy")}),
     "Policy": _core.DTypePolicy,
     "LossScaleOptimizer": _parts.optimizers["LossScaleOptimizer"]})
 Loss, Metric, Optimizer = _own.Loss, _own.Metric, _core.Optimizer

@@ -3,6 +3,7 @@ import re
 import types
 
 from berth import _core
+from berth._frames import hide_in
 from berth._function import call_converted
 from berth._tensor import refuse
 
@@ -152,3 +153,6 @@ def owner(metric):
     """The object of Python for a metric of the engine."""
     own = _core.owner_of_metric(metric)
     return metric if own is None else own
+
+
+hide_in(Loss, Metric)

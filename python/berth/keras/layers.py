@@ -273,9 +273,6 @@ class Layer:
         raise AttributeError(f"{type(self).__name__} has no attribute '{name}'")
 
 
-hide_in(Layer)
-
-
 def _is_plain(value):
     if isinstance(value, (list, tuple)):
         return all(_is_plain(v) for v in value)
@@ -434,3 +431,6 @@ def Input(shape=None, batch_size=None, dtype=None, name=None, batch_shape=None, 
     value = _core.described_input(layer.__berth__)
     value._kept = (layer, ())
     return value
+
+
+hide_in(Layer, InputLayer, Lambda)

@@ -116,6 +116,10 @@ class Model(Layer):
             super().__init__(name=name, **kwargs)
             return
         (leaves, ins), (results, outs) = flatten(inputs), flatten(outputs)
+        for value in (*leaves, *results):
+            if not isinstance(value, _core.KerasTensor):
+                raise TypeError(f"{type(self).__name__}(inputs, outputs) has a {type(value).__name__}; expected what "
+                                "Input() and calls of layers return")
         object.__setattr__(self, "__berth__", _core.Model.functional(leaves, results, name or ""))
         self._take_ends(ins, outs, _layers_behind(results))
 
