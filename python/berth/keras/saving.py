@@ -83,6 +83,8 @@ def serialize_keras_object(obj):
         if isinstance(obj, Model):
             return _functional_json(obj)
         return _as_keras(json.loads(_core.layer_config(obj.__berth__)))
+    if obj is None:
+        return None
     return json.loads(_core.part_config(obj))
 
 
@@ -217,6 +219,8 @@ def _made(config, safe_mode):
 
 def clone(model, clone_function=None):
     """An equal model with weights of its own; clone_function(layer) makes each layer."""
+    if not isinstance(model, Model):
+        raise ValueError(f"clone_model: expected a model, got a {type(model).__name__}")
     config = serialize_keras_object(model)
     if clone_function is None:
         own = {get_registered_name(type(p)): type(p) for p in (model, *model.submodules) if p._is_own()}
@@ -488,7 +492,7 @@ def load_model(filepath, custom_objects=None, compile=True, safe_mode=True):
     """Returns the model of a file that save() wrote, here or in Keras."""
     path = str(filepath)
     if not is_keras_file(path):
-        return Model._of(_core.load_model(path, compile))
+        return Model._of(_core.load_model(path, bool(compile)))
     if not os.path.isfile(path):
         raise ValueError(f"load_model: there is no file \"{path}\"")
     if path.endswith(".keras"):
