@@ -16,7 +16,7 @@
 #include "berth/data_files.h"
 #include "berth/image.h"
 #include "berth/ops/array.h"
-#include "data/rows.h"
+#include "data/row_source.h"
 #include "io/image_codec.h"
 #include "preprocess/spans.h"
 #include "tensor/string_tensor.h"

@@ -1,6 +1,6 @@
 #include <mutex>
 
-#include "data/collect.h"
+#include "data/batch_base.h"
 #include "data/pass_state.h"
 #include "data/stack.h"
 

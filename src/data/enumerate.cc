@@ -1,6 +1,6 @@
 #include <mutex>
 
-#include "data/learnt_names.h"
+#include "data/component_names.h"
 #include "data/pass_state.h"
 #include "data/stack.h"
 

@@ -11,7 +11,7 @@
 #include <mutex>
 #include <optional>
 
-#include "data/learnt_names.h"
+#include "data/component_names.h"
 #include "data/pass_state.h"
 
 namespace berth::data {

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include "data/learnt_names.h"
+#include "data/component_names.h"
 #include "data/pass_state.h"
 
 namespace berth::data {

@@ -6,7 +6,7 @@
 
 #include "base/where.h"
 #include "data/pass_state.h"
-#include "data/row_map.h"
+#include "data/row_transform.h"
 #include "data/user_call.h"
 #include "device/device_manager.h"
 #include "device/engine_thread.h"

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <vector>
 
+#include "data/component_names.h"
 #include "data/host_budget.h"
-#include "data/learnt_names.h"
 #include "data/node.h"
 
 namespace berth::data {

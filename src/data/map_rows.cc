@@ -3,7 +3,7 @@
 #include <random>
 
 #include "base/where.h"
-#include "data/row_map.h"
+#include "data/row_transform.h"
 #include "data/user_call.h"
 #include "ops/random_key.h"
 #include "tensor/tensor_impl.h"

@@ -20,7 +20,7 @@
 #include "base/interrupt.h"
 #include "berth/data.h"
 #include "berth/errors.h"
-#include "data/rows.h"
+#include "data/row_source.h"
 
 namespace berth::data {
 

@@ -6,7 +6,7 @@
 
 #include "base/where.h"
 #include "berth/ops/math.h"
-#include "data/collect.h"
+#include "data/batch_base.h"
 #include "data/map.h"
 #include "data/stack.h"
 #include "data/user_call.h"

@@ -2,7 +2,7 @@
 // one element, [element 0's components, element 1's, ..., how many, first
 // number], which a parallel map makes the batch of.
 
-#include "data/collect.h"
+#include "data/batch_base.h"
 #include "data/pass_state.h"
 #include "data/stack.h"
 

@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "base/where.h"
-#include "data/collect.h"
+#include "data/batch_base.h"
 #include "data/flatten.h"
 #include "data/stack.h"
 #include "tensor/string_tensor.h"

@@ -9,7 +9,7 @@
 
 #include "base/rng.h"
 #include "base/where.h"
-#include "data/learnt_names.h"
+#include "data/component_names.h"
 #include "data/pass_state.h"
 #include "data/seeded_passes.h"
 #include "data/stack.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/thrown.h"
+#include "base/errors_testing.h"
 #include "berth/data.h"
 #include "berth/ops/array.h"
 

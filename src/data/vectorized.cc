@@ -2,7 +2,7 @@
 
 #include <mutex>
 
-#include "data/row_map.h"
+#include "data/row_transform.h"
 #include "data/user_call.h"
 #include "tensor/tensor_impl.h"
 

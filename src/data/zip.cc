@@ -2,7 +2,7 @@
 
 #include "base/where.h"
 #include "data/cardinality.h"
-#include "data/learnt_names.h"
+#include "data/component_names.h"
 #include "data/pass_state.h"
 
 namespace berth::data {

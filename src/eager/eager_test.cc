@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "base/thrown.h"
+#include "base/errors_testing.h"
 #include "berth/berth.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"

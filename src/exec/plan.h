@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "exec/cut_rule.h"
+#include "exec/slicing_rule.h"
 #include "graph/graph.h"
 #include "place/schedule.h"
 

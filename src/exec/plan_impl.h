@@ -69,7 +69,7 @@ struct Plan::Impl final : timeline::Source {
   std::vector<std::unique_ptr<Instance>> left_behind;
   RunRecord record;
 
-  // Instances (instance.cc).
+  // Instances (plan_instance.cc).
   std::unique_ptr<Instance> checkout();
   void give_back(std::unique_ptr<Instance> instance);
   void take_exact(Instance& instance) const;
@@ -92,7 +92,7 @@ struct Plan::Impl final : timeline::Source {
   void run_nested(Instance& run, std::byte* const* in, std::byte* const* out);
 
   // Order against work outside the plan; programs that are not inline
-  // (join.cc).
+  // (run_order.cc).
   void join_before();
   void join_after(Instance& run);
   void note_events(Instance& run);

@@ -6,8 +6,8 @@
 #include <unordered_map>
 
 #include "base/thread_pool.h"
-#include "exec/cuts.h"
 #include "exec/region_order.h"
+#include "exec/slicing_cost.h"
 #include "graph/node_part.h"
 #include "graph/variable_range.h"
 

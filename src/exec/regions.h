@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "device/device.h"
-#include "exec/cut_rule.h"
 #include "exec/part_kernels.h"
+#include "exec/slicing_rule.h"
 #include "graph/graph.h"
 #include "place/schedule.h"
 
@@ -40,7 +40,7 @@ struct RegionStream {
   CutRule rule = {};
 };
 
-// What one op computes and moves, and its work (cut_rule.h).
+// What one op computes and moves, and its work (slicing_rule.h).
 struct OpWork {
   Cost cost;
   double work = 0;

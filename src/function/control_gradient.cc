@@ -15,7 +15,7 @@
 #include "berth/errors.h"
 #include "berth/gradient_tape.h"
 #include "function/control_flow.h"
-#include "function/extract.h"
+#include "function/subgraph.h"
 #include "graph/body.h"
 #include "graph/replay.h"
 #include "graph/tracer.h"

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "base/heard.h"
+#include "base/diagnostics_testing.h"
 #include "berth/berth.h"
 #include "function/lint_graph.h"
 #include "function/sim_testing.h"

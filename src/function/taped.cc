@@ -6,8 +6,8 @@
 
 #include "autodiff/recorder.h"
 #include "berth/gradient_tape.h"
-#include "function/extract.h"
 #include "function/graph_callable.h"
+#include "function/subgraph.h"
 #include "graph/replay.h"
 #include "graph/tracer.h"
 #include "ops/op_call.h"

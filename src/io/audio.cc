@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "berth/io.h"
-#include "data/rows.h"
+#include "data/row_source.h"
 #include "io/text_input.h"
 #include "io/wav.h"
 #include "tensor/tensor_impl.h"

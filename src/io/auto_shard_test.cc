@@ -7,7 +7,7 @@
 
 #include "berth/data_files.h"
 #include "data/saving_testing.h"
-#include "io/testing/temp_dir.h"
+#include "io/temp_dir_testing.h"
 
 namespace berth::data {
 namespace {

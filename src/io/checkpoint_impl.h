@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "berth/train.h"
+#include "io/atomic_file.h"
 #include "io/manifest.h"
-#include "io/new_file.h"
+#include "io/pinned_copy.h"
 #include "io/safetensors.h"
-#include "io/staging.h"
 
 namespace berth::train {
 

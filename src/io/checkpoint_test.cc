@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "base/immortal.h"
 #include "berth/berth.h"
 #include "io/checkpoint_impl.h"
-#include "io/testing/temp_dir.h"
+#include "io/temp_dir_testing.h"
 #include "tensor/variable_state.h"
 
 namespace berth::train {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "berth/io.h"
-#include "data/rows.h"
+#include "data/row_source.h"
 #include "io/image_codec.h"
 #include "io/text_input.h"
 #include "tensor/tensor_impl.h"

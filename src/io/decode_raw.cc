@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "berth/io.h"
-#include "data/rows.h"
+#include "data/row_source.h"
 #include "io/text_input.h"
 #include "tensor/tensor_impl.h"
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "berth/errors.h"
+#include "io/loopback_server_testing.h"
 #include "io/sha256.h"
-#include "io/testing/loopback_server.h"
-#include "io/testing/temp_dir.h"
+#include "io/temp_dir_testing.h"
 
 namespace berth::io {
 namespace {

@@ -10,7 +10,7 @@
 #include <random>
 
 #include "berth/errors.h"
-#include "io/testing/temp_dir.h"
+#include "io/temp_dir_testing.h"
 
 namespace berth::io {
 namespace {

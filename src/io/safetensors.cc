@@ -15,9 +15,9 @@
 
 #include "berth/errors.h"
 #include "device/device_manager.h"
+#include "io/atomic_file.h"
 #include "io/checksum.h"
-#include "io/new_file.h"
-#include "io/side_by_side.h"
+#include "io/parallel_for_files.h"
 #include "tensor/string_tensor.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"

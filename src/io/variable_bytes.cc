@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "device/device_manager.h"
-#include "io/side_by_side.h"
+#include "io/parallel_for_files.h"
 #include "op/dispatcher.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"

@@ -6,8 +6,8 @@
 #include "berth/gradient_tape.h"
 #include "berth/ops/nn.h"
 #include "berth/ops/random.h"
-#include "ops/gradient_check.h"
-#include "ops/test_util.h"
+#include "ops/gradient_check_testing.h"
+#include "ops/testing.h"
 
 namespace berth {
 namespace {

@@ -5,7 +5,7 @@
 #include <complex>
 
 #include "berth/berth.h"
-#include "ops/test_util.h"
+#include "ops/testing.h"
 
 namespace berth {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "berth/gradient_tape.h"
 #include "berth/ops/indexing.h"
-#include "ops/gradient_check.h"
-#include "ops/test_util.h"
+#include "ops/gradient_check_testing.h"
+#include "ops/testing.h"
 
 namespace berth::test {
 namespace {

@@ -18,7 +18,7 @@
 #include "device/device_manager.h"
 #include "device/virtual_clock.h"
 #include "exec/measure_costs.h"
-#include "function/trial.h"
+#include "function/trial_compile.h"
 #include "function/without_branches.h"
 #include "graph/body.h"
 #include "op/dispatcher.h"

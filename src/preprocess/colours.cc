@@ -12,7 +12,7 @@
 #include "berth/ops/clip.h"
 #include "berth/ops/contract.h"
 #include "berth/ops/math.h"
-#include "data/rows.h"
+#include "data/row_source.h"
 #include "preprocess/image_util.h"
 #include "preprocess/pixel_colours.h"
 #include "tensor/tensor_impl.h"

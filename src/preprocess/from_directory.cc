@@ -14,7 +14,7 @@
 #include "berth/io.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
-#include "data/rows.h"
+#include "data/row_source.h"
 #include "io/text_input.h"
 #include "tensor/string_tensor.h"
 #include "tensor/tensor_impl.h"

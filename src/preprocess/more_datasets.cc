@@ -7,7 +7,7 @@
 
 #include "berth/errors.h"
 #include "berth/io.h"
-#include "data/rows.h"
+#include "data/row_source.h"
 #include "io/byte_source.h"
 #include "io/idx.h"
 #include "io/npz.h"

@@ -9,7 +9,7 @@
 #include "berth/ops/array.h"
 #include "berth/ops/contract.h"
 #include "berth/ops/math.h"
-#include "data/rows.h"
+#include "data/row_source.h"
 #include "io/text_input.h"
 #include "preprocess/image_util.h"
 #include "preprocess/spans.h"

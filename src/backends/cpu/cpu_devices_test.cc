@@ -10,9 +10,9 @@
 #include <string>
 #include <thread>
 
-#include "backends/cpu/test_util.h"
+#include "backends/cpu/cpu_testing.h"
 #include "base/core_set.h"
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/config.h"
 #include "berth/device.h"
 #include "berth/errors.h"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "backends/cpu/kernel_check.h"
+#include "backends/cpu/kernel_check_testing.h"
 #include "expr/code.h"
 
 namespace berth::cpu {

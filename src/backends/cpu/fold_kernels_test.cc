@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "backends/cpu/function_loops.h"
-#include "backends/cpu/kernel_check.h"
+#include "backends/cpu/kernel_check_testing.h"
 #include "expr/block_ops.h"
 
 namespace berth::cpu {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <set>
 
-#include "backends/cpu/kernel_check.h"
+#include "backends/cpu/kernel_check_testing.h"
 #include "berth/errors.h"
 #include "op/op_registry.h"
 

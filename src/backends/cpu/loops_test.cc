@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "backends/cpu/test_util.h"
+#include "backends/cpu/cpu_testing.h"
 #include "berth/errors.h"
 
 namespace berth::cpu {

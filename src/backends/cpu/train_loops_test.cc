@@ -4,8 +4,8 @@
 #include <cstring>
 #include <vector>
 
+#include "backends/cpu/cpu_testing.h"
 #include "backends/cpu/loops.h"
-#include "backends/cpu/test_util.h"
 #include "base/rng.h"
 
 namespace berth::cpu {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "backends/cuda/scenario_testing.h"
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/config.h"
 #include "berth/device.h"
 #include "berth/errors.h"

@@ -11,7 +11,7 @@
 #include "backends/cuda/lt_problem.h"
 #include "backends/cuda/lt_testing.h"
 #include "base/diagnostics.h"
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/device.h"
 #include "berth/errors.h"
 #include "berth/function.h"

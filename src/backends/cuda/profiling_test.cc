@@ -10,7 +10,7 @@
 
 #include "backends/cuda/ranges.h"
 #include "backends/cuda/scenario_testing.h"
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 
 namespace berth::cuda {
 namespace {

@@ -151,9 +151,9 @@ bool slice_update(Recipe& r) {
 }  // namespace movement
 }  // namespace
 
-void add_shown(Kernels& k);         // shown.cc
+void add_shown(Kernels& k);         // pad_tile_reverse.cc
 void add_known_shapes(Kernels& k);  // known_shapes.cc
-void add_tile_grads(Kernels& k);    // repeats.cc
+void add_tile_grads(Kernels& k);    // tile_gradients.cc
 
 void add_movement(Kernels& k) {
   k.add("Transpose", kEveryType, &movement::transpose);

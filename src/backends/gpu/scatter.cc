@@ -8,7 +8,7 @@
 
 #include "backends/gpu/kernels.h"
 #include "backends/gpu/moves.h"
-#include "backends/gpu/order.h"
+#include "backends/gpu/sort_scan_util.h"
 
 namespace berth::gpu {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "backends/sim/sim_testing.h"
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/config.h"
 #include "berth/errors.h"
 #include "op/kernel.h"

@@ -4,7 +4,7 @@
 
 #include "base/immortal.h"
 #include "berth/errors.h"
-#include "exec/cuts.h"
+#include "exec/slicing_cost.h"
 
 namespace berth::distribute {
 

@@ -24,8 +24,8 @@
 #include "berth/train.h"
 #include "distribute/multi_worker/preemption_watch.h"
 #include "distribute/multi_worker/step_consensus.h"
+#include "io/atomic_file.h"
 #include "io/manifest.h"
-#include "io/new_file.h"
 #include "keras/callbacks/chief_only.h"
 #include "keras/callbacks/fit_state.h"
 

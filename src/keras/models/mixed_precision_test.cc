@@ -5,7 +5,7 @@
 #include <cmath>
 #include <functional>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/berth.h"
 #include "keras/training/strategy_testing.h"
 #include "keras/training/testing.h"

@@ -11,7 +11,7 @@
 #include <map>
 #include <numeric>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "distribute/multi_worker/tasks_testing.h"
 #include "distribute/strategy/strategy_core.h"
 #include "keras/training/strategy_testing.h"
