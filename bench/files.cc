@@ -151,7 +151,7 @@ void run_jpegs(const berth_bench::Args& args, int64_t count) {
     print(scaled ? "files_jpeg_scaled" : "files_jpeg", args, t, n,
           size_of_file(path));
   }
-  // The same work in one loop, into the same memory each time.
+  // The work in one loop, into the memory of the first pass.
   std::vector<std::string> all;
   for (const Tensors& e : data::TFRecordDataset(path)) {
     all.push_back(strings_of(e[0])[0]);

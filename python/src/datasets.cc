@@ -16,7 +16,7 @@ nb::object arrays_of_data(const Data& d) {
       nb::make_tuple(array_of(d.test.x), array_of(d.test.y)));
 }
 
-// The same of texts: lists of lists.
+// As lists of lists, for texts.
 nb::object lists_of_data(const keras::datasets::SequenceData& d) {
   return nb::make_tuple(
       nb::make_tuple(nb::cast(d.train.x), array_of(d.train.y)),

@@ -2,8 +2,6 @@
 
 #include <nanobind/operators.h>
 
-#include <sstream>
-
 #include "classes.h"
 #include "convert.h"
 #include "ops/in_scope.h"

@@ -11,7 +11,7 @@ namespace {
 
 class CollectStream : public ElementStream {
  public:
-  CollectStream(const CollectNode& node, const Pass& pass)
+  CollectStream(const CollectNode& node, const PassInfo& pass)
       : node_(node), source_(node.parent().open(pass)) {}
   bool next(Tensors* out) override {
     // What a batch has stays there when an element fails and is left out.
@@ -57,7 +57,8 @@ class CollectStream : public ElementStream {
 
 }  // namespace
 
-std::unique_ptr<ElementStream> CollectNode::elements(const Pass& pass) const {
+std::unique_ptr<ElementStream> CollectNode::elements(
+    const PassInfo& pass) const {
   return std::make_unique<CollectStream>(*this, pass);
 }
 

@@ -19,7 +19,7 @@ class CollectNode : public Transform {
       : Transform(what, site, parent),
         size_(static_cast<size_t>(size)),
         drop_remainder_(drop_remainder) {}
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   int64_t cardinality() const override;
 
   // Makes a batch of `elements`, of which there is at least one; `first` is the
@@ -41,7 +41,7 @@ class CollectNode : public Transform {
   bool drop_remainder_;
 };
 
-// The same batches, of which options.num_parallel_calls are put together at
+// Returns the batches of `serial`, options.num_parallel_calls of them made at
 // once; `serial` itself where that is 0.
 Dataset in_parallel(std::shared_ptr<const CollectNode> serial,
                     const BatchOptions& options);

@@ -1,3 +1,5 @@
+// Dataset::padded_batch.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Dataset::ragged_batch.
+
 #include <fmt/format.h>
 
 #include <cstring>

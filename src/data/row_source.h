@@ -1,4 +1,4 @@
-// Rows: what the row numbers of an indexed dataset stand for.
+// RowSource: what the row numbers of an indexed dataset stand for.
 //
 // Immutable; thread-safe.
 
@@ -18,9 +18,9 @@ class Device;
 
 namespace berth::data {
 
-class Rows {
+class RowSource {
  public:
-  virtual ~Rows() = default;
+  virtual ~RowSource() = default;
   virtual int64_t count() const = 0;
   // Whether `index`, not negative, names a row.
   virtual bool holds(int64_t index) const { return index < count(); }
@@ -42,7 +42,7 @@ class Rows {
 };
 
 // Rows of host tensors [n, ...] with equal n.
-class TensorRows : public Rows {
+class TensorRows : public RowSource {
  public:
   // `components` are concrete, dense and on the host.
   explicit TensorRows(Tensors components);
@@ -61,7 +61,7 @@ class TensorRows : public Rows {
 };
 
 // start, start + step, ... as int64 scalars.
-class RangeRows : public Rows {
+class RangeRows : public RowSource {
  public:
   RangeRows(int64_t start, int64_t step, int64_t count)
       : start_(start), step_(step), count_(count) {}

@@ -11,9 +11,9 @@ namespace {
 class RowMapNode;
 
 // Rows that are computed when they are asked for.
-class MappedRows : public Rows {
+class MappedRows : public RowSource {
  public:
-  MappedRows(const RowMapNode& node, const Rows& from)
+  MappedRows(const RowMapNode& node, const RowSource& from)
       : node_(node), from_(from), mapped_(from.maps()) {}
   int64_t count() const override { return from_.count(); }
   bool holds(int64_t) const override { return count() > 0; }
@@ -28,7 +28,7 @@ class MappedRows : public Rows {
   int64_t row_of(int64_t index) const {
     return mapped_ ? index : index % count();
   }
-  const Rows& from_;
+  const RowSource& from_;
   bool mapped_;  // `from` numbers the elements already
 };
 
@@ -37,13 +37,13 @@ class RowMapNode : public Transform {
   RowMapNode(const char* what, const Dataset& parent,
              std::shared_ptr<const RowKernel> kernel, Site site)
       : Transform(what, site, parent), kernel_(std::move(kernel)) {
-    const Rows* from = this->parent().rows();
+    const RowSource* from = this->parent().rows();
     if (from == nullptr) return;
     rows_ = std::make_unique<MappedRows>(*this, *from);
   }
-  const Rows* rows() const override { return rows_.get(); }
-  std::unique_ptr<IndexStream> indices(const Pass& pass) const override;
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  const RowSource* rows() const override { return rows_.get(); }
+  std::unique_ptr<IndexStream> indices(const PassInfo& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   const std::vector<TensorSpec>& specs() const override {
     return kernel_->specs(*this);
   }
@@ -51,7 +51,7 @@ class RowMapNode : public Transform {
   const RowKernel& kernel() const { return *kernel_; }
 
   // The number of the first element of a pass.
-  int64_t begin(const Pass& pass) const {
+  int64_t begin(const PassInfo& pass) const {
     const int64_t number = pass.peek ? passes_.load() : passes_.fetch_add(1);
     const int64_t n = parent().cardinality();
     return number * (n > 0 ? n : int64_t{1} << 36);
@@ -89,7 +89,7 @@ void MappedRows::row(int64_t index, Tensors* out) const {
 // Puts the number of the element on top of that of its row.
 class RowMapIndices : public IndexStream {
  public:
-  RowMapIndices(const RowMapNode& node, const Pass& pass)
+  RowMapIndices(const RowMapNode& node, const PassInfo& pass)
       : node_(node),
         count_(node.rows()->count()),
         source_(node.parent().indices(pass)),
@@ -125,10 +125,10 @@ class RowMapIndices : public IndexStream {
   int64_t number_;
 };
 
-// Elements that are no rows, one by one.
+// Elements that are not rows, one by one.
 class RowMapStream : public ElementStream {
  public:
-  RowMapStream(const RowMapNode& node, const Pass& pass)
+  RowMapStream(const RowMapNode& node, const PassInfo& pass)
       : node_(node),
         source_(node.parent().open(pass)),
         number_(node.begin(pass)) {}
@@ -155,12 +155,13 @@ class RowMapStream : public ElementStream {
   Tensors element_;
 };
 
-std::unique_ptr<IndexStream> RowMapNode::indices(const Pass& pass) const {
+std::unique_ptr<IndexStream> RowMapNode::indices(const PassInfo& pass) const {
   if (parent().rows()->maps()) return parent().indices(pass);
   return std::make_unique<RowMapIndices>(*this, pass);
 }
 
-std::unique_ptr<ElementStream> RowMapNode::elements(const Pass& pass) const {
+std::unique_ptr<ElementStream> RowMapNode::elements(
+    const PassInfo& pass) const {
   return std::make_unique<RowMapStream>(*this, pass);
 }
 

@@ -24,10 +24,10 @@ class RowKernel {
   virtual const std::vector<TensorSpec>& specs(const Node& node) const = 0;
   // Sets `out` to the results [n, ...] for the parent's rows `indices`;
   // elements[i] is the number of element i of all iterations.
-  virtual void run(const Node& node, const Rows& rows,
+  virtual void run(const Node& node, const RowSource& rows,
                    std::span<const int64_t> indices,
                    std::span<const int64_t> elements, Tensors* out) const = 0;
-  // The same for one element that is no row.
+  // Sets `out` to the result for one element that is not a row.
   virtual void run(const Node& node, const Tensors& element, int64_t number,
                    Tensors* out) const = 0;
   virtual NamesRef names(const Node&) const { return nullptr; }

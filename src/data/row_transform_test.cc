@@ -50,7 +50,7 @@ TEST(MapRows, WriteIntoTheBatchInAnyOrder) {
     }
     EXPECT_EQ(rows, d.cardinality());
   }
-  // Shuffle behind it moves row numbers, not elements.
+  // Shuffle after it moves row numbers, not elements.
   EXPECT_NE(bytes_and_ids().map_rows(halve, kHalves).shuffle(4).node().rows(),
             nullptr);
 }
@@ -150,7 +150,7 @@ TEST(Vectorized, CallsTheFunctionWithWholeBatches) {
   std::sort(all.begin(), all.end());
   for (int64_t i = 0; i < 20; ++i)
     EXPECT_EQ(all[static_cast<size_t>(i)], i * i);
-  // Elements that are no rows: one by one.
+  // Elements that are not rows: one by one.
   EXPECT_EQ(numbers(unindexed(Dataset::range(3))
                         .map(
                             [](const Tensors& e) {

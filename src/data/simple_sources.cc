@@ -20,10 +20,10 @@ class GeneratedNode : public Node {
  public:
   GeneratedNode(const char* what, Site site, std::vector<TensorSpec> specs)
       : Node(what, site), specs_(std::move(specs)) {}
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   const std::vector<TensorSpec>& specs() const override { return specs_; }
 
-  virtual NodeMemory begin(const Pass&) const { return {}; }
+  virtual NodeMemory begin(const PassInfo&) const { return {}; }
   virtual void make(const NodeMemory& pass, uint64_t i, Tensors* out) const = 0;
 
  private:
@@ -32,7 +32,7 @@ class GeneratedNode : public Node {
 
 class GeneratedStream : public ElementStream {
  public:
-  GeneratedStream(const GeneratedNode& node, const Pass& pass)
+  GeneratedStream(const GeneratedNode& node, const PassInfo& pass)
       : node_(node), pass_(node.begin(pass)) {}
   bool next(Tensors* out) override {
     if (number_ == node_.cardinality()) return false;
@@ -58,7 +58,8 @@ class GeneratedStream : public ElementStream {
   int64_t number_ = 0;  // of the next element
 };
 
-std::unique_ptr<ElementStream> GeneratedNode::elements(const Pass& pass) const {
+std::unique_ptr<ElementStream> GeneratedNode::elements(
+    const PassInfo& pass) const {
   return std::make_unique<GeneratedStream>(*this, pass);
 }
 
@@ -85,7 +86,7 @@ class RandomNode : public GeneratedNode {
       : GeneratedNode("random", site, {{Shape{}, int64, {}}}),
         passes_(options.seed, options.rerandomize_each_iteration) {}
   int64_t cardinality() const override { return kInfinite; }
-  NodeMemory begin(const Pass& pass) const override {
+  NodeMemory begin(const PassInfo& pass) const override {
     return passes_.begin(pass);
   }
   NodeMemory memory() const override { return passes_.memory(); }

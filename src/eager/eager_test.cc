@@ -24,7 +24,7 @@ void scale(const KernelCall& c) {
   }
 }
 
-// The same, its factor fixed when it is prepared.
+// Its factor is fixed when it is prepared.
 class Scaled final : public Prepared {
  public:
   explicit Scaled(double factor) : factor_(static_cast<float>(factor)) {}

@@ -5,8 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "base/fresh_process_testing.h"
 #include "berth/berth.h"
 #include "device/device_manager.h"

@@ -62,7 +62,7 @@ void Plan::Impl::take_exact(Instance& instance) const {
 
 std::unique_ptr<Instance> Plan::Impl::checkout() {
   std::unique_ptr<Instance> i;
-  std::vector<std::unique_ptr<Instance>> ended;  // behind the lock
+  std::vector<std::unique_ptr<Instance>> ended;  // destroyed without the lock
   int64_t runs_before;
   {
     std::lock_guard lock(mutex);
@@ -91,7 +91,7 @@ std::unique_ptr<Instance> Plan::Impl::checkout() {
   i->runs_before = runs_before;
   // The last run of this instance may still be on its way.
   for (Event& e : i->done) {
-    // Whether it failed is no business of this one.
+    // Whether it failed does not concern this one.
     berth::finish(e);
     e = {};
   }

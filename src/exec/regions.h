@@ -37,7 +37,7 @@ struct RegionStream {
   const Device* device = nullptr;
   // Parts of a fork; 1: every op is a region of its own.
   int slices = 1;
-  CutRule rule = {};
+  SlicingRule rule = {};
 };
 
 // What one op computes and moves, and its work (slicing_rule.h).

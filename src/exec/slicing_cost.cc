@@ -53,25 +53,26 @@ OpWork work_of_op(const Graph& graph, int32_t node) {
   return e;
 }
 
-Cuts::Cuts(const Graph& graph, PartBinder& binder)
+SlicingCost::SlicingCost(const Graph& graph, PartBinder& binder)
     : graph_(graph), binder_(binder), add_(op_named("AddV2")) {}
 
-const OpWork& Cuts::cost(int32_t node) {
+const OpWork& SlicingCost::cost(int32_t node) {
   const auto [it, fresh] = costs_.try_emplace(node);
   if (fresh) it->second = work_of_op(graph_, node);
   return it->second;
 }
 
-bool Cuts::adds(const SplitSignature& split) {
+bool SlicingCost::adds(const SplitSignature& split) {
   return std::find(split.outputs.begin(), split.outputs.end(), kPartialSum) !=
          split.outputs.end();
 }
 
-double Cuts::work_to_move(const OutSpec& value) {
+double SlicingCost::work_to_move(const OutSpec& value) {
   return work_of(0, bytes_of(value));
 }
 
-const Cuts::Fixed& Cuts::fixed(int32_t node, const RegionStream& stream) {
+const SlicingCost::Fixed& SlicingCost::fixed(int32_t node,
+                                             const RegionStream& stream) {
   const auto [it, fresh] = fixed_.try_emplace(node);
   if (fresh) {
     it->second = has_slices(graph_[node].part.get())
@@ -82,7 +83,8 @@ const Cuts::Fixed& Cuts::fixed(int32_t node, const RegionStream& stream) {
 }
 
 // By the signature of the part, whatever it costs.
-Cuts::Fixed Cuts::find_slices(int32_t node, const Device& device) {
+SlicingCost::Fixed SlicingCost::find_slices(int32_t node,
+                                            const Device& device) {
   const Node& n = graph_[node];
   const int signature = n.part->signature, parts = n.part->count;
   const auto& rules = binder_.signatures(node);
@@ -102,8 +104,8 @@ Cuts::Fixed Cuts::find_slices(int32_t node, const Device& device) {
 }
 
 // False when parts would write one result, or cannot be added.
-bool Cuts::can_add(int32_t node, const SplitSignature& split,
-                   const Device& device) const {
+bool SlicingCost::can_add(int32_t node, const SplitSignature& split,
+                          const Device& device) const {
   for (size_t o = 0; o < split.outputs.size(); ++o) {
     if (split.outputs[o] == kWhole ||
         (split.outputs[o] == kPartialSum &&
@@ -114,7 +116,8 @@ bool Cuts::can_add(int32_t node, const SplitSignature& split,
   return true;
 }
 
-Cuts::Fixed Cuts::find_sum(int32_t node, const RegionStream& stream) {
+SlicingCost::Fixed SlicingCost::find_sum(int32_t node,
+                                         const RegionStream& stream) {
   if (stream.slices < 2 || cost(node).work < stream.rule.tiny) return {};
   const auto& rules = binder_.signatures(node);
   for (size_t i = 0; i < rules.size(); ++i) {
@@ -135,7 +138,7 @@ Cuts::Fixed Cuts::find_sum(int32_t node, const RegionStream& stream) {
   return {};
 }
 
-Region Cuts::alone(int32_t node, const RegionStream& stream) {
+Region SlicingCost::alone(int32_t node, const RegionStream& stream) {
   const Fixed& s = fixed(node, stream);
   Region r;
   r.parts = s.parts;
@@ -148,8 +151,8 @@ Region Cuts::alone(int32_t node, const RegionStream& stream) {
   return r;
 }
 
-double Cuts::extra_work(int32_t n, const SplitSignature& split, int parts,
-                        const RegionStream& stream) {
+double SlicingCost::extra_work(int32_t n, const SplitSignature& split,
+                               int parts, const RegionStream& stream) {
   if (binder_.cut_length(n, split) < parts) return -1;
   if (!can_add(n, split, *stream.device)) return -1;
   const Node& node = graph_[n];

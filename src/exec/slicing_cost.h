@@ -1,5 +1,5 @@
-// Cuts: what cutting an op into parts costs, and which ops are added up from
-// parts.
+// SlicingCost: what cutting an op into parts costs, and which ops are added up
+// from parts.
 //
 // A result that is a sum over the parts has other bits than the same result
 // computed at once. So whether, along which axis and into how many parts such
@@ -18,9 +18,9 @@
 
 namespace berth {
 
-class Cuts {
+class SlicingCost {
  public:
-  Cuts(const Graph& graph, PartBinder& binder);
+  SlicingCost(const Graph& graph, PartBinder& binder);
 
   // How an op must be split: by signature number `signature` (-1: it need not,
   // and sums must not) into `parts` parts.

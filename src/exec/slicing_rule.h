@@ -1,15 +1,15 @@
-// CutRule: when cutting an op into parts pays.
+// SlicingRule: when cutting an op into parts pays.
 //
-// Reckoned in work: bytes moved, or half the flops where that is more. Where an
-// op is cut decides its bits, so the rule is the same on every machine: no rate
-// that was measured has a part in it. Values.
+// Measured in work: bytes moved, or half the flops where that is more. Where an
+// op is cut decides its bits, so the rule is the same on every machine: no
+// measured rate has a part in it. Plain values.
 
 #ifndef BERTH_EXEC_SLICING_RULE_H_
 #define BERTH_EXEC_SLICING_RULE_H_
 
 namespace berth {
 
-struct CutRule {
+struct SlicingRule {
   double worth = 80e3;  // regions of less work are left uncut
   double fork = 20e3;   // what a fork costs
   double tiny = 10e3;   // ops below have no place where nothing feeds them
@@ -20,7 +20,7 @@ struct CutRule {
 };
 
 // Whatever can be split is, however small (tests).
-inline constexpr CutRule kCutEverything{0, -1e13, 0, 1e13, 1e13, true};
+inline constexpr SlicingRule kSliceEverything{0, -1e13, 0, 1e13, 1e13, true};
 
 // What a fork costs, in microseconds, and the least that is worth one.
 inline constexpr double kForkUs = 2, kWorthForkUs = 4 * kForkUs;

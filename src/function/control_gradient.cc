@@ -162,7 +162,7 @@ class BackwardMaker {
 
   BackwardBody run() {
     find_needed();
-    Extract extract(graph_, graph_.name + "_gradient");
+    Subgraph extract(graph_, graph_.name + "_gradient");
     for (const ValueRef v : crossing_) {
       extract.argument(v);
       result_.args.push_back(available_.at(v));

@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "backends/sim/sim.h"
 #include "berth/berth.h"
 #include "device/device_manager.h"

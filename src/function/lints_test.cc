@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "base/diagnostics_testing.h"
 #include "berth/berth.h"
 #include "function/lint_graph.h"

@@ -4,12 +4,12 @@
 
 namespace berth {
 
-Extract::Extract(const Graph& from, std::string name) : from_(from) {
+Subgraph::Subgraph(const Graph& from, std::string name) : from_(from) {
   to_.name = std::move(name);
   map_.assign(from.nodes.size(), -1);
 }
 
-void Extract::argument(ValueRef v) {
+void Subgraph::argument(ValueRef v) {
   static const OpDef& op = op_named("_Arg");
   const OutSpec& s = from_.spec(v);
   Node node;
@@ -25,7 +25,7 @@ void Extract::argument(ValueRef v) {
   args_.try_emplace(v, to_.args.back());
 }
 
-void Extract::node(int32_t i) {
+void Subgraph::node(int32_t i) {
   Node copy = from_[i];
   for (ValueRef& v : copy.inputs) v = value(v);
   std::vector<int32_t> controls;
@@ -46,7 +46,7 @@ void Extract::node(int32_t i) {
   map_[i] = to_.add(std::move(copy));
 }
 
-ValueRef Extract::value(ValueRef v) const {
+ValueRef Subgraph::value(ValueRef v) const {
   const auto arg = args_.find(v);
   if (arg != args_.end()) return {arg->second, 0};
   return {map_[v.node], v.output};

@@ -1,4 +1,4 @@
-// Extract: copies some nodes of a graph into a new one. One thread.
+// Subgraph: copies some nodes of a graph into a new one. One thread.
 
 #ifndef BERTH_FUNCTION_SUBGRAPH_H_
 #define BERTH_FUNCTION_SUBGRAPH_H_
@@ -12,9 +12,9 @@
 
 namespace berth {
 
-class Extract {
+class Subgraph {
  public:
-  Extract(const Graph& from, std::string name);
+  Subgraph(const Graph& from, std::string name);
 
   // Makes `v` an argument of the new graph.
   void argument(ValueRef v);

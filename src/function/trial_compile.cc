@@ -56,8 +56,10 @@ Graph tagged(const Graph& graph, const std::vector<DeviceId>& device) {
 
 }  // namespace
 
-Trial::Trial(const Graph& graph, const std::vector<DeviceId>& device,
-             const PlaceOptions& places, const TrialOptions& options)
+CompiledTrial::CompiledTrial(const Graph& graph,
+                             const std::vector<DeviceId>& device,
+                             const PlaceOptions& places,
+                             const TrialOptions& options)
     : options_(options), num_nodes_(graph.size()) {
   const DispatchGuard outside(nullptr);
   Graph g = tagged(graph, device);
@@ -68,11 +70,11 @@ Trial::Trial(const Graph& graph, const std::vector<DeviceId>& device,
   plan_ = Plan::build(std::move(g), how);
 }
 
-double Trial::predicted_us() {
+double CompiledTrial::predicted_us() {
   return predict_plan(*plan_, options_.may_measure).step_us;
 }
 
-int64_t Trial::peak_bytes(const std::string& device) const {
+int64_t CompiledTrial::peak_bytes(const std::string& device) const {
   const StepWork work = work_of(*plan_, placed_);
   for (const placement::DeviceRow& row : work.report.devices) {
     if (row.device == device) return row.peak_bytes;
@@ -81,7 +83,7 @@ int64_t Trial::peak_bytes(const std::string& device) const {
 }
 
 // The nodes that went into the compiled ones, each once, in run order.
-std::vector<int32_t> Trial::nodes_of(
+std::vector<int32_t> CompiledTrial::nodes_of(
     const std::vector<int32_t>& compiled) const {
   std::vector<int32_t> nodes;
   for (const int32_t c : compiled) {
@@ -100,7 +102,7 @@ std::vector<int32_t> Trial::nodes_of(
   return nodes;
 }
 
-void Trial::put_times(int32_t device_class, CostTable& costs) {
+void CompiledTrial::put_times(int32_t device_class, CostTable& costs) {
   const size_t classes = costs.classes.size();
   const auto time_of = [&](int32_t node) -> OpTime& {
     return costs.times[static_cast<size_t>(node) * classes +
@@ -135,7 +137,7 @@ void Trial::put_times(int32_t device_class, CostTable& costs) {
   }
 }
 
-std::vector<int32_t> Trial::order() {
+std::vector<int32_t> CompiledTrial::order() {
   std::vector<int32_t> compiled;
   for (const RegionTime& r : region_times(*plan_, false)) {
     compiled.insert(compiled.end(), r.nodes.begin(), r.nodes.end());

@@ -1,4 +1,5 @@
-// Trial: a graph compiled on given devices, to be measured and discarded.
+// CompiledTrial: a graph compiled on given devices, to be measured and
+// discarded.
 //
 // What ops cost together (lowered, fused, in regions) is known only once they
 // are compiled. A trial has its own variables, never runs, and reports nothing.
@@ -27,12 +28,12 @@ struct TrialOptions {
   bool may_measure = true;
 };
 
-class Trial {
+class CompiledTrial {
  public:
   // `device`: a full name per node. Throws errors::Error when the graph cannot
   // be compiled this way or memory runs out.
-  Trial(const Graph& graph, const std::vector<DeviceId>& device,
-        const PlaceOptions& places, const TrialOptions& options);
+  CompiledTrial(const Graph& graph, const std::vector<DeviceId>& device,
+                const PlaceOptions& places, const TrialOptions& options);
 
   // The simulator's prediction for a step of the compiled plan.
   double predicted_us();

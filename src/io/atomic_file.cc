@@ -77,7 +77,7 @@ class NoSizeSignal {
 
 }  // namespace
 
-NewFile::NewFile(const std::string& path, std::string subject)
+AtomicFile::AtomicFile(const std::string& path, std::string subject)
     : path_(path), part_(path + ".part"), subject_(std::move(subject)) {
   const int flags = O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW |
                     O_NONBLOCK;  // a pipe of this name must not hang
@@ -90,13 +90,13 @@ NewFile::NewFile(const std::string& path, std::string subject)
   }
 }
 
-NewFile::~NewFile() {
+AtomicFile::~AtomicFile() {
   if (fd_ < 0) return;
   close(fd_);
   unlink(part_.c_str());
 }
 
-void NewFile::write_all(const void* bytes, size_t size, int64_t at) {
+void AtomicFile::write_all(const void* bytes, size_t size, int64_t at) {
   const NoSizeSignal no_signal;
   const auto* p = static_cast<const char*>(bytes);
   while (size > 0) {
@@ -109,7 +109,7 @@ void NewFile::write_all(const void* bytes, size_t size, int64_t at) {
   }
 }
 
-void NewFile::append(const void* bytes, size_t size) {
+void AtomicFile::append(const void* bytes, size_t size) {
   write_all(bytes, size, static_cast<int64_t>(size_));
   size_ += size;
   if (size_ - flushed_ < kFlushBytes) return;
@@ -119,11 +119,11 @@ void NewFile::append(const void* bytes, size_t size) {
   flushed_ = size_;
 }
 
-void NewFile::overwrite(uint64_t at, const void* bytes, size_t size) {
+void AtomicFile::overwrite(uint64_t at, const void* bytes, size_t size) {
   write_all(bytes, size, static_cast<int64_t>(at));
 }
 
-void NewFile::commit() {
+void AtomicFile::commit() {
   if (fsync(fd_) != 0) raise("flush", errno);
   if (close(std::exchange(fd_, -1)) != 0) raise("close", errno);
   if (rename(part_.c_str(), path_.c_str()) != 0) {
@@ -140,7 +140,7 @@ void NewFile::commit() {
   if (failed != 0 && failed != EINVAL) raise("flush the folder of", failed);
 }
 
-void NewFile::raise(const char* what, int code) const {
+void AtomicFile::raise(const char* what, int code) const {
   raise_file_error(subject_, what, path_, code);
 }
 

@@ -1,4 +1,4 @@
-// NewFile: a file that appears whole, or not at all.
+// AtomicFile: a file that appears whole, or not at all.
 //
 // It grows as `<path>.part` in the same folder; commit() brings its bytes to
 // the disk and gives it its name. Until then a file that had the name stays. A
@@ -15,15 +15,15 @@
 
 namespace berth::io {
 
-class NewFile {
+class AtomicFile {
  public:
   // Creates the part, in a folder that exists. Messages begin with `subject`
   // ("Checkpoint.save (train.cc:12)"). Throws NotFound (no such folder),
   // PermissionDenied, ResourceExhausted, Unavailable.
-  NewFile(const std::string& path, std::string subject);
-  ~NewFile();
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
+  AtomicFile(const std::string& path, std::string subject);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
 
   // Appends. Throws ResourceExhausted when the disk is full or the file larger
   // than may be.
@@ -49,7 +49,7 @@ class NewFile {
 class WriteLock {
  public:
   // Throws Unavailable when another object, of this or another process, has
-  // the lock, and what NewFile throws.
+  // the lock, and what AtomicFile throws.
   WriteLock(const std::string& path, const std::string& subject);
   ~WriteLock();
   WriteLock(const WriteLock&) = delete;

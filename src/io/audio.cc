@@ -1,3 +1,5 @@
+// decode_wav and encode_wav.
+
 #include <fmt/format.h>
 
 #include <algorithm>

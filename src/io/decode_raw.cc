@@ -1,3 +1,5 @@
+// decode_raw.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -229,7 +229,7 @@ TEST(Idx, MemoryFollowsTheBytesThatArriveNotTheHeader) {
 }
 
 TEST(Idx, AGzipBombIsReadOnlyAsFarAsItsHeaderDeclares) {
-  // 64 MiB of zeros behind a header that declares 4 bytes.
+  // 64 MiB of zeros after a header that declares 4 bytes.
   Bytes bomb = header(8, {4});
   bomb.resize(size_t{64} << 20);
   const Bytes packed = gzip(bomb);

@@ -2,7 +2,6 @@
 #include <zlib.h>
 
 #include <cmath>
-#include <fstream>
 
 #include "base/errors_testing.h"
 #include "berth/errors.h"

@@ -24,7 +24,7 @@
 
 namespace berth::io::testing {
 
-struct Request {
+struct HttpRequest {
   std::string path;
   int64_t range_start = -1;  // -1: no Range header
 };
@@ -32,9 +32,9 @@ struct Request {
 class LoopbackServer;
 
 // One accepted connection; an answer writes to it and returns.
-class Connection {
+class ServedClient {
  public:
-  Connection(int fd, const std::atomic<bool>& stopping)
+  ServedClient(int fd, const std::atomic<bool>& stopping)
       : fd_(fd), stopping_(stopping) {}
 
   // Returns false when the client has hung up.
@@ -61,7 +61,7 @@ class Connection {
   }
 
   // Serves `file` as a good server does, Range included.
-  void serve(const Request& request, const std::string& file) {
+  void serve(const HttpRequest& request, const std::string& file) {
     const int64_t size = static_cast<int64_t>(file.size());
     const int64_t start = request.range_start;
     if (start < 0) return answer("200 OK", file, size);
@@ -96,7 +96,7 @@ class Connection {
 
 class LoopbackServer {
  public:
-  using Answer = std::function<void(Connection&, const Request&)>;
+  using Answer = std::function<void(ServedClient&, const HttpRequest&)>;
 
   explicit LoopbackServer(Answer answer) : answer_(std::move(answer)) {
     listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -133,17 +133,17 @@ class LoopbackServer {
       if (poll(&waiting, 1, 10) <= 0) continue;
       const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
       if (fd < 0) continue;
-      Request request;
+      HttpRequest request;
       if (read_request(fd, &request)) {
         ++requests_;
-        Connection connection(fd, stopping_);
+        ServedClient connection(fd, stopping_);
         answer_(connection, request);
       }
       close(fd);
     }
   }
 
-  bool read_request(int fd, Request* request) {
+  bool read_request(int fd, HttpRequest* request) {
     std::string text;
     char buffer[4096];
     while (text.find("\r\n\r\n") == std::string::npos) {

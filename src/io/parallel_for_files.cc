@@ -19,7 +19,7 @@ constexpr size_t kMostThreads = 4;
 
 }  // namespace
 
-void side_by_side(size_t items, size_t bytes,
+void parallel_for(size_t items, size_t bytes,
                   const std::function<void(size_t)>& fn) {
   if (items <= 1 || bytes < kBytesPerThread) {
     for (size_t i = 0; i < items; ++i) fn(i);

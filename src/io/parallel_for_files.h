@@ -1,4 +1,4 @@
-// side_by_side: the same work for many items, by a few threads.
+// parallel_for: the same work for many items, by a few threads.
 
 #ifndef BERTH_IO_PARALLEL_FOR_FILES_H_
 #define BERTH_IO_PARALLEL_FOR_FILES_H_
@@ -13,7 +13,7 @@ namespace berth::io {
 // since more are no faster than the memory. `bytes` is what all items move:
 // little is moved by this thread alone. After a call that throws no other
 // begins; throws what the first of them threw.
-void side_by_side(size_t items, size_t bytes,
+void parallel_for(size_t items, size_t bytes,
                   const std::function<void(size_t)>& fn);
 
 }  // namespace berth::io

@@ -23,11 +23,11 @@ size_t copied_bytes(const Tensor& t) {
 
 }  // namespace
 
-Staging::~Staging() {
+SaveBuffer::~SaveBuffer() {
   if (memory_ != nullptr) munmap(memory_, size_);
 }
 
-void Staging::reserve(size_t bytes, const std::string& subject) {
+void SaveBuffer::reserve(size_t bytes, const std::string& subject) {
   if (bytes <= size_) return;
   if (memory_ != nullptr) munmap(memory_, size_);
   memory_ = nullptr;
@@ -45,8 +45,8 @@ void Staging::reserve(size_t bytes, const std::string& subject) {
   size_ = bytes;
 }
 
-void Staging::copy(std::vector<TensorToWrite>* tensors,
-                   const std::string& subject) {
+void SaveBuffer::copy(std::vector<TensorToWrite>* tensors,
+                      const std::string& subject) {
   size_t bytes = 0;
   for (const TensorToWrite& t : *tensors) bytes += copied_bytes(t.value);
   reserve(bytes, subject);
@@ -64,7 +64,7 @@ void Staging::copy(std::vector<TensorToWrite>* tensors,
     return copied_bytes((*tensors)[a].value) >
            copied_bytes((*tensors)[b].value);
   });
-  side_by_side(order.size(), bytes, [&](size_t i) {
+  parallel_for(order.size(), bytes, [&](size_t i) {
     const TensorToWrite& t = (*tensors)[order[i]];
     copy_pieces(t.value, const_cast<std::byte*>(t.copied));
   });

@@ -1,4 +1,4 @@
-// Staging: host memory that values are copied to before they are written.
+// SaveBuffer: host memory that values are copied to before they are written.
 //
 // Its pages stay from one save to the next, so that only the first one waits
 // for the system to hand them out. One thread per object.
@@ -13,12 +13,12 @@
 
 namespace berth::io {
 
-class Staging {
+class SaveBuffer {
  public:
-  Staging() = default;
-  ~Staging();
-  Staging(const Staging&) = delete;
-  Staging& operator=(const Staging&) = delete;
+  SaveBuffer() = default;
+  ~SaveBuffer();
+  SaveBuffer(const SaveBuffer&) = delete;
+  SaveBuffer& operator=(const SaveBuffer&) = delete;
 
   // Copies the bytes of all tensors of numbers, by several threads, and lets
   // go of variables. Valid until the next call. Throws ResourceExhausted, and

@@ -61,7 +61,7 @@ TEST(MaskedSoftmax, RefusesWhatDoesNotFit) {
                        "scale is inf");
 }
 
-// The same from exponentials written out.
+// Expected values come from exponentials written out.
 TEST(Attention, WeighsValuesByTheSoftmaxOfScores) {
   const Tensor q = numbers({2, 3, 4}), k = numbers({2, 5, 4}, 1);
   const Tensor v = numbers({2, 5, 2}, 2);

@@ -1,10 +1,11 @@
+// image_dataset_from_directory and text_dataset_from_directory.
+
 #include "berth/keras/from_directory.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <functional>
 

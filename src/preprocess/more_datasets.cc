@@ -1,3 +1,5 @@
+// keras.datasets beyond MNIST: CIFAR-100, IMDB, Reuters, California housing.
+
 #include "berth/keras/more_datasets.h"
 
 #include <fmt/format.h>

@@ -5,8 +5,6 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <fstream>
-#include <iostream>
 #include <string>
 #include <thread>
 

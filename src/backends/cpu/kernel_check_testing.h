@@ -15,7 +15,7 @@
 
 namespace berth::cpu {
 
-struct Operand {
+struct CheckedOperand {
   Shape shape;
   DType dtype = float32;
   std::vector<float> values = {};  // converted to dtype; noise if empty
@@ -24,7 +24,7 @@ struct Operand {
 
 struct Case {
   std::string op;
-  std::vector<Operand> in;
+  std::vector<CheckedOperand> in;
   std::vector<Attrs::Pair> attrs = {};
   double tolerance = 1e-5;
   bool own = true;  // the first candidate that binds is a kernel of ours
@@ -32,7 +32,7 @@ struct Case {
 
 inline std::string describe(const Case& c) {
   std::string text = c.op;
-  for (const Operand& o : c.in) text += " " + o.shape.str();
+  for (const CheckedOperand& o : c.in) text += " " + o.shape.str();
   return text;
 }
 
@@ -45,7 +45,7 @@ struct Results {
   bool operator==(const Results& o) const { return data == o.data; }
 };
 
-inline Bytes bytes_of(const Operand& o, uint32_t seed) {
+inline Bytes bytes_of(const CheckedOperand& o, uint32_t seed) {
   const int64_t n = o.shape.num_elements();
   std::vector<float> values = o.values;
   if (values.empty()) values = noise(n, seed, -2, 2);
@@ -77,7 +77,7 @@ class Call {
  public:
   explicit Call(const Case& c)
       : case_(c), op_(op_named(c.op)), attrs_(c.attrs) {
-    for (const Operand& o : c.in) {
+    for (const CheckedOperand& o : c.in) {
       specs_.push_back(o.variable ? SpecView{resource, &o.shape, o.dtype}
                                   : SpecView{o.dtype, &o.shape});
     }
@@ -98,7 +98,7 @@ class Call {
     std::vector<Bytes> in, out;
     std::vector<View> views;
     for (size_t i = 0; i < case_.in.size(); ++i) {
-      const Operand& o = case_.in[i];
+      const CheckedOperand& o = case_.in[i];
       in.push_back(bytes_of(o, static_cast<uint32_t>(i + 1)));
       views.push_back({in[i].data(), &o.shape, o.dtype});
     }

@@ -60,7 +60,7 @@ class Graphs : public CudaTest {
     return queue_->end_recording(std::move(old));
   }
 
-  std::optional<Pair> pair_;
+  std::optional<CardPair> pair_;
   std::unique_ptr<gpu::Queue> queue_;
   BlockRef block_;
 };

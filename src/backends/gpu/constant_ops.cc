@@ -10,7 +10,7 @@
 
 namespace berth::gpu {
 
-namespace generated {
+namespace constant_ops {
 
 int64_t size(Recipe& r) { return r.out_shape(0).num_elements(); }
 size_t bytes(Recipe& r) {
@@ -33,7 +33,7 @@ bool set_all(Recipe& r, double number) {
   uint64_t low = 0, high = 0;
   std::memcpy(&low, element, 8);
   std::memcpy(&high, element + 8, 8);
-  const Source source{.files = {"fill.cl"}};
+  const KernelSource source{.files = {"fill.cl"}};
   const std::string kernel = fmt::format("fill_{}", width);
   if (width == 16) {
     const int64_t words = 2 * size(r);
@@ -63,7 +63,7 @@ const char* wide_word(Recipe& r, DType type) {
   return r.features().has_f64 ? "f64" : "f32";
 }
 
-Source source_for(Recipe& r, DType type) {
+KernelSource source_for(Recipe& r, DType type) {
   return {.files = {"generate.cl"},
           .types = {{"T", type}},
           .defines = {{"WIDE", wide_word(r, type)}}};
@@ -115,7 +115,7 @@ ElementKernel add_kernel(const std::string& word, const char* wide, int count) {
 // Adds more arrays than one launch takes; sums wait in scratch.
 bool add_many(Recipe& r) {
   const int64_t n = size(r);
-  const Source source = source_for(r, r.in_type(0));
+  const KernelSource source = source_for(r, r.in_type(0));
   const int inputs = r.num_in();
   const Arg sums = r.scratch(static_cast<size_t>(n) * 8);  // at most
   for (int first = 0; first < inputs; first += kAtOnce) {
@@ -139,17 +139,17 @@ bool add_n(Recipe& r) {
   return launch_elements(r, {}, add_kernel(word, wide, r.num_in()));
 }
 
-}  // namespace generated
+}  // namespace constant_ops
 
-void add_generated(Kernels& k) {
-  k.add("Fill", kEveryType, &generated::fill);
-  k.add("ZerosLike", kEveryType, &generated::zeros);
-  k.add("OnesLike", kEveryType, &generated::ones);
-  k.add("DeepCopy", kEveryType, &generated::copy);
-  k.add("Range", kRealNumbers, &generated::range);
-  k.add("LinSpace", kRealNumbers, &generated::linspace);
-  k.add("FloatRange", kRealNumbers, &generated::float_range);
-  k.add("AddN", kNumberTypes | kHalfTypes, &generated::add_n, true);
+void add_constant_ops(Kernels& k) {
+  k.add("Fill", kEveryType, &constant_ops::fill);
+  k.add("ZerosLike", kEveryType, &constant_ops::zeros);
+  k.add("OnesLike", kEveryType, &constant_ops::ones);
+  k.add("DeepCopy", kEveryType, &constant_ops::copy);
+  k.add("Range", kRealNumbers, &constant_ops::range);
+  k.add("LinSpace", kRealNumbers, &constant_ops::linspace);
+  k.add("FloatRange", kRealNumbers, &constant_ops::float_range);
+  k.add("AddN", kNumberTypes | kHalfTypes, &constant_ops::add_n, true);
 }
 
 }  // namespace berth::gpu

@@ -4,7 +4,7 @@
 
 namespace berth::gpu {
 
-namespace plain {
+namespace integer_ops {
 
 using Kind = ElementOp::Kind;
 
@@ -67,13 +67,13 @@ bool complex(Recipe& r) {
                          r.args().op->name());
 }
 
-}  // namespace plain
+}  // namespace integer_ops
 
-void add_plain(Kernels& k) {
-  add_element_ops(k, plain::kWholeOps, &plain::whole);
-  add_element_ops(k, plain::kComplexOps, &plain::complex);
+void add_integer_ops(Kernels& k) {
+  add_element_ops(k, integer_ops::kWholeOps, &integer_ops::whole);
+  add_element_ops(k, integer_ops::kComplexOps, &integer_ops::complex);
   add_casts(k);
-  add_generated(k);
+  add_constant_ops(k);
 }
 
 }  // namespace berth::gpu

@@ -9,12 +9,18 @@
 namespace berth::gpu {
 
 namespace {
-namespace shown {
+namespace moved {
 
 using Ints = std::vector<int64_t>;
 
 // SHOW_... of kernels/move.cl.
-enum How : int32_t { kShifted, kReflected, kSymmetric, kReversed, kWrapped };
+enum AxisMap : int32_t {
+  kShifted,
+  kReflected,
+  kSymmetric,
+  kReversed,
+  kWrapped
+};
 
 // `Places` of kernels/move.cl.
 struct Places {
@@ -30,7 +36,7 @@ struct Places {
     return how[d] == kShifted && shift[d] == 0 && n[d] == in[d];
   }
   // Merges neighbouring axes that are shown unchanged into one.
-  void add(int64_t out, int64_t inside, int64_t step, How h, int64_t by) {
+  void add(int64_t out, int64_t inside, int64_t step, AxisMap h, int64_t by) {
     const int last = rank - 1;
     if (h == kShifted && by == 0 && out == inside && last >= 0 && whole(last)) {
       n[last] *= out;
@@ -54,7 +60,7 @@ void show(Recipe& r, Fn&& how, ElementBits none = {}) {
   Places p;
   for (int d = 0; d < to.rank(); ++d) {
     int64_t shift = 0;
-    const How h = how(d, &shift);
+    const AxisMap h = how(d, &shift);
     p.add(to[d], from[d], strides[static_cast<size_t>(d)], h, shift);
   }
   if (p.rank == 0) p.add(1, 1, 1, kShifted, 0);
@@ -133,16 +139,16 @@ bool tile(Recipe& r) {
   return true;
 }
 
-}  // namespace shown
+}  // namespace moved
 }  // namespace
 
-void add_shown(Kernels& k) {
-  k.add("Pad", kEveryType, &shown::pad);
-  k.add("PadV2", kEveryType, &shown::pad_value);
-  k.add("MirrorPad", kEveryType, &shown::mirror_pad);
-  k.add("ReverseV2", kEveryType, &shown::reverse);
-  k.add("Roll", kEveryType, &shown::roll);
-  k.add("Tile", kEveryType, &shown::tile);
+void add_pad_tile_reverse(Kernels& k) {
+  k.add("Pad", kEveryType, &moved::pad);
+  k.add("PadV2", kEveryType, &moved::pad_value);
+  k.add("MirrorPad", kEveryType, &moved::mirror_pad);
+  k.add("ReverseV2", kEveryType, &moved::reverse);
+  k.add("Roll", kEveryType, &moved::roll);
+  k.add("Tile", kEveryType, &moved::tile);
 }
 
 }  // namespace berth::gpu

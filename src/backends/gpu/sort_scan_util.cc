@@ -7,13 +7,13 @@
 namespace berth::gpu {
 
 namespace {
-namespace order {
+namespace sorting {
 
 constexpr int kEach = 8;       // EACH of kernels/order.cl
 constexpr int kDigitBits = 4;  // DIGITS is 16
 
-Source order_source() {
-  Source s;
+KernelSource sort_source() {
+  KernelSource s;
   s.files = {"order.cl"};
   return s;
 }
@@ -30,23 +30,23 @@ size_t bytes_of(int64_t n, size_t each) {
   return static_cast<size_t>(n) * each;
 }
 
-}  // namespace order
+}  // namespace sorting
 }  // namespace
 
 SortedKeys sort_keys(Recipe& r, const Arg& keys, int64_t n, int bits) {
-  const Source source = order::order_source();
-  SortedKeys to{r.scratch(order::bytes_of(n, 8)),
-                r.scratch(order::bytes_of(n, 4))};
-  if (n <= order::kFew) {
+  const KernelSource source = sorting::sort_source();
+  SortedKeys to{r.scratch(sorting::bytes_of(n, 8)),
+                r.scratch(sorting::bytes_of(n, 4))};
+  if (n <= sorting::kFew) {
     r.flat(source, "sort_few", n,
            {to.keys, to.places, keys, value(static_cast<int32_t>(n))});
     return to;
   }
-  const int64_t blocks = order::blocks_of(r, n);
-  const Arg found = r.scratch(order::bytes_of(16 * blocks, 4));
-  SortedKeys from{keys, r.scratch(order::bytes_of(n, 4))};
+  const int64_t blocks = sorting::blocks_of(r, n);
+  const Arg found = r.scratch(sorting::bytes_of(16 * blocks, 4));
+  SortedKeys from{keys, r.scratch(sorting::bytes_of(n, 4))};
   for (int32_t shift = 0; shift == 0 || shift < bits;
-       shift += order::kDigitBits) {
+       shift += sorting::kDigitBits) {
     r.groups(source, "sort_count", blocks,
              {found, from.keys, value(shift), value(n)});
     r.groups(source, "sum_all", 1, {found, value(16 * blocks)});
@@ -60,12 +60,12 @@ SortedKeys sort_keys(Recipe& r, const Arg& keys, int64_t n, int bits) {
 }
 
 void sum_before(Recipe& r, const Arg& values, int64_t n) {
-  const Source source = order::order_source();
-  const int64_t blocks = order::blocks_of(r, n);
+  const KernelSource source = sorting::sort_source();
+  const int64_t blocks = sorting::blocks_of(r, n);
   if (blocks <= 1) {
     return r.groups(source, "sum_all", blocks, {values, value(n)});
   }
-  const Arg sums = r.scratch(order::bytes_of(blocks, 4));
+  const Arg sums = r.scratch(sorting::bytes_of(blocks, 4));
   r.groups(source, "sum_blocks", blocks, {sums, values, value(n)});
   r.groups(source, "sum_all", 1, {sums, value(blocks)});
   r.groups(source, "sum_within", blocks, {values, sums, value(n)});

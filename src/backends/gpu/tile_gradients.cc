@@ -6,15 +6,15 @@
 namespace berth::gpu {
 
 namespace {
-namespace repeats {
+namespace tile_gradients {
 
 using Ints = std::vector<int64_t>;
 
 // With more copies than this, a group sums them.
 constexpr int64_t kManyCopies = 64;
 
-Source fold_source(DType dtype) {
-  Source s;
+KernelSource fold_source(DType dtype) {
+  KernelSource s;
   s.files = {"index.cl", "fold.cl"};
   s.types = {{"T", dtype}};
   return s;
@@ -32,7 +32,7 @@ bool tile_grad(Recipe& r) {
   const int64_t n = one.num_elements(), m = copies.num_elements();
   const Strided places = strided(one, strides.data());
   const Strided walk = strided(copies, steps.data());
-  const Source source = fold_source(r.in_type(0));
+  const KernelSource source = fold_source(r.in_type(0));
   if (m > kManyCopies) {
     r.groups(source, "sum_many_copies", n,
              {out(0), in(0), value(places), value(walk), value(m)});
@@ -81,13 +81,14 @@ bool mirror_pad_grad(Recipe& r) {
   return true;
 }
 
-}  // namespace repeats
+}  // namespace tile_gradients
 }  // namespace
 
 void add_tile_grads(Kernels& k) {
-  k.add("TileGrad", kEveryNumber, &repeats::tile_grad);
-  k.add("TileGradLike", kEveryNumber, &repeats::tile_grad);
-  k.add("MirrorPadGrad", kNumberTypes | kHalfTypes, &repeats::mirror_pad_grad);
+  k.add("TileGrad", kEveryNumber, &tile_gradients::tile_grad);
+  k.add("TileGradLike", kEveryNumber, &tile_gradients::tile_grad);
+  k.add("MirrorPadGrad", kNumberTypes | kHalfTypes,
+        &tile_gradients::mirror_pad_grad);
 }
 
 }  // namespace berth::gpu

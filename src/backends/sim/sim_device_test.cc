@@ -271,7 +271,7 @@ TEST(SimFaults, WhatHangsIsNeverDoneForWhoPolls) {
     EXPECT_FALSE(other.done(after));
   }
   EXPECT_EQ(ran, 1);
-  // Waiting ends with an error, also behind another device.
+  // Waiting ends with an error, also through another device.
   const auto m = message_of<errors::Unavailable>([&] { synchronize(after); });
   EXPECT_TRUE(says(m, "GPU:1"));
   EXPECT_TRUE(says(m, "hangs"));
