@@ -59,7 +59,7 @@ double read_seconds(const std::string& file) {
   });
 }
 
-// The same bytes to where they stay.
+// Reads the bytes to memory that stays.
 double read_floor_seconds(const std::string& file, std::vector<char>* to,
                           int threads) {
   return timed([&] {

@@ -16,7 +16,7 @@
 #include "berth/data_files.h"
 #include "berth/image.h"
 #include "berth/ops/array.h"
-#include "data/rows.h"
+#include "data/row_source.h"
 #include "io/image_codec.h"
 #include "preprocess/spans.h"
 #include "tensor/string_tensor.h"
@@ -151,7 +151,7 @@ void run_jpegs(const berth_bench::Args& args, int64_t count) {
     print(scaled ? "files_jpeg_scaled" : "files_jpeg", args, t, n,
           size_of_file(path));
   }
-  // The same work in one loop, into the same memory each time.
+  // The work in one loop, into the memory of the first pass.
   std::vector<std::string> all;
   for (const Tensors& e : data::TFRecordDataset(path)) {
     all.push_back(strings_of(e[0])[0]);

@@ -189,7 +189,7 @@ int main(int argc, char** argv) {
       distribute::serve();
       return 0;
     }
-    // Whoever started this may end before it.
+    // The process that started this may end before it.
     ::prctl(PR_SET_PDEATHSIG, 0);
     return run(parse_args(argc, argv));
   } catch (const std::exception& e) {

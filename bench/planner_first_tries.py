@@ -105,7 +105,7 @@ class Model:
         return found[0] if fits else INFINITY
 
     def ranks(self, device=None):
-        """The longest path behind every op, copies included where devices differ."""
+        """The longest path after every op, copies included where devices differ."""
         rank = [0.0] * len(self.ops)
         mean = sum(1 / s for s in self.m.speed) / self.m.count
         some = self.copy_us

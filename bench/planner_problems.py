@@ -20,7 +20,7 @@ class Op:
 
 
 class Graph:
-    """Ops in an order in which each stands behind what it reads; a value is (op, output)."""
+    """Ops in an order in which each stands after what it reads; a value is (op, output)."""
 
     def __init__(self):
         self.ops, self.weight_bytes = [], []

@@ -10,7 +10,7 @@
 
 #include "bench_common.h"
 #include "exec/measure_costs.h"
-#include "function/costs_of.h"
+#include "function/explain_costs.h"
 #include "place/cost_store.h"
 #include "place/decode.h"
 #include "step_models.h"

@@ -15,7 +15,7 @@
 #include "cli/commands.h"
 #include "device/device_manager.h"
 #include "exec/measure_costs.h"
-#include "function/costs_of.h"
+#include "function/explain_costs.h"
 #include "graph/tracer.h"
 #include "place/cost_store.h"
 

@@ -173,7 +173,7 @@ void print_markdown(const std::vector<OpRow>& rows,
       "# Ops\n\n"
       "What `berth ops --markdown` prints: {} ops. Per device type: the dtypes "
       "that a\nkernel takes, or how else the op is done (`by parts`: composed "
-      "of other ops;\n`engine`, `alias`: without a kernel). For those behind "
+      "of other ops;\n`engine`, `alias`: without a kernel). For those after "
       "`loops:` the device has no\nkernel of its own: plain reference loops "
       "stand in. An attribute with `?` has a\ndefault; an input with `...` may "
       "repeat, one with `?` may be absent. Gradient: a\nrule of its own, or "

@@ -31,7 +31,7 @@ const KernelTable* kernels_of(const std::string& type) {
 
 // Creates the devices of this process, for their kernel tables.
 void create_devices() {
-  // Nothing runs on a simulated one: what is printed is no time of its clock.
+  // Nothing runs on a simulated one: the printed time is not of its clock.
   setenv("BERTH_SIM_CLOCK", "real", 0);
   try {
     if (config::list_physical_devices("GPU").empty()) {

@@ -18,8 +18,8 @@ inline constexpr size_t kMaxGraphBytes = size_t{1} << 30;
 // Returns the contents of a file; "-" is standard input. Throws UsageError.
 std::string read_file(const std::string& path);
 
-// The same for a graph text, which may be inside a file of
-// ConcreteFunction::save(). Throws UsageError.
+// Reads a graph text, which may be inside a file of ConcreteFunction::save().
+// Throws UsageError.
 std::string read_graph_file(const std::string& path);
 
 struct PlaceInput {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -13,7 +12,7 @@
 #include "berth/ops/random.h"
 #include "berth/saved_function.h"
 #include "cli/commands.h"
-#include "io/new_file.h"
+#include "io/atomic_file.h"
 #include "io/safetensors.h"
 
 namespace berth::cli {

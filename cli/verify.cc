@@ -94,7 +94,7 @@ class Verifier {
     return "";
   }
 
-  // Checks that every op occurs once, behind everything it waits for.
+  // Checks that every op occurs once, after everything it waits for.
   std::string sequence() const {
     std::vector<int32_t> place(p_.names.size(), 0);
     for (size_t k = 0; k < f_.plan.sequence.size(); ++k) {

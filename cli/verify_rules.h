@@ -23,7 +23,7 @@ struct Recomputed {
 // For a plan whose sequence has every op that takes time, in a valid order.
 Recomputed recompute(const PlanProblem& problem, const PlacePlan& plan);
 
-// The same for model kPipeline (verify_pipeline.cc).
+// For model kPipeline (verify_pipeline.cc).
 Recomputed recompute_pipeline(const PlanProblem& problem,
                               const PlacePlan& plan);
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/free_ports.h"
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/berth.h"
 
 namespace berth {

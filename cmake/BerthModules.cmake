@@ -3,7 +3,7 @@
 #
 # Sources of one module are compiled a few at a time (a unity build), since a third of the time is
 # headers: names in anonymous namespaces differ within a module. -DBERTH_UNITY=OFF compiles one by
-# one, which is quicker for whoever edits the same few files again and again.
+# one, which is quicker when the same few files are edited again and again.
 option(BERTH_UNITY "Compile several sources of a module at once" ON)
 set(BERTH_UNITY_SOURCES 8 CACHE STRING "How many sources are compiled at once")
 

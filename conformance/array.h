@@ -39,10 +39,10 @@ class Array {
   // Stores a value, converted; out of range values saturate.
   void set(int64_t i, double value);
 
-  // False when somebody wrote before the first or behind the last byte.
+  // False when somebody wrote before the first or after the last byte.
   bool guards_intact() const;
 
-  // The same numbers in another dtype.
+  // Returns the numbers in another dtype.
   Array converted(DType dtype) const;
 
   Array(const Array& o) : Array(o.dtype_, o.shape_) { copy_bytes(o); }

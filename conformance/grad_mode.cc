@@ -63,7 +63,7 @@ double project(const Arrays& outputs, const Arrays& weights) {
   return sum;
 }
 
-// The same on the device; empty when no value has a weight.
+// That sum on the device; empty when no value has a weight.
 Tensor project(const Tensors& outputs, const Tensors& weights) {
   Tensor sum;
   for (size_t i = 0; i < outputs.size(); ++i) {

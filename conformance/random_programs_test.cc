@@ -38,7 +38,7 @@ using Body = std::function<Tensors(const Tensors&)>;
 class CutEverything final : public GraphRewrite {
  public:
   void apply(Graph&) const override {}
-  CutRule cut_rule() const override { return kCutEverything; }
+  SlicingRule slicing_rule() const override { return kSliceEverything; }
 };
 
 Body body_of(const Program& p, const World& w, How how) {

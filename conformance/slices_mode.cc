@@ -1,4 +1,4 @@
-// Mode slices: who has how many slices of a batch changes no bit.
+// Mode slices: how slices of a batch are shared out changes no bit.
 //
 // An op that is cut in S slices by a split signature is computed by one plan,
 // and by several that have a subtree of the slices each, as replicas have.

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "bench/count_allocations.h"
 #include "berth/function.h"
 #include "berth/gradient_tape.h"

@@ -140,7 +140,7 @@ std::string sample(const keras::Model& model, const Alphabet& alphabet,
     std::string window =
         text.size() > kept ? text.substr(text.size() - kept) : text;
     const auto last = static_cast<int32_t>(window.size()) - 1;
-    window.resize(kept, alphabet.letters[0]);  // behind what is looked at
+    window.resize(kept, alphabet.letters[0]);  // after what is looked at
     const Tensor id = next(reshape(alphabet.encode(window), {1, o.context}),
                            constant(std::vector<int32_t>{last}, Shape{1}));
     text += alphabet.letters[static_cast<size_t>(id.item<int64_t>())];

@@ -89,7 +89,7 @@ def parse_param(text):
 
 
 def block_end(text, at):
-    """The place behind the } that closes the { at `at`."""
+    """The place after the } that closes the { at `at`."""
     depth = 0
     for i in range(at, len(text)):
         if text[i] == "{":

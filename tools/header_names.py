@@ -28,7 +28,7 @@ class Reader:
         return self.tokens[at] if at < len(self.tokens) else ""
 
     def skip(self, opening, closing):
-        """From an opening token to behind its closing one."""
+        """From an opening token to after its closing one."""
         depth = 0
         while self.at < len(self.tokens):
             depth += {opening: 1, closing: -1}.get(self.peek(), 0)
@@ -120,7 +120,7 @@ class Reader:
         self.at += 1
 
     def value(self, scope):
-        """A function, variable or field: up to ";" or behind a body."""
+        """A function, variable or field: up to ";" or after a body."""
         named = False
         while self.at < len(self.tokens):
             word = self.peek()

@@ -18,8 +18,8 @@ struct GpuOptions {
 
 // A product of bfloat16 matrices, 8192^3.
 void product_row(const GpuOptions& o);
-// The same by the fastest of cuBLASLt's algorithms, without the engine; says
-// why not where the library, its header or a card is missing.
+// That product by the fastest of cuBLASLt's algorithms, without the engine;
+// says why not where the library, its header or a card is missing.
 void cublaslt_row(const GpuOptions& o);
 // A training step of "mlp", "resnet50" or "gpt2".
 void step_row(const GpuOptions& o, const std::string& model);

@@ -106,7 +106,7 @@ class DrawnModel : public StepModel {
   berth::Tensor as(const char* op, const berth::Tensor& x) const {
     return to(takes(op) ? compute_ : berth::float32, x);
   }
-  // The same of a weight.
+  // Weight i as `op` takes it.
   berth::Tensor weight(const char* op, size_t i) const {
     return as(op, weights_[i]);
   }

@@ -2,7 +2,7 @@
 // batch 32, SGD with momentum 0.9 and weight decay 5e-4 on every weight.
 //
 // Batch norm trains and moves its running statistics by 0.1 per step, as the
-// peer's does. A stride of 2 pads one row behind (TensorFlow's "SAME") where
+// peer's does. A stride of 2 pads one row after (TensorFlow's "SAME") where
 // the peer pads on both sides: same shapes, same work.
 
 #ifndef BERTH_BENCH_MODELS_RESNET18_H_
@@ -43,7 +43,7 @@ class ResNet18 : public StepModel {
   }
 
  private:
-  // A convolution without bias and the batch norm behind it.
+  // A convolution without bias and the batch norm after it.
   struct Unit {
     size_t filter = 0, scale = 0;
     int64_t stride = 1;

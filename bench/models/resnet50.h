@@ -63,7 +63,7 @@ class ResNet50 : public DrawnModel {
  private:
   static constexpr std::array<int, 4> kBlocks = {3, 4, 6, 3};
 
-  // A convolution without bias and the batch norm behind it.
+  // A convolution without bias and the batch norm after it.
   struct Unit {
     size_t filter = 0, scale = 0;  // the offset follows the scale
     int64_t channels = 0, kernel = 1, stride = 1;

@@ -61,7 +61,7 @@ std::string key_of(const BerthCudnnApi& api, BerthCudnnCard* card,
          std::string(reinterpret_cast<const char*>(&graph), sizeof graph);
 }
 
-// Why these are no plan of the graph.
+// Why these are not a plan of the graph.
 std::string why_not_loaded(const BerthCudnnApi& api, BerthCudnnCard* card,
                            const BerthCudnnGraph& graph,
                            const std::string& data) {

@@ -88,7 +88,7 @@ std::vector<SpecView> specs_of_case(const Case& c, DType dtype) {
   return specs;
 }
 
-// Prepares every candidate, also those behind the first that takes the call.
+// Prepares every candidate, also those after the first that takes the call.
 void prepare_call(const KernelTable& table, const OpDef& op,
                   const AttrsRef& attrs, const std::vector<SpecView>& in) {
   std::vector<OutSpec> out(static_cast<size_t>(op.num_outputs(attrs.get())));
@@ -124,8 +124,8 @@ void prepare_together(const KernelTable& table, const Case& c, DType dtype) {
 
 // Groups of codes as fused ops, each code once for each dtype.
 void prepare_fused(const KernelTable& table, DType dtype) {
-  using expr::Code;
   using expr::Expr;
+  using expr::OpCode;
   const Shape shape{64};
   const DType types[] = {bool_, uint8, dtype, dtype};
   std::vector<SpecView> in;

@@ -70,7 +70,7 @@ constexpr const char* kFunctions[] = {
     "tan",    "sincos", "asin",  "acos",  "atan",   "atan2",   "sinh", "cosh",
     "tanh",   "asinh",  "acosh", "atanh", "pow",    "fmod",    "cbrt", "hypot"};
 
-// The same program without those, in which what says MADD does not fuse.
+// The program without those, in which MADD does not fuse.
 std::string unfused(const std::string& text) {
   static const std::regex madd(
       "#define (F32_MADD|F64_MADD)\\(a, b, c\\) __fmaf?_rn\\(a, b, c\\)");
@@ -149,9 +149,9 @@ std::string kind_of(const CollectedProgram& program) {
   return program.first.substr(0, program.first.find('/'));
 }
 
-// What is compiled as one: programs that may be joined (gpu::Source::joins)
-// with others of the same beginning, as a card does it, since half of their
-// time is the beginning's; each other program alone.
+// What is compiled as one: programs that may be joined
+// (gpu::KernelSource::joins) with others of the same beginning, as a card does
+// it, since half of their time is the beginning's; each other program alone.
 std::vector<std::pair<std::string, CollectedProgram>> compiled_as_one() {
   constexpr size_t kMostKernels = 16;
   static const std::regex joins("KERNEL\\(\\w+, \\w+_[0-9a-f]{16}_");
@@ -205,8 +205,8 @@ TEST(ProgramsOfAllKernels, ArePrepared) {
              collected_programs().size(), kinds.size(), kernels);
 }
 
-// Programs of elementwise kernels may be joined (gpu::Source::joins): the hash
-// in a kernel's name belongs to one text.
+// Programs of elementwise kernels may be joined (gpu::KernelSource::joins): the
+// hash in a kernel's name belongs to one text.
 TEST(ProgramsOfAllKernels, ThatMayBeJoinedHaveKernelsOfDifferentNames) {
   static const std::regex hashed("_[0-9a-f]{16}_");
   std::map<std::string, std::string> text_with;

@@ -21,7 +21,7 @@ Input regular(Shape shape) {
   return Input(shape).of(values);
 }
 
-// The same, symmetric.
+// A symmetric one.
 Input definite(Shape shape) {
   const int64_t n = shape[shape.rank() - 1];
   std::vector<double> values;

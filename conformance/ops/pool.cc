@@ -64,7 +64,7 @@ void add_pool(Cases& cases, const Pool& p, DTypeSet types = kFloatingTypes) {
       "_like");
 }
 
-// Ties go to the first pixel; that is no derivative.
+// Ties go to the first pixel; that is not a derivative.
 void add_ties(Cases& cases) {
   const Pool p{"ties", {2, 4, 4, 2}, {2, 2, 2, 2}};
   const std::string why = "not differentiable at ties";

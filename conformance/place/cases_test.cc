@@ -1,5 +1,4 @@
-// Every case of placing and partitioning: in this process and behind
-// `berth place`.
+// Every case of placing and partitioning: in this process and by `berth place`.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -47,7 +46,7 @@ std::string name_of_run(const testing::TestParamInfo<CaseRun>& info) {
 class Place : public testing::TestWithParam<CaseRun> {};
 class PlaceCommand : public testing::TestWithParam<CaseRun> {};
 
-// A case known to fail must fail: whoever mends it takes the mark away.
+// A case known to fail must fail: its fix removes the mark.
 void judge(const CaseRun& run, const Outcome& outcome) {
   const PlaceCase& c = *run.place_case;
   const Expected& expected = c.expected(run.policy);

@@ -56,7 +56,7 @@ class EagerCall {
     };
   }
 
-  // "GPU:1 request", with "ignored" behind it when the scope was.
+  // "GPU:1 request", with "ignored" after it when the scope was.
   std::string choose() const {
     const DeviceChoice choice = choose_device(call_);
     if (choice.position < 0) {

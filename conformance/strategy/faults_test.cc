@@ -266,7 +266,8 @@ TEST_P(Faults, EndInANamedErrorAndTrainingGoesOn) {
   taken.clear();
   SCOPED_TRACE(said());
   ASSERT_TRUE(error.has_value()) << "nothing failed";
-  // What hangs may also be work behind a step: then who waits for it says so.
+  // Work after a step may hang, too: then the thread that waits for it reports
+  // it.
   const bool behind = c.fault == Fault::kHang && c.loop == Trainer::kRun &&
                       error->code() == errors::Code::kUnavailable;
   EXPECT_TRUE(error->code() == code_of(c) || behind) << error->what();

@@ -33,7 +33,7 @@ inline constexpr int kEpochs = 7;  // of 3 batches: 21 steps
 
 // Trains under the strategy of the row.
 Trained train(const Row& row);
-// The same on the first device of the row, without a strategy. Kept.
+// Trains on the first device of the row, without a strategy. Kept.
 const Trained& on_one_device(const Row& row);
 
 // The values of these variables.

@@ -50,7 +50,7 @@ class ClusterSpec {
               Site site = Site::here())
       : ClusterSpec(std::map<std::string, std::vector<std::string>>(jobs),
                     site) {}
-  // The same for a job whose indices have gaps.
+  // A cluster whose jobs have gaps in their indices.
   static ClusterSpec sparse(
       std::map<std::string, std::map<int, std::string>> jobs,
       Site site = Site::here());

@@ -50,7 +50,7 @@ using MapFunction = std::function<Tensors(const Tensors& element)>;
 using Predicate = std::function<bool(const Tensors& element)>;
 // Makes a dataset from an element, for example from the name of a file.
 using DatasetFunction = std::function<class Dataset(const Tensors& element)>;
-// The same for elements with names: functions that take a const Element&.
+// Functions of elements with names, which take a const Element&.
 using NamedMapFunction = std::function<Element(const Element& element)>;
 using NamedPredicate = std::function<bool(const Element& element)>;
 
@@ -184,7 +184,7 @@ class Iterator {
   // transform, naming the transform and the line that made it; from then on
   // every call throws it again.
   std::optional<Element> next();
-  // The same into `element`, whose storage is reused; false at the end.
+  // Sets `element`, whose storage is reused; false at the end.
   bool next(Tensors& element);
 
   IteratorStatus status() const;
@@ -201,7 +201,7 @@ class Iterator {
   // iterator is then at the beginning of a pass.
   void restore(const IteratorState& state);
 
-  // The same with the names.
+  // Sets `element` with its names; false at the end.
   bool next_named(Element& element);
 
  private:
@@ -222,7 +222,7 @@ class Dataset {
                                     Site site = Site::here()) {
     return from_tensor_slices(Tensors{component}, site);
   }
-  // The same with names: from_tensor_slices({{"x", x}, {"y", y}}).
+  // With names: from_tensor_slices({{"x", x}, {"y", y}}).
   static Dataset from_tensor_slices(const Element& components,
                                     Site site = Site::here());
   // Calls `factory` at the start of each iteration, then its result for each
@@ -278,7 +278,7 @@ class Dataset {
   // per core) `fn` is called from that many threads at once.
   Dataset map(MapFunction fn, const MapOptions& options = {},
               Site site = Site::here()) const;
-  // The same with names, which may be others in the result:
+  // With names, which the result may change:
   //   .map([](const data::Element& e) {
   //     return data::Element{{"x", cast(e["x"], float32)}, {"y", e["y"]}};
   //   })
@@ -327,11 +327,11 @@ class Dataset {
   // batch differ.
   Dataset batch(int64_t size, const BatchOptions& options = {},
                 Site site = Site::here()) const;
-  // The same for elements whose shapes differ: pads each to the largest of the
+  // Batches elements whose shapes differ: pads each to the largest of the
   // batch, or to padded_shapes.
   Dataset padded_batch(int64_t size, const PaddedBatchOptions& options = {},
                        Site site = Site::here()) const;
-  // The same without padding: a component whose first dimension varies becomes
+  // Batches without padding: a component whose first dimension varies becomes
   // two, its rows [sum of lengths, ...] and row_splits int64 [size + 1], where
   // element i is rows row_splits[i] to row_splits[i + 1] (ragged_to_tensor()).
   Dataset ragged_batch(int64_t size, const BatchOptions& options = {},

@@ -161,8 +161,8 @@ class Function<R(Args...)> {
   berth::placement::Report placement() const {
     return shared_->core.placement();
   }
-  // The same for every signature that is kept, the last called first; calls
-  // under a tape and their gradients have separate reports.
+  // Returns one report per kept signature, the last called first; calls under a
+  // tape and their gradients have separate reports.
   std::vector<berth::placement::Report> placements() const {
     return shared_->core.placements();
   }

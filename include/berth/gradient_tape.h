@@ -41,7 +41,7 @@ struct GradientOptions {
   std::string device = {};
   // d(loss)/d(target), [shape of target]; ones when empty.
   Tensor output_grad = {};
-  // The same for several targets, one each; empty ones count as ones.
+  // One per target of several; empty ones count as ones.
   Tensors output_grads = {};
   UnconnectedGradients unconnected_gradients = UnconnectedGradients::kNone;
 };

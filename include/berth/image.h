@@ -48,13 +48,13 @@ struct ResizeOptions {
 // whose centres are at half-integers (half_pixel_centers).
 Tensor resize(const Tensor& images, Size size,
               const ResizeOptions& options = {}, Site site = Site::here());
-// The same with black bars instead of stretching.
+// Resizes with black bars instead of stretching.
 Tensor resize_with_pad(const Tensor& images, int64_t target_height,
                        int64_t target_width, const ResizeOptions& options = {},
                        Site site = Site::here());
 
 struct DecodeAndResizeOptions {
-  int64_t channels = 3;  // 0: those of the file
+  int64_t channels = 3;  // 0: as in the file
   std::string method = "bilinear";
   bool antialias = false;
   // Lets a JPEG be decoded at 1/2, 1/4 or 1/8 of its size if that is still at

@@ -89,7 +89,7 @@ struct VarLenFeature {
   DType dtype = float32;
   std::optional<Tensor> padding_value = std::nullopt;  // none: 0 or ""
 };
-// The same as concatenated values and row_splits.
+// A list of any length, as concatenated values and row_splits.
 struct RaggedFeature {
   DType dtype = float32;
 };
@@ -123,7 +123,7 @@ struct ParsedFeatures {
 ParsedFeatures parse_example(const Tensor& serialized,
                              const FeatureSpec& features,
                              Site site = Site::here());
-// The same for one message, without the batch dimension.
+// Parses one message, without the batch dimension.
 ParsedFeatures parse_single_example(const Tensor& serialized,
                                     const FeatureSpec& features,
                                     Site site = Site::here());
@@ -167,7 +167,7 @@ Tensor decode_raw(const Tensor& input_bytes, DType out_type,
 inline constexpr int64_t kMostPixels = int64_t{1} << 26;
 
 struct DecodeOptions {
-  // 0: those of the file; 1: grey, 3: colour, 4: with alpha (PNG only).
+  // 0: as in the file; 1: grey, 3: colour, 4: with alpha (PNG only).
   int64_t channels = 0;
   DType dtype = uint8;  // decode_image: also float32, from 0 to 1
   int64_t max_pixels = kMostPixels;

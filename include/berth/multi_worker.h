@@ -80,7 +80,7 @@ struct MultiWorkerMirroredStrategy : Strategy {
                         double timeout_seconds = 600,
                         int most_restarts = 10) const;
 
-  // The same, but without waiting for lost tasks: the remaining ones form the
+  // Restores without waiting for lost tasks: the remaining ones form the
   // cluster again and resume from the last backup that all of them have.
   // Batches keep their size, so the learning rate stays the same: each batch is
   // shared by the remaining replicas. If tasks read files or data of their own,

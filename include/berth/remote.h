@@ -42,7 +42,7 @@ struct ConnectOptions {
 void connect_to_cluster(const distribute::ClusterResolver& resolver,
                         const ConnectOptions& options = {},
                         Site site = Site::here());
-// The same for this process as `job_name`:`task_index` of `spec`.
+// Connects this process as `job_name`:`task_index` of `spec`.
 void connect_to_cluster(const distribute::ClusterSpec& spec,
                         const std::string& job_name, int task_index = 0,
                         const ConnectOptions& options = {},

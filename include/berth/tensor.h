@@ -122,8 +122,8 @@ class Tensor {
   // Returns a part as NumPy does: x[{0}], x[{slice(0, 10), slice()}],
   // x[{slice(i, {}, n)}].
   Tensor operator[](std::initializer_list<Index> subscripts) const;
-  // The same for the first axis only, x[0], x[slice(1, 3)], and for several as
-  // a call, x(slice(1, 3), All, 0).
+  // Subscripts of the first axis only, x[0], x[slice(1, 3)], and several as a
+  // call, x(slice(1, 3), All, 0).
   template <Subscript I>
   Tensor operator[](const I& first) const {
     return (*this)[{Index(first)}];

@@ -193,7 +193,7 @@ class Checkpoint {
   std::string save(const std::string& file_prefix,
                    const CheckpointOptions& options = {},
                    Site site = Site::here());
-  // The same as `path` itself, without counting.
+  // Writes to `path` itself, without counting.
   std::string write(const std::string& path,
                     const CheckpointOptions& options = {},
                     Site site = Site::here());

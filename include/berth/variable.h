@@ -96,8 +96,8 @@ class Variable {
 
   // A number, or one value for all elements.
   const Variable& assign(double value, Site site = Site::here()) const;
-  // The same as assign_add(), assign_sub() and assign() of products; errors
-  // name no line.
+  // Short for assign_add(), assign_sub() and assign() of products; errors name
+  // no line.
   const Variable& operator+=(const Tensor& delta) const {
     return assign_add(delta, {});
   }
@@ -128,8 +128,8 @@ class Variable {
                               Site site = Site::here()) const;
   const Variable& scatter_update(const IndexedSlices& slices,
                                  Site site = Site::here()) const;
-  // The same at indices [n, k] of k coordinates, with updates [n, shape()
-  // after axis k].
+  // Updates at indices [n, k] of k coordinates, with updates [n, shape() after
+  // axis k].
   const Variable& scatter_nd_update(const Tensor& indices,
                                     const Tensor& updates,
                                     Site site = Site::here()) const;

@@ -29,7 +29,7 @@ class ConcreteFunction:
         return cls(core, structure, forms[-1], function)
 
     def __call__(self, *args, **kwargs):
-        """Arguments in the order of the trace; what is no tensor may be left away."""
+        """Arguments in the order of the trace; what is not a tensor may be left out."""
         leaves = [convert_to_tensor(v) for v in flatten((args, kwargs))[0]
                   if not isinstance(v, (str, bytes, type(None)))]
         out = self._core.call(leaves[:len(self._core.inputs())])

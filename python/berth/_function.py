@@ -106,7 +106,7 @@ class Function:
         return core
 
     def _text_of(self, structure):
-        """The signature's part that is no tensor. Objects count by identity, and are kept."""
+        """The signature's part that is not a tensor. Objects count by identity, and are kept."""
         def of(s):
             if s is LEAF:
                 return "*"

@@ -46,7 +46,7 @@ def flatten(value, is_leaf=lambda v: True):
 
 
 class _Fixed:
-    """A value that is no tensor and stays what it is."""
+    """A value that is not a tensor and stays what it is."""
     __slots__ = ("value",)
 
     def __init__(self, value):

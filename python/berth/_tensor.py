@@ -249,7 +249,7 @@ class _Reference:
 
 
 def refuse(function, **arguments):
-    """Raises for arguments of TensorFlow's that are not there yet: those given as what is no default."""
+    """Raises for arguments of TensorFlow's that are not there yet: those given with another value than the default."""
     for name, given in arguments.items():
         if given is not None and given is not False:
             raise NotImplementedError(f"{function}: the argument {name}={given!r} is not there yet; leave it out")

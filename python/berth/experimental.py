@@ -9,8 +9,8 @@ class dlpack:
 
     @staticmethod
     def from_dlpack(value):
-        """Returns a tensor over the memory of an array, or of the capsule of one. Who writes to the
-        array changes the tensor."""
+        """Returns a tensor over the memory of an array, or of the capsule of one. Writes to the
+        array change the tensor."""
         kind = value.__dlpack_device__()[0] if hasattr(value, "__dlpack_device__") else _HOST[0]
         if kind not in _HOST:
             try:

@@ -79,7 +79,7 @@ class Profile:
 
 
 class Trace:
-    """A name for a with block in the timeline; its arguments stand in brackets behind."""
+    """A name for a with block in the timeline; its arguments stand in brackets after."""
 
     def __init__(self, name, **kwargs):
         numbers = ", ".join(f"{k}={v}" for k, v in kwargs.items() if not k.startswith("_"))

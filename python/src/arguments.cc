@@ -108,7 +108,7 @@ std::string Arguments::describe(size_t slot, const char* why) const {
 
 namespace {
 
-// A function of Python: the table entry stands behind its method definition.
+// A function of Python: the table entry stands after its method definition.
 struct Callable {
   PyMethodDef method;
   Bound bound;

@@ -7,7 +7,11 @@ namespace berth::python {
 
 using namespace nanobind::literals;  // NOLINT
 
-void add_config(nb::module_& m) {
+namespace {
+
+using Part = config::LogicalDeviceConfiguration;
+
+void add_device_classes(nb::module_& m) {
   nb::class_<config::LogicalDevice>(m, "LogicalDevice")
       .def_ro("name", &config::LogicalDevice::name)
       .def_ro("device_type", &config::LogicalDevice::device_type)
@@ -29,7 +33,6 @@ void add_config(nb::module_& m) {
         return "PhysicalDevice(name='" + d.name + "', device_type='" +
                d.device_type + "')";
       });
-  using Part = config::LogicalDeviceConfiguration;
   nb::class_<Part>(m, "LogicalDeviceConfiguration")
       .def(
           "__init__",
@@ -42,7 +45,9 @@ void add_config(nb::module_& m) {
           "memory_limit"_a = nb::none(), "cores"_a = "", "workers"_a = 0)
       .def_ro("memory_limit", &Part::memory_limit_mb)
       .def_ro("cores", &Part::cores);
-  nb::module_ c = m.def_submodule("config");
+}
+
+void add_devices(nb::module_& c) {
   c.def(
       "list_logical_devices",
       [](const std::string& type) {
@@ -91,6 +96,9 @@ void add_config(nb::module_& m) {
   c.def("set_simulated_devices", [](const std::string& list) {
     config::set_simulated_devices(list, site_of_caller());
   });
+}
+
+void add_settings(nb::module_& c) {
   c.def(
       "set_soft_device_placement",
       [](bool on) { config::set_soft_device_placement(on); }, "enabled"_a);
@@ -126,6 +134,15 @@ void add_config(nb::module_& m) {
     d["limit"] = info.limit_bytes;
     return d;
   });
+}
+
+}  // namespace
+
+void add_config(nb::module_& m) {
+  add_device_classes(m);
+  nb::module_ c = m.def_submodule("config");
+  add_devices(c);
+  add_settings(c);
   m.def("set_seed", [](int64_t seed) { random::set_seed(seed); });
 }
 

@@ -62,8 +62,9 @@ void note_read(const Variable& v);
 // what the user asks for: then arrays are cast, and what is of another kind
 // throws NotThat.
 Tensor tensor_of(PyObject* o, DType to = DType::kInvalid, bool asked = false);
-bool is_own(PyObject* o);          // Tensor or Variable
-bool is_tensor_like(PyObject* o);  // those, or an array; not a list
+Tensors tensors_in(nb::handle list);  // of items that tensor_of takes
+bool is_own(PyObject* o);             // Tensor or Variable
+bool is_tensor_like(PyObject* o);     // those, or an array; not a list
 DType dtype_of_python(PyObject* o);
 // Returns the contracts that objects of berth.Contract describe.
 placement::Contracts contracts_of(nb::handle list);

@@ -13,12 +13,6 @@ namespace {
 
 using namespace distribute;  // NOLINT
 
-Tensors replica_tensors(nb::handle list) {
-  Tensors all;
-  for (nb::handle t : list) all.push_back(tensor_of(t.ptr()));
-  return all;
-}
-
 // A scope from __enter__ to __exit__.
 class StrategyScope {
  public:
@@ -39,7 +33,7 @@ class StrategyScope {
 nb::object run(const Strategy& s, nb::list args, const std::string& fixed,
                nb::object fn) {
   ReplicaCall call;
-  for (nb::handle a : args) call.args.push_back(replica_tensors(a));
+  for (nb::handle a : args) call.args.push_back(tensors_in(a));
   call.fixed = fixed;
   std::atomic<int> calls = 0;
   call.num_calls = &calls;
@@ -48,7 +42,7 @@ nb::object run(const Strategy& s, nb::list args, const std::string& fixed,
     const Gil gil;
     nb::tuple got = nb::cast<nb::tuple>((*held_fn)(replica, to_python(in)));
     *structure = held(nb::borrow(got[1]));
-    return replica_tensors(got[0]);
+    return tensors_in(got[0]);
   };
   std::shared_ptr<const std::any> structure;
   std::vector<Tensors> out;
@@ -108,9 +102,7 @@ class BatchPass {
   Handle<DistributedDataset::Iterator> iterator_;
 };
 
-}  // namespace
-
-void add_distribute(nb::module_& m) {
+void add_strategy(nb::module_& m) {
   nb::class_<StrategyScope>(m, "StrategyScope")
       .def("enter", &StrategyScope::enter)
       .def("exit", &StrategyScope::exit);
@@ -137,7 +129,7 @@ void add_distribute(nb::module_& m) {
           "reduce",
           [](const Strategy& s, const std::string& op, nb::list values,
              std::optional<int64_t> axis) {
-            const PerReplica p(replica_tensors(values));
+            const PerReplica p(tensors_in(values));
             const ReduceOp o = op_of(op);
             const Site site = site_of_caller();
             return freely([&] { return s.reduce(o, p, axis, site); });
@@ -145,7 +137,7 @@ void add_distribute(nb::module_& m) {
           "op"_a, "values"_a, "axis"_a.none())
       .def("gather",
            [](const Strategy& s, nb::list values, int64_t axis) {
-             const PerReplica p(replica_tensors(values));
+             const PerReplica p(tensors_in(values));
              const Site site = site_of_caller();
              return freely([&] { return s.gather(p, axis, site); });
            })
@@ -159,6 +151,9 @@ void add_distribute(nb::module_& m) {
             return s.plan(model, batch_size).str();
           },
           nb::call_guard<Free>());
+}
+
+void add_strategies(nb::module_& m) {
   m.def(
       "mirrored_strategy",
       [](std::vector<std::string> devices, nb::handle shares,
@@ -194,6 +189,13 @@ void add_distribute(nb::module_& m) {
     return MultiWorkerMirroredStrategy(cluster_resolver::from_environment(), o,
                                        {}, site);
   });
+}
+
+}  // namespace
+
+void add_distribute(nb::module_& m) {
+  add_strategy(m);
+  add_strategies(m);
   m.def("replica_id", []() -> nb::object {
     const auto context = get_replica_context();
     if (!context) return nb::none();
@@ -206,7 +208,7 @@ void add_distribute(nb::module_& m) {
           "all_reduce belongs in a function that strategy.run() calls");
     }
     const ReduceOp o = op_of(op);
-    const Tensors in = replica_tensors(values);
+    const Tensors in = tensors_in(values);
     const Site site = site_of_caller();
     return to_python(freely([&] { return context->all_reduce(o, in, site); }));
   });

@@ -13,9 +13,8 @@ namespace berth::python {
 namespace {
 
 std::atomic<bool> g_closed{false}, g_stranded{false};
-std::atomic<int> g_inside{0};  // who runs Python, or is about to
-// The thread that ends the interpreter goes on with it; who is inside may enter
-// again.
+std::atomic<int> g_inside{0};  // threads that run Python, or are about to
+// The thread that ends the interpreter goes on with it and may enter again.
 constinit thread_local bool t_ends = false;
 constinit thread_local int t_depth = 0;
 
@@ -89,7 +88,7 @@ void begin_to_end() {
   g_closed = true;
   t_ends = true;
   const Free free;
-  // Whoever calls user code that lasts longer is stopped by not_unwound().
+  // A thread in user code that lasts longer is stopped by not_unwound().
   constexpr auto kMost = std::chrono::milliseconds(100);
   const auto until = std::chrono::steady_clock::now() + kMost;
   while (g_inside > 0 && std::chrono::steady_clock::now() < until) {

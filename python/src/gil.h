@@ -51,7 +51,7 @@ auto freely(const Fn& fn) {
   return fn();
 }
 
-// Closes the gate; waits a moment for who is inside. Holds the GIL.
+// Closes the gate; waits a moment for threads inside. Holds the GIL.
 void begin_to_end();
 // In the child of a fork: the threads of the engine are the parent's.
 void strand();

@@ -1,3 +1,5 @@
+// The extension module berth._core.
+
 #include "arguments.h"
 #include "classes.h"
 #include "errors.h"

@@ -243,7 +243,7 @@ bool nobody_writes(nb::handle array) {
     if (!nb::cast<bool>(at.attr("readonly"))) return false;
     at = at.attr("obj");
   }
-  // Whoever owns an array can make it writable again; these cannot.
+  // The owner of an array can make it writable again; these cannot.
   return PyBytes_Check(at.ptr()) || nb::isinstance<Tensor>(at) ||
          is_of(at, "jaxlib");
 }

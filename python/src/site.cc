@@ -8,7 +8,6 @@
 #undef Py_BUILD_CORE
 
 #include <array>
-#include <mutex>
 #include <string>
 #include <unordered_set>
 

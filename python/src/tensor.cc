@@ -2,8 +2,6 @@
 
 #include <nanobind/operators.h>
 
-#include <sstream>
-
 #include "classes.h"
 #include "convert.h"
 #include "ops/in_scope.h"
@@ -99,6 +97,35 @@ Tensor value_of(const Variable& v) {
   return freely([&] { return v.value(site); });
 }
 
+// t[parts]; a part is (begin or None, end or None, stride), or an index.
+Tensor getitem(nb::handle h, nb::list parts) {
+  std::vector<int64_t> begin, end;
+  StridedSliceOptions o;
+  int axis = 0;
+  for (nb::handle p : parts) {
+    if (nb::isinstance<nb::tuple>(p)) {
+      const auto t = nb::borrow<nb::tuple>(p);
+      if (t[0].is_none()) o.begin_mask |= int64_t{1} << axis;
+      if (t[1].is_none()) o.end_mask |= int64_t{1} << axis;
+      begin.push_back(t[0].is_none() ? 0 : nb::cast<int64_t>(t[0]));
+      end.push_back(t[1].is_none() ? 0 : nb::cast<int64_t>(t[1]));
+      o.strides.push_back(nb::cast<int64_t>(t[2]));
+    } else {
+      const auto at = nb::cast<int64_t>(p);
+      begin.push_back(at);
+      end.push_back(at + 1);
+      if (at == -1) o.end_mask |= int64_t{1} << axis;
+      o.shrink_axis_mask |= int64_t{1} << axis;
+      o.strides.push_back(1);
+    }
+    ++axis;
+  }
+  const Tensor t = tensor_of(h.ptr());
+  const Site site = site_of_caller();
+  const Free free;
+  return strided_slice(t, begin, end, o, site);
+}
+
 template <class T>
 void add_operators(nb::class_<T>& c) {
   const auto two = [&]<Binary kOp>(const char* name, const char* reversed) {
@@ -122,6 +149,10 @@ void add_operators(nb::class_<T>& c) {
   two.template operator()<&math::greater_equal>("__ge__", nullptr);
   two.template operator()<&math::equal>("__eq__", nullptr);
   two.template operator()<&math::not_equal>("__ne__", nullptr);
+}
+
+template <class T>
+void add_conversions(nb::class_<T>& c) {
   c.def("__neg__", [](nb::handle h) { return alone<&math::negative>(h); });
   c.def("__abs__", [](nb::handle h) { return alone<&math::abs>(h); });
   c.def("__invert__", [](nb::handle h) {
@@ -144,34 +175,7 @@ void add_operators(nb::class_<T>& c) {
     const Tensor t = tensor_of(h.ptr());
     return t.dtype() == bool_ ? item<bool>(t) : item<double>(t) != 0;
   });
-  c.def("_getitem", [](nb::handle h, nb::list parts) {
-    std::vector<int64_t> begin, end;
-    StridedSliceOptions o;
-    int axis = 0;
-    for (nb::handle p : parts) {
-      // (begin or None, end or None, stride), or an index.
-      if (nb::isinstance<nb::tuple>(p)) {
-        const auto t = nb::borrow<nb::tuple>(p);
-        if (t[0].is_none()) o.begin_mask |= int64_t{1} << axis;
-        if (t[1].is_none()) o.end_mask |= int64_t{1} << axis;
-        begin.push_back(t[0].is_none() ? 0 : nb::cast<int64_t>(t[0]));
-        end.push_back(t[1].is_none() ? 0 : nb::cast<int64_t>(t[1]));
-        o.strides.push_back(nb::cast<int64_t>(t[2]));
-      } else {
-        const auto at = nb::cast<int64_t>(p);
-        begin.push_back(at);
-        end.push_back(at + 1);
-        if (at == -1) o.end_mask |= int64_t{1} << axis;
-        o.shrink_axis_mask |= int64_t{1} << axis;
-        o.strides.push_back(1);
-      }
-      ++axis;
-    }
-    const Tensor t = tensor_of(h.ptr());
-    const Site site = site_of_caller();
-    const Free free;
-    return strided_slice(t, begin, end, o, site);
-  });
+  c.def("_getitem", &getitem);
   c.def_prop_ro("dtype",
                 [](nb::handle h) { return PyDType{dtype_of_python(h.ptr())}; });
   c.def_prop_ro("device", [](const T& t) { return t.device(); });
@@ -298,6 +302,7 @@ void add_variable(nb::module_& m) {
       "initial_value"_a, "trainable"_a = true, "name"_a = "Variable",
       "dtype"_a = nb::none());
   add_operators(c);
+  add_conversions(c);
   c.def_prop_ro("name", [](const Variable& v) { return v.name(); })
       .def_prop_ro("shape", [](const Variable& v) { return v.shape(); })
       .def_prop_ro("trainable", &Variable::trainable)
@@ -337,6 +342,7 @@ void add_tensor(nb::module_& m) {
                        nb::is_weak_referenceable(),
                        nb::type_slots(buffer_slots()));
   add_operators(c);
+  add_conversions(c);
   c.def_prop_ro("shape", [](const Tensor& t) { return t.shape(); })
       .def_prop_ro("backing_device",
                    [](const Tensor& t) { return t.backing_device(); })

@@ -449,6 +449,12 @@ Tensor tensor_of(PyObject* o, DType to, bool asked) {
   return tensor_of_array(numpy().attr("asarray")(nb::handle(o)), to, asked);
 }
 
+Tensors tensors_in(nb::handle list) {
+  Tensors all;
+  for (nb::handle t : list) all.push_back(tensor_of(t.ptr()));
+  return all;
+}
+
 nb::object array_of(const Tensor& t) {
   if (t.dtype() == string_) {
     std::vector<std::string> all;

@@ -83,7 +83,7 @@ def test_hundreds_of_residual_connections_are_built_at_once():
         h = L.Add()([h, L.Dense(4)(h)])
         h = h + L.Dense(4)(h)
     model = keras.Model(i, h)
-    assert len(model.weights) == 240 and len(model.layers) == 181  # an operator is no layer
+    assert len(model.weights) == 240 and len(model.layers) == 181  # an operator is not a layer
     assert keras.Model.from_config(model.get_config()).count_params() == model.count_params()
 
 

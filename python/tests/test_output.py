@@ -50,7 +50,7 @@ def test_a_file_or_a_test_gets_a_line_per_epoch(monkeypatch):
 def test_a_notebook_and_a_terminal_get_a_bar_that_is_drawn_again(monkeypatch):
     for kind in (Notebook, Terminal):
         text = fit(kind(), monkeypatch=monkeypatch)
-        if kind is Terminal:  # without a descriptor there is no width, so it is no terminal to draw on
+        if kind is Terminal:  # without a descriptor there is no width, so it is not a terminal to draw on
             assert "\r" not in text
             continue
         lines = shown(text)

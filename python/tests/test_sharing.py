@@ -86,7 +86,7 @@ def test_constants_of_arrays_are_copies_because_arrays_change():
     t = tf.constant(x)
     x[:] = 1
     assert float(tf.reduce_sum(t)) == 0
-    x.flags.writeable = False  # who owns it can take that back
+    x.flags.writeable = False  # its owner can take that back
     t = tf.constant(x)
     x.flags.writeable = True
     x[:] = 2

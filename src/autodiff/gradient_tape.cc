@@ -1,3 +1,5 @@
+// GradientTape, the public class over its Recorder.
+
 #include "berth/gradient_tape.h"
 
 #include "autodiff/recorder.h"

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <thread>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "base/thread_pool.h"
 #include "berth/errors.h"
 

@@ -1,7 +1,6 @@
 #include "base/diagnostics.h"
 
 #include <cstdio>
-#include <memory>
 #include <mutex>
 #include <unordered_set>
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/thrown.h"
+#include "base/errors_testing.h"
 #include "berth/errors.h"
 
 namespace berth {

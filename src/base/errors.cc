@@ -1,3 +1,5 @@
+// Codes of errors and the classes that they throw.
+
 #include "berth/errors.h"
 
 namespace berth::errors {

@@ -16,7 +16,7 @@ namespace berth {
 // errors::ResourceExhausted.
 std::vector<int> free_ports(int count);
 
-// The same as addresses, "127.0.0.1:PORT".
+// Returns free ports as addresses, "127.0.0.1:PORT".
 std::vector<std::string> free_addresses(int count);
 
 }  // namespace berth

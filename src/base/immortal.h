@@ -24,10 +24,10 @@ T& immortal(Args&&... args) {
 void at_thread_end(void (*end)());
 
 // The calling thread's object of type T, made when it is first asked for and
-// destroyed when the thread ends. Whoever asks after that, such as a static
-// object that exit() destroys on the main thread, gets a new one for good.
-// The thread's own block of memory, which is small when a program opens the
-// library at run time, holds a pointer alone.
+// destroyed when the thread ends. A later request, as by a static object that
+// exit() destroys on the main thread, makes a new one that stays. The thread's
+// own block of memory, which is small when a program opens the library at run
+// time, holds a pointer alone.
 template <class T>
 T& of_this_thread() {
   static constinit thread_local T* object = nullptr;

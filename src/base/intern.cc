@@ -1,6 +1,5 @@
 #include "base/intern.h"
 
-#include <memory>
 #include <mutex>
 #include <unordered_set>
 

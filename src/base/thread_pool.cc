@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <bit>
-#include <chrono>
 #include <climits>
 #include <system_error>
 #include <utility>

@@ -1,6 +1,6 @@
 // ThreadPool: the fork-join workers of one CPU device.
 //
-// A pool of size k is k - 1 threads plus whoever calls run(). A run hands out
+// A pool of size k is k - 1 threads plus the caller of run(). A run hands out
 // numbered chunks through one 64-bit claim word (epoch | unclaimed bits);
 // thread i takes the bits i, i + k, ... first, because their data is in its
 // cache, then steals what is left. Nobody waits for a thread that has not
@@ -78,7 +78,7 @@ class ThreadPool {
         target, estimate_us);
   }
 
-  // How long who waits for work on these cores may spin; 0: not at all.
+  // How long a thread that waits for work may spin; 0: not at all.
   int spin_us() const { return options_.spin_us; }
 
   // True while the calling thread is inside a chunk of any pool.

@@ -12,9 +12,9 @@ namespace {
 
 struct State {
   std::mutex sources_mutex;  // held while a source drains
-  std::vector<Source*> sources;
+  std::vector<TimelineSource*> sources;
   std::mutex mutex;
-  std::vector<Event> events;
+  std::vector<RecordedEvent> events;
 };
 
 State& state() {
@@ -24,16 +24,16 @@ State& state() {
 
 }  // namespace
 
-Source::~Source() = default;
+TimelineSource::~TimelineSource() = default;
 
-void Source::note() {
+void TimelineSource::note() {
   if (noted_.exchange(true)) return;
   State& s = state();
   std::lock_guard lock(s.sources_mutex);
   s.sources.push_back(this);
 }
 
-void Source::forget() {
+void TimelineSource::forget() {
   if (!noted_.load()) return;
   State& s = state();
   std::lock_guard lock(s.sources_mutex);
@@ -50,26 +50,27 @@ bool start() {
   return !g_is_on.exchange(true);
 }
 
-std::vector<Event> stop() {
+std::vector<RecordedEvent> stop() {
   State& s = state();
   g_is_on.store(false);
   {
     std::lock_guard lock(s.sources_mutex);
-    for (Source* source : s.sources) {
+    for (TimelineSource* source : s.sources) {
       source->drain();
       source->noted_.store(false);
     }
     s.sources.clear();
   }
   std::lock_guard lock(s.mutex);
-  std::vector<Event> all = std::exchange(s.events, {});
-  std::stable_sort(all.begin(), all.end(), [](const Event& a, const Event& b) {
-    return a.begin_us < b.begin_us;
-  });
+  std::vector<RecordedEvent> all = std::exchange(s.events, {});
+  std::stable_sort(all.begin(), all.end(),
+                   [](const RecordedEvent& a, const RecordedEvent& b) {
+                     return a.begin_us < b.begin_us;
+                   });
   return all;
 }
 
-void add(Event event) {
+void add(RecordedEvent event) {
   State& s = state();
   std::lock_guard lock(s.mutex);
   s.events.push_back(std::move(event));

@@ -15,7 +15,7 @@
 
 namespace berth::timeline {
 
-struct Event {
+struct RecordedEvent {
   std::string track;  // device, or "eager ops"
   std::string name;   // "dense/MatMul"
   std::string kind;   // type of the op; "region", "copy"
@@ -28,12 +28,12 @@ inline bool is_on() { return g_is_on.load(std::memory_order_relaxed); }
 
 // Keeps events until they are asked for: drain() adds them. Destroyed sources
 // are forgotten.
-class Source {
+class TimelineSource {
  public:
-  Source() = default;
-  virtual ~Source();
-  Source(const Source&) = delete;
-  Source& operator=(const Source&) = delete;
+  TimelineSource() = default;
+  virtual ~TimelineSource();
+  TimelineSource(const TimelineSource&) = delete;
+  TimelineSource& operator=(const TimelineSource&) = delete;
   virtual void drain() = 0;
 
  protected:
@@ -44,14 +44,14 @@ class Source {
 
  private:
   std::atomic<bool> noted_{false};
-  friend std::vector<Event> stop();
+  friend std::vector<RecordedEvent> stop();
 };
 
 // Records from now on. False: it did already.
 bool start();
 // Drains all sources; returns the events since start().
-std::vector<Event> stop();
-void add(Event event);
+std::vector<RecordedEvent> stop();
+void add(RecordedEvent event);
 
 // Adds an event that lasts as long as this object.
 class Span {
@@ -66,7 +66,7 @@ class Span {
   Span& operator=(const Span&) = delete;
 
  private:
-  Event event_;
+  RecordedEvent event_;
 };
 
 }  // namespace berth::timeline

@@ -1,3 +1,5 @@
+// ClusterSpec: jobs, their tasks and addresses.
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

@@ -1,3 +1,5 @@
+// Joining a cluster by the plug-in of clusters.
+
 #include <fmt/format.h>
 
 #include <mutex>

@@ -3,8 +3,9 @@
 // join() opens the plug-in libberth_rpc.so, listens on the task's one port,
 // finds the coordinator and waits until all tasks have joined. From then on the
 // member answers heartbeats until leave(). Whatever ends the cluster (a task
-// dies, loses its connection, calls abort()) becomes one Failure, with the same
-// text on every task, in bounded time; every later call throws it. Thread-safe.
+// dies, loses its connection, calls abort()) becomes one ClusterFailure, with
+// the same text on every task, in bounded time; every later call throws it.
+// Thread-safe.
 
 #ifndef BERTH_CLUSTER_MEMBER_H_
 #define BERTH_CLUSTER_MEMBER_H_
@@ -30,7 +31,7 @@ using distribute::JoinOptions;
 using distribute::TaskId;
 
 // Why a cluster ended.
-struct Failure {
+struct ClusterFailure {
   errors::Code code = errors::Code::kUnavailable;
   TaskId task;          // to blame
   std::string cause;    // "connection reset by peer"
@@ -79,12 +80,12 @@ class Member {
   // Ends the cluster on all tasks with this cause.
   virtual void abort(errors::Code code, const std::string& cause,
                      int64_t step = -1) = 0;
-  virtual std::optional<Failure> failure() const = 0;
+  virtual std::optional<ClusterFailure> failure() const = 0;
   // Throws the failure, if any.
   virtual void check() const = 0;
   // Calls `fn` once, on a thread of the member, when the cluster fails; at once
   // if it already has. Must not block.
-  virtual void on_failure(std::function<void(const Failure&)> fn) = 0;
+  virtual void on_failure(std::function<void(const ClusterFailure&)> fn) = 0;
   // Reports that this task is done and waits until all are; then closes. Later
   // events in other tasks are not failures.
   virtual void leave(double timeout_seconds = 60) = 0;

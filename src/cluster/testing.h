@@ -49,8 +49,8 @@ class FakeCluster {
   // Ends the cluster as if the task had died. Members that form again with
   // `shrink` continue without it.
   void lose(const TaskId& task, const std::string& cause = "killed");
-  // The same for a task of an elastic job: calls from and to it throw, its
-  // answers are lost, and the others continue. It may return with new handlers.
+  // Loses a task of an elastic job: calls from and to it throw, its answers are
+  // lost, and the others continue. It may return with new handlers.
   void drop(const TaskId& task);
   void come_back(const TaskId& task);
 
@@ -101,7 +101,7 @@ inline void combine(Bytes& a, const Bytes& b, int64_t count, DType dtype,
 struct FakeCluster::State {
   std::mutex mutex;
   std::condition_variable changed;
-  std::optional<Failure> failure;
+  std::optional<ClusterFailure> failure;
   std::map<std::string, std::string> store;
   std::map<std::string, int> arrived;  // barriers by "name/round"
   // Collectives: by "channel/sequence", the input of each rank.
@@ -112,7 +112,7 @@ struct FakeCluster::State {
   };
   std::map<std::string, Meeting> meetings;
   std::map<std::pair<TaskId, std::string>, Handler> handlers;
-  std::vector<std::function<void(const Failure&)>> listeners;
+  std::vector<std::function<void(const ClusterFailure&)>> listeners;
   std::set<TaskId> dropped;
   uint64_t generation = 1;
   std::set<TaskId> inside;         // in this generation
@@ -161,8 +161,8 @@ struct FakeCluster::State {
       }
     }
   }
-  void fail(Failure f) {
-    std::vector<std::function<void(const Failure&)>> told;
+  void fail(ClusterFailure f) {
+    std::vector<std::function<void(const ClusterFailure&)>> told;
     {
       std::lock_guard lock(mutex);
       if (failure) return;
@@ -284,7 +284,7 @@ class FakeCluster::FakeExchange final : public Exchange {
     m.hashes[me] = tag.hash;
     for (const auto& [rank, hash] : m.hashes) {
       if (hash == tag.hash || state_.failure) continue;
-      Failure f;
+      ClusterFailure f;
       f.code = errors::Code::kInvalidArgument;
       f.message =
           fmt::format("{}: rank {} and rank {} differ", tag.what, rank, me);
@@ -362,7 +362,7 @@ class FakeCluster::FakeMember final : public Member {
 
   void abort(errors::Code code, const std::string& cause,
              int64_t step) override {
-    Failure f{
+    ClusterFailure f{
         .code = code,
         .task = task_,
         .cause = cause,
@@ -370,7 +370,7 @@ class FakeCluster::FakeMember final : public Member {
         .message = fmt::format("{}: {}, step {}", task_.str(), cause, step)};
     state_->fail(std::move(f));
   }
-  std::optional<Failure> failure() const override {
+  std::optional<ClusterFailure> failure() const override {
     std::lock_guard lock(state_->mutex);
     return state_->failure;
   }
@@ -378,10 +378,10 @@ class FakeCluster::FakeMember final : public Member {
     std::lock_guard lock(state_->mutex);
     state_->check();
   }
-  void on_failure(std::function<void(const Failure&)> fn) override {
+  void on_failure(std::function<void(const ClusterFailure&)> fn) override {
     std::unique_lock lock(state_->mutex);
     if (!state_->failure) return state_->listeners.push_back(std::move(fn));
-    const Failure f = *state_->failure;
+    const ClusterFailure f = *state_->failure;
     lock.unlock();
     fn(f);
   }
@@ -524,9 +524,9 @@ inline FakeCluster::~FakeCluster() {
 }
 
 inline void FakeCluster::lose(const TaskId& task, const std::string& cause) {
-  Failure f{.task = task,
-            .cause = cause,
-            .message = fmt::format("{} died: {}", task.str(), cause)};
+  ClusterFailure f{.task = task,
+                   .cause = cause,
+                   .message = fmt::format("{} died: {}", task.str(), cause)};
   state_->fail(std::move(f));
   std::lock_guard lock(state_->mutex);
   if (state_->inside.contains(task)) state_->lost.insert(task);

@@ -7,15 +7,15 @@
 namespace berth {
 
 Sums reduce_directly(PackedBucket& bucket) {
-  const std::vector<Piece> pieces = bucket.pieces();
+  const std::vector<Addend> pieces = bucket.pieces();
   const auto n = static_cast<int64_t>(bucket.givers().size());
   // All sends come first, so that no sum delays them.
-  std::vector<std::vector<Piece>> sent(bucket.givers().size(), pieces);
+  std::vector<std::vector<Addend>> sent(bucket.givers().size(), pieces);
   for (int64_t k = 0; k < n; ++k) {
     const int64_t begin = bucket.elements() * k / n;
     const int64_t count = bucket.elements() * (k + 1) / n - begin;
     if (count == 0) sent[k].clear();
-    for (Piece& p : sent[k]) {
+    for (Addend& p : sent[k]) {
       p.value = bucket.rows(p.value, begin, count, p.device);
     }
   }

@@ -200,29 +200,29 @@ void Emit::finish() {
   graph_.compact(keep);
 }
 
-void find_ends(std::vector<Piece>& pieces) {
+void find_ends(std::vector<Addend>& pieces) {
   std::sort(pieces.begin(), pieces.end(),
-            [](const Piece& a, const Piece& b) { return a.start < b.start; });
+            [](const Addend& a, const Addend& b) { return a.start < b.start; });
   for (size_t i = 0; i < pieces.size(); ++i) {
     pieces[i].end = i + 1 < pieces.size() ? pieces[i + 1].start : INT64_MAX;
   }
 }
 
-std::vector<Piece> add_up(Emit& emit, std::vector<Piece> pieces,
-                          DeviceId device, int32_t like) {
+std::vector<Addend> add_up(Emit& emit, std::vector<Addend> pieces,
+                           DeviceId device, int32_t like) {
   const bool ordered = !pieces.empty() && pieces[0].start >= 0;
   for (size_t i = 0; !ordered && i < pieces.size(); ++i) {
     pieces[i].start = static_cast<int64_t>(i);
   }
   if (!ordered) find_ends(pieces);
   std::sort(pieces.begin(), pieces.end(),
-            [](const Piece& a, const Piece& b) { return a.start < b.start; });
+            [](const Addend& a, const Addend& b) { return a.start < b.start; });
   const int64_t last = pieces.empty() ? 0 : pieces.back().start;
   for (int64_t width = 1; width <= last; width *= 2) {
-    std::vector<Piece> sums;
+    std::vector<Addend> sums;
     for (size_t i = 0; i < pieces.size(); ++i) {
-      Piece p = pieces[i];
-      const Piece* right = i + 1 < pieces.size() ? &pieces[i + 1] : nullptr;
+      Addend p = pieces[i];
+      const Addend* right = i + 1 < pieces.size() ? &pieces[i + 1] : nullptr;
       // Both halves must be complete: missing slices are elsewhere.
       const bool meets =
           p.start % (2 * width) == 0 && right != nullptr &&
@@ -238,7 +238,7 @@ std::vector<Piece> add_up(Emit& emit, std::vector<Piece> pieces,
     }
     pieces = std::move(sums);
   }
-  for (Piece& p : pieces) {
+  for (Addend& p : pieces) {
     if (!ordered) p.start = p.end = -1;
   }
   return pieces;

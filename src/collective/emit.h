@@ -88,14 +88,14 @@ class Emit {
 };
 
 // Sorts the pieces of a whole reduction by start and fills in their ends.
-void find_ends(std::vector<Piece>& pieces);
+void find_ends(std::vector<Addend>& pieces);
 
 // Adds pieces on `device`, along the binary tree over slices: the node of width
 // w at slice s is the sum of those of width w / 2 at s and s + w / 2. Without
 // starts, pieces count as slices in their order, and one sum is returned;
 // otherwise the roots of the subtrees that these pieces form, in order.
-std::vector<Piece> add_up(Emit& emit, std::vector<Piece> pieces,
-                          DeviceId device, int32_t like);
+std::vector<Addend> add_up(Emit& emit, std::vector<Addend> pieces,
+                           DeviceId device, int32_t like);
 
 }  // namespace berth
 

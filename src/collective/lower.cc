@@ -108,7 +108,7 @@ class Packer {
     const Ints& owners = list(n, "owners");
     const Ints& starts = list(n, "starts");
     for (size_t k = 0; k < n.inputs.size(); ++k) {
-      Piece p;
+      Addend p;
       p.value = n.inputs[k];
       p.owner = static_cast<int>(owners[k]);
       if (k < starts.size()) p.start = starts[k];
@@ -147,7 +147,7 @@ class Packer {
     std::string memory = memory_of(r.pieces[0].device);
     std::string key;
     std::vector<int> owners;
-    for (const Piece& piece : r.pieces) {
+    for (const Addend& piece : r.pieces) {
       p.one_memory = p.one_memory && memory_of(piece.device) == memory;
       key += fmt::format("{}:{}:{} ", piece.owner, piece.start,
                          piece.device.text());
@@ -205,19 +205,19 @@ class Packer {
 
 // Adds pieces within one memory, on the device of the first piece.
 void add_within_memories(Emit& emit, AllReduceRequest& r) {
-  std::map<std::string, std::vector<Piece>> memories;
-  for (const Piece& p : r.pieces) {
+  std::map<std::string, std::vector<Addend>> memories;
+  for (const Addend& p : r.pieces) {
     memories[memory_of(p.device)].push_back(p);
   }
-  std::vector<Piece> left;
+  std::vector<Addend> left;
   for (auto& [memory, pieces] : memories) {
     const DeviceId device = pieces[0].device;
-    for (Piece& p : add_up(emit, std::move(pieces), device, r.node)) {
+    for (Addend& p : add_up(emit, std::move(pieces), device, r.node)) {
       left.push_back(std::move(p));
     }
   }
   std::stable_sort(
-      left.begin(), left.end(), [](const Piece& a, const Piece& b) {
+      left.begin(), left.end(), [](const Addend& a, const Addend& b) {
         return a.start != b.start ? a.start < b.start : a.owner < b.owner;
       });
   r.pieces = std::move(left);
@@ -233,7 +233,7 @@ void lower_in_turn(Emit& emit, std::vector<Packer::Packed*> list) {
   for (const Packer::Packed* p : list) {
     auto& nodes = turn.last_pieces.emplace_back();
     for (const AllReduceRequest& r : p->bucket.items) {
-      for (const Piece& piece : r.pieces) {
+      for (const Addend& piece : r.pieces) {
         int32_t& node = nodes.try_emplace(piece.device, -1).first->second;
         node = std::max(node, piece.value.node);
       }

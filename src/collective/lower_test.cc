@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/config.h"
 #include "berth/custom_op.h"
 #include "collective/shared_memory.h"

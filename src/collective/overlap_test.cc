@@ -5,13 +5,13 @@
 
 #include <algorithm>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "collective/gpu_testing.h"
 #include "collective/lower.h"
 #include "distribute/data_parallel/split_batch.h"
 #include "exec/plan.h"
 #include "function/compile.h"
-#include "function/costs_of.h"
+#include "function/explain_costs.h"
 #include "passes/pipeline.h"
 #include "place/simulate.h"
 

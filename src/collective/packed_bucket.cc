@@ -30,11 +30,11 @@ int PackedBucket::station_of(DeviceId device) {
 
 void PackedBucket::find_stations() {
   const AllReduceRequest& first = bucket_.items[0];
-  std::vector<Piece> by_owner = first.pieces;
+  std::vector<Addend> by_owner = first.pieces;
   std::stable_sort(
       by_owner.begin(), by_owner.end(),
-      [](const Piece& a, const Piece& b) { return a.owner < b.owner; });
-  for (const Piece& p : by_owner) {
+      [](const Addend& a, const Addend& b) { return a.owner < b.owner; });
+  for (const Addend& p : by_owner) {
     const int s = station_of(p.device);
     if (std::find(givers_.begin(), givers_.end(), s) == givers_.end()) {
       givers_.push_back(s);
@@ -53,7 +53,7 @@ void PackedBucket::find_stations() {
 // All items have the same pieces, in one order.
 void PackedBucket::pack() {
   for (size_t k = 0; k < bucket_.items[0].pieces.size(); ++k) {
-    Piece packed = bucket_.items[0].pieces[k];
+    Addend packed = bucket_.items[0].pieces[k];
     std::vector<ValueRef> flat;
     for (const AllReduceRequest& r : bucket_.items) {
       flat.push_back(emit_.flat(r.pieces[k].value, packed.device, r.node));
@@ -68,8 +68,8 @@ void PackedBucket::pack() {
   }
 }
 
-std::vector<Piece> PackedBucket::pieces() const {
-  std::vector<Piece> all;
+std::vector<Addend> PackedBucket::pieces() const {
+  std::vector<Addend> all;
   for (const int s : givers_) {
     const auto& own = stations_[s].pieces;
     all.insert(all.end(), own.begin(), own.end());
@@ -114,9 +114,9 @@ ValueRef PackedBucket::mean(ValueRef sum, int station) {
   return emit_.divide(sum, bucket_.owners, stations_[station].device, like_);
 }
 
-ValueRef PackedBucket::total(std::vector<Piece> pieces, int station) {
+ValueRef PackedBucket::total(std::vector<Addend> pieces, int station) {
   const DeviceId device = stations_[station].device;
-  const std::vector<Piece> left =
+  const std::vector<Addend> left =
       add_up(emit_, std::move(pieces), device, like_);
   ValueRef sum = left[0].value;
   // Starts that do not form a tree are added in order.

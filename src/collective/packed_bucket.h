@@ -17,9 +17,9 @@ namespace berth {
 // A memory that takes part.
 struct Station {
   std::string memory;
-  DeviceId device;            // that it computes on
-  std::vector<Piece> pieces;  // flat: [elements]; of all items
-  bool wants = false;         // whether a replica there wants the result
+  DeviceId device;             // that it computes on
+  std::vector<Addend> pieces;  // flat: [elements]; of all items
+  bool wants = false;          // whether a replica there wants the result
 };
 
 class PackedBucket {
@@ -41,7 +41,7 @@ class PackedBucket {
   const std::vector<int>& givers() const { return givers_; }
   const std::vector<int>& takers() const { return takers_; }
   // All pieces, ordered by their starts or by stations.
-  std::vector<Piece> pieces() const;
+  std::vector<Addend> pieces() const;
 
   // Elements [begin, begin + count) of a list, on its device.
   ValueRef rows(ValueRef v, int64_t begin, int64_t count, DeviceId device);
@@ -49,7 +49,7 @@ class PackedBucket {
   ValueRef bring(ValueRef v, int station);
   ValueRef concat(const std::vector<ValueRef>& parts, int station);
   // The sum of all the pieces, on the station, divided for a mean.
-  ValueRef total(std::vector<Piece> pieces, int station);
+  ValueRef total(std::vector<Addend> pieces, int station);
   // The pieces of one station in order, undivided.
   ValueRef sum_of(int station);
   ValueRef add(ValueRef a, ValueRef b, int station);

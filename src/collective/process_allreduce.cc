@@ -134,14 +134,14 @@ class TaskLowering {
   const Node& node(int32_t i) { return emit_[i]; }
 
   // This task's pieces of an item, added as far as possible.
-  std::vector<Piece> pieces_of(int32_t i, DeviceId device) {
+  std::vector<Addend> pieces_of(int32_t i, DeviceId device) {
     const Node& n = node(i);
     const Ints64 starts = of<Ints64>(n, "starts");
     const Ints64 counts = of<Ints64>(n, "counts");
     const auto slices = of<int64_t>(n, "slices");
-    std::vector<Piece> pieces;
+    std::vector<Addend> pieces;
     for (size_t k = 0; k < n.inputs.size(); ++k) {
-      Piece p;
+      Addend p;
       p.value = n.inputs[k];
       p.device = node(p.value.node).requested;
       if (p.device.empty()) p.device = device;
@@ -166,7 +166,7 @@ class TaskLowering {
     s.device = DeviceId(of<std::string>(node(first), "device"));
     const auto slices =
         b.gather ? int64_t{0} : of<int64_t>(node(first), "slices");
-    std::vector<std::vector<Piece>> pieces;
+    std::vector<std::vector<Addend>> pieces;
     for (const int32_t i : b.items) {
       pieces.push_back(b.gather ? parts_of(i) : pieces_of(i, s.device));
       s.sizes.push_back(of<Shape>(node(i), "shape").num_elements());
@@ -180,7 +180,7 @@ class TaskLowering {
     std::vector<ValueRef> values;
     Ints64 starts, counts;
     for (size_t k = 0; k < pieces[0].size(); ++k) {
-      const Piece& p = pieces[0][k];
+      const Addend& p = pieces[0][k];
       if (slices > 0) {
         starts.push_back(p.start);
         counts.push_back((p.end == INT64_MAX ? slices : p.end) - p.start);
@@ -203,12 +203,12 @@ class TaskLowering {
     return s;
   }
 
-  Piece nothing(int32_t i, DeviceId device) {
+  Addend nothing(int32_t i, DeviceId device) {
     const Tensor zeros =
         make_tensor(DeviceManager::get().host(), of<DType>(node(i), "T"),
                     of<Shape>(node(i), "shape"));
     std::memset(zeros.impl()->data(), 0, zeros.impl()->size_bytes());
-    Piece p;
+    Addend p;
     p.value = emit_.node("Const", {}, AttrsRef({{"value", zeros}}), device, i,
                          "nothing");
     return p;
@@ -232,8 +232,8 @@ class TaskLowering {
     return text;
   }
 
-  std::vector<Piece> parts_of(int32_t i) {
-    std::vector<Piece> parts;
+  std::vector<Addend> parts_of(int32_t i) {
+    std::vector<Addend> parts;
     for (const ValueRef& v : node(i).inputs) {
       parts.emplace_back().value = v;
     }

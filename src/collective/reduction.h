@@ -14,7 +14,7 @@
 namespace berth {
 
 // A value to be added.
-struct Piece {
+struct Addend {
   ValueRef value;
   int owner = 0;       // the replica that has it
   int64_t start = -1;  // its first slice; -1: no order is required
@@ -31,7 +31,7 @@ struct SumReader {
 
 struct AllReduceRequest {
   int32_t node = -1;  // the _AllReduce
-  std::vector<Piece> pieces;
+  std::vector<Addend> pieces;
   std::vector<SumReader> results;  // those with readers
 };
 

@@ -111,7 +111,7 @@ class ShardedUpdate {
                 const std::vector<std::vector<int32_t>>& users)
       : emit_(emit), bucket_(bucket), users_(users) {
     for (const AllReduceRequest& r : bucket.items) {
-      for (const Piece& p : r.pieces) add_device(p.device);
+      for (const Addend& p : r.pieces) add_device(p.device);
     }
   }
 
@@ -185,14 +185,14 @@ class ShardedUpdate {
   // First all views of pieces, then sums, then updates.
   void add_device_part(DeviceId device, const std::vector<ItemRange>& ranges) {
     meeting_ = -1;
-    std::vector<std::vector<Piece>> views;
+    std::vector<std::vector<Addend>> views;
     for (const ItemRange& range : ranges) {
       views.push_back(add_views(device, range));
     }
     std::vector<ValueRef> sums;
     for (size_t i = 0; i < ranges.size(); ++i) {
       const int32_t like = bucket_.items[ranges[i].item].node;
-      std::vector<Piece> left = add_up(emit_, views[i], device, like);
+      std::vector<Addend> left = add_up(emit_, views[i], device, like);
       ValueRef sum = left[0].value;
       for (size_t k = 1; k < left.size(); ++k) {
         sum = emit_.add(sum, left[k].value, device, like);
@@ -207,10 +207,10 @@ class ShardedUpdate {
     }
   }
 
-  std::vector<Piece> add_views(DeviceId device, const ItemRange& range) {
+  std::vector<Addend> add_views(DeviceId device, const ItemRange& range) {
     const AllReduceRequest& r = bucket_.items[range.item];
-    std::vector<Piece> views = r.pieces;
-    for (Piece& p : views) {
+    std::vector<Addend> views = r.pieces;
+    for (Addend& p : views) {
       const ValueRef flat = emit_.flat(p.value, device, r.node);
       if (!(flat == p.value)) behind_meeting(flat.node);
       p.value = emit_.rows(flat, range.begin, range.count, device, r.node);
@@ -225,7 +225,7 @@ class ShardedUpdate {
     if (meeting_ >= 0) return emit_.order(meeting_, view);
     meeting_ = view;
     for (const AllReduceRequest& r : bucket_.items) {
-      for (const Piece& p : r.pieces) emit_.order(p.value.node, meeting_);
+      for (const Addend& p : r.pieces) emit_.order(p.value.node, meeting_);
     }
     for (const int32_t n : needs_) emit_.order(n, meeting_);
   }
@@ -292,7 +292,7 @@ void lower_values(Emit& emit, const Bucket& bucket) {
   for (const AllReduceRequest& r : bucket.items) {
     const DeviceId device =
         r.results.empty() ? r.pieces[0].device : r.results[0].device;
-    const std::vector<Piece> left = add_up(emit, r.pieces, device, r.node);
+    const std::vector<Addend> left = add_up(emit, r.pieces, device, r.node);
     ValueRef sum = left[0].value;
     for (size_t k = 1; k < left.size(); ++k) {
       sum = emit.add(sum, left[k].value, device, r.node);

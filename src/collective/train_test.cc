@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "base/thrown.h"
+#include "base/errors_testing.h"
 #include "collective/gpu_testing.h"
 #include "distribute/data_parallel/split_batch.h"
 #include "function/graph_rewrite.h"

@@ -1,3 +1,5 @@
+// Dataset::assert_cardinality.
+
 #include <fmt/format.h>
 
 #include "base/where.h"
@@ -12,7 +14,7 @@ class AssertNode : public Selection<AssertNode> {
   AssertNode(const Dataset& parent, int64_t expected, Site site)
       : Selection("assert_cardinality", site, parent), expected_(expected) {}
   template <class T>
-  std::unique_ptr<Stream<T>> stream(const Pass& pass) const;
+  std::unique_ptr<PassStream<T>> stream(const PassInfo& pass) const;
   int64_t cardinality() const override { return expected_; }
 
   [[noreturn]] void fail(const char* found, int64_t n) const {
@@ -26,9 +28,9 @@ class AssertNode : public Selection<AssertNode> {
 };
 
 template <class T>
-class AssertStream : public Stream<T> {
+class AssertStream : public PassStream<T> {
  public:
-  AssertStream(const AssertNode& node, std::unique_ptr<Stream<T>> source,
+  AssertStream(const AssertNode& node, std::unique_ptr<PassStream<T>> source,
                std::stop_token stop)
       : node_(node), source_(std::move(source)), stop_(std::move(stop)) {}
   bool next(T* out) override {
@@ -56,13 +58,13 @@ class AssertStream : public Stream<T> {
 
  private:
   const AssertNode& node_;
-  std::unique_ptr<Stream<T>> source_;
+  std::unique_ptr<PassStream<T>> source_;
   std::stop_token stop_;
   int64_t seen_ = 0;
 };
 
 template <class T>
-std::unique_ptr<Stream<T>> AssertNode::stream(const Pass& pass) const {
+std::unique_ptr<PassStream<T>> AssertNode::stream(const PassInfo& pass) const {
   return std::make_unique<AssertStream<T>>(*this, data::open<T>(parent(), pass),
                                            pass.stop);
 }

@@ -22,14 +22,14 @@ class OptionsNode : public Transform {
  public:
   OptionsNode(const Dataset& parent, Options options, Site site)
       : Transform("with_options", site, parent), options_(options) {}
-  const Rows* rows() const override { return parent().rows(); }
-  std::unique_ptr<IndexStream> indices(const Pass& pass) const override {
+  const RowSource* rows() const override { return parent().rows(); }
+  std::unique_ptr<IndexStream> indices(const PassInfo& pass) const override {
     return data::open<int64_t>(parent(), pass);
   }
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override {
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override {
     return parent().open(pass);
   }
-  std::unique_ptr<ElementStream> batches(const Pass& pass, size_t size,
+  std::unique_ptr<ElementStream> batches(const PassInfo& pass, size_t size,
                                          bool drop_remainder) const override {
     return parent().batches(pass, size, drop_remainder);
   }
@@ -48,7 +48,7 @@ class PartNode : public Transform {
  public:
   PartNode(const Dataset& parent, int64_t parts, PassShard shard, Site site)
       : Transform("auto_shard", site, parent), parts_(parts), shard_(shard) {}
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   int64_t cardinality() const override {
     return parent().cardinality() == kInfinite ? kInfinite : kUnknown;
   }
@@ -72,7 +72,7 @@ class PartNode : public Transform {
 
 class PartStream : public ElementStream {
  public:
-  PartStream(const PartNode& node, const Pass& pass)
+  PartStream(const PartNode& node, const PassInfo& pass)
       : node_(node), source_(node.parent().open(pass)) {}
   bool next(Tensors* out) override {
     for (;;) {
@@ -136,8 +136,8 @@ class PartStream : public ElementStream {
   int64_t part_ = node_.parts();  // of batch_, the next
 };
 
-std::unique_ptr<ElementStream> PartNode::elements(const Pass& pass) const {
-  Pass own = pass;
+std::unique_ptr<ElementStream> PartNode::elements(const PassInfo& pass) const {
+  PassInfo own = pass;
   own.shard = shard_;
   return std::make_unique<PartStream>(*this, own);
 }

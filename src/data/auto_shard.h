@@ -1,7 +1,7 @@
 // What a task reads of a dataset that several tasks share (data_options.h).
 //
-// Policies are resolved before a pass begins: who knows the other tasks makes
-// sure that all find the same (distribute).
+// Policies are resolved before a pass begins; `distribute` checks that all
+// tasks choose the same one.
 
 #ifndef BERTH_DATA_AUTO_SHARD_H_
 #define BERTH_DATA_AUTO_SHARD_H_

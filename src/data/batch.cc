@@ -1,6 +1,8 @@
+// Dataset::batch.
+
 #include <mutex>
 
-#include "data/collect.h"
+#include "data/batch_base.h"
 #include "data/pass_state.h"
 #include "data/stack.h"
 
@@ -14,7 +16,7 @@ class BatchNode : public CollectNode {
             Site site)
       : CollectNode("batch", parent, size, options.drop_remainder, site) {}
 
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   void make(std::span<const Tensors> elements, int64_t first,
             Tensors* out) const override {
     stack(*this, elements, first, out);
@@ -38,7 +40,7 @@ class BatchNode : public CollectNode {
 // Batches of an indexed dataset: gathers rows by their numbers.
 class GatherStream : public ElementStream {
  public:
-  GatherStream(const BatchNode* node, const Pass& pass)
+  GatherStream(const BatchNode* node, const PassInfo& pass)
       : node_(node),
         rows_(node->parent().rows()),
         source_(node->parent().indices(pass)) {}
@@ -67,16 +69,16 @@ class GatherStream : public ElementStream {
 
  private:
   const BatchNode* node_;
-  const Rows* rows_;
+  const RowSource* rows_;
   std::unique_ptr<IndexStream> source_;  // null at its end
   std::vector<int64_t> indices_;
 };
 
-std::unique_ptr<ElementStream> BatchNode::elements(const Pass& pass) const {
+std::unique_ptr<ElementStream> BatchNode::elements(const PassInfo& pass) const {
   if (parent().rows() != nullptr) {
     return std::make_unique<GatherStream>(this, pass);
   }
-  // Who reads on after an error wants the other elements of the batch.
+  // A reader that goes on after an error wants the other elements of the batch.
   auto made = pass.keep_going
                   ? nullptr
                   : parent().batches(pass, size(), drop_remainder());

@@ -1,3 +1,5 @@
+// Dataset::cache and snapshot.
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -23,7 +25,7 @@ class CacheNode : public Transform {
       : Transform(what, site, parent),
         path_(std::move(path)),
         rebuild_(rebuild) {}
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   std::string explain() const override {
     if (!path_.empty()) return "in " + path_;
     std::lock_guard lock(mutex_);
@@ -44,7 +46,7 @@ class CacheNode : public Transform {
     return kept_shard_ == shard ? kept_ : nullptr;
   }
   // `memory`: what the transforms before remembered when the pass began that is
-  // kept. Whoever has lost it can compute the same again.
+  // kept. It can be computed again if it is lost.
   void keep(Elements elements, const PassShard& shard,
             const std::string& memory) const {
     std::lock_guard lock(mutex_);
@@ -108,7 +110,7 @@ std::string memory_of(const Node& node) {
 // Reads what is kept, else computes and, from the beginning on, keeps it.
 class CacheStream : public ElementStream {
  public:
-  CacheStream(const CacheNode& node, const Pass& pass)
+  CacheStream(const CacheNode& node, const PassInfo& pass)
       : node_(node), pass_(pass) {
     if (!pass.restoring) begin();
   }
@@ -185,7 +187,7 @@ class CacheStream : public ElementStream {
   }
 
   const CacheNode& node_;
-  const Pass pass_;
+  const PassInfo pass_;
   std::shared_ptr<const Elements> kept_;   // read, or
   std::unique_ptr<ElementReader> file_;    // read, or
   std::unique_ptr<ElementStream> source_;  // computed
@@ -226,7 +228,7 @@ void CacheStream::restore(PassReader& r) {
     const std::string now = memory_of(node_.parent());
     memory_ = memory;
     set_memory(memory);
-    Pass fresh = pass_;
+    PassInfo fresh = pass_;
     fresh.restoring = false;
     source_ = node_.parent().open(fresh);
     set_memory(now);
@@ -238,7 +240,7 @@ void CacheStream::restore(PassReader& r) {
   }
 }
 
-std::unique_ptr<ElementStream> CacheNode::elements(const Pass& pass) const {
+std::unique_ptr<ElementStream> CacheNode::elements(const PassInfo& pass) const {
   return std::make_unique<CacheStream>(*this, pass);
 }
 

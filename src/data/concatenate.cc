@@ -1,3 +1,5 @@
+// Dataset::concatenate.
+
 #include <fmt/format.h>
 
 #include <mutex>
@@ -14,7 +16,7 @@ class ConcatenateNode : public Transform {
  public:
   ConcatenateNode(const Dataset& first, const Dataset& second, Site site)
       : Transform("concatenate", site, first), second_(second) {}
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   int64_t cardinality() const override {
     return sum_of(parent().cardinality(), second_.cardinality());
   }
@@ -50,7 +52,7 @@ class ConcatenateNode : public Transform {
 
 class ConcatenateStream : public ElementStream {
  public:
-  ConcatenateStream(const ConcatenateNode& node, const Pass& pass)
+  ConcatenateStream(const ConcatenateNode& node, const PassInfo& pass)
       : node_(node), pass_(pass), source_(node.part(0).open(pass)) {}
   bool next(Tensors* out) override {
     for (;;) {
@@ -74,13 +76,13 @@ class ConcatenateStream : public ElementStream {
 
  private:
   const ConcatenateNode& node_;
-  const Pass pass_;
+  const PassInfo pass_;
   std::unique_ptr<ElementStream> source_;
   int part_ = 0;  // that source_ reads
 };
 
 std::unique_ptr<ElementStream> ConcatenateNode::elements(
-    const Pass& pass) const {
+    const PassInfo& pass) const {
   specs();  // refuses datasets that do not fit
   return std::make_unique<ConcatenateStream>(*this, pass);
 }

@@ -1,3 +1,5 @@
+// Dataset::copy_to_device and prefetch_to_device.
+
 #include "base/where.h"
 #include "berth/errors.h"
 #include "data/pass_state.h"
@@ -13,7 +15,7 @@ class CopyNode : public Transform {
  public:
   CopyNode(const Dataset& parent, Device& device, Site site)
       : Transform("copy_to_device", site, parent), device_(device) {}
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   Device& device() const { return device_; }
 
  private:
@@ -22,7 +24,7 @@ class CopyNode : public Transform {
 
 class CopyStream : public ElementStream {
  public:
-  CopyStream(const CopyNode* node, const Pass& pass)
+  CopyStream(const CopyNode* node, const PassInfo& pass)
       : node_(node),
         device_(node->device()),
         source_(node->parent().open(pass)) {}
@@ -49,7 +51,7 @@ class CopyStream : public ElementStream {
   std::unique_ptr<ElementStream> source_;
 };
 
-std::unique_ptr<ElementStream> CopyNode::elements(const Pass& pass) const {
+std::unique_ptr<ElementStream> CopyNode::elements(const PassInfo& pass) const {
   return std::make_unique<CopyStream>(this, pass);
 }
 

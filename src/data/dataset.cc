@@ -35,7 +35,7 @@ struct Iterator::State {
   PassCounts counts;
   int64_t elements = 0;
   std::unique_ptr<ElementStream> stream;  // null at the end
-  std::optional<Failure> failure;
+  std::optional<PassError> failure;
   NamesRef names;
   bool named = false;  // `names` has been asked for
 };
@@ -66,7 +66,7 @@ bool Iterator::next(Tensors& element) {
       return true;
     }
   } catch (...) {
-    s.failure = Failure::current();
+    s.failure = PassError::current();
     s.stop.request_stop();
     if (interrupt_of_call()->load()) {
       leave_behind(std::exchange(state_, std::make_unique<State>(s)));

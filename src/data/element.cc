@@ -1,3 +1,5 @@
+// Element: components of a dataset, with names.
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

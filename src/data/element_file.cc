@@ -13,7 +13,7 @@
 #include <limits>
 
 #include "berth/errors.h"
-#include "data/rows.h"
+#include "data/row_source.h"
 #include "tensor/string_tensor.h"
 #include "tensor/tensor_impl.h"
 

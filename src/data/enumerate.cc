@@ -1,6 +1,8 @@
+// Dataset::enumerate.
+
 #include <mutex>
 
-#include "data/learnt_names.h"
+#include "data/component_names.h"
 #include "data/pass_state.h"
 #include "data/stack.h"
 
@@ -12,7 +14,7 @@ class EnumerateNode : public Transform {
  public:
   EnumerateNode(const Dataset& parent, int64_t start, Site site)
       : Transform("enumerate", site, parent), start_(start) {}
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   const std::vector<TensorSpec>& specs() const override {
     std::call_once(once_, [&] {
       specs_ = parent().specs();
@@ -34,7 +36,7 @@ class EnumerateNode : public Transform {
 
 class EnumerateStream : public ElementStream {
  public:
-  EnumerateStream(const EnumerateNode& node, const Pass& pass)
+  EnumerateStream(const EnumerateNode& node, const PassInfo& pass)
       : node_(node), source_(node.parent().open(pass)), number_(node.start()) {}
   bool next(Tensors* out) override {
     if (!source_->next(out)) return false;
@@ -58,7 +60,8 @@ class EnumerateStream : public ElementStream {
   int64_t number_;
 };
 
-std::unique_ptr<ElementStream> EnumerateNode::elements(const Pass& pass) const {
+std::unique_ptr<ElementStream> EnumerateNode::elements(
+    const PassInfo& pass) const {
   return std::make_unique<EnumerateStream>(*this, pass);
 }
 

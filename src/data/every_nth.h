@@ -12,9 +12,9 @@
 namespace berth::data {
 
 template <class T>
-class EveryNth final : public Stream<T> {
+class EveryNth final : public PassStream<T> {
  public:
-  EveryNth(std::unique_ptr<Stream<T>> source, int64_t n, int64_t index,
+  EveryNth(std::unique_ptr<PassStream<T>> source, int64_t n, int64_t index,
            std::stop_token stop)
       : source_(std::move(source)),
         n_(n),
@@ -37,7 +37,7 @@ class EveryNth final : public Stream<T> {
   }
 
  private:
-  const std::unique_ptr<Stream<T>> source_;
+  const std::unique_ptr<PassStream<T>> source_;
   const int64_t n_;
   const std::stop_token stop_;
   int64_t skip_;  // values of others before the next

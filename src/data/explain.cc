@@ -1,3 +1,5 @@
+// Dataset::explain: the chain as text.
+
 #include <fmt/format.h>
 
 #include "berth/config.h"

@@ -1,3 +1,5 @@
+// Dataset::filter.
+
 #include "base/where.h"
 #include "data/pass_state.h"
 #include "data/user_call.h"
@@ -10,7 +12,7 @@ class FilterNode : public Transform {
  public:
   FilterNode(const Dataset& parent, Predicate keep, Site site)
       : Transform("filter", site, parent), keep_(std::move(keep)) {}
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   int64_t cardinality() const override {
     return parent().cardinality() == 0 ? 0 : kUnknown;
   }
@@ -22,7 +24,7 @@ class FilterNode : public Transform {
 
 class FilterStream : public ElementStream {
  public:
-  FilterStream(const FilterNode* node, const Pass& pass)
+  FilterStream(const FilterNode* node, const PassInfo& pass)
       : node_(node), source_(node->parent().open(pass)), stop_(pass.stop) {}
   bool next(Tensors* out) override {
     while (!stopped(stop_) && source_->next(out)) {
@@ -50,7 +52,8 @@ class FilterStream : public ElementStream {
   int64_t number_ = 0;
 };
 
-std::unique_ptr<ElementStream> FilterNode::elements(const Pass& pass) const {
+std::unique_ptr<ElementStream> FilterNode::elements(
+    const PassInfo& pass) const {
   return std::make_unique<FilterStream>(this, pass);
 }
 

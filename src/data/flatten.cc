@@ -6,7 +6,7 @@ namespace {
 
 class FlattenStream : public ElementStream {
  public:
-  FlattenStream(const FlattenNode& node, const Pass& pass)
+  FlattenStream(const FlattenNode& node, const PassInfo& pass)
       : node_(node), pass_(pass), datasets_(node.datasets(pass)) {}
   bool next(Tensors* out) override {
     while (!stopped(pass_.stop)) {
@@ -37,7 +37,7 @@ class FlattenStream : public ElementStream {
 
  private:
   const FlattenNode& node_;
-  const Pass pass_;
+  const PassInfo pass_;
   std::unique_ptr<DatasetStream> datasets_;
   std::optional<Dataset> dataset_;  // keeps what source_ refers to
   std::unique_ptr<ElementStream> source_;
@@ -52,7 +52,7 @@ class CollectedNode : public Node {
         specs_(std::move(specs)),
         names_(std::move(names)) {}
   NamesRef names() const override { return names_; }
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   int64_t cardinality() const override {
     return static_cast<int64_t>(elements_.size());
   }
@@ -87,13 +87,14 @@ class CollectedStream : public ElementStream {
   size_t at_ = 0;
 };
 
-std::unique_ptr<ElementStream> CollectedNode::elements(const Pass&) const {
+std::unique_ptr<ElementStream> CollectedNode::elements(const PassInfo&) const {
   return std::make_unique<CollectedStream>(*this);
 }
 
 }  // namespace
 
-std::unique_ptr<ElementStream> FlattenNode::elements(const Pass& pass) const {
+std::unique_ptr<ElementStream> FlattenNode::elements(
+    const PassInfo& pass) const {
   return std::make_unique<FlattenStream>(*this, pass);
 }
 

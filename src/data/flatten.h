@@ -11,7 +11,7 @@
 #include <mutex>
 #include <optional>
 
-#include "data/learnt_names.h"
+#include "data/component_names.h"
 #include "data/pass_state.h"
 
 namespace berth::data {
@@ -31,7 +31,7 @@ class DatasetStream {
 class FlattenNode : public Transform {
  public:
   using Transform::Transform;
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const final;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const final;
   // Those of the first dataset.
   const std::vector<TensorSpec>& specs() const final;
   int64_t cardinality() const override {
@@ -41,7 +41,8 @@ class FlattenNode : public Transform {
     return names_.get([&] { specs(); });
   }
   void learn(const Dataset& made) const { names_.learn(made); }
-  virtual std::unique_ptr<DatasetStream> datasets(const Pass& pass) const = 0;
+  virtual std::unique_ptr<DatasetStream> datasets(
+      const PassInfo& pass) const = 0;
 
  private:
   mutable std::once_flag once_;

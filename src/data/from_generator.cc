@@ -1,3 +1,5 @@
+// Dataset::from_generator.
+
 #include <fmt/format.h>
 
 #include "base/where.h"
@@ -22,7 +24,7 @@ class GeneratorNode : public Node {
       if (name.empty()) return;
     names_ = std::make_shared<const Names>(std::move(names));
   }
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   int64_t cardinality() const override { return kUnknown; }
   const std::vector<TensorSpec>& specs() const override { return specs_; }
   NamesRef names() const override { return names_; }
@@ -114,7 +116,8 @@ class GeneratorStream : public ElementStream {
   bool ended_ = false;
 };
 
-std::unique_ptr<ElementStream> GeneratorNode::elements(const Pass& pass) const {
+std::unique_ptr<ElementStream> GeneratorNode::elements(
+    const PassInfo& pass) const {
   return std::make_unique<GeneratorStream>(this, pass.stop);
 }
 

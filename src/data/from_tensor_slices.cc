@@ -1,3 +1,5 @@
+// Dataset::from_tensor_slices and range.
+
 #include <fmt/format.h>
 
 #include "base/where.h"
@@ -35,12 +37,12 @@ class Counter : public IndexStream {
 
 class SlicesNode : public Node {
  public:
-  SlicesNode(const char* what, Site site, std::unique_ptr<const Rows> rows,
+  SlicesNode(const char* what, Site site, std::unique_ptr<const RowSource> rows,
              NamesRef names = nullptr)
       : Node(what, site), rows_(std::move(rows)), names_(std::move(names)) {}
   NamesRef names() const override { return names_; }
-  const Rows* rows() const override { return rows_.get(); }
-  std::unique_ptr<IndexStream> indices(const Pass&) const override {
+  const RowSource* rows() const override { return rows_.get(); }
+  std::unique_ptr<IndexStream> indices(const PassInfo&) const override {
     return std::make_unique<Counter>(this, rows_->count());
   }
   int64_t cardinality() const override { return rows_->count(); }
@@ -49,7 +51,7 @@ class SlicesNode : public Node {
   }
 
  private:
-  std::unique_ptr<const Rows> rows_;
+  std::unique_ptr<const RowSource> rows_;
   NamesRef names_;
 };
 

@@ -1,3 +1,5 @@
+// Dataset::group_by_window.
+
 #include <fmt/format.h>
 
 #include <map>
@@ -22,7 +24,7 @@ class GroupNode : public FlattenNode {
         key_(std::move(key)),
         reduce_(std::move(reduce)),
         options_(options) {}
-  std::unique_ptr<DatasetStream> datasets(const Pass& pass) const override;
+  std::unique_ptr<DatasetStream> datasets(const PassInfo& pass) const override;
 
   int64_t key(const Tensors& element, int64_t number) const {
     return call_user(*this, number, [&] { return key_(element); });
@@ -54,7 +56,7 @@ class GroupNode : public FlattenNode {
 
 class GroupStream : public DatasetStream {
  public:
-  GroupStream(const GroupNode& node, const Pass& pass)
+  GroupStream(const GroupNode& node, const PassInfo& pass)
       : node_(node), source_(node.parent().open(pass)), stop_(pass.stop) {}
 
   std::optional<Dataset> next() override {
@@ -128,7 +130,7 @@ class GroupStream : public DatasetStream {
   int64_t number_ = 0;  // of the next element
 };
 
-std::unique_ptr<DatasetStream> GroupNode::datasets(const Pass& pass) const {
+std::unique_ptr<DatasetStream> GroupNode::datasets(const PassInfo& pass) const {
   return std::make_unique<GroupStream>(*this, pass);
 }
 

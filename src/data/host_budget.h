@@ -47,7 +47,7 @@ class ByteClaim {
   ByteClaim& operator=(const ByteClaim&) = delete;
 
   void set(size_t bytes);
-  // The same; false, and no change, when the budget has no room for more.
+  // False, and no change, when the budget has no room for more.
   bool try_set(size_t bytes);
   static size_t in_use();
 

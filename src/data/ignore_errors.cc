@@ -1,3 +1,5 @@
+// Dataset::ignore_errors.
+
 #include <fmt/format.h>
 
 #include "base/diagnostics.h"
@@ -11,7 +13,7 @@ class IgnoreNode : public Transform {
  public:
   IgnoreNode(const Dataset& parent, bool log_warning, Site site)
       : Transform("ignore_errors", site, parent), log_warning_(log_warning) {}
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   int64_t cardinality() const override {
     return parent().cardinality() == 0 ? 0 : kUnknown;
   }
@@ -28,7 +30,7 @@ class IgnoreNode : public Transform {
 
 class IgnoreStream : public ElementStream {
  public:
-  IgnoreStream(const IgnoreNode& node, const Pass& pass)
+  IgnoreStream(const IgnoreNode& node, const PassInfo& pass)
       : node_(node), pass_(pass), source_(open_source()) {}
 
   bool next(Tensors* out) override {
@@ -36,7 +38,7 @@ class IgnoreStream : public ElementStream {
       try {
         return source_->next(out);
       } catch (...) {
-        const Failure failure = Failure::current();
+        const PassError failure = PassError::current();
         if (failure.code == errors::Code::kCancelled) throw;
         ignore(failure);
       }
@@ -57,12 +59,12 @@ class IgnoreStream : public ElementStream {
 
  private:
   std::unique_ptr<ElementStream> open_source() const {
-    Pass inner = pass_;
+    PassInfo inner = pass_;
     inner.keep_going = true;
     return node_.parent().open(inner);
   }
 
-  void ignore(const Failure& failure) {
+  void ignore(const PassError& failure) {
     ++ignored_;
     node_.count();
     if (pass_.counts) {
@@ -78,12 +80,13 @@ class IgnoreStream : public ElementStream {
   }
 
   const IgnoreNode& node_;
-  const Pass pass_;
+  const PassInfo pass_;
   std::unique_ptr<ElementStream> source_;
   int64_t ignored_ = 0;
 };
 
-std::unique_ptr<ElementStream> IgnoreNode::elements(const Pass& pass) const {
+std::unique_ptr<ElementStream> IgnoreNode::elements(
+    const PassInfo& pass) const {
   return std::make_unique<IgnoreStream>(*this, pass);
 }
 

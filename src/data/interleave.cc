@@ -15,7 +15,7 @@ namespace {
 // Reads the datasets of a cycle in turn.
 class InterleaveStream : public ElementStream {
  public:
-  InterleaveStream(const InterleaveNode& node, const Pass& pass)
+  InterleaveStream(const InterleaveNode& node, const PassInfo& pass)
       : node_(node),
         pass_(pass),
         source_(node.parent().open(pass)),
@@ -101,7 +101,7 @@ class InterleaveStream : public ElementStream {
   }
 
   const InterleaveNode& node_;
-  const Pass pass_;
+  const PassInfo pass_;
   std::unique_ptr<ElementStream> source_;  // null at its end
   std::vector<Open> cycle_;
   size_t open_ = 0;  // streams in it
@@ -157,7 +157,7 @@ std::optional<int64_t> InterleaveNode::num_files() const {
 }
 
 std::unique_ptr<ElementStream> InterleaveNode::elements(
-    const Pass& pass) const {
+    const PassInfo& pass) const {
   if (options_.num_parallel_calls > 0 && !pass.peek) {
     return parallel_interleave(*this, pass);
   }

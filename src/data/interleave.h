@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include "data/learnt_names.h"
+#include "data/component_names.h"
 #include "data/pass_state.h"
 
 namespace berth::data {
@@ -16,7 +16,7 @@ class InterleaveNode : public Transform {
  public:
   InterleaveNode(const char* what, const Dataset& parent, DatasetFunction fn,
                  const InterleaveOptions& options, Site site);
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   // Those of the first dataset.
   const std::vector<TensorSpec>& specs() const override;
   int64_t cardinality() const override {
@@ -55,7 +55,7 @@ class InterleaveNode : public Transform {
 // Reads the datasets on node.threads() threads, so many at once, and as many
 // more that come after them.
 std::unique_ptr<ElementStream> parallel_interleave(const InterleaveNode& node,
-                                                   const Pass& pass);
+                                                   const PassInfo& pass);
 
 }  // namespace berth::data
 

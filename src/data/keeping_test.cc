@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/heard.h"
+#include "base/diagnostics_testing.h"
 #include "berth/config.h"
 #include "berth/errors.h"
 #include "data/host_budget.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/heard.h"
+#include "base/diagnostics_testing.h"
 #include "berth/data.h"
 #include "berth/device.h"
 #include "berth/errors.h"

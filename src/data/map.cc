@@ -6,7 +6,7 @@
 
 #include "base/where.h"
 #include "data/pass_state.h"
-#include "data/row_map.h"
+#include "data/row_transform.h"
 #include "data/user_call.h"
 #include "device/device_manager.h"
 #include "device/engine_thread.h"
@@ -21,7 +21,7 @@ constexpr int64_t kTimedEvery = 16;
 
 class MapStream : public ElementStream {
  public:
-  MapStream(const MapNode* node, const Pass& pass)
+  MapStream(const MapNode* node, const PassInfo& pass)
       : node_(node),
         source_(node->parent().open(pass)),
         pass_(node->begin(pass)) {}
@@ -107,7 +107,7 @@ MapNode::MapNode(const Dataset& parent, MapFunction fn,
       deterministic_(options.deterministic),
       names_(std::move(names)) {}
 
-std::unique_ptr<ElementStream> MapNode::elements(const Pass& pass) const {
+std::unique_ptr<ElementStream> MapNode::elements(const PassInfo& pass) const {
   if (threads_ == 0 || pass.peek) {
     return std::make_unique<MapStream>(this, pass);
   }

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <vector>
 
+#include "data/component_names.h"
 #include "data/host_budget.h"
-#include "data/learnt_names.h"
 #include "data/node.h"
 
 namespace berth::data {
@@ -17,7 +17,7 @@ class MapNode : public Transform {
  public:
   MapNode(const Dataset& parent, MapFunction fn, const MapOptions& options,
           Site site, std::shared_ptr<const ResultNames> names = nullptr);
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   const std::vector<TensorSpec>& specs() const override;
 
   NamesRef names() const override {
@@ -32,7 +32,7 @@ class MapNode : public Transform {
   NodeMemory memory() const override { return {passes_.load(), 0}; }
   void set_memory(const NodeMemory& m) const override { passes_ = m.passes; }
   // The number of a new pass.
-  int64_t begin(const Pass& pass) const {
+  int64_t begin(const PassInfo& pass) const {
     return pass.peek ? passes_.load() : passes_.fetch_add(1);
   }
   // Calls the function for element `number` of pass `pass`: random ops in it
@@ -56,7 +56,7 @@ class MapNode : public Transform {
 // Calls the function on node.threads() threads, at most twice as many
 // elements ahead of the reader.
 std::unique_ptr<ElementStream> parallel_map(const MapNode& node,
-                                            const Pass& pass);
+                                            const PassInfo& pass);
 
 }  // namespace berth::data
 

@@ -1,9 +1,9 @@
+// Dataset::map_rows.
+
 #include <fmt/format.h>
 
-#include <random>
-
 #include "base/where.h"
-#include "data/row_map.h"
+#include "data/row_transform.h"
 #include "data/user_call.h"
 #include "ops/random_key.h"
 #include "tensor/tensor_impl.h"
@@ -30,8 +30,9 @@ class RowFunctionKernel : public RowKernel {
   }
   NamesRef names(const Node&) const override { return names_; }
 
-  void run(const Node& node, const Rows& rows, std::span<const int64_t> indices,
-           std::span<const int64_t> elements, Tensors* out) const override {
+  void run(const Node& node, const RowSource& rows,
+           std::span<const int64_t> indices, std::span<const int64_t> elements,
+           Tensors* out) const override {
     out->clear();
     std::vector<std::byte*> to;
     for (const TensorSpec& spec : specs_) {

@@ -12,7 +12,7 @@ namespace {
 // Builds the rows of an indexed node one by one.
 class RowStream : public ElementStream {
  public:
-  RowStream(const Rows* rows, std::unique_ptr<IndexStream> indices)
+  RowStream(const RowSource* rows, std::unique_ptr<IndexStream> indices)
       : rows_(rows), indices_(std::move(indices)) {}
   bool next(Tensors* out) override {
     int64_t index = 0;
@@ -24,7 +24,7 @@ class RowStream : public ElementStream {
   void restore(PassReader& r) override { indices_->restore(r); }
 
  private:
-  const Rows* rows_;
+  const RowSource* rows_;
   std::unique_ptr<IndexStream> indices_;
 };
 
@@ -36,15 +36,15 @@ void cannot_save() {
       "say where it is");
 }
 
-std::unique_ptr<IndexStream> Node::indices(const Pass&) const {
+std::unique_ptr<IndexStream> Node::indices(const PassInfo&) const {
   throw errors::Internal(where() + " has no row numbers");
 }
 
-std::unique_ptr<ElementStream> Node::elements(const Pass&) const {
+std::unique_ptr<ElementStream> Node::elements(const PassInfo&) const {
   throw errors::Internal(where() + " has no elements");
 }
 
-std::unique_ptr<ElementStream> Node::open(const Pass& pass) const {
+std::unique_ptr<ElementStream> Node::open(const PassInfo& pass) const {
   if (rows() != nullptr) {
     return std::make_unique<RowStream>(rows(),
                                        data::open<int64_t>(*this, pass));
@@ -58,7 +58,7 @@ std::unique_ptr<ElementStream> Node::open(const Pass& pass) const {
 }
 
 template <>
-std::unique_ptr<IndexStream> open(const Node& node, const Pass& pass) {
+std::unique_ptr<IndexStream> open(const Node& node, const PassInfo& pass) {
   if (pass.shard.files != &node) return node.indices(pass);
   return std::make_unique<EveryNth<int64_t>>(
       node.indices(pass), pass.shard.tasks, pass.shard.index, pass.stop);
@@ -70,7 +70,7 @@ void refuse(const std::string& where, const std::string& problem) {
   throw errors::InvalidArgument(where + ": " + problem);
 }
 
-Failure Failure::current() {
+PassError PassError::current() {
   try {
     throw;
   } catch (const errors::Error& e) {

@@ -1,9 +1,9 @@
-// Node: one transform of a Dataset; Stream: one pass over it.
+// Node: one transform of a Dataset; PassStream: one pass over it.
 //
 // A Dataset is a chain of immutable nodes. A node whose elements are rows of
 // fixed tensors is *indexed*: it has rows() and hands out row numbers, so that
 // a batch after it gathers rows and single elements are never built.
-// Nodes are shared between threads; a Stream belongs to one at a time.
+// Nodes are shared between threads; a PassStream belongs to one at a time.
 
 #ifndef BERTH_DATA_NODE_H_
 #define BERTH_DATA_NODE_H_
@@ -20,7 +20,7 @@
 #include "base/interrupt.h"
 #include "berth/data.h"
 #include "berth/errors.h"
-#include "data/rows.h"
+#include "data/row_source.h"
 
 namespace berth::data {
 
@@ -32,9 +32,9 @@ class PassWriter;
 
 // A sequence of T that is computed as it is read.
 template <class T>
-class Stream {
+class PassStream {
  public:
-  virtual ~Stream() = default;
+  virtual ~PassStream() = default;
   // Sets `out` (whose storage is used again) to the next value; false at the
   // end and after a stop. Not called again after false or an exception.
   virtual bool next(T* out) = 0;
@@ -43,8 +43,8 @@ class Stream {
   virtual void save(PassWriter&) { cannot_save(); }
   virtual void restore(PassReader&) { cannot_save(); }
 };
-using ElementStream = Stream<Tensors>;
-using IndexStream = Stream<int64_t>;
+using ElementStream = PassStream<Tensors>;
+using IndexStream = PassStream<int64_t>;
 
 // What a pass counts for Iterator::status(). Thread-safe.
 struct PassCounts {
@@ -66,7 +66,7 @@ struct PassShard {
 };
 
 // What all streams of one pass know.
-struct Pass {
+struct PassInfo {
   // Asked for when the reader goes away; loops over many elements look at it.
   std::stop_token stop;
   // Only looks at the first element: must not advance state of a node.
@@ -105,18 +105,18 @@ class Node {
   Node& operator=(const Node&) = delete;
 
   // The tensors that indices() counts rows of; null when not indexed.
-  virtual const Rows* rows() const { return nullptr; }
+  virtual const RowSource* rows() const { return nullptr; }
   // Starts a pass. indices() only when indexed, elements() only when not.
-  virtual std::unique_ptr<IndexStream> indices(const Pass& pass) const;
-  virtual std::unique_ptr<ElementStream> elements(const Pass& pass) const;
+  virtual std::unique_ptr<IndexStream> indices(const PassInfo& pass) const;
+  virtual std::unique_ptr<ElementStream> elements(const PassInfo& pass) const;
   // Starts a pass over batches of `size` elements that the node makes itself;
   // null when it has no quicker way than putting elements on top of each other.
   virtual std::unique_ptr<ElementStream> batches(
-      const Pass&, size_t, bool /*drop_remainder*/) const {
+      const PassInfo&, size_t, bool /*drop_remainder*/) const {
     return nullptr;
   }
   // Starts a pass over elements, indexed or not.
-  std::unique_ptr<ElementStream> open(const Pass& pass) const;
+  std::unique_ptr<ElementStream> open(const PassInfo& pass) const;
 
   virtual int64_t cardinality() const = 0;
   virtual const std::vector<TensorSpec>& specs() const = 0;
@@ -155,13 +155,14 @@ using NodePtr = std::shared_ptr<const Node>;
 
 // Starts a pass over elements or row numbers, whichever T asks for.
 template <class T>
-std::unique_ptr<Stream<T>> open(const Node& node, const Pass& pass);
+std::unique_ptr<PassStream<T>> open(const Node& node, const PassInfo& pass);
 template <>
-inline std::unique_ptr<ElementStream> open(const Node& node, const Pass& pass) {
+inline std::unique_ptr<ElementStream> open(const Node& node,
+                                           const PassInfo& pass) {
   return node.open(pass);
 }
 template <>
-std::unique_ptr<IndexStream> open(const Node& node, const Pass& pass);
+std::unique_ptr<IndexStream> open(const Node& node, const PassInfo& pass);
 
 // A node that reads one other.
 class Transform : public Node {
@@ -183,16 +184,16 @@ class Transform : public Node {
 
 // A transform that drops, repeats or permutes elements without looking at
 // them: indexed if its parent is. Self has a template
-//   unique_ptr<Stream<T>> stream<T>(const Pass&) const.
+//   unique_ptr<PassStream<T>> stream<T>(const PassInfo&) const.
 template <class Self>
 class Selection : public Transform {
  public:
   using Transform::Transform;
-  const Rows* rows() const override { return parent().rows(); }
-  std::unique_ptr<IndexStream> indices(const Pass& pass) const override {
+  const RowSource* rows() const override { return parent().rows(); }
+  std::unique_ptr<IndexStream> indices(const PassInfo& pass) const override {
     return self().template stream<int64_t>(pass);
   }
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override {
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override {
     return self().template stream<Tensors>(pass);
   }
 
@@ -210,11 +211,11 @@ Dataset make_dataset(Args&&... args) {
 [[noreturn]] void refuse(const std::string& where, const std::string& problem);
 
 // The error of a pass as a value, so that it can change threads.
-struct Failure {
+struct PassError {
   errors::Code code = errors::Code::kUnknown;
   std::string message;
   // Describes the exception being handled.
-  static Failure current();
+  static PassError current();
   [[noreturn]] void raise() const { errors::raise(code, message); }
 };
 

@@ -1,3 +1,5 @@
+// Dataset::padded_batch.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,7 +8,7 @@
 
 #include "base/where.h"
 #include "berth/ops/math.h"
-#include "data/collect.h"
+#include "data/batch_base.h"
 #include "data/map.h"
 #include "data/stack.h"
 #include "data/user_call.h"

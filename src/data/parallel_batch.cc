@@ -2,7 +2,7 @@
 // one element, [element 0's components, element 1's, ..., how many, first
 // number], which a parallel map makes the batch of.
 
-#include "data/collect.h"
+#include "data/batch_base.h"
 #include "data/pass_state.h"
 #include "data/stack.h"
 
@@ -18,7 +18,7 @@ class PartsNode : public CollectNode {
       : CollectNode("batch", serial->dataset(),
                     static_cast<int64_t>(serial->size()),
                     serial->drop_remainder(), serial->site()) {}
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   void make(std::span<const Tensors> elements, int64_t first,
             Tensors* out) const override {
     check_components(*this, elements, first);
@@ -34,7 +34,7 @@ class PartsNode : public CollectNode {
 // An indexed dataset need only give the numbers of its rows.
 class RowNumbersStream : public ElementStream {
  public:
-  RowNumbersStream(const PartsNode& node, const Pass& pass)
+  RowNumbersStream(const PartsNode& node, const PassInfo& pass)
       : node_(node), source_(node.parent().indices(pass)) {}
   bool next(Tensors* out) override {
     std::vector<int64_t> numbers;
@@ -63,14 +63,14 @@ class RowNumbersStream : public ElementStream {
   std::unique_ptr<IndexStream> source_;  // null at its end
 };
 
-std::unique_ptr<ElementStream> PartsNode::elements(const Pass& pass) const {
+std::unique_ptr<ElementStream> PartsNode::elements(const PassInfo& pass) const {
   if (parent().rows() == nullptr) return CollectNode::elements(pass);
   return std::make_unique<RowNumbersStream>(*this, pass);
 }
 
 Tensors put_together(const CollectNode& node, const Tensors& parts) {
   Tensors batch;
-  if (const Rows* rows = node.parent().rows()) {
+  if (const RowSource* rows = node.parent().rows()) {
     const auto numbers = parts[0].to_vector<int64_t>();
     rows->gather(numbers, &batch);
     return batch;
@@ -93,7 +93,7 @@ class ParallelBatchNode : public Transform {
   ParallelBatchNode(const Serial& serial, Dataset parallel)
       : Transform("batch", serial->site(), Dataset(serial)),
         parallel_(std::move(parallel)) {}
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override {
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override {
     return parallel_.node().open(pass);
   }
   std::vector<const Node*> inputs() const override {

@@ -1,3 +1,5 @@
+// Dataset::interleave with parallel calls.
+
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
@@ -20,7 +22,7 @@ struct Opened {
   std::unique_ptr<ElementStream> stream;
   bool busy = false;  // a thread reads it
   bool ended = false;
-  std::optional<Failure> failure;
+  std::optional<PassError> failure;
   std::deque<Tensors> ready;
 };
 
@@ -29,7 +31,7 @@ struct Opened {
 // which is decided by the reader alone, so the order is that of one thread.
 class ParallelInterleaveStream : public ElementStream {
  public:
-  ParallelInterleaveStream(const InterleaveNode& node, const Pass& pass)
+  ParallelInterleaveStream(const InterleaveNode& node, const PassInfo& pass)
       : node_(node),
         stop_(pass.stop),
         inner_(stop_.inner(pass)),
@@ -135,7 +137,7 @@ class ParallelInterleaveStream : public ElementStream {
   }
   void raise_source_failure() {
     if (!source_failure_) return;
-    const Failure failure = *std::exchange(source_failure_, std::nullopt);
+    const PassError failure = *std::exchange(source_failure_, std::nullopt);
     failure.raise();
   }
   bool all_empty() const {
@@ -238,11 +240,11 @@ class ParallelInterleaveStream : public ElementStream {
     lock.unlock();
     auto open = std::make_unique<Opened>();
     bool any = false;
-    std::optional<Failure> failure;
+    std::optional<PassError> failure;
     try {
       any = source_->next(&open->element);
     } catch (...) {
-      failure = Failure::current();
+      failure = PassError::current();
     }
     lock.lock();
     reading_source_ = false;
@@ -260,12 +262,12 @@ class ParallelInterleaveStream : public ElementStream {
     lock.unlock();
     Tensors element;
     bool any = false;
-    std::optional<Failure> failure;
+    std::optional<PassError> failure;
     try {
       if (!open.stream) open_stream(open);
       any = open.stream->next(&element);
     } catch (...) {
-      failure = Failure::current();
+      failure = PassError::current();
     }
     lock.lock();
     open.busy = false;
@@ -312,7 +314,7 @@ class ParallelInterleaveStream : public ElementStream {
 
   const InterleaveNode& node_;
   StopLink stop_;
-  const Pass inner_;
+  const PassInfo inner_;
 
   CoreClaim claim_{node_.autotune() ? 0 : node_.threads()};
   std::mutex mutex_;  // everything below; what is busy is a thread's
@@ -320,7 +322,7 @@ class ParallelInterleaveStream : public ElementStream {
   std::condition_variable idle_;
   std::unique_ptr<ElementStream> source_;  // null at its end
   bool reading_source_ = false;
-  std::optional<Failure> source_failure_;
+  std::optional<PassError> source_failure_;
   std::vector<std::unique_ptr<Opened>> cycle_;
   std::deque<std::unique_ptr<Opened>> waiting_;  // for a place in it
   size_t at_ = 0;
@@ -336,7 +338,7 @@ class ParallelInterleaveStream : public ElementStream {
 }  // namespace
 
 std::unique_ptr<ElementStream> parallel_interleave(const InterleaveNode& node,
-                                                   const Pass& pass) {
+                                                   const PassInfo& pass) {
   return std::make_unique<ParallelInterleaveStream>(node, pass);
 }
 

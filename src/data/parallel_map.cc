@@ -1,3 +1,5 @@
+// Dataset::map with parallel calls.
+
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -19,7 +21,7 @@ constexpr int kEasyReads = 64;  // before a thread may be given back
 // number of results before it. The reader empties the slots in order.
 class ParallelMapStream : public ElementStream {
  public:
-  ParallelMapStream(const MapNode& node, const Pass& pass)
+  ParallelMapStream(const MapNode& node, const PassInfo& pass)
       : node_(node),
         keep_going_(pass.keep_going),
         stop_(pass.stop),
@@ -45,14 +47,14 @@ class ParallelMapStream : public ElementStream {
     if (claim_.held() > 1 && node_.autotune() && ++easy_reads_ >= kEasyReads) {
       give_back();
     }
-    // Threads that were given back sleep on, whoever is woken.
+    // Threads that were given back sleep on, whichever thread is woken.
     if (claim_.held() < static_cast<int>(threads_.size())) {
       room_.notify_all();
     } else {
       room_.notify_one();
     }
     if (slot.failure) {
-      const Failure failure = *std::exchange(slot.failure, std::nullopt);
+      const PassError failure = *std::exchange(slot.failure, std::nullopt);
       failure.raise();
     }
     std::swap(*out, slot.element);
@@ -65,7 +67,7 @@ class ParallelMapStream : public ElementStream {
  private:
   struct Slot {
     Tensors element;
-    std::optional<Failure> failure;
+    std::optional<PassError> failure;
     bool full = false;
   };
 
@@ -124,14 +126,14 @@ class ParallelMapStream : public ElementStream {
     Tensors element;
     while (reserve(thread)) {
       uint64_t number = 0;
-      std::optional<Failure> failure;
+      std::optional<PassError> failure;
       const bool any = take(&element, &number, &failure);
       if (any && !failure) {
         ++computing_;
         try {
           element = node_.call(pass_, static_cast<int64_t>(number), element);
         } catch (...) {
-          failure = Failure::current();
+          failure = PassError::current();
         }
         --computing_;
       }
@@ -154,14 +156,14 @@ class ParallelMapStream : public ElementStream {
 
   // Takes the next element; false when there is none.
   bool take(Tensors* element, uint64_t* number,
-            std::optional<Failure>* failure) {
+            std::optional<PassError>* failure) {
     std::lock_guard turn(source_mutex_);
     if (source_ended_) return false;
     bool any = true;
     try {
       any = source_->next(element);
     } catch (...) {
-      *failure = Failure::current();
+      *failure = PassError::current();
     }
     source_ended_ = !any || (*failure && !keep_going_);
     if (any) *number = taken_++;
@@ -169,7 +171,7 @@ class ParallelMapStream : public ElementStream {
   }
 
   void put(Tensors* element, bool any, uint64_t number,
-           std::optional<Failure> failure) {
+           std::optional<PassError> failure) {
     std::lock_guard lock(mutex_);
     --busy_;
     if (!any || (failure && !keep_going_)) {
@@ -261,7 +263,7 @@ void ParallelMapStream::restore(PassReader& r) {
 }  // namespace
 
 std::unique_ptr<ElementStream> parallel_map(const MapNode& node,
-                                            const Pass& pass) {
+                                            const PassInfo& pass) {
   return std::make_unique<ParallelMapStream>(node, pass);
 }
 

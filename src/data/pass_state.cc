@@ -133,7 +133,7 @@ void PassWriter::put(const std::vector<int64_t>& numbers) {
   put(bytes_tensor(numbers.data(), numbers.size() * sizeof(int64_t), int64));
 }
 
-void PassWriter::put(const std::optional<Failure>& failure) {
+void PassWriter::put(const std::optional<PassError>& failure) {
   put(failure.has_value());
   if (!failure) return;
   put(static_cast<int>(failure->code));
@@ -348,10 +348,10 @@ std::vector<int64_t> PassReader::numbers() {
   return t.to_vector<int64_t>();
 }
 
-std::optional<Failure> PassReader::failure() {
+std::optional<PassError> PassReader::failure() {
   if (!flag()) return std::nullopt;
   const auto code = static_cast<errors::Code>(number(0, 16));
-  return Failure{code, text()};
+  return PassError{code, text()};
 }
 
 void PassReader::memory(const Node& node) {

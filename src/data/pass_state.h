@@ -16,7 +16,7 @@
 //   }
 // save() is called between two next(), by the thread that reads the pass, and
 // the pass goes on afterwards. restore() is called once, on a stream that was
-// opened with Pass::restoring and has not been read: it opens no threads
+// opened with PassInfo::restoring and has not been read: it opens no threads
 // before. A stream with threads holds them still while it saves what they
 // read (prefetch.cc). What is read may be damaged or hostile: numbers are
 // checked where they are read. One thread.
@@ -61,7 +61,7 @@ class PassWriter {
   void put(const Tensors& element);
   // Many numbers, such as row numbers: one tensor.
   void put(const std::vector<int64_t>& numbers);
-  void put(const std::optional<Failure>& failure);
+  void put(const std::optional<PassError>& failure);
   // Writes what `node` and those before it remember between passes
   // (Node::memory), then calls save(), which saves the streams of `node`: by a
   // stream that opens `node` later than when it was opened itself. Threads of
@@ -89,7 +89,7 @@ class PassWriter {
 
 class PassReader {
  public:
-  // Throws errors::InvalidArgument for a text that is no saved state or was
+  // Throws errors::InvalidArgument for a text that is not a saved state or was
   // written by a newer version.
   explicit PassReader(const IteratorState& state);
   ~PassReader();
@@ -105,7 +105,7 @@ class PassReader {
     return number(std::numeric_limits<int64_t>::min(),
                   std::numeric_limits<int64_t>::max());
   }
-  // Without `high` it is one that can be counted on from.
+  // The default `high` leaves room for later increments.
   int64_t number(int64_t low, int64_t high = int64_t{1} << 62);
   uint64_t word() { return static_cast<uint64_t>(number()); }
   bool flag() { return number(0, 1) == 1; }
@@ -115,7 +115,7 @@ class PassReader {
   Tensor tensor();
   Tensors element();
   std::vector<int64_t> numbers();
-  std::optional<Failure> failure();
+  std::optional<PassError> failure();
   // Sets what the node and those before it remember between passes: after
   // `node` has been opened, which counts as a pass.
   void memory(const Node& node);
@@ -136,13 +136,13 @@ class PassReader {
 
 // A stream that another reads; null once it has ended.
 template <class T>
-void save_source(PassWriter& w, const std::unique_ptr<Stream<T>>& source) {
+void save_source(PassWriter& w, const std::unique_ptr<PassStream<T>>& source) {
   w.put(source != nullptr);
   if (source) source->save(w);
 }
 // `source` has been opened; becomes null if it had ended.
 template <class T>
-void restore_source(PassReader& r, std::unique_ptr<Stream<T>>* source) {
+void restore_source(PassReader& r, std::unique_ptr<PassStream<T>>* source) {
   if (!r.flag()) {
     source->reset();
   } else if (*source) {

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "backends/sim/sim.h"
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/config.h"
 #include "berth/device.h"
 #include "berth/function.h"

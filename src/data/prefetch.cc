@@ -1,3 +1,5 @@
+// Dataset::prefetch.
+
 #include <fmt/format.h>
 
 #include <condition_variable>
@@ -20,7 +22,7 @@ class PrefetchNode : public Transform {
  public:
   PrefetchNode(const Dataset& parent, int64_t buffer_size, Site site)
       : Transform("prefetch", site, parent), buffer_size_(buffer_size) {}
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   int64_t buffer_size() const { return buffer_size_; }
   StageStats& stats() const { return stats_; }
   std::string explain() const override {
@@ -44,7 +46,7 @@ class PrefetchNode : public Transform {
 // A ring of ready elements between the thread that makes them and the reader.
 class PrefetchStream : public ElementStream {
  public:
-  PrefetchStream(const PrefetchNode* node, const Pass& pass)
+  PrefetchStream(const PrefetchNode* node, const PassInfo& pass)
       : node_(*node),
         keep_going_(pass.keep_going),
         stop_(pass.stop),
@@ -70,7 +72,7 @@ class PrefetchStream : public ElementStream {
     // Wakes seldom: once half of the ring is free.
     if (maker_waits_ && count_ <= depth_ / 2) room_.notify_one();
     if (first.failure) {
-      const Failure failure = *std::exchange(first.failure, std::nullopt);
+      const PassError failure = *std::exchange(first.failure, std::nullopt);
       failure.raise();
     }
     std::swap(*out, first.element);
@@ -83,7 +85,7 @@ class PrefetchStream : public ElementStream {
  private:
   struct Ready {
     Tensors element;
-    std::optional<Failure> failure;
+    std::optional<PassError> failure;
   };
 
   void start() {
@@ -141,7 +143,7 @@ class PrefetchStream : public ElementStream {
       try {
         more = source_->next(&made.element);
       } catch (...) {
-        made.failure = Failure::current();
+        made.failure = PassError::current();
       }
       more = put(&made, more);
       made.element.clear();
@@ -244,7 +246,8 @@ void PrefetchStream::restore(PassReader& r) {
   if (!ended_) source_->restore(r);
 }
 
-std::unique_ptr<ElementStream> PrefetchNode::elements(const Pass& pass) const {
+std::unique_ptr<ElementStream> PrefetchNode::elements(
+    const PassInfo& pass) const {
   // Who only looks at one element needs none ahead.
   if (pass.peek) return parent().open(pass);
   return std::make_unique<PrefetchStream>(this, pass);

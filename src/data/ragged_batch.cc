@@ -1,10 +1,12 @@
+// Dataset::ragged_batch.
+
 #include <fmt/format.h>
 
 #include <cstring>
 #include <mutex>
 
 #include "base/where.h"
-#include "data/collect.h"
+#include "data/batch_base.h"
 #include "data/flatten.h"
 #include "data/stack.h"
 #include "tensor/string_tensor.h"

@@ -1,3 +1,5 @@
+// Dataset::repeat.
+
 #include "data/pass_state.h"
 
 namespace berth::data {
@@ -5,9 +7,9 @@ namespace berth::data {
 namespace {
 
 template <class T>
-class RepeatStream : public Stream<T> {
+class RepeatStream : public PassStream<T> {
  public:
-  RepeatStream(const Transform* node, int64_t count, Pass pass)
+  RepeatStream(const Transform* node, int64_t count, PassInfo pass)
       : node_(node),
         parent_(&node->parent()),
         left_(count),
@@ -46,8 +48,8 @@ class RepeatStream : public Stream<T> {
   const Transform* node_;
   const Node* parent_;
   int64_t left_;  // passes, with the current one; negative: no end
-  Pass pass_;
-  std::unique_ptr<Stream<T>> source_;
+  PassInfo pass_;
+  std::unique_ptr<PassStream<T>> source_;
   bool any_ = false;
 };
 
@@ -56,7 +58,7 @@ class RepeatNode : public Selection<RepeatNode> {
   RepeatNode(const Dataset& parent, int64_t count, Site site)
       : Selection("repeat", site, parent), count_(count) {}
   template <class T>
-  std::unique_ptr<Stream<T>> stream(const Pass& pass) const {
+  std::unique_ptr<PassStream<T>> stream(const PassInfo& pass) const {
     return std::make_unique<RepeatStream<T>>(this, count_, pass);
   }
   int64_t cardinality() const override {

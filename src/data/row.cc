@@ -1,3 +1,5 @@
+// RowIn and RowOut: a row as the functions of map_rows see it.
+
 #include <fmt/format.h>
 
 #include "base/rng.h"

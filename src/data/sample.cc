@@ -37,12 +37,12 @@ class ChoiceNode : public Node {
       : Node(what, site),
         parents_(std::move(parents)),
         stop_on_empty_(stop_on_empty) {}
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   const std::vector<TensorSpec>& specs() const override {
     std::call_once(once_, [&] { specs_ = joined(); });
     return specs_;
   }
-  virtual std::unique_ptr<Chooser> chooser(const Pass& pass) const = 0;
+  virtual std::unique_ptr<Chooser> chooser(const PassInfo& pass) const = 0;
   std::vector<const Node*> inputs() const override {
     std::vector<const Node*> all;
     for (const Dataset& d : parents_) all.push_back(&d.node());
@@ -77,7 +77,7 @@ class ChoiceNode : public Node {
 
 class ChoiceStream : public ElementStream {
  public:
-  ChoiceStream(const ChoiceNode& node, const Pass& pass)
+  ChoiceStream(const ChoiceNode& node, const PassInfo& pass)
       : node_(node), stop_(pass.stop), chooser_(node.chooser(pass)) {
     for (const Dataset& d : node.parents()) {
       sources_.push_back(d.node().open(pass));
@@ -120,7 +120,8 @@ class ChoiceStream : public ElementStream {
   std::vector<bool> empty_;
 };
 
-std::unique_ptr<ElementStream> ChoiceNode::elements(const Pass& pass) const {
+std::unique_ptr<ElementStream> ChoiceNode::elements(
+    const PassInfo& pass) const {
   specs();  // refuses datasets that do not fit
   return std::make_unique<ChoiceStream>(*this, pass);
 }
@@ -178,7 +179,7 @@ class SampleNode : public ChoiceNode {
                    options.stop_on_empty_dataset),
         weights_(std::move(weights)),
         passes_(options.seed, options.rerandomize_each_iteration) {}
-  std::unique_ptr<Chooser> chooser(const Pass& pass) const override {
+  std::unique_ptr<Chooser> chooser(const PassInfo& pass) const override {
     return std::make_unique<Drawn>(weights_, passes_.begin(pass));
   }
   NodeMemory memory() const override { return passes_.memory(); }
@@ -204,7 +205,7 @@ class ChooseNode : public ChoiceNode {
       : ChoiceNode("choose_from_datasets", site, std::move(parents),
                    options.stop_on_empty_dataset),
         choices_(choices) {}
-  std::unique_ptr<Chooser> chooser(const Pass& pass) const override;
+  std::unique_ptr<Chooser> chooser(const PassInfo& pass) const override;
   std::vector<const Node*> inputs() const override {
     auto all = ChoiceNode::inputs();
     all.push_back(&choices());
@@ -221,7 +222,7 @@ class ChooseNode : public ChoiceNode {
 
 class Chosen : public Chooser {
  public:
-  Chosen(const ChooseNode& node, const Pass& pass)
+  Chosen(const ChooseNode& node, const PassInfo& pass)
       : node_(node), source_(node.choices().open(pass)) {}
   bool next(const std::vector<bool>& empty, size_t* out) override {
     if (!source_->next(&element_)) return false;
@@ -253,7 +254,7 @@ class Chosen : public Chooser {
   int64_t number_ = 0;
 };
 
-std::unique_ptr<Chooser> ChooseNode::chooser(const Pass& pass) const {
+std::unique_ptr<Chooser> ChooseNode::chooser(const PassInfo& pass) const {
   return std::make_unique<Chosen>(*this, pass);
 }
 

@@ -9,7 +9,7 @@
 
 #include "base/rng.h"
 #include "base/where.h"
-#include "data/learnt_names.h"
+#include "data/component_names.h"
 #include "data/pass_state.h"
 #include "data/seeded_passes.h"
 #include "data/stack.h"
@@ -27,7 +27,7 @@ class TakeWhileNode : public Transform {
  public:
   TakeWhileNode(const Dataset& parent, Predicate keep, Site site)
       : Transform("take_while", site, parent), keep_(std::move(keep)) {}
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   int64_t cardinality() const override {
     return parent().cardinality() == 0 ? 0 : kUnknown;
   }
@@ -39,7 +39,7 @@ class TakeWhileNode : public Transform {
 
 class TakeWhileStream : public ElementStream {
  public:
-  TakeWhileStream(const TakeWhileNode& node, const Pass& pass)
+  TakeWhileStream(const TakeWhileNode& node, const PassInfo& pass)
       : node_(node), source_(node.parent().open(pass)) {}
   bool next(Tensors* out) override {
     if (!source_ || !source_->next(out) ||
@@ -67,7 +67,8 @@ class TakeWhileStream : public ElementStream {
   int64_t number_ = 0;
 };
 
-std::unique_ptr<ElementStream> TakeWhileNode::elements(const Pass& pass) const {
+std::unique_ptr<ElementStream> TakeWhileNode::elements(
+    const PassInfo& pass) const {
   return std::make_unique<TakeWhileStream>(*this, pass);
 }
 
@@ -80,7 +81,7 @@ class ScanNode : public Transform {
       : Transform("scan", site, parent),
         initial_(std::move(initial)),
         fn_(std::move(fn)) {}
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   NamesRef names() const override { return nullptr; }
   const std::vector<TensorSpec>& specs() const override {
     std::call_once(once_, [&] {
@@ -105,7 +106,7 @@ class ScanNode : public Transform {
 
 class ScanStream : public ElementStream {
  public:
-  ScanStream(const ScanNode& node, const Pass& pass)
+  ScanStream(const ScanNode& node, const PassInfo& pass)
       : node_(node),
         source_(node.parent().open(pass)),
         state_(node.initial()) {}
@@ -148,7 +149,7 @@ class ScanStream : public ElementStream {
   int64_t number_ = 0;
 };
 
-std::unique_ptr<ElementStream> ScanNode::elements(const Pass& pass) const {
+std::unique_ptr<ElementStream> ScanNode::elements(const PassInfo& pass) const {
   return std::make_unique<ScanStream>(*this, pass);
 }
 
@@ -156,7 +157,7 @@ class UniqueNode : public Transform {
  public:
   UniqueNode(const Dataset& parent, Site site)
       : Transform("unique", site, parent) {}
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   int64_t cardinality() const override {
     return parent().cardinality() == 0 ? 0 : kUnknown;
   }
@@ -183,7 +184,7 @@ std::string key_of(const Tensors& element) {
 
 class UniqueStream : public ElementStream {
  public:
-  UniqueStream(const UniqueNode& node, const Pass& pass)
+  UniqueStream(const UniqueNode& node, const PassInfo& pass)
       : node_(node), source_(node.parent().open(pass)), stop_(pass.stop) {}
   bool next(Tensors* out) override {
     while (!stopped(stop_) && source_->next(out)) {
@@ -210,7 +211,8 @@ class UniqueStream : public ElementStream {
   std::unordered_set<std::string> seen_;
 };
 
-std::unique_ptr<ElementStream> UniqueNode::elements(const Pass& pass) const {
+std::unique_ptr<ElementStream> UniqueNode::elements(
+    const PassInfo& pass) const {
   return std::make_unique<UniqueStream>(*this, pass);
 }
 
@@ -226,7 +228,7 @@ class ResampleNode : public Transform {
         target_(std::move(target)),
         initial_(options.initial_dist),
         passes_(options.seed, true) {}
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   int64_t cardinality() const override {
     return parent().cardinality() == 0 ? 0 : kUnknown;
   }
@@ -240,7 +242,7 @@ class ResampleNode : public Transform {
   NamesRef names() const override {
     return names_after("class", parent().names());
   }
-  NodeMemory begin(const Pass& pass) const { return passes_.begin(pass); }
+  NodeMemory begin(const PassInfo& pass) const { return passes_.begin(pass); }
   NodeMemory memory() const override { return passes_.memory(); }
   void set_memory(const NodeMemory& m) const override { passes_.set(m); }
 
@@ -269,7 +271,7 @@ class ResampleNode : public Transform {
 // over the share of c in the source, the largest of which is 1.
 class ResampleStream : public ElementStream {
  public:
-  ResampleStream(const ResampleNode& node, const Pass& pass)
+  ResampleStream(const ResampleNode& node, const PassInfo& pass)
       : node_(node),
         source_(node.parent().open(pass)),
         stop_(pass.stop),
@@ -333,7 +335,8 @@ class ResampleStream : public ElementStream {
   int64_t number_ = 0;
 };
 
-std::unique_ptr<ElementStream> ResampleNode::elements(const Pass& pass) const {
+std::unique_ptr<ElementStream> ResampleNode::elements(
+    const PassInfo& pass) const {
   return std::make_unique<ResampleStream>(*this, pass);
 }
 

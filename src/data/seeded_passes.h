@@ -22,7 +22,7 @@ class SeededPasses {
       : anew_(anew), seed_(seed ? *seed : drawn()) {}
 
   // Counts a pass; returns its number and seed.
-  NodeMemory begin(const Pass& pass) const {
+  NodeMemory begin(const PassInfo& pass) const {
     const uint64_t number = !anew_      ? 0
                             : pass.peek ? passes_.load()
                                         : passes_.fetch_add(1);

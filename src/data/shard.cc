@@ -1,3 +1,5 @@
+// Dataset::shard.
+
 #include <fmt/format.h>
 
 #include "base/where.h"
@@ -13,7 +15,7 @@ class ShardNode : public Selection<ShardNode> {
   ShardNode(const Dataset& parent, int64_t shards, int64_t index, Site site)
       : Selection("shard", site, parent), shards_(shards), index_(index) {}
   template <class T>
-  std::unique_ptr<Stream<T>> stream(const Pass& pass) const;
+  std::unique_ptr<PassStream<T>> stream(const PassInfo& pass) const;
   int64_t cardinality() const override {
     const int64_t n = parent().cardinality();
     if (n < 0 || hint()) return n;
@@ -29,9 +31,9 @@ class ShardNode : public Selection<ShardNode> {
 
 // Its own place in what is saved.
 template <class T>
-class ShardStream : public Stream<T> {
+class ShardStream : public PassStream<T> {
  public:
-  ShardStream(const ShardNode* node, const Pass& pass, int64_t shards,
+  ShardStream(const ShardNode* node, const PassInfo& pass, int64_t shards,
               int64_t index)
       : node_(node),
         source_(data::open<T>(node->parent(), pass), shards, index, pass.stop) {
@@ -52,7 +54,7 @@ class ShardStream : public Stream<T> {
 };
 
 template <class T>
-std::unique_ptr<Stream<T>> ShardNode::stream(const Pass& pass) const {
+std::unique_ptr<PassStream<T>> ShardNode::stream(const PassInfo& pass) const {
   if (hint()) {
     const PassShard mine = pass.shard.by_hint ? pass.shard : PassShard{};
     return std::make_unique<ShardStream<T>>(this, pass, mine.tasks, mine.index);

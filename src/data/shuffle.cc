@@ -1,3 +1,5 @@
+// Dataset::shuffle.
+
 #include <fmt/format.h>
 
 #include "base/rng.h"
@@ -59,7 +61,7 @@ class ShuffleNode : public Selection<ShuffleNode> {
         passes_(options.seed, options.reshuffle_each_iteration) {}
 
   template <class T>
-  std::unique_ptr<Stream<T>> stream(const Pass& pass) const;
+  std::unique_ptr<PassStream<T>> stream(const PassInfo& pass) const;
   size_t buffer_size() const { return buffer_size_; }
 
   NodeMemory memory() const override { return passes_.memory(); }
@@ -71,9 +73,9 @@ class ShuffleNode : public Selection<ShuffleNode> {
 };
 
 template <class T>
-class ShuffleStream : public Stream<T> {
+class ShuffleStream : public PassStream<T> {
  public:
-  ShuffleStream(const ShuffleNode* node, std::unique_ptr<Stream<T>> source,
+  ShuffleStream(const ShuffleNode* node, std::unique_ptr<PassStream<T>> source,
                 NodeMemory pass, std::stop_token stop)
       : node_(node),
         source_(std::move(source)),
@@ -144,8 +146,8 @@ class ShuffleStream : public Stream<T> {
   }
 
   const ShuffleNode* node_;
-  std::unique_ptr<Stream<T>> source_;  // null at its end
-  NodeMemory pass_;                    // the number of this pass, and its seed
+  std::unique_ptr<PassStream<T>> source_;  // null at its end
+  NodeMemory pass_;  // the number of this pass, and its seed
   Draws draws_;
   std::stop_token stop_;
   std::vector<T> buffer_;
@@ -154,7 +156,7 @@ class ShuffleStream : public Stream<T> {
 };
 
 template <class T>
-std::unique_ptr<Stream<T>> ShuffleNode::stream(const Pass& pass) const {
+std::unique_ptr<PassStream<T>> ShuffleNode::stream(const PassInfo& pass) const {
   return std::make_unique<ShuffleStream<T>>(this, data::open<T>(parent(), pass),
                                             passes_.begin(pass), pass.stop);
 }

@@ -1,3 +1,5 @@
+// Dataset::skip.
+
 #include "data/pass_state.h"
 
 namespace berth::data {
@@ -5,10 +7,10 @@ namespace berth::data {
 namespace {
 
 template <class T>
-class SkipStream : public Stream<T> {
+class SkipStream : public PassStream<T> {
  public:
-  SkipStream(const Node* node, std::unique_ptr<Stream<T>> source, int64_t count,
-             std::stop_token stop)
+  SkipStream(const Node* node, std::unique_ptr<PassStream<T>> source,
+             int64_t count, std::stop_token stop)
       : node_(node),
         source_(std::move(source)),
         left_(count),
@@ -32,7 +34,7 @@ class SkipStream : public Stream<T> {
 
  private:
   const Node* node_;
-  std::unique_ptr<Stream<T>> source_;
+  std::unique_ptr<PassStream<T>> source_;
   int64_t left_;
   std::stop_token stop_;
 };
@@ -42,7 +44,7 @@ class SkipNode : public Selection<SkipNode> {
   SkipNode(const Dataset& parent, int64_t count, Site site)
       : Selection("skip", site, parent), count_(count) {}
   template <class T>
-  std::unique_ptr<Stream<T>> stream(const Pass& pass) const {
+  std::unique_ptr<PassStream<T>> stream(const PassInfo& pass) const {
     return std::make_unique<SkipStream<T>>(this, data::open<T>(parent(), pass),
                                            count_, pass.stop);
   }

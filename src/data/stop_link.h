@@ -26,8 +26,8 @@ class StopLink {
   void request_stop() { own_.request_stop(); }
   std::stop_token token() const { return own_.get_token(); }
   // The pass that the stages before this one see.
-  Pass inner(const Pass& pass) const {
-    Pass own = pass;
+  PassInfo inner(const PassInfo& pass) const {
+    PassInfo own = pass;
     own.stop = token();
     return own;
   }

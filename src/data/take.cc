@@ -1,3 +1,5 @@
+// Dataset::take.
+
 #include "data/pass_state.h"
 
 namespace berth::data {
@@ -5,9 +7,10 @@ namespace berth::data {
 namespace {
 
 template <class T>
-class TakeStream : public Stream<T> {
+class TakeStream : public PassStream<T> {
  public:
-  TakeStream(const Node* node, std::unique_ptr<Stream<T>> source, int64_t count)
+  TakeStream(const Node* node, std::unique_ptr<PassStream<T>> source,
+             int64_t count)
       : node_(node), source_(std::move(source)), left_(count), count_(count) {}
   bool next(T* out) override {
     if (left_ == 0 || !source_->next(out)) return false;
@@ -29,7 +32,7 @@ class TakeStream : public Stream<T> {
 
  private:
   const Node* node_;
-  std::unique_ptr<Stream<T>> source_;
+  std::unique_ptr<PassStream<T>> source_;
   int64_t left_;
   int64_t count_;
 };
@@ -39,7 +42,7 @@ class TakeNode : public Selection<TakeNode> {
   TakeNode(const Dataset& parent, int64_t count, Site site)
       : Selection("take", site, parent), count_(count) {}
   template <class T>
-  std::unique_ptr<Stream<T>> stream(const Pass& pass) const {
+  std::unique_ptr<PassStream<T>> stream(const PassInfo& pass) const {
     return std::make_unique<TakeStream<T>>(
         this, count_ == 0 ? nullptr : data::open<T>(parent(), pass), count_);
   }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/thrown.h"
+#include "base/errors_testing.h"
 #include "berth/data.h"
 #include "berth/ops/array.h"
 
@@ -42,8 +42,8 @@ inline Tensor float_zeros(const Shape& shape) {
                   shape);
 }
 
-// The same elements from a dataset that is not indexed: transforms after it
-// work on elements, not on row numbers.
+// The elements from a dataset that is not indexed: transforms after it work on
+// elements, not on row numbers.
 inline Dataset unindexed(const Dataset& dataset) {
   return dataset.map([](const Tensors& element) { return element; });
 }

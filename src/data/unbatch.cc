@@ -16,7 +16,7 @@ class UnbatchNode : public Transform {
  public:
   UnbatchNode(const Dataset& parent, Site site)
       : Transform("unbatch", site, parent) {}
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   // Known where all batches are of one known size.
   int64_t cardinality() const override {
     const int64_t n = parent().cardinality();
@@ -46,7 +46,7 @@ class UnbatchNode : public Transform {
 
 class UnbatchStream : public ElementStream {
  public:
-  UnbatchStream(const UnbatchNode& node, const Pass& pass)
+  UnbatchStream(const UnbatchNode& node, const PassInfo& pass)
       : node_(node), source_(node.parent().open(pass)), stop_(pass.stop) {}
   bool next(Tensors* out) override {
     while (!rows_ || at_ == rows_->count()) {
@@ -103,7 +103,8 @@ class UnbatchStream : public ElementStream {
   int64_t number_ = 0;              // of the next batch
 };
 
-std::unique_ptr<ElementStream> UnbatchNode::elements(const Pass& pass) const {
+std::unique_ptr<ElementStream> UnbatchNode::elements(
+    const PassInfo& pass) const {
   return std::make_unique<UnbatchStream>(*this, pass);
 }
 
@@ -114,7 +115,7 @@ class RebatchNode : public Transform {
       : Transform("rebatch", site, parent),
         sizes_(std::move(sizes)),
         drop_remainder_(drop_remainder) {}
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   int64_t cardinality() const override {
     const int64_t n = parent().cardinality();
     if (n <= 0) return n;
@@ -154,7 +155,7 @@ class RebatchNode : public Transform {
 
 class RebatchStream : public ElementStream {
  public:
-  RebatchStream(const RebatchNode& node, const Pass& pass)
+  RebatchStream(const RebatchNode& node, const PassInfo& pass)
       : node_(node), source_(node.parent().open(pass)) {}
   bool next(Tensors* out) override {
     const auto size = static_cast<size_t>(
@@ -200,7 +201,8 @@ class RebatchStream : public ElementStream {
   int64_t first_ = 0;                      // number of its first row
 };
 
-std::unique_ptr<ElementStream> RebatchNode::elements(const Pass& pass) const {
+std::unique_ptr<ElementStream> RebatchNode::elements(
+    const PassInfo& pass) const {
   return std::make_unique<RebatchStream>(*this, pass);
 }
 

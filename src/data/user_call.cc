@@ -22,7 +22,7 @@ UserCall::~UserCall() {
 }
 
 void raise_for(const Node& node, int64_t number) {
-  const Failure failure = Failure::current();
+  const PassError failure = PassError::current();
   errors::raise(failure.code, fmt::format("{}: element {}: {}", node.where(),
                                           number, failure.message));
 }

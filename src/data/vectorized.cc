@@ -1,8 +1,10 @@
+// Dataset::map with a function of many elements at once.
+
 #include <fmt/format.h>
 
 #include <mutex>
 
-#include "data/row_map.h"
+#include "data/row_transform.h"
 #include "data/user_call.h"
 #include "tensor/tensor_impl.h"
 
@@ -23,15 +25,16 @@ class VectorizedKernel : public RowKernel {
     std::call_once(once_, [&] {
       std::stop_source stop;
       Tensors element;
-      const Pass pass{.stop = stop.get_token(), .peek = true};
+      const PassInfo pass{.stop = stop.get_token(), .peek = true};
       if (!node.open(pass)->next(&element)) return;
       for (const Tensor& t : element) specs_.push_back(t.spec());
     });
     return specs_;
   }
 
-  void run(const Node& node, const Rows& rows, std::span<const int64_t> indices,
-           std::span<const int64_t> elements, Tensors* out) const override {
+  void run(const Node& node, const RowSource& rows,
+           std::span<const int64_t> indices, std::span<const int64_t> elements,
+           Tensors* out) const override {
     Tensors batch;
     rows.gather(indices, &batch);
     *out = call(node, batch, static_cast<int64_t>(indices.size()),

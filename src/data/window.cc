@@ -1,3 +1,5 @@
+// Dataset::window.
+
 #include <fmt/format.h>
 
 #include <deque>
@@ -20,7 +22,7 @@ class WindowNode : public FlattenNode {
         size_(size),
         options_(options),
         fn_(std::move(fn)) {}
-  std::unique_ptr<DatasetStream> datasets(const Pass& pass) const override;
+  std::unique_ptr<DatasetStream> datasets(const PassInfo& pass) const override;
   int64_t size() const { return size_; }
   int64_t shift() const { return options_.shift.value_or(size_); }
   int64_t stride() const { return options_.stride; }
@@ -40,7 +42,7 @@ class WindowNode : public FlattenNode {
 // The elements from the start of the next window on that have been read.
 class WindowStream : public DatasetStream {
  public:
-  WindowStream(const WindowNode& node, const Pass& pass)
+  WindowStream(const WindowNode& node, const PassInfo& pass)
       : node_(node), source_(node.parent().open(pass)), stop_(pass.stop) {}
 
   std::optional<Dataset> next() override {
@@ -117,7 +119,8 @@ class WindowStream : public DatasetStream {
   int64_t skip_ = 0;           // elements before it
 };
 
-std::unique_ptr<DatasetStream> WindowNode::datasets(const Pass& pass) const {
+std::unique_ptr<DatasetStream> WindowNode::datasets(
+    const PassInfo& pass) const {
   return std::make_unique<WindowStream>(*this, pass);
 }
 

@@ -1,8 +1,10 @@
+// Dataset::zip.
+
 #include <mutex>
 
 #include "base/where.h"
 #include "data/cardinality.h"
-#include "data/learnt_names.h"
+#include "data/component_names.h"
 #include "data/pass_state.h"
 
 namespace berth::data {
@@ -17,7 +19,7 @@ class ZipNode : public Node {
       cardinality_ = shorter_of(cardinality_, d.cardinality());
     }
   }
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   int64_t cardinality() const override { return cardinality_; }
   const std::vector<TensorSpec>& specs() const override {
     std::call_once(once_, [&] {
@@ -47,7 +49,7 @@ class ZipNode : public Node {
 
 class ZipStream : public ElementStream {
  public:
-  ZipStream(const ZipNode& node, const Pass& pass) : node_(node) {
+  ZipStream(const ZipNode& node, const PassInfo& pass) : node_(node) {
     for (const Dataset& d : node.parents()) {
       sources_.push_back(d.node().open(pass));
     }
@@ -75,7 +77,7 @@ class ZipStream : public ElementStream {
   Tensors part_;
 };
 
-std::unique_ptr<ElementStream> ZipNode::elements(const Pass& pass) const {
+std::unique_ptr<ElementStream> ZipNode::elements(const PassInfo& pass) const {
   return std::make_unique<ZipStream>(*this, pass);
 }
 

@@ -626,7 +626,7 @@ void finish(const Event& event) noexcept {
   try {
     synchronize(event);
   } catch (...) {
-    // Whoever reads the results hears of it; here only the end counts.
+    // Readers of the results get the error; here only the end counts.
   }
 }
 

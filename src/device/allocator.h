@@ -58,7 +58,7 @@ class Allocator {
   // the device, what was asked, what is held, the limit and a remedy.
   Block* allocate(size_t bytes);
 
-  // The same in whole pages, for blocks that go from thread to thread; null,
+  // Allocates whole pages, for blocks that go from thread to thread; null,
   // without waiting for anything, when the memory is full.
   Block* try_allocate(size_t bytes);
 

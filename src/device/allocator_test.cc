@@ -243,7 +243,7 @@ TEST(Allocator, MoreStreamsThanABlockCanNoteOnlyCostAWait) {
     add_use(block, {&streams.back(), 1});
   }
   EXPECT_EQ(block->num_uses, Block::kMaxUses);
-  // Whoever is not noted any more was waited for.
+  // A stream that is not noted any more was waited for.
   for (const PlayedStream& s : streams) {
     bool noted = false;
     for (int i = 0; i < block->num_uses; ++i) {

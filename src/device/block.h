@@ -3,7 +3,7 @@
 // Blocks come from an Allocator and go back to it when the last reference
 // ends; the descriptor lives outside the memory it describes, so device memory
 // is never touched by bookkeeping. Counting is thread-safe; the other fields
-// belong to whoever owns the only reference, or are guarded as noted.
+// belong to the owner of the only reference, or are guarded as noted.
 
 #ifndef BERTH_DEVICE_BLOCK_H_
 #define BERTH_DEVICE_BLOCK_H_
@@ -40,12 +40,12 @@ struct Block {
   // For memory of somebody else: called with `owner` at the end.
   void (*deleter)(Block* block) = nullptr;
   void* owner = nullptr;
-  // A variable's snapshot that still shares the variable's storage: whoever
-  // reads `data` holds the variable's lock and looks again.
+  // A variable's snapshot that still shares the variable's storage: a reader of
+  // `data` holds the variable's lock and looks again.
   std::atomic<bool> borrowed{false};
 };
 
-// Gives `block` back to whoever provided it. The last reference has ended.
+// Gives `block` back to its provider. The last reference has ended.
 void release_block(Block* block) noexcept;
 
 // Where the bytes of `block` are: in its device's memory, or pinned.

@@ -1,3 +1,5 @@
+// config: devices, threads and policies of the process.
+
 #include "berth/config.h"
 
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/config.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/berth.h"
 
 namespace berth {

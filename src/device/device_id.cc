@@ -23,7 +23,7 @@ DeviceId::DeviceId(std::string_view text) {
     try {
       it->second.name = DeviceName::parse(text);
     } catch (const errors::InvalidArgument&) {
-      // name() throws it again for whoever asks what the text says.
+      // name() throws it again.
     }
   }
   entry_ = &it->second;

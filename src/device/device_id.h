@@ -23,7 +23,7 @@ class DeviceId {
  public:
   DeviceId() = default;  // "": nobody named a device
   // Looks `text` up under a lock: keep the id, not the text. Any text has an
-  // id; one that is no device name throws when its parts are asked for.
+  // id; one that is not a device name throws when its parts are asked for.
   DeviceId(std::string_view text);                                  // NOLINT
   DeviceId(const std::string& text) : DeviceId(view(text)) {}       // NOLINT
   DeviceId(const char* text) : DeviceId(std::string_view(text)) {}  // NOLINT

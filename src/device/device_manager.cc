@@ -137,7 +137,7 @@ void DeviceManager::order() {
   preferred_ = devices_;
   std::stable_sort(preferred_.begin(), preferred_.end(), &preferred);
   default_ = preferred_.front();
-  // Who looks at the lists while devices of other tasks come keeps its place.
+  // Iterators over the lists stay valid while devices of other tasks are added.
   for (auto* list : {&devices_, &preferred_}) list->reserve(kMaxDevices);
   preferred_names_.reserve(kMaxDevices);
   position_.resize(kMaxDevices);

@@ -24,8 +24,8 @@ class DeviceManager {
   // Returns the manager; creates the devices on the first call. Throws what
   // the environment or a backend refuses; the next call tries again.
   static DeviceManager& get() { return get("", {}); }
-  // The same; `what` and `site` are the user's call, which configuration that
-  // comes too late names.
+  // `what` and `site` are the user's call, which errors about late
+  // configuration name.
   static DeviceManager& get(std::string_view what, Site site) {
     DeviceManager* m = instance_.load(std::memory_order_acquire);
     return m ? *m : create(what, site);
@@ -42,9 +42,9 @@ class DeviceManager {
   static RuntimeConfig planned_config();
 
   const std::vector<Device*>& devices() const { return devices_; }
-  // The same in order of preference: GPUs, CPUs, others, each by number; and
-  // the names in that order (DeviceSet::SortPrioritizedDeviceVector, which
-  // sorts GPU:10 before GPU:2).
+  // Devices in order of preference: GPUs, CPUs, others, each by number; and the
+  // names in that order (DeviceSet::SortPrioritizedDeviceVector, which sorts
+  // GPU:10 before GPU:2).
   const std::vector<Device*>& by_preference() const { return preferred_; }
   const std::vector<const DeviceName*>& names_by_preference() const {
     return preferred_names_;
@@ -64,11 +64,11 @@ class DeviceManager {
   // Returns the first device, in order of preference, that `name` matches
   // (parts left open match any). Null when there is none.
   Device* find(const DeviceName& name) const;
-  // The same; throws errors::InvalidArgument listing the devices.
+  // Finds it, or throws errors::InvalidArgument listing the devices.
   Device& lookup(const DeviceName& name) const;
   std::string list() const;  // "CPU:0, GPU:0 (simulated)"
 
-  // Adds devices of other tasks, behind all others: nothing goes there
+  // Adds devices of other tasks, after all others: nothing goes there
   // unless it is asked for. Nobody else may use the manager meanwhile.
   void add_remote(std::vector<std::unique_ptr<Device>> devices);
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <memory>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "device/allocator.h"
 #include "device/inline_stream.h"
 #include "device/testing.h"

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/errors.h"
 #include "device/allocator.h"
 #include "device/testing.h"

@@ -1,3 +1,5 @@
+// The memory of the host as a source for an Allocator.
+
 #include <sys/mman.h>
 
 #include "device/allocator.h"

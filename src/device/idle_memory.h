@@ -1,4 +1,4 @@
-// Memory that is kept: for the next who needs it, and for long.
+// Memory that is kept: for the next use, and for long.
 //
 // Thread-safe.
 
@@ -10,8 +10,8 @@
 
 namespace berth {
 
-// A block with nothing alive in it does not count as handed out; whoever gives
-// it back or uses it again takes that back first.
+// A block with nothing alive in it does not count as handed out; giving it back
+// or using it again ends that first.
 void count_idle(Allocator& allocator, const Block& block, bool idle);
 
 // Returns a block that stays for long, a variable's: a large one is a segment

@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-// The number behind `key` in lines of "key number"; "" is the first word.
+// The number after `key` in lines of "key number"; "" is the first word.
 std::optional<size_t> number_in(const std::string& file,
                                 const std::string& key) {
   std::ifstream in(file);
@@ -33,7 +33,7 @@ std::optional<size_t> number_in(const std::string& file,
     }
     return std::nullopt;
   }
-  if (in >> n) return n;  // "max" is no number
+  if (in >> n) return n;  // "max" is not a number
   return std::nullopt;
 }
 

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/config.h"
 #include "berth/device.h"
 #include "berth/errors.h"

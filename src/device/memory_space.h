@@ -1,8 +1,8 @@
 // MemorySpace: where bytes are, and who reaches them.
 //
 // Every device computes in one memory space; the CPU devices of a task share
-// the host's. Whoever asks where bytes are asks the space, never the type of a
-// device. Immutable once its device exists; lives as long as the process.
+// the host's. Code asks the space where bytes are, never the type of a device.
+// Immutable once its device exists; lives as long as the process.
 
 #ifndef BERTH_DEVICE_MEMORY_SPACE_H_
 #define BERTH_DEVICE_MEMORY_SPACE_H_

@@ -13,7 +13,7 @@ namespace {
 std::atomic<int> g_opening{0};
 std::atomic<bool> g_leaving{false};
 
-// Waits for whoever opens libraries, once; destroys nothing.
+// Waits for threads that open libraries, once; destroys nothing.
 void leave(int = 0, void* = nullptr) {
   if (g_leaving.exchange(true)) return;
   const auto until =

@@ -3,8 +3,8 @@
 // When a process leaves, the C library runs the ends of libraries, one after
 // the other. A library that is opened meanwhile lets the beginnings of those
 // that have ended run again, which they do not survive: locks that the opening
-// thread holds are asked for once more. So exit() waits for whoever opens
-// libraries, at most ten seconds, before any library ends, and nobody opens one
+// thread holds are asked for once more. So exit() waits for threads that open
+// libraries, at most ten seconds, before any library ends, and none is opened
 // after it. Thread-safe.
 
 #ifndef BERTH_DEVICE_OPENING_H_

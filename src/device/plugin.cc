@@ -7,7 +7,6 @@
 #include <cstring>
 #include <filesystem>
 #include <set>
-#include <string_view>
 
 #include "base/environment.h"
 #include "berth/errors.h"

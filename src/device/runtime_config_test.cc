@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "base/thrown.h"
+#include "base/errors_testing.h"
 #include "berth/config.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"

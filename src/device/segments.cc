@@ -147,7 +147,7 @@ size_t Segments::release_free() {
       continue;
     }
     it = free_.erase(it);
-    // Whoever maps these addresses next knows nothing of our poison.
+    // The next mapping of these addresses must not find our poison.
     if (source_->host_addressable()) unpoison(chunk->data, chunk->bytes);
     source_->release(chunk->data, chunk->bytes);
     released += chunk->bytes;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/config.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"

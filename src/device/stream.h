@@ -33,7 +33,7 @@ struct WorkTime {
 };
 
 // One piece of work. `run` does it, or hands it to the device's own queue
-// behind `stream`; `drop` (may be null) is called exactly once when it has
+// after `stream`; `drop` (may be null) is called exactly once when it has
 // ended, also when it was skipped because of an error.
 struct Work {
   void (*run)(void* context, Stream& stream) = nullptr;
@@ -73,8 +73,8 @@ class Stream {
   // blocks the caller until then.
   virtual void wait(Event event) = 0;
 
-  // The same for memory that is about to be written again: only the order
-  // counts, a failure before `event` does not carry over.
+  // Waits for memory that is about to be written again: only the order counts,
+  // a failure before `event` does not carry over.
   virtual void wait_for_reuse(Event event) { wait(event); }
 
   // True when `event` of this stream has been reached, failed or not. May run

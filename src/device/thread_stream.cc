@@ -157,7 +157,7 @@ void ThreadStream::thread_main() {
   if (options_.on_start) options_.on_start();
   Entry entry;
   while (next(&entry)) {
-    // First complete, then drop: whoever is freed finds its uses ended.
+    // First complete, then drop: a freed block finds its uses ended.
     complete(execute(entry));
     if (entry.kind == Kind::kWork && entry.work.drop) {
       entry.work.drop(entry.work.context);

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "base/thrown.h"
+#include "base/errors_testing.h"
 #include "berth/berth.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
@@ -24,7 +24,7 @@ void scale(const KernelCall& c) {
   }
 }
 
-// The same, its factor fixed when it is prepared.
+// Its factor is fixed when it is prepared.
 class Scaled final : public Prepared {
  public:
   explicit Scaled(double factor) : factor_(static_cast<float>(factor)) {}

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/heard.h"
+#include "base/diagnostics_testing.h"
 #include "berth/berth.h"
 
 namespace berth {

@@ -7,7 +7,7 @@
 
 #include "backends/sim/sim_testing.h"
 #include "base/diagnostics.h"
-#include "base/thrown.h"
+#include "base/errors_testing.h"
 #include "berth/berth.h"
 #include "eager/testing.h"
 #include "op/dispatcher.h"

@@ -39,7 +39,7 @@ int32_t fullest_step(const Program& p, int device) {
   return best;
 }
 
-// Who writes a buffer: the first op that has it as an output, or as scratch.
+// The writer of a buffer: the first op that has it as an output, or as scratch.
 std::string writer_of(const Program& p, int buffer) {
   for (const PlanStep& step : p.steps) {
     if (step.scratch == buffer || step.partials == buffer) {

@@ -47,7 +47,8 @@ void add_arguments(const ProgramRun& run, std::vector<std::string>& missing,
   }
 }
 
-// Who has not ended, and with which step; who only waits for others, last.
+// Names the devices that have not ended, and their steps; those that only wait
+// come last.
 std::string missing_text(const ProgramRun& run) {
   const Program& plan = run.program;
   std::vector<bool> asked(plan.streams.size(), false);

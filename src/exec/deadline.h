@@ -9,7 +9,8 @@
 namespace berth {
 
 // While it stands, runs that the thread begins have a deadline of their own:
-// PlanOptions::timeout_seconds for whoever did not build the plan. 0: none.
+// PlanOptions::timeout_seconds for callers that did not build the plan. 0:
+// none.
 class DeadlineScope {
  public:
   explicit DeadlineScope(double seconds) : saved_(current()) {

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/berth.h"
 #include "exec/measure_testing.h"
 

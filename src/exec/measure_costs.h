@@ -52,7 +52,7 @@ void measure_bus(bool again = false);
 // measurements in their place.
 CostTable kept_costs(const Graph& placed);
 
-// The same; measures, within the budget, what is missing: first every op on
+// Measures, within the budget, the costs that are missing: first every op on
 // its own device, the dearest first, then on the others.
 CostTable measured_costs(const Graph& placed, const MeasureOptions& options);
 

@@ -300,7 +300,7 @@ Machine this_machine() {
     DeviceCost cost;
     cost.name = d->str();
     cost.device_class = static_cast<int32_t>(it - m.classes.begin());
-    // What a machine happens to have left is no property of it.
+    // Memory that happens to be free is not a property of the machine.
     const MemoryInfo memory = d->allocator().info();
     cost.memory_limit = has_default_limit(d->allocator(), memory.limit_bytes)
                             ? 0

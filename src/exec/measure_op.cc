@@ -244,7 +244,7 @@ std::optional<OpTime> attempt(Device& device, Fn&& make_and_run) {
 OpTime less(OpTime t, double us) {
   const double whole = t.us;
   t.us = std::max(t.us - us, kLeastUs);
-  // The same microseconds are a larger share of less.
+  // Equal microseconds are a larger share of less.
   t.spread *= static_cast<float>(std::min(whole / t.us, 100.0));
   return t;
 }

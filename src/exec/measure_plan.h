@@ -3,9 +3,9 @@
 // A region is what a device runs as one instruction, so times belong to
 // regions: measured one device after the other, on scratch that no program
 // sees, in the order of the plan, so that caches are as warm as in a step. Kept
-// in the CostStore by what the region computes. Who waits for whom is the
-// simulator's business. Thread-safe, but measurements of several threads
-// disturb each other.
+// in the CostStore by what the region computes. Waits are left to the
+// simulator. Thread-safe, but measurements of several threads disturb each
+// other.
 
 #ifndef BERTH_EXEC_MEASURE_PLAN_H_
 #define BERTH_EXEC_MEASURE_PLAN_H_

@@ -27,7 +27,7 @@ Plan::Impl::~Impl() {
       try {
         synchronize(e);
       } catch (const std::exception&) {
-        // Whoever waits for the results sees it.
+        // Waiting for the results reports it.
       }
     }
     instance->prepared->finish();

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "exec/cut_rule.h"
+#include "exec/slicing_rule.h"
 #include "graph/graph.h"
 #include "place/schedule.h"
 
@@ -56,11 +56,11 @@ struct PlanOptions {
   // Neighbours may still become a region.
   bool in_order = false;
   // Which ops are split, besides those that have slices.
-  CutRule cut_rule = {};
+  SlicingRule slicing_rule = {};
   // Counts the runs for random ops; null: the plan's own. Plans of one step on
   // other devices share it, so that the numbers go on.
   std::shared_ptr<std::atomic<uint64_t>> steps = nullptr;
-  // The same for the bodies of its loops and branches.
+  // The counts of the bodies of its loops and branches.
   std::shared_ptr<BodySteps> body_steps = nullptr;
   // Makes runs ignore wait .second of step .first, or final wait .second of
   // stream -.first - 1 (tests of the waits themselves).

@@ -168,7 +168,7 @@ void PlanBuilder::add_regions() {
     Device& device = *p_.streams[s].device;
     const bool cut = device.pool() && !schedule_.streams[s].copy;
     streams.push_back(
-        {&device, cut ? slices_on(device) : 1, options_.cut_rule});
+        {&device, cut ? slices_on(device) : 1, options_.slicing_rule});
   }
   built_.binder = std::make_unique<PartBinder>(graph_);
   const std::vector<Region> regions = grow_regions(
@@ -251,8 +251,8 @@ void PlanBuilder::add_values() {
     step.kind = computes ? p_.ops[step.first_op].kind : StepKind::kNothing;
     if (step.parts > 1) {
       step.kind = StepKind::kKernel;
-      step.forks =
-          options_.cut_rule.always_forks || step.estimate_us >= kWorthForkUs;
+      step.forks = options_.slicing_rule.always_forks ||
+                   step.estimate_us >= kWorthForkUs;
       add_slices_memory(step, at);
     }
   }
@@ -348,7 +348,7 @@ void PlanBuilder::note_variables(const PlanOp& op) {
     }
     auto& variable = variables_.uses[p_.buffers[b].index];
     Access access = node.op->input(static_cast<int>(i)).access;
-    // Whoever overwrites a range leaves the rest as it was.
+    // Overwriting a range keeps the rest of the variable.
     if (access == Access::kOverwritesVariable &&
         graph_[node.inputs[i].node].op->kind() == OpKind::kHandleRange) {
       access = Access::kWritesVariable;

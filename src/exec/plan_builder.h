@@ -95,8 +95,8 @@ class PlanBuilder {
   int slices_on(Device& device) const {
     return options_.slices ? options_.slices : default_slices(device);
   }
-  // The same for a node that is computed whole: one that has slices of a batch
-  // is what a slice is on any device.
+  // Parts of a node that is computed whole. One that has slices of a batch is
+  // itself a slice, on any device.
   int slices_of(const Node& node, Device& device) const {
     return has_slices(node.part.get()) ? 1 : slices_on(device);
   }

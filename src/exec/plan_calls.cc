@@ -106,7 +106,7 @@ void PlanBuilder::add_operand(const PlanStep& step, const Node& node,
   p_.operands.push_back(o);
 }
 
-// Partial sums: slice 0 writes where the sum will be, the others behind each
+// Partial sums: slice 0 writes where the sum will be, the others after each
 // other; then one addition per sum and node of the tree.
 void PlanBuilder::add_sums(PlanStep& step) {
   static const OpDef& add = op_named("AddV2");

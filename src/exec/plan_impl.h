@@ -1,4 +1,4 @@
-// The parts of a Plan: its program, who runs it, and its runs.
+// The parts of a Plan: its program, its runner, and its runs.
 
 #ifndef BERTH_EXEC_PLAN_IMPL_H_
 #define BERTH_EXEC_PLAN_IMPL_H_
@@ -41,7 +41,7 @@ struct Instance final : ProgramRun {
   std::unique_ptr<PreparedRun> prepared;
 };
 
-struct Plan::Impl final : timeline::Source {
+struct Plan::Impl final : timeline::TimelineSource {
   // See Plan::build(). `nested`: a body, run by run_nested() alone.
   static std::unique_ptr<Impl> build(Graph graph, const PlanOptions& options,
                                      bool nested = false);
@@ -69,7 +69,7 @@ struct Plan::Impl final : timeline::Source {
   std::vector<std::unique_ptr<Instance>> left_behind;
   RunRecord record;
 
-  // Instances (instance.cc).
+  // Instances (plan_instance.cc).
   std::unique_ptr<Instance> checkout();
   void give_back(std::unique_ptr<Instance> instance);
   void take_exact(Instance& instance) const;
@@ -92,7 +92,7 @@ struct Plan::Impl final : timeline::Source {
   void run_nested(Instance& run, std::byte* const* in, std::byte* const* out);
 
   // Order against work outside the plan; programs that are not inline
-  // (join.cc).
+  // (run_order.cc).
   void join_before();
   void join_after(Instance& run);
   void note_events(Instance& run);
@@ -105,7 +105,7 @@ struct Plan::Impl final : timeline::Source {
   void begin_run(Instance& run);
   // Adds the times of a sampled run that has ended. The caller holds the lock.
   void harvest(Instance& run);
-  // The same for all runs so far; waits for those on their way.
+  // Adds the times of all runs so far; waits for those on their way.
   void harvest_all();
   void drain() override { harvest_all(); }
   // Adds the times of a run to the timeline that is recorded.

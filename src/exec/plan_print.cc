@@ -49,7 +49,7 @@ void print_operands(const Program& p, int first, int calls, Out out) {
       const int b = p.operands[call.first_view + k].buffer;
       std::vector<int>& list = k < call.num_in ? in : res;
       const bool seen = std::find(list.begin(), list.end(), b) != list.end();
-      // What slices have for themselves stands behind "private".
+      // What slices have for themselves stands after "private".
       if ((calls > 1 && seen) || p.buffers[b].scratch) continue;
       list.push_back(b);
     }

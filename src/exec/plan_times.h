@@ -1,8 +1,8 @@
 // PlanTimes: what the runs of a plan took on each device, added up.
 //
-// Differences of two of them are what the runs in between took: for whoever
-// must see that something changes, where reports (exec/report.h) give means
-// over all runs. Waits for timed runs that are on their way. Thread-safe.
+// Differences of two of them are what the runs in between took: they show
+// changes, where reports (exec/report.h) give means over all runs. Waits for
+// timed runs that are on their way. Thread-safe.
 
 #ifndef BERTH_EXEC_PLAN_TIMES_H_
 #define BERTH_EXEC_PLAN_TIMES_H_

@@ -6,8 +6,8 @@
 #include <unordered_map>
 
 #include "base/thread_pool.h"
-#include "exec/cuts.h"
 #include "exec/region_order.h"
+#include "exec/slicing_cost.h"
 #include "graph/node_part.h"
 #include "graph/variable_range.h"
 
@@ -15,7 +15,7 @@ namespace berth {
 
 namespace {
 
-// How far behind the last member a region looks for the next.
+// How far after the last member a region looks for the next.
 constexpr int kReach = 512;
 
 // Transfers of at most so many bytes together go in one launch: to wait for the
@@ -25,13 +25,13 @@ constexpr size_t kMaxBatchBytes = 64 << 10;
 class Segment {
  public:
   Segment(const Graph& graph, const RegionStream& stream,
-          const RegionOrder& order, PartBinder& binder, Cuts& cuts,
+          const RegionOrder& order, PartBinder& binder, SlicingCost& cuts,
           std::vector<bool>& done, bool in_order)
       : graph_(graph),
         stream_(stream),
         order_(order),
         binder_(binder),
-        cuts_(cuts),
+        slicing_cost_(cuts),
         done_(done),
         reach_(in_order ? 1 : kReach) {}
 
@@ -74,7 +74,7 @@ class Segment {
     double gain() const { return work * (1 - 1.0 / parts) - extra; }
   };
 
-  // The next position behind `at` whose step is still to be done. What is done
+  // The next position after `at` whose step is still to be done. What is done
   // is never looked at again.
   size_t left_after(size_t at) {
     while (next_[at] < nodes_.size() && done_[nodes_[next_[at]]]) {
@@ -83,7 +83,7 @@ class Segment {
     return next_[at];
   }
 
-  double work(int32_t node) { return cuts_.cost(node).work; }
+  double work(int32_t node) { return slicing_cost_.cost(node).work; }
   // Steps that do nothing at run time.
   bool is_free(int32_t node) const {
     const OpKind kind = graph_[node].op->kind();
@@ -255,15 +255,15 @@ class Segment {
     const SplitSignature& split =
         binder_.signatures(n)[static_cast<size_t>(index)];
     // Where sums are split must not depend on the company.
-    const Cuts::Fixed& fixed = cuts_.fixed(n, stream_);
+    const SlicingCost::Fixed& fixed = slicing_cost_.fixed(n, stream_);
     if (fixed.signature >= 0
             ? index != fixed.signature || g.parts != fixed.parts
-            : Cuts::adds(split)) {
+            : SlicingCost::adds(split)) {
       return false;
     }
     const NodePart* part = graph_[n].part.get();
     if (has_slices(part) && g.parts != part->count) return false;
-    const double extra = cuts_.extra_work(n, split, g.parts, stream_);
+    const double extra = slicing_cost_.extra_work(n, split, g.parts, stream_);
     if (extra < 0) return false;
     const PartKernels* kernels =
         binder_.bind(n, index, g.parts, *stream_.device);
@@ -271,7 +271,8 @@ class Segment {
     g.members.push_back({n, &split, kernels});
     g.split[n] = &split;
     for (const ValueRef& v : graph_[n].inputs) {
-      if (Cuts::work_to_move(graph_.spec(v)) >= rule_.tiny) g.reads.insert(v);
+      if (SlicingCost::work_to_move(graph_.spec(v)) >= rule_.tiny)
+        g.reads.insert(v);
     }
     g.extra += extra;
     if (is_free(n)) return true;
@@ -283,7 +284,7 @@ class Segment {
 
   void emit_whole(int32_t n, std::vector<Region>& out) {
     done_[n] = true;
-    out.push_back(cuts_.alone(n, stream_));
+    out.push_back(slicing_cost_.alone(n, stream_));
   }
 
   void emit(Growth& g, std::vector<Region>& out) {
@@ -299,10 +300,10 @@ class Segment {
   const RegionStream& stream_;
   const RegionOrder& order_;
   PartBinder& binder_;
-  Cuts& cuts_;
+  SlicingCost& slicing_cost_;
   std::vector<bool>& done_;  // by node
   const int reach_;
-  const CutRule rule_ = stream_.rule;
+  const SlicingRule rule_ = stream_.rule;
   std::vector<int32_t> nodes_;
   std::vector<size_t> next_;  // by position: left_after()
 };
@@ -316,7 +317,7 @@ class Grower {
       : graph_(graph),
         streams_(streams),
         binder_(binder),
-        cuts_(graph, binder),
+        slicing_cost_(graph, binder),
         schedule_(schedule),
         order_(find_order(graph, schedule)),
         done_(graph.nodes.size(), true),
@@ -359,7 +360,7 @@ class Grower {
   void add_alone(int32_t node, int32_t stream) {
     done_[node] = true;
     if (join_batch(node, stream)) return;
-    Region r = cuts_.alone(node, streams_[stream]);
+    Region r = slicing_cost_.alone(node, streams_[stream]);
     r.stream = stream;
     regions_.push_back(std::move(r));
   }
@@ -396,7 +397,7 @@ class Grower {
     } else if (!nodes.empty()) {
       const size_t first = regions_.size();
       const bool waits = !schedule_.steps[step_of_[nodes[0]]].waits.empty();
-      Segment(graph_, streams_[stream], order_, binder_, cuts_, done_,
+      Segment(graph_, streams_[stream], order_, binder_, slicing_cost_, done_,
               in_order_)
           .run(std::move(nodes), waits, regions_);
       for (size_t r = first; r < regions_.size(); ++r) {
@@ -412,8 +413,8 @@ class Grower {
         region_of_[step_of_[m.node]] = static_cast<int32_t>(r);
       }
     }
-    // Who waits for a step counts on what its stream did before it, which may
-    // be in a later region than the step.
+    // A stream that waits for a step relies on what the step's stream did
+    // before it, which may be in a later region.
     std::vector<int32_t> until(region_of_.size());
     std::vector<int32_t> last(streams_.size(), -1);
     for (size_t i = 0; i < until.size(); ++i) {
@@ -451,7 +452,7 @@ class Grower {
   const OpDef& transfer_op_ = op_named("_Transfer");
   const std::vector<RegionStream>& streams_;
   PartBinder& binder_;
-  Cuts cuts_;
+  SlicingCost slicing_cost_;
   Schedule& schedule_;
   const RegionOrder order_;
   std::vector<bool> done_;

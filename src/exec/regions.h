@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "device/device.h"
-#include "exec/cut_rule.h"
 #include "exec/part_kernels.h"
+#include "exec/slicing_rule.h"
 #include "graph/graph.h"
 #include "place/schedule.h"
 
@@ -37,10 +37,10 @@ struct RegionStream {
   const Device* device = nullptr;
   // Parts of a fork; 1: every op is a region of its own.
   int slices = 1;
-  CutRule rule = {};
+  SlicingRule rule = {};
 };
 
-// What one op computes and moves, and its work (cut_rule.h).
+// What one op computes and moves, and its work (slicing_rule.h).
 struct OpWork {
   Cost cost;
   double work = 0;

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <sstream>
@@ -238,7 +237,7 @@ TEST(Regions, BitsDependOnTheSlicesAlone) {
 class CutsEverything final : public GraphRewrite {
  public:
   void apply(Graph&) const override {}
-  CutRule cut_rule() const override { return kCutEverything; }
+  SlicingRule slicing_rule() const override { return kSliceEverything; }
 };
 
 class SmallRegions : public testing::Test {

@@ -230,7 +230,7 @@ class Reporter {
     }
   }
 
-  // Fills in who reads the value and why it is there.
+  // Fills in the reader of the value and why it is there.
   void add_edge(const Part& part, ValueRef value, placement::TransferRow row,
                 StepWork::Edge edge) {
     const Node* first = nullptr;

@@ -38,9 +38,9 @@ struct RegionRun {
   }
   void call(int at) const { program.calls[at].kernel->run(run.calls[at]); }
 
-  // Whoever comes second to a node of the tree adds there and goes on; the
-  // order of operands is fixed, and so are the bits. A node counts two
-  // arrivals per run, so that the next run finds it even again.
+  // The second thread to reach a node of the tree adds there and goes on; the
+  // order of operands is fixed, and so are the bits. A node counts two arrivals
+  // per run, so that the next run finds it even again.
   void add_up(int part) const {
     int at = part;
     for (int width = 1; width < step.parts; width *= 2) {

@@ -1,4 +1,4 @@
-// What a step does, whoever runs it.
+// What a step does under every runner.
 
 #include "exec/runners.h"
 #include "tensor/tensor_impl.h"

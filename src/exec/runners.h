@@ -23,8 +23,8 @@ std::unique_ptr<PlanRunner> inline_runner(const Program& program);
 std::unique_ptr<PlanRunner> home_runner(const Program& program,
                                         std::unique_ptr<PlanRunner> runner);
 std::unique_ptr<PlanRunner> stream_runner(const Program& program);
-// `streams` takes over runs with a deadline: who waits in a walk looks at no
-// clock. Null when the program cannot be walked.
+// `streams` takes over runs with a deadline: a thread that waits in a walk does
+// not check deadlines. Null when the program cannot be walked.
 std::unique_ptr<PlanRunner> walk_runner(const Program& program,
                                         std::unique_ptr<PlanRunner>& streams);
 

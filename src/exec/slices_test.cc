@@ -179,7 +179,7 @@ TEST(Slices, OpsOfOtherSlicesAreNotInTheRegion) {
               node(("b = Neg(a:0) -> " + spec).c_str(),
                    "part 0 slices 0 to 4 of 4 batch 1022") +
               node(("c = Neg(b:0) -> " + spec).c_str(), "") + "return c:0\n");
-  // 1024 rows are no multiple of 1022 examples: no borders.
+  // 1024 rows are not a multiple of 1022 examples: no borders.
   EXPECT_EQ(plan->str().find("op a"), std::string::npos) << plan->str();
   EXPECT_EQ(plan->str().find("op b"), std::string::npos) << plan->str();
   const auto uneven = plan_of(arg("x", 0, "[1022,256]") +

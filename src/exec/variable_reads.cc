@@ -52,8 +52,8 @@ struct Write {
   VariableRange range;
 };
 
-// Who writes what was read at `at` next: several when each writes a range of
-// it, those behind a writer of all of it no more.
+// The next writers of what was read at `at`: several when each writes a range
+// of it, none after one that writes all of it.
 std::vector<int32_t> next_writers(const std::vector<Write>& writes,
                                   const VariableRange& read, int32_t at) {
   std::vector<int32_t> next;
@@ -67,7 +67,7 @@ std::vector<int32_t> next_writers(const std::vector<Write>& writes,
   return next;
 }
 
-// Everybody who looks at the bytes of a value, through aliases too.
+// All readers of the bytes of a value, through aliases too.
 struct Readers {
   std::vector<int32_t> nodes;
   bool escapes = false;
@@ -148,7 +148,7 @@ void pin_reads(Graph& graph) {
     node.assigned = graph[read].assigned;
     node.sources = graph[read].sources;
     insert_before(graph, at, std::move(node));
-    // Readers take the copy; whoever waited for the read waits for the copy.
+    // Readers take the copy; ops that waited for the read wait for the copy.
     for (Node& n : graph.nodes) {
       for (ValueRef& v : n.inputs) {
         if (v.node == read) v.node = at;

@@ -13,7 +13,7 @@ namespace berth {
 
 void pin_reads(Graph& graph);
 
-// Puts writes of variables behind ops that may refuse the values they get, such
+// Puts writes of variables after ops that may refuse the values they get, such
 // as labels and indices, where these do not need a write: what fails then has
 // changed nothing.
 void write_after_checks(Graph& graph);

@@ -1,10 +1,10 @@
 // Walks: how a program on core sets alone runs.
 //
 // The thread of each device walks the device's steps by itself; it says of a
-// step that it has ended by writing the number of the turn, and whoever waits
-// for the step looks at that. So a run is one launch per device, and a
-// hand-over one cache line. When a step fails, the walks go on saying that
-// steps have ended, without doing any, so that nobody waits for ever.
+// step that it has ended by writing the number of the turn, which threads that
+// wait for the step read. So a run is one launch per device, and a hand-over
+// one cache line. When a step fails, the walks go on saying that steps have
+// ended, without doing any, so that nobody waits for ever.
 
 #include <algorithm>
 #include <exception>
@@ -179,8 +179,8 @@ class WalkRun final : public PreparedRun {
       if (steps_[s].signals) say_ended(s);
     }
     for (const int32_t s : walk.final_waits) await(s, spin_us);
-    // The caller is told what failed on the host; whoever had done all its work
-    // by then has nothing to do with it.
+    // The caller is told what failed on the host; devices that had done all
+    // their work by then are not concerned.
     if (!failed && failed_.load(std::memory_order_acquire)) {
       std::lock_guard lock(error_mutex_);
       failed = !failed_on_->host;

@@ -23,9 +23,9 @@ using BlockFn = void (*)(const void* a, const void* b, const void* c, void* y,
 
 // Two float32 codes in one loop, the first inside: g(f(a, b), c), or
 // g(c, f(a, b)) for those whose operand stands on the right.
-struct Pair {
-  Code first = Code::kCount;
-  Code second = Code::kCount;
+struct FusedPair {
+  OpCode first = OpCode::kCount;
+  OpCode second = OpCode::kCount;
   bool right = false;
   BlockFn fn = nullptr;
 };
@@ -37,7 +37,7 @@ struct BlockOps {
   BlockFn fn[kNumCodes][kNumTypes];
   // By operand and result.
   BlockFn cast[kNumTypes][kNumTypes];
-  Pair pairs[kMaxPairs];
+  FusedPair pairs[kMaxPairs];
   // y[n] = *x for elements of `size` bytes: 1, 4 or 8
   void (*fill)(const void* x, void* y, size_t size, int64_t n);
   // Copies past the caches.

@@ -1,4 +1,4 @@
-// Code: the operations of the expression language, and which ops they are.
+// OpCode: the operations of the expression language, and which ops they are.
 //
 // One table row per code: name, operands, dtypes, result, cost; one row per op
 // of the catalogue that is made of codes. Pure; thread-safe.
@@ -23,7 +23,7 @@ constexpr DType computed_type(DType d) {
   return (dtype_bit(d) & kHalfTypes) != 0 ? float32 : d;
 }
 
-enum class Code : uint8_t {
+enum class OpCode : uint8_t {
   kInput,
   kConstant,
   // One operand, a result of its dtype.
@@ -73,22 +73,22 @@ enum class Code : uint8_t {
   kCount,
 };
 
-inline constexpr int kNumCodes = static_cast<int>(Code::kCount);
+inline constexpr int kNumCodes = static_cast<int>(OpCode::kCount);
 
-enum class Result : uint8_t { kSame, kBool, kGiven };
+enum class ResultType : uint8_t { kSame, kBool, kGiven };
 
 struct CodeInfo {
-  Code code;
+  OpCode code;
   const char* name;  // in texts
   int operands;
   uint32_t types;  // DTypeSet of the operand that selects the loop
-  Result result;
+  ResultType result;
   double flops;  // per element, roughly
 };
 
-const CodeInfo& info(Code code);
+const CodeInfo& info(OpCode code);
 // kCount when there is no such name.
-Code code_named(std::string_view name);
+OpCode code_named(std::string_view name);
 
 // Expressions compute with the first so many dtypes: numbers and bool.
 inline constexpr int kNumTypes = 6;

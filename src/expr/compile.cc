@@ -1,7 +1,6 @@
 // From an expression to instructions: pairs, registers, slots.
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "berth/errors.h"
@@ -11,14 +10,14 @@ namespace berth::expr {
 
 class Compiler {
  public:
-  Compiler(const Expr& e, Program& p) : e_(e), p_(p) {}
+  Compiler(const Expr& e, ExprProgram& p) : e_(e), p_(p) {}
 
   void run() {
     count_uses();
     give_slots();
     std::vector<bool> done(e_.values().size(), false);
     for (int i = e_.num_inputs(); i < e_.size(); ++i) {
-      if (e_[i].code == Code::kConstant || merged_[i] >= 0 || uses_[i] == 0) {
+      if (e_[i].code == OpCode::kConstant || merged_[i] >= 0 || uses_[i] == 0) {
         continue;
       }
       emit(i);
@@ -27,7 +26,7 @@ class Compiler {
   }
 
  private:
-  static bool is_unary(Code c) { return info(c).operands == 1; }
+  static bool is_unary(OpCode c) { return info(c).operands == 1; }
 
   void count_uses() {
     uses_.assign(e_.values().size(), 0);
@@ -49,7 +48,7 @@ class Compiler {
   // Whether value i can be computed together with one of its operands.
   void find_pair(int i) {
     const Value& v = e_[i];
-    for (const Pair& pair : p_.ops_.pairs) {
+    for (const FusedPair& pair : p_.ops_.pairs) {
       if (pair.fn == nullptr || pair.second != v.code ||
           loop_type(e_, v) != float32) {
         continue;
@@ -70,7 +69,7 @@ class Compiler {
   void operands(int i, int* out) const {
     const Value& v = e_[i];
     std::copy_n(v.args, 3, out);
-    if (const Pair* pair = pair_[i]) {
+    if (const FusedPair* pair = pair_[i]) {
       const Value& f = e_[v.args[pair->right ? 1 : 0]];
       const int other = is_unary(v.code) ? -1 : v.args[pair->right ? 0 : 1];
       out[0] = f.args[0];
@@ -102,7 +101,7 @@ class Compiler {
       }
     }
     for (int i = 0; i < e_.size(); ++i) {
-      if (e_[i].code == Code::kConstant && uses_[i] > 0) add_constant(i);
+      if (e_[i].code == OpCode::kConstant && uses_[i] > 0) add_constant(i);
     }
   }
 
@@ -116,14 +115,14 @@ class Compiler {
   }
 
   template <class T>
-  static void put(Program::Constant& c, double number) {
+  static void put(ExprProgram::Constant& c, double number) {
     const T x = static_cast<T>(number);
     std::memcpy(c.bytes, &x, sizeof x);
     c.size = sizeof x;
   }
 
   void add_constant(int i) {
-    Program::Constant c{};
+    ExprProgram::Constant c{};
     slot_[i] = take_register();
     c.slot = static_cast<uint8_t>(slot_[i]);
     const double x = e_[i].number;
@@ -151,14 +150,15 @@ class Compiler {
     if (pair_[i]) return pair_[i]->fn;
     const Value& v = e_[i];
     const int type = type_index(loop_type(e_, v));
-    return v.code == Code::kCast ? p_.ops_.cast[type][type_index(v.type)]
-                                 : p_.ops_.fn[static_cast<int>(v.code)][type];
+    return v.code == OpCode::kCast ? p_.ops_.cast[type][type_index(v.type)]
+                                   : p_.ops_.fn[static_cast<int>(v.code)][type];
   }
 
   void emit(int i) {
     int args[3];
     operands(i, args);
-    Program::Instruction in{.fn = function(i), .a = 0, .b = 0, .c = 0, .y = 0};
+    ExprProgram::Instruction in{
+        .fn = function(i), .a = 0, .b = 0, .c = 0, .y = 0};
     if (in.fn == nullptr) {
       throw errors::Internal(std::string("no loop for expression ") +
                              info(e_[i].code).name);
@@ -172,7 +172,7 @@ class Compiler {
       const int a = args[k];
       const bool again = std::find(args, args + k, a) != args + k;
       if (a >= e_.num_inputs() && !again && last_use_[a] == i &&
-          e_[a].code != Code::kConstant && is_register(slot_[a])) {
+          e_[a].code != OpCode::kConstant && is_register(slot_[a])) {
         free_.push_back(slot_[a]);
       }
     }
@@ -205,7 +205,7 @@ class Compiler {
   void find_reads_after_write() {
     const int first = p_.num_inputs_;  // the slot of output 0
     bool written = false;
-    for (const Program::Instruction& in : p_.code_) {
+    for (const ExprProgram::Instruction& in : p_.code_) {
       if (written && (in.a < first || in.b < first || in.c < first)) {
         p_.reads_after_write_ = true;
       }
@@ -214,12 +214,12 @@ class Compiler {
   }
 
   const Expr& e_;
-  Program& p_;
+  ExprProgram& p_;
   std::vector<int> uses_, merged_, slot_, last_use_, free_;
-  std::vector<const Pair*> pair_;
+  std::vector<const FusedPair*> pair_;
 };
 
-Program::Program(const Expr& e, const BlockOps& ops) : ops_(ops) {
+ExprProgram::ExprProgram(const Expr& e, const BlockOps& ops) : ops_(ops) {
   if (e.num_outputs() == 0) {
     throw errors::InvalidArgument("expression: no outputs; expected one");
   }

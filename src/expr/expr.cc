@@ -20,7 +20,7 @@ bool is_type(DType d) { return (kValueTypes & dtype_bit(d)) != 0; }
 
 DType loop_type(const Expr& e, const Value& v) {
   if (v.args[0] < 0) return v.type;
-  return e[v.args[v.code == Code::kSelect ? 1 : 0]].type;
+  return e[v.args[v.code == OpCode::kSelect ? 1 : 0]].type;
 }
 
 int Expr::add(Value v) {
@@ -42,18 +42,19 @@ int Expr::input(DType type) {
                     "before all else",
                     num_inputs_, size(), kMaxInputs));
   }
-  const int v = add({.code = Code::kInput, .type = type});
+  const int v = add({.code = OpCode::kInput, .type = type});
   ++num_inputs_;
   return v;
 }
 
 int Expr::constant(DType type, double number) {
-  return add({.code = Code::kConstant, .type = type, .number = number});
+  return add({.code = OpCode::kConstant, .type = type, .number = number});
 }
 
-int Expr::apply(Code code, std::initializer_list<int> args) {
+int Expr::apply(OpCode code, std::initializer_list<int> args) {
   const CodeInfo& i = info(code);
-  if (i.result == Result::kGiven) refuse(fmt::format("apply of {}", i.name));
+  if (i.result == ResultType::kGiven)
+    refuse(fmt::format("apply of {}", i.name));
   if (static_cast<int>(args.size()) != i.operands) {
     refuse(fmt::format("{} of {} operands; expected {}", i.name, args.size(),
                        i.operands));
@@ -69,9 +70,9 @@ int Expr::apply(Code code, std::initializer_list<int> args) {
   const DType type = loop_type(*this, v);
   bool good = (i.types & dtype_bit(computed_type(type))) != 0;
   // Operands that are not of the loop's dtype.
-  if (code == Code::kSelect) {
+  if (code == OpCode::kSelect) {
     good &= values_[v.args[0]].type == bool_ && values_[v.args[2]].type == type;
-  } else if (code == Code::kKeep) {
+  } else if (code == OpCode::kKeep) {
     good &= values_[v.args[1]].type == uint8;
   } else if (i.operands == 2) {
     good &= values_[v.args[1]].type == type;
@@ -84,20 +85,20 @@ int Expr::apply(Code code, std::initializer_list<int> args) {
     refuse(
         fmt::format("{} of{}; expected dtypes that it takes", i.name, types));
   }
-  v.type = i.result == Result::kBool ? bool_ : type;
+  v.type = i.result == ResultType::kBool ? bool_ : type;
   return add(v);
 }
 
 int Expr::cast(int arg, DType type) {
   if (arg < 0 || arg >= size()) refuse("cast of a value that is not there");
-  Value v{.code = Code::kCast, .type = type};
+  Value v{.code = OpCode::kCast, .type = type};
   v.args[0] = arg;
   return add(v);
 }
 
 void Expr::output(int value) {
   if (value < num_inputs_ || value >= size() ||
-      values_[value].code == Code::kConstant) {
+      values_[value].code == OpCode::kConstant) {
     refuse(fmt::format("output v{}; expected a computed value", value));
   }
   if (num_outputs() == kMaxOutputs ||

@@ -27,7 +27,7 @@ inline constexpr int kMaxInputs = 16;
 inline constexpr int kMaxOutputs = 8;
 
 struct Value {
-  Code code = Code::kInput;
+  OpCode code = OpCode::kInput;
   DType type = float32;
   int args[3] = {-1, -1, -1};
   double number = 0;  // of a constant
@@ -39,7 +39,7 @@ class Expr {
   // errors::InvalidArgument for operands, dtypes and sizes outside the rules.
   int input(DType type);
   int constant(DType type, double number);
-  int apply(Code code, std::initializer_list<int> args);
+  int apply(OpCode code, std::initializer_list<int> args);
   int cast(int arg, DType type);
   // Makes a result an output; not an input, not twice.
   void output(int value);

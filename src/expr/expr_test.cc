@@ -76,10 +76,10 @@ TEST(ExprText, RefusesWhatIsNotAnExpression) {
 TEST(BlockOps, HaveALoopForEveryDtypeOfEveryCode) {
   for (const BlockOps* ops : all_ops()) {
     for (int c = 0; c < kNumCodes; ++c) {
-      const CodeInfo& i = info(static_cast<Code>(c));
+      const CodeInfo& i = info(static_cast<OpCode>(c));
       for (int t = 0; t < kNumTypes; ++t) {
         if (i.operands == 0 || !(i.types >> (t + 1) & 1)) continue;
-        if (i.code == Code::kCast) {
+        if (i.code == OpCode::kCast) {
           for (int to = 0; to < kNumTypes; ++to) EXPECT_TRUE(ops->cast[t][to]);
         } else {
           EXPECT_TRUE(ops->fn[c][t]) << i.name << " " << t;
@@ -181,9 +181,9 @@ std::vector<Array> one_by_one(const Expr& e, const BlockOps& ops,
     const Value& v = e[i];
     Array y(full, v.type);
     const int64_t n = full.num_elements();
-    if (v.code == Code::kInput) {
+    if (v.code == OpCode::kInput) {
       y = expanded(in[static_cast<size_t>(i)], full);
-    } else if (v.code == Code::kConstant) {
+    } else if (v.code == OpCode::kConstant) {
       Array one({}, v.type);
       const auto f = static_cast<float>(v.number);
       if (v.type == float32) {
@@ -197,7 +197,7 @@ std::vector<Array> one_by_one(const Expr& e, const BlockOps& ops,
       y = expanded(one, full);
     } else {
       const int type = type_index(loop_type(e, v));
-      const BlockFn fn = v.code == Code::kCast
+      const BlockFn fn = v.code == OpCode::kCast
                              ? ops.cast[type][type_index(v.type)]
                              : ops.fn[static_cast<int>(v.code)][type];
       const void* args[3] = {};
@@ -226,10 +226,10 @@ Expr random_expr(Dice& dice) {
       e.constant(dice.pick({float32, float32, int32}), dice.below(5) - 2);
       continue;
     }
-    const auto code = static_cast<Code>(2 + dice.below(kNumCodes - 2));
+    const auto code = static_cast<OpCode>(2 + dice.below(kNumCodes - 2));
     const auto any = [&] { return dice.below(e.size()); };
     try {
-      if (code == Code::kCast) {
+      if (code == OpCode::kCast) {
         e.cast(any(),
                dice.pick({float32, float64, int32, int64, uint8, bool_}));
       } else if (info(code).operands == 1) {
@@ -244,7 +244,7 @@ Expr random_expr(Dice& dice) {
   }
   for (int i = e.num_inputs(); i < e.size() && e.num_outputs() < 3; ++i) {
     const bool last = i == e.size() - 1 && e.num_outputs() == 0;
-    if (e[i].code != Code::kConstant && (last || dice.below(4) == 0)) {
+    if (e[i].code != OpCode::kConstant && (last || dice.below(4) == 0)) {
       e.output(i);
     }
   }
@@ -302,7 +302,7 @@ TEST(Program, GivesTheBitsOfOneLoopPerOperation) {
         }
       }
     }
-    Program(e, ops).run(in_views.data(), out_views.data());
+    ExprProgram(e, ops).run(in_views.data(), out_views.data());
     for (size_t o = 0; o < out.size(); ++o) {
       const auto& got =
           over >= 0 && o == 0 ? in[static_cast<size_t>(over)] : out[o];
@@ -329,7 +329,7 @@ TEST(Program, WritesLargeOutputsPastTheCacheFromAnyAddress) {
       const View in[] = {{x.data(), &full, float32}, {&one, &scalar, float32}};
       const View out[] = {{y.data() + skip, &full, float32},
                           {big.data(), &full, bool_}};
-      Program(e, *ops).run(in, out);
+      ExprProgram(e, *ops).run(in, out);
       for (int64_t i = 0; i < n; ++i) {
         ASSERT_EQ(y[i + skip], std::sqrt(x[i] + 1)) << i;
         ASSERT_EQ(big[i], std::sqrt(x[i] + 1) > x[i] + 1) << i;
@@ -343,7 +343,7 @@ TEST(Program, JoinsPairsAndReusesRegisters) {
   const Expr e = Expr::parse(
       "v0:float32, v1:float32, v2:float32, v3=add(v0,v1), v4=gelu_erf(v3), "
       "v5=mul(v4,v1), v6=add(v2,v5), v7=neg(v0) -> v6");
-  const Program p(e, *all_ops()[0]);
+  const ExprProgram p(e, *all_ops()[0]);
   EXPECT_EQ(p.num_instructions(), 2);  // v7 is not needed
   EXPECT_EQ(p.num_registers(), 1);
 }

@@ -1,4 +1,4 @@
-// Program: an expression made ready to run, block by block.
+// ExprProgram: an expression made ready to run, block by block.
 //
 // A block of every operand goes through all instructions while it is in the
 // first-level cache. Results do not depend on how an array is split: they are
@@ -19,10 +19,10 @@ namespace berth::expr {
 // Outputs of at least so many bytes go past the caches.
 inline constexpr int64_t kStreamBytes = int64_t{8} << 20;
 
-class Program {
+class ExprProgram {
  public:
   // `ops` must outlive the program.
-  Program(const Expr& e, const BlockOps& ops);
+  ExprProgram(const Expr& e, const BlockOps& ops);
 
   // Dense views; each input broadcasts to the common shape of the outputs.
   // Output 0 may be the bytes of an input of its shape, if no other output is.

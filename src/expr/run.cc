@@ -58,7 +58,7 @@ struct alignas(64) Frame {
 
 class Run {
  public:
-  Run(const Program& p, const View* in, const View* out)
+  Run(const ExprProgram& p, const View* in, const View* out)
       : p_(p), in_(in), out_(out), full_(*out[0].shape) {}
 
   // Not initialised: only what is used is touched.
@@ -88,7 +88,7 @@ class Run {
     for (int r = 0; r < p_.registers_; ++r) {
       at_[first_register + r] = frame.registers[r];
     }
-    for (const Program::Constant& c : p_.constants_) {
+    for (const ExprProgram::Constant& c : p_.constants_) {
       p_.ops_.fill(c.bytes, at_[c.slot], c.size, longest);
     }
     int64_t bytes = 0;
@@ -173,7 +173,7 @@ class Run {
     for (int o = 0; o < p_.num_outputs_; ++o) {
       at_[p_.num_inputs_ + o] = staged(o) ? stage(frame, o) : place(o, at);
     }
-    for (const Program::Instruction& i : p_.code_) {
+    for (const ExprProgram::Instruction& i : p_.code_) {
       i.fn(at_[i.a], at_[i.b], at_[i.c], at_[i.y], n);
     }
     for (int o = 0; o < p_.num_outputs_; ++o) {
@@ -231,7 +231,7 @@ class Run {
     return block;
   }
 
-  const Program& p_;
+  const ExprProgram& p_;
   const View* in_;
   const View* out_;
   const Shape& full_;
@@ -242,7 +242,7 @@ class Run {
   bool stage_first_ = false;
 };
 
-void Program::run(const View* in, const View* out) const {
+void ExprProgram::run(const View* in, const View* out) const {
   Frame frame;  // NOLINT: written before it is read
   Run(*this, in, out).go(frame);
 }

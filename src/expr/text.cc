@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cmath>
 
 #include "berth/errors.h"
 #include "expr/expr.h"
@@ -90,8 +89,8 @@ int read_result(Reader& r, Expr& e) {
   const std::string_view word = r.word();
   const DType type = dtype_from_name(word);
   if (type != DType::kInvalid) return e.constant(type, r.number());
-  const Code code = code_named(word);
-  if (code == Code::kCount) r.fail("an operation or a dtype before it");
+  const OpCode code = code_named(word);
+  if (code == OpCode::kCount) r.fail("an operation or a dtype before it");
   int args[3] = {-1, -1, -1};
   int n = 0;
   r.expect("(");
@@ -100,7 +99,7 @@ int read_result(Reader& r, Expr& e) {
     args[n++] = r.value();
   } while (r.take(","));
   r.expect(")");
-  if (code == Code::kCast) {
+  if (code == OpCode::kCast) {
     if (n != 1) r.fail("one operand of cast before it");
     r.expect(":");
     return e.cast(args[0], r.type());
@@ -122,9 +121,9 @@ std::string Expr::str() const {
   for (int i = 0; i < size(); ++i) {
     const Value& v = values_[i];
     if (i > 0) s += ", ";
-    if (v.code == Code::kInput) {
+    if (v.code == OpCode::kInput) {
       s += fmt::format("v{}:{}", i, name_of(v.type));
-    } else if (v.code == Code::kConstant) {
+    } else if (v.code == OpCode::kConstant) {
       s += v.type == float32
                ? fmt::format("v{}={} {}", i, name_of(v.type),
                              static_cast<float>(v.number))
@@ -134,7 +133,7 @@ std::string Expr::str() const {
       for (int a = 0; a < info(v.code).operands; ++a) {
         s += fmt::format("{}v{}", a > 0 ? "," : "", v.args[a]);
       }
-      s += v.code == Code::kCast ? fmt::format("):{}", name_of(v.type)) : ")";
+      s += v.code == OpCode::kCast ? fmt::format("):{}", name_of(v.type)) : ")";
     }
   }
   s += " ->";

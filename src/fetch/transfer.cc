@@ -73,7 +73,7 @@ class Transfer {
                       nullptr);
     }
     if (thrown_) std::rethrow_exception(thrown_);
-    // That it was ended is no fault of the connection.
+    // That it was ended is not a fault of the connection.
     return code == CURLE_OK || ended_ ? to_.end(response()) : judge(code);
   }
 

@@ -230,7 +230,7 @@ CompiledGraph compile_graph(const CompileJob& job) {
   if (const GraphRewrite* rewrite = job.options.rewrite.get()) {
     rewrite->apply(g);
     if (const int n = rewrite->slices(); n > 0) options.slices = n;
-    options.cut_rule = rewrite->cut_rule();
+    options.slicing_rule = rewrite->slicing_rule();
     options.timeout_seconds = rewrite->timeout_seconds();
   }
   const bool replicas = has_replicas(g);

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "berth/berth.h"
 #include "function/sim_testing.h"
 #include "ops/training.h"

@@ -15,7 +15,7 @@
 #include "berth/errors.h"
 #include "berth/gradient_tape.h"
 #include "function/control_flow.h"
-#include "function/extract.h"
+#include "function/subgraph.h"
 #include "graph/body.h"
 #include "graph/replay.h"
 #include "graph/tracer.h"
@@ -162,7 +162,7 @@ class BackwardMaker {
 
   BackwardBody run() {
     find_needed();
-    Extract extract(graph_, graph_.name + "_gradient");
+    Subgraph extract(graph_, graph_.name + "_gradient");
     for (const ValueRef v : crossing_) {
       extract.argument(v);
       result_.args.push_back(available_.at(v));

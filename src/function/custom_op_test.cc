@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "berth/berth.h"
 #include "function/sim_testing.h"
 #include "graph/graph.h"

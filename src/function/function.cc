@@ -1,3 +1,5 @@
+// FunctionCore: finds or makes the trace of a signature.
+
 #include "berth/function.h"
 
 #include <fmt/format.h>
@@ -63,7 +65,7 @@ bool accepts(const std::vector<TensorSpec>& specs, const Tensors& leaves) {
   return true;
 }
 
-// The same in every process.
+// Equal in every process.
 std::string key_of(const Signature& s) {
   std::string key;
   for (const TensorSpec& leaf : s.leaves) key += leaf.str() + " ";

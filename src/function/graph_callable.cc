@@ -132,7 +132,7 @@ GraphCallable::RunCounts GraphCallable::part_of(const RunCounts& all,
 }
 
 void GraphCallable::start_counts(Compiled& c) const {
-  // The same step on other shares continues its random sequence.
+  // A step on other shares continues its random sequence.
   for (const auto& other : plans_) {
     if (other->shapes != c.shapes) continue;
     c.steps = other->steps;

@@ -147,7 +147,7 @@ class GraphCallable final : public Callable {
   // used.
   template <class Fits>
   std::shared_ptr<Compiled> find_plan(const Fits& shapes_fit, bool use);
-  // Adds a plan as the most recently used, or behind that one.
+  // Adds a plan as the most recently used, or after that one.
   void keep(std::shared_ptr<Compiled> c, bool use);
   std::shared_ptr<Compiled> last() const;
   // placement.cc

@@ -40,7 +40,7 @@ class GraphRewrite {
   virtual int slices() const { return 0; }
 
   // Which ops of these plans are split.
-  virtual CutRule cut_rule() const { return {}; }
+  virtual SlicingRule slicing_rule() const { return {}; }
 
   // Runs of these plans end, or throw errors::DeadlineExceeded, within this
   // many seconds; 0: no limit.

@@ -2,9 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
-#include "base/heard.h"
+#include "base/diagnostics_testing.h"
 #include "berth/berth.h"
 #include "function/lint_graph.h"
 #include "function/sim_testing.h"

@@ -12,7 +12,7 @@
 #include "device/virtual_clock.h"
 #include "exec/measure_plan.h"
 #include "exec/report.h"
-#include "function/costs_of.h"
+#include "function/explain_costs.h"
 #include "function/graph_callable.h"
 #include "graph/body.h"
 #include "place/cost_store.h"

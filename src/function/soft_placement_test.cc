@@ -7,7 +7,7 @@
 #include <functional>
 #include <iostream>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/berth.h"
 
 namespace berth {

@@ -6,8 +6,8 @@
 
 #include "autodiff/recorder.h"
 #include "berth/gradient_tape.h"
-#include "function/extract.h"
 #include "function/graph_callable.h"
+#include "function/subgraph.h"
 #include "graph/replay.h"
 #include "graph/tracer.h"
 #include "ops/op_call.h"
@@ -170,7 +170,7 @@ std::unique_ptr<Backward> TwoFunctions::backward() const {
 }
 
 Graph TwoFunctions::backward_graph() const {
-  Extract copy(g_, g_.name + "_gradient");
+  Subgraph copy(g_, g_.name + "_gradient");
   for (const ValueRef& v : crossing_) copy.argument(v);
   for (size_t i = joint_.num_inputs; i < g_.args.size(); ++i) {
     copy.argument({g_.args[i], 0});
@@ -184,7 +184,7 @@ Graph TwoFunctions::backward_graph() const {
 }
 
 Graph TwoFunctions::forward_graph() const {
-  Extract copy(g_, g_.name);
+  Subgraph copy(g_, g_.name);
   for (size_t i = 0; i < joint_.num_inputs; ++i) {
     copy.argument({g_.args[i], 0});
   }

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "backends/sim/sim.h"
 #include "berth/berth.h"
 #include "device/device_manager.h"

@@ -1,6 +1,6 @@
 // without_branches: writes that a condition guards, as plain writes.
 //
-// The graph gets the nodes of both branches of an If; behind each write, the
+// The graph gets the nodes of both branches of an If; after each write, the
 // variable gets back what it had unless that branch is the chosen one. So each
 // write can stand where its variable is. One thread.
 

@@ -4,7 +4,6 @@
 
 #include <cstring>
 #include <deque>
-#include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <vector>

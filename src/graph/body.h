@@ -1,8 +1,8 @@
 // Body: a graph as the callee of a control-flow op.
 //
-// A branch, a condition or the body of a loop. Immutable: whoever rewrites one
-// puts a new Body in its place. Variables that it uses are its VarHandleOp
-// nodes. Calling it computes op by op; inside a trace that inlines it.
+// A branch, a condition or the body of a loop. Immutable: a rewrite puts a new
+// Body in its place. Variables that it uses are its VarHandleOp nodes. Calling
+// it computes op by op; inside a trace that inlines it.
 
 #ifndef BERTH_GRAPH_BODY_H_
 #define BERTH_GRAPH_BODY_H_

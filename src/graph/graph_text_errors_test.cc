@@ -23,7 +23,7 @@ std::string error_of(const std::string& text) {
 }
 
 struct Wrong {
-  const char* text;      // behind the head; | marks where the error is
+  const char* text;      // after the head; | marks where the error is
   const char* expected;  // what the message says
 };
 

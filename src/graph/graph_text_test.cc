@@ -122,7 +122,7 @@ TEST(GraphText, FunctionsReturnVariablesAndCallFunctions) {
   verify(use);
   const F make = use[1].op->attr<F>(use[1].attrs.get(), "f");
   EXPECT_EQ((*make->body())[0].requested, "/GPU:1");
-  // The same function, for whoever asks.
+  // All references share one function.
   EXPECT_EQ(std::get<F>(*g[2].attrs.get()->find("g")), make);
 }
 

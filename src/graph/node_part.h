@@ -1,8 +1,8 @@
 // NodePart: which slices of a batch a node has, as numbers and as text.
 //
 // Slice k of `total` slices of a batch begins at example batch * k / total,
-// whoever computes it: so bits can be the same on any number of replicas.
-// Thread-safe: functions of their arguments.
+// on every replica: so bits are equal for any number of replicas. Thread-safe:
+// functions of their arguments.
 
 #ifndef BERTH_GRAPH_NODE_PART_H_
 #define BERTH_GRAPH_NODE_PART_H_

@@ -14,7 +14,7 @@ struct Callees {
   int32_t depth = 0;
 };
 
-// Reads "name = value, ... }" into node.attrs, behind the brace. Those of an
+// Reads "name = value, ... }" into node.attrs, after the brace. Those of an
 // op of the catalogue must have the names and types that it knows.
 void parse_attrs(TextLine& line, const TextNames& names, Node& node,
                  Callees& callees);

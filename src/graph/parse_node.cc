@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <mutex>
-#include <unordered_set>
 
 #include "base/intern.h"
 #include "berth/errors.h"
@@ -257,7 +255,7 @@ void GraphReader::check_call(TextLine& line, const Node& node) const {
   }
 }
 
-// Words end at a ':', which every device name has behind its type.
+// Words end at a ':', which every device name has after its type.
 static std::string read_device_name(TextLine& line) {
   const int64_t column = line.column();
   std::string name = line.name("a device name");

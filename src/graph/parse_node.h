@@ -16,7 +16,7 @@ class GraphReader {
  public:
   explicit GraphReader(const TextNames& names) : names_(names) {}
 
-  // Read the rest of a line behind the word "node" or "return".
+  // Read the rest of a line after the word "node" or "return".
   void read_node(TextLine& line);
   void read_return(TextLine& line);
   // Resolves what refers forward, once all lines are read.

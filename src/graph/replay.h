@@ -43,7 +43,8 @@ class Replay {
   // Replays node i as `as` is: the same op, with a request or attributes of its
   // own.
   void run(int32_t i, const Node& as);
-  // What node i gave. Whoever makes that otherwise puts it here.
+  // The results of node i; a caller that computes them otherwise sets them
+  // here.
   Tensors& values(int32_t i) { return values_[i]; }
   const Tensor& value(ValueRef v) const { return values_[v.node][v.output]; }
   std::vector<const Tensor*> inputs(int32_t i) const;

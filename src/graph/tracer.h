@@ -60,7 +60,7 @@ class Tracer final : public Dispatcher {
   // Handles of the variables captured, in order of first use.
   const std::vector<Tensor>& variables() const { return variables_; }
   // What the last arguments stand for: the values of outer traces, in order of
-  // first use, behind the arguments added by add_arg().
+  // first use, after the arguments added by add_arg().
   const std::vector<Tensor>& outer_values() const { return outer_values_; }
   // How many graphs stand inside each other here: 1 outside of all bodies.
   int depth() const { return depth_; }

@@ -28,7 +28,7 @@ void VariableAccesses::add(const VariableRange& range, int32_t node, bool write,
       before.push_back(a.node);
     }
   }
-  // What a write covers is behind it for all who come later.
+  // A later access that meets covered ones needs only this write.
   if (write) {
     std::erase_if(list,
                   [&](const Access& a) { return range.contains(a.range); });

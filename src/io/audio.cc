@@ -1,9 +1,11 @@
+// decode_wav and encode_wav.
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "berth/io.h"
-#include "data/rows.h"
+#include "data/row_source.h"
 #include "io/text_input.h"
 #include "io/wav.h"
 #include "tensor/tensor_impl.h"

@@ -7,7 +7,7 @@
 
 #include "berth/data_files.h"
 #include "data/saving_testing.h"
-#include "io/testing/temp_dir.h"
+#include "io/temp_dir_testing.h"
 
 namespace berth::data {
 namespace {
@@ -95,7 +95,7 @@ TEST(AutoShard, WhatCannotBeSplitByFileSaysWhy) {
       });
   EXPECT_NE(file_split(some.flat_map(lines_in)).why_not.find("not known"),
             std::string::npos);
-  // The same chain of numbers makes no files.
+  // A chain of numbers makes no files.
   EXPECT_EQ(file_split(Dataset::range(3).flat_map([](const Tensors&) {
               return Dataset::range(2);
             })).at,

@@ -49,7 +49,7 @@ std::unique_ptr<ByteSource> memory_source(std::span<const uint8_t> bytes);
 std::unique_ptr<ByteSource> file_source(const std::string& path);
 
 // Returns `raw`, or a decompressing source over it when it starts with the
-// gzip magic. Follows several members one after another; anything else behind
+// gzip magic. Follows several members one after another; anything else after
 // a member throws DataLoss. `name` goes into messages.
 std::unique_ptr<ByteSource> gunzip_if_needed(std::unique_ptr<ByteSource> raw,
                                              const std::string& name);

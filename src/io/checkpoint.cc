@@ -40,8 +40,8 @@ void note_pending(const std::shared_ptr<Checkpoint::Impl>& impl) {
   list.push_back(impl);
 }
 
-// Lets every other thread go first: steps do not wait for who writes a file
-// beside them. A system that refuses is one where they may.
+// Gives the writer the lowest priority, so that steps do not wait for it. If
+// the call fails, the writer keeps its priority.
 void stand_back() {
   constexpr int kLeast = 19;
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kLeast);
@@ -211,7 +211,7 @@ void SaveJob::run() {
     if (e) std::rethrow_exception(e);
   }
   const std::string text = io::print_manifest(manifest, subject);
-  io::NewFile file(path + ".json", subject);
+  io::AtomicFile file(path + ".json", subject);
   file.append(text.data(), text.size());
   file.commit();
   for (const std::string& name : old) {

@@ -1,4 +1,4 @@
-// What a Checkpoint is made of: the list of its values, and who writes them.
+// What a Checkpoint is made of: the list of its values, and their writer.
 
 #ifndef BERTH_IO_CHECKPOINT_IMPL_H_
 #define BERTH_IO_CHECKPOINT_IMPL_H_
@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "berth/train.h"
+#include "io/atomic_file.h"
 #include "io/manifest.h"
-#include "io/new_file.h"
+#include "io/pinned_copy.h"
 #include "io/safetensors.h"
-#include "io/staging.h"
 
 namespace berth::train {
 
@@ -47,7 +47,7 @@ struct Checkpoint::Impl {
   void save(SaveJob job, const CheckpointOptions& options);
   // Waits for what is being written; throws its error.
   void wait();
-  // The same; says on the error stream what was lost.
+  // Waits, too; says on the error stream what was lost.
   void wait_at_end() noexcept;
 
   LoadStatus restore(const std::string& path, bool counts, const char* what,
@@ -57,7 +57,7 @@ struct Checkpoint::Impl {
   int64_t save_counter = 0;
 
  private:
-  io::Staging staging_;  // of asynchronous saves, kept for the next one
+  io::SaveBuffer staging_;  // of asynchronous saves, kept for the next one
   std::thread writer_;
   std::exception_ptr error_;  // of the last one; written by it before it ends
 };

@@ -99,7 +99,7 @@ int64_t seconds_of(const std::string& path) {
 
 std::string keep_mark(const std::string& path) { return path + ".keep"; }
 
-// The manifest first: then it is no checkpoint any more.
+// The manifest first: then it is not a checkpoint any more.
 void remove_checkpoint(const std::string& path) {
   std::vector<io::Manifest::File> files;
   try {

@@ -6,8 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
-#include <mutex>
 #include <set>
 
 #include "base/diagnostics.h"

@@ -5,13 +5,12 @@
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
-#include <thread>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "base/immortal.h"
 #include "berth/berth.h"
 #include "io/checkpoint_impl.h"
-#include "io/testing/temp_dir.h"
+#include "io/temp_dir_testing.h"
 #include "tensor/variable_state.h"
 
 namespace berth::train {
@@ -286,7 +285,7 @@ TEST(Checkpoint, RandomNumbersGoOnWhereTheyWere) {
   const std::vector<float> expected = draw(step);
   checkpoint.restore(path).assert_consumed();
   EXPECT_EQ(draw(step), expected);
-  // In a process that traces it later, behind other calls.
+  // In a process that traces it later, after other calls.
   random::set_seed(1);
   (void)random::uniform({3});
   auto fresh = function(noise);
@@ -666,7 +665,7 @@ TEST(CheckpointManager, NeverTakesADamagedOneForNone) {
   }
   write_file(dir / "ckpt-2.json", whole);
   std::string header = read_file(dir / "ckpt-2.safetensors");
-  header.at(9) ^= 1;  // behind its length
+  header.at(9) ^= 1;  // after its length
   write_file(dir / "ckpt-2.safetensors", header);
   EXPECT_EQ(restored(), 7);
   for (const char* other : {"ckpt-1", "ckpt-2"}) {
@@ -684,7 +683,7 @@ TEST(CheckpointManager, AFolderHasOneWriter) {
   CheckpointManager second(Checkpoint({{"n", n}}), dir.path());
   expect_thrown<errors::Unavailable>([&] { second.save(); }, "another writer");
   EXPECT_EQ(*second.restore_or_initialize(), dir / "ckpt-1");
-  // The lock ends with who holds it.
+  // The lock ends with its holder.
   first = CheckpointManager(Checkpoint({{"n", n}}), dir / "elsewhere");
   EXPECT_EQ(*second.save(), dir / "ckpt-2");
 }

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "berth/errors.h"
-#include "io/testing/temp_dir.h"
+#include "io/temp_dir_testing.h"
 
 namespace berth::io {
 namespace {

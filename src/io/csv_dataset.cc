@@ -1,3 +1,5 @@
+// CsvDataset.
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,7 +16,7 @@ namespace berth::io {
 namespace {
 
 using data::ElementStream;
-using data::Pass;
+using data::PassInfo;
 
 constexpr int64_t kMostColumns = 1 << 20;
 
@@ -78,7 +80,7 @@ class CsvColumns : public CsvSink {
 class CsvStream : public ElementStream {
  public:
   // size 0: single rows.
-  CsvStream(const CsvNode* node, const Pass& pass, size_t size,
+  CsvStream(const CsvNode* node, const PassInfo& pass, size_t size,
             bool drop_remainder)
       : node_(node),
         cursor_(node, pass),
@@ -238,11 +240,12 @@ void CsvNode::select(size_t fields, const data::CsvOptions& o) {
   }
 }
 
-std::unique_ptr<ElementStream> CsvNode::elements(const Pass& pass) const {
+std::unique_ptr<ElementStream> CsvNode::elements(const PassInfo& pass) const {
   return std::make_unique<CsvStream>(this, pass, 0, false);
 }
 
-std::unique_ptr<ElementStream> CsvNode::batches(const Pass& pass, size_t size,
+std::unique_ptr<ElementStream> CsvNode::batches(const PassInfo& pass,
+                                                size_t size,
                                                 bool drop_remainder) const {
   return std::make_unique<CsvStream>(this, pass, size, drop_remainder);
 }

@@ -5,7 +5,7 @@
 #include "berth/data_files.h"
 #include "berth/ops/array.h"
 #include "data/testing.h"
-#include "io/testing/temp_dir.h"
+#include "io/temp_dir_testing.h"
 #include "tensor/string_tensor.h"
 
 namespace berth::io {

@@ -20,9 +20,10 @@ class CsvNode : public FileNode {
           const std::vector<std::string>& names = {});
 
   std::unique_ptr<data::ElementStream> elements(
-      const data::Pass& pass) const override;
+      const data::PassInfo& pass) const override;
   std::unique_ptr<data::ElementStream> batches(
-      const data::Pass& pass, size_t size, bool drop_remainder) const override;
+      const data::PassInfo& pass, size_t size,
+      bool drop_remainder) const override;
   const std::vector<TensorSpec>& specs() const override { return specs_; }
   data::NamesRef names() const override { return names_; }
 

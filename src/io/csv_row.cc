@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 
 #include "berth/errors.h"
 
@@ -124,7 +123,7 @@ bool CsvReader::next(WindowReader* reader, size_t row_index, CsvSink* to) {
     if (!prepare(reader)) return false;
     const std::string_view text = reader->view();
     Cursor c{text.data(), text.data() + text.size(), last};
-    // A blank line is no row, except of one column.
+    // A blank line is not a row, except of one column.
     if ((*c.p == '\n' || *c.p == '\r') &&
         (format_->columns.size() > 1 || format_->open_ended)) {
       if (*c.p == '\r' && text.size() == 1 && reader->more()) continue;
@@ -161,7 +160,7 @@ CsvReader::Walk CsvReader::row(Cursor* c, size_t row, CsvSink* to) {
       if (c->p == c->end && !c->last) return Walk::kMore;
       continue;
     }
-    if (!at_end) {  // behind "\n" or "\r\n"
+    if (!at_end) {  // after "\n" or "\r\n"
       if (*c->p == '\r') {
         if (c->end - c->p < 2 && !c->last) return Walk::kMore;
         if (c->end - c->p >= 2 && c->p[1] == '\n') ++c->p;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "berth/io.h"
-#include "data/rows.h"
+#include "data/row_source.h"
 #include "io/image_codec.h"
 #include "io/text_input.h"
 #include "tensor/tensor_impl.h"
@@ -131,7 +131,7 @@ Tensor decode_and_crop_jpeg(const Tensor& contents, int64_t y, int64_t x,
     JpegRead read = jpeg_options(o);
     read.y = y;
     read.x = x;
-    // 0 stands for all in JpegRead, and is no window.
+    // 0 stands for all in JpegRead, and is not a window.
     read.height = height == 0 ? -1 : height;
     read.width = width;
     Tensor t;

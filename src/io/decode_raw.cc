@@ -1,10 +1,12 @@
+// decode_raw.
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "berth/io.h"
-#include "data/rows.h"
+#include "data/row_source.h"
 #include "io/text_input.h"
 #include "tensor/tensor_impl.h"
 

@@ -12,19 +12,19 @@
 #include <vector>
 
 #include "berth/errors.h"
+#include "io/loopback_server_testing.h"
 #include "io/sha256.h"
-#include "io/testing/loopback_server.h"
-#include "io/testing/temp_dir.h"
+#include "io/temp_dir_testing.h"
 
 namespace berth::io {
 namespace {
 
-using testing::Connection;
 using testing::exists;
+using testing::HttpRequest;
 using testing::LoopbackServer;
 using testing::read_file;
-using testing::Request;
 using testing::ScopedEnv;
+using testing::ServedClient;
 using testing::TempDir;
 using testing::write_file;
 
@@ -65,7 +65,7 @@ class Download : public ::testing::Test {
   }
 
   LoopbackServer::Answer good() {
-    return [this](Connection& to, const Request& request) {
+    return [this](ServedClient& to, const HttpRequest& request) {
       to.serve(request, file_);
     };
   }
@@ -119,7 +119,7 @@ TEST_F(Download, ReplacesAFileWithAnotherChecksum) {
 
 TEST_F(Download, ResumesThePartByRange) {
   int64_t asked = -1;
-  LoopbackServer server([&](Connection& to, const Request& request) {
+  LoopbackServer server([&](ServedClient& to, const HttpRequest& request) {
     asked = request.range_start;
     to.serve(request, file_);
   });
@@ -141,7 +141,7 @@ TEST_F(Download, TakesACompletePartWithoutAsking) {
 }
 
 TEST_F(Download, BeginsAnewWhenTheServerIgnoresRange) {
-  LoopbackServer server([&](Connection& to, const Request&) {
+  LoopbackServer server([&](ServedClient& to, const HttpRequest&) {
     to.answer("200 OK", file_, static_cast<int64_t>(file_.size()));
   });
   std::filesystem::create_directories(dir_ / "sub");
@@ -153,10 +153,10 @@ TEST_F(Download, BeginsAnewWhenTheServerIgnoresRange) {
 }
 
 TEST_F(Download, BeginsAnewWhenTheServerAnswersAnotherRange) {
-  LoopbackServer server([&](Connection& to, const Request& request) {
+  LoopbackServer server([&](ServedClient& to, const HttpRequest& request) {
     if (request.range_start < 0) return to.serve(request, file_);
     to.answer("206 Partial Content", file_.substr(0, 10'000), 10'000,
-              Connection::content_range(0, 10'000));
+              ServedClient::content_range(0, 10'000));
   });
   std::filesystem::create_directories(dir_ / "sub");
   write_file(path_ + ".part", file_.substr(0, 30'000));
@@ -193,7 +193,7 @@ TEST_F(Download, DoesNotResumeWithoutAChecksum) {
 }
 
 TEST_F(Download, ResumesByItselfAfterATruncatedAnswer) {
-  LoopbackServer server([&](Connection& to, const Request& request) {
+  LoopbackServer server([&](ServedClient& to, const HttpRequest& request) {
     if (request.range_start >= 0) return to.serve(request, file_);
     to.answer("200 OK", file_.substr(0, 20'000),
               static_cast<int64_t>(file_.size()));
@@ -205,13 +205,13 @@ TEST_F(Download, ResumesByItselfAfterATruncatedAnswer) {
 }
 
 TEST_F(Download, TruncationIsDataLossAndKeepsThePartForLater) {
-  LoopbackServer server([&](Connection& to, const Request& request) {
+  LoopbackServer server([&](ServedClient& to, const HttpRequest& request) {
     const size_t start =
         static_cast<size_t>(std::max<int64_t>(0, request.range_start));
     const int64_t size = static_cast<int64_t>(file_.size());
     to.answer(start > 0 ? "206 Partial Content" : "200 OK",
               file_.substr(start, 10'000), size - static_cast<int64_t>(start),
-              Connection::content_range(static_cast<int64_t>(start), size));
+              ServedClient::content_range(static_cast<int64_t>(start), size));
   });
   const std::string what = failure<errors::DataLoss>(options(server));
   EXPECT_NE(what.find(server.url("/data.gz")), std::string::npos) << what;
@@ -221,7 +221,7 @@ TEST_F(Download, TruncationIsDataLossAndKeepsThePartForLater) {
 }
 
 TEST_F(Download, TruncationWithoutALengthIsDataLoss) {
-  LoopbackServer server([&](Connection& to, const Request&) {
+  LoopbackServer server([&](ServedClient& to, const HttpRequest&) {
     to.answer("200 OK", file_.substr(0, 10'000), -1);
   });
   const std::string what = failure<errors::DataLoss>(options(server));
@@ -234,7 +234,7 @@ TEST_F(Download, TruncationWithoutALengthIsDataLoss) {
 TEST_F(Download, CorruptionIsDataLossAndLeavesNothing) {
   std::string other = file_;
   other[12'345] ^= 1;
-  LoopbackServer server([&](Connection& to, const Request& request) {
+  LoopbackServer server([&](ServedClient& to, const HttpRequest& request) {
     to.serve(request, other);
   });
   const std::string what = failure<errors::DataLoss>(options(server));
@@ -246,7 +246,7 @@ TEST_F(Download, CorruptionIsDataLossAndLeavesNothing) {
 }
 
 TEST_F(Download, StopsAServerThatSendsTooMuch) {
-  LoopbackServer server([&](Connection& to, const Request&) {
+  LoopbackServer server([&](ServedClient& to, const HttpRequest&) {
     to.answer("200 OK", file_ + std::string(1 << 20, 'x'), -1);
   });
   const std::string what = failure<errors::DataLoss>(options(server));
@@ -256,7 +256,7 @@ TEST_F(Download, StopsAServerThatSendsTooMuch) {
 }
 
 TEST_F(Download, AStallIsDeadlineExceeded) {
-  LoopbackServer server([&](Connection& to, const Request&) {
+  LoopbackServer server([&](ServedClient& to, const HttpRequest&) {
     to.answer("200 OK", file_.substr(0, 1000),
               static_cast<int64_t>(file_.size()));
     to.stall();
@@ -270,7 +270,8 @@ TEST_F(Download, AStallIsDeadlineExceeded) {
 }
 
 TEST_F(Download, AServerThatNeverAnswersIsDeadlineExceeded) {
-  LoopbackServer server([&](Connection& to, const Request&) { to.stall(); });
+  LoopbackServer server(
+      [&](ServedClient& to, const HttpRequest&) { to.stall(); });
   auto wanted = options(server);
   wanted.stall_timeout_ms = 200;
   const std::string what = failure<errors::DeadlineExceeded>(wanted);
@@ -279,7 +280,7 @@ TEST_F(Download, AServerThatNeverAnswersIsDeadlineExceeded) {
 }
 
 TEST_F(Download, ADripIsBoundedByTheTotalTime) {
-  LoopbackServer server([&](Connection& to, const Request&) {
+  LoopbackServer server([&](ServedClient& to, const HttpRequest&) {
     to.answer("200 OK", "", static_cast<int64_t>(file_.size()));
     for (int i = 0; i < 200; ++i) {
       if (!to.send_text("x")) return;
@@ -293,14 +294,15 @@ TEST_F(Download, ADripIsBoundedByTheTotalTime) {
 }
 
 TEST_F(Download, ARepeatedResetIsUnavailable) {
-  LoopbackServer server([&](Connection& to, const Request&) { to.reset(); });
+  LoopbackServer server(
+      [&](ServedClient& to, const HttpRequest&) { to.reset(); });
   failure<errors::Unavailable>(options(server));
   EXPECT_EQ(server.requests(), 2);
 }
 
 TEST_F(Download, AResetInTheMiddleIsTriedAgain) {
   int answers = 0;
-  LoopbackServer server([&](Connection& to, const Request& request) {
+  LoopbackServer server([&](ServedClient& to, const HttpRequest& request) {
     if (++answers > 1) return to.serve(request, file_);
     to.answer("200 OK", file_.substr(0, 5000), 50'000);
     to.reset();
@@ -310,7 +312,7 @@ TEST_F(Download, AResetInTheMiddleIsTriedAgain) {
 }
 
 TEST_F(Download, NotFoundIsNotTriedAgainAndItsPageIsNotStored) {
-  LoopbackServer server([&](Connection& to, const Request&) {
+  LoopbackServer server([&](ServedClient& to, const HttpRequest&) {
     to.answer("404 Not Found", "<html>no</html>", 15);
   });
   const std::string what = failure<errors::NotFound>(options(server));
@@ -323,7 +325,7 @@ TEST_F(Download, NotFoundIsNotTriedAgainAndItsPageIsNotStored) {
 
 TEST_F(Download, AServerErrorIsTriedAgain) {
   int answers = 0;
-  LoopbackServer server([&](Connection& to, const Request& request) {
+  LoopbackServer server([&](ServedClient& to, const HttpRequest& request) {
     if (++answers == 1) return to.answer("503 Busy", "later", 5);
     to.serve(request, file_);
   });
@@ -349,7 +351,7 @@ TEST_F(Download, AnUnknownHostIsUnavailableAndTriedOnce) {
 
 TEST_F(Download, FollowsARedirectButNotToOtherProtocols) {
   write_file(dir_ / "secret", "secret");
-  LoopbackServer server([&](Connection& to, const Request& request) {
+  LoopbackServer server([&](ServedClient& to, const HttpRequest& request) {
     if (request.path == "/data.gz") {
       return to.answer("302 Found", "", 0, "Location: /moved\r\n");
     }

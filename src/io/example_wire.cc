@@ -63,7 +63,7 @@ class WireReader {
     uint64_t n = 0;
     return varint(&n) && take(n, out);
   }
-  // Passes over the value behind a tag.
+  // Passes over the value after a tag.
   bool skip(uint32_t tag, int depth = 0) {
     uint64_t number = 0;
     std::string_view bytes;

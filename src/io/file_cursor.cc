@@ -63,7 +63,7 @@ data::Dataset read_in_parallel(
       site);
 }
 
-FileCursor::FileCursor(const FileNode* node, const data::Pass& pass,
+FileCursor::FileCursor(const FileNode* node, const data::PassInfo& pass,
                        size_t slack)
     : node_(node), slack_(slack), stop_(pass.stop) {
   if (const auto& names = node->files().dataset()) {

@@ -52,7 +52,8 @@ class FileNode : public data::Node {
 class FileCursor {
  public:
   // `slack`: bytes beyond a record that the reader looks at.
-  FileCursor(const FileNode* node, const data::Pass& pass, size_t slack = 0);
+  FileCursor(const FileNode* node, const data::PassInfo& pass,
+             size_t slack = 0);
 
   // Opens the next file; false after the last, and after a stop.
   bool open_next();
@@ -74,7 +75,7 @@ class FileCursor {
   std::stop_token stop_;
   std::unique_ptr<data::ElementStream> names_;  // of a dataset of names
   // The next of the known names, and the distance from one of this task's to
-  // the next (Pass::shard).
+  // the next (PassInfo::shard).
   size_t index_ = 0, stride_ = 1;
   std::string name_;  // of the open file
   std::unique_ptr<WindowReader> reader_;

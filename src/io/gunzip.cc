@@ -1,3 +1,5 @@
+// ByteSource over a gzip stream.
+
 #include <fmt/format.h>
 #include <zlib.h>
 

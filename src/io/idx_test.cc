@@ -10,7 +10,7 @@
 #include <random>
 
 #include "berth/errors.h"
-#include "io/testing/temp_dir.h"
+#include "io/temp_dir_testing.h"
 
 namespace berth::io {
 namespace {
@@ -229,7 +229,7 @@ TEST(Idx, MemoryFollowsTheBytesThatArriveNotTheHeader) {
 }
 
 TEST(Idx, AGzipBombIsReadOnlyAsFarAsItsHeaderDeclares) {
-  // 64 MiB of zeros behind a header that declares 4 bytes.
+  // 64 MiB of zeros after a header that declares 4 bytes.
   Bytes bomb = header(8, {4});
   bomb.resize(size_t{64} << 20);
   const Bytes packed = gzip(bomb);

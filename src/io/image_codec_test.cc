@@ -2,9 +2,8 @@
 #include <zlib.h>
 
 #include <cmath>
-#include <fstream>
 
-#include "base/thrown.h"
+#include "base/errors_testing.h"
 #include "berth/errors.h"
 #include "berth/io.h"
 #include "berth/ops/array.h"

@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "berth/errors.h"
+#include "io/atomic_file.h"
 #include "io/checksum.h"
-#include "io/new_file.h"
 
 namespace berth::io {
 

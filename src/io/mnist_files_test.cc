@@ -6,19 +6,19 @@
 #include <vector>
 
 #include "berth/errors.h"
+#include "io/loopback_server_testing.h"
 #include "io/sha256.h"
-#include "io/testing/loopback_server.h"
-#include "io/testing/temp_dir.h"
+#include "io/temp_dir_testing.h"
 
 namespace berth::io {
 namespace {
 
-using testing::Connection;
 using testing::exists;
+using testing::HttpRequest;
 using testing::LoopbackServer;
 using testing::read_file;
-using testing::Request;
 using testing::ScopedEnv;
+using testing::ServedClient;
 using testing::TempDir;
 using testing::write_file;
 
@@ -45,7 +45,7 @@ class Mnist : public ::testing::Test {
   ScopedEnv offline_{"BERTH_OFFLINE", ""};
   TempDir dir_;
   ScopedEnv home_{"HOME", dir_ / "home"};
-  LoopbackServer absent_{[](Connection& to, const Request&) {
+  LoopbackServer absent_{[](ServedClient& to, const HttpRequest&) {
     to.answer("404 Not Found", "", 0);
   }};
   MnistOptions options_{.base_url = absent_.url("/"),
@@ -114,7 +114,7 @@ TEST_F(Mnist, TheOptionForbidsTheDownloadToo) {
 }
 
 TEST_F(Mnist, DownloadsTheFourFilesIntoTheCacheAndFindsThemThereLater) {
-  LoopbackServer server([](Connection& to, const Request& request) {
+  LoopbackServer server([](ServedClient& to, const HttpRequest& request) {
     to.serve(request, "content of " + request.path);
   });
   options_.base_url = server.url("/set/");
@@ -146,7 +146,7 @@ TEST_F(Mnist, DownloadsTheFourFilesIntoTheCacheAndFindsThemThereLater) {
 }
 
 TEST_F(Mnist, AnExceptionOfTheProgressCallbackPassesThrough) {
-  LoopbackServer server([](Connection& to, const Request&) {
+  LoopbackServer server([](ServedClient& to, const HttpRequest&) {
     to.answer("200 OK", std::string(1000, 'x'), 4542);
     to.stall();
   });
@@ -176,7 +176,8 @@ TEST_F(Mnist, AnUnknownHostAndADeadPortAreReasons) {
 }
 
 TEST_F(Mnist, AServerThatStallsIsGivenUpWithinTheBound) {
-  LoopbackServer server([](Connection& to, const Request&) { to.stall(); });
+  LoopbackServer server(
+      [](ServedClient& to, const HttpRequest&) { to.stall(); });
   options_.stall_timeout_ms = 150;
   options_.base_url = server.url("/");
   const MnistFiles files = find_or_fetch_mnist(options_);
@@ -185,7 +186,7 @@ TEST_F(Mnist, AServerThatStallsIsGivenUpWithinTheBound) {
 }
 
 TEST_F(Mnist, WrongBytesFromTheServerAreNotTakenForMnist) {
-  LoopbackServer server([](Connection& to, const Request&) {
+  LoopbackServer server([](ServedClient& to, const HttpRequest&) {
     to.answer("200 OK", std::string(4542, 'x'), 4542);
   });
   options_.base_url = server.url("/");

@@ -4,7 +4,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 
 #include "berth/errors.h"
@@ -161,7 +160,7 @@ std::string entry_bytes(std::string_view zip, const ZipEntry& e,
   return bytes;
 }
 
-// The text behind 'key': in a header such as
+// The text after 'key': in a header such as
 // {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }
 std::string_view npy_field(std::string_view header, const char* key) {
   const std::string quoted = fmt::format("'{}':", key);

@@ -27,7 +27,7 @@ struct NpzOptions {
 };
 
 // Reads all arrays of an archive, by name ("x_train"). Throws InvalidArgument
-// for what is no .npz file or holds objects, DataLoss for damage,
+// for what is not a .npz file or holds objects, DataLoss for damage,
 // ResourceExhausted for arrays above the limit.
 std::map<std::string, NpyArray> read_npz(std::string_view bytes,
                                          const NpzOptions& options = {});

@@ -4,9 +4,9 @@
 
 #include <cstring>
 
-#include "base/thrown.h"
+#include "base/errors_testing.h"
 #include "berth/errors.h"
-#include "io/testing/npz_file.h"
+#include "io/npz_file_testing.h"
 
 namespace berth::io {
 namespace {

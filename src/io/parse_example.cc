@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "berth/io.h"
-#include "data/rows.h"
+#include "data/row_source.h"
 #include "io/example_wire.h"
 #include "io/text_input.h"
 #include "tensor/string_tensor.h"

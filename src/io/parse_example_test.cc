@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "base/thrown.h"
+#include "base/errors_testing.h"
 #include "berth/errors.h"
 #include "berth/io.h"
 #include "berth/ops/array.h"

@@ -4,12 +4,10 @@
 #include <fmt/format.h>
 #include <png.h>
 
-#include <algorithm>
 #include <bit>
 #include <climits>
 #include <csetjmp>
 #include <cstring>
-#include <exception>
 #include <memory>
 #include <vector>
 
@@ -25,7 +23,7 @@ constexpr png_uint_32 kMostChunks = 1000;
 struct PngJob {
   const char* bytes = nullptr;
   size_t size = 0, at = 0;
-  bool ended = false;  // asked for bytes behind the end
+  bool ended = false;  // asked for bytes after the end
   char problem[160] = "";
   png_structp png = nullptr;
   png_infop info = nullptr;

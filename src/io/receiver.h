@@ -1,6 +1,6 @@
 // Receiver: judges what a server sends in one try of a download, and stores it.
 //
-// Whoever speaks HTTP (a Network) tells the receiver the status, hands it the
+// A Network, which speaks HTTP, tells the receiver the status, hands it the
 // body piece by piece and stops when told so; nothing here knows a library for
 // HTTP. One thread per object.
 

@@ -11,7 +11,7 @@ namespace berth::io {
 namespace {
 
 using data::ElementStream;
-using data::Pass;
+using data::PassInfo;
 
 class RecordNode : public FileNode {
  public:
@@ -22,8 +22,8 @@ class RecordNode : public FileNode {
                  options.max_record_bytes),
         format_(std::move(format)) {}
 
-  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
-  std::unique_ptr<ElementStream> batches(const Pass& pass, size_t size,
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
+  std::unique_ptr<ElementStream> batches(const PassInfo& pass, size_t size,
                                          bool drop_remainder) const override;
   const std::vector<TensorSpec>& specs() const override { return specs_; }
   const RecordFormat& format() const { return *format_; }
@@ -36,7 +36,7 @@ class RecordNode : public FileNode {
 class RecordStream : public ElementStream {
  public:
   // size 0: single records.
-  RecordStream(const RecordNode* node, const Pass& pass, size_t size,
+  RecordStream(const RecordNode* node, const PassInfo& pass, size_t size,
                bool drop_remainder)
       : node_(node),
         cursor_(node, pass, node->format().slack()),
@@ -105,11 +105,12 @@ class RecordStream : public ElementStream {
   TextColumn texts_;
 };
 
-std::unique_ptr<ElementStream> RecordNode::elements(const Pass& pass) const {
+std::unique_ptr<ElementStream> RecordNode::elements(
+    const PassInfo& pass) const {
   return std::make_unique<RecordStream>(this, pass, 0, false);
 }
 
-std::unique_ptr<ElementStream> RecordNode::batches(const Pass& pass,
+std::unique_ptr<ElementStream> RecordNode::batches(const PassInfo& pass,
                                                    size_t size,
                                                    bool drop_remainder) const {
   return std::make_unique<RecordStream>(this, pass, size, drop_remainder);

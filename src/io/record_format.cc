@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 
 #include "berth/errors.h"
@@ -41,7 +40,7 @@ uint64_t little64(const char* p) {
 }  // namespace
 
 uint32_t record_checksum(std::string_view bytes) {
-  // Turned and moved, so that it is no checksum of bytes that hold one.
+  // Turned and moved, so that it is not a checksum of bytes that hold one.
   const uint32_t crc = checksum(bytes.data(), bytes.size());
   return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }

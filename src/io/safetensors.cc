@@ -10,14 +10,13 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
-#include <optional>
 #include <unordered_map>
 
 #include "berth/errors.h"
 #include "device/device_manager.h"
+#include "io/atomic_file.h"
 #include "io/checksum.h"
-#include "io/new_file.h"
-#include "io/side_by_side.h"
+#include "io/parallel_for_files.h"
 #include "tensor/string_tensor.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"
@@ -219,7 +218,7 @@ uint64_t write_safetensors(const std::string& path,
   crcs.assign(8 * list.size(), '0');
   for (const Stored& s : list) header.entries.push_back(s.entry);
   const std::string first = print_safetensors_header(header, subject);
-  NewFile file(path, subject);
+  AtomicFile file(path, subject);
   file.append(first.data(), first.size());
   crcs.clear();
   for (Stored& s : list) {
@@ -261,8 +260,8 @@ struct SafetensorsFile::State {
   }
   void open_file();
   void read_at(uint64_t at, std::byte* target, size_t size) const;
-  // Reads bytes [begin, end) of a tensor to the same place behind `target`,
-  // and adds them to the checksum. False: one is no bool.
+  // Reads bytes [begin, end) of a tensor to the same offset of `target`,
+  // and adds them to the checksum. False: one is not a bool.
   bool read_part(const SafetensorsEntry& e, size_t begin, size_t end,
                  std::byte* target, uint32_t* crc) const;
   void read_header();
@@ -453,7 +452,7 @@ void SafetensorsFile::read(int i, std::byte* target) const {
   };
   std::vector<uint32_t> found(parts, 0);
   std::atomic<bool> valid{true};
-  side_by_side(parts, size, [&](size_t p) {
+  parallel_for(parts, size, [&](size_t p) {
     if (!s.read_part(e, p * kPartBytes, end_of(p), target, &found[p])) {
       valid = false;
     }

@@ -31,7 +31,7 @@ struct TensorToWrite {
 };
 
 // Writes a file. Messages begin with `subject`. Throws InvalidArgument for
-// names, and what NewFile throws; a file of that name is then as before.
+// names, and what AtomicFile throws; a file of that name is then as before.
 // Returns its size.
 uint64_t write_safetensors(const std::string& path,
                            std::vector<TensorToWrite> tensors,

@@ -161,7 +161,7 @@ std::string problem_of(const std::vector<SafetensorsEntry>& entries,
       fits = fits &&
              !__builtin_mul_overflow(bytes, static_cast<uint64_t>(d), &bytes);
     }
-    // A zero behind an overflow is an empty tensor all the same.
+    // A zero after an overflow still makes an empty tensor.
     if (std::find(e.shape.begin(), e.shape.end(), 0) != e.shape.end()) {
       fits = true;
       bytes = 0;

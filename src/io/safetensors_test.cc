@@ -11,7 +11,7 @@
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "io/checksum.h"
-#include "io/testing/temp_dir.h"
+#include "io/temp_dir_testing.h"
 #include "tensor/string_tensor.h"
 
 namespace berth::io {

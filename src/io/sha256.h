@@ -12,7 +12,7 @@ namespace berth::io {
 // Throws like `file_source` when it cannot be read.
 std::string sha256_of_file(const std::string& path);
 
-// The same with MD5, of files whose publisher gives no better digest.
+// MD5, for files whose publisher gives no better digest.
 std::string md5_of_file(const std::string& path);
 
 // Returns the SHA-256 of `bytes`.

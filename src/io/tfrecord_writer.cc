@@ -1,3 +1,5 @@
+// TFRecordWriter.
+
 #include <fmt/format.h>
 #include <zlib.h>
 
@@ -42,7 +44,7 @@ struct TFRecordWriter::State {
   ~State() {
     try {
       close();
-    } catch (const errors::Error&) {  // close() tells who asks
+    } catch (const errors::Error&) {  // close() reports it
     }
     if (compressed) deflateEnd(&stream);
   }

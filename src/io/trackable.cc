@@ -1,4 +1,4 @@
-// Objects of a checkpoint that are no models: variables, numbers, texts,
+// Objects of a checkpoint that are not models: variables, numbers, texts,
 // functions, the random state.
 
 #include <fmt/format.h>

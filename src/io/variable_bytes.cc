@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "device/device_manager.h"
-#include "io/side_by_side.h"
+#include "io/parallel_for_files.h"
 #include "op/dispatcher.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"
@@ -67,7 +67,7 @@ void read_variables(const std::vector<VariableToRead>& list,
     fill_variable(v.variable, why, site,
                   [&](std::byte* target) { v.file->read(v.index, target); });
   };
-  side_by_side(shared.size(), bytes, [&](size_t i) { read(*shared[i]); });
+  parallel_for(shared.size(), bytes, [&](size_t i) { read(*shared[i]); });
   for (const VariableToRead* v : alone) read(*v);
 }
 

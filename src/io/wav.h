@@ -18,7 +18,7 @@ struct WavFile {
   int64_t frames = 0;
 };
 
-// Throws InvalidArgument for what is no WAV file or not of those formats,
+// Throws InvalidArgument for what is not a WAV file or not of those formats,
 // DataLoss for one that ends too early.
 WavFile read_wav(std::string_view bytes);
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/thrown.h"
+#include "base/errors_testing.h"
 #include "berth/errors.h"
 #include "berth/gradient_tape.h"
 #include "berth/ops/array.h"
@@ -11,7 +11,7 @@
 #include "berth/ops/math.h"
 #include "berth/saved_function.h"
 #include "io/safetensors.h"
-#include "io/testing/temp_dir.h"
+#include "io/temp_dir_testing.h"
 
 namespace berth {
 namespace {

@@ -103,7 +103,7 @@ TEST(ChooseDevice, NobodyAskedTakesTheFirstDeviceWithAKernel) {
   // Where float inputs live plays no role.
   EXPECT_EQ(choice({.inputs = {kOnGpu1}}), "default 0");
   EXPECT_EQ(choice({.able = {}}), "none -1");
-  // Job and task alone are no request, but bind.
+  // Job and task alone are not a request, but bind.
   EXPECT_EQ(choice({.request = "/job:worker"}), "default 4");
   EXPECT_EQ(choice({.request = "/job:localhost", .able = {4}}), "none -1");
 }

@@ -100,8 +100,8 @@ WindowAxis make_axis(const OpDef& op, int64_t in, int64_t window,
 
 }  // namespace
 
-Windows conv_windows(const OpDef& op, const Attrs* attrs, const Shape& image,
-                     const Shape& filter) {
+WindowAxes conv_windows(const OpDef& op, const Attrs* attrs, const Shape& image,
+                        const Shape& filter) {
   const auto strides = spatial(op, attrs, "strides");
   const auto dilations = spatial(op, attrs, "dilations");
   const auto pads = paddings_of(op, attrs);
@@ -119,7 +119,8 @@ int64_t conv_groups(const OpDef& op, const Attrs* attrs, const Shape& image,
   return each > 0 && all > 0 && all % each == 0 ? all / each : 1;
 }
 
-Windows pool_windows(const OpDef& op, const Attrs* attrs, const Shape& image) {
+WindowAxes pool_windows(const OpDef& op, const Attrs* attrs,
+                        const Shape& image) {
   const auto ksize = spatial(op, attrs, "ksize");
   const auto strides = spatial(op, attrs, "strides");
   const Padding pad = padding_of(op, attrs);

@@ -26,7 +26,7 @@ struct WindowAxis {
   int64_t first(int64_t o) const { return o * stride - pad; }
 };
 
-struct Windows {
+struct WindowAxes {
   WindowAxis h, w;
 };
 
@@ -34,8 +34,8 @@ struct Windows {
 // padding and explicit_paddings: image [n, h, w, c], filter [kh, kw, c, o].
 // Throws errors::InvalidArgument for attributes that make no sense and for a
 // window larger than the padded image.
-Windows conv_windows(const OpDef& op, const Attrs* attrs, const Shape& image,
-                     const Shape& filter);
+WindowAxes conv_windows(const OpDef& op, const Attrs* attrs, const Shape& image,
+                        const Shape& filter);
 
 // Returns the groups of such a convolution: the attribute groups, or, where it
 // is 0, as many as the channels say (1 when they do not fit); negative when
@@ -45,7 +45,8 @@ int64_t conv_groups(const OpDef& op, const Attrs* attrs, const Shape& image,
 
 // Returns the windows of a pool, from the attributes ksize, strides and
 // padding.
-Windows pool_windows(const OpDef& op, const Attrs* attrs, const Shape& image);
+WindowAxes pool_windows(const OpDef& op, const Attrs* attrs,
+                        const Shape& image);
 
 // {both}, {h, w} or {1, h, w, 1} -> {1, h, w, 1}; others stay as they are.
 std::vector<int64_t> nhwc_list(const std::vector<int64_t>& v);

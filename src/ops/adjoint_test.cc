@@ -1,7 +1,7 @@
-// Apart from test_util.h, because the tape is in another module.
+// Apart from ops/testing.h, because the tape is in another module.
 
 #include "berth/gradient_tape.h"
-#include "ops/test_util.h"
+#include "ops/testing.h"
 
 namespace berth::test {
 

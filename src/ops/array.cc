@@ -257,7 +257,7 @@ void register_array_ops(OpRegistry& r) {
         .output("y")
         .infer(&infer_same_as_0)
         .split(&split_elementwise)
-        // As in TensorFlow: zeros that flow would be NaN behind a pole.
+        // As in TensorFlow: zeros that flow would be NaN after a pole.
         .not_differentiable();
   }
   r.op("Reshape")

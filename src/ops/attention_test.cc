@@ -6,8 +6,8 @@
 #include "berth/gradient_tape.h"
 #include "berth/ops/nn.h"
 #include "berth/ops/random.h"
-#include "ops/gradient_check.h"
-#include "ops/test_util.h"
+#include "ops/gradient_check_testing.h"
+#include "ops/testing.h"
 
 namespace berth {
 namespace {
@@ -61,7 +61,7 @@ TEST(MaskedSoftmax, RefusesWhatDoesNotFit) {
                        "scale is inf");
 }
 
-// The same from exponentials written out.
+// Expected values come from exponentials written out.
 TEST(Attention, WeighsValuesByTheSoftmaxOfScores) {
   const Tensor q = numbers({2, 3, 4}), k = numbers({2, 5, 4}, 1);
   const Tensor v = numbers({2, 5, 2}, 2);

@@ -4,7 +4,7 @@
 #include <numbers>
 
 #include "berth/berth.h"
-#include "ops/test_util.h"
+#include "ops/testing.h"
 
 namespace berth {
 namespace {

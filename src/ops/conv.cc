@@ -119,7 +119,7 @@ Shape conv_shape(const InferContext& c, const Shape& x, const Shape& filter) {
                     "multiple of the {} groups",
                     filter.str(), groups));
   }
-  const Windows w = conv_windows(c.op(), c.attrs(), x, filter);
+  const WindowAxes w = conv_windows(c.op(), c.attrs(), x, filter);
   return {x[0], w.h.out, w.w.out, filter[3]};
 }
 
@@ -305,7 +305,7 @@ void infer_depthwise(InferContext& c) {
       fmt::format("channels differ: image is {}, filter is {}; expected "
                   "filter.shape[2] == {}",
                   x.str(), filter.str(), x[3]));
-  const Windows w = conv_windows(c.op(), c.attrs(), x, filter);
+  const WindowAxes w = conv_windows(c.op(), c.attrs(), x, filter);
   const bool known = channels >= 0 && filter[3] >= 0 &&
                      channels <= kMaxChannels && filter[3] <= kMaxChannels;
   c.set_output(

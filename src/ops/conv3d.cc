@@ -68,7 +68,7 @@ Tensor channels_behind(const Tensor& x, bool first, Site site, const Fn& fn) {
   return first ? transpose(y, {0, 4, 1, 2, 3}, site) : y;
 }
 
-// What goes before and behind an axis so that windows cover it.
+// What goes before and after an axis so that windows cover it.
 struct Pads {
   int64_t before = 0, behind = 0;
 };

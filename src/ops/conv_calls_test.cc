@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "berth/ops/nn.h"
-#include "ops/gradient_check.h"
-#include "ops/test_util.h"
+#include "ops/gradient_check_testing.h"
+#include "ops/testing.h"
 
 namespace berth {
 namespace {

@@ -6,7 +6,7 @@
 #include "berth/function.h"
 #include "berth/gradient_tape.h"
 #include "berth/ops/nn.h"
-#include "ops/gradient_check.h"
+#include "ops/gradient_check_testing.h"
 #include "ops/op_call.h"
 
 namespace berth {

@@ -150,7 +150,7 @@ std::vector<SplitSignature> split_attention(const InferContext& c) {
     SplitSignature rule;
     bool own = c.output(0).shape[i] != 1;
     for (int k = 0; k < c.num_inputs(); ++k) {
-      // Logarithms have one axis less behind the leading ones.
+      // Logarithms have one axis less after the leading ones.
       const bool sums = grad && k == 4;
       rule.inputs.push_back(axis_in(c.shape(k), i, sums ? rank - 1 : rank));
       const bool mask = k == (grad ? 6 : 3);

@@ -5,7 +5,7 @@
 #include <complex>
 
 #include "berth/berth.h"
-#include "ops/test_util.h"
+#include "ops/testing.h"
 
 namespace berth {
 namespace {
@@ -49,7 +49,7 @@ TEST(Dtypes, NumbersAdaptOrSayThatTheyDoNotFit) {
 }
 
 TEST(Dtypes, HalvesAreComputedInFloatAndRoundedOnce) {
-  // 256 + 1 is no bfloat16; 256 + 1 + 1 in one sum is.
+  // 256 + 1 is not a bfloat16; 256 + 1 + 1 in one sum is.
   const Tensor x =
       constant({bfloat16_t(256.f), bfloat16_t(1.f), bfloat16_t(1.f)});
   EXPECT_EQ(math::reduce_sum(x).item<float>(), 258.f);

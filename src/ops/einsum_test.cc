@@ -4,9 +4,9 @@
 #include <string>
 
 #include "berth/ops/contract.h"
-#include "ops/gradient_check.h"
-#include "ops/test_util.h"
-#include "ops/unknown_dims.h"
+#include "ops/gradient_check_testing.h"
+#include "ops/testing.h"
+#include "ops/unknown_dims_testing.h"
 
 namespace berth::test {
 namespace {

@@ -8,7 +8,7 @@
 namespace berth {
 
 // Returns dy * slope, and 0 where nothing flows back though the slope is not
-// finite there (a root at 0, behind a `where` that takes the other branch).
+// finite there (a root at 0, after a `where` that takes the other branch).
 Tensor flow_through(const Tensor& dy, const Tensor& slope);
 
 // Returns dy / conj(x) such that of nothing that flows back nothing flows on in

@@ -8,8 +8,8 @@
 #include "berth/gradient_tape.h"
 #include "berth/ops/bitwise.h"
 #include "berth/ops/nn.h"
-#include "ops/gradient_check.h"
-#include "ops/test_util.h"
+#include "ops/gradient_check_testing.h"
+#include "ops/testing.h"
 
 namespace berth::test {
 namespace {

@@ -61,7 +61,7 @@ Cost cost_fused_matmul(const InferContext& c) {
   return cost;
 }
 
-// The same by the ops that it was made of.
+// Computes it by the ops that it was made of.
 Tensors decompose_fused_matmul(std::span<const Tensor> in, const OpDef& op,
                                const Attrs* attrs) {
   const auto flag = [&](const char* name) {

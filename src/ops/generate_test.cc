@@ -1,7 +1,7 @@
 #include <limits>
 
 #include "berth/ops/array.h"
-#include "ops/test_util.h"
+#include "ops/testing.h"
 
 namespace berth::test {
 namespace {

@@ -1,8 +1,7 @@
-#include "ops/gradient_check.h"
-
 #include <gtest/gtest.h>
 
 #include "berth/gradient_tape.h"
+#include "ops/gradient_check_testing.h"
 
 namespace berth::testing {
 

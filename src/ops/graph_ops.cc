@@ -77,7 +77,7 @@ int count_replicas(const OpDef& op, const Attrs* attrs) {
 }
 
 // Each piece counts in every result: its gradient is the reduction of theirs,
-// for whoever has the piece.
+// given to the owner of the piece.
 Tensors grad_all_reduce(const GradCall& g) {
   static const OpDef& op = op_named("_AllReduce");
   auto pairs = g.attrs()->pairs();

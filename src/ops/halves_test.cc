@@ -8,7 +8,7 @@
 
 #include "berth/berth.h"
 #include "ops/op_call.h"
-#include "ops/test_util.h"
+#include "ops/testing.h"
 
 namespace berth::test {
 namespace {

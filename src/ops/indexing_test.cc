@@ -7,7 +7,7 @@
 #include "berth/function.h"
 #include "berth/gradient_tape.h"
 #include "berth/variable.h"
-#include "ops/test_util.h"
+#include "ops/testing.h"
 
 namespace berth::test {
 namespace {

@@ -1,6 +1,6 @@
 #include "berth/gradient_tape.h"
 #include "berth/ops/array.h"
-#include "ops/test_util.h"
+#include "ops/testing.h"
 
 namespace berth::test {
 namespace {

@@ -1,5 +1,4 @@
-// The same elements in another arrangement: axes added, dropped, permuted,
-// repeated, padded.
+// Ops that rearrange elements: axes added, dropped, permuted, repeated, padded.
 
 #include <fmt/format.h>
 

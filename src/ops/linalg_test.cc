@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "berth/gradient_tape.h"
-#include "ops/gradient_check.h"
-#include "ops/test_util.h"
+#include "ops/gradient_check_testing.h"
+#include "ops/testing.h"
 
 namespace berth::test {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "berth/berth.h"
-#include "ops/test_util.h"
+#include "ops/testing.h"
 
 namespace berth::test {
 namespace {

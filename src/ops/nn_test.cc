@@ -10,7 +10,7 @@
 #include "berth/gradient_tape.h"
 #include "berth/ops/random.h"
 #include "op/kernel.h"
-#include "ops/gradient_check.h"
+#include "ops/gradient_check_testing.h"
 #include "ops/op_call.h"
 
 namespace berth {

@@ -6,7 +6,7 @@
 
 #include "berth/gradient_tape.h"
 #include "berth/ops/nn.h"
-#include "ops/unknown_dims.h"
+#include "ops/unknown_dims_testing.h"
 
 namespace berth::test {
 namespace {

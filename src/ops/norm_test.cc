@@ -7,9 +7,9 @@
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
-#include "ops/gradient_check.h"
+#include "ops/gradient_check_testing.h"
 #include "ops/op_call.h"
-#include "ops/unknown_dims.h"
+#include "ops/unknown_dims_testing.h"
 
 namespace berth {
 namespace {

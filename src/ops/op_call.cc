@@ -58,7 +58,7 @@ Tensors call_list(const OpDef& op, const Tensors& in, const Attrs* attrs) {
 
 namespace {
 
-// A number is no tensor that somebody put on the host: where copies are
+// A number is not a tensor that the user put on the host: where copies are
 // errors or warnings it is made where the other operand is.
 Tensor beside(const Tensor& like, const Tensor& number) {
   if (config::device_policy() == config::DevicePolicy::kSilent) return number;

@@ -5,7 +5,7 @@
 
 #include "berth/function.h"
 #include "berth/gradient_tape.h"
-#include "ops/test_util.h"
+#include "ops/testing.h"
 
 namespace berth::test {
 namespace {

@@ -21,7 +21,7 @@ std::vector<Attrs::Pair> pool_attrs(const GradCall& g) {
 }
 
 Shape pooled(const InferContext& c, const Shape& x) {
-  const Windows w = pool_windows(c.op(), c.attrs(), x);
+  const WindowAxes w = pool_windows(c.op(), c.attrs(), x);
   return {x[0], w.h.out, w.w.out, x[3]};
 }
 

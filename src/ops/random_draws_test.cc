@@ -7,7 +7,7 @@
 #include "berth/gradient_tape.h"
 #include "berth/ops/random.h"
 #include "op/kernel.h"
-#include "ops/test_util.h"
+#include "ops/testing.h"
 
 namespace berth::test {
 namespace {

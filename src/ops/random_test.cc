@@ -6,7 +6,7 @@
 #include "base/rng.h"
 #include "device/device_manager.h"
 #include "op/kernel.h"
-#include "ops/test_util.h"
+#include "ops/testing.h"
 
 namespace berth::test {
 namespace {

@@ -86,7 +86,7 @@ Tensors grad_extreme(const GradCall& g) {
 }
 
 // The product of the other elements along an axis: of those before times those
-// behind. A quotient would lose zeros.
+// after. A quotient would lose zeros.
 Tensor product_of_others(const Tensor& x, int axis) {
   return math::cumprod(x, {.axis = axis, .exclusive = true}, {}) *
          math::cumprod(x, {.axis = axis, .exclusive = true, .reverse = true},

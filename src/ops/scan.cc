@@ -132,7 +132,7 @@ Tensor recurrence(const Tensor& a, const Tensor& b, const Tensor& segments,
 }
 
 // An element's share is the product of those before it, times the gradients
-// behind it, each times the elements between: no division, so zeros are
+// after it, each times the elements between: no division, so zeros are
 // elements like any other.
 Tensors grad_cumprod(const GradCall& g) {
   const auto axis = g.attr<int64_t>("axis");
@@ -148,7 +148,7 @@ Tensors grad_cumprod(const GradCall& g) {
   return {before * behind};
 }
 
-// sum of dy_j exp(x_i - y_j) over the j behind i, for the positive and the
+// sum of dy_j exp(x_i - y_j) over the j after i, for the positive and the
 // negative dy as logarithms, as TensorFlow does: nothing overflows.
 Tensors grad_cumulative_logsumexp(const GradCall& g) {
   const AttrsRef back =

@@ -23,7 +23,7 @@ Tensor unsorted(const char* op, const Tensor& data, const Tensor& ids,
                       AttrsRef({{"num_segments", num}}).get());
 }
 
-// `t` [...] with as many axes of length 1 behind as `like` has more.
+// `t` [...] with as many axes of length 1 after as `like` has more.
 Tensor with_rank_of(Tensor t, const Tensor& like) {
   while (t.rank() < like.rank()) t = expand_dims(t, -1, {});
   return t;
@@ -244,7 +244,7 @@ Tensors grad_segment_extreme(const GradCall& g) {
           {}};
 }
 
-// The product of the rows before each in its run of equal ids; behind it when
+// The product of the rows before each in its run of equal ids; after it when
 // `reverse`.
 Tensor product_before(const Tensor& rows, const Tensor& ids, bool reverse) {
   static const OpDef& op = op_named("SegmentRecurrence");
@@ -256,7 +256,7 @@ Tensor product_before(const Tensor& rows, const Tensor& ids, bool reverse) {
   return call1(op, {&rows, &begins, &ids}, product.get());
 }
 
-// The product of the others of the segment: of those before times those behind
+// The product of the others of the segment: of those before times those after
 // in the order of the ids. A quotient would lose zeros.
 Tensors grad_segment_prod(const GradCall& g) {
   const Tensor &data = g.x(0), &ids = g.x(1);

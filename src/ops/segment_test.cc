@@ -5,8 +5,8 @@
 
 #include "berth/gradient_tape.h"
 #include "berth/ops/indexing.h"
-#include "ops/gradient_check.h"
-#include "ops/test_util.h"
+#include "ops/gradient_check_testing.h"
+#include "ops/testing.h"
 
 namespace berth::test {
 namespace {
@@ -51,7 +51,7 @@ TEST(SegmentProd, SecondDerivativeOfRowsOfGridsAndOfNothing) {
   };
   EXPECT_EQ(summed_hessian(x, of(zeros({3}, int32))),
             (Doubles{3, 5 + 4, 3, 5 + 2, 0, 4 + 2}));
-  // The same numbers as one segment of a grid: three zeros are too many.
+  // As one segment of a grid three zeros are too many.
   const Tensor grid = constant(Doubles{0, 2, 1, 4}, {2, 2});
   EXPECT_EQ(summed_hessian(grid, of(zeros({2, 2}, int32))),
             (Doubles{4 + 8 + 2, 4, 8, 2}));

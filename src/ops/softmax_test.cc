@@ -4,7 +4,7 @@
 
 #include "berth/errors.h"
 #include "berth/ops/nn.h"
-#include "ops/gradient_check.h"
+#include "ops/gradient_check_testing.h"
 
 namespace berth {
 namespace {

@@ -9,9 +9,9 @@
 #include "berth/ops/clip.h"
 #include "berth/ops/contract.h"
 #include "berth/ops/nn.h"
-#include "ops/gradient_check.h"
-#include "ops/test_util.h"
-#include "ops/unknown_dims.h"
+#include "ops/gradient_check_testing.h"
+#include "ops/testing.h"
+#include "ops/unknown_dims_testing.h"
 
 namespace berth::test {
 namespace {

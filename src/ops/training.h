@@ -53,7 +53,7 @@ struct RmsPropScalars {
 // mom = momentum * mom + lr * grad / sqrt(ms + epsilon); var -= mom.
 void apply_rms_prop(const Tensor& var, const Tensor& ms, const Tensor& mom,
                     const RmsPropScalars& scalars, const Tensor& grad);
-// The same with ms - mg^2 in place of ms, where mg += (1 - rho) * (grad - mg).
+// RMSProp with ms - mg^2 in place of ms, where mg += (1 - rho) * (grad - mg).
 void apply_centered_rms_prop(const Tensor& var, const Tensor& mg,
                              const Tensor& ms, const Tensor& mom,
                              const RmsPropScalars& scalars, const Tensor& grad);

@@ -1,8 +1,7 @@
-#include "ops/unknown_dims.h"
-
 #include <gtest/gtest.h>
 
 #include "berth/gradient_tape.h"
+#include "ops/unknown_dims_testing.h"
 
 namespace berth::test {
 

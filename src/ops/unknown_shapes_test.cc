@@ -6,7 +6,7 @@
 #include "berth/gradient_tape.h"
 #include "berth/ops/indexing.h"
 #include "berth/ops/linalg.h"
-#include "ops/test_util.h"
+#include "ops/testing.h"
 
 namespace berth::test {
 namespace {

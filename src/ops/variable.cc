@@ -52,7 +52,7 @@ void assign_parts(const OpDef& op, const Tensor& handle, const Tensor& value,
   for (const Tensor& p : v.parts) assign(op, p, part);
 }
 
-// The same by the user: in a replica, what all replicas write together.
+// An assignment by the user: in a replica, what all replicas write together.
 void assign(const OpDef& op, const Tensor& handle, const Tensor& value,
             const char* what) {
   if (t_state.replica != nullptr) {

@@ -131,7 +131,7 @@ class ProductFusing {
     return fits ? bias : ValueRef{};
   }
 
-  // A bias behind product i, and what is done to the sum.
+  // A bias after product i, and what is done to the sum.
   void add_end(int32_t i) {
     if (!is_product(i)) return;
     End end;
@@ -180,7 +180,7 @@ class ProductFusing {
     return add_kept_gelu(last, end);
   }
 
-  // Others, behind gelu, read its argument, too: its gradient does.
+  // Others, after gelu, read its argument, too: its gradient does.
   int32_t add_kept_gelu(int32_t last, End& end) const {
     for (const int32_t next : readers_[last]) {
       if (!is(next, "Gelu") || !flag(next, "approximate") ||
@@ -304,7 +304,7 @@ class ProductFusing {
   Graph& graph_;
   const std::function<bool(const Node&)>& may_fuse_;
   std::vector<bool> keep_, returned_, waited_for_;
-  // Who reads a node's outputs; who reads twice is there twice.
+  // Readers of a node's outputs; one that reads twice is there twice.
   std::vector<std::vector<int32_t>> readers_;
   std::map<ValueRef, ValueRef> moved_;
   bool any_ = false;

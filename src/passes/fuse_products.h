@@ -2,8 +2,8 @@
 // _FusedMatMul.
 //
 // Runs after placement and lowering, before fuse, on devices whose kernels
-// take such products: a bias and relu or gelu (its tanh form) behind the
-// product, gelu's gradient behind it, the sum of its second factor that is a
+// take such products: a bias and relu or gelu (its tanh form) after the
+// product, gelu's gradient after it, the sum of its second factor that is a
 // bias's gradient beside it, the sum over leading dimensions that ends a
 // weight's gradient. Never across control edges, nor where replicas share a
 // batch. All but the last keep every bit of kernels that round where the ops

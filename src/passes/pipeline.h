@@ -21,8 +21,8 @@ void fold(Graph& graph, int64_t max_elements = 1 << 16);
 // Merges equal nodes: op, attributes, inputs, controls and request.
 // Never random or stateful ones.
 void cse(Graph& graph);
-// The same among nodes of a placed graph for which `among` is true, whatever
-// their requests: what decompositions of several ops have in common.
+// Joins equal nodes of a placed graph for which `among` is true, whatever their
+// requests: what decompositions of several ops have in common.
 void cse_parts(Graph& graph, const std::vector<bool>& among);
 // x + 0, x * 1, x - 0, x / 1, --x, Identity, transposes and reshapes that
 // cancel, casts to the same dtype, ... only where bits stay the same.

@@ -151,7 +151,7 @@ struct Machine {
   const LinkCost& link(int32_t from, int32_t to) const {
     return links[link_number(from, to)];
   }
-  // The same, to be modified: afterwards each pair has its own.
+  // Returns the link to be modified: afterwards each pair has its own.
   LinkCost& link_of(int32_t from, int32_t to);
   // Returns the device with this full name; -1: none.
   int32_t find(const std::string& full_name) const;

@@ -406,7 +406,7 @@ class Decoder::Impl {
     }
   }
 
-  // The same for a node that has moved to another device.
+  // Finds them for a node that has moved to another device.
   void find_first_of(int32_t node) {
     const Kind kind = t_.graph.kind[node];
     if (kind == Kind::kTransfer) return;

@@ -95,8 +95,8 @@ struct DecodeTables {
   LinkNumbers links;              // shared ones as in CopyRoute
   std::vector<CopyRoute> routes;  // [from * devices + to]; empty: too many
   std::vector<uint8_t> kind;      // per link
-  // Equal links share one of the `num_kinds` kinds; kind 0 is no link. If too
-  // many differ, the others have kind num_kinds, and `few_kinds` is false.
+  // Equal links share one of the `num_kinds` kinds; kind 0 is not a link. If
+  // too many differ, the others have kind num_kinds, and `few_kinds` is false.
   uint8_t num_kinds = 1;
   bool few_kinds = true;
   std::vector<double> kind_us;  // [value * kinds + kind]; ends with zeros

@@ -129,7 +129,7 @@ std::string explain(const Graph& graph, const Placement& placement,
 // zero. Partitions a copy of the graph.
 std::vector<int64_t> crossing_bytes(const Graph& graph,
                                     const std::vector<int32_t>& nodes);
-// The same for the nodes of all fallbacks.
+// Returns those of the nodes of all fallbacks.
 std::vector<int64_t> crossing_bytes(const Graph& graph,
                                     const std::vector<PlaceFallback>& of);
 

@@ -140,7 +140,7 @@ class Simulator {
   std::unique_ptr<Impl> impl_;
 };
 
-// The same for one plan.
+// Simulates one plan.
 Simulation simulate(const SimulatedGraph& graph, const CostTable& costs,
                     const PlacePlan& plan);
 

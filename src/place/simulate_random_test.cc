@@ -472,7 +472,7 @@ TEST(SimulateRandom, NoStepIsShorterThanItsPathsAndItsWork) {
   }
 }
 
-// The same graph with its nodes in another order.
+// The graph with its nodes in another order.
 Sample renumbered(const Sample& s, unsigned seed, std::vector<int32_t>& to) {
   Random r(seed);
   const Graph& g = s.graph;

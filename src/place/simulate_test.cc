@@ -308,7 +308,7 @@ TEST(Simulate, PeakBytesFollowLifetimes) {
   Simulation s = t.run();
   // 40; a: 140; b: 148; c: 40 + 8 + 16; d: 40 + 8 + 16 + 60.
   EXPECT_EQ(s.peak_bytes[0], 148);
-  // The same, but the alias is read on device 1 at the end of the copy (101).
+  // As above, but the alias is read on device 1 at the end of the copy (101).
   Case far(arg("x", 0, 40) + node("a", "Fn(x:0)", 0, 10, 100) + alias +
            node("b", "Fn(s:0)", 0, 5, 8) + node("c", "Fn(b:0)", 0, 5, 16) +
            node("d", "Fn(c:0)", 0, 200, 60) + node("e", "Fn(s:0)", 1, 1, 4) +

@@ -46,7 +46,7 @@ class Traffic {
   // function counts as read where its op was placed.
   int64_t sent(ValueRef v) const;
   int64_t sent(const Border& border) const;
-  // The same if nodes[i] ran on devices[i].
+  // Bytes sent if nodes[i] ran on devices[i].
   int64_t sent_if(const std::vector<int32_t>& nodes,
                   const std::vector<int32_t>& devices, const Border& border);
   // Results no longer count as read anywhere.

@@ -18,7 +18,7 @@
 #include "device/device_manager.h"
 #include "device/virtual_clock.h"
 #include "exec/measure_costs.h"
-#include "function/trial.h"
+#include "function/trial_compile.h"
 #include "function/without_branches.h"
 #include "graph/body.h"
 #include "op/dispatcher.h"
@@ -99,7 +99,7 @@ class AutoPlacer {
     std::string source;
     double planned = 0;       // predicted by the planner's model
     double predicted_us = 0;  // of the compiled plan; 0: none
-    std::unique_ptr<Trial> trial;
+    std::unique_ptr<CompiledTrial> trial;
   };
 
   // Throws what the rules throw. The result is also a candidate of the planner.
@@ -180,7 +180,8 @@ class AutoPlacer {
       if (tried[static_cast<size_t>(c)]) continue;
       tried[static_cast<size_t>(c)] = true;
       try {
-        Trial trial(graph_, all_on(anywhere, d), places_, trial_options(false));
+        CompiledTrial trial(graph_, all_on(anywhere, d), places_,
+                            trial_options(false));
         trial.put_times(c, costs_);
         const double us = sum_of_times(c);
         if (us >= fastest) continue;
@@ -371,8 +372,8 @@ class AutoPlacer {
     std::vector<DeviceId> device;
     for (const Node& n : g.nodes) device.push_back(n.assigned);
     try {
-      c.trial =
-          std::make_unique<Trial>(g, device, places_, trial_options(true));
+      c.trial = std::make_unique<CompiledTrial>(g, device, places_,
+                                                trial_options(true));
       c.predicted_us = c.trial->predicted_us();
     } catch (const errors::Error&) {
       // Leave it out. If it cannot be compiled, the user will get the error.

@@ -10,7 +10,7 @@
 #include <map>
 #include <mutex>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/berth.h"
 #include "berth/custom_op.h"
 #include "berth/debugging.h"

@@ -56,7 +56,7 @@ class Comparison {
   void add(double size, std::string text) {
     causes_.push_back({size, std::move(text)});
   }
-  // "CPU:0 computes 4 us more"; nothing if that is no difference.
+  // "CPU:0 computes 4 us more"; nothing if they are equal.
   void add_change(double more, const std::string& what) {
     if (more == 0) return;
     add(std::fabs(more), fmt::format("{} {} {}", what, time(std::fabs(more)),

@@ -157,7 +157,7 @@ class Paths {
     }
     return us;
   }
-  // The same with what follows it: the longest path through the op.
+  // The longest path through the op.
   double through(int i) const {
     double us = kInfinity;
     for (int d = 0; d < m_; ++d) {

@@ -435,7 +435,7 @@ class ExactSearch {
     if (!g_.units.limited && is_known(done, s)) return;
     for (int op = 0; op < n_ && !stopped_; ++op) {
       if (done >> op & 1 || (g_.needs[op] & ~done) != 0) continue;
-      // The same plan with these two exchanged is covered elsewhere.
+      // The plan with these two exchanged is covered elsewhere.
       if (!sequence_.empty()) {
         const int last = sequence_.back();
         if (op < last && !(g_.needs[op] >> last & 1) &&

@@ -51,7 +51,7 @@ class MemoryNeeds {
   // Bytes that an op holds on its device from beginning to end.
   double held(int32_t op) const { return held_[op]; }
 
-  // The same plus the bytes that an op leaves on its device at the end.
+  // Those bytes plus what an op leaves on its device at the end.
   double kept(int32_t op) const { return kept_[op]; }
 
   // Bytes that are on `device` while the op runs there, besides what its group

@@ -25,7 +25,7 @@ struct StageCut {
   LayerOrder layers = LayerOrder::kPlain;
   std::vector<int32_t> on;      // per stage: its device
   std::vector<int32_t> beside;  // and that of its weight gradients; or empty
-  std::vector<int32_t> ends;    // and the place behind its last layer
+  std::vector<int32_t> ends;    // and the place after its last layer
   DeviceScheduler::First order = DeviceScheduler::First::kPath;
 };
 

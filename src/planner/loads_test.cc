@@ -154,7 +154,7 @@ TEST(Loads, EveryLinkOfAPathCarriesTheTransfer) {
   EXPECT_EQ(plan_placement(p, {.moves = 1000, .threads = 1}).value, 20);
 }
 
-// The same links, per pair of hosts and per pair of devices.
+// Equal links, per pair of hosts and per pair of devices.
 TEST(Loads, LinksOfHostsAreThoseOfTheirDevices) {
   for (uint64_t seed = 0; seed < 30; ++seed) {
     RandomLoads o = options_of(seed);

@@ -43,7 +43,7 @@ constexpr int64_t kFirstEvaluations = 4;  // per stream, in the first search
 // Stages: runs of layers.
 struct LayerCut {
   std::vector<int32_t> on;    // per stage: its device
-  std::vector<int32_t> ends;  // per stage: the place behind its last layer
+  std::vector<int32_t> ends;  // per stage: the place after its last layer
   PipelineOrder order = PipelineOrder::k1F1B;
   double value = kInfinity;
   std::string name;
@@ -637,7 +637,7 @@ class PipelineJudge {
   }
 
  private:
-  // Layer k and those behind it; `used`: the stages of those before.
+  // Layer k and those after it; `used`: the stages of those before.
   bool try_from(int32_t k, uint32_t used, const Budget& budget) {
     const Rows<int32_t>& layers = l_.groups;
     if (k == layers.size())

@@ -128,7 +128,7 @@ class StepSearch {
         const PlacePlan& list = s.lists.run(rule, s.search.random);
         try_start(s, name_of(rule), list);
         if (s.search.spent() >= list_share(s)) break;
-        // Its devices, each taking what has the longest path behind it.
+        // Its devices, each taking the op that the longest path follows.
         PlacePlan other = list;
         s.orders.run(DeviceScheduler::First::kPath, other);
         try_start(s, name_of(rule) + ", then by path", other);

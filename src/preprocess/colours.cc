@@ -12,7 +12,7 @@
 #include "berth/ops/clip.h"
 #include "berth/ops/contract.h"
 #include "berth/ops/math.h"
-#include "data/rows.h"
+#include "data/row_source.h"
 #include "preprocess/image_util.h"
 #include "preprocess/pixel_colours.h"
 #include "tensor/tensor_impl.h"
@@ -209,7 +209,7 @@ Tensor rgb_to_grayscale(const Tensor& images, Site site) {
 
 Tensor grayscale_to_rgb(const Tensor& images, Site site) {
   const char* name = "grayscale_to_rgb";
-  const Layout l = layout_of(images, name, site);
+  const ImageLayout l = layout_of(images, name, site);
   if (l.channels != 1) {
     refuse(name, site,
            fmt::format("the image is {}; expected 1 channel",
@@ -290,7 +290,8 @@ Tensor yiq_to_rgb(const Tensor& images, Site site) {
 }
 
 Tensor per_image_standardization(const Tensor& image, Site site) {
-  const Layout l = known_layout_of(image, "per_image_standardization", site);
+  const ImageLayout l =
+      known_layout_of(image, "per_image_standardization", site);
   const int64_t axis = height_axis(image);
   const ReduceOptions all{.axis = {{axis, axis + 1, axis + 2}},
                           .keepdims = true};

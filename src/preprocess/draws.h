@@ -13,7 +13,7 @@ class Drawn {
  public:
   // Draws from the seed of the process and `seed`.
   explicit Drawn(std::optional<int64_t> seed) : seed_(seed) {}
-  // The same at every call.
+  // Draws equal numbers at every call.
   explicit Drawn(random::StatelessSeed seed) : stateless_(seed) {}
 
   // float32 [shape] in [low, high), on the host unless in a trace.

@@ -1,10 +1,11 @@
+// image_dataset_from_directory and text_dataset_from_directory.
+
 #include "berth/keras/from_directory.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <functional>
 
@@ -14,7 +15,7 @@
 #include "berth/io.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
-#include "data/rows.h"
+#include "data/row_source.h"
 #include "io/text_input.h"
 #include "tensor/string_tensor.h"
 #include "tensor/tensor_impl.h"

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <set>
 
-#include "base/thrown.h"
+#include "base/errors_testing.h"
 #include "berth/errors.h"
 #include "berth/ops/array.h"
-#include "io/testing/temp_dir.h"
+#include "io/temp_dir_testing.h"
 #include "tensor/string_tensor.h"
 
 namespace berth::keras::utils {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "base/where.h"
 #include "berth/errors.h"
 #include "berth/image.h"
@@ -44,7 +42,7 @@ Tensor margins(const Tensor& image, int64_t top, int64_t bottom, int64_t left,
 // Each picture turned over along `axis` of height (0) or width (1), or not.
 Tensor maybe_flipped(const char* name, const Tensor& image, int axis,
                      const Drawn& drawn, Site site) {
-  const Layout l = layout_of(image, name, site);
+  const ImageLayout l = layout_of(image, name, site);
   const Tensor flipped = reverse(image, {height_axis(image) + axis}, site);
   const Shape shape = l.batched ? Shape{l.n, 1, 1, 1} : Shape{1, 1, 1};
   if (l.batched && l.n < 0) {
@@ -93,7 +91,7 @@ Tensor crop_to_bounding_box(const Tensor& image, int64_t offset_height,
                             int64_t offset_width, int64_t target_height,
                             int64_t target_width, Site site) {
   const char* name = "crop_to_bounding_box";
-  const Layout l = known_layout_of(image, name, site);
+  const ImageLayout l = known_layout_of(image, name, site);
   if (offset_height < 0 || offset_width < 0 || target_height < 1 ||
       target_width < 1 || target_height > l.height || target_width > l.width ||
       offset_height > l.height - target_height ||
@@ -112,7 +110,7 @@ Tensor pad_to_bounding_box(const Tensor& image, int64_t offset_height,
                            int64_t offset_width, int64_t target_height,
                            int64_t target_width, Site site) {
   const char* name = "pad_to_bounding_box";
-  const Layout l = known_layout_of(image, name, site);
+  const ImageLayout l = known_layout_of(image, name, site);
   constexpr int64_t kMost = int64_t{1} << 24;
   if (offset_height < 0 || offset_width < 0 || target_height > kMost ||
       target_width > kMost || offset_height > target_height - l.height ||
@@ -130,7 +128,7 @@ Tensor pad_to_bounding_box(const Tensor& image, int64_t offset_height,
 Tensor resize_with_crop_or_pad(const Tensor& image, int64_t target_height,
                                int64_t target_width, Site site) {
   const char* name = "resize_with_crop_or_pad";
-  const Layout l = known_layout_of(image, name, site);
+  const ImageLayout l = known_layout_of(image, name, site);
   if (target_height < 1 || target_width < 1) {
     refuse(name, site,
            fmt::format("the target is {} x {}; expected at least "
@@ -148,7 +146,7 @@ Tensor resize_with_crop_or_pad(const Tensor& image, int64_t target_height,
 
 Tensor central_crop(const Tensor& image, double central_fraction, Site site) {
   const char* name = "central_crop";
-  const Layout l = known_layout_of(image, name, site);
+  const ImageLayout l = known_layout_of(image, name, site);
   if (!(central_fraction > 0 && central_fraction <= 1)) {
     refuse(name, site,
            fmt::format("central_fraction is {}; expected above 0, "
@@ -182,7 +180,7 @@ Tensor flip_up_down(const Tensor& image, Site site) {
 }
 
 Tensor transpose(const Tensor& image, Site site) {
-  const Layout l = layout_of(image, "transpose", site);
+  const ImageLayout l = layout_of(image, "transpose", site);
   return berth::transpose(image, l.batched ? Sizes{0, 2, 1, 3} : Sizes{1, 0, 2},
                           site);
 }

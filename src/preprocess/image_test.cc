@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "base/thrown.h"
+#include "base/errors_testing.h"
 #include "berth/errors.h"
 #include "berth/function.h"
 #include "berth/gradient_tape.h"

@@ -9,7 +9,7 @@
 
 namespace berth::image {
 
-Shape Layout::sized(int64_t h, int64_t w) const {
+Shape ImageLayout::sized(int64_t h, int64_t w) const {
   return batched ? Shape{n, h, w, channels} : Shape{h, w, channels};
 }
 
@@ -18,7 +18,7 @@ void refuse(const char* function, Site site, const std::string& problem) {
       fmt::format("{}: {}", call_text(function, site), problem));
 }
 
-Layout layout_of(const Tensor& t, const char* function, Site site) {
+ImageLayout layout_of(const Tensor& t, const char* function, Site site) {
   if (!t.defined()) {
     refuse(function, site, "the image is an empty Tensor; expected pixels");
   }
@@ -35,16 +35,16 @@ Layout layout_of(const Tensor& t, const char* function, Site site) {
                        t.dtype() == string_ ? ": decode it first" : ""));
   }
   const int at = s.rank() - 3;
-  Layout l{.n = at == 1 ? s[0] : 1,
-           .height = s[at],
-           .width = s[at + 1],
-           .channels = s[at + 2],
-           .batched = at == 1};
+  ImageLayout l{.n = at == 1 ? s[0] : 1,
+                .height = s[at],
+                .width = s[at + 1],
+                .channels = s[at + 2],
+                .batched = at == 1};
   return l;
 }
 
-Layout known_layout_of(const Tensor& t, const char* function, Site site) {
-  const Layout l = layout_of(t, function, site);
+ImageLayout known_layout_of(const Tensor& t, const char* function, Site site) {
+  const ImageLayout l = layout_of(t, function, site);
   if (l.height < 1 || l.width < 1 || l.channels < 1) {
     refuse(function, site,
            fmt::format("the image is {}; expected a known height, width and "

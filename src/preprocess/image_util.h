@@ -11,7 +11,7 @@
 namespace berth::image {
 
 // Pictures as [n, height, width, channels]; n is 1 of a single one.
-struct Layout {
+struct ImageLayout {
   int64_t n = 1, height = 0, width = 0, channels = 0;
   bool batched = false;
   // The shape with another height and width.
@@ -20,9 +20,9 @@ struct Layout {
 
 // Throws "function (site): ..." unless `t` is [(n,) height, width, channels].
 // Dimensions that a trace does not know are kUnknownDim.
-Layout layout_of(const Tensor& t, const char* function, Site site);
-// The same with height, width and channels known.
-Layout known_layout_of(const Tensor& t, const char* function, Site site);
+ImageLayout layout_of(const Tensor& t, const char* function, Site site);
+// Throws, too, unless height, width and channels are known.
+ImageLayout known_layout_of(const Tensor& t, const char* function, Site site);
 
 // Axis of height: 0, or 1 of a batch.
 inline int64_t height_axis(const Tensor& t) { return t.rank() - 3; }

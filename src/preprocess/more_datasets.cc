@@ -1,3 +1,5 @@
+// keras.datasets beyond MNIST: CIFAR-100, IMDB, Reuters, California housing.
+
 #include "berth/keras/more_datasets.h"
 
 #include <fmt/format.h>
@@ -7,7 +9,7 @@
 
 #include "berth/errors.h"
 #include "berth/io.h"
-#include "data/rows.h"
+#include "data/row_source.h"
 #include "io/byte_source.h"
 #include "io/idx.h"
 #include "io/npz.h"

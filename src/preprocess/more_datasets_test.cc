@@ -4,10 +4,10 @@
 
 #include <filesystem>
 
-#include "base/thrown.h"
+#include "base/errors_testing.h"
 #include "berth/errors.h"
-#include "io/testing/npz_file.h"
-#include "io/testing/temp_dir.h"
+#include "io/npz_file_testing.h"
+#include "io/temp_dir_testing.h"
 #include "preprocess/named_files.h"
 
 namespace berth::keras::datasets {

@@ -36,7 +36,7 @@ inline Rgb rgb_of(const Hsv& c) {
           part(2 - std::abs(h - 4))};
 }
 
-// The part of a turn behind whole ones.
+// The fractional part of a turn.
 inline float turn_of(float h) { return h - std::floor(h); }
 
 }  // namespace berth::image

@@ -1,3 +1,5 @@
+// image::resize and resize_with_pad.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +11,7 @@
 #include "berth/ops/array.h"
 #include "berth/ops/contract.h"
 #include "berth/ops/math.h"
-#include "data/rows.h"
+#include "data/row_source.h"
 #include "io/text_input.h"
 #include "preprocess/image_util.h"
 #include "preprocess/spans.h"
@@ -22,7 +24,7 @@ namespace {
 constexpr int64_t kMostSide = int64_t{1} << 24;
 
 struct Plan {
-  Layout from;
+  ImageLayout from;
   Size size;
   Spans y, x;
   bool nearest = false;
@@ -40,7 +42,7 @@ void check_size(const char* function, Site site, Size size) {
 }
 
 // The largest size of the picture's proportions that fits.
-Size fitting(const Layout& l, Size size) {
+Size fitting(const ImageLayout& l, Size size) {
   const double scale =
       std::min(static_cast<double>(size.height) / static_cast<double>(l.height),
                static_cast<double>(size.width) / static_cast<double>(l.width));
@@ -51,7 +53,7 @@ Size fitting(const Layout& l, Size size) {
           std::min(scaled(l.width), size.width)};
 }
 
-Plan plan_of(const char* function, const Layout& from, Size size,
+Plan plan_of(const char* function, const ImageLayout& from, Size size,
              const ResizeOptions& o, Site site) {
   check_size(function, site, size);
   Plan p{.from = from, .size = size, .nearest = o.method == "nearest"};
@@ -94,7 +96,7 @@ Tensor nearest_at_once(const Tensor& t, const Plan& p) {
 
 template <class T>
 void resample_all(const Tensor& t, const Plan& p, float* to) {
-  const Layout& l = p.from;
+  const ImageLayout& l = p.from;
   const T* from = reinterpret_cast<const T*>(t.impl()->data());
   for (int64_t n = 0; n < l.n; ++n) {
     resample(from, l.width, l.channels, p.y, p.x, to);
@@ -133,7 +135,7 @@ Tensor indices_of(const Spans& s, Site site) {
   return constant(s.starts, {static_cast<int64_t>(s.starts.size())}, site);
 }
 
-// The same sums by ops, for traces and tapes.
+// Those sums by ops, for traces and tapes.
 Tensor resize_by_ops(const Tensor& images, const Plan& p, Site site) {
   const int64_t axis = height_axis(images);
   if (p.nearest) {
@@ -167,7 +169,7 @@ int64_t ratio_for(const Shape& jpeg, Size size) {
 
 Tensor resize(const Tensor& images, Size size, const ResizeOptions& o,
               Site site) {
-  const Layout l = known_layout_of(images, "resize", site);
+  const ImageLayout l = known_layout_of(images, "resize", site);
   return run(images, plan_of("resize", l, size, o, site), site);
 }
 
@@ -175,7 +177,7 @@ Tensor resize_with_pad(const Tensor& images, int64_t target_height,
                        int64_t target_width, const ResizeOptions& o,
                        Site site) {
   const char* name = "resize_with_pad";
-  const Layout l = known_layout_of(images, name, site);
+  const ImageLayout l = known_layout_of(images, name, site);
   check_size(name, site, {target_height, target_width});
   const auto over = [](int64_t a, int64_t b) {
     return static_cast<double>(a) / static_cast<double>(b);

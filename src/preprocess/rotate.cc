@@ -28,14 +28,15 @@ int64_t folded(int64_t at, int64_t n, const std::string& mode) {
   return p < n ? p : period - 1 - p;
 }
 
-// Sums of up to four pixels; the pixel behind the last is the fill value.
+// Sums of up to four pixels; the pixel after the last is the fill value.
 struct Sampling {
   std::vector<int32_t> pixels[4];
   std::vector<float> weights[4];
   int parts = 4;
 };
 
-Sampling sampling_of(const Layout& l, double radians, const RotateOptions& o) {
+Sampling sampling_of(const ImageLayout& l, double radians,
+                     const RotateOptions& o) {
   Sampling s;
   s.parts = o.interpolation == "nearest" ? 1 : 4;
   const double cosine = std::cos(radians), sine = std::sin(radians);
@@ -74,7 +75,7 @@ Sampling sampling_of(const Layout& l, double radians, const RotateOptions& o) {
 Tensor rotate(const Tensor& images, double radians, const RotateOptions& o,
               Site site) {
   const char* name = "rotate";
-  const Layout l = known_layout_of(images, name, site);
+  const ImageLayout l = known_layout_of(images, name, site);
   if (o.interpolation != "bilinear" && o.interpolation != "nearest") {
     refuse(name, site,
            fmt::format("interpolation is \"{}\"; expected bilinear "
@@ -94,7 +95,7 @@ Tensor rotate(const Tensor& images, double radians, const RotateOptions& o,
   const Sampling s = sampling_of(l, radians, o);
   const int64_t pixels = l.height * l.width;
   const bool nearest = s.parts == 1;
-  // [n, pixels, channels], and behind them one of the fill value.
+  // [n, pixels, channels], and after them one of the fill value.
   Tensor flat = reshape(nearest ? images : math::cast(images, float32, site),
                         {l.n, pixels, l.channels}, site);
   flat = pad(flat, {0, 0, 0, 1, 0, 0}, {.constant_values = o.fill_value}, site);

@@ -19,8 +19,8 @@ struct Spans {
 };
 
 // Returns the spans of an axis of `in` pixels that becomes `out` ones; false
-// in *known for a method that is none ("nearest" is no sum: its spans name the
-// one pixel).
+// in *known for a method that is none ("nearest" is not a sum: its spans name
+// the one pixel).
 Spans make_spans(int64_t in, int64_t out, const std::string& method,
                  bool antialias, bool* known);
 

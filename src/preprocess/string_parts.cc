@@ -8,7 +8,7 @@
 
 #include "berth/errors.h"
 #include "berth/strings.h"
-#include "data/rows.h"
+#include "data/row_source.h"
 #include "io/text_input.h"
 #include "preprocess/text_util.h"
 #include "tensor/tensor_impl.h"

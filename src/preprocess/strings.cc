@@ -10,7 +10,7 @@
 #include <type_traits>
 
 #include "berth/errors.h"
-#include "data/rows.h"
+#include "data/row_source.h"
 #include "io/text_input.h"
 #include "preprocess/text_util.h"
 #include "tensor/tensor_impl.h"

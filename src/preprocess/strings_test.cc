@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/thrown.h"
+#include "base/errors_testing.h"
 #include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "tensor/string_tensor.h"
@@ -15,7 +15,7 @@ using Ints = std::vector<int64_t>;
 
 Words words(const Tensor& t) { return strings_of(t); }
 
-// "aé" and a text with a byte that is no UTF-8.
+// "aé" and a text with a byte that is not UTF-8.
 const char kAccent[] = "a\xc3\xa9";
 const char kBroken[] =
     "\xff"

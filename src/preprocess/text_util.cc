@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "berth/errors.h"
-#include "data/rows.h"
+#include "data/row_source.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/text_block.h"
 

@@ -36,7 +36,7 @@ Timeline stop(Site site) {
                     call_text("profiler::stop", site)));
   }
   std::vector<TimelineEvent> events;
-  for (timeline::Event& e : timeline::stop()) {
+  for (timeline::RecordedEvent& e : timeline::stop()) {
     events.push_back({std::move(e.track), std::move(e.name), std::move(e.kind),
                       e.site, e.begin_us, e.end_us});
   }

@@ -1,9 +1,9 @@
 // Program: the compiled form of a graph, as plain data.
 //
 // Steps in launch order with the kernels they call, the operands of these, the
-// memory that the operands lie in, the streams and who waits for whom. Built
-// once, by the plan that owns it (exec/plan.h); immutable; thread-safe. Points
-// into the graph and the kernels of its plan and lives as long as they do.
+// memory that the operands lie in, the streams and their waits. Built once, by
+// the plan that owns it (exec/plan.h); immutable; thread-safe. Points into the
+// graph and the kernels of its plan and lives as long as they do.
 
 #ifndef BERTH_PROGRAM_PROGRAM_H_
 #define BERTH_PROGRAM_PROGRAM_H_
@@ -114,8 +114,8 @@ struct PlanStep {
   bool signals = false;        // somebody waits for it
 };
 
-// Who computes what a program gives a device. `host_threads`: core sets that
-// else compute on the caller's thread do so on their own.
+// Which thread computes for a device. `host_threads`: core sets that else
+// compute on the caller's thread have their own.
 struct Computes {
   Stream* stream = nullptr;
   bool here = false;  // the thread that launches

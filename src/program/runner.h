@@ -39,7 +39,7 @@ class PreparedRun {
 };
 
 // A run whose steps may be launched one by one, by a runner that does the
-// others itself: each once, behind those that it waits for, those of a stream
+// others itself: each once, after those that it waits for, those of a stream
 // in the program's order; then end_launch(). launch() does all of it.
 class SteppedRun : public PreparedRun {
  public:

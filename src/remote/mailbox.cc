@@ -47,7 +47,7 @@ std::shared_ptr<Mailbox> Mailbox::of(
                   box->fail_as_told(message.text);
                   return {};
                 });
-  member->on_failure([to](const cluster::Failure& failure) {
+  member->on_failure([to](const cluster::ClusterFailure& failure) {
     if (const auto box = to.lock()) box->lost(failure);
   });
   return box;
@@ -75,7 +75,7 @@ void Mailbox::put(const std::string& key, Tensor value) {
 void Mailbox::fail(const std::string& run, errors::Code code,
                    const std::string& why) {
   std::lock_guard lock(mutex_);
-  cluster::Failure failure;
+  cluster::ClusterFailure failure;
   failure.code = code;
   failure.message = why;
   if (!failed_.try_emplace(run, std::move(failure)).second) return;
@@ -88,7 +88,7 @@ void Mailbox::fail(const std::string& run, errors::Code code,
   changed_.notify_all();
 }
 
-void Mailbox::lost(const cluster::Failure& failure) {
+void Mailbox::lost(const cluster::ClusterFailure& failure) {
   std::lock_guard lock(mutex_);
   lost_ = failure;
   changed_.notify_all();
@@ -119,7 +119,8 @@ void Mailbox::fail_run(const std::string& run, errors::Code code,
   }
 }
 
-std::optional<cluster::Failure> Mailbox::failed(const std::string& run) const {
+std::optional<cluster::ClusterFailure> Mailbox::failed(
+    const std::string& run) const {
   std::lock_guard lock(mutex_);
   const auto at = failed_.find(run);
   if (at == failed_.end()) return std::nullopt;

@@ -46,7 +46,7 @@ class Mailbox {
                 const std::string& why,
                 const std::vector<cluster::TaskId>& others);
   // The failure of the run; nothing if it has not failed.
-  std::optional<cluster::Failure> failed(const std::string& run) const;
+  std::optional<cluster::ClusterFailure> failed(const std::string& run) const;
 
   void set_timeout(double seconds) { timeout_seconds_ = seconds; }
 
@@ -55,16 +55,16 @@ class Mailbox {
   void put(const std::string& key, Tensor value);
   void fail(const std::string& run, errors::Code code, const std::string& why);
   void fail_as_told(const std::string& text);
-  void lost(const cluster::Failure& failure);
+  void lost(const cluster::ClusterFailure& failure);
   void check(const std::string& key) const;
 
   cluster::Member& member_;  // owns this
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, Tensor> values_;
-  std::map<std::string, cluster::Failure> failed_;
+  std::map<std::string, cluster::ClusterFailure> failed_;
   std::deque<std::string> failed_first_;
-  std::optional<cluster::Failure> lost_;
+  std::optional<cluster::ClusterFailure> lost_;
   std::atomic<double> timeout_seconds_{600};
 };
 

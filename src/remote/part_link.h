@@ -26,7 +26,7 @@ class PartLink final : public Rendezvous {
   void begin(uint64_t run);
   // Tells all tasks of the run that it failed here.
   void fail(errors::Code code, const std::string& why);
-  std::optional<cluster::Failure> failed() const {
+  std::optional<cluster::ClusterFailure> failed() const {
     return mailbox_->failed(run_);
   }
 

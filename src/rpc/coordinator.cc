@@ -20,7 +20,7 @@ std::string named(const TaskId& task, const std::string& address) {
                          : fmt::format("{} ({})", task.str(), address);
 }
 
-std::string message_of(const Failure& f, const std::string& address) {
+std::string message_of(const ClusterFailure& f, const std::string& address) {
   const char* what = f.code == errors::Code::kUnavailable        ? "was lost"
                      : f.code == errors::Code::kDeadlineExceeded ? "is late"
                                                                  : "failed";
@@ -298,7 +298,7 @@ bool Coordinator::elastic(const TaskId& id) const {
 
 void Coordinator::drop(const TaskId& id, const std::string& cause) {
   Task& t = tasks_.at(id);
-  Failure f{.task = id, .cause = cause, .step = t.step};
+  ClusterFailure f{.task = id, .cause = cause, .step = t.step};
   f.message = message_of(f, t.entry.address);
   Frame abort{.type = FrameType::kAbort, .task = id, .step = f.step};
   abort.code = static_cast<int32_t>(f.code);
@@ -346,7 +346,7 @@ int64_t Coordinator::step_of(const TaskId& id) const {
   return own < 0 && self != tasks_.end() ? self->second.step : own;
 }
 
-void Coordinator::fail(Failure f) {
+void Coordinator::fail(ClusterFailure f) {
   if (!running_ || failure_) return;
   if (f.step < 0) f.step = step_of(f.task);
   Task& t = tasks_.at(f.task);

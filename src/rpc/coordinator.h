@@ -25,13 +25,14 @@
 
 namespace berth::rpc {
 
-using cluster::Failure;
+using cluster::ClusterFailure;
 using distribute::ClusterSpec;
 
 // "worker:1 (127.0.0.1:2222)".
 std::string named(const TaskId& task, const std::string& address);
 // The message that every task throws.
-std::string message_of(const Failure& failure, const std::string& address);
+std::string message_of(const ClusterFailure& failure,
+                       const std::string& address);
 // Causes that several tasks may report, always in the same words.
 std::string cause_closed();
 std::string cause_silent(double seconds);
@@ -107,7 +108,7 @@ class Coordinator {
   void enroll(int connection, const TaskId& id, const Frame& f);
   void try_go();
   void go();
-  void fail(Failure failure);
+  void fail(ClusterFailure failure);
   void put(const TaskId& from, const Frame& f);
   void get(int connection, const Frame& f);
   void failed(const TaskId& from, const Frame& f);
@@ -139,7 +140,7 @@ class Coordinator {
   std::vector<std::pair<int, Frame>> held_;  // undecided registrations
   uint64_t generation_ = 0;
   bool running_ = false;
-  std::optional<Failure> failure_;
+  std::optional<ClusterFailure> failure_;
   std::map<std::pair<std::string, uint64_t>, Barrier> barriers_;
   std::map<std::string, std::string> store_;
   size_t store_bytes_ = 0;

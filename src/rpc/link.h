@@ -22,7 +22,7 @@
 
 namespace berth::rpc {
 
-using cluster::Failure;
+using cluster::ClusterFailure;
 using distribute::ClusterSpec;
 using distribute::TaskId;
 
@@ -107,7 +107,8 @@ class Link {
   virtual void check() const = 0;
   // `fn` is called once, when the current generation ends; at once if it has.
   // `failure` is null if all are done. Must not block.
-  virtual void on_end(std::function<void(const Failure* failure)> fn) = 0;
+  virtual void on_end(
+      std::function<void(const ClusterFailure* failure)> fn) = 0;
   // The current step of this task, for failure messages. Lock-free.
   virtual void at_step(int64_t step) = 0;
 };

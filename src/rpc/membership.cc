@@ -143,7 +143,7 @@ std::string Membership::name_of(const TaskId& of) const {
   return named(of, address_of(of));
 }
 
-std::optional<Failure> Membership::failed() const {
+std::optional<ClusterFailure> Membership::failed() const {
   std::lock_guard lock(mutex);
   return failure;
 }

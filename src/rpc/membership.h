@@ -51,7 +51,7 @@ struct Membership {
   std::vector<TaskId> ranks() const;
   std::string host_of(const TaskId& of) const;
   std::string name_of(const TaskId& of) const;
-  std::optional<Failure> failed() const;
+  std::optional<ClusterFailure> failed() const;
   // Throws what ended the cluster for a task that `to` refused.
   [[noreturn]] void raise_refusal(const TaskId& to,
                                   const Refusal& refusal) const;
@@ -85,7 +85,7 @@ struct Membership {
   std::string own_address;
   std::map<TaskId, TaskEntry> table;
   std::map<TaskId, std::string> gone;  // lost elastic tasks
-  std::optional<Failure> failure;
+  std::optional<ClusterFailure> failure;
   std::string waiting;  // missing tasks, from the coordinator
 
  private:

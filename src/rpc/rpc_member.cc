@@ -119,7 +119,7 @@ void RpcMember::form_again(double timeout_seconds, bool shrink) {
     }
   }
   drop_exchange();
-  const std::optional<Failure> before = m_.failed();
+  const std::optional<ClusterFailure> before = m_.failed();
   dialer_.drop_calls();
   {
     Lock lock(m_.mutex);
@@ -210,7 +210,7 @@ void RpcMember::check() const {
 
 // Each task detects this on its own, so the text only uses what all know.
 void RpcMember::lose_coordinator(const std::string& cause) {
-  Failure f{.task = m_.head, .cause = cause};
+  ClusterFailure f{.task = m_.head, .cause = cause};
   std::string address;
   {
     Lock lock(m_.mutex);
@@ -263,11 +263,11 @@ void RpcMember::on_frame(uint64_t serial, const Frame& f) {
     case FrameType::kAllDone:
       return end_generation(nullptr);
     case FrameType::kAbort: {
-      const Failure failure{.code = static_cast<errors::Code>(f.code),
-                            .task = f.task,
-                            .cause = f.name,
-                            .step = f.step,
-                            .message = f.text};
+      const ClusterFailure failure{.code = static_cast<errors::Code>(f.code),
+                                   .task = f.task,
+                                   .cause = f.name,
+                                   .step = f.step,
+                                   .message = f.text};
       return end_generation(&failure);
     }
     default:
@@ -321,9 +321,9 @@ void RpcMember::on_back(const Frame& f) {
   m_.changed.notify_all();
 }
 
-void RpcMember::end_generation(const Failure* failure) {
+void RpcMember::end_generation(const ClusterFailure* failure) {
   Dialer::Generation over;
-  std::vector<std::function<void(const Failure*)>> listeners;
+  std::vector<std::function<void(const ClusterFailure*)>> listeners;
   {
     Lock lock(m_.mutex);
     if (m_.phase != Phase::kRunning) return;
@@ -444,19 +444,19 @@ void RpcMember::abort(errors::Code code, const std::string& cause,
   control_.wait_until_sent(after(1));
 }
 
-void RpcMember::on_failure(std::function<void(const Failure&)> fn) {
-  on_end([fn = std::move(fn)](const Failure* failure) {
+void RpcMember::on_failure(std::function<void(const ClusterFailure&)> fn) {
+  on_end([fn = std::move(fn)](const ClusterFailure* failure) {
     if (failure) fn(*failure);
   });
 }
 
-void RpcMember::on_end(std::function<void(const Failure*)> fn) {
+void RpcMember::on_end(std::function<void(const ClusterFailure*)> fn) {
   Lock lock(m_.mutex);
   if (m_.phase == Phase::kRunning || m_.phase == Phase::kForming) {
     listeners_.push_back(std::move(fn));
     return;
   }
-  const std::optional<Failure> f = m_.failure;
+  const std::optional<ClusterFailure> f = m_.failure;
   lock.unlock();
   fn(f ? &*f : nullptr);
 }

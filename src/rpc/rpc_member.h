@@ -45,9 +45,9 @@ class RpcMember final : public cluster::Member, public Link {
   std::string get(const std::string& key, double timeout_seconds) override;
   void abort(errors::Code code, const std::string& cause,
              int64_t step) override;
-  std::optional<Failure> failure() const override { return m_.failed(); }
+  std::optional<ClusterFailure> failure() const override { return m_.failed(); }
   void check() const override;
-  void on_failure(std::function<void(const Failure&)> fn) override;
+  void on_failure(std::function<void(const ClusterFailure&)> fn) override;
   void leave(double timeout_seconds) override;
   void form_again(double timeout_seconds, bool shrink) override;
   void serve(const std::string& service, Handler handler) override;
@@ -76,7 +76,7 @@ class RpcMember final : public cluster::Member, public Link {
   void fail(errors::Code code, const TaskId& task, const std::string& cause,
             int64_t step) override;
   [[noreturn]] void wait_for_failure(const std::string& cause) override;
-  void on_end(std::function<void(const Failure* failure)> fn) override;
+  void on_end(std::function<void(const ClusterFailure* failure)> fn) override;
   void at_step(int64_t step) override { step_ = step; }
 
  private:
@@ -94,7 +94,7 @@ class RpcMember final : public cluster::Member, public Link {
   void on_gone(const Frame& frame);
   void on_back(const Frame& frame);
   void on_tick(double now);
-  void end_generation(const Failure* failure);
+  void end_generation(const ClusterFailure* failure);
   void lose_coordinator(const std::string& cause);
 
   Membership m_;
@@ -103,7 +103,7 @@ class RpcMember final : public cluster::Member, public Link {
   std::set<std::pair<std::string, uint64_t>> met_;
   uint64_t next_get_ = 0;
   std::map<uint64_t, std::optional<std::string>> values_;
-  std::vector<std::function<void(const Failure*)>> listeners_;
+  std::vector<std::function<void(const ClusterFailure*)>> listeners_;
   std::atomic<int64_t> step_{-1};
 
   std::mutex exchange_mutex_;

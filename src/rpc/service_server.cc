@@ -161,14 +161,14 @@ void ServiceCalls::drop(const TaskId& task, const std::string& message) {
   }
 }
 
-void ServiceCalls::end(const Failure* failure) {
+void ServiceCalls::end(const ClusterFailure* failure) {
   std::map<std::pair<TaskId, std::string>, std::shared_ptr<ServiceClient>>
       clients;
   {
     std::lock_guard lock(mutex_);
     if (ended_) return;
     ended_ = true;
-    if (failure) failure_ = std::make_shared<Failure>(*failure);
+    if (failure) failure_ = std::make_shared<ClusterFailure>(*failure);
     clients.swap(clients_);
   }
   services_.wake();

@@ -64,7 +64,7 @@ class ServiceCalls {
   // Open calls to this task throw errors::Unavailable; later ones dial again.
   void drop(const TaskId& task, const std::string& message);
   // Ends the generation; `failure` is null if all tasks are done.
-  void end(const Failure* failure);
+  void end(const ClusterFailure* failure);
 
  private:
   void answer(Accepted accepted);
@@ -76,7 +76,7 @@ class ServiceCalls {
   std::mutex mutex_;
   std::map<std::pair<TaskId, std::string>, std::shared_ptr<ServiceClient>>
       clients_;
-  std::shared_ptr<const Failure> failure_;
+  std::shared_ptr<const ClusterFailure> failure_;
   bool ended_ = false;
   Threads threads_;
 };

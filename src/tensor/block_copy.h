@@ -25,7 +25,7 @@ struct BlockCopy {
 // the order. `what` is static text for errors and traces.
 void launch_block_copy(Stream& stream, BlockCopy copy, const char* what);
 
-// The same for the first `bytes` of `source`.
+// Copies the first `bytes` of `source`.
 void launch_block_copy(Stream& stream, BlockRef target, BlockRef source,
                        size_t bytes, const char* what);
 

@@ -1,3 +1,5 @@
+// Names and sizes of dtypes.
+
 #include "berth/dtype.h"
 
 #include <ostream>

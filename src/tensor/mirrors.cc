@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <mutex>
-#include <utility>
 
 #include "device/memory_space.h"
 #include "tensor/block_copy.h"
@@ -81,7 +80,7 @@ Tensor mirror_of(const Tensor& handle, Device& device) {
   // Memory may have to be waited for: without the lock.
   Tensor made = make_mirror(home, device, number);
   std::lock_guard lock(links_mutex());
-  // Somebody may have been faster; what was made then ends behind the lock.
+  // Another thread may have been faster; this mirror then ends after the lock.
   Tensor found = find_mirror(state, device);
   if (found.defined()) return found;
   state.mirrors.push_back(made);

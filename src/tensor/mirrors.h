@@ -3,9 +3,9 @@
 // A variable of a strategy has one home; what the user holds is its handle.
 // A replica whose device has another memory computes with a mirror there, made
 // when a plan first needs it. Steps of the strategy write home and mirrors
-// alike; whoever writes the home alone (assign, a checkpoint, another
-// function) makes the mirrors stale, and a plan that uses one brings it up to
-// date before it runs. Thread-safe.
+// alike; a write of the home alone (assign, a checkpoint, another function)
+// makes the mirrors stale, and a plan that uses one brings it up to date before
+// it runs. Thread-safe.
 
 #ifndef BERTH_TENSOR_MIRRORS_H_
 #define BERTH_TENSOR_MIRRORS_H_
@@ -20,7 +20,7 @@ namespace berth {
 Tensor mirror_of(const Tensor& home, Device& device);
 
 // Returns the home of a mirror; an empty tensor for other variables, and when
-// the home has ended. Who asks for a home that may be ending holds it himself.
+// the home has ended. The caller holds a home that may be ending.
 Tensor home_of(const Tensor& handle);
 
 // The mirrors that exist, in order of creation.

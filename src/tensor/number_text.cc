@@ -12,7 +12,7 @@ namespace berth {
 
 namespace {
 
-constexpr int kDigits = 8;  // behind the point, at most
+constexpr int kDigits = 8;  // after the point, at most
 
 // Decimal digits that a dtype can always hold; they say from where on numbers
 // have exponents.
@@ -43,7 +43,7 @@ double parsed(const std::string& s, DType dtype) {
   }
 }
 
-// The fewest digits behind the first one that name a finite number, in the
+// The fewest digits after the first one that name a finite number, in the
 // form 1.25e-03.
 std::string shortest(double value, DType dtype) {
   std::string s;
@@ -54,7 +54,7 @@ std::string shortest(double value, DType dtype) {
   return s;
 }
 
-// "-1." and "25" and "-03" of "-1.25e-03"; the fraction without zeros behind.
+// "-1." and "25" and "-03" of "-1.25e-03"; the fraction without zeros after.
 struct Parts {
   std::string whole, fraction, exponent;
 };
@@ -70,7 +70,7 @@ Parts split_number(const std::string& s) {
   return p;
 }
 
-// Digits behind the point that a number needs when it is written without an
+// Digits after the point that a number needs when it is written without an
 // exponent.
 int places(const std::string& scientific) {
   const Parts p = split_number(scientific);

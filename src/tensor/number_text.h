@@ -2,7 +2,7 @@
 //
 // A column of floating numbers shares one form: plain, or with exponents when
 // they are far apart; points stand below each other, and each number has the
-// fewest digits that name it, at most 8 of them behind the point. Pure.
+// fewest digits that name it, at most 8 of them after the point. Pure.
 
 #ifndef BERTH_TENSOR_NUMBER_TEXT_H_
 #define BERTH_TENSOR_NUMBER_TEXT_H_
@@ -29,7 +29,7 @@ class FloatColumn {
   const DType dtype_;
   const bool sign_;
   bool exponents_ = false;
-  size_t left_ = 0, right_ = 0;  // widths before and behind the point
+  size_t left_ = 0, right_ = 0;  // widths before and after the point
   size_t digits_ = 0, exponent_digits_ = 2;  // with exponents
 };
 

@@ -29,7 +29,7 @@ class Shown {
       : shape_(shape), shorten_(shape.num_elements() > kMostShown) {}
 
   bool cut(int axis) const { return shorten_ && shape_[axis] > 2 * kEdge; }
-  // The number behind element i of an axis.
+  // The element printed after element i of an axis.
   int64_t after(int axis, int64_t i) const {
     return cut(axis) && i + 1 == kEdge ? shape_[axis] - kEdge : i + 1;
   }

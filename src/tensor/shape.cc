@@ -1,3 +1,5 @@
+// Shape.
+
 #include "berth/shape.h"
 
 #include <fmt/format.h>

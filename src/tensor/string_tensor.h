@@ -1,6 +1,6 @@
 // Tensors of text: on the host alone, immutable.
 //
-// The block holds num_elements + 1 ascending offsets (uint64_t) and behind
+// The block holds num_elements + 1 ascending offsets (uint64_t) and after
 // them the bytes; string i lies between offsets i and i + 1, counted from the
 // end of the table. An element has no size of its own: size_of(string_) is 0,
 // make_tensor refuses the dtype, and a copy to another memory is an error, so

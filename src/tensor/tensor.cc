@@ -1,9 +1,10 @@
+// Tensor, and the pool of its impls.
+
 #include "berth/tensor.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <mutex>
 

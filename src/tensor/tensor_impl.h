@@ -52,7 +52,7 @@ inline constexpr int64_t kMostElements = int64_t{1} << 48;
 // Throws errors::ResourceExhausted when its memory is full.
 Tensor make_tensor(Device& device, DType dtype, const Shape& shape);
 
-// The same on /CPU:0, in pinned memory: for bytes that another device will
+// Returns one on /CPU:0, in pinned memory: for bytes that another device will
 // read. Empty when no device wants such memory, or none is left.
 Tensor make_pinned_tensor(DType dtype, const Shape& shape);
 

@@ -1,13 +1,13 @@
 // VariableState: the storage behind a Variable.
 //
 // The address of the storage is fixed for life: plans embed it. Reading shares
-// one snapshot block with everybody who reads the same version; a writer that
-// finds a live snapshot first moves the old bytes out to it. After a failed
-// run the state is torn until it is assigned.
-// Thread-safe: `mutex` guards all; those who read, or launch work that reads,
-// hold it shared, writers hold it exclusively. Work and destructors run while
-// a thread waits for a stream with `mutex` held, so they must not take it:
-// the end of a snapshot takes only `snapshot_mutex`, under which nobody waits.
+// one snapshot block with all readers of one version; a writer that finds a
+// live snapshot first moves the old bytes out to it. After a failed run the
+// state is torn until it is assigned. Thread-safe: `mutex` guards all; those
+// who read, or launch work that reads, hold it shared, writers hold it
+// exclusively. Work and destructors run while a thread waits for a stream with
+// `mutex` held, so they must not take it: the end of a snapshot takes only
+// `snapshot_mutex`, under which nobody waits.
 
 #ifndef BERTH_TENSOR_VARIABLE_STATE_H_
 #define BERTH_TENSOR_VARIABLE_STATE_H_
@@ -52,7 +52,7 @@ struct VariableState {
 
   std::shared_mutex mutex;
   BlockRef storage;
-  // Set by whoever finds out, also without the lock (asynchronous devices).
+  // Set where a failure is found, also without the lock (asynchronous devices).
   std::atomic<bool> torn{false};
   std::mutex torn_mutex;
   std::string torn_by;  // what failed
@@ -119,9 +119,9 @@ bool move_variable(const Tensor& handle, Device& device);
 // Marks the state torn: a run that was writing it failed because of `why`.
 void mark_torn(VariableState& state, std::string why);
 
-// Launches a marker behind work on `stream` that writes the variables: when
+// Launches a marker after work on `stream` that writes the variables: when
 // that work fails, or is skipped, they become torn.
-// Who writes the same ones again and again makes the list once.
+// A repeated writer makes the list once.
 using WrittenVariables = std::shared_ptr<const std::vector<Tensor>>;
 void watch_writes(Stream& stream, WrittenVariables handles, const char* what);
 void watch_writes(Stream& stream, std::vector<Tensor> handles,

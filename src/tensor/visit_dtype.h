@@ -1,6 +1,6 @@
 // visit_dtype: from a DType to its C++ type, in one place.
 //
-// Templates over element types belong behind these. Pure; thread-safe.
+// Calls templates over element types by dtype. Pure; thread-safe.
 
 #ifndef BERTH_TENSOR_VISIT_DTYPE_H_
 #define BERTH_TENSOR_VISIT_DTYPE_H_

@@ -56,7 +56,7 @@ Event ready_of(const VariableState& state) {
   try {
     e.stream->synchronize(e);
   } catch (const std::exception&) {
-    try {  // what says whether that write had begun is behind it
+    try {  // what says whether that write had begun is after it
       e.stream->synchronize(e.stream->record());
     } catch (const std::exception&) {
     }

@@ -1,7 +1,7 @@
 // Write marks: which of the variables that a run writes it had begun to write
 // when it failed. Only these are torn then; the others are as they were.
 //
-// Whoever comes second, of the first write and the failure, sees the other and
+// The first write and the failure may come in either order: the second of them
 // marks the variables torn. Thread-safe.
 
 #ifndef BERTH_TENSOR_WRITE_MARKS_H_
@@ -41,7 +41,7 @@ void fail_write(WriteMark& mark, uint64_t writer, const std::string& why);
 // its last writer failed before it began. The caller holds a lock.
 Event ready_of(const VariableState& state);
 
-// Launches a marker behind work on `stream` that writes: when that work fails,
+// Launches a marker after work on `stream` that writes: when that work fails,
 // or is skipped, the writer has failed.
 void watch_marks(Stream& stream, std::shared_ptr<const WriteMarks> marks,
                  uint64_t writer, const char* what);

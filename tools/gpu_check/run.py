@@ -197,7 +197,7 @@ def run_tests(program, arguments, environment, limit_s, shards=1):
 
 
 def try_alone(program, arguments, environment, limit_s, part, at_once):
-    """Runs failed tests again, each in a process of its own: what fails alone, too, is no victim
+    """Runs failed tests again, each in a process of its own: what fails alone, too, is not a victim
     of another test. Adds "fails_alone" and "passes_alone"."""
     names = [f["name"] for f in part["failures"] if not f["name"].startswith("(")][:40]
     rest = [a for a in arguments if not a.startswith("--gtest_filter")]

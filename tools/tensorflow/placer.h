@@ -450,7 +450,8 @@ class Placer {
     }
   }
 
-  // A text that is not understood is this program's fault, no refusal.
+  // A text that is not understood is an error of this program, not a rejected
+  // graph.
   static berth::GraphText read(const string& text) {
     try {
       return berth::parse_text(text);

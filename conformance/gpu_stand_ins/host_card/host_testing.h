@@ -55,7 +55,7 @@ class CardArray {
 // Launches KERNEL(GROUP_SIZE, f) of `text` with this many groups.
 inline void launch_f(HostCard& card, const std::string& text, uint32_t groups,
                      const std::vector<KernelArg>& args) {
-  Source source;
+  KernelSource source;
   source.generated = text;
   const auto queue = card.make_queue();
   card.module(source)->kernel("f")->launch(*queue, {{groups, 1, 1}, 256},

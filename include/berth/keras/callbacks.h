@@ -114,7 +114,7 @@ namespace callbacks {
 
 struct EarlyStoppingOptions {
   std::string monitor = "val_loss";
-  double min_delta = 0;  // smaller changes are no improvement
+  double min_delta = 0;  // smaller changes do not count
   int patience = 0;      // epochs to wait without improvement
   int verbose = 0;
   std::string mode = "auto";

@@ -112,7 +112,7 @@ Tensor range(int64_t start, int64_t limit, int64_t delta = 1,
 inline Tensor range(int64_t limit, Site site = Site::here()) {
   return range(0, limit, 1, int64, site);
 }
-// The same for steps that are not integers.
+// A range with steps that are not integers.
 Tensor float_range(double start, double limit, double delta = 1,
                    DType dtype = float32, Site site = Site::here());
 // `num` evenly spaced numbers from start to stop, both included; integers are
@@ -138,13 +138,13 @@ Tensor sequence_mask(const Tensor& lengths,
                      std::optional<int64_t> maxlen = std::nullopt,
                      Site site = Site::here());
 
-// The same value; on the device of the innermost scope (tf.identity).
+// Returns x on the device of the innermost scope (tf.identity).
 Tensor identity(const Tensor& x, Site site = Site::here());
 Tensors identity_n(const Tensors& x, Site site = Site::here());
-// The same value, blocking gradients.
+// Returns x and blocks gradients.
 Tensor stop_gradient(const Tensor& x, Site site = Site::here());
 
-// The same elements with another shape; one dimension may be -1.
+// Returns the elements with another shape; one dimension may be -1.
 Tensor reshape(const Tensor& x, const Shape& shape, Site site = Site::here());
 Tensor expand_dims(const Tensor& x, int64_t axis, Site site = Site::here());
 // Drops the given axes of length 1; all of them if `axes` is empty, except axes
@@ -225,8 +225,8 @@ struct GatherOptions {
   std::optional<int64_t> axis = std::nullopt;  // batch_dims if absent
   int64_t batch_dims = 0;
 };
-// The same; the first batch_dims axes of x and indices correspond: [x before
-// axis, indices after batch_dims, x after axis].
+// Gathers where the first batch_dims axes of x and indices correspond: [x
+// before axis, indices after batch_dims, x after axis].
 Tensor gather(const Tensor& x, const Tensor& indices,
               const GatherOptions& options, Site site = Site::here());
 

@@ -52,7 +52,7 @@ Tensors trace_while(const std::function<Tensor(const Tensors&)>& cond,
 // Throws errors::InvalidArgument unless an iteration kept dtypes and shapes.
 void check_turn(const Leaves& before, const Leaves& after, Site site);
 int64_t read_index(const Tensor& index, size_t branches, Site site);
-// The same in a trace: an index that is out of range selects the last branch.
+// In a trace an index that is out of range selects the last branch.
 Tensor branch_index(const Tensor& index, size_t branches, Site site);
 Tensor index_below(const Tensor& index, size_t value, Site site);
 // The number of the first true predicate, or the number of predicates.
@@ -127,7 +127,7 @@ auto cond(const Tensor& pred, const True& true_fn, const False& false_fn,
   }
 }
 
-// The same for a condition known when the program runs this line.
+// For a condition that is known when the program runs this line.
 template <class True, class False>
 auto cond(bool pred, const True& true_fn, const False& false_fn) {
   return pred ? true_fn() : false_fn();

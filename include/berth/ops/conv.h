@@ -51,7 +51,8 @@ Tensor conv2d_transpose(const Tensor& input, const Tensor& filters,
 Tensor depthwise_conv2d(const Tensor& input, const Tensor& filter,
                         const Conv2DOptions& options = {},
                         Site site = Site::here());
-// The same, then a mix of channels by pointwise_filter [1, 1, c * m, o].
+// A depthwise convolution, then a mix of channels by pointwise_filter [1, 1, c
+// * m, o].
 Tensor separable_conv2d(const Tensor& input, const Tensor& depthwise_filter,
                         const Tensor& pointwise_filter,
                         const Conv2DOptions& options = {},

@@ -148,7 +148,7 @@ Tensor unsorted_segment_max(const Tensor& data, const Tensor& segment_ids,
 struct SegmentOptions {
   std::optional<int64_t> num_segments = std::nullopt;
 };
-// The same for ids [n] in ascending order; without num_segments the last one
+// Reduces segments whose ids [n] ascend; without num_segments the last id
 // determines it. Empty segments: 0, prod 1.
 Tensor segment_sum(const Tensor& data, const Tensor& segment_ids,
                    const SegmentOptions& options = {},

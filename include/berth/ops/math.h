@@ -153,9 +153,9 @@ Tensor logical_not(const Tensor& x, Site site = Site::here());
 Tensor logical_xor(const Tensor& a, const Tensor& b, Site site = Site::here());
 
 // Converts the elements; a float becomes an integer by truncation, anything
-// becomes bool by comparison with 0 (tf.cast). The same on every device: a
-// float beyond an integer type becomes its lowest or largest number and NaN 0;
-// integers wrap around; values too large for a float type become infinite.
+// becomes bool by comparison with 0 (tf.cast). Every device gives equal values:
+// a float beyond an integer type becomes its lowest or largest number and NaN
+// 0; integers wrap around; values too large for a float type become infinite.
 Tensor cast(const Tensor& x, DType dtype, Site site = Site::here());
 
 // Axes of a tensor: 1, {1}, {0, 1} or a vector; all if absent. Negative ones

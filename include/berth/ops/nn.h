@@ -107,8 +107,8 @@ inline Tensor log_softmax(const Tensor& x, const math::AxisOptions& options,
 Tensor softmax_cross_entropy_with_logits(const Tensor& labels,
                                          const Tensor& logits,
                                          Site site = Site::here());
-// The same for labels [...] of int32 or int64, the true classes, in [0, c);
-// another label is an error.
+// Softmax cross entropy for labels [...] of int32 or int64, the true classes,
+// in [0, c); another label is an error.
 Tensor sparse_softmax_cross_entropy_with_logits(const Tensor& labels,
                                                 const Tensor& logits,
                                                 Site site = Site::here());

@@ -72,8 +72,8 @@ Tensor categorical(const Tensor& logits, int64_t num_samples,
 Tensor shuffle(const Tensor& x, std::optional<int64_t> seed = std::nullopt,
                Site site = Site::here());
 
-// The same two seeds give the same numbers, at every call and step; the option
-// `seed` is ignored.
+// Equal seeds give equal numbers, at every call and step; the option `seed` is
+// ignored.
 struct StatelessSeed {
   int64_t first = 0;
   int64_t second = 0;  // only its low 32 bits count

@@ -85,7 +85,7 @@ class Layer:
         return type(self).call is not Layer.call
 
     def get_config(self):
-        """The arguments that make an equal layer; override it where they are no plain values."""
+        """The arguments that make an equal layer; override it where they are not plain values."""
         if not self._is_own():
             return self._config_of_engine()
         base = {"name": self.name, "trainable": self.trainable, "dtype": self.dtype}

@@ -10,7 +10,7 @@ namespace berth::cpu {
 
 namespace {
 
-// Returns the pixels of padding behind the last pixel of an axis.
+// Returns the pixels of padding after the last pixel of an axis.
 int64_t pad_after(const WindowAxis& a) {
   const int64_t extent = (a.window - 1) * a.dilation + 1;
   return std::max<int64_t>((a.out - 1) * a.stride + extent - a.in - a.pad, 0);
@@ -18,7 +18,7 @@ int64_t pad_after(const WindowAxis& a) {
 
 ConvShape conv_shape(const PrepareArgs& args, const Shape& image,
                      const Shape& filter) {
-  const Windows at = conv_windows(*args.op, args.attrs, image, filter);
+  const WindowAxes at = conv_windows(*args.op, args.attrs, image, filter);
   ConvShape s;
   s.batch = image[0];
   s.in_h = image[1];

@@ -91,7 +91,7 @@ WinogradConv::WinogradConv(const ConvShape& s, ConvPass pass,
   ldv_ = round_up(depth_, 16);
   if (ldv_ % 128 == 0) ldv_ += 16;
   panels_ = ceil_div(result_.channels, kPanel);
-  shared_at_ = round_up(std::max(s.in_c, s.out_c), 16);  // behind the zeros
+  shared_at_ = round_up(std::max(s.in_c, s.out_c), 16);  // after the zeros
   if (pass == ConvPass::kBackwardWeights) {
     plan_filter_grad();
   } else {

@@ -6,18 +6,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "backends/cpu/test_util.h"
+#include "backends/cpu/cpu_testing.h"
 #include "base/core_set.h"
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/berth.h"
 #include "berth/custom_op.h"
 #include "device/device_manager.h"

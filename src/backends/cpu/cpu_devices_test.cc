@@ -5,14 +5,12 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <fstream>
-#include <iostream>
 #include <string>
 #include <thread>
 
-#include "backends/cpu/test_util.h"
+#include "backends/cpu/cpu_testing.h"
 #include "base/core_set.h"
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/config.h"
 #include "berth/device.h"
 #include "berth/errors.h"

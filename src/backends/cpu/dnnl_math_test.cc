@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "backends/cpu/cpu_testing.h"
 #include "backends/cpu/gemm.h"
-#include "backends/cpu/test_util.h"
 #include "base/thread_pool.h"
 
 namespace berth::cpu {

@@ -17,18 +17,18 @@ namespace berth::cpu {
 namespace {
 
 using expr::Expr;
-using expr::Program;
+using expr::ExprProgram;
 
 // Programs by text. Old ones are dropped when there are too many; a program
 // that is running is kept by its caller.
 class ProgramTable {
  public:
-  std::shared_ptr<const Program> find(const std::string& text) {
+  std::shared_ptr<const ExprProgram> find(const std::string& text) {
     std::lock_guard lock(mutex_);
     const auto it = programs_.find(text);
     if (it != programs_.end()) return it->second;
     auto program =
-        std::make_shared<const Program>(Expr::parse(text), *loops().expr);
+        std::make_shared<const ExprProgram>(Expr::parse(text), *loops().expr);
     if (programs_.size() >= kMost) programs_.clear();
     programs_.emplace(text, program);
     return program;
@@ -37,7 +37,7 @@ class ProgramTable {
  private:
   static constexpr size_t kMost = 4096;
   std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<const Program>> programs_;
+  std::unordered_map<std::string, std::shared_ptr<const ExprProgram>> programs_;
 };
 
 ProgramTable& programs() {
@@ -50,10 +50,10 @@ ProgramTable& programs() {
 struct Recent {
   const Attrs* attrs = nullptr;
   std::string text;
-  std::shared_ptr<const Program> program;
+  std::shared_ptr<const ExprProgram> program;
 };
 
-const Program& program_of(const KernelCall& c) {
+const ExprProgram& program_of(const KernelCall& c) {
   constexpr size_t kRecent = 64;
   auto& recent = of_this_thread<std::array<Recent, kRecent>>();
   const std::string& text = c.attr<std::string>("expr");
@@ -71,7 +71,7 @@ void fused(const KernelCall& c) { program_of(c).run(c.in, c.out); }
 // Programs of single ops, by op and by the dtypes of the last input and of the
 // result. The table is filled before devices exist.
 using ByTypes =
-    std::array<std::unique_ptr<Program>, expr::kNumTypes * expr::kNumTypes>;
+    std::array<std::unique_ptr<ExprProgram>, expr::kNumTypes * expr::kNumTypes>;
 
 std::unordered_map<uint16_t, ByTypes>& single_programs() {
   static auto& table = immortal<std::unordered_map<uint16_t, ByTypes>>();
@@ -84,7 +84,7 @@ size_t types_index(DType last, DType result) {
 }
 
 // Returns null when expressions lack a dtype of the call.
-const Program* single_program(const KernelCall& c) {
+const ExprProgram* single_program(const KernelCall& c) {
   const DType last = c.in[c.num_in - 1].dtype, result = c.out[0].dtype;
   if (expr::type_index(last) >= expr::kNumTypes ||
       expr::type_index(result) >= expr::kNumTypes) {
@@ -115,7 +115,7 @@ bool add_single(const OpDef& op, std::span<const DType> in, DType result) {
   if (!y || e[*y].type != result) return false;
   e.output(*y);
   single_programs()[op.id()][types_index(in.back(), result)] =
-      std::make_unique<Program>(e, *loops().expr);
+      std::make_unique<ExprProgram>(e, *loops().expr);
   return true;
 }
 
@@ -144,7 +144,7 @@ void add_op(KernelTable& t, const OpDef& op) {
 }  // namespace
 
 bool run_single(const KernelCall& c) {
-  const Program* p = single_program(c);
+  const ExprProgram* p = single_program(c);
   if (p == nullptr) return false;
   p->run(c.in, c.out);
   return true;

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "backends/cpu/kernel_check.h"
+#include "backends/cpu/kernel_check_testing.h"
 #include "expr/code.h"
 
 namespace berth::cpu {
@@ -31,7 +31,8 @@ void check_form(const OpDef& op, DType type, const Form& form) {
   const bool domain = op.name() == "Pow" || op.name() == "Log" ||
                       op.name() == "Sqrt" || op.name() == "Rsqrt";
   for (size_t i = 0; i < op.inputs().size(); ++i) {
-    Operand o{i % 2 == 0 ? form.a : form.b, choice && i == 0 ? bool_ : type};
+    CheckedOperand o{i % 2 == 0 ? form.a : form.b,
+                     choice && i == 0 ? bool_ : type};
     if (domain) {
       o.values = positive(o.shape.num_elements(), static_cast<uint32_t>(i));
     }

@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "backends/cpu/function_loops.h"
-#include "backends/cpu/kernel_check.h"
+#include "backends/cpu/kernel_check_testing.h"
 #include "expr/block_ops.h"
 
 namespace berth::cpu {
@@ -96,8 +96,8 @@ TEST(Functions, PowersAreNearForEveryBaseAndExponent) {
   for (const Loops* l : all_loops()) {
     SCOPED_TRACE(static_cast<int>(l->isa));
     std::vector<float> y(a.size());
-    l->expr->fn[static_cast<int>(expr::Code::kPow)][0](a.data(), b.data(),
-                                                       nullptr, y.data(), n);
+    l->expr->fn[static_cast<int>(expr::OpCode::kPow)][0](a.data(), b.data(),
+                                                         nullptr, y.data(), n);
     for (size_t i = 0; i < a.size(); ++i) {
       const long double want = powl(a[i], b[i]);
       ASSERT_LE(ulps(y[i], want), 1.0) << a[i] << " ^ " << b[i] << ": " << y[i];

@@ -1,7 +1,5 @@
 // Sums what was gathered from the same index: gradients of embeddings.
 
-#include <cstring>
-
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops.h"
 #include "backends/reference/indices.h"

@@ -3,8 +3,8 @@
 #include <bit>
 #include <cmath>
 
+#include "backends/cpu/cpu_testing.h"
 #include "backends/cpu/loops.h"
-#include "backends/cpu/test_util.h"
 #include "berth/half.h"
 
 namespace berth::cpu {

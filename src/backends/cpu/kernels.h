@@ -2,7 +2,7 @@
 //
 // Each family is a file that registers its kernels. What a kernel does not take
 // (other dtypes, odd broadcasts, empty arrays) goes to the reference kernel
-// behind it in the device's table. Direct kernels are serial: the executor
+// after it in the device's table. Direct kernels are serial: the executor
 // splits them. Prepared kernels split themselves over the context's pool into
 // the slices of their PrepareArgs, which alone determine their bits. None
 // allocates at run time. Thread-safe.

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <set>
 
-#include "backends/cpu/kernel_check.h"
+#include "backends/cpu/kernel_check_testing.h"
 #include "berth/errors.h"
 #include "op/op_registry.h"
 
@@ -13,14 +13,14 @@ namespace {
 using Cases = std::vector<Case>;
 using Ints = std::vector<int64_t>;
 
-Operand positive(Shape shape) {
+CheckedOperand positive(Shape shape) {
   return {shape, float32, noise(shape.num_elements(), 9, 0.1f, 3)};
 }
-Operand variable(Shape shape, bool positive = false) {
+CheckedOperand variable(Shape shape, bool positive = false) {
   return {shape, float32,
           noise(shape.num_elements(), 8, positive ? 0.f : -1.f, 1), true};
 }
-Operand scalar(float value) { return {{}, float32, {value}}; }
+CheckedOperand scalar(float value) { return {{}, float32, {value}}; }
 
 const std::vector<Shape> kShapes = {
     {}, {1}, {4}, {31}, {33}, {7, 5}, {64, 128}, {0}, {3, 0}, {2, 3, 4, 5}};
@@ -305,7 +305,7 @@ Cases norm_cases() {
     for (const bool training : {true, false}) {
       const std::vector<Attrs::Pair> attrs = {{"epsilon", 0.001},
                                               {"is_training", training}};
-      std::vector<Operand> in = {{x}, {c}, {c}};
+      std::vector<CheckedOperand> in = {{x}, {c}, {c}};
       if (!training) {
         in.push_back({c});
         in.push_back(positive(c));
@@ -341,7 +341,7 @@ Cases layer_norm_cases() {
   return cases;
 }
 
-Operand scaled(const Shape& s, float low, float high) {
+CheckedOperand scaled(const Shape& s, float low, float high) {
   return {s, float32, noise(s.num_elements(), 9, low, high), true};
 }
 
@@ -491,9 +491,9 @@ Cases random_cases() {
 }
 
 Cases gather_cases() {
-  const Operand one_axis{{6}, int32, {2, 0, 2, 3, 2, 0}};
-  const Operand batch{{2, 3}, int64, {1, 1, 0, 4, 1, 4}};
-  const Operand like{{4, 7}, uint8};
+  const CheckedOperand one_axis{{6}, int32, {2, 0, 2, 3, 2, 0}};
+  const CheckedOperand batch{{2, 3}, int64, {1, 1, 0, 4, 1, 4}};
+  const CheckedOperand like{{4, 7}, uint8};
   return {{"GatherGrad", {{{6, 7}}, one_axis}, {{"shape", Shape{4, 7}}}},
           {"GatherGrad",
            {{{3, 6}}, one_axis},
@@ -510,7 +510,7 @@ Cases linalg_cases() {
   // Two [3, 3] matrices, symmetric and positive definite.
   const std::vector<float> values = {4, 1, 0,  1, 3, -1, 0,  -1, 2,
                                      5, 2, .5, 2, 6, 1,  .5, 1,  3};
-  const Operand a{{2, 3, 3}, float32, values};
+  const CheckedOperand a{{2, 3, 3}, float32, values};
   Cases cases = {{"Cholesky", {a}}, {"MatrixDeterminant", {a}}};
   for (const bool adjoint : {false, true}) {
     const Attrs::Pair form = {"adjoint", adjoint};
@@ -522,7 +522,7 @@ Cases linalg_cases() {
 }
 
 // Returns numbers around `middle`, like those from activations.
-Operand wave(const Shape& shape, float middle, float height) {
+CheckedOperand wave(const Shape& shape, float middle, float height) {
   std::vector<float> values(static_cast<size_t>(shape.num_elements()));
   for (size_t i = 0; i < values.size(); ++i) {
     values[i] = middle + height * std::sin(static_cast<float>(i));
@@ -531,16 +531,18 @@ Operand wave(const Shape& shape, float middle, float height) {
 }
 
 Cases recurrent_cases() {
-  const Operand mask{{3, 4}, float32, {1, 1, 0, 1, 1, 0, 0, 0, 1, 1, 1, 1}};
+  const CheckedOperand mask{
+      {3, 4}, float32, {1, 1, 0, 1, 1, 0, 0, 0, 1, 1, 1, 1}};
   Cases cases;
   for (const int64_t u : {5, 24}) {
-    const Operand parts{{3, 4, 4 * u}}, state{{3, u}}, steps{{3, 4, u}},
+    const CheckedOperand parts{{3, 4, 4 * u}}, state{{3, u}}, steps{{3, 4, u}},
         kernel = wave({u, 4 * u}, 0, 0.2f),
         gates = wave({3, 4, 4 * u}, 0.5f, 0.4f),
         cells = wave({3, 4, u}, 0, 0.9f);
     for (const bool masked : {false, true}) {
-      std::vector<Operand> forward = {parts, kernel, state, state};
-      std::vector<Operand> back = {steps, state, kernel, state, gates, cells};
+      std::vector<CheckedOperand> forward = {parts, kernel, state, state};
+      std::vector<CheckedOperand> back = {steps, state, kernel,
+                                          state, gates, cells};
       if (masked) forward.push_back(mask);
       if (masked) back.push_back(mask);
       cases.push_back({"LSTM", forward, {}, 1e-5});

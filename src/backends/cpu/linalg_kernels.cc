@@ -5,9 +5,6 @@
 #include <fmt/format.h>
 #include <lapacke.h>
 
-#include <cmath>
-#include <cstring>
-
 #include "backends/cpu/kernels.h"
 #include "backends/reference/loops.h"
 #include "backends/reference/scratch.h"

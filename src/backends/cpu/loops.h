@@ -103,7 +103,7 @@ struct LstmStep {
   int64_t gates_row = 0, cells_row = 0;  // cells_row: also of the outputs
 };
 
-// The same step backward. `dh` [rows, units] is the following step's gradient
+// The gradient of the step. `dh` [rows, units] is the following step's gradient
 // and receives what a masked row passes on, else 0; `dc` is replaced.
 struct LstmBackStep {
   int64_t rows = 0, units = 0, gate = 0;
@@ -124,7 +124,7 @@ struct RmsPropParams {
 };
 
 // Selects the random numbers of a RandomStream, see base/rng.h.
-struct RandomKey {
+struct StreamKey {
   uint32_t key[2];
   uint64_t step;
 };
@@ -229,10 +229,10 @@ struct Loops {
                          float rate, float momentum, bool nesterov);
 
   // Elements [begin, begin + n) of a random tensor.
-  void (*uniform)(const RandomKey& key, uint64_t begin, float* y, int64_t n);
-  void (*normal)(const RandomKey& key, uint64_t begin, float* y, int64_t n);
+  void (*uniform)(const StreamKey& key, uint64_t begin, float* y, int64_t n);
+  void (*normal)(const StreamKey& key, uint64_t begin, float* y, int64_t n);
   // y = uniform >= rate ? x * scale : 0; its gradient is the same call on dy
-  void (*dropout)(const RandomKey& key, uint64_t begin, const float* x,
+  void (*dropout)(const StreamKey& key, uint64_t begin, const float* x,
                   float* y, int64_t n, float rate, float scale);
 
   // c[m, n] = alpha op(a) op(b) + beta c, as sgemm.

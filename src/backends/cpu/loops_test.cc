@@ -4,11 +4,10 @@
 
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <vector>
 
-#include "backends/cpu/test_util.h"
+#include "backends/cpu/cpu_testing.h"
 #include "berth/errors.h"
 
 namespace berth::cpu {

@@ -9,7 +9,7 @@ namespace berth::cpu {
 
 namespace {
 
-// `batch` products of equal shape, with operands one behind the other.
+// `batch` products of equal shape, with operands one after the other.
 class MatMulKernel : public Prepared {
  public:
   MatMulKernel(const Gemm& gemm, int64_t batch, int slices)

@@ -9,7 +9,7 @@ namespace berth::cpu {
 namespace {
 
 PoolShape pool_shape(const PrepareArgs& args, const Shape& image) {
-  const Windows at = pool_windows(*args.op, args.attrs, image);
+  const WindowAxes at = pool_windows(*args.op, args.attrs, image);
   PoolShape s;
   s.batch = image[0];
   s.in_h = image[1];

@@ -12,7 +12,7 @@ namespace berth::cpu {
 
 namespace {
 
-RandomKey key_of(const KernelCall& c, bool stateless = false) {
+StreamKey key_of(const KernelCall& c, bool stateless = false) {
   const RandomStream stream(static_cast<uint64_t>(c.attr<int64_t>("seed")),
                             static_cast<uint32_t>(c.attr<int64_t>("op_id")),
                             stateless ? 0 : c.context->step());
@@ -82,7 +82,7 @@ float float_if(bool keep, float x) {
 void dropout(const KernelCall& c) {
   constexpr int64_t kBlock = 512;
   float numbers[kBlock];
-  const RandomKey key = key_of(c);
+  const StreamKey key = key_of(c);
   // Adding 0 removes the sign of a rate of -0.
   const int32_t rate =
       bits_of(static_cast<float>(c.attr<double>("rate")) + 0.0f);

@@ -2,7 +2,7 @@
 //
 // Rows are sorted in vectors (isa/sort.h) where the processor can, else by
 // radix: an element becomes an unsigned number of the same order. For indices
-// it gets its index behind it, so that no two are equal. NaN is the largest; -0
+// it gets its index after it, so that no two are equal. NaN is the largest; -0
 // equals 0.
 
 #include <algorithm>
@@ -340,7 +340,7 @@ void sort_values(const T* x, int64_t n, bool down, KeyOf<T>* keys,
   }
 }
 
-// Returns the k largest of x[n], 0 < k <= n / 4, sorted. Candidates behind the
+// Returns the k largest of x[n], 0 < k <= n / 4, sorted. Candidates after the
 // k-th are dropped whenever space runs short.
 template <class T>
 const ItemOf<T>* top_row(const T* x, int64_t n, int64_t k, ItemOf<T>* items) {

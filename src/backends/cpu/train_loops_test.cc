@@ -4,8 +4,8 @@
 #include <cstring>
 #include <vector>
 
+#include "backends/cpu/cpu_testing.h"
 #include "backends/cpu/loops.h"
-#include "backends/cpu/test_util.h"
 #include "base/rng.h"
 
 namespace berth::cpu {
@@ -186,7 +186,7 @@ TEST_P(TrainLoops, UpdatesFollowTensorFlowsFormulas) {
 
 TEST_P(TrainLoops, RandomTensorsAreTheStreamsElementsHoweverCut) {
   const RandomStream stream(99, 5, 1ull << 33 | 7);
-  const RandomKey key{{stream.key()[0], stream.key()[1]}, stream.step()};
+  const StreamKey key{{stream.key()[0], stream.key()[1]}, stream.step()};
   for (uint64_t begin :
        {uint64_t{0}, uint64_t{1}, uint64_t{126}, uint64_t{1} << 35}) {
     for (int64_t n : {0, 1, 3, 127, 128, 129, 400}) {

@@ -1,3 +1,5 @@
+// Sums of the parts of a split op, in the fixed order of a tree.
+
 #include <algorithm>
 
 #include "backends/cpu/dnnl_math.h"

@@ -254,10 +254,10 @@ void CuptiActivity::trace(uint64_t id, const Ran& what) {
   trace_.add(n.device, n.role, "by CUPTI, of each kernel", w);
 }
 
-struct Found {
+struct FoundActivity {
   Activity* activity = nullptr;
   std::string why;
-  Found() {
+  FoundActivity() {
     gpu::WorkTrace* trace = gpu::WorkTrace::asked();
     if (trace == nullptr) return;
     auto& made = immortal<CuptiActivity>(*trace);
@@ -270,7 +270,7 @@ struct Found {
 }  // namespace
 
 Activity* Activity::asked(const char** why) {
-  static const auto& found = immortal<Found>();
+  static const auto& found = immortal<FoundActivity>();
   if (gpu::WorkTrace::asked() != nullptr) *why = found.why.c_str();
   return found.activity;
 }

@@ -60,7 +60,7 @@ class CudaCard final : public gpu::Card {
   void call(const DriverCall<F>& f, A... args) {
     check(result(f, args...), f.name);
   }
-  // The same, for calls whose errors are not failures: returns them.
+  // For calls whose errors are not failures: returns them.
   template <class F, class... A>
   CUresult result(const DriverCall<F>& f, A... args) {
     enter();

@@ -18,7 +18,7 @@ class DeviceSource final : public MemorySource {
 
   std::byte* reserve(size_t bytes) override {
     CUdeviceptr data = allocate(bytes);
-    // In exact mode the bytes behind an allocation must not be ours.
+    // In exact mode the bytes after an allocation must not be ours.
     if (data % kPage == 0 || exact_) return reinterpret_cast<std::byte*>(data);
     // The driver aligns small allocations to 512 bytes.
     card_.attempt(card_.driver().cuMemFree, data);

@@ -216,7 +216,7 @@ void CudaQueue::check_alarms(uint64_t position, bool passed) {
       continue;
     }
     const auto alarm = alarms_[i].second;
-    // One that was given up blocks everything behind it.
+    // One that was given up blocks everything after it.
     if (passed && !alarm->given_up()) {
       alarms_.erase(alarms_.begin() + static_cast<std::ptrdiff_t>(i));
     } else {

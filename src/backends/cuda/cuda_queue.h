@@ -50,7 +50,7 @@ class CudaQueue final : public gpu::Queue {
     return stream_;
   }
   // Makes what was appended so far depend on `alarm`. Its failure is thrown
-  // once, by the first call that asks whether a mark behind it is passed.
+  // once, by the first call that asks whether a mark after it is passed.
   void watch(std::shared_ptr<const QueueAlarm> alarm);
 
  private:

@@ -218,7 +218,7 @@ int32_t cudnn_type(DType dtype) {
   return dtype == float16 ? BERTH_CUDNN_FLOAT16 : -1;
 }
 
-// Returns the padding behind the last pixel that a window reads.
+// Returns the padding after the last pixel that a window reads.
 int64_t pad_after(int64_t in, int64_t out, int64_t window, int64_t stride,
                   int64_t dilation, int64_t before) {
   const int64_t end = (out - 1) * stride + (window - 1) * dilation + 1;

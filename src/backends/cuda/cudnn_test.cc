@@ -174,7 +174,7 @@ TEST(CudnnGraph, PaddingBehindMakesTheResultAsLongAsItIs) {
             const int64_t span = (window - 1) * dilation + 1;
             for (int64_t out = 1; out < 9; ++out) {
               const int64_t end = (out - 1) * stride + span;
-              // Some padding behind is enough for this one.
+              // Some padding after is enough for this one.
               if (end + stride <= in + before) continue;
               op.conv.h = in, op.conv.oh = out, op.conv.kh = window;
               op.conv.stride[0] = stride, op.conv.dilation[0] = dilation;
@@ -368,8 +368,8 @@ TEST_F(Cudnn, TakesConvolutionsWithTheirGeometry) {
                         {"padding", std::string("SAME")},
                         {"dilations", Ints{1, 1, 2, 1}},
                         {"groups", int64_t{2}}});
-  // Height 6 in steps of 2, window 3: 1 pixel of padding behind. Width 9,
-  // window 3, dilation 2: 2 before and 2 behind.
+  // Height 6 in steps of 2, window 3: 1 pixel of padding after. Width 9,
+  // window 3, dilation 2: 2 before and 2 after.
   const auto p =
       prepared(*card, "Conv2D", {{4, 6, 9, 8}, {3, 3, 4, 10}}, attrs);
   ASSERT_NE(p, nullptr);

@@ -108,7 +108,7 @@ TEST_F(Faults, OneAtEachPlace) {
 
 TEST_F(Faults, ALastingErrorClosesItsCardAlone) {
   kFake->begin("devices=2");
-  Pair pair;
+  CardPair pair;
   Device& first = pair.device(0);
   kFake->begin("devices=2,fail=cuMemsetD8Async@1:700");
   launch_on(first.compute_stream(),
@@ -139,7 +139,7 @@ TEST_F(Faults, ALastingErrorClosesItsCardAlone) {
 
 TEST_F(Faults, AnotherErrorDoesNot) {
   kFake->begin("devices=2");
-  Pair pair;
+  CardPair pair;
   Device& d = pair.device(0);
   const BlockRef b = BlockRef::adopt(d.allocator().allocate(8));
   kFake->begin("devices=2,fail=cuMemsetD8Async@1:1");

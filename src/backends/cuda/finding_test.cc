@@ -4,7 +4,7 @@
 
 #include "backends/cuda/cards.h"
 #include "backends/cuda/cuda_testing.h"
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/config.h"
 #include "device/device_manager.h"
 

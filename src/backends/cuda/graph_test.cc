@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "backends/cuda/scenario_testing.h"
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/config.h"
 #include "berth/device.h"
 #include "berth/errors.h"
@@ -60,7 +60,7 @@ class Graphs : public CudaTest {
     return queue_->end_recording(std::move(old));
   }
 
-  std::optional<Pair> pair_;
+  std::optional<CardPair> pair_;
   std::unique_ptr<gpu::Queue> queue_;
   BlockRef block_;
 };

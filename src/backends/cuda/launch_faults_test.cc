@@ -2,7 +2,7 @@
 // the fake driver.
 
 #include "backends/cuda/cuda_testing.h"
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/berth.h"
 
 namespace berth::cuda {

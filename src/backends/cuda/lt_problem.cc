@@ -49,15 +49,15 @@ const void* zero(DType dtype) {
 cublasLtEpilogue_t epilogue_of(const gpu::MatrixProduct& p) {
   if (p.sums_b) return CUBLASLT_EPILOGUE_BGRADA;  // first factor: b
   switch (p.activation) {
-    case gpu::Activation::kRelu:
+    case gpu::ProductActivation::kRelu:
       return p.bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
-    case gpu::Activation::kGeluTanh:
+    case gpu::ProductActivation::kGeluTanh:
       if (p.keeps) {
         return p.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS
                       : CUBLASLT_EPILOGUE_GELU_AUX;
       }
       return p.bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
-    case gpu::Activation::kGeluTanhSlope:
+    case gpu::ProductActivation::kGeluTanhSlope:
       return CUBLASLT_EPILOGUE_DGELU;
     default:
       return p.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
@@ -68,13 +68,14 @@ cublasLtEpilogue_t epilogue_of(const gpu::MatrixProduct& p) {
 bool takes_end(const gpu::MatrixProduct& p) {
   if (p.is_plain()) return true;
   if (p.dtype == complex64 || p.dtype == complex128) return false;
-  const bool gelu = p.activation == gpu::Activation::kGeluTanh;
-  const bool slope = p.activation == gpu::Activation::kGeluTanhSlope;
+  const bool gelu = p.activation == gpu::ProductActivation::kGeluTanh;
+  const bool slope = p.activation == gpu::ProductActivation::kGeluTanhSlope;
   if (p.keeps && !gelu) return false;
   if (p.has_aux() && p.n % 8 != 0) return false;  // alignment of its rows
   if (slope && p.bias) return false;
   return !p.sums_b ||
-         (!p.bias && p.activation == gpu::Activation::kNone && p.batches == 1);
+         (!p.bias && p.activation == gpu::ProductActivation::kNone &&
+          p.batches == 1);
 }
 
 void check_lt(const LtLibrary& lt, const char* call, cublasStatus_t status) {
@@ -156,9 +157,10 @@ std::string lt_text(const gpu::MatrixProduct& p) {
                         p.stride_b, p.stride_c);
   }
   if (p.bias) text += ", bias";
-  if (p.activation == gpu::Activation::kRelu) text += ", relu";
-  if (p.activation == gpu::Activation::kGeluTanh) text += ", gelu";
-  if (p.activation == gpu::Activation::kGeluTanhSlope) text += ", gelu's slope";
+  if (p.activation == gpu::ProductActivation::kRelu) text += ", relu";
+  if (p.activation == gpu::ProductActivation::kGeluTanh) text += ", gelu";
+  if (p.activation == gpu::ProductActivation::kGeluTanhSlope)
+    text += ", gelu's slope";
   if (p.keeps) text += ", kept";
   if (p.sums_b) text += ", sums";
   return text;

@@ -11,7 +11,7 @@
 #include "backends/cuda/lt_problem.h"
 #include "backends/cuda/lt_testing.h"
 #include "base/diagnostics.h"
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/device.h"
 #include "berth/errors.h"
 #include "berth/function.h"
@@ -23,8 +23,8 @@ namespace berth::cuda {
 namespace {
 
 namespace fs = std::filesystem;
-using gpu::Activation;
 using gpu::MatrixProduct;
+using gpu::ProductActivation;
 
 class LtProductsTest : public CudaTest {
  protected:
@@ -47,7 +47,7 @@ class LtProductsTest : public CudaTest {
 
   // Computes with the library of a new card; leaves nothing behind.
   std::optional<Numbers> compute(const MatrixProduct& p, size_t shift = 0) {
-    Pair pair;
+    CardPair pair;
     return computed_by(pair.card(0), pair.device(0), p, operands_of(p), shift);
   }
   void check(const MatrixProduct& p) {
@@ -119,7 +119,8 @@ TEST_F(LtProductsTest, OfBatchesGoByTheirStrides) {
 
 TEST_F(LtProductsTest, AddABiasAndActivate) {
   for (const bool bias : {false, true}) {
-    for (const Activation a : {Activation::kNone, Activation::kRelu}) {
+    for (const ProductActivation a :
+         {ProductActivation::kNone, ProductActivation::kRelu}) {
       for (const DType dtype : {float32, bfloat16}) {
         MatrixProduct p = small(dtype);
         p.bias = bias;
@@ -143,8 +144,8 @@ TEST_F(LtProductsTest, ActivateByTheTanhFormOfGelu) {
     p.batches = 2;
     p.stride_a = p.m * p.k;
     p.stride_c = p.m * p.n;
-    p.activation =
-        form == 4 ? Activation::kGeluTanhSlope : Activation::kGeluTanh;
+    p.activation = form == 4 ? ProductActivation::kGeluTanhSlope
+                             : ProductActivation::kGeluTanh;
     p.bias = form < 4 && form % 2 != 0;
     p.keeps = form == 2 || form == 3;
     SCOPED_TRACE(lt_text(p));
@@ -172,13 +173,13 @@ TEST_F(LtProductsTest, AddUpTheSecondFactor) {
 TEST_F(LtProductsTest, WithEndsThatTheLibraryLacksAreRefused) {
   MatrixProduct odd = small();
   odd.keeps = true;
-  odd.activation = Activation::kGeluTanh;
+  odd.activation = ProductActivation::kGeluTanh;
   MatrixProduct both = small();
   both.bias = both.sums_b = true;
   MatrixProduct relu = small();
   relu.n = 8;
   relu.keeps = true;
-  relu.activation = Activation::kRelu;
+  relu.activation = ProductActivation::kRelu;
   MatrixProduct whole = small(complex64);
   whole.bias = true;
   for (const MatrixProduct& p : {odd, both, relu, whole}) {
@@ -260,7 +261,7 @@ TEST_F(LtProductsTest, TakeNoKernelThatTheLibraryDoesNotKnowAnyMore) {
 }
 
 TEST_F(LtProductsTest, AreChosenOnceForEachShape) {
-  Pair pair;
+  CardPair pair;
   for (const int64_t m : {512, 513, 512, 513}) {
     const MatrixProduct p = large(m);
     ASSERT_TRUE(computed_by(pair.card(0), pair.device(0), p, operands_of(p)));
@@ -338,7 +339,7 @@ TEST_F(LtProductsTest, ThatFailAnywhereAreRefusedWithOneWord) {
   ended.n = 8;
   ended.stride_c = 40;
   ended.bias = ended.keeps = true;
-  ended.activation = Activation::kGeluTanh;
+  ended.activation = ProductActivation::kGeluTanh;
   for (const MatrixProduct& p : {plain, ended}) {
     kFakeLt->begin("");
     const auto right = compute(p);
@@ -356,7 +357,7 @@ TEST_F(LtProductsTest, ThatFailAnywhereAreRefusedWithOneWord) {
 }
 
 TEST_F(LtProductsTest, OfALostCardThrow) {
-  Pair pair;
+  CardPair pair;
   const MatrixProduct p = small();
   const LtOperands o = operands_of(p);
   ASSERT_TRUE(computed_by(pair.card(0), pair.device(0), p, o));

@@ -129,11 +129,11 @@ Numbers expected_of(const gpu::MatrixProduct& p, const LtOperands& o) {
         if (p.bias) sum += o.bias[static_cast<size_t>(col)];
         const auto at = static_cast<size_t>(z * p.stride_c + r * p.n + col);
         kept[at] = sum;
-        if (p.activation == gpu::Activation::kRelu) {
+        if (p.activation == gpu::ProductActivation::kRelu) {
           sum = std::max(sum.real(), 0.0);
-        } else if (p.activation == gpu::Activation::kGeluTanh) {
+        } else if (p.activation == gpu::ProductActivation::kGeluTanh) {
           sum = gelu_of(sum.real());
-        } else if (p.activation == gpu::Activation::kGeluTanhSlope) {
+        } else if (p.activation == gpu::ProductActivation::kGeluTanhSlope) {
           sum *= gelu_slope_of(o.aux[at].real());
         }
         c[at] = sum;

@@ -6,8 +6,8 @@
 #include "backends/cuda/nccl_meeting.h"
 #include "backends/cuda/nccl_testing.h"
 #include "backends/gpu/gpu_device.h"
-#include "base/fresh_process.h"
-#include "base/thrown.h"
+#include "base/errors_testing.h"
+#include "base/fresh_process_testing.h"
 #include "berth/config.h"
 #include "berth/distribute.h"
 

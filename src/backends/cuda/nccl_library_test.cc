@@ -7,7 +7,7 @@
 #include "backends/cuda/cards.h"
 #include "backends/cuda/nccl_sums.h"
 #include "backends/cuda/nccl_testing.h"
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/config.h"
 #include "device/plugin.h"
 

@@ -117,7 +117,7 @@ TEST_F(NcclSumsOfCards, OfSeveralThreadsDoNotCross) {
   const auto plan_a = a.plan(), plan_b = b.plan();
   const auto runs = [](const SumStep& step, Plan& plan) {
     for (int i = 0; i < 30; ++i) {
-      // Results are read behind the other program's sums.
+      // Results are read after the other program's sums.
       const Tensors out = run_plan(plan, step.arguments());
       for (const Tensor& t : out) EXPECT_EQ(on_host(t), step.sum(0));
     }

@@ -30,7 +30,7 @@ inline const FakeNccl* load_fake_nccl() {
              : static_cast<const FakeNccl*>(dlsym(library, "berth_fake_nccl"));
 }
 inline const FakeNccl* const kNccl = load_fake_nccl();
-// Seconds; a thread that does not get a core for one second is no fault.
+// Seconds; a thread may be without a core for one second.
 inline constexpr const char* kTimeout = "2";
 inline const bool kShortTimeout =
     setenv("BERTH_NCCL_TIMEOUT", kTimeout, 1) == 0;

@@ -47,7 +47,7 @@ class Nvrtc {
   // compiled. Throws errors::Internal with the compiler's message.
   std::string cubin(const std::string& text, int architecture) const;
 
-  // Returns the code of each of `parts`, behind `beginning`, whose kernels have
+  // Returns the code of each of `parts`, after `beginning`, whose kernels have
   // different names. What the cache lacks is compiled as one program; parts of
   // one program have the same code. Throws as cubin().
   std::vector<std::shared_ptr<const std::string>> cubins(
@@ -60,7 +60,7 @@ class Nvrtc {
   // Compiles with these extra options, without the cache.
   Compiled compile(const std::string& text, int architecture,
                    const std::vector<std::string>& more = {}) const;
-  // The same, but only to PTX.
+  // Compiles to PTX only.
   Compiled ptx(const std::string& text, int architecture) const;
 
  private:

@@ -10,7 +10,7 @@
 
 #include "backends/cuda/ranges.h"
 #include "backends/cuda/scenario_testing.h"
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 
 namespace berth::cuda {
 namespace {
@@ -66,7 +66,7 @@ void by_cupti() {
   const OwnFile file;
   setenv("BERTH_CUDA_LIBRARIES", kFolder.c_str(), 1);
   kFake->begin("devices=2");
-  Pair pair;
+  CardPair pair;
   works_of(pair.device(0));
   const Trace trace(file.path);
   check(trace.times == "by CUPTI, of each kernel", trace.times);
@@ -87,7 +87,7 @@ void by_events() {
   setenv("BERTH_CUDA_LIBRARIES", kFolder.c_str(), 1);
   setenv("BERTH_FAKE_CUPTI", "refuse", 1);
   kFake->begin("devices=2");
-  Pair pair;
+  CardPair pair;
   works_of(pair.device(1));
   const Trace trace(file.path);
   check(trace.times.starts_with("of events around each op (libcupti.so.13: "
@@ -105,7 +105,7 @@ void by_events() {
 void nowhere() {
   setenv("BERTH_GPU_TRACE", "/dev/null/trace.json", 1);
   kFake->begin("devices=2");
-  refuses<errors::InvalidArgument>([] { Pair pair; },
+  refuses<errors::InvalidArgument>([] { CardPair pair; },
                                    "BERTH_GPU_TRACE: /dev/null/trace.json");
 }
 
@@ -127,7 +127,7 @@ std::string heard(const char* nvtx) {
   setenv("NVTX_INJECTION64_PATH", tool.c_str(), 1);
   if (nvtx != nullptr) setenv("BERTH_NVTX", nvtx, 1);
   kFake->begin("devices=2");
-  Pair pair;
+  CardPair pair;
   works_of(pair.device(0));
   void* library = dlopen(tool.c_str(), RTLD_NOW);
   check(library != nullptr, "the tool");

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "backends/cuda/cuda_testing.h"
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/berth.h"
 
 namespace berth::cuda {

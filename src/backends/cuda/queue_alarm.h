@@ -1,6 +1,6 @@
 // QueueAlarm: something outside a queue on which its work depends.
 //
-// A CudaQueue that watches one checks it when it is asked whether a mark behind
+// A CudaQueue that watches one checks it when it is asked whether a mark after
 // it is passed. Thread-safe.
 
 #ifndef BERTH_BACKENDS_CUDA_QUEUE_ALARM_H_

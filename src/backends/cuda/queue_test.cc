@@ -21,7 +21,7 @@ class Cards : public CudaTest {
 };
 
 TEST_F(Cards, SayWhatTheyAre) {
-  Pair pair;
+  CardPair pair;
   const gpu::Features& f = pair.card(1).features();
   EXPECT_EQ(f.name, "Fake GPU 1");
   EXPECT_EQ(f.memory_bytes, size_t{1} << 30);
@@ -32,7 +32,7 @@ TEST_F(Cards, SayWhatTheyAre) {
 }
 
 TEST_F(Cards, WhatWasAppendedIsCounted) {
-  Pair pair;
+  CardPair pair;
   const auto queue = pair.card(0).make_queue();
   const auto memory = pair.card(0).memory_source();
   std::byte* data = memory->reserve(4096);
@@ -50,7 +50,7 @@ TEST_F(Cards, WhatWasAppendedIsCounted) {
 }
 
 TEST_F(Cards, MemoryThatIsNotPinnedIsReadBeforeACopyReturns) {
-  Pair pair;
+  CardPair pair;
   CudaCard& card = pair.card(0);
   Device& d = pair.device(0);
   const auto queue = card.make_queue();
@@ -67,7 +67,7 @@ TEST_F(Cards, MemoryThatIsNotPinnedIsReadBeforeACopyReturns) {
 
 TEST_F(Cards, AMarkPassesLater) {
   kFake->begin("devices=2,later=2");
-  Pair pair;
+  CardPair pair;
   const auto queue = pair.card(0).make_queue();
   const auto other = pair.card(1).make_queue();
   const auto memory = pair.card(0).memory_source();
@@ -86,7 +86,7 @@ TEST_F(Cards, AMarkPassesLater) {
 }
 
 TEST_F(Cards, EventsAreUsedAgain) {
-  Pair pair;
+  CardPair pair;
   const auto queue = pair.card(0).make_queue();
   const auto memory = pair.card(0).memory_source();
   std::byte* data = memory->reserve(4096);
@@ -102,7 +102,7 @@ TEST_F(Cards, EventsAreUsedAgain) {
 }
 
 TEST_F(Cards, TimesGoOnWhenTheClockMovesFar) {
-  Pair pair;
+  CardPair pair;
   const auto queue = pair.card(0).make_queue();
   const auto memory = pair.card(0).memory_source();
   std::byte* data = memory->reserve(4096);
@@ -122,7 +122,7 @@ TEST_F(Cards, TimesGoOnWhenTheClockMovesFar) {
 }
 
 TEST_F(Cards, ReservationsBeginAtPages) {
-  Pair pair;
+  CardPair pair;
   const size_t before = kFake->bytes_used();
   for (const bool pinned : {false, true}) {
     const auto memory =
@@ -140,7 +140,7 @@ TEST_F(Cards, ReservationsBeginAtPages) {
 }
 
 TEST_F(Cards, MemoryIsNullWhenItIsUsedUp) {
-  Pair pair;
+  CardPair pair;
   const auto memory = pair.card(0).memory_source();
   EXPECT_EQ(memory->reserve(size_t{2} << 30), nullptr);
   kFake->begin("devices=2,fail=cuMemHostAlloc@1:2");
@@ -148,7 +148,7 @@ TEST_F(Cards, MemoryIsNullWhenItIsUsedUp) {
 }
 
 TEST_F(Cards, OutOfMemorySaysWhatItIsOf) {
-  Pair pair(size_t{4} << 20);
+  CardPair pair(size_t{4} << 20);
   try {
     pair.device(0).allocator().allocate(size_t{8} << 20);
     FAIL();
@@ -161,7 +161,7 @@ TEST_F(Cards, OutOfMemorySaysWhatItIsOf) {
 }
 
 TEST_F(Cards, ManyThreadsCall) {
-  Pair pair;
+  CardPair pair;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&pair, t] {
@@ -179,7 +179,7 @@ TEST_F(Cards, ManyThreadsCall) {
 }
 
 TEST_F(Cards, AKernelThatIsNotThere) {
-  Pair pair;
+  CardPair pair;
   const auto module = pair.card(0).module(small_source());
   EXPECT_NE(module->kernel("scale"), nullptr);
   try {
@@ -191,7 +191,7 @@ TEST_F(Cards, AKernelThatIsNotThere) {
 }
 
 TEST_F(Cards, TooManyGroupsAcross) {
-  Pair pair;
+  CardPair pair;
   const auto kernel = pair.card(0).module(small_source())->kernel("scale");
   const auto queue = pair.card(0).make_queue();
   EXPECT_THROW(kernel->launch(*queue, {{1, 65536, 1}, 256}, nullptr, 0),
@@ -199,8 +199,8 @@ TEST_F(Cards, TooManyGroupsAcross) {
 }
 
 TEST_F(Cards, ATextThatIsNoProgram) {
-  Pair pair;
-  gpu::Source source;
+  CardPair pair;
+  gpu::KernelSource source;
   source.generated = "KERNEL(FLAT_SIZE, broken)(BUF(f32, x)) { y = 1; }\n";
   try {
     pair.card(0).module(source);

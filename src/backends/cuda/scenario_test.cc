@@ -79,8 +79,8 @@ Event copy_over(gpu::GpuDevice& to, const BlockRef& target,
 
 }  // namespace
 
-gpu::Source small_source() {
-  gpu::Source source;
+gpu::KernelSource small_source() {
+  gpu::KernelSource source;
   source.generated =
       "KERNEL(FLAT_SIZE, scale)(BUF(f32, x), const f32 by) {\n"
       "  AT(f32, x);\n"
@@ -89,7 +89,7 @@ gpu::Source small_source() {
   return source;
 }
 
-Pair::Pair(size_t limit_bytes) {
+CardPair::CardPair(size_t limit_bytes) {
   for (int i = 0; i < 2; ++i) {
     cards_.push_back(std::make_unique<CudaCard>(fake_driver(), nvrtc(), i));
   }
@@ -102,7 +102,7 @@ Pair::Pair(size_t limit_bytes) {
 }
 
 std::vector<unsigned char> run_scenario() {
-  Pair pair;
+  CardPair pair;
   gpu::GpuDevice& first = pair.device(0);
   gpu::GpuDevice& second = pair.device(1);
   const std::vector<unsigned char> ones(kBytes, 1);

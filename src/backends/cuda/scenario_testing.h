@@ -14,9 +14,9 @@
 namespace berth::cuda {
 
 // Devices on two cards of their own, outside the DeviceManager.
-class Pair {
+class CardPair {
  public:
-  explicit Pair(size_t limit_bytes = size_t{64} << 20);
+  explicit CardPair(size_t limit_bytes = size_t{64} << 20);
 
   gpu::GpuDevice& device(int i) { return *devices_[static_cast<size_t>(i)]; }
   CudaCard& card(int i) { return *cards_[static_cast<size_t>(i)]; }
@@ -39,7 +39,7 @@ void launch_on(Stream& stream, Fn fn, WorkTime* time = nullptr) {
 }
 
 // A kernel that is not in the dialect's files.
-gpu::Source small_source();
+gpu::KernelSource small_source();
 
 // Copies to a card, fills, launches, copies to the other card and back to the
 // host; throws any error. Returns the bytes that came back: 16 of 7, then 16 of

@@ -30,7 +30,7 @@ class GraphWriter {
 
   // Throws std::invalid_argument for an unknown kind.
   void write();
-  // Number of arguments; behind them argument 2 is repeated again() times.
+  // Number of arguments; after them argument 2 is repeated again() times.
   int arguments() const { return next_ - 1 - again_; }
   int again() const { return again_; }
 
@@ -176,7 +176,7 @@ inline void GraphWriter::batch_norm() {
             offset = channels("offset", g_.c), residual;
   if (g_.residual != 0) residual = input("residual", x_dims(), x_strides());
   const int first_out = next_;
-  // Numbered behind the five results.
+  // Numbered after the five results.
   next_ += 5;
   TensorRef mean_before = channels("mean_before", g_.c),
             variance_before = channels("variance_before", g_.c);

@@ -6,7 +6,7 @@ namespace berth::gpu {
 
 namespace {
 
-std::string text_for(const Features& f, const Source& source) {
+std::string text_for(const Features& f, const KernelSource& source) {
   return fmt::format("#define HAS_F64 {:d}\n#define GROUP_SIZE {}\n", f.has_f64,
                      f.group_size) +
          text_of(source);
@@ -20,11 +20,12 @@ Card::Card()
         return compile_together(beginning, parts);
       }) {}
 
-std::unique_ptr<Kernel> Card::kernel(const Source& source, const char* name) {
+std::unique_ptr<Kernel> Card::kernel(const KernelSource& source,
+                                     const char* name) {
   if (!source.joins || !features_.joins_programs) {
     return module(source)->kernel(name);
   }
-  Source beginning = source;
+  KernelSource beginning = source;
   beginning.generated.clear();
   return waiting_.kernel(text_for(features_, beginning), source.generated,
                          name);
@@ -43,7 +44,7 @@ void Card::forget_modules() {
   waiting_.forget();
 }
 
-std::shared_ptr<Module> Card::module(const Source& source) {
+std::shared_ptr<Module> Card::module(const KernelSource& source) {
   const std::string text = text_for(features_, source);
   {
     std::lock_guard lock(mutex_);

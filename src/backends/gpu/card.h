@@ -39,19 +39,19 @@ struct Features {
   size_t local_bytes = 32768;  // per group
   // Cards of the same nonzero number copy to each other (MemoryOptions::peers).
   int peers = 0;
-  // Products fuse their epilogue (Activation, bias).
+  // Products fuse their epilogue (ProductActivation, bias).
   bool fuses_products = true;
   // Kernels may follow addresses passed as numbers, and take 32,764 bytes of
   // parameters.
   bool addresses = false;
   // library_kernel() may take attention.
   bool attention = false;
-  // Programs that may be part of a larger one (Source::joins) are.
+  // Programs that may be part of a larger one (KernelSource::joins) are.
   bool joins_programs = true;
 };
 
 // Function applied to an element of a product before it is stored.
-enum class Activation : uint8_t {
+enum class ProductActivation : uint8_t {
   kNone,
   kRelu,
   kGeluTanh,
@@ -69,17 +69,18 @@ struct MatrixProduct {
   int64_t stride_a = 0, stride_b = 0, stride_c = 0;
   // c = activation(a b + bias), bias [n].
   bool bias = false;
-  Activation activation = Activation::kNone;
+  ProductActivation activation = ProductActivation::kNone;
   // aux, of c's shape and strides, receives a b + bias.
   bool keeps = false;
   // sums [n] receives the sum of b's rows.
   bool sums_b = false;
 
   bool has_aux() const {
-    return keeps || activation == Activation::kGeluTanhSlope;
+    return keeps || activation == ProductActivation::kGeluTanhSlope;
   }
   bool is_plain() const {
-    return !bias && !has_aux() && !sums_b && activation == Activation::kNone;
+    return !bias && !has_aux() && !sums_b &&
+           activation == ProductActivation::kNone;
   }
 };
 
@@ -105,8 +106,8 @@ class Kernel {
   // queue may be recording. Throws errors::Internal when the driver refuses.
   virtual void launch(Queue& queue, const Grid& grid, const KernelArg* args,
                       int num_args) = 0;
-  // The same for a library's kernel, which may refuse a call's arguments. On
-  // false nothing was appended; the caller does without it.
+  // Launches a library's kernel, which may refuse a call's arguments. On false
+  // nothing was appended; the caller does without it.
   virtual bool try_launch(Queue& queue, const Grid& grid, const KernelArg* args,
                           int num_args) {
     launch(queue, grid, args, num_args);
@@ -144,7 +145,7 @@ class Queue {
   virtual void fill(void* target, int value, size_t bytes) = 0;
   // Number of commands ever appended, not counting marks.
   uint64_t appended() const { return appended_; }
-  // Returns a mark behind everything so far, which the caller releases. If it
+  // Returns a mark after everything so far, which the caller releases. If it
   // throws, everything so far has ended.
   virtual Mark mark() = 0;
   virtual void release(Mark mark) noexcept = 0;
@@ -202,10 +203,10 @@ class Card {
 
   // Returns the compiled program, compiling it once per process. Throws
   // errors::Internal with the compiler's message.
-  std::shared_ptr<Module> module(const Source& source);
+  std::shared_ptr<Module> module(const KernelSource& source);
   // Returns a kernel of that program, which lives as long as the card. Programs
   // that join others wait for compile_waiting(), or for their first launch.
-  std::unique_ptr<Kernel> kernel(const Source& source, const char* name);
+  std::unique_ptr<Kernel> kernel(const KernelSource& source, const char* name);
   // Compiles the programs that wait together. Throws as module().
   void compile_waiting() { waiting_.compile_all(); }
 
@@ -233,7 +234,7 @@ class Card {
 
  protected:
   virtual std::unique_ptr<Module> compile(const std::string& text) = 0;
-  // Returns the module of each of `parts`, all behind `beginning`: one program.
+  // Returns the module of each of `parts`, all after `beginning`: one program.
   virtual std::vector<std::shared_ptr<Module>> compile_together(
       const std::string& beginning, const std::vector<std::string>& parts);
   // For destructors of cards that their modules call.

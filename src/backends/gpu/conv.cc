@@ -25,7 +25,7 @@ enum class What { kResult, kImage, kFilter };
 Problem geometry(const Recipe& r, const Shape& x, const Shape& filter,
                  const Shape& y) {
   const PrepareArgs& args = r.args();
-  const Windows at = conv_windows(*args.op, args.attrs, x, filter);
+  const WindowAxes at = conv_windows(*args.op, args.attrs, x, filter);
   Problem p{};
   p.fields.batches = conv_groups(*args.op, args.attrs, x, filter);
   p.h = x[1], p.w = x[2], p.c = x[3];

@@ -6,14 +6,14 @@
 
 #include "backends/gpu/kernels.h"
 #include "backends/gpu/moves.h"
-#include "backends/gpu/order.h"
+#include "backends/gpu/sort_scan_util.h"
 
 namespace berth::gpu {
 
 namespace {
 namespace dynamics {
 
-Source select_source(DType dtype) {
+KernelSource select_source(DType dtype) {
   return storage_source(dtype, {"select.cl"});
 }
 
@@ -50,7 +50,7 @@ bool where(Recipe& r) {
   Strided axes;
   for (int d = 0; d < shape.rank(); ++d) axes.n[axes.rank++] = shape[d];
   const int32_t kind = value_kind(r.in_type(0));
-  const Source source = select_source(r.in_type(0));
+  const KernelSource source = select_source(r.in_type(0));
   const Arg before = flags_for(r, n);
   r.flat(source, "flag_true", n, {before, in(0), value(kind), value(n)});
   sum_before(r, before, n);
@@ -74,7 +74,7 @@ bool unique(Recipe& r) {
   }
   const DType dtype = r.in_type(0);
   const int32_t kind = value_kind(dtype);
-  const Source source = select_source(dtype);
+  const KernelSource source = select_source(dtype);
   const Arg keys = r.scratch(static_cast<size_t>(n) * sizeof(uint64_t));
   r.flat(source, "keys_of_values", n, {keys, in(0), value(kind), value(n)});
   const SortedKeys sorted =

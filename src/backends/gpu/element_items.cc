@@ -21,7 +21,7 @@ struct Rows {
   uint32_t column[kMostInputs] = {};
 };
 
-Form form_of(const Layout& l, int64_t n) {
+Form form_of(const OperandLayout& l, int64_t n) {
   if (l.same) return Form::kSame;
   if (n >= kMost32) return Form::kWide;
   return l.rank <= 2 ? Form::kRows : Form::kWalk;
@@ -62,7 +62,7 @@ std::string items_text(const ElementKernel& k, Form form) {
       items_places(k.in.size(), form), loads, k.body, p.stores);
 }
 
-Arg rows_of(const Layout& l) {
+Arg rows_of(const OperandLayout& l) {
   Rows rows;
   const int last = l.rank - 1;
   if (last >= 0) rows.columns = static_cast<uint32_t>(l.n[last]);
@@ -75,9 +75,10 @@ Arg rows_of(const Layout& l) {
 
 }  // namespace
 
-Plan plan_items(const Layout& l, int64_t n, const ElementKernel& k) {
+ElementPlan plan_items(const OperandLayout& l, int64_t n,
+                       const ElementKernel& k) {
   const Form form = form_of(l, n);
-  Plan plan;
+  ElementPlan plan;
   plan.text = items_text(k, form);
   plan.name = k.name + "_" + kFormNames[static_cast<int>(form)];
   plan.items = n;

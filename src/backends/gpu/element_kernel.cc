@@ -63,11 +63,12 @@ bool launch_elements(Recipe& recipe, std::vector<std::string> files,
   const int64_t n = recipe.out_shape(0).num_elements();
   if (recipe.num_in() > element::kMostInputs) return false;
   if (n == 0) return true;
-  const element::Layout layout = element::layout_of(recipe);
-  element::Plan plan = element::plan_items(layout, n, with_own_name(kernel));
+  const element::OperandLayout layout = element::layout_of(recipe);
+  element::ElementPlan plan =
+      element::plan_items(layout, n, with_own_name(kernel));
   const int64_t groups = (plan.items + plan.group - 1) / plan.group;
   if (groups > INT32_MAX) return false;
-  Source source;
+  KernelSource source;
   source.files = std::move(files);
   source.files.insert(source.files.begin(), "elementwise.cl");
   source.generated = std::move(plan.text);

@@ -66,9 +66,9 @@ bool make_element_op(Recipe& recipe, std::span<const ElementOp> table,
                      std::vector<std::string> files, std::string_view name);
 
 // Parts of the families in kernels.h.
-void add_fused(Kernels& k);      // groups of ops as one expression
-void add_casts(Kernels& k);      // Cast, SelectV2
-void add_generated(Kernels& k);  // Fill, Range, AddN, ...
+void add_fused(Kernels& k);         // groups of ops as one expression
+void add_casts(Kernels& k);         // Cast, SelectV2
+void add_constant_ops(Kernels& k);  // Fill, Range, AddN, ...
 
 }  // namespace berth::gpu
 

@@ -20,7 +20,7 @@ struct Steps {
 };
 
 template <class U>
-void add_axes_of(const Layout& l, int rank, std::vector<Arg>& args) {
+void add_axes_of(const OperandLayout& l, int rank, std::vector<Arg>& args) {
   Axes<U> axes;
   axes.rank = rank;
   for (int d = 0; d < rank; ++d) axes.n[d] = static_cast<U>(l.n[d]);
@@ -38,8 +38,8 @@ void add_axes_of(const Layout& l, int rank, std::vector<Arg>& args) {
 
 }  // namespace
 
-Layout layout_of(const Recipe& r) {
-  Layout l;
+OperandLayout layout_of(const Recipe& r) {
+  OperandLayout l;
   l.inputs = r.num_in();
   const Shape& out = r.out_shape(0);
   int64_t steps[kMostInputs][kMaxRank] = {};
@@ -67,7 +67,8 @@ Layout layout_of(const Recipe& r) {
   return l;
 }
 
-void add_axes(const Layout& l, int rank, bool wide, std::vector<Arg>& args) {
+void add_axes(const OperandLayout& l, int rank, bool wide,
+              std::vector<Arg>& args) {
   return wide ? add_axes_of<uint64_t>(l, rank, args)
               : add_axes_of<uint32_t>(l, rank, args);
 }

@@ -16,18 +16,19 @@ inline constexpr int kMostInputs = 16;  // MOST_INPUTS of elementwise.cl
 inline constexpr int64_t kMost32 = int64_t{1} << 31;
 
 // The axes of the outputs; axes along which every input continues are merged.
-struct Layout {
+struct OperandLayout {
   int inputs = 0;
   int rank = 0;
   int64_t n[kMaxRank] = {};
   int64_t step[kMostInputs][kMaxRank] = {};  // in elements
   bool same = true;  // every input has the outputs' shape
 };
-Layout layout_of(const Recipe& recipe);
+OperandLayout layout_of(const Recipe& recipe);
 
 // Appends the arguments `Axes` and `Steps` of elementwise.cl, in 64 bits or in
 // 32, for the first `rank` axes.
-void add_axes(const Layout& l, int rank, bool wide, std::vector<Arg>& args);
+void add_axes(const OperandLayout& l, int rank, bool wide,
+              std::vector<Arg>& args);
 // Returns their parameters, and text that computes at0, at1, ... from `i`.
 std::string axes_params(size_t inputs, bool wide);
 std::string axes_places(size_t inputs, bool wide);
@@ -41,13 +42,14 @@ struct Parts {
 Parts parts_of(const ElementKernel& k);
 std::string load_of(const ElementKernel& k, size_t input, std::string_view at);
 
-struct Plan {
+struct ElementPlan {
   std::string text, name;
   std::vector<Arg> args;  // between the buffers and the kernel's own
   int64_t items = 0;
   uint32_t group = 1;
 };
-Plan plan_items(const Layout& l, int64_t n, const ElementKernel& k);
+ElementPlan plan_items(const OperandLayout& l, int64_t n,
+                       const ElementKernel& k);
 
 }  // namespace berth::gpu::element
 

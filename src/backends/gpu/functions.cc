@@ -1,3 +1,5 @@
+// Mathematical functions by element: roots, logarithms, special functions.
+
 #include "backends/gpu/element_kernel.h"
 
 namespace berth::gpu {

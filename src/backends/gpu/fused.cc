@@ -12,8 +12,8 @@ namespace berth::gpu {
 
 namespace fused {
 
-using expr::Code;
 using expr::Expr;
+using expr::OpCode;
 using expr::Value;
 
 std::string word_of(DType dtype) { return std::string(type_word(dtype)); }
@@ -39,19 +39,19 @@ std::string constant(DType type, double x) {
   }
 }
 
-const char* comparison(Code code) {
+const char* comparison(OpCode code) {
   switch (code) {
-    case Code::kEqual:
+    case OpCode::kEqual:
       return "==";
-    case Code::kNotEqual:
+    case OpCode::kNotEqual:
       return "!=";
-    case Code::kLess:
+    case OpCode::kLess:
       return "<";
-    case Code::kLessEqual:
+    case OpCode::kLessEqual:
       return "<=";
-    case Code::kGreater:
+    case OpCode::kGreater:
       return ">";
-    case Code::kGreaterEqual:
+    case OpCode::kGreaterEqual:
       return ">=";
     default:
       return nullptr;
@@ -59,7 +59,7 @@ const char* comparison(Code code) {
 }
 
 // "gelu_tanh" is f32_GELU_TANH.
-std::string function(Code code, const std::string& computed) {
+std::string function(OpCode code, const std::string& computed) {
   std::string name = computed + "_";
   for (const char c : std::string_view(expr::info(code).name)) {
     name += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
@@ -69,11 +69,11 @@ std::string function(Code code, const std::string& computed) {
 
 std::string text_of(const Expr& e, const Value& v) {
   const auto arg = [&](int i) { return fmt::format("x{}", v.args[i]); };
-  if (v.code == Code::kConstant) return constant(v.type, v.number);
-  if (v.code == Code::kCast) {
+  if (v.code == OpCode::kConstant) return constant(v.type, v.number);
+  if (v.code == OpCode::kCast) {
     return converted(arg(0), word_of(e[v.args[0]].type), word_of(v.type));
   }
-  if (v.code == Code::kSelect) {
+  if (v.code == OpCode::kSelect) {
     return fmt::format("{} != 0 ? {} : {}", arg(0), arg(1), arg(2));
   }
   if (const char* infix = comparison(v.code)) {

@@ -4,14 +4,14 @@
 
 #include "backends/gpu/kernels.h"
 #include "backends/gpu/moves.h"
-#include "backends/gpu/order.h"
+#include "backends/gpu/sort_scan_util.h"
 
 namespace berth::gpu {
 
 namespace {
 namespace gathering {
 
-Source gather_source(DType dtype) {
+KernelSource gather_source(DType dtype) {
   return storage_source(dtype, {"gather.cl"});
 }
 
@@ -27,7 +27,7 @@ bool gather(Recipe& r) {
   const int64_t dim = params[axis], total = r.out_shape(0).num_elements();
   const int32_t kind = index_kind(r.in_type(1));
   const Arg fault = r.fault(index_texts(r, params, axis));
-  const Source source = gather_source(r.in_type(0));
+  const KernelSource source = gather_source(r.in_type(0));
   if (total == 0) {  // bad indices are still errors
     const int64_t all = indices.num_elements();
     r.flat(source, "check_indices", all,
@@ -46,7 +46,7 @@ bool gather_nd(Recipe& r) {
   const int64_t inner = elements_between(params, c.depth, params.rank());
   const int64_t rows = coordinate_rows(r.in_shape(1));
   const Arg fault = r.fault(coordinate_texts(r, 1, params));
-  const Source source = gather_source(r.in_type(0));
+  const KernelSource source = gather_source(r.in_type(0));
   if (inner == 0) {
     r.flat(source, "check_places", rows, {in(1), value(c), value(rows), fault});
     return true;
@@ -83,7 +83,7 @@ bool invert_permutation(Recipe& r) {
       "InvertPermutation: {0} appears twice, also at place {1}; expected each "
       "of 0 to {2} once");
   const Arg fault = r.fault(std::move(texts));
-  const Source source = gather_source(dtype);
+  const KernelSource source = gather_source(dtype);
   r.fill(out(0), 0xff, static_cast<size_t>(n) * size_of(dtype));
   r.flat(source, "invert", n, {out(0), in(0), value(kind), value(n), fault});
   r.flat(source, "check_inverse", n,

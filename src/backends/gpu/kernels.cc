@@ -36,7 +36,7 @@ void Kernels::add(std::string_view op, KernelDef def, Make make) {
 
 void add_all(Kernels& k) {
   add_elementwise(k);
-  add_plain(k);
+  add_integer_ops(k);
   add_functions(k);
   add_random(k);
   add_training(k);

@@ -42,7 +42,7 @@ class Kernels {
 // The families, each a file of this folder; add_all calls them.
 void add_all(Kernels& k);
 void add_elementwise(Kernels& k);  // expressions, fused groups, casts
-void add_plain(Kernels& k);        // whole numbers, bits, complex, AddN, tests
+void add_integer_ops(Kernels& k);  // whole numbers, bits, complex, AddN, tests
 void add_functions(Kernels& k);    // special functions
 void add_random(Kernels& k);       // random ops, dropout
 void add_training(Kernels& k);     // variables, optimizers

@@ -132,13 +132,13 @@ Fused fused_of(const Recipe& r) {
   Fused f;
   f.end.has_bias = r.args().attr<bool>("bias");
   f.end.keeps = r.args().attr<bool>("keep");
-  f.end.activation = name == "relu"        ? Activation::kRelu
-                     : name == "gelu"      ? Activation::kGeluTanh
-                     : name == "gelu_grad" ? Activation::kGeluTanhSlope
-                                           : Activation::kNone;
+  f.end.activation = name == "relu"        ? ProductActivation::kRelu
+                     : name == "gelu"      ? ProductActivation::kGeluTanh
+                     : name == "gelu_grad" ? ProductActivation::kGeluTanhSlope
+                                           : ProductActivation::kNone;
   if (f.end.has_bias) f.end.bias = in(2);
   if (f.end.keeps) f.end.aux = out(1);
-  if (f.end.activation == Activation::kGeluTanhSlope) f.end.aux = in(2);
+  if (f.end.activation == ProductActivation::kGeluTanhSlope) f.end.aux = in(2);
   f.sums_b = r.args().attr<bool>("bias_grad");
   f.sums = out(f.end.keeps ? 2 : 1);
   return f;

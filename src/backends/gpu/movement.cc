@@ -11,14 +11,14 @@ namespace movement {
 
 using Ints = std::vector<int64_t>;
 
-Walk dense(const Arg& memory, const Shape& shape) {
+StridedView dense(const Arg& memory, const Shape& shape) {
   return {memory, row_strides(shape), 0};
 }
 
 bool transpose(Recipe& r) {
   const auto& perm = r.args().attr<Ints>("perm");
   const Ints own = row_strides(r.in_shape(0));
-  Walk from{in(0), Ints(own.size()), 0};
+  StridedView from{in(0), Ints(own.size()), 0};
   for (size_t i = 0; i < perm.size(); ++i) {
     from.strides[i] = own[static_cast<size_t>(perm[i])];
   }
@@ -30,7 +30,7 @@ bool transpose(Recipe& r) {
 bool broadcast_to(Recipe& r) {
   const Shape &small = r.in_shape(0), &large = r.out_shape(0);
   const Ints own = row_strides(small);
-  Walk from{in(0), Ints(static_cast<size_t>(large.rank())), 0};
+  StridedView from{in(0), Ints(static_cast<size_t>(large.rank())), 0};
   const int missing = large.rank() - small.rank();
   for (int d = 0; d < small.rank(); ++d) {
     if (small[d] == 1) continue;
@@ -93,7 +93,7 @@ bool concat_grad(Recipe& r) {
 
 bool slice(Recipe& r) {
   const auto& begin = r.args().attr<Ints>("begin");
-  Walk from = dense(in(0), r.in_shape(0));
+  StridedView from = dense(in(0), r.in_shape(0));
   for (size_t i = 0; i < begin.size(); ++i) {
     from.start += begin[i] * from.strides[i];
   }
@@ -104,10 +104,10 @@ bool slice(Recipe& r) {
 
 // Returns the positions of a strided slice in `full`; *shape includes the axes
 // that an index drops.
-Walk slice_places(const Recipe& r, const Arg& memory, const Shape& full,
-                  Shape* shape) {
+StridedView slice_places(const Recipe& r, const Arg& memory, const Shape& full,
+                         Shape* shape) {
   const auto axes = slice_axes(*r.args().op, r.args().attrs, full);
-  Walk w = dense(memory, full);
+  StridedView w = dense(memory, full);
   for (int d = 0; d < full.rank(); ++d) {
     const SliceAxis& a = axes[static_cast<size_t>(d)];
     int64_t& stride = w.strides[static_cast<size_t>(d)];
@@ -120,14 +120,14 @@ Walk slice_places(const Recipe& r, const Arg& memory, const Shape& full,
 
 bool strided_slice(Recipe& r) {
   Shape shape;
-  const Walk from = slice_places(r, in(0), r.in_shape(0), &shape);
+  const StridedView from = slice_places(r, in(0), r.in_shape(0), &shape);
   move_elements(r, r.in_type(0), shape, dense(out(0), shape), from);
   return true;
 }
 
 void put_slice(Recipe& r, int part) {
   Shape shape;
-  const Walk to = slice_places(r, out(0), r.out_shape(0), &shape);
+  const StridedView to = slice_places(r, out(0), r.out_shape(0), &shape);
   move_elements(r, r.in_type(part), shape, to, dense(in(part), shape));
 }
 
@@ -151,9 +151,9 @@ bool slice_update(Recipe& r) {
 }  // namespace movement
 }  // namespace
 
-void add_shown(Kernels& k);         // shown.cc
-void add_known_shapes(Kernels& k);  // known_shapes.cc
-void add_tile_grads(Kernels& k);    // repeats.cc
+void add_pad_tile_reverse(Kernels& k);  // pad_tile_reverse.cc
+void add_known_shapes(Kernels& k);      // known_shapes.cc
+void add_tile_grads(Kernels& k);        // tile_gradients.cc
 
 void add_movement(Kernels& k) {
   k.add("Transpose", kEveryType, &movement::transpose);
@@ -170,7 +170,7 @@ void add_movement(Kernels& k) {
   k.add("StridedSliceGrad", kEveryType, &movement::strided_slice_grad);
   k.add("StridedSliceGradLike", kEveryType, &movement::strided_slice_grad);
   k.add("TensorStridedSliceUpdate", kEveryType, &movement::slice_update);
-  add_shown(k);
+  add_pad_tile_reverse(k);
   add_known_shapes(k);
   add_tile_grads(k);
 }

@@ -1,7 +1,5 @@
 #include "backends/gpu/moves.h"
 
-#include <algorithm>
-
 #include "tensor/visit_dtype.h"
 
 namespace berth::gpu {
@@ -31,7 +29,8 @@ struct Move {
 };
 
 // Drops axes of 1 and merges neighbours that both arrays step through alike.
-Move merged(const Shape& shape, const Walk& to, const Walk& from) {
+Move merged(const Shape& shape, const StridedView& to,
+            const StridedView& from) {
   Move m;
   m.to_start = to.start;
   m.from_start = from.start;
@@ -66,7 +65,7 @@ int tiled_axis(const Move& m) {
 
 int64_t tiles(int64_t n) { return (n + kTile - 1) / kTile; }
 
-void move_tiles(Recipe& r, const Source& source, const Move& m, int axis,
+void move_tiles(Recipe& r, const KernelSource& source, const Move& m, int axis,
                 const Arg& to, const Arg& from) {
   Move t;
   t.to_start = m.to_start;
@@ -95,8 +94,8 @@ ElementBits bits_of(DType dtype, double x) {
   return bits;
 }
 
-Source storage_source(DType dtype, std::vector<std::string> files) {
-  Source s;
+KernelSource storage_source(DType dtype, std::vector<std::string> files) {
+  KernelSource s;
   s.files = {"index.cl", "storage.cl", "quotient.cl"};
   s.files.insert(s.files.end(), files.begin(), files.end());
   s.defines = {{"E_SIZE", std::to_string(size_of(dtype))}};
@@ -121,8 +120,8 @@ std::vector<int64_t> row_strides(const Shape& shape) {
 
 int32_t narrow_walk(int64_t n) { return n < INT32_MAX ? 1 : 0; }
 
-void move_elements(Recipe& r, DType dtype, const Shape& shape, const Walk& to,
-                   const Walk& from) {
+void move_elements(Recipe& r, DType dtype, const Shape& shape,
+                   const StridedView& to, const StridedView& from) {
   const int64_t n = shape.num_elements();
   if (n == 0) return;
   const auto size = static_cast<size_t>(size_of(dtype));
@@ -132,7 +131,7 @@ void move_elements(Recipe& r, DType dtype, const Shape& shape, const Walk& to,
                   from.memory + static_cast<size_t>(from.start) * size,
                   static_cast<size_t>(n) * size);
   }
-  const Source source = storage_source(dtype, {"move.cl"});
+  const KernelSource source = storage_source(dtype, {"move.cl"});
   if (const int axis = moves::tiled_axis(m); axis >= 0) {
     return moves::move_tiles(r, source, m, axis, to.memory, from.memory);
   }

@@ -22,7 +22,7 @@ ElementBits bits_of(DType dtype, double x);
 
 // Returns the program of files of kernels/ for elements as large as `dtype`'s,
 // preceded by index.cl, storage.cl and quotient.cl.
-Source storage_source(DType dtype, std::vector<std::string> files);
+KernelSource storage_source(DType dtype, std::vector<std::string> files);
 
 // Returns the product of dimensions [from, to).
 int64_t elements_between(const Shape& shape, int from, int to);
@@ -33,15 +33,15 @@ std::vector<int64_t> row_strides(const Shape& shape);
 int32_t narrow_walk(int64_t n);
 
 // An array walked along `shape`, which need not be its own shape.
-struct Walk {
+struct StridedView {
   Arg memory;
   std::vector<int64_t> strides;  // in elements, one per axis
   int64_t start = 0;             // in elements
 };
 
 // Appends a move of one element for each position of `shape`.
-void move_elements(Recipe& r, DType dtype, const Shape& shape, const Walk& to,
-                   const Walk& from);
+void move_elements(Recipe& r, DType dtype, const Shape& shape,
+                   const StridedView& to, const StridedView& from);
 // Appends setting `n` elements.
 void fill_elements(Recipe& r, DType dtype, const Arg& target, ElementBits value,
                    int64_t n);

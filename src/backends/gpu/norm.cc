@@ -1,3 +1,5 @@
+// Batch and layer norms, and their gradients.
+
 #include <algorithm>
 
 #include "backends/gpu/kernels.h"
@@ -8,7 +10,7 @@ namespace berth::gpu {
 namespace {
 namespace norm_family {
 
-Source source_of(Recipe& r) {
+KernelSource source_of(Recipe& r) {
   return row_source(r.in_type(0),
                     {"math.cl", "real_math.cl", "norm.cl", "layer_norm.cl"});
 }
@@ -48,7 +50,7 @@ int64_t piece_items(const Sums& s) { return s.groups * s.pieces * s.channels; }
 
 // Computes moments of x, and scale / sqrt(variance + epsilon).
 void moments(Recipe& r, const Sums& s, const Arg& factor) {
-  const Source source = source_of(r);
+  const KernelSource source = source_of(r);
   const DType type = r.in_type(0);
   const int64_t n = s.size() * s.pieces;
   const Arg means = room(r, n), squares = room(r, n);
@@ -102,7 +104,7 @@ bool batch_norm_by_library(Recipe& r, const Sums& s) {
 bool batch_norm(Recipe& r) {
   const Sums s = batch_sums(r, r.in_shape(0));
   if (batch_norm_by_library(r, s)) return true;
-  const Source source = source_of(r);
+  const KernelSource source = source_of(r);
   const Arg factor = room(r, s.size());
   Arg mean = out(3);
   if (r.args().attr<bool>("is_training")) {
@@ -144,7 +146,7 @@ bool batch_norm_grad_by_library(Recipe& r, const Sums& s) {
 bool batch_norm_grad(Recipe& r) {
   const Sums s = batch_sums(r, r.in_shape(1));
   if (batch_norm_grad_by_library(r, s)) return true;
-  const Source source = source_of(r);
+  const KernelSource source = source_of(r);
   const DType type = r.in_type(0);
   const int64_t n = s.size() * s.pieces;
   const Arg dot_pieces = room(r, n), sum_pieces = room(r, n);
@@ -180,7 +182,7 @@ bool layer_norm(Recipe& r) {
 
 bool layer_norm_grad(Recipe& r) {
   const auto [rows, length] = rows_of(r.in_shape(1));
-  const Source source = source_of(r);
+  const KernelSource source = source_of(r);
   const int32_t lanes = row_lanes(r.features(), length);
   launch_rows(r, source, "layer_norm_grad", rows, lanes,
               {in(0), in(1), in(2), in(3), in(4), out(0), value(rows),

@@ -20,11 +20,11 @@ struct Writer {
   Recipe& r;
   const Shape& x;
   Pool p{};
-  Source source;
+  KernelSource source;
 
   Writer(Recipe& recipe, const Shape& image) : r(recipe), x(image) {
     const PrepareArgs& args = r.args();
-    const Windows at = pool_windows(*args.op, args.attrs, x);
+    const WindowAxes at = pool_windows(*args.op, args.attrs, x);
     p = {x[0],        x[1],        x[2],        x[3],
          at.h.out,    at.w.out,    at.h.window, at.w.window,
          at.h.stride, at.w.stride, at.h.pad,    at.w.pad};

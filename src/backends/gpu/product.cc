@@ -76,8 +76,8 @@ class Writer {
   }
 
  private:
-  Source source() const {
-    Source s;
+  KernelSource source() const {
+    KernelSource s;
     s.files = {"index.cl", "product.cl", call_.file, "product_kernels.cl",
                "product_tiles.cl"};
     s.types = {{"T", call_.dtype}};
@@ -89,19 +89,20 @@ class Writer {
     return s;
   }
 
-  void define_end(Source& s) const {
+  void define_end(KernelSource& s) const {
     const ProductEnd& end = call_.end;
     if (end.is_nothing()) return;
     const auto flag = [](bool is) { return is ? "1" : "0"; };
-    const bool slope = end.activation == Activation::kGeluTanhSlope;
+    const bool slope = end.activation == ProductActivation::kGeluTanhSlope;
     s.defines.insert(s.defines.end(), {{"PRODUCT_END", "1"},
                                        {"END_BIAS", flag(end.has_bias)},
                                        {"END_KEEPS", flag(end.keeps)},
                                        {"END_SLOPE", flag(slope)}});
-    if (end.activation == Activation::kNone) return;
+    if (end.activation == ProductActivation::kNone) return;
     const char* name = slope ? "_GELU_TANH_SLOPE"
-                       : end.activation == Activation::kRelu ? "_RELU"
-                                                             : "_GELU_TANH";
+                       : end.activation == ProductActivation::kRelu
+                           ? "_RELU"
+                           : "_GELU_TANH";
     s.defines.push_back({"END_FUNCTION", std::string(words_.acc) + name});
   }
 

@@ -29,10 +29,10 @@ struct ProductEnd {
   Arg bias = no_buffer();
   Arg aux = no_buffer();
   bool has_bias = false, keeps = false;
-  Activation activation = Activation::kNone;
+  ProductActivation activation = ProductActivation::kNone;
 
   bool is_nothing() const {
-    return !has_bias && !keeps && activation == Activation::kNone;
+    return !has_bias && !keeps && activation == ProductActivation::kNone;
   }
 };
 

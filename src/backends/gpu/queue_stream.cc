@@ -153,7 +153,7 @@ void QueueStream::make_room() {
 
 Event QueueStream::record() {
   Lock lock(mutex_);
-  // Inside running work the event is the point behind that work.
+  // Inside running work the event is the point after that work.
   return {this, entries_.last() + (inside() ? 1 : 0)};
 }
 

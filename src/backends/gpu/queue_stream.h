@@ -71,7 +71,7 @@ class QueueStream final : public Stream {
   // Declares that the running work may report() faults; returns the address for
   // them in the card's memory.
   void* watch_fault(const FaultTexts& texts);
-  // The same for recorded work; called by the work that replays it.
+  // Watches faults of recorded work; called by the work that replays it.
   void watch_faults(const std::shared_ptr<const RecordedFaults>& faults) {
     replayed_ = faults;
   }
@@ -96,7 +96,7 @@ class QueueStream final : public Stream {
   using Lock = std::unique_lock<std::recursive_mutex>;
   // Launched work, or a wait.
   struct Entry {
-    uint64_t position = 0;  // in the queue, behind it
+    uint64_t position = 0;  // in the queue, after it
     Work work;
     Event waits_for;     // its failure is this one's
     FailureRef failure;  // known at launch
@@ -119,12 +119,12 @@ class QueueStream final : public Stream {
   Work call(const Work& work);
   // Appends the end of an entry.
   void end_of(Entry& e);
-  // Makes a point behind everything so far, if there is none.
+  // Makes a point after everything so far, if there is none.
   void make_point();
   // Ends passed entries now and then; waits when too many are queued.
   void make_room();
   void append_wait(Event event, bool order_only);
-  // Returns the number of a point behind entry `sequence`, with one more
+  // Returns the number of a point after entry `sequence`, with one more
   // waiter; 0: the queue has passed it.
   uint64_t hold_point(uint64_t sequence);
   void let_go(uint64_t point);

@@ -29,8 +29,8 @@ Arg step_of(const Recipe& r) {
   return r.args().attr<bool>("stateless") ? no_buffer() : step_counter();
 }
 
-Source random_source(DType dtype) {
-  Source s;
+KernelSource random_source(DType dtype) {
+  KernelSource s;
   s.files = {"index.cl", "random.cl"};
   s.types = {{"T", dtype}};
   s.defines = {{"T_SINGLE", dtype == float32 ? "1" : "0"}};
@@ -86,7 +86,7 @@ bool multinomial(Recipe& r) {
   const int64_t classes = logits[1], samples = r.out_shape(0)[1];
   const int64_t n = r.out_shape(0).num_elements();
   if (n == 0) return true;
-  Source source = random_source(r.in_type(0));
+  KernelSource source = random_source(r.in_type(0));
   source.files.emplace_back("multinomial.cl");
   std::vector<std::string> texts;
   for (const char* what : {"inf", "-inf", "nan"}) {
@@ -124,7 +124,7 @@ bool dropout(Recipe& r) {
 bool dropout_grad(Recipe& r) {
   const Shape& to = r.out_shape(0);
   const int64_t n = to.num_elements();
-  const Source source = random_source(r.in_type(0));
+  const KernelSource source = random_source(r.in_type(0));
   if (r.in_shape(0) == r.in_shape(1)) {
     r.flat(source, "dropout_grad", n,
            {out(0), in(0), in(1), scale_of(r), value(n)});

@@ -220,23 +220,23 @@ DType Recipe::in_type(int i) const {
   return s.dtype == resource ? s.variable : s.dtype;
 }
 
-void Recipe::flat(const Source& source, const char* kernel, int64_t items,
+void Recipe::flat(const KernelSource& source, const char* kernel, int64_t items,
                   const std::vector<Arg>& args) {
   constexpr uint32_t kFlat = 256;  // FLAT_SIZE of dialect.cl
   launch(source, kernel, {{groups_for(items, kFlat, *args_.op), 1, 1}, kFlat},
          args);
 }
 
-void Recipe::groups(const Source& source, const char* kernel, int64_t groups,
-                    std::initializer_list<Arg> args) {
+void Recipe::groups(const KernelSource& source, const char* kernel,
+                    int64_t groups, std::initializer_list<Arg> args) {
   launch(source, kernel,
          {{groups_for(groups, 1, *args_.op), 1, 1},
           static_cast<uint32_t>(features().group_size)},
          args);
 }
 
-void Recipe::launch(const Source& source, const char* kernel, const Grid& grid,
-                    const std::vector<Arg>& args) {
+void Recipe::launch(const KernelSource& source, const char* kernel,
+                    const Grid& grid, const std::vector<Arg>& args) {
   if (grid.groups[0] == 0 || grid.groups[1] == 0 || grid.groups[2] == 0) return;
   if (args.size() > kMostArgs) {
     throw errors::Internal(fmt::format("kernel {} has {} arguments; at most {}",

@@ -46,7 +46,7 @@ struct Arg {
   unsigned char value[kMostBytes] = {};
   std::shared_ptr<const std::vector<unsigned char>> large;  // larger values
 
-  // The same, that many bytes further on.
+  // The address `more` bytes further on.
   Arg operator+(size_t more) const {
     Arg a = *this;
     a.offset += more;
@@ -115,13 +115,13 @@ class Recipe {
 
   // Appends a launch of a KERNEL(FLAT_SIZE, ...) with at least `items` items;
   // none when `items` is 0.
-  void flat(const Source& source, const char* kernel, int64_t items,
+  void flat(const KernelSource& source, const char* kernel, int64_t items,
             const std::vector<Arg>& args);
-  // The same for a KERNEL(GROUP_SIZE, ...), with this many groups.
-  void groups(const Source& source, const char* kernel, int64_t groups,
+  // Appends a launch of a KERNEL(GROUP_SIZE, ...), with this many groups.
+  void groups(const KernelSource& source, const char* kernel, int64_t groups,
               std::initializer_list<Arg> args);
-  // The same with all arguments.
-  void launch(const Source& source, const char* kernel, const Grid& grid,
+  // Appends a launch with all arguments.
+  void launch(const KernelSource& source, const char* kernel, const Grid& grid,
               const std::vector<Arg>& args);
   // Operands of a product.
   struct Operands {

@@ -1,3 +1,5 @@
+// Reductions over axes.
+
 #include <algorithm>
 
 #include "backends/gpu/kernels.h"
@@ -65,7 +67,7 @@ Walks walks_over(const Shape& x, const bool* reduced) {
   return w;
 }
 
-void fold(Recipe& r, const Source& source, const std::string& kind,
+void fold(Recipe& r, const KernelSource& source, const std::string& kind,
           const Walks& w, const Arg& partial, int64_t outputs,
           int64_t output_stride, int64_t pieces, int64_t piece_stride,
           double divisor) {
@@ -81,7 +83,7 @@ size_t bytes_of_partial(DType type) {
   return type == bfloat16 || type == float16 ? 4 : size_of(type);
 }
 
-void by_rows(Recipe& r, const Source& source, const std::string& kind,
+void by_rows(Recipe& r, const KernelSource& source, const std::string& kind,
              const Walks& w, double divisor) {
   const Features& f = r.features();
   const Pieces p(w.length, int64_t{32} * f.group_size);
@@ -103,7 +105,7 @@ void by_rows(Recipe& r, const Source& source, const std::string& kind,
   }
 }
 
-void by_columns(Recipe& r, const Source& source, const std::string& kind,
+void by_columns(Recipe& r, const KernelSource& source, const std::string& kind,
                 const Walks& w, double divisor) {
   const Pieces p(w.length, 64);
   const DType type = w.type;
@@ -186,7 +188,7 @@ bool reduce_axes(Recipe& r, const char* kind, const bool* reduced,
   w.x = in(x);
   w.y = out(y);
   w.type = r.in_type(x);
-  const Source source = row_source(w.type, {"reduce.cl"});
+  const KernelSource source = row_source(w.type, {"reduce.cl"});
   if (r.out_shape(y).num_elements() == 0) return true;
   if (w.columns > 0) {
     reduction::by_columns(r, source, kind, w, divisor);

@@ -30,7 +30,8 @@ struct PieceState {
 
 class ReplayRunner final : public PlanRunner {
  public:
-  ReplayRunner(std::vector<Piece> pieces, std::unique_ptr<PlanRunner> standard)
+  ReplayRunner(std::vector<ReplayPiece> pieces,
+               std::unique_ptr<PlanRunner> standard)
       : pieces_(std::move(pieces)),
         standard_(std::move(standard)),
         states_(pieces_.size()) {}
@@ -38,7 +39,7 @@ class ReplayRunner final : public PlanRunner {
   std::unique_ptr<PreparedRun> prepare(ProgramRun& run) const override;
   std::string describe() const override;
 
-  const std::vector<Piece>& pieces() const { return pieces_; }
+  const std::vector<ReplayPiece>& pieces() const { return pieces_; }
   bool is_warm() const { return runs_ >= kFirstRuns; }
   void count_run() const { ++runs_; }
   PieceState& state(size_t piece) const { return states_[piece]; }
@@ -49,7 +50,7 @@ class ReplayRunner final : public PlanRunner {
   }
 
  private:
-  const std::vector<Piece> pieces_;
+  const std::vector<ReplayPiece> pieces_;
   const std::unique_ptr<PlanRunner> standard_;
   mutable std::deque<PieceState> states_;
   mutable std::atomic<int> runs_{0};
@@ -61,7 +62,7 @@ class ReplayRun final : public PreparedRun {
   ReplayRun(const ReplayRunner& runner, ProgramRun& run,
             std::unique_ptr<SteppedRun> steps)
       : runner_(runner), run_(run), steps_(std::move(steps)) {
-    for (const Piece& piece : runner.pieces()) {
+    for (const ReplayPiece& piece : runner.pieces()) {
       replays_.push_back(piece.recorded == nullptr
                              ? nullptr
                              : std::make_unique<PieceRun>(piece, run, *steps_));
@@ -121,7 +122,7 @@ std::string ReplayRunner::describe() const {
   std::string text;
   std::lock_guard lock(mutex_);
   for (size_t i = 0; i < pieces_.size(); ++i) {
-    const Piece& piece = pieces_[i];
+    const ReplayPiece& piece = pieces_[i];
     const PieceState& state = states_[i];
     const std::string& why = state.gave_up ? state.why : piece.why;
     text += fmt::format("{} steps {} stream {}",
@@ -149,8 +150,8 @@ void compile_waiting(const Program& program) {
 std::unique_ptr<PlanRunner> replay_runner(
     const Program& program, std::unique_ptr<PlanRunner>& standard) {
   compile_waiting(program);
-  std::vector<Piece> pieces = pieces_of(program);
-  if (std::none_of(pieces.begin(), pieces.end(), [](const Piece& piece) {
+  std::vector<ReplayPiece> pieces = pieces_of(program);
+  if (std::none_of(pieces.begin(), pieces.end(), [](const ReplayPiece& piece) {
         return piece.recorded != nullptr;
       })) {
     return nullptr;

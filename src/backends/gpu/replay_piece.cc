@@ -17,7 +17,7 @@ constexpr int kMostRecordings = 12;
 
 }  // namespace
 
-PieceRun::PieceRun(const Piece& piece, ProgramRun& run, SteppedRun& steps)
+PieceRun::PieceRun(const ReplayPiece& piece, ProgramRun& run, SteppedRun& steps)
     : piece_(piece), run_(run), steps_(steps), places_(piece.moving.size()) {
   recorded_arenas_.reserve(run.arena_base.size());
   recording_work_.what = "what records a plan";

@@ -19,7 +19,7 @@ namespace berth::gpu {
 class PieceRun {
  public:
   // `piece` must be one to record; all arguments must outlive this.
-  PieceRun(const Piece& piece, ProgramRun& run, SteppedRun& steps);
+  PieceRun(const ReplayPiece& piece, ProgramRun& run, SteppedRun& steps);
   PieceRun(const PieceRun&) = delete;
   PieceRun& operator=(const PieceRun&) = delete;
 
@@ -53,7 +53,7 @@ class PieceRun {
   void replay();
   void copy(const MovingBuffer& m, std::byte* to, const std::byte* from);
 
-  const Piece& piece_;
+  const ReplayPiece& piece_;
   ProgramRun& run_;
   SteppedRun& steps_;
   std::vector<Place> places_;                // by piece_.moving

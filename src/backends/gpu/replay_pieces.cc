@@ -37,11 +37,11 @@ class Cutter {
         open_(program.streams.size()),
         piece_of_(program.steps.size(), -1) {}
 
-  std::vector<Piece> cut() {
+  std::vector<ReplayPiece> cut() {
     for (size_t s = 0; s < p_.steps.size(); ++s) add(static_cast<int32_t>(s));
     close_all();
     note_users();
-    for (Piece& piece : pieces_) {
+    for (ReplayPiece& piece : pieces_) {
       if (piece.recorded != nullptr) finish(piece);
     }
     return std::move(pieces_);
@@ -82,7 +82,7 @@ class Cutter {
     const PlanStep& step = p_.steps[s];
     std::string why;
     QueueStream* stream = recorder(step, &why);
-    Piece& open = open_[step.stream];
+    ReplayPiece& open = open_[step.stream];
     bool waits_anew = false;
     for (const int32_t w : step.waits) {
       if (p_.steps[w].stream != step.stream) close(p_.steps[w].stream);
@@ -112,7 +112,7 @@ class Cutter {
   }
 
   void close(int stream) {
-    Piece& open = open_[stream];
+    ReplayPiece& open = open_[stream];
     if (open.steps.empty()) return;
     open.stream = stream;
     const auto computing = std::count_if(
@@ -156,7 +156,7 @@ class Cutter {
     }
   }
 
-  void finish(Piece& piece) {
+  void finish(ReplayPiece& piece) {
     std::map<int, MovingBuffer> moving;
     std::vector<const OpDef*> ops;
     for (const int32_t s : piece.steps) {
@@ -187,15 +187,15 @@ class Cutter {
   }
 
   const Program& p_;
-  std::vector<Piece> open_;  // by stream
+  std::vector<ReplayPiece> open_;  // by stream
   std::vector<int> piece_of_;
-  std::vector<Piece> pieces_;
+  std::vector<ReplayPiece> pieces_;
   std::map<int, Users> users_;  // by buffer
 };
 
 }  // namespace
 
-std::vector<Piece> pieces_of(const Program& program) {
+std::vector<ReplayPiece> pieces_of(const Program& program) {
   return Cutter(program).cut();
 }
 

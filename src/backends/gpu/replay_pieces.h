@@ -28,7 +28,7 @@ struct MovingBuffer {
   bool shared = false;
 };
 
-struct Piece {
+struct ReplayPiece {
   int stream = -1;
   std::vector<int32_t> steps;
   QueueStream* recorded = nullptr;  // null: not recorded, for the reason
@@ -41,7 +41,7 @@ struct Piece {
   std::string what;  // names the piece in errors
 };
 
-std::vector<Piece> pieces_of(const Program& program);
+std::vector<ReplayPiece> pieces_of(const Program& program);
 
 // "0-4,7"
 std::string step_ranges(const std::vector<int32_t>& steps);

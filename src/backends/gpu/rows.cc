@@ -1,7 +1,5 @@
 #include "backends/gpu/rows.h"
 
-#include <algorithm>
-
 #include "berth/errors.h"
 
 namespace berth::gpu {
@@ -12,8 +10,8 @@ bool is_wide_type(DType type) { return type == float64 || type == complex128; }
 
 }  // namespace
 
-Source row_source(DType type, std::vector<std::string> files) {
-  Source s;
+KernelSource row_source(DType type, std::vector<std::string> files) {
+  KernelSource s;
   s.files = {"index.cl", "rows.cl"};
   s.files.insert(s.files.end(), files.begin(), files.end());
   s.types = {{"T", type}};
@@ -27,7 +25,7 @@ int32_t row_lanes(const Features& features, int64_t n, int64_t share) {
   return lanes;
 }
 
-void launch_rows(Recipe& r, const Source& source, const char* kernel,
+void launch_rows(Recipe& r, const KernelSource& source, const char* kernel,
                  int64_t rows, int32_t lanes, const std::vector<Arg>& args) {
   const int32_t items = r.features().group_size;
   const int64_t groups = ceil_div(rows, items / lanes);

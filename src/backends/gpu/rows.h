@@ -10,13 +10,13 @@
 namespace berth::gpu {
 
 // Returns a program of rows.cl and these files, for elements of `type`.
-Source row_source(DType type, std::vector<std::string> files);
+KernelSource row_source(DType type, std::vector<std::string> files);
 
 // Returns how many items share a row of n elements, at least `share` each.
 int32_t row_lanes(const Features& features, int64_t n, int64_t share = 4);
 
 // Appends a launch of a KERNEL(ROW_ITEMS, ...) for that many rows.
-void launch_rows(Recipe& r, const Source& source, const char* kernel,
+void launch_rows(Recipe& r, const KernelSource& source, const char* kernel,
                  int64_t rows, int32_t lanes, const std::vector<Arg>& args);
 
 // Returns an argument `real` of programs for `type`.

@@ -1,4 +1,5 @@
-#include <algorithm>
+// Cumulative ops and linear recurrences.
+
 #include <string>
 
 #include "backends/gpu/kernels.h"
@@ -9,7 +10,7 @@ namespace berth::gpu {
 namespace {
 namespace scan_family {
 
-Source source_of(Recipe& r) {
+KernelSource source_of(Recipe& r) {
   return row_source(r.in_type(0), {"math.cl", "real_math.cl", "scan.cl"});
 }
 
@@ -40,7 +41,7 @@ Lines lines_of(Recipe& r) {
 constexpr int64_t kLongestSerial = 256;
 constexpr int64_t kPiece = 16384;
 
-void by_tiles(Recipe& r, const Source& source, const std::string& kind,
+void by_tiles(Recipe& r, const KernelSource& source, const std::string& kind,
               const Lines& l) {
   const DType type = r.in_type(0);
   const int64_t pieces = ceil_div(l.n, kPiece), groups = l.count() * pieces;
@@ -64,7 +65,7 @@ void by_tiles(Recipe& r, const Source& source, const std::string& kind,
 bool scan(Recipe& r, const std::string& kind) {
   const Lines l = lines_of(r);
   if (l.n * l.count() == 0) return true;
-  const Source source = source_of(r);
+  const KernelSource source = source_of(r);
   if (l.n > kLongestSerial) {
     by_tiles(r, source, kind, l);
     return true;

@@ -8,7 +8,7 @@
 
 #include "backends/gpu/kernels.h"
 #include "backends/gpu/moves.h"
-#include "backends/gpu/order.h"
+#include "backends/gpu/sort_scan_util.h"
 
 namespace berth::gpu {
 
@@ -27,7 +27,9 @@ struct Rows {
   int32_t unused = 0;
 };
 
-Source keys_source() { return storage_source(uint8, {"gather.cl", "keys.cl"}); }
+KernelSource keys_source() {
+  return storage_source(uint8, {"gather.cl", "keys.cl"});
+}
 
 bool lacks(const Recipe& r, DType dtype) {
   return !r.features().has_f64 && (dtype == float64 || dtype == complex128);
@@ -45,7 +47,7 @@ void combine(Recipe& r, const char* how, DType dtype, const Arg& target,
   const int64_t items = rows.count * rows.outer * rows.inner;
   rows.narrow = narrow_walk(
       std::max({items, static_cast<int64_t>(rows.end), rows.count}));
-  Source source;
+  KernelSource source;
   source.files = {"quotient.cl", "combine.cl"};
   source.types = {{"T", dtype}};
   r.flat(

@@ -1,3 +1,5 @@
+// Softmax, masked too, and the cross entropies.
+
 #include <fmt/format.h>
 
 #include "backends/gpu/kernels.h"
@@ -8,7 +10,7 @@ namespace berth::gpu {
 namespace {
 namespace softmax_family {
 
-Source source_of(Recipe& r) {
+KernelSource source_of(Recipe& r) {
   return row_source(r.in_type(0), {"math.cl", "real_math.cl", "softmax.cl"});
 }
 

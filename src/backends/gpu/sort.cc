@@ -1,4 +1,4 @@
-#include <algorithm>
+// TopKV2, ArgSort and searches in sorted rows.
 
 #include "backends/gpu/kernels.h"
 #include "backends/gpu/rows.h"
@@ -8,13 +8,15 @@ namespace berth::gpu {
 namespace {
 namespace sort_family {
 
-Source source_of(Recipe& r) { return row_source(r.in_type(0), {"sort.cl"}); }
+KernelSource source_of(Recipe& r) {
+  return row_source(r.in_type(0), {"sort.cl"});
+}
 
 Arg flag(bool on) { return value(static_cast<int32_t>(on)); }
 
 // Sorts rows; returns their places, [rows, span].
 Arg order_rows(Recipe& r, const RowShape& x, int64_t span, bool down) {
-  const Source source = source_of(r);
+  const KernelSource source = source_of(r);
   const int64_t local = 2 * int64_t{r.features().group_size};  // SORT_SPAN
   const int64_t groups = ceil_div(x.rows * span, local);
   const auto places = static_cast<size_t>(groups * local);

@@ -55,7 +55,7 @@ std::string_view kernel_file(std::string_view name) {
       fmt::format("GPU kernels: there is no file kernels/{}", name));
 }
 
-std::string text_of(const Source& source) {
+std::string text_of(const KernelSource& source) {
   std::string text(kernel_file("dialect.cl"));
   text += kernel_file("types.cl");
   for (const auto& [letter, dtype] : source.types) {

@@ -1,4 +1,4 @@
-// Source: the text of a program of kernels, made of files and dtypes.
+// KernelSource: the text of a program of kernels, made of files and dtypes.
 //
 // Files of kernels/ are part of the plug-in. A program consists of the dialect,
 // the types, macros for its dtypes, the requested files, and generated text.
@@ -16,7 +16,7 @@
 
 namespace berth::gpu {
 
-struct Source {
+struct KernelSource {
   // In kernels/, without dialect.cl and types.cl, which come first.
   std::vector<std::string> files;
   // {"T", float32}: `T`, `T_C`, `T_LOAD` ... of types.cl.
@@ -34,7 +34,7 @@ struct Source {
 std::string_view type_word(DType dtype);
 
 // Returns the whole program. Throws errors::Internal for a missing file.
-std::string text_of(const Source& source);
+std::string text_of(const KernelSource& source);
 
 // Returns the text of a file of kernels/; throws as above.
 std::string_view kernel_file(std::string_view name);

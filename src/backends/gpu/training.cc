@@ -125,7 +125,7 @@ void launch(const Updates& u, const std::string& kernel,
   std::vector<int64_t> words = l.n;
   words.insert(words.end(), l.first.begin(), l.first.end());
   args.push_back(u.count == 1 ? value(l.n[0]) : large_value(words));
-  Source s;
+  KernelSource s;
   s.files = {"training.cl"};
   s.types = {{"T", u.dtype()}};
   s.defines = {{"T_SINGLE", u.dtype() == float32 ? "1" : "0"}};
@@ -220,7 +220,7 @@ bool assign(Recipe& r) {
 }
 
 bool assign_with(Recipe& r, const char* kernel) {
-  Source s;
+  KernelSource s;
   s.files = {"assign.cl"};
   s.types = {{"T", r.in_type(1)}};
   const int64_t n = r.in_shape(1).num_elements();

@@ -1,5 +1,5 @@
 // WaitingPrograms: the programs of a card that are compiled together. Each is
-// some generated text behind a beginning that many share.
+// some generated text after a beginning that many share.
 //
 // They wait until a plan is complete, or until one of their kernels is
 // launched; then those of equal beginnings are compiled as one. Thread-safe.
@@ -21,7 +21,7 @@ class Module;
 
 class WaitingPrograms {
  public:
-  // Returns the module of each of `parts`, all behind `beginning`; they may
+  // Returns the module of each of `parts`, all after `beginning`; they may
   // share one. Throws errors::Internal with the compiler's message.
   using Compile = std::function<std::vector<std::shared_ptr<Module>>(
       const std::string& beginning, const std::vector<std::string>& parts)>;

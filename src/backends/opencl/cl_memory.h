@@ -67,7 +67,7 @@ class ClMemory {
   std::map<size_t, size_t> free_;  // granules: first -> count
 };
 
-// The same for an Allocator.
+// Returns a source of this memory for an Allocator.
 std::unique_ptr<MemorySource> cl_memory_source(ClMemory& memory);
 
 }  // namespace berth::opencl

@@ -20,8 +20,8 @@
 namespace berth::opencl {
 namespace {
 
-using expr::Code;
 using expr::Expr;
+using expr::OpCode;
 
 constexpr size_t kNumbers = 100000;
 
@@ -209,16 +209,16 @@ class Group {
 };
 
 // Functions that the CPU leaves to the C library differ a little, no others.
-double allowed(Code code, DType type) {
-  if (code == Code::kPow) return type == float32 ? 1 : 4;
+double allowed(OpCode code, DType type) {
+  if (code == OpCode::kPow) return type == float32 ? 1 : 4;
   if (type != float64) return 0;
   switch (code) {
-    case Code::kSigmoid:
-    case Code::kTanh:
-    case Code::kExp:
-    case Code::kLog:
-    case Code::kLog1p:
-    case Code::kErf:
+    case OpCode::kSigmoid:
+    case OpCode::kTanh:
+    case OpCode::kExp:
+    case OpCode::kLog:
+    case OpCode::kLog1p:
+    case OpCode::kErf:
       return 8;
     default:
       return 0;
@@ -228,16 +228,16 @@ double allowed(Code code, DType type) {
 void check_codes(DType type) {
   Group group({bool_, uint8, type, type});
   for (int c = 0; c < expr::kNumCodes; ++c) {
-    const expr::CodeInfo& i = expr::info(static_cast<Code>(c));
+    const expr::CodeInfo& i = expr::info(static_cast<OpCode>(c));
     if (i.operands == 0 || !(i.types & dtype_bit(type))) continue;
     Expr& e = group.expr();
-    if (i.code == Code::kCast) {
+    if (i.code == OpCode::kCast) {
       for (int to = 1; to <= expr::kNumTypes; ++to) {
         group.add(group.expr().cast(3, static_cast<DType>(to)), 0);
       }
-    } else if (i.code == Code::kSelect) {
+    } else if (i.code == OpCode::kSelect) {
       group.add(e.apply(i.code, {0, 2, 3}), 0);
-    } else if (i.code == Code::kKeep) {
+    } else if (i.code == OpCode::kKeep) {
       group.add(e.apply(i.code, {2, 1}), 0);
     } else if (i.operands == 1) {
       group.add(e.apply(i.code, {3}), allowed(i.code, type));

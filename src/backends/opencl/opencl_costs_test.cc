@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "backends/opencl/opencl_testing.h"
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/berth.h"
 #include "device/device_manager.h"
 #include "exec/measure_costs.h"

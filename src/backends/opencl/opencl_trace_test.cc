@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/opencl/opencl_testing.h"
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/berth.h"
 
 namespace berth::opencl {

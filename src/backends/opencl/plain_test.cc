@@ -21,8 +21,8 @@
 namespace berth::opencl {
 namespace {
 
-using expr::Code;
 using expr::Expr;
+using expr::OpCode;
 using Plain = OpenClTest;
 
 Tensor counting(const Shape& shape, float first) {
@@ -39,10 +39,11 @@ void check_fused(const std::vector<Shape>& shapes) {
   for (size_t i = 0; i < shapes.size(); ++i) e.input(float32);
   int sum = 0;
   for (size_t i = 1; i < shapes.size(); ++i) {
-    sum = e.apply(i % 2 ? Code::kAdd : Code::kMul, {sum, static_cast<int>(i)});
+    sum = e.apply(i % 2 ? OpCode::kAdd : OpCode::kMul,
+                  {sum, static_cast<int>(i)});
   }
-  const int outputs[] = {sum, e.apply(Code::kNeg, {sum}),
-                         e.apply(Code::kLess, {sum, 0})};
+  const int outputs[] = {sum, e.apply(OpCode::kNeg, {sum}),
+                         e.apply(OpCode::kLess, {sum, 0})};
   for (const int o : outputs) e.output(o);
   const AttrsRef attrs(
       {{"expr", e.str()},

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Found {
+struct FoundPlatforms {
   std::vector<std::unique_ptr<gpu::Card>> cards;
   std::string why;
 };
@@ -69,7 +69,7 @@ std::string vendor_of(cl_platform_id platform) {
   return text;
 }
 
-void add_platform(cl_platform_id platform, bool all, Found& found) {
+void add_platform(cl_platform_id platform, bool all, FoundPlatforms& found) {
   if (!all && vendor_of(platform).find("NVIDIA") != std::string::npos) {
     // Otherwise each card would be two devices.
     return add(found.why,
@@ -98,8 +98,8 @@ void add_platform(cl_platform_id platform, bool all, Found& found) {
   for (auto& card : cards) found.cards.push_back(std::move(card));
 }
 
-Found find() {
-  Found found;
+FoundPlatforms find() {
+  FoundPlatforms found;
   const std::string asked =
       environment_choice("BERTH_OPENCL", {"gpu", "all", "off"});
   const bool all = asked == "all";
@@ -141,8 +141,8 @@ Found find() {
   return found;
 }
 
-const Found& found() {
-  static const auto& f = immortal<Found>(find());
+const FoundPlatforms& found() {
+  static const auto& f = immortal<FoundPlatforms>(find());
   return f;
 }
 

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "backends/opencl/opencl_testing.h"
-#include "backends/opencl/processor_loops.h"
+#include "backends/opencl/processor_loops_testing.h"
 #include "berth/device.h"
 #include "berth/errors.h"
 #include "berth/function.h"

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "backends/opencl/opencl_testing.h"
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/config.h"
 #include "berth/device.h"
 #include "berth/distribute.h"

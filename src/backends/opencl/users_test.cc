@@ -2,7 +2,7 @@
 // batches that wait on it.
 
 #include "backends/opencl/opencl_testing.h"
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/berth.h"
 
 namespace berth::opencl {

@@ -1,3 +1,5 @@
+// Constants, copies, broadcasts and their sums.
+
 #include <algorithm>
 #include <cstring>
 

@@ -1,3 +1,5 @@
+// MaskedSoftmax.
+
 #include <cmath>
 #include <limits>
 

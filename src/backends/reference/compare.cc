@@ -1,3 +1,5 @@
+// Comparisons, logic and Cast.
+
 #include <functional>
 
 #include "backends/reference/convert.h"

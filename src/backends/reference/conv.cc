@@ -1,3 +1,5 @@
+// Convolutions and their gradients.
+
 #include <algorithm>
 
 #include "backends/reference/loops.h"
@@ -12,7 +14,7 @@ namespace {
 // A convolution of image x [n, h, w, c], filter [kh, kw, c, o] and result y [n,
 // oh, ow, o]; the caller decides which of them is computed.
 struct Conv {
-  Windows at;
+  WindowAxes at;
   Shape x, filter, y;
   int64_t groups;
 

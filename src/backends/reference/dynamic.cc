@@ -1,3 +1,5 @@
+// Ops whose result shape follows from values: Where, Unique.
+
 #include <fmt/format.h>
 
 #include <bit>

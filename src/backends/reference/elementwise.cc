@@ -1,3 +1,5 @@
+// Arithmetic by element.
+
 #include <fmt/format.h>
 
 #include <cmath>

@@ -2,7 +2,6 @@
 // are computed in double and rounded once.
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <type_traits>

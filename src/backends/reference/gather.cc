@@ -1,3 +1,5 @@
+// GatherV2 and its gradient, OneHot, SelectV2.
+
 #include <fmt/format.h>
 
 #include <cstring>

@@ -1,3 +1,5 @@
+// Layer norm and its gradient.
+
 #include <cmath>
 #include <vector>
 

@@ -1,3 +1,5 @@
+// Transpose, Concat, Unpack, Tile and their gradients.
+
 #include <cstring>
 
 #include "backends/reference/loops.h"

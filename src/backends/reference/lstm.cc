@@ -1,3 +1,5 @@
+// LSTM and its gradient.
+
 #include <algorithm>
 #include <cmath>
 #include <vector>

@@ -1,3 +1,5 @@
+// Products of matrices.
+
 #include <algorithm>
 
 #include "backends/reference/loops.h"

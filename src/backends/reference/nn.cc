@@ -1,3 +1,5 @@
+// Activations, bias and dropout.
+
 #include <cmath>
 #include <numbers>
 

@@ -1,3 +1,5 @@
+// Batch norm and its gradient.
+
 #include <algorithm>
 #include <cmath>
 

@@ -1,3 +1,5 @@
+// Pooling and its gradients.
+
 #include <algorithm>
 #include <vector>
 
@@ -23,7 +25,7 @@ struct Range {
 // for each window and channel.
 template <class Fn>
 void for_each_window(const KernelCall& c, const Shape& x, Fn&& fn) {
-  const Windows at = pool_windows(*c.op, c.attrs, x);
+  const WindowAxes at = pool_windows(*c.op, c.attrs, x);
   int64_t to = 0;
   for (int64_t n = 0; n < x[0]; ++n) {
     for (int64_t oy = 0; oy < at.h.out; ++oy) {

@@ -1,3 +1,5 @@
+// Random numbers.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Padding, reversing, rolling: outputs that show places of the input.
+
 #include <algorithm>
 #include <cstring>
 

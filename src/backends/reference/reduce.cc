@@ -1,4 +1,5 @@
-#include <cmath>
+// Reductions over axes.
+
 #include <limits>
 
 #include "backends/reference/loops.h"

@@ -1,7 +1,7 @@
 // The reference kernels: plain loops for every primitive op.
 //
 // A library of kernels and the oracle of the suites; other backends append it
-// behind their own. Single-threaded, re-entrant.
+// after their own. Single-threaded, re-entrant.
 
 #ifndef BERTH_BACKENDS_REFERENCE_REFERENCE_H_
 #define BERTH_BACKENDS_REFERENCE_REFERENCE_H_

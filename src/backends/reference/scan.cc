@@ -1,3 +1,5 @@
+// Cumulative ops and linear recurrences.
+
 #include <cmath>
 #include <limits>
 #include <vector>

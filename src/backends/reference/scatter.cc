@@ -1,3 +1,5 @@
+// GatherNd and scatters, into tensors and variables.
+
 #include <fmt/format.h>
 
 #include <cstring>
@@ -39,7 +41,7 @@ void for_each_slice(const KernelCall& c, const View& indices, int64_t depth,
   }
 }
 
-// The same for indices of rows, without coordinates.
+// For indices of rows, without coordinates.
 template <class Fn>
 void for_each_row(const KernelCall& c, const View& indices, const Shape& target,
                   Fn&& fn) {

@@ -1,3 +1,5 @@
+// Shape, Size, Rank and ranges.
+
 #include <cmath>
 
 #include "backends/reference/indices.h"

@@ -1,3 +1,5 @@
+// Slices, their gradients and assignments.
+
 #include <cstring>
 
 #include "backends/reference/loops.h"

@@ -1,3 +1,5 @@
+// Softmax and the cross entropies.
+
 #include <fmt/format.h>
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// Sorting, the largest k, searches and permutations.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Updates of optimizers.
+
 #include <cmath>
 
 #include "backends/reference/loops.h"

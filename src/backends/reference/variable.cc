@@ -1,3 +1,5 @@
+// Reads and writes of variables.
+
 #include <cstring>
 
 #include "backends/reference/loops.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "backends/sim/sim_testing.h"
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/config.h"
 #include "berth/errors.h"
 #include "op/kernel.h"
@@ -271,7 +271,7 @@ TEST(SimFaults, WhatHangsIsNeverDoneForWhoPolls) {
     EXPECT_FALSE(other.done(after));
   }
   EXPECT_EQ(ran, 1);
-  // Waiting ends with an error, also behind another device.
+  // Waiting ends with an error, also through another device.
   const auto m = message_of<errors::Unavailable>([&] { synchronize(after); });
   EXPECT_TRUE(says(m, "GPU:1"));
   EXPECT_TRUE(says(m, "hangs"));

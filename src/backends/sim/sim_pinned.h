@@ -35,7 +35,7 @@ class SimPinned {
   size_t limit_ = SIZE_MAX;
 };
 
-// The same, for an Allocator.
+// Returns a source of this memory for an Allocator.
 std::unique_ptr<MemorySource> sim_pinned_source(
     std::shared_ptr<SimPinned> pinned);
 

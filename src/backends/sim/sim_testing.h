@@ -11,7 +11,7 @@
 
 #include "backends/sim/faults.h"
 #include "backends/sim/sim.h"
-#include "base/thrown.h"
+#include "base/errors_testing.h"
 #include "device/device_manager.h"
 
 namespace berth::sim {

@@ -4,7 +4,7 @@
 
 #include "base/immortal.h"
 #include "berth/errors.h"
-#include "exec/cuts.h"
+#include "exec/slicing_cost.h"
 
 namespace berth::distribute {
 
@@ -154,7 +154,7 @@ bool SplitAnalysis::is_first_axis(int32_t node, const SplitSignature& s) const {
   const Node& n = graph_[node];
   const bool moves = n.op->elementwise() || n.op->kind() == OpKind::kAlias ||
                      work_of_op(graph_, node).cost.flops == 0;
-  if (moves && !Cuts::adds(s)) return true;
+  if (moves && !SlicingCost::adds(s)) return true;
   for (size_t i = 0; i < n.inputs.size(); ++i) {
     if (!cut_is_dense(graph_.spec(n.inputs[i]).shape, s.inputs[i])) {
       return false;

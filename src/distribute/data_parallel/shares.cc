@@ -1,6 +1,5 @@
 #include "distribute/data_parallel/shares.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace berth::distribute {

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <functional>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/device.h"
 #include "berth/errors.h"
 #include "berth/function.h"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/sim/faults.h"
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/berth.h"
 #include "device/device_manager.h"
 #include "distribute/strategy/strategy_testing.h"

@@ -114,21 +114,21 @@ void CollectiveExecutor::prepare(StepExchange& x) {
     return exchange.shared_buffer(static_cast<int64_t>(std::max<size_t>(n, 1)));
   };
   x.result_bytes = bytes;
-  uint64_t hash = mix(14695981039346656037ull, static_cast<int64_t>(x.how));
+  uint64_t hash = mix(14695981039346656037ull, static_cast<int64_t>(x.method));
   hash = mix(hash, static_cast<int64_t>(x.dtype));
   hash = mix(hash, x.slices);
   for (const int64_t n : x.sizes) hash = mix(hash, n);
   for (const int64_t n : x.lengths) hash = mix(hash, n);
   x.tag.hash = hash;
-  switch (x.how) {
-    case StepExchange::How::kSum:
+  switch (x.method) {
+    case StepExchange::Method::kSum:
       x.value_bytes = bytes;
       x.values = x.results = buffer(bytes);
       return;
-    case StepExchange::How::kOrdered:
+    case StepExchange::Method::kOrdered:
       x.value_bytes = bytes * x.starts.size();
       break;
-    case StepExchange::How::kGather:
+    case StepExchange::Method::kGather:
       x.value_bytes =
           static_cast<size_t>(x.lengths.at(static_cast<size_t>(rank()))) *
           size_of(x.dtype);
@@ -217,12 +217,12 @@ void CollectiveExecutor::run(StepExchange& x, const std::string& channel) {
   if (x.tag.channel != channel) x.tag.channel = channel;
   const size_t each = size_of(x.dtype);
   const auto count = static_cast<int64_t>(x.result_bytes / each);
-  switch (x.how) {
-    case StepExchange::How::kSum:
+  switch (x.method) {
+    case StepExchange::Method::kSum:
       exchange.all_reduce(x.values.get(), count, x.dtype,
                           cluster::Reduction::kSum, x.tag);
       return;
-    case StepExchange::How::kOrdered: {
+    case StepExchange::Method::kOrdered: {
       std::vector<cluster::SlicePart> parts;
       for (size_t p = 0; p < x.starts.size(); ++p) {
         parts.push_back({static_cast<int32_t>(x.starts[p]),
@@ -234,7 +234,7 @@ void CollectiveExecutor::run(StepExchange& x, const std::string& channel) {
                            x.tag);
       return;
     }
-    case StepExchange::How::kGather: {
+    case StepExchange::Method::kGather: {
       std::vector<int64_t> bytes;
       for (const int64_t n : x.lengths) {
         bytes.push_back(n * static_cast<int64_t>(each));

@@ -29,8 +29,8 @@ namespace berth::distribute {
 
 // One exchange of a plan, repeated in each run.
 struct StepExchange {
-  enum class How : uint8_t { kSum, kOrdered, kGather };
-  How how = How::kSum;
+  enum class Method : uint8_t { kSum, kOrdered, kGather };
+  Method method = Method::kSum;
   DType dtype = float32;
   std::vector<int64_t> sizes;           // of items, in elements
   std::vector<int64_t> starts, counts;  // of pieces (kOrdered)

@@ -34,10 +34,10 @@ class TaskStart final : public Prepared {
       : link_(link_of(args)), exchange_(exchange_of(link_, args)) {
     if (!exchange_ || exchange_->values) return;  // or bound before
     StepExchange& x = *exchange_;
-    const auto& how = args.attr<std::string>("how");
-    x.how = how == "ordered"  ? StepExchange::How::kOrdered
-            : how == "gather" ? StepExchange::How::kGather
-                              : StepExchange::How::kSum;
+    const auto& method = args.attr<std::string>("how");
+    x.method = method == "ordered"  ? StepExchange::Method::kOrdered
+               : method == "gather" ? StepExchange::Method::kGather
+                                    : StepExchange::Method::kSum;
     x.dtype = args.attr<DType>("T");
     x.sizes = args.attr<Ints>("sizes");
     x.starts = args.attr<Ints>("starts");

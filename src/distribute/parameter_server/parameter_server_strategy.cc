@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <future>
 
 #include "base/where.h"
 #include "berth/errors.h"
@@ -134,7 +133,7 @@ void serve(const std::shared_ptr<cluster::Member>& member) {
                                    : worker->handle(request, tensors);
                 }));
   for (;;) {
-    member->on_failure([end](const cluster::Failure&) {
+    member->on_failure([end](const cluster::ClusterFailure&) {
       std::lock_guard lock(end->mutex);
       end->failed = true;
       end->changed.notify_all();

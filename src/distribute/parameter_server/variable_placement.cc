@@ -218,11 +218,11 @@ void ParameterServers::refresh(const std::vector<Variable>& variables) {
 
 void ParameterServers::fetch_changed(const std::vector<Variable>* only) {
   std::map<int, cluster::Message> requests;
-  struct Asked {
+  struct RequestedShard {
     Placed* variable;
     size_t shard;
   };
-  std::map<int, std::vector<Asked>> asked;
+  std::map<int, std::vector<RequestedShard>> asked;
   std::map<Placed*, Tensors> values;
   for (const TensorImpl* impl : order_) {
     Placed& p = variables_.at(impl);

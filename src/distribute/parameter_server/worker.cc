@@ -67,7 +67,7 @@ void StepRunner::take(std::vector<Call>& calls) {
 }
 
 // A part that a pull asks a server for, and where its rows belong.
-struct StepRunner::Asked {
+struct StepRunner::RequestedPart {
   size_t pull, part;
   std::vector<int64_t> places;
 };
@@ -75,7 +75,7 @@ struct StepRunner::Asked {
 // The requests by server; `asked` is in the order of each server's answer.
 std::vector<StepRunner::Call> StepRunner::requests(
     const StepStage& stage, const Tensors& values,
-    std::map<int, std::vector<Asked>>& asked) const {
+    std::map<int, std::vector<RequestedPart>>& asked) const {
   std::map<int, Call> calls;
   for (size_t p = 0; p < stage.pulls.size(); ++p) {
     const Pull& pull = stage.pulls[p];
@@ -90,7 +90,7 @@ std::vector<StepRunner::Call> StepRunner::requests(
       call.server = part.server;
       std::string& text = call.request.text;
       if (text.empty()) text = "read";
-      Asked a{p, k, {}};
+      RequestedPart a{p, k, {}};
       if (pull.ids < 0) {
         text += " " + part.key;
       } else {
@@ -113,7 +113,7 @@ std::vector<StepRunner::Call> StepRunner::requests(
 }
 
 void StepRunner::pull(const StepStage& stage, Tensors& values) {
-  std::map<int, std::vector<Asked>> asked;
+  std::map<int, std::vector<RequestedPart>> asked;
   std::vector<Call> list = requests(stage, values, asked);
   take(list);
   std::vector<Tensors> got(stage.pulls.size());
@@ -125,7 +125,7 @@ void StepRunner::pull(const StepStage& stage, Tensors& values) {
       throw errors::DataLoss("a parameter server gave fewer values than asked");
     }
     for (size_t i = 0; i < of_server.size(); ++i) {
-      Asked& a = of_server[i];
+      RequestedPart& a = of_server[i];
       if (stage.pulls[a.pull].ids < 0) {
         by_part[a.pull][a.part] = std::move(c.answer.tensors[i]);
       } else {

@@ -30,9 +30,10 @@ class StepRunner {
 
  private:
   struct Call;
-  struct Asked;
-  std::vector<Call> requests(const StepStage& stage, const Tensors& values,
-                             std::map<int, std::vector<Asked>>& asked) const;
+  struct RequestedPart;
+  std::vector<Call> requests(
+      const StepStage& stage, const Tensors& values,
+      std::map<int, std::vector<RequestedPart>>& asked) const;
   void pull(const StepStage& stage, Tensors& values);
   void push(const StepStage& stage, Tensors& values, uint64_t number);
   void take(std::vector<Call>& calls);

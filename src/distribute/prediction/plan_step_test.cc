@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/berth.h"
 #include "berth/distribute.h"
 #include "device/device_manager.h"

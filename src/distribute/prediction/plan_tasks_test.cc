@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/berth.h"
 #include "distribute/multi_worker/task_rates.h"
 #include "distribute/multi_worker/tasks_testing.h"

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/config.h"
 #include "berth/distribute.h"
 

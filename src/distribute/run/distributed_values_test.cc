@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/berth.h"
 #include "distribute/strategy/strategy_core.h"
 #include "distribute/strategy/strategy_testing.h"

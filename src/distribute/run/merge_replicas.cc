@@ -6,7 +6,6 @@
 #include <cstring>
 #include <list>
 #include <map>
-#include <optional>
 
 #include "base/where.h"
 #include "berth/errors.h"

@@ -6,8 +6,8 @@
 
 #include <cstdlib>
 
-#include "base/fresh_process.h"
-#include "base/heard.h"
+#include "base/diagnostics_testing.h"
+#include "base/fresh_process_testing.h"
 #include "berth/cluster.h"
 #include "berth/distribute.h"
 

@@ -1,7 +1,6 @@
 #include "distribute/strategy/rebalance.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/thread_pool.h"
 #include "berth/errors.h"

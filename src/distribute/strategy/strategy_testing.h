@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/config.h"
 #include "berth/distribute.h"
 #include "device/gpu_testing.h"

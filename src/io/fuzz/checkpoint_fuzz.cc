@@ -2,7 +2,7 @@
 // named error, within the memory that the bytes themselves take.
 //
 // The first byte chooses the reader. Headers of safetensors files are also read
-// with a length and data that fit, so that mutations reach behind the length.
+// with a length and data that fit, so that mutations reach past the length.
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
 // named error, within the declared memory.
 //
 // The first byte chooses how the rest is given to the reader: as it is, or
-// compressed first, so that mutations reach behind the gzip checksum.
+// compressed first, so that mutations reach past the gzip checksum.
 
 #include <zlib.h>
 

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <memory>
 #include <vector>
 
 #include "berth/errors.h"

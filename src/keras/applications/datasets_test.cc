@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "berth/berth.h"
-#include "io/testing/temp_dir.h"
+#include "io/temp_dir_testing.h"
 
 namespace berth::keras::datasets::mnist {
 namespace {

@@ -24,8 +24,8 @@
 #include "berth/train.h"
 #include "distribute/multi_worker/preemption_watch.h"
 #include "distribute/multi_worker/step_consensus.h"
+#include "io/atomic_file.h"
 #include "io/manifest.h"
-#include "io/new_file.h"
 #include "keras/callbacks/chief_only.h"
 #include "keras/callbacks/fit_state.h"
 
@@ -237,7 +237,7 @@ class BackupBase final : public CallbackBase {
       share_file(own_folder() + "/" + f.name, f.bytes, from, lacks);
     }
     if (!lacks) return;
-    io::NewFile manifest(path_of(saves_) + ".json", call_);
+    io::AtomicFile manifest(path_of(saves_) + ".json", call_);
     manifest.append(text.data(), text.size());
     manifest.commit();
     manager_->checkpoint().restore(path_of(saves_), site_).assert_consumed();
@@ -253,7 +253,7 @@ class BackupBase final : public CallbackBase {
                   bool lacks) {
     constexpr uint64_t kPiece = uint64_t{16} << 20;
     std::ifstream in(core_->link()->rank() == from ? path : "");
-    std::optional<io::NewFile> out;
+    std::optional<io::AtomicFile> out;
     if (lacks) out.emplace(path, call_);
     std::string piece(std::min(bytes, kPiece), '\0');
     for (uint64_t left = bytes; left > 0;) {

@@ -6,11 +6,11 @@
 
 #include <csignal>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/errors.h"
 #include "berth/keras.h"
 #include "distribute/multi_worker/tasks_testing.h"
-#include "io/testing/temp_dir.h"
+#include "io/temp_dir_testing.h"
 #include "keras/training/strategy_testing.h"
 #include "ops/random_key.h"
 

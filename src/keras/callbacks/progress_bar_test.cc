@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/berth.h"
 #include "keras/training/strategy_testing.h"
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "base/vertex_folder.h"
 #include "berth/train.h"
 #include "distribute/multi_worker/tasks_testing.h"

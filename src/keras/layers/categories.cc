@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "keras/models/layer_state.h"

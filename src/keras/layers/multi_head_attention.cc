@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "berth/keras/sequence_layers.h"
 #include "berth/ops/array.h"

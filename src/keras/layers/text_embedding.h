@@ -1,4 +1,4 @@
-// Layers of language models that are no layers of Keras.
+// Layers of language models that Keras does not have.
 
 #ifndef BERTH_KERAS_LAYERS_TEXT_EMBEDDING_H_
 #define BERTH_KERAS_LAYERS_TEXT_EMBEDDING_H_

@@ -13,7 +13,7 @@
 namespace berth::keras {
 
 // The uses of layers that lead to `outputs`, each after what it needs. They end
-// at the inputs, of which those that no output needs are no uses.
+// at the inputs, where those that no output needs do not count.
 class UsesOfLayers {
  public:
   UsesOfLayers(const KerasTensors& inputs, const KerasTensors& outputs);

@@ -79,7 +79,7 @@ Lifted::Lifted()
       replica_(t_state.replica) {
   t_state.follows = -1;
   if (replica_) {
-    // Who makes variables in a scope changes nothing of the strategy.
+    // Making variables in a scope does not change the strategy.
     t_state.strategy = const_cast<StrategyScope*>(&replica_->strategy());
     t_state.replica = nullptr;
   } else if (keras_thread().step) {

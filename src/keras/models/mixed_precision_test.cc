@@ -5,7 +5,7 @@
 #include <cmath>
 #include <functional>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/berth.h"
 #include "keras/training/strategy_testing.h"
 #include "keras/training/testing.h"
@@ -316,7 +316,8 @@ TEST(MixedPrecision, Float16SkipsAStepThatOverflowsAndHalvesTheScale) {
   model.train_on_batch(x, y);
   EXPECT_EQ(scale_of(model), 16384);
   EXPECT_EQ(model.get_weights()[0].item<float>(), 0.5f);
-  // One that is there already stays; nobody is wrapped who does not ask.
+  // A wrapper that is there already stays; without auto_scale_loss none is
+  // made.
   auto own = compiled(LossScaleOptimizer(SGD(0.25), {.initial_scale = 64}));
   EXPECT_EQ(scale_of(own), 64);
   EXPECT_EQ(scale_of(compiled(SGD(0.25), false)), 1);

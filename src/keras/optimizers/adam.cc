@@ -1,7 +1,6 @@
 // Adam and its relatives: Adam, AdamW, Adamax, Nadam, Lamb.
 
 #include <cmath>
-#include <optional>
 
 #include "berth/keras/optimizers.h"
 #include "berth/ops/array.h"

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <optional>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/berth.h"
 #include "distribute/parameter_server/parameter_server_testing.h"
 #include "keras/training/strategy_testing.h"

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "base/heard.h"
+#include "base/diagnostics_testing.h"
 #include "berth/berth.h"
 
 namespace berth::keras {

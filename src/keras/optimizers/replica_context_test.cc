@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "base/heard.h"
+#include "base/diagnostics_testing.h"
 #include "berth/berth.h"
 #include "device/device_manager.h"
 #include "op/device_scope.h"

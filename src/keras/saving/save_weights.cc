@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "base/diagnostics.h"
 #include "base/where.h"
 #include "berth/errors.h"
 #include "berth/keras/models.h"
-#include "io/new_file.h"
+#include "io/atomic_file.h"
 #include "io/safetensors.h"
 #include "io/variable_bytes.h"
 #include "keras/models/layer_state.h"

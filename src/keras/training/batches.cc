@@ -193,8 +193,8 @@ Batches::Batches(data::Dataset dataset, const LayerState& model,
       }
       return true;
     };
-    if (!core) return Pass{std::move(next), it};
-    return Pass{BatchOfTasks(core, std::move(next), dataset), it};
+    if (!core) return BatchReader{std::move(next), it};
+    return BatchReader{BatchOfTasks(core, std::move(next), dataset), it};
   };
 }
 
@@ -211,7 +211,7 @@ Batches::Batches(const distribute::DistributedDataset& dataset,
           return parts.has_value();
         };
         if (core && core->link()) next = BatchOfTasks(core, std::move(next));
-        return Pass{std::move(next), nullptr};
+        return BatchReader{std::move(next), nullptr};
       }) {}
 
 void cut_batch(const Tensors& element, size_t num_inputs, bool needed,

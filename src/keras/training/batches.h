@@ -21,7 +21,7 @@ struct LayerState;  // keras/models/layer_state.h
 using NextBatch = std::function<bool(Tensors&)>;
 
 // One time through the batches.
-struct Pass {
+struct BatchReader {
   NextBatch next;
   std::shared_ptr<data::Iterator> iterator;  // null: of replicas
 };
@@ -43,7 +43,7 @@ struct Batches {
 
   int64_t cardinality = data::kUnknown;
   bool own_data = false;  // each task reads examples that others do not
-  std::function<Pass()> begin;
+  std::function<BatchReader()> begin;
 };
 
 // Inputs of a batch, and its targets with weights after them.

@@ -11,11 +11,11 @@
 #include <random>
 #include <thread>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/berth.h"
 #include "berth/train.h"
 #include "io/safetensors.h"
-#include "io/testing/temp_dir.h"
+#include "io/temp_dir_testing.h"
 #include "keras/callbacks/file_pattern.h"
 #include "keras/training/strategy_testing.h"
 #include "tensor/variable_state.h"

@@ -28,7 +28,7 @@ void run_tests(Model& model, Model::Training& training, const Batches& batches,
     bool* flag;
   } const in_tests(&training.in_tests);
   int64_t done = 0;
-  const Pass pass = batches.begin();
+  const BatchReader pass = batches.begin();
   Batch b;
   for (Tensors element; (steps <= 0 || done < steps) && pass.next(element);) {
     cut_batch(element, inputs, needs_targets, site, &b);

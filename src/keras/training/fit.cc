@@ -158,7 +158,7 @@ class FitRun final : public FitLoop {
   int skipped_passes_ = 0;
   Restore restore_;
 
-  Pass pass_;
+  BatchReader pass_;
   Tensors element_;
   Batch batch_;
 };

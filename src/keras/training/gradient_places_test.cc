@@ -10,7 +10,7 @@
 #include <map>
 #include <set>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/berth.h"
 #include "device/gpu_testing.h"
 #include "graph/graph.h"

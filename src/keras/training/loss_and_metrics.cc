@@ -181,8 +181,8 @@ Model::Training::metrics_of(size_t n) const {
   return all;
 }
 
-StepData Model::Training::split(Tensors inputs, const Tensors& rest, size_t n,
-                                bool lenient) const {
+StepData Model::Training::split(Tensors inputs, const Tensors& targets,
+                                size_t n, bool lenient) const {
   std::vector<Loss> losses;
   try {
     losses = losses_of(n);
@@ -196,25 +196,25 @@ StepData Model::Training::split(Tensors inputs, const Tensors& rest, size_t n,
     if (losses[i].defined() || !metrics[i].empty()) at.push_back(i);
   }
   const size_t t = at.size();
-  const bool fits = t > 0 && (rest.size() == t || rest.size() == t + 1 ||
-                              rest.size() == 2 * t);
+  const bool fits = t > 0 && (targets.size() == t || targets.size() == t + 1 ||
+                              targets.size() == 2 * t);
   if (!fits) {
-    if (lenient) return {std::move(inputs), rest, {}};
+    if (lenient) return {std::move(inputs), targets, {}};
     throw errors::InvalidArgument(fmt::format(
         "model \"{}\" has {} outputs, {} targets and {} losses{}; expected one "
         "target (and one loss) per output, then no sample weights, or one "
         "tensor of them, or one per target",
-        model.name(), n, rest.size(),
+        model.name(), n, targets.size(),
         options->losses.empty() ? size_t{1} : options->losses.size(),
         where_text(nullptr, compiled_at)));
   }
   StepData data{std::move(inputs), Tensors(n), {}};
-  for (size_t i = 0; i < t; ++i) data.y[at[i]] = rest[i];
-  if (rest.size() == t + 1) {
-    data.sample_weight = {rest[t]};
-  } else if (rest.size() == 2 * t) {
+  for (size_t i = 0; i < t; ++i) data.y[at[i]] = targets[i];
+  if (targets.size() == t + 1) {
+    data.sample_weight = {targets[t]};
+  } else if (targets.size() == 2 * t) {
     data.sample_weight.resize(n);
-    for (size_t i = 0; i < t; ++i) data.sample_weight[at[i]] = rest[t + i];
+    for (size_t i = 0; i < t; ++i) data.sample_weight[at[i]] = targets[t + i];
   }
   return data;
 }

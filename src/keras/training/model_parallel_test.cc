@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "backends/sim/sim.h"
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/berth.h"
 #include "device/device_manager.h"
 #include "device/gpu_testing.h"

@@ -11,7 +11,7 @@
 #include <map>
 #include <numeric>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "distribute/multi_worker/tasks_testing.h"
 #include "distribute/strategy/strategy_core.h"
 #include "keras/training/strategy_testing.h"
@@ -441,7 +441,7 @@ TEST(MultiWorkerFailures, ThoseThatAreLeftGoOnWithTheSameBits) {
     Sequential alone = dense_model();
     compile(alone, 4);
     const Trained one = train(alone, kDense);
-    // Slices: who computes them does not matter.
+    // Slices: it does not matter which task computes them.
     for (const std::map<int, int>& lost :
          {std::map<int, int>{{1, 2}}, {{2, 4}}, {{1, 2}, {2, 3}}}) {
       const Shrunk s = after_losses(lost, folder, {.slices = 4});

@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include "base/heard.h"
+#include "base/diagnostics_testing.h"
 #include "berth/config.h"
 #include "berth/errors.h"
 #include "berth/keras.h"

@@ -5,7 +5,7 @@
 
 #include "berth/berth.h"
 #include "distribute/parameter_server/parameter_server_testing.h"
-#include "io/testing/temp_dir.h"
+#include "io/temp_dir_testing.h"
 #include "keras/training/strategy_testing.h"
 
 namespace berth::keras {

@@ -42,7 +42,7 @@ Tensors run_predict(Model& model, Model::Training& t,
   list.call(&CallbackBase::on_predict_begin, model);
   Outputs outputs;
   int64_t done = 0;
-  const Pass pass =
+  const BatchReader pass =
       Batches(dataset, model.base()->state(), "predict", site).begin();
   Tensors x;
   for (Tensors element; (o.steps == 0 || done < o.steps) && pass.next(element);

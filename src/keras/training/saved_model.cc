@@ -12,7 +12,7 @@
 #include "berth/keras/models.h"
 #include "berth/keras/saving.h"
 #include "berth/train.h"
-#include "io/new_file.h"
+#include "io/atomic_file.h"
 #include "io/safetensors.h"
 #include "io/variable_bytes.h"
 #include "keras/models/weight_limit.h"

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "base/thrown.h"
+#include "base/errors_testing.h"
 #include "berth/berth.h"
 #include "io/safetensors.h"
 #include "keras/training/testing.h"

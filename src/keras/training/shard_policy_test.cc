@@ -8,12 +8,12 @@
 #include <cstdlib>
 #include <functional>
 
-#include "base/fresh_process.h"
+#include "base/fresh_process_testing.h"
 #include "berth/data_files.h"
 #include "berth/data_options.h"
 #include "berth/io.h"
 #include "distribute/multi_worker/tasks_testing.h"
-#include "io/testing/temp_dir.h"
+#include "io/temp_dir_testing.h"
 #include "keras/training/strategy_testing.h"
 #include "ops/random_key.h"
 

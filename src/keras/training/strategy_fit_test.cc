@@ -8,8 +8,8 @@
 #include <functional>
 #include <iostream>
 
-#include "base/fresh_process.h"
-#include "base/heard.h"
+#include "base/diagnostics_testing.h"
+#include "base/fresh_process_testing.h"
 #include "berth/berth.h"
 #include "keras/training/strategy_testing.h"
 

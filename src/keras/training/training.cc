@@ -222,36 +222,36 @@ auto in_all_tasks(distribute::StrategyCore* core, const Tensors& inputs,
 
 }  // namespace
 
-Tensor Model::Training::run_train(const Tensors& inputs, const Tensors& rest,
+Tensor Model::Training::run_train(const Tensors& inputs, const Tensors& targets,
                                   Site site) {
   tested_ = false;
   if (options && options->run_eagerly) {
     set_site(site);
-    return step_of(inputs, rest, true);
+    return step_of(inputs, targets, true);
   }
   if (const auto elsewhere = servers()) {
-    return run_elsewhere(*elsewhere, train_step("train_on_batch"), inputs, rest,
-                         site);
+    return run_elsewhere(*elsewhere, train_step("train_on_batch"), inputs,
+                         targets, site);
   }
   const WorksFor nobody(nullptr);  // a step is whole; fit looks between two
   return in_all_tasks(core.get(), inputs, [&] {
-    return train_step("train_on_batch")(inputs, rest, site);
+    return train_step("train_on_batch")(inputs, targets, site);
   });
 }
 
-Tensor Model::Training::run_test(const Tensors& inputs, const Tensors& rest,
+Tensor Model::Training::run_test(const Tensors& inputs, const Tensors& targets,
                                  Site site) {
   tested_ = true;
   if (options && options->run_eagerly) {
     set_site(site);
-    return step_of(inputs, rest, false);
+    return step_of(inputs, targets, false);
   }
   if (const auto elsewhere = servers()) {
-    return run_elsewhere(*elsewhere, test_step("test_on_batch"), inputs, rest,
-                         site);
+    return run_elsewhere(*elsewhere, test_step("test_on_batch"), inputs,
+                         targets, site);
   }
   return in_all_tasks(core.get(), inputs, [&] {
-    return test_step("test_on_batch")(inputs, rest, site);
+    return test_step("test_on_batch")(inputs, targets, site);
   });
 }
 
@@ -272,16 +272,16 @@ void settle(const Model& model, Site site) {
 
 Tensor Model::Training::run_elsewhere(distribute::ParameterServers& servers,
                                       const Step& step, const Tensors& inputs,
-                                      const Tensors& rest, Site site) {
+                                      const Tensors& targets, Site site) {
   using Call =
       distribute::internal::Scheduler<Tensor(const Tensors&, const Tensors&)>;
   set_site(site);
   std::string key = train_ && &step == &*train_ ? "train" : "test";
-  for (const Tensors* list : {&inputs, &rest}) {
+  for (const Tensors* list : {&inputs, &targets}) {
     for (const Tensor& t : *list) key += " " + t.shape().str();
   }
   Elsewhere& one = elsewhere_[key];
-  auto call = Call::call(step, inputs, rest);
+  auto call = Call::call(step, inputs, targets);
   call.trace = [&one, trace = std::move(call.trace)](const Tensors& leaves,
                                                      std::any* structure) {
     const TracedRandomIds ids(one.ids);
@@ -306,17 +306,17 @@ Tensors Model::Training::run_forward(const Tensors& inputs, Site site) {
 }
 
 void Model::Training::run_train_eagerly(const Tensors& inputs,
-                                        const Tensors& rest) {
+                                        const Tensors& targets) {
   set_site(compiled_at);
-  step_of(inputs, rest, true);
+  step_of(inputs, targets, true);
 }
 
 void Model::Training::run_loss_eagerly(const Tensors& inputs,
-                                       const Tensors& rest) {
+                                       const Tensors& targets) {
   set_site(compiled_at);
   const size_t n = num_outputs_seen();
   const StepScope scope(*this, n > 0, false);
-  const StepData data = step_data(inputs, rest, n);
+  const StepData data = step_data(inputs, targets, n);
   const CallLosses of_calls;
   const MaskScope masks;
   const Tensors outputs = model(data.x, true);
@@ -328,18 +328,18 @@ size_t Model::Training::num_outputs_seen() const {
   return model.base()->state().build.output_shapes.size();
 }
 
-StepData Model::Training::step_data(const Tensors& inputs, const Tensors& rest,
-                                    size_t n) const {
-  if (n == 0) return {inputs, rest, {}};
+StepData Model::Training::step_data(const Tensors& inputs,
+                                    const Tensors& targets, size_t n) const {
+  if (n == 0) return {inputs, targets, {}};
   // The step of a model of its own may take any targets.
-  return split(inputs, rest, n, own_steps() != nullptr);
+  return split(inputs, targets, n, own_steps() != nullptr);
 }
 
-Tensor Model::Training::step_of(const Tensors& inputs, const Tensors& rest,
+Tensor Model::Training::step_of(const Tensors& inputs, const Tensors& targets,
                                 bool training) {
   const size_t n = num_outputs_seen();
   const StepScope scope(*this, n > 0, training);
-  const StepData data = step_data(inputs, rest, n);
+  const StepData data = step_data(inputs, targets, n);
   const CallLosses of_calls;
   const MaskScope masks;
   StepLogs logs;
@@ -350,7 +350,7 @@ Tensor Model::Training::step_of(const Tensors& inputs, const Tensors& rest,
   }
   for (auto& metric : of_calls.metrics()) logs.push_back(std::move(metric));
   if (training) keep_constraints();
-  const Tensor& counted = rest.empty() ? inputs[0] : rest[0];
+  const Tensor& counted = targets.empty() ? inputs[0] : targets[0];
   return log(logs, counted, training ? &train_logs_ : &test_logs_);
 }
 

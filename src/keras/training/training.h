@@ -19,8 +19,8 @@
 namespace berth::keras {
 
 struct Model::Training {
-  // Who runs the steps; null: this process. Throws errors::FailedPrecondition
-  // when they have ended.
+  // The servers that run the steps; null: this process. Throws
+  // errors::FailedPrecondition when they have ended.
   std::shared_ptr<distribute::ParameterServers> servers() const;
   // Waits for steps that run elsewhere.
   void settle(Site site);
@@ -42,14 +42,14 @@ struct Model::Training {
   void check_compiled(const char* what) const;
 
   // Run a step; what is logged next is of that kind. Return the loss.
-  Tensor run_train(const Tensors& inputs, const Tensors& rest, Site site);
-  Tensor run_test(const Tensors& inputs, const Tensors& rest, Site site);
+  Tensor run_train(const Tensors& inputs, const Tensors& targets, Site site);
+  Tensor run_test(const Tensors& inputs, const Tensors& targets, Site site);
   Tensors run_forward(const Tensors& inputs, Site site);
   // The step op by op, whatever compile() said; without results.
-  void run_train_eagerly(const Tensors& inputs, const Tensors& rest);
+  void run_train_eagerly(const Tensors& inputs, const Tensors& targets);
 
   // What it computes up to its loss; nothing is updated but by layers.
-  void run_loss_eagerly(const Tensors& inputs, const Tensors& rest);
+  void run_loss_eagerly(const Tensors& inputs, const Tensors& targets);
 
   // The training step on so many examples, for strategies to plan. Throws
   // errors::FailedPrecondition when the model does not know its inputs.
@@ -90,7 +90,7 @@ struct Model::Training {
   // Puts targets where their outputs are, and weights after them into
   // sample_weight. Throws errors::InvalidArgument when there are too few or
   // many, unless `lenient`.
-  StepData split(Tensors inputs, const Tensors& rest, size_t n,
+  StepData split(Tensors inputs, const Tensors& targets, size_t n,
                  bool lenient) const;
   // Splits what a step got, unless it is split already. Outside of steps, data
   // with a target for each output is.
@@ -120,7 +120,8 @@ struct Model::Training {
   // Schedules a step. Inside of fit and evaluate it may not be done yet, and
   // there is no loss.
   Tensor run_elsewhere(distribute::ParameterServers& servers, const Step& step,
-                       const Tensors& inputs, const Tensors& rest, Site site);
+                       const Tensors& inputs, const Tensors& targets,
+                       Site site);
   void find_strategy(Site site);
   FunctionOptions step_options(
       const char* name,
@@ -128,11 +129,11 @@ struct Model::Training {
   // How many outputs the model had in its first call; 0 before it.
   size_t num_outputs_seen() const;
   // The data of a step of a model with `n` outputs, split if that is known.
-  StepData step_data(const Tensors& inputs, const Tensors& rest,
+  StepData step_data(const Tensors& inputs, const Tensors& targets,
                      size_t n) const;
   bool weighs_classes() const;
   // The step as it is traced.
-  Tensor step_of(const Tensors& inputs, const Tensors& rest, bool training);
+  Tensor step_of(const Tensors& inputs, const Tensors& targets, bool training);
   // Adds the scalars to their means, weighted by the batch.
   Tensor log(const StepLogs& logs, const Tensor& counted,
              std::vector<std::string>* names);

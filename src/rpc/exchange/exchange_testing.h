@@ -149,7 +149,7 @@ class TestLink final : public Link {
     errors::raise(board_.code,
                   fmt::format("worker:{}: {}", board_.task, board_.cause));
   }
-  void on_end(std::function<void(const Failure*)> fn) override {
+  void on_end(std::function<void(const ClusterFailure*)> fn) override {
     std::lock_guard lock(mutex_);
     ends_.push_back(std::move(fn));
   }
@@ -171,12 +171,12 @@ class TestLink final : public Link {
       poll(fds, 2, 2);
       if (!told && board_.failed == 2) {
         told = true;
-        std::vector<std::function<void(const Failure*)>> ends;
+        std::vector<std::function<void(const ClusterFailure*)>> ends;
         {
           std::lock_guard lock(mutex_);
           ends.swap(ends_);
         }
-        Failure failure;
+        ClusterFailure failure;
         for (const auto& fn : ends) fn(&failure);
       }
       if ((fds[0].revents & POLLIN) != 0) take(tcp_, Route::kTcp);
@@ -214,7 +214,7 @@ class TestLink final : public Link {
   std::mutex mutex_;
   std::function<void(Accepted)> fn_;
   std::vector<Accepted> waiting_;
-  std::vector<std::function<void(const Failure*)>> ends_;
+  std::vector<std::function<void(const ClusterFailure*)>> ends_;
   std::thread thread_;
 };
 

@@ -12,9 +12,7 @@
 #include <gloo/transport/unbound_buffer.h>
 
 #include <chrono>
-#include <cstring>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace berth::exchange {

@@ -61,7 +61,7 @@ Peers::Peers(Link& link, ExchangeOptions options)
     if (r == rank_) host_ = static_cast<int>(h);
   }
   shared_->self = this;
-  link_.on_end([shared = shared_](const Failure*) {
+  link_.on_end([shared = shared_](const ClusterFailure*) {
     std::lock_guard lock(shared->mutex);
     if (shared->self == nullptr) return;
     Peers& self = *shared->self;

@@ -65,7 +65,7 @@ struct Erf {
   BERTH_INLINE F apply(F x) { return poly::erf<A>(x); }
 };
 
-struct Add {
+struct Plus {
   BERTH_INLINE F apply(F a, F b) { return a + b; }
 };
 struct Sub {

@@ -10,7 +10,7 @@
 
 namespace berth::cpu::BERTH_ISA_LEVEL {
 
-using expr::Code;
+using expr::OpCode;
 
 struct Log1p {
   BERTH_INLINE F apply(F x) {
@@ -123,35 +123,35 @@ class ExprTable {
   expr::BlockOps ops{};
 
  private:
-  constexpr void set(Code code, int type, expr::BlockFn fn) {
+  constexpr void set(OpCode code, int type, expr::BlockFn fn) {
     ops.fn[static_cast<int>(code)][type] = fn;
   }
 
   template <class T>
   constexpr void common(int t) {
-    set(Code::kRelu, t, plain1<T, PlainRelu>);
-    set(Code::kNeg, t, plain1<T, PlainNeg>);
-    set(Code::kAbs, t, plain1<T, PlainAbs>);
-    set(Code::kSign, t, plain1<T, PlainSign>);
-    set(Code::kSquare, t, plain1<T, PlainSquare>);
-    set(Code::kAdd, t, plain2<T, PlainAdd>);
-    set(Code::kSub, t, plain2<T, PlainSub>);
-    set(Code::kMul, t, plain2<T, PlainMul>);
-    set(Code::kMax, t, plain2<T, PlainMax>);
-    set(Code::kMin, t, plain2<T, PlainMin>);
-    set(Code::kReluGrad, t, plain2<T, PlainReluGrad>);
-    set(Code::kLess, t, compare<T, Less>);
-    set(Code::kLessEqual, t, compare<T, LessEqual>);
-    set(Code::kGreater, t, compare<T, Greater>);
-    set(Code::kGreaterEqual, t, compare<T, GreaterEqual>);
-    set(Code::kKeep, t, keep<T>);
+    set(OpCode::kRelu, t, plain1<T, PlainRelu>);
+    set(OpCode::kNeg, t, plain1<T, PlainNeg>);
+    set(OpCode::kAbs, t, plain1<T, PlainAbs>);
+    set(OpCode::kSign, t, plain1<T, PlainSign>);
+    set(OpCode::kSquare, t, plain1<T, PlainSquare>);
+    set(OpCode::kAdd, t, plain2<T, PlainAdd>);
+    set(OpCode::kSub, t, plain2<T, PlainSub>);
+    set(OpCode::kMul, t, plain2<T, PlainMul>);
+    set(OpCode::kMax, t, plain2<T, PlainMax>);
+    set(OpCode::kMin, t, plain2<T, PlainMin>);
+    set(OpCode::kReluGrad, t, plain2<T, PlainReluGrad>);
+    set(OpCode::kLess, t, compare<T, Less>);
+    set(OpCode::kLessEqual, t, compare<T, LessEqual>);
+    set(OpCode::kGreater, t, compare<T, Greater>);
+    set(OpCode::kGreaterEqual, t, compare<T, GreaterEqual>);
+    set(OpCode::kKeep, t, keep<T>);
     any<T>(t);
   }
   template <class T>
   constexpr void any(int t) {
-    set(Code::kEqual, t, compare<T, Equal>);
-    set(Code::kNotEqual, t, compare<T, NotEqual>);
-    set(Code::kSelect, t, select<T>);
+    set(OpCode::kEqual, t, compare<T, Equal>);
+    set(OpCode::kNotEqual, t, compare<T, NotEqual>);
+    set(OpCode::kSelect, t, select<T>);
   }
   template <class T>
   constexpr void integers(int t) {
@@ -160,53 +160,53 @@ class ExprTable {
   template <class T, class Math>
   constexpr void floats(int t) {
     common<T>(t);
-    set(Code::kSigmoid, t, plain1<T, typename Math::Sigmoid>);
-    set(Code::kTanh, t, plain1<T, typename Math::Tanh>);
-    set(Code::kExp, t, plain1<T, typename Math::Exp>);
-    set(Code::kLog, t, plain1<T, typename Math::Log>);
-    set(Code::kLog1p, t, plain1<T, typename Math::Log1p>);
-    set(Code::kSqrt, t, plain1<T, typename Math::Sqrt>);
-    set(Code::kRsqrt, t, plain1<T, typename Math::Rsqrt>);
-    set(Code::kErf, t, plain1<T, typename Math::Erf>);
-    set(Code::kFloor, t, plain1<T, typename Math::Floor>);
-    set(Code::kPow, t, plain2<T, typename Math::Pow>);
-    set(Code::kReciprocal, t, plain1<T, PlainReciprocal>);
-    set(Code::kDiv, t, plain2<T, PlainDiv>);
+    set(OpCode::kSigmoid, t, plain1<T, typename Math::Sigmoid>);
+    set(OpCode::kTanh, t, plain1<T, typename Math::Tanh>);
+    set(OpCode::kExp, t, plain1<T, typename Math::Exp>);
+    set(OpCode::kLog, t, plain1<T, typename Math::Log>);
+    set(OpCode::kLog1p, t, plain1<T, typename Math::Log1p>);
+    set(OpCode::kSqrt, t, plain1<T, typename Math::Sqrt>);
+    set(OpCode::kRsqrt, t, plain1<T, typename Math::Rsqrt>);
+    set(OpCode::kErf, t, plain1<T, typename Math::Erf>);
+    set(OpCode::kFloor, t, plain1<T, typename Math::Floor>);
+    set(OpCode::kPow, t, plain2<T, typename Math::Pow>);
+    set(OpCode::kReciprocal, t, plain1<T, PlainReciprocal>);
+    set(OpCode::kDiv, t, plain2<T, PlainDiv>);
   }
   // Ops with a vector form of their own.
   constexpr void singles() {
-    set(Code::kRelu, 0, block1<Relu>);
-    set(Code::kSigmoid, 0, block1<Sigmoid>);
-    set(Code::kTanh, 0, block1<Tanh>);
-    set(Code::kGeluTanh, 0, block1<GeluTanh>);
-    set(Code::kGeluErf, 0, block1<GeluErf>);
-    set(Code::kExp, 0, block1<Exp>);
-    set(Code::kLog, 0, block1<Log>);
-    set(Code::kLog1p, 0, block1<Log1p>);
-    set(Code::kSqrt, 0, block1<Sqrt>);
-    set(Code::kRsqrt, 0, block1<Rsqrt>);
-    set(Code::kErf, 0, block1<Erf>);
-    set(Code::kPow, 0, powers);
-    set(Code::kNeg, 0, block1<Neg>);
-    set(Code::kAbs, 0, block1<Abs>);
-    set(Code::kSign, 0, block1<Sign>);
-    set(Code::kSquare, 0, block1<Square>);
-    set(Code::kReciprocal, 0, block1<Reciprocal>);
-    set(Code::kAdd, 0, block2<Add>);
-    set(Code::kSub, 0, block2<Sub>);
-    set(Code::kMul, 0, block2<Mul>);
-    set(Code::kDiv, 0, block2<Div>);
-    set(Code::kMax, 0, block2<Max>);
-    set(Code::kMin, 0, block2<Min>);
-    set(Code::kReluGrad, 0, block2<ReluGrad>);
-    set(Code::kGeluTanhGrad, 0, block2<GeluTanhGrad>);
-    set(Code::kGeluErfGrad, 0, block2<GeluErfGrad>);
+    set(OpCode::kRelu, 0, block1<Relu>);
+    set(OpCode::kSigmoid, 0, block1<Sigmoid>);
+    set(OpCode::kTanh, 0, block1<Tanh>);
+    set(OpCode::kGeluTanh, 0, block1<GeluTanh>);
+    set(OpCode::kGeluErf, 0, block1<GeluErf>);
+    set(OpCode::kExp, 0, block1<Exp>);
+    set(OpCode::kLog, 0, block1<Log>);
+    set(OpCode::kLog1p, 0, block1<Log1p>);
+    set(OpCode::kSqrt, 0, block1<Sqrt>);
+    set(OpCode::kRsqrt, 0, block1<Rsqrt>);
+    set(OpCode::kErf, 0, block1<Erf>);
+    set(OpCode::kPow, 0, powers);
+    set(OpCode::kNeg, 0, block1<Neg>);
+    set(OpCode::kAbs, 0, block1<Abs>);
+    set(OpCode::kSign, 0, block1<Sign>);
+    set(OpCode::kSquare, 0, block1<Square>);
+    set(OpCode::kReciprocal, 0, block1<Reciprocal>);
+    set(OpCode::kAdd, 0, block2<Plus>);
+    set(OpCode::kSub, 0, block2<Sub>);
+    set(OpCode::kMul, 0, block2<Mul>);
+    set(OpCode::kDiv, 0, block2<Div>);
+    set(OpCode::kMax, 0, block2<Max>);
+    set(OpCode::kMin, 0, block2<Min>);
+    set(OpCode::kReluGrad, 0, block2<ReluGrad>);
+    set(OpCode::kGeluTanhGrad, 0, block2<GeluTanhGrad>);
+    set(OpCode::kGeluErfGrad, 0, block2<GeluErfGrad>);
   }
   constexpr void bools() {
     any<uint8_t>(5);
-    set(Code::kNot, 5, plain1<uint8_t, Not>);
-    set(Code::kAnd, 5, plain2<uint8_t, And>);
-    set(Code::kOr, 5, plain2<uint8_t, Or>);
+    set(OpCode::kNot, 5, plain1<uint8_t, Not>);
+    set(OpCode::kAnd, 5, plain2<uint8_t, And>);
+    set(OpCode::kOr, 5, plain2<uint8_t, Or>);
   }
   template <class From>
   constexpr void casts_from(int t) {
@@ -226,27 +226,28 @@ class ExprTable {
     casts_from<uint8_t>(5);  // a bool is 0 or 1
   }
 
-  constexpr void pair(Code first, Code second, bool right, expr::BlockFn fn) {
+  constexpr void pair(OpCode first, OpCode second, bool right,
+                      expr::BlockFn fn) {
     ops.pairs[num_pairs_++] = {first, second, right, fn};
   }
   template <class Inner>
-  constexpr void outers(Code inner) {
-    pair(inner, Code::kAdd, false, chain2<Inner, Add, false>);
-    pair(inner, Code::kAdd, true, chain2<Inner, Add, true>);
-    pair(inner, Code::kSub, false, chain2<Inner, Sub, false>);
-    pair(inner, Code::kSub, true, chain2<Inner, Sub, true>);
-    pair(inner, Code::kMul, false, chain2<Inner, Mul, false>);
-    pair(inner, Code::kMul, true, chain2<Inner, Mul, true>);
+  constexpr void outers(OpCode inner) {
+    pair(inner, OpCode::kAdd, false, chain2<Inner, Plus, false>);
+    pair(inner, OpCode::kAdd, true, chain2<Inner, Plus, true>);
+    pair(inner, OpCode::kSub, false, chain2<Inner, Sub, false>);
+    pair(inner, OpCode::kSub, true, chain2<Inner, Sub, true>);
+    pair(inner, OpCode::kMul, false, chain2<Inner, Mul, false>);
+    pair(inner, OpCode::kMul, true, chain2<Inner, Mul, true>);
   }
   constexpr void pairs() {
-    outers<Add>(Code::kAdd);
-    outers<Mul>(Code::kMul);
-    outers<Sub>(Code::kSub);
-    pair(Code::kAdd, Code::kRelu, false, chain1<Add, Relu>);
-    pair(Code::kAdd, Code::kGeluTanh, false, chain1<Add, GeluTanh>);
-    pair(Code::kAdd, Code::kGeluErf, false, chain1<Add, GeluErf>);
-    pair(Code::kAdd, Code::kSigmoid, false, chain1<Add, Sigmoid>);
-    pair(Code::kAdd, Code::kTanh, false, chain1<Add, Tanh>);
+    outers<Plus>(OpCode::kAdd);
+    outers<Mul>(OpCode::kMul);
+    outers<Sub>(OpCode::kSub);
+    pair(OpCode::kAdd, OpCode::kRelu, false, chain1<Plus, Relu>);
+    pair(OpCode::kAdd, OpCode::kGeluTanh, false, chain1<Plus, GeluTanh>);
+    pair(OpCode::kAdd, OpCode::kGeluErf, false, chain1<Plus, GeluErf>);
+    pair(OpCode::kAdd, OpCode::kSigmoid, false, chain1<Plus, Sigmoid>);
+    pair(OpCode::kAdd, OpCode::kTanh, false, chain1<Plus, Tanh>);
   }
   int num_pairs_ = 0;
 };

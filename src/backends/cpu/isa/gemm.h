@@ -11,7 +11,7 @@ namespace berth::cpu::BERTH_ISA_LEVEL {
 // Gives op(a) as element (i, p) = data[i * row + p * col] or, tiled, as the
 // tiles of gemm_rows one after the other, with each column's rows side by side.
 // kAhead also prefetches a line from `ahead` on, per column and tile.
-enum class Walk { kStrided, kTiled, kAhead };
+enum class LeftAccess { kStrided, kTiled, kAhead };
 struct Left {
   const float* data;
   int64_t row, col;
@@ -34,22 +34,23 @@ struct TileRows {
 
 // c[kRows, <= kVecs vectors] (+)= alpha a[kRows, k] b[k, width]; b and c are
 // row-major. The last vector has `tail` lanes (kLanes: a whole vector).
-template <int kRows, int kVecs, bool kTail, Walk kWalk>
+template <int kRows, int kVecs, bool kTail, LeftAccess kAccess>
 BERTH_INLINE void gemm_tile(const Left& a, const float* b, int64_t ldb,
                             int64_t k, int64_t tail, float alpha, float beta,
                             float* c, int64_t ldc) {
   F acc[kRows][kVecs] = {};
   for (int64_t p = 0; p < k; ++p) {
     F line[kVecs];
-    if (kWalk == Walk::kAhead) __builtin_prefetch(a.ahead + p * 16, 0, 2);
+    if (kAccess == LeftAccess::kAhead)
+      __builtin_prefetch(a.ahead + p * 16, 0, 2);
     for (int v = 0; v < kVecs; ++v) {
       const float* at = b + p * ldb + v * kLanes;
       line[v] = kTail && v == kVecs - 1 ? A::load(at, tail) : A::load(at);
     }
     for (int r = 0; r < kRows; ++r) {
       const F left =
-          A::set(a.data[kWalk == Walk::kTiled ? p * kRows + r
-                                              : r * a.row + p * a.col]);
+          A::set(a.data[kAccess == LeftAccess::kTiled ? p * kRows + r
+                                                      : r * a.row + p * a.col]);
       for (int v = 0; v < kVecs; ++v) {
         acc[r][v] = A::madd(left, line[v], acc[r][v]);
       }
@@ -68,10 +69,10 @@ BERTH_INLINE void gemm_tile(const Left& a, const float* b, int64_t ldb,
 
 // Computes all m rows of kVecs vectors of columns. An element is summed in the
 // same order in whatever tile it falls.
-template <int kVecs, bool kTail, Walk kWalk>
+template <int kVecs, bool kTail, LeftAccess kAccess>
 void gemm_rows(int64_t m, Left a, const float* b, int64_t ldb, int64_t k,
                int64_t tail, float alpha, float beta, float* c, int64_t ldc) {
-  constexpr bool kTiled = kWalk == Walk::kTiled;
+  constexpr bool kTiled = kAccess == LeftAccess::kTiled;
   using Rows = TileRows<kTiled ? 2 : kVecs>;
   for (int64_t i = 0; i < m;) {
     const Left rows = {a.data + i * (kTiled ? k : a.row), a.row, a.col,
@@ -79,41 +80,43 @@ void gemm_rows(int64_t m, Left a, const float* b, int64_t ldb, int64_t k,
     float* out = c + i * ldc;
     const int count = Rows::of(m - i);
     if (count == Rows::kMost) {
-      gemm_tile<Rows::kMost, kVecs, kTail, kWalk>(rows, b, ldb, k, tail, alpha,
-                                                  beta, out, ldc);
-    } else if (count == Rows::kSecond) {
-      gemm_tile<Rows::kSecond, kVecs, kTail, kWalk>(rows, b, ldb, k, tail,
+      gemm_tile<Rows::kMost, kVecs, kTail, kAccess>(rows, b, ldb, k, tail,
                                                     alpha, beta, out, ldc);
+    } else if (count == Rows::kSecond) {
+      gemm_tile<Rows::kSecond, kVecs, kTail, kAccess>(rows, b, ldb, k, tail,
+                                                      alpha, beta, out, ldc);
     } else if (count == 2) {
-      gemm_tile<2, kVecs, kTail, kWalk>(rows, b, ldb, k, tail, alpha, beta, out,
-                                        ldc);
+      gemm_tile<2, kVecs, kTail, kAccess>(rows, b, ldb, k, tail, alpha, beta,
+                                          out, ldc);
     } else {
-      gemm_tile<1, kVecs, kTail, kWalk>(rows, b, ldb, k, tail, alpha, beta, out,
-                                        ldc);
+      gemm_tile<1, kVecs, kTail, kAccess>(rows, b, ldb, k, tail, alpha, beta,
+                                          out, ldc);
     }
     i += count;
-    if (kWalk == Walk::kAhead) a.ahead += k * 16;
+    if (kAccess == LeftAccess::kAhead) a.ahead += k * 16;
   }
 }
 
 // Computes all of c for a row-major b[k, n].
-template <Walk kWalk>
+template <LeftAccess kAccess>
 void gemm_panel(int64_t m, int64_t n, int64_t k, const Left& a, const float* b,
                 int64_t ldb, float alpha, float beta, float* c, int64_t ldc) {
   constexpr int64_t kWide = 2 * kLanes;
   int64_t j = 0;
   for (; j + kWide <= n; j += kWide) {
-    gemm_rows<2, false, kWalk>(m, a, b + j, ldb, k, 0, alpha, beta, c + j, ldc);
+    gemm_rows<2, false, kAccess>(m, a, b + j, ldb, k, 0, alpha, beta, c + j,
+                                 ldc);
   }
   const int64_t rest = n - j;
   if (rest > kLanes) {
-    gemm_rows<2, true, kWalk>(m, a, b + j, ldb, k, rest - kLanes, alpha, beta,
-                              c + j, ldc);
+    gemm_rows<2, true, kAccess>(m, a, b + j, ldb, k, rest - kLanes, alpha, beta,
+                                c + j, ldc);
   } else if (rest == kLanes) {
-    gemm_rows<1, false, kWalk>(m, a, b + j, ldb, k, 0, alpha, beta, c + j, ldc);
+    gemm_rows<1, false, kAccess>(m, a, b + j, ldb, k, 0, alpha, beta, c + j,
+                                 ldc);
   } else if (rest > 0) {
-    gemm_rows<1, true, kWalk>(m, a, b + j, ldb, k, rest, alpha, beta, c + j,
-                              ldc);
+    gemm_rows<1, true, kAccess>(m, a, b + j, ldb, k, rest, alpha, beta, c + j,
+                                ldc);
   }
 }
 
@@ -174,9 +177,9 @@ inline void packed_gemm(bool transpose_a, bool transpose_b, int64_t m,
         const int64_t cols = n - j < kWide ? n - j : kWide;
         pack_panel(transpose_b, b + (transpose_b ? j * ldb + p : p * ldb + j),
                    ldb, deep, cols, kWide, panel);
-        gemm_panel<Walk::kTiled>(rows, cols, deep, {tiles, 0, 0}, panel, kWide,
-                                 alpha, p == 0 ? beta : 1.0f, c + i * ldc + j,
-                                 ldc);
+        gemm_panel<LeftAccess::kTiled>(rows, cols, deep, {tiles, 0, 0}, panel,
+                                       kWide, alpha, p == 0 ? beta : 1.0f,
+                                       c + i * ldc + j, ldc);
       }
     }
   }
@@ -212,9 +215,9 @@ inline void small_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
           pack_panel(transpose_b, from, ldb, deep, cols, wide, packed);
           from = packed;
         }
-        gemm_panel<Walk::kStrided>(rows, cols, deep, left, from,
-                                   pack ? wide : ldb, alpha, scale,
-                                   c + i * ldc + j, ldc);
+        gemm_panel<LeftAccess::kStrided>(rows, cols, deep, left, from,
+                                         pack ? wide : ldb, alpha, scale,
+                                         c + i * ldc + j, ldc);
       }
       p += kDeep;
     } while (p < k);
@@ -227,8 +230,8 @@ inline void panel_gemm(int64_t m, int64_t k, const float* a, int64_t lda,
   for (int64_t p = 0; p < k; p += kDeep) {
     const int64_t deep = k - p < kDeep ? k - p : kDeep;
     const Left left = {a + p, lda, 1, panel + (p + deep) * kWide};
-    gemm_panel<Walk::kAhead>(m, kWide, deep, left, panel + p * kWide, kWide, 1,
-                             p == 0 ? 0.0f : 1.0f, c, ldc);
+    gemm_panel<LeftAccess::kAhead>(m, kWide, deep, left, panel + p * kWide,
+                                   kWide, 1, p == 0 ? 0.0f : 1.0f, c, ldc);
   }
 }
 

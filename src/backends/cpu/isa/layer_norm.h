@@ -94,8 +94,8 @@ inline void layer_norm_grad(const float* dy, const float* x, const float* scale,
                           dx + r * d, for_scale, for_offset, d);
     }
     if (!blocks) continue;
-    Binary<Add>::same(dscale, for_scale, dscale, d);
-    Binary<Add>::same(doffset, for_offset, doffset, d);
+    Binary<Plus>::same(dscale, for_scale, dscale, d);
+    Binary<Plus>::same(doffset, for_offset, doffset, d);
   }
 }
 

@@ -323,8 +323,8 @@ BERTH_INLINE int64_t split_short(T* x, int64_t n, T pivot) {
   return left - x;
 }
 
-// The same for any n. Both ends and the rest of the middle are set aside first,
-// which leaves space for what is split.
+// Splits any n. Both ends and the rest of the middle are set aside first, which
+// leaves space for what is split.
 template <bool kOrEqual, class T>
 [[gnu::noinline]] int64_t split(T* x, int64_t n, T pivot) {
   using S = SortVector<T>;

@@ -23,7 +23,7 @@ const Loops& table() {
                 unary<GeluErf>, unary<Exp>, unary<Log>, unary<Sqrt>,
                 unary<Rsqrt>, unary<Neg>, unary<Abs>, unary<Square>,
                 unary<Reciprocal>, unary<Erf>},
-      .binary = {Binary<Add>::loops(), Binary<Sub>::loops(),
+      .binary = {Binary<Plus>::loops(), Binary<Sub>::loops(),
                  Binary<Mul>::loops(), Binary<Div>::loops(),
                  Binary<Max>::loops(), Binary<Min>::loops(),
                  Binary<ReluGrad>::loops(), Binary<SigmoidGrad>::loops(),

@@ -201,7 +201,7 @@ class Words {
   static constexpr int kBlocks = 32;
   static constexpr int kWords = 4 * kBlocks;
 
-  Words(const RandomKey& key, uint64_t first_block) {
+  Words(const StreamKey& key, uint64_t first_block) {
     uint32_t c0[kBlocks], c1[kBlocks], c2[kBlocks], c3[kBlocks];
     for (int b = 0; b < kBlocks; ++b) {
       const uint64_t block = first_block + b;
@@ -246,7 +246,7 @@ class Words {
 // Calls body(values, element, count): `count` uniforms for the elements from
 // `element` on, relative to begin; batches start at multiples of kWords.
 template <class Body>
-BERTH_INLINE void for_uniforms(const RandomKey& key, uint64_t begin, int64_t n,
+BERTH_INLINE void for_uniforms(const StreamKey& key, uint64_t begin, int64_t n,
                                Body&& body) {
   float values[Words::kWords];
   for (int64_t at = 0; at < n;) {
@@ -260,7 +260,7 @@ BERTH_INLINE void for_uniforms(const RandomKey& key, uint64_t begin, int64_t n,
   }
 }
 
-inline void uniform(const RandomKey& key, uint64_t begin, float* y, int64_t n) {
+inline void uniform(const StreamKey& key, uint64_t begin, float* y, int64_t n) {
   for_uniforms(
       key, begin, n,
       [=](const float* values, int64_t skip, int64_t at, int64_t count) {
@@ -268,7 +268,7 @@ inline void uniform(const RandomKey& key, uint64_t begin, float* y, int64_t n) {
       });
 }
 
-inline void normal(const RandomKey& key, uint64_t begin, float* y, int64_t n) {
+inline void normal(const StreamKey& key, uint64_t begin, float* y, int64_t n) {
   constexpr int kPairs = Words::kWords / 2;
   for_uniforms(
       key, begin, n,
@@ -293,7 +293,7 @@ inline void normal(const RandomKey& key, uint64_t begin, float* y, int64_t n) {
       });
 }
 
-inline void dropout(const RandomKey& key, uint64_t begin, const float* x,
+inline void dropout(const StreamKey& key, uint64_t begin, const float* x,
                     float* y, int64_t n, float rate, float scale) {
   for_uniforms(
       key, begin, n,

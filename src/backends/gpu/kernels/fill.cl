@@ -1,4 +1,4 @@
-// The same bits everywhere, by the size of an element.
+// Fills memory with one value, by the size of an element.
 
 #define FILL_OF(name, type)                               \
   KERNEL(FLAT_SIZE, name)                                 \

@@ -15,7 +15,7 @@ KERNEL(FLAT_SIZE, sum_copies)
   T_STORE(y, ITEM, sum);
 }
 
-// The same with a group for each element.
+// With a group for each element.
 KERNEL(GROUP_SIZE, sum_many_copies)
 (BUF(T, y), BUF(const T, x), const Strided places, const Strided copies,
  const i64 m) {

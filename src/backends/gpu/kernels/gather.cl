@@ -121,7 +121,7 @@ KERNEL(FLAT_SIZE, invert)
 #endif
 }
 
-// Of two that say the same place one does not find itself there.
+// If two name one place, one of them does not find itself there.
 KERNEL(FLAT_SIZE, check_inverse)
 (BUF(const u8, y), BUF(const u8, x), const i32 kind, const i64 n,
  BUF(i64, fault)) {

@@ -1,5 +1,5 @@
-// Elements from nothing, and sums of many arrays. Of element type T; WIDE is
-// what sums are kept in.
+// Elements from nothing, and sums of many arrays. T is the element type; WIDE
+// is what sums are kept in.
 
 #if HAS_F64
 #define REAL f64

@@ -33,8 +33,8 @@ KERNEL(FLAT_SIZE, move_elements)
   y[to] = x[from];
 }
 
-// The same where the last axis but one is dense in x and the last in y:
-// squares of TILE x TILE elements.
+// Moves where the last axis but one is dense in x and the last in y: squares of
+// TILE x TILE elements.
 KERNEL(GROUP_SIZE, transpose_tiles)
 (BUF(E, y), BUF(const E, x), const Move m) {
   AT(E, y);

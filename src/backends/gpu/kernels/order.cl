@@ -129,7 +129,7 @@ KERNEL(GROUP_SIZE, sum_all)(BUF(u32, values), const i64 n) {
   }
 }
 
-// The same in blocks: sums of blocks, then the sums within each.
+// In blocks: sums of blocks, then the sums within each.
 KERNEL(GROUP_SIZE, sum_blocks)
 (BUF(u32, blocks), BUF(const u32, values), const i64 n) {
   AT(u32, blocks);

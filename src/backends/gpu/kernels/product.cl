@@ -1,6 +1,6 @@
 // Products of matrices: c[r, col] = sum over q of a[r, q] * b[q, col], for
 // each of `batches`. Where an element of a or b lies is the business of the
-// file behind this one (product_matmul.cl, product_conv.cl), so that one set
+// file after this one (product_matmul.cl, product_conv.cl), so that one set
 // of kernels (product_kernels.cl) serves all. The inner dimension may be cut
 // into parts, whose sums are added in order.
 //

@@ -112,7 +112,7 @@ KERNEL(FLAT_SIZE, product_sum)(BUF(const ACC, sums), BUF(T, c) END_MEMORY,
 }
 
 #if defined(PRODUCT_END)
-// The same behind a library's product: c becomes what it is to be.
+// Applies the epilogue to a library's product c.
 KERNEL(FLAT_SIZE, product_end)(BUF(T, c) END_MEMORY, const i64 n,
                                const i64 elements) {
   AT(T, c);

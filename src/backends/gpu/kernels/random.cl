@@ -249,7 +249,7 @@ KERNEL(FLAT_SIZE, uniform_int)
   }
 }
 
-// The same of two words each.
+// Uniform integers of two words each.
 KERNEL(FLAT_SIZE, uniform_wide)
 (BUF(T, y), BUF(const u64, step), const Key key, const u64 low,
  const u64 range, const i64 origin, const i64 n) {

@@ -85,7 +85,7 @@ KERNEL(FLAT_SIZE, flag_runs)
   if (head) firsts[places[ITEM]] = 1;
 }
 
-// starts[run]: the first sorted key of each run, and behind them n.
+// starts[run]: the first sorted key of each run, and after them n.
 KERNEL(FLAT_SIZE, run_starts)
 (BUF(u32, starts), BUF(const u32, before), BUF(const u64, keys),
  const i32 value, const i64 n) {

@@ -60,8 +60,8 @@ KERNEL(ROW_ITEMS, log_softmax)
   (T_LOAD(x, at + (i)) * (T_C)scale +   \
    (masked ? T_LOAD(mask, mask_base + (i) * mask_step) : -T_ZERO))
 
-// Of x * scale + mask, in which row r sees the columns up to r % seen_rows
-// when `causal`; a row of -inf gives zeros.
+// The softmax of x * scale + mask, in which row r sees the columns up to r %
+// seen_rows when `causal`; a row of -inf gives zeros.
 KERNEL(ROW_ITEMS, masked_softmax)
 (BUF(const T, x), BUF(const T, mask), BUF(T, y), const Strided mask_rows,
  const i64 mask_step, const i64 rows, const i64 length, const i64 seen_rows,
@@ -149,7 +149,7 @@ KERNEL(ROW_ITEMS, sparse_cross_entropy)
 }
 
 // 1 where fewer than k elements of the row are larger than the target's; 0 for
-// rows with NaN or infinity and for targets that are no class.
+// rows with NaN or infinity and for targets that are not a class.
 #define NOT_FINITE(v) ((v) - (v) != T_ZERO)
 KERNEL(ROW_ITEMS, in_top_k)
 (BUF(const T, x), BUF(const i32, narrow), BUF(const i64, wide), BUF(u8, y),

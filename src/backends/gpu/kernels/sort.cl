@@ -14,7 +14,7 @@ FN i32 is_less(T_C a, T_C b) {
 }
 
 // True when element p of value a stands before element q of value b. Places
-// from n on are behind all others.
+// from n on are after all others.
 FN i32 stands_before(T_C a, i32 p, T_C b, i32 q, i32 n, i32 down) {
   if (p >= n || q >= n) return p < q;
   if (down ? is_less(b, a) : is_less(a, b)) return 1;

@@ -120,7 +120,7 @@ FN void add_squares(GLOBAL T *w, GLOBAL T *accum, const GLOBAL T *g, T rate,
   w[i] = w[i] - rate * grad / (T_SQRT(sum) + epsilon);
 }
 
-// The update that a group is for: the last one whose first group is not behind
+// The update that a group is for: the last one whose first group is not after
 // it. Those that are not there begin at the end of the numbers.
 #define FIND_UPDATE(sizes, most)                               \
   i32 which = 0;                                               \

@@ -1,5 +1,5 @@
 // Whole numbers: powers, division, bits. What a divisor of 0 or an exponent
-// below 0 asks for is reported; see plain.cc for the texts.
+// below 0 asks for is reported; see integer_ops.cc for the texts.
 
 #define WHOLE_BITS(t, ut, width)                                              \
   FN t t##_BITWISE_AND(t a, t b) { return (t)(a & b); }                       \
