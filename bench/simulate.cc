@@ -3,7 +3,7 @@
 // the MLP and the CNN as predicted from measured and from estimated op times,
 // beside how long they take.
 
-#include "place/simulate.h"
+#include "simulate/simulate.h"
 
 #include <algorithm>
 #include <random>
@@ -12,7 +12,7 @@
 #include "exec/measure_costs.h"
 #include "function/costs_of.h"
 #include "place/cost_store.h"
-#include "place/decode.h"
+#include "simulate/step_timer.h"
 #include "step_models.h"
 
 using namespace berth;
@@ -145,7 +145,7 @@ class Walk {
   }
 
   const SimulatedGraph& graph_;
-  Decoder decoder_;
+  StepTimer decoder_;
   PlacePlan plan_;
   std::minstd_rand random_{1};
 };

@@ -11,9 +11,9 @@
 #include <set>
 
 #include "cli/verify_rules.h"
-#include "place/random_steps.h"
 #include "planner/problem_testing.h"
 #include "planner/random_load_graphs_testing.h"
+#include "simulate/random_steps_testing.h"
 
 namespace berth::cli {
 namespace {

@@ -314,7 +314,7 @@ void StepAnnealer::find_critical() {
   critical_.clear();
   std::fill(last_.begin(), last_.end(), -1);
   int32_t node = -1;
-  const std::span<const Decoder::Span> spans = decoder_.spans();
+  const std::span<const StepTimer::Span> spans = decoder_.spans();
   for (const int32_t op : plan_.sequence) {
     int32_t& last = last_[plan_.device[op]];
     previous_[op] = last;

@@ -3,10 +3,10 @@
 #include <set>
 
 #include "base/infinity.h"
-#include "place/decode_tables.h"
-#include "place/simulate_check.h"
 #include "planner/models.h"
 #include "planner/pipeline.h"
+#include "simulate/check_plan.h"
+#include "simulate/timing_tables.h"
 
 namespace berth {
 

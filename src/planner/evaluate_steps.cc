@@ -1,8 +1,8 @@
 #include <cmath>
 
-#include "place/decode_tables.h"
-#include "place/simulate_check.h"
 #include "planner/models.h"
+#include "simulate/check_plan.h"
+#include "simulate/timing_tables.h"
 
 namespace berth {
 

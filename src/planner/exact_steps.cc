@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/infinity.h"
-#include "place/decode_tables.h"
 #include "planner/step_units.h"
+#include "simulate/timing_tables.h"
 
 namespace berth {
 

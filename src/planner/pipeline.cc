@@ -6,8 +6,8 @@
 #include <set>
 
 #include "berth/errors.h"
-#include "place/decode_tables.h"
 #include "planner/loads.h"
+#include "simulate/timing_tables.h"
 
 namespace berth {
 

@@ -14,7 +14,7 @@
 
 #include "place/costs.h"
 #include "place/device_table.h"
-#include "place/simulate.h"
+#include "simulate/simulate.h"
 
 namespace berth {
 

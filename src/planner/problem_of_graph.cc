@@ -8,11 +8,11 @@
 #include "base/where.h"
 #include "berth/errors.h"
 #include "graph/variable_range.h"
-#include "place/decode_tables.h"
 #include "place/disjoint_sets.h"
 #include "place/order.h"
 #include "place/placer.h"
 #include "planner/plan_order.h"
+#include "simulate/timing_tables.h"
 
 namespace berth {
 

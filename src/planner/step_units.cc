@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "place/decode_tables.h"
 #include "place/disjoint_sets.h"
+#include "simulate/timing_tables.h"
 
 namespace berth {
 

@@ -1,11 +1,10 @@
-// The order of tasks.
+#include "simulate/task_order.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "berth/errors.h"
-#include "planner/pipeline.h"
 
 namespace berth {
 

@@ -34,8 +34,8 @@
 //    what ends is freed before what begins is allocated. So peak_bytes is what
 //    plain liveness needs in this order.
 
-#ifndef BERTH_PLACE_SIMULATE_H_
-#define BERTH_PLACE_SIMULATE_H_
+#ifndef BERTH_SIMULATE_SIMULATE_H_
+#define BERTH_SIMULATE_SIMULATE_H_
 
 #include <cstdint>
 #include <memory>
@@ -119,7 +119,7 @@ class SimulatedGraph {
 };
 
 // Simulates many plans of one graph; allocates only until its arrays have
-// grown. Searches use a Decoder (decode.h) instead.
+// grown. Searches use a StepTimer (step_timer.h) instead.
 class Simulator {
  public:
   // Throws errors::InvalidArgument when the costs belong to another graph or
@@ -161,4 +161,4 @@ Price price_move(const SimulatedGraph& graph, const CostTable& costs,
 
 }  // namespace berth
 
-#endif  // BERTH_PLACE_SIMULATE_H_
+#endif  // BERTH_SIMULATE_SIMULATE_H_

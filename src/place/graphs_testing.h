@@ -1,7 +1,7 @@
 // Graph texts for the tests of this module: small ops and three devices.
 
-#ifndef BERTH_PLACE_TEST_GRAPHS_H_
-#define BERTH_PLACE_TEST_GRAPHS_H_
+#ifndef BERTH_PLACE_GRAPHS_TESTING_H_
+#define BERTH_PLACE_GRAPHS_TESTING_H_
 
 #include <fmt/format.h>
 
@@ -115,4 +115,4 @@ inline bool has(const std::string& text, const std::string& part) {
 
 }  // namespace berth::place_tests
 
-#endif  // BERTH_PLACE_TEST_GRAPHS_H_
+#endif  // BERTH_PLACE_GRAPHS_TESTING_H_

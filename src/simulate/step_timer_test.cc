@@ -1,7 +1,7 @@
 // Decoding from a changed position compared with decoding from the beginning;
 // simulate_random_test compares its numbers with the rules.
 
-#include "place/decode.h"
+#include "simulate/step_timer.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <limits>
 
 #include "berth/errors.h"
-#include "place/pair_slots.h"
-#include "place/random_steps.h"
+#include "simulate/pair_slots.h"
+#include "simulate/random_steps_testing.h"
 
 namespace berth {
 namespace {
@@ -68,15 +68,15 @@ int32_t change(std::mt19937& r, const RandomStep& s, PlacePlan& plan) {
   return first;
 }
 
-std::vector<Decoder::Event> copies(Decoder& d) {
-  std::vector<Decoder::Event> copies;
-  for (const Decoder::Event& e : d.events()) {
+std::vector<StepTimer::Event> copies(StepTimer& d) {
+  std::vector<StepTimer::Event> copies;
+  for (const StepTimer::Event& e : d.events()) {
     if (e.to >= 0) copies.push_back(e);
   }
   return copies;
 }
 
-void expect_same_copies(Decoder& a, Decoder& b) {
+void expect_same_copies(StepTimer& a, StepTimer& b) {
   const auto x = copies(a), y = copies(b);
   ASSERT_EQ(x.size(), y.size());
   for (size_t e = 0; e < x.size(); ++e) {
@@ -88,7 +88,7 @@ void expect_same_copies(Decoder& a, Decoder& b) {
   }
 }
 
-void expect_same(const RandomStep& s, Decoder& a, Decoder& b) {
+void expect_same(const RandomStep& s, StepTimer& a, StepTimer& b) {
   for (int32_t i = 0; i < s.graph.num_nodes(); ++i) {
     ASSERT_EQ(a.start_us(i), b.start_us(i)) << i;
     ASSERT_EQ(a.end_us(i), b.end_us(i)) << i;
@@ -98,7 +98,7 @@ void expect_same(const RandomStep& s, Decoder& a, Decoder& b) {
 }
 
 void walk(std::mt19937& r, const RandomStep& s, int moves) {
-  Decoder decoder(s.graph, s.costs), fresh(s.graph, s.costs);
+  StepTimer decoder(s.graph, s.costs), fresh(s.graph, s.costs);
   PlacePlan kept = random_plan(r, s);
   double kept_us = decoder.decode(kept);
   for (int k = 0; k < moves; ++k) {
@@ -123,7 +123,7 @@ void walk(std::mt19937& r, const RandomStep& s, int moves) {
   }
 }
 
-TEST(Decoder, TriesAChangedPlanAsIfFromTheBeginning) {
+TEST(StepTimer, TriesAChangedPlanAsIfFromTheBeginning) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
     std::mt19937 r(seed);
     RandomSteps o;
@@ -135,7 +135,7 @@ TEST(Decoder, TriesAChangedPlanAsIfFromTheBeginning) {
   }
 }
 
-TEST(Decoder, TriesAChangedPlanWhereCopiesWaitForNobody) {
+TEST(StepTimer, TriesAChangedPlanWhereCopiesWaitForNobody) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
     std::mt19937 r(seed);
     RandomSteps o;
@@ -150,7 +150,7 @@ TEST(Decoder, TriesAChangedPlanWhereCopiesWaitForNobody) {
 }
 
 // Pairs of values and devices have no table where they are many.
-TEST(Decoder, TriesAChangedPlanOnThousandsOfDevices) {
+TEST(StepTimer, TriesAChangedPlanOnThousandsOfDevices) {
   std::mt19937 r(7);
   RandomSteps o;
   o.nodes = 3000;
@@ -166,7 +166,7 @@ TEST(Decoder, TriesAChangedPlanOnThousandsOfDevices) {
             PairSlots::kMostInTable);
   ASSERT_NO_FATAL_FAILURE(walk(r, s, 6));
   const PlacePlan plan = random_plan(r, s);
-  Decoder decoder(s.graph, s.costs);
+  StepTimer decoder(s.graph, s.costs);
   EXPECT_EQ(decoder.decode(plan), simulate(s.graph, s.costs, plan).step_us);
 }
 
@@ -183,7 +183,7 @@ TEST(PairSlots, NumberPairsAndForget) {
 
 // Both loops implement the rule: an alias that nothing reads selects the other
 // loop.
-TEST(Decoder, BothLoopsAgree) {
+TEST(StepTimer, BothLoopsAgree) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     std::mt19937 r(seed);
     RandomSteps o;
@@ -206,8 +206,8 @@ TEST(Decoder, BothLoopsAgree) {
       other.costs.workspace.push_back(0);
     }
     PlacePlan plan = random_plan(r, s);
-    Decoder a(s.graph, s.costs);
-    Decoder b(g, other.costs);
+    StepTimer a(s.graph, s.costs);
+    StepTimer b(g, other.costs);
     const double us = a.decode(plan);
     plan.device.push_back(0);
     EXPECT_EQ(b.decode(plan), us);
@@ -216,37 +216,37 @@ TEST(Decoder, BothLoopsAgree) {
   }
 }
 
-TEST(Decoder, TakesForEverWithoutAKernelAndIsNoNumberNever) {
+TEST(StepTimer, TakesForEverWithoutAKernelAndIsNoNumberNever) {
   std::mt19937 r(5);
   RandomSteps o;
   RandomStep s = random_step(r, o);
   const PlacePlan plan = random_plan(r, s);
   for (OpTime& t : s.costs.times) t.us = 1e300;
-  EXPECT_GE(Decoder(s.graph, s.costs).decode(plan), 1e300);
+  EXPECT_GE(StepTimer(s.graph, s.costs).decode(plan), 1e300);
   for (LinkCost& l : s.costs.links) l = {0, 0};  // 0 bytes / 0: no number
-  const double us = Decoder(s.graph, s.costs).decode(plan);
+  const double us = StepTimer(s.graph, s.costs).decode(plan);
   EXPECT_GE(us, 1e300);
   for (const double never : {kNoKernel, std::nan(""), -1.0}) {
     for (OpTime& t : s.costs.times) t.us = never;
-    Decoder decoder(s.graph, s.costs);
+    StepTimer decoder(s.graph, s.costs);
     EXPECT_EQ(decoder.decode(plan), kNever);
     EXPECT_EQ(decoder.try_from(plan, 0, kNever), kNever);
   }
 }
 
-TEST(Decoder, AGraphWithoutOpsTakesNoTime) {
+TEST(StepTimer, AGraphWithoutOpsTakesNoTime) {
   SimulatedGraph g;
   g.finish();
   CostTable c;
   c.devices.resize(1);
   c.classes.resize(1);
   c.links.resize(1);
-  Decoder decoder(g, c);
+  StepTimer decoder(g, c);
   EXPECT_EQ(decoder.decode({}), 0);
   EXPECT_EQ(decoder.try_from({}, 0, 0), 0);
 }
 
-TEST(Decoder, RefusesACycle) {
+TEST(StepTimer, RefusesACycle) {
   SimulatedGraph g;
   g.kind = {SimulatedGraph::Kind::kOp, SimulatedGraph::Kind::kOp};
   for (int32_t i = 0; i < 2; ++i) {
@@ -265,7 +265,7 @@ TEST(Decoder, RefusesACycle) {
   c.links.resize(1);
   c.times.resize(2);
   for (int i = 0; i < 2; ++i) c.bytes.add(std::vector<int64_t>{4});
-  EXPECT_THROW(Decoder(g, c), errors::InvalidArgument);
+  EXPECT_THROW(StepTimer(g, c), errors::InvalidArgument);
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 // The event loop compared with the decoder: if the bus is fast enough nothing
 // changes; shared links are used in the order of the plan.
 
-#include "place/simulate_bus.h"
+#include "simulate/bus_loop.h"
 
 #include <gtest/gtest.h>
 
-#include "place/random_steps.h"
+#include "simulate/random_steps_testing.h"
 
 namespace berth {
 namespace {

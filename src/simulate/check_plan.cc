@@ -1,4 +1,4 @@
-#include "place/simulate_check.h"
+#include "simulate/check_plan.h"
 
 #include <fmt/format.h>
 

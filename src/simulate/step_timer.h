@@ -1,24 +1,24 @@
-// Decoder: how long a plan's step takes, many thousand times a second.
+// StepTimer: how long a plan's step takes, many thousand times a second.
 //
 // Applies the simulator's rules (simulate.h) in one straight loop over the
 // plan's sequence, and again from a changed position, as a search does after
 // each move. It ignores buses: its time is then a lower bound, and the
 // Simulator gives the exact one. The constructor makes all arrays: no call
 // allocates except the first of peak_bytes() and of events(). One thread per
-// Decoder; graph and costs are only read and must outlive it.
+// StepTimer; graph and costs are only read and must outlive it.
 
-#ifndef BERTH_PLACE_DECODE_H_
-#define BERTH_PLACE_DECODE_H_
+#ifndef BERTH_SIMULATE_STEP_TIMER_H_
+#define BERTH_SIMULATE_STEP_TIMER_H_
 
 #include <cstdint>
 #include <memory>
 #include <span>
 
-#include "place/simulate.h"
+#include "simulate/simulate.h"
 
 namespace berth {
 
-class Decoder {
+class StepTimer {
  public:
   // When a node runs. A node that takes no time has equal start and end.
   struct Span {
@@ -35,10 +35,10 @@ class Decoder {
 
   // Throws errors::InvalidArgument when the costs belong to another graph or
   // machine, or the graph has a cycle.
-  Decoder(const SimulatedGraph& graph, const CostTable& costs);
-  ~Decoder();
-  Decoder(Decoder&&) noexcept;
-  Decoder& operator=(Decoder&&) noexcept;
+  StepTimer(const SimulatedGraph& graph, const CostTable& costs);
+  ~StepTimer();
+  StepTimer(StepTimer&&) noexcept;
+  StepTimer& operator=(StepTimer&&) noexcept;
 
   // Plans given below must have a device for every node, and every op that
   // takes time once in the sequence, after what it waits for (check_plan); this
@@ -94,4 +94,4 @@ class Decoder {
 
 }  // namespace berth
 
-#endif  // BERTH_PLACE_DECODE_H_
+#endif  // BERTH_SIMULATE_STEP_TIMER_H_

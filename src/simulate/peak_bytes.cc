@@ -1,4 +1,4 @@
-#include "place/peak_bytes.h"
+#include "simulate/peak_bytes.h"
 
 #include <algorithm>
 #include <limits>
@@ -71,18 +71,18 @@ int32_t& PeakBytes::copy_at(int32_t value, int32_t device) {
 }
 
 std::span<const int64_t> PeakBytes::compute(
-    const PlacePlan& plan, std::span<const Decoder::Span> spans,
-    std::span<const Decoder::Event> events) {
+    const PlacePlan& plan, std::span<const StepTimer::Span> spans,
+    std::span<const StepTimer::Event> events) {
   reset();
   auto next = static_cast<int32_t>(graph_.producer.size());
-  for (const Decoder::Event& e : events) {
+  for (const StepTimer::Event& e : events) {
     if (e.to < 0) continue;
     const auto bytes = static_cast<double>(costs_.bytes.item(e.number));
     buffers_[static_cast<size_t>(next)] = {e.to, bytes, e.start_us, e.start_us};
     copy_at(e.number, e.to) = next++;
   }
   for (const int32_t i : order_) {
-    const Decoder::Span& span = spans[static_cast<size_t>(i)];
+    const StepTimer::Span& span = spans[static_cast<size_t>(i)];
     const int32_t on = plan.device[i];
     if (graph_.kind[i] == Kind::kSource) add_source(plan, i);
     if (graph_.kind[i] == Kind::kOp) add_op(plan, span, i);
@@ -96,14 +96,14 @@ std::span<const int64_t> PeakBytes::compute(
       if (graph_.lives_on[v]) use(buffer_of_[v], kForEver);
     }
   }
-  for (const Decoder::Event& e : events) {
+  for (const StepTimer::Event& e : events) {
     if (e.to >= 0) use(buffer_of_[e.number], e.end_us);
   }
   for (const int32_t i : order_) {
     if (graph_.kind[i] != Kind::kOp) continue;
     for (const int32_t v : graph_.values[i]) add(buffers_[v]);
   }
-  for (const Decoder::Event& e : events) {
+  for (const StepTimer::Event& e : events) {
     if (e.to < 0) continue;
     add(buffers_[copy_at(e.number, e.to)]);
     copy_at(e.number, e.to) = -1;
@@ -140,7 +140,7 @@ void PeakBytes::add_source(const PlacePlan& plan, int32_t node) {
   }
 }
 
-void PeakBytes::add_op(const PlacePlan& plan, const Decoder::Span& span,
+void PeakBytes::add_op(const PlacePlan& plan, const StepTimer::Span& span,
                        int32_t node) {
   const int32_t on = plan.device[node];
   for (const int32_t v : graph_.values[node]) {

@@ -3,8 +3,8 @@
 // A table of all pairs is quicker, but of 100,000 values and 1,000 devices it
 // has gigabytes. One thread at a time.
 
-#ifndef BERTH_PLACE_PAIR_SLOTS_H_
-#define BERTH_PLACE_PAIR_SLOTS_H_
+#ifndef BERTH_SIMULATE_PAIR_SLOTS_H_
+#define BERTH_SIMULATE_PAIR_SLOTS_H_
 
 #include <algorithm>
 #include <bit>
@@ -60,4 +60,4 @@ class PairSlots {
 
 }  // namespace berth
 
-#endif  // BERTH_PLACE_PAIR_SLOTS_H_
+#endif  // BERTH_SIMULATE_PAIR_SLOTS_H_

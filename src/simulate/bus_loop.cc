@@ -1,10 +1,10 @@
-#include "place/simulate_bus.h"
+#include "simulate/bus_loop.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "place/decode_tables.h"
+#include "simulate/timing_tables.h"
 
 namespace berth {
 
@@ -27,8 +27,8 @@ BusLoop::BusLoop(const SimulatedGraph& graph, const CostTable& costs)
   copy_of_.assign(graph.producer.size() * costs.devices.size(), -1);
 }
 
-void BusLoop::run(const PlacePlan& plan, std::span<Decoder::Span> spans,
-                  std::span<Decoder::Event> events) {
+void BusLoop::run(const PlacePlan& plan, std::span<StepTimer::Span> spans,
+                  std::span<StepTimer::Event> events) {
   items_.clear();
   running_.clear();
   item_of_.assign(graph_.kind.size(), -1);
@@ -40,7 +40,7 @@ void BusLoop::run(const PlacePlan& plan, std::span<Decoder::Span> spans,
   for (size_t k = 0; k < items_.size(); ++k) {
     const Item& item = items_[k];
     if (item.event >= 0) {
-      Decoder::Event& e = events[static_cast<size_t>(item.event)];
+      StepTimer::Event& e = events[static_cast<size_t>(item.event)];
       e.start_us = start_[k];
       e.end_us = end_[k];
       if (e.to < 0) spans[static_cast<size_t>(e.number)] = {start_[k], end_[k]};
@@ -53,7 +53,7 @@ void BusLoop::run(const PlacePlan& plan, std::span<Decoder::Span> spans,
 // --- Which items wait for which.
 
 void BusLoop::add_items(const PlacePlan& plan,
-                        std::span<const Decoder::Event> events) {
+                        std::span<const StepTimer::Event> events) {
   for (auto& list : then_) list.clear();
   size_t e = 0;
   for (size_t k = 0; k <= plan.sequence.size(); ++k) {
@@ -65,7 +65,7 @@ void BusLoop::add_items(const PlacePlan& plan,
   }
 }
 
-void BusLoop::add_event(const PlacePlan& plan, const Decoder::Event& e,
+void BusLoop::add_event(const PlacePlan& plan, const StepTimer::Event& e,
                         int32_t event) {
   Item item;
   item.event = event;

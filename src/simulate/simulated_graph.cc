@@ -6,7 +6,7 @@
 
 #include "op/op_registry.h"
 #include "place/schedule.h"
-#include "place/simulate.h"
+#include "simulate/simulate.h"
 
 namespace berth {
 

@@ -12,7 +12,7 @@
 #include "graph/fuzz/read_text.h"
 #include "place/place_text.h"
 #include "place/schedule.h"
-#include "place/simulate.h"
+#include "simulate/simulate.h"
 
 namespace {
 

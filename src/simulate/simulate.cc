@@ -1,13 +1,13 @@
 // The decoder's results as numbers per node, copy and device.
 
-#include "place/simulate.h"
+#include "simulate/simulate.h"
 
 #include <algorithm>
 
-#include "place/decode.h"
-#include "place/peak_bytes.h"
-#include "place/simulate_bus.h"
-#include "place/simulate_check.h"
+#include "simulate/bus_loop.h"
+#include "simulate/check_plan.h"
+#include "simulate/peak_bytes.h"
+#include "simulate/step_timer.h"
 
 namespace berth {
 
@@ -52,7 +52,7 @@ class Simulator::Impl {
     result_.step_us = 0;
     for (int32_t i = 0; i < g_.num_nodes(); ++i) {
       if (g_.kind[i] == Kind::kTransfer) continue;
-      const Decoder::Span& s = spans_[i];
+      const StepTimer::Span& s = spans_[i];
       result_.start_us[i] = s.start_us;
       result_.end_us[i] = s.end_us;
       result_.step_us = std::max(result_.step_us, s.end_us);
@@ -66,7 +66,7 @@ class Simulator::Impl {
     result_.copy_busy_us.assign(costs_.devices.size(), 0);
     result_.sent_bytes = 0;
     result_.transfers.clear();
-    for (const Decoder::Event& e : events_) {
+    for (const StepTimer::Event& e : events_) {
       if (e.to < 0) continue;
       const int64_t bytes = costs_.bytes.item(e.number);
       const ValueRef value = g_.value(e.number);
@@ -92,7 +92,7 @@ class Simulator::Impl {
         v = (*g_.graph)[v.node].inputs[0];
       }
       const int32_t number = g_.values.begin_of(v.node) + v.output;
-      for (const Decoder::Event& e : events_) {
+      for (const StepTimer::Event& e : events_) {
         if (e.number != number || e.to != plan.device[i]) continue;
         result_.start_us[i] = e.start_us;
         result_.end_us[i] = e.end_us;
@@ -102,11 +102,11 @@ class Simulator::Impl {
 
   const SimulatedGraph& g_;
   const CostTable& costs_;
-  Decoder decoder_;
+  StepTimer decoder_;
   BusLoop bus_;
   PeakBytes peak_;
-  std::vector<Decoder::Span> spans_;
-  std::vector<Decoder::Event> events_;
+  std::vector<StepTimer::Span> spans_;
+  std::vector<StepTimer::Event> events_;
   Simulation result_;
 };
 

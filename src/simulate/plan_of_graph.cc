@@ -8,7 +8,7 @@
 
 #include "berth/errors.h"
 #include "place/order.h"
-#include "place/simulate.h"
+#include "simulate/simulate.h"
 
 namespace berth {
 

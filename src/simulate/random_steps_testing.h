@@ -1,15 +1,15 @@
 // Random graphs (as arrays), machines and plans for tests of the simulator, the
 // searches and the bounds.
 
-#ifndef BERTH_PLACE_RANDOM_STEPS_H_
-#define BERTH_PLACE_RANDOM_STEPS_H_
+#ifndef BERTH_SIMULATE_RANDOM_STEPS_TESTING_H_
+#define BERTH_SIMULATE_RANDOM_STEPS_TESTING_H_
 
 #include <algorithm>
 #include <random>
 #include <utility>
 #include <vector>
 
-#include "place/simulate.h"
+#include "simulate/simulate.h"
 
 namespace berth::place_tests {
 
@@ -143,4 +143,4 @@ inline PlacePlan random_plan(std::mt19937& r, const RandomStep& s) {
 
 }  // namespace berth::place_tests
 
-#endif  // BERTH_PLACE_RANDOM_STEPS_H_
+#endif  // BERTH_SIMULATE_RANDOM_STEPS_TESTING_H_

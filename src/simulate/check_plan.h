@@ -1,12 +1,12 @@
 // The checks that reject infeasible plans. Internal to the module; pure.
 
-#ifndef BERTH_PLACE_SIMULATE_CHECK_H_
-#define BERTH_PLACE_SIMULATE_CHECK_H_
+#ifndef BERTH_SIMULATE_CHECK_PLAN_H_
+#define BERTH_SIMULATE_CHECK_PLAN_H_
 
 #include <span>
 #include <string>
 
-#include "place/simulate.h"
+#include "simulate/simulate.h"
 
 namespace berth {
 
@@ -28,4 +28,4 @@ void check_kernels(const SimulatedGraph& graph, const CostTable& costs,
 
 }  // namespace berth
 
-#endif  // BERTH_PLACE_SIMULATE_CHECK_H_
+#endif  // BERTH_SIMULATE_CHECK_PLAN_H_

@@ -4,8 +4,8 @@
 // largest, and tests each by placing the changed graph; deletion then makes the
 // result minimal. Internal to the module. One thread.
 
-#ifndef BERTH_PLACE_MOVES_H_
-#define BERTH_PLACE_MOVES_H_
+#ifndef BERTH_PLACE_WHAT_IF_MOVES_H_
+#define BERTH_PLACE_WHAT_IF_MOVES_H_
 
 #include <optional>
 #include <vector>
@@ -46,4 +46,4 @@ bool needs_kernel(const std::vector<placement::Change>& changes);
 
 }  // namespace berth
 
-#endif  // BERTH_PLACE_MOVES_H_
+#endif  // BERTH_PLACE_WHAT_IF_MOVES_H_

@@ -1,7 +1,7 @@
 // The simulator's rules one by one: schedules worked out by hand. Times are
 // microseconds; links move 1 byte per microsecond after 1 us.
 
-#include "place/simulate.h"
+#include "simulate/simulate.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -5,17 +5,17 @@
 // start up to, but not at, its end. Internal to the module; one thread per
 // object, which allocates only when constructed.
 
-#ifndef BERTH_PLACE_PEAK_BYTES_H_
-#define BERTH_PLACE_PEAK_BYTES_H_
+#ifndef BERTH_SIMULATE_PEAK_BYTES_H_
+#define BERTH_SIMULATE_PEAK_BYTES_H_
 
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "place/decode.h"
-#include "place/pair_slots.h"
-#include "place/simulate.h"
+#include "simulate/pair_slots.h"
+#include "simulate/simulate.h"
+#include "simulate/step_timer.h"
 
 namespace berth {
 
@@ -33,8 +33,8 @@ class PeakBytes {
   // Returns bytes per device, valid until the next call. Bytes beyond 2^53 are
   // rounded.
   std::span<const int64_t> compute(const PlacePlan& plan,
-                                   std::span<const Decoder::Span> spans,
-                                   std::span<const Decoder::Event> events);
+                                   std::span<const StepTimer::Span> spans,
+                                   std::span<const StepTimer::Event> events);
 
  private:
   struct Buffer {
@@ -50,7 +50,7 @@ class PeakBytes {
 
   void reset();
   void add_source(const PlacePlan& plan, int32_t node);
-  void add_op(const PlacePlan& plan, const Decoder::Span& span, int32_t node);
+  void add_op(const PlacePlan& plan, const StepTimer::Span& span, int32_t node);
   int32_t& copy_at(int32_t value, int32_t device);
   int32_t buffer_at(const PlacePlan& plan, int32_t value, int32_t device);
   void use(int32_t buffer, double until);
@@ -75,4 +75,4 @@ class PeakBytes {
 
 }  // namespace berth
 
-#endif  // BERTH_PLACE_PEAK_BYTES_H_
+#endif  // BERTH_SIMULATE_PEAK_BYTES_H_

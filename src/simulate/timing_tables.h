@@ -1,14 +1,14 @@
-// DecodeTables: what decoding a plan looks up, derived once from graph and
+// TimingTables: what decoding a plan looks up, derived once from graph and
 // costs. Internal to the module; read-only once made.
 
-#ifndef BERTH_PLACE_DECODE_TABLES_H_
-#define BERTH_PLACE_DECODE_TABLES_H_
+#ifndef BERTH_SIMULATE_TIMING_TABLES_H_
+#define BERTH_SIMULATE_TIMING_TABLES_H_
 
 #include <cstdint>
 #include <vector>
 
 #include "place/device_set.h"
-#include "place/simulate.h"
+#include "simulate/simulate.h"
 
 namespace berth {
 
@@ -39,9 +39,9 @@ inline CopyRoute route_between(const Machine& m, const LinkNumbers& links,
   return route;
 }
 
-struct DecodeTables {
-  // Throws what Decoder's constructor throws.
-  DecodeTables(const SimulatedGraph& graph, const CostTable& costs);
+struct TimingTables {
+  // Throws what StepTimer's constructor throws.
+  TimingTables(const SimulatedGraph& graph, const CostTable& costs);
 
   struct Read {
     int32_t value;
@@ -87,7 +87,7 @@ struct DecodeTables {
   std::vector<size_t> class_of;   // per device
   std::vector<double> node_us;    // [node * classes + class]; infinite: never
   std::vector<double> least_us;   // per node, on any device; 0: not an op
-  std::vector<double> behind_us;  // per node: Decoder::path_behind_us
+  std::vector<double> behind_us;  // per node: StepTimer::path_behind_us
   double work_us = 0;             // least times of all ops
   Rows<Read> reads;               // per node
   std::vector<Edge> edges;        // by node; edges_of has the bounds
@@ -115,4 +115,4 @@ struct DecodeTables {
 
 }  // namespace berth
 
-#endif  // BERTH_PLACE_DECODE_TABLES_H_
+#endif  // BERTH_SIMULATE_TIMING_TABLES_H_

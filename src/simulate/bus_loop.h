@@ -1,17 +1,17 @@
 // When everything happens if ops slow each other down on a bus.
 //
-// Items and their order are those of the Decoder; only the time of an op
+// Items and their order are those of the StepTimer; only the time of an op
 // depends on what runs beside it, so a loop over events computes the times.
 // Internal to the module; one thread per object.
 
-#ifndef BERTH_PLACE_SIMULATE_BUS_H_
-#define BERTH_PLACE_SIMULATE_BUS_H_
+#ifndef BERTH_SIMULATE_BUS_LOOP_H_
+#define BERTH_SIMULATE_BUS_LOOP_H_
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "place/decode.h"
+#include "simulate/step_timer.h"
 
 namespace berth {
 
@@ -23,8 +23,8 @@ class BusLoop {
   bool needed() const { return needed_; }
 
   // Sets the times of nodes and copies, which come as decoded without buses.
-  void run(const PlacePlan& plan, std::span<Decoder::Span> spans,
-           std::span<Decoder::Event> events);
+  void run(const PlacePlan& plan, std::span<StepTimer::Span> spans,
+           std::span<StepTimer::Event> events);
 
  private:
   struct Item {
@@ -41,8 +41,10 @@ class BusLoop {
     double speed;
   };
 
-  void add_items(const PlacePlan& plan, std::span<const Decoder::Event> events);
-  void add_event(const PlacePlan& plan, const Decoder::Event& e, int32_t event);
+  void add_items(const PlacePlan& plan,
+                 std::span<const StepTimer::Event> events);
+  void add_event(const PlacePlan& plan, const StepTimer::Event& e,
+                 int32_t event);
   void add_op(const PlacePlan& plan, int32_t op);
   void add_inputs(const PlacePlan& plan, int32_t node);
   void wait_for(int32_t item);
@@ -71,4 +73,4 @@ class BusLoop {
 
 }  // namespace berth
 
-#endif  // BERTH_PLACE_SIMULATE_BUS_H_
+#endif  // BERTH_SIMULATE_BUS_LOOP_H_

@@ -1,4 +1,4 @@
-#include "place/decode_tables.h"
+#include "simulate/timing_tables.h"
 
 #include <algorithm>
 #include <functional>
@@ -8,7 +8,7 @@
 #include <queue>
 
 #include "berth/errors.h"
-#include "place/simulate_check.h"
+#include "simulate/check_plan.h"
 
 namespace berth {
 
@@ -81,7 +81,7 @@ std::vector<int32_t> topological_order(const SimulatedGraph& g) {
   return order;
 }
 
-DecodeTables::DecodeTables(const SimulatedGraph& g, const CostTable& c)
+TimingTables::TimingTables(const SimulatedGraph& g, const CostTable& c)
     : graph(g),
       costs(c),
       num_devices(c.devices.size()),
@@ -101,7 +101,7 @@ DecodeTables::DecodeTables(const SimulatedGraph& g, const CostTable& c)
   add_edges();
 }
 
-void DecodeTables::add_classes() {
+void TimingTables::add_classes() {
   for (const DeviceCost& d : costs.devices) {
     class_of.push_back(static_cast<size_t>(d.device_class));
     all_free &= d.copies == CopyRule::kFree;
@@ -113,7 +113,7 @@ void DecodeTables::add_classes() {
   for (const OpTime& t : costs.times) node_us.push_back(time_or_never(t.us));
 }
 
-void DecodeTables::add_nodes() {
+void TimingTables::add_nodes() {
   std::vector<Read> row;
   for (int32_t i = 0; i < graph.num_nodes(); ++i) {
     row.clear();
@@ -130,7 +130,7 @@ void DecodeTables::add_nodes() {
 }
 
 // Longest paths of least times, backwards.
-void DecodeTables::add_paths() {
+void TimingTables::add_paths() {
   behind_us.assign(graph.kind.size(), 0);
   least_us.assign(graph.kind.size(), 0);
   std::vector<double> with(graph.kind.size(), 0);  // the node itself
@@ -158,7 +158,7 @@ void DecodeTables::add_paths() {
   }
 }
 
-void DecodeTables::add_links() {
+void TimingTables::add_links() {
   const auto devices = static_cast<int32_t>(num_devices);
   links = LinkNumbers(costs, 2 * devices);
   std::vector<const LinkCost*> kinds = {nullptr};
@@ -190,7 +190,7 @@ void DecodeTables::add_links() {
   kind_us.resize(kind_us.size() + num_kinds, 0);
 }
 
-void DecodeTables::add_edges() {
+void TimingTables::add_edges() {
   for (int32_t i = 0; i < graph.num_nodes(); ++i) {
     edges_of.push_back(static_cast<int32_t>(edges.size()));
     for (const Read& r : reads[i]) {
@@ -203,7 +203,7 @@ void DecodeTables::add_edges() {
   edges_of.push_back(static_cast<int32_t>(edges.size()));
 }
 
-double DecodeTables::slow_copy_us(int32_t value, int32_t from,
+double TimingTables::slow_copy_us(int32_t value, int32_t from,
                                   int32_t to) const {
   if (graph.everywhere[value]) return 0;
   return time_or_never(costs.link(from, to).time_us(costs.bytes.item(value)));

@@ -1,4 +1,4 @@
-#include "place/moves.h"
+#include "place/what_if_moves.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // Two loops over a plan's sequence: one for machines whose copies wait for
 // nothing, where an op's end follows from its inputs alone, and one for all.
 
-#include "place/decode.h"
+#include "simulate/step_timer.h"
 
 #include <algorithm>
 #include <bit>
@@ -9,9 +9,9 @@
 #include <optional>
 #include <vector>
 
-#include "place/decode_tables.h"
-#include "place/pair_slots.h"
-#include "place/peak_bytes.h"
+#include "simulate/pair_slots.h"
+#include "simulate/peak_bytes.h"
+#include "simulate/timing_tables.h"
 
 namespace berth {
 
@@ -35,7 +35,7 @@ struct Done {
 
 }  // namespace
 
-class Decoder::Impl {
+class StepTimer::Impl {
  public:
   Impl(const SimulatedGraph& graph, const CostTable& costs) : t_(graph, costs) {
     const auto n = graph.kind.size();
@@ -136,7 +136,7 @@ class Decoder::Impl {
 
   double step_us() const { return kept_us_; }
   std::span<const Span> spans() const { return span_; }
-  const DecodeTables& tables() const { return t_; }
+  const TimingTables& tables() const { return t_; }
 
   std::span<const Event> events() {
     if (no_log_) {
@@ -263,7 +263,7 @@ class Decoder::Impl {
   double run_free(double stop_above) {
     const int32_t* sequence = plan_->sequence.data();
     const int32_t* device = plan_->device.data();
-    const DecodeTables::Edge* edges = t_.edges.data();
+    const TimingTables::Edge* edges = t_.edges.data();
     const int32_t* edges_of = t_.edges_of.data();
     const double* behind = t_.behind_us.data();
     double* free = free_.data();
@@ -309,7 +309,7 @@ class Decoder::Impl {
     return latest > stop_above ? kNever : latest;
   }
 
-  double free_copy_us(const DecodeTables::Edge& edge, int32_t from,
+  double free_copy_us(const TimingTables::Edge& edge, int32_t from,
                       int32_t to) const {
     if (t_.few_kinds) {
       return t_
@@ -356,7 +356,7 @@ class Decoder::Impl {
       position_ = k;
       const double before = free_[on];
       double start = 0;
-      for (const DecodeTables::Read& r : t_.reads[op]) {
+      for (const TimingTables::Read& r : t_.reads[op]) {
         start = std::max(start, arrive(r, on));
       }
       for (const int32_t c : t_.graph.controls[op]) {
@@ -415,7 +415,7 @@ class Decoder::Impl {
       return;
     }
     bool copied = false;  // something that it reads or makes
-    for (const DecodeTables::Read& r : t_.reads[node]) {
+    for (const TimingTables::Read& r : t_.reads[node]) {
       if (r.everywhere || !are_apart(node, r.producer)) continue;
       copied = true;
       // Eager copies come right after their producers.
@@ -446,7 +446,7 @@ class Decoder::Impl {
               -1);
     for (const int32_t i : t_.timeless) {
       int32_t stand = -1;
-      for (const DecodeTables::Read& r : t_.reads[i]) {
+      for (const TimingTables::Read& r : t_.reads[i]) {
         stand = std::max(stand, stand_[r.producer]);
       }
       for (const int32_t c : t_.graph.controls[i]) {
@@ -512,7 +512,7 @@ class Decoder::Impl {
       const auto& reads = t_.reads[s.alias];
       const auto& controls = t_.graph.controls[s.alias];
       if (s.next < reads.size()) {
-        const DecodeTables::Read& r = reads[s.next];
+        const TimingTables::Read& r = reads[s.next];
         if (needs_end(r, on) && waits_for_settling(r.producer)) {
           settling_.push_back({r.producer, 0, 0});
           continue;
@@ -538,13 +538,13 @@ class Decoder::Impl {
   }
 
   // Whether arrive() needs to know when the producer ended.
-  bool needs_end(const DecodeTables::Read& r, int32_t on) {
+  bool needs_end(const TimingTables::Read& r, int32_t on) {
     if (plan_->device[r.producer] == on || r.everywhere) return true;
     return !t_.eager.has(on) && !is_done(copy_slot(r.value, on));
   }
 
   // The time at which what is read is on a device.
-  double arrive(const DecodeTables::Read& r, int32_t on) {
+  double arrive(const TimingTables::Read& r, int32_t on) {
     const int32_t home = plan_->device[r.producer];
     if (home == on || r.everywhere) return done(r.producer);
     const size_t slot = copy_slot(r.value, on);
@@ -563,7 +563,7 @@ class Decoder::Impl {
     return end;
   }
 
-  const DecodeTables t_;
+  const TimingTables t_;
   bool aliases_ = false;  // whether there are any
   bool no_log_ = false;   // copies are not logged: run_free()
   int32_t stride_ = kLeastStride;
@@ -608,29 +608,33 @@ class Decoder::Impl {
   std::optional<PeakBytes> peak_;
 };
 
-Decoder::Decoder(const SimulatedGraph& graph, const CostTable& costs)
+StepTimer::StepTimer(const SimulatedGraph& graph, const CostTable& costs)
     : impl_(std::make_unique<Impl>(graph, costs)) {}
-Decoder::~Decoder() = default;
-Decoder::Decoder(Decoder&&) noexcept = default;
-Decoder& Decoder::operator=(Decoder&&) noexcept = default;
+StepTimer::~StepTimer() = default;
+StepTimer::StepTimer(StepTimer&&) noexcept = default;
+StepTimer& StepTimer::operator=(StepTimer&&) noexcept = default;
 
-double Decoder::decode(const PlacePlan& plan) { return impl_->decode(plan); }
-double Decoder::try_from(const PlacePlan& changed, int32_t first,
-                         double stop_above) {
+double StepTimer::decode(const PlacePlan& plan) { return impl_->decode(plan); }
+double StepTimer::try_from(const PlacePlan& changed, int32_t first,
+                           double stop_above) {
   return impl_->try_from(changed, first, stop_above);
 }
-void Decoder::accept() { impl_->accept(); }
-double Decoder::step_us() const { return impl_->step_us(); }
-std::span<const Decoder::Span> Decoder::spans() const { return impl_->spans(); }
-std::span<const int64_t> Decoder::peak_bytes() { return impl_->peak_bytes(); }
-std::span<const int32_t> Decoder::topological_order() const {
+void StepTimer::accept() { impl_->accept(); }
+double StepTimer::step_us() const { return impl_->step_us(); }
+std::span<const StepTimer::Span> StepTimer::spans() const {
+  return impl_->spans();
+}
+std::span<const int64_t> StepTimer::peak_bytes() { return impl_->peak_bytes(); }
+std::span<const int32_t> StepTimer::topological_order() const {
   return impl_->tables().order;
 }
-double Decoder::path_behind_us(int32_t node) const {
+double StepTimer::path_behind_us(int32_t node) const {
   return impl_->tables().behind_us[static_cast<size_t>(node)];
 }
-std::span<const Decoder::Event> Decoder::events() { return impl_->events(); }
-double Decoder::copy_us(int32_t value, int32_t from, int32_t to) const {
+std::span<const StepTimer::Event> StepTimer::events() {
+  return impl_->events();
+}
+double StepTimer::copy_us(int32_t value, int32_t from, int32_t to) const {
   return impl_->tables().copy_us(value, from, to);
 }
 
