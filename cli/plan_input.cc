@@ -9,7 +9,7 @@
 #include "cli/planner/formats.h"
 #include "place/place_text.h"
 #include "planner/cluster.h"
-#include "planner/pipeline.h"
+#include "simulate/pipeline_steps.h"
 #include "planner/problem_of_graph.h"
 
 namespace berth::cli {

@@ -74,7 +74,7 @@ class StepAnnealer {
   const StepUnits& units_;
   const PlanProblem& p_;
   StreamRandom& random_;
-  StepTimer decoder_;
+  StepTimer timer_;
   PlacePlan plan_, best_;
   double us_ = 0, over_ = 0, over_weight_ = 1, best_us_;
   std::vector<int32_t> device_;  // per unit

@@ -20,9 +20,9 @@ using place_tests::pick;
 
 double shortest(const PlanProblem& p) {
   double best = std::numeric_limits<double>::infinity();
-  StepTimer decoder(p.graph, p.costs);
+  StepTimer timer(p.graph, p.costs);
   testing::AllPlans(p, [&](const PlacePlan& plan) {
-    best = std::min(best, decoder.decode(plan));
+    best = std::min(best, timer.run(plan));
   });
   return best;
 }

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "simulate/timing_tables.h"
+#include "simulate/copy_route.h"
 
 namespace berth {
 
@@ -23,16 +23,16 @@ BusLoop::BusLoop(const SimulatedGraph& graph, const CostTable& costs)
       on_bus && std::any_of(costs.bus_bytes.begin(), costs.bus_bytes.end(),
                             [](double bytes) { return bytes > 0; });
   if (!needed_) return;
-  links_ = LinkNumbers(costs, static_cast<int32_t>(2 * costs.devices.size()));
+  routes_ = CopyRoutes(costs);
   copy_of_.assign(graph.producer.size() * costs.devices.size(), -1);
 }
 
-void BusLoop::run(const PlacePlan& plan, std::span<StepTimer::Span> spans,
+void BusLoop::run(const PlacePlan& plan, std::span<TimeSpan> spans,
                   std::span<StepTimer::Event> events) {
   items_.clear();
   running_.clear();
   item_of_.assign(graph_.kind.size(), -1);
-  last_.assign(static_cast<size_t>(links_.end), -1);
+  last_.assign(routes_.num_resources(), -1);
   add_items(plan, events);
   start_.assign(items_.size(), 0);
   end_.assign(items_.size(), 0);
@@ -82,7 +82,7 @@ void BusLoop::add_event(const PlacePlan& plan, const StepTimer::Event& e,
   if (!(item.us >= 0)) item.us = std::numeric_limits<double>::infinity();
   items_.push_back(item);
   wait_for(item_of_[producer]);
-  for (const int32_t n : route_between(costs_, links_, from, e.to)) occupy(n);
+  for (const int32_t n : routes_.between(from, e.to)) occupy(n);
   copy_of_[e.number * devices + e.to] = static_cast<int32_t>(items_.size()) - 1;
 }
 

@@ -22,8 +22,8 @@ class BusLoop {
   // Tells whether any op moves bytes over a bus.
   bool needed() const { return needed_; }
 
-  // Sets the times of nodes and copies, which come as decoded without buses.
-  void run(const PlacePlan& plan, std::span<StepTimer::Span> spans,
+  // Sets the times of nodes and copies, which come as timed without buses.
+  void run(const PlacePlan& plan, std::span<TimeSpan> spans,
            std::span<StepTimer::Event> events);
 
  private:
@@ -57,7 +57,7 @@ class BusLoop {
   const SimulatedGraph& graph_;
   const CostTable& costs_;
   bool needed_ = false;
-  LinkNumbers links_;
+  CopyRoutes routes_;
 
   std::vector<Item> items_;
   std::vector<std::vector<int32_t>> then_;  // per item: those waiting for it

@@ -1,5 +1,5 @@
-// The event loop compared with the decoder: if the bus is fast enough nothing
-// changes; shared links are used in the order of the plan.
+// The event loop compared with the step timer: if the bus is fast enough
+// nothing changes; shared links are used in the order of the plan.
 
 #include "simulate/bus_loop.h"
 

@@ -7,6 +7,7 @@
 
 #include "berth/errors.h"
 #include "place/device_set.h"
+#include "simulate/step_model.h"
 
 namespace berth {
 
@@ -38,12 +39,8 @@ class Sequence {
     // An alias has the position of the last op that it waits for.
     for (const int32_t i : order) {
       int32_t last = -1;
-      for (const int32_t v : graph_.reads[i]) {
-        last = std::max(last, position_[graph_.producer[v]]);
-      }
-      for (const int32_t c : graph_.controls[i]) {
-        last = std::max(last, position_[c]);
-      }
+      for_each_before(graph_, i,
+                      [&](int32_t b) { last = std::max(last, position_[b]); });
       if (graph_.kind[i] != Kind::kOp) {
         position_[i] = last;
       } else if (last > position_[i]) {

@@ -71,7 +71,7 @@ int32_t& PeakBytes::copy_at(int32_t value, int32_t device) {
 }
 
 std::span<const int64_t> PeakBytes::compute(
-    const PlacePlan& plan, std::span<const StepTimer::Span> spans,
+    const PlacePlan& plan, std::span<const TimeSpan> spans,
     std::span<const StepTimer::Event> events) {
   reset();
   auto next = static_cast<int32_t>(graph_.producer.size());
@@ -82,7 +82,7 @@ std::span<const int64_t> PeakBytes::compute(
     copy_at(e.number, e.to) = next++;
   }
   for (const int32_t i : order_) {
-    const StepTimer::Span& span = spans[static_cast<size_t>(i)];
+    const TimeSpan& span = spans[static_cast<size_t>(i)];
     const int32_t on = plan.device[i];
     if (graph_.kind[i] == Kind::kSource) add_source(plan, i);
     if (graph_.kind[i] == Kind::kOp) add_op(plan, span, i);
@@ -140,7 +140,7 @@ void PeakBytes::add_source(const PlacePlan& plan, int32_t node) {
   }
 }
 
-void PeakBytes::add_op(const PlacePlan& plan, const StepTimer::Span& span,
+void PeakBytes::add_op(const PlacePlan& plan, const TimeSpan& span,
                        int32_t node) {
   const int32_t on = plan.device[node];
   for (const int32_t v : graph_.values[node]) {

@@ -33,7 +33,7 @@ class PeakBytes {
   // Returns bytes per device, valid until the next call. Bytes beyond 2^53 are
   // rounded.
   std::span<const int64_t> compute(const PlacePlan& plan,
-                                   std::span<const StepTimer::Span> spans,
+                                   std::span<const TimeSpan> spans,
                                    std::span<const StepTimer::Event> events);
 
  private:
@@ -50,7 +50,7 @@ class PeakBytes {
 
   void reset();
   void add_source(const PlacePlan& plan, int32_t node);
-  void add_op(const PlacePlan& plan, const StepTimer::Span& span, int32_t node);
+  void add_op(const PlacePlan& plan, const TimeSpan& span, int32_t node);
   int32_t& copy_at(int32_t value, int32_t device);
   int32_t buffer_at(const PlacePlan& plan, int32_t value, int32_t device);
   void use(int32_t buffer, double until);

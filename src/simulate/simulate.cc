@@ -1,4 +1,4 @@
-// The decoder's results as numbers per node, copy and device.
+// The timer's results as numbers per node, copy and device.
 
 #include "simulate/simulate.h"
 
@@ -22,17 +22,16 @@ class Simulator::Impl {
   Impl(const SimulatedGraph& graph, const CostTable& costs)
       : g_(graph),
         costs_(costs),
-        decoder_(graph, costs),
+        timer_(graph, costs),
         bus_(graph, costs),
-        peak_(graph, costs, decoder_.topological_order()) {}
+        peak_(graph, costs, timer_.topological_order()) {}
 
   const Simulation& run(const PlacePlan& plan) {
-    check_sequence(g_, costs_.devices.size(), plan,
-                   decoder_.topological_order());
+    check_sequence(g_, costs_.devices.size(), plan, timer_.topological_order());
     check_kernels(g_, costs_, plan);
-    decoder_.decode(plan);
-    const auto spans = decoder_.spans();
-    const auto events = decoder_.events();
+    timer_.run(plan);
+    const auto spans = timer_.spans();
+    const auto events = timer_.events();
     spans_.assign(spans.begin(), spans.end());
     events_.assign(events.begin(), events.end());
     if (bus_.needed()) bus_.run(plan, spans_, events_);
@@ -52,7 +51,7 @@ class Simulator::Impl {
     result_.step_us = 0;
     for (int32_t i = 0; i < g_.num_nodes(); ++i) {
       if (g_.kind[i] == Kind::kTransfer) continue;
-      const StepTimer::Span& s = spans_[i];
+      const TimeSpan& s = spans_[i];
       result_.start_us[i] = s.start_us;
       result_.end_us[i] = s.end_us;
       result_.step_us = std::max(result_.step_us, s.end_us);
@@ -102,10 +101,10 @@ class Simulator::Impl {
 
   const SimulatedGraph& g_;
   const CostTable& costs_;
-  StepTimer decoder_;
+  StepTimer timer_;
   BusLoop bus_;
   PeakBytes peak_;
-  std::vector<StepTimer::Span> spans_;
+  std::vector<TimeSpan> spans_;
   std::vector<StepTimer::Event> events_;
   Simulation result_;
 };

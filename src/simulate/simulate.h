@@ -49,17 +49,22 @@
 namespace berth {
 
 // The order in which a device runs the micro-batches of its stages
-// (planner/pipeline.h).
+// (task_order.h).
 enum class PipelineOrder : uint8_t { kGPipe, k1F1B, kInterleaved };
+
+// The part of a pipeline's stage that an op belongs to.
+struct OpStage {
+  int32_t stage = 0;
+  bool backward = false;
+  bool operator==(const OpStage&) const = default;
+};
 
 // Where every op runs, and one order of all ops in which none comes before what
 // it waits for: each device runs its ops in this order.
 struct PlacePlan {
-  std::vector<int32_t> device;    // per node; index into the costs
-  std::vector<int32_t> sequence;  // the nodes that take time
-  // Pipelines: per node, s for forward ops of stage s, -1 - s for its backward
-  // ops; empty: all is stage 0.
-  std::vector<int32_t> stage = {};
+  std::vector<int32_t> device;      // per node; index into the costs
+  std::vector<int32_t> sequence;    // the nodes that take time
+  std::vector<OpStage> stage = {};  // pipelines, per node; empty: all is one
   PipelineOrder order = PipelineOrder::k1F1B;  // pipelines
 };
 

@@ -523,11 +523,11 @@ TEST(SimulateRandom, NumbersOfNodesMeanNothing) {
     // Numbers break ties between copies at one position in the plan: of
     // arguments, of aliases, of inputs of one op.
     const SimulatedGraph graph(s.graph);
-    StepTimer decoder(graph, s.costs);
-    decoder.decode(s.plan);
+    StepTimer timer(graph, s.costs);
+    timer.run(s.plan);
     bool tied = false;
     std::map<int32_t, int32_t> producer_at;
-    for (const StepTimer::Event& e : decoder.events()) {
+    for (const StepTimer::Event& e : timer.events()) {
       if (e.to < 0) continue;
       const int32_t producer = graph.producer[e.number];
       const auto [it, first] = producer_at.emplace(e.position, producer);

@@ -7,6 +7,7 @@
 #include "op/op_registry.h"
 #include "place/schedule.h"
 #include "simulate/simulate.h"
+#include "simulate/step_model.h"
 
 namespace berth {
 
@@ -138,6 +139,21 @@ void SimulatedGraph::finish() {
   variable_bytes.resize(kind.size(), 0);
   readers = inverse(reads, static_cast<int32_t>(producer.size()));
   followers = inverse(controls, num_nodes());
+}
+
+std::vector<int32_t> renamed_values(const SimulatedGraph& g) {
+  std::vector<int32_t> renamed(g.producer.size());
+  for (size_t v = 0; v < renamed.size(); ++v) {
+    int32_t root = v;
+    // What reads a value that is everywhere makes a value of its own.
+    while (true) {
+      const int32_t of = g.alias_of[g.producer[root]];
+      if (of < 0 || g.everywhere[of]) break;
+      root = of;
+    }
+    renamed[v] = root;
+  }
+  return renamed;
 }
 
 }  // namespace berth

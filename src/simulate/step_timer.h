@@ -14,17 +14,13 @@
 #include <memory>
 #include <span>
 
+#include "simulate/copy_route.h"
 #include "simulate/simulate.h"
 
 namespace berth {
 
 class StepTimer {
  public:
-  // When a node runs. A node that takes no time has equal start and end.
-  struct Span {
-    double start_us = 0, end_us = 0;
-  };
-
   // A copy of a value, or (to = -1) an alias.
   struct Event {
     int32_t number;    // of the value, or of the alias node
@@ -45,10 +41,10 @@ class StepTimer {
   // is not checked here. Impossible steps, where a device has no kernel for an
   // op, take infinitely long.
 
-  // Decodes a plan from its beginning and keeps it. Returns its step time.
-  double decode(const PlacePlan& plan);
+  // Times a plan from its beginning and keeps it. Returns its step time.
+  double run(const PlacePlan& plan);
 
-  // Decodes a plan that differs from the kept one only in the sequence from
+  // Times a plan that differs from the kept one only in the sequence from
   // position `first` on, in the devices of ops from there on, and in those of
   // nodes that take no time. Returns its step time; infinity as soon as it is
   // certain to exceed `stop_above`, that is, when an op's end plus the least
@@ -62,25 +58,21 @@ class StepTimer {
   // The step of the kept plan.
   double step_us() const;
 
-  // Spans of the plan decoded last: the trial, or the kept plan if the trial
+  // Spans of the plan timed last: the trial, or the kept plan if the trial
   // was stopped.
-  std::span<const Span> spans() const;
+  std::span<const TimeSpan> spans() const;
   double start_us(int32_t node) const { return spans()[node].start_us; }
   double end_us(int32_t node) const { return spans()[node].end_us; }
 
   // The most bytes that are live at once on each device, by the simulator's
-  // rules, in the plan decoded last; if that one is not kept, it must not have
+  // rules, in the plan timed last; if that one is not kept, it must not have
   // changed since. O(n log n).
   std::span<const int64_t> peak_bytes();
 
   // All nodes in an order in which none comes before what it waits for.
   std::span<const int32_t> topological_order() const;
 
-  // The least time between the end of this node and the end of any step, on any
-  // devices: the longest path of least op times.
-  double path_behind_us(int32_t node) const;
-
-  // Copies, and the aliases between them, of the plan decoded last (as above),
+  // Copies, and the aliases between them, of the plan timed last (as above),
   // in its order. Valid until the next call.
   std::span<const Event> events();
 

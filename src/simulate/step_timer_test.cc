@@ -1,4 +1,4 @@
-// Decoding from a changed position compared with decoding from the beginning;
+// Timing from a changed position compared with timing from the beginning;
 // simulate_random_test compares its numbers with the rules.
 
 #include "simulate/step_timer.h"
@@ -98,28 +98,28 @@ void expect_same(const RandomStep& s, StepTimer& a, StepTimer& b) {
 }
 
 void walk(std::mt19937& r, const RandomStep& s, int moves) {
-  StepTimer decoder(s.graph, s.costs), fresh(s.graph, s.costs);
+  StepTimer timer(s.graph, s.costs), fresh(s.graph, s.costs);
   PlacePlan kept = random_plan(r, s);
-  double kept_us = decoder.decode(kept);
+  double kept_us = timer.run(kept);
   for (int k = 0; k < moves; ++k) {
     PlacePlan changed = kept;
     const int32_t first = change(r, s, changed);
-    const double whole = fresh.decode(changed);
+    const double whole = fresh.run(changed);
     const double limit = pick(r, 2) ? kNever : kept_us;
-    const double us = decoder.try_from(changed, first, limit);
+    const double us = timer.try_from(changed, first, limit);
     ASSERT_EQ(us, whole > limit ? kNever : whole);
     if (us == kNever) {
-      fresh.decode(kept);
-      ASSERT_NO_FATAL_FAILURE(expect_same(s, decoder, fresh));
+      fresh.run(kept);
+      ASSERT_NO_FATAL_FAILURE(expect_same(s, timer, fresh));
       continue;
     }
-    ASSERT_NO_FATAL_FAILURE(expect_same(s, decoder, fresh));
+    ASSERT_NO_FATAL_FAILURE(expect_same(s, timer, fresh));
     if (pick(r, 3) == 0) continue;  // tried, but not kept
-    decoder.accept();
+    timer.accept();
     kept = changed;
     kept_us = us;
-    ASSERT_EQ(decoder.step_us(), us);
-    ASSERT_NO_FATAL_FAILURE(expect_same(s, decoder, fresh));
+    ASSERT_EQ(timer.step_us(), us);
+    ASSERT_NO_FATAL_FAILURE(expect_same(s, timer, fresh));
   }
 }
 
@@ -166,8 +166,8 @@ TEST(StepTimer, TriesAChangedPlanOnThousandsOfDevices) {
             PairSlots::kMostInTable);
   ASSERT_NO_FATAL_FAILURE(walk(r, s, 6));
   const PlacePlan plan = random_plan(r, s);
-  StepTimer decoder(s.graph, s.costs);
-  EXPECT_EQ(decoder.decode(plan), simulate(s.graph, s.costs, plan).step_us);
+  StepTimer timer(s.graph, s.costs);
+  EXPECT_EQ(timer.run(plan), simulate(s.graph, s.costs, plan).step_us);
 }
 
 TEST(PairSlots, NumberPairsAndForget) {
@@ -208,9 +208,9 @@ TEST(StepTimer, BothLoopsAgree) {
     PlacePlan plan = random_plan(r, s);
     StepTimer a(s.graph, s.costs);
     StepTimer b(g, other.costs);
-    const double us = a.decode(plan);
+    const double us = a.run(plan);
     plan.device.push_back(0);
-    EXPECT_EQ(b.decode(plan), us);
+    EXPECT_EQ(b.run(plan), us);
     ASSERT_NO_FATAL_FAILURE(expect_same_copies(a, b));
     EXPECT_TRUE(std::ranges::equal(a.peak_bytes(), b.peak_bytes()));
   }
@@ -222,15 +222,15 @@ TEST(StepTimer, TakesForEverWithoutAKernelAndIsNoNumberNever) {
   RandomStep s = random_step(r, o);
   const PlacePlan plan = random_plan(r, s);
   for (OpTime& t : s.costs.times) t.us = 1e300;
-  EXPECT_GE(StepTimer(s.graph, s.costs).decode(plan), 1e300);
+  EXPECT_GE(StepTimer(s.graph, s.costs).run(plan), 1e300);
   for (LinkCost& l : s.costs.links) l = {0, 0};  // 0 bytes / 0: no number
-  const double us = StepTimer(s.graph, s.costs).decode(plan);
+  const double us = StepTimer(s.graph, s.costs).run(plan);
   EXPECT_GE(us, 1e300);
   for (const double never : {kNoKernel, std::nan(""), -1.0}) {
     for (OpTime& t : s.costs.times) t.us = never;
-    StepTimer decoder(s.graph, s.costs);
-    EXPECT_EQ(decoder.decode(plan), kNever);
-    EXPECT_EQ(decoder.try_from(plan, 0, kNever), kNever);
+    StepTimer timer(s.graph, s.costs);
+    EXPECT_EQ(timer.run(plan), kNever);
+    EXPECT_EQ(timer.try_from(plan, 0, kNever), kNever);
   }
 }
 
@@ -241,9 +241,9 @@ TEST(StepTimer, AGraphWithoutOpsTakesNoTime) {
   c.devices.resize(1);
   c.classes.resize(1);
   c.links.resize(1);
-  StepTimer decoder(g, c);
-  EXPECT_EQ(decoder.decode({}), 0);
-  EXPECT_EQ(decoder.try_from({}, 0, 0), 0);
+  StepTimer timer(g, c);
+  EXPECT_EQ(timer.run({}), 0);
+  EXPECT_EQ(timer.try_from({}, 0, 0), 0);
 }
 
 TEST(StepTimer, RefusesACycle) {

@@ -25,19 +25,12 @@ double time_or_never(double us) {
 }
 
 bool numbers_are_an_order(const SimulatedGraph& g) {
-  for (int32_t i = 0; i < g.num_nodes(); ++i) {
-    for (const int32_t v : g.reads[i]) {
-      if (g.producer[v] >= i) return false;
-    }
-    for (const int32_t c : g.controls[i]) {
-      if (c >= i) return false;
-    }
+  bool ordered = true;
+  for (int32_t i = 0; i < g.num_nodes() && ordered; ++i) {
+    for_each_before(g, i, [&](int32_t b) { ordered = ordered && b < i; });
   }
-  return true;
+  return ordered;
 }
-
-// With thousands of devices a table of pairs would not pay.
-constexpr int32_t kMostInTable = 128;
 
 // The index of the kind of a link, added if it is new.
 uint8_t kind_of(const LinkCost& link, std::vector<const LinkCost*>& kinds) {
@@ -53,30 +46,29 @@ uint8_t kind_of(const LinkCost& link, std::vector<const LinkCost*>& kinds) {
 }  // namespace
 
 std::vector<int32_t> topological_order(const SimulatedGraph& g) {
-  std::vector<int32_t> order;
-  if (numbers_are_an_order(g)) {
-    order.resize(g.kind.size());
-    std::iota(order.begin(), order.end(), 0);
-    return order;
-  }
+  std::vector<int32_t> rank(g.kind.size());
+  std::iota(rank.begin(), rank.end(), 0);
+  return numbers_are_an_order(g) ? rank : topological_order(g, rank);
+}
+
+std::vector<int32_t> topological_order(const SimulatedGraph& g,
+                                       std::span<const int32_t> rank) {
+  using Item = std::pair<int32_t, int32_t>;
+  std::priority_queue<Item, std::vector<Item>, std::greater<>> ready;
   std::vector<size_t> missing;
-  std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>> ready;
   for (int32_t i = 0; i < g.num_nodes(); ++i) {
     missing.push_back(g.reads[i].size() + g.controls[i].size());
-    if (missing.back() == 0) ready.push(i);
+    if (missing.back() == 0) ready.push({rank[i], i});
   }
+  std::vector<int32_t> order;
   order.reserve(missing.size());
-  const auto arrive = [&](int32_t node) {
-    if (--missing[node] == 0) ready.push(node);
-  };
   while (!ready.empty()) {
-    const int32_t i = ready.top();
+    const int32_t i = ready.top().second;
     ready.pop();
     order.push_back(i);
-    for (const int32_t v : g.values[i]) {
-      for (const int32_t r : g.readers[v]) arrive(r);
-    }
-    for (const int32_t f : g.followers[i]) arrive(f);
+    for_each_after(g, i, [&](int32_t next) {
+      if (--missing[next] == 0) ready.push({rank[next], next});
+    });
   }
   return order;
 }
@@ -105,8 +97,8 @@ void TimingTables::add_classes() {
   for (const DeviceCost& d : costs.devices) {
     class_of.push_back(static_cast<size_t>(d.device_class));
     all_free &= d.copies == CopyRule::kFree;
-    if (d.copies == CopyRule::kOverlap || d.copies == CopyRule::kFree) {
-      eager |= device_bit(static_cast<int32_t>(class_of.size()) - 1);
+    if (comes_early(d.copies)) {
+      early |= device_bit(static_cast<int32_t>(class_of.size()) - 1);
     }
   }
   node_us.reserve(costs.times.size());
@@ -137,14 +129,8 @@ void TimingTables::add_paths() {
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const int32_t i = *it;
     double behind = 0;
-    for (const int32_t v : graph.values[i]) {
-      for (const int32_t r : graph.readers[v]) {
-        behind = std::max(behind, with[r]);
-      }
-    }
-    for (const int32_t f : graph.followers[i]) {
-      behind = std::max(behind, with[f]);
-    }
+    for_each_after(
+        graph, i, [&](int32_t next) { behind = std::max(behind, with[next]); });
     behind_us[i] = behind;
     if (graph.kind[i] == Kind::kOp) {
       double least = std::numeric_limits<double>::infinity();
@@ -159,8 +145,7 @@ void TimingTables::add_paths() {
 }
 
 void TimingTables::add_links() {
-  const auto devices = static_cast<int32_t>(num_devices);
-  links = LinkNumbers(costs, 2 * devices);
+  routes = CopyRoutes(costs);
   std::vector<const LinkCost*> kinds = {nullptr};
   kind.assign(costs.links.size(), 0);
   for (size_t k = 0; k < kind.size(); ++k) {
@@ -171,13 +156,6 @@ void TimingTables::add_links() {
   }
   num_kinds = static_cast<uint8_t>(kinds.size());
   for (const uint8_t k : kind) few_kinds &= k < num_kinds;
-  if (devices <= kMostInTable) {
-    for (int32_t from = 0; from < devices; ++from) {
-      for (int32_t to = 0; to < devices; ++to) {
-        routes.push_back(route_between(costs, links, from, to));
-      }
-    }
-  }
   kind_us.reserve((num_values + 1) * num_kinds);
   for (size_t v = 0; v < num_values; ++v) {
     const int64_t bytes = costs.bytes.item(static_cast<int32_t>(v));

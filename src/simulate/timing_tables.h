@@ -1,43 +1,25 @@
-// TimingTables: what decoding a plan looks up, derived once from graph and
+// TimingTables: what timing a plan looks up, derived once from graph and
 // costs. Internal to the module; read-only once made.
 
 #ifndef BERTH_SIMULATE_TIMING_TABLES_H_
 #define BERTH_SIMULATE_TIMING_TABLES_H_
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "place/device_set.h"
-#include "simulate/simulate.h"
+#include "simulate/copy_route.h"
+#include "simulate/step_model.h"
 
 namespace berth {
 
 // Nodes in an order in which none comes before what it waits for; by index if
 // that is such an order. Shorter than the graph if that has a cycle.
 std::vector<int32_t> topological_order(const SimulatedGraph& graph);
-
-// What a copy from one device to another occupies: d is computing on device d,
-// devices + d its copy engine; shared links come after them.
-struct CopyRoute {
-  int32_t occupies[2 + SharedLinks::kMost] = {};
-  int32_t num_occupied = 0;
-
-  void occupy(int32_t resource) { occupies[num_occupied++] = resource; }
-  const int32_t* begin() const { return occupies; }
-  const int32_t* end() const { return occupies + num_occupied; }
-};
-// `links` are numbered from 2 * devices.
-inline CopyRoute route_between(const Machine& m, const LinkNumbers& links,
-                               int32_t from, int32_t to) {
-  CopyRoute route;
-  const CopyRule rule = m.devices[to].copies;
-  if (from == to || rule == CopyRule::kFree) return route;
-  const auto devices = static_cast<int32_t>(m.devices.size());
-  route.occupy(rule == CopyRule::kOverlap ? devices + to : to);
-  if (m.devices[from].copies == CopyRule::kBoth) route.occupy(from);
-  for (const int32_t n : links.between(from, to)) route.occupy(n);
-  return route;
-}
+// The same by rank where there is a choice, then by index.
+std::vector<int32_t> topological_order(const SimulatedGraph& graph,
+                                       std::span<const int32_t> rank);
 
 struct TimingTables {
   // Throws what StepTimer's constructor throws.
@@ -62,13 +44,8 @@ struct TimingTables {
   }
   double slow_copy_us(int32_t value, int32_t from, int32_t to) const;
 
-  CopyRoute route(int32_t from, int32_t to) const {
-    return routes.empty() ? route_between(costs, links, from, to)
-                          : routes[static_cast<size_t>(from) * num_devices +
-                                   static_cast<size_t>(to)];
-  }
   uint8_t kind_of_link(int32_t from, int32_t to) const {
-    return from == to ? 0 : kind[links.link(from, to)];
+    return from == to ? 0 : kind[routes.links().link(from, to)];
   }
 
   // What a node waits for, where copies are free: a producer, and where its
@@ -87,23 +64,22 @@ struct TimingTables {
   std::vector<size_t> class_of;   // per device
   std::vector<double> node_us;    // [node * classes + class]; infinite: never
   std::vector<double> least_us;   // per node, on any device; 0: not an op
-  std::vector<double> behind_us;  // per node: StepTimer::path_behind_us
-  double work_us = 0;             // least times of all ops
-  Rows<Read> reads;               // per node
+  std::vector<double>
+      behind_us;       // per node: the least time from its end to any step's
+  double work_us = 0;  // least times of all ops
+  Rows<Read> reads;    // per node
   std::vector<Edge> edges;        // by node; edges_of has the bounds
   std::vector<int32_t> edges_of;  // per node + 1: where its edges begin
-  LinkNumbers links;              // shared ones as in CopyRoute
-  std::vector<CopyRoute> routes;  // [from * devices + to]; empty: too many
-  std::vector<uint8_t> kind;      // per link
+  CopyRoutes routes;
+  std::vector<uint8_t> kind;  // per link
   // Equal links share one of the `num_kinds` kinds; kind 0 is no link. If too
   // many differ, the others have kind num_kinds, and `few_kinds` is false.
   uint8_t num_kinds = 1;
   bool few_kinds = true;
   std::vector<double> kind_us;  // [value * kinds + kind]; ends with zeros
   bool all_free = true;         // copies to any device
-  // Devices whose incoming copies come right after what they copy, not right
-  // before the reader.
-  DeviceSet eager;
+  // Devices to which copies come_early().
+  DeviceSet early;
 
  private:
   void add_classes();

@@ -1,6 +1,7 @@
-// Pipeline: a step of several micro-batches in stages, as an ordinary step.
+// PipelineSteps: a step of several micro-batches in stages, as an ordinary
+// step.
 //
-// The graph of a problem is one micro-batch. A plan divides it into stages; the
+// The graph of the model is one micro-batch. A plan divides it into stages; the
 // forward ops of a stage are one task per micro-batch, its backward ops
 // another. The lane of a stage is the device of its first op. A lane runs its
 // tasks in one of three orders; the tasks of all lanes together, micro-batch by
@@ -11,7 +12,7 @@
 //  - Tasks come in the order of simulate/task_order.h; in each of them, ops are
 //  in
 //    the plan's sequence. No op reads what comes later on this way.
-//  - What a step has once (PlanProblem::once) and depends on a micro-batch
+//  - What a step has once (StepModel::once) and depends on a micro-batch
 //    comes after the tasks of its step, and so does all that depends on it. It
 //    reads the values of the last micro-batch and waits for those of all. If
 //    there are several micro-batches, the producer's device also holds the sum
@@ -21,14 +22,14 @@
 //    that any device, copy engine or group of links is busy per step. A device
 //    holds its weights once per step that its micro-batches in flight are of.
 
-#ifndef BERTH_PLANNER_PIPELINE_H_
-#define BERTH_PLANNER_PIPELINE_H_
+#ifndef BERTH_SIMULATE_PIPELINE_STEPS_H_
+#define BERTH_SIMULATE_PIPELINE_STEPS_H_
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "planner/planner.h"
+#include "simulate/step_model.h"
 #include "simulate/task_order.h"
 
 namespace berth {
@@ -39,14 +40,10 @@ enum class MicroBatchRole : uint8_t {
   kEach,    // once per micro-batch
   kStep,    // once, after the micro-batches
 };
-std::vector<MicroBatchRole> roles_of(const PlanProblem& problem);
+std::vector<MicroBatchRole> roles_of(const StepModel& step);
 
-// A plan of a problem of this model, divided into tasks.
+// A plan divided into tasks.
 struct PipelineShape {
-  // `wrong` says why there are no tasks.
-  PipelineShape(const PlanProblem& problem, const PlacePlan& plan);
-
-  std::string wrong;
   int32_t num_stages = 1, steps = 1;
   std::vector<MicroBatchRole> role;  // per node
   std::vector<int32_t> part;         // per node of kEach
@@ -55,26 +52,21 @@ struct PipelineShape {
   std::vector<PipelineTask> tasks;  // of all steps
 };
 
+// Returns "", or why the plan has no tasks. Throws errors::InvalidArgument for
+// too many of them.
+std::string find_shape(const StepModel& step, const PlacePlan& plan,
+                       PipelineShape& shape);
+
 // The steps of a shape as one. Copies of a node are consecutive.
 struct UnrolledSteps {
   SimulatedGraph graph;
   CostTable costs;
   PlacePlan plan;
-  std::vector<int32_t> first;  // per node of the problem: its first copy
+  std::vector<int32_t> first;  // per node: its first copy
 };
-UnrolledSteps unroll(const PlanProblem& problem, const PlacePlan& plan,
+UnrolledSteps unroll(const StepModel& step, const PlacePlan& plan,
                      const PipelineShape& shape);
-
-// Returns, per device, what it holds throughout: weights in all versions, sums
-// of gradients, in addition to what is in the problem.
-std::vector<DeviceUse> held_for_pipeline(const PlanProblem& problem,
-                                         const PlacePlan& plan,
-                                         const PipelineShape& shape);
-
-// Returns the problem of model kLoad whose loads are those of a whole step, or
-// less: a bound of it is one of the pipeline.
-PlanProblem loads_of_step(const PlanProblem& problem);
 
 }  // namespace berth
 
-#endif  // BERTH_PLANNER_PIPELINE_H_
+#endif  // BERTH_SIMULATE_PIPELINE_STEPS_H_
