@@ -4,11 +4,23 @@
 
 namespace berth {
 
+namespace {
+
+// What the order of ops is decided by: copies never stop a device.
+Machine with_engines(Machine m) {
+  for (DeviceCost& d : m.devices) d.copies = CopyRule::kOverlap;
+  for (LinkCost& link : m.links) link.shared = {};
+  return m;
+}
+
+}  // namespace
+
 DeviceScheduler::DeviceScheduler(const StepUnits& units)
     : units_(units),
       p_(units.problem),
       g_(units.problem.graph),
-      routes_(p_.costs) {
+      machine_(with_engines(p_.costs)),
+      routes_(machine_) {
   const size_t n = p_.num_ops();
   const size_t devices = p_.num_devices();
   program_.assign(n, 0);

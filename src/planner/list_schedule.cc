@@ -363,6 +363,7 @@ double ListScheduler::arrival(int32_t value, int32_t device) const {
 // Returns when the inputs of an op are on a device; if the device makes the
 // copies itself, when they are made.
 double ListScheduler::copy_in(int32_t op, int32_t device, bool commit) {
+  const CopyRule rule = p_.costs.devices[device].copies;
   double ready = 0;
   copies_us_ = 0;
   for (const int32_t c : g_.controls[op]) ready = std::max(ready, end_[c]);
@@ -372,7 +373,10 @@ double ListScheduler::copy_in(int32_t op, int32_t device, bool commit) {
       const int32_t from = device_of_unit_[units_.unit[g_.producer[v]]];
       const int64_t bytes = p_.costs.bytes.item(v);
       const double us = copy_time(p_, from, device, bytes);
-      const CopyRoute route = routes_.between(from, device);
+      // Greedy choices are better when a sender waits only for a receiver that
+      // would do so for it.
+      CopyRoute route = routes_.between(from, device);
+      if (rule != CopyRule::kBoth) route = route.without(from);
       copies_us_ += us;
       if (!commit) {
         for (const int32_t n : route) tried_.emplace_back(n, free_[n]);
@@ -386,9 +390,7 @@ double ListScheduler::copy_in(int32_t op, int32_t device, bool commit) {
     }
     ready = std::max(ready, at);
   }
-  if (!comes_early(p_.costs.devices[device].copies)) {
-    ready = std::max(ready, free_[device]);
-  }
+  if (!comes_early(rule)) ready = std::max(ready, free_[device]);
   for (; !tried_.empty(); tried_.pop_back()) {
     free_[tried_.back().first] = tried_.back().second;
   }

@@ -40,6 +40,14 @@ class CopyRoute {
   }
 
   bool empty() const { return count_ == 0; }
+  // The same without one resource.
+  CopyRoute without(int32_t resource) const {
+    CopyRoute rest;
+    for (const int32_t n : *this) {
+      if (n != resource) rest.occupy(n);
+    }
+    return rest;
+  }
 
   const int32_t* begin() const { return occupies_; }
   const int32_t* end() const { return occupies_ + count_; }
