@@ -108,15 +108,14 @@ class Model:
         """The longest path after every op, copies included where devices differ."""
         rank = [0.0] * len(self.ops)
         mean = sum(1 / s for s in self.m.speed) / self.m.count
-        some = self.copy_us
         for i in reversed(self.order()):
             op, behind = self.ops[i], 0.0
             for k, size in enumerate(op.out_bytes):
                 for r in self.readers[i][k]:
                     if device is None:
-                        copy = some(size, 0, self.m.count - 1) if self.m.count > 1 else 0
+                        copy = self.copy_us(size, 0, self.m.count - 1) if self.m.count > 1 else 0
                     else:
-                        copy = 0 if device[r] == device[i] else some(size, device[i], device[r])
+                        copy = self.copy_us(size, device[i], device[r]) * (device[r] != device[i])
                     behind = max(behind, rank[r] + copy)
             for f in self.followers[i]:
                 behind = max(behind, rank[f])

@@ -3,7 +3,7 @@
 // the MLP and the CNN as predicted from measured and from estimated op times,
 // beside how long they take.
 
-#include "place/simulate.h"
+#include "simulate/simulate.h"
 
 #include <algorithm>
 #include <random>
@@ -12,7 +12,7 @@
 #include "exec/measure_costs.h"
 #include "function/explain_costs.h"
 #include "place/cost_store.h"
-#include "place/decode.h"
+#include "simulate/step_timer.h"
 #include "step_models.h"
 
 using namespace berth;
@@ -88,8 +88,8 @@ void bench_rate(double seconds, CopyRule rule, const char* name) {
 class Walk {
  public:
   Walk(const SimulatedGraph& graph, const CostTable& costs)
-      : graph_(graph), decoder_(graph, costs), plan_(round_robin(graph)) {
-    decoder_.decode(plan_);
+      : graph_(graph), timer_(graph, costs), plan_(round_robin(graph)) {
+    timer_.run(plan_);
   }
 
   void move() {
@@ -97,13 +97,13 @@ class Walk {
     const auto k = static_cast<int32_t>(random_() % ops);
     // Mostly shorter, at times by up to 1 % longer.
     const double limit =
-        decoder_.step_us() *
+        timer_.step_us() *
         (1 +
          0.01 * static_cast<double>(random_() % 64 * (random_() % 64)) / 4096);
     random_() % 2 ? change_device(k, limit) : change_place(k, limit);
   }
 
-  double step_us() const { return decoder_.step_us(); }
+  double step_us() const { return timer_.step_us(); }
 
  private:
   void change_device(int32_t k, double limit) {
@@ -111,8 +111,8 @@ class Walk {
     const int32_t before = device;
     device = (device + 1 + static_cast<int32_t>(random_() % (kDevices - 1))) %
              kDevices;
-    if (decoder_.try_from(plan_, k, limit) <= limit) {
-      decoder_.accept();
+    if (timer_.try_from(plan_, k, limit) <= limit) {
+      timer_.accept();
     } else {
       device = before;
     }
@@ -130,8 +130,8 @@ class Walk {
     if (to == k) return change_device(k, limit);
     const auto at = plan_.sequence.begin();
     std::rotate(at + k, at + k + 1, at + to + 1);
-    if (decoder_.try_from(plan_, k, limit) <= limit) {
-      decoder_.accept();
+    if (timer_.try_from(plan_, k, limit) <= limit) {
+      timer_.accept();
     } else {
       std::rotate(at + k, at + to, at + to + 1);
     }
@@ -145,7 +145,7 @@ class Walk {
   }
 
   const SimulatedGraph& graph_;
-  Decoder decoder_;
+  StepTimer timer_;
   PlacePlan plan_;
   std::minstd_rand random_{1};
 };

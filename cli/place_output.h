@@ -10,7 +10,7 @@
 #include "berth/placement.h"
 #include "place/costs.h"
 #include "place/place.h"
-#include "place/simulate.h"
+#include "simulate/simulate.h"
 
 namespace berth::cli {
 

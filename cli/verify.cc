@@ -127,7 +127,7 @@ class Verifier {
   std::string schedule() const {
     const auto is_staged = [&](int32_t i) {
       return p_.takes_time(i) && (p_.once.empty() || p_.once[i] == 0) &&
-             f_.plan.stage[i] != 0 && f_.plan.stage[i] != -1;
+             f_.plan.stage[i].stage != 0;
     };
     if (f_.plan.order == *p_.pipeline.order || f_.plan.stage.empty()) return "";
     for (int32_t i = 0; i < p_.num_ops(); ++i) {

@@ -75,8 +75,7 @@ class PipelineAgain {
 
   bool in_task(int32_t i) const { return p_.takes_time(i) && !once_[i]; }
   Task task_of(int32_t i, int32_t micro) const {
-    const int32_t s = plan_.stage[i];
-    return s < 0 ? Task{-1 - s, micro, true} : Task{s, micro, false};
+    return {plan_.stage[i].stage, micro, plan_.stage[i].backward};
   }
   int32_t place(const Task& t) const {  // on the way there and back
     return t.backward ? 2 * stages_ - 1 - t.stage : t.stage;
@@ -356,7 +355,7 @@ class PipelineAgain {
 
 Recomputed recompute_pipeline(const PlanProblem& p, const PlacePlan& plan) {
   PlacePlan with_stages = plan;
-  if (plan.stage.empty()) with_stages.stage.assign(p.names.size(), 0);
+  if (plan.stage.empty()) with_stages.stage.assign(p.names.size(), {});
   return PipelineAgain(p, with_stages).run();
 }
 

@@ -11,9 +11,9 @@
 #include <set>
 
 #include "cli/verify_rules.h"
-#include "place/random_steps.h"
 #include "planner/problem_testing.h"
 #include "planner/random_load_graphs_testing.h"
+#include "simulate/random_steps_testing.h"
 
 namespace berth::cli {
 namespace {
@@ -102,7 +102,7 @@ PlacePlan random_stages(std::mt19937& r, const PlanProblem& p) {
   PlacePlan plan = plan_of_step(r, p);
   const int32_t stages = 1 + static_cast<int32_t>(r() % 4);
   plan.order = static_cast<PipelineOrder>(r() % 3);
-  plan.stage.assign(plan.device.size(), 0);
+  plan.stage.resize(plan.device.size());
   std::vector<int32_t> way(plan.device.size(), 0);
   for (const int32_t i : in_order(p.graph)) {
     for (const int32_t v : p.graph.reads[i]) {
@@ -112,9 +112,10 @@ PlacePlan random_stages(std::mt19937& r, const PlanProblem& p) {
       way[i] = std::max(way[i], way[c]);
     }
     if (p.takes_time(i) && way[i] + 1 < 2 * stages && r() % 3 == 0) ++way[i];
-    plan.stage[i] = way[i] < stages ? way[i] : way[i] - 2 * stages;
+    const bool backward = way[i] >= stages;
+    plan.stage[i] = {backward ? 2 * stages - 1 - way[i] : way[i], backward};
   }
-  if (r() % 8 == 0) plan.stage[r() % plan.stage.size()] = 0;
+  if (r() % 8 == 0) plan.stage[r() % plan.stage.size()] = {};
   return plan;
 }
 
@@ -223,8 +224,11 @@ TEST(Verify, AcceptsWhatThePlannerSaysAndRejectsWhatIsFalse) {
       } else if (what == 4) {
         if (p.model != PlanModel::kPipeline) continue;
         f.plan.stage.resize(f.plan.device.size());  // one device: none
-        f.plan.stage[r() % f.plan.stage.size()] +=
-            static_cast<int32_t>(r() % 3) - 1;
+        // On the way through the stages and back: one further, or back.
+        OpStage& s = f.plan.stage[r() % f.plan.stage.size()];
+        const int32_t by = static_cast<int32_t>(r() % 3) - 1;
+        const int32_t way = (s.backward ? -1 - s.stage : s.stage) + by;
+        s = {way < 0 ? -1 - way : way, way < 0};
         if (r() % 3 == 0) f.plan.order = static_cast<PipelineOrder>(r() % 3);
       } else {
         f.gap = f.bound > 0 ? f.gap + 0.01 : 0.01;  // no bound: no gap

@@ -126,8 +126,8 @@ endfunction()
 # rules.cmake for files that need flags of their own; one with a CMakeLists.txt is a plug-in, built
 # by that file.
 function(berth_all_modules target)
-  foreach(module base device tensor cluster op program ops eager graph expr autodiff passes place exec function
-      remote collective data io preprocess distribute keras keras/layers profiler)
+  foreach(module base device tensor cluster op program ops eager graph expr autodiff passes place simulate
+      exec function remote collective data io preprocess distribute keras keras/layers profiler)
     if(module IN_LIST BERTH_OUTER_MODULES)
       berth_module(${target}_outer ${module})
     else()

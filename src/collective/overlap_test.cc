@@ -13,7 +13,7 @@
 #include "function/compile.h"
 #include "function/explain_costs.h"
 #include "passes/pipeline.h"
-#include "place/simulate.h"
+#include "simulate/simulate.h"
 
 namespace berth {
 namespace {

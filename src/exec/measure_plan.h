@@ -16,7 +16,7 @@
 
 #include "exec/plan.h"
 #include "place/costs.h"
-#include "place/simulate.h"
+#include "simulate/simulate.h"
 
 namespace berth {
 

@@ -9,7 +9,7 @@
 #include "berth/berth.h"
 #include "device/device_manager.h"
 #include "exec/measure_testing.h"
-#include "place/simulate.h"
+#include "simulate/simulate.h"
 
 namespace berth {
 namespace {

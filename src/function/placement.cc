@@ -17,7 +17,7 @@
 #include "graph/body.h"
 #include "place/cost_store.h"
 #include "place/explain.h"
-#include "place/simulate.h"
+#include "simulate/simulate.h"
 #include "tensor/tensor_impl.h"
 
 namespace berth {

@@ -13,7 +13,7 @@
 #include "berth/variable.h"
 #include "graph/body.h"
 #include "place/explain.h"
-#include "place/test_graphs.h"
+#include "place/graphs_testing.h"
 
 namespace berth {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "berth/errors.h"
 #include "device/virtual_clock.h"
-#include "place/moves.h"
 #include "place/placer.h"
+#include "place/what_if_moves.h"
 
 namespace berth {
 

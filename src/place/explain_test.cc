@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "berth/variable.h"
-#include "place/test_graphs.h"
+#include "place/graphs_testing.h"
 
 namespace berth {
 namespace {

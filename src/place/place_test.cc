@@ -14,7 +14,7 @@
 #include "berth/variable.h"
 #include "graph/graph_text.h"
 #include "op/kernel.h"
-#include "place/test_graphs.h"
+#include "place/graphs_testing.h"
 #include "tensor/variable_state.h"
 
 namespace berth {

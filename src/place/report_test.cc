@@ -4,7 +4,7 @@
 
 #include "base/diagnostics.h"
 #include "op/op_registry.h"
-#include "place/test_graphs.h"
+#include "place/graphs_testing.h"
 
 namespace berth {
 namespace {

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "op/select_device.h"
-#include "place/test_graphs.h"
+#include "place/graphs_testing.h"
 
 namespace berth {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "place/random_steps.h"
 #include "planner/problem.h"
+#include "simulate/random_steps_testing.h"
 
 namespace berth::testing {
 

@@ -26,7 +26,7 @@ StepAnnealer::StepAnnealer(const StepUnits& units, StreamRandom& random)
     : units_(units),
       p_(units.problem),
       random_(random),
-      decoder_(units.problem.graph, units.problem.costs),
+      timer_(units.problem.graph, units.problem.costs),
       best_us_(kInfinity) {
   for (int32_t u = 0; u < units.num_units; ++u) {
     if (units.allowed[u].several()) movable_.push_back(u);
@@ -55,7 +55,7 @@ double StepAnnealer::start(const PlacePlan& plan, double most_us) {
   for (size_t k = 0; k < plan_.sequence.size(); ++k) {
     position_[plan_.sequence[k]] = static_cast<int32_t>(k);
   }
-  us_ = decoder_.decode(plan_);
+  us_ = timer_.run(plan_);
   over_ = 0;
   if (us_ > most_us) return us_;
   over_ = over_limits();
@@ -92,13 +92,13 @@ int64_t StepAnnealer::run(Cooling cooling, int64_t most_moves,
     // What is held throughout already rules out many plans.
     const double held = units_.limited ? over_limits({}) : 0;
     const double us =
-        decoder_.try_from(plan_, first_, limit / (1 + over_weight_ * held));
+        timer_.try_from(plan_, first_, limit / (1 + over_weight_ * held));
     const double over = us < kInfinity ? over_limits() : 0;
     if (us == kInfinity || us * (1 + over_weight_ * over) > limit) {
       take_back();
       continue;
     }
-    decoder_.accept();
+    timer_.accept();
     us_ = us, over_ = over;
     keep_if_best();
   }
@@ -274,10 +274,10 @@ void StepAnnealer::take_back() {
 
 // --- Limits.
 
-// The shares by which the plan decoded last exceeds the limits of devices.
+// The shares by which the plan timed last exceeds the limits of devices.
 double StepAnnealer::over_limits() {
   if (!units_.limited || fits_surely()) return 0;
-  return over_limits(decoder_.peak_bytes());
+  return over_limits(timer_.peak_bytes());
 }
 
 double StepAnnealer::over_limits(std::span<const int64_t> peaks) const {
@@ -314,7 +314,7 @@ void StepAnnealer::find_critical() {
   critical_.clear();
   std::fill(last_.begin(), last_.end(), -1);
   int32_t node = -1;
-  const std::span<const Decoder::Span> spans = decoder_.spans();
+  const std::span<const TimeSpan> spans = timer_.spans();
   for (const int32_t op : plan_.sequence) {
     int32_t& last = last_[plan_.device[op]];
     previous_[op] = last;
@@ -340,8 +340,8 @@ void StepAnnealer::find_critical() {
     }
     for (const int32_t v : p_.graph.reads[node]) {
       const int32_t from = p_.graph.producer[v];
-      look(from, spans[from].end_us + decoder_.copy_us(v, plan_.device[from],
-                                                       plan_.device[node]));
+      look(from, spans[from].end_us +
+                     timer_.copy_us(v, plan_.device[from], plan_.device[node]));
     }
     for (const int32_t c : p_.graph.controls[node]) look(c, spans[c].end_us);
     node = next;

@@ -1,7 +1,7 @@
 // StepAnnealer: moves a plan towards the shortest step.
 //
 // A state is a sequence and a device per unit. A move gives units another
-// device, or an op another position; the Decoder prices it from the first
+// device, or an op another position; the StepTimer prices it from the first
 // position that changes, and stops once it exceeds the threshold drawn for the
 // move. One per thread; arrays are made once.
 
@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "base/infinity.h"
-#include "place/decode.h"
 #include "planner/budget.h"
 #include "planner/step_units.h"
+#include "simulate/step_timer.h"
 
 namespace berth {
 
@@ -74,7 +74,7 @@ class StepAnnealer {
   const StepUnits& units_;
   const PlanProblem& p_;
   StreamRandom& random_;
-  Decoder decoder_;
+  StepTimer timer_;
   PlacePlan plan_, best_;
   double us_ = 0, over_ = 0, over_weight_ = 1, best_us_;
   std::vector<int32_t> device_;  // per unit

@@ -3,9 +3,48 @@
 // micro-batch.
 
 #include "planner/models.h"
-#include "planner/pipeline.h"
+#include "simulate/pipeline_steps.h"
 
 namespace berth {
+
+namespace {
+
+// The problem of model kLoad whose loads are those of a whole step, or less: a
+// bound of it is one of the pipeline.
+PlanProblem loads_of_step(const PlanProblem& problem) {
+  PlanProblem p = problem;
+  p.model = PlanModel::kLoad;
+  p.candidates.clear();
+  const std::vector<MicroBatchRole> role = roles_of(problem);
+  const double m = problem.pipeline.micro_batches;
+  const size_t classes = p.costs.classes.size();
+  Rows<int64_t> bytes;
+  std::vector<int64_t> row;
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    row.assign(p.costs.bytes[i].begin(), p.costs.bytes[i].end());
+    // What is read after the step is sent once.
+    for (size_t k = 0; k < row.size() && role[i] == MicroBatchRole::kEach;
+         ++k) {
+      const auto readers =
+          p.graph.readers[p.graph.values.begin_of(i) + static_cast<int32_t>(k)];
+      if (std::ranges::all_of(readers, [&](int32_t r) {
+            return role[r] == MicroBatchRole::kEach;
+          })) {
+        row[k] = static_cast<int64_t>(
+            std::min(static_cast<double>(row[k]) * m, 0x1p60));
+      }
+    }
+    bytes.add(row);
+    if (role[i] != MicroBatchRole::kEach) continue;
+    for (size_t c = 0; c < classes; ++c) {
+      p.costs.times[static_cast<size_t>(i) * classes + c].us *= m;
+    }
+  }
+  p.costs.bytes = std::move(bytes);
+  return p;
+}
+
+}  // namespace
 
 Bound bound_pipeline(const PlanProblem& problem, const Budget& budget) {
   const PlanProblem loads = loads_of_step(problem);

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "base/infinity.h"
-#include "planner/joined_starts.h"
 #include "planner/models.h"
 #include "planner/packing.h"
 #include "planner/step_graph.h"

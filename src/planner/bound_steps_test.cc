@@ -7,11 +7,11 @@
 #include <limits>
 #include <random>
 
-#include "place/decode.h"
 #include "planner/all_plans_testing.h"
 #include "planner/check.h"
 #include "planner/models.h"
 #include "planner/problem_testing.h"
+#include "simulate/step_timer.h"
 
 namespace berth {
 namespace {
@@ -20,9 +20,9 @@ using place_tests::pick;
 
 double shortest(const PlanProblem& p) {
   double best = std::numeric_limits<double>::infinity();
-  Decoder decoder(p.graph, p.costs);
+  StepTimer timer(p.graph, p.costs);
   testing::AllPlans(p, [&](const PlacePlan& plan) {
-    best = std::min(best, decoder.decode(plan));
+    best = std::min(best, timer.run(plan));
   });
   return best;
 }

@@ -10,17 +10,63 @@
 
 #include "base/infinity.h"
 #include "planner/check.h"
-#include "planner/check_flow.h"
 
 namespace berth {
 
 namespace {
 
+// Flows: paths are augmented one by one, the shortest first. The provers have
+// MaxFlow.
+struct CheckNetwork {
+  struct Arc {
+    int to;
+    double room;
+  };
+  std::vector<Arc> arcs;             // a and a ^ 1: both directions
+  std::vector<std::vector<int>> of;  // per node: arcs from it
+
+  int node() { return of.emplace_back(), static_cast<int>(of.size()) - 1; }
+  void add(int a, int b, double there, double back) {
+    of[a].push_back(static_cast<int>(arcs.size()));
+    of[b].push_back(static_cast<int>(arcs.size()) + 1);
+    arcs.insert(arcs.end(), {{b, there}, {a, back}});
+  }
+
+  // Returns a flow of at least `enough`, or the greatest. Room up to `none`
+  // counts as used up.
+  double flow(int from, int to, double enough, double none) {
+    double sum = 0;
+    while (sum < enough) {
+      std::vector<int> by(of.size(), -1), queue = {from};
+      for (size_t i = 0; i < queue.size() && by[to] < 0; ++i) {
+        for (const int a : of[queue[i]]) {
+          const Arc& arc = arcs[a];
+          if (arc.room <= none || by[arc.to] >= 0 || arc.to == from) continue;
+          by[arc.to] = a;
+          queue.push_back(arc.to);
+        }
+      }
+      if (by[to] < 0) break;
+      double part = kInfinity;
+      for (int v = to; v != from; v = arcs[by[v] ^ 1].to) {
+        part = std::min(part, arcs[by[v]].room);
+      }
+      if (part == kInfinity) return part;
+      for (int v = to; v != from; v = arcs[by[v] ^ 1].to) {
+        arcs[by[v]].room -= part;
+        arcs[by[v] ^ 1].room += part;
+      }
+      sum += part;
+    }
+    return sum;
+  }
+};
+
 using Numbers = std::vector<double>;
 
 // A value that several groups hold, its producer's first, and what a device of
 // a kind pays when only the others, or only some of them, are on it.
-struct Net {
+struct CheckedNet {
   std::vector<int> pins;
   Numbers in, out;  // per kind
 };
@@ -137,7 +183,7 @@ class Check {
       const int head = p_.group[g.producer[v]];
       holders[v].erase(head);
       if (holders[v].empty()) continue;
-      Net net = {
+      CheckedNet net = {
           {head}, Numbers(kinds_, kInfinity), Numbers(kinds_, kInfinity)};
       net.pins.insert(net.pins.end(), holders[v].begin(), holders[v].end());
       const double bytes = double(p_.costs.bytes.item(int(v)));
@@ -186,7 +232,7 @@ class Check {
     CheckNetwork net;
     net.of.resize(n_ + 1);
     for (int u = 0; u < n_; ++u) net.add(u, n_, 0, 0);  // arc 2 u: its size
-    for (const Net& n : nets_) {
+    for (const CheckedNet& n : nets_) {
       if (n.in[k] <= 0 && n.out[k] <= 0) continue;
       const int to = int(net.of.size());
       net.of.resize(net.of.size() + 2);
@@ -225,7 +271,7 @@ class Check {
   int n_ = 0, m_ = 0, kinds_ = 0;
   std::map<std::string, Numbers> a_;
   std::vector<Numbers> size_;  // per kind, per group
-  std::vector<Net> nets_;
+  std::vector<CheckedNet> nets_;
 };
 
 }  // namespace

@@ -73,8 +73,9 @@ std::vector<double> prices_of(const LoadProblem& p) {
   double latency = 0, per_byte = 0;
   for (int32_t from = 0; from < p.num_devices(); ++from) {
     for (int32_t to = 0; to < p.num_devices(); ++to) {
-      latency += p.latency_us[p.links.link(from, to)];
-      per_byte += p.us_per_byte[p.links.link(from, to)];
+      const size_t link = p.routes->links().link(from, to);
+      latency += p.latency_us[link];
+      per_byte += p.us_per_byte[link];
     }
   }
   std::vector<double> prices;
@@ -85,8 +86,7 @@ std::vector<double> prices_of(const LoadProblem& p) {
 }
 
 // Merges along nets, the costliest first.
-void merge_nets(const LoadProblem& p, std::span<const int32_t> apart,
-                StreamRandom& random, Merger& merger) {
+void merge_nets(const LoadProblem& p, StreamRandom& random, Merger& merger) {
   std::vector<double> price = prices_of(p);
   for (double& us : price) us *= 0.5 + random.uniform();
   std::vector<int32_t> order(price.size());
@@ -97,7 +97,6 @@ void merge_nets(const LoadProblem& p, std::span<const int32_t> apart,
   for (const int32_t n : order) {
     const auto pins = p.pins[n];
     for (size_t k = 1; k < pins.size(); ++k) {
-      if (!apart.empty() && apart[pins[0]] != apart[pins[k]]) continue;
       merger.merge(pins[0], pins[k]);
     }
   }
@@ -116,20 +115,19 @@ Clusters clusters_of(const LoadProblem& p, Merger& merger) {
 
 }  // namespace
 
-Clusters cluster_units(const LoadProblem& p, double cap,
-                       std::span<const int32_t> apart, StreamRandom& random) {
+Clusters cluster_units(const LoadProblem& p, double cap, StreamRandom& random) {
   Merger merger(p, cap);
-  merge_nets(p, apart, random, merger);
+  merge_nets(p, random, merger);
   return clusters_of(p, merger);
 }
 
 Clusters shrink(const LoadProblem& p, int32_t count, StreamRandom& random) {
   // Clusters end up half full or more.
   double cap = 1.5 * static_cast<double>(p.limit.size()) / count;
-  Clusters c = cluster_units(p, cap, {}, random);
+  Clusters c = cluster_units(p, cap, random);
   for (; c.count > count && cap < 0.25; cap *= 1.5) {
     Merger merger(p, cap);
-    merge_nets(p, {}, random, merger);
+    merge_nets(p, random, merger);
     c = clusters_of(p, merger);
     if (c.count <= count) break;
     // Units that no net connects: by number, as the user wrote them.

@@ -22,10 +22,9 @@ struct Clusters {
 
 // Merges the units of the costliest nets, in a random order that prefers them,
 // as long as no cluster's work exceeds `cap` times one device's share, or its
-// bytes what a device holds. Units on different devices of `apart` stay apart;
-// empty: no restriction.
+// bytes what a device holds.
 Clusters cluster_units(const LoadProblem& problem, double cap,
-                       std::span<const int32_t> apart, StreamRandom& random);
+                       StreamRandom& random);
 
 // Returns about `count` clusters of a large problem.
 Clusters shrink(const LoadProblem& problem, int32_t count,

@@ -4,8 +4,23 @@
 
 namespace berth {
 
+namespace {
+
+// What the order of ops is decided by: copies never stop a device.
+Machine with_engines(Machine m) {
+  for (DeviceCost& d : m.devices) d.copies = CopyRule::kOverlap;
+  for (LinkCost& link : m.links) link.shared = {};
+  return m;
+}
+
+}  // namespace
+
 DeviceScheduler::DeviceScheduler(const StepUnits& units)
-    : units_(units), p_(units.problem), g_(units.problem.graph) {
+    : units_(units),
+      p_(units.problem),
+      g_(units.problem.graph),
+      machine_(with_engines(p_.costs)),
+      routes_(machine_) {
   const size_t n = p_.num_ops();
   const size_t devices = p_.num_devices();
   program_.assign(n, 0);
@@ -13,7 +28,7 @@ DeviceScheduler::DeviceScheduler(const StepUnits& units)
   for (const int32_t i : order_of_ops(p_)) program_[i] = place++;
   rank_.resize(n), came_.resize(n), missing_.resize(n);
   ready_.resize(devices), idle_.resize(devices);
-  engine_free_.resize(devices), arrival_.resize(devices, -1);
+  free_.resize(routes_.num_resources()), arrival_.resize(devices, -1);
 }
 
 double DeviceScheduler::copy_of(int32_t value, int32_t from, int32_t to) const {
@@ -62,8 +77,9 @@ void DeviceScheduler::send(int32_t value, double at, const PlacePlan& plan) {
     double& there = arrival_[to];
     if (there < 0) {
       const double us = copy_of(value, from, to);
-      there = us > 0 ? std::max(at, engine_free_[to]) + us : at;
-      if (us > 0) engine_free_[to] = there;
+      there = us > 0
+                  ? routes_.between(from, to).run(at, us, free_.data()).end_us
+                  : at;
     }
     arrive(r, there);
   }
@@ -99,7 +115,7 @@ void DeviceScheduler::run(First first, PlacePlan& plan) {
   find_ranks(first, plan);
   plan.sequence.clear();
   std::fill(came_.begin(), came_.end(), 0);
-  std::fill(engine_free_.begin(), engine_free_.end(), 0);
+  std::fill(free_.begin(), free_.end(), 0);
   std::fill(idle_.begin(), idle_.end(), 1);
   for (const int32_t i : units_.order) {
     missing_[i] = g_.reads[i].size() + g_.controls[i].size();

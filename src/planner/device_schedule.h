@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "planner/step_units.h"
+#include "simulate/copy_route.h"
 
 namespace berth {
 
@@ -63,7 +64,9 @@ class DeviceScheduler {
   std::vector<Event> events_;              // a heap
   std::vector<std::vector<Ready>> ready_;  // per device: a heap
   std::vector<uint8_t> idle_;
-  std::vector<double> engine_free_;
+  const Machine machine_;
+  const CopyRoutes routes_;
+  std::vector<double> free_;      // per resource, of copies
   std::vector<double> arrival_;   // per device: of the value being sent
   std::vector<int32_t> settled_;  // nodes without time whose inputs are ready
 };

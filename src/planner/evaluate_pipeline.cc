@@ -3,14 +3,63 @@
 #include <set>
 
 #include "base/infinity.h"
-#include "place/decode_tables.h"
-#include "place/simulate_check.h"
 #include "planner/models.h"
-#include "planner/pipeline.h"
+#include "simulate/check_plan.h"
+#include "simulate/pipeline_steps.h"
+#include "simulate/timing_tables.h"
 
 namespace berth {
 
 namespace {
+
+// Per device, what it holds throughout: weights in all versions, sums of
+// gradients.
+std::vector<DeviceUse> held_throughout(const PlanProblem& p,
+                                       const PlacePlan& plan,
+                                       const PipelineShape& shape) {
+  const SimulatedGraph& g = p.graph;
+  std::vector<DeviceUse> held(p.costs.devices.size());
+  const int32_t m = p.pipeline.micro_batches;
+  std::vector<int32_t> flying(held.size(), 0);
+  const std::vector<int32_t> most = most_in_flight(shape.tasks, shape.lanes);
+  for (size_t s = 0; s < most.size(); ++s) {
+    if (shape.lanes.lane[s] >= 0) flying[shape.lanes.lane[s]] += most[s];
+  }
+  // Shared values that micro-batches read.
+  const std::vector<int32_t> renamed = renamed_values(g);
+  std::vector<uint8_t> read(p.num_ops(), 0);
+  std::set<int32_t> summed;
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    for (const int32_t v : g.reads[i]) {
+      const int32_t root = renamed[v], from = g.producer[root];
+      if (shape.role[i] == MicroBatchRole::kEach) read[from] = 1;
+      if (shape.role[i] == MicroBatchRole::kStep &&
+          shape.role[from] == MicroBatchRole::kEach) {
+        summed.insert(root);
+      }
+    }
+    if (shape.part[i] < shape.num_stages) continue;
+    for (const int32_t v : g.values[i]) {
+      if (g.lives_on[v]) summed.insert(renamed[v]);
+    }
+  }
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    const int32_t d = plan.device[i];
+    double versions = 1;
+    if (p.pipeline.stash_weights && flying[d] > 0 &&
+        (read[i] || p.takes_time(i))) {
+      versions += std::max((flying[d] - 1 + m - 1) / m, 0);
+    }
+    held[d].weights += versions * (p.resident_bytes[i] +
+                                   static_cast<double>(g.variable_bytes[i]));
+  }
+  for (const int32_t v : summed) {
+    if (m > 1) {
+      held[plan.device[g.producer[v]]].gradients += p.costs.bytes.item(v);
+    }
+  }
+  return held;
+}
 
 // When each task begins and ends, and the times of stages.
 void add_tasks(const PlanProblem& p, const PlacePlan& plan,
@@ -41,7 +90,7 @@ void add_tasks(const PlanProblem& p, const PlacePlan& plan,
   }
 }
 
-// Time per step in the second half of the run. See pipeline.h.
+// Time per step in the second half of the run. See pipeline_steps.h.
 double period_of(const PlanProblem& p, const PipelineShape& shape,
                  const UnrolledSteps& u, const Evaluation& e) {
   const Simulation& s = e.simulation;
@@ -96,12 +145,12 @@ Evaluation evaluate_pipeline(const PlanProblem& p, const PlacePlan& plan) {
   e.devices.resize(p.costs.devices.size());
   check_sequence(p.graph, p.costs.devices.size(), plan,
                  topological_order(p.graph), p.names);
-  const PipelineShape shape(p, plan);
-  if (!shape.wrong.empty()) {
-    e.violations.push_back(shape.wrong);
+  PipelineShape shape;
+  if (std::string wrong = find_shape(p, plan, shape); !wrong.empty()) {
+    e.violations.push_back(std::move(wrong));
     return e;
   }
-  e.devices = held_for_pipeline(p, plan, shape);
+  e.devices = held_throughout(p, plan, shape);
   if (p.pipeline.order && plan.order != *p.pipeline.order &&
       shape.num_stages > 1) {
     e.violations.push_back(std::string("its order is ") +

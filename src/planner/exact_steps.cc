@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "base/infinity.h"
-#include "place/decode_tables.h"
 #include "planner/step_units.h"
+#include "simulate/copy_route.h"
+#include "simulate/timing_tables.h"
 
 namespace berth {
 
@@ -53,7 +54,7 @@ struct ExactGraph {
       if (op_of_node[i] >= 0) continue;
       for (const int32_t v : g.values[i]) source_values.push_back(v);
     }
-    links = LinkNumbers(p.costs, 2 * p.num_devices());
+    routes = CopyRoutes(p.costs);
     for (int d = 0; d < p.num_devices(); ++d) {
       int first = d;
       for (int e = 0; e < d && first == d; ++e) {
@@ -86,7 +87,7 @@ struct ExactGraph {
   std::vector<int32_t> source_values;      // in their order
   std::vector<std::vector<int>> readers;   // per value: ops
   std::vector<int> equal_to;               // per device: the lowest equal one
-  LinkNumbers links;  // shared ones as in ExactSearch::State::free
+  CopyRoutes routes;
 
  private:
   // Whether exchanging the two devices changes nothing.
@@ -169,7 +170,7 @@ class ExactSearch {
 
  private:
   struct State {
-    std::vector<double> free;     // devices, engines, shared groups
+    std::vector<double> free;     // per resource
     std::vector<double> end;      // per op
     std::vector<double> arrived;  // [value * devices + device]; -1: not there
     double last = 0;
@@ -301,7 +302,7 @@ class ExactSearch {
   // Copies to a device as items of its engine, or of the device itself.
   void add_copies_to(int device, std::vector<ExactItem>& items) const {
     const CopyRule rule = g_.p.costs.devices[device].copies;
-    if (rule == CopyRule::kOverlap || rule == CopyRule::kFree) items.clear();
+    if (comes_early(rule)) items.clear();
     if (rule == CopyRule::kFree) return;
     for (int32_t v = 0; v < static_cast<int32_t>(g_.readers.size()); ++v) {
       const int from = home(v), b = producer(v);
@@ -320,7 +321,7 @@ class ExactSearch {
 
   void find_order() {
     State s;
-    s.free.assign(g_.links.end, 0);
+    s.free.assign(g_.routes.num_resources(), 0);
     s.end.assign(n_, -1);
     s.arrived.assign(g_.readers.size() * static_cast<size_t>(devices_), -1);
     for (const int32_t v : g_.source_values) send(v, s);
@@ -338,7 +339,7 @@ class ExactSearch {
       uint64_t& uses = uses_[op] = uint64_t{1} << on(op);
       const auto add_copy = [&](int32_t value, int to) {
         const int from = home(value);
-        for (const int n : route_between(g_.p.costs, g_.links, from, to)) {
+        for (const int n : g_.routes.between(from, to)) {
           uses |= uint64_t{1} << std::min(n, 2 * devices_ + n % 32);
         }
       };
@@ -355,11 +356,9 @@ class ExactSearch {
     if (from == to) return ready;
     double& at = s.arrived[static_cast<size_t>(value) * devices_ + to];
     if (at >= 0) return at;
-    const CopyRoute route = route_between(g_.p.costs, g_.links, from, to);
-    double start = ready;
-    for (const int n : route) start = std::max(start, s.free[n]);
-    at = start + g_.copy_us(value, from, to);
-    for (const int n : route) s.free[n] = at;
+    at = g_.routes.between(from, to)
+             .run(ready, g_.copy_us(value, from, to), s.free.data())
+             .end_us;
     return at;
   }
 
@@ -369,10 +368,7 @@ class ExactSearch {
     for (const int r : g_.readers[value]) to |= uint64_t{1} << on(r);
     for (; to; to &= to - 1) {
       const int d = std::countr_zero(to);
-      const CopyRule rule = g_.p.costs.devices[d].copies;
-      if (rule == CopyRule::kOverlap || rule == CopyRule::kFree) {
-        arrival(value, d, s);
-      }
+      if (comes_early(g_.p.costs.devices[d].copies)) arrival(value, d, s);
     }
   }
 

@@ -1,9 +1,8 @@
-#include "planner/joined_starts.h"
-
 #include <algorithm>
 #include <set>
 
 #include "base/infinity.h"
+#include "planner/step_graph.h"
 
 namespace berth {
 

@@ -1,13 +1,12 @@
 // Starts of ops whose values come too late from another device: numbers worked
 // out by hand.
 
-#include "planner/joined_starts.h"
-
 #include <gtest/gtest.h>
 
 #include "planner/check.h"
 #include "planner/models.h"
 #include "planner/problem_testing.h"
+#include "planner/step_graph.h"
 
 namespace berth {
 namespace {

@@ -18,11 +18,6 @@ namespace {
 // Gaps that are tried for one op.
 constexpr int kMaxGaps = 32;
 
-bool overlaps(const PlanProblem& p, int32_t device) {
-  const CopyRule rule = p.costs.devices[device].copies;
-  return rule == CopyRule::kOverlap || rule == CopyRule::kFree;
-}
-
 }  // namespace
 
 const std::vector<ListRule>& list_rules() {
@@ -77,12 +72,11 @@ ListScheduler::ListScheduler(const StepUnits& units)
     : units_(units), p_(units.problem), g_(units.problem.graph) {
   const size_t n = g_.num_nodes();
   const size_t devices = p_.num_devices();
-  links_ = LinkNumbers(p_.costs, 0);
+  routes_ = CopyRoutes(p_.costs);
+  free_.resize(routes_.num_resources());
   rank_.resize(n), start_.resize(n), end_.resize(n);
   missing_.resize(n), position_.resize(n), newest_input_.resize(n);
   plan_.device.resize(n);
-  device_free_.resize(devices), engine_free_.resize(devices);
-  shared_free_.resize(links_.end);
   gaps_.resize(devices);
   first_arrival_.resize(g_.producer.size());
   readers_left_.resize(g_.producer.size());
@@ -103,7 +97,7 @@ void ListScheduler::rank_devices() {
   const auto speed_of = [&](int32_t device) {
     return speed[p_.costs.devices[device].device_class];
   };
-  fastest_.resize(device_free_.size());
+  fastest_.resize(p_.costs.devices.size());
   std::iota(fastest_.begin(), fastest_.end(), 0);
   std::ranges::stable_sort(fastest_, std::greater(), speed_of);
 }
@@ -174,14 +168,12 @@ void ListScheduler::reset(const std::vector<int32_t>* fixed) {
   device_of_unit_.assign(units_.num_units, -1);
   std::fill(first_arrival_.begin(), first_arrival_.end(), -1);
   arrivals_.clear();
-  std::fill(device_free_.begin(), device_free_.end(), 0);
-  std::fill(engine_free_.begin(), engine_free_.end(), 0);
-  std::fill(shared_free_.begin(), shared_free_.end(), 0);
+  std::fill(free_.begin(), free_.end(), 0);
   for (std::vector<Gap>& gaps : gaps_) gaps.clear();
   waiting_.clear();
   settled_.clear();
   plan_.sequence.clear();
-  bytes_.assign(device_free_.size(), 0);
+  bytes_.assign(gaps_.size(), 0);
   for (size_t v = 0; v < readers_left_.size(); ++v) {
     readers_left_[v] = g_.readers[static_cast<int32_t>(v)].size();
   }
@@ -293,10 +285,7 @@ void ListScheduler::wake_behind(int32_t node) {
     newest_input_[next] = std::max(newest_input_[next], newest);
     if (--missing_[next] == 0) enqueue(next);
   };
-  for (const int32_t v : g_.values[node]) {
-    for (const int32_t r : g_.readers[v]) wake(r);
-  }
-  for (const int32_t f : g_.followers[node]) wake(f);
+  for_each_after(g_, node, wake);
 }
 
 // Nodes that take no time are where their unit is; before that is placed, they
@@ -375,9 +364,7 @@ double ListScheduler::arrival(int32_t value, int32_t device) const {
 // copies itself, when they are made.
 double ListScheduler::copy_in(int32_t op, int32_t device, bool commit) {
   const CopyRule rule = p_.costs.devices[device].copies;
-  const bool blocking = !overlaps(p_, device);
-  double ready = 0, engine = engine_free_[device];
-  double busy = blocking ? device_free_[device] : 0;
+  double ready = 0;
   copies_us_ = 0;
   for (const int32_t c : g_.controls[op]) ready = std::max(ready, end_[c]);
   for (const int32_t v : g_.reads[op]) {
@@ -386,29 +373,28 @@ double ListScheduler::copy_in(int32_t op, int32_t device, bool commit) {
       const int32_t from = device_of_unit_[units_.unit[g_.producer[v]]];
       const int64_t bytes = p_.costs.bytes.item(v);
       const double us = copy_time(p_, from, device, bytes);
+      // Greedy choices are better when a sender waits only for a receiver that
+      // would do so for it.
+      CopyRoute route = routes_.between(from, device);
+      if (rule != CopyRule::kBoth) route = route.without(from);
       copies_us_ += us;
-      double begin = end_[g_.producer[v]];
-      const SharedLinks& shared = links_.between(from, device);
-      const bool both = rule == CopyRule::kBoth &&
-                        p_.costs.devices[from].copies == CopyRule::kBoth;
-      if (rule == CopyRule::kOverlap) begin = std::max(begin, engine);
-      if (blocking) begin = std::max(begin, busy);
-      if (both) begin = std::max(begin, device_free_[from]);
-      for (const int32_t n : shared) begin = std::max(begin, shared_free_[n]);
-      at = begin + us;
-      engine = at, busy = at;
+      if (!commit) {
+        for (const int32_t n : route) tried_.emplace_back(n, free_[n]);
+      }
+      at = route.run(end_[g_.producer[v]], us, free_.data()).end_us;
       if (commit) {
         arrivals_.push_back({at, device, first_arrival_[v]});
         first_arrival_[v] = static_cast<int32_t>(arrivals_.size()) - 1;
         bytes_[device] += bytes;
-        if (both) device_free_[from] = std::max(device_free_[from], at);
-        for (const int32_t n : shared) shared_free_[n] = at;
       }
     }
     ready = std::max(ready, at);
   }
-  if (commit) engine_free_[device] = engine;
-  return std::max(ready, busy);
+  if (!comes_early(rule)) ready = std::max(ready, free_[device]);
+  for (; !tried_.empty(); tried_.pop_back()) {
+    free_[tried_.back().first] = tried_.back().second;
+  }
+  return ready;
 }
 
 ListScheduler::Slot ListScheduler::slot_on(int32_t op, int32_t device,
@@ -421,7 +407,7 @@ ListScheduler::Slot ListScheduler::slot_on(int32_t op, int32_t device,
 
 ListScheduler::Slot ListScheduler::free_slot(int32_t device, double ready,
                                              double us) const {
-  if (rule_->insert && overlaps(p_, device)) {
+  if (rule_->insert && comes_early(p_.costs.devices[device].copies)) {
     const std::vector<Gap>& gaps = gaps_[device];
     auto gap = std::ranges::lower_bound(gaps, ready + us, {}, &Gap::end);
     for (int k = 0; gap != gaps.end() && k < kMaxGaps; ++gap, ++k) {
@@ -429,13 +415,13 @@ ListScheduler::Slot ListScheduler::free_slot(int32_t device, double ready,
       if (start + us <= gap->end) return {start, start + us};
     }
   }
-  const double start = std::max(device_free_[device], ready);
+  const double start = std::max(free_[device], ready);
   return {start, start + us};
 }
 
 void ListScheduler::fill(int32_t device, Slot slot) {
   std::vector<Gap>& gaps = gaps_[device];
-  double& free = device_free_[device];
+  double& free = free_[device];
   if (slot.start >= free) {
     if (rule_->insert && slot.start > free) gaps.push_back({free, slot.start});
     free = slot.end;

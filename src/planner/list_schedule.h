@@ -13,6 +13,7 @@
 
 #include "planner/budget.h"
 #include "planner/step_units.h"
+#include "simulate/copy_route.h"
 
 namespace berth {
 
@@ -109,11 +110,11 @@ class ListScheduler {
   std::vector<int32_t> device_of_unit_;  // -1: not yet
   std::vector<int32_t> first_arrival_;   // per value
   std::vector<Arrival> arrivals_;
-  std::vector<double> device_free_, engine_free_;  // per device
-  LinkNumbers links_;
-  std::vector<double> shared_free_;     // per shared link
-  std::vector<std::vector<Gap>> gaps_;  // per device, by time
-  std::vector<Waiting> waiting_;        // a heap
+  CopyRoutes routes_;
+  std::vector<double> free_;                       // per resource
+  std::vector<std::pair<int32_t, double>> tried_;  // what it was before
+  std::vector<std::vector<Gap>> gaps_;             // per device, by time
+  std::vector<Waiting> waiting_;                   // a heap
   std::vector<int32_t> settled_;
   // Limits: bytes on each device; for values, whether they have bytes of their
   // own that come and go, and their remaining readers.

@@ -18,8 +18,9 @@ LoadState::LoadState(const LoadProblem& problem, double scale, int squarings)
       devices_(problem.num_devices()) {
   const size_t machines = p_.num_machines();
   for (int32_t d = 0; d < devices_; ++d) machines_.push_back(d);
-  for (const LoadMachine m : p_.receiver) {
-    if (m >= devices_) machines_.push_back(m);
+  for (int32_t d = 0; d < devices_; ++d) {
+    if (p_.copies_to[d] == CopyRule::kOverlap)
+      machines_.push_back(devices_ + d);
   }
   for (size_t m = 2 * p_.limit.size(); m < machines; ++m) {
     machines_.push_back(static_cast<LoadMachine>(m));
@@ -161,11 +162,8 @@ void LoadState::add_copies(int32_t net, int32_t from, DeviceSet to,
                            double sign) {
   for (to &= ~device_bit(from); to; to.drop_first()) {
     const int32_t d = to.first();
-    if (p_.receiver[d] < 0) continue;
     const double us = sign * p_.copy_us(net, from, d);
-    add(p_.receiver[d], us);
-    if (p_.sender_pays.has(from)) add(from, us);
-    for (const LoadMachine bus : p_.links.between(from, d)) add(bus, us);
+    for (const LoadMachine m : p_.routes->between(from, d)) add(m, us);
   }
 }
 

@@ -94,7 +94,7 @@ void add_devices(const PlanProblem& p, LoadProblem& l) {
   const size_t devices = p.costs.devices.size();
   l.num_classes = p.costs.classes.size();
   l.by_links = p.touch_us.empty();
-  l.receiver.assign(devices, -1);
+  l.copies_to.assign(devices, CopyRule::kFree);
   for (size_t d = 0; d < devices; ++d) {
     const DeviceCost& device = p.costs.devices[d];
     const int32_t number = d;
@@ -103,18 +103,13 @@ void add_devices(const PlanProblem& p, LoadProblem& l) {
                           ? static_cast<double>(device.memory_limit)
                           : kInfinity);
     if (l.by_links) {
-      if (device.copies == CopyRule::kBoth) l.sender_pays |= device_bit(number);
-      if (device.copies == CopyRule::kOverlap) {
-        l.receiver[d] = devices + d;
-      } else if (device.copies != CopyRule::kFree) {
-        l.receiver[d] = number;
-      }
+      l.copies_to[d] = device.copies;
     } else if (!p.free_of_touch[d]) {
       l.pays |= device_bit(number);
     }
   }
   if (!l.by_links) return;
-  l.links = LinkNumbers(p.costs, 2 * p.num_devices());
+  l.routes = std::make_shared<const CopyRoutes>(p.costs);
   for (const LinkCost& link : p.costs.links) {
     l.latency_us.push_back(link.latency_us);
     l.us_per_byte.push_back(1 / link.bytes_per_us);
@@ -138,32 +133,6 @@ void add_units(const PlanProblem& p, LoadProblem& l) {
           p.costs.times[at * l.num_classes + c].us;
     }
   }
-}
-
-// Edges among units as in a forward pass: those between forward ops, and for
-// units without any the reversed edges of the backward pass.
-void add_order(const PlanProblem& p, LoadProblem& l) {
-  std::vector<uint8_t> forward(p.num_groups, 0);
-  for (int32_t i = 0; i < p.num_ops(); ++i) {
-    if (!p.backward[i]) forward[p.group[i]] = 1;
-  }
-  std::vector<std::pair<int32_t, int32_t>> edges;
-  const SimulatedGraph& g = p.graph;
-  for (int32_t i = 0; i < p.num_ops(); ++i) {
-    const int32_t to = p.group[i];
-    for (const int32_t v : g.reads[i]) {
-      const int32_t op = g.producer[v];
-      const int32_t from = p.group[op];
-      if (from == to) continue;
-      const bool back = p.backward[i] && p.backward[op];
-      if (!back) {
-        if (!p.backward[i]) edges.push_back({from, to});
-      } else if (!forward[from] || !forward[to]) {
-        edges.push_back({to, from});
-      }
-    }
-  }
-  l.after = rows_of(edges, p.num_groups);
 }
 
 void add_nets(const PlanProblem& p, LoadProblem& l) {
@@ -194,35 +163,17 @@ void add_copies_of(const LoadProblem& p, int32_t net, int32_t from,
                    DeviceSet readers, std::vector<double>& loads) {
   for (; readers; readers.drop_first()) {
     const int32_t to = readers.first();
-    if (to == from || p.receiver[to] < 0) continue;
+    if (to == from) continue;
     const double us = p.copy_us(net, from, to);
-    loads[p.receiver[to]] += us;
-    if (p.sender_pays.has(from)) loads[from] += us;
-    for (const LoadMachine bus : p.links.between(from, to)) loads[bus] += us;
+    for (const LoadMachine m : p.routes->between(from, to)) loads[m] += us;
   }
 }
 
 }  // namespace
 
-std::vector<int32_t> renamed_values(const SimulatedGraph& g) {
-  std::vector<int32_t> renamed(g.producer.size());
-  for (size_t v = 0; v < renamed.size(); ++v) {
-    int32_t root = v;
-    // What reads a value that is everywhere makes a value of its own.
-    while (true) {
-      const int32_t of = g.alias_of[g.producer[root]];
-      if (of < 0 || g.everywhere[of]) break;
-      root = of;
-    }
-    renamed[v] = root;
-  }
-  return renamed;
-}
-
 LoadProblem::LoadProblem(const PlanProblem& problem) {
   add_devices(problem, *this);
   add_units(problem, *this);
-  add_order(problem, *this);
   add_nets(problem, *this);
 }
 
@@ -268,7 +219,6 @@ LoadProblem contract(const LoadProblem& p, std::span<const int32_t> cluster,
   c.work.assign(units * c.num_classes, 0);
   c.bytes.assign(units, 0);
   c.allowed.assign(units, ~DeviceSet{0});
-  std::vector<std::pair<int32_t, int32_t>> edges;
   for (int32_t u = 0; u < p.num_units(); ++u) {
     const size_t at = cluster[u];
     for (size_t k = 0; k < c.num_classes; ++k) {
@@ -277,13 +227,7 @@ LoadProblem contract(const LoadProblem& p, std::span<const int32_t> cluster,
     }
     c.bytes[at] += p.bytes[u];
     c.allowed[at] &= p.allowed[u];
-    for (const int32_t next : p.after[u]) {
-      if (cluster[next] != cluster[u]) {
-        edges.push_back({cluster[u], cluster[next]});
-      }
-    }
   }
-  c.after = rows_of(edges, num_clusters);
   NetMaker maker(c.by_links);
   std::vector<int32_t> held;
   for (int32_t n = 0; n < p.num_nets(); ++n) {

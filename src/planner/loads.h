@@ -14,10 +14,8 @@
 //    split are one device, here each is a separate one. With one CPU, as in
 //    all its inputs, they agree.
 //  - Link rule (no touch_us): every reading device other than the producer's
-//    receives one copy. It takes the time of the link, from the receiver's
-//    computing (kReceiving, kBoth) or its copy engine (kOverlap), from the
-//    sender's computing if that is kBoth, and from all that the link shares.
-//    Copies to kFree devices cost nothing.
+//    receives one copy. It takes the time of the link from all that it occupies
+//    (CopyRoute). Copies to kFree devices cost nothing.
 // Aliases and the value that they rename are one value; values that are
 // everywhere cost nothing. Memory: resident bytes and variables of the ops that
 // are on a device, against its limit.
@@ -26,15 +24,16 @@
 #define BERTH_PLANNER_LOADS_H_
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "planner/problem.h"
+#include "simulate/copy_route.h"
 
 namespace berth {
 
-// 0 to devices - 1: computing on a device; from there to twice as many: copying
-// to it. The latter exist where `receiver` names them. After them: SharedLinks.
+// Numbered as resources (copy_route.h); engines exist where copies overlap.
 using LoadMachine = int32_t;
 
 struct LoadDevices {
@@ -43,10 +42,9 @@ struct LoadDevices {
   std::vector<double> limit;  // bytes; infinite: none
   bool by_links = false;      // the link rule, else the touch rule
   DeviceSet pays = 0;         // touch rule: devices that are not free
-  DeviceSet sender_pays = 0;  // link rule: devices that pay for sending
-  // Link rule, per device: the machine that copies to it load; -1: none.
-  std::vector<LoadMachine> receiver;
-  LinkNumbers links;                            // shared ones as machines
+  // Link rule; kFree by the touch rule.
+  std::vector<CopyRule> copies_to;  // per device
+  std::shared_ptr<const CopyRoutes> routes;
   std::vector<double> latency_us, us_per_byte;  // per link
 };
 
@@ -58,14 +56,14 @@ struct LoadProblem : LoadDevices {
   int32_t num_nets() const { return pins.size(); }
   int32_t num_devices() const { return static_cast<int32_t>(limit.size()); }
   size_t num_machines() const {
-    return by_links ? links.end : 2 * limit.size();
+    return by_links ? routes->num_resources() : 2 * limit.size();
   }
   double work_on(int32_t unit, int32_t device) const {
     return work[static_cast<size_t>(unit) * num_classes + device_class[device]];
   }
   // Time of a net's copies, by the link rule.
   double copy_us(int32_t net, int32_t from, int32_t to) const {
-    const size_t link = links.link(from, to);
+    const size_t link = routes->links().link(from, to);
     return copies[net] * latency_us[link] + net_bytes[net] * us_per_byte[link];
   }
 
@@ -73,8 +71,6 @@ struct LoadProblem : LoadDevices {
   std::vector<double> work;        // [unit * classes + class]; may be infinite
   std::vector<double> bytes;       // held throughout
   std::vector<DeviceSet> allowed;  // devices with kernels for all its ops
-  // Units that come after it in a forward pass, once each; may have cycles.
-  Rows<int32_t> after;
 
   // Nets: values with the same units (and, with links, the same producer) are
   // one net. All have two units or more, and a cost. Per net, its units, once
@@ -85,9 +81,6 @@ struct LoadProblem : LoadDevices {
   std::vector<double> copies;     // link rule: values in it ...
   std::vector<double> net_bytes;  // ... and their bytes
 };
-
-// Per value of a graph, the value whose bytes it shares, seen through aliases.
-std::vector<int32_t> renamed_values(const SimulatedGraph& graph);
 
 // Returns, per machine, its load when unit u is on device[u].
 std::vector<double> machine_loads(const LoadProblem& problem,

@@ -24,9 +24,8 @@ std::vector<PackingKind> kinds_of(const LoadProblem& p, bool by_masks) {
   }
   const auto alike = [&](int32_t a, int32_t b) {
     const auto key = [&](int32_t d) {
-      const int32_t copies = p.receiver[d] < 0 ? 0 : p.receiver[d] == d ? 1 : 2;
-      return std::tuple(p.device_class[d], p.limit[d], copies, p.pays.has(d),
-                        p.sender_pays.has(d));
+      return std::tuple(p.device_class[d], p.limit[d], p.copies_to[d],
+                        p.pays.has(d));
     };
     if (key(a) != key(b)) return false;
     if (!by_masks) return true;
@@ -53,19 +52,20 @@ std::vector<PackingKind> kinds_of(const LoadProblem& p, bool by_masks) {
 using Link = std::pair<double, double>;  // latency, us per byte
 
 std::vector<Link> best_links(const LoadProblem& p, DeviceSet ends, bool in) {
+  const LinkNumbers& links = p.routes->links();
   std::vector<Link> all, best;
   std::vector<uint8_t> seen(p.latency_us.size(), 0);
   for (int32_t d = 0; d < p.num_devices(); ++d) {
     if (!ends.has(d)) continue;
     for (int32_t e = 0; e < p.num_devices(); ++e) {
-      if (e == d || (!in && p.receiver[e] < 0)) continue;
-      const size_t at = in ? p.links.link(e, d) : p.links.link(d, e);
+      if (e == d || (!in && p.copies_to[e] == CopyRule::kFree)) continue;
+      const size_t at = in ? links.link(e, d) : links.link(d, e);
       if (seen[at] == 0) all.push_back({p.latency_us[at], p.us_per_byte[at]});
       seen[at] = 1;
     }
     // A copy that is free for its receiver is free for its sender.
     for (int32_t e = 0; e < p.num_devices() && !in; ++e) {
-      if (e != d && p.receiver[e] < 0) all.push_back({0, 0});
+      if (e != d && p.copies_to[e] == CopyRule::kFree) all.push_back({0, 0});
     }
   }
   std::sort(all.begin(), all.end());
@@ -83,9 +83,10 @@ double least(const std::vector<Link>& links, double copies, double bytes) {
   return us;
 }
 
-class Maker {
+class PackingMaker {
  public:
-  Maker(const LoadProblem& from, PackingProblem& to) : l_(from), p_(to) {}
+  PackingMaker(const LoadProblem& from, PackingProblem& to)
+      : l_(from), p_(to) {}
 
   void make() {
     p_.kinds = kinds_of(l_, true);
@@ -122,8 +123,8 @@ class Maker {
   void add_links(size_t k, int32_t d) {
     const DeviceSet devices = p_.kinds[k].devices;
     // A copy engine makes copies in beside the load.
-    const bool pays_in = l_.receiver[d] == d;
-    const bool pays_out = l_.sender_pays.has(d);
+    const bool pays_in = !comes_early(l_.copies_to[d]);
+    const bool pays_out = l_.copies_to[d] == CopyRule::kBoth;
     const std::vector<Link> in = best_links(l_, devices, true);
     const std::vector<Link> out = best_links(l_, devices, false);
     for (int32_t n = 0; n < l_.num_nets(); ++n) {
@@ -169,7 +170,7 @@ double worth_and_slope(std::span<const double> share,
 }  // namespace
 
 PackingProblem::PackingProblem(const LoadProblem& problem) {
-  Maker(problem, *this).make();
+  PackingMaker(problem, *this).make();
 }
 
 double price_of_all(std::span<const PackingKind> kinds,

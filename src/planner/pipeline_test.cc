@@ -1,8 +1,6 @@
 // Pipelines: closed forms, the same step op by op by the simulator of latency
 // plans, memory, search and bound.
 
-#include "planner/pipeline.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,6 +9,7 @@
 #include "base/infinity.h"
 #include "planner/models.h"
 #include "planner/problem_testing.h"
+#include "simulate/pipeline_steps.h"
 
 namespace berth {
 namespace {
@@ -62,7 +61,7 @@ PlacePlan staged(const PlanProblem& p, int layers, int stages, int devices,
     const int layer = i < layers ? i : 2 * layers - 1 - i;
     const int s = layer * stages / layers;
     plan.device.push_back(s % devices);
-    plan.stage.push_back(i < layers ? s : -1 - s);
+    plan.stage.push_back({s, i >= layers});
   }
   plan.sequence = order_of_ops(p);
   return plan;
@@ -184,7 +183,7 @@ TEST(Pipeline, IsTheStepOfAllItsMicroBatchesByTheSimulator) {
     std::vector<TaskTime> tasks = e.tasks;
     for (const TaskTime& t : tasks) {
       for (int i = 0; i < n; ++i) {
-        if (plan.stage[i] == (t.backward ? -1 - t.stage : t.stage)) {
+        if (plan.stage[i] == OpStage{t.stage, t.backward}) {
           step.sequence.push_back(t.micro_batch * n + i);
         }
       }
@@ -218,7 +217,8 @@ double best_of_all(const PlanProblem& p, int layers) {
     for (int i = 0, digits = k; i < layers; ++i, digits /= choices) {
       const int d = digits % choices / layers, s = digits % choices % layers;
       plan.device[i] = plan.device[2 * layers - 1 - i] = d;
-      plan.stage[i] = s, plan.stage[2 * layers - 1 - i] = -1 - s;
+      plan.stage[i] = {s, false};
+      plan.stage[2 * layers - 1 - i] = {s, true};
     }
     for (const auto order : {PipelineOrder::kGPipe, PipelineOrder::k1F1B}) {
       plan.order = order;

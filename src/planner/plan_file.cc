@@ -9,8 +9,8 @@
 #include "berth/errors.h"
 #include "planner/json_field.h"
 #include "planner/models.h"
-#include "planner/pipeline.h"
 #include "planner/plan_view.h"
+#include "simulate/pipeline_steps.h"
 
 namespace berth {
 
@@ -85,9 +85,8 @@ OrderedJson ops_json(const PlanProblem& p, const PlanAnswer& a) {
       op["end"] = s.end_us[i];
     }
     if (i < a.plan.stage.size() && p.model == PlanModel::kPipeline) {
-      const int32_t s = a.plan.stage[i];
-      op["stage"] = s < 0 ? -1 - s : s;
-      if (s < 0) op["backward"] = true;
+      op["stage"] = a.plan.stage[i].stage;
+      if (a.plan.stage[i].backward) op["backward"] = true;
     }
     all.push_back(std::move(op));
   }
@@ -248,13 +247,13 @@ std::string printed(const std::string& name) {
 
 // The devices of ops, and their stages if `stage` is given.
 std::vector<int32_t> read_devices(const PlanProblem& p, const Field& ops,
-                                  std::vector<int32_t>* stage) {
+                                  std::vector<OpStage>* stage) {
   std::vector<std::string> device_names, op_names;
   for (const DeviceCost& d : p.costs.devices) device_names.push_back(d.name);
   for (const std::string& name : p.names) op_names.push_back(printed(name));
   const auto device = numbers_of(device_names), op = numbers_of(op_names);
   std::vector<int32_t> on(p.names.size(), -1);
-  if (stage != nullptr) stage->assign(on.size(), 0);
+  if (stage != nullptr) stage->assign(on.size(), {});
   for (size_t k = 0; k < ops.size(); ++k) {
     const Field f = ops[k], name = f["name"], where = f["device"];
     const auto i = op.find(name.text());
@@ -269,8 +268,8 @@ std::vector<int32_t> read_devices(const PlanProblem& p, const Field& ops,
     at = d->second;
     const auto s = f.find("stage");
     if (stage == nullptr || !s) continue;
-    const int32_t number = s->integer(0, p.num_ops());
-    (*stage)[i->second] = f.find("backward") ? -1 - number : number;
+    (*stage)[i->second] = {static_cast<int32_t>(s->integer(0, p.num_ops())),
+                           f.find("backward").has_value()};
   }
   for (size_t i = 0; i < on.size(); ++i) {
     if (on[i] >= 0) continue;

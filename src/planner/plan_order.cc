@@ -1,20 +1,13 @@
 #include "planner/plan_order.h"
 
 #include <algorithm>
-#include <functional>
-#include <queue>
 #include <utility>
+
+#include "simulate/timing_tables.h"
 
 namespace berth {
 
 namespace {
-
-// Calls fn(node) for everything that a node waits for.
-template <class Fn>
-void for_each_need(const SimulatedGraph& g, int32_t node, Fn&& fn) {
-  for (const int32_t v : g.reads[node]) fn(g.producer[v]);
-  for (const int32_t c : g.controls[node]) fn(c);
-}
 
 // All nodes in the plan's order.
 std::vector<int32_t> node_order(const SimulatedGraph& g,
@@ -31,7 +24,7 @@ std::vector<int32_t> node_order(const SimulatedGraph& g,
         continue;
       }
       const size_t before = open.size();
-      for_each_need(g, i, [&](int32_t need) {
+      for_each_before(g, i, [&](int32_t need) {
         if (!done[need]) open.push_back(need);
       });
       if (open.size() > before) continue;
@@ -89,33 +82,13 @@ CostTable in_order(const CostTable& costs, const std::vector<int32_t>& order) {
 
 std::vector<int32_t> ordered_ops(const SimulatedGraph& g,
                                  const std::vector<int32_t>& wanted) {
-  const size_t n = g.num_nodes();
-  std::vector<int32_t> place(n, -1), missing(n, 0);
+  std::vector<int32_t> place(static_cast<size_t>(g.num_nodes()), -1);
   for (size_t k = 0; k < wanted.size(); ++k) {
     place[wanted[k]] = static_cast<int32_t>(k);
   }
-  using Item = std::pair<int32_t, int32_t>;
-  std::priority_queue<Item, std::vector<Item>, std::greater<>> ready;
-  const auto add = [&](int32_t i) { ready.push({place[i], i}); };
-  for (int32_t i = 0; i < g.num_nodes(); ++i) {
-    missing[i] = g.reads[i].size() + g.controls[i].size();
-    if (missing[i] == 0) add(i);
-  }
-  const auto arrive = [&](int32_t i) {
-    if (--missing[i] == 0) add(i);
-  };
-  std::vector<int32_t> order;
-  while (!ready.empty()) {
-    const int32_t i = ready.top().second;
-    ready.pop();
-    if (g.kind[i] == SimulatedGraph::Kind::kOp) {
-      order.push_back(i);
-    }
-    for (const int32_t v : g.values[i]) {
-      for (const int32_t r : g.readers[v]) arrive(r);
-    }
-    for (const int32_t f : g.followers[i]) arrive(f);
-  }
+  std::vector<int32_t> order = topological_order(g, place);
+  std::erase_if(
+      order, [&](int32_t i) { return g.kind[i] != SimulatedGraph::Kind::kOp; });
   return order;
 }
 

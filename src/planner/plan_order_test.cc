@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "place/test_graphs.h"
+#include "place/graphs_testing.h"
 #include "planner/problem_of_graph.h"
 
 namespace berth {

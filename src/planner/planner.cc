@@ -11,8 +11,8 @@
 #include "base/infinity.h"
 #include "planner/exact_steps.h"
 #include "planner/models.h"
-#include "planner/pipeline.h"
 #include "planner/plan_view.h"
+#include "simulate/pipeline_steps.h"
 
 namespace berth {
 

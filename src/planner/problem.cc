@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "berth/errors.h"
-#include "place/decode_tables.h"
+#include "simulate/timing_tables.h"
 
 namespace berth {
 

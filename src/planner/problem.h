@@ -14,7 +14,7 @@
 
 #include "place/costs.h"
 #include "place/device_table.h"
-#include "place/simulate.h"
+#include "simulate/step_model.h"
 
 namespace berth {
 
@@ -22,18 +22,9 @@ namespace berth {
 enum class PlanModel : uint8_t {
   kStep,      // latency: the end of a step (simulate.h)
   kLoad,      // throughput: the load of the busiest device (loads.h)
-  kPipeline,  // the end of a step of several micro-batches (pipeline.h)
+  kPipeline,  // the end of a step of several micro-batches (pipeline_steps.h)
 };
 const char* model_name(PlanModel model);  // "latency", "throughput", ...
-
-// kPipeline: the graph is one micro-batch of a step.
-struct PipelineOptions {
-  int32_t micro_batches = 8;
-  std::optional<PipelineOrder> order;  // none: any
-  // False: every step ends before the next one begins (a flush). True: steps
-  // overlap; a device keeps old weights for micro-batches in flight.
-  bool stash_weights = false;
-};
 
 // A plan from elsewhere: rules, scopes, one device.
 struct PlanCandidate {
@@ -41,50 +32,23 @@ struct PlanCandidate {
   PlacePlan plan;
 };
 
-struct PlanProblem {
-  std::string name;  // of the graph, for messages
+struct PlanProblem : StepModel {
   PlanModel model = PlanModel::kStep;
   std::string time_unit = "us";  // "" for files that name none
 
-  // Ops are the nodes of this graph; times, bytes and the machine are in the
-  // costs. A device has DeviceCost::memory_limit; 0: none.
-  SimulatedGraph graph;
-  CostTable costs;
-
   // Per op.
-  std::vector<std::string> names;      // "dense/MatMul"; for files the id
-  std::vector<std::string> sites;      // "model.cc:41"; empty: none known
-  std::vector<int64_t> ids;            // of a file's ops; empty: it has none
-  std::vector<DeviceSet> allowed;      // devices, except those without a kernel
-  std::vector<int32_t> group;          // 0 to num_groups - 1
-  std::vector<double> resident_bytes;  // held throughout, besides its values
-  std::vector<uint8_t> backward;       // in a training step
-  int32_t num_groups = 0;              // ops of one group are on one device
-
-  // kPipeline. Per node: a step has it once, whatever the micro-batches:
-  // variables, constants, reads of these, updates. Empty: none.
-  PipelineOptions pipeline;
-  std::vector<uint8_t> once;
-
-  // Per value, for files whose transfers have their own times: what every
-  // device pays that sends or receives it, except those in free_of_touch.
-  // Empty: links and CopyRules decide.
-  std::vector<double> touch_us;
-  std::vector<uint8_t> free_of_touch;  // per device
+  std::vector<std::string> sites;  // "model.cc:41"; empty: none known
+  std::vector<int64_t> ids;        // of a file's ops; empty: it has none
+  std::vector<DeviceSet> allowed;  // devices, except those without a kernel
+  std::vector<int32_t> group;      // 0 to num_groups - 1
+  std::vector<uint8_t> backward;   // in a training step
+  int32_t num_groups = 0;          // ops of one group are on one device
 
   // Factor by which a file's bytes were multiplied to make limits integers;
   // limits from elsewhere are multiplied too.
   double bytes_scale = 1;
 
   std::vector<PlanCandidate> candidates;
-
-  int32_t num_ops() const { return graph.num_nodes(); }
-  int32_t num_devices() const {
-    return static_cast<int32_t>(costs.devices.size());
-  }
-  bool takes_time(int32_t op) const {
-    return graph.kind[op] == SimulatedGraph::Kind::kOp;
-  }
 };
 
 // Returns a limit of this many bytes in the units of the problem's devices.

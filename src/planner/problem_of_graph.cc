@@ -8,11 +8,11 @@
 #include "base/where.h"
 #include "berth/errors.h"
 #include "graph/variable_range.h"
-#include "place/decode_tables.h"
 #include "place/disjoint_sets.h"
 #include "place/order.h"
 #include "place/placer.h"
 #include "planner/plan_order.h"
+#include "simulate/timing_tables.h"
 
 namespace berth {
 
@@ -206,10 +206,7 @@ class Maker {
     std::ranges::reverse(order);
     for (const int32_t i : order) {
       const auto waits = [&](int32_t next) { last[i] &= last[next]; };
-      for (const int32_t v : g.values[i]) {
-        for (const int32_t r : g.readers[v]) waits(r);
-      }
-      for (const int32_t f : g.followers[i]) waits(f);
+      for_each_after(g, i, waits);
       if (updates(i)) {
         once[i] = last[i];
       } else if (p_.takes_time(i)) {

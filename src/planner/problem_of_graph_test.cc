@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "place/test_graphs.h"
+#include "place/graphs_testing.h"
 #include "planner/planner.h"
 
 namespace berth {

@@ -354,7 +354,7 @@ class StreamSearch {
     const bool few = p_.num_units() <= kFewUnits;  // no clusters
     const double cap =
         few ? 0 : kCaps[static_cast<size_t>(round + number_) % kCaps.size()];
-    const Clusters clusters = cluster_units(p_, cap, {}, stream_.random);
+    const Clusters clusters = cluster_units(p_, cap, stream_.random);
     const LoadProblem coarse = contract(p_, clusters.of_unit, clusters.count);
     LoadPlan plan{spread_out(coarse)};
     const double middle = begin + (few ? 0.95 : 0.7) * (end - begin);

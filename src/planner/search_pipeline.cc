@@ -4,7 +4,7 @@
 // longest stage or by memory, in every order of tasks. A plan costs O(tasks) to
 // estimate: its stages take the sums of their ops, and neighbours send what
 // crosses their border. The best estimates are improved by moving borders and
-// swapping devices; then the rules (pipeline.h) decide among the best. If
+// swapping devices; then the rules (pipeline_steps.h) decide among the best. If
 // the layers are few, every device and stage is tried.
 
 #include <fmt/format.h>
@@ -21,8 +21,9 @@
 #include "planner/layer_keys.h"
 #include "planner/loads.h"
 #include "planner/models.h"
-#include "planner/pipeline.h"
 #include "planner/step_units.h"
+#include "simulate/copy_route.h"
+#include "simulate/pipeline_steps.h"
 
 namespace berth {
 
@@ -261,7 +262,7 @@ PlacePlan PipelineLayers::plan_of(const std::vector<int32_t>& stage,
   for (int32_t i = 0; i < p.num_ops(); ++i) {
     const int32_t s = stage[units.unit[i]] < 0 ? 0 : stage[units.unit[i]];
     plan.device.push_back(device[units.unit[i]]);
-    plan.stage.push_back(training && backward[i] ? -1 - s : s);
+    plan.stage.push_back({s, training && backward[i]});
   }
   plan.sequence = order_of_ops(p);
   return plan;
@@ -271,17 +272,18 @@ PlacePlan PipelineLayers::plan_of(const std::vector<int32_t>& stage,
 class PipelineTimer {
  public:
   explicit PipelineTimer(const PipelineLayers& layers)
-      : l_(layers), p_(layers.p), m_(p_.pipeline.micro_batches) {}
+      : l_(layers),
+        p_(layers.p),
+        m_(p_.pipeline.micro_batches),
+        routes_(p_.costs) {}
 
   double value(const LayerCut& cut, const MemoryRoom& room) {
     set_order(cut);
     if (tasks_.empty()) return kInfinity;  // they would wait for each other
     const int32_t stages = cut.on.size();
-    free_.assign(p_.costs.devices.size(), 0);
-    engine_ = free_;
-    shared_.clear();
+    free_.assign(routes_.num_resources(), 0);
     arrived_.assign(2 * stages * m_, 0);
-    busy_.assign(free_.size(), 0);
+    busy_.assign(p_.costs.devices.size(), 0);
     times_.clear();
     for (int32_t part = 0; part < 2 * stages; ++part) {
       const int32_t s = std::min(part, 2 * stages - 1 - part);
@@ -354,18 +356,7 @@ class PipelineTimer {
     if (l_.crossing[b][border] <= 0) return;
     const double us = l_.crossing[b][border] * link.latency_us +
                       l_.crossing_bytes[b][border] / link.bytes_per_us;
-    const CopyRule rule = p_.costs.devices[to].copies;
-    arrives = end + us;
-    if (rule == CopyRule::kFree) return;
-    double& busy = rule == CopyRule::kOverlap ? engine_[to] : free_[to];
-    double start = std::max(end, busy);
-    for (const size_t n : link.shared) {
-      if (shared_.size() <= n) shared_.resize(n + 1, 0);
-      start = std::max(start, shared_[n]);
-    }
-    for (const size_t n : link.shared) shared_[n] = start + us;
-    busy = arrives = start + us;
-    if (p_.costs.devices[d].copies == CopyRule::kBoth) free_[d] = arrives;
+    arrives = routes_.between(d, to).run(end, us, free_.data()).end_us;
   }
 
   // The share by which bytes exceed limits, summed over devices.
@@ -385,11 +376,12 @@ class PipelineTimer {
   const PipelineLayers& l_;
   const PlanProblem& p_;
   const int32_t m_;
+  const CopyRoutes routes_;
   std::vector<int32_t> on_, flying_;
   PipelineOrder order_ = PipelineOrder::k1F1B;
   PipelineLanes lanes_;
   std::vector<PipelineTask> tasks_;
-  std::vector<double> free_, engine_, shared_, arrived_, times_, busy_, bytes_;
+  std::vector<double> free_, arrived_, times_, busy_, bytes_;
 };
 
 // Changes a cut of two stages or more.

@@ -22,7 +22,7 @@ constexpr size_t kListPlans = 24;
 constexpr double kListShare = 0.3, kListShareOfMany = 0.5,
                  kListShareOfNone = 0.9;  // with many ops, while none fits
 constexpr int kTriesPerList = 4, kPlainTries = 20;  // plain: not varied
-// From kLong ops on, decodes are slow, and borders of the best stages are
+// From kLong ops on, timing is slow, and borders of the best stages are
 // moved. From kMany on, annealing the whole plan hardly gets anywhere: borders
 // are moved for longer.
 constexpr int32_t kLong = 700, kMany = 4000;

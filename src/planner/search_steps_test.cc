@@ -7,11 +7,11 @@
 #include <functional>
 #include <random>
 
-#include "place/decode.h"
-#include "place/random_steps.h"
 #include "planner/list_schedule.h"
 #include "planner/models.h"
 #include "planner/problem_testing.h"
+#include "simulate/random_steps_testing.h"
+#include "simulate/step_timer.h"
 
 namespace berth {
 namespace {
@@ -94,7 +94,7 @@ void each_order(const PlanProblem& p,
 // The least step of all valid plans; infinite: there are none.
 double enumerate(const PlanProblem& p) {
   const std::vector<DeviceSet> allowed = allowed_of_groups(p);
-  Decoder decoder(p.graph, p.costs);
+  StepTimer timer(p.graph, p.costs);
   double best = std::numeric_limits<double>::infinity();
   PlacePlan plan;
   plan.device.assign(static_cast<size_t>(p.num_ops()), 0);
@@ -113,7 +113,7 @@ double enumerate(const PlanProblem& p) {
     }
     each_order(p, [&](const std::vector<int32_t>& order) {
       plan.sequence = order;
-      const double us = decoder.decode(plan);
+      const double us = timer.run(plan);
       if (us < best && evaluate(p, plan).violations.empty()) best = us;
     });
   };

@@ -120,8 +120,7 @@ void StepGraph::find_edges(const PlanProblem& p) {
   for (const int32_t i : all | std::views::reverse) {
     matters[i] |= p.takes_time(i);
     if (!matters[i] || g.kind[i] == Kind::kTransfer) continue;
-    for (const int32_t v : g.reads[i]) matters[g.producer[v]] = 1;
-    for (const int32_t c : g.controls[i]) matters[c] = 1;
+    for_each_before(g, i, [&](int32_t b) { matters[b] = 1; });
   }
   std::vector<std::pair<int32_t, int64_t>> from;
   for (int32_t i = 0; i < p.num_ops(); ++i) {

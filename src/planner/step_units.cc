@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "place/decode_tables.h"
 #include "place/disjoint_sets.h"
+#include "simulate/timing_tables.h"
 
 namespace berth {
 
@@ -148,8 +148,7 @@ void StepUnits::collect_ops_around() {
         list.insert(list.end(), lists[j].begin(), lists[j].end());
       }
     };
-    for (const int32_t v : g.reads[i]) add(g.producer[v]);
-    for (const int32_t c : g.controls[i]) add(c);
+    for_each_before(g, i, add);
     sort_unique(list);
     ties += static_cast<int64_t>(list.size());
     if (ties > most) {

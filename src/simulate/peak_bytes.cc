@@ -1,0 +1,217 @@
+#include "simulate/peak_bytes.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace berth {
+
+namespace {
+
+using Kind = SimulatedGraph::Kind;
+
+constexpr double kForEver = std::numeric_limits<double>::infinity();
+
+int64_t whole(double bytes) {
+  constexpr double kMost = 9e18;
+  return static_cast<int64_t>(std::clamp(bytes, 0.0, kMost));
+}
+
+}  // namespace
+
+size_t reads_of(const SimulatedGraph& graph) {
+  size_t reads = 0;
+  for (int32_t i = 0; i < graph.num_nodes(); ++i) {
+    reads += graph.reads[i].size();
+  }
+  return reads;
+}
+
+size_t max_copies(const SimulatedGraph& graph, const Machine& machine) {
+  const size_t others = std::max<size_t>(machine.devices.size(), 1) - 1;
+  size_t copies = 0;
+  for (int32_t v = 0; v < graph.readers.size(); ++v) {
+    copies += std::min(graph.readers[v].size(), others);
+  }
+  return copies;
+}
+
+PeakBytes::PeakBytes(const SimulatedGraph& graph, const CostTable& costs,
+                     std::span<const int32_t> order)
+    : graph_(graph),
+      costs_(costs),
+      order_(order),
+      buffers_(graph.producer.size() + max_copies(graph, costs)),
+      buffer_of_(graph.producer.size(), -1),
+      seen_(costs.devices.size()),
+      live_(costs.devices.size()),
+      peak_(costs.devices.size()),
+      result_(costs.devices.size()) {
+  changes_.reserve(2 * (buffers_.size() + graph.kind.size()));
+  sorted_.reserve(changes_.capacity());
+  slice_at_.reserve(changes_.capacity());
+  const size_t all = graph.producer.size() * costs.devices.size();
+  if (all <= PairSlots::kMostInTable) {
+    copy_at_.assign(all, -1);
+  } else {
+    const size_t reads = reads_of(graph);
+    pairs_.emplace(reads);
+    copy_at_.reserve(reads);
+  }
+}
+
+int32_t& PeakBytes::copy_at(int32_t value, int32_t device) {
+  if (!pairs_) {
+    return copy_at_[static_cast<size_t>(value) * costs_.devices.size() +
+                    static_cast<size_t>(device)];
+  }
+  const auto slot = static_cast<size_t>(pairs_->slot(value, device));
+  if (slot == copy_at_.size()) copy_at_.push_back(-1);
+  return copy_at_[slot];
+}
+
+std::span<const int64_t> PeakBytes::compute(
+    const PlacePlan& plan, std::span<const TimeSpan> spans,
+    std::span<const StepTimer::Event> events) {
+  reset();
+  auto next = static_cast<int32_t>(graph_.producer.size());
+  for (const StepTimer::Event& e : events) {
+    if (e.to < 0) continue;
+    const auto bytes = static_cast<double>(costs_.bytes.item(e.number));
+    buffers_[static_cast<size_t>(next)] = {e.to, bytes, e.start_us, e.start_us};
+    copy_at(e.number, e.to) = next++;
+  }
+  for (const int32_t i : order_) {
+    const TimeSpan& span = spans[static_cast<size_t>(i)];
+    const int32_t on = plan.device[i];
+    if (graph_.kind[i] == Kind::kSource) add_source(plan, i);
+    if (graph_.kind[i] == Kind::kOp) add_op(plan, span, i);
+    for (const int32_t v : graph_.reads[i]) {
+      use(buffer_at(plan, v, on), span.end_us);
+    }
+    for (const int32_t v : graph_.values[i]) {
+      if (graph_.alias_of[i] >= 0) {
+        buffer_of_[v] = buffer_at(plan, graph_.alias_of[i], on);
+      }
+      if (graph_.lives_on[v]) use(buffer_of_[v], kForEver);
+    }
+  }
+  for (const StepTimer::Event& e : events) {
+    if (e.to >= 0) use(buffer_of_[e.number], e.end_us);
+  }
+  for (const int32_t i : order_) {
+    if (graph_.kind[i] != Kind::kOp) continue;
+    for (const int32_t v : graph_.values[i]) add(buffers_[v]);
+  }
+  for (const StepTimer::Event& e : events) {
+    if (e.to < 0) continue;
+    add(buffers_[copy_at(e.number, e.to)]);
+    copy_at(e.number, e.to) = -1;
+  }
+  sweep();
+  return result_;
+}
+
+void PeakBytes::reset() {
+  if (pairs_) {
+    pairs_->clear();
+    copy_at_.clear();
+  }
+  changes_.clear();
+  std::fill(live_.begin(), live_.end(), 0.0);
+  std::fill(buffer_of_.begin(), buffer_of_.end(), -1);
+}
+
+// Held throughout, with one copy per reading device.
+void PeakBytes::add_source(const PlacePlan& plan, int32_t node) {
+  const int32_t home = plan.device[node];
+  live_[home] += static_cast<double>(graph_.variable_bytes[node]);
+  for (const int32_t v : graph_.values[node]) {
+    const auto bytes = static_cast<double>(costs_.bytes.item(v));
+    live_[home] += bytes;
+    if (!graph_.everywhere[v]) continue;
+    for (const int32_t r : graph_.readers[v]) {
+      const int32_t to = plan.device[r];
+      if (to == home || seen_[to]) continue;
+      seen_[to] = 1;
+      live_[to] += bytes;
+    }
+    for (const int32_t r : graph_.readers[v]) seen_[plan.device[r]] = 0;
+  }
+}
+
+void PeakBytes::add_op(const PlacePlan& plan, const TimeSpan& span,
+                       int32_t node) {
+  const int32_t on = plan.device[node];
+  for (const int32_t v : graph_.values[node]) {
+    const auto bytes = static_cast<double>(costs_.bytes.item(v));
+    buffers_[v] = {on, bytes, span.start_us, span.end_us};
+    buffer_of_[v] = v;
+  }
+  if (costs_.workspace.empty()) return;
+  const size_t at = static_cast<size_t>(node) * costs_.classes.size() +
+                    static_cast<size_t>(costs_.devices[on].device_class);
+  add({on, static_cast<double>(costs_.workspace[at]), span.start_us,
+       span.end_us});
+}
+
+int32_t PeakBytes::buffer_at(const PlacePlan& plan, int32_t value,
+                             int32_t device) {
+  if (plan.device[graph_.producer[value]] == device) return buffer_of_[value];
+  return graph_.everywhere[value] ? -1 : copy_at(value, device);
+}
+
+void PeakBytes::use(int32_t buffer, double until) {
+  if (buffer < 0) return;
+  buffers_[buffer].end = std::max(buffers_[buffer].end, until);
+}
+
+void PeakBytes::add(const Buffer& b) {
+  if (b.bytes <= 0 || !(b.end > b.start)) return;
+  changes_.push_back({b.start, b.bytes, b.device});
+  if (b.end < kForEver) changes_.push_back({b.end, -b.bytes, b.device});
+}
+
+// At any instant, buffers that end free before those that begin allocate.
+// Changes are spread over time: equal slices of it hold few each, so sorting
+// within slices takes O(n) mostly, and O(n log n) at worst.
+void PeakBytes::sort() {
+  double latest = 0;
+  for (const Change& c : changes_) latest = std::max(latest, c.us);
+  const size_t slices = changes_.size();
+  const double per_us = static_cast<double>(slices) / latest;
+  const auto slice = [&](const Change& c) {
+    return std::min(static_cast<size_t>(c.us * per_us), slices - 1);
+  };
+  const bool spread = latest > 0 && latest < kForEver && per_us < kForEver;
+  slice_at_.assign(slices, 0);
+  for (const Change& c : changes_) ++slice_at_[spread ? slice(c) : 0];
+  std::inclusive_scan(slice_at_.begin(), slice_at_.end(), slice_at_.begin());
+  sorted_.resize(slices);
+  for (const Change& c : changes_) {
+    sorted_[--slice_at_[spread ? slice(c) : 0]] = c;
+  }
+  // Now each holds where its slice begins.
+  for (size_t s = 0; s < slices; ++s) {
+    const auto from = slice_at_[s];
+    const auto until = s + 1 < slices ? slice_at_[s + 1] : slices;
+    if (until - from < 2) continue;
+    std::sort(sorted_.begin() + static_cast<ptrdiff_t>(from),
+              sorted_.begin() + static_cast<ptrdiff_t>(until),
+              [](const Change& a, const Change& b) {
+                return a.us != b.us ? a.us < b.us : a.bytes < b.bytes;
+              });
+  }
+}
+
+void PeakBytes::sweep() {
+  sort();
+  peak_ = live_;
+  for (const Change& c : sorted_) {
+    live_[c.device] += c.bytes;
+    peak_[c.device] = std::max(peak_[c.device], live_[c.device]);
+  }
+  std::transform(peak_.begin(), peak_.end(), result_.begin(), whole);
+}
+
+}  // namespace berth

@@ -1,0 +1,553 @@
+// Two loops over a plan's sequence: one for machines whose copies wait for
+// nothing, where an op's end follows from its inputs alone, and one for all.
+
+#include "simulate/step_timer.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "simulate/copy_log.h"
+#include "simulate/peak_bytes.h"
+#include "simulate/timing_tables.h"
+
+namespace berth {
+
+namespace {
+
+using Kind = SimulatedGraph::Kind;
+using Event = StepTimer::Event;
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+// Every stride-th position is kept as a checkpoint: every 8th, or fewer where
+// that would be too many numbers.
+constexpr int32_t kLeastStride = 8;
+constexpr size_t kMostCheckpointNumbers = size_t{1} << 23;
+
+// How far a step has come, besides what each resource does.
+struct Progress {
+  double latest_us = 0;  // end of what has run
+  double left_us = 0;    // least times of the ops to come
+};
+
+// The times of one plan, and its state at every checkpoint.
+struct TimedStep {
+  double us = 0;
+  std::vector<TimeSpan> span;  // per node
+  // Per node: the position of the op that it comes right after, its own if it
+  // is one; -1: before all.
+  std::vector<int32_t> position;
+  std::vector<double> free;  // [checkpoint * resources + resource]
+  std::vector<Progress> progress;
+  std::vector<int32_t> events;  // made before it
+};
+
+// What the loops add up, and whether a step is certain to exceed a limit.
+struct Tally {
+  Progress now;
+  double area_us;  // sum over devices of when each is free
+  double most_area_us, stop_above_us;
+
+  // Adds an op that ends at `end` on a device that was free at `before`: copies
+  // to others are left out of the area, which is then a lower bound. `behind`:
+  // the longest path after it. Returns whether the step may still be shorter.
+  bool add(double before, double end, double least, double behind) {
+    now.latest_us = std::max(now.latest_us, end);
+    now.left_us -= least;
+    area_us += end - before;
+    return !(end + behind > stop_above_us ||
+             area_us + now.left_us > most_area_us);
+  }
+  double result() const {
+    return now.latest_us > stop_above_us ? kNever : now.latest_us;
+  }
+};
+
+}  // namespace
+
+class StepTimer::Impl {
+ public:
+  Impl(const SimulatedGraph& graph, const CostTable& costs)
+      : t_(graph, costs),
+        aliases_(std::ranges::count(graph.kind, Kind::kAlias) > 0),
+        free_copies_(t_.all_free && !aliases_),
+        log_(t_, aliases_) {
+    const auto ops = static_cast<size_t>(t_.num_ops);
+    const size_t resources =
+        free_copies_ ? t_.num_devices : t_.routes.num_resources();
+    free_.assign(resources, 0);
+    while ((ops / stride_ + 1) * (resources + 2) > kMostCheckpointNumbers &&
+           stride_ < t_.num_ops) {
+      stride_ *= 2;
+    }
+    const size_t checkpoints = ops / stride_ + 1;
+    kept_.span.resize(graph.kind.size());
+    kept_.free.assign(checkpoints * resources, 0);
+    kept_.progress.resize(checkpoints);
+    kept_.progress[0].left_us = t_.work_us;
+    kept_plan_.sequence.resize(ops);
+    kept_plan_.device.assign(graph.kind.size(), -1);
+    if (!free_copies_) {
+      log_.prepare();
+      kept_.events.assign(checkpoints, 0);
+      kept_.position.assign(graph.kind.size(), -1);
+    }
+    trial_ = kept_;
+    if (!aliases_) return;
+    first_after_.assign(ops + 1, -1);
+    next_after_.assign(graph.kind.size(), -1);
+  }
+
+  double run(const PlacePlan& plan) {
+    drop_trial();
+    std::ranges::copy(plan.device, kept_plan_.device.begin());
+    first_ = 0;
+    plan_ = &plan;
+    trial_.us = time_from_first(kNever);
+    has_trial_ = true;
+    accept();
+    return kept_.us;
+  }
+
+  double try_from(const PlacePlan& changed, int32_t first, double stop_above) {
+    drop_trial();
+    plan_ = &changed;
+    first_ = std::clamp(first, 0, t_.num_ops);
+    find_first();
+    trial_.us = time_from_first(stop_above);
+    has_trial_ = trial_.us != kNever;
+    if (!has_trial_) {
+      take_back(changed);
+      plan_ = &kept_plan_;
+    }
+    return trial_.us;
+  }
+
+  void accept() {
+    if (!has_trial_) return;
+    has_trial_ = false;
+    kept_.us = trial_.us;
+    for (int32_t k = first_; k < t_.num_ops; ++k) {
+      const int32_t op = plan_->sequence[k];
+      kept_plan_.sequence[k] = op;
+      kept_plan_.device[op] = plan_->device[op];
+      kept_.span[op] = trial_.span[op];
+      if (!free_copies_ && !aliases_) kept_.position[op] = k;
+    }
+    for (const int32_t i : t_.timeless) {
+      kept_plan_.device[i] = plan_->device[i];
+    }
+    plan_ = &kept_plan_;
+    const int32_t row = first_ / stride_ + 1;
+    copy_from(row, trial_.progress, kept_.progress);
+    copy_from(row * static_cast<int32_t>(free_.size()), trial_.free,
+              kept_.free);
+    if (free_copies_) return;
+    copy_from(row, trial_.events, kept_.events);
+    for (const Event& e : log_.events_of_trial()) {
+      if (e.to < 0) kept_.span[e.number] = trial_.span[e.number];
+    }
+    log_.keep_trial();
+    if (aliases_) kept_.position.swap(trial_.position);
+  }
+
+  double step_us() const { return kept_.us; }
+  std::span<const TimeSpan> spans() const { return trial_.span; }
+  const TimingTables& tables() const { return t_; }
+
+  std::span<const Event> events() {
+    if (free_copies_) list_copies();
+    return free_copies_ || has_trial_ ? log_.events() : log_.kept_events();
+  }
+
+  std::span<const int64_t> peak_bytes() {
+    if (!peak_) peak_.emplace(t_.graph, t_.costs, t_.order);
+    return peak_->compute(*plan_, trial_.span, events());
+  }
+
+ private:
+  template <class T>
+  static void copy_from(int32_t begin, const std::vector<T>& from,
+                        std::vector<T>& to) {
+    std::copy(from.begin() + begin, from.end(), to.begin() + begin);
+  }
+
+  // --- Trials that are not kept.
+
+  void drop_trial() {
+    if (has_trial_) take_back(kept_plan_);
+    has_trial_ = false;
+    plan_ = &kept_plan_;
+    reached_ = t_.num_ops;
+  }
+
+  // Restores the spans and the log of the kept plan; the sequence of `plan`
+  // names the ops that may differ.
+  void take_back(const PlacePlan& plan) {
+    for (int32_t k = first_; k < reached_; ++k) {
+      const int32_t op = plan.sequence[k];
+      trial_.span[op] = kept_.span[op];
+    }
+    if (free_copies_) return;
+    for (const Event& e : log_.events_of_trial()) {
+      if (e.to < 0) trial_.span[e.number] = kept_.span[e.number];
+    }
+    log_.drop_trial();
+  }
+
+  // For copies that wait for nothing and are not logged.
+  void list_copies() {
+    log_.prepare();
+    log_.begin_trial(0);
+    position_ = 0;
+    for (const int32_t i : t_.timeless) send_values(i);
+    for (const int32_t op : plan_->sequence) {
+      ++position_;
+      send_values(op);
+    }
+  }
+
+  // --- Checkpoints.
+
+  Tally load(int32_t checkpoint, double stop_above) {
+    const auto from = kept_.free.begin() +
+                      checkpoint * static_cast<std::ptrdiff_t>(free_.size());
+    std::copy_n(from, free_.size(), free_.begin());
+    const double most = stop_above * static_cast<double>(t_.num_devices);
+    return {kept_.progress[checkpoint], 0,
+            t_.work_us < kNever ? most * (1 + 1e-9) : kNever, stop_above};
+  }
+  void save(int32_t checkpoint, const Progress& progress) {
+    std::ranges::copy(
+        free_, trial_.free.begin() +
+                   checkpoint * static_cast<std::ptrdiff_t>(free_.size()));
+    trial_.progress[checkpoint] = progress;
+  }
+  double area_now() const {
+    double area = 0;
+    for (size_t d = 0; d < t_.num_devices; ++d) area += free_[d];
+    return area;
+  }
+
+  double time_from_first(double stop_above) {
+    return free_copies_ ? time_free_copies(stop_above)
+                        : time_all_rules(stop_above);
+  }
+
+  // --- Copies that wait for nothing.
+
+  double time_free_copies(double stop_above) {
+    const int32_t* sequence = plan_->sequence.data();
+    const int32_t* device = plan_->device.data();
+    const TimingTables::Edge* edges = t_.edges.data();
+    const int32_t* edges_of = t_.edges_of.data();
+    double* free = free_.data();
+    TimeSpan* span = trial_.span.data();
+    Tally tally = load(first_ / stride_, stop_above);
+    for (int32_t k = first_ / stride_ * stride_; k < first_; ++k) {
+      const int32_t op = sequence[k];
+      free[device[op]] = span[op].end_us;
+      tally.now.latest_us = std::max(tally.now.latest_us, span[op].end_us);
+      tally.now.left_us -= t_.least_us[op];
+    }
+    tally.area_us = area_now();
+    for (int32_t k = first_; k < t_.num_ops;) {
+      const int32_t op = sequence[k++];
+      const int32_t on = device[op];
+      const double before = free[on];
+      double start = before;
+      for (int32_t e = edges_of[op]; e < edges_of[op + 1]; ++e) {
+        const int32_t from = device[edges[e].producer];
+        start = std::max(start, span[edges[e].producer].end_us +
+                                    free_copy_us(edges[e], from, on));
+      }
+      const double end = start + t_.us(op, on);
+      span[op] = {start, end};
+      free[on] = end;
+      if (!tally.add(before, end, t_.least_us[op], t_.behind_us[op])) {
+        reached_ = k;
+        return kNever;
+      }
+      if (k % stride_ == 0) save(k / stride_, tally.now);
+    }
+    return tally.result();
+  }
+
+  double free_copy_us(const TimingTables::Edge& edge, int32_t from,
+                      int32_t to) const {
+    if (t_.few_kinds) {
+      return t_
+          .kind_us[static_cast<size_t>(edge.times) + t_.kind_of_link(from, to)];
+    }
+    const auto value = static_cast<size_t>(edge.times) / t_.num_kinds;
+    return value == t_.num_values
+               ? 0
+               : t_.copy_us(static_cast<int32_t>(value), from, to);
+  }
+
+  // --- All rules.
+
+  double time_all_rules(double stop_above) {
+    const int32_t checkpoint = first_ / stride_;
+    first_ = checkpoint * stride_;
+    Tally tally = load(checkpoint, stop_above);
+    tally.area_us = area_now();
+    log_.begin_trial(kept_.events[checkpoint]);
+    position_ = first_;
+    const bool early = t_.early != 0;
+    if (aliases_) find_positions();
+    if (first_ == 0 && early) send_sources();
+    for (reached_ = first_; reached_ < t_.num_ops;) {
+      const int32_t op = plan_->sequence[reached_];
+      const int32_t on = plan_->device[op];
+      position_ = reached_++;
+      const double before = free_[on];
+      double start = 0;
+      for (const TimingTables::Read& r : t_.reads[op]) {
+        start = std::max(start, arrive(r, on));
+      }
+      for (const int32_t c : t_.graph.controls[op]) {
+        start = std::max(start, end_of(c));
+      }
+      start = std::max(start, free_[on]);
+      const double end = start + t_.us(op, on);
+      trial_.span[op] = {start, end};
+      free_[on] = end;
+      if (!tally.add(before, end, t_.least_us[op], t_.behind_us[op])) {
+        return kNever;
+      }
+      ++position_;
+      if (early) send_values(op);
+      if (early && aliases_) send_after(position_ - 1);
+      if (reached_ % stride_ != 0) continue;
+      save(reached_ / stride_, tally.now);
+      trial_.events[reached_ / stride_] = log_.num_events();
+    }
+    for (const int32_t i : t_.timeless) {
+      tally.now.latest_us = std::max(tally.now.latest_us, end_of(i));
+    }
+    return tally.result();
+  }
+
+  // Moves first_ to the first position where something changes.
+  void find_first() {
+    const auto n = static_cast<int32_t>(kept_plan_.device.size());
+    const int32_t* now = plan_->device.data();
+    const int32_t* kept = kept_plan_.device.data();
+    constexpr int32_t kBlock = 64;
+    for (int32_t i = 0; i < n; i += kBlock) {
+      int32_t differ = 0;
+      if (i + kBlock <= n) {
+        for (int32_t k = 0; k < kBlock; ++k) differ |= now[i + k] ^ kept[i + k];
+        if (differ == 0) continue;
+      }
+      for (int32_t k = i; k < std::min(n, i + kBlock); ++k) {
+        if (now[k] != kept[k]) find_first_of(k);
+      }
+    }
+  }
+
+  // As above, for a node that has moved to another device.
+  void find_first_of(int32_t node) {
+    const Kind kind = t_.graph.kind[node];
+    if (kind == Kind::kTransfer) return;
+    if (free_copies_) {
+      if (kind != Kind::kOp) first_ = 0;
+      return;
+    }
+    bool copied = false;  // something that it reads or makes
+    for (const TimingTables::Read& r : t_.reads[node]) {
+      if (r.everywhere || !are_apart(node, r.producer)) continue;
+      copied = true;
+      // Early copies come right after their producers.
+      if (t_.early != 0) begin_at(kept_.position[r.producer]);
+    }
+    // What an op makes comes after it, no earlier than the caller knows.
+    if (kind == Kind::kOp) return;
+    for (const int32_t v : t_.graph.values[node]) {
+      if (t_.graph.everywhere[v]) continue;
+      for (const int32_t r : t_.graph.readers[v]) copied |= are_apart(node, r);
+    }
+    if (copied) begin_at(kept_.position[node]);
+  }
+  // In the kept plan or in the trial.
+  bool are_apart(int32_t a, int32_t b) const {
+    return plan_->device[a] != plan_->device[b] ||
+           kept_plan_.device[a] != kept_plan_.device[b];
+  }
+  void begin_at(int32_t position) {
+    first_ = std::min(first_, std::max(0, position));
+  }
+
+  // Finds the positions of all nodes, and lists those that take no time by
+  // position.
+  void find_positions() {
+    std::vector<int32_t>& position = trial_.position;
+    for (int32_t k = 0; k < t_.num_ops; ++k) position[plan_->sequence[k]] = k;
+    std::fill(first_after_.begin() + (first_ == 0 ? 0 : first_ + 1),
+              first_after_.end(), -1);
+    for (const int32_t i : t_.timeless) {
+      int32_t last = -1;
+      for_each_before(t_.graph, i,
+                      [&](int32_t b) { last = std::max(last, position[b]); });
+      position[i] = last;
+    }
+    // In reverse, as each goes to the head of its list.
+    for (auto it = t_.timeless.rbegin(); it != t_.timeless.rend(); ++it) {
+      if (position[*it] < first_ && first_ > 0) continue;
+      int32_t& head = first_after_[position[*it] + 1];
+      next_after_[*it] = head;
+      head = *it;
+    }
+  }
+
+  void send_sources() {
+    if (aliases_) return send_after(-1);
+    for (const int32_t i : t_.timeless) send_values(i);
+  }
+  void send_after(int32_t position) {
+    for (int32_t i = first_after_[position + 1]; i >= 0; i = next_after_[i]) {
+      send_values(i);
+    }
+  }
+
+  // Makes the early copies of the values of a node.
+  void send_values(int32_t node) {
+    const int32_t home = plan_->device[node];
+    for (const int32_t v : t_.graph.values[node]) {
+      if (t_.graph.everywhere[v]) continue;
+      DeviceSet targets;
+      for (const int32_t r : t_.graph.readers[v]) {
+        targets |= device_bit(plan_->device[r]);
+      }
+      targets &= t_.early & ~device_bit(home);
+      for (; targets; targets.drop_first()) {
+        copy(v, home, targets.first(), end_of(node));
+      }
+    }
+  }
+
+  double end_of(int32_t node) {
+    return must_settle(node) ? settle(node) : trial_.span[node].end_us;
+  }
+  bool must_settle(int32_t node) {
+    return aliases_ && t_.graph.kind[node] == Kind::kAlias &&
+           !log_.has_alias(node);
+  }
+
+  // Finds when an alias is there. Chains of aliases may be deeper than the
+  // stack: each frame holds an alias and how many of its inputs have been
+  // handled.
+  double settle(int32_t alias) {
+    settling_.assign(1, {alias, 0, 0});
+    while (true) {
+      Settling& s = settling_.back();
+      const int32_t on = plan_->device[s.alias];
+      const auto& reads = t_.reads[s.alias];
+      const auto& controls = t_.graph.controls[s.alias];
+      if (s.next < reads.size()) {
+        const TimingTables::Read& r = reads[s.next];
+        if (needs_end(r, on) && must_settle(r.producer)) {
+          settling_.push_back({r.producer, 0, 0});
+          continue;
+        }
+        s.at = std::max(s.at, arrive(r, on));
+        ++s.next;
+      } else if (s.next < reads.size() + controls.size()) {
+        const int32_t c = controls[s.next - reads.size()];
+        if (must_settle(c)) {
+          settling_.push_back({c, 0, 0});
+          continue;
+        }
+        s.at = std::max(s.at, end_of(c));
+        ++s.next;
+      } else {
+        const double at = s.at;
+        log_.add({s.alias, -1, position_, at, at});
+        trial_.span[s.alias] = {at, at};
+        settling_.pop_back();
+        if (settling_.empty()) return at;
+      }
+    }
+  }
+
+  // Whether arrive() needs to know when the producer ended.
+  bool needs_end(const TimingTables::Read& r, int32_t on) {
+    if (plan_->device[r.producer] == on || r.everywhere) return true;
+    return !t_.early.has(on) && !log_.has_copy(r.value, on);
+  }
+
+  // The time at which what is read is on a device. Early copies have been made.
+  double arrive(const TimingTables::Read& r, int32_t on) {
+    const int32_t home = plan_->device[r.producer];
+    if (home == on || r.everywhere) return end_of(r.producer);
+    if (const double* end = log_.copy_end(r.value, on, t_.early.has(on))) {
+      return *end;
+    }
+    return copy(r.value, home, on, end_of(r.producer));
+  }
+
+  double copy(int32_t value, int32_t from, int32_t to, double ready) {
+    const TimeSpan span = t_.routes.between(from, to).run(
+        ready, t_.copy_us(value, from, to), free_.data());
+    log_.add({value, to, position_, span.start_us, span.end_us});
+    return span.end_us;
+  }
+
+  const TimingTables t_;
+  const bool aliases_;      // whether there are any
+  const bool free_copies_;  // copies wait for nothing, and are not logged
+  int32_t stride_ = kLeastStride;
+
+  // The kept plan, and the one timed last; both are the same unless there is a
+  // trial to accept.
+  PlacePlan kept_plan_;
+  const PlacePlan* plan_ = &kept_plan_;
+  TimedStep kept_, trial_;
+  CopyLog log_;
+  bool has_trial_ = false;
+  int32_t first_ = 0;    // position where timing began
+  int32_t reached_ = 0;  // position after the last op timed
+
+  // While a step is timed.
+  std::vector<double> free_;          // per resource: when it is free
+  int32_t position_ = 0;              // before the op being timed
+  std::vector<int32_t> first_after_;  // per position + 1: head of a list
+  std::vector<int32_t> next_after_;   // per node
+  struct Settling {
+    int32_t alias;
+    size_t next;  // among its reads, then its controls
+    double at;
+  };
+  std::vector<Settling> settling_;
+  std::optional<PeakBytes> peak_;
+};
+
+StepTimer::StepTimer(const SimulatedGraph& graph, const CostTable& costs)
+    : impl_(std::make_unique<Impl>(graph, costs)) {}
+StepTimer::~StepTimer() = default;
+StepTimer::StepTimer(StepTimer&&) noexcept = default;
+StepTimer& StepTimer::operator=(StepTimer&&) noexcept = default;
+
+double StepTimer::run(const PlacePlan& plan) { return impl_->run(plan); }
+double StepTimer::try_from(const PlacePlan& changed, int32_t first,
+                           double stop_above) {
+  return impl_->try_from(changed, first, stop_above);
+}
+void StepTimer::accept() { impl_->accept(); }
+double StepTimer::step_us() const { return impl_->step_us(); }
+std::span<const TimeSpan> StepTimer::spans() const { return impl_->spans(); }
+std::span<const int64_t> StepTimer::peak_bytes() { return impl_->peak_bytes(); }
+std::span<const int32_t> StepTimer::topological_order() const {
+  return impl_->tables().order;
+}
+std::span<const StepTimer::Event> StepTimer::events() {
+  return impl_->events();
+}
+double StepTimer::copy_us(int32_t value, int32_t from, int32_t to) const {
+  return impl_->tables().copy_us(value, from, to);
+}
+
+}  // namespace berth

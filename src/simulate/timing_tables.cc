@@ -1,0 +1,190 @@
+#include "simulate/timing_tables.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <queue>
+
+#include "berth/errors.h"
+#include "simulate/check_plan.h"
+
+namespace berth {
+
+namespace {
+
+using Kind = SimulatedGraph::Kind;
+
+// If this many link kinds differ, their times are computed on demand.
+constexpr size_t kMaxKinds = 16;
+
+// NaN means it takes infinitely long.
+double time_or_never(double us) {
+  return us >= 0 ? us : std::numeric_limits<double>::infinity();
+}
+
+bool numbers_are_an_order(const SimulatedGraph& g) {
+  bool ordered = true;
+  for (int32_t i = 0; i < g.num_nodes() && ordered; ++i) {
+    for_each_before(g, i, [&](int32_t b) { ordered = ordered && b < i; });
+  }
+  return ordered;
+}
+
+// The index of the kind of a link, added if it is new.
+uint8_t kind_of(const LinkCost& link, std::vector<const LinkCost*>& kinds) {
+  size_t k = 1;
+  while (k < kinds.size() && (kinds[k]->latency_us != link.latency_us ||
+                              kinds[k]->bytes_per_us != link.bytes_per_us)) {
+    ++k;
+  }
+  if (k == kinds.size() && k < kMaxKinds) kinds.push_back(&link);
+  return static_cast<uint8_t>(k);
+}
+
+}  // namespace
+
+std::vector<int32_t> topological_order(const SimulatedGraph& g) {
+  std::vector<int32_t> rank(g.kind.size());
+  std::iota(rank.begin(), rank.end(), 0);
+  return numbers_are_an_order(g) ? rank : topological_order(g, rank);
+}
+
+std::vector<int32_t> topological_order(const SimulatedGraph& g,
+                                       std::span<const int32_t> rank) {
+  using Item = std::pair<int32_t, int32_t>;
+  std::priority_queue<Item, std::vector<Item>, std::greater<>> ready;
+  std::vector<size_t> missing;
+  for (int32_t i = 0; i < g.num_nodes(); ++i) {
+    missing.push_back(g.reads[i].size() + g.controls[i].size());
+    if (missing.back() == 0) ready.push({rank[i], i});
+  }
+  std::vector<int32_t> order;
+  order.reserve(missing.size());
+  while (!ready.empty()) {
+    const int32_t i = ready.top().second;
+    ready.pop();
+    order.push_back(i);
+    for_each_after(g, i, [&](int32_t next) {
+      if (--missing[next] == 0) ready.push({rank[next], next});
+    });
+  }
+  return order;
+}
+
+TimingTables::TimingTables(const SimulatedGraph& g, const CostTable& c)
+    : graph(g),
+      costs(c),
+      num_devices(c.devices.size()),
+      num_classes(c.classes.size()),
+      num_values(g.producer.size()),
+      order(topological_order(g)) {
+  check_costs(g, c);
+  if (order.size() != static_cast<size_t>(g.num_nodes())) {
+    throw errors::InvalidArgument(
+        "simulate: some nodes wait for themselves, through others; expected a "
+        "graph without cycles");
+  }
+  add_classes();
+  add_nodes();
+  add_paths();
+  add_links();
+  add_edges();
+}
+
+void TimingTables::add_classes() {
+  for (const DeviceCost& d : costs.devices) {
+    class_of.push_back(static_cast<size_t>(d.device_class));
+    all_free &= d.copies == CopyRule::kFree;
+    if (comes_early(d.copies)) {
+      early |= device_bit(static_cast<int32_t>(class_of.size()) - 1);
+    }
+  }
+  node_us.reserve(costs.times.size());
+  for (const OpTime& t : costs.times) node_us.push_back(time_or_never(t.us));
+}
+
+void TimingTables::add_nodes() {
+  std::vector<Read> row;
+  for (int32_t i = 0; i < graph.num_nodes(); ++i) {
+    row.clear();
+    for (const int32_t v : graph.reads[i]) {
+      row.push_back({v, graph.producer[v], graph.everywhere[v] != 0});
+    }
+    reads.add(row);
+    num_ops += graph.kind[i] == Kind::kOp;
+  }
+  for (const int32_t i : order) {
+    const Kind kind = graph.kind[i];
+    if (kind == Kind::kSource || kind == Kind::kAlias) timeless.push_back(i);
+  }
+}
+
+// Longest paths of least times, backwards.
+void TimingTables::add_paths() {
+  behind_us.assign(graph.kind.size(), 0);
+  least_us.assign(graph.kind.size(), 0);
+  std::vector<double> with(graph.kind.size(), 0);  // the node itself
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {
+    const int32_t i = *it;
+    double behind = 0;
+    for_each_after(
+        graph, i, [&](int32_t next) { behind = std::max(behind, with[next]); });
+    behind_us[i] = behind;
+    if (graph.kind[i] == Kind::kOp) {
+      double least = std::numeric_limits<double>::infinity();
+      for (size_t k = 0; k < num_classes; ++k) {
+        least = std::min(least, node_us[i * num_classes + k]);
+      }
+      least_us[i] = least;
+      work_us += least;
+    }
+    with[i] = least_us[i] + behind;
+  }
+}
+
+void TimingTables::add_links() {
+  routes = CopyRoutes(costs);
+  std::vector<const LinkCost*> kinds = {nullptr};
+  kind.assign(costs.links.size(), 0);
+  for (size_t k = 0; k < kind.size(); ++k) {
+    // That of a device with itself is never used.
+    const bool own =
+        kind.size() == num_devices * num_devices && k % (num_devices + 1) == 0;
+    if (!own) kind[k] = kind_of(costs.links[k], kinds);
+  }
+  num_kinds = static_cast<uint8_t>(kinds.size());
+  for (const uint8_t k : kind) few_kinds &= k < num_kinds;
+  kind_us.reserve((num_values + 1) * num_kinds);
+  for (size_t v = 0; v < num_values; ++v) {
+    const int64_t bytes = costs.bytes.item(static_cast<int32_t>(v));
+    kind_us.push_back(0);
+    for (size_t k = 1; k < num_kinds; ++k) {
+      kind_us.push_back(
+          graph.everywhere[v] ? 0 : time_or_never(kinds[k]->time_us(bytes)));
+    }
+  }
+  kind_us.resize(kind_us.size() + num_kinds, 0);
+}
+
+void TimingTables::add_edges() {
+  for (int32_t i = 0; i < graph.num_nodes(); ++i) {
+    edges_of.push_back(static_cast<int32_t>(edges.size()));
+    for (const Read& r : reads[i]) {
+      edges.push_back({r.value * num_kinds, r.producer});
+    }
+    for (const int32_t c : graph.controls[i]) {
+      edges.push_back({static_cast<int32_t>(num_values) * num_kinds, c});
+    }
+  }
+  edges_of.push_back(static_cast<int32_t>(edges.size()));
+}
+
+double TimingTables::slow_copy_us(int32_t value, int32_t from,
+                                  int32_t to) const {
+  if (graph.everywhere[value]) return 0;
+  return time_or_never(costs.link(from, to).time_us(costs.bytes.item(value)));
+}
+
+}  // namespace berth

@@ -1,0 +1,94 @@
+// TimingTables: what timing a plan looks up, derived once from graph and
+// costs. Internal to the module; read-only once made.
+
+#ifndef BERTH_SIMULATE_TIMING_TABLES_H_
+#define BERTH_SIMULATE_TIMING_TABLES_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "place/device_set.h"
+#include "simulate/copy_route.h"
+#include "simulate/step_model.h"
+
+namespace berth {
+
+// Nodes in an order in which none comes before what it waits for; by index if
+// that is such an order. Shorter than the graph if that has a cycle.
+std::vector<int32_t> topological_order(const SimulatedGraph& graph);
+// The same by rank where there is a choice, then by index.
+std::vector<int32_t> topological_order(const SimulatedGraph& graph,
+                                       std::span<const int32_t> rank);
+
+struct TimingTables {
+  // Throws what StepTimer's constructor throws.
+  TimingTables(const SimulatedGraph& graph, const CostTable& costs);
+
+  struct Read {
+    int32_t value;
+    int32_t producer;
+    bool everywhere;
+  };
+
+  double us(int32_t node, int32_t device) const {
+    return node_us[static_cast<size_t>(node) * num_classes +
+                   class_of[static_cast<size_t>(device)]];
+  }
+  // 0 on one device.
+  double copy_us(int32_t value, int32_t from, int32_t to) const {
+    const uint8_t kind = kind_of_link(from, to);
+    return kind < num_kinds
+               ? kind_us[static_cast<size_t>(value) * num_kinds + kind]
+               : slow_copy_us(value, from, to);
+  }
+  double slow_copy_us(int32_t value, int32_t from, int32_t to) const;
+
+  uint8_t kind_of_link(int32_t from, int32_t to) const {
+    return from == to ? 0 : kind[routes.links().link(from, to)];
+  }
+
+  // What a node waits for, where copies are free: a producer, and where its
+  // copy times begin in kind_us. Controls point to zeros.
+  struct Edge {
+    int32_t times;
+    int32_t producer;
+  };
+
+  const SimulatedGraph& graph;
+  const CostTable& costs;
+  size_t num_devices = 0, num_classes = 0, num_values = 0;
+  int32_t num_ops = 0;            // ops that take time
+  std::vector<int32_t> order;     // topological
+  std::vector<int32_t> timeless;  // sources and aliases, in that order
+  std::vector<size_t> class_of;   // per device
+  std::vector<double> node_us;    // [node * classes + class]; infinite: never
+  std::vector<double> least_us;   // per node, on any device; 0: not an op
+  std::vector<double>
+      behind_us;       // per node: the least time from its end to any step's
+  double work_us = 0;  // least times of all ops
+  Rows<Read> reads;    // per node
+  std::vector<Edge> edges;        // by node; edges_of has the bounds
+  std::vector<int32_t> edges_of;  // per node + 1: where its edges begin
+  CopyRoutes routes;
+  std::vector<uint8_t> kind;  // per link
+  // Equal links share one of the `num_kinds` kinds; kind 0 is not a link. If
+  // too many differ, the others have kind num_kinds, and `few_kinds` is false.
+  uint8_t num_kinds = 1;
+  bool few_kinds = true;
+  std::vector<double> kind_us;  // [value * kinds + kind]; ends with zeros
+  bool all_free = true;         // copies to any device
+  // Devices to which copies come_early().
+  DeviceSet early;
+
+ private:
+  void add_classes();
+  void add_nodes();
+  void add_paths();
+  void add_links();
+  void add_edges();
+};
+
+}  // namespace berth
+
+#endif  // BERTH_SIMULATE_TIMING_TABLES_H_
