@@ -102,7 +102,7 @@ def all_wrong(share, seed):
 
 
 def test_errors_speak_python(tmp_path):
-    # In a process of its own: such calls leave files, seeds and handlers behind.
+    # In a process of its own: such calls leave files, seeds and handlers.
     seed = os.environ.get("BERTH_SEED", "1")
     done = subprocess.run([sys.executable, os.path.abspath(__file__), str(SHARE), seed], cwd=tmp_path,
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=1200)

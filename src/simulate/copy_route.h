@@ -40,7 +40,7 @@ class CopyRoute {
   }
 
   bool empty() const { return count_ == 0; }
-  // The same without one resource.
+  // Returns a route without one resource.
   CopyRoute without(int32_t resource) const {
     CopyRoute rest;
     for (const int32_t n : *this) {

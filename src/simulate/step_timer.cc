@@ -51,13 +51,14 @@ struct Tally {
   double most_area_us, stop_above_us;
 
   // Adds an op that ends at `end` on a device that was free at `before`: copies
-  // to others are left out of the area, which is then a lower bound. `behind`:
-  // the longest path after it. Returns whether the step may still be shorter.
-  bool add(double before, double end, double least, double behind) {
+  // to others are left out of the area, which is then a lower bound. `after`:
+  // the longest path from its end. Returns whether the step may still be
+  // shorter.
+  bool add(double before, double end, double least, double after) {
     now.latest_us = std::max(now.latest_us, end);
     now.left_us -= least;
     area_us += end - before;
-    return !(end + behind > stop_above_us ||
+    return !(end + after > stop_above_us ||
              area_us + now.left_us > most_area_us);
   }
   double result() const {

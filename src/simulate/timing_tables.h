@@ -17,7 +17,7 @@ namespace berth {
 // Nodes in an order in which none comes before what it waits for; by index if
 // that is such an order. Shorter than the graph if that has a cycle.
 std::vector<int32_t> topological_order(const SimulatedGraph& graph);
-// The same by rank where there is a choice, then by index.
+// As above, but by rank where there is a choice, then by index.
 std::vector<int32_t> topological_order(const SimulatedGraph& graph,
                                        std::span<const int32_t> rank);
 
