@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <memory>
-
 #include "berth/errors.h"
 #include "berth/keras/datasets.h"
 #include "io/cifar.h"

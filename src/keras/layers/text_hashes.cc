@@ -6,7 +6,6 @@
 #include <farmhash.h>
 
 #include <bit>
-#include <cstring>
 
 namespace berth::keras {
 

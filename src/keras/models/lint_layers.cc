@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 

@@ -1,7 +1,6 @@
 // Adam and its relatives: Adam, AdamW, Adamax, Nadam, Lamb.
 
 #include <cmath>
-#include <optional>
 
 #include "berth/keras/optimizers.h"
 #include "berth/ops/array.h"
@@ -221,7 +220,6 @@ Lamb::Lamb(LearningRate learning_rate, LambOptions options)
     : Optimizer(
           make_optimizer<Lamb, LambBase>("Lamb", learning_rate, options)) {}
 
-void add_adam_classes(Classes& c);
 void add_adam_classes(Classes& c) {
   c.optimizers["Adam"] = &made_of<Optimizer, OptimizerArgs<Adam, AdamOptions>>;
   c.optimizers["AdamW"] =

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <string_view>
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "base/diagnostics.h"
 #include "berth/errors.h"
