@@ -18,7 +18,7 @@
 #include "op/device_scope.h"
 #include "ops/families.h"
 #include "ops/in_scope.h"
-#include "ops/op_call.h"
+#include "ops/named_call.h"
 #include "tensor/string_tensor.h"
 #include "tensor/visit_dtype.h"
 
@@ -133,23 +133,16 @@ Tensor constant(const char* value, Site site) {
   return constant(std::span<const char* const>(&value, 1), Shape{}, site);
 }
 
-Tensor zeros_like(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("ZerosLike");
-  set_site(site);
-  return call1(op, x);
-}
+Tensor zeros_like(const Tensor& x, Site s) { return unary<"ZerosLike">(x, s); }
 Tensor reshape(const Tensor& x, const Shape& shape, Site site) {
-  static const OpDef& op = op_named("Reshape");
   set_site(site);
-  return call1(op, x, AttrsRef({{"shape", shape}}).get());
+  return call1(op_of<"Reshape">(), x, AttrsRef({{"shape", shape}}).get());
 }
 Tensor broadcast_to(const Tensor& x, const Shape& shape, Site site) {
-  static const OpDef& op = op_named("BroadcastTo");
   set_site(site);
-  return call1(op, x, AttrsRef({{"shape", shape}}).get());
+  return call1(op_of<"BroadcastTo">(), x, AttrsRef({{"shape", shape}}).get());
 }
 Tensor identity(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("Identity");
   set_site(site);
   if (x.dtype() == resource) {
     raise_with_place(
@@ -157,12 +150,10 @@ Tensor identity(const Tensor& x, Site site) {
                                 "variable; expected a value: read it first"),
         t_state.layer, t_state.site);
   }
-  return call1(op, x);
+  return call1(op_of<"Identity">(), x);
 }
 Tensor stop_gradient(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("StopGradient");
-  set_site(site);
-  return call1(op, x);
+  return unary<"StopGradient">(x, site);
 }
 
 namespace {
@@ -268,10 +259,9 @@ void register_array_ops(OpRegistry& r) {
       .infer(&infer_reshape)
       .split(&split_first_axis)
       .gradient([](const GradCall& g) {
-        static const OpDef& op = op_named("ReshapeLike");
         const Shape& shape = g.x(0).shape();
         if (!shape.is_fully_defined())
-          return Tensors{call1(op, g.dy(), g.x(0))};
+          return Tensors{call1(op_of<"ReshapeLike">(), g.dy(), g.x(0))};
         return Tensors{reshape(g.dy(), shape, {})};
       });
   for (const char* name : {"Identity", "StopGradient"}) {

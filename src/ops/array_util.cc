@@ -7,6 +7,7 @@
 
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
+#include "ops/named_call.h"
 
 namespace berth {
 
@@ -21,11 +22,10 @@ Tensor call_checked(const OpDef& op, Site site,
 Tensor reshape_like(const Tensor& t, const Tensor& like) {
   if (t.shape() == like.shape()) return t;
   if (like.shape().is_fully_defined()) {
-    static const OpDef& op = op_named("Reshape");
-    return call1(op, t, AttrsRef({{"shape", like.shape()}}).get());
+    return call1(op_of<"Reshape">(), t,
+                 AttrsRef({{"shape", like.shape()}}).get());
   }
-  static const OpDef& op = op_named("ReshapeLike");
-  return call1(op, t, like);
+  return call1(op_of<"ReshapeLike">(), t, like);
 }
 
 Tensor merge_axes(const Tensor& t, int axes, Site site) {

@@ -14,7 +14,7 @@
 #include "berth/ops/nn.h"
 #include "op/device_scope.h"
 #include "ops/families.h"
-#include "ops/op_call.h"
+#include "ops/named_call.h"
 #include "ops/widened.h"
 
 namespace berth {
@@ -162,11 +162,10 @@ namespace nn {
 
 Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& scale,
                   const Tensor& offset, double epsilon, Site site) {
-  static const OpDef& op = op_named("GroupNorm");
   set_site(site);
   const AttrsRef attrs({{"num_groups", groups}, {"epsilon", epsilon}});
   const Tensor k = parameter_for(x, scale), b = parameter_for(x, offset);
-  return call1(op, {&x, &k, &b}, attrs.get());
+  return call1(op_of<"GroupNorm">(), {&x, &k, &b}, attrs.get());
 }
 
 Tensor instance_norm(const Tensor& x, const Tensor& scale, const Tensor& offset,
@@ -184,21 +183,19 @@ Tensor instance_norm(const Tensor& x, const Tensor& scale, const Tensor& offset,
 
 Tensor rms_norm(const Tensor& x, const Tensor& scale, double epsilon,
                 Site site) {
-  static const OpDef& op = op_named("RMSNorm");
   set_site(site);
-  return call1(op, x, parameter_for(x, scale),
+  return call1(op_of<"RMSNorm">(), x, parameter_for(x, scale),
                AttrsRef({{"epsilon", epsilon}}).get());
 }
 
 Tensor local_response_normalization(const Tensor& x, const LrnOptions& options,
                                     Site site) {
-  static const OpDef& op = op_named("LRN");
   set_site(site);
   const AttrsRef attrs({{"depth_radius", options.depth_radius},
                         {"bias", options.bias},
                         {"alpha", options.alpha},
                         {"beta", options.beta}});
-  return call1(op, x, attrs.get());
+  return call1(op_of<"LRN">(), x, attrs.get());
 }
 
 }  // namespace nn

@@ -4,16 +4,11 @@
 
 #include "berth/ops/math.h"
 #include "ops/families.h"
-#include "ops/op_call.h"
+#include "ops/named_call.h"
 
 namespace berth {
 
 namespace {
-
-Tensor binary(const OpDef& op, const Tensor& a, const Tensor& b, Site site) {
-  set_site(site);
-  return call1(op, a, b);
-}
 
 void comparison(OpRegistry& r, const char* name, DTypeSet types,
                 bool commutative) {
@@ -32,48 +27,37 @@ void comparison(OpRegistry& r, const char* name, DTypeSet types,
 namespace math {
 
 Tensor equal(const Tensor& a, const Tensor& b, Site site) {
-  static const OpDef& op = op_named("Equal");
-  return binary(op, a, b, site);
+  return binary<"Equal">(a, b, site);
 }
 Tensor not_equal(const Tensor& a, const Tensor& b, Site site) {
-  static const OpDef& op = op_named("NotEqual");
-  return binary(op, a, b, site);
+  return binary<"NotEqual">(a, b, site);
 }
 Tensor less(const Tensor& a, const Tensor& b, Site site) {
-  static const OpDef& op = op_named("Less");
-  return binary(op, a, b, site);
+  return binary<"Less">(a, b, site);
 }
 Tensor less_equal(const Tensor& a, const Tensor& b, Site site) {
-  static const OpDef& op = op_named("LessEqual");
-  return binary(op, a, b, site);
+  return binary<"LessEqual">(a, b, site);
 }
 Tensor greater(const Tensor& a, const Tensor& b, Site site) {
-  static const OpDef& op = op_named("Greater");
-  return binary(op, a, b, site);
+  return binary<"Greater">(a, b, site);
 }
 Tensor greater_equal(const Tensor& a, const Tensor& b, Site site) {
-  static const OpDef& op = op_named("GreaterEqual");
-  return binary(op, a, b, site);
+  return binary<"GreaterEqual">(a, b, site);
 }
 Tensor logical_and(const Tensor& a, const Tensor& b, Site site) {
-  static const OpDef& op = op_named("LogicalAnd");
-  return binary(op, a, b, site);
+  return binary<"LogicalAnd">(a, b, site);
 }
 Tensor logical_or(const Tensor& a, const Tensor& b, Site site) {
-  static const OpDef& op = op_named("LogicalOr");
-  return binary(op, a, b, site);
+  return binary<"LogicalOr">(a, b, site);
 }
 Tensor logical_not(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("LogicalNot");
-  set_site(site);
-  return call1(op, x);
+  return unary<"LogicalNot">(x, site);
 }
 
 Tensor cast(const Tensor& x, DType dtype, Site site) {
   if (x.dtype() == dtype) return x;
-  static const OpDef& op = op_named("Cast");
   set_site(site);
-  return call1(op, x, AttrsRef({{"DstT", dtype}}).get());
+  return call1(op_of<"Cast">(), x, AttrsRef({{"DstT", dtype}}).get());
 }
 
 }  // namespace math

@@ -8,33 +8,29 @@
 #include "berth/ops/math.h"
 #include "ops/array_util.h"
 #include "ops/families.h"
+#include "ops/named_call.h"
 
 namespace berth {
 
 namespace math {
 
 Tensor complex(const Tensor& re, const Tensor& im, Site site) {
-  static const OpDef& op = op_named("Complex");
-  return call_checked(op, site, {&re, &im});
+  return call_checked(op_of<"Complex">(), site, {&re, &im});
 }
 Tensor real(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("Real");
-  return is_complex(x.dtype()) ? call_checked(op, site, {&x}) : x;
+  return is_complex(x.dtype()) ? call_checked(op_of<"Real">(), site, {&x}) : x;
 }
 Tensor imag(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("Imag");
-  return is_complex(x.dtype()) ? call_checked(op, site, {&x})
+  return is_complex(x.dtype()) ? call_checked(op_of<"Imag">(), site, {&x})
                                : zeros_like(x, site);
 }
 Tensor angle(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("Angle");
-  if (is_complex(x.dtype())) return call_checked(op, site, {&x});
+  if (is_complex(x.dtype())) return call_checked(op_of<"Angle">(), site, {&x});
   return where(less(x, scalar_like(x, 0), site),
                scalar_like(x, std::numbers::pi), scalar_like(x, 0), site);
 }
 Tensor conj(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("Conj");
-  return is_complex(x.dtype()) ? call_checked(op, site, {&x}) : x;
+  return is_complex(x.dtype()) ? call_checked(op_of<"Conj">(), site, {&x}) : x;
 }
 
 }  // namespace math

@@ -19,7 +19,7 @@
 #include "op/device_scope.h"
 #include "op/window.h"
 #include "ops/families.h"
-#include "ops/op_call.h"
+#include "ops/named_call.h"
 
 namespace berth {
 
@@ -29,11 +29,6 @@ using Sizes = std::vector<int64_t>;
 
 // More cannot be multiplied safely; no image has as many.
 constexpr int64_t kMaxChannels = int64_t{1} << 31;
-
-const OpDef& conv_op() {
-  static const OpDef& op = op_named("Conv2D");
-  return op;
-}
 
 // The attributes that all three have, for a gradient rule.
 std::vector<Attrs::Pair> conv_attrs(const GradCall& g) {
@@ -45,7 +40,7 @@ std::vector<Attrs::Pair> conv_attrs(const GradCall& g) {
 }
 
 Tensor conv(const GradCall& g, const Tensor& x, const Tensor& filter) {
-  return call1(conv_op(), x, filter, AttrsRef(conv_attrs(g)).get());
+  return call1(op_of<"Conv2D">(), x, filter, AttrsRef(conv_attrs(g)).get());
 }
 
 // The gradient of x, given that of conv(x, filter).
@@ -331,7 +326,7 @@ Tensors decompose_depthwise(std::span<const Tensor> in, const OpDef& op,
        {"padding", op.attr<std::string>(attrs, "padding")},
        {"explicit_paddings", op.attr<Sizes>(attrs, "explicit_paddings")},
        {"groups", std::max<int64_t>(channels, 1)}});
-  return {call1(conv_op(), in[0], filter, conv.get())};
+  return {call1(op_of<"Conv2D">(), in[0], filter, conv.get())};
 }
 
 // Channels too, where each makes one: then all are split at the same borders.

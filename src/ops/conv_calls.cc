@@ -11,7 +11,7 @@
 #include "berth/ops/conv.h"
 #include "op/device_scope.h"
 #include "op/window.h"
-#include "ops/op_call.h"
+#include "ops/named_call.h"
 
 namespace berth::nn {
 
@@ -169,20 +169,19 @@ Tensor pool1d(const char* name, const Tensor& input, const Pool1DOptions& o,
 
 Tensor conv2d(const Tensor& input, const Tensor& filters,
               const Conv2DOptions& options, Site site) {
-  static const OpDef& op = op_named("Conv2D");
   set_site(site);
   const bool first = channels_first(options.data_format, "NHWC", "NCHW");
   std::vector<Attrs::Pair> attrs = conv_attrs(options, first);
   return channels_last(input, first, site, [&](const Tensor& x) {
     add_groups(x, filters, &attrs);
-    return call1(op, x, filters, AttrsRef(std::move(attrs)).get());
+    return call1(op_of<"Conv2D">(), x, filters,
+                 AttrsRef(std::move(attrs)).get());
   });
 }
 
 Tensor conv2d_transpose(const Tensor& input, const Tensor& filters,
                         const Sizes& output_shape, const Conv2DOptions& options,
                         Site site) {
-  static const OpDef& op = op_named("Conv2DBackpropInput");
   set_site(site);
   const bool first = channels_first(options.data_format, "NHWC", "NCHW");
   std::vector<Attrs::Pair> attrs = conv_attrs(options, first);
@@ -204,18 +203,18 @@ Tensor conv2d_transpose(const Tensor& input, const Tensor& filters,
       sizes = {sizes[0], sizes[2], sizes[3], sizes[1]};
     }
     attrs.push_back({"input_sizes", sizes});
-    return call1(op, filters, x, AttrsRef(std::move(attrs)).get());
+    return call1(op_of<"Conv2DBackpropInput">(), filters, x,
+                 AttrsRef(std::move(attrs)).get());
   });
 }
 
 Tensor depthwise_conv2d(const Tensor& input, const Tensor& filter,
                         const Conv2DOptions& options, Site site) {
-  static const OpDef& op = op_named("DepthwiseConv2dNative");
   set_site(site);
   const bool first = channels_first(options.data_format, "NHWC", "NCHW");
   const AttrsRef attrs(conv_attrs(options, first));
   return channels_last(input, first, site, [&](const Tensor& x) {
-    return call1(op, x, filter, attrs.get());
+    return call1(op_of<"DepthwiseConv2dNative">(), x, filter, attrs.get());
   });
 }
 
@@ -268,20 +267,18 @@ Tensor avg_pool1d(const Tensor& input, const Pool1DOptions& options,
 std::pair<Tensor, Tensor> max_pool_with_argmax(const Tensor& input,
                                                const PoolOptions& options,
                                                Site site) {
-  static const OpDef& op = op_named("MaxPoolWithArgmax");
   set_site(site);
   const Sizes& strides =
       options.strides.empty() ? options.ksize : options.strides;
   if (options.data_format != "NHWC") {
-    throw errors::InvalidArgument(
-        fmt::format("max_pool_with_argmax: data_format is \"{}\"{}; expected "
-                    "\"NHWC\"",
-                    options.data_format, where_text()));
+    throw errors::InvalidArgument(fmt::format(
+        "max_pool_with_argmax: data_format is \"{}\"{}; expected \"NHWC\"",
+        options.data_format, where_text()));
   }
   const AttrsRef attrs({{"ksize", nhwc_list(options.ksize)},
                         {"strides", nhwc_list(strides)},
                         {"padding", options.padding}});
-  Tensors y = call_many(op, {&input}, attrs.get());
+  Tensors y = call_many(op_of<"MaxPoolWithArgmax">(), {&input}, attrs.get());
   return {std::move(y[0]), std::move(y[1])};
 }
 

@@ -22,21 +22,12 @@
 #include "op/kernel.h"
 #include "ops/attention.h"
 #include "ops/families.h"
-#include "ops/op_call.h"
+#include "ops/named_call.h"
 #include "ops/widened.h"
 
 namespace berth {
 
 namespace {
-
-const OpDef& product_op() {
-  static const OpDef& op = op_named("MatMul");
-  return op;
-}
-const OpDef& softmax_op() {
-  static const OpDef& op = op_named("MaskedSoftmax");
-  return op;
-}
 
 const Attrs* transpose_b() {
   using Pairs = std::vector<Attrs::Pair>;
@@ -181,10 +172,11 @@ Weights weights_of(const Tensor& q, const Tensor& k, const Tensor& mask,
                    double scale, bool causal) {
   Weights w;
   w.attrs = AttrsRef({{"scale", scale}, {"is_causal", causal}});
-  w.scores = call1(product_op(), q, k, transpose_b());
-  w.weights = mask.defined()
-                  ? call1(softmax_op(), w.scores, mask, w.attrs.get())
-                  : call1(softmax_op(), w.scores, w.attrs.get());
+  w.scores = call1(op_of<"MatMul">(), q, k, transpose_b());
+  w.weights =
+      mask.defined()
+          ? call1(op_of<"MaskedSoftmax">(), w.scores, mask, w.attrs.get())
+          : call1(op_of<"MaskedSoftmax">(), w.scores, w.attrs.get());
   return w;
 }
 
@@ -212,7 +204,7 @@ Tensors decompose_attention(std::span<const Tensor> in, const OpDef& op,
   const bool causal = op.attr<bool>(attrs, "is_causal");
   const Tensor mask = input_or_none(in, 3);
   const Weights w = weights_of(in[0], in[1], mask, scale, causal);
-  const Tensor y = call1(product_op(), w.weights, in[2]);
+  const Tensor y = call1(op_of<"MatMul">(), w.weights, in[2]);
   return {y, logarithms(w.scores, mask, scale, causal)};
 }
 
@@ -231,9 +223,9 @@ Tensors back_from_weights(const Tensor& q, const Tensor& k, const Tensor& mask,
   Tensors in{w.scores};
   if (mask.defined()) in.push_back(mask);
   const Tensors d =
-      by_rule(softmax_op(), w.attrs.get(), in, w.weights, dweights);
+      by_rule(op_of<"MaskedSoftmax">(), w.attrs.get(), in, w.weights, dweights);
   const Tensors dx =
-      by_rule(product_op(), transpose_b(), {q, k}, w.scores, d[0]);
+      by_rule(op_of<"MatMul">(), transpose_b(), {q, k}, w.scores, d[0]);
   return {dx[0], dx[1], Tensor(), mask.defined() ? d[1] : Tensor()};
 }
 
@@ -245,7 +237,7 @@ Tensors decompose_attention_grad(std::span<const Tensor> in, const OpDef& op,
       weights_of(in[0], in[1], mask, op.attr<double>(attrs, "scale"),
                  op.attr<bool>(attrs, "is_causal"));
   const Tensors d =
-      by_rule(product_op(), nullptr, {w.weights, in[2]}, in[3], in[5]);
+      by_rule(op_of<"MatMul">(), nullptr, {w.weights, in[2]}, in[3], in[5]);
   Tensors all = back_from_weights(in[0], in[1], mask, w, d[0]);
   all[2] = d[1];
   if (!op.attr<bool>(attrs, "mask_grad")) all.pop_back();
@@ -258,15 +250,14 @@ void add_of_logarithms(const GradCall& g, const Tensor& mask, Tensors& d) {
                                g.attr<bool>("is_causal"));
   const Tensor dz = widened(w.weights) * expand_dims(g.dy(1), -1, {});
   const Tensor dscores = rounded_like(dz * g.attr<double>("scale"), w.scores);
-  const Tensors dx =
-      by_rule(product_op(), transpose_b(), {g.x(0), g.x(1)}, w.scores, dscores);
+  const Tensors dx = by_rule(op_of<"MatMul">(), transpose_b(), {g.x(0), g.x(1)},
+                             w.scores, dscores);
   d[0] = d[0] + dx[0];
   d[1] = d[1] + dx[1];
   if (d.size() > 3) d[3] = d[3] + rounded_like(sum_to(dz, mask), mask);
 }
 
 Tensors grad_attention(const GradCall& g) {
-  static const OpDef& op = op_named("ScaledDotProductAttentionGrad");
   const bool masked = g.num_inputs() > 3;
   const Tensor mask = masked ? g.x(3) : Tensor();
   std::vector<Attrs::Pair> attrs = {{"scale", g.attr<double>("scale")},
@@ -275,7 +266,8 @@ Tensors grad_attention(const GradCall& g) {
   const AttrsRef with(std::move(attrs));
   Tensors in{g.x(0), g.x(1), g.x(2), g.y(0), g.y(1), g.dy(0)};
   if (masked) in.push_back(mask);
-  Tensors d = call_list(op, in, with.get());
+  Tensors d =
+      call_list(op_of<"ScaledDotProductAttentionGrad">(), in, with.get());
   if (g.has_dy(1)) add_of_logarithms(g, mask, d);
   return d;
 }

@@ -12,6 +12,7 @@
 #include "op/device_scope.h"
 #include "ops/array_util.h"
 #include "ops/families.h"
+#include "ops/named_call.h"
 
 namespace berth {
 
@@ -36,11 +37,10 @@ Tensor first_rows(const Tensor& t, int64_t count) {
 }
 
 Padded padded_where(const Tensor& condition, int64_t max_size, Site site) {
-  static const OpDef& op = op_named("Where");
   set_site(site);
   (void)condition.dtype();  // throws on an empty handle
-  Tensors r =
-      call_many(op, {&condition}, AttrsRef({{"max_size", max_size}}).get());
+  Tensors r = call_many(op_of<"Where">(), {&condition},
+                        AttrsRef({{"max_size", max_size}}).get());
   return {r[0], r[1]};
 }
 

@@ -162,8 +162,7 @@ void Equation::check(const Tensors& operands) const {
       int64_t& size = sizes[label];
       if (size >= 0 && size != shape[axis]) {
         fail(fmt::format(
-            "axis '{}' is {} in operand {}, which is {}; "
-            "expected {} as before",
+            "axis '{}' is {} in operand {}, which is {}; expected {} as before",
             static_cast<char>(label), shape[axis], i, shape.str(), size));
       }
       size = shape[axis];

@@ -4,149 +4,67 @@
 #include "berth/ops/math.h"
 #include "ops/families.h"
 #include "ops/flow_through.h"
-#include "ops/op_call.h"
+#include "ops/named_call.h"
 
 namespace berth {
 
 namespace math {
 
 Tensor add(const Tensor& a, const Tensor& b, Site site) {
-  static const OpDef& op = op_named("AddV2");
-  set_site(site);
-  return call1(op, a, b);
+  return binary<"AddV2">(a, b, site);
 }
 Tensor subtract(const Tensor& a, const Tensor& b, Site site) {
-  static const OpDef& op = op_named("Sub");
-  set_site(site);
-  return call1(op, a, b);
+  return binary<"Sub">(a, b, site);
 }
 Tensor multiply(const Tensor& a, const Tensor& b, Site site) {
-  static const OpDef& op = op_named("Mul");
-  set_site(site);
-  return call1(op, a, b);
+  return binary<"Mul">(a, b, site);
 }
 Tensor divide(const Tensor& a, const Tensor& b, Site site) {
-  static const OpDef& op = op_named("RealDiv");
-  set_site(site);
-  return call1(op, a, b);
+  return binary<"RealDiv">(a, b, site);
 }
 Tensor maximum(const Tensor& a, const Tensor& b, Site site) {
-  static const OpDef& op = op_named("Maximum");
-  set_site(site);
-  return call1(op, a, b);
+  return binary<"Maximum">(a, b, site);
 }
 Tensor minimum(const Tensor& a, const Tensor& b, Site site) {
-  static const OpDef& op = op_named("Minimum");
-  set_site(site);
-  return call1(op, a, b);
+  return binary<"Minimum">(a, b, site);
 }
 Tensor pow(const Tensor& a, const Tensor& b, Site site) {
-  static const OpDef& op = op_named("Pow");
-  set_site(site);
-  return call1(op, a, b);
+  return binary<"Pow">(a, b, site);
 }
 Tensor squared_difference(const Tensor& a, const Tensor& b, Site site) {
-  static const OpDef& op = op_named("SquaredDifference");
-  set_site(site);
-  return call1(op, a, b);
+  return binary<"SquaredDifference">(a, b, site);
 }
 
-namespace {
-Tensor unary(const OpDef& op, const Tensor& x, Site site) {
-  set_site(site);
-  return call1(op, x);
-}
-}  // namespace
-
-Tensor negative(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("Neg");
-  return unary(op, x, site);
-}
+Tensor negative(const Tensor& x, Site s) { return unary<"Neg">(x, s); }
 Tensor abs(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("Abs");
-  static const OpDef& modulus = op_named("ComplexAbs");
-  return unary(is_complex(x.dtype()) ? modulus : op, x, site);
+  return is_complex(x.dtype()) ? unary<"ComplexAbs">(x, site)
+                               : unary<"Abs">(x, site);
 }
-Tensor sign(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("Sign");
-  return unary(op, x, site);
-}
-Tensor square(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("Square");
-  return unary(op, x, site);
-}
-Tensor sqrt(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("Sqrt");
-  return unary(op, x, site);
-}
-Tensor rsqrt(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("Rsqrt");
-  return unary(op, x, site);
-}
-Tensor exp(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("Exp");
-  return unary(op, x, site);
-}
-Tensor log(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("Log");
-  return unary(op, x, site);
-}
-Tensor log1p(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("Log1p");
-  return unary(op, x, site);
-}
-Tensor floor(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("Floor");
-  return unary(op, x, site);
-}
-Tensor sigmoid(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("Sigmoid");
-  return unary(op, x, site);
-}
-Tensor tanh(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("Tanh");
-  return unary(op, x, site);
-}
+Tensor sign(const Tensor& x, Site s) { return unary<"Sign">(x, s); }
+Tensor square(const Tensor& x, Site s) { return unary<"Square">(x, s); }
+Tensor sqrt(const Tensor& x, Site s) { return unary<"Sqrt">(x, s); }
+Tensor rsqrt(const Tensor& x, Site s) { return unary<"Rsqrt">(x, s); }
+Tensor exp(const Tensor& x, Site s) { return unary<"Exp">(x, s); }
+Tensor log(const Tensor& x, Site s) { return unary<"Log">(x, s); }
+Tensor log1p(const Tensor& x, Site s) { return unary<"Log1p">(x, s); }
+Tensor floor(const Tensor& x, Site s) { return unary<"Floor">(x, s); }
+Tensor sigmoid(const Tensor& x, Site s) { return unary<"Sigmoid">(x, s); }
+Tensor tanh(const Tensor& x, Site s) { return unary<"Tanh">(x, s); }
 
 }  // namespace math
 
-namespace {
-
 // Operators have no line of their own.
-Tensor binary(const OpDef& op, const Tensor& a, const Tensor& b) {
-  set_site({});
-  return call1(op, a, b);
-}
-const OpDef& add_op() {
-  static const OpDef& op = op_named("AddV2");
-  return op;
-}
-const OpDef& sub_op() {
-  static const OpDef& op = op_named("Sub");
-  return op;
-}
-const OpDef& mul_op() {
-  static const OpDef& op = op_named("Mul");
-  return op;
-}
-const OpDef& div_op() {
-  static const OpDef& op = op_named("RealDiv");
-  return op;
-}
-
-}  // namespace
-
 Tensor operator+(const Tensor& a, const Tensor& b) {
-  return binary(add_op(), a, b);
+  return binary<"AddV2">(a, b);
 }
 Tensor operator-(const Tensor& a, const Tensor& b) {
-  return binary(sub_op(), a, b);
+  return binary<"Sub">(a, b);
 }
 Tensor operator*(const Tensor& a, const Tensor& b) {
-  return binary(mul_op(), a, b);
+  return binary<"Mul">(a, b);
 }
 Tensor operator/(const Tensor& a, const Tensor& b) {
-  return binary(div_op(), a, b);
+  return binary<"RealDiv">(a, b);
 }
 Tensor operator+(const Tensor& a, double b) { return a + scalar_like(a, b); }
 Tensor operator-(const Tensor& a, double b) { return a - scalar_like(a, b); }
@@ -186,96 +104,59 @@ Tensors grad_max_min(const GradCall& g, bool max) {
   return {sum_to(da, g.x(0)), sum_to(g.dy() - da, g.x(1))};
 }
 
+void binary_op(OpRegistry& r, const char* name, DTypeSet types,
+               bool commutative, GradientFn gradient) {
+  OpBuilder op = r.op(name);
+  op.input("x", types).input("y", types).output("z").elementwise();
+  if (commutative) op.commutative();
+  op.gradient(gradient);
+}
+
 void register_binary(OpRegistry& r) {
-  r.op("AddV2")
-      .input("x", kEveryNumber)
-      .input("y", kEveryNumber)
-      .output("z")
-      .elementwise()
-      .commutative()
-      .gradient([](const GradCall& g) {
-        return Tensors{g.needs(0) ? sum_to(g.dy(), g.x(0)) : Tensor(),
-                       g.needs(1) ? sum_to(g.dy(), g.x(1)) : Tensor()};
-      });
-  r.op("Sub")
-      .input("x", kEveryNumber)
-      .input("y", kEveryNumber)
-      .output("z")
-      .elementwise()
-      .gradient([](const GradCall& g) {
-        return Tensors{g.needs(0) ? sum_to(g.dy(), g.x(0)) : Tensor(),
-                       g.needs(1) ? sum_to(-g.dy(), g.x(1)) : Tensor()};
-      });
-  r.op("Mul")
-      .input("x", kEveryNumber)
-      .input("y", kEveryNumber)
-      .output("z")
-      .elementwise()
-      .commutative()
-      .gradient([](const GradCall& g) {
-        return Tensors{
-            g.needs(0) ? sum_to(g.dy() * conj(g.x(1)), g.x(0)) : Tensor(),
-            g.needs(1) ? sum_to(g.dy() * conj(g.x(0)), g.x(1)) : Tensor()};
-      });
-  r.op("RealDiv")
-      .input("x", kInexactTypes)
-      .input("y", kInexactTypes)
-      .output("z")
-      .elementwise()
-      .gradient([](const GradCall& g) {
-        const Tensor da = g.dy() / conj(g.x(1));
-        return Tensors{
-            g.needs(0) ? sum_to(da, g.x(0)) : Tensor(),
-            g.needs(1) ? sum_to(-(da * conj(g.y())), g.x(1)) : Tensor()};
-      });
-  r.op("Maximum")
-      .input("x", kRealNumbers)
-      .input("y", kRealNumbers)
-      .output("z")
-      .elementwise()
-      .commutative()
-      .gradient([](const GradCall& g) { return grad_max_min(g, true); });
-  r.op("Minimum")
-      .input("x", kRealNumbers)
-      .input("y", kRealNumbers)
-      .output("z")
-      .elementwise()
-      .commutative()
-      .gradient([](const GradCall& g) { return grad_max_min(g, false); });
-  r.op("Pow")
-      .input("x", kEveryNumber)
-      .input("y", kEveryNumber)
-      .output("z")
-      .elementwise()
-      .gradient([](const GradCall& g) {
-        const Tensor &x = g.x(0), &y = g.x(1);
-        Tensor dx, dy;
-        if (g.needs(0))
-          dx = sum_to(g.dy() * conj(y * math::pow(x, y - 1.0)), x);
-        if (g.needs(1)) {
-          // x^y log x, and 0 where x has no logarithm.
-          const Tensor has = is_complex(x.dtype())
-                                 ? math::not_equal(x, scalar_like(x, 0), {})
-                                 : x > 0.0;
-          const Tensor safe = where(has, x, scalar_like(x, 1), {});
-          dy = sum_to(g.dy() * conj(g.y() * math::log(safe)), y);
-        }
-        return Tensors{dx, dy};
-      });
-  r.op("SquaredDifference")
-      .input("x", kEveryNumber)
-      .input("y", kEveryNumber)
-      .output("z")
-      .elementwise()
-      .commutative()
-      .gradient([](const GradCall& g) {
-        // The square of the distance is real: so is what comes back of it.
-        const DType t = g.dy().dtype();
-        const Tensor dy = math::cast(math::real(g.dy(), {}), t, {});
-        const Tensor d = dy * (g.x(0) - g.x(1)) * 2.0;
-        return Tensors{g.needs(0) ? sum_to(d, g.x(0)) : Tensor(),
-                       g.needs(1) ? sum_to(-d, g.x(1)) : Tensor()};
-      });
+  binary_op(r, "AddV2", kEveryNumber, true, [](const GradCall& g) {
+    return Tensors{g.needs(0) ? sum_to(g.dy(), g.x(0)) : Tensor(),
+                   g.needs(1) ? sum_to(g.dy(), g.x(1)) : Tensor()};
+  });
+  binary_op(r, "Sub", kEveryNumber, false, [](const GradCall& g) {
+    return Tensors{g.needs(0) ? sum_to(g.dy(), g.x(0)) : Tensor(),
+                   g.needs(1) ? sum_to(-g.dy(), g.x(1)) : Tensor()};
+  });
+  binary_op(r, "Mul", kEveryNumber, true, [](const GradCall& g) {
+    return Tensors{
+        g.needs(0) ? sum_to(g.dy() * conj(g.x(1)), g.x(0)) : Tensor(),
+        g.needs(1) ? sum_to(g.dy() * conj(g.x(0)), g.x(1)) : Tensor()};
+  });
+  binary_op(r, "RealDiv", kInexactTypes, false, [](const GradCall& g) {
+    const Tensor da = g.dy() / conj(g.x(1));
+    return Tensors{g.needs(0) ? sum_to(da, g.x(0)) : Tensor(),
+                   g.needs(1) ? sum_to(-(da * conj(g.y())), g.x(1)) : Tensor()};
+  });
+  binary_op(r, "Maximum", kRealNumbers, true,
+            [](const GradCall& g) { return grad_max_min(g, true); });
+  binary_op(r, "Minimum", kRealNumbers, true,
+            [](const GradCall& g) { return grad_max_min(g, false); });
+  binary_op(r, "Pow", kEveryNumber, false, [](const GradCall& g) {
+    const Tensor &x = g.x(0), &y = g.x(1);
+    Tensor dx, dy;
+    if (g.needs(0)) dx = sum_to(g.dy() * conj(y * math::pow(x, y - 1.0)), x);
+    if (g.needs(1)) {
+      // x^y log x, and 0 where x has no logarithm.
+      const Tensor has = is_complex(x.dtype())
+                             ? math::not_equal(x, scalar_like(x, 0), {})
+                             : x > 0.0;
+      const Tensor safe = where(has, x, scalar_like(x, 1), {});
+      dy = sum_to(g.dy() * conj(g.y() * math::log(safe)), y);
+    }
+    return Tensors{dx, dy};
+  });
+  binary_op(r, "SquaredDifference", kEveryNumber, true, [](const GradCall& g) {
+    // The square of the distance is real: so is what comes back of it.
+    const DType t = g.dy().dtype();
+    const Tensor dy = math::cast(math::real(g.dy(), {}), t, {});
+    const Tensor d = dy * (g.x(0) - g.x(1)) * 2.0;
+    return Tensors{g.needs(0) ? sum_to(d, g.x(0)) : Tensor(),
+                   g.needs(1) ? sum_to(-d, g.x(1)) : Tensor()};
+  });
 }
 
 }  // namespace
@@ -331,8 +212,7 @@ void register_unary(OpRegistry& r) {
         .output("y")
         .elementwise()
         .gradient([](const GradCall& g) {
-          static const OpDef& zeros = op_named("ZerosLike");
-          return Tensors{call1(zeros, g.x(0))};
+          return Tensors{call1(op_of<"ZerosLike">(), g.x(0))};
         });
   }
 }

@@ -5,26 +5,24 @@
 #include "berth/ops/array.h"
 #include "ops/array_util.h"
 #include "ops/families.h"
+#include "ops/named_call.h"
 
 namespace berth {
 
 Tensor gather(const Tensor& x, const Tensor& indices, int64_t axis, Site site) {
-  static const OpDef& op = op_named("GatherV2");
-  return call_checked(op, site, {&x, &indices},
+  return call_checked(op_of<"GatherV2">(), site, {&x, &indices},
                       AttrsRef({{"axis", axis}}).get());
 }
 Tensor gather(const Tensor& x, const Tensor& indices, const GatherOptions& o,
               Site site) {
-  static const OpDef& op = op_named("GatherV2");
-  return call_checked(op, site, {&x, &indices},
+  return call_checked(op_of<"GatherV2">(), site, {&x, &indices},
                       AttrsRef({{"axis", o.axis.value_or(o.batch_dims)},
                                 {"batch_dims", o.batch_dims}})
                           .get());
 }
 Tensor one_hot(const Tensor& indices, int64_t depth, const OneHotOptions& o,
                Site site) {
-  static const OpDef& op = op_named("OneHot");
-  return call_checked(op, site, {&indices},
+  return call_checked(op_of<"OneHot">(), site, {&indices},
                       AttrsRef({{"depth", depth},
                                 {"on_value", o.on},
                                 {"off_value", o.off},
@@ -34,8 +32,7 @@ Tensor one_hot(const Tensor& indices, int64_t depth, const OneHotOptions& o,
 }
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b,
              Site site) {
-  static const OpDef& op = op_named("SelectV2");
-  return call_checked(op, site, {&condition, &a, &b});
+  return call_checked(op_of<"SelectV2">(), site, {&condition, &a, &b});
 }
 
 namespace {

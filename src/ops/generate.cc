@@ -6,13 +6,13 @@
 #include "berth/ops/array.h"
 #include "ops/array_util.h"
 #include "ops/families.h"
+#include "ops/named_call.h"
 
 namespace berth {
 
 Tensor fill(const Shape& shape, double value, DType dtype, Site site) {
-  static const OpDef& op = op_named("Fill");
   return call_checked(
-      op, site, {},
+      op_of<"Fill">(), site, {},
       AttrsRef({{"shape", shape}, {"value", value}, {"dtype", dtype}}).get());
 }
 Tensor zeros(const Shape& shape, DType dtype, Site site) {
@@ -22,13 +22,11 @@ Tensor ones(const Shape& shape, DType dtype, Site site) {
   return fill(shape, 1, dtype, site);
 }
 Tensor ones_like(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("OnesLike");
-  return call_checked(op, site, {&x});
+  return call_checked(op_of<"OnesLike">(), site, {&x});
 }
 Tensor range(int64_t start, int64_t limit, int64_t delta, DType dtype,
              Site site) {
-  static const OpDef& op = op_named("Range");
-  return call_checked(op, site, {},
+  return call_checked(op_of<"Range">(), site, {},
                       AttrsRef({{"start", start},
                                 {"limit", limit},
                                 {"delta", delta},

@@ -5,7 +5,7 @@
 
 #include "op/callable.h"
 #include "ops/families.h"
-#include "ops/op_call.h"
+#include "ops/named_call.h"
 
 namespace berth {
 
@@ -79,7 +79,6 @@ int count_replicas(const OpDef& op, const Attrs* attrs) {
 // Each piece counts in every result: its gradient is the reduction of theirs,
 // given to the owner of the piece.
 Tensors grad_all_reduce(const GradCall& g) {
-  static const OpDef& op = op_named("_AllReduce");
   auto pairs = g.attrs()->pairs();
   const auto owners = g.attr<std::vector<int64_t>>("owners");
   const auto replicas = g.attr<std::vector<int64_t>>("replicas");
@@ -97,11 +96,12 @@ Tensors grad_all_reduce(const GradCall& g) {
     if (name == "reduction") value = std::string("sum");
     if (name == "starts") value = std::vector<int64_t>();
   }
-  Tensors grads = call_list(op, dys, AttrsRef(std::move(pairs)).get());
+  Tensors grads =
+      call_list(op_of<"_AllReduce">(), dys, AttrsRef(std::move(pairs)).get());
   if (!mean) return grads;
-  static const OpDef& mul = op_named("Mul");
   for (Tensor& t : grads) {
-    t = call1(mul, t, scalar_like(t, 1.0 / static_cast<double>(owners.size())));
+    t = call1(op_of<"Mul">(), t,
+              scalar_like(t, 1.0 / static_cast<double>(owners.size())));
   }
   return grads;
 }
@@ -330,10 +330,9 @@ void register_graph_ops(OpRegistry& r) {
       })
       .decompose([](std::span<const Tensor> in, const OpDef& op,
                     const Attrs* attrs) {
-        static const OpDef& identity = op_named("Identity");
         Tensors same;
         for (size_t i = 0; i < callee(op, attrs).output_specs().size(); ++i) {
-          same.push_back(call1(identity, in[i]));
+          same.push_back(call1(op_of<"Identity">(), in[i]));
         }
         return same;
       })

@@ -7,6 +7,7 @@
 #include "op/device_scope.h"
 #include "ops/array_util.h"
 #include "ops/families.h"
+#include "ops/named_call.h"
 
 namespace berth {
 
@@ -21,15 +22,12 @@ Tensor join(const OpDef& op, const Tensors& parts, int64_t axis, Site site) {
 }  // namespace
 
 Tensor concat(const Tensors& parts, int64_t axis, Site site) {
-  static const OpDef& op = op_named("ConcatV2");
-  return join(op, parts, axis, site);
+  return join(op_of<"ConcatV2">(), parts, axis, site);
 }
 Tensor stack(const Tensors& parts, int64_t axis, Site site) {
-  static const OpDef& op = op_named("Pack");
-  return join(op, parts, axis, site);
+  return join(op_of<"Pack">(), parts, axis, site);
 }
 Tensors unstack(const Tensor& x, int64_t axis, Site site) {
-  static const OpDef& op = op_named("Unpack");
   set_site(site);
   const int at = normalize_axis(axis, x.rank(), "Unpack");
   const int64_t num = x.shape()[at];
@@ -40,7 +38,8 @@ Tensors unstack(const Tensor& x, int64_t axis, Site site) {
         axis, x.shape().str(), where_text()));
   }
   if (num == 0) return {};
-  return call_many(op, {&x}, AttrsRef({{"axis", axis}, {"num", num}}).get());
+  return call_many(op_of<"Unpack">(), {&x},
+                   AttrsRef({{"axis", axis}, {"num", num}}).get());
 }
 
 namespace {
@@ -48,9 +47,7 @@ namespace {
 void infer_concat(InferContext& c) {
   Shape out = c.shape(0);
   if (out.rank() == 0)
-    c.fail(
-        "the values are scalars; expected rank 1 or "
-        "more: write stack");
+    c.fail("the values are scalars; expected rank 1 or more: write stack");
   const int axis =
       normalize_axis(c.attr<int64_t>("axis"), out.rank(), "ConcatV2");
   for (int p = 1; p < c.num_inputs(); ++p) {
@@ -111,9 +108,8 @@ Tensor part_of(const GradCall& g, const Tensor& dy, int axis, int p) {
   }
   Tensors in{dy};
   for (int i = 0; i < g.num_inputs(); ++i) in.push_back(g.x(i));
-  static const OpDef& op = op_named("ConcatGrad");
   return call_list(
-             op, in,
+             op_of<"ConcatGrad">(), in,
              AttrsRef({{"axis", int64_t{axis}}, {"index", int64_t{p}}}).get())
       .at(0);
 }
@@ -267,9 +263,8 @@ void register_join_ops(OpRegistry& r) {
       .cost(&cost_move)
       .split(&split_pack)
       .gradient([](const GradCall& g) {
-        static const OpDef& op = op_named("Unpack");
         const Tensor dy = g.dy();
-        return call_many(op, {&dy},
+        return call_many(op_of<"Unpack">(), {&dy},
                          AttrsRef({{"axis", g.attr<int64_t>("axis")},
                                    {"num", int64_t{g.num_inputs()}}})
                              .get());

@@ -7,7 +7,7 @@
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
 #include "ops/families.h"
-#include "ops/op_call.h"
+#include "ops/named_call.h"
 #include "ops/widened.h"
 
 namespace berth {
@@ -94,9 +94,9 @@ Cost cost_layer_norm(const InferContext& c) {
 }
 
 Tensors grad_layer_norm(const GradCall& g) {
-  static const OpDef& op = op_named("LayerNormGrad");
   const Tensor dy = g.dy();
-  return call_many(op, {&dy, &g.x(0), &g.x(1), &g.y(1), &g.y(2)});
+  return call_many(op_of<"LayerNormGrad">(),
+                   {&dy, &g.x(0), &g.x(1), &g.y(1), &g.y(2)});
 }
 
 // Means over the last axis, kept as 1: [..., 1].
@@ -135,11 +135,10 @@ namespace nn {
 
 Tensor layer_norm(const Tensor& x, const Tensor& scale, const Tensor& offset,
                   double epsilon, Site site) {
-  static const OpDef& op = op_named("LayerNorm");
   set_site(site);
   const AttrsRef attrs({{"epsilon", epsilon}});
   const Tensor k = parameter_for(x, scale), b = parameter_for(x, offset);
-  return call_many(op, {&x, &k, &b}, attrs.get())[0];
+  return call_many(op_of<"LayerNorm">(), {&x, &k, &b}, attrs.get())[0];
 }
 
 }  // namespace nn

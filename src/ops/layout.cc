@@ -8,36 +8,36 @@
 #include "berth/ops/array.h"
 #include "ops/array_util.h"
 #include "ops/families.h"
+#include "ops/named_call.h"
 
 namespace berth {
 
 using Ints = std::vector<int64_t>;
 
 Tensor expand_dims(const Tensor& x, int64_t axis, Site site) {
-  static const OpDef& op = op_named("ExpandDims");
-  return call_checked(op, site, {&x}, AttrsRef({{"axis", axis}}).get());
+  return call_checked(op_of<"ExpandDims">(), site, {&x},
+                      AttrsRef({{"axis", axis}}).get());
 }
 Tensor squeeze(const Tensor& x, const Ints& axes, Site site) {
-  static const OpDef& op = op_named("Squeeze");
   // Which axes go is settled here, where a length may be unknown: it stays.
   Ints dropped = axes;
   for (int i = 0; axes.empty() && i < x.rank(); ++i) {
     if (x.shape()[i] == 1) dropped.push_back(i);
   }
   if (dropped.empty()) return identity(x, site);
-  return call_checked(op, site, {&x}, AttrsRef({{"axis", dropped}}).get());
+  return call_checked(op_of<"Squeeze">(), site, {&x},
+                      AttrsRef({{"axis", dropped}}).get());
 }
 Tensor transpose(const Tensor& x, const Ints& perm, Site site) {
-  static const OpDef& op = op_named("Transpose");
   Ints order = perm;
   if (order.empty()) {
     for (int i = x.rank() - 1; i >= 0; --i) order.push_back(i);
   }
-  return call_checked(op, site, {&x}, AttrsRef({{"perm", order}}).get());
+  return call_checked(op_of<"Transpose">(), site, {&x},
+                      AttrsRef({{"perm", order}}).get());
 }
 Tensor tile(const Tensor& x, const Ints& multiples, Site site) {
-  static const OpDef& op = op_named("Tile");
-  return call_checked(op, site, {&x},
+  return call_checked(op_of<"Tile">(), site, {&x},
                       AttrsRef({{"multiples", multiples}}).get());
 }
 
@@ -115,8 +115,8 @@ Tensors grad_transpose(const GradCall& g) {
   for (size_t i = 0; i < perm.size(); ++i) {
     inverse[perm[i]] = static_cast<int64_t>(i);
   }
-  static const OpDef& op = op_named("Transpose");
-  return {call1(op, g.dy(), AttrsRef({{"perm", inverse}}).get())};
+  return {
+      call1(op_of<"Transpose">(), g.dy(), AttrsRef({{"perm", inverse}}).get())};
 }
 
 std::vector<SplitSignature> split_transpose(const InferContext& c) {

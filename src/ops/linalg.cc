@@ -8,26 +8,24 @@
 #include "berth/ops/math.h"
 #include "ops/array_util.h"
 #include "ops/families.h"
+#include "ops/named_call.h"
 
 namespace berth {
 
 namespace linalg {
 
 Tensor cholesky(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("Cholesky");
-  return call_checked(op, site, {&x});
+  return call_checked(op_of<"Cholesky">(), site, {&x});
 }
 Tensor solve(const Tensor& matrix, const Tensor& rhs, const SolveOptions& o,
              Site site) {
-  static const OpDef& op = op_named("MatrixSolve");
-  return call_checked(op, site, {&matrix, &rhs},
+  return call_checked(op_of<"MatrixSolve">(), site, {&matrix, &rhs},
                       AttrsRef({{"adjoint", o.adjoint}}).get());
 }
 Tensor triangular_solve(const Tensor& matrix, const Tensor& rhs,
                         const TriangularSolveOptions& o, Site site) {
-  static const OpDef& op = op_named("MatrixTriangularSolve");
   return call_checked(
-      op, site, {&matrix, &rhs},
+      op_of<"MatrixTriangularSolve">(), site, {&matrix, &rhs},
       AttrsRef({{"lower", o.lower}, {"adjoint", o.adjoint}}).get());
 }
 Tensor cholesky_solve(const Tensor& chol, const Tensor& rhs, Site site) {
@@ -35,12 +33,11 @@ Tensor cholesky_solve(const Tensor& chol, const Tensor& rhs, Site site) {
                           {.adjoint = true}, site);
 }
 Tensor inv(const Tensor& x, const SolveOptions& o, Site site) {
-  static const OpDef& op = op_named("MatrixInverse");
-  return call_checked(op, site, {&x}, AttrsRef({{"adjoint", o.adjoint}}).get());
+  return call_checked(op_of<"MatrixInverse">(), site, {&x},
+                      AttrsRef({{"adjoint", o.adjoint}}).get());
 }
 Tensor det(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("MatrixDeterminant");
-  return call_checked(op, site, {&x});
+  return call_checked(op_of<"MatrixDeterminant">(), site, {&x});
 }
 
 }  // namespace linalg

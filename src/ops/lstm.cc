@@ -11,7 +11,7 @@
 #include "berth/ops/recurrent.h"
 #include "op/device_scope.h"
 #include "ops/families.h"
-#include "ops/op_call.h"
+#include "ops/named_call.h"
 
 namespace berth {
 
@@ -122,11 +122,10 @@ Tensor previous_states(const Tensor& first, const Tensor& sequence) {
 
 // dparts of all steps come from one op; the kernel's gradient is one product.
 Tensors grad_lstm(const GradCall& g) {
-  static const OpDef& op = op_named("LSTMGrad");
   const Tensor dy = g.dy(0), dc = g.dy(1);
   Tensors in{dy, dc, g.x(1), g.x(3), g.y(2), g.y(3)};
   if (g.num_inputs() == 5) in.push_back(g.x(4));
-  const Tensors d = call_list(op, in);
+  const Tensors d = call_list(op_of<"LSTMGrad">(), in);
   Tensors all(static_cast<size_t>(g.num_inputs()));
   all[0] = d[0];
   all[2] = d[1];
@@ -240,11 +239,10 @@ namespace nn {
 
 LstmResult lstm(const Tensor& parts, const Tensor& kernel, const Tensor& h,
                 const Tensor& c, const Tensor& mask, Site site) {
-  static const OpDef& op = op_named("LSTM");
   Tensors in{parts, kernel, h, c};
   if (mask.defined()) in.push_back(math::cast(mask, parts.dtype(), site));
   set_site(site);
-  Tensors y = call_list(op, in);
+  Tensors y = call_list(op_of<"LSTM">(), in);
   return {y[0], y[1]};
 }
 

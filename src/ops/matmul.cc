@@ -6,16 +6,11 @@
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "ops/families.h"
-#include "ops/op_call.h"
+#include "ops/named_call.h"
 
 namespace berth {
 
 namespace {
-
-const OpDef& matmul_op() {
-  static const OpDef& op = op_named("MatMul");
-  return op;
-}
 
 AttrsRef transposes(bool a, bool b) {
   using Pairs = std::vector<Attrs::Pair>;
@@ -80,7 +75,7 @@ Tensors grad_matmul(const GradCall& g) {
   const Tensor a = math::conj(g.x(0), {}), b = math::conj(g.x(1), {});
   const bool ta = g.attr<bool>("transpose_a"), tb = g.attr<bool>("transpose_b");
   auto product = [](const Tensor& x, const Tensor& y, bool tx, bool ty) {
-    return call1(matmul_op(), x, y, transposes(tx, ty).get());
+    return call1(op_of<"MatMul">(), x, y, transposes(tx, ty).get());
   };
   const Tensor dy = g.dy();
   Tensor da, db;
@@ -137,7 +132,7 @@ std::vector<SplitSignature> split_matmul(const InferContext& c) {
 Tensor matmul(const Tensor& a, const Tensor& b, const MatMulOptions& options,
               Site site) {
   set_site(site);
-  return call1(matmul_op(), a, b,
+  return call1(op_of<"MatMul">(), a, b,
                transposes(options.transpose_a, options.transpose_b).get());
 }
 

@@ -14,7 +14,7 @@
 #include "berth/ops/math.h"
 #include "op/device_scope.h"
 #include "ops/families.h"
-#include "ops/op_call.h"
+#include "ops/named_call.h"
 #include "ops/random_key.h"
 #include "ops/widened.h"
 
@@ -23,9 +23,8 @@ namespace berth {
 namespace {
 
 Tensors grad_relu(const GradCall& g) {
-  static const OpDef& op = op_named("ReluGrad");
   // y > 0 exactly where x > 0, and y is often kept anyway.
-  return {call1(op, g.dy(), g.y())};
+  return {call1(op_of<"ReluGrad">(), g.dy(), g.y())};
 }
 
 Tensors grad_relu_grad(const GradCall& g) {
@@ -34,8 +33,7 @@ Tensors grad_relu_grad(const GradCall& g) {
 }
 
 Tensors grad_gelu(const GradCall& g) {
-  static const OpDef& op = op_named("GeluGrad");
-  return {call1(op, g.dy(), g.x(0), g.attrs())};
+  return {call1(op_of<"GeluGrad">(), g.dy(), g.x(0), g.attrs())};
 }
 
 // The second derivative of gelu.
@@ -79,8 +77,8 @@ void infer_bias_add(InferContext& c) {
 }
 
 Tensors grad_bias_add(const GradCall& g) {
-  static const OpDef& op = op_named("BiasAddGrad");
-  return {g.dy(), g.needs(1) ? call1(op, g.dy()) : Tensor()};
+  return {g.dy(),
+          g.needs(1) ? call1(op_of<"BiasAddGrad">(), g.dy()) : Tensor()};
 }
 
 void infer_bias_add_grad(InferContext& c) {
@@ -111,8 +109,7 @@ AttrsRef rate_of(const GradCall& g) {
 }
 
 Tensors grad_dropout(const GradCall& g) {
-  static const OpDef& op = op_named("DropoutGrad");
-  return {call1(op, g.dy(), g.y(1), rate_of(g).get())};
+  return {call1(op_of<"DropoutGrad">(), g.dy(), g.y(1), rate_of(g).get())};
 }
 
 // Ones of the shape in which dropout draws.
@@ -150,29 +147,22 @@ std::vector<SplitSignature> split_dropout(const InferContext& c) {
 
 namespace nn {
 
-Tensor relu(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("Relu");
-  set_site(site);
-  return call1(op, x);
-}
+Tensor relu(const Tensor& x, Site s) { return unary<"Relu">(x, s); }
 
 Tensor gelu(const Tensor& x, const GeluOptions& options, Site site) {
-  static const OpDef& op = op_named("Gelu");
   static const auto& kApproximate =
       immortal<AttrsRef>(std::vector<Attrs::Pair>{{"approximate", true}});
   set_site(site);
-  return call1(op, x, options.approximate ? kApproximate.get() : nullptr);
+  return call1(op_of<"Gelu">(), x,
+               options.approximate ? kApproximate.get() : nullptr);
 }
 
 Tensor bias_add(const Tensor& value, const Tensor& bias, Site site) {
-  static const OpDef& op = op_named("BiasAdd");
-  set_site(site);
-  return call1(op, value, bias);
+  return binary<"BiasAdd">(value, bias, site);
 }
 
 Tensor dropout(const Tensor& x, double rate, const DropoutOptions& options,
                Site site) {
-  static const OpDef& op = op_named("Dropout");
   set_site(site);
   if (!options.noise_shape.empty()) {
     const Tensor noise = noise_ones(x, options.noise_shape);
@@ -181,7 +171,7 @@ Tensor dropout(const Tensor& x, double rate, const DropoutOptions& options,
   const RandomKey key = next_random_key(options.seed);
   const AttrsRef attrs(
       {{"rate", rate}, {"seed", key.seed}, {"op_id", key.op_id}});
-  return call_many(op, {&x}, attrs.get())[0];
+  return call_many(op_of<"Dropout">(), {&x}, attrs.get())[0];
 }
 
 Tensor l2_loss(const Tensor& x, Site site) {

@@ -16,7 +16,7 @@
 #include "op/device_scope.h"
 #include "ops/array_util.h"
 #include "ops/families.h"
-#include "ops/op_call.h"
+#include "ops/named_call.h"
 #include "ops/widened.h"
 
 namespace berth {
@@ -85,8 +85,7 @@ void infer_batch_norm_grad(InferContext& c) {
   check_parameter_dtype(c, 1, 2);
   if (x.rank() < 2 || !dy.compatible_with(x)) {
     c.fail(
-        fmt::format("y_backprop is {}, x is {}; expected equal shapes "
-                    "[..., c]",
+        fmt::format("y_backprop is {}, x is {}; expected equal shapes [..., c]",
                     dy.str(), x.str()));
   }
   check_epsilon(c);
@@ -120,13 +119,12 @@ AttrsRef attrs_of(double epsilon, bool training, int64_t groups) {
 }
 
 Tensors grad_batch_norm(const GradCall& g) {
-  static const OpDef& op = op_named("FusedBatchNormGradV3");
   const Tensor dy = g.dy();
   const AttrsRef attrs =
       attrs_of(g.attr<double>("epsilon"), g.attr<bool>("is_training"),
                g.attr<int64_t>("statistics_groups"));
-  Tensors d =
-      call_many(op, {&dy, &g.x(0), &g.x(1), &g.y(3), &g.y(4)}, attrs.get());
+  Tensors d = call_many(op_of<"FusedBatchNormGradV3">(),
+                        {&dy, &g.x(0), &g.x(1), &g.y(3), &g.y(4)}, attrs.get());
   d.resize(static_cast<size_t>(g.num_inputs()));  // statistics: none
   return d;
 }

@@ -10,6 +10,7 @@
 #include "berth/ops/numbers.h"
 #include "device/device_manager.h"
 #include "op/device_scope.h"
+#include "ops/named_call.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/visit_dtype.h"
 
@@ -88,29 +89,25 @@ Tensor sum_to(const Tensor& dy, const Tensor& x) {
   const Shape& to = x.shape();
   if (from == to) return dy;
   if (!from.is_fully_defined() || !to.is_fully_defined()) {
-    static const OpDef& op = op_named("SumLike");
-    return call1(op, dy, x);
+    return call1(op_of<"SumLike">(), dy, x);
   }
-  static const OpDef& sum = op_named("Sum");
-  static const OpDef& reshape = op_named("Reshape");
   const int shift = from.rank() - to.rank();
   std::vector<int64_t> axes;
   for (int i = 0; i < from.rank(); ++i) {
     if (i < shift || to[i - shift] != from[i]) axes.push_back(i);
   }
-  Tensor r = call1(sum, dy, AttrsRef({{"axis", axes}}).get());
+  Tensor r = call1(op_of<"Sum">(), dy, AttrsRef({{"axis", axes}}).get());
   if (r.shape() == to) return r;
-  return call1(reshape, r, AttrsRef({{"shape", to}}).get());
+  return call1(op_of<"Reshape">(), r, AttrsRef({{"shape", to}}).get());
 }
 
 Tensor broadcast_like(const Tensor& v, const Tensor& like) {
   if (v.shape() == like.shape()) return v;
   if (like.shape().is_fully_defined()) {
-    static const OpDef& op = op_named("BroadcastTo");
-    return call1(op, v, AttrsRef({{"shape", like.shape()}}).get());
+    return call1(op_of<"BroadcastTo">(), v,
+                 AttrsRef({{"shape", like.shape()}}).get());
   }
-  static const OpDef& op = op_named("BroadcastLike");
-  return call1(op, v, like);
+  return call1(op_of<"BroadcastLike">(), v, like);
 }
 
 Tensor size_ratio(const Tensor& a, const Tensor& b) {
@@ -118,8 +115,7 @@ Tensor size_ratio(const Tensor& a, const Tensor& b) {
     return scalar_like(a, static_cast<double>(a.num_elements()) /
                               static_cast<double>(b.num_elements()));
   }
-  static const OpDef& op = op_named("SizeRatio");
-  return call1(op, a, b);
+  return call1(op_of<"SizeRatio">(), a, b);
 }
 
 }  // namespace berth

@@ -6,7 +6,7 @@
 #include "berth/ops/array.h"
 #include "op/window.h"
 #include "ops/families.h"
-#include "ops/op_call.h"
+#include "ops/named_call.h"
 
 namespace berth {
 
@@ -124,9 +124,8 @@ Tensors only_last(const GradCall& g, const OpDef& op) {
 }
 
 Tensors grad_max_pool(const GradCall& g) {
-  static const OpDef& op = op_named("MaxPoolGrad");
   const Tensor dy = g.dy();
-  return {call1(op, {&g.x(0), &g.y(), &dy}, g.attrs())};
+  return {call1(op_of<"MaxPoolGrad">(), {&g.x(0), &g.y(), &dy}, g.attrs())};
 }
 
 Tensors grad_avg_pool(const GradCall& g) {
@@ -142,9 +141,8 @@ Tensors grad_avg_pool(const GradCall& g) {
 }
 
 Tensors grad_avg_pool_grad(const GradCall& g) {
-  static const OpDef& op = op_named("AvgPool");
   Tensors d(static_cast<size_t>(g.num_inputs()));
-  d[0] = call1(op, g.dy(), AttrsRef(pool_attrs(g)).get());
+  d[0] = call1(op_of<"AvgPool">(), g.dy(), AttrsRef(pool_attrs(g)).get());
   return d;
 }
 
@@ -200,14 +198,12 @@ void register_pool_ops(OpRegistry& r) {
         .input("grad", kRealFloats);
     if (std::string_view(name) == "MaxPoolGrad") {
       pool_op(op, &infer_max_pool_grad, [](const GradCall& g) {
-        static const OpDef& other = op_named("MaxPoolGradGrad");
-        return only_last(g, other);
+        return only_last(g, op_of<"MaxPoolGradGrad">());
       });
       op.doc("The first of equal pixels, in row-major order, gets it.");
     } else {
       pool_op(op, &infer_max_pool_grad_grad, [](const GradCall& g) {
-        static const OpDef& other = op_named("MaxPoolGrad");
-        return only_last(g, other);
+        return only_last(g, op_of<"MaxPoolGrad">());
       });
     }
   }

@@ -16,6 +16,7 @@
 #include "op/dispatcher.h"
 #include "ops/array_util.h"
 #include "ops/families.h"
+#include "ops/named_call.h"
 #include "ops/random_key.h"
 
 namespace berth {
@@ -189,23 +190,21 @@ Tensor draw_uniform(const Shape& shape, const UniformOptions& o,
           "RandomUniformInt: maxval is missing{}; expected one for {}",
           where_text(nullptr, site), name_of(o.dtype)));
     }
-    static const OpDef& op = op_named("RandomUniformInt");
-    return draw(op, shape, o.dtype, s,
+    return draw(op_of<"RandomUniformInt">(), shape, o.dtype, s,
                 {"minval", whole_number(o.minval, "minval", site)},
                 {"maxval", whole_number(*o.maxval, "maxval", site)}, site);
   }
-  static const OpDef& op = op_named("RandomUniform");
-  return draw(op, shape, o.dtype, s, {"minval", o.minval},
+  return draw(op_of<"RandomUniform">(), shape, o.dtype, s, {"minval", o.minval},
               {"maxval", o.maxval.value_or(1)}, site);
 }
 
 Tensor draw_categorical(const Tensor& logits, int64_t num_samples, DType dtype,
                         const Stream& s, Site site) {
-  static const OpDef& op = op_named("Multinomial");
   std::vector<Attrs::Pair> pairs = pairs_of(s);
   pairs.insert(pairs.end(),
                {{"num_samples", num_samples}, {"output_dtype", dtype}});
-  return call_checked(op, site, {&logits}, AttrsRef(std::move(pairs)).get());
+  return call_checked(op_of<"Multinomial">(), site, {&logits},
+                      AttrsRef(std::move(pairs)).get());
 }
 
 // Sorting by numbers of 63 bits: a repeated one makes the order less than

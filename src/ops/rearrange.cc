@@ -8,6 +8,7 @@
 #include "op/device_scope.h"
 #include "ops/array_util.h"
 #include "ops/families.h"
+#include "ops/named_call.h"
 
 namespace berth {
 
@@ -15,30 +16,26 @@ using Ints = std::vector<int64_t>;
 
 Tensor pad(const Tensor& x, const Ints& paddings, const PadOptions& o,
            Site site) {
-  static const OpDef& zeros = op_named("Pad");
-  static const OpDef& values = op_named("PadV2");
-  static const OpDef& mirror = op_named("MirrorPad");
   if (o.mode != "CONSTANT") {
     return call_checked(
-        mirror, site, {&x},
+        op_of<"MirrorPad">(), site, {&x},
         AttrsRef({{"paddings", paddings}, {"mode", o.mode}}).get());
   }
   if (o.constant_values == 0) {
-    return call_checked(zeros, site, {&x},
+    return call_checked(op_of<"Pad">(), site, {&x},
                         AttrsRef({{"paddings", paddings}}).get());
   }
   return call_checked(
-      values, site, {&x},
+      op_of<"PadV2">(), site, {&x},
       AttrsRef({{"paddings", paddings}, {"constant_values", o.constant_values}})
           .get());
 }
 Tensor reverse(const Tensor& x, const Ints& axes, Site site) {
-  static const OpDef& op = op_named("ReverseV2");
-  return call_checked(op, site, {&x}, AttrsRef({{"axis", axes}}).get());
+  return call_checked(op_of<"ReverseV2">(), site, {&x},
+                      AttrsRef({{"axis", axes}}).get());
 }
 Tensor roll(const Tensor& x, const Ints& shift, const Ints& axes, Site site) {
-  static const OpDef& op = op_named("Roll");
-  return call_checked(op, site, {&x},
+  return call_checked(op_of<"Roll">(), site, {&x},
                       AttrsRef({{"shift", shift}, {"axis", axes}}).get());
 }
 
@@ -154,8 +151,7 @@ Tensors grad_pad(const GradCall& g) {
     strides.push_back(1);
     if (end.back() == 0) end_mask |= int64_t{1} << i;
   }
-  static const OpDef& op = op_named("StridedSlice");
-  return {call1(op, g.dy(),
+  return {call1(op_of<"StridedSlice">(), g.dy(),
                 AttrsRef({{"begin", begin},
                           {"end", end},
                           {"strides", strides},

@@ -57,8 +57,7 @@ Tensor with_kept_axes(const GradCall& g, const Tensor& t) {
   const auto reduced = reduced_axes(g.op(), g.attrs(), x.rank());
   Shape shape;
   for (int i = 0; i < x.rank(); ++i) shape.push_back(reduced[i] ? 1 : x[i]);
-  static const OpDef& reshape = op_named("Reshape");
-  return call1(reshape, t, AttrsRef({{"shape", shape}}).get());
+  return call1(op_of<"Reshape">(), t, AttrsRef({{"shape", shape}}).get());
 }
 
 Tensors grad_sum(const GradCall& g) {
@@ -74,14 +73,14 @@ Tensors grad_mean(const GradCall& g) {
 Tensors grad_extreme(const GradCall& g) {
   const Tensor y = with_kept_axes(g, g.y());
   const Tensor hit = math::cast(math::equal(g.x(0), y, {}), g.x(0).dtype(), {});
-  static const OpDef& sum = op_named("Sum");
   std::vector<int64_t> axes;
   const auto reduced = reduced_axes(g.op(), g.attrs(), g.x(0).rank());
   for (int i = 0; i < g.x(0).rank(); ++i) {
     if (reduced[i]) axes.push_back(i);
   }
   const Tensor count =
-      call1(sum, hit, AttrsRef({{"axis", axes}, {"keep_dims", true}}).get());
+      call1(op_of<"Sum">(), hit,
+            AttrsRef({{"axis", axes}, {"keep_dims", true}}).get());
   return {hit / count * with_kept_axes(g, g.dy())};
 }
 
@@ -95,15 +94,13 @@ Tensor product_of_others(const Tensor& x, int axis) {
 
 // By a quotient, which is wrong beyond the first order where factors are 0.
 Tensors grad_complex_prod(const GradCall& g, const std::vector<int64_t>& axes) {
-  static const OpDef& prod = op_named("Prod");
-  static const OpDef& sum = op_named("Sum");
   const Tensor& x = g.x(0);
   const DType d = x.dtype();
   const AttrsRef keep({{"axis", axes}, {"keep_dims", true}});
   const Tensor zero = math::cast(math::equal(x, scalar_like(x, 0), {}), d, {});
   const Tensor filled = x + zero;  // zeros become 1
-  const Tensor others = call1(prod, filled, keep.get());
-  const Tensor zeros = call1(sum, zero, keep.get());
+  const Tensor others = call1(op_of<"Prod">(), filled, keep.get());
+  const Tensor zeros = call1(op_of<"Sum">(), zero, keep.get());
   auto is = [&](const Tensor& count, double n) {
     return math::cast(math::equal(count, scalar_like(count, n), {}), d, {});
   };
@@ -198,32 +195,25 @@ Tensor reduce(const OpDef& op, const Tensor& x,
 namespace math {
 
 Tensor reduce_sum(const Tensor& x, const ReduceOptions& o, Site site) {
-  static const OpDef& op = op_named("Sum");
-  return reduce(op, x, o, site);
+  return reduce(op_of<"Sum">(), x, o, site);
 }
 Tensor reduce_mean(const Tensor& x, const ReduceOptions& o, Site site) {
-  static const OpDef& op = op_named("Mean");
-  return reduce(op, x, o, site);
+  return reduce(op_of<"Mean">(), x, o, site);
 }
 Tensor reduce_max(const Tensor& x, const ReduceOptions& o, Site site) {
-  static const OpDef& op = op_named("Max");
-  return reduce(op, x, o, site);
+  return reduce(op_of<"Max">(), x, o, site);
 }
 Tensor reduce_min(const Tensor& x, const ReduceOptions& o, Site site) {
-  static const OpDef& op = op_named("Min");
-  return reduce(op, x, o, site);
+  return reduce(op_of<"Min">(), x, o, site);
 }
 Tensor reduce_prod(const Tensor& x, const ReduceOptions& o, Site site) {
-  static const OpDef& op = op_named("Prod");
-  return reduce(op, x, o, site);
+  return reduce(op_of<"Prod">(), x, o, site);
 }
 Tensor reduce_all(const Tensor& x, const ReduceOptions& o, Site site) {
-  static const OpDef& op = op_named("All");
-  return reduce(op, x, o, site);
+  return reduce(op_of<"All">(), x, o, site);
 }
 Tensor reduce_any(const Tensor& x, const ReduceOptions& o, Site site) {
-  static const OpDef& op = op_named("Any");
-  return reduce(op, x, o, site);
+  return reduce(op_of<"Any">(), x, o, site);
 }
 Tensor argmax(const Tensor& x, int64_t axis, Site site) {
   return unary<"ArgMax">(x, site, AttrsRef({{"axis", axis}}).get());

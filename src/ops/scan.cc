@@ -127,8 +127,7 @@ Tensor recurrence(const Tensor& a, const Tensor& b, const Tensor& segments,
   if (!segments.defined()) {
     return binary<"LinearRecurrence">(a, b, {}, attrs.get());
   }
-  static const OpDef& op = op_named("SegmentRecurrence");
-  return call1(op, {&a, &b, &segments}, attrs.get());
+  return call1(op_of<"SegmentRecurrence">(), {&a, &b, &segments}, attrs.get());
 }
 
 // An element's share is the product of those before it, times the gradients

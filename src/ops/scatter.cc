@@ -11,44 +11,43 @@
 #include "op/replica_scope.h"
 #include "ops/array_util.h"
 #include "ops/families.h"
+#include "ops/named_call.h"
 #include "tensor/variable_state.h"
 
 namespace berth {
 
 Tensor gather_nd(const Tensor& params, const Tensor& indices, Site site) {
-  static const OpDef& op = op_named("GatherNd");
-  return call_checked(op, site, {&params, &indices});
+  return call_checked(op_of<"GatherNd">(), site, {&params, &indices});
 }
 Tensor scatter_nd(const Tensor& indices, const Tensor& updates,
                   const Shape& shape, Site site) {
-  static const OpDef& op = op_named("ScatterNd");
-  return call_checked(op, site, {&indices, &updates},
+  return call_checked(op_of<"ScatterNd">(), site, {&indices, &updates},
                       AttrsRef({{"shape", shape}}).get());
 }
 Tensor tensor_scatter_nd_update(const Tensor& tensor, const Tensor& indices,
                                 const Tensor& updates, Site site) {
-  static const OpDef& op = op_named("TensorScatterUpdate");
-  return call_checked(op, site, {&tensor, &indices, &updates});
+  return call_checked(op_of<"TensorScatterUpdate">(), site,
+                      {&tensor, &indices, &updates});
 }
 Tensor tensor_scatter_nd_add(const Tensor& tensor, const Tensor& indices,
                              const Tensor& updates, Site site) {
-  static const OpDef& op = op_named("TensorScatterAdd");
-  return call_checked(op, site, {&tensor, &indices, &updates});
+  return call_checked(op_of<"TensorScatterAdd">(), site,
+                      {&tensor, &indices, &updates});
 }
 Tensor tensor_scatter_nd_sub(const Tensor& tensor, const Tensor& indices,
                              const Tensor& updates, Site site) {
-  static const OpDef& op = op_named("TensorScatterSub");
-  return call_checked(op, site, {&tensor, &indices, &updates});
+  return call_checked(op_of<"TensorScatterSub">(), site,
+                      {&tensor, &indices, &updates});
 }
 Tensor tensor_scatter_nd_min(const Tensor& tensor, const Tensor& indices,
                              const Tensor& updates, Site site) {
-  static const OpDef& op = op_named("TensorScatterMin");
-  return call_checked(op, site, {&tensor, &indices, &updates});
+  return call_checked(op_of<"TensorScatterMin">(), site,
+                      {&tensor, &indices, &updates});
 }
 Tensor tensor_scatter_nd_max(const Tensor& tensor, const Tensor& indices,
                              const Tensor& updates, Site site) {
-  static const OpDef& op = op_named("TensorScatterMax");
-  return call_checked(op, site, {&tensor, &indices, &updates});
+  return call_checked(op_of<"TensorScatterMax">(), site,
+                      {&tensor, &indices, &updates});
 }
 
 namespace {

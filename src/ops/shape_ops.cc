@@ -7,38 +7,36 @@
 #include "berth/ops/array.h"
 #include "ops/array_util.h"
 #include "ops/families.h"
+#include "ops/named_call.h"
 
 namespace berth {
 
 Tensor shape(const Tensor& x, DType out_type, Site site) {
-  static const OpDef& op = op_named("Shape");
-  return call_checked(op, site, {&x}, AttrsRef({{"out_type", out_type}}).get());
+  return call_checked(op_of<"Shape">(), site, {&x},
+                      AttrsRef({{"out_type", out_type}}).get());
 }
 Tensor size(const Tensor& x, DType out_type, Site site) {
-  static const OpDef& op = op_named("Size");
-  return call_checked(op, site, {&x}, AttrsRef({{"out_type", out_type}}).get());
+  return call_checked(op_of<"Size">(), site, {&x},
+                      AttrsRef({{"out_type", out_type}}).get());
 }
 Tensor rank(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("Rank");
-  return call_checked(op, site, {&x});
+  return call_checked(op_of<"Rank">(), site, {&x});
 }
 Tensor ensure_shape(const Tensor& x, const Shape& shape, Site site) {
-  static const OpDef& op = op_named("EnsureShape");
-  return call_checked(op, site, {&x}, AttrsRef({{"shape", shape}}).get());
+  return call_checked(op_of<"EnsureShape">(), site, {&x},
+                      AttrsRef({{"shape", shape}}).get());
 }
 Tensor linspace(double start, double stop, int64_t num, DType dtype,
                 Site site) {
-  static const OpDef& op = op_named("LinSpace");
   return call_checked(
-      op, site, {},
+      op_of<"LinSpace">(), site, {},
       AttrsRef(
           {{"start", start}, {"stop", stop}, {"num", num}, {"dtype", dtype}})
           .get());
 }
 Tensor float_range(double start, double limit, double delta, DType dtype,
                    Site site) {
-  static const OpDef& op = op_named("FloatRange");
-  return call_checked(op, site, {},
+  return call_checked(op_of<"FloatRange">(), site, {},
                       AttrsRef({{"start", start},
                                 {"limit", limit},
                                 {"delta", delta},

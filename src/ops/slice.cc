@@ -6,14 +6,14 @@
 #include "op/slice_spec.h"
 #include "ops/array_util.h"
 #include "ops/families.h"
+#include "ops/named_call.h"
 
 namespace berth {
 
 using Ints = std::vector<int64_t>;
 
 Tensor slice(const Tensor& x, const Ints& begin, const Ints& size, Site site) {
-  static const OpDef& op = op_named("Slice");
-  return call_checked(op, site, {&x},
+  return call_checked(op_of<"Slice">(), site, {&x},
                       AttrsRef({{"begin", begin}, {"size", size}}).get());
 }
 
@@ -31,20 +31,17 @@ std::vector<Attrs::Pair> slice_pairs(const Ints& begin, const Ints& end,
 
 Tensor strided_slice(const Tensor& x, const Ints& begin, const Ints& end,
                      const StridedSliceOptions& o, Site site) {
-  static const OpDef& op = op_named("StridedSlice");
-  return call_checked(op, site, {&x},
+  return call_checked(op_of<"StridedSlice">(), site, {&x},
                       AttrsRef(slice_pairs(begin, end, o)).get());
 }
 Tensor tensor_strided_slice_update(const Tensor& x, const Ints& begin,
                                    const Ints& end, const Tensor& value,
                                    const StridedSliceOptions& o, Site site) {
-  static const OpDef& op = op_named("TensorStridedSliceUpdate");
-  return call_checked(op, site, {&x, &value},
+  return call_checked(op_of<"TensorStridedSliceUpdate">(), site, {&x, &value},
                       AttrsRef(slice_pairs(begin, end, o)).get());
 }
 
 Tensor Tensor::operator[](std::initializer_list<Index> subscripts) const {
-  static const OpDef& op = op_named("StridedSlice");
   Ints begin, end, strides;
   int64_t begin_mask = 0, end_mask = 0, shrink = 0, bit = 1;
   for (const Index& s : subscripts) {
@@ -61,7 +58,7 @@ Tensor Tensor::operator[](std::initializer_list<Index> subscripts) const {
   }
   (void)dtype();  // throws on an empty handle
   set_site({});   // an operator does not know its line
-  return call1(op, *this,
+  return call1(op_of<"StridedSlice">(), *this,
                AttrsRef({{"begin", begin},
                          {"end", end},
                          {"strides", strides},
@@ -156,22 +153,21 @@ Tensors grad_strided_slice(const GradCall& g) {
 }
 
 Tensors grad_strided_slice_grad(const GradCall& g) {
-  static const OpDef& op = op_named("StridedSlice");
   Tensors grads(static_cast<size_t>(g.num_inputs()));
-  grads[0] = call1(op, g.dy(), AttrsRef(pairs_of(g)).get());
+  grads[0] =
+      call1(op_of<"StridedSlice">(), g.dy(), AttrsRef(pairs_of(g)).get());
   return grads;
 }
 
 Tensors grad_slice_update(const GradCall& g) {
-  static const OpDef& update = op_named("TensorStridedSliceUpdate");
-  static const OpDef& slice = op_named("StridedSlice");
   const AttrsRef attrs(pairs_of(g));
   const Tensor dy = g.dy();
   Tensor dx, dvalue;
   if (g.needs(0)) {
-    dx = call1(update, dy, zeros_like(g.x(1), {}), attrs.get());
+    dx = call1(op_of<"TensorStridedSliceUpdate">(), dy, zeros_like(g.x(1), {}),
+               attrs.get());
   }
-  if (g.needs(1)) dvalue = call1(slice, dy, attrs.get());
+  if (g.needs(1)) dvalue = call1(op_of<"StridedSlice">(), dy, attrs.get());
   return {dx, dvalue};
 }
 

@@ -8,17 +8,12 @@
 #include "berth/ops/nn.h"
 #include "op/device_scope.h"
 #include "ops/families.h"
-#include "ops/op_call.h"
+#include "ops/named_call.h"
 #include "ops/widened.h"
 
 namespace berth {
 
 namespace {
-
-const OpDef& softmax_op() {
-  static const OpDef& op = op_named("Softmax");
-  return op;
-}
 
 // Sum over the last axis, which stays as 1.
 Tensor row_sum(const Tensor& x) {
@@ -89,7 +84,7 @@ Tensor grad_features(const GradCall& g) {
   Tensor d;
   if (g.has_dy(0)) d = column(g.dy(0)) * g.y(1);
   if (g.has_dy(1)) {
-    const Tensor p = widened(call1(softmax_op(), g.x(0)));
+    const Tensor p = widened(call1(op_of<"Softmax">(), g.x(0)));
     const Tensor weighted = widened(g.dy(1)) * p;
     const Tensor second =
         rounded_like(weighted - row_sum(weighted) * p, g.dy(1));
@@ -99,9 +94,9 @@ Tensor grad_features(const GradCall& g) {
 }
 
 Tensor grad_labels(const GradCall& g) {
-  static const OpDef& log_softmax = op_named("LogSoftmax");
   Tensor d;
-  if (g.has_dy(0)) d = -(column(g.dy(0)) * call1(log_softmax, g.x(0)));
+  if (g.has_dy(0))
+    d = -(column(g.dy(0)) * call1(op_of<"LogSoftmax">(), g.x(0)));
   if (g.has_dy(1)) d = d.defined() ? d - g.dy(1) : -g.dy(1);
   return d;
 }
@@ -119,7 +114,7 @@ Tensor softmax(const Tensor& x, int64_t axis, Site site) {
   set_site(site);
   const int rank = x.rank();
   if (rank == 0 || normalize_axis(axis, rank, "softmax") == rank - 1) {
-    return call1(softmax_op(), x);
+    return call1(op_of<"Softmax">(), x);
   }
   const math::ReduceOptions along{.axis = std::vector<int64_t>{axis},
                                   .keepdims = true};
@@ -128,11 +123,10 @@ Tensor softmax(const Tensor& x, int64_t axis, Site site) {
 }
 
 Tensor log_softmax(const Tensor& x, int64_t axis, Site site) {
-  static const OpDef& op = op_named("LogSoftmax");
   set_site(site);
   const int rank = x.rank();
   if (rank == 0 || normalize_axis(axis, rank, "log_softmax") == rank - 1) {
-    return call1(op, x);
+    return call1(op_of<"LogSoftmax">(), x);
   }
   const math::ReduceOptions along{.axis = std::vector<int64_t>{axis},
                                   .keepdims = true};
@@ -142,9 +136,10 @@ Tensor log_softmax(const Tensor& x, int64_t axis, Site site) {
 
 Tensor softmax_cross_entropy_with_logits(const Tensor& labels,
                                          const Tensor& logits, Site site) {
-  static const OpDef& op = op_named("SoftmaxCrossEntropyWithLogits");
   set_site(site);
-  if (logits.rank() == 2) return call_many(op, {&logits, &labels})[0];
+  if (logits.rank() == 2)
+    return call_many(op_of<"SoftmaxCrossEntropyWithLogits">(),
+                     {&logits, &labels})[0];
   return -math::reduce_sum(labels * log_softmax(logits, -1, site),
                            {.axis = std::vector<int64_t>{-1}}, site);
 }
@@ -169,8 +164,7 @@ Tensor sparse_softmax_cross_entropy_with_logits(const Tensor& labels,
   if (labels.shape().is_fully_defined()) {
     return reshape(loss, labels.shape(), site);
   }
-  static const OpDef& like = op_named("ReshapeLike");
-  return call1(like, loss, labels);
+  return call1(op_of<"ReshapeLike">(), loss, labels);
 }
 
 }  // namespace nn

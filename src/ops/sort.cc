@@ -8,28 +8,26 @@
 #include "op/device_scope.h"
 #include "ops/array_util.h"
 #include "ops/families.h"
+#include "ops/named_call.h"
 
 namespace berth {
 
 using Ints = std::vector<int64_t>;
 
 TopK top_k(const Tensor& x, int64_t k, bool sorted, Site site) {
-  static const OpDef& op = op_named("TopKV2");
   set_site(site);
   (void)x.dtype();  // throws on an empty handle
-  Tensors r =
-      call_many(op, {&x}, AttrsRef({{"k", k}, {"sorted", sorted}}).get());
+  Tensors r = call_many(op_of<"TopKV2">(), {&x},
+                        AttrsRef({{"k", k}, {"sorted", sorted}}).get());
   return {r[0], r[1]};
 }
 Tensor in_top_k(const Tensor& targets, const Tensor& predictions, int64_t k,
                 Site site) {
-  static const OpDef& op = op_named("InTopKV2");
-  return call_checked(op, site, {&predictions, &targets},
+  return call_checked(op_of<"InTopKV2">(), site, {&predictions, &targets},
                       AttrsRef({{"k", k}}).get());
 }
 Tensor invert_permutation(const Tensor& x, Site site) {
-  static const OpDef& op = op_named("InvertPermutation");
-  return call_checked(op, site, {&x});
+  return call_checked(op_of<"InvertPermutation">(), site, {&x});
 }
 
 namespace {
@@ -66,11 +64,10 @@ Tensor sort_by(const OpDef& op, const Tensor& x, const SortOptions& o,
 
 Tensors decompose_sort(std::span<const Tensor> in, const OpDef& op,
                        const Attrs* attrs) {
-  static const OpDef& places = op_named("ArgSort");
   const bool down = op.attr<bool>(attrs, "descending");
   const int64_t last = in[0].rank() - 1;
   const Tensor order =
-      call1(places, in[0], AttrsRef({{"descending", down}}).get());
+      call1(op_of<"ArgSort">(), in[0], AttrsRef({{"descending", down}}).get());
   return {gather(in[0], order, GatherOptions{.axis = last, .batch_dims = last},
                  {})};
 }
@@ -78,27 +75,23 @@ Tensors decompose_sort(std::span<const Tensor> in, const OpDef& op,
 }  // namespace
 
 Tensor sort(const Tensor& x, const SortOptions& o, Site site) {
-  static const OpDef& op = op_named("Sort");
-  return sort_by(op, x, o, site);
+  return sort_by(op_of<"Sort">(), x, o, site);
 }
 Tensor argsort(const Tensor& x, const SortOptions& o, Site site) {
-  static const OpDef& op = op_named("ArgSort");
-  return sort_by(op, x, o, site);
+  return sort_by(op_of<"ArgSort">(), x, o, site);
 }
 
 Tensor searchsorted(const Tensor& sorted, const Tensor& values,
                     const SearchOptions& o, Site site) {
-  static const OpDef& lower = op_named("LowerBound");
-  static const OpDef& upper = op_named("UpperBound");
   set_site(site);
   if (o.side != "left" && o.side != "right") {
     throw errors::InvalidArgument(
         fmt::format("searchsorted: side is '{}'{}; expected 'left' or 'right'",
                     o.side, where_text()));
   }
-  return call_checked(o.side == "left" ? lower : upper, site,
-                      {&sorted, &values},
-                      AttrsRef({{"out_type", o.out_type}}).get());
+  return call_checked(
+      o.side == "left" ? op_of<"LowerBound">() : op_of<"UpperBound">(), site,
+      {&sorted, &values}, AttrsRef({{"out_type", o.out_type}}).get());
 }
 
 namespace {

@@ -7,21 +7,20 @@
 #include "op/device_scope.h"
 #include "ops/array_util.h"
 #include "ops/families.h"
+#include "ops/named_call.h"
 
 namespace berth {
 
 using Ints = std::vector<int64_t>;
 
 Tensors split(const Tensor& x, int64_t num, int64_t axis, Site site) {
-  static const OpDef& op = op_named("Split");
   set_site(site);
-  return call_many(op, {&x},
+  return call_many(op_of<"Split">(), {&x},
                    AttrsRef({{"num_split", num}, {"axis", axis}}).get());
 }
 Tensors split(const Tensor& x, const Ints& sizes, int64_t axis, Site site) {
-  static const OpDef& op = op_named("SplitV");
   set_site(site);
-  return call_many(op, {&x},
+  return call_many(op_of<"SplitV">(), {&x},
                    AttrsRef({{"size_splits", sizes}, {"axis", axis}}).get());
 }
 

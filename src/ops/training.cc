@@ -4,7 +4,7 @@
 
 #include "base/immortal.h"
 #include "ops/families.h"
-#include "ops/op_call.h"
+#include "ops/named_call.h"
 
 namespace berth {
 
@@ -60,30 +60,28 @@ namespace training {
 
 void apply_gradient_descent(const Tensor& var, const Tensor& alpha,
                             const Tensor& delta) {
-  static const OpDef& op = op_named("ResourceApplyGradientDescent");
-  call_many(op, {&var, &alpha, &delta});
+  call_many(op_of<"ResourceApplyGradientDescent">(), {&var, &alpha, &delta});
 }
 
 void apply_momentum(const Tensor& var, const Tensor& accum, const Tensor& lr,
                     const Tensor& grad, const Tensor& momentum,
                     bool use_nesterov) {
-  static const OpDef& op = op_named("ResourceApplyMomentum");
-  call_many(op, {&var, &accum, &lr, &grad, &momentum}, nesterov(use_nesterov));
+  call_many(op_of<"ResourceApplyMomentum">(),
+            {&var, &accum, &lr, &grad, &momentum}, nesterov(use_nesterov));
 }
 
 void apply_keras_momentum(const Tensor& var, const Tensor& accum,
                           const Tensor& lr, const Tensor& grad,
                           const Tensor& momentum, bool use_nesterov) {
-  static const OpDef& op = op_named("ResourceApplyKerasMomentum");
-  call_many(op, {&var, &accum, &lr, &grad, &momentum}, nesterov(use_nesterov));
+  call_many(op_of<"ResourceApplyKerasMomentum">(),
+            {&var, &accum, &lr, &grad, &momentum}, nesterov(use_nesterov));
 }
 
 void apply_adam(const Tensor& var, const Tensor& m, const Tensor& v,
                 const AdamScalars& scalars, const Tensor& grad,
                 bool use_nesterov) {
-  static const OpDef& op = op_named("ResourceApplyAdam");
   const AdamScalars& s = scalars;
-  call_many(op,
+  call_many(op_of<"ResourceApplyAdam">(),
             {&var, &m, &v, &s.beta1_power, &s.beta2_power, &s.lr, &s.beta1,
              &s.beta2, &s.epsilon, &grad},
             nesterov(use_nesterov));
@@ -93,9 +91,8 @@ void apply_adam_with_weight_decay(const Tensor& var, const Tensor& m,
                                   const Tensor& v, const AdamScalars& scalars,
                                   const Tensor& weight_decay,
                                   const Tensor& grad, bool use_nesterov) {
-  static const OpDef& op = op_named("ResourceApplyAdamWithWeightDecay");
   const AdamScalars& s = scalars;
-  call_many(op,
+  call_many(op_of<"ResourceApplyAdamWithWeightDecay">(),
             {&var, &m, &v, &s.beta1_power, &s.beta2_power, &s.lr, &s.beta1,
              &s.beta2, &s.epsilon, &weight_decay, &grad},
             nesterov(use_nesterov));
@@ -103,23 +100,22 @@ void apply_adam_with_weight_decay(const Tensor& var, const Tensor& m,
 
 void apply_rms_prop(const Tensor& var, const Tensor& ms, const Tensor& mom,
                     const RmsPropScalars& s, const Tensor& grad) {
-  static const OpDef& op = op_named("ResourceApplyRMSProp");
-  call_many(op,
+  call_many(op_of<"ResourceApplyRMSProp">(),
             {&var, &ms, &mom, &s.lr, &s.rho, &s.momentum, &s.epsilon, &grad});
 }
 
 void apply_centered_rms_prop(const Tensor& var, const Tensor& mg,
                              const Tensor& ms, const Tensor& mom,
                              const RmsPropScalars& s, const Tensor& grad) {
-  static const OpDef& op = op_named("ResourceApplyCenteredRMSProp");
-  call_many(op, {&var, &mg, &ms, &mom, &s.lr, &s.rho, &s.momentum, &s.epsilon,
-                 &grad});
+  call_many(
+      op_of<"ResourceApplyCenteredRMSProp">(),
+      {&var, &mg, &ms, &mom, &s.lr, &s.rho, &s.momentum, &s.epsilon, &grad});
 }
 
 void apply_adagrad(const Tensor& var, const Tensor& accum, const Tensor& lr,
                    const Tensor& epsilon, const Tensor& grad) {
-  static const OpDef& op = op_named("ResourceApplyAdagradV2");
-  call_many(op, {&var, &accum, &lr, &epsilon, &grad});
+  call_many(op_of<"ResourceApplyAdagradV2">(),
+            {&var, &accum, &lr, &epsilon, &grad});
 }
 
 }  // namespace training

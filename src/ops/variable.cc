@@ -13,7 +13,7 @@
 #include "op/with_room.h"
 #include "ops/autocast.h"
 #include "ops/families.h"
-#include "ops/op_call.h"
+#include "ops/named_call.h"
 #include "tensor/variable_state.h"
 
 namespace berth {
@@ -67,8 +67,6 @@ void assign(const OpDef& op, const Tensor& handle, const Tensor& value,
 // What the parts of replicas are together.
 Tensor aggregated(const Tensor& handle) {
   static const OpDef& read = op_named("ReadVariableOp");
-  static const OpDef& add = op_named("AddV2");
-  static const OpDef& identity = op_named("Identity");
   const VariableState& v = variable_state(handle);
   if (v.aggregation == VariableAggregation::kNone) {
     throw errors::InvalidArgument(fmt::format(
@@ -82,7 +80,8 @@ Tensor aggregated(const Tensor& handle) {
   if (v.aggregation == VariableAggregation::kOnlyFirstReplica) return sum;
   const OnDevice home(v.device);
   for (const Tensor& p : v.parts) {
-    sum = call1(add, sum, call1(identity, call1(read, p)));
+    sum = call1(op_of<"AddV2">(), sum,
+                call1(op_of<"Identity">(), call1(read, p)));
   }
   return v.aggregation == VariableAggregation::kMean
              ? divided(sum, v.parts.size() + 1)
@@ -192,32 +191,29 @@ std::string Variable::device() const {
 }
 
 Tensor Variable::value(Site site) const {
-  static const OpDef& op = op_named("ReadVariableOp");
   set_site(site);
   const VariableState& v = variable_state(handle_);
   const bool sum = t_state.replica == nullptr && !v.parts.empty();
-  const Tensor value = sum ? aggregated(handle_) : call1(op, handle_);
+  const Tensor value =
+      sum ? aggregated(handle_) : call1(op_of<"ReadVariableOp">(), handle_);
   const DType to = t_autocast;
   if (to == float32 || v.dtype != float32 || !v.trainable) return value;
   return math::cast(value, to, site);
 }
 
 const Variable& Variable::assign(const Tensor& value, Site site) const {
-  static const OpDef& op = op_named("AssignVariableOp");
   set_site(site);
-  berth::assign(op, handle_, value, "assign");
+  berth::assign(op_of<"AssignVariableOp">(), handle_, value, "assign");
   return *this;
 }
 const Variable& Variable::assign_add(const Tensor& delta, Site site) const {
-  static const OpDef& op = op_named("AssignAddVariableOp");
   set_site(site);
-  berth::assign(op, handle_, delta, "assign_add");
+  berth::assign(op_of<"AssignAddVariableOp">(), handle_, delta, "assign_add");
   return *this;
 }
 const Variable& Variable::assign_sub(const Tensor& delta, Site site) const {
-  static const OpDef& op = op_named("AssignSubVariableOp");
   set_site(site);
-  berth::assign(op, handle_, delta, "assign_sub");
+  berth::assign(op_of<"AssignSubVariableOp">(), handle_, delta, "assign_sub");
   return *this;
 }
 const Variable& Variable::assign(double value, Site site) const {

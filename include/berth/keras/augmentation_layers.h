@@ -52,11 +52,7 @@ struct CenterCrop : Layer {
              Site site = Site::here());
 };
 
-struct RandomOptions {
-  std::optional<int64_t> seed = std::nullopt;
-  std::string name = {};
-  OwnPolicy dtype = {};
-};
+using RandomOptions = DropoutOptions;
 // "horizontal", "vertical", "horizontal_and_vertical": each with probability
 // 1/2.
 struct RandomFlip : Layer {

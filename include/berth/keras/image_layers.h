@@ -12,11 +12,13 @@
 
 namespace berth::keras {
 
-struct Conv1DOptions {
+// Options of Conv1D and Conv3D; Size has a length per axis.
+template <class Size>
+struct ConvOptions {
   std::string activation = {};
-  std::string padding = "valid";  // or "same", or "causal": zeros before only
-  int64_t strides = 1;
-  int64_t dilation_rate = 1;
+  std::string padding = "valid";  // or "same"; in Conv1D "causal": zeros before
+  Size strides = 1;
+  Size dilation_rate = 1;
   int64_t groups = 1;
   bool use_bias = true;
   Initializer kernel_initializer = "glorot_uniform";
@@ -29,6 +31,7 @@ struct Conv1DOptions {
   std::string name = {};
   OwnPolicy dtype = {};
 };
+using Conv1DOptions = ConvOptions<int64_t>;
 // Correlation with a kernel [k, c / groups, filters]:
 // [n, s, c] -> [n, os, filters].
 struct Conv1D : Layer {
@@ -51,12 +54,13 @@ struct Conv1DTranspose : Layer {
                   Conv1DOptions options = {}, Site site = Site::here());
 };
 
-struct DepthwiseConv2DOptions {
+template <class Size>
+struct DepthwiseConvOptions {
   int64_t depth_multiplier = 1;
   std::string activation = {};
   std::string padding = "valid";  // or "same"
-  Size2D strides = 1;
-  Size2D dilation_rate = 1;
+  Size strides = 1;
+  Size dilation_rate = 1;
   bool use_bias = true;
   Initializer depthwise_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
@@ -68,6 +72,7 @@ struct DepthwiseConv2DOptions {
   std::string name = {};
   OwnPolicy dtype = {};
 };
+using DepthwiseConv2DOptions = DepthwiseConvOptions<Size2D>;
 // Each channel with filters of its own, kernel [kh, kw, c, depth_multiplier]:
 // [n, h, w, c] -> [n, oh, ow, c * depth_multiplier].
 struct DepthwiseConv2D : Layer {
@@ -75,12 +80,13 @@ struct DepthwiseConv2D : Layer {
                            DepthwiseConv2DOptions options = {},
                            Site site = Site::here());
 };
-struct SeparableConv2DOptions {
+template <class Size>
+struct SeparableConvOptions {
   int64_t depth_multiplier = 1;
   std::string activation = {};
   std::string padding = "valid";  // or "same"
-  Size2D strides = 1;
-  Size2D dilation_rate = 1;
+  Size strides = 1;
+  Size dilation_rate = 1;
   bool use_bias = true;
   Initializer depthwise_initializer = "glorot_uniform";
   Initializer pointwise_initializer = "glorot_uniform";
@@ -95,6 +101,7 @@ struct SeparableConv2DOptions {
   std::string name = {};
   OwnPolicy dtype = {};
 };
+using SeparableConv2DOptions = SeparableConvOptions<Size2D>;
 // DepthwiseConv2D, then a mix of channels, kernel
 // [1, 1, c * depth_multiplier, filters]: -> [n, oh, ow, filters].
 struct SeparableConv2D : Layer {
@@ -103,23 +110,7 @@ struct SeparableConv2D : Layer {
                   Site site = Site::here());
 };
 
-struct DepthwiseConv1DOptions {
-  int64_t depth_multiplier = 1;
-  std::string activation = {};
-  std::string padding = "valid";  // or "same"
-  int64_t strides = 1;
-  int64_t dilation_rate = 1;
-  bool use_bias = true;
-  Initializer depthwise_initializer = "glorot_uniform";
-  Initializer bias_initializer = "zeros";
-  Regularizer depthwise_regularizer = {};
-  Regularizer bias_regularizer = {};
-  Regularizer activity_regularizer = {};
-  Constraint depthwise_constraint = {};
-  Constraint bias_constraint = {};
-  std::string name = {};
-  OwnPolicy dtype = {};
-};
+using DepthwiseConv1DOptions = DepthwiseConvOptions<int64_t>;
 // DepthwiseConv2D of sequences, with kernels [k, c, depth_multiplier] and
 // [1, c * depth_multiplier, filters]: [n, s, c] -> [n, os, ...].
 struct DepthwiseConv1D : Layer {
@@ -127,26 +118,7 @@ struct DepthwiseConv1D : Layer {
                            DepthwiseConv1DOptions options = {},
                            Site site = Site::here());
 };
-struct SeparableConv1DOptions {
-  int64_t depth_multiplier = 1;
-  std::string activation = {};
-  std::string padding = "valid";  // or "same"
-  int64_t strides = 1;
-  int64_t dilation_rate = 1;
-  bool use_bias = true;
-  Initializer depthwise_initializer = "glorot_uniform";
-  Initializer pointwise_initializer = "glorot_uniform";
-  Initializer bias_initializer = "zeros";
-  Regularizer depthwise_regularizer = {};
-  Regularizer pointwise_regularizer = {};
-  Regularizer bias_regularizer = {};
-  Regularizer activity_regularizer = {};
-  Constraint depthwise_constraint = {};
-  Constraint pointwise_constraint = {};
-  Constraint bias_constraint = {};
-  std::string name = {};
-  OwnPolicy dtype = {};
-};
+using SeparableConv1DOptions = SeparableConvOptions<int64_t>;
 struct SeparableConv1D : Layer {
   SeparableConv1D(int64_t filters, int64_t kernel_size,
                   SeparableConv1DOptions options = {},
@@ -201,12 +173,7 @@ struct UpSampling1D : Layer {
                         Site site = Site::here());
 };
 
-struct Pooling1DOptions {
-  std::optional<int64_t> strides = std::nullopt;  // pool_size when absent
-  std::string padding = "valid";                  // or "same"
-  std::string name = {};
-  OwnPolicy dtype = {};
-};
+using Pooling1DOptions = PoolingOptions<int64_t>;
 // The maximum, or the mean, of each window: [n, s, c] -> [n, os, c].
 struct MaxPooling1D : Layer {
   explicit MaxPooling1D(int64_t pool_size = 2, Pooling1DOptions options = {},

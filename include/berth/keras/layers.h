@@ -315,12 +315,14 @@ struct Conv2D : Layer {
          Site site = Site::here());
 };
 
-struct Pooling2DOptions {
-  std::optional<Size2D> strides = std::nullopt;  // pool_size when absent
-  std::string padding = "valid";                 // or "same"
+template <class Size>
+struct PoolingOptions {
+  std::optional<Size> strides = std::nullopt;  // pool_size when absent
+  std::string padding = "valid";               // or "same"
   std::string name = {};
   OwnPolicy dtype = {};
 };
+using Pooling2DOptions = PoolingOptions<Size2D>;
 // The maximum, or the mean, of each window: [n, h, w, c] -> [n, oh, ow, c].
 struct MaxPooling2D : Layer {
   explicit MaxPooling2D(Size2D pool_size = 2, Pooling2DOptions options = {},

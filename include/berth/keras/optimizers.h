@@ -190,22 +190,7 @@ struct Adamax : Optimizer {
       : Adamax(options.learning_rate, options) {}
 };
 
-struct NadamOptions {
-  LearningRate learning_rate = 0.001;
-  double beta_1 = 0.9;
-  double beta_2 = 0.999;
-  double epsilon = 1e-7;
-  double weight_decay = 0;
-  double clipnorm = 0;
-  double clipvalue = 0;
-  double global_clipnorm = 0;
-  bool use_ema = false;
-  double ema_momentum = 0.99;
-  int64_t ema_overwrite_frequency = 0;
-  double loss_scale_factor = 0;
-  int64_t gradient_accumulation_steps = 0;
-  std::string name = {};
-};
+using NadamOptions = AdamaxOptions;
 // Adam with Nesterov's look-ahead (Dozat 2015).
 struct Nadam : Optimizer {
   explicit Nadam(LearningRate learning_rate = 0.001, NadamOptions options = {});
@@ -213,22 +198,7 @@ struct Nadam : Optimizer {
       : Nadam(options.learning_rate, options) {}
 };
 
-struct LambOptions {
-  LearningRate learning_rate = 0.001;
-  double beta_1 = 0.9;
-  double beta_2 = 0.999;
-  double epsilon = 1e-7;
-  double weight_decay = 0;
-  double clipnorm = 0;
-  double clipvalue = 0;
-  double global_clipnorm = 0;
-  bool use_ema = false;
-  double ema_momentum = 0.99;
-  int64_t ema_overwrite_frequency = 0;
-  double loss_scale_factor = 0;
-  int64_t gradient_accumulation_steps = 0;
-  std::string name = {};
-};
+using LambOptions = AdamaxOptions;
 // Adam whose step for each variable has the variable's norm (You et al. 2019).
 struct Lamb : Optimizer {
   explicit Lamb(LearningRate learning_rate = 0.001, LambOptions options = {});

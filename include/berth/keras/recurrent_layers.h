@@ -52,10 +52,7 @@ class MaskScope {
   std::vector<std::pair<Tensor, Tensor>> masks_;
 };
 
-struct MaskingOptions {
-  std::string name = {};
-  OwnPolicy dtype = {};
-};
+using MaskingOptions = NameOptions;
 // Masks the steps at which every feature is `mask_value`, and sets them to 0:
 // [batch, time, ...] -> the same.
 struct Masking : Layer {

@@ -20,23 +20,7 @@ struct Size3D {
   int64_t d, h, w;
 };
 
-struct Conv3DOptions {
-  std::string activation = {};
-  std::string padding = "valid";  // or "same"
-  Size3D strides = 1;
-  Size3D dilation_rate = 1;
-  int64_t groups = 1;
-  bool use_bias = true;
-  Initializer kernel_initializer = "glorot_uniform";
-  Initializer bias_initializer = "zeros";
-  Regularizer kernel_regularizer = {};
-  Regularizer bias_regularizer = {};
-  Regularizer activity_regularizer = {};
-  Constraint kernel_constraint = {};
-  Constraint bias_constraint = {};
-  std::string name = {};
-  OwnPolicy dtype = {};
-};
+using Conv3DOptions = ConvOptions<Size3D>;
 // Correlation with a kernel [kd, kh, kw, c / groups, filters]:
 // [n, d, h, w, c] -> [n, od, oh, ow, filters].
 struct Conv3D : Layer {
@@ -50,12 +34,7 @@ struct Conv3DTranspose : Layer {
                   Conv3DOptions options = {}, Site site = Site::here());
 };
 
-struct Pooling3DOptions {
-  std::optional<Size3D> strides = std::nullopt;  // pool_size when absent
-  std::string padding = "valid";                 // or "same"
-  std::string name = {};
-  OwnPolicy dtype = {};
-};
+using Pooling3DOptions = PoolingOptions<Size3D>;
 // The maximum, or the mean, of each window: [n, d, h, w, c] -> [n, od, oh, ow,
 // c].
 struct MaxPooling3D : Layer {

@@ -50,28 +50,32 @@ void predicate(const KernelCall& c) {
   });
 }
 
-// The functions.
+// A kernel per type.
+template <auto kFn, class... T>
+void unary_of(KernelTable& t, const char* op) {
+  (t.direct(op, dtype_bit(dtype_of<T>), &unary<T, kFn>, "reference", true),
+   ...);
+}
+template <auto kFn, class... T>
+void binary_of(KernelTable& t, const char* op) {
+  (t.direct(op, dtype_bit(dtype_of<T>), &binary<T, kFn>, "reference", true),
+   ...);
+}
 template <auto kFn>
 void floating(KernelTable& t, const char* op) {
-  t.direct(op, dtype_bit(float32), &unary<float, kFn>, "reference", true);
-  t.direct(op, dtype_bit(float64), &unary<double, kFn>, "reference", true);
+  unary_of<kFn, float, double>(t, op);
 }
 template <auto kFn>
 void integers(KernelTable& t, const char* op) {
-  t.direct(op, dtype_bit(int32), &unary<int32_t, kFn>, "reference", true);
-  t.direct(op, dtype_bit(int64), &unary<int64_t, kFn>, "reference", true);
-  t.direct(op, dtype_bit(uint8), &unary<uint8_t, kFn>, "reference", true);
+  unary_of<kFn, int32_t, int64_t, uint8_t>(t, op);
 }
 template <auto kFn>
 void floating2(KernelTable& t, const char* op) {
-  t.direct(op, dtype_bit(float32), &binary<float, kFn>, "reference", true);
-  t.direct(op, dtype_bit(float64), &binary<double, kFn>, "reference", true);
+  binary_of<kFn, float, double>(t, op);
 }
 template <auto kFn>
 void integers2(KernelTable& t, const char* op) {
-  t.direct(op, dtype_bit(int32), &binary<int32_t, kFn>, "reference", true);
-  t.direct(op, dtype_bit(int64), &binary<int64_t, kFn>, "reference", true);
-  t.direct(op, dtype_bit(uint8), &binary<uint8_t, kFn>, "reference", true);
+  binary_of<kFn, int32_t, int64_t, uint8_t>(t, op);
 }
 
 double softplus(double x) {

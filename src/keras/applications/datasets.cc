@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <vector>
-
 #include "berth/errors.h"
 #include "io/drawn_digits.h"
 #include "io/idx.h"
@@ -41,10 +39,9 @@ Split load_files(const std::string& images, const std::string& labels) {
   Split s{read(images, 3, "images, bytes [n, height, width]"),
           read(labels, 1, "labels, bytes [n]")};
   if (s.x.shape()[0] != s.y.shape()[0] || s.x.num_elements() == 0) {
-    throw errors::InvalidArgument(
-        fmt::format("{} has {} images, {} has {} labels; expected as many, "
-                    "and some",
-                    images, s.x.shape().str(), labels, s.y.shape().str()));
+    throw errors::InvalidArgument(fmt::format(
+        "{} has {} images, {} has {} labels; expected as many, and some",
+        images, s.x.shape().str(), labels, s.y.shape().str()));
   }
   return s;
 }

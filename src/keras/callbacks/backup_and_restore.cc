@@ -118,10 +118,9 @@ class BackupBase final : public CallbackBase {
  private:
   FitLoop& loop_of(Model& model) const {
     if (FitLoop* loop = model.fit_loop()) return *loop;
-    throw errors::FailedPrecondition(
-        fmt::format("{}: used outside of fit; expected it among the callbacks "
-                    "of model.fit",
-                    call_));
+    throw errors::FailedPrecondition(fmt::format(
+        "{}: used outside of fit; expected it among the callbacks of model.fit",
+        call_));
   }
   void save(Model& model) {
     settle(model, site_);

@@ -167,9 +167,8 @@ void FitState::apply(FitLoop& loop, const std::string& call) const {
     if (!keeps_state(c)) continue;
     if (at == callbacks_.size() || callbacks_[at].name != callback_name(c)) {
       throw errors::InvalidArgument(fmt::format(
-          "{}: callback {} is \"{}\" and was \"{}\" in the fit that was "
-          "saved; expected the same callbacks in the same order, or another "
-          "folder",
+          "{}: callback {} is \"{}\" and was \"{}\" in the fit that was saved; "
+          "expected the same callbacks in the same order, or another folder",
           call, at, callback_name(c),
           at < callbacks_.size() ? callbacks_[at].name : "missing"));
     }

@@ -24,10 +24,9 @@ class ReduceLROnPlateauCallback final : public CallbackBase {
         o_(std::move(o)),
         monitor_("ReduceLROnPlateau", o_.monitor, o_.mode, o_.min_delta) {
     if (!(o_.factor >= 0 && o_.factor < 1)) {
-      throw errors::InvalidArgument(
-          fmt::format("ReduceLROnPlateau: factor is {}; expected 0 to 1, "
-                      "without 1",
-                      o_.factor));
+      throw errors::InvalidArgument(fmt::format(
+          "ReduceLROnPlateau: factor is {}; expected 0 to 1, without 1",
+          o_.factor));
     }
   }
 

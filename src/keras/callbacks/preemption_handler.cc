@@ -1,7 +1,5 @@
 // Saves and ends when the machine is about to be taken away.
 
-#include <fmt/format.h>
-
 #include <string>
 #include <utility>
 

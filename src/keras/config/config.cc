@@ -52,10 +52,9 @@ std::string place_in(const std::string& text, size_t byte) {
 }
 
 [[noreturn]] void fail_parse(const std::string& what, Site site) {
-  throw errors::InvalidArgument(
-      fmt::format("config: {}{}; expected JSON as get_config() or to_json() "
-                  "wrote it",
-                  what, where_text(nullptr, site)));
+  throw errors::InvalidArgument(fmt::format(
+      "config: {}{}; expected JSON as get_config() or to_json() wrote it", what,
+      where_text(nullptr, site)));
 }
 
 JsonValue parsed(const std::string& text, Site site) {

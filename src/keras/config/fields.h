@@ -1,18 +1,13 @@
 // Fields: what a class was made of, named once for both directions.
 //
-// An author lists the fields of his class in a struct, as Keras names them:
-//   struct DropoutArgs {
-//     double rate = 0;
-//     DropoutOptions o;
-//     void fields(Fields& f) {
-//       f.must("rate", rate);
-//       f("seed", o.seed);
-//       f("name", o.name);
-//     }
-//     Layer make(Site site) const { return Dropout(rate, o, site); }
-//   };
+// An author lists the fields of a class in a function of the arguments of its
+// constructor, as Keras names them; a name among the options is one of itself:
+//   void dropout_fields(Fields& f, double& rate, DropoutOptions& o) {
+//     f.must("rate", rate);
+//     f("seed", o.seed);
+//   }
 // get_config() runs it to write, from_config() to read; what a config lacks
-// keeps its default. describe() (classes.h) ties it to what was made.
+// keeps its default. describe<dropout_fields>() (classes.h) ties it to a layer.
 
 #ifndef BERTH_KERAS_CONFIG_FIELDS_H_
 #define BERTH_KERAS_CONFIG_FIELDS_H_

@@ -97,15 +97,9 @@ class ActivationBase final : public LayerBase {
   const std::string activation_;
 };
 
-struct ActivationArgs {
-  std::string activation;
-  NameOptions o;
-  void fields(Fields& f) {
-    f.must("activation", activation);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return Activation(activation, o, site); }
-};
+void activation_fields(Fields& f, std::string& activation, NameOptions&) {
+  f.must("activation", activation);
+}
 
 }  // namespace
 
@@ -131,13 +125,11 @@ Tensor apply_activation(const std::string& name, const Tensor& x, Site site) {
 
 Activation::Activation(const std::string& activation, NameOptions options,
                        Site site)
-    : Layer(std::make_shared<ActivationBase>(activation, options, site)) {
-  describe(*this, ActivationArgs{activation, std::move(options)});
-}
+    : Layer(described<ActivationBase, activation_fields>(site, activation,
+                                                         std::move(options))) {}
 
-void add_activation_classes(Classes& c);
 void add_activation_classes(Classes& c) {
-  c.layers["Activation"] = &layer_of<ActivationArgs>;
+  c.layers["Activation"] = &layer_of<Activation, activation_fields>;
 }
 
 }  // namespace berth::keras

@@ -1,15 +1,12 @@
 // Activations with parameters, as layers.
 
-#include <fmt/format.h>
-
+#include "berth/keras/activations.h"
 #include "berth/keras/element_layers.h"
-#include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
 #include "keras/config/classes.h"
 #include "keras/layers/shared_fields.h"
 #include "keras/models/layer_checks.h"
-#include "ops/op_call.h"
 
 namespace berth::keras {
 
@@ -37,15 +34,10 @@ Layer element(const char* type, const std::string& name, ElementBase::Fn fn,
 void check_number(const Layer& layer, const char* what, double v, bool good) {
   if (good) return;
   fail_in(layer.base()->state(),
-          fmt::format("{}: {} is {}; expected a finite number, 0 or more",
-                      layer.base()->state().type, what, v));
+          "{}: {} is {}; expected a finite number, 0 or more",
+          layer.base()->state().type, what, v);
 }
 bool at_least_0(double v) { return v >= 0 && v < 1e300; }
-
-// slope * x where x is negative.
-Tensor rectified(const Tensor& x, double slope, Site site) {
-  return slope == 0 ? nn::relu(x, site) : nn::leaky_relu(x, slope, site);
-}
 
 class PReLUBase final : public LayerBase {
  public:
@@ -61,10 +53,10 @@ class PReLUBase final : public LayerBase {
       const int i = axis < 0 ? static_cast<int>(axis) + inputs[0].rank()
                              : static_cast<int>(axis);
       if (i < 1 || i >= inputs[0].rank()) {
-        fail(
-            fmt::format("PReLU: a shared axis is {}, the input {}; expected "
-                        "one of its axes but the batch",
-                        axis, inputs[0].str()));
+        fail_in(state(),
+                "PReLU: a shared axis is {}, the input {}; expected "
+                "one of its axes but the batch",
+                axis, inputs[0].str());
       }
       shape[i - 1] = 1;
     }
@@ -82,107 +74,70 @@ class PReLUBase final : public LayerBase {
   Variable alpha_;
 };
 
-struct ReLUArgs {
-  ReLUOptions o;
-  void fields(Fields& f) {
-    f("max_value", o.max_value);
-    f("negative_slope", o.negative_slope);
-    f("threshold", o.threshold);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return ReLU(o, site); }
-};
-struct LeakyReLUArgs {
-  double negative_slope = 0.3;
-  NameOptions o;
-  void fields(Fields& f) {
-    f("negative_slope", negative_slope);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return LeakyReLU(negative_slope, o, site); }
-};
-struct ELUArgs {
-  double alpha = 1;
-  NameOptions o;
-  void fields(Fields& f) {
-    f("alpha", alpha);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return ELU(alpha, o, site); }
-};
-struct PReLUArgs {
-  PReLUOptions o;
-  void fields(Fields& f) {
-    f("alpha_initializer", o.alpha_initializer);
-    f("alpha_regularizer", o.alpha_regularizer);
-    f("alpha_constraint", o.alpha_constraint);
-    if (f.reading() || !o.shared_axes.empty()) f("shared_axes", o.shared_axes);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return PReLU(o, site); }
-};
-struct SoftmaxArgs {
-  SoftmaxOptions o;
-  void fields(Fields& f) {
-    axis_field(f, *o.axis);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return Softmax(o, site); }
-};
+void relu_fields(Fields& f, ReLUOptions& o) {
+  f("max_value", o.max_value);
+  f("negative_slope", o.negative_slope);
+  f("threshold", o.threshold);
+}
+void leaky_relu_fields(Fields& f, double& negative_slope, NameOptions&) {
+  if (f.reading()) negative_slope = 0.3;
+  f("negative_slope", negative_slope);
+}
+void elu_fields(Fields& f, double& alpha, NameOptions&) {
+  if (f.reading()) alpha = 1;
+  f("alpha", alpha);
+}
+void prelu_fields(Fields& f, PReLUOptions& o) {
+  f("alpha_initializer", o.alpha_initializer);
+  f("alpha_regularizer", o.alpha_regularizer);
+  f("alpha_constraint", o.alpha_constraint);
+  if (f.reading() || !o.shared_axes.empty()) f("shared_axes", o.shared_axes);
+}
+void softmax_fields(Fields& f, SoftmaxOptions& o) { axis_field(f, *o.axis); }
 
 }  // namespace
 
 ReLU::ReLU(ReLUOptions o, Site site)
     : Layer(element(
           "ReLU", o.name,
-          [o](const Tensor& x, Site s) {
-            const Tensor y =
-                o.threshold == 0
-                    ? rectified(x, o.negative_slope, s)
-                    : where(x >= scalar_like(x, o.threshold), x,
-                            (x - o.threshold) * o.negative_slope, s);
-            return o.max_value
-                       ? math::minimum(y, scalar_like(y, *o.max_value), s)
-                       : y;
-          },
+          [how = activations::ReluOptions{.negative_slope = o.negative_slope,
+                                          .max_value = o.max_value,
+                                          .threshold = o.threshold}](
+              const Tensor& x, Site s) { return activations::relu(x, how, s); },
           site)) {
   check_number(*this, "negative_slope", o.negative_slope,
                at_least_0(o.negative_slope));
   check_number(*this, "threshold", o.threshold, at_least_0(o.threshold));
   const double max = o.max_value.value_or(0);
   check_number(*this, "max_value", max, at_least_0(max));
-  describe(*this, ReLUArgs{std::move(o)});
+  describe<relu_fields>(*this, std::move(o));
 }
 
 LeakyReLU::LeakyReLU(double negative_slope, NameOptions o, Site site)
     : Layer(element(
           "LeakyReLU", o.name,
           [negative_slope](const Tensor& x, Site s) {
-            return rectified(x, negative_slope, s);
+            return activations::relu(x, {.negative_slope = negative_slope}, s);
           },
           site)) {
   check_number(*this, "negative_slope", negative_slope,
                at_least_0(negative_slope));
-  describe(*this, LeakyReLUArgs{negative_slope, std::move(o)});
+  describe<leaky_relu_fields>(*this, negative_slope, std::move(o));
 }
 
 ELU::ELU(double alpha, NameOptions o, Site site)
     : Layer(element(
           "ELU", o.name,
           [alpha](const Tensor& x, Site s) {
-            if (alpha == 1) return nn::elu(x, s);
-            const Tensor below = math::minimum(x, scalar_like(x, 0), s);
-            return nn::relu(x, s) + (math::exp(below, s) - 1.0) * alpha;
+            return activations::elu(x, alpha, s);
           },
           site)) {
   check_number(*this, "alpha", alpha, at_least_0(alpha));
-  describe(*this, ELUArgs{alpha, std::move(o)});
+  describe<elu_fields>(*this, alpha, std::move(o));
 }
 
 PReLU::PReLU(PReLUOptions options, Site site)
-    : Layer(make_layer<PReLUBase>(options, site)) {
-  describe(*this, PReLUArgs{std::move(options)});
-}
+    : Layer(described<PReLUBase, prelu_fields>(site, std::move(options))) {}
 
 Softmax::Softmax(SoftmaxOptions o, Site site)
     : Layer(element(
@@ -197,16 +152,15 @@ Softmax::Softmax(SoftmaxOptions o, Site site)
   if (!o.axis || o.axis->empty()) {
     fail_in(base()->state(), "Softmax: axis is empty; expected one or several");
   }
-  describe(*this, SoftmaxArgs{std::move(o)});
+  describe<softmax_fields>(*this, std::move(o));
 }
 
-void add_rectifier_classes(Classes& c);
 void add_rectifier_classes(Classes& c) {
-  c.layers["ReLU"] = &layer_of<ReLUArgs>;
-  c.layers["LeakyReLU"] = &layer_of<LeakyReLUArgs>;
-  c.layers["ELU"] = &layer_of<ELUArgs>;
-  c.layers["PReLU"] = &layer_of<PReLUArgs>;
-  c.layers["Softmax"] = &layer_of<SoftmaxArgs>;
+  c.layers["ReLU"] = &layer_of<ReLU, relu_fields>;
+  c.layers["LeakyReLU"] = &layer_of<LeakyReLU, leaky_relu_fields>;
+  c.layers["ELU"] = &layer_of<ELU, elu_fields>;
+  c.layers["PReLU"] = &layer_of<PReLU, prelu_fields>;
+  c.layers["Softmax"] = &layer_of<Softmax, softmax_fields>;
 }
 
 }  // namespace berth::keras

@@ -98,10 +98,9 @@ Tensor glu(const Tensor& x, int64_t axis, Site site) {
   set_site(site);
   const int64_t n = x.shape()[normalize_axis(axis, x.rank(), "glu: the axis")];
   if (n < 0 || n % 2 != 0) {
-    throw errors::InvalidArgument(
-        fmt::format("glu: the input is {}{}; expected axis {} to be even and "
-                    "known",
-                    x.shape().str(), where_text(), axis));
+    throw errors::InvalidArgument(fmt::format(
+        "glu: the input is {}{}; expected axis {} to be even and known",
+        x.shape().str(), where_text(), axis));
   }
   const Tensors half = split(x, 2, axis, site);
   return half[0] * math::sigmoid(half[1], site);

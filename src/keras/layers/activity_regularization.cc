@@ -15,27 +15,23 @@ class ActivityRegularizationBase final : public LayerBase {
   }
   Tensors call(const Tensors& x, bool) override { return x; }
 };
-struct ActivityRegularizationArgs {
-  ActivityRegularizationOptions o;
-  void fields(Fields& f) {
-    f("l1", o.l1);
-    f("l2", o.l2);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return ActivityRegularization(o, site); }
-};
+void activity_regularization_fields(Fields& f,
+                                    ActivityRegularizationOptions& o) {
+  f("l1", o.l1);
+  f("l2", o.l2);
+}
 
 }  // namespace
 
 ActivityRegularization::ActivityRegularization(ActivityRegularizationOptions o,
                                                Site site)
-    : Layer(make_layer<ActivityRegularizationBase>(o, site)) {
-  describe(*this, ActivityRegularizationArgs{std::move(o)});
-}
+    : Layer(
+          described<ActivityRegularizationBase, activity_regularization_fields>(
+              site, std::move(o))) {}
 
-void add_activity_regularization_classes(Classes& c);
 void add_activity_regularization_classes(Classes& c) {
-  c.layers["ActivityRegularization"] = &layer_of<ActivityRegularizationArgs>;
+  c.layers["ActivityRegularization"] =
+      &layer_of<ActivityRegularization, activity_regularization_fields>;
 }
 
 }  // namespace berth::keras

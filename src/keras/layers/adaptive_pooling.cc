@@ -36,10 +36,10 @@ class AdaptivePoolingBase final : public LayerBase {
   Tensor along(const Tensor& x, int axis, int64_t parts) const {
     const int64_t length = x.shape()[axis];
     if (length < 1) {
-      fail(
-          fmt::format("{}: the input is {}; expected known pixels, one at "
-                      "least along each axis",
-                      state().type, x.shape().str()));
+      fail_in(state(),
+              "{}: the input is {}; expected known pixels, one at "
+              "least along each axis",
+              state().type, x.shape().str());
     }
     if (parts == length) return x;
     const math::ReduceOptions over{.axis = std::vector<int64_t>{axis},
@@ -67,75 +67,66 @@ Layer adaptive(bool max, std::vector<int64_t> size, const NameOptions& o,
   return make_layer<AdaptivePoolingBase>(max, std::move(size), o, site);
 }
 
-template <class T>
-struct AdaptiveArgs {
-  std::vector<int64_t> size;
-  NameOptions o;
-  void fields(Fields& f) {
-    f.must("output_size", size);
-    size.resize(kAxes, 0);
-    f("name", o.name);
-  }
-  Layer make(Site site) const {
-    if constexpr (kAxes == 1) return T(size[0], o, site);
-    if constexpr (kAxes == 2) return T({size[0], size[1]}, o, site);
-    if constexpr (kAxes == 3) return T({size[0], size[1], size[2]}, o, site);
-  }
-  static constexpr size_t kAxes =
-      std::is_constructible_v<T, Size3D> && !std::is_constructible_v<T, Size2D>
-          ? 3
-      : std::is_constructible_v<T, Size2D> ? 2
-                                           : 1;
-};
+void set_lengths(int64_t& s, const std::vector<int64_t>& v) { s = v[0]; }
+void set_lengths(Size2D& s, const std::vector<int64_t>& v) { s = {v[0], v[1]}; }
+void set_lengths(Size3D& s, const std::vector<int64_t>& v) {
+  s = {v[0], v[1], v[2]};
+}
+template <class Size>
+void adaptive_fields(Fields& f, Size& size, NameOptions&) {
+  std::vector<int64_t> lengths = lengths_of(size);
+  const size_t axes = lengths.size();
+  f.must("output_size", lengths);
+  lengths.resize(axes, 0);
+  set_lengths(size, lengths);
+}
 
 }  // namespace
 
 AdaptiveMaxPooling1D::AdaptiveMaxPooling1D(int64_t size, NameOptions o,
                                            Site site)
-    : Layer(adaptive(true, {size}, o, site)) {
-  describe(*this, AdaptiveArgs<AdaptiveMaxPooling1D>{{size}, std::move(o)});
+    : Layer(adaptive(true, lengths_of(size), o, site)) {
+  describe<adaptive_fields<int64_t>>(*this, size, std::move(o));
 }
-AdaptiveMaxPooling2D::AdaptiveMaxPooling2D(Size2D s, NameOptions o, Site site)
-    : Layer(adaptive(true, {s.h, s.w}, o, site)) {
-  describe(*this, AdaptiveArgs<AdaptiveMaxPooling2D>{{s.h, s.w}, std::move(o)});
+AdaptiveMaxPooling2D::AdaptiveMaxPooling2D(Size2D size, NameOptions o,
+                                           Site site)
+    : Layer(adaptive(true, lengths_of(size), o, site)) {
+  describe<adaptive_fields<Size2D>>(*this, size, std::move(o));
 }
-AdaptiveMaxPooling3D::AdaptiveMaxPooling3D(Size3D s, NameOptions o, Site site)
-    : Layer(adaptive(true, {s.d, s.h, s.w}, o, site)) {
-  describe(*this,
-           AdaptiveArgs<AdaptiveMaxPooling3D>{{s.d, s.h, s.w}, std::move(o)});
+AdaptiveMaxPooling3D::AdaptiveMaxPooling3D(Size3D size, NameOptions o,
+                                           Site site)
+    : Layer(adaptive(true, lengths_of(size), o, site)) {
+  describe<adaptive_fields<Size3D>>(*this, size, std::move(o));
 }
 AdaptiveAveragePooling1D::AdaptiveAveragePooling1D(int64_t size, NameOptions o,
                                                    Site site)
-    : Layer(adaptive(false, {size}, o, site)) {
-  describe(*this, AdaptiveArgs<AdaptiveAveragePooling1D>{{size}, std::move(o)});
+    : Layer(adaptive(false, lengths_of(size), o, site)) {
+  describe<adaptive_fields<int64_t>>(*this, size, std::move(o));
 }
-AdaptiveAveragePooling2D::AdaptiveAveragePooling2D(Size2D s, NameOptions o,
+AdaptiveAveragePooling2D::AdaptiveAveragePooling2D(Size2D size, NameOptions o,
                                                    Site site)
-    : Layer(adaptive(false, {s.h, s.w}, o, site)) {
-  describe(*this,
-           AdaptiveArgs<AdaptiveAveragePooling2D>{{s.h, s.w}, std::move(o)});
+    : Layer(adaptive(false, lengths_of(size), o, site)) {
+  describe<adaptive_fields<Size2D>>(*this, size, std::move(o));
 }
-AdaptiveAveragePooling3D::AdaptiveAveragePooling3D(Size3D s, NameOptions o,
+AdaptiveAveragePooling3D::AdaptiveAveragePooling3D(Size3D size, NameOptions o,
                                                    Site site)
-    : Layer(adaptive(false, {s.d, s.h, s.w}, o, site)) {
-  describe(*this, AdaptiveArgs<AdaptiveAveragePooling3D>{{s.d, s.h, s.w},
-                                                         std::move(o)});
+    : Layer(adaptive(false, lengths_of(size), o, site)) {
+  describe<adaptive_fields<Size3D>>(*this, size, std::move(o));
 }
 
-void add_adaptive_classes(Classes& c);
 void add_adaptive_classes(Classes& c) {
   c.layers["AdaptiveMaxPooling1D"] =
-      &layer_of<AdaptiveArgs<AdaptiveMaxPooling1D>>;
+      &layer_of<AdaptiveMaxPooling1D, adaptive_fields<int64_t>>;
   c.layers["AdaptiveMaxPooling2D"] =
-      &layer_of<AdaptiveArgs<AdaptiveMaxPooling2D>>;
+      &layer_of<AdaptiveMaxPooling2D, adaptive_fields<Size2D>>;
   c.layers["AdaptiveMaxPooling3D"] =
-      &layer_of<AdaptiveArgs<AdaptiveMaxPooling3D>>;
+      &layer_of<AdaptiveMaxPooling3D, adaptive_fields<Size3D>>;
   c.layers["AdaptiveAveragePooling1D"] =
-      &layer_of<AdaptiveArgs<AdaptiveAveragePooling1D>>;
+      &layer_of<AdaptiveAveragePooling1D, adaptive_fields<int64_t>>;
   c.layers["AdaptiveAveragePooling2D"] =
-      &layer_of<AdaptiveArgs<AdaptiveAveragePooling2D>>;
+      &layer_of<AdaptiveAveragePooling2D, adaptive_fields<Size2D>>;
   c.layers["AdaptiveAveragePooling3D"] =
-      &layer_of<AdaptiveArgs<AdaptiveAveragePooling3D>>;
+      &layer_of<AdaptiveAveragePooling3D, adaptive_fields<Size3D>>;
 }
 
 }  // namespace berth::keras

@@ -1,7 +1,5 @@
 // Attention and AdditiveAttention.
 
-#include <fmt/format.h>
-
 #include "berth/keras/attention_layers.h"
 #include "berth/ops/array.h"
 #include "berth/ops/linalg.h"
@@ -17,8 +15,7 @@ namespace {
 
 void check_rate(const LayerState& s, double rate) {
   if (rate >= 0 && rate < 1) return;
-  fail_in(s, fmt::format("{}: dropout is {}; expected 0 <= dropout < 1", s.type,
-                         rate));
+  fail_in(s, "{}: dropout is {}; expected 0 <= dropout < 1", s.type, rate);
 }
 
 class AttentionBase final : public LayerBase {
@@ -29,19 +26,18 @@ class AttentionBase final : public LayerBase {
         o_(std::move(o)) {
     check_rate(state(), o_.dropout);
     if (o_.score_mode != "dot" && o_.score_mode != "concat") {
-      fail(
-          fmt::format("Attention: score_mode is \"{}\"; expected \"dot\" or "
-                      "\"concat\"",
-                      o_.score_mode));
+      fail_in(state(),
+              "Attention: score_mode is \"{}\"; expected \"dot\" or \"concat\"",
+              o_.score_mode);
     }
   }
 
   void build(const std::vector<Shape>& in) override {
     if (in.size() < 2 || in.size() > 4) {
-      fail(
-          fmt::format("{}: got {} inputs; expected query and value, then key "
-                      "and mask at most",
-                      state().type, in.size()));
+      fail_in(state(),
+              "{}: got {} inputs; expected query and value, then key "
+              "and mask at most",
+              state().type, in.size());
     }
     if (o_.use_scale && additive_) {
       scale_ = add_weight("scale", {known_channels(state(), in[0])},
@@ -57,8 +53,8 @@ class AttentionBase final : public LayerBase {
   Tensors call(const Tensors& x, bool training) override {
     for (const Tensor& t : x) {
       if (t.rank() >= 2 && t.rank() <= 3) continue;
-      fail(fmt::format("{}: an input is {}; expected [n, steps, channels]",
-                       state().type, t.shape().str()));
+      fail_in(state(), "{}: an input is {}; expected [n, steps, channels]",
+              state().type, t.shape().str());
     }
     const Tensor& value = x[1];
     const Tensor& key = x.size() > 2 ? x[2] : value;
@@ -143,55 +139,37 @@ AttentionLayerOptions as_attention(const AdditiveAttentionOptions& o) {
           .name = o.name};
 }
 
-struct AttentionArgs {
-  AttentionLayerOptions o;
-  void fields(Fields& f) {
-    f("use_scale", o.use_scale);
-    f("score_mode", o.score_mode);
-    f("dropout", o.dropout);
-    f("seed", o.seed);
-    call_fields(f, o);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return Attention(o, site); }
+template <class Options>
+void attention_fields(Fields& f, Options& o) {
+  f("use_scale", o.use_scale);
+  if constexpr (requires { o.score_mode; }) f("score_mode", o.score_mode);
+  f("dropout", o.dropout);
+  f("seed", o.seed);
   // Arguments of Keras' call.
-  template <class Options>
-  static void call_fields(Fields& f, Options& o) {
-    if (f.reading() || o.use_causal_mask) {
-      f("use_causal_mask", o.use_causal_mask);
-    }
-    if (f.reading() || o.return_attention_scores) {
-      f("return_attention_scores", o.return_attention_scores);
-    }
+  if (f.reading() || o.use_causal_mask) {
+    f("use_causal_mask", o.use_causal_mask);
   }
-};
-struct AdditiveAttentionArgs {
-  AdditiveAttentionOptions o;
-  void fields(Fields& f) {
-    f("use_scale", o.use_scale);
-    f("dropout", o.dropout);
-    f("seed", o.seed);
-    AttentionArgs::call_fields(f, o);
-    f("name", o.name);
+  if (f.reading() || o.return_attention_scores) {
+    f("return_attention_scores", o.return_attention_scores);
   }
-  Layer make(Site site) const { return AdditiveAttention(o, site); }
-};
+}
 
 }  // namespace
 
 Attention::Attention(AttentionLayerOptions o, Site site)
     : Layer(make_layer<AttentionBase>(false, o, site)) {
-  describe(*this, AttentionArgs{std::move(o)});
+  describe<attention_fields<AttentionLayerOptions>>(*this, std::move(o));
 }
 AdditiveAttention::AdditiveAttention(AdditiveAttentionOptions o, Site site)
     : Layer(make_layer<AttentionBase>(true, as_attention(o), site)) {
-  describe(*this, AdditiveAttentionArgs{std::move(o)});
+  describe<attention_fields<AdditiveAttentionOptions>>(*this, std::move(o));
 }
 
-void add_attention_classes(Classes& c);
 void add_attention_classes(Classes& c) {
-  c.layers["Attention"] = &layer_of<AttentionArgs>;
-  c.layers["AdditiveAttention"] = &layer_of<AdditiveAttentionArgs>;
+  c.layers["Attention"] =
+      &layer_of<Attention, attention_fields<AttentionLayerOptions>>;
+  c.layers["AdditiveAttention"] =
+      &layer_of<AdditiveAttention, attention_fields<AdditiveAttentionOptions>>;
 }
 
 }  // namespace berth::keras

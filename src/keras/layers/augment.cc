@@ -2,8 +2,6 @@
 
 #include "keras/layers/augment.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "berth/ops/array.h"
@@ -18,8 +16,8 @@ Tensors AugmentBase::call(const Tensors& inputs, bool training) {
   const Tensor& x = one_input(state(), inputs);
   const bool single = x.rank() == 3;
   if (x.rank() != 4 && !single) {
-    fail(fmt::format("{}: the input is {}; expected [n, h, w, c] or [h, w, c]",
-                     state().type, x.shape().str()));
+    fail_in(state(), "{}: the input is {}; expected [n, h, w, c] or [h, w, c]",
+            state().type, x.shape().str());
   }
   Tensor y = math::cast(x, float32, site());
   if (single) y = expand_dims(y, 0, site());
@@ -32,17 +30,17 @@ AugmentBase::Range AugmentBase::range_of(const char* what, const Factor& f,
                                          double least, double most) const {
   const Range r{f.lower.value_or(std::max(-f.upper, least)), f.upper};
   if (r.low >= least && r.high <= most && r.low <= r.high) return r;
-  fail(fmt::format("{}: {} is [{}, {}]; expected it in [{}, {}]", state().type,
-                   what, r.low, r.high, least, most));
+  fail_in(state(), "{}: {} is [{}, {}]; expected it in [{}, {}]", state().type,
+          what, r.low, r.high, least, most);
 }
 
 Tensor AugmentBase::draw(const Tensor& x, Range r, int rank) const {
   const int64_t n = x.shape()[0];
   if (n < 0) {
-    fail(
-        fmt::format("{}: the input is {}; expected a known number of images "
-                    "in training",
-                    state().type, x.shape().str()));
+    fail_in(state(),
+            "{}: the input is {}; expected a known number of images "
+            "in training",
+            state().type, x.shape().str());
   }
   Shape shape{n, 1};
   while (shape.rank() < rank) shape.push_back(1);
@@ -62,10 +60,10 @@ Tensor AugmentBase::cut(const Tensor& x, const ValueRange& r) const {
 
 void AugmentBase::check_range(const ValueRange& r) const {
   if (r.low < r.high && r.high - r.low < 1e30) return;
-  fail(
-      fmt::format("{}: value_range is [{}, {}]; expected two finite numbers "
-                  "that ascend",
-                  state().type, r.low, r.high));
+  fail_in(state(),
+          "{}: value_range is [{}, {}]; expected two finite numbers "
+          "that ascend",
+          state().type, r.low, r.high);
 }
 
 Tensor AugmentBase::moved(const Tensor& x, const ValueRange& from,
@@ -92,8 +90,8 @@ Tensor AugmentBase::centered(const Tensor& x, int64_t height,
 
 Tensor AugmentBase::grey(const Tensor& x) const {
   if (x.shape()[3] != 3) {
-    fail(fmt::format("{}: the input is {}; expected three channels",
-                     state().type, x.shape().str()));
+    fail_in(state(), "{}: the input is {}; expected three channels",
+            state().type, x.shape().str());
   }
   const Tensor shares =
       constant(std::vector<float>{0.2989f, 0.5870f, 0.1140f}, {3}, site());

@@ -31,24 +31,17 @@ class AutoContrastBase final : public AugmentBase {
  private:
   const ValueRange values_;
 };
-struct AutoContrastArgs {
-  AutoContrastOptions o;
-  void fields(Fields& f) {
-    value_range_field(f, o.value_range);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return AutoContrast(o, site); }
-};
+void auto_contrast_fields(Fields& f, AutoContrastOptions& o) {
+  value_range_field(f, o.value_range);
+}
 
 }  // namespace
 
 AutoContrast::AutoContrast(AutoContrastOptions o, Site site)
-    : Layer(make_layer<AutoContrastBase>(o, site)) {
-  describe(*this, AutoContrastArgs{std::move(o)});
-}
-void add_auto_contrast_classes(Classes& c);
+    : Layer(described<AutoContrastBase, auto_contrast_fields>(site,
+                                                              std::move(o))) {}
 void add_auto_contrast_classes(Classes& c) {
-  c.layers["AutoContrast"] = &layer_of<AutoContrastArgs>;
+  c.layers["AutoContrast"] = &layer_of<AutoContrast, auto_contrast_fields>;
 }
 
 }  // namespace berth::keras

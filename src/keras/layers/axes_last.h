@@ -4,8 +4,6 @@
 #ifndef BERTH_KERAS_LAYERS_AXES_LAST_H_
 #define BERTH_KERAS_LAYERS_AXES_LAST_H_
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <vector>
 
@@ -26,9 +24,10 @@ class AxesLast {
       const int64_t i = a < 0 ? a + rank : a;
       if (i < least || i >= rank ||
           std::count(last.begin(), last.end(), i) > 0) {
-        fail_in(s, fmt::format("{}: axis {} of an input of {} axes; expected "
-                               "each of some from 1 to {} once",
-                               s.type, a, rank, rank - 1));
+        fail_in(s,
+                "{}: axis {} of an input of {} axes; expected "
+                "each of some from 1 to {} once",
+                s.type, a, rank, rank - 1);
       }
       last.push_back(i);
     }

@@ -1,7 +1,5 @@
 // BatchNormalization.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "berth/keras/layers.h"
@@ -25,16 +23,15 @@ class BatchNormalizationBase final : public LayerBase {
         o_(std::move(options)) {
     state().casts.weights = false;
     if (!(o_.momentum >= 0 && o_.momentum <= 1) || !(o_.epsilon > 0)) {
-      fail(
-          fmt::format("BatchNormalization: momentum is {}, epsilon {}; "
-                      "expected 0 <= momentum <= 1, epsilon above 0",
-                      o_.momentum, o_.epsilon));
+      fail_in(state(),
+              "BatchNormalization: momentum is {}, epsilon {}; "
+              "expected 0 <= momentum <= 1, epsilon above 0",
+              o_.momentum, o_.epsilon);
     }
     if (o_.statistics_groups < 0) {
-      fail(
-          fmt::format("BatchNormalization: statistics_groups is {}; expected "
-                      "0 or more",
-                      o_.statistics_groups));
+      fail_in(state(),
+              "BatchNormalization: statistics_groups is {}; expected 0 or more",
+              o_.statistics_groups);
     }
   }
 
@@ -126,38 +123,32 @@ class BatchNormalizationBase final : public LayerBase {
   Variable gamma_, beta_, mean_, variance_;
 };
 
-struct BatchNormalizationArgs {
-  BatchNormalizationOptions o;
-  void fields(Fields& f) {
-    axis_field(f, o.axis);
-    f("momentum", o.momentum);
-    f("epsilon", o.epsilon);
-    f("center", o.center);
-    f("scale", o.scale);
-    f("beta_initializer", o.beta_initializer);
-    f("gamma_initializer", o.gamma_initializer);
-    norm_penalty_fields(f, o);
-    f("moving_mean_initializer", o.moving_mean_initializer);
-    f("moving_variance_initializer", o.moving_variance_initializer);
-    if (f.reading() || o.statistics_groups != 1) {
-      f("statistics_groups", o.statistics_groups);
-    }
-    f("name", o.name);
+void batch_normalization_fields(Fields& f, BatchNormalizationOptions& o) {
+  axis_field(f, o.axis);
+  f("momentum", o.momentum);
+  f("epsilon", o.epsilon);
+  f("center", o.center);
+  f("scale", o.scale);
+  f("beta_initializer", o.beta_initializer);
+  f("gamma_initializer", o.gamma_initializer);
+  norm_penalty_fields(f, o);
+  f("moving_mean_initializer", o.moving_mean_initializer);
+  f("moving_variance_initializer", o.moving_variance_initializer);
+  if (f.reading() || o.statistics_groups != 1) {
+    f("statistics_groups", o.statistics_groups);
   }
-  Layer make(Site site) const { return BatchNormalization(o, site); }
-};
+}
 
 }  // namespace
 
 BatchNormalization::BatchNormalization(BatchNormalizationOptions options,
                                        Site site)
-    : Layer(std::make_shared<BatchNormalizationBase>(options, site)) {
-  describe(*this, BatchNormalizationArgs{std::move(options)});
-}
+    : Layer(described<BatchNormalizationBase, batch_normalization_fields>(
+          site, std::move(options))) {}
 
-void add_batch_normalization_classes(Classes& c);
 void add_batch_normalization_classes(Classes& c) {
-  c.layers["BatchNormalization"] = &layer_of<BatchNormalizationArgs>;
+  c.layers["BatchNormalization"] =
+      &layer_of<BatchNormalization, batch_normalization_fields>;
 }
 
 }  // namespace berth::keras

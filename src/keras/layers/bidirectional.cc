@@ -1,7 +1,5 @@
 // Bidirectional.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "berth/ops/array.h"
@@ -22,10 +20,10 @@ class BidirectionalBase final : public RecurrentBase {
     constexpr const char* kModes[] = {"concat", "sum", "mul", "ave", ""};
     if (std::find(std::begin(kModes), std::end(kModes), mode_) ==
         std::end(kModes)) {
-      fail(
-          fmt::format("Bidirectional: merge_mode is \"{}\"; expected concat, "
-                      "sum, mul, ave or \"\"",
-                      mode_));
+      fail_in(state(),
+              "Bidirectional: merge_mode is \"{}\"; expected concat, "
+              "sum, mul, ave or \"\"",
+              mode_);
     }
     RnnBase& given = rnn_of(layer, *this);
     if (o.backward_layer) {
@@ -51,10 +49,10 @@ class BidirectionalBase final : public RecurrentBase {
     const bool masked = end > 1 && inputs[end - 1].dtype() == bool_;
     if (masked) --end;
     if (end % 2 == 0) {
-      fail(
-          fmt::format("Bidirectional: got {} initial states; expected as many "
-                      "for each direction",
-                      end - 1));
+      fail_in(state(),
+              "Bidirectional: got {} initial states; expected as many "
+              "for each direction",
+              end - 1);
     }
     const size_t half = (end - 1) / 2;
     for (size_t i = 0; i < half; ++i) {
@@ -105,10 +103,10 @@ class BidirectionalBase final : public RecurrentBase {
     const RNNOptions &a = forward_->options(), &b = backward_->options();
     const auto same = [&](const char* what, bool x, bool y, bool want) {
       if ((x == y) == want) return;
-      fail(
-          fmt::format("Bidirectional: {} is {} for the layer and {} for "
-                      "backward_layer; expected {} values",
-                      what, x, y, want ? "equal" : "different"));
+      fail_in(state(),
+              "Bidirectional: {} is {} for the layer and {} for "
+              "backward_layer; expected {} values",
+              what, x, y, want ? "equal" : "different");
     };
     same("go_backwards", a.go_backwards, b.go_backwards, false);
     same("stateful", a.stateful, b.stateful, true);
@@ -165,7 +163,6 @@ Bidirectional::Bidirectional(RecurrentLayer layer, BidirectionalOptions options,
   describe(*this, BidirectionalArgs{layer, options.backward_layer, options});
 }
 
-void add_bidirectional_classes(Classes& c);
 void add_bidirectional_classes(Classes& c) {
   c.layers["Bidirectional"] = &layer_of<BidirectionalArgs>;
 }

@@ -2,8 +2,6 @@
 
 #include "keras/layers/categories.h"
 
-#include <fmt/format.h>
-
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "keras/models/layer_state.h"
@@ -19,9 +17,10 @@ CategoryMode category_mode_of(const LayerState& s, const std::string& name,
   if (with_idf && (name == "tf_idf" || name == "tf-idf")) {
     return CategoryMode::kTfIdf;
   }
-  fail_in(s, fmt::format("{}: output_mode is \"{}\"; expected int, one_hot, "
-                         "multi_hot, count{}",
-                         s.type, name, with_idf ? " or tf_idf" : ""));
+  fail_in(s,
+          "{}: output_mode is \"{}\"; expected int, one_hot, "
+          "multi_hot, count{}",
+          s.type, name, with_idf ? " or tf_idf" : "");
 }
 
 Tensor encoded(const Tensor& indices, CategoryMode mode, int64_t depth,
@@ -62,9 +61,10 @@ void each_batch(const AdaptData& data,
 
 void check_has_values(const LayerState& s, const Tensor& x) {
   if (!x.is_symbolic()) return;
-  fail_in(s, fmt::format("{}: called in a traced function; expected values: "
-                         "call it in Dataset::map or before the model",
-                         s.type));
+  fail_in(s,
+          "{}: called in a traced function; expected values: "
+          "call it in Dataset::map or before the model",
+          s.type);
 }
 
 }  // namespace berth::keras

@@ -1,7 +1,5 @@
 // CategoryEncoding: indices as one-hot, multi-hot or counted rows.
 
-#include <fmt/format.h>
-
 #include "berth/ops/indexing.h"
 #include "berth/ops/math.h"
 #include "keras/layers/categories.h"
@@ -28,10 +26,10 @@ class CategoryEncodingBase final : public LayerBase {
   }
   Tensors call(const Tensors& x, bool) override {
     if (x.size() > 2 || (x.size() == 2 && mode_ != CategoryMode::kCount)) {
-      fail(
-          fmt::format("CategoryEncoding: got {} inputs; expected 1, or weights "
-                      "too in mode \"count\"",
-                      x.size()));
+      fail_in(state(),
+              "CategoryEncoding: got {} inputs; expected 1, or weights "
+              "too in mode \"count\"",
+              x.size());
     }
     return {encoded(math::cast(x[0], int64, site()), mode_, tokens_,
                     x.size() > 1 ? x[1] : Tensor(), {}, site())};
@@ -41,28 +39,22 @@ class CategoryEncodingBase final : public LayerBase {
   const int64_t tokens_;
   const CategoryMode mode_;
 };
-struct CategoryEncodingArgs {
-  int64_t num_tokens = 1;
-  CategoryEncodingOptions o;
-  void fields(Fields& f) {
-    f.must("num_tokens", num_tokens);
-    f("output_mode", o.output_mode);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return CategoryEncoding(num_tokens, o, site); }
-};
+void category_encoding_fields(Fields& f, int64_t& num_tokens,
+                              CategoryEncodingOptions& o) {
+  f.must("num_tokens", num_tokens);
+  f("output_mode", o.output_mode);
+}
 
 }  // namespace
 
 CategoryEncoding::CategoryEncoding(int64_t num_tokens,
                                    CategoryEncodingOptions o, Site site)
-    : Layer(make_layer<CategoryEncodingBase>(num_tokens, o, site)) {
-  describe(*this, CategoryEncodingArgs{num_tokens, std::move(o)});
-}
+    : Layer(described<CategoryEncodingBase, category_encoding_fields>(
+          site, num_tokens, std::move(o))) {}
 
-void add_category_encoding_classes(Classes& c);
 void add_category_encoding_classes(Classes& c) {
-  c.layers["CategoryEncoding"] = &layer_of<CategoryEncodingArgs>;
+  c.layers["CategoryEncoding"] =
+      &layer_of<CategoryEncoding, category_encoding_fields>;
 }
 
 }  // namespace berth::keras

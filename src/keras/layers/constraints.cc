@@ -87,10 +87,9 @@ Constraint MinMaxNorm(MinMaxNormOptions o) {
   check_limit("MinMaxNorm", "max_value", o.max_value, 1e300);
   check_limit("MinMaxNorm", "rate", o.rate, 1);
   if (o.min_value > o.max_value) {
-    throw errors::InvalidArgument(
-        fmt::format("MinMaxNorm: min_value is {}, max_value {}; expected at "
-                    "most max_value",
-                    o.min_value, o.max_value));
+    throw errors::InvalidArgument(fmt::format(
+        "MinMaxNorm: min_value is {}, max_value {}; expected at most max_value",
+        o.min_value, o.max_value));
   }
   return {"MinMaxNorm",
           {{"min_value", o.min_value},

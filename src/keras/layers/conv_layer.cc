@@ -15,8 +15,9 @@ ConvLayer::ConvLayer(const char* type, const std::string& name, Parts parts,
   set_activity_regularizer(parts_.activity_regularizer);
 }
 
-void ConvLayer::check_sizes(const char* what, Size2D size) const {
-  check_positive(state(), what, std::min(size.h, size.w));
+void ConvLayer::check_sizes(const char* what,
+                            const std::vector<int64_t>& sizes) const {
+  check_positive(state(), what, *std::min_element(sizes.begin(), sizes.end()));
 }
 
 void ConvLayer::build(const std::vector<Shape>& inputs) {

@@ -30,9 +30,7 @@ class ConvLayer : public LayerBase {
   virtual Tensor convolve(const Tensor& x) const = 0;
 
   // Fails unless all are at least 1.
-  void check_sizes(const char* what, Size2D size) const;
-  // {h, w} of a size, as options of ops take it.
-  static std::vector<int64_t> list(Size2D s) { return {s.h, s.w}; }
+  void check_sizes(const char* what, const std::vector<int64_t>& sizes) const;
 
  private:
   const Parts parts_;

@@ -1,7 +1,5 @@
 // ConvLSTM1D to 3D.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "berth/keras/conv_recurrent_layers.h"
@@ -12,6 +10,7 @@
 #include "berth/ops/indexing.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
+#include "keras/layers/gated_layer.h"
 #include "keras/layers/shared_fields.h"
 #include "keras/models/layer_checks.h"
 #include "keras/models/masks.h"
@@ -21,10 +20,6 @@ namespace berth::keras {
 namespace {
 
 constexpr int64_t kUnrolledSteps = 64;
-
-std::vector<int64_t> lengths_of(int64_t s) { return {s}; }
-std::vector<int64_t> lengths_of(Size2D s) { return {s.h, s.w}; }
-std::vector<int64_t> lengths_of(Size3D s) { return {s.d, s.h, s.w}; }
 
 // x [n, pixels..., c] with a kernel [size..., c, filters].
 Tensor convolved(const Tensor& x, const Tensor& kernel,
@@ -72,8 +67,8 @@ class ConvLSTMBase final : public LayerBase {
     padding_ = padding_of(state(), o_.padding);
     for (const double rate : {o_.dropout, o_.recurrent_dropout}) {
       if (rate >= 0 && rate < 1) continue;
-      fail(fmt::format("{}: a dropout rate is {}; expected 0 <= rate < 1", type,
-                       rate));
+      fail_in(state(), "{}: a dropout rate is {}; expected 0 <= rate < 1", type,
+              rate);
     }
     set_activity_regularizer(o_.activity_regularizer);
   }
@@ -132,10 +127,10 @@ class ConvLSTMBase final : public LayerBase {
   void check(const Shape& x) const {
     const int rank = static_cast<int>(size_.size()) + 3;
     if (x.rank() == rank && x[1] > 0) return;
-    fail(
-        fmt::format("{}: the input is {}; expected [batch, time, {} axes of "
-                    "pixels, channels] with a known time above 0",
-                    state().type, x.str(), size_.size()));
+    fail_in(state(),
+            "{}: the input is {}; expected [batch, time, {} axes of "
+            "pixels, channels] with a known time above 0",
+            state().type, x.str(), size_.size());
   }
 
   Tensor first_bias(DType dtype) const {
@@ -262,50 +257,23 @@ class ConvLSTMBase final : public LayerBase {
   Variable kernel_, recurrent_, bias_;
 };
 
-void pixels_field(Fields& f, const char* name, int64_t& s) { f.one(name, s); }
-void pixels_field(Fields& f, const char* name, Size2D& s) { f(name, s); }
-void pixels_field(Fields& f, const char* name, Size3D& s) {
-  size_field(f, name, s);
+template <class Size>
+void conv_lstm_fields(Fields& f, int64_t& filters, Size& kernel_size,
+                      ConvLSTMOptions<Size>& o) {
+  if (f.reading()) kernel_size = 1;
+  f.must("filters", filters);
+  size_field(f, "kernel_size", kernel_size);
+  size_field(f, "strides", o.strides);
+  f("padding", o.padding);
+  f.fixed("data_format", "channels_last");
+  size_field(f, "dilation_rate", o.dilation_rate);
+  gate_option_fields(f, o);
+  f("return_sequences", o.return_sequences);
+  f("return_state", o.return_state);
+  f("go_backwards", o.go_backwards);
+  f.fixed("stateful", false);
+  f.fixed("unroll", false);
 }
-
-template <class T, class Size>
-struct ConvLSTMArgs {
-  int64_t filters = 0;
-  Size kernel_size = 1;
-  ConvLSTMOptions<Size> o;
-  void fields(Fields& f) {
-    f.must("filters", filters);
-    pixels_field(f, "kernel_size", kernel_size);
-    pixels_field(f, "strides", o.strides);
-    f("padding", o.padding);
-    f.fixed("data_format", "channels_last");
-    pixels_field(f, "dilation_rate", o.dilation_rate);
-    f.activation("activation", o.activation);
-    f.activation("recurrent_activation", o.recurrent_activation);
-    f("use_bias", o.use_bias);
-    f("kernel_initializer", o.kernel_initializer);
-    f("recurrent_initializer", o.recurrent_initializer);
-    f("bias_initializer", o.bias_initializer);
-    f("unit_forget_bias", o.unit_forget_bias);
-    f("kernel_regularizer", o.kernel_regularizer);
-    f("recurrent_regularizer", o.recurrent_regularizer);
-    f("bias_regularizer", o.bias_regularizer);
-    f("activity_regularizer", o.activity_regularizer);
-    f("kernel_constraint", o.kernel_constraint);
-    f("recurrent_constraint", o.recurrent_constraint);
-    f("bias_constraint", o.bias_constraint);
-    f("dropout", o.dropout);
-    f("recurrent_dropout", o.recurrent_dropout);
-    f("seed", o.seed);
-    f("return_sequences", o.return_sequences);
-    f("return_state", o.return_state);
-    f("go_backwards", o.go_backwards);
-    f.fixed("stateful", false);
-    f.fixed("unroll", false);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return T(filters, kernel_size, o, site); }
-};
 
 }  // namespace
 
@@ -313,29 +281,25 @@ ConvLSTM1D::ConvLSTM1D(int64_t filters, int64_t size, ConvLSTM1DOptions o,
                        Site site)
     : Layer(make_layer<ConvLSTMBase<int64_t>>("ConvLSTM1D", filters, size, o,
                                               site)) {
-  describe(*this,
-           ConvLSTMArgs<ConvLSTM1D, int64_t>{filters, size, std::move(o)});
+  describe<conv_lstm_fields<int64_t>>(*this, filters, size, std::move(o));
 }
 ConvLSTM2D::ConvLSTM2D(int64_t filters, Size2D size, ConvLSTM2DOptions o,
                        Site site)
     : Layer(make_layer<ConvLSTMBase<Size2D>>("ConvLSTM2D", filters, size, o,
                                              site)) {
-  describe(*this,
-           ConvLSTMArgs<ConvLSTM2D, Size2D>{filters, size, std::move(o)});
+  describe<conv_lstm_fields<Size2D>>(*this, filters, size, std::move(o));
 }
 ConvLSTM3D::ConvLSTM3D(int64_t filters, Size3D size, ConvLSTM3DOptions o,
                        Site site)
     : Layer(make_layer<ConvLSTMBase<Size3D>>("ConvLSTM3D", filters, size, o,
                                              site)) {
-  describe(*this,
-           ConvLSTMArgs<ConvLSTM3D, Size3D>{filters, size, std::move(o)});
+  describe<conv_lstm_fields<Size3D>>(*this, filters, size, std::move(o));
 }
 
-void add_conv_lstm_classes(Classes& c);
 void add_conv_lstm_classes(Classes& c) {
-  c.layers["ConvLSTM1D"] = &layer_of<ConvLSTMArgs<ConvLSTM1D, int64_t>>;
-  c.layers["ConvLSTM2D"] = &layer_of<ConvLSTMArgs<ConvLSTM2D, Size2D>>;
-  c.layers["ConvLSTM3D"] = &layer_of<ConvLSTMArgs<ConvLSTM3D, Size3D>>;
+  c.layers["ConvLSTM1D"] = &layer_of<ConvLSTM1D, conv_lstm_fields<int64_t>>;
+  c.layers["ConvLSTM2D"] = &layer_of<ConvLSTM2D, conv_lstm_fields<Size2D>>;
+  c.layers["ConvLSTM3D"] = &layer_of<ConvLSTM3D, conv_lstm_fields<Size3D>>;
 }
 
 }  // namespace berth::keras

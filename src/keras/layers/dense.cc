@@ -53,33 +53,27 @@ class DenseBase final : public LayerBase {
   Variable kernel_, bias_;
 };
 
-struct DenseArgs {
-  int64_t units = 0;
-  DenseOptions o;
-  void fields(Fields& f) {
-    f.must("units", units);
-    f.activation("activation", o.activation);
-    f("use_bias", o.use_bias);
-    f("kernel_initializer", o.kernel_initializer);
-    f("bias_initializer", o.bias_initializer);
-    f("kernel_regularizer", o.kernel_regularizer);
-    f("bias_regularizer", o.bias_regularizer);
-    f.unless_none("activity_regularizer", o.activity_regularizer);
-    f("kernel_constraint", o.kernel_constraint);
-    f("bias_constraint", o.bias_constraint);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return Dense(units, o, site); }
-};
+void dense_fields(Fields& f, int64_t& units, DenseOptions& o) {
+  f.must("units", units);
+  f.activation("activation", o.activation);
+  f("use_bias", o.use_bias);
+  f("kernel_initializer", o.kernel_initializer);
+  f("bias_initializer", o.bias_initializer);
+  f("kernel_regularizer", o.kernel_regularizer);
+  f("bias_regularizer", o.bias_regularizer);
+  f.unless_none("activity_regularizer", o.activity_regularizer);
+  f("kernel_constraint", o.kernel_constraint);
+  f("bias_constraint", o.bias_constraint);
+}
 
 }  // namespace
 
 Dense::Dense(int64_t units, DenseOptions options, Site site)
-    : Layer(std::make_shared<DenseBase>(units, options, site)) {
-  describe(*this, DenseArgs{units, std::move(options)});
-}
+    : Layer(described<DenseBase, dense_fields>(site, units,
+                                               std::move(options))) {}
 
-void add_dense_classes(Classes& c);
-void add_dense_classes(Classes& c) { c.layers["Dense"] = &layer_of<DenseArgs>; }
+void add_dense_classes(Classes& c) {
+  c.layers["Dense"] = &layer_of<Dense, dense_fields>;
+}
 
 }  // namespace berth::keras

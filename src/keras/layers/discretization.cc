@@ -1,7 +1,5 @@
 // Discretization: numbers as bins.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -94,11 +92,11 @@ class DiscretizationBase final : public LayerBase {
     if (given == (o_.num_bins > 0) || o_.num_bins < 0 ||
         !(o_.epsilon > 0 && o_.epsilon < 1) ||
         !std::is_sorted(boundaries_.begin(), boundaries_.end())) {
-      fail(
-          fmt::format("Discretization: num_bins is {}, there are {} "
-                      "bin_boundaries, epsilon is {}; expected one of the two, "
-                      "boundaries that ascend, 0 < epsilon < 1",
-                      o_.num_bins, boundaries_.size(), o_.epsilon));
+      fail_in(state(),
+              "Discretization: num_bins is {}, there are {} "
+              "bin_boundaries, epsilon is {}; expected one of the two, "
+              "boundaries that ascend, 0 < epsilon < 1",
+              o_.num_bins, boundaries_.size(), o_.epsilon);
     }
   }
 
@@ -147,40 +145,33 @@ class DiscretizationBase final : public LayerBase {
   const CategoryMode mode_;
   std::vector<double> boundaries_;
 };
-struct DiscretizationArgs {
-  DiscretizationOptions o;
-  void fields(Fields& f) {
-    f("bin_boundaries", o.bin_boundaries);
-    // Once there are boundaries, how many were wanted says nothing.
-    if (!f.reading() && !o.bin_boundaries.empty()) o.num_bins = 0;
-    if (f.reading() || o.num_bins != 0) f("num_bins", o.num_bins);
-    f("epsilon", o.epsilon);
-    f("output_mode", o.output_mode);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return Discretization(o, site); }
-};
+void discretization_fields(Fields& f, DiscretizationOptions& o) {
+  f("bin_boundaries", o.bin_boundaries);
+  // Once there are boundaries, how many were wanted says nothing.
+  if (!f.reading() && !o.bin_boundaries.empty()) o.num_bins = 0;
+  if (f.reading() || o.num_bins != 0) f("num_bins", o.num_bins);
+  f("epsilon", o.epsilon);
+  f("output_mode", o.output_mode);
+}
 
 }  // namespace
 
 Discretization::Discretization(DiscretizationOptions o, Site site)
-    : Layer(make_layer<DiscretizationBase>(o, site)) {
-  describe(*this, DiscretizationArgs{std::move(o)});
-}
+    : Layer(described<DiscretizationBase, discretization_fields>(
+          site, std::move(o))) {}
 void Discretization::adapt(const AdaptData& data) {
   static_cast<DiscretizationBase&>(*base()).adapt(data);
   DiscretizationOptions o = static_cast<DiscretizationBase&>(*base()).options();
   o.bin_boundaries = bin_boundaries();
   o.name = name();
-  describe(*this, DiscretizationArgs{std::move(o)});
+  describe<discretization_fields>(*this, std::move(o));
 }
 std::vector<double> Discretization::bin_boundaries() const {
   return static_cast<const DiscretizationBase&>(*base()).boundaries();
 }
 
-void add_discretization_classes(Classes& c);
 void add_discretization_classes(Classes& c) {
-  c.layers["Discretization"] = &layer_of<DiscretizationArgs>;
+  c.layers["Discretization"] = &layer_of<Discretization, discretization_fields>;
 }
 
 }  // namespace berth::keras

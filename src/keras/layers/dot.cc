@@ -1,7 +1,5 @@
 // Dot: a product of two inputs along numbered axes.
 
-#include <fmt/format.h>
-
 #include "berth/keras/core_layers.h"
 #include "berth/ops/array.h"
 #include "berth/ops/contract.h"
@@ -23,21 +21,20 @@ class DotBase final : public LayerBase {
 
   Tensors call(const Tensors& x, bool) override {
     if (x.size() != 2 || x[0].rank() < 2 || x[1].rank() < 2) {
-      fail(fmt::format(
-          "Dot: got {} inputs{}; expected two, of two axes at "
-          "least",
-          x.size(),
-          x.size() == 2
-              ? ", " + x[0].shape().str() + " and " + x[1].shape().str()
-              : std::string()));
+      fail_in(state(),
+              "Dot: got {} inputs{}; expected two, of two axes at least",
+              x.size(),
+              x.size() == 2
+                  ? ", " + x[0].shape().str() + " and " + x[1].shape().str()
+                  : std::string());
     }
     const int a = axis_of(x[0], axes_.first), b = axis_of(x[1], axes_.second);
     const int64_t m = x[0].shape()[a], n = x[1].shape()[b];
     if (m >= 0 && n >= 0 && m != n) {
-      fail(
-          fmt::format("Dot: inputs are {} and {}, axes {} and {}; expected "
-                      "them to have one length",
-                      x[0].shape().str(), x[1].shape().str(), a, b));
+      fail_in(state(),
+              "Dot: inputs are {} and {}, axes {} and {}; expected "
+              "them to have one length",
+              x[0].shape().str(), x[1].shape().str(), a, b);
     }
     const Tensor left = prepared(x[0], a), right = prepared(x[1], b);
     const Tensor y = einsum(equation_of(x[0].rank(), a, x[1].rank(), b),
@@ -73,27 +70,22 @@ class DotBase final : public LayerBase {
   const DotAxes axes_;
   const bool normalize_;
 };
-struct DotArgs {
-  std::vector<int64_t> axes = {1, 1};
-  DotOptions o;
-  void fields(Fields& f) {
-    f.must("axes", axes);
-    if (axes.size() == 1) axes.push_back(axes[0]);
-    axes.resize(2);
-    f("normalize", o.normalize);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return Dot({axes[0], axes[1]}, o, site); }
-};
+void dot_fields(Fields& f, DotAxes& axes, DotOptions& o) {
+  std::vector<int64_t> both{axes.first, axes.second};
+  f.must("axes", both);
+  if (both.size() == 1) both.push_back(both[0]);
+  both.resize(2);
+  axes = {both[0], both[1]};
+  f("normalize", o.normalize);
+}
 
 }  // namespace
 
 Dot::Dot(DotAxes axes, DotOptions o, Site site)
-    : Layer(make_layer<DotBase>(axes, o, site)) {
-  describe(*this, DotArgs{{axes.first, axes.second}, std::move(o)});
-}
+    : Layer(described<DotBase, dot_fields>(site, axes, std::move(o))) {}
 
-void add_dot_classes(Classes& c);
-void add_dot_classes(Classes& c) { c.layers["Dot"] = &layer_of<DotArgs>; }
+void add_dot_classes(Classes& c) {
+  c.layers["Dot"] = &layer_of<Dot, dot_fields>;
+}
 
 }  // namespace berth::keras

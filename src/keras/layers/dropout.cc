@@ -1,7 +1,5 @@
 // Dropout.
 
-#include <fmt/format.h>
-
 #include "berth/keras/layers.h"
 #include "berth/ops/nn.h"
 #include "keras/config/classes.h"
@@ -21,7 +19,7 @@ class DropoutBase final : public LayerBase {
         seed_(o.seed),
         noise_shape_(std::move(noise_shape)) {
     if (!(rate_ >= 0 && rate_ < 1)) {
-      fail(fmt::format("Dropout: rate is {}; expected 0 <= rate < 1", rate_));
+      fail_in(state(), "Dropout: rate is {}; expected 0 <= rate < 1", rate_);
     }
   }
 
@@ -38,36 +36,28 @@ class DropoutBase final : public LayerBase {
   const std::vector<int64_t> noise_shape_;
 };
 
-struct DropoutArgs {
-  double rate = 0;
-  std::vector<int64_t> noise_shape;
-  DropoutOptions o;
-  void fields(Fields& f) {
-    f.must("rate", rate);
-    noise_shape_field(f);
-    f("seed", o.seed);
-    f("name", o.name);
-  }
-  // A list in which null stands for the input's length; null: none.
-  void noise_shape_field(Fields& f) {
-    const char* name = "noise_shape";
-    if (!f.reading()) {
-      std::vector<Config> dims;
-      for (const int64_t d : noise_shape) {
-        dims.push_back(d < 0 ? Config(nullptr) : Config(d));
-      }
-      return f.put(name, dims.empty() ? Config(nullptr) : Config(dims));
+// A list in which null stands for the input's length; null: none.
+void noise_shape_field(Fields& f, std::vector<int64_t>& noise_shape) {
+  const char* name = "noise_shape";
+  if (!f.reading()) {
+    std::vector<Config> dims;
+    for (const int64_t d : noise_shape) {
+      dims.push_back(d < 0 ? Config(nullptr) : Config(d));
     }
-    const auto given = f.get(name);
-    if (!given) return;
-    for (const Config& d : given->as_list()) {
-      noise_shape.push_back(d.kind() == Config::Kind::kNull ? -1 : d.as_int());
-    }
+    return f.put(name, dims.empty() ? Config(nullptr) : Config(dims));
   }
-  Layer make(Site site) const {
-    return dropout_with_noise_shape(rate, noise_shape, o, site);
+  const auto given = f.get(name);
+  if (!given) return;
+  for (const Config& d : given->as_list()) {
+    noise_shape.push_back(d.kind() == Config::Kind::kNull ? -1 : d.as_int());
   }
-};
+}
+void dropout_fields(Fields& f, double& rate, std::vector<int64_t>& noise_shape,
+                    DropoutOptions& o) {
+  f.must("rate", rate);
+  noise_shape_field(f, noise_shape);
+  f("seed", o.seed);
+}
 
 }  // namespace
 
@@ -77,13 +67,12 @@ Dropout::Dropout(double rate, DropoutOptions options, Site site)
 Layer dropout_with_noise_shape(double rate, std::vector<int64_t> noise_shape,
                                DropoutOptions o, Site site) {
   const Layer layer = make_layer<DropoutBase>(rate, o, noise_shape, site);
-  describe(layer, DropoutArgs{rate, std::move(noise_shape), std::move(o)});
+  describe<dropout_fields>(layer, rate, std::move(noise_shape), std::move(o));
   return layer;
 }
 
-void add_dropout_classes(Classes& c);
 void add_dropout_classes(Classes& c) {
-  c.layers["Dropout"] = &layer_of<DropoutArgs>;
+  c.layers["Dropout"] = &layer_of<dropout_with_noise_shape, dropout_fields>;
 }
 
 }  // namespace berth::keras

@@ -1,7 +1,5 @@
 // EinsumDense: a product along named axes.
 
-#include <fmt/format.h>
-
 #include "berth/keras/core_layers.h"
 #include "berth/ops/contract.h"
 #include "berth/ops/math.h"
@@ -38,10 +36,10 @@ class EinsumDenseBase final : public LayerBase {
     for (char c : e_.kernel) {
       const int64_t n = length_of(c, x, all);
       if (n < 0) {
-        fail(
-            fmt::format("EinsumDense: \"{}\" of an input {}: axis '{}' is "
-                        "unknown; expected it in the input or output_shape",
-                        equation_, x.str(), c));
+        fail_in(state(),
+                "EinsumDense: \"{}\" of an input {}: axis '{}' is "
+                "unknown; expected it in the input or output_shape",
+                equation_, x.str(), c);
       }
       kernel.push_back(n);
     }
@@ -75,10 +73,10 @@ class EinsumDenseBase final : public LayerBase {
     e_.output = letters(s.substr(arrow + 2), false);
     for (char c : o_.bias_axes) {
       if (e_.output.find(c) != std::string::npos) continue;
-      fail(
-          fmt::format("EinsumDense: bias_axes is \"{}\"; expected letters of "
-                      "the result \"{}\"",
-                      o_.bias_axes, e_.output));
+      fail_in(state(),
+              "EinsumDense: bias_axes is \"{}\"; expected letters of "
+              "the result \"{}\"",
+              o_.bias_axes, e_.output);
     }
   }
   std::string letters(const std::string& term, bool input) {
@@ -94,8 +92,8 @@ class EinsumDenseBase final : public LayerBase {
     return term.substr(0, dots) + term.substr(dots + 3);
   }
   [[noreturn]] void fail_equation(const char* expected) const {
-    fail(fmt::format("EinsumDense: the equation is \"{}\"; {}", equation_,
-                     expected));
+    fail_in(state(), "EinsumDense: the equation is \"{}\"; {}", equation_,
+            expected);
   }
 
   // The result's axes that have letters, the first included.
@@ -109,11 +107,11 @@ class EinsumDenseBase final : public LayerBase {
     }
     if (all.rank() == letters - 1) all.insert(0, kUnknownDim);
     if (all.rank() != letters) {
-      fail(
-          fmt::format("EinsumDense: output_shape is {}, the equation \"{}\", "
-                      "the input {}; expected a length for each letter of the "
-                      "result but the first",
-                      output_.str(), equation_, x.str()));
+      fail_in(state(),
+              "EinsumDense: output_shape is {}, the equation \"{}\", "
+              "the input {}; expected a length for each letter of the "
+              "result but the first",
+              output_.str(), equation_, x.str());
     }
     return all;
   }
@@ -124,10 +122,9 @@ class EinsumDenseBase final : public LayerBase {
       const int extra = x.rank() - static_cast<int>(e_.input.size());
       const int i = static_cast<int>(at) + (e_.dots_in_front ? extra : 0);
       if (i < 0 || i >= x.rank() || extra < 0) {
-        fail(
-            fmt::format("EinsumDense: the input is {}; expected axes as in "
-                        "\"{}\"",
-                        x.str(), equation_));
+        fail_in(state(),
+                "EinsumDense: the input is {}; expected axes as in \"{}\"",
+                x.str(), equation_);
       }
       return x[i];
     }
@@ -164,37 +161,26 @@ class EinsumDenseBase final : public LayerBase {
   Variable kernel_, bias_;
 };
 
-struct EinsumDenseArgs {
-  std::string equation;
-  Shape output_shape;
-  EinsumDenseOptions o;
-  void fields(Fields& f) {
-    f.must("equation", equation);
-    f.must("output_shape", output_shape);
-    f.activation("activation", o.activation);
-    if (f.reading() || !o.bias_axes.empty()) f("bias_axes", o.bias_axes);
-    f("kernel_initializer", o.kernel_initializer);
-    f("bias_initializer", o.bias_initializer);
-    kernel_penalty_fields(f, o);
-    f("name", o.name);
-  }
-  Layer make(Site site) const {
-    return EinsumDense(equation, output_shape, o, site);
-  }
-};
+void einsum_dense_fields(Fields& f, std::string& equation, Shape& output_shape,
+                         EinsumDenseOptions& o) {
+  f.must("equation", equation);
+  f.must("output_shape", output_shape);
+  f.activation("activation", o.activation);
+  if (f.reading() || !o.bias_axes.empty()) f("bias_axes", o.bias_axes);
+  f("kernel_initializer", o.kernel_initializer);
+  f("bias_initializer", o.bias_initializer);
+  kernel_penalty_fields(f, o);
+}
 
 }  // namespace
 
 EinsumDense::EinsumDense(std::string equation, Shape output_shape,
                          EinsumDenseOptions o, Site site)
-    : Layer(make_layer<EinsumDenseBase>(equation, output_shape, o, site)) {
-  describe(*this,
-           EinsumDenseArgs{std::move(equation), output_shape, std::move(o)});
-}
+    : Layer(described<EinsumDenseBase, einsum_dense_fields>(
+          site, std::move(equation), output_shape, std::move(o))) {}
 
-void add_einsum_dense_classes(Classes& c);
 void add_einsum_dense_classes(Classes& c) {
-  c.layers["EinsumDense"] = &layer_of<EinsumDenseArgs>;
+  c.layers["EinsumDense"] = &layer_of<EinsumDense, einsum_dense_fields>;
 }
 
 }  // namespace berth::keras

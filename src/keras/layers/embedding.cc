@@ -1,7 +1,5 @@
 // Embedding and ReversibleEmbedding.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "berth/keras/sequence_layers.h"
@@ -66,10 +64,10 @@ class ReversibleEmbeddingBase final : public EmbeddingBase {
     if (!is_floating(x.dtype())) return EmbeddingBase::call(inputs, training);
     const int rank = x.rank();
     if (rank < 2 || (x.shape()[rank - 1] >= 0 && x.shape()[rank - 1] != out_)) {
-      fail(
-          fmt::format("ReversibleEmbedding: got numbers {}; expected "
-                      "[n, ..., {}], or whole numbers to look up",
-                      x.shape().str(), out_));
+      fail_in(state(),
+              "ReversibleEmbedding: got numbers {}; expected "
+              "[n, ..., {}], or whole numbers to look up",
+              x.shape().str(), out_);
     }
     const Tensor rows = rows_.value(site());
     const Tensor table =
@@ -84,46 +82,32 @@ class ReversibleEmbeddingBase final : public EmbeddingBase {
   }
 };
 
-// The arguments of either layer.
-template <class L>
-struct EmbeddingArgs {
-  int64_t input_dim = 0, output_dim = 0;
-  EmbeddingOptions o;
-  void fields(Fields& f) {
-    f.must("input_dim", input_dim);
-    f.must("output_dim", output_dim);
-    f("embeddings_initializer", o.embeddings_initializer);
-    f("mask_zero", o.mask_zero);
-    f("embeddings_regularizer", o.embeddings_regularizer);
-    f("embeddings_constraint", o.embeddings_constraint);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return L(input_dim, output_dim, o, site); }
-};
+void embedding_fields(Fields& f, int64_t& input_dim, int64_t& output_dim,
+                      EmbeddingOptions& o) {
+  f.must("input_dim", input_dim);
+  f.must("output_dim", output_dim);
+  f("embeddings_initializer", o.embeddings_initializer);
+  f("mask_zero", o.mask_zero);
+  f("embeddings_regularizer", o.embeddings_regularizer);
+  f("embeddings_constraint", o.embeddings_constraint);
+}
 
 }  // namespace
 
 Embedding::Embedding(int64_t input_dim, int64_t output_dim,
                      EmbeddingOptions options, Site site)
-    : Layer(std::make_shared<EmbeddingBase>(input_dim, output_dim, options,
-                                            site)) {
-  describe(*this,
-           EmbeddingArgs<Embedding>{input_dim, output_dim, std::move(options)});
-}
+    : Layer(described<EmbeddingBase, embedding_fields>(
+          site, input_dim, output_dim, std::move(options))) {}
 
 ReversibleEmbedding::ReversibleEmbedding(int64_t input_dim, int64_t output_dim,
                                          EmbeddingOptions options, Site site)
-    : Layer(std::make_shared<ReversibleEmbeddingBase>(input_dim, output_dim,
-                                                      options, site)) {
-  describe(*this, EmbeddingArgs<ReversibleEmbedding>{input_dim, output_dim,
-                                                     std::move(options)});
-}
+    : Layer(described<ReversibleEmbeddingBase, embedding_fields>(
+          site, input_dim, output_dim, std::move(options))) {}
 
-void add_embedding_classes(Classes& c);
 void add_embedding_classes(Classes& c) {
-  c.layers["Embedding"] = &layer_of<EmbeddingArgs<Embedding>>;
+  c.layers["Embedding"] = &layer_of<Embedding, embedding_fields>;
   c.layers["ReversibleEmbedding"] =
-      &layer_of<EmbeddingArgs<ReversibleEmbedding>>;
+      &layer_of<ReversibleEmbedding, embedding_fields>;
 }
 
 }  // namespace berth::keras

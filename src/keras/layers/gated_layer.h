@@ -12,7 +12,11 @@
 namespace berth::keras {
 
 template <class Options>
-GateOptions gate_options(const Options& o, std::string recurrent_activation) {
+GateOptions gate_options(const Options& o) {
+  std::string recurrent_activation;
+  if constexpr (requires { o.recurrent_activation; }) {
+    recurrent_activation = o.recurrent_activation;
+  }
   return {.activation = o.activation,
           .recurrent_activation = std::move(recurrent_activation),
           .use_bias = o.use_bias,
@@ -41,42 +45,13 @@ RNNOptions rnn_options(const Options& o) {
           .name = o.name};
 }
 
-// The options of a layer's cell.
-template <class Cell, class Options>
-Cell cell_options(const Options& o) {
-  Cell c;
-  c.activation = o.activation;
-  c.use_bias = o.use_bias;
-  c.kernel_initializer = o.kernel_initializer;
-  c.recurrent_initializer = o.recurrent_initializer;
-  c.bias_initializer = o.bias_initializer;
-  c.kernel_regularizer = o.kernel_regularizer;
-  c.recurrent_regularizer = o.recurrent_regularizer;
-  c.bias_regularizer = o.bias_regularizer;
-  c.kernel_constraint = o.kernel_constraint;
-  c.recurrent_constraint = o.recurrent_constraint;
-  c.bias_constraint = o.bias_constraint;
-  c.dropout = o.dropout;
-  c.recurrent_dropout = o.recurrent_dropout;
-  c.seed = o.seed;
-  if constexpr (requires { c.recurrent_activation; }) {
-    c.recurrent_activation = o.recurrent_activation;
-  }
-  if constexpr (requires { c.unit_forget_bias; }) {
-    c.unit_forget_bias = o.unit_forget_bias;
-  }
-  if constexpr (requires { c.reset_after; }) c.reset_after = o.reset_after;
-  return c;
-}
-
 // A layer "lstm" has a cell "lstm/lstm_cell", and copies have cells of theirs.
-template <class Cell, class CellOptions, class Options>
+template <class Cell, class Options>
 std::shared_ptr<RnnBase> gated_layer(const char* type, const char* cell_name,
                                      int64_t units, const Options& options,
                                      Site site) {
-  const auto cell = cell_options<CellOptions>(options);
   const auto make = [=](const std::string& layer) {
-    CellOptions own = cell;
+    Options own = options;
     own.name = layer + "/" + cell_name;
     return Layer(std::make_shared<Cell>(units, own, site));
   };
@@ -87,10 +62,9 @@ std::shared_ptr<RnnBase> gated_layer(const char* type, const char* cell_name,
   return base;
 }
 
-// The fields of a cell and of its layer.
+// The fields of gates, as far as Options have them.
 template <class Options>
-void gate_fields(Fields& f, int64_t& units, Options& o) {
-  f.must("units", units);
+void gate_option_fields(Fields& f, Options& o) {
   f.activation("activation", o.activation);
   if constexpr (requires { o.recurrent_activation; }) {
     f.activation("recurrent_activation", o.recurrent_activation);
@@ -115,24 +89,25 @@ void gate_fields(Fields& f, int64_t& units, Options& o) {
   f("recurrent_dropout", o.recurrent_dropout);
   if constexpr (requires { o.reset_after; }) f("reset_after", o.reset_after);
   f("seed", o.seed);
-  if constexpr (requires { o.return_sequences; }) {
-    f("return_sequences", o.return_sequences);
-    f("return_state", o.return_state);
-    f("go_backwards", o.go_backwards);
-    f("stateful", o.stateful);
-    f("unroll", o.unroll);
-    f("zero_output_for_mask", o.zero_output_for_mask);
-  }
-  f("name", o.name);
+}
+// The fields of RNN, and of a layer of gates.
+template <class Options>
+void rnn_fields(Fields& f, Options& o) {
+  f("return_sequences", o.return_sequences);
+  f("return_state", o.return_state);
+  f("go_backwards", o.go_backwards);
+  f("stateful", o.stateful);
+  f("unroll", o.unroll);
+  f("zero_output_for_mask", o.zero_output_for_mask);
 }
 
-template <class Made, class Options>
-struct GateArgs {
-  int64_t units = 0;
-  Options o;
-  void fields(Fields& f) { gate_fields(f, units, o); }
-  Layer make(Site site) const { return Made(units, o, site); }
-};
+// The fields of a cell and of its layer.
+template <class Options>
+void gate_fields(Fields& f, int64_t& units, Options& o) {
+  f.must("units", units);
+  gate_option_fields(f, o);
+  if constexpr (requires { o.return_sequences; }) rnn_fields(f, o);
+}
 
 }  // namespace berth::keras
 

@@ -53,61 +53,54 @@ Layer make(bool max, int dims, const GlobalPoolingOptions& o, Site site) {
   return make_layer<GlobalPoolingBase>(max, dims, o, site);
 }
 
-template <class Pooling>
-struct GlobalPoolingArgs {
-  GlobalPoolingOptions o;
-  void fields(Fields& f) {
-    f("keepdims", o.keepdims);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return Pooling(o, site); }
-};
+void global_pooling_fields(Fields& f, GlobalPoolingOptions& o) {
+  f("keepdims", o.keepdims);
+}
 
 }  // namespace
 
 GlobalMaxPooling1D::GlobalMaxPooling1D(GlobalPoolingOptions o, Site site)
     : Layer(make(true, 1, o, site)) {
-  describe(*this, GlobalPoolingArgs<GlobalMaxPooling1D>{std::move(o)});
+  describe<global_pooling_fields>(*this, std::move(o));
 }
 GlobalMaxPooling2D::GlobalMaxPooling2D(GlobalPoolingOptions o, Site site)
     : Layer(make(true, 2, o, site)) {
-  describe(*this, GlobalPoolingArgs<GlobalMaxPooling2D>{std::move(o)});
+  describe<global_pooling_fields>(*this, std::move(o));
 }
 GlobalAveragePooling1D::GlobalAveragePooling1D(GlobalPoolingOptions o,
                                                Site site)
     : Layer(make(false, 1, o, site)) {
-  describe(*this, GlobalPoolingArgs<GlobalAveragePooling1D>{std::move(o)});
+  describe<global_pooling_fields>(*this, std::move(o));
 }
 GlobalAveragePooling2D::GlobalAveragePooling2D(GlobalPoolingOptions o,
                                                Site site)
     : Layer(make(false, 2, o, site)) {
-  describe(*this, GlobalPoolingArgs<GlobalAveragePooling2D>{std::move(o)});
+  describe<global_pooling_fields>(*this, std::move(o));
 }
 
 GlobalMaxPooling3D::GlobalMaxPooling3D(GlobalPoolingOptions o, Site site)
     : Layer(make(true, 3, o, site)) {
-  describe(*this, GlobalPoolingArgs<GlobalMaxPooling3D>{std::move(o)});
+  describe<global_pooling_fields>(*this, std::move(o));
 }
 GlobalAveragePooling3D::GlobalAveragePooling3D(GlobalPoolingOptions o,
                                                Site site)
     : Layer(make(false, 3, o, site)) {
-  describe(*this, GlobalPoolingArgs<GlobalAveragePooling3D>{std::move(o)});
+  describe<global_pooling_fields>(*this, std::move(o));
 }
 
-void add_global_pooling_classes(Classes& c);
 void add_global_pooling_classes(Classes& c) {
   c.layers["GlobalMaxPooling1D"] =
-      &layer_of<GlobalPoolingArgs<GlobalMaxPooling1D>>;
+      &layer_of<GlobalMaxPooling1D, global_pooling_fields>;
   c.layers["GlobalMaxPooling2D"] =
-      &layer_of<GlobalPoolingArgs<GlobalMaxPooling2D>>;
+      &layer_of<GlobalMaxPooling2D, global_pooling_fields>;
   c.layers["GlobalAveragePooling1D"] =
-      &layer_of<GlobalPoolingArgs<GlobalAveragePooling1D>>;
+      &layer_of<GlobalAveragePooling1D, global_pooling_fields>;
   c.layers["GlobalAveragePooling2D"] =
-      &layer_of<GlobalPoolingArgs<GlobalAveragePooling2D>>;
+      &layer_of<GlobalAveragePooling2D, global_pooling_fields>;
   c.layers["GlobalMaxPooling3D"] =
-      &layer_of<GlobalPoolingArgs<GlobalMaxPooling3D>>;
+      &layer_of<GlobalMaxPooling3D, global_pooling_fields>;
   c.layers["GlobalAveragePooling3D"] =
-      &layer_of<GlobalPoolingArgs<GlobalAveragePooling3D>>;
+      &layer_of<GlobalAveragePooling3D, global_pooling_fields>;
 }
 
 }  // namespace berth::keras

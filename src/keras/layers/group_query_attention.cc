@@ -1,7 +1,5 @@
 // GroupQueryAttention.
 
-#include <fmt/format.h>
-
 #include "berth/keras/attention_layers.h"
 #include "berth/ops/array.h"
 #include "berth/ops/linalg.h"
@@ -32,19 +30,20 @@ class GroupQueryAttentionBase final : public LayerBase {
       check_positive(state(), "sliding_window", *o_.sliding_window);
     }
     if (heads_ % key_heads_ != 0 || !(o_.dropout >= 0 && o_.dropout < 1)) {
-      fail(fmt::format(
+      fail_in(
+          state(),
           "GroupQueryAttention: num_query_heads is {}, num_key_value_heads {}, "
           "dropout {}; expected a multiple, and 0 <= dropout < 1",
-          heads_, key_heads_, o_.dropout));
+          heads_, key_heads_, o_.dropout);
     }
   }
 
   void build(const std::vector<Shape>& in) override {
     if (in.size() > 4) {
-      fail(
-          fmt::format("GroupQueryAttention: got {} inputs; expected query, "
-                      "value, key and mask at most",
-                      in.size()));
+      fail_in(state(),
+              "GroupQueryAttention: got {} inputs; expected query, "
+              "value, key and mask at most",
+              in.size());
     }
     const Shape& value = in[in.size() > 1 ? 1 : 0];
     const Shape& key = in[in.size() > 2 ? 2 : (in.size() > 1 ? 1 : 0)];
@@ -118,10 +117,10 @@ class GroupQueryAttentionBase final : public LayerBase {
   // x [n, s, d] -> [n, query heads, s, size], each head for all that share it.
   Tensor of_heads(const Part& p, const Tensor& x) const {
     if (x.rank() != 3 || (x.shape()[0] < 0 && x.shape()[1] < 0)) {
-      fail(
-          fmt::format("GroupQueryAttention: an input is {}; expected "
-                      "[n, s, d] with n or s known",
-                      x.shape().str()));
+      fail_in(state(),
+              "GroupQueryAttention: an input is {}; expected "
+              "[n, s, d] with n or s known",
+              x.shape().str());
     }
     check_channels(state(), x, p.kernel.shape()[0]);
     const int64_t width = p.heads * size_;
@@ -147,10 +146,10 @@ class GroupQueryAttentionBase final : public LayerBase {
     if (!o_.sliding_window) return mask;
     const int64_t s = query.shape()[1], t = key.shape()[1];
     if (s < 0 || t < 0) {
-      fail(
-          fmt::format("GroupQueryAttention: inputs are {} and {}; expected "
-                      "known steps with a sliding_window",
-                      query.shape().str(), key.shape().str()));
+      fail_in(state(),
+              "GroupQueryAttention: inputs are {} and {}; expected "
+              "known steps with a sliding_window",
+              query.shape().str(), key.shape().str());
     }
     const int64_t far = *o_.sliding_window - 1;
     const Tensor near = math::cast(
@@ -167,33 +166,25 @@ class GroupQueryAttentionBase final : public LayerBase {
   Part query_, key_, value_, gate_, output_;
 };
 
-struct GroupQueryAttentionArgs {
-  int64_t head_dim = 0;
-  int64_t num_query_heads = 0;
-  int64_t num_key_value_heads = 0;
-  GroupQueryAttentionOptions o;
-  void fields(Fields& f) {
-    f.must("head_dim", head_dim);
-    f.must("num_query_heads", num_query_heads);
-    f.must("num_key_value_heads", num_key_value_heads);
-    f("dropout", o.dropout);
-    f("use_bias", o.use_bias);
-    f("sliding_window", o.sliding_window);
-    f("use_gate", o.use_gate);
-    if (f.reading() || o.use_causal_mask) {
-      f("use_causal_mask", o.use_causal_mask);
-    }
-    f("kernel_initializer", o.kernel_initializer);
-    f("bias_initializer", o.bias_initializer);
-    kernel_penalty_fields(f, o);
-    f("seed", o.seed);
-    f("name", o.name);
+void group_query_attention_fields(Fields& f, int64_t& head_dim,
+                                  int64_t& num_query_heads,
+                                  int64_t& num_key_value_heads,
+                                  GroupQueryAttentionOptions& o) {
+  f.must("head_dim", head_dim);
+  f.must("num_query_heads", num_query_heads);
+  f.must("num_key_value_heads", num_key_value_heads);
+  f("dropout", o.dropout);
+  f("use_bias", o.use_bias);
+  f("sliding_window", o.sliding_window);
+  f("use_gate", o.use_gate);
+  if (f.reading() || o.use_causal_mask) {
+    f("use_causal_mask", o.use_causal_mask);
   }
-  Layer make(Site site) const {
-    return GroupQueryAttention(head_dim, num_query_heads, num_key_value_heads,
-                               o, site);
-  }
-};
+  f("kernel_initializer", o.kernel_initializer);
+  f("bias_initializer", o.bias_initializer);
+  kernel_penalty_fields(f, o);
+  f("seed", o.seed);
+}
 
 }  // namespace
 
@@ -201,15 +192,12 @@ GroupQueryAttention::GroupQueryAttention(int64_t head_dim, int64_t query_heads,
                                          int64_t key_heads,
                                          GroupQueryAttentionOptions o,
                                          Site site)
-    : Layer(make_layer<GroupQueryAttentionBase>(head_dim, query_heads,
-                                                key_heads, o, site)) {
-  describe(*this, GroupQueryAttentionArgs{head_dim, query_heads, key_heads,
-                                          std::move(o)});
-}
+    : Layer(described<GroupQueryAttentionBase, group_query_attention_fields>(
+          site, head_dim, query_heads, key_heads, std::move(o))) {}
 
-void add_group_query_classes(Classes& c);
 void add_group_query_classes(Classes& c) {
-  c.layers["GroupQueryAttention"] = &layer_of<GroupQueryAttentionArgs>;
+  c.layers["GroupQueryAttention"] =
+      &layer_of<GroupQueryAttention, group_query_attention_fields>;
 }
 
 }  // namespace berth::keras

@@ -13,9 +13,9 @@ namespace {
 
 class GRUCellBase final : public GateCell {
  public:
-  GRUCellBase(int64_t units, const GRUCellOptions& o, Site site)
-      : GateCell("GRUCell", units, 3, gate_options(o, o.recurrent_activation),
-                 o.name, site),
+  template <class Options>
+  GRUCellBase(int64_t units, const Options& o, Site site)
+      : GateCell("GRUCell", units, 3, gate_options(o), o.name, site),
         reset_after_(o.reset_after) {}
 
   Tensors step(const Tensor& part, const Tensors& states,
@@ -68,18 +68,16 @@ class GRUCellBase final : public GateCell {
 }  // namespace
 
 GRUCell::GRUCell(int64_t units, GRUCellOptions options, Site site)
-    : Layer(std::make_shared<GRUCellBase>(units, options, site)) {
-  describe(*this, GateArgs<GRUCell, GRUCellOptions>{units, options});
-}
+    : Layer(described<GRUCellBase, gate_fields<GRUCellOptions>>(site, units,
+                                                                options)) {}
 GRU::GRU(int64_t units, GRUOptions options, Site site)
-    : RecurrentLayer(gated_layer<GRUCellBase, GRUCellOptions>(
-          "GRU", "gru_cell", units, options, site)) {
-  describe(*this, GateArgs<GRU, GRUOptions>{units, options});
+    : RecurrentLayer(
+          gated_layer<GRUCellBase>("GRU", "gru_cell", units, options, site)) {
+  describe<gate_fields<GRUOptions>>(*this, units, options);
 }
-void add_gru_classes(Classes& c);
 void add_gru_classes(Classes& c) {
-  c.layers["GRUCell"] = &layer_of<GateArgs<GRUCell, GRUCellOptions>>;
-  c.layers["GRU"] = &layer_of<GateArgs<GRU, GRUOptions>>;
+  c.layers["GRUCell"] = &layer_of<GRUCell, gate_fields<GRUCellOptions>>;
+  c.layers["GRU"] = &layer_of<GRU, gate_fields<GRUOptions>>;
 }
 
 }  // namespace berth::keras

@@ -1,7 +1,5 @@
 // Hashing and HashedCrossing: values as bins of their hashes.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "berth/ops/array.h"
@@ -21,8 +19,8 @@ std::vector<std::string> hashed_texts(const LayerState& s, const Tensor& x) {
   check_has_values(s, x);
   if (x.dtype() == string_) return x.to_vector<std::string>();
   if (!is_integer(x.dtype()) && !is_floating(x.dtype())) {
-    fail_in(s, fmt::format("{}: the input is of {}; expected text or numbers",
-                           s.type, name_of(x.dtype())));
+    fail_in(s, "{}: the input is of {}; expected text or numbers", s.type,
+            name_of(x.dtype()));
   }
   std::vector<std::string> texts;
   for (int64_t v : x.to_vector<int64_t>()) texts.push_back(std::to_string(v));
@@ -85,10 +83,9 @@ class HashedCrossingBase final : public LayerBase {
     check_positive(state(), "num_bins", bins_);
     state().on_host = true;
     if (mode_ != CategoryMode::kInt && mode_ != CategoryMode::kOneHot) {
-      fail(
-          fmt::format("HashedCrossing: output_mode is \"{}\"; expected int or "
-                      "one_hot",
-                      o.output_mode));
+      fail_in(state(),
+              "HashedCrossing: output_mode is \"{}\"; expected int or one_hot",
+              o.output_mode);
     }
   }
 
@@ -101,10 +98,10 @@ class HashedCrossingBase final : public LayerBase {
       check_has_values(state(), t);
       if (!(t.shape() == x[0].shape()) ||
           (t.dtype() != string_ && !is_integer(t.dtype()))) {
-        fail(
-            fmt::format("HashedCrossing: an input is {}; expected text or "
-                        "whole numbers, all of one shape",
-                        t.spec().str()));
+        fail_in(state(),
+                "HashedCrossing: an input is {}; expected text or "
+                "whole numbers, all of one shape",
+                t.spec().str());
       }
       add(t, &hashes);
     }
@@ -135,45 +132,32 @@ class HashedCrossingBase final : public LayerBase {
   const int64_t bins_;
   const CategoryMode mode_;
 };
-struct HashingArgs {
-  int64_t num_bins = 1;
-  HashingOptions o;
-  void fields(Fields& f) {
-    f.must("num_bins", num_bins);
-    token_field(f, "mask_value", o.mask_value);
-    salt_field(f, o.salt);
-    f("output_mode", o.output_mode);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return Hashing(num_bins, o, site); }
-};
-struct HashedCrossingArgs {
-  int64_t num_bins = 1;
-  HashedCrossingOptions o;
-  void fields(Fields& f) {
-    f.must("num_bins", num_bins);
-    f("output_mode", o.output_mode);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return HashedCrossing(num_bins, o, site); }
-};
+void hashing_fields(Fields& f, int64_t& num_bins, HashingOptions& o) {
+  f.must("num_bins", num_bins);
+  token_field(f, "mask_value", o.mask_value);
+  salt_field(f, o.salt);
+  f("output_mode", o.output_mode);
+}
+void hashed_crossing_fields(Fields& f, int64_t& num_bins,
+                            HashedCrossingOptions& o) {
+  f.must("num_bins", num_bins);
+  f("output_mode", o.output_mode);
+}
 
 }  // namespace
 
 Hashing::Hashing(int64_t num_bins, HashingOptions o, Site site)
-    : Layer(make_layer<HashingBase>(num_bins, o, site)) {
-  describe(*this, HashingArgs{num_bins, std::move(o)});
-}
+    : Layer(described<HashingBase, hashing_fields>(site, num_bins,
+                                                   std::move(o))) {}
 HashedCrossing::HashedCrossing(int64_t num_bins, HashedCrossingOptions o,
                                Site site)
-    : Layer(make_layer<HashedCrossingBase>(num_bins, o, site)) {
-  describe(*this, HashedCrossingArgs{num_bins, std::move(o)});
-}
+    : Layer(described<HashedCrossingBase, hashed_crossing_fields>(
+          site, num_bins, std::move(o))) {}
 
-void add_hashing_classes(Classes& c);
 void add_hashing_classes(Classes& c) {
-  c.layers["Hashing"] = &layer_of<HashingArgs>;
-  c.layers["HashedCrossing"] = &layer_of<HashedCrossingArgs>;
+  c.layers["Hashing"] = &layer_of<Hashing, hashing_fields>;
+  c.layers["HashedCrossing"] =
+      &layer_of<HashedCrossing, hashed_crossing_fields>;
 }
 
 }  // namespace berth::keras

@@ -14,22 +14,13 @@ class IdentityBase final : public LayerBase {
   Tensors call(const Tensors& x, bool) override { return x; }
 };
 
-struct IdentityArgs {
-  NameOptions o;
-  void fields(Fields& f) { f("name", o.name); }
-  Layer make(Site site) const { return Identity(o, site); }
-};
-
 }  // namespace
 
 Identity::Identity(NameOptions o, Site site)
-    : Layer(make_layer<IdentityBase>(o, site)) {
-  describe(*this, IdentityArgs{std::move(o)});
-}
+    : Layer(described<IdentityBase, name_only>(site, std::move(o))) {}
 
-void add_identity_classes(Classes& c);
 void add_identity_classes(Classes& c) {
-  c.layers["Identity"] = &layer_of<IdentityArgs>;
+  c.layers["Identity"] = &layer_of<Identity, name_only>;
 }
 
 }  // namespace berth::keras

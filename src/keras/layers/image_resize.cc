@@ -2,8 +2,6 @@
 
 #include "keras/layers/image_resize.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -159,16 +157,17 @@ Interpolation interpolation_of(const LayerState& s, const std::string& name) {
   for (const auto& [n, kind] : kAll) {
     if (name == n) return kind;
   }
-  fail_in(s, fmt::format("{}: interpolation is \"{}\"; expected nearest, "
-                         "bilinear, bicubic, lanczos3, lanczos5 or area",
-                         s.type, name));
+  fail_in(s,
+          "{}: interpolation is \"{}\"; expected nearest, "
+          "bilinear, bicubic, lanczos3, lanczos5 or area",
+          s.type, name);
 }
 
 void check_known_pixels(const LayerState& s, const Tensor& x) {
   if (x.rank() == 4 && x.shape()[1] > 0 && x.shape()[2] > 0) return;
-  fail_in(s, fmt::format("{}: the input is {}; expected [n, h, w, c], h and w "
-                         "known and not 0",
-                         s.type, x.shape().str()));
+  fail_in(s,
+          "{}: the input is {}; expected [n, h, w, c], h and w known and not 0",
+          s.type, x.shape().str());
 }
 
 Tensor resized(const Tensor& x, int64_t height, int64_t width,

@@ -81,69 +81,33 @@ Initializer::Fn scaled(Variance variance, bool uniform,
 
 using namespace initializers;
 
-// Fields of initializers; make() is one of the public functions.
-template <Initializer (*kMake)()>
-struct PlainInitArgs {
-  void fields(Fields&) {}
-  Initializer make() const { return kMake(); }
-};
-struct ConstantInitArgs {
-  double value = 0;
-  void fields(Fields& f) { f("value", value); }
-  Initializer make() const { return Constant(value); }
-};
-template <Initializer (*kMake)(SeedOptions)>
-struct SeedInitArgs {
-  SeedOptions o;
-  void fields(Fields& f) { f("seed", o.seed); }
-  Initializer make() const { return kMake(o); }
-};
-template <Initializer (*kMake)(RandomNormalOptions)>
-struct NormalInitArgs {
-  RandomNormalOptions o;
-  void fields(Fields& f) {
-    f("mean", o.mean);
-    f("stddev", o.stddev);
-    f("seed", o.seed);
-  }
-  Initializer make() const { return kMake(o); }
-};
-struct UniformInitArgs {
-  RandomUniformOptions o;
-  void fields(Fields& f) {
-    f("minval", o.minval);
-    f("maxval", o.maxval);
-    f("seed", o.seed);
-  }
-  Initializer make() const { return RandomUniform(o); }
-};
-struct ScalingInitArgs {
-  VarianceScalingOptions o;
-  void fields(Fields& f) {
-    f("scale", o.scale);
-    f("mode", o.mode);
-    f("distribution", o.distribution);
-    f("seed", o.seed);
-  }
-  Initializer make() const { return VarianceScaling(o); }
-};
-struct OrthogonalInitArgs {
-  OrthogonalOptions o;
-  void fields(Fields& f) {
-    f("gain", o.gain);
-    f("seed", o.seed);
-  }
-  Initializer make() const { return Orthogonal(o); }
-};
-struct IdentityInitArgs {
-  double gain = 1;
-  void fields(Fields& f) { f("gain", gain); }
-  Initializer make() const { return initializers::Identity(gain); }
-};
-// One registered by name.
-struct CustomInitArgs {
-  void fields(Fields&) {}
-};
+void no_fields(Fields&) {}
+void constant_fields(Fields& f, double& value) { f("value", value); }
+void seed_fields(Fields& f, SeedOptions& o) { f("seed", o.seed); }
+void normal_fields(Fields& f, RandomNormalOptions& o) {
+  f("mean", o.mean);
+  f("stddev", o.stddev);
+  f("seed", o.seed);
+}
+void uniform_fields(Fields& f, RandomUniformOptions& o) {
+  f("minval", o.minval);
+  f("maxval", o.maxval);
+  f("seed", o.seed);
+}
+void scaling_fields(Fields& f, VarianceScalingOptions& o) {
+  f("scale", o.scale);
+  f("mode", o.mode);
+  f("distribution", o.distribution);
+  f("seed", o.seed);
+}
+void orthogonal_fields(Fields& f, OrthogonalOptions& o) {
+  f("gain", o.gain);
+  f("seed", o.seed);
+}
+void identity_fields(Fields& f, double& gain) {
+  if (f.reading()) gain = 1;
+  f("gain", gain);
+}
 
 Initializer filled(double value, std::shared_ptr<const Description> how) {
   return Initializer(
@@ -230,7 +194,7 @@ Initializer initializer_by_name(const std::string& name) {
     const Initializer made = own(Config());
     if (made.description()) return made;
     return {[made](const Shape& s, DType dtype) { return made(s, dtype); },
-            description(name, CustomInitArgs())};
+            made_with<no_fields>(name)};
   }
   std::string known;
   for (const auto& [n, make] : kAll) {
@@ -250,14 +214,10 @@ Initializer::Initializer(const std::string& name)
 
 namespace initializers {
 
-Initializer Zeros() {
-  return filled(0, description("Zeros", PlainInitArgs<&Zeros>()));
-}
-Initializer Ones() {
-  return filled(1, description("Ones", PlainInitArgs<&Ones>()));
-}
+Initializer Zeros() { return filled(0, made_with<no_fields>("Zeros")); }
+Initializer Ones() { return filled(1, made_with<no_fields>("Ones")); }
 Initializer Constant(double value) {
-  return filled(value, description("Constant", ConstantInitArgs{value}));
+  return filled(value, made_with<constant_fields>("Constant", value));
 }
 
 Initializer RandomNormal(RandomNormalOptions o) {
@@ -269,7 +229,7 @@ Initializer RandomNormal(RandomNormalOptions o) {
                                    .seed = o.seed},
                                   t_state.site);
           },
-          description("RandomNormal", NormalInitArgs<&RandomNormal>{o})};
+          made_with<normal_fields>("RandomNormal", o)};
 }
 Initializer TruncatedNormal(RandomNormalOptions o) {
   return {[=](const Shape& s, DType dtype) {
@@ -280,7 +240,7 @@ Initializer TruncatedNormal(RandomNormalOptions o) {
                                              .seed = o.seed},
                                             t_state.site);
           },
-          description("TruncatedNormal", NormalInitArgs<&TruncatedNormal>{o})};
+          made_with<normal_fields>("TruncatedNormal", o)};
 }
 Initializer RandomUniform(RandomUniformOptions o) {
   return {[=](const Shape& s, DType dtype) {
@@ -291,32 +251,30 @@ Initializer RandomUniform(RandomUniformOptions o) {
                                     .seed = o.seed},
                                    t_state.site);
           },
-          description("RandomUniform", UniformInitArgs{o})};
+          made_with<uniform_fields>("RandomUniform", o)};
 }
 
 Initializer GlorotUniform(SeedOptions o) {
   return {scaled(&glorot, true, o.seed),
-          description("GlorotUniform", SeedInitArgs<&GlorotUniform>{o})};
+          made_with<seed_fields>("GlorotUniform", o)};
 }
 Initializer GlorotNormal(SeedOptions o) {
   return {scaled(&glorot, false, o.seed),
-          description("GlorotNormal", SeedInitArgs<&GlorotNormal>{o})};
+          made_with<seed_fields>("GlorotNormal", o)};
 }
 Initializer HeUniform(SeedOptions o) {
-  return {scaled(&he, true, o.seed),
-          description("HeUniform", SeedInitArgs<&HeUniform>{o})};
+  return {scaled(&he, true, o.seed), made_with<seed_fields>("HeUniform", o)};
 }
 Initializer HeNormal(SeedOptions o) {
-  return {scaled(&he, false, o.seed),
-          description("HeNormal", SeedInitArgs<&HeNormal>{o})};
+  return {scaled(&he, false, o.seed), made_with<seed_fields>("HeNormal", o)};
 }
 Initializer LecunUniform(SeedOptions o) {
   return {scaled(&lecun, true, o.seed),
-          description("LecunUniform", SeedInitArgs<&LecunUniform>{o})};
+          made_with<seed_fields>("LecunUniform", o)};
 }
 Initializer LecunNormal(SeedOptions o) {
   return {scaled(&lecun, false, o.seed),
-          description("LecunNormal", SeedInitArgs<&LecunNormal>{o})};
+          made_with<seed_fields>("LecunNormal", o)};
 }
 
 Initializer VarianceScaling(VarianceScalingOptions o) {
@@ -341,7 +299,7 @@ Initializer VarianceScaling(VarianceScalingOptions o) {
     return drawn(shape, dtype, o.scale / std::max(1.0, fan), o.distribution,
                  o.seed);
   };
-  return {fn, description("VarianceScaling", ScalingInitArgs{o})};
+  return {fn, made_with<scaling_fields>("VarianceScaling", o)};
 }
 
 Initializer Orthogonal(OrthogonalOptions o) {
@@ -352,7 +310,7 @@ Initializer Orthogonal(OrthogonalOptions o) {
   const Initializer::Fn fn = [o](const Shape& shape, DType dtype) {
     return orthogonal(shape, dtype, o.gain, o.seed);
   };
-  return {fn, description("Orthogonal", OrthogonalInitArgs{o})};
+  return {fn, made_with<orthogonal_fields>("Orthogonal", o)};
 }
 
 Initializer Identity(double gain) {
@@ -363,30 +321,28 @@ Initializer Identity(double gain) {
     }
     return eye(shape[0], shape[1], {}, dtype, t_state.site) * gain;
   };
-  return {fn, description("Identity", IdentityInitArgs{gain})};
+  return {fn, made_with<identity_fields>("Identity", gain)};
 }
 
 }  // namespace initializers
 
-void add_initializer_classes(Classes& c);
 void add_initializer_classes(Classes& c) {
   auto& all = c.initializers;
-  all["Zeros"] = &made_of<Initializer, PlainInitArgs<&Zeros>>;
-  all["Ones"] = &made_of<Initializer, PlainInitArgs<&Ones>>;
-  all["Constant"] = &made_of<Initializer, ConstantInitArgs>;
-  all["RandomNormal"] = &made_of<Initializer, NormalInitArgs<&RandomNormal>>;
-  all["TruncatedNormal"] =
-      &made_of<Initializer, NormalInitArgs<&TruncatedNormal>>;
-  all["RandomUniform"] = &made_of<Initializer, UniformInitArgs>;
-  all["GlorotUniform"] = &made_of<Initializer, SeedInitArgs<&GlorotUniform>>;
-  all["GlorotNormal"] = &made_of<Initializer, SeedInitArgs<&GlorotNormal>>;
-  all["HeUniform"] = &made_of<Initializer, SeedInitArgs<&HeUniform>>;
-  all["LecunUniform"] = &made_of<Initializer, SeedInitArgs<&LecunUniform>>;
-  all["LecunNormal"] = &made_of<Initializer, SeedInitArgs<&LecunNormal>>;
-  all["VarianceScaling"] = &made_of<Initializer, ScalingInitArgs>;
-  all["Orthogonal"] = &made_of<Initializer, OrthogonalInitArgs>;
-  all["Identity"] = &made_of<Initializer, IdentityInitArgs>;
-  all["HeNormal"] = &made_of<Initializer, SeedInitArgs<&HeNormal>>;
+  all["Zeros"] = &made_of<&Zeros, no_fields>;
+  all["Ones"] = &made_of<&Ones, no_fields>;
+  all["Constant"] = &made_of<&Constant, constant_fields>;
+  all["RandomNormal"] = &made_of<&RandomNormal, normal_fields>;
+  all["TruncatedNormal"] = &made_of<&TruncatedNormal, normal_fields>;
+  all["RandomUniform"] = &made_of<&RandomUniform, uniform_fields>;
+  all["GlorotUniform"] = &made_of<&GlorotUniform, seed_fields>;
+  all["GlorotNormal"] = &made_of<&GlorotNormal, seed_fields>;
+  all["HeUniform"] = &made_of<&HeUniform, seed_fields>;
+  all["LecunUniform"] = &made_of<&LecunUniform, seed_fields>;
+  all["LecunNormal"] = &made_of<&LecunNormal, seed_fields>;
+  all["VarianceScaling"] = &made_of<&VarianceScaling, scaling_fields>;
+  all["Orthogonal"] = &made_of<&Orthogonal, orthogonal_fields>;
+  all["Identity"] = &made_of<&initializers::Identity, identity_fields>;
+  all["HeNormal"] = &made_of<&HeNormal, seed_fields>;
 }
 
 }  // namespace berth::keras

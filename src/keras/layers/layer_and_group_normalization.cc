@@ -1,7 +1,5 @@
 // Layer and group normalisation.
 
-#include <fmt/format.h>
-
 #include "berth/keras/sequence_layers.h"
 #include "berth/ops/array.h"
 #include "berth/ops/nn.h"
@@ -22,8 +20,8 @@ class NormBase : public LayerBase {
       : LayerBase(type, options.name, site), o_(std::move(options)) {
     state().casts.weights = false;
     if (!(o_.epsilon > 0)) {
-      fail(fmt::format("{}: epsilon is {}; expected more than 0", type,
-                       o_.epsilon));
+      fail_in(state(), "{}: epsilon is {}; expected more than 0", type,
+              o_.epsilon);
     }
   }
 
@@ -137,39 +135,29 @@ void norm_fields(Fields& f, Options& o) {
   f("beta_initializer", o.beta_initializer);
   f("gamma_initializer", o.gamma_initializer);
   norm_penalty_fields(f, o);
-  f("name", o.name);
 }
-struct LayerNormalizationArgs {
-  LayerNormalizationOptions o;
-  void fields(Fields& f) { norm_fields(f, o); }
-  Layer make(Site site) const { return LayerNormalization(o, site); }
-};
-struct GroupNormalizationArgs {
-  GroupNormalizationOptions o;
-  void fields(Fields& f) {
-    f("groups", o.groups);
-    norm_fields(f, o);
-  }
-  Layer make(Site site) const { return GroupNormalization(o, site); }
-};
+void group_normalization_fields(Fields& f, GroupNormalizationOptions& o) {
+  f("groups", o.groups);
+  norm_fields(f, o);
+}
 
 }  // namespace
 
 LayerNormalization::LayerNormalization(LayerNormalizationOptions options,
                                        Site site)
-    : Layer(std::make_shared<LayerNormalizationBase>(options, site)) {
-  describe(*this, LayerNormalizationArgs{std::move(options)});
-}
+    : Layer(described<LayerNormalizationBase,
+                      norm_fields<LayerNormalizationOptions>>(
+          site, std::move(options))) {}
 GroupNormalization::GroupNormalization(GroupNormalizationOptions options,
                                        Site site)
-    : Layer(std::make_shared<GroupNormalizationBase>(options, site)) {
-  describe(*this, GroupNormalizationArgs{std::move(options)});
-}
+    : Layer(described<GroupNormalizationBase, group_normalization_fields>(
+          site, std::move(options))) {}
 
-void add_normalization_classes(Classes& c);
 void add_normalization_classes(Classes& c) {
-  c.layers["LayerNormalization"] = &layer_of<LayerNormalizationArgs>;
-  c.layers["GroupNormalization"] = &layer_of<GroupNormalizationArgs>;
+  c.layers["LayerNormalization"] =
+      &layer_of<LayerNormalization, norm_fields<LayerNormalizationOptions>>;
+  c.layers["GroupNormalization"] =
+      &layer_of<GroupNormalization, group_normalization_fields>;
 }
 
 }  // namespace berth::keras

@@ -1,7 +1,5 @@
 // IntegerLookup and StringLookup.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "berth/ops/array.h"
@@ -38,8 +36,8 @@ class LookupBase final : public LayerBase {
   Tensors call(const Tensors& inputs, bool) override {
     const Tensor& x = one_input(state(), inputs);
     if (words_.tokens().empty()) {
-      fail(fmt::format("{}: has no vocabulary; expected one, or adapt() first",
-                       state().type));
+      fail_in(state(), "{}: has no vocabulary; expected one, or adapt() first",
+              state().type);
     }
     if constexpr (std::is_same_v<Key, int64_t>) {
       if (x.is_symbolic()) return {traced(x)};
@@ -55,10 +53,10 @@ class LookupBase final : public LayerBase {
 
   void adapt(const AdaptData& data) {
     if (fixed_) {
-      fail(
-          fmt::format("{}: adapt() of a layer that was given a vocabulary; "
-                      "expected one without",
-                      state().type));
+      fail_in(state(),
+              "{}: adapt() of a layer that was given a vocabulary; "
+              "expected one without",
+              state().type);
     }
     words_.begin();
     each_batch(data, [&](const Tensor& batch) { count(batch, data); });
@@ -97,16 +95,16 @@ class LookupBase final : public LayerBase {
   std::vector<Key> values_of(const Tensor& x) const {
     constexpr bool kText = std::is_same_v<Key, std::string>;
     if (kText ? x.dtype() != string_ : !is_integer(x.dtype())) {
-      fail(fmt::format("{}: the input is of {}; expected {}", state().type,
-                       name_of(x.dtype()), kText ? "text" : "whole numbers"));
+      fail_in(state(), "{}: the input is of {}; expected {}", state().type,
+              name_of(x.dtype()), kText ? "text" : "whole numbers");
     }
     return x.to_vector<Key>();
   }
 
   Tensor inverted(const Tensor& x) const {
     if (!is_integer(x.dtype())) {
-      fail(fmt::format("{}: the input is of {}; expected indices", state().type,
-                       name_of(x.dtype())));
+      fail_in(state(), "{}: the input is of {}; expected indices", state().type,
+              name_of(x.dtype()));
     }
     std::vector<Key> tokens;
     for (int64_t i : x.to_vector<int64_t>()) {
@@ -159,10 +157,9 @@ class LookupBase final : public LayerBase {
         unknown += shape[i] < 0;
       }
       if (unknown > 1) {
-        fail(
-            fmt::format("{}: the input is {}; expected at most one unknown "
-                        "dimension",
-                        state().type, x.shape().str()));
+        fail_in(state(),
+                "{}: the input is {}; expected at most one unknown dimension",
+                state().type, x.shape().str());
       }
       return encoded(reshape(indices, shape, site()), s.mode, words_.depth(),
                      {}, words_.idf(), site());
@@ -221,50 +218,41 @@ void lookup_fields(Fields& f, Options& o) {
   f("invert", o.invert);
   f("output_mode", o.output_mode);
   f("pad_to_max_tokens", o.pad_to_max_tokens);
-  f("name", o.name);
 }
-struct IntegerLookupArgs {
-  IntegerLookupOptions o;
-  void fields(Fields& f) { lookup_fields(f, o); }
-  Layer make(Site site) const { return IntegerLookup(o, site); }
-};
-struct StringLookupArgs {
-  StringLookupOptions o;
-  void fields(Fields& f) {
-    lookup_fields(f, o);
-    salt_field(f, o.salt);
-  }
-  Layer make(Site site) const { return StringLookup(o, site); }
-};
+void string_lookup_fields(Fields& f, StringLookupOptions& o) {
+  lookup_fields(f, o);
+  salt_field(f, o.salt);
+}
 
 // What the layer was made of, with the vocabulary that it has now.
-template <class Args, class Options, class Words>
+template <auto kFields, class Options, class Words>
 void describe_lookup(const Layer& layer, Options o, const Words& words) {
   o.vocabulary = words.all(true);
   o.vocabulary_file.clear();
   o.idf_weights = words.idf();
   o.idf_weights.resize(std::min(o.idf_weights.size(), o.vocabulary.size()));
   o.name = layer.name();
-  describe(layer, Args{std::move(o)});
+  describe<kFields>(layer, std::move(o));
 }
 
 }  // namespace
 
 IntegerLookup::IntegerLookup(IntegerLookupOptions o, Site site)
     : Layer(integer_lookup(o, site)) {
-  describe_lookup<IntegerLookupArgs>(*this, o, integers(*this).words());
+  describe_lookup<lookup_fields<IntegerLookupOptions>>(*this, o,
+                                                       integers(*this).words());
   integers(*this).note(std::move(o));
 }
 void IntegerLookup::adapt(const AdaptData& data) {
   integers(*this).adapt(data);
-  describe_lookup<IntegerLookupArgs>(*this, integers(*this).made_of(),
-                                     integers(*this).words());
+  describe_lookup<lookup_fields<IntegerLookupOptions>>(
+      *this, integers(*this).made_of(), integers(*this).words());
 }
 void IntegerLookup::set_vocabulary(const std::vector<int64_t>& vocabulary,
                                    const std::vector<double>& idf) {
   integers(*this).set_vocabulary(vocabulary, idf);
-  describe_lookup<IntegerLookupArgs>(*this, integers(*this).made_of(),
-                                     integers(*this).words());
+  describe_lookup<lookup_fields<IntegerLookupOptions>>(
+      *this, integers(*this).made_of(), integers(*this).words());
 }
 std::vector<int64_t> IntegerLookup::get_vocabulary(bool special) const {
   return integers(*this).words().all(special);
@@ -275,19 +263,19 @@ int64_t IntegerLookup::vocabulary_size() const {
 
 StringLookup::StringLookup(StringLookupOptions o, Site site)
     : Layer(string_lookup(o, site)) {
-  describe_lookup<StringLookupArgs>(*this, o, strings(*this).words());
+  describe_lookup<string_lookup_fields>(*this, o, strings(*this).words());
   strings(*this).note(std::move(o));
 }
 void StringLookup::adapt(const AdaptData& data) {
   strings(*this).adapt(data);
-  describe_lookup<StringLookupArgs>(*this, strings(*this).made_of(),
-                                    strings(*this).words());
+  describe_lookup<string_lookup_fields>(*this, strings(*this).made_of(),
+                                        strings(*this).words());
 }
 void StringLookup::set_vocabulary(const std::vector<std::string>& vocabulary,
                                   const std::vector<double>& idf) {
   strings(*this).set_vocabulary(vocabulary, idf);
-  describe_lookup<StringLookupArgs>(*this, strings(*this).made_of(),
-                                    strings(*this).words());
+  describe_lookup<string_lookup_fields>(*this, strings(*this).made_of(),
+                                        strings(*this).words());
 }
 std::vector<std::string> StringLookup::get_vocabulary(bool special) const {
   return strings(*this).words().all(special);
@@ -296,10 +284,10 @@ int64_t StringLookup::vocabulary_size() const {
   return strings(*this).words().size();
 }
 
-void add_lookup_classes(Classes& c);
 void add_lookup_classes(Classes& c) {
-  c.layers["IntegerLookup"] = &layer_of<IntegerLookupArgs>;
-  c.layers["StringLookup"] = &layer_of<StringLookupArgs>;
+  c.layers["IntegerLookup"] =
+      &layer_of<IntegerLookup, lookup_fields<IntegerLookupOptions>>;
+  c.layers["StringLookup"] = &layer_of<StringLookup, string_lookup_fields>;
 }
 
 }  // namespace berth::keras

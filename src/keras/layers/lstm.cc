@@ -14,9 +14,9 @@ namespace {
 
 class LSTMCellBase final : public GateCell {
  public:
-  LSTMCellBase(int64_t units, const LSTMCellOptions& o, Site site)
-      : GateCell("LSTMCell", units, 4, gate_options(o, o.recurrent_activation),
-                 o.name, site),
+  template <class Options>
+  LSTMCellBase(int64_t units, const Options& o, Site site)
+      : GateCell("LSTMCell", units, 4, gate_options(o), o.name, site),
         unit_forget_bias_(o.unit_forget_bias) {}
 
   std::vector<int64_t> state_size() const override { return {units_, units_}; }
@@ -57,19 +57,17 @@ class LSTMCellBase final : public GateCell {
 }  // namespace
 
 LSTMCell::LSTMCell(int64_t units, LSTMCellOptions options, Site site)
-    : Layer(std::make_shared<LSTMCellBase>(units, options, site)) {
-  describe(*this, GateArgs<LSTMCell, LSTMCellOptions>{units, options});
-}
+    : Layer(described<LSTMCellBase, gate_fields<LSTMCellOptions>>(site, units,
+                                                                  options)) {}
 
 LSTM::LSTM(int64_t units, LSTMOptions options, Site site)
-    : RecurrentLayer(gated_layer<LSTMCellBase, LSTMCellOptions>(
-          "LSTM", "lstm_cell", units, options, site)) {
-  describe(*this, GateArgs<LSTM, LSTMOptions>{units, options});
+    : RecurrentLayer(gated_layer<LSTMCellBase>("LSTM", "lstm_cell", units,
+                                               options, site)) {
+  describe<gate_fields<LSTMOptions>>(*this, units, options);
 }
-void add_lstm_classes(Classes& c);
 void add_lstm_classes(Classes& c) {
-  c.layers["LSTMCell"] = &layer_of<GateArgs<LSTMCell, LSTMCellOptions>>;
-  c.layers["LSTM"] = &layer_of<GateArgs<LSTM, LSTMOptions>>;
+  c.layers["LSTMCell"] = &layer_of<LSTMCell, gate_fields<LSTMCellOptions>>;
+  c.layers["LSTM"] = &layer_of<LSTM, gate_fields<LSTMOptions>>;
 }
 
 }  // namespace berth::keras

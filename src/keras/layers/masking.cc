@@ -1,7 +1,5 @@
 // Masking: masks steps of one value.
 
-#include <fmt/format.h>
-
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "keras/config/classes.h"
@@ -20,10 +18,9 @@ class MaskingBase final : public LayerBase {
   Tensors call(const Tensors& inputs, bool) override {
     const Tensor& x = inputs[0];
     if (x.rank() < 2) {
-      fail(
-          fmt::format("Masking: the input is {}; expected [batch, time, "
-                      "features]",
-                      x.shape().str()));
+      fail_in(state(),
+              "Masking: the input is {}; expected [batch, time, features]",
+              x.shape().str());
     }
     return {where(expand_dims(mask(x), -1, site()), x, zeros_like(x, site()),
                   site())};
@@ -42,26 +39,18 @@ class MaskingBase final : public LayerBase {
   const double value_;
 };
 
-struct MaskingArgs {
-  double mask_value = 0;
-  MaskingOptions o;
-  void fields(Fields& f) {
-    f("mask_value", mask_value);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return Masking(mask_value, o, site); }
-};
+void masking_fields(Fields& f, double& mask_value, MaskingOptions&) {
+  f("mask_value", mask_value);
+}
 
 }  // namespace
 
 Masking::Masking(double mask_value, MaskingOptions options, Site site)
-    : Layer(std::make_shared<MaskingBase>(mask_value, options, site)) {
-  describe(*this, MaskingArgs{mask_value, options});
+    : Layer(described<MaskingBase, masking_fields>(site, mask_value, options)) {
 }
 
-void add_masking_classes(Classes& c);
 void add_masking_classes(Classes& c) {
-  c.layers["Masking"] = &layer_of<MaskingArgs>;
+  c.layers["Masking"] = &layer_of<Masking, masking_fields>;
 }
 
 }  // namespace berth::keras

@@ -1,7 +1,5 @@
 // Layers of several inputs of one shape, and Concatenate.
 
-#include <fmt/format.h>
-
 #include "berth/keras/element_layers.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
@@ -36,16 +34,15 @@ class MergeBase final : public LayerBase {
 
   Tensors call(const Tensors& x, bool) override {
     if (kind_.inputs != 0 && x.size() != kind_.inputs) {
-      fail(fmt::format("{}: got {} inputs; expected {}", state().type, x.size(),
-                       kind_.inputs));
+      fail_in(state(), "{}: got {} inputs; expected {}", state().type, x.size(),
+              kind_.inputs);
     }
     Tensor result = x[0];
     for (size_t i = 1; i < x.size(); ++i) {
       if (!broadcast(x[i].shape(), result.shape())) {
-        fail(
-            fmt::format("{}: inputs are {} and {}; expected equal shapes, or "
-                        "axes of 1",
-                        state().type, x[0].shape().str(), x[i].shape().str()));
+        fail_in(state(),
+                "{}: inputs are {} and {}; expected equal shapes, or axes of 1",
+                state().type, x[0].shape().str(), x[i].shape().str());
       }
       result = kind_.combine(result, x[i], site());
     }
@@ -74,63 +71,48 @@ class ConcatenateBase final : public LayerBase {
   const int64_t axis_;
 };
 
-template <class Merged>
-struct MergeArgs {
-  NameOptions o;
-  void fields(Fields& f) { f("name", o.name); }
-  Layer make(Site site) const { return Merged(o, site); }
-};
-struct ConcatenateArgs {
-  ConcatenateOptions o;
-  void fields(Fields& f) {
-    f("axis", o.axis);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return Concatenate(o, site); }
-};
+void concatenate_fields(Fields& f, ConcatenateOptions& o) { f("axis", o.axis); }
 
 }  // namespace
 
 Add::Add(NameOptions o, Site site)
     : Layer(merge({"Add", &math::add}, o, site)) {
-  describe(*this, MergeArgs<Add>{std::move(o)});
+  describe<name_only>(*this, std::move(o));
 }
 Subtract::Subtract(NameOptions o, Site site)
     : Layer(merge({.type = "Subtract", .combine = &math::subtract, .inputs = 2},
                   o, site)) {
-  describe(*this, MergeArgs<Subtract>{std::move(o)});
+  describe<name_only>(*this, std::move(o));
 }
 Multiply::Multiply(NameOptions o, Site site)
     : Layer(merge({"Multiply", &math::multiply}, o, site)) {
-  describe(*this, MergeArgs<Multiply>{std::move(o)});
+  describe<name_only>(*this, std::move(o));
 }
 Average::Average(NameOptions o, Site site)
     : Layer(merge({.type = "Average", .combine = &math::add, .mean = true}, o,
                   site)) {
-  describe(*this, MergeArgs<Average>{std::move(o)});
+  describe<name_only>(*this, std::move(o));
 }
 Maximum::Maximum(NameOptions o, Site site)
     : Layer(merge({"Maximum", &math::maximum}, o, site)) {
-  describe(*this, MergeArgs<Maximum>{std::move(o)});
+  describe<name_only>(*this, std::move(o));
 }
 Minimum::Minimum(NameOptions o, Site site)
     : Layer(merge({"Minimum", &math::minimum}, o, site)) {
-  describe(*this, MergeArgs<Minimum>{std::move(o)});
+  describe<name_only>(*this, std::move(o));
 }
 Concatenate::Concatenate(ConcatenateOptions options, Site site)
-    : Layer(std::make_shared<ConcatenateBase>(options, site)) {
-  describe(*this, ConcatenateArgs{std::move(options)});
-}
+    : Layer(described<ConcatenateBase, concatenate_fields>(
+          site, std::move(options))) {}
 
-void add_merge_classes(Classes& c);
 void add_merge_classes(Classes& c) {
-  c.layers["Add"] = &layer_of<MergeArgs<Add>>;
-  c.layers["Subtract"] = &layer_of<MergeArgs<Subtract>>;
-  c.layers["Multiply"] = &layer_of<MergeArgs<Multiply>>;
-  c.layers["Average"] = &layer_of<MergeArgs<Average>>;
-  c.layers["Maximum"] = &layer_of<MergeArgs<Maximum>>;
-  c.layers["Minimum"] = &layer_of<MergeArgs<Minimum>>;
-  c.layers["Concatenate"] = &layer_of<ConcatenateArgs>;
+  c.layers["Add"] = &layer_of<Add, name_only>;
+  c.layers["Subtract"] = &layer_of<Subtract, name_only>;
+  c.layers["Multiply"] = &layer_of<Multiply, name_only>;
+  c.layers["Average"] = &layer_of<Average, name_only>;
+  c.layers["Maximum"] = &layer_of<Maximum, name_only>;
+  c.layers["Minimum"] = &layer_of<Minimum, name_only>;
+  c.layers["Concatenate"] = &layer_of<Concatenate, concatenate_fields>;
 }
 
 }  // namespace berth::keras

@@ -1,7 +1,5 @@
 // MultiHeadAttention.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "berth/keras/sequence_layers.h"
@@ -33,18 +31,18 @@ class MultiHeadAttentionBase final : public LayerBase {
     if (o_.output_dim != 0)
       check_positive(state(), "output_dim", o_.output_dim);
     if (!(o_.dropout >= 0 && o_.dropout < 1)) {
-      fail(fmt::format(
-          "MultiHeadAttention: dropout is {}; expected 0 <= dropout < 1",
-          o_.dropout));
+      fail_in(state(),
+              "MultiHeadAttention: dropout is {}; expected 0 <= dropout < 1",
+              o_.dropout);
     }
   }
 
   void build(const std::vector<Shape>& in) override {
     if (in.size() > 4) {
-      fail(
-          fmt::format("MultiHeadAttention: got {} inputs; expected query, "
-                      "value, key and mask at most",
-                      in.size()));
+      fail_in(state(),
+              "MultiHeadAttention: got {} inputs; expected query, "
+              "value, key and mask at most",
+              in.size());
     }
     const Shape& value = in[in.size() > 1 ? 1 : 0];
     const Shape& key = in[in.size() > 2 ? 2 : (in.size() > 1 ? 1 : 0)];
@@ -119,10 +117,10 @@ class MultiHeadAttentionBase final : public LayerBase {
   // x [n, s, d] -> [n, heads, s, size].
   Tensor project(const Projection& p, const Tensor& x, int64_t size) const {
     if (x.rank() != 3 || (x.shape()[0] < 0 && x.shape()[1] < 0)) {
-      fail(
-          fmt::format("MultiHeadAttention: an input is {}; expected [n, s, d] "
-                      "with n or s known",
-                      x.shape().str()));
+      fail_in(state(),
+              "MultiHeadAttention: an input is {}; expected [n, s, d] "
+              "with n or s known",
+              x.shape().str());
     }
     check_channels(state(), x, p.kernel.shape()[0]);
     const int64_t width = heads_ * size;
@@ -161,47 +159,38 @@ class MultiHeadAttentionBase final : public LayerBase {
 };
 
 // output_dim is Keras' output_shape: null, a number or a list of one.
-struct MultiHeadAttentionArgs {
-  int64_t num_heads = 0, key_dim = 0;
-  MultiHeadAttentionOptions o;
-  void fields(Fields& f) {
-    f.must("num_heads", num_heads);
-    f.must("key_dim", key_dim);
-    if (!f.reading() && o.value_dim == 0) o.value_dim = key_dim;
-    f("value_dim", o.value_dim);
-    f("dropout", o.dropout);
-    f("use_bias", o.use_bias);
-    std::optional<int64_t> output_shape;
-    if (o.output_dim != 0) output_shape = o.output_dim;
-    f.one("output_shape", output_shape);
-    o.output_dim = output_shape.value_or(0);
-    if (f.reading() || o.use_causal_mask) {
-      f("use_causal_mask", o.use_causal_mask);
-    }
-    f("kernel_initializer", o.kernel_initializer);
-    f("bias_initializer", o.bias_initializer);
-    kernel_penalty_fields(f, o);
-    f("name", o.name);
+void multi_head_attention_fields(Fields& f, int64_t& num_heads,
+                                 int64_t& key_dim,
+                                 MultiHeadAttentionOptions& o) {
+  f.must("num_heads", num_heads);
+  f.must("key_dim", key_dim);
+  if (!f.reading() && o.value_dim == 0) o.value_dim = key_dim;
+  f("value_dim", o.value_dim);
+  f("dropout", o.dropout);
+  f("use_bias", o.use_bias);
+  std::optional<int64_t> output_shape;
+  if (o.output_dim != 0) output_shape = o.output_dim;
+  f.one("output_shape", output_shape);
+  o.output_dim = output_shape.value_or(0);
+  if (f.reading() || o.use_causal_mask) {
+    f("use_causal_mask", o.use_causal_mask);
   }
-  Layer make(Site site) const {
-    return MultiHeadAttention(num_heads, key_dim, o, site);
-  }
-};
+  f("kernel_initializer", o.kernel_initializer);
+  f("bias_initializer", o.bias_initializer);
+  kernel_penalty_fields(f, o);
+}
 
 }  // namespace
 
 MultiHeadAttention::MultiHeadAttention(int64_t num_heads, int64_t key_dim,
                                        MultiHeadAttentionOptions options,
                                        Site site)
-    : Layer(std::make_shared<MultiHeadAttentionBase>(num_heads, key_dim,
-                                                     options, site)) {
-  describe(*this,
-           MultiHeadAttentionArgs{num_heads, key_dim, std::move(options)});
-}
+    : Layer(described<MultiHeadAttentionBase, multi_head_attention_fields>(
+          site, num_heads, key_dim, std::move(options))) {}
 
-void add_multi_head_attention_classes(Classes& c);
 void add_multi_head_attention_classes(Classes& c) {
-  c.layers["MultiHeadAttention"] = &layer_of<MultiHeadAttentionArgs>;
+  c.layers["MultiHeadAttention"] =
+      &layer_of<MultiHeadAttention, multi_head_attention_fields>;
 }
 
 }  // namespace berth::keras

@@ -1,9 +1,6 @@
 // Dropout of whole channels, and Gaussian noise.
 
-#include <fmt/format.h>
-
 #include <cmath>
-#include <type_traits>
 
 #include "berth/keras/core_layers.h"
 #include "berth/keras/volume_layers.h"
@@ -25,8 +22,8 @@ class NoiseBase : public LayerBase {
             const DropoutOptions& o, Site site)
       : LayerBase(type, o.name, site), amount_(amount), seed_(o.seed) {
     if (amount >= 0 && amount < limit) return;
-    fail(fmt::format("{}: {} is {}; expected 0 or more and below {}", type,
-                     limit == 1 ? "rate" : "stddev", amount, limit));
+    fail_in(state(), "{}: {} is {}; expected 0 or more and below {}", type,
+            limit == 1 ? "rate" : "stddev", amount, limit);
   }
   Tensors call(const Tensors& inputs, bool training) override {
     const Tensor& x = one_input(state(), inputs);
@@ -70,10 +67,9 @@ class GaussianBase final : public NoiseBase {
   Tensor disturb(const Tensor& x) override {
     if (!x.shape().is_fully_defined()) {
       // Only what is known can be drawn; a model is described without noise.
-      fail(
-          fmt::format("{}: the input is {}; expected known dimensions in "
-                      "training",
-                      state().type, x.shape().str()));
+      fail_in(state(),
+              "{}: the input is {}; expected known dimensions in training",
+              state().type, x.shape().str());
     }
     const double stddev =
         factor_ ? std::sqrt(amount_ / (1 - amount_)) : amount_;
@@ -113,56 +109,51 @@ class AlphaDropoutBase final : public NoiseBase {
   }
 };
 
-template <class Noise>
-struct NoiseArgs {
-  double amount = 0;
-  DropoutOptions o;
-  void fields(Fields& f) {
-    f.must(std::is_same_v<Noise, GaussianNoise> ? "stddev" : "rate", amount);
-    f("seed", o.seed);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return Noise(amount, o, site); }
-};
+void rate_fields(Fields& f, double& rate, DropoutOptions& o) {
+  f.must("rate", rate);
+  f("seed", o.seed);
+}
+void stddev_fields(Fields& f, double& stddev, DropoutOptions& o) {
+  f.must("stddev", stddev);
+  f("seed", o.seed);
+}
 
 }  // namespace
 
 SpatialDropout1D::SpatialDropout1D(double rate, DropoutOptions o, Site site)
     : Layer(make_layer<SpatialDropoutBase>("SpatialDropout1D", 1, rate, o,
                                            site)) {
-  describe(*this, NoiseArgs<SpatialDropout1D>{rate, std::move(o)});
+  describe<rate_fields>(*this, rate, std::move(o));
 }
 SpatialDropout2D::SpatialDropout2D(double rate, DropoutOptions o, Site site)
     : Layer(make_layer<SpatialDropoutBase>("SpatialDropout2D", 2, rate, o,
                                            site)) {
-  describe(*this, NoiseArgs<SpatialDropout2D>{rate, std::move(o)});
+  describe<rate_fields>(*this, rate, std::move(o));
 }
 SpatialDropout3D::SpatialDropout3D(double rate, DropoutOptions o, Site site)
     : Layer(make_layer<SpatialDropoutBase>("SpatialDropout3D", 3, rate, o,
                                            site)) {
-  describe(*this, NoiseArgs<SpatialDropout3D>{rate, std::move(o)});
+  describe<rate_fields>(*this, rate, std::move(o));
 }
 AlphaDropout::AlphaDropout(double rate, DropoutOptions o, Site site)
-    : Layer(make_layer<AlphaDropoutBase>(rate, o, site)) {
-  describe(*this, NoiseArgs<AlphaDropout>{rate, std::move(o)});
-}
+    : Layer(
+          described<AlphaDropoutBase, rate_fields>(site, rate, std::move(o))) {}
 GaussianNoise::GaussianNoise(double stddev, DropoutOptions o, Site site)
     : Layer(make_layer<GaussianBase>(false, stddev, o, site)) {
-  describe(*this, NoiseArgs<GaussianNoise>{stddev, std::move(o)});
+  describe<stddev_fields>(*this, stddev, std::move(o));
 }
 GaussianDropout::GaussianDropout(double rate, DropoutOptions o, Site site)
     : Layer(make_layer<GaussianBase>(true, rate, o, site)) {
-  describe(*this, NoiseArgs<GaussianDropout>{rate, std::move(o)});
+  describe<rate_fields>(*this, rate, std::move(o));
 }
 
-void add_noise_classes(Classes& c);
 void add_noise_classes(Classes& c) {
-  c.layers["SpatialDropout3D"] = &layer_of<NoiseArgs<SpatialDropout3D>>;
-  c.layers["AlphaDropout"] = &layer_of<NoiseArgs<AlphaDropout>>;
-  c.layers["SpatialDropout1D"] = &layer_of<NoiseArgs<SpatialDropout1D>>;
-  c.layers["SpatialDropout2D"] = &layer_of<NoiseArgs<SpatialDropout2D>>;
-  c.layers["GaussianNoise"] = &layer_of<NoiseArgs<GaussianNoise>>;
-  c.layers["GaussianDropout"] = &layer_of<NoiseArgs<GaussianDropout>>;
+  c.layers["SpatialDropout3D"] = &layer_of<SpatialDropout3D, rate_fields>;
+  c.layers["AlphaDropout"] = &layer_of<AlphaDropout, rate_fields>;
+  c.layers["SpatialDropout1D"] = &layer_of<SpatialDropout1D, rate_fields>;
+  c.layers["SpatialDropout2D"] = &layer_of<SpatialDropout2D, rate_fields>;
+  c.layers["GaussianNoise"] = &layer_of<GaussianNoise, stddev_fields>;
+  c.layers["GaussianDropout"] = &layer_of<GaussianDropout, rate_fields>;
 }
 
 }  // namespace berth::keras

@@ -1,7 +1,5 @@
 // Normalization: of mean 0 and variance 1, by what adapt() saw.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -22,10 +20,10 @@ class NormalizationBase final : public LayerBase {
       : LayerBase("Normalization", o.name, site), o_(std::move(o)) {
     state().casts.inputs = false;  // they may need more digits
     if (o_.mean.size() == o_.variance.size()) return;
-    fail(
-        fmt::format("Normalization: mean has {} numbers, variance {}; expected "
-                    "as many, or none of both",
-                    o_.mean.size(), o_.variance.size()));
+    fail_in(state(),
+            "Normalization: mean has {} numbers, variance {}; expected "
+            "as many, or none of both",
+            o_.mean.size(), o_.variance.size());
   }
 
   void build(const std::vector<Shape>& inputs) override {
@@ -35,20 +33,19 @@ class NormalizationBase final : public LayerBase {
     for (int64_t axis : o_.axis) {
       const int i = normalize_axis(axis, x.rank(), "Normalization: an axis");
       if (x[i] < 0) {
-        fail(
-            fmt::format("Normalization: the input is {}; expected axis {} to "
-                        "be known",
-                        x.str(), axis));
+        fail_in(state(),
+                "Normalization: the input is {}; expected axis {} to be known",
+                x.str(), axis);
       }
       broadcast_[i] = x[i];
     }
     const int64_t n = broadcast_.num_elements();
     const auto given = static_cast<int64_t>(o_.mean.size());
     if (given > 1 && given != n) {
-      fail(
-          fmt::format("Normalization: mean has {} numbers, the input is {}; "
-                      "expected {}",
-                      given, x.str(), n));
+      fail_in(state(),
+              "Normalization: mean has {} numbers, the input is {}; "
+              "expected {}",
+              given, x.str(), n);
     }
     if (given > 0) return;
     mean_ = add_weight("mean", {n}, initializers::Zeros(), false);
@@ -63,10 +60,10 @@ class NormalizationBase final : public LayerBase {
   Tensors call(const Tensors& inputs, bool) override {
     const Tensor x = math::cast(one_input(state(), inputs), float32, site());
     if (x.rank() != broadcast_.rank()) {
-      fail(
-          fmt::format("Normalization: the input is {}; expected {} axes, as "
-                      "of the first call",
-                      x.shape().str(), broadcast_.rank()));
+      fail_in(state(),
+              "Normalization: the input is {}; expected {} axes, as "
+              "of the first call",
+              x.shape().str(), broadcast_.rank());
     }
     const Tensor mean = statistic(mean_, o_.mean);
     const Tensor deviation =
@@ -151,38 +148,30 @@ class NormalizationBase final : public LayerBase {
   Variable mean_, variance_;
 };
 
-struct NormalizationArgs {
-  NormalizationOptions o;
-  void fields(Fields& f) {
-    f("axis", o.axis);
-    one_or_null(f, "mean", o.mean);
-    one_or_null(f, "variance", o.variance);
-    f("invert", o.invert);
-    f("name", o.name);
-  }
-  static void one_or_null(Fields& f, const char* name,
-                          std::vector<double>& values) {
-    std::optional<std::vector<double>> some;
-    if (!values.empty()) some = values;
-    f(name, some);
-    values = some.value_or(std::vector<double>{});
-  }
-  Layer make(Site site) const { return Normalization(o, site); }
-};
+void one_or_null(Fields& f, const char* name, std::vector<double>& values) {
+  std::optional<std::vector<double>> some;
+  if (!values.empty()) some = values;
+  f(name, some);
+  values = some.value_or(std::vector<double>{});
+}
+void normalization_fields(Fields& f, NormalizationOptions& o) {
+  f("axis", o.axis);
+  one_or_null(f, "mean", o.mean);
+  one_or_null(f, "variance", o.variance);
+  f("invert", o.invert);
+}
 
 }  // namespace
 
 Normalization::Normalization(NormalizationOptions o, Site site)
-    : Layer(make_layer<NormalizationBase>(o, site)) {
-  describe(*this, NormalizationArgs{std::move(o)});
-}
+    : Layer(described<NormalizationBase, normalization_fields>(site,
+                                                               std::move(o))) {}
 void Normalization::adapt(const AdaptData& data) {
   static_cast<NormalizationBase&>(*base()).adapt(data, *this);
 }
 
-void add_normalization_layer_classes(Classes& c);
 void add_normalization_layer_classes(Classes& c) {
-  c.layers["Normalization"] = &layer_of<NormalizationArgs>;
+  c.layers["Normalization"] = &layer_of<Normalization, normalization_fields>;
 }
 
 }  // namespace berth::keras

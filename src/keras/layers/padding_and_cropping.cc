@@ -1,7 +1,5 @@
 // ZeroPadding1D to 3D, Cropping1D to 3D.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "berth/keras/volume_layers.h"
@@ -26,8 +24,8 @@ class MarginBase final : public LayerBase {
         margins_(std::move(margins)) {
     for (const Margin& m : margins_) {
       if (std::min(m.before, m.after) >= 0) continue;
-      fail(fmt::format("{}: a margin is {{{}, {}}}; expected 0 or more", type,
-                       m.before, m.after));
+      fail_in(state(), "{}: a margin is {{{}, {}}}; expected 0 or more", type,
+              m.before, m.after);
     }
   }
 
@@ -56,10 +54,10 @@ class MarginBase final : public LayerBase {
       begin.push_back(m.before);
       size.push_back(m.after == 0 ? -1 : length - m.before - m.after);
       if (length < 0 ? m.after == 0 : length > m.before + m.after) continue;
-      fail(
-          fmt::format("{}: the input is {}, the margin {{{}, {}}}; expected "
-                      "known axes longer than that",
-                      state().type, x.shape().str(), m.before, m.after));
+      fail_in(state(),
+              "{}: the input is {}, the margin {{{}, {}}}; expected "
+              "known axes longer than that",
+              state().type, x.shape().str(), m.before, m.after);
     }
     begin.push_back(0);
     size.push_back(-1);
@@ -75,67 +73,62 @@ Layer margin(const char* type, bool adds, std::vector<Margin> margins,
   return make_layer<MarginBase>(type, adds, std::move(margins), o, site);
 }
 
-template <class Margined>
-struct MarginArgs {
-  static constexpr bool kPads = std::is_same_v<Margined, ZeroPadding2D> ||
-                                std::is_same_v<Margined, ZeroPadding1D>;
-  static constexpr bool kImages = std::is_same_v<Margined, ZeroPadding2D> ||
-                                  std::is_same_v<Margined, Cropping2D>;
-  std::vector<Margin> margins = std::vector<Margin>(kImages ? 2 : 1, Margin(0));
-  NameOptions o;
-  void fields(Fields& f) {
-    const char* name = kPads ? "padding" : "cropping";
-    if constexpr (kImages) {
-      f.must(name, margins);
-    } else {
-      f.must(name, margins[0]);
-    }
-    f("name", o.name);
-  }
-  Layer make(Site site) const {
-    if constexpr (kImages) {
-      return Margined(Margins2D(margins[0], margins[1]), o, site);
-    } else {
-      return Margined(margins[0], o, site);
-    }
-  }
-};
+void margins_field(Fields& f, const char* name, Margin& m) { f.must(name, m); }
+void margins_field(Fields& f, const char* name, Margins2D& m) {
+  std::vector<Margin> axes{m.h, m.w};
+  f.must(name, axes);
+  m = {axes[0], axes[1]};
+}
+void margins_field(Fields& f, const char* name, Margins3D& m) {
+  std::vector<Margin> axes{m.d, m.h, m.w};
+  f.must(name, axes);
+  m = {axes[0], axes[1], axes[2]};
+}
+template <class Margins>
+void padding_fields(Fields& f, Margins& m, NameOptions&) {
+  margins_field(f, "padding", m);
+}
+template <class Margins>
+void cropping_fields(Fields& f, Margins& m, NameOptions&) {
+  margins_field(f, "cropping", m);
+}
 
 }  // namespace
 
 ZeroPadding2D::ZeroPadding2D(Margins2D m, NameOptions o, Site site)
     : Layer(margin("ZeroPadding2D", true, {m.h, m.w}, o, site)) {
-  describe(*this, MarginArgs<ZeroPadding2D>{{m.h, m.w}, std::move(o)});
+  describe<padding_fields<Margins2D>>(*this, m, std::move(o));
 }
 ZeroPadding1D::ZeroPadding1D(Margin steps, NameOptions o, Site site)
     : Layer(margin("ZeroPadding1D", true, {steps}, o, site)) {
-  describe(*this, MarginArgs<ZeroPadding1D>{{steps}, std::move(o)});
+  describe<padding_fields<Margin>>(*this, steps, std::move(o));
 }
 Cropping2D::Cropping2D(Margins2D m, NameOptions o, Site site)
     : Layer(margin("Cropping2D", false, {m.h, m.w}, o, site)) {
-  describe(*this, MarginArgs<Cropping2D>{{m.h, m.w}, std::move(o)});
+  describe<cropping_fields<Margins2D>>(*this, m, std::move(o));
 }
 Cropping1D::Cropping1D(Margin steps, NameOptions o, Site site)
     : Layer(margin("Cropping1D", false, {steps}, o, site)) {
-  describe(*this, MarginArgs<Cropping1D>{{steps}, std::move(o)});
+  describe<cropping_fields<Margin>>(*this, steps, std::move(o));
 }
 ZeroPadding3D::ZeroPadding3D(Margins3D m, NameOptions o, Site site)
     : Layer(margin("ZeroPadding3D", true, {m.d, m.h, m.w}, o, site)) {
-  describe(*this, Margin3DArgs<ZeroPadding3D>{{m.d, m.h, m.w}, std::move(o)});
+  describe<padding_fields<Margins3D>>(*this, m, std::move(o));
 }
 Cropping3D::Cropping3D(Margins3D m, NameOptions o, Site site)
     : Layer(margin("Cropping3D", false, {m.d, m.h, m.w}, o, site)) {
-  describe(*this, Margin3DArgs<Cropping3D>{{m.d, m.h, m.w}, std::move(o)});
+  describe<cropping_fields<Margins3D>>(*this, m, std::move(o));
 }
 
-void add_padding_and_cropping_classes(Classes& c);
 void add_padding_and_cropping_classes(Classes& c) {
-  c.layers["ZeroPadding3D"] = &layer_of<Margin3DArgs<ZeroPadding3D>>;
-  c.layers["Cropping3D"] = &layer_of<Margin3DArgs<Cropping3D>>;
-  c.layers["ZeroPadding2D"] = &layer_of<MarginArgs<ZeroPadding2D>>;
-  c.layers["ZeroPadding1D"] = &layer_of<MarginArgs<ZeroPadding1D>>;
-  c.layers["Cropping2D"] = &layer_of<MarginArgs<Cropping2D>>;
-  c.layers["Cropping1D"] = &layer_of<MarginArgs<Cropping1D>>;
+  c.layers["ZeroPadding3D"] =
+      &layer_of<ZeroPadding3D, padding_fields<Margins3D>>;
+  c.layers["Cropping3D"] = &layer_of<Cropping3D, cropping_fields<Margins3D>>;
+  c.layers["ZeroPadding2D"] =
+      &layer_of<ZeroPadding2D, padding_fields<Margins2D>>;
+  c.layers["ZeroPadding1D"] = &layer_of<ZeroPadding1D, padding_fields<Margin>>;
+  c.layers["Cropping2D"] = &layer_of<Cropping2D, cropping_fields<Margins2D>>;
+  c.layers["Cropping1D"] = &layer_of<Cropping1D, cropping_fields<Margin>>;
 }
 
 }  // namespace berth::keras

@@ -23,17 +23,16 @@ class PermuteBase final : public LayerBase {
     std::sort(sorted.begin(), sorted.end());
     for (size_t i = 0; i < sorted.size(); ++i) {
       if (sorted[i] == static_cast<int64_t>(i) + 1) continue;
-      fail(fmt::format("Permute: dims are [{}]; expected each of 1 to {} once",
-                       fmt::join(dims_, ", "), dims_.size()));
+      fail_in(state(), "Permute: dims are [{}]; expected each of 1 to {} once",
+              fmt::join(dims_, ", "), dims_.size());
     }
   }
   Tensors call(const Tensors& inputs, bool) override {
     const Tensor& x = one_input(state(), inputs);
     if (x.rank() != static_cast<int>(dims_.size()) + 1) {
-      fail(
-          fmt::format("Permute: the input is {}; expected {} axes behind the "
-                      "batch",
-                      x.shape().str(), dims_.size()));
+      fail_in(state(),
+              "Permute: the input is {}; expected {} axes behind the batch",
+              x.shape().str(), dims_.size());
     }
     std::vector<int64_t> perm{0};
     perm.insert(perm.end(), dims_.begin(), dims_.end());
@@ -43,26 +42,18 @@ class PermuteBase final : public LayerBase {
  private:
   const std::vector<int64_t> dims_;
 };
-struct PermuteArgs {
-  std::vector<int64_t> dims;
-  NameOptions o;
-  void fields(Fields& f) {
-    f.must("dims", dims);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return Permute(dims, o, site); }
-};
+void permute_fields(Fields& f, std::vector<int64_t>& dims, NameOptions&) {
+  f.must("dims", dims);
+}
 
 }  // namespace
 
 Permute::Permute(std::vector<int64_t> dims, NameOptions o, Site site)
-    : Layer(make_layer<PermuteBase>(dims, o, site)) {
-  describe(*this, PermuteArgs{std::move(dims), std::move(o)});
-}
+    : Layer(described<PermuteBase, permute_fields>(site, std::move(dims),
+                                                   std::move(o))) {}
 
-void add_permute_classes(Classes& c);
 void add_permute_classes(Classes& c) {
-  c.layers["Permute"] = &layer_of<PermuteArgs>;
+  c.layers["Permute"] = &layer_of<Permute, permute_fields>;
 }
 
 }  // namespace berth::keras

@@ -2,8 +2,6 @@
 
 #include "keras/layers/plane_transform.h"
 
-#include <fmt/format.h>
-
 #include <vector>
 
 #include "berth/ops/array.h"
@@ -59,9 +57,10 @@ FillMode fill_mode_of(const LayerState& s, const std::string& name) {
   if (name == "wrap") return FillMode::kWrap;
   if (name == "nearest") return FillMode::kNearest;
   if (name == "constant") return FillMode::kConstant;
-  fail_in(s, fmt::format("{}: fill_mode is \"{}\"; expected reflect, wrap, "
-                         "nearest or constant",
-                         s.type, name));
+  fail_in(s,
+          "{}: fill_mode is \"{}\"; expected reflect, wrap, "
+          "nearest or constant",
+          s.type, name);
 }
 
 Tensor transformed(const Tensor& x, const PlaneTransform& t,

@@ -1,117 +1,122 @@
-// Pools of images and sequences.
+// Pools of sequences, images and volumes.
 
 #include <algorithm>
 
-#include "berth/keras/image_layers.h"
+#include "berth/keras/volume_layers.h"
+#include "berth/ops/conv3d.h"
 #include "berth/ops/nn.h"
-#include "keras/config/classes.h"
+#include "keras/layers/shared_fields.h"
 #include "keras/models/layer_checks.h"
 
 namespace berth::keras {
 
 namespace {
 
+Tensor pooled(bool max, const Tensor& x, const nn::Pool1DOptions& o, Site s) {
+  return max ? nn::max_pool1d(x, o, s) : nn::avg_pool1d(x, o, s);
+}
+Tensor pooled(bool max, const Tensor& x, const nn::PoolOptions& o, Site s) {
+  return max ? nn::max_pool2d(x, o, s) : nn::avg_pool2d(x, o, s);
+}
+Tensor pooled(bool max, const Tensor& x, const nn::Pool3DOptions& o, Site s) {
+  return max ? nn::max_pool3d(x, o, s) : nn::avg_pool3d(x, o, s);
+}
+
+// By an op with OpOptions.
+template <class OpOptions>
 class PoolingBase final : public LayerBase {
  public:
-  PoolingBase(const char* type, bool max, Size2D size,
-              const Pooling2DOptions& o, Site site)
-      : LayerBase(type, o.name, site), max_(max) {
-    const Size2D strides = o.strides.value_or(size);
-    check_positive(state(), "pool_size", std::min(size.h, size.w));
-    check_positive(state(), "strides", std::min(strides.h, strides.w));
-    op_ = {.ksize = {size.h, size.w},
-           .strides = {strides.h, strides.w},
-           .padding = padding_of(state(), o.padding)};
+  template <class Size>
+  PoolingBase(const char* type, bool max, Size size,
+              const PoolingOptions<Size>& o, Site site)
+      : LayerBase(type, o.name, site),
+        max_(max),
+        dims_(static_cast<int>(lengths_of(size).size())) {
+    const auto sizes = lengths_of(size);
+    const auto strides = lengths_of(o.strides.value_or(size));
+    check_positive(state(), "pool_size",
+                   *std::min_element(sizes.begin(), sizes.end()));
+    check_positive(state(), "strides",
+                   *std::min_element(strides.begin(), strides.end()));
+    if constexpr (std::is_same_v<Size, int64_t>) {
+      op_ = {.ksize = sizes[0], .strides = strides[0]};
+    } else {
+      op_ = {.ksize = sizes, .strides = strides};
+    }
+    op_.padding = padding_of(state(), o.padding);
   }
 
   Tensors call(const Tensors& inputs, bool) override {
     const Tensor& x =
-        input_of_rank(state(), inputs, 4, "[batch, height, width, channels]");
-    return {max_ ? nn::max_pool2d(x, op_, site())
-                 : nn::avg_pool2d(x, op_, site())};
+        input_of_rank(state(), inputs, dims_ + 2, pixels_form(dims_));
+    return {pooled(max_, x, op_, site())};
   }
 
  private:
   const bool max_;
-  nn::PoolOptions op_;
+  const int dims_;
+  OpOptions op_;
 };
 
-class Pooling1DBase final : public LayerBase {
- public:
-  Pooling1DBase(const char* type, bool max, int64_t size,
-                const Pooling1DOptions& o, Site site)
-      : LayerBase(type, o.name, site), max_(max) {
-    const int64_t strides = o.strides.value_or(size);
-    check_positive(state(), "pool_size", size);
-    check_positive(state(), "strides", strides);
-    op_ = {.ksize = size,
-           .strides = strides,
-           .padding = padding_of(state(), o.padding)};
-  }
-
-  Tensors call(const Tensors& inputs, bool) override {
-    const Tensor& x =
-        input_of_rank(state(), inputs, 3, "[batch, steps, channels]");
-    return {max_ ? nn::max_pool1d(x, op_, site())
-                 : nn::avg_pool1d(x, op_, site())};
-  }
-
- private:
-  const bool max_;
-  nn::Pool1DOptions op_;
-};
-
-template <class Pooling>
-struct Pooling2DArgs {
-  Size2D pool_size = 2;
-  Pooling2DOptions o;
-  void fields(Fields& f) {
-    f("pool_size", pool_size);
+template <class Size>
+void pooling_fields(Fields& f, Size& pool_size, PoolingOptions<Size>& o) {
+  if (f.reading()) pool_size = 2;
+  size_field(f, "pool_size", pool_size);
+  if constexpr (std::is_same_v<Size, Size3D>) {
+    Size strides = o.strides.value_or(pool_size);
+    size_field(f, "strides", strides);
+    o.strides = strides;
+  } else if constexpr (std::is_same_v<Size, Size2D>) {
     f("strides", o.strides);
-    f("padding", o.padding);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return Pooling(pool_size, o, site); }
-};
-template <class Pooling>
-struct Pooling1DArgs {
-  int64_t pool_size = 2;
-  Pooling1DOptions o;
-  void fields(Fields& f) {
-    f.one("pool_size", pool_size);
+  } else {
     f.one("strides", o.strides);
-    f("padding", o.padding);
-    f("name", o.name);
   }
-  Layer make(Site site) const { return Pooling(pool_size, o, site); }
-};
+  f("padding", o.padding);
+}
 
 }  // namespace
 
-MaxPooling2D::MaxPooling2D(Size2D size, Pooling2DOptions o, Site site)
-    : Layer(make_layer<PoolingBase>("MaxPooling2D", true, size, o, site)) {
-  describe(*this, Pooling2DArgs<MaxPooling2D>{size, std::move(o)});
-}
-AveragePooling2D::AveragePooling2D(Size2D size, Pooling2DOptions o, Site site)
-    : Layer(make_layer<PoolingBase>("AveragePooling2D", false, size, o, site)) {
-  describe(*this, Pooling2DArgs<AveragePooling2D>{size, std::move(o)});
-}
 MaxPooling1D::MaxPooling1D(int64_t size, Pooling1DOptions o, Site site)
-    : Layer(make_layer<Pooling1DBase>("MaxPooling1D", true, size, o, site)) {
-  describe(*this, Pooling1DArgs<MaxPooling1D>{size, std::move(o)});
+    : Layer(make_layer<PoolingBase<nn::Pool1DOptions>>("MaxPooling1D", true,
+                                                       size, o, site)) {
+  describe<pooling_fields<int64_t>>(*this, size, std::move(o));
 }
 AveragePooling1D::AveragePooling1D(int64_t size, Pooling1DOptions o, Site site)
-    : Layer(
-          make_layer<Pooling1DBase>("AveragePooling1D", false, size, o, site)) {
-  describe(*this, Pooling1DArgs<AveragePooling1D>{size, std::move(o)});
+    : Layer(make_layer<PoolingBase<nn::Pool1DOptions>>("AveragePooling1D",
+                                                       false, size, o, site)) {
+  describe<pooling_fields<int64_t>>(*this, size, std::move(o));
+}
+MaxPooling2D::MaxPooling2D(Size2D size, Pooling2DOptions o, Site site)
+    : Layer(make_layer<PoolingBase<nn::PoolOptions>>("MaxPooling2D", true, size,
+                                                     o, site)) {
+  describe<pooling_fields<Size2D>>(*this, size, std::move(o));
+}
+AveragePooling2D::AveragePooling2D(Size2D size, Pooling2DOptions o, Site site)
+    : Layer(make_layer<PoolingBase<nn::PoolOptions>>("AveragePooling2D", false,
+                                                     size, o, site)) {
+  describe<pooling_fields<Size2D>>(*this, size, std::move(o));
+}
+MaxPooling3D::MaxPooling3D(Size3D size, Pooling3DOptions o, Site site)
+    : Layer(make_layer<PoolingBase<nn::Pool3DOptions>>("MaxPooling3D", true,
+                                                       size, o, site)) {
+  describe<pooling_fields<Size3D>>(*this, size, std::move(o));
+}
+AveragePooling3D::AveragePooling3D(Size3D size, Pooling3DOptions o, Site site)
+    : Layer(make_layer<PoolingBase<nn::Pool3DOptions>>("AveragePooling3D",
+                                                       false, size, o, site)) {
+  describe<pooling_fields<Size3D>>(*this, size, std::move(o));
 }
 
-void add_pooling_classes(Classes& c);
 void add_pooling_classes(Classes& c) {
-  c.layers["MaxPooling2D"] = &layer_of<Pooling2DArgs<MaxPooling2D>>;
-  c.layers["AveragePooling2D"] = &layer_of<Pooling2DArgs<AveragePooling2D>>;
-  c.layers["MaxPooling1D"] = &layer_of<Pooling1DArgs<MaxPooling1D>>;
-  c.layers["AveragePooling1D"] = &layer_of<Pooling1DArgs<AveragePooling1D>>;
+  c.layers["MaxPooling1D"] = &layer_of<MaxPooling1D, pooling_fields<int64_t>>;
+  c.layers["AveragePooling1D"] =
+      &layer_of<AveragePooling1D, pooling_fields<int64_t>>;
+  c.layers["MaxPooling2D"] = &layer_of<MaxPooling2D, pooling_fields<Size2D>>;
+  c.layers["AveragePooling2D"] =
+      &layer_of<AveragePooling2D, pooling_fields<Size2D>>;
+  c.layers["MaxPooling3D"] = &layer_of<MaxPooling3D, pooling_fields<Size3D>>;
+  c.layers["AveragePooling3D"] =
+      &layer_of<AveragePooling3D, pooling_fields<Size3D>>;
 }
 
 }  // namespace berth::keras

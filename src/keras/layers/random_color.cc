@@ -1,7 +1,5 @@
 // Layers that change the values of pixels.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -55,10 +53,9 @@ class ContrastBase final : public ColorBase {
     if (range_.low >= 0 && range_.high >= range_.low && range_.high <= 2) {
       return;
     }
-    fail(
-        fmt::format("RandomContrast: factor is [{}, {}]; expected both in "
-                    "[0, 1]",
-                    f.lower.value_or(f.upper), f.upper));
+    fail_in(state(),
+            "RandomContrast: factor is [{}, {}]; expected both in [0, 1]",
+            f.lower.value_or(f.upper), f.upper);
   }
 
  protected:
@@ -208,8 +205,8 @@ class PosterizationBase final : public ColorBase {
   PosterizationBase(int64_t bits, const RandomColorOptions& o, Site site)
       : ColorBase("RandomPosterization", o, site), bits_(bits) {
     if (bits_ >= 1 && bits_ <= 8) return;
-    fail(fmt::format("RandomPosterization: factor is {}; expected 1 to 8 bits",
-                     bits_));
+    fail_in(state(), "RandomPosterization: factor is {}; expected 1 to 8 bits",
+            bits_);
   }
 
  protected:
@@ -272,109 +269,75 @@ class SolarizationBase final : public ColorBase {
 void color_fields(Fields& f, RandomColorOptions& o) {
   value_range_field(f, o.value_range);
   f("seed", o.seed);
-  f("name", o.name);
 }
-template <class T>
-struct ColorArgs {
-  Factor factor = 0.0;
-  RandomColorOptions o;
-  void fields(Fields& f) {
-    factor_field(f, "factor", factor);
-    color_fields(f, o);
-  }
-  Layer make(Site site) const { return T(factor, o, site); }
-};
-struct RandomGrayscaleArgs {
-  double factor = 0.5;
-  RandomOptions o;
-  void fields(Fields& f) {
-    f("factor", factor);
-    f("seed", o.seed);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return RandomGrayscale(factor, o, site); }
-};
-struct RandomPosterizationArgs {
-  int64_t factor = 8;
-  RandomColorOptions o;
-  void fields(Fields& f) {
-    f("factor", factor);
-    color_fields(f, o);
-  }
-  Layer make(Site site) const { return RandomPosterization(factor, o, site); }
-};
-struct SolarizationArgs {
-  SolarizationOptions o;
-  void fields(Fields& f) {
-    factor_field(f, "addition_factor", o.addition_factor);
-    factor_field(f, "threshold_factor", o.threshold_factor);
-    RandomColorOptions rest{o.value_range, o.seed, o.name};
-    color_fields(f, rest);
-    o.value_range = rest.value_range;
-    o.seed = rest.seed;
-    o.name = rest.name;
-  }
-  Layer make(Site site) const { return Solarization(o, site); }
-};
+void factor_fields(Fields& f, Factor& factor, RandomColorOptions& o) {
+  factor_field(f, "factor", factor);
+  color_fields(f, o);
+}
+void random_grayscale_fields(Fields& f, double& factor, RandomOptions& o) {
+  if (f.reading()) factor = 0.5;
+  f("factor", factor);
+  f("seed", o.seed);
+}
+void random_posterization_fields(Fields& f, int64_t& factor,
+                                 RandomColorOptions& o) {
+  if (f.reading()) factor = 8;
+  f("factor", factor);
+  color_fields(f, o);
+}
+void solarization_fields(Fields& f, SolarizationOptions& o) {
+  factor_field(f, "addition_factor", o.addition_factor);
+  factor_field(f, "threshold_factor", o.threshold_factor);
+  RandomColorOptions rest{o.value_range, o.seed, o.name};
+  color_fields(f, rest);
+  o.value_range = rest.value_range;
+  o.seed = rest.seed;
+  o.name = rest.name;
+}
 
 }  // namespace
 
 RandomBrightness::RandomBrightness(Factor f, RandomColorOptions o, Site site)
-    : Layer(make_layer<BrightnessBase>(f, o, site)) {
-  describe(*this, ColorArgs<RandomBrightness>{f, std::move(o)});
-}
+    : Layer(described<BrightnessBase, factor_fields>(site, f, std::move(o))) {}
 RandomContrast::RandomContrast(Factor f, RandomColorOptions o, Site site)
-    : Layer(make_layer<ContrastBase>(f, o, site)) {
-  describe(*this, ColorArgs<RandomContrast>{f, std::move(o)});
-}
+    : Layer(described<ContrastBase, factor_fields>(site, f, std::move(o))) {}
 RandomGrayscale::RandomGrayscale(double f, RandomOptions o, Site site)
-    : Layer(make_layer<GrayscaleBase>(f, o, site)) {
-  describe(*this, RandomGrayscaleArgs{f, std::move(o)});
-}
+    : Layer(described<GrayscaleBase, random_grayscale_fields>(site, f,
+                                                              std::move(o))) {}
 RandomColorDegeneration::RandomColorDegeneration(Factor f, RandomColorOptions o,
                                                  Site site)
-    : Layer(make_layer<DegenerationBase>(f, o, site)) {
-  describe(*this, ColorArgs<RandomColorDegeneration>{f, std::move(o)});
+    : Layer(described<DegenerationBase, factor_fields>(site, f, std::move(o))) {
 }
 RandomSaturation::RandomSaturation(Factor f, RandomColorOptions o, Site site)
-    : Layer(make_layer<SaturationBase>(f, o, site)) {
-  describe(*this, ColorArgs<RandomSaturation>{f, std::move(o)});
-}
+    : Layer(described<SaturationBase, factor_fields>(site, f, std::move(o))) {}
 RandomHue::RandomHue(Factor f, RandomColorOptions o, Site site)
-    : Layer(make_layer<HueBase>(f, o, site)) {
-  describe(*this, ColorArgs<RandomHue>{f, std::move(o)});
-}
+    : Layer(described<HueBase, factor_fields>(site, f, std::move(o))) {}
 RandomInvert::RandomInvert(Factor f, RandomColorOptions o, Site site)
-    : Layer(make_layer<InvertBase>(f, o, site)) {
-  describe(*this, ColorArgs<RandomInvert>{f, std::move(o)});
-}
+    : Layer(described<InvertBase, factor_fields>(site, f, std::move(o))) {}
 RandomPosterization::RandomPosterization(int64_t f, RandomColorOptions o,
                                          Site site)
-    : Layer(make_layer<PosterizationBase>(f, o, site)) {
-  describe(*this, RandomPosterizationArgs{f, std::move(o)});
-}
+    : Layer(described<PosterizationBase, random_posterization_fields>(
+          site, f, std::move(o))) {}
 RandomSharpness::RandomSharpness(Factor f, RandomColorOptions o, Site site)
-    : Layer(make_layer<SharpnessBase>(f, o, site)) {
-  describe(*this, ColorArgs<RandomSharpness>{f, std::move(o)});
-}
+    : Layer(described<SharpnessBase, factor_fields>(site, f, std::move(o))) {}
 Solarization::Solarization(SolarizationOptions o, Site site)
-    : Layer(make_layer<SolarizationBase>(o, site)) {
-  describe(*this, SolarizationArgs{std::move(o)});
-}
+    : Layer(described<SolarizationBase, solarization_fields>(site,
+                                                             std::move(o))) {}
 
-void add_color_classes(Classes& c);
 void add_color_classes(Classes& c) {
-  c.layers["RandomBrightness"] = &layer_of<ColorArgs<RandomBrightness>>;
-  c.layers["RandomContrast"] = &layer_of<ColorArgs<RandomContrast>>;
+  c.layers["RandomBrightness"] = &layer_of<RandomBrightness, factor_fields>;
+  c.layers["RandomContrast"] = &layer_of<RandomContrast, factor_fields>;
   c.layers["RandomColorDegeneration"] =
-      &layer_of<ColorArgs<RandomColorDegeneration>>;
-  c.layers["RandomSaturation"] = &layer_of<ColorArgs<RandomSaturation>>;
-  c.layers["RandomHue"] = &layer_of<ColorArgs<RandomHue>>;
-  c.layers["RandomInvert"] = &layer_of<ColorArgs<RandomInvert>>;
-  c.layers["RandomSharpness"] = &layer_of<ColorArgs<RandomSharpness>>;
-  c.layers["RandomGrayscale"] = &layer_of<RandomGrayscaleArgs>;
-  c.layers["RandomPosterization"] = &layer_of<RandomPosterizationArgs>;
-  c.layers["Solarization"] = &layer_of<SolarizationArgs>;
+      &layer_of<RandomColorDegeneration, factor_fields>;
+  c.layers["RandomSaturation"] = &layer_of<RandomSaturation, factor_fields>;
+  c.layers["RandomHue"] = &layer_of<RandomHue, factor_fields>;
+  c.layers["RandomInvert"] = &layer_of<RandomInvert, factor_fields>;
+  c.layers["RandomSharpness"] = &layer_of<RandomSharpness, factor_fields>;
+  c.layers["RandomGrayscale"] =
+      &layer_of<RandomGrayscale, random_grayscale_fields>;
+  c.layers["RandomPosterization"] =
+      &layer_of<RandomPosterization, random_posterization_fields>;
+  c.layers["Solarization"] = &layer_of<Solarization, solarization_fields>;
 }
 
 }  // namespace berth::keras

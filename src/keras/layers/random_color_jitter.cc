@@ -44,29 +44,23 @@ void factor_field_or_null(Fields& f, const char* name,
   factor_field(f, name, value);
   v = value;
 }
-struct RandomColorJitterArgs {
-  RandomColorJitterOptions o;
-  void fields(Fields& f) {
-    value_range_field(f, o.value_range);
-    factor_field_or_null(f, "brightness_factor", o.brightness_factor);
-    factor_field_or_null(f, "contrast_factor", o.contrast_factor);
-    factor_field_or_null(f, "saturation_factor", o.saturation_factor);
-    factor_field_or_null(f, "hue_factor", o.hue_factor);
-    f("seed", o.seed);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return RandomColorJitter(o, site); }
-};
+void random_color_jitter_fields(Fields& f, RandomColorJitterOptions& o) {
+  value_range_field(f, o.value_range);
+  factor_field_or_null(f, "brightness_factor", o.brightness_factor);
+  factor_field_or_null(f, "contrast_factor", o.contrast_factor);
+  factor_field_or_null(f, "saturation_factor", o.saturation_factor);
+  factor_field_or_null(f, "hue_factor", o.hue_factor);
+  f("seed", o.seed);
+}
 
 }  // namespace
 
 RandomColorJitter::RandomColorJitter(RandomColorJitterOptions o, Site site)
-    : Layer(make_layer<ColorJitterBase>(o, site)) {
-  describe(*this, RandomColorJitterArgs{std::move(o)});
-}
-void add_random_color_jitter_classes(Classes& c);
+    : Layer(described<ColorJitterBase, random_color_jitter_fields>(
+          site, std::move(o))) {}
 void add_random_color_jitter_classes(Classes& c) {
-  c.layers["RandomColorJitter"] = &layer_of<RandomColorJitterArgs>;
+  c.layers["RandomColorJitter"] =
+      &layer_of<RandomColorJitter, random_color_jitter_fields>;
 }
 
 }  // namespace berth::keras

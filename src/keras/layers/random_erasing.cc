@@ -55,29 +55,22 @@ class ErasingBase final : public AugmentBase {
   const std::optional<double> fill_;
   const std::optional<int64_t> seed_;
 };
-struct RandomErasingArgs {
-  Factor factor = {1, 1};
-  RandomErasingOptions o;
-  void fields(Fields& f) {
-    factor_field(f, "factor", factor);
-    factor_field(f, "scale", o.scale);
-    f("fill_value", o.fill_value);
-    value_range_field(f, o.value_range);
-    f("seed", o.seed);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return RandomErasing(factor, o, site); }
-};
+void random_erasing_fields(Fields& f, Factor& factor, RandomErasingOptions& o) {
+  if (f.reading()) factor = {1, 1};
+  factor_field(f, "factor", factor);
+  factor_field(f, "scale", o.scale);
+  f("fill_value", o.fill_value);
+  value_range_field(f, o.value_range);
+  f("seed", o.seed);
+}
 
 }  // namespace
 
 RandomErasing::RandomErasing(Factor f, RandomErasingOptions o, Site site)
-    : Layer(make_layer<ErasingBase>(f, o, site)) {
-  describe(*this, RandomErasingArgs{f, std::move(o)});
-}
-void add_random_erasing_classes(Classes& c);
+    : Layer(described<ErasingBase, random_erasing_fields>(site, f,
+                                                          std::move(o))) {}
 void add_random_erasing_classes(Classes& c) {
-  c.layers["RandomErasing"] = &layer_of<RandomErasingArgs>;
+  c.layers["RandomErasing"] = &layer_of<RandomErasing, random_erasing_fields>;
 }
 
 }  // namespace berth::keras

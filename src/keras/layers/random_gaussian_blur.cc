@@ -1,7 +1,5 @@
 // RandomGaussianBlur.
 
-#include <fmt/format.h>
-
 #include "berth/ops/array.h"
 #include "berth/ops/conv.h"
 #include "berth/ops/math.h"
@@ -25,10 +23,9 @@ class GaussianBlurBase final : public AugmentBase {
     if (size_.h % 2 == 1 && size_.w % 2 == 1 && size_.h > 0 && size_.w > 0) {
       return;
     }
-    fail(
-        fmt::format("RandomGaussianBlur: kernel_size is {} x {}; expected odd "
-                    "numbers",
-                    size_.h, size_.w));
+    fail_in(state(),
+            "RandomGaussianBlur: kernel_size is {} x {}; expected odd numbers",
+            size_.h, size_.w);
   }
 
  protected:
@@ -64,30 +61,25 @@ class GaussianBlurBase final : public AugmentBase {
   const Range range_, sigma_;
   const Size2D size_;
 };
-struct RandomGaussianBlurArgs {
-  Factor factor = {1, 1};
-  RandomGaussianBlurOptions o;
-  void fields(Fields& f) {
-    factor_field(f, "factor", factor);
-    f("kernel_size", o.kernel_size);
-    factor_field(f, "sigma", o.sigma);
-    value_range_field(f, o.value_range);
-    f("seed", o.seed);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return RandomGaussianBlur(factor, o, site); }
-};
+void random_gaussian_blur_fields(Fields& f, Factor& factor,
+                                 RandomGaussianBlurOptions& o) {
+  if (f.reading()) factor = {1, 1};
+  factor_field(f, "factor", factor);
+  f("kernel_size", o.kernel_size);
+  factor_field(f, "sigma", o.sigma);
+  value_range_field(f, o.value_range);
+  f("seed", o.seed);
+}
 
 }  // namespace
 
 RandomGaussianBlur::RandomGaussianBlur(Factor f, RandomGaussianBlurOptions o,
                                        Site site)
-    : Layer(make_layer<GaussianBlurBase>(f, o, site)) {
-  describe(*this, RandomGaussianBlurArgs{f, std::move(o)});
-}
-void add_random_gaussian_blur_classes(Classes& c);
+    : Layer(described<GaussianBlurBase, random_gaussian_blur_fields>(
+          site, f, std::move(o))) {}
 void add_random_gaussian_blur_classes(Classes& c) {
-  c.layers["RandomGaussianBlur"] = &layer_of<RandomGaussianBlurArgs>;
+  c.layers["RandomGaussianBlur"] =
+      &layer_of<RandomGaussianBlur, random_gaussian_blur_fields>;
 }
 
 }  // namespace berth::keras

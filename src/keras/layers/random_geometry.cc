@@ -1,7 +1,5 @@
 // Layers that move pixels: sizes, parts, flips, plane transforms.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "berth/ops/array.h"
@@ -110,10 +108,10 @@ class FlipBase final : public AugmentBase {
         mode == "horizontal_and_vertical") {
       return;
     }
-    fail(
-        fmt::format("RandomFlip: mode is \"{}\"; expected horizontal, vertical "
-                    "or horizontal_and_vertical",
-                    mode));
+    fail_in(state(),
+            "RandomFlip: mode is \"{}\"; expected horizontal, vertical "
+            "or horizontal_and_vertical",
+            mode);
   }
 
  protected:
@@ -139,10 +137,9 @@ class PlaneBase : public AugmentBase {
         how_{fill_mode_of(state(), o.fill_mode), o.fill_value,
              o.interpolation == "bilinear"} {
     if (how_.bilinear || o.interpolation == "nearest") return;
-    fail(
-        fmt::format("{}: interpolation is \"{}\"; expected bilinear or "
-                    "nearest",
-                    type, o.interpolation));
+    fail_in(state(),
+            "{}: interpolation is \"{}\"; expected bilinear or nearest", type,
+            o.interpolation);
   }
 
  protected:
@@ -241,161 +238,106 @@ class ShearBase final : public PlaneBase {
   const Range x_, y_;
 };
 
-struct ResizingArgs {
-  int64_t height = 1;
-  int64_t width = 1;
-  ResizingOptions o;
-  void fields(Fields& f) {
-    f.must("height", height);
-    f.must("width", width);
-    f("interpolation", o.interpolation);
-    f("crop_to_aspect_ratio", o.crop_to_aspect_ratio);
-    f("pad_to_aspect_ratio", o.pad_to_aspect_ratio);
-    f.fixed("fill_mode", "constant");
-    f("fill_value", o.fill_value);
-    f("antialias", o.antialias);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return Resizing(height, width, o, site); }
-};
-struct CenterCropArgs {
-  int64_t height = 1;
-  int64_t width = 1;
-  NameOptions o;
-  void fields(Fields& f) {
-    f.must("height", height);
-    f.must("width", width);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return CenterCrop(height, width, o, site); }
-};
-struct RandomCropArgs {
-  int64_t height = 1;
-  int64_t width = 1;
-  RandomOptions o;
-  void fields(Fields& f) {
-    f.must("height", height);
-    f.must("width", width);
-    f("seed", o.seed);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return RandomCrop(height, width, o, site); }
-};
-struct RandomFlipArgs {
-  std::string mode = "horizontal_and_vertical";
-  RandomOptions o;
-  void fields(Fields& f) {
-    f("mode", mode);
-    f("seed", o.seed);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return RandomFlip(mode, o, site); }
-};
+void resizing_fields(Fields& f, int64_t& height, int64_t& width,
+                     ResizingOptions& o) {
+  f.must("height", height);
+  f.must("width", width);
+  f("interpolation", o.interpolation);
+  f("crop_to_aspect_ratio", o.crop_to_aspect_ratio);
+  f("pad_to_aspect_ratio", o.pad_to_aspect_ratio);
+  f.fixed("fill_mode", "constant");
+  f("fill_value", o.fill_value);
+  f("antialias", o.antialias);
+}
+template <class Options>
+void crop_fields(Fields& f, int64_t& height, int64_t& width, Options& o) {
+  f.must("height", height);
+  f.must("width", width);
+  if constexpr (requires { o.seed; }) f("seed", o.seed);
+}
+void random_flip_fields(Fields& f, std::string& mode, RandomOptions& o) {
+  if (f.reading()) mode = "horizontal_and_vertical";
+  f("mode", mode);
+  f("seed", o.seed);
+}
 void plane_fields(Fields& f, RandomTransformOptions& o) {
   f("fill_mode", o.fill_mode);
   f("interpolation", o.interpolation);
   f("fill_value", o.fill_value);
   f("seed", o.seed);
-  f("name", o.name);
 }
-struct RandomRotationArgs {
-  Factor factor = 0.0;
-  RandomTransformOptions o;
-  void fields(Fields& f) {
-    factor_field(f, "factor", factor);
-    plane_fields(f, o);
+void random_rotation_fields(Fields& f, Factor& factor,
+                            RandomTransformOptions& o) {
+  factor_field(f, "factor", factor);
+  plane_fields(f, o);
+}
+void random_translation_fields(Fields& f, Factor& height, Factor& width,
+                               RandomTransformOptions& o) {
+  factor_field(f, "height_factor", height);
+  factor_field(f, "width_factor", width);
+  plane_fields(f, o);
+}
+void random_shear_fields(Fields& f, Factor& x, Factor& y,
+                         RandomTransformOptions& o) {
+  factor_field(f, "x_factor", x);
+  factor_field(f, "y_factor", y);
+  plane_fields(f, o);
+}
+void random_zoom_fields(Fields& f, Factor& height, std::optional<Factor>& width,
+                        RandomTransformOptions& o) {
+  factor_field(f, "height_factor", height);
+  if (f.reading() ? f.get("width_factor").has_value() : width.has_value()) {
+    if (!width) width = 0.0;
+    factor_field(f, "width_factor", *width);
   }
-  Layer make(Site site) const { return RandomRotation(factor, o, site); }
-};
-struct RandomTranslationArgs {
-  Factor height = 0.0;
-  Factor width = 0.0;
-  RandomTransformOptions o;
-  void fields(Fields& f) {
-    factor_field(f, "height_factor", height);
-    factor_field(f, "width_factor", width);
-    plane_fields(f, o);
-  }
-  Layer make(Site site) const {
-    return RandomTranslation(height, width, o, site);
-  }
-};
-struct RandomShearArgs {
-  Factor x = 0.0;
-  Factor y = 0.0;
-  RandomTransformOptions o;
-  void fields(Fields& f) {
-    factor_field(f, "x_factor", x);
-    factor_field(f, "y_factor", y);
-    plane_fields(f, o);
-  }
-  Layer make(Site site) const { return RandomShear(x, y, o, site); }
-};
-struct RandomZoomArgs {
-  Factor height = 0.0;
-  std::optional<Factor> width;
-  RandomTransformOptions o;
-  void fields(Fields& f) {
-    factor_field(f, "height_factor", height);
-    if (f.reading() ? f.get("width_factor").has_value() : width.has_value()) {
-      if (!width) width = 0.0;
-      factor_field(f, "width_factor", *width);
-    }
-    plane_fields(f, o);
-  }
-  Layer make(Site site) const { return RandomZoom(height, width, o, site); }
-};
+  plane_fields(f, o);
+}
 
 }  // namespace
 
 Resizing::Resizing(int64_t height, int64_t width, ResizingOptions o, Site site)
-    : Layer(make_layer<ResizingBase>(height, width, o, site)) {
-  describe(*this, ResizingArgs{height, width, std::move(o)});
-}
+    : Layer(described<ResizingBase, resizing_fields>(site, height, width,
+                                                     std::move(o))) {}
 CenterCrop::CenterCrop(int64_t height, int64_t width, NameOptions o, Site site)
     : Layer(make_layer<CropBase>("CenterCrop", false, height, width,
                                  RandomOptions{.name = o.name}, site)) {
-  describe(*this, CenterCropArgs{height, width, std::move(o)});
+  describe<crop_fields<NameOptions>>(*this, height, width, std::move(o));
 }
 RandomCrop::RandomCrop(int64_t height, int64_t width, RandomOptions o,
                        Site site)
     : Layer(make_layer<CropBase>("RandomCrop", true, height, width, o, site)) {
-  describe(*this, RandomCropArgs{height, width, std::move(o)});
+  describe<crop_fields<RandomOptions>>(*this, height, width, std::move(o));
 }
 RandomFlip::RandomFlip(std::string mode, RandomOptions o, Site site)
-    : Layer(make_layer<FlipBase>(mode, o, site)) {
-  describe(*this, RandomFlipArgs{std::move(mode), std::move(o)});
-}
+    : Layer(described<FlipBase, random_flip_fields>(site, std::move(mode),
+                                                    std::move(o))) {}
 RandomRotation::RandomRotation(Factor f, RandomTransformOptions o, Site site)
-    : Layer(make_layer<RotationBase>(f, o, site)) {
-  describe(*this, RandomRotationArgs{f, std::move(o)});
-}
+    : Layer(described<RotationBase, random_rotation_fields>(site, f,
+                                                            std::move(o))) {}
 RandomTranslation::RandomTranslation(Factor height, Factor width,
                                      RandomTransformOptions o, Site site)
-    : Layer(make_layer<TranslationBase>(height, width, o, site)) {
-  describe(*this, RandomTranslationArgs{height, width, std::move(o)});
-}
+    : Layer(described<TranslationBase, random_translation_fields>(
+          site, height, width, std::move(o))) {}
 RandomZoom::RandomZoom(Factor height, std::optional<Factor> width,
                        RandomTransformOptions o, Site site)
-    : Layer(make_layer<ZoomBase>(height, width, o, site)) {
-  describe(*this, RandomZoomArgs{height, width, std::move(o)});
-}
+    : Layer(described<ZoomBase, random_zoom_fields>(site, height, width,
+                                                    std::move(o))) {}
 RandomShear::RandomShear(Factor x, Factor y, RandomTransformOptions o,
                          Site site)
-    : Layer(make_layer<ShearBase>(x, y, o, site)) {
-  describe(*this, RandomShearArgs{x, y, std::move(o)});
-}
+    : Layer(described<ShearBase, random_shear_fields>(site, x, y,
+                                                      std::move(o))) {}
 
-void add_geometry_classes(Classes& c);
 void add_geometry_classes(Classes& c) {
-  c.layers["Resizing"] = &layer_of<ResizingArgs>;
-  c.layers["CenterCrop"] = &layer_of<CenterCropArgs>;
-  c.layers["RandomCrop"] = &layer_of<RandomCropArgs>;
-  c.layers["RandomFlip"] = &layer_of<RandomFlipArgs>;
-  c.layers["RandomRotation"] = &layer_of<RandomRotationArgs>;
-  c.layers["RandomTranslation"] = &layer_of<RandomTranslationArgs>;
-  c.layers["RandomZoom"] = &layer_of<RandomZoomArgs>;
-  c.layers["RandomShear"] = &layer_of<RandomShearArgs>;
+  c.layers["Resizing"] = &layer_of<Resizing, resizing_fields>;
+  c.layers["CenterCrop"] = &layer_of<CenterCrop, crop_fields<NameOptions>>;
+  c.layers["RandomCrop"] = &layer_of<RandomCrop, crop_fields<RandomOptions>>;
+  c.layers["RandomFlip"] = &layer_of<RandomFlip, random_flip_fields>;
+  c.layers["RandomRotation"] =
+      &layer_of<RandomRotation, random_rotation_fields>;
+  c.layers["RandomTranslation"] =
+      &layer_of<RandomTranslation, random_translation_fields>;
+  c.layers["RandomZoom"] = &layer_of<RandomZoom, random_zoom_fields>;
+  c.layers["RandomShear"] = &layer_of<RandomShear, random_shear_fields>;
 }
 
 }  // namespace berth::keras

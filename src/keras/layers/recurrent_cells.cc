@@ -2,8 +2,6 @@
 
 #include "keras/layers/recurrent_cells.h"
 
-#include <fmt/format.h>
-
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
@@ -38,8 +36,8 @@ GateCell::GateCell(const char* type, int64_t units, int64_t gates,
        {std::pair("dropout", o_.dropout),
         std::pair("recurrent_dropout", o_.recurrent_dropout)}) {
     if (!(rate >= 0 && rate < 1)) {
-      fail(fmt::format("{}: {} is {}; expected 0 <= {} < 1", type, what, rate,
-                       what));
+      fail_in(state(), "{}: {} is {}; expected 0 <= {} < 1", type, what, rate,
+              what);
     }
   }
 }
@@ -154,8 +152,8 @@ Tensors GateCell::sequence(const Tensor&, const Tensors&, const Tensor&) const {
 Tensors GateCell::call(const Tensors& inputs, bool training) {
   const size_t num_states = state_size().size();
   if (inputs.size() < 1 + num_states) {
-    fail(fmt::format("{}: got {} inputs; expected x and {} states",
-                     state().type, inputs.size(), num_states));
+    fail_in(state(), "{}: got {} inputs; expected x and {} states",
+            state().type, inputs.size(), num_states);
   }
   const auto states_end =
       inputs.begin() + 1 + static_cast<ptrdiff_t>(num_states);
@@ -172,15 +170,15 @@ RNNCellBase& cell_of(const Layer& layer, const LayerBase& owner) {
   auto* cell = dynamic_cast<RNNCellBase*>(layer.base().get());
   if (cell == nullptr) {
     fail_in(owner.state(),
-            fmt::format("{}: the cell is \"{}\", {}; expected one derived from "
-                        "keras::RNNCellBase",
-                        owner.state().type, layer.name(),
-                        layer.base()->state().type));
+            "{}: the cell is \"{}\", {}; expected one derived from "
+            "keras::RNNCellBase",
+            owner.state().type, layer.name(), layer.base()->state().type);
   }
   if (cell->state_size().empty()) {
-    fail_in(cell->state(), fmt::format("{}: state_size() is empty; expected a "
-                                       "width for at least one state",
-                                       cell->state().type));
+    fail_in(cell->state(),
+            "{}: state_size() is empty; expected a "
+            "width for at least one state",
+            cell->state().type);
   }
   return *cell;
 }

@@ -23,26 +23,18 @@ class RepeatVectorBase final : public LayerBase {
  private:
   const int64_t times_;
 };
-struct RepeatVectorArgs {
-  int64_t n = 1;
-  NameOptions o;
-  void fields(Fields& f) {
-    f.must("n", n);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return RepeatVector(n, o, site); }
-};
+void repeat_vector_fields(Fields& f, int64_t& n, NameOptions&) {
+  f.must("n", n);
+}
 
 }  // namespace
 
 RepeatVector::RepeatVector(int64_t times, NameOptions o, Site site)
-    : Layer(make_layer<RepeatVectorBase>(times, o, site)) {
-  describe(*this, RepeatVectorArgs{times, std::move(o)});
-}
+    : Layer(described<RepeatVectorBase, repeat_vector_fields>(site, times,
+                                                              std::move(o))) {}
 
-void add_repeat_vector_classes(Classes& c);
 void add_repeat_vector_classes(Classes& c) {
-  c.layers["RepeatVector"] = &layer_of<RepeatVectorArgs>;
+  c.layers["RepeatVector"] = &layer_of<RepeatVector, repeat_vector_fields>;
 }
 
 }  // namespace berth::keras

@@ -27,27 +27,19 @@ class RescalingBase final : public LayerBase {
   const double scale_, offset_;
 };
 
-struct RescalingArgs {
-  double scale = 1;
-  RescalingOptions o;
-  void fields(Fields& f) {
-    f.must("scale", scale);
-    f("offset", o.offset);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return Rescaling(scale, o, site); }
-};
+void rescaling_fields(Fields& f, double& scale, RescalingOptions& o) {
+  f.must("scale", scale);
+  f("offset", o.offset);
+}
 
 }  // namespace
 
 Rescaling::Rescaling(double scale, RescalingOptions options, Site site)
-    : Layer(std::make_shared<RescalingBase>(scale, options, site)) {
-  describe(*this, RescalingArgs{scale, std::move(options)});
-}
+    : Layer(described<RescalingBase, rescaling_fields>(site, scale,
+                                                       std::move(options))) {}
 
-void add_rescaling_classes(Classes& c);
 void add_rescaling_classes(Classes& c) {
-  c.layers["Rescaling"] = &layer_of<RescalingArgs>;
+  c.layers["Rescaling"] = &layer_of<Rescaling, rescaling_fields>;
 }
 
 }  // namespace berth::keras

@@ -47,11 +47,11 @@ class ReshapeBase final : public LayerBase {
       open += dim == kUnknownDim;
     }
     if (!good || open > 1 || !can_be(target_, float64)) {
-      fail(
-          fmt::format("Reshape: the target is [{}]; expected at most {} "
-                      "dimensions, each 0 or more and fewer than 2^62 bytes "
-                      "together, and at most one -1",
-                      fmt::join(target_, ", "), kMaxRank - 1));
+      fail_in(state(),
+              "Reshape: the target is [{}]; expected at most {} "
+              "dimensions, each 0 or more and fewer than 2^62 bytes "
+              "together, and at most one -1",
+              fmt::join(target_, ", "), kMaxRank - 1);
     }
   }
 
@@ -83,10 +83,10 @@ class ReshapeBase final : public LayerBase {
       target[i] = rest == 0 ? 0 : have / rest;
     }
     if (target.num_elements() != have) {
-      fail(
-          fmt::format("Reshape: the input is {}, {} values each; the target "
-                      "{} holds another number",
-                      x.str(), have, target_.str()));
+      fail_in(state(),
+              "Reshape: the input is {}, {} values each; the target "
+              "{} holds another number",
+              x.str(), have, target_.str());
     }
     return target;
   }
@@ -96,19 +96,14 @@ class ReshapeBase final : public LayerBase {
     int64_t known = 1;
     for (const int64_t dim : example) known *= dim >= 0 ? dim : 1;
     if (want < 0 || (known == 0 ? want == 0 : want % known == 0)) return;
-    fail(
-        fmt::format("Reshape: the input is {}, a multiple of {} values each; "
-                    "the target {} holds {}, which is none",
-                    x.str(), known, target_.str(), want));
+    fail_in(state(),
+            "Reshape: the input is {}, a multiple of {} values each; "
+            "the target {} holds {}, which is none",
+            x.str(), known, target_.str(), want);
   }
   const Shape target_;
 };
 
-struct FlattenArgs {
-  NameOptions o;
-  void fields(Fields& f) { f("name", o.name); }
-  Layer make(Site site) const { return Flatten(o, site); }
-};
 struct ReshapeArgs {
   std::vector<int64_t> target;
   NameOptions o;
@@ -132,18 +127,15 @@ struct ReshapeArgs {
 }  // namespace
 
 Flatten::Flatten(NameOptions options, Site site)
-    : Layer(std::make_shared<FlattenBase>(options, site)) {
-  describe(*this, FlattenArgs{std::move(options)});
-}
+    : Layer(described<FlattenBase, name_only>(site, std::move(options))) {}
 Reshape::Reshape(Shape target, NameOptions options, Site site)
     : Layer(std::make_shared<ReshapeBase>(target, options, site)) {
   describe(*this,
            ReshapeArgs{{target.begin(), target.end()}, std::move(options)});
 }
 
-void add_reshape_classes(Classes& c);
 void add_reshape_classes(Classes& c) {
-  c.layers["Flatten"] = &layer_of<FlattenArgs>;
+  c.layers["Flatten"] = &layer_of<Flatten, name_only>;
   c.layers["Reshape"] = &layer_of<ReshapeArgs>;
 }
 

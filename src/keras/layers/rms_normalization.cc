@@ -1,7 +1,5 @@
 // RMSNormalization.
 
-#include <fmt/format.h>
-
 #include "berth/keras/core_layers.h"
 #include "berth/ops/nn.h"
 #include "keras/layers/axes_last.h"
@@ -20,8 +18,8 @@ class RMSNormalizationBase final : public LayerBase {
         axis_(o.axis) {
     state().casts.weights = false;
     if (!(epsilon_ > 0)) {
-      fail(fmt::format("RMSNormalization: epsilon is {}; expected more than 0",
-                       epsilon_));
+      fail_in(state(), "RMSNormalization: epsilon is {}; expected more than 0",
+              epsilon_);
     }
   }
   void build(const std::vector<Shape>& inputs) override {
@@ -43,26 +41,20 @@ class RMSNormalizationBase final : public LayerBase {
   const int64_t axis_;
   Variable scale_;
 };
-struct RMSNormalizationArgs {
-  RMSNormalizationOptions o;
-  void fields(Fields& f) {
-    axis_field(f, o.axis);
-    f("epsilon", o.epsilon);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return RMSNormalization(o, site); }
-};
+void rms_normalization_fields(Fields& f, RMSNormalizationOptions& o) {
+  axis_field(f, o.axis);
+  f("epsilon", o.epsilon);
+}
 
 }  // namespace
 
 RMSNormalization::RMSNormalization(RMSNormalizationOptions o, Site site)
-    : Layer(make_layer<RMSNormalizationBase>(o, site)) {
-  describe(*this, RMSNormalizationArgs{std::move(o)});
-}
+    : Layer(described<RMSNormalizationBase, rms_normalization_fields>(
+          site, std::move(o))) {}
 
-void add_rms_normalization_classes(Classes& c);
 void add_rms_normalization_classes(Classes& c) {
-  c.layers["RMSNormalization"] = &layer_of<RMSNormalizationArgs>;
+  c.layers["RMSNormalization"] =
+      &layer_of<RMSNormalization, rms_normalization_fields>;
 }
 
 }  // namespace berth::keras

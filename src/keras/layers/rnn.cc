@@ -10,6 +10,7 @@
 #include "berth/ops/indexing.h"
 #include "berth/ops/math.h"
 #include "keras/config/classes.h"
+#include "keras/layers/gated_layer.h"
 #include "keras/models/layer_checks.h"
 #include "keras/models/masks.h"
 #include "op/dispatcher.h"
@@ -65,8 +66,8 @@ RnnBase::RnnBase(const char* type, Layer cell, MakeCell make_cell,
 void RnnBase::build(const std::vector<Shape>& inputs) {
   Shape x = inputs[0];
   if (x.rank() < 3) {
-    fail(fmt::format("{}: the input is {}; expected [batch, time, features]",
-                     state().type, x.str()));
+    fail_in(state(), "{}: the input is {}; expected [batch, time, features]",
+            state().type, x.str());
   }
   x.erase(1);
   build_cell(cell_, x);
@@ -76,8 +77,8 @@ RnnBase::Call RnnBase::parse(const Tensors& inputs) const {
   Call c;
   c.x = inputs[0];
   if (c.x.rank() < 3) {
-    fail(fmt::format("{}: the input is {}; expected [batch, time, features]",
-                     state().type, c.x.shape().str()));
+    fail_in(state(), "{}: the input is {}; expected [batch, time, features]",
+            state().type, c.x.shape().str());
   }
   c.steps = c.x.shape()[1];
   size_t end = inputs.size();
@@ -90,20 +91,20 @@ RnnBase::Call RnnBase::parse(const Tensors& inputs) const {
                   inputs.begin() + static_cast<ptrdiff_t>(end));
   const std::vector<int64_t> sizes = base_.state_size();
   if (!c.states.empty() && c.states.size() != sizes.size()) {
-    fail(fmt::format("{}: got {} initial states; expected {} or none",
-                     state().type, c.states.size(), sizes.size()));
+    fail_in(state(), "{}: got {} initial states; expected {} or none",
+            state().type, c.states.size(), sizes.size());
   }
   for (size_t i = 0; i < c.states.size(); ++i) {
     const Shape want{c.x.shape()[0], sizes[i]};
     if (!c.states[i].shape().compatible_with(want)) {
-      fail(fmt::format("{}: the initial state {} is {}; expected {}",
-                       state().type, i, c.states[i].shape().str(), want.str()));
+      fail_in(state(), "{}: the initial state {} is {}; expected {}",
+              state().type, i, c.states[i].shape().str(), want.str());
     }
   }
   if (c.mask.defined() &&
       !c.mask.shape().compatible_with({c.x.shape()[0], c.steps})) {
-    fail(fmt::format("{}: the mask is {}, the input {}; expected [batch, time]",
-                     state().type, c.mask.shape().str(), c.x.shape().str()));
+    fail_in(state(), "{}: the mask is {}, the input {}; expected [batch, time]",
+            state().type, c.mask.shape().str(), c.x.shape().str());
   }
   return c;
 }
@@ -116,16 +117,15 @@ void RnnBase::make_states(const Call& c) {
   if (!states_.empty()) {
     const int64_t have = states_[0].shape()[0];
     if (n < 0 || n == have) return;
-    fail(
-        fmt::format("{}: the batch is {}, and the states that it keeps are "
-                    "of a batch of {}; expected the same batch at each call",
-                    s.type, n, have));
+    fail_in(state(),
+            "{}: the batch is {}, and the states that it keeps are "
+            "of a batch of {}; expected the same batch at each call",
+            s.type, n, have);
   }
   if (n < 0) {
-    fail(
-        fmt::format("{}: a stateful layer needs to know its batch; the input "
-                    "is {}",
-                    s.type, c.x.shape().str()));
+    fail_in(state(),
+            "{}: a stateful layer needs to know its batch; the input is {}",
+            s.type, c.x.shape().str());
   }
   const Lifted lifted;
   for (const int64_t width : base_.state_size()) {
@@ -171,10 +171,10 @@ Tensors RnnBase::run(const Call& call, bool training) {
   const bool unroll =
       !tracing() || o_.unroll || (c.steps >= 0 && c.steps <= kUnrolled);
   if (unroll && c.steps < 0) {
-    fail(
-        fmt::format("{}: the input is {}; expected a known time axis to "
-                    "unroll: give it in Input(), or leave unroll away",
-                    state().type, c.x.shape().str()));
+    fail_in(state(),
+            "{}: the input is {}; expected a known time axis to "
+            "unroll: give it in Input(), or leave unroll away",
+            state().type, c.x.shape().str());
   }
   if (c.steps == 0) return no_steps(c);
   return unroll ? unrolled(c, training) : looped(c, training);
@@ -229,10 +229,9 @@ Tensors RnnBase::step(const Call& c, const Tensor& x, const Tensors& states,
     y = cell_(in, training);
   }
   if (y.size() != 1 + states.size()) {
-    fail(
-        fmt::format("{}: the cell gave {} tensors; expected an output and {} "
-                    "states",
-                    state().type, y.size(), states.size()));
+    fail_in(state(),
+            "{}: the cell gave {} tensors; expected an output and {} states",
+            state().type, y.size(), states.size());
   }
   if (!mask.defined()) return y;
   const Tensor& before = states[carried_];
@@ -345,11 +344,10 @@ void RnnBase::reset_states() {
 std::shared_ptr<RnnBase> RnnBase::copy(const std::string& name,
                                        bool backwards) const {
   if (!make_cell_) {
-    fail(
-        fmt::format("Bidirectional: \"{}\" has a cell of your own, of which "
-                    "it can make no copy; expected LSTM, GRU, SimpleRNN, or "
-                    "a backward_layer",
-                    this->name()));
+    fail_in(state(),
+            "Bidirectional: \"{}\" has a cell of your own, of which it can "
+            "make no copy; expected LSTM, GRU, SimpleRNN, or a backward_layer",
+            this->name());
   }
   RNNOptions o = o_;
   o.name = name;
@@ -362,10 +360,8 @@ RnnBase& rnn_of(const Layer& layer, const LayerBase& owner) {
   auto* base = dynamic_cast<RnnBase*>(layer.base().get());
   if (base) return *base;
   fail_in(owner.state(),
-          fmt::format("{}: \"{}\" is a {}; expected an RNN, LSTM, GRU or "
-                      "SimpleRNN",
-                      owner.state().type, layer.name(),
-                      layer.base()->state().type));
+          "{}: \"{}\" is a {}; expected an RNN, LSTM, GRU or SimpleRNN",
+          owner.state().type, layer.name(), layer.base()->state().type);
 }
 
 namespace {
@@ -375,12 +371,7 @@ struct RnnArgs {
   RNNOptions o;
   void fields(Fields& f) {
     f.must("cell", cell);
-    f("return_sequences", o.return_sequences);
-    f("return_state", o.return_state);
-    f("go_backwards", o.go_backwards);
-    f("stateful", o.stateful);
-    f("unroll", o.unroll);
-    f("zero_output_for_mask", o.zero_output_for_mask);
+    rnn_fields(f, o);
     f("name", o.name);
   }
   Layer make(Site site) const { return RNN(*cell, o, site); }
@@ -396,7 +387,6 @@ RNN::RNN(Layer cell, RNNOptions options, Site site)
 RNN::RNN(std::vector<Layer> cells, RNNOptions options, Site site)
     : RNN(StackedRNNCells(std::move(cells), {}, site), options, site) {}
 
-void add_rnn_classes(Classes& c);
 void add_rnn_classes(Classes& c) { c.layers["RNN"] = &layer_of<RnnArgs>; }
 
 std::vector<Variable> RecurrentLayer::states() const {

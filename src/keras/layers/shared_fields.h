@@ -4,7 +4,6 @@
 #define BERTH_KERAS_LAYERS_SHARED_FIELDS_H_
 
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -50,7 +49,11 @@ inline void axis_field(Fields& f, std::vector<int64_t>& axes) {
   }
 }
 
-// Three numbers.
+// As many numbers as axes; Keras writes one as a list, too.
+inline void size_field(Fields& f, const char* name, int64_t& s) {
+  f.one(name, s);
+}
+inline void size_field(Fields& f, const char* name, Size2D& s) { f(name, s); }
 inline void size_field(Fields& f, const char* name, Size3D& s) {
   std::vector<int64_t> v{s.d, s.h, s.w};
   f(name, v);
@@ -99,30 +102,6 @@ inline void salt_field(Fields& f, std::optional<Salt>& salt) {
   salt =
       Salt(static_cast<uint64_t>(v.front()), static_cast<uint64_t>(v.back()));
 }
-
-template <class Margined>
-struct Margin3DArgs {
-  std::vector<Margin> margins = {0, 0, 0};
-  NameOptions o;
-  void fields(Fields& f) {
-    f.must(std::is_same_v<Margined, ZeroPadding3D> ? "padding" : "cropping",
-           margins);
-    margins.resize(3, Margin(0));
-    f("name", o.name);
-  }
-  Layer make(Site site) const {
-    return Margined({margins[0], margins[1], margins[2]}, o, site);
-  }
-};
-struct UpSampling3DArgs {
-  Size3D size = 2;
-  NameOptions o;
-  void fields(Fields& f) {
-    size_field(f, "size", size);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return UpSampling3D(size, o, site); }
-};
 
 }  // namespace berth::keras
 

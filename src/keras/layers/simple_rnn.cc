@@ -11,9 +11,9 @@ namespace {
 
 class SimpleRNNCellBase final : public GateCell {
  public:
-  SimpleRNNCellBase(int64_t units, const SimpleRNNCellOptions& o, Site site)
-      : GateCell("SimpleRNNCell", units, 1, gate_options(o, ""), o.name, site) {
-  }
+  template <class Options>
+  SimpleRNNCellBase(int64_t units, const Options& o, Site site)
+      : GateCell("SimpleRNNCell", units, 1, gate_options(o), o.name, site) {}
 
   Tensors step(const Tensor& part, const Tensors& states,
                const Tensors& constants) const override {
@@ -26,20 +26,17 @@ class SimpleRNNCellBase final : public GateCell {
 
 SimpleRNNCell::SimpleRNNCell(int64_t units, SimpleRNNCellOptions options,
                              Site site)
-    : Layer(std::make_shared<SimpleRNNCellBase>(units, options, site)) {
-  describe(*this,
-           GateArgs<SimpleRNNCell, SimpleRNNCellOptions>{units, options});
-}
+    : Layer(described<SimpleRNNCellBase, gate_fields<SimpleRNNCellOptions>>(
+          site, units, options)) {}
 SimpleRNN::SimpleRNN(int64_t units, SimpleRNNOptions options, Site site)
-    : RecurrentLayer(gated_layer<SimpleRNNCellBase, SimpleRNNCellOptions>(
+    : RecurrentLayer(gated_layer<SimpleRNNCellBase>(
           "SimpleRNN", "simple_rnn_cell", units, options, site)) {
-  describe(*this, GateArgs<SimpleRNN, SimpleRNNOptions>{units, options});
+  describe<gate_fields<SimpleRNNOptions>>(*this, units, options);
 }
-void add_simple_rnn_classes(Classes& c);
 void add_simple_rnn_classes(Classes& c) {
   c.layers["SimpleRNNCell"] =
-      &layer_of<GateArgs<SimpleRNNCell, SimpleRNNCellOptions>>;
-  c.layers["SimpleRNN"] = &layer_of<GateArgs<SimpleRNN, SimpleRNNOptions>>;
+      &layer_of<SimpleRNNCell, gate_fields<SimpleRNNCellOptions>>;
+  c.layers["SimpleRNN"] = &layer_of<SimpleRNN, gate_fields<SimpleRNNOptions>>;
 }
 
 }  // namespace berth::keras

@@ -1,7 +1,5 @@
 // A layer whose kernel has norm 1 as a matrix.
 
-#include <fmt/format.h>
-
 #include "berth/keras/core_layers.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
@@ -34,10 +32,10 @@ class SpectralNormalizationBase final : public LayerBase {
       if (kernel_.defined()) break;
     }
     if (!kernel_.defined() || kernel_.shape().rank() < 1) {
-      fail(
-          fmt::format("SpectralNormalization: layer \"{}\" has no weight "
-                      "\"kernel\" or \"embeddings\"; expected one that has",
-                      layer_.name()));
+      fail_in(state(),
+              "SpectralNormalization: layer \"{}\" has no weight "
+              "\"kernel\" or \"embeddings\"; expected one that has",
+              layer_.name());
     }
     const Shape& shape = kernel_.shape();
     columns_ = shape[shape.rank() - 1];
@@ -103,7 +101,6 @@ SpectralNormalization::SpectralNormalization(Layer layer,
   describe(*this, SpectralNormalizationArgs{std::move(layer), std::move(o)});
 }
 
-void add_spectral_classes(Classes& c);
 void add_spectral_classes(Classes& c) {
   c.layers["SpectralNormalization"] = &layer_of<SpectralNormalizationArgs>;
 }

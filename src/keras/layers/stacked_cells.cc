@@ -1,7 +1,5 @@
 // Cells on top of each other.
 
-#include <fmt/format.h>
-
 #include "keras/config/classes.h"
 #include "keras/layers/recurrent_cells.h"
 #include "keras/models/layer_state.h"
@@ -80,8 +78,8 @@ size_t StackedCells::num_constants(bool training) const {
 Tensors StackedCells::call(const Tensors& inputs, bool training) {
   const size_t num_states = state_size().size();
   if (inputs.size() < 1 + num_states) {
-    fail(fmt::format("StackedRNNCells: got {} inputs; expected x and {} states",
-                     inputs.size(), num_states));
+    fail_in(state(), "StackedRNNCells: got {} inputs; expected x and {} states",
+            inputs.size(), num_states);
   }
   const bool has_constants =
       inputs.size() == 1 + num_states + num_constants(training);
@@ -110,27 +108,19 @@ Tensors StackedCells::call(const Tensors& inputs, bool training) {
 
 namespace {
 
-struct StackedArgs {
-  std::vector<Layer> cells;
-  NameOptions o;
-  void fields(Fields& f) {
-    f.must("cells", cells);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return StackedRNNCells(cells, o, site); }
-};
+void stacked_fields(Fields& f, std::vector<Layer>& cells, NameOptions&) {
+  f.must("cells", cells);
+}
 
 }  // namespace
 
 StackedRNNCells::StackedRNNCells(std::vector<Layer> cells, NameOptions options,
                                  Site site)
-    : Layer(std::make_shared<StackedCells>(cells, options, site)) {
-  describe(*this, StackedArgs{std::move(cells), options});
-}
+    : Layer(described<StackedCells, stacked_fields>(site, std::move(cells),
+                                                    options)) {}
 
-void add_stacked_classes(Classes& c);
 void add_stacked_classes(Classes& c) {
-  c.layers["StackedRNNCells"] = &layer_of<StackedArgs>;
+  c.layers["StackedRNNCells"] = &layer_of<StackedRNNCells, stacked_fields>;
 }
 
 }  // namespace berth::keras

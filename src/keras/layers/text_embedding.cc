@@ -2,8 +2,6 @@
 
 #include "keras/layers/text_embedding.h"
 
-#include <fmt/format.h>
-
 #include "berth/errors.h"
 #include "berth/keras/sequence_layers.h"
 #include "berth/ops/array.h"
@@ -43,10 +41,10 @@ class PositionEmbeddingBase final : public LayerBase {
  private:
   void check_length(const Shape& x) const {
     if (x.rank() == 3 && x[1] >= 0 && x[1] <= length_) return;
-    fail(
-        fmt::format("PositionEmbedding: got {}; expected [n, s, d] with s of "
-                    "at most {}",
-                    x.str(), length_));
+    fail_in(state(),
+            "PositionEmbedding: got {}; expected [n, s, d] with s of "
+            "at most {}",
+            x.str(), length_);
   }
 
   const int64_t length_;
@@ -54,18 +52,11 @@ class PositionEmbeddingBase final : public LayerBase {
   Variable rows_;
 };
 
-struct PositionEmbeddingArgs {
-  int64_t sequence_length = 0;
-  PositionEmbeddingOptions o;
-  void fields(Fields& f) {
-    f.must("sequence_length", sequence_length);
-    f("initializer", o.initializer);
-    f("name", o.name);
-  }
-  Layer make(Site site) const {
-    return PositionEmbedding(sequence_length, o, site);
-  }
-};
+void position_embedding_fields(Fields& f, int64_t& sequence_length,
+                               PositionEmbeddingOptions& o) {
+  f.must("sequence_length", sequence_length);
+  f("initializer", o.initializer);
+}
 
 class PaddingMaskBase final : public LayerBase {
  public:
@@ -79,32 +70,26 @@ class PaddingMaskBase final : public LayerBase {
   }
 };
 
-struct PaddingMaskArgs {
-  std::string name;
-  void fields(Fields& f) { f("name", name); }
-  Layer make(Site site) const { return padding_mask(name, site); }
-};
+void padding_mask_fields(Fields& f, std::string& name) { f("name", name); }
 
 }  // namespace
 
 PositionEmbedding::PositionEmbedding(int64_t sequence_length,
                                      PositionEmbeddingOptions options,
                                      Site site)
-    : Layer(std::make_shared<PositionEmbeddingBase>(sequence_length, options,
-                                                    site)) {
-  describe(*this, PositionEmbeddingArgs{sequence_length, std::move(options)});
-}
+    : Layer(described<PositionEmbeddingBase, position_embedding_fields>(
+          site, sequence_length, std::move(options))) {}
 
 Layer padding_mask(const std::string& name, Site site) {
   Layer layer(std::make_shared<PaddingMaskBase>(name, site));
-  describe(layer, PaddingMaskArgs{name});
+  describe<padding_mask_fields>(layer, name);
   return layer;
 }
 
-void add_text_embedding_classes(Classes& c);
 void add_text_embedding_classes(Classes& c) {
-  c.layers["PositionEmbedding"] = &layer_of<PositionEmbeddingArgs>;
-  c.layers["PaddingMask"] = &layer_of<PaddingMaskArgs>;
+  c.layers["PositionEmbedding"] =
+      &layer_of<PositionEmbedding, position_embedding_fields>;
+  c.layers["PaddingMask"] = &layer_of<padding_mask, padding_mask_fields>;
 }
 
 }  // namespace berth::keras

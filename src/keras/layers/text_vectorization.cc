@@ -1,7 +1,5 @@
 // TextVectorization.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "berth/ops/array.h"
@@ -142,18 +140,17 @@ class TextVectorizationBase final : public LayerBase {
     const auto& s = o_.standardize;
     if (!s.empty() && s != "lower" && s != "strip_punctuation" &&
         s != "lower_and_strip_punctuation") {
-      fail(
-          fmt::format("TextVectorization: standardize is \"{}\"; expected "
-                      "lower, strip_punctuation, "
-                      "lower_and_strip_punctuation or nothing",
-                      s));
+      fail_in(state(),
+              "TextVectorization: standardize is \"{}\"; expected lower, "
+              "strip_punctuation, lower_and_strip_punctuation or nothing",
+              s);
     }
     if (!o_.split.empty() && o_.split != "whitespace" &&
         o_.split != "character") {
-      fail(
-          fmt::format("TextVectorization: split is \"{}\"; expected "
-                      "whitespace, character or nothing",
-                      o_.split));
+      fail_in(state(),
+              "TextVectorization: split is \"{}\"; expected "
+              "whitespace, character or nothing",
+              o_.split);
     }
     if (mode_ == CategoryMode::kOneHot) {
       fail(
@@ -203,10 +200,10 @@ class TextVectorizationBase final : public LayerBase {
     const bool good =
         x.rank() <= 1 || (x.rank() == 2 && (!splits || x.shape()[1] == 1));
     if (x.dtype() != string_ || !good) {
-      fail(
-          fmt::format("TextVectorization: the input is {}; expected text, "
-                      "[n] or [n, 1]",
-                      x.spec().str()));
+      fail_in(state(),
+              "TextVectorization: the input is {}; expected text, "
+              "[n] or [n, 1]",
+              x.spec().str());
     }
     const Words all = x.to_vector<std::string>();
     const size_t width =
@@ -239,32 +236,27 @@ TextVectorizationBase& texts_of(const Layer& l) {
   return static_cast<TextVectorizationBase&>(*l.base());
 }
 
-struct TextVectorizationArgs {
-  TextVectorizationOptions o;
-  void fields(Fields& f) {
-    if (o.standardize_fn || o.split_fn) {
-      f.fail("standardize", "a function",
-             "a name: functions are not written into configs");
-    }
-    f("max_tokens", o.max_tokens);
-    f("standardize", o.standardize);
-    f("split", o.split);
-    std::vector<int64_t> widths;
-    if (o.ngrams) widths = o.ngrams->widths;
-    if (f.reading() || o.ngrams) f("ngrams", widths);
-    if (f.reading() && !widths.empty()) {
-      o.ngrams.emplace(1);
-      o.ngrams->widths = widths;
-    }
-    f("output_mode", o.output_mode);
-    f("output_sequence_length", o.output_sequence_length);
-    f("pad_to_max_tokens", o.pad_to_max_tokens);
-    f("vocabulary", o.vocabulary);
-    f("idf_weights", o.idf_weights);
-    f("name", o.name);
+void text_vectorization_fields(Fields& f, TextVectorizationOptions& o) {
+  if (o.standardize_fn || o.split_fn) {
+    f.fail("standardize", "a function",
+           "a name: functions are not written into configs");
   }
-  Layer make(Site site) const { return TextVectorization(o, site); }
-};
+  f("max_tokens", o.max_tokens);
+  f("standardize", o.standardize);
+  f("split", o.split);
+  std::vector<int64_t> widths;
+  if (o.ngrams) widths = o.ngrams->widths;
+  if (f.reading() || o.ngrams) f("ngrams", widths);
+  if (f.reading() && !widths.empty()) {
+    o.ngrams.emplace(1);
+    o.ngrams->widths = widths;
+  }
+  f("output_mode", o.output_mode);
+  f("output_sequence_length", o.output_sequence_length);
+  f("pad_to_max_tokens", o.pad_to_max_tokens);
+  f("vocabulary", o.vocabulary);
+  f("idf_weights", o.idf_weights);
+}
 
 // What the layer was made of, with the vocabulary that it has now.
 void describe_texts(const Layer& layer) {
@@ -275,7 +267,7 @@ void describe_texts(const Layer& layer) {
   o.idf_weights = base.words().idf();
   o.idf_weights.resize(std::min(o.idf_weights.size(), o.vocabulary.size()));
   o.name = layer.name();
-  describe(layer, TextVectorizationArgs{std::move(o)});
+  describe<text_vectorization_fields>(layer, std::move(o));
 }
 
 }  // namespace
@@ -300,9 +292,9 @@ int64_t TextVectorization::vocabulary_size() const {
   return texts_of(*this).words().size();
 }
 
-void add_text_classes(Classes& c);
 void add_text_classes(Classes& c) {
-  c.layers["TextVectorization"] = &layer_of<TextVectorizationArgs>;
+  c.layers["TextVectorization"] =
+      &layer_of<TextVectorization, text_vectorization_fields>;
 }
 
 }  // namespace berth::keras

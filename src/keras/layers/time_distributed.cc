@@ -1,7 +1,5 @@
 // TimeDistributed: a layer on each step.
 
-#include <fmt/format.h>
-
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "keras/config/classes.h"
@@ -21,10 +19,10 @@ class TimeDistributedBase final : public LayerBase {
     Tensors steps;
     for (const Tensor& x : inputs) {
       if (x.rank() < 3) {
-        fail(
-            fmt::format("TimeDistributed: an input is {}; expected [batch, "
-                        "time, ...] with something at each step",
-                        x.shape().str()));
+        fail_in(state(),
+                "TimeDistributed: an input is {}; expected [batch, "
+                "time, ...] with something at each step",
+                x.shape().str());
       }
       Shape flat = open(x.shape());
       const int64_t n = flat[0], t = flat[1];
@@ -41,10 +39,10 @@ class TimeDistributedBase final : public LayerBase {
       int unknown = 0;
       for (const int64_t dim : apart) unknown += dim < 0;
       if (unknown > 1) {
-        fail(
-            fmt::format("TimeDistributed: the input is {}; expected its batch "
-                        "or its time to be known",
-                        x.str()));
+        fail_in(state(),
+                "TimeDistributed: the input is {}; expected its batch "
+                "or its time to be known",
+                x.str());
       }
       t = reshape(t, apart, site());
     }
@@ -78,7 +76,6 @@ TimeDistributed::TimeDistributed(Layer layer, NameOptions options, Site site)
   describe(*this, TimeDistributedArgs{layer, options});
 }
 
-void add_time_distributed_classes(Classes& c);
 void add_time_distributed_classes(Classes& c) {
   c.layers["TimeDistributed"] = &layer_of<TimeDistributedArgs>;
 }

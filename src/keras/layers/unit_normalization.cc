@@ -23,27 +23,22 @@ class UnitNormalizationBase final : public LayerBase {
  private:
   const std::vector<int64_t> axis_;
 };
-struct UnitNormalizationArgs {
-  std::vector<int64_t> axis = {-1};
-  NameOptions o;
-  void fields(Fields& f) {
-    axis_field(f, axis);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return UnitNormalization(axis, o, site); }
-};
+void unit_normalization_fields(Fields& f, std::vector<int64_t>& axis,
+                               NameOptions&) {
+  if (f.reading()) axis = {-1};
+  axis_field(f, axis);
+}
 
 }  // namespace
 
 UnitNormalization::UnitNormalization(std::vector<int64_t> axis, NameOptions o,
                                      Site site)
-    : Layer(make_layer<UnitNormalizationBase>(axis, o, site)) {
-  describe(*this, UnitNormalizationArgs{std::move(axis), std::move(o)});
-}
+    : Layer(described<UnitNormalizationBase, unit_normalization_fields>(
+          site, std::move(axis), std::move(o))) {}
 
-void add_unit_normalization_classes(Classes& c);
 void add_unit_normalization_classes(Classes& c) {
-  c.layers["UnitNormalization"] = &layer_of<UnitNormalizationArgs>;
+  c.layers["UnitNormalization"] =
+      &layer_of<UnitNormalization, unit_normalization_fields>;
 }
 
 }  // namespace berth::keras

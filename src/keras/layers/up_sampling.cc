@@ -1,7 +1,5 @@
 // UpSampling1D to 3D.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "berth/keras/volume_layers.h"
@@ -45,10 +43,9 @@ class UpSamplingBase final : public LayerBase {
       unknown += result[i] < 0;
     }
     if (unknown > 1) {
-      fail(
-          fmt::format("{}: the input is {}; expected at most one unknown "
-                      "dimension",
-                      state().type, x.shape().str()));
+      fail_in(state(),
+              "{}: the input is {}; expected at most one unknown dimension",
+              state().type, x.shape().str());
     }
     if (result[axis] >= 0) result[axis] *= times;
     Sizes multiples(static_cast<size_t>(x.rank()) + 1, 1);
@@ -80,25 +77,19 @@ class SmoothBase final : public LayerBase {
   const Size2D size_;
   const Interpolation kind_;
 };
-struct UpSampling2DArgs {
-  Size2D size = 2;
-  UpSampling2DOptions o;
-  void fields(Fields& f) {
-    f("size", size);
-    f("interpolation", o.interpolation);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return UpSampling2D(size, o, site); }
-};
-struct UpSampling1DArgs {
-  int64_t size = 2;
-  NameOptions o;
-  void fields(Fields& f) {
-    f("size", size);
-    f("name", o.name);
-  }
-  Layer make(Site site) const { return UpSampling1D(size, o, site); }
-};
+void up_sampling_2d_fields(Fields& f, Size2D& size, UpSampling2DOptions& o) {
+  if (f.reading()) size = 2;
+  f("size", size);
+  f("interpolation", o.interpolation);
+}
+void up_sampling_3d_fields(Fields& f, Size3D& size, NameOptions&) {
+  if (f.reading()) size = 2;
+  size_field(f, "size", size);
+}
+void up_sampling_1d_fields(Fields& f, int64_t& size, NameOptions&) {
+  if (f.reading()) size = 2;
+  f("size", size);
+}
 
 }  // namespace
 
@@ -108,23 +99,22 @@ UpSampling2D::UpSampling2D(Size2D size, UpSampling2DOptions o, Site site)
                                              Sizes{size.h, size.w},
                                              NameOptions{o.name}, site)
                 : make_layer<SmoothBase>(size, o, site)) {
-  describe(*this, UpSampling2DArgs{size, std::move(o)});
+  describe<up_sampling_2d_fields>(*this, size, std::move(o));
 }
 UpSampling3D::UpSampling3D(Size3D size, NameOptions o, Site site)
     : Layer(make_layer<UpSamplingBase>(
           "UpSampling3D", Sizes{size.d, size.h, size.w}, o, site)) {
-  describe(*this, UpSampling3DArgs{size, std::move(o)});
+  describe<up_sampling_3d_fields>(*this, size, std::move(o));
 }
 UpSampling1D::UpSampling1D(int64_t size, NameOptions o, Site site)
     : Layer(make_layer<UpSamplingBase>("UpSampling1D", Sizes{size}, o, site)) {
-  describe(*this, UpSampling1DArgs{size, std::move(o)});
+  describe<up_sampling_1d_fields>(*this, size, std::move(o));
 }
 
-void add_up_sampling_classes(Classes& c);
 void add_up_sampling_classes(Classes& c) {
-  c.layers["UpSampling3D"] = &layer_of<UpSampling3DArgs>;
-  c.layers["UpSampling2D"] = &layer_of<UpSampling2DArgs>;
-  c.layers["UpSampling1D"] = &layer_of<UpSampling1DArgs>;
+  c.layers["UpSampling3D"] = &layer_of<UpSampling3D, up_sampling_3d_fields>;
+  c.layers["UpSampling2D"] = &layer_of<UpSampling2D, up_sampling_2d_fields>;
+  c.layers["UpSampling1D"] = &layer_of<UpSampling1D, up_sampling_1d_fields>;
 }
 
 }  // namespace berth::keras

@@ -60,9 +60,8 @@ Vocabulary<Key>::Vocabulary(const LayerState& layer, Settings settings)
                     s_.max_tokens ? std::to_string(*s_.max_tokens) : "absent"));
   }
   if (s_.invert && s_.mode != CategoryMode::kInt) {
-    fail_in(layer_, fmt::format("{}: invert is set; expected output_mode "
-                                "\"int\" with it",
-                                layer_.type));
+    fail_in(layer_, "{}: invert is set; expected output_mode \"int\" with it",
+            layer_.type);
   }
 }
 
@@ -79,7 +78,7 @@ void Vocabulary<Key>::set(const std::vector<Key>& given,
   std::vector<Key> tokens(given.begin() + static_cast<ptrdiff_t>(from),
                           given.end());
   auto refuse = [&](const std::string& what) {
-    fail_in(layer_, fmt::format("{}: the vocabulary {}", layer_.type, what));
+    fail_in(layer_, "{}: the vocabulary {}", layer_.type, what);
   };
   if (given.empty()) refuse("is empty; expected at least one token");
   const int64_t size = token_start() + static_cast<int64_t>(tokens.size());
@@ -128,14 +127,16 @@ template <class Key>
 void Vocabulary<Key>::load(const std::string& path) {
   std::ifstream file(path);
   if (!file) {
-    fail_in(layer_, fmt::format("{}: vocabulary_file \"{}\" does not open; "
-                                "expected a text file, one token per line",
-                                layer_.type, path));
+    fail_in(layer_,
+            "{}: vocabulary_file \"{}\" does not open; "
+            "expected a text file, one token per line",
+            layer_.type, path);
   }
   if (s_.mode == CategoryMode::kTfIdf) {
-    fail_in(layer_, fmt::format("{}: a vocabulary_file has no idf_weights; "
-                                "expected a vocabulary with them",
-                                layer_.type));
+    fail_in(layer_,
+            "{}: a vocabulary_file has no idf_weights; "
+            "expected a vocabulary with them",
+            layer_.type);
   }
   std::vector<Key> tokens;
   std::string line;
@@ -143,9 +144,8 @@ void Vocabulary<Key>::load(const std::string& path) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     Key token;
     if (!parse_token(line, &token)) {
-      fail_in(layer_,
-              fmt::format("{}: {}:{}: \"{}\"; expected a token", layer_.type,
-                          path, tokens.size() + 1, line.substr(0, 40)));
+      fail_in(layer_, "{}: {}:{}: \"{}\"; expected a token", layer_.type, path,
+              tokens.size() + 1, line.substr(0, 40));
     }
     tokens.push_back(std::move(token));
   }
@@ -178,8 +178,7 @@ void Vocabulary<Key>::finish() {
   std::vector<std::pair<Key, Counts>> list(counts_.begin(), counts_.end());
   counts_.clear();
   if (list.empty()) {
-    fail_in(layer_, fmt::format("{}: adapt() saw no token; expected some",
-                                layer_.type));
+    fail_in(layer_, "{}: adapt() saw no token; expected some", layer_.type);
   }
   std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) {
     return a.second.all != b.second.all ? a.second.all > b.second.all
@@ -209,9 +208,10 @@ int64_t Vocabulary<Key>::index_of(const Key& token) const {
   if (s_.num_oov > 1) {
     return oov_start() + oov_bin(token, s_.num_oov, s_.salt);
   }
-  fail_in(layer_, fmt::format("{}: \"{}\" is not in the vocabulary; expected "
-                              "one that is, or num_oov_indices above 0",
-                              layer_.type, token_text(token)));
+  fail_in(layer_,
+          "{}: \"{}\" is not in the vocabulary; expected "
+          "one that is, or num_oov_indices above 0",
+          layer_.type, token_text(token));
 }
 
 template <class Key>

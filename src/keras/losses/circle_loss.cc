@@ -55,16 +55,12 @@ Tensor circle_values(const Tensor& y_true, const Tensor& y_pred,
   if (Masks::wanted()) Masks::set(loss, loss > 0.0);
   return loss;
 }
-struct CircleArgs {
-  CircleOptions o;
-  void fields(Fields& f) {
-    f("reduction", o.reduction);
-    f("gamma", o.gamma);
-    f("margin", o.margin);
-    f("remove_diagonal", o.remove_diagonal);
-  }
-  Loss make() const { return losses::Circle(o); }
-};
+void circle_fields(Fields& f, CircleOptions& o) {
+  f("reduction", o.reduction);
+  f("gamma", o.gamma);
+  f("margin", o.margin);
+  f("remove_diagonal", o.remove_diagonal);
+}
 
 }  // namespace
 
@@ -72,15 +68,14 @@ namespace losses {
 
 Loss Circle(const CircleOptions& o) {
   return loss_of_values("circle", &circle_values, o,
-                        description("Circle", CircleArgs{o}));
+                        made_with<circle_fields>("Circle", o));
 }
 
 }  // namespace losses
 
-void add_circle_loss_classes(Classes& c);
 void add_circle_loss_classes(Classes& c) {
   auto& all = c.losses;
-  all["Circle"] = &made_of<Loss, CircleArgs>;
+  all["Circle"] = &made_of<&losses::Circle, circle_fields>;
 }
 
 }  // namespace berth::keras

@@ -86,40 +86,28 @@ Tensor generalized(const Tensor& y_true, const Tensor& y_pred, double q) {
   return (1.0 - math::pow(p, scalar_like(p, q), s)) / q;
 }
 
-struct BinaryFocalArgs {
-  BinaryFocalOptions o;
-  void fields(Fields& f) {
-    f("reduction", o.reduction);
-    f("apply_class_balancing", o.apply_class_balancing);
-    f("alpha", o.alpha);
-    f("gamma", o.gamma);
-    f("from_logits", o.from_logits);
-    f("label_smoothing", o.label_smoothing);
-    f.fixed("axis", -1);
-  }
-  Loss make() const { return losses::BinaryFocalCrossentropy(o); }
-};
-struct CategoricalFocalArgs {
-  CategoricalFocalOptions o;
-  void fields(Fields& f) {
-    f("reduction", o.reduction);
-    f("alpha", o.alpha);
-    f("gamma", o.gamma);
-    f("from_logits", o.from_logits);
-    f("label_smoothing", o.label_smoothing);
-    f.fixed("axis", -1);
-  }
-  Loss make() const { return losses::CategoricalFocalCrossentropy(o); }
-};
-struct GeneralizedArgs {
-  double q = 0.5;
-  LossOptions o;
-  void fields(Fields& f) {
-    f("reduction", o.reduction);
-    f("q", q);
-  }
-  Loss make() const { return losses::CategoricalGeneralizedCrossEntropy(q, o); }
-};
+void binary_focal_fields(Fields& f, BinaryFocalOptions& o) {
+  f("reduction", o.reduction);
+  f("apply_class_balancing", o.apply_class_balancing);
+  f("alpha", o.alpha);
+  f("gamma", o.gamma);
+  f("from_logits", o.from_logits);
+  f("label_smoothing", o.label_smoothing);
+  f.fixed("axis", -1);
+}
+void categorical_focal_fields(Fields& f, CategoricalFocalOptions& o) {
+  f("reduction", o.reduction);
+  f("alpha", o.alpha);
+  f("gamma", o.gamma);
+  f("from_logits", o.from_logits);
+  f("label_smoothing", o.label_smoothing);
+  f.fixed("axis", -1);
+}
+void generalized_fields(Fields& f, double& q, LossOptions& o) {
+  if (f.reading()) q = 0.5;
+  f("reduction", o.reduction);
+  f("q", q);
+}
 
 }  // namespace
 
@@ -130,14 +118,14 @@ Loss BinaryFocalCrossentropy(const BinaryFocalOptions& o) {
   check_focal(name, o.alpha, o.gamma, o.label_smoothing);
   return loss_of_values(
       name, &binary_focal, o,
-      description("BinaryFocalCrossentropy", BinaryFocalArgs{o}));
+      made_with<binary_focal_fields>("BinaryFocalCrossentropy", o));
 }
 Loss CategoricalFocalCrossentropy(const CategoricalFocalOptions& o) {
   const char* name = "categorical_focal_crossentropy";
   check_focal(name, o.alpha, o.gamma, o.label_smoothing);
   return loss_of_values(
       name, &categorical_focal, o,
-      description("CategoricalFocalCrossentropy", CategoricalFocalArgs{o}));
+      made_with<categorical_focal_fields>("CategoricalFocalCrossentropy", o));
 }
 Loss CategoricalGeneralizedCrossEntropy(double q, const LossOptions& o) {
   if (!(q > 0 && q < 1)) {
@@ -148,17 +136,20 @@ Loss CategoricalGeneralizedCrossEntropy(double q, const LossOptions& o) {
   return Loss(
       "categorical_generalized_cross_entropy",
       [q](const Tensor& y, const Tensor& p) { return generalized(y, p, q); }, o,
-      description("CategoricalGeneralizedCrossEntropy", GeneralizedArgs{q, o}));
+      made_with<generalized_fields>("CategoricalGeneralizedCrossEntropy", q,
+                                    o));
 }
 
 }  // namespace losses
 
-void add_focal_losses_classes(Classes& c);
 void add_focal_losses_classes(Classes& c) {
   auto& all = c.losses;
-  all["BinaryFocalCrossentropy"] = &made_of<Loss, BinaryFocalArgs>;
-  all["CategoricalFocalCrossentropy"] = &made_of<Loss, CategoricalFocalArgs>;
-  all["CategoricalGeneralizedCrossEntropy"] = &made_of<Loss, GeneralizedArgs>;
+  all["BinaryFocalCrossentropy"] =
+      &made_of<&losses::BinaryFocalCrossentropy, binary_focal_fields>;
+  all["CategoricalFocalCrossentropy"] =
+      &made_of<&losses::CategoricalFocalCrossentropy, categorical_focal_fields>;
+  all["CategoricalGeneralizedCrossEntropy"] =
+      &made_of<&losses::CategoricalGeneralizedCrossEntropy, generalized_fields>;
 }
 
 }  // namespace berth::keras

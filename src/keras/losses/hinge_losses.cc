@@ -41,28 +41,25 @@ namespace losses {
 
 Loss Hinge(const LossOptions& o) {
   return elementwise("hinge", &keras::hinge, o,
-                     description("Hinge", PlainLossArgs<&Hinge>{o}));
+                     made_with<reduction_fields>("Hinge", o));
 }
 Loss SquaredHinge(const LossOptions& o) {
-  return elementwise(
-      "squared_hinge", &keras::squared_hinge, o,
-      description("SquaredHinge", PlainLossArgs<&SquaredHinge>{o}));
+  return elementwise("squared_hinge", &keras::squared_hinge, o,
+                     made_with<reduction_fields>("SquaredHinge", o));
 }
 Loss CategoricalHinge(const LossOptions& o) {
-  return elementwise(
-      "categorical_hinge", &keras::categorical_hinge, o,
-      description("CategoricalHinge", PlainLossArgs<&CategoricalHinge>{o}));
+  return elementwise("categorical_hinge", &keras::categorical_hinge, o,
+                     made_with<reduction_fields>("CategoricalHinge", o));
 }
 
 }  // namespace losses
 
-void add_hinge_losses_classes(Classes& c);
 void add_hinge_losses_classes(Classes& c) {
-  using namespace losses;
   auto& all = c.losses;
-  all["Hinge"] = &made_of<Loss, PlainLossArgs<&Hinge>>;
-  all["SquaredHinge"] = &made_of<Loss, PlainLossArgs<&SquaredHinge>>;
-  all["CategoricalHinge"] = &made_of<Loss, PlainLossArgs<&CategoricalHinge>>;
+  all["Hinge"] = &made_of<&losses::Hinge, reduction_fields>;
+  all["SquaredHinge"] = &made_of<&losses::SquaredHinge, reduction_fields>;
+  all["CategoricalHinge"] =
+      &made_of<&losses::CategoricalHinge, reduction_fields>;
 }
 
 }  // namespace berth::keras

@@ -70,13 +70,10 @@ Loss loss_of_values(const char* name,
       {o.reduction}, std::move(how));
 }
 
-// Fields of losses; kMake is the public function.
-template <Loss (*kMake)(const LossOptions&)>
-struct PlainLossArgs {
-  LossOptions o;
-  void fields(Fields& f) { f("reduction", o.reduction); }
-  Loss make() const { return kMake(o); }
-};
+// The field that all losses have.
+inline void reduction_fields(Fields& f, LossOptions& o) {
+  f("reduction", o.reduction);
+}
 
 }  // namespace berth::keras
 

@@ -76,30 +76,24 @@ void check_smoothing(const char* name, double share) {
   throw errors::InvalidArgument(fmt::format(
       "loss {}: label_smoothing is {}; expected 0 to 1", name, share));
 }
-template <Loss (*kMake)(const losses::CrossentropyOptions&)>
-struct CrossentropyArgs {
-  losses::CrossentropyOptions o;
-  void fields(Fields& f) {
-    f("reduction", o.reduction);
-    f("from_logits", o.from_logits);
-    f("label_smoothing", o.label_smoothing);
-    f.fixed("axis", -1);
-  }
-  Loss make() const { return kMake(o); }
-};
+void crossentropy_fields(Fields& f, losses::CrossentropyOptions& o) {
+  f("reduction", o.reduction);
+  f("from_logits", o.from_logits);
+  f("label_smoothing", o.label_smoothing);
+  f.fixed("axis", -1);
+}
 
 }  // namespace
 
 namespace losses {
 
 Loss KLDivergence(const LossOptions& o) {
-  return elementwise(
-      "kl_divergence", &keras::kl_divergence, o,
-      description("KLDivergence", PlainLossArgs<&KLDivergence>{o}));
+  return elementwise("kl_divergence", &keras::kl_divergence, o,
+                     made_with<reduction_fields>("KLDivergence", o));
 }
 Loss Poisson(const LossOptions& o) {
   return elementwise("poisson", &keras::poisson, o,
-                     description("Poisson", PlainLossArgs<&Poisson>{o}));
+                     made_with<reduction_fields>("Poisson", o));
 }
 
 Loss BinaryCrossentropy(const CrossentropyOptions& o) {
@@ -114,9 +108,7 @@ Loss BinaryCrossentropy(const CrossentropyOptions& o) {
         if (share > 0) y = y * (1 - share) + 0.5 * share;
         return binary(y, y_pred, o.from_logits, site);
       },
-      {o.reduction},
-      description("BinaryCrossentropy",
-                  CrossentropyArgs<&BinaryCrossentropy>{o}));
+      {o.reduction}, made_with<crossentropy_fields>("BinaryCrossentropy", o));
 }
 
 Loss CategoricalCrossentropy(const CrossentropyOptions& o) {
@@ -134,8 +126,7 @@ Loss CategoricalCrossentropy(const CrossentropyOptions& o) {
         return categorical(y, y_pred, o.from_logits, site);
       },
       {o.reduction},
-      description("CategoricalCrossentropy",
-                  CrossentropyArgs<&CategoricalCrossentropy>{o}));
+      made_with<crossentropy_fields>("CategoricalCrossentropy", o));
 }
 
 Loss SparseCategoricalCrossentropy(const CrossentropyOptions& o) {
@@ -150,24 +141,21 @@ Loss SparseCategoricalCrossentropy(const CrossentropyOptions& o) {
         return sparse(y_true, y_pred, logits);
       },
       {o.reduction},
-      description("SparseCategoricalCrossentropy",
-                  CrossentropyArgs<&SparseCategoricalCrossentropy>{o}));
+      made_with<crossentropy_fields>("SparseCategoricalCrossentropy", o));
 }
 
 }  // namespace losses
 
-void add_probabilistic_losses_classes(Classes& c);
 void add_probabilistic_losses_classes(Classes& c) {
-  using namespace losses;
   auto& all = c.losses;
-  all["KLDivergence"] = &made_of<Loss, PlainLossArgs<&KLDivergence>>;
-  all["Poisson"] = &made_of<Loss, PlainLossArgs<&Poisson>>;
+  all["KLDivergence"] = &made_of<&losses::KLDivergence, reduction_fields>;
+  all["Poisson"] = &made_of<&losses::Poisson, reduction_fields>;
   all["BinaryCrossentropy"] =
-      &made_of<Loss, CrossentropyArgs<&BinaryCrossentropy>>;
+      &made_of<&losses::BinaryCrossentropy, crossentropy_fields>;
   all["CategoricalCrossentropy"] =
-      &made_of<Loss, CrossentropyArgs<&CategoricalCrossentropy>>;
+      &made_of<&losses::CategoricalCrossentropy, crossentropy_fields>;
   all["SparseCategoricalCrossentropy"] =
-      &made_of<Loss, CrossentropyArgs<&SparseCategoricalCrossentropy>>;
+      &made_of<&losses::SparseCategoricalCrossentropy, crossentropy_fields>;
 }
 
 }  // namespace berth::keras

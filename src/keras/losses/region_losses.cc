@@ -41,24 +41,16 @@ Tensor tversky_values(const Tensor& y_true, const Tensor& y_pred,
   return 1.0 - both / (both + sum((1.0 - y_pred) * y) * o.alpha +
                        sum(y_pred * (1.0 - y)) * o.beta + kEpsilon);
 }
-struct DiceArgs {
-  DiceOptions o;
-  void fields(Fields& f) {
-    f("reduction", o.reduction);
-    f("axis", o.axis);
-  }
-  Loss make() const { return losses::Dice(o); }
-};
-struct TverskyArgs {
-  TverskyOptions o;
-  void fields(Fields& f) {
-    f("reduction", o.reduction);
-    f("alpha", o.alpha);
-    f("beta", o.beta);
-    f("axis", o.axis);
-  }
-  Loss make() const { return losses::Tversky(o); }
-};
+void dice_fields(Fields& f, DiceOptions& o) {
+  f("reduction", o.reduction);
+  f("axis", o.axis);
+}
+void tversky_fields(Fields& f, TverskyOptions& o) {
+  f("reduction", o.reduction);
+  f("alpha", o.alpha);
+  f("beta", o.beta);
+  f("axis", o.axis);
+}
 
 }  // namespace
 
@@ -66,20 +58,19 @@ namespace losses {
 
 Loss Dice(const DiceOptions& o) {
   return loss_of_values("dice", &dice_values, o,
-                        description("Dice", DiceArgs{o}));
+                        made_with<dice_fields>("Dice", o));
 }
 Loss Tversky(const TverskyOptions& o) {
   return loss_of_values("tversky", &tversky_values, o,
-                        description("Tversky", TverskyArgs{o}));
+                        made_with<tversky_fields>("Tversky", o));
 }
 
 }  // namespace losses
 
-void add_region_losses_classes(Classes& c);
 void add_region_losses_classes(Classes& c) {
   auto& all = c.losses;
-  all["Dice"] = &made_of<Loss, DiceArgs>;
-  all["Tversky"] = &made_of<Loss, TverskyArgs>;
+  all["Dice"] = &made_of<&losses::Dice, dice_fields>;
+  all["Tversky"] = &made_of<&losses::Tversky, tversky_fields>;
 }
 
 }  // namespace berth::keras

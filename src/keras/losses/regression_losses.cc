@@ -47,52 +47,40 @@ Tensor huber(const Tensor& y, const Tensor& p, double delta, Site s) {
   const Tensor parabola = math::square(e, s) * 0.5;
   return mean_of(where(size > delta, line, parabola, s), s);
 }
-struct HuberArgs {
-  losses::HuberOptions o;
-  void fields(Fields& f) {
-    f("reduction", o.reduction);
-    f("delta", o.delta);
-  }
-  Loss make() const { return losses::Huber(o); }
-};
-struct CosineArgs {
-  losses::CosineOptions o;
-  void fields(Fields& f) {
-    f("reduction", o.reduction);
-    f("axis", o.axis);
-  }
-  Loss make() const { return losses::CosineSimilarity(o); }
-};
+void huber_fields(Fields& f, losses::HuberOptions& o) {
+  f("reduction", o.reduction);
+  f("delta", o.delta);
+}
+void cosine_fields(Fields& f, losses::CosineOptions& o) {
+  f("reduction", o.reduction);
+  f("axis", o.axis);
+}
 
 }  // namespace
 
 namespace losses {
 
 Loss MeanSquaredError(const LossOptions& o) {
-  return elementwise(
-      "mean_squared_error", &squared_error, o,
-      description("MeanSquaredError", PlainLossArgs<&MeanSquaredError>{o}));
+  return elementwise("mean_squared_error", &squared_error, o,
+                     made_with<reduction_fields>("MeanSquaredError", o));
 }
 Loss MeanAbsoluteError(const LossOptions& o) {
-  return elementwise(
-      "mean_absolute_error", &absolute_error, o,
-      description("MeanAbsoluteError", PlainLossArgs<&MeanAbsoluteError>{o}));
+  return elementwise("mean_absolute_error", &absolute_error, o,
+                     made_with<reduction_fields>("MeanAbsoluteError", o));
 }
 Loss MeanAbsolutePercentageError(const LossOptions& o) {
   return elementwise(
       "mean_absolute_percentage_error", &percentage_error, o,
-      description("MeanAbsolutePercentageError",
-                  PlainLossArgs<&MeanAbsolutePercentageError>{o}));
+      made_with<reduction_fields>("MeanAbsolutePercentageError", o));
 }
 Loss MeanSquaredLogarithmicError(const LossOptions& o) {
   return elementwise(
       "mean_squared_logarithmic_error", &logarithmic_error, o,
-      description("MeanSquaredLogarithmicError",
-                  PlainLossArgs<&MeanSquaredLogarithmicError>{o}));
+      made_with<reduction_fields>("MeanSquaredLogarithmicError", o));
 }
 Loss LogCosh(const LossOptions& o) {
   return elementwise("log_cosh", &keras::log_cosh, o,
-                     description("LogCosh", PlainLossArgs<&LogCosh>{o}));
+                     made_with<reduction_fields>("LogCosh", o));
 }
 
 Loss Huber(const HuberOptions& o) {
@@ -107,7 +95,7 @@ Loss Huber(const HuberOptions& o) {
         const Tensor y = like_prediction("huber", y_true, y_pred);
         return keras::huber(y, y_pred, delta, site);
       },
-      {o.reduction}, description("Huber", HuberArgs{o}));
+      {o.reduction}, made_with<huber_fields>("Huber", o));
 }
 
 Loss CosineSimilarity(const CosineOptions& o) {
@@ -122,24 +110,24 @@ Loss CosineSimilarity(const CosineOptions& o) {
                            math::l2_normalize(y_pred, along, 1e-12, s), s);
         return -math::reduce_sum(product, {.axis = along}, s);
       },
-      {o.reduction}, description("CosineSimilarity", CosineArgs{o}));
+      {o.reduction}, made_with<cosine_fields>("CosineSimilarity", o));
 }
 
 }  // namespace losses
 
-void add_regression_losses_classes(Classes& c);
 void add_regression_losses_classes(Classes& c) {
-  using namespace losses;
   auto& all = c.losses;
-  all["MeanSquaredError"] = &made_of<Loss, PlainLossArgs<&MeanSquaredError>>;
-  all["MeanAbsoluteError"] = &made_of<Loss, PlainLossArgs<&MeanAbsoluteError>>;
+  all["MeanSquaredError"] =
+      &made_of<&losses::MeanSquaredError, reduction_fields>;
+  all["MeanAbsoluteError"] =
+      &made_of<&losses::MeanAbsoluteError, reduction_fields>;
   all["MeanAbsolutePercentageError"] =
-      &made_of<Loss, PlainLossArgs<&MeanAbsolutePercentageError>>;
+      &made_of<&losses::MeanAbsolutePercentageError, reduction_fields>;
   all["MeanSquaredLogarithmicError"] =
-      &made_of<Loss, PlainLossArgs<&MeanSquaredLogarithmicError>>;
-  all["LogCosh"] = &made_of<Loss, PlainLossArgs<&LogCosh>>;
-  all["Huber"] = &made_of<Loss, HuberArgs>;
-  all["CosineSimilarity"] = &made_of<Loss, CosineArgs>;
+      &made_of<&losses::MeanSquaredLogarithmicError, reduction_fields>;
+  all["LogCosh"] = &made_of<&losses::LogCosh, reduction_fields>;
+  all["Huber"] = &made_of<&losses::Huber, huber_fields>;
+  all["CosineSimilarity"] = &made_of<&losses::CosineSimilarity, cosine_fields>;
 }
 
 }  // namespace berth::keras

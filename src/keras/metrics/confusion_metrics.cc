@@ -471,25 +471,15 @@ class AreaMetric final : public FourCounts {
   int64_t labels_ = 1;
 };
 
-template <class Options, Metric (*kMake)(Options)>
-Metric confusion_metric(const char* class_name,
-                        std::shared_ptr<MetricBase> base, Options o) {
-  base->description =
-      description(class_name, MetricArgs<Options, kMake>{std::move(o)});
-  return Metric(std::move(base));
-}
-
-template <Metric (*kMake)(metrics::ConfusionOptions)>
 Metric count_metric(const char* class_name, const char* usual,
                     metrics::ConfusionOptions o,
                     Tensor CountMetric::Counts::*what) {
   const std::string name = metric_name(o.name, usual);
   check_thresholds(name, o.thresholds);
-  return confusion_metric<metrics::ConfusionOptions, kMake>(
+  return described_metric(
       class_name, std::make_shared<CountMetric>(name, o.thresholds, what), o);
 }
 
-template <Metric (*kMake)(metrics::PrecisionOptions)>
 Metric precision_metric(const char* class_name, const char* usual, bool recall,
                         metrics::PrecisionOptions o) {
   const std::string name = metric_name(o.name, usual);
@@ -500,12 +490,11 @@ Metric precision_metric(const char* class_name, const char* usual, bool recall,
                     "top_k from 1, class_id from 0",
                     name));
   }
-  return confusion_metric<metrics::PrecisionOptions, kMake>(
+  return described_metric(
       class_name, std::make_shared<PrecisionMetric>(name, recall, o), o);
 }
 
 // Fields of the metrics with a value that something must reach.
-template <Metric (*kMake)(double, metrics::AtValueOptions)>
 struct AtValueArgs {
   const char* value_name = "";
   double value = 0;
@@ -519,7 +508,7 @@ struct AtValueArgs {
 };
 template <Metric (*kMake)(double, metrics::AtValueOptions), char kWhat>
 Metric at_value_of(Fields& f) {
-  AtValueArgs<kMake> args;
+  AtValueArgs args;
   args.value_name = kWhat == 's'   ? "specificity"
                     : kWhat == 'e' ? "sensitivity"
                     : kWhat == 'r' ? "recall"
@@ -528,7 +517,6 @@ Metric at_value_of(Fields& f) {
   f.done();
   return kMake(args.value, args.o);
 }
-template <Metric (*kMake)(double, metrics::AtValueOptions)>
 Metric at_value(const char* class_name, const char* usual, const char* what,
                 double value, metrics::AtValueOptions o,
                 AtValueMetric::Rate bound, AtValueMetric::Rate wanted) {
@@ -542,7 +530,7 @@ Metric at_value(const char* class_name, const char* usual, const char* what,
   }
   auto base = std::make_shared<AtValueMetric>(name, value, o, bound, wanted);
   base->description =
-      description(class_name, AtValueArgs<kMake>{what, value, std::move(o)});
+      description(class_name, AtValueArgs{what, value, std::move(o)});
   return Metric(std::move(base));
 }
 
@@ -551,61 +539,57 @@ Metric at_value(const char* class_name, const char* usual, const char* what,
 namespace metrics {
 
 Metric TruePositives(ConfusionOptions o) {
-  return count_metric<&TruePositives>("TruePositives", "true_positives",
-                                      std::move(o), CountMetric::tp());
+  return count_metric("TruePositives", "true_positives", std::move(o),
+                      CountMetric::tp());
 }
 Metric TrueNegatives(ConfusionOptions o) {
-  return count_metric<&TrueNegatives>("TrueNegatives", "true_negatives",
-                                      std::move(o), CountMetric::tn());
+  return count_metric("TrueNegatives", "true_negatives", std::move(o),
+                      CountMetric::tn());
 }
 Metric FalsePositives(ConfusionOptions o) {
-  return count_metric<&FalsePositives>("FalsePositives", "false_positives",
-                                       std::move(o), CountMetric::fp());
+  return count_metric("FalsePositives", "false_positives", std::move(o),
+                      CountMetric::fp());
 }
 Metric FalseNegatives(ConfusionOptions o) {
-  return count_metric<&FalseNegatives>("FalseNegatives", "false_negatives",
-                                       std::move(o), CountMetric::fn());
+  return count_metric("FalseNegatives", "false_negatives", std::move(o),
+                      CountMetric::fn());
 }
 Metric Precision(PrecisionOptions o) {
-  return precision_metric<&Precision>("Precision", "precision", false,
-                                      std::move(o));
+  return precision_metric("Precision", "precision", false, std::move(o));
 }
 Metric Recall(PrecisionOptions o) {
-  return precision_metric<&Recall>("Recall", "recall", true, std::move(o));
+  return precision_metric("Recall", "recall", true, std::move(o));
 }
 Metric SensitivityAtSpecificity(double value, AtValueOptions o) {
-  return at_value<&SensitivityAtSpecificity>(
-      "SensitivityAtSpecificity", "sensitivity_at_specificity", "specificity",
-      value, std::move(o), &AtValueMetric::specificity, &AtValueMetric::recall);
+  return at_value("SensitivityAtSpecificity", "sensitivity_at_specificity",
+                  "specificity", value, std::move(o),
+                  &AtValueMetric::specificity, &AtValueMetric::recall);
 }
 Metric SpecificityAtSensitivity(double value, AtValueOptions o) {
-  return at_value<&SpecificityAtSensitivity>(
-      "SpecificityAtSensitivity", "specificity_at_sensitivity", "sensitivity",
-      value, std::move(o), &AtValueMetric::recall, &AtValueMetric::specificity);
+  return at_value("SpecificityAtSensitivity", "specificity_at_sensitivity",
+                  "sensitivity", value, std::move(o), &AtValueMetric::recall,
+                  &AtValueMetric::specificity);
 }
 Metric PrecisionAtRecall(double value, AtValueOptions o) {
-  return at_value<&PrecisionAtRecall>(
-      "PrecisionAtRecall", "precision_at_recall", "recall", value, std::move(o),
-      &AtValueMetric::recall, &AtValueMetric::precision);
+  return at_value("PrecisionAtRecall", "precision_at_recall", "recall", value,
+                  std::move(o), &AtValueMetric::recall,
+                  &AtValueMetric::precision);
 }
 Metric RecallAtPrecision(double value, AtValueOptions o) {
-  return at_value<&RecallAtPrecision>(
-      "RecallAtPrecision", "recall_at_precision", "precision", value,
-      std::move(o), &AtValueMetric::precision, &AtValueMetric::recall);
+  return at_value("RecallAtPrecision", "recall_at_precision", "precision",
+                  value, std::move(o), &AtValueMetric::precision,
+                  &AtValueMetric::recall);
 }
 Metric AUC(AUCOptions o) {
-  return confusion_metric<AUCOptions, &AUC>("AUC",
-                                            std::make_shared<AreaMetric>(o), o);
+  return described_metric("AUC", std::make_shared<AreaMetric>(o), o);
 }
 
 }  // namespace metrics
 
-void add_confusion_metric_classes(Classes& c);
 void add_confusion_metric_classes(Classes& c) {
   using namespace metrics;
   auto& all = c.metrics;
-#define METRIC_CLASS(NAME, OPTIONS) \
-  all[#NAME] = &made_of<Metric, MetricArgs<OPTIONS, &NAME>>;
+#define METRIC_CLASS(NAME, OPTIONS) all[#NAME] = &metric_of<OPTIONS, &NAME>;
   METRIC_CLASS(TruePositives, ConfusionOptions)
   METRIC_CLASS(TrueNegatives, ConfusionOptions)
   METRIC_CLASS(FalsePositives, ConfusionOptions)

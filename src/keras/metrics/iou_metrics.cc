@@ -198,7 +198,7 @@ Metric OneHotMeanIoU(int64_t num_classes, IoUOptions o) {
 }
 Metric BinaryIoU(BinaryIoUOptions o) {
   const IoUOptions all{.target_class_ids = o.target_class_ids};
-  return described_metric<BinaryIoUOptions, &BinaryIoU>(
+  return described_metric(
       "BinaryIoU",
       std::make_shared<IoUMetric>(metric_name(o.name, "binary_io_u"), 2, all,
                                   o.threshold),
@@ -214,11 +214,10 @@ Metric ConfusionMatrix(int64_t num_classes, MetricOptions o) {
 
 }  // namespace metrics
 
-void add_iou_metrics_classes(Classes& c);
 void add_iou_metrics_classes(Classes& c) {
   using namespace metrics;
   auto& all = c.metrics;
-  all["BinaryIoU"] = &made_of<Metric, MetricArgs<BinaryIoUOptions, &BinaryIoU>>;
+  all["BinaryIoU"] = &metric_of<BinaryIoUOptions, &BinaryIoU>;
   all["IoU"] = &made_of<Metric, IoUArgs<&IoU, IoUKind::kIoU>>;
   all["MeanIoU"] = &made_of<Metric, IoUArgs<&MeanIoU, IoUKind::kMean>>;
   all["OneHotIoU"] = &made_of<Metric, IoUArgs<&OneHotIoU, IoUKind::kOneHot>>;

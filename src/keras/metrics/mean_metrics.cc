@@ -206,15 +206,9 @@ class MeanTensorMetric final : public MetricBase {
   Variable total_, count_;
 };
 
-template <class Options, Metric (*kMake)(Options)>
+template <class Options>
 std::shared_ptr<const Description> told(const char* class_name, Options o) {
-  return description(class_name, MetricArgs<Options, kMake>{std::move(o)});
-}
-template <class Base>
-Metric named_metric(std::shared_ptr<const Description> how, std::string name) {
-  auto base = std::make_shared<Base>(std::move(name));
-  base->description = std::move(how);
-  return Metric(std::move(base));
+  return description(class_name, MetricArgs<Options>{std::move(o)});
 }
 
 }  // namespace
@@ -249,35 +243,35 @@ Tensor concordance_correlation(const Tensor& y, const Tensor& p, int64_t axis) {
 }
 
 Metric Mean(MetricOptions o) {
-  return {metric_name(o.name, "mean"), nullptr,
-          told<MetricOptions, &Mean>("Mean", o)};
+  return {metric_name(o.name, "mean"), nullptr, told("Mean", o)};
 }
 Metric Sum(MetricOptions o) {
-  return named_metric<SumMetric>(told<MetricOptions, &Sum>("Sum", o),
-                                 metric_name(o.name, "sum"));
+  return described_metric(
+      "Sum", std::make_shared<SumMetric>(metric_name(o.name, "sum")), o);
 }
 Metric MeanTensor(MetricOptions o) {
-  return named_metric<MeanTensorMetric>(
-      told<MetricOptions, &MeanTensor>("MeanTensor", o),
-      metric_name(o.name, "mean_tensor"));
+  return described_metric(
+      "MeanTensor",
+      std::make_shared<MeanTensorMetric>(metric_name(o.name, "mean_tensor")),
+      o);
 }
 Metric RootMeanSquaredError(MetricOptions o) {
-  return named_metric<RootMean>(
-      told<MetricOptions, &RootMeanSquaredError>("RootMeanSquaredError", o),
-      metric_name(o.name, "root_mean_squared_error"));
+  return described_metric("RootMeanSquaredError",
+                          std::make_shared<RootMean>(
+                              metric_name(o.name, "root_mean_squared_error")),
+                          o);
 }
 Metric Accuracy(MetricOptions o) {
   return {metric_name(o.name, "accuracy"), &plain_accuracy,
-          told<MetricOptions, &Accuracy>("Accuracy", o)};
+          told("Accuracy", o)};
 }
 Metric SparseCategoricalAccuracy(MetricOptions o) {
   return {metric_name(o.name, "sparse_categorical_accuracy"), &sparse_accuracy,
-          told<MetricOptions, &SparseCategoricalAccuracy>(
-              "SparseCategoricalAccuracy", o)};
+          told("SparseCategoricalAccuracy", o)};
 }
 Metric CategoricalAccuracy(MetricOptions o) {
   return {metric_name(o.name, "categorical_accuracy"), &one_hot_accuracy,
-          told<MetricOptions, &CategoricalAccuracy>("CategoricalAccuracy", o)};
+          told("CategoricalAccuracy", o)};
 }
 Metric BinaryAccuracy(BinaryAccuracyOptions o) {
   if (!(o.threshold > 0 && o.threshold < 1)) {
@@ -288,7 +282,7 @@ Metric BinaryAccuracy(BinaryAccuracyOptions o) {
           [t = o.threshold](const Tensor& y, const Tensor& p) {
             return threshold_accuracy(y, p, t);
           },
-          told<BinaryAccuracyOptions, &BinaryAccuracy>("BinaryAccuracy", o)};
+          told("BinaryAccuracy", o)};
 }
 
 namespace {
@@ -307,8 +301,7 @@ Metric TopKCategoricalAccuracy(TopKOptions o) {
           [k = o.k](const Tensor& y, const Tensor& p) {
             return categorical_top_k(y, p, k);
           },
-          told<TopKOptions, &TopKCategoricalAccuracy>("TopKCategoricalAccuracy",
-                                                      o)};
+          told("TopKCategoricalAccuracy", o)};
 }
 Metric SparseTopKCategoricalAccuracy(TopKOptions o) {
   check_k("SparseTopKCategoricalAccuracy", o.k);
@@ -316,14 +309,13 @@ Metric SparseTopKCategoricalAccuracy(TopKOptions o) {
           [k = o.k](const Tensor& y, const Tensor& p) {
             return sparse_top_k(y, p, k);
           },
-          told<TopKOptions, &SparseTopKCategoricalAccuracy>(
-              "SparseTopKCategoricalAccuracy", o)};
+          told("SparseTopKCategoricalAccuracy", o)};
 }
 
 #define LOSS_METRIC(NAME, LOSS, USUAL)                          \
   Metric NAME(MetricOptions o) {                                \
     return {metric_name(o.name, USUAL), values_of_loss(LOSS()), \
-            told<MetricOptions, &NAME>(#NAME, o)};              \
+            told(#NAME, o)};                                    \
   }
 LOSS_METRIC(MeanSquaredError, losses::MeanSquaredError, "mean_squared_error")
 LOSS_METRIC(MeanAbsoluteError, losses::MeanAbsoluteError, "mean_absolute_error")
@@ -344,7 +336,7 @@ LOSS_METRIC(CategoricalHinge, losses::CategoricalHinge, "categorical_hinge")
         metric_name(o.name, USUAL),                                           \
         values_of_loss(losses::NAME({.from_logits = o.from_logits,            \
                                      .label_smoothing = o.label_smoothing})), \
-        told<CrossentropyMetricOptions, &NAME>(#NAME, o)};                    \
+        told(#NAME, o)};                                                      \
   }
 CROSSENTROPY_METRIC(BinaryCrossentropy, "binary_crossentropy")
 CROSSENTROPY_METRIC(CategoricalCrossentropy, "categorical_crossentropy")
@@ -358,33 +350,30 @@ Metric CosineSimilarity(AxisOptions o) {
           [loss](const Tensor& y, const Tensor& p) {
             return -loss.per_sample(y, p);
           },
-          told<AxisOptions, &CosineSimilarity>("CosineSimilarity", o)};
+          told("CosineSimilarity", o)};
 }
 Metric PearsonCorrelation(AxisOptions o) {
   return {metric_name(o.name, "pearson_correlation"),
           [axis = o.axis](const Tensor& y, const Tensor& p) {
             return pearson(y, p, axis);
           },
-          told<AxisOptions, &PearsonCorrelation>("PearsonCorrelation", o)};
+          told("PearsonCorrelation", o)};
 }
 Metric ConcordanceCorrelation(AxisOptions o) {
-  return {
-      metric_name(o.name, "concordance_correlation"),
-      [axis = o.axis](const Tensor& y, const Tensor& p) {
-        return concordance(y, p, axis);
-      },
-      told<AxisOptions, &ConcordanceCorrelation>("ConcordanceCorrelation", o)};
+  return {metric_name(o.name, "concordance_correlation"),
+          [axis = o.axis](const Tensor& y, const Tensor& p) {
+            return concordance(y, p, axis);
+          },
+          told("ConcordanceCorrelation", o)};
 }
 
 }  // namespace metrics
 
-void add_mean_metric_classes(Classes& c);
 void add_mean_metric_classes(Classes& c) {
   using namespace metrics;
   auto& all = c.metrics;
   all["accuracy"] = &made_of<Metric, AccuracyByName>;
-#define METRIC_CLASS(NAME, OPTIONS) \
-  all[#NAME] = &made_of<Metric, MetricArgs<OPTIONS, &NAME>>;
+#define METRIC_CLASS(NAME, OPTIONS) all[#NAME] = &metric_of<OPTIONS, &NAME>;
   METRIC_CLASS(Mean, MetricOptions)
   METRIC_CLASS(Sum, MetricOptions)
   METRIC_CLASS(MeanTensor, MetricOptions)

@@ -209,16 +209,16 @@ class DeterminationMetric final : public MetricBase {
 namespace metrics {
 
 Metric R2Score(R2ScoreOptions o) {
-  return described_metric<R2ScoreOptions, &R2Score>(
-      "R2Score", std::make_shared<DeterminationMetric>(o), o);
+  return described_metric("R2Score", std::make_shared<DeterminationMetric>(o),
+                          o);
 }
 Metric FBetaScore(FBetaScoreOptions o) {
-  return described_metric<FBetaScoreOptions, &FBetaScore>(
+  return described_metric(
       "FBetaScore",
       std::make_shared<FScore>(metric_name(o.name, "fbeta_score"), o), o);
 }
 Metric F1Score(F1ScoreOptions o) {
-  return described_metric<F1ScoreOptions, &F1Score>(
+  return described_metric(
       "F1Score",
       std::make_shared<FScore>(
           metric_name(o.name, "f1_score"),
@@ -228,14 +228,12 @@ Metric F1Score(F1ScoreOptions o) {
 
 }  // namespace metrics
 
-void add_score_metrics_classes(Classes& c);
 void add_score_metrics_classes(Classes& c) {
   using namespace metrics;
   auto& all = c.metrics;
-  all["R2Score"] = &made_of<Metric, MetricArgs<R2ScoreOptions, &R2Score>>;
-  all["FBetaScore"] =
-      &made_of<Metric, MetricArgs<FBetaScoreOptions, &FBetaScore>>;
-  all["F1Score"] = &made_of<Metric, MetricArgs<F1ScoreOptions, &F1Score>>;
+  all["R2Score"] = &metric_of<R2ScoreOptions, &R2Score>;
+  all["FBetaScore"] = &metric_of<FBetaScoreOptions, &FBetaScore>;
+  all["F1Score"] = &metric_of<F1ScoreOptions, &F1Score>;
 }
 
 }  // namespace berth::keras

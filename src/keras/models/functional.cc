@@ -24,10 +24,10 @@ class FunctionalBase final : public LayerBase {
         inputs_(std::move(inputs)),
         outputs_(std::move(outputs)) {
     if (inputs_.empty() || outputs_.empty()) {
-      fail(
-          fmt::format("Model: has {} inputs and {} outputs; expected at "
-                      "least one of each",
-                      inputs_.size(), outputs_.size()));
+      fail_in(state(),
+              "Model: has {} inputs and {} outputs; expected at "
+              "least one of each",
+              inputs_.size(), outputs_.size());
     }
     if (o.dtype) {
       fail("Model: has a dtype of its own; expected its layers to have one");
@@ -44,10 +44,10 @@ class FunctionalBase final : public LayerBase {
       if (!node->inputs.empty()) {
         order_.push_back(node);
       } else if (!is_input(*node)) {
-        fail(
-            fmt::format("Model: an output needs the input \"{}\", which is "
-                        "not among the model's inputs",
-                        node->layer.name()));
+        fail_in(state(),
+                "Model: an output needs the input \"{}\", which is "
+                "not among the model's inputs",
+                node->layer.name());
       }
     }
     for (const Layer& layer : uses.by_depth()) track(layer);
@@ -65,8 +65,8 @@ class FunctionalBase final : public LayerBase {
 
   Tensors call(const Tensors& x, bool training) override {
     if (x.size() != inputs_.size()) {
-      fail(fmt::format("Model: got {} inputs; expected {}", x.size(),
-                       inputs_.size()));
+      fail_in(state(), "Model: got {} inputs; expected {}", x.size(),
+              inputs_.size());
     }
     std::map<const KerasNode*, Tensors> values;
     for (size_t i = 0; i < x.size(); ++i) {
@@ -120,10 +120,10 @@ class FunctionalBase final : public LayerBase {
       if (t.node()->inputs.empty()) continue;
       Shape shape = t.shape();
       if (shape.rank() == 0) {
-        fail(
-            fmt::format("Model: begins at the output of layer \"{}\", which is "
-                        "a scalar; expected a batch of values",
-                        t.node()->layer.name()));
+        fail_in(state(),
+                "Model: begins at the output of layer \"{}\", which is "
+                "a scalar; expected a batch of values",
+                t.node()->layer.name());
       }
       const int64_t batch = shape[0];
       shape.erase(0);

@@ -378,7 +378,6 @@ struct FunctionalArgs {
 
 }  // namespace
 
-void add_functional_classes(Classes& c);
 void add_functional_classes(Classes& c) {
   c.layers["Functional"] = &layer_of<FunctionalArgs>;
   c.layers["Model"] = &layer_of<FunctionalArgs>;

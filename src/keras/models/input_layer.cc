@@ -46,11 +46,11 @@ InputLayerBase::InputLayerBase(const Shape& shape, const InputOptions& o,
   for (int64_t dim : shape) good = good && dim >= kUnknownDim;
   good = good && batch >= kUnknownDim;
   if (!good || !can_be(shape, o.dtype)) {
-    fail(
-        fmt::format("Input: the shape is [{}], {}; expected at most {} "
-                    "dimensions, each 0 or more, or -1 where it is open, with "
-                    "fewer than 2^62 bytes together, and a dtype of values",
-                    fmt::join(shape, ", "), name_of(o.dtype), kMaxRank - 1));
+    fail_in(state(),
+            "Input: the shape is [{}], {}; expected at most {} "
+            "dimensions, each 0 or more, or -1 where it is open, with "
+            "fewer than 2^62 bytes together, and a dtype of values",
+            fmt::join(shape, ", "), name_of(o.dtype), kMaxRank - 1);
   }
   spec_.shape.insert(0, batch);
   state().description = description({}, InputArgs{spec_.shape, o});
@@ -69,8 +69,8 @@ Tensors InputLayerBase::call(const Tensors& inputs, bool) {
   Shape shape = spec_.shape;
   shape[0] = kUnknownDim;
   if (x.dtype() != spec_.dtype || !x.shape().compatible_with(shape)) {
-    fail(fmt::format("the model's input is {}; expected {}", x.spec().str(),
-                     spec_.str()));
+    fail_in(state(), "the model's input is {}; expected {}", x.spec().str(),
+            spec_.str());
   }
   return {x};
 }
@@ -108,7 +108,6 @@ KerasTensor described_input(const std::shared_ptr<LayerBase>& layer) {
   return KerasTensor(std::move(node), 0);
 }
 
-void add_input_classes(Classes& c);
 void add_input_classes(Classes& c) {
   c.layers["InputLayer"] = &layer_of<InputArgs>;
 }

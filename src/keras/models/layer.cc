@@ -1,7 +1,5 @@
 // LayerBase and Layer: weights, the first call, every call.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <set>
 
@@ -63,18 +61,18 @@ Variable LayerBase::add_weight(const std::string& name, const Shape& shape,
                                const Initializer& initializer,
                                const WeightOptions& options) {
   if (!shape.is_fully_defined()) {
-    fail(
-        fmt::format("weight \"{}\" would have shape {}; expected known "
-                    "dimensions: give the input's, all but the batch",
-                    name, shape.str()));
+    fail_in(state(),
+            "weight \"{}\" would have shape {}; expected known "
+            "dimensions: give the input's, all but the batch",
+            name, shape.str());
   }
   WeightLimit::take(state_->name + "/" + name, shape);
   Variable v;
   with_room(state_->name + "/" + name, [&] {
     const Tensor initial = initializer(shape, float32);
     if (!(initial.shape() == shape)) {
-      fail(fmt::format("the initializer of weight \"{}\" gave {}; expected {}",
-                       name, initial.shape().str(), shape.str()));
+      fail_in(state(), "the initializer of weight \"{}\" gave {}; expected {}",
+              name, initial.shape().str(), shape.str());
     }
     v = Variable(initial,
                  {.name = state_->name + "/" + name,
@@ -237,9 +235,9 @@ Tensor Layer::operator()(const Tensor& x, std::optional<bool> training) const {
   Tensors y = (*this)(Tensors{x}, training);
   if (y.size() != 1) {
     fail_in(base_->state(),
-            fmt::format("{}: has {} outputs; expected 1: call it with a "
-                        "Tensors list to get them all",
-                        base_->state().type, y.size()));
+            "{}: has {} outputs; expected 1: call it with a "
+            "Tensors list to get them all",
+            base_->state().type, y.size());
   }
   return std::move(y[0]);
 }
@@ -266,9 +264,8 @@ KerasTensor Layer::operator()(const KerasTensors& x) const {
   KerasTensors list = outputs_of(x);
   if (list.size() != 1) {
     fail_in(base_->state(),
-            fmt::format("{}: has {} outputs; expected 1: call outputs_of() to "
-                        "get them all",
-                        base_->state().type, list.size()));
+            "{}: has {} outputs; expected 1: call outputs_of() to get them all",
+            base_->state().type, list.size());
   }
   return list[0];
 }
@@ -368,17 +365,14 @@ void Layer::set_weights(const Tensors& values) const {
   const std::vector<Variable> list = weights();
   const LayerState& s = base_->state();
   if (values.size() != list.size()) {
-    fail_in(s, fmt::format("set_weights: got {} tensors; expected {}{}",
-                           values.size(), list.size(),
-                           list.empty() ? ": build the layer first" : ""));
+    fail_in(s, "set_weights: got {} tensors; expected {}{}", values.size(),
+            list.size(), list.empty() ? ": build the layer first" : "");
   }
   for (size_t i = 0; i < list.size(); ++i) {
     if (!values[i].defined() || !(values[i].shape() == list[i].shape())) {
-      fail_in(s,
-              fmt::format("set_weights: value {} is {}; expected {} for {}", i,
-                          values[i].defined() ? values[i].shape().str()
-                                              : "an empty tensor",
-                          list[i].shape().str(), list[i].name()));
+      fail_in(s, "set_weights: value {} is {}; expected {} for {}", i,
+              values[i].defined() ? values[i].shape().str() : "an empty tensor",
+              list[i].shape().str(), list[i].name());
     }
   }
   for (size_t i = 0; i < list.size(); ++i) list[i].assign(values[i]);

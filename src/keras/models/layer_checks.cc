@@ -10,7 +10,7 @@ namespace berth::keras {
 
 const Tensor& one_input(const LayerState& s, const Tensors& x) {
   if (x.size() != 1) {
-    fail_in(s, fmt::format("{}: got {} inputs; expected 1", s.type, x.size()));
+    fail_in(s, "{}: got {} inputs; expected 1", s.type, x.size());
   }
   return x[0];
 }
@@ -24,8 +24,8 @@ const Tensor& input_of_rank(const LayerState& s, const Tensors& x, int rank,
                             const char* form) {
   const Tensor& t = one_input(s, x);
   if (t.rank() != rank) {
-    fail_in(s, fmt::format("{}: the input is {}; expected {}", s.type,
-                           t.shape().str(), form));
+    fail_in(s, "{}: the input is {}; expected {}", s.type, t.shape().str(),
+            form);
   }
   return t;
 }
@@ -39,9 +39,8 @@ const char* pixels_form(int dims) {
 int64_t known_channels(const LayerState& s, const Shape& input) {
   const int64_t c = input.rank() > 0 ? input[input.rank() - 1] : kUnknownDim;
   if (c < 0) {
-    fail_in(s, fmt::format("{}: the input is {}; expected a last axis of "
-                           "known length",
-                           s.type, input.str()));
+    fail_in(s, "{}: the input is {}; expected a last axis of known length",
+            s.type, input.str());
   }
   return c;
 }
@@ -49,9 +48,10 @@ int64_t known_channels(const LayerState& s, const Shape& input) {
 void check_channels(const LayerState& s, const Tensor& x, int64_t channels) {
   const int r = x.rank();
   if (r > 0 && (x.shape()[r - 1] == channels || x.shape()[r - 1] < 0)) return;
-  fail_in(s, fmt::format("{}: the input is {}; expected a last axis of {}, "
-                         "which the weights were made for",
-                         s.type, x.shape().str(), channels));
+  fail_in(s,
+          "{}: the input is {}; expected a last axis of {}, "
+          "which the weights were made for",
+          s.type, x.shape().str(), channels);
 }
 
 void check_positive(const LayerState& s, const char* what, int64_t value) {
@@ -63,9 +63,8 @@ void check_positive(const LayerState& s, const char* what, int64_t value) {
 std::string padding_of(const LayerState& s, const std::string& padding) {
   if (padding == "same" || padding == "SAME") return "SAME";
   if (padding == "valid" || padding == "VALID") return "VALID";
-  fail_in(s, fmt::format("{}: padding is \"{}\"; expected \"same\" or "
-                         "\"valid\"",
-                         s.type, padding));
+  fail_in(s, "{}: padding is \"{}\"; expected \"same\" or \"valid\"", s.type,
+          padding);
 }
 
 bool can_be(const Shape& shape, DType dtype) {

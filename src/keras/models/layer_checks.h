@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "berth/keras/volume_layers.h"
 #include "keras/models/layer_state.h"
 
 namespace berth::keras {
@@ -40,6 +41,11 @@ void check_activation(const LayerState& s, const std::string& name);
 // False when the known dimensions together have 2^62 bytes or more, which
 // nothing can hold.
 bool can_be(const Shape& shape, DType dtype);
+
+// The lengths of a size along its axes.
+inline std::vector<int64_t> lengths_of(int64_t s) { return {s}; }
+inline std::vector<int64_t> lengths_of(Size2D s) { return {s.h, s.w}; }
+inline std::vector<int64_t> lengths_of(Size3D s) { return {s.d, s.h, s.w}; }
 
 }  // namespace berth::keras
 

@@ -68,8 +68,7 @@ std::shared_ptr<KerasNode> only_call(const Layer& layer, const char* what) {
   if (live.size() == 1) return live[0];
   throw errors::FailedPrecondition(
       fmt::format("{}: layer \"{}\" was called with KerasTensors {} times{}; "
-                  "expected once: "
-                  "keep what the call gave",
+                  "expected once: keep what the call gave",
                   what, s.name, live.size(), where_text(nullptr, s.site)));
 }
 
@@ -77,9 +76,8 @@ KerasTensor one_of(const Layer& layer, const KerasTensors& list,
                    const char* what) {
   if (list.size() == 1) return list[0];
   fail_in(layer.base()->state(),
-          fmt::format("{}: there are {} of them; expected one: {}s() has them "
-                      "all",
-                      what, list.size(), what));
+          "{}: there are {} of them; expected one: {}s() has them all", what,
+          list.size(), what);
 }
 
 }  // namespace
@@ -127,9 +125,9 @@ Shape Layer::compute_output_shape(const Shape& input, DType dtype) const {
   const auto specs = compute_output_spec({{input, dtype, {}}});
   if (specs.size() == 1) return specs[0].shape;
   fail_in(base_->state(),
-          fmt::format("compute_output_shape: {} has {} outputs; expected one: "
-                      "compute_output_spec() has them all",
-                      base_->state().type, specs.size()));
+          "compute_output_shape: {} has {} outputs; expected one: "
+          "compute_output_spec() has them all",
+          base_->state().type, specs.size());
 }
 
 bool Layer::supports_masking() const {
@@ -147,8 +145,7 @@ Layer Model::get_layer(const std::string& name) const {
     known += fmt::format("{}\"{}\"", known.empty() ? "" : ", ", l.name());
   }
   throw errors::NotFound(fmt::format(
-      "get_layer: model \"{}\" has no layer \"{}\"{}; expected one "
-      "of {}",
+      "get_layer: model \"{}\" has no layer \"{}\"{}; expected one of {}",
       this->name(), name, where_text(nullptr, base()->state().site), known));
 }
 

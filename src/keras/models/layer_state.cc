@@ -113,9 +113,8 @@ bool GlobalStep::active() {
 
 void check_loss(const LayerState& from, const Tensor& loss) {
   if (loss.defined() && loss.rank() == 0) return;
-  fail_in(from,
-          fmt::format("{}: a loss is {}; expected a scalar", from.type,
-                      loss.defined() ? loss.shape().str() : "an empty tensor"));
+  fail_in(from, "{}: a loss is {}; expected a scalar", from.type,
+          loss.defined() ? loss.shape().str() : "an empty tensor");
 }
 
 CallLosses::CallLosses()
@@ -145,8 +144,8 @@ void CallLosses::add_metric(const LayerState& from, const std::string& name,
   if (!keras_thread().losses) return;
   check_trace(from, "the metrics");
   if (!value.defined()) {
-    fail_in(from, fmt::format("{}: add_metric(\"{}\") got an empty tensor",
-                              from.type, name));
+    fail_in(from, "{}: add_metric(\"{}\") got an empty tensor", from.type,
+            name);
   }
   Tensor v =
       value.dtype() == float32 ? value : math::cast(value, float32, from.site);

@@ -3,6 +3,8 @@
 #ifndef BERTH_KERAS_MODELS_LAYER_STATE_H_
 #define BERTH_KERAS_MODELS_LAYER_STATE_H_
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <functional>
 #include <mutex>
@@ -213,6 +215,13 @@ const char* intern(const std::string& text);
 
 // Throws errors::InvalidArgument: "<message> (layer "dense", model.cc:41)".
 [[noreturn]] void fail_in(const LayerState& state, const std::string& message);
+template <class First, class... More>
+[[noreturn]] void fail_in(const LayerState& state,
+                          fmt::format_string<First, More...> text,
+                          First&& first, More&&... more) {
+  fail_in(state, fmt::format(text, std::forward<First>(first),
+                             std::forward<More>(more)...));
+}
 
 }  // namespace berth::keras
 

@@ -126,11 +126,9 @@ std::string drawn(const std::vector<Layer>& parts,
   const int side = 120;  // for what passes by
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" "
-      "font-family=\"monospace\" font-size=\"12\">\n"
-      "<defs><marker id=\"tip\" markerWidth=\"8\" markerHeight=\"8\" "
-      "refX=\"7\" "
-      "refY=\"3\" orient=\"auto\"><path d=\"M0,0 L7,3 L0,6 z\"/></marker>"
-      "</defs>\n",
+      "font-family=\"monospace\" font-size=\"12\">\n<defs><marker id=\"tip\" "
+      "markerWidth=\"8\" markerHeight=\"8\" refX=\"7\" refY=\"3\" "
+      "orient=\"auto\"><path d=\"M0,0 L7,3 L0,6 z\"/></marker></defs>\n",
       width + side + 20, static_cast<int>(boxes.size()) * step + 10);
   for (size_t i = 0; i < boxes.size(); ++i) {
     const int y = static_cast<int>(i) * step + 10;

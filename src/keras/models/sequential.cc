@@ -1,7 +1,5 @@
 // Sequential.
 
-#include <fmt/format.h>
-
 #include "berth/keras/models.h"
 #include "function/abstract_call.h"
 #include "keras/config/classes.h"
@@ -75,7 +73,6 @@ Sequential::Sequential(std::vector<Layer> layers, SequentialOptions options,
   if (input) build(input->spec().shape, input->spec().dtype);
 }
 
-void add_sequential_classes(Classes& c);
 void add_sequential_classes(Classes& c) {
   c.layers["Sequential"] = &layer_of<SequentialArgs>;
 }

@@ -50,7 +50,6 @@ Adadelta::Adadelta(LearningRate learning_rate, AdadeltaOptions options)
     : Optimizer(make_optimizer<Adadelta, AdadeltaBase>(
           "Adadelta", learning_rate, options)) {}
 
-void add_adadelta_classes(Classes& c);
 void add_adadelta_classes(Classes& c) {
   c.optimizers["Adadelta"] =
       &made_of<Optimizer, OptimizerArgs<Adadelta, AdadeltaOptions>>;

@@ -97,7 +97,6 @@ Adafactor::Adafactor(LearningRate learning_rate, AdafactorOptions options)
     : Optimizer(make_optimizer<Adafactor, AdafactorBase>(
           "Adafactor", learning_rate, options)) {}
 
-void add_adafactor_classes(Classes& c);
 void add_adafactor_classes(Classes& c) {
   c.optimizers["Adafactor"] =
       &made_of<Optimizer, OptimizerArgs<Adafactor, AdafactorOptions>>;

@@ -44,7 +44,6 @@ Adagrad::Adagrad(LearningRate learning_rate, AdagradOptions options)
     : Optimizer(make_optimizer<Adagrad, AdagradBase>("Adagrad", learning_rate,
                                                      options)) {}
 
-void add_adagrad_classes(Classes& c);
 void add_adagrad_classes(Classes& c) {
   c.optimizers["Adagrad"] =
       &made_of<Optimizer, OptimizerArgs<Adagrad, AdagradOptions>>;

@@ -220,7 +220,6 @@ Lamb::Lamb(LearningRate learning_rate, LambOptions options)
     : Optimizer(
           make_optimizer<Lamb, LambBase>("Lamb", learning_rate, options)) {}
 
-void add_adam_classes(Classes& c);
 void add_adam_classes(Classes& c) {
   c.optimizers["Adam"] = &made_of<Optimizer, OptimizerArgs<Adam, AdamOptions>>;
   c.optimizers["AdamW"] =

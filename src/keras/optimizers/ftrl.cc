@@ -70,7 +70,6 @@ Ftrl::Ftrl(LearningRate learning_rate, FtrlOptions options)
     : Optimizer(
           make_optimizer<Ftrl, FtrlBase>("Ftrl", learning_rate, options)) {}
 
-void add_ftrl_classes(Classes& c);
 void add_ftrl_classes(Classes& c) {
   c.optimizers["Ftrl"] = &made_of<Optimizer, OptimizerArgs<Ftrl, FtrlOptions>>;
 }

@@ -40,7 +40,6 @@ Lion::Lion(LearningRate learning_rate, LionOptions options)
     : Optimizer(
           make_optimizer<Lion, LionBase>("Lion", learning_rate, options)) {}
 
-void add_lion_classes(Classes& c);
 void add_lion_classes(Classes& c) {
   c.optimizers["Lion"] = &made_of<Optimizer, OptimizerArgs<Lion, LionOptions>>;
 }

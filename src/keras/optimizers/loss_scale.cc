@@ -145,7 +145,6 @@ LossScaleOptimizer::LossScaleOptimizer(Optimizer inner_optimizer,
       "LossScaleOptimizer", LossScaleArgs{std::move(inner_optimizer), options});
 }
 
-void add_loss_scale_classes(Classes& c);
 void add_loss_scale_classes(Classes& c) {
   c.optimizers["LossScaleOptimizer"] = &made_of<Optimizer, LossScaleArgs>;
 }

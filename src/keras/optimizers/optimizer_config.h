@@ -3,9 +3,7 @@
 #ifndef BERTH_KERAS_OPTIMIZERS_OPTIMIZER_CONFIG_H_
 #define BERTH_KERAS_OPTIMIZERS_OPTIMIZER_CONFIG_H_
 
-#include <string>
 #include <type_traits>
-#include <utility>
 
 #include "berth/keras/optimizers.h"
 #include "keras/config/classes.h"

@@ -50,7 +50,6 @@ RMSprop::RMSprop(LearningRate learning_rate, RMSpropOptions options)
     : Optimizer(make_optimizer<RMSprop, RMSpropBase>("RMSprop", learning_rate,
                                                      options)) {}
 
-void add_rmsprop_classes(Classes& c);
 void add_rmsprop_classes(Classes& c) {
   c.optimizers["RMSprop"] =
       &made_of<Optimizer, OptimizerArgs<RMSprop, RMSpropOptions>>;

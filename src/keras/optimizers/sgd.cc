@@ -43,7 +43,6 @@ class SGDBase final : public OptimizerBase {
 SGD::SGD(LearningRate learning_rate, SGDOptions options)
     : Optimizer(make_optimizer<SGD, SGDBase>("SGD", learning_rate, options)) {}
 
-void add_sgd_classes(Classes& c);
 void add_sgd_classes(Classes& c) {
   c.optimizers["SGD"] = &made_of<Optimizer, OptimizerArgs<SGD, SGDOptions>>;
 }

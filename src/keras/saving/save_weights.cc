@@ -47,10 +47,9 @@ std::vector<std::pair<std::string, Variable>> made_weights(
 void prepare_file(const std::string& path, bool overwrite,
                   const std::string& call) {
   if (!overwrite && io::is_regular_file(path)) {
-    throw errors::AlreadyExists(
-        fmt::format("{}: \"{}\" exists; expected a new name, or "
-                    "{{.overwrite = true}}",
-                    call, path));
+    throw errors::AlreadyExists(fmt::format(
+        "{}: \"{}\" exists; expected a new name, or {{.overwrite = true}}",
+        call, path));
   }
   io::make_folder(io::folder_of(path), call);
 }
@@ -120,11 +119,9 @@ void Model::load_weights(const std::string& filepath,
       found.push_back({v, &file, i});
       continue;
     }
-    wrong.push_back(
-        fmt::format("\"{}\" is {} {} in the file and {} {} in the "
-                    "model",
-                    name, info.type, info.shape.str(), name_of(v.dtype()),
-                    v.shape().str()));
+    wrong.push_back(fmt::format(
+        "\"{}\" is {} {} in the file and {} {} in the model", name, info.type,
+        info.shape.str(), name_of(v.dtype()), v.shape().str()));
   }
   const bool has_model = file.metadata().contains(kModelInFile);
   for (const auto& info : file.tensors()) {
@@ -147,9 +144,8 @@ void Model::load_weights(const std::string& filepath,
     }
     if (!options.skip_mismatch) {
       throw errors::InvalidArgument(fmt::format(
-          "{}: the weights in \"{}\" do not fit: {}; nothing was "
-          "loaded: expected "
-          "those of a model made alike, or {{.skip_mismatch = true}}",
+          "{}: the weights in \"{}\" do not fit: {}; nothing was loaded: "
+          "expected those of a model made alike, or {{.skip_mismatch = true}}",
           call, path, text));
     }
     report({"weights-skipped", debugging::Severity::kWarning,

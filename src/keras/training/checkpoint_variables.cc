@@ -336,11 +336,10 @@ void Model::Training::set_random_state(const std::string& text) {
     set(
         "predict", [&]() -> auto& { return forward(); });
   } catch (const nlohmann::json::exception& e) {
-    throw errors::DataLoss(
-        fmt::format("model \"{}\": the random state in the checkpoint is "
-                    "damaged ({}); take "
-                    "an earlier one",
-                    model.name(), e.what()));
+    throw errors::DataLoss(fmt::format(
+        "model \"{}\": the random state in the checkpoint is damaged ({}); "
+        "take an earlier one",
+        model.name(), e.what()));
   }
 }
 

@@ -357,11 +357,10 @@ Tensor Model::Training::loss_of(const StepData& data, const Tensors& outputs,
 Tensor Model::Training::log(const StepLogs& logs, const Tensor& counted,
                             std::vector<std::string>* names) {
   if (logs.empty() || !logs[0].second.defined()) {
-    throw errors::InvalidArgument(
-        fmt::format("a step of model \"{}\" returned nothing; expected at "
-                    "least {{\"loss\", "
-                    "loss}}",
-                    model.name()));
+    throw errors::InvalidArgument(fmt::format(
+        "a step of model \"{}\" returned nothing; expected at least "
+        "{{\"loss\", loss}}",
+        model.name()));
   }
   // The mean over all samples, though batches differ in size; a batch that is
   // not known yet is counted by the step.

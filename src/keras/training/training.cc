@@ -157,8 +157,7 @@ void Model::Training::check_compiled(const char* what) const {
   if (options) return;
   throw errors::FailedPrecondition(
       fmt::format("{} of model \"{}\" before compile(); expected "
-                  "model.compile({{.optimizer "
-                  "= ..., .loss = ...}}) first",
+                  "model.compile({{.optimizer = ..., .loss = ...}}) first",
                   what, model.name()));
 }
 
