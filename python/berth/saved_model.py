@@ -53,6 +53,21 @@ def _traces(function):
     return traces if traces or function.input_signature is None else [function.get_concrete_function()]
 
 
+class SaveOptions:
+    """Accepted as TensorFlow does: files are the engine's own."""
+
+    def __init__(self, namespace_whitelist=None, save_debug_info=False, function_aliases=None,
+                 experimental_io_device=None, **kwargs):
+        pass
+
+
+class LoadOptions:
+    """Accepted as TensorFlow does."""
+
+    def __init__(self, allow_partial_checkpoint=False, experimental_io_device=None, **kwargs):
+        pass
+
+
 def load(export_dir, tags=None, options=None):
     """Returns an object with the functions, or the model, that save() wrote."""
     folder = str(export_dir)

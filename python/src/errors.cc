@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/interrupt.h"
+#include "base/needs_values.h"
 #include "convert.h"
 #include "gil.h"
 
@@ -122,6 +123,9 @@ void raise_in_engine(nb::python_error& e, errors::Code code) {
   if (is(PyExc_ValueError) || is(PyExc_TypeError)) {
     code = errors::Code::kInvalidArgument;
   }
+  for (const auto& [known, own] : classes()) {
+    if (is(own)) code = known;  // an error of the engine stays what it is
+  }
   errors::raise(code, type + ": " + nb::cast<std::string>(nb::str(e.value())));
 }
 
@@ -134,8 +138,12 @@ void set_python_error(const errors::Error& e) {
   const std::string text = in_python(e.what());
   const nb::object shown = nb::steal(PyUnicode_DecodeUTF8(
       text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
-  PyErr_SetObject(at == classes().end() ? PyExc_RuntimeError : at->second,
-                  shown.ptr());
+  const nb::handle type(at == classes().end() ? PyExc_RuntimeError
+                                              : at->second);
+  const nb::object made = type(shown);
+  // Whoever traced may call the function op by op (_function.py).
+  if (dynamic_cast<const NeedsValues*>(&e)) made.attr("needs_values") = true;
+  PyErr_SetObject(type.ptr(), made.ptr());
 }
 
 void add_errors(nb::module_& m) {

@@ -8,6 +8,7 @@
 #include <cfloat>
 #include <cmath>
 
+#include "function/known_value.h"
 #include "gil.h"
 #include "sharing.h"
 
@@ -449,7 +450,14 @@ Tensor tensor_of(PyObject* o, DType to, bool asked) {
   return tensor_of_array(numpy().attr("asarray")(nb::handle(o)), to, asked);
 }
 
-nb::object array_of(const Tensor& t) {
+Tensor known(const Tensor& t) {
+  if (!t.defined() || !t.is_symbolic()) return t;
+  const Tensor value = known_value(t);
+  return value.defined() ? value : t;
+}
+
+nb::object array_of(const Tensor& given) {
+  const Tensor t = known(given);
   if (t.dtype() == string_) {
     std::vector<std::string> all;
     {
