@@ -122,7 +122,7 @@ def decode_csv(records, record_defaults, field_delim=",", use_quote_delim=True, 
                name=None):
     """The fields of rows of CSV, a string or strings [n]: a list with a tensor of the same shape per column.
 
-    record_defaults: a dtype, where the field must be there, or [value] for those that are empty.
+    record_defaults: a dtype, where the field must be there, or the value of those that are empty, or [value].
     """
     import csv
     import numpy
@@ -133,7 +133,7 @@ def decode_csv(records, record_defaults, field_delim=",", use_quote_delim=True, 
     columns = list(range(len(record_defaults))) if select_cols is None else [int(c) for c in select_cols]
     out = []
     for column, default in zip(columns, record_defaults):
-        given = None if _is_dtype(default) else numpy.ravel(
+        given = None if isinstance(default, _core.DType) else numpy.ravel(
             default._array() if hasattr(default, "_array") else default).tolist()
         dtype = as_dtype(default) if given is None else default.dtype if hasattr(default, "dtype") else (
             convert_to_tensor(given or [0.0]).dtype)
@@ -143,10 +143,6 @@ def decode_csv(records, record_defaults, field_delim=",", use_quote_delim=True, 
                                              f"expected at least {column + 1}")
         out.append(_column(fields, dtype, given, na_value, column, texts.shape))
     return out
-
-
-def _is_dtype(value):
-    return isinstance(value, (_core.DType, type)) or isinstance(value, str)
 
 
 def _column(fields, dtype, given, na_value, column, shape):

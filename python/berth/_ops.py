@@ -12,7 +12,7 @@ _ops = _core.ops
 __all__ = ["reshape", "range", "unique", "unique_with_counts", "print", "group", "no_op", "shape",
            "pad", "squeeze", "argmax", "argmin", "reduce_mean", "histogram_fixed_width", "zeros", "ones",
            "clip_by_global_norm", "einsum", "fill", "rank", "size", "stack", "identity", "split", "gather",
-           "slice", "meshgrid"]
+           "slice", "meshgrid", "repeat"]
 
 _np = Lazy("numpy")
 
@@ -91,6 +91,15 @@ def meshgrid(*args, indexing="xy", name=None):
     """Tensors of rank 1 as one axis each of a grid: a list of tensors of its shape; "xy" swaps the first two."""
     parts = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
     return _ops.meshgrid([convert_to_tensor(v) for v in parts], indexing)
+
+
+def repeat(input, repeats, axis=None, name=None):
+    """Each element of `input`, or along `axis` each slice, `repeats` times; a list or vector says it of each."""
+    if isinstance(repeats, (_core.Tensor, _core.Variable)) and len(repeats.shape) == 1:
+        repeats = repeats.numpy().tolist()
+    if axis is None and isinstance(repeats, (list, tuple)):
+        input, axis = _ops.reshape(input, [-1]), 0
+    return _ops.repeat(input, repeats) if axis is None else _ops.repeat(input, repeats, axis)
 
 
 def range(start, limit=None, delta=1, dtype=None, name=None):

@@ -88,9 +88,10 @@ class Strategy:
         return self.__berth__.devices()
 
     def run(self, fn, args=(), kwargs=None, options=None):
-        """Calls fn in every replica; PerReplica arguments give each its own."""
+        """Calls fn in every replica; PerReplica arguments give each its own. Variables, numbers and objects stay so."""
         n = self.__berth__.replicas_here
-        leaves, form = flatten((tuple(args), kwargs or {}))
+        leaves, form = flatten((tuple(args), kwargs or {}), lambda v: isinstance(v, (PerReplica, _core.Tensor))
+                               or hasattr(v, "__array_interface__"))
         by_replica = [[convert_to_tensor(v.values[r] if isinstance(v, PerReplica) else v)
                        for v in leaves] for r in range(n)]
 
@@ -103,7 +104,7 @@ class Strategy:
                 out, structure = flatten(fn(*a, **k), lambda v: v is not None)
             return [convert_to_tensor(v) for v in out], structure
 
-        results, structure = self.__berth__.run(by_replica, repr(form), one)
+        results, structure = self.__berth__.run(by_replica, "", one)
         if n == 1:
             return pack(structure, results[0])
         return pack(structure, [PerReplica(parts) for parts in zip(*results)])

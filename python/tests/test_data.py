@@ -146,7 +146,7 @@ TEXT = {
     "plus": (lambda s: s + "!", [b"a,1!", b"b,22!"]),
     "regex": (lambda s: tf.strings.regex_replace(s, "a", "b"), [b"b,1", b"b,22"]),
     "decode_raw": (lambda s: tf.io.decode_raw(s, tf.uint8)[0], [97, 98]),
-    "decode_csv": (lambda s: tf.io.decode_csv(s, [[""], [0]])[1], [1, 22]),
+    "decode_csv": (lambda s: tf.io.decode_csv(s, ["", [0]])[1], [1, 22]),
     "numpy_function": (lambda s: tf.numpy_function(lambda b: np.int64(len(b)), [s], tf.int64), [3, 4]),
     "py_function": (lambda s: tf.py_function(lambda t: len(t.numpy()), [s], tf.int32), [3, 4]),
     "if": (lambda s: 1 if tf.strings.length(s) > 3 else 2, [2, 1]),

@@ -181,6 +181,8 @@ merged, gathered, mean_of = s.run(replica)
 assert [float(v) for v in s.experimental_local_results(merged)] == [30, 30]
 assert s.experimental_local_results(gathered)[1].numpy().tolist() == [0, 1] and float(mean_of.values[0]) == 0.5
 assert (float(summed), float(mean), float(own)) == (3, 1.5, 3)
+s.run(lambda v, by: v.assign_add(by), args=(mean,), kwargs={"by": 0.5})
+assert float(mean) == 2.0
 try:
     s.run(lambda: plain.assign_add(1.0))
 except Exception as e:

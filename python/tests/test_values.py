@@ -101,6 +101,7 @@ VALUES = {
     "tile": (lambda x, i: tf.tile(x, [i, 1]), np.tile(X, (2, 1))),
     "text": (lambda x, i: tf.strings.length(tf.strings.join(["a", tf.strings.as_string(i)])), 2),
     "numpy": (lambda x, i: x + i.numpy(), X + 2),
+    "repeat": (lambda x, i: tf.repeat(x[:, 0], tf.stack([i, 0, 1, i])), [0, 0, 6, 9, 9]),
     "sequence_mask": (lambda x, i: tf.sequence_mask(i), [True, True]),
     "a loop that grows": (lambda x, i: tf.while_loop(
         lambda k, y: k < i, lambda k, y: (k + 1, tf.concat([y, y], 0)), [tf.constant(0), tf.ones([1])],
@@ -367,6 +368,13 @@ def test_generators_follow_from_their_seed():
     assert (a != b).any() and abs(a.mean() - 100) < 10 and ran_as_a_plan(f)
     tf.random.set_global_generator(g)
     assert tf.random.get_global_generator() is g
+
+
+def test_repeats_are_numbers_lists_or_tensors():
+    a = np.array([[1, 2], [3, 4]])
+    for repeats, axis in ((2, None), (2, 1), ([1, 2], 0), ([1, 0, 2, 1], None)):
+        for given in (repeats, tf.constant(repeats)):
+            assert tf.repeat(a, given, axis=axis).numpy().tolist() == np.repeat(a, repeats, axis).tolist()
 
 
 def test_meshgrid_takes_tensors_one_by_one():
