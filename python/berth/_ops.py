@@ -5,14 +5,14 @@ import sys
 from berth import _core
 from berth._lazy import Lazy
 from berth._structure import flatten, pack
-from berth._tensor import as_dtype, convert_to_tensor, float32, int32, int64, string
+from berth._tensor import as_dtype, convert_to_tensor, float32, float64, int32, int64, string
 
 _ops = _core.ops
 
 __all__ = ["reshape", "range", "unique", "unique_with_counts", "print", "group", "no_op", "shape",
            "pad", "squeeze", "argmax", "argmin", "reduce_mean", "histogram_fixed_width", "zeros", "ones",
            "clip_by_global_norm", "einsum", "fill", "rank", "size", "stack", "identity", "split", "gather",
-           "slice", "meshgrid", "repeat"]
+           "slice", "meshgrid", "repeat", "timestamp"]
 
 _np = Lazy("numpy")
 
@@ -239,6 +239,16 @@ def _number(v):
     digits = 15 if isinstance(v, float) else 6  # as few as give the number back
     short = f"{v:.{digits}g}"
     return short if type(v)(short) == v or v != v else f"{v:.{17 if digits == 15 else 9}g}"
+
+
+def timestamp(name=None):
+    """The seconds since 1970, float64 []; in a traced function those of each run."""
+    import time
+    if not _core.traces_loop():
+        return convert_to_tensor(time.time(), float64)
+    from berth._host import call_host
+    from berth._tensor import TensorSpec
+    return call_host(lambda *_: [convert_to_tensor(time.time(), float64)], [], [TensorSpec([], float64)])[0]
 
 
 def group(*inputs, **kwargs):

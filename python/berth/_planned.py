@@ -413,16 +413,15 @@ tf.signal.vorbis_window tf.space_to_batch tf.space_to_batch_nd tf.sparse.bincoun
 tf.sparse.cross tf.sparse.cross_hashed tf.sparse.expand_dims tf.sparse.fill_empty_rows tf.sparse.map_values
 tf.sparse.mask tf.sparse.maximum tf.sparse.minimum tf.sparse.reduce_max tf.sparse.reset_shape tf.sparse.retain
 tf.sparse.sampled_addmm tf.sparse.segment_mean tf.sparse.segment_sqrt_n tf.sparse.segment_sum tf.sparse.slice
-tf.sparse.softmax tf.sparse.split tf.sparse.to_indicator tf.strings.format tf.strings.ngrams
-tf.strings.to_hash_bucket tf.strings.to_hash_bucket_fast tf.strings.to_hash_bucket_strong
-tf.strings.unicode_decode_with_offsets tf.strings.unicode_encode tf.strings.unicode_script
-tf.strings.unicode_split_with_offsets tf.strings.unicode_transcode tf.strings.unsorted_segment_join
-tf.summary.audio tf.summary.experimental.summary_scope tf.summary.experimental.write_raw_pb tf.summary.graph
-tf.summary.write tf.timestamp tf.train.CheckpointView tf.train.ClusterDef tf.train.Coordinator
-tf.train.ExponentialMovingAverage tf.train.FeatureList tf.train.FeatureLists tf.train.JobDef
-tf.train.SequenceExample tf.train.ServerDef tf.train.TrackableView tf.train.checkpoints_iterator
-tf.train.experimental.MaxShardSizePolicy tf.train.experimental.PythonState
-tf.train.experimental.ShardByTaskPolicy tf.train.experimental.ShardableTensor
-tf.train.experimental.ShardingCallback tf.train.get_checkpoint_state tf.train.load_checkpoint tf.tuple
-tf.type_spec_from_value tf.unravel_index tf.variable_creator_scope
+tf.sparse.softmax tf.sparse.split tf.sparse.to_indicator tf.strings.ngrams tf.strings.to_hash_bucket
+tf.strings.to_hash_bucket_fast tf.strings.to_hash_bucket_strong tf.strings.unicode_decode_with_offsets
+tf.strings.unicode_encode tf.strings.unicode_script tf.strings.unicode_split_with_offsets
+tf.strings.unicode_transcode tf.strings.unsorted_segment_join tf.summary.audio
+tf.summary.experimental.summary_scope tf.summary.experimental.write_raw_pb tf.summary.graph tf.summary.write
+tf.train.CheckpointView tf.train.ClusterDef tf.train.Coordinator tf.train.ExponentialMovingAverage
+tf.train.FeatureList tf.train.FeatureLists tf.train.JobDef tf.train.SequenceExample tf.train.ServerDef
+tf.train.TrackableView tf.train.checkpoints_iterator tf.train.experimental.MaxShardSizePolicy
+tf.train.experimental.PythonState tf.train.experimental.ShardByTaskPolicy
+tf.train.experimental.ShardableTensor tf.train.experimental.ShardingCallback tf.train.get_checkpoint_state
+tf.train.load_checkpoint tf.tuple tf.type_spec_from_value tf.unravel_index tf.variable_creator_scope
 """.split()

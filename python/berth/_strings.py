@@ -53,6 +53,17 @@ _MOVE = """expand_dims concat transpose reverse tile repeat boolean_mask unstack
 where gather_nd roll""".split()
 
 
+def format(template, inputs, placeholder="{}", summarize=3, name=None):
+    """The template with each placeholder replaced by a tensor, as tf.print() writes it: a scalar string."""
+    from berth._ops import _shown
+    values = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+    parts = template.split(placeholder)
+    if len(parts) != len(values) + 1:
+        raise ValueError(f"tf.strings.format: {len(parts) - 1} placeholders for {len(values)} values")
+    shown = [_shown(convert_to_tensor(v), summarize) for v in values] + [""]
+    return convert_to_tensor("".join(p + v for p, v in zip(parts, shown)))
+
+
 def by_number(fn, *args, **kwargs):
     """fn, which only moves elements, of text: of whole numbers that stand for it, and back."""
     import numpy
@@ -87,5 +98,5 @@ def take_text(top):
 
 
 def install(module):
-    for function in (split, bytes_split, unicode_split, unicode_decode):
+    for function in (format, split, bytes_split, unicode_split, unicode_decode):
         setattr(module, function.__name__, function)

@@ -85,9 +85,10 @@ class Dataset:
 
     @staticmethod
     def zip(*datasets, name=None):
-        parts = datasets[0] if len(datasets) == 1 and isinstance(datasets[0], (tuple, list)) else datasets
-        return Dataset(_core.Dataset.zip([d.__berth__ for d in parts]),
-                       tuple(d._form for d in parts))
+        """Elements of several side by side, in the tuples and dictionaries that they are given in."""
+        given = datasets[0] if len(datasets) == 1 and isinstance(datasets[0], (tuple, list, dict)) else datasets
+        parts, form = flatten(tuple(given) if isinstance(given, list) else given)
+        return Dataset(_core.Dataset.zip([d.__berth__ for d in parts]), pack(form, [d._form for d in parts]))
 
     def _same(self, handle):
         return Dataset(handle, self._form)
@@ -389,6 +390,9 @@ class Iterator:
         return self
 
     def __next__(self):
+        if _core.traces_loop():
+            from berth._function import NeedsValues
+            raise NeedsValues("an iterator of a data set is read inside a tf.function, whose trace would keep the element")
         leaves = self._pass.next()
         if leaves is None:
             raise StopIteration

@@ -321,3 +321,10 @@ def test_data_sets_are_saved(tmp_path):
         assert got == [([[0, 1], [2, 3]], [b"a", b"bb"]), ([[4, 5]], [b""])]
     with pytest.raises(tf.errors.NotFoundError, match="Dataset.save"):
         Dataset.load(str(tmp_path))
+
+
+def test_structures_are_zipped():
+    a, b = Dataset.range(2), Dataset.range(5, 7)
+    assert [(int(x), int(y), int(z)) for x, (y, z) in Dataset.zip((a, (b, a)))] == [(0, 5, 0), (1, 6, 1)]
+    assert [int(e["x"]) + int(e["y"]) for e in Dataset.zip({"x": a, "y": b})] == [5, 7]
+    assert [(int(x), int(y)) for x, y in Dataset.zip(a, b)] == [(0, 5), (1, 6)]

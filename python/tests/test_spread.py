@@ -186,7 +186,7 @@ assert float(mean) == 2.0
 try:
     s.run(lambda: plain.assign_add(1.0))
 except Exception as e:
-    assert "aggregation" in str(e), e
+    assert "tf.VariableAggregation.SUM, MEAN or ONLY_FIRST" in str(e) and "tf.VariableSynchronization.ON_READ" in str(e), e
 else:
     raise AssertionError
 

@@ -199,6 +199,36 @@ def test_a_loop_over_a_data_set():
     assert float(total(data)) == 5.0
 
 
+def test_iterators_are_read_by_each_run():
+    it = iter(tf.data.Dataset.range(6))
+
+    @tf.function
+    def step(it):
+        return next(it) * 10
+
+    assert [int(step(it)) for _ in range(3)] == [0, 10, 20]
+
+    @tf.function
+    def rest():
+        total = tf.constant(0, tf.int64)
+        for x in it:
+            total += x
+        return total
+
+    assert int(rest()) == 3 + 4 + 5
+    strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
+    data = strategy.experimental_distribute_dataset(tf.data.Dataset.range(4).batch(2))
+
+    @tf.function
+    def total():
+        s = tf.constant(0, tf.int64)
+        for x in data:
+            s += tf.reduce_sum(strategy.run(lambda v: v * 2, args=(x,)))
+        return s
+
+    assert [int(total()) for _ in range(2)] == [12, 12]
+
+
 def test_loops_grow_where_shape_invariants_say_so():
     @tf.function
     def f(n):
@@ -381,3 +411,12 @@ def test_meshgrid_takes_tensors_one_by_one():
     a, b = tf.meshgrid(tf.range(2), tf.range(3), indexing="ij")
     want = np.meshgrid(range(2), range(3), indexing="ij")
     assert a.numpy().tolist() == want[0].tolist() and b.numpy().tolist() == want[1].tolist()
+
+
+def test_text_of_values_and_the_time():
+    assert tf.strings.format("x {} of {}", (tf.constant([1, 2]), tf.constant("a"))).numpy() == b'x [1 2] of "a"'
+    with pytest.raises(ValueError, match="1 placeholders"):
+        tf.strings.format("{}", [1, 2])
+    f = tf.function(lambda: tf.timestamp())
+    first = float(f())
+    assert 0 <= float(f()) - first < 60 and abs(first - float(tf.timestamp())) < 60 and ran_as_a_plan(f)
