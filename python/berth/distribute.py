@@ -104,10 +104,27 @@ class Strategy:
                 out, structure = flatten(fn(*a, **k), lambda v: v is not None)
             return [convert_to_tensor(v) for v in out], structure
 
-        results, structure = self.__berth__.run(by_replica, "", one)
+        try:
+            results, structure = self.__berth__.run(by_replica, "", one)
+        except Exception as error:
+            from berth._function import needs_values
+            if self.num_replicas_in_sync != 1 or not needs_values(error):
+                raise
+            results, structure = self._op_by_op(one, by_replica[0])
         if n == 1:
             return pack(structure, results[0])
         return pack(structure, [PerReplica(parts) for parts in zip(*results)])
+
+    def _op_by_op(self, one, tensors):
+        """What run() gives of one replica whose function cannot be traced."""
+        from berth._gradient import device
+        outer, _scopes.alone = getattr(_scopes, "alone", False), True
+        try:
+            with device(self.devices()[0][0]):
+                out, structure = one(0, tensors)
+        finally:
+            _scopes.alone = outer
+        return [out], structure
 
     def reduce(self, reduce_op, value, axis=None):
         """The sum or mean of a value over replicas."""
@@ -342,7 +359,7 @@ def get_replica_context():
 
 def in_cross_replica_context():
     """True in the scope of a strategy, outside of run()."""
-    return has_strategy() and _core.replica_id() is None
+    return has_strategy() and _core.replica_id() is None and not getattr(_scopes, "alone", False)
 
 
 _default = []

@@ -215,8 +215,8 @@ void add_distribute(nb::module_& m) {
     StrategyOptions o;
     o.slices = slices;
     const Free free;
-    return MultiWorkerMirroredStrategy(cluster_resolver::from_environment(), o,
-                                       {}, site);
+    return MultiWorkerMirroredStrategy(cluster_resolver::from_environment(site),
+                                       o, {}, site);
   });
   m.def("replica_id", []() -> nb::object {
     const auto context = get_replica_context();

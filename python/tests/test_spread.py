@@ -220,6 +220,19 @@ print(r.task_type, r.task_id, r.cluster_spec().as_dict(), r.cluster_spec().num_t
                            "'worker': ['127.0.0.1:3']} 1\n"), done.stderr
 
 
+def test_one_replica_may_need_values():
+    strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
+    with strategy.scope():
+        v = tf.Variable(2.0)
+
+        def step(x):
+            context = tf.distribute.get_replica_context()
+            return context.all_reduce("SUM", tf.boolean_mask(x, x > 1.0) * v)
+
+        assert strategy.run(step, args=(tf.constant([1.0, 2.0, 3.0]),)).numpy().tolist() == [4, 6]
+    assert tf.distribute.get_replica_context() is not None
+
+
 def test_fit_takes_a_distributed_data_set():
     strategy = tf.distribute.MirroredStrategy()
     with strategy.scope():
