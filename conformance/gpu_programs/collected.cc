@@ -149,17 +149,17 @@ void prepare_fused(const KernelTable& table, DType dtype) {
   };
   reset();
   for (int c = 0; c < expr::kNumCodes; ++c) {
-    const expr::CodeInfo& i = expr::info(static_cast<Code>(c));
+    const expr::CodeInfo& i = expr::info(static_cast<OpCode>(c));
     if (i.operands == 0 || !(i.types & dtype_bit(expr::computed_type(dtype)))) {
       continue;
     }
-    if (i.code == Code::kCast) {
+    if (i.code == OpCode::kCast) {
       for (const DType to : kRunTypes) {
         if (expr::kValueTypes & dtype_bit(to)) add(e.cast(3, to));
       }
-    } else if (i.code == Code::kSelect) {
+    } else if (i.code == OpCode::kSelect) {
       add(e.apply(i.code, {0, 2, 3}));
-    } else if (i.code == Code::kKeep) {
+    } else if (i.code == OpCode::kKeep) {
       add(e.apply(i.code, {2, 1}));
     } else if (i.operands == 1) {
       add(e.apply(i.code, {3}));

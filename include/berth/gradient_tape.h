@@ -79,6 +79,10 @@ class GradientTape {
 
   // Stops recording; earlier records stay.
   void stop(Site site = Site::here());
+  // Allows gradient() more than once from now on, or once more.
+  void set_persistent(bool persistent);
+  // Records again after stop().
+  void resume(Site site = Site::here());
 
   // Returns d(sum(target))/d(source) for each source, with the shape, dtype
   // and device of the source; an empty Tensor where target does not depend on

@@ -22,7 +22,7 @@ from berth import _tensor  # noqa: E402  completes the classes above
 from berth._tensor import (constant, convert_to_tensor, is_tensor, TensorSpec, IndexedSlices,  # noqa: E402
                            float16, float32, float64, bfloat16, int8, int32, int64, uint8,
                            complex64, complex128, string, bool, as_dtype, half, double)
-from berth._modules import install as _install  # noqa: E402
+from berth._modules import install as _install, later as _later  # noqa: E402
 
 _install(globals())
 
@@ -37,6 +37,10 @@ from berth._placement import Contract, explain, placement, plan  # noqa: E402
 from berth import _strings  # noqa: E402
 
 _strings.install(strings)  # noqa: F821
+_strings.take_text(globals())
+_later(io, "berth._io", "FixedLenFeature VarLenFeature RaggedFeature FixedLenSequenceFeature parse_example "  # noqa: F821
+       "parse_single_example TFRecordOptions TFRecordWriter decode_csv gfile")
+_later(image, "berth._images", "ResizeMethod extract_patches")  # noqa: F821
 math.argmax, math.argmin, math.reduce_mean = argmax, argmin, reduce_mean  # noqa: F405
 __version__ = "0.1.0"
 version = _types.SimpleNamespace(VERSION=__version__, GIT_VERSION="", COMPILER_VERSION="")
@@ -49,7 +53,9 @@ _LATER = ("autograph", "data", "debugging", "distribute", "keras", "nest", "prof
 # Names that stand in one of those, too.
 _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "keras.optimizers",
          "initializers": "keras.initializers", "Assert": "debugging.Assert",
-         "SparseTensor": "sparse.SparseTensor", "RaggedTensor": "ragged.RaggedTensor",
+         "SparseTensor": "sparse.SparseTensor", "TensorArray": "_arrays.TensorArray",
+         "VariableSynchronization": "distribute.VariableSynchronization",
+         "VariableAggregation": "distribute.VariableAggregation", "RaggedTensor": "ragged.RaggedTensor",
          "constant_initializer": "keras.initializers.Constant",
          "ones_initializer": "keras.initializers.Ones",
          "zeros_initializer": "keras.initializers.Zeros",

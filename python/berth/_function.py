@@ -9,6 +9,7 @@ from berth._straight import is_straight
 from berth._structure import LEAF, flatten, is_value, pack
 from berth._tensor import TensorSpec, convert_to_tensor
 
+_TRIES = 2  # what the first call makes, such as variables, is there for the second trace
 _tracing = []
 _listening = [None]  # tf.summary.trace_on(): where called functions go
 
@@ -22,6 +23,29 @@ def executing_eagerly():
     return not _tracing
 
 
+class NeedsValues(ValueError):
+    """What a trace meets that needs values; the engine's errors of this kind have the attribute, too."""
+    needs_values = True
+
+
+class MakesVariable(NeedsValues):
+    """A variable is made while a function is traced: its first call is not."""
+
+
+def _refuse_variable():
+    if _tracing:
+        raise MakesVariable("a variable is made inside a tf.function; make it before, or in the first call alone: "
+                            "if self.v is None: self.v = tf.Variable(...)")
+
+
+_core.set_variable_hook(_refuse_variable)
+
+
+def needs_values(error):
+    """True of an error that the same code does not meet when its ops run one by one."""
+    return getattr(error, "needs_values", False) and not _core.traces_loop()
+
+
 def call_converted(fn, *args, **kwargs):
     """Calls a function of the user's; while a trace is on, tensors may decide its control flow."""
     if not _core.traces_loop() or is_straight(fn, (*args, *kwargs.values())):
@@ -32,6 +56,8 @@ def call_converted(fn, *args, **kwargs):
 
 class Function:
     """A Python function that is traced once per signature and then runs as a compiled plan."""
+
+    of_a_map = False
 
     def __init__(self, fn, name=None, input_signature=None, placement="", autograph=True,
                  contract=None, reduce_retracing=False):
@@ -45,10 +71,14 @@ class Function:
         specs = [] if input_signature is None else flatten(list(input_signature))[0]
         self._make = lambda specs: _core.Function(self._trace, name or getattr(fn, "__name__", "function"), specs,
                                                   placement, contracts(contract))
+        if any(s.shape.rank is None for s in specs):
+            specs = []  # each shape has a trace of its own
         self._core = self._make([(s.shape, s.dtype) for s in specs])
+        self._open = reduce_retracing or any(not s.shape.is_fully_defined() for s in specs)
         self._cores = [self._core]
         self._relaxed = {} if reduce_retracing and input_signature is None else None
         self._bound = {}
+        self._untraced = {}   # by signature text: how often a trace failed for want of values, and the error
         self.hosted = []      # what py_function calls in its traces
         self._call_structure = None
 
@@ -74,17 +104,28 @@ class Function:
             args, kwargs = tuple(convert_signature(self._signature, bound.args)), {}
         leaves, structure = flatten((args, kwargs), is_value)
         text = self._text_of(structure)
+        if self._untraced and self._untraced.get(text, (0,))[0] >= _TRIES:
+            return self._op_by_op(structure, leaves)
         outer = self._call_structure
         self._call_structure = structure
         try:
             if self._relaxed is not None:
                 self._core = self._core_for(leaves, text)
             results, form = self._core.call(leaves, text)
+        except Exception as error:
+            if not needs_values(error):
+                hide(error)
+                raise
+            failed = error
         except BaseException as error:
             hide(error)
             raise
+        else:
+            failed = None
         finally:
             self._call_structure = outer
+        if failed is not None:
+            return self._without(failed, structure, leaves, text)
         if _listening[0] is not None and not _tracing:
             _listening[0].append(self.get_concrete_function(*args, **kwargs))
         return pack(form, results)
@@ -92,6 +133,32 @@ class Function:
     def __repr__(self):
         signature = "" if self._signature is None else f", input_signature={self._signature!r}"
         return f"<tf.function {self.__name__}, traces={len(self._traced)}{signature}>"
+
+    def _without(self, error, structure, leaves, text):
+        """The results of a call that its trace has no values for: by a trace of these shapes, or op by op."""
+        if self._open:
+            # Sizes are numbers where no dimension is open.
+            self._open, self._relaxed = False, None
+            self._core = self._make([])
+            self._cores.append(self._core)
+            return self(*pack(structure, leaves)[0], **pack(structure, leaves)[1])
+        tries = self._untraced.get(text, (0,))[0] + 1
+        self._untraced[text] = tries, error
+        if tries == _TRIES and isinstance(error, MakesVariable):
+            raise ValueError(f"tf.function {self.__name__}: each call makes variables: {error}") from error
+        if tries == _TRIES and not self.of_a_map:  # explain() of a pipeline says so
+            _core.lint_untraced(self.__name__, str(error))
+        return self._op_by_op(structure, leaves)
+
+    def _op_by_op(self, structure, leaves):
+        import contextlib
+        args, kwargs = pack(structure, [convert_to_tensor(v) for v in leaves])
+        with contextlib.ExitStack() as kept:
+            for contract in contracts(self._contract):
+                kept.enter_context(contract)
+            out, form = flatten(self.python_function(*args, **kwargs))
+        return pack(form, [convert_to_tensor(v) if isinstance(v, (Variable, int, float)) or is_value(v) else v
+                           for v in out])
 
     def _core_for(self, leaves, text):
         """The traces for arguments like these; dimensions that have differed are open from then on."""
@@ -125,9 +192,9 @@ class Function:
         return of(structure)
 
     def _trace(self, leaves):
-        self._traced.append((self._call_structure,
-                             [TensorSpec.from_tensor(t) for t in leaves]))
-        return self.trace_with(self._call_structure, leaves)
+        result = self.trace_with(self._call_structure, leaves)
+        self._traced.append((self._call_structure, [TensorSpec.from_tensor(t) for t in leaves]))
+        return result
 
     def trace_with(self, structure, leaves):
         """Calls the function with tensors of a trace; returns leaves and structure of the result."""
@@ -168,16 +235,29 @@ class Function:
     def experimental_get_tracing_count(self):
         return sum(core.num_traces() for core in self._cores)
 
+    def _why_untraced(self):
+        """What there is in place of a report of a function that never could be traced."""
+        if not self._untraced or self.experimental_get_tracing_count():
+            return None
+        _, error = list(self._untraced.values())[-1]
+        return Report(f"{self.__name__} runs op by op, for it cannot be traced: {error}\n")
+
     def placement(self):
         """What ran where, of the signature called last."""
+        if (text := self._why_untraced()) is not None:
+            return text
         return Report(self._core.placement(), self._core.placement_json())
 
     def explain(self, op):
         """Why an op is where it is, and what would move it."""
+        if (text := self._why_untraced()) is not None:
+            return text
         return Report(self._core.explain(op))
 
     def plan_text(self, stage="plan"):
         """The function as text: stage "trace", "optimize", "place" or "plan"."""
+        if (text := self._why_untraced()) is not None:
+            return text
         return Report(self._core.text(stage))
 
     def save_graph(self, path, stage="optimize"):
@@ -259,7 +339,8 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
         return loop_vars
     leaves, form = flatten(list(loop_vars))
     leaves = [convert_to_tensor(v) for v in leaves]
-    for v, s in zip(leaves, [] if shape_invariants is None else flatten(list(shape_invariants))[0]):
+    invariants = [] if shape_invariants is None else flatten(list(shape_invariants))[0]
+    for v, s in zip(leaves, invariants):
         if not TensorShape(getattr(s, "shape", s)).is_compatible_with(v.shape):
             raise ValueError(f"while_loop: a variable has the shape {v.shape}, which its shape invariant {s} excludes")
 
@@ -271,4 +352,9 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
         out = list(out) if isinstance(out, (list, tuple)) else [out]
         return [convert_to_tensor(v) for v in flatten(out)[0]]
 
-    return pack(form, _core.trace_while(test, step, leaves, most))
+    try:
+        return pack(form, _core.trace_while(test, step, leaves, most))
+    except _core.InvalidArgumentError as error:
+        if any(not TensorShape(getattr(s, "shape", s)).is_fully_defined() for s in invariants):
+            raise NeedsValues(f"while_loop: a variable grows, as its shape invariant allows: {error}") from error
+        raise

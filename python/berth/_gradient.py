@@ -10,6 +10,9 @@ def _warn(text):
     warnings.warn(text, stacklevel=3)
 
 
+ops = _core.ops
+
+
 class UnconnectedGradients:
     NONE, ZERO = "none", "zero"
 
@@ -51,8 +54,62 @@ class GradientTape:
         if not any(t.dtype.is_floating or t.dtype.is_complex for t in targets):
             _warn(f"tape.gradient: the target is {targets[0].dtype.name}, which has no gradient")
             return pack(structure, [None] * len(leaves))
-        out = self._tape.gradient(targets, leaves, given, unconnected_gradients == "zero")
+        out = self._tape.gradient(targets, leaves, given, unconnected_gradients == "zero", False)
         return pack(structure, out)
+
+    def stop_recording(self):
+        """A block in which nothing is recorded."""
+        return _Pause(self._tape)
+
+    def jacobian(self, target, sources, unconnected_gradients=UnconnectedGradients.NONE, parallel_iterations=None,
+                 experimental_use_pfor=True):
+        """The derivative of each element of `target` by `sources`: tensors [*target, *source], in their structure.
+
+        None where the target does not depend on a source, unless unconnected_gradients="zero".
+        """
+        rows = self._rows(target, sources, unconnected_gradients, target.shape.num_elements(), lambda i, n: _one(n, i))
+        return _stacked_rows(rows, lambda r, s: ops.reshape(ops.stack(r), [*target.shape, *s.shape]), sources)
+
+    def batch_jacobian(self, target, source, unconnected_gradients=UnconnectedGradients.NONE, parallel_iterations=None,
+                       experimental_use_pfor=True):
+        """jacobian() of each row of target [n, ...] by the same row of source [n, ...]: a tensor [n, ..., ...]."""
+        n, per_row = target.shape[0], target.shape[1:].num_elements()
+        if source.shape[0] != n:
+            raise ValueError(f"batch_jacobian: target {target.shape} and source {source.shape} have other first axes")
+        rows = self._rows(target, source, unconnected_gradients, per_row, lambda i, _: ops.tile(_one(per_row, i), [n]))
+        return _stacked_rows(rows, lambda r, s: ops.reshape(ops.stack(r, 1), [*target.shape, *s.shape[1:]]), source)
+
+    def _rows(self, target, sources, unconnected, count, weights):
+        """The gradients of `count` weighted sums of the target, by leaves of the sources."""
+        leaves = flatten(sources)[0]
+        n = target.shape.num_elements()
+        return [self._tape.gradient(
+            [target], leaves, [ops.reshape(ops.math.cast(weights(i, n), target.dtype), target.shape)],
+            unconnected == "zero", i < count - 1) for i in range(count)]
+
+
+class _Pause:
+    """A block in which a tape does not record."""
+
+    def __init__(self, tape):
+        self._tape = tape
+
+    def __enter__(self):
+        self._tape.pause()
+
+    def __exit__(self, *_):
+        self._tape.resume()
+
+
+def _one(length, at):
+    """Zeros, and a one at a place."""
+    return ops.math.cast(ops.math.equal(ops.range(0, length, 1), at), _core.float32)
+
+
+def _stacked_rows(rows, join, sources):
+    leaves, structure = flatten(sources)
+    return pack(structure, [None if any(r is None for r in column) else join(list(column), s)
+                            for s, column in zip(leaves, zip(*rows))])
 
 
 class device:

@@ -6,7 +6,7 @@ import weakref
 
 from berth import _core
 from berth._core import Tensor, Variable
-from berth._function import _tracing
+from berth._function import NeedsValues, _tracing
 from berth._gradient import GradientTape, device
 from berth._lazy import Lazy
 from berth._structure import flatten, pack
@@ -19,7 +19,7 @@ owners = []  # lists that hold those while the engine traces something else than
 _forever = []
 
 
-class ShapeUnknown(ValueError):
+class ShapeUnknown(NeedsValues):
     """A call of Python is traced whose results have shapes that are not known."""
 
 
@@ -68,7 +68,8 @@ def _is_tensor_like(v):
 def py_function(func=None, inp=None, Tout=None, name=None):
     """Calls func(*tensors) on the CPU, also inside of a traced function; differentiable.
 
-    Tout: dtypes of the results; in a trace tf.TensorSpec(shape, dtype), for the plan must know.
+    Tout: dtypes of the results, or tf.TensorSpec(shape, dtype): a traced function whose results have
+    no shape here runs op by op. Without func, a decorator: py_function(Tout=tf.float32)(func)(*tensors).
     """
     return _call(func, inp, Tout, False)
 
@@ -79,6 +80,8 @@ def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
 
 
 def _call(func, inp, Tout, arrays):
+    if func is None:
+        return lambda func: functools.wraps(func)(lambda *args: _call(func, args, Tout, arrays))
     inputs = [convert_to_tensor(v) for v in (inp or [])]
     wanted, form = flatten([] if Tout is None else Tout)
 
@@ -108,6 +111,8 @@ def _of_dtype(value, wanted, casts):
 
 def call_host(run, inputs, specs, differentiable=False):
     """Traces a call of run(*tensors) -> tensors on the host."""
+    if any(t.dtype == _core.string for t in inputs):
+        raise ShapeUnknown("py_function: text is not in a plan")
     numbers = []
     for s in specs:
         if not isinstance(s, TensorSpec) or not s.shape.is_fully_defined():

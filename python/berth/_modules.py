@@ -57,5 +57,21 @@ def install(top):
             top.setdefault(name, value)
 
 
+def later(module, source, names):
+    """Gives a module names of another one, which is imported when the first is used."""
+    names, missing = names.split(), module.__getattr__
+
+    def look_up(name):
+        if name not in names:
+            return missing(name)
+        import importlib
+        value = getattr(importlib.import_module(source), name)
+        setattr(module, name, value)
+        return value
+
+    module.__getattr__ = look_up
+    module.__dir__ = lambda: sorted({*vars(module), *names})
+
+
 def hasattr_quietly(module, name):
     return name in vars(module)

@@ -1,16 +1,20 @@
 """Functions whose form in TensorFlow differs from the engine's."""
 import builtins
+import sys
 
 from berth import _core
-from berth._tensor import convert_to_tensor, float32, int32, int64, string
+from berth._lazy import Lazy
+from berth._structure import flatten, pack
+from berth._tensor import as_dtype, convert_to_tensor, float32, float64, int32, int64, string
 
 _ops = _core.ops
 
 __all__ = ["reshape", "range", "unique", "unique_with_counts", "print", "group", "no_op", "shape",
            "pad", "squeeze", "argmax", "argmin", "reduce_mean", "histogram_fixed_width", "zeros", "ones",
-           "clip_by_global_norm", "einsum", "fill", "rank", "size", "stack", "identity", "split", "gather"]
+           "clip_by_global_norm", "einsum", "fill", "rank", "size", "stack", "identity", "split", "gather",
+           "slice", "meshgrid", "repeat", "timestamp"]
 
-_builtin_range = builtins.range
+_np = Lazy("numpy")
 
 
 def reshape(tensor, shape, name=None):
@@ -66,11 +70,46 @@ def identity(input, name=None):
     return _ops.identity(convert_to_tensor(input))
 
 
+def slice(input_, begin, size, name=None):
+    """The block of `input_` that begins at `begin` and has `size`, -1 to the end; tensors may say both."""
+    try:
+        return _ops.slice(input_, begin, size)
+    except _core.FailedPreconditionError:
+        # The place follows from values, the size must not.
+        wanted = [int(n) for n in size]
+        out = convert_to_tensor(input_)
+        for axis, n in enumerate(wanted):
+            if n < 0 and _core.is_open(begin[axis]):
+                raise
+            if n < 0:
+                n = out.shape[axis] - int(begin[axis])
+            out = _ops.gather(out, _ops.range(0, n, 1, int32) + _ops.math.cast(begin[axis], int32), axis=axis)
+        return out
+
+
+def meshgrid(*args, indexing="xy", name=None):
+    """Tensors of rank 1 as one axis each of a grid: a list of tensors of its shape; "xy" swaps the first two."""
+    parts = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
+    return _ops.meshgrid([convert_to_tensor(v) for v in parts], indexing)
+
+
+def repeat(input, repeats, axis=None, name=None):
+    """Each element of `input`, or along `axis` each slice, `repeats` times; a list or vector says it of each."""
+    if isinstance(repeats, (_core.Tensor, _core.Variable)) and len(repeats.shape) == 1:
+        repeats = repeats.numpy().tolist()
+    if axis is None and isinstance(repeats, (list, tuple)):
+        input, axis = _ops.reshape(input, [-1]), 0
+    return _ops.repeat(input, repeats) if axis is None else _ops.repeat(input, repeats, axis)
+
+
 def range(start, limit=None, delta=1, dtype=None, name=None):
     if limit is None:
         start, limit = 0, start
+    given = [v.dtype for v in (start, limit, delta) if isinstance(v, (_core.Tensor, _core.Variable))]
+    if dtype is None and given:
+        dtype = next((d for d in given if d.is_floating), given[0])
     floating = any(isinstance(v, float) for v in (start, limit, delta))
-    if floating or (dtype is not None and dtype == float32):
+    if floating or (dtype is not None and as_dtype(dtype).is_floating):
         return _ops.float_range(start, limit, delta, float32 if dtype is None else dtype)
     return _ops.range(start, limit, delta, int32 if dtype is None else dtype)
 
@@ -147,7 +186,69 @@ def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
 
 
 def print(*inputs, output_stream=None, summarize=None, sep=" ", end="\n", name=None):
-    builtins.print(*[v.numpy() if hasattr(v, "numpy") else v for v in inputs], sep=sep, end=end, file=output_stream)
+    """Prints values, of a traced function whenever it runs: to sys.stderr, or `output_stream`, a file or "file://PATH".
+
+    Of long axes `summarize` elements of both ends are shown, 3 by default, -1: all.
+    """
+    from berth._host import call_host
+    leaves, form = flatten(list(inputs), lambda v: isinstance(v, (_core.Tensor, _core.Variable)))
+
+    def run(*values):
+        shown = sep.join(_shown(v, 3 if summarize is None else summarize) for v in pack(form, values)) + end
+        if isinstance(output_stream, str) and output_stream.startswith("file://"):
+            with open(output_stream[len("file://"):], "a", encoding="utf-8") as file:
+                file.write(shown)
+            return []
+        stream = {"stdout": sys.stdout, "stderr": sys.stderr}.get(output_stream, output_stream)
+        (stream or sys.stderr).write(shown)
+        return []
+
+    if any(_core.is_open(v) for v in leaves) or (_core.traces_loop() and not leaves):
+        call_host(run, [convert_to_tensor(v) for v in leaves], [])
+    elif _core.traces_loop():
+        call_host(lambda *_: run(*leaves), [], [])
+    else:
+        run(*leaves)
+
+
+def _shown(value, most):
+    """A value as tf.print writes it: "[1 2 3]", "0.5", "1"."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k!r}: {_shown(v, most)}" for k, v in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        inner = ", ".join(_shown(v, most) for v in value)
+        return f"[{inner}]" if isinstance(value, list) else f"({inner})"
+    if not hasattr(value, "_array"):
+        return str(value)
+    array = value._array()
+    if not array.shape:
+        return _number(array[()])
+    edge = max(array.shape) if most < 0 else most
+    few = array.size and max(array.shape) <= 2 * edge
+    return _np.array2string(array, edgeitems=edge, threshold=array.size if few else 0, separator=" ",
+                            max_line_width=10**9, formatter={"all": _number}).replace("\n\n", "\n")
+
+
+def _number(v):
+    if isinstance(v, bytes):
+        return '"' + v.decode("utf-8", "backslashreplace") + '"'
+    if isinstance(v, (bool, _np.bool_)):
+        return str(int(v))
+    if not isinstance(v, (float, _np.floating)):
+        return str(v)
+    digits = 15 if isinstance(v, float) else 6  # as few as give the number back
+    short = f"{v:.{digits}g}"
+    return short if type(v)(short) == v or v != v else f"{v:.{17 if digits == 15 else 9}g}"
+
+
+def timestamp(name=None):
+    """The seconds since 1970, float64 []; in a traced function those of each run."""
+    import time
+    if not _core.traces_loop():
+        return convert_to_tensor(time.time(), float64)
+    from berth._host import call_host
+    from berth._tensor import TensorSpec
+    return call_host(lambda *_: [convert_to_tensor(time.time(), float64)], [], [TensorSpec([], float64)])[0]
 
 
 def group(*inputs, **kwargs):

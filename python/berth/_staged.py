@@ -9,6 +9,8 @@ from malt.operators.variables import Undefined, UndefinedReturnValue
 
 from berth import _core
 from berth._core import Tensor, Variable
+from berth._arrays import TensorArray
+from berth._function import NeedsValues
 from berth._ops import range as tf_range
 from berth._structure import LEAF, _Fixed, flatten, pack
 from berth._tensor import convert_to_tensor
@@ -100,6 +102,9 @@ def _show(form):
 
 
 def _check_form(a, b, name, where):
+    for form in (a, b):
+        if isinstance(form, _Fixed) and isinstance(form.value, TensorArray):
+            form.value.staged()
     if _same_form(a, b):
         return
     if name.startswith("retval_") or name.startswith("do_return"):
@@ -226,7 +231,7 @@ def while_stmt(test, body, get, set, names, opts):
             return
         body()
         more = test()
-    _loop(test, body, get, set, names, opts.get("maximum_iterations"))
+    _loop(test, body, get, set, names, opts.get("maximum_iterations"), opts)
 
 
 def for_stmt(values, extra_test, body, get, set, names, opts):
@@ -235,9 +240,7 @@ def for_stmt(values, extra_test, body, get, set, names, opts):
     if not _core.traces_loop():
         pass
     elif isinstance(values, Dataset):
-        raise NotImplementedError(
-            "a data set is iterated inside a tf.function; iterate outside, and call the function "
-            "with each element")
+        raise NeedsValues("a data set is iterated inside a tf.function, which is not traced")
     elif isinstance(values, (Tensor, Variable)):
         return _for_tensor(convert_to_tensor(values), extra_test, body, get, set, names, opts)
     elif isinstance(values, _Range):
@@ -271,9 +274,14 @@ class _Range:
     def loop(self, extra_test, body, *state):
         _count_up(*self._bounds, None, body, extra_test, *state)
 
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self.__berth_tensor__()
+
     def __berth_tensor__(self):
-        raise ValueError("the length of a range is a tensor, which is not known while the function is "
-                         "traced; only a `for` can take it")
+        raise NeedsValues("the length of a range is a tensor, which is not known while the function is "
+                          "traced; only a `for` can take it")
 
 
 def _count_up(start, limit, step, length, body, extra_test, get, set, names, opts):
@@ -301,10 +309,10 @@ def _count_up(start, limit, step, length, body, extra_test, get, set, names, opt
     most = opts.get("maximum_iterations")
     if length is not None:
         most = length if most is None else min(most, length)
-    _loop(more, turn, lambda: (at[0], *get()), put, ("the index", *names), most)
+    _loop(more, turn, lambda: (at[0], *get()), put, ("the index", *names), most, opts)
 
 
-def _loop(test, body, get, set, names, limit):
+def _loop(test, body, get, set, names, limit, opts):
     """Traces a loop. What is not set before it starts as zeros of what a turn sets it to."""
     start, dtypes = list(get()), {}
     while True:
@@ -338,6 +346,10 @@ def _loop(test, body, get, set, names, limit):
         try:
             out = _core.trace_while(check, turn, tensors, -1 if limit is None else int(limit))
             break
+        except _core.InvalidArgumentError as error:
+            if opts.get("shape_invariants"):
+                raise NeedsValues(f"a variable of a loop grows, as its shape invariant allows: {error}") from error
+            raise
         except _Again as again:
             symbol, what = again.what
             if symbol is None:
@@ -372,9 +384,12 @@ def _range(*args):
 
 
 def _tensor_range(*args, **kwargs):
-    if not kwargs and any(is_staged(a) for a in args):
+    try:
+        return tf_range(*args, **kwargs)
+    except _core.FailedPreconditionError as error:
+        if kwargs or not getattr(error, "needs_values", False):
+            raise
         return _Range(*args)
-    return tf_range(*args, **kwargs)
 
 
 def _int(value=0, *base):

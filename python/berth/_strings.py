@@ -1,6 +1,9 @@
-"""tf.strings where TensorFlow's results are ragged."""
+"""tf.strings where TensorFlow's results are ragged, and text in functions that move elements."""
+import functools
+
 from berth import _core
-from berth._tensor import convert_to_tensor, refuse
+from berth._structure import flatten, pack
+from berth._tensor import convert_to_tensor, refuse, string
 
 _text = _core.ops.strings
 
@@ -46,6 +49,54 @@ def unicode_decode(input, input_encoding, errors="replace", replacement_char=655
     return _rows(input, (numbers[:values.shape[0]], splits))
 
 
+_MOVE = """expand_dims concat transpose reverse tile repeat boolean_mask unstack squeeze reshape slice split broadcast_to
+where gather_nd roll""".split()
+
+
+def format(template, inputs, placeholder="{}", summarize=3, name=None):
+    """The template with each placeholder replaced by a tensor, as tf.print() writes it: a scalar string."""
+    from berth._ops import _shown
+    values = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+    parts = template.split(placeholder)
+    if len(parts) != len(values) + 1:
+        raise ValueError(f"tf.strings.format: {len(parts) - 1} placeholders for {len(values)} values")
+    shown = [_shown(convert_to_tensor(v), summarize) for v in values] + [""]
+    return convert_to_tensor("".join(p + v for p, v in zip(parts, shown)))
+
+
+def by_number(fn, *args, **kwargs):
+    """fn, which only moves elements, of text: of whole numbers that stand for it, and back."""
+    import numpy
+    args = [convert_to_tensor(v) if isinstance(v, (str, bytes)) else v for v in args]
+    leaves, form = flatten((args, kwargs), lambda v: isinstance(v, _core.Tensor))
+    arrays = [v._array() for v in leaves if v.dtype == string]
+    table, places = numpy.unique(numpy.concatenate([a.ravel() for a in arrays]), return_inverse=True)
+    parts = iter(numpy.split(places.astype("int32"), numpy.cumsum([a.size for a in arrays])[:-1]))
+    shapes = iter([a.shape for a in arrays])
+    given, named = pack(form, [convert_to_tensor(next(parts).reshape(next(shapes))) if v.dtype == string else v
+                               for v in leaves])
+    out, structure = flatten(fn(*given, **named))
+    return pack(structure, [convert_to_tensor(numpy.asarray(table[v._array()], object), string) for v in out])
+
+
+def _of_text_too(fn):
+    @functools.wraps(fn)
+    def call(*args, **kwargs):
+        try:
+            return fn(*args, **kwargs)
+        except _core.InvalidArgumentError as error:
+            if " string; expected one of" not in str(error):
+                raise
+        return by_number(fn, *args, **kwargs)
+    return call
+
+
+def take_text(top):
+    """Lets functions that only move elements take text, too, which is on the host."""
+    for name in _MOVE:
+        top[name] = _of_text_too(top[name])
+
+
 def install(module):
-    for function in (split, bytes_split, unicode_split, unicode_decode):
+    for function in (format, split, bytes_split, unicode_split, unicode_decode):
         setattr(module, function.__name__, function)

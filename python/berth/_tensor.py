@@ -1,4 +1,5 @@
 """Completes Tensor, Variable, DType and TensorShape, and makes tensors of values."""
+import functools
 import operator
 
 from berth import _core
@@ -93,6 +94,9 @@ def _whole(value):
 
 def _getitem(self, key):
     """x[0], x[1:3], x[:, 0], x[..., -1], x[None], x[mask], x[tensor]."""
+    if self.dtype == string:
+        from berth._strings import by_number
+        return by_number(_getitem, self, key)
     keys = tuple(key) if isinstance(key, (tuple, list)) else (key,)
     if key is True or key is False:
         raise TypeError(f"a mask has at least one axis: {key} is no subscript")
@@ -103,7 +107,7 @@ def _getitem(self, key):
         if len(at.shape) > 0:
             return _core.ops.gather(self, at)
     used = sum(1 for k in keys if k is not None and k is not Ellipsis)
-    parts, new_axes, axis = [], [], 0
+    parts, new_axes, axis, picked = [], [], 0, []
     for k in keys:
         if k is Ellipsis:
             skipped = len(self.shape) - used
@@ -115,12 +119,22 @@ def _getitem(self, key):
         elif isinstance(k, slice):
             parts.append((_whole(k.start), _whole(k.stop), 1 if k.step is None else _whole(k.step)))
             axis += 1
+        elif isinstance(k, (Tensor, Variable)) and _core.is_open(k):
+            picked.append((len(new_axes), axis, k))
+            parts.append((None, None, 1))
         else:
             parts.append(_check_index(self, len(parts), _whole(k)))
     out = self._getitem(parts) if parts else self
+    for done, (news, at, k) in enumerate(picked):
+        out = _core.ops.gather(out, _from_the_end(k, out.shape[at - news]), axis=at - news)
     for at in new_axes:
         out = _core.ops.expand_dims(out, at)
     return out
+
+
+def _from_the_end(at, length):
+    """An index that a trace does not know: those below 0 count from the end."""
+    return at if length is None else _core.ops.where(_core.ops.math.less(at, 0), at + length, at)
 
 
 def _check_index(self, axis, at):
@@ -138,6 +152,8 @@ def _iterate(self):
     if self.shape[0] is None:
         raise TypeError("the first axis of this tensor is not known while the function is traced; "
                         "iterate over tf.range(n) in a tf.while_loop")
+    if self.dtype == string:
+        return (self[i] for i in range(self.shape[0]))
     return iter(_core.ops.unstack(self))
 
 
@@ -193,6 +209,28 @@ def _set_shape(self, shape):
         raise ValueError(f"set_shape: the tensor has the shape {self.shape}, not {TensorShape(shape)}")
 
 
+def _variable_getitem(self, key):
+    """A part of the value, whose assign(), assign_add() and assign_sub() write to the variable."""
+    out = _getitem(self, key)
+    for name in ("assign", "assign_add", "assign_sub"):
+        setattr(out, name, functools.partial(_write_part, self, key, name))
+    return out
+
+
+def _write_part(variable, key, how, value, use_locking=False, name=None, read_value=True):
+    """Sets the elements of a variable that a subscript says; those that come twice get the last value."""
+    ops, whole = _core.ops, variable.read_value()
+    count = whole.shape.num_elements()
+    places = _getitem(ops.reshape(ops.range(0, count, 1), whole.shape), key)
+    value = convert_to_tensor(value, None if hasattr(value, "dtype") else variable.dtype)
+    if how != "assign":
+        old = _getitem(whole, key)
+        value = old + value if how == "assign_add" else old - value
+    new = ops.tensor_scatter_nd_update(ops.reshape(whole, [count]), ops.reshape(places, [-1, 1]),
+                                       ops.reshape(ops.broadcast_to(value, places.shape), [-1]))
+    return variable.assign(ops.reshape(new, whole.shape))
+
+
 def _no_hash(self):
     raise TypeError("Tensor is unhashable, because == compares its values: tensor.ref() is a key")
 
@@ -213,6 +251,7 @@ for _class in (Tensor, Variable):
     _class.__copy__ = lambda self: self
     _class.__dlpack__ = _dlpack
     _class.__dlpack_device__ = lambda self: (1, 0)
+Variable.__getitem__ = _variable_getitem
 Tensor.__repr__ = _repr
 Tensor.__hash__ = _no_hash
 Tensor.ref = lambda self: _Reference(self)
@@ -279,11 +318,29 @@ def is_tensor(value):
     return isinstance(value, (Tensor, Variable))
 
 
+class _UnknownShape:
+    """The shape of a TensorSpec(None): neither sizes nor their number are known."""
+
+    rank = ndims = dims = None
+    is_fully_defined = lambda self: False  # noqa: E731
+    is_compatible_with = lambda self, other: True  # noqa: E731
+    num_elements = lambda self: None  # noqa: E731
+    __repr__ = __str__ = lambda self: "<unknown>"
+    __eq__ = lambda self, other: isinstance(other, _UnknownShape)
+    __hash__ = lambda self: 0
+
+    def as_list(self):
+        raise ValueError("the rank of this shape is not known")
+
+    __iter__ = __len__ = as_list
+
+
 class TensorSpec:
-    """Shape and dtype of an argument (tf.TensorSpec)."""
+    """Shape and dtype of an argument (tf.TensorSpec); shape None: of any rank."""
 
     def __init__(self, shape=(), dtype=float32, name=None):
-        self.shape, self.dtype, self.name = TensorShape(shape), as_dtype(dtype), name
+        self.shape = _UnknownShape() if shape is None or isinstance(shape, _UnknownShape) else TensorShape(shape)
+        self.dtype, self.name = as_dtype(dtype), name
 
     @classmethod
     def from_tensor(cls, tensor, name=None):

@@ -27,6 +27,10 @@ threading = _types.SimpleNamespace(
     set_inter_op_parallelism_threads=_config.set_inter_op_parallelism_threads,
     get_inter_op_parallelism_threads=_config.get_inter_op_parallelism_threads)
 
+optimizer = _types.SimpleNamespace(  # every plan is compiled and optimized: accepted as TensorFlow does
+    set_jit=lambda enabled: None, get_jit=lambda: "", set_experimental_options=lambda options: None,
+    get_experimental_options=dict)
+
 _eager = [False]
 
 

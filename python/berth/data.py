@@ -1,4 +1,6 @@
 """tf.data."""
+import collections as _collections
+import enum as _enum
 import itertools
 import types as _types
 
@@ -41,7 +43,7 @@ class Dataset:
             specs = [(s, t) for s, t in zip(shapes, types)]
         else:
             leaves, form = flatten(output_signature)
-            specs = [(s.shape, s.dtype) for s in leaves]
+            specs = [(None if s.shape.rank is None else s.shape, s.dtype) for s in leaves]
 
         def leaves_of(value):
             leaves = [value] if form is LEAF else flatten(value)[0]
@@ -84,17 +86,17 @@ class Dataset:
 
     @staticmethod
     def zip(*datasets, name=None):
-        parts = datasets[0] if len(datasets) == 1 and isinstance(datasets[0], (tuple, list)) else datasets
-        return Dataset(_core.Dataset.zip([d.__berth__ for d in parts]),
-                       tuple(d._form for d in parts))
+        """Elements of several side by side, in the tuples and dictionaries that they are given in."""
+        given = datasets[0] if len(datasets) == 1 and isinstance(datasets[0], (tuple, list, dict)) else datasets
+        parts, form = flatten(tuple(given) if isinstance(given, list) else given)
+        return Dataset(_core.Dataset.zip([d.__berth__ for d in parts]), pack(form, [d._form for d in parts]))
 
     def _same(self, handle):
         return Dataset(handle, self._form)
 
     def map(self, map_func, num_parallel_calls=None, deterministic=None, name=None):
         from berth._function import Function, call_converted
-        from berth._host import ShapeUnknown
-        forms, eager = [], []
+        forms = []
 
         def run(*element):
             out, form = flatten(_result(call_converted(map_func, *element)), lambda v: v is not None)
@@ -102,14 +104,12 @@ class Dataset:
             return [convert_to_tensor(v) for v in out]
 
         traced = Function(run, name="map")
+        traced.of_a_map = True
 
         def call(leaves):
-            if not eager:
-                try:
-                    return traced(*_arguments(self._form, leaves))
-                except ShapeUnknown:
-                    eager.append(True)  # py_function: only the call itself says what comes out
-            return run(*_arguments(self._form, leaves))
+            out = traced(*_arguments(self._form, leaves))
+            _core.note_plan(not traced._untraced)
+            return out
 
         handle = self.__berth__.map(call, 0 if num_parallel_calls is None else num_parallel_calls,
                                     deterministic is not False)
@@ -117,14 +117,16 @@ class Dataset:
 
     def _shaped(self, handle, forms, run, state=()):
         """The result of a transform, whose structure the first element says, or else a trace."""
-        from berth._host import ShapeUnknown
+        from berth._function import needs_values
         handle.element_spec()
         specs = [*((t.shape, t.dtype) for t in state), *self.__berth__.element_spec()]
         if forms or not specs:
             return Dataset(handle, forms[0] if forms else self._form)
         try:
             outputs = _core.trace_concrete(run, "data", specs).outputs()
-        except ShapeUnknown:
+        except Exception as error:
+            if not needs_values(error):
+                raise
             return self._same(handle)
 
         def begin():
@@ -230,6 +232,22 @@ class Dataset:
         refuse("snapshot", reader_func=reader_func, shard_func=shard_func)
         return self._same(self.__berth__.snapshot(str(path)))
 
+    def save(self, path, compression=None, shard_func=None, checkpoint_args=None):
+        """Writes all elements to a folder, for Dataset.load(); compression: None or "GZIP"."""
+        from berth import _saved_data
+        refuse("save", shard_func=shard_func, checkpoint_args=checkpoint_args)
+        _saved_data.save(self, str(path), compression)
+
+    @staticmethod
+    def load(path, element_spec=None, compression=None, reader_func=None):
+        """The dataset that save() wrote; NotFoundError of another folder."""
+        from berth import _saved_data
+        refuse("load", reader_func=reader_func)
+        made = _saved_data.load(str(path))
+        if element_spec is not None and flatten(element_spec)[0] != flatten(made.element_spec)[0]:
+            raise ValueError(f"Dataset.load: the elements are {made.element_spec}, not {element_spec}")
+        return made
+
     def get_single_element(self, name=None):
         """Returns the only element."""
         found = list(self.take(2))
@@ -329,10 +347,9 @@ class Dataset:
         return transformation_func(self)
 
     def with_options(self, options, name=None):
+        """The dataset with options for the tasks of a strategy."""
         policy = options.experimental_distribute.auto_shard_policy
-        known = getattr(policy, "name", policy) in ("AUTO", "DATA")
-        refuse("with_options", auto_shard_policy=None if known else policy)
-        return self
+        return self._same(_core.with_policy(self.__berth__, int(policy or 0)))
 
     def reduce(self, initial_state, reduce_func, name=None):
         state = initial_state
@@ -377,6 +394,9 @@ class Iterator:
         return self
 
     def __next__(self):
+        if _core.traces_loop():
+            from berth._function import NeedsValues
+            raise NeedsValues("an iterator of a data set is read inside a tf.function, whose trace would keep the element")
         leaves = self._pass.next()
         if leaves is None:
             raise StopIteration
@@ -385,14 +405,39 @@ class Iterator:
     def __repr__(self):
         return f"<Iterator element_spec={self.element_spec!r}>"
 
-    def get_next(self):
+    def get_next(self, name=None):
+        """The next element; OutOfRangeError at the end."""
         for element in self:
             return element
         raise _core.OutOfRangeError("the data set has no more elements")
 
+    def get_next_as_optional(self):
+        """The next element, or none at the end, as a tf.experimental.Optional."""
+        return Optional(*itertools.islice(self, 1))
+
     @property
     def element_spec(self):
         return self._element_of([TensorSpec(s, d) for s, d in self.__berth__.element_spec()])
+
+
+class Optional:
+    """A value, or none (tf.experimental.Optional)."""
+
+    def __init__(self, *value):
+        self._value = value
+
+    from_value = classmethod(lambda cls, value: cls(value))
+    empty = staticmethod(lambda element_spec=None: Optional())
+
+    def has_value(self, name=None):
+        """Whether there is a value, bool []."""
+        return convert_to_tensor(len(self._value) == 1)
+
+    def get_value(self, name=None):
+        """The value; InvalidArgumentError where there is none."""
+        if not self._value:
+            raise _core.InvalidArgumentError("this Optional has no value: ask has_value() first")
+        return self._value[0]
 
 
 class Windows:
@@ -424,21 +469,44 @@ class Windows:
         handle.element_spec()
         return Dataset(handle, forms[0] if forms else self._parent._form)
 
+    def take(self, count, name=None):
+        """The first `count` windows, -1: all."""
+        return _Some(self._parent, self.batch().take(count))
+
+    def skip(self, count, name=None):
+        """The windows after the first `count`."""
+        return _Some(self._parent, self.batch().skip(count))
+
     def batch(self, batch_size=None, drop_remainder=False, name=None):
         """Each window as one element, its elements on top of each other."""
         refuse("windows.batch", drop_remainder=drop_remainder,
                batch_size=None if batch_size == self._options[0] else batch_size)
         return self._parent._same(self._parent.__berth__.window(*self._options, None))
 
+    def _of_batch(self, batch):
+        return self._parts(_core.Dataset.from_tensor_slices(flatten(batch)[0]))
+
     def __iter__(self):
-        for leaves in self.batch():
-            parts = [Dataset(_core.Dataset.from_tensor_slices(flatten(leaves)[0]), self._parent._form)]
-            made = self._parts(parts[0].__berth__)
+        for batch in self.batch():
+            made = self._of_batch(batch)
             yield made[0] if len(made) == 1 else made
 
     def map(self, map_func, name=None):
         """Elements map_func(window), whose results are data sets or tensors: iterate over them."""
         return _Mapped(self, map_func)
+
+
+class _Some(Windows):
+    """Some of the windows, each kept as a batch."""
+
+    def __init__(self, parent, batches):
+        self._parent, self._batches = parent, batches
+
+    def batch(self, batch_size=None, drop_remainder=False, name=None):
+        return self._batches
+
+    def flat_map(self, map_func, name=None):
+        return self._batches.flat_map(lambda *batch: map_func(*self._of_batch(batch if len(batch) > 1 else batch[0])))
 
 
 class _Mapped:
@@ -529,17 +597,54 @@ def _arguments(form, leaves):
     return element if isinstance(element, tuple) else (element,)
 
 
+class AutoShardPolicy(_enum.IntEnum):
+    """How the tasks of a strategy share a dataset (docs/data.md)."""
+    OFF, AUTO, FILE, DATA, HINT = -1, 0, 1, 2, 3
+
+
 class Options:
-    """Accepted as TensorFlow does; pipelines of one task need none."""
+    """For Dataset.with_options(): experimental_distribute.auto_shard_policy says how tasks share a dataset.
+
+    The others are accepted as TensorFlow does, and change nothing.
+    """
 
     def __init__(self):
-        self.experimental_distribute = _types.SimpleNamespace(auto_shard_policy=None)
-        self.deterministic = None
+        self.experimental_distribute = _types.SimpleNamespace(auto_shard_policy=AutoShardPolicy.AUTO,
+                                                              num_devices=None)
+        self.experimental_optimization, self.threading = _types.SimpleNamespace(), _types.SimpleNamespace()
+        self.autotune, self.deterministic = _types.SimpleNamespace(), None
+        self.experimental_deterministic = self.experimental_slack = None
+
+
+def make_csv_dataset(file_pattern, batch_size, column_names=None, column_defaults=None, label_name=None,
+                     select_columns=None, field_delim=",", use_quote_delim=True, na_value="", header=True,
+                     num_epochs=None, shuffle=True, shuffle_buffer_size=10000, shuffle_seed=None,
+                     prefetch_buffer_size=None, num_parallel_reads=None, sloppy=False,
+                     num_rows_for_inference=100, compression_type=None, ignore_errors=False):
+    """Batches of CSV files: dictionaries of columns [batch_size], with label_name pairs of that and the label."""
+    defaults = [v if isinstance(v, _core.DType) else convert_to_tensor(v) for v in column_defaults or []]
+    handle, names = _core.make_csv(_files(file_pattern), int(batch_size), {
+        "column_names": column_names, "column_defaults": defaults, "label_name": label_name,
+        "select_columns": select_columns, "field_delim": field_delim, "use_quote_delim": use_quote_delim,
+        "na_value": na_value, "header": header, "num_epochs": -1 if num_epochs is None else num_epochs,
+        "shuffle": shuffle, "shuffle_buffer_size": shuffle_buffer_size, "shuffle_seed": shuffle_seed,
+        "prefetch_buffer_size": prefetch_buffer_size, "num_parallel_reads": num_parallel_reads,
+        "num_rows_for_inference": num_rows_for_inference, "compression_type": compression_type})
+    form = _collections.OrderedDict((n, LEAF) for n in names if n != label_name)
+    # The engine has the columns in the order of the file, the leaves of a dictionary that of their names.
+    order = [names.index(n) for n in in_order(form)] + [names.index(label_name)] * (label_name is not None)
+    made = Dataset(handle, tuple(LEAF for _ in names)).map(lambda *columns: tuple(columns[i] for i in order))
+    made = Dataset(made.__berth__, (form, LEAF) if label_name is not None else form)
+    return made.ignore_errors() if ignore_errors else made
 
 
 hide_in(Dataset, Iterator, Windows, TextLineDataset, TFRecordDataset, FixedLengthRecordDataset, CsvDataset)
 experimental = _types.SimpleNamespace(
-    AUTOTUNE=AUTOTUNE, CsvDataset=CsvDataset, INFINITE_CARDINALITY=INFINITE_CARDINALITY,
+    AUTOTUNE=AUTOTUNE, AutoShardPolicy=AutoShardPolicy, CsvDataset=CsvDataset, make_csv_dataset=make_csv_dataset,
+    Counter=lambda start=0, step=1, dtype=_core.int64: Dataset.counter(start, step, dtype),
+    enumerate_dataset=lambda start=0: lambda d: d.enumerate(start), unique=lambda: lambda d: d.unique(),
+    get_single_element=lambda dataset: dataset.get_single_element(),
+    Optional=Optional, INFINITE_CARDINALITY=INFINITE_CARDINALITY,
     UNKNOWN_CARDINALITY=UNKNOWN_CARDINALITY,
     cardinality=lambda dataset: dataset.cardinality(),
     assert_cardinality=lambda n: lambda d: d._same(d.__berth__.assert_cardinality(n)),

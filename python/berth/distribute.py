@@ -1,15 +1,32 @@
 """tf.distribute: one program on several devices and processes."""
+import contextlib as _contextlib
+import enum as _enum
+import itertools as _itertools
+import threading as _threading
 import types as _types
 
 from berth import _core
 from berth._frames import hide_in
 from berth._structure import flatten, pack
-from berth._tensor import convert_to_tensor, refuse
+from berth._tensor import TensorSpec, convert_to_tensor, refuse
 from berth.data import Iterator
 
 
 class ReduceOp:
     SUM, MEAN = "sum", "mean"
+
+
+class VariableSynchronization(_enum.IntEnum):
+    """When the copies of a variable are made equal (tf.VariableSynchronization)."""
+    AUTO, NONE, ON_WRITE, ON_READ = range(4)
+
+
+class VariableAggregation(_enum.IntEnum):
+    """How what replicas write to a variable is combined (tf.VariableAggregation); NONE: they may not."""
+    NONE, SUM, MEAN, ONLY_FIRST_REPLICA = range(4)
+
+
+_scopes = _threading.local()  # .open: the strategies whose scope or run() is open on a thread, the innermost last
 
 
 class PerReplica:
@@ -27,16 +44,29 @@ class _Scope:
         self._strategy, self._scopes = strategy, []
 
     def __enter__(self):
-        scope = self._strategy.scope()
+        scope, opened = self._strategy.__berth__.scope(), _contextlib.ExitStack()
         scope.enter()
-        self._scopes.append(scope)
+        opened.callback(scope.exit)
+        opened.enter_context(_open(self._strategy))
+        self._scopes.append(opened)
 
     def __exit__(self, *_):
-        self._scopes.pop().exit()
+        self._scopes.pop().close()
+
+
+@_contextlib.contextmanager
+def _open(strategy):
+    _scopes.open = [*getattr(_scopes, "open", ()), strategy]
+    try:
+        yield
+    finally:
+        _scopes.open = _scopes.open[:-1]
 
 
 class Strategy:
     """How a program is spread over devices; see its subclasses."""
+
+    cluster_resolver = None
 
     def __init__(self, handle):
         self.__berth__ = handle
@@ -46,33 +76,60 @@ class Strategy:
         return f"<{type(self).__name__} replicas={self.num_replicas_in_sync}, devices here: {devices}>"
 
     @property
+    def extended(self):
+        """What TensorFlow keeps apart for libraries."""
+        return _Extended(self)
+
+    @property
     def num_replicas_in_sync(self):
         return self.__berth__.num_replicas_in_sync
 
     def scope(self):
         """Variables and models made inside are the strategy's."""
-        return _Scope(self.__berth__)
+        return _Scope(self)
 
     def devices(self):
         """The device names of each replica."""
         return self.__berth__.devices()
 
     def run(self, fn, args=(), kwargs=None, options=None):
-        """Calls fn in every replica; PerReplica arguments give each its own."""
+        """Calls fn in every replica; PerReplica arguments give each its own. Variables, numbers and objects stay so."""
         n = self.__berth__.replicas_here
-        leaves, form = flatten((tuple(args), kwargs or {}))
+        leaves, form = flatten((tuple(args), kwargs or {}), lambda v: isinstance(v, (PerReplica, _core.Tensor))
+                               or hasattr(v, "__array_interface__"))
         by_replica = [[convert_to_tensor(v.values[r] if isinstance(v, PerReplica) else v)
                        for v in leaves] for r in range(n)]
 
+        merges = []  # the structures of what merge_call() returned, in the order of the calls
+
         def one(replica, tensors):
             a, k = pack(form, tensors)
-            out, structure = flatten(fn(*a, **k), lambda v: v is not None)
+            with _open(self):
+                _scopes.merges = merges, _itertools.count()
+                out, structure = flatten(fn(*a, **k), lambda v: v is not None)
             return [convert_to_tensor(v) for v in out], structure
 
-        results, structure = self.__berth__.run(by_replica, repr(form), one)
+        try:
+            results, structure = self.__berth__.run(by_replica, "", one)
+        except Exception as error:
+            from berth._function import needs_values
+            if self.num_replicas_in_sync != 1 or not needs_values(error):
+                raise
+            results, structure = self._op_by_op(one, by_replica[0])
         if n == 1:
             return pack(structure, results[0])
         return pack(structure, [PerReplica(parts) for parts in zip(*results)])
+
+    def _op_by_op(self, one, tensors):
+        """What run() gives of one replica whose function cannot be traced."""
+        from berth._gradient import device
+        outer, _scopes.alone = getattr(_scopes, "alone", False), True
+        try:
+            with device(self.devices()[0][0]):
+                out, structure = one(0, tensors)
+        finally:
+            _scopes.alone = outer
+        return [out], structure
 
     def reduce(self, reduce_op, value, axis=None):
         """The sum or mean of a value over replicas."""
@@ -89,11 +146,34 @@ class Strategy:
         return [value] * self.__berth__.replicas_here
 
     def experimental_local_results(self, value):
+        """A tuple with the value of each replica of this task; a variable of the strategy has as many copies."""
+        if isinstance(value, _core.Variable):
+            return (value,) * self.__berth__.replicas_here
         return value.values if isinstance(value, PerReplica) else (value,)
+
+    local_results = experimental_local_results
 
     def experimental_distribute_dataset(self, dataset, options=None):
         """Batches cut into a part for each replica."""
-        return DistributedDataset(self.__berth__.distribute(dataset.__berth__), dataset._form)
+        return DistributedDataset(self, self.__berth__.distribute(dataset.__berth__), dataset)
+
+    def distribute_datasets_from_function(self, dataset_fn, options=None):
+        """dataset_fn(InputContext) makes batches for one replica; each replica takes one of its own."""
+        made = []
+
+        def call(replicas, pipelines, number):
+            made.append(dataset_fn(InputContext(pipelines, number, replicas)))
+            return made[-1].__berth__
+
+        handle = self.__berth__.distribute_from_function(call)
+        return DistributedDataset(self, handle, made[0], split=False)
+
+    def experimental_distribute_values_from_function(self, value_fn):
+        """value_fn(ValueContext) of each replica, a tensor or number, as a PerReplica; alone: the value."""
+        n = self.__berth__.replicas_here
+        values = [value_fn(_types.SimpleNamespace(replica_id_in_sync_group=i, num_replicas_in_sync=n))
+                  for i in range(n)]
+        return values[0] if n == 1 else PerReplica([convert_to_tensor(v) for v in values])
 
     def plan(self, model, batch_size):
         """What a training step of a compiled model would do, as a table."""
@@ -105,13 +185,86 @@ def _op(value):
     return str(value).lower().rsplit(".", 1)[-1]
 
 
+class InputContext:
+    """What a function that makes a dataset is told: of how many replicas and pipelines it is which."""
+
+    def __init__(self, num_input_pipelines=1, input_pipeline_id=0, num_replicas_in_sync=1):
+        self.num_input_pipelines, self.input_pipeline_id = num_input_pipelines, input_pipeline_id
+        self.num_replicas_in_sync = num_replicas_in_sync
+
+    def get_per_replica_batch_size(self, global_batch_size):
+        """The batch size of one replica; ValueError unless it divides evenly."""
+        if global_batch_size % self.num_replicas_in_sync:
+            raise ValueError(f"a batch of {global_batch_size} does not divide by {self.num_replicas_in_sync} replicas")
+        return global_batch_size // self.num_replicas_in_sync
+
+
+class _Extended:
+    """strategy.extended: devices, and reductions in the form of libraries."""
+
+    def __init__(self, strategy):
+        self._strategy = strategy
+
+    worker_devices = property(lambda self: tuple(d for devices in self._strategy.devices() for d in devices))
+    parameter_devices = worker_devices
+
+    def reduce_to(self, reduce_op, value, destinations=None, options=None):
+        """The sum or mean of a value over replicas."""
+        return self._strategy.reduce(reduce_op, value)
+
+    def batch_reduce_to(self, reduce_op, value_destination_pairs, options=None):
+        """reduce_to() of each pair."""
+        return [self._strategy.reduce(reduce_op, value) for value, _ in value_destination_pairs]
+
+    def update(self, var, fn, args=(), kwargs=None, group=True):
+        """fn(var, *args, **kwargs), on the copies of a variable."""
+        return fn(var, *args, **(kwargs or {}))
+
+    def call_for_each_replica(self, fn, args=(), kwargs=None):
+        """strategy.run()."""
+        return self._strategy.run(fn, args, kwargs)
+
+
 class DistributedDataset:
-    def __init__(self, handle, form):
-        self.__berth__, self._form = handle, form
+    """Batches with a part for each replica: iterate over it, or give it to fit()."""
+
+    def __init__(self, strategy, handle, dataset, split=True):
+        self.__berth__, self._strategy, self._dataset, self._split = handle, strategy, dataset, split
+        self._form = dataset._form
 
     def __iter__(self):
-        return Iterator(self.__berth__, lambda components: pack(
-            self._form, [p[0] if len(p) == 1 else PerReplica(p) for p in components]))
+        return _DistributedIterator(self.__berth__, self._element, self.element_spec)
+
+    @property
+    def __berth_whole__(self):
+        """The dataset that is split, which fit() splits by itself."""
+        if not self._split:
+            raise NotImplementedError("fit: a dataset of distribute_datasets_from_function() has batches for one replica; "
+                                      "give fit the dataset with global batches")
+        return self._dataset
+
+    def _element(self, components):
+        return pack(self._form, [p[0] if len(p) == 1 else PerReplica(p) for p in components])
+
+    @property
+    def element_spec(self):
+        """The specs of a batch: of several replicas a PerReplica of that of each, whose batch sizes may differ."""
+        n = self._strategy.__berth__.replicas_here
+        leaves, form = flatten(self._dataset.element_spec)
+        if n == 1:
+            return pack(form, leaves)
+        return pack(form, [PerReplica([TensorSpec([None, *s.shape[1:]] if self._split else s.shape, s.dtype)] * n)
+                           for s in leaves])
+
+
+class _DistributedIterator(Iterator):
+    """One pass over a distributed dataset."""
+
+    def __init__(self, handle, element_of, spec):
+        super().__init__(handle, element_of)
+        self._spec = spec
+
+    element_spec = property(lambda self: self._spec)
 
 
 class MirroredStrategy(Strategy):
@@ -137,6 +290,7 @@ class MultiWorkerMirroredStrategy(Strategy):
         refuse("MultiWorkerMirroredStrategy", cluster_resolver=cluster_resolver)
         super().__init__(_core.multi_worker_mirrored_strategy(slices))
 
+    cluster_resolver = property(lambda self: TFConfigClusterResolver())
     is_chief = property(lambda self: self.__berth__.is_chief)
     task_type = property(lambda self: self.__berth__.task_type)
     task_id = property(lambda self: self.__berth__.task_id)
@@ -150,36 +304,137 @@ def _names(devices):
     return [getattr(d, "name", d) for d in devices or []]
 
 
-class _ReplicaContext:
-    """What a function in Strategy.run() may ask."""
+class ReplicaContext:
+    """What a function in Strategy.run() may ask; outside, that of the one replica of the default strategy."""
 
     @property
     def replica_id_in_sync_group(self):
-        return _core.replica_id()
+        return _core.replica_id() or 0
 
     @property
     def num_replicas_in_sync(self):
         return _core.get_strategy().num_replicas_in_sync
 
-    def all_reduce(self, reduce_op, value):
+    @property
+    def strategy(self):
+        """The strategy that runs."""
+        return get_strategy()
+
+    def all_reduce(self, reduce_op, value, options=None):
+        """The sum or mean of a tensor, or a structure of such, over replicas; differentiable."""
         leaves, form = flatten(value)
+        if _core.replica_id() is None:
+            return pack(form, [convert_to_tensor(v) for v in leaves])
         return pack(form, _core.all_reduce(_op(reduce_op), leaves))
+
+    def all_gather(self, value, axis, options=None):
+        """The values of all replicas one after the other along `axis`; differentiable."""
+        leaves, form = flatten(value)
+        if _core.replica_id() is None:
+            return pack(form, [convert_to_tensor(v) for v in leaves])
+        return pack(form, [_core.all_gather(convert_to_tensor(v), int(axis)) for v in leaves])
+
+    def merge_call(self, merge_fn, args=(), kwargs=None):
+        """merge_fn(strategy, *args, **kwargs), once for all replicas, whose tensors it gets as PerReplicas.
+
+        Every replica gets the result, a tensor, None, or a structure of such.
+        """
+        strategy = get_strategy()
+        if _core.replica_id() is None:
+            return merge_fn(strategy, *args, **(kwargs or {}))
+        leaves, form = flatten((tuple(args), kwargs or {}), lambda v: isinstance(v, _core.Tensor))
+
+        forms, numbers = _scopes.merges
+        number = next(numbers)
+
+        def merged(values):
+            a, k = pack(form, [PerReplica(v) for v in values])
+            out, structure = flatten(merge_fn(strategy, *a, **k), lambda v: v is not None)
+            forms.append(structure)
+            return [convert_to_tensor(v) for v in out]
+
+        out = _core.merge_call(merged, leaves)
+        return pack(forms[number], out)
 
 
 def get_replica_context():
-    return None if _core.replica_id() is None else _ReplicaContext()
+    """The context of the replica that runs; None in the scope of a strategy, where no replica does."""
+    return None if in_cross_replica_context() else ReplicaContext()
+
+
+def in_cross_replica_context():
+    """True in the scope of a strategy, outside of run()."""
+    return has_strategy() and _core.replica_id() is None and not getattr(_scopes, "alone", False)
+
+
+_default = []
 
 
 def get_strategy():
-    return Strategy(_core.get_strategy())
+    """The strategy whose scope or run() is open, or the default one, which has one replica."""
+    if opened := getattr(_scopes, "open", None):
+        return opened[-1]
+    if _core.has_strategy():
+        return Strategy(_core.get_strategy())
+    if not _default:
+        _default.append(Strategy(_core.get_strategy()))
+    return _default[0]
 
 
 def has_strategy():
     return _core.has_strategy()
 
 
+class TFConfigClusterResolver:
+    """The cluster of the variable TF_CONFIG, and which task of it this process is."""
+
+    def __init__(self, task_type=None, task_id=None, rpc_layer=None, environment=None):
+        kind, number, self._jobs = _core.tf_config()
+        self.task_type, self.task_id = task_type or kind, number if task_id is None else int(task_id)
+        self.rpc_layer, self.environment = rpc_layer or "grpc", environment or ""
+
+    def cluster_spec(self):
+        """A tf.train.ClusterSpec."""
+        from berth.train import ClusterSpec
+        return ClusterSpec({job: [tasks[i] for i in sorted(tasks)] for job, tasks in self._jobs.items()})
+
+    def master(self, task_type=None, task_id=None, rpc_layer=None):
+        """Always "": processes find each other."""
+        return ""
+
+
+cluster_resolver = _types.SimpleNamespace(TFConfigClusterResolver=TFConfigClusterResolver)
+
+
+class _CrossDeviceOps:
+    """Accepted as TensorFlow does: how gradients are added follows from devices and links."""
+
+    def __init__(self, num_packs=1, reduce_to_device=None, accumulation_fn=None):
+        pass
+
+
+class NcclAllReduce(_CrossDeviceOps):
+    """Accepted; see _CrossDeviceOps."""
+
+
+class HierarchicalCopyAllReduce(_CrossDeviceOps):
+    """Accepted; see _CrossDeviceOps."""
+
+
+class ReductionToOneDevice(_CrossDeviceOps):
+    """Accepted; see _CrossDeviceOps."""
+
+
+class _CommunicationOptions:
+    """Accepted as TensorFlow does: packs and time limits are the engine's own."""
+
+    def __init__(self, bytes_per_pack=0, timeout_seconds=None, implementation=None):
+        self.bytes_per_pack, self.timeout_seconds, self.implementation = bytes_per_pack, timeout_seconds, implementation
+
+
 hide_in(Strategy, MirroredStrategy, OneDeviceStrategy, MultiWorkerMirroredStrategy)
 experimental = _types.SimpleNamespace(
-    MultiWorkerMirroredStrategy=MultiWorkerMirroredStrategy,
+    MultiWorkerMirroredStrategy=MultiWorkerMirroredStrategy, CommunicationOptions=_CommunicationOptions,
+    CommunicationImplementation=_types.SimpleNamespace(AUTO="AUTO", RING="RING", NCCL="NCCL"),
     CentralStorageStrategy=lambda compute_devices=None, parameter_device=None: Strategy(
         _core.central_storage_strategy(_names(compute_devices))))

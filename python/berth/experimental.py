@@ -24,3 +24,13 @@ class dlpack:
     def to_dlpack(tensor):
         """Returns a capsule over the memory of the tensor. Nobody may write to it."""
         return tensor.__dlpack__()
+
+
+def __getattr__(name):
+    if name == "Optional":
+        from berth.data import Optional
+        return Optional
+    if name.startswith("__"):
+        raise AttributeError(name)
+    from berth._tensor import unknown_name
+    raise AttributeError(unknown_name("berth.experimental", name, globals()))

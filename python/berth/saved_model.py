@@ -1,16 +1,18 @@
 """tf.saved_model: a folder with the traced functions of a module, or a Keras model.
 
 The folder is Berth's own (functions.json and safetensors files), not TensorFlow's protocol buffers.
-What is loaded is for use, not for training: each function has variables of its own.
+What is loaded is for use, not for training: each function has variables of its own, beside those of the object.
 """
 import json
 import os
 
 from berth import _concrete
+from berth._core import Variable
 from berth._function import Function
-from berth._tensor import convert_to_tensor
+from berth._module import Module, variables_in
+from berth._tensor import as_dtype, bfloat16, convert_to_tensor
 
-_LIST, _MODEL = "functions.json", "model.safetensors"
+_LIST, _MODEL, _VALUES = "functions.json", "model.safetensors", "variables.npz"
 
 
 def save(obj, export_dir, signatures=None, options=None):
@@ -27,11 +29,17 @@ def save(obj, export_dir, signatures=None, options=None):
     model = hasattr(obj, "save_weights")
     if model:
         obj.save(os.path.join(folder, _MODEL))
-    if not listed and not model:
-        raise ValueError("saved_model.save: no tf.function of the object has been called, and it is "
+    variables = [] if model else variables_in(obj)
+    if not listed and not model and not variables:
+        raise ValueError("saved_model.save: no tf.function of the object has been called, and it has no variables and is "
                          "no model; call one, or give it an input_signature")
+    if variables:
+        import numpy
+        numpy.savez(os.path.join(folder, _VALUES), **{
+            path: v.numpy().astype("float32") if v.dtype == bfloat16 else v.numpy() for path, v in variables})
     with open(os.path.join(folder, _LIST), "w") as out:
-        json.dump({"functions": listed, "model": model}, out)
+        json.dump({"functions": listed, "model": model, "variables": [
+            (path, v.dtype.name, v.trainable) for path, v in variables]}, out)
 
 
 def _functions(obj, signatures):
@@ -40,7 +48,7 @@ def _functions(obj, signatures):
         yield from given.items()
     seen = set()
     for name in [*vars(obj), *(n for c in type(obj).__mro__ for n in vars(c))]:
-        if name not in seen:
+        if name not in seen and name.isidentifier():
             seen.add(name)
             found = vars(obj)[name] if name in vars(obj) else next(
                 vars(c)[name] for c in type(obj).__mro__ if name in vars(c))
@@ -53,6 +61,21 @@ def _traces(function):
     return traces if traces or function.input_signature is None else [function.get_concrete_function()]
 
 
+class SaveOptions:
+    """Accepted as TensorFlow does: files are the engine's own."""
+
+    def __init__(self, namespace_whitelist=None, save_debug_info=False, function_aliases=None,
+                 experimental_io_device=None, **kwargs):
+        pass
+
+
+class LoadOptions:
+    """Accepted as TensorFlow does."""
+
+    def __init__(self, allow_partial_checkpoint=False, experimental_io_device=None, **kwargs):
+        pass
+
+
 def load(export_dir, tags=None, options=None):
     """Returns an object with the functions, or the model, that save() wrote."""
     folder = str(export_dir)
@@ -62,8 +85,19 @@ def load(export_dir, tags=None, options=None):
     if kept["model"]:
         from berth.keras.models import load_model
         model = load_model(os.path.join(folder, _MODEL))
-    return _Loaded(model, {name: _OneOf(name, [_concrete.load(os.path.join(folder, f)) for f in files])
-                           for name, files in kept["functions"].items()})
+    loaded = _Loaded(model, {name: _OneOf(name, [_concrete.load(os.path.join(folder, f)) for f in files])
+                             for name, files in kept["functions"].items()})
+    if kept.get("variables"):
+        import numpy
+        values = numpy.load(os.path.join(folder, _VALUES))
+        for path, dtype, trainable in kept["variables"]:
+            *parts, name = path.split("/")
+            holder = loaded
+            for part in parts:
+                holder = vars(holder).setdefault(part, Module(part))
+            if name not in vars(holder):
+                setattr(holder, name, Variable(convert_to_tensor(values[path], as_dtype(dtype)), trainable=trainable))
+    return loaded
 
 
 class _OneOf:

@@ -1,11 +1,13 @@
 """tf.train: checkpoints (docs/checkpoints.md says how they are kept)."""
 from berth import _core
+from berth._example import BytesList, Example, Feature, Features, FloatList, Int64List
 from berth._core import LoadStatus, Variable, latest_checkpoint as _latest
 from berth._module import Module, variables_in
 from berth._tensor import convert_to_tensor, refuse
 
 __all__ = ["Checkpoint", "CheckpointManager", "CheckpointOptions", "latest_checkpoint",
-           "list_variables", "load_variable", "LoadStatus"]
+           "list_variables", "load_variable", "LoadStatus", "ClusterSpec", "Example", "Features", "Feature",
+           "BytesList", "FloatList", "Int64List"]
 
 
 class CheckpointOptions:
@@ -109,11 +111,49 @@ def _part(name, value):
     if hasattr(value, "__berth__") and isinstance(
             value.__berth__, (_core.Layer, _core.Optimizer, _core.Metric)):
         return value.__berth__
+    if hasattr(value, "_pass"):  # an iterator of a dataset
+        return value._pass
     found = variables_in(value)
     if not found:
         raise TypeError(f"Checkpoint: '{name}' is {value!r}, which holds no variables; expected a "
                         "model, layer, optimizer, metric, variable, or an object that holds such")
     return found
+
+
+class ClusterSpec:
+    """The tasks of a cluster, their addresses by job: {"worker": ["host:port", ...]}."""
+
+    def __init__(self, cluster):
+        self._jobs = dict(cluster.as_dict() if hasattr(cluster, "as_dict") else cluster)
+
+    jobs = property(lambda self: sorted(self._jobs))
+
+    def as_dict(self):
+        """Lists of addresses by job."""
+        return {job: list(tasks) for job, tasks in self._jobs.items()}
+
+    def num_tasks(self, job_name):
+        """How many tasks a job has; ValueError of a job that is not there."""
+        return len(self.job_tasks(job_name))
+
+    def job_tasks(self, job_name):
+        """The addresses of a job, in order."""
+        if job_name not in self._jobs:
+            raise ValueError(f"the cluster has no job {job_name!r}; it has {self.jobs}")
+        return list(self._jobs[job_name])
+
+    def task_address(self, job_name, task_index):
+        """The address of a task."""
+        return self.job_tasks(job_name)[task_index]
+
+    def __eq__(self, other):
+        return isinstance(other, ClusterSpec) and self.as_dict() == other.as_dict()
+
+    def __bool__(self):
+        return bool(self._jobs)
+
+    def __repr__(self):
+        return f"ClusterSpec({self._jobs})"
 
 
 class CheckpointManager:

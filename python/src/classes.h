@@ -19,6 +19,8 @@ void add_keras_files(nanobind::module_& m);  // these as JSON
 void add_data(nanobind::module_& m);         // data sets
 void add_files(nanobind::module_& m);
 void add_datasets(nanobind::module_& m);
+void add_folders(nanobind::module_& m);     // data sets of folders
+void add_examples(nanobind::module_& m);    // tf.train.Example, TFRecord
 void add_distribute(nanobind::module_& m);  // strategies
 void add_custom(nanobind::module_& m);      // gradients and ops of Python's
 void add_train(nanobind::module_& m);       // checkpoints

@@ -87,14 +87,7 @@ Tensors From<Tensors>::get(PyObject* o, DType hint) {
 Shape From<Shape>::get(PyObject* o, DType) {
   std::vector<int64_t> dims;
   if (is_own(o) || is_array(o)) {
-    const Tensor t = tensor_of(o);
-    if (t.is_symbolic()) {
-      throw NotThat(
-          "whole numbers that are known while the function is "
-          "traced (x.shape has those that are)");
-    }
-    dims = t.to_vector<int64_t>();
-    return Shape(dims);
+    return Shape(known(tensor_of(o)).to_vector<int64_t>());
   }
   for (const nb::object& item : items_of(o)) {
     dims.push_back(item.is_none() ? kUnknownDim
@@ -140,7 +133,7 @@ std::string From<std::string>::get(PyObject* o, DType) {
 }
 
 double From<double>::get(PyObject* o, DType) {
-  if (is_own(o)) return tensor_of(o).item<double>({});
+  if (is_own(o)) return known(tensor_of(o)).item<double>({});
   const double v = PyFloat_AsDouble(o);
   if (v == -1 && PyErr_Occurred()) {
     PyErr_Clear();
@@ -150,14 +143,14 @@ double From<double>::get(PyObject* o, DType) {
 }
 
 bool From<bool>::get(PyObject* o, DType) {
-  if (is_own(o)) return tensor_of(o).item<bool>({});
+  if (is_own(o)) return known(tensor_of(o)).item<bool>({});
   const int v = PyObject_IsTrue(o);
   if (v < 0) nb::raise_python_error();
   return v != 0;
 }
 
 int64_t From<int64_t>::get(PyObject* o, DType) {
-  if (is_own(o)) return tensor_of(o).item<int64_t>({});
+  if (is_own(o)) return known(tensor_of(o)).item<int64_t>({});
   nb::object whole = nb::steal(PyNumber_Index(o));
   if (!whole.is_valid()) {
     PyErr_Clear();
@@ -191,7 +184,7 @@ Variable From<Variable>::get(PyObject* o, DType) {
 }
 
 random::StatelessSeed From<random::StatelessSeed>::get(PyObject* o, DType) {
-  const auto two = is_own(o) ? tensor_of(o).to_vector<int64_t>({})
+  const auto two = is_own(o) ? known(tensor_of(o)).to_vector<int64_t>({})
                              : list_of<int64_t>(o, "two whole numbers");
   if (two.size() != 2) throw NotThat("two whole numbers");
   return {two[0], two[1]};

@@ -49,6 +49,9 @@ struct PyDType {
   DType value;
 };
 
+// The iterator that a Pass of Python holds; null: it is none.
+data::Iterator* iterator_of(nb::handle o);
+
 // The line of the innermost frame that is not the package's own.
 Site site_of_caller();
 
@@ -68,6 +71,9 @@ bool is_tensor_like(PyObject* o);     // those, or an array; not a list
 DType dtype_of_python(PyObject* o);
 // Returns the contracts that objects of berth.Contract describe.
 placement::Contracts contracts_of(nb::handle list);
+// What is read as numbers: the value of a tensor of a trace, where sizes and
+// constants make it; any other tensor as it is.
+Tensor known(const Tensor& t);
 // A NumPy array with the values; waits for them.
 nb::object array_of(const Tensor& t);
 

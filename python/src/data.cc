@@ -10,6 +10,7 @@
 #include "berth/recompute_grad.h"
 #include "classes.h"
 #include "convert.h"
+#include "data/host_budget.h"
 #include "errors.h"
 #include "held.h"
 
@@ -68,6 +69,7 @@ class Pass {
       freely([this] { end(std::move(iterator_)); });
     }
   }
+  data::Iterator& iterator() { return *iterator_; }
   nb::object next() {
     bool more = false;
     Tensors element;
@@ -122,6 +124,12 @@ Dataset map(const Dataset& d, nb::object fn, int64_t calls, bool ordered) {
   o.num_parallel_calls = static_cast<decltype(o.num_parallel_calls)>(calls);
   o.deterministic = ordered;
   return d.map(mapped(std::move(fn)), o, site_of_caller());
+}
+
+// Says of the map that calls this thread how its function runs.
+void note_plan(bool traced) {
+  data::note_manner(traced ? ", as a plan"
+                           : ", op by op from Python: it cannot be traced");
 }
 
 data::Predicate predicate(nb::object fn) {
@@ -384,6 +392,10 @@ void add_passes(nb::class_<Dataset>& c) {
 
 }  // namespace
 
+data::Iterator* iterator_of(nb::handle o) {
+  return nb::isinstance<Pass>(o) ? &nb::cast<Pass&>(o).iterator() : nullptr;
+}
+
 void add_data(nb::module_& m) {
   nb::class_<Pass>(m, "Pass").def("next", &Pass::next);
   nb::class_<Dataset> c(m, "Dataset");
@@ -393,6 +405,7 @@ void add_data(nb::module_& m) {
   add_selection(c);
   add_passes(c);
   add_files(m);
+  m.def("note_plan", &note_plan);
   m.attr("AUTOTUNE") = static_cast<int64_t>(data::AUTOTUNE);
   m.def("call_recomputed", [](nb::object fn, nb::list x) {
     const Tensors in = tensors_in(x);

@@ -75,6 +75,15 @@ ReduceOp op_of(const std::string& name) {
                                 "' is neither \"sum\" nor \"mean\"");
 }
 
+ReplicaContext context() {
+  const auto context = get_replica_context();
+  if (!context) {
+    throw errors::FailedPrecondition(
+        "this belongs in a function that strategy.run() calls");
+  }
+  return *context;
+}
+
 class BatchPass {
  public:
   explicit BatchPass(const DistributedDataset& d)
@@ -145,6 +154,21 @@ void add_strategy(nb::module_& m) {
            [](const Strategy& s, const data::Dataset& d) {
              return s.experimental_distribute_dataset(d, site_of_caller());
            })
+      .def("distribute_from_function",
+           [](const Strategy& s, nb::object fn) {
+             const Site site = site_of_caller();
+             const Held made = held(std::move(fn));
+             return freely([&] {
+               return s.distribute_datasets_from_function(
+                   [&](const InputContext& c) {
+                     const Gil gil;
+                     return nb::cast<data::Dataset>(
+                         (*made)(c.num_replicas_in_sync, c.num_input_pipelines,
+                                 c.input_pipeline_id));
+                   },
+                   site);
+             });
+           })
       .def(
           "plan",
           [](const Strategy& s, const keras::Model& model, int64_t batch_size) {
@@ -186,8 +210,8 @@ void add_strategies(nb::module_& m) {
     StrategyOptions o;
     o.slices = slices;
     const Free free;
-    return MultiWorkerMirroredStrategy(cluster_resolver::from_environment(), o,
-                                       {}, site);
+    return MultiWorkerMirroredStrategy(cluster_resolver::from_environment(site),
+                                       o, {}, site);
   });
 }
 
@@ -202,15 +226,37 @@ void add_distribute(nb::module_& m) {
     return nb::int_(context->replica_id_in_sync_group());
   });
   m.def("all_reduce", [](const std::string& op, nb::list values) {
-    const auto context = get_replica_context();
-    if (!context) {
-      throw errors::FailedPrecondition(
-          "all_reduce belongs in a function that strategy.run() calls");
-    }
     const ReduceOp o = op_of(op);
     const Tensors in = tensors_in(values);
     const Site site = site_of_caller();
-    return to_python(freely([&] { return context->all_reduce(o, in, site); }));
+    return to_python(freely([&] { return context().all_reduce(o, in, site); }));
+  });
+  m.def("all_gather", [](nb::handle value, int64_t axis) {
+    const Tensor in = tensor_of(value.ptr());
+    const Site site = site_of_caller();
+    return freely([&] { return context().all_gather(in, axis, site); });
+  });
+  // fn(lists of tensors by replica) -> tensors.
+  m.def("merge_call", [](nb::object fn, nb::list values) {
+    const Tensors in = replica_tensors(values);
+    const Site site = site_of_caller();
+    const Held held_fn = held(std::move(fn));
+    const auto merged = [held_fn](const Strategy&,
+                                  const std::vector<PerReplica>& all) {
+      const Gil gil;
+      nb::list lists;
+      for (const PerReplica& p : all) lists.append(to_python(p.values()));
+      return replica_tensors((*held_fn)(lists));
+    };
+    return to_python(
+        freely([&] { return context().merge_call(merged, in, site); }));
+  });
+  // (task type, task id, {job: {index: address}}) as TF_CONFIG says.
+  m.def("tf_config", [] {
+    const auto r =
+        cluster_resolver::TFConfigClusterResolver({}, site_of_caller());
+    return nb::make_tuple(r.task_type(), r.task_id(),
+                          nb::cast(r.cluster_spec().as_dict()));
   });
   m.def("get_strategy", [] { return get_strategy(); });
   m.def("has_strategy", [] { return has_strategy(); });

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/interrupt.h"
+#include "base/needs_values.h"
 #include "convert.h"
 #include "gil.h"
 
@@ -63,10 +64,12 @@ std::string in_python(std::string text) {
       {std::regex(R"((tf[\w.]*)::)"), "$1."},
       {std::regex(R"(\btf\.math\.cast\b)"), "tf.cast"},
       {std::regex(R"((tf\.cast\([^()]*, )(\w+\)))"), "$1tf.$2"},
-      {std::regex(R"(\bVariableAggregation::kSum\b)"),
-       "tf.VariableAggregation.SUM"},
+      {std::regex(R"(Aggregation::kSum\b)"), "Aggregation.SUM"},
       {std::regex(R"(\bkMean\b)"), "MEAN"},
       {std::regex(R"(\bkOnlyFirstReplica\b)"), "ONLY_FIRST_REPLICA"},
+      {std::regex(R"(Synchronization::kOnRead\b)"), "Synchronization.ON_READ"},
+      {std::regex(R"((\W)(Variable(Aggregation|Synchronization)\.))"),
+       "$1tf.$2"},
       {std::regex(R"(\b\w+::k([A-Z]\w*))"), "$1"},
       {std::regex(R"(\b(item|to_vector|copy_to) inside)"),
        "a value is read inside"},
@@ -140,6 +143,9 @@ void raise_in_engine(nb::python_error& e, errors::Code code) {
   if (is(PyExc_ValueError) || is(PyExc_TypeError)) {
     code = errors::Code::kInvalidArgument;
   }
+  for (const auto& [known, own] : classes()) {
+    if (is(own)) code = known;  // an error of the engine stays what it is
+  }
   errors::raise(code, type + ": " + nb::cast<std::string>(nb::str(e.value())));
 }
 
@@ -152,8 +158,12 @@ void set_python_error(const errors::Error& e) {
   const std::string text = in_python(e.what());
   const nb::object shown = nb::steal(PyUnicode_DecodeUTF8(
       text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
-  PyErr_SetObject(at == classes().end() ? PyExc_RuntimeError : at->second,
-                  shown.ptr());
+  const nb::handle type(at == classes().end() ? PyExc_RuntimeError
+                                              : at->second);
+  const nb::object made = type(shown);
+  // The caller may call the function op by op instead (_function.py).
+  if (dynamic_cast<const NeedsValues*>(&e)) made.attr("needs_values") = true;
+  PyErr_SetObject(type.ptr(), made.ptr());
 }
 
 void add_errors(nb::module_& m) {

@@ -1,6 +1,7 @@
 // Traced functions, and control flow inside them. Structures of arguments and
 // results are Python's affair (structure.py): here are leaves.
 
+#include "base/diagnostics.h"
 #include "classes.h"
 #include "convert.h"
 #include "held.h"
@@ -185,6 +186,16 @@ void add_function(nb::module_& m) {
       });
   m.def("traces_cond", [](nb::handle pred) {
     return internal::traces_cond(tensor_of(pred.ptr()));
+  });
+  m.def("lint_untraced", [](const std::string& name, const std::string& why) {
+    report({"untraced", debugging::Severity::kLint,
+            "function \"" + name +
+                "\" runs op by op, for it cannot be traced: " + why,
+            site_of_caller()});
+  });
+  // Whether a trace is on that does not know the value.
+  m.def("is_open", [](nb::handle value) {
+    return known(tensor_of(value.ptr())).is_symbolic();
   });
   m.def("traces_loop", [] { return internal::traces_loop(); });
   m.def("trace_cond", [](nb::handle pred, nb::object a, nb::object b) {

@@ -34,6 +34,7 @@ class Tape {
   void enter() {
     tape_ = std::make_unique<GradientTape>(options_, site_of_caller());
     seen_.clear();
+    kept_ = false;
     std::erase(t_open, &seen_);
     if (options_.watch_accessed_variables) t_open.push_back(&seen_);
   }
@@ -41,6 +42,8 @@ class Tape {
     std::erase(t_open, &seen_);
     if (tape_) tape_->stop(site_of_caller());
   }
+  void pause() { tape().stop(site_of_caller()); }
+  void resume() { tape().resume(site_of_caller()); }
   void watch(nb::handle o) {
     if (nb::isinstance<Variable>(o)) {
       tape().watch(nb::cast<const Variable&>(o), site_of_caller());
@@ -53,7 +56,7 @@ class Tape {
   }
   // [target, ...], [source, ...] -> a tensor or None for each source.
   Tensors gradient(nb::list targets, nb::list sources, nb::object given,
-                   bool zeros) {
+                   bool zeros, bool keep) {
     Tensors of;
     for (nb::handle t : targets) of.push_back(tensor_of(t.ptr()));
     std::vector<Source> by;
@@ -71,6 +74,8 @@ class Tape {
       }
     }
     GradientTape& t = tape();
+    if (keep != kept_) t.set_persistent(keep || options_.persistent);
+    kept_ = keep;
     const Site site = site_of_caller();
     const Free free;
     return t.gradient(of, by, options, site);
@@ -88,6 +93,7 @@ class Tape {
     return *tape_;
   }
   TapeOptions options_;
+  bool kept_ = false;  // for a further gradient()
   std::vector<Variable> seen_;
   std::unique_ptr<GradientTape> tape_;
 };
@@ -124,16 +130,18 @@ void add_gradient(nb::module_& m) {
       .def(nb::init<bool, bool>())
       .def("enter", &Tape::enter)
       .def("exit", &Tape::exit)
+      .def("pause", &Tape::pause)
+      .def("resume", &Tape::resume)
       .def("watch", &Tape::watch)
       .def("watched", [](const Tape& t) { return to_python(t.watched()); })
       .def("reset", &Tape::enter)
       .def(
           "gradient",
           [](Tape& t, nb::list targets, nb::list sources, nb::object given,
-             bool zeros) {
-            return to_python(t.gradient(targets, sources, given, zeros));
+             bool zeros, bool keep) {
+            return to_python(t.gradient(targets, sources, given, zeros, keep));
           },
-          "targets"_a, "sources"_a, "given"_a.none(), "zeros"_a);
+          "targets"_a, "sources"_a, "given"_a.none(), "zeros"_a, "keep"_a);
   nb::class_<Scope>(m, "DeviceScope")
       .def(nb::init<std::optional<std::string>>(), "name"_a.none())
       .def("enter", &Scope::enter)

@@ -21,6 +21,8 @@ NB_MODULE(_core, m) {
   add_config(m);
   add_keras(m);
   add_data(m);
+  add_examples(m);
+  add_folders(m);
   add_distribute(m);
   add_custom(m);
   add_train(m);

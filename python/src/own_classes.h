@@ -4,6 +4,7 @@
 #ifndef BERTH_PYTHON_OWN_CLASSES_H_
 #define BERTH_PYTHON_OWN_CLASSES_H_
 
+#include "base/needs_values.h"
 #include "convert.h"
 #include "held.h"
 #include "keras/models/layer_state.h"
@@ -100,9 +101,16 @@ class OwnModel final : public Own<keras::ModelBase> {
       const Free free;
       return otherwise();
     }
-    nb::object logs =
-        self.attr("_step_of_engine")(name, to_python(data.x), to_python(data.y),
-                                     to_python(data.sample_weight));
+    nb::object logs;
+    try {
+      logs = self.attr("_step_of_engine")(name, to_python(data.x),
+                                          to_python(data.y),
+                                          to_python(data.sample_weight));
+    } catch (nb::python_error& e) {
+      if (!nb::hasattr(e.value(), "needs_values")) throw;
+      throw Untraceable<errors::FailedPrecondition>(
+          nb::cast<std::string>(nb::str(e.value())));
+    }
     keras::StepLogs out;
     for (auto [key, value] : nb::cast<nb::dict>(logs)) {
       out.emplace_back(nb::cast<std::string>(key),

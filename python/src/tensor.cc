@@ -89,7 +89,7 @@ Tensor alone(nb::handle h) {
 template <class T>
 T item(const Tensor& t) {
   const Site site = site_of_caller();
-  return freely([&] { return t.item<T>(site); });
+  return freely([&] { return known(t).item<T>(site); });
 }
 
 Tensor value_of(const Variable& v) {
@@ -282,25 +282,42 @@ void add_write(nb::class_<Variable>& c, const char* name, Write write) {
       "value"_a, "kwargs"_a);
 }
 
+// What is called where a variable is made inside a trace.
+nb::object& refuse_in_trace() {
+  static auto* fn = new nb::object();
+  return *fn;
+}
+
 void add_variable(nb::module_& m) {
+  m.def("set_variable_hook",
+        [](nb::object fn) { refuse_in_trace() = std::move(fn); });
   nb::class_<Variable> c(m, "Variable", nb::dynamic_attr(),
                          nb::is_weak_referenceable());
   c.def(
       "__init__",
       [](Variable* self, nb::handle initial, bool trainable,
-         const std::string& name, nb::handle dtype) {
+         const std::string& name, nb::handle dtype, int synchronization,
+         int aggregation) {
+        if (berth::internal::traces_loop()) refuse_in_trace()();
         nb::object value = nb::borrow(initial);
         if (PyCallable_Check(initial.ptr()) && !is_tensor_like(initial.ptr())) {
           value = initial();
         }
         const DType d = dtype.is_none() ? DType::kInvalid
                                         : From<DType>::get(dtype.ptr(), {});
-        const Tensor t = asked_tensor(value, d);
+        const Tensor t = known(asked_tensor(value, d));
         const Site site = site_of_caller();
-        new (self) Variable(t, {.name = name, .trainable = trainable}, site);
+        new (self) Variable(
+            t,
+            {.name = name,
+             .trainable = trainable,
+             .synchronization =
+                 static_cast<VariableSynchronization>(synchronization),
+             .aggregation = static_cast<VariableAggregation>(aggregation)},
+            site);
       },
       "initial_value"_a, "trainable"_a = true, "name"_a = "Variable",
-      "dtype"_a = nb::none());
+      "dtype"_a = nb::none(), "synchronization"_a = 0, "aggregation"_a = 0);
   add_operators(c);
   add_conversions(c);
   c.def_prop_ro("name", [](const Variable& v) { return v.name(); })

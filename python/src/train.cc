@@ -48,6 +48,7 @@ train::Trackable trackable(nb::handle o) {
   if (nb::isinstance<keras::Metric>(o)) {
     return nb::cast<const keras::Metric&>(o);
   }
+  if (data::Iterator* it = iterator_of(o)) return *it;
   return std::shared_ptr<train::Tracked>(std::make_shared<NamedVariables>(o));
 }
 

@@ -8,6 +8,7 @@
 #include <cfloat>
 #include <cmath>
 
+#include "function/known_value.h"
 #include "gil.h"
 #include "sharing.h"
 
@@ -455,7 +456,14 @@ Tensors tensors_in(nb::handle list) {
   return all;
 }
 
-nb::object array_of(const Tensor& t) {
+Tensor known(const Tensor& t) {
+  if (!t.defined() || !t.is_symbolic()) return t;
+  const Tensor value = known_value(t);
+  return value.defined() ? value : t;
+}
+
+nb::object array_of(const Tensor& given) {
+  const Tensor t = known(given);
   if (t.dtype() == string_) {
     std::vector<std::string> all;
     {

@@ -175,3 +175,21 @@ def test_a_tape_knows_what_it_watches():
         y = a * a * b
     assert [v.name for v in tape.watched_variables()] == [a.name]
     assert float(tape.gradient(y, a)) == 4
+
+
+def test_saved_modules_keep_their_variables(tmp_path):
+    module = tf.Module()
+    module.v, module.inner = tf.Variable([1.0, 2.0]), tf.Module()
+    module.inner.w = tf.Variable(tf.cast(3.5, tf.bfloat16), trainable=False)
+    tf.saved_model.save(module, tmp_path / "m")
+    loaded = tf.saved_model.load(tmp_path / "m")
+    assert loaded.v.numpy().tolist() == [1, 2] and loaded.v.trainable and not loaded.inner.w.trainable
+    assert loaded.inner.w.dtype == tf.bfloat16 and float(loaded.inner.w) == 3.5
+    module.f = tf.function(lambda x: x * module.v, input_signature=[tf.TensorSpec([], tf.float32)])
+    module.g = tf.function(lambda x: x[x > 1])
+    module.g(tf.constant([1, 2]))
+    tf.saved_model.save(module, tmp_path / "n")
+    again = tf.saved_model.load(tmp_path / "n")
+    assert again.f(tf.constant(2.0)).numpy().tolist() == [2, 4] and list(again.signatures) == ["f"]
+    with pytest.raises(ValueError, match="has no variables"):
+        tf.saved_model.save(tf.Module(), tmp_path / "o")

@@ -252,3 +252,30 @@ def test_two_numbers_are_rows_and_columns():
     assert layers.Cropping2D((1, 2))(x).shape == layers.Cropping2D(((1, 1), [2, 2]))(x).shape == (1, 4, 2, 1)
     assert layers.ZeroPadding1D((1, 2))(x[0]).shape == (6, 9, 1)
     assert layers.ZeroPadding3D((1, (0, 2), 0))(x[..., None]).shape == (1, 8, 8, 1, 1)
+
+
+def test_a_step_that_reads_values_runs_op_by_op():
+    class Step(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense, self.seen = tf.keras.layers.Dense(1), tf.keras.metrics.Mean(name="seen")
+
+        def call(self, x):
+            return self.dense(x)
+
+        def train_step(self, data):
+            x, y = data
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((self(x) - y) ** 2)
+            variables = self.trainable_variables
+            self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+            self.seen.update_state(loss)
+            return {"loss": loss, "seen": self.seen.result()}
+
+    model = Step()
+    model.compile(tf.keras.optimizers.SGD(0.1))
+    before = tf.debugging.diagnostic_counts().get("untraced", 0)
+    x = np.random.default_rng(0).normal(size=(32, 2)).astype("float32")
+    history = model.fit(x, x[:, :1], epochs=4, batch_size=8, verbose=0).history
+    assert history["loss"][-1] < history["loss"][0] and history["seen"][-1] > 0
+    assert tf.debugging.diagnostic_counts()["untraced"] == before + 1

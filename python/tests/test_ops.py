@@ -112,3 +112,19 @@ def test_seeds_repeat():
     tf.random.set_seed(5)
     np.testing.assert_array_equal(a, tf.random.normal([4]).numpy())
     assert not np.array_equal(a, tf.random.normal([4]).numpy())
+
+
+@pytest.mark.parametrize("size, step, rate, padding", [(3, 1, 1, "VALID"), (3, 2, 1, "SAME"), (2, 3, 2, "SAME")])
+def test_patches_of_pictures(size, step, rate, padding):
+    x = np.random.default_rng(0).random((2, 7, 6, 2)).astype("float32")
+    got = tf.image.extract_patches(x, [1, size, size, 1], [1, step, step, 1], [1, rate, rate, 1], padding).numpy()
+    span = (size - 1) * rate + 1
+    if padding == "SAME":
+        more = [max((-(-n // step) - 1) * step + span - n, 0) for n in (7, 6)]
+        x = np.pad(x, [(0, 0), *[(m // 2, m - m // 2) for m in more], (0, 0)])
+    rows, columns = ((n - span) // step + 1 for n in x.shape[1:3])
+    assert got.shape == (2, rows, columns, size * size * 2)
+    for i in range(rows):
+        for j in range(columns):
+            window = x[:, i * step:i * step + span:rate, j * step:j * step + span:rate]
+            np.testing.assert_array_equal(got[:, i, j], window.reshape(2, -1))

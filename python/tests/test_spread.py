@@ -145,3 +145,102 @@ def test_the_example_of_two_workers(tmp_path, digits):
             pytest.skip("this package is without the library of several processes")
         assert process.returncode == 0, out
     assert list((tmp_path / "0" / "training_checkpoints").iterdir())
+
+
+def test_strategies_say_what_libraries_ask(run_script):
+    done = run_script("""
+import tensorflow as tf
+import numpy as np
+assert tf.distribute.get_replica_context() is not None and not tf.distribute.in_cross_replica_context()
+default = tf.distribute.get_strategy()
+assert default is tf.distribute.get_strategy() and default.num_replicas_in_sync == 1
+assert default.run(lambda: tf.distribute.get_replica_context().all_reduce("SUM", tf.constant(2.0))).numpy() == 2
+s = tf.distribute.MirroredStrategy()
+with s.scope():
+    assert tf.distribute.get_strategy() is s and tf.distribute.get_replica_context() is None
+    plain = tf.Variable(1.0)
+    summed = tf.Variable(0.0, trainable=False, aggregation=tf.VariableAggregation.SUM)
+    mean = tf.Variable(0.0, trainable=False, aggregation=tf.VariableAggregation.MEAN)
+    own = tf.Variable(0.0, trainable=False, synchronization=tf.VariableSynchronization.ON_READ,
+                      aggregation=tf.VariableAggregation.SUM)
+assert tf.distribute.get_strategy() is default
+assert len(s.experimental_local_results(plain)) == 2 and len(s.extended.worker_devices) == 2
+
+def replica():
+    c = tf.distribute.get_replica_context()
+    assert c.strategy is s and tf.distribute.get_strategy() is s
+    i = tf.constant(float(c.replica_id_in_sync_group))
+    for v in (summed, mean, own):
+        v.assign_add(i + 1.0)
+    def total(strategy, value, scale):
+        assert strategy is s
+        return strategy.reduce("SUM", value) * scale
+    return c.merge_call(total, args=(i + 1.0, 10.0)), c.all_gather(tf.reshape(i, [1]), 0), c.all_reduce("MEAN", i)
+
+merged, gathered, mean_of = s.run(replica)
+assert [float(v) for v in s.experimental_local_results(merged)] == [30, 30]
+assert s.experimental_local_results(gathered)[1].numpy().tolist() == [0, 1] and float(mean_of.values[0]) == 0.5
+assert (float(summed), float(mean), float(own)) == (3, 1.5, 3)
+s.run(lambda v, by: v.assign_add(by), args=(mean,), kwargs={"by": 0.5})
+assert float(mean) == 2.0
+try:
+    s.run(lambda: plain.assign_add(1.0))
+except Exception as e:
+    assert "tf.VariableAggregation.SUM, MEAN or ONLY_FIRST" in str(e) and "tf.VariableSynchronization.ON_READ" in str(e), e
+else:
+    raise AssertionError
+
+def make(context):
+    assert context.num_replicas_in_sync == 2 and context.get_per_replica_batch_size(8) == 4
+    return tf.data.Dataset.range(8).batch(context.get_per_replica_batch_size(8))
+
+d = s.distribute_datasets_from_function(make)
+batch = next(iter(d))
+assert [v.numpy().tolist() for v in batch.values] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+assert d.element_spec.values[0].dtype == tf.int64
+whole = s.experimental_distribute_dataset(tf.data.Dataset.range(4).batch(4))
+it = iter(whole)
+assert [v.numpy().tolist() for v in it.get_next_as_optional().get_value().values] == [[0, 1], [2, 3]]
+assert not bool(it.get_next_as_optional().has_value())
+values = s.experimental_distribute_values_from_function(lambda c: c.replica_id_in_sync_group)
+assert [int(v) for v in values.values] == [0, 1]
+print("fine")
+""", simulate="GPUx2")
+    assert done.stdout.endswith("fine\n"), done.stderr
+
+
+def test_clusters_are_read_from_the_environment(run_script):
+    done = run_script("""
+import tensorflow as tf
+r = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+print(r.task_type, r.task_id, r.cluster_spec().as_dict(), r.cluster_spec().num_tasks("ps"))
+""", TF_CONFIG='{"cluster": {"chief": ["127.0.0.1:1"], "worker": ["127.0.0.1:3"], "ps": ["127.0.0.1:4"]}, '
+               '"task": {"type": "evaluator", "index": 0}}')
+    assert done.stdout == ("evaluator 0 {'chief': ['127.0.0.1:1'], 'ps': ['127.0.0.1:4'], "
+                           "'worker': ['127.0.0.1:3']} 1\n"), done.stderr
+
+
+def test_one_replica_may_need_values():
+    strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
+    with strategy.scope():
+        v = tf.Variable(2.0)
+
+        def step(x):
+            context = tf.distribute.get_replica_context()
+            return context.all_reduce("SUM", tf.boolean_mask(x, x > 1.0) * v)
+
+        assert strategy.run(step, args=(tf.constant([1.0, 2.0, 3.0]),)).numpy().tolist() == [4, 6]
+    assert tf.distribute.get_replica_context() is not None
+
+
+def test_fit_takes_a_distributed_data_set():
+    strategy = tf.distribute.MirroredStrategy()
+    with strategy.scope():
+        model = tf.keras.Sequential([tf.keras.layers.Dense(1, kernel_initializer="ones", input_shape=(2,))])
+        model.compile(tf.keras.optimizers.SGD(0.1), "mse")
+    x = np.ones((4, 2), "float32")
+    data = strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensor_slices((x, x[:, :1])).batch(4))
+    assert model.fit(data, validation_data=data, verbose=0).history["loss"] == [1.0]
+    with pytest.raises(NotImplementedError, match="global batches"):
+        model.fit(strategy.distribute_datasets_from_function(
+            lambda c: tf.data.Dataset.from_tensor_slices((x, x[:, :1])).batch(2)), verbose=0)

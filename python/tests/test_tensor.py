@@ -119,3 +119,23 @@ def test_names_that_are_not_there_have_neighbours():
         tf.math.sine
     with pytest.raises(AttributeError, match="reduce_sum"):
         tf.reduce_summ
+
+
+def test_text_is_moved_as_numbers_are():
+    a = np.array([["a", "bb"], ["", "d"], ["bb", "f"]], object)
+    t = tf.constant(a.tolist())
+
+    def texts(t):
+        return np.vectorize(lambda b: b.decode(), otypes=[object])(t.numpy()).tolist() if len(t.shape) else t.numpy().decode()
+
+    i = tf.constant(1)
+    for got, want in ((t[0], a[0]), (t[:, 1], a[:, 1]), (t[1:, ::-1], a[1:, ::-1]), (t[..., None], a[..., None]),
+                      (t[t == "bb"], a[a == "bb"]), (t[i], a[1]), (tf.reshape(t, [-1]), a.ravel()),
+                      (tf.transpose(t), a.T), (tf.concat([t, t], 1), np.concatenate([a, a], 1)),
+                      (tf.expand_dims(t, 0), a[None]), (tf.squeeze(t[:1]), a[0]), (tf.tile(t, [2, 1]), np.tile(a, (2, 1))),
+                      (tf.where(t == "", "none", t), np.where(a == "", "none", a)), (tf.reverse(t, [0]), a[::-1]),
+                      (tf.split(t, 3)[2], a[2:]), (tf.unstack(t)[2], a[2])):
+        assert texts(got) == want.tolist()
+    assert texts(t[2, 1]) == "f" and [texts(row) for row in t] == a.tolist()
+    f = tf.function(lambda t: tf.strings.join([t[0, 0], tf.strings.split("x y")[1]]))
+    assert f(t).numpy() == b"ay" and "op by op" in f.plan_text()

@@ -24,6 +24,14 @@ void GradientTape::stop(Site site) {
   recorder_->check_thread("stop()");
   recorder_->stop();
 }
+void GradientTape::set_persistent(bool persistent) {
+  recorder_->set_persistent(persistent);
+}
+void GradientTape::resume(Site site) {
+  set_site(site);
+  recorder_->check_thread("resume()");
+  recorder_->resume();
+}
 
 Tensors GradientTape::gradient(const Tensor& target,
                                const std::vector<Source>& sources,

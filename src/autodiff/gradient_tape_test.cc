@@ -34,6 +34,24 @@ std::string error_elsewhere(const std::function<void()>& call) {
   return text;
 }
 
+TEST(GradientTape, RecordsAgainAfterResumeAndStaysWhilePersistent) {
+  const Tensor x = constant(3.f);
+  GradientTape tape;
+  tape.watch(x);
+  const Tensor y = x * x;
+  tape.stop();
+  const Tensor z = y * y;
+  tape.resume();
+  const Tensor u = y + x;
+  tape.stop();
+  tape.set_persistent(true);
+  EXPECT_EQ(tape.gradient(y, x).item<float>(), 6);
+  EXPECT_FALSE(tape.gradient(z, x).defined());
+  tape.set_persistent(false);
+  EXPECT_EQ(tape.gradient(u, x).item<float>(), 7);
+  EXPECT_THROW(tape.gradient(u, x), errors::FailedPrecondition);
+}
+
 TEST(GradientTape, OnAnotherThreadIsAnErrorThatNamesTheRuleAndTheLine) {
   const Tensor x = constant(3.f);
   const Variable w(constant(2.f));

@@ -34,6 +34,13 @@ class GradientTape::Recorder final : public Dispatcher {
 
   void watch(const Tensor& t);
   void stop() { pop(); }
+  void set_persistent(bool persistent) {
+    options_.persistent = persistent;
+    used_ = false;
+  }
+  void resume() {
+    if (!pushed()) push();
+  }
   Tensors gradient(const Tensors& targets, const std::vector<Source>& sources,
                    const GradientOptions& options);
 
@@ -79,7 +86,7 @@ class GradientTape::Recorder final : public Dispatcher {
   void accumulate(Tensor* slot, Tensor grad, const Tensor& value) const;
   void lint_local_mean(const Tensor& target) const;
 
-  const TapeOptions options_;
+  TapeOptions options_;
   const Site site_;          // of the tape
   const ThreadLife thread_;  // that owns it
   std::atomic<bool> abandoned_{false};

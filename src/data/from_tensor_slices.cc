@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/needs_values.h"
 #include "base/where.h"
 #include "data/pass_state.h"
 #include "tensor/tensor_impl.h"
@@ -79,7 +80,7 @@ void check_component(const Tensors& all, size_t i, const std::string& where) {
                               i));
   }
   if (t.is_symbolic()) {
-    throw errors::FailedPrecondition(fmt::format(
+    throw Untraceable<errors::FailedPrecondition>(fmt::format(
         "{}: component {} belongs to a traced function and has no values "
         "yet; make the dataset outside and pass its elements to the function",
         where, i));

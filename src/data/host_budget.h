@@ -62,10 +62,14 @@ struct StageStats {
   std::atomic<int64_t> wait_ns{0};
   std::atomic<int64_t> timed{0};  // calls of the function that were timed
   std::atomic<int64_t> timed_ns{0};
-  std::atomic<int64_t> size{0};      // threads, or depth, last chosen
-  std::atomic<int64_t> bytes{0};     // of one element
-  std::atomic<const char*> why{""};  // the size is not larger; static
+  std::atomic<int64_t> size{0};         // threads, or depth, last chosen
+  std::atomic<int64_t> bytes{0};        // of one element
+  std::atomic<const char*> why{""};     // the size is not larger; static
+  std::atomic<const char*> manner{""};  // how the function runs; static
 };
+
+// Says how the function runs that this thread calls for a map.
+void note_manner(const char* manner);
 
 inline int64_t stage_clock_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(

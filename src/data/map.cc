@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/where.h"
 #include "data/pass_state.h"
@@ -18,6 +19,9 @@ namespace {
 
 constexpr int64_t kMaxThreads = 1024;
 constexpr int64_t kTimedEvery = 16;
+
+// The stage whose function this thread calls; null: none.
+thread_local StageStats* t_called_stage = nullptr;
 
 class MapStream : public ElementStream {
  public:
@@ -71,10 +75,19 @@ uint64_t place_of(const MapNode& node) {
 
 }  // namespace
 
+void note_manner(const char* manner) {
+  if (t_called_stage != nullptr) t_called_stage->manner = manner;
+}
+
 Tensors MapNode::call(int64_t pass, int64_t number,
                       const Tensors& element) const {
   const ElementRandomKeys keys(place_, static_cast<uint64_t>(pass),
                                static_cast<uint64_t>(number));
+  struct Called {
+    explicit Called(StageStats* s) : outer(std::exchange(t_called_stage, s)) {}
+    ~Called() { t_called_stage = outer; }
+    StageStats* const outer;
+  } const called(&stats_);
   if (number % kTimedEvery != 0) return call_map(*this, number, fn_, element);
   const int64_t since = stage_clock_ns();
   Tensors result = call_map(*this, number, fn_, element);
@@ -93,7 +106,7 @@ std::string MapNode::explain() const {
     text = fmt::format("{} {} threads", autotune_ ? "AUTOTUNE" : "told",
                        n > 0 ? n : threads_);
   }
-  return text + stats_text(stats_) + stats_.why.load();
+  return text + stats_.manner.load() + stats_text(stats_) + stats_.why.load();
 }
 
 MapNode::MapNode(const Dataset& parent, MapFunction fn,

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/needs_values.h"
 #include "berth/errors.h"
 #include "berth/gradient_tape.h"
 #include "function/control_flow.h"
@@ -580,7 +581,7 @@ class BackwardLoop {
 Tensors while_gradient(const GradCall& g) {
   const WhileLayout l(g.op(), g.attrs());
   if (l.max_iterations < 0) {
-    throw errors::Unimplemented(fmt::format(
+    throw Untraceable<errors::Unimplemented>(fmt::format(
         "while_loop: a gradient inside a trace needs to know how many turns "
         "there can be{}; give it {{.max_iterations = n}}",
         where_text()));

@@ -64,6 +64,10 @@ class Tracer final : public Dispatcher {
   const std::vector<Tensor>& outer_values() const { return outer_values_; }
   // How many graphs stand inside each other here: 1 outside of all bodies.
   int depth() const { return depth_; }
+  // The trace around this one; null: none.
+  const Tracer* outer() const { return outer_; }
+  // True for the trace that made a symbolic tensor of this serial.
+  bool made(uint64_t trace) const { return trace == serial_; }
   // True for the traces whose values may be used here.
   bool sees(uint64_t trace) const;
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/needs_values.h"
 #include "tensor/string_tensor.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/text_block.h"
@@ -24,7 +25,7 @@ void check_values(const Tensor& t, const std::string& where) {
         where + ": the input is an empty Tensor; expected one with values");
   }
   if (t.is_symbolic()) {
-    throw errors::FailedPrecondition(
+    throw Untraceable<errors::FailedPrecondition>(
         where +
         ": the input belongs to a traced function and has no values yet; call "
         "this outside, for example in the map of a dataset");

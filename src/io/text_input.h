@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/needs_values.h"
 #include "base/where.h"
 #include "berth/errors.h"
 #include "berth/tensor.h"
@@ -33,7 +34,11 @@ auto named_call(const char* function, Site site, F&& fn) {
   try {
     return fn();
   } catch (const errors::Error& e) {
-    errors::raise(e.code(), call_text(function, site) + ": " + e.what());
+    const std::string text = call_text(function, site) + ": " + e.what();
+    if (dynamic_cast<const NeedsValues*>(&e) != nullptr) {
+      throw Untraceable<errors::FailedPrecondition>(text);
+    }
+    errors::raise(e.code(), text);
   }
 }
 

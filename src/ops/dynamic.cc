@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/needs_values.h"
 #include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "berth/ops/indexing.h"
@@ -22,7 +23,7 @@ namespace {
 void expect_values(const char* what, const Tensor& x, Site site) {
   set_site(site);
   if (!x.is_symbolic() && !tracing()) return;
-  throw errors::InvalidArgument(fmt::format(
+  throw Untraceable<errors::InvalidArgument>(fmt::format(
       "{}: the shape of the result depends on values, which a traced function "
       "does not have{}; expected max_size, the most rows there may be",
       what, where_text()));

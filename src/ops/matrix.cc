@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/needs_values.h"
 #include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "berth/ops/linalg.h"
@@ -31,9 +32,9 @@ Tensor band(int64_t rows, int64_t columns, int64_t low, int64_t high) {
                            math::less_equal(difference, at(high), {}), {});
 }
 
+template <class Error = errors::InvalidArgument>
 [[noreturn]] void fail(const char* what, const std::string& message) {
-  throw errors::InvalidArgument(
-      fmt::format("{}: {}{}", what, message, where_text()));
+  throw Error(fmt::format("{}: {}{}", what, message, where_text()));
 }
 
 // The two last dimensions of a matrix; they must be known.
@@ -158,8 +159,9 @@ Tensor sequence_mask(const Tensor& lengths, std::optional<int64_t> maxlen,
                      Site site) {
   set_site(site);
   if (!maxlen && (lengths.is_symbolic() || tracing())) {
-    fail("sequence_mask",
-         "the largest length is not known in a trace; expected maxlen");
+    fail<Untraceable<errors::InvalidArgument>>(
+        "sequence_mask",
+        "the largest length is not known in a trace; expected maxlen");
   }
   int64_t n = 0;
   if (maxlen) {

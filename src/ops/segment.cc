@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/needs_values.h"
 #include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "berth/ops/indexing.h"
@@ -37,9 +38,9 @@ Tensor counts(const Tensor& ids, int64_t num, const Tensor& result) {
   return with_rank_of(n, result);
 }
 
+template <class Error = errors::InvalidArgument>
 [[noreturn]] void fail(const char* what, const std::string& message) {
-  throw errors::InvalidArgument(
-      fmt::format("{}: {}{}", what, message, where_text()));
+  throw Error(fmt::format("{}: {}{}", what, message, where_text()));
 }
 
 // The number of segments of ids in ascending order.
@@ -48,9 +49,10 @@ int64_t count_segments(const char* what, const Tensor& ids,
   set_site(site);
   if (o.num_segments) return *o.num_segments;
   if (ids.is_symbolic() || tracing()) {
-    fail(what,
-         "the number of segments depends on values, which a traced function "
-         "does not have; expected num_segments");
+    fail<Untraceable<errors::InvalidArgument>>(
+        what,
+        "the number of segments depends on values, which a traced function "
+        "does not have; expected num_segments");
   }
   const std::vector<int64_t> all = ids.to_vector<int64_t>();
   for (size_t i = 0; i < all.size(); ++i) {
@@ -131,8 +133,9 @@ Tensor bincount(const Tensor& x, const BincountOptions& o, Site site) {
   int64_t num = 0;
   if (x.is_symbolic() || tracing()) {
     if (!o.maxlength) {
-      fail("bincount",
-           "the largest number is not known in a trace; expected maxlength");
+      fail<Untraceable<errors::InvalidArgument>>(
+          "bincount",
+          "the largest number is not known in a trace; expected maxlength");
     }
     num = *o.maxlength;
   } else {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/needs_values.h"
 #include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
@@ -119,7 +120,7 @@ Tensor new_variable(const Tensor& initial, const VariableOptions& options,
                     Site site) {
   set_site(site);
   if (!initial.defined() || initial.is_symbolic()) {
-    throw errors::InvalidArgument(fmt::format(
+    throw Untraceable<errors::InvalidArgument>(fmt::format(
         "Variable '{}': the initial value is {}{}; expected a tensor with "
         "values: create variables outside the traced function",
         options.name,

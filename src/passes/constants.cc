@@ -8,7 +8,10 @@
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "graph/node_part.h"
+#include "op/device_scope.h"
+#include "op/dispatcher.h"
 #include "op/kernel.h"
+#include "tensor/tensor_impl.h"
 #include "tensor/visit_dtype.h"
 
 namespace berth {
@@ -18,6 +21,35 @@ const Tensor* constant_of(const Graph& graph, ValueRef v) {
   const Node& node = graph[v.node];
   if (node.op != &op) return nullptr;
   return &node.op->attr<Tensor>(node.attrs.get(), "value");
+}
+
+bool is_pure(const Node& node) {
+  const OpDef& op = *node.op;
+  return op.infer() != nullptr && node.outputs.size() == 1 &&
+         node.controls.empty() && !node.has_effect() && !op.random() &&
+         !op.has_variables() &&
+         (op.kind() == OpKind::kCompute || op.kind() == OpKind::kAlias);
+}
+
+std::optional<Tensor> evaluate(const OpDef& op, const AttrsRef& attrs,
+                               const Tensors& in) {
+  Device& host = DeviceManager::get().host();
+  const DispatchGuard eager(nullptr);
+  const OnDevice on_host(&host);
+  std::vector<const Tensor*> pointers;
+  Tensors copies;
+  copies.reserve(in.size());
+  for (const Tensor& t : in) {
+    copies.push_back(copy_to_device(t, host));
+    pointers.push_back(&copies.back());
+  }
+  Tensor out;
+  try {
+    apply(op, pointers, attrs.get(), {&out, 1});
+  } catch (const errors::Error&) {
+    return std::nullopt;
+  }
+  return out;
 }
 
 namespace {

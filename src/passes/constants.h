@@ -13,6 +13,14 @@ namespace berth {
 // The value of a Const node; null for other nodes.
 const Tensor* constant_of(const Graph& graph, ValueRef v);
 
+// True of an op whose one result follows from the values that it reads.
+bool is_pure(const Node& node);
+
+// Computes an op on the host, outside traces and tapes; nothing when it fails:
+// then the error belongs to the run.
+std::optional<Tensor> evaluate(const OpDef& op, const AttrsRef& attrs,
+                               const Tensors& in);
+
 // True when the bits of every element of `v` are those of `value` in its
 // dtype (so 0.0 is not -0.0); Const, Fill, ZerosLike and OnesLike are seen.
 bool all_elements_are(const Graph& graph, ValueRef v, double value);

@@ -7,11 +7,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "berth/errors.h"
 #include "device/device_manager.h"
 #include "graph/node_part.h"
-#include "op/device_scope.h"
-#include "op/dispatcher.h"
 #include "ops/op_call.h"
 #include "passes/constants.h"
 #include "passes/forward.h"
@@ -34,7 +31,7 @@ class Folder {
     const int32_t n = graph_.size();
     for (int32_t i = 0; i < n; ++i) {
       forward_.visit(i);
-      if (!may_touch(graph_[i]) || !may_rewrite(graph_, graph_[i])) continue;
+      if (!is_pure(graph_[i]) || !may_rewrite(graph_, graph_[i])) continue;
       if (fold_shape_op(i) || fold_like(i)) continue;
       fold_constants(i);
     }
@@ -42,14 +39,6 @@ class Folder {
   }
 
  private:
-  static bool may_touch(const Node& node) {
-    const OpDef& op = *node.op;
-    return op.infer() != nullptr && node.outputs.size() == 1 &&
-           node.controls.empty() && !node.has_effect() && !op.random() &&
-           !op.has_variables() &&
-           (op.kind() == OpKind::kCompute || op.kind() == OpKind::kAlias);
-  }
-
   // ZerosLike, OnesLike and SizeRatio.
   bool fold_shape_op(int32_t i) {
     Node& node = graph_[i];
@@ -148,28 +137,6 @@ class Folder {
       add_sources(node, graph_[v.node].sources);
     }
     become_constant(node, *value);
-  }
-
-  // Computes on the host, outside traces and tapes; nothing when it fails:
-  // then the error belongs to the run.
-  static std::optional<Tensor> evaluate(const OpDef& op, const AttrsRef& attrs,
-                                        const Tensors& in) {
-    const DispatchGuard eager(nullptr);
-    const OnDevice on_host(&host());
-    std::vector<const Tensor*> pointers;
-    Tensors copies;
-    copies.reserve(in.size());
-    for (const Tensor& t : in) {
-      copies.push_back(copy_to_device(t, host()));
-      pointers.push_back(&copies.back());
-    }
-    Tensor out;
-    try {
-      apply(op, pointers, attrs.get(), {&out, 1});
-    } catch (const errors::Error&) {
-      return std::nullopt;
-    }
-    return out;
   }
 
   static Device& host() { return DeviceManager::get().host(); }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/needs_values.h"
 #include "base/where.h"
 #include "berth/errors.h"
 #include "berth/image.h"
@@ -56,7 +57,7 @@ Tensor maybe_flipped(const char* name, const Tensor& image, int axis,
 Tensor cropped(const char* name, const Tensor& value, const Shape& size,
                const Drawn& drawn, Site site) {
   if (!value.defined() || value.is_symbolic()) {
-    throw errors::FailedPrecondition(fmt::format(
+    throw Untraceable<errors::FailedPrecondition>(fmt::format(
         "{}: the value has no numbers yet; call this in the map of a "
         "dataset",
         call_text(name, site)));

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/needs_values.h"
 #include "base/where.h"
 #include "berth/errors.h"
 #include "berth/image.h"
@@ -27,7 +28,7 @@ double number(const char* name, const Tensor& image, const Drawn& drawn,
   layout_of(image, name, site);
   check_range(name, low, high, site);
   if (image.is_symbolic()) {
-    throw errors::FailedPrecondition(fmt::format(
+    throw Untraceable<errors::FailedPrecondition>(fmt::format(
         "{}: the picture belongs to a traced function; call this in "
         "the map of a dataset",
         call_text(name, site)));

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/needs_values.h"
 #include "berth/errors.h"
 #include "berth/image.h"
 #include "berth/ops/array.h"
@@ -120,7 +121,7 @@ Tensor random_rotation(const Tensor& images, double factor,
            fmt::format("factor is {}; expected 0 to 1 whole turns", factor));
   }
   if (images.is_symbolic()) {
-    throw errors::FailedPrecondition(
+    throw Untraceable<errors::FailedPrecondition>(
         "random_rotation: the picture belongs to a traced function; call this "
         "in the map of a dataset");
   }

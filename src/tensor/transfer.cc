@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/needs_values.h"
 #include "base/where.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
@@ -27,7 +28,7 @@ void check_readable(const Tensor& t, const char* what, Site site) {
         "{} of an empty Tensor{}", what, where_text(nullptr, site)));
   }
   if (t.is_symbolic()) {
-    throw errors::FailedPrecondition(fmt::format(
+    throw Untraceable<errors::FailedPrecondition>(fmt::format(
         "{} inside a traced function{}: the value does not exist while "
         "the step is traced; return the tensor from the function and read it "
         "there, or write the decision as an op (math::where)",

@@ -94,6 +94,8 @@ def _later(module, name):
 
 
 utils["get_file"] = _later("berth.keras._files", "get_file")
+for _name in ("image_dataset_from_directory", "text_dataset_from_directory"):
+    utils[_name] = _later("berth.keras._folders", _name)
 for _name in ("register_keras_serializable", "get_registered_name", "get_registered_object", "get_custom_objects",
               "CustomObjectScope", "custom_object_scope", "serialize_keras_object", "deserialize_keras_object"):
     utils[_name] = _later("berth.keras.saving", _name)

@@ -27,6 +27,7 @@ def _tensors(value):
     """Pairs (name or "", tensor) of what fit takes, or the engine's dataset."""
     if value is None:
         return []
+    value = getattr(value, "__berth_whole__", value)
     if isinstance(value, Dataset):
         return value.__berth__
     if hasattr(value, "__next__") or (hasattr(value, "__iter__") and hasattr(value, "dataset")):
@@ -163,6 +164,7 @@ class Model(Layer):
 
     def _inputs(self, x):
         """What fit and its kin are given, in the dtypes of the inputs."""
+        x = getattr(x, "__berth_whole__", x)
         wanted = self._input_dtypes()
         if wanted is None:
             return _tensors(x)
@@ -257,6 +259,7 @@ class Model(Layer):
             validation_batch_size=None, validation_freq=1):
         """Trains; returns a History."""
         given = self._callbacks(callbacks)
+        validation_data = getattr(validation_data, "__berth_whole__", validation_data)
         if isinstance(validation_data, Dataset):
             validation_data = self._inputs(validation_data)
         if validation_data is not None and isinstance(validation_data, (list, tuple)):

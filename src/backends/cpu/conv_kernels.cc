@@ -98,7 +98,7 @@ std::unique_ptr<Prepared> conv(const PrepareArgs& args) {
       shape.out_w() != y[2]) {
     return nullptr;
   }
-  ConvOptions options;
+  ConvChoice options;
   options.slices = std::min(args.slices, ThreadPool::kMaxChunks);
   auto plan = ConvPlan::make(shape, kPass, options, nullptr);
   if (!plan) return nullptr;

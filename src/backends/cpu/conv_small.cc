@@ -21,7 +21,7 @@ bool SmallChannelConv::takes(const ConvShape& s, ConvPass pass) {
 }
 
 SmallChannelConv::SmallChannelConv(const ConvShape& shape, ConvPass pass,
-                                   const ConvOptions& options)
+                                   const ConvChoice& options)
     : shape_(shape), pass_(pass), options_(options) {
   batch_ = shape.batch;
   slices_ = static_cast<int>(

@@ -17,7 +17,7 @@ class SmallChannelConv : public SlicedConv {
   // kMaxTaps taps, in every pass but the one that computes dx.
   static bool takes(const ConvShape& shape, ConvPass pass);
   SmallChannelConv(const ConvShape& shape, ConvPass pass,
-                   const ConvOptions& options);
+                   const ConvChoice& options);
 
   void begin(const ConvBuffers& buffers) const override;
   void slice(int index, const ConvBuffers& buffers) const override;
@@ -33,7 +33,7 @@ class SmallChannelConv : public SlicedConv {
 
   const ConvShape shape_;
   const ConvPass pass_;
-  const ConvOptions options_;
+  const ConvChoice options_;
   int64_t filter_stride_ = 0, image_stride_ = 0;  // floats
 };
 

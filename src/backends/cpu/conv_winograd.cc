@@ -75,7 +75,7 @@ bool WinogradConv::takes(const ConvShape& s, ConvPass pass) {
 }
 
 WinogradConv::WinogradConv(const ConvShape& s, ConvPass pass,
-                           const ConvOptions& options)
+                           const ConvChoice& options)
     : shape_(s), pass_(pass), options_(options) {
   batch_ = s.batch;
   slices_ = std::clamp(options.slices, 1, ThreadPool::kMaxChunks);

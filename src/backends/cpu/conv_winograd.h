@@ -20,7 +20,7 @@ class WinogradConv : public ConvPlan {
   // with BERTH_WINOGRAD=0 in the environment.
   static bool takes(const ConvShape& shape, ConvPass pass);
   WinogradConv(const ConvShape& shape, ConvPass pass,
-               const ConvOptions& options);
+               const ConvChoice& options);
 
   void run(const ConvBuffers& buffers, ThreadPool* pool) const override;
 
@@ -64,7 +64,7 @@ class WinogradConv : public ConvPlan {
 
   const ConvShape shape_;
   const ConvPass pass_;
-  const ConvOptions options_;
+  const ConvChoice options_;
   Pixels source_, result_;  // x and dy of a filter gradient
   int64_t tiles_h_ = 0, tiles_w_ = 0, tiles_ = 0;
   int64_t depth_ = 0;  // channels of the source

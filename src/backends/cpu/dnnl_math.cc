@@ -197,7 +197,7 @@ bool is_reference(const std::string& name) {
 
 class DnnlConv : public SlicedConv {
  public:
-  DnnlConv(const ConvShape& shape, ConvPass pass, const ConvOptions& options)
+  DnnlConv(const ConvShape& shape, ConvPass pass, const ConvChoice& options)
       : shape_(shape), pass_(pass), options_(options) {
     batch_ = shape.batch;
     slices_ = static_cast<int>(
@@ -363,7 +363,7 @@ class DnnlConv : public SlicedConv {
 
   const ConvShape shape_;
   const ConvPass pass_;
-  const ConvOptions options_;
+  const ConvChoice options_;
   Unit small_, large_;
   Desc plain_filter_;
   Primitive reorder_;
@@ -412,7 +412,7 @@ std::string ConvShape::problem() const {
 }
 
 std::unique_ptr<ConvPlan> ConvPlan::make(const ConvShape& shape, ConvPass pass,
-                                         const ConvOptions& options,
+                                         const ConvChoice& options,
                                          std::string* refusal) {
   std::string why = shape.problem();
   if (why.empty() && SmallChannelConv::takes(shape, pass)) {

@@ -63,7 +63,7 @@ struct ConvShape {
 
 enum class ConvPass { kForward, kBackwardData, kBackwardWeights };
 
-struct ConvOptions {
+struct ConvChoice {
   // Slices of the batch; results depend on this number, never on threads.
   int slices = 1;
   // Forward only: adds bias[out_c], then clips at zero, in the same pass.
@@ -93,7 +93,7 @@ class ConvPlan {
   // Our own loops cover 3x3 filters of stride 1 (Winograd's algorithm), and
   // forward and backward weights of one group of fewer than 8 input channels.
   static std::unique_ptr<ConvPlan> make(const ConvShape& shape, ConvPass pass,
-                                        const ConvOptions& options,
+                                        const ConvChoice& options,
                                         std::string* refusal);
 
   // The largest number of parts that a run is split into.

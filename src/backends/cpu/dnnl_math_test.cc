@@ -216,7 +216,7 @@ class ConvShapes : public testing::TestWithParam<ConvShape> {
  protected:
   // Runs one pass with several slice counts, checks it against `want`, and
   // checks that the pool and one thread agree bit for bit.
-  void check(ConvPass pass, ConvOptions options, ConvBuffers buffers,
+  void check(ConvPass pass, ConvChoice options, ConvBuffers buffers,
              const std::vector<double>& want, double tolerance) {
     ThreadPool pool({.size = 3, .shared = true});
     for (int slices : {1, 3, 4}) {
@@ -260,7 +260,7 @@ TEST_P(ConvShapes, MatchTheDefinitionInAllPassesAndSlices) {
   });
   const double depth = s.kernel_h * s.kernel_w * s.in_c;
   for (bool winograd : {false, true}) {
-    const ConvOptions options{.winograd = winograd};
+    const ConvChoice options{.winograd = winograd};
     check(ConvPass::kForward, options, {.input = x.data(), .filter = w.data()},
           y, 1e-6 * (depth + 8));
     check(ConvPass::kBackwardData, options,

@@ -2,9 +2,15 @@
 
 #include "keras/layers/categories.h"
 
+#include <fmt/format.h>
+
+#include "base/needs_values.h"
+#include "base/where.h"
+#include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "keras/models/layer_state.h"
+#include "op/device_scope.h"
 
 namespace berth::keras {
 
@@ -61,10 +67,10 @@ void each_batch(const AdaptData& data,
 
 void check_has_values(const LayerState& s, const Tensor& x) {
   if (!x.is_symbolic()) return;
-  fail_in(s,
-          "{}: called in a traced function; expected values: "
-          "call it in Dataset::map or before the model",
-          s.type);
+  throw Untraceable<errors::InvalidArgument>(
+      fmt::format("{}: called in a traced function; expected values: "
+                  "call it in Dataset::map or before the model{}",
+                  s.type, where_text(nullptr, s.site)));
 }
 
 }  // namespace berth::keras

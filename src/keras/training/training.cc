@@ -6,7 +6,9 @@
 
 #include <utility>
 
+#include "base/diagnostics.h"
 #include "base/interrupt.h"
+#include "base/needs_values.h"
 #include "berth/errors.h"
 #include "berth/gradient_tape.h"
 #include "berth/ops/array.h"
@@ -219,6 +221,26 @@ auto in_all_tasks(distribute::StrategyCore* core, const Tensors& inputs,
   }
 }
 
+// Runs a step as a plan; from the first trace on that needs values, op by op.
+// Replicas are always traced.
+template <class Training, class Traced, class Eager>
+Tensor planned_or_not(Training& t, const Traced& traced, const Eager& eager) {
+  try {
+    return traced();
+  } catch (const errors::Error& e) {
+    if (t.core != nullptr || dynamic_cast<const NeedsValues*>(&e) == nullptr) {
+      throw;
+    }
+    report({"untraced", debugging::Severity::kLint,
+            fmt::format("{}: the step runs op by op, for it cannot be traced: "
+                        "{}",
+                        t.model.name(), e.what()),
+            t_state.site});
+    t.options->run_eagerly = true;
+    return eager();
+  }
+}
+
 }  // namespace
 
 Tensor Model::Training::run_train(const Tensors& inputs, const Tensors& targets,
@@ -233,9 +255,14 @@ Tensor Model::Training::run_train(const Tensors& inputs, const Tensors& targets,
                          targets, site);
   }
   const WorksFor nobody(nullptr);  // a step is whole; fit looks between two
-  return in_all_tasks(core.get(), inputs, [&] {
-    return train_step("train_on_batch")(inputs, targets, site);
-  });
+  return planned_or_not(
+      *this,
+      [&] {
+        return in_all_tasks(core.get(), inputs, [&] {
+          return train_step("train_on_batch")(inputs, targets, site);
+        });
+      },
+      [&] { return step_of(inputs, targets, true); });
 }
 
 Tensor Model::Training::run_test(const Tensors& inputs, const Tensors& targets,
@@ -249,9 +276,14 @@ Tensor Model::Training::run_test(const Tensors& inputs, const Tensors& targets,
     return run_elsewhere(*elsewhere, test_step("test_on_batch"), inputs,
                          targets, site);
   }
-  return in_all_tasks(core.get(), inputs, [&] {
-    return test_step("test_on_batch")(inputs, targets, site);
-  });
+  return planned_or_not(
+      *this,
+      [&] {
+        return in_all_tasks(core.get(), inputs, [&] {
+          return test_step("test_on_batch")(inputs, targets, site);
+        });
+      },
+      [&] { return step_of(inputs, targets, false); });
 }
 
 std::shared_ptr<distribute::ParameterServers> Model::Training::servers() const {

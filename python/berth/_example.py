@@ -1,0 +1,210 @@
+"""tf.train.Example: named lists of numbers or bytes, in the bytes of protocol buffers."""
+import struct
+
+from berth._core import DataLossError
+
+
+def _varint(n):
+    n &= (1 << 64) - 1
+    out = bytearray()
+    while n > 127:
+        out.append(n & 127 | 128)
+        n >>= 7
+    return bytes(out + bytes([n]))
+
+
+def _field(number, data):
+    return _varint(number << 3 | 2) + _varint(len(data)) + data
+
+
+def _read_varint(data, at):
+    n = shift = 0
+    while True:
+        if at >= len(data) or shift > 63:
+            raise DataLossError("tf.train: these bytes are no message, or end too early")
+        n |= (data[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+        if data[at - 1] < 128:
+            return n, at
+
+
+def _fields(data):
+    """(number, value) of a message: bytes, or a whole number."""
+    at = 0
+    while at < len(data):
+        key, at = _read_varint(data, at)
+        kind = key & 7
+        if kind == 0:
+            value, at = _read_varint(data, at)
+        else:
+            size = {1: 8, 5: 4}.get(kind)
+            if size is None:
+                size, at = _read_varint(data, at)
+            value, at = data[at:at + size], at + size
+            if kind not in (1, 2, 5) or at > len(data):
+                raise DataLossError("tf.train: these bytes are no message, or end too early")
+        yield key >> 3, value
+
+
+class _Message:
+    """What all messages can."""
+
+    def ParseFromString(self, serialized):
+        """Becomes the message of these bytes; DataLossError of bytes that are none. Returns their number."""
+        self.__init__()
+        self._read(bytes(serialized))
+        return len(serialized)
+
+    @classmethod
+    def FromString(cls, serialized):
+        """The message of bytes that SerializeToString() gave."""
+        made = cls()
+        made.ParseFromString(serialized)
+        return made
+
+    def __eq__(self, other):
+        return type(other) is type(self) and other.SerializeToString() == self.SerializeToString()
+
+    def __repr__(self):
+        return "\n".join(self._lines())
+
+    def _lines(self):
+        """The message as text of protocol buffers."""
+        return []
+
+
+class _List(_Message):
+    def __init__(self, value=()):
+        self.value = [self._checked(v) for v in value]
+
+    def _lines(self):
+        return [f"value: {self._shown(v)}" for v in self.value]
+
+    _shown = staticmethod(repr)
+
+
+class Int64List(_List):
+    """value: whole numbers."""
+
+    @staticmethod
+    def _checked(v):
+        return v.__index__()
+
+    def SerializeToString(self):
+        """The bytes of the message."""
+        return _field(1, b"".join(map(_varint, self.value))) if self.value else b""
+
+    def _read(self, data):
+        for _, value in _fields(data):
+            at = 0
+            while not isinstance(value, int) and at < len(value):
+                n, at = _read_varint(value, at)
+                self.value.append(n - (1 << 64) if n >> 63 else n)
+            if isinstance(value, int):
+                self.value.append(value - (1 << 64) if value >> 63 else value)
+
+
+class FloatList(_List):
+    """value: numbers, kept as float32."""
+
+    @staticmethod
+    def _checked(v):
+        return struct.unpack("<f", struct.pack("<f", float(v)))[0]
+
+    def SerializeToString(self):
+        """The bytes of the message."""
+        return _field(1, struct.pack(f"<{len(self.value)}f", *self.value)) if self.value else b""
+
+    def _read(self, data):
+        for _, value in _fields(data):
+            self.value.extend(struct.unpack(f"<{len(value) // 4}f", value))
+
+
+class BytesList(_List):
+    """value: bytes."""
+
+    @staticmethod
+    def _checked(v):
+        if isinstance(v, str):
+            raise TypeError(f"{v!r} is text; a BytesList takes bytes: text.encode()")
+        return bytes(v.numpy() if hasattr(v, "numpy") else v)
+
+    def SerializeToString(self):
+        """The bytes of the message."""
+        return b"".join(_field(1, v) for v in self.value)
+
+    def _read(self, data):
+        self.value.extend(value for _, value in _fields(data))
+
+    _shown = staticmethod(lambda v: '"' + repr(v)[2:-1].replace('"', '\\"') + '"')
+
+
+class Feature(_Message):
+    """One of bytes_list, float_list and int64_list."""
+
+    _KINDS = {"bytes_list": (1, BytesList), "float_list": (2, FloatList), "int64_list": (3, Int64List)}
+
+    def __init__(self, bytes_list=None, float_list=None, int64_list=None):
+        given = {"bytes_list": bytes_list, "float_list": float_list, "int64_list": int64_list}
+        self._kind = next((k for k, v in given.items() if v is not None), None)
+        for name, (_, kind) in self._KINDS.items():
+            setattr(self, name, kind() if given[name] is None else given[name])
+
+    def WhichOneof(self, group="kind"):
+        """The name of the list that is set, or None."""
+        return self._kind or next((k for k in self._KINDS if getattr(self, k).value), None)
+
+    def SerializeToString(self):
+        """The bytes of the message."""
+        kind = self.WhichOneof()
+        return b"" if kind is None else _field(self._KINDS[kind][0], getattr(self, kind).SerializeToString())
+
+    def _read(self, data):
+        names = {number: name for name, (number, _) in self._KINDS.items()}
+        for number, value in _fields(data):
+            if number in names:
+                self._kind = names[number]
+                getattr(self, self._kind)._read(value)
+
+    def _lines(self):
+        kind = self.WhichOneof()
+        return [] if kind is None else [f"{kind} {{", *("  " + s for s in getattr(self, kind)._lines()), "}"]
+
+
+class Features(_Message):
+    """feature: a dictionary of Features by name."""
+
+    def __init__(self, feature=None):
+        self.feature = dict(feature or {})
+
+    def SerializeToString(self):
+        """The bytes of the message."""
+        return b"".join(_field(1, _field(1, name.encode()) + _field(2, f.SerializeToString()))
+                        for name, f in sorted(self.feature.items()))
+
+    def _read(self, data):
+        for _, entry in _fields(data):
+            parts = dict(_fields(entry))
+            self.feature[parts.get(1, b"").decode()] = Feature.FromString(parts.get(2, b""))
+
+    def _lines(self):
+        return [line for name, f in sorted(self.feature.items()) for line in [
+            "feature {", f'  key: "{name}"', "  value {", *("    " + s for s in f._lines()), "  }", "}"]]
+
+
+class Example(_Message):
+    """features: named lists; what parse_single_example() takes apart and a TFRecordWriter writes."""
+
+    def __init__(self, features=None):
+        self.features = features or Features()
+
+    def SerializeToString(self):
+        """The bytes of the message."""
+        return _field(1, self.features.SerializeToString())
+
+    def _read(self, data):
+        for _, value in _fields(data):
+            self.features._read(value)
+
+    def _lines(self):
+        return ["features {", *("  " + s for s in self.features._lines()), "}"]

@@ -1,0 +1,32 @@
+"""tf.image where TensorFlow has names of its own."""
+from berth import _core
+from berth._tensor import convert_to_tensor
+
+_ops = _core.ops
+
+
+class ResizeMethod:
+    """The methods of tf.image.resize() by name."""
+    BILINEAR, NEAREST_NEIGHBOR, BICUBIC, AREA = "bilinear", "nearest", "bicubic", "area"
+    LANCZOS3, LANCZOS5, GAUSSIAN, MITCHELLCUBIC = "lanczos3", "lanczos5", "gaussian", "mitchellcubic"
+
+
+def extract_patches(images, sizes, strides, rates, padding, name=None):
+    """The windows of pictures [n, height, width, channels]: [n, rows, columns, window height * width * channels].
+
+    sizes, strides, rates: [1, rows, columns, 1]. padding: "VALID", or "SAME", which adds zeros.
+    """
+    x = convert_to_tensor(images)
+    spans, steps, padded = [], [], []
+    for axis in (1, 2):
+        length, size, step, rate = x.shape[axis], int(sizes[axis]), int(strides[axis]), int(rates[axis])
+        span = (size - 1) * rate + 1
+        count = -(-length // step) if padding == "SAME" else (length - span) // step + 1
+        more = max((count - 1) * step + span - length, 0)
+        padded += [more // 2, more - more // 2]
+        spans.append([i * rate for i in range(size)])
+        steps.append((step, (count - 1) * step + 1))
+    if any(padded):
+        x = _ops.pad(x, [0, 0, *padded, 0, 0])
+    (down, height), (right, width) = steps
+    return _ops.concat([x[:, i:i + height:down, j:j + width:right, :] for i in spans[0] for j in spans[1]], 3)

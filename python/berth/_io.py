@@ -1,0 +1,167 @@
+"""tf.io where values are Python's: examples, TFRecord files, file systems, rows of CSV."""
+from berth import _core
+from berth._lazy import Lazy
+from berth._tensor import as_dtype, convert_to_tensor, float32, int64, refuse, string
+
+
+class FixedLenFeature:
+    """A feature of a fixed shape: dtype float32, int64 or string; without a default_value it must be there."""
+
+    def __init__(self, shape, dtype, default_value=None):
+        self.shape, self.dtype, self.default_value = shape, as_dtype(dtype), default_value
+
+    def _row(self):
+        default = self.default_value
+        return ["fixed", self.dtype, list(self.shape), None if default is None else convert_to_tensor(
+            default, None if hasattr(default, "dtype") else self.dtype)]
+
+
+class VarLenFeature:
+    """A list of any length: a SparseTensor."""
+
+    def __init__(self, dtype):
+        self.dtype = as_dtype(dtype)
+
+    def _row(self):
+        return ["var", self.dtype, [], None]
+
+
+class RaggedFeature:
+    """A list of any length: a RaggedTensor, of a single example a tensor [length]."""
+
+    def __init__(self, dtype, value_key=None, partitions=(), row_splits_dtype=None, validate=False):
+        refuse("RaggedFeature", value_key=value_key, partitions=partitions or None)
+        self.dtype = as_dtype(dtype)
+
+    def _row(self):
+        return ["ragged", self.dtype, [], None]
+
+
+class FixedLenSequenceFeature:
+    """A list of parts of a fixed shape: [length, *shape], in a batch padded with default_value, or 0 or ""."""
+
+    def __init__(self, shape, dtype, allow_missing=False, default_value=None):
+        self.shape, self.dtype, self.default_value = shape, as_dtype(dtype), default_value
+        self.allow_missing = allow_missing
+
+    def _row(self):
+        return ["sequence", self.dtype, list(self.shape), None if self.default_value is None else convert_to_tensor(
+            self.default_value, self.dtype)]
+
+
+def parse_example(serialized, features, example_names=None, name=None):
+    """The features of serialized tf.train.Example messages [n], by name: tensors [n, ...], or sparse or ragged ones."""
+    return _parsed(convert_to_tensor(serialized), features, False)
+
+
+def parse_single_example(serialized, features, example_names=None, name=None):
+    """The same of one message, a scalar string, without the first axis."""
+    return _parsed(convert_to_tensor(serialized), features, True)
+
+
+def _parsed(serialized, features, single):
+    rows = [(name, *feature._row()) for name, feature in features.items()]
+    values, lengths, splits = _core.parse_example(serialized, rows, single)
+    return {name: _made(kind, values[name], lengths.get(name), splits.get(name), single)
+            for name, kind, *_ in rows}
+
+
+def _made(kind, value, lengths, splits, single):
+    if kind == "ragged" and not single:
+        from berth.ragged import RaggedTensor
+        return RaggedTensor(value, splits)
+    if kind != "var":
+        return value
+    import numpy
+    from berth.sparse import SparseTensor
+    array = value._array()
+    if single:
+        places = numpy.arange(array.shape[0])[:, None]
+    else:
+        places = numpy.argwhere(numpy.arange(array.shape[1]) < lengths.numpy()[:, None])
+    return SparseTensor(convert_to_tensor(places.astype("int64")), convert_to_tensor(array[tuple(places.T)]),
+                        list(array.shape))
+
+
+class TFRecordOptions:
+    """compression_type: "", "GZIP" or "ZLIB"; compression_level: 0 to 9."""
+
+    def __init__(self, compression_type="", compression_level=None, **kwargs):
+        refuse("TFRecordOptions", **kwargs)
+        self.compression_type = compression_type or ""
+        self.compression_level = 6 if compression_level is None else compression_level
+
+
+class TFRecordWriter:
+    """Writes records, bytes or scalar strings, to a TFRecord file; a `with` block closes it."""
+
+    def __init__(self, path, options=None):
+        options = TFRecordOptions(options) if isinstance(options, str) or options is None else options
+        self._writer = _core.TFRecordWriter(str(path), options.compression_type, options.compression_level)
+
+    def write(self, record):
+        """Appends a record."""
+        self._writer.write(record.numpy() if hasattr(record, "numpy") else record)
+
+    def flush(self):
+        """Hands what is written so far to the file."""
+        self._writer.flush()
+
+    def close(self):
+        """Ends the file; errors of the disk are raised here."""
+        self._writer.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def decode_csv(records, record_defaults, field_delim=",", use_quote_delim=True, na_value="", select_cols=None,
+               name=None):
+    """The fields of rows of CSV, a string or strings [n]: a list with a tensor of the same shape per column.
+
+    record_defaults: a dtype, where the field must be there, or the value of those that are empty, or [value].
+    """
+    import csv
+    import numpy
+    records = convert_to_tensor(records, string)
+    texts = records._array()
+    rows = [next(csv.reader([t.decode()], delimiter=field_delim, quoting=csv.QUOTE_MINIMAL if use_quote_delim
+                            else csv.QUOTE_NONE), []) for t in texts.ravel()]
+    columns = list(range(len(record_defaults))) if select_cols is None else [int(c) for c in select_cols]
+    out = []
+    for column, default in zip(columns, record_defaults):
+        given = None if isinstance(default, _core.DType) else numpy.ravel(
+            default._array() if hasattr(default, "_array") else default).tolist()
+        dtype = as_dtype(default) if given is None else default.dtype if hasattr(default, "dtype") else (
+            convert_to_tensor(given or [0.0]).dtype)
+        fields = [row[column] if column < len(row) else None for row in rows]
+        if any(f is None for f in fields):
+            raise _core.InvalidArgumentError(f"decode_csv: a row has {len(rows[fields.index(None)])} fields; "
+                                             f"expected at least {column + 1}")
+        out.append(_column(fields, dtype, given, na_value, column, texts.shape))
+    return out
+
+
+def _column(fields, dtype, given, na_value, column, shape):
+    import numpy
+    kind = str if dtype == string else float if dtype.is_floating else int
+    values = []
+    for f in fields:
+        if f in ("", na_value):
+            if not given:
+                raise _core.InvalidArgumentError(f"decode_csv: field {column} is empty, and record_defaults has no value")
+            values.append(given[0])
+            continue
+        try:
+            values.append(kind(f))
+        except ValueError:
+            raise _core.InvalidArgumentError(f"decode_csv: field {column} is {f!r}; expected {dtype.name}") from None
+    if dtype == string:
+        return convert_to_tensor(numpy.array(values, object).reshape(shape), string)
+    return convert_to_tensor(numpy.array(values, dtype.as_numpy_dtype).reshape(shape))
+
+
+gfile = Lazy("berth._gfile")
