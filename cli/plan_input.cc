@@ -9,8 +9,8 @@
 #include "cli/planner/formats.h"
 #include "place/place_text.h"
 #include "planner/cluster.h"
-#include "simulate/pipeline_steps.h"
 #include "planner/problem_of_graph.h"
+#include "simulate/pipeline_steps.h"
 
 namespace berth::cli {
 

@@ -12,10 +12,10 @@
 #include "cli/commands.h"
 #include "cli/place_input.h"
 #include "cli/planner/formats.h"
-#include "simulate/pipeline_steps.h"
 #include "planner/plan_file.h"
 #include "planner/plan_view.h"
 #include "planner/units.h"
+#include "simulate/pipeline_steps.h"
 
 namespace berth::cli {
 

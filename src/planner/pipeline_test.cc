@@ -326,7 +326,7 @@ TEST(Pipeline, SumsGradientsAndUpdatesOnceAStep) {
   p.backward = {0, 1, 1};
   p.once = {0, 0, 1};
   p.pipeline.micro_batches = 5;
-  PlacePlan plan{{0, 0, 0}, {0, 1, 2}, {0, -1, -1}};
+  PlacePlan plan{{0, 0, 0}, {0, 1, 2}, {{0, false}, {0, true}, {0, true}}};
   const Evaluation e = evaluate(p, plan);
   EXPECT_DOUBLE_EQ(e.value, 5 * 5 + 7);
   EXPECT_EQ(e.devices[0].gradients, 10);
