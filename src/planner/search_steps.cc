@@ -22,9 +22,11 @@ constexpr size_t kListPlans = 24;
 constexpr double kListShare = 0.3, kListShareOfMany = 0.5,
                  kListShareOfNone = 0.9;  // with many ops, while none fits
 constexpr int kTriesPerList = 4, kPlainTries = 20;  // plain: not varied
-// From kLong ops on, timing is slow. From kMany on, annealing the whole plan
-// hardly gets anywhere.
+// From kLong ops on, timing is slow, and borders of the best stages are
+// moved. From kMany on, annealing the whole plan hardly gets anywhere: borders
+// are moved for longer.
 constexpr int32_t kLong = 700, kMany = 4000;
+constexpr double kClimb = 0.2, kClimbTight = 0.1, kClimbMany = 0.4;
 // Positions for ops that one pass of list scheduling tries.
 constexpr int32_t kMostListSlots = 2'000'000;
 // Moves per stream of the first search, the slower the fewer.
@@ -79,17 +81,22 @@ class StepSearch {
     PlacePlan start;
     SearchStart begun;  // its name and value
     double energy = kInfinity;
+    // The best stages.
+    StageCut cut;
+    std::string cut_name;
+    double cut_energy = kInfinity;
   };
 
-  void try_start(Stream& s, const std::string& name, const PlacePlan& plan) {
+  // Returns the energy of the plan.
+  double try_start(Stream& s, const std::string& name, const PlacePlan& plan) {
     s.search.take(start_moves_);
-    // While none fits, the limits of longer plans matter, too.
-    const bool fits = std::isfinite(s.annealer.best_us());
-    const double energy = s.annealer.start(plan, fits ? s.energy : kInfinity);
-    if (!s.start.device.empty() && energy >= s.energy) return;
+    const double energy =
+        s.annealer.start(plan, std::max(s.energy, s.cut_energy));
+    if (!s.start.device.empty() && energy >= s.energy) return energy;
     s.energy = energy;
     s.begun = {name, s.annealer.fits() ? energy : kInfinity};
     s.start = s.annealer.plan();
+    return energy;
   }
 
   void try_candidates(Stream& s) {
@@ -130,10 +137,27 @@ class StepSearch {
     }
     while (s.next_try < tries_.count() && s.search.spent() < list_share(s))
       try_next(s);
+    climb(s);
+  }
+
+  // Moves the borders of the stream's best stages while that makes them better.
+  // Where there are few ops, annealing does that and more.
+  void climb(Stream& s) {
+    if (s.cut_name.empty() || units_.num_ops < kLong) return;
+    // Under limits, later searches spend on this what lists no longer need.
+    const bool tight = units_.limited;
+    const double share = many_ ? kClimbMany : tight ? kClimbTight : kClimb;
+    const double lists = many_ || tight ? 1 : s.search.spent();
+    const double until = std::min(lists, list_share(s)) + share;
+    while (s.search.spent() < std::min(until, 1.0)) {
+      StageCut other = s.cut;
+      tries_.vary(other, s.search.random);
+      try_stages(s, std::move(other), s.cut_name + ", borders moved");
+    }
   }
 
   // With many ops, the rest saves a few percent and hardly finds a plan that
-  // keeps limits; without them, plain tries come before annealing.
+  // keeps limits; without them, plain tries come before moved borders.
   double list_share(const Stream& s) const {
     if (units_.num_ops < kLong) return kListShare;
     const bool none = !found_.any() && std::isinf(s.annealer.best_us());
@@ -157,11 +181,21 @@ class StepSearch {
     if (s.next_try >= tries_.count()) return;
     if (!s.start.device.empty() && s.search.spent() >= list_share(s)) return;
     const int number = std::exchange(s.next_try, s.next_try + streams_.size());
-    const StageCut cut = tries_.cut(number);
+    if (try_stages(s, tries_.cut(number), tries_.name(number))) {
+      s.cut_name = tries_.name(number);
+    }
+  }
+
+  // Returns whether they are the stream's best stages.
+  bool try_stages(Stream& s, StageCut cut, const std::string& name) {
     PlacePlan plan;
     plan.device = tries_.devices(cut);
     s.orders.run(cut.order, plan);
-    try_start(s, tries_.name(number), plan);
+    const double energy = try_start(s, name, plan);
+    if (energy > s.cut_energy) return false;
+    s.cut_energy = energy;
+    s.cut = std::move(cut);
+    return true;
   }
 
   // Begins with the best start if that is new, else with the best plan.
