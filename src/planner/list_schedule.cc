@@ -281,7 +281,10 @@ void ListScheduler::wake_behind(int32_t node) {
     newest_input_[next] = std::max(newest_input_[next], newest);
     if (--missing_[next] == 0) enqueue(next);
   };
-  for_each_after(g_, node, wake);
+  for (const int32_t v : g_.values[node]) {
+    for (const int32_t r : g_.readers[v]) wake(r);
+  }
+  for (const int32_t f : g_.followers[node]) wake(f);
 }
 
 // Nodes that take no time are where their unit is; before that is placed, they
@@ -372,7 +375,10 @@ double ListScheduler::copy_in(int32_t op, int32_t device, bool commit) {
       // Greedy choices are better when a sender waits only for a receiver that
       // would do so for it.
       CopyRoute route = routes_.between(from, device);
-      if (rule != CopyRule::kBoth) route = route.without(from);
+      if (rule != CopyRule::kBoth &&
+          p_.costs.devices[from].copies == CopyRule::kBoth) {
+        route = route.without(from);
+      }
       copies_us_ += us;
       if (!commit) {
         for (const int32_t n : route) tried_.emplace_back(n, free_[n]);
