@@ -21,6 +21,29 @@ struct Task {
   auto operator<=>(const Task&) const = default;
 };
 
+std::vector<int32_t> before(const SimulatedGraph& g, int32_t i) {
+  std::vector<int32_t> all(g.controls[i].begin(), g.controls[i].end());
+  for (const int32_t v : g.reads[i]) all.push_back(g.producer[v]);
+  return all;
+}
+
+// `once`: one per step or, if not `after`, in all steps together.
+void find_roles(const PlanProblem& p, std::vector<bool>& once,
+                std::vector<bool>& after) {
+  once.assign(p.names.size(), false);
+  after = once;
+  for (const int32_t i : in_order(p.graph)) {
+    once[i] = !p.once.empty() && p.once[i] != 0;
+    bool of_micro = false;
+    for (const int32_t b : before(p.graph, i)) {
+      after[i] = after[i] || after[b];
+      of_micro = of_micro || !once[b];
+    }
+    after[i] = after[i] || (once[i] && of_micro);
+    once[i] = once[i] || after[i];
+  }
+}
+
 class PipelineAgain {
  public:
   PipelineAgain(const PlanProblem& p, const PlacePlan& plan)
@@ -28,9 +51,9 @@ class PipelineAgain {
         plan_(plan),
         g_(p.graph),
         nodes_(in_order(p.graph)),
-        m_(p.pipeline.micro_batches),
-        after_(p.names.size(), false),
-        once_(p.names.size(), false) {}
+        m_(p.pipeline.micro_batches) {
+    find_roles(p, once_, after_);
+  }
 
   Recomputed run() {
     Recomputed r;
@@ -39,7 +62,6 @@ class PipelineAgain {
     if (plan_.stage.size() != p_.names.size()) return r;
     const bool gpipe = plan_.order == PipelineOrder::kGPipe;
     if (gpipe && p_.pipeline.stash_weights) return r;
-    find_roles();
     if (!find_stages()) return r;
     if (p_.pipeline.stash_weights)
       steps_ = 2 * (1 + (2 * stages_ + m_ - 1) / m_);
@@ -53,26 +75,6 @@ class PipelineAgain {
   }
 
  private:
-  // once_: one per step or, if not after_, in all steps together.
-  void find_roles() {
-    for (const int32_t i : nodes_) {
-      const bool once = !p_.once.empty() && p_.once[i] != 0;
-      bool of_micro = false, of_after = false;
-      for (const int32_t b : before(i)) {
-        of_after = of_after || after_[b];
-        of_micro = of_micro || !once_[b];
-      }
-      after_[i] = of_after || (once && of_micro);
-      once_[i] = once || after_[i];
-    }
-  }
-
-  std::vector<int32_t> before(int32_t i) const {
-    std::vector<int32_t> all(g_.controls[i].begin(), g_.controls[i].end());
-    for (const int32_t v : g_.reads[i]) all.push_back(g_.producer[v]);
-    return all;
-  }
-
   bool in_task(int32_t i) const { return p_.takes_time(i) && !once_[i]; }
   Task task_of(int32_t i, int32_t micro) const {
     return {plan_.stage[i].stage, micro, plan_.stage[i].backward};
@@ -90,7 +92,7 @@ class PipelineAgain {
     std::vector<int32_t> reached(p_.names.size(), -1);
     for (const int32_t i : nodes_) {
       if (once_[i]) continue;
-      for (const int32_t b : before(i)) {
+      for (const int32_t b : before(g_, i)) {
         reached[i] = std::max(reached[i], reached[b]);
       }
       if (!in_task(i)) continue;
@@ -363,29 +365,21 @@ PlanProblem loads_again(const PlanProblem& problem) {
   PlanProblem p = problem;
   p.model = PlanModel::kLoad;
   const SimulatedGraph& g = problem.graph;
-  std::vector<bool> each(p.names.size(), true), after(p.names.size(), false);
-  for (const int32_t i : in_order(g)) {
-    const bool once = !p.once.empty() && p.once[i] != 0;
-    std::vector<int32_t> before(g.controls[i].begin(), g.controls[i].end());
-    for (const int32_t v : g.reads[i]) before.push_back(g.producer[v]);
-    for (const int32_t b : before) {
-      after[i] = after[i] || after[b] || (once && each[b]);
-    }
-    each[i] = !once && !after[i];
-  }
+  std::vector<bool> once, after;
+  find_roles(p, once, after);
   const int64_t m = p.pipeline.micro_batches;
   std::vector<std::vector<int64_t>> bytes(p.names.size());
   for (int32_t i = 0; i < p.num_ops(); ++i) {
     for (const int32_t v : g.values[i]) {
-      bool many = each[i];
-      for (const int32_t r : g.readers[v]) many = many && each[r];
+      bool many = !once[i];
+      for (const int32_t r : g.readers[v]) many = many && !once[r];
       const int64_t one = p.costs.bytes.item(v);
       bytes[i].push_back(!many                          ? one
                          : one > (int64_t{1} << 60) / m ? int64_t{1} << 60
                                                         : one * m);
     }
     const size_t classes = p.costs.classes.size();
-    for (size_t k = i * classes; each[i] && k < (i + 1) * classes; ++k) {
+    for (size_t k = i * classes; !once[i] && k < (i + 1) * classes; ++k) {
       p.costs.times[k].us *= static_cast<double>(m);
     }
   }

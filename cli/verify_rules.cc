@@ -10,29 +10,6 @@
 
 namespace berth::cli {
 
-std::vector<int32_t> in_order(const SimulatedGraph& g) {
-  std::vector<size_t> missing;
-  std::set<int32_t> ready;
-  std::vector<int32_t> order;
-  for (int32_t i = 0; i < g.num_nodes(); ++i) {
-    missing.push_back(g.reads[i].size() + g.controls[i].size());
-    if (missing[i] == 0) ready.insert(i);
-  }
-  while (!ready.empty()) {
-    const int32_t node = *ready.begin();
-    ready.erase(ready.begin());
-    order.push_back(node);
-    const auto end = [&](int32_t i) {
-      if (--missing[i] == 0) ready.insert(i);
-    };
-    for (const int32_t v : g.values[node]) {
-      for (const int32_t r : g.readers[v]) end(r);
-    }
-    for (const int32_t f : g.followers[node]) end(f);
-  }
-  return order;
-}
-
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();

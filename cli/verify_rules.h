@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "planner/problem.h"
+#include "planner/check.h"
 
 namespace berth::cli {
 
@@ -33,9 +33,6 @@ PlanProblem loads_again(const PlanProblem& problem);
 
 // Follows aliases to the value that they rename.
 int32_t renamed(const SimulatedGraph& graph, int32_t value);
-
-// Returns nodes so that none precedes what it waits for; ties by number.
-std::vector<int32_t> in_order(const SimulatedGraph& graph);
 
 }  // namespace berth::cli
 

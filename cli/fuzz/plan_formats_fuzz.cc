@@ -9,6 +9,7 @@
 
 #include "berth/errors.h"
 #include "cli/planner/formats.h"
+#include "cli/planner/splits_testing.h"
 #include "planner/planner.h"
 
 namespace {

@@ -37,9 +37,6 @@ PlanProblem read_doppler(const std::string& text, const std::string& name,
 PlacePlan read_split(const PlanProblem& problem, const std::string& text,
                      const std::string& name);
 
-// Writes a plan of a problem with ids as a split.
-std::string split_text(const PlanProblem& problem, const PlacePlan& plan);
-
 }  // namespace berth
 
 #endif  // BERTH_CLI_PLANNER_FORMATS_H_

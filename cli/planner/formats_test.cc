@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "berth/errors.h"
+#include "cli/planner/splits_testing.h"
 #include "planner/cluster.h"
 #include "planner/planner.h"
 

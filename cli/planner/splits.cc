@@ -111,18 +111,4 @@ PlacePlan read_split(const PlanProblem& p, const std::string& text,
   return {SplitReader(p, Field(json, name)).read(), order_of_ops(p)};
 }
 
-std::string split_text(const PlanProblem& p, const PlacePlan& plan) {
-  expect_ids(p);
-  Json json = {{"cpus", Json::array()}, {"fpgas", Json::array()}};
-  for (int32_t d = 0; d < p.num_devices(); ++d) {
-    Json nodes = Json::array();
-    for (size_t i = 0; i < plan.device.size(); ++i) {
-      if (plan.device[i] == d) nodes.push_back(p.ids[i]);
-    }
-    const char* kind = p.free_of_touch[d] ? "cpus" : "fpgas";
-    json[kind].push_back({{"nodes", std::move(nodes)}});
-  }
-  return json.dump(1) + "\n";
-}
-
 }  // namespace berth

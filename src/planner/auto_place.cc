@@ -180,7 +180,7 @@ class AutoPlacer {
       if (tried[static_cast<size_t>(c)]) continue;
       tried[static_cast<size_t>(c)] = true;
       try {
-        CompiledTrial trial(graph_, all_on(anywhere, d), places_,
+        CompiledTrial trial(graph_, ids_all_on(anywhere, d), places_,
                             trial_options(false));
         trial.put_times(c, costs_);
         const double us = sum_of_times(c);
@@ -205,15 +205,10 @@ class AutoPlacer {
   }
 
   // Puts everything on one device, as far as the masks allow.
-  std::vector<DeviceId> all_on(const PlanProblem& p, int32_t on) const {
-    const std::vector<DeviceSet> allowed = allowed_of_groups(p);
-    std::vector<DeviceId> ids;
-    for (const DeviceCost& d : p.costs.devices) ids.emplace_back(d.name);
+  std::vector<DeviceId> ids_all_on(const PlanProblem& p, int32_t on) const {
     std::vector<DeviceId> device;
-    for (const int32_t group : p.group) {
-      const DeviceSet mask = allowed[static_cast<size_t>(group)];
-      const bool free = mask & device_bit(on) || mask == 0;
-      device.push_back(ids[static_cast<size_t>(free ? on : mask.first())]);
+    for (const int32_t d : all_on(p, allowed_of_groups(p), on)) {
+      device.emplace_back(p.costs.devices[d].name);
     }
     return device;
   }
@@ -340,13 +335,9 @@ class AutoPlacer {
     std::map<int32_t, std::pair<double, PlanCandidate>> one;  // per class
     for (int32_t d = 0; d < p.num_devices(); ++d) {
       const DeviceCost& device = p.costs.devices[static_cast<size_t>(d)];
-      PlanCandidate c;
-      c.name = "one device, " + device.name;
-      c.plan.sequence = p.candidates[0].plan.sequence;
-      for (const int32_t group : p.group) {
-        const DeviceSet mask = allowed[static_cast<size_t>(group)];
-        c.plan.device.push_back(mask & device_bit(d) ? d : mask.first());
-      }
+      PlanCandidate c = {
+          "one device, " + device.name,
+          {all_on(p, allowed, d), p.candidates[0].plan.sequence}};
       const Evaluation e = evaluate(p, c.plan);
       if (!e.violations.empty()) continue;
       const auto [at, fresh] =

@@ -8,6 +8,7 @@
 #define BERTH_PLANNER_CHECK_H_
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,30 @@ namespace berth {
 std::string check_packing(const PlanProblem& problem, const Witness& witness);
 std::string check_path(const PlanProblem& problem, const Witness& witness);
 std::string check_search(const PlanProblem& problem, const Witness& witness);
+
+// Returns nodes so that none precedes what it waits for; ties by number.
+inline std::vector<int32_t> in_order(const SimulatedGraph& g) {
+  std::vector<size_t> missing;
+  std::set<int32_t> ready;
+  std::vector<int32_t> order;
+  for (int32_t i = 0; i < g.num_nodes(); ++i) {
+    missing.push_back(g.reads[i].size() + g.controls[i].size());
+    if (missing[i] == 0) ready.insert(i);
+  }
+  while (!ready.empty()) {
+    const int32_t node = *ready.begin();
+    ready.erase(ready.begin());
+    order.push_back(node);
+    const auto end = [&](int32_t i) {
+      if (--missing[i] == 0) ready.insert(i);
+    };
+    for (const int32_t v : g.values[node]) {
+      for (const int32_t r : g.readers[v]) end(r);
+    }
+    for (const int32_t f : g.followers[node]) end(f);
+  }
+  return order;
+}
 
 // Adds a link unless another of them is as fast for any size; takes away those
 // that it beats.

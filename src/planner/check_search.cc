@@ -45,28 +45,14 @@ class Enumeration {
     for (const double b : p_.costs.bus_bytes) {
       if (b > 0) return "devices share a bus, which the search leaves out";
     }
-    std::vector<size_t> missing;
-    std::set<int32_t> ready;
     for (int32_t i = 0; i < p_.num_ops(); ++i) {
-      missing.push_back(g_.reads[i].size() + g_.controls[i].size());
-      if (missing[i] == 0) ready.insert(i);
       if (g_.alias_of[i] >= 0) return "aliases, which the search leaves out";
-      if (!p_.takes_time(i) && missing[i] > 0) {
+      if (!p_.takes_time(i) && g_.reads[i].size() + g_.controls[i].size() > 0) {
         return "nodes without time that wait, which the search leaves out";
       }
     }
-    while (!ready.empty()) {
-      const int32_t i = *ready.begin();
-      ready.erase(ready.begin());
+    for (const int32_t i : in_order(g_)) {
       (p_.takes_time(i) ? timed_ : sources_).push_back(i);
-      for (const int32_t v : g_.values[i]) {
-        for (const int32_t r : g_.readers[v]) {
-          if (--missing[r] == 0) ready.insert(r);
-        }
-      }
-      for (const int32_t f : g_.followers[i]) {
-        if (--missing[f] == 0) ready.insert(f);
-      }
     }
     if (timed_.size() > kMostReplayTimed) return "too many ops to search";
     bit_.assign(p_.num_ops(), 0);

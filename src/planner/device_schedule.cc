@@ -19,8 +19,7 @@ DeviceScheduler::DeviceScheduler(const StepUnits& units)
     : units_(units),
       p_(units.problem),
       g_(units.problem.graph),
-      machine_(with_engines(p_.costs)),
-      routes_(machine_) {
+      routes_(with_engines(p_.costs)) {
   const size_t n = p_.num_ops();
   const size_t devices = p_.num_devices();
   program_.assign(n, 0);

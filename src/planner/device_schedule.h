@@ -64,7 +64,6 @@ class DeviceScheduler {
   std::vector<Event> events_;              // a heap
   std::vector<std::vector<Ready>> ready_;  // per device: a heap
   std::vector<uint8_t> idle_;
-  const Machine machine_;
   const CopyRoutes routes_;
   std::vector<double> free_;      // per resource, of copies
   std::vector<double> arrival_;   // per device: of the value being sent

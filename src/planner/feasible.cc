@@ -153,19 +153,12 @@ std::string names_of(const PlanProblem& p, const Ops& ops) {
 class Feasible {
  public:
   // For these ops only.
-  Feasible(const PlanProblem& p, const MemoryNeeds& needs, const Ops& ops)
-      : p_(p), needs_(needs) {
-    own_mask_.assign(p.num_ops(), 0);
+  Feasible(const PlanProblem& p, const MemoryNeeds& needs,
+           const std::vector<DeviceSet>& own_mask, const Ops& ops)
+      : p_(p), needs_(needs), own_mask_(own_mask) {
     std::vector<std::vector<int32_t>> of_group(
         static_cast<size_t>(p.num_groups));
-    for (const int32_t i : ops) {
-      of_group[p.group[i]].push_back(i);
-      own_mask_[i] = p.allowed[i] & all_devices();
-      if (!p.takes_time(i) || runs_everywhere(i)) continue;
-      for (int32_t d = 0; d < p.num_devices(); ++d) {
-        if (std::isinf(p.costs.time(i, d).us)) own_mask_[i] &= ~device_bit(d);
-      }
-    }
+    for (const int32_t i : ops) of_group[p.group[i]].push_back(i);
     groups_ = Rows<int32_t>(of_group);
     for (const Ops& in : of_group) allowed_.push_back(mask_of(in));
     for (int32_t d = 0; d < p.num_devices(); ++d) {
@@ -214,13 +207,6 @@ class Feasible {
     DeviceSet mask = all_devices();
     for (const int32_t i : ops) mask &= own_mask_[i];
     return mask;
-  }
-
-  bool runs_everywhere(int32_t op) const {
-    const size_t classes = p_.costs.classes.size();
-    const OpTime* times = &p_.costs.times[static_cast<size_t>(op) * classes];
-    return std::none_of(times, times + classes,
-                        [](const OpTime& t) { return std::isinf(t.us); });
   }
 
   // Devices that these ops of one group may share, as far as these ops tell.
@@ -442,7 +428,8 @@ class Feasible {
   const PlanProblem& p_;
   const MemoryNeeds& needs_;
   Rows<int32_t> groups_;
-  std::vector<DeviceSet> allowed_, own_mask_;
+  std::vector<DeviceSet> allowed_;
+  const std::vector<DeviceSet>& own_mask_;  // per op
   DeviceSet limited_ = 0;
 };
 
@@ -452,13 +439,14 @@ class Feasible {
 // without one of them.
 Infeasible prove_infeasible(const PlanProblem& p) {
   const MemoryNeeds needs(p);
+  const std::vector<DeviceSet> own_mask = allowed_of_ops(p);
   Ops all(static_cast<size_t>(p.num_ops()));
   std::iota(all.begin(), all.end(), 0);
-  Infeasible found = Feasible(p, needs, all).find();
+  Infeasible found = Feasible(p, needs, own_mask, all).find();
   for (size_t k = 0; found.ops.size() <= kFewOps && k < found.ops.size();) {
     Ops less = found.ops;
     less.erase(less.begin() + static_cast<std::ptrdiff_t>(k));
-    Infeasible smaller = Feasible(p, needs, less).find();
+    Infeasible smaller = Feasible(p, needs, own_mask, less).find();
     if (smaller.any()) {
       found = std::move(smaller);
       k = 0;

@@ -159,7 +159,7 @@ void ListScheduler::find_middling_costs() {
   }
 }
 
-void ListScheduler::reset(const std::vector<int32_t>* fixed) {
+void ListScheduler::reset() {
   for (int32_t i = 0; i < g_.num_nodes(); ++i) {
     missing_[i] = g_.reads[i].size() + g_.controls[i].size();
   }
@@ -176,10 +176,6 @@ void ListScheduler::reset(const std::vector<int32_t>* fixed) {
   bytes_.assign(gaps_.size(), 0);
   for (size_t v = 0; v < readers_left_.size(); ++v) {
     readers_left_[v] = g_.readers[static_cast<int32_t>(v)].size();
-  }
-  if (!fixed) return;
-  for (int32_t u = 0; u < units_.num_units; ++u) {
-    if ((*fixed)[u] >= 0) place_unit(u, (*fixed)[u]);
   }
 }
 
@@ -226,10 +222,10 @@ void ListScheduler::find_ranks(StreamRandom& random) {
   }
 }
 
-const PlacePlan& ListScheduler::run(const ListRule& rule, StreamRandom& random,
-                                    const std::vector<int32_t>* fixed) {
+const PlacePlan& ListScheduler::run(const ListRule& rule,
+                                    StreamRandom& random) {
   rule_ = &rule;
-  reset(fixed);
+  reset();
   among_ = ~DeviceSet{0};
   if (rule.devices > 0 && rule.devices < p_.num_devices()) {
     among_ = DeviceSet{0};
@@ -285,7 +281,10 @@ void ListScheduler::wake_behind(int32_t node) {
     newest_input_[next] = std::max(newest_input_[next], newest);
     if (--missing_[next] == 0) enqueue(next);
   };
-  for_each_after(g_, node, wake);
+  for (const int32_t v : g_.values[node]) {
+    for (const int32_t r : g_.readers[v]) wake(r);
+  }
+  for (const int32_t f : g_.followers[node]) wake(f);
 }
 
 // Nodes that take no time are where their unit is; before that is placed, they
@@ -376,7 +375,10 @@ double ListScheduler::copy_in(int32_t op, int32_t device, bool commit) {
       // Greedy choices are better when a sender waits only for a receiver that
       // would do so for it.
       CopyRoute route = routes_.between(from, device);
-      if (rule != CopyRule::kBoth) route = route.without(from);
+      if (rule != CopyRule::kBoth &&
+          p_.costs.devices[from].copies == CopyRule::kBoth) {
+        route = route.without(from);
+      }
       copies_us_ += us;
       if (!commit) {
         for (const int32_t n : route) tried_.emplace_back(n, free_[n]);

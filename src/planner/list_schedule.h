@@ -44,11 +44,9 @@ class ListScheduler {
   explicit ListScheduler(const StepUnits& units);
 
   // Returns a plan that keeps masks and groups, and limits as far as an
-  // estimate can tell; the next call overwrites it. Units with a device in
-  // `fixed` (one per unit, -1: none; null: none at all) are placed there. Each
-  // unit must allow some device.
-  const PlacePlan& run(const ListRule& rule, StreamRandom& random,
-                       const std::vector<int32_t>* fixed = nullptr);
+  // estimate can tell; the next call overwrites it. Each unit must allow some
+  // device.
+  const PlacePlan& run(const ListRule& rule, StreamRandom& random);
 
  private:
   struct Gap {
@@ -73,7 +71,7 @@ class ListScheduler {
   void find_middling_costs();
   void find_middling_work();
   void rank_devices();
-  void reset(const std::vector<int32_t>* fixed);
+  void reset();
   void spread_held(StreamRandom& random);
   void find_ranks(StreamRandom& random);
   void enqueue(int32_t node);

@@ -139,6 +139,13 @@ class PackingMaker {
   PackingProblem& p_;
 };
 
+double price_of_all(std::span<const PackingKind> kinds,
+                    std::span<const double> prices) {
+  double all = 0;
+  for (size_t k = 0; k < kinds.size(); ++k) all += kinds[k].count * prices[k];
+  return all;
+}
+
 // Returns the kind on which a unit is worth least; prices.size(): it fits none.
 size_t cheapest(std::span<const double> share, std::span<const double> prices) {
   size_t best = prices.size();
@@ -171,13 +178,6 @@ double worth_and_slope(std::span<const double> share,
 
 PackingProblem::PackingProblem(const LoadProblem& problem) {
   PackingMaker(problem, *this).make();
-}
-
-double price_of_all(std::span<const PackingKind> kinds,
-                    std::span<const double> prices) {
-  double all = 0;
-  for (size_t k = 0; k < kinds.size(); ++k) all += kinds[k].count * prices[k];
-  return all;
 }
 
 double worth_of(std::span<const double> share, std::span<const double> prices) {

@@ -70,10 +70,6 @@ SumProof prove_by_sum(std::span<const double> share,
 double worth_of(std::span<const double> share_of_unit,
                 std::span<const double> prices);
 
-// Returns the price of all devices, from that of one device of each kind.
-double price_of_all(std::span<const PackingKind> kinds,
-                    std::span<const double> prices);
-
 }  // namespace berth
 
 #endif  // BERTH_PLANNER_PACKING_H_

@@ -48,14 +48,8 @@ void add_one_device_each(PlanProblem& p) {
   for (const DeviceSet& mask : allowed) all &= mask;
   for (int32_t d = 0; d < p.num_devices(); ++d) {
     if (all.has(d) && has_equal(p, d, all)) continue;
-    PlanCandidate one;
-    one.name = "one device, " + short_name(p, d);
-    one.plan.sequence = order;
-    for (const int32_t group : p.group) {
-      const DeviceSet mask = allowed[group];
-      one.plan.device.push_back(mask.has(d) ? d : mask.first());
-    }
-    p.candidates.push_back(std::move(one));
+    p.candidates.push_back(
+        {"one device, " + short_name(p, d), {all_on(p, allowed, d), order}});
   }
 }
 

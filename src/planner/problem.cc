@@ -107,24 +107,45 @@ int64_t limit_of(const PlanProblem& problem, double bytes) {
   return static_cast<int64_t>(std::min(bytes * problem.bytes_scale, 0x1p62));
 }
 
-std::vector<DeviceSet> allowed_of_groups(const PlanProblem& p) {
-  const DeviceSet all = DeviceSet::below(p.num_devices());
-  std::vector<DeviceSet> allowed(p.num_groups, all);
-  const size_t classes = p.costs.classes.size();
-  std::vector<DeviceSet> of_class(classes);
+std::vector<DeviceSet> devices_of_classes(const PlanProblem& p) {
+  std::vector<DeviceSet> devices(p.costs.classes.size());
   for (int32_t d = 0; d < p.num_devices(); ++d) {
-    of_class[p.costs.devices[d].device_class] |= device_bit(d);
+    devices[p.costs.devices[d].device_class] |= device_bit(d);
   }
+  return devices;
+}
+
+std::vector<DeviceSet> allowed_of_ops(const PlanProblem& p) {
+  std::vector<DeviceSet> allowed = p.allowed;
+  const std::vector<DeviceSet> of_class = devices_of_classes(p);
+  const DeviceSet all = DeviceSet::below(p.num_devices());
   for (int32_t i = 0; i < p.num_ops(); ++i) {
-    DeviceSet& mask = allowed[p.group[i]];
-    mask &= p.allowed[i];
+    allowed[i] &= all;
     if (!p.takes_time(i)) continue;
-    for (size_t c = 0; c < classes; ++c) {
-      const double us = p.costs.times[static_cast<size_t>(i) * classes + c].us;
-      if (std::isinf(us)) mask &= ~of_class[c];
+    const size_t first = static_cast<size_t>(i) * of_class.size();
+    for (size_t c = 0; c < of_class.size(); ++c) {
+      if (std::isinf(p.costs.times[first + c].us)) allowed[i] &= ~of_class[c];
     }
   }
   return allowed;
+}
+
+std::vector<DeviceSet> allowed_of_groups(const PlanProblem& p) {
+  std::vector<DeviceSet> allowed(p.num_groups,
+                                 DeviceSet::below(p.num_devices()));
+  const std::vector<DeviceSet> of_op = allowed_of_ops(p);
+  for (int32_t i = 0; i < p.num_ops(); ++i) allowed[p.group[i]] &= of_op[i];
+  return allowed;
+}
+
+std::vector<int32_t> all_on(const PlanProblem& p,
+                            const std::vector<DeviceSet>& allowed, int32_t d) {
+  std::vector<int32_t> device;
+  for (const int32_t group : p.group) {
+    const DeviceSet& mask = allowed[group];
+    device.push_back(mask == 0 || mask.has(d) ? d : mask.first());
+  }
+  return device;
 }
 
 std::vector<int32_t> order_of_ops(const PlanProblem& p) {

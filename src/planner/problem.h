@@ -54,8 +54,19 @@ struct PlanProblem : StepModel {
 // Returns a limit of this many bytes in the units of the problem's devices.
 int64_t limit_of(const PlanProblem& problem, double bytes);
 
+// Returns the devices of each class.
+std::vector<DeviceSet> devices_of_classes(const PlanProblem& problem);
+
+// Returns, per op, the devices that it allows and has a kernel on.
+std::vector<DeviceSet> allowed_of_ops(const PlanProblem& problem);
+
 // Returns, per group, the devices that all its ops allow and have kernels on.
 std::vector<DeviceSet> allowed_of_groups(const PlanProblem& problem);
+
+// Returns, per op, device d if its group allows that or none, else the first
+// allowed.
+std::vector<int32_t> all_on(const PlanProblem& problem,
+                            const std::vector<DeviceSet>& allowed, int32_t d);
 
 // Returns all ops that take time, none before what it waits for; by number
 // where there is a choice.

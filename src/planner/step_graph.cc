@@ -25,15 +25,8 @@ StepGraph::StepGraph(const PlanProblem& p)
 
 void StepGraph::find_kinds(const PlanProblem& p) {
   const std::vector<DeviceSet> allowed = allowed_of_groups(p);
-  for (size_t c = 0; c < p.costs.classes.size(); ++c) {
-    DeviceSet of_class = 0;
-    for (int32_t d = 0; d < p.num_devices(); ++d) {
-      if (p.costs.devices[d].device_class == static_cast<int32_t>(c)) {
-        of_class |= device_bit(d);
-      }
-    }
-    if (of_class) kind_devices.push_back(of_class);
-  }
+  kind_devices = devices_of_classes(p);
+  std::erase(kind_devices, DeviceSet{0});
   std::vector<DeviceSet> masks = allowed;
   sort_unique(masks);
   for (const DeviceSet& mask : masks) {
@@ -47,7 +40,6 @@ void StepGraph::find_kinds(const PlanProblem& p) {
   const size_t n = p.num_ops();
   kinds.assign(n, 0);
   time.assign(n * num_kinds(), kInfinity);
-  least.assign(n, kInfinity);
   for (int32_t i = 0; i < p.num_ops(); ++i) {
     const size_t at = i;
     const DeviceSet mask = allowed[p.group[at]];
@@ -57,7 +49,6 @@ void StepGraph::find_kinds(const PlanProblem& p) {
       const double us =
           p.takes_time(i) ? p.costs.time(i, kind_devices[k].first()).us : 0;
       time[at * num_kinds() + k] = us;
-      least[at] = std::min(least[at], us);
     }
   }
 }

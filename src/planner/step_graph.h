@@ -41,7 +41,6 @@ struct StepGraph {
   // out: they have no edges.
   std::vector<DeviceSet> kinds;  // that it may run on, as bits
   std::vector<double> time;      // [op * kinds + kind]; infinite: not allowed
-  std::vector<double> least;     // over all kinds
   std::vector<int32_t> group;
   int32_t num_groups = 0;
 

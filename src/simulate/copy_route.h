@@ -24,20 +24,9 @@ class CopyRoute {
  public:
   CopyRoute() = default;
   // Devices and engines only.
-  CopyRoute(const Machine& m, int32_t from, int32_t to) {
-    const CopyRule rule = m.devices[to].copies;
-    if (from == to || rule == CopyRule::kFree) return;
-    const auto devices = static_cast<int32_t>(m.devices.size());
-    occupy(rule == CopyRule::kOverlap ? devices + to : to);
-    if (m.devices[from].copies == CopyRule::kBoth) occupy(from);
-  }
-  // `links` are numbered from 2 * devices.
-  CopyRoute(const Machine& m, const LinkNumbers& links, int32_t from,
-            int32_t to)
-      : CopyRoute(m, from, to) {
-    if (empty()) return;
-    for (const int32_t n : links.between(from, to)) occupy(n);
-  }
+  CopyRoute(const Machine& m, int32_t from, int32_t to)
+      : CopyRoute(m.devices[from].copies, m.devices[to].copies,
+                  static_cast<int32_t>(m.devices.size()), from, to) {}
 
   bool empty() const { return count_ == 0; }
   // Returns a route without one resource.
@@ -61,42 +50,56 @@ class CopyRoute {
   }
 
  private:
+  friend class CopyRoutes;
+  CopyRoute(CopyRule at_home, CopyRule there, int32_t devices, int32_t from,
+            int32_t to) {
+    if (from == to || there == CopyRule::kFree) return;
+    occupy(there == CopyRule::kOverlap ? devices + to : to);
+    if (at_home == CopyRule::kBoth) occupy(from);
+  }
   void occupy(int32_t resource) { occupies_[count_++] = resource; }
 
   int32_t occupies_[2 + SharedLinks::kMost] = {};
   int32_t count_ = 0;
 };
 
-// The routes between all devices of a machine, which must outlive them.
+// The routes between all devices of a machine.
 class CopyRoutes {
  public:
   CopyRoutes() = default;
   explicit CopyRoutes(const Machine& machine)
-      : machine_(&machine),
-        links_(machine, static_cast<int32_t>(2 * machine.devices.size())) {
-    const auto devices = static_cast<int32_t>(machine.devices.size());
-    if (devices > kMostInTable) return;
+      : links_(machine, static_cast<int32_t>(2 * machine.devices.size())) {
+    for (const DeviceCost& d : machine.devices) copies_.push_back(d.copies);
+    if (copies_.size() > kMostInTable) return;
+    const auto devices = static_cast<int32_t>(copies_.size());
     for (int32_t from = 0; from < devices; ++from) {
       for (int32_t to = 0; to < devices; ++to) {
-        table_.emplace_back(machine, links_, from, to);
+        table_.push_back(make(from, to));
       }
     }
   }
 
   CopyRoute between(int32_t from, int32_t to) const {
-    return table_.empty()
-               ? CopyRoute(*machine_, links_, from, to)
-               : table_[static_cast<size_t>(from) * machine_->devices.size() +
-                        static_cast<size_t>(to)];
+    return table_.empty() ? make(from, to)
+                          : table_[static_cast<size_t>(from) * copies_.size() +
+                                   static_cast<size_t>(to)];
   }
   size_t num_resources() const { return static_cast<size_t>(links_.end); }
   const LinkNumbers& links() const { return links_; }
 
  private:
   // With thousands of devices a table of pairs would not pay.
-  static constexpr int32_t kMostInTable = 128;
+  static constexpr size_t kMostInTable = 128;
 
-  const Machine* machine_ = nullptr;
+  CopyRoute make(int32_t from, int32_t to) const {
+    CopyRoute route(copies_[from], copies_[to],
+                    static_cast<int32_t>(copies_.size()), from, to);
+    if (route.empty()) return route;
+    for (const int32_t n : links_.between(from, to)) route.occupy(n);
+    return route;
+  }
+
+  std::vector<CopyRule> copies_;  // per device
   LinkNumbers links_;
   std::vector<CopyRoute> table_;  // [from * devices + to]; empty: too many
 };

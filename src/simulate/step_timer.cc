@@ -298,11 +298,13 @@ class StepTimer::Impl {
     log_.begin_trial(kept_.events[checkpoint]);
     position_ = first_;
     const bool early = t_.early != 0;
+    const int32_t* sequence = plan_->sequence.data();
+    const int32_t* device = plan_->device.data();
     if (aliases_) find_positions();
     if (first_ == 0 && early) send_sources();
     for (reached_ = first_; reached_ < t_.num_ops;) {
-      const int32_t op = plan_->sequence[reached_];
-      const int32_t on = plan_->device[op];
+      const int32_t op = sequence[reached_];
+      const int32_t on = device[op];
       position_ = reached_++;
       const double before = free_[on];
       double start = 0;
@@ -391,8 +393,12 @@ class StepTimer::Impl {
               first_after_.end(), -1);
     for (const int32_t i : t_.timeless) {
       int32_t last = -1;
-      for_each_before(t_.graph, i,
-                      [&](int32_t b) { last = std::max(last, position[b]); });
+      for (const TimingTables::Read& r : t_.reads[i]) {
+        last = std::max(last, position[r.producer]);
+      }
+      for (const int32_t c : t_.graph.controls[i]) {
+        last = std::max(last, position[c]);
+      }
       position[i] = last;
     }
     // In reverse, as each goes to the head of its list.
