@@ -141,6 +141,11 @@ class Headers:
             end = block_end(text, brace)
             self.struct(namespace, found.group(2), found.group(4), text[brace + 1:end - 1], doc)
             return text.find(";", end - 1) + 1
+        found = re.compile(r"template <class Size>\s*struct (\w+) \{").match(text, at)
+        if found:
+            end = block_end(text, brace)
+            self.struct(namespace, found.group(1), None, text[brace + 1:end - 1], doc)
+            return text.find(";", end - 1) + 1
         if semicolon < 0:
             return len(text)
         paren = text.find("(", at)
@@ -157,6 +162,12 @@ class Headers:
         found = re.compile(r"using ([\w:]+)::(\w+);").match(text, at)
         if found:
             self.aliases.append((namespace, found.group(1).split("::"), found.group(2)))
+        found = re.compile(r"using (\w+Options) = (\w+)(?:<(\w+)>)?;").match(text, at)
+        if found:
+            name, of, size = found.groups()
+            self.structs["::".join(namespace + [name])] = [
+                Param(re.sub(r"\bSize\b", size, p.kind) if size else p.kind, p.name, p.default)
+                for p in self.find(namespace, of) or ()]
         if 0 <= brace < semicolon:
             end = block_end(text, brace)
             rest = re.compile(r"\s*;?").match(text, end).end()

@@ -1,5 +1,6 @@
 """tf.function, tf.cond and tf.while_loop."""
 import functools
+import threading
 
 from berth import _core
 from berth._core import Tensor, TensorShape, Variable
@@ -10,6 +11,13 @@ from berth._structure import LEAF, flatten, is_value, pack
 from berth._tensor import TensorSpec, convert_to_tensor
 
 _TRIES = 2  # what the first call makes, such as variables, is there for the second trace
+
+
+class _Calls(threading.local):
+    structure = None  # of the arguments of the function that this thread calls
+
+
+_calls = _Calls()
 _tracing = []
 _listening = [None]  # tf.summary.trace_on(): where called functions go
 
@@ -80,7 +88,6 @@ class Function:
         self._bound = {}
         self._untraced = {}   # by signature text: how often a trace failed for want of values, and the error
         self.hosted = []      # what py_function calls in its traces
-        self._call_structure = None
 
     def __get__(self, instance, owner):
         if instance is None:
@@ -106,8 +113,8 @@ class Function:
         text = self._text_of(structure)
         if self._untraced and self._untraced.get(text, (0,))[0] >= _TRIES:
             return self._op_by_op(structure, leaves)
-        outer = self._call_structure
-        self._call_structure = structure
+        outer = _calls.structure
+        _calls.structure = structure
         try:
             if self._relaxed is not None:
                 self._core = self._core_for(leaves, text)
@@ -123,7 +130,7 @@ class Function:
         else:
             failed = None
         finally:
-            self._call_structure = outer
+            _calls.structure = outer
         if failed is not None:
             return self._without(failed, structure, leaves, text)
         if _listening[0] is not None and not _tracing:
@@ -192,8 +199,9 @@ class Function:
         return of(structure)
 
     def _trace(self, leaves):
-        result = self.trace_with(self._call_structure, leaves)
-        self._traced.append((self._call_structure, [TensorSpec.from_tensor(t) for t in leaves]))
+        structure = _calls.structure
+        result = self.trace_with(structure, leaves)
+        self._traced.append((structure, [TensorSpec.from_tensor(t) for t in leaves]))
         return result
 
     def trace_with(self, structure, leaves):

@@ -79,18 +79,25 @@ keras.initializers.he_uniform keras.initializers.identity keras.initializers.lec
 keras.initializers.lecun_uniform keras.initializers.ones keras.initializers.orthogonal
 keras.initializers.random_normal keras.initializers.random_uniform keras.initializers.serialize
 keras.initializers.stft keras.initializers.truncated_normal keras.initializers.variance_scaling
-keras.initializers.zeros keras.layers.AugMix keras.layers.Bidirectional keras.layers.CategoryEncoding
-keras.layers.ContrastLimitedAdaptiveHistogramEqualization keras.layers.ConvLSTM1D keras.layers.ConvLSTM2D
+keras.initializers.zeros keras.layers.AugMix keras.layers.AveragePooling1D keras.layers.AveragePooling2D
+keras.layers.AveragePooling3D keras.layers.AvgPool1D keras.layers.AvgPool2D keras.layers.AvgPool3D
+keras.layers.Bidirectional keras.layers.CategoryEncoding
+keras.layers.ContrastLimitedAdaptiveHistogramEqualization keras.layers.Conv1D keras.layers.Conv1DTranspose
+keras.layers.Conv3D keras.layers.Conv3DTranspose keras.layers.ConvLSTM1D keras.layers.ConvLSTM2D
 keras.layers.ConvLSTM3D keras.layers.Convolution1D keras.layers.Convolution1DTranspose
 keras.layers.Convolution2D keras.layers.Convolution2DTranspose keras.layers.Convolution3D
-keras.layers.Convolution3DTranspose keras.layers.CutMix keras.layers.Discretization keras.layers.Equalization
-keras.layers.FlaxLayer keras.layers.GlobalAvgPool1D keras.layers.GlobalAvgPool3D keras.layers.GlobalMaxPool1D
+keras.layers.Convolution3DTranspose keras.layers.CutMix keras.layers.DepthwiseConv1D
+keras.layers.DepthwiseConv2D keras.layers.Discretization keras.layers.Equalization keras.layers.FlaxLayer
+keras.layers.GlobalAvgPool1D keras.layers.GlobalAvgPool3D keras.layers.GlobalMaxPool1D
 keras.layers.GlobalMaxPool3D keras.layers.HashedCrossing keras.layers.Hashing keras.layers.InputSpec
-keras.layers.IntegerLookup keras.layers.JaxLayer keras.layers.MaxNumBoundingBoxes keras.layers.MelSpectrogram
-keras.layers.MixUp keras.layers.Normalization keras.layers.Pipeline keras.layers.RandAugment
-keras.layers.RandomElasticTransform keras.layers.RandomPerspective keras.layers.STFTSpectrogram
-keras.layers.SeparableConvolution1D keras.layers.SeparableConvolution2D keras.layers.StackedRNNCells
-keras.layers.StringLookup keras.layers.TFSMLayer keras.layers.TextVectorization
+keras.layers.IntegerLookup keras.layers.JaxLayer keras.layers.Masking keras.layers.MaxNumBoundingBoxes
+keras.layers.MaxPool1D keras.layers.MaxPool2D keras.layers.MaxPool3D keras.layers.MaxPooling1D
+keras.layers.MaxPooling2D keras.layers.MaxPooling3D keras.layers.MelSpectrogram keras.layers.MixUp
+keras.layers.Normalization keras.layers.Pipeline keras.layers.RandAugment keras.layers.RandomCrop
+keras.layers.RandomElasticTransform keras.layers.RandomFlip keras.layers.RandomGrayscale
+keras.layers.RandomPerspective keras.layers.STFTSpectrogram keras.layers.SeparableConv1D
+keras.layers.SeparableConv2D keras.layers.SeparableConvolution1D keras.layers.SeparableConvolution2D
+keras.layers.StackedRNNCells keras.layers.StringLookup keras.layers.TFSMLayer keras.layers.TextVectorization
 keras.layers.TorchModuleWrapper keras.layers.Wrapper keras.layers.deserialize keras.layers.dot
 keras.layers.minimum keras.layers.serialize keras.losses.CTC keras.losses.ctc keras.losses.deserialize
 keras.losses.get keras.losses.serialize keras.metrics.MeanMetricWrapper keras.metrics.deserialize
@@ -231,10 +238,10 @@ keras.ops.trace keras.ops.transpose keras.ops.trapezoid keras.ops.tri keras.ops.
 keras.ops.true_divide keras.ops.trunc keras.ops.unfold keras.ops.unique keras.ops.unravel_index
 keras.ops.unstack keras.ops.vander keras.ops.var keras.ops.vdot keras.ops.vectorize keras.ops.vectorized_map
 keras.ops.view keras.ops.view_as_complex keras.ops.view_as_real keras.ops.vsplit keras.ops.vstack
-keras.ops.where keras.ops.while_loop keras.ops.zeros keras.ops.zeros_like keras.optimizers.MultiOptimizer
-keras.optimizers.Muon keras.optimizers.Optimizer keras.optimizers.OptimizerMap
-keras.optimizers.ScheduleFreeAdamW keras.optimizers.deserialize keras.optimizers.get
-keras.optimizers.schedules.LearningRateSchedule keras.optimizers.schedules.deserialize
+keras.ops.where keras.ops.while_loop keras.ops.zeros keras.ops.zeros_like keras.optimizers.Lamb
+keras.optimizers.MultiOptimizer keras.optimizers.Muon keras.optimizers.Nadam keras.optimizers.Optimizer
+keras.optimizers.OptimizerMap keras.optimizers.ScheduleFreeAdamW keras.optimizers.deserialize
+keras.optimizers.get keras.optimizers.schedules.LearningRateSchedule keras.optimizers.schedules.deserialize
 keras.optimizers.schedules.serialize keras.optimizers.serialize keras.preprocessing.image.array_to_img
 keras.preprocessing.image.img_to_array keras.preprocessing.image.load_img keras.preprocessing.image.save_img
 keras.preprocessing.image.smart_resize keras.preprocessing.image_dataset_from_directory
@@ -251,65 +258,56 @@ keras.utils.bounding_boxes.compute_iou keras.utils.bounding_boxes.convert_format
 keras.utils.bounding_boxes.crop keras.utils.bounding_boxes.decode_deltas_to_boxes
 keras.utils.bounding_boxes.encode_box_to_deltas keras.utils.bounding_boxes.pad keras.utils.clear_session
 keras.utils.disable_interactive_logging keras.utils.enable_interactive_logging keras.utils.get_source_inputs
-keras.utils.image_dataset_from_directory keras.utils.img_to_array keras.utils.is_interactive_logging_enabled
-keras.utils.is_keras_tensor keras.utils.load_img keras.utils.model_to_dot keras.utils.normalize
-keras.utils.pad_sequences keras.utils.plot_model keras.utils.save_img keras.utils.split_dataset
-keras.utils.standardize_dtype keras.utils.text_dataset_from_directory
+keras.utils.img_to_array keras.utils.is_interactive_logging_enabled keras.utils.is_keras_tensor
+keras.utils.load_img keras.utils.model_to_dot keras.utils.normalize keras.utils.pad_sequences
+keras.utils.plot_model keras.utils.save_img keras.utils.split_dataset keras.utils.standardize_dtype
 keras.utils.timeseries_dataset_from_array keras.version keras.visualization.draw_bounding_boxes
 keras.visualization.draw_segmentation_masks keras.visualization.plot_bounding_box_gallery
 keras.visualization.plot_image_gallery keras.visualization.plot_segmentation_mask_gallery
 keras.wrappers.SKLearnClassifier keras.wrappers.SKLearnRegressor keras.wrappers.SKLearnTransformer
 tf.AggregationMethod tf.CriticalSection tf.DeviceSpec tf.IndexedSlicesSpec tf.NoneTensorSpec tf.OptionalSpec
-tf.RaggedTensorSpec tf.RegisterGradient tf.SparseTensorSpec tf.TensorArray tf.TensorArraySpec tf.TypeSpec
-tf.VariableAggregation tf.VariableSynchronization tf.approx_top_k tf.as_string tf.audio.decode_wav
-tf.audio.encode_wav tf.autodiff.ForwardAccumulator tf.autodiff.GradientTape tf.autograph.experimental.Feature
-tf.autograph.trace tf.batch_to_space tf.bitcast tf.broadcast_dynamic_shape tf.broadcast_static_shape
-tf.check_pinned tf.config.experimental.ClusterDeviceFilters tf.config.experimental.disable_mlir_bridge
-tf.config.experimental.enable_mlir_bridge tf.config.experimental.enable_op_determinism
-tf.config.experimental.enable_tensor_float_32_execution tf.config.experimental.get_device_details
-tf.config.experimental.get_memory_usage tf.config.experimental.get_synchronous_execution
-tf.config.experimental.tensor_float_32_execution_enabled tf.config.experimental_connect_to_cluster
-tf.config.experimental_connect_to_host tf.config.experimental_functions_run_eagerly
-tf.config.experimental_run_functions_eagerly tf.config.optimizer.get_experimental_options
-tf.config.optimizer.get_jit tf.config.optimizer.set_experimental_options tf.config.optimizer.set_jit tf.conv
+tf.RaggedTensorSpec tf.RegisterGradient tf.SparseTensorSpec tf.TensorArraySpec tf.TypeSpec tf.approx_top_k
+tf.as_string tf.audio.decode_wav tf.audio.encode_wav tf.autodiff.ForwardAccumulator tf.autodiff.GradientTape
+tf.autograph.experimental.Feature tf.autograph.trace tf.batch_to_space tf.bitcast tf.broadcast_dynamic_shape
+tf.broadcast_static_shape tf.check_pinned tf.config.experimental.ClusterDeviceFilters
+tf.config.experimental.disable_mlir_bridge tf.config.experimental.enable_mlir_bridge
+tf.config.experimental.enable_op_determinism tf.config.experimental.enable_tensor_float_32_execution
+tf.config.experimental.get_device_details tf.config.experimental.get_memory_usage
+tf.config.experimental.get_synchronous_execution tf.config.experimental.tensor_float_32_execution_enabled
+tf.config.experimental_connect_to_cluster tf.config.experimental_connect_to_host
+tf.config.experimental_functions_run_eagerly tf.config.experimental_run_functions_eagerly tf.conv
 tf.conv2d_backprop_filter_v2 tf.conv2d_backprop_input_v2 tf.data.DatasetSpec tf.data.IteratorSpec
-tf.data.NumpyIterator tf.data.ThreadingOptions tf.data.experimental.AutoShardPolicy
-tf.data.experimental.AutotuneAlgorithm tf.data.experimental.AutotuneOptions tf.data.experimental.Counter
-tf.data.experimental.DatasetInitializer tf.data.experimental.DistributeOptions
-tf.data.experimental.ExternalStatePolicy tf.data.experimental.OptimizationOptions
-tf.data.experimental.Optional tf.data.experimental.RandomDataset tf.data.experimental.Reducer
+tf.data.NumpyIterator tf.data.ThreadingOptions tf.data.experimental.AutotuneAlgorithm
+tf.data.experimental.AutotuneOptions tf.data.experimental.DatasetInitializer
+tf.data.experimental.DistributeOptions tf.data.experimental.ExternalStatePolicy
+tf.data.experimental.OptimizationOptions tf.data.experimental.RandomDataset tf.data.experimental.Reducer
 tf.data.experimental.ServiceOptions tf.data.experimental.SqlDataset tf.data.experimental.TFRecordWriter
 tf.data.experimental.ThreadingOptions tf.data.experimental.at tf.data.experimental.bucket_by_sequence_length
 tf.data.experimental.choose_from_datasets tf.data.experimental.dense_to_ragged_batch
 tf.data.experimental.dense_to_sparse_batch tf.data.experimental.distributed_save
-tf.data.experimental.enable_debug_mode tf.data.experimental.enumerate_dataset tf.data.experimental.from_list
-tf.data.experimental.from_variant tf.data.experimental.get_model_proto
-tf.data.experimental.get_next_as_optional tf.data.experimental.get_single_element
+tf.data.experimental.enable_debug_mode tf.data.experimental.from_list tf.data.experimental.from_variant
+tf.data.experimental.get_model_proto tf.data.experimental.get_next_as_optional
 tf.data.experimental.get_structure tf.data.experimental.group_by_reducer tf.data.experimental.group_by_window
 tf.data.experimental.index_table_from_dataset tf.data.experimental.load
-tf.data.experimental.make_batched_features_dataset tf.data.experimental.make_csv_dataset
-tf.data.experimental.make_saveable_from_iterator tf.data.experimental.map_and_batch
-tf.data.experimental.pad_to_cardinality tf.data.experimental.parallel_interleave
-tf.data.experimental.parse_example_dataset tf.data.experimental.rejection_resample
-tf.data.experimental.sample_from_datasets tf.data.experimental.save tf.data.experimental.scan
-tf.data.experimental.shuffle_and_repeat tf.data.experimental.snapshot tf.data.experimental.table_from_dataset
-tf.data.experimental.take_while tf.data.experimental.to_variant tf.data.experimental.unbatch
-tf.data.experimental.unique tf.debugging.disable_check_numerics tf.debugging.enable_check_numerics
+tf.data.experimental.make_batched_features_dataset tf.data.experimental.make_saveable_from_iterator
+tf.data.experimental.map_and_batch tf.data.experimental.pad_to_cardinality
+tf.data.experimental.parallel_interleave tf.data.experimental.parse_example_dataset
+tf.data.experimental.rejection_resample tf.data.experimental.sample_from_datasets tf.data.experimental.save
+tf.data.experimental.scan tf.data.experimental.shuffle_and_repeat tf.data.experimental.snapshot
+tf.data.experimental.table_from_dataset tf.data.experimental.take_while tf.data.experimental.to_variant
+tf.data.experimental.unbatch tf.debugging.disable_check_numerics tf.debugging.enable_check_numerics
 tf.debugging.experimental.disable_dump_debug_info tf.debugging.experimental.enable_dump_debug_info
 tf.distribute.CrossDeviceOps tf.distribute.DistributedIterator tf.distribute.DistributedValues
-tf.distribute.HierarchicalCopyAllReduce tf.distribute.InputContext tf.distribute.InputOptions
-tf.distribute.InputReplicationMode tf.distribute.NcclAllReduce tf.distribute.ParameterServerStrategy
-tf.distribute.ReductionToOneDevice tf.distribute.ReplicaContext tf.distribute.RunOptions tf.distribute.Server
-tf.distribute.StrategyExtended tf.distribute.TPUStrategy tf.distribute.cluster_resolver.ClusterResolver
-tf.distribute.cluster_resolver.GCEClusterResolver tf.distribute.cluster_resolver.KubernetesClusterResolver
+tf.distribute.InputOptions tf.distribute.InputReplicationMode tf.distribute.ParameterServerStrategy
+tf.distribute.RunOptions tf.distribute.Server tf.distribute.StrategyExtended tf.distribute.TPUStrategy
+tf.distribute.cluster_resolver.ClusterResolver tf.distribute.cluster_resolver.GCEClusterResolver
+tf.distribute.cluster_resolver.KubernetesClusterResolver
 tf.distribute.cluster_resolver.KubernetesExecutableLocation
 tf.distribute.cluster_resolver.SimpleClusterResolver tf.distribute.cluster_resolver.SlurmClusterResolver
-tf.distribute.cluster_resolver.TFConfigClusterResolver tf.distribute.cluster_resolver.TPUClusterResolver
-tf.distribute.cluster_resolver.UnionResolver tf.distribute.coordinator.ClusterCoordinator
-tf.distribute.coordinator.PerWorkerValue tf.distribute.coordinator.RemoteValue
-tf.distribute.coordinator.experimental_get_current_worker_index
+tf.distribute.cluster_resolver.TPUClusterResolver tf.distribute.cluster_resolver.UnionResolver
+tf.distribute.coordinator.ClusterCoordinator tf.distribute.coordinator.PerWorkerValue
+tf.distribute.coordinator.RemoteValue tf.distribute.coordinator.experimental_get_current_worker_index
 tf.distribute.experimental.CollectiveCommunication tf.distribute.experimental.CollectiveHints
-tf.distribute.experimental.CommunicationImplementation tf.distribute.experimental.CommunicationOptions
 tf.distribute.experimental.ParameterServerStrategy tf.distribute.experimental.PreemptionCheckpointHandler
 tf.distribute.experimental.PreemptionWatcher tf.distribute.experimental.TPUStrategy
 tf.distribute.experimental.TerminationConfig tf.distribute.experimental.ValueContext
@@ -319,11 +317,10 @@ tf.distribute.experimental.partitioners.FixedShardsPartitioner
 tf.distribute.experimental.partitioners.MaxSizePartitioner
 tf.distribute.experimental.partitioners.MinSizePartitioner tf.distribute.experimental.partitioners.Partitioner
 tf.distribute.experimental.rpc.Client tf.distribute.experimental.rpc.Server
-tf.distribute.experimental_set_strategy tf.distribute.in_cross_replica_context tf.dtypes.saturate_cast
-tf.dynamic_partition tf.dynamic_stitch tf.edit_distance tf.eig tf.eigvals
-tf.errors.OperatorNotAllowedInGraphError tf.errors.UnauthenticatedError tf.experimental.BatchableExtensionType
-tf.experimental.DynamicRaggedShape tf.experimental.ExtensionType tf.experimental.ExtensionTypeBatchEncoder
-tf.experimental.ExtensionTypeSpec tf.experimental.Optional tf.experimental.RowPartition
+tf.distribute.experimental_set_strategy tf.dtypes.saturate_cast tf.dynamic_partition tf.dynamic_stitch
+tf.edit_distance tf.eig tf.eigvals tf.errors.OperatorNotAllowedInGraphError tf.errors.UnauthenticatedError
+tf.experimental.BatchableExtensionType tf.experimental.DynamicRaggedShape tf.experimental.ExtensionType
+tf.experimental.ExtensionTypeBatchEncoder tf.experimental.ExtensionTypeSpec tf.experimental.RowPartition
 tf.experimental.StructuredTensor tf.experimental.async_clear_error tf.experimental.async_scope
 tf.experimental.dispatch_for_api tf.experimental.dispatch_for_binary_elementwise_apis
 tf.experimental.dispatch_for_binary_elementwise_assert_apis
@@ -331,10 +328,10 @@ tf.experimental.dispatch_for_unary_elementwise_apis tf.experimental.enable_stric
 tf.experimental.extension_type.as_dict tf.experimental.function_executor_type
 tf.experimental.register_filesystem_plugin tf.experimental.unregister_dispatch_for tf.extract_volume_patches
 tf.fftnd tf.fingerprint tf.get_current_name_scope tf.get_logger tf.get_static_value tf.grad_pass_through
-tf.gradients tf.guarantee_const tf.hessians tf.histogram_fixed_width_bins tf.ifftnd tf.image.ResizeMethod
+tf.gradients tf.guarantee_const tf.hessians tf.histogram_fixed_width_bins tf.ifftnd
 tf.image.combined_non_max_suppression tf.image.crop_and_resize tf.image.decode_bmp tf.image.decode_gif
 tf.image.decode_jxl tf.image.decode_webp tf.image.draw_bounding_boxes tf.image.extract_glimpse
-tf.image.extract_patches tf.image.generate_bounding_box_proposals tf.image.image_gradients tf.image.is_jpeg
+tf.image.generate_bounding_box_proposals tf.image.image_gradients tf.image.is_jpeg
 tf.image.non_max_suppression tf.image.non_max_suppression_overlaps tf.image.non_max_suppression_padded
 tf.image.non_max_suppression_with_scores tf.image.psnr tf.image.sample_distorted_bounding_box
 tf.image.sobel_edges tf.image.ssim tf.image.ssim_multiscale tf.image.stateless_random_jpeg_quality
@@ -344,18 +341,14 @@ tf.initializers.deserialize tf.initializers.get tf.initializers.glorot_normal tf
 tf.initializers.he_normal tf.initializers.he_uniform tf.initializers.identity tf.initializers.lecun_normal
 tf.initializers.lecun_uniform tf.initializers.ones tf.initializers.orthogonal tf.initializers.random_normal
 tf.initializers.random_uniform tf.initializers.serialize tf.initializers.stft tf.initializers.truncated_normal
-tf.initializers.variance_scaling tf.initializers.zeros tf.inside_function tf.io.FixedLenFeature
-tf.io.FixedLenSequenceFeature tf.io.RaggedFeature tf.io.SparseFeature tf.io.TFRecordOptions
-tf.io.TFRecordWriter tf.io.VarLenFeature tf.io.decode_base64 tf.io.decode_bmp tf.io.decode_compressed
-tf.io.decode_csv tf.io.decode_gif tf.io.decode_json_example tf.io.decode_jxl tf.io.decode_proto
-tf.io.decode_webp tf.io.deserialize_many_sparse tf.io.encode_base64 tf.io.encode_proto tf.io.gfile.GFile
-tf.io.gfile.copy tf.io.gfile.exists tf.io.gfile.get_registered_schemes tf.io.gfile.glob tf.io.gfile.isdir
-tf.io.gfile.join tf.io.gfile.listdir tf.io.gfile.makedirs tf.io.gfile.mkdir tf.io.gfile.remove
-tf.io.gfile.rename tf.io.gfile.rmtree tf.io.gfile.stat tf.io.gfile.walk tf.io.match_filenames_once
-tf.io.matching_files tf.io.parse_example tf.io.parse_sequence_example tf.io.parse_single_example
-tf.io.parse_single_sequence_example tf.io.parse_tensor tf.io.serialize_many_sparse tf.io.serialize_sparse
-tf.io.serialize_tensor tf.io.write_graph tf.irfftnd tf.is_symbolic_tensor tf.linalg.LinearOperator
-tf.linalg.LinearOperatorAdjoint tf.linalg.LinearOperatorBlockDiag tf.linalg.LinearOperatorBlockLowerTriangular
+tf.initializers.variance_scaling tf.initializers.zeros tf.inside_function tf.io.SparseFeature
+tf.io.decode_base64 tf.io.decode_bmp tf.io.decode_compressed tf.io.decode_gif tf.io.decode_json_example
+tf.io.decode_jxl tf.io.decode_proto tf.io.decode_webp tf.io.deserialize_many_sparse tf.io.encode_base64
+tf.io.encode_proto tf.io.gfile.get_registered_schemes tf.io.match_filenames_once tf.io.matching_files
+tf.io.parse_sequence_example tf.io.parse_single_sequence_example tf.io.parse_tensor
+tf.io.serialize_many_sparse tf.io.serialize_sparse tf.io.serialize_tensor tf.io.write_graph tf.irfftnd
+tf.is_symbolic_tensor tf.linalg.LinearOperator tf.linalg.LinearOperatorAdjoint
+tf.linalg.LinearOperatorBlockDiag tf.linalg.LinearOperatorBlockLowerTriangular
 tf.linalg.LinearOperatorCirculant tf.linalg.LinearOperatorCirculant2D tf.linalg.LinearOperatorCirculant3D
 tf.linalg.LinearOperatorComposition tf.linalg.LinearOperatorDiag tf.linalg.LinearOperatorFullMatrix
 tf.linalg.LinearOperatorHouseholder tf.linalg.LinearOperatorIdentity tf.linalg.LinearOperatorInversion
@@ -393,51 +386,48 @@ tf.nn.fractional_avg_pool tf.nn.fractional_max_pool tf.nn.isotonic_regression
 tf.nn.learned_unigram_candidate_sampler tf.nn.lrn tf.nn.max_pool tf.nn.nce_loss tf.nn.normalize_moments
 tf.nn.pool tf.nn.safe_embedding_lookup_sparse tf.nn.sampled_softmax_loss tf.nn.space_to_batch
 tf.nn.space_to_depth tf.nn.sufficient_statistics tf.nn.weighted_moments tf.nn.with_space_to_batch
-tf.nondifferentiable_batch_function tf.optimizers.MultiOptimizer tf.optimizers.Muon tf.optimizers.Optimizer
-tf.optimizers.OptimizerMap tf.optimizers.ScheduleFreeAdamW tf.optimizers.deserialize tf.optimizers.get
-tf.optimizers.schedules.LearningRateSchedule tf.optimizers.schedules.deserialize
-tf.optimizers.schedules.serialize tf.optimizers.serialize tf.parallel_stack
-tf.profiler.experimental.client.monitor tf.profiler.experimental.client.trace
+tf.nondifferentiable_batch_function tf.optimizers.Lamb tf.optimizers.MultiOptimizer tf.optimizers.Muon
+tf.optimizers.Nadam tf.optimizers.Optimizer tf.optimizers.OptimizerMap tf.optimizers.ScheduleFreeAdamW
+tf.optimizers.deserialize tf.optimizers.get tf.optimizers.schedules.LearningRateSchedule
+tf.optimizers.schedules.deserialize tf.optimizers.schedules.serialize tf.optimizers.serialize
+tf.parallel_stack tf.profiler.experimental.client.monitor tf.profiler.experimental.client.trace
 tf.profiler.experimental.server.start tf.ragged.boolean_mask tf.ragged.cross tf.ragged.cross_hashed
 tf.ragged.map_flat_values tf.ragged.row_splits_to_segment_ids tf.ragged.segment_ids_to_row_splits
 tf.ragged.stack tf.ragged.stack_dynamic_partitions tf.ragged_fill_empty_rows tf.ragged_fill_empty_rows_grad
-tf.random.Algorithm tf.random.Generator tf.random.all_candidate_sampler tf.random.create_rng_state
+tf.random.Algorithm tf.random.all_candidate_sampler tf.random.create_rng_state
 tf.random.experimental.Algorithm tf.random.experimental.Generator tf.random.experimental.create_rng_state
 tf.random.experimental.get_global_generator tf.random.experimental.index_shuffle
 tf.random.experimental.set_global_generator tf.random.experimental.stateless_fold_in
 tf.random.experimental.stateless_shuffle tf.random.experimental.stateless_split
-tf.random.fixed_unigram_candidate_sampler tf.random.fold_in tf.random.gamma tf.random.get_global_generator
+tf.random.fixed_unigram_candidate_sampler tf.random.fold_in tf.random.gamma
 tf.random.learned_unigram_candidate_sampler tf.random.log_uniform_candidate_sampler tf.random.poisson
-tf.random.set_global_generator tf.random.split tf.random.stateless_binomial tf.random.stateless_gamma
+tf.random.split tf.random.stateless_binomial tf.random.stateless_gamma
 tf.random.stateless_parameterized_truncated_normal tf.random.stateless_poisson
 tf.random.uniform_candidate_sampler tf.random_index_shuffle tf.register_tensor_conversion_function
 tf.required_space_to_batch_paddings tf.reverse_sequence tf.rfftnd tf.saturate_cast tf.saved_model.Asset
-tf.saved_model.LoadOptions tf.saved_model.SaveOptions tf.saved_model.contains_saved_model
-tf.saved_model.experimental.Fingerprint tf.saved_model.experimental.TrackableResource
-tf.saved_model.experimental.VariablePolicy tf.saved_model.experimental.read_fingerprint tf.sets.difference
-tf.sets.intersection tf.sets.size tf.sets.union tf.shape_n tf.signal.dct tf.signal.fft tf.signal.fft2d
-tf.signal.fft3d tf.signal.fftnd tf.signal.fftshift tf.signal.frame tf.signal.hamming_window
-tf.signal.hann_window tf.signal.idct tf.signal.ifft tf.signal.ifft2d tf.signal.ifft3d tf.signal.ifftnd
-tf.signal.ifftshift tf.signal.inverse_mdct tf.signal.inverse_stft tf.signal.inverse_stft_window_fn
-tf.signal.irfft tf.signal.irfft2d tf.signal.irfft3d tf.signal.irfftnd tf.signal.kaiser_bessel_derived_window
-tf.signal.kaiser_window tf.signal.linear_to_mel_weight_matrix tf.signal.mdct
-tf.signal.mfccs_from_log_mel_spectrograms tf.signal.overlap_and_add tf.signal.rfft tf.signal.rfft2d
-tf.signal.rfft3d tf.signal.rfftnd tf.signal.stft tf.signal.vorbis_window tf.space_to_batch
-tf.space_to_batch_nd tf.sparse.bincount tf.sparse.concat tf.sparse.cross tf.sparse.cross_hashed
-tf.sparse.expand_dims tf.sparse.fill_empty_rows tf.sparse.map_values tf.sparse.mask tf.sparse.maximum
-tf.sparse.minimum tf.sparse.reduce_max tf.sparse.reset_shape tf.sparse.retain tf.sparse.sampled_addmm
-tf.sparse.segment_mean tf.sparse.segment_sqrt_n tf.sparse.segment_sum tf.sparse.slice tf.sparse.softmax
-tf.sparse.split tf.sparse.to_indicator tf.strings.format tf.strings.ngrams tf.strings.to_hash_bucket
+tf.saved_model.contains_saved_model tf.saved_model.experimental.Fingerprint
+tf.saved_model.experimental.TrackableResource tf.saved_model.experimental.VariablePolicy
+tf.saved_model.experimental.read_fingerprint tf.sets.difference tf.sets.intersection tf.sets.size
+tf.sets.union tf.shape_n tf.signal.dct tf.signal.fft tf.signal.fft2d tf.signal.fft3d tf.signal.fftnd
+tf.signal.fftshift tf.signal.frame tf.signal.hamming_window tf.signal.hann_window tf.signal.idct
+tf.signal.ifft tf.signal.ifft2d tf.signal.ifft3d tf.signal.ifftnd tf.signal.ifftshift tf.signal.inverse_mdct
+tf.signal.inverse_stft tf.signal.inverse_stft_window_fn tf.signal.irfft tf.signal.irfft2d tf.signal.irfft3d
+tf.signal.irfftnd tf.signal.kaiser_bessel_derived_window tf.signal.kaiser_window
+tf.signal.linear_to_mel_weight_matrix tf.signal.mdct tf.signal.mfccs_from_log_mel_spectrograms
+tf.signal.overlap_and_add tf.signal.rfft tf.signal.rfft2d tf.signal.rfft3d tf.signal.rfftnd tf.signal.stft
+tf.signal.vorbis_window tf.space_to_batch tf.space_to_batch_nd tf.sparse.bincount tf.sparse.concat
+tf.sparse.cross tf.sparse.cross_hashed tf.sparse.expand_dims tf.sparse.fill_empty_rows tf.sparse.map_values
+tf.sparse.mask tf.sparse.maximum tf.sparse.minimum tf.sparse.reduce_max tf.sparse.reset_shape tf.sparse.retain
+tf.sparse.sampled_addmm tf.sparse.segment_mean tf.sparse.segment_sqrt_n tf.sparse.segment_sum tf.sparse.slice
+tf.sparse.softmax tf.sparse.split tf.sparse.to_indicator tf.strings.ngrams tf.strings.to_hash_bucket
 tf.strings.to_hash_bucket_fast tf.strings.to_hash_bucket_strong tf.strings.unicode_decode_with_offsets
 tf.strings.unicode_encode tf.strings.unicode_script tf.strings.unicode_split_with_offsets
 tf.strings.unicode_transcode tf.strings.unsorted_segment_join tf.summary.audio
 tf.summary.experimental.summary_scope tf.summary.experimental.write_raw_pb tf.summary.graph tf.summary.write
-tf.timestamp tf.train.BytesList tf.train.CheckpointView tf.train.ClusterDef tf.train.ClusterSpec
-tf.train.Coordinator tf.train.Example tf.train.ExponentialMovingAverage tf.train.Feature tf.train.FeatureList
-tf.train.FeatureLists tf.train.Features tf.train.FloatList tf.train.Int64List tf.train.JobDef
-tf.train.SequenceExample tf.train.ServerDef tf.train.TrackableView tf.train.checkpoints_iterator
-tf.train.experimental.MaxShardSizePolicy tf.train.experimental.PythonState
-tf.train.experimental.ShardByTaskPolicy tf.train.experimental.ShardableTensor
-tf.train.experimental.ShardingCallback tf.train.get_checkpoint_state tf.train.load_checkpoint tf.tuple
-tf.type_spec_from_value tf.unravel_index tf.variable_creator_scope
+tf.train.CheckpointView tf.train.ClusterDef tf.train.Coordinator tf.train.ExponentialMovingAverage
+tf.train.FeatureList tf.train.FeatureLists tf.train.JobDef tf.train.SequenceExample tf.train.ServerDef
+tf.train.TrackableView tf.train.checkpoints_iterator tf.train.experimental.MaxShardSizePolicy
+tf.train.experimental.PythonState tf.train.experimental.ShardByTaskPolicy
+tf.train.experimental.ShardableTensor tf.train.experimental.ShardingCallback tf.train.get_checkpoint_state
+tf.train.load_checkpoint tf.tuple tf.type_spec_from_value tf.unravel_index tf.variable_creator_scope
 """.split()

@@ -238,7 +238,7 @@ void add_distribute(nb::module_& m) {
   });
   // fn(lists of tensors by replica) -> tensors.
   m.def("merge_call", [](nb::object fn, nb::list values) {
-    const Tensors in = replica_tensors(values);
+    const Tensors in = tensors_in(values);
     const Site site = site_of_caller();
     const Held held_fn = held(std::move(fn));
     const auto merged = [held_fn](const Strategy&,
@@ -246,7 +246,7 @@ void add_distribute(nb::module_& m) {
       const Gil gil;
       nb::list lists;
       for (const PerReplica& p : all) lists.append(to_python(p.values()));
-      return replica_tensors((*held_fn)(lists));
+      return tensors_in((*held_fn)(lists));
     };
     return to_python(
         freely([&] { return context().merge_call(merged, in, site); }));
