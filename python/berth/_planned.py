@@ -79,24 +79,16 @@ keras.initializers.he_uniform keras.initializers.identity keras.initializers.lec
 keras.initializers.lecun_uniform keras.initializers.ones keras.initializers.orthogonal
 keras.initializers.random_normal keras.initializers.random_uniform keras.initializers.serialize
 keras.initializers.stft keras.initializers.truncated_normal keras.initializers.variance_scaling
-keras.initializers.zeros keras.layers.AugMix keras.layers.AveragePooling1D keras.layers.AveragePooling2D
-keras.layers.AveragePooling3D keras.layers.AvgPool1D keras.layers.AvgPool2D keras.layers.AvgPool3D
-keras.layers.Bidirectional keras.layers.CategoryEncoding
-keras.layers.ContrastLimitedAdaptiveHistogramEqualization keras.layers.Conv1D keras.layers.Conv1DTranspose
-keras.layers.Conv3D keras.layers.Conv3DTranspose keras.layers.ConvLSTM1D keras.layers.ConvLSTM2D
-keras.layers.ConvLSTM3D keras.layers.Convolution1D keras.layers.Convolution1DTranspose
-keras.layers.Convolution2D keras.layers.Convolution2DTranspose keras.layers.Convolution3D
-keras.layers.Convolution3DTranspose keras.layers.CutMix keras.layers.DepthwiseConv1D
-keras.layers.DepthwiseConv2D keras.layers.Discretization keras.layers.Equalization keras.layers.FlaxLayer
-keras.layers.GlobalAvgPool1D keras.layers.GlobalAvgPool3D keras.layers.GlobalMaxPool1D
-keras.layers.GlobalMaxPool3D keras.layers.HashedCrossing keras.layers.Hashing keras.layers.InputSpec
-keras.layers.IntegerLookup keras.layers.JaxLayer keras.layers.Masking keras.layers.MaxNumBoundingBoxes
-keras.layers.MaxPool1D keras.layers.MaxPool2D keras.layers.MaxPool3D keras.layers.MaxPooling1D
-keras.layers.MaxPooling2D keras.layers.MaxPooling3D keras.layers.MelSpectrogram keras.layers.MixUp
-keras.layers.Normalization keras.layers.Pipeline keras.layers.RandAugment keras.layers.RandomCrop
-keras.layers.RandomElasticTransform keras.layers.RandomFlip keras.layers.RandomGrayscale
-keras.layers.RandomPerspective keras.layers.STFTSpectrogram keras.layers.SeparableConv1D
-keras.layers.SeparableConv2D keras.layers.SeparableConvolution1D keras.layers.SeparableConvolution2D
+keras.initializers.zeros keras.layers.AugMix keras.layers.Bidirectional keras.layers.CategoryEncoding
+keras.layers.ContrastLimitedAdaptiveHistogramEqualization keras.layers.Convolution1D
+keras.layers.Convolution1DTranspose keras.layers.Convolution2D keras.layers.Convolution2DTranspose
+keras.layers.Convolution3D keras.layers.Convolution3DTranspose keras.layers.CutMix keras.layers.Discretization
+keras.layers.Equalization keras.layers.FlaxLayer keras.layers.GlobalAvgPool1D keras.layers.GlobalAvgPool3D
+keras.layers.GlobalMaxPool1D keras.layers.GlobalMaxPool3D keras.layers.HashedCrossing keras.layers.Hashing
+keras.layers.InputSpec keras.layers.IntegerLookup keras.layers.JaxLayer keras.layers.MaxNumBoundingBoxes
+keras.layers.MelSpectrogram keras.layers.MixUp keras.layers.Normalization keras.layers.Pipeline
+keras.layers.RandAugment keras.layers.RandomElasticTransform keras.layers.RandomPerspective
+keras.layers.STFTSpectrogram keras.layers.SeparableConvolution1D keras.layers.SeparableConvolution2D
 keras.layers.StackedRNNCells keras.layers.StringLookup keras.layers.TFSMLayer keras.layers.TextVectorization
 keras.layers.TorchModuleWrapper keras.layers.Wrapper keras.layers.deserialize keras.layers.dot
 keras.layers.minimum keras.layers.serialize keras.losses.CTC keras.losses.ctc keras.losses.deserialize
@@ -238,10 +230,10 @@ keras.ops.trace keras.ops.transpose keras.ops.trapezoid keras.ops.tri keras.ops.
 keras.ops.true_divide keras.ops.trunc keras.ops.unfold keras.ops.unique keras.ops.unravel_index
 keras.ops.unstack keras.ops.vander keras.ops.var keras.ops.vdot keras.ops.vectorize keras.ops.vectorized_map
 keras.ops.view keras.ops.view_as_complex keras.ops.view_as_real keras.ops.vsplit keras.ops.vstack
-keras.ops.where keras.ops.while_loop keras.ops.zeros keras.ops.zeros_like keras.optimizers.Lamb
-keras.optimizers.MultiOptimizer keras.optimizers.Muon keras.optimizers.Nadam keras.optimizers.Optimizer
-keras.optimizers.OptimizerMap keras.optimizers.ScheduleFreeAdamW keras.optimizers.deserialize
-keras.optimizers.get keras.optimizers.schedules.LearningRateSchedule keras.optimizers.schedules.deserialize
+keras.ops.where keras.ops.while_loop keras.ops.zeros keras.ops.zeros_like keras.optimizers.MultiOptimizer
+keras.optimizers.Muon keras.optimizers.Optimizer keras.optimizers.OptimizerMap
+keras.optimizers.ScheduleFreeAdamW keras.optimizers.deserialize keras.optimizers.get
+keras.optimizers.schedules.LearningRateSchedule keras.optimizers.schedules.deserialize
 keras.optimizers.schedules.serialize keras.optimizers.serialize keras.preprocessing.image.array_to_img
 keras.preprocessing.image.img_to_array keras.preprocessing.image.load_img keras.preprocessing.image.save_img
 keras.preprocessing.image.smart_resize keras.preprocessing.image_dataset_from_directory
@@ -386,11 +378,11 @@ tf.nn.fractional_avg_pool tf.nn.fractional_max_pool tf.nn.isotonic_regression
 tf.nn.learned_unigram_candidate_sampler tf.nn.lrn tf.nn.max_pool tf.nn.nce_loss tf.nn.normalize_moments
 tf.nn.pool tf.nn.safe_embedding_lookup_sparse tf.nn.sampled_softmax_loss tf.nn.space_to_batch
 tf.nn.space_to_depth tf.nn.sufficient_statistics tf.nn.weighted_moments tf.nn.with_space_to_batch
-tf.nondifferentiable_batch_function tf.optimizers.Lamb tf.optimizers.MultiOptimizer tf.optimizers.Muon
-tf.optimizers.Nadam tf.optimizers.Optimizer tf.optimizers.OptimizerMap tf.optimizers.ScheduleFreeAdamW
-tf.optimizers.deserialize tf.optimizers.get tf.optimizers.schedules.LearningRateSchedule
-tf.optimizers.schedules.deserialize tf.optimizers.schedules.serialize tf.optimizers.serialize
-tf.parallel_stack tf.profiler.experimental.client.monitor tf.profiler.experimental.client.trace
+tf.nondifferentiable_batch_function tf.optimizers.MultiOptimizer tf.optimizers.Muon tf.optimizers.Optimizer
+tf.optimizers.OptimizerMap tf.optimizers.ScheduleFreeAdamW tf.optimizers.deserialize tf.optimizers.get
+tf.optimizers.schedules.LearningRateSchedule tf.optimizers.schedules.deserialize
+tf.optimizers.schedules.serialize tf.optimizers.serialize tf.parallel_stack
+tf.profiler.experimental.client.monitor tf.profiler.experimental.client.trace
 tf.profiler.experimental.server.start tf.ragged.boolean_mask tf.ragged.cross tf.ragged.cross_hashed
 tf.ragged.map_flat_values tf.ragged.row_splits_to_segment_ids tf.ragged.segment_ids_to_row_splits
 tf.ragged.stack tf.ragged.stack_dynamic_partitions tf.ragged_fill_empty_rows tf.ragged_fill_empty_rows_grad
