@@ -14,11 +14,14 @@ _TRIES = 2  # what the first call makes, such as variables, is there for the sec
 
 
 class _Calls(threading.local):
-    structure = None  # of the arguments of the function that this thread calls
+    """What this thread calls."""
+
+    def __init__(self):
+        self.structure = None  # of the arguments of the function
+        self.tracing = []      # functions, the innermost last
 
 
 _calls = _Calls()
-_tracing = []
 _listening = [None]  # tf.summary.trace_on(): where called functions go
 
 
@@ -28,7 +31,7 @@ def listen(functions):
 
 def executing_eagerly():
     """False while a function is traced."""
-    return not _tracing
+    return not _calls.tracing
 
 
 class NeedsValues(ValueError):
@@ -41,7 +44,7 @@ class MakesVariable(NeedsValues):
 
 
 def _refuse_variable():
-    if _tracing:
+    if _calls.tracing:
         raise MakesVariable("a variable is made inside a tf.function; make it before, or in the first call alone: "
                             "if self.v is None: self.v = tf.Variable(...)")
 
@@ -133,7 +136,7 @@ class Function:
             _calls.structure = outer
         if failed is not None:
             return self._without(failed, structure, leaves, text)
-        if _listening[0] is not None and not _tracing:
+        if _listening[0] is not None and not _calls.tracing:
             _listening[0].append(self.get_concrete_function(*args, **kwargs))
         return pack(form, results)
 
@@ -207,14 +210,14 @@ class Function:
     def trace_with(self, structure, leaves):
         """Calls the function with tensors of a trace; returns leaves and structure of the result."""
         args, kwargs = pack(structure, leaves)
-        _tracing.append(self)
+        _calls.tracing.append(self)
         try:
             if self._autograph:
                 result = call_converted(self.python_function, *args, **kwargs)
             else:
                 result = self.python_function(*args, **kwargs)
         finally:
-            _tracing.pop()
+            _calls.tracing.pop()
         # Results are tensors, but for None.
         out, form = flatten(result, lambda v: v is not None)
         return [convert_to_tensor(v) for v in out], form

@@ -6,7 +6,7 @@ import weakref
 
 from berth import _core
 from berth._core import Tensor, Variable
-from berth._function import NeedsValues, _tracing
+from berth._function import NeedsValues, _calls
 from berth._gradient import GradientTape, device
 from berth._lazy import Lazy
 from berth._structure import flatten, pack
@@ -123,7 +123,7 @@ def call_host(run, inputs, specs, differentiable=False):
     fn = run if inputs else lambda _: run()
     token = next(_tokens)
     _functions[token] = fn
-    for hosted in [f.hosted for f in _tracing] + owners[-1:] or [_forever]:
+    for hosted in [f.hosted for f in _calls.tracing] + owners[-1:] or [_forever]:
         hosted.append(fn)
     _core.set_host_runner(_run)
     given = inputs or [convert_to_tensor(0)]

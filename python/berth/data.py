@@ -100,7 +100,8 @@ class Dataset:
 
         def run(*element):
             out, form = flatten(_result(call_converted(map_func, *element)), lambda v: v is not None)
-            forms.append(form)
+            if not forms:
+                forms.append(form)
             return [convert_to_tensor(v) for v in out]
 
         traced = Function(run, name="map")

@@ -1,5 +1,6 @@
 """Tapes, traced functions and control flow."""
 import gc
+import threading
 
 import berth as tf
 import numpy as np
@@ -193,3 +194,37 @@ def test_saved_modules_keep_their_variables(tmp_path):
     assert again.f(tf.constant(2.0)).numpy().tolist() == [2, 4] and list(again.signatures) == ["f"]
     with pytest.raises(ValueError, match="has no variables"):
         tf.saved_model.save(tf.Module(), tmp_path / "o")
+
+
+def test_threads_trace_at_the_same_time():
+    together = threading.Barrier(4)
+    seen = []
+
+    def user(n):
+        def body(x):
+            together.wait(30)  # all are traced now
+            seen.append(tf.executing_eagerly())
+            if n % 2:
+                together.wait(30)
+            return x * n
+        return tf.function(body, autograph=False)
+
+    def work(n):
+        eager = [tf.executing_eagerly()]
+        if n % 2 == 0:
+            together.wait(30)  # while others are traced, this thread is not
+            eager.append(tf.executing_eagerly())
+            together.wait(30)
+            results.append(n)
+        else:
+            results.append(int(user(n)(tf.constant(n))))
+        seen_eager.extend(eager + [tf.executing_eagerly()])
+
+    results, seen_eager = [], []
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(60)
+    assert sorted(results) == [0, 1, 2, 9]
+    assert seen == [False, False] and all(seen_eager)
