@@ -1,5 +1,6 @@
 """Traced functions that need sizes and values; expected values are those of NumPy or of TensorFlow 2.21."""
 import io
+import threading
 
 import berth as tf
 import numpy as np
@@ -420,3 +421,19 @@ def test_text_of_values_and_the_time():
     f = tf.function(lambda: tf.timestamp())
     first = float(f())
     assert 0 <= float(f()) - first < 60 and abs(first - float(tf.timestamp())) < 60 and ran_as_a_plan(f)
+
+
+def test_a_size_at_the_end_of_a_long_chain_of_ops():
+    def long(x):
+        for _ in range(50_000):
+            x = x + 1
+        return tf.zeros([x])
+
+    shapes, before = [], threading.stack_size(4 << 20)
+    try:
+        work = threading.Thread(target=lambda: shapes.append(tf.function(long, autograph=False)(tf.constant(0)).shape))
+        work.start()
+        work.join()
+    finally:
+        threading.stack_size(before)
+    assert shapes == [(50_000,)]

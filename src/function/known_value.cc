@@ -17,12 +17,15 @@ namespace {
 
 // Larger values are not taken for sizes.
 constexpr int64_t kMostKnown = 4096;
+// A chain of ops costs stack; no size needs a longer one.
+constexpr size_t kMostNodes = 2000;
 
 class Known {
  public:
   explicit Known(const Tracer& tracer) : tracer_(tracer) {}
 
   Tensor of(ValueRef v) {
+    if (found_.size() > kMostNodes) return {};
     const auto [it, fresh] = found_.try_emplace(v);
     if (fresh) it->second = computed(v);
     return it->second;

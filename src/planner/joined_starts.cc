@@ -1,3 +1,7 @@
+// Earliest starts of ops, for the bound on latency. An op that starts by some
+// time must share its device with what is too far away to send a value till
+// then; if these take longer one after another, no plan starts it so early.
+
 #include <algorithm>
 #include <set>
 

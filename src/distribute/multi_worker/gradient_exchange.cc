@@ -21,14 +21,14 @@ int64_t ns_since(TaskClock::time_point t) {
       .count();
 }
 
-struct TaskLinks {
+struct Executors {
   std::mutex mutex;
   std::vector<std::shared_ptr<CollectiveExecutor>> all;
 };
 
-TaskLinks& task_links() {
-  static TaskLinks& links = immortal<TaskLinks>();
-  return links;
+Executors& executors() {
+  static Executors& all = immortal<Executors>();
+  return all;
 }
 
 uint64_t mix(uint64_t h, int64_t x) {
@@ -59,21 +59,22 @@ CollectiveExecutor::~CollectiveExecutor() {
 
 std::shared_ptr<CollectiveExecutor> CollectiveExecutor::make(
     std::shared_ptr<cluster::Member> member) {
-  auto link = std::make_shared<CollectiveExecutor>(std::move(member));
-  TaskLinks& links = task_links();
-  const std::lock_guard lock(links.mutex);
-  links.all.push_back(link);
-  link->id_ = static_cast<int64_t>(links.all.size());
-  return link;
+  auto made = std::make_shared<CollectiveExecutor>(std::move(member));
+  auto& [mutex, all] = executors();
+  const std::lock_guard lock(mutex);
+  all.push_back(made);
+  made->id_ = static_cast<int64_t>(all.size());
+  return made;
 }
 
 CollectiveExecutor& CollectiveExecutor::find(int64_t id) {
-  TaskLinks& links = task_links();
-  const std::lock_guard lock(links.mutex);
-  if (id >= 1 && id <= static_cast<int64_t>(links.all.size())) {
-    return *links.all[static_cast<size_t>(id - 1)];
+  auto& [mutex, all] = executors();
+  const std::lock_guard lock(mutex);
+  if (id >= 1 && id <= static_cast<int64_t>(all.size())) {
+    return *all[static_cast<size_t>(id - 1)];
   }
-  throw errors::Internal(fmt::format("there is no link {} between tasks", id));
+  throw errors::Internal(
+      fmt::format("there is no executor {} of all-reduces between tasks", id));
 }
 
 std::shared_ptr<StepExchange> CollectiveExecutor::exchange(int64_t program,

@@ -1,5 +1,5 @@
-// CollectiveExecutor: the connection of this task to the others that train with
-// it.
+// CollectiveExecutor: the all-reduces of gradients, sums and gathers between
+// this task and the others that train with it.
 //
 // There is one per strategy over several tasks. Exchanges that plans begin
 // (_TaskStart) run beside the computation until their results are needed
@@ -65,7 +65,7 @@ class CollectiveExecutor {
   CollectiveExecutor(const CollectiveExecutor&) = delete;
   CollectiveExecutor& operator=(const CollectiveExecutor&) = delete;
 
-  // Makes a link that lives for ever: plans refer to it by its number.
+  // Makes one that lives for ever: plans refer to it by its number.
   static std::shared_ptr<CollectiveExecutor> make(
       std::shared_ptr<cluster::Member> member);
   // Throws errors::Internal for an unknown number.

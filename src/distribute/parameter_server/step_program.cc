@@ -5,28 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "berth/errors.h"
-#include "berth/ops/array.h"
 #include "graph/blob_table.h"
-#include "tensor/variable_state.h"
 
 namespace berth::distribute {
 
 using StepJson = nlohmann::json;
-
-std::string ServerVariable::key(size_t shard) const {
-  return fmt::format("v{}/p{}", id, everywhere ? 0 : shard);
-}
-
-Shape ServerVariable::shard_shape(size_t shard) const {
-  Shape shape = variable_state(handle).shape;
-  if (sharded()) shape[0] = shards[shard].end - shards[shard].begin;
-  return shape;
-}
-
-Tensor ServerVariable::shard_of(const Tensor& whole, size_t shard) const {
-  if (!sharded()) return whole;
-  return whole[{slice(shards[shard].begin, shards[shard].end)}];
-}
 
 std::string text_hash(const std::string& text) {
   // FNV-1a twice, with different initial values.

@@ -15,28 +15,9 @@
 
 #include "berth/tensor.h"
 #include "cluster/message.h"
+#include "distribute/parameter_server/server_variable.h"
 
 namespace berth::distribute {
-
-// Rows [begin, end) of a variable, on a server.
-struct ServerShard {
-  int server = 0;
-  int64_t begin = 0, end = 0;
-};
-
-// A variable that servers keep.
-struct ServerVariable {
-  int64_t id = 0;
-  Tensor handle;            // the chief's copy
-  bool everywhere = false;  // each server has all of it, with equal updates
-  std::vector<ServerShard> shards;  // one shard: the whole variable
-
-  bool sharded() const { return !everywhere && shards.size() > 1; }
-  // The key under which a server stores its shard.
-  std::string key(size_t shard) const;
-  Shape shard_shape(size_t shard) const;
-  Tensor shard_of(const Tensor& whole, size_t shard) const;
-};
 
 // Pulls a value of a variable, or those of its rows that the value `ids` names.
 struct Pull {

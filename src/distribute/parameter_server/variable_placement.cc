@@ -11,7 +11,7 @@
 #include "base/where.h"
 #include "berth/errors.h"
 #include "distribute/parameter_server/coordinator.h"
-#include "distribute/parameter_server/row_shards.h"
+#include "distribute/parameter_server/row_copies.h"
 #include "function/trace_call.h"
 #include "op/dispatcher.h"
 #include "op/op_registry.h"

@@ -7,7 +7,7 @@
 
 #include "device/device_manager.h"
 #include "distribute/parameter_server/registered_datasets.h"
-#include "distribute/parameter_server/row_shards.h"
+#include "distribute/parameter_server/row_copies.h"
 #include "distribute/parameter_server/server.h"
 #include "op/dispatcher.h"
 #include "tensor/tensor_impl.h"

@@ -1,8 +1,8 @@
 // Rows of host tensors: the byte work of pulling and pushing parts of
 // variables. Pure functions; tensors are settled, in host memory.
 
-#ifndef BERTH_DISTRIBUTE_PARAMETER_SERVER_ROW_SHARDS_H_
-#define BERTH_DISTRIBUTE_PARAMETER_SERVER_ROW_SHARDS_H_
+#ifndef BERTH_DISTRIBUTE_PARAMETER_SERVER_ROW_COPIES_H_
+#define BERTH_DISTRIBUTE_PARAMETER_SERVER_ROW_COPIES_H_
 
 #include <cstdint>
 #include <string>
@@ -47,4 +47,4 @@ Tensor picked_rows(const Tensor& t, const std::vector<int64_t>& places,
 
 }  // namespace berth::distribute
 
-#endif  // BERTH_DISTRIBUTE_PARAMETER_SERVER_ROW_SHARDS_H_
+#endif  // BERTH_DISTRIBUTE_PARAMETER_SERVER_ROW_COPIES_H_

@@ -1,4 +1,4 @@
-#include "distribute/parameter_server/row_shards.h"
+#include "distribute/parameter_server/row_copies.h"
 
 #include <fmt/format.h>
 
