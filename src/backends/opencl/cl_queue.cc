@@ -1,7 +1,15 @@
 #include "backends/opencl/cl_queue.h"
 
+#include <unistd.h>
+
+#include <chrono>
+#include <mutex>
+#include <set>
+#include <thread>
+
 #include "base/clock.h"
 #include "base/environment.h"
+#include "base/immortal.h"
 
 namespace berth::opencl {
 
@@ -12,6 +20,57 @@ cl_event event_of(gpu::Mark mark) { return static_cast<cl_event>(mark); }
 // OpenCL fills with patterns of at least this many bytes.
 constexpr size_t kPattern = 1;
 
+// A driver that compiles or computes on threads of the process must be done
+// before the process ends, or dies of what its libraries have taken down. Work
+// that nobody waits for gets this long.
+constexpr auto kLongestEnd = std::chrono::seconds(10);
+
+struct LiveQueues {
+  const pid_t process = getpid();  // a fork has no threads of the driver
+  std::mutex mutex;
+  std::set<cl_command_queue> all;
+};
+LiveQueues& live_queues() {
+  static LiveQueues& live = immortal<LiveQueues>();
+  return live;
+}
+
+// A member of the main thread: its thread-local objects end before what exit()
+// runs, while the driver's libraries, which make statics as they go, are whole.
+struct AwaitAtExit {
+  ~AwaitAtExit() {
+    LiveQueues& live = live_queues();
+    if (gettid() != getpid() || live.process != getpid()) return;
+    const std::lock_guard lock(live.mutex);
+    const auto deadline = std::chrono::steady_clock::now() + kLongestEnd;
+    for (const cl_command_queue queue : live.all) await(queue, deadline);
+  }
+
+  static void await(cl_command_queue queue,
+                    std::chrono::steady_clock::time_point deadline) {
+    cl_event event = nullptr;
+    if (clEnqueueMarkerWithWaitList(queue, 0, nullptr, &event) != CL_SUCCESS) {
+      return;
+    }
+    clFlush(queue);
+    cl_int status = CL_QUEUED;
+    while (clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                          sizeof(status), &status, nullptr) == CL_SUCCESS &&
+           status > CL_COMPLETE &&
+           std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  }
+};
+
+void await_at_exit(cl_command_queue queue) {
+  thread_local AwaitAtExit at_exit;
+  static_cast<void>(at_exit);
+  LiveQueues& live = live_queues();
+  const std::lock_guard lock(live.mutex);
+  live.all.insert(queue);
+}
+
 }  // namespace
 
 ClQueue::ClQueue(const ClCard& card) : card_(card) {
@@ -19,9 +78,15 @@ ClQueue::ClQueue(const ClCard& card) : card_(card) {
   queue_ = clCreateCommandQueue(card.context(), card.device(),
                                 CL_QUEUE_PROFILING_ENABLE, &error);
   check(error, "clCreateCommandQueue");
+  await_at_exit(queue_);
 }
 
 ClQueue::~ClQueue() {
+  {
+    LiveQueues& live = live_queues();
+    const std::lock_guard lock(live.mutex);
+    live.all.erase(queue_);
+  }
   clFinish(queue_);
   clReleaseCommandQueue(queue_);
 }
