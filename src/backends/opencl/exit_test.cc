@@ -4,6 +4,7 @@
 
 #include "backends/opencl/opencl_testing.h"
 #include "base/fresh_process_testing.h"
+#include "berth/config.h"
 #include "berth/device.h"
 #include "berth/ops/array.h"
 #include "berth/ops/linalg.h"
@@ -16,6 +17,7 @@ namespace {
 // kernels, that takes longer than an exit does.
 [[noreturn]] void leave_at_once() {
   setenv("POCL_KERNEL_CACHE", "0", 1);
+  if (config::list_physical_devices("GPU").empty()) std::exit(0);
   const auto on = device("/GPU:0");
   Tensor x = ones({32, 32});
   for (int i = 0; i < 4; ++i) x = math::tanh(linalg::matmul(x, x)) + x;
