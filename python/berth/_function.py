@@ -122,14 +122,11 @@ class Function:
             if self._relaxed is not None:
                 self._core = self._core_for(leaves, text)
             results, form = self._core.call(leaves, text)
-        except Exception as error:
+        except BaseException as error:
             if not needs_values(error):
                 hide(error)
                 raise
             failed = error
-        except BaseException as error:
-            hide(error)
-            raise
         else:
             failed = None
         finally:
