@@ -141,8 +141,8 @@ def main():
     os.makedirs(os.path.join(folder, "keras"), exist_ok=True)
     operators = "".join(f"    def __{o}__(self, other: Any) -> Tensor: ...\n" for o in OPERATORS)
     write(folder, "__init__", HEAD + CLASSES.replace("@OPERATORS@\n", operators + "\n")
-          + "".join(f"{d}: DType\n" for d in ("float16 float32 float64 bfloat16 int8 int32 int64 uint8 bool "
-                                              "string complex64 complex128").split())
+          + "".join(f"{d}: DType\n" for d in ("float16 float32 float64 bfloat16 int8 int16 int32 int64 uint8 uint16 "
+                                              "uint32 uint64 bool string complex64 complex128").split())
           + stubs.text("") + stubs.aliases("") + anything)
     for module in MODULES:
         write(folder, module.replace(".", os.sep), HEAD + SHARED + stubs.text(module) + stubs.aliases(module) + anything)

@@ -40,11 +40,11 @@ void add_random_cases(Cases& cases) {
   for (const Shape& shape : {Shape{5, 7}, Shape{}, Shape{0, 2}}) {
     add_draw(cases, "RandomUniformInt", (shape.str() + "_stateless").c_str(),
              shape)
-        .types(kIntegerTypes)
+        .types(kEveryInteger)
         .attr("stateless", true)
         .attr("maxval", int64_t{9});
     add_draw(cases, "RandomUniformInt", shape.str().c_str(), shape)
-        .types(kIntegerTypes)
+        .types(kEveryInteger)
         .attr("minval", int64_t{3})
         .attr("maxval", int64_t{40});
   }

@@ -142,7 +142,9 @@ def reduce_mean(input_tensor, axis=None, keepdims=False, name=None):
     # Whole numbers have a whole mean, as in TensorFlow; that of none is 0.
     total = _ops.math.reduce_sum(x, axis, keepdims)
     count = _ops.math.truncatediv(_ops.size(x), _ops.math.maximum(_ops.size(total), 1))
-    return _ops.math.truncatediv(total, _ops.math.cast(_ops.math.maximum(count, 1), x.dtype))
+    wide = x.dtype if x.dtype.size == 8 else int64  # a narrow one may not hold the count
+    mean = _ops.math.truncatediv(_ops.math.cast(total, wide), _ops.math.cast(_ops.math.maximum(count, 1), wide))
+    return _ops.math.cast(mean, x.dtype)
 
 
 def histogram_fixed_width(values, value_range, nbins=100, dtype=int32, name=None):

@@ -10,11 +10,13 @@ _np = _Lazy("numpy")
 
 float16, float32, float64 = _core.float16, _core.float32, _core.float64
 bfloat16, int8, int32, int64 = _core.bfloat16, _core.int8, _core.int32, _core.int64
-uint8, complex64, complex128 = _core.uint8, _core.complex64, _core.complex128
+int16, uint8, uint16 = _core.int16, _core.uint8, _core.uint16
+uint32, uint64 = _core.uint32, _core.uint64
+complex64, complex128 = _core.complex64, _core.complex128
 string, bool = _core.string, _core.bool
 half, double = float16, float64
 
-_FOREIGN = ("int16", "uint16", "uint32", "uint64", "int4", "uint4", "qint8", "qint16", "qint32", "quint8", "quint16",
+_FOREIGN = ("int4", "uint4", "qint8", "qint16", "qint32", "quint8", "quint16",
             "float8_e4m3fn", "float8_e5m2", "variant", "resource")
 _NUMPY = {"string": "object_", "bool": "bool_"}
 
@@ -43,7 +45,8 @@ DType.min = property(lambda self: _limit(self, "min"))
 DType.max = property(lambda self: _limit(self, "max"))
 
 
-_DTYPES = (float32, float64, int32, int64, uint8, int8, bool, bfloat16, float16, complex64, complex128, string)
+_DTYPES = (float32, float64, int32, int64, uint8, int8, int16, uint16, uint32, uint64, bool, bfloat16, float16,
+           complex64, complex128, string)
 
 
 def as_dtype(value):
@@ -380,8 +383,7 @@ def _plans_for(path):
         if plain == start or plain.startswith(start + "."):
             return f", and will not: {why}"
     if plain.rpartition(".")[2] in _FOREIGN:
-        return (": a dtype of TensorFlow's that the engine has not; arrays of it become tensors of a wider one, or "
-                "an error")
+        return ": a dtype of TensorFlow's that the engine has not"
     from berth._planned import NAMES
     return ", which is planned" if plain in NAMES or any(n.startswith(plain + ".") for n in NAMES) else (
         ": a name that neither TensorFlow 2.21 nor Keras 3.15 has")

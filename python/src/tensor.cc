@@ -47,8 +47,7 @@ nb::object binary(nb::handle self, nb::handle other) {
 
 Tensor true_divide(const Tensor& a, const Tensor& b, Site site) {
   if (is_integer(a.dtype()) && is_integer(b.dtype())) {
-    const DType d =
-        a.dtype() == int64 || a.dtype() == int32 ? float64 : float32;
+    const DType d = size_of(a.dtype()) < 4 ? float32 : float64;
     return math::divide(cast(a, d, site), cast(b, d, site), site);
   }
   return math::divide(a, b, site);
@@ -169,8 +168,11 @@ void add_conversions(nb::class_<T>& c) {
   });
   c.def("__float__",
         [](nb::handle h) { return item<double>(tensor_of(h.ptr())); });
-  c.def("__int__",
-        [](nb::handle h) { return item<int64_t>(tensor_of(h.ptr())); });
+  c.def("__int__", [](nb::handle h) {
+    const Tensor t = tensor_of(h.ptr());
+    return t.dtype() == uint64 ? nb::int_(item<uint64_t>(t))
+                               : nb::int_(item<int64_t>(t));
+  });
   c.def("__bool__", [](nb::handle h) {
     const Tensor t = tensor_of(h.ptr());
     return t.dtype() == bool_ ? item<bool>(t) : item<double>(t) != 0;

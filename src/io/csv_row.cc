@@ -96,6 +96,14 @@ bool parse_csv_number(std::string_view text, DType dtype, void* to) {
       return csv_number<uint8_t>(text, to);
     case int8:
       return csv_number<int8_t>(text, to);
+    case int16:
+      return csv_number<int16_t>(text, to);
+    case uint16:
+      return csv_number<uint16_t>(text, to);
+    case uint32:
+      return csv_number<uint32_t>(text, to);
+    case uint64:
+      return csv_number<uint64_t>(text, to);
     case bool_:
       return csv_bool(text, to);
     default:
@@ -268,12 +276,11 @@ void CsvReader::store(std::string_view text, const CsvField& field,
   }
   if (field.dtype == string_) return to->text(index, text);
   if (parse_csv_number(text, field.dtype, to->number(index, row))) return;
-  bad(column, fmt::format("is \"{}\"; expected {} {}", shown(text),
-                          field.dtype == int32 || field.dtype == int64 ||
-                                  field.dtype == int8
-                              ? "an"
-                              : "a",
-                          name_of(field.dtype)));
+  bad(column,
+      fmt::format(
+          "is \"{}\"; expected {} {}", shown(text),
+          is_integer(field.dtype) && !is_unsigned(field.dtype) ? "an" : "a",
+          name_of(field.dtype)));
 }
 
 void CsvReader::bad(size_t column, const std::string& problem) const {

@@ -107,6 +107,18 @@ void check_value(const InferContext& c, const char* what, double value,
     case DType::kInt8:
       low = -128, high = 127;
       break;
+    case DType::kInt16:
+      low = -0x1p15, high = 0x1p15 - 1;
+      break;
+    case DType::kUint16:
+      high = 0x1p16 - 1;
+      break;
+    case DType::kUint32:
+      high = 0x1p32 - 1;
+      break;
+    case DType::kUint64:
+      high = 0x1p64 - 2048;  // the last double below 2^64
+      break;
     default:
       return;
   }

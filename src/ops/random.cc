@@ -288,9 +288,9 @@ namespace {
 void infer_random(InferContext& c, DTypeSet types) {
   const DType dtype = c.attr<DType>("dtype");
   if (!(types & dtype_bit(dtype))) {
-    c.fail(fmt::format("dtype is {}; expected {}", name_of(dtype),
-                       types == kFloatingTypes ? "float32 or float64"
-                                               : "int32, int64 or uint8"));
+    c.fail(fmt::format(
+        "dtype is {}; expected {}", name_of(dtype),
+        types == kFloatingTypes ? "float32 or float64" : "an integer dtype"));
   }
   const Shape& shape = c.attr<Shape>("shape");
   check_elements(c, shape);
@@ -331,7 +331,7 @@ void infer_uniform_int(InferContext& c) {
     c.fail(fmt::format("the range is [{}, {}); expected one that is not empty",
                        low, high));
   }
-  infer_random(c, kIntegerTypes);
+  infer_random(c, kEveryInteger);
   const DType dtype = c.output(0).dtype;
   if (dtype == int64) return;
   check_value(c, "minval", static_cast<double>(low), dtype);

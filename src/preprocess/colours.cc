@@ -29,8 +29,16 @@ double largest_of(DType dtype) {
       return 255;
     case int8:
       return 127;
+    case int16:
+      return 32767;
+    case uint16:
+      return 65535;
     case int32:
       return 2147483647.0;
+    case uint32:
+      return 4294967295.0;
+    case uint64:
+      return 18446744073709551615.0;
     default:
       return 9223372036854775807.0;
   }

@@ -145,7 +145,7 @@ void add_random(Kernels& k) {
         [](Recipe& r) { return random::draw_normal(r, "normal"); });
   k.add("TruncatedNormal", kRealFloats,
         [](Recipe& r) { return random::draw_normal(r, "truncated"); });
-  k.add("RandomUniformInt", kIntegerTypes | kInt8Type, &random::uniform_int);
+  k.add("RandomUniformInt", kEveryInteger, &random::uniform_int);
   k.add("Multinomial", kFloatingTypes, &random::multinomial);
   k.add("Dropout", kRealFloats, &random::dropout, true);
   k.add("DropoutGrad", kRealFloats, &random::dropout_grad, true);

@@ -30,6 +30,14 @@ std::string_view type_word(DType dtype) {
       return "u8";
     case int8:
       return "i8";
+    case int16:
+      return "i16";
+    case uint16:
+      return "u16";
+    case uint32:
+      return "u32";
+    case uint64:
+      return "u64";
     case bool_:
       return "b8";
     case bfloat16:

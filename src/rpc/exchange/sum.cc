@@ -32,6 +32,14 @@ auto of_type(DType dtype, T&& fn) {
       return fn(int64_t{});
     case DType::kInt8:
       return fn(int8_t{});
+    case DType::kInt16:
+      return fn(int16_t{});
+    case DType::kUint16:
+      return fn(uint16_t{});
+    case DType::kUint32:
+      return fn(uint32_t{});
+    case DType::kUint64:
+      return fn(uint64_t{});
     case DType::kUint8:
     case DType::kBool:
       return fn(uint8_t{});

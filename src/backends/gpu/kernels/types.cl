@@ -187,6 +187,70 @@ FN u16 f16_of_f32(f32 x) {
 #define i8_HALF 0
 #define i8_INTEGER 1
 
+#define i16_C i16
+#define i16_LOAD TYPE_PLAIN_LOAD
+#define i16_STORE(p, i, v) ((p)[i] = (i16)(v))
+#define i16_ADD(a, b) ((i16)((u32)(a) + (u32)(b)))
+#define i16_SUB(a, b) ((i16)((u32)(a) - (u32)(b)))
+#define i16_MUL(a, b) ((i16)((u32)(a) * (u32)(b)))
+#define i16_ZERO ((i16)0)
+#define i16_ONE ((i16)1)
+#define i16_OF(x) ((i16)(x))
+#define i16_LOWEST ((i16)(-32767 - 1))
+#define i16_HIGHEST ((i16)32767)
+#define i16_FLOAT 0
+#define i16_COMPLEX 0
+#define i16_HALF 0
+#define i16_INTEGER 1
+
+#define u16_C u16
+#define u16_LOAD TYPE_PLAIN_LOAD
+#define u16_STORE(p, i, v) ((p)[i] = (u16)(v))
+#define u16_ADD(a, b) ((u16)((u32)(a) + (u32)(b)))
+#define u16_SUB(a, b) ((u16)((u32)(a) - (u32)(b)))
+#define u16_MUL(a, b) ((u16)((u32)(a) * (u32)(b)))
+#define u16_ZERO ((u16)0)
+#define u16_ONE ((u16)1)
+#define u16_OF(x) ((u16)(x))
+#define u16_LOWEST ((u16)0)
+#define u16_HIGHEST ((u16)65535)
+#define u16_FLOAT 0
+#define u16_COMPLEX 0
+#define u16_HALF 0
+#define u16_INTEGER 1
+
+#define u32_C u32
+#define u32_LOAD TYPE_PLAIN_LOAD
+#define u32_STORE(p, i, v) ((p)[i] = (u32)(v))
+#define u32_ADD(a, b) ((u32)((u32)(a) + (u32)(b)))
+#define u32_SUB(a, b) ((u32)((u32)(a) - (u32)(b)))
+#define u32_MUL(a, b) ((u32)((u32)(a) * (u32)(b)))
+#define u32_ZERO ((u32)0)
+#define u32_ONE ((u32)1)
+#define u32_OF(x) ((u32)(x))
+#define u32_LOWEST ((u32)0)
+#define u32_HIGHEST ((u32)0xffffffffu)
+#define u32_FLOAT 0
+#define u32_COMPLEX 0
+#define u32_HALF 0
+#define u32_INTEGER 1
+
+#define u64_C u64
+#define u64_LOAD TYPE_PLAIN_LOAD
+#define u64_STORE(p, i, v) ((p)[i] = (u64)(v))
+#define u64_ADD(a, b) ((u64)((u64)(a) + (u64)(b)))
+#define u64_SUB(a, b) ((u64)((u64)(a) - (u64)(b)))
+#define u64_MUL(a, b) ((u64)((u64)(a) * (u64)(b)))
+#define u64_ZERO ((u64)0)
+#define u64_ONE ((u64)1)
+#define u64_OF(x) ((u64)(x))
+#define u64_LOWEST ((u64)0)
+#define u64_HIGHEST (~(u64)0)
+#define u64_FLOAT 0
+#define u64_COMPLEX 0
+#define u64_HALF 0
+#define u64_INTEGER 1
+
 #define b8_C u8
 #define b8_LOAD TYPE_PLAIN_LOAD
 #define b8_STORE(p, i, v) ((p)[i] = (u8)((v) ? 1 : 0))
