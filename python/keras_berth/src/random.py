@@ -1,0 +1,1 @@
+"""keras.random on Berth."""

@@ -1,0 +1,5 @@
+"""fit(), evaluate() and predict() of Keras' models."""
+
+
+class BerthTrainer:
+    """The mixin of keras.Model."""
