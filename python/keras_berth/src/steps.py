@@ -1,0 +1,102 @@
+"""Step functions as plans: one for each batch shape, or many steps over the rows of arrays in one call."""
+import time
+
+import berth as tf
+import numpy as np
+from berth import _core
+from berth._function import Function
+from berth._structure import flatten, pack
+
+_ops = _core.ops
+_MOST = 256         # steps in a call
+_CALL_SECONDS = .1  # that a call should take, so that the progress bar moves
+
+
+class _Traced(Exception):
+    """Ends a trace whose graph nobody needs."""
+
+
+class Step:
+    """A step function of a model."""
+
+    def __init__(self, step, name, eager=False, contract=None):
+        self._step, self._eager = step, eager
+        make = (lambda fn, name: fn) if eager else (
+            lambda fn, name: Function(fn, name=name, autograph=False, contract=contract))
+        self.one = make(step, name)
+        self._many = make(self._loop, name)
+        self.last = self.one
+        self._form = None
+        self._count = 1  # steps in the next call
+
+    def __call__(self, batches):
+        """The results of the last of some batches."""
+        self.last = self.one
+        for batch in batches:
+            out = self.one(batch)
+        return out
+
+    def over(self, whole, order, batch_size, per_call=None):
+        """Runs a step for each `batch_size` of the row numbers; yields (first step, last step, results of the last)."""
+        arrays, self._form = flatten(whole, lambda v: v is not None)
+        full, rest = divmod(len(order), batch_size)
+        at = 0
+        while at < full:
+            count = min(per_call or self._count, full - at)
+            most = per_call or _MOST
+            places = order[at * batch_size:(at + count) * batch_size].reshape(count, batch_size)
+            if count < most:
+                places = np.concatenate([places, np.zeros((most - count, batch_size), "int32")])
+            start = time.perf_counter()
+            out = self._call(arrays, places, count)
+            if per_call is None:
+                self._adapt(count, time.perf_counter() - start)
+            yield at, at + count - 1, out
+            at += count
+        if rest:
+            yield full, full, self._call(arrays, order[full * batch_size:].reshape(1, rest), 1)
+
+    def _call(self, arrays, places, count):
+        self.last = self._many
+        return self._many(arrays, _core.convert(places, None), _core.convert(count, "int32"))
+
+    def _adapt(self, count, seconds):
+        fitting = int(count * _CALL_SECONDS / max(seconds, 1e-6))
+        self._count = max(1, min(_MOST, fitting, 8 * count))
+
+    def _batch(self, arrays, places, i):
+        rows = _ops.gather(places, i)
+        return pack(self._form, [_ops.gather(a, rows) for a in arrays])
+
+    def _loop(self, arrays, places, count):
+        """The traced function: `count` steps, whose batches are the rows that `places` says."""
+        if places.shape[0] == 1:
+            return self._step(self._batch(arrays, places, 0))
+        if not _core.traces_loop():
+            for i in range(int(count)):
+                out = self._step(self._batch(arrays, places, i))
+            return out
+        specs, form = self._results(arrays, places.shape[1])
+
+        def turn(i, *_):
+            leaves = flatten(self._step(self._batch(arrays, places, i)), lambda v: v is not None)[0]
+            return (i + 1, *(tf.cast(v, d) for v, (_, d) in zip(leaves, specs)))
+
+        start = (0, *(_ops.zeros(s, d) for s, d in specs))
+        return pack(form, tf.while_loop(lambda i, *_: i < count, turn, start)[1:])
+
+    def _results(self, arrays, batch_size):
+        """Shapes and dtypes of a step's results, and their structure."""
+        found = []
+
+        def trace(leaves):
+            out, form = flatten(self._step(pack(self._form, leaves)), lambda v: v is not None)
+            found.extend([[(t.shape, t.dtype) for t in map(tf.convert_to_tensor, out)], form])
+            raise _Traced
+
+        try:
+            _core.trace_concrete(trace, "results", [
+                (tf.TensorShape([batch_size, *a.shape[1:]]), a.dtype) for a in arrays])
+        except _Traced:
+            pass
+        return found
