@@ -13,9 +13,9 @@ def _drawn(seed):
     return convert_to_tensor(draw_seed(seed))
 
 
-def _half(dtype):
+def _wide(dtype):
     """The dtype in which numbers are drawn."""
-    return dtype if dtype in ("float64", "float16", "bfloat16") else "float32"
+    return "float64" if dtype == "float64" else "float32"
 
 
 def _shifted(x, factor, summand, dtype):
@@ -28,19 +28,19 @@ def _shifted(x, factor, summand, dtype):
 
 def normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
     dtype = standardize_dtype(dtype)
-    return _shifted(_r.stateless_normal(shape, _drawn(seed), dtype=_half(dtype)), stddev, mean, dtype)
+    return _shifted(_r.stateless_normal(shape, _drawn(seed), dtype=_wide(dtype)), stddev, mean, dtype)
 
 
 def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
     dtype = standardize_dtype(dtype)
-    return _shifted(_r.stateless_truncated_normal(shape, _drawn(seed), dtype=_half(dtype)), stddev, mean, dtype)
+    return _shifted(_r.stateless_truncated_normal(shape, _drawn(seed), dtype=_wide(dtype)), stddev, mean, dtype)
 
 
 def uniform(shape, minval=0.0, maxval=1.0, dtype=None, seed=None):
     dtype = standardize_dtype(dtype)
     if isinstance(minval, (int, float)) and isinstance(maxval, (int, float)) and minval < maxval:
-        return cast(_r.stateless_uniform(shape, _drawn(seed), float(minval), float(maxval), dtype=_half(dtype)), dtype)
-    return _shifted(_r.stateless_uniform(shape, _drawn(seed), dtype=_half(dtype)), maxval - minval, minval, dtype)
+        return cast(_r.stateless_uniform(shape, _drawn(seed), float(minval), float(maxval), dtype=_wide(dtype)), dtype)
+    return _shifted(_r.stateless_uniform(shape, _drawn(seed), dtype=_wide(dtype)), maxval - minval, minval, dtype)
 
 
 def randint(shape, minval, maxval, dtype="int32", seed=None):

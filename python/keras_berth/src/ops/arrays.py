@@ -550,7 +550,7 @@ def unique(x, sorted=True, return_index=False, return_inverse=False, return_coun
         rows = tf.reshape(x, [-1, 1])
     else:
         axis = canonicalize_axis(axis, len(shape))
-        rows = tf.reshape(moveaxis(x, axis, 0), [shape[axis], -1])
+        rows = tf.reshape(moveaxis(x, axis, 0), [shape[axis], _math.prod(shape[:axis] + shape[axis + 1:])])
     order, rows_in_order = _in_order(rows)
     begins = _m.not_equal(rows_in_order[1:], rows_in_order[:-1])
     begins = tf.concat([tf.ones([builtins.min(1, rows.shape[0])], "bool"), tf.reduce_any(begins, 1)], 0)

@@ -5,26 +5,32 @@ import berth as tf
 from keras.src import backend
 from keras_berth.src.ops.arrays import pad, take_along_axis
 from keras_berth.src.ops.core import convert_to_tensor
-from keras_berth.src.ops.promotion import cast, define, floating, name_of, number, unary
+from keras_berth.src.ops.promotion import cast, define, floating, is_whole, name_of, number, unary
 
 _m = tf.math
 
 
 # Segments.
-def _segments(name, function):
+def _segments(name, function, empty=None):
     def call(data, segment_ids, num_segments=None, sorted=False):
         data, ids = convert_to_tensor(data), cast(convert_to_tensor(segment_ids), "int32")
         if num_segments is None:
             num_segments = int(tf.reduce_max(ids)) + 1 if ids.shape.num_elements() else 0
-        return function(data, ids, int(num_segments))
+        num_segments = int(num_segments)
+        out = function(data, ids, num_segments)
+        if empty is None or is_whole(name_of(data)):
+            return out
+        counts = _m.unsorted_segment_sum(tf.ones_like(ids), ids, num_segments)
+        nothing = tf.reshape(_m.equal(counts, tf.zeros_like(counts)), [-1] + [1] * (len(data.shape) - 1))
+        return tf.where(nothing, convert_to_tensor(empty, name_of(out)), out)
     call.__name__ = call.__qualname__ = name
     return call
 
 
 segment_sum = _segments("segment_sum", _m.unsorted_segment_sum)
 segment_prod = _segments("segment_prod", _m.unsorted_segment_prod)
-segment_max = _segments("segment_max", _m.unsorted_segment_max)
-segment_min = _segments("segment_min", _m.unsorted_segment_min)
+segment_max = _segments("segment_max", _m.unsorted_segment_max, float("-inf"))
+segment_min = _segments("segment_min", _m.unsorted_segment_min, float("inf"))
 
 
 def top_k(x, k, sorted=True):
@@ -68,7 +74,7 @@ def logdet(x):
 
 
 # Fourier transforms.
-def _complex(x):
+def _get_complex_tensor_from_tuple(x):  # keras.ops.nn.polar() asks for it by this name
     if not isinstance(x, (tuple, list)) or len(x) != 2:
         raise ValueError(f"Input `x` should be a tuple of two tensors - real and imaginary. Received: x={x}")
     real, imag = map(convert_to_tensor, x)
@@ -86,15 +92,15 @@ def _parts(x):
 
 
 def fft(x):
-    return _parts(tf.signal.fft(_complex(x)))
+    return _parts(tf.signal.fft(_get_complex_tensor_from_tuple(x)))
 
 
 def fft2(x):
-    return _parts(tf.signal.fft2d(_complex(x)))
+    return _parts(tf.signal.fft2d(_get_complex_tensor_from_tuple(x)))
 
 
 def ifft2(x):
-    return _parts(tf.signal.ifft2d(_complex(x)))
+    return _parts(tf.signal.ifft2d(_get_complex_tensor_from_tuple(x)))
 
 
 def rfft(x, fft_length=None):
@@ -102,7 +108,7 @@ def rfft(x, fft_length=None):
 
 
 def irfft(x, fft_length=None):
-    return tf.signal.irfft(_complex(x), None if fft_length is None else [fft_length])
+    return tf.signal.irfft(_get_complex_tensor_from_tuple(x), None if fft_length is None else [fft_length])
 
 
 def extract_sequences(x, sequence_length, sequence_stride):
