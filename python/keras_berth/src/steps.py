@@ -36,25 +36,31 @@ class Step:
             out = self.one(batch)
         return out
 
-    def over(self, whole, order, batch_size, per_call=None):
-        """Runs a step for each `batch_size` of the row numbers; yields (first step, last step, results of the last)."""
+    def over(self, whole, order, batch_size, per_call, begin):
+        """Runs a step for each `batch_size` of the row numbers; yields (first step, last step, results of the last).
+
+        per_call: steps in a call of the engine, None: as many as fit its time; begin(step) is called before each call.
+        """
         arrays, self._form = flatten(whole, lambda v: v is not None)
         full, rest = divmod(len(order), batch_size)
-        at = 0
-        while at < full:
+        most, at = per_call or _MOST, 0
+        while at < full or rest:
             count = min(per_call or self._count, full - at)
-            most = per_call or _MOST
-            places = order[at * batch_size:(at + count) * batch_size].reshape(count, batch_size)
-            if count < most:
-                places = np.concatenate([places, np.zeros((most - count, batch_size), "int32")])
+            begin(at)
             start = time.perf_counter()
-            out = self._call(arrays, places, count)
+            if count:
+                places = order[at * batch_size:(at + count) * batch_size].reshape(count, batch_size)
+                if count < most:
+                    places = np.concatenate([places, np.zeros((most - count, batch_size), "int32")])
+                out = self._call(arrays, places, count)
+            last = at + count - 1
+            if rest and at + count == full and count < most:  # the last batch is smaller
+                out = self._call(arrays, order[full * batch_size:].reshape(1, rest), 1)
+                last, rest = full, 0
             if per_call is None:
                 self._adapt(count, time.perf_counter() - start)
-            yield at, at + count - 1, out
-            at += count
-        if rest:
-            yield full, full, self._call(arrays, order[full * batch_size:].reshape(1, rest), 1)
+            yield at, at + per_call - 1 if per_call else last, out
+            at = last + 1
 
     def _call(self, arrays, places, count):
         self.last = self._many

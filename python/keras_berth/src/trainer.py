@@ -118,16 +118,8 @@ class BerthTrainer(base_trainer.Trainer):
         per_call = self.steps_per_execution
         if per_call == 1 and not self.run_eagerly and not _watches_batches(callbacks, kind):
             per_call = None
-        if per_call is None or per_call > 1:
-            begin(0)
-        calls = step.over(whole, epochs.order(), epochs.data_adapter.batch_size, per_call)
-        n, at = epochs.num_batches, 0
-        while at < n:
-            if per_call is not None and (per_call == 1 or at):
-                begin(at)
-            first, last, out = next(calls)
+        for first, last, out in step.over(whole, epochs.order(), epochs.data_adapter.batch_size, per_call, begin):
             yield first, last, out
-            at = last + 1
         epochs.data_adapter.on_epoch_end()
 
     def _callbacks(self, callbacks, epochs, verbose, count, **options):

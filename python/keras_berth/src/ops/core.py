@@ -86,12 +86,10 @@ def compute_output_spec(fn, *args, **kwargs):
     given = (args, kwargs)
     symbolic = [x for x in tree.flatten(given) if isinstance(x, KerasTensor)]
     open_sizes = any(None in x.shape for x in symbolic)
-    with StatelessScope(), SymbolicScope():
-        first = _traced(fn, given, symbolic, _FILLS[0])
-        if not open_sizes:
-            return tree.map_structure(lambda x: _spec(x, x), first)
-        second = _traced(fn, given, symbolic, _FILLS[1])
-        return tree.map_structure(_spec, first, second)
+    first = _traced(fn, given, symbolic, _FILLS[0])
+    if not open_sizes:
+        return tree.map_structure(lambda x: _spec(x, x), first)
+    return tree.map_structure(_spec, first, _traced(fn, given, symbolic, _FILLS[1]))
 
 
 def _spec(x, other):
@@ -106,10 +104,14 @@ def _traced(fn, given, symbolic, fill):
     specs = [(tf.TensorShape([fill if n is None else n for n in x.shape]), tf.as_dtype(x.dtype)) for x in symbolic]
     out = []
 
-    def trace(leaves):
+    def call(leaves):
         at = iter(leaves)
         args, kwargs = tree.map_structure(lambda x: next(at) if isinstance(x, KerasTensor) else x, given)
-        out.append(fn(*args, **kwargs))
+        with StatelessScope(), SymbolicScope():
+            return fn(*args, **kwargs)
+
+    def trace(leaves):
+        out.append(call(leaves))
         raise _Traced
 
     try:
@@ -120,9 +122,7 @@ def _traced(fn, given, symbolic, fill):
         if not getattr(error, "needs_values", False):
             raise
     # Its control flow depends on values: with zeros, op by op.
-    zeros = iter([_ops.zeros(s, d) for s, d in specs])
-    args, kwargs = tree.map_structure(lambda x: next(zeros) if isinstance(x, KerasTensor) else x, given)
-    return fn(*args, **kwargs)
+    return call([_ops.zeros(s, d) for s, d in specs])
 
 
 def cond(pred, true_fn, false_fn):
