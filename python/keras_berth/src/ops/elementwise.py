@@ -4,7 +4,7 @@ import math as _math
 import berth as tf
 from keras.src.backend import config
 from keras_berth.src.ops.core import convert_to_tensor
-from keras_berth.src.ops.promotion import (binary, cast, define, float_of_whole, floating, is_whole, name_of, number,
+from keras_berth.src.ops.promotion import (binary, bitwise, cast, define, float_of_whole, floating, is_whole, name_of, number,
                                            operands, result_type, same, tensors, unary)
 
 _m, _b = tf.math, tf.bitwise
@@ -149,10 +149,6 @@ def _bools(x1, x2):
     return _as_bool(convert_to_tensor(x1)), _as_bool(convert_to_tensor(x2))
 
 
-def _bits(x1, x2):
-    return operands(x1, x2)
-
-
 def _by_bits(function):
     """Shifts of bools are shifts of int32."""
     return lambda x1, x2: function(_widened(x1), _widened(x2))
@@ -232,10 +228,12 @@ define(globals(), binary, {
     "greater_equal": (_compared, _m.greater_equal),
     "logical_and": (_bools, _m.logical_and), "logical_or": (_bools, _m.logical_or),
     "logical_xor": (_bools, _m.logical_xor),
-    "bitwise_and": (_bits, _b.bitwise_and, _m.logical_and), "bitwise_or": (_bits, _b.bitwise_or, _m.logical_or),
-    "bitwise_xor": (_bits, _b.bitwise_xor, _m.logical_xor),
-    "bitwise_left_shift": (_bits, _by_bits(_b.left_shift)), "left_shift": (_bits, _by_bits(_b.left_shift)),
-    "bitwise_right_shift": (_bits, _by_bits(_b.right_shift)), "right_shift": (_bits, _by_bits(_b.right_shift)),
+})
+define(globals(), bitwise, {
+    "bitwise_and": (_b.bitwise_and, _m.logical_and), "bitwise_or": (_b.bitwise_or, _m.logical_or),
+    "bitwise_xor": (_b.bitwise_xor, _m.logical_xor),
+    "bitwise_left_shift": (_by_bits(_b.left_shift),), "left_shift": (_by_bits(_b.left_shift),),
+    "bitwise_right_shift": (_by_bits(_b.right_shift),), "right_shift": (_by_bits(_b.right_shift),),
 })
 
 

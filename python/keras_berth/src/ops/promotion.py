@@ -82,6 +82,15 @@ def binary(name, rule, function, on_bool=None):
     return _named(call, name)
 
 
+def bitwise(name, function, on_bool=None):
+    """A function of the bits of two tensors."""
+    both = binary(name, operands, function, on_bool)
+
+    def call(x, y):
+        return both(x, y)
+    return _named(call, name)
+
+
 def _named(call, name):
     call.__name__ = call.__qualname__ = name
     return call
