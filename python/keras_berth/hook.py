@@ -1,4 +1,4 @@
-"""Makes Keras releases without plug-ins import this backend: five files of Keras get a branch as they are imported.
+"""Makes Keras releases without plug-ins import this backend: six files of Keras get a branch as they are imported.
 
 Keras picks its backend in closed chains of `if`. Each place is looked for by its text, which must occur once.
 """
@@ -24,6 +24,9 @@ _EDITS = {
     "keras.src.export.saved_model": ('elif backend.backend() == "jax":\n    from', (
         'elif backend.backend() == "berth":\n'
         "    from keras_berth.src.export import BerthExportArchive as BackendSavedModelExportArchive\n")),
+    "keras.src.utils.backend_utils": ('        if self._backend == "jax":\n', (
+        '        if self._backend == "berth":\n'
+        '            return getattr(importlib.import_module("keras_berth.src"), name)\n')),
     "keras.src.optimizers.optimizer": ('elif backend.backend() == "jax":\n    from', (
         'elif backend.backend() == "berth":\n'
         "    from keras_berth.src.optimizer import BerthOptimizer as BackendOptimizer\n")),
