@@ -82,7 +82,7 @@ def shuffle(x, axis=0, seed=None):
     """Each row of the axis has an order of its own."""
     from keras_berth.src.ops.arrays import take_along_axis
     x = convert_to_tensor(x)
-    keys = counter.stateless_uniform(x.shape, _drawn(seed), -2 ** 62, 2 ** 62, dtype="int64")
+    keys = counter.stateless_uniform(x.shape, _drawn(seed), 0, 2 ** 62, dtype="int64")
     return take_along_axis(x, tf.argsort(keys, axis=axis), axis)
 
 

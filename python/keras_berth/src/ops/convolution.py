@@ -4,6 +4,7 @@ import math as _math
 import berth as tf
 from keras.src import backend
 from keras.src.backend.common.backend_utils import (check_conv_input_channels, check_conv_transpose_input_channels,
+                                                    compute_conv_transpose_output_shape,
                                                     compute_conv_transpose_padding_args_for_jax)
 from keras_berth.src.ops.core import convert_to_tensor
 from keras_berth.src.ops.promotion import cast, name_of
@@ -123,6 +124,23 @@ def separable_conv(inputs, depthwise_kernel, pointwise_kernel, strides=1, paddin
 
 
 @_channels_last
+def _gradient_of_image(inputs, kernel, strides, padding, size):
+    """What a convolution's gradient for its image of `size` would be, by one op."""
+    shape = [inputs.shape[0], *size, kernel.shape[-2]]
+    if len(size) == 1:
+        return _n.conv1d_transpose(inputs, kernel, shape, padding.upper(), stride=strides[0])
+    return _n.conv2d_transpose(inputs, kernel, shape, strides, padding.upper())
+
+
+def _is_gradient(inputs, kernel, strides, padding, size):
+    """Whether a convolution maps an image of `size` to one as large as the argument."""
+    for n, k, step, out in zip(inputs, kernel, strides, size):
+        if -(-(out if padding == "same" else out - k + 1) // step) != n:
+            return False
+    return True
+
+
+@_channels_last
 def _transposed(inputs, kernel, strides, dilations, sides):
     """The convolution of an image with zeros between its pixels, and around it, with the kernel turned round."""
     rank = len(inputs.shape) - 2
@@ -152,6 +170,14 @@ def conv_transpose(inputs, kernel, strides=1, padding="valid", output_padding=No
     sides = compute_conv_transpose_padding_args_for_jax(tuple(inputs.shape), tuple(kernel.shape), strides, padding,
                                                         output_padding, dilation_rate)
     strides, dilations = _each(strides, rank), _each(dilation_rate, rank)
+    last = data_format == "channels_last"
+    size = compute_conv_transpose_output_shape(tuple(inputs.shape), tuple(kernel.shape)[:-2], kernel.shape[-2], strides,
+                                               padding, output_padding, data_format, dilations)
+    size = size[1:-1] if last else size[2:]
+    before = inputs.shape[1:-1] if last else inputs.shape[2:]
+    if rank < 3 and set(dilations) == {1} and _is_gradient(before, kernel.shape, strides, padding, size):
+        return _gradient_of_image(cast(inputs, name_of(kernel)), kernel, strides, padding, size,
+                                  data_format=data_format)
     return _transposed(cast(inputs, name_of(kernel)), kernel, strides, dilations, sides, data_format=data_format)
 
 
