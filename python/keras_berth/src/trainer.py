@@ -89,22 +89,27 @@ class BerthTrainer(base_trainer.Trainer):
         x, _, _ = data_adapter_utils.unpack_x_y_sample_weight(data)
         return self._forward(x, training=False)
 
-    def _make(self, step, name, joined="mean"):
-        return Step(step, f"{self.name}/{name}", self.run_eagerly, self._contract, self._strategy, joined)
+    def _make(self, step, name, strategy=None, joined="mean"):
+        return Step(step, f"{self.name}/{name}", self.run_eagerly, self._contract, strategy, joined)
+
+    def _of_predict(self):
+        """The strategy of predict(): of several tasks each predicts all."""
+        several = isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy)
+        return None if several else self._strategy
 
     def make_train_function(self, force=False):
         if self.train_function is None or force:
-            self.train_function = self._make(self.train_step, "train_step")
+            self.train_function = self._make(self.train_step, "train_step", self._strategy)
         return self.train_function
 
     def make_test_function(self, force=False):
         if self.test_function is None or force:
-            self.test_function = self._make(self.test_step, "test_step")
+            self.test_function = self._make(self.test_step, "test_step", self._strategy)
         return self.test_function
 
     def make_predict_function(self, force=False):
         if self.predict_function is None or force:
-            self.predict_function = self._make(self.predict_step, "predict_step", "concat")
+            self.predict_function = self._make(self.predict_step, "predict_step", self._of_predict(), "concat")
         return self.predict_function
 
     # Epochs.
@@ -227,7 +232,7 @@ class BerthTrainer(base_trainer.Trainer):
     @traceback_utils.filter_traceback
     def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
         batches = Epochs(x, batch_size=batch_size, steps_per_epoch=steps, shuffle=False,
-                         steps_per_execution=self.steps_per_execution, strategy=self._strategy)
+                         steps_per_execution=self.steps_per_execution, strategy=self._of_predict())
         callbacks = self._callbacks(callbacks, batches, verbose, 1)
         self.make_predict_function()
         self.stop_predicting = False
