@@ -94,3 +94,8 @@ for _name in ("config", "dtypes", "errors", "experimental", "random"):
 
 def __dir__():
     return sorted([*globals(), *_LATER, *_ALSO])
+
+
+if _os.environ.get("KERAS_BACKEND") == "berth":
+    from keras_berth import hook as _hook  # Keras' releases have no plug-ins yet
+    _hook.install()

@@ -31,7 +31,7 @@ class GradientTape:
         self._tape.exit()
 
     def watch(self, tensor):
-        for leaf in flatten(tensor)[0]:
+        for leaf in map(_held, flatten(tensor)[0]):
             if leaf.dtype.is_floating or leaf.dtype.is_complex:
                 self._tape.watch(leaf)
             else:
@@ -50,6 +50,7 @@ class GradientTape:
         """Returns the gradients of the sum of `target` by `sources`, in their structure."""
         targets, _ = flatten(target)
         leaves, structure = flatten(sources)
+        leaves = [_held(v) for v in leaves]
         given = None if output_gradients is None else flatten(output_gradients)[0]
         if not any(t.dtype.is_floating or t.dtype.is_complex for t in targets):
             _warn(f"tape.gradient: the target is {targets[0].dtype.name}, which has no gradient")
@@ -81,11 +82,16 @@ class GradientTape:
 
     def _rows(self, target, sources, unconnected, count, weights):
         """The gradients of `count` weighted sums of the target, by leaves of the sources."""
-        leaves = flatten(sources)[0]
+        leaves = [_held(v) for v in flatten(sources)[0]]
         n = target.shape.num_elements()
         return [self._tape.gradient(
             [target], leaves, [ops.reshape(ops.math.cast(weights(i, n), target.dtype), target.shape)],
             unconnected == "zero", i < count - 1) for i in range(count)]
+
+
+def _held(value):
+    """What an object of a library that stands for a tensor or variable holds."""
+    return value.__berth_tensor__() if hasattr(value, "__berth_tensor__") else value
 
 
 class _Pause:

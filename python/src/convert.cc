@@ -184,6 +184,10 @@ Variable From<Variable>::get(PyObject* o, DType) {
 }
 
 random::StatelessSeed From<random::StatelessSeed>::get(PyObject* o, DType) {
+  if (is_own(o)) {
+    const Tensor pair = known(tensor_of(o));
+    if (pair.is_symbolic()) return {.pair = pair};
+  }
   const auto two = is_own(o) ? known(tensor_of(o)).to_vector<int64_t>({})
                              : list_of<int64_t>(o, "two whole numbers");
   if (two.size() != 2) throw NotThat("two whole numbers");

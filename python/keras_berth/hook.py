@@ -1,0 +1,80 @@
+"""Makes Keras releases without plug-ins import this backend: six files of Keras get a branch as they are imported.
+
+Keras picks its backend in closed chains of `if`. Each place is looked for by its text, which must occur once.
+"""
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+
+from keras_berth import TESTED
+
+# By module: the text before which the branch goes, and the branch.
+_EDITS = {
+    "keras.src.backend": ('elif backend() == "jax":\n', (
+        'elif backend() == "berth":\n'
+        "    from keras_berth.src import *  # noqa: F403\n"
+        "    from keras_berth.src.variable import Variable as BackendVariable\n")),
+    "keras.src.layers.layer": ('elif backend.backend() == "jax":\n    from', (
+        'elif backend.backend() == "berth":\n'
+        "    from keras_berth.src.layer import BerthLayer as BackendLayer\n")),
+    "keras.src.models.model": ('elif backend.backend() == "jax":\n    from', (
+        'elif backend.backend() == "berth":\n'
+        "    from keras_berth.src.trainer import BerthTrainer as Trainer\n")),
+    "keras.src.export.saved_model": ('elif backend.backend() == "jax":\n    from', (
+        'elif backend.backend() == "berth":\n'
+        "    from keras_berth.src.export import BerthExportArchive as BackendSavedModelExportArchive\n")),
+    "keras.src.utils.backend_utils": ('        if self._backend == "jax":\n', (
+        '        if self._backend == "berth":\n'
+        '            return getattr(importlib.import_module("keras_berth.src"), name)\n')),
+    "keras.src.optimizers.optimizer": ('elif backend.backend() == "jax":\n    from', (
+        'elif backend.backend() == "berth":\n'
+        "    from keras_berth.src.optimizer import BerthOptimizer as BackendOptimizer\n")),
+}
+
+
+def edited(name, text):
+    """The source of a module of Keras with the branch for this backend; ImportError where its place is not clear."""
+    place, branch = _EDITS[name]
+    if text.count(place) != 1:
+        raise ImportError(f"KERAS_BACKEND=berth: {name} of this Keras has {text.count(place)} places for a backend "
+                          f"where 1 is expected; keras_berth is tested with Keras {', '.join(TESTED)}")
+    return text.replace(place, branch + place)
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Loads a module of Keras from its edited source, which is not cached."""
+
+    def get_code(self, fullname):
+        path = self.get_filename(fullname)
+        text = importlib.util.decode_source(self.get_data(path))
+        return compile(edited(fullname, text), path, "exec", dont_inherit=True)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name not in _EDITS:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
+            spec.loader = _Loader(spec.loader.name, spec.loader.path)
+        return spec
+
+
+def install():
+    """Registers the finder, once; Keras that knows plug-ins (its backend/__init__.py imports by name) needs none."""
+    if any(isinstance(f, _Finder) for f in sys.meta_path) or "keras.src.backend" in sys.modules:
+        return
+    keras = importlib.machinery.PathFinder.find_spec("keras")
+    if keras is None or _has_plugins(keras):
+        return
+    sys.meta_path.insert(0, _Finder())
+
+
+def _has_plugins(keras):
+    import os
+    path = os.path.join(os.path.dirname(keras.origin or ""), "src", "backend", "__init__.py")
+    if not os.path.exists(path):
+        return False
+    with open(path, encoding="utf-8") as file:
+        return "import_module(" in file.read()

@@ -1,0 +1,12 @@
+"""What keras.src.backend takes from its backend."""
+from keras.src.backend.common.name_scope import name_scope  # noqa: F401
+
+from keras_berth.src import distribution_lib, random  # noqa: F401
+from keras_berth.src.ops import core, image, linalg, math, nn, numpy  # noqa: F401
+from keras_berth.src.ops.core import (  # noqa: F401
+    IS_THREAD_SAFE, SUPPORTS_COMPLEX_DTYPES, SUPPORTS_RAGGED_TENSORS, SUPPORTS_SPARSE_TENSORS, associative_scan, cast,
+    compute_output_spec, cond, convert_to_numpy, convert_to_tensor, custom_gradient, device_scope, fori_loop, is_tensor,
+    map, random_seed_dtype, remat, scan, scatter, scatter_update, shape, slice, slice_update, stop_gradient, switch,
+    unstack, vectorized_map, while_loop)
+from keras_berth.src.rnn import bidirectional_gru, bidirectional_lstm, cudnn_ok, gru, lstm, rnn  # noqa: F401
+from keras_berth.src.variable import Variable  # noqa: F401

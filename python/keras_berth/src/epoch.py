@@ -1,0 +1,153 @@
+"""The batches of an epoch: of arrays as row numbers, of all else one by one, the next made while one is used."""
+import threading
+
+import numpy as np
+from berth import _core
+from berth._tensor import TensorSpec
+from keras.src import tree
+from keras.src.trainers.data_adapters import array_slicing
+from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
+from keras.src.trainers.data_adapters.data_adapter import DataAdapter
+from keras.src.trainers.epoch_iterator import EpochIterator
+
+from keras_berth.src.ops.core import convert_to_tensor
+
+_MOST_BYTES = 4 << 30  # of arrays that are copied into tensors as a whole
+
+
+def tensors(batch):
+    """A batch with tensors in place of arrays, also of other frameworks; None stays."""
+    return tree.map_structure(lambda v: v if v is None else convert_to_tensor(_dense(v)), batch)
+
+
+def _dense(v):
+    """What NumPy takes: sparse matrices of SciPy and tensors that need a copy off their device."""
+    if isinstance(v, (np.ndarray, _core.Tensor)):
+        return v
+    if hasattr(v, "toarray"):
+        return v.toarray()
+    if hasattr(v, "detach"):
+        return v.detach().cpu().numpy()
+    return v
+
+
+class _DatasetAdapter(DataAdapter):
+    """The batches of a tf.data.Dataset of Berth."""
+
+    def __init__(self, dataset):
+        self._dataset = dataset
+
+    def get_numpy_iterator(self):
+        return iter(self._dataset)
+
+    @property
+    def num_batches(self):
+        n = int(self._dataset.cardinality())
+        return n if n >= 0 else None
+
+    batch_size = has_partial_batch = partial_batch_size = None
+
+
+class Epochs(EpochIterator):
+    """Keras' iterator over epochs, which also takes Berth's datasets."""
+
+    def __init__(self, x, y=None, sample_weight=None, strategy=None, **options):
+        from berth.data import Dataset
+        from berth.distribute import DistributedDataset
+        self._own = x if isinstance(x, (Dataset, DistributedDataset)) else None
+        if self._own is not None:
+            if y is not None or sample_weight is not None:
+                raise ValueError("a dataset has targets and weights in its elements: leave out y and sample_weight")
+            x = np.zeros((1, 1))
+        super().__init__(x, y, sample_weight, **options)
+        if self._own is not None:
+            self.data_adapter = _DatasetAdapter(self._own)
+            self._num_batches = self.data_adapter.num_batches
+        self._strategy = strategy
+
+    def _get_iterator(self):
+        if self._strategy is not None:
+            return iter(self._distributed())
+        if self._own is not None:
+            return iter(self._own)
+        return _Ahead(map(tensors, self.data_adapter.get_numpy_iterator()))
+
+    def _distributed(self):
+        """The batches of an epoch with a part for each replica, which the engine's pipeline cuts."""
+        from berth.data import Dataset
+        from berth.distribute import DistributedDataset
+        if isinstance(self._own, DistributedDataset):
+            return self._own
+        if self._own is not None:
+            return self._strategy.experimental_distribute_dataset(self._own)
+        whole = self.rows()
+        if whole is None:
+            first = tensors(next(iter(self.data_adapter.get_numpy_iterator())))
+            spec = tree.map_structure(lambda t: TensorSpec([None, *t.shape[1:]], t.dtype), first)
+            batches = Dataset.from_generator(lambda: iter(self.data_adapter.get_numpy_iterator()),
+                                             output_signature=spec)
+        else:
+            batches = Dataset.from_tensor_slices(whole)
+            if self.data_adapter._shuffle:
+                n = self.data_adapter._num_samples
+                batches = batches.shuffle(n, seed=int(np.random.randint(2 ** 31)))
+            batches = batches.batch(self.data_adapter.batch_size)
+        return self._strategy.experimental_distribute_dataset(batches)
+
+    def first_batch(self):
+        """A batch to see shapes of, of which none is lost; None where Keras' way has to do."""
+        if self._own is not None:
+            return next(iter(getattr(self._own, "__berth_whole__", self._own)))
+        if isinstance(self.data_adapter, ArrayDataAdapter):
+            return next(iter(self.data_adapter.get_numpy_iterator()))
+        return None
+
+    def rows(self):
+        """The arrays as tensors, where all batches are rows of them; else None."""
+        adapter = self.data_adapter
+        if type(adapter) is not ArrayDataAdapter or self.steps_per_epoch or adapter._shuffle == "batch":
+            return None
+        leaves = [v for v in tree.flatten(adapter._inputs) if v is not None]
+        if sum(getattr(v, "nbytes", 0) for v in leaves) > _MOST_BYTES or not adapter._num_samples:
+            return None
+        sliceable = array_slicing.convert_to_sliceable(adapter._inputs, target_backend="numpy")
+        n = adapter._num_samples
+        whole = tree.map_structure(lambda s: tensors(s.convert_to_numpy(s[0:n])), sliceable, none_is_leaf=False)
+        if any(t.dtype == _core.string for t in tree.flatten(whole)):
+            return None
+        return whole
+
+    def order(self):
+        """The row numbers of an epoch, int32 [samples]."""
+        n = self.data_adapter._num_samples
+        return (np.random.permutation(n) if self.data_adapter._shuffle else np.arange(n)).astype("int32")
+
+
+class _Ahead:
+    """An iterator whose next element is made on a thread while one is used."""
+
+    def __init__(self, elements):
+        self._elements, self._next, self._thread = elements, None, None
+
+    def __iter__(self):
+        return self
+
+    def _make(self):
+        try:
+            self._next = next(self._elements), None
+        except BaseException as error:  # raised where the element is asked for
+            self._next = None, error
+
+    def __next__(self):
+        if self._thread is None:
+            self._make()
+        else:
+            self._thread.join()
+        element, error = self._next
+        if error is not None:
+            self._elements = iter(())
+            self._thread = None
+            raise error
+        self._thread = threading.Thread(target=self._make, daemon=True)
+        self._thread.start()
+        return element

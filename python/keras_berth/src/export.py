@@ -1,0 +1,10 @@
+"""model.export(): the formats of other runtimes are not written yet."""
+
+
+class BerthExportArchive:
+    """Stands where Keras looks for its archive of a SavedModel."""
+
+    def __init__(self):
+        raise NotImplementedError(
+            "model.export(): Berth does not write SavedModels yet; model.save('m.keras') keeps the model for Keras on "
+            "any backend, and tf.function(model).get_concrete_function(...).save(path) a graph for `berth run`")

@@ -1,0 +1,5 @@
+"""What layers of Keras get from this backend."""
+
+
+class BerthLayer:
+    """The mixin of keras.Layer."""

@@ -1,0 +1,127 @@
+"""Step functions as plans: one for each batch shape, or many steps over the rows of arrays in one call."""
+import time
+
+import berth as tf
+import numpy as np
+from berth import _core
+from berth._function import Function
+from berth._structure import flatten, pack
+from berth.distribute import PerReplica
+
+_ops = _core.ops
+_MOST = 256         # steps in a call
+_CALL_SECONDS = .1  # that a call should take, so that the progress bar moves
+
+
+class _Traced(Exception):
+    """Ends a trace whose graph nobody needs."""
+
+
+class Step:
+    """A step function of a model."""
+
+    def __init__(self, step, name, eager=False, contract=None, strategy=None, joined="mean"):
+        self._step, self._strategy, self._joined = step, strategy, joined
+        make = (lambda fn, name: fn) if eager else (
+            lambda fn, name: Function(fn, name=name, autograph=False, contract=contract))
+        self.one = make(step, name) if strategy is None else self._on_replicas
+        self._many = make(self._loop, name)
+        self._replicated = make(self._run, name)
+        self.last = None
+        self._form = None
+        self._count = 1  # steps in the next call
+
+    def __call__(self, batches):
+        """The results of the last of some batches."""
+        self.last = self.one if self._strategy is None else self._replicated
+        for batch in batches:
+            out = self.one(batch)
+        return out
+
+    def _on_replicas(self, batch):
+        """A step in every replica: a batch has a PerReplica where there are several."""
+        leaves, self._form = flatten(batch, lambda v: v is not None)
+        return self._replicated([list(v.values) if isinstance(v, PerReplica) else [v] for v in leaves])
+
+    def _run(self, parts):
+        """The traced function: results are the mean over replicas, or one after the other."""
+        data = pack(self._form, [p[0] if len(p) == 1 else PerReplica(p) for p in parts])
+        out, form = flatten(self._strategy.run(self._step, args=(data,)), lambda v: v is not None)
+        return pack(form, [self._of_all(v.values) if isinstance(v, PerReplica) else v for v in out])
+
+    def _of_all(self, values):
+        if self._joined == "concat" and len(values[0].shape):
+            return _ops.concat(list(values), 0)
+        total = _ops.add_n([tf.cast(v, "float32") for v in values])
+        return total / float(len(values))
+
+    def over(self, whole, order, batch_size, per_call, begin):
+        """Runs a step for each `batch_size` of the row numbers; yields (first step, last step, results of the last).
+
+        per_call: steps in a call of the engine, None: as many as fit its time; begin(step) is called before each call.
+        """
+        arrays, self._form = flatten(whole, lambda v: v is not None)
+        full, rest = divmod(len(order), batch_size)
+        most, at = per_call or _MOST, 0
+        while at < full or rest:
+            count = min(per_call or self._count, full - at)
+            begin(at)
+            start = time.perf_counter()
+            if count:
+                places = order[at * batch_size:(at + count) * batch_size].reshape(count, batch_size)
+                if count < most:
+                    places = np.concatenate([places, np.zeros((most - count, batch_size), "int32")])
+                out = self._call(arrays, places, count)
+            last = at + count - 1
+            if rest and at + count == full and count < most:  # the last batch is smaller
+                out = self._call(arrays, order[full * batch_size:].reshape(1, rest), 1)
+                last, rest = full, 0
+            if per_call is None:
+                self._adapt(count, time.perf_counter() - start)
+            yield at, at + per_call - 1 if per_call else last, out
+            at = last + 1
+
+    def _call(self, arrays, places, count):
+        self.last = self._many
+        return self._many(arrays, _core.convert(places, None), _core.convert(count, "int32"))
+
+    def _adapt(self, count, seconds):
+        fitting = int(count * _CALL_SECONDS / max(seconds, 1e-6))
+        self._count = max(1, min(_MOST, fitting, 8 * count))
+
+    def _batch(self, arrays, places, i):
+        rows = _ops.gather(places, i)
+        return pack(self._form, [_ops.gather(a, rows) for a in arrays])
+
+    def _loop(self, arrays, places, count):
+        """The traced function: `count` steps, whose batches are the rows that `places` says."""
+        if places.shape[0] == 1:
+            return self._step(self._batch(arrays, places, 0))
+        if not _core.traces_loop():
+            for i in range(int(count)):
+                out = self._step(self._batch(arrays, places, i))
+            return out
+        specs, form = self._results(arrays, places.shape[1])
+
+        def turn(i, *_):
+            leaves = flatten(self._step(self._batch(arrays, places, i)), lambda v: v is not None)[0]
+            return (i + 1, *(tf.cast(v, d) for v, (_, d) in zip(leaves, specs)))
+
+        start = (0, *(_ops.zeros(s, d) for s, d in specs))
+        return pack(form, tf.while_loop(lambda i, *_: i < count, turn, start)[1:])
+
+    def _results(self, arrays, batch_size):
+        """Shapes and dtypes of a step's results, and their structure."""
+        found = []
+
+        def trace(leaves):
+            out, form = flatten(self._step(pack(self._form, leaves)), lambda v: v is not None)
+            found.extend([[(t.shape, t.dtype) for t in map(tf.convert_to_tensor, out)], form])
+            raise _Traced
+
+        try:
+            _core.trace_concrete(trace, "results", [
+                (tf.TensorShape([batch_size, *a.shape[1:]]), a.dtype) for a in arrays])
+        except _Traced:
+            pass
+        return found

@@ -1,0 +1,326 @@
+"""fit(), evaluate() and predict() of Keras' models: steps that change variables in place, as plans of the engine."""
+import contextlib
+import warnings
+
+import berth as tf
+import numpy as np
+from berth import _core
+from keras.src import callbacks as callbacks_module
+from keras.src import optimizers as optimizers_module
+from keras.src import tree, utils
+from keras.src.backend import config
+from keras.src.saving import serialization_lib
+from keras.src.trainers import trainer as base_trainer
+from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
+from keras.src.utils import traceback_utils
+from keras.src.utils.python_utils import pythonify_logs
+
+from keras_berth.src import distribution_lib
+from keras_berth.src.epoch import Epochs, tensors
+from keras_berth.src.steps import Step
+
+
+class BerthTrainer(base_trainer.Trainer):
+    """The mixin of keras.Model."""
+
+    def __init__(self):
+        super().__init__()
+        self.train_function = self.test_function = self.predict_function = None
+        self._contract = None
+        self._last_step = None
+        strategy = tf.distribute.get_strategy() if tf.distribute.has_strategy() else None
+        self._strategy = strategy or distribution_lib.strategy()
+
+    @property
+    def distribute_strategy(self):
+        """The strategy in whose scope the model was made, or the default one."""
+        return self._strategy or tf.distribute.get_strategy()
+
+    def compile(self, *args, contract=None, **kwargs):
+        """Keras' compile(); contract: a tf.Contract, or several, that every step keeps."""
+        self._contract = contract
+        self.train_function = self.test_function = self.predict_function = None
+        super().compile(*args, **kwargs)
+
+    def compile_from_config(self, config):
+        """Compiles as a file says; models with a compile() of their own as Keras does."""
+        if type(self).compile is not BerthTrainer.compile:
+            return super().compile_from_config(config)
+        self.compile(**serialization_lib.deserialize_keras_object(config))
+        if self.optimizer is not None and self.built:
+            self.optimizer.build(self.trainable_variables)
+
+    # What a step does.
+
+    def _forward(self, x, training):
+        return self(x, training=training) if self._call_has_training_arg else self(x)
+
+    def _loss_of(self, x, y, y_pred, sample_weight, training):
+        loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
+        rows = next(v for v in tree.flatten(x) if v is not None).shape[0]
+        self._loss_tracker.update_state(loss, sample_weight=rows)
+        if training and _core.replica_id() is not None:  # of the whole batch, a replica's part may be smaller
+            mine = _core.convert(float(rows), None)
+            loss = loss * (mine / _core.all_reduce("sum", [mine])[0])
+        return loss
+
+    def train_step(self, data):
+        x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
+        with tf.GradientTape() as tape:
+            y_pred = self._forward(x, training=True)
+            loss = self._loss_of(x, y, y_pred, sample_weight, training=True)
+            if self.optimizer is not None:
+                loss = self.optimizer.scale_loss(loss)
+        weights = self.trainable_weights
+        if weights:
+            gradients = tape.gradient(loss, weights)
+            self.optimizer.apply_gradients(zip(gradients, weights))
+        else:
+            warnings.warn("The model does not have any trainable weights.")
+        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+
+    def test_step(self, data):
+        x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
+        y_pred = self._forward(x, training=False)
+        self._loss_of(x, y, y_pred, sample_weight, training=False)
+        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+
+    def predict_step(self, data):
+        x, _, _ = data_adapter_utils.unpack_x_y_sample_weight(data)
+        return self._forward(x, training=False)
+
+    def _make(self, step, name, strategy=None, joined="mean"):
+        return Step(step, f"{self.name}/{name}", self.run_eagerly, self._contract, strategy, joined)
+
+    def _of_predict(self):
+        """The strategy of predict(): of several tasks each predicts all."""
+        several = isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy)
+        return None if several else self._strategy
+
+    def make_train_function(self, force=False):
+        if self.train_function is None or force:
+            self.train_function = self._make(self.train_step, "train_step", self._strategy)
+        return self.train_function
+
+    def make_test_function(self, force=False):
+        if self.test_function is None or force:
+            self.test_function = self._make(self.test_step, "test_step", self._strategy)
+        return self.test_function
+
+    def make_predict_function(self, force=False):
+        if self.predict_function is None or force:
+            self.predict_function = self._make(self.predict_step, "predict_step", self._of_predict(), "concat")
+        return self.predict_function
+
+    # Epochs.
+
+    def _build_for(self, epochs):
+        """Makes variables of the model, its metrics and its optimizer."""
+        first = epochs.first_batch()
+        with contextlib.nullcontext() if self._strategy is None else self._strategy.scope():
+            if first is not None:
+                self._symbolic_build(data_batch=first)
+            else:
+                self._symbolic_build(iterator=epochs)
+        epochs.reset()
+
+    def _calls(self, step, epochs, whole, callbacks, kind):
+        """Runs an epoch; yields after each call of the engine (first step, last step, results of the last)."""
+        begin = getattr(callbacks, f"on_{kind}_batch_begin")
+        if whole is None:
+            for first, last, batches in epochs:
+                begin(first)
+                yield first, last, step(batches)
+            return
+        epochs.data_adapter.on_epoch_begin()
+        per_call = self.steps_per_execution
+        if per_call == 1 and not self.run_eagerly and not _watches_batches(callbacks, kind):
+            per_call = None
+        for first, last, out in step.over(whole, epochs.order(), epochs.data_adapter.batch_size, per_call, begin):
+            yield first, last, out
+        epochs.data_adapter.on_epoch_end()
+
+    def _callbacks(self, callbacks, epochs, verbose, count, **options):
+        if isinstance(callbacks, callbacks_module.CallbackList):
+            return callbacks
+        return callbacks_module.CallbackList(callbacks, add_progbar=verbose != 0, verbose=verbose, epochs=count,
+                                             steps=epochs.num_batches, model=self, **options)
+
+    @traceback_utils.filter_traceback
+    def fit(self, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callbacks=None, validation_split=0.0,
+            validation_data=None, shuffle=True, class_weight=None, sample_weight=None, initial_epoch=0,
+            steps_per_epoch=None, validation_steps=None, validation_batch_size=None, validation_freq=1):
+        self._assert_compile_called("fit")
+        most = config.max_epochs()
+        if most and most < epochs:
+            warnings.warn(f"Limiting epochs to {most}")
+            epochs = most
+        self._eval_epochs = None
+        if validation_split and validation_data is None:
+            (x, y, sample_weight), validation_data = array_slicing.train_validation_split(
+                (x, y, sample_weight), validation_split=validation_split)
+        batches = Epochs(x, y, sample_weight, batch_size=batch_size, steps_per_epoch=steps_per_epoch, shuffle=shuffle,
+                         class_weight=class_weight, steps_per_execution=self.steps_per_execution, strategy=self._strategy)
+        self._build_for(batches)
+        callbacks = self._callbacks(callbacks, batches, verbose, epochs, add_history=True)
+        validation = None
+        if validation_data is not None:
+            validation = dict(zip(("x", "y", "sample_weight"),
+                                  data_adapter_utils.unpack_x_y_sample_weight(validation_data)),
+                              batch_size=validation_batch_size or batch_size)
+        whole = None if self._strategy is not None else batches.rows()
+        self.stop_training = False
+        self.make_train_function()
+        callbacks.on_train_begin()
+        training_logs, logs = None, {}
+        for epoch in range(self._initial_epoch or initial_epoch, epochs):
+            self.reset_metrics()
+            callbacks.on_epoch_begin(epoch)
+            with batches.catch_stop_iteration():
+                for _, last, logs in self._calls(self.train_function, batches, whole, callbacks, "train"):
+                    callbacks.on_train_batch_end(last, logs)
+                    if self.stop_training:
+                        break
+            self._last_step = self.train_function
+            epoch_logs = dict(self._get_metrics_result_or_logs(logs))
+            if validation is not None and self._should_eval(epoch, validation_freq):
+                if self._eval_epochs is None:
+                    self._eval_epochs = self._for_evaluation(steps=validation_steps, **validation)
+                val_logs = self.evaluate(steps=validation_steps, callbacks=callbacks, return_dict=True,
+                                         _epochs=self._eval_epochs, **validation)
+                epoch_logs.update({f"val_{name}": v for name, v in val_logs.items()})
+            callbacks.on_epoch_end(epoch, epoch_logs)
+            training_logs = epoch_logs
+            if self.stop_training:
+                break
+        if isinstance(self.optimizer, optimizers_module.Optimizer) and epochs > 0:
+            self.optimizer.finalize_variable_values(self.trainable_weights)
+        self._eval_epochs = None
+        callbacks.on_train_end(logs=training_logs)
+        return self.history
+
+    def _for_evaluation(self, x, y, sample_weight, batch_size, steps):
+        batches = Epochs(x, y, sample_weight, batch_size=batch_size, steps_per_epoch=steps, shuffle=False,
+                         steps_per_execution=self.steps_per_execution, strategy=self._strategy)
+        return batches, None if self._strategy is not None else batches.rows()
+
+    @traceback_utils.filter_traceback
+    def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, callbacks=None,
+                 return_dict=False, **kwargs):
+        self._assert_compile_called("evaluate")
+        prepared = kwargs.pop("_epochs", None)
+        if kwargs:
+            raise ValueError(f"Arguments not recognized: {kwargs}")
+        batches, whole = prepared or self._for_evaluation(x, y, sample_weight, batch_size, steps)
+        self._build_for(batches)
+        callbacks = self._callbacks(callbacks, batches, verbose, 1)
+        self.make_test_function()
+        self.stop_evaluating = False
+        callbacks.on_test_begin()
+        logs = {}
+        self.reset_metrics()
+        with batches.catch_stop_iteration():
+            for _, last, logs in self._calls(self.test_function, batches, whole, callbacks, "test"):
+                callbacks.on_test_batch_end(last, logs)
+                if self.stop_evaluating:
+                    break
+        self._last_step = self._last_step or self.test_function
+        logs = pythonify_logs(self._get_metrics_result_or_logs(logs))
+        callbacks.on_test_end(logs)
+        return logs if return_dict else self._flatten_metrics_in_order(logs)
+
+    @traceback_utils.filter_traceback
+    def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
+        batches = Epochs(x, batch_size=batch_size, steps_per_epoch=steps, shuffle=False,
+                         steps_per_execution=self.steps_per_execution, strategy=self._of_predict())
+        callbacks = self._callbacks(callbacks, batches, verbose, 1)
+        self.make_predict_function()
+        self.stop_predicting = False
+        if not all(layer.built for layer in self._flatten_layers()):
+            first = batches.first_batch()
+            first = next(iter(batches))[2][0] if first is None else first
+            self(data_adapter_utils.unpack_x_y_sample_weight(tensors(first))[0])
+            batches.reset()
+        callbacks.on_predict_begin()
+        results = []
+        with batches.catch_stop_iteration():
+            for first, last, group in batches:
+                callbacks.on_predict_batch_begin(first)
+                outs = [self.predict_function([batch]) for batch in group]
+                results += outs
+                callbacks.on_predict_batch_end(last, {"outputs": _joined(outs)})
+                if self.stop_predicting:
+                    break
+        callbacks.on_predict_end()
+        return _joined(results)
+
+    # Single batches.
+
+    def _on_batch(self, step, batch, return_dict):
+        self.reset_metrics()
+        logs = pythonify_logs(step([tensors(batch)]))
+        return logs if return_dict else self._flatten_metrics_in_order(logs)
+
+    def train_on_batch(self, x, y=None, sample_weight=None, class_weight=None, return_dict=False):
+        self._assert_compile_called("train_on_batch")
+        if class_weight is not None:
+            if sample_weight is not None:
+                raise ValueError("Arguments `sample_weight` and `class_weight` cannot be specified at the same time. "
+                                 f"Received: sample_weight={sample_weight}, class_weight={class_weight}")
+            sample_weight = data_adapter_utils.class_weight_to_sample_weights(y, class_weight)
+        with contextlib.nullcontext() if self._strategy is None else self._strategy.scope():
+            self._symbolic_build(data_batch=tensors((x, y, sample_weight)))
+        return self._on_batch(self.make_train_function(), (x, y, sample_weight), return_dict)
+
+    def test_on_batch(self, x, y=None, sample_weight=None, return_dict=False):
+        self._assert_compile_called("test_on_batch")
+        with contextlib.nullcontext() if self._strategy is None else self._strategy.scope():
+            self._symbolic_build(data_batch=tensors((x, y, sample_weight)))
+        return self._on_batch(self.make_test_function(), (x, y, sample_weight), return_dict)
+
+    def predict_on_batch(self, x):
+        out = self.make_predict_function()([tensors((x,))])
+        return tree.map_structure(lambda t: np.array(t), out)
+
+    # What ran where.
+
+    def _reported(self):
+        step = self._last_step or self.train_function or self.test_function or self.predict_function
+        if step is None or not hasattr(step.last, "placement"):
+            raise ValueError("nothing has run as a plan yet: call fit(), evaluate() or predict() first, "
+                             "without run_eagerly")
+        return step.last
+
+    def placement(self):
+        """What ran where in the steps that fit() or evaluate() ran last, with times, bytes and transfers."""
+        return self._reported().placement()
+
+    def explain(self, op):
+        """Why an op of the last steps is where it is, and what would move it."""
+        return self._reported().explain(op)
+
+    def plan_text(self, stage="plan"):
+        """The last step function as text: stage "trace", "optimize", "place" or "plan"."""
+        return self._reported().plan_text(stage)
+
+
+_HOOKS = "on_batch_begin", "on_batch_end"
+
+
+def _watches_batches(callbacks, kind):
+    """True if a callback, apart from the progress bar, is to be called for each batch."""
+    names = [*_HOOKS, f"on_{kind}_batch_begin", f"on_{kind}_batch_end"]
+    return any(not utils.is_default(getattr(c, name)) for c in callbacks.callbacks
+               if type(c) is not callbacks_module.ProgbarLogger for name in names)
+
+
+def _joined(outs):
+    """The predictions of batches as one array, of each output."""
+    return tree.map_structure(_joined_leaf, *outs)
+
+
+def _joined_leaf(*parts):
+    arrays = [np.array(p) for p in parts]
+    if len(arrays) == 1:
+        return arrays[0]
+    return np.stack(arrays) if not arrays[0].shape else np.concatenate(arrays, axis=0)

@@ -1,0 +1,60 @@
+"""keras.Variable: holds a variable of Berth, made where the open device scope and strategy say."""
+import contextlib
+
+from berth import _core
+from keras.src.backend.common import KerasVariable
+from keras.src.backend.common.stateless_scope import in_stateless_scope
+
+from keras_berth.src import distribution_lib
+
+# What no rule is given for, such as weights and slots of optimizers, is the same in all replicas.
+_AGGREGATION = {"none": 3, "sum": 1, "mean": 2, "only_first_replica": 3}
+_SYNCHRONIZATION = {"auto": 0, "none": 1, "on_write": 2, "on_read": 3}
+
+
+class Variable(KerasVariable):
+    """A variable of Keras; its `value` outside of stateless scopes is a tf.Variable."""
+
+    def _initialize(self, value):
+        if isinstance(value, _core.Variable):
+            self._value = value
+            return
+        strategy = None if _core.has_strategy() else distribution_lib.strategy()
+        with contextlib.nullcontext() if strategy is None else strategy.scope():
+            self._value = _core.Variable(value, trainable=self._trainable, name=self._path, dtype=self._dtype,
+                                         synchronization=_SYNCHRONIZATION[self._synchronization],
+                                         aggregation=_AGGREGATION[self._aggregation])
+
+    def _direct_assign(self, value):
+        self._value.assign(value)
+
+    def _convert_to_tensor(self, value, dtype=None):
+        from keras_berth.src.ops.core import convert_to_tensor
+        return convert_to_tensor(value, dtype=dtype)
+
+    def _updated(self, name, value):
+        """assign_add() and assign_sub() in one op."""
+        if in_stateless_scope() or self._value is None:
+            return getattr(super(), name)(value)
+        value = self._convert_to_tensor(value, self._dtype)
+        if tuple(value.shape) not in (self._shape, ()):
+            return getattr(super(), name)(value)
+        getattr(self._value, name)(value)
+        return self._value.read_value()
+
+    def assign_add(self, value):
+        return self._updated("assign_add", value)
+
+    def assign_sub(self, value):
+        return self._updated("assign_sub", value)
+
+    def numpy(self):
+        from keras_berth.src.ops.core import convert_to_numpy
+        return convert_to_numpy(self.value)
+
+    def __array__(self, dtype=None, copy=None):
+        values = self.numpy()
+        return values if dtype is None else values.astype(dtype)
+
+    def __berth_tensor__(self):
+        return self.value

@@ -1,0 +1,2 @@
+"""The version of this package."""
+from keras_berth import __version__  # noqa: F401

@@ -1,0 +1,86 @@
+"""pytest plug-in for Keras' tests on Berth: writes each outcome to a file at once, and picks tests.
+
+BERTH_KERAS_LOG: the file, a JSON line when a test starts and one when it ends; tests with a line there do not run again.
+BERTH_KERAS_PICK: a file with the node ids to run. Frameworks that are not installed get stand-ins, so that test files
+that import them can be read.
+"""
+import importlib.abc
+import importlib.util
+import json
+import os
+import sys
+import types
+
+for _folder in filter(None, os.environ.get("BERTH_KERAS_EXTRA", "").split(os.pathsep)):
+    sys.path.append(_folder)
+if os.environ.get("KERAS_BACKEND") == "berth":
+    import berth  # noqa: F401  registers the backend
+
+_MISSING = {n for n in ("jax", "torch", "tensorflow", "grain") if importlib.util.find_spec(n) is None}
+
+
+class _StandIn(types.ModuleType):
+    __path__ = []
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        setattr(self, name, type(name, (), {"__module__": self.__name__}))
+        return vars(self)[name]
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in _MISSING:
+            return importlib.util.spec_from_loader(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec):
+        return _StandIn(spec.name)
+
+    def exec_module(self, module):
+        pass
+
+
+sys.meta_path.append(_Finder())
+_log = open(os.environ["BERTH_KERAS_LOG"], "a+", encoding="utf-8")
+
+
+def _write(**line):
+    _log.write(json.dumps(line) + "\n")
+    _log.flush()
+
+
+def pytest_collectreport(report):
+    if report.failed:
+        _write(id=report.nodeid, outcome="failed", why=_last_line(report))
+
+
+def pytest_collection_modifyitems(items):
+    _log.seek(0)
+    begun = {line["id"] for line in map(json.loads, _log) if line["outcome"] != "collected"}
+    if pick := os.environ.get("BERTH_KERAS_PICK"):
+        with open(pick, encoding="utf-8") as file:
+            wanted = set(file.read().splitlines())
+        items[:] = [i for i in items if i.nodeid in wanted]
+    for item in items:
+        _write(id=item.nodeid, outcome="collected")
+    items[:] = [i for i in items if i.nodeid not in begun]
+
+
+def pytest_runtest_logstart(nodeid):
+    _write(id=nodeid, outcome="started")
+
+
+def pytest_runtest_logreport(report):
+    if report.when == "call" or report.outcome != "passed":
+        outcome = "xfailed" if hasattr(report, "wasxfail") and report.skipped else report.outcome
+        _write(id=report.nodeid, outcome=outcome, why=_last_line(report), seconds=round(report.duration, 2))
+
+
+def _last_line(report):
+    text = report.longrepr
+    if isinstance(text, tuple):
+        return str(text[2])[:200]
+    crash = getattr(text, "reprcrash", None)
+    return str(crash.message if crash is not None else text or "")[:300].replace("\n", " ")
