@@ -7,7 +7,7 @@ from berth._core import Tensor, TensorShape, Variable
 from berth._frames import hide
 from berth._placement import Report, contracts, save_text
 from berth._straight import is_straight
-from berth._structure import LEAF, flatten, is_value, pack
+from berth._structure import LEAF, Composite, Made, flatten, is_value, pack
 from berth._tensor import TensorSpec, convert_to_tensor
 
 _TRIES = 2  # what the first call makes, such as variables, is there for the second trace
@@ -79,7 +79,7 @@ class Function:
         self._kept = []       # what fixed arguments stand for, so that their ids stay theirs
         self._traced = []     # (structure, specs) of the traces
         self._signature = input_signature
-        specs = [] if input_signature is None else flatten(list(input_signature))[0]
+        specs = [] if input_signature is None else flatten(list(input_signature), lambda v: isinstance(v, TensorSpec))[0]
         self._make = lambda specs: _core.Function(self._trace, name or getattr(fn, "__name__", "function"), specs,
                                                   placement, contracts(contract))
         if any(s.shape.rank is None for s in specs):
@@ -188,6 +188,8 @@ class Function:
                 return "{" + ",".join(f"{k!r}:{of(v)}" for k, v in s.items()) + "}"
             if isinstance(s, (list, tuple)):
                 return type(s).__name__ + "(" + ",".join(of(v) for v in s) + ")"
+            if isinstance(s, Made):
+                return f"{s.key}{of(s.form)}"
             value = s.value
             if isinstance(value, Variable):
                 return f"variable {value._serial()}"
@@ -291,6 +293,11 @@ def convert_signature(signature, args):
         raise TypeError(f"the input_signature has {len(signature)} arguments, the call {len(args)}")
     out = []
     for spec, value in zip(signature, args):
+        if isinstance(spec, Composite):
+            if not spec.is_compatible_with(value):
+                raise DoesNotFit(f"the argument {value!r} does not fit its {spec}")
+            out.append(value)
+            continue
         if not isinstance(spec, TensorSpec):
             out.append(value)
             continue

@@ -15,9 +15,12 @@ __all__ = ["reshape", "range", "unique", "unique_with_counts", "print", "group",
            "slice", "meshgrid", "repeat", "timestamp"]
 
 _np = Lazy("numpy")
+_ragged_shape = Lazy("berth._ragged_shape")
 
 
 def reshape(tensor, shape, name=None):
+    if hasattr(shape, "row_partitions"):
+        return _ragged_shape.reshape(tensor, shape)
     return _ops.reshape(tensor, shape)
 
 
@@ -28,10 +31,14 @@ def shape(input, out_type=int32, name=None):
 
 
 def zeros(shape, dtype=float32, name=None):
+    if hasattr(shape, "row_partitions"):
+        return _ragged_shape.filled(shape, lambda inner: _ops.zeros(inner, dtype))
     return _ops.zeros(shape, dtype)
 
 
 def ones(shape, dtype=float32, name=None):
+    if hasattr(shape, "row_partitions"):
+        return _ragged_shape.filled(shape, lambda inner: _ops.ones(inner, dtype))
     return _ops.ones(shape, dtype)
 
 
@@ -41,6 +48,8 @@ def einsum(equation, *inputs, **kwargs):
 
 
 def fill(dims, value, dtype=None, name=None):
+    if hasattr(dims, "row_partitions"):
+        return _ragged_shape.filled(dims, lambda inner: fill(inner, value, dtype))
     value = convert_to_tensor(value, dtype)
     if value.dtype == string:
         import numpy
