@@ -6,6 +6,7 @@ tensorflow_datasets and of IPython. Whatever engine is imported as `tensorflow` 
 import email.message
 import gzip
 import io
+import os
 import re
 import struct
 import sys
@@ -192,6 +193,8 @@ def get(url, **options):
 
 def parts(n, shape, classes=10, column=False):
     def load(*args, **options):
+        nonlocal n
+        n = max(n, int(os.environ.get("NOTEBOOK_ROWS", 0)))
         x, y = pictures(n + n // 6, shape, classes)
         y = y.astype("uint8").reshape(-1, 1) if column else y.astype("uint8")
         return (x[:n], y[:n]), (x[n:], y[n:])
@@ -334,7 +337,7 @@ def install():
         import requests
         requests.get = get
     except ImportError:
-        pass
+        module("requests", get=get)
     import tensorflow as tf
     for name, read in DATASETS.items():
         getattr(tf.keras.datasets, name).load_data = read

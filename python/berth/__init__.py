@@ -49,7 +49,7 @@ newaxis = None
 
 # Imported when they are used first.
 _LATER = ("autograph", "data", "debugging", "distribute", "keras", "nest", "profiler", "ragged",
-          "saved_model", "sparse", "summary", "train")
+          "saved_model", "sparse", "summary", "train", "types")
 # Names that stand in one of those, too.
 _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "keras.optimizers",
          "initializers": "keras.initializers", "Assert": "debugging.Assert",

@@ -30,7 +30,7 @@ def _together(values):
     return stacked(values) if isinstance(first, Composite) else _stack_any(list(values))
 
 
-def _of(make):
+def _of(make, open_rows=False):
     """The dataset of the elements of make(), whose dtypes and numbers of axes the first one says."""
     first = list(itertools.islice(make(), 1))
     if not first:
@@ -43,6 +43,8 @@ def _of(make):
     open_ones = set(_open_leaves(form))
     specs = [TensorSpec([None] * len(t.shape) if i in open_ones or t.shape.as_list() != o.shape.as_list() else t.shape, t.dtype)
              for i, (t, o) in enumerate(zip(tensors, others))]
+    if open_rows:
+        specs = [TensorSpec([None, *s.shape.as_list()[1:]], s.dtype) for s in specs]
     made = Dataset.from_generator(lambda: (tuple(flatten(e)[0]) for e in make()), output_signature=tuple(specs))
     return Dataset(made.__berth__, form)
 
@@ -87,7 +89,7 @@ def batched(dataset, size, drop_remainder, ragged=False):
         while part := list(itertools.islice(elements, size)):
             if len(part) == size or not drop_remainder:
                 yield _together(part)
-    return _of(make)
+    return _of(make, open_rows=not drop_remainder)
 
 
 def unbatched(dataset):

@@ -267,8 +267,7 @@ def _default_init(self, *args, **kwargs):
 
 
 def _has_default(cls, name):
-    return not inspect.isdatadescriptor(inspect.getattr_static(cls, name, property())) or isinstance(
-        inspect.getattr_static(cls, name), (int, float, str, tuple))
+    return not isinstance(inspect.getattr_static(cls, name, property()), property)
 
 
 def _then_closed(cls, init):

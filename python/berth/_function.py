@@ -77,6 +77,7 @@ class Function:
         self._autograph = autograph
         self._contract = contract
         self._kept = []       # what fixed arguments stand for, so that their ids stay theirs
+        self._asked = []      # concrete functions
         self._traced = []     # (structure, specs) of the traces
         self._signature = input_signature
         specs = [] if input_signature is None else flatten(list(input_signature), lambda v: isinstance(v, TensorSpec))[0]
@@ -153,9 +154,23 @@ class Function:
         self._untraced[text] = tries, error
         if tries == _TRIES and isinstance(error, MakesVariable):
             raise ValueError(f"tf.function {self.__name__}: each call makes variables: {error}") from error
+        if tries < _TRIES and isinstance(error, MakesVariable):
+            out = self._op_by_op(structure, leaves)
+            self._refuse_new_variables(structure, leaves)
+            return out
         if tries == _TRIES and not self.of_a_map:  # explain() of a pipeline says so
             _core.lint_untraced(self.__name__, str(error))
         return self._op_by_op(structure, leaves)
+
+    def _refuse_new_variables(self, structure, leaves):
+        """ValueError where a second call would make variables again."""
+        specs = [(t.shape, t.dtype) for t in map(convert_to_tensor, leaves)]
+        try:
+            _core.trace_concrete(lambda tensors: self.trace_with(structure, tensors)[0], self.__name__, specs)
+        except MakesVariable as again:
+            raise ValueError(f"tf.function {self.__name__}: each call makes variables: {again}") from again
+        except Exception:
+            pass  # the next call says so
 
     def _op_by_op(self, structure, leaves):
         import contextlib
@@ -195,6 +210,9 @@ class Function:
                 return f"variable {value._serial()}"
             if value is None or isinstance(value, (bool, int, float, str, bytes)):
                 return repr(s)
+            if hasattr(value, "__tf_tracing_type__"):  # says itself what it equals
+                value = value.__tf_tracing_type__(None)
+                value = next((k for k in self._kept if type(k) is type(value) and k == value), value)
             if not any(value is k for k in self._kept):
                 self._kept.append(value)
             return f"{type(value).__name__} {id(value)}"
@@ -227,13 +245,16 @@ class Function:
         if self._signature is not None and not args and not kwargs:
             args = tuple(self._signature)
         leaves, structure = flatten((args, kwargs), lambda v: is_value(v) or isinstance(v, TensorSpec))
-        return ConcreteFunction.traced(self, args, kwargs, leaves, structure)
+        made = ConcreteFunction.traced(self, args, kwargs, leaves, structure)
+        self._asked.append(made)
+        return made
 
     def concrete_functions(self):
         """One for each trace so far."""
         from berth._concrete import ConcreteFunction
-        return [ConcreteFunction.traced(self, (), {}, specs, structure)
-                for structure, specs in self._traced]
+        return self._asked + [ConcreteFunction.traced(self, (), {}, specs, structure)
+                for structure, specs in self._traced
+                if not any(c.inputs == specs for c in self._asked)]
 
     def pretty_printed_concrete_signatures(self, verbose=True):
         return "\n".join(f.pretty_printed_signature() for f in self.concrete_functions())

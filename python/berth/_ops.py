@@ -12,7 +12,7 @@ _ops = _core.ops
 __all__ = ["reshape", "range", "unique", "unique_with_counts", "print", "group", "no_op", "shape",
            "pad", "squeeze", "argmax", "argmin", "reduce_mean", "histogram_fixed_width", "zeros", "ones",
            "clip_by_global_norm", "einsum", "fill", "rank", "size", "stack", "identity", "split", "gather",
-           "slice", "meshgrid", "repeat", "timestamp"]
+           "slice", "meshgrid", "repeat", "timestamp", "zeros_like", "ones_like"]
 
 _np = Lazy("numpy")
 _ragged_shape = Lazy("berth._ragged_shape")
@@ -40,6 +40,16 @@ def ones(shape, dtype=float32, name=None):
     if hasattr(shape, "row_partitions"):
         return _ragged_shape.filled(shape, lambda inner: _ops.ones(inner, dtype))
     return _ops.ones(shape, dtype)
+
+
+def zeros_like(input, dtype=None, name=None, layout=None):
+    out = _ops.zeros_like(input)
+    return out if dtype is None or out.dtype == dtype else _ops.zeros(out.shape, dtype)
+
+
+def ones_like(input, dtype=None, name=None, layout=None):
+    out = _ops.ones_like(input)
+    return out if dtype is None or out.dtype == dtype else _ops.math.cast(out, dtype)
 
 
 def einsum(equation, *inputs, **kwargs):

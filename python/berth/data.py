@@ -50,8 +50,8 @@ class Dataset:
 
         def leaves_of(value):
             leaves = [value] if form is LEAF else flatten(value)[0]
-            if len(leaves) != len(specs):
-                leaves = [value]
+            if len(leaves) != len(specs):  # lists of what is one tensor
+                leaves = list(value) if isinstance(form, tuple) and len(value) == len(specs) else [value]
             return [convert_to_tensor(v.numpy() if hasattr(v, "numpy") and v.dtype != d else v, d)
                     for v, (_, d) in zip(leaves, specs)]
 
@@ -416,6 +416,10 @@ class Iterator:
         if leaves is None:
             raise StopIteration
         return self._element_of(leaves)
+
+    def next(self):
+        """The next element; StopIteration at the end."""
+        return self.__next__()
 
     def __repr__(self):
         return f"<Iterator element_spec={self.element_spec!r}>"

@@ -59,6 +59,9 @@ class RaggedTensor(Composite):
         return (self.values, self.row_splits), *_made("ragged")
 
     def _rows(self):
+        if _core.is_open(self.row_splits):
+            from berth._function import NeedsValues
+            raise NeedsValues("the rows of a RaggedTensor follow from values")
         return self.row_splits.numpy()
 
     @classmethod

@@ -133,7 +133,7 @@ def reorder(sp_input, name=None):
     """Its entries in row-major order."""
     indices = sp_input.indices.numpy()
     order = _np.lexsort(indices.T[::-1])
-    return SparseTensor(indices[order], _ops.gather(sp_input.values, order), sp_input.dense_shape)
+    return SparseTensor(indices[order], _picked(sp_input.values, order), sp_input.dense_shape)
 
 
 def reshape(sp_input, shape, name=None):
