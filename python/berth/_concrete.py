@@ -55,6 +55,8 @@ class ConcreteFunction:
     variables = property(lambda self: tuple(self._core.variables()))
     captured_inputs = variables
 
+    inference_fn = property(lambda self: self)  # what TensorFlow's has beside its gradient
+
     @property
     def inputs(self):
         return [TensorSpec(*pair) for pair in self._core.inputs()]

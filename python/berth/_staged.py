@@ -129,6 +129,8 @@ def _count(form):
     """A list with an element for each leaf of a form."""
     if form is LEAF:
         return [LEAF]
+    if isinstance(form, Made):
+        return _count(form.form)
     if isinstance(form, dict):
         return [leaf for v in form.values() for leaf in _count(v)]
     if isinstance(form, (list, tuple)):

@@ -177,9 +177,8 @@ class _Serving:
 
     @property
     def structured_outputs(self):
-        shapes = self._model.output_shape
-        shapes = shapes if isinstance(shapes, list) else [shapes]
-        return {n: TensorSpec(s, name=n) for n, s in zip(self._model.output_names, shapes)}
+        outputs = self._model.outputs
+        return {n: TensorSpec(t.shape, t.dtype, n) for n, t in zip(self._model.output_names, flatten(outputs)[0])}
 
 
 class _Loaded(Module):

@@ -67,13 +67,16 @@ class SparseTensor(Composite):
         return (f"SparseTensor(indices={self.indices}, values={self.values}, "
                 f"dense_shape={self.dense_shape})")
 
+    def _beside(self, other):
+        """What of a tensor stands at the places."""
+        other = convert_to_tensor(other, None if hasattr(other, "dtype") else self.dtype)
+        return other if not len(other.shape) else _ops.gather_nd(_ops.broadcast_to(other, self.shape), self.indices)
+
     def __mul__(self, other):
-        at = _ops.gather_nd(_ops.broadcast_to(convert_to_tensor(other), self.shape), self.indices)
-        return self.with_values(self.values * at)
+        return self.with_values(self.values * self._beside(other))
 
     def __truediv__(self, other):
-        at = _ops.gather_nd(_ops.broadcast_to(convert_to_tensor(other), self.shape), self.indices)
-        return self.with_values(self.values / at)
+        return self.with_values(self.values / self._beside(other))
 
 
 class SparseTensorSpec(Composite):
