@@ -50,13 +50,15 @@ newaxis = None
 
 # Imported when they are used first.
 _LATER = ("autograph", "data", "debugging", "distribute", "keras", "nest", "profiler", "ragged",
-          "saved_model", "sparse", "summary", "train")
+          "saved_model", "sparse", "summary", "train", "types")
 # Names that stand in one of those, too.
 _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "keras.optimizers",
          "initializers": "keras.initializers", "Assert": "debugging.Assert",
          "SparseTensor": "sparse.SparseTensor", "TensorArray": "_arrays.TensorArray",
          "VariableSynchronization": "distribute.VariableSynchronization",
          "VariableAggregation": "distribute.VariableAggregation", "RaggedTensor": "ragged.RaggedTensor",
+         "RaggedTensorSpec": "ragged.RaggedTensorSpec", "SparseTensorSpec": "sparse.SparseTensorSpec",
+         "type_spec_from_value": "_extension.type_spec_from_value",
          "constant_initializer": "keras.initializers.Constant",
          "ones_initializer": "keras.initializers.Ones",
          "zeros_initializer": "keras.initializers.Zeros",

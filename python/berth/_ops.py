@@ -12,12 +12,15 @@ _ops = _core.ops
 __all__ = ["reshape", "range", "unique", "unique_with_counts", "print", "group", "no_op", "shape",
            "pad", "squeeze", "argmax", "argmin", "reduce_mean", "histogram_fixed_width", "zeros", "ones",
            "clip_by_global_norm", "einsum", "fill", "rank", "size", "stack", "identity", "split", "gather",
-           "slice", "meshgrid", "repeat", "timestamp"]
+           "slice", "meshgrid", "repeat", "timestamp", "zeros_like", "ones_like"]
 
 _np = Lazy("numpy")
+_ragged_shape = Lazy("berth._ragged_shape")
 
 
 def reshape(tensor, shape, name=None):
+    if hasattr(shape, "row_partitions"):
+        return _ragged_shape.reshape(tensor, shape)
     return _ops.reshape(tensor, shape)
 
 
@@ -28,11 +31,25 @@ def shape(input, out_type=int32, name=None):
 
 
 def zeros(shape, dtype=float32, name=None):
+    if hasattr(shape, "row_partitions"):
+        return _ragged_shape.filled(shape, lambda inner: _ops.zeros(inner, dtype))
     return _ops.zeros(shape, dtype)
 
 
 def ones(shape, dtype=float32, name=None):
+    if hasattr(shape, "row_partitions"):
+        return _ragged_shape.filled(shape, lambda inner: _ops.ones(inner, dtype))
     return _ops.ones(shape, dtype)
+
+
+def zeros_like(input, dtype=None, name=None, layout=None):
+    out = _ops.zeros_like(input)
+    return out if dtype is None or out.dtype == dtype else _ops.zeros(out.shape, dtype)
+
+
+def ones_like(input, dtype=None, name=None, layout=None):
+    out = _ops.ones_like(input)
+    return out if dtype is None or out.dtype == dtype else _ops.math.cast(out, dtype)
 
 
 def einsum(equation, *inputs, **kwargs):
@@ -41,6 +58,8 @@ def einsum(equation, *inputs, **kwargs):
 
 
 def fill(dims, value, dtype=None, name=None):
+    if hasattr(dims, "row_partitions"):
+        return _ragged_shape.filled(dims, lambda inner: fill(inner, value, dtype))
     value = convert_to_tensor(value, dtype)
     if value.dtype == string:
         import numpy

@@ -71,6 +71,18 @@ TensorShape.__radd__ = lambda self, other: TensorShape(list(other) + self._dims(
 TensorShape.concatenate = TensorShape.__add__
 
 
+def _merge_with(self, other):
+    """The shape that both are compatible with; ValueError of none."""
+    other = TensorShape(other)
+    if not self.is_compatible_with(other):
+        raise ValueError(f"Shapes {self} and {other} are not compatible")
+    return TensorShape([b if a is None else a for a, b in zip(self._dims(), other._dims())])
+
+
+TensorShape.merge_with = _merge_with
+TensorShape.assert_is_compatible_with = lambda self, other: _merge_with(self, other) and None
+
+
 def _shape_item(self, at):
     dims = self._dims()
     return TensorShape(dims[at]) if isinstance(at, slice) else dims[at]

@@ -1,4 +1,5 @@
 """tf.config: which devices there are and how they are set up."""
+import os as _os
 import types as _types
 
 from berth._core import LogicalDevice, LogicalDeviceConfiguration, PhysicalDevice
@@ -15,10 +16,20 @@ def set_visible_devices(devices, device_type=""):
     _config.set_visible_devices([d for d in given if d is not None], device_type or "")
 
 
+def set_logical_device_configuration(device, logical_devices):
+    """Splits a physical device; CPU devices for which there are too few cores share them."""
+    parts = list(logical_devices)
+    if device.device_type == "CPU" and len(parts) > len(_os.sched_getaffinity(0)) and not any(p.cores for p in parts):
+        for part in parts:
+            part.shared = True
+    _config.set_logical_device_configuration(device, parts)
+
+
 experimental = _types.SimpleNamespace(
-    **{**vars(_config), "set_visible_devices": set_visible_devices},
+    **{**vars(_config), "set_visible_devices": set_visible_devices,
+       "set_logical_device_configuration": set_logical_device_configuration},
     VirtualDeviceConfiguration=LogicalDeviceConfiguration,
-    set_virtual_device_configuration=_config.set_logical_device_configuration,
+    set_virtual_device_configuration=set_logical_device_configuration,
     get_virtual_device_configuration=_config.get_logical_device_configuration,
     set_synchronous_execution=lambda enable: None)
 threading = _types.SimpleNamespace(

@@ -37,12 +37,15 @@ void add_device_classes(nb::module_& m) {
       .def(
           "__init__",
           [](Part* self, std::optional<int64_t> memory_limit,
-             const std::string& cores, int workers) {
+             const std::string& cores, int workers, bool shared) {
             new (self) Part{.cores = cores,
                             .workers = workers,
+                            .shared = shared,
                             .memory_limit_mb = memory_limit.value_or(0)};
           },
-          "memory_limit"_a = nb::none(), "cores"_a = "", "workers"_a = 0)
+          "memory_limit"_a = nb::none(), "cores"_a = "", "workers"_a = 0,
+          "shared"_a = false)
+      .def_rw("shared", &Part::shared)
       .def_ro("memory_limit", &Part::memory_limit_mb)
       .def_ro("cores", &Part::cores);
 }

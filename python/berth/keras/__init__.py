@@ -30,7 +30,21 @@ regularizers = _module("regularizers", _parts.regularizers)
 constraints = _module("constraints", _parts.constraints)
 activations = _module("activations", _parts.activations)
 applications = _module("applications", _parts.applications)
+for _name, _mode, _models in (
+        ("mobilenet", "tf", "MobileNet"), ("mobilenet_v2", "tf", "MobileNetV2"), ("xception", "tf", "Xception"),
+        ("resnet", "caffe", "ResNet50 ResNet101 ResNet152"), ("resnet50", "caffe", "ResNet50"), ("vgg16", "caffe", "VGG16"),
+        ("vgg19", "caffe", "VGG19"), ("resnet_v2", "tf", "ResNet50V2 ResNet101V2 ResNet152V2"),
+        ("densenet", "torch", "DenseNet121 DenseNet169 DenseNet201")):
+    setattr(applications, _name, _module(f"applications.{_name}", {
+        **{n: _parts.applications[n] for n in _models.split()},
+        "preprocess_input": lambda x, data_format=None, mode=_mode: _parts.applications["preprocess_input"](x, mode=mode)}))
 utils = _module("utils", _parts.utils)
+preprocessing = _module("preprocessing", {
+    "image": _module("preprocessing.image", {n: _parts.utils[n] for n in (
+        "load_img", "img_to_array", "array_to_img", "save_img")}),
+    "sequence": _module("preprocessing.sequence", {"pad_sequences": _parts.utils["pad_sequences"]}),
+    "image_dataset_from_directory": _parts.utils["image_dataset_from_directory"],
+    "text_dataset_from_directory": _parts.utils["text_dataset_from_directory"]})
 mixed_precision = _module("mixed_precision", {
     **exported({n: getattr(_core, n) for n in ("set_global_policy", "global_policy")}),
     "Policy": _core.DTypePolicy,
@@ -38,6 +52,9 @@ mixed_precision = _module("mixed_precision", {
 Loss, Metric, Optimizer = _own.Loss, _own.Metric, _core.Optimizer
 from berth.keras import datasets  # noqa: E402
 
+from berth.keras._normalization import Normalization  # noqa: E402
+
+layers.Normalization = Normalization
 for _part in (layers, callbacks, models, datasets):
     name_missing(_part)
 

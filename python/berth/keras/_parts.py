@@ -94,6 +94,8 @@ def _later(module, name):
 
 
 utils["get_file"] = _later("berth.keras._files", "get_file")
+for _name in ("load_img", "img_to_array", "array_to_img", "save_img", "pad_sequences"):
+    utils[_name] = _later("berth.keras._pictures", _name)
 for _name in ("image_dataset_from_directory", "text_dataset_from_directory"):
     utils[_name] = _later("berth.keras._folders", _name)
 for _name in ("register_keras_serializable", "get_registered_name", "get_registered_object", "get_custom_objects",

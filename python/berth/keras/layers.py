@@ -313,8 +313,8 @@ class InputLayer(Layer):
     """What declares an input; `batch_shape` has the batch in front."""
 
     def __init__(self, shape=None, batch_size=None, dtype=None, batch_shape=None, name=None, input_shape=None,
-                 **kwargs):
-        refuse("Input", **kwargs)
+                 sparse=False, **kwargs):
+        refuse("Input", **kwargs)  # a SparseTensor becomes dense where the model takes it
         if shape is None and batch_shape is None and input_shape is None:
             raise ValueError("Input: there is no shape; expected shape=(...), without the batch, or batch_shape=(...)")
         if batch_shape is None:

@@ -7,7 +7,7 @@ from berth._frames import hide_in
 from berth._function import call_converted
 from berth._lazy import Lazy
 from berth._placement import Report, contracts, save_text
-from berth._structure import LEAF, flatten, pack
+from berth._structure import LEAF, Composite, flatten, pack
 from berth._tensor import TensorSpec, convert_to_tensor
 from berth.data import Dataset
 from berth.keras import callbacks as _callbacks
@@ -105,6 +105,14 @@ def _metrics_of(given):
     return metric_of(given)
 
 
+def _dense(value):
+    """A SparseTensor as a tensor."""
+    if not isinstance(value, Composite) or not hasattr(value, "dense_shape"):
+        return value
+    from berth.sparse import to_dense
+    return to_dense(value)
+
+
 class Model(Layer):
     """Layers that train. Made of inputs and outputs, or derived from."""
 
@@ -164,7 +172,7 @@ class Model(Layer):
 
     def _inputs(self, x):
         """What fit and its kin are given, in the dtypes of the inputs."""
-        x = getattr(x, "__berth_whole__", x)
+        x = _dense(getattr(x, "__berth_whole__", x))
         wanted = self._input_dtypes()
         if wanted is None:
             return _tensors(x)
@@ -173,14 +181,24 @@ class Model(Layer):
         pairs = _tensors(x)
         if not isinstance(pairs, list) or len(pairs) != len(wanted):
             return pairs
+        if len(pairs) == 1:
+            pairs = [(pairs[0][0], self._with_last_axis(pairs[0][1]))]
         names = self.input_names if any(name for name, _ in pairs) else []
         return [(name, _as(t, wanted[names.index(name)] if name in names else wanted[i]))
                 for i, (name, t) in enumerate(pairs)]
 
+    def _with_last_axis(self, t):
+        """Values [n] as [n, 1] where the model's input is so."""
+        try:
+            shape = self.__berth__.input().shape.as_list()
+        except OpError:
+            return t
+        return _core.ops.expand_dims(t, -1) if len(t.shape) == len(shape) - 1 and shape[-1] == 1 else t
+
     def __call__(self, inputs, *others, **kwargs):
         if isinstance(inputs, dict) and "_ins" in self.__dict__ and not isinstance(self._ins, dict):
             inputs = [inputs[name] for name in self.input_names]
-        return super().__call__(inputs, *others, **kwargs)
+        return super().__call__(_dense(inputs), *others, **kwargs)
 
     @property
     def input(self):
