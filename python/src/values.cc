@@ -364,6 +364,14 @@ Tensor tensor_of_lists(PyObject* o, DType to, bool asked) {
     }
     return t;
   }
+  if (to == uint64 && PyLong_CheckExact(first) &&
+      Elements(array).kind() == kReal) {
+    // Of numbers of which some are above int64 NumPy makes floats.
+    const nb::object exact = numpy().attr("asarray")(
+        nb::handle(o), "dtype"_a = numpy().attr("object_"));
+    const nb::object made = converted(exact, uint64, true);
+    if (nb::cast<bool>(numpy().attr("array_equal")(made, exact))) array = made;
+  }
   const Elements elements(array);
   const Kind kind = elements.kind();
   DType own = kind == kReal ? float32 : int32;

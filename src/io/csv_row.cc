@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "berth/errors.h"
+#include "tensor/visit_dtype.h"
 
 namespace berth::io {
 namespace {
@@ -83,32 +84,15 @@ std::string shown(std::string_view text) {
 }  // namespace
 
 bool parse_csv_number(std::string_view text, DType dtype, void* to) {
-  switch (dtype) {
-    case float32:
-      return csv_number<float>(text, to);
-    case float64:
-      return csv_number<double>(text, to);
-    case int32:
-      return csv_number<int32_t>(text, to);
-    case int64:
-      return csv_number<int64_t>(text, to);
-    case uint8:
-      return csv_number<uint8_t>(text, to);
-    case int8:
-      return csv_number<int8_t>(text, to);
-    case int16:
-      return csv_number<int16_t>(text, to);
-    case uint16:
-      return csv_number<uint16_t>(text, to);
-    case uint32:
-      return csv_number<uint32_t>(text, to);
-    case uint64:
-      return csv_number<uint64_t>(text, to);
-    case bool_:
-      return csv_bool(text, to);
-    default:
+  if (dtype == bool_) return csv_bool(text, to);
+  if (size_of(dtype) == 0) return false;
+  return visit_dtype(dtype, "CSV", [&]<class T>(T) {
+    if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
+      return csv_number<T>(text, to);
+    } else {
       return false;
-  }
+    }
+  });
 }
 
 void CsvReader::begin(WindowReader* reader, bool header) {

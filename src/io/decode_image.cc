@@ -40,13 +40,10 @@ Tensor wide_png(std::string_view bytes, const DecodePngOptions& o) {
   };
   read_png(bytes, static_cast<int>(o.channels), o.max_pixels, room, true);
   Tensor t = data::make_batch(o.dtype, shape);
-  if (o.dtype == uint16) {
-    std::copy(samples.begin(), samples.end(),
-              reinterpret_cast<uint16_t*>(t.impl()->data()));
-  } else {
-    std::copy(samples.begin(), samples.end(),
-              reinterpret_cast<int32_t*>(t.impl()->data()));
-  }
+  std::byte* to = t.impl()->data();
+  const auto put = [&](auto* y) { std::ranges::copy(samples, y); };
+  o.dtype == uint16 ? put(reinterpret_cast<uint16_t*>(to))
+                    : put(reinterpret_cast<int32_t*>(to));
   return t;
 }
 

@@ -19,7 +19,8 @@ namespace berth {
 // Calls fn(T{}) with the element type T of `dtype` and returns its result; T
 // is one of float, double, int32_t, int64_t, uint8_t, bool, bfloat16_t,
 // float16_t, int8_t, std::complex<float>, std::complex<double>, int16_t,
-// uint16_t, uint32_t, uint64_t. Throws errors::Unimplemented "<what> of string" for others.
+// uint16_t, uint32_t, uint64_t. Throws errors::Unimplemented "<what> of string"
+// for others.
 template <class Fn>
 auto visit_dtype(DType dtype, const char* what, Fn&& fn) {
   switch (dtype) {

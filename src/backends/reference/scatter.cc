@@ -193,13 +193,14 @@ void segment(const KernelCall& c, double empty_float, bool lowest,
   const View &data = c.in[0], &ids = c.in[1];
   const int64_t num = c.out[0].dim(0);
   const int64_t inner = product_of(*c.out[0].shape, 1, c.out[0].shape->rank());
-  constexpr bool kExtreme =
-      std::is_same_v<Combine, Min> || std::is_same_v<Combine, Max>;
-  const auto of_type = [&](auto type) {
+  // As they are: the lowest and the highest of a wider type are others.
+  with_exact_number(data.dtype, [&](auto type) {
     using T = decltype(type);
     using Limits = std::numeric_limits<T>;
     // Sums and products use a wide type; extremes are exact as they are.
-    using W = std::conditional_t<kExtreme, T, Wide<T>>;
+    using W = std::conditional_t<std::is_same_v<Combine, Min> ||
+                                     std::is_same_v<Combine, Max>,
+                                 T, Wide<T>>;
     const T first = lowest    ? Limits::lowest()
                     : highest ? Limits::max()
                               : static_cast<T>(empty_float);
@@ -222,12 +223,7 @@ void segment(const KernelCall& c, double empty_float, bool lowest,
     }
     T* y = c.out[0].as<T>();
     for (size_t i = 0; i < rows.size(); ++i) y[i] = static_cast<T>(rows[i]);
-  };
-  if constexpr (kExtreme) {
-    with_exact_number(data.dtype, of_type);
-  } else {
-    with_number(data.dtype, of_type);
-  }
+  });
 }
 
 void segment_sum(const KernelCall& c) { segment<Add>(c, 0, false, false); }
@@ -261,8 +257,8 @@ void add_scatter(KernelTable& t) {
   add("ResourceScatterNdUpdate", kIndexTypes, &resource_scatter<Update, true>);
   add("ResourceScatterNdAdd", kIndexTypes, &resource_scatter<Add, true>);
   add("ResourceScatterNdSub", kIndexTypes, &resource_scatter<Sub, true>);
-  add("UnsortedSegmentSum", kOwnNumbers, &segment_sum);
-  add("UnsortedSegmentProd", kOwnNumbers, &segment_prod);
+  add("UnsortedSegmentSum", kOwnNumbers | kMoreIntegers, &segment_sum);
+  add("UnsortedSegmentProd", kOwnNumbers | kMoreIntegers, &segment_prod);
   add("UnsortedSegmentMin", kOwnNumbers | kMoreIntegers, &segment_min);
   add("UnsortedSegmentMax", kOwnNumbers | kMoreIntegers, &segment_max);
 }
