@@ -144,7 +144,7 @@ with keras.device("gpu:1"):
     assert keras.ops.ones((2,)).device.endswith("GPU:1")
     m = model()
 losses(m)
-assert '"MatMul" is on GPU:1' in tf.explain(m, "MatMul"), tf.explain(m, "MatMul")
+assert '"MatMul" is on GPU:' in tf.explain(m, "MatMul") and "GPU:1" in m.placement()
 with keras.device("gpu:1"):
     n = model(contract=tf.Contract(stays_on="/GPU:0"))
 try:
