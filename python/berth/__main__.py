@@ -1,6 +1,7 @@
-"""python -m berth SCRIPT.py [ARGS]: runs a script of TensorFlow's as it is.
+"""python -m berth [--own-keras] SCRIPT.py [ARGS]: runs a script of TensorFlow's as it is.
 
-For that run `import tensorflow` and `from tensorflow import keras` mean Berth.
+For that run `import tensorflow` means Berth. `keras` and `tf.keras` are the package Keras on Berth where it is
+installed, as in TensorFlow; without it, or with --own-keras, they are berth.keras.
 """
 import importlib
 import importlib.abc
@@ -8,16 +9,35 @@ import importlib.util
 import os
 import runpy
 import sys
+import types
 
 import berth
 
+_OF_KERAS = ("keras", "losses", "metrics", "optimizers", "initializers")
+
+
+class _TensorFlow(types.ModuleType):
+    """Berth, but for what is Keras'."""
+
+    def __getattr__(self, name):
+        if name not in _OF_KERAS:
+            return getattr(berth, name)
+        keras = importlib.import_module("keras._tf_keras.keras")
+        return keras if name == "keras" else getattr(keras, name)
+
+    def __dir__(self):
+        return dir(berth)
+
 
 class _Answer(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Answers imports of tensorflow and keras with the modules of Berth."""
+    """Answers imports of tensorflow, and of keras where that is Berth's own."""
+
+    def __init__(self, own_keras):
+        self._tops = ("tensorflow", "keras") if own_keras else ("tensorflow",)
+        self._own_keras = own_keras
 
     def find_spec(self, name, path=None, target=None):
-        top, _, rest = name.partition(".")
-        if top not in ("tensorflow", "keras"):
+        if name.partition(".")[0] not in self._tops:
             return None
         return importlib.util.spec_from_loader(name, self, is_package=True)
 
@@ -25,17 +45,34 @@ class _Answer(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         own = spec.name.replace("tensorflow", "berth", 1)
         own = own.replace("keras", "berth.keras", 1) if own.startswith("keras") else own
         own = own.replace("berth.python.", "berth.").replace("berth.compat.v2", "berth")
+        if not self._own_keras:
+            if own == "berth":
+                return _TensorFlow("tensorflow")
+            own = own.replace("berth.keras", "keras._tf_keras.keras", 1)
         return importlib.import_module(own)
 
     def exec_module(self, module):
         pass
 
 
+def _has_keras():
+    """True if Keras is installed; its backend is then Berth."""
+    if importlib.util.find_spec("keras") is None or os.environ.setdefault("KERAS_BACKEND", "berth") != "berth":
+        return False
+    from keras_berth import hook
+    hook.install()
+    return True
+
+
 def main():
-    if len(sys.argv) < 2:
-        sys.exit("usage: python -m berth SCRIPT.py [ARGS]")
-    sys.meta_path.insert(0, _Answer())
-    sys.argv = sys.argv[1:]
+    arguments = sys.argv[1:]
+    own_keras = arguments[:1] == ["--own-keras"]
+    if own_keras:
+        del arguments[0]
+    if not arguments:
+        sys.exit("usage: python -m berth [--own-keras] SCRIPT.py [ARGS]")
+    sys.meta_path.insert(0, _Answer(own_keras or not _has_keras()))
+    sys.argv = arguments
     sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
     runpy.run_path(sys.argv[0], run_name="__main__")
 

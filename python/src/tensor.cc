@@ -326,6 +326,7 @@ void add_variable(nb::module_& m) {
       .def("read_value", &value_of)
       .def("value", &value_of)
       .def("_serial", &Variable::serial)
+      .def("_handle", &Variable::handle)  // what ops that update it take
       .def("__hash__", [](const Variable& v) {
         return static_cast<Py_hash_t>(v.serial());
       });

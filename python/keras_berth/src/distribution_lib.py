@@ -26,6 +26,24 @@ def process_id():
     return 0
 
 
+_strategies = {}
+
+
+def strategy():
+    """The strategy of keras.distribution's DataParallel, where one over several devices is set; else None."""
+    from keras.src.distribution import distribution_lib
+    chosen = distribution_lib.distribution()
+    if not isinstance(chosen, distribution_lib.DataParallel):
+        return None
+    names = [str(d) for d in chosen.device_mesh.devices.flatten()]
+    if len(names) < 2:
+        return None
+    if id(chosen) not in _strategies:
+        devices = ["/{}:{}".format(*n.upper().split(":")) for n in names]
+        _strategies[id(chosen)] = chosen, tf.distribute.MirroredStrategy(devices)
+    return _strategies[id(chosen)][1]
+
+
 def distribute_value(value, layout):
     """The value: how variables are spread is the strategy's affair."""
     return value

@@ -3,6 +3,7 @@ import threading
 
 import numpy as np
 from berth import _core
+from berth._tensor import TensorSpec
 from keras.src import tree
 from keras.src.trainers.data_adapters import array_slicing
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
@@ -50,7 +51,7 @@ class _DatasetAdapter(DataAdapter):
 class Epochs(EpochIterator):
     """Keras' iterator over epochs, which also takes Berth's datasets."""
 
-    def __init__(self, x, y=None, sample_weight=None, **options):
+    def __init__(self, x, y=None, sample_weight=None, strategy=None, **options):
         from berth.data import Dataset
         from berth.distribute import DistributedDataset
         self._own = x if isinstance(x, (Dataset, DistributedDataset)) else None
@@ -62,14 +63,41 @@ class Epochs(EpochIterator):
         if self._own is not None:
             self.data_adapter = _DatasetAdapter(self._own)
             self._num_batches = self.data_adapter.num_batches
+        self._strategy = strategy
 
     def _get_iterator(self):
+        if self._strategy is not None:
+            return iter(self._distributed())
         if self._own is not None:
             return iter(self._own)
         return _Ahead(map(tensors, self.data_adapter.get_numpy_iterator()))
 
+    def _distributed(self):
+        """The batches of an epoch with a part for each replica, which the engine's pipeline cuts."""
+        from berth.data import Dataset
+        from berth.distribute import DistributedDataset
+        if isinstance(self._own, DistributedDataset):
+            return self._own
+        if self._own is not None:
+            return self._strategy.experimental_distribute_dataset(self._own)
+        whole = self.rows()
+        if whole is None:
+            first = tensors(next(iter(self.data_adapter.get_numpy_iterator())))
+            spec = tree.map_structure(lambda t: TensorSpec([None, *t.shape[1:]], t.dtype), first)
+            batches = Dataset.from_generator(lambda: iter(self.data_adapter.get_numpy_iterator()),
+                                             output_signature=spec)
+        else:
+            batches = Dataset.from_tensor_slices(whole)
+            if self.data_adapter._shuffle:
+                n = self.data_adapter._num_samples
+                batches = batches.shuffle(n, seed=int(np.random.randint(2 ** 31)))
+            batches = batches.batch(self.data_adapter.batch_size)
+        return self._strategy.experimental_distribute_dataset(batches)
+
     def first_batch(self):
-        """A batch to see shapes of; none is lost."""
+        """A batch to see shapes of, of which none is lost; None where Keras' way has to do."""
+        if self._own is not None:
+            return next(iter(getattr(self._own, "__berth_whole__", self._own)))
         if isinstance(self.data_adapter, ArrayDataAdapter):
             return next(iter(self.data_adapter.get_numpy_iterator()))
         return None
@@ -85,7 +113,7 @@ class Epochs(EpochIterator):
         sliceable = array_slicing.convert_to_sliceable(adapter._inputs, target_backend="numpy")
         n = adapter._num_samples
         whole = tree.map_structure(lambda s: tensors(s.convert_to_numpy(s[0:n])), sliceable, none_is_leaf=False)
-        if any(t.dtype == _core.string for t in tree.flatten(whole)):
+        if any(t is not None and t.dtype == _core.string for t in tree.flatten(whole)):
             return None
         return whole
 

@@ -1,6 +1,53 @@
-"""The base of Keras' optimizers on Berth."""
+"""The base of Keras' optimizers on Berth: gradients summed over replicas, and updates that the engine has as one op."""
+from berth import _core
+from keras.src.backend.common.stateless_scope import in_stateless_scope
 from keras.src.optimizers import base_optimizer
+
+_ops = _core.ops
 
 
 class BerthOptimizer(base_optimizer.BaseOptimizer):
-    """Updates variables in place."""
+    def _backend_apply_gradients(self, grads, trainable_variables):
+        if _core.replica_id() is not None:
+            grads = _core.all_reduce("sum", [_core.convert(g, None) for g in grads])
+        super()._backend_apply_gradients(grads, trainable_variables)
+
+    def _backend_update_step(self, grads, trainable_variables, learning_rate):
+        update = None if in_stateless_scope() else _fused(self)
+        if update is None or any(v.dtype not in ("float32", "float64") or v.value is not v._value
+                                 for v in trainable_variables):
+            super()._backend_update_step(grads, trainable_variables, learning_rate)
+            return
+        for grad, v in zip(grads, trainable_variables):
+            grad = _core.convert(grad, v.dtype)
+            update(self, v, grad if grad.dtype.name == v.dtype else _ops.cast(grad, v.dtype),
+                   _ops.cast(_core.convert(learning_rate, None), v.dtype))
+
+
+def _fused(optimizer):
+    """The function that updates a variable as an optimizer of Keras does, in one op; None of others."""
+    from keras.src.optimizers import adam, sgd
+    step = type(optimizer).update_step
+    if step is adam.Adam.update_step and not optimizer.amsgrad:
+        return _adam
+    return _sgd if step is sgd.SGD.update_step else None
+
+
+def _call(op, variables, values, **attrs):
+    _core.call_op(op, [v._value._handle() for v in variables] + values, attrs)
+
+
+def _adam(optimizer, variable, grad, rate):
+    at, dtype = optimizer._get_variable_index(variable), variable.dtype
+    step = _ops.cast(_core.convert(optimizer.iterations + 1, None), dtype)
+    betas = [_core.convert(b, dtype) for b in (optimizer.beta_1, optimizer.beta_2)]
+    _call("ResourceApplyAdam", [variable, optimizer._momentums[at], optimizer._velocities[at]],
+          [*(_ops.pow(b, step) for b in betas), rate, *betas, _core.convert(optimizer.epsilon, dtype), grad])
+
+
+def _sgd(optimizer, variable, grad, rate):
+    if optimizer.momentum == 0:
+        _call("ResourceApplyGradientDescent", [variable], [rate, grad])
+        return
+    _call("ResourceApplyKerasMomentum", [variable, optimizer.momentums[optimizer._get_variable_index(variable)]],
+          [rate, grad, _core.convert(optimizer.momentum, variable.dtype)], use_nesterov=optimizer.nesterov)

@@ -6,6 +6,7 @@ import numpy as np
 from berth import _core
 from berth._function import Function
 from berth._structure import flatten, pack
+from berth.distribute import PerReplica
 
 _ops = _core.ops
 _MOST = 256         # steps in a call
@@ -19,22 +20,40 @@ class _Traced(Exception):
 class Step:
     """A step function of a model."""
 
-    def __init__(self, step, name, eager=False, contract=None):
-        self._step, self._eager = step, eager
+    def __init__(self, step, name, eager=False, contract=None, strategy=None, joined="mean"):
+        self._step, self._strategy, self._joined = step, strategy, joined
         make = (lambda fn, name: fn) if eager else (
             lambda fn, name: Function(fn, name=name, autograph=False, contract=contract))
-        self.one = make(step, name)
+        self.one = make(step, name) if strategy is None else self._on_replicas
         self._many = make(self._loop, name)
-        self.last = self.one
+        self._replicated = make(self._run, name)
+        self.last = None
         self._form = None
         self._count = 1  # steps in the next call
 
     def __call__(self, batches):
         """The results of the last of some batches."""
-        self.last = self.one
+        self.last = self.one if self._strategy is None else self._replicated
         for batch in batches:
             out = self.one(batch)
         return out
+
+    def _on_replicas(self, batch):
+        """A step in every replica: a batch has a PerReplica where there are several."""
+        leaves, self._form = flatten(batch, lambda v: v is not None)
+        return self._replicated([list(v.values) if isinstance(v, PerReplica) else [v] for v in leaves])
+
+    def _run(self, parts):
+        """The traced function: results are the mean over replicas, or one after the other."""
+        data = pack(self._form, [p[0] if len(p) == 1 else PerReplica(p) for p in parts])
+        out, form = flatten(self._strategy.run(self._step, args=(data,)), lambda v: v is not None)
+        return pack(form, [self._of_all(v.values) if isinstance(v, PerReplica) else v for v in out])
+
+    def _of_all(self, values):
+        if self._joined == "concat" and len(values[0].shape):
+            return _ops.concat(list(values), 0)
+        total = _ops.add_n([tf.cast(v, "float32") for v in values])
+        return total / float(len(values))
 
     def over(self, whole, order, batch_size, per_call, begin):
         """Runs a step for each `batch_size` of the row numbers; yields (first step, last step, results of the last).

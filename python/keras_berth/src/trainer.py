@@ -1,4 +1,5 @@
 """fit(), evaluate() and predict() of Keras' models: steps that change variables in place, as plans of the engine."""
+import contextlib
 import warnings
 
 import berth as tf
@@ -14,6 +15,7 @@ from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 from keras.src.utils import traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
+from keras_berth.src import distribution_lib
 from keras_berth.src.epoch import Epochs, tensors
 from keras_berth.src.steps import Step
 
@@ -26,6 +28,13 @@ class BerthTrainer(base_trainer.Trainer):
         self.train_function = self.test_function = self.predict_function = None
         self._contract = None
         self._last_step = None
+        strategy = tf.distribute.get_strategy() if tf.distribute.has_strategy() else None
+        self._strategy = strategy or distribution_lib.strategy()
+
+    @property
+    def distribute_strategy(self):
+        """The strategy in whose scope the model was made, or the default one."""
+        return self._strategy or tf.distribute.get_strategy()
 
     def compile(self, *args, contract=None, **kwargs):
         """Keras' compile(); contract: a tf.Contract, or several, that every step keeps."""
@@ -50,6 +59,9 @@ class BerthTrainer(base_trainer.Trainer):
         loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
         rows = next(v for v in tree.flatten(x) if v is not None).shape[0]
         self._loss_tracker.update_state(loss, sample_weight=rows)
+        if training and _core.replica_id() is not None:  # of the whole batch, a replica's part may be smaller
+            mine = _core.convert(float(rows), None)
+            loss = loss * (mine / _core.all_reduce("sum", [mine])[0])
         return loss
 
     def train_step(self, data):
@@ -77,22 +89,27 @@ class BerthTrainer(base_trainer.Trainer):
         x, _, _ = data_adapter_utils.unpack_x_y_sample_weight(data)
         return self._forward(x, training=False)
 
-    def _make(self, step, name):
-        return Step(step, f"{self.name}/{name}", self.run_eagerly, self._contract)
+    def _make(self, step, name, strategy=None, joined="mean"):
+        return Step(step, f"{self.name}/{name}", self.run_eagerly, self._contract, strategy, joined)
+
+    def _of_predict(self):
+        """The strategy of predict(): of several tasks each predicts all."""
+        several = isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy)
+        return None if several else self._strategy
 
     def make_train_function(self, force=False):
         if self.train_function is None or force:
-            self.train_function = self._make(self.train_step, "train_step")
+            self.train_function = self._make(self.train_step, "train_step", self._strategy)
         return self.train_function
 
     def make_test_function(self, force=False):
         if self.test_function is None or force:
-            self.test_function = self._make(self.test_step, "test_step")
+            self.test_function = self._make(self.test_step, "test_step", self._strategy)
         return self.test_function
 
     def make_predict_function(self, force=False):
         if self.predict_function is None or force:
-            self.predict_function = self._make(self.predict_step, "predict_step")
+            self.predict_function = self._make(self.predict_step, "predict_step", self._of_predict(), "concat")
         return self.predict_function
 
     # Epochs.
@@ -100,10 +117,11 @@ class BerthTrainer(base_trainer.Trainer):
     def _build_for(self, epochs):
         """Makes variables of the model, its metrics and its optimizer."""
         first = epochs.first_batch()
-        if first is not None:
-            self._symbolic_build(data_batch=first)
-        else:
-            self._symbolic_build(iterator=epochs)
+        with contextlib.nullcontext() if self._strategy is None else self._strategy.scope():
+            if first is not None:
+                self._symbolic_build(data_batch=first)
+            else:
+                self._symbolic_build(iterator=epochs)
         epochs.reset()
 
     def _calls(self, step, epochs, whole, callbacks, kind):
@@ -142,7 +160,7 @@ class BerthTrainer(base_trainer.Trainer):
             (x, y, sample_weight), validation_data = array_slicing.train_validation_split(
                 (x, y, sample_weight), validation_split=validation_split)
         batches = Epochs(x, y, sample_weight, batch_size=batch_size, steps_per_epoch=steps_per_epoch, shuffle=shuffle,
-                         class_weight=class_weight, steps_per_execution=self.steps_per_execution)
+                         class_weight=class_weight, steps_per_execution=self.steps_per_execution, strategy=self._strategy)
         self._build_for(batches)
         callbacks = self._callbacks(callbacks, batches, verbose, epochs, add_history=True)
         validation = None
@@ -150,7 +168,7 @@ class BerthTrainer(base_trainer.Trainer):
             validation = dict(zip(("x", "y", "sample_weight"),
                                   data_adapter_utils.unpack_x_y_sample_weight(validation_data)),
                               batch_size=validation_batch_size or batch_size)
-        whole = batches.rows()
+        whole = None if self._strategy is not None else batches.rows()
         self.stop_training = False
         self.make_train_function()
         callbacks.on_train_begin()
@@ -183,8 +201,8 @@ class BerthTrainer(base_trainer.Trainer):
 
     def _for_evaluation(self, x, y, sample_weight, batch_size, steps):
         batches = Epochs(x, y, sample_weight, batch_size=batch_size, steps_per_epoch=steps, shuffle=False,
-                         steps_per_execution=self.steps_per_execution)
-        return batches, batches.rows()
+                         steps_per_execution=self.steps_per_execution, strategy=self._strategy)
+        return batches, None if self._strategy is not None else batches.rows()
 
     @traceback_utils.filter_traceback
     def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, callbacks=None,
@@ -214,7 +232,7 @@ class BerthTrainer(base_trainer.Trainer):
     @traceback_utils.filter_traceback
     def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
         batches = Epochs(x, batch_size=batch_size, steps_per_epoch=steps, shuffle=False,
-                         steps_per_execution=self.steps_per_execution)
+                         steps_per_execution=self.steps_per_execution, strategy=self._of_predict())
         callbacks = self._callbacks(callbacks, batches, verbose, 1)
         self.make_predict_function()
         self.stop_predicting = False
@@ -250,12 +268,14 @@ class BerthTrainer(base_trainer.Trainer):
                 raise ValueError("Arguments `sample_weight` and `class_weight` cannot be specified at the same time. "
                                  f"Received: sample_weight={sample_weight}, class_weight={class_weight}")
             sample_weight = data_adapter_utils.class_weight_to_sample_weights(y, class_weight)
-        self._symbolic_build(data_batch=tensors((x, y, sample_weight)))
+        with contextlib.nullcontext() if self._strategy is None else self._strategy.scope():
+            self._symbolic_build(data_batch=tensors((x, y, sample_weight)))
         return self._on_batch(self.make_train_function(), (x, y, sample_weight), return_dict)
 
     def test_on_batch(self, x, y=None, sample_weight=None, return_dict=False):
         self._assert_compile_called("test_on_batch")
-        self._symbolic_build(data_batch=tensors((x, y, sample_weight)))
+        with contextlib.nullcontext() if self._strategy is None else self._strategy.scope():
+            self._symbolic_build(data_batch=tensors((x, y, sample_weight)))
         return self._on_batch(self.make_test_function(), (x, y, sample_weight), return_dict)
 
     def predict_on_batch(self, x):
@@ -266,7 +286,7 @@ class BerthTrainer(base_trainer.Trainer):
 
     def _reported(self):
         step = self._last_step or self.train_function or self.test_function or self.predict_function
-        if step is None or step.last is step._step:
+        if step is None or not hasattr(step.last, "placement"):
             raise ValueError("nothing has run as a plan yet: call fit(), evaluate() or predict() first, "
                              "without run_eagerly")
         return step.last

@@ -1,9 +1,14 @@
 """keras.Variable: holds a variable of Berth, made where the open device scope and strategy say."""
+import contextlib
+
 from berth import _core
 from keras.src.backend.common import KerasVariable
 from keras.src.backend.common.stateless_scope import in_stateless_scope
 
-_AGGREGATION = {"none": 0, "sum": 1, "mean": 2, "only_first_replica": 3}
+from keras_berth.src import distribution_lib
+
+# What no rule is given for, such as weights and slots of optimizers, is the same in all replicas.
+_AGGREGATION = {"none": 3, "sum": 1, "mean": 2, "only_first_replica": 3}
 _SYNCHRONIZATION = {"auto": 0, "none": 1, "on_write": 2, "on_read": 3}
 
 
@@ -14,9 +19,11 @@ class Variable(KerasVariable):
         if isinstance(value, _core.Variable):
             self._value = value
             return
-        self._value = _core.Variable(value, trainable=self._trainable, name=self._path, dtype=self._dtype,
-                                     synchronization=_SYNCHRONIZATION[self._synchronization],
-                                     aggregation=_AGGREGATION[self._aggregation])
+        strategy = None if _core.has_strategy() else distribution_lib.strategy()
+        with contextlib.nullcontext() if strategy is None else strategy.scope():
+            self._value = _core.Variable(value, trainable=self._trainable, name=self._path, dtype=self._dtype,
+                                         synchronization=_SYNCHRONIZATION[self._synchronization],
+                                         aggregation=_AGGREGATION[self._aggregation])
 
     def _direct_assign(self, value):
         self._value.assign(value)
