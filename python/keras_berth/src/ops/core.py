@@ -37,6 +37,9 @@ def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
     return _cast(x, dtype)
 
 
+_NARROW = {"float64": "float32", "int64": "int32", "uint64": "uint32", "complex128": "complex64"}
+
+
 def _tensor_of(x, dtype):
     """A tensor, whose dtype is not yet `dtype` where values have to be converted."""
     if isinstance(x, _core.Variable):
@@ -46,7 +49,9 @@ def _tensor_of(x, dtype):
     if isinstance(x, (builtins.bool, int, float)) and dtype is not None and dtype != "bool":
         return _core.convert(x, dtype) if isinstance(x, builtins.bool) is False and (
             not isinstance(x, float) or dtype[0] in "fb") else _core.convert(x, None)
-    return _core.convert(x, None)
+    # Arrays of 64 bits that no dtype is said of become 32, as in Keras' promotion rules.
+    narrow = _NARROW.get(x.dtype.name) if dtype is None and isinstance(x, (np.ndarray, np.generic)) else None
+    return _core.convert(x, narrow)
 
 
 def convert_to_numpy(x):
