@@ -91,7 +91,7 @@ def _shape_item(self, at):
 def _shape_equal(self, other):
     if isinstance(other, TensorShape):
         return self._dims() == other._dims()
-    return isinstance(other, (list, tuple)) and self._dims() == list(other)
+    return self._dims() == list(other) if isinstance(other, (list, tuple)) else NotImplemented
 
 
 TensorShape.__getitem__ = _shape_item

@@ -156,3 +156,11 @@ def test_text_is_moved_as_numbers_are():
     assert texts(t[2, 1]) == "f" and [texts(row) for row in t] == a.tolist()
     f = tf.function(lambda t: tf.strings.join([t[0, 0], tf.strings.split("x y")[1]]))
     assert f(t).numpy() == b"ay" and "op by op" in f.plan_text()
+
+
+def test_shapes_let_others_say_whether_they_are_equal():
+    class Other:
+        def __eq__(self, shape):
+            return list(shape) == [2]
+    shape = tf.ones([2]).shape
+    assert shape == Other() and shape == [2] and shape != [3] and shape != 2 and shape is not None

@@ -113,7 +113,7 @@ class Epochs(EpochIterator):
         sliceable = array_slicing.convert_to_sliceable(adapter._inputs, target_backend="numpy")
         n = adapter._num_samples
         whole = tree.map_structure(lambda s: tensors(s.convert_to_numpy(s[0:n])), sliceable, none_is_leaf=False)
-        if any(t.dtype == _core.string for t in tree.flatten(whole)):
+        if any(t is not None and t.dtype == _core.string for t in tree.flatten(whole)):
             return None
         return whole
 

@@ -6,5 +6,5 @@ class BerthExportArchive:
 
     def __init__(self):
         raise NotImplementedError(
-            "model.export(): Berth does not write SavedModels yet; model.save('m.keras') keeps the model for Keras on "
+            "`export_saved_model` only currently supports the tensorflow, jax and torch backends. Berth does not write SavedModels yet; model.save('m.keras') keeps the model for Keras on "
             "any backend, and tf.function(model).get_concrete_function(...).save(path) a graph for `berth run`")

@@ -1,10 +1,8 @@
 """Functions of keras.ops.numpy that make, move, pick and sort elements."""
 import builtins
-import itertools
 import math as _math
 
 import berth as tf
-from keras.src.backend import config
 from keras.src.backend.common.backend_utils import canonicalize_axes, canonicalize_axis
 from keras.src.backend.common.variables import standardize_dtype
 from keras_berth.src.ops.core import convert_to_tensor
@@ -409,7 +407,8 @@ def _from_the_end(indices, length):
 
 def _indices(x):
     x = convert_to_tensor(x)
-    return x if name_of(x) in ("int32", "int64") else cast(x, "int64" if name_of(x) in ("uint32", "uint64") else "int32")
+    wide = "int64" if name_of(x) in ("int64", "uint32", "uint64") else "int32"
+    return cast(x, wide)
 
 
 def take(x, indices, axis=None):

@@ -37,6 +37,9 @@ def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
     return _cast(x, dtype)
 
 
+_NARROW = {"float64": "float32", "int64": "int32", "uint64": "uint32", "complex128": "complex64"}
+
+
 def _tensor_of(x, dtype):
     """A tensor, whose dtype is not yet `dtype` where values have to be converted."""
     if isinstance(x, _core.Variable):
@@ -46,7 +49,9 @@ def _tensor_of(x, dtype):
     if isinstance(x, (builtins.bool, int, float)) and dtype is not None and dtype != "bool":
         return _core.convert(x, dtype) if isinstance(x, builtins.bool) is False and (
             not isinstance(x, float) or dtype[0] in "fb") else _core.convert(x, None)
-    return _core.convert(x, None)
+    # Arrays of 64 bits that no dtype is said of become 32, as in Keras' promotion rules.
+    narrow = _NARROW.get(x.dtype.name) if dtype is None and isinstance(x, (np.ndarray, np.generic)) else None
+    return _core.convert(x, narrow)
 
 
 def convert_to_numpy(x):
@@ -84,12 +89,17 @@ _FILLS = 83, 89  # two sizes that differ and are primes stand for one that is no
 def compute_output_spec(fn, *args, **kwargs):
     """KerasTensors like what fn returns: traced, without memory or kernels; with open sizes twice."""
     given = (args, kwargs)
-    symbolic = [x for x in tree.flatten(given) if isinstance(x, KerasTensor)]
-    open_sizes = any(None in x.shape for x in symbolic)
+    symbolic = [x for x in tree.flatten(given) if _is_spec(x)]
+    open_sizes = any(None in tuple(x.shape) for x in symbolic)
     first = _traced(fn, given, symbolic, _FILLS[0])
     if not open_sizes:
         return tree.map_structure(lambda x: _spec(x, x), first)
     return tree.map_structure(_spec, first, _traced(fn, given, symbolic, _FILLS[1]))
+
+
+def _is_spec(x):
+    """True of what has a shape and a dtype alone; a tensor of an outer trace counts as that."""
+    return isinstance(x, KerasTensor) or (isinstance(x, Tensor) and x.is_symbolic)
 
 
 def _spec(x, other):
@@ -106,23 +116,24 @@ def _traced(fn, given, symbolic, fill):
 
     def call(leaves):
         at = iter(leaves)
-        args, kwargs = tree.map_structure(lambda x: next(at) if isinstance(x, KerasTensor) else x, given)
-        with StatelessScope(), SymbolicScope():
-            return fn(*args, **kwargs)
+        args, kwargs = tree.map_structure(lambda x: next(at) if _is_spec(x) else x, given)
+        return fn(*args, **kwargs)
 
     def trace(leaves):
         out.append(call(leaves))
         raise _Traced
 
     try:
-        _core.trace_concrete(trace, "spec", specs)
+        with StatelessScope(), SymbolicScope():  # its end makes variables, which no trace may do
+            _core.trace_concrete(trace, "spec", specs)
     except _Traced:
         return out[0]
     except Exception as error:
         if not getattr(error, "needs_values", False):
             raise
     # Its control flow depends on values: with zeros, op by op.
-    return call([_ops.zeros(s, d) for s, d in specs])
+    with StatelessScope(), SymbolicScope():
+        return call([_ops.zeros(s, d) for s, d in specs])
 
 
 def cond(pred, true_fn, false_fn):

@@ -3,9 +3,10 @@ import math as _math
 
 import berth as tf
 from keras.src.backend import config
+from keras.src.backend.common.variables import standardize_dtype
 from keras_berth.src.ops.core import convert_to_tensor
-from keras_berth.src.ops.promotion import (binary, bitwise, cast, define, float_of_whole, floating, is_whole, name_of, number,
-                                           operands, result_type, same, tensors, unary)
+from keras_berth.src.ops.promotion import (binary, bitwise, cast, define, float_of_whole, floating, is_whole, name_of,
+                                           number, operands, result_type, same, tensors, unary)
 
 _m, _b = tf.math, tf.bitwise
 
@@ -154,11 +155,7 @@ def _by_bits(function):
     return lambda x1, x2: function(_widened(x1), _widened(x2))
 
 
-def _arctan2(x1, x2):
-    return _m.atan2(x1, x2)
-
-
-def _either(pick, other):
+def _either(pick):
     """fmax and fmin: of a NaN and a number the number."""
     def function(x1, x2):
         if is_whole(name_of(x1)):
@@ -218,9 +215,8 @@ define(globals(), binary, {
     "floor_divide": (operands, _floor_divide), "power": (operands, _power),
     "mod": (_numbers, _m.floormod), "fmod": (_numbers, _m.truncatemod),
     "maximum": (operands, _m.maximum, _m.logical_or), "minimum": (operands, _m.minimum, _m.logical_and),
-    "fmax": (operands, _either(_m.maximum, 0), _m.logical_or),
-    "fmin": (operands, _either(_m.minimum, 0), _m.logical_and),
-    "arctan2": (_floats, _arctan2), "hypot": (_floats, _hypot), "heaviside": (_floats, _heaviside),
+    "fmax": (operands, _either(_m.maximum), _m.logical_or), "fmin": (operands, _either(_m.minimum), _m.logical_and),
+    "arctan2": (_floats, _m.atan2), "hypot": (_floats, _hypot), "heaviside": (_floats, _heaviside),
     "logaddexp": (_floats, _log_add(_math.e)), "logaddexp2": (_floats, _log_add(2)),
     "nextafter": (_floats, _next_after),
     "equal": (operands, _m.equal), "not_equal": (operands, _m.not_equal), "less": (_compared, _m.less),
@@ -292,13 +288,9 @@ def round(x, decimals=0):
     wide = float_of_whole(dtype)
     if decimals == 0:
         return _m.round(cast(x, wide))
-    factor = convert_to_tensor(10.0 ** abs_of(decimals), wide)
+    factor = convert_to_tensor(10.0 ** _math.fabs(decimals), wide)
     x = cast(x, wide)
     return cast(_m.round(x * factor) / factor if decimals > 0 else _m.round(x / factor) * factor, dtype)
-
-
-def abs_of(n):
-    return n if n >= 0 else -n
 
 
 def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
@@ -346,12 +338,7 @@ def select(condlist, choicelist, default=0):
 
 def view(x, dtype=None):
     x = convert_to_tensor(x)
-    return x if dtype is None else tf.bitcast(x, dtype if isinstance(dtype, str) else name_dtype(dtype))
-
-
-def name_dtype(dtype):
-    from keras.src.backend.common.variables import standardize_dtype
-    return standardize_dtype(dtype)
+    return x if dtype is None else tf.bitcast(x, standardize_dtype(dtype))
 
 
 def bartlett(x):

@@ -66,8 +66,8 @@ def _colours(name):
             raise ValueError(f"Invalid images dtype: expected float dtype. Received: images.dtype={dtype}")
         exact = "float64" if dtype == "float64" else "float32"
         if name == "rgb_to_hsv":
-            tiny = _m.less(_m.abs(images), convert_to_tensor(2.0 ** {"float64": -52, "float32": -23, "float16": -10}.get(
-                dtype, -7), dtype))
+            bits = {"float64": 52, "float32": 23, "float16": 10, "bfloat16": 7}[dtype]
+            tiny = _m.less(_m.abs(images), convert_to_tensor(2.0 ** -bits, dtype))
             images = tf.where(tiny, tf.zeros_like(images), images)
         return back(cast(getattr(tf.image, name)(cast(images, exact)), dtype))
     call.__name__ = call.__qualname__ = name

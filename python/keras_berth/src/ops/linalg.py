@@ -1,6 +1,5 @@
 """keras.ops.linalg: decompositions, and what follows from them."""
 import berth as tf
-from keras.src.backend import config
 from keras.src.backend.common.backend_utils import canonicalize_axes
 from keras_berth.src.ops.arrays import moveaxis
 from keras_berth.src.ops.core import convert_to_tensor
@@ -89,7 +88,7 @@ def solve_triangular(a, b, lower=False):
 def svd(x, full_matrices=True, compute_uv=True):
     out = tf.linalg.svd(_float(x), full_matrices=full_matrices, compute_uv=compute_uv)
     if not compute_uv:
-        return out
+        return out if tf.is_tensor(out) else tuple(out)[0]
     s, u, v = out
     return u, s, tf.linalg.matrix_transpose(v)
 

@@ -103,12 +103,16 @@ def ifft2(x):
     return _parts(tf.signal.ifft2d(_get_complex_tensor_from_tuple(x)))
 
 
+def _length(fft_length):
+    return [] if fft_length is None else [[fft_length]]
+
+
 def rfft(x, fft_length=None):
-    return _parts(tf.signal.rfft(convert_to_tensor(x), None if fft_length is None else [fft_length]))
+    return _parts(tf.signal.rfft(convert_to_tensor(x), *_length(fft_length)))
 
 
 def irfft(x, fft_length=None):
-    return tf.signal.irfft(_get_complex_tensor_from_tuple(x), None if fft_length is None else [fft_length])
+    return tf.signal.irfft(_get_complex_tensor_from_tuple(x), *_length(fft_length))
 
 
 def extract_sequences(x, sequence_length, sequence_stride):

@@ -4,7 +4,7 @@ import math as _math
 import berth as tf
 from keras.src import backend
 from keras.src.backend.common.variables import standardize_dtype
-from keras_berth.src.ops.arrays import split, swapaxes, take_along_axis
+from keras_berth.src.ops.arrays import split, swapaxes
 from keras_berth.src.ops.convolution import (  # noqa: F401
     adaptive_average_pool, adaptive_max_pool, average_pool, conv, conv_transpose, depth_to_space, depthwise_conv, fold,
     max_pool, separable_conv, space_to_depth, unfold)
@@ -295,24 +295,17 @@ def ctc_decode(inputs, sequence_lengths, strategy="greedy", beam_width=100, top_
     inputs = convert_to_tensor(inputs)
     inputs = cast(inputs, result_type(name_of(inputs), "float32"))
     lengths = convert_to_tensor(sequence_lengths, "int32")
+    classes = inputs.shape[-1]
+    blank = classes - 1 if mask_index is None else mask_index
+    by_time = tf.transpose(inputs, [1, 0, 2])
     if strategy == "greedy":
-        return _greedy(inputs, lengths, merge_repeated, inputs.shape[-1] - 1 if mask_index is None else mask_index)
-    if strategy == "beam_search":
-        return _n.ctc_beam_search_decoder(inputs, lengths, beam_width, top_paths, mask_index)
-    raise ValueError(f"Invalid strategy {strategy}. Supported values are 'greedy' and 'beam_search'.")
-
-
-def _greedy(inputs, lengths, merge_repeated, blank):
-    """The likeliest class of each step, the blanks and repetitions at the end, as -1."""
-    steps = inputs.shape[1]
-    blank = convert_to_tensor(blank, "int32")
-    after = _m.greater_equal(tf.range(steps), tf.expand_dims(lengths, 1))
-    classes = tf.where(after, blank, cast(_m.argmax(inputs, 2), "int32"))
-    scores = tf.where(after, _like(0, inputs), tf.reduce_max(inputs, 2))
-    gone = _m.equal(classes, blank)
-    if merge_repeated:
-        again = _m.equal(classes[:, 1:], classes[:, :-1])
-        gone = _m.logical_or(gone, tf.concat([tf.zeros_like(gone[:, :1]), again], 1))
-    classes = tf.where(gone, convert_to_tensor(-1, "int32"), classes)
-    order = cast(tf.argsort(tf.where(gone, convert_to_tensor(steps, "int32"), tf.range(steps)), axis=-1), "int32")
-    return tf.expand_dims(take_along_axis(classes, order, -1), 0), -tf.reduce_sum(scores, 1, True)
+        labels, scores = _n.ctc_greedy_labels(by_time, lengths, merge_repeated=merge_repeated, blank_index=blank)
+        return tf.expand_dims(cast(labels, "int32"), 0), scores
+    if strategy != "beam_search":
+        raise ValueError(f"Invalid strategy {strategy}. Supported values are 'greedy' and 'beam_search'.")
+    # The decoder has the blank behind the other classes.
+    order = convert_to_tensor([c for c in range(classes) if c != blank] + [blank], "int32")
+    labels, scores = _n.ctc_beam_search_labels(tf.gather(by_time, order, axis=2), lengths, beam_width=beam_width,
+                                               top_paths=top_paths)
+    labels = cast(labels, "int32")
+    return tf.where(_m.greater_equal(labels, convert_to_tensor(blank, "int32")), labels + 1, labels), scores

@@ -1,6 +1,7 @@
 """Functions of keras.ops.numpy over axes: sums, moments, extremes, quantiles, running sums, and their nan forms."""
 import berth as tf
 from keras.src.backend.common.backend_utils import canonicalize_axes, canonicalize_axis
+from keras.src.backend.common.variables import standardize_dtype
 from keras_berth.src.ops.core import convert_to_tensor
 from keras_berth.src.ops.promotion import (WIDER, cast, float_of_whole, floating, is_whole, name_of, number,
                                            result_type, tensors)
@@ -192,7 +193,6 @@ def _running(function, filler=None):
         x = convert_to_tensor(x)
         if filler is not None:
             x, _ = _filled(x, filler)
-        from keras.src.backend.common.variables import standardize_dtype
         wanted = number(result_type(standardize_dtype(dtype) if dtype else name_of(x)))
         x = cast(x, wanted)
         return function(tf.reshape(x, [-1]), 0) if axis is None else function(x, axis)
