@@ -1,5 +1,7 @@
 """Tables and small functions of tf. The numbers are TensorFlow's own."""
 import gzip
+import subprocess
+import sys
 
 import berth as tf
 import numpy as np
@@ -95,3 +97,38 @@ def test_transforms_under_their_older_names():
     assert [int(v) for v in d.batch(2).apply(ex.unbatch())] == list(range(6))
     assert ex.get_structure(d) == tf.TensorSpec([], tf.int64) and int(ex.at(d, 4)) == 4
     assert next(iter(d)) == iter(d).next()
+
+
+def test_seeds_are_split_and_folded():
+    seeds = tf.random.split([1, 2], 3)
+    assert seeds.shape.as_list() == [3, 2] and seeds.dtype == tf.int32 and len(np.unique(seeds.numpy())) == 6
+    assert (tf.random.split([1, 2], 3).numpy() == seeds.numpy()).all()
+    folded = [tf.random.fold_in([1, 2], n).numpy().tolist() for n in (0, 1)]
+    assert folded[0] != folded[1] and len(folded[0]) == 2
+
+
+MANY = """
+import os
+import berth as tf
+n = len(os.sched_getaffinity(0)) + 1
+parts = [tf.config.LogicalDeviceConfiguration()] * n
+tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], parts)
+assert len(tf.config.list_logical_devices("CPU")) == n
+strategy = tf.distribute.MirroredStrategy(devices=["cpu:0", "cpu:1"])
+
+def draw():
+    g = tf.random.Generator.from_seed(1)
+    return g.normal([2])
+assert len(strategy.run(draw).values) == 2
+"""
+
+
+def test_more_cpu_devices_than_cores_share_them():
+    done = subprocess.run([sys.executable, "-c", MANY], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_lists_of_text_beside_tensors_of_it():
+    steps = tf.constant([["Open"], ["Read"]])
+    assert tf.concat((steps, [["Map"]]), axis=0).numpy().tolist() == [[b"Open"], [b"Read"], [b"Map"]]
+    assert tf.tile([[["1st"]]], [2, 1, 1]).numpy().tolist() == [[[b"1st"]], [[b"1st"]]]
