@@ -257,7 +257,7 @@ def columns(name):
     if "cifar" in base:
         x, y = pictures(2000, (32, 32, 3))
         return {"image": x, "label": y}, [str(i) for i in range(10)]
-    x, y = pictures(160, (120, 160, 3), len(FLOWERS))
+    x, y = pictures(160, (240, 320, 3), len(FLOWERS))
     return {"image": x, "label": y}, FLOWERS
 
 

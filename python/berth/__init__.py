@@ -42,6 +42,10 @@ _strings.take_text(globals())
 _later(io, "berth._io", "FixedLenFeature VarLenFeature RaggedFeature FixedLenSequenceFeature parse_example "  # noqa: F821
        "parse_single_example TFRecordOptions TFRecordWriter decode_csv gfile")
 _later(image, "berth._images", "ResizeMethod extract_patches")  # noqa: F821
+_later(image, "berth._more", "total_variation psnr image_gradients is_jpeg")  # noqa: F821
+_later(math, "berth._more", "polyval confusion_matrix is_non_decreasing is_strictly_increasing lbeta")  # noqa: F821
+_later(strings, "berth._more", "unicode_encode ngrams")  # noqa: F821
+_later(io, "berth._more", "encode_base64 decode_base64 decode_compressed matching_files")  # noqa: F821
 math.argmax, math.argmin, math.reduce_mean = argmax, argmin, reduce_mean  # noqa: F405
 __version__ = "0.1.0"
 version = _types.SimpleNamespace(VERSION=__version__, GIT_VERSION="", COMPILER_VERSION="")
@@ -49,7 +53,7 @@ newaxis = None
 
 
 # Imported when they are used first.
-_LATER = ("autograph", "data", "debugging", "distribute", "keras", "nest", "profiler", "ragged",
+_LATER = ("autograph", "data", "debugging", "distribute", "keras", "lookup", "nest", "profiler", "ragged",
           "saved_model", "sparse", "summary", "train", "types")
 # Names that stand in one of those, too.
 _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "keras.optimizers",
@@ -64,6 +68,8 @@ _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "ke
          "zeros_initializer": "keras.initializers.Zeros",
          "random_normal_initializer": "keras.initializers.RandomNormal",
          "random_uniform_initializer": "keras.initializers.RandomUniform",
+         **{n: f"_more.{n}" for n in ("saturate_cast", "dynamic_partition", "dynamic_stitch", "parallel_stack", "unravel_index",
+                                      "shape_n", "tuple", "get_static_value", "is_symbolic_tensor", "reverse_sequence")},
          **{f"assert_{n}": f"debugging.assert_{n}" for n in ("equal", "greater", "less", "rank")}}
 
 

@@ -3,7 +3,7 @@ import re
 
 from berth import _core
 from berth._structure import LEAF, Made, flatten, pack
-from berth._tensor import TensorSpec, convert_to_tensor
+from berth._tensor import TensorSpec, convert_to_tensor, string
 
 
 class ConcreteFunction:
@@ -30,7 +30,7 @@ class ConcreteFunction:
         try:
             core = _core.trace_concrete(trace, function.__name__, [(s.shape, s.dtype) for s in specs])
         except Exception as error:
-            if not getattr(error, "needs_values", False):
+            if not getattr(error, "needs_values", False) or not _on_the_host(structure, specs):
                 raise
             return Untraced(function, structure, specs)
         return cls(core, structure, forms[-1], function)
@@ -95,6 +95,16 @@ class ConcreteFunction:
 
     def __repr__(self):
         return f"<ConcreteFunction {self.pretty_printed_signature()}>"
+
+
+def _on_the_host(structure, specs):
+    """True of arguments that no trace has values for, whatever the function: text and data sets."""
+    def holds(part):
+        if hasattr(part, "value"):
+            return hasattr(part.value, "element_spec")
+        parts = part.values() if isinstance(part, dict) else part if isinstance(part, (list, tuple)) else ()
+        return any(map(holds, parts))
+    return any(s.dtype == string for s in specs) or holds(structure)
 
 
 class Untraced(ConcreteFunction):

@@ -353,6 +353,8 @@ class _UnknownShape:
 class TensorSpec:
     """Shape and dtype of an argument (tf.TensorSpec); shape None: of any rank."""
 
+    value_type = Tensor
+
     def __init__(self, shape=(), dtype=float32, name=None):
         self.shape = _UnknownShape() if shape is None or isinstance(shape, _UnknownShape) else TensorShape(shape)
         self.dtype, self.name = as_dtype(dtype), name

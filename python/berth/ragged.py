@@ -322,6 +322,8 @@ class Row(Composite):
 class RaggedTensorSpec(Composite):
     """Shape and dtype of a RaggedTensor: shape[1:ragged_rank + 1] of it may differ from row to row."""
 
+    value_type = RaggedTensor
+
     def __init__(self, shape=None, dtype=_core.float32, ragged_rank=None, row_splits_dtype=int64, flat_values_spec=None):
         self.shape, self.dtype = TensorSpec(shape).shape, TensorSpec((), dtype).dtype
         rank = self.shape.rank

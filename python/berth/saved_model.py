@@ -159,7 +159,7 @@ class _OneOf:
                 out = f(*given)
                 for ours, own in f.pairs:
                     ours.assign(own)
-                return out[0] if isinstance(out, list) and len(out) == 1 else out if out else None
+                return (out[0] if len(out) == 1 else out or None) if isinstance(out, list) else out
         raise ValueError(f"{self.__name__}: no saved trace takes "
                          f"{[(g.dtype.name, g.shape.as_list()) for g in given]}; it has "
                          f"{[f.function_type for f in self.concrete_functions]}")

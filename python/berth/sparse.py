@@ -86,6 +86,7 @@ class SparseTensorSpec(Composite):
         self.shape, self.dtype = TensorSpec(shape).shape, TensorSpec((), dtype).dtype
 
     rank = property(lambda self: self.shape.rank)
+    value_type = SparseTensor
 
     def _parts(self):
         return (TensorSpec([None, self.rank], int64), TensorSpec([None], self.dtype), TensorSpec([self.rank], int64)), \

@@ -6,7 +6,7 @@ from berth._module import Module, variables_in
 from berth._tensor import convert_to_tensor, refuse
 
 __all__ = ["Checkpoint", "CheckpointManager", "CheckpointOptions", "latest_checkpoint",
-           "list_variables", "load_variable", "LoadStatus", "ClusterSpec", "Example", "Features", "Feature",
+           "list_variables", "load_variable", "load_checkpoint", "LoadStatus", "ClusterSpec", "Example", "Features", "Feature",
            "BytesList", "FloatList", "Int64List"]
 
 
@@ -210,6 +210,43 @@ def latest_checkpoint(checkpoint_dir, latest_filename=None):
 def list_variables(ckpt_dir_or_file):
     """Returns (name, shape) of the values in a checkpoint."""
     return [(name, shape.as_list()) for name, shape in _core.list_variables(str(ckpt_dir_or_file))]
+
+
+class CheckpointReader:
+    """The values of a checkpoint by TensorFlow's names, NAME/.ATTRIBUTES/VARIABLE_VALUE, or by NAME."""
+
+    _END = "/.ATTRIBUTES/VARIABLE_VALUE"
+
+    def __init__(self, path):
+        self._path = path
+
+    def get_variable_to_shape_map(self):
+        """{name: list of lengths}."""
+        return {name + self._END: shape for name, shape in list_variables(self._path)}
+
+    def get_variable_to_dtype_map(self):
+        """{name: DType}."""
+        return {name: _core.load_variable(self._path, self._plain(name)).dtype for name in self.get_variable_to_shape_map()}
+
+    def _plain(self, name):
+        return name.removesuffix(self._END)
+
+    def has_tensor(self, tensor_str):
+        """Whether there is a value of this name."""
+        return self._plain(tensor_str) in dict(list_variables(self._path))
+
+    def get_tensor(self, tensor_str):
+        """A value as an array; NotFoundError of another name."""
+        return load_variable(self._path, self._plain(tensor_str))
+
+
+def load_checkpoint(ckpt_dir_or_file):
+    """A CheckpointReader of a checkpoint, or of the last one of a folder."""
+    import os
+    path = str(ckpt_dir_or_file)
+    if os.path.isdir(path) and _latest(path) is not None:
+        path = _latest(path)
+    return CheckpointReader(path)
 
 
 def load_variable(ckpt_dir_or_file, name):
