@@ -372,8 +372,9 @@ class Dataset:
         return pack(self._form, [TensorSpec(s, d) for s, d in self.__berth__.element_spec()])
 
     def explain(self):
-        """The transforms with what each has done: what AUTOTUNE chose, waits, bytes."""
-        return self.__berth__.explain()
+        """The slow stage, and the transforms with what each has done: what AUTOTUNE chose, waits, bytes, time."""
+        from berth._placement import Report
+        return Report(self.__berth__.explain())
 
     def __repr__(self):
         return f"<{type(self).__name__} element_spec={self.element_spec!r}>"
@@ -640,17 +641,56 @@ def make_csv_dataset(file_pattern, batch_size, column_names=None, column_default
 
 
 hide_in(Dataset, Iterator, Windows, TextLineDataset, TFRecordDataset, FixedLengthRecordDataset, CsvDataset)
+
+
+def _counter(start=0, step=1, dtype=_core.int64):
+    """start, start + step, ... without end."""
+    return Dataset.counter(start, step, dtype)
+
+
+def _enumerate_dataset(start=0):
+    """For apply(): pairs of a number, from start on, and the element."""
+    return lambda d: d.enumerate(start)
+
+
+def _unique():
+    """For apply(): the different elements."""
+    return lambda d: d.unique()
+
+
+def _get_single_element(dataset):
+    """The only element; InvalidArgumentError where there are none or several."""
+    return dataset.get_single_element()
+
+
+def _cardinality(dataset):
+    """The number of elements, an int64 scalar; INFINITE_CARDINALITY, UNKNOWN_CARDINALITY."""
+    return dataset.cardinality()
+
+
+def _assert_cardinality(expected_cardinality):
+    """For apply(): says how many elements there are, which is checked."""
+    return lambda d: d._same(d.__berth__.assert_cardinality(expected_cardinality))
+
+
+def _ignore_errors(log_warning=False):
+    """For apply(): leaves out the elements that are errors, with a warning if asked for."""
+    return lambda d: d.ignore_errors(log_warning)
+
+
+def _prefetch_to_device(device, buffer_size=AUTOTUNE):
+    """For apply(), last: elements are on a device, or on their way, before they are needed."""
+    return lambda d: d._same(d.__berth__.prefetch_to_device(device, buffer_size))
+
+
+def _copy_to_device(target_device, source_device="/cpu:0"):
+    """For apply(): elements are copied to a device."""
+    return lambda d: d._same(d.__berth__.copy_to_device(target_device))
+
+
 experimental = _types.SimpleNamespace(
     AUTOTUNE=AUTOTUNE, AutoShardPolicy=AutoShardPolicy, CsvDataset=CsvDataset, make_csv_dataset=make_csv_dataset,
-    Counter=lambda start=0, step=1, dtype=_core.int64: Dataset.counter(start, step, dtype),
-    enumerate_dataset=lambda start=0: lambda d: d.enumerate(start), unique=lambda: lambda d: d.unique(),
-    get_single_element=lambda dataset: dataset.get_single_element(),
-    Optional=Optional, INFINITE_CARDINALITY=INFINITE_CARDINALITY,
-    UNKNOWN_CARDINALITY=UNKNOWN_CARDINALITY,
-    cardinality=lambda dataset: dataset.cardinality(),
-    assert_cardinality=lambda n: lambda d: d._same(d.__berth__.assert_cardinality(n)),
-    ignore_errors=lambda log_warning=False: lambda d: d.ignore_errors(log_warning),
-    prefetch_to_device=lambda device, buffer_size=AUTOTUNE: lambda d: d._same(
-        d.__berth__.prefetch_to_device(device, buffer_size)),
-    copy_to_device=lambda target_device, source_device="/cpu:0": lambda d: d._same(
-        d.__berth__.copy_to_device(target_device)))
+    Counter=_counter, enumerate_dataset=_enumerate_dataset, unique=_unique, get_single_element=_get_single_element,
+    Optional=Optional, INFINITE_CARDINALITY=INFINITE_CARDINALITY, UNKNOWN_CARDINALITY=UNKNOWN_CARDINALITY,
+    cardinality=_cardinality, assert_cardinality=_assert_cardinality, ignore_errors=_ignore_errors,
+    prefetch_to_device=_prefetch_to_device, copy_to_device=_copy_to_device)
