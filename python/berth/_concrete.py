@@ -25,7 +25,14 @@ class ConcreteFunction:
 
         specs = [v if isinstance(v, TensorSpec) else TensorSpec.from_tensor(convert_to_tensor(v))
                  for v in leaves]
-        core = _core.trace_concrete(trace, function.__name__, [(s.shape, s.dtype) for s in specs])
+        try:
+            core = _core.trace_concrete(trace, function.__name__, [(s.shape, s.dtype) for s in specs])
+        except Exception as error:
+            from berth._function import needs_values
+            if needs_values(error):
+                error.args = (f"{error}; a concrete function, and a file, is a trace: call {function.__name__} itself, "
+                              "which runs op by op, or keep what needs values outside of it, in a function of its own",)
+            raise
         return cls(core, structure, forms[-1], function)
 
     def __call__(self, *args, **kwargs):
