@@ -30,9 +30,14 @@ class ConcreteFunction:
         try:
             core = _core.trace_concrete(trace, function.__name__, [(s.shape, s.dtype) for s in specs])
         except Exception as error:
-            if not getattr(error, "needs_values", False) or not _on_the_host(structure, specs):
+            from berth._function import needs_values
+            if not needs_values(error):
                 raise
-            return Untraced(function, structure, specs)
+            if _on_the_host(structure, specs):
+                return Untraced(function, structure, specs)
+            error.args = (f"{error}; a concrete function, and a file, is a trace: call {function.__name__} itself, "
+                          "which runs op by op, or keep what needs values outside of it, in a function of its own",)
+            raise
         return cls(core, structure, forms[-1], function)
 
     def __call__(self, *args, **kwargs):

@@ -5,7 +5,7 @@ import threading
 from berth import _core
 from berth._core import Tensor, TensorShape, Variable
 from berth._frames import hide
-from berth._placement import Report, contracts, save_text
+from berth._placement import Explanation, Placement, Report, contracts, save_text
 from berth._straight import is_straight
 from berth._structure import LEAF, Composite, Made, flatten, is_value, pack
 from berth._tensor import TensorSpec, convert_to_tensor
@@ -266,24 +266,24 @@ class Function:
     def experimental_get_tracing_count(self):
         return sum(core.num_traces() for core in self._cores)
 
-    def _why_untraced(self):
+    def _why_untraced(self, kind=Report):
         """What there is in place of a report of a function that never could be traced."""
         if not self._untraced or self.experimental_get_tracing_count():
             return None
         _, error = list(self._untraced.values())[-1]
-        return Report(f"{self.__name__} runs op by op, for it cannot be traced: {error}\n")
+        return kind(f"{self.__name__} runs op by op, for it cannot be traced: {error}\n")
 
     def placement(self):
         """What ran where, of the signature called last."""
-        if (text := self._why_untraced()) is not None:
+        if (text := self._why_untraced(Placement)) is not None:
             return text
-        return Report(self._core.placement(), self._core.placement_json())
+        return Placement("", self._core.placement())
 
     def explain(self, op):
         """Why an op is where it is, and what would move it."""
-        if (text := self._why_untraced()) is not None:
+        if (text := self._why_untraced(Explanation)) is not None:
             return text
-        return Report(self._core.explain(op))
+        return Explanation("", self._core.explain(op))
 
     def plan_text(self, stage="plan"):
         """The function as text: stage "trace", "optimize", "place" or "plan"."""

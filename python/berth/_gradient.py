@@ -14,6 +14,7 @@ ops = _core.ops
 
 
 class UnconnectedGradients:
+    """What tape.gradient() gives for what the target does not depend on: None or zeros."""
     NONE, ZERO = "none", "zero"
 
 

@@ -386,8 +386,9 @@ class Dataset:
         return pack(self._form, [TensorSpec(s, d) for s, d in self.__berth__.element_spec()])
 
     def explain(self):
-        """The transforms with what each has done: what AUTOTUNE chose, waits, bytes."""
-        return self.__berth__.explain()
+        """The slow stage, and the transforms with what each has done: what AUTOTUNE chose, waits, bytes, time."""
+        from berth._placement import Report
+        return Report(self.__berth__.explain())
 
     def __repr__(self):
         return f"<{type(self).__name__} element_spec={self.element_spec!r}>"
@@ -657,47 +658,12 @@ def make_csv_dataset(file_pattern, batch_size, column_names=None, column_default
     return made.ignore_errors() if ignore_errors else made
 
 
-def _as_function(name):
-    """A method of Dataset for apply()."""
-    return lambda *args, **options: lambda d: getattr(d, name)(*args, **options)
-
-
-def _spec_of(element):
-    leaves, form = flatten(_nested(element))
-    return pack(form, [TensorSpec.from_tensor(convert_to_tensor(v)) for v in leaves])
-
-
 hide_in(Dataset, Iterator, Windows, TextLineDataset, TFRecordDataset, FixedLengthRecordDataset, CsvDataset)
+
+from berth import _data_experimental as _more  # noqa: E402  its functions are of Dataset
+
 experimental = _types.SimpleNamespace(
     AUTOTUNE=AUTOTUNE, AutoShardPolicy=AutoShardPolicy, CsvDataset=CsvDataset, make_csv_dataset=make_csv_dataset,
-    Counter=lambda start=0, step=1, dtype=_core.int64: Dataset.counter(start, step, dtype),
-    enumerate_dataset=lambda start=0: lambda d: d.enumerate(start), unique=lambda: lambda d: d.unique(),
-    get_single_element=lambda dataset: dataset.get_single_element(),
-    Optional=Optional, INFINITE_CARDINALITY=INFINITE_CARDINALITY,
-    UNKNOWN_CARDINALITY=UNKNOWN_CARDINALITY,
-    cardinality=lambda dataset: dataset.cardinality(),
-    assert_cardinality=lambda n: lambda d: d._same(d.__berth__.assert_cardinality(n)),
-    dense_to_ragged_batch=lambda batch_size, drop_remainder=False, row_splits_dtype=_core.int64: lambda d: d.ragged_batch(
-        batch_size, drop_remainder),
-    ignore_errors=lambda log_warning=False: lambda d: d.ignore_errors(log_warning),
-    bucket_by_sequence_length=_as_function("bucket_by_sequence_length"), group_by_window=_as_function("group_by_window"),
-    scan=_as_function("scan"), snapshot=_as_function("snapshot"), take_while=_as_function("take_while"),
-    rejection_resample=_as_function("rejection_resample"), unbatch=_as_function("unbatch"),
-    map_and_batch=lambda map_func, batch_size, num_parallel_batches=None, drop_remainder=False, num_parallel_calls=None:
-    lambda d: d.map(map_func, num_parallel_calls).batch(batch_size, drop_remainder),
-    shuffle_and_repeat=lambda buffer_size, count=None, seed=None: lambda d: d.shuffle(buffer_size, seed).repeat(count),
-    parallel_interleave=lambda map_func, cycle_length, block_length=1, **options: lambda d: d.interleave(
-        map_func, cycle_length, block_length),
-    choose_from_datasets=Dataset.choose_from_datasets, sample_from_datasets=Dataset.sample_from_datasets,
-    RandomDataset=Dataset.random, from_list=lambda elements, name=None: Dataset.from_generator(
-        lambda: iter(elements), output_signature=_spec_of(elements[0])),
-    get_structure=lambda dataset_or_iterator: dataset_or_iterator.element_spec,
-    get_next_as_optional=lambda iterator: iterator.get_next_as_optional(),
-    at=lambda dataset, index: next(iter(dataset.skip(int(index)))),
-    save=lambda dataset, path, compression=None, shard_func=None: dataset.save(path, compression, shard_func),
-    load=lambda path, element_spec=None, compression=None, reader_func=None: Dataset.load(
-        path, element_spec, compression, reader_func),
-    prefetch_to_device=lambda device, buffer_size=AUTOTUNE: lambda d: d._same(
-        d.__berth__.prefetch_to_device(device, buffer_size)),
-    copy_to_device=lambda target_device, source_device="/cpu:0": lambda d: d._same(
-        d.__berth__.copy_to_device(target_device)))
+    Optional=Optional, INFINITE_CARDINALITY=INFINITE_CARDINALITY, UNKNOWN_CARDINALITY=UNKNOWN_CARDINALITY,
+    **{n: v for n, v in vars(_more).items() if callable(v) and not n.startswith("_") and n not in (
+        "Dataset", "TensorSpec", "convert_to_tensor", "flatten", "pack")})

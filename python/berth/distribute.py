@@ -13,6 +13,8 @@ from berth.data import Iterator
 
 
 class ReduceOp:
+    """How values of replicas are combined."""
+
     SUM, MEAN = "sum", "mean"
 
 
@@ -113,7 +115,12 @@ class Strategy:
             results, structure = self.__berth__.run(by_replica, "", one)
         except Exception as error:
             from berth._function import needs_values
-            if self.num_replicas_in_sync != 1 or not needs_values(error):
+            if not needs_values(error):
+                raise
+            if self.num_replicas_in_sync != 1:
+                error.args = (f"{error}; in run() of several replicas there is no way but a trace: compute what needs "
+                              "values before run(), from the values that it returned (experimental_local_results), or "
+                              "use a strategy of one replica",)
                 raise
             results, structure = self._op_by_op(one, by_replica[0])
         if n == 1:
@@ -176,9 +183,9 @@ class Strategy:
         return values[0] if n == 1 else PerReplica([convert_to_tensor(v) for v in values])
 
     def plan(self, model, batch_size):
-        """What a training step of a compiled model would do, as a table."""
-        from berth._placement import Report
-        return Report(self.__berth__.plan(model.__berth__, batch_size))
+        """What a training step of a compiled model would do: shares, sums, peak memory, predicted time, and what fits."""
+        from berth._placement import StrategyPlan
+        return StrategyPlan("", self.__berth__.plan(model.__berth__, batch_size))
 
 
 def _op(value):
@@ -279,6 +286,8 @@ class MirroredStrategy(Strategy):
 
 
 class OneDeviceStrategy(Strategy):
+    """Variables and steps on one device, by its name ("/GPU:0")."""
+
     def __init__(self, device):
         super().__init__(_core.one_device_strategy(str(device)))
 
@@ -382,6 +391,7 @@ def get_strategy():
 
 
 def has_strategy():
+    """Whether the scope of a strategy is open."""
     return _core.has_strategy()
 
 
@@ -433,8 +443,12 @@ class _CommunicationOptions:
 
 
 hide_in(Strategy, MirroredStrategy, OneDeviceStrategy, MultiWorkerMirroredStrategy)
+def _central_storage(compute_devices=None, parameter_device=None):
+    """A Strategy whose variables are on the host, while the devices compute."""
+    return Strategy(_core.central_storage_strategy(_names(compute_devices)))
+
+
 experimental = _types.SimpleNamespace(
     MultiWorkerMirroredStrategy=MultiWorkerMirroredStrategy, CommunicationOptions=_CommunicationOptions,
     CommunicationImplementation=_types.SimpleNamespace(AUTO="AUTO", RING="RING", NCCL="NCCL"),
-    CentralStorageStrategy=lambda compute_devices=None, parameter_device=None: Strategy(
-        _core.central_storage_strategy(_names(compute_devices))))
+    CentralStorageStrategy=_central_storage)

@@ -141,6 +141,7 @@ def reorder(sp_input, name=None):
 
 
 def reshape(sp_input, shape, name=None):
+    """A SparseTensor with the same values in the order of rows and another shape."""
     flat = _np.ravel_multi_index(tuple(sp_input.indices.numpy().T), sp_input.shape.as_list())
     shape = [int(d) for d in shape]
     if -1 in shape:
@@ -157,11 +158,13 @@ def sparse_dense_matmul(sp_a, b, adjoint_a=False, adjoint_b=False, name=None):
 
 
 def reduce_sum(sp_input, axis=None, keepdims=None, output_is_sparse=False, name=None):
+    """The sum over axes of a SparseTensor, dense unless output_is_sparse."""
     out = _ops.math.reduce_sum(to_dense(sp_input), axis, bool(keepdims))
     return from_dense(out) if output_is_sparse else out
 
 
 def transpose(sp_input, perm=None, name=None):
+    """A SparseTensor with its axes in another order, reversed by default."""
     perm = list(range(sp_input.rank))[::-1] if perm is None else list(perm)
     return reorder(SparseTensor(sp_input.indices.numpy()[:, perm], sp_input.values,
                                 _np.asarray(sp_input.shape.as_list())[perm]))
@@ -178,6 +181,7 @@ def add(a, b, threshold=0):
 
 
 def eye(num_rows, num_columns=None, dtype=None, name=None):
+    """Ones on the diagonal, a SparseTensor [num_rows, num_columns]."""
     columns = num_rows if num_columns is None else num_columns
     n = min(num_rows, columns)
     return SparseTensor([[i, i] for i in range(n)], _ops.ones([n], dtype or _core.float32),
@@ -185,6 +189,7 @@ def eye(num_rows, num_columns=None, dtype=None, name=None):
 
 
 def is_sparse(value):
+    """Whether it is a SparseTensor."""
     return isinstance(value, SparseTensor)
 
 

@@ -1,5 +1,6 @@
 """tf.train: checkpoints (docs/checkpoints.md says how they are kept)."""
 from berth import _core
+from berth._classes import describe as _describe
 from berth._example import BytesList, Example, Feature, Features, FloatList, Int64List
 from berth._core import LoadStatus, Variable, latest_checkpoint as _latest
 from berth._module import Module, variables_in
@@ -8,6 +9,8 @@ from berth._tensor import convert_to_tensor, refuse
 __all__ = ["Checkpoint", "CheckpointManager", "CheckpointOptions", "latest_checkpoint",
            "list_variables", "load_variable", "load_checkpoint", "LoadStatus", "ClusterSpec", "Example", "Features", "Feature",
            "BytesList", "FloatList", "Int64List"]
+_describe(LoadStatus, "What restore() did: restored, deferred, missing and unused are lists of names; assert_consumed() and "
+                      "assert_existing_objects_matched() are errors where something is left.")
 
 
 class CheckpointOptions:

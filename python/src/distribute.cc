@@ -172,7 +172,7 @@ void add_strategy(nb::module_& m) {
       .def(
           "plan",
           [](const Strategy& s, const keras::Model& model, int64_t batch_size) {
-            return s.plan(model, batch_size).str();
+            return s.plan(model, batch_size);
           },
           nb::call_guard<Free>());
 }

@@ -81,6 +81,7 @@ nb::object history_of(const keras::History& h) {
   d["epoch"] = nb::cast(h.epoch);
   d["history"] = values;
   d["seconds"] = nb::cast(h.seconds);
+  d["input_seconds"] = nb::cast(h.input_seconds);
   d["fallback_ops"] = h.fallback_ops;
   d["fallback_bytes"] = h.fallback_bytes;
   return d;
@@ -259,11 +260,8 @@ void add_reports(nb::class_<Model, Layer>& c) {
   c.def("layers", &Model::layers)
       .def("input_names", &Model::input_names)
       .def("output_names", &Model::output_names)
-      .def("placement", [](const Model& m) { return m.placement().str(); })
-      .def("placement_json",
-           [](const Model& m) { return m.placement().json(); })
-      .def("explain", [](const Model& m,
-                         const std::string& op) { return m.explain(op).str(); })
+      .def("placement", &Model::placement)
+      .def("explain", &Model::explain)
       .def("train_plan_text",
            [](const Model& m, const std::string& stage) {
              return m.train_plan_text(stage);

@@ -6,7 +6,7 @@ from berth._core import OpError
 from berth._frames import hide_in
 from berth._function import call_converted
 from berth._lazy import Lazy
-from berth._placement import Report, contracts, save_text
+from berth._placement import Explanation, Placement, Report, contracts, save_text
 from berth._structure import LEAF, Composite, flatten, pack
 from berth._tensor import TensorSpec, convert_to_tensor
 from berth.data import Dataset
@@ -385,11 +385,11 @@ class Model(Layer):
 
     def placement(self):
         """What of the training step ran where."""
-        return Report(self.__berth__.placement(), self.__berth__.placement_json())
+        return Placement("", self.__berth__.placement())
 
     def explain(self, op):
         """Why an op of the training step is where it is, and what would move it."""
-        return Report(self.__berth__.explain(op))
+        return Explanation("", self.__berth__.explain(op))
 
     def plan_text(self, stage="plan"):
         """The training step as text: stage "trace", "optimize", "place" or "plan".
