@@ -54,7 +54,7 @@ _LATER = ("autograph", "data", "debugging", "distribute", "keras", "nest", "prof
 _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "keras.optimizers",
          "initializers": "keras.initializers", "Assert": "debugging.Assert",
          "SparseTensor": "sparse.SparseTensor", "TensorArray": "_arrays.TensorArray",
-         "VariableSynchronization": "distribute.VariableSynchronization",
+         "DeviceSpec": "_device_spec.DeviceSpec", "VariableSynchronization": "distribute.VariableSynchronization",
          "VariableAggregation": "distribute.VariableAggregation", "RaggedTensor": "ragged.RaggedTensor",
          "constant_initializer": "keras.initializers.Constant",
          "ones_initializer": "keras.initializers.Ones",

@@ -257,7 +257,7 @@ keras.utils.timeseries_dataset_from_array keras.version keras.visualization.draw
 keras.visualization.draw_segmentation_masks keras.visualization.plot_bounding_box_gallery
 keras.visualization.plot_image_gallery keras.visualization.plot_segmentation_mask_gallery
 keras.wrappers.SKLearnClassifier keras.wrappers.SKLearnRegressor keras.wrappers.SKLearnTransformer
-tf.AggregationMethod tf.CriticalSection tf.DeviceSpec tf.IndexedSlicesSpec tf.NoneTensorSpec tf.OptionalSpec
+tf.AggregationMethod tf.CriticalSection tf.IndexedSlicesSpec tf.NoneTensorSpec tf.OptionalSpec
 tf.RaggedTensorSpec tf.RegisterGradient tf.SparseTensorSpec tf.TensorArraySpec tf.TypeSpec tf.approx_top_k
 tf.as_string tf.audio.decode_wav tf.audio.encode_wav tf.autodiff.ForwardAccumulator tf.autodiff.GradientTape
 tf.autograph.experimental.Feature tf.autograph.trace tf.batch_to_space tf.bitcast tf.broadcast_dynamic_shape
@@ -289,32 +289,14 @@ tf.data.experimental.scan tf.data.experimental.shuffle_and_repeat tf.data.experi
 tf.data.experimental.table_from_dataset tf.data.experimental.take_while tf.data.experimental.to_variant
 tf.data.experimental.unbatch tf.debugging.disable_check_numerics tf.debugging.enable_check_numerics
 tf.debugging.experimental.disable_dump_debug_info tf.debugging.experimental.enable_dump_debug_info
-tf.distribute.CrossDeviceOps tf.distribute.DistributedIterator tf.distribute.DistributedValues
-tf.distribute.InputOptions tf.distribute.InputReplicationMode tf.distribute.ParameterServerStrategy
-tf.distribute.RunOptions tf.distribute.Server tf.distribute.StrategyExtended tf.distribute.TPUStrategy
-tf.distribute.cluster_resolver.ClusterResolver tf.distribute.cluster_resolver.GCEClusterResolver
-tf.distribute.cluster_resolver.KubernetesClusterResolver
-tf.distribute.cluster_resolver.KubernetesExecutableLocation
-tf.distribute.cluster_resolver.SimpleClusterResolver tf.distribute.cluster_resolver.SlurmClusterResolver
-tf.distribute.cluster_resolver.TPUClusterResolver tf.distribute.cluster_resolver.UnionResolver
-tf.distribute.coordinator.ClusterCoordinator tf.distribute.coordinator.PerWorkerValue
-tf.distribute.coordinator.RemoteValue tf.distribute.coordinator.experimental_get_current_worker_index
-tf.distribute.experimental.CollectiveCommunication tf.distribute.experimental.CollectiveHints
-tf.distribute.experimental.ParameterServerStrategy tf.distribute.experimental.PreemptionCheckpointHandler
-tf.distribute.experimental.PreemptionWatcher tf.distribute.experimental.TPUStrategy
-tf.distribute.experimental.TerminationConfig tf.distribute.experimental.ValueContext
-tf.distribute.experimental.coordinator.ClusterCoordinator
-tf.distribute.experimental.coordinator.PerWorkerValues tf.distribute.experimental.coordinator.RemoteValue
-tf.distribute.experimental.partitioners.FixedShardsPartitioner
-tf.distribute.experimental.partitioners.MaxSizePartitioner
-tf.distribute.experimental.partitioners.MinSizePartitioner tf.distribute.experimental.partitioners.Partitioner
-tf.distribute.experimental.rpc.Client tf.distribute.experimental.rpc.Server
-tf.distribute.experimental_set_strategy tf.dtypes.saturate_cast tf.dynamic_partition tf.dynamic_stitch
-tf.edit_distance tf.eig tf.eigvals tf.errors.OperatorNotAllowedInGraphError tf.errors.UnauthenticatedError
-tf.experimental.BatchableExtensionType tf.experimental.DynamicRaggedShape tf.experimental.ExtensionType
-tf.experimental.ExtensionTypeBatchEncoder tf.experimental.ExtensionTypeSpec tf.experimental.RowPartition
-tf.experimental.StructuredTensor tf.experimental.async_clear_error tf.experimental.async_scope
-tf.experimental.dispatch_for_api tf.experimental.dispatch_for_binary_elementwise_apis
+tf.distribute.experimental.PreemptionCheckpointHandler tf.distribute.experimental.PreemptionWatcher
+tf.distribute.experimental.TerminationConfig tf.distribute.experimental_set_strategy tf.dtypes.saturate_cast
+tf.dynamic_partition tf.dynamic_stitch tf.edit_distance tf.eig tf.eigvals
+tf.errors.OperatorNotAllowedInGraphError tf.errors.UnauthenticatedError tf.experimental.BatchableExtensionType
+tf.experimental.DynamicRaggedShape tf.experimental.ExtensionType tf.experimental.ExtensionTypeBatchEncoder
+tf.experimental.ExtensionTypeSpec tf.experimental.RowPartition tf.experimental.StructuredTensor
+tf.experimental.async_clear_error tf.experimental.async_scope tf.experimental.dispatch_for_api
+tf.experimental.dispatch_for_binary_elementwise_apis
 tf.experimental.dispatch_for_binary_elementwise_assert_apis
 tf.experimental.dispatch_for_unary_elementwise_apis tf.experimental.enable_strict_mode
 tf.experimental.extension_type.as_dict tf.experimental.function_executor_type

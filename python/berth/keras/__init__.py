@@ -31,6 +31,7 @@ constraints = _module("constraints", _parts.constraints)
 activations = _module("activations", _parts.activations)
 applications = _module("applications", _parts.applications)
 utils = _module("utils", _parts.utils)
+utils.experimental = _module("utils.experimental", {"DatasetCreator": _own.DatasetCreator})
 mixed_precision = _module("mixed_precision", {
     **exported({n: getattr(_core, n) for n in ("set_global_policy", "global_policy")}),
     "Policy": _core.DTypePolicy,
