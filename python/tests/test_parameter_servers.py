@@ -137,6 +137,9 @@ for r in [coordinator.schedule(two, args=(iter(dataset),)) for _ in range(3)]:
     n = r.fetch()
     assert len(n) == 4 and len(set(n % 2)) == 1 and (np.diff(n) == 2).all(), n
 
+average = coordinator.schedule(lambda it: tf.nn.compute_average_loss(next(it)["x"]), args=(iter(dataset),))
+assert average.fetch() in (1.0, 2.0)  # of 0 and 2, or 1 and 3: batches of a size that the trace does not know
+
 values = tf.distribute.experimental.coordinator.PerWorkerValues([tf.constant(10), tf.constant(20)])
 assert {int(coordinator.schedule(lambda v: v + 1, args=(values,)).fetch()) for _ in range(9)} <= {11, 21}
 resource = coordinator.create_per_worker_resource(lambda: tf.constant([1.0, 2.0]) * 3.0)

@@ -120,7 +120,9 @@ WAYS = {
     "parameter servers of a sleeping generator": ("s, c, r = served(taken, asleep); r[0].get(); a_little()",),
     "parameter servers, exception": ("s, c, r = served(taken); r[0].get(); raise ValueError('mine')", 1),
     "parameter servers, os._exit": ("s, c, r = served(taken); r[0].get(); a_little(); os._exit(5)", 5),
-    "parameter servers, a thread waits": ("s, c, r = served(taken, asleep); daemon(c.join); r[0].get(); a_little()",),
+    "parameter servers, a thread waits": (
+        "s, c, r = served(taken, asleep)\ndef waits():\n    try: c.join()\n    except tf.errors.FailedPreconditionError: pass\n"
+        "daemon(waits); r[0].get(); a_little()",),
     "parameter servers, interrupted": ("s, c, r = served(taken, asleep); r[0].get(); interrupt_soon(); c.join()", -2),
     "parameter servers let go": ("s, c, r = served(taken); r[0].get(); del s, c, r; a_little()",),
     "written at the end": (
