@@ -59,7 +59,7 @@ _LATER = ("autograph", "data", "debugging", "distribute", "keras", "lookup", "ne
 _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "keras.optimizers",
          "initializers": "keras.initializers", "Assert": "debugging.Assert",
          "SparseTensor": "sparse.SparseTensor", "TensorArray": "_arrays.TensorArray",
-         "VariableSynchronization": "distribute.VariableSynchronization",
+         "DeviceSpec": "_device_spec.DeviceSpec", "VariableSynchronization": "distribute.VariableSynchronization",
          "VariableAggregation": "distribute.VariableAggregation", "RaggedTensor": "ragged.RaggedTensor",
          "RaggedTensorSpec": "ragged.RaggedTensorSpec", "SparseTensorSpec": "sparse.SparseTensorSpec",
          "type_spec_from_value": "_extension.type_spec_from_value",

@@ -8,6 +8,17 @@ NEVER = [
     ("tf.raw_ops", "ops have one form"),
     ("tf.lite", "another run-time"),
     ("tf.tpu", "no TPUs"),
+    ("tf.distribute.TPUStrategy", "no TPUs"),
+    ("tf.distribute.experimental.TPUStrategy", "no TPUs"),
+    ("tf.distribute.cluster_resolver.TPUClusterResolver", "no TPUs"),
+    ("tf.distribute.cluster_resolver.GCEClusterResolver", "addresses of instance groups are Google's API: TF_CONFIG or "
+     "BERTH_HOSTS say them (docs/cluster.md)"),
+    ("tf.distribute.cluster_resolver.KubernetesClusterResolver", "it asks Kubernetes for pods, whose addresses change: "
+     "TF_CONFIG or BERTH_HOSTS with a headless Service (docs/cluster.md)"),
+    ("tf.distribute.cluster_resolver.KubernetesExecutableLocation", "as KubernetesClusterResolver"),
+    ("tf.distribute.coordinator.experimental_get_current_worker_index", "a scheduled function must not depend on which "
+     "worker runs it"),
+    ("tf.distribute.experimental.rpc", "parts of a program talk through strategies"),
     ("tf.xla", "there is no XLA behind Berth; its plans are compiled by itself"),
     ("tf.mlir", "there is no MLIR behind Berth"),
     ("tf.quantization", "of TensorFlow Lite"),

@@ -124,30 +124,48 @@ def _part(name, value):
 
 
 class ClusterSpec:
-    """The tasks of a cluster, their addresses by job: {"worker": ["host:port", ...]}."""
+    """The tasks of a cluster, their addresses by job: {"worker": ["host:port", ...]}, or {"worker": {3: "host:port"}}."""
 
     def __init__(self, cluster):
-        self._jobs = dict(cluster.as_dict() if hasattr(cluster, "as_dict") else cluster)
+        jobs = cluster._jobs if isinstance(cluster, ClusterSpec) else cluster
+        if not isinstance(jobs, dict):
+            raise TypeError(f"a ClusterSpec of a {type(cluster).__name__}; expected addresses by job, "
+                            '{"worker": ["host:port"]}')
+        self._jobs = {job: {int(i): tasks[i] for i in sorted(tasks)} if isinstance(tasks, dict)
+                      else dict(enumerate([tasks] if isinstance(tasks, str) else tasks))
+                      for job, tasks in jobs.items()}
 
     jobs = property(lambda self: sorted(self._jobs))
 
     def as_dict(self):
-        """Lists of addresses by job."""
-        return {job: list(tasks) for job, tasks in self._jobs.items()}
+        """Addresses by job: lists, or dictionaries where indices have gaps."""
+        return {job: list(tasks.values()) if list(tasks) == list(range(len(tasks))) else dict(tasks)
+                for job, tasks in self._jobs.items()}
+
+    def _tasks(self, job_name):
+        if job_name not in self._jobs:
+            raise ValueError(f"the cluster has no job {job_name!r}; it has {self.jobs}")
+        return self._jobs[job_name]
 
     def num_tasks(self, job_name):
         """How many tasks a job has; ValueError of a job that is not there."""
-        return len(self.job_tasks(job_name))
+        return len(self._tasks(job_name))
+
+    def task_indices(self, job_name):
+        """The indices of a job's tasks, in order."""
+        return list(self._tasks(job_name))
 
     def job_tasks(self, job_name):
-        """The addresses of a job, in order."""
-        if job_name not in self._jobs:
-            raise ValueError(f"the cluster has no job {job_name!r}; it has {self.jobs}")
-        return list(self._jobs[job_name])
+        """The addresses of a job, in order; None where an index is not there."""
+        tasks = self._tasks(job_name)
+        return [tasks.get(i) for i in range(max(tasks, default=-1) + 1)]
 
     def task_address(self, job_name, task_index):
         """The address of a task."""
-        return self.job_tasks(job_name)[task_index]
+        tasks = self._tasks(job_name)
+        if task_index not in tasks:
+            raise ValueError(f"the job {job_name!r} has no task {task_index}; it has {list(tasks)}")
+        return tasks[task_index]
 
     def __eq__(self, other):
         return isinstance(other, ClusterSpec) and self.as_dict() == other.as_dict()
@@ -156,7 +174,7 @@ class ClusterSpec:
         return bool(self._jobs)
 
     def __repr__(self):
-        return f"ClusterSpec({self._jobs})"
+        return f"ClusterSpec({self.as_dict()})"
 
 
 class CheckpointManager:

@@ -6,6 +6,7 @@
 
 #include "callbacks.h"
 #include "classes.h"
+#include "held.h"
 #include "own_classes.h"
 
 namespace berth::python {
@@ -87,9 +88,24 @@ nb::object history_of(const keras::History& h) {
   return d;
 }
 
+// fn(replicas, pipelines, number of the pipeline) -> Dataset.
+keras::utils::experimental::DatasetCreator creator_of(nb::handle fn) {
+  return keras::utils::experimental::DatasetCreator(
+      [made = held(nb::borrow(fn))](const distribute::InputContext& c) {
+        const Gil gil;
+        return nb::cast<data::Dataset>((*made)(c.num_replicas_in_sync,
+                                               c.num_input_pipelines,
+                                               c.input_pipeline_id));
+      });
+}
+
 nb::object fit(Model& model, nb::handle x, nb::handle y, nb::dict options) {
   const keras::FitOptions o = fit_options(options);
   const Site site = site_of_caller();
+  if (PyCallable_Check(x.ptr()) != 0) {
+    const auto creator = creator_of(x);
+    return history_of(freely([&] { return model.fit(creator, o, site); }));
+  }
   const bool whole = nb::isinstance<data::Dataset>(x);
   const auto in = whole ? keras::NamedTensors() : named(x);
   const auto out = whole ? keras::NamedTensors() : named(y);

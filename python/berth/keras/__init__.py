@@ -49,6 +49,7 @@ preprocessing = _module("preprocessing", {"image": _module("preprocessing.image"
 _later(preprocessing, "berth.keras._folders", "image_dataset_from_directory text_dataset_from_directory")
 _later(preprocessing.image, "berth.keras._pictures", "load_img img_to_array array_to_img save_img")
 _later(preprocessing.sequence, "berth.keras._pictures", "pad_sequences")
+utils.experimental = _module("utils.experimental", {"DatasetCreator": _own.DatasetCreator})
 _later(utils, "berth.keras.saving", "register_keras_serializable get_registered_name get_registered_object "
       "get_custom_objects CustomObjectScope custom_object_scope serialize_keras_object deserialize_keras_object")
 

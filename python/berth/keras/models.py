@@ -12,7 +12,7 @@ from berth._tensor import TensorSpec, convert_to_tensor
 from berth.data import Dataset
 from berth.keras import callbacks as _callbacks
 from berth.keras import layers as _layers
-from berth.keras._own import metric_of, owner
+from berth.keras._own import DatasetCreator, metric_of, owner
 from berth.keras.layers import Input, Layer
 
 _saving = Lazy("berth.keras.saving")
@@ -172,6 +172,9 @@ class Model(Layer):
 
     def _inputs(self, x):
         """What fit and its kin are given, in the dtypes of the inputs."""
+        if isinstance(x, DatasetCreator):
+            from berth.distribute import InputContext
+            x = x(InputContext())
         x = _dense(getattr(x, "__berth_whole__", x))
         wanted = self._input_dtypes()
         if wanted is None:
@@ -278,12 +281,13 @@ class Model(Layer):
         """Trains; returns a History."""
         given = self._callbacks(callbacks)
         validation_data = getattr(validation_data, "__berth_whole__", validation_data)
-        if isinstance(validation_data, Dataset):
+        if isinstance(validation_data, (Dataset, DatasetCreator)):
             validation_data = self._inputs(validation_data)
         if validation_data is not None and isinstance(validation_data, (list, tuple)):
             v = list(validation_data) + [None]
             validation_data = (self._inputs(v[0]), _tensors(v[1]), v[2])
-        values = self.__berth__.fit(self._inputs(x), _tensors(y), {
+        data = self._created(x) if isinstance(x, DatasetCreator) else self._inputs(x)
+        values = self.__berth__.fit(data, _tensors(y), {
             "epochs": epochs, "batch_size": _size("batch_size", batch_size, 32),
             "verbose": 1 if verbose == "auto" else int(verbose), "callbacks": given,
             "shuffle": bool(shuffle), "validation_split": validation_split,
@@ -295,6 +299,11 @@ class Model(Layer):
             "validation_data": validation_data})
         self.__dict__["history"] = _callbacks.History(self, values)
         return self.history
+
+    def _created(self, creator):
+        """What the engine calls for the data set of an input pipeline."""
+        from berth.distribute import InputContext
+        return lambda replicas, pipelines, number: self._inputs(creator(InputContext(pipelines, number, replicas)))
 
     def _callbacks(self, callbacks):
         all = [callbacks] if isinstance(callbacks, _callbacks.Callback) else list(callbacks or [])
