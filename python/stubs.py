@@ -74,8 +74,8 @@ MODULES = ("math", "nn", "linalg", "bitwise", "image", "strings", "random", "io"
            "keras.activations", "keras.optimizers", "keras.optimizers.schedules", "keras.utils", "keras.applications")
 # Those that are written by hand, or in part: the sources of each.
 WRITTEN = {"autograph": "autograph", "config": "config", "data": "data", "debugging": "debugging",
-           "distribute": "distribute", "dtypes": "dtypes", "errors": "errors", "experimental": "experimental",
-           "nest": "nest", "profiler": "profiler", "ragged": "ragged", "random": "random",
+           "distribute": "distribute", "dtypes": "dtypes", "errors": "errors", "experimental": "experimental/__init__",
+           "experimental.numpy": "experimental/numpy", "types": "types", "lookup": "lookup", "nest": "nest", "profiler": "profiler", "ragged": "ragged", "random": "random",
            "saved_model": "saved_model", "sparse": "sparse", "summary": "summary", "train": "train", "keras.models": "keras/models", "keras.layers": "keras/layers",
            "keras.callbacks": "keras/callbacks", "keras.datasets": "keras/datasets", "keras.saving": "keras/saving",
            "keras.mixed_precision": ""}
@@ -205,7 +205,7 @@ def main():
         text += aliases_of(module)
         if module == "keras.callbacks":
             text += stubs.text(module)
-        whole = any(other.startswith(module + ".") for other in MODULES)
+        whole = any(other.startswith(module + ".") for other in {*MODULES, *WRITTEN})
         write(folder, module.replace(".", os.sep) + (os.sep + "__init__" if whole else ""), text + anything)
     modules = sorted(m.split(".")[1] for m in {*MODULES, *WRITTEN} if m.count(".") == 1 and m.startswith("keras."))
     write(folder, "keras/__init__", HEAD + "".join(f"from berth.keras import {m} as {m}\n" for m in modules)

@@ -111,7 +111,7 @@ def later(berth, package):
     for node in ast.walk(ast.parse(open(os.path.join(berth, package, "__init__.py")).read())):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "_later":
             module, source, names = node.args
-            path = ".".join([package, module.id] if package else [module.id])
+            path = ".".join([package, ast.unparse(module)] if package else [ast.unparse(module)])
             source = os.path.join(*ast.literal_eval(source).split(".")[1:]) + ".py"
             found.setdefault(path, []).append((source, set(ast.literal_eval(names).split())))
     return found

@@ -68,9 +68,13 @@ _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "ke
          "zeros_initializer": "keras.initializers.Zeros",
          "random_normal_initializer": "keras.initializers.RandomNormal",
          "random_uniform_initializer": "keras.initializers.RandomUniform",
-         **{n: f"_more.{n}" for n in ("saturate_cast", "dynamic_partition", "dynamic_stitch", "parallel_stack", "unravel_index",
-                                      "shape_n", "tuple", "get_static_value", "is_symbolic_tensor", "reverse_sequence")},
-         **{f"assert_{n}": f"debugging.assert_{n}" for n in ("equal", "greater", "less", "rank")}}
+         "saturate_cast": "_more.saturate_cast", "dynamic_partition": "_more.dynamic_partition",
+         "dynamic_stitch": "_more.dynamic_stitch", "parallel_stack": "_more.parallel_stack",
+         "unravel_index": "_more.unravel_index", "shape_n": "_more.shape_n", "tuple": "_more.tuple",
+         "get_static_value": "_more.get_static_value", "is_symbolic_tensor": "_more.is_symbolic_tensor",
+         "reverse_sequence": "_more.reverse_sequence", "assert_equal": "debugging.assert_equal",
+         "assert_greater": "debugging.assert_greater", "assert_less": "debugging.assert_less",
+         "assert_rank": "debugging.assert_rank"}
 
 
 def __getattr__(name):
