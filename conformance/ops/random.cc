@@ -1,6 +1,8 @@
 // Random numbers: the device must draw what the reference draws, and a part
 // what the whole draws at its place.
 
+#include <string_view>
+
 #include "conformance/ops/families.h"
 
 namespace berth::conformance {
@@ -52,6 +54,14 @@ void add_random_cases(Cases& cases) {
        {"RandomStandardNormal", "TruncatedNormal", "RandomUniform"}) {
     add_draw(cases, op, "stateless", {5, 7}).attr("stateless", true);
   }
+  for (const char* op : {"RandomStandardNormal", "TruncatedNormal",
+                         "RandomUniform", "RandomUniformInt"}) {
+    const bool whole = op == std::string_view("RandomUniformInt");
+    Case& drawn = cases.add(op, "key", {Input(Shape{2}).whole(0, 100, int64)})
+                      .attr("shape", Shape{5, 7})
+                      .dtype_attr("dtype");
+    if (whole) drawn.types(kIntegerTypes).attr("maxval", int64_t{9});
+  }
   const auto classes = [&](const char* label, Shape logits, int64_t n) {
     cases.add("Multinomial", label, {Input(logits)})
         .attr("num_samples", n)
@@ -62,6 +72,10 @@ void add_random_cases(Cases& cases) {
   classes("one_class", {3, 1}, 2);
   classes("no_samples", {3, 2}, 0);
   classes("no_rows", {0, 4}, 3);
+  cases
+      .add("Multinomial", "key",
+           {Input(Shape{5, 4}), Input(Shape{2}).whole(0, 100, int64)})
+      .attr("num_samples", int64_t{7});
 }
 
 }  // namespace berth::conformance

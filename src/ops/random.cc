@@ -129,6 +129,7 @@ namespace {
 struct Stream {
   RandomKey key;
   bool stateless = false;
+  std::optional<Tensor> pair = std::nullopt;  // in place of key
 };
 Stream next_stream(std::optional<int64_t> seed) {
   return {next_random_key(seed), false};
@@ -136,7 +137,7 @@ Stream next_stream(std::optional<int64_t> seed) {
 // The two seeds stand for themselves: neither the process's seed nor the
 // number of the call nor the step matters.
 Stream stateless_stream(const StatelessSeed& s) {
-  return {{s.first, s.second}, true};
+  return {{s.first, s.second}, true, s.pair};
 }
 
 std::vector<Attrs::Pair> pairs_of(const Stream& s) {
@@ -152,7 +153,9 @@ Tensor draw(const OpDef& op, const Shape& shape, DType dtype, const Stream& s,
   pairs.insert(
       pairs.end(),
       {{"shape", shape}, {"dtype", dtype}, std::move(a), std::move(b)});
-  return call_checked(op, site, {}, AttrsRef(std::move(pairs)).get());
+  const AttrsRef attrs(std::move(pairs));
+  return s.pair ? call_checked(op, site, {&*s.pair}, attrs.get())
+                : call_checked(op, site, {}, attrs.get());
 }
 
 int64_t whole_number(double value, const char* what, Site site) {
@@ -203,8 +206,10 @@ Tensor draw_categorical(const Tensor& logits, int64_t num_samples, DType dtype,
   std::vector<Attrs::Pair> pairs = pairs_of(s);
   pairs.insert(pairs.end(),
                {{"num_samples", num_samples}, {"output_dtype", dtype}});
-  return call_checked(op_of<"Multinomial">(), site, {&logits},
-                      AttrsRef(std::move(pairs)).get());
+  const AttrsRef attrs(std::move(pairs));
+  const OpDef& op = op_of<"Multinomial">();
+  return s.pair ? call_checked(op, site, {&logits, &*s.pair}, attrs.get())
+                : call_checked(op, site, {&logits}, attrs.get());
 }
 
 // Sorting by numbers of 63 bits: a repeated one makes the order less than
@@ -285,7 +290,25 @@ Tensor stateless_shuffle(const Tensor& x, StatelessSeed seed, Site site) {
 
 namespace {
 
+// A key is two numbers in place of the attributes seed and op_id.
+void check_key(InferContext& c, int at) {
+  if (c.num_inputs() > at && !(c.shape(at) == Shape{2})) {
+    c.fail(fmt::format("the key is {}; expected [2]", c.shape(at).str()));
+  }
+}
+
+// Every part has the whole key.
+std::vector<SplitSignature> split_draw(const InferContext& c) {
+  auto signatures = split_generator(c);
+  for (SplitSignature& s : signatures) {
+    s.inputs.assign(static_cast<size_t>(c.num_inputs()),
+                    SplitSignature::kWhole);
+  }
+  return signatures;
+}
+
 void infer_random(InferContext& c, DTypeSet types) {
+  check_key(c, 0);
   const DType dtype = c.attr<DType>("dtype");
   if (!(types & dtype_bit(dtype))) {
     c.fail(fmt::format(
@@ -340,6 +363,7 @@ void infer_uniform_int(InferContext& c) {
 
 void infer_multinomial(InferContext& c) {
   c.expect_rank(0, 2, "[batch, classes]");
+  check_key(c, 1);
   const DType dtype = c.attr<DType>("output_dtype");
   const int64_t n = c.attr<int64_t>("num_samples");
   if (!(kIndexTypes & dtype_bit(dtype)) || n < 0) {
@@ -365,6 +389,7 @@ Cost cost_random(const InferContext& c) {
 void generator(OpRegistry& r, const char* name, DType dtype, InferFn infer,
                Attrs::Pair a, Attrs::Pair b) {
   r.op(name)
+      .optional_input("key", kIndexTypes)
       .output("output")
       .required_attr("shape", Shape{})
       .attr("dtype", dtype)
@@ -375,12 +400,13 @@ void generator(OpRegistry& r, const char* name, DType dtype, InferFn infer,
       .attr(std::move(b.first), std::move(b.second))
       .infer(infer)
       .cost(&cost_random)
-      .split(&split_generator)
+      .split(&split_draw)
       .random()
       .not_differentiable()
       .doc(
           "A function of seed, op_id, the step counter and the index in the "
-          "whole tensor.");
+          "whole tensor; key [2] stands for seed and op_id, without the step "
+          "counter.");
 }
 
 }  // namespace
@@ -396,6 +422,7 @@ void register_random_ops(OpRegistry& r) {
             {"minval", int64_t{0}}, {"maxval", int64_t{1}});
   r.op("Multinomial")
       .input("logits", kFloatingTypes)
+      .optional_input("key", kIndexTypes)
       .output("output")
       .required_attr("num_samples", int64_t{1})
       .attr("seed", int64_t{0})
@@ -404,8 +431,11 @@ void register_random_ops(OpRegistry& r) {
       .attr("output_dtype", int64)
       .infer(&infer_multinomial)
       .cost(&cost_random)
-      .split([](const InferContext&) {
-        return std::vector<SplitSignature>{{{cut(0)}, {cut(0)}}};
+      .split([](const InferContext& c) {
+        SplitSignature rows{{cut(0)}, {cut(0)}};
+        rows.inputs.resize(static_cast<size_t>(c.num_inputs()),
+                           SplitSignature::kWhole);
+        return std::vector<SplitSignature>{rows};
       })
       .random()
       .not_differentiable()
