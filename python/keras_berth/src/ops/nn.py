@@ -303,7 +303,7 @@ def ctc_decode(inputs, sequence_lengths, strategy="greedy", beam_width=100, top_
         return tf.expand_dims(cast(labels, "int32"), 0), scores
     if strategy != "beam_search":
         raise ValueError(f"Invalid strategy {strategy}. Supported values are 'greedy' and 'beam_search'.")
-    # The decoder has the blank behind the other classes.
+    # The decoder has the blank after the other classes.
     order = convert_to_tensor([c for c in range(classes) if c != blank] + [blank], "int32")
     labels, scores = _n.ctc_beam_search_labels(tf.gather(by_time, order, axis=2), lengths, beam_width=beam_width,
                                                top_paths=top_paths)
