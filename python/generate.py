@@ -367,6 +367,9 @@ class Binder:
             if n not in taken and rest:
                 # Arguments without a namesake stand in the same order.
                 taken[n] = rest.pop(0)
+        for n in own:
+            if n not in taken and n + "_value" in rest:  # on and off of one_hot
+                taken[n] = rest.pop(rest.index(n + "_value"))
         order = [t for t in tf if t in taken.values()]
         back = {t: n for n, t in taken.items()}
         names = [(t, back[t]) for t in order]

@@ -221,7 +221,9 @@ def by_numpy(program):
     """What a program of integers gives if the functions are NumPy's; None for other programs."""
     tf = types.SimpleNamespace(**{d: d for d in OWN}, bitwise=types.SimpleNamespace(), math=types.SimpleNamespace(),
                                nn=types.SimpleNamespace())
-    for name, rule in {**PAIRS, **ALONE, **ALONG, **MORE_RULES}.items():
+    beside = {name: (lambda rule: lambda a, b: rule(a, np.asarray(b).astype(a.dtype)))(rule)  # as a tensor has it
+              for name, rule in {**PAIRS, "pow": np.power}.items()}
+    for name, rule in {**ALONE, **ALONG, **MORE_RULES, **beside}.items():
         module, _, leaf = name.rpartition(".")
         setattr(getattr(tf, module) if module else tf, leaf, rule)
     try:
