@@ -165,7 +165,7 @@ def test_maps_that_cannot_be_traced_run_op_by_op(name, calls):
 def test_explain_says_which_maps_are_plans():
     d = Dataset.range(4).map(lambda x: x + 1).map(lambda x: tf.strings.as_string(x))
     assert values(d) == [b"1", b"2", b"3", b"4"]
-    first, second = [line for line in d.explain().splitlines() if "map (" in line]
+    first, second = [line for line in d.explain().splitlines() if line.startswith("  ") and "map (" in line]
     assert "op by op from Python" in first and "as a plan" in second
 
 
