@@ -425,6 +425,10 @@ def test_resolvers():
         resolvers.KubernetesClusterResolver
     with pytest.raises(ValueError, match="not all of its tasks are Servers of this process"):
         tf.distribute.ParameterServerStrategy(more.__class__(tf.train.ClusterSpec({"worker": ["x:1"], "ps": ["y:1"]})))
+    with pytest.raises(ValueError, match="job 'chief'; expected a worker or ps"):
+        tf.distribute.Server({"chief": ["a:1"], "worker": ["b:1"]}, "chief").join()
+    with pytest.raises(ValueError, match="no job_name; expected one of .'chief', 'worker'"):
+        tf.distribute.Server({"chief": ["a:1"], "worker": ["b:1"]})
     with pytest.raises(ValueError, match="no chief.*berth launch"):
         tf.distribute.ParameterServerStrategy()
 
