@@ -21,7 +21,7 @@ class ClusterResolver:
         kind = self.task_type if task_type is None else task_type
         number = self.task_id if task_id is None else task_id
         spec = self.cluster_spec()
-        if not spec or not kind:
+        if not spec or not kind or (task_type is None and kind not in spec.jobs):  # an evaluator beside the cluster
             return ""
         return url(spec.task_address(kind, int(number or 0)), rpc_layer or self.rpc_layer)
 
@@ -51,7 +51,7 @@ class TFConfigClusterResolver(ClusterResolver):
         found = _core.tf_config_resolver(task_type or "", None if task_id is None else int(task_id), rpc_layer or "",
                                          environment or "")
         self._spec = _spec_of(found.jobs)
-        self.task_type, self.task_id = (found.task_type, found.task_id) if found.task_type else (task_type, task_id)
+        self.task_type, self.task_id = (found.task_type, found.task_id) if found.jobs else (task_type, task_id)
         self.rpc_layer, self.environment = found.rpc_layer or "grpc", found.environment
 
     def cluster_spec(self):

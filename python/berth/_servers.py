@@ -98,6 +98,9 @@ class Server:
 
     def join(self):
         """Serves until the chief is done and ends the program then, with status 0: it does not return, as in TensorFlow."""
+        if self.job_name not in ("worker", "ps"):
+            raise ValueError(f"join() of a Server of job {self.job_name!r}; expected a worker or ps: the chief makes a "
+                             "ParameterServerStrategy, an evaluator reads checkpoints")
         _core.serve(self._handle(jobs_of(self.cluster)), _HOUR)
         raise SystemExit(0)
 

@@ -332,6 +332,26 @@ def test_a_task_that_dies_is_named(tmp_path, job, says):
         assert status == 0 and "lost: " in out and says in out, out
 
 
+def test_what_a_lost_worker_had_runs_on_another(tmp_path):
+    with Cluster(tmp_path, FAILS + """
+import os
+while not os.path.exists("killed"):
+    coordinator.schedule(add, args=(tf.constant(0),))
+    coordinator.join()
+before = float(v)
+for _ in range(20):
+    coordinator.schedule(add, args=(tf.constant(0),))
+coordinator.join()
+print("gained", float(v) - before >= 20, coordinator.statistics()["done"] >= 20)
+""", workers=2) as cluster:
+        assert "added" in cluster.tasks["chief", 0].stdout.readline()
+        cluster.tasks["worker", 1].kill()
+        cluster.tasks["worker", 1].wait()
+        (tmp_path / "killed").touch()
+        status, out = cluster.ended()
+    assert status == 0 and out.endswith("gained True True\n"), out
+
+
 def test_a_server_can_be_interrupted(tmp_path):
     with Cluster(tmp_path, "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n" + FAILS +
                  "import time\ntime.sleep(600)\n") as cluster:
@@ -389,6 +409,9 @@ def test_resolvers():
     assert (simple.task_type, simple.task_id, simple.environment) == ("worker", 1, "")
     assert simple.master() == "" and simple.master("ps", 1) == "grpc://c:1"
     assert isinstance(simple, resolvers.ClusterResolver) and simple.num_accelerators() == {}
+    if "TF_CONFIG" not in os.environ:
+        nothing = resolvers.TFConfigClusterResolver()
+        assert (nothing.task_type, nothing.task_id, nothing.master()) == (None, None, "") and not nothing.cluster_spec()
     more = resolvers.SimpleClusterResolver(tf.train.ClusterSpec({"worker": ["d:1"], "chief": ["e:1"]}))
     union = resolvers.UnionResolver(simple, more)
     assert union.cluster_spec().as_dict() == {"worker": ["a:1", "b:1", "d:1"], "ps": {1: "c:1"}, "chief": ["e:1"]}
@@ -402,6 +425,10 @@ def test_resolvers():
         resolvers.KubernetesClusterResolver
     with pytest.raises(ValueError, match="not all of its tasks are Servers of this process"):
         tf.distribute.ParameterServerStrategy(more.__class__(tf.train.ClusterSpec({"worker": ["x:1"], "ps": ["y:1"]})))
+    with pytest.raises(ValueError, match="job 'chief'; expected a worker or ps"):
+        tf.distribute.Server({"chief": ["a:1"], "worker": ["b:1"]}, "chief").join()
+    with pytest.raises(ValueError, match="no job_name; expected one of .'chief', 'worker'"):
+        tf.distribute.Server({"chief": ["a:1"], "worker": ["b:1"]})
     with pytest.raises(ValueError, match="no chief.*berth launch"):
         tf.distribute.ParameterServerStrategy()
 
