@@ -25,14 +25,6 @@ def test_concrete_functions_of_text():
     assert "string" in f.function_type and list(f.graph.as_graph_def().node) == []
 
 
-def test_a_function_whose_every_call_makes_variables_fails_at_the_first():
-    @tf.function
-    def f(x):
-        return tf.Variable(1.0) * x
-    with pytest.raises(ValueError, match="each call makes variables"):
-        f(1.0)
-
-
 def test_init_scope_leaves_the_trace():
     class Own(tf.Module):
         def __init__(self):
