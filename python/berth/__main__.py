@@ -8,6 +8,7 @@ import importlib.util
 import os
 import runpy
 import sys
+import types
 
 import berth
 
@@ -25,6 +26,10 @@ class _Answer(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         own = spec.name.replace("tensorflow", "berth", 1)
         own = own.replace("keras", "berth.keras", 1) if own.startswith("keras") else own
         own = own.replace("berth.python.", "berth.").replace("berth.compat.v2", "berth")
+        if own == "berth.compat":
+            made = types.ModuleType(spec.name)
+            made.v2 = berth
+            return made
         return importlib.import_module(own)
 
     def exec_module(self, module):
