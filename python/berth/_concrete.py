@@ -47,7 +47,7 @@ class ConcreteFunction:
         return out if self._form is None else pack(self._form, out)
 
     def _leaves(self, args, kwargs):
-        """The tensors of a call; TypeError of another value than the trace has for an argument that is no tensor."""
+        """The tensors of a call; TypeError of another value than the trace has for an argument that is not a tensor."""
         fixed = {} if self._structure is None else self._structure[1]
         for name, value in kwargs.items():
             place = fixed.get(name)

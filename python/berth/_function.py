@@ -154,23 +154,9 @@ class Function:
         self._untraced[text] = tries, error
         if tries == _TRIES and isinstance(error, MakesVariable):
             raise ValueError(f"tf.function {self.__name__}: each call makes variables: {error}") from error
-        if tries < _TRIES and isinstance(error, MakesVariable):
-            out = self._op_by_op(structure, leaves)
-            self._refuse_new_variables(structure, leaves)
-            return out
         if tries == _TRIES and not self.of_a_map:  # explain() of a pipeline says so
             _core.lint_untraced(self.__name__, str(error))
         return self._op_by_op(structure, leaves)
-
-    def _refuse_new_variables(self, structure, leaves):
-        """ValueError where a second call would make variables again."""
-        specs = [(t.shape, t.dtype) for t in map(convert_to_tensor, leaves)]
-        try:
-            _core.trace_concrete(lambda tensors: self.trace_with(structure, tensors)[0], self.__name__, specs)
-        except MakesVariable as again:
-            raise ValueError(f"tf.function {self.__name__}: each call makes variables: {again}") from again
-        except Exception:
-            pass  # the next call says so
 
     def _op_by_op(self, structure, leaves):
         import contextlib

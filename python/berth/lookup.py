@@ -151,7 +151,7 @@ class MutableHashTable(_Table):
 
 
 class DenseHashTable(MutableHashTable):
-    """A MutableHashTable; empty_key and deleted_key are no keys."""
+    """A MutableHashTable; empty_key and deleted_key cannot be inserted."""
 
     def __init__(self, key_dtype, value_dtype, default_value, empty_key, deleted_key, initial_num_buckets=None,
                  name="MutableDenseHashTable", checkpoint=True, experimental_is_anonymous=False):
@@ -161,7 +161,7 @@ class DenseHashTable(MutableHashTable):
 
     def insert(self, keys, values, name=None):
         if self._no_keys & set(convert_to_tensor(keys, self.key_dtype).numpy().ravel().tolist()):
-            raise _core.InvalidArgumentError(f"insert: {sorted(self._no_keys)} mark places that are free and are no keys")
+            raise _core.InvalidArgumentError(f"insert: {sorted(self._no_keys)} mark places that are free, and cannot be inserted")
         super().insert(keys, values)
 
 

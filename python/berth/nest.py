@@ -3,13 +3,13 @@ from berth._structure import flatten as _flatten, pack as _pack
 
 
 def flatten(structure, expand_composites=False):
-    """Returns the leaves in order; dictionaries by their keys."""
-    return _flatten(structure)[0]
+    """Returns the leaves in order; dictionaries by their keys. expand_composites: ragged and sparse tensors by their parts."""
+    return _flatten(structure, whole=not expand_composites)[0]
 
 
 def pack_sequence_as(structure, flat_sequence, expand_composites=False):
     """The inverse of flatten()."""
-    leaves, form = _flatten(structure)
+    leaves, form = _flatten(structure, whole=not expand_composites)
     flat_sequence = list(flat_sequence)
     if len(leaves) != len(flat_sequence):
         raise ValueError(f"the structure has {len(leaves)} leaves, {len(flat_sequence)} values were given")
@@ -45,4 +45,5 @@ def map_structure(func, *structure, **kwargs):
     """Returns func of the leaves, in the structure of the first."""
     for other in structure[1:]:
         assert_same_structure(structure[0], other, kwargs.get("check_types", True))
-    return pack_sequence_as(structure[0], [func(*v) for v in zip(*map(flatten, structure))])
+    expand = kwargs.get("expand_composites", False)
+    return pack_sequence_as(structure[0], [func(*v) for v in zip(*[flatten(s, expand) for s in structure])], expand)

@@ -193,7 +193,7 @@ class RaggedTensor(Composite):
         inner = self.values.bounding_shape().numpy()[1:] if isinstance(self.values, RaggedTensor) else \
             self.values.shape.as_list()[1:]
         out = _np.asarray([self.nrows(), longest, *inner], "int64")
-        return convert_to_tensor(out if axis is None else out[axis])
+        return convert_to_tensor(out if axis is None else out[axis], out_type)
 
     def __getitem__(self, key):
         """A row, an element or a slice of rows; with further keys what of each row."""
@@ -468,12 +468,12 @@ def stack(values, axis=0, name=None):
 
 def segment_ids_to_row_splits(segment_ids, num_segments=None, out_type=None, name=None):
     ids = convert_to_tensor(segment_ids).numpy()
-    return convert_to_tensor(_splits(_np.bincount(ids, minlength=int(num_segments or 0))))
+    return convert_to_tensor(_splits(_np.bincount(ids, minlength=int(num_segments or 0))), out_type)
 
 
 def row_splits_to_segment_ids(splits, name=None, out_type=None):
     s = convert_to_tensor(splits).numpy()
-    return convert_to_tensor(_np.repeat(_np.arange(len(s) - 1), _np.diff(s)))
+    return convert_to_tensor(_np.repeat(_np.arange(len(s) - 1), _np.diff(s)), out_type)
 
 
 from berth._ragged_ops import _concat, _expand_dims, install as _install  # noqa: E402

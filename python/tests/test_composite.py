@@ -136,6 +136,13 @@ def test_functions_take_and_give_ragged_tensors():
     assert increment(rt).to_list() == increment.get_concrete_function(rt)(rt).to_list() == [[2, 3], [4]]
 
 
+def test_nest_has_ragged_tensors_whole_or_by_their_parts():
+    rt = ragged([1, 2], [3])
+    assert tf.nest.flatten([rt, 1])[0] is rt and len(tf.nest.flatten(rt, expand_composites=True)) == 2
+    doubled = tf.nest.map_structure(lambda v: v * 2, {"a": rt})
+    assert doubled["a"].to_list() == [[2, 4], [6]]
+
+
 def test_saved_functions_take_ragged_tensors(tmp_path):
     class Own(tf.Module):
         def __init__(self):

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 TOOL = pathlib.Path(__file__).parents[2] / "tools" / "notebooks"
-CELLS = ["!pip install nothing\n%load_ext tensorboard\nimport tensorflow as tf\ntf.version.VERSION",
+CELLS = ["!pip install nothing\n%load_ext tensorboard\nimport tensorflow as tf\nimport tensorflow.compat.v2 as tf2\nassert tf2.constant is tf.constant\ntf.version.VERSION",
          "%%writefile own.py\nTWO = 2",
          "import own\n(x, y), _ = tf.keras.datasets.mnist.load_data()\nx.shape[1:], own.TWO",
          "%%bash\necho two > own.txt\nfalse",

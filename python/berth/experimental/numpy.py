@@ -178,7 +178,7 @@ _reduction("any", lambda a, axis, keep: _m.reduce_any(_tf.cast(a, _tf.bool), axi
 _reduction("_var", _m.reduce_variance, True)
 
 
-def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=None):
+def var(a, axis=None, dtype=None, ddof=0, keepdims=None):
     """numpy.var of tensors."""
     a = _floating(a)
     n = a.shape.num_elements() if axis is None else _np.prod([a.shape[i] for i in _np.atleast_1d(axis)])
@@ -480,12 +480,12 @@ def around(a, decimals=0):
 round = around
 
 
-def sort(a, axis=-1, kind="quicksort", order=None):
+def sort(a, axis=-1):
     a = array(a)
     return _tf.sort(ravel(a) if axis is None else a, -1 if axis is None else axis)
 
 
-def argsort(a, axis=-1, kind="quicksort", order=None):
+def argsort(a, axis=-1):
     a = array(a)
     return _tf.cast(_tf.argsort(ravel(a) if axis is None else a, -1 if axis is None else axis), _tf.int64)
 
@@ -499,7 +499,7 @@ def diff(a, n=1, axis=-1):
     return a
 
 
-def meshgrid(*xi, indexing="xy", sparse=False, copy=True):
+def meshgrid(*xi, indexing="xy"):
     return list(_tf.meshgrid(*map(array, xi), indexing=indexing))
 
 
@@ -511,7 +511,7 @@ def count_nonzero(a, axis=None):
     return sum(not_equal(a, 0), axis)  # noqa: F821
 
 
-def einsum(subscripts, *operands, **kwargs):
+def einsum(subscripts, *operands):
     return _tf.einsum(subscripts, *_together(*operands))
 
 
@@ -519,7 +519,7 @@ def tensordot(a, b, axes=2):
     return _tf.tensordot(*_together(a, b), axes)
 
 
-def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+def cross(a, b):
     return _tf.linalg.cross(*_together(a, b))
 
 

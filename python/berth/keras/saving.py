@@ -542,3 +542,7 @@ def load_weights(model, filepath, skip_mismatch=False):
         _hdf5.read_by_layer(model, path, skip_mismatch)
     else:
         _hdf5.read_weights(model, path, path, skip_mismatch)
+
+
+from berth.keras._normalization import Normalization as _Normalization  # noqa: E402
+register_keras_serializable("berth")(_Normalization)  # files of Keras hold the engine's own layer
