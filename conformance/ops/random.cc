@@ -1,6 +1,8 @@
 // Random numbers: the device must draw what the reference draws, and a part
 // what the whole draws at its place.
 
+#include <string_view>
+
 #include "conformance/ops/families.h"
 
 namespace berth::conformance {
@@ -51,6 +53,14 @@ void add_random_cases(Cases& cases) {
   for (const char* op :
        {"RandomStandardNormal", "TruncatedNormal", "RandomUniform"}) {
     add_draw(cases, op, "stateless", {5, 7}).attr("stateless", true);
+  }
+  for (const char* op : {"RandomStandardNormal", "TruncatedNormal",
+                         "RandomUniform", "RandomUniformInt"}) {
+    const bool whole = op == std::string_view("RandomUniformInt");
+    Case& drawn = cases.add(op, "key", {Input(Shape{2}).whole(0, 100, int64)})
+                      .attr("shape", Shape{5, 7})
+                      .dtype_attr("dtype");
+    if (whole) drawn.types(kIntegerTypes).attr("maxval", int64_t{9});
   }
   const auto classes = [&](const char* label, Shape logits, int64_t n) {
     cases.add("Multinomial", label, {Input(logits)})
