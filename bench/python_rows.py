@@ -190,7 +190,7 @@ class Rows:
             for _ in range(self.options.rounds):
                 for framework, python in self.pythons.items():
                     script = PEERS / f"{'tensorflow' if framework == 'berth' else framework}_step.py"
-                    command = [python, *(["-m", "berth"] if framework == "berth" else []), script,
+                    command = [python, *(["-m", "berth", "--own-keras"] if framework == "berth" else []), script,
                                "--model", model, "--cores", self.options.cores,
                                "--seconds", self.options.seconds]
                     try:

@@ -42,11 +42,11 @@ void add_random_cases(Cases& cases) {
   for (const Shape& shape : {Shape{5, 7}, Shape{}, Shape{0, 2}}) {
     add_draw(cases, "RandomUniformInt", (shape.str() + "_stateless").c_str(),
              shape)
-        .types(kIntegerTypes)
+        .types(kEveryInteger)
         .attr("stateless", true)
         .attr("maxval", int64_t{9});
     add_draw(cases, "RandomUniformInt", shape.str().c_str(), shape)
-        .types(kIntegerTypes)
+        .types(kEveryInteger)
         .attr("minval", int64_t{3})
         .attr("maxval", int64_t{40});
   }
@@ -72,6 +72,10 @@ void add_random_cases(Cases& cases) {
   classes("one_class", {3, 1}, 2);
   classes("no_samples", {3, 2}, 0);
   classes("no_rows", {0, 4}, 3);
+  cases
+      .add("Multinomial", "key",
+           {Input(Shape{5, 4}), Input(Shape{2}).whole(0, 100, int64)})
+      .attr("num_samples", int64_t{7});
 }
 
 }  // namespace berth::conformance

@@ -165,7 +165,7 @@ def test_concrete_functions_are_saved_and_loaded(tmp_path):
     tf.saved_model.save(module, tmp_path / "saved")
     module.by.assign([0.0, 0.0])  # what was saved stays
     loaded = tf.saved_model.load(tmp_path / "saved")
-    np.testing.assert_array_equal(loaded(tf.constant([[1.0, 2.0]])).numpy(), [[2, 6]])
+    np.testing.assert_array_equal(loaded(tf.constant([[1.0, 2.0]]))["out"].numpy(), [[2, 6]])
     with pytest.raises(ValueError, match="no saved trace takes"):
         loaded(tf.constant([1, 2]))
 
@@ -191,7 +191,7 @@ def test_saved_modules_keep_their_variables(tmp_path):
     module.g(tf.constant([1, 2]))
     tf.saved_model.save(module, tmp_path / "n")
     again = tf.saved_model.load(tmp_path / "n")
-    assert again.f(tf.constant(2.0)).numpy().tolist() == [2, 4] and list(again.signatures) == ["f"]
+    assert again.f(tf.constant(2.0)).numpy().tolist() == [2, 4] and list(again.signatures) == []
     with pytest.raises(ValueError, match="has no variables"):
         tf.saved_model.save(tf.Module(), tmp_path / "o")
 

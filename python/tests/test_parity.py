@@ -13,7 +13,7 @@ NAMES = ("mlp", "cnn", "lstm", "transformer", "functional", "subclassed")
 def parity():
     """The script as a module, with its imports of tensorflow answered as `python -m berth` does."""
     from berth.__main__ import _Answer
-    answer = _Answer()
+    answer = _Answer(own_keras=True)
     sys.meta_path.insert(0, answer)
     sys.path.insert(0, FOLDER)
     try:

@@ -134,7 +134,7 @@ def test_the_example_of_two_workers(tmp_path, digits):
         folder.mkdir()
         (folder / "script.py").write_text(text.replace("'index': 0", f"'index': {index}"))
         running.append(subprocess.Popen(
-            [sys.executable, "-m", "berth", "script.py"], cwd=folder, text=True,
+            [sys.executable, "-m", "berth", "--own-keras", "script.py"], cwd=folder, text=True,
             env={**os.environ, "BERTH_DATA": digits}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
     for process in running:
         try:

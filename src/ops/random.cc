@@ -220,8 +220,10 @@ Tensor draw_categorical(const Tensor& logits, int64_t num_samples, DType dtype,
   std::vector<Attrs::Pair> pairs = pairs_of(s);
   pairs.insert(pairs.end(),
                {{"num_samples", num_samples}, {"output_dtype", dtype}});
-  return call_checked(op_of<"Multinomial">(), site, {&logits},
-                      AttrsRef(std::move(pairs)).get());
+  const AttrsRef attrs(std::move(pairs));
+  const OpDef& op = op_of<"Multinomial">();
+  return s.pair ? call_checked(op, site, {&logits, &*s.pair}, attrs.get())
+                : call_checked(op, site, {&logits}, attrs.get());
 }
 
 // Sorting by numbers of 63 bits: a repeated one makes the order less than
@@ -318,9 +320,9 @@ void infer_random(InferContext& c, DTypeSet types) {
   }
   const DType dtype = c.attr<DType>("dtype");
   if (!(types & dtype_bit(dtype))) {
-    c.fail(fmt::format("dtype is {}; expected {}", name_of(dtype),
-                       types == kFloatingTypes ? "float32 or float64"
-                                               : "int32, int64 or uint8"));
+    c.fail(fmt::format(
+        "dtype is {}; expected {}", name_of(dtype),
+        types == kFloatingTypes ? "float32 or float64" : "an integer dtype"));
   }
   const Shape& shape = c.attr<Shape>("shape");
   check_elements(c, shape);
@@ -361,7 +363,7 @@ void infer_uniform_int(InferContext& c) {
     c.fail(fmt::format("the range is [{}, {}); expected one that is not empty",
                        low, high));
   }
-  infer_random(c, kIntegerTypes);
+  infer_random(c, kEveryInteger);
   const DType dtype = c.output(0).dtype;
   if (dtype == int64) return;
   check_value(c, "minval", static_cast<double>(low), dtype);
@@ -370,6 +372,7 @@ void infer_uniform_int(InferContext& c) {
 
 void infer_multinomial(InferContext& c) {
   c.expect_rank(0, 2, "[batch, classes]");
+  check_key(c, 1);
   const DType dtype = c.attr<DType>("output_dtype");
   const int64_t n = c.attr<int64_t>("num_samples");
   if (!(kIndexTypes & dtype_bit(dtype)) || n < 0) {
@@ -428,6 +431,7 @@ void register_random_ops(OpRegistry& r) {
             {"minval", int64_t{0}}, {"maxval", int64_t{1}});
   r.op("Multinomial")
       .input("logits", kFloatingTypes)
+      .optional_input("key", kIndexTypes)
       .output("output")
       .required_attr("num_samples", int64_t{1})
       .attr("seed", int64_t{0})
@@ -436,8 +440,11 @@ void register_random_ops(OpRegistry& r) {
       .attr("output_dtype", int64)
       .infer(&infer_multinomial)
       .cost(&cost_random)
-      .split([](const InferContext&) {
-        return std::vector<SplitSignature>{{{cut(0)}, {cut(0)}}};
+      .split([](const InferContext& c) {
+        SplitSignature rows{{cut(0)}, {cut(0)}};
+        rows.inputs.resize(static_cast<size_t>(c.num_inputs()),
+                           SplitSignature::kWhole);
+        return std::vector<SplitSignature>{rows};
       })
       .random()
       .not_differentiable()

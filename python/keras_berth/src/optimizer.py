@@ -1,12 +1,24 @@
 """The base of Keras' optimizers on Berth: gradients summed over replicas, and updates that the engine has as one op."""
+import contextlib
+
+import berth as tf
 from berth import _core
 from keras.src.backend.common.stateless_scope import in_stateless_scope
 from keras.src.optimizers import base_optimizer
+
+from keras_berth.src import distribution_lib
 
 _ops = _core.ops
 
 
 class BerthOptimizer(base_optimizer.BaseOptimizer):
+    def add_variable_from_reference(self, reference_variable, *args, **kwargs):
+        """A slot is where its variable is."""
+        held = getattr(reference_variable, "_value", None)
+        apart = isinstance(held, _core.Variable) and not _core.has_strategy() and distribution_lib.strategy() is None
+        with tf.device(held.device) if apart else contextlib.nullcontext():
+            return super().add_variable_from_reference(reference_variable, *args, **kwargs)
+
     def _backend_apply_gradients(self, grads, trainable_variables):
         if _core.replica_id() is not None:
             grads = _core.all_reduce("sum", [_core.convert(g, None) for g in grads])

@@ -83,6 +83,7 @@ bool uniform_int(Recipe& r) {
 }
 
 bool multinomial(Recipe& r) {
+  if (r.num_in() > 1) return false;  // a key is read on the host
   const Shape& logits = r.in_shape(0);
   const int64_t classes = logits[1], samples = r.out_shape(0)[1];
   const int64_t n = r.out_shape(0).num_elements();
@@ -146,7 +147,7 @@ void add_random(Kernels& k) {
         [](Recipe& r) { return random::draw_normal(r, "normal"); });
   k.add("TruncatedNormal", kRealFloats,
         [](Recipe& r) { return random::draw_normal(r, "truncated"); });
-  k.add("RandomUniformInt", kIntegerTypes | kInt8Type, &random::uniform_int);
+  k.add("RandomUniformInt", kEveryInteger, &random::uniform_int);
   k.add("Multinomial", kFloatingTypes, &random::multinomial);
   k.add("Dropout", kRealFloats, &random::dropout, true);
   k.add("DropoutGrad", kRealFloats, &random::dropout_grad, true);

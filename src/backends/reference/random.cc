@@ -161,7 +161,8 @@ void add_random(KernelTable& t) {
   t.direct("RandomStandardNormal", types, &normal, "reference");
   t.direct("TruncatedNormal", types, &truncated_normal, "reference");
   t.direct("Multinomial", kFloatingTypes, &multinomial, "reference");
-  t.direct("RandomUniformInt", kIntegerTypes, &uniform_int, "reference");
+  t.direct("RandomUniformInt", kIntegerTypes | dtype_bit(uint64), &uniform_int,
+           "reference");
 }
 
 }  // namespace berth::reference

@@ -1,0 +1,201 @@
+"""Real Keras on Berth: KERAS_BACKEND=berth."""
+import importlib.util
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("keras") is None, reason="Keras is not installed")
+
+MODEL = """
+import berth as tf
+import keras
+import numpy as np
+r = np.random.RandomState(0)
+x = r.rand(200, 20).astype("float32")
+y = (x[:, 0] > x[:, 1]).astype("int32")
+def model(**options):
+    keras.utils.set_random_seed(1)
+    m = keras.Sequential([keras.Input((20,)), keras.layers.Dense(16, activation="relu"), keras.layers.Dense(2)])
+    m.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"], **options)
+    return m
+def losses(m, **options):
+    return m.fit(x, y, epochs=3, batch_size=64, verbose=0, **options).history["loss"]
+"""
+
+
+def run(text, *arguments, folder=None, **environment):
+    """What a script prints, which has a model, data and `losses`."""
+    done = subprocess.run([sys.executable, *arguments, "-c", MODEL + text] if not arguments else
+                          [sys.executable, *arguments], cwd=folder, text=True, capture_output=True, timeout=300,
+                          env={**os.environ, "KERAS_BACKEND": "berth", **environment})
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_an_update_follows_from_a_closed_form():
+    run("""
+w, b = r.rand(20, 1).astype("float32"), np.zeros(1, "float32")
+m = keras.Sequential([keras.Input((20,)), keras.layers.Dense(1)])
+m.compile(keras.optimizers.SGD(.1), "mse")
+m.set_weights([w, b])
+m.fit(x[:32], y[:32], batch_size=32, verbose=0)
+error = x[:32] @ w + b - y[:32, None]
+np.testing.assert_allclose(m.get_weights()[0], w - .1 * 2 / 32 * x[:32].T @ error, rtol=1e-4)
+np.testing.assert_allclose(m.get_weights()[1], b - .1 * 2 * error.mean(0), rtol=1e-4)
+""")
+
+
+def test_adam_as_one_op_is_keras_own_adam():
+    run("""
+fused = losses(model())
+from keras_berth.src import optimizer
+optimizer._fused = lambda o: None
+np.testing.assert_allclose(fused, losses(model()), rtol=1e-5)
+""")
+
+
+def test_groups_of_steps_are_single_steps():
+    run("""
+one = losses(model(), shuffle=False)
+class Watches(keras.callbacks.Callback):
+    seen = []
+    def on_train_batch_end(self, batch, logs):
+        self.seen.append(batch)
+watched = losses(model(), shuffle=False, callbacks=[Watches()])
+assert Watches.seen == [0, 1, 2, 3] * 3, Watches.seen
+np.testing.assert_allclose(one, watched, rtol=1e-5)
+np.testing.assert_allclose(one, losses(model(steps_per_execution=3), shuffle=False), rtol=1e-5)
+np.testing.assert_allclose(one, losses(model(run_eagerly=True), shuffle=False), rtol=1e-4)
+batches = [(x[i:i + 64], y[i:i + 64]) for i in range(0, 200, 64)]
+def forever():
+    while True:
+        yield from batches
+for data in (forever(), tf.data.Dataset.from_tensor_slices((x, y)).batch(64)):
+    h = model().fit(data, steps_per_epoch=4 if data.__class__.__name__ == "generator" else None, epochs=3, verbose=0)
+    np.testing.assert_allclose(one, h.history["loss"], rtol=1e-5)
+""")
+
+
+def test_a_step_with_dropout_is_one_plan(tmp_path):
+    run("""
+m = keras.Sequential([keras.Input((20,)), keras.layers.Dropout(.5), keras.layers.Dense(2)])
+m.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+m.fit(x, y, batch_size=50, verbose=0)
+assert "train_step" in m.placement() and "op by op" not in m.placement(), m.placement()
+state = m.layers[0].seed_generator.state.numpy()
+m.fit(x, y, batch_size=50, verbose=0)
+assert (m.layers[0].seed_generator.state.numpy() != state).any()
+""", folder=tmp_path)
+
+
+def test_files_keep_models(tmp_path):
+    run("""
+m = model()
+losses(m)
+for name in ("m.keras", "m.h5"):
+    m.save(name)
+    n = keras.saving.load_model(name)
+    np.testing.assert_array_equal(m.predict(x, verbose=0), n.predict(x, verbose=0))
+    if name == "m.keras":  # Keras' optimizers of .h5 files do not know the model's variables, on any backend
+        np.testing.assert_allclose(losses(m, shuffle=False), losses(n, shuffle=False), rtol=1e-6)
+m.save_weights("m.weights.h5")
+n = model()
+n.load_weights("m.weights.h5")
+np.testing.assert_array_equal(m.predict(x, verbose=0), n.predict(x, verbose=0))
+""", folder=tmp_path)
+
+
+def test_files_of_berth_keras_are_files_of_keras(tmp_path):
+    run("""
+own = tf.keras.Sequential([tf.keras.layers.Input((20,)), tf.keras.layers.Dense(3, activation="tanh")])
+own.save("own.keras")
+m = keras.saving.load_model("own.keras")
+np.testing.assert_allclose(own.predict(x, verbose=0), m.predict(x, verbose=0), rtol=1e-6)
+m.save("keras.keras")
+np.testing.assert_allclose(tf.keras.models.load_model("keras.keras").predict(x, verbose=0), m.predict(x, verbose=0),
+                           rtol=1e-6)
+""", folder=tmp_path)
+
+
+def test_replicas_train_as_one_device_does():
+    run("""
+one = losses(model(), shuffle=False)
+devices = ["/GPU:0", "/GPU:1"]
+for strategy in (tf.distribute.MirroredStrategy(devices),
+                 tf.distribute.experimental.CentralStorageStrategy(devices)):
+    with strategy.scope():
+        m = model()
+    np.testing.assert_allclose(one, losses(m, shuffle=False), rtol=1e-4)
+    assert "GPU:1" in m.placement()
+    assert m.predict(x, verbose=0).shape == (200, 2)
+assert keras.distribution.list_devices() == ["gpu:0", "gpu:1"]
+keras.distribution.set_distribution(keras.distribution.DataParallel(devices=["gpu:0", "gpu:1"]))
+m = model()
+np.testing.assert_allclose(one, losses(m, shuffle=False), rtol=1e-4)
+assert "GPU:1" in m.placement()
+""", BERTH_SIM="GPUx2")
+
+
+def test_devices_and_contracts():
+    run("""
+with keras.device("gpu:1"):
+    assert keras.ops.ones((2,)).device.endswith("GPU:1")
+    m = model()
+losses(m)
+assert '"MatMul" is on GPU:' in tf.explain(m, "MatMul") and "GPU:1" in m.placement()
+with keras.device("gpu:1"):
+    n = model(contract=tf.Contract(stays_on="/GPU:0"))
+try:
+    losses(n)
+except tf.errors.FailedPreconditionError as error:
+    assert "contract" in str(error)
+else:
+    raise AssertionError("the contract was kept")
+""", BERTH_SIM="GPUx2")
+
+
+def test_shapes_are_found_without_computing():
+    run("""
+import time
+m = keras.Sequential([keras.Input((32, 32, 3)), keras.layers.Conv2D(4, 3), keras.layers.Flatten(), keras.layers.Dense(9)])
+assert m.output_shape == (None, 9) and m.layers[1].output.shape == (None, 30 * 30 * 4)
+spec = keras.src.backend.compute_output_spec(lambda a, b: keras.ops.matmul(a, b), keras.KerasTensor((None, 10 ** 5, 5)),
+                                             keras.KerasTensor((None, 5, 10 ** 5)))
+assert spec.shape == (None, 10 ** 5, 10 ** 5)
+""")
+
+
+def test_a_tape_beside_keras():
+    run("""
+m = model()
+with tf.GradientTape() as tape:
+    loss = keras.ops.mean(m(x) ** 2)
+before = m.get_weights()
+gradients = tape.gradient(loss, m.trainable_variables)
+m.optimizer.apply_gradients(zip(gradients, m.trainable_variables))
+assert all((a != b).any() for a, b in zip(before, m.get_weights()))
+out, _ = m.stateless_call([v.value * 0 for v in m.trainable_variables], [], x)
+assert not np.asarray(out).any()
+""")
+
+
+def test_a_script_of_tensorflow_gets_keras(tmp_path):
+    (tmp_path / "script.py").write_text("""
+import tensorflow as tf
+from tensorflow import keras
+from tensorflow.keras import layers
+assert keras.backend.backend() == "berth" and keras.__version__ == tf.keras.__version__
+m = tf.keras.Sequential([layers.Dense(3), layers.LayerNormalization()])
+m.compile(tf.optimizers.SGD(), "mse")
+m.fit(tf.ones((8, 2)), tf.zeros((8, 3)), verbose=0)
+print("trained")
+""")
+    assert "trained" in run("", "-m", "berth", "script.py", folder=tmp_path)
+
+
+def test_another_keras_is_an_error_that_names_the_tested():
+    from keras_berth import TESTED, hook
+    with pytest.raises(ImportError, match=TESTED[0]):
+        hook.edited("keras.src.models.model", "if backend.backend() == 'x':\n")
