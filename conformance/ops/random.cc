@@ -72,10 +72,6 @@ void add_random_cases(Cases& cases) {
   classes("one_class", {3, 1}, 2);
   classes("no_samples", {3, 2}, 0);
   classes("no_rows", {0, 4}, 3);
-  cases
-      .add("Multinomial", "key",
-           {Input(Shape{5, 4}), Input(Shape{2}).whole(0, 100, int64)})
-      .attr("num_samples", int64_t{7});
 }
 
 }  // namespace berth::conformance

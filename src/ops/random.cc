@@ -220,10 +220,8 @@ Tensor draw_categorical(const Tensor& logits, int64_t num_samples, DType dtype,
   std::vector<Attrs::Pair> pairs = pairs_of(s);
   pairs.insert(pairs.end(),
                {{"num_samples", num_samples}, {"output_dtype", dtype}});
-  const AttrsRef attrs(std::move(pairs));
-  const OpDef& op = op_of<"Multinomial">();
-  return s.pair ? call_checked(op, site, {&logits, &*s.pair}, attrs.get())
-                : call_checked(op, site, {&logits}, attrs.get());
+  return call_checked(op_of<"Multinomial">(), site, {&logits},
+                      AttrsRef(std::move(pairs)).get());
 }
 
 // Sorting by numbers of 63 bits: a repeated one makes the order less than
@@ -372,7 +370,6 @@ void infer_uniform_int(InferContext& c) {
 
 void infer_multinomial(InferContext& c) {
   c.expect_rank(0, 2, "[batch, classes]");
-  check_key(c, 1);
   const DType dtype = c.attr<DType>("output_dtype");
   const int64_t n = c.attr<int64_t>("num_samples");
   if (!(kIndexTypes & dtype_bit(dtype)) || n < 0) {
@@ -431,7 +428,6 @@ void register_random_ops(OpRegistry& r) {
             {"minval", int64_t{0}}, {"maxval", int64_t{1}});
   r.op("Multinomial")
       .input("logits", kFloatingTypes)
-      .optional_input("key", kIndexTypes)
       .output("output")
       .required_attr("num_samples", int64_t{1})
       .attr("seed", int64_t{0})
@@ -440,11 +436,8 @@ void register_random_ops(OpRegistry& r) {
       .attr("output_dtype", int64)
       .infer(&infer_multinomial)
       .cost(&cost_random)
-      .split([](const InferContext& c) {
-        SplitSignature rows{{cut(0)}, {cut(0)}};
-        rows.inputs.resize(static_cast<size_t>(c.num_inputs()),
-                           SplitSignature::kWhole);
-        return std::vector<SplitSignature>{rows};
+      .split([](const InferContext&) {
+        return std::vector<SplitSignature>{{{cut(0)}, {cut(0)}}};
       })
       .random()
       .not_differentiable()

@@ -14,15 +14,15 @@ namespace berth::reference {
 
 namespace {
 
-RandomStream own_stream(const KernelCall& c, int key) {
-  return stream_of(c, key, c.attr<bool>("stateless"));
+RandomStream own_stream(const KernelCall& c) {
+  return stream_of(c, 0, c.attr<bool>("stateless"));
 }
 
 // Element i of the output is fn(words, place), where word `place` of the block
 // belongs to it.
 template <class Fn>
 void for_each_block(const KernelCall& c, Fn&& fn) {
-  const RandomStream stream = own_stream(c, 0);
+  const RandomStream stream = own_stream(c);
   const auto origin = static_cast<uint64_t>(c.context->slice_origin);
   PhiloxBlock words{};
   for (int64_t i = 0, n = c.out[0].size(); i < n; ++i) {
@@ -75,7 +75,7 @@ float truncated(const RandomStream& stream, uint64_t index) {
 void truncated_normal(const KernelCall& c) {
   const auto mean = static_cast<float>(c.attr<double>("mean"));
   const auto stddev = static_cast<float>(c.attr<double>("stddev"));
-  const RandomStream stream = own_stream(c, 0);
+  const RandomStream stream = own_stream(c);
   const auto origin = static_cast<uint64_t>(c.context->slice_origin);
   with_floating(c.out[0].dtype, [&](auto type) {
     using T = decltype(type);
@@ -100,7 +100,7 @@ uint64_t scaled(const RandomStream& stream, uint64_t index, uint64_t range) {
 void uniform_int(const KernelCall& c) {
   const auto low = static_cast<uint64_t>(c.attr<int64_t>("minval"));
   const uint64_t range = static_cast<uint64_t>(c.attr<int64_t>("maxval")) - low;
-  const RandomStream stream = own_stream(c, 0);
+  const RandomStream stream = own_stream(c);
   const auto origin = static_cast<uint64_t>(c.context->slice_origin);
   with_number(c.out[0].dtype, [&](auto type) {
     using T = decltype(type);
@@ -117,7 +117,8 @@ void uniform_int(const KernelCall& c) {
 template <class T>
 void multinomial(const KernelCall& c, const T* logits) {
   const int64_t classes = c.in[0].dim(1), samples = c.out[0].dim(1);
-  const RandomStream stream = own_stream(c, 1);
+  // Its logits come first: it has no key.
+  const RandomStream stream = stream_of(c, 1, c.attr<bool>("stateless"));
   const auto origin = static_cast<uint64_t>(c.context->slice_origin);
   Scratch<double> shares(static_cast<size_t>(classes));
   for (int64_t b = 0; b < c.in[0].dim(0) && samples > 0; ++b) {
