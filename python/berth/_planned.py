@@ -241,7 +241,7 @@ keras.utils.timeseries_dataset_from_array keras.version keras.visualization.draw
 keras.visualization.draw_segmentation_masks keras.visualization.plot_bounding_box_gallery
 keras.visualization.plot_image_gallery keras.visualization.plot_segmentation_mask_gallery
 keras.wrappers.SKLearnClassifier keras.wrappers.SKLearnRegressor keras.wrappers.SKLearnTransformer
-tf.AggregationMethod tf.CriticalSection tf.DeviceSpec tf.IndexedSlicesSpec tf.NoneTensorSpec tf.OptionalSpec
+tf.AggregationMethod tf.CriticalSection tf.IndexedSlicesSpec tf.NoneTensorSpec tf.OptionalSpec
 tf.RegisterGradient tf.TensorArraySpec tf.TypeSpec tf.approx_top_k tf.as_string tf.audio.decode_wav
 tf.audio.encode_wav tf.autodiff.ForwardAccumulator tf.autodiff.GradientTape tf.autograph.experimental.Feature
 tf.autograph.trace tf.batch_to_space tf.bitcast tf.broadcast_dynamic_shape tf.broadcast_static_shape
@@ -265,28 +265,9 @@ tf.data.experimental.make_saveable_from_iterator tf.data.experimental.pad_to_car
 tf.data.experimental.parse_example_dataset tf.data.experimental.table_from_dataset
 tf.data.experimental.to_variant tf.debugging.disable_check_numerics tf.debugging.enable_check_numerics
 tf.debugging.experimental.disable_dump_debug_info tf.debugging.experimental.enable_dump_debug_info
-tf.distribute.CrossDeviceOps tf.distribute.DistributedIterator tf.distribute.DistributedValues
-tf.distribute.InputOptions tf.distribute.InputReplicationMode tf.distribute.ParameterServerStrategy
-tf.distribute.RunOptions tf.distribute.Server tf.distribute.StrategyExtended tf.distribute.TPUStrategy
-tf.distribute.cluster_resolver.ClusterResolver tf.distribute.cluster_resolver.GCEClusterResolver
-tf.distribute.cluster_resolver.KubernetesClusterResolver
-tf.distribute.cluster_resolver.KubernetesExecutableLocation
-tf.distribute.cluster_resolver.SimpleClusterResolver tf.distribute.cluster_resolver.SlurmClusterResolver
-tf.distribute.cluster_resolver.TPUClusterResolver tf.distribute.cluster_resolver.UnionResolver
-tf.distribute.coordinator.ClusterCoordinator tf.distribute.coordinator.PerWorkerValue
-tf.distribute.coordinator.RemoteValue tf.distribute.coordinator.experimental_get_current_worker_index
-tf.distribute.experimental.CollectiveCommunication tf.distribute.experimental.CollectiveHints
-tf.distribute.experimental.ParameterServerStrategy tf.distribute.experimental.PreemptionCheckpointHandler
-tf.distribute.experimental.PreemptionWatcher tf.distribute.experimental.TPUStrategy
-tf.distribute.experimental.TerminationConfig tf.distribute.experimental.ValueContext
-tf.distribute.experimental.coordinator.ClusterCoordinator
-tf.distribute.experimental.coordinator.PerWorkerValues tf.distribute.experimental.coordinator.RemoteValue
-tf.distribute.experimental.partitioners.FixedShardsPartitioner
-tf.distribute.experimental.partitioners.MaxSizePartitioner
-tf.distribute.experimental.partitioners.MinSizePartitioner tf.distribute.experimental.partitioners.Partitioner
-tf.distribute.experimental.rpc.Client tf.distribute.experimental.rpc.Server
-tf.distribute.experimental_set_strategy tf.dtypes.saturate_cast tf.edit_distance tf.eig tf.eigvals
-tf.errors.OperatorNotAllowedInGraphError tf.errors.UnauthenticatedError
+tf.distribute.experimental.PreemptionCheckpointHandler tf.distribute.experimental.PreemptionWatcher
+tf.distribute.experimental.TerminationConfig tf.distribute.experimental_set_strategy tf.dtypes.saturate_cast
+tf.edit_distance tf.eig tf.eigvals tf.errors.OperatorNotAllowedInGraphError tf.errors.UnauthenticatedError
 tf.experimental.ExtensionTypeBatchEncoder tf.experimental.StructuredTensor tf.experimental.async_clear_error
 tf.experimental.async_scope tf.experimental.dispatch_for_binary_elementwise_assert_apis
 tf.experimental.enable_strict_mode tf.experimental.function_executor_type tf.experimental.numpy.append
@@ -324,36 +305,34 @@ tf.linalg.LinearOperatorDiag tf.linalg.LinearOperatorFullMatrix tf.linalg.Linear
 tf.linalg.LinearOperatorIdentity tf.linalg.LinearOperatorInversion tf.linalg.LinearOperatorKronecker
 tf.linalg.LinearOperatorLowRankUpdate tf.linalg.LinearOperatorLowerTriangular
 tf.linalg.LinearOperatorPermutation tf.linalg.LinearOperatorScaledIdentity tf.linalg.LinearOperatorToeplitz
-tf.linalg.LinearOperatorTridiag tf.linalg.LinearOperatorZeros tf.linalg.adjoint
-tf.linalg.banded_triangular_solve tf.linalg.eig tf.linalg.eigh tf.linalg.eigh_tridiagonal tf.linalg.eigvals
-tf.linalg.eigvalsh tf.linalg.experimental.conjugate_gradient tf.linalg.expm tf.linalg.logdet tf.linalg.logm
-tf.linalg.lstsq tf.linalg.lu tf.linalg.lu_matrix_inverse tf.linalg.lu_reconstruct tf.linalg.lu_solve
-tf.linalg.matrix_rank tf.linalg.normalize tf.linalg.pinv tf.linalg.qr tf.linalg.set_diag tf.linalg.slogdet
-tf.linalg.sqrtm tf.linalg.svd tf.linalg.tensor_diag tf.linalg.tensor_diag_part tf.linalg.tridiagonal_matmul
-tf.linalg.tridiagonal_solve tf.load_library tf.losses.CTC tf.losses.ctc tf.losses.deserialize tf.losses.get
-tf.losses.kullback_leibler_divergence tf.losses.logcosh tf.losses.serialize tf.make_ndarray
-tf.make_tensor_proto tf.math.approx_max_k tf.math.approx_min_k tf.math.bessel_i0 tf.math.bessel_i0e
-tf.math.bessel_i1 tf.math.bessel_i1e tf.math.betainc tf.math.igamma tf.math.igammac tf.math.sobol_sample
-tf.math.special.bessel_i0 tf.math.special.bessel_i0e tf.math.special.bessel_i1 tf.math.special.bessel_i1e
-tf.math.special.bessel_j0 tf.math.special.bessel_j1 tf.math.special.bessel_k0 tf.math.special.bessel_k0e
-tf.math.special.bessel_k1 tf.math.special.bessel_k1e tf.math.special.bessel_y0 tf.math.special.bessel_y1
-tf.math.special.dawsn tf.math.special.expint tf.math.special.fresnel_cos tf.math.special.fresnel_sin
-tf.math.special.spence tf.math.unsorted_segment_sqrt_n tf.matrix_square_root tf.metrics.MeanMetricWrapper
-tf.metrics.deserialize tf.metrics.get tf.metrics.kullback_leibler_divergence tf.metrics.logcosh
-tf.metrics.serialize tf.nn.RNNCellDeviceWrapper tf.nn.RNNCellDropoutWrapper tf.nn.RNNCellResidualWrapper
-tf.nn.all_candidate_sampler tf.nn.approx_max_k tf.nn.approx_min_k tf.nn.atrous_conv2d
-tf.nn.atrous_conv2d_transpose tf.nn.avg_pool tf.nn.batch_norm_with_global_normalization
-tf.nn.batch_normalization tf.nn.collapse_repeated tf.nn.compute_accidental_hits tf.nn.conv_transpose
-tf.nn.convolution tf.nn.crelu tf.nn.ctc_beam_search_decoder tf.nn.ctc_greedy_decoder tf.nn.ctc_loss
-tf.nn.ctc_unique_labels tf.nn.depth_to_space tf.nn.depthwise_conv2d_backprop_filter
-tf.nn.depthwise_conv2d_backprop_input tf.nn.dilation2d tf.nn.embedding_lookup_sparse tf.nn.erosion2d
-tf.nn.experimental.general_dropout tf.nn.experimental.stateless_dropout tf.nn.fixed_unigram_candidate_sampler
-tf.nn.fractional_avg_pool tf.nn.fractional_max_pool tf.nn.isotonic_regression
-tf.nn.learned_unigram_candidate_sampler tf.nn.lrn tf.nn.max_pool tf.nn.nce_loss tf.nn.normalize_moments
-tf.nn.pool tf.nn.safe_embedding_lookup_sparse tf.nn.sampled_softmax_loss tf.nn.space_to_batch
-tf.nn.space_to_depth tf.nn.sufficient_statistics tf.nn.weighted_moments tf.nn.with_space_to_batch
-tf.nondifferentiable_batch_function tf.optimizers.MultiOptimizer tf.optimizers.Muon tf.optimizers.Optimizer
-tf.optimizers.OptimizerMap tf.optimizers.ScheduleFreeAdamW tf.optimizers.deserialize tf.optimizers.get
+tf.linalg.LinearOperatorTridiag tf.linalg.LinearOperatorZeros tf.linalg.banded_triangular_solve
+tf.linalg.eigh_tridiagonal tf.linalg.experimental.conjugate_gradient tf.linalg.expm tf.linalg.logm
+tf.linalg.normalize tf.linalg.set_diag tf.linalg.sqrtm tf.linalg.tensor_diag tf.linalg.tensor_diag_part
+tf.linalg.tridiagonal_matmul tf.linalg.tridiagonal_solve tf.load_library tf.losses.CTC tf.losses.ctc
+tf.losses.deserialize tf.losses.get tf.losses.kullback_leibler_divergence tf.losses.logcosh
+tf.losses.serialize tf.make_ndarray tf.make_tensor_proto tf.math.approx_max_k tf.math.approx_min_k
+tf.math.bessel_i0 tf.math.bessel_i0e tf.math.bessel_i1 tf.math.bessel_i1e tf.math.betainc tf.math.igamma
+tf.math.igammac tf.math.sobol_sample tf.math.special.bessel_i0 tf.math.special.bessel_i0e
+tf.math.special.bessel_i1 tf.math.special.bessel_i1e tf.math.special.bessel_j0 tf.math.special.bessel_j1
+tf.math.special.bessel_k0 tf.math.special.bessel_k0e tf.math.special.bessel_k1 tf.math.special.bessel_k1e
+tf.math.special.bessel_y0 tf.math.special.bessel_y1 tf.math.special.dawsn tf.math.special.expint
+tf.math.special.fresnel_cos tf.math.special.fresnel_sin tf.math.special.spence tf.math.unsorted_segment_sqrt_n
+tf.matrix_square_root tf.metrics.MeanMetricWrapper tf.metrics.deserialize tf.metrics.get
+tf.metrics.kullback_leibler_divergence tf.metrics.logcosh tf.metrics.serialize tf.nn.RNNCellDeviceWrapper
+tf.nn.RNNCellDropoutWrapper tf.nn.RNNCellResidualWrapper tf.nn.all_candidate_sampler tf.nn.approx_max_k
+tf.nn.approx_min_k tf.nn.atrous_conv2d tf.nn.atrous_conv2d_transpose tf.nn.avg_pool
+tf.nn.batch_norm_with_global_normalization tf.nn.batch_normalization tf.nn.collapse_repeated
+tf.nn.compute_accidental_hits tf.nn.conv_transpose tf.nn.convolution tf.nn.crelu tf.nn.ctc_beam_search_decoder
+tf.nn.ctc_greedy_decoder tf.nn.ctc_loss tf.nn.ctc_unique_labels tf.nn.depth_to_space
+tf.nn.depthwise_conv2d_backprop_filter tf.nn.depthwise_conv2d_backprop_input tf.nn.dilation2d
+tf.nn.embedding_lookup_sparse tf.nn.erosion2d tf.nn.experimental.general_dropout
+tf.nn.experimental.stateless_dropout tf.nn.fixed_unigram_candidate_sampler tf.nn.fractional_avg_pool
+tf.nn.fractional_max_pool tf.nn.isotonic_regression tf.nn.learned_unigram_candidate_sampler tf.nn.lrn
+tf.nn.max_pool tf.nn.nce_loss tf.nn.normalize_moments tf.nn.pool tf.nn.safe_embedding_lookup_sparse
+tf.nn.sampled_softmax_loss tf.nn.space_to_batch tf.nn.space_to_depth tf.nn.sufficient_statistics
+tf.nn.weighted_moments tf.nn.with_space_to_batch tf.nondifferentiable_batch_function
+tf.optimizers.MultiOptimizer tf.optimizers.Muon tf.optimizers.Optimizer tf.optimizers.OptimizerMap
+tf.optimizers.ScheduleFreeAdamW tf.optimizers.deserialize tf.optimizers.get
 tf.optimizers.schedules.LearningRateSchedule tf.optimizers.schedules.deserialize
 tf.optimizers.schedules.serialize tf.optimizers.serialize tf.profiler.experimental.client.monitor
 tf.profiler.experimental.client.trace tf.profiler.experimental.server.start tf.ragged.cross
@@ -361,12 +340,10 @@ tf.ragged.cross_hashed tf.ragged.stack_dynamic_partitions tf.ragged_fill_empty_r
 tf.ragged_fill_empty_rows_grad tf.random.Algorithm tf.random.all_candidate_sampler tf.random.create_rng_state
 tf.random.experimental.Algorithm tf.random.experimental.Generator tf.random.experimental.create_rng_state
 tf.random.experimental.get_global_generator tf.random.experimental.index_shuffle
-tf.random.experimental.set_global_generator tf.random.experimental.stateless_fold_in
-tf.random.experimental.stateless_shuffle tf.random.experimental.stateless_split
-tf.random.fixed_unigram_candidate_sampler tf.random.fold_in tf.random.gamma
-tf.random.learned_unigram_candidate_sampler tf.random.log_uniform_candidate_sampler tf.random.poisson
-tf.random.split tf.random.stateless_binomial tf.random.stateless_gamma
-tf.random.stateless_parameterized_truncated_normal tf.random.stateless_poisson
+tf.random.experimental.set_global_generator tf.random.experimental.stateless_shuffle
+tf.random.fixed_unigram_candidate_sampler tf.random.gamma tf.random.learned_unigram_candidate_sampler
+tf.random.log_uniform_candidate_sampler tf.random.poisson tf.random.stateless_binomial
+tf.random.stateless_gamma tf.random.stateless_parameterized_truncated_normal tf.random.stateless_poisson
 tf.random.uniform_candidate_sampler tf.random_index_shuffle tf.register_tensor_conversion_function
 tf.required_space_to_batch_paddings tf.rfftnd tf.saved_model.Asset tf.saved_model.contains_saved_model
 tf.saved_model.experimental.Fingerprint tf.saved_model.experimental.TrackableResource
