@@ -103,6 +103,7 @@ def test_saved_functions_share_the_variables_of_their_object(tmp_path):
     assert float(loaded.w) == 10.0 and float(loaded.v) == 1.0 and float(loaded(tf.constant(3.0))["out"]) == 13.0
     with tf.GradientTape() as tape:
         y = loaded(tf.constant(3.0))["out"]
+    assert [v.ref() for v in tape.watched_variables()] == [loaded.v.ref(), loaded.w.ref()]
     assert float(tape.gradient(y, loaded.v)) == 3.0 and float(own.w) == 2.0
 
 
@@ -144,3 +145,6 @@ def test_pictures_and_sequences_of_keras_utils(tmp_path):
     assert pad([[1], [2, 3, 4]], padding="post", truncating="post", maxlen=2, value=9).tolist() == [[1, 9], [2, 3]]
     mean = tf.keras.applications.mobilenet.preprocess_input(np.full((1, 2, 2, 3), 255.0))
     assert np.allclose(np.asarray(mean), 1.0)
+    i = tf.keras.Input((2, 2, 3))
+    model = tf.keras.Model(i, tf.keras.applications.mobilenet_v2.preprocess_input(i))
+    assert np.allclose(model.predict(np.full((1, 2, 2, 3), 255.0), verbose=0), 1.0)
