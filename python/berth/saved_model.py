@@ -156,9 +156,6 @@ class _OneOf:
                     for s, g in zip(f.inputs, given)):
                 for ours, own in f.pairs:
                     own.assign(ours)
-                for v in f.variables:
-                    if v.trainable:
-                        v.read_value()  # tapes list what is read
                 out = f(*given)
                 for ours, own in f.pairs:
                     ours.assign(own)
