@@ -361,12 +361,10 @@ tf.ragged.cross_hashed tf.ragged.stack_dynamic_partitions tf.ragged_fill_empty_r
 tf.ragged_fill_empty_rows_grad tf.random.Algorithm tf.random.all_candidate_sampler tf.random.create_rng_state
 tf.random.experimental.Algorithm tf.random.experimental.Generator tf.random.experimental.create_rng_state
 tf.random.experimental.get_global_generator tf.random.experimental.index_shuffle
-tf.random.experimental.set_global_generator tf.random.experimental.stateless_fold_in
-tf.random.experimental.stateless_shuffle tf.random.experimental.stateless_split
-tf.random.fixed_unigram_candidate_sampler tf.random.fold_in tf.random.gamma
-tf.random.learned_unigram_candidate_sampler tf.random.log_uniform_candidate_sampler tf.random.poisson
-tf.random.split tf.random.stateless_binomial tf.random.stateless_gamma
-tf.random.stateless_parameterized_truncated_normal tf.random.stateless_poisson
+tf.random.experimental.set_global_generator tf.random.experimental.stateless_shuffle
+tf.random.fixed_unigram_candidate_sampler tf.random.gamma tf.random.learned_unigram_candidate_sampler
+tf.random.log_uniform_candidate_sampler tf.random.poisson tf.random.stateless_binomial
+tf.random.stateless_gamma tf.random.stateless_parameterized_truncated_normal tf.random.stateless_poisson
 tf.random.uniform_candidate_sampler tf.random_index_shuffle tf.register_tensor_conversion_function
 tf.required_space_to_batch_paddings tf.rfftnd tf.saved_model.Asset tf.saved_model.contains_saved_model
 tf.saved_model.experimental.Fingerprint tf.saved_model.experimental.TrackableResource
