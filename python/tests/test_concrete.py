@@ -144,3 +144,6 @@ def test_pictures_and_sequences_of_keras_utils(tmp_path):
     assert pad([[1], [2, 3, 4]], padding="post", truncating="post", maxlen=2, value=9).tolist() == [[1, 9], [2, 3]]
     mean = tf.keras.applications.mobilenet.preprocess_input(np.full((1, 2, 2, 3), 255.0))
     assert np.allclose(np.asarray(mean), 1.0)
+    i = tf.keras.Input((2, 2, 3))
+    model = tf.keras.Model(i, tf.keras.applications.mobilenet_v2.preprocess_input(i))
+    assert np.allclose(model.predict(np.full((1, 2, 2, 3), 255.0), verbose=0), 1.0)

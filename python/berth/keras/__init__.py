@@ -32,6 +32,12 @@ regularizers = _module("regularizers", _parts.regularizers)
 constraints = _module("constraints", _parts.constraints)
 activations = _module("activations", _parts.activations)
 applications = _module("applications", _parts.applications)
+def _preprocessed(x, mode):
+    if isinstance(x, KerasTensor) and mode == "tf":  # between the layers of a functional model
+        return x / 127.5 - 1.0
+    return _parts.applications["preprocess_input"](x, mode=mode)
+
+
 for _name, _mode, _models in (
         ("mobilenet", "tf", "MobileNet"), ("mobilenet_v2", "tf", "MobileNetV2"), ("xception", "tf", "Xception"),
         ("resnet", "caffe", "ResNet50 ResNet101 ResNet152"), ("resnet50", "caffe", "ResNet50"), ("vgg16", "caffe", "VGG16"),
@@ -39,7 +45,7 @@ for _name, _mode, _models in (
         ("densenet", "torch", "DenseNet121 DenseNet169 DenseNet201")):
     setattr(applications, _name, _module(f"applications.{_name}", {
         **{n: _parts.applications[n] for n in _models.split()},
-        "preprocess_input": lambda x, data_format=None, mode=_mode: _parts.applications["preprocess_input"](x, mode=mode)}))
+        "preprocess_input": lambda x, data_format=None, mode=_mode: _preprocessed(x, mode)}))
 utils = _module("utils", _parts.utils)
 _later(utils, "berth.keras._files", "get_file")
 _later(utils, "berth.keras._folders", "image_dataset_from_directory text_dataset_from_directory")
