@@ -42,6 +42,9 @@ Array array_of(const Json& j) {
     if (a.dtype() == int64) {
       const int64_t whole = v.get<int64_t>();
       std::memcpy(a.data() + i * 8, &whole, 8);
+    } else if (a.dtype() == uint64) {
+      const uint64_t whole = v.get<uint64_t>();
+      std::memcpy(a.data() + i * 8, &whole, 8);
     } else {
       a.set(i, number(v));
     }
@@ -167,7 +170,8 @@ int run(int argc, char** argv) {
   choose_device(device);
   static const Json files[] = {
       Json::parse(std::ifstream(fixtures() + "/ops.json")),
-      Json::parse(std::ifstream(fixtures() + "/ops_dtypes.json"))};
+      Json::parse(std::ifstream(fixtures() + "/ops_dtypes.json")),
+      Json::parse(std::ifstream(fixtures() + "/ops_integers.json"))};
   for (const Json& file : files) register_fixtures(file);
   const int failed = RUN_ALL_TESTS();
   if (testing::UnitTest::GetInstance()->test_to_run_count() > 0 ||

@@ -14,9 +14,9 @@
 
 namespace berth::conformance {
 
-inline constexpr DType kRunTypes[] = {float32, float64,   int32,     int64,
-                                      uint8,   bool_,     int8,      bfloat16,
-                                      float16, complex64, complex128};
+inline constexpr DType kRunTypes[] = {
+    float32, float64,   int32,      int64, uint8,  bool_,  int8,  bfloat16,
+    float16, complex64, complex128, int16, uint16, uint32, uint64};
 
 // The dtypes a case runs with.
 std::vector<DType> dtypes_of(const Case& c);

@@ -9,13 +9,14 @@ a table. Fields of options become named arguments. What has an argument or a res
 Python does not know is left out and listed in left_out.txt. There is no second list of ops: what a
 header declares, Python has.
 """
+import keyword
 import os
 import re
 import sys
 
 # Header of include/berth -> the module of berth that each C++ namespace becomes.
 HEADERS = """ops/array.h ops/indexing.h ops/math.h ops/aliases.h ops/bitwise.h ops/clip.h ops/contract.h
-ops/conv.h ops/conv3d.h ops/linalg.h ops/nn.h ops/random.h strings.h image.h io.h
+ops/conv.h ops/conv3d.h ops/factor.h ops/linalg.h ops/nn.h ops/random.h strings.h image.h io.h
 keras/activations.h keras/losses.h keras/metrics.h keras/initializers.h keras/regularizers.h
 keras/constraints.h keras/optimizers.h keras/schedules.h keras/layers.h keras/core_layers.h
 keras/element_layers.h keras/image_layers.h keras/volume_layers.h keras/sequence_layers.h
@@ -36,9 +37,35 @@ VALUES = {"Tensor", "Tensors", "Shape", "DType", "std::string", "double", "float
 RESULTS = {"Tensor", "Tensors", "bool", "int64_t", "double", "void", "Loss", "Metric", "Initializer",
            "Regularizer", "Constraint", "Optimizer", "LearningRateSchedule", "Shape", "Model",
            "std::pair<Tensor, Tensor>", "std::pair<Tensors, Tensor>", "std::string", "KerasTensor", "Callback"}
+# Python's words for those of the headers.
+WORDS = [(r"\bThrows (\w+::)+(\w+?)(Error)?\b", r"Raises \2Error"), (r"(\w+::)*errors::(\w+?)(Error)?\b", r"\2Error"),
+         (r"\b(?:std|berth|random|keras|data|io)::(?=\w)", ""), (r"\bnullopt\b", "None"), (r"\bnullptr\b", "None"),
+         (r"\{\.(\w+) = ", r"(\1="), (r"(\w)\{(-?[\d., -]+)\}", r"\1[\2]"), (r"\(\{([^{}]*)\}\)", r"((\1))"),
+         (r"\{([\w\[\]. ]+(?:, [\w\[\]. ]+)+)\}", r"[\1]"), (r"\bk([A-Z])(\w+)", lambda m: (m.group(1) + m.group(2)).upper()),
+         (r"\((\w+)\.h\)", r"(\1)"), (r" \(tf\.[\w.]+(, tf\.[\w.]+)*\)", "")]
 # Classes whose constructors are functions that return the handle.
 HANDLES = {"Layer": "Layer", "keras::Layer": "Layer", "RecurrentLayer": "Layer",
            "Optimizer": "Optimizer"}
+
+
+def python_words(doc):
+    """The comment of a declaration as Python says it."""
+    for pattern, to in WORDS:
+        doc = re.sub(pattern, to, doc)
+    return doc
+
+
+def python_value(text):
+    """A default of C++ as a literal of Python; "..." where it has none."""
+    known = {"{}": "None", "std::nullopt": "None", "nullptr": "None", "true": "True", "false": "False"}
+    if text in known:
+        return known[text]
+    if re.fullmatch(r'-?\d+(\.\d*)?(e-?\d+)?|"[^"]*"', text):
+        return text
+    items = re.fullmatch(r"\{(-?[\d.]+(?:, -?[\d.]+)*)\}", text)
+    if items:
+        return f"({items.group(1)})" if "," in text else items.group(1)
+    return "..."
 
 
 class Function:
@@ -229,9 +256,14 @@ def read_signatures(path):
     return signatures
 
 
+def read_docs(path):
+    """What to say where a comment of the headers is none, or that of several functions."""
+    return dict(line.rstrip("\n").split("\t", 1) for line in open(path))
+
+
 class Binder:
-    def __init__(self, headers, signatures):
-        self.headers, self.signatures = headers, signatures
+    def __init__(self, headers, signatures, docs=None):
+        self.headers, self.signatures, self.docs = headers, signatures, docs or {}
         self.left_out, self.bound, self.results = [], {}, set()
 
     def options_of(self, f, kind):
@@ -286,6 +318,35 @@ class Binder:
         lines.append("}")
         return "\n".join(lines)
 
+    def parameters(self, f):
+        """The arguments in Python's order: pairs of the name and the C++ one they stand for."""
+        direct, fields = [], []
+        for p in f.params:
+            if self.options_of(f, p.kind) is not None:
+                fields += [o for o in self.options_of(f, p.kind) if o.name not in {q.name for q in f.params}]
+            elif p.kind != "Site":
+                direct.append(p)
+        needed = {p.name for p in direct if p.default is None}
+        kinds, optional, made = {p.name: p for p in direct + fields}, False, []
+        for name, own in self.names(f, direct, fields)[0]:
+            optional = optional or own not in needed
+            made.append((name + "_" if keyword.iskeyword(name) else name, kinds[own], optional))
+        return made
+
+    def signature_text(self, f):
+        """What inspect.signature() reads."""
+        parts = []
+        for name, p, optional in self.parameters(f):
+            value = "..." if p.default is None else python_value(p.default)
+            parts.append(f"{name}={value}" if optional else name)
+        if not any(part.split("=")[0] == "name" for part in parts):
+            parts.append("name=None")
+        return f"({', '.join(parts)})"
+
+    def doc(self, path, group):
+        """The line of docs.tsv, else the first comment of a group, in Python's words."""
+        return python_words(self.docs.get(path) or next((f.doc for f in group if f.doc), ""))
+
     def leave(self, f, why):
         self.left_out.append(f"{f.path()}: {why}")
 
@@ -328,11 +389,12 @@ class Binder:
         texts, tables = [[] for _ in range(files)], [[] for _ in range(files)]
         number = 0
         for n, ((namespace, name, layer), group) in enumerate(sorted(overloads.items(), key=str)):
-            numbers = []
+            numbers, taken = [], []
             for f in group:
                 text = self.routine(f, number)
                 if text is None:
                     continue
+                taken.append(f)
                 space = "::".join(namespace)
                 texts[n % files].append(f"namespace {space} {{\nusing namespace berth::python;\n{text}\n}}")
                 numbers.append(f"{space}::routine_{number}")
@@ -341,7 +403,10 @@ class Binder:
                 continue
             path = ".".join(namespace[1:] + (name,))
             self.bound[path] = group
-            doc = next((f.doc for f in group if f.doc), "").replace("\\", "\\\\").replace('"', '\\"')
+            # The form of inspect.signature(): of the overload with most arguments.
+            longest = max((self.signature_text(f) for f in taken), key=lambda s: s.count(","))
+            doc = f"{name}{longest}\n--\n\n{self.doc(path, group)}"
+            doc = doc.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
             tables[n % files].append(f'  {{"{path}", "{doc}", {{{", ".join(numbers)}}}}},')
         for i in range(files):
             with open(os.path.join(folder, f"bind_{i}.cc"), "w") as out:
@@ -384,8 +449,12 @@ def main():
     for header in HEADERS:
         headers.read(os.path.join(include, "berth", header))
     os.makedirs(folder, exist_ok=True)
-    binder = Binder(headers, read_signatures(signatures))
+    docs = read_docs(os.path.join(os.path.dirname(signatures), "docs.tsv"))
+    binder = Binder(headers, read_signatures(signatures), docs)
     binder.write(folder, 4)
+    unknown = sorted(set(docs) - set(binder.bound))
+    if unknown:
+        sys.exit(f"docs.tsv has names that no header declares: {unknown}")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import os
 import sys
 
 import generate
+import written_stubs
 
 TYPES = {"Tensor": "TensorLike", "Tensors": "Sequence[TensorLike]", "Shape": "ShapeLike", "DType": "DTypeLike",
          "std::string": "str", "std::string_view": "str", "double": "float", "float": "float",
@@ -70,40 +71,58 @@ OPERATORS = ("add sub mul truediv floordiv mod pow matmul radd rsub rmul rtruedi
 # The modules whose functions are bound as they are; in others they are classes (tf.keras.layers).
 MODULES = ("math", "nn", "linalg", "bitwise", "image", "strings", "random", "io", "keras.losses",
            "keras.metrics", "keras.initializers", "keras.regularizers", "keras.constraints",
-           "keras.activations", "keras.optimizers", "keras.utils")
+           "keras.activations", "keras.optimizers", "keras.optimizers.schedules", "keras.utils", "keras.applications")
+# Those that are written by hand, or in part: the sources of each.
+WRITTEN = {"autograph": "autograph", "config": "config", "data": "data", "debugging": "debugging",
+           "distribute": "distribute", "dtypes": "dtypes", "errors": "errors", "experimental": "experimental/__init__",
+           "experimental.numpy": "experimental/numpy", "types": "types", "lookup": "lookup", "nest": "nest", "profiler": "profiler", "ragged": "ragged", "random": "random",
+           "saved_model": "saved_model", "sparse": "sparse", "summary": "summary", "train": "train", "keras.models": "keras/models", "keras.layers": "keras/layers",
+           "keras.callbacks": "keras/callbacks", "keras.datasets": "keras/datasets", "keras.saving": "keras/saving",
+           "keras.mixed_precision": ""}
+# Of what is written by hand, some names only.
+PART = {"keras.losses": ("keras/_own", {"Loss", "Reduction"}), "keras.metrics": ("keras/_own", {"Metric"}),
+        "keras.mixed_precision": ("keras/__init__", {"set_global_policy", "global_policy"}),
+        "strings": ("_strings", {"format", "unicode_decode"})}
+
+# Names that modules have from others: the module of the source, its names.
+ALIASES = {"linalg": [("", "einsum eye matmul tensordot transpose")], "nn": [("math", "in_top_k top_k")],
+           "math": [("nn", "log_softmax softmax"), ("", "bincount in_top_k invert_permutation matmul top_k"),
+                    ("", " ".join(f"{s}segment_{r}" for s in ("", "unsorted_") for r in "max mean min prod sum".split()))],
+           "": [("math", "complex")],
+           "keras.metrics": [("keras.losses", """binary_crossentropy binary_focal_crossentropy categorical_crossentropy
+categorical_focal_crossentropy categorical_hinge hinge huber kl_divergence log_cosh mean_absolute_error
+mean_absolute_percentage_error mean_squared_error mean_squared_logarithmic_error poisson
+sparse_categorical_crossentropy squared_hinge""")],
+           "keras.mixed_precision": [("keras.optimizers", "LossScaleOptimizer")]}
+# Short names.
+LOSSES = {"mse": "mean_squared_error", "mae": "mean_absolute_error", "mape": "mean_absolute_percentage_error",
+          "msle": "mean_squared_logarithmic_error", "kld": "kl_divergence"}
+LOSSES.update({short.upper(): name for short, name in LOSSES.items()})
+SHORT = {"keras.losses": LOSSES, "keras.metrics": LOSSES, "": {"truediv": "divide", "realdiv": "divide"},
+         "math": {"truediv": "divide"},
+         "keras.layers": {**{f"{s}{n}D": f"{l}{n}D" for s, l in (("MaxPool", "MaxPooling"), ("AvgPool", "AveragePooling"))
+                             for n in (1, 2, 3)},
+                          "GlobalAvgPool2D": "GlobalAveragePooling2D", "GlobalMaxPool2D": "GlobalMaxPooling2D"}}
 
 
 class Stubs(generate.Binder):
     """Collects, instead of C++ routines, the lines of each function."""
 
-    def __init__(self, headers, signatures):
-        super().__init__(headers, signatures)
+    def __init__(self, headers, signatures, docs):
+        super().__init__(headers, signatures, docs)
         self.lines = {}  # (module, name) -> overloads
 
     def routine(self, f, number):
         if super().routine(f, number) is None:
             return None
-        direct, fields = [], []
-        for p in f.params:
-            if self.options_of(f, p.kind) is not None:
-                fields += [o for o in self.options_of(f, p.kind) if o.name not in {q.name for q in f.params}]
-            elif p.kind != "Site":
-                direct.append(p)
-        names, _ = self.names(f, direct, fields)
-        kinds = {p.name: p for p in direct + fields}
-        needed = {p.name for p in direct if p.default is None}
-        parts, optional = [], False
-        for tensorflow, own in names:
-            optional = optional or own not in needed
-            kind = TYPES.get(kinds[own].kind, "Any")
-            word = tensorflow + "_" if keyword.iskeyword(tensorflow) else tensorflow
-            parts.append(f"{word}: {kind}" + (" = ..." if optional else ""))
-        if "name" not in kinds:
+        parts = [f"{name}: {TYPES.get(p.kind, 'Any')}" + (" = ..." if optional else "")
+                 for name, p, optional in self.parameters(f)]
+        if not any(part.startswith("name:") for part in parts):
             parts.append("name: Any = ...")
         result = RESULTS.get(f.result, "Any") if not f.layer else "Any"
         module = ".".join(f.namespace[1:])
         self.lines.setdefault((module, f.name), []).append(
-            (f"({', '.join(parts)}) -> {result}", f.doc))
+            (f"({', '.join(parts)}) -> {result}", self.doc(".".join(f.namespace[1:] + [f.name]), [f])))
         return ""
 
     def aliases(self, module):
@@ -114,6 +133,17 @@ class Stubs(generate.Binder):
             if ".".join(namespace[1:]) == module and (home, name) in self.lines and home:
                 out.append(f"from berth.{home} import {name} as {name}")
         return "\n".join(sorted(out)) + "\n"
+
+    def layers(self):
+        """The classes that tf.keras.layers makes of the engine's layers."""
+        out = ""
+        for (where, name), overloads in sorted(self.lines.items()):
+            if where == "keras" and name[0].isupper():
+                signature, doc = max(overloads, key=lambda o: len(o[0]))
+                signature = "(self, " + signature[1:].rsplit(" ->", 1)[0]
+                text = doc.replace("\\", "\\\\").replace('"""', "'''").strip()
+                out += f'class {name}(Layer):\n    """{text} """\n    def __init__{signature} -> None: ...\n'
+        return out
 
     def text(self, module):
         out = []
@@ -129,28 +159,65 @@ class Stubs(generate.Binder):
         return "\n".join(out) + "\n"
 
 
+def aliases_of(module):
+    """Lines for names that a module has from another, or by another name."""
+    out = ""
+    for source, names in ALIASES.get(module, ()):
+        home = f"berth.{source}".rstrip(".")
+        out += "".join(f"from {home} import {name} as {name}\n" for name in names.split())
+    return out + "".join(f"{short} = {name}\n" for short, name in SHORT.get(module, {}).items())
+
+
+def modules_of_top():
+    return sorted({m.split(".")[0] for m in {*MODULES, *WRITTEN}})
+
+
 def main():
     include, signatures, folder = sys.argv[1:4]
     headers = generate.Headers()
     for header in generate.HEADERS:
         headers.read(os.path.join(include, "berth", header))
-    stubs = Stubs(headers, generate.read_signatures(signatures))
+    stubs = Stubs(headers, generate.read_signatures(signatures),
+                  generate.read_docs(os.path.join(os.path.dirname(signatures), "docs.tsv")))
     for f in headers.functions:
         stubs.routine(f, 0)
+    berth = os.path.join(os.path.dirname(os.path.abspath(__file__)), "berth")
+    later = {**written_stubs.later(berth, ""), **written_stubs.later(berth, "keras")}
     anything = "\ndef __getattr__(name: str) -> Any: ...\n"
     os.makedirs(os.path.join(folder, "keras"), exist_ok=True)
     operators = "".join(f"    def __{o}__(self, other: Any) -> Tensor: ...\n" for o in OPERATORS)
     write(folder, "__init__", HEAD + CLASSES.replace("@OPERATORS@\n", operators + "\n")
-          + "".join(f"{d}: DType\n" for d in ("float16 float32 float64 bfloat16 int8 int32 int64 uint8 bool "
-                                              "string complex64 complex128").split())
-          + stubs.text("") + stubs.aliases("") + anything)
-    for module in MODULES:
-        write(folder, module.replace(".", os.sep), HEAD + SHARED + stubs.text(module) + stubs.aliases(module) + anything)
-    write(folder, "keras/__init__", HEAD + anything)
+          + "".join(f"{d}: DType\n" for d in ("float16 float32 float64 bfloat16 int8 int16 int32 int64 uint8 uint16 "
+                                              "uint32 uint64 bool string complex64 complex128").split())
+          + stubs.text("") + stubs.aliases("") + written_stubs.package(os.path.join(berth, "__init__.py"))
+          + "".join(f"from berth import {m} as {m}\n" for m in modules_of_top()) + aliases_of("") + anything)
+    for module in sorted({*MODULES, *WRITTEN}):
+        text = HEAD + SHARED + (stubs.text(module) + stubs.aliases(module) if module in MODULES else "")
+        text += "".join(written_stubs.stub(os.path.join(berth, f"{s}.py")) for s in WRITTEN.get(module, "").split())
+        text += "".join(written_stubs.stub(os.path.join(berth, source), names) for source, names in later.get(module, ()))
+        if module == "keras.layers":
+            text += stubs.layers()
+        if module in PART:
+            source, names = PART[module]
+            text += written_stubs.stub(os.path.join(berth, f"{source}.py"), names)
+        if module == "keras.mixed_precision":
+            text += "class Policy:\n    def __init__(self, name: str) -> None: ...\n"
+        text += aliases_of(module)
+        if module == "keras.callbacks":
+            text += stubs.text(module)
+        whole = any(other.startswith(module + ".") for other in {*MODULES, *WRITTEN})
+        write(folder, module.replace(".", os.sep) + (os.sep + "__init__" if whole else ""), text + anything)
+    modules = sorted(m.split(".")[1] for m in {*MODULES, *WRITTEN} if m.count(".") == 1 and m.startswith("keras."))
+    write(folder, "keras/__init__", HEAD + "".join(f"from berth.keras import {m} as {m}\n" for m in modules)
+          + "from berth.keras.models import Model as Model, Sequential as Sequential, Input as Input\n"
+          + "from berth.keras.layers import Layer as Layer\n"
+          + "".join(f"{name}: Any\n" for name in ("KerasTensor", "Loss", "Metric", "Optimizer"))
+          + anything)
     open(os.path.join(folder, "py.typed"), "w").close()
 
 
 def write(folder, name, text):
+    os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
     with open(os.path.join(folder, name + ".pyi"), "w") as out:
         out.write(text)
 

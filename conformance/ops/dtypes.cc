@@ -16,17 +16,17 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-constexpr DTypeSet kNewWhole = kInt8Type;
+constexpr DTypeSet kNewWhole = kMoreIntegers;
 constexpr DTypeSet kFractions = kHalfTypes | kComplexTypes;
 constexpr DTypeSet kNew = kFractions | kNewWhole;
 constexpr DTypeSet kOrdered = kHalfTypes | kNewWhole;
 const char* const kNarrow = "differences vanish in the rounding to 16 bits";
 
-void add(Cases& cases, const char* op, DTypeSet types, std::vector<Input> in,
-         std::vector<Attrs::Pair> attrs = {}) {
+Case& add(Cases& cases, const char* op, DTypeSet types, std::vector<Input> in,
+          std::vector<Attrs::Pair> attrs = {}) {
   Case& c = cases.add(op, "dtypes", std::move(in)).types(types);
   c.attrs = std::move(attrs);
-  c.close_to(1e-5, 1e-5);
+  return c.close_to(1e-5, 1e-5);
 }
 
 void add_arithmetic(Cases& cases) {
@@ -79,7 +79,11 @@ void add_wraps(Cases& cases) {
                    std::vector<double>{2147483647, low32, -2147483647, 65537}},
         std::tuple{
             "wraps_64", dtype_bit(int64),
-            std::vector<double>{low64, -low64 / 2, low64 / 2, 4294967299}}}) {
+            std::vector<double>{low64, -low64 / 2, low64 / 2, 4294967299}},
+        std::tuple{"wraps_16", dtype_bit(int16) | dtype_bit(uint16),
+                   std::vector<double>{32767, -32768, 65535, 257}},
+        std::tuple{"wraps_unsigned", dtype_bit(uint32) | dtype_bit(uint64),
+                   std::vector<double>{4294967295, 65537, -low64, 3}}}) {
     const Input some = Input({4, 1}).of(ends), others = Input({4}).of(ends);
     for (const char* op : {"AddV2", "Sub", "Mul", "SquaredDifference"}) {
       cases.add(op, name, {some, others}).types(types);
@@ -150,7 +154,8 @@ void add_moves(Cases& cases) {
   add(cases, "GatherV2", kNew, {x, Input({5}).whole(0, 2, int32)},
       {{"axis", int64_t{0}}});
   add(cases, "SelectV2", kNew, {Input({3, 1}).boolean(), x, Input({4})});
-  for (const DType d : {bfloat16, float16, int8, complex64, complex128}) {
+  for (const DType d : {bfloat16, float16, int8, complex64, complex128, int16,
+                        uint16, uint32, uint64}) {
     cases.add("Fill", std::string("dtypes_") + name_of(d), {})
         .attr("shape", Shape{2, 3})
         .attr("value", 3.0)
@@ -164,7 +169,7 @@ void add_moves(Cases& cases) {
         .attr("dtype", d)
         .types(kIntegerTypes);
   }
-  for (const DType d : {bfloat16, float16, int8}) {
+  for (const DType d : {bfloat16, float16, int8, int16}) {
     cases.add("Range", std::string("dtypes_") + name_of(d), {})
         .attr("start", int64_t{-3})
         .attr("limit", int64_t{90})
@@ -207,6 +212,59 @@ void add_sums(Cases& cases) {
   add(cases, "MatMul", kNew, {Input({2, 3, 4}), Input({4, 5})});
 }
 
+void add_integers(Cases& cases) {
+  const auto whole = [&](const char* op, std::vector<Input> in,
+                         std::vector<Attrs::Pair> attrs = {}) -> Case& {
+    return add(cases, op, kNewWhole, std::move(in), std::move(attrs));
+  };
+  const Input x = Input({4, 5}).whole(0, 100), y = Input({5}).whole(1, 7);
+  for (const char* op :
+       {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "LeftShift", "RightShift",
+        "FloorDiv", "FloorMod", "TruncateDiv", "TruncateMod", "BiasAdd"}) {
+    whole(op, {x, y});
+  }
+  cases
+      .add("LeftShift", "past_the_width",
+           {Input({4}).of({1, 3, 1, 1}), Input({4}).of({0, 100, 7, 31})})
+      .types(kEveryInteger);
+  cases
+      .add("RightShift", "past_the_width",
+           {Input({4}).of({-1, 1e30, -128, 1}), Input({4}).whole(100, 100)})
+      .types(kEveryInteger);
+  for (const char* op : {"Invert", "Relu", "Round", "AddN"}) whole(op, {x});
+  const std::vector<Attrs::Pair> last = {{"axis", int64_t{1}}};
+  whole("Cumsum", {x}, last);
+  whole("Cumprod", {x}, last);
+  whole("Sort", {x});
+  whole("ArgSort", {x});
+  whole("TopKV2", {x}, {{"k", int64_t{2}}});
+  whole("Where", {Input({4, 5}).whole(0, 1)});
+  whole("Unique", {Input({9}).whole(0, 3)});
+  whole("LowerBound",
+        {Input({1, 3}).of({2, 50, 90}), Input({1, 4}).whole(0, 99)});
+  const Input at = Input({3, 1}).of({2, 0, 2}).as(int32),
+              row = Input({3}).of({2, 0, 2}).as(int64);
+  const Input rows = Input({3, 5}).whole(0, 20);
+  const char* const depth = "the indices' last dimension says what they name";
+  whole("GatherNd", {x, at}).known_dimensions_only(depth);
+  whole("ScatterNd", {at, rows}, {{"shape", Shape{4, 5}}})
+      .known_dimensions_only(depth);
+  for (const char* op :
+       {"TensorScatterAdd", "TensorScatterSub", "TensorScatterMin",
+        "TensorScatterMax", "TensorScatterUpdate"}) {
+    whole(op, {x, at, rows}).known_dimensions_only(depth);
+  }
+  for (const char* op :
+       {"ResourceScatterAdd", "ResourceScatterSub", "ResourceScatterMul",
+        "ResourceScatterMin", "ResourceScatterMax", "ResourceScatterUpdate"}) {
+    whole(op, {Input({4, 5}).whole(0, 100).as_variable(), row, rows});
+  }
+  for (const char* op : {"UnsortedSegmentSum", "UnsortedSegmentProd",
+                         "UnsortedSegmentMin", "UnsortedSegmentMax"}) {
+    whole(op, {rows, row}, {{"num_segments", int64_t{4}}});
+  }
+}
+
 void add_dtypes_perf(Cases& cases) {
   const auto add = [&](const char* op, std::vector<Input> in) -> Case& {
     return cases.add(op, "halves_perf", std::move(in))
@@ -234,6 +292,7 @@ void add_dtype_cases(Cases& cases) {
   add_casts(cases);
   add_moves(cases);
   add_sums(cases);
+  add_integers(cases);
   add_assigned(cases);
   add_dtypes_perf(cases);
 }

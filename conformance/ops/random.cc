@@ -1,6 +1,8 @@
 // Random numbers: the device must draw what the reference draws, and a part
 // what the whole draws at its place.
 
+#include <string_view>
+
 #include "conformance/ops/families.h"
 
 namespace berth::conformance {
@@ -40,17 +42,25 @@ void add_random_cases(Cases& cases) {
   for (const Shape& shape : {Shape{5, 7}, Shape{}, Shape{0, 2}}) {
     add_draw(cases, "RandomUniformInt", (shape.str() + "_stateless").c_str(),
              shape)
-        .types(kIntegerTypes)
+        .types(kEveryInteger)
         .attr("stateless", true)
         .attr("maxval", int64_t{9});
     add_draw(cases, "RandomUniformInt", shape.str().c_str(), shape)
-        .types(kIntegerTypes)
+        .types(kEveryInteger)
         .attr("minval", int64_t{3})
         .attr("maxval", int64_t{40});
   }
   for (const char* op :
        {"RandomStandardNormal", "TruncatedNormal", "RandomUniform"}) {
     add_draw(cases, op, "stateless", {5, 7}).attr("stateless", true);
+  }
+  for (const char* op : {"RandomStandardNormal", "TruncatedNormal",
+                         "RandomUniform", "RandomUniformInt"}) {
+    const bool whole = op == std::string_view("RandomUniformInt");
+    Case& drawn = cases.add(op, "key", {Input(Shape{2}).whole(0, 100, int64)})
+                      .attr("shape", Shape{5, 7})
+                      .dtype_attr("dtype");
+    if (whole) drawn.types(kIntegerTypes).attr("maxval", int64_t{9});
   }
   const auto classes = [&](const char* label, Shape logits, int64_t n) {
     cases.add("Multinomial", label, {Input(logits)})

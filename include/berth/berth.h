@@ -34,6 +34,7 @@
 #include "berth/ops/contract.h"
 #include "berth/ops/control_flow.h"
 #include "berth/ops/conv3d.h"
+#include "berth/ops/factor.h"
 #include "berth/ops/indexing.h"
 #include "berth/ops/linalg.h"
 #include "berth/ops/math.h"

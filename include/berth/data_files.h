@@ -88,7 +88,7 @@ class FixedLengthRecordDataset : public Dataset {
 };
 
 // One row of each IDX file (MNIST's format), plain or gzip: component i comes
-// from file i. The files are read now. 16-bit numbers become int32. Throws
+// from file i. The files are read now. Throws
 // errors::InvalidArgument unless all have the same number of rows.
 class IdxDataset : public Dataset {
  public:
@@ -97,7 +97,7 @@ class IdxDataset : public Dataset {
 };
 
 // A column of a CSV file: its dtype, and what an empty field stands for.
-// float32, float64, int32, int64, uint8, int8, bool_ and string_.
+// float32, float64, integers, bool_ and string_.
 struct CsvColumn {
   CsvColumn(DType dtype) : dtype(dtype) {}  // NOLINT: must not be empty
   CsvColumn(const Tensor& default_value);   // NOLINT: one element

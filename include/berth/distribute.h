@@ -210,9 +210,18 @@ struct StrategyPlan {
     int tasks = 0;
     double step_us = 0;
   };
+  // A device whose memory limit is below what the step holds at its peak.
+  struct TooSmall {
+    std::string device;  // full name
+    int64_t peak_bytes = 0;
+    int64_t limit_bytes = 0;
+  };
   std::string strategy;
   int64_t batch = 0;
   std::vector<ReplicaShare> replicas;
+  std::vector<TooSmall> too_small;  // empty: the batch fits
+  // The largest batch that fits, where this one does not; 0: none does.
+  int64_t largest_batch = 0;
   std::vector<Bucket> buckets;
   std::vector<std::string> unused;  // variables without a gradient
   std::vector<std::string> whole;   // ops without a split rule: run whole

@@ -31,9 +31,13 @@ enum class DType : uint8_t {
   kComplex128,
   kString,   // text, on the host only
   kVariant,  // an opaque value of a graph text; no tensor has it
+  kInt16,
+  kUint16,
+  kUint32,
+  kUint64,
 };
 
-inline constexpr int kNumDTypes = 15;
+inline constexpr int kNumDTypes = 19;
 
 inline constexpr DType float32 = DType::kFloat32;
 inline constexpr DType float64 = DType::kFloat64;
@@ -49,12 +53,16 @@ inline constexpr DType complex64 = DType::kComplex64;
 inline constexpr DType complex128 = DType::kComplex128;
 inline constexpr DType string_ = DType::kString;
 inline constexpr DType variant = DType::kVariant;
+inline constexpr DType int16 = DType::kInt16;
+inline constexpr DType uint16 = DType::kUint16;
+inline constexpr DType uint32 = DType::kUint32;
+inline constexpr DType uint64 = DType::kUint64;
 
 // Returns the size of one element in bytes; 0 for invalid, resource, string,
 // variant.
 constexpr size_t size_of(DType dtype) {
-  constexpr size_t kSizes[kNumDTypes] = {0, 4, 8, 4, 8,  1, 1, 0,
-                                         2, 2, 1, 8, 16, 0, 0};
+  constexpr size_t kSizes[kNumDTypes] = {0, 4, 8,  4, 8, 1, 1, 0, 2, 2,
+                                         1, 8, 16, 0, 0, 2, 2, 4, 8};
   return kSizes[static_cast<int>(dtype)];
 }
 
@@ -62,8 +70,13 @@ constexpr bool is_floating(DType dtype) {
   return dtype == float32 || dtype == float64 || dtype == bfloat16 ||
          dtype == float16;
 }
+constexpr bool is_unsigned(DType dtype) {
+  return dtype == uint8 || dtype == uint16 || dtype == uint32 ||
+         dtype == uint64;
+}
 constexpr bool is_integer(DType dtype) {
-  return dtype == int32 || dtype == int64 || dtype == uint8 || dtype == int8;
+  return dtype == int32 || dtype == int64 || dtype == int8 || dtype == int16 ||
+         is_unsigned(dtype);
 }
 constexpr bool is_complex(DType dtype) {
   return dtype == complex64 || dtype == complex128;
@@ -102,6 +115,14 @@ template <>
 inline constexpr DType dtype_of<float16_t> = float16;
 template <>
 inline constexpr DType dtype_of<int8_t> = int8;
+template <>
+inline constexpr DType dtype_of<int16_t> = int16;
+template <>
+inline constexpr DType dtype_of<uint16_t> = uint16;
+template <>
+inline constexpr DType dtype_of<uint32_t> = uint32;
+template <>
+inline constexpr DType dtype_of<uint64_t> = uint64;
 template <>
 inline constexpr DType dtype_of<std::complex<float>> = complex64;
 template <>

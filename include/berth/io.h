@@ -175,8 +175,8 @@ struct DecodeOptions {
 struct DecodePngOptions {
   int64_t channels = 0;  // 2: grey with alpha
   int64_t max_pixels = kMostPixels;
-  // uint8; or int32 in place of TensorFlow's uint16: values from 0 to 65535,
-  // those of 8-bit files times 257.
+  // uint8; uint16 or int32: values from 0 to 65535, those of 8-bit files times
+  // 257.
   DType dtype = uint8;
 };
 struct DecodeJpegOptions {

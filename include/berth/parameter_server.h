@@ -206,7 +206,7 @@ struct ClosureCall {
   Tensors leaves;                    // undefined where `from` names a source
   struct From {
     std::shared_ptr<PerWorker::State> source;  // null: a tensor
-    int component = 0;
+    int component = 0;  // counted on over further elements of an iterator
   };
   std::vector<From> from;  // by leaf
   std::string fixed;       // signature text of the other arguments

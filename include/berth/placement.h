@@ -171,11 +171,17 @@ struct Report {
   // The planner's guarantee, in one sentence (docs/planner.md); "" if rules
   // placed the step.
   std::string plan;
+  // What most of a step is that can be avoided, a sentence each: Python on the
+  // host, loops of tiny ops, reading a value after every step, waiting for
+  // input in fit.
+  std::vector<std::string> verdicts;
 
   // Bytes per step between matching devices; "" matches any.
   int64_t transfer_bytes(const std::string& from = "",
                          const std::string& to = "") const;
   int64_t fallback_bytes() const;
+  // The largest peak of the devices that match; "" matches any.
+  int64_t peak_bytes(const std::string& device = "") const;
   // The device of the op with this name, as compiled or as written; "": none.
   std::string device_of(const std::string& op) const;
 

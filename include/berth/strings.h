@@ -78,6 +78,13 @@ Tensor regex_replace(const Tensor& input, const std::string& pattern,
 Tensor regex_full_match(const Tensor& input, const std::string& pattern,
                         Site site = Site::here());
 
+// int64 below num_buckets: the text's FarmHash Fingerprint64, or its
+// MurmurHash64A, modulo num_buckets, as in TensorFlow.
+Tensor to_hash_bucket_fast(const Tensor& input, int64_t num_buckets,
+                           Site site = Site::here());
+Tensor to_hash_bucket(const Tensor& input, int64_t num_buckets,
+                      Site site = Site::here());
+
 }  // namespace berth::strings
 
 #endif  // BERTH_STRINGS_H_

@@ -58,6 +58,8 @@ template <class T>
 concept ElementType = std::same_as<T, float> || std::same_as<T, double> ||
     std::same_as<T, int32_t> || std::same_as<T, int64_t> ||
     std::same_as<T, uint8_t> || std::same_as<T, int8_t> ||
+    std::same_as<T, int16_t> || std::same_as<T, uint16_t> ||
+    std::same_as<T, uint32_t> || std::same_as<T, uint64_t> ||
     std::same_as<T, bool> || std::same_as<T, std::string> ||
     std::same_as<T, bfloat16_t> || std::same_as<T, float16_t> ||
     std::same_as<T, std::complex<float>> ||

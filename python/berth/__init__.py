@@ -18,9 +18,10 @@ _core._set_package_folder(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep
 _atexit.register(_core._begin_to_end)
 _os.register_at_fork(after_in_child=_core._after_fork_in_child)
 
-from berth import _tensor  # noqa: E402  completes the classes above
+from berth import _classes, _tensor  # noqa: E402  complete the classes above
 from berth._tensor import (constant, convert_to_tensor, is_tensor, TensorSpec, IndexedSlices,  # noqa: E402
-                           float16, float32, float64, bfloat16, int8, int32, int64, uint8,
+                           float16, float32, float64, bfloat16, int8, int16, int32, int64, uint8, uint16,
+                           uint32, uint64,
                            complex64, complex128, string, bool, as_dtype, half, double)
 from berth._modules import install as _install, later as _later  # noqa: E402
 
@@ -41,6 +42,10 @@ _strings.take_text(globals())
 _later(io, "berth._io", "FixedLenFeature VarLenFeature RaggedFeature FixedLenSequenceFeature parse_example "  # noqa: F821
        "parse_single_example TFRecordOptions TFRecordWriter decode_csv gfile")
 _later(image, "berth._images", "ResizeMethod extract_patches")  # noqa: F821
+_later(image, "berth._more", "total_variation psnr image_gradients is_jpeg")  # noqa: F821
+_later(math, "berth._more", "polyval confusion_matrix is_non_decreasing is_strictly_increasing lbeta")  # noqa: F821
+_later(strings, "berth._more", "unicode_encode ngrams")  # noqa: F821
+_later(io, "berth._more", "encode_base64 decode_base64 decode_compressed matching_files")  # noqa: F821
 math.argmax, math.argmin, math.reduce_mean = argmax, argmin, reduce_mean  # noqa: F405
 __version__ = "0.1.0"
 version = _types.SimpleNamespace(VERSION=__version__, GIT_VERSION="", COMPILER_VERSION="")
@@ -48,20 +53,28 @@ newaxis = None
 
 
 # Imported when they are used first.
-_LATER = ("autograph", "data", "debugging", "distribute", "keras", "nest", "profiler", "ragged",
-          "saved_model", "sparse", "summary", "train")
+_LATER = ("autograph", "data", "debugging", "distribute", "keras", "lookup", "nest", "profiler", "ragged",
+          "saved_model", "sparse", "summary", "train", "types")
 # Names that stand in one of those, too.
 _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "keras.optimizers",
          "initializers": "keras.initializers", "Assert": "debugging.Assert",
          "SparseTensor": "sparse.SparseTensor", "TensorArray": "_arrays.TensorArray",
-         "VariableSynchronization": "distribute.VariableSynchronization",
+         "DeviceSpec": "_device_spec.DeviceSpec", "VariableSynchronization": "distribute.VariableSynchronization",
          "VariableAggregation": "distribute.VariableAggregation", "RaggedTensor": "ragged.RaggedTensor",
+         "RaggedTensorSpec": "ragged.RaggedTensorSpec", "SparseTensorSpec": "sparse.SparseTensorSpec",
+         "type_spec_from_value": "_extension.type_spec_from_value",
          "constant_initializer": "keras.initializers.Constant",
          "ones_initializer": "keras.initializers.Ones",
          "zeros_initializer": "keras.initializers.Zeros",
          "random_normal_initializer": "keras.initializers.RandomNormal",
          "random_uniform_initializer": "keras.initializers.RandomUniform",
-         **{f"assert_{n}": f"debugging.assert_{n}" for n in ("equal", "greater", "less", "rank")}}
+         "saturate_cast": "_more.saturate_cast", "dynamic_partition": "_more.dynamic_partition",
+         "dynamic_stitch": "_more.dynamic_stitch", "parallel_stack": "_more.parallel_stack",
+         "unravel_index": "_more.unravel_index", "shape_n": "_more.shape_n", "tuple": "_more.tuple",
+         "get_static_value": "_more.get_static_value", "is_symbolic_tensor": "_more.is_symbolic_tensor",
+         "reverse_sequence": "_more.reverse_sequence", "assert_equal": "debugging.assert_equal",
+         "assert_greater": "debugging.assert_greater", "assert_less": "debugging.assert_less",
+         "assert_rank": "debugging.assert_rank"}
 
 
 def __getattr__(name):

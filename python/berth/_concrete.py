@@ -2,8 +2,8 @@
 import re
 
 from berth import _core
-from berth._structure import flatten, pack
-from berth._tensor import TensorSpec, convert_to_tensor
+from berth._structure import LEAF, Made, flatten, pack
+from berth._tensor import TensorSpec, convert_to_tensor, string
 
 
 class ConcreteFunction:
@@ -25,19 +25,42 @@ class ConcreteFunction:
 
         specs = [v if isinstance(v, TensorSpec) else TensorSpec.from_tensor(convert_to_tensor(v))
                  for v in leaves]
-        core = _core.trace_concrete(trace, function.__name__, [(s.shape, s.dtype) for s in specs])
+        if any(s.shape.rank is None for s in specs):
+            return Untraced(function, structure, specs)  # each shape has a trace of its own
+        try:
+            core = _core.trace_concrete(trace, function.__name__, [(s.shape, s.dtype) for s in specs])
+        except Exception as error:
+            from berth._function import needs_values
+            if not needs_values(error):
+                raise
+            if _on_the_host(structure, specs):
+                return Untraced(function, structure, specs)
+            error.args = (f"{error}; a concrete function, and a file, is a trace: call {function.__name__} itself, "
+                          "which runs op by op, or keep what needs values outside of it, in a function of its own",)
+            raise
         return cls(core, structure, forms[-1], function)
 
     def __call__(self, *args, **kwargs):
         """Arguments in the order of the trace; what is not a tensor may be left out."""
-        leaves = [convert_to_tensor(v) for v in flatten((args, kwargs))[0]
-                  if not isinstance(v, (str, bytes, type(None)))]
+        leaves = self._leaves(args, kwargs)
         out = self._core.call(leaves[:len(self._core.inputs())])
         return out if self._form is None else pack(self._form, out)
+
+    def _leaves(self, args, kwargs):
+        """The tensors of a call; TypeError of another value than the trace has for an argument that is no tensor."""
+        fixed = {} if self._structure is None else self._structure[1]
+        for name, value in kwargs.items():
+            place = fixed.get(name)
+            if hasattr(place, "value") and place.value != value:
+                raise TypeError(f"{self.name}: {name} is {place.value!r} in this trace, not {value!r}")
+        return [convert_to_tensor(v) for v in flatten((args, kwargs))[0]
+                if not isinstance(v, (str, bytes, type(None)))]
 
     name = property(lambda self: self._core.name())
     variables = property(lambda self: tuple(self._core.variables()))
     captured_inputs = variables
+
+    inference_fn = property(lambda self: self)  # what TensorFlow's has beside its gradient
 
     @property
     def inputs(self):
@@ -67,6 +90,10 @@ class ConcreteFunction:
     def pretty_printed_signature(self, verbose=True):
         return f"{self.name}{self.function_type}"
 
+    def form(self):
+        """The structure of the results, for a file."""
+        return _written(self._form)
+
     def save(self, path):
         """Writes the graph and its variables' values; `berth run` and `berth plan` take the file."""
         self._core.save(str(path))
@@ -75,8 +102,58 @@ class ConcreteFunction:
         return f"<ConcreteFunction {self.pretty_printed_signature()}>"
 
 
+def _on_the_host(structure, specs):
+    """True of arguments that no trace has values for, whatever the function: text and data sets."""
+    def holds(part):
+        if hasattr(part, "value"):
+            return hasattr(part.value, "element_spec")
+        parts = part.values() if isinstance(part, dict) else part if isinstance(part, (list, tuple)) else ()
+        return any(map(holds, parts))
+    return any(s.dtype == string for s in specs) or holds(structure)
+
+
+class Untraced(ConcreteFunction):
+    """A concrete function of shapes that are not known, or of what a trace has no values for: each call traces anew."""
+
+    def __init__(self, function, structure, specs):
+        super().__init__(None, structure, None, function)
+        self._specs, self._form_out = specs, None
+
+    def __call__(self, *args, **kwargs):
+        leaves = self._leaves(args, kwargs)[:len(self._specs)]
+        for spec, leaf in zip(self._specs, leaves):
+            if leaf.dtype != spec.dtype or not spec.shape.is_compatible_with(leaf.shape):
+                raise _core.InvalidArgumentError(f"{self.name}: the argument is {leaf.dtype.name}{leaf.shape}; expected "
+                                                 f"{_short(spec)}")
+        given, named = pack(self._structure, leaves)
+        out = self._function(*given, **named)
+        self._form_out = [TensorSpec(None, convert_to_tensor(v).dtype) for v in flatten(out)[0]]
+        return out
+
+    name = property(lambda self: self._function.__name__)
+    variables = captured_inputs = ()
+    inputs = property(lambda self: list(self._specs))
+    outputs = property(lambda self: self._form_out or [])
+    graph = property(lambda self: Graph(""))
+
+    def by_rank(self, most=4):
+        """Traces for 0 to `most` axes of what is of any rank: what a file can hold."""
+        found = []
+        for rank in range(most + 1):
+            specs = [TensorSpec([None] * rank, s.dtype) if s.shape.rank is None else s for s in self._specs]
+            try:
+                made = ConcreteFunction.traced(self._function, (), {}, specs, self._structure)
+            except (ValueError, TypeError, RuntimeError):
+                continue
+            if not isinstance(made, Untraced):
+                found.append(made)
+        if not found:
+            raise ValueError(f"{self.name} cannot be traced, so no file can hold it")
+        return found
+
+
 def _short(spec):
-    return f"{spec.dtype.name}{list(spec.shape)}"
+    return f"{spec.dtype.name}{'<unknown>' if spec.shape.rank is None else list(spec.shape)}"
 
 
 class Node:
@@ -84,6 +161,11 @@ class Node:
 
     def __init__(self, name, op, text):
         self.name, self.op, self._text = name, op, text
+
+    @property
+    def input(self):
+        """The names of the values that it reads."""
+        return re.findall(r"%[\w.:/]+", self._text.partition("(")[2])
 
     def __repr__(self):
         return self._text
@@ -107,6 +189,34 @@ class Graph:
         return self._text
 
 
-def load(path):
-    """Returns the function of a file that ConcreteFunction.save() wrote."""
-    return ConcreteFunction(_core.load_function(str(path)))
+def _written(form):
+    """A structure of tensors as JSON has it; None of one that holds anything else."""
+    if form is LEAF:
+        return "*"
+    if isinstance(form, dict):
+        parts = {k: _written(v) for k, v in form.items()}
+        return None if None in parts.values() or not all(isinstance(k, str) for k in parts) else {"dict": parts}
+    if isinstance(form, Made) and form.key in ("ragged", "sparse"):
+        return {form.key: _written(form.form)}
+    if type(form) in (list, tuple):
+        parts = [_written(v) for v in form]
+        return None if None in parts else {type(form).__name__: parts}
+    return None
+
+
+def _read(form):
+    if form == "*":
+        return LEAF
+    (kind, parts), = form.items()
+    if kind == "dict":
+        return {k: _read(v) for k, v in parts.items()}
+    if kind in ("ragged", "sparse"):
+        import importlib
+        module = importlib.import_module(f"berth.{kind}")
+        return Made(_read(parts), *(module._made("ragged") if kind == "ragged" else (module._make, "sparse")))
+    return {"list": list, "tuple": tuple}[kind](map(_read, parts))
+
+
+def load(path, form=None):
+    """Returns the function of a file that ConcreteFunction.save() wrote; form: what form() said."""
+    return ConcreteFunction(_core.load_function(str(path)), form=None if form is None else _read(form))

@@ -2,12 +2,12 @@
 import builtins
 
 from berth import _core
-from berth._function import call_converted, cond
+from berth._function import NeedsValues, call_converted, cond
 from berth._structure import flatten, pack
 from berth._tensor import convert_to_tensor
 
 __all__ = ["case", "switch_case", "map_fn", "foldl", "foldr", "scan", "recompute_grad", "name_scope",
-           "vectorized_map"]
+           "vectorized_map", "init_scope"]
 
 _ops = _core.ops
 
@@ -96,6 +96,17 @@ def scan(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, sw
     else:
         states = list(_fold(fn, elements, initializer))
     return _stacked(states[::-1] if reverse else states)
+
+
+class init_scope:
+    """A block outside of the trace of a tf.function: the call in which it is reached runs op by op."""
+
+    def __enter__(self):
+        if _core.traces_loop():
+            raise NeedsValues("tf.init_scope() leaves the trace")
+
+    def __exit__(self, *_):
+        pass
 
 
 def recompute_grad(f):

@@ -41,7 +41,7 @@ def hide(error):
     kept.tb_next = None
 
 
-def _hiding(fn):
+def hiding(fn):
     @functools.wraps(fn)
     def call(*args, **kwargs):
         try:
@@ -60,12 +60,7 @@ def hide_in(*classes):
             fn = member.__func__ if isinstance(member, staticmethod) else member
             if isinstance(fn, types.FunctionType) and (
                     name in ("__call__", "__init__") or not name.startswith("_")):
-                setattr(cls, name, staticmethod(_hiding(fn)) if fn is not member else _hiding(fn))
-
-
-def exported(names):
-    """Of a dictionary: the functions of the engine, with errors that speak Python."""
-    return {name: _hiding(value) if type(value).__name__ == "nb_func" else value for name, value in names.items()}
+                setattr(cls, name, staticmethod(hiding(fn)) if fn is not member else hiding(fn))
 
 
 def enable_traceback_filtering():

@@ -5,9 +5,9 @@ import threading
 from berth import _core
 from berth._core import Tensor, TensorShape, Variable
 from berth._frames import hide
-from berth._placement import Report, contracts, save_text
+from berth._placement import Explanation, Placement, Report, contracts, save_text
 from berth._straight import is_straight
-from berth._structure import LEAF, flatten, is_value, pack
+from berth._structure import LEAF, Composite, Made, flatten, is_value, pack
 from berth._tensor import TensorSpec, convert_to_tensor
 
 _TRIES = 2  # what the first call makes, such as variables, is there for the second trace
@@ -77,9 +77,10 @@ class Function:
         self._autograph = autograph
         self._contract = contract
         self._kept = []       # what fixed arguments stand for, so that their ids stay theirs
+        self._asked = []      # concrete functions
         self._traced = []     # (structure, specs) of the traces
         self._signature = input_signature
-        specs = [] if input_signature is None else flatten(list(input_signature))[0]
+        specs = [] if input_signature is None else flatten(list(input_signature), lambda v: isinstance(v, TensorSpec))[0]
         self._make = lambda specs: _core.Function(self._trace, name or getattr(fn, "__name__", "function"), specs,
                                                   placement, contracts(contract))
         if any(s.shape.rank is None for s in specs):
@@ -153,9 +154,23 @@ class Function:
         self._untraced[text] = tries, error
         if tries == _TRIES and isinstance(error, MakesVariable):
             raise ValueError(f"tf.function {self.__name__}: each call makes variables: {error}") from error
+        if tries < _TRIES and isinstance(error, MakesVariable):
+            out = self._op_by_op(structure, leaves)
+            self._refuse_new_variables(structure, leaves)
+            return out
         if tries == _TRIES and not self.of_a_map:  # explain() of a pipeline says so
             _core.lint_untraced(self.__name__, str(error))
         return self._op_by_op(structure, leaves)
+
+    def _refuse_new_variables(self, structure, leaves):
+        """ValueError where a second call would make variables again."""
+        specs = [(t.shape, t.dtype) for t in map(convert_to_tensor, leaves)]
+        try:
+            _core.trace_concrete(lambda tensors: self.trace_with(structure, tensors)[0], self.__name__, specs)
+        except MakesVariable as again:
+            raise ValueError(f"tf.function {self.__name__}: each call makes variables: {again}") from again
+        except Exception:
+            pass  # the next call says so
 
     def _op_by_op(self, structure, leaves):
         import contextlib
@@ -188,11 +203,16 @@ class Function:
                 return "{" + ",".join(f"{k!r}:{of(v)}" for k, v in s.items()) + "}"
             if isinstance(s, (list, tuple)):
                 return type(s).__name__ + "(" + ",".join(of(v) for v in s) + ")"
+            if isinstance(s, Made):
+                return f"{s.key}{of(s.form)}"
             value = s.value
             if isinstance(value, Variable):
                 return f"variable {value._serial()}"
             if value is None or isinstance(value, (bool, int, float, str, bytes)):
                 return repr(s)
+            if hasattr(value, "__tf_tracing_type__"):  # says itself what it equals
+                value = value.__tf_tracing_type__(None)
+                value = next((k for k in self._kept if type(k) is type(value) and k == value), value)
             if not any(value is k for k in self._kept):
                 self._kept.append(value)
             return f"{type(value).__name__} {id(value)}"
@@ -225,13 +245,16 @@ class Function:
         if self._signature is not None and not args and not kwargs:
             args = tuple(self._signature)
         leaves, structure = flatten((args, kwargs), lambda v: is_value(v) or isinstance(v, TensorSpec))
-        return ConcreteFunction.traced(self, args, kwargs, leaves, structure)
+        made = ConcreteFunction.traced(self, args, kwargs, leaves, structure)
+        self._asked.append(made)
+        return made
 
     def concrete_functions(self):
         """One for each trace so far."""
         from berth._concrete import ConcreteFunction
-        return [ConcreteFunction.traced(self, (), {}, specs, structure)
-                for structure, specs in self._traced]
+        return self._asked + [ConcreteFunction.traced(self, (), {}, specs, structure)
+                for structure, specs in self._traced
+                if not any(c.inputs == specs for c in self._asked)]
 
     def pretty_printed_concrete_signatures(self, verbose=True):
         return "\n".join(f.pretty_printed_signature() for f in self.concrete_functions())
@@ -243,24 +266,24 @@ class Function:
     def experimental_get_tracing_count(self):
         return sum(core.num_traces() for core in self._cores)
 
-    def _why_untraced(self):
+    def _why_untraced(self, kind=Report):
         """What there is in place of a report of a function that never could be traced."""
         if not self._untraced or self.experimental_get_tracing_count():
             return None
         _, error = list(self._untraced.values())[-1]
-        return Report(f"{self.__name__} runs op by op, for it cannot be traced: {error}\n")
+        return kind(f"{self.__name__} runs op by op, for it cannot be traced: {error}\n")
 
     def placement(self):
         """What ran where, of the signature called last."""
-        if (text := self._why_untraced()) is not None:
+        if (text := self._why_untraced(Placement)) is not None:
             return text
-        return Report(self._core.placement(), self._core.placement_json())
+        return Placement("", self._core.placement())
 
     def explain(self, op):
         """Why an op is where it is, and what would move it."""
-        if (text := self._why_untraced()) is not None:
+        if (text := self._why_untraced(Explanation)) is not None:
             return text
-        return Report(self._core.explain(op))
+        return Explanation("", self._core.explain(op))
 
     def plan_text(self, stage="plan"):
         """The function as text: stage "trace", "optimize", "place" or "plan"."""
@@ -291,6 +314,11 @@ def convert_signature(signature, args):
         raise TypeError(f"the input_signature has {len(signature)} arguments, the call {len(args)}")
     out = []
     for spec, value in zip(signature, args):
+        if isinstance(spec, Composite):
+            if not spec.is_compatible_with(value):
+                raise DoesNotFit(f"the argument {value!r} does not fit its {spec}")
+            out.append(value)
+            continue
         if not isinstance(spec, TensorSpec):
             out.append(value)
             continue

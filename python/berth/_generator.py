@@ -6,6 +6,25 @@ from berth._tensor import as_dtype, convert_to_tensor, float32, int64
 _random = _core.ops.random
 
 
+class _Held:
+    """The state of a generator that lives within one call."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def assign(self, value):
+        self.value = value
+
+    def assign_add(self, by):
+        self.value = self.value + convert_to_tensor(by, int64)
+
+    def __getattr__(self, name):
+        return getattr(self.value, name)
+
+    def __getitem__(self, key):
+        return self.value[key]
+
+
 class Generator:
     """Numbers that follow from a seed and how many calls there were before (tf.random.Generator).
 
@@ -17,7 +36,11 @@ class Generator:
         given = [0, 0] if state is None else [int(n) for n in convert_to_tensor(state).numpy().ravel()][:2]
         if copy_from is not None:
             given = copy_from.state.numpy().tolist()
-        self._state = Variable(convert_to_tensor((given + [0, 0])[:2], int64), trainable=False, name="StateVar")
+        start = convert_to_tensor((given + [0, 0])[:2], int64)
+        try:
+            self._state = Variable(start, trainable=False, name="StateVar")
+        except _core.InvalidArgumentError:  # inside strategy.run(), where no variables are made
+            self._state = _Held(start)
         self._seed = given[1]
 
     @classmethod

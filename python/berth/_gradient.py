@@ -14,6 +14,7 @@ ops = _core.ops
 
 
 class UnconnectedGradients:
+    """What tape.gradient() gives for what the target does not depend on: None or zeros."""
     NONE, ZERO = "none", "zero"
 
 
@@ -122,7 +123,7 @@ class device:
     """Says where the ops of a block run (tf.device)."""
 
     def __init__(self, device_name):
-        self._name = device_name
+        self._name = device_name if device_name is None else str(getattr(device_name, "name", device_name))
         self._scopes = []
 
     def __enter__(self):

@@ -147,7 +147,7 @@ def _run(token, backward, tensors):
 
 
 def load_op_library(library_filename):
-    """Loads a shared library of ops (berth/custom_op.h); returns a module of its functions.
+    """Loads a shared library of ops that C++ registers; returns a module of its functions.
 
     Before anything computes: kernels are refused once devices exist.
     """

@@ -33,6 +33,7 @@ def report(data):
     """placement().json() as tables: devices, transfers, fallbacks, ops."""
     parts = [f"<b>{_escape(data['name'])}</b>: {data['steps']} runs, measured step "
              f"{_us(data['measured_step_us']) or '?'} us"]
+    parts += [f"<p>{_escape(v)}</p>" for v in data.get("verdicts", ())]
     if data.get("plan"):
         parts.append(f"<p>{_escape(data['plan'])}</p>")
     parts.append(table(["device", "ops", "busy us", "peak bytes"],

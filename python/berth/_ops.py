@@ -12,35 +12,60 @@ _ops = _core.ops
 __all__ = ["reshape", "range", "unique", "unique_with_counts", "print", "group", "no_op", "shape",
            "pad", "squeeze", "argmax", "argmin", "reduce_mean", "histogram_fixed_width", "zeros", "ones",
            "clip_by_global_norm", "einsum", "fill", "rank", "size", "stack", "identity", "split", "gather",
-           "slice", "meshgrid", "repeat", "timestamp"]
+           "slice", "meshgrid", "repeat", "timestamp", "zeros_like", "ones_like"]
 
 _np = Lazy("numpy")
+_ragged_shape = Lazy("berth._ragged_shape")
 
 
 def reshape(tensor, shape, name=None):
+    """The elements of a tensor with another shape; one length may be -1."""
+    if hasattr(shape, "row_partitions"):
+        return _ragged_shape.reshape(tensor, shape)
     return _ops.reshape(tensor, shape)
 
 
 def shape(input, out_type=int32, name=None):
+    """The shape of a tensor, [rank]."""
     input = convert_to_tensor(input)
     known = not getattr(input, "is_symbolic", True) and input.shape.as_list()
     return _ops.shape(input, out_type) if known is False else convert_to_tensor(known, out_type)
 
 
 def zeros(shape, dtype=float32, name=None):
+    """Zeros of this shape and dtype."""
+    if hasattr(shape, "row_partitions"):
+        return _ragged_shape.filled(shape, lambda inner: _ops.zeros(inner, dtype))
     return _ops.zeros(shape, dtype)
 
 
 def ones(shape, dtype=float32, name=None):
+    """Ones of this shape and dtype."""
+    if hasattr(shape, "row_partitions"):
+        return _ragged_shape.filled(shape, lambda inner: _ops.ones(inner, dtype))
     return _ops.ones(shape, dtype)
 
 
+def zeros_like(input, dtype=None, name=None, layout=None):
+    out = _ops.zeros_like(input)
+    return out if dtype is None or out.dtype == dtype else _ops.zeros(out.shape, dtype)
+
+
+def ones_like(input, dtype=None, name=None, layout=None):
+    out = _ops.ones_like(input)
+    return out if dtype is None or out.dtype == dtype else _ops.math.cast(out, dtype)
+
+
 def einsum(equation, *inputs, **kwargs):
+    """The sum of products that an equation says, "ij,jk->ik", with Einstein's rule."""
     return _ops.einsum(equation, inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)) else inputs,
                        **kwargs)
 
 
 def fill(dims, value, dtype=None, name=None):
+    """A tensor [dims] filled with one value."""
+    if hasattr(dims, "row_partitions"):
+        return _ragged_shape.filled(dims, lambda inner: fill(inner, value, dtype))
     value = convert_to_tensor(value, dtype)
     if value.dtype == string:
         import numpy
@@ -49,16 +74,19 @@ def fill(dims, value, dtype=None, name=None):
 
 
 def rank(input, name=None):
+    """The number of dimensions, a scalar."""
     return convert_to_tensor(len(convert_to_tensor(input).shape))
 
 
 def size(input, out_type=int32, name=None):
+    """The number of elements, a scalar."""
     input = convert_to_tensor(input)
     known = input.shape.num_elements()
     return _ops.math.cast(_ops.size(input) if known is None else known, out_type)
 
 
 def stack(values, axis=0, name=None):
+    """Tensors of one shape [...] on top of each other: a new axis at `axis`."""
     if isinstance(values, (list, tuple)) and any(
             isinstance(v, (str, bytes)) or getattr(v, "dtype", None) == string for v in values):
         import numpy
@@ -67,6 +95,7 @@ def stack(values, axis=0, name=None):
 
 
 def identity(input, name=None):
+    """The same values, on the device of the innermost scope."""
     return _ops.identity(convert_to_tensor(input))
 
 
@@ -103,6 +132,7 @@ def repeat(input, repeats, axis=None, name=None):
 
 
 def range(start, limit=None, delta=1, dtype=None, name=None):
+    """start, start + delta, ... before limit; with one argument 0, 1, ... before it."""
     if limit is None:
         start, limit = 0, start
     given = [v.dtype for v in (start, limit, delta) if isinstance(v, (_core.Tensor, _core.Variable))]
@@ -115,48 +145,58 @@ def range(start, limit=None, delta=1, dtype=None, name=None):
 
 
 def pad(tensor, paddings, mode="CONSTANT", constant_values=0, name=None):
+    """A tensor with paddings[i] = (before, after) more along axis i: constant_values, or "REFLECT" or "SYMMETRIC" ones."""
     flat = [int(v) for pair in convert_to_tensor(paddings).numpy() for v in pair]
     return _ops.pad(tensor, flat, mode=mode, constant_values=constant_values)
 
 
 def squeeze(input, axis=None, name=None):
+    """Without axes of length 1: those given, or all."""
     if axis is None:
         return _ops.squeeze(input)
     return _ops.squeeze(input, [axis] if isinstance(axis, int) else list(axis))
 
 
 def argmax(input, axis=None, output_type=int64, name=None):
+    """The place of the largest element along `axis`, the first of equal ones: [input without it]."""
     out = _ops.math.argmax(input, 0 if axis is None else axis)
     return out if out.dtype == output_type else _ops.math.cast(out, output_type)
 
 
 def argmin(input, axis=None, output_type=int64, name=None):
+    """The place of the smallest element along `axis`, the first of equal ones: [input without it]."""
     out = _ops.math.argmin(input, 0 if axis is None else axis)
     return out if out.dtype == output_type else _ops.math.cast(out, output_type)
 
 
 def reduce_mean(input_tensor, axis=None, keepdims=False, name=None):
+    """The mean over axes, all by default: [input without them], or with keepdims axes of length 1."""
     x = input_tensor if isinstance(input_tensor, _core.Tensor) else convert_to_tensor(input_tensor)
     if not x.dtype.is_integer:
         return _ops.math.reduce_mean(x, axis, keepdims)
     # Whole numbers have a whole mean, as in TensorFlow; that of none is 0.
     total = _ops.math.reduce_sum(x, axis, keepdims)
     count = _ops.math.truncatediv(_ops.size(x), _ops.math.maximum(_ops.size(total), 1))
-    return _ops.math.truncatediv(total, _ops.math.cast(_ops.math.maximum(count, 1), x.dtype))
+    wide = x.dtype if x.dtype.size == 8 else int64  # a narrow one may not hold the count
+    mean = _ops.math.truncatediv(_ops.math.cast(total, wide), _ops.math.cast(_ops.math.maximum(count, 1), wide))
+    return _ops.math.cast(mean, x.dtype)
 
 
 def histogram_fixed_width(values, value_range, nbins=100, dtype=int32, name=None):
+    """How many values are in each of nbins equal parts of value_range, [nbins]; those outside count at the ends."""
     low, high = (float(v) for v in value_range)
     return _ops.math.cast(_ops.histogram_fixed_width(values, low=low, high=high, nbins=int(nbins)), dtype)
 
 
 def split(value, num_or_size_splits, axis=0, num=None, name=None):
+    """Parts of a tensor along `axis`, so many equal ones or of these sizes; a list."""
     if isinstance(num_or_size_splits, int):
         return _ops.split(value, num=num_or_size_splits, axis=axis)
     return _ops.split(value, [int(n) for n in num_or_size_splits], axis=axis)
 
 
 def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None):
+    """Slices of params at indices along `axis`: [params before axis, indices, params after axis]."""
     if isinstance(params, _core.Tensor) and params.dtype == string:
         # Text is on the host.
         import numpy
@@ -169,16 +209,19 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
 
 
 def unique(x, out_idx=int32, name=None):
+    """The different values of x [n] in the order in which they come, and the place of each element among them."""
     y, idx, _, _ = _ops.unique(x)
     return y, _ops.math.cast(idx, out_idx)
 
 
 def unique_with_counts(x, out_idx=int32, name=None):
+    """The same as unique(), and how often each value occurs."""
     y, idx, count, _ = _ops.unique_with_counts(x)
     return y, _ops.math.cast(idx, out_idx), _ops.math.cast(count, out_idx)
 
 
 def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
+    """Tensors scaled so that their common norm is at most clip_norm, and that norm before: (list, scalar)."""
     if use_norm is None:
         return _ops.clip_by_global_norm(list(t_list), float(clip_norm))
     factor = clip_norm / _ops.math.maximum(use_norm, clip_norm)
@@ -252,8 +295,10 @@ def timestamp(name=None):
 
 
 def group(*inputs, **kwargs):
+    """Accepted as in TensorFlow; ops of a traced function run in any case: None."""
     return None
 
 
 def no_op(name=None):
+    """Does nothing: None."""
     return None

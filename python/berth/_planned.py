@@ -13,9 +13,7 @@ keras.applications.MobileNetV3Small keras.applications.NASNetLarge keras.applica
 keras.applications.convnext.ConvNeXtBase keras.applications.convnext.ConvNeXtLarge
 keras.applications.convnext.ConvNeXtSmall keras.applications.convnext.ConvNeXtTiny
 keras.applications.convnext.ConvNeXtXLarge keras.applications.convnext.decode_predictions
-keras.applications.convnext.preprocess_input keras.applications.densenet.DenseNet121
-keras.applications.densenet.DenseNet169 keras.applications.densenet.DenseNet201
-keras.applications.densenet.decode_predictions keras.applications.densenet.preprocess_input
+keras.applications.convnext.preprocess_input keras.applications.densenet.decode_predictions
 keras.applications.efficientnet.EfficientNetB0 keras.applications.efficientnet.EfficientNetB1
 keras.applications.efficientnet.EfficientNetB2 keras.applications.efficientnet.EfficientNetB3
 keras.applications.efficientnet.EfficientNetB4 keras.applications.efficientnet.EfficientNetB5
@@ -30,26 +28,16 @@ keras.applications.imagenet_utils.preprocess_input keras.applications.inception_
 keras.applications.inception_resnet_v2.decode_predictions
 keras.applications.inception_resnet_v2.preprocess_input keras.applications.inception_v3.InceptionV3
 keras.applications.inception_v3.decode_predictions keras.applications.inception_v3.preprocess_input
-keras.applications.mobilenet.MobileNet keras.applications.mobilenet.decode_predictions
-keras.applications.mobilenet.preprocess_input keras.applications.mobilenet_v2.MobileNetV2
-keras.applications.mobilenet_v2.decode_predictions keras.applications.mobilenet_v2.preprocess_input
+keras.applications.mobilenet.decode_predictions keras.applications.mobilenet_v2.decode_predictions
 keras.applications.mobilenet_v3.decode_predictions keras.applications.mobilenet_v3.preprocess_input
 keras.applications.nasnet.NASNetLarge keras.applications.nasnet.NASNetMobile
 keras.applications.nasnet.decode_predictions keras.applications.nasnet.preprocess_input
-keras.applications.resnet.ResNet101 keras.applications.resnet.ResNet152 keras.applications.resnet.ResNet50
-keras.applications.resnet.decode_predictions keras.applications.resnet.preprocess_input
-keras.applications.resnet50.ResNet50 keras.applications.resnet50.decode_predictions
-keras.applications.resnet50.preprocess_input keras.applications.resnet_v2.ResNet101V2
-keras.applications.resnet_v2.ResNet152V2 keras.applications.resnet_v2.ResNet50V2
-keras.applications.resnet_v2.decode_predictions keras.applications.resnet_v2.preprocess_input
-keras.applications.vgg16.VGG16 keras.applications.vgg16.decode_predictions
-keras.applications.vgg16.preprocess_input keras.applications.vgg19.VGG19
-keras.applications.vgg19.decode_predictions keras.applications.vgg19.preprocess_input
-keras.applications.xception.Xception keras.applications.xception.decode_predictions
-keras.applications.xception.preprocess_input keras.backend.backend keras.backend.clear_session
-keras.backend.epsilon keras.backend.floatx keras.backend.get_uid keras.backend.image_data_format
-keras.backend.is_float_dtype keras.backend.is_int_dtype keras.backend.is_keras_tensor
-keras.backend.result_type keras.backend.set_epsilon keras.backend.set_floatx
+keras.applications.resnet.decode_predictions keras.applications.resnet50.decode_predictions
+keras.applications.resnet_v2.decode_predictions keras.applications.vgg16.decode_predictions
+keras.applications.vgg19.decode_predictions keras.applications.xception.decode_predictions
+keras.backend.backend keras.backend.clear_session keras.backend.epsilon keras.backend.floatx
+keras.backend.get_uid keras.backend.image_data_format keras.backend.is_float_dtype keras.backend.is_int_dtype
+keras.backend.is_keras_tensor keras.backend.result_type keras.backend.set_epsilon keras.backend.set_floatx
 keras.backend.set_image_data_format keras.backend.standardize_dtype keras.callbacks.CallbackList
 keras.callbacks.OrbaxCheckpoint keras.callbacks.RemoteMonitor keras.config.backend
 keras.config.disable_flash_attention keras.config.disable_interactive_logging
@@ -86,10 +74,10 @@ keras.layers.Convolution3D keras.layers.Convolution3DTranspose keras.layers.CutM
 keras.layers.Equalization keras.layers.FlaxLayer keras.layers.GlobalAvgPool1D keras.layers.GlobalAvgPool3D
 keras.layers.GlobalMaxPool1D keras.layers.GlobalMaxPool3D keras.layers.HashedCrossing keras.layers.Hashing
 keras.layers.InputSpec keras.layers.IntegerLookup keras.layers.JaxLayer keras.layers.MaxNumBoundingBoxes
-keras.layers.MelSpectrogram keras.layers.MixUp keras.layers.Normalization keras.layers.Pipeline
-keras.layers.RandAugment keras.layers.RandomElasticTransform keras.layers.RandomPerspective
-keras.layers.STFTSpectrogram keras.layers.SeparableConvolution1D keras.layers.SeparableConvolution2D
-keras.layers.StackedRNNCells keras.layers.StringLookup keras.layers.TFSMLayer keras.layers.TextVectorization
+keras.layers.MelSpectrogram keras.layers.MixUp keras.layers.Pipeline keras.layers.RandAugment
+keras.layers.RandomElasticTransform keras.layers.RandomPerspective keras.layers.STFTSpectrogram
+keras.layers.SeparableConvolution1D keras.layers.SeparableConvolution2D keras.layers.StackedRNNCells
+keras.layers.StringLookup keras.layers.TFSMLayer keras.layers.TextVectorization
 keras.layers.TorchModuleWrapper keras.layers.Wrapper keras.layers.deserialize keras.layers.dot
 keras.layers.minimum keras.layers.serialize keras.losses.CTC keras.losses.ctc keras.losses.deserialize
 keras.losses.get keras.losses.serialize keras.metrics.MeanMetricWrapper keras.metrics.deserialize
@@ -234,60 +222,48 @@ keras.ops.where keras.ops.while_loop keras.ops.zeros keras.ops.zeros_like keras.
 keras.optimizers.Muon keras.optimizers.Optimizer keras.optimizers.OptimizerMap
 keras.optimizers.ScheduleFreeAdamW keras.optimizers.deserialize keras.optimizers.get
 keras.optimizers.schedules.LearningRateSchedule keras.optimizers.schedules.deserialize
-keras.optimizers.schedules.serialize keras.optimizers.serialize keras.preprocessing.image.array_to_img
-keras.preprocessing.image.img_to_array keras.preprocessing.image.load_img keras.preprocessing.image.save_img
-keras.preprocessing.image.smart_resize keras.preprocessing.image_dataset_from_directory
-keras.preprocessing.sequence.pad_sequences keras.preprocessing.text_dataset_from_directory
+keras.optimizers.schedules.serialize keras.optimizers.serialize keras.preprocessing.image.smart_resize
 keras.preprocessing.timeseries_dataset_from_array keras.random.SeedGenerator keras.random.beta
 keras.random.binomial keras.random.categorical keras.random.dropout keras.random.gamma keras.random.normal
 keras.random.randint keras.random.shuffle keras.random.truncated_normal keras.random.uniform
 keras.regularizers.Regularizer keras.regularizers.deserialize keras.regularizers.get
 keras.regularizers.serialize keras.remat keras.saving.KerasFileEditor keras.utils.Config
 keras.utils.FeatureSpace keras.utils.Progbar keras.utils.PyDataset keras.utils.Sequence
-keras.utils.array_to_img keras.utils.audio_dataset_from_directory keras.utils.bounding_boxes.affine_transform
+keras.utils.audio_dataset_from_directory keras.utils.bounding_boxes.affine_transform
 keras.utils.bounding_boxes.clip_to_image_size keras.utils.bounding_boxes.compute_ciou
 keras.utils.bounding_boxes.compute_iou keras.utils.bounding_boxes.convert_format
 keras.utils.bounding_boxes.crop keras.utils.bounding_boxes.decode_deltas_to_boxes
 keras.utils.bounding_boxes.encode_box_to_deltas keras.utils.bounding_boxes.pad keras.utils.clear_session
 keras.utils.disable_interactive_logging keras.utils.enable_interactive_logging keras.utils.get_source_inputs
-keras.utils.img_to_array keras.utils.is_interactive_logging_enabled keras.utils.is_keras_tensor
-keras.utils.load_img keras.utils.model_to_dot keras.utils.normalize keras.utils.pad_sequences
-keras.utils.plot_model keras.utils.save_img keras.utils.split_dataset keras.utils.standardize_dtype
+keras.utils.is_interactive_logging_enabled keras.utils.is_keras_tensor keras.utils.model_to_dot
+keras.utils.normalize keras.utils.plot_model keras.utils.split_dataset keras.utils.standardize_dtype
 keras.utils.timeseries_dataset_from_array keras.version keras.visualization.draw_bounding_boxes
 keras.visualization.draw_segmentation_masks keras.visualization.plot_bounding_box_gallery
 keras.visualization.plot_image_gallery keras.visualization.plot_segmentation_mask_gallery
 keras.wrappers.SKLearnClassifier keras.wrappers.SKLearnRegressor keras.wrappers.SKLearnTransformer
 tf.AggregationMethod tf.CriticalSection tf.DeviceSpec tf.IndexedSlicesSpec tf.NoneTensorSpec tf.OptionalSpec
-tf.RaggedTensorSpec tf.RegisterGradient tf.SparseTensorSpec tf.TensorArraySpec tf.TypeSpec tf.approx_top_k
-tf.as_string tf.audio.decode_wav tf.audio.encode_wav tf.autodiff.ForwardAccumulator tf.autodiff.GradientTape
-tf.autograph.experimental.Feature tf.autograph.trace tf.batch_to_space tf.bitcast tf.broadcast_dynamic_shape
-tf.broadcast_static_shape tf.check_pinned tf.config.experimental.ClusterDeviceFilters
-tf.config.experimental.disable_mlir_bridge tf.config.experimental.enable_mlir_bridge
-tf.config.experimental.enable_op_determinism tf.config.experimental.enable_tensor_float_32_execution
-tf.config.experimental.get_device_details tf.config.experimental.get_memory_usage
-tf.config.experimental.get_synchronous_execution tf.config.experimental.tensor_float_32_execution_enabled
-tf.config.experimental_connect_to_cluster tf.config.experimental_connect_to_host
-tf.config.experimental_functions_run_eagerly tf.config.experimental_run_functions_eagerly tf.conv
-tf.conv2d_backprop_filter_v2 tf.conv2d_backprop_input_v2 tf.data.DatasetSpec tf.data.IteratorSpec
-tf.data.NumpyIterator tf.data.ThreadingOptions tf.data.experimental.AutotuneAlgorithm
-tf.data.experimental.AutotuneOptions tf.data.experimental.DatasetInitializer
-tf.data.experimental.DistributeOptions tf.data.experimental.ExternalStatePolicy
-tf.data.experimental.OptimizationOptions tf.data.experimental.RandomDataset tf.data.experimental.Reducer
+tf.RegisterGradient tf.TensorArraySpec tf.TypeSpec tf.approx_top_k tf.as_string tf.audio.decode_wav
+tf.audio.encode_wav tf.autodiff.ForwardAccumulator tf.autodiff.GradientTape tf.autograph.experimental.Feature
+tf.autograph.trace tf.batch_to_space tf.bitcast tf.broadcast_dynamic_shape tf.broadcast_static_shape
+tf.check_pinned tf.config.experimental.ClusterDeviceFilters tf.config.experimental.disable_mlir_bridge
+tf.config.experimental.enable_mlir_bridge tf.config.experimental.enable_op_determinism
+tf.config.experimental.enable_tensor_float_32_execution tf.config.experimental.get_device_details
+tf.config.experimental.get_memory_usage tf.config.experimental.get_synchronous_execution
+tf.config.experimental.tensor_float_32_execution_enabled tf.config.experimental_connect_to_cluster
+tf.config.experimental_connect_to_host tf.config.experimental_functions_run_eagerly
+tf.config.experimental_run_functions_eagerly tf.conv tf.conv2d_backprop_filter_v2 tf.conv2d_backprop_input_v2
+tf.data.DatasetSpec tf.data.IteratorSpec tf.data.NumpyIterator tf.data.ThreadingOptions
+tf.data.experimental.AutotuneAlgorithm tf.data.experimental.AutotuneOptions
+tf.data.experimental.DatasetInitializer tf.data.experimental.DistributeOptions
+tf.data.experimental.ExternalStatePolicy tf.data.experimental.OptimizationOptions tf.data.experimental.Reducer
 tf.data.experimental.ServiceOptions tf.data.experimental.SqlDataset tf.data.experimental.TFRecordWriter
-tf.data.experimental.ThreadingOptions tf.data.experimental.at tf.data.experimental.bucket_by_sequence_length
-tf.data.experimental.choose_from_datasets tf.data.experimental.dense_to_ragged_batch
-tf.data.experimental.dense_to_sparse_batch tf.data.experimental.distributed_save
-tf.data.experimental.enable_debug_mode tf.data.experimental.from_list tf.data.experimental.from_variant
-tf.data.experimental.get_model_proto tf.data.experimental.get_next_as_optional
-tf.data.experimental.get_structure tf.data.experimental.group_by_reducer tf.data.experimental.group_by_window
-tf.data.experimental.index_table_from_dataset tf.data.experimental.load
-tf.data.experimental.make_batched_features_dataset tf.data.experimental.make_saveable_from_iterator
-tf.data.experimental.map_and_batch tf.data.experimental.pad_to_cardinality
-tf.data.experimental.parallel_interleave tf.data.experimental.parse_example_dataset
-tf.data.experimental.rejection_resample tf.data.experimental.sample_from_datasets tf.data.experimental.save
-tf.data.experimental.scan tf.data.experimental.shuffle_and_repeat tf.data.experimental.snapshot
-tf.data.experimental.table_from_dataset tf.data.experimental.take_while tf.data.experimental.to_variant
-tf.data.experimental.unbatch tf.debugging.disable_check_numerics tf.debugging.enable_check_numerics
+tf.data.experimental.ThreadingOptions tf.data.experimental.dense_to_sparse_batch
+tf.data.experimental.distributed_save tf.data.experimental.enable_debug_mode tf.data.experimental.from_variant
+tf.data.experimental.get_model_proto tf.data.experimental.group_by_reducer
+tf.data.experimental.index_table_from_dataset tf.data.experimental.make_batched_features_dataset
+tf.data.experimental.make_saveable_from_iterator tf.data.experimental.pad_to_cardinality
+tf.data.experimental.parse_example_dataset tf.data.experimental.table_from_dataset
+tf.data.experimental.to_variant tf.debugging.disable_check_numerics tf.debugging.enable_check_numerics
 tf.debugging.experimental.disable_dump_debug_info tf.debugging.experimental.enable_dump_debug_info
 tf.distribute.CrossDeviceOps tf.distribute.DistributedIterator tf.distribute.DistributedValues
 tf.distribute.InputOptions tf.distribute.InputReplicationMode tf.distribute.ParameterServerStrategy
@@ -309,57 +285,55 @@ tf.distribute.experimental.partitioners.FixedShardsPartitioner
 tf.distribute.experimental.partitioners.MaxSizePartitioner
 tf.distribute.experimental.partitioners.MinSizePartitioner tf.distribute.experimental.partitioners.Partitioner
 tf.distribute.experimental.rpc.Client tf.distribute.experimental.rpc.Server
-tf.distribute.experimental_set_strategy tf.dtypes.saturate_cast tf.dynamic_partition tf.dynamic_stitch
-tf.edit_distance tf.eig tf.eigvals tf.errors.OperatorNotAllowedInGraphError tf.errors.UnauthenticatedError
-tf.experimental.BatchableExtensionType tf.experimental.DynamicRaggedShape tf.experimental.ExtensionType
-tf.experimental.ExtensionTypeBatchEncoder tf.experimental.ExtensionTypeSpec tf.experimental.RowPartition
-tf.experimental.StructuredTensor tf.experimental.async_clear_error tf.experimental.async_scope
-tf.experimental.dispatch_for_api tf.experimental.dispatch_for_binary_elementwise_apis
-tf.experimental.dispatch_for_binary_elementwise_assert_apis
-tf.experimental.dispatch_for_unary_elementwise_apis tf.experimental.enable_strict_mode
-tf.experimental.extension_type.as_dict tf.experimental.function_executor_type
-tf.experimental.register_filesystem_plugin tf.experimental.unregister_dispatch_for tf.extract_volume_patches
-tf.fftnd tf.fingerprint tf.get_current_name_scope tf.get_logger tf.get_static_value tf.grad_pass_through
+tf.distribute.experimental_set_strategy tf.dtypes.saturate_cast tf.edit_distance tf.eig tf.eigvals
+tf.errors.OperatorNotAllowedInGraphError tf.errors.UnauthenticatedError
+tf.experimental.ExtensionTypeBatchEncoder tf.experimental.StructuredTensor tf.experimental.async_clear_error
+tf.experimental.async_scope tf.experimental.dispatch_for_binary_elementwise_assert_apis
+tf.experimental.enable_strict_mode tf.experimental.function_executor_type tf.experimental.numpy.append
+tf.experimental.numpy.bitwise_not tf.experimental.numpy.compress tf.experimental.numpy.diag_indices
+tf.experimental.numpy.diagflat tf.experimental.numpy.divmod tf.experimental.numpy.flatten
+tf.experimental.numpy.gcd tf.experimental.numpy.geomspace tf.experimental.numpy.iscomplex
+tf.experimental.numpy.iscomplexobj tf.experimental.numpy.isneginf tf.experimental.numpy.isposinf
+tf.experimental.numpy.isreal tf.experimental.numpy.isrealobj tf.experimental.numpy.issubdtype
+tf.experimental.numpy.ix_ tf.experimental.numpy.lcm tf.experimental.numpy.logaddexp2
+tf.experimental.numpy.nanmean tf.experimental.numpy.nanprod tf.experimental.numpy.nansum
+tf.experimental.numpy.nextafter tf.experimental.numpy.polyval tf.experimental.numpy.ptp
+tf.experimental.numpy.signbit tf.experimental.numpy.sinc tf.experimental.register_filesystem_plugin
+tf.extract_volume_patches tf.fftnd tf.fingerprint tf.get_current_name_scope tf.get_logger tf.grad_pass_through
 tf.gradients tf.guarantee_const tf.hessians tf.histogram_fixed_width_bins tf.ifftnd
 tf.image.combined_non_max_suppression tf.image.crop_and_resize tf.image.decode_bmp tf.image.decode_gif
 tf.image.decode_jxl tf.image.decode_webp tf.image.draw_bounding_boxes tf.image.extract_glimpse
-tf.image.generate_bounding_box_proposals tf.image.image_gradients tf.image.is_jpeg
-tf.image.non_max_suppression tf.image.non_max_suppression_overlaps tf.image.non_max_suppression_padded
-tf.image.non_max_suppression_with_scores tf.image.psnr tf.image.sample_distorted_bounding_box
-tf.image.sobel_edges tf.image.ssim tf.image.ssim_multiscale tf.image.stateless_random_jpeg_quality
-tf.image.stateless_sample_distorted_bounding_box tf.image.total_variation tf.import_graph_def
+tf.image.generate_bounding_box_proposals tf.image.non_max_suppression tf.image.non_max_suppression_overlaps
+tf.image.non_max_suppression_padded tf.image.non_max_suppression_with_scores
+tf.image.sample_distorted_bounding_box tf.image.sobel_edges tf.image.ssim tf.image.ssim_multiscale
+tf.image.stateless_random_jpeg_quality tf.image.stateless_sample_distorted_bounding_box tf.import_graph_def
 tf.initializers.Initializer tf.initializers.STFT tf.initializers.STFTInitializer tf.initializers.constant
 tf.initializers.deserialize tf.initializers.get tf.initializers.glorot_normal tf.initializers.glorot_uniform
 tf.initializers.he_normal tf.initializers.he_uniform tf.initializers.identity tf.initializers.lecun_normal
 tf.initializers.lecun_uniform tf.initializers.ones tf.initializers.orthogonal tf.initializers.random_normal
 tf.initializers.random_uniform tf.initializers.serialize tf.initializers.stft tf.initializers.truncated_normal
-tf.initializers.variance_scaling tf.initializers.zeros tf.inside_function tf.io.SparseFeature
-tf.io.decode_base64 tf.io.decode_bmp tf.io.decode_compressed tf.io.decode_gif tf.io.decode_json_example
-tf.io.decode_jxl tf.io.decode_proto tf.io.decode_webp tf.io.deserialize_many_sparse tf.io.encode_base64
-tf.io.encode_proto tf.io.gfile.get_registered_schemes tf.io.match_filenames_once tf.io.matching_files
+tf.initializers.variance_scaling tf.initializers.zeros tf.inside_function tf.io.SparseFeature tf.io.decode_bmp
+tf.io.decode_gif tf.io.decode_json_example tf.io.decode_jxl tf.io.decode_proto tf.io.decode_webp
+tf.io.deserialize_many_sparse tf.io.encode_proto tf.io.gfile.get_registered_schemes tf.io.match_filenames_once
 tf.io.parse_sequence_example tf.io.parse_single_sequence_example tf.io.parse_tensor
 tf.io.serialize_many_sparse tf.io.serialize_sparse tf.io.serialize_tensor tf.io.write_graph tf.irfftnd
-tf.is_symbolic_tensor tf.linalg.LinearOperator tf.linalg.LinearOperatorAdjoint
-tf.linalg.LinearOperatorBlockDiag tf.linalg.LinearOperatorBlockLowerTriangular
-tf.linalg.LinearOperatorCirculant tf.linalg.LinearOperatorCirculant2D tf.linalg.LinearOperatorCirculant3D
-tf.linalg.LinearOperatorComposition tf.linalg.LinearOperatorDiag tf.linalg.LinearOperatorFullMatrix
-tf.linalg.LinearOperatorHouseholder tf.linalg.LinearOperatorIdentity tf.linalg.LinearOperatorInversion
-tf.linalg.LinearOperatorKronecker tf.linalg.LinearOperatorLowRankUpdate
-tf.linalg.LinearOperatorLowerTriangular tf.linalg.LinearOperatorPermutation
-tf.linalg.LinearOperatorScaledIdentity tf.linalg.LinearOperatorToeplitz tf.linalg.LinearOperatorTridiag
-tf.linalg.LinearOperatorZeros tf.linalg.adjoint tf.linalg.banded_triangular_solve tf.linalg.eig tf.linalg.eigh
-tf.linalg.eigh_tridiagonal tf.linalg.eigvals tf.linalg.eigvalsh tf.linalg.experimental.conjugate_gradient
-tf.linalg.expm tf.linalg.logdet tf.linalg.logm tf.linalg.lstsq tf.linalg.lu tf.linalg.lu_matrix_inverse
-tf.linalg.lu_reconstruct tf.linalg.lu_solve tf.linalg.matrix_rank tf.linalg.normalize tf.linalg.pinv
-tf.linalg.qr tf.linalg.set_diag tf.linalg.slogdet tf.linalg.sqrtm tf.linalg.svd tf.linalg.tensor_diag
-tf.linalg.tensor_diag_part tf.linalg.tridiagonal_matmul tf.linalg.tridiagonal_solve tf.load_library
-tf.lookup.KeyValueTensorInitializer tf.lookup.StaticHashTable tf.lookup.StaticVocabularyTable
-tf.lookup.TextFileIndex tf.lookup.TextFileInitializer tf.lookup.experimental.DenseHashTable
-tf.lookup.experimental.MutableHashTable tf.losses.CTC tf.losses.ctc tf.losses.deserialize tf.losses.get
+tf.linalg.LinearOperator tf.linalg.LinearOperatorAdjoint tf.linalg.LinearOperatorBlockDiag
+tf.linalg.LinearOperatorBlockLowerTriangular tf.linalg.LinearOperatorCirculant
+tf.linalg.LinearOperatorCirculant2D tf.linalg.LinearOperatorCirculant3D tf.linalg.LinearOperatorComposition
+tf.linalg.LinearOperatorDiag tf.linalg.LinearOperatorFullMatrix tf.linalg.LinearOperatorHouseholder
+tf.linalg.LinearOperatorIdentity tf.linalg.LinearOperatorInversion tf.linalg.LinearOperatorKronecker
+tf.linalg.LinearOperatorLowRankUpdate tf.linalg.LinearOperatorLowerTriangular
+tf.linalg.LinearOperatorPermutation tf.linalg.LinearOperatorScaledIdentity tf.linalg.LinearOperatorToeplitz
+tf.linalg.LinearOperatorTridiag tf.linalg.LinearOperatorZeros tf.linalg.adjoint
+tf.linalg.banded_triangular_solve tf.linalg.eig tf.linalg.eigh tf.linalg.eigh_tridiagonal tf.linalg.eigvals
+tf.linalg.eigvalsh tf.linalg.experimental.conjugate_gradient tf.linalg.expm tf.linalg.logdet tf.linalg.logm
+tf.linalg.lstsq tf.linalg.lu tf.linalg.lu_matrix_inverse tf.linalg.lu_reconstruct tf.linalg.lu_solve
+tf.linalg.matrix_rank tf.linalg.normalize tf.linalg.pinv tf.linalg.qr tf.linalg.set_diag tf.linalg.slogdet
+tf.linalg.sqrtm tf.linalg.svd tf.linalg.tensor_diag tf.linalg.tensor_diag_part tf.linalg.tridiagonal_matmul
+tf.linalg.tridiagonal_solve tf.load_library tf.losses.CTC tf.losses.ctc tf.losses.deserialize tf.losses.get
 tf.losses.kullback_leibler_divergence tf.losses.logcosh tf.losses.serialize tf.make_ndarray
 tf.make_tensor_proto tf.math.approx_max_k tf.math.approx_min_k tf.math.bessel_i0 tf.math.bessel_i0e
-tf.math.bessel_i1 tf.math.bessel_i1e tf.math.betainc tf.math.confusion_matrix tf.math.igamma tf.math.igammac
-tf.math.is_non_decreasing tf.math.is_strictly_increasing tf.math.lbeta tf.math.polyval tf.math.sobol_sample
+tf.math.bessel_i1 tf.math.bessel_i1e tf.math.betainc tf.math.igamma tf.math.igammac tf.math.sobol_sample
 tf.math.special.bessel_i0 tf.math.special.bessel_i0e tf.math.special.bessel_i1 tf.math.special.bessel_i1e
 tf.math.special.bessel_j0 tf.math.special.bessel_j1 tf.math.special.bessel_k0 tf.math.special.bessel_k0e
 tf.math.special.bessel_k1 tf.math.special.bessel_k1e tf.math.special.bessel_y0 tf.math.special.bessel_y1
@@ -381,12 +355,10 @@ tf.nn.space_to_depth tf.nn.sufficient_statistics tf.nn.weighted_moments tf.nn.wi
 tf.nondifferentiable_batch_function tf.optimizers.MultiOptimizer tf.optimizers.Muon tf.optimizers.Optimizer
 tf.optimizers.OptimizerMap tf.optimizers.ScheduleFreeAdamW tf.optimizers.deserialize tf.optimizers.get
 tf.optimizers.schedules.LearningRateSchedule tf.optimizers.schedules.deserialize
-tf.optimizers.schedules.serialize tf.optimizers.serialize tf.parallel_stack
-tf.profiler.experimental.client.monitor tf.profiler.experimental.client.trace
-tf.profiler.experimental.server.start tf.ragged.boolean_mask tf.ragged.cross tf.ragged.cross_hashed
-tf.ragged.map_flat_values tf.ragged.row_splits_to_segment_ids tf.ragged.segment_ids_to_row_splits
-tf.ragged.stack tf.ragged.stack_dynamic_partitions tf.ragged_fill_empty_rows tf.ragged_fill_empty_rows_grad
-tf.random.Algorithm tf.random.all_candidate_sampler tf.random.create_rng_state
+tf.optimizers.schedules.serialize tf.optimizers.serialize tf.profiler.experimental.client.monitor
+tf.profiler.experimental.client.trace tf.profiler.experimental.server.start tf.ragged.cross
+tf.ragged.cross_hashed tf.ragged.stack_dynamic_partitions tf.ragged_fill_empty_rows
+tf.ragged_fill_empty_rows_grad tf.random.Algorithm tf.random.all_candidate_sampler tf.random.create_rng_state
 tf.random.experimental.Algorithm tf.random.experimental.Generator tf.random.experimental.create_rng_state
 tf.random.experimental.get_global_generator tf.random.experimental.index_shuffle
 tf.random.experimental.set_global_generator tf.random.experimental.stateless_fold_in
@@ -396,24 +368,20 @@ tf.random.learned_unigram_candidate_sampler tf.random.log_uniform_candidate_samp
 tf.random.split tf.random.stateless_binomial tf.random.stateless_gamma
 tf.random.stateless_parameterized_truncated_normal tf.random.stateless_poisson
 tf.random.uniform_candidate_sampler tf.random_index_shuffle tf.register_tensor_conversion_function
-tf.required_space_to_batch_paddings tf.reverse_sequence tf.rfftnd tf.saturate_cast tf.saved_model.Asset
-tf.saved_model.contains_saved_model tf.saved_model.experimental.Fingerprint
-tf.saved_model.experimental.TrackableResource tf.saved_model.experimental.VariablePolicy
-tf.saved_model.experimental.read_fingerprint tf.sets.difference tf.sets.intersection tf.sets.size
-tf.sets.union tf.shape_n tf.signal.dct tf.signal.fft tf.signal.fft2d tf.signal.fft3d tf.signal.fftnd
-tf.signal.fftshift tf.signal.frame tf.signal.hamming_window tf.signal.hann_window tf.signal.idct
-tf.signal.ifft tf.signal.ifft2d tf.signal.ifft3d tf.signal.ifftnd tf.signal.ifftshift tf.signal.inverse_mdct
-tf.signal.inverse_stft tf.signal.inverse_stft_window_fn tf.signal.irfft tf.signal.irfft2d tf.signal.irfft3d
-tf.signal.irfftnd tf.signal.kaiser_bessel_derived_window tf.signal.kaiser_window
-tf.signal.linear_to_mel_weight_matrix tf.signal.mdct tf.signal.mfccs_from_log_mel_spectrograms
-tf.signal.overlap_and_add tf.signal.rfft tf.signal.rfft2d tf.signal.rfft3d tf.signal.rfftnd tf.signal.stft
-tf.signal.vorbis_window tf.space_to_batch tf.space_to_batch_nd tf.sparse.bincount tf.sparse.concat
-tf.sparse.cross tf.sparse.cross_hashed tf.sparse.expand_dims tf.sparse.fill_empty_rows tf.sparse.map_values
-tf.sparse.mask tf.sparse.maximum tf.sparse.minimum tf.sparse.reduce_max tf.sparse.reset_shape tf.sparse.retain
-tf.sparse.sampled_addmm tf.sparse.segment_mean tf.sparse.segment_sqrt_n tf.sparse.segment_sum tf.sparse.slice
-tf.sparse.softmax tf.sparse.split tf.sparse.to_indicator tf.strings.ngrams tf.strings.to_hash_bucket
-tf.strings.to_hash_bucket_fast tf.strings.to_hash_bucket_strong tf.strings.unicode_decode_with_offsets
-tf.strings.unicode_encode tf.strings.unicode_script tf.strings.unicode_split_with_offsets
+tf.required_space_to_batch_paddings tf.rfftnd tf.saved_model.Asset tf.saved_model.contains_saved_model
+tf.saved_model.experimental.Fingerprint tf.saved_model.experimental.TrackableResource
+tf.saved_model.experimental.VariablePolicy tf.saved_model.experimental.read_fingerprint tf.sets.difference
+tf.sets.intersection tf.sets.size tf.sets.union tf.signal.dct tf.signal.fft tf.signal.fft2d tf.signal.fft3d
+tf.signal.fftnd tf.signal.fftshift tf.signal.frame tf.signal.hamming_window tf.signal.hann_window
+tf.signal.idct tf.signal.ifft tf.signal.ifft2d tf.signal.ifft3d tf.signal.ifftnd tf.signal.ifftshift
+tf.signal.inverse_mdct tf.signal.inverse_stft tf.signal.inverse_stft_window_fn tf.signal.irfft
+tf.signal.irfft2d tf.signal.irfft3d tf.signal.irfftnd tf.signal.kaiser_bessel_derived_window
+tf.signal.kaiser_window tf.signal.linear_to_mel_weight_matrix tf.signal.mdct
+tf.signal.mfccs_from_log_mel_spectrograms tf.signal.overlap_and_add tf.signal.rfft tf.signal.rfft2d
+tf.signal.rfft3d tf.signal.rfftnd tf.signal.stft tf.signal.vorbis_window tf.space_to_batch
+tf.space_to_batch_nd tf.sparse.bincount tf.sparse.cross tf.sparse.cross_hashed tf.sparse.sampled_addmm
+tf.sparse.segment_mean tf.sparse.segment_sqrt_n tf.sparse.segment_sum tf.strings.to_hash_bucket_strong
+tf.strings.unicode_decode_with_offsets tf.strings.unicode_script tf.strings.unicode_split_with_offsets
 tf.strings.unicode_transcode tf.strings.unsorted_segment_join tf.summary.audio
 tf.summary.experimental.summary_scope tf.summary.experimental.write_raw_pb tf.summary.graph tf.summary.write
 tf.train.CheckpointView tf.train.ClusterDef tf.train.Coordinator tf.train.ExponentialMovingAverage
@@ -421,5 +389,7 @@ tf.train.FeatureList tf.train.FeatureLists tf.train.JobDef tf.train.SequenceExam
 tf.train.TrackableView tf.train.checkpoints_iterator tf.train.experimental.MaxShardSizePolicy
 tf.train.experimental.PythonState tf.train.experimental.ShardByTaskPolicy
 tf.train.experimental.ShardableTensor tf.train.experimental.ShardingCallback tf.train.get_checkpoint_state
-tf.train.load_checkpoint tf.tuple tf.type_spec_from_value tf.unravel_index tf.variable_creator_scope
+tf.types.experimental.AtomicFunction tf.types.experimental.FunctionType
+tf.types.experimental.distributed.Mirrored tf.types.experimental.distributed.PerReplica
+tf.variable_creator_scope
 """.split()

@@ -12,7 +12,7 @@ from berth._core import Tensor, Variable
 from berth._arrays import TensorArray
 from berth._function import NeedsValues
 from berth._ops import range as tf_range
-from berth._structure import LEAF, _Fixed, flatten, pack
+from berth._structure import LEAF, Made, _Fixed, flatten, pack
 from berth._tensor import convert_to_tensor
 
 _ops = _core.ops
@@ -90,6 +90,8 @@ def _same_form(a, b):
             a.value, (str, bytes, slice)) and a.value == b.value
     if type(a) is not type(b):
         return False
+    if isinstance(a, Made):
+        return a.key == b.key and _same_form(a.form, b.form)
     if isinstance(a, dict):
         return a.keys() == b.keys() and all(_same_form(a[k], b[k]) for k in a)
     return isinstance(a, (list, tuple)) and len(a) == len(b) and all(map(_same_form, a, b))
@@ -127,6 +129,8 @@ def _count(form):
     """A list with an element for each leaf of a form."""
     if form is LEAF:
         return [LEAF]
+    if isinstance(form, Made):
+        return _count(form.form)
     if isinstance(form, dict):
         return [leaf for v in form.values() for leaf in _count(v)]
     if isinstance(form, (list, tuple)):

@@ -64,10 +64,23 @@ def format(template, inputs, placeholder="{}", summarize=3, name=None):
     return convert_to_tensor("".join(p + v for p, v in zip(parts, shown)))
 
 
+def _is_text(v):
+    return isinstance(v, (str, bytes)) or isinstance(v, (list, tuple)) and len(v) > 0 and all(map(_is_text, v))
+
+
+def _as_text(v, fn):
+    """Texts, and lists of such, as tensors; of a list of parts each."""
+    of_parts = isinstance(v, (list, tuple)) and (
+        fn is _core.ops.concat or any(isinstance(part, _core.Tensor) for part in v))
+    if of_parts:
+        return [convert_to_tensor(part) if _is_text(part) else part for part in v]
+    return convert_to_tensor(v) if _is_text(v) else v
+
+
 def by_number(fn, *args, **kwargs):
     """fn, which only moves elements, of text: of whole numbers that stand for it, and back."""
     import numpy
-    args = [convert_to_tensor(v) if isinstance(v, (str, bytes)) else v for v in args]
+    args = [_as_text(v, fn) for v in args]
     leaves, form = flatten((args, kwargs), lambda v: isinstance(v, _core.Tensor))
     arrays = [v._array() for v in leaves if v.dtype == string]
     table, places = numpy.unique(numpy.concatenate([a.ravel() for a in arrays]), return_inverse=True)

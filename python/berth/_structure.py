@@ -13,6 +13,28 @@ class _Leaf:
 LEAF = _Leaf()
 
 
+class Composite:
+    """A value made of tensors, such as a RaggedTensor, or its spec, made of TensorSpecs."""
+
+    def _parts(self):
+        """(its tensors, a function that makes a value, or a spec, like this one of others, and its key)."""
+        raise NotImplementedError
+
+
+class Made:
+    """The place of a Composite: what it is made of, and how."""
+    __slots__ = ("form", "make", "key")
+
+    def __init__(self, form, make, key):
+        self.form, self.make, self.key = form, make, key
+
+    def __eq__(self, other):
+        return isinstance(other, Made) and (self.form, self.key) == (other.form, other.key)
+
+    def __repr__(self):
+        return f"{self.key}{self.form!r}"
+
+
 def in_order(keys):
     """The keys of a dictionary in the order of its leaves."""
     return sorted(keys) if all(isinstance(k, str) for k in keys) else list(keys)
@@ -25,7 +47,7 @@ def _dict_of(like, values):
 
 
 def flatten(value, is_leaf=lambda v: True):
-    """Returns (leaves, structure). All but lists, tuples, ranges and dictionaries are leaves."""
+    """Returns (leaves, structure). All but lists, tuples, ranges, dictionaries and Composites are leaves."""
     leaves = []
 
     def walk(v):
@@ -37,6 +59,9 @@ def flatten(value, is_leaf=lambda v: True):
             v = list(v)
         if isinstance(v, (list, tuple)):
             return type(v)(walk(x) for x in v)
+        if isinstance(v, Composite):
+            parts, make, key = v._parts()
+            return Made(walk(parts), make, key)
         if not is_leaf(v):
             return _Fixed(v)
         leaves.append(v)
@@ -67,11 +92,21 @@ def pack(structure, leaves):
             return s.value
         if isinstance(s, dict):
             return _dict_of(s, {k: walk(s[k]) for k in in_order(s)})
+        if isinstance(s, Made):
+            return s.make(walk(s.form))
         if isinstance(s, tuple) and hasattr(s, "_fields"):
             return type(s)(*[walk(v) for v in s])
         return type(s)(walk(v) for v in s)
 
     return walk(structure)
+
+
+def has_composite(structure):
+    """True of a structure with the place of a Composite in it."""
+    if isinstance(structure, dict):
+        structure = structure.values()
+    return isinstance(structure, Made) or isinstance(structure, (list, tuple, type({}.values()))) and any(
+        map(has_composite, structure))
 
 
 def is_value(v):

@@ -10,11 +10,13 @@ _np = _Lazy("numpy")
 
 float16, float32, float64 = _core.float16, _core.float32, _core.float64
 bfloat16, int8, int32, int64 = _core.bfloat16, _core.int8, _core.int32, _core.int64
-uint8, complex64, complex128 = _core.uint8, _core.complex64, _core.complex128
+int16, uint8, uint16 = _core.int16, _core.uint8, _core.uint16
+uint32, uint64 = _core.uint32, _core.uint64
+complex64, complex128 = _core.complex64, _core.complex128
 string, bool = _core.string, _core.bool
 half, double = float16, float64
 
-_FOREIGN = ("int16", "uint16", "uint32", "uint64", "int4", "uint4", "qint8", "qint16", "qint32", "quint8", "quint16",
+_FOREIGN = ("int4", "uint4", "qint8", "qint16", "qint32", "quint8", "quint16",
             "float8_e4m3fn", "float8_e5m2", "variant", "resource")
 _NUMPY = {"string": "object_", "bool": "bool_"}
 
@@ -43,7 +45,8 @@ DType.min = property(lambda self: _limit(self, "min"))
 DType.max = property(lambda self: _limit(self, "max"))
 
 
-_DTYPES = (float32, float64, int32, int64, uint8, int8, bool, bfloat16, float16, complex64, complex128, string)
+_DTYPES = (float32, float64, int32, int64, uint8, int8, int16, uint16, uint32, uint64, bool, bfloat16, float16,
+           complex64, complex128, string)
 
 
 def as_dtype(value):
@@ -66,6 +69,18 @@ TensorShape.__repr__ = lambda self: f"TensorShape({self._dims()})"
 TensorShape.__add__ = lambda self, other: TensorShape(self._dims() + list(other))
 TensorShape.__radd__ = lambda self, other: TensorShape(list(other) + self._dims())
 TensorShape.concatenate = TensorShape.__add__
+
+
+def _merge_with(self, other):
+    """The shape that both are compatible with; ValueError of none."""
+    other = TensorShape(other)
+    if not self.is_compatible_with(other):
+        raise ValueError(f"Shapes {self} and {other} are not compatible")
+    return TensorShape([b if a is None else a for a, b in zip(self._dims(), other._dims())])
+
+
+TensorShape.merge_with = _merge_with
+TensorShape.assert_is_compatible_with = lambda self, other: _merge_with(self, other) and None
 
 
 def _shape_item(self, at):
@@ -315,6 +330,7 @@ def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
 
 
 def is_tensor(value):
+    """Whether it is a tensor or a variable."""
     return isinstance(value, (Tensor, Variable))
 
 
@@ -337,6 +353,8 @@ class _UnknownShape:
 
 class TensorSpec:
     """Shape and dtype of an argument (tf.TensorSpec); shape None: of any rank."""
+
+    value_type = Tensor
 
     def __init__(self, shape=(), dtype=float32, name=None):
         self.shape = _UnknownShape() if shape is None or isinstance(shape, _UnknownShape) else TensorShape(shape)
@@ -380,8 +398,7 @@ def _plans_for(path):
         if plain == start or plain.startswith(start + "."):
             return f", and will not: {why}"
     if plain.rpartition(".")[2] in _FOREIGN:
-        return (": a dtype of TensorFlow's that the engine has not; arrays of it become tensors of a wider one, or "
-                "an error")
+        return ": a dtype of TensorFlow's that the engine has not"
     from berth._planned import NAMES
     return ", which is planned" if plain in NAMES or any(n.startswith(plain + ".") for n in NAMES) else (
         ": a name that neither TensorFlow 2.21 nor Keras 3.15 has")

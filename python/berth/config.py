@@ -1,35 +1,184 @@
 """tf.config: which devices there are and how they are set up."""
+import os as _os
 import types as _types
 
 from berth._core import LogicalDevice, LogicalDeviceConfiguration, PhysicalDevice
 from berth._core import config as _engine
-from berth._frames import exported as _exported
-
-_config = _types.SimpleNamespace(**_exported({n: v for n, v in vars(_engine).items() if not n.startswith("_")}))
-globals().update(vars(_config))
+from berth._frames import hiding as _hiding
 
 
-def set_visible_devices(devices, device_type=""):
-    """Makes only these physical devices become devices; one, or a list of them."""
+@_hiding
+def list_physical_devices(device_type=None):
+    """What the machine has: a list of PhysicalDevice, of one type ("CPU", "GPU") or of all."""
+    return _engine.list_physical_devices(device_type or "")
+
+
+@_hiding
+def list_logical_devices(device_type=None):
+    """What the program has: a list of LogicalDevice, of one type or of all. Makes the devices."""
+    return _engine.list_logical_devices(device_type or "")
+
+
+@_hiding
+def get_visible_devices(device_type=None):
+    """The physical devices that become devices, of one type or of all."""
+    return _engine.get_visible_devices(device_type or "")
+
+
+@_hiding
+def set_visible_devices(devices, device_type=None):
+    """Makes only these physical devices become devices; one, or a list. FailedPreconditionError once there are devices."""
     given = list(devices) if isinstance(devices, (list, tuple)) else [devices]
-    _config.set_visible_devices([d for d in given if d is not None], device_type or "")
+    _engine.set_visible_devices([d for d in given if d is not None], device_type or "")
 
 
+@_hiding
+def get_memory_growth(device):
+    """Whether a GPU takes memory as it needs it (True, the default) or all of it at once."""
+    return _engine.get_memory_growth(device)
+
+
+@_hiding
+def set_memory_growth(device, enable):
+    """Has a physical GPU take memory as it needs it, or all at once. FailedPreconditionError once there are devices."""
+    _engine.set_memory_growth(device, enable)
+
+
+@_hiding
+def get_logical_device_configuration(device):
+    """The parts that a physical device is split into, a list of LogicalDeviceConfiguration."""
+    return _engine.get_logical_device_configuration(device)
+
+
+@_hiding
+def set_logical_device_configuration(device, logical_devices):
+    """Splits a physical device: each LogicalDeviceConfiguration becomes a device (memory in MiB, cores "0-3").
+
+    CPU devices for which there are too few cores share them.
+    """
+    parts = list(logical_devices)
+    if device.device_type == "CPU" and len(parts) > len(_os.sched_getaffinity(0)) and not any(p.cores for p in parts):
+        for part in parts:
+            part.shared = True
+    _engine.set_logical_device_configuration(device, parts)
+
+
+@_hiding
+def set_device_list(devices):
+    """Splits the CPU into as many devices as "CPUx2" says, with its cores shared out."""
+    _engine.set_device_list(devices)
+
+
+@_hiding
+def set_simulated_devices(devices):
+    """Adds simulated devices, "GPUx2": memory of their own, kernels of the CPU, times of their own clock."""
+    _engine.set_simulated_devices(devices)
+
+
+@_hiding
+def set_soft_device_placement(enabled):
+    """Whether an op that cannot run where it was asked for runs elsewhere, with a warning; else it is an error."""
+    _engine.set_soft_device_placement(enabled)
+
+
+@_hiding
+def get_soft_device_placement():
+    """Whether an op that cannot run where it was asked for runs elsewhere."""
+    return _engine.get_soft_device_placement()
+
+
+@_hiding
+def set_placement_policy(name):
+    """Who places traced functions: "" the rules, "auto" the planner (docs/planner.md)."""
+    _engine.set_placement_policy(name)
+
+
+@_hiding
+def set_device_policy(device_policy):
+    """What eager ops do with inputs on another device: "silent" copies (as None), "warn", "explicit" is an error."""
+    _engine.set_device_policy(device_policy)
+
+
+@_hiding
+def get_device_policy():
+    """What eager ops do with inputs on another device: "silent", "warn" or "explicit"."""
+    return _engine.get_device_policy()
+
+
+@_hiding
+def get_memory_info(device):
+    """Bytes on a device ("GPU:0"): a dictionary of current, peak, reserved and limit (0: none)."""
+    return _engine.get_memory_info(device)
+
+
+@_hiding
+def reset_memory_stats(device):
+    """Sets the peak of get_memory_info() to what is in use."""
+    _engine.reset_memory_stats(device)
+
+
+@_hiding
+def reset_device_error(device):
+    """Clears the error of a device that has failed, so that it accepts work again."""
+    _engine.reset_device_error(device)
+
+
+@_hiding
+def set_intra_op_parallelism_threads(num_threads):
+    """The threads of a CPU device that share one op; 0: one for each core."""
+    _engine.set_intra_op_parallelism_threads(num_threads)
+
+
+@_hiding
+def get_intra_op_parallelism_threads():
+    """The threads of a CPU device that share one op; 0: one for each core."""
+    return _engine.get_intra_op_parallelism_threads()
+
+
+@_hiding
+def set_inter_op_parallelism_threads(num_threads):
+    """The ops of a CPU device that may run beside each other; 0: as the engine chooses."""
+    _engine.set_inter_op_parallelism_threads(num_threads)
+
+
+@_hiding
+def get_inter_op_parallelism_threads():
+    """The ops of a CPU device that may run beside each other; 0: as the engine chooses."""
+    return _engine.get_inter_op_parallelism_threads()
+
+
+def _set_synchronous_execution(enable):
+    """Accepted as TensorFlow does: results are waited for where they are read."""
+
+
+def _set_jit(enabled):
+    """Accepted as TensorFlow does: every traced function is compiled."""
+
+
+def _get_jit():
+    """"", for every traced function is compiled by Berth itself."""
+    return ""
+
+
+def _set_experimental_options(options):
+    """Accepted as TensorFlow does: every plan is optimized."""
+
+
+def _get_experimental_options():
+    """No options: a dictionary without entries."""
+    return {}
+
+
+_all = {n: v for n, v in globals().items() if not n.startswith("_")}
 experimental = _types.SimpleNamespace(
-    **{**vars(_config), "set_visible_devices": set_visible_devices},
-    VirtualDeviceConfiguration=LogicalDeviceConfiguration,
-    set_virtual_device_configuration=_config.set_logical_device_configuration,
-    get_virtual_device_configuration=_config.get_logical_device_configuration,
-    set_synchronous_execution=lambda enable: None)
-threading = _types.SimpleNamespace(
-    set_intra_op_parallelism_threads=_config.set_intra_op_parallelism_threads,
-    get_intra_op_parallelism_threads=_config.get_intra_op_parallelism_threads,
-    set_inter_op_parallelism_threads=_config.set_inter_op_parallelism_threads,
-    get_inter_op_parallelism_threads=_config.get_inter_op_parallelism_threads)
-
-optimizer = _types.SimpleNamespace(  # every plan is compiled and optimized: accepted as TensorFlow does
-    set_jit=lambda enabled: None, get_jit=lambda: "", set_experimental_options=lambda options: None,
-    get_experimental_options=dict)
+    **_all, VirtualDeviceConfiguration=LogicalDeviceConfiguration,
+    set_virtual_device_configuration=set_logical_device_configuration,
+    get_virtual_device_configuration=get_logical_device_configuration,
+    set_synchronous_execution=_set_synchronous_execution)
+threading = _types.SimpleNamespace(**{n: v for n, v in _all.items() if n.endswith("_threads")})
+optimizer = _types.SimpleNamespace(
+    set_jit=_set_jit, get_jit=_get_jit, set_experimental_options=_set_experimental_options,
+    get_experimental_options=_get_experimental_options)
 
 _eager = [False]
 
@@ -40,4 +189,5 @@ def run_functions_eagerly(run_eagerly):
 
 
 def functions_run_eagerly():
+    """Whether tf.function runs op by op."""
     return _eager[0]

@@ -6,7 +6,7 @@ import types as _types
 
 from berth import _core
 from berth._frames import hide_in
-from berth._structure import LEAF, flatten, in_order, pack
+from berth._structure import LEAF, flatten, has_composite, in_order, pack
 from berth._tensor import TensorSpec, convert_to_tensor, refuse
 
 AUTOTUNE = _core.AUTOTUNE
@@ -22,6 +22,9 @@ class Dataset:
     @staticmethod
     def from_tensor_slices(tensors, name=None):
         leaves, form = flatten(_nested(tensors))
+        if has_composite(form):
+            from berth import _composite_data
+            return _composite_data.slices(tensors)
         return Dataset(_core.Dataset.from_tensor_slices([convert_to_tensor(v) for v in leaves]),
                        form)
 
@@ -42,13 +45,13 @@ class Dataset:
                     types) > 1 else [output_shapes]
             specs = [(s, t) for s, t in zip(shapes, types)]
         else:
-            leaves, form = flatten(output_signature)
+            leaves, form = flatten(output_signature, lambda v: isinstance(v, TensorSpec))
             specs = [(None if s.shape.rank is None else s.shape, s.dtype) for s in leaves]
 
         def leaves_of(value):
             leaves = [value] if form is LEAF else flatten(value)[0]
-            if len(leaves) != len(specs):
-                leaves = [value]
+            if len(leaves) != len(specs):  # lists of what is one tensor
+                leaves = list(value) if isinstance(form, tuple) and len(value) == len(specs) else [value]
             return [convert_to_tensor(v.numpy() if hasattr(v, "numpy") and v.dtype != d else v, d)
                     for v, (_, d) in zip(leaves, specs)]
 
@@ -306,6 +309,9 @@ class Dataset:
 
     def batch(self, batch_size, drop_remainder=False, num_parallel_calls=None, deterministic=None,
               name=None):
+        if has_composite(self._form):
+            from berth import _composite_data
+            return _composite_data.batched(self, int(batch_size), drop_remainder)
         return self._same(self.__berth__.batch(int(batch_size), drop_remainder))
 
     def padded_batch(self, batch_size, padded_shapes=None, padding_values=None,
@@ -313,7 +319,15 @@ class Dataset:
         return self._same(self.__berth__.padded_batch(
             int(batch_size), drop_remainder, *self._padding(padded_shapes, padding_values)))
 
+    def ragged_batch(self, batch_size, drop_remainder=False, row_splits_dtype=_core.int64, name=None):
+        """batch() of elements with sizes that differ, which come together as RaggedTensors."""
+        from berth import _composite_data
+        return _composite_data.batched(self, int(batch_size), drop_remainder, ragged=True)
+
     def unbatch(self, name=None):
+        if has_composite(self._form):
+            from berth import _composite_data
+            return _composite_data.unbatched(self)
         return self._same(self.__berth__.unbatch())
 
     def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True, name=None):
@@ -372,8 +386,9 @@ class Dataset:
         return pack(self._form, [TensorSpec(s, d) for s, d in self.__berth__.element_spec()])
 
     def explain(self):
-        """The transforms with what each has done: what AUTOTUNE chose, waits, bytes."""
-        return self.__berth__.explain()
+        """The slow stage, and the transforms with what each has done: what AUTOTUNE chose, waits, bytes, time."""
+        from berth._placement import Report
+        return Report(self.__berth__.explain())
 
     def __repr__(self):
         return f"<{type(self).__name__} element_spec={self.element_spec!r}>"
@@ -402,6 +417,10 @@ class Iterator:
         if leaves is None:
             raise StopIteration
         return self._element_of(leaves)
+
+    def next(self):
+        """The next element; StopIteration at the end."""
+        return self.__next__()
 
     def __repr__(self):
         return f"<Iterator element_spec={self.element_spec!r}>"
@@ -640,17 +659,11 @@ def make_csv_dataset(file_pattern, batch_size, column_names=None, column_default
 
 
 hide_in(Dataset, Iterator, Windows, TextLineDataset, TFRecordDataset, FixedLengthRecordDataset, CsvDataset)
+
+from berth import _data_experimental as _more  # noqa: E402  its functions are of Dataset
+
 experimental = _types.SimpleNamespace(
     AUTOTUNE=AUTOTUNE, AutoShardPolicy=AutoShardPolicy, CsvDataset=CsvDataset, make_csv_dataset=make_csv_dataset,
-    Counter=lambda start=0, step=1, dtype=_core.int64: Dataset.counter(start, step, dtype),
-    enumerate_dataset=lambda start=0: lambda d: d.enumerate(start), unique=lambda: lambda d: d.unique(),
-    get_single_element=lambda dataset: dataset.get_single_element(),
-    Optional=Optional, INFINITE_CARDINALITY=INFINITE_CARDINALITY,
-    UNKNOWN_CARDINALITY=UNKNOWN_CARDINALITY,
-    cardinality=lambda dataset: dataset.cardinality(),
-    assert_cardinality=lambda n: lambda d: d._same(d.__berth__.assert_cardinality(n)),
-    ignore_errors=lambda log_warning=False: lambda d: d.ignore_errors(log_warning),
-    prefetch_to_device=lambda device, buffer_size=AUTOTUNE: lambda d: d._same(
-        d.__berth__.prefetch_to_device(device, buffer_size)),
-    copy_to_device=lambda target_device, source_device="/cpu:0": lambda d: d._same(
-        d.__berth__.copy_to_device(target_device)))
+    Optional=Optional, INFINITE_CARDINALITY=INFINITE_CARDINALITY, UNKNOWN_CARDINALITY=UNKNOWN_CARDINALITY,
+    **{n: v for n, v in vars(_more).items() if callable(v) and not n.startswith("_") and n not in (
+        "Dataset", "TensorSpec", "convert_to_tensor", "flatten", "pack")})

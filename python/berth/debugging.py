@@ -5,13 +5,22 @@ import numpy as _np
 from berth import _core
 from berth._core import Tensor as _Tensor, Variable as _Variable
 from berth._core import InvalidArgumentError as _InvalidArgumentError
-from berth._frames import exported as _exported
+from berth._frames import hiding as _hiding
 from berth._frames import (disable_traceback_filtering, enable_traceback_filtering,  # noqa: F401
                            is_traceback_filtering_enabled)
 from berth._tensor import as_dtype as _as_dtype, convert_to_tensor as _convert
 
-globals().update(_exported({_name: getattr(_core, _name) for _name in (
-    "get_log_device_placement", "set_log_device_placement")}))
+
+@_hiding
+def get_log_device_placement():
+    """Whether the device of each op is printed as it runs."""
+    return _core.get_log_device_placement()
+
+
+@_hiding
+def set_log_device_placement(enabled):
+    """Prints the device of each op as it runs, or ceases to."""
+    _core.set_log_device_placement(enabled)
 
 
 def _check(fails, tensors):

@@ -1,19 +1,31 @@
 """tf.distribute: one program on several devices and processes."""
+import collections as _collections
 import contextlib as _contextlib
 import enum as _enum
 import itertools as _itertools
+import sys as _sys
 import threading as _threading
 import types as _types
 
 from berth import _core
 from berth._frames import hide_in
+from berth._modules import later as _later
 from berth._structure import flatten, pack
-from berth._tensor import TensorSpec, convert_to_tensor, refuse
+from berth._tensor import TensorSpec, convert_to_tensor
+from berth._tensor import name_missing as _name_missing
 from berth.data import Iterator
 
 
-class ReduceOp:
-    SUM, MEAN = "sum", "mean"
+class ReduceOp(_enum.Enum):
+    """How values of replicas become one (tf.distribute.ReduceOp)."""
+    SUM, MEAN = "SUM", "MEAN"
+
+    @staticmethod
+    def from_variable_aggregation(aggregation):
+        """The one that a variable's aggregation means."""
+        if aggregation not in (VariableAggregation.SUM, VariableAggregation.MEAN):
+            raise ValueError(f"{aggregation!r} is no reduction; expected VariableAggregation.SUM or MEAN")
+        return ReduceOp[aggregation.name]
 
 
 class VariableSynchronization(_enum.IntEnum):
@@ -29,7 +41,11 @@ class VariableAggregation(_enum.IntEnum):
 _scopes = _threading.local()  # .open: the strategies whose scope or run() is open on a thread, the innermost last
 
 
-class PerReplica:
+class DistributedValues:
+    """A value of each of several; see its subclass PerReplica."""
+
+
+class PerReplica(DistributedValues):
     """A value of each replica."""
 
     def __init__(self, values):
@@ -78,7 +94,7 @@ class Strategy:
     @property
     def extended(self):
         """What TensorFlow keeps apart for libraries."""
-        return _Extended(self)
+        return StrategyExtended(self)
 
     @property
     def num_replicas_in_sync(self):
@@ -113,7 +129,12 @@ class Strategy:
             results, structure = self.__berth__.run(by_replica, "", one)
         except Exception as error:
             from berth._function import needs_values
-            if self.num_replicas_in_sync != 1 or not needs_values(error):
+            if not needs_values(error):
+                raise
+            if self.num_replicas_in_sync != 1:
+                error.args = (f"{error}; in run() of several replicas there is no way but a trace: compute what needs "
+                              "values before run(), from the values that it returned (experimental_local_results), or "
+                              "use a strategy of one replica",)
                 raise
             results, structure = self._op_by_op(one, by_replica[0])
         if n == 1:
@@ -171,14 +192,13 @@ class Strategy:
     def experimental_distribute_values_from_function(self, value_fn):
         """value_fn(ValueContext) of each replica, a tensor or number, as a PerReplica; alone: the value."""
         n = self.__berth__.replicas_here
-        values = [value_fn(_types.SimpleNamespace(replica_id_in_sync_group=i, num_replicas_in_sync=n))
-                  for i in range(n)]
+        values = [value_fn(ValueContext(i, n)) for i in range(n)]
         return values[0] if n == 1 else PerReplica([convert_to_tensor(v) for v in values])
 
     def plan(self, model, batch_size):
-        """What a training step of a compiled model would do, as a table."""
-        from berth._placement import Report
-        return Report(self.__berth__.plan(model.__berth__, batch_size))
+        """What a training step of a compiled model would do: shares, sums, peak memory, predicted time, and what fits."""
+        from berth._placement import StrategyPlan
+        return StrategyPlan("", self.__berth__.plan(model.__berth__, batch_size))
 
 
 def _op(value):
@@ -199,7 +219,7 @@ class InputContext:
         return global_batch_size // self.num_replicas_in_sync
 
 
-class _Extended:
+class StrategyExtended:
     """strategy.extended: devices, and reductions in the form of libraries."""
 
     def __init__(self, strategy):
@@ -233,7 +253,7 @@ class DistributedDataset:
         self._form = dataset._form
 
     def __iter__(self):
-        return _DistributedIterator(self.__berth__, self._element, self.element_spec)
+        return DistributedIterator(self.__berth__, self._element, self.element_spec)
 
     @property
     def __berth_whole__(self):
@@ -257,7 +277,7 @@ class DistributedDataset:
                            for s in leaves])
 
 
-class _DistributedIterator(Iterator):
+class DistributedIterator(Iterator):
     """One pass over a distributed dataset."""
 
     def __init__(self, handle, element_of, spec):
@@ -279,6 +299,8 @@ class MirroredStrategy(Strategy):
 
 
 class OneDeviceStrategy(Strategy):
+    """Variables and steps on one device, by its name ("/GPU:0")."""
+
     def __init__(self, device):
         super().__init__(_core.one_device_strategy(str(device)))
 
@@ -287,10 +309,18 @@ class MultiWorkerMirroredStrategy(Strategy):
     """The replicas of all tasks of a cluster; TF_CONFIG and other launchers' variables say which."""
 
     def __init__(self, cluster_resolver=None, communication_options=None, *, slices=0):
-        refuse("MultiWorkerMirroredStrategy", cluster_resolver=cluster_resolver)
-        super().__init__(_core.multi_worker_mirrored_strategy(slices))
+        from berth import _resolvers
+        self._resolver = cluster_resolver
+        given = communication_options or CommunicationOptions()
+        super().__init__(_core.multi_worker_mirrored_strategy(
+            _resolvers.handle_of(cluster_resolver), int(given.bytes_per_pack), float(given.timeout_seconds or 0), slices))
 
-    cluster_resolver = property(lambda self: TFConfigClusterResolver())
+    @property
+    def cluster_resolver(self):
+        """What was given, else the resolver of TF_CONFIG."""
+        from berth import _resolvers
+        return self._resolver or _resolvers.TFConfigClusterResolver()
+
     is_chief = property(lambda self: self.__berth__.is_chief)
     task_type = property(lambda self: self.__berth__.task_type)
     task_id = property(lambda self: self.__berth__.task_id)
@@ -382,59 +412,103 @@ def get_strategy():
 
 
 def has_strategy():
+    """Whether the scope of a strategy is open."""
     return _core.has_strategy()
 
 
-class TFConfigClusterResolver:
-    """The cluster of the variable TF_CONFIG, and which task of it this process is."""
-
-    def __init__(self, task_type=None, task_id=None, rpc_layer=None, environment=None):
-        kind, number, self._jobs = _core.tf_config()
-        self.task_type, self.task_id = task_type or kind, number if task_id is None else int(task_id)
-        self.rpc_layer, self.environment = rpc_layer or "grpc", environment or ""
-
-    def cluster_spec(self):
-        """A tf.train.ClusterSpec."""
-        from berth.train import ClusterSpec
-        return ClusterSpec({job: [tasks[i] for i in sorted(tasks)] for job, tasks in self._jobs.items()})
-
-    def master(self, task_type=None, task_id=None, rpc_layer=None):
-        """Always "": processes find each other."""
-        return ""
-
-
-cluster_resolver = _types.SimpleNamespace(TFConfigClusterResolver=TFConfigClusterResolver)
-
-
-class _CrossDeviceOps:
+class CrossDeviceOps:
     """Accepted as TensorFlow does: how gradients are added follows from devices and links."""
 
     def __init__(self, num_packs=1, reduce_to_device=None, accumulation_fn=None):
         pass
 
 
-class NcclAllReduce(_CrossDeviceOps):
-    """Accepted; see _CrossDeviceOps."""
+class NcclAllReduce(CrossDeviceOps):
+    """Accepted; see CrossDeviceOps."""
 
 
-class HierarchicalCopyAllReduce(_CrossDeviceOps):
-    """Accepted; see _CrossDeviceOps."""
+class HierarchicalCopyAllReduce(CrossDeviceOps):
+    """Accepted; see CrossDeviceOps."""
 
 
-class ReductionToOneDevice(_CrossDeviceOps):
-    """Accepted; see _CrossDeviceOps."""
+class ReductionToOneDevice(CrossDeviceOps):
+    """Accepted; see CrossDeviceOps."""
 
 
-class _CommunicationOptions:
-    """Accepted as TensorFlow does: packs and time limits are the engine's own."""
+class CommunicationImplementation(_enum.Enum):
+    """Accepted as TensorFlow does: between tasks there is one."""
+    AUTO, RING, NCCL = "AUTO", "RING", "NCCL"
 
-    def __init__(self, bytes_per_pack=0, timeout_seconds=None, implementation=None):
+
+class CommunicationOptions:
+    """How tasks exchange gradients: in packs of so many bytes (0: 4 MiB), and how long a step may take (None: any time)."""
+
+    def __init__(self, bytes_per_pack=0, timeout_seconds=None, implementation=CommunicationImplementation.AUTO):
+        if bytes_per_pack < 0:
+            raise ValueError(f"bytes_per_pack is {bytes_per_pack}; expected at least 0")
         self.bytes_per_pack, self.timeout_seconds, self.implementation = bytes_per_pack, timeout_seconds, implementation
 
 
+class InputReplicationMode(_enum.Enum):
+    """Which of them calls the function of distribute_datasets_from_function(); here it is one per task."""
+    PER_WORKER, PER_REPLICA = "PER_WORKER", "PER_REPLICA"
+
+
+class InputOptions(_collections.namedtuple("InputOptions", [
+        "experimental_fetch_to_device", "experimental_replication_mode", "experimental_place_dataset_on_device",
+        "experimental_per_replica_buffer_size"], defaults=[True, InputReplicationMode.PER_WORKER, False, 1])):
+    """Accepted as TensorFlow does: the strategy splits batches and copies them ahead."""
+
+
+class RunOptions(_collections.namedtuple("RunOptions", [
+        "experimental_enable_dynamic_batch_size", "experimental_bucketizing_dynamic_shape", "experimental_xla_options"],
+        defaults=[True, False, None])):
+    """Accepted as TensorFlow does: run() traces its function for the sizes that it gets."""
+
+
+class ValueContext:
+    """What the function of experimental_distribute_values_from_function() is told."""
+
+    def __init__(self, replica_id_in_sync_group=0, num_replicas_in_sync=1):
+        self.replica_id_in_sync_group, self.num_replicas_in_sync = replica_id_in_sync_group, num_replicas_in_sync
+
+
+class CentralStorageStrategy(Strategy):
+    """Variables live on the host, or on the device if there is only one; all devices compute."""
+
+    def __init__(self, compute_devices=None, parameter_device=None):
+        super().__init__(_core.central_storage_strategy(_names(compute_devices)))
+
+
 hide_in(Strategy, MirroredStrategy, OneDeviceStrategy, MultiWorkerMirroredStrategy)
-experimental = _types.SimpleNamespace(
-    MultiWorkerMirroredStrategy=MultiWorkerMirroredStrategy, CommunicationOptions=_CommunicationOptions,
-    CommunicationImplementation=_types.SimpleNamespace(AUTO="AUTO", RING="RING", NCCL="NCCL"),
-    CentralStorageStrategy=lambda compute_devices=None, parameter_device=None: Strategy(
-        _core.central_storage_strategy(_names(compute_devices))))
+
+
+def _module(name, doc, values, source="", names=""):
+    """A module of this package; `names` are those of `source`, which is imported when one is used."""
+    made = _types.ModuleType(f"berth.distribute.{name}", doc)
+    vars(made).update(values)
+    _sys.modules[made.__name__] = made
+    _name_missing(made)
+    if names:
+        _later(made, source, names)
+    return made
+
+
+cluster_resolver = _module(
+    "cluster_resolver", "tf.distribute.cluster_resolver", {}, "berth._resolvers",
+    "ClusterResolver TFConfigClusterResolver SimpleClusterResolver SlurmClusterResolver UnionResolver")
+coordinator = _module("coordinator", "tf.distribute.coordinator", {}, "berth._servers",
+                      "ClusterCoordinator RemoteValue PerWorkerValue")
+experimental = _module("experimental", "tf.distribute.experimental", {
+    "MultiWorkerMirroredStrategy": MultiWorkerMirroredStrategy, "CommunicationOptions": CommunicationOptions,
+    "CollectiveHints": CommunicationOptions, "CommunicationImplementation": CommunicationImplementation,
+    "CollectiveCommunication": CommunicationImplementation, "CentralStorageStrategy": CentralStorageStrategy,
+    "ValueContext": ValueContext}, "berth._servers", "ParameterServerStrategy")
+experimental.coordinator = _module("experimental.coordinator", "tf.distribute.experimental.coordinator", {},
+                                   "berth._servers", "ClusterCoordinator RemoteValue PerWorkerValues")
+experimental.partitioners = _module(
+    "experimental.partitioners", "tf.distribute.experimental.partitioners", {}, "berth._servers",
+    "Partitioner FixedShardsPartitioner MinSizePartitioner MaxSizePartitioner")
+_SERVERS = "ParameterServerStrategy Server register_dataset"
+_name_missing(_sys.modules[__name__])
+_later(_sys.modules[__name__], "berth._servers", _SERVERS)

@@ -1,7 +1,7 @@
 """tf.dtypes."""
 from berth._core import DType
 from berth._tensor import (as_dtype, bfloat16, bool, complex64, complex128, float16, float32,
-                           float64, int8, int32, int64, string, uint8)
+                           float64, int8, int16, int32, int64, string, uint8, uint16, uint32, uint64)
 from berth._core import ops as _ops
 
 cast = _ops.math.cast

@@ -43,6 +43,7 @@ def start(logdir=None, options=None):
 
 
 def is_on():
+    """Whether a recording has been started."""
     return _state["is_on"]
 
 

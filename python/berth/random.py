@@ -8,6 +8,26 @@ for _name in dir(_under):
         globals()[_name] = getattr(_under, _name)
 
 
+def split(seed, num=2, alg="auto_select"):
+    """num seeds [num, 2] that follow from a seed [2], for the stateless functions."""
+    from berth._tensor import convert_to_tensor
+    seed = convert_to_tensor(seed)
+    return _under.stateless_uniform([int(num), 2], seed, 0, 2**31 - 1, _core.int32 if seed.dtype == _core.int32 else seed.dtype)
+
+
+def fold_in(seed, data, alg="auto_select"):
+    """A seed [2] that follows from a seed and a whole number."""
+    from berth._tensor import convert_to_tensor
+    seed = convert_to_tensor(seed)
+    first = _core.ops.math.cast(convert_to_tensor(data), seed.dtype)
+    return split(_core.ops.stack([seed[0], seed[1] + first]), 1)[0]
+
+
+class experimental:
+    """tf.random.experimental."""
+    stateless_split, stateless_fold_in = staticmethod(split), staticmethod(fold_in)
+
+
 def __getattr__(name):
     if name in ("Generator", "get_global_generator", "set_global_generator"):
         from berth import _generator

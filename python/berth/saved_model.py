@@ -1,7 +1,7 @@
 """tf.saved_model: a folder with the traced functions of a module, or a Keras model.
 
 The folder is Berth's own (functions.json and safetensors files), not TensorFlow's protocol buffers.
-What is loaded is for use, not for training: each function has variables of its own, beside those of the object.
+The functions of an object share its variables.
 """
 import json
 import os
@@ -10,7 +10,9 @@ from berth import _concrete
 from berth._core import Variable
 from berth._function import Function
 from berth._module import Module, variables_in
-from berth._tensor import as_dtype, bfloat16, convert_to_tensor
+from berth._ops import fill
+from berth._structure import flatten
+from berth._tensor import TensorSpec, as_dtype, bfloat16, convert_to_tensor
 
 _LIST, _MODEL, _VALUES = "functions.json", "model.safetensors", "variables.npz"
 
@@ -19,17 +21,18 @@ def save(obj, export_dir, signatures=None, options=None):
     """Writes what `obj` computes: each trace of its tf.functions, and the model if it is one."""
     folder = str(export_dir)
     os.makedirs(folder, exist_ok=True)
+    model = hasattr(obj, "save_weights")
+    variables = [] if model else variables_in(obj)
     listed = {}
     for name, function in _functions(obj, signatures):
         traces = [function] if isinstance(function, _concrete.ConcreteFunction) else _traces(function)
+        traces = [t for c in traces for t in (c.by_rank() if isinstance(c, _concrete.Untraced) else [c])]
         for i, concrete in enumerate(traces):
             file = f"{name}_{i}.safetensors"
-            concrete.save(os.path.join(folder, file))
-            listed.setdefault(name, []).append(file)
-    model = hasattr(obj, "save_weights")
+            listed.setdefault(name, []).append({"file": file, "form": concrete.form(), "variables": _written(
+                concrete, os.path.join(folder, file), variables)})
     if model:
         obj.save(os.path.join(folder, _MODEL))
-    variables = [] if model else variables_in(obj)
     if not listed and not model and not variables:
         raise ValueError("saved_model.save: no tf.function of the object has been called, and it has no variables and is "
                          "no model; call one, or give it an input_signature")
@@ -38,14 +41,40 @@ def save(obj, export_dir, signatures=None, options=None):
         numpy.savez(os.path.join(folder, _VALUES), **{
             path: v.numpy().astype("float32") if v.dtype == bfloat16 else v.numpy() for path, v in variables})
     with open(os.path.join(folder, _LIST), "w") as out:
-        json.dump({"functions": listed, "model": model, "variables": [
+        json.dump({"functions": listed, "model": model, "signatures": list(_signatures(signatures)), "variables": [
             (path, v.dtype.name, v.trainable) for path, v in variables]}, out)
 
 
+def _written(concrete, path, variables):
+    """Writes a trace; returns for each of the file's variables the path of the object's, or None."""
+    def like(own):
+        return [i for i, (_, v) in enumerate(variables)
+                if (v.name, v.dtype, v.shape.as_list()) == (own.name, own.dtype, own.shape.as_list())]
+    concrete.save(path)
+    found = [like(own) for own in _concrete.load(path).variables]
+    if any(len(f) > 1 for f in found):  # equal names: a number in each tells them apart
+        kept = [v.numpy() for _, v in variables]
+        try:
+            for i, (_, v) in enumerate(variables):
+                group = like(v)
+                if v.dtype.is_floating or v.dtype.is_integer:
+                    v.assign(fill(v.shape, group.index(i), v.dtype))
+            concrete.save(path)
+            found = [[f[int(own.numpy().ravel()[0])]] if len(f) > 1 and own.shape.num_elements() else f[:1]
+                     for f, own in zip(found, _concrete.load(path).variables)]
+        finally:
+            for (_, v), old in zip(variables, kept):
+                v.assign(old)
+        concrete.save(path)
+    return [variables[f[0]][0] if f else None for f in found]
+
+
+def _signatures(given):
+    return {} if given is None else given if isinstance(given, dict) else {"serving_default": given}
+
+
 def _functions(obj, signatures):
-    if signatures is not None:
-        given = signatures if isinstance(signatures, dict) else {"serving_default": signatures}
-        yield from given.items()
+    yield from _signatures(signatures).items()
     seen = set()
     for name in [*vars(obj), *(n for c in type(obj).__mro__ for n in vars(c))]:
         if name not in seen and name.isidentifier():
@@ -85,8 +114,9 @@ def load(export_dir, tags=None, options=None):
     if kept["model"]:
         from berth.keras.models import load_model
         model = load_model(os.path.join(folder, _MODEL))
-    loaded = _Loaded(model, {name: _OneOf(name, [_concrete.load(os.path.join(folder, f)) for f in files])
-                             for name, files in kept["functions"].items()})
+    shared = {}
+    loaded = _Loaded(model, {name: _OneOf(name, [_trace_of(folder, f, shared) for f in files])
+                             for name, files in kept["functions"].items()}, kept.get("signatures"))
     if kept.get("variables"):
         import numpy
         values = numpy.load(os.path.join(folder, _VALUES))
@@ -96,8 +126,18 @@ def load(export_dir, tags=None, options=None):
             for part in parts:
                 holder = vars(holder).setdefault(part, Module(part))
             if name not in vars(holder):
-                setattr(holder, name, Variable(convert_to_tensor(values[path], as_dtype(dtype)), trainable=trainable))
+                setattr(holder, name, shared[path] if path in shared else Variable(
+                    convert_to_tensor(values[path], as_dtype(dtype)), trainable=trainable))
     return loaded
+
+
+def _trace_of(folder, entry, shared):
+    """A trace, and pairs of the object's variables and its own, which are kept equal."""
+    entry = entry if isinstance(entry, dict) else {"file": entry, "form": None, "variables": []}
+    trace = _concrete.load(os.path.join(folder, entry["file"]), entry["form"])
+    trace.pairs = [(shared[path], own) for path, own in zip(entry["variables"], trace.variables)
+                   if path is not None and shared.setdefault(path, own) is not own]
+    return trace
 
 
 class _OneOf:
@@ -106,27 +146,52 @@ class _OneOf:
     def __init__(self, name, traces):
         self.__name__, self.concrete_functions = name, traces
 
+    structured_outputs = property(lambda self: self.concrete_functions[0].structured_outputs)
+
     def __call__(self, *args, **kwargs):
-        given = [convert_to_tensor(v) for v in (*args, *kwargs.values())]
+        given = [convert_to_tensor(v) for v in flatten((args, kwargs))[0]]
         for f in self.concrete_functions:
             if len(f.inputs) == len(given) and all(
                     s.dtype == g.dtype and s.shape.is_compatible_with(g.shape)
                     for s, g in zip(f.inputs, given)):
+                for ours, own in f.pairs:
+                    own.assign(ours)
                 out = f(*given)
-                return out[0] if len(out) == 1 else out
+                for ours, own in f.pairs:
+                    ours.assign(own)
+                return (out[0] if len(out) == 1 else out or None) if isinstance(out, list) else out
         raise ValueError(f"{self.__name__}: no saved trace takes "
                          f"{[(g.dtype.name, g.shape.as_list()) for g in given]}; it has "
                          f"{[f.function_type for f in self.concrete_functions]}")
 
 
-class _Loaded:
-    def __init__(self, model, functions):
-        self._model, self._functions = model, functions
-        vars(self).update({n: f for n, f in functions.items() if n != "__call__"})
+class _Serving:
+    """The model as a signature: tensors to a dictionary of the outputs' names."""
+
+    def __init__(self, model):
+        self._model = model
+
+    def __call__(self, *args, **kwargs):
+        out = self._model(*args, *kwargs.values())
+        return dict(zip(self._model.output_names, out if isinstance(out, (list, tuple)) else [out]))
 
     @property
-    def signatures(self):
-        return self._functions or {"serving_default": self._model}
+    def structured_outputs(self):
+        outputs = self._model.outputs
+        return {n: TensorSpec(t.shape, t.dtype, n) for n, t in zip(self._model.output_names, flatten(outputs)[0])}
+
+
+class _Loaded(Module):
+    def __init__(self, model, functions, signatures):
+        vars(self).update({"_model": model, "_functions": functions})
+        vars(self).update({n: f for n, f in functions.items() if n != "__call__"})
+        names = functions if signatures is None else signatures
+        self.__dict__["signatures"] = {n: functions[n] for n in names} or (
+            {} if model is None else {"serving_default": _Serving(model)})
+
+    variables = property(lambda self: self._model.variables if self._model is not None else Module.variables.fget(self))
+    trainable_variables = property(lambda self: self._model.trainable_variables if self._model is not None else
+                                   Module.trainable_variables.fget(self))
 
     def __call__(self, *args, **kwargs):
         if "__call__" in self._functions:

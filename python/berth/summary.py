@@ -46,6 +46,7 @@ def create_file_writer(logdir, max_queue=None, flush_millis=None, filename_suffi
 
 
 def create_noop_writer():
+    """A writer that writes nothing."""
     return contextlib.nullcontext()
 
 
@@ -105,6 +106,7 @@ def text(name, data, step=None, description=None):
 
 
 def flush(writer=None, name=None):
+    """Writes what a writer, or the open one, still holds."""
     if writer is not None:
         writer.flush()
     elif _file() is not None:
@@ -122,6 +124,7 @@ def trace_on(graph=True, profiler=False, profiler_outdir=None):
 
 
 def trace_off():
+    """Ends trace_on() and drops what it recorded."""
     from berth import _function
     _state["graph"] = None
     _function.listen(None)
@@ -139,6 +142,8 @@ def trace_export(name, step=None, profiler_outdir=None):
 
 
 class experimental:
+    """The step that summaries are written for."""
+
     @staticmethod
     def set_step(step):
         _state["step"] = step
@@ -149,6 +154,7 @@ class experimental:
 
 
 def should_record_summaries():
+    """Whether a writer is open."""
     return bool(_writers)
 
 

@@ -1,13 +1,16 @@
 """tf.train: checkpoints (docs/checkpoints.md says how they are kept)."""
 from berth import _core
+from berth._classes import describe as _describe
 from berth._example import BytesList, Example, Feature, Features, FloatList, Int64List
 from berth._core import LoadStatus, Variable, latest_checkpoint as _latest
 from berth._module import Module, variables_in
 from berth._tensor import convert_to_tensor, refuse
 
 __all__ = ["Checkpoint", "CheckpointManager", "CheckpointOptions", "latest_checkpoint",
-           "list_variables", "load_variable", "LoadStatus", "ClusterSpec", "Example", "Features", "Feature",
+           "list_variables", "load_variable", "load_checkpoint", "LoadStatus", "ClusterSpec", "Example", "Features", "Feature",
            "BytesList", "FloatList", "Int64List"]
+_describe(LoadStatus, "What restore() did: restored, deferred, missing and unused are lists of names; assert_consumed() and "
+                      "assert_existing_objects_matched() are errors where something is left.")
 
 
 class CheckpointOptions:
@@ -121,30 +124,48 @@ def _part(name, value):
 
 
 class ClusterSpec:
-    """The tasks of a cluster, their addresses by job: {"worker": ["host:port", ...]}."""
+    """The tasks of a cluster, their addresses by job: {"worker": ["host:port", ...]}, or {"worker": {3: "host:port"}}."""
 
     def __init__(self, cluster):
-        self._jobs = dict(cluster.as_dict() if hasattr(cluster, "as_dict") else cluster)
+        jobs = cluster._jobs if isinstance(cluster, ClusterSpec) else cluster
+        if not isinstance(jobs, dict):
+            raise TypeError(f"a ClusterSpec of a {type(cluster).__name__}; expected addresses by job, "
+                            '{"worker": ["host:port"]}')
+        self._jobs = {job: {int(i): tasks[i] for i in sorted(tasks)} if isinstance(tasks, dict)
+                      else dict(enumerate([tasks] if isinstance(tasks, str) else tasks))
+                      for job, tasks in jobs.items()}
 
     jobs = property(lambda self: sorted(self._jobs))
 
     def as_dict(self):
-        """Lists of addresses by job."""
-        return {job: list(tasks) for job, tasks in self._jobs.items()}
+        """Addresses by job: lists, or dictionaries where indices have gaps."""
+        return {job: list(tasks.values()) if list(tasks) == list(range(len(tasks))) else dict(tasks)
+                for job, tasks in self._jobs.items()}
+
+    def _tasks(self, job_name):
+        if job_name not in self._jobs:
+            raise ValueError(f"the cluster has no job {job_name!r}; it has {self.jobs}")
+        return self._jobs[job_name]
 
     def num_tasks(self, job_name):
         """How many tasks a job has; ValueError of a job that is not there."""
-        return len(self.job_tasks(job_name))
+        return len(self._tasks(job_name))
+
+    def task_indices(self, job_name):
+        """The indices of a job's tasks, in order."""
+        return list(self._tasks(job_name))
 
     def job_tasks(self, job_name):
-        """The addresses of a job, in order."""
-        if job_name not in self._jobs:
-            raise ValueError(f"the cluster has no job {job_name!r}; it has {self.jobs}")
-        return list(self._jobs[job_name])
+        """The addresses of a job, in order; None where an index is not there."""
+        tasks = self._tasks(job_name)
+        return [tasks.get(i) for i in range(max(tasks, default=-1) + 1)]
 
     def task_address(self, job_name, task_index):
         """The address of a task."""
-        return self.job_tasks(job_name)[task_index]
+        tasks = self._tasks(job_name)
+        if task_index not in tasks:
+            raise ValueError(f"the job {job_name!r} has no task {task_index}; it has {list(tasks)}")
+        return tasks[task_index]
 
     def __eq__(self, other):
         return isinstance(other, ClusterSpec) and self.as_dict() == other.as_dict()
@@ -153,7 +174,7 @@ class ClusterSpec:
         return bool(self._jobs)
 
     def __repr__(self):
-        return f"ClusterSpec({self._jobs})"
+        return f"ClusterSpec({self.as_dict()})"
 
 
 class CheckpointManager:
@@ -210,6 +231,43 @@ def latest_checkpoint(checkpoint_dir, latest_filename=None):
 def list_variables(ckpt_dir_or_file):
     """Returns (name, shape) of the values in a checkpoint."""
     return [(name, shape.as_list()) for name, shape in _core.list_variables(str(ckpt_dir_or_file))]
+
+
+class CheckpointReader:
+    """The values of a checkpoint by TensorFlow's names, NAME/.ATTRIBUTES/VARIABLE_VALUE, or by NAME."""
+
+    _END = "/.ATTRIBUTES/VARIABLE_VALUE"
+
+    def __init__(self, path):
+        self._path = path
+
+    def get_variable_to_shape_map(self):
+        """{name: list of lengths}."""
+        return {name + self._END: shape for name, shape in list_variables(self._path)}
+
+    def get_variable_to_dtype_map(self):
+        """{name: DType}."""
+        return {name: _core.load_variable(self._path, self._plain(name)).dtype for name in self.get_variable_to_shape_map()}
+
+    def _plain(self, name):
+        return name.removesuffix(self._END)
+
+    def has_tensor(self, tensor_str):
+        """Whether there is a value of this name."""
+        return self._plain(tensor_str) in dict(list_variables(self._path))
+
+    def get_tensor(self, tensor_str):
+        """A value as an array; NotFoundError of another name."""
+        return load_variable(self._path, self._plain(tensor_str))
+
+
+def load_checkpoint(ckpt_dir_or_file):
+    """A CheckpointReader of a checkpoint, or of the last one of a folder."""
+    import os
+    path = str(ckpt_dir_or_file)
+    if os.path.isdir(path) and _latest(path) is not None:
+        path = _latest(path)
+    return CheckpointReader(path)
 
 
 def load_variable(ckpt_dir_or_file, name):

@@ -59,6 +59,16 @@ class Arguments {
     if (slots_[slot] != nullptr) field = converted<T>(slot);
   }
 
+  // As it was given. Throws NoMatch when it was not.
+  nb::object needed(size_t slot) const {
+    if (slots_[slot] == nullptr) missing(slot);
+    return nb::borrow(slots_[slot]);
+  }
+  // None where it was not given.
+  nb::handle object(size_t slot) const {
+    return slots_[slot] == nullptr ? Py_None : slots_[slot];
+  }
+
   Site site() const { return site_of_caller(); }
 
   // Runs the engine without the GIL.
@@ -102,6 +112,26 @@ class Arguments {
 };
 
 using Routine = PyObject* (*)(Arguments&);
+
+// Gives a class the constructor make(memory, arguments), which speaks Python of
+// arguments that do not fit.
+template <class T, class Class, class Make>
+void construct(Class& c, const char* name, Make make) {
+  c.def("__init__", [=](T* self, nb::args args, nb::kwargs named) {
+    std::vector<PyObject*> values;
+    for (nb::handle v : args) values.push_back(v.ptr());
+    for (nb::handle v : named.values()) values.push_back(v.ptr());
+    const nb::object names =
+        nb::steal(PySequence_Tuple(nb::object(named.keys()).ptr()));
+    Arguments a(name, values.data(), args.size(), names.ptr());
+    try {
+      make(self, a);
+    } catch (const NoMatch& e) {
+      throw nb::type_error(e.what());
+    }
+  });
+}
+
 // A function of a module with its overloads.
 struct Bound {
   std::string path;  // "math.reduce_sum"

@@ -29,6 +29,9 @@ void add_profiler(nanobind::module_& m);    // timelines and event files
 void add_network(nanobind::module_& m);     // downloads by Python
 void add_output(nanobind::module_& m);      // what is printed, by sys.stdout
 void add_sharing(nanobind::module_& m);     // memory shared with arrays
+void add_cluster(nanobind::module_& m);     // which processes there are
+
+void add_parameter_server(nanobind::module_& m);
 
 }  // namespace berth::python
 

@@ -1,5 +1,6 @@
 // tf.config.
 
+#include "arguments.h"
 #include "classes.h"
 #include "convert.h"
 
@@ -33,16 +34,21 @@ void add_device_classes(nb::module_& m) {
         return "PhysicalDevice(name='" + d.name + "', device_type='" +
                d.device_type + "')";
       });
-  nb::class_<Part>(m, "LogicalDeviceConfiguration")
-      .def(
-          "__init__",
-          [](Part* self, std::optional<int64_t> memory_limit,
-             const std::string& cores, int workers) {
-            new (self) Part{.cores = cores,
-                            .workers = workers,
-                            .memory_limit_mb = memory_limit.value_or(0)};
-          },
-          "memory_limit"_a = nb::none(), "cores"_a = "", "workers"_a = 0)
+  nb::class_<Part> c(m, "LogicalDeviceConfiguration");
+  construct<Part>(
+      c, "LogicalDeviceConfiguration", [](Part* self, Arguments& a) {
+        static constexpr Name kNames[] = {{"memory_limit", "memory_limit_mb"},
+                                          {"cores", "cores"},
+                                          {"workers", "workers"},
+                                          {"shared", "shared"}};
+        a.bind(kNames, 4);
+        const bool limits = !a.object(0).is_none();
+        new (self) Part{.cores = a.get_or<std::string>(1, ""),
+                        .workers = static_cast<int>(a.get_or<int64_t>(2, 0)),
+                        .shared = a.get_or<bool>(3, false),
+                        .memory_limit_mb = limits ? a.get<int64_t>(0) : 0};
+      });
+  c.def_rw("shared", &Part::shared)
       .def_ro("memory_limit", &Part::memory_limit_mb)
       .def_ro("cores", &Part::cores);
 }

@@ -172,7 +172,7 @@ void add_strategy(nb::module_& m) {
       .def(
           "plan",
           [](const Strategy& s, const keras::Model& model, int64_t batch_size) {
-            return s.plan(model, batch_size).str();
+            return s.plan(model, batch_size);
           },
           nb::call_guard<Free>());
 }
@@ -205,14 +205,16 @@ void add_strategies(nb::module_& m) {
         const Free free;
         s.leave();
       });
-  m.def("multi_worker_mirrored_strategy", [](int slices) {
-    const Site site = site_of_caller();
-    StrategyOptions o;
-    o.slices = slices;
-    const Free free;
-    return MultiWorkerMirroredStrategy(cluster_resolver::from_environment(site),
-                                       o, {}, site);
-  });
+  m.def("multi_worker_mirrored_strategy",
+        [](const ClusterResolver& resolver, int64_t bytes_per_pack,
+           double timeout_seconds, int slices) {
+          const Site site = site_of_caller();
+          StrategyOptions o;
+          o.communication = {bytes_per_pack, timeout_seconds};
+          o.slices = slices;
+          const Free free;
+          return MultiWorkerMirroredStrategy(resolver, o, {}, site);
+        });
 }
 
 }  // namespace
@@ -250,13 +252,6 @@ void add_distribute(nb::module_& m) {
     };
     return to_python(
         freely([&] { return context().merge_call(merged, in, site); }));
-  });
-  // (task type, task id, {job: {index: address}}) as TF_CONFIG says.
-  m.def("tf_config", [] {
-    const auto r =
-        cluster_resolver::TFConfigClusterResolver({}, site_of_caller());
-    return nb::make_tuple(r.task_type(), r.task_id(),
-                          nb::cast(r.cluster_spec().as_dict()));
   });
   m.def("get_strategy", [] { return get_strategy(); });
   m.def("has_strategy", [] { return has_strategy(); });

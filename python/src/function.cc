@@ -177,12 +177,9 @@ void add_function(nb::module_& m) {
            [](PyFunction& f, const std::string& stage) {
              return f.core().text(stage);
            })
-      .def("placement",
-           [](PyFunction& f) { return f.core().placement().str(); })
-      .def("placement_json",
-           [](PyFunction& f) { return f.core().placement().json(); })
+      .def("placement", [](PyFunction& f) { return f.core().placement(); })
       .def("explain", [](PyFunction& f, const std::string& op) {
-        return f.core().explain(op).str();
+        return f.core().explain(op);
       });
   m.def("traces_cond", [](nb::handle pred) {
     return internal::traces_cond(tensor_of(pred.ptr()));

@@ -2,6 +2,7 @@
 // classes of Keras are Python's (berth/keras): they hold a handle of these as
 // __berth__.
 
+#include "arguments.h"
 #include "classes.h"
 #include "own_classes.h"
 
@@ -13,9 +14,14 @@ namespace {
 
 void add_policies(nb::module_& m) {
   nb::class_<keras::Callback>(m, "Callback");
-  nb::class_<keras::DTypePolicy>(m, "DTypePolicy")
-      .def(nb::init<const std::string&>())
-      .def_prop_ro("name", [](const keras::DTypePolicy& p) { return p.name(); })
+  nb::class_<keras::DTypePolicy> c(m, "DTypePolicy");
+  construct<keras::DTypePolicy>(
+      c, "Policy", [](keras::DTypePolicy* self, Arguments& a) {
+        static constexpr Name kNames[] = {{"name", "name"}};
+        a.bind(kNames, 1);
+        new (self) keras::DTypePolicy(a.get<std::string>(0));
+      });
+  c.def_prop_ro("name", [](const keras::DTypePolicy& p) { return p.name(); })
       .def_prop_ro("compute_dtype",
                    [](const keras::DTypePolicy& p) {
                      return std::string(name_of(p.compute_dtype()));

@@ -6,6 +6,7 @@
 
 #include "callbacks.h"
 #include "classes.h"
+#include "held.h"
 #include "own_classes.h"
 
 namespace berth::python {
@@ -81,14 +82,30 @@ nb::object history_of(const keras::History& h) {
   d["epoch"] = nb::cast(h.epoch);
   d["history"] = values;
   d["seconds"] = nb::cast(h.seconds);
+  d["input_seconds"] = nb::cast(h.input_seconds);
   d["fallback_ops"] = h.fallback_ops;
   d["fallback_bytes"] = h.fallback_bytes;
   return d;
 }
 
+// fn(replicas, pipelines, number of the pipeline) -> Dataset.
+keras::utils::experimental::DatasetCreator creator_of(nb::handle fn) {
+  return keras::utils::experimental::DatasetCreator(
+      [made = held(nb::borrow(fn))](const distribute::InputContext& c) {
+        const Gil gil;
+        return nb::cast<data::Dataset>((*made)(c.num_replicas_in_sync,
+                                               c.num_input_pipelines,
+                                               c.input_pipeline_id));
+      });
+}
+
 nb::object fit(Model& model, nb::handle x, nb::handle y, nb::dict options) {
   const keras::FitOptions o = fit_options(options);
   const Site site = site_of_caller();
+  if (PyCallable_Check(x.ptr()) != 0) {
+    const auto creator = creator_of(x);
+    return history_of(freely([&] { return model.fit(creator, o, site); }));
+  }
   const bool whole = nb::isinstance<data::Dataset>(x);
   const auto in = whole ? keras::NamedTensors() : named(x);
   const auto out = whole ? keras::NamedTensors() : named(y);
@@ -259,11 +276,8 @@ void add_reports(nb::class_<Model, Layer>& c) {
   c.def("layers", &Model::layers)
       .def("input_names", &Model::input_names)
       .def("output_names", &Model::output_names)
-      .def("placement", [](const Model& m) { return m.placement().str(); })
-      .def("placement_json",
-           [](const Model& m) { return m.placement().json(); })
-      .def("explain", [](const Model& m,
-                         const std::string& op) { return m.explain(op).str(); })
+      .def("placement", &Model::placement)
+      .def("explain", &Model::explain)
       .def("train_plan_text",
            [](const Model& m, const std::string& stage) {
              return m.train_plan_text(stage);

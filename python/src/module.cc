@@ -24,6 +24,8 @@ NB_MODULE(_core, m) {
   add_examples(m);
   add_folders(m);
   add_distribute(m);
+  add_cluster(m);
+  add_parameter_server(m);
   add_custom(m);
   add_train(m);
   add_keras_files(m);

@@ -57,6 +57,10 @@ class Own : public Base {
     back_.self().attr("_build_of_engine")(shapes_of(inputs));
   }
   Tensors call(const Tensors& inputs, bool training) override {
+    // What it calls is a part of it, by name. A model is not a part of names.
+    if constexpr (std::is_same_v<Base, keras::LayerBase>) {
+      keras::LayerCall::name_parts();
+    }
     const Gil gil;
     return tensors_in(
         back_.self().attr("_call_of_engine")(to_python(inputs), training));

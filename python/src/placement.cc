@@ -2,6 +2,7 @@
 
 #include "berth/placement.h"
 
+#include "berth/distribute.h"
 #include "classes.h"
 #include "convert.h"
 
@@ -59,7 +60,29 @@ placement::Contracts contracts_of(nb::handle list) {
   return all;
 }
 
+namespace {
+
+void add_reports(nb::module_& m) {
+  using placement::Report;
+  nb::class_<Report>(m, "Placement")
+      .def("str", &Report::str)
+      .def("json", &Report::json)
+      .def("device_of", &Report::device_of)
+      .def("transfer_bytes", &Report::transfer_bytes)
+      .def("fallback_bytes", &Report::fallback_bytes)
+      .def("peak_bytes", &Report::peak_bytes);
+  nb::class_<placement::Explanation>(m, "Explanation")
+      .def("str", &placement::Explanation::str)
+      .def("json", &placement::Explanation::json);
+  nb::class_<distribute::StrategyPlan>(m, "StrategyPlan")
+      .def("str", &distribute::StrategyPlan::str)
+      .def("json", &distribute::StrategyPlan::json);
+}
+
+}  // namespace
+
 void add_placement(nb::module_& m) {
+  add_reports(m);
   nb::class_<PyContractScope>(m, "ContractScope")
       .def("__init__",
            [](PyContractScope* self, nb::handle c) {

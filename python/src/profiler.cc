@@ -2,6 +2,7 @@
 
 #include "berth/profiler.h"
 
+#include "arguments.h"
 #include "classes.h"
 #include "convert.h"
 #include "keras/callbacks/event_file.h"
@@ -95,10 +96,13 @@ void add_profiler(nb::module_& m) {
     const Free free;
     return profiler::stop(site);
   });
-  nb::class_<PyTrace>(m, "Trace")
-      .def(nb::init<std::string>())
-      .def("enter", &PyTrace::enter)
-      .def("exit", &PyTrace::exit);
+  nb::class_<PyTrace> trace(m, "Trace");
+  construct<PyTrace>(trace, "Trace", [](PyTrace* self, Arguments& a) {
+    static constexpr Name kNames[] = {{"name", "name"}};
+    a.bind(kNames, 1);
+    new (self) PyTrace(a.get<std::string>(0));
+  });
+  trace.def("enter", &PyTrace::enter).def("exit", &PyTrace::exit);
   add_event_file(m);
 }
 

@@ -28,12 +28,12 @@ Tensor on_host(const Tensor& t) {
 
 nb::dlpack::dtype dlpack_dtype(DType d) {
   using Code = nb::dlpack::dtype_code;
-  const Code code = d == bool_      ? Code::Bool
-                    : d == bfloat16 ? Code::Bfloat
-                    : d == uint8    ? Code::UInt
-                    : is_complex(d) ? Code::Complex
-                    : is_integer(d) ? Code::Int
-                                    : Code::Float;
+  const Code code = d == bool_       ? Code::Bool
+                    : d == bfloat16  ? Code::Bfloat
+                    : is_unsigned(d) ? Code::UInt
+                    : is_complex(d)  ? Code::Complex
+                    : is_integer(d)  ? Code::Int
+                                     : Code::Float;
   return {static_cast<uint8_t>(code), static_cast<uint8_t>(8 * size_of(d)), 1};
 }
 
@@ -44,7 +44,7 @@ DType dtype_of(nb::dlpack::dtype d) {
   }
   throw nb::type_error(
       "from_dlpack: Berth has no such dtype; expected float16, float32, "
-      "float64, bfloat16, int8, int32, int64, uint8, bool, complex64 or "
+      "float64, bfloat16, whole numbers of 8 to 64 bits, bool, complex64 or "
       "complex128");
 }
 
@@ -146,6 +146,14 @@ const char* format_of(DType d) {
       return "b";
     case uint8:
       return "B";
+    case int16:
+      return "h";
+    case uint16:
+      return "H";
+    case uint32:
+      return "I";
+    case uint64:
+      return "L";
     case int32:
       return "i";
     case int64:

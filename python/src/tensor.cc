@@ -2,6 +2,7 @@
 
 #include <nanobind/operators.h>
 
+#include "arguments.h"
 #include "classes.h"
 #include "convert.h"
 #include "ops/in_scope.h"
@@ -47,8 +48,7 @@ nb::object binary(nb::handle self, nb::handle other) {
 
 Tensor true_divide(const Tensor& a, const Tensor& b, Site site) {
   if (is_integer(a.dtype()) && is_integer(b.dtype())) {
-    const DType d =
-        a.dtype() == int64 || a.dtype() == int32 ? float64 : float32;
+    const DType d = size_of(a.dtype()) < 4 ? float32 : float64;
     return math::divide(cast(a, d, site), cast(b, d, site), site);
   }
   return math::divide(a, b, site);
@@ -169,8 +169,11 @@ void add_conversions(nb::class_<T>& c) {
   });
   c.def("__float__",
         [](nb::handle h) { return item<double>(tensor_of(h.ptr())); });
-  c.def("__int__",
-        [](nb::handle h) { return item<int64_t>(tensor_of(h.ptr())); });
+  c.def("__int__", [](nb::handle h) {
+    const Tensor t = tensor_of(h.ptr());
+    return t.dtype() == uint64 ? nb::int_(item<uint64_t>(t))
+                               : nb::int_(item<int64_t>(t));
+  });
   c.def("__bool__", [](nb::handle h) {
     const Tensor t = tensor_of(h.ptr());
     return t.dtype() == bool_ ? item<bool>(t) : item<double>(t) != 0;
@@ -182,12 +185,13 @@ void add_conversions(nb::class_<T>& c) {
 }
 
 void add_shape(nb::module_& m) {
-  nb::class_<Shape>(m, "TensorShape")
-      .def("__init__",
-           [](Shape* self, nb::handle dims) {
-             new (self) Shape(From<Shape>::get(dims.ptr(), {}));
-           })
-      .def_prop_ro("rank", &Shape::rank)
+  nb::class_<Shape> c(m, "TensorShape");
+  construct<Shape>(c, "TensorShape", [](Shape* self, Arguments& a) {
+    static constexpr Name kNames[] = {{"dims", "dims"}};
+    a.bind(kNames, 1);
+    new (self) Shape(a.get<Shape>(0));
+  });
+  c.def_prop_ro("rank", &Shape::rank)
       .def("num_elements",
            [](const Shape& s) -> nb::object {
              if (!s.is_fully_defined()) return nb::none();
@@ -293,31 +297,29 @@ void add_variable(nb::module_& m) {
         [](nb::object fn) { refuse_in_trace() = std::move(fn); });
   nb::class_<Variable> c(m, "Variable", nb::dynamic_attr(),
                          nb::is_weak_referenceable());
-  c.def(
-      "__init__",
-      [](Variable* self, nb::handle initial, bool trainable,
-         const std::string& name, nb::handle dtype, int synchronization,
-         int aggregation) {
-        if (berth::internal::traces_loop()) refuse_in_trace()();
-        nb::object value = nb::borrow(initial);
-        if (PyCallable_Check(initial.ptr()) && !is_tensor_like(initial.ptr())) {
-          value = initial();
-        }
-        const DType d = dtype.is_none() ? DType::kInvalid
-                                        : From<DType>::get(dtype.ptr(), {});
-        const Tensor t = known(asked_tensor(value, d));
-        const Site site = site_of_caller();
-        new (self) Variable(
-            t,
-            {.name = name,
-             .trainable = trainable,
-             .synchronization =
-                 static_cast<VariableSynchronization>(synchronization),
-             .aggregation = static_cast<VariableAggregation>(aggregation)},
-            site);
-      },
-      "initial_value"_a, "trainable"_a = true, "name"_a = "Variable",
-      "dtype"_a = nb::none(), "synchronization"_a = 0, "aggregation"_a = 0);
+  construct<Variable>(c, "Variable", [](Variable* self, Arguments& a) {
+    static constexpr Name kNames[] = {{"initial_value", "initial_value"},
+                                      {"trainable", "trainable"},
+                                      {"name", "name"},
+                                      {"dtype", "dtype"},
+                                      {"synchronization", "synchronization"},
+                                      {"aggregation", "aggregation"}};
+    a.bind(kNames, 6);
+    if (berth::internal::traces_loop()) refuse_in_trace()();
+    nb::object value = a.needed(0);
+    if (PyCallable_Check(value.ptr()) && !is_tensor_like(value.ptr())) {
+      value = value();
+    }
+    VariableOptions o;
+    a.set(1, o.trainable);
+    o.name = a.object(2).is_none() ? "Variable" : a.get<std::string>(2);
+    const DType d = a.object(3).is_none() ? DType::kInvalid : a.get<DType>(3);
+    o.synchronization =
+        static_cast<VariableSynchronization>(a.get_or<int64_t>(4, 0));
+    o.aggregation = static_cast<VariableAggregation>(a.get_or<int64_t>(5, 0));
+    const Tensor t = known(asked_tensor(value, d));
+    new (self) Variable(t, o, a.site());
+  });
   add_operators(c);
   add_conversions(c);
   c.def_prop_ro("name", [](const Variable& v) { return v.name(); })

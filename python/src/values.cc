@@ -91,8 +91,7 @@ struct Elements {
     if (type == 'V' && dtype_name(array) == "bfloat16") type = 'B';
   }
   bool is(const char* what) const { return text.compare(1, 2, what) == 0; }
-  // That of a tensor. Whole numbers that the engine has no type for become the
-  // next larger.
+  // That of a tensor.
   DType dtype() const {
     switch (type) {
       case 'b':
@@ -100,12 +99,12 @@ struct Elements {
       case 'B':
         return bfloat16;
       case 'i':
-        return size == 1 ? int8 : size == 8 ? int64 : int32;
+        return size == 1 ? int8 : size == 2 ? int16 : size == 4 ? int32 : int64;
       case 'u':
         return size == 1   ? uint8
-               : size == 2 ? int32
-               : size == 4 ? int64
-                           : DType::kInvalid;
+               : size == 2 ? uint16
+               : size == 4 ? uint32
+                           : uint64;
       case 'f':
         return size == 2   ? float16
                : size == 4 ? float32
@@ -192,9 +191,7 @@ Tensor tensor_of_array(nb::object array, DType to, bool asked) {
         "of a dtype that Berth has, which {} is none of (array.astype() "
         "changes it)",
         dtype_name(array)));
-  } else if (!elements.native() ||
-             (kind == kWhole &&
-              elements.size != static_cast<int>(size_of(dtype)))) {
+  } else if (!elements.native()) {
     array = array.attr("astype")(numpy_dtype(dtype));
   }
   const auto dims =
@@ -292,6 +289,12 @@ Tensor scalar_of(PyObject* o, DType to, bool asked) {
     }
     return scalar(v, to);
   }
+  if (to == uint64) {
+    const uint64_t v = PyLong_AsUnsignedLongLong(o);
+    const bool held = PyErr_Occurred() == nullptr;
+    PyErr_Clear();
+    if (held) return constant(std::span<const uint64_t>(&v, 1), Shape{}, {});
+  }
   const int64_t v = From<int64_t>::get(o, {});
   if (!fits) {
     if (v == static_cast<int32_t>(v)) {
@@ -302,11 +305,11 @@ Tensor scalar_of(PyObject* o, DType to, bool asked) {
   // A dtype that is asked for takes the low bits, as in TensorFlow: hashes are
   // written so.
   const int bits = 8 * static_cast<int>(size_of(to));
-  const bool is_signed = to != uint8;
-  const bool inside = bits == 64 || to == bool_ ||
+  const bool is_signed = !is_unsigned(to);
+  const bool inside = to == int64 || to == bool_ ||
                       (is_signed ? v >= -(int64_t{1} << (bits - 1)) &&
                                        v < int64_t{1} << (bits - 1)
-                                 : v >= 0 && v < int64_t{1} << bits);
+                                 : v >= 0 && v >> 1 < int64_t{1} << (bits - 1));
   if (!inside && !asked) {
     throw NotThat(fmt::format("a number that {} holds, as the tensor beside it",
                               name_of(to)));
@@ -360,6 +363,14 @@ Tensor tensor_of_lists(PyObject* o, DType to, bool asked) {
       throw NotThat(fmt::format("values of {}", name_of(to)));
     }
     return t;
+  }
+  if (to == uint64 && PyLong_CheckExact(first) &&
+      Elements(array).kind() == kReal) {
+    // Of numbers of which some are above int64 NumPy makes floats.
+    const nb::object exact = numpy().attr("asarray")(
+        nb::handle(o), "dtype"_a = numpy().attr("object_"));
+    const nb::object made = converted(exact, uint64, true);
+    if (nb::cast<bool>(numpy().attr("array_equal")(made, exact))) array = made;
   }
   const Elements elements(array);
   const Kind kind = elements.kind();

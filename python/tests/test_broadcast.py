@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 FAST = settings(max_examples=60, deadline=None, derandomize=True)
 OPS = {"add": np.add, "multiply": np.multiply, "subtract": np.subtract, "maximum": np.maximum,
        "less": np.less, "not_equal": np.not_equal}
-DTYPES = ("float32", "float64", "int32", "int64", "uint8", "int8")
+DTYPES = ("float32", "float64", "int32", "int64", "uint8", "int8", "int16", "uint16", "uint32", "uint64")
 shapes = st.lists(st.integers(0, 3), max_size=4).map(tuple)
 
 

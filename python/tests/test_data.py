@@ -169,6 +169,29 @@ def test_explain_says_which_maps_are_plans():
     assert "op by op from Python" in first and "as a plan" in second
 
 
+def test_explain_names_the_slow_stage():
+    import time
+
+    def slowly(x):
+        time.sleep(0.002)
+        return x
+
+    slow = Dataset.range(50).map(lambda x: tf.ensure_shape(tf.numpy_function(slowly, [x], tf.int64), []))
+    for d in (slow, slow.prefetch(2), slow.batch(5).map(lambda x: x + 1, num_parallel_calls=2).prefetch(tf.data.AUTOTUNE)):
+        values(d)
+        assert "slow stage: map (test_data.py:" in d.explain() and "Python runs it on one thread" in d.explain()
+
+    def elements():
+        for i in range(50):
+            time.sleep(0.002)
+            yield i
+
+    d = Dataset.from_generator(elements, output_signature=tf.TensorSpec([], tf.int64)).map(
+        lambda x: x + 1, num_parallel_calls=tf.data.AUTOTUNE).prefetch(2)
+    values(d)
+    assert "slow stage: from_generator (test_data.py:" in d.explain()
+
+
 def test_random_images_in_a_map():
     x = np.random.default_rng(0).random((6, 8, 8, 3)).astype("float32")
     for fn in (lambda v: tf.image.random_brightness(v, 0.5), lambda v: tf.image.random_crop(v, [8, 8, 3]),

@@ -5,7 +5,14 @@ import re
 import pytest
 
 ROOT = os.path.join(os.path.dirname(__file__), "..", "..")
-PAGES = ["README.md", "docs/python.md", "docs/from-tensorflow.md"]
+TUTORIAL = ("1-first-model", "2-where-things-run", "3-several-devices", "4-custom-loops", "5-input-data", "6-planning")
+# The simulated devices of each page: those of its C++ blocks.
+PAGES = {**dict.fromkeys(("README.md", "docs/python.md", "docs/from-tensorflow.md", "docs/how-to/bring-your-keras-model.md",
+                          "docs/data.md", "docs/files.md", "docs/checkpoints.md",
+                          *(f"docs/tutorial/{TUTORIAL[n]}.md" for n in (0, 3, 4))), ""),
+         **dict.fromkeys(("docs/placement.md", "docs/distribute.md", "docs/planner.md", "docs/how-to/will-it-fit.md",
+                          "docs/how-to/which-op-is-slow.md",
+                          *(f"docs/tutorial/{TUTORIAL[n]}.md" for n in (1, 2, 5))), "GPUx2")}
 
 
 def blocks_of(page):
@@ -18,7 +25,7 @@ BLOCKS = [(page, n, text) for page in PAGES for n, text in enumerate(blocks_of(p
 
 @pytest.mark.parametrize("page, number, text", BLOCKS, ids=[f"{p}-{n}" for p, n, _ in BLOCKS])
 def test_blocks_of_pages_run(run_script, page, number, text):
-    done = run_script(text)
+    done = run_script(text, PAGES[page])
     assert done.returncode == 0, done.stderr
     if "the loss fell" in text:
         assert "the loss fell: True\n" in done.stdout

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 dlpack = tf.experimental.dlpack
-DTYPES = ("float16", "float32", "float64", "int8", "int32", "int64", "uint8", "bool", "complex64", "complex128")
+DTYPES = ("float16", "float32", "float64", "int8", "int32", "int64", "uint8", "int16", "uint16", "uint32", "uint64", "bool", "complex64", "complex128")
 
 
 def address(array):

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-DTYPES = ["float32", "float64", "int32", "int64", "uint8", "int8", "bool", "float16", "complex64"]
+DTYPES = ["float32", "float64", "int32", "int64", "uint8", "int8", "int16", "uint16", "uint32", "uint64", "bool", "float16",
+          "complex64"]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -18,6 +19,22 @@ def test_arrays_come_back_as_they_went(dtype):
         t = tf.constant(given_)
         assert t.dtype.name == dtype and tuple(t.shape) == given_.shape
         np.testing.assert_array_equal(t.numpy(), given_)
+
+
+@pytest.mark.parametrize("dtype", ["int16", "uint16", "uint32", "uint64"])
+def test_integers_of_every_width_hold_their_ends_and_wrap(dtype):
+    low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    kind = getattr(tf, dtype)
+    assert (kind.min, kind.max, kind.size, kind.is_integer) == (low, high, np.dtype(dtype).itemsize, True)
+    t = tf.constant([low, high], kind)
+    assert t.numpy().tolist() == [low, high] and [int(v) for v in t] == [low, high]
+    assert (t + 1).numpy().tolist() == [low + 1, low]
+    assert (t // 2).numpy().tolist() == [low // 2, high // 2]
+    assert tf.reduce_max(t).numpy() == high and tf.argsort(t).numpy().tolist() == [0, 1]
+    assert tf.cast(t, tf.float64).numpy().tolist() == [float(low), float(high)]
+    assert (t > 1).numpy().tolist() == [False, True] and (t / 1).dtype == ("float64" if kind.size > 2 else "float32")
+    assert tf.Variable(t).assign_add(t).numpy().tolist() == (t.numpy() + t.numpy()).tolist()
+    assert f"{high}]" in repr(t)
 
 
 def test_bfloat16_is_that_of_ml_dtypes():

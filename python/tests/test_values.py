@@ -437,3 +437,36 @@ def test_a_size_at_the_end_of_a_long_chain_of_ops():
     finally:
         threading.stack_size(before)
     assert shapes == [(50_000,)]
+
+
+@tf.function
+def above_one(x):
+    return x[x > 1]
+
+
+def test_a_concrete_function_and_a_file_say_what_to_do_where_values_are_needed(tmp_path):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="call above_one itself, which runs op by op, or keep what"):
+        above_one.get_concrete_function(tf.TensorSpec([None], tf.int32))
+
+    class Own(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([3], tf.int32)])
+        def of(self, x):
+            return x[x > 1]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="a file, is a trace: call of itself"):
+        tf.saved_model.save(Own(), str(tmp_path / "module"))
+
+
+REPLICAS = """
+import berth as tf
+strategy = tf.distribute.MirroredStrategy(["/GPU:0", "/GPU:1"])
+try:
+    strategy.run(lambda x: tf.reduce_sum(x[x > 1]), args=(tf.constant([1.0, 2.0]),))
+except tf.errors.InvalidArgumentError as error:
+    print(error)
+"""
+
+
+def test_several_replicas_say_what_to_do_where_values_are_needed(run_script):
+    done = run_script(REPLICAS, "GPUx2")
+    assert done.returncode == 0, done.stderr
+    assert "compute what needs values before run(), from" in done.stdout and "a strategy of one replica" in done.stdout

@@ -5,6 +5,7 @@
 #include "data/batch_base.h"
 #include "data/pass_state.h"
 #include "data/stack.h"
+#include "data/stage_times.h"
 
 namespace berth::data {
 
@@ -82,7 +83,7 @@ std::unique_ptr<ElementStream> BatchNode::elements(const PassInfo& pass) const {
   auto made = pass.keep_going
                   ? nullptr
                   : parent().batches(pass, size(), drop_remainder());
-  return made ? std::move(made) : CollectNode::elements(pass);
+  return made ? timed(parent(), std::move(made)) : CollectNode::elements(pass);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "base/where.h"
 #include "data/pass_state.h"
 #include "data/row_transform.h"
+#include "data/stage_times.h"
 #include "data/user_call.h"
 #include "device/device_manager.h"
 #include "device/engine_thread.h"
@@ -106,7 +107,32 @@ std::string MapNode::explain() const {
     text = fmt::format("{} {} threads", autotune_ ? "AUTOTUNE" : "told",
                        n > 0 ? n : threads_);
   }
-  return text + stats_.manner.load() + stats_text(stats_) + stats_.why.load();
+  text += stats_.manner.load() + stats_text(stats_) + stats_.why.load();
+  if (threads_ > 0 && stats_.waits > 0 && with_inputs_ns(parent()) > own_ns()) {
+    text += "; what comes before is the slower part";
+  }
+  return text;
+}
+
+// Threads that call the function tell how long from a share of its calls.
+int64_t MapNode::own_ns() const {
+  if (threads_ == 0) return Node::own_ns();
+  const int64_t calls = stats_.timed;
+  if (calls == 0) return 0;
+  return static_cast<int64_t>(static_cast<double>(stats_.timed_ns) /
+                              static_cast<double>(calls) *
+                              static_cast<double>(stats_.elements)) /
+         std::max<int64_t>(stats_.size, 1);
+}
+
+std::string MapNode::advice() const {
+  const std::string manner = stats_.manner.load();
+  if (manner.find("Python") != std::string::npos) {
+    return "; Python runs it on one thread at a time: ops that can be traced "
+           "run as a plan";
+  }
+  return threads_ == 0 ? "; with num_parallel_calls several threads share it"
+                       : "";
 }
 
 MapNode::MapNode(const Dataset& parent, MapFunction fn,

@@ -29,6 +29,8 @@ class MapNode : public Transform {
   bool autotune() const { return autotune_; }
   StageStats& stats() const { return stats_; }
   std::string explain() const override;
+  int64_t own_ns() const override;
+  std::string advice() const override;
   NodeMemory memory() const override { return {passes_.load(), 0}; }
   void set_memory(const NodeMemory& m) const override { passes_ = m.passes; }
   // The number of a new pass.

@@ -4,6 +4,7 @@
 
 #include "base/where.h"
 #include "data/every_nth.h"
+#include "data/stage_times.h"
 
 namespace berth::data {
 
@@ -45,6 +46,10 @@ std::unique_ptr<ElementStream> Node::elements(const PassInfo&) const {
 }
 
 std::unique_ptr<ElementStream> Node::open(const PassInfo& pass) const {
+  return pass.peek ? open_untimed(pass) : timed(*this, open_untimed(pass));
+}
+
+std::unique_ptr<ElementStream> Node::open_untimed(const PassInfo& pass) const {
   if (rows() != nullptr) {
     return std::make_unique<RowStream>(rows(),
                                        data::open<int64_t>(*this, pass));

@@ -96,6 +96,13 @@ struct NodeMemory {
   int64_t seed = 0;
 };
 
+// What the streams of one node took, what they read included
+// (data/stage_times.h). Relaxed counters.
+struct StageTimes {
+  std::atomic<int64_t> elements{0};
+  std::atomic<int64_t> ns{0};
+};
+
 class Node {
  public:
   // `what` is static: the transform's name in errors.
@@ -135,6 +142,12 @@ class Node {
   // What it chose and why, in a line; "": nothing but its cardinality.
   virtual std::string explain() const { return {}; }
 
+  StageTimes& times() const { return times_; }
+  // The nanoseconds of its own work, on each of its threads, so far.
+  virtual int64_t own_ns() const;
+  // What makes it faster, for after its times; "": nothing that it knows.
+  virtual std::string advice() const { return {}; }
+
   // The nodes that this one reads.
   virtual std::vector<const Node*> inputs() const { return {}; }
   // What the next pass depends on, where it does (shuffle).
@@ -149,6 +162,9 @@ class Node {
  private:
   const char* what_;
   Site site_;
+  mutable StageTimes times_;
+
+  std::unique_ptr<ElementStream> open_untimed(const PassInfo& pass) const;
 };
 
 using NodePtr = std::shared_ptr<const Node>;

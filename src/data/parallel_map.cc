@@ -98,7 +98,7 @@ class ParallelMapStream : public ElementStream {
   void consider_more() {
     const int active = claim_.held();
     if (ended_ || computing_ < active) {
-      node_.stats().why = "; what comes before is the slower part";
+      node_.stats().why = "";
       return;
     }
     if (++hard_reads_ < 2 * active) return;

@@ -25,6 +25,7 @@ class PrefetchNode : public Transform {
   std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   int64_t buffer_size() const { return buffer_size_; }
   StageStats& stats() const { return stats_; }
+  int64_t own_ns() const override { return 0; }  // its reader's waits are not
   std::string explain() const override {
     const int64_t depth = stats_.size;
     std::string text = buffer_size_ == AUTOTUNE ? "AUTOTUNE" : "told";

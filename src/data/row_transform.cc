@@ -4,6 +4,8 @@
 
 #include <atomic>
 
+#include "data/host_budget.h"
+
 namespace berth::data {
 
 namespace {
@@ -77,7 +79,10 @@ void MappedRows::gather(std::span<const int64_t> indices, Tensors* out) const {
     rows.push_back(row_of(index));
     elements.push_back(index / count());
   }
+  const int64_t since = stage_clock_ns();
   node_.kernel().run(node_, from_, rows, elements, out);
+  node_.times().ns += stage_clock_ns() - since;
+  node_.times().elements += static_cast<int64_t>(indices.size());
 }
 
 void MappedRows::row(int64_t index, Tensors* out) const {

@@ -23,6 +23,7 @@
 #include "place/contracts.h"
 #include "place/costs.h"
 #include "place/placed.h"
+#include "tensor/host_reads.h"
 
 namespace berth {
 
@@ -129,8 +130,20 @@ class GraphCallable final : public Callable {
     std::vector<const Device*> checked;
     bool checked_once = false;
     double recorded_us = -1;  // measured time, recorded beside its prediction
+    // Runs, and those after which their thread read values of devices.
+    std::atomic<int64_t> runs{0}, read{0}, reads_seen{0};
+    std::atomic<const Device*> read_from{nullptr};
 
+    void note_reads() {
+      const ReadsOfThread& reads = host_reads();
+      if (reads.count != reads_seen.exchange(reads.count) && runs > 0) {
+        ++read;
+        read_from = reads.last;
+      }
+      ++runs;
+    }
     void run(std::span<const Tensor* const> in, std::span<Tensor> out) {
+      note_reads();
       if (parts) return parts->run(*plan, in, out);
       plan->run(in, out);
     }

@@ -17,6 +17,7 @@
 #include "graph/body.h"
 #include "place/cost_store.h"
 #include "place/explain.h"
+#include "place/verdicts.h"
 #include "simulate/simulate.h"
 #include "tensor/tensor_impl.h"
 
@@ -207,6 +208,9 @@ StepWork GraphCallable::work(Compiled& c, std::span<const Tensor* const> next,
 placement::Report GraphCallable::report(Compiled& c) const {
   placement::Report report = work(c).report;
   add_estimates(*c.plan, report);
+  const Device* read_from = c.read_from;
+  report.verdicts = verdicts_of(
+      report, {c.runs - 1, c.read, read_from ? read_from->short_name() : ""});
   record(c, report);
   if (!c.certificate.empty()) {
     report.plan = c.certificate;

@@ -21,9 +21,8 @@ using data::PassInfo;
 constexpr int64_t kMostColumns = 1 << 20;
 
 bool csv_dtype(DType dtype) {
-  return dtype == float32 || dtype == float64 || dtype == int32 ||
-         dtype == int64 || dtype == uint8 || dtype == int8 || dtype == bool_ ||
-         dtype == string_;
+  return dtype == float32 || dtype == float64 || is_integer(dtype) ||
+         dtype == bool_ || dtype == string_;
 }
 
 // The columns of a batch that is being read.

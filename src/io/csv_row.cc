@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "berth/errors.h"
+#include "tensor/visit_dtype.h"
 
 namespace berth::io {
 namespace {
@@ -83,24 +84,15 @@ std::string shown(std::string_view text) {
 }  // namespace
 
 bool parse_csv_number(std::string_view text, DType dtype, void* to) {
-  switch (dtype) {
-    case float32:
-      return csv_number<float>(text, to);
-    case float64:
-      return csv_number<double>(text, to);
-    case int32:
-      return csv_number<int32_t>(text, to);
-    case int64:
-      return csv_number<int64_t>(text, to);
-    case uint8:
-      return csv_number<uint8_t>(text, to);
-    case int8:
-      return csv_number<int8_t>(text, to);
-    case bool_:
-      return csv_bool(text, to);
-    default:
+  if (dtype == bool_) return csv_bool(text, to);
+  if (size_of(dtype) == 0) return false;
+  return visit_dtype(dtype, "CSV", [&]<class T>(T) {
+    if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
+      return csv_number<T>(text, to);
+    } else {
       return false;
-  }
+    }
+  });
 }
 
 void CsvReader::begin(WindowReader* reader, bool header) {
@@ -268,12 +260,11 @@ void CsvReader::store(std::string_view text, const CsvField& field,
   }
   if (field.dtype == string_) return to->text(index, text);
   if (parse_csv_number(text, field.dtype, to->number(index, row))) return;
-  bad(column, fmt::format("is \"{}\"; expected {} {}", shown(text),
-                          field.dtype == int32 || field.dtype == int64 ||
-                                  field.dtype == int8
-                              ? "an"
-                              : "a",
-                          name_of(field.dtype)));
+  bad(column,
+      fmt::format(
+          "is \"{}\"; expected {} {}", shown(text),
+          is_integer(field.dtype) && !is_unsigned(field.dtype) ? "an" : "a",
+          name_of(field.dtype)));
 }
 
 void CsvReader::bad(size_t column, const std::string& problem) const {

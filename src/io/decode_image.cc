@@ -29,7 +29,7 @@ void check_channels(int64_t channels, std::initializer_list<int64_t> allowed) {
       allowed.size() == 5 ? ", 2" : "", allowed.size() > 3 ? ", 4" : ""));
 }
 
-// 16 bits a sample, as int32.
+// 16 bits a sample.
 Tensor wide_png(std::string_view bytes, const DecodePngOptions& o) {
   std::vector<uint16_t> samples;
   Shape shape;
@@ -39,9 +39,11 @@ Tensor wide_png(std::string_view bytes, const DecodePngOptions& o) {
     return reinterpret_cast<uint8_t*>(samples.data());
   };
   read_png(bytes, static_cast<int>(o.channels), o.max_pixels, room, true);
-  Tensor t = data::make_batch(int32, shape);
-  std::copy(samples.begin(), samples.end(),
-            reinterpret_cast<int32_t*>(t.impl()->data()));
+  Tensor t = data::make_batch(o.dtype, shape);
+  std::byte* to = t.impl()->data();
+  const auto put = [&](auto* y) { std::ranges::copy(samples, y); };
+  o.dtype == uint16 ? put(reinterpret_cast<uint16_t*>(to))
+                    : put(reinterpret_cast<int32_t*>(to));
   return t;
 }
 
@@ -99,11 +101,11 @@ Tensor decode_png(const Tensor& contents, const DecodePngOptions& o,
   const std::string_view bytes = scalar_text(contents, "decode_png", site);
   return named_call("decode_png", site, [&] {
     check_channels(o.channels, {0, 1, 2, 3, 4});
-    if (o.dtype == int32) return wide_png(bytes, o);
+    if (o.dtype == uint16 || o.dtype == int32) return wide_png(bytes, o);
     if (o.dtype != uint8) {
       throw errors::InvalidArgument(
-          fmt::format("dtype is {}; expected uint8, or int32 for 16 bits a "
-                      "sample",
+          fmt::format("dtype is {}; expected uint8, or uint16 or int32 for 16 "
+                      "bits a sample",
                       name_of(o.dtype)));
     }
     Tensor t;

@@ -40,18 +40,6 @@ namespace {
   throw errors::Unavailable(message);
 }
 
-// Numbers of 16 bits as int32, which tensors have.
-Tensor widened(const IdxData& d, const Shape& shape) {
-  Tensor t = data::make_batch(int32, shape);
-  auto* to = reinterpret_cast<int32_t*>(t.impl()->data());
-  for (size_t i = 0; 2 * i < d.bytes.size(); ++i) {
-    int16_t v;
-    std::memcpy(&v, d.bytes.data() + 2 * i, 2);
-    to[i] = v;
-  }
-  return t;
-}
-
 Tensor idx_tensor(const std::string& path) {
   const IdxData d = read_idx_file(path);
   const Shape shape(d.dims);
@@ -63,7 +51,8 @@ Tensor idx_tensor(const std::string& path) {
       dtype = int8;
       break;
     case IdxType::kInt16:
-      return widened(d, shape);
+      dtype = int16;
+      break;
     case IdxType::kInt32:
       dtype = int32;
       break;

@@ -179,9 +179,10 @@ struct NpyType {
   DType dtype;
 };
 constexpr NpyType kNpyTypes[] = {
-    {"f4", float32},   {"f8", float64},    {"i4", int32}, {"i8", int64},
-    {"u1", uint8},     {"i1", int8},       {"b1", bool_}, {"f2", float16},
-    {"c8", complex64}, {"c16", complex128}};
+    {"f4", float32},   {"f8", float64},     {"i4", int32}, {"i8", int64},
+    {"u1", uint8},     {"i1", int8},        {"b1", bool_}, {"f2", float16},
+    {"c8", complex64}, {"c16", complex128}, {"i2", int16}, {"u2", uint16},
+    {"u4", uint32},    {"u8", uint64}};
 
 std::vector<int64_t> npy_shape(std::string_view text) {
   std::vector<int64_t> shape;

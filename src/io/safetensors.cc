@@ -53,6 +53,14 @@ const char* stored_type(DType dtype) {
       return "F16";
     case int8:
       return "I8";
+    case int16:
+      return "I16";
+    case uint16:
+      return "U16";
+    case uint32:
+      return "U32";
+    case uint64:
+      return "U64";
     case complex64:
       return "C64";
     case complex128:
@@ -65,8 +73,9 @@ const char* stored_type(DType dtype) {
 }
 
 DType dtype_of_stored(const std::string& type) {
-  for (const DType d : {float32, float64, int32, int64, uint8, bool_, bfloat16,
-                        float16, int8, complex64}) {
+  for (const DType d :
+       {float32, float64, int32, int64, uint8, bool_, bfloat16, float16, int8,
+        complex64, int16, uint16, uint32, uint64}) {
     if (type == stored_type(d)) return d;
   }
   return DType::kInvalid;

@@ -38,13 +38,17 @@ inline constexpr DTypeSet kResourceType = dtype_bit(resource);
 inline constexpr DTypeSet kHalfTypes = dtype_bit(bfloat16) | dtype_bit(float16);
 inline constexpr DTypeSet kComplexTypes =
     dtype_bit(complex64) | dtype_bit(complex128);
-inline constexpr DTypeSet kInt8Type = dtype_bit(int8);
+inline constexpr DTypeSet kMoreIntegers = dtype_bit(int8) | dtype_bit(int16) |
+                                          dtype_bit(uint16) |
+                                          dtype_bit(uint32) | dtype_bit(uint64);
 inline constexpr DTypeSet kStringType = dtype_bit(string_);
 inline constexpr DTypeSet kVariantType = dtype_bit(variant);
-// The families above with them: fractions, numbers with an order, what has
-// roots and exponentials, whatever adds and multiplies, whatever has bytes.
+// The families above with them: fractions, whole numbers, numbers with an
+// order, what has roots and exponentials, whatever adds and multiplies,
+// whatever has bytes.
 inline constexpr DTypeSet kRealFloats = kFloatingTypes | kHalfTypes;
-inline constexpr DTypeSet kRealNumbers = kNumberTypes | kHalfTypes | kInt8Type;
+inline constexpr DTypeSet kEveryInteger = kIntegerTypes | kMoreIntegers;
+inline constexpr DTypeSet kRealNumbers = kRealFloats | kEveryInteger;
 inline constexpr DTypeSet kInexactTypes = kRealFloats | kComplexTypes;
 inline constexpr DTypeSet kEveryNumber = kRealNumbers | kComplexTypes;
 inline constexpr DTypeSet kEveryType = kEveryNumber | kBoolType;

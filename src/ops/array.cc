@@ -89,6 +89,10 @@ template Tensor constant(std::span<const int64_t>, const Shape&, Site);
 template Tensor constant(std::span<const uint8_t>, const Shape&, Site);
 template Tensor constant(std::span<const bool>, const Shape&, Site);
 template Tensor constant(std::span<const int8_t>, const Shape&, Site);
+template Tensor constant(std::span<const int16_t>, const Shape&, Site);
+template Tensor constant(std::span<const uint16_t>, const Shape&, Site);
+template Tensor constant(std::span<const uint32_t>, const Shape&, Site);
+template Tensor constant(std::span<const uint64_t>, const Shape&, Site);
 template Tensor constant(std::span<const bfloat16_t>, const Shape&, Site);
 template Tensor constant(std::span<const float16_t>, const Shape&, Site);
 template Tensor constant(std::span<const std::complex<float>>, const Shape&,

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "ops/named_call.h"
+#include "tensor/visit_dtype.h"
 
 namespace berth {
 
@@ -93,23 +95,15 @@ void check_elements(const InferContext& c, const Shape& shape) {
 
 void check_value(const InferContext& c, const char* what, double value,
                  DType dtype) {
+  if (!is_integer(dtype)) return;
   double low = 0, high = 0;
-  switch (dtype) {
-    case DType::kInt32:
-      low = -0x1p31, high = 0x1p31 - 1;
-      break;
-    case DType::kInt64:
-      low = -0x1p63, high = 0x1p63 - 1024;  // the last double below 2^63
-      break;
-    case DType::kUint8:
-      high = 255;
-      break;
-    case DType::kInt8:
-      low = -128, high = 127;
-      break;
-    default:
-      return;
-  }
+  visit_dtype(dtype, what, [&]<class T>(T) {
+    using Limits = std::numeric_limits<T>;
+    low = convert_element<double>(Limits::lowest());
+    // The last double below 2^63 or 2^64.
+    high = sizeof(T) == 8 ? std::nextafter(std::ldexp(1, Limits::digits), 0)
+                          : convert_element<double>(Limits::max());
+  });
   if (value == std::floor(value) && value >= low && value <= high) return;
   c.fail(
       fmt::format("{} {} does not fit {}; expected a whole number in "

@@ -38,17 +38,24 @@ Tensor compute_average_loss(const Tensor& loss, const AverageLossOptions& o,
                             Site site) {
   set_site(site);
   const bool counted = loss.rank() > 0 && loss.shape()[0] >= 0;
+  const ReplicaScope* replica = t_state.replica;
+  const bool alone =
+      replica == nullptr || replica->strategy().num_replicas() == 1;
   if (o.global_batch_size < 0 || loss.rank() == 0 ||
-      (o.global_batch_size == 0 && !counted)) {
+      (o.global_batch_size == 0 && !counted && !alone)) {
     throw errors::InvalidArgument(fmt::format(
         "compute_average_loss: the loss is {}, global_batch_size {}{}; "
         "expected one loss per example, and the size where the batch is not "
         "known",
         loss.shape().str(), o.global_batch_size, where_text()));
   }
-  const Tensor sum = math::reduce_sum(
-      o.sample_weight.defined() ? weighted(loss, o.sample_weight, site) : loss,
-      {}, site);
+  const Tensor all =
+      o.sample_weight.defined() ? weighted(loss, o.sample_weight, site) : loss;
+  if (o.global_batch_size == 0 && !counted) {  // the batch is here, of any size
+    return math::reduce_sum(math::reduce_mean(all, {.axis = 0}, site), {},
+                            site);
+  }
+  const Tensor sum = math::reduce_sum(all, {}, site);
   const double examples = o.global_batch_size > 0
                               ? static_cast<double>(o.global_batch_size)
                               : all_examples(loss.shape()[0]);

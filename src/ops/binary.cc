@@ -247,13 +247,13 @@ constexpr Function kFunctions[] = {
      "Derivative of order x of digamma at y; NaN unless x is 0, 1, ..."},
     {"Zeta", kRealFloats, &grad_zeta,
      "Sum of (y + k)^-x over k = 0, 1, ...; inf for x = 1, NaN below."},
-    {"FloorDiv", kNumberTypes | kHalfTypes, &no_slopes,
+    {"FloorDiv", kRealNumbers, &no_slopes,
      "Quotient rounded down; integers by 0 are an error."},
-    {"FloorMod", kNumberTypes | kHalfTypes, &grad_floormod,
+    {"FloorMod", kRealNumbers, &grad_floormod,
      "x - y * FloorDiv(x, y), with the sign of y."},
-    {"TruncateDiv", kIntegerTypes, nullptr,
+    {"TruncateDiv", kEveryInteger, nullptr,
      "Quotient rounded towards 0; by 0 an error."},
-    {"TruncateMod", kNumberTypes | kHalfTypes, &grad_truncatemod,
+    {"TruncateMod", kRealNumbers, &grad_truncatemod,
      "What truncating division leaves, with the sign of x."},
     {"DivNoNan", kRealFloats, &grad_div_no_nan, "x / y, 0 where y is 0."},
     {"MulNoNan", kRealFloats, &grad_mul_no_nan, "x * y, 0 where y is 0."},
@@ -262,12 +262,12 @@ constexpr Function kFunctions[] = {
     {"Xdivy", kRealFloats, &grad_xdivy, "x / y, 0 where x is 0."},
     {"NextAfter", kFloatingTypes, &grad_nextafter,
      "The next number after x towards y."},
-    {"BitwiseAnd", kIntegerTypes, nullptr, "Bits set in both.", true},
-    {"BitwiseOr", kIntegerTypes, nullptr, "Bits set in either.", true},
-    {"BitwiseXor", kIntegerTypes, nullptr, "Bits set in one alone.", true},
-    {"LeftShift", kIntegerTypes, nullptr,
+    {"BitwiseAnd", kEveryInteger, nullptr, "Bits set in both.", true},
+    {"BitwiseOr", kEveryInteger, nullptr, "Bits set in either.", true},
+    {"BitwiseXor", kEveryInteger, nullptr, "Bits set in one alone.", true},
+    {"LeftShift", kEveryInteger, nullptr,
      "x << y, y kept within 0 and the width - 1."},
-    {"RightShift", kIntegerTypes, nullptr,
+    {"RightShift", kEveryInteger, nullptr,
      "x >> y, y kept within 0 and the width - 1; keeps the sign."},
 };
 
@@ -282,7 +282,7 @@ void register_binary_ops(OpRegistry& r) {
     f.gradient ? op.gradient(f.gradient) : op.not_differentiable();
   }
   r.op("AddN")
-      .variadic_input("inputs", kNumberTypes | kHalfTypes)
+      .variadic_input("inputs", kRealNumbers)
       .output("sum")
       .infer([](InferContext& c) {
         Shape shape = c.shape(0);

@@ -29,6 +29,7 @@ void register_all_ops(OpRegistry& r) {
   register_sort_ops(r);
   register_dynamic_ops(r);
   register_linalg_ops(r);
+  register_factor_ops(r);
   register_random_ops(r);
   register_nn_ops(r);
   register_softmax_ops(r);

@@ -155,7 +155,7 @@ void infer_unique(InferContext& c) {
 
 void register_dynamic_ops(OpRegistry& r) {
   r.op("Where")
-      .input("condition", kAllTypes)
+      .input("condition", kRealNumbers | kBoolType)
       .output("index")
       .output("count")
       .attr("max_size", int64_t{-1})
@@ -165,7 +165,7 @@ void register_dynamic_ops(OpRegistry& r) {
       .doc("Indices of what is not zero; rows after `count` are zero.");
   for (const bool counts : {false, true}) {
     OpBuilder op = r.op(counts ? "UniqueWithCounts" : "Unique");
-    op.input("x", kNumberTypes).output("y").output("idx");
+    op.input("x", kNumberTypes | kMoreIntegers).output("y").output("idx");
     if (counts) op.output("count");
     op.output("size")
         .attr("out_idx", int32)

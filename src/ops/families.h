@@ -31,6 +31,7 @@ void register_segment_ops(OpRegistry& r);
 void register_sort_ops(OpRegistry& r);
 void register_dynamic_ops(OpRegistry& r);
 void register_linalg_ops(OpRegistry& r);
+void register_factor_ops(OpRegistry& r);
 void register_channel_norm_ops(OpRegistry& r);
 void register_attention_ops(OpRegistry& r);
 void register_dot_product_attention_ops(OpRegistry& r);

@@ -8,6 +8,7 @@
 #include "berth/ops/math.h"
 #include "ops/array_util.h"
 #include "ops/families.h"
+#include "ops/matrices.h"
 #include "ops/named_call.h"
 
 namespace berth {
@@ -42,9 +43,18 @@ Tensor det(const Tensor& x, Site site) {
 
 }  // namespace linalg
 
-namespace {
+void expect_matrices(const InferContext& c) {
+  const Shape& s = c.shape(0);
+  if (s.rank() < 2) {
+    c.fail(fmt::format("the matrix is {}; expected [..., m, n]", s.str()));
+  }
+  for (int i = s.rank() - 2; i < s.rank(); ++i) {
+    if (s[i] > INT32_MAX / 2) {
+      c.fail(fmt::format("a side of {} is too long", s[i]));
+    }
+  }
+}
 
-// The side of the matrices of input 0, [..., n, n].
 int64_t side_of(const InferContext& c) {
   const Shape& s = c.shape(0);
   if (s.rank() < 2) {
@@ -56,6 +66,35 @@ int64_t side_of(const InferContext& c) {
   if (n > INT32_MAX / 2) c.fail(fmt::format("a side of {} is too long", n));
   return n;
 }
+
+std::vector<SplitSignature> split_batch(const InferContext& c) {
+  std::vector<SplitSignature> rules;
+  for (int i = 0; i + 2 < c.shape(0).rank(); ++i) {
+    SplitSignature rule;
+    rule.inputs.assign(static_cast<size_t>(c.num_inputs()), cut(i));
+    rule.outputs.assign(static_cast<size_t>(c.num_outputs()), cut(i));
+    rules.push_back(std::move(rule));
+  }
+  return rules;
+}
+
+Cost cost_cubic(const InferContext& c) {
+  const Shape& s = c.shape(0);
+  Cost cost = cost_move(c);
+  cost.flops = static_cast<double>(s.num_elements()) *
+               static_cast<double>(s[s.rank() - 1]);
+  return cost;
+}
+
+void infer_det(InferContext& c) {
+  (void)side_of(c);
+  Shape out = c.shape(0);
+  out.erase(out.rank() - 1);
+  out.erase(out.rank() - 1);
+  c.set_output(0, c.dtype(0), out);
+}
+
+namespace {
 
 void infer_square(InferContext& c) {
   (void)side_of(c);
@@ -82,41 +121,12 @@ void infer_solve(InferContext& c) {
   c.set_output(0, c.dtype(0), b);
 }
 
-void infer_det(InferContext& c) {
-  (void)side_of(c);
-  Shape out = c.shape(0);
-  out.erase(out.rank() - 1);
-  out.erase(out.rank() - 1);
-  c.set_output(0, c.dtype(0), out);
-}
-
-// The axes of the batch.
-std::vector<SplitSignature> split_batch(const InferContext& c) {
-  std::vector<SplitSignature> rules;
-  for (int i = 0; i + 2 < c.shape(0).rank(); ++i) {
-    SplitSignature rule{{}, {cut(i)}};
-    rule.inputs.assign(static_cast<size_t>(c.num_inputs()), cut(i));
-    rules.push_back(std::move(rule));
-  }
-  return rules;
-}
-
 std::vector<SplitSignature> split_solve(const InferContext& c) {
   std::vector<SplitSignature> rules = split_batch(c);
   const int8_t columns = cut(c.shape(1).rank() - 1);
   rules.push_back({{kWhole, columns}, {columns}});
   return rules;
 }
-
-Cost cost_cubic(const InferContext& c) {
-  const Shape& s = c.shape(0);
-  Cost cost = cost_move(c);
-  cost.flops = static_cast<double>(s.num_elements()) *
-               static_cast<double>(s[s.rank() - 1]);
-  return cost;
-}
-
-Tensor transposed(const Tensor& x) { return linalg::matrix_transpose(x, {}); }
 
 // Phi(L^T dL) between two triangular solves, made symmetric (Murray,
 // arXiv:1602.07527).

@@ -184,14 +184,14 @@ namespace {
 
 void register_activations(OpRegistry& r) {
   r.op("Relu")
-      .input("features", kNumberTypes | kHalfTypes)
+      .input("features", kRealNumbers)
       .output("activations")
       .elementwise()
       .gradient(&grad_relu)
       .doc("max(x, 0); NaN stays NaN.");
   r.op("ReluGrad")
-      .input("gradients", kNumberTypes | kHalfTypes)
-      .input("features", kNumberTypes | kHalfTypes)
+      .input("gradients", kRealNumbers)
+      .input("features", kRealNumbers)
       .output("backprops")
       .elementwise()
       .gradient(&grad_relu_grad)
@@ -214,14 +214,14 @@ void register_activations(OpRegistry& r) {
 
 void register_bias(OpRegistry& r) {
   r.op("BiasAdd")
-      .input("value", kNumberTypes | kHalfTypes)
-      .input("bias", kNumberTypes | kHalfTypes)
+      .input("value", kRealNumbers)
+      .input("bias", kRealNumbers)
       .output("output")
       .infer(&infer_bias_add)
       .elementwise()
       .gradient(&grad_bias_add);
   r.op("BiasAddGrad")
-      .input("out_backprop", kNumberTypes | kHalfTypes)
+      .input("out_backprop", kRealNumbers)
       .output("output")
       .infer(&infer_bias_add_grad)
       .split(&split_bias_add_grad)

@@ -129,6 +129,7 @@ namespace {
 struct Stream {
   RandomKey key;
   bool stateless = false;
+  std::optional<Tensor> pair = std::nullopt;  // in place of key
 };
 Stream next_stream(std::optional<int64_t> seed) {
   return {next_random_key(seed), false};
@@ -136,7 +137,7 @@ Stream next_stream(std::optional<int64_t> seed) {
 // The two seeds stand for themselves: neither the process's seed nor the
 // number of the call nor the step matters.
 Stream stateless_stream(const StatelessSeed& s) {
-  return {{s.first, s.second}, true};
+  return {{s.first, s.second}, true, s.pair};
 }
 
 std::vector<Attrs::Pair> pairs_of(const Stream& s) {
@@ -152,7 +153,9 @@ Tensor draw(const OpDef& op, const Shape& shape, DType dtype, const Stream& s,
   pairs.insert(
       pairs.end(),
       {{"shape", shape}, {"dtype", dtype}, std::move(a), std::move(b)});
-  return call_checked(op, site, {}, AttrsRef(std::move(pairs)).get());
+  const AttrsRef attrs(std::move(pairs));
+  return s.pair ? call_checked(op, site, {&*s.pair}, attrs.get())
+                : call_checked(op, site, {}, attrs.get());
 }
 
 int64_t whole_number(double value, const char* what, Site site) {
@@ -198,8 +201,22 @@ Tensor draw_uniform(const Shape& shape, const UniformOptions& o,
               {"maxval", o.maxval.value_or(1)}, site);
 }
 
+// By the largest of the logits with Gumbel noise.
+Tensor categorical_by(const Tensor& logits, int64_t num_samples, DType dtype,
+                      const Stream& s, Site site) {
+  set_site(site);
+  const Shape& rows = logits.shape();
+  const Tensor u = draw_uniform(Shape{rows[0], num_samples, rows[1]},
+                                {.dtype = logits.dtype()}, s, site);
+  const Tensor noise = math::negative(
+      math::log(math::negative(math::log(u, site), site), site), site);
+  const Tensor sums = math::add(expand_dims(logits, 1, site), noise, site);
+  return math::cast(math::argmax(sums, 2, site), dtype, site);
+}
+
 Tensor draw_categorical(const Tensor& logits, int64_t num_samples, DType dtype,
                         const Stream& s, Site site) {
+  if (s.pair) return categorical_by(logits, num_samples, dtype, s, site);
   std::vector<Attrs::Pair> pairs = pairs_of(s);
   pairs.insert(pairs.end(),
                {{"num_samples", num_samples}, {"output_dtype", dtype}});
@@ -285,12 +302,25 @@ Tensor stateless_shuffle(const Tensor& x, StatelessSeed seed, Site site) {
 
 namespace {
 
+// Every part has the whole key.
+std::vector<SplitSignature> split_draw(const InferContext& c) {
+  auto signatures = split_generator(c);
+  for (SplitSignature& s : signatures) {
+    s.inputs.assign(static_cast<size_t>(c.num_inputs()),
+                    SplitSignature::kWhole);
+  }
+  return signatures;
+}
+
 void infer_random(InferContext& c, DTypeSet types) {
+  if (c.num_inputs() > 0 && !(c.shape(0) == Shape{2})) {
+    c.fail(fmt::format("the key is {}; expected [2]", c.shape(0).str()));
+  }
   const DType dtype = c.attr<DType>("dtype");
   if (!(types & dtype_bit(dtype))) {
-    c.fail(fmt::format("dtype is {}; expected {}", name_of(dtype),
-                       types == kFloatingTypes ? "float32 or float64"
-                                               : "int32, int64 or uint8"));
+    c.fail(fmt::format(
+        "dtype is {}; expected {}", name_of(dtype),
+        types == kFloatingTypes ? "float32 or float64" : "an integer dtype"));
   }
   const Shape& shape = c.attr<Shape>("shape");
   check_elements(c, shape);
@@ -331,7 +361,7 @@ void infer_uniform_int(InferContext& c) {
     c.fail(fmt::format("the range is [{}, {}); expected one that is not empty",
                        low, high));
   }
-  infer_random(c, kIntegerTypes);
+  infer_random(c, kEveryInteger);
   const DType dtype = c.output(0).dtype;
   if (dtype == int64) return;
   check_value(c, "minval", static_cast<double>(low), dtype);
@@ -365,6 +395,7 @@ Cost cost_random(const InferContext& c) {
 void generator(OpRegistry& r, const char* name, DType dtype, InferFn infer,
                Attrs::Pair a, Attrs::Pair b) {
   r.op(name)
+      .optional_input("key", kIndexTypes)
       .output("output")
       .required_attr("shape", Shape{})
       .attr("dtype", dtype)
@@ -375,12 +406,13 @@ void generator(OpRegistry& r, const char* name, DType dtype, InferFn infer,
       .attr(std::move(b.first), std::move(b.second))
       .infer(infer)
       .cost(&cost_random)
-      .split(&split_generator)
+      .split(&split_draw)
       .random()
       .not_differentiable()
       .doc(
           "A function of seed, op_id, the step counter and the index in the "
-          "whole tensor.");
+          "whole tensor; key [2] stands for seed and op_id, without the step "
+          "counter.");
 }
 
 }  // namespace

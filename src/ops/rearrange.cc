@@ -227,7 +227,7 @@ void register_mirror_ops(OpRegistry& r) {
       .split(&split_pad)
       .gradient(&grad_mirror<false>);
   r.op("MirrorPadGrad")
-      .input("dy", kNumberTypes | kHalfTypes)
+      .input("dy", kRealNumbers)
       .output("dx")
       .required_attr("paddings", Ints{})
       .required_attr("mode", std::string())

@@ -302,13 +302,17 @@ void register_resource_scatter(OpRegistry& r) {
   for (const char* name :
        {"ResourceScatterAdd", "ResourceScatterSub", "ResourceScatterMul",
         "ResourceScatterMin", "ResourceScatterMax"}) {
-    resource_scatter(r, name, kNumberTypes, false);
+    resource_scatter(r, name, kNumberTypes | kMoreIntegers, false);
   }
   resource_scatter(r, "ResourceScatterDiv", kFloatingTypes, false);
-  resource_scatter(r, "ResourceScatterUpdate", kAllTypes, false);
-  resource_scatter(r, "ResourceScatterNdUpdate", kAllTypes, true);
-  resource_scatter(r, "ResourceScatterNdAdd", kNumberTypes, true);
-  resource_scatter(r, "ResourceScatterNdSub", kNumberTypes, true);
+  resource_scatter(r, "ResourceScatterUpdate", kAllTypes | kMoreIntegers,
+                   false);
+  resource_scatter(r, "ResourceScatterNdUpdate", kAllTypes | kMoreIntegers,
+                   true);
+  resource_scatter(r, "ResourceScatterNdAdd", kNumberTypes | kMoreIntegers,
+                   true);
+  resource_scatter(r, "ResourceScatterNdSub", kNumberTypes | kMoreIntegers,
+                   true);
 }
 
 }  // namespace
@@ -324,7 +328,8 @@ void register_scatter_ops(OpRegistry& r) {
       .gradient(&grad_gather_nd);
   for (const bool like : {false, true}) {
     OpBuilder op = r.op(like ? "ScatterNdLike" : "ScatterNd");
-    op.free_input("indices", kIndexTypes).input("updates", kNumberTypes);
+    op.free_input("indices", kIndexTypes)
+        .input("updates", kNumberTypes | kMoreIntegers);
     if (like) {
       op.free_input("like");
     } else {
@@ -336,16 +341,12 @@ void register_scatter_ops(OpRegistry& r) {
         .split(&split_scatter_nd)
         .gradient(&grad_scatter_nd);
   }
-  tensor_scatter(r, "TensorScatterUpdate", kAllTypes | kHalfTypes,
+  tensor_scatter(r, "TensorScatterUpdate", kRealNumbers | kBoolType,
                  &grad_tensor_update);
-  tensor_scatter(r, "TensorScatterAdd", kNumberTypes | kHalfTypes,
-                 &grad_tensor_add<1>);
-  tensor_scatter(r, "TensorScatterSub", kNumberTypes | kHalfTypes,
-                 &grad_tensor_add<-1>);
-  tensor_scatter(r, "TensorScatterMin", kNumberTypes | kHalfTypes,
-                 &grad_tensor_extreme);
-  tensor_scatter(r, "TensorScatterMax", kNumberTypes | kHalfTypes,
-                 &grad_tensor_extreme);
+  tensor_scatter(r, "TensorScatterAdd", kRealNumbers, &grad_tensor_add<1>);
+  tensor_scatter(r, "TensorScatterSub", kRealNumbers, &grad_tensor_add<-1>);
+  tensor_scatter(r, "TensorScatterMin", kRealNumbers, &grad_tensor_extreme);
+  tensor_scatter(r, "TensorScatterMax", kRealNumbers, &grad_tensor_extreme);
   register_resource_scatter(r);
 }
 

@@ -286,8 +286,8 @@ void register_segment_ops(OpRegistry& r) {
   for (const auto& [name, gradient] : kinds) {
     r.op(name)
         .input("data", gradient == &grad_segment_extreme
-                           ? kNumberTypes
-                           : kNumberTypes | kHalfTypes)
+                           ? kNumberTypes | kMoreIntegers
+                           : kRealNumbers)
         .free_input("segment_ids", kIndexTypes)
         .output("output")
         .required_attr("num_segments", int64_t{0})

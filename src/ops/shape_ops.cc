@@ -71,7 +71,7 @@ void infer_ensure_shape(InferContext& c) {
 
 void set_numbers(InferContext& c, double first, double last, double count) {
   const DType dtype = c.attr<DType>("dtype");
-  if (!(kNumberTypes & dtype_bit(dtype))) {
+  if (!((kNumberTypes | kMoreIntegers) & dtype_bit(dtype))) {
     c.fail(fmt::format("dtype is {}; expected numbers", name_of(dtype)));
   }
   if (!std::isfinite(first) || !std::isfinite(last)) {

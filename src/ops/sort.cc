@@ -206,8 +206,8 @@ void register_search_ops(OpRegistry& r) {
       .not_differentiable();
   for (const char* name : {"LowerBound", "UpperBound"}) {
     r.op(name)
-        .input("sorted_inputs", kNumberTypes)
-        .input("values", kNumberTypes)
+        .input("sorted_inputs", kRealNumbers)
+        .input("values", kRealNumbers)
         .output("output")
         .attr("out_type", int32)
         .infer(&infer_bound)
@@ -235,7 +235,7 @@ void register_search_ops(OpRegistry& r) {
 
 void register_sort_ops(OpRegistry& r) {
   r.op("TopKV2")
-      .input("input", kNumberTypes | kHalfTypes)
+      .input("input", kRealNumbers)
       .output("values")
       .output("indices")
       .required_attr("k", int64_t{1})
@@ -245,7 +245,7 @@ void register_sort_ops(OpRegistry& r) {
       .split(&split_sorted_rows)
       .gradient(&grad_top_k);
   r.op("ArgSort")
-      .input("input", kNumberTypes | kHalfTypes)
+      .input("input", kRealNumbers)
       .output("indices")
       .attr("descending", false)
       .infer(&infer_arg_sort)
@@ -254,7 +254,7 @@ void register_sort_ops(OpRegistry& r) {
       .not_differentiable()
       .doc("Places of the elements of each row in order; equals keep theirs.");
   r.op("Sort")
-      .input("input", kNumberTypes | kHalfTypes)
+      .input("input", kRealNumbers)
       .output("values")
       .attr("descending", false)
       .infer(&infer_sort)

@@ -8,6 +8,7 @@
 #include "berth/ops/array.h"
 #include "berth/ops/clip.h"
 #include "berth/ops/contract.h"
+#include "berth/ops/factor.h"
 #include "berth/ops/math.h"
 #include "op/device_scope.h"
 #include "ops/named_call.h"
@@ -94,6 +95,28 @@ Tensor matrix_norm(const Tensor& x, double p, const math::ReduceOptions& o,
   return finish(y, o, s);
 }
 
+// The largest singular value of matrices, or the sum of all.
+Tensor spectral_norm(const Tensor& x, bool nuclear,
+                     const math::ReduceOptions& o, Site s) {
+  const int rows = normalize_axis((*o.axis)[0], x.rank(), "norm");
+  const int columns = normalize_axis((*o.axis)[1], x.rank(), "norm");
+  std::vector<int64_t> perm;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (i != rows && i != columns) perm.push_back(i);
+  }
+  perm.insert(perm.end(), {rows, columns});
+  const Tensor values =
+      linalg::svd(transpose(x, perm, s), {.compute_uv = false}, s).s;
+  const math::ReduceOptions last{.axis = std::vector<int64_t>{-1}};
+  Tensor y = nuclear ? math::reduce_sum(values, last, s)
+                     : math::reduce_max(values, last, s);
+  if (o.keepdims) {
+    y = expand_dims(expand_dims(y, std::min(rows, columns), s),
+                    std::max(rows, columns), s);
+  }
+  return y;
+}
+
 }  // namespace
 
 Tensor linalg::norm(const Tensor& x, const NormOptions& options, Site site) {
@@ -107,8 +130,10 @@ Tensor linalg::norm(const Tensor& x, const NormOptions& options, Site site) {
         where_text(), wanted));
   };
   const bool euclidean = ord.name == "euclidean" || ord.name == "fro";
-  if (!ord.name.empty() && !euclidean) {
-    fail("euclidean, fro, 1, 2, another p > 0 or infinity");
+  const bool nuclear =
+      ord.name == "nuc" && options.axis && options.axis->size() == 2;
+  if (!ord.name.empty() && !euclidean && !nuclear) {
+    fail("euclidean, fro, 1, 2, another p > 0, infinity or, of two axes, nuc");
   }
   if (!(ord.p > 0)) fail("p > 0");
   const math::ReduceOptions over{.axis = options.axis,
@@ -117,8 +142,9 @@ Tensor linalg::norm(const Tensor& x, const NormOptions& options, Site site) {
     return vector_norm(x, euclidean ? 2 : ord.p, over, site);
   }
   if (options.axis->size() != 2) fail("one axis or two");
+  if (ord.p == 2) return spectral_norm(x, nuclear, over, site);
   if (ord.p != 1 && !std::isinf(ord.p)) {
-    fail("euclidean, 1 or infinity for matrices");
+    fail("euclidean, 1, 2, nuc or infinity for matrices");
   }
   return matrix_norm(x, ord.p, over, site);
 }

@@ -76,7 +76,7 @@ Tensor exp(const Tensor& x) { return math::exp(x, {}); }
 
 constexpr Function kFunctions[] = {
     {"Ceil", kRealFloats, &no_slope, "The least whole number >= x."},
-    {"Round", kNumberTypes | kHalfTypes, &no_slope,
+    {"Round", kRealNumbers, &no_slope,
      "The nearest whole number, of two the even one."},
     {"Rint", kRealFloats, &no_slope, "As Round."},
     {"Reciprocal", kRealFloats,
@@ -169,7 +169,7 @@ constexpr Function kFunctions[] = {
        return Tensors{g.dy() / square(math::abs(g.x(0), {}) + 1.0)};
      },
      "x / (1 + |x|)."},
-    {"Invert", kIntegerTypes, nullptr, "Every bit flipped."},
+    {"Invert", kEveryInteger, nullptr, "Every bit flipped."},
 };
 
 constexpr Function kPredicates[] = {

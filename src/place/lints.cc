@@ -42,6 +42,7 @@ class Linter {
     find_asked();
     for (const Island& island : islands()) judge(island);
     for (int32_t i = 0; i < graph_.size(); ++i) judge_variable(i);
+    for (int32_t i = 0; i < graph_.size(); ++i) judge_lacking(i);
     judge_pinned();
     return std::move(lints_);
   }
@@ -237,6 +238,36 @@ class Linter {
                      variable_name(handle), place_of(handle), device_text(i),
                      short_device(d), bytes_text(bytes),
                      request_text(d.name()))});
+  }
+
+  // True when an op of the device reads what node i gives.
+  bool reads(int32_t i, int32_t device) const {
+    const auto& readers = t_.readers(i);
+    return std::any_of(
+        readers.begin(), readers.end(),
+        [&](const Traffic::Reader& r) { return t_.device(r.node) == device; });
+  }
+
+  // An op that nobody placed, between ops of a device that lacks it.
+  void judge_lacking(int32_t i) {
+    const Node& n = graph_[i];
+    if (!n.requested.empty() || asked_[i] || !movable(n)) return;
+    const Traffic::Border border = t_.border_of({i});
+    const int64_t now = t_.sent(border);
+    if (now < kLintBytes) return;
+    for (const int32_t d : t_.neighbours(border)) {
+      if (d == t_.device(i) || t_.can_run(i, d) || !reads(i, d)) continue;
+      const DeviceId there = t_.name(d);
+      lints_.push_back(
+          {"kernel-missing", i, there, now, 0,
+           fmt::format("{} runs on {}, for {} has no kernel for it, which "
+                       "sends {} between devices per call; use an op that it "
+                       "has, or ask for \"{}\" for the ops around it",
+                       describe(i), device_text(i), short_device(there),
+                       bytes_text(now),
+                       request_text(t_.name(t_.device(i)).name()))});
+      return;
+    }
   }
 
   // Gradients that a scope or an option keeps from their forward ops.

@@ -30,13 +30,14 @@ struct PlaceLint {
 };
 
 // Returns the findings for a graph whose nodes are all assigned, before
-// partition(). Judges only ops that run where they were requested, and their
-// gradients.
+// partition(). Judges ops that run where they were requested, their gradients,
+// and ops that nobody placed.
 //   reduce-placement    gives far less than it reads from another device
 //   expand-placement    gives far more to another device than it reads
 //   ping-pong           stands alone between ops of another device
 //   variable-elsewhere  a variable that only other devices read
 //   gradient-elsewhere  gradients pinned away from their forward ops
+//   kernel-missing      not requested, and not on the device of its neighbours
 std::vector<PlaceLint> lint_placement(const Graph& graph,
                                       const PlaceOptions& options);
 

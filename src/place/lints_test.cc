@@ -212,6 +212,31 @@ TEST(Lints, GradientsThatFollowTheirForwardOpsAreLeftAlone) {
             "");
 }
 
+// It runs on the CPU between ops of GPU:0: 4 MiB there and 4 MiB back.
+TEST(Lints, AnOpThatTheGpuLacksAndNobodyPlacedIsNamedWithItsBytes) {
+  const auto lints =
+      lints_of(big() + lint_node("x", "CpuOnly(big:0)", kBig) +
+               lint_node("y", "One(x:0)", kBig, on("GPU:0")) + "return y:0\n");
+  ASSERT_EQ(lints.size(), 1u);
+  EXPECT_EQ(lints[0].id, "kernel-missing");
+  EXPECT_EQ(lints[0].bytes, 8 << 20);
+  EXPECT_NE(lints[0].text.find("CpuOnly \"x\" runs on CPU:0, for GPU:0 has no "
+                               "kernel for it, which sends 8 MiB"),
+            std::string::npos)
+      << lints[0].text;
+}
+
+TEST(Lints, AnOpThatTheGpuLacksIsLeftAloneWhereItWasAskedForOrIsSmall) {
+  EXPECT_EQ(ids(big() + lint_node("x", "CpuOnly(big:0)", kBig, on("CPU:0")) +
+                lint_node("y", "One(x:0)", kBig, on("CPU:0")) + "return y:0\n"),
+            "");
+  EXPECT_EQ(
+      ids(lint_node("big", "Make()", kSmall, on("GPU:0")) +
+          lint_node("x", "CpuOnly(big:0)", kSmall) +
+          lint_node("y", "One(x:0)", kSmall, on("GPU:0")) + "return y:0\n"),
+      "");
+}
+
 TEST(Lints, OneDeviceHasNothingToSay) {
   EXPECT_EQ(
       ids(big() + lint_node("sum", "One(big:0)", kSmall) + "return sum:0\n"),

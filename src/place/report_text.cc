@@ -131,6 +131,17 @@ int64_t Report::transfer_bytes(const std::string& from,
   return sum;
 }
 
+int64_t Report::peak_bytes(const std::string& device) const {
+  const DeviceName name = DeviceName::parse(device);
+  int64_t most = 0;
+  for (const DeviceRow& d : devices) {
+    if (name.matches(DeviceId(d.device).name())) {
+      most = std::max(most, d.peak_bytes);
+    }
+  }
+  return most;
+}
+
 int64_t Report::fallback_bytes() const {
   int64_t sum = 0;
   for (const FallbackRow& f : fallbacks) sum += f.bytes;
@@ -203,6 +214,12 @@ std::string head(const Report& r) {
                 });
 }
 
+std::string verdict_lines(const Report& r) {
+  std::string s;
+  for (const std::string& v : r.verdicts) s += v + "\n";
+  return s;
+}
+
 std::string transfers_line(const Report& r) {
   if (r.transfers.empty()) return "";
   return fmt::format("transfers: {}, {} per step\n", r.transfers.size(),
@@ -245,14 +262,14 @@ std::string expensive_ops(const Report& r) {
 }  // namespace
 
 std::string Report::brief() const {
-  std::string s = head(*this) + transfers_line(*this);
+  std::string s = head(*this) + verdict_lines(*this) + transfers_line(*this);
   if (!plan.empty()) s += plan + "\n";
   if (!fallbacks.empty()) s += summary() + "\n";
   return s;
 }
 
 std::string Report::str() const {
-  std::string s = head(*this) + transfers_line(*this);
+  std::string s = head(*this) + verdict_lines(*this) + transfers_line(*this);
   if (!plan.empty()) s += plan + "\n";
   if (!transfers.empty()) {
     s += listed(
@@ -276,6 +293,7 @@ std::string Report::json() const {
             {"estimated_step_us", time_json(estimated_step_us)},
             {"measured_step_us", time_json(measured_step_us)}};
   if (!plan.empty()) j["plan"] = plan;
+  if (!verdicts.empty()) j["verdicts"] = verdicts;
   for (const char* list :
        {"devices", "transfers", "fallbacks", "moved", "ops"}) {
     j[list] = Json::array();

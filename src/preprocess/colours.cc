@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "berth/errors.h"
 #include "berth/image.h"
@@ -16,6 +17,7 @@
 #include "preprocess/image_util.h"
 #include "preprocess/pixel_colours.h"
 #include "tensor/tensor_impl.h"
+#include "tensor/visit_dtype.h"
 
 namespace berth::image {
 
@@ -24,16 +26,9 @@ namespace {
 using math::ReduceOptions;
 
 double largest_of(DType dtype) {
-  switch (dtype) {
-    case uint8:
-      return 255;
-    case int8:
-      return 127;
-    case int32:
-      return 2147483647.0;
-    default:
-      return 9223372036854775807.0;
-  }
+  return visit_dtype(dtype, "a picture", [](auto type) {
+    return convert_element<double>(std::numeric_limits<decltype(type)>::max());
+  });
 }
 
 // fn(the picture as floats), converted back.

@@ -208,6 +208,7 @@ Tensor as_string(const Tensor& input, const AsStringOptions& o, Site site) {
     if (d == bool_) return number_texts<bool>(input, o, site);
     if (d == float64) return number_texts<double>(input, o, site);
     if (is_floating(d)) return number_texts<float>(input, o, site);
+    if (d == uint64) return number_texts<uint64_t>(input, o, site);
     if (is_integer(d)) return number_texts<int64_t>(input, o, site);
     throw errors::InvalidArgument(
         fmt::format("the input is {}; expected numbers", input.spec().str()));

@@ -36,6 +36,28 @@ TEST(Strings, MeasureAndCut) {
   EXPECT_THROW(length(constant(1)), errors::InvalidArgument);
 }
 
+TEST(Strings, FallIntoTensorFlowsBuckets) {
+  // tf.strings of TensorFlow 2.21: one text of each of FarmHash's lengths.
+  const Words all = {"",
+                     "a",
+                     "abcdefg",
+                     "hello world",
+                     std::string(17, 'x'),
+                     std::string(33, 'y'),
+                     std::string(64, 'z'),
+                     std::string(129, 'q')};
+  const Tensor texts = make_strings(all, {8});
+  const int64_t n = int64_t{1} << 31;
+  EXPECT_EQ(
+      to_hash_bucket_fast(texts, n).to_vector<int64_t>(),
+      (std::vector<int64_t>{797982799, 920614371, 483095381, 198619163,
+                            1937846181, 755371774, 1946264088, 952290977}));
+  EXPECT_EQ(to_hash_bucket(texts, n).to_vector<int64_t>(),
+            (std::vector<int64_t>{429891131, 652921340, 63516224, 376452079,
+                                  429240630, 805703498, 1420561816, 6186422}));
+  EXPECT_THROW(to_hash_bucket_fast(texts, 0), errors::InvalidArgument);
+}
+
 TEST(Strings, ChangeLettersAndWhiteSpace) {
   EXPECT_EQ(words(lower(constant({"AbC-\xc3\x89"}))), (Words{"abc-\xc3\x89"}));
   EXPECT_EQ(words(upper(constant({"aZ1"}))), (Words{"AZ1"}));

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/interrupt.h"
+
 namespace berth::rpc {
 
 namespace {
@@ -92,7 +94,9 @@ void RpcMember::form(double timeout_seconds, bool shrink) {
       line = after(10);
     }
     if (connected && enrolled) {
-      m_.changed.wait_until(lock, std::min(deadline, line));
+      constexpr double kAskSeconds = 0.1;
+      m_.changed.wait_until(lock,
+                            std::min({deadline, line, after(kAskSeconds)}));
     } else if (connected) {
       enrolled = true;
       lock.unlock();
@@ -106,6 +110,9 @@ void RpcMember::form(double timeout_seconds, bool shrink) {
       m_.changed.wait_until(lock, std::min(deadline, after(pause)));
       pause = std::min(pause * 2, 0.5);
     }
+    lock.unlock();
+    check_interrupt();
+    lock.lock();
   }
 }
 

@@ -10,7 +10,8 @@ namespace {
 constexpr const char* kNames[kNumDTypes] = {
     "invalid", "float32",   "float64",    "int32",    "int64",
     "uint8",   "bool",      "resource",   "bfloat16", "float16",
-    "int8",    "complex64", "complex128", "string",   "variant"};
+    "int8",    "complex64", "complex128", "string",   "variant",
+    "int16",   "uint16",    "uint32",     "uint64"};
 }  // namespace
 
 const char* name_of(DType dtype) {

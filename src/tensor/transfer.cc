@@ -13,6 +13,7 @@
 #include "device/device_manager.h"
 #include "device/holders.h"
 #include "tensor/block_copy.h"
+#include "tensor/host_reads.h"
 #include "tensor/string_tensor.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"
@@ -111,7 +112,17 @@ void Tensor::copy_to(void* target, Site site) const {
   ReadGuard guard;
   guard.hold(t.block);
   synchronize(t.block->ready);  // of nothing too: what makes it may fail
-  if (bytes > 0) t.block->device->copy_to_host(target, t.data(), bytes);
+  if (bytes == 0) return;
+  t.block->device->copy_to_host(target, t.data(), bytes);
+  if (!t.block->device->memory().host_addressable) {
+    ++host_reads().count;
+    host_reads().last = t.block->device;
+  }
+}
+
+ReadsOfThread& host_reads() {
+  static thread_local ReadsOfThread reads;
+  return reads;
 }
 
 template <ElementType T>
@@ -155,6 +166,10 @@ BERTH_READ_AS(int64_t);
 BERTH_READ_AS(uint8_t);
 BERTH_READ_AS(bool);
 BERTH_READ_AS(int8_t);
+BERTH_READ_AS(int16_t);
+BERTH_READ_AS(uint16_t);
+BERTH_READ_AS(uint32_t);
+BERTH_READ_AS(uint64_t);
 BERTH_READ_AS(bfloat16_t);
 BERTH_READ_AS(float16_t);
 BERTH_READ_AS(std::complex<float>);

@@ -18,8 +18,9 @@ namespace berth {
 
 // Calls fn(T{}) with the element type T of `dtype` and returns its result; T
 // is one of float, double, int32_t, int64_t, uint8_t, bool, bfloat16_t,
-// float16_t, int8_t, std::complex<float>, std::complex<double>. Throws
-// errors::Unimplemented "<what> of string" for others.
+// float16_t, int8_t, std::complex<float>, std::complex<double>, int16_t,
+// uint16_t, uint32_t, uint64_t. Throws errors::Unimplemented "<what> of string"
+// for others.
 template <class Fn>
 auto visit_dtype(DType dtype, const char* what, Fn&& fn) {
   switch (dtype) {
@@ -45,6 +46,14 @@ auto visit_dtype(DType dtype, const char* what, Fn&& fn) {
       return fn(std::complex<float>{});
     case DType::kComplex128:
       return fn(std::complex<double>{});
+    case DType::kInt16:
+      return fn(int16_t{});
+    case DType::kUint16:
+      return fn(uint16_t{});
+    case DType::kUint32:
+      return fn(uint32_t{});
+    case DType::kUint64:
+      return fn(uint64_t{});
     case DType::kInvalid:
     case DType::kResource:
     case DType::kString:

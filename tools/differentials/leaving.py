@@ -40,6 +40,20 @@ def interrupt_soon():
     import signal
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     threading.Timer(0.02 + 0.003 * (number % 13), lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+def served(fn, generator=gen):  # a cluster in this process, whose workers have things to do
+    import socket
+    free = [socket.socket() for _ in range(2)]
+    for s in free: s.bind(("localhost", 0))
+    spec = tf.train.ClusterSpec(dict(zip(("worker", "ps"), ([f"localhost:{s.getsockname()[1]}"] for s in free))))
+    for s in free: s.close()
+    for job in spec.jobs: tf.distribute.Server(spec, job, 0)
+    strategy = tf.distribute.ParameterServerStrategy(tf.distribute.cluster_resolver.SimpleClusterResolver(spec))
+    coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+    it = iter(coordinator.create_per_worker_dataset(lambda: source(generator)))
+    return strategy, coordinator, [coordinator.schedule(fn, args=(it,)) for _ in range(50)]
+@tf.function
+def taken(it):
+    return tf.reduce_sum(next(it)[0])
 @tf.function
 def endless(n):
     while n > 0:
@@ -101,6 +115,16 @@ WAYS = {
     "interrupted shuffle": ("interrupt_soon()\nfor e in tf.data.Dataset.range(10**12).map(lambda v: v).shuffle(10**9): pass", -2),
     "interrupted py_function": ("interrupt_soon()\nwhile True: calls_python(tf.constant(0.0))", -2),
     "interrupted fit": ("interrupt_soon()\nmodel().fit(source().batch(8).prefetch(2), steps_per_epoch=10**9, verbose=0)", -2),
+    "parameter servers": ("s, c, r = served(taken); a_little()",),
+    "parameter servers of a busy generator": ("s, c, r = served(taken, busy); r[0].get(); a_little()",),
+    "parameter servers of a sleeping generator": ("s, c, r = served(taken, asleep); r[0].get(); a_little()",),
+    "parameter servers, exception": ("s, c, r = served(taken); r[0].get(); raise ValueError('mine')", 1),
+    "parameter servers, os._exit": ("s, c, r = served(taken); r[0].get(); a_little(); os._exit(5)", 5),
+    "parameter servers, a thread waits": (
+        "s, c, r = served(taken, asleep)\ndef waits():\n    try: c.join()\n    except tf.errors.FailedPreconditionError: pass\n"
+        "daemon(waits); r[0].get(); a_little()",),
+    "parameter servers, interrupted": ("s, c, r = served(taken, asleep); r[0].get(); interrupt_soon(); c.join()", -2),
+    "parameter servers let go": ("s, c, r = served(taken); r[0].get(); del s, c, r; a_little()",),
     "written at the end": (
         "folder = sys.argv[2]; w = tf.summary.create_file_writer(folder)\nwith w.as_default(): tf.summary.scalar('a', 1.0, step=1)\n"
         "c = tf.train.Checkpoint(v=tf.Variable(tf.ones([1000])))\nc.write(folder + '/c', "

@@ -252,7 +252,8 @@ struct TaskReport {
 struct History {
   std::vector<int> epoch;
   std::map<std::string, std::vector<double>> history;
-  std::vector<double> seconds;  // per epoch, with validation
+  std::vector<double> seconds;        // per epoch, with validation
+  std::vector<double> input_seconds;  // of these, waiting for batches to train
   // Ops of the training step that did not run where requested, and the bytes
   // moved because of them, per step.
   int64_t fallback_ops = 0;

@@ -40,12 +40,14 @@ Tensor constant(int value, Site site = Site::here());
 Tensor constant(int64_t value, Site site = Site::here());
 Tensor constant(bool value, Site site = Site::here());
 Tensor constant(const char* value, Site site = Site::here());
-// int8_t, bfloat16_t, float16_t, std::complex<float or double>, std::string: a
-// template, so that a list of two numbers is not taken for one of these.
+// int8_t, int16_t, uint16_t, uint32_t, uint64_t, bfloat16_t, float16_t,
+// std::complex<float or double>, std::string: a template, so that a list of two
+// numbers is not taken for one of these.
 template <class T>
-requires(dtype_of<T> == int8 || dtype_of<T> == bfloat16 ||
-         dtype_of<T> == float16 || is_complex(dtype_of<T>) ||
-         std::is_same_v<T, std::string>) Tensor
+requires(dtype_of<T> == int8 || dtype_of<T> == int16 ||
+         (is_unsigned(dtype_of<T>) && dtype_of<T> != uint8) ||
+         dtype_of<T> == bfloat16 || dtype_of<T> == float16 ||
+         is_complex(dtype_of<T>) || std::is_same_v<T, std::string>) Tensor
     constant(const T& value, Site site = Site::here()) {
   return constant(std::span<const T>(&value, 1), Shape{}, site);
 }

@@ -43,7 +43,7 @@ struct TensordotAxes {
 Tensor tensordot(const Tensor& a, const Tensor& b, const TensordotAxes& axes,
                  Site site = Site::here());
 
-// "euclidean", also called "fro"; 1, 2, another p > 0 or infinity.
+// "euclidean", also called "fro"; 1, 2, another p > 0 or infinity; "nuc".
 struct NormOrder {
   NormOrder(const char* name) : name(name) {}  // NOLINT: {.ord = "fro"}
   NormOrder(double p) : p(p) {}                // NOLINT: {.ord = 1}
@@ -55,8 +55,8 @@ struct NormOrder {
 
 struct NormOptions {
   NormOrder ord = "euclidean";
-  // One axis: vectors; two: matrices, for euclidean, 1 and infinity; none: all
-  // elements as one vector.
+  // One axis: vectors; two: matrices, for euclidean, 1, 2 (the largest singular
+  // value), nuc (the sum of these) and infinity; none: all as one vector.
   std::optional<std::vector<int64_t>> axis = {};
   bool keepdims = false;
 };

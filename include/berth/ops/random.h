@@ -77,6 +77,8 @@ Tensor shuffle(const Tensor& x, std::optional<int64_t> seed = std::nullopt,
 struct StatelessSeed {
   int64_t first = 0;
   int64_t second = 0;  // only its low 32 bits count
+  // In place of both: int32 or int64 [2], which is read when the op runs.
+  std::optional<Tensor> pair = std::nullopt;
 };
 Tensor stateless_normal(const Shape& shape, StatelessSeed seed,
                         const NormalOptions& options = {},

@@ -3,7 +3,9 @@ import sys as _sys
 import types as _types
 
 from berth import _core
-from berth._frames import exported
+from berth._classes import describe as _describe
+from berth._frames import hiding as _hiding
+from berth._modules import later as _later
 from berth._tensor import name_missing, unknown_name
 from berth.keras import _own, _parts
 from berth.keras import layers, callbacks, models
@@ -30,16 +32,58 @@ regularizers = _module("regularizers", _parts.regularizers)
 constraints = _module("constraints", _parts.constraints)
 activations = _module("activations", _parts.activations)
 applications = _module("applications", _parts.applications)
+for _name, _mode, _models in (
+        ("mobilenet", "tf", "MobileNet"), ("mobilenet_v2", "tf", "MobileNetV2"), ("xception", "tf", "Xception"),
+        ("resnet", "caffe", "ResNet50 ResNet101 ResNet152"), ("resnet50", "caffe", "ResNet50"), ("vgg16", "caffe", "VGG16"),
+        ("vgg19", "caffe", "VGG19"), ("resnet_v2", "tf", "ResNet50V2 ResNet101V2 ResNet152V2"),
+        ("densenet", "torch", "DenseNet121 DenseNet169 DenseNet201")):
+    setattr(applications, _name, _module(f"applications.{_name}", {
+        **{n: _parts.applications[n] for n in _models.split()},
+        "preprocess_input": lambda x, data_format=None, mode=_mode: _parts.applications["preprocess_input"](x, mode=mode)}))
 utils = _module("utils", _parts.utils)
+_later(utils, "berth.keras._files", "get_file")
+_later(utils, "berth.keras._folders", "image_dataset_from_directory text_dataset_from_directory")
+_later(utils, "berth.keras._pictures", "load_img img_to_array array_to_img save_img pad_sequences")
+preprocessing = _module("preprocessing", {"image": _module("preprocessing.image", {}),
+                                          "sequence": _module("preprocessing.sequence", {})})
+_later(preprocessing, "berth.keras._folders", "image_dataset_from_directory text_dataset_from_directory")
+_later(preprocessing.image, "berth.keras._pictures", "load_img img_to_array array_to_img save_img")
+_later(preprocessing.sequence, "berth.keras._pictures", "pad_sequences")
+utils.experimental = _module("utils.experimental", {"DatasetCreator": _own.DatasetCreator})
+_later(utils, "berth.keras.saving", "register_keras_serializable get_registered_name get_registered_object "
+      "get_custom_objects CustomObjectScope custom_object_scope serialize_keras_object deserialize_keras_object")
+
+
+@_hiding
+def set_global_policy(policy):
+    """The dtypes of layers that are made from now on: a Policy or its name, such as "mixed_float16"."""
+    _core.set_global_policy(policy)
+
+
+@_hiding
+def global_policy():
+    """The Policy of layers that are made now."""
+    return _core.global_policy()
+
+
+_describe(KerasTensor, "A value of a functional model, which has a shape and a dtype; made by Input() and by layers.")
+_describe(_core.Optimizer, "What updates variables by gradients: apply_gradients(pairs); made by tf.keras.optimizers.")
+_describe(_core.DTypePolicy, 'The dtypes of a layer: compute_dtype and variable_dtype. name: "float32", "mixed_float16", '
+                            '"mixed_bfloat16", ...', lambda name: None)
 mixed_precision = _module("mixed_precision", {
-    **exported({n: getattr(_core, n) for n in ("set_global_policy", "global_policy")}),
-    "Policy": _core.DTypePolicy,
+    "set_global_policy": set_global_policy, "global_policy": global_policy, "Policy": _core.DTypePolicy,
     "LossScaleOptimizer": _parts.optimizers["LossScaleOptimizer"]})
 Loss, Metric, Optimizer = _own.Loss, _own.Metric, _core.Optimizer
 from berth.keras import datasets  # noqa: E402
 
+from berth.keras._normalization import Normalization  # noqa: E402
+
+layers.Normalization = Normalization
 for _part in (layers, callbacks, models, datasets):
     name_missing(_part)
+
+
+del set_global_policy, global_policy
 
 
 def __getattr__(name):

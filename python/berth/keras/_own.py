@@ -156,3 +156,20 @@ def owner(metric):
 
 
 hide_in(Loss, Metric)
+
+
+class DatasetCreator:
+    """A function from a tf.distribute.InputContext to a data set, which fit calls, once per input pipeline."""
+
+    def __init__(self, dataset_fn, input_options=None):
+        if not callable(dataset_fn):
+            raise TypeError(f"DatasetCreator of a {type(dataset_fn).__name__}; expected a function from an InputContext to a "
+                            "tf.data.Dataset")
+        self.dataset_fn, self.input_options = dataset_fn, input_options
+
+    def __call__(self, *args, **kwargs):
+        from berth.data import Dataset
+        made = self.dataset_fn(*args, **kwargs)
+        if not isinstance(made, Dataset):
+            raise TypeError(f"DatasetCreator: the function returns a {type(made).__name__}; expected a tf.data.Dataset")
+        return made

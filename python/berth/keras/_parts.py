@@ -73,6 +73,7 @@ for _short, _long in (("l1", "L1"), ("l2", "L2"), ("l1_l2", "L1L2")):
 
 
 def _to_categorical(x, num_classes=None):
+    """Class numbers [...] as rows of zeros with a one, float32 [..., num_classes]; an array."""
     import numpy
     x = numpy.asarray(x, dtype="int64")
     if x.ndim > 1 and x.shape[-1] == 1:
@@ -82,23 +83,14 @@ def _to_categorical(x, num_classes=None):
 
 
 utils["to_categorical"] = _to_categorical
-utils["set_random_seed"] = _core.set_seed
 
 
-def _later(module, name):
-    """A function of a module that is imported at its first call."""
-    def call(*args, **kwargs):
-        return getattr(importlib.import_module(module), name)(*args, **kwargs)
-    call.__name__ = call.__qualname__ = name
-    return call
+def _set_random_seed(seed):
+    """Sets the seed of all random numbers of the engine."""
+    _core.set_seed(seed)
 
 
-utils["get_file"] = _later("berth.keras._files", "get_file")
-for _name in ("image_dataset_from_directory", "text_dataset_from_directory"):
-    utils[_name] = _later("berth.keras._folders", _name)
-for _name in ("register_keras_serializable", "get_registered_name", "get_registered_object", "get_custom_objects",
-              "CustomObjectScope", "custom_object_scope", "serialize_keras_object", "deserialize_keras_object"):
-    utils[_name] = _later("berth.keras.saving", _name)
+utils["set_random_seed"] = _set_random_seed
 
 
 # Optimizers: Keras' attributes and methods over the engine's handle.

@@ -191,6 +191,7 @@ class History(Callback):
         self.model = model
         self.epoch, self.history = values["epoch"], values["history"]
         self.seconds = values["seconds"]
+        self.input_seconds = values["input_seconds"]
         self.fallback_ops, self.fallback_bytes = values["fallback_ops"], values["fallback_bytes"]
 
     def __repr__(self):

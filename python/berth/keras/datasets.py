@@ -72,10 +72,24 @@ def _columns(parts):
     return tuple((x, y.reshape(-1, 1)) for x, y in parts)
 
 
-fashion_mnist = _types.SimpleNamespace(load_data=lambda: _core.load_fashion_mnist())
-cifar10 = _types.SimpleNamespace(load_data=lambda: _columns(_core.load_cifar10()))
-cifar100 = _types.SimpleNamespace(
-    load_data=lambda label_mode="fine": _columns(_core.load_cifar100(label_mode)))
+def _fashion_mnist():
+    """((x_train, y_train), (x_test, y_test)): uint8 [n, 28, 28] and numbers of ten kinds of clothes."""
+    return _core.load_fashion_mnist()
+
+
+def _cifar10():
+    """((x_train, y_train), (x_test, y_test)): uint8 [n, 32, 32, 3] and numbers of ten classes [n, 1]."""
+    return _columns(_core.load_cifar10())
+
+
+def _cifar100(label_mode="fine"):
+    """((x_train, y_train), (x_test, y_test)): uint8 [n, 32, 32, 3] and numbers of 100 "fine" or 20 "coarse" classes."""
+    return _columns(_core.load_cifar100(label_mode))
+
+
+fashion_mnist = _types.SimpleNamespace(load_data=_fashion_mnist)
+cifar10 = _types.SimpleNamespace(load_data=_cifar10)
+cifar100 = _types.SimpleNamespace(load_data=_cifar100)
 imdb = _types.SimpleNamespace(load_data=_imdb)
 reuters = _types.SimpleNamespace(load_data=_reuters)
 california_housing = _types.SimpleNamespace(load_data=_california)

@@ -5,6 +5,7 @@ import re
 import types
 
 from berth import _core
+from berth._classes import describe
 from berth._core import Tensor, Variable
 from berth._frames import hide_in
 from berth._function import call_converted
@@ -293,12 +294,15 @@ def _class_of(name, make):
         if not trainable:
             self.__berth__.trainable = False
 
-    return type(name, (Layer,), {"__init__": signed, "__doc__": make.__doc__,
-                                 "__module__": "berth.keras.layers", "_is_own": lambda self: False})
+    made = type(name, (Layer,), {"__init__": signed, "__module__": "berth.keras.layers",
+                                 "_is_own": lambda self: False})
+    describe(made, make.__doc__, make)
+    return made
 
 
 for _name, _make in list(vars(_engine).items()):
-    if isinstance(_make, types.BuiltinFunctionType) and _name[0].isupper() and _name != "Input":
+    if (isinstance(_make, types.BuiltinFunctionType) and _name[0].isupper() and _name != "Input"
+            and not hasattr(_engine.optimizers, _name)):
         globals()[_name] = _class_of(_name, _make)
 for _short, _long in (("MaxPool1D", "MaxPooling1D"), ("MaxPool2D", "MaxPooling2D"),
                       ("MaxPool3D", "MaxPooling3D"), ("AvgPool1D", "AveragePooling1D"),
@@ -313,8 +317,8 @@ class InputLayer(Layer):
     """What declares an input; `batch_shape` has the batch in front."""
 
     def __init__(self, shape=None, batch_size=None, dtype=None, batch_shape=None, name=None, input_shape=None,
-                 **kwargs):
-        refuse("Input", **kwargs)
+                 sparse=False, **kwargs):
+        refuse("Input", **kwargs)  # a SparseTensor becomes dense where the model takes it
         if shape is None and batch_shape is None and input_shape is None:
             raise ValueError("Input: there is no shape; expected shape=(...), without the batch, or batch_shape=(...)")
         if batch_shape is None:
@@ -370,6 +374,7 @@ def operation(kind, *constant, first=False, name=None, shapes=()):
 
 
 def is_operation(layer):
+    """Whether a layer of a functional model stands for an operator such as 2 * x."""
     return "kind" in layer.__dict__ and "_constant" in layer.__dict__
 
 
@@ -402,26 +407,32 @@ def wrap(handle):
 
 
 def add(inputs):
+    """The sum of inputs of one shape, tensors or values of a model."""
     return Add()(inputs)  # noqa: F821
 
 
 def concatenate(inputs, axis=-1):
+    """The inputs one after the other along `axis`."""
     return Concatenate(axis=axis)(inputs)  # noqa: F821
 
 
 def multiply(inputs):
+    """The product of inputs of one shape."""
     return Multiply()(inputs)  # noqa: F821
 
 
 def subtract(inputs):
+    """The first of two inputs minus the second."""
     return Subtract()(inputs)  # noqa: F821
 
 
 def average(inputs):
+    """The mean of inputs of one shape."""
     return Average()(inputs)  # noqa: F821
 
 
 def maximum(inputs):
+    """The largest of inputs of one shape, elementwise."""
     return Maximum()(inputs)  # noqa: F821
 
 

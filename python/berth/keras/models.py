@@ -6,13 +6,13 @@ from berth._core import OpError
 from berth._frames import hide_in
 from berth._function import call_converted
 from berth._lazy import Lazy
-from berth._placement import Report, contracts, save_text
-from berth._structure import LEAF, flatten, pack
+from berth._placement import Explanation, Placement, Report, contracts, save_text
+from berth._structure import LEAF, Composite, flatten, pack
 from berth._tensor import TensorSpec, convert_to_tensor
 from berth.data import Dataset
 from berth.keras import callbacks as _callbacks
 from berth.keras import layers as _layers
-from berth.keras._own import metric_of, owner
+from berth.keras._own import DatasetCreator, metric_of, owner
 from berth.keras.layers import Input, Layer
 
 _saving = Lazy("berth.keras.saving")
@@ -105,6 +105,14 @@ def _metrics_of(given):
     return metric_of(given)
 
 
+def _dense(value):
+    """A SparseTensor as a tensor."""
+    if not isinstance(value, Composite) or not hasattr(value, "dense_shape"):
+        return value
+    from berth.sparse import to_dense
+    return to_dense(value)
+
+
 class Model(Layer):
     """Layers that train. Made of inputs and outputs, or derived from."""
 
@@ -164,7 +172,10 @@ class Model(Layer):
 
     def _inputs(self, x):
         """What fit and its kin are given, in the dtypes of the inputs."""
-        x = getattr(x, "__berth_whole__", x)
+        if isinstance(x, DatasetCreator):
+            from berth.distribute import InputContext
+            x = x(InputContext())
+        x = _dense(getattr(x, "__berth_whole__", x))
         wanted = self._input_dtypes()
         if wanted is None:
             return _tensors(x)
@@ -173,14 +184,24 @@ class Model(Layer):
         pairs = _tensors(x)
         if not isinstance(pairs, list) or len(pairs) != len(wanted):
             return pairs
+        if len(pairs) == 1:
+            pairs = [(pairs[0][0], self._with_last_axis(pairs[0][1]))]
         names = self.input_names if any(name for name, _ in pairs) else []
         return [(name, _as(t, wanted[names.index(name)] if name in names else wanted[i]))
                 for i, (name, t) in enumerate(pairs)]
 
+    def _with_last_axis(self, t):
+        """Values [n] as [n, 1] where the model's input is so."""
+        try:
+            shape = self.__berth__.input().shape.as_list()
+        except OpError:
+            return t
+        return _core.ops.expand_dims(t, -1) if len(t.shape) == len(shape) - 1 and shape[-1] == 1 else t
+
     def __call__(self, inputs, *others, **kwargs):
         if isinstance(inputs, dict) and "_ins" in self.__dict__ and not isinstance(self._ins, dict):
             inputs = [inputs[name] for name in self.input_names]
-        return super().__call__(inputs, *others, **kwargs)
+        return super().__call__(_dense(inputs), *others, **kwargs)
 
     @property
     def input(self):
@@ -260,12 +281,13 @@ class Model(Layer):
         """Trains; returns a History."""
         given = self._callbacks(callbacks)
         validation_data = getattr(validation_data, "__berth_whole__", validation_data)
-        if isinstance(validation_data, Dataset):
+        if isinstance(validation_data, (Dataset, DatasetCreator)):
             validation_data = self._inputs(validation_data)
         if validation_data is not None and isinstance(validation_data, (list, tuple)):
             v = list(validation_data) + [None]
             validation_data = (self._inputs(v[0]), _tensors(v[1]), v[2])
-        values = self.__berth__.fit(self._inputs(x), _tensors(y), {
+        data = self._created(x) if isinstance(x, DatasetCreator) else self._inputs(x)
+        values = self.__berth__.fit(data, _tensors(y), {
             "epochs": epochs, "batch_size": _size("batch_size", batch_size, 32),
             "verbose": 1 if verbose == "auto" else int(verbose), "callbacks": given,
             "shuffle": bool(shuffle), "validation_split": validation_split,
@@ -277,6 +299,11 @@ class Model(Layer):
             "validation_data": validation_data})
         self.__dict__["history"] = _callbacks.History(self, values)
         return self.history
+
+    def _created(self, creator):
+        """What the engine calls for the data set of an input pipeline."""
+        from berth.distribute import InputContext
+        return lambda replicas, pipelines, number: self._inputs(creator(InputContext(pipelines, number, replicas)))
 
     def _callbacks(self, callbacks):
         all = [callbacks] if isinstance(callbacks, _callbacks.Callback) else list(callbacks or [])
@@ -367,11 +394,11 @@ class Model(Layer):
 
     def placement(self):
         """What of the training step ran where."""
-        return Report(self.__berth__.placement(), self.__berth__.placement_json())
+        return Placement("", self.__berth__.placement())
 
     def explain(self, op):
         """Why an op of the training step is where it is, and what would move it."""
-        return Report(self.__berth__.explain(op))
+        return Explanation("", self.__berth__.explain(op))
 
     def plan_text(self, stage="plan"):
         """The training step as text: stage "trace", "optimize", "place" or "plan".

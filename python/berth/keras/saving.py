@@ -36,10 +36,12 @@ def register_keras_serializable(package="Custom", name=None):
 
 
 def get_registered_name(obj):
+    """"package>name" of a registered class or function, else its own name."""
     return _names.get(obj, getattr(obj, "__name__", obj))
 
 
 def get_registered_object(name, custom_objects=None, module_objects=None):
+    """The class or function that is registered by this name; None: there is none."""
     return {**_registered, **(custom_objects or {}), **(module_objects or {})}.get(name)
 
 
@@ -451,6 +453,7 @@ def _compile(model, kept):
 # ---------------------------------------------------------------- files
 
 def is_keras_file(path):
+    """Whether the ending of a file is one of Keras' own: .keras, .h5, .hdf5."""
     return str(path).endswith((".keras", ".h5", ".hdf5"))
 
 
@@ -517,6 +520,7 @@ def load_model(filepath, custom_objects=None, compile=True, safe_mode=True):
 
 
 def save_weights(model, filepath, overwrite=True):
+    """Writes the weights of a model, in the format that the ending says."""
     path = str(filepath)
     if not is_keras_file(path):
         model.__berth__.save_weights(path, overwrite)
@@ -527,6 +531,7 @@ def save_weights(model, filepath, overwrite=True):
 
 
 def load_weights(model, filepath, skip_mismatch=False):
+    """Reads the weights of a model; with skip_mismatch only those that fit."""
     path = str(filepath)
     if not is_keras_file(path):
         model.__berth__.load_weights(path, skip_mismatch)

@@ -6,16 +6,16 @@
 
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops.h"
+#include "backends/reference/stream.h"
 #include "base/rng.h"
 
 namespace berth::cpu {
 
 namespace {
 
-StreamKey key_of(const KernelCall& c, bool stateless = false) {
-  const RandomStream stream(static_cast<uint64_t>(c.attr<int64_t>("seed")),
-                            static_cast<uint32_t>(c.attr<int64_t>("op_id")),
-                            stateless ? 0 : c.context->step());
+// `key`: the input that may stand for seed and op_id.
+StreamKey key_of(const KernelCall& c, int key, bool stateless) {
+  const RandomStream stream = reference::stream_of(c, key, stateless);
   return {{stream.key()[0], stream.key()[1]}, stream.step()};
 }
 
@@ -36,13 +36,13 @@ void uniform_part(const KernelCall& c, uint64_t origin, float* y, int64_t n) {
   // Rounding must not reach maxval.
   const float top =
       std::max(from, std::nextafter(static_cast<float>(high), from));
-  loops().uniform(key_of(c, c.attr<bool>("stateless")), origin, y, n);
+  loops().uniform(key_of(c, 0, c.attr<bool>("stateless")), origin, y, n);
   scale_and_add(y, n, static_cast<float>(high - low), from);
   binary_loops(BinaryOp::kMin).scalar_right(y, top, y, n);
 }
 
 void normal_part(const KernelCall& c, uint64_t origin, float* y, int64_t n) {
-  loops().normal(key_of(c, c.attr<bool>("stateless")), origin, y, n);
+  loops().normal(key_of(c, 0, c.attr<bool>("stateless")), origin, y, n);
   scale_and_add(y, n, static_cast<float>(c.attr<double>("stddev")),
                 static_cast<float>(c.attr<double>("mean")));
 }
@@ -68,6 +68,12 @@ void draw_wide(const KernelCall& c) {
   }
 }
 
+// With a key, whose dtype selects the kernel.
+template <Part kPart>
+void draw_by_key(const KernelCall& c) {
+  c.out[0].dtype == float64 ? draw_wide<kPart>(c) : draw<kPart>(c);
+}
+
 float scale_of(const KernelCall& c) {
   return static_cast<float>(1 / (1 - c.attr<double>("rate")));
 }
@@ -82,7 +88,7 @@ float float_if(bool keep, float x) {
 void dropout(const KernelCall& c) {
   constexpr int64_t kBlock = 512;
   float numbers[kBlock];
-  const StreamKey key = key_of(c);
+  const StreamKey key = key_of(c, 1, false);
   // Adding 0 removes the sign of a rate of -0.
   const int32_t rate =
       bits_of(static_cast<float>(c.attr<double>("rate")) + 0.0f);
@@ -125,6 +131,9 @@ void add_random(KernelTable& t) {
   t.direct("RandomUniform", wide, &draw_wide<&uniform_part>, "loops");
   t.direct("RandomStandardNormal", kFloat32, &draw<&normal_part>, "loops");
   t.direct("RandomStandardNormal", wide, &draw_wide<&normal_part>, "loops");
+  t.direct("RandomUniform", kIndexTypes, &draw_by_key<&uniform_part>, "loops");
+  t.direct("RandomStandardNormal", kIndexTypes, &draw_by_key<&normal_part>,
+           "loops");
   t.direct("Dropout", kFloat32, &dropout, "loops", true);
   t.direct("DropoutGrad", kFloat32, &dropout_grad, "loops", true);
 }

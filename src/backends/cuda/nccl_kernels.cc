@@ -15,7 +15,7 @@ namespace berth::cuda {
 namespace {
 
 constexpr DTypeSet kNcclTypes =
-    kRealFloats | kIntegerTypes | kInt8Type | kComplexTypes;
+    kRealFloats | kIntegerTypes | dtype_bit(int8) | kComplexTypes;
 
 // Complex numbers are summed part by part.
 struct NcclElements {

@@ -149,7 +149,7 @@ void add_constant_ops(Kernels& k) {
   k.add("Range", kRealNumbers, &constant_ops::range);
   k.add("LinSpace", kRealNumbers, &constant_ops::linspace);
   k.add("FloatRange", kRealNumbers, &constant_ops::float_range);
-  k.add("AddN", kNumberTypes | kHalfTypes, &constant_ops::add_n, true);
+  k.add("AddN", kRealNumbers, &constant_ops::add_n, true);
 }
 
 }  // namespace berth::gpu

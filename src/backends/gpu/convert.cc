@@ -8,10 +8,6 @@ namespace berth::gpu {
 
 namespace convert {
 
-constexpr DType kTypes[] = {float32, float64,   int32,     int64,
-                            uint8,   bool_,     bfloat16,  float16,
-                            int8,    complex64, complex128};
-
 ElementKernel cast_kernel(DType from, DType to) {
   const std::string in(type_word(from)), out(type_word(to));
   ElementKernel k;

@@ -102,9 +102,9 @@ bool unique(Recipe& r) {
 }  // namespace
 
 void add_dynamic(Kernels& k) {
-  k.add("Where", kAllTypes, &dynamics::where);
-  k.add("Unique", kNumberTypes, &dynamics::unique);
-  k.add("UniqueWithCounts", kNumberTypes, &dynamics::unique);
+  k.add("Where", kRealNumbers | kBoolType, &dynamics::where);
+  k.add("Unique", kNumberTypes | kMoreIntegers, &dynamics::unique);
+  k.add("UniqueWithCounts", kNumberTypes | kMoreIntegers, &dynamics::unique);
 }
 
 }  // namespace berth::gpu

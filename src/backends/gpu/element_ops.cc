@@ -13,7 +13,10 @@ using Kind = ElementOp::Kind;
 // Returns the type whose functions compute this op in this dtype.
 std::string class_of(const ElementOp& op, DType dtype, const Features& card) {
   const bool doubles = card.has_f64;
-  if (dtype == int8) return "i32";
+  // The width of the type matters.
+  if (op.function.ends_with("_SHIFT")) return std::string(type_word(dtype));
+  if (dtype == int8 || dtype == int16 || dtype == uint16) return "i32";
+  if (dtype == uint32) return "i64";
   if (is_complex(dtype)) return doubles ? "c128" : "c64";
   const bool narrow = dtype == float32 || dtype == bfloat16 || dtype == float16;
   if (op.wide && narrow) return doubles ? "f64" : "f32";

@@ -9,8 +9,7 @@ namespace elementwise {
 using Kind = ElementOp::Kind;
 
 constexpr DTypeSet kFloats = kRealFloats;
-constexpr DTypeSet kNumbers = kNumberTypes | kHalfTypes;
-constexpr DTypeSet kOrdered = kRealNumbers;
+constexpr DTypeSet kNumbers = kRealNumbers;
 
 constexpr ElementOp kOps[] = {
     {"Relu", "RELU", 1, kNumbers},
@@ -23,27 +22,27 @@ constexpr ElementOp kOps[] = {
     {"Rsqrt", "RSQRT", 1, kFloats},
     {"Erf", "ERF", 1, kFloats},
     {"Floor", "FLOOR", 1, kFloats},
-    {"Neg", "NEG", 1, kOrdered},
-    {"Abs", "ABS", 1, kOrdered},
-    {"Sign", "SIGN", 1, kOrdered},
-    {"Square", "SQUARE", 1, kOrdered},
+    {"Neg", "NEG", 1, kNumbers},
+    {"Abs", "ABS", 1, kNumbers},
+    {"Sign", "SIGN", 1, kNumbers},
+    {"Square", "SQUARE", 1, kNumbers},
     {"Reciprocal", "RECIPROCAL", 1, kFloats},
-    {"AddV2", "ADD", 2, kOrdered},
+    {"AddV2", "ADD", 2, kNumbers},
     {"BiasAdd", "ADD", 2, kNumbers},
-    {"Sub", "SUB", 2, kOrdered},
-    {"Mul", "MUL", 2, kOrdered},
+    {"Sub", "SUB", 2, kNumbers},
+    {"Mul", "MUL", 2, kNumbers},
     {"RealDiv", "DIV", 2, kFloats},
-    {"Maximum", "MAX", 2, kOrdered},
-    {"Minimum", "MIN", 2, kOrdered},
+    {"Maximum", "MAX", 2, kNumbers},
+    {"Minimum", "MIN", 2, kNumbers},
     {"Pow", "POW", 2, kFloats},
-    {"SquaredDifference", "SQUARED_DIFFERENCE", 2, kOrdered},
+    {"SquaredDifference", "SQUARED_DIFFERENCE", 2, kNumbers},
     {"ReluGrad", "RELU_GRAD", 2, kNumbers},
-    {"Equal", "==", 2, kOrdered | kBoolType, Kind::kInfix},
-    {"NotEqual", "!=", 2, kOrdered | kBoolType, Kind::kInfix},
-    {"Less", "<", 2, kOrdered, Kind::kInfix},
-    {"LessEqual", "<=", 2, kOrdered, Kind::kInfix},
-    {"Greater", ">", 2, kOrdered, Kind::kInfix},
-    {"GreaterEqual", ">=", 2, kOrdered, Kind::kInfix},
+    {"Equal", "==", 2, kNumbers | kBoolType, Kind::kInfix},
+    {"NotEqual", "!=", 2, kNumbers | kBoolType, Kind::kInfix},
+    {"Less", "<", 2, kNumbers, Kind::kInfix},
+    {"LessEqual", "<=", 2, kNumbers, Kind::kInfix},
+    {"Greater", ">", 2, kNumbers, Kind::kInfix},
+    {"GreaterEqual", ">=", 2, kNumbers, Kind::kInfix},
     {"LogicalNot", "NOT", 1, kBoolType},
     {"LogicalAnd", "AND", 2, kBoolType},
     {"LogicalOr", "OR", 2, kBoolType},

@@ -99,7 +99,7 @@ void add_dynamic(Kernels& k);  // dynamic.cc
 
 void add_gather(Kernels& k) {
   k.add("GatherV2", kEveryType, &gathering::gather);
-  k.add("GatherNd", kAllTypes | kHalfTypes | kInt8Type, &gathering::gather_nd);
+  k.add("GatherNd", kEveryType, &gathering::gather_nd);
   k.add("OneHot", kIntegerTypes, &gathering::one_hot);
   k.add("InvertPermutation", kIndexTypes, &gathering::invert_permutation);
   add_scatter(k);

@@ -1,4 +1,4 @@
-// Integers and bits, complex numbers, and int8 arithmetic.
+// Integers and bits, complex numbers.
 
 #include "backends/gpu/element_kernel.h"
 
@@ -8,8 +8,10 @@ namespace integer_ops {
 
 using Kind = ElementOp::Kind;
 
-constexpr DTypeSet kWhole = kIntegerTypes;
-constexpr DTypeSet kSigned = kIndexTypes | kInt8Type;
+constexpr DTypeSet kWhole = kEveryInteger;
+// By the sign of the types in which they are computed.
+constexpr DTypeSet kUnsigned = dtype_bit(uint8) | dtype_bit(uint64);
+constexpr DTypeSet kSigned = kWhole & ~kUnsigned;
 constexpr const char* kDivisor =
     "integer division by zero; expected divisors that are not 0";
 constexpr const char* kExponent =
@@ -18,7 +20,7 @@ constexpr const char* kExponent =
 
 constexpr ElementOp kWholeOps[] = {
     {"Pow", "POW", 2, kSigned, Kind::kFault, false, kExponent},
-    {"Pow", "POW", 2, dtype_bit(uint8)},
+    {"Pow", "POW", 2, kUnsigned},
     {"FloorDiv", "FLOOR_DIV", 2, kWhole, Kind::kFault, false, kDivisor},
     {"FloorMod", "FLOOR_MOD", 2, kWhole, Kind::kFault, false, kDivisor},
     {"TruncateDiv", "TRUNCATE_DIV", 2, kWhole, Kind::kFault, false, kDivisor},

@@ -32,10 +32,14 @@ Words words_of(DType dtype) {
     case complex128:
       return {"c128", "COMPLEX_MADD", 16};
     case int64:
+    case uint64:
       return {"u64", "WHOLE_MADD", 8};
     case int32:
     case int8:
     case uint8:
+    case int16:
+    case uint16:
+    case uint32:
       return {"u32", "WHOLE_MADD", 4};
     default:
       return {"f32", "F32_MADD", 4};

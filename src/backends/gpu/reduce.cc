@@ -209,7 +209,7 @@ void add_reduce(Kernels& k) {
   k.add("Any", kBoolType, &sum);
   k.add("ArgMax", kRealNumbers, &arg_max);
   k.add("ArgMin", kRealNumbers, &arg_min);
-  k.add("BiasAddGrad", kNumberTypes | kHalfTypes, &bias_add_grad);
+  k.add("BiasAddGrad", kRealNumbers, &bias_add_grad);
   k.add("SumLike", kRing, &sum_like);
 }
 

@@ -9,6 +9,7 @@
 #include "backends/gpu/kernels.h"
 #include "backends/gpu/moves.h"
 #include "backends/gpu/sort_scan_util.h"
+#include "tensor/visit_dtype.h"
 
 namespace berth::gpu {
 
@@ -179,17 +180,12 @@ ElementBits empty_segment(DType dtype, const char* how) {
   if (how == kAdd) return {};
   if (how == kMul) return bits_of(dtype, 1);
   ElementBits bits;
-  const auto set = [&](auto zero) {
+  visit_dtype(dtype, "a segment", [&](auto zero) {
     using T = decltype(zero);
     using Limits = std::numeric_limits<T>;
     const T v = how == kMin ? Limits::max() : Limits::lowest();
     std::memcpy(static_cast<void*>(&bits), &v, sizeof v);
-  };
-  if (dtype == float32) set(float{});
-  if (dtype == float64) set(double{});
-  if (dtype == int32) set(int32_t{});
-  if (dtype == int64) set(int64_t{});
-  if (dtype == uint8) set(uint8_t{});
+  });
   return bits;
 }
 
@@ -220,12 +216,12 @@ void add_scatter(Kernels& k) {
   k.add("GatherGradLike", kEveryNumber, &gather_grad);
   k.add("ScatterNd", kIndexTypes, &scatter_nd);
   k.add("ScatterNdLike", kIndexTypes, &scatter_nd);
-  k.add("TensorScatterUpdate", kAllTypes | kHalfTypes,
+  k.add("TensorScatterUpdate", kRealNumbers | kBoolType,
         &tensor_scatter<kUpdate>);
-  k.add("TensorScatterAdd", kNumberTypes | kHalfTypes, &tensor_scatter<kAdd>);
-  k.add("TensorScatterSub", kNumberTypes | kHalfTypes, &tensor_scatter<kSub>);
-  k.add("TensorScatterMin", kNumberTypes | kHalfTypes, &tensor_scatter<kMin>);
-  k.add("TensorScatterMax", kNumberTypes | kHalfTypes, &tensor_scatter<kMax>);
+  k.add("TensorScatterAdd", kRealNumbers, &tensor_scatter<kAdd>);
+  k.add("TensorScatterSub", kRealNumbers, &tensor_scatter<kSub>);
+  k.add("TensorScatterMin", kRealNumbers, &tensor_scatter<kMin>);
+  k.add("TensorScatterMax", kRealNumbers, &tensor_scatter<kMax>);
   k.add("ResourceScatterUpdate", kIndexTypes, &resource_scatter<kUpdate>);
   k.add("ResourceScatterAdd", kIndexTypes, &resource_scatter<kAdd>);
   k.add("ResourceScatterSub", kIndexTypes, &resource_scatter<kSub>);
@@ -236,10 +232,10 @@ void add_scatter(Kernels& k) {
   k.add("ResourceScatterNdUpdate", kIndexTypes, &resource_scatter_nd<kUpdate>);
   k.add("ResourceScatterNdAdd", kIndexTypes, &resource_scatter_nd<kAdd>);
   k.add("ResourceScatterNdSub", kIndexTypes, &resource_scatter_nd<kSub>);
-  k.add("UnsortedSegmentSum", kNumberTypes | kHalfTypes, &segment<kAdd>);
-  k.add("UnsortedSegmentProd", kNumberTypes | kHalfTypes, &segment<kMul>);
-  k.add("UnsortedSegmentMin", kNumberTypes, &segment<kMin>);
-  k.add("UnsortedSegmentMax", kNumberTypes, &segment<kMax>);
+  k.add("UnsortedSegmentSum", kRealNumbers, &segment<kAdd>);
+  k.add("UnsortedSegmentProd", kRealNumbers, &segment<kMul>);
+  k.add("UnsortedSegmentMin", kNumberTypes | kMoreIntegers, &segment<kMin>);
+  k.add("UnsortedSegmentMax", kNumberTypes | kMoreIntegers, &segment<kMax>);
 }
 
 }  // namespace berth::gpu

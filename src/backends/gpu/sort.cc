@@ -82,10 +82,10 @@ bool upper_bound(Recipe& r) { return bound(r, true); }
 
 void add_sort(Kernels& k) {
   using namespace sort_family;  // NOLINT: the functions of this file
-  k.add("TopKV2", kNumberTypes | kHalfTypes, &top_k);
-  k.add("ArgSort", kNumberTypes | kHalfTypes, &arg_sort);
-  k.add("LowerBound", kNumberTypes, &lower_bound);
-  k.add("UpperBound", kNumberTypes, &upper_bound);
+  k.add("TopKV2", kRealNumbers, &top_k);
+  k.add("ArgSort", kRealNumbers, &arg_sort);
+  k.add("LowerBound", kRealNumbers, &lower_bound);
+  k.add("UpperBound", kRealNumbers, &upper_bound);
 }
 
 }  // namespace berth::gpu

@@ -87,8 +87,7 @@ bool mirror_pad_grad(Recipe& r) {
 void add_tile_grads(Kernels& k) {
   k.add("TileGrad", kEveryNumber, &tile_gradients::tile_grad);
   k.add("TileGradLike", kEveryNumber, &tile_gradients::tile_grad);
-  k.add("MirrorPadGrad", kNumberTypes | kHalfTypes,
-        &tile_gradients::mirror_pad_grad);
+  k.add("MirrorPadGrad", kRealNumbers, &tile_gradients::mirror_pad_grad);
 }
 
 }  // namespace berth::gpu

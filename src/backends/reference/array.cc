@@ -94,7 +94,7 @@ void size_ratio(const KernelCall& c) {
 
 void add_array(KernelTable& t) {
   t.direct("Fill", kEveryType, &fill, "reference");
-  t.direct("Range", kNumberTypes, &range, "reference");
+  t.direct("Range", kOwnNumbers, &range, "reference");
   t.direct("ZerosLike", kEveryType, &zeros, "reference");
   t.direct("OnesLike", kEveryType, &ones, "reference");
   t.direct("DeepCopy", kEveryType, &copy, "reference");

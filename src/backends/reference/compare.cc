@@ -41,13 +41,14 @@ void cast(const KernelCall& c) { convert_elements(c.out[0], c.in[0]); }
 }  // namespace
 
 void add_compare(KernelTable& t) {
-  constexpr DTypeSet kEquality = kAllTypes | dtype_bit(complex128);
+  constexpr DTypeSet kEquality =
+      kOwnNumbers | kBoolType | dtype_bit(complex128);
   t.direct("Equal", kEquality, &equality<std::equal_to<>>, "reference");
   t.direct("NotEqual", kEquality, &equality<std::not_equal_to<>>, "reference");
-  t.direct("Less", kNumberTypes, &compare<std::less<>>, "reference");
-  t.direct("LessEqual", kNumberTypes, &compare<std::less_equal<>>, "reference");
-  t.direct("Greater", kNumberTypes, &compare<std::greater<>>, "reference");
-  t.direct("GreaterEqual", kNumberTypes, &compare<std::greater_equal<>>,
+  t.direct("Less", kOwnNumbers, &compare<std::less<>>, "reference");
+  t.direct("LessEqual", kOwnNumbers, &compare<std::less_equal<>>, "reference");
+  t.direct("Greater", kOwnNumbers, &compare<std::greater<>>, "reference");
+  t.direct("GreaterEqual", kOwnNumbers, &compare<std::greater_equal<>>,
            "reference");
   t.direct("LogicalAnd", kBoolType, &compare<std::logical_and<>>, "reference");
   t.direct("LogicalOr", kBoolType, &compare<std::logical_or<>>, "reference");

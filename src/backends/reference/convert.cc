@@ -10,14 +10,16 @@ namespace berth::reference {
 
 namespace {
 
-// Elements are converted through one of three types that hold every value of
-// their kind, a block at a time: 2 * 11 loops instead of 11 * 11.
+// Elements are converted through one of four types that hold every value of
+// their kind, a block at a time: a few loops per type instead of one per pair.
 constexpr int64_t kBlock = 512;
 
 template <class T>
 using Hub = std::conditional_t<
     is_complex_type<T>, std::complex<double>,
-    std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
+    std::conditional_t<
+        std::is_same_v<T, uint64_t>, uint64_t,
+        std::conditional_t<std::is_integral_v<T>, int64_t, double>>>;
 
 template <class To>
 To stored(double v) {
@@ -32,6 +34,10 @@ To stored(double v) {
 }
 template <class To>
 To stored(int64_t v) {
+  return convert_element<To>(v);
+}
+template <class To>
+To stored(uint64_t v) {
   return convert_element<To>(v);
 }
 template <class To>
@@ -71,6 +77,8 @@ void convert_elements(const View& to, const View& from) {
     convert_through<std::complex<double>>(to, from);
   } else if (is_floating(from.dtype)) {
     convert_through<double>(to, from);
+  } else if (from.dtype == uint64) {
+    convert_through<uint64_t>(to, from);
   } else {
     convert_through<int64_t>(to, from);
   }

@@ -126,9 +126,9 @@ void unique(const KernelCall& c) {
 }  // namespace
 
 void add_dynamic(KernelTable& t) {
-  t.direct("Where", kAllTypes, &where, "reference");
-  t.direct("Unique", kNumberTypes, &unique, "reference");
-  t.direct("UniqueWithCounts", kNumberTypes, &unique, "reference");
+  t.direct("Where", kOwnNumbers | kBoolType, &where, "reference");
+  t.direct("Unique", kOwnNumbers, &unique, "reference");
+  t.direct("UniqueWithCounts", kOwnNumbers, &unique, "reference");
 }
 
 }  // namespace berth::reference

@@ -115,7 +115,7 @@ constexpr auto kAbs = []<class T>(T x) -> T {
   if constexpr (std::is_floating_point_v<T>) {
     return std::fabs(x);
   } else {
-    return x < 0 ? kNeg(x) : x;
+    return std::is_signed_v<T> && x < 0 ? kNeg(x) : x;
   }
 };
 constexpr auto kSign = []<class T>(T x) {
@@ -154,11 +154,13 @@ void add_unary(KernelTable& t, const char* op) {
 }
 template <auto kFn, class... More>
 void binary_of_numbers(KernelTable& t, const char* op) {
-  add_binary<kFn, float, double, int32_t, int64_t, uint8_t, More...>(t, op);
+  add_binary<kFn, float, double, int32_t, int64_t, uint8_t, uint64_t, More...>(
+      t, op);
 }
 template <auto kFn, class... More>
 void unary_of_numbers(KernelTable& t, const char* op) {
-  add_unary<kFn, float, double, int32_t, int64_t, uint8_t, More...>(t, op);
+  add_unary<kFn, float, double, int32_t, int64_t, uint8_t, uint64_t, More...>(
+      t, op);
 }
 
 // Complex64 goes through complex128 (widened.h).

@@ -67,7 +67,7 @@ void floating(KernelTable& t, const char* op) {
 }
 template <auto kFn>
 void integers(KernelTable& t, const char* op) {
-  unary_of<kFn, int32_t, int64_t, uint8_t>(t, op);
+  unary_of<kFn, int32_t, int64_t, uint8_t, uint64_t>(t, op);
 }
 template <auto kFn>
 void floating2(KernelTable& t, const char* op) {
@@ -75,7 +75,7 @@ void floating2(KernelTable& t, const char* op) {
 }
 template <auto kFn>
 void integers2(KernelTable& t, const char* op) {
-  binary_of<kFn, int32_t, int64_t, uint8_t>(t, op);
+  binary_of<kFn, int32_t, int64_t, uint8_t, uint64_t>(t, op);
 }
 
 double softplus(double x) {
@@ -116,10 +116,24 @@ double floor_mod(double a, double b) {
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
-template <class T>
-int shift_of(T bits) {
-  constexpr int kWidth = 8 * static_cast<int>(sizeof(T));
-  return static_cast<int>(std::clamp<T>(bits, 0, kWidth - 1));
+// The width of the type matters: not widened.
+template <bool kLeft>
+void shift(const KernelCall& c) {
+  with_exact_number(c.in[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    if constexpr (std::is_integral_v<T>) {
+      constexpr T kMost = 8 * sizeof(T) - 1;
+      const T *a = c.in[0].as<T>(), *b = c.in[1].as<T>();
+      T* out = c.out[0].as<T>();
+      for_each_broadcast(*c.out[0].shape, *c.in[0].shape, *c.in[1].shape,
+                         [&](int64_t i, int64_t x, int64_t y) {
+                           const T by = std::clamp<T>(b[y], 0, kMost);
+                           using U = std::make_unsigned_t<T>;
+                           out[i] = static_cast<T>(
+                               kLeft ? static_cast<U>(a[x]) << by : a[x] >> by);
+                         });
+    }
+  });
 }
 
 void add_floating(KernelTable& t) {
@@ -192,10 +206,8 @@ void add_integers(KernelTable& t) {
   integers2<[](auto a, auto b) { return a & b; }>(t, "BitwiseAnd");
   integers2<[](auto a, auto b) { return a | b; }>(t, "BitwiseOr");
   integers2<[](auto a, auto b) { return a ^ b; }>(t, "BitwiseXor");
-  integers2<[](auto a, auto b) {
-    return static_cast<std::make_unsigned_t<decltype(a)>>(a) << shift_of(b);
-  }>(t, "LeftShift");
-  integers2<[](auto a, auto b) { return (a >> shift_of(b)); }>(t, "RightShift");
+  t.direct("LeftShift", kEveryInteger, &shift<true>, "reference", true);
+  t.direct("RightShift", kEveryInteger, &shift<false>, "reference", true);
 }
 
 template <class T>
@@ -258,7 +270,7 @@ void add_functions(KernelTable& t) {
   t.direct("NextAfter", dtype_bit(float64), &next_after<double>, "reference",
            true);
   t.direct("LeakyRelu", kFloatingTypes, &leaky_relu, "reference", true);
-  t.direct("AddN", kNumberTypes, &add_n, "reference", true);
+  t.direct("AddN", kOwnNumbers, &add_n, "reference", true);
 }
 
 }  // namespace berth::reference

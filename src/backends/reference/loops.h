@@ -17,14 +17,28 @@ namespace berth::reference {
 template <class T>
 inline constexpr bool is_number_type =
     std::is_floating_point_v<T> || std::is_same_v<T, int32_t> ||
-    std::is_same_v<T, int64_t> || std::is_same_v<T, uint8_t>;
+    std::is_same_v<T, int64_t> || std::is_same_v<T, uint8_t> ||
+    std::is_same_v<T, uint64_t>;
 
-// Calls fn(T{}) with the C++ type of `dtype`: one of kNumberTypes, of these
-// and bool, of these and complex128, of float32, float64 and complex128.
+// Calls fn(T{}) with the C++ type of `dtype`: one of kOwnNumbers, of these and
+// bool, of these and complex128, of float32, float64 and complex128.
 template <class Fn>
 void with_number(DType dtype, Fn&& fn) {
   visit_dtype(dtype, "reference kernel", [&](auto type) {
     if constexpr (is_number_type<decltype(type)>) {
+      fn(type);
+    } else {
+      throw errors::Internal("reference kernel: not a number type");
+    }
+  });
+}
+// Also for int8, int16, uint16 and uint32, as they are.
+template <class Fn>
+void with_exact_number(DType dtype, Fn&& fn) {
+  visit_dtype(dtype, "reference kernel", [&](auto type) {
+    using T = decltype(type);
+    if constexpr (is_number_type<T> ||
+                  (std::is_integral_v<T> && !std::is_same_v<T, bool>)) {
       fn(type);
     } else {
       throw errors::Internal("reference kernel: not a number type");
@@ -51,7 +65,8 @@ void with_inexact(DType dtype, Fn&& fn) {
   with_floating(dtype, fn);
 }
 
-inline constexpr DTypeSet kRingTypes = kNumberTypes | dtype_bit(complex128);
+inline constexpr DTypeSet kOwnNumbers = kNumberTypes | dtype_bit(uint64);
+inline constexpr DTypeSet kRingTypes = kOwnNumbers | dtype_bit(complex128);
 inline constexpr DTypeSet kRootTypes = kFloatingTypes | dtype_bit(complex128);
 
 // Calls fn(T{}) with a type as large as an element of `dtype`, which is any of

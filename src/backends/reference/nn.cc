@@ -151,12 +151,12 @@ void dropout_grad(const KernelCall& c) {
 }  // namespace
 
 void add_nn(KernelTable& t) {
-  t.direct("Relu", kNumberTypes, &relu, "reference", true);
-  t.direct("ReluGrad", kNumberTypes, &relu_grad, "reference", true);
+  t.direct("Relu", kOwnNumbers, &relu, "reference", true);
+  t.direct("ReluGrad", kOwnNumbers, &relu_grad, "reference", true);
   t.direct("Gelu", kFloatingTypes, &gelu, "reference", true);
   t.direct("GeluGrad", kFloatingTypes, &gelu_grad, "reference", true);
-  t.direct("BiasAdd", kNumberTypes, &bias_add, "reference", true);
-  t.direct("BiasAddGrad", kNumberTypes, &bias_add_grad, "reference");
+  t.direct("BiasAdd", kOwnNumbers, &bias_add, "reference", true);
+  t.direct("BiasAddGrad", kOwnNumbers, &bias_add_grad, "reference");
   t.direct("Dropout", kFloatingTypes, &dropout, "reference");
   t.direct("DropoutGrad", kFloatingTypes, &dropout_grad, "reference", true);
 }

@@ -8,23 +8,21 @@
 #include "backends/reference/indices.h"
 #include "backends/reference/reference.h"
 #include "backends/reference/scratch.h"
-#include "base/rng.h"
+#include "backends/reference/stream.h"
 
 namespace berth::reference {
 
 namespace {
 
-RandomStream stream_of(const KernelCall& c) {
-  return {static_cast<uint64_t>(c.attr<int64_t>("seed")),
-          static_cast<uint32_t>(c.attr<int64_t>("op_id")),
-          c.attr<bool>("stateless") ? 0 : c.context->step()};
+RandomStream own_stream(const KernelCall& c) {
+  return stream_of(c, 0, c.attr<bool>("stateless"));
 }
 
 // Element i of the output is fn(words, place), where word `place` of the block
 // belongs to it.
 template <class Fn>
 void for_each_block(const KernelCall& c, Fn&& fn) {
-  const RandomStream stream = stream_of(c);
+  const RandomStream stream = own_stream(c);
   const auto origin = static_cast<uint64_t>(c.context->slice_origin);
   PhiloxBlock words{};
   for (int64_t i = 0, n = c.out[0].size(); i < n; ++i) {
@@ -77,7 +75,7 @@ float truncated(const RandomStream& stream, uint64_t index) {
 void truncated_normal(const KernelCall& c) {
   const auto mean = static_cast<float>(c.attr<double>("mean"));
   const auto stddev = static_cast<float>(c.attr<double>("stddev"));
-  const RandomStream stream = stream_of(c);
+  const RandomStream stream = own_stream(c);
   const auto origin = static_cast<uint64_t>(c.context->slice_origin);
   with_floating(c.out[0].dtype, [&](auto type) {
     using T = decltype(type);
@@ -102,7 +100,7 @@ uint64_t scaled(const RandomStream& stream, uint64_t index, uint64_t range) {
 void uniform_int(const KernelCall& c) {
   const auto low = static_cast<uint64_t>(c.attr<int64_t>("minval"));
   const uint64_t range = static_cast<uint64_t>(c.attr<int64_t>("maxval")) - low;
-  const RandomStream stream = stream_of(c);
+  const RandomStream stream = own_stream(c);
   const auto origin = static_cast<uint64_t>(c.context->slice_origin);
   with_number(c.out[0].dtype, [&](auto type) {
     using T = decltype(type);
@@ -119,7 +117,8 @@ void uniform_int(const KernelCall& c) {
 template <class T>
 void multinomial(const KernelCall& c, const T* logits) {
   const int64_t classes = c.in[0].dim(1), samples = c.out[0].dim(1);
-  const RandomStream stream = stream_of(c);
+  // Its logits come first: it has no key.
+  const RandomStream stream = stream_of(c, 1, c.attr<bool>("stateless"));
   const auto origin = static_cast<uint64_t>(c.context->slice_origin);
   Scratch<double> shares(static_cast<size_t>(classes));
   for (int64_t b = 0; b < c.in[0].dim(0) && samples > 0; ++b) {
@@ -157,11 +156,14 @@ void multinomial(const KernelCall& c) {
 }  // namespace
 
 void add_random(KernelTable& t) {
-  t.direct("RandomUniform", kFloatingTypes, &uniform, "reference");
-  t.direct("RandomStandardNormal", kFloatingTypes, &normal, "reference");
-  t.direct("TruncatedNormal", kFloatingTypes, &truncated_normal, "reference");
+  // Of the output, or of a key.
+  const DTypeSet types = kFloatingTypes | kIndexTypes;
+  t.direct("RandomUniform", types, &uniform, "reference");
+  t.direct("RandomStandardNormal", types, &normal, "reference");
+  t.direct("TruncatedNormal", types, &truncated_normal, "reference");
   t.direct("Multinomial", kFloatingTypes, &multinomial, "reference");
-  t.direct("RandomUniformInt", kIntegerTypes, &uniform_int, "reference");
+  t.direct("RandomUniformInt", kIntegerTypes | dtype_bit(uint64), &uniform_int,
+           "reference");
 }
 
 }  // namespace berth::reference

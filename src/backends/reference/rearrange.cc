@@ -188,7 +188,7 @@ void add_rearrange(KernelTable& t) {
   t.direct("Pad", kEveryType, &pad, "reference");
   t.direct("PadV2", kEveryType, &pad_value, "reference");
   t.direct("MirrorPad", kEveryType, &mirror_pad, "reference");
-  t.direct("MirrorPadGrad", kNumberTypes, &mirror_pad_grad, "reference");
+  t.direct("MirrorPadGrad", kOwnNumbers, &mirror_pad_grad, "reference");
   t.direct("ReverseV2", kEveryType, &reverse, "reference");
   t.direct("Roll", kEveryType, &roll, "reference");
 }

@@ -80,9 +80,8 @@ void extreme_of(const KernelCall& c) {
 template <bool kMax>
 void extreme(const KernelCall& c) {
   // A wider type would give another extreme for an empty array.
-  if (c.in[0].dtype == int8) return extreme_of<int8_t, kMax>(c);
-  with_number(c.in[0].dtype,
-              [&](auto type) { extreme_of<decltype(type), kMax>(c); });
+  with_exact_number(c.in[0].dtype,
+                    [&](auto type) { extreme_of<decltype(type), kMax>(c); });
 }
 
 void all(const KernelCall& c) {
@@ -125,12 +124,12 @@ void add_reduce(KernelTable& t) {
   t.direct("Sum", kRingTypes, &sum, "reference");
   t.direct("Prod", kRingTypes, &prod, "reference");
   t.direct("Mean", kRootTypes, &mean, "reference");
-  t.direct("Max", kNumberTypes | kInt8Type, &extreme<true>, "reference");
-  t.direct("Min", kNumberTypes | kInt8Type, &extreme<false>, "reference");
+  t.direct("Max", kOwnNumbers | kMoreIntegers, &extreme<true>, "reference");
+  t.direct("Min", kOwnNumbers | kMoreIntegers, &extreme<false>, "reference");
   t.direct("All", kBoolType, &all, "reference");
   t.direct("Any", kBoolType, &any, "reference");
-  t.direct("ArgMax", kNumberTypes, &arg_extreme<true>, "reference");
-  t.direct("ArgMin", kNumberTypes, &arg_extreme<false>, "reference");
+  t.direct("ArgMax", kOwnNumbers, &arg_extreme<true>, "reference");
+  t.direct("ArgMin", kOwnNumbers, &arg_extreme<false>, "reference");
 }
 
 }  // namespace berth::reference

@@ -26,6 +26,7 @@ const KernelTable& kernels() {
     add_dynamic(t);
     add_random(t);
     add_linalg(t);
+    add_factor(t);
     add_nn(t);
     add_softmax(t);
     add_conv(t);

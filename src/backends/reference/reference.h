@@ -31,6 +31,7 @@ void add_dynamic(KernelTable& t);
 void add_random(KernelTable& t);
 // Ops that only host devices have: in kernels(), but not for accelerators.
 void add_linalg(KernelTable& t);
+void add_factor(KernelTable& t);
 void add_nn(KernelTable& t);
 void add_softmax(KernelTable& t);
 void add_conv(KernelTable& t);

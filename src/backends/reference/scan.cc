@@ -104,8 +104,8 @@ void linear_recurrence(const KernelCall& c) {
 }  // namespace
 
 void add_scan(KernelTable& t) {
-  t.direct("Cumsum", kNumberTypes, &cumsum, "reference");
-  t.direct("Cumprod", kNumberTypes, &cumprod, "reference");
+  t.direct("Cumsum", kOwnNumbers, &cumsum, "reference");
+  t.direct("Cumprod", kOwnNumbers, &cumprod, "reference");
   t.direct("CumulativeLogsumexp", kFloatingTypes, &cumulative_logsumexp,
            "reference");
   for (const char* op : {"LinearRecurrence", "SegmentRecurrence"}) {

@@ -8,6 +8,7 @@
 #include "backends/reference/indices.h"
 #include "backends/reference/reference.h"
 #include "backends/reference/scratch.h"
+#include "backends/reference/widened.h"
 
 namespace berth::reference {
 
@@ -69,6 +70,10 @@ void gather_nd(const KernelCall& c) {
 }
 
 void scatter_nd(const KernelCall& c) {
+  const DType narrow = c.in[1].dtype;
+  if (wider(narrow) != DType::kInvalid) {
+    return run_widened(c, narrow, &scatter_nd);
+  }
   with_number(c.in[1].dtype, [&](auto type) {
     using T = decltype(type);
     const T* updates = c.in[1].as<T>();
@@ -130,12 +135,12 @@ struct Max {
   }
 };
 
-// Calls fn with a value of the element type of `dtype`; only numbers support
-// arithmetic.
+// Calls fn with a value of the element type of `dtype`, or of its size; only
+// numbers support arithmetic.
 template <class Combine, class Fn>
 void with_type_for(DType dtype, Fn&& fn) {
   if constexpr (std::is_same_v<Combine, Update>) {
-    with_any(dtype, fn);
+    with_storage(dtype, fn);
   } else if constexpr (std::is_same_v<Combine, Div>) {
     with_floating(dtype, fn);
   } else {
@@ -166,6 +171,10 @@ void combine(const KernelCall& c, const View& target) {
 
 template <class Combine, bool kNd>
 void resource_scatter(const KernelCall& c) {
+  const DType narrow = c.in[2].dtype;
+  if (!std::is_same_v<Combine, Update> && wider(narrow) != DType::kInvalid) {
+    return run_widened(c, narrow, &resource_scatter<Combine, kNd>);
+  }
   combine<Combine, kNd>(c, c.in[0]);
 }
 
@@ -184,7 +193,8 @@ void segment(const KernelCall& c, double empty_float, bool lowest,
   const View &data = c.in[0], &ids = c.in[1];
   const int64_t num = c.out[0].dim(0);
   const int64_t inner = product_of(*c.out[0].shape, 1, c.out[0].shape->rank());
-  with_number(data.dtype, [&](auto type) {
+  // As they are: the lowest and the highest of a wider type are others.
+  with_exact_number(data.dtype, [&](auto type) {
     using T = decltype(type);
     using Limits = std::numeric_limits<T>;
     // Sums and products use a wide type; extremes are exact as they are.
@@ -229,14 +239,14 @@ void add_scatter(KernelTable& t) {
   const auto add = [&](const char* op, DTypeSet types, DirectKernel kernel) {
     t.direct(op, types, kernel, "reference");
   };
-  add("GatherNd", kAllTypes, &gather_nd);
+  add("GatherNd", kEveryType, &gather_nd);
   add("ScatterNd", kIndexTypes, &scatter_nd);
   add("ScatterNdLike", kIndexTypes, &scatter_nd);
-  add("TensorScatterUpdate", kAllTypes, &tensor_scatter<Update>);
-  add("TensorScatterAdd", kNumberTypes, &tensor_scatter<Add>);
-  add("TensorScatterSub", kNumberTypes, &tensor_scatter<Sub>);
-  add("TensorScatterMin", kNumberTypes, &tensor_scatter<Min>);
-  add("TensorScatterMax", kNumberTypes, &tensor_scatter<Max>);
+  add("TensorScatterUpdate", kEveryType, &tensor_scatter<Update>);
+  add("TensorScatterAdd", kOwnNumbers, &tensor_scatter<Add>);
+  add("TensorScatterSub", kOwnNumbers, &tensor_scatter<Sub>);
+  add("TensorScatterMin", kOwnNumbers, &tensor_scatter<Min>);
+  add("TensorScatterMax", kOwnNumbers, &tensor_scatter<Max>);
   add("ResourceScatterUpdate", kIndexTypes, &resource_scatter<Update, false>);
   add("ResourceScatterAdd", kIndexTypes, &resource_scatter<Add, false>);
   add("ResourceScatterSub", kIndexTypes, &resource_scatter<Sub, false>);
@@ -247,10 +257,10 @@ void add_scatter(KernelTable& t) {
   add("ResourceScatterNdUpdate", kIndexTypes, &resource_scatter<Update, true>);
   add("ResourceScatterNdAdd", kIndexTypes, &resource_scatter<Add, true>);
   add("ResourceScatterNdSub", kIndexTypes, &resource_scatter<Sub, true>);
-  add("UnsortedSegmentSum", kNumberTypes, &segment_sum);
-  add("UnsortedSegmentProd", kNumberTypes, &segment_prod);
-  add("UnsortedSegmentMin", kNumberTypes, &segment_min);
-  add("UnsortedSegmentMax", kNumberTypes, &segment_max);
+  add("UnsortedSegmentSum", kOwnNumbers | kMoreIntegers, &segment_sum);
+  add("UnsortedSegmentProd", kOwnNumbers | kMoreIntegers, &segment_prod);
+  add("UnsortedSegmentMin", kOwnNumbers | kMoreIntegers, &segment_min);
+  add("UnsortedSegmentMax", kOwnNumbers | kMoreIntegers, &segment_max);
 }
 
 }  // namespace berth::reference

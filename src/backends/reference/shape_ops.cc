@@ -50,11 +50,11 @@ void float_range(const KernelCall& c) {
 }  // namespace
 
 void add_shape_ops(KernelTable& t) {
-  t.direct("Shape", kAllTypes, &shape, "reference");
-  t.direct("Size", kAllTypes, &size, "reference");
-  t.direct("Rank", kAllTypes, &rank, "reference");
-  t.direct("LinSpace", kNumberTypes, &linspace, "reference");
-  t.direct("FloatRange", kNumberTypes, &float_range, "reference");
+  t.direct("Shape", kEveryType, &shape, "reference");
+  t.direct("Size", kEveryType, &size, "reference");
+  t.direct("Rank", kEveryType, &rank, "reference");
+  t.direct("LinSpace", kOwnNumbers, &linspace, "reference");
+  t.direct("FloatRange", kOwnNumbers, &float_range, "reference");
 }
 
 }  // namespace berth::reference

@@ -156,12 +156,12 @@ void invert_permutation(const KernelCall& c) {
 }  // namespace
 
 void add_sort(KernelTable& t) {
-  t.direct("TopKV2", kNumberTypes, &top_k, "reference");
-  t.direct("ArgSort", kNumberTypes, &arg_sort, "reference");
-  t.direct("Sort", kNumberTypes, &sort, "reference");
+  t.direct("TopKV2", kOwnNumbers, &top_k, "reference");
+  t.direct("ArgSort", kOwnNumbers, &arg_sort, "reference");
+  t.direct("Sort", kOwnNumbers, &sort, "reference");
   t.direct("InTopKV2", kFloatingTypes, &in_top_k, "reference");
-  t.direct("LowerBound", kNumberTypes, &bound<false>, "reference");
-  t.direct("UpperBound", kNumberTypes, &bound<true>, "reference");
+  t.direct("LowerBound", kOwnNumbers, &bound<false>, "reference");
+  t.direct("UpperBound", kOwnNumbers, &bound<true>, "reference");
   t.direct("InvertPermutation", kIndexTypes, &invert_permutation, "reference");
 }
 

@@ -42,6 +42,20 @@ class Operand {
 
 void widened(const KernelCall& c) {
   const DType narrow = dtype_of_call(c);
+  run_widened(c, narrow, kernels().fast(c.op->id(), wider(narrow)));
+}
+
+// Returns the dtypes of the operand that selects the kernel.
+DTypeSet picking_types(const OpDef& op) {
+  for (const ArgDef& a : op.inputs()) {
+    if (a.access == Access::kValue) return a.types;
+  }
+  return kEveryNumber;
+}
+
+}  // namespace
+
+void run_widened(const KernelCall& c, DType narrow, DirectKernel kernel) {
   Scratch<Operand> operands;
   operands.reserve(static_cast<size_t>(c.num_in + c.num_out));
   Scratch<View> views;
@@ -53,28 +67,21 @@ void widened(const KernelCall& c) {
   KernelCall call = c;
   call.in = views.data();
   call.out = views.data() + c.num_in;
-  kernels().fast(c.op->id(), wider(narrow))(call);
+  kernel(call);
   for (int i = 0; i < c.num_in + c.num_out; ++i) {
     const bool result = i >= c.num_in || writes(c.op->input(i).access);
     if (result) operands[static_cast<size_t>(i)].store();
   }
 }
 
-// Returns the dtypes of the operand that selects the kernel.
-DTypeSet picking_types(const OpDef& op) {
-  for (const ArgDef& a : op.inputs()) {
-    if (a.access == Access::kValue) return a.types;
-  }
-  return kNarrowTypes;
-}
-
-}  // namespace
-
 void add_widened(KernelTable& t) {
   for (const OpDef* op : OpRegistry::get().all()) {
     const DTypeSet types = picking_types(*op);
-    for (const DType narrow : {bfloat16, float16, int8, complex64}) {
-      if (!(types & dtype_bit(narrow)) || t.supports(*op, narrow)) continue;
+    for (int d = 1; d < kNumDTypes; ++d) {
+      const auto narrow = static_cast<DType>(d);
+      if (wider(narrow) == DType::kInvalid || !(types & dtype_bit(narrow)) ||
+          t.supports(*op, narrow))
+        continue;
       if (t.fast(op->id(), wider(narrow)) == nullptr) continue;
       t.direct(op->name(), dtype_bit(narrow), &widened, "widened");
     }

@@ -1,5 +1,6 @@
 // Kernels of narrow dtypes by way of wider ones: bfloat16 and float16 are
-// computed in float32, int8 in int32, complex64 in complex128.
+// computed in float32, int8, int16 and uint16 in int32, uint32 in int64,
+// complex64 in complex128.
 //
 // Operands are converted, the kernel of the wide dtype runs, and results are
 // rounded once (integers wrap). So an op of the catalogue takes a narrow dtype
@@ -20,7 +21,11 @@ constexpr DType wider(DType dtype) {
     case float16:
       return float32;
     case int8:
+    case int16:
+    case uint16:
       return int32;
+    case uint32:
+      return int64;
     case complex64:
       return complex128;
     default:
@@ -28,9 +33,8 @@ constexpr DType wider(DType dtype) {
   }
 }
 
-// The dtypes that have a wider one.
-inline constexpr DTypeSet kNarrowTypes =
-    kHalfTypes | kInt8Type | dtype_bit(complex64);
+// Runs a kernel with each operand of dtype `narrow` in its wider one.
+void run_widened(const KernelCall& c, DType narrow, DirectKernel kernel);
 
 }  // namespace berth::reference
 

@@ -63,7 +63,8 @@ bool Closure::done() const {
 
 const Tensors& Closure::wait() const {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return state_ != State::kWaiting; });
+  wait_unless_interrupted(changed_, lock,
+                          [&] { return state_ != State::kWaiting; });
   if (error_) std::rethrow_exception(error_);
   return results_;
 }
@@ -96,10 +97,15 @@ ParameterServers::ParameterServers(std::shared_ptr<cluster::Member> chief,
   }
 }
 
-ParameterServers::~ParameterServers() {
+ParameterServers::~ParameterServers() { end(); }
+
+void ParameterServers::end() {
   {
     std::lock_guard lock(mutex_);
-    stopping_ = true;
+    if (std::exchange(stopping_, true)) return;
+    broken_ = std::make_exception_ptr(errors::FailedPrecondition(
+        "the ParameterServerStrategy has ended: its workers and servers are "
+        "gone"));
     for (const auto& c : queue_) {
       c->fail(cancelled("the ParameterServerStrategy has ended"));
     }
@@ -157,7 +163,8 @@ std::shared_ptr<Closure> ParameterServers::schedule(
   for (size_t i = 0; i < call.leaves.size(); ++i) {
     const auto& source = call.from[i].source;
     if (source) {
-      specs.push_back(source->specs[call.from[i].component]);
+      specs.push_back(
+          source->specs[call.from[i].component % source->specs.size()]);
     } else {
       closure->leaves[i] = for_sending(call.leaves[i]);
       specs.push_back(call.leaves[i].spec());
@@ -183,7 +190,7 @@ std::shared_ptr<Closure> ParameterServers::schedule(
   }
   std::unique_lock lock(mutex_);
   start();
-  changed_.wait(lock, [&] {
+  wait_unless_interrupted(changed_, lock, [&] {
     return broken_ || first_error_ ||
            static_cast<int64_t>(unfinished_.size()) < options_.queue_length;
   });
@@ -199,8 +206,9 @@ std::shared_ptr<Closure> ParameterServers::schedule(
 void ParameterServers::join(Site) {
   {
     std::unique_lock lock(mutex_);
-    changed_.wait(
-        lock, [&] { return broken_ || first_error_ || unfinished_.empty(); });
+    wait_unless_interrupted(changed_, lock, [&] {
+      return broken_ || first_error_ || unfinished_.empty();
+    });
     raise_first_error(lock);
   }
   std::lock_guard placing(placing_);
@@ -460,17 +468,14 @@ Tensors ParameterServers::gather_arguments(Worker& worker, int w,
                            from.component);
       continue;
     }
-    const auto [it, fresh] = closure.drawn.try_emplace(&state);
-    if (fresh) {
-      try {
-        it->second = element_of(w, state);
-      } catch (...) {
-        closure.drawn.erase(&state);
-        throw;
-      }
+    Tensors& drawn = closure.drawn[&state];
+    const auto component = static_cast<size_t>(from.component);
+    while (component >= drawn.size()) {
+      const Tensors element = element_of(w, state);
+      drawn.insert(drawn.end(), element.begin(), element.end());
     }
     *text += " t";
-    args.push_back(it->second.at(static_cast<size_t>(from.component)));
+    args.push_back(drawn[component]);
   }
   return args;
 }

@@ -83,6 +83,9 @@ class ParameterServers : public std::enable_shared_from_this<ParameterServers> {
   ~ParameterServers();
   ParameterServers(const ParameterServers&) = delete;
   ParameterServers& operator=(const ParameterServers&) = delete;
+  // Ends workers and servers: running functions are awaited, waiting ones
+  // cancelled. Later calls throw errors::FailedPrecondition.
+  void end();
 
   int num_workers() const { return static_cast<int>(workers_.size()); }
   int num_servers() const { return static_cast<int>(servers_.size()); }

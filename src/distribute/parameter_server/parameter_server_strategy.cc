@@ -140,7 +140,8 @@ void serve(const std::shared_ptr<cluster::Member>& member) {
     });
     {
       std::unique_lock lock(end->mutex);
-      end->changed.wait(lock, [&] { return end->over || end->failed; });
+      wait_unless_interrupted(end->changed, lock,
+                              [&] { return end->over || end->failed; });
       if (end->over) break;
       end->failed = false;
     }

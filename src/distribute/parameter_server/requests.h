@@ -7,11 +7,14 @@
 #ifndef BERTH_DISTRIBUTE_PARAMETER_SERVER_REQUESTS_H_
 #define BERTH_DISTRIBUTE_PARAMETER_SERVER_REQUESTS_H_
 
+#include <condition_variable>
 #include <functional>
 #include <future>
+#include <mutex>
 #include <sstream>
 #include <string>
 
+#include "base/interrupt.h"
 #include "berth/errors.h"
 #include "cluster/member.h"
 
@@ -65,6 +68,19 @@ cluster::Message answer_of(std::future<cluster::Message>& answer,
 
 // Returns a copy in host memory whose bytes do not change any more.
 Tensor for_sending(const Tensor& t);
+
+// changed.wait(lock, ready). Throws errors::Cancelled at Ctrl-C, without the
+// lock.
+template <class Ready>
+void wait_unless_interrupted(std::condition_variable& changed,
+                             std::unique_lock<std::mutex>& lock,
+                             const Ready& ready) {
+  while (!changed.wait_for(lock, kAskEach, ready)) {
+    lock.unlock();
+    check_interrupt();
+    lock.lock();
+  }
+}
 
 // A number that differs from that of any other task of this kind.
 uint64_t new_incarnation();

@@ -265,9 +265,13 @@ Tensors PsWorker::arguments(Request& request, const Tensors& tensors) {
     }
     Tensors list;
     if (kind == 'd') {
-      const auto [it, fresh] = elements.try_emplace(id);
-      if (fresh) it->second = next_of(id);
-      list = it->second;
+      Tensors& drawn = elements[id];
+      while (component >= drawn.size()) {
+        const Tensors element = next_of(id);
+        drawn.insert(drawn.end(), element.begin(), element.end());
+        if (element.empty()) break;
+      }
+      list = drawn;
     } else {
       std::lock_guard lock(mutex_);
       const auto it = resources_.find(id);

@@ -218,11 +218,19 @@ class Planner {
         share.devices.push_back(d->str());
         if (known) add_times(*made.plan, p, d->str(), share);
         for (const placement::DeviceRow& row : rows) {
-          if (row.device == d->str()) share.peak_bytes += row.peak_bytes;
+          if (row.device != d->str()) continue;
+          share.peak_bytes += row.peak_bytes;
+          note_limit(row, const_cast<Device*>(d)->allocator().info());
         }
       }
       plan_.replicas.push_back(std::move(share));
     }
+  }
+
+  void note_limit(const placement::DeviceRow& row, const MemoryInfo& memory) {
+    const auto limit = static_cast<int64_t>(memory.limit_bytes);
+    if (limit == 0 || row.peak_bytes <= limit) return;
+    plan_.too_small.push_back({row.device, row.peak_bytes, limit});
   }
 
   void add_times(const Plan& plan, const PlanPrediction& p,

@@ -175,6 +175,34 @@ TEST(StrategyPlan, TellsWhatIsMissing) {
   IN_A_FRESH_PROCESS(what_is_missing());
 }
 
+// An example needs about 4 KiB for each of the values that gradients want.
+void what_does_not_fit() {
+  config::set_simulated_devices("GPUx1");
+  config::set_logical_device_configuration(
+      config::list_physical_devices("GPU")[0], {{.memory_limit_mb = 24}});
+  const OneDeviceStrategy strategy("/GPU:0");
+  const auto scope = strategy.scope();
+  keras::Sequential model({Dense(1024, {.activation = "relu"}), Dense(4)});
+  model.build({-1, 8});
+  model.compile(
+      {.optimizer = "sgd", .loss = "sparse_categorical_crossentropy"});
+  const StrategyPlan plan = strategy.plan(model, 20000);
+  check(plan.too_small.size() == 1, "one device");
+  check(plan.too_small[0].peak_bytes > 80 << 20, "of so much");
+  check(plan.too_small[0].limit_bytes == 24 << 20, "with its limit");
+  check(plan.str().find("does not fit GPU:0 (") != std::string::npos &&
+            plan.str().find(" of 24 MiB)\n") != std::string::npos,
+        plan.str());
+  const int64_t most = plan.largest_batch;
+  check(most > 100 && most < 6000, "the largest batch");
+  check(strategy.plan(model, most).too_small.empty(), "which fits");
+  check(!strategy.plan(model, most + 1).too_small.empty(), "one more does not");
+}
+
+TEST(StrategyPlan, SaysWhatDoesNotFitAndWhatDoes) {
+  IN_A_FRESH_PROCESS(what_does_not_fit());
+}
+
 TEST(StrategyAdvice, SpeaksOfOneMemoryBus) {
   StrategyPlan plan;
   plan.replicas.resize(4);

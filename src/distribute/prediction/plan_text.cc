@@ -9,6 +9,7 @@
 #include "base/bytes_text.h"
 #include "berth/distribute.h"
 #include "device/virtual_clock.h"
+#include "place/device_table.h"
 
 namespace berth::distribute {
 
@@ -135,6 +136,16 @@ std::string StrategyPlan::str() const {
                      in_us(one_device_us), clocks.mark(), speed_up());
   }
   add_tasks(*this, clocks, s);
+  for (const TooSmall& d : too_small) {
+    s += fmt::format("  does not fit {} ({} of {})\n",
+                     short_device(DeviceId(d.device)), bytes_text(d.peak_bytes),
+                     bytes_text(d.limit_bytes));
+  }
+  if (!too_small.empty()) {
+    s += largest_batch > 0
+             ? fmt::format("  the largest batch that fits: {}\n", largest_batch)
+             : "  no batch fits\n";
+  }
   if (!advice.empty()) s += "  " + advice + "\n";
   return s;
 }
@@ -150,6 +161,15 @@ std::string StrategyPlan::json() const {
                              {"slices", r.slices},
                              {"compute_us", time(r.compute_us)},
                              {"peak_bytes", r.peak_bytes}});
+  }
+  if (!too_small.empty()) {
+    j["too_small"] = Json::array();
+    for (const TooSmall& d : too_small) {
+      j["too_small"].push_back({{"device", d.device},
+                                {"peak_bytes", d.peak_bytes},
+                                {"limit_bytes", d.limit_bytes}});
+    }
+    j["largest_batch"] = largest_batch;
   }
   j["buckets"] = Json::array();
   for (const Bucket& b : buckets) {

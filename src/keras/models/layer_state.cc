@@ -11,6 +11,7 @@
 #include "base/bytes_text.h"
 #include "base/diagnostics.h"
 #include "base/immortal.h"
+#include "base/intern.h"
 #include "base/where.h"
 #include "berth/config.h"
 #include "berth/errors.h"
@@ -174,6 +175,7 @@ CallLosses::Metrics CallLosses::metrics() const {
 LayerCall::LayerCall(const LayerState& state, std::optional<bool> training)
     : state_(state),
       outer_(std::exchange(keras_thread().call, this)),
+      parts_of_(std::exchange(keras_thread().parts_of, nullptr)),
       layer_(t_state.layer),
       site_(t_state.site),
       outer_training_(keras_thread().training),
@@ -192,19 +194,23 @@ LayerCall::LayerCall(const LayerState& state, std::optional<bool> training)
     push_scope(&scope_, own, state.scope.site);
     scope_.kind = ScopeKind::kLayer;
   }
-  t_state.layer = state.stable_name;
+  t_state.layer =
+      parts_of_ ? intern(fmt::format("{}/{}", parts_of_, state.stable_name))
+                : state.stable_name;
   t_state.site = state.site;
   keras_thread().training = training_;
 }
 
 LayerCall::~LayerCall() {
   keras_thread().call = outer_;
+  keras_thread().parts_of = parts_of_;
   if (!state_.scope.device.empty()) pop_scope(&scope_);
   t_state.layer = layer_;
   t_state.site = site_;
   keras_thread().training = outer_training_;
 }
 
+void LayerCall::name_parts() { keras_thread().parts_of = t_state.layer; }
 const LayerCall* LayerCall::current() { return keras_thread().call; }
 std::string LayerCall::path() const {
   return outer_ ? outer_->path() + "/" + state_.name : state_.name;

@@ -136,6 +136,8 @@ class LayerCall {
   LayerCall& operator=(const LayerCall&) = delete;
 
   bool training() const { return training_; }
+  // Names what the layer that runs now calls as its parts, "block/up".
+  static void name_parts();
   // The innermost one of this thread; null: none.
   static const LayerCall* current();
   const LayerState& state() const { return state_; }
@@ -150,6 +152,7 @@ class LayerCall {
 
   const LayerState& state_;
   const LayerCall* const outer_;
+  const char* const parts_of_;
   const char* const layer_;
   const Site site_;
   const bool outer_training_;

@@ -31,6 +31,9 @@ struct KerasThread {
   GlobalStep* step = nullptr;
   CallLosses* losses = nullptr;
   const LayerCall* call = nullptr;
+  // The path of a layer of the user's own whose call() runs: its parts are
+  // under it ("block/up"); null: none.
+  const char* parts_of = nullptr;
   WeightLimit* limit = nullptr;
   distribute::StrategyCore* fit_core = nullptr;
 };

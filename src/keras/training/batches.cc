@@ -173,6 +173,7 @@ Batches::Batches(data::Dataset dataset, const LayerState& model,
   }
   own_data = mine.has_value();
   if (mine) dataset = *mine;
+  this->dataset = dataset;
   cardinality = dataset.cardinality();
   const NamedParts parts{what, model.name, model.input_names,
                          model.output_names, site};

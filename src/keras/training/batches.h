@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "berth/data.h"
 #include "berth/distribute.h"
@@ -44,6 +45,7 @@ struct Batches {
   int64_t cardinality = data::kUnknown;
   bool own_data = false;  // each task reads examples that others do not
   std::function<BatchReader()> begin;
+  std::optional<data::Dataset> dataset;  // none: of replicas
 };
 
 // Inputs of a batch, and its targets with weights after them.

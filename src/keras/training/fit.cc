@@ -22,6 +22,7 @@
 #include "keras/training/bad_labels.h"
 #include "keras/training/batches.h"
 #include "keras/training/evaluate.h"
+#include "keras/training/input_watch.h"
 #include "keras/training/nan_watch.h"
 #include "keras/training/step_watch.h"
 #include "keras/training/task_watch.h"
@@ -81,6 +82,7 @@ class FitRun final : public FitLoop {
         link_(t.core ? t.core->link().get() : nullptr),
         of_strategy_(t.core.get()),
         watch_(model, t),
+        input_watch_(model, t, batches, site),
         nan_watch_(model, t, options, site),
         task_watch_(t.core),
         num_inputs_(model.base()->state().num_inputs),
@@ -142,6 +144,7 @@ class FitRun final : public FitLoop {
   distribute::CollectiveExecutor* const link_;  // null: there is one task
   const FitOfStrategy of_strategy_;
   StepWatch watch_;
+  InputWatch input_watch_;
   NaNWatch nan_watch_;
   TaskWatch task_watch_;
   const size_t num_inputs_;
@@ -194,7 +197,10 @@ void FitRun::begin_pass() {
 // their end begins another pass; one that runs out of them is over.
 bool FitRun::next() {
   const NextBatch timed = [this](Tensors& element) {
-    return watch_.wait(pass_.next, element);
+    const NextBatch next = [this](Tensors& e) {
+      return input_watch_.wait(pass_.next, e);
+    };
+    return watch_.wait(next, element);
   };
   if (o_.steps_per_epoch == 0) return task_watch_.wait(timed, element_);
   if (done_ >= o_.steps_per_epoch) return false;
@@ -281,6 +287,8 @@ void FitRun::end_epoch(double seconds) {
   Logs logs(values.begin(), values.end());
   history_.epoch.push_back(epoch_);
   history_.seconds.push_back(seconds + seconds_since(start));
+  history_.input_seconds.push_back(
+      input_watch_.after_epoch(epoch_, done_, seconds));
   for (const auto& [name, value] : logs) {
     history_.history[name].push_back(value);
   }

@@ -108,6 +108,9 @@ placement::Report Model::placement() const {
         name()));
   }
   most->name = name();
+  if (!training_->input_verdict.empty()) {
+    most->verdicts.push_back(training_->input_verdict);
+  }
   return std::move(*most);
 }
 

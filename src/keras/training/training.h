@@ -114,6 +114,8 @@ struct Model::Training {
   // The time of a training step on so many examples, as planned last.
   double predicted_us = -1;
   int64_t predicted_batch = 0;
+  // What the last epoch waited for, for reports; "" if for nothing much.
+  std::string input_verdict;
 
  private:
   class StepScope;

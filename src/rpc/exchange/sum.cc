@@ -19,31 +19,15 @@ using cluster::Reduction;
 
 constexpr int64_t kStretch = 2048;  // elements
 
-template <class T>
-auto of_type(DType dtype, T&& fn) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return fn(float{});
-    case DType::kFloat64:
-      return fn(double{});
-    case DType::kInt32:
-      return fn(int32_t{});
-    case DType::kInt64:
-      return fn(int64_t{});
-    case DType::kInt8:
-      return fn(int8_t{});
-    case DType::kUint8:
-    case DType::kBool:
-      return fn(uint8_t{});
-    case DType::kFloat16:
-      return fn(float16_t{});
-    case DType::kBFloat16:
-      return fn(bfloat16_t{});
-    default:
-      break;
+template <class Fn>
+void of_type(DType dtype, Fn&& fn) {
+  if (size_of(dtype) == 0 || is_complex(dtype)) {
+    throw errors::InvalidArgument(fmt::format(
+        "tensors of {} are not added between tasks", name_of(dtype)));
   }
-  throw errors::InvalidArgument(
-      fmt::format("tensors of {} are not added between tasks", name_of(dtype)));
+  visit_dtype(dtype == bool_ ? uint8 : dtype, "sums", [&]<class T>(T v) {
+    if constexpr (!is_complex_type<T> && !std::is_same_v<T, bool>) fn(v);
+  });
 }
 
 // Integers wrap around; a NaN wins both minimum and maximum.

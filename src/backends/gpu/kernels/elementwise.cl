@@ -34,6 +34,3 @@ typedef struct {
 #define w128_C w128
 #define w128_LOAD TYPE_PLAIN_LOAD
 #define w128_STORE TYPE_PLAIN_STORE
-#define u16_C u16
-#define u16_LOAD TYPE_PLAIN_LOAD
-#define u16_STORE TYPE_PLAIN_STORE

@@ -273,12 +273,15 @@ MATH_FLOAT(f64)
 MATH_WHOLE(i32)
 MATH_WHOLE(i64)
 MATH_WHOLE(u8)
+MATH_WHOLE(u64)
 FN i32 i32_SIGN(i32 x) { return (x > 0) - (x < 0); }
 FN i64 i64_SIGN(i64 x) { return (x > 0) - (x < 0); }
 FN u8 u8_SIGN(u8 x) { return (u8)(x != 0); }
+FN u64 u64_SIGN(u64 x) { return (u64)(x != 0); }
 FN i32 i32_ABS(i32 x) { return x < 0 ? i32_NEG(x) : x; }
 FN i64 i64_ABS(i64 x) { return x < 0 ? i64_NEG(x) : x; }
 FN u8 u8_ABS(u8 x) { return x; }
+FN u64 u64_ABS(u64 x) { return x; }
 FN u8 b8_NOT(u8 x) { return (u8)(x == 0); }
 FN u8 b8_AND(u8 a, u8 b) { return (u8)(a & b); }
 FN u8 b8_OR(u8 a, u8 b) { return (u8)(a | b); }
@@ -295,7 +298,11 @@ FN u8 b8_OR(u8 a, u8 b) { return (u8)(a | b); }
   MATH_CONVERT(t, i32, -2147483648.0f, 2147483648.0f)     \
   MATH_CONVERT(t, i64, -9223372036854775808.0f, 9223372036854775808.0f) \
   MATH_CONVERT(t, u8, 0.0f, 255.0f)                       \
-  MATH_CONVERT(t, i8, -128.0f, 127.0f)
+  MATH_CONVERT(t, i8, -128.0f, 127.0f)                    \
+  MATH_CONVERT(t, i16, -32768.0f, 32767.0f)               \
+  MATH_CONVERT(t, u16, 0.0f, 65535.0f)                    \
+  MATH_CONVERT(t, u32, 0.0f, 4294967296.0f)               \
+  MATH_CONVERT(t, u64, 0.0f, 18446744073709551616.0f)
 MATH_CONVERTS(f32)
 #if HAS_F64
 MATH_CONVERTS(f64)

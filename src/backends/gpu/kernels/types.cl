@@ -6,6 +6,7 @@
 //   T_ADD, T_SUB, T_MUL, T_DIV, T_ZERO, T_ONE, T_OF(real) of values in T_C
 //   T_LOWEST, T_HIGHEST   of real types
 //   T_FLOAT, T_COMPLEX, T_HALF, T_INTEGER   1 or 0
+// Those of whole numbers stand in gpu/source.cc.
 
 typedef u8 b8;     // bool: 0 or 1
 typedef u16 bf16;  // bits
@@ -121,71 +122,6 @@ FN u16 f16_of_f32(f32 x) {
 #define f64_HALF 0
 #define f64_INTEGER 0
 #endif
-
-// Whole numbers wrap: sums and products go through the unsigned type.
-#define i32_C i32
-#define i32_LOAD TYPE_PLAIN_LOAD
-#define i32_STORE(p, i, v) ((p)[i] = (i32)(v))
-#define i32_ADD(a, b) ((i32)((u32)(a) + (u32)(b)))
-#define i32_SUB(a, b) ((i32)((u32)(a) - (u32)(b)))
-#define i32_MUL(a, b) ((i32)((u32)(a) * (u32)(b)))
-#define i32_ZERO 0
-#define i32_ONE 1
-#define i32_OF(x) ((i32)(x))
-#define i32_LOWEST (-2147483647 - 1)
-#define i32_HIGHEST 2147483647
-#define i32_FLOAT 0
-#define i32_COMPLEX 0
-#define i32_HALF 0
-#define i32_INTEGER 1
-
-#define i64_C i64
-#define i64_LOAD TYPE_PLAIN_LOAD
-#define i64_STORE(p, i, v) ((p)[i] = (i64)(v))
-#define i64_ADD(a, b) ((i64)((u64)(a) + (u64)(b)))
-#define i64_SUB(a, b) ((i64)((u64)(a) - (u64)(b)))
-#define i64_MUL(a, b) ((i64)((u64)(a) * (u64)(b)))
-#define i64_ZERO ((i64)0)
-#define i64_ONE ((i64)1)
-#define i64_OF(x) ((i64)(x))
-#define i64_LOWEST ((i64)(-9223372036854775807L - 1))
-#define i64_HIGHEST ((i64)9223372036854775807L)
-#define i64_FLOAT 0
-#define i64_COMPLEX 0
-#define i64_HALF 0
-#define i64_INTEGER 1
-
-#define u8_C u8
-#define u8_LOAD TYPE_PLAIN_LOAD
-#define u8_STORE(p, i, v) ((p)[i] = (u8)(v))
-#define u8_ADD(a, b) ((u8)((a) + (b)))
-#define u8_SUB(a, b) ((u8)((a) - (b)))
-#define u8_MUL(a, b) ((u8)((a) * (b)))
-#define u8_ZERO ((u8)0)
-#define u8_ONE ((u8)1)
-#define u8_OF(x) ((u8)(x))
-#define u8_LOWEST ((u8)0)
-#define u8_HIGHEST ((u8)255)
-#define u8_FLOAT 0
-#define u8_COMPLEX 0
-#define u8_HALF 0
-#define u8_INTEGER 1
-
-#define i8_C i8
-#define i8_LOAD TYPE_PLAIN_LOAD
-#define i8_STORE(p, i, v) ((p)[i] = (i8)(v))
-#define i8_ADD(a, b) ((i8)((a) + (b)))
-#define i8_SUB(a, b) ((i8)((a) - (b)))
-#define i8_MUL(a, b) ((i8)((a) * (b)))
-#define i8_ZERO ((i8)0)
-#define i8_ONE ((i8)1)
-#define i8_OF(x) ((i8)(x))
-#define i8_LOWEST ((i8)-128)
-#define i8_HIGHEST ((i8)127)
-#define i8_FLOAT 0
-#define i8_COMPLEX 0
-#define i8_HALF 0
-#define i8_INTEGER 1
 
 #define b8_C u8
 #define b8_LOAD TYPE_PLAIN_LOAD

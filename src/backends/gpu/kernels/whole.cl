@@ -14,6 +14,11 @@
 WHOLE_BITS(i32, u32, 32)
 WHOLE_BITS(i64, u64, 64)
 WHOLE_BITS(u8, u8, 8)
+WHOLE_BITS(u64, u64, 64)
+WHOLE_BITS(i8, u8, 8)
+WHOLE_BITS(i16, u16, 16)
+WHOLE_BITS(u16, u16, 16)
+WHOLE_BITS(u32, u32, 32)
 
 // Division towards 0; the lowest number by -1 wraps around.
 #define WHOLE_SIGNED(t)                                                       \
@@ -48,21 +53,26 @@ WHOLE_BITS(u8, u8, 8)
 WHOLE_SIGNED(i32)
 WHOLE_SIGNED(i64)
 
-FN u8 u8_TRUNCATE_DIV(u8 a, u8 b, GLOBAL i64 *fault) {
-  if (b == 0) report(fault, 1, 0, 0, 0);
-  return b == 0 ? (u8)0 : (u8)(a / b);
-}
-FN u8 u8_TRUNCATE_MOD(u8 a, u8 b, GLOBAL i64 *fault) {
-  if (b == 0) report(fault, 1, 0, 0, 0);
-  return b == 0 ? (u8)0 : (u8)(a % b);
-}
+#define WHOLE_UNSIGNED(t)                                                     \
+  FN t t##_TRUNCATE_DIV(t a, t b, GLOBAL i64 *fault) {                        \
+    if (b == 0) report(fault, 1, 0, 0, 0);                                    \
+    return b == 0 ? (t)0 : (t)(a / b);                                        \
+  }                                                                           \
+  FN t t##_TRUNCATE_MOD(t a, t b, GLOBAL i64 *fault) {                        \
+    if (b == 0) report(fault, 1, 0, 0, 0);                                    \
+    return b == 0 ? (t)0 : (t)(a % b);                                        \
+  }                                                                           \
+  FN t t##_POW(t a, t b) {                                                    \
+    t power = 1;                                                              \
+    for (t n = b; n > 0; n = (t)(n >> 1)) {                                   \
+      if (n & 1) power = t##_MUL(power, a);                                   \
+      a = t##_MUL(a, a);                                                      \
+    }                                                                         \
+    return power;                                                             \
+  }
+WHOLE_UNSIGNED(u8)
+WHOLE_UNSIGNED(u64)
 #define u8_FLOOR_DIV u8_TRUNCATE_DIV
 #define u8_FLOOR_MOD u8_TRUNCATE_MOD
-FN u8 u8_POW(u8 a, u8 b) {
-  u8 power = 1;
-  for (i32 n = b; n > 0; n >>= 1) {
-    if (n & 1) power = u8_MUL(power, a);
-    a = u8_MUL(a, a);
-  }
-  return power;
-}
+#define u64_FLOOR_DIV u64_TRUNCATE_DIV
+#define u64_FLOOR_MOD u64_TRUNCATE_MOD

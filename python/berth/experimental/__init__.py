@@ -26,10 +26,18 @@ class dlpack:
         return tensor.__dlpack__()
 
 
+_LATER = {"Optional": "data", "DynamicRaggedShape": "_ragged_shape", "RowPartition": "_ragged_shape",
+          **dict.fromkeys(("ExtensionType", "BatchableExtensionType", "ExtensionTypeSpec", "extension_type"), "_extension"),
+          **dict.fromkeys(("dispatch_for_api", "dispatch_for_unary_elementwise_apis",
+                           "dispatch_for_binary_elementwise_apis", "unregister_dispatch_for"), "_dispatch")}
+
+
 def __getattr__(name):
-    if name == "Optional":
-        from berth.data import Optional
-        return Optional
+    import importlib
+    if name == "numpy":
+        return importlib.import_module("berth.experimental.numpy")
+    if name in _LATER:
+        return getattr(importlib.import_module(f"berth.{_LATER[name]}"), name)
     if name.startswith("__"):
         raise AttributeError(name)
     from berth._tensor import unknown_name

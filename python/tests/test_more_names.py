@@ -1,0 +1,134 @@
+"""Tables and small functions of tf. The numbers are TensorFlow's own."""
+import gzip
+import subprocess
+import sys
+
+import berth as tf
+import numpy as np
+import pytest
+
+
+def test_tables_of_keys_and_values():
+    table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a", "b"], [1, 2]), -1)
+    assert table.lookup(tf.constant([["b", "x"], ["a", "a"]])).numpy().tolist() == [[2, -1], [1, 1]]
+    assert int(table.lookup(tf.constant("b"))) == 2 and int(table.size()) == 2
+    assert table[tf.ragged.constant([["a"], ["b", "z"]])].to_list() == [[1], [2, -1]]
+    back = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer([1, 2], ["a", "b"]), "?")
+    assert back.lookup(tf.constant([2, 5])).numpy().tolist() == [b"b", b"?"]
+    rows = tf.data.Dataset.from_tensor_slices(["b", "q"]).map(table.lookup)
+    assert [int(v) for v in rows] == [2, -1]
+    assert tf.function(table.lookup)(tf.constant(["a"])).numpy().tolist() == [1]
+    with pytest.raises(TypeError):
+        table.lookup(tf.constant([1]))
+
+
+def test_tables_of_files_and_vocabularies(tmp_path):
+    path = str(tmp_path / "words.txt")
+    with open(path, "w") as file:
+        file.write("emerson\nlake\npalmer\n")
+    lines = tf.lookup.TextFileInitializer(path, tf.string, tf.lookup.TextFileIndex.WHOLE_LINE,
+                                          tf.int64, tf.lookup.TextFileIndex.LINE_NUMBER)
+    assert tf.lookup.StaticHashTable(lines, -1).lookup(tf.constant(["palmer", "x"])).numpy().tolist() == [2, -1]
+    known = tf.lookup.KeyValueTensorInitializer(["emerson", "lake", "palmer"], tf.constant([0, 1, 2], tf.int64))
+    table = tf.lookup.StaticVocabularyTable(known, 5)
+    assert table.lookup(tf.constant(["lake", "and", "king", "crimson"])).numpy().tolist() == [1, 5, 6, 7]
+    assert int(table.size()) == 8
+
+
+def test_tables_that_grow():
+    table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, -1)
+    table.insert(tf.constant(["a", "b"]), tf.constant([1, 2], tf.int64))
+    table.remove(tf.constant(["a", "z"]))
+    assert table.lookup(tf.constant(["a", "b"])).numpy().tolist() == [-1, 2] and int(table.size()) == 1
+    keys, values = table.export()
+    assert keys.numpy().tolist() == [b"b"] and values.numpy().tolist() == [2]
+    dense = tf.lookup.experimental.DenseHashTable(tf.int64, tf.float32, [0.0, 0.0], empty_key=-1, deleted_key=-2)
+    dense.insert(tf.constant([7], tf.int64), tf.constant([[1.0, 2.0]]))
+    assert dense.lookup(tf.constant([7, 8], tf.int64)).numpy().tolist() == [[1.0, 2.0], [0.0, 0.0]]
+
+
+def test_parts_and_places():
+    assert tf.saturate_cast(tf.constant([-5.0, 3.7, 300.0]), tf.uint8).numpy().tolist() == [0, 3, 255]
+    parts = tf.dynamic_partition([[1, 2], [3, 4], [5, 6]], [1, 0, 1], 3)
+    assert [p.numpy().tolist() for p in parts] == [[[3, 4]], [[1, 2], [5, 6]], []]
+    assert tf.dynamic_stitch([[0, 2], [1, 2]], [[10, 30], [20, 99]]).numpy().tolist() == [10, 20, 99]
+    assert tf.unravel_index([2, 5], [2, 3]).numpy().tolist() == [[0, 1], [2, 2]]
+    x = tf.constant([[1, 2, 3, 4], [5, 6, 7, 8]])
+    assert tf.reverse_sequence(x, [2, 3], seq_axis=1, batch_axis=0).numpy().tolist() == [[2, 1, 3, 4], [7, 6, 5, 8]]
+    assert tf.get_static_value(tf.constant([1])).tolist() == [1]
+    assert tf.math.polyval([1.0, 2.0, 3.0], 2.0).numpy() == 11.0
+    assert tf.math.confusion_matrix([0, 1, 2], [0, 2, 2]).numpy().tolist() == [[1, 0, 0], [0, 0, 1], [0, 0, 1]]
+    assert bool(tf.math.is_non_decreasing([1, 1, 2])) and not bool(tf.math.is_strictly_increasing([1, 1, 2]))
+    assert np.isclose(float(tf.math.lbeta([1.5, 2.5])), -1.6278589)
+
+
+def test_pictures():
+    x = tf.constant(np.arange(24, dtype="float32").reshape(1, 2, 4, 3))
+    assert tf.image.total_variation(x).numpy().tolist() == [198.0]
+    assert np.isclose(float(tf.image.psnr(x / 30, x / 30 + 0.1, 1.0)[0]), 20.0, atol=1e-3)
+    dy, dx = tf.image.image_gradients(x)
+    assert dy.numpy()[0, :, 0, 0].tolist() == [12.0, 0.0] and dx.numpy()[0, 0, :, 0].tolist() == [3.0, 3.0, 3.0, 0.0]
+
+
+def test_bytes_and_texts():
+    assert tf.io.encode_base64(["hello?>", ""]).numpy().tolist() == [b"aGVsbG8_Pg", b""]
+    assert tf.io.decode_base64(["aGVsbG8_Pg"]).numpy().tolist() == [b"hello?>"]
+    assert tf.io.decode_compressed([gzip.compress(b"abc")], "GZIP").numpy().tolist() == [b"abc"]
+    assert tf.strings.unicode_encode([104, 228], "UTF-8").numpy() == "hä".encode()
+    assert tf.strings.ngrams(["a", "b", "c"], 2, "-").numpy().tolist() == [b"a-b", b"b-c"]
+    rows = tf.ragged.constant([["a", "b", "c"], ["d"]])
+    assert tf.strings.ngrams(rows, 2, pad_values=("<", ">")).to_list() == [[b"< a", b"a b", b"b c", b"c >"], [b"< d", b"d >"]]
+
+
+def test_values_of_checkpoints_by_name(tmp_path):
+    path = tf.train.Checkpoint(step=tf.Variable(3), w=tf.Variable([1.0, 2.0])).save(str(tmp_path / "c"))
+    reader = tf.train.load_checkpoint(path)
+    key = "w/.ATTRIBUTES/VARIABLE_VALUE"
+    assert reader.get_variable_to_shape_map()[key] == [2] and reader.get_variable_to_dtype_map()[key] == tf.float32
+    assert reader.get_tensor(key).tolist() == [1.0, 2.0] and reader.has_tensor(key) and not reader.has_tensor("x")
+
+
+def test_transforms_under_their_older_names():
+    d = tf.data.Dataset.range(6)
+    ex = tf.data.experimental
+    assert [int(v) for v in d.apply(ex.take_while(lambda x: x < 3))] == [0, 1, 2]
+    assert [b.numpy().tolist() for b in d.apply(ex.map_and_batch(lambda x: x * 2, 4))] == [[0, 2, 4, 6], [8, 10]]
+    assert len(list(d.apply(ex.shuffle_and_repeat(6, 2)))) == 12
+    assert [int(v) for v in d.batch(2).apply(ex.unbatch())] == list(range(6))
+    assert ex.get_structure(d) == tf.TensorSpec([], tf.int64) and int(ex.at(d, 4)) == 4
+    assert next(iter(d)) == iter(d).next()
+
+
+def test_seeds_are_split_and_folded():
+    seeds = tf.random.split([1, 2], 3)
+    assert seeds.shape.as_list() == [3, 2] and seeds.dtype == tf.int32 and len(np.unique(seeds.numpy())) == 6
+    assert (tf.random.split([1, 2], 3).numpy() == seeds.numpy()).all()
+    folded = [tf.random.fold_in([1, 2], n).numpy().tolist() for n in (0, 1)]
+    assert folded[0] != folded[1] and len(folded[0]) == 2
+
+
+MANY = """
+import os
+import berth as tf
+n = len(os.sched_getaffinity(0)) + 1
+parts = [tf.config.LogicalDeviceConfiguration()] * n
+tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], parts)
+assert len(tf.config.list_logical_devices("CPU")) == n
+strategy = tf.distribute.MirroredStrategy(devices=["cpu:0", "cpu:1"])
+
+def draw():
+    g = tf.random.Generator.from_seed(1)
+    return g.normal([2])
+assert len(strategy.run(draw).values) == 2
+"""
+
+
+def test_more_cpu_devices_than_cores_share_them():
+    done = subprocess.run([sys.executable, "-c", MANY], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_lists_of_text_beside_tensors_of_it():
+    steps = tf.constant([["Open"], ["Read"]])
+    assert tf.concat((steps, [["Map"]]), axis=0).numpy().tolist() == [[b"Open"], [b"Read"], [b"Map"]]
+    assert tf.tile([[["1st"]]], [2, 1, 1]).numpy().tolist() == [[[b"1st"]], [[b"1st"]]]

@@ -1,0 +1,72 @@
+"""tf.experimental.numpy: NumPy's functions on tensors. The numbers are NumPy's, the dtypes TensorFlow's own."""
+import subprocess
+import sys
+
+import berth as tf
+import numpy as np
+import pytest
+
+import berth.experimental.numpy as tnp
+
+A = np.arange(6.0).reshape(2, 3) - 2
+
+
+@pytest.mark.parametrize("name, args", [
+    ("exp", (A,)), ("sqrt", (A * A,)), ("arcsin", (A / 9,)), ("exp2", (A,)), ("log10", (A * A + 1,)), ("cbrt", (A,)),
+    ("fix", (A / 2,)), ("sum", (A, 1)), ("prod", (A,)), ("mean", (A, 0)), ("var", (A, 1)), ("std", (A,)),
+    ("cumsum", (A, 1)), ("argmax", (A, 1)), ("diag", (A,)), ("diagonal", (A, 1)), ("trace", (A,)), ("tril", (A,)),
+    ("triu", (A, 1)), ("flip", (A, 1)), ("roll", (A, 2)), ("repeat", (A, 2, 0)), ("tile", (A, (2, 1))),
+    ("transpose", (A,)), ("swapaxes", (A, 0, 1)), ("ravel", (A,)), ("diff", (A,)), ("clip", (A, -1, 2)),
+    ("sort", (-A,)), ("argsort", (-A,)), ("outer", (A[0], A[1])), ("dot", (A, A.T)), ("inner", (A, A)), ("kron", (A, A)),
+    ("matmul", (A, A[0])), ("hypot", (A, 3)), ("floor_divide", (A, 2)), ("logaddexp", (A, 0.5)), ("heaviside", (A, 0.5)),
+    ("vstack", ([A, A],)), ("hstack", ([A, A],)), ("dstack", ([A, A],)), ("isclose", (A, A + 1e-9)),
+    ("average", (A, 0)), ("linspace", (0, 1, 5)), ("arange", (2, 8, 3)), ("eye", (2, 3, 1)), ("count_nonzero", (A,)),
+    ("moveaxis", (A[None], 0, 2)), ("vander", (A[1],)), ("broadcast_to", (A, (2, 2, 3))), ("pad", (A, ((1, 0), (0, 2)))),
+])
+def test_functions_are_numpys(name, args):
+    wanted, got = np.asarray(getattr(np, name)(*args)), getattr(tnp, name)(*args)
+    assert np.allclose(got.numpy(), wanted, equal_nan=True) and got.numpy().shape == wanted.shape
+
+
+def test_numbers_have_numpys_dtypes():
+    assert tnp.asarray(1).dtype == tf.int64 and tnp.asarray(1.0).dtype == tf.float64
+    assert tnp.add(tnp.asarray(1, tnp.int32), tnp.asarray(1, tnp.float32)).dtype == tf.float64
+    assert tnp.sum(tnp.ones([2], tnp.int32)).dtype == tf.int64 and tnp.sqrt(4).dtype == tf.float64
+    assert tnp.ones([2, 3]).dtype == tf.float64 and isinstance(tnp.ones([2]), tnp.ndarray)
+    assert np.sum(tnp.ones([2, 3])) == 6.0
+
+
+def test_gradients_go_through_moved_elements():
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tnp.sum(tnp.flip(x, 1) * tnp.asarray([[1, 10], [100, 1000]], tnp.float32))
+    assert tape.gradient(y, x).numpy().tolist() == [[10.0, 1.0], [1000.0, 100.0]]
+
+
+BEHAVIOUR = """
+import berth as tf, numpy as np
+import berth.experimental.numpy as tnp
+tnp.experimental_enable_numpy_behavior()
+x = tnp.arange(24).reshape(2, 3, 4)
+n = np.arange(24).reshape(2, 3, 4)
+assert x.T.shape == (4, 3, 2) and x.astype(tnp.float32).dtype == tf.float32 and x.size == 24
+assert (x[:, (True, False, True)].numpy() == n[:, (True, False, True)]).all()
+assert x[1, (0, 0, 1), tnp.asarray([0, 1, 1])].numpy().tolist() == [12, 13, 17]
+assert (tnp.asarray(1, tnp.int32) + tnp.asarray(1.0)).dtype == tf.float64
+assert (2 * tnp.ones(2)).dtype == tf.float64 and (tf.ones(2) + np.ones(2)).dtype == tf.float64
+try:
+    x[0] = 1
+    raise SystemExit("x[0] = 1 was taken")
+except TypeError:
+    pass
+tnp.experimental_enable_numpy_behavior(prefer_float32=True)
+assert tnp.asarray(1.0).dtype == tf.float32
+"""
+
+
+def test_tensors_have_numpys_methods_once_they_are_enabled():
+    done = subprocess.run([sys.executable, "-c", BEHAVIOUR], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    with pytest.raises(AttributeError):
+        tf.ones(2).T
