@@ -1,5 +1,6 @@
 """tf.distribute.cluster_resolver: which processes train together, and which of them this one is."""
 from berth import _core
+from berth._frames import hide_in
 from berth.train import ClusterSpec
 
 
@@ -154,12 +155,22 @@ def jobs_of(spec):
     return {job: {i: spec.task_address(job, i) for i in spec.task_indices(job)} for job in spec.jobs}
 
 
+def spec_of(resolver):
+    """The cluster of a resolver; TypeError of what is none."""
+    if not hasattr(resolver, "cluster_spec"):
+        raise TypeError(f"cluster_resolver is a {type(resolver).__name__}; expected one of tf.distribute.cluster_resolver")
+    return resolver.cluster_spec()
+
+
 def handle_of(resolver):
     """The engine's form of a resolver; None: what the environment says."""
     if resolver is None:
         return _core.environment_resolver()
-    spec, kind = resolver.cluster_spec(), resolver.task_type
+    spec, kind = spec_of(resolver), resolver.task_type
     if not spec:
         return _core.environment_resolver()
     return _core.simple_resolver(jobs_of(spec), kind or "", int(resolver.task_id or 0),
                                  resolver.rpc_layer or "", resolver.environment or "")
+
+
+hide_in(TFConfigClusterResolver, SlurmClusterResolver)

@@ -7,7 +7,7 @@ import weakref
 from berth import _core
 from berth._frames import hide_in
 from berth._function import Function, call_converted, convert_signature, needs_values
-from berth._resolvers import handle_of, jobs_of, url
+from berth._resolvers import SimpleClusterResolver, handle_of, jobs_of, spec_of, url
 from berth._structure import LEAF, _Fixed, flatten, is_value, pack
 from berth._tensor import TensorSpec, convert_to_tensor
 from berth.data import Dataset
@@ -113,10 +113,9 @@ class Server:
 
 def _in_this_process(resolver, join_timeout):
     """The resolver; of a cluster of Servers of this process, which are started, one whose chief is this process, too."""
-    spec = None if resolver is None else resolver.cluster_spec()
+    spec = None if resolver is None else spec_of(resolver)
     if not spec:
         return resolver
-    from berth._resolvers import SimpleClusterResolver
     if "chief" in spec.jobs:
         return resolver if resolver.task_type else SimpleClusterResolver(spec, task_type="chief", task_id=0)
     if resolver.task_type:
@@ -427,4 +426,5 @@ class MaxSizePartitioner(_EnginePartitioner):
         self.__berth__ = _core.max_size_partitioner(max_shard_bytes, max_shards, bytes_per_string)
 
 
-hide_in(ParameterServerStrategy, ClusterCoordinator, RemoteValue, Server)
+hide_in(ParameterServerStrategy, ClusterCoordinator, RemoteValue, Server, _EnginePartitioner, FixedShardsPartitioner,
+        MinSizePartitioner, MaxSizePartitioner)
