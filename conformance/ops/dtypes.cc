@@ -244,7 +244,7 @@ void add_integers(Cases& cases) {
         {Input({1, 3}).of({2, 50, 90}), Input({1, 4}).whole(0, 99)});
   const Input at = Input({3, 1}).of({2, 0, 2}).as(int32),
               row = Input({3}).of({2, 0, 2}).as(int64);
-  const Input rows = Input({3, 5}).whole(0, 20);
+  const Input rows = Input({3, 5}).whole(0, 8);
   const char* const depth = "the indices' last dimension says what they name";
   whole("GatherNd", {x, at}).known_dimensions_only(depth);
   whole("ScatterNd", {at, rows}, {{"shape", Shape{4, 5}}})

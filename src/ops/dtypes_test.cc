@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <complex>
+#include <limits>
+#include <string>
 
 #include "berth/berth.h"
 #include "ops/testing.h"
@@ -21,6 +23,26 @@ TEST(Dtypes, ConstantsComeBackInTheirOwnType) {
             float16_t(0.1f).bits);
   EXPECT_EQ(constant(C64{1, -2}).item<C64>(), (C64{1, -2}));
   EXPECT_EQ(constant({C64{1, -2}}).item<float>(), 1);  // as tf.cast
+}
+
+TEST(Dtypes, IntegersOfEveryWidthHoldTheirEndsAndWrap) {
+  const auto check = []<class T>(T most) {
+    const Tensor x = constant(most);
+    EXPECT_EQ(x.dtype(), dtype_of<T>);
+    EXPECT_EQ(x.item<T>(), most);
+    const Tensor half = math::floordiv(x, constant(T{2})), next = x + 1;
+    EXPECT_EQ(half.item<T>(), most / 2);
+    EXPECT_EQ(next.item<T>(), std::numeric_limits<T>::min());
+    EXPECT_EQ(math::cast(x, float64).item<double>(), static_cast<double>(most));
+    EXPECT_TRUE((x > 1).item<bool>());
+    EXPECT_NE(x.str().find(std::to_string(most)), std::string::npos);
+  };
+  check(std::numeric_limits<int16_t>::max());
+  check(std::numeric_limits<uint16_t>::max());
+  check(std::numeric_limits<uint32_t>::max());
+  check(std::numeric_limits<uint64_t>::max());
+  EXPECT_THROW(constant(uint64_t{1} << 63).item<int64_t>(),
+               errors::InvalidArgument);
 }
 
 TEST(Dtypes, PrintTheirNumbers) {
@@ -60,7 +82,7 @@ TEST(Dtypes, AnOpThatLacksOneNamesThoseItTakes) {
   const Tensor z = constant({C64{1, 2}});
   expect_invalid([&] { math::less(z, z); },
                  "x is complex64; expected one of float32");
-  expect_invalid([&] { nn::relu(constant({int8_t{1}})); }, "expected one of");
+  expect_invalid([&] { nn::relu(z); }, "expected one of");
   expect_invalid([&] { math::floor(z); }, "expected one of");
 }
 
