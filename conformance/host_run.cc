@@ -4,9 +4,9 @@
 
 #include <cstring>
 
-#include "backends/reference/reference.h"
 #include "berth/errors.h"
 #include "conformance/allocations.h"
+#include "conformance/oracle/oracle.h"
 #include "device/device_manager.h"
 #include "op/dispatcher.h"
 #include "tensor/tensor_impl.h"
@@ -210,7 +210,7 @@ DType oracle_dtype(const Case& c, DType dtype) {
                      : is_floating(dtype) ? float64
                                           : dtype;
   if (c.def().random() || c.def().kind() != OpKind::kCompute) return dtype;
-  return can_run(reference::kernels(), c.def(), wide) ? wide : dtype;
+  return can_run(oracle_kernels(), c.def(), wide) ? wide : dtype;
 }
 
 }  // namespace
@@ -225,7 +225,7 @@ HostResult run_oracle(const Case& c, DType dtype, const Arrays& in) {
     r.inputs.push_back(a.dtype() == dtype || parameter ? a.converted(wide) : a);
   }
   const AttrsRef attrs = c.attrs_for(wide);
-  r.outputs = run_on_host(reference::kernels(), host_call(c, attrs), &r.inputs);
+  r.outputs = run_on_host(oracle_kernels(), host_call(c, attrs), &r.inputs);
   return r;
 }
 

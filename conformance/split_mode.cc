@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backends/reference/reference.h"
 #include "conformance/device_run.h"
 #include "conformance/host_run.h"
 #include "conformance/modes.h"
+#include "conformance/oracle/oracle.h"
 
 namespace berth::conformance {
 
@@ -227,7 +227,7 @@ void split_case(const Case& c, DType dtype) {
   const std::vector<OutSpec> outputs = infer_on_host(call, in);
   const std::vector<SplitSignature> rules = rules_of(call, in, outputs);
   const KernelTable* table = kernels_on_host();
-  if (!table) table = &reference::kernels();
+  if (!table) table = &oracle_kernels();
   HostResult whole;
   whole.inputs = in;
   whole.outputs = run_on_host(*table, call, &whole.inputs);

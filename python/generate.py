@@ -16,7 +16,8 @@ import sys
 
 # Header of include/berth -> the module of berth that each C++ namespace becomes.
 HEADERS = """ops/array.h ops/indexing.h ops/math.h ops/aliases.h ops/bitwise.h ops/clip.h ops/contract.h
-ops/conv.h ops/conv3d.h ops/factor.h ops/linalg.h ops/nn.h ops/random.h strings.h image.h io.h
+ops/conv.h ops/conv3d.h ops/adaptive.h ops/ctc.h ops/factor.h ops/linalg.h ops/nn.h ops/random.h
+ops/signal.h strings.h image.h image_boxes.h io.h
 keras/activations.h keras/losses.h keras/metrics.h keras/initializers.h keras/regularizers.h
 keras/constraints.h keras/optimizers.h keras/schedules.h keras/layers.h keras/core_layers.h
 keras/element_layers.h keras/image_layers.h keras/volume_layers.h keras/sequence_layers.h

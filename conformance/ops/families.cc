@@ -23,6 +23,7 @@ void add_all_cases(Cases& cases) {
   add_sort_cases(cases);
   add_linalg_cases(cases);
   add_factor_cases(cases);
+  add_host_cases(cases);
   add_random_cases(cases);
   add_nn_cases(cases);
   add_softmax_cases(cases);

@@ -45,6 +45,7 @@ void add_scatter_cases(Cases& cases);
 void add_sort_cases(Cases& cases);
 void add_linalg_cases(Cases& cases);
 void add_factor_cases(Cases& cases);
+void add_host_cases(Cases& cases);
 void add_random_cases(Cases& cases);
 void add_nn_cases(Cases& cases);
 void add_softmax_cases(Cases& cases);

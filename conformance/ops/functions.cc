@@ -40,6 +40,8 @@ const Function kFunctions[] = {
     {"Ndtri", {0.1, 0.9}},
     {"Lgamma", {0.3, 6}},
     {"Digamma", {0.3, 6}},
+    {"BesselI0e", {-9, 25}},
+    {"BesselI1e", {-9, 25}},
     {"Softplus", {-8, 8}},
     {"Softsign", {-4, 4, true}},
     {"Elu", {-3, 3, true}},

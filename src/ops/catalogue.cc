@@ -30,6 +30,10 @@ void register_all_ops(OpRegistry& r) {
   register_dynamic_ops(r);
   register_linalg_ops(r);
   register_factor_ops(r);
+  register_fourier_ops(r);
+  register_ctc_ops(r);
+  register_suppression_ops(r);
+  register_distribution_ops(r);
   register_random_ops(r);
   register_nn_ops(r);
   register_softmax_ops(r);

@@ -164,7 +164,7 @@ Tensor columns_scaled(const Tensor& x, const Tensor& by) {
   return x * expand_dims(by, -2, {});
 }
 
-// Of x [..., n] the first k columns, and the others.
+// The first k columns of x [..., n], and the others.
 std::pair<Tensor, Tensor> columns_at(const Tensor& x, int64_t k) {
   const int64_t n = x.shape()[x.rank() - 1];
   Tensors parts = split(x, std::vector<int64_t>{k, n - k}, -1, {});
@@ -248,7 +248,7 @@ Tensors grad_qr(const GradCall& g) {
   return {concat({square, matmul(q, dv, {}, {})}, -1, {})};
 }
 
-// Of the lower part, which alone is read.
+// All belongs to the lower part, which alone is read.
 Tensors grad_eigh(const GradCall& g) {
   Tensor v = g.y(1), mid = linalg::diag(g.dy(0), 0, {});
   if (!g.attr<bool>("compute_v")) {

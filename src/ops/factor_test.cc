@@ -147,7 +147,7 @@ TEST(SlogDet, IsTheDeterminantsSignAndLogarithm) {
 TEST(Pinv, InvertsWhatIsRegular) {
   const Tensor x = matrices({5, 3});
   expect_equal(matmul(pinv(x), x), eye(3, 3, {}, float64));
-  // Of rank one: x^T / |x|^2.
+  // A matrix of rank one has x^T / |x|^2.
   const Tensor one = constant(Doubles{1, 2, 2, 4}, {2, 2});
   expect_equal(pinv(one), matrix_transpose(one) / 25);
   EXPECT_EQ(matrix_rank(one).item<int32_t>(), 1);

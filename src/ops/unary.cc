@@ -42,6 +42,14 @@ Tensor erfcinv(const Tensor& x, Site s) {
 }
 Tensor ndtri(const Tensor& p, Site s) { return unary<"Ndtri">(p, s); }
 Tensor lgamma(const Tensor& x, Site s) { return unary<"Lgamma">(x, s); }
+Tensor bessel_i0e(const Tensor& x, Site s) { return unary<"BesselI0e">(x, s); }
+Tensor bessel_i1e(const Tensor& x, Site s) { return unary<"BesselI1e">(x, s); }
+Tensor bessel_i0(const Tensor& x, Site s) {
+  return bessel_i0e(x, s) * exp(abs(x, s), s);
+}
+Tensor bessel_i1(const Tensor& x, Site s) {
+  return bessel_i1e(x, s) * exp(abs(x, s), s);
+}
 Tensor digamma(const Tensor& x, Site s) { return unary<"Digamma">(x, s); }
 Tensor log_sigmoid(const Tensor& x, Site s) { return -softplus(-x, s); }
 Tensor softplus(const Tensor& x, Site s) { return unary<"Softplus">(x, s); }
@@ -159,6 +167,24 @@ constexpr Function kFunctions[] = {
        return Tensors{g.dy() * math::polygamma(one, g.x(0), {})};
      },
      "Derivative of lgamma; NaN at -1, -2, ..."},
+    {"BesselI0e", kRealFloats,
+     [](const GradCall& g) {
+       const Tensor& x = g.x(0);
+       return Tensors{g.dy() *
+                      (math::bessel_i1e(x, {}) - math::sign(x, {}) * g.y())};
+     },
+     "Modified Bessel function of order 0, times exp(-|x|)."},
+    {"BesselI1e", kRealFloats,
+     [](const GradCall& g) {
+       const Tensor &x = g.x(0), none = scalar_like(x, 0);
+       const Tensor at_0 = math::equal(x, none, {});
+       const Tensor by_x =
+           where(at_0, scalar_like(x, 0.5),
+                 g.y() / where(at_0, scalar_like(x, 1), x, {}), {});
+       return Tensors{g.dy() * (math::bessel_i0e(x, {}) -
+                                math::sign(x, {}) * g.y() - by_x)};
+     },
+     "Modified Bessel function of order 1, times exp(-|x|)."},
     {"Softplus", kRealFloats,
      [](const GradCall& g) {
        return Tensors{g.dy() * math::sigmoid(g.x(0), {})};

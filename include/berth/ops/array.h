@@ -232,6 +232,10 @@ struct GatherOptions {
 Tensor gather(const Tensor& x, const Tensor& indices,
               const GatherOptions& options, Site site = Site::here());
 
+// The bytes as elements of `type`: a smaller one adds a last axis, a larger one
+// takes one of the fitting length away. On host devices.
+Tensor bitcast(const Tensor& x, DType type, Site site = Site::here());
+
 struct OneHotOptions {
   double on = 1;
   double off = 0;

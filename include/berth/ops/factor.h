@@ -45,10 +45,11 @@ struct Eigen {
   Tensor e;  // [..., n]
   Tensor v;  // [..., n, n]: column i belongs to value i
 };
-// Of a symmetric x [..., n, n], whose lower part is read; ascending.
+// The values, ascending, and vectors of a symmetric x [..., n, n], whose lower
+// part is read.
 Eigen eigh(const Tensor& x, Site site = Site::here());
 Tensor eigvalsh(const Tensor& x, Site site = Site::here());
-// Of any x, both complex; ascending by real, then by imaginary part. The
+// Those of any x, complex; ascending by real, then by imaginary part. The
 // gradient of v holds for functions of it that its phase does not matter to.
 Eigen eig(const Tensor& x, Site site = Site::here());
 Tensor eigvals(const Tensor& x, Site site = Site::here());
@@ -73,7 +74,7 @@ struct SlogDet {
   Tensor log_abs_determinant;  // [...]: -infinity if singular
 };
 SlogDet slogdet(const Tensor& x, Site site = Site::here());
-// Of a symmetric positive definite x, by cholesky().
+// log det of a symmetric positive definite x, by cholesky().
 Tensor logdet(const Tensor& x, Site site = Site::here());
 
 // The pseudo-inverse [..., n, m] of x [..., m, n]; singular values up to rcond

@@ -99,6 +99,12 @@ Tensor ndtri(const Tensor& p, Site site = Site::here());
 Tensor lgamma(const Tensor& x, Site site = Site::here());
 Tensor digamma(const Tensor& x, Site site = Site::here());
 Tensor polygamma(const Tensor& a, const Tensor& x, Site site = Site::here());
+// Modified Bessel functions of the first kind of order 0 and 1; those with an e
+// are multiplied by exp(-|x|). On host devices.
+Tensor bessel_i0(const Tensor& x, Site site = Site::here());
+Tensor bessel_i0e(const Tensor& x, Site site = Site::here());
+Tensor bessel_i1(const Tensor& x, Site site = Site::here());
+Tensor bessel_i1e(const Tensor& x, Site site = Site::here());
 // Hurwitz' zeta: sum of (q + k)^-x over k = 0, 1, ...; x > 1.
 Tensor zeta(const Tensor& x, const Tensor& q, Site site = Site::here());
 

@@ -94,6 +94,45 @@ Tensor stateless_bernoulli(const Tensor& probs, StatelessSeed seed,
 Tensor stateless_categorical(const Tensor& logits, int64_t num_samples,
                              StatelessSeed seed, DType dtype = int64,
                              Site site = Site::here());
+// Numbers with the density x^(alpha - 1) e^(-x beta); beta is 1 if empty. The
+// parameters broadcast; alpha has no gradient. Parameters that no distribution
+// has give NaN, here and below, or -1 in integers. These run on host devices.
+struct GammaOptions {
+  Tensor beta = {};
+  DType dtype = float32;  // or float64
+  std::optional<int64_t> seed = std::nullopt;
+};
+// [shape, shape of the parameters].
+Tensor gamma(const Shape& shape, const Tensor& alpha,
+             const GammaOptions& options = {}, Site site = Site::here());
+// [shape], to which the parameters broadcast; so below.
+Tensor stateless_gamma(const Shape& shape, StatelessSeed seed,
+                       const Tensor& alpha, const GammaOptions& options = {},
+                       Site site = Site::here());
+// Numbers with the density x^(alpha - 1) (1 - x)^(beta - 1), in [0, 1].
+Tensor stateless_beta(const Shape& shape, StatelessSeed seed,
+                      const Tensor& alpha, const Tensor& beta,
+                      DType dtype = float32, Site site = Site::here());
+
+struct PoissonOptions {
+  DType dtype = float32;  // or float64, int32, int64
+  std::optional<int64_t> seed = std::nullopt;
+};
+// Poisson numbers of mean lam: [shape, shape of lam].
+Tensor poisson(const Shape& shape, const Tensor& lam,
+               const PoissonOptions& options = {}, Site site = Site::here());
+Tensor stateless_poisson(const Shape& shape, StatelessSeed seed,
+                         const Tensor& lam, DType dtype = int32,
+                         Site site = Site::here());
+// Successes of `counts` trials that succeed with the probability probs.
+Tensor stateless_binomial(const Shape& shape, StatelessSeed seed,
+                          const Tensor& counts, const Tensor& probs,
+                          DType output_dtype = int32, Site site = Site::here());
+// Normal numbers between minvals and maxvals; all of one floating dtype.
+Tensor stateless_parameterized_truncated_normal(
+    const Shape& shape, StatelessSeed seed, const Tensor& means,
+    const Tensor& stddevs, const Tensor& minvals, const Tensor& maxvals,
+    Site site = Site::here());
 Tensor stateless_shuffle(const Tensor& x, StatelessSeed seed,
                          Site site = Site::here());
 

@@ -8,8 +8,8 @@
 
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/lapack.h"
+#include "backends/cpu/vectors.h"
 #include "backends/reference/indices.h"
-#include "backends/reference/vectors.h"
 
 namespace berth::cpu {
 
@@ -113,13 +113,12 @@ void svd_of(const KernelCall& c, int64_t b, lapack_int m, lapack_int n) {
   Scratch<T> signs(static_cast<size_t>(right), T{1});
   for (lapack_int j = 0; j < std::max(left, right); ++j) {
     T* own = j < left ? u + j : nullptr;
-    const T sign = own ? reference::phase_of(own, m, left)
-                       : reference::phase_of(vt.data() + j * n, n, 1);
+    const T sign =
+        own ? phase_of(own, m, left) : phase_of(vt.data() + j * n, n, 1);
     for (lapack_int i = 0; own && i < m; ++i) own[i * left] *= sign;
     if (j < p || !own) signs[static_cast<size_t>(j)] = sign;
     if (j >= p && own && j < right) {
-      signs[static_cast<size_t>(j)] =
-          reference::phase_of(vt.data() + j * n, n, 1);
+      signs[static_cast<size_t>(j)] = phase_of(vt.data() + j * n, n, 1);
     }
   }
   store_columns(matrix_at<T>(c.out[2], b), n, right, vt.data(), signs);
@@ -195,8 +194,7 @@ void eigh(const KernelCall& c) {
     if (!vectors) return;
     Scratch<T> signs(static_cast<size_t>(n));
     for (lapack_int j = 0; j < n; ++j) {
-      signs[static_cast<size_t>(j)] =
-          reference::phase_of(a.data() + int64_t{j} * n, n, 1);
+      signs[static_cast<size_t>(j)] = phase_of(a.data() + int64_t{j} * n, n, 1);
     }
     store_columns(matrix_at<T>(c.out[1], b), n, n, a.data(), signs);
   });
@@ -218,7 +216,7 @@ void eig_of(const KernelCall& c, int64_t b, lapack_int n) {
   Scratch<lapack_int> order(size);
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](lapack_int i, lapack_int j) {
-    return reference::eigenvalue_before({re[i], im[i]}, {re[j], im[j]});
+    return eigenvalue_before({re[i], im[i]}, {re[j], im[j]});
   });
   Z *e = row_at<Z>(c.out[0], b), *v = matrix_at<Z>(c.out[1], b);
   Scratch<Z> one(size), phases(size);
@@ -232,7 +230,7 @@ void eig_of(const KernelCall& c, int64_t b, lapack_int n) {
                          : im[j] < 0 ? -real[n + i]
                                      : real[n + i]};
     }
-    const Z phase = reference::phase_of(one.data(), n, 1);
+    const Z phase = phase_of(one.data(), n, 1);
     for (lapack_int i = 0; i < n; ++i) v[int64_t{i} * n + k] = one[i] * phase;
   }
 }

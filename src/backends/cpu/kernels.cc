@@ -24,6 +24,7 @@ const KernelTable& kernels() {
     add_gather(t);
     add_linalg(t);
     add_factor(t);
+    add_fourier(t);
     add_sort(t);
     add_expressions(t);
     add_half(t);  // must follow the kernels that it goes through

@@ -41,6 +41,7 @@ void add_half(KernelTable& t);
 void add_gather(KernelTable& t);
 void add_linalg(KernelTable& t);
 void add_factor(KernelTable& t);
+void add_fourier(KernelTable& t);
 void add_sort(KernelTable& t);
 
 inline constexpr DTypeSet kFloat32 = dtype_bit(float32);

@@ -168,6 +168,11 @@ void add_floating(KernelTable& t) {
   floating<[](double x) { return x < 0 ? 0 : (x > 6) ? 6 : x; }>(t, "Relu6");
 }
 
+void add_host_floating(KernelTable& t) {
+  floating<[](double x) { return scaled_bessel(0, x); }>(t, "BesselI0e");
+  floating<[](double x) { return scaled_bessel(1, x); }>(t, "BesselI1e");
+}
+
 void add_floating2(KernelTable& t) {
   floating2<[](double y, double x) { return std::atan2(y, x); }>(t, "Atan2");
   floating2<&polygamma>(t, "Polygamma");
@@ -254,6 +259,8 @@ void add_n(const KernelCall& c) {
 }
 
 }  // namespace
+
+void add_host_functions(KernelTable& t) { add_host_floating(t); }
 
 void add_functions(KernelTable& t) {
   add_floating(t);

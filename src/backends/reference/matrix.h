@@ -11,18 +11,18 @@ namespace berth::reference {
 // Row-major.
 using Matrix = Scratch<double>;
 
-struct Batch {
+struct Matrices {
   int64_t count, rows, columns;
   int64_t size() const { return rows * columns; }
 };
-inline Batch batch_of(const View& v) {
+inline Matrices batch_of(const View& v) {
   const int rank = v.shape->rank();
   return {product_of(*v.shape, 0, rank - 2), v.dim(rank - 2), v.dim(rank - 1)};
 }
 
 template <class T>
 Matrix load(const View& v, int64_t b, bool transposed = false) {
-  const Batch s = batch_of(v);
+  const Matrices s = batch_of(v);
   const T* x = v.as<T>() + b * s.size();
   Matrix m(static_cast<size_t>(s.size()));
   for (int64_t i = 0; i < s.rows; ++i) {
@@ -43,7 +43,7 @@ void store(const View& v, int64_t b, const Matrix& m) {
 // Calls fn(T{}, b) for each matrix of the batch.
 template <class Fn>
 void for_each_matrix(const KernelCall& c, Fn&& fn) {
-  const Batch s = batch_of(c.in[0]);
+  const Matrices s = batch_of(c.in[0]);
   with_floating(c.in[0].dtype, [&](auto type) {
     for (int64_t b = 0; b < s.count; ++b) fn(type, b);
   });

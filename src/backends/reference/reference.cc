@@ -7,6 +7,14 @@ namespace berth {
 
 namespace reference {
 
+void add_host_only(KernelTable& t) {
+  add_linalg(t);
+  add_ctc(t);
+  add_suppression(t);
+  add_distributions(t);
+  add_host_functions(t);
+}
+
 const KernelTable& kernels() {
   static const auto& table = immortal<KernelTable>([] {
     KernelTable t;
@@ -25,8 +33,7 @@ const KernelTable& kernels() {
     add_sort(t);
     add_dynamic(t);
     add_random(t);
-    add_linalg(t);
-    add_factor(t);
+    add_host_only(t);
     add_nn(t);
     add_softmax(t);
     add_conv(t);

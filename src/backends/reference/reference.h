@@ -30,8 +30,12 @@ void add_sort(KernelTable& t);
 void add_dynamic(KernelTable& t);
 void add_random(KernelTable& t);
 // Ops that only host devices have: in kernels(), but not for accelerators.
+void add_host_only(KernelTable& t);
 void add_linalg(KernelTable& t);
-void add_factor(KernelTable& t);
+void add_ctc(KernelTable& t);
+void add_suppression(KernelTable& t);
+void add_distributions(KernelTable& t);
+void add_host_functions(KernelTable& t);
 void add_nn(KernelTable& t);
 void add_softmax(KernelTable& t);
 void add_conv(KernelTable& t);

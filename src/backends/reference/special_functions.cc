@@ -71,6 +71,28 @@ double log_gamma(double x) {
   return lgamma_r(x, &sign);
 }
 
+// The power series, whose terms are positive, and the asymptotic one, whose
+// least term is exp(-2 |x|).
+double scaled_bessel(int order, double x) {
+  const double size = std::fabs(x), sign = order == 1 && x < 0 ? -1 : 1;
+  if (std::isnan(x)) return x;
+  double term = 1, sum = 1;
+  if (size < 20) {
+    term = sum = order == 1 ? size / 2 : 1;
+    for (double k = 1; term > 1e-18 * sum; ++k) {
+      term *= size * size / 4 / (k * (k + order));
+      sum += term;
+    }
+    return sign * sum * std::exp(-size);
+  }
+  for (double k = 1; k < size && std::fabs(term) > 1e-18; ++k) {
+    const double odd = 2 * k - 1;
+    term *= (odd * odd - 4 * order) / (8 * k * size);
+    sum += term;
+  }
+  return sign * sum / std::sqrt(2 * kPi * size);
+}
+
 double digamma(double x) {
   if (x == 0) return -std::copysign(kInf, x);
   if (x < 0) {

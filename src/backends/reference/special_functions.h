@@ -10,6 +10,8 @@ namespace berth::reference {
 double inverse_erf(double x);
 // The x with P(X <= x) = p for a standard normal X.
 double normal_quantile(double p);
+// exp(-|x|) times the modified Bessel function of order 0 or 1.
+double scaled_bessel(int order, double x);
 // log |gamma(x)|.
 double log_gamma(double x);
 // Derivative of log_gamma; infinite at 0, NaN at -1, -2, ...

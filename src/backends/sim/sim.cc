@@ -137,8 +137,7 @@ class SimBackend final : public Backend {
     KernelTable all, host_only;
     if (!config.sim_reference_only) all.append(cpu::kernels());
     all.append(reference::kernels());
-    reference::add_linalg(host_only);
-    reference::add_factor(host_only);
+    reference::add_host_only(host_only);
     for (const OpDef* op : OpRegistry::get().all()) {
       // Drop ops that only the CPU has; their parts are one launch each here.
       if (reference::kernels().candidates(*op).empty() ||

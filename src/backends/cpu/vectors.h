@@ -1,15 +1,15 @@
 // The signs and the order of results that a matrix does not determine: the same
 // for every kernel of an op.
 
-#ifndef BERTH_BACKENDS_REFERENCE_VECTORS_H_
-#define BERTH_BACKENDS_REFERENCE_VECTORS_H_
+#ifndef BERTH_BACKENDS_CPU_VECTORS_H_
+#define BERTH_BACKENDS_CPU_VECTORS_H_
 
 #include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstdint>
 
-namespace berth::reference {
+namespace berth::cpu {
 
 // What to multiply a vector by (elements `stride` apart) so that the first of
 // its elements of at least 90 per cent of the largest modulus is positive.
@@ -37,6 +37,6 @@ inline bool eigenvalue_before(std::complex<double> a, std::complex<double> b) {
   return x != y ? x < y : a.imag() < b.imag();
 }
 
-}  // namespace berth::reference
+}  // namespace berth::cpu
 
-#endif  // BERTH_BACKENDS_REFERENCE_VECTORS_H_
+#endif  // BERTH_BACKENDS_CPU_VECTORS_H_

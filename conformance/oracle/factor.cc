@@ -5,12 +5,14 @@
 #include <limits>
 #include <numeric>
 
+#include "backends/cpu/vectors.h"
 #include "backends/reference/indices.h"
 #include "backends/reference/matrix.h"
-#include "backends/reference/reference.h"
-#include "backends/reference/vectors.h"
+#include "conformance/oracle/oracle.h"
 
-namespace berth::reference {
+namespace berth::conformance {
+
+using namespace reference;  // NOLINT: loops and scratch memory
 
 namespace {
 
@@ -71,7 +73,7 @@ Matrix picked_columns(const Matrix& m, const Scratch<int64_t>& order) {
   Matrix out(m.size());
   for (int64_t j = 0; j < k; ++j) {
     const int64_t n = static_cast<int64_t>(m.size()) / k;
-    const double sign = phase_of(m.data() + order[place(j)], n, k);
+    const double sign = cpu::phase_of(m.data() + order[place(j)], n, k);
     for (int64_t i = 0; i < n; ++i) {
       out[place(i * k + j)] = sign * m[place(i * k + order[place(j)])];
     }
@@ -139,7 +141,7 @@ void complete_columns(Matrix* q, int64_t m, int64_t n, int64_t k) {
 // ones, whose lengths are the singular values.
 template <class T>
 void svd_of(const KernelCall& c, int64_t b) {
-  const Batch s = batch_of(c.in[0]);
+  const Matrices s = batch_of(c.in[0]);
   const bool wide = s.rows < s.columns;
   const int64_t m = std::max(s.rows, s.columns),
                 n = std::min(s.rows, s.columns);
@@ -186,8 +188,8 @@ void svd_of(const KernelCall& c, int64_t b) {
   // The left vector of a pair tells its sign.
   for (int64_t j = 0; j < columns; ++j) {
     const bool pair = j < n;
-    const double sign = pair && wide ? phase_of(right.data() + j, n, n)
-                                     : phase_of(u.data() + j, m, columns);
+    const double sign = pair && wide ? cpu::phase_of(right.data() + j, n, n)
+                                     : cpu::phase_of(u.data() + j, m, columns);
     for (int64_t i = 0; i < m; ++i) u[place(i * columns + j)] *= sign;
     for (int64_t i = 0; pair && i < n; ++i) right[place(i * n + j)] *= sign;
   }
@@ -198,7 +200,7 @@ void svd_of(const KernelCall& c, int64_t b) {
 // Householder's reflections with LAPACK's signs.
 template <class T>
 void qr_of(const KernelCall& c, int64_t b) {
-  const Batch s = batch_of(c.in[0]);
+  const Matrices s = batch_of(c.in[0]);
   const int64_t m = s.rows, n = s.columns;
   const int64_t columns = batch_of(c.out[0]).columns;
   Matrix r = load<T>(c.in[0], b), q = identity_matrix(m), v(place(m));
@@ -376,7 +378,7 @@ ComplexMatrix vector_of(const Matrix& a, int64_t n, Complex value) {
       square += std::norm(x[place(i)] /= m[place(i * (n + 1))]);
     for (Complex& v : x) v /= std::sqrt(square);
   }
-  const Complex phase = phase_of(x.data(), n, 1);
+  const Complex phase = cpu::phase_of(x.data(), n, 1);
   for (Complex& v : x) v *= phase;
   return x;
 }
@@ -399,7 +401,7 @@ void eig_of(const KernelCall& c, int64_t b) {
     }
     values[place(k - 1)] = work[place((k - 1) * (n + 1))];
   }
-  std::stable_sort(values.begin(), values.end(), &eigenvalue_before);
+  std::stable_sort(values.begin(), values.end(), &cpu::eigenvalue_before);
   using Z = std::complex<T>;
   for (int64_t j = 0; j < n; ++j) {
     c.out[0].as<Z>()[b * n + j] = Z(values[place(j)]);
@@ -414,7 +416,7 @@ void eig_of(const KernelCall& c, int64_t b) {
 
 void add_factor(KernelTable& t) {
   const auto add = [&](const char* op, DirectKernel kernel) {
-    t.direct(op, kFloatingTypes, kernel, "reference");
+    t.direct(op, kFloatingTypes, kernel, "oracle");
   };
   add("Svd", [](const KernelCall& c) {
     for_each_matrix(
@@ -443,4 +445,4 @@ void add_factor(KernelTable& t) {
   });
 }
 
-}  // namespace berth::reference
+}  // namespace berth::conformance

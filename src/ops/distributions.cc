@@ -1,0 +1,195 @@
+// Draws from gamma, beta, Poisson and binomial distributions, and from normal
+// ones between bounds.
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "berth/errors.h"
+#include "berth/ops/array.h"
+#include "berth/ops/math.h"
+#include "berth/ops/random.h"
+#include "op/device_scope.h"
+#include "ops/array_util.h"
+#include "ops/families.h"
+#include "ops/named_call.h"
+#include "ops/random_key.h"
+
+namespace berth {
+
+namespace random {
+
+namespace {
+
+// The attributes that tell one call's numbers from another's.
+std::vector<Attrs::Pair> drawn_by(std::optional<int64_t> seed) {
+  const RandomKey key = next_random_key(seed);
+  return {{"seed", key.seed}, {"op_id", key.op_id}};
+}
+std::vector<Attrs::Pair> drawn_by(const StatelessSeed& s) {
+  return {{"seed", s.first}, {"op_id", s.second}, {"stateless", true}};
+}
+
+// The shape of one number for each element of `parameters`, `shape` times.
+Shape repeated(Shape shape, const Tensor& parameters) {
+  for (int i = 0; i < parameters.rank(); ++i) {
+    shape.push_back(parameters.shape()[i]);
+  }
+  return shape;
+}
+
+Tensor spread(const Tensor& x, DType dtype, const Shape& shape, Site site) {
+  return broadcast_to(math::cast(x, dtype, site), shape, site);
+}
+
+Tensor draw_gamma(const Shape& shape, const Tensor& alpha,
+                  const GammaOptions& o, std::vector<Attrs::Pair> key,
+                  Site site) {
+  const Tensor a = spread(alpha, o.dtype, shape, site);
+  const Tensor unit = call_checked(op_of<"RandomGamma">(), site, {&a},
+                                   AttrsRef(std::move(key)).get());
+  return o.beta.defined() ? unit / math::cast(o.beta, o.dtype, site) : unit;
+}
+
+Tensor draw_poisson(const Shape& shape, const Tensor& lam, DType dtype,
+                    std::vector<Attrs::Pair> key, Site site) {
+  const Tensor rate =
+      spread(lam, lam.dtype() == float64 ? float64 : float32, shape, site);
+  key.emplace_back("dtype", dtype);
+  return call_checked(op_of<"RandomPoisson">(), site, {&rate},
+                      AttrsRef(std::move(key)).get());
+}
+
+// The probability that a standard normal number is below x.
+Tensor below(const Tensor& x) {
+  return math::erfc(x * -std::sqrt(0.5), {}) * 0.5;
+}
+
+}  // namespace
+
+Tensor gamma(const Shape& shape, const Tensor& alpha, const GammaOptions& o,
+             Site site) {
+  set_site(site);
+  const Tensor both =
+      o.beta.defined() ? math::cast(alpha, o.dtype, site) +
+                             zeros_like(math::cast(o.beta, o.dtype, site), site)
+                       : alpha;
+  return draw_gamma(repeated(shape, both), both, o, drawn_by(o.seed), site);
+}
+
+Tensor stateless_gamma(const Shape& shape, StatelessSeed seed,
+                       const Tensor& alpha, const GammaOptions& o, Site site) {
+  set_site(site);
+  return draw_gamma(shape, alpha, o, drawn_by(seed), site);
+}
+
+// a / (a + b) of two gamma numbers; the second one's seed is far from any that
+// counts up.
+Tensor stateless_beta(const Shape& shape, StatelessSeed seed,
+                      const Tensor& alpha, const Tensor& beta, DType dtype,
+                      Site site) {
+  const StatelessSeed other{seed.first ^ 0x5DEECE66D5DEECE6, seed.second};
+  const Tensor a = stateless_gamma(shape, seed, alpha, {.dtype = dtype}, site);
+  const Tensor b = stateless_gamma(shape, other, beta, {.dtype = dtype}, site);
+  return a / (a + b);
+}
+
+Tensor poisson(const Shape& shape, const Tensor& lam, const PoissonOptions& o,
+               Site site) {
+  set_site(site);
+  return draw_poisson(repeated(shape, lam), lam, o.dtype, drawn_by(o.seed),
+                      site);
+}
+
+Tensor stateless_poisson(const Shape& shape, StatelessSeed seed,
+                         const Tensor& lam, DType dtype, Site site) {
+  set_site(site);
+  return draw_poisson(shape, lam, dtype, drawn_by(seed), site);
+}
+
+Tensor stateless_binomial(const Shape& shape, StatelessSeed seed,
+                          const Tensor& counts, const Tensor& probs,
+                          DType output_dtype, Site site) {
+  set_site(site);
+  const DType dtype = probs.dtype() == float64 ? float64 : float32;
+  const Tensor n = spread(counts, dtype, shape, site);
+  const Tensor p = spread(probs, dtype, shape, site);
+  std::vector<Attrs::Pair> key = drawn_by(seed);
+  key.emplace_back("dtype", output_dtype);
+  return call_checked(op_of<"RandomBinomial">(), site, {&n, &p},
+                      AttrsRef(std::move(key)).get());
+}
+
+Tensor stateless_parameterized_truncated_normal(
+    const Shape& shape, StatelessSeed seed, const Tensor& means,
+    const Tensor& stddevs, const Tensor& minvals, const Tensor& maxvals,
+    Site site) {
+  set_site(site);
+  const Tensor low = below((minvals - means) / stddevs);
+  const Tensor high = below((maxvals - means) / stddevs);
+  const Tensor u =
+      stateless_uniform(shape, seed, {.dtype = means.dtype()}, site);
+  const Tensor x = means + stddevs * math::ndtri(low + (high - low) * u, site);
+  return math::minimum(math::maximum(x, minvals, site), maxvals, site);
+}
+
+}  // namespace random
+
+namespace {
+
+void infer_counts(InferContext& c) {
+  const DType dtype = c.attr<DType>("dtype");
+  const DTypeSet wanted = kFloatingTypes | kIndexTypes;
+  if (!(wanted & dtype_bit(dtype))) {
+    c.fail(fmt::format("dtype is {}; expected {}", name_of(dtype),
+                       dtype_list(wanted)));
+  }
+  for (int i = 1; i < c.num_inputs(); ++i) {
+    if (c.shape(i).compatible_with(c.shape(0))) continue;
+    c.fail(fmt::format("the parameters are {} and {}; expected equal shapes",
+                       c.shape(0).str(), c.shape(i).str()));
+  }
+  c.set_output(0, dtype, c.shape(0));
+}
+
+void distribution(OpBuilder& op) {
+  op.output("output")
+      .attr("seed", int64_t{0})
+      .attr("op_id", int64_t{0})
+      .attr("stateless", false)
+      .cost([](const InferContext& c) {
+        Cost cost = cost_move(c);
+        cost.flops = 200 * static_cast<double>(c.shape(0).num_elements());
+        return cost;
+      })
+      .split([](const InferContext& c) {
+        if (c.shape(0).rank() == 0) return std::vector<SplitSignature>{};
+        SplitSignature rows{{}, {cut(0)}};
+        rows.inputs.assign(static_cast<size_t>(c.num_inputs()), cut(0));
+        return std::vector<SplitSignature>{rows};
+      })
+      .random()
+      .not_differentiable();
+}
+
+}  // namespace
+
+void register_distribution_ops(OpRegistry& r) {
+  distribution(r.op("RandomGamma")
+                   .input("alpha", kFloatingTypes)
+                   .infer(&infer_same_as_0)
+                   .doc("Gamma numbers of shape alpha and scale 1."));
+  distribution(r.op("RandomPoisson")
+                   .input("rate", kFloatingTypes)
+                   .attr("dtype", float32)
+                   .infer(&infer_counts)
+                   .doc("Poisson numbers of these means."));
+  distribution(r.op("RandomBinomial")
+                   .input("counts", kFloatingTypes)
+                   .input("probs", kFloatingTypes)
+                   .attr("dtype", int32)
+                   .infer(&infer_counts)
+                   .doc("Successes of so many trials of this probability."));
+}
+
+}  // namespace berth
