@@ -48,6 +48,7 @@ def unravel_index(indices, dims, name=None):
 
 
 def shape_n(input, out_type=int32, name=None):
+    """The shapes of several tensors, a list."""
     return [_ops.shape(convert_to_tensor(v), out_type) for v in input]
 
 
@@ -64,6 +65,7 @@ def get_static_value(tensor, partial=False):
 
 
 def is_symbolic_tensor(tensor):
+    """True of a tensor of a trace, which has no value yet."""
     return bool(getattr(tensor, "is_symbolic", False))
 
 
@@ -105,10 +107,12 @@ def _steps(x):
 
 
 def is_non_decreasing(x, name=None):
+    """Whether each element, in the order of rows, is at least the one before it; a bool scalar."""
     return _m.reduce_all(_m.greater_equal(*_steps(x)))
 
 
 def is_strictly_increasing(x, name=None):
+    """Whether each element, in the order of rows, is larger than the one before it; a bool scalar."""
     return _m.reduce_all(_m.greater(*_steps(x)))
 
 
@@ -166,6 +170,7 @@ def encode_base64(input, pad=False, name=None):
 
 
 def decode_base64(input, name=None):
+    """The bytes that texts of web-safe base64 stand for, [shape of input]."""
     return _each(lambda v: _base64.urlsafe_b64decode(v + b"=" * (-len(v) % 4)), input)
 
 

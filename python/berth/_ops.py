@@ -47,11 +47,13 @@ def ones(shape, dtype=float32, name=None):
 
 
 def zeros_like(input, dtype=None, name=None, layout=None):
+    """Zeros of the shape of a tensor, and of its dtype or another."""
     out = _ops.zeros_like(input)
-    return out if dtype is None or out.dtype == dtype else _ops.zeros(out.shape, dtype)
+    return out if dtype is None or out.dtype == dtype else _ops.math.cast(out, dtype)
 
 
 def ones_like(input, dtype=None, name=None, layout=None):
+    """Ones of the shape of a tensor, and of its dtype or another."""
     out = _ops.ones_like(input)
     return out if dtype is None or out.dtype == dtype else _ops.math.cast(out, dtype)
 

@@ -266,11 +266,13 @@ class Dataset:
 
     @staticmethod
     def random(seed=None, rerandomize_each_iteration=None, name=None):
+        """Random int64 numbers from 0 to 2^32 - 1, without end."""
         return Dataset(_core.Dataset.random(seed, bool(rerandomize_each_iteration)), flatten(0)[1])
 
     @staticmethod
     def sample_from_datasets(datasets, weights=None, seed=None, stop_on_empty_dataset=False,
                              rerandomize_each_iteration=None):
+        """Elements of several data sets, each time of one that is drawn with these weights."""
         refuse("sample_from_datasets", rerandomize_each_iteration=rerandomize_each_iteration)
         return datasets[0]._same(_core.Dataset.sample_from_datasets(
             [d.__berth__ for d in datasets], [float(w) for w in weights or []], seed,
@@ -278,6 +280,7 @@ class Dataset:
 
     @staticmethod
     def choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset=True):
+        """Elements of several data sets, each time of the one that choice_dataset numbers."""
         return datasets[0]._same(_core.Dataset.choose_from_datasets(
             [d.__berth__ for d in datasets], choice_dataset.__berth__, stop_on_empty_dataset))
 

@@ -467,11 +467,13 @@ def stack(values, axis=0, name=None):
 
 
 def segment_ids_to_row_splits(segment_ids, num_segments=None, out_type=None, name=None):
+    """Where rows begin and end, int64 [rows + 1], by the row of each value, which never falls."""
     ids = convert_to_tensor(segment_ids).numpy()
     return convert_to_tensor(_splits(_np.bincount(ids, minlength=int(num_segments or 0))), out_type)
 
 
 def row_splits_to_segment_ids(splits, name=None, out_type=None):
+    """The row of each value, int64, by where rows begin and end [rows + 1]."""
     s = convert_to_tensor(splits).numpy()
     return convert_to_tensor(_np.repeat(_np.arange(len(s) - 1), _np.diff(s)), out_type)
 

@@ -258,6 +258,7 @@ def retain(sp_input, to_retain):
 
 
 def expand_dims(sp_input, axis=None, name=None):
+    """A SparseTensor with one more axis, of length 1, before `axis` (default: the last)."""
     axis = -1 if axis is None else axis
     axis = axis + sp_input.rank + 1 if axis < 0 else axis
     return SparseTensor(_np.insert(sp_input.indices.numpy(), axis, 0, 1), sp_input.values,
@@ -288,10 +289,12 @@ def fill_empty_rows(sp_input, default_value, name=None):
 
 
 def maximum(sp_a, sp_b, name=None):
+    """The larger elements of two SparseTensors of one shape, as a SparseTensor."""
     return from_dense(_ops.math.maximum(to_dense(sp_a), to_dense(sp_b)))
 
 
 def minimum(sp_a, sp_b, name=None):
+    """The smaller elements of two SparseTensors of one shape, as a SparseTensor."""
     return from_dense(_ops.math.minimum(to_dense(sp_a), to_dense(sp_b)))
 
 

@@ -38,6 +38,15 @@ def _preprocessed(x, mode):
     return _parts.applications["preprocess_input"](x, mode=mode)
 
 
+
+
+def _preprocessing(mode):
+    def preprocess_input(x, data_format=None):
+        return _parts.applications["preprocess_input"](x, mode=mode)
+    preprocess_input.__doc__ = f"Pictures [batch, height, width, 3] of 0 to 255 as the models want them: mode {mode!r}."
+    return preprocess_input
+
+
 for _name, _mode, _models in (
         ("mobilenet", "tf", "MobileNet"), ("mobilenet_v2", "tf", "MobileNetV2"), ("xception", "tf", "Xception"),
         ("resnet", "caffe", "ResNet50 ResNet101 ResNet152"), ("resnet50", "caffe", "ResNet50"), ("vgg16", "caffe", "VGG16"),
