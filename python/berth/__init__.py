@@ -35,8 +35,9 @@ from berth._ops import *  # noqa: E402,F401,F403  where TensorFlow's form differ
 from berth._host import custom_gradient, load_op_library, numpy_function, py_function  # noqa: E402
 from berth._module import Module  # noqa: E402
 from berth._placement import Contract, explain, placement, plan  # noqa: E402
-from berth import _strings  # noqa: E402
+from berth import _numeric, _strings  # noqa: E402
 
+_numeric.install(linalg, signal, nn, math)  # noqa: F821
 _strings.install(strings)  # noqa: F821
 _strings.take_text(globals())
 _later(io, "berth._io", "FixedLenFeature VarLenFeature RaggedFeature FixedLenSequenceFeature parse_example "  # noqa: F821
@@ -46,6 +47,7 @@ _later(image, "berth._more", "total_variation psnr image_gradients is_jpeg")  # 
 _later(math, "berth._more", "polyval confusion_matrix is_non_decreasing is_strictly_increasing lbeta")  # noqa: F821
 _later(strings, "berth._more", "unicode_encode ngrams")  # noqa: F821
 _later(io, "berth._more", "encode_base64 decode_base64 decode_compressed matching_files")  # noqa: F821
+eig, eigvals, fftnd, ifftnd = linalg.eig, linalg.eigvals, signal.fftnd, signal.ifftnd  # noqa: F821
 math.argmax, math.argmin, math.reduce_mean = argmax, argmin, reduce_mean  # noqa: F405
 __version__ = "0.1.0"
 version = _types.SimpleNamespace(VERSION=__version__, GIT_VERSION="", COMPILER_VERSION="")

@@ -34,7 +34,7 @@ def install(top):
     ops = _core.ops
     for name, value in _public(ops).items():
         top.setdefault(name, value)
-    for name in ("math", "nn", "linalg", "bitwise", "image", "io", "strings"):
+    for name in ("math", "nn", "linalg", "bitwise", "image", "io", "signal", "strings"):
         source = getattr(ops, name, None)
         values = _public(source) if source is not None else {}
         top[name] = _made(f"berth.{name}", values, f"tf.{name}")
