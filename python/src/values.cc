@@ -366,7 +366,7 @@ Tensor tensor_of_lists(PyObject* o, DType to, bool asked) {
   }
   if (to == uint64 && PyLong_CheckExact(first) &&
       Elements(array).kind() == kReal) {
-    // Of numbers of which some are above int64 NumPy makes floats.
+    // NumPy makes floats of numbers if one of them is above int64.
     const nb::object exact = numpy().attr("asarray")(
         nb::handle(o), "dtype"_a = numpy().attr("object_"));
     const nb::object made = converted(exact, uint64, true);
