@@ -37,8 +37,9 @@ Tensor fftnd(const Tensor& input, const FourierOptions& options = {},
 Tensor ifftnd(const Tensor& input, const FourierOptions& options = {},
               Site site = Site::here());
 
-// Of real numbers [..., n] the first n / 2 + 1 elements, which determine the
-// others; the input is cut, or filled with zeros, to fft_length first.
+// Transforms real numbers [..., n] to the first n / 2 + 1 elements, which
+// determine the others; the input is cut, or filled with zeros, to fft_length
+// first.
 Tensor rfft(const Tensor& input_tensor,
             const std::vector<int64_t>& fft_length = {},
             Site site = Site::here());

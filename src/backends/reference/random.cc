@@ -156,7 +156,7 @@ void multinomial(const KernelCall& c) {
 }  // namespace
 
 void add_random(KernelTable& t) {
-  // Of the output, or of a key.
+  // What outputs and keys may have.
   const DTypeSet types = kFloatingTypes | kIndexTypes;
   t.direct("RandomUniform", types, &uniform, "reference");
   t.direct("RandomStandardNormal", types, &normal, "reference");

@@ -8,7 +8,7 @@
 
 namespace berth::reference {
 
-// Of the attributes seed and op_id, or of input `at`, a tensor [2], if the call
+// Takes the attributes seed and op_id, or input `at`, a tensor [2], if the call
 // has it.
 inline RandomStream stream_of(const KernelCall& c, int at, bool stateless) {
   const bool given = c.num_in > at;
