@@ -105,7 +105,7 @@ class Launcher {
   }
 
   static int catch_signals() {
-    signal(SIGPIPE, SIG_IGN);
+    ::signal(SIGPIPE, SIG_IGN);
     sigset_t set;
     sigemptyset(&set);
     for (const int s :

@@ -55,7 +55,7 @@ struct ChildWork {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
-    signal(SIGPIPE, SIG_DFL);
+    ::signal(SIGPIPE, SIG_DFL);
     if (!cores.empty() && pretended_cores() == nullptr) bind_cores();
     dup2(in, 0);
     dup2(out, 1);
@@ -141,7 +141,7 @@ namespace {
 [[noreturn]] void stand_guard(int fd) {
   setsid();
   for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) {
-    signal(s, SIG_IGN);
+    ::signal(s, SIG_IGN);
   }
   // Close all other files, so that no reader waits for the guard to close one.
   fd = dup2(fd, 0);

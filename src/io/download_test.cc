@@ -429,7 +429,7 @@ TEST_F(Download, AFullDiskIsResourceExhausted) {
   LoopbackServer server(good());
   rlimit old{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
-  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  const auto handler = ::signal(SIGXFSZ, SIG_IGN);
   const rlimit small{1000, old.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
   std::string what;
@@ -439,7 +439,7 @@ TEST_F(Download, AFullDiskIsResourceExhausted) {
     what = error.what();
   }
   setrlimit(RLIMIT_FSIZE, &old);
-  signal(SIGXFSZ, handler);
+  ::signal(SIGXFSZ, handler);
   EXPECT_NE(what.find("free disk space"), std::string::npos) << what;
   EXPECT_NE(what.find(server.url("/data.gz")), std::string::npos) << what;
   EXPECT_FALSE(exists(path_));

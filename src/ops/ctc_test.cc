@@ -55,7 +55,7 @@ TEST(CtcLoss, IsTheSumOverPaths) {
                      one(static_cast<int64_t>(labels.size())), one(kTime));
     EXPECT_NEAR(loss.item<double>(), -std::log(p.at(labels)), 1e-10);
   }
-  // Here the batch is first, and the blank is counted from the end.
+  // Batch first, and with the blank counted from the end.
   const auto last = all_paths(logit_values(), kClasses - 1);
   const Tensor loss = nn::ctc_loss(
       constant(std::vector<int>{0, 1}, {1, 2}), transpose(logits, {1, 0, 2}),

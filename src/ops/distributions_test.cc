@@ -92,7 +92,7 @@ TEST(TruncatedNormal, BetweenBoundsOfItsOwn) {
       {kDraws}, kSeed, number(1), number(2), number(1), number(4)));
   EXPECT_GE(*std::min_element(v.begin(), v.end()), 1);
   EXPECT_LE(*std::max_element(v.begin(), v.end()), 4);
-  // The mean comes from the half of the bell up to 1.5 deviations.
+  // Half of the bell up to 1.5 deviations is left.
   const auto phi = [](double x) { return std::erfc(-x * std::sqrt(.5)) / 2; };
   const double want = (phi(0.5) - 0.5) / (phi(1.5) - 0.5);
   EXPECT_NEAR(share_below(v, 2), want, 0.0125);

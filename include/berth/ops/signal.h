@@ -37,9 +37,8 @@ Tensor fftnd(const Tensor& input, const FourierOptions& options = {},
 Tensor ifftnd(const Tensor& input, const FourierOptions& options = {},
               Site site = Site::here());
 
-// Transforms real numbers [..., n] to the first n / 2 + 1 elements, which
-// determine the others; the input is cut, or filled with zeros, to fft_length
-// first.
+// The first n / 2 + 1 elements for real numbers [..., n], which determine the
+// others; the input is cut, or filled with zeros, to fft_length first.
 Tensor rfft(const Tensor& input_tensor,
             const std::vector<int64_t>& fft_length = {},
             Site site = Site::here());
