@@ -46,7 +46,7 @@ class CaseTest final : public testing::Test {
     const auto skipped = case_->skipped.find(mode_);
     if (skipped != case_->skipped.end()) GTEST_SKIP() << skipped->second;
     if (accelerator_lacks(case_->def())) {
-      GTEST_SKIP() << "host devices alone have a kernel";
+      GTEST_SKIP() << "a library of host devices alone has a kernel";
     }
     check_(*case_, dtype_);
   }

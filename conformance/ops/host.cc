@@ -72,7 +72,7 @@ void add_boxes(Cases& cases) {
         .attr("type", to)
         .close_to(0, 0);
   };
-  bits("same", {2, 3}, float32, int32);
+  bits("same", {2, 3}, int32, uint32);
   bits("smaller", {3}, int32, uint8);
   bits("larger", {2, 2}, int32, int64);
   bits("empty", {0, 2}, int32, int64);

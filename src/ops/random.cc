@@ -313,7 +313,8 @@ std::vector<SplitSignature> split_draw(const InferContext& c) {
 }
 
 void infer_random(InferContext& c, DTypeSet types) {
-  if (c.num_inputs() > 0 && !(c.shape(0) == Shape{2})) {
+  if (c.num_inputs() > 0 &&
+      (c.shape(0).rank() != 1 || (c.shape(0)[0] >= 0 && c.shape(0)[0] != 2))) {
     c.fail(fmt::format("the key is {}; expected [2]", c.shape(0).str()));
   }
   const DType dtype = c.attr<DType>("dtype");

@@ -95,7 +95,7 @@ TEST(MessageFrames, ThatCannotBeAreRefusedBeforeMemoryIsTaken) {
   }
   for (size_t i = 0; i < meta.size(); ++i) {  // any larger number
     std::string wrong = meta;
-    wrong[i] = static_cast<char>(wrong[i] + 16);
+    wrong[i] = static_cast<char>(wrong[i] + 32);
     EXPECT_THROW(parse_meta(wrong, 1), errors::DataLoss) << i;
     EXPECT_THROW(parse_meta(meta.substr(0, i), 1), errors::DataLoss) << i;
   }

@@ -176,8 +176,8 @@ Ranked ranked(const Beams& beams, int64_t width) {
   Ranked list;
   for (const auto& [labels, ends] : beams)
     list.push_back({ends.all(), &labels});
-  std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) {
-    return a.first > b.first;
+  std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : *a.second < *b.second;
   });
   if (static_cast<int64_t>(list.size()) > width) {
     list.resize(static_cast<size_t>(width));

@@ -102,7 +102,7 @@ void uniform_int(const KernelCall& c) {
   const uint64_t range = static_cast<uint64_t>(c.attr<int64_t>("maxval")) - low;
   const RandomStream stream = own_stream(c);
   const auto origin = static_cast<uint64_t>(c.context->slice_origin);
-  with_number(c.out[0].dtype, [&](auto type) {
+  with_exact_number(c.out[0].dtype, [&](auto type) {
     using T = decltype(type);
     T* y = c.out[0].as<T>();
     for (int64_t i = 0, n = c.out[0].size(); i < n; ++i) {
@@ -162,8 +162,7 @@ void add_random(KernelTable& t) {
   t.direct("RandomStandardNormal", types, &normal, "reference");
   t.direct("TruncatedNormal", types, &truncated_normal, "reference");
   t.direct("Multinomial", kFloatingTypes, &multinomial, "reference");
-  t.direct("RandomUniformInt", kIntegerTypes | dtype_bit(uint64), &uniform_int,
-           "reference");
+  t.direct("RandomUniformInt", kEveryInteger, &uniform_int, "reference");
 }
 
 }  // namespace berth::reference

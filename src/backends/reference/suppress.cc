@@ -37,8 +37,9 @@ void suppress(const KernelCall& c, const T* boxes, const T* scores) {
   const int64_t most = c.out[0].size();
   Scratch<int32_t> order(static_cast<size_t>(c.in[1].size()));
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int32_t i, int32_t j) { return scores[i] > scores[j]; });
+  std::sort(order.begin(), order.end(), [&](int32_t i, int32_t j) {
+    return scores[i] > scores[j] || (!(scores[j] > scores[i]) && i < j);
+  });
   auto* selected = c.out[0].as<int32_t>();
   std::fill_n(selected, most, 0);
   int32_t count = 0;
