@@ -191,6 +191,12 @@ void add_products(Rows& rows) {
   add(rows, "Cholesky", "cholesky", kFloats, square);
   add(rows, "MatrixInverse", "inverse", kFloats, square);
   add(rows, "MatrixDeterminant", "determinant", kFloats, square);
+  add(rows, "LogMatrixDeterminant", "log_determinant", kFloats, square);
+  add(rows, "Lu", "lu", kFloats, square);
+  add(rows, "Qr", "qr", kFloats, square);
+  add(rows, "Svd", "svd", kFloats, square);
+  add(rows, "SelfAdjointEigV2", "eigh", kFloats, square);
+  add(rows, "Eig", "eig", kFloats, square);
   const auto system = [](DType d, int64_t side) {
     return Call{{definite(side), values(d, {side, 8})}};
   };

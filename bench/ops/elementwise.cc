@@ -31,6 +31,7 @@ void add_unary(Rows& rows) {
                   {"Relu6", "relu6"},       {"Gelu", "gelu"},
                   {"Elu", "elu"},           {"Selu", "selu"},
                   {"Softplus", "softplus"}, {"Softsign", "softsign"},
+                  {"BesselI0e", "i0e"},     {"BesselI1e", "i1e"},
                   {"IsNan", "is_nan"},      {"IsInf", "is_inf"},
                   {"IsFinite", "is_finite"}},
            kFloats, 1);

@@ -56,6 +56,14 @@ void add_updates(Rows& rows) {
 const std::vector<Skipped>& skipped_ops() {
   static const std::vector<Skipped>& list = *new std::vector<Skipped>{
       {"If", "the time is that of a branch"},
+      {"FFT", "KissFFT's, in double"},
+      {"CTCLoss", "plain loops, in double"},
+      {"CTCBeamSearchDecoder", "plain loops, in double"},
+      {"NonMaxSuppression", "plain loops"},
+      {"Bitcast", "a copy, as reshape"},
+      {"RandomGamma", "plain loops of draws that are refused or taken"},
+      {"RandomPoisson", "plain loops of draws that are refused or taken"},
+      {"RandomBinomial", "plain loops of draws that are refused or taken"},
       {"While", "the time is that of the body"},
       {"_OwnGradient", "the time is that of the function"},
       {"_Fused", "made of elementwise ops: bench_fused_kernels"},
