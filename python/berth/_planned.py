@@ -244,8 +244,8 @@ keras.wrappers.SKLearnClassifier keras.wrappers.SKLearnRegressor keras.wrappers.
 tf.AggregationMethod tf.CriticalSection tf.IndexedSlicesSpec tf.NoneTensorSpec tf.OptionalSpec
 tf.RegisterGradient tf.TensorArraySpec tf.TypeSpec tf.approx_top_k tf.as_string tf.audio.decode_wav
 tf.audio.encode_wav tf.autodiff.ForwardAccumulator tf.autodiff.GradientTape tf.autograph.experimental.Feature
-tf.autograph.trace tf.batch_to_space tf.bitcast tf.broadcast_dynamic_shape tf.broadcast_static_shape
-tf.check_pinned tf.config.experimental.ClusterDeviceFilters tf.config.experimental.disable_mlir_bridge
+tf.autograph.trace tf.batch_to_space tf.broadcast_dynamic_shape tf.broadcast_static_shape tf.check_pinned
+tf.config.experimental.ClusterDeviceFilters tf.config.experimental.disable_mlir_bridge
 tf.config.experimental.enable_mlir_bridge tf.config.experimental.enable_op_determinism
 tf.config.experimental.enable_tensor_float_32_execution tf.config.experimental.get_device_details
 tf.config.experimental.get_memory_usage tf.config.experimental.get_synchronous_execution
@@ -267,7 +267,7 @@ tf.data.experimental.to_variant tf.debugging.disable_check_numerics tf.debugging
 tf.debugging.experimental.disable_dump_debug_info tf.debugging.experimental.enable_dump_debug_info
 tf.distribute.experimental.PreemptionCheckpointHandler tf.distribute.experimental.PreemptionWatcher
 tf.distribute.experimental.TerminationConfig tf.distribute.experimental_set_strategy tf.dtypes.saturate_cast
-tf.edit_distance tf.eig tf.eigvals tf.errors.OperatorNotAllowedInGraphError tf.errors.UnauthenticatedError
+tf.edit_distance tf.errors.OperatorNotAllowedInGraphError tf.errors.UnauthenticatedError
 tf.experimental.ExtensionTypeBatchEncoder tf.experimental.StructuredTensor tf.experimental.async_clear_error
 tf.experimental.async_scope tf.experimental.dispatch_for_binary_elementwise_assert_apis
 tf.experimental.enable_strict_mode tf.experimental.function_executor_type tf.experimental.numpy.append
@@ -280,19 +280,19 @@ tf.experimental.numpy.ix_ tf.experimental.numpy.lcm tf.experimental.numpy.logadd
 tf.experimental.numpy.nanmean tf.experimental.numpy.nanprod tf.experimental.numpy.nansum
 tf.experimental.numpy.nextafter tf.experimental.numpy.polyval tf.experimental.numpy.ptp
 tf.experimental.numpy.signbit tf.experimental.numpy.sinc tf.experimental.register_filesystem_plugin
-tf.extract_volume_patches tf.fftnd tf.fingerprint tf.get_current_name_scope tf.get_logger tf.grad_pass_through
-tf.gradients tf.guarantee_const tf.hessians tf.histogram_fixed_width_bins tf.ifftnd
-tf.image.combined_non_max_suppression tf.image.crop_and_resize tf.image.decode_bmp tf.image.decode_gif
-tf.image.decode_jxl tf.image.decode_webp tf.image.draw_bounding_boxes tf.image.extract_glimpse
-tf.image.generate_bounding_box_proposals tf.image.non_max_suppression tf.image.non_max_suppression_overlaps
-tf.image.non_max_suppression_padded tf.image.non_max_suppression_with_scores
-tf.image.sample_distorted_bounding_box tf.image.sobel_edges tf.image.ssim tf.image.ssim_multiscale
-tf.image.stateless_random_jpeg_quality tf.image.stateless_sample_distorted_bounding_box tf.import_graph_def
-tf.initializers.Initializer tf.initializers.STFT tf.initializers.STFTInitializer tf.initializers.constant
-tf.initializers.deserialize tf.initializers.get tf.initializers.glorot_normal tf.initializers.glorot_uniform
-tf.initializers.he_normal tf.initializers.he_uniform tf.initializers.identity tf.initializers.lecun_normal
-tf.initializers.lecun_uniform tf.initializers.ones tf.initializers.orthogonal tf.initializers.random_normal
-tf.initializers.random_uniform tf.initializers.serialize tf.initializers.stft tf.initializers.truncated_normal
+tf.extract_volume_patches tf.fingerprint tf.get_current_name_scope tf.get_logger tf.grad_pass_through
+tf.gradients tf.guarantee_const tf.hessians tf.histogram_fixed_width_bins
+tf.image.combined_non_max_suppression tf.image.decode_bmp tf.image.decode_gif tf.image.decode_jxl
+tf.image.decode_webp tf.image.draw_bounding_boxes tf.image.extract_glimpse
+tf.image.generate_bounding_box_proposals tf.image.non_max_suppression_overlaps
+tf.image.non_max_suppression_with_scores tf.image.sample_distorted_bounding_box tf.image.ssim
+tf.image.ssim_multiscale tf.image.stateless_random_jpeg_quality
+tf.image.stateless_sample_distorted_bounding_box tf.import_graph_def tf.initializers.Initializer
+tf.initializers.STFT tf.initializers.STFTInitializer tf.initializers.constant tf.initializers.deserialize
+tf.initializers.get tf.initializers.glorot_normal tf.initializers.glorot_uniform tf.initializers.he_normal
+tf.initializers.he_uniform tf.initializers.identity tf.initializers.lecun_normal tf.initializers.lecun_uniform
+tf.initializers.ones tf.initializers.orthogonal tf.initializers.random_normal tf.initializers.random_uniform
+tf.initializers.serialize tf.initializers.stft tf.initializers.truncated_normal
 tf.initializers.variance_scaling tf.initializers.zeros tf.inside_function tf.io.SparseFeature tf.io.decode_bmp
 tf.io.decode_gif tf.io.decode_json_example tf.io.decode_jxl tf.io.decode_proto tf.io.decode_webp
 tf.io.deserialize_many_sparse tf.io.encode_proto tf.io.gfile.get_registered_schemes tf.io.match_filenames_once
@@ -311,28 +311,24 @@ tf.linalg.normalize tf.linalg.set_diag tf.linalg.sqrtm tf.linalg.tensor_diag tf.
 tf.linalg.tridiagonal_matmul tf.linalg.tridiagonal_solve tf.load_library tf.losses.CTC tf.losses.ctc
 tf.losses.deserialize tf.losses.get tf.losses.kullback_leibler_divergence tf.losses.logcosh
 tf.losses.serialize tf.make_ndarray tf.make_tensor_proto tf.math.approx_max_k tf.math.approx_min_k
-tf.math.bessel_i0 tf.math.bessel_i0e tf.math.bessel_i1 tf.math.bessel_i1e tf.math.betainc tf.math.igamma
-tf.math.igammac tf.math.sobol_sample tf.math.special.bessel_i0 tf.math.special.bessel_i0e
-tf.math.special.bessel_i1 tf.math.special.bessel_i1e tf.math.special.bessel_j0 tf.math.special.bessel_j1
-tf.math.special.bessel_k0 tf.math.special.bessel_k0e tf.math.special.bessel_k1 tf.math.special.bessel_k1e
-tf.math.special.bessel_y0 tf.math.special.bessel_y1 tf.math.special.dawsn tf.math.special.expint
-tf.math.special.fresnel_cos tf.math.special.fresnel_sin tf.math.special.spence tf.math.unsorted_segment_sqrt_n
-tf.matrix_square_root tf.metrics.MeanMetricWrapper tf.metrics.deserialize tf.metrics.get
-tf.metrics.kullback_leibler_divergence tf.metrics.logcosh tf.metrics.serialize tf.nn.RNNCellDeviceWrapper
-tf.nn.RNNCellDropoutWrapper tf.nn.RNNCellResidualWrapper tf.nn.all_candidate_sampler tf.nn.approx_max_k
-tf.nn.approx_min_k tf.nn.atrous_conv2d tf.nn.atrous_conv2d_transpose tf.nn.avg_pool
-tf.nn.batch_norm_with_global_normalization tf.nn.batch_normalization tf.nn.collapse_repeated
-tf.nn.compute_accidental_hits tf.nn.conv_transpose tf.nn.convolution tf.nn.crelu tf.nn.ctc_beam_search_decoder
-tf.nn.ctc_greedy_decoder tf.nn.ctc_loss tf.nn.ctc_unique_labels tf.nn.depth_to_space
+tf.math.betainc tf.math.igamma tf.math.igammac tf.math.sobol_sample tf.math.special.bessel_j0
+tf.math.special.bessel_j1 tf.math.special.bessel_k0 tf.math.special.bessel_k0e tf.math.special.bessel_k1
+tf.math.special.bessel_k1e tf.math.special.bessel_y0 tf.math.special.bessel_y1 tf.math.special.dawsn
+tf.math.special.expint tf.math.special.fresnel_cos tf.math.special.fresnel_sin tf.math.special.spence
+tf.math.unsorted_segment_sqrt_n tf.matrix_square_root tf.metrics.MeanMetricWrapper tf.metrics.deserialize
+tf.metrics.get tf.metrics.kullback_leibler_divergence tf.metrics.logcosh tf.metrics.serialize
+tf.nn.RNNCellDeviceWrapper tf.nn.RNNCellDropoutWrapper tf.nn.RNNCellResidualWrapper
+tf.nn.all_candidate_sampler tf.nn.approx_max_k tf.nn.approx_min_k tf.nn.atrous_conv2d
+tf.nn.atrous_conv2d_transpose tf.nn.batch_norm_with_global_normalization tf.nn.batch_normalization
+tf.nn.collapse_repeated tf.nn.compute_accidental_hits tf.nn.crelu tf.nn.ctc_unique_labels
 tf.nn.depthwise_conv2d_backprop_filter tf.nn.depthwise_conv2d_backprop_input tf.nn.dilation2d
 tf.nn.embedding_lookup_sparse tf.nn.erosion2d tf.nn.experimental.general_dropout
 tf.nn.experimental.stateless_dropout tf.nn.fixed_unigram_candidate_sampler tf.nn.fractional_avg_pool
 tf.nn.fractional_max_pool tf.nn.isotonic_regression tf.nn.learned_unigram_candidate_sampler tf.nn.lrn
-tf.nn.max_pool tf.nn.nce_loss tf.nn.normalize_moments tf.nn.pool tf.nn.safe_embedding_lookup_sparse
-tf.nn.sampled_softmax_loss tf.nn.space_to_batch tf.nn.space_to_depth tf.nn.sufficient_statistics
-tf.nn.weighted_moments tf.nn.with_space_to_batch tf.nondifferentiable_batch_function
-tf.optimizers.MultiOptimizer tf.optimizers.Muon tf.optimizers.Optimizer tf.optimizers.OptimizerMap
-tf.optimizers.ScheduleFreeAdamW tf.optimizers.deserialize tf.optimizers.get
+tf.nn.nce_loss tf.nn.normalize_moments tf.nn.safe_embedding_lookup_sparse tf.nn.sampled_softmax_loss
+tf.nn.space_to_batch tf.nn.sufficient_statistics tf.nn.weighted_moments tf.nn.with_space_to_batch
+tf.nondifferentiable_batch_function tf.optimizers.MultiOptimizer tf.optimizers.Muon tf.optimizers.Optimizer
+tf.optimizers.OptimizerMap tf.optimizers.ScheduleFreeAdamW tf.optimizers.deserialize tf.optimizers.get
 tf.optimizers.schedules.LearningRateSchedule tf.optimizers.schedules.deserialize
 tf.optimizers.schedules.serialize tf.optimizers.serialize tf.profiler.experimental.client.monitor
 tf.profiler.experimental.client.trace tf.profiler.experimental.server.start tf.ragged.cross
@@ -341,32 +337,25 @@ tf.ragged_fill_empty_rows_grad tf.random.Algorithm tf.random.all_candidate_sampl
 tf.random.experimental.Algorithm tf.random.experimental.Generator tf.random.experimental.create_rng_state
 tf.random.experimental.get_global_generator tf.random.experimental.index_shuffle
 tf.random.experimental.set_global_generator tf.random.experimental.stateless_shuffle
-tf.random.fixed_unigram_candidate_sampler tf.random.gamma tf.random.learned_unigram_candidate_sampler
-tf.random.log_uniform_candidate_sampler tf.random.poisson tf.random.stateless_binomial
-tf.random.stateless_gamma tf.random.stateless_parameterized_truncated_normal tf.random.stateless_poisson
-tf.random.uniform_candidate_sampler tf.random_index_shuffle tf.register_tensor_conversion_function
-tf.required_space_to_batch_paddings tf.rfftnd tf.saved_model.Asset tf.saved_model.contains_saved_model
-tf.saved_model.experimental.Fingerprint tf.saved_model.experimental.TrackableResource
-tf.saved_model.experimental.VariablePolicy tf.saved_model.experimental.read_fingerprint tf.sets.difference
-tf.sets.intersection tf.sets.size tf.sets.union tf.signal.dct tf.signal.fft tf.signal.fft2d tf.signal.fft3d
-tf.signal.fftnd tf.signal.fftshift tf.signal.frame tf.signal.hamming_window tf.signal.hann_window
-tf.signal.idct tf.signal.ifft tf.signal.ifft2d tf.signal.ifft3d tf.signal.ifftnd tf.signal.ifftshift
-tf.signal.inverse_mdct tf.signal.inverse_stft tf.signal.inverse_stft_window_fn tf.signal.irfft
-tf.signal.irfft2d tf.signal.irfft3d tf.signal.irfftnd tf.signal.kaiser_bessel_derived_window
-tf.signal.kaiser_window tf.signal.linear_to_mel_weight_matrix tf.signal.mdct
-tf.signal.mfccs_from_log_mel_spectrograms tf.signal.overlap_and_add tf.signal.rfft tf.signal.rfft2d
-tf.signal.rfft3d tf.signal.rfftnd tf.signal.stft tf.signal.vorbis_window tf.space_to_batch
-tf.space_to_batch_nd tf.sparse.bincount tf.sparse.cross tf.sparse.cross_hashed tf.sparse.sampled_addmm
-tf.sparse.segment_mean tf.sparse.segment_sqrt_n tf.sparse.segment_sum tf.strings.to_hash_bucket_strong
-tf.strings.unicode_decode_with_offsets tf.strings.unicode_script tf.strings.unicode_split_with_offsets
-tf.strings.unicode_transcode tf.strings.unsorted_segment_join tf.summary.audio
-tf.summary.experimental.summary_scope tf.summary.experimental.write_raw_pb tf.summary.graph tf.summary.write
-tf.train.CheckpointView tf.train.ClusterDef tf.train.Coordinator tf.train.ExponentialMovingAverage
-tf.train.FeatureList tf.train.FeatureLists tf.train.JobDef tf.train.SequenceExample tf.train.ServerDef
-tf.train.TrackableView tf.train.checkpoints_iterator tf.train.experimental.MaxShardSizePolicy
-tf.train.experimental.PythonState tf.train.experimental.ShardByTaskPolicy
-tf.train.experimental.ShardableTensor tf.train.experimental.ShardingCallback tf.train.get_checkpoint_state
-tf.types.experimental.AtomicFunction tf.types.experimental.FunctionType
-tf.types.experimental.distributed.Mirrored tf.types.experimental.distributed.PerReplica
-tf.variable_creator_scope
+tf.random.fixed_unigram_candidate_sampler tf.random.learned_unigram_candidate_sampler
+tf.random.log_uniform_candidate_sampler tf.random.uniform_candidate_sampler tf.random_index_shuffle
+tf.register_tensor_conversion_function tf.required_space_to_batch_paddings tf.rfftnd tf.saved_model.Asset
+tf.saved_model.contains_saved_model tf.saved_model.experimental.Fingerprint
+tf.saved_model.experimental.TrackableResource tf.saved_model.experimental.VariablePolicy
+tf.saved_model.experimental.read_fingerprint tf.sets.difference tf.sets.intersection tf.sets.size
+tf.sets.union tf.signal.dct tf.signal.idct tf.signal.inverse_mdct tf.signal.irfft3d tf.signal.irfftnd
+tf.signal.linear_to_mel_weight_matrix tf.signal.mdct tf.signal.mfccs_from_log_mel_spectrograms
+tf.signal.rfft3d tf.signal.rfftnd tf.space_to_batch tf.space_to_batch_nd tf.sparse.bincount tf.sparse.cross
+tf.sparse.cross_hashed tf.sparse.sampled_addmm tf.sparse.segment_mean tf.sparse.segment_sqrt_n
+tf.sparse.segment_sum tf.strings.to_hash_bucket_strong tf.strings.unicode_decode_with_offsets
+tf.strings.unicode_script tf.strings.unicode_split_with_offsets tf.strings.unicode_transcode
+tf.strings.unsorted_segment_join tf.summary.audio tf.summary.experimental.summary_scope
+tf.summary.experimental.write_raw_pb tf.summary.graph tf.summary.write tf.train.CheckpointView
+tf.train.ClusterDef tf.train.Coordinator tf.train.ExponentialMovingAverage tf.train.FeatureList
+tf.train.FeatureLists tf.train.JobDef tf.train.SequenceExample tf.train.ServerDef tf.train.TrackableView
+tf.train.checkpoints_iterator tf.train.experimental.MaxShardSizePolicy tf.train.experimental.PythonState
+tf.train.experimental.ShardByTaskPolicy tf.train.experimental.ShardableTensor
+tf.train.experimental.ShardingCallback tf.train.get_checkpoint_state tf.types.experimental.AtomicFunction
+tf.types.experimental.FunctionType tf.types.experimental.distributed.Mirrored
+tf.types.experimental.distributed.PerReplica tf.variable_creator_scope
 """.split()
