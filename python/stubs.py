@@ -213,6 +213,8 @@ def main():
           + "from berth.keras.layers import Layer as Layer\n"
           + "".join(f"{name}: Any\n" for name in ("KerasTensor", "Loss", "Metric", "Optimizer"))
           + anything)
+    with open(os.path.join(os.path.dirname(berth), "late_names.txt")) as late_names:
+        written_stubs.add_late(folder, late_names.read().split())
     open(os.path.join(folder, "py.typed"), "w").close()
 
 

@@ -133,3 +133,32 @@ def package(path):
         names = {a.name for a in node.names if not a.name.startswith("_")}
         out += stub(source, None if names == {"*"} else names)
     return out
+
+
+def add_late(folder, paths):
+    """Adds names that modules make when they are imported, a dotted path each, to the stubs in a folder."""
+    trees = {}
+    for path in paths:
+        parts = path.split(".")
+        at = next(n for n in range(len(parts) - 1, -1, -1) if _stub_of(folder, parts[:n]))
+        tree = trees.setdefault(_stub_of(folder, parts[:at]), {})
+        for part in parts[at:]:
+            tree = tree.setdefault(part, {})
+    for file, tree in trees.items():
+        spaces = {name for name, inner in tree.items() if inner}
+        lines = [line for line in open(file) if line.partition(": Any")[0] not in spaces]
+        with open(file, "w") as out:
+            out.writelines(lines + list(_lines_of(tree, "")))
+
+
+def _stub_of(folder, parts):
+    """The file with a module's stub, or None."""
+    path = os.path.join(folder, *parts)
+    found = [f for f in (path + ".pyi", os.path.join(path, "__init__.pyi")) if os.path.exists(f)]
+    return found[0] if found else None
+
+
+def _lines_of(tree, indent):
+    for name, inner in sorted(tree.items()):
+        yield f"{indent}class {name}:\n" if inner else f"{indent}{name}: Any\n"
+        yield from _lines_of(inner, indent + "    ")

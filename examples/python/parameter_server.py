@@ -1,6 +1,6 @@
 """A table of words that lives on parameter servers, of which a step moves the rows that it needs.
 
-    berth launch --workers 2 --ps 2 -- python -m berth parameter_server.py
+    berth launch --workers 2 --ps 2 -- python -m berth --own-keras parameter_server.py
 
 One script for all tasks: workers and servers serve in the constructor of the strategy until the chief is done. With
 tf.distribute.Server(...).join() in those tasks, as TensorFlow wants it, it is the same.

@@ -183,6 +183,7 @@ TABLE = {
     "linalg.cross": [((V, V[::-1]), {}, np.cross(V, V[::-1]))],
     "linalg.norm": [((S,), {}, np.sqrt((S ** 2).sum())), ((S,), {"ord": 1, "axis": 1}, np.abs(S).sum(1))],
     "linalg.global_norm": [(([A, B],), {}, np.sqrt((A ** 2).sum() + (B ** 2).sum()))],
+    "math.bessel_i0": [((S,), {}, np.i0(S))], "math.bessel_i0e": [((S,), {}, np.i0(S) * np.exp(-np.abs(S)))],
     # making and shaping
     "zeros": [(([2, 3],), {}, np.zeros((2, 3), "float32"))], "ones": [(([2], "int32"), {}, np.ones(2, "int32"))],
     "zeros_like": [((I,), {}, np.zeros_like(I))], "ones_like": [((S,), {}, np.ones_like(S))],

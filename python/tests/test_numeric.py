@@ -101,7 +101,8 @@ def test_windows_of_any_rank():
     close(tf.nn.convolution(x, f), want)
     close(tf.nn.convolution(x, f, strides=None, padding="VALID"), want)
     close(tf.nn.pool(x, [2], "MAX", strides=[2]), np.maximum(x[:, ::2], x[:, 1::2]))
-    assert tf.nn.conv_transpose(x, RNG.normal(size=(3, 4, 2)), [1, 12, 4], 2).shape == [1, 12, 4]
+    filters = RNG.normal(size=(3, 4, 2)).astype("float32")
+    assert tf.nn.conv_transpose(x, filters, [1, 12, 4], 2).shape == [1, 12, 4]
     image = np.arange(16, dtype="float32").reshape(1, 4, 4, 1)
     assert tf.nn.space_to_depth(image, 2).numpy()[0, 0, 0].tolist() == [0, 1, 4, 5]
     close(tf.nn.depth_to_space(tf.nn.space_to_depth(image, 2), 2), image)

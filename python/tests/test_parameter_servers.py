@@ -34,7 +34,7 @@ class Cluster:
         for (job, _), port in zip(tasks, free_ports(len(tasks))):
             cluster.setdefault(job, []).append(f"127.0.0.1:{port}")
         self.tasks, self._start = {}, lambda task: subprocess.Popen(
-            [sys.executable, "-m", "berth", str(path)], cwd=folder, text=True, stdout=subprocess.PIPE,
+            [sys.executable, "-m", "berth", "--own-keras", str(path)], cwd=folder, text=True, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, env={**os.environ, "BERTH_DEVICES": "CPUx1", "TF_CONFIG": json.dumps(
                 {"cluster": cluster, "task": {"type": task[0], "index": task[1]}})})
         for task in tasks:
@@ -503,4 +503,4 @@ def test_the_example(tmp_path):
         out = cluster.all_ended_well()
     assert "workers=2, servers=2" in out and "'/job:ps/task:0', '/job:ps/task:1'" in out, out
     losses = [float(line.split()[-1]) for line in out.splitlines() if line.startswith("epoch")]
-    assert len(losses) == 3 and losses[2] < losses[0], out
+    assert len(losses) == 3 and losses[2] < 0.1, out  # 0.69 at the beginning

@@ -4,8 +4,10 @@ import inspect
 import pathlib
 import re
 import types
+import typing
 
 import berth as tf
+import berth.experimental.numpy  # noqa: F401  imported at its first use
 import pytest
 
 # Words of C++, of nanobind, and of numbers of lines in the engine.
@@ -15,6 +17,7 @@ HELPERS = set("""Lazy call_converted contracts convert_to_tensor describe flatte
 load_weights metric_of name_missing operands operation owner pack refuse save_text save_weights snake unknown_name
 variables_in wrapped""".split())
 SPACES = (types.ModuleType, types.SimpleNamespace)
+TYPES = types.GenericAlias, type(typing.Union[int, str])  # not called
 
 
 def imported(space, value):
@@ -34,7 +37,7 @@ def walk(space, path, seen):
                 seen.add(id(value))
                 home = getattr(value, "__name__", "")
                 yield from walk(value, home.replace("berth", "tf", 1) if home else f"{path}.{name}", seen)
-        elif callable(value) and name not in HELPERS and not imported(space, value):
+        elif callable(value) and not isinstance(value, TYPES) and name not in HELPERS and not imported(space, value):
             yield f"{path}.{name}", value
 
 

@@ -212,7 +212,8 @@ def torch_ops(np, torch):
                  "rsqrt erf erfc lgamma digamma tanh sigmoid floor ceil round reciprocal").split():
         p.same(name, getattr(torch, name), types=FLOATS)
     for name, fn in {"rint": torch.round, "relu6": f.relu6, "gelu": f.gelu, "elu": f.elu,
-                     "selu": f.selu, "softplus": f.softplus, "softsign": f.softsign, "i0e": torch.special.i0e, "i1e": torch.special.i1e,
+                     "selu": f.selu, "softplus": f.softplus, "softsign": f.softsign,
+                     "i0e": torch.special.i0e, "i1e": torch.special.i1e,
                      "is_nan": torch.isnan, "is_inf": torch.isinf, "is_finite": torch.isfinite,
                      "erfinv": torch.erfinv, "ndtri": special.ndtri,
                      "gelu_tanh": lambda x: f.gelu(x, approximate="tanh")}.items():
@@ -325,8 +326,8 @@ def torch_ops(np, torch):
     for name, fn in {"cholesky": lin.cholesky, "inverse": lin.inv, "determinant": lin.det}.items():
         p.put(name, fn, p.definite(), types=FLOATS)
         p.put(name + "_batched", fn, p.definites(), types=FLOATS)
-    for name, fn in {"log_determinant": lin.slogdet, "qr": lin.qr, "eigh": lin.eigh, "eig": lin.eig, "lu": lin.lu_factor,
-                     "svd": lambda x: lin.svd(x, full_matrices=False)}.items():
+    for name, fn in {"log_determinant": lin.slogdet, "qr": lin.qr, "eigh": lin.eigh, "eig": lin.eig,
+                     "lu": lin.lu_factor, "svd": lambda x: lin.svd(x, full_matrices=False)}.items():
         p.put(name, fn, p.definite(), types=FLOATS)
     right = lambda d, n: values(np, d, (n, 8))
     p.put("solve", lin.solve, p.definite(), right, types=FLOATS)

@@ -646,3 +646,8 @@ def _promoting(plain, function, swapped):
             return function(other, self) if swapped else function(self, other)
         return plain(self, other)
     return operator
+
+
+for _name, _function in list(globals().items()):
+    if not _name.startswith("_") and getattr(_function, "__module__", "") == __name__ and not _function.__doc__:
+        _function.__doc__ = "NumPy's function of this name on tensors; it is traced and differentiated as others of tf."

@@ -6,7 +6,7 @@ from berth import _core
 from berth._classes import describe as _describe
 from berth._frames import hiding as _hiding
 from berth._modules import later as _later
-from berth._tensor import name_missing, unknown_name
+from berth._tensor import name_missing, refuse, unknown_name
 from berth.keras import _own, _parts
 from berth.keras import layers, callbacks, models
 from berth.keras.models import Model, Sequential, Input
@@ -32,16 +32,13 @@ regularizers = _module("regularizers", _parts.regularizers)
 constraints = _module("constraints", _parts.constraints)
 activations = _module("activations", _parts.activations)
 applications = _module("applications", _parts.applications)
-def _preprocessed(x, mode):
-    if isinstance(x, KerasTensor) and mode == "tf":  # between the layers of a functional model
-        return x / 127.5 - 1.0
-    return _parts.applications["preprocess_input"](x, mode=mode)
-
-
 
 
 def _preprocessing(mode):
     def preprocess_input(x, data_format=None):
+        refuse("preprocess_input", data_format=None if data_format == "channels_last" else data_format)
+        if isinstance(x, KerasTensor) and mode == "tf":  # between the layers of a functional model
+            return x / 127.5 - 1.0
         return _parts.applications["preprocess_input"](x, mode=mode)
     preprocess_input.__doc__ = f"Pictures [batch, height, width, 3] of 0 to 255 as the models want them: mode {mode!r}."
     return preprocess_input
@@ -54,7 +51,7 @@ for _name, _mode, _models in (
         ("densenet", "torch", "DenseNet121 DenseNet169 DenseNet201")):
     setattr(applications, _name, _module(f"applications.{_name}", {
         **{n: _parts.applications[n] for n in _models.split()},
-        "preprocess_input": lambda x, data_format=None, mode=_mode: _preprocessed(x, mode)}))
+        "preprocess_input": _preprocessing(_mode)}))
 utils = _module("utils", _parts.utils)
 _later(utils, "berth.keras._files", "get_file")
 _later(utils, "berth.keras._folders", "image_dataset_from_directory text_dataset_from_directory")
