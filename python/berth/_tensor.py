@@ -277,6 +277,7 @@ Variable.__repr__ = Variable.__str__ = _variable_repr
 Variable.ref = lambda self: _Reference(self)
 Variable.initialized_value = lambda self: self.read_value()
 Variable.is_initialized = lambda self: True
+Variable.constraint = None  # those of Keras are of its own variables
 Variable.__deepcopy__ = lambda self, memo: Variable(self.read_value(), trainable=self.trainable,
                                                     name=self.name)
 Variable.__reduce__ = lambda self: (_variable_of, (self._array(), self.trainable, self.name))

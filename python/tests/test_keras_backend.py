@@ -195,6 +195,24 @@ print("trained")
     assert "trained" in run("", "-m", "berth", "script.py", folder=tmp_path)
 
 
+def test_optimizers_update_variables_of_tensorflow(tmp_path):
+    (tmp_path / "script.py").write_text("""
+import tensorflow as tf
+w, sgd = tf.Variable(2.0), tf.keras.optimizers.SGD(0.1)
+def step():
+    with tf.GradientTape() as tape:
+        loss = w * w
+    sgd.apply_gradients([(tape.gradient(loss, w), w)])
+step()
+tf.function(step)()
+assert abs(float(w) - 2 * 0.8 ** 2) < 1e-6, w
+tf.keras.optimizers.Adam(0.1).apply_gradients([(tf.constant(3.0), w)])
+assert abs(float(w) - 1.18) < 1e-5, w
+print("updated")
+""")
+    assert "updated" in run("", "-m", "berth", "script.py", folder=tmp_path)
+
+
 def test_another_keras_is_an_error_that_names_the_tested():
     from keras_berth import TESTED, hook
     with pytest.raises(ImportError, match=TESTED[0]):

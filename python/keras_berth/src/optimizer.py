@@ -26,14 +26,18 @@ class BerthOptimizer(base_optimizer.BaseOptimizer):
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
         update = None if in_stateless_scope() else _fused(self)
-        if update is None or any(v.dtype not in ("float32", "float64") or v.value is not v._value
-                                 for v in trainable_variables):
+        if update is None or not all(map(_can_be_updated, trainable_variables)):
             super()._backend_update_step(grads, trainable_variables, learning_rate)
             return
         for grad, v in zip(grads, trainable_variables):
             grad = _core.convert(grad, v.dtype)
             update(self, v, grad if grad.dtype.name == v.dtype else _ops.cast(grad, v.dtype),
                    _ops.cast(_core.convert(learning_rate, None), v.dtype))
+
+
+def _can_be_updated(v):
+    """Whether it is a variable of Keras, of a dtype that the ops of updates have, and nothing stands for its value."""
+    return hasattr(v, "_value") and v.dtype in ("float32", "float64") and v.value is v._value
 
 
 def _fused(optimizer):
