@@ -195,13 +195,26 @@ def matching_files(pattern, name=None):
 # tf.strings
 
 def unicode_encode(input, output_encoding, errors="replace", replacement_char=65533, name=None):
-    """Texts in UTF-8 of rows of the numbers of characters: a tensor or a RaggedTensor."""
-    if output_encoding.upper().replace("_", "-") != "UTF-8":
-        raise ValueError(f"unicode_encode: the encoding is {output_encoding!r}; expected 'UTF-8'")
+    """Texts in "UTF-8", "UTF-16-BE" or "UTF-32-BE" of rows of the numbers of characters: a tensor or a RaggedTensor.
+
+    Numbers that no character has become replacement_char, are left out (errors="ignore"), or are an
+    InvalidArgumentError (errors="strict").
+    """
+    if output_encoding not in ("UTF-8", "UTF-16-BE", "UTF-32-BE") or errors not in ("replace", "ignore", "strict"):
+        raise ValueError(f"unicode_encode: output_encoding is {output_encoding!r}, errors {errors!r}; expected 'UTF-8', "
+                         "'UTF-16-BE' or 'UTF-32-BE', and 'replace', 'ignore' or 'strict'")
     input = input if hasattr(input, "nrows") else convert_to_tensor(input)
-    rows = [input] if len(input.shape) == 1 else list(input)
-    texts = ["".join(map(chr, row.numpy().tolist())).encode() for row in rows]
-    return convert_to_tensor(texts[0] if len(input.shape) == 1 else _np.asarray(texts, dtype=object), string)
+
+    def text(row):
+        numbers = [n if 0 <= n < 0xd800 or 0xe000 <= n <= 0x10ffff else None for n in row.numpy().tolist()]
+        if errors == "strict" and None in numbers:
+            raise _core.InvalidArgumentError(f"unicode_encode: {row.numpy().tolist()} has a number that no character has")
+        kept = [replacement_char if n is None else n for n in numbers if n is not None or errors == "replace"]
+        return "".join(map(chr, kept)).encode(output_encoding)
+
+    if len(input.shape) == 1:
+        return convert_to_tensor(text(input), string)
+    return convert_to_tensor(_np.asarray([text(row) for row in input], dtype=object), string)
 
 
 def ngrams(data, ngram_width, separator=" ", pad_values=None, padding_width=None, preserve_short_sequences=False, name=None):

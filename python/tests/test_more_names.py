@@ -132,3 +132,13 @@ def test_lists_of_text_beside_tensors_of_it():
     steps = tf.constant([["Open"], ["Read"]])
     assert tf.concat((steps, [["Map"]]), axis=0).numpy().tolist() == [[b"Open"], [b"Read"], [b"Map"]]
     assert tf.tile([[["1st"]]], [2, 1, 1]).numpy().tolist() == [[[b"1st"]], [[b"1st"]]]
+
+
+def test_unicode_encode_does_with_errors_what_it_is_told():
+    rows = tf.constant([[72, 0xd800, 105], [0x1f600, -1, 33]])
+    assert tf.strings.unicode_encode(rows, "UTF-8").numpy().tolist() == ["H\ufffdi".encode(), "\U0001f600\ufffd!".encode()]
+    assert tf.strings.unicode_encode(rows, "UTF-8", errors="ignore").numpy().tolist() == [b"Hi", "\U0001f600!".encode()]
+    assert tf.strings.unicode_encode(rows, "UTF-8", replacement_char=63).numpy()[0] == b"H?i"
+    assert tf.strings.unicode_encode(tf.constant([0x20ac]), "UTF-16-BE").numpy() == b"\x20\xac"
+    with pytest.raises(tf.errors.InvalidArgumentError, match="55296"):
+        tf.strings.unicode_encode(rows, "UTF-8", errors="strict")
