@@ -8,7 +8,7 @@ import typing
 
 from berth import _core
 from berth._structure import Composite, flatten, pack
-from berth._tensor import TensorSpec, as_dtype, convert_to_tensor
+from berth._tensor import TensorSpec, TypeSpec, as_dtype, convert_to_tensor
 
 _TENSORS = (_core.Tensor, _core.Variable, TensorSpec, Composite)
 
@@ -294,7 +294,7 @@ class BatchableExtensionType(ExtensionType):
     """An ExtensionType whose objects data sets and map_fn may stack; a field `shape` is that of the batch."""
 
 
-class ExtensionTypeSpec(Composite):
+class ExtensionTypeSpec(Composite, TypeSpec):
     """What is known of an ExtensionType before its values: a TensorSpec for each tensor."""
 
     value_type = None

@@ -242,9 +242,9 @@ keras.visualization.draw_segmentation_masks keras.visualization.plot_bounding_bo
 keras.visualization.plot_image_gallery keras.visualization.plot_segmentation_mask_gallery
 keras.wrappers.SKLearnClassifier keras.wrappers.SKLearnRegressor keras.wrappers.SKLearnTransformer
 tf.AggregationMethod tf.CriticalSection tf.IndexedSlicesSpec tf.NoneTensorSpec tf.OptionalSpec
-tf.RegisterGradient tf.TensorArraySpec tf.TypeSpec tf.approx_top_k tf.as_string tf.audio.decode_wav
-tf.audio.encode_wav tf.autodiff.ForwardAccumulator tf.autodiff.GradientTape tf.autograph.experimental.Feature
-tf.autograph.trace tf.batch_to_space tf.broadcast_dynamic_shape tf.broadcast_static_shape tf.check_pinned
+tf.RegisterGradient tf.TensorArraySpec tf.approx_top_k tf.as_string tf.audio.decode_wav tf.audio.encode_wav
+tf.autodiff.ForwardAccumulator tf.autodiff.GradientTape tf.autograph.experimental.Feature tf.autograph.trace
+tf.batch_to_space tf.broadcast_dynamic_shape tf.broadcast_static_shape tf.check_pinned
 tf.config.experimental.ClusterDeviceFilters tf.config.experimental.disable_mlir_bridge
 tf.config.experimental.enable_mlir_bridge tf.config.experimental.enable_op_determinism
 tf.config.experimental.enable_tensor_float_32_execution tf.config.experimental.get_device_details

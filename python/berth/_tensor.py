@@ -352,7 +352,11 @@ class _UnknownShape:
     __iter__ = __len__ = as_list
 
 
-class TensorSpec:
+class TypeSpec:
+    """What the specs of tensors, ragged ones, sparse ones and extension types are (tf.TypeSpec)."""
+
+
+class TensorSpec(TypeSpec):
     """Shape and dtype of an argument (tf.TensorSpec); shape None: of any rank."""
 
     value_type = Tensor

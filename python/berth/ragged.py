@@ -7,7 +7,7 @@ import builtins
 from berth import _core
 from berth._lazy import Lazy
 from berth._structure import Composite
-from berth._tensor import TensorSpec, convert_to_tensor, int64, refuse, string
+from berth._tensor import TensorSpec, TypeSpec as _TypeSpec, convert_to_tensor, int64, refuse, string
 
 _ops = _core.ops
 _np = Lazy("numpy")
@@ -319,7 +319,7 @@ class Row(Composite):
         return RaggedTensor(_concat(list(rows), 0), _splits([len(r) for r in rows]))
 
 
-class RaggedTensorSpec(Composite):
+class RaggedTensorSpec(Composite, _TypeSpec):
     """Shape and dtype of a RaggedTensor: shape[1:ragged_rank + 1] of it may differ from row to row."""
 
     value_type = RaggedTensor

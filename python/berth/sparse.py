@@ -5,7 +5,7 @@ Computed by the ops of dense tensors: for feeding and small matrices, not for sp
 from berth import _core
 from berth._lazy import Lazy
 from berth._structure import Composite
-from berth._tensor import TensorSpec, convert_to_tensor, int64, string
+from berth._tensor import TensorSpec, TypeSpec as _TypeSpec, convert_to_tensor, int64, string
 
 _ops = _core.ops
 _np = Lazy("numpy")
@@ -79,7 +79,7 @@ class SparseTensor(Composite):
         return self.with_values(self.values / self._beside(other))
 
 
-class SparseTensorSpec(Composite):
+class SparseTensorSpec(Composite, _TypeSpec):
     """Shape and dtype of a SparseTensor."""
 
     def __init__(self, shape=None, dtype=_core.float32):

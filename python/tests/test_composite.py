@@ -316,3 +316,9 @@ def test_buckets_of_texts_are_tensorflows():
     assert tf.strings.to_hash_bucket(texts, 2**31).numpy().tolist() == slow
     with pytest.raises((tf.errors.InvalidArgumentError, ValueError)):
         tf.strings.to_hash_bucket_fast(texts, 0)
+
+
+def test_specs_are_type_specs():
+    ragged = tf.ragged.constant([[1], [2, 3]])
+    assert isinstance(tf.TensorSpec([2]), tf.TypeSpec) and isinstance(tf.RaggedTensorSpec([None, None]), tf.TypeSpec)
+    assert not isinstance(ragged, tf.TypeSpec) and not isinstance(tf.float32, tf.TypeSpec)

@@ -195,6 +195,17 @@ print("trained")
     assert "trained" in run("", "-m", "berth", "script.py", folder=tmp_path)
 
 
+def test_fit_takes_the_dataset_of_a_strategy():
+    run("""
+strategy = tf.distribute.MirroredStrategy(["/GPU:0", "/GPU:1"])
+with strategy.scope():
+    both = model()
+batches = tf.data.Dataset.from_tensor_slices((x, y)).batch(50)
+split = both.fit(strategy.experimental_distribute_dataset(batches), epochs=2, verbose=0).history["loss"]
+assert np.allclose(split, model().fit(batches, epochs=2, verbose=0).history["loss"], rtol=1e-4), split
+""", BERTH_SIM="GPUx2")
+
+
 def test_optimizers_update_variables_of_tensorflow(tmp_path):
     (tmp_path / "script.py").write_text("""
 import tensorflow as tf

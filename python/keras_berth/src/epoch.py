@@ -42,7 +42,9 @@ class _DatasetAdapter(DataAdapter):
 
     @property
     def num_batches(self):
-        n = int(self._dataset.cardinality())
+        from berth.distribute import DistributedDataset
+        split = isinstance(self._dataset, DistributedDataset)
+        n = int((self._dataset._dataset if split else self._dataset).cardinality())
         return n if n >= 0 else None
 
     batch_size = has_partial_batch = partial_batch_size = None
