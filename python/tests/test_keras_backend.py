@@ -206,6 +206,24 @@ assert np.allclose(split, model().fit(batches, epochs=2, verbose=0).history["los
 """, BERTH_SIM="GPUx2")
 
 
+def test_steps_with_conditions_are_those_of_one_device_under_a_strategy():
+    run("""
+import contextlib
+start = r.normal(0, 0.3, (20, 1)).astype("float32")
+def weights(optimizer, devices):
+    with tf.distribute.MirroredStrategy(devices).scope() if devices else contextlib.nullcontext():
+        m = keras.Sequential([keras.Input((20,)), keras.layers.Dense(1, use_bias=False)])
+        m.set_weights([start])
+        m.compile(optimizer(), "mse")
+    m.fit(x, y.astype("float32"), batch_size=40, epochs=2, shuffle=False, verbose=0)
+    return m.get_weights()[0], int(m.optimizer.iterations)
+for optimizer in (lambda: keras.optimizers.SGD(0.05, gradient_accumulation_steps=2),
+                  lambda: keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.05, momentum=0.5))):
+    (one, n), (two, k) = weights(optimizer, None), weights(optimizer, ["/GPU:0", "/GPU:1"])
+    assert n == k and np.allclose(one, two, rtol=1e-5, atol=1e-6) and not np.allclose(one, start), (n, k, one, two)
+""", BERTH_SIM="GPUx2")
+
+
 def test_optimizers_update_variables_of_tensorflow(tmp_path):
     (tmp_path / "script.py").write_text("""
 import tensorflow as tf

@@ -19,6 +19,19 @@ class BerthOptimizer(base_optimizer.BaseOptimizer):
         with tf.device(held.device) if apart else contextlib.nullcontext():
             return super().add_variable_from_reference(reference_variable, *args, **kwargs)
 
+    def apply_gradients(self, grads_and_vars):
+        """Steps that depend on a condition are made once for all replicas, which do not meet inside of one."""
+        if _core.replica_id() is None or not (self.gradient_accumulation_steps or hasattr(self, "inner_optimizer")):
+            return super().apply_gradients(grads_and_vars)
+        pairs = [(g, v) for g, v in grads_and_vars if g is not None]
+        sums = _core.all_reduce("sum", [_core.convert(g, None) for g, _ in pairs])
+
+        def once(strategy, *grads):
+            super(BerthOptimizer, self).apply_gradients([(g.values[0], v) for g, (_, v) in zip(grads, pairs)])
+
+        tf.distribute.get_replica_context().merge_call(once, args=tuple(sums))
+        return self.iterations
+
     def _backend_apply_gradients(self, grads, trainable_variables):
         if _core.replica_id() is not None:
             grads = _core.all_reduce("sum", [_core.convert(g, None) for g in grads])
