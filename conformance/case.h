@@ -80,6 +80,7 @@ struct Case {
   // Gradients flow through the first so many outputs; -1: through all.
   int gradient_outputs = -1;
   std::map<Mode, std::string> skipped = {};  // why
+  bool host_only = false;  // accelerators leave it to a host device
   // Why the rank of a result is not known when a dimension is not, if so.
   std::string needs_dimensions = {};
   bool perf = false;  // large: run by --mode=perf only

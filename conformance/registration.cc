@@ -45,7 +45,9 @@ class CaseTest final : public testing::Test {
   void TestBody() override {
     const auto skipped = case_->skipped.find(mode_);
     if (skipped != case_->skipped.end()) GTEST_SKIP() << skipped->second;
-    if (accelerator_lacks(case_->def())) {
+    const bool elsewhere =
+        case_->host_only && device_under_test().type() != "CPU";
+    if (elsewhere || accelerator_lacks(case_->def())) {
       GTEST_SKIP() << "a library of host devices alone has a kernel";
     }
     check_(*case_, dtype_);

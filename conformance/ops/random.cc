@@ -60,6 +60,7 @@ void add_random_cases(Cases& cases) {
     Case& drawn = cases.add(op, "key", {Input(Shape{2}).whole(0, 100, int64)})
                       .attr("shape", Shape{5, 7})
                       .dtype_attr("dtype");
+    drawn.host_only = true;  // what reads the key
     if (whole) drawn.types(kIntegerTypes).attr("maxval", int64_t{9});
   }
   const auto classes = [&](const char* label, Shape logits, int64_t n) {
