@@ -15,27 +15,6 @@ namespace berth::cpu {
 
 namespace {
 
-template <class T>
-struct Factoring;
-template <>
-struct Factoring<float> {
-  static constexpr auto gesdd = &LAPACKE_sgesdd;
-  static constexpr auto geqrf = &LAPACKE_sgeqrf;
-  static constexpr auto orgqr = &LAPACKE_sorgqr;
-  static constexpr auto syevd = &LAPACKE_ssyevd;
-  static constexpr auto geev = &LAPACKE_sgeev;
-  static constexpr auto getrf = &LAPACKE_sgetrf;
-};
-template <>
-struct Factoring<double> {
-  static constexpr auto gesdd = &LAPACKE_dgesdd;
-  static constexpr auto geqrf = &LAPACKE_dgeqrf;
-  static constexpr auto orgqr = &LAPACKE_dorgqr;
-  static constexpr auto syevd = &LAPACKE_dsyevd;
-  static constexpr auto geev = &LAPACKE_dgeev;
-  static constexpr auto getrf = &LAPACKE_dgetrf;
-};
-
 using reference::Scratch;
 
 // Matrix `b` of an output [..., rows, columns].
@@ -96,8 +75,8 @@ void svd_of(const KernelCall& c, int64_t b, lapack_int m, lapack_int n) {
   if (!vectors) {
     T none{};
     check_lapack(c, b,
-                 Factoring<T>::gesdd(LAPACK_COL_MAJOR, 'N', n, m, a.data(), n,
-                                     s, &none, 1, &none, 1),
+                 Lapack<T>::gesdd(LAPACK_COL_MAJOR, 'N', n, m, a.data(), n, s,
+                                  &none, 1, &none, 1),
                  "without convergence");
     return;
   }
@@ -107,8 +86,8 @@ void svd_of(const KernelCall& c, int64_t b, lapack_int m, lapack_int n) {
   Scratch<T> vt(static_cast<size_t>(n) * right);
   T* u = matrix_at<T>(c.out[1], b);
   check_lapack(c, b,
-               Factoring<T>::gesdd(LAPACK_COL_MAJOR, full ? 'A' : 'S', n, m,
-                                   a.data(), n, s, vt.data(), n, u, left),
+               Lapack<T>::gesdd(LAPACK_COL_MAJOR, full ? 'A' : 'S', n, m,
+                                a.data(), n, s, vt.data(), n, u, left),
                "without convergence");
   Scratch<T> signs(static_cast<size_t>(right), T{1});
   for (lapack_int j = 0; j < std::max(left, right); ++j) {
@@ -148,15 +127,15 @@ void qr_of(const KernelCall& c, int64_t b, lapack_int m, lapack_int n) {
   a.resize(static_cast<size_t>(m) * std::max(n, columns));
   Scratch<T> tau(static_cast<size_t>(p));
   check_lapack(
-      c, b,
-      Factoring<T>::geqrf(LAPACK_COL_MAJOR, m, n, a.data(), m, tau.data()), "");
+      c, b, Lapack<T>::geqrf(LAPACK_COL_MAJOR, m, n, a.data(), m, tau.data()),
+      "");
   T* r = matrix_at<T>(c.out[1], b);
   for (int64_t i = 0; i < columns; ++i) {
     for (int64_t j = 0; j < n; ++j) r[i * n + j] = i > j ? T{} : a[j * m + i];
   }
   check_lapack(c, b,
-               Factoring<T>::orgqr(LAPACK_COL_MAJOR, m, columns, p, a.data(), m,
-                                   tau.data()),
+               Lapack<T>::orgqr(LAPACK_COL_MAJOR, m, columns, p, a.data(), m,
+                                tau.data()),
                "");
   T* q = matrix_at<T>(c.out[0], b);
   for (int64_t i = 0; i < m; ++i) {
@@ -188,8 +167,8 @@ void eigh(const KernelCall& c) {
     auto a = copy_of<T>(c.in[0], b);
     // The lower part is the upper one in LAPACK's order.
     check_lapack(c, b,
-                 Factoring<T>::syevd(LAPACK_COL_MAJOR, vectors ? 'V' : 'N', 'U',
-                                     n, a.data(), n, row_at<T>(c.out[0], b)),
+                 Lapack<T>::syevd(LAPACK_COL_MAJOR, vectors ? 'V' : 'N', 'U', n,
+                                  a.data(), n, row_at<T>(c.out[0], b)),
                  "without convergence");
     if (!vectors) return;
     Scratch<T> signs(static_cast<size_t>(n));
@@ -208,11 +187,10 @@ void eig_of(const KernelCall& c, int64_t b, lapack_int n) {
   const auto size = static_cast<size_t>(n);
   Scratch<T> re(size), im(size), right(size * size);
   T none{};
-  check_lapack(
-      c, b,
-      Factoring<T>::geev(LAPACK_COL_MAJOR, 'N', 'V', n, a.data(), n, re.data(),
-                         im.data(), &none, 1, right.data(), n),
-      "without convergence");
+  check_lapack(c, b,
+               Lapack<T>::geev(LAPACK_COL_MAJOR, 'N', 'V', n, a.data(), n,
+                               re.data(), im.data(), &none, 1, right.data(), n),
+               "without convergence");
   Scratch<lapack_int> order(size);
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](lapack_int i, lapack_int j) {
@@ -249,7 +227,7 @@ void lu(const KernelCall& c) {
     std::copy_n(c.in[0].as<T>() + b * size, size, y);
     Scratch<lapack_int> pivots(static_cast<size_t>(n)), rows(pivots.size());
     const lapack_int info =
-        Factoring<T>::getrf(LAPACK_ROW_MAJOR, n, n, y, n, pivots.data());
+        Lapack<T>::getrf(LAPACK_ROW_MAJOR, n, n, y, n, pivots.data());
     if (info < 0) check_lapack(c, b, info, "");
     std::iota(rows.begin(), rows.end(), 0);
     for (lapack_int i = 0; i < n; ++i) std::swap(rows[i], rows[pivots[i] - 1]);
@@ -273,7 +251,7 @@ void log_determinant(const KernelCall& c) {
     auto a = copy_of<T>(c.in[0], b);
     Scratch<lapack_int> pivots(static_cast<size_t>(n));
     const lapack_int info =
-        Factoring<T>::getrf(LAPACK_ROW_MAJOR, n, n, a.data(), n, pivots.data());
+        Lapack<T>::getrf(LAPACK_ROW_MAJOR, n, n, a.data(), n, pivots.data());
     if (info < 0) check_lapack(c, b, info, "");
     T sign = 1, sum = 0;
     for (lapack_int i = 0; i < n; ++i) {

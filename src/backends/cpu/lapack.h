@@ -12,6 +12,36 @@
 
 namespace berth::cpu {
 
+// LAPACK's routines of one element type.
+template <class T>
+struct Lapack;
+template <>
+struct Lapack<float> {
+  static constexpr auto potrf = &LAPACKE_spotrf;
+  static constexpr auto gesv = &LAPACKE_sgesv;
+  static constexpr auto trtrs = &LAPACKE_strtrs;
+  static constexpr auto getrf = &LAPACKE_sgetrf;
+  static constexpr auto getri = &LAPACKE_sgetri;
+  static constexpr auto gesdd = &LAPACKE_sgesdd;
+  static constexpr auto geqrf = &LAPACKE_sgeqrf;
+  static constexpr auto orgqr = &LAPACKE_sorgqr;
+  static constexpr auto syevd = &LAPACKE_ssyevd;
+  static constexpr auto geev = &LAPACKE_sgeev;
+};
+template <>
+struct Lapack<double> {
+  static constexpr auto potrf = &LAPACKE_dpotrf;
+  static constexpr auto gesv = &LAPACKE_dgesv;
+  static constexpr auto trtrs = &LAPACKE_dtrtrs;
+  static constexpr auto getrf = &LAPACKE_dgetrf;
+  static constexpr auto getri = &LAPACKE_dgetri;
+  static constexpr auto gesdd = &LAPACKE_dgesdd;
+  static constexpr auto geqrf = &LAPACKE_dgeqrf;
+  static constexpr auto orgqr = &LAPACKE_dorgqr;
+  static constexpr auto syevd = &LAPACKE_dsyevd;
+  static constexpr auto geev = &LAPACKE_dgeev;
+};
+
 // One thread for whichever BLAS is loaded, and no checks for NaN.
 void set_up_lapack();
 

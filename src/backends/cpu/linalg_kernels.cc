@@ -8,26 +8,6 @@ namespace berth::cpu {
 
 namespace {
 
-// LAPACK's routines of one element type.
-template <class T>
-struct Lapack;
-template <>
-struct Lapack<float> {
-  static constexpr auto potrf = &LAPACKE_spotrf;
-  static constexpr auto gesv = &LAPACKE_sgesv;
-  static constexpr auto trtrs = &LAPACKE_strtrs;
-  static constexpr auto getrf = &LAPACKE_sgetrf;
-  static constexpr auto getri = &LAPACKE_sgetri;
-};
-template <>
-struct Lapack<double> {
-  static constexpr auto potrf = &LAPACKE_dpotrf;
-  static constexpr auto gesv = &LAPACKE_dgesv;
-  static constexpr auto trtrs = &LAPACKE_dtrtrs;
-  static constexpr auto getrf = &LAPACKE_dgetrf;
-  static constexpr auto getri = &LAPACKE_dgetri;
-};
-
 void cholesky(const KernelCall& c) {
   for_each_matrix(c, [&](auto type, int64_t b, lapack_int n) {
     using T = decltype(type);
