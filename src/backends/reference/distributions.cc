@@ -6,6 +6,7 @@
 #include "backends/reference/loops.h"
 #include "backends/reference/reference.h"
 #include "backends/reference/special_functions.h"
+#include "backends/reference/stream.h"
 #include "base/rng.h"
 
 namespace berth::reference {
@@ -121,9 +122,7 @@ double binomial_number(Words* w, double n, double p) {
 // y[i] = fn(words, i) in the dtype of the output; NaN is -1 for integers.
 template <class Fn>
 void for_each_draw(const KernelCall& c, Fn&& fn) {
-  const RandomStream stream(static_cast<uint64_t>(c.attr<int64_t>("seed")),
-                            static_cast<uint32_t>(c.attr<int64_t>("op_id")),
-                            c.attr<bool>("stateless") ? 0 : c.context->step());
+  const RandomStream stream = stream_of(c, c.num_in, c.attr<bool>("stateless"));
   const auto origin = static_cast<uint64_t>(c.context->slice_origin);
   with_number(c.out[0].dtype, [&](auto type) {
     using T = decltype(type);
