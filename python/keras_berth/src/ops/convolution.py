@@ -53,33 +53,19 @@ def average_pool(inputs, pool_size, strides=None, padding="valid", data_format=N
 
 
 @_channels_last
-def _adapted(inputs, output_size, largest):
-    """Axis by axis the windows between i * length / n and (i + 1) * length / n."""
+def _adapted(inputs, output_size, pool):
     rank = len(inputs.shape) - 2
     if rank not in (1, 2, 3):
         raise ValueError("adaptive pools support only 1D/2D/3D inputs")
-    for axis, count in enumerate(_each(output_size, rank), 1):
-        length = inputs.shape[axis]
-        windows = [(i * length // count, -(-(i + 1) * length // count)) for i in range(count)]
-        widest = max(end - start for start, end in windows)
-        # A shorter window repeats its last element, which counts once.
-        places = [[min(start + j, end - 1) for j in range(widest)] for start, end in windows]
-        parts = tf.gather(inputs, convert_to_tensor(places, "int32"), axis=axis)
-        if largest:
-            inputs = tf.reduce_max(parts, axis + 1)
-            continue
-        weights = [[float(j < end - start) / (end - start) for j in range(widest)] for start, end in windows]
-        weights = convert_to_tensor(weights, name_of(inputs))
-        inputs = tf.reduce_sum(parts * tf.reshape(weights, [count, widest] + [1] * (rank + 1 - axis)), axis + 1)
-    return inputs
+    return pool(inputs, _each(output_size, rank))
 
 
 def adaptive_average_pool(inputs, output_size, data_format=None):
-    return _adapted(inputs, output_size, False, data_format=data_format)
+    return _adapted(inputs, output_size, _n.adaptive_average_pool, data_format=data_format)
 
 
 def adaptive_max_pool(inputs, output_size, data_format=None):
-    return _adapted(inputs, output_size, True, data_format=data_format)
+    return _adapted(inputs, output_size, _n.adaptive_max_pool, data_format=data_format)
 
 
 # Convolutions.
