@@ -331,7 +331,11 @@ class MultiWorkerMirroredStrategy(Strategy):
 
 
 def _names(devices):
-    return [getattr(d, "name", d) for d in devices or []]
+    names = [getattr(d, "name", d) for d in ([devices] if isinstance(devices, str) else devices or [])]
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"devices are names, such as ['/GPU:0', '/GPU:1'], not {devices!r}")
+    return names
 
 
 class ReplicaContext:
@@ -477,6 +481,9 @@ class CentralStorageStrategy(Strategy):
     """Variables live on the host, or on the device if there is only one; all devices compute."""
 
     def __init__(self, compute_devices=None, parameter_device=None):
+        if parameter_device is not None and not str(parameter_device).upper().endswith("CPU:0"):
+            raise NotImplementedError(f"parameter_device={parameter_device!r}: the variables of a central storage "
+                                      "are on CPU:0, or on the device if there is only one; leave it out")
         super().__init__(_core.central_storage_strategy(_names(compute_devices)))
 
 

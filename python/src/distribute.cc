@@ -189,11 +189,13 @@ void add_strategies(nb::module_& m) {
   m.def("one_device_strategy", [](const std::string& device) -> Strategy {
     return OneDeviceStrategy(device, site_of_caller());
   });
-  m.def("central_storage_strategy",
-        [](std::vector<std::string> devices) -> Strategy {
-          return CentralStorageStrategy(
-              options_of(std::move(devices), nb::none(), 0), site_of_caller());
-        });
+  m.def(
+      "central_storage_strategy",
+      [](std::vector<std::string> devices) -> Strategy {
+        return CentralStorageStrategy(
+            options_of(std::move(devices), nb::none(), 0), site_of_caller());
+      },
+      "devices"_a);
   nb::class_<MultiWorkerMirroredStrategy, Strategy>(
       m, "MultiWorkerMirroredStrategy")
       .def_prop_ro("is_chief", &MultiWorkerMirroredStrategy::is_chief)

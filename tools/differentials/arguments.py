@@ -61,7 +61,6 @@ REASONS = {
     "data.make_csv_dataset.sloppy": "rows keep their order",
     "debugging.assert_shapes.data": "what is printed",
     "distribute.MirroredStrategy.__init__.cross_device_ops": "the engine chooses how it adds up",
-    "distribute.CentralStorageStrategy.__init__.parameter_device": "variables live on the host, or with the one device",
     "distribute.ReplicaContext.all_gather.options": "the engine chooses how it gathers",
     "distribute.ReplicaContext.all_reduce.options": "the engine chooses how it adds up",
     "distribute.Strategy.distribute_datasets_from_function.options": "how elements travel, not which",
