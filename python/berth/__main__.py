@@ -13,6 +13,8 @@ import types
 
 import berth
 
+# What Keras computes with, whatever its backend, where it meets tensors of `tensorflow`: in a map of tf.data, on texts.
+_FOR_TENSORFLOW = ("keras.src.backend.tensorflow", "keras.src.backend.tensorflow.core")
 _OF_KERAS = ("keras", "losses", "metrics", "optimizers", "initializers")
 
 
@@ -37,11 +39,13 @@ class _Answer(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self._own_keras = own_keras
 
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] not in self._tops:
+        if name.partition(".")[0] not in self._tops and name not in _FOR_TENSORFLOW:
             return None
         return importlib.util.spec_from_loader(name, self, is_package=True)
 
     def create_module(self, spec):
+        if spec.name in _FOR_TENSORFLOW:
+            return importlib.import_module("keras_berth.src")
         own = spec.name.replace("tensorflow", "berth", 1)
         own = own.replace("keras", "berth.keras", 1) if own.startswith("keras") else own
         own = own.replace("berth.python.", "berth.").replace("berth.compat.v2", "berth")

@@ -53,8 +53,10 @@ _core.set_variable_hook(_refuse_variable)
 
 
 def needs_values(error):
-    """True of an error that the same code does not meet when its ops run one by one."""
-    return getattr(error, "needs_values", False) and not _core.traces_loop()
+    """True of an error that the same code does not meet when its ops run one by one, or that was raised in answer to one."""
+    while error is not None and not getattr(error, "needs_values", False):
+        error = error.__context__
+    return error is not None and not _core.traces_loop()
 
 
 def call_converted(fn, *args, **kwargs):

@@ -212,12 +212,17 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
 
 def unique(x, out_idx=int32, name=None):
     """The different values of x [n] in the order in which they come, and the place of each element among them."""
-    y, idx, _, _ = _ops.unique(x)
-    return y, _ops.math.cast(idx, out_idx)
+    return unique_with_counts(x, out_idx)[:2]
 
 
 def unique_with_counts(x, out_idx=int32, name=None):
     """The same as unique(), and how often each value occurs."""
+    x = convert_to_tensor(x)
+    if x.dtype == string:
+        places = {}
+        idx = [places.setdefault(v, len(places)) for v in x.numpy().tolist()]
+        y, count = convert_to_tensor(list(places), string), _np.bincount(_np.asarray(idx, int), minlength=len(places))
+        return y, convert_to_tensor(idx, out_idx), convert_to_tensor(count, out_idx)
     y, idx, count, _ = _ops.unique_with_counts(x)
     return y, _ops.math.cast(idx, out_idx), _ops.math.cast(count, out_idx)
 

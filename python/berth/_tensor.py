@@ -332,7 +332,7 @@ def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
 
 def is_tensor(value):
     """Whether it is a tensor or a variable."""
-    return isinstance(value, (Tensor, Variable))
+    return isinstance(value, (Tensor, Variable)) or hasattr(value, "__berth_tensor__")
 
 
 class _UnknownShape:

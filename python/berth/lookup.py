@@ -14,7 +14,16 @@ class TextFileIndex:
     WHOLE_LINE, LINE_NUMBER = -2, -1
 
 
-class KeyValueTensorInitializer:
+class _Initializer:
+    def initialize(self, table):
+        """Fills a table, which calls this when it is made."""
+        for key, value in self._pairs():
+            if table._map.setdefault(key, value) != value:
+                raise _core.InvalidArgumentError(
+                    f"the table has key {key!r} twice, with the values {table._map[key]!r} and {value!r}")
+
+
+class KeyValueTensorInitializer(_Initializer):
     """The keys and values of a table."""
 
     def __init__(self, keys, values, key_dtype=None, value_dtype=None, name=None):
@@ -25,7 +34,7 @@ class KeyValueTensorInitializer:
         return zip(self.keys.numpy().ravel().tolist(), self.values.numpy().ravel().tolist())
 
 
-class TextFileInitializer:
+class TextFileInitializer(_Initializer):
     """Keys and values of the lines of a file: whole lines, their numbers, or columns between delimiters."""
 
     def __init__(self, filename, key_dtype, key_index, value_dtype, value_index, vocab_size=None, delimiter="\t", name=None,
@@ -90,13 +99,7 @@ class StaticHashTable(_Table):
 
     def __init__(self, initializer, default_value, name=None, experimental_is_anonymous=False):
         super().__init__(initializer.key_dtype, initializer.value_dtype, default_value, name)
-        _fill(self._map, initializer)
-
-
-def _fill(table, initializer):
-    for key, value in initializer._pairs():
-        if table.setdefault(key, value) != value:
-            raise _core.InvalidArgumentError(f"the table has key {key!r} twice, with the values {table[key]!r} and {value!r}")
+        initializer.initialize(self)
 
 
 class StaticVocabularyTable(_Table):
@@ -108,7 +111,7 @@ class StaticVocabularyTable(_Table):
         kind = initializer.key_dtype if initializer is not None else string
         super().__init__(lookup_key_dtype or kind, int64, -1, name)
         if initializer is not None:
-            _fill(self._map, initializer)
+            initializer.initialize(self)
         self._buckets, self._known = int(num_oov_buckets), len(self._map)
 
     def size(self, name=None):

@@ -420,6 +420,8 @@ DType dtype_of_python(PyObject* o) {
     return nb::cast<const Tensor&>(nb::handle(o)).dtype();
   if (nb::isinstance<Variable>(o))
     return nb::cast<const Variable&>(nb::handle(o)).dtype();
+  if (nb::hasattr(nb::handle(o), "__berth_tensor__"))
+    return tensor_of(o).dtype();
   return Elements(o).dtype();
 }
 

@@ -99,7 +99,9 @@ class Epochs(EpochIterator):
     def first_batch(self):
         """A batch to see shapes of, of which none is lost; None where Keras' way has to do."""
         if self._own is not None:
-            return next(iter(getattr(self._own, "__berth_whole__", self._own)))
+            for batch in getattr(self._own, "__berth_whole__", self._own):
+                return batch
+            raise ValueError("the dataset has no batches: it is empty, or a batch with drop_remainder=True is larger than it")
         if isinstance(self.data_adapter, ArrayDataAdapter):
             return next(iter(self.data_adapter.get_numpy_iterator()))
         return None

@@ -105,7 +105,7 @@ class Step:
 
         def turn(i, *_):
             leaves = flatten(self._step(self._batch(arrays, places, i)), lambda v: v is not None)[0]
-            return (i + 1, *(tf.cast(v, d) for v, (_, d) in zip(leaves, specs)))
+            return (i + 1, *(tf.cast(_core.convert(v, None), d) for v, (_, d) in zip(leaves, specs)))
 
         start = (0, *(_ops.zeros(s, d) for s, d in specs))
         return pack(form, tf.while_loop(lambda i, *_: i < count, turn, start)[1:])

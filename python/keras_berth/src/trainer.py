@@ -115,9 +115,10 @@ class BerthTrainer(base_trainer.Trainer):
     # Epochs.
 
     def _build_for(self, epochs):
-        """Makes variables of the model, its metrics and its optimizer."""
+        """Makes variables of the model, its metrics and its optimizer; what this cannot make, the first step makes."""
         first = epochs.first_batch()
-        with contextlib.nullcontext() if self._strategy is None else self._strategy.scope():
+        with (contextlib.nullcontext() if self._strategy is None else self._strategy.scope(),
+              contextlib.suppress(RuntimeError)):  # a train_step of the model's own need not call the model
             if first is not None:
                 self._symbolic_build(data_batch=first)
             else:

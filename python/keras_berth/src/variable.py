@@ -2,6 +2,7 @@
 import contextlib
 
 from berth import _core
+from berth._control import init_scope
 from keras.src.backend.common import KerasVariable
 from keras.src.backend.common.stateless_scope import in_stateless_scope
 
@@ -15,12 +16,16 @@ _SYNCHRONIZATION = {"auto": 0, "none": 1, "on_write": 2, "on_read": 3}
 class Variable(KerasVariable):
     """A variable of Keras; its `value` outside of stateless scopes is a tf.Variable."""
 
+    def _initialize_with_initializer(self, initializer):
+        with init_scope():  # an optimizer or a layer is built in the first call of a function
+            super()._initialize_with_initializer(initializer)
+
     def _initialize(self, value):
         if isinstance(value, _core.Variable):
             self._value = value
             return
         strategy = None if _core.has_strategy() else distribution_lib.strategy()
-        with contextlib.nullcontext() if strategy is None else strategy.scope():
+        with init_scope(), contextlib.nullcontext() if strategy is None else strategy.scope():
             self._value = _core.Variable(value, trainable=self._trainable, name=self._path, dtype=self._dtype,
                                          synchronization=_SYNCHRONIZATION[self._synchronization],
                                          aggregation=_AGGREGATION[self._aggregation])

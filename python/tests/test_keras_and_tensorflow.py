@@ -1,0 +1,135 @@
+"""Keras' package in a script of TensorFlow's (`python -m berth`): layers in maps of tf.data, what a function builds."""
+import importlib.util
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("keras") is None, reason="Keras is not installed")
+START = """
+import keras, numpy as np, tensorflow as tf
+from keras import layers
+x = np.arange(2 * 4 * 6 * 3, dtype="f").reshape(2, 4, 6, 3)
+def ones(layer, **kwargs):  # of each element alone, and of a batch
+    data = tf.data.Dataset.from_tensor_slices(x)
+    return ([tuple(v.shape) for v in data.map(lambda v: layer(v, **kwargs))][0],
+            [tuple(v.shape) for v in data.batch(2).map(lambda v: layer(v, **kwargs))][0])
+"""
+
+
+def run(script, tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text(START + textwrap.dedent(script))
+    done = subprocess.run([sys.executable, "-m", "berth", str(path)], capture_output=True, text=True, timeout=300,
+                          env={**os.environ, "KERAS_BACKEND": "berth"})
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_layers_of_pictures_work_in_a_map(tmp_path):
+    run("""
+    assert ones(layers.Rescaling(2.0)) == ((4, 6, 3), (2, 4, 6, 3))
+    assert ones(layers.Resizing(3, 5)) == ((3, 5, 3), (2, 3, 5, 3))
+    assert ones(layers.Equalization()) == ((4, 6, 3), (2, 4, 6, 3))
+    for made in (layers.RandomFlip(seed=1), layers.RandomRotation(0.1, seed=1), layers.RandomZoom(0.2, seed=1),
+                 layers.RandomElasticTransform(seed=1), layers.RandomErasing(seed=1)):
+        assert ones(made, training=True) == ((4, 6, 3), (2, 4, 6, 3)), made
+    assert ones(layers.RandomCrop(2, 3, seed=1), training=True) == ((2, 3, 3), (2, 2, 3, 3))
+    resized = next(iter(tf.data.Dataset.from_tensors(x).map(layers.Resizing(2, 3))))
+    np.testing.assert_allclose(resized[0, :, :, 0], [[10.5, 16.5, 22.5], [46.5, 52.5, 58.5]])
+    mixed = next(iter(tf.data.Dataset.from_tensors({"images": x, "labels": np.eye(2, dtype="f")}).map(
+        lambda d: layers.MixUp(seed=1)(d, training=True))))
+    np.testing.assert_allclose(np.sum(mixed["labels"], 1), 1, rtol=1e-6)
+    """, tmp_path)
+
+
+def test_layers_of_texts_and_numbers_work_in_a_map(tmp_path):
+    run("""
+    texts = tf.data.Dataset.from_tensor_slices(["a cat sat", "the dog ran far", "cat and dog"] * 4)
+    vectors = layers.TextVectorization(max_tokens=20, output_sequence_length=5)
+    vectors.adapt(texts)
+    assert next(iter(texts.batch(3).map(vectors))).numpy().tolist() == [
+        [9, 3, 5, 0, 0], [4, 2, 6, 7, 0], [3, 8, 2, 0, 0]]
+    known = layers.StringLookup()
+    known.adapt(["a cat sat", "cat and dog"])
+    assert next(iter(texts.batch(3).map(known))).numpy().tolist() == [2, 0, 1]
+    assert next(iter(texts.batch(3).map(layers.Hashing(7)))).numpy().tolist() == [4, 2, 2]
+    numbers = tf.data.Dataset.range(6).batch(6)
+    assert next(iter(numbers.map(layers.IntegerLookup(vocabulary=[1, 3, 5])))).numpy().tolist() == [0, 1, 0, 2, 0, 3]
+    assert next(iter(numbers.map(layers.Discretization(bin_boundaries=[1.0, 3.0])))).numpy().tolist() == [0, 1, 1, 2, 2, 2]
+    """, tmp_path)
+
+
+def test_a_function_builds_an_optimizer_and_layers_in_its_first_call(tmp_path):
+    run("""
+    model, other = keras.Sequential([layers.Dense(4), layers.Dense(1)]), keras.Sequential([layers.Dense(4), layers.Dense(1)])
+    optimizer, eager = keras.optimizers.Adam(0.1), keras.optimizers.Adam(0.1)
+    batch = x.reshape(4, 36) / 100
+    def step(model, optimizer, batch):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(model(batch) ** 2)
+        optimizer.apply(tape.gradient(loss, model.trainable_weights), model.trainable_weights)
+        return loss
+    traced = tf.function(lambda batch: step(model, optimizer, batch))
+    traced(batch)
+    assert len(optimizer.variables) == 2 + 2 * 4 and len(model.weights) == 4
+    other(batch)
+    for a, b in zip(other.weights, model.weights):
+        a.assign(b)
+    eager.build(other.trainable_weights)
+    for a, b in zip(eager.variables, optimizer.variables):
+        a.assign(b)
+    np.testing.assert_allclose([traced(batch) for _ in range(5)], [step(other, eager, batch) for _ in range(5)], rtol=1e-5)
+    assert traced.experimental_get_tracing_count() == 1
+    """, tmp_path)
+
+
+def test_functions_of_tensorflow_take_variables_of_keras(tmp_path):
+    run("""
+    v, rows = keras.Variable(np.arange(6, dtype="f").reshape(2, 3)), keras.Variable(np.array([1, 0], "int32"))
+    n = v.numpy()
+    for mine, expected in [
+            (tf.cast(v, tf.int32), n.astype(int)), (tf.matmul(tf.ones((1, 2)), v), n.sum(0, keepdims=True)),
+            (tf.add(v, 1.0), n + 1), (tf.reshape(v, [-1]), n.ravel()), (tf.gather(v, rows), n[::-1]),
+            (tf.maximum(v, 2.0), np.maximum(n, 2)), (tf.where(v > 2.0, v, 0.0), np.where(n > 2, n, 0)),
+            (tf.clip_by_value(v, 1.0, 3.0), np.clip(n, 1, 3)), (tf.argmax(v, 1), [2, 2]), (tf.expand_dims(v, 0), n[None]),
+            (tf.pad(v, [[1, 1], [0, 0]]), np.pad(n, [[1, 1], [0, 0]])), (tf.nn.moments(v, [0])[0], n.mean(0)),
+            (tf.concat([v, v], 0), np.concatenate([n, n])), (tf.stack([v, v]), np.stack([n, n])),
+            (tf.function(lambda a: tf.tile(a, [1, 2]))(v), np.tile(n, [1, 2]))]:
+        np.testing.assert_allclose(mine, expected)
+    assert tf.is_tensor(v) and tf.cast(v, tf.int32).dtype == tf.int32
+    class Count(keras.metrics.Metric):  # whose result is a variable
+        def __init__(self):
+            super().__init__()
+            self.count = self.add_variable(shape=(), initializer="zeros", name="count")
+        def update_state(self, y_true, y_pred, sample_weight=None):
+            self.count.assign_add(1.0)
+        def result(self):
+            return self.count
+    class Own(keras.Model):  # whose step makes what it needs, and does not call the model
+        def __init__(self):
+            super().__init__()
+            self.inner = keras.Sequential([layers.Dense(2), layers.Dense(1)])
+        def train_step(self, data):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(self.inner(data) ** 2)
+            gradients = tape.gradient(loss, self.inner.trainable_weights)
+            self.optimizer.apply(gradients, self.inner.trainable_weights)
+            return {"loss": loss}
+    own = Own()
+    own.compile(keras.optimizers.Adam(0.1))
+    losses = own.fit(tf.data.Dataset.from_tensor_slices(x.reshape(8, 18) / 100).batch(4), epochs=4, verbose=0).history["loss"]
+    assert losses == sorted(losses, reverse=True) and len(losses) == 4
+    plain = keras.Sequential([layers.Dense(1)])
+    plain.compile("sgd", "mse", metrics=[Count()])
+    history = plain.fit(np.ones((10, 3), "f"), np.ones((10, 1), "f"), batch_size=2, epochs=2, verbose=0).history
+    assert history["count"] == [5.0, 5.0]
+    try:
+        plain.fit(tf.data.Dataset.from_tensor_slices((np.ones((0, 3), "f"), np.ones((0, 1), "f"))).batch(2), verbose=0)
+    except ValueError as error:
+        assert "no batches" in str(error)
+    else:
+        assert False
+    """, tmp_path)
