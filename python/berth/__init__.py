@@ -42,7 +42,9 @@ _strings.install(strings)  # noqa: F821
 _strings.take_text(globals())
 _later(io, "berth._io", "FixedLenFeature VarLenFeature RaggedFeature FixedLenSequenceFeature parse_example "  # noqa: F821
        "parse_single_example TFRecordOptions TFRecordWriter decode_csv gfile")
-_later(image, "berth._images", "ResizeMethod extract_patches")  # noqa: F821
+del image.decode_image, io.decode_image  # noqa: F821  which have another form
+_later(image, "berth._images", "ResizeMethod decode_image extract_patches")  # noqa: F821
+_later(io, "berth._images", "decode_image")  # noqa: F821
 _later(image, "berth._more", "total_variation psnr image_gradients is_jpeg")  # noqa: F821
 _later(math, "berth._more", "polyval confusion_matrix is_non_decreasing is_strictly_increasing lbeta")  # noqa: F821
 _later(strings, "berth._more", "unicode_encode ngrams")  # noqa: F821

@@ -49,6 +49,8 @@ class _Answer(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         own = spec.name.replace("tensorflow", "berth", 1)
         own = own.replace("keras", "berth.keras", 1) if own.startswith("keras") else own
         own = own.replace("berth.python.", "berth.").replace("berth.compat.v2", "berth")
+        if own == "berth.compat.v1":
+            return importlib.import_module("berth._compat_v1")
         if own == "berth.compat":
             made = types.ModuleType(spec.name)
             made.v2 = berth if self._own_keras else _TensorFlow("tensorflow")

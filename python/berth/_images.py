@@ -11,6 +11,17 @@ class ResizeMethod:
     LANCZOS3, LANCZOS5, GAUSSIAN, MITCHELLCUBIC = "lanczos3", "lanczos5", "gaussian", "mitchellcubic"
 
 
+def decode_image(contents, channels=None, dtype=None, name=None, expand_animations=True, **kwargs):
+    """The pixels of a picture of any kind, [height, width, channels], uint8, uint16, or floats from 0 to 1.
+
+    expand_animations: with True a GIF has one more dimension in front, that of its pictures; with False it is its first
+    picture. **kwargs: max_pixels.
+    """
+    kwargs |= {} if dtype is None else {"dtype": dtype}
+    pixels = _ops.io.decode_image(contents, channels=channels or 0, **kwargs)
+    return pixels if expand_animations or len(pixels.shape) < 4 else pixels[0]
+
+
 def extract_patches(images, sizes, strides, rates, padding, name=None):
     """The windows of pictures [n, height, width, channels]: [n, rows, columns, window height * width * channels].
 

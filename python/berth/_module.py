@@ -3,8 +3,11 @@ from berth import _core
 from berth._core import Variable
 
 
-def variables_in(value, seen=None):
-    """Pairs (path, Variable) of what lists, dictionaries and attributes hold, each variable once."""
+def variables_in(value, seen=None, keras=False):
+    """Pairs (path, Variable) of what lists, dictionaries and attributes hold, each variable once.
+
+    keras: also those of layers and models of the package Keras, which a tf.Module's `variables` leave out.
+    """
     seen = set() if seen is None else seen
     if id(value) in seen:
         return []
@@ -19,6 +22,12 @@ def variables_in(value, seen=None):
         parts = [(str(i), v) for i, v in enumerate(value.variables)]
     elif hasattr(value, "__berth__") and hasattr(value, "weights"):
         parts = [(w.name, w) for w in value.weights]
+    elif keras and of_keras(value):
+        layered = hasattr(value, "_flatten_layers")  # names of slots have names of layers, which are numbered
+        parts = [(f"{i}/{v.name}" if layered else str(i), v._value) for i, v in enumerate(value.variables)]
+        if layered:
+            parts += [(f"layer_{i}/{name}", v) for i, layer in enumerate(value._flatten_layers())
+                      for name, v in sorted(vars(layer).items()) if isinstance(v, Variable)]
     elif isinstance(value, Module) or (hasattr(value, "__dict__") and not callable(value)
                                        and type(value).__module__.split(".")[0] not in ("numpy", "builtins")):
         parts = sorted(vars(value).items())
@@ -26,7 +35,15 @@ def variables_in(value, seen=None):
         return []
     seen.add(id(value))
     return [(f"{name}/{path}" if path else name, v)
-            for name, part in parts for path, v in variables_in(part, seen)]
+            for name, part in parts for path, v in variables_in(part, seen, keras)]
+
+
+def of_keras(value):
+    """Whether it is a layer, model, optimizer or metric of the package Keras on Berth, whose variables are made."""
+    if not any(c.__module__.startswith("keras.") for c in type(value).__mro__):
+        return False
+    found = getattr(value, "variables", None)
+    return bool(found) and isinstance(found, list) and all(isinstance(getattr(v, "_value", None), Variable) for v in found)
 
 
 class Module:

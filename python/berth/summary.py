@@ -105,6 +105,19 @@ def text(name, data, step=None, description=None):
     return True
 
 
+def write(tag, tensor, step=None, metadata=None, name=None):
+    """Writes a text for a part of TensorBoard that metadata.plugin_data names; False when no writer is the default."""
+    if _file() is None:
+        return False
+    value = convert_to_tensor(tensor).numpy()
+    if not isinstance(value, (bytes, str)):
+        raise NotImplementedError("tf.summary.write: texts alone are written; use scalar(), histogram() or image()")
+    plugin = getattr(metadata, "plugin_data", None)
+    _file().text(tag, value.decode() if isinstance(value, bytes) else value, _step(step, "write"),
+                 getattr(plugin, "plugin_name", "text"), getattr(plugin, "content", b""))
+    return True
+
+
 def flush(writer=None, name=None):
     """Writes what a writer, or the open one, still holds."""
     if writer is not None:
@@ -151,6 +164,12 @@ class experimental:
     @staticmethod
     def get_step():
         return _state["step"]
+
+    @staticmethod
+    @contextlib.contextmanager
+    def summary_scope(name, default_name="summary", values=None):
+        """A block that is given (tag, scope) of a summary."""
+        yield name or default_name, name or default_name
 
 
 def should_record_summaries():

@@ -3,7 +3,7 @@ from berth import _core
 from berth._classes import describe as _describe
 from berth._example import BytesList, Example, Feature, Features, FloatList, Int64List
 from berth._core import LoadStatus, Variable, latest_checkpoint as _latest
-from berth._module import Module, variables_in
+from berth._module import Module, of_keras, variables_in
 from berth._tensor import convert_to_tensor, refuse
 
 __all__ = ["Checkpoint", "CheckpointManager", "CheckpointOptions", "latest_checkpoint",
@@ -51,6 +51,7 @@ class Checkpoint:
         if name in self.__dict__.get("_parts", {}):
             return self._parts[name]
         if name == "__berth__":
+            _build_optimizers(self._parts.values())
             handle = _core.Checkpoint.make([(n, _part(n, v)) for n, v in self._parts.items()])
             self.__dict__["__berth__"] = handle
             return handle
@@ -108,6 +109,14 @@ def _is_async(options):
     return bool(options and options.enable_async)
 
 
+def _build_optimizers(parts):
+    """An optimizer of Keras that has not stepped has no slots yet; they follow from the one model beside it."""
+    models = [p for p in parts if hasattr(p, "_flatten_layers") and of_keras(p)]
+    for part in parts:
+        if len(models) == 1 and hasattr(part, "apply_gradients") and hasattr(part, "built") and not part.built:
+            part.build(models[0].trainable_variables)
+
+
 def _part(name, value):
     if isinstance(value, (Variable, _core.Layer, _core.Optimizer, _core.Metric)):
         return value
@@ -116,7 +125,7 @@ def _part(name, value):
         return value.__berth__
     if hasattr(value, "_pass"):  # an iterator of a dataset
         return value._pass
-    found = variables_in(value)
+    found = variables_in(value, keras=True)
     if not found:
         raise TypeError(f"Checkpoint: '{name}' is {value!r}, which holds no variables; expected a "
                         "model, layer, optimizer, metric, variable, or an object that holds such")

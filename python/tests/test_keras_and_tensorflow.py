@@ -133,3 +133,92 @@ def test_functions_of_tensorflow_take_variables_of_keras(tmp_path):
     else:
         assert False
     """, tmp_path)
+
+
+def test_checkpoints_hold_models_and_optimizers_of_keras(tmp_path):
+    run("""
+    import os
+    data, targets = np.random.default_rng(0).random((32, 4)).astype("f"), np.ones((32, 1), "f")
+    class Own(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b, self.scale = layers.Dense(3), layers.Dense(1), tf.Variable(2.0)
+        def call(self, v):
+            return self.b(tf.nn.tanh(self.a(v))) * self.scale
+    def made():
+        model, optimizer = Own(), keras.optimizers.Adam(0.01)
+        model.compile(optimizer, "mse")
+        model(data)
+        return model, optimizer, tf.Variable(0, dtype=tf.int64)
+    model, optimizer, step = made()
+    model.fit(data, targets, epochs=2, verbose=0)
+    model.scale.assign(5.0)
+    step.assign(7)
+    path = tf.train.Checkpoint(step=step, optimizer=optimizer, net=model).save("FOLDER/point")
+    other, its, count = made()
+    tf.train.Checkpoint(step=count, optimizer=its, net=other).restore(path).assert_existing_objects_matched()
+    assert (int(count), int(its.iterations), float(other.scale)) == (7, 2, 5.0)
+    same = [m.fit(data, targets, shuffle=False, epochs=2, verbose=0).history["loss"] for m in (model, other)]
+    assert same[0] == same[1]
+    manager = tf.train.CheckpointManager(tf.train.Checkpoint(model=model), "FOLDER/kept", max_to_keep=2)
+    for _ in range(3):
+        manager.save()
+    assert [os.path.basename(p) for p in manager.checkpoints] == ["ckpt-2", "ckpt-3"]
+    """.replace("FOLDER", str(tmp_path)), tmp_path)
+
+
+def test_each_batch_of_a_dataset_in_python_is_seen_once(tmp_path):
+    run("""
+    class Rows(keras.utils.PyDataset):
+        def __len__(self):
+            return 12
+        def __getitem__(self, i):
+            return np.full((2, 1), i, "f"), np.zeros((2, 1), "f")
+    def numbers():
+        for i in range(100):
+            yield np.full((2, 1), i, "f"), np.zeros((2, 1), "f")
+    class Seen(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            self.total = 0.0
+        def on_train_batch_end(self, batch, logs=None):
+            seen.append(round(logs["loss"] * (batch + 1) - self.total))
+            self.total = logs["loss"] * (batch + 1)
+    import contextlib
+    for strategy in (None, tf.distribute.MirroredStrategy(["/CPU:0"])):
+        with strategy.scope() if strategy else contextlib.nullcontext():
+            model = keras.Sequential([keras.Input((1,)), layers.Dense(1, kernel_initializer="ones", trainable=False)])
+            model.compile("sgd", "mae")
+        for options in ({}, {"workers": 2}, {"workers": 3, "max_queue_size": 3}):
+            seen = []
+            model.fit(Rows(**options), epochs=2, shuffle=False, verbose=0, callbacks=[Seen()])
+            assert seen == 2 * list(range(12)), (strategy, options, seen)
+            seen = []
+            model.fit(Rows(**options), epochs=2, shuffle=True, verbose=0, callbacks=[Seen()])
+            assert sorted(seen[:12]) == sorted(seen[12:]) == list(range(12)), (strategy, options, seen)
+        seen = []
+        model.fit(numbers(), epochs=2, steps_per_epoch=4, verbose=0, callbacks=[Seen()])
+        assert seen == list(range(8)), seen
+    """, tmp_path)
+
+
+def test_weights_of_classes_and_texts_reach_datasets(tmp_path):
+    run("""
+    data, y = np.random.default_rng(0).random((32, 4)).astype("f"), np.arange(32) % 2
+    for targets, n, loss in ((y[:, None].astype("f"), 1, "mse"), (np.eye(2, dtype="f")[y], 2, "mse"),
+                             (y, 2, keras.losses.SparseCategoricalCrossentropy(from_logits=True))):
+        model = keras.Sequential([keras.Input((4,)), layers.Dense(n, kernel_initializer="ones")])
+        model.compile(keras.optimizers.SGD(0.0), loss)
+        a, b = (model.fit(*given, verbose=0, class_weight={0: 1.0, 1: 3.0}).history["loss"] for given in (
+            (tf.data.Dataset.from_tensor_slices((data, targets)).batch(32),), (data, targets)))
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+    vectors = layers.TextVectorization(output_sequence_length=3)
+    vectors.adapt(["a b", "b c"])
+    text = keras.Input((), dtype="string")
+    model = keras.Model(text, vectors(text))
+    assert model.predict(tf.constant(["a b c", "c"]), verbose=0).tolist() == [[4, 2, 3], [3, 0, 0]]
+    plain = keras.Sequential([layers.Dense(1)])
+    plain.compile("sgd", "mse")
+    plain.fit(data, y, verbose=0, callbacks=[keras.callbacks.TensorBoard("FOLDER/board", histogram_freq=1)])
+    import os
+    assert b"graph_keras_model" in b"".join(open("FOLDER/board/train/" + f, "rb").read() for f in os.listdir("FOLDER/board/train"))
+    """.replace("FOLDER", str(tmp_path)), tmp_path)

@@ -8,6 +8,7 @@ from keras.src import tree
 from keras.src.trainers.data_adapters import array_slicing
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 from keras.src.trainers.data_adapters.data_adapter import DataAdapter
+from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
 
 from keras_berth.src.ops.core import convert_to_tensor
@@ -29,6 +30,31 @@ def _dense(v):
     if hasattr(v, "detach"):
         return v.detach().cpu().numpy()
     return v
+
+
+def _is_text(v):
+    return getattr(v, "dtype", None) == _core.string or (isinstance(v, np.ndarray) and v.dtype.kind in "OSU")
+
+
+def _batches(x, y, sample_weight, batch_size=None, shuffle=False, class_weight=None, **_):
+    """A dataset of arrays some of which have texts."""
+    from berth.data import Dataset
+    parts = (x, y, sample_weight)
+    rows = Dataset.from_tensor_slices(parts[:3 if sample_weight is not None else 2 if y is not None else 1])
+    return (rows.shuffle(len(tree.flatten(x)[0])) if shuffle else rows).batch(batch_size or 32)
+
+
+def _weighted(batch, class_weight):
+    """(x, y) of a dataset with the weight of each y's class."""
+    x, y, weight = (*batch, None, None)[:3]
+    if weight is not None:
+        raise ValueError("class_weight and sample_weight cannot be given at the same time")
+    if y is None or isinstance(y, (dict, list, tuple)):
+        raise ValueError("class_weight is for models with a single output")
+    table = _core.convert([class_weight.get(c, 1.0) for c in range(max(class_weight) + 1)], "float32")
+    if len(y.shape) > 1:
+        y = _core.ops.argmax(y, -1) if y.shape[-1] > 1 else _core.ops.squeeze(y, [-1])
+    return x, batch[1], _core.ops.gather(table, _core.ops.cast(y, "int32"))
 
 
 class _DatasetAdapter(DataAdapter):
@@ -56,10 +82,16 @@ class Epochs(EpochIterator):
     def __init__(self, x, y=None, sample_weight=None, strategy=None, **options):
         from berth.data import Dataset
         from berth.distribute import DistributedDataset
+        if any(map(_is_text, tree.flatten((x, y, sample_weight)))):
+            x, y, sample_weight = _batches(x, y, sample_weight, **options), None, None
         self._own = x if isinstance(x, (Dataset, DistributedDataset)) else None
         if self._own is not None:
             if y is not None or sample_weight is not None:
                 raise ValueError("a dataset has targets and weights in its elements: leave out y and sample_weight")
+            if class_weight := options.pop("class_weight", None):
+                if isinstance(x, DistributedDataset):
+                    raise ValueError("class_weight is given with a distributed dataset; map weights into its elements")
+                self._own = x.map(lambda *batch: _weighted(batch, class_weight))
             x = np.zeros((1, 1))
         super().__init__(x, y, sample_weight, **options)
         if self._own is not None:
@@ -84,7 +116,7 @@ class Epochs(EpochIterator):
             return self._strategy.experimental_distribute_dataset(self._own)
         whole = self.rows()
         if whole is None:
-            first = tensors(next(iter(self.data_adapter.get_numpy_iterator())))
+            first = tensors(self.first_batch())
             spec = tree.map_structure(lambda t: TensorSpec([None, *t.shape[1:]], t.dtype), first)
             batches = Dataset.from_generator(lambda: iter(self.data_adapter.get_numpy_iterator()),
                                              output_signature=spec)
@@ -97,14 +129,14 @@ class Epochs(EpochIterator):
         return self._strategy.experimental_distribute_dataset(batches)
 
     def first_batch(self):
-        """A batch to see shapes of, of which none is lost; None where Keras' way has to do."""
-        if self._own is not None:
-            for batch in getattr(self._own, "__berth_whole__", self._own):
-                return batch
-            raise ValueError("the dataset has no batches: it is empty, or a batch with drop_remainder=True is larger than it")
-        if isinstance(self.data_adapter, ArrayDataAdapter):
-            return next(iter(self.data_adapter.get_numpy_iterator()))
-        return None
+        """A batch to see shapes of, of which none is lost."""
+        adapter = self.data_adapter
+        if isinstance(adapter, PyDatasetAdapter):  # its workers would go on from the second
+            return adapter._standardize_batch(adapter.py_dataset[0])
+        for batch in getattr(self._own, "__berth_whole__", self._own) if self._own is not None else (
+                adapter.get_numpy_iterator()):
+            return batch
+        raise ValueError("the dataset has no batches: it is empty, or a batch with drop_remainder=True is larger than it")
 
     def rows(self):
         """The arrays as tensors, where all batches are rows of them; else None."""

@@ -119,11 +119,7 @@ class BerthTrainer(base_trainer.Trainer):
         first = epochs.first_batch()
         with (contextlib.nullcontext() if self._strategy is None else self._strategy.scope(),
               contextlib.suppress(RuntimeError)):  # a train_step of the model's own need not call the model
-            if first is not None:
-                self._symbolic_build(data_batch=first)
-            else:
-                self._symbolic_build(iterator=epochs)
-        epochs.reset()
+            self._symbolic_build(data_batch=first)
 
     def _calls(self, step, epochs, whole, callbacks, kind):
         """Runs an epoch; yields after each call of the engine (first step, last step, results of the last)."""
@@ -238,10 +234,7 @@ class BerthTrainer(base_trainer.Trainer):
         self.make_predict_function()
         self.stop_predicting = False
         if not all(layer.built for layer in self._flatten_layers()):
-            first = batches.first_batch()
-            first = next(iter(batches))[2][0] if first is None else first
-            self(data_adapter_utils.unpack_x_y_sample_weight(tensors(first))[0])
-            batches.reset()
+            self(data_adapter_utils.unpack_x_y_sample_weight(tensors(batches.first_batch()))[0])
         callbacks.on_predict_begin()
         results = []
         with batches.catch_stop_iteration():
