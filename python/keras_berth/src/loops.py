@@ -48,7 +48,13 @@ def in_turns(step, carry, count, axis=0, unroll=False):
 
     every = [_written(_ops.zeros([count, *v.shape], v.dtype), 0, v) for v in first]
     done = tf.while_loop(lambda k, *_: k < count, turn, (1, *carried, *every), maximum_iterations=count - 1)
-    return pack(form, done[1:1 + n]), pack(result_form, [_ops.moveaxis(v, 0, axis) if axis else v for v in done[1 + n:]])
+    return pack(form, done[1:1 + n]), pack(result_form, [_moved(v, axis) for v in done[1 + n:]])
+
+
+def _moved(x, axis):
+    """x with its first axis at another place."""
+    rest = list(range(1, len(x.shape)))
+    return _ops.transpose(x, [*rest[:axis], 0, *rest[axis:]]) if axis else x
 
 
 def _written(every, k, row):

@@ -46,27 +46,22 @@ def _kept(mask, new, old):
 
 def lstm(inputs, initial_state_h, initial_state_c, mask, kernel, recurrent_kernel, bias, activation,
          recurrent_activation, return_sequences=False, go_backwards=False, unroll=False):
-    """Returns (last output, outputs, last states); NotImplementedError where the engine's op computes something else."""
-    if activation is not activations.tanh or recurrent_activation is not activations.sigmoid or unroll:
+    """Returns (last output, outputs, last states); NotImplementedError where the engine's op computes something else.
+
+    Of a mask it is not said whether outputs that are left out are zeros (zero_output_for_mask).
+    """
+    if mask is not None or activation is not activations.tanh or recurrent_activation is not activations.sigmoid or unroll:
         raise NotImplementedError
     x, kernel, recurrent_kernel, h, c = map(
         convert_to_tensor, (inputs, kernel, recurrent_kernel, initial_state_h, initial_state_c))
     if x.dtype.name not in ("float32", "float64") or not x.shape[1]:
         raise NotImplementedError
-    mask = None if mask is None else convert_to_tensor(mask, "bool")
-    if go_backwards:
-        x, mask = _ops.reverse(x, [1]), None if mask is None else _ops.reverse(mask, [1])
-    parts = _ops.matmul(x, kernel)
+    parts = _ops.matmul(_ops.reverse(x, [1]) if go_backwards else x, kernel)
     if bias is not None:
         parts = parts + convert_to_tensor(bias)
-    kept = [] if mask is None else [_ops.cast(mask, parts.dtype)]
-    outputs, c, *_ = _core.call_op("LSTM", [parts, recurrent_kernel, h, c, *kept], {})
-    h = last = outputs[:, -1]
-    if mask is not None:  # before the first step that is kept outputs are zeros
-        begun = _ops.expand_dims(_ops.cumsum(_ops.cast(mask, "int32"), 1) > 0, -1)
-        outputs = _ops.where(begun, outputs, _ops.zeros_like(outputs))
-        last = outputs[:, -1]
-    return last, outputs if return_sequences else _ops.expand_dims(last, 1), [h, c]
+    outputs, c, *_ = _core.call_op("LSTM", [parts, recurrent_kernel, h, c], {})
+    last = outputs[:, -1]
+    return last, outputs if return_sequences else _ops.expand_dims(last, 1), [last, c]
 
 
 def _no_fused(*args, **kwargs):
