@@ -17,6 +17,7 @@ from keras.src.utils.python_utils import pythonify_logs
 
 from keras_berth.src import distribution_lib
 from keras_berth.src.epoch import Epochs, tensors
+from keras_berth.src.plan import plan_of
 from keras_berth.src.steps import ScheduledStep, Step
 
 
@@ -310,6 +311,14 @@ class BerthTrainer(base_trainer.Trainer):
     def explain(self, op):
         """Why an op of the last steps is where it is, and what would move it."""
         return self._reported().explain(op)
+
+    def _berth_plan(self, strategy, batch):
+        """What tf.distribute.Strategy.plan() is asked: of a batch size, or of a batch of data."""
+        self._assert_compile_called("plan")
+        if strategy is not self._strategy:
+            raise ValueError(f"plan: the model is made for {self.distribute_strategy!r}; expected {strategy!r}: make and "
+                             "compile it in the scope of the strategy that is asked")
+        return plan_of(self, strategy, batch)
 
     def plan_text(self, stage="plan"):
         """The last step function as text: stage "trace", "optimize", "place" or "plan"."""
