@@ -8,7 +8,7 @@ from berth import _core
 from berth._frames import hide_in
 from berth._function import Function, call_converted, convert_signature, needs_values
 from berth._resolvers import SimpleClusterResolver, handle_of, jobs_of, spec_of, url
-from berth._structure import LEAF, _Fixed, flatten, is_value, pack
+from berth._structure import LEAF, flatten, is_value, pack
 from berth._tensor import TensorSpec, convert_to_tensor
 from berth.data import Dataset
 from berth.distribute import InputContext, Strategy
@@ -357,15 +357,14 @@ def _arguments(traced, args, kwargs):
 
 def _trace(traced, form, leaves, counts, tensors):
     """Calls the function with tensors of a trace; returns leaves and structure of the result."""
-    at, places, values = iter(tensors), [], []
+    at, values = iter(tensors), []
     for leaf, count in zip(leaves, counts):
         if isinstance(leaf, PerWorkerValues):
             parts = len(flatten(leaf._form)[0])
-            places.append(_Fixed(leaf._taken([[next(at) for _ in range(parts)] for _ in range(count)])))
+            values.append(leaf._taken([[next(at) for _ in range(parts)] for _ in range(count)]))
         else:
-            places.append(LEAF)
             values.append(next(at))
-    return traced.trace_with(pack(form, places), values)
+    return traced.trace_with(LEAF, [pack(form, values)])
 
 
 def _made_for(fn, workers, number):

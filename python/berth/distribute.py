@@ -196,9 +196,14 @@ class Strategy:
         return values[0] if n == 1 else PerReplica([convert_to_tensor(v) for v in values])
 
     def plan(self, model, batch_size):
-        """What a training step of a compiled model would do: shares, sums, peak memory, predicted time, and what fits."""
+        """What a training step of a compiled model would do: shares, sums, peak memory, predicted time, and what fits.
+
+        model: of Keras on Berth, too; for that batch_size may be a batch of data.
+        """
         from berth._placement import StrategyPlan
-        return StrategyPlan("", self.__berth__.plan(model.__berth__, batch_size))
+        of_keras = getattr(model, "_berth_plan", None)
+        plan = of_keras(self, batch_size) if of_keras else self.__berth__.plan(model.__berth__, batch_size)
+        return StrategyPlan("", plan)
 
 
 def _op(value):

@@ -3,7 +3,10 @@
 
 #include "classes.h"
 #include "convert.h"
+#include "distribute/prediction/plan_step.h"
+#include "distribute/strategy/rebalance.h"
 #include "held.h"
+#include "keras/models/layer_state.h"
 
 namespace berth::python {
 
@@ -53,6 +56,35 @@ nb::object run(const Strategy& s, nb::list args, const std::string& fixed,
   nb::list all;
   for (const Tensors& t : out) all.append(to_python(t));
   return nb::make_tuple(all, **std::any_cast<Held>(structure.get()));
+}
+
+// step_of(batch) -> (list of (shape, dtype), fn(tensors) -> tensors, variables
+// that the step should update).
+StrategyPlan plan_of(const Strategy& s, const std::string& name,
+                     nb::object step_of, int64_t batch_size) {
+  const Held made = held(std::move(step_of));
+  const auto step = [&](int64_t batch) {
+    const Gil gil;
+    const nb::tuple got = nb::cast<nb::tuple>((*made)(batch));
+    StepToPlan step{.name = name};
+    for (nb::handle spec : nb::cast<nb::list>(got[0])) {
+      step.args.push_back({From<Shape>::get(spec[0].ptr(), {}),
+                           From<DType>::get(spec[1].ptr(), {})});
+    }
+    step.fn = [fn = held(nb::borrow(got[1])),
+               core = s.core()](const Tensors& in) {
+      const Gil gil_of_trace;
+      const keras::GlobalStep whole(core.get());
+      return tensors_in((*fn)(to_python(in)));
+    };
+    for (nb::handle v : nb::cast<nb::list>(got[2])) {
+      step.trainable.push_back(From<Variable>::get(v.ptr(), {}));
+    }
+    return step;
+  };
+  const StepToPlan first = step(batch_size);
+  const Free free;
+  return plan_batch(s.core(), first, step);
 }
 
 StrategyOptions options_of(std::vector<std::string> devices, nb::handle shares,
@@ -174,7 +206,10 @@ void add_strategy(nb::module_& m) {
           [](const Strategy& s, const keras::Model& model, int64_t batch_size) {
             return s.plan(model, batch_size);
           },
-          nb::call_guard<Free>());
+          nb::call_guard<Free>())
+      .def("plan_step", &plan_of)
+      .def("start_shares", [](const Strategy& s) { start_shares(*s.core()); })
+      .def("shares", [](const Strategy& s) { return s.core()->shares(); });
 }
 
 void add_strategies(nb::module_& m) {

@@ -4,6 +4,8 @@
 
 #include "arguments.h"
 #include "classes.h"
+#include "keras/optimizers/update_context.h"
+#include "op/device_scope.h"
 #include "own_classes.h"
 
 namespace berth::python {
@@ -137,6 +139,13 @@ void add_initializers(nb::module_& m) {
 }
 
 void add_optimizers(nb::module_& m) {
+  m.def("check_update_context", [](nb::list variables) {
+    std::vector<Variable> v;
+    for (nb::handle x : variables)
+      v.push_back(From<Variable>::get(x.ptr(), {}));
+    set_site(site_of_caller());
+    keras::check_update_context(v);
+  });
   nb::class_<keras::Optimizer>(m, "Optimizer")
       .def("apply",
            [](const keras::Optimizer& o, nb::list grads, nb::list variables) {

@@ -110,6 +110,7 @@ class Epochs(EpochIterator):
         """The batches of an epoch with a part for each replica, which the engine's pipeline cuts."""
         from berth.data import Dataset
         from berth.distribute import DistributedDataset
+        self._strategy.__berth__.start_shares()
         if isinstance(self._own, DistributedDataset):
             return self._own
         if self._own is not None:

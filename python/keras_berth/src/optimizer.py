@@ -3,6 +3,7 @@ import contextlib
 
 import berth as tf
 from berth import _core
+from berth._function import MakesVariable, executing_eagerly
 from keras.src.backend.common.stateless_scope import in_stateless_scope
 from keras.src.optimizers import base_optimizer
 
@@ -21,6 +22,10 @@ class BerthOptimizer(base_optimizer.BaseOptimizer):
 
     def apply_gradients(self, grads_and_vars):
         """Steps that depend on a condition are made once for all replicas, which do not meet inside of one."""
+        grads_and_vars = list(grads_and_vars)
+        _core.check_update_context([getattr(v, "_value", v) for _, v in grads_and_vars])
+        if not self.built and not executing_eagerly():
+            raise MakesVariable("an optimizer makes its variables in its first step, which is not traced")
         if _core.replica_id() is None or not (self.gradient_accumulation_steps or hasattr(self, "inner_optimizer")):
             return super().apply_gradients(grads_and_vars)
         pairs = [(g, v) for g, v in grads_and_vars if g is not None]

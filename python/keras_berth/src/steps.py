@@ -125,3 +125,56 @@ class Step:
         except _Traced:
             pass
         return found
+
+
+class ScheduledStep:
+    """A step function that workers of a ParameterServerStrategy run, each at its own pace."""
+
+    def __init__(self, step, name, strategy, variables):
+        from berth._servers import ClusterCoordinator
+        self._coordinator, self._name, self._variables = ClusterCoordinator(strategy), name, variables
+        self._function = Function(step, name=name, autograph=False)
+        self._newest = None
+        self.last = self
+
+    def __call__(self, batches):
+        """The results of the last of some batches, when all are done."""
+        for batch in batches:
+            self._newest = self._coordinator.schedule(self._function, args=(batch,))
+        self._coordinator.join()
+        return self._newest.get()
+
+    def over(self, epochs, alone, begin):
+        """Runs a step for each batch; yields (first step, last step, results of one of them).
+
+        alone: each is waited for, and the chief has its updates; else about two groups of _CALL_SECONDS are under way.
+        """
+        start = before = None
+        try:
+            for first, last, batches in epochs:
+                if start is None:
+                    begin(first)
+                    start = first, time.perf_counter()
+                if alone:
+                    yield first, last, self(batches)
+                    start = None
+                    continue
+                for batch in batches:
+                    self._newest = self._coordinator.schedule(self._function, args=(batch,))
+                if time.perf_counter() - start[1] > _CALL_SECONDS:
+                    at, start = start[0], None
+                    yield at, last, (before or self._newest).get()
+                    before = self._newest
+        finally:
+            self._coordinator.join()
+        if start is not None:
+            yield start[0], last, self._newest.get()
+
+    def placement(self):
+        """How many steps workers ran, and which server has which variables."""
+        from berth._placement import Report
+        strategy, done = self._coordinator.strategy, self._coordinator.statistics()
+        lines = [f'placement of "{self._name}" by workers: {done["done"]} functions done, '
+                 f'{done["failed"]} failed, {done["run_again"]} run again']
+        lines += [f"  {v.path} {tuple(v.shape)}: {', '.join(strategy.servers_of(v._value))}" for v in self._variables()]
+        return Report("\n".join(lines) + "\n")

@@ -17,7 +17,8 @@ from keras.src.utils.python_utils import pythonify_logs
 
 from keras_berth.src import distribution_lib
 from keras_berth.src.epoch import Epochs, tensors
-from keras_berth.src.steps import Step
+from keras_berth.src.plan import plan_of
+from keras_berth.src.steps import ScheduledStep, Step
 
 
 class BerthTrainer(base_trainer.Trainer):
@@ -30,6 +31,7 @@ class BerthTrainer(base_trainer.Trainer):
         self._last_step = None
         strategy = tf.distribute.get_strategy() if tf.distribute.has_strategy() else None
         self._strategy = strategy or distribution_lib.strategy()
+        self._on_servers = hasattr(self._strategy, "servers_of")
 
     @property
     def distribute_strategy(self):
@@ -89,22 +91,30 @@ class BerthTrainer(base_trainer.Trainer):
         x, _, _ = data_adapter_utils.unpack_x_y_sample_weight(data)
         return self._forward(x, training=False)
 
+    @property
+    def _split(self):
+        """The strategy that splits batches; None where a step runs on a whole one."""
+        return None if self._on_servers else self._strategy
+
     def _make(self, step, name, strategy=None, joined="mean"):
+        if self._on_servers and joined == "mean" and not self.run_eagerly:
+            return ScheduledStep(step, f"{self.name}/{name}", self._strategy,
+                                 lambda: [*self.variables, *getattr(self.optimizer, "variables", [])])
         return Step(step, f"{self.name}/{name}", self.run_eagerly, self._contract, strategy, joined)
 
     def _of_predict(self):
         """The strategy of predict(): of several tasks each predicts all."""
         several = isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy)
-        return None if several else self._strategy
+        return None if several else self._split
 
     def make_train_function(self, force=False):
         if self.train_function is None or force:
-            self.train_function = self._make(self.train_step, "train_step", self._strategy)
+            self.train_function = self._make(self.train_step, "train_step", self._split)
         return self.train_function
 
     def make_test_function(self, force=False):
         if self.test_function is None or force:
-            self.test_function = self._make(self.test_step, "test_step", self._strategy)
+            self.test_function = self._make(self.test_step, "test_step", self._split)
         return self.test_function
 
     def make_predict_function(self, force=False):
@@ -124,6 +134,9 @@ class BerthTrainer(base_trainer.Trainer):
     def _calls(self, step, epochs, whole, callbacks, kind):
         """Runs an epoch; yields after each call of the engine (first step, last step, results of the last)."""
         begin = getattr(callbacks, f"on_{kind}_batch_begin")
+        if isinstance(step, ScheduledStep):
+            yield from step.over(epochs, self.steps_per_execution > 1 or _watches_batches(callbacks, kind), begin)
+            return
         if whole is None:
             for first, last, batches in epochs:
                 begin(first)
@@ -157,7 +170,7 @@ class BerthTrainer(base_trainer.Trainer):
             (x, y, sample_weight), validation_data = array_slicing.train_validation_split(
                 (x, y, sample_weight), validation_split=validation_split)
         batches = Epochs(x, y, sample_weight, batch_size=batch_size, steps_per_epoch=steps_per_epoch, shuffle=shuffle,
-                         class_weight=class_weight, steps_per_execution=self.steps_per_execution, strategy=self._strategy)
+                         class_weight=class_weight, steps_per_execution=self.steps_per_execution, strategy=self._split)
         self._build_for(batches)
         callbacks = self._callbacks(callbacks, batches, verbose, epochs, add_history=True)
         validation = None
@@ -198,7 +211,7 @@ class BerthTrainer(base_trainer.Trainer):
 
     def _for_evaluation(self, x, y, sample_weight, batch_size, steps):
         batches = Epochs(x, y, sample_weight, batch_size=batch_size, steps_per_epoch=steps, shuffle=False,
-                         steps_per_execution=self.steps_per_execution, strategy=self._strategy)
+                         steps_per_execution=self.steps_per_execution, strategy=self._split)
         return batches, None if self._strategy is not None else batches.rows()
 
     @traceback_utils.filter_traceback
@@ -292,6 +305,14 @@ class BerthTrainer(base_trainer.Trainer):
     def explain(self, op):
         """Why an op of the last steps is where it is, and what would move it."""
         return self._reported().explain(op)
+
+    def _berth_plan(self, strategy, batch):
+        """What tf.distribute.Strategy.plan() is asked: of a batch size, or of a batch of data."""
+        self._assert_compile_called("plan")
+        if strategy is not self._strategy:
+            raise ValueError(f"plan: the model is made for {self.distribute_strategy!r}; expected {strategy!r}: make and "
+                             "compile it in the scope of the strategy that is asked")
+        return plan_of(self, strategy, batch)
 
     def plan_text(self, stage="plan"):
         """The last step function as text: stage "trace", "optimize", "place" or "plan"."""

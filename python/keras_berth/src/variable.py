@@ -1,5 +1,6 @@
 """keras.Variable: holds a variable of Berth, made where the open device scope and strategy say."""
 import contextlib
+import threading
 
 from berth import _core
 from berth._control import init_scope
@@ -11,6 +12,19 @@ from keras_berth.src import distribution_lib
 # What no rule is given for, such as weights and slots of optimizers, is the same in all replicas.
 _AGGREGATION = {"none": 3, "sum": 1, "mean": 2, "only_first_replica": 3}
 _SYNCHRONIZATION = {"auto": 0, "none": 1, "on_write": 2, "on_read": 3}
+
+
+_scopes = threading.local()  # .without: in without_metrics()
+
+
+@contextlib.contextmanager
+def without_metrics():
+    """Inside, on this thread, nothing is added to variables of which each replica has its own."""
+    _scopes.without = True
+    try:
+        yield
+    finally:
+        _scopes.without = False
 
 
 class Variable(KerasVariable):
@@ -41,6 +55,8 @@ class Variable(KerasVariable):
         """assign_add() and assign_sub() in one op."""
         if in_stateless_scope() or self._value is None:
             return getattr(super(), name)(value)
+        if self._synchronization == "on_read" and getattr(_scopes, "without", False):
+            return self._value.read_value()
         value = self._convert_to_tensor(value, self._dtype)
         if tuple(value.shape) not in (self._shape, ()):
             return getattr(super(), name)(value)
