@@ -11,6 +11,8 @@ import os
 import sys
 import types
 
+import pytest
+
 for _folder in filter(None, os.environ.get("BERTH_KERAS_EXTRA", "").split(os.pathsep)):
     sys.path.append(_folder)
 if os.environ.get("KERAS_BACKEND") == "berth":
@@ -56,7 +58,15 @@ def pytest_collectreport(report):
         _write(id=report.nodeid, outcome="failed", why=_last_line(report))
 
 
+def pytest_configure(config):
+    for mark in ("requires_trainable_backend", "multi_device"):
+        config.addinivalue_line("markers", mark)
+
+
 def pytest_collection_modifyitems(items):
+    for item in items:  # as Keras' conftest.py does, which sees one device of JAX on a CPU
+        if "multi_device" in item.keywords:
+            item.add_marker(pytest.mark.skip(reason="Requires multiple devices"))
     _log.seek(0)
     begun = {line["id"] for line in map(json.loads, _log) if line["outcome"] != "collected"}
     if pick := os.environ.get("BERTH_KERAS_PICK"):
