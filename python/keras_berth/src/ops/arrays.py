@@ -5,8 +5,9 @@ import math as _math
 import berth as tf
 from keras.src.backend.common.backend_utils import canonicalize_axes, canonicalize_axis
 from keras.src.backend.common.variables import standardize_dtype
-from keras_berth.src.ops.core import convert_to_tensor
+from keras_berth.src.ops.core import dense_tensor as convert_to_tensor
 from keras_berth.src.ops.promotion import cast, is_whole, name_of, number, result_type, tensors
+from keras_berth.src.ops.sparse import sparse_result
 
 _m = tf.math
 
@@ -498,9 +499,8 @@ def isin(x1, x2, assume_unique=False, invert=False):
 
 
 # Counts.
-def bincount(x, weights=None, minlength=0, sparse=False):
-    if sparse:
-        raise ValueError("Berth has dense tensors only: bincount with sparse=True")
+@sparse_result
+def bincount(x, weights=None, minlength=0):
     x = convert_to_tensor(x)
     dtype = "int32"
     if weights is not None:

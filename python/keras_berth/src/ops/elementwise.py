@@ -4,7 +4,7 @@ import math as _math
 import berth as tf
 from keras.src.backend import config
 from keras.src.backend.common.variables import standardize_dtype
-from keras_berth.src.ops.core import convert_to_tensor
+from keras_berth.src.ops.core import dense_tensor as convert_to_tensor
 from keras_berth.src.ops.promotion import (binary, bitwise, cast, define, float_of_whole, floating, is_whole, name_of,
                                            number, operands, result_type, same, tensors, unary)
 

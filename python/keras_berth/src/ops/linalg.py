@@ -2,7 +2,7 @@
 import berth as tf
 from keras.src.backend.common.backend_utils import canonicalize_axes
 from keras_berth.src.ops.arrays import moveaxis
-from keras_berth.src.ops.core import convert_to_tensor
+from keras_berth.src.ops.core import dense_tensor as convert_to_tensor
 from keras_berth.src.ops.promotion import cast, float_of_whole, floating, name_of, tensors
 
 _m = tf.math

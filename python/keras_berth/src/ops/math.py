@@ -4,7 +4,7 @@ import math as _math
 import berth as tf
 from keras.src import backend
 from keras_berth.src.ops.arrays import pad, take_along_axis
-from keras_berth.src.ops.core import convert_to_tensor
+from keras_berth.src.ops.core import dense_tensor as convert_to_tensor
 from keras_berth.src.ops.promotion import cast, define, floating, is_whole, name_of, number, unary
 
 _m = tf.math
