@@ -10,7 +10,7 @@ from keras_berth.src.ops.convolution import (  # noqa: F401
     max_pool, separable_conv, space_to_depth, unfold)
 from keras_berth.src.ops.core import dense_tensor as convert_to_tensor
 from keras_berth.src.ops.promotion import cast, define, float_of_whole, name_of, number, result_type, same, unary
-from keras_berth.src.ops.sparse import keep_sparse, sparse_result
+from keras_berth.src.ops.sparse import from_dense, keep_sparse
 
 _m, _n = tf.math, tf.nn
 
@@ -127,18 +127,18 @@ def _ids(x):
     return x if name_of(x) in ("int32", "int64") else cast(x, "int32")
 
 
-@sparse_result
-def one_hot(x, num_classes, axis=-1, dtype=None):
+def one_hot(x, num_classes, axis=-1, dtype=None, sparse=False):
     x = _ids(x)
     axis = axis + len(x.shape) + 1 if axis < 0 else axis
-    return tf.one_hot(x, int(num_classes), axis=axis, dtype=standardize_dtype(dtype))
+    out = tf.one_hot(x, int(num_classes), axis=axis, dtype=standardize_dtype(dtype))
+    return from_dense(out) if sparse else out
 
 
-@sparse_result
-def multi_hot(x, num_classes, axis=-1, dtype=None):
+def multi_hot(x, num_classes, axis=-1, dtype=None, sparse=False):
     x = _ids(x)
     codes = one_hot(x, num_classes, axis=axis, dtype="int32")
-    return cast(tf.reduce_max(codes, 1 if len(x.shape) > 1 else 0), standardize_dtype(dtype))
+    out = cast(tf.reduce_max(codes, 1 if len(x.shape) > 1 else 0), standardize_dtype(dtype))
+    return from_dense(out) if sparse else out
 
 
 # Losses.

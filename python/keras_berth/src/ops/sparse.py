@@ -2,23 +2,37 @@
 import functools
 
 import berth as tf
+from berth import sparse
+from berth._function import NeedsValues
 from berth._tensor import IndexedSlices
-from berth.sparse import SparseTensor
 from keras.src.backend.common.backend_utils import canonicalize_axes
 from keras.src.backend.common.variables import standardize_dtype
 
-SPARSE = SparseTensor, IndexedSlices
+SPARSE = sparse.SparseTensor, IndexedSlices
+
+
+class SparseTensor(sparse.SparseTensor):
+    """One that knows its shape where it is traced, too."""
+
+    def __init__(self, indices, values, shape):
+        super().__init__(indices, values, tf.zeros([0], "int64") if not len(shape) else shape)
+        self._shape = tf.TensorShape(shape)
+
+    shape = property(lambda self: self._shape)
+
+
+def shape_of(x):
+    return tuple(x.shape) if isinstance(x, sparse.SparseTensor) else tuple(int(n) for n in x.dense_shape)
 
 
 def _places(x):
     """Where its values are, int64 [n, k], and its shape."""
-    if isinstance(x, SparseTensor):
-        return x.indices, x.shape.as_list()
-    return tf.expand_dims(tf.cast(x.indices, "int64"), 1), [int(n) for n in x.dense_shape]
-
-
-def shape_of(x):
-    return tuple(_places(x)[1])
+    shape = list(shape_of(x))
+    if None in shape:
+        raise NeedsValues("the shape of a SparseTensor follows from values")
+    if isinstance(x, sparse.SparseTensor):
+        return x.indices, shape
+    return tf.expand_dims(tf.cast(x.indices, "int64"), 1), shape
 
 
 _SCATTERED_AS = {"bool": "int8", "float16": "float32", "bfloat16": "float32"}
@@ -39,8 +53,10 @@ def dense(x):
 
 def with_values(x, values, places=None):
     """A tensor like x with other values, perhaps elsewhere."""
-    if isinstance(x, SparseTensor):
-        return SparseTensor(x.indices if places is None else places, values, x.dense_shape)
+    if isinstance(x, sparse.SparseTensor):
+        known = None not in x.shape.as_list()
+        return (SparseTensor if known else sparse.SparseTensor)(
+            x.indices if places is None else places, values, x.shape.as_list() if known else x.dense_shape)
     return IndexedSlices(values, x.indices if places is None else places[:, 0], x.dense_shape)
 
 
@@ -57,7 +73,7 @@ def _union(places, shape):
 
 
 def _same_kind(x1, x2):
-    return isinstance(x1, SPARSE) and isinstance(x2, type(x1))
+    return any(isinstance(x1, kind) and isinstance(x2, kind) for kind in SPARSE)
 
 
 def _of_values(function):
@@ -136,7 +152,7 @@ def _of_sparse(name):
         own = globals()[name]
 
         def call(x, *args, **kwargs):
-            return (own if isinstance(x, SparseTensor) else function)(x, *args, **kwargs)
+            return (own if isinstance(x, sparse.SparseTensor) else function)(x, *args, **kwargs)
         return call
     return around
 
@@ -182,7 +198,7 @@ def _reshape(x, newshape):
 
 def _sum(function):
     def call(x, axis=None, keepdims=False):
-        if not isinstance(x, SparseTensor):
+        if not isinstance(x, sparse.SparseTensor):
             return function(x, axis, keepdims)
         shape = x.shape.as_list()
         axes = range(len(shape)) if axis is None else canonicalize_axes(axis, len(shape))
@@ -191,7 +207,7 @@ def _sum(function):
         total = function(dense(x), axis, keepdims)
         columns = [None if i in axes else i for i in range(len(shape)) if keepdims or i not in axes]
         if not columns:
-            return SparseTensor(tf.zeros([1, 0], "int64"), tf.reshape(total, [1]), tf.zeros([0], "int64"))
+            return SparseTensor(tf.zeros([1, 0], "int64"), tf.reshape(total, [1]), [])
         at = _union(_moved(x, columns, total.shape.as_list()).indices, total.shape.as_list())
         return SparseTensor(at, tf.gather_nd(total, at), total.shape.as_list())
     return call
@@ -199,7 +215,7 @@ def _sum(function):
 
 def _concatenate(function):
     def call(xs, axis=0):
-        if not all(isinstance(x, SparseTensor) for x in xs):
+        if not all(isinstance(x, sparse.SparseTensor) for x in xs):
             return function(xs, axis)
         rank, begin, places = xs[0].rank, 0, []
         axis = canonicalize_axes(axis, rank)[0]
@@ -215,16 +231,8 @@ def _concatenate(function):
 def _matmul(function):
     def call(x1, x2):
         out = function(x1, x2)
-        return from_dense(out) if isinstance(x1, SparseTensor) and isinstance(x2, SparseTensor) else out
+        return from_dense(out) if isinstance(x1, sparse.SparseTensor) and isinstance(x2, sparse.SparseTensor) else out
     return call
-
-
-def sparse_result(function):
-    """Of functions that make a sparse tensor where they are asked to."""
-    def call(*args, sparse=False, **kwargs):
-        out = function(*args, **kwargs)
-        return from_dense(out) if sparse else out
-    return functools.update_wrapper(call, function)
 
 
 def cast(x, dtype):
