@@ -2,15 +2,18 @@
 
 BERTH_KERAS_LOG: the file, a JSON line when a test starts and one when it ends; tests with a line there do not run again.
 BERTH_KERAS_PICK: a file with the node ids to run. BERTH_KERAS_SHARE: a JSON file with the tests of each file to run, by
-number, and what digest() of its tests has to be. Frameworks that are not installed get stand-ins, so that test files that
+number, and what digest() of its tests has to be. BERTH_KERAS_LISTING: the log says which tests ask for other frameworks.
+Frameworks that are not installed get stand-ins, so that test files that
 import them can be read. Python's and NumPy's random numbers are the same at each run of a test.
 """
 import collections
 import importlib.abc
 import importlib.util
+import inspect
 import json
 import os
 import random
+import re
 import sys
 import types
 import zlib
@@ -24,6 +27,8 @@ if os.environ.get("KERAS_BACKEND") == "berth":
     import berth  # noqa: F401  registers the backend
 
 _MISSING = {n for n in ("jax", "torch", "tensorflow", "grain") if importlib.util.find_spec(n) is None}
+_FOREIGN = re.compile(r"\b(jax|jnp|torch|tensorflow|tf|grain|scipy)\b")
+_IMPORTS = re.compile(r"^(import|from) (jax|torch|tensorflow|grain|scipy)\b", re.MULTILINE)
 
 
 class _StandIn(types.ModuleType):
@@ -68,6 +73,12 @@ def digest(nodeids):
     return zlib.crc32("\n".join(nodeids).encode())
 
 
+def _foreign(item):
+    """Whether a test, or its file when it is read, asks for another framework."""
+    text = inspect.getsource(inspect.unwrap(item.function))
+    return bool(_FOREIGN.search(text) or _IMPORTS.search(inspect.getsource(item.module)))
+
+
 def _share(items):
     """The tests that BERTH_KERAS_SHARE names."""
     with open(os.environ["BERTH_KERAS_SHARE"], encoding="utf-8") as file:
@@ -101,8 +112,9 @@ def pytest_collection_modifyitems(items):
         items[:] = [i for i in items if i.nodeid in wanted]
     if "BERTH_KERAS_SHARE" in os.environ:
         items[:] = _share(items)
+    listing = "BERTH_KERAS_LISTING" in os.environ
     for item in items:
-        _write(id=item.nodeid, outcome="collected")
+        _write(id=item.nodeid, outcome="collected", **({"foreign": _foreign(item)} if listing else {}))
     items[:] = [i for i in items if i.nodeid not in begun]
 
 
