@@ -73,10 +73,21 @@ TEST(CtcLoss, IsInfiniteWithoutAPath) {
       "length 0 of the batch is 3; expected 0 to 2");
   expect_invalid(
       [&] {
-        nn::ctc_loss(labels, logits, one(2), one(2), {.blank_index = 1})
-            .to_vector<double>();
+        nn::ctc_loss(labels + 2, logits, one(2), one(2)).to_vector<double>();
       },
-      "not the blank, 1");
+      "label 0 of row 0 is 3; expected a class of 3");
+}
+
+// The loss and its gradient are TensorFlow's.
+TEST(CtcLoss, TakesTheBlankAsALabelLikeAnyOther) {
+  const Tensor logits = constant(logit_values(), {kTime, 1, kClasses});
+  GradientTape tape;
+  tape.watch(logits);
+  const Tensor loss = nn::ctc_loss(constant(std::vector<int>{1, 0, 2}, {1, 3}),
+                                   logits, one(3), one(kTime));
+  EXPECT_NEAR(loss.item<double>(), 3.1570659, 1e-6);
+  EXPECT_NEAR(tape.gradient(loss, {logits})[0].to_vector<double>()[1],
+              -0.79199785, 1e-6);
 }
 
 TEST(CtcGreedy, MergesRepeats) {

@@ -8,6 +8,7 @@ from keras.src.backend.common.stateless_scope import in_stateless_scope
 from keras.src.optimizers import base_optimizer
 
 from keras_berth.src import distribution_lib
+from keras_berth.src.ops.sparse import SPARSE
 
 _ops = _core.ops
 
@@ -44,7 +45,7 @@ class BerthOptimizer(base_optimizer.BaseOptimizer):
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
         update = None if in_stateless_scope() else _fused(self)
-        if update is None or not all(map(_can_be_updated, trainable_variables)):
+        if update is None or any(isinstance(g, SPARSE) for g in grads) or not all(map(_can_be_updated, trainable_variables)):
             super()._backend_update_step(grads, trainable_variables, learning_rate)
             return
         for grad, v in zip(grads, trainable_variables):

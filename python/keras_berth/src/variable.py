@@ -48,8 +48,8 @@ class Variable(KerasVariable):
         self._value.assign(value)
 
     def _convert_to_tensor(self, value, dtype=None):
-        from keras_berth.src.ops.core import convert_to_tensor
-        return convert_to_tensor(value, dtype=dtype)
+        from keras_berth.src.ops.core import dense_tensor
+        return dense_tensor(value, dtype)
 
     def _updated(self, name, value):
         """assign_add() and assign_sub() in one op."""

@@ -60,11 +60,10 @@ Scratch<int64_t> spread_labels(const KernelCall& c, int64_t b, int64_t blank) {
   Scratch<int64_t> path(static_cast<size_t>(2 * n + 1), blank);
   for (int64_t i = 0; i < n; ++i) {
     const int64_t label = c.in[1].as<int64_t>()[b * most + i];
-    if (label < 0 || label >= classes || label == blank) {
-      throw errors::InvalidArgument(
-          fmt::format("CTCLoss: label {} of row {} is {}; expected a class of "
-                      "{} that is not the blank, {}",
-                      i, b, label, classes, blank));
+    if (label < 0 || label >= classes) {
+      throw errors::InvalidArgument(fmt::format(
+          "CTCLoss: label {} of row {} is {}; expected a class of {}", i, b,
+          label, classes));
     }
     path[static_cast<size_t>(2 * i + 1)] = label;
   }

@@ -5,8 +5,9 @@ import math as _math
 import berth as tf
 from keras.src.backend.common.backend_utils import canonicalize_axes, canonicalize_axis
 from keras.src.backend.common.variables import standardize_dtype
-from keras_berth.src.ops.core import convert_to_tensor
+from keras_berth.src.ops.core import dense_tensor as convert_to_tensor
 from keras_berth.src.ops.promotion import cast, is_whole, name_of, number, result_type, tensors
+from keras_berth.src.ops.sparse import SPARSE, from_dense, with_values
 
 _m = tf.math
 
@@ -499,13 +500,14 @@ def isin(x1, x2, assume_unique=False, invert=False):
 
 # Counts.
 def bincount(x, weights=None, minlength=0, sparse=False):
-    if sparse:
-        raise ValueError("Berth has dense tensors only: bincount with sparse=True")
-    x = convert_to_tensor(x)
     dtype = "int32"
     if weights is not None:
-        weights = convert_to_tensor(weights)
-        dtype = result_type(name_of(x), name_of(weights))
+        dtype = result_type(name_of(convert_to_tensor(x)), name_of(convert_to_tensor(weights)))
+    elif isinstance(x, SPARSE):
+        weights = with_values(x, tf.ones_like(x.values))  # what is not there counts nothing
+    sparse = sparse or isinstance(x, SPARSE)
+    x = convert_to_tensor(x)
+    weights = None if weights is None else convert_to_tensor(weights)
     ids = cast(x, "int32")
     most = int(tf.reduce_max(ids)) + 1 if ids.shape.num_elements() else 0
     length = builtins.max(most, int(minlength))
@@ -515,7 +517,8 @@ def bincount(x, weights=None, minlength=0, sparse=False):
     wide = "int32" if is_whole(dtype) else dtype
     what = cast(tf.ones_like(x) if weights is None else weights, wide)
     out = cast(tf.math.unsorted_segment_sum(ravel(what), ravel(ids), rows * length), dtype)
-    return tf.reshape(out, [rows, length] if len(x.shape) == 2 else [length])
+    out = tf.reshape(out, [rows, length] if len(x.shape) == 2 else [length])
+    return from_dense(out) if sparse else out
 
 
 def histogram(x, bins=10, range=None):

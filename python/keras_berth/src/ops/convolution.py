@@ -6,7 +6,7 @@ from keras.src import backend
 from keras.src.backend.common.backend_utils import (check_conv_input_channels, check_conv_transpose_input_channels,
                                                     compute_conv_transpose_output_shape,
                                                     compute_conv_transpose_padding_args_for_jax)
-from keras_berth.src.ops.core import convert_to_tensor
+from keras_berth.src.ops.core import dense_tensor as convert_to_tensor
 from keras_berth.src.ops.promotion import cast, name_of
 
 _n = tf.nn

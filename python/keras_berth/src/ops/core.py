@@ -12,9 +12,10 @@ from keras.src.backend.common.stateless_scope import StatelessScope
 from keras.src.backend.common.symbolic_scope import SymbolicScope
 
 from keras_berth.src.loops import in_turns, rows_of
+from keras_berth.src.ops import sparse as _sparse
 from keras_berth.src.variable import Variable
 
-SUPPORTS_SPARSE_TENSORS = False
+SUPPORTS_SPARSE_TENSORS = True
 SUPPORTS_RAGGED_TENSORS = False
 SUPPORTS_COMPLEX_DTYPES = True
 IS_THREAD_SAFE = True
@@ -25,8 +26,15 @@ _cast = _core.ops.cast
 
 
 def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
-    if sparse or ragged:
-        raise ValueError(f"Berth has dense tensors only: sparse={sparse}, ragged={ragged}")
+    """A tensor; of a sparse one a sparse one, unless `sparse` is False."""
+    if ragged:
+        raise ValueError("keras_berth has no ragged tensors: ragged=True")
+    if isinstance(x, _sparse.SPARSE) and sparse is not False:
+        return x if dtype is None else _sparse.cast(x, dtype)
+    return dense_tensor(x, dtype)
+
+
+def dense_tensor(x, dtype=None):
     if dtype is not None:
         dtype = standardize_dtype(dtype)
     if isinstance(x, Variable):
@@ -45,6 +53,8 @@ def _tensor_of(x, dtype):
     """A tensor, whose dtype is not yet `dtype` where values have to be converted."""
     if isinstance(x, _core.Variable):
         return _core.convert(x, None)
+    if isinstance(x, _sparse.SPARSE):
+        return _sparse.dense(x)
     if isinstance(x, KerasTensor):
         raise ValueError("A KerasTensor is symbolic: it's a placeholder for a shape and a dtype. It has no value.")
     if isinstance(x, (builtins.bool, int, float)) and dtype is not None and dtype != "bool":
@@ -58,17 +68,19 @@ def _tensor_of(x, dtype):
 def convert_to_numpy(x):
     if isinstance(x, Variable):
         x = x.value
-    return np.array(x)
+    return np.array(_sparse.dense(x) if isinstance(x, _sparse.SPARSE) else x)
 
 
 def is_tensor(x):
-    return isinstance(x, (Tensor, _core.Variable))
+    return isinstance(x, (Tensor, _core.Variable, *_sparse.SPARSE))
 
 
 def shape(x):
     """The shape as a tuple of numbers; of what a trace does not know, scalar tensors."""
     if isinstance(x, KerasTensor):
         return x.shape
+    if isinstance(x, _sparse.SPARSE):
+        return _sparse.shape_of(x)
     known = tuple(x.shape if hasattr(x, "shape") else convert_to_tensor(x).shape)
     if None not in known:
         return known
@@ -106,17 +118,31 @@ def _is_spec(x):
 def _spec(x, other):
     if not is_tensor(x) and not isinstance(x, Variable):
         return x
-    sizes = [a if a == b else None for a, b in zip(tuple(x.shape), tuple(other.shape))]
-    return KerasTensor(sizes, standardize_dtype(x.dtype))
+    sizes = [a if a == b else None for a, b in zip(shape(x), shape(other))]
+    values = x.values if isinstance(x, _sparse.SPARSE) else x
+    return KerasTensor(sizes, standardize_dtype(values.dtype), sparse=values is not x)
+
+
+_VALUES = 3  # of a sparse tensor of which nothing but the shape is known
+
+
+def _is_sparse(x):
+    return isinstance(x, KerasTensor) and x.sparse
+
+
+def _sparse_like(sizes, values):
+    """A SparseTensor in place of a KerasTensor that is one."""
+    return _sparse.SparseTensor(np.stack([np.arange(_VALUES) % n for n in sizes], 1), values, sizes)
 
 
 def _traced(fn, given, symbolic, fill):
     """fn's result with tensors of a trace in place of KerasTensors, whose open sizes are `fill`."""
-    specs = [(tf.TensorShape([fill if n is None else n for n in x.shape]), tf.as_dtype(x.dtype)) for x in symbolic]
+    sizes = [[fill if n is None else n for n in x.shape] for x in symbolic]
+    specs = [(tf.TensorShape([_VALUES] if _is_sparse(x) else s), tf.as_dtype(x.dtype)) for x, s in zip(symbolic, sizes)]
     out = []
 
     def call(leaves):
-        at = iter(leaves)
+        at = iter([_sparse_like(s, v) if _is_sparse(x) else v for x, s, v in zip(symbolic, sizes, leaves)])
         args, kwargs = tree.map_structure(lambda x: next(at) if _is_spec(x) else x, given)
         return fn(*args, **kwargs)
 

@@ -4,7 +4,7 @@ import math as _math
 import berth as tf
 from keras.src.backend import config
 from keras.src.backend.common.variables import standardize_dtype
-from keras_berth.src.ops.core import convert_to_tensor
+from keras_berth.src.ops.core import dense_tensor as convert_to_tensor
 from keras_berth.src.ops.promotion import (binary, bitwise, cast, define, float_of_whole, floating, is_whole, name_of,
                                            number, operands, result_type, same, tensors, unary)
 
@@ -337,8 +337,18 @@ def select(condlist, choicelist, default=0):
 
 
 def view(x, dtype=None):
+    """The bytes as another dtype; where that has another size, the last axis has, too."""
     x = convert_to_tensor(x)
-    return x if dtype is None else tf.bitcast(x, standardize_dtype(dtype))
+    dtype = tf.as_dtype(name_of(x) if dtype is None else standardize_dtype(dtype))
+    if dtype.size == x.dtype.size:
+        return tf.bitcast(x, dtype)
+    *batch, last = x.shape.as_list() or [1]
+    count = last * x.dtype.size // dtype.size
+    if not len(x.shape) or count * dtype.size != last * x.dtype.size:
+        raise ValueError(f"view: an array of shape {tuple(x.shape)} and dtype {name_of(x)} has no view as {dtype.name}")
+    if dtype.size > x.dtype.size:
+        x = tf.reshape(x, [*batch, count, dtype.size // x.dtype.size])
+    return tf.reshape(tf.bitcast(x, dtype), [*batch, count])
 
 
 def bartlett(x):

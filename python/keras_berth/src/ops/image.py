@@ -6,7 +6,7 @@ import berth as tf
 from keras.src import backend
 from keras_berth.src.ops.arrays import moveaxis
 from keras_berth.src.ops.convolution import depthwise_conv
-from keras_berth.src.ops.core import convert_to_tensor
+from keras_berth.src.ops.core import dense_tensor as convert_to_tensor
 from keras_berth.src.ops.promotion import cast, float_of_whole, is_whole, name_of, result_type
 
 _m = tf.math

@@ -2,7 +2,7 @@
 import berth as tf
 from keras.src.backend.common.backend_utils import canonicalize_axes
 from keras_berth.src.ops.arrays import moveaxis
-from keras_berth.src.ops.core import convert_to_tensor
+from keras_berth.src.ops.core import dense_tensor as convert_to_tensor
 from keras_berth.src.ops.promotion import cast, float_of_whole, floating, name_of, tensors
 
 _m = tf.math
@@ -45,22 +45,25 @@ def inv(a):
 
 
 def lu_factor(x):
-    factors, places = tf.linalg.lu(_float(x))
-    return factors, _swaps(places)
+    x = _float(x)
+    m, n = x.shape[-2:]
+    # Rows or columns of zeros that make the matrix square are not exchanged, and leave its factors as they are.
+    square = tf.pad(x, [[0, 0]] * (len(x.shape) - 2) + [[0, max(n - m, 0)], [0, max(m - n, 0)]])
+    factors, places = tf.linalg.lu(square)
+    return factors[..., :m, :n], _swaps(places, min(m, n))
 
 
-def _swaps(order):
+def _swaps(order, count):
     """The row that each row is exchanged with, one after the other, to bring rows into an order."""
-    count = order.shape[-1]
-    now = tf.broadcast_to(tf.range(count), order.shape)
+    now = tf.broadcast_to(tf.range(order.shape[-1]), order.shape)
     out = []
     for i in range(count):
         wanted = order[..., i:i + 1]
         at = tf.argmax(cast(_m.equal(now, wanted), "int32"), -1, "int32")
         out.append(at)
         here, there = (tf.expand_dims(v, -1) for v in (now[..., i], at))
-        now = tf.where(_m.equal(tf.range(count), there), here, now)
-        now = tf.where(_m.equal(tf.range(count), convert_to_tensor(i, "int32")), wanted, now)
+        now = tf.where(_m.equal(tf.range(order.shape[-1]), there), here, now)
+        now = tf.where(_m.equal(tf.range(order.shape[-1]), convert_to_tensor(i, "int32")), wanted, now)
     return tf.stack(out, -1)
 
 

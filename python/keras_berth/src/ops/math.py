@@ -4,7 +4,7 @@ import math as _math
 import berth as tf
 from keras.src import backend
 from keras_berth.src.ops.arrays import pad, take_along_axis
-from keras_berth.src.ops.core import convert_to_tensor
+from keras_berth.src.ops.core import dense_tensor as convert_to_tensor
 from keras_berth.src.ops.promotion import cast, define, floating, is_whole, name_of, number, unary
 
 _m = tf.math
@@ -156,25 +156,15 @@ def stft(x, sequence_length, sequence_stride, fft_length, window="hann", center=
     return rfft(extract_sequences(x, fft_length, sequence_stride) * weights, fft_length)
 
 
-def _overlapped(frames, step):
-    """Sums of frames [..., n, length] that begin `step` apart: [..., length + step * (n - 1)]."""
-    *batch, n, length = frames.shape
-    places = tf.expand_dims(tf.range(n) * convert_to_tensor(step, "int32"), 1) + tf.expand_dims(tf.range(length), 0)
-    columns = tf.transpose(tf.reshape(frames, [-1, n * length]))
-    total = length + step * (n - 1)
-    out = _m.unsorted_segment_sum(columns, tf.reshape(places, [-1]), total)
-    return tf.reshape(tf.transpose(out), [*batch, total])
-
-
 def istft(x, sequence_length, sequence_stride, fft_length, length=None, window="hann", center=True):
-    frames = irfft(x, fft_length)
-    if len(frames.shape) < 2:
-        raise ValueError(f"Input `x` must have at least 2 dimensions. Received shape: {frames.shape}")
-    weights = _window(window, sequence_length, fft_length, name_of(frames))
-    out = _overlapped(frames * weights, sequence_stride)
-    share = _overlapped(tf.zeros_like(frames[..., :, :]) + _m.square(weights), sequence_stride)
-    enough = _m.greater(share, convert_to_tensor(1e-10, name_of(share)))
-    out = tf.where(enough, out / tf.where(enough, share, tf.ones_like(share)), out)
+    x = _get_complex_tensor_from_tuple(x)
+    if len(x.shape) < 2:
+        raise ValueError(f"Input `x` must have at least 2 dimensions. Received shape: {x.shape}")
+    inverse = None
+    if window is not None:
+        inverse = tf.signal.inverse_stft_window_fn(
+            sequence_stride, lambda _, dtype: _window(window, sequence_length, fft_length, dtype.name))
+    out = tf.signal.inverse_stft(x, fft_length, sequence_stride, fft_length, inverse)
     start = fft_length // 2 if center else 0
     end = out.shape[-1] - (fft_length // 2 if center else 0) if length is None else start + length
     return out[..., start:end]

@@ -8,8 +8,9 @@ from keras_berth.src.ops.arrays import split, swapaxes
 from keras_berth.src.ops.convolution import (  # noqa: F401
     adaptive_average_pool, adaptive_max_pool, average_pool, conv, conv_transpose, depth_to_space, depthwise_conv, fold,
     max_pool, separable_conv, space_to_depth, unfold)
-from keras_berth.src.ops.core import convert_to_tensor
+from keras_berth.src.ops.core import dense_tensor as convert_to_tensor
 from keras_berth.src.ops.promotion import cast, define, float_of_whole, name_of, number, result_type, same, unary
+from keras_berth.src.ops.sparse import from_dense, keep_sparse
 
 _m, _n = tf.math, tf.nn
 
@@ -127,19 +128,17 @@ def _ids(x):
 
 
 def one_hot(x, num_classes, axis=-1, dtype=None, sparse=False):
-    if sparse:
-        raise ValueError("Berth has dense tensors only: one_hot with sparse=True")
     x = _ids(x)
     axis = axis + len(x.shape) + 1 if axis < 0 else axis
-    return tf.one_hot(x, int(num_classes), axis=axis, dtype=standardize_dtype(dtype))
+    out = tf.one_hot(x, int(num_classes), axis=axis, dtype=standardize_dtype(dtype))
+    return from_dense(out) if sparse else out
 
 
 def multi_hot(x, num_classes, axis=-1, dtype=None, sparse=False):
-    if sparse:
-        raise ValueError("Berth has dense tensors only: multi_hot with sparse=True")
     x = _ids(x)
     codes = one_hot(x, num_classes, axis=axis, dtype="int32")
-    return cast(tf.reduce_max(codes, 1 if len(x.shape) > 1 else 0), standardize_dtype(dtype))
+    out = cast(tf.reduce_max(codes, 1 if len(x.shape) > 1 else 0), standardize_dtype(dtype))
+    return from_dense(out) if sparse else out
 
 
 # Losses.
@@ -309,3 +308,6 @@ def ctc_decode(inputs, sequence_lengths, strategy="greedy", beam_width=100, top_
                                                top_paths=top_paths)
     labels = cast(labels, "int32")
     return tf.where(_m.greater_equal(labels, convert_to_tensor(blank, "int32")), labels + 1, labels), scores
+
+
+keep_sparse(globals())

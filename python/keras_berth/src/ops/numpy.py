@@ -6,11 +6,12 @@ from keras.src.backend import config
 from keras.src.backend.common.backend_utils import canonicalize_axis, vectorize_impl
 from keras_berth.src.ops.arrays import *  # noqa: F401,F403
 from keras_berth.src.ops.arrays import diagonal, moveaxis, pad, ravel  # noqa: F401
-from keras_berth.src.ops.core import convert_to_tensor, vectorized_map
+from keras_berth.src.ops.core import dense_tensor as convert_to_tensor, vectorized_map
 from keras_berth.src.ops.elementwise import *  # noqa: F401,F403
 from keras_berth.src.ops.promotion import cast, float_of_whole, floating, name_of, operands, result_type, tensors
 from keras_berth.src.ops.reductions import *  # noqa: F401,F403
 from keras_berth.src.ops.reductions import mean
+from keras_berth.src.ops.sparse import keep_sparse
 
 _m = tf.math
 
@@ -188,3 +189,6 @@ def vectorize(pyfunc, *, excluded=None, signature=None):
             return vectorized_map(one, taken)
         return call
     return vectorize_impl(pyfunc, mapped, excluded=excluded, signature=signature)
+
+
+keep_sparse(globals())

@@ -4,7 +4,7 @@ import functools
 import berth as tf
 from keras.src.backend import config
 from keras.src.backend.common import dtypes
-from keras_berth.src.ops.core import convert_to_tensor
+from keras_berth.src.ops.core import dense_tensor as convert_to_tensor
 
 # JAX adds up small whole numbers in 32 bits.
 WIDER = {"bool": "int32", "int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}

@@ -2,7 +2,7 @@
 import berth as tf
 from keras.src.backend.common.backend_utils import canonicalize_axes, canonicalize_axis
 from keras.src.backend.common.variables import standardize_dtype
-from keras_berth.src.ops.core import convert_to_tensor
+from keras_berth.src.ops.core import dense_tensor as convert_to_tensor
 from keras_berth.src.ops.promotion import (WIDER, cast, float_of_whole, floating, is_whole, name_of, number,
                                            result_type, tensors)
 
