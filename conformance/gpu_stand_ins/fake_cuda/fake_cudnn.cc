@@ -136,6 +136,11 @@ int32_t fake_run(BerthCudnnPlan*, void* stream, void* const* arguments,
                  int32_t num_arguments, void* scratch, char* why) {
   const Lock lock;
   if (fails("run_plan", why)) return 1;
+  for (int32_t i = 0; i < num_arguments; ++i) {
+    if (reinterpret_cast<uintptr_t>(arguments[i]) % 16 == 0) continue;
+    std::snprintf(why, BERTH_CUDNN_WHY_BYTES, "CUDNN_STATUS_BAD_PARAM");
+    return 1;
+  }
   fake().arguments.assign(arguments, arguments + num_arguments);
   fake().arguments.push_back(scratch);
   fake().stream = stream;

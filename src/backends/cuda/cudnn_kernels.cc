@@ -19,9 +19,6 @@ namespace berth::cuda {
 
 namespace {
 
-// Alignment of what cuDNN's kernels read and write.
-constexpr uintptr_t kCudnnAlignment = 16;
-
 // Makes the card's context current, as the library's functions need it.
 void enter_card(CudaCard& card) {
   CUcontext ignored = nullptr;
@@ -174,8 +171,18 @@ class CudnnKernel final : public gpu::Kernel {
   CudnnKernel(const CudnnKernel&) = delete;
   CudnnKernel& operator=(const CudnnKernel&) = delete;
 
-  void launch(gpu::Queue& queue, const gpu::Grid&, const gpu::KernelArg* args,
-              int num_args) override {
+  bool may_refuse() const override { return true; }
+
+  void launch(gpu::Queue& queue, const gpu::Grid& grid,
+              const gpu::KernelArg* args, int num_args) override {
+    if (!try_launch(queue, grid, args, num_args)) {
+      fail(fmt::format("an argument is not aligned to {} bytes",
+                       gpu::kLibraryAlignment));
+    }
+  }
+
+  bool try_launch(gpu::Queue& queue, const gpu::Grid&,
+                  const gpu::KernelArg* args, int num_args) override {
     const BerthCudnnApi& api = card_->api();
     const int wanted = api.plan_arguments(plan_);
     std::array<void*, BERTH_CUDNN_MOST_ARGUMENTS> addresses{};
@@ -185,9 +192,8 @@ class CudnnKernel final : public gpu::Kernel {
     for (int i = 0; i < num_args; ++i) {
       const auto k = static_cast<size_t>(i);
       std::memcpy(&addresses[k], args[i].value, sizeof(void*));
-      if (reinterpret_cast<uintptr_t>(addresses[k]) % kCudnnAlignment != 0) {
-        fail(fmt::format("argument {} is not aligned to {} bytes", i,
-                         kCudnnAlignment));
+      if (reinterpret_cast<uintptr_t>(addresses[k]) % gpu::kLibraryAlignment) {
+        return false;
       }
     }
     void* scratch =
@@ -198,6 +204,7 @@ class CudnnKernel final : public gpu::Kernel {
                      addresses.data(), wanted, scratch, why) != 0) {
       fail(why);
     }
+    return true;
   }
 
  private:

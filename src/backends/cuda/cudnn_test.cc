@@ -223,6 +223,9 @@ TEST_F(Cudnn, RunsAPlanWithItsArgumentsAndScratch) {
     EXPECT_THROW(k.kernel->launch(*queue, {}, args, 4), errors::Internal);
     addresses[1] = reinterpret_cast<void*>(260);
     EXPECT_THROW(k.kernel->launch(*queue, {}, args, 4), errors::Internal);
+    // Where there is a substitute, it is left to that.
+    EXPECT_TRUE(k.kernel->may_refuse());
+    EXPECT_FALSE(k.kernel->try_launch(*queue, {}, args, 4));
   }
   EXPECT_EQ(fake().plans, 0);
 }
