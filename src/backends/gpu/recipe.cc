@@ -40,7 +40,7 @@ struct Step {
   int fill = 0;
   size_t bytes = 0;
   int after = 0;   // number of next steps that belong to it
-  int spares = 0;  // of steps behind those, to run instead if it refuses
+  int spares = 0;  // of steps after those, to run instead if it refuses
 };
 
 }  // namespace
@@ -75,6 +75,12 @@ class RecipeKernel final : public Prepared {
       : steps_(std::move(steps)) {}
 
   size_t scratch_bytes() const override { return steps_->scratch_bytes; }
+
+  void look_up() const {
+    for (const Step& step : steps_->list) {
+      if (step.kernel) step.kernel->look_up();
+    }
+  }
 
   void run(const KernelCall& call) const override {
     auto& stream = static_cast<QueueStream&>(*call.context->stream);
@@ -381,6 +387,11 @@ Arg addresses(int first, int step, int count, int slots) {
 
 std::unique_ptr<Prepared> Recipe::finish() {
   return std::make_unique<RecipeKernel>(std::move(steps_));
+}
+
+void look_up_kernels(const BoundKernel& kernel) {
+  const auto* recipe = dynamic_cast<const RecipeKernel*>(kernel.state.get());
+  if (recipe != nullptr) recipe->look_up();
 }
 
 bool is_recipe(const BoundKernel& kernel) {

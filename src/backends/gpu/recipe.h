@@ -172,6 +172,10 @@ class Recipe {
 // the call's stream, and differ only in addresses.
 bool is_recipe(const BoundKernel& kernel);
 
+// Looks up what its first call would, also for kernels that it has not needed
+// yet (Kernel::look_up).
+void look_up_kernels(const BoundKernel& kernel);
+
 }  // namespace berth::gpu
 
 #endif  // BERTH_BACKENDS_GPU_RECIPE_H_
