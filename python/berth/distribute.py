@@ -126,7 +126,7 @@ class Strategy:
             return [convert_to_tensor(v) for v in out], structure
 
         try:
-            results, structure = self.__berth__.run(by_replica, "", one)
+            results, structure = self.__berth__.run(by_replica, "", one, _split_of(leaves))
         except Exception as error:
             from berth._function import needs_values
             if not needs_values(error):
@@ -333,6 +333,14 @@ class MultiWorkerMirroredStrategy(Strategy):
     def leave(self):
         """Says that this task is done, at the end of a program."""
         self.__berth__.leave()
+
+
+def _split_of(leaves):
+    """The first argument with a part of the batch for each replica, whose sizes are known; -1: there is none."""
+    for i, v in enumerate(leaves):
+        if isinstance(v, PerReplica) and all(len(t.shape) for t in v.values):
+            return i if all(t.shape[0] is not None for t in v.values) else -1
+    return -1
 
 
 def _names(devices):

@@ -7,6 +7,7 @@
 #include "distribute/strategy/rebalance.h"
 #include "held.h"
 #include "keras/models/layer_state.h"
+#include "op/replica_scope.h"
 
 namespace berth::python {
 
@@ -33,9 +34,11 @@ class StrategyScope {
 
 // args: lists of tensors, one per replica. fn(replica, tensors) -> (tensors,
 // structure). Returns (lists of tensors by replica, structure).
+// split: the argument whose first axis counts examples; -1: none.
 nb::object run(const Strategy& s, nb::list args, const std::string& fixed,
-               nb::object fn) {
+               nb::object fn, int split) {
   ReplicaCall call;
+  call.split = split;
   for (nb::handle a : args) call.args.push_back(tensors_in(a));
   call.fixed = fixed;
   std::atomic<int> calls = 0;
@@ -263,6 +266,10 @@ void add_distribute(nb::module_& m) {
     const auto context = get_replica_context();
     if (!context) return nb::none();
     return nb::int_(context->replica_id_in_sync_group());
+  });
+  // Examples of this replica over those of all; 1 outside of replicas.
+  m.def("replica_share", [] {
+    return t_state.replica == nullptr ? 1.0 : t_state.replica->share();
   });
   m.def("all_reduce", [](const std::string& op, nb::list values) {
     const ReduceOp o = op_of(op);

@@ -27,7 +27,8 @@ class BerthOptimizer(base_optimizer.BaseOptimizer):
         _core.check_update_context([getattr(v, "_value", v) for _, v in grads_and_vars])
         if not self.built and not executing_eagerly():
             raise MakesVariable("an optimizer makes its variables in its first step, which is not traced")
-        if _core.replica_id() is None or not (self.gradient_accumulation_steps or hasattr(self, "inner_optimizer")):
+        conditional = self.gradient_accumulation_steps or self.use_ema or hasattr(self, "inner_optimizer")
+        if _core.replica_id() is None or not conditional:
             return super().apply_gradients(grads_and_vars)
         pairs = [(g, v) for g, v in grads_and_vars if g is not None]
         sums = _core.all_reduce("sum", [_core.convert(g, None) for g, _ in pairs])

@@ -15,7 +15,7 @@ from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 from keras.src.utils import traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
-from keras_berth.src import distribution_lib
+from keras_berth.src import distribution_lib, losses
 from keras_berth.src.epoch import Epochs, tensors
 from keras_berth.src.plan import plan_of
 from keras_berth.src.steps import ScheduledStep, Step
@@ -58,13 +58,15 @@ class BerthTrainer(base_trainer.Trainer):
         return self(x, training=training) if self._call_has_training_arg else self(x)
 
     def _loss_of(self, x, y, y_pred, sample_weight, training):
-        loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
         rows = next(v for v in tree.flatten(x) if v is not None).shape[0]
-        self._loss_tracker.update_state(loss, sample_weight=rows)
-        if training and _core.replica_id() is not None:  # of the whole batch, a replica's part may be smaller
-            mine = _core.convert(float(rows), None)
-            loss = loss * (mine / _core.all_reduce("sum", [mine])[0])
+        several = _core.replica_id() is not None and isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy)
+        with losses.part(rows) if several else contextlib.nullcontext():
+            loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
+            self._loss_tracker.update_state(losses.unscaled(loss), sample_weight=rows)
         return loss
+
+    def _aggregate_additional_loss(self, loss):
+        return losses.scaled(super()._aggregate_additional_loss(loss))
 
     def train_step(self, data):
         x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
