@@ -99,7 +99,8 @@ class Dataset:
 
     def map(self, map_func, num_parallel_calls=None, deterministic=None, name=None):
         from berth._function import Function, call_converted
-        forms = []
+        forms, described = [], []
+        first = []  # an element whose result said the structure, and that result, until it is asked for
 
         def run(*element):
             out, form = flatten(_result(call_converted(map_func, *element)), lambda v: v is not None)
@@ -111,13 +112,22 @@ class Dataset:
         traced.of_a_map = True
 
         def call(leaves):
+            if described and first and _equal(first[0][0], leaves):
+                try:
+                    return first.pop()[1]
+                except IndexError:
+                    pass  # another thread has it
             out = traced(*_arguments(self._form, leaves))
             _core.note_plan(not traced._untraced)
+            if traced._untraced and not described:
+                first.append((leaves, out))
             return out
 
         handle = self.__berth__.map(call, 0 if num_parallel_calls is None else num_parallel_calls,
                                     deterministic is not False)
-        return self._shaped(handle, forms, lambda x: run(*_arguments(self._form, x)))
+        out = self._shaped(handle, forms, lambda x: run(*_arguments(self._form, x)))
+        described.append(True)
+        return out
 
     def _shaped(self, handle, forms, run, state=()):
         """The result of a transform, whose structure the first element says, or else a trace."""
@@ -613,6 +623,12 @@ def _nested(value):
 def _result(value):
     """What the function of a map returned: the outer list is a tuple."""
     return _nested(tuple(value) if isinstance(value, list) else value)
+
+
+def _equal(some, others):
+    """True of elements with the same values, NaN equal to NaN."""
+    return all(a.dtype == b.dtype and a.shape == b.shape and a.numpy().tobytes() == b.numpy().tobytes()
+               for a, b in zip(some, others))
 
 
 def _arguments(form, leaves):

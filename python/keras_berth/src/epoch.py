@@ -3,6 +3,7 @@ import threading
 
 import numpy as np
 from berth import _core
+from berth._structure import flatten
 from berth._tensor import TensorSpec
 from keras.src import tree
 from keras.src.trainers.data_adapters import array_slicing
@@ -89,11 +90,14 @@ class Epochs(EpochIterator):
             batches = Dataset.from_generator(lambda: iter(self.data_adapter.get_numpy_iterator()),
                                              output_signature=spec)
         else:
-            batches = Dataset.from_tensor_slices(whole)
+            leaves, form = flatten(whole, lambda v: v is not None)
+            batches = Dataset(_core.Dataset.from_tensor_slices(leaves), form)
             if self.data_adapter._shuffle:
                 n = self.data_adapter._num_samples
                 batches = batches.shuffle(n, seed=int(np.random.randint(2 ** 31)))
             batches = batches.batch(self.data_adapter.batch_size)
+            if self.data_adapter.batch_size < self._strategy.num_replicas_in_sync == self._strategy.__berth__.replicas_here:
+                return batches  # each for one replica
         return self._strategy.experimental_distribute_dataset(batches)
 
     def first_batch(self):

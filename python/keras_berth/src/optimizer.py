@@ -21,6 +21,7 @@ class BerthOptimizer(base_optimizer.BaseOptimizer):
 
     def apply_gradients(self, grads_and_vars):
         """Steps that depend on a condition are made once for all replicas, which do not meet inside of one."""
+        _check_context()
         if _core.replica_id() is None or not (self.gradient_accumulation_steps or hasattr(self, "inner_optimizer")):
             return super().apply_gradients(grads_and_vars)
         pairs = [(g, v) for g, v in grads_and_vars if g is not None]
@@ -31,6 +32,15 @@ class BerthOptimizer(base_optimizer.BaseOptimizer):
 
         tf.distribute.get_replica_context().merge_call(once, args=tuple(sums))
         return self.iterations
+
+    def assign(self, variable, value):
+        _written("assign", variable, value)
+
+    def assign_add(self, variable, value):
+        _written("assign_add", variable, value)
+
+    def assign_sub(self, variable, value):
+        _written("assign_sub", variable, value)
 
     def _backend_apply_gradients(self, grads, trainable_variables):
         if _core.replica_id() is not None:
@@ -46,6 +56,25 @@ class BerthOptimizer(base_optimizer.BaseOptimizer):
             grad = _core.convert(grad, v.dtype)
             update(self, v, grad if grad.dtype.name == v.dtype else _ops.cast(grad, v.dtype),
                    _ops.cast(_core.convert(learning_rate, None), v.dtype))
+
+
+def _check_context():
+    """Raises an error in the scope of a strategy with several replicas, outside of run()."""
+    if _core.replica_id() is None and _core.has_strategy() and tf.distribute.get_strategy().num_replicas_in_sync > 1:
+        name = type(tf.distribute.get_strategy()).__name__
+        raise tf.errors.FailedPreconditionError(
+            f"apply_gradients() in cross-replica context: it is called in the scope of a {name} outside of "
+            "run(); expected strategy.run(step, batch), with the tape and apply_gradients() in step: each replica then "
+            "computes its part, and the gradients are summed")
+
+
+def _written(name, variable, value):
+    """Writes a variable. The values of all replicas are equal here, so a tf.Variable without an aggregation takes one."""
+    if _core.replica_id() is None or not isinstance(variable, _core.Variable):
+        getattr(variable, name)(value)
+        return
+    tf.distribute.get_replica_context().merge_call(
+        lambda _, v: getattr(variable, name)(v.values[0]), args=(_core.convert(value, variable.dtype),))
 
 
 def _can_be_updated(v):

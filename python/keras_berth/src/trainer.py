@@ -57,12 +57,22 @@ class BerthTrainer(base_trainer.Trainer):
 
     def _loss_of(self, x, y, y_pred, sample_weight, training):
         loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
-        rows = next(v for v in tree.flatten(x) if v is not None).shape[0]
+        rows = 0 if self._is_idle(training) else next(v for v in tree.flatten(x) if v is not None).shape[0]
         self._loss_tracker.update_state(loss, sample_weight=rows)
         if training and _core.replica_id() is not None:  # of the whole batch, a replica's part may be smaller
             mine = _core.convert(float(rows), None)
             loss = loss * (mine / _core.all_reduce("sum", [mine])[0])
         return loss
+
+    def _is_idle(self, training):
+        """True in a replica without rows of its own, which computes those of another."""
+        step = self.train_function if training else self.test_function
+        return step is not None and _core.replica_id() in step.idle
+
+    def _metrics_of(self, x, y, y_pred, sample_weight, training):
+        if self._is_idle(training):
+            return self.get_metrics_result()
+        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def train_step(self, data):
         x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
@@ -77,20 +87,21 @@ class BerthTrainer(base_trainer.Trainer):
             self.optimizer.apply_gradients(zip(gradients, weights))
         else:
             warnings.warn("The model does not have any trainable weights.")
-        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+        return self._metrics_of(x, y, y_pred, sample_weight, training=True)
 
     def test_step(self, data):
         x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
         y_pred = self._forward(x, training=False)
         self._loss_of(x, y, y_pred, sample_weight, training=False)
-        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+        return self._metrics_of(x, y, y_pred, sample_weight, training=False)
 
     def predict_step(self, data):
         x, _, _ = data_adapter_utils.unpack_x_y_sample_weight(data)
         return self._forward(x, training=False)
 
     def _make(self, step, name, strategy=None, joined="mean"):
-        return Step(step, f"{self.name}/{name}", self.run_eagerly, self._contract, strategy, joined)
+        own = getattr(step, "__func__", None) is getattr(BerthTrainer, name)
+        return Step(step, f"{self.name}/{name}", self.run_eagerly, self._contract, strategy, joined, weighs=own)
 
     def _of_predict(self):
         """The strategy of predict(): of several tasks each predicts all."""

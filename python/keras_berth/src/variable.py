@@ -1,6 +1,8 @@
 """keras.Variable: holds a variable of Berth, made where the open device scope and strategy say."""
+import concurrent.futures
 import contextlib
 
+import berth as tf
 from berth import _core
 from keras.src.backend.common import KerasVariable
 from keras.src.backend.common.stateless_scope import in_stateless_scope
@@ -24,6 +26,19 @@ class Variable(KerasVariable):
             self._value = _core.Variable(value, trainable=self._trainable, name=self._path, dtype=self._dtype,
                                          synchronization=_SYNCHRONIZATION[self._synchronization],
                                          aggregation=_AGGREGATION[self._aggregation])
+
+    def _initialize_with_initializer(self, initializer):
+        """Makes the variable; while replicas are traced outside of the trace, on a thread that has none."""
+        make = super()._initialize_with_initializer
+        if _core.replica_id() is None:
+            return make(initializer)
+        opened = tf.distribute.get_strategy()
+
+        def outside():
+            with opened.scope():
+                make(initializer)
+        with concurrent.futures.ThreadPoolExecutor(1) as thread:
+            thread.submit(outside).result()
 
     def _direct_assign(self, value):
         self._value.assign(value)
