@@ -7,7 +7,7 @@ from berth._structure import flatten, pack
 from berth._tensor import convert_to_tensor
 
 __all__ = ["case", "switch_case", "map_fn", "foldl", "foldr", "scan", "recompute_grad", "name_scope",
-           "vectorized_map", "init_scope"]
+           "vectorized_map", "init_scope", "control_dependencies"]
 
 _ops = _core.ops
 
@@ -104,6 +104,19 @@ class init_scope:
     def __enter__(self):
         if _core.traces_loop():
             raise NeedsValues("tf.init_scope() leaves the trace")
+
+    def __exit__(self, *_):
+        pass
+
+
+class control_dependencies:
+    """A block after `control_inputs`: there is nothing to do, since effects keep the order of the program."""
+
+    def __init__(self, control_inputs):
+        pass
+
+    def __enter__(self):
+        return self
 
     def __exit__(self, *_):
         pass

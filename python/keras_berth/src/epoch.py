@@ -32,6 +32,22 @@ def _dense(v):
     return v
 
 
+def is_text(v):
+    """True of a tensor or an array of strings."""
+    return (isinstance(v, _core.Tensor) and v.dtype == _core.string) or (
+        isinstance(v, np.ndarray) and (v.dtype.kind in "SU" or v.dtype == object and v.size and isinstance(
+            v.flat[0], (str, bytes))))
+
+
+def _texts(x, y, sample_weight, options):
+    """The data set of batches of texts, which Keras' adapters of arrays do not take."""
+    from berth.data import Dataset
+    batches = Dataset.from_tensor_slices(tuple(v for v in (x, y, sample_weight) if v is not None))
+    if options.get("shuffle") and y is not None:
+        batches = batches.shuffle(len(batches), seed=int(np.random.randint(2 ** 31)))
+    return batches.batch(options.get("batch_size") or 32)
+
+
 class _DatasetAdapter(DataAdapter):
     """The batches of a tf.data.Dataset of Berth."""
 
@@ -57,6 +73,8 @@ class Epochs(EpochIterator):
     def __init__(self, x, y=None, sample_weight=None, strategy=None, **options):
         from berth.data import Dataset
         from berth.distribute import DistributedDataset
+        if any(map(is_text, tree.flatten(x))):
+            x, y, sample_weight = _texts(x, y, sample_weight, options), None, None
         self._own = x if isinstance(x, (Dataset, DistributedDataset)) else None
         if self._own is not None:
             if y is not None or sample_weight is not None:

@@ -42,7 +42,7 @@ class Step:
 
     def _on_replicas(self, batch):
         """A step in every replica: a batch has a PerReplica where there are several."""
-        leaves, self._form = flatten(batch, lambda v: v is not None)
+        leaves, self._form = flatten(batch, lambda v: v is not None, PerReplica)
         return self._replicated([list(v.values) if isinstance(v, PerReplica) else self._cut(v) for v in leaves])
 
     def _cut(self, t):
@@ -60,7 +60,7 @@ class Step:
             busy = next(r for r in range(len(parts[0])) if r not in self.idle)
             parts = [[p[busy] if r in self.idle else t for r, t in enumerate(p)] for p in parts]
         data = pack(self._form, [p[0] if len(p) == 1 else PerReplica(p) for p in parts])
-        out, form = flatten(self._strategy.run(self._step, args=(data,)), lambda v: v is not None)
+        out, form = flatten(self._strategy.run(self._step, args=(data,)), lambda v: v is not None, PerReplica)
         return pack(form, [self._of_all(v.values) if isinstance(v, PerReplica) else v for v in out])
 
     def _of_all(self, values):

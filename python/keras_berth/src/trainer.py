@@ -16,7 +16,7 @@ from keras.src.utils import traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
 from keras_berth.src import distribution_lib
-from keras_berth.src.epoch import Epochs, tensors
+from keras_berth.src.epoch import Epochs, is_text, tensors
 from keras_berth.src.steps import Step
 
 
@@ -129,11 +129,22 @@ class BerthTrainer(base_trainer.Trainer):
         """Makes variables of the model, its metrics and its optimizer."""
         first = epochs.first_batch()
         with contextlib.nullcontext() if self._strategy is None else self._strategy.scope():
-            if first is not None:
+            if first is not None and any(map(is_text, tree.flatten(first))):
+                self._build_by_values(tensors(first))
+            elif first is not None:
                 self._symbolic_build(data_batch=first)
             else:
                 self._symbolic_build(iterator=epochs)
         epochs.reset()
+
+    def _build_by_values(self, batch):
+        """What _symbolic_build() does, for texts, which are not traced."""
+        x, y, _ = data_adapter_utils.unpack_x_y_sample_weight(batch)
+        y_pred = self._forward(x, training=False)
+        if self._compile_metrics is not None and not self._compile_metrics.built and y is not None:
+            self._compile_metrics.build(y, y_pred)
+        if self.optimizer is not None and not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
 
     def _calls(self, step, epochs, whole, callbacks, kind):
         """Runs an epoch; yields after each call of the engine (first step, last step, results of the last)."""

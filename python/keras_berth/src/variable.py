@@ -1,9 +1,9 @@
 """keras.Variable: holds a variable of Berth, made where the open device scope and strategy say."""
-import concurrent.futures
 import contextlib
 
 import berth as tf
 from berth import _core
+from berth._module import untraced
 from keras.src.backend.common import KerasVariable
 from keras.src.backend.common.stateless_scope import in_stateless_scope
 
@@ -28,17 +28,16 @@ class Variable(KerasVariable):
                                          aggregation=_AGGREGATION[self._aggregation])
 
     def _initialize_with_initializer(self, initializer):
-        """Makes the variable; while replicas are traced outside of the trace, on a thread that has none."""
+        """Makes the variable; while a function is traced outside of the trace."""
         make = super()._initialize_with_initializer
-        if _core.replica_id() is None:
-            return make(initializer)
-        opened = tf.distribute.get_strategy()
+        opened = contextlib.nullcontext()
+        if _core.traces_loop() and _core.has_strategy():
+            opened = tf.distribute.get_strategy().scope()
 
         def outside():
-            with opened.scope():
+            with opened:
                 make(initializer)
-        with concurrent.futures.ThreadPoolExecutor(1) as thread:
-            thread.submit(outside).result()
+        untraced(outside)
 
     def _direct_assign(self, value):
         self._value.assign(value)
