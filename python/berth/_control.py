@@ -121,6 +121,19 @@ def control_dependencies(control_inputs):
     yield
 
 
+class control_dependencies:
+    """A block after `control_inputs`: there is nothing to do, since effects keep the order of the program."""
+
+    def __init__(self, control_inputs):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
 def recompute_grad(f):
     """Decorator: inner values are computed again for the gradient in place of being kept."""
     import functools

@@ -1,6 +1,6 @@
 """tf.image where TensorFlow has names of its own."""
 from berth import _core
-from berth._tensor import convert_to_tensor
+from berth._tensor import as_dtype, convert_to_tensor, uint8
 
 _ops = _core.ops
 
@@ -11,15 +11,13 @@ class ResizeMethod:
     LANCZOS3, LANCZOS5, GAUSSIAN, MITCHELLCUBIC = "lanczos3", "lanczos5", "gaussian", "mitchellcubic"
 
 
-def decode_image(contents, channels=None, dtype=None, name=None, expand_animations=True, **kwargs):
-    """The pixels of a picture of any kind, [height, width, channels], uint8, uint16, or floats from 0 to 1.
+def decode_image(contents, channels=None, dtype=uint8, name=None, expand_animations=True, max_pixels=None):
+    """The picture in the bytes of a PNG, JPEG or BMP file, [height, width, channels].
 
-    expand_animations: with True a GIF has one more dimension in front, that of its pictures; with False it is its first
-    picture. **kwargs: max_pixels.
+    expand_animations is for files of several pictures (GIF), which are not read.
     """
-    kwargs |= {} if dtype is None else {"dtype": dtype}
-    pixels = _ops.io.decode_image(contents, channels=channels or 0, **kwargs)
-    return pixels if expand_animations or len(pixels.shape) < 4 else pixels[0]
+    options = {} if max_pixels is None else {"max_pixels": max_pixels}
+    return _ops.io.decode_image(contents, channels or 0, as_dtype(dtype), **options)
 
 
 def extract_patches(images, sizes, strides, rates, padding, name=None):

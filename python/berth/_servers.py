@@ -42,9 +42,10 @@ class ParameterServerStrategy(Strategy):
             "queue_length": queue_length}))
         atexit.register(_end, weakref.ref(self))
 
-    cluster_resolver = property(lambda self: self._resolver)
-    num_workers = property(lambda self: self.__berth__.num_workers)
-    num_parameter_servers = property(lambda self: self.__berth__.num_parameter_servers)
+    cluster_resolver = property(lambda self: self._resolver, doc="The resolver that was given.")
+    num_workers = property(lambda self: self.__berth__.num_workers, doc="The number of workers.")
+    num_parameter_servers = property(lambda self: self.__berth__.num_parameter_servers,
+                                     doc="The number of parameter servers.")
 
     def __repr__(self):
         return f"<ParameterServerStrategy workers={self.num_workers}, servers={self.num_parameter_servers}>"
@@ -90,8 +91,8 @@ class Server:
         self._address = spec.task_address(job_name, self.task_index)
         Server._made[self._address] = self
 
-    target = property(lambda self: url(self._address, self.protocol))
-    server_def = property(lambda self: self)
+    target = property(lambda self: url(self._address, self.protocol), doc="The address, as grpc://host:port.")
+    server_def = property(lambda self: self, doc="What the server was started with.")
 
     def start(self):
         """Does nothing: join() serves."""

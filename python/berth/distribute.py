@@ -10,7 +10,7 @@ import types as _types
 from berth import _core
 from berth._frames import hide_in
 from berth._modules import later as _later
-from berth._structure import flatten, pack
+from berth._structure import Composite, flatten, pack
 from berth._tensor import TensorSpec, convert_to_tensor
 from berth._tensor import name_missing as _name_missing
 from berth.data import Iterator
@@ -45,11 +45,19 @@ class DistributedValues:
     """A value of each of several; see its subclass PerReplica."""
 
 
-class PerReplica(DistributedValues):
-    """A value of each replica."""
+class PerReplica(DistributedValues, Composite):
+    """A value of each replica, or the spec of each."""
 
     def __init__(self, values):
         self.values = tuple(values)
+
+    def _parts(self):
+        return self.values, PerReplica, "PerReplica"
+
+    def is_compatible_with(self, other):
+        """True if another has as many values, each of which fits the spec here."""
+        return isinstance(other, PerReplica) and len(other.values) == len(self.values) and all(
+            spec.is_compatible_with(v) for spec, v in zip(self.values, other.values))
 
     def __repr__(self):
         return f"PerReplica({list(self.values)})"
@@ -98,6 +106,7 @@ class Strategy:
 
     @property
     def num_replicas_in_sync(self):
+        """How many replicas compute together, those of all tasks."""
         return self.__berth__.num_replicas_in_sync
 
     def scope(self):
@@ -112,7 +121,7 @@ class Strategy:
         """Calls fn in every replica; PerReplica arguments give each its own. Variables, numbers and objects stay so."""
         n = self.__berth__.replicas_here
         leaves, form = flatten((tuple(args), kwargs or {}), lambda v: isinstance(v, (PerReplica, _core.Tensor))
-                               or hasattr(v, "__array_interface__"))
+                               or hasattr(v, "__array_interface__"), PerReplica)
         by_replica = [[convert_to_tensor(v.values[r] if isinstance(v, PerReplica) else v)
                        for v in leaves] for r in range(n)]
 
@@ -154,11 +163,12 @@ class Strategy:
 
     def reduce(self, reduce_op, value, axis=None):
         """The sum or mean of a value over replicas."""
-        leaves, form = flatten(value)
+        leaves, form = flatten(value, whole=PerReplica)
         return pack(form, [self.__berth__.reduce(_op(reduce_op), self._parts(v), axis)
                            for v in leaves])
 
     def gather(self, value, axis):
+        """The values of all replicas one after the other along an axis."""
         return self.__berth__.gather(self._parts(value), axis)
 
     def _parts(self, value):
@@ -230,7 +240,8 @@ class StrategyExtended:
     def __init__(self, strategy):
         self._strategy = strategy
 
-    worker_devices = property(lambda self: tuple(d for devices in self._strategy.devices() for d in devices))
+    worker_devices = property(lambda self: tuple(d for devices in self._strategy.devices() for d in devices),
+                              doc="The names of the devices that compute.")
     parameter_devices = worker_devices
 
     def reduce_to(self, reduce_op, value, destinations=None, options=None):
@@ -289,7 +300,7 @@ class DistributedIterator(Iterator):
         super().__init__(handle, element_of)
         self._spec = spec
 
-    element_spec = property(lambda self: self._spec)
+    element_spec = property(lambda self: self._spec, doc="The specs of an element, in its structure.")
 
 
 class MirroredStrategy(Strategy):
@@ -326,9 +337,9 @@ class MultiWorkerMirroredStrategy(Strategy):
         from berth import _resolvers
         return self._resolver or _resolvers.TFConfigClusterResolver()
 
-    is_chief = property(lambda self: self.__berth__.is_chief)
-    task_type = property(lambda self: self.__berth__.task_type)
-    task_id = property(lambda self: self.__berth__.task_id)
+    is_chief = property(lambda self: self.__berth__.is_chief, doc="Whether this task writes checkpoints.")
+    task_type = property(lambda self: self.__berth__.task_type, doc="The job of this task.")
+    task_id = property(lambda self: self.__berth__.task_id, doc="The number of this task in its job.")
 
     def leave(self):
         """Says that this task is done, at the end of a program."""
@@ -356,10 +367,12 @@ class ReplicaContext:
 
     @property
     def replica_id_in_sync_group(self):
+        """The number of the replica; 0 where there is one."""
         return _core.replica_id() or 0
 
     @property
     def num_replicas_in_sync(self):
+        """How many replicas compute together."""
         return _core.get_strategy().num_replicas_in_sync
 
     @property

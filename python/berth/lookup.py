@@ -31,6 +31,8 @@ class KeyValueTensorInitializer(_Initializer):
         self.key_dtype, self.value_dtype = self.keys.dtype, self.values.dtype
 
     def _pairs(self):
+        if not hasattr(self, "keys"):  # a class of the user's, of no keys
+            return ()
         return zip(self.keys.numpy().ravel().tolist(), self.values.numpy().ravel().tolist())
 
 
@@ -87,6 +89,14 @@ class _Table:
 
     __getitem__ = lookup
 
+    def export(self, name=None):
+        """(keys, values), in no order."""
+        kind = object if self.key_dtype == string else self.key_dtype.as_numpy_dtype
+        keys = convert_to_tensor(_np.asarray(list(self._map), dtype=kind), self.key_dtype)
+        values = list(self._map.values())
+        kind = object if self.value_dtype == string else self.value_dtype.as_numpy_dtype
+        return keys, convert_to_tensor(_np.asarray(values, dtype=kind).reshape([-1, *_np.shape(self._default)]), self.value_dtype)
+
     def _value(self, key):
         return self._map.get(key, self._default)
 
@@ -115,6 +125,7 @@ class StaticVocabularyTable(_Table):
         self._buckets, self._known = int(num_oov_buckets), len(self._map)
 
     def size(self, name=None):
+        """The number of keys and of buckets."""
         return convert_to_tensor(self._known + self._buckets, int64)
 
     def _value(self, key):
@@ -144,13 +155,6 @@ class MutableHashTable(_Table):
 
     erase = remove
 
-    def export(self, name=None):
-        """(keys, values), in no order."""
-        kind = object if self.key_dtype == string else self.key_dtype.as_numpy_dtype
-        keys = convert_to_tensor(_np.asarray(list(self._map), dtype=kind), self.key_dtype)
-        values = list(self._map.values())
-        kind = object if self.value_dtype == string else self.value_dtype.as_numpy_dtype
-        return keys, convert_to_tensor(_np.asarray(values, dtype=kind).reshape([-1, *_np.shape(self._default)]), self.value_dtype)
 
 
 class DenseHashTable(MutableHashTable):
@@ -163,6 +167,7 @@ class DenseHashTable(MutableHashTable):
             if self.key_dtype != string else set()
 
     def insert(self, keys, values, name=None):
+        """Sets the values of keys."""
         if self._no_keys & set(convert_to_tensor(keys, self.key_dtype).numpy().ravel().tolist()):
             raise _core.InvalidArgumentError(f"insert: {sorted(self._no_keys)} mark places that are free, and cannot be inserted")
         super().insert(keys, values)

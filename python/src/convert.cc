@@ -279,6 +279,11 @@ keras::callbacks::UpdateFreq From<keras::callbacks::UpdateFreq>::get(
   if (PyUnicode_Check(o)) return {text_of(o).c_str()};
   return {From<int64_t>::get(o, h)};
 }
+keras::callbacks::SaveFreq From<keras::callbacks::SaveFreq>::get(PyObject* o,
+                                                                 DType h) {
+  if (PyUnicode_Check(o)) return {text_of(o)};
+  return {From<int64_t>::get(o, h)};
+}
 keras::Layer From<keras::Layer>::get(PyObject* o, DType) {
   return handle_of<keras::Layer>(o, "a layer");
 }

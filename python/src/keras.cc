@@ -159,11 +159,13 @@ void add_optimizers(nb::module_& m) {
              const Free free;
              o.apply_gradients(g, v, site);
            })
-      .def("scale_loss",
-           [](const keras::Optimizer& o, nb::handle loss) {
-             return to_python(
-                 o.scale_loss(tensor_of(loss.ptr()), site_of_caller()));
-           })
+      .def(
+          "scale_loss",
+          [](const keras::Optimizer& o, nb::handle loss) {
+            return to_python(
+                o.scale_loss(tensor_of(loss.ptr()), site_of_caller()));
+          },
+          "loss"_a, "The loss times the scale of a LossScaleOptimizer.")
       .def("build",
            [](const keras::Optimizer& o, nb::list variables) {
              const auto all =
@@ -175,16 +177,20 @@ void add_optimizers(nb::module_& m) {
           "learning_rate",
           [](const keras::Optimizer& o) { return o.learning_rate(); },
           nb::call_guard<Free>())
-      .def("schedule",
-           [](const keras::Optimizer& o) -> nb::object {
-             return o.schedule() ? nb::cast(o.schedule()) : nb::none();
-           })
-      .def("set_learning_rate",
-           [](const keras::Optimizer& o, double rate) {
-             const Site site = site_of_caller();
-             const Free free;
-             o.set_learning_rate(rate, site);
-           })
+      .def(
+          "schedule",
+          [](const keras::Optimizer& o) -> nb::object {
+            return o.schedule() ? nb::cast(o.schedule()) : nb::none();
+          },
+          "The schedule of the learning rate, or None.")
+      .def(
+          "set_learning_rate",
+          [](const keras::Optimizer& o, double rate) {
+            const Site site = site_of_caller();
+            const Free free;
+            o.set_learning_rate(rate, site);
+          },
+          "rate"_a, "Sets the learning rate.")
       .def(
           "iterations",
           [](const keras::Optimizer& o) { return o.iterations(); },

@@ -3,6 +3,7 @@ import threading
 
 import numpy as np
 from berth import _core
+from berth._structure import flatten
 from berth._tensor import TensorSpec
 from keras.src import tree
 from keras.src.trainers.data_adapters import array_slicing
@@ -32,16 +33,20 @@ def _dense(v):
     return v
 
 
-def _is_text(v):
-    return getattr(v, "dtype", None) == _core.string or (isinstance(v, np.ndarray) and v.dtype.kind in "OSU")
+def is_text(v):
+    """True of a tensor or an array of strings."""
+    return (isinstance(v, _core.Tensor) and v.dtype == _core.string) or (
+        isinstance(v, np.ndarray) and (v.dtype.kind in "SU" or v.dtype == object and v.size and isinstance(
+            v.flat[0], (str, bytes))))
 
 
-def _batches(x, y, sample_weight, batch_size=None, shuffle=False, class_weight=None, **_):
-    """A dataset of arrays some of which have texts."""
+def _texts(x, y, sample_weight, options):
+    """The data set of batches of texts, which Keras' adapters of arrays do not take."""
     from berth.data import Dataset
-    parts = (x, y, sample_weight)
-    rows = Dataset.from_tensor_slices(parts[:3 if sample_weight is not None else 2 if y is not None else 1])
-    return (rows.shuffle(len(tree.flatten(x)[0])) if shuffle else rows).batch(batch_size or 32)
+    batches = Dataset.from_tensor_slices(tuple(v for v in (x, y, sample_weight) if v is not None))
+    if options.get("shuffle") and y is not None:
+        batches = batches.shuffle(len(batches), seed=int(np.random.randint(2 ** 31)))
+    return batches.batch(options.get("batch_size") or 32)
 
 
 def _weighted(batch, class_weight):
@@ -82,8 +87,8 @@ class Epochs(EpochIterator):
     def __init__(self, x, y=None, sample_weight=None, strategy=None, **options):
         from berth.data import Dataset
         from berth.distribute import DistributedDataset
-        if any(map(_is_text, tree.flatten((x, y, sample_weight)))):
-            x, y, sample_weight = _batches(x, y, sample_weight, **options), None, None
+        if any(map(is_text, tree.flatten(x))):
+            x, y, sample_weight = _texts(x, y, sample_weight, options), None, None
         self._own = x if isinstance(x, (Dataset, DistributedDataset)) else None
         if self._own is not None:
             if y is not None or sample_weight is not None:
@@ -122,11 +127,14 @@ class Epochs(EpochIterator):
             batches = Dataset.from_generator(lambda: iter(self.data_adapter.get_numpy_iterator()),
                                              output_signature=spec)
         else:
-            batches = Dataset.from_tensor_slices(whole)
+            leaves, form = flatten(whole, lambda v: v is not None)
+            batches = Dataset(_core.Dataset.from_tensor_slices(leaves), form)
             if self.data_adapter._shuffle:
                 n = self.data_adapter._num_samples
                 batches = batches.shuffle(n, seed=int(np.random.randint(2 ** 31)))
             batches = batches.batch(self.data_adapter.batch_size)
+            if self.data_adapter.batch_size < self._strategy.num_replicas_in_sync == self._strategy.__berth__.replicas_here:
+                return batches  # each for one replica
         return self._strategy.experimental_distribute_dataset(batches)
 
     def first_batch(self):

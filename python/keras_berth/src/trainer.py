@@ -16,7 +16,7 @@ from keras.src.utils import traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
 from keras_berth.src import distribution_lib, losses
-from keras_berth.src.epoch import Epochs, tensors
+from keras_berth.src.epoch import Epochs, is_text, tensors
 from keras_berth.src.plan import plan_of
 from keras_berth.src.steps import ScheduledStep, Step
 
@@ -58,15 +58,26 @@ class BerthTrainer(base_trainer.Trainer):
         return self(x, training=training) if self._call_has_training_arg else self(x)
 
     def _loss_of(self, x, y, y_pred, sample_weight, training):
-        rows = next(v for v in tree.flatten(x) if v is not None).shape[0]
+        idle = self._idle(training)
+        rows = 0 if _core.replica_id() in idle else next(v for v in tree.flatten(x) if v is not None).shape[0]
         several = _core.replica_id() is not None and isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy)
-        with losses.part(rows) if several else contextlib.nullcontext():
+        with losses.part(rows) if idle or several else contextlib.nullcontext():
             loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
             self._loss_tracker.update_state(losses.unscaled(loss), sample_weight=rows)
         return loss
 
     def _aggregate_additional_loss(self, loss):
         return losses.scaled(super()._aggregate_additional_loss(loss))
+
+    def _idle(self, training):
+        """The replicas without rows of their own, which compute those of another."""
+        step = self.train_function if training else self.test_function
+        return getattr(step, "idle", ())
+
+    def _metrics_of(self, x, y, y_pred, sample_weight, training):
+        if _core.replica_id() in self._idle(training):
+            return self.get_metrics_result()
+        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def train_step(self, data):
         x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
@@ -81,13 +92,13 @@ class BerthTrainer(base_trainer.Trainer):
             self.optimizer.apply_gradients(zip(gradients, weights))
         else:
             warnings.warn("The model does not have any trainable weights.")
-        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+        return self._metrics_of(x, y, y_pred, sample_weight, training=True)
 
     def test_step(self, data):
         x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
         y_pred = self._forward(x, training=False)
         self._loss_of(x, y, y_pred, sample_weight, training=False)
-        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+        return self._metrics_of(x, y, y_pred, sample_weight, training=False)
 
     def predict_step(self, data):
         x, _, _ = data_adapter_utils.unpack_x_y_sample_weight(data)
@@ -102,7 +113,8 @@ class BerthTrainer(base_trainer.Trainer):
         if self._on_servers and joined == "mean" and not self.run_eagerly:
             return ScheduledStep(step, f"{self.name}/{name}", self._strategy,
                                  lambda: [*self.variables, *getattr(self.optimizer, "variables", [])])
-        return Step(step, f"{self.name}/{name}", self.run_eagerly, self._contract, strategy, joined)
+        own = getattr(step, "__func__", None) is getattr(BerthTrainer, name)
+        return Step(step, f"{self.name}/{name}", self.run_eagerly, self._contract, strategy, joined, weighs=own)
 
     def _of_predict(self):
         """The strategy of predict(): of several tasks each predicts all."""
@@ -131,7 +143,19 @@ class BerthTrainer(base_trainer.Trainer):
         first = epochs.first_batch()
         with (contextlib.nullcontext() if self._strategy is None else self._strategy.scope(),
               contextlib.suppress(RuntimeError)):  # a train_step of the model's own need not call the model
-            self._symbolic_build(data_batch=first)
+            if any(map(is_text, tree.flatten(first))):
+                self._build_by_values(tensors(first))
+            else:
+                self._symbolic_build(data_batch=first)
+
+    def _build_by_values(self, batch):
+        """What _symbolic_build() does, for texts, which are not traced."""
+        x, y, _ = data_adapter_utils.unpack_x_y_sample_weight(batch)
+        y_pred = self._forward(x, training=False)
+        if self._compile_metrics is not None and not self._compile_metrics.built and y is not None:
+            self._compile_metrics.build(y, y_pred)
+        if self.optimizer is not None and not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
 
     def _calls(self, step, epochs, whole, callbacks, kind):
         """Runs an epoch; yields after each call of the engine (first step, last step, results of the last)."""

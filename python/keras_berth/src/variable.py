@@ -2,6 +2,7 @@
 import contextlib
 import threading
 
+import berth as tf
 from berth import _core
 from berth._control import init_scope
 from keras.src.backend.common import KerasVariable
