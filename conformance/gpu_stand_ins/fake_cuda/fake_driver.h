@@ -7,6 +7,8 @@
 //   driver=12020               version of CUDA; 13000
 //   memory=64M                 of each GPU; 1G
 //   others=16M                 of that, used by other processes; 0
+//   pause=100                  microseconds that a thread sleeps after it has
+//                              recorded an event without times; 0
 //   mode=2                     compute mode of each GPU, CUcomputemode; 0
 //   integrated=1               shares its memory with the host; 0
 //   capability=75              of each GPU; 90

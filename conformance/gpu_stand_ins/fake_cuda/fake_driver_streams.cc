@@ -149,17 +149,22 @@ FAKE cuEventDestroy(CUevent event) {
 }
 
 FAKE cuEventRecord(CUevent event, CUstream stream) {
-  Call c("cuEventRecord");
-  if (c.fails() || c.wrong(stream) || c.wrong(event)) return c.error;
-  if (stream->captured) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  if (!event->timed) {
-    char name[16] = "";
-    pthread_getname_np(pthread_self(), name, sizeof name);
-    c.s.recorded[current->device] += name[0];
+  long pause = 0;
+  {
+    Call c("cuEventRecord");
+    if (c.fails() || c.wrong(stream) || c.wrong(event)) return c.error;
+    if (stream->captured) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (!event->timed) {
+      char name[16] = "";
+      pthread_getname_np(pthread_self(), name, sizeof name);
+      c.s.recorded[current->device] += name[0];
+      pause = c.s.pause;
+    }
+    event->left = c.s.later;
+    event->holds = stream->holds;
+    event->at_ms = c.s.clock_ms += 0.5;
   }
-  event->left = c.s.later;
-  event->holds = stream->holds;
-  event->at_ms = c.s.clock_ms += 0.5;
+  if (pause > 0) std::this_thread::sleep_for(std::chrono::microseconds(pause));
   return CUDA_SUCCESS;
 }
 

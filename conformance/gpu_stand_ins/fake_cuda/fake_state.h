@@ -88,7 +88,7 @@ struct Allocation {
 struct State {
   std::recursive_mutex mutex;
   int devices = 1, version = 13000, capability = 90;
-  long later = 0;
+  long later = 0, pause = 0;
   size_t memory = size_t{1} << 30, others = 0;
   int mode = CU_COMPUTEMODE_DEFAULT;
   bool integrated = false;
@@ -158,7 +158,7 @@ inline Failure failure_of(const std::string& value) {
 inline void State::read(const std::string& description) {
   devices = 1, version = 13000, capability = 90, later = 0;
   memory = size_t{1} << 30, others = 0;
-  mode = CU_COMPUTEMODE_DEFAULT, integrated = false;
+  mode = CU_COMPUTEMODE_DEFAULT, integrated = false, pause = 0;
   failures.clear();
   for (const std::string& word : cut(description, ',')) {
     const size_t is = word.find('=');
@@ -170,6 +170,8 @@ inline void State::read(const std::string& description) {
       version = std::atoi(value.c_str());
     } else if (name == "memory") {
       memory = bytes_of(value);
+    } else if (name == "pause") {
+      pause = std::atol(value.c_str());
     } else if (name == "others") {
       others = bytes_of(value);
     } else if (name == "mode") {

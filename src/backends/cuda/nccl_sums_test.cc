@@ -135,7 +135,7 @@ TEST_F(NcclSumsOfCards, OfSeveralThreadsDoNotCross) {
 // Else one card waits in a sum before work of the other program, for whose sum
 // the other card waits.
 TEST_F(NcclSumsOfCards, BeginInOneOrderOnAllCards) {
-  kFake->begin("devices=4");
+  kFake->begin("devices=4,pause=100");
   const SumStep step{.devices = gpus(2), .sizes = {8}};
   std::vector<std::thread> threads;
   for (const char* name : {"A", "B"}) {
