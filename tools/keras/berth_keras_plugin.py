@@ -23,6 +23,10 @@ import pytest
 
 for _folder in filter(None, os.environ.get("BERTH_KERAS_EXTRA", "").split(os.pathsep)):
     sys.path.append(_folder)
+try:
+    import torch  # noqa: F401  before TensorFlow, beside which it crashes else
+except ImportError:
+    pass
 if os.environ.get("KERAS_BACKEND") == "berth":
     import berth  # noqa: F401  registers the backend
 
