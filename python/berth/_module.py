@@ -8,8 +8,11 @@ def of_keras(value):
     return any(c.__module__.startswith("keras.src.") for c in type(value).__mro__)
 
 
-def variables_in(value, seen=None):
-    """Pairs (path, Variable) of what lists, dictionaries and attributes hold, each variable once."""
+def variables_in(value, seen=None, keras=True):
+    """Pairs (path, Variable) of what lists, dictionaries and attributes hold, each variable once.
+
+    keras: also those of the package Keras, which a tf.Module's `variables` leave out, as in TensorFlow.
+    """
     seen = set() if seen is None else seen
     if id(value) in seen:
         return []
@@ -17,9 +20,16 @@ def variables_in(value, seen=None):
         seen.add(id(value))
         return [("", value)]
     if of_keras(value):
+        if not keras:
+            return []
         held = getattr(value, "_value", None)
+        # Names of slots have names of layers in them, which are numbered.
         parts = [("", held)] if isinstance(held, Variable) else [
-            (str(i) if hasattr(value, "apply_gradients") else f"{i}/{v.name}", v) for i, v in enumerate(getattr(value, "variables", ()))]
+            (str(i) if hasattr(value, "apply_gradients") else f"{i}/{v.name}", v)
+            for i, v in enumerate(getattr(value, "variables", ()))]
+        if hasattr(value, "_flatten_layers"):
+            parts += [(f"layer_{i}/{name}", v) for i, layer in enumerate(value._flatten_layers())
+                      for name, v in sorted(vars(layer).items()) if isinstance(v, Variable)]
     elif isinstance(value, dict):
         parts = [(str(k), v) for k, v in value.items()]
     elif isinstance(value, (list, tuple)):
@@ -35,7 +45,7 @@ def variables_in(value, seen=None):
         return []
     seen.add(id(value))
     return [("/".join(filter(None, (name, path))), v)
-            for name, part in parts for path, v in variables_in(part, seen)]
+            for name, part in parts for path, v in variables_in(part, seen, keras)]
 
 
 class Module:
@@ -69,7 +79,7 @@ class Module:
     @property
     def variables(self):
         """The variables of the module and of what it holds, in the order of the names of attributes."""
-        return tuple(v for _, v in variables_in(self))
+        return tuple(v for _, v in variables_in(self, keras=False))
 
     @property
     def trainable_variables(self):

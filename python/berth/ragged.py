@@ -352,7 +352,7 @@ class RaggedTensorSpec(Composite, _TypeSpec):
             raise ValueError("RaggedTensorSpec: expected a shape or a ragged_rank")
         self.ragged_rank = rank - 1 if ragged_rank is None else int(ragged_rank)
         self.row_splits_dtype = row_splits_dtype
-        self.flat_values_spec = TensorSpec(None if rank is None else [None, *self.shape.as_list()[
+        self.flat_values_spec = flat_values_spec or TensorSpec(None if rank is None else [None, *self.shape.as_list()[
             self.ragged_rank + 1:]], self.dtype)
 
     @classmethod

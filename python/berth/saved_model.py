@@ -20,9 +20,6 @@ _LIST, _MODEL, _VALUES = "functions.json", "model.safetensors", "variables.npz"
 
 def save(obj, export_dir, signatures=None, options=None):
     """Writes what `obj` computes: each trace of its tf.functions, and the model if it is one."""
-    if any(c.__module__.startswith("keras.src.") for c in type(obj).__mro__):
-        raise NotImplementedError("tf.saved_model.save: models of the package Keras are not written yet; "
-                                  "model.save('model.keras') keeps the model")
     folder = str(export_dir)
     os.makedirs(folder, exist_ok=True)
     model = hasattr(obj, "save_weights")

@@ -133,7 +133,8 @@ class Epochs(EpochIterator):
                 n = self.data_adapter._num_samples
                 batches = batches.shuffle(n, seed=int(np.random.randint(2 ** 31)))
             batches = batches.batch(self.data_adapter.batch_size)
-            if self.data_adapter.batch_size < self._strategy.num_replicas_in_sync == self._strategy.__berth__.replicas_here:
+            least = min(self.data_adapter.batch_size, self.data_adapter._num_samples)
+            if least < self._strategy.num_replicas_in_sync == self._strategy.__berth__.replicas_here:
                 return batches  # each for one replica
         return self._strategy.experimental_distribute_dataset(batches)
 

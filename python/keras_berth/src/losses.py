@@ -39,7 +39,10 @@ def scaled(value):
 
 def unscaled(value):
     """The mean over this replica's examples, of its part."""
-    return _times(value, 1 / (_share()))
+    share = _share()
+    if isinstance(share, float):
+        return _times(value, 1 / share)
+    return _core.ops.math.divide_no_nan(value, _core.ops.cast(share, value.dtype))  # of no examples it is none
 
 
 _loss.scale_loss_for_distribution, _loss.unscale_loss_for_distribution = scaled, unscaled
