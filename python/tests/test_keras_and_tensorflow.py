@@ -19,11 +19,11 @@ def ones(layer, **kwargs):  # of each element alone, and of a batch
 """
 
 
-def run(script, tmp_path):
+def run(script, tmp_path, **environment):
     path = tmp_path / "script.py"
     path.write_text(START + textwrap.dedent(script))
     done = subprocess.run([sys.executable, "-m", "berth", str(path)], capture_output=True, text=True, timeout=300,
-                          env={**os.environ, "KERAS_BACKEND": "berth"})
+                          env={**os.environ, "KERAS_BACKEND": "berth", **environment})
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -222,3 +222,56 @@ def test_weights_of_classes_and_texts_reach_datasets(tmp_path):
     import os
     assert b"graph_keras_model" in b"".join(open("FOLDER/board/train/" + f, "rb").read() for f in os.listdir("FOLDER/board/train"))
     """.replace("FOLDER", str(tmp_path)), tmp_path)
+
+
+def test_two_replicas_train_as_one_device_does(tmp_path):
+    # What losses, optimizers and steps of one's own compute in replicas adds up to the whole batch.
+    run("""
+    import contextlib
+    r = np.random.default_rng(0)
+    data, weights = r.random((20, 4)).astype("f"), np.linspace(0.5, 1.5, 20).astype("f")
+    y = (data.sum(1, keepdims=True) > 2).astype("f")
+    class Own(keras.Model):
+        def __init__(self, net):
+            super().__init__()
+            self.net = net
+        def call(self, v, training=None):
+            return self.net(v)
+        def train_step(self, batch):
+            with tf.GradientTape() as tape:
+                loss = self.compute_loss(y=batch[1], y_pred=self(batch[0], training=True))
+            self.optimizer.apply_gradients(zip(tape.gradient(loss, self.trainable_variables), self.trainable_variables))
+            return {}
+    def net(**options):
+        made = keras.Sequential([keras.Input((4,)), layers.Dense(3, activation="tanh", **options), layers.Dense(1)])
+        for i, v in enumerate(made.trainable_weights):
+            v.assign(np.cos(np.arange(int(np.prod(v.shape))) + i).reshape(v.shape) * 0.5)
+        return made
+    sgd = lambda **options: keras.optimizers.SGD(0.1, **options)
+    rows = tf.data.Dataset.from_tensor_slices
+    cases = [
+        dict(x=rows((data, y)).batch(7)), dict(x=rows((data, y, weights)).batch(7)), dict(loss="sum"),
+        dict(make=lambda: Own(net())), dict(make=lambda: Own(net()), x=rows((data, y)).batch(7)),
+        dict(optimizer=lambda: sgd(use_ema=True, ema_momentum=0.8, ema_overwrite_frequency=2)),
+        dict(optimizer=lambda: sgd(gradient_accumulation_steps=2)), dict(optimizer=lambda: sgd(global_clipnorm=0.05)),
+        dict(make=lambda: net(kernel_regularizer="l2", activity_regularizer="l1")), dict(sample_weight=weights),
+        dict(class_weight={0: 1.0, 1: 3.0}), dict(x=rows((data, y)).batch(6), class_weight={0: 1.0, 1: 3.0})]
+    def trained(strategy, make=net, optimizer=sgd, loss="sum_over_batch_size", x=None, **options):
+        with strategy.scope() if strategy else contextlib.nullcontext():
+            model = make()
+            model.compile(optimizer() if loss != "sum" else keras.optimizers.SGD(0.005),
+                          keras.losses.MeanSquaredError(reduction=loss), metrics=["mae"])
+        given = (x,) if x is not None else (data, y)
+        options |= {} if x is not None else {"batch_size": 8, "shuffle": False}
+        losses = model.fit(*given, epochs=2, verbose=0, **options).history.get("loss", [])
+        return [*losses, *model.evaluate(data, y, batch_size=7, verbose=0), *model.predict(data[:1], verbose=0).ravel(),
+                *np.concatenate([w.ravel() for w in model.get_weights()])]
+    for case in cases:
+        one, two = trained(None, **case), trained(tf.distribute.MirroredStrategy(["/GPU:0", "/GPU:1"]), **case)
+        np.testing.assert_allclose(one, two, rtol=2e-5, atol=1e-6, err_msg=str(case))
+    strategy = tf.distribute.MirroredStrategy(["/GPU:0", "/GPU:1"])
+    numbers = np.arange(7, dtype="f").reshape(7, 1)
+    for batch in strategy.experimental_distribute_dataset(rows(numbers).batch(7)):  # 4 and 3 of them
+        losses = strategy.run(lambda v: tf.nn.compute_average_loss(tf.reduce_sum(v, -1)), args=(batch,))
+        assert float(strategy.reduce("sum", losses, axis=None)) == 3.0
+    """, tmp_path, BERTH_SIM="GPUx2")
