@@ -131,7 +131,9 @@ class Allocator::Impl {
   // asking a stream may run work, which allocates and frees.
   void release_pending(bool wait = false);
   // True when a driver may release memory while queued work uses it.
-  bool must_be_unused() const { return !host_ && !device_->simulated(); }
+  bool must_be_unused() const {
+    return !host_ && !exact_ && !device_->simulated();
+  }
   // Then waits for work that uses freed memory.
   void await_freed();
   // Gives the source free segments that no queued work uses.

@@ -457,7 +457,15 @@ TEST_F(Cudnn, TakesConvolutionsAndBatchNormsOf16Bits) {
 
 AttrsRef attended() { return AttrsRef({{"scale", 0.25}, {"is_causal", true}}); }
 
+// Opens the fake library, and with it the runtime of runs of attention.
+const BerthCudnnApi* opened() {
+  const Folder cudnn;
+  std::string why;
+  return open_cudnn({fake_folder()}, {cudnn.with("libcudnn.so.9")}, &why);
+}
+
 TEST_F(Cudnn, TakesAttentionOf16BitsWithItsGeometry) {
+  ASSERT_NE(opened(), nullptr);
   const auto card = this->card();
   const Shape q{2, 3, 16, 8}, k{2, 3, 24, 8}, v{2, 3, 24, 40}, y{2, 3, 16, 40},
       sums{2, 3, 16};
@@ -488,6 +496,7 @@ TEST_F(Cudnn, TakesAttentionOf16BitsWithItsGeometry) {
 }
 
 TEST_F(Cudnn, LeavesOtherAttentionToItsDecomposition) {
+  ASSERT_NE(opened(), nullptr);
   const auto card = this->card();
   const Shape x{2, 3, 16, 8};
   const auto attend = [&](const std::vector<Shape>& shapes, DType dtype) {
@@ -529,10 +538,7 @@ gpu::LibraryOp small_attention() {
 
 // Its runs look for the CUDA runtime by name, its plans do not.
 TEST_F(Cudnn, FindsTheRuntimeThatAttentionNeeds) {
-  const Folder cudnn;
-  std::string why;
-  ASSERT_NE(open_cudnn({fake_folder()}, {cudnn.with("libcudnn.so.9")}, &why),
-            nullptr);
+  ASSERT_NE(opened(), nullptr);
   EXPECT_NE(dlopen("libcudart.so.13", RTLD_NOW | RTLD_NOLOAD), nullptr);
   const auto card = this->card();
   EXPECT_NE(card->library_kernel(small_attention()).kernel, nullptr);

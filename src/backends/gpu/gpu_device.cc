@@ -19,7 +19,7 @@ namespace {
 // Larger copies from the host wait for the card: they take long anyway.
 constexpr size_t kMostStaged = size_t{64} << 20;
 // Smaller ones are values inside commands.
-constexpr size_t kLeastStaged = 64;
+constexpr size_t kLeastStaged = 9;
 
 size_t limit_of(const GpuPart& part, const Card& card) {
   return part.memory_limit_bytes > 0 ? part.memory_limit_bytes
@@ -27,9 +27,12 @@ size_t limit_of(const GpuPart& part, const Card& card) {
 }
 
 // Returns pinned memory with the bytes of a copy; null when there is none now.
+// It may be in use for as long as the device is there, so that must be listed.
 BlockRef staged(const Copy& copy) {
+  const Device* to = copy.to->device;
   const bool pays = copy.bytes >= kLeastStaged && copy.bytes <= kMostStaged &&
                     copy.from->host_addressable && !copy.from->pinned &&
+                    to != nullptr && to->slot() >= 0 &&
                     !copy.to->host_addressable && DeviceManager::initialised();
   Allocator* pool = pays ? DeviceManager::get().pinned_pool() : nullptr;
   Block* block = pool ? pool->try_allocate(copy.bytes) : nullptr;
