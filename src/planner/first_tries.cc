@@ -16,8 +16,6 @@ namespace {
 
 // Devices slower than this share of the fastest get no stage.
 constexpr double kLeastSpeed = 0.05;
-// Up to this share of a limit the bytes of a stage often keep it.
-constexpr double kOftenFits = 1.3;
 
 // The numbers of stages to try: the first and the last ones first.
 std::vector<int32_t> stage_counts(int32_t devices) {
@@ -101,7 +99,6 @@ void FirstTries::add_layers(LayerOrder order) {
     work_.assign(key.size(), 0);
     bytes_ = units_.held_bytes;
     is_of_weight_.assign(key.size(), 1);
-    late_us_.assign(key.size(), 0), back_us_.assign(key.size(), 0);
   }
   for (int32_t u = 0; u < units_.num_units; ++u) {
     if (units_.ops[u].empty()) continue;
@@ -111,11 +108,7 @@ void FirstTries::add_layers(LayerOrder order) {
       if (!first) continue;
       is_of_weight_[u] &= keys.of_weight[i];
       const double us = p_.costs.time(i, fastest_[0]).us;
-      if (std::isfinite(us)) {
-        work_[u] += us;
-        if (keys.of_weight[i]) late_us_[u] += us;
-        if (keys.backward[i] && !keys.of_weight[i]) back_us_[u] += us;
-      }
+      if (std::isfinite(us)) work_[u] += us;
       // What gradients give is not kept for long; a load keeps no values.
       if (keys.backward[i] || !with_order_) continue;
       for (const int64_t b : p_.costs.bytes[i]) bytes_[u] += b;
@@ -134,7 +127,6 @@ void FirstTries::add_tries() {
   const bool folds = by_layer_[0] != by_layer_[1];
   std::vector<Share> shares = {Share::kWork};
   if (mixed) shares.insert(shares.begin(), Share::kSpeed);
-  if (folds && with_order_) shares.insert(shares.begin(), Share::kEnd);
   // For a load only what is held throughout counts, which often fits anyway.
   if (units_.limited) {
     shares.insert(with_order_ ? shares.begin() : shares.end(), Share::kMemory);
@@ -154,7 +146,7 @@ void FirstTries::add_tries() {
   const LayerOrder layers = folds ? LayerOrder::kFolded : LayerOrder::kPlain;
   for (const Share share : shares) {
     add({layers, 0, share, false, false, true});
-    if (folds && share != Share::kMemory && share != Share::kEnd) {
+    if (folds && share != Share::kMemory) {
       add({layers, 0, share, true, false, true});
     }
     if (mixed) add({layers, 0, share, false, false, false});
@@ -162,8 +154,7 @@ void FirstTries::add_tries() {
     if (share == shares[0]) add({layers, 0, share, false, true, true});
   }
   for (const Share share : shares) {
-    if (!folds || share == Share::kEnd) continue;
-    add({LayerOrder::kPlain, 0, share, false, false, true});
+    if (folds) add({LayerOrder::kPlain, 0, share, false, false, true});
   }
   // There may be no time for all: of loads, all kinds of many stages first;
   // else the plain kinds of many stages, and last what hardly keeps limits or,
@@ -177,8 +168,7 @@ void FirstTries::add_tries() {
     const bool plain = !t.beside && !t.reversed && t.fastest_first &&
                        t.layers == tries_[0].layers;
     const bool by_program = t.order == First::kProgram;
-    const bool late =
-        tight ? t.share != Share::kEnd && !may_fit(cut(t)) : by_program;
+    const bool late = tight ? t.share != Share::kMemory : by_program;
     const int key = 8 * late + 4 * !plain + 2 * (rank(t) > 2) + by_program;
     keyed.emplace_back(with_order_ ? key : rank(t), t);
   }
@@ -192,7 +182,6 @@ std::string FirstTries::name(int number) const {
       fmt::format("{} stage{}", t.stages, t.stages > 1 ? "s" : "");
   if (t.share == Share::kSpeed) text += " by speed";
   if (t.share == Share::kMemory) text += " by memory";
-  if (t.share == Share::kEnd) text += " that end together";
   if (t.reversed) text += ", reversed";
   if (t.layers == LayerOrder::kPlain) text += ", of the file's order";
   if (t.beside) text += ", weight gradients on other devices";
@@ -222,57 +211,6 @@ void FirstTries::place_rest(std::vector<int32_t>& of_unit) const {
   }
 }
 
-// A device is free for the gradients of weights once its other gradients are
-// done: the earlier, the later its layers. So the first stages are short: each
-// has as many weight gradients as it can compute until a common end. Finds the
-// earliest end by bisection.
-std::vector<int32_t> FirstTries::ends_together(
-    const std::vector<int32_t>& on) const {
-  const std::vector<int32_t>& units =
-      by_layer_[static_cast<size_t>(LayerOrder::kFolded)];
-  std::vector<int32_t> ends;
-  const auto fits = [&](double tail) {
-    ends.clear();
-    double room = tail, late = 0, back = 0, bytes = 0;
-    for (size_t k = 0; k < units.size(); ++k) {
-      const int32_t u = units[k], d = on[ends.size()];
-      const double limit = p_.costs.devices[d].memory_limit;
-      const bool over = late + late_us_[u] > room * speed_[d] ||
-                        (limit > 0 && bytes + bytes_[u] > limit);
-      if (over && ends.size() + 1 < on.size()) {
-        ends.push_back(k);
-        room += back / speed_[d];
-        late = back = bytes = 0;
-      }
-      late += late_us_[u], back += back_us_[u], bytes += bytes_[u];
-    }
-    const double last = room * speed_[on[ends.size()]];
-    ends.resize(on.size(), static_cast<int32_t>(units.size()));
-    return late <= last;
-  };
-  double low = 0, high = std::accumulate(late_us_.begin(), late_us_.end(), 0.0);
-  for (int halving = 0; halving < 20; ++halving) {
-    const double middle = (low + high) / 2;
-    (fits(middle) ? high : low) = middle;
-  }
-  fits(high);
-  return ends;
-}
-
-// Whether no stage has much more than its device can hold. Not all values of a
-// stage need be there at once.
-bool FirstTries::may_fit(const StageCut& cut) const {
-  const auto& units = by_layer_[static_cast<size_t>(cut.layers)];
-  int32_t begin = 0;
-  for (size_t k = 0; k < cut.on.size(); begin = cut.ends[k++]) {
-    const double limit = p_.costs.devices[cut.on[k]].memory_limit;
-    double bytes = 0;
-    for (int32_t at = begin; at < cut.ends[k]; ++at) bytes += bytes_[units[at]];
-    if (limit > 0 && bytes > kOftenFits * limit) return false;
-  }
-  return true;
-}
-
 StageCut FirstTries::cut(const Try& t) const {
   StageCut cut;
   cut.layers = t.layers;
@@ -285,10 +223,6 @@ StageCut FirstTries::cut(const Try& t) const {
   }
   on.resize(t.stages);
   if (t.reversed) std::ranges::reverse(on);
-  if (t.share == Share::kEnd) {
-    cut.ends = ends_together(on);
-    return cut;
-  }
   // The first unit of a layer has the size of all: none is cut in two.
   const std::vector<double>& layer = layer_[static_cast<size_t>(t.layers)];
   std::vector<double> sizes(layer.size(), 0), shares;
