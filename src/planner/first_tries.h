@@ -22,7 +22,6 @@ namespace berth {
 
 // Layers in stages, one device each.
 struct StageCut {
-  LayerOrder layers = LayerOrder::kPlain;
   std::vector<int32_t> on;      // per stage: its device
   std::vector<int32_t> beside;  // and that of its weight gradients; or empty
   std::vector<int32_t> ends;    // and the place after its last layer
@@ -46,7 +45,6 @@ class FirstTries {
  private:
   enum class Share : uint8_t { kWork, kSpeed, kMemory };  // of each stage
   struct Try {
-    LayerOrder layers;
     int32_t stages;
     Share share;
     bool beside;  // weight gradients on as many further devices
@@ -57,7 +55,7 @@ class FirstTries {
 
   StageCut cut(const Try& t) const;
   void rank_devices();
-  void add_layers(LayerOrder order);
+  void add_layers();
   void add_tries();
   void place_rest(std::vector<int32_t>& of_unit) const;
   int32_t allowed_near(int32_t unit, int32_t device) const;
@@ -69,8 +67,9 @@ class FirstTries {
   std::vector<int32_t> fastest_;       // devices worth a stage, fastest first
   std::vector<double> work_, bytes_;   // per unit
   std::vector<uint8_t> is_of_weight_;  // per unit: gradients of weights alone
-  std::vector<int32_t> by_layer_[2];   // per LayerOrder: units with ops
-  std::vector<double> layer_[2];       // and the layer of each
+  std::vector<int32_t> by_layer_;      // units with ops
+  std::vector<double> layer_;          // and the layer of each
+  bool folds_ = false;                 // layers have gradients
   std::vector<Try> tries_;
 };
 
