@@ -158,7 +158,7 @@ TEST(FirstTries, CutLayersIntoStagesOfEqualWork) {
 TEST(FirstTries, ArePlansOfAnyProblem) {
   std::mt19937 r(3);
   int tried = 0;
-  for (int k = 0; k < 60; ++k) {
+  for (int k = 0; k < 90; ++k) {
     PlanProblem p = testing::random_step_problem(r, 12, 2 + k % 4, k % 2 == 0);
     const StepUnits units(p);
     if (std::count(units.allowed.begin(), units.allowed.end(), DeviceSet{0})) {
