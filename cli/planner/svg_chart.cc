@@ -6,7 +6,6 @@
 #include <cmath>
 #include <iterator>
 #include <numeric>
-#include <tuple>
 
 namespace berth {
 
@@ -18,6 +17,7 @@ constexpr double kCharWidth = 5.9;  // of labels, 10.5 pixels high
 // Narrower boxes are drawn together with their neighbours.
 constexpr double kThinnest = 0.35;
 constexpr size_t kMostTips = 4000, kMostRows = 6;
+constexpr const char* kOutline = " stroke=\"#b3261e\" stroke-width=\"1.5\"";
 
 // Returns 1, 2 or 5 times a power of ten, for five to ten steps.
 double tick_step(double span) {
@@ -48,7 +48,8 @@ class Drawing {
   }
 
   std::string run() {
-    const double height = bottom_ + 62 + 20 * key_rows();
+    const double height =
+        bottom_ + 62 + 20 * static_cast<double>(c_.keys.size());
     fmt::format_to(to_,
                    "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" "
                    "height=\"{1:.0f}\" viewBox=\"0 0 {0} {1:.0f}\" "
@@ -117,6 +118,17 @@ class Drawing {
                    at, y, size, fill, anchor, more, xml_text(what));
   }
 
+  void rect(double left, double top, double width, double height,
+            const std::string& fill, const char* more = "",
+            const std::string& tip = "") {
+    fmt::format_to(to_,
+                   "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" "
+                   "height=\"{:.1f}\" fill=\"{}\"{}",
+                   left, top, width, height, fill, more);
+    out_ +=
+        tip.empty() ? "/>\n" : "><title>" + xml_text(tip) + "</title></rect>\n";
+  }
+
   void draw_axis() {
     const double step = tick_step(last_ * c_.scale);
     for (double t = 0; t <= last_ * c_.scale * (1 + 1e-9); t += step) {
@@ -134,10 +146,7 @@ class Drawing {
   void draw_lanes() {
     for (size_t l = 0; l < c_.lanes.size(); ++l) {
       const Place& p = lanes_[l];
-      fmt::format_to(to_,
-                     "<rect x=\"{}\" y=\"{:.1f}\" width=\"{}\" "
-                     "height=\"{:.1f}\" fill=\"#f7f8fa\"/>\n",
-                     kLeft, p.y, kWidth - kLeft - kRight, p.height);
+      rect(kLeft, p.y, kWidth - kLeft - kRight, p.height, "#f7f8fa");
       const Chart::Lane& lane = c_.lanes[l];
       const bool two = !lane.note.empty() && p.height >= 26;
       const double middle = p.y + p.height / 2;
@@ -164,40 +173,6 @@ class Drawing {
       done_at = at;
       draw_box(b, row_[k], left, std::max(right - left, kThinnest), tips);
     }
-    draw_outlines();
-  }
-
-  // Drawn on top, one around boxes that touch.
-  void draw_outlines() {
-    std::vector<size_t> order;
-    for (size_t k = 0; k < c_.boxes.size(); ++k) {
-      if (c_.boxes[k].outlined) order.push_back(k);
-    }
-    const auto key = [&](size_t k) {
-      return std::tuple(c_.boxes[k].lane, row_[k], c_.boxes[k].begin);
-    };
-    std::ranges::sort(order, {}, key);
-    for (size_t k = 0; k < order.size();) {
-      const Chart::Box& first = c_.boxes[order[k]];
-      const size_t row = row_[order[k]];
-      double right = x(first.end);
-      for (++k; k < order.size(); ++k) {
-        const Chart::Box& next = c_.boxes[order[k]];
-        if (next.lane != first.lane || row_[order[k]] != row ||
-            x(next.begin) > right + 0.5) {
-          break;
-        }
-        right = std::max(right, x(next.end));
-      }
-      const Place& lane = lanes_[first.lane];
-      const double height = lane.height / static_cast<double>(lane.rows);
-      fmt::format_to(to_,
-                     "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" "
-                     "height=\"{:.1f}\" fill=\"none\" stroke=\"#b3261e\" "
-                     "stroke-width=\"1.5\" pointer-events=\"none\"/>\n",
-                     x(first.begin), lane.y + height * static_cast<double>(row),
-                     std::max(right - x(first.begin), kThinnest), height);
-    }
   }
 
   void draw_box(const Chart::Box& b, size_t row, double left, double width,
@@ -205,17 +180,11 @@ class Drawing {
     const Place& lane = lanes_[b.lane];
     const double height = lane.height / static_cast<double>(lane.rows);
     const double y = lane.y + height * static_cast<double>(row);
-    const bool wide = width > 3;
-    fmt::format_to(to_,
-                   "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" "
-                   "height=\"{:.1f}\" fill=\"{}\"{}",
-                   left, y, width, height, b.hatched ? "url(#hatch)" : b.fill,
-                   wide ? " stroke=\"#fff\" stroke-width=\"0.6\"" : "");
-    if (tips && !b.tip.empty()) {
-      fmt::format_to(to_, "><title>{}</title></rect>\n", xml_text(b.tip));
-    } else {
-      out_ += "/>\n";
-    }
+    rect(left, y, width, height, b.hatched ? "url(#hatch)" : b.fill,
+         b.outlined  ? kOutline
+         : width > 3 ? " stroke=\"#fff\" stroke-width=\"0.6\""
+                     : "",
+         tips ? b.tip : "");
     if (b.label.empty() || height < 11 ||
         kCharWidth * static_cast<double>(b.label.size()) + 6 > width) {
       return;
@@ -241,51 +210,19 @@ class Drawing {
     }
   }
 
-  double key_width(const Chart::Key& key) const {
-    return 34 + 6.4 * static_cast<double>(key.text.size());
-  }
-  double key_rows() const {
-    double at = kLeft, rows = c_.keys.empty() ? 0 : 1;
-    for (const Chart::Key& key : c_.keys) {
-      if (at + key_width(key) > kWidth - kRight) {
-        at = kLeft;
-        ++rows;
-      }
-      at += key_width(key);
-    }
-    return rows;
-  }
-
   void draw_keys() {
-    double at = kLeft, y = bottom_ + 56;
+    double y = bottom_ + 56;
     for (const Chart::Key& key : c_.keys) {
-      if (at + key_width(key) > kWidth - kRight) {
-        at = kLeft;
-        y += 20;
-      }
-      draw_sample(key, at, y);
       const bool alone = key.fill.empty() && !key.hatched;
-      text(at + (alone ? 0 : kSample + 6), y + 9.5, 11, "#444", "start",
+      if (!alone) {
+        const std::string& end = key.fill_end.empty() ? key.fill : key.fill_end;
+        rect(kLeft, y, kSample, 11, key.hatched ? "url(#hatch)" : key.fill,
+             key.outlined ? kOutline : "");
+        if (end != key.fill) rect(kLeft + kSample / 2, y, kSample / 2, 11, end);
+      }
+      text(kLeft + (alone ? 0 : kSample + 6), y + 9.5, 11, "#444", "start",
            key.text);
-      at += key_width(key);
-    }
-  }
-
-  // Draws in steps where the colour changes to another.
-  void draw_sample(const Chart::Key& key, double at, double y) {
-    if (key.fill.empty() && !key.hatched) return;
-    const int steps = key.fill_end.empty() ? 1 : 4;
-    for (int k = 0; k < steps; ++k) {
-      const std::string fill =
-          key.hatched  ? "url(#hatch)"
-          : steps == 1 ? key.fill
-                       : mix(key.fill, key.fill_end, k / (steps - 1.));
-      fmt::format_to(
-          to_,
-          "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
-          "height=\"11\" fill=\"{}\"{}/>\n",
-          at + k * kSample / steps, y, kSample / steps, fill,
-          key.outlined ? " stroke=\"#b3261e\" stroke-width=\"1.5\"" : "");
+      y += 20;
     }
   }
 

@@ -35,21 +35,18 @@ StepAnnealer::StepAnnealer(const StepUnits& units, StreamRandom& random)
   previous_.assign(p_.num_ops(), -1);
   last_.resize(p_.num_devices());
   resident_.resize(p_.num_devices());
-  most_.resize(resident_.size());
   position_.assign(p_.num_ops(), -1);
 }
 
 double StepAnnealer::start(const PlacePlan& plan, double most_us) {
   plan_ = plan;
   std::fill(resident_.begin(), resident_.end(), 0);
-  std::fill(most_.begin(), most_.end(), 0);
   for (int32_t u = 0; u < units_.num_units; ++u) {
     // Aliases and sources may be apart from their unit: ops decide.
     const int32_t one =
         units_.ops[u].empty() ? units_.nodes[u][0] : units_.ops[u][0];
     device_[u] = plan_.device[one];
     resident_[device_[u]] += units_.resident_bytes[u];
-    most_[device_[u]] += units_.most_bytes[u];
     for (const int32_t i : units_.nodes[u]) plan_.device[i] = device_[u];
   }
   for (size_t k = 0; k < plan_.sequence.size(); ++k) {
@@ -245,8 +242,6 @@ void StepAnnealer::give(int32_t unit, int32_t device) {
 void StepAnnealer::set_device(int32_t unit, int32_t device) {
   resident_[device_[unit]] -= units_.resident_bytes[unit];
   resident_[device] += units_.resident_bytes[unit];
-  most_[device_[unit]] -= units_.most_bytes[unit];
-  most_[device] += units_.most_bytes[unit];
   device_[unit] = device;
   for (const int32_t i : units_.nodes[unit]) plan_.device[i] = device;
 }
@@ -276,7 +271,7 @@ void StepAnnealer::take_back() {
 
 // The shares by which the plan timed last exceeds the limits of devices.
 double StepAnnealer::over_limits() {
-  if (!units_.limited || fits_surely()) return 0;
+  if (!units_.limited) return 0;
   return over_limits(timer_.peak_bytes());
 }
 
@@ -290,15 +285,6 @@ double StepAnnealer::over_limits(std::span<const int64_t> peaks) const {
     over += std::max(bytes / limit - 1, 0.0);
   }
   return over;
-}
-
-// Whether devices could hold even all that their units ever have at once.
-bool StepAnnealer::fits_surely() const {
-  for (size_t d = 0; d < most_.size(); ++d) {
-    const double limit = p_.costs.devices[d].memory_limit;
-    if (limit > 0 && most_[d] + units_.most_workspace > limit) return false;
-  }
-  return true;
 }
 
 void StepAnnealer::keep_if_best() {

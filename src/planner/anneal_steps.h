@@ -67,7 +67,6 @@ class StepAnnealer {
   void take_back();
   double over_limits();
   double over_limits(std::span<const int64_t> peaks) const;
-  bool fits_surely() const;
   void keep_if_best();
   void find_critical();
 
@@ -77,9 +76,8 @@ class StepAnnealer {
   StepTimer timer_;
   PlacePlan plan_, best_;
   double us_ = 0, over_ = 0, over_weight_ = 1, best_us_;
-  std::vector<int32_t> device_;  // per unit
-  // Per device: bytes that its units hold throughout, and all they may have.
-  std::vector<double> resident_, most_;
+  std::vector<int32_t> device_;    // per unit
+  std::vector<double> resident_;   // per device: bytes held throughout
   std::vector<int32_t> position_;  // per node
   std::vector<int32_t> movable_;   // units that allow several devices
   std::vector<int32_t> critical_;  // ops of a critical path

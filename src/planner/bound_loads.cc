@@ -7,6 +7,7 @@
 #include <functional>
 #include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/infinity.h"
@@ -19,7 +20,8 @@ namespace berth {
 
 namespace {
 
-constexpr int kMostSteps = 8;       // flows per unit and target
+constexpr int kMostFlows = 8;  // per unit and target
+constexpr double kSection = 0.381966;
 constexpr int kMovesPerUnit = 100;  // cost of its flows, in moves
 constexpr int kLeastUnits = 200;    // when counting moves
 
@@ -38,14 +40,11 @@ constexpr int kLeastUnits = 200;    // when counting moves
 class CutSizes {
   struct Line {  // F(q) >= least
     double q, least;
+    double inflation(double target) const {
+      return least < target ? (1 - q) / (1 - least / target) : kInfinity;
+    }
   };
-  struct Set {  // contains the unit
-    double paid, size;
-  };
-  struct Known {  // for a unit and kind
-    std::vector<Line> lines;
-    std::vector<Set> sets;
-  };
+  using Known = std::vector<Line>;  // for a unit and kind
   // The network around one unit for one kind, and its flows.
   class Worker {
    public:
@@ -56,25 +55,26 @@ class CutSizes {
           local_(static_cast<size_t>(of.p_.num_units()), -1),
           seen_(static_cast<size_t>(of.p_.pins.size()), 0) {}
 
-    // Returns the number of flows that it ran.
-    int64_t improve(size_t at, double target, Known& known) {
+    // Finds the q that inflates the unit most: the inflation has one peak.
+    void improve(size_t at, double target, Known& known) {
       unit_ = static_cast<int32_t>(at / p_.num_kinds());
       k_ = at % p_.num_kinds();
       target_ = target;
-      built_ = false;
-      int64_t flows = 0;
-      if (known.lines.empty()) {
-        add(known, 1.0);
-        ++flows;
-        // All of the part at once, without its copies.
-        known.sets.push_back({0, total_});
+      build();
+      double low = 0, high = 1, a = kSection, b = 1 - kSection;
+      double at_a = inflation(known, a), at_b = inflation(known, b);
+      for (int flows = 2; flows < kMostFlows; ++flows) {
+        if (at_a < at_b) {
+          low = std::exchange(a, b), at_a = at_b;
+          b = high - kSection * (high - low);
+          at_b = inflation(known, b);
+        } else {
+          high = std::exchange(b, a), at_b = at_a;
+          a = low + kSection * (high - low);
+          at_a = inflation(known, a);
+        }
       }
-      for (; flows < kMostSteps; ++flows) {
-        const double q = best_q(known);
-        if (q < 0 || !add(known, q)) break;
-      }
-      if (built_) forget();
-      return flows;
+      forget();
     }
 
    private:
@@ -86,8 +86,6 @@ class CutSizes {
     }
 
     void build() {
-      built_ = true;
-      total_ = 0;
       units_.assign(1, unit_);
       nets_.clear();
       local_[unit_] = 0;
@@ -96,8 +94,6 @@ class CutSizes {
       const int32_t sink = units_.size();
       for (size_t i = 0; i < units_.size(); ++i) {
         flow_.add_arcs(static_cast<int32_t>(i), sink, 0, 0);  // arcs 2 i
-        const double size = p_.size_on(units_[i], k_);
-        if (std::isfinite(size)) total_ += size;
       }
       for (const int32_t n : nets_) add_net(n);
     }
@@ -145,64 +141,19 @@ class CutSizes {
       for (const int32_t n : nets_) seen_[n] = 0;
     }
 
-    // Adds the result of a flow at `q`. Returns whether it was new.
-    bool add(Known& known, double q) {
-      if (!built_) build();
+    // Runs a flow, for q = x^3: the best q is often close to 0.
+    double inflation(Known& known, double x) {
+      const double q = x * x * x;
       for (size_t i = 0; i < units_.size(); ++i) {
         const double size = p_.size_on(units_[i], k_);
         flow_.set_capacity(
             static_cast<int32_t>(2 * i),
             std::isinf(size) ? MaxFlow::kInfinite : capacity(q * size));
       }
-      const int64_t enough = capacity(2 * target_);
       const int32_t sink = units_.size();
-      const int64_t flow = flow_.run(0, sink, enough);
-      const double least = static_cast<double>(flow) / per_unit_;
-      known.lines.push_back({q, least});
-      if (flow >= enough) return false;
-      double size = 0;
-      for (size_t i = 0; i < units_.size(); ++i) {
-        if (flow_.on_source_side(static_cast<int32_t>(i))) {
-          size += p_.size_on(units_[i], k_);
-        }
-      }
-      const double paid = std::max(least - q * size, 0.0);
-      const bool news =
-          std::none_of(known.sets.begin(), known.sets.end(), [&](const Set& s) {
-            return std::abs(s.size - size) <= 1e-9 * size &&
-                   std::abs(s.paid - paid) <= 1e-6 * target_;
-          });
-      if (news) known.sets.push_back({paid, size});
-      return news;
-    }
-
-    // The q where the known sets allow the greatest inflation; -1: a flow has
-    // been run there, or there is none.
-    double best_q(const Known& known) const {
-      double best = -1, most = 0;
-      const auto try_q = [&](double q) {
-        if (!(q > 0 && q < 1)) return;
-        double least = kInfinity;
-        for (const Set& s : known.sets) {
-          least = std::min(least, s.paid + q * s.size);
-        }
-        const double rho =
-            least < target_ ? (1 - q) / (1 - least / target_) : kInfinity;
-        if (rho <= most) return;
-        most = rho;
-        best = q;
-      };
-      for (const Set& a : known.sets) {
-        if (a.size + a.paid > target_) continue;
-        for (const Set& b : known.sets) {
-          if (b.size + b.paid <= target_ || b.size <= a.size) continue;
-          try_q((a.paid - b.paid) / (b.size - a.size));
-        }
-      }
-      const bool been = std::any_of(
-          known.lines.begin(), known.lines.end(),
-          [&](const Line& l) { return std::abs(l.q - best) < 1e-9; });
-      return been ? -1 : best;
+      const int64_t flow = flow_.run(0, sink, capacity(2 * target_));
+      known.push_back({q, static_cast<double>(flow) / per_unit_});
+      return known.back().inflation(target_);
     }
 
     const PackingProblem& p_;
@@ -212,8 +163,7 @@ class CutSizes {
     std::vector<uint8_t> seen_;   // per net
     size_t k_ = 0;
     int32_t unit_ = 0;
-    double target_ = 0, total_ = 0;
-    bool built_ = false;
+    double target_ = 0;
     std::vector<int32_t> units_, nets_;  // in the network
     MaxFlow flow_;
   };
@@ -238,8 +188,7 @@ class CutSizes {
   // Finds the best q at T = `target` for all units and kinds, large units
   // first. Ends early once the share `until` of the budget is spent; when
   // counting moves it explores a number of units that takes about as much.
-  // Returns the number of flows.
-  int64_t refine(double target, const Budget& budget, double until) {
+  void refine(double target, const Budget& budget, double until) {
     const bool counts = budget.counts_moves();
     // When counting moves this number is fixed: the same for any threads.
     const double moves =
@@ -252,18 +201,16 @@ class CutSizes {
                        static_cast<size_t>(kLeastUnits + moves / kMovesPerUnit))
             : by_size_.size();
     std::atomic<size_t> next = 0;
-    std::atomic<int64_t> flows = 0;
     const auto work = [&](int) {
       Worker worker(*this);
       for (size_t i = next++; i < count; i = next++) {
         if (!counts && budget.spent(0) >= until) return;
         const size_t at = by_size_[i];
-        flows += worker.improve(at, target, known_[at]);
+        worker.improve(at, target, known_[at]);
       }
     };
     const int threads = budget.threads();
     run_streams(threads, threads, work);
-    return flows;
   }
 
   // Returns the inflated size of the unit and kind `at` at T = `target`;
@@ -274,9 +221,8 @@ class CutSizes {
     if (q) *q = -1;
     if (std::isinf(size)) return size;
     double best = 1;
-    for (const Line& l : known_[at].lines) {
-      const double rho =
-          l.least < target ? (1 - l.q) / (1 - l.least / target) : kInfinity;
+    for (const Line& l : known_[at]) {
+      const double rho = l.inflation(target);
       if (rho <= best) continue;
       best = rho;
       if (q) *q = l.q;

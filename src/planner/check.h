@@ -1,4 +1,5 @@
-// Checkers of witnesses: each shares no code with the prover of its kind.
+// Checkers of witnesses: each shares no code with the prover of its kind, and
+// none with the search for plans.
 //
 // They return "" if the witness proves that no plan of the problem has a value
 // below its target, else what is wrong with it. docs/formats.md names the
@@ -8,6 +9,7 @@
 #define BERTH_PLANNER_CHECK_H_
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,6 +21,18 @@ namespace berth {
 std::string check_packing(const PlanProblem& problem, const Witness& witness);
 std::string check_path(const PlanProblem& problem, const Witness& witness);
 std::string check_search(const PlanProblem& problem, const Witness& witness);
+
+// Every placement and order of a step (enumerate_steps.cc), by rules in words
+// of its own: the prover of "search" is its checker.
+struct Enumerated {
+  bool all = false;   // nothing is left to try
+  PlacePlan shorter;  // one below the target; without devices: there is none
+};
+// Returns "", or why a problem is not tiny enough.
+std::string why_not_tiny(const PlanProblem& problem);
+// `over`, called at every step of the search, ends it. For tiny problems.
+Enumerated enumerate_steps(const PlanProblem& problem, double target,
+                           const std::function<bool()>& over);
 
 // Returns nodes so that none precedes what it waits for; ties by number.
 inline std::vector<int32_t> in_order(const SimulatedGraph& g) {

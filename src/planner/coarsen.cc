@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "base/infinity.h"
 #include "place/disjoint_sets.h"
 
 namespace berth {
@@ -17,32 +16,16 @@ class Merger {
   Merger(const LoadProblem& p, double cap)
       : p_(p), sets_(p.bytes.size()), bytes_(p.bytes), allowed_(p.allowed) {
     double all = 0;
-    std::vector<int32_t> some;  // a device of each class that a unit allows
     for (int32_t u = 0; u < p.num_units(); ++u) {
-      if (u == 0 || p.allowed[u] != p.allowed[u - 1]) {
-        some = one_of_each_class(p, p.allowed[u]);
-      }
-      double least = kInfinity;
-      for (const int32_t d : some) least = std::min(least, p.work_on(u, d));
+      const auto of =
+          std::span(p.work).subspan(u * p.num_classes, p.num_classes);
+      const double least = std::ranges::min(of);
       work_.push_back(std::isinf(least) ? 0 : least);
       all += work_.back();
     }
     max_work_ = cap * all / static_cast<double>(p.limit.size());
     max_bytes_ =
         std::min(1.0, cap) * *std::max_element(p.limit.begin(), p.limit.end());
-  }
-
-  static std::vector<int32_t> one_of_each_class(const LoadProblem& p,
-                                                DeviceSet allowed) {
-    std::vector<int32_t> some;
-    std::vector<uint8_t> seen(p.num_classes, 0);
-    for (; allowed; allowed.drop_first()) {
-      const int32_t d = allowed.first();
-      uint8_t& known = seen[p.device_class[d]];
-      if (!known) some.push_back(d);
-      known = 1;
-    }
-    return some;
   }
 
   int32_t root(int32_t u) { return sets_.find(u); }

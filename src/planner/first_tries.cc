@@ -16,8 +16,6 @@ namespace {
 
 // Devices slower than this share of the fastest get no stage.
 constexpr double kLeastSpeed = 0.05;
-// Up to this share of a limit the bytes of a stage often keep it.
-constexpr double kOftenFits = 1.3;
 
 // The numbers of stages to try: the first and the last ones first.
 std::vector<int32_t> stage_counts(int32_t devices) {
@@ -57,8 +55,7 @@ FirstTries::FirstTries(const StepUnits& units, bool with_order)
   if (!units.ordered || units.num_ops == 0 || p_.num_devices() < 2) return;
   rank_devices();
   if (fastest_.empty()) return;  // the sums of times overflow
-  add_layers(LayerOrder::kFolded);
-  add_layers(LayerOrder::kPlain);
+  add_layers();
   add_tries();
 }
 
@@ -92,49 +89,36 @@ void FirstTries::rank_devices() {
                            [&](int32_t d) { return speed_[d]; });
 }
 
-void FirstTries::add_layers(LayerOrder order) {
-  const LayerKeys keys = layer_keys(units_, order);
+void FirstTries::add_layers() {
+  const LayerKeys keys = layer_keys(units_, LayerOrder::kFolded);
+  folds_ = std::ranges::count(keys.backward, 1) > 0;
   std::vector<double> key(units_.num_units, kInfinity);
-  std::vector<int32_t>& sorted = by_layer_[static_cast<size_t>(order)];
-  const bool first = work_.empty();
-  if (first) {
-    work_.assign(key.size(), 0);
-    bytes_ = units_.held_bytes;
-    is_of_weight_.assign(key.size(), 1);
-    late_us_.assign(key.size(), 0), back_us_.assign(key.size(), 0);
-  }
+  work_.assign(key.size(), 0);
+  bytes_ = units_.held_bytes;
+  is_of_weight_.assign(key.size(), 1);
   for (int32_t u = 0; u < units_.num_units; ++u) {
     if (units_.ops[u].empty()) continue;
-    sorted.push_back(u);
+    by_layer_.push_back(u);
     for (const int32_t i : units_.ops[u]) {
       key[u] = std::min(key[u], keys.key[i]);
-      if (!first) continue;
       is_of_weight_[u] &= keys.of_weight[i];
       const double us = p_.costs.time(i, fastest_[0]).us;
-      if (std::isfinite(us)) {
-        work_[u] += us;
-        if (keys.of_weight[i]) late_us_[u] += us;
-        if (keys.backward[i] && !keys.of_weight[i]) back_us_[u] += us;
-      }
+      if (std::isfinite(us)) work_[u] += us;
       // What gradients give is not kept for long; a load keeps no values.
       if (keys.backward[i] || !with_order_) continue;
       for (const int64_t b : p_.costs.bytes[i]) bytes_[u] += b;
     }
   }
-  std::ranges::stable_sort(sorted, {}, [&](int32_t u) { return key[u]; });
-  for (const int32_t u : sorted) {
-    layer_[static_cast<size_t>(order)].push_back(key[u]);
-  }
+  std::ranges::stable_sort(by_layer_, {}, [&](int32_t u) { return key[u]; });
+  for (const int32_t u : by_layer_) layer_.push_back(key[u]);
 }
 
 void FirstTries::add_tries() {
   using First = DeviceScheduler::First;
   const int32_t devices = fastest_.size();
   const bool mixed = speed_[fastest_[0]] != speed_[fastest_.back()];
-  const bool folds = by_layer_[0] != by_layer_[1];
   std::vector<Share> shares = {Share::kWork};
   if (mixed) shares.insert(shares.begin(), Share::kSpeed);
-  if (folds && with_order_) shares.insert(shares.begin(), Share::kEnd);
   // For a load only what is held throughout counts, which often fits anyway.
   if (units_.limited) {
     shares.insert(with_order_ ? shares.begin() : shares.end(), Share::kMemory);
@@ -151,19 +135,12 @@ void FirstTries::add_tries() {
       tries_.back().order = First::kProgram;
     }
   };
-  const LayerOrder layers = folds ? LayerOrder::kFolded : LayerOrder::kPlain;
   for (const Share share : shares) {
-    add({layers, 0, share, false, false, true});
-    if (folds && share != Share::kMemory && share != Share::kEnd) {
-      add({layers, 0, share, true, false, true});
-    }
-    if (mixed) add({layers, 0, share, false, false, false});
-    if (mixed) add({layers, 0, share, false, true, false});
-    if (share == shares[0]) add({layers, 0, share, false, true, true});
-  }
-  for (const Share share : shares) {
-    if (!folds || share == Share::kEnd) continue;
-    add({LayerOrder::kPlain, 0, share, false, false, true});
+    add({0, share, false, false, true});
+    if (folds_ && share != Share::kMemory) add({0, share, true, false, true});
+    if (mixed) add({0, share, false, false, false});
+    if (mixed) add({0, share, false, true, false});
+    if (share == shares[0]) add({0, share, false, true, true});
   }
   // There may be no time for all: of loads, all kinds of many stages first;
   // else the plain kinds of many stages, and last what hardly keeps limits or,
@@ -174,11 +151,9 @@ void FirstTries::add_tries() {
   const bool tight = units_.limited && with_order_;
   std::vector<std::pair<int, Try>> keyed;
   for (const Try& t : tries_) {
-    const bool plain = !t.beside && !t.reversed && t.fastest_first &&
-                       t.layers == tries_[0].layers;
+    const bool plain = !t.beside && !t.reversed && t.fastest_first;
     const bool by_program = t.order == First::kProgram;
-    const bool late =
-        tight ? t.share != Share::kEnd && !may_fit(cut(t)) : by_program;
+    const bool late = tight ? t.share != Share::kMemory : by_program;
     const int key = 8 * late + 4 * !plain + 2 * (rank(t) > 2) + by_program;
     keyed.emplace_back(with_order_ ? key : rank(t), t);
   }
@@ -192,9 +167,7 @@ std::string FirstTries::name(int number) const {
       fmt::format("{} stage{}", t.stages, t.stages > 1 ? "s" : "");
   if (t.share == Share::kSpeed) text += " by speed";
   if (t.share == Share::kMemory) text += " by memory";
-  if (t.share == Share::kEnd) text += " that end together";
   if (t.reversed) text += ", reversed";
-  if (t.layers == LayerOrder::kPlain) text += ", of the file's order";
   if (t.beside) text += ", weight gradients on other devices";
   if (t.order == DeviceScheduler::First::kProgram) text += ", in file order";
   return text;
@@ -222,60 +195,8 @@ void FirstTries::place_rest(std::vector<int32_t>& of_unit) const {
   }
 }
 
-// A device is free for the gradients of weights once its other gradients are
-// done: the earlier, the later its layers. So the first stages are short: each
-// has as many weight gradients as it can compute until a common end. Finds the
-// earliest end by bisection.
-std::vector<int32_t> FirstTries::ends_together(
-    const std::vector<int32_t>& on) const {
-  const std::vector<int32_t>& units =
-      by_layer_[static_cast<size_t>(LayerOrder::kFolded)];
-  std::vector<int32_t> ends;
-  const auto fits = [&](double tail) {
-    ends.clear();
-    double room = tail, late = 0, back = 0, bytes = 0;
-    for (size_t k = 0; k < units.size(); ++k) {
-      const int32_t u = units[k], d = on[ends.size()];
-      const double limit = p_.costs.devices[d].memory_limit;
-      const bool over = late + late_us_[u] > room * speed_[d] ||
-                        (limit > 0 && bytes + bytes_[u] > limit);
-      if (over && ends.size() + 1 < on.size()) {
-        ends.push_back(k);
-        room += back / speed_[d];
-        late = back = bytes = 0;
-      }
-      late += late_us_[u], back += back_us_[u], bytes += bytes_[u];
-    }
-    const double last = room * speed_[on[ends.size()]];
-    ends.resize(on.size(), static_cast<int32_t>(units.size()));
-    return late <= last;
-  };
-  double low = 0, high = std::accumulate(late_us_.begin(), late_us_.end(), 0.0);
-  for (int halving = 0; halving < 20; ++halving) {
-    const double middle = (low + high) / 2;
-    (fits(middle) ? high : low) = middle;
-  }
-  fits(high);
-  return ends;
-}
-
-// Whether no stage has much more than its device can hold. Not all values of a
-// stage need be there at once.
-bool FirstTries::may_fit(const StageCut& cut) const {
-  const auto& units = by_layer_[static_cast<size_t>(cut.layers)];
-  int32_t begin = 0;
-  for (size_t k = 0; k < cut.on.size(); begin = cut.ends[k++]) {
-    const double limit = p_.costs.devices[cut.on[k]].memory_limit;
-    double bytes = 0;
-    for (int32_t at = begin; at < cut.ends[k]; ++at) bytes += bytes_[units[at]];
-    if (limit > 0 && bytes > kOftenFits * limit) return false;
-  }
-  return true;
-}
-
 StageCut FirstTries::cut(const Try& t) const {
   StageCut cut;
-  cut.layers = t.layers;
   cut.order = t.order;
   std::vector<int32_t>& on = cut.on;
   on = fastest_;
@@ -285,16 +206,11 @@ StageCut FirstTries::cut(const Try& t) const {
   }
   on.resize(t.stages);
   if (t.reversed) std::ranges::reverse(on);
-  if (t.share == Share::kEnd) {
-    cut.ends = ends_together(on);
-    return cut;
-  }
   // The first unit of a layer has the size of all: none is cut in two.
-  const std::vector<double>& layer = layer_[static_cast<size_t>(t.layers)];
-  std::vector<double> sizes(layer.size(), 0), shares;
-  for (size_t k = 0, first = 0; k < layer.size(); ++k) {
-    const int32_t u = by_layer_[static_cast<size_t>(t.layers)][k];
-    if (layer[k] != layer[first]) first = k;
+  std::vector<double> sizes(layer_.size(), 0), shares;
+  for (size_t k = 0, first = 0; k < layer_.size(); ++k) {
+    const int32_t u = by_layer_[k];
+    if (layer_[k] != layer_[first]) first = k;
     if (t.beside && is_of_weight_[u]) continue;
     sizes[first] += t.share == Share::kMemory ? bytes_[u] : work_[u];
   }
@@ -309,14 +225,13 @@ StageCut FirstTries::cut(const Try& t) const {
 }
 
 std::vector<int32_t> FirstTries::devices(const StageCut& cut) const {
-  const auto& units = by_layer_[static_cast<size_t>(cut.layers)];
   std::vector<int32_t> of_unit(units_.num_units, -1);
   size_t stage = 0;
-  for (size_t k = 0; k < units.size(); ++k) {
+  for (size_t k = 0; k < by_layer_.size(); ++k) {
     while (static_cast<size_t>(cut.ends[stage]) <= k) ++stage;
-    const bool beside = !cut.beside.empty() && is_of_weight_[units[k]];
-    of_unit[units[k]] =
-        allowed_near(units[k], beside ? cut.beside[stage] : cut.on[stage]);
+    const int32_t u = by_layer_[k];
+    const bool beside = !cut.beside.empty() && is_of_weight_[u];
+    of_unit[u] = allowed_near(u, beside ? cut.beside[stage] : cut.on[stage]);
   }
   place_rest(of_unit);
   std::vector<int32_t> device(p_.num_ops());

@@ -22,7 +22,6 @@ namespace berth {
 
 // Layers in stages, one device each.
 struct StageCut {
-  LayerOrder layers = LayerOrder::kPlain;
   std::vector<int32_t> on;      // per stage: its device
   std::vector<int32_t> beside;  // and that of its weight gradients; or empty
   std::vector<int32_t> ends;    // and the place after its last layer
@@ -44,11 +43,8 @@ class FirstTries {
   void vary(StageCut& cut, StreamRandom& random) const;
 
  private:
-  // What stages have in common; kEnd: all end at about the same time, though
-  // the last gradients are those of the first layers.
-  enum class Share : uint8_t { kWork, kSpeed, kMemory, kEnd };
+  enum class Share : uint8_t { kWork, kSpeed, kMemory };  // of each stage
   struct Try {
-    LayerOrder layers;
     int32_t stages;
     Share share;
     bool beside;  // weight gradients on as many further devices
@@ -58,26 +54,22 @@ class FirstTries {
   };
 
   StageCut cut(const Try& t) const;
-  bool may_fit(const StageCut& cut) const;
   void rank_devices();
-  void add_layers(LayerOrder order);
+  void add_layers();
   void add_tries();
-  std::vector<int32_t> ends_together(const std::vector<int32_t>& on) const;
   void place_rest(std::vector<int32_t>& of_unit) const;
   int32_t allowed_near(int32_t unit, int32_t device) const;
 
   const StepUnits& units_;
   const PlanProblem& p_;
   const bool with_order_;
-  std::vector<double> speed_;         // per device, the fastest 1
-  std::vector<int32_t> fastest_;      // devices worth a stage, fastest first
-  std::vector<double> work_, bytes_;  // per unit
-  // Time of gradients per unit: those that no other gradient waits for, and
-  // the others.
-  std::vector<double> late_us_, back_us_;
+  std::vector<double> speed_;          // per device, the fastest 1
+  std::vector<int32_t> fastest_;       // devices worth a stage, fastest first
+  std::vector<double> work_, bytes_;   // per unit
   std::vector<uint8_t> is_of_weight_;  // per unit: gradients of weights alone
-  std::vector<int32_t> by_layer_[2];   // per LayerOrder: units with ops
-  std::vector<double> layer_[2];       // and the layer of each
+  std::vector<int32_t> by_layer_;      // units with ops
+  std::vector<double> layer_;          // and the layer of each
+  bool folds_ = false;                 // layers have gradients
   std::vector<Try> tries_;
 };
 

@@ -108,25 +108,6 @@ TEST(LayerKeys, FindTheForwardOpOfEveryGradient) {
   }
 }
 
-// Each layer has 10 us that can wait (dw) and 10 us that cannot (dx). If the
-// first stage has n layers, the second has 10 n us more for its dw, and so 2 n
-// layers, the third 4 n: of 28 layers on three devices the first one has 4.
-TEST(FirstTries, StagesThatEndTogetherDoubleTheirLayers) {
-  const Net net = make_net(28, 3);
-  const StepUnits units(net.problem);
-  const FirstTries tries(units, true);
-  int found = 0;
-  for (int k = 0; k < tries.count(); ++k) {
-    if (tries.name(k) != "3 stages that end together") continue;
-    ++found;
-    const std::vector<int32_t> device = tries.devices(tries.cut(k));
-    std::vector<int> layers(3, 0);
-    for (const int op : net.forward) ++layers[device[op]];
-    EXPECT_EQ(layers, (std::vector<int>{4, 8, 16}));
-  }
-  EXPECT_EQ(found, 1);
-}
-
 TEST(FirstTries, VaryBordersOfStages) {
   const Net net = make_net(12, 4);
   const StepUnits units(net.problem);
@@ -177,7 +158,7 @@ TEST(FirstTries, CutLayersIntoStagesOfEqualWork) {
 TEST(FirstTries, ArePlansOfAnyProblem) {
   std::mt19937 r(3);
   int tried = 0;
-  for (int k = 0; k < 60; ++k) {
+  for (int k = 0; k < 90; ++k) {
     PlanProblem p = testing::random_step_problem(r, 12, 2 + k % 4, k % 2 == 0);
     const StepUnits units(p);
     if (std::count(units.allowed.begin(), units.allowed.end(), DeviceSet{0})) {

@@ -13,71 +13,40 @@
 
 namespace berth {
 
-namespace {
-
-// Gaps that are tried for one op.
-constexpr int kMaxGaps = 32;
-
-}  // namespace
-
 const std::vector<ListRule>& list_rules() {
   using Next = ListRule::Next;
   static const auto& rules =
       immortal<std::vector<ListRule>>(std::vector<ListRule>{
-          {.next = Next::kPath, .copies = 1},
-          {.next = Next::kPath, .copies = 1, .devices = 2},
-          {.next = Next::kPath, .copies = 1, .devices = 4},
-          {.next = Next::kPath, .copies = 1, .devices = 8},
-          {.next = Next::kReady, .copies = 1, .insert = false, .devices = 4},
-          {.next = Next::kPath, .copies = 0},
-          {.next = Next::kPath, .copies = 1, .stay = 0.5},
-          {.next = Next::kChain, .copies = 1, .insert = false},
-          {.next = Next::kReady, .copies = 1, .insert = false},
-          {.next = Next::kPath, .copies = 0.5, .insert = false},
-          {.next = Next::kChain, .copies = 1, .stay = 1},
-          {.next = Next::kReady, .copies = 1, .stay = 0.5},
-          {.next = Next::kChain, .stay = 1000, .insert = false},
-          {.next = Next::kPath, .copies = 1, .spread = true},
+          {},
+          {.devices = 2},
+          {.devices = 4},
+          {.devices = 8},
+          {.next = Next::kReady, .devices = 4},
+          {.copies = 0},
+          {.stay = 0.5},
+          {.next = Next::kReady},
+          {.copies = 0.5},
+          {.stay = 1000},
+          {.next = Next::kReady, .stay = 0.5},
       });
   return rules;
 }
 
-ListRule random_rule(StreamRandom& random, int32_t devices) {
-  ListRule rule;
-  rule.next = static_cast<ListRule::Next>(
-      std::max<int>(0, static_cast<int>(random.below(6)) - 3));
-  rule.copies = random.below(3) == 0 ? 0 : 2 * random.uniform();
-  rule.noise = 0.4 * random.uniform() * random.uniform();
-  rule.stay = random.below(3) == 0 ? 0 : std::exp(4 * random.uniform() - 3);
-  rule.insert = random.below(4) != 0;
-  rule.spread = random.below(4) == 0;
-  // With many devices, few are often better, and quicker to choose from.
-  if (devices > 2 && random.below(devices > 8 ? 4 : 2) != 0) {
-    const uint32_t most = std::min(devices, 16);
-    rule.devices = 2 + static_cast<int32_t>(random.below(most - 1));
-  }
-  return rule;
-}
-
 std::string name_of(const ListRule& rule) {
-  const char* by = rule.next == ListRule::Next::kPath    ? "path"
-                   : rule.next == ListRule::Next::kReady ? "readiness"
-                                                         : "chain";
   return fmt::format(
-      "list scheduling by {}{}{}", by, rule.insert ? "" : ", without gaps",
+      "list scheduling by {}{}",
+      rule.next == ListRule::Next::kPath ? "path" : "readiness",
       rule.devices > 0 ? fmt::format(", on {} devices", rule.devices) : "");
 }
 
 ListScheduler::ListScheduler(const StepUnits& units)
     : units_(units), p_(units.problem), g_(units.problem.graph) {
   const size_t n = g_.num_nodes();
-  const size_t devices = p_.num_devices();
   routes_ = CopyRoutes(p_.costs);
   free_.resize(routes_.num_resources());
   rank_.resize(n), start_.resize(n), end_.resize(n);
-  missing_.resize(n), position_.resize(n), newest_input_.resize(n);
+  missing_.resize(n);
   plan_.device.resize(n);
-  gaps_.resize(devices);
   first_arrival_.resize(g_.producer.size());
   readers_left_.resize(g_.producer.size());
   find_middling_costs();
@@ -164,44 +133,16 @@ void ListScheduler::reset() {
     missing_[i] = g_.reads[i].size() + g_.controls[i].size();
   }
   std::fill(end_.begin(), end_.end(), 0);
-  std::fill(newest_input_.begin(), newest_input_.end(), -1);
   device_of_unit_.assign(units_.num_units, -1);
   std::fill(first_arrival_.begin(), first_arrival_.end(), -1);
   arrivals_.clear();
   std::fill(free_.begin(), free_.end(), 0);
-  for (std::vector<Gap>& gaps : gaps_) gaps.clear();
   waiting_.clear();
   settled_.clear();
   plan_.sequence.clear();
-  bytes_.assign(gaps_.size(), 0);
+  bytes_.assign(p_.num_devices(), 0);
   for (size_t v = 0; v < readers_left_.size(); ++v) {
     readers_left_[v] = g_.readers[static_cast<int32_t>(v)].size();
-  }
-}
-
-// The largest goes first, to the first device with enough free memory or to the
-// one with the most: fitting all units is a packing.
-void ListScheduler::spread_held(StreamRandom& random) {
-  std::vector<std::pair<double, int32_t>> units;
-  for (int32_t u = 0; u < units_.num_units; ++u) {
-    if (device_of_unit_[u] >= 0 || units_.held_bytes[u] <= 0) continue;
-    const double noise = 1 - rule_->noise * random.uniform();
-    units.emplace_back(-units_.held_bytes[u] * noise, u);
-  }
-  std::sort(units.begin(), units.end());
-  const bool first_fit = random.below(2) == 0;
-  for (const auto& [size, u] : units) {
-    int32_t best = -1;
-    double best_room = 0;
-    for (int32_t d = 0; d < p_.num_devices(); ++d) {
-      if (!units_.allowed[u].has(d)) continue;
-      const double limit = p_.costs.devices[d].memory_limit;
-      // Devices without a limit only if no other has enough free memory.
-      const double room = limit > 0 ? limit - bytes_[d] + size : 0;
-      if (best < 0 || room > best_room) best = d, best_room = room;
-      if (first_fit && limit > 0 && room >= 0) break;
-    }
-    place_unit(u, best);
   }
 }
 
@@ -232,7 +173,6 @@ const PlacePlan& ListScheduler::run(const ListRule& rule,
     for (int32_t k = 0; k < rule.devices; ++k)
       among_ |= device_bit(fastest_[k]);
   }
-  if (rule.spread && units_.limited) spread_held(random);
   find_ranks(random);
   for (const int32_t i : units_.order) {
     if (missing_[i] == 0) enqueue(i);
@@ -261,9 +201,7 @@ void ListScheduler::enqueue(int32_t node) {
     return;
   }
   double first = rank_[node], second = 0;
-  if (rule_->next == ListRule::Next::kChain) {
-    second = std::exchange(first, newest_input_[node]);
-  } else if (rule_->next == ListRule::Next::kReady) {
+  if (rule_->next == ListRule::Next::kReady) {
     second = std::exchange(first, 0);
     for (const int32_t v : g_.reads[node]) {
       first = std::min(first, -end_[g_.producer[v]]);
@@ -275,10 +213,7 @@ void ListScheduler::enqueue(int32_t node) {
 }
 
 void ListScheduler::wake_behind(int32_t node) {
-  const int32_t newest =
-      p_.takes_time(node) ? position_[node] : newest_input_[node];
   const auto wake = [&](int32_t next) {
-    newest_input_[next] = std::max(newest_input_[next], newest);
     if (--missing_[next] == 0) enqueue(next);
   };
   for (const int32_t v : g_.values[node]) {
@@ -319,7 +254,6 @@ void ListScheduler::place(int32_t op) {
   if (device_of_unit_[unit] < 0) place_unit(unit, d);
   const Slot slot = slot_on(op, d, true);
   start_[op] = slot.start, end_[op] = slot.end;
-  position_[op] = plan_.sequence.size();
   plan_.sequence.push_back(op);
   for (const int64_t b : p_.costs.bytes[op]) bytes_[d] += b;
   for (const int32_t v : g_.reads[op]) read_value(v);
@@ -402,46 +336,10 @@ double ListScheduler::copy_in(int32_t op, int32_t device, bool commit) {
 ListScheduler::Slot ListScheduler::slot_on(int32_t op, int32_t device,
                                            bool commit) {
   const double ready = copy_in(op, device, commit);
-  const Slot slot = free_slot(device, ready, p_.costs.time(op, device).us);
-  if (commit) fill(device, slot);
-  return slot;
-}
-
-ListScheduler::Slot ListScheduler::free_slot(int32_t device, double ready,
-                                             double us) const {
-  if (rule_->insert && comes_early(p_.costs.devices[device].copies)) {
-    const std::vector<Gap>& gaps = gaps_[device];
-    auto gap = std::ranges::lower_bound(gaps, ready + us, {}, &Gap::end);
-    for (int k = 0; gap != gaps.end() && k < kMaxGaps; ++gap, ++k) {
-      const double start = std::max(gap->begin, ready);
-      if (start + us <= gap->end) return {start, start + us};
-    }
-  }
   const double start = std::max(free_[device], ready);
-  return {start, start + us};
-}
-
-void ListScheduler::fill(int32_t device, Slot slot) {
-  std::vector<Gap>& gaps = gaps_[device];
-  double& free = free_[device];
-  if (slot.start >= free) {
-    if (rule_->insert && slot.start > free) gaps.push_back({free, slot.start});
-    free = slot.end;
-    return;
-  }
-  // The first gap that does not end before the slot does.
-  auto gap = std::ranges::lower_bound(gaps, slot.end, {}, &Gap::end);
-  if (gap == gaps.end()) return;
-  const Gap rest = {slot.end, gap->end};
-  gap->end = slot.start;
-  const bool before = gap->begin < gap->end, behind = rest.begin < rest.end;
-  if (before && behind) {
-    gaps.insert(gap + 1, rest);
-  } else if (behind) {
-    *gap = rest;
-  } else if (!before) {
-    gaps.erase(gap);
-  }
+  const Slot slot = {start, start + p_.costs.time(op, device).us};
+  if (commit) free_[device] = slot.end;
+  return slot;
 }
 
 void ListScheduler::place_unit(int32_t unit, int32_t device) {
@@ -483,9 +381,8 @@ void ListScheduler::read_value(int32_t value) {
 // In order of start: what an op waits for starts before it, or at the same time
 // but is placed before it.
 void ListScheduler::finish_plan() {
-  std::ranges::sort(plan_.sequence, {}, [&](int32_t op) {
-    return std::pair(start_[op], position_[op]);
-  });
+  std::ranges::stable_sort(plan_.sequence, {},
+                           [&](int32_t op) { return start_[op]; });
   for (int32_t u = 0; u < units_.num_units; ++u) {
     if (device_of_unit_[u] < 0) {
       device_of_unit_[u] = units_.allowed[u].first();

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "planner/budget.h"
@@ -21,21 +22,16 @@ struct ListRule {
   enum class Next : uint8_t {
     kPath,   // the longest path after it
     kReady,  // the op that could start first
-    kChain,  // a reader of what was placed last
   };
   Next next = Next::kPath;
   double copies = 1;    // weight of copy times in paths
-  double noise = 0;     // paths are scaled by 1 - noise to 1 + noise
   double stay = 0;      // extra weight of copies over their time
-  bool insert = true;   // ops may fill idle time before what is placed
-  bool spread = false;  // first spreads what units hold over devices
   int32_t devices = 0;  // only this many fastest, if allowed; 0: all
+  double noise = 0;     // paths are scaled by 1 - noise to 1 + noise
 };
 
 // The rules to begin with, the best guess first.
 const std::vector<ListRule>& list_rules();
-// A random rule for this many devices.
-ListRule random_rule(StreamRandom& random, int32_t devices);
 // "list scheduling by path, on 4 devices".
 std::string name_of(const ListRule& rule);
 
@@ -49,9 +45,6 @@ class ListScheduler {
   const PlacePlan& run(const ListRule& rule, StreamRandom& random);
 
  private:
-  struct Gap {
-    double begin, end;
-  };
   struct Arrival {
     double at;
     int32_t device, next;
@@ -63,8 +56,8 @@ class ListScheduler {
     double first, second;
     int32_t node;
     bool operator<(const Waiting& o) const {
-      if (first != o.first) return first < o.first;
-      return second != o.second ? second < o.second : node > o.node;
+      return std::tuple(first, second, o.node) <
+             std::tuple(o.first, o.second, node);
     }
   };
 
@@ -72,7 +65,6 @@ class ListScheduler {
   void find_middling_work();
   void rank_devices();
   void reset();
-  void spread_held(StreamRandom& random);
   void find_ranks(StreamRandom& random);
   void enqueue(int32_t node);
   void wake_behind(int32_t node);
@@ -81,8 +73,6 @@ class ListScheduler {
   int32_t choose(int32_t op);
   Slot slot_on(int32_t op, int32_t device, bool commit);
   double copy_in(int32_t op, int32_t device, bool commit);
-  Slot free_slot(int32_t device, double ready, double us) const;
-  void fill(int32_t device, Slot slot);
   double arrival(int32_t value, int32_t device) const;
   void place_unit(int32_t unit, int32_t device);
   double lacking_bytes(int32_t op, int32_t device) const;
@@ -103,15 +93,12 @@ class ListScheduler {
   std::vector<double> rank_;             // per node
   std::vector<double> start_, end_;      // per node
   std::vector<int32_t> missing_;         // per node
-  std::vector<int32_t> position_;        // per node: its index in placing order
-  std::vector<int32_t> newest_input_;    // per node: greatest position
   std::vector<int32_t> device_of_unit_;  // -1: not yet
   std::vector<int32_t> first_arrival_;   // per value
   std::vector<Arrival> arrivals_;
   CopyRoutes routes_;
   std::vector<double> free_;                       // per resource
   std::vector<std::pair<int32_t, double>> tried_;  // what it was before
-  std::vector<std::vector<Gap>> gaps_;             // per device, by time
   std::vector<Waiting> waiting_;                   // a heap
   std::vector<int32_t> settled_;
   // Limits: bytes on each device; for values, whether they have bytes of their

@@ -9,7 +9,7 @@
 
 #include "base/core_set.h"
 #include "base/infinity.h"
-#include "planner/exact_steps.h"
+#include "planner/check.h"
 #include "planner/models.h"
 #include "planner/plan_view.h"
 #include "simulate/pipeline_steps.h"
@@ -17,8 +17,6 @@
 namespace berth {
 
 namespace {
-
-constexpr int32_t kMostTiny = 64;  // nodes, including those without time
 
 using Clock = std::chrono::steady_clock;
 
@@ -56,73 +54,22 @@ void add_one_device_each(PlanProblem& p) {
 struct Priced {
   const PlanCandidate* candidate = nullptr;
   double value = kInfinity;
-  std::optional<Evaluation> evaluation;  // if it was simulated
+  std::optional<Evaluation> evaluation;
 };
 
-// What a pipeline on one device takes: as long as its ops together. To simulate
-// all its micro-batches takes long, and is needed only to see whether it keeps
-// a limit.
-std::optional<double> sum_on_one_device(const PlanProblem& p,
-                                        const PlacePlan& plan) {
-  if (p.model != PlanModel::kPipeline || p.pipeline.stash_weights) return {};
-  const int32_t d = plan.device[0];
-  const std::vector<MicroBatchRole> role = roles_of(p);
-  double us = 0;
-  for (int32_t i = 0; i < p.num_ops(); ++i) {
-    if (plan.device[i] != d) return {};
-    const bool each = role[i] == MicroBatchRole::kEach;
-    if (!p.takes_time(i)) continue;
-    us += p.costs.time(i, d).us * (each ? p.pipeline.micro_batches : 1);
+// Returns the candidate with the least value of those that keep all limits.
+Priced price(const PlanProblem& p, std::vector<PricedCandidate>& priced) {
+  Priced best;
+  for (const PlanCandidate& c : p.candidates) {
+    Evaluation e = evaluate(p, c.plan);
+    priced.push_back({c.name, e.value, e.violations});
+    const bool first = best.candidate == nullptr;
+    if (e.violations.empty() && (first || e.value < best.value)) {
+      best = {&c, e.value, std::move(e)};
+    }
   }
-  return std::isfinite(us) ? std::optional(us) : std::nullopt;
+  return best;
 }
-
-// The candidates with the least value that keep all limits.
-class Candidates {
- public:
-  Candidates(const PlanProblem& p, std::vector<PricedCandidate>& priced)
-      : p_(p), priced_(priced) {
-    for (const PlanCandidate& c : p.candidates) {
-      const auto sum = sum_on_one_device(p, c.plan);
-      if (!sum) {
-        price(c);
-        continue;
-      }
-      priced_.push_back({c.name, *sum, {}});
-      if (p.costs.devices[c.plan.device[0]].memory_limit > 0) {
-        unsure_.push_back({&c, *sum, {}});
-      } else if (*sum < best_.value) {
-        best_ = {&c, *sum, {}};
-      }
-    }
-  }
-  // The best of those that need no simulation, or had one.
-  const Priced& sure() const { return best_; }
-  // The best of all that are below `value`.
-  Priced below(double value) {
-    for (const Priced& u : std::exchange(unsure_, {})) {
-      if (u.value < std::min(value, best_.value)) price(*u.candidate);
-    }
-    return std::move(best_);
-  }
-
- private:
-  void price(const PlanCandidate& c) {
-    Evaluation e = evaluate(p_, c.plan);
-    const size_t number = &c - p_.candidates.data();
-    if (number == priced_.size()) priced_.emplace_back();
-    priced_[number] = {c.name, e.value, e.violations};
-    const bool first = best_.candidate == nullptr;
-    if (e.violations.empty() && (first || e.value < best_.value)) {
-      best_ = {&c, e.value, std::move(e)};
-    }
-  }
-
-  const PlanProblem& p_;
-  std::vector<PricedCandidate>& priced_;
-  Priced best_;
-  std::vector<Priced> unsure_;
-};
 
 int threads_of(const PlannerOptions& o) {
   if (o.threads > 0) return std::min(o.threads, 64);
@@ -151,48 +98,48 @@ Found find_and_prove(const PlanProblem& p, const PlannerOptions& o,
   return found;
 }
 
-// For a tiny problem: the best plan by exhaustive search. The shares of the
-// budget for an initial plan and for that search.
+// For a tiny problem every plan is tried: the shares of the budget for an
+// initial plan and for that.
 constexpr double kTinySearch = 0.1, kTinyTrying = 0.7;
-constexpr int64_t kTriesPerMove = 2;
+constexpr int64_t kTriesPerMove = 2, kStepsPerLook = 256;
 
-// Returns whether all plans were tried; then `found` is the best of them, and
-// `proved` its value.
-bool find_best(const PlanProblem& p, const StepUnits& units,
-               const PlannerOptions& o, const Budget& budget, double upper,
-               Found& found, Bound& proved) {
+// Returns whether all plans were tried; then `found` is the best of them if it
+// is below `upper`, and `proved` their least value.
+bool find_best(const PlanProblem& p, const PlannerOptions& o,
+               const Budget& budget, double upper, Found& found,
+               Bound& proved) {
   found = rules_of(p).search(p, budget.part(0, kTinySearch), o.seed);
-  Found best = found;
-  if (upper < best.value) best.plan = {}, best.value = upper;
   const Budget trying = budget.part(kTinySearch, kTinyTrying);
-  const int64_t most =
-      budget.counts_moves()
-          ? kTriesPerMove * Budget::kStreams * trying.moves_per_stream()
-          : std::numeric_limits<int64_t>::max();
-  const bool all = find_best_step(units, trying, most, best);
-  found.moves = best.moves;
-  if (best.value < found.value && best.any()) {
-    found.plan = best.plan;
-    found.value = best.value;
-    found.evaluation.reset();
+  int64_t steps = 0;
+  const auto over = [&] {
+    if (++steps % kStepsPerLook != 0) return false;
+    return trying.spent(steps / (kTriesPerMove * Budget::kStreams)) >= 1;
+  };
+  double least = std::min(found.value, upper);
+  Enumerated tried;
+  while ((tried = enumerate_steps(p, least, over)).shorter.device.size() > 0) {
+    Evaluation e = evaluate(p, tried.shorter);
+    if (!(e.value < least)) return false;  // but for rounding
+    found.value = least = e.value;
+    found.plan = std::move(tried.shorter);
+    found.evaluation = std::move(e);
   }
-  if (!all || !std::isfinite(best.value) || !(best.value > 0)) return false;
-  proved.value = best.value;
+  found.moves += steps;
+  if (!tried.all || !std::isfinite(least) || !(least > 0)) return false;
+  proved.value = least;
   proved.how = "every placement and order that could be better was tried";
-  proved.witness = {"search", best.value, {}};
+  proved.witness = {"search", least, {}};
   return true;
 }
 
 // Search and proof; a tiny problem is solved exactly.
 Found find_and_prove_any(const PlanProblem& p, const PlannerOptions& o,
                          const Budget& budget, double upper, Bound& proved) {
-  if (p.model != PlanModel::kStep || !o.prove || p.num_ops() > kMostTiny) {
+  if (p.model != PlanModel::kStep || !o.prove || !why_not_tiny(p).empty()) {
     return find_and_prove(p, o, budget, proved);
   }
-  const StepUnits units(p);
-  if (!is_tiny(units)) return find_and_prove(p, o, budget, proved);
   Found best;
-  if (find_best(p, units, o, budget, upper, best, proved)) return best;
+  if (find_best(p, o, budget, upper, best, proved)) return best;
   Found found = find_and_prove(p, o, budget.part(kTinyTrying, 1), proved);
   found.moves += best.moves;
   if (!(best.value < found.value)) return found;
@@ -214,13 +161,11 @@ void find_plan(PlanProblem& p, const PlannerOptions& o, const Budget& whole,
                PlanAnswer& answer) {
   add_one_device_each(p);
   const auto begin = Clock::now();
-  Candidates candidates(p, answer.candidates);
+  Priced best = price(p, answer.candidates);
+  const double upper = best.value;
   const Budget budget =
       without_pricing(whole, o, seconds_since(begin), answer.candidates.size());
-  Found found =
-      find_and_prove_any(p, o, budget, candidates.sure().value, answer.bound);
-  Priced best = candidates.below(found.value);
-  const double upper = best.value;
+  Found found = find_and_prove_any(p, o, budget, upper, answer.bound);
   answer.moves = found.moves;
   answer.start = found.start;
   if (best.candidate) {

@@ -26,18 +26,6 @@ struct LoadPlan {
 constexpr int64_t kBlock = 128;  // moves between budget checks
 constexpr size_t kSimilar = 12;  // units of adjacent work that count as similar
 
-// -ln(u) for u uniform in (0, 1), at equal steps.
-const std::array<double, 1024>& exponentials() {
-  static const std::array<double, 1024> table = [] {
-    std::array<double, 1024> t{};
-    for (size_t i = 0; i < t.size(); ++i) {
-      t[i] = -std::log((static_cast<double>(i) + 0.5) / 1024);
-    }
-    return t;
-  }();
-  return table;
-}
-
 // With up to this many units a problem is small: variety finds its best plan,
 // not refinement.
 constexpr int32_t kFewUnits = 24;
@@ -109,8 +97,8 @@ class Annealer {
   };
 
   void try_one() {
+    const double x = -std::log(1 - stream_.random.uniform());
     const uint64_t bits = stream_.random.next();
-    const double x = exponentials()[bits & 1023];
     const uint32_t what = bits >> 10 & 127;
     const int32_t unit = (bits >> 32) * units_ >> 32;
     threshold_ = s_.power(root_ + temperature_ * x);
@@ -264,7 +252,6 @@ constexpr double kFewCoarseEnd = 0.9;  // for few units
 constexpr double kTriesEnd = 0.25;
 constexpr double kSharpBegin = 0.9;
 constexpr int kSureTries = 2;  // per stream
-constexpr double kLoadClimbShare = 0.07;
 constexpr int64_t kFirstLoadMoves = 20000, kFirstLoadMovesPerUnit = 8;
 constexpr int kUnitsPerMoveOfStart = 8;
 constexpr int kLoadRounds = 10;
@@ -391,9 +378,7 @@ class StreamSearch {
 struct LoadStart {
   LoadPlan plan;
   std::string name;
-  StageCut cut;
-  std::string moved_name;  // of the stages, when their borders are moved
-  int tried = 0;           // first tries of this stream
+  int tried = 0;  // first tries of this stream
 };
 
 // A series of searches: all streams make starts, explore, then refine the best
@@ -411,9 +396,9 @@ class LoadSearch {
         starts_(budget.num_streams() + 1) {
     LoadPlan spread{spread_out(p)};
     spread.value = load_value(p, spread.device);
-    starts_[0] = {std::move(spread), "every op where it ends first", {}, "", 0};
+    starts_[0] = {std::move(spread), "every op where it ends first"};
     for (const PlanCandidate& c : problem.candidates) {
-      is_better(starts_[0], c.plan.device, c.name);
+      take_better(starts_[0], c.plan.device, c.name);
     }
   }
 
@@ -456,8 +441,7 @@ class LoadSearch {
     take_best();
   }
 
-  // Makes the stream's next tries, and moves the borders of its best stages
-  // while that makes them better: to where less is sent.
+  // Makes the stream's next tries.
   void make_starts(SearchStream& stream, LoadStart& best) const {
     const int64_t moves = 1 + p_.num_units() / kUnitsPerMoveOfStart;
     const int streams = std::ssize(starts_) - 1;
@@ -469,35 +453,21 @@ class LoadSearch {
       const double end = (std::isfinite(best.plan.value) ? 1 : 2) * kTriesEnd;
       if (best.tried >= kSureTries && stream.spent() >= end) break;
       stream.take(moves);
-      StageCut cut = tries_.cut(k);
-      if (!is_better(best, tries_.devices(cut), tries_.name(k))) continue;
-      best.cut = std::move(cut);
-      best.moved_name = best.name + ", borders moved";
-    }
-    const double end = std::min(stream.spent() + kLoadClimbShare, 1.0);
-    while (!best.cut.on.empty() && stream.spent() < end) {
-      stream.take(moves);
-      StageCut other = best.cut;
-      tries_.vary(other, stream.random);
-      if (is_better(best, tries_.devices(other), best.moved_name)) {
-        best.cut = std::move(other);
-      }
+      take_better(best, tries_.devices(tries_.cut(k)), tries_.name(k));
     }
   }
 
-  // If it is, it becomes the best.
-  bool is_better(LoadStart& best, const std::vector<int32_t>& device,
-                 const std::string& name) const {
+  void take_better(LoadStart& best, const std::vector<int32_t>& device,
+                   const std::string& name) const {
     LoadPlan other;
     other.device.assign(p_.bytes.size(), 0);
     for (size_t i = 0; i < problem_.group.size(); ++i) {
       other.device[problem_.group[i]] = device[i];
     }
     other.value = load_value(p_, other.device);
-    if (!(other.value < best.plan.value)) return false;
+    if (!(other.value < best.plan.value)) return;
     best.plan = std::move(other);
     best.name = name;
-    return true;
   }
 
   const PlanProblem& problem_;

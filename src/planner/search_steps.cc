@@ -19,6 +19,7 @@ namespace {
 
 // Plans made by rules, per stream, and the share of the budget for them.
 constexpr size_t kListPlans = 24;
+constexpr double kNoise = 0.4;  // of rules that were followed before
 constexpr double kListShare = 0.3, kListShareOfMany = 0.5,
                  kListShareOfNone = 0.9;  // with many ops, while none fits
 constexpr int kTriesPerList = 4, kPlainTries = 20;  // plain: not varied
@@ -119,10 +120,8 @@ class StepSearch {
       // Each stream begins with a different one.
       const size_t k = s.next_list++;
       ListRule rule =
-          k < rules.size()
-              ? rules[(k + static_cast<size_t>(s.search.number())) %
-                      rules.size()]
-              : random_rule(s.search.random, units_.problem.num_devices());
+          rules[(k + static_cast<size_t>(s.search.number())) % rules.size()];
+      if (k >= rules.size()) rule.noise = kNoise * s.search.random.uniform();
       if (rule.devices < units_.problem.num_devices()) {
         if (rule.devices == 0) rule.devices = most_devices();
         const PlacePlan& list = s.lists.run(rule, s.search.random);

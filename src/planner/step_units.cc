@@ -98,20 +98,14 @@ void StepUnits::collect_units() {
   std::vector<std::vector<int32_t>> timed(all.size());
   resident_bytes.assign(all.size(), 0);
   held_bytes.assign(all.size(), 0);
-  most_bytes.assign(all.size(), 0);
   for (int32_t i = 0; i < g.num_nodes(); ++i) {
     all[unit[i]].push_back(i);
     if (problem.takes_time(i)) timed[unit[i]].push_back(i);
     const bool source = g.kind[i] == SimulatedGraph::Kind::kSource;
-    double &held = held_bytes[unit[i]], &most = most_bytes[unit[i]];
+    double& held = held_bytes[unit[i]];
     resident_bytes[unit[i]] += problem.resident_bytes[i];
     held += throughout(problem, i);
-    most += throughout(problem, i);
-    for (const int64_t b : problem.costs.bytes[i]) {
-      most += b;
-      if (source) held += b;
-    }
-    for (const int32_t v : g.reads[i]) most += problem.costs.bytes.item(v);
+    for (const int64_t b : problem.costs.bytes[i]) held += source ? b : 0;
   }
   nodes = Rows<int32_t>(all);
   ops = Rows<int32_t>(timed);
@@ -167,7 +161,7 @@ void StepUnits::collect_ops_around() {
 
 void StepUnits::look_at_limits() {
   const CostTable& costs = problem.costs;
-  double most = 0;
+  double most = 0, most_workspace = 0;
   for (int32_t i = 0; i < problem.num_ops(); ++i) {
     most += throughout(problem, i);
   }

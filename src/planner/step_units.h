@@ -33,10 +33,7 @@ class StepUnits {
   // Bytes that a unit holds on its device from beginning to end: residents;
   // these with variables and arguments.
   std::vector<double> resident_bytes, held_bytes;
-  // Those bytes plus all that its nodes ever write or read.
-  std::vector<double> most_bytes;
-  double most_workspace = 0;  // of any op
-  Rows<int32_t> neighbours;   // units connected to it by a value
+  Rows<int32_t> neighbours;  // units connected to it by a value
 
   // Per node: ops that take time and come before or after it, with nothing that
   // takes time between.

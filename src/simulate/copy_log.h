@@ -24,12 +24,9 @@ class CopyLog {
   using Event = StepTimer::Event;
 
   CopyLog(const TimingTables& tables, bool aliases)
-      : t_(tables), num_aliases_(aliases ? tables.graph.kind.size() : 0) {}
-
-  // Makes the arrays; must come before all that follows.
-  void prepare() {
-    if (!trial_.empty()) return;
-    done_.resize(num_aliases_);
+      : t_(tables),
+        num_aliases_(aliases ? tables.graph.kind.size() : 0),
+        done_(num_aliases_) {
     if (t_.num_values * t_.num_devices > PairSlots::kMostInTable) {
       pairs_.emplace(reads_of(t_.graph));
     } else {

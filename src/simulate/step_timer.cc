@@ -1,5 +1,5 @@
-// Two loops over a plan's sequence: one for machines whose copies wait for
-// nothing, where an op's end follows from its inputs alone, and one for all.
+// One loop over a plan's sequence, from the last checkpoint before what
+// changed.
 
 #include "simulate/step_timer.h"
 
@@ -73,11 +73,9 @@ class StepTimer::Impl {
   Impl(const SimulatedGraph& graph, const CostTable& costs)
       : t_(graph, costs),
         aliases_(std::ranges::count(graph.kind, Kind::kAlias) > 0),
-        free_copies_(t_.all_free && !aliases_),
         log_(t_, aliases_) {
     const auto ops = static_cast<size_t>(t_.num_ops);
-    const size_t resources =
-        free_copies_ ? t_.num_devices : t_.routes.num_resources();
+    const size_t resources = t_.routes.num_resources();
     free_.assign(resources, 0);
     while ((ops / stride_ + 1) * (resources + 2) > kMostCheckpointNumbers &&
            stride_ < t_.num_ops) {
@@ -90,11 +88,8 @@ class StepTimer::Impl {
     kept_.progress[0].left_us = t_.work_us;
     kept_plan_.sequence.resize(ops);
     kept_plan_.device.assign(graph.kind.size(), -1);
-    if (!free_copies_) {
-      log_.prepare();
-      kept_.events.assign(checkpoints, 0);
-      kept_.position.assign(graph.kind.size(), -1);
-    }
+    kept_.events.assign(checkpoints, 0);
+    kept_.position.assign(graph.kind.size(), -1);
     trial_ = kept_;
     if (!aliases_) return;
     first_after_.assign(ops + 1, -1);
@@ -135,7 +130,7 @@ class StepTimer::Impl {
       kept_plan_.sequence[k] = op;
       kept_plan_.device[op] = plan_->device[op];
       kept_.span[op] = trial_.span[op];
-      if (!free_copies_ && !aliases_) kept_.position[op] = k;
+      if (!aliases_) kept_.position[op] = k;
     }
     for (const int32_t i : t_.timeless) {
       kept_plan_.device[i] = plan_->device[i];
@@ -145,7 +140,6 @@ class StepTimer::Impl {
     copy_from(row, trial_.progress, kept_.progress);
     copy_from(row * static_cast<int32_t>(free_.size()), trial_.free,
               kept_.free);
-    if (free_copies_) return;
     copy_from(row, trial_.events, kept_.events);
     for (const Event& e : log_.events_of_trial()) {
       if (e.to < 0) kept_.span[e.number] = trial_.span[e.number];
@@ -159,8 +153,7 @@ class StepTimer::Impl {
   const TimingTables& tables() const { return t_; }
 
   std::span<const Event> events() {
-    if (free_copies_) list_copies();
-    return free_copies_ || has_trial_ ? log_.events() : log_.kept_events();
+    return has_trial_ ? log_.events() : log_.kept_events();
   }
 
   std::span<const int64_t> peak_bytes() {
@@ -191,23 +184,10 @@ class StepTimer::Impl {
       const int32_t op = plan.sequence[k];
       trial_.span[op] = kept_.span[op];
     }
-    if (free_copies_) return;
     for (const Event& e : log_.events_of_trial()) {
       if (e.to < 0) trial_.span[e.number] = kept_.span[e.number];
     }
     log_.drop_trial();
-  }
-
-  // For copies that wait for nothing and are not logged.
-  void list_copies() {
-    log_.prepare();
-    log_.begin_trial(0);
-    position_ = 0;
-    for (const int32_t i : t_.timeless) send_values(i);
-    for (const int32_t op : plan_->sequence) {
-      ++position_;
-      send_values(op);
-    }
   }
 
   // --- Checkpoints.
@@ -217,7 +197,9 @@ class StepTimer::Impl {
                       checkpoint * static_cast<std::ptrdiff_t>(free_.size());
     std::copy_n(from, free_.size(), free_.begin());
     const double most = stop_above * static_cast<double>(t_.num_devices);
-    return {kept_.progress[checkpoint], 0,
+    double area = 0;
+    for (size_t d = 0; d < t_.num_devices; ++d) area += free_[d];
+    return {kept_.progress[checkpoint], area,
             t_.work_us < kNever ? most * (1 + 1e-9) : kNever, stop_above};
   }
   void save(int32_t checkpoint, const Progress& progress) {
@@ -226,75 +208,10 @@ class StepTimer::Impl {
                    checkpoint * static_cast<std::ptrdiff_t>(free_.size()));
     trial_.progress[checkpoint] = progress;
   }
-  double area_now() const {
-    double area = 0;
-    for (size_t d = 0; d < t_.num_devices; ++d) area += free_[d];
-    return area;
-  }
-
   double time_from_first(double stop_above) {
-    return free_copies_ ? time_free_copies(stop_above)
-                        : time_all_rules(stop_above);
-  }
-
-  // --- Copies that wait for nothing.
-
-  double time_free_copies(double stop_above) {
-    const int32_t* sequence = plan_->sequence.data();
-    const int32_t* device = plan_->device.data();
-    const TimingTables::Edge* edges = t_.edges.data();
-    const int32_t* edges_of = t_.edges_of.data();
-    double* free = free_.data();
-    TimeSpan* span = trial_.span.data();
-    Tally tally = load(first_ / stride_, stop_above);
-    for (int32_t k = first_ / stride_ * stride_; k < first_; ++k) {
-      const int32_t op = sequence[k];
-      free[device[op]] = span[op].end_us;
-      tally.now.latest_us = std::max(tally.now.latest_us, span[op].end_us);
-      tally.now.left_us -= t_.least_us[op];
-    }
-    tally.area_us = area_now();
-    for (int32_t k = first_; k < t_.num_ops;) {
-      const int32_t op = sequence[k++];
-      const int32_t on = device[op];
-      const double before = free[on];
-      double start = before;
-      for (int32_t e = edges_of[op]; e < edges_of[op + 1]; ++e) {
-        const int32_t from = device[edges[e].producer];
-        start = std::max(start, span[edges[e].producer].end_us +
-                                    free_copy_us(edges[e], from, on));
-      }
-      const double end = start + t_.us(op, on);
-      span[op] = {start, end};
-      free[on] = end;
-      if (!tally.add(before, end, t_.least_us[op], t_.behind_us[op])) {
-        reached_ = k;
-        return kNever;
-      }
-      if (k % stride_ == 0) save(k / stride_, tally.now);
-    }
-    return tally.result();
-  }
-
-  double free_copy_us(const TimingTables::Edge& edge, int32_t from,
-                      int32_t to) const {
-    if (t_.few_kinds) {
-      return t_
-          .kind_us[static_cast<size_t>(edge.times) + t_.kind_of_link(from, to)];
-    }
-    const auto value = static_cast<size_t>(edge.times) / t_.num_kinds;
-    return value == t_.num_values
-               ? 0
-               : t_.copy_us(static_cast<int32_t>(value), from, to);
-  }
-
-  // --- All rules.
-
-  double time_all_rules(double stop_above) {
     const int32_t checkpoint = first_ / stride_;
     first_ = checkpoint * stride_;
     Tally tally = load(checkpoint, stop_above);
-    tally.area_us = area_now();
     log_.begin_trial(kept_.events[checkpoint]);
     position_ = first_;
     const bool early = t_.early != 0;
@@ -356,10 +273,6 @@ class StepTimer::Impl {
   void find_first_of(int32_t node) {
     const Kind kind = t_.graph.kind[node];
     if (kind == Kind::kTransfer) return;
-    if (free_copies_) {
-      if (kind != Kind::kOp) first_ = 0;
-      return;
-    }
     bool copied = false;  // something that it reads or makes
     for (const TimingTables::Read& r : t_.reads[node]) {
       if (r.everywhere || !are_apart(node, r.producer)) continue;
@@ -504,8 +417,7 @@ class StepTimer::Impl {
   }
 
   const TimingTables t_;
-  const bool aliases_;      // whether there are any
-  const bool free_copies_;  // copies wait for nothing, and are not logged
+  const bool aliases_;  // whether there are any
   int32_t stride_ = kLeastStride;
 
   // The kept plan, and the one timed last; both are the same unless there is a

@@ -90,13 +90,11 @@ TimingTables::TimingTables(const SimulatedGraph& g, const CostTable& c)
   add_nodes();
   add_paths();
   add_links();
-  add_edges();
 }
 
 void TimingTables::add_classes() {
   for (const DeviceCost& d : costs.devices) {
     class_of.push_back(static_cast<size_t>(d.device_class));
-    all_free &= d.copies == CopyRule::kFree;
     if (comes_early(d.copies)) {
       early |= device_bit(static_cast<int32_t>(class_of.size()) - 1);
     }
@@ -155,8 +153,7 @@ void TimingTables::add_links() {
     if (!own) kind[k] = kind_of(costs.links[k], kinds);
   }
   num_kinds = static_cast<uint8_t>(kinds.size());
-  for (const uint8_t k : kind) few_kinds &= k < num_kinds;
-  kind_us.reserve((num_values + 1) * num_kinds);
+  kind_us.reserve(num_values * num_kinds);
   for (size_t v = 0; v < num_values; ++v) {
     const int64_t bytes = costs.bytes.item(static_cast<int32_t>(v));
     kind_us.push_back(0);
@@ -165,20 +162,6 @@ void TimingTables::add_links() {
           graph.everywhere[v] ? 0 : time_or_never(kinds[k]->time_us(bytes)));
     }
   }
-  kind_us.resize(kind_us.size() + num_kinds, 0);
-}
-
-void TimingTables::add_edges() {
-  for (int32_t i = 0; i < graph.num_nodes(); ++i) {
-    edges_of.push_back(static_cast<int32_t>(edges.size()));
-    for (const Read& r : reads[i]) {
-      edges.push_back({r.value * num_kinds, r.producer});
-    }
-    for (const int32_t c : graph.controls[i]) {
-      edges.push_back({static_cast<int32_t>(num_values) * num_kinds, c});
-    }
-  }
-  edges_of.push_back(static_cast<int32_t>(edges.size()));
 }
 
 double TimingTables::slow_copy_us(int32_t value, int32_t from,

@@ -48,13 +48,6 @@ struct TimingTables {
     return from == to ? 0 : kind[routes.links().link(from, to)];
   }
 
-  // What a node waits for, where copies are free: a producer, and where its
-  // copy times begin in kind_us. Controls point to zeros.
-  struct Edge {
-    int32_t times;
-    int32_t producer;
-  };
-
   const SimulatedGraph& graph;
   const CostTable& costs;
   size_t num_devices = 0, num_classes = 0, num_values = 0;
@@ -68,16 +61,12 @@ struct TimingTables {
       behind_us;       // per node: the least time from its end to any step's
   double work_us = 0;  // least times of all ops
   Rows<Read> reads;    // per node
-  std::vector<Edge> edges;        // by node; edges_of has the bounds
-  std::vector<int32_t> edges_of;  // per node + 1: where its edges begin
   CopyRoutes routes;
   std::vector<uint8_t> kind;  // per link
   // Equal links share one of the `num_kinds` kinds; kind 0 is not a link. If
-  // too many differ, the others have kind num_kinds, and `few_kinds` is false.
+  // too many differ, the others have kind num_kinds.
   uint8_t num_kinds = 1;
-  bool few_kinds = true;
-  std::vector<double> kind_us;  // [value * kinds + kind]; ends with zeros
-  bool all_free = true;         // copies to any device
+  std::vector<double> kind_us;  // [value * kinds + kind]
   // Devices to which copies come_early().
   DeviceSet early;
 
@@ -86,7 +75,6 @@ struct TimingTables {
   void add_nodes();
   void add_paths();
   void add_links();
-  void add_edges();
 };
 
 }  // namespace berth

@@ -1,9 +1,6 @@
-// The checker of proofs by search: it repeats the search independently.
-//
-// Goes through every placement group by group, then every order of the ops op
-// by op; what is fixed so far gives the earliest end of the step, and orders
-// that lead to the same times are followed once. Simpler and slower than the
-// prover, with which it shares no code.
+// Proofs by search: every placement of a tiny problem, group by group, then
+// every order of its ops, op by op. What is fixed so far gives the earliest end
+// of the step; orders that lead to the same times are followed once.
 
 #include <algorithm>
 #include <map>
@@ -22,39 +19,24 @@ constexpr int32_t kMostReplayTimed = 16, kMostReplayDevices = 16;
 
 class Enumeration {
  public:
-  Enumeration(const PlanProblem& p, double target)
-      : p_(p), g_(p.graph), goal_(target * (1 - 1e-9)) {
+  Enumeration(const PlanProblem& p, double target,
+              const std::function<bool()>& over)
+      : p_(p), g_(p.graph), goal_(target * (1 - 1e-9)), over_(over) {
     for (const DeviceCost& d : p.costs.devices) limited_ |= d.memory_limit > 0;
+    sort_nodes();
   }
 
-  std::string run() {
-    if (const std::string wrong = unknown(); !wrong.empty()) return wrong;
+  Enumerated run() {
     place_.assign(p_.num_groups, -1);
     place(0);
-    if (steps_ > kMostReplayed) {
-      return "the search takes too long to be done again";
-    }
-    return shorter_ ? "there is a plan below it" : "";
+    return {!stopped_, std::move(shorter_)};
   }
 
  private:
-  // Sorts the nodes; names what this search does not support.
-  std::string unknown() {
-    if (p_.num_devices() > kMostReplayDevices)
-      return "too many devices to search";
-    for (const double b : p_.costs.bus_bytes) {
-      if (b > 0) return "devices share a bus, which the search leaves out";
-    }
-    for (int32_t i = 0; i < p_.num_ops(); ++i) {
-      if (g_.alias_of[i] >= 0) return "aliases, which the search leaves out";
-      if (!p_.takes_time(i) && g_.reads[i].size() + g_.controls[i].size() > 0) {
-        return "nodes without time that wait, which the search leaves out";
-      }
-    }
+  void sort_nodes() {
     for (const int32_t i : in_order(g_)) {
       (p_.takes_time(i) ? timed_ : sources_).push_back(i);
     }
-    if (timed_.size() > kMostReplayTimed) return "too many ops to search";
     bit_.assign(p_.num_ops(), 0);
     for (size_t i = 0; i < timed_.size(); ++i) bit_[timed_[i]] = 1u << i;
     std::set<int32_t> groups_of_links;
@@ -72,7 +54,6 @@ class Enumeration {
       }
     }
     groups_ = once;
-    return "";
   }
 
   int32_t where(int32_t node) const { return place_[p_.group[node]]; }
@@ -90,7 +71,11 @@ class Enumeration {
     return p_.costs.link(from, to).time_us(p_.costs.bytes.item(value));
   }
 
-  bool enough() { return ++steps_ > kMostReplayed || shorter_; }
+  bool found() const { return !shorter_.device.empty(); }
+  bool enough() {
+    stopped_ = stopped_ || over_();
+    return stopped_ || found();
+  }
 
   // Computes the times after the ends of all ops, and whether the placement
   // takes so long that no order reaches the goal.
@@ -147,7 +132,7 @@ class Enumeration {
       begin_order();
       return;
     }
-    for (int32_t d = 0; d < p_.num_devices() && !shorter_; ++d) {
+    for (int32_t d = 0; d < p_.num_devices() && !found(); ++d) {
       if (!may(groups_[k], d) || twin(d)) continue;
       place_[groups_[k]] = d;
       place(k + 1);
@@ -302,7 +287,7 @@ class Enumeration {
       PlacePlan plan{{}, order_};
       for (int32_t i = 0; i < p_.num_ops(); ++i)
         plan.device.push_back(where(i));
-      shorter_ = evaluate(p_, plan).violations.empty();
+      if (evaluate(p_, plan).violations.empty()) shorter_ = std::move(plan);
       return;
     }
     for (const int32_t i : timed_) {
@@ -325,7 +310,7 @@ class Enumeration {
       order(next);
       order_.pop_back();
       done_ ^= bit_[i];
-      if (shorter_ || steps_ > kMostReplayed) return;
+      if (stopped_ || found()) return;
     }
   }
 
@@ -354,8 +339,9 @@ class Enumeration {
   const PlanProblem& p_;
   const SimulatedGraph& g_;
   double goal_;
-  int64_t steps_ = 0;
-  bool shorter_ = false;
+  const std::function<bool()>& over_;
+  bool stopped_ = false;
+  PlacePlan shorter_;
   std::vector<int32_t> timed_, sources_, groups_, place_, order_;
   std::vector<double> head_, tail_;  // per op
   std::vector<int32_t> groups_of_links_;
@@ -369,10 +355,40 @@ class Enumeration {
 
 }  // namespace
 
+std::string why_not_tiny(const PlanProblem& p) {
+  if (p.num_devices() > kMostReplayDevices) return "too many devices to search";
+  for (const double b : p.costs.bus_bytes) {
+    if (b > 0) return "devices share a bus, which the search leaves out";
+  }
+  int32_t timed = 0;
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    const SimulatedGraph& g = p.graph;
+    if (g.alias_of[i] >= 0) return "aliases, which the search leaves out";
+    if (p.takes_time(i)) {
+      ++timed;
+    } else if (g.reads[i].size() + g.controls[i].size() > 0) {
+      return "nodes without time that wait, which the search leaves out";
+    }
+  }
+  return timed == 0                 ? "no ops that take time"
+         : timed > kMostReplayTimed ? "too many ops to search"
+                                    : "";
+}
+
+Enumerated enumerate_steps(const PlanProblem& p, double target,
+                           const std::function<bool()>& over) {
+  return Enumeration(p, target, over).run();
+}
+
 std::string check_search(const PlanProblem& p, const Witness& w) {
   if (p.model != PlanModel::kStep) return "a proof of another objective";
   if (!(w.target > 0)) return "it has no target";
-  return Enumeration(p, w.target).run();
+  if (std::string wrong = why_not_tiny(p); !wrong.empty()) return wrong;
+  int64_t steps = 0;
+  const Enumerated tried =
+      enumerate_steps(p, w.target, [&] { return ++steps > kMostReplayed; });
+  if (!tried.all) return "the search takes too long to be done again";
+  return tried.shorter.device.empty() ? "" : "there is a plan below it";
 }
 
 }  // namespace berth

@@ -1,10 +1,9 @@
-// The exact search compared with all plans of small problems, and its checker.
-
-#include "planner/exact_steps.h"
+// The search of all plans compared with simpler enumeration.
 
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <optional>
 #include <random>
 
 #include "planner/all_plans_testing.h"
@@ -16,17 +15,30 @@ namespace {
 
 using place_tests::pick;
 
-// The exact search does not support aliases; limits: 0 none, else some matter.
+// Aliases are not supported; limits: 0 none, else some matter.
 PlanProblem tiny_problem(std::mt19937& r, int32_t nodes, int32_t devices,
                          bool simple, bool limits) {
   PlanProblem p;
   do {
     p = testing::random_step_problem(r, nodes, devices, simple);
-  } while (!is_tiny(StepUnits(p)));
+  } while (!why_not_tiny(p).empty());
   for (DeviceCost& d : p.costs.devices) {
     d.memory_limit = limits ? 20 + pick(r, 200) : 0;
   }
   return p;
+}
+
+// The best plan, if all were tried within these steps.
+std::optional<Found> find_best_step(const PlanProblem& p, int64_t most) {
+  Found found;
+  while (true) {
+    const Enumerated tried =
+        enumerate_steps(p, found.value, [&] { return --most < 0; });
+    if (!tried.all) return std::nullopt;
+    if (tried.shorter.device.empty()) return found;
+    found.plan = tried.shorter;
+    found.value = evaluate(p, found.plan).value;
+  }
 }
 
 double best_of_all(const PlanProblem& p) {
@@ -38,15 +50,15 @@ double best_of_all(const PlanProblem& p) {
   return best;
 }
 
-TEST(ExactSteps, FindsTheBestOfAllPlans) {
+TEST(EnumerateSteps, FindsTheBestOfAllPlans) {
   std::mt19937 r(7);
   int planned = 0;
   for (int k = 0; k < testing::random_problems(300); ++k) {
     const PlanProblem p =
         tiny_problem(r, 3 + pick(r, 3), 2 + pick(r, 2), k % 2, k % 3 == 0);
-    const StepUnits units(p);
-    Found found;
-    ASSERT_TRUE(find_best_step(units, Budget::of_moves(1, 1), 1 << 30, found));
+    const std::optional<Found> all = find_best_step(p, 1 << 30);
+    ASSERT_TRUE(all.has_value());
+    const Found& found = *all;
     const double best = best_of_all(p);
     ASSERT_EQ(found.any(), best < std::numeric_limits<double>::infinity());
     if (!found.any()) continue;
@@ -63,23 +75,20 @@ TEST(ExactSteps, FindsTheBestOfAllPlans) {
 }
 
 // Each order is followed once per set of times, else this takes minutes.
-TEST(ExactSteps, SlowCheckerRepeatsTheSearchOfAsManyOpsAsTheProver) {
+TEST(EnumerateSteps, SlowCheckerRepeatsTheSearch) {
   std::mt19937 r(3);
   for (int k = 0; k < testing::random_problems(20); ++k) {
     const PlanProblem p =
         tiny_problem(r, 13 + pick(r, 4), 2 + pick(r, 3), true, false);
-    const StepUnits units(p);
-    Found found;
-    if (!find_best_step(units, Budget::of_moves(1, 1), 1 << 20, found))
-      continue;
-    if (!found.any() || !(found.value > 0)) continue;
-    EXPECT_EQ(check_search(p, {"search", found.value, {}}), "") << k;
-    EXPECT_NE(check_search(p, {"search", found.value * 1.01, {}}), "") << k;
+    const std::optional<Found> found = find_best_step(p, 1 << 20);
+    if (!found || !found->any() || !(found->value > 0)) continue;
+    EXPECT_EQ(check_search(p, {"search", found->value, {}}), "") << k;
+    EXPECT_NE(check_search(p, {"search", found->value * 1.01, {}}), "") << k;
   }
 }
 
 // A chain of ops whose copies cost more than they gain: one device, 165.
-TEST(ExactSteps, ClosesTheGapOfAChain) {
+TEST(EnumerateSteps, ClosesTheGapOfAChain) {
   testing::ProblemMaker m(PlanModel::kStep);
   const int gpu = m.device_class("GPU");
   for (int d = 0; d < 4; ++d) m.device("GPU:" + std::to_string(d), gpu);
@@ -96,15 +105,13 @@ TEST(ExactSteps, ClosesTheGapOfAChain) {
   EXPECT_EQ(a.bound.witness.kind, "search");
 }
 
-TEST(ExactSteps, EndsWithItsNodesAndProvesNothingThen) {
+TEST(EnumerateSteps, EndsWithItsNodesAndProvesNothingThen) {
   std::mt19937 r(1);
   const PlanProblem p = tiny_problem(r, 12, 3, true, false);
-  const StepUnits units(p);
-  Found found;
-  EXPECT_FALSE(find_best_step(units, Budget::of_moves(1, 1), 10, found));
+  EXPECT_FALSE(find_best_step(p, 10).has_value());
 }
 
-TEST(ExactSteps, CheckerRefusesWhatItDoesNotKnow) {
+TEST(EnumerateSteps, CheckerRefusesWhatItDoesNotKnow) {
   testing::ProblemMaker m(PlanModel::kLoad);
   m.device("GPU:0", m.device_class("GPU"));
   m.op("a", {5}, {});
