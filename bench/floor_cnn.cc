@@ -29,15 +29,25 @@ class Conv {
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     dnnl::post_ops relu;
+    const memory::dims one{1, 1};
+    const memory::desc input({1, 1, kSide, kSide}, f32, Tag::nhwc);
+    const memory::desc filter({kChannels, 1, 3, 3}, f32, Tag::any);
+    const memory::desc bias({kChannels}, f32, Tag::x);
+    const memory::desc output({1, kChannels, kSide, kSide}, f32, Tag::nhwc);
+    const auto kind = dnnl::prop_kind::forward_training;
+    const auto direct = dnnl::algorithm::convolution_direct;
+#if DNNL_VERSION_MAJOR >= 3
+    relu.append_eltwise(dnnl::algorithm::eltwise_relu, 0.f, 0.f);
+    attr.set_post_ops(relu);
+    pd_ = {engine_, kind, direct, input, filter, bias,
+           output,  one,  one,    one,   attr};
+#else
     relu.append_eltwise(1.f, dnnl::algorithm::eltwise_relu, 0.f, 0.f);
     attr.set_post_ops(relu);
-    const memory::dims one{1, 1};
-    const dnnl::convolution_forward::desc desc(
-        dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
-        {{1, 1, kSide, kSide}, f32, Tag::nhwc},
-        {{kChannels, 1, 3, 3}, f32, Tag::any}, {{kChannels}, f32, Tag::x},
-        {{1, kChannels, kSide, kSide}, f32, Tag::nhwc}, one, one, one);
-    pd_ = {desc, attr, engine_};
+    pd_ = {{kind, direct, input, filter, bias, output, one, one, one},
+           attr,
+           engine_};
+#endif
     primitive_ = dnnl::convolution_forward(pd_);
   }
 

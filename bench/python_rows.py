@@ -10,9 +10,11 @@ how many times as good as the peer Berth is. Steps are those of bench/peers/pyth
 tensorflow_step.py itself, under `python -m berth`.
 """
 import argparse
+import contextlib
 import json
 import os
 import pathlib
+import re
 import resource
 import subprocess
 import sys
@@ -22,6 +24,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PEERS = ROOT / "bench/peers/python"
 MODULES = {"berth": "berth", "tensorflow": "tensorflow", "torch": "torch", "jax": "jax.numpy"}
+# The package Keras by what it computes with; "berth" is berth.keras.
+BACKENDS = {"keras": "berth", "tensorflow": "tensorflow", "torch": "torch", "jax": "jax"}
 
 
 # ---------------------------------------------------------------- measured in a process of its own
@@ -100,12 +104,102 @@ def measure_fit(framework, seconds):
     return sum(Seconds.epochs) / len(Seconds.epochs)
 
 
+def keras_of(framework):
+    """berth.keras, or the package Keras on a backend."""
+    if framework == "berth":
+        return load("berth").keras
+    os.environ["KERAS_BACKEND"] = BACKENDS[framework]
+    if framework == "keras":
+        load("berth")
+    import keras
+    return keras
+
+
+def mlp(keras):
+    """MLP 784-128-10, batch 64."""
+    layers = keras.layers
+    return keras.Sequential([keras.Input((784,)), layers.Dense(128, activation="relu"), layers.Dense(10)]), (784,), 64
+
+
+def cnn(keras):
+    layers = keras.layers
+    return keras.Sequential([
+        keras.Input((28, 28, 1)), layers.Conv2D(32, 3, activation="relu"), layers.MaxPooling2D(2),
+        layers.Conv2D(64, 3, activation="relu"), layers.MaxPooling2D(2), layers.Flatten(), layers.Dense(10)]), (28, 28, 1), 64
+
+
+def transformer(keras):
+    """Two blocks of width 128 over 64 places of a sequence, batch 16."""
+    layers = keras.layers
+    x = start = keras.Input((64, 128))
+    for _ in range(2):
+        y = layers.MultiHeadAttention(4, 32)(layers.LayerNormalization()(x), layers.LayerNormalization()(x))
+        x = layers.Add()([x, y])
+        y = layers.Dense(128)(layers.Dense(512, activation="relu")(layers.LayerNormalization()(x)))
+        x = layers.Add()([x, y])
+    return keras.Model(start, layers.Dense(10)(layers.GlobalAveragePooling1D()(x))), (64, 128), 16
+
+
+def fit_seconds(framework, make, seconds, strategy=None):
+    """Best seconds of a step of fit() of arrays, over epochs of about half a second."""
+    import numpy
+    keras = keras_of(framework)
+    with strategy().scope() if strategy else contextlib.nullcontext():
+        model, shape, batch = make(keras)
+        model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+    rng, steps, best = numpy.random.RandomState(0), 64, 1e9
+
+    def epochs(count):
+        x = rng.rand(steps * batch, *shape).astype("float32")
+        y = rng.randint(0, 10, steps * batch).astype("int32")
+        begin = time.perf_counter()
+        model.fit(x, y, batch_size=batch, epochs=count, verbose=0)
+        return (time.perf_counter() - begin) / count
+
+    epochs(3)
+    steps *= max(1, round(0.3 / epochs(2)))
+    epochs(1)
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        best = min(best, epochs(1))
+    return best / steps
+
+
+def measure_fit_mlp(framework, seconds):
+    return fit_seconds(framework, mlp, seconds)
+
+
+def measure_fit_cnn(framework, seconds):
+    return fit_seconds(framework, cnn, seconds)
+
+
+def measure_fit_transformer(framework, seconds):
+    return fit_seconds(framework, transformer, seconds)
+
+
+def measure_workers_mlp(framework, seconds):
+    """The same in each of two tasks."""
+    return fit_seconds(framework, mlp, seconds, lambda: load("berth").distribute.MultiWorkerMirroredStrategy())
+
+
+def measure_resnet_build(framework, seconds):
+    """Best seconds to build ResNet50 with random weights, after one that imports what it needs."""
+    keras, best, end = keras_of(framework), 1e9, time.perf_counter() + seconds
+    keras.applications.ResNet50(weights=None, input_shape=(32, 32, 3))
+    while best == 1e9 or time.perf_counter() < end:
+        keras.backend.clear_session()
+        begin = time.perf_counter()
+        keras.applications.ResNet50(weights=None)
+        best = min(best, time.perf_counter() - begin)
+    return best
+
+
 # ---------------------------------------------------------------- the rows
 
 class Rows:
     def __init__(self, options):
         self.options = options
-        self.pythons = {"berth": options.python}
+        self.pythons = {"berth": options.python, "keras": options.python}
         for peer in ("tensorflow", "torch", "jax"):
             python = options.peers / peer / "bin/python"
             if python.exists():
@@ -116,12 +210,13 @@ class Rows:
                "OMP_NUM_THREADS": str(self.options.cores)}
         done = subprocess.run([str(c) for c in command], capture_output=True, text=True, env=env,
                               timeout=600)
-        lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        found = (re.sub(r"^\[[\w:]+\] ", "", line) for line in done.stdout.splitlines())  # the task that berth launch names
+        lines = [json.loads(line) for line in found if line.startswith("{")]
         if not lines:
             raise RuntimeError((done.stderr.strip().splitlines() or ["no output"])[-1])
         return lines
 
-    def in_turns(self, what, frameworks, rounds=None):
+    def in_turns(self, what, frameworks, rounds=None, before=()):
         """{framework: values of the rounds}; a peer that cannot is left away."""
         values = {}
         for _ in range(rounds or self.options.rounds):
@@ -129,7 +224,7 @@ class Rows:
                 if framework not in self.pythons:
                     continue
                 try:
-                    line = self.run([self.pythons[framework], __file__, "--measure", what, framework,
+                    line = self.run([*before, self.pythons[framework], __file__, "--measure", what, framework,
                                      "--seconds", self.options.seconds])[-1]
                     values.setdefault(framework, []).append(line["value"])
                 except (RuntimeError, subprocess.TimeoutExpired) as error:
@@ -182,6 +277,31 @@ class Rows:
             self.row("fit of digits over C++", 1.05, python_s=round(min(own), 4),
                      cpp_s=round(min(other), 4), times=round(min(own) / min(other), 3))
 
+    def keras(self):
+        """Real Keras on Berth over berth.keras, and Keras on other backends over it."""
+        for model in ("mlp", "cnn", "transformer"):
+            best = {f: min(v) for f, v in self.in_turns(f"fit_{model}", ["berth", *BACKENDS]).items()}
+            own, real = best.pop("berth", None), best.pop("keras", None)
+            if not own or not real:
+                continue
+            self.row(f"Keras fit of arrays, {model}: over berth.keras", 1.10, keras_us=round(real * 1e6, 1),
+                     berth_us=round(own * 1e6, 1), times=round(real / own, 3))
+            if best:
+                peer = min(best, key=best.get)
+                self.row(f"Keras fit of arrays, {model}: another backend over Berth", 1.1, keras_us=round(real * 1e6, 1),
+                         **{f"{f}_us": round(v * 1e6, 1) for f, v in best.items()}, fastest=peer,
+                         ratio=round(best[peer] / real, 2))
+        best = {f: min(v) for f, v in self.in_turns("resnet_build", list(BACKENDS)).items()}
+        if real := best.pop("keras", None):
+            self.row("Keras ResNet50(weights=None): time to build", 1.0, seconds=round(real, 3),
+                     **{f"{f}_s": round(v, 3) for f, v in best.items()},
+                     **{f"over_{f}": round(real / v, 2) for f, v in best.items()})
+        launched = [self.options.bin / "berth", "launch", "--workers", "2", "--"]
+        best = {f: min(v) for f, v in self.in_turns("workers_mlp", ["berth", "keras"], before=launched).items()}
+        if len(best) == 2:
+            self.row("Keras on two workers, mlp: over berth.keras", 1.10, keras_us=round(best["keras"] * 1e6, 1),
+                     berth_us=round(best["berth"] * 1e6, 1), times=round(best["keras"] / best["berth"], 3))
+
     def steps(self):
         for model in ("mlp", "cnn", "gpt"):
             if self.options.only and self.options.only not in f"step of {model}":
@@ -230,6 +350,7 @@ def main():
              "traced function": lambda: rows.calls("traced function of two ops", "function",
                                                    ("berth", "tensorflow")),
              "import memory": rows.imports, "size of the wheel": rows.wheel, "fit of digits": rows.fit,
+             "Keras fit of arrays mlp cnn transformer ResNet50 workers": rows.keras,
              "step of mlp cnn gpt": rows.steps}
     for name, part in parts.items():
         if not options.only or any(word in name for word in options.only.split()):

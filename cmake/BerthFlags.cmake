@@ -35,6 +35,10 @@ function(berth_flags target)
   elseif(BERTH_UNITY)  # GCC takes a source of a unity build for a header
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+    # It takes what immortal() returns for a part of its argument.
+    target_compile_options(${target} PRIVATE -Wno-dangling-reference)
+  endif()
   get_target_property(type ${target} TYPE)
   if(type STREQUAL "EXECUTABLE" AND NOT BERTH_BUILD_FUZZ)
     add_dependencies(${target} berth_fetch)  # which libberth opens where a program downloads

@@ -36,20 +36,37 @@ class DType:
     is_complex: builtins.bool
     is_bool: builtins.bool
     as_numpy_dtype: Any
+    base_dtype: DType
+    as_datatype_enum: str
+    min: Any
+    max: Any
     def __getattr__(self, name: str) -> Any: ...
 
 class TensorShape:
     rank: int
     ndims: int
     def __init__(self, dims: Any) -> None: ...
+    dims: list[Union[int, None]]
     def as_list(self) -> list[Union[int, None]]: ...
+    def num_elements(self) -> Union[int, None]: ...
+    def is_fully_defined(self) -> builtins.bool: ...
+    def is_compatible_with(self, other: ShapeLike) -> builtins.bool: ...
+    def assert_is_compatible_with(self, other: ShapeLike) -> None: ...
+    def concatenate(self, other: ShapeLike) -> TensorShape: ...
+    def merge_with(self, other: ShapeLike) -> TensorShape: ...
     def __getattr__(self, name: str) -> Any: ...
 
 class Tensor:
     shape: TensorShape
     dtype: DType
     device: str
+    backing_device: str
+    is_symbolic: builtins.bool
+    ndim: int
     def numpy(self) -> Any: ...
+    def get_shape(self) -> TensorShape: ...
+    def set_shape(self, shape: ShapeLike) -> None: ...
+    def ref(self) -> Any: ...
     def __getattr__(self, name: str) -> Any: ...
 @OPERATORS@
 class Variable(Tensor):
@@ -60,12 +77,18 @@ class Variable(Tensor):
     def assign_add(self, value: Any) -> Variable: ...
     def assign_sub(self, value: Any) -> Variable: ...
     def read_value(self) -> Tensor: ...
+    def value(self) -> Tensor: ...
+    def initialized_value(self) -> Tensor: ...
+    def is_initialized(self) -> builtins.bool: ...
+@SCATTER@
 
 TensorLike = Any
 ShapeLike = Union[TensorShape, Sequence[Union[int, None]], Tensor]
 DTypeLike = Any
 AxisLike = Union[int, Sequence[int], None]
 '''
+SCATTER = "\n".join(f"    def scatter_{what}(self, sparse_delta: Any) -> Variable: ..."
+                    for what in "add sub mul div min max update".split())
 OPERATORS = ("add sub mul truediv floordiv mod pow matmul radd rsub rmul rtruediv lt le gt ge "
              "getitem").split()
 # The modules whose functions are bound as they are; in others they are classes (tf.keras.layers).
@@ -75,7 +98,7 @@ MODULES = ("math", "nn", "linalg", "bitwise", "image", "strings", "random", "io"
 # Those that are written by hand, or in part: the sources of each.
 WRITTEN = {"autograph": "autograph", "config": "config", "data": "data", "debugging": "debugging",
            "distribute": "distribute", "dtypes": "dtypes", "errors": "errors", "experimental": "experimental/__init__",
-           "experimental.numpy": "experimental/numpy", "types": "types", "lookup": "lookup", "nest": "nest", "profiler": "profiler", "ragged": "ragged", "random": "random",
+           "experimental.numpy": "experimental/numpy", "types": "types", "lookup": "lookup", "nest": "nest", "profiler": "profiler", "ragged": "ragged", "raw_ops": "", "random": "random",
            "saved_model": "saved_model", "sparse": "sparse", "summary": "summary", "train": "train", "keras.models": "keras/models", "keras.layers": "keras/layers",
            "keras.callbacks": "keras/callbacks", "keras.datasets": "keras/datasets", "keras.saving": "keras/saving",
            "keras.mixed_precision": ""}
@@ -186,7 +209,7 @@ def main():
     anything = "\ndef __getattr__(name: str) -> Any: ...\n"
     os.makedirs(os.path.join(folder, "keras"), exist_ok=True)
     operators = "".join(f"    def __{o}__(self, other: Any) -> Tensor: ...\n" for o in OPERATORS)
-    write(folder, "__init__", HEAD + CLASSES.replace("@OPERATORS@\n", operators + "\n")
+    write(folder, "__init__", HEAD + CLASSES.replace("@OPERATORS@\n", operators + "\n").replace("@SCATTER@", SCATTER)
           + "".join(f"{d}: DType\n" for d in ("float16 float32 float64 bfloat16 int8 int16 int32 int64 uint8 uint16 "
                                               "uint32 uint64 bool string complex64 complex128").split())
           + stubs.text("") + stubs.aliases("") + written_stubs.package(os.path.join(berth, "__init__.py"))
@@ -197,11 +220,14 @@ def main():
         text += "".join(written_stubs.stub(os.path.join(berth, source), names) for source, names in later.get(module, ()))
         if module == "keras.layers":
             text += stubs.layers()
+        if module == "raw_ops":
+            text += written_stubs.raw_ops(os.path.join(berth, "raw_ops.py"))
         if module in PART:
             source, names = PART[module]
             text += written_stubs.stub(os.path.join(berth, f"{source}.py"), names)
         if module == "keras.mixed_precision":
-            text += "class Policy:\n    def __init__(self, name: str) -> None: ...\n"
+            text += ("class Policy:\n    name: str\n    compute_dtype: str\n    variable_dtype: str\n"
+                     "    def __init__(self, name: str) -> None: ...\n")
         text += aliases_of(module)
         if module == "keras.callbacks":
             text += stubs.text(module)

@@ -3,7 +3,15 @@ import ast
 import os
 
 # What no source says of classes whose names they import from the engine.
-OF_ENGINE = {"DType", "LoadStatus", "LogicalDevice", "LogicalDeviceConfiguration", "PhysicalDevice"}
+_INIT = "def __init__(self, *args: Any, **kwargs: Any) -> None: ..."
+OF_ENGINE = {
+    "DType": None,
+    "LoadStatus": [f"{n}: list[str]" for n in ("restored", "deferred", "missing", "unused")] + [
+        "def assert_consumed(self) -> LoadStatus: ...", "def assert_existing_objects_matched(self) -> LoadStatus: ...",
+        "def expect_partial(self) -> LoadStatus: ..."],
+    "LogicalDevice": ["name: str", "device_type: str", "simulated: bool"],
+    "LogicalDeviceConfiguration": [_INIT, "shared: bool", "memory_limit: Any", "cores: Any"],
+    "PhysicalDevice": ["name: str", "device_type: str"]}
 
 
 def _doc(node, indent):
@@ -91,8 +99,10 @@ def stub(path, wanted=None):
                     if error:
                         out += f"class {name}(Exception): ...\n"
                     elif alias.name in OF_ENGINE:
-                        out += f"class {name}:\n    def __init__(self, *args: Any, **kwargs: Any) -> None: ...\n" \
-                               "    def __getattr__(self, name: str) -> Any: ...\n"
+                        members = OF_ENGINE[alias.name]
+                        out += f"from berth import {alias.name} as {name}\n" if members is None else (
+                            f"class {name}:\n" + "".join(f"    {m}\n" for m in members)
+                            + "    def __getattr__(self, name: str) -> Any: ...\n")
                     elif os.path.exists(source):
                         out += stub(source, {alias.name})
         for name in _targets(node):
@@ -103,6 +113,13 @@ def stub(path, wanted=None):
                 else:
                     out += f"{name}: Any\n"
     return out
+
+
+def raw_ops(path):
+    """A function for each op that a source lists."""
+    with open(path, encoding="utf-8") as file:
+        words = file.read().partition('_OPS = """')[2].partition('"""')[0].split()
+    return "".join(f"def {word.partition('(')[0]}(*, name: Any = ..., **arguments: Any) -> Any: ...\n" for word in words)
 
 
 def later(berth, package):

@@ -1,7 +1,8 @@
 // bench_gpu: the rows of the table for cards on one device.
 //
 //   bench_gpu [--device=/GPU:0] [--model product|cublaslt|mlp|resnet50|gpt2|
-//             chain|input_copy] [--small] [--blocks N] [--seconds T] [--json]
+//             chain|input_copy|latency] [--small] [--blocks N] [--seconds T]
+//             [--json]
 //
 // Without --model, all of them. A row that cannot be measured here says so and
 // ends with 77. Lines are JSON, with or without --json.
@@ -26,6 +27,7 @@ const std::pair<const char*, std::function<void(const GpuOptions&)>> kRows[] = {
     {"gpt2", [](const GpuOptions& o) { step_row(o, "gpt2"); }},
     {"chain", chain_row},
     {"input_copy", input_copy_row},
+    {"latency", latency_row},
     {"cublaslt", cublaslt_row},  // last: a library of others'
 };
 

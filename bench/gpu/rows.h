@@ -25,6 +25,8 @@ void cublaslt_row(const GpuOptions& o);
 void step_row(const GpuOptions& o, const std::string& model);
 // Eight elementwise ops fused, on 64M float32, beside a copy.
 void chain_row(const GpuOptions& o);
+// What launches, plans and copies cost at least.
+void latency_row(const GpuOptions& o);
 // A step that gets its batches from the host, beside one that has them.
 void input_copy_row(const GpuOptions& o);
 

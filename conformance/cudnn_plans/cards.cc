@@ -87,7 +87,8 @@ const BerthCudnnApi* plan_library(std::string* why) {
   static const bool named =
       setenv("BERTH_CUDA_LIBRARIES", BERTH_CUDNN_FOLDER, 0) == 0;
   (void)named;
-  return cuda::cudnn_library(why);
+  bool is_built = false;
+  return cuda::cudnn_library(why, &is_built);
 }
 
 BerthCudnnCard* planned_card(const BerthCudnnApi& api, int architecture) {

@@ -91,6 +91,13 @@ void add_distributions(Cases& cases) {
     add("RandomBinomial", shape.str().c_str(),
         {Input(shape).whole(0, 90), Input(shape).uniform(0, 1)});
   }
+  const Input key = Input(Shape{2}).whole(0, 100, int64);
+  add("RandomGamma", "key", {Input({9}).uniform(0.1, 5), key}).host_only = true;
+  add("RandomPoisson", "key", {Input({9}).uniform(0, 30), key}).host_only =
+      true;
+  add("RandomBinomial", "key",
+      {Input({9}).whole(0, 90), Input({9}).uniform(0, 1), key})
+      .host_only = true;
   add("RandomPoisson", "stateless", {Input({9}).uniform(0, 30)})
       .attr("stateless", true)
       .attr("dtype", int64);

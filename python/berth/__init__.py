@@ -30,19 +30,23 @@ _install(globals())
 from berth import dtypes, errors, config, random, experimental  # noqa: E402
 from berth._gradient import GradientTape, UnconnectedGradients, device  # noqa: E402
 from berth._function import function, cond, while_loop, executing_eagerly  # noqa: E402
-from berth._control import *  # noqa: E402,F401,F403
 from berth._ops import *  # noqa: E402,F401,F403  where TensorFlow's form differs
-from berth._host import custom_gradient, load_op_library, numpy_function, py_function  # noqa: E402
 from berth._module import Module  # noqa: E402
-from berth._placement import Contract, explain, placement, plan  # noqa: E402
-from berth import _numeric, _strings  # noqa: E402
+from berth import _strings  # noqa: E402
 
-_numeric.install(linalg, signal, nn, math)  # noqa: F821
 _strings.install(strings)  # noqa: F821
 _strings.take_text(globals())
 _later(io, "berth._io", "FixedLenFeature VarLenFeature RaggedFeature FixedLenSequenceFeature parse_example "  # noqa: F821
        "parse_single_example TFRecordOptions TFRecordWriter decode_csv gfile")
-_later(image, "berth._images", "ResizeMethod extract_patches")  # noqa: F821
+del image.decode_image, io.decode_image  # noqa: F821  which have another form
+_later(image, "berth._images", "ResizeMethod extract_patches decode_image")  # noqa: F821
+_later(io, "berth._images", "decode_image")  # noqa: F821
+_later(linalg, "berth._numeric", "svd")  # noqa: F821
+_later(signal, "berth._numeric", "stft inverse_stft inverse_stft_window_fn")  # noqa: F821
+_later(nn, "berth._numeric", "convolution conv_transpose pool max_pool avg_pool ctc_loss ctc_greedy_decoder "  # noqa: F821
+       "ctc_beam_search_decoder")
+math.special = _types.SimpleNamespace(**{n: getattr(math, n) for n in (  # noqa: F821
+    "bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e")})
 _later(image, "berth._more", "total_variation psnr image_gradients is_jpeg")  # noqa: F821
 _later(math, "berth._more", "polyval confusion_matrix is_non_decreasing is_strictly_increasing lbeta")  # noqa: F821
 _later(strings, "berth._more", "unicode_encode ngrams")  # noqa: F821
@@ -55,9 +59,10 @@ newaxis = None
 
 
 # Imported when they are used first.
-_LATER = ("autograph", "data", "debugging", "distribute", "keras", "lookup", "nest", "profiler", "ragged",
+_LATER = ("autograph", "data", "debugging", "distribute", "keras", "lookup", "nest", "profiler", "ragged", "raw_ops",
           "saved_model", "sparse", "summary", "train", "types")
-# Names that stand in one of those, too.
+_OF_KERAS = ("losses", "metrics", "optimizers", "initializers")
+# Names that stand in one of those, or in a hidden one.
 _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "keras.optimizers",
          "initializers": "keras.initializers", "Assert": "debugging.Assert",
          "SparseTensor": "sparse.SparseTensor", "TensorArray": "_arrays.TensorArray",
@@ -65,6 +70,13 @@ _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "ke
          "VariableAggregation": "distribute.VariableAggregation", "RaggedTensor": "ragged.RaggedTensor",
          "RaggedTensorSpec": "ragged.RaggedTensorSpec", "SparseTensorSpec": "sparse.SparseTensorSpec",
          "type_spec_from_value": "_extension.type_spec_from_value",
+         "Contract": "_placement.Contract", "explain": "_placement.explain", "placement": "_placement.placement",
+         "plan": "_placement.plan", "custom_gradient": "_host.custom_gradient", "load_op_library": "_host.load_op_library",
+         "numpy_function": "_host.numpy_function", "py_function": "_host.py_function", "case": "_control.case",
+         "switch_case": "_control.switch_case", "map_fn": "_control.map_fn", "foldl": "_control.foldl",
+         "foldr": "_control.foldr", "scan": "_control.scan", "recompute_grad": "_control.recompute_grad",
+         "name_scope": "_control.name_scope", "vectorized_map": "_control.vectorized_map",
+         "init_scope": "_control.init_scope", "control_dependencies": "_control.control_dependencies",
          "constant_initializer": "keras.initializers.Constant",
          "ones_initializer": "keras.initializers.Ones",
          "zeros_initializer": "keras.initializers.Zeros",
@@ -88,6 +100,8 @@ def __getattr__(name):
         value = importlib.import_module(f"berth.{module}")
         for part in rest:
             value = getattr(value, part)
+        if name not in _OF_KERAS:
+            globals()[name] = value
         return value
     raise AttributeError(_tensor.unknown_name("berth", name, {**globals(), **dict.fromkeys(_LATER), **_ALSO}))
 

@@ -13,13 +13,27 @@ import types
 
 import berth
 
+# What Keras computes with, whatever its backend, where it meets tensors of `tensorflow`: in a map of tf.data, on texts.
+_FOR_TENSORFLOW = ("keras.src.backend.tensorflow", "keras.src.backend.tensorflow.core")
 _OF_KERAS = ("keras", "losses", "metrics", "optimizers", "initializers")
+
+
+def _as_text(bytes_or_text, encoding="utf-8"):
+    return bytes_or_text.decode(encoding) if isinstance(bytes_or_text, bytes) else str(bytes_or_text)
+
+
+def _as_bytes(bytes_or_text, encoding="utf-8"):
+    return bytes_or_text if isinstance(bytes_or_text, bytes) else str(bytes_or_text).encode(encoding)
 
 
 class _TensorFlow(types.ModuleType):
     """Berth, but for what is Keras'."""
 
+    is_berth = True
+
     def __getattr__(self, name):
+        if name == "compat":
+            return importlib.import_module("tensorflow.compat")
         if name not in _OF_KERAS:
             return getattr(berth, name)
         keras = importlib.import_module("keras._tf_keras.keras")
@@ -37,18 +51,27 @@ class _Answer(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self._own_keras = own_keras
 
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] not in self._tops:
+        if name.partition(".")[0] not in self._tops and name not in _FOR_TENSORFLOW:
             return None
         return importlib.util.spec_from_loader(name, self, is_package=True)
 
     def create_module(self, spec):
+        if spec.name in _FOR_TENSORFLOW:
+            return importlib.import_module("keras_berth.src")
         own = spec.name.replace("tensorflow", "berth", 1)
         own = own.replace("keras", "berth.keras", 1) if own.startswith("keras") else own
         own = own.replace("berth.python.", "berth.").replace("berth.compat.v2", "berth")
         if own == "berth.compat":
             made = types.ModuleType(spec.name)
+            made.v1 = types.ModuleType(f"{spec.name}.v1")  # the messages that scripts for version 2 fill in
+            made.v1.ConfigProto = types.SimpleNamespace
+            made.v1.SummaryMetadata = lambda: types.SimpleNamespace(plugin_data=types.SimpleNamespace())
             made.v2 = berth if self._own_keras else _TensorFlow("tensorflow")
+            made.as_text = made.as_str = _as_text
+            made.as_bytes = _as_bytes
             return made
+        if own == "berth.compat.v1":
+            return sys.modules["tensorflow.compat"].v1
         if not self._own_keras:
             if own == "berth":
                 return _TensorFlow("tensorflow")

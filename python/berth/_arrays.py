@@ -1,7 +1,7 @@
 """tf.TensorArray: tensors by number, written one by one."""
 from berth import _core
 from berth._function import NeedsValues
-from berth._tensor import TensorShape, as_dtype, convert_to_tensor
+from berth._tensor import TensorShape, as_dtype, convert_to_tensor, refuse
 
 __all__ = ["TensorArray"]
 
@@ -19,6 +19,7 @@ class TensorArray:
     def __init__(self, dtype, size=None, dynamic_size=None, clear_after_read=None, tensor_array_name=None,
                  handle=None, flow=None, infer_shape=True, element_shape=None,
                  colocate_with_first_write_call=True, name=None):
+        refuse("TensorArray", handle=handle, flow=flow)
         self.dtype = as_dtype(dtype)
         self.dynamic_size, self._clears = bool(dynamic_size), clear_after_read is not False
         self._shape = None if element_shape is None else TensorShape(element_shape)

@@ -12,7 +12,7 @@ import warnings
 from malt.core import converter
 from malt.impl import api
 from malt.operators import py_builtins
-from malt.pyct import inspect_utils
+from malt.pyct import inspect_utils, parser
 
 from berth import _staged
 from berth._relabel import relabelled
@@ -38,6 +38,18 @@ class _Transformer(api.PyToPy):
 
 
 _transformer = _Transformer()
+_same_arguments = parser._node_matches_argspec
+
+
+def _is_of(node, fn):
+    """True of the node of a lambda: several may stand in a line, with the same arguments."""
+    spots = [p for p in fn.__code__.co_positions() if None not in p and p[3] > 0]  # without what no text stands for
+    body = node.body
+    return _same_arguments(node, fn) and (not spots or (body.lineno, body.col_offset, body.end_lineno, body.end_col_offset) == (
+        *min((p[0], p[2]) for p in spots), *max((p[1], p[3]) for p in spots)))
+
+
+parser._node_matches_argspec = _is_of
 
 
 def converted(fn):

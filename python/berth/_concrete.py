@@ -56,38 +56,45 @@ class ConcreteFunction:
         return [convert_to_tensor(v) for v in flatten((args, kwargs))[0]
                 if not isinstance(v, (str, bytes, type(None)))]
 
-    name = property(lambda self: self._core.name())
-    variables = property(lambda self: tuple(self._core.variables()))
+    name = property(lambda self: self._core.name(), doc="The name of the function.")
+    variables = property(lambda self: tuple(self._core.variables()), doc="The variables that it reads or writes.")
     captured_inputs = variables
 
-    inference_fn = property(lambda self: self)  # what TensorFlow's has beside its gradient
+    inference_fn = property(lambda self: self, doc="The function itself, without a gradient of its own.")
 
     @property
     def inputs(self):
+        """The specs of its tensors."""
         return [TensorSpec(*pair) for pair in self._core.inputs()]
 
     @property
     def outputs(self):
+        """The specs of its results."""
         return [TensorSpec(*pair) for pair in self._core.outputs()]
 
     @property
     def structured_input_signature(self):
+        """The specs of its arguments: (positional, by name)."""
         return tuple(self.inputs), {}
 
     @property
     def structured_outputs(self):
+        """The specs of its results, in their structure."""
         out = self.outputs
         return out if self._form is None else pack(self._form, out)
 
     @property
     def graph(self):
+        """The graph, for its text and ops."""
         return Graph(self._core.text())
 
     @property
     def function_type(self):
+        """The arguments by name, with their specs."""
         return f"({', '.join(map(_short, self.inputs))}) -> {', '.join(map(_short, self.outputs))}"
 
     def pretty_printed_signature(self, verbose=True):
+        """The arguments and results, as text."""
         return f"{self.name}{self.function_type}"
 
     def form(self):

@@ -1,13 +1,14 @@
 """Functions over elements and branches: tf.case, tf.switch_case, tf.map_fn, tf.foldl and their kin."""
 import builtins
+import contextlib
 
 from berth import _core
-from berth._function import NeedsValues, call_converted, cond
+from berth._function import _calls, call_converted, cond
 from berth._structure import flatten, pack
 from berth._tensor import convert_to_tensor
 
 __all__ = ["case", "switch_case", "map_fn", "foldl", "foldr", "scan", "recompute_grad", "name_scope",
-           "vectorized_map", "init_scope"]
+           "vectorized_map", "init_scope", "control_dependencies"]
 
 _ops = _core.ops
 
@@ -99,11 +100,35 @@ def scan(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, sw
 
 
 class init_scope:
-    """A block outside of the trace of a tf.function: the call in which it is reached runs op by op."""
+    """A block outside of traces, tapes and replicas: its ops run at once, in each trace anew, and variables live on."""
 
     def __enter__(self):
-        if _core.traces_loop():
-            raise NeedsValues("tf.init_scope() leaves the trace")
+        self._scope, self._tracing = _core.InitScope(), _calls.tracing
+        self._scope.enter()
+        _calls.tracing = []
+
+    def __exit__(self, *_):
+        _calls.tracing = self._tracing
+        self._scope.leave()
+
+
+@contextlib.contextmanager
+def control_dependencies(control_inputs):
+    """A block after control_inputs, as all code is: what writes or draws runs in program order. Calls functions among them."""
+    for fn in control_inputs or ():
+        if callable(fn) and not isinstance(fn, _core.Tensor):
+            fn()
+    yield
+
+
+class control_dependencies:
+    """A block after `control_inputs`: there is nothing to do, since effects keep the order of the program."""
+
+    def __init__(self, control_inputs):
+        pass
+
+    def __enter__(self):
+        return self
 
     def __exit__(self, *_):
         pass

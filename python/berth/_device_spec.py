@@ -16,11 +16,11 @@ class DeviceSpec:
         self._replica, self._task, self._device_index = (None if n is None else int(n) for n in (replica, task, device_index))
         self._device_type = None if device_type is None else str(device_type).upper()
 
-    job = property(lambda self: self._job)
-    replica = property(lambda self: self._replica)
-    task = property(lambda self: self._task)
-    device_type = property(lambda self: self._device_type)
-    device_index = property(lambda self: self._device_index)
+    job = property(lambda self: self._job, doc="The name of the job, or None.")
+    replica = property(lambda self: self._replica, doc="The number of the replica, or None.")
+    task = property(lambda self: self._task, doc="The number of the task in its job, or None.")
+    device_type = property(lambda self: self._device_type, doc='The kind of device, such as "GPU", or None.')
+    device_index = property(lambda self: self._device_index, doc="The number of the device, or None.")
 
     @classmethod
     def from_string(cls, spec):

@@ -1,9 +1,11 @@
 """What users see of errors: tracebacks without this package's frames, but for the one called, and words of Python."""
 import functools
 import os
-import re
 import types
 
+from berth._lazy import Lazy
+
+re = Lazy("re")
 _FOLDERS = (os.path.dirname(os.path.abspath(__file__)) + os.sep, f"{os.sep}malt{os.sep}")
 _hides = [True]
 
@@ -13,13 +15,13 @@ def _is_ours(traceback):
     return name.startswith(_FOLDERS[0]) or _FOLDERS[1] in name
 
 
-_TYPES = re.compile(r"(\w+)\(\): incompatible function arguments.*?\n +1\. (.*?)(?: -> [^\n]*)?\n.*"
-                    r"Invoked with types: ([^\n]*)", re.DOTALL)
+_TYPES = (r"(?s)(\w+)\(\): incompatible function arguments.*?\n +1\. (.*?)(?: -> [^\n]*)?\n.*"
+          r"Invoked with types: ([^\n]*)")
 
 
 def _say_types(error):
     """Rewords what nanobind says of arguments of other types than a function takes."""
-    found = _TYPES.match(str(error)) if type(error) is TypeError else None
+    found = re.match(_TYPES, str(error)) if type(error) is TypeError else None
     if found:
         name, takes, given = found.groups()
         takes = takes.replace("self, ", "").replace("(self)", "()").replace(", /)", ")").replace("(/)", "()")

@@ -1,19 +1,27 @@
 """tf.function, tf.cond and tf.while_loop."""
 import functools
-import threading
+from _thread import _local as thread_local  # threading.local, without the import of threading
 
 from berth import _core
 from berth._core import Tensor, TensorShape, Variable
 from berth._frames import hide
-from berth._placement import Explanation, Placement, Report, contracts, save_text
+from berth._lazy import Lazy
 from berth._straight import is_straight
 from berth._structure import LEAF, Composite, Made, flatten, is_value, pack
 from berth._tensor import TensorSpec, convert_to_tensor
 
+_placement = Lazy("berth._placement")
 _TRIES = 2  # what the first call makes, such as variables, is there for the second trace
 
 
-class _Calls(threading.local):
+def contracts(value):
+    """A list of one, several, or none."""
+    if value is None:
+        return []
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+class _Calls(thread_local):
     """What this thread calls."""
 
     def __init__(self):
@@ -54,7 +62,13 @@ _core.set_variable_hook(_refuse_variable)
 
 def needs_values(error):
     """True of an error that the same code does not meet when its ops run one by one."""
-    return getattr(error, "needs_values", False) and not _core.traces_loop()
+    if _core.traces_loop():
+        return False
+    while error is not None and not getattr(error, "needs_values", False):
+        # Keras tells an error anew, with more words.
+        first = error.__context__
+        error = first if type(first) is type(error) and str(first) in str(error) else None
+    return error is not None
 
 
 def call_converted(fn, *args, **kwargs):
@@ -243,43 +257,46 @@ class Function:
                 if not any(c.inputs == specs for c in self._asked)]
 
     def pretty_printed_concrete_signatures(self, verbose=True):
+        """The signatures of the traces so far, as text."""
         return "\n".join(f.pretty_printed_signature() for f in self.concrete_functions())
 
     @property
     def input_signature(self):
+        """The signature that was given, or None."""
         return self._signature
 
     def experimental_get_tracing_count(self):
+        """How often the function was traced."""
         return sum(core.num_traces() for core in self._cores)
 
-    def _why_untraced(self, kind=Report):
+    def _why_untraced(self, kind="Report"):
         """What there is in place of a report of a function that never could be traced."""
         if not self._untraced or self.experimental_get_tracing_count():
             return None
         _, error = list(self._untraced.values())[-1]
-        return kind(f"{self.__name__} runs op by op, for it cannot be traced: {error}\n")
+        return getattr(_placement, kind)(f"{self.__name__} runs op by op, for it cannot be traced: {error}\n")
 
     def placement(self):
         """What ran where, of the signature called last."""
-        if (text := self._why_untraced(Placement)) is not None:
+        if (text := self._why_untraced("Placement")) is not None:
             return text
-        return Placement("", self._core.placement())
+        return _placement.Placement("", self._core.placement())
 
     def explain(self, op):
         """Why an op is where it is, and what would move it."""
-        if (text := self._why_untraced(Explanation)) is not None:
+        if (text := self._why_untraced("Explanation")) is not None:
             return text
-        return Explanation("", self._core.explain(op))
+        return _placement.Explanation("", self._core.explain(op))
 
     def plan_text(self, stage="plan"):
         """The function as text: stage "trace", "optimize", "place" or "plan"."""
         if (text := self._why_untraced()) is not None:
             return text
-        return Report(self._core.text(stage))
+        return _placement.Report(self._core.text(stage))
 
     def save_graph(self, path, stage="optimize"):
         """Writes plan_text(stage) to a file, for `berth plan` and `berth place`."""
-        save_text(path, self.plan_text(stage))
+        _placement.save_text(path, self.plan_text(stage))
 
 
 class _BoundFunction(Function):

@@ -1,5 +1,6 @@
 """GradientTape and device scopes."""
 import functools
+from _thread import _local as thread_local  # threading.local, without the import of threading
 
 from berth import _core
 from berth._structure import flatten, pack
@@ -18,20 +19,42 @@ class UnconnectedGradients:
     NONE, ZERO = "none", "zero"
 
 
+class _Open(thread_local):
+    """The tapes that record on a thread."""
+
+    def __init__(self):
+        self.tapes = []
+
+
+_open = _Open()
+
+
+def note_read(variables):
+    """Says to open tapes which variables a function read that was loaded from a file."""
+    if _open.tapes:
+        found = list(variables)
+        for tape in _open.tapes:
+            tape._noted += [v for v in found if all(v is not w for w in tape._noted)]
+
+
 class GradientTape:
     """Records operations, then differentiates them in reverse (tf.GradientTape)."""
 
     def __init__(self, persistent=False, watch_accessed_variables=True):
         self._tape = _core.Tape(bool(persistent), bool(watch_accessed_variables))
+        self._noted = []  # variables that loaded functions read
 
     def __enter__(self):
         self._tape.enter()
+        _open.tapes.append(self)
         return self
 
     def __exit__(self, *_):
         self._tape.exit()
+        _open.tapes.remove(self)
 
     def watch(self, tensor):
+        """Records what is computed from a tensor, or a structure of tensors."""
         for leaf in map(_held, flatten(tensor)[0]):
             if leaf.dtype.is_floating or leaf.dtype.is_complex:
                 self._tape.watch(leaf)
@@ -40,7 +63,8 @@ class GradientTape:
 
     def watched_variables(self):
         """The trainable variables that were read while the tape was open, in that order."""
-        return tuple(self._tape.watched())
+        found = self._tape.watched()
+        return tuple(found + [v for v in self._noted if all(v is not w for w in found)])
 
     def reset(self):
         """Forgets what was recorded."""

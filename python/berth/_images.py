@@ -1,6 +1,6 @@
 """tf.image where TensorFlow has names of its own."""
 from berth import _core
-from berth._tensor import convert_to_tensor
+from berth._tensor import as_dtype, convert_to_tensor, uint8
 
 _ops = _core.ops
 
@@ -9,6 +9,15 @@ class ResizeMethod:
     """The methods of tf.image.resize() by name."""
     BILINEAR, NEAREST_NEIGHBOR, BICUBIC, AREA = "bilinear", "nearest", "bicubic", "area"
     LANCZOS3, LANCZOS5, GAUSSIAN, MITCHELLCUBIC = "lanczos3", "lanczos5", "gaussian", "mitchellcubic"
+
+
+def decode_image(contents, channels=None, dtype=uint8, name=None, expand_animations=True, max_pixels=None):
+    """The picture in the bytes of a PNG, JPEG or BMP file, [height, width, channels].
+
+    expand_animations is for files of several pictures (GIF), which are not read.
+    """
+    options = {} if max_pixels is None else {"max_pixels": max_pixels}
+    return _ops.io.decode_image(contents, channels or 0, as_dtype(dtype), **options)
 
 
 def extract_patches(images, sizes, strides, rates, padding, name=None):

@@ -3,15 +3,34 @@ from berth import _core
 from berth._core import Variable
 
 
-def variables_in(value, seen=None):
-    """Pairs (path, Variable) of what lists, dictionaries and attributes hold, each variable once."""
+def of_keras(value):
+    """True of a layer, model, optimizer, metric or variable of the package Keras."""
+    return any(c.__module__.startswith("keras.src.") for c in type(value).__mro__)
+
+
+def variables_in(value, seen=None, keras=True):
+    """Pairs (path, Variable) of what lists, dictionaries and attributes hold, each variable once.
+
+    keras: also those of the package Keras, which a tf.Module's `variables` leave out, as in TensorFlow.
+    """
     seen = set() if seen is None else seen
     if id(value) in seen:
         return []
     if isinstance(value, Variable):
         seen.add(id(value))
         return [("", value)]
-    if isinstance(value, dict):
+    if of_keras(value):
+        if not keras:
+            return []
+        held = getattr(value, "_value", None)
+        # Names of slots have names of layers in them, which are numbered.
+        parts = [("", held)] if isinstance(held, Variable) else [
+            (str(i) if hasattr(value, "apply_gradients") else f"{i}/{v.name}", v)
+            for i, v in enumerate(getattr(value, "variables", ()))]
+        if hasattr(value, "_flatten_layers"):
+            parts += [(f"layer_{i}/{name}", v) for i, layer in enumerate(value._flatten_layers())
+                      for name, v in sorted(vars(layer).items()) if isinstance(v, Variable)]
+    elif isinstance(value, dict):
         parts = [(str(k), v) for k, v in value.items()]
     elif isinstance(value, (list, tuple)):
         parts = [(str(i), v) for i, v in enumerate(value)]
@@ -25,8 +44,8 @@ def variables_in(value, seen=None):
     else:
         return []
     seen.add(id(value))
-    return [(f"{name}/{path}" if path else name, v)
-            for name, part in parts for path, v in variables_in(part, seen)]
+    return [("/".join(filter(None, (name, path))), v)
+            for name, part in parts for path, v in variables_in(part, seen, keras)]
 
 
 class Module:
@@ -40,36 +59,41 @@ class Module:
         if "_awaited" in self.__dict__ and isinstance(value, (Variable, Module)):
             self._give(name, value)
 
-    def await_checkpoint(self, path, prefix):
-        """Variables that are yet to be made begin with what a checkpoint has under their names."""
-        self.__dict__["_awaited"] = (path, prefix)
+    def await_values(self, values, prefix=""):
+        """Variables that are yet to be made begin with the values, a dictionary, that have their names."""
+        self.__dict__["_awaited"] = (values, prefix)
         for name, value in list(vars(self).items()):
             if isinstance(value, Module):
                 self._give(name, value)
 
     def _give(self, name, value):
-        path, prefix = self._awaited
+        values, prefix = self._awaited
         if isinstance(value, Module):
-            value.await_checkpoint(path, f"{prefix}/{name}")
-        elif f"{prefix}/{name}" in (n for n, _ in _core.list_variables(path)):
-            value.assign(_core.load_variable(path, f"{prefix}/{name}"))
+            value.await_values(values, f"{prefix}{name}/")
+        elif prefix + name in values:
+            value.assign(values.pop(prefix + name))
 
-    name = property(lambda self: self.__dict__.get("_name") or type(self).__name__.lower())
+    name = property(lambda self: self.__dict__.get("_name") or type(self).__name__.lower(),
+                    doc="The name that was given, or that of the class in snake case.")
 
     @property
     def variables(self):
-        return tuple(v for _, v in variables_in(self))
+        """The variables of the module and of what it holds, in the order of the names of attributes."""
+        return tuple(v for _, v in variables_in(self, keras=False))
 
     @property
     def trainable_variables(self):
+        """Those of variables that are trained."""
         return tuple(v for v in self.variables if v.trainable)
 
     @property
     def non_trainable_variables(self):
+        """Those of variables that are not trained."""
         return tuple(v for v in self.variables if not v.trainable)
 
     @property
     def submodules(self):
+        """The modules that this one holds, and those that they hold."""
         found = []
 
         def walk(value):

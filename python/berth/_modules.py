@@ -60,6 +60,8 @@ def install(top):
 def later(module, source, names):
     """Gives a module names of another one, which is imported when the first is used."""
     names, missing = names.split(), module.__getattr__
+    for name in names:
+        vars(module).pop(name, None)  # the engine's own form
 
     def look_up(name):
         if name not in names:

@@ -31,7 +31,6 @@ NEVER = [
     ("tf.graph_util", "version 1"),
     ("tf.Graph", "version 1: tf.function"),
     ("tf.Operation", "version 1: tf.function"),
-    ("tf.control_dependencies", "effects keep program order"),
     ("tf.no_gradient", "version 1"),
     ("tf.sysconfig", "flags for building against TensorFlow"),
     ("tf.data.experimental.service", "a service of its own"),

@@ -1,6 +1,4 @@
 """tf.linalg, tf.signal, tf.nn and tf.math.special where TensorFlow's form differs from the engine's."""
-import types
-
 from berth import _core
 from berth._tensor import complex128, convert_to_tensor, float32, float64, int64
 
@@ -152,14 +150,3 @@ def ctc_beam_search_decoder(inputs, sequence_length, beam_width=100, top_paths=1
     """The most probable labels as a list of sparse tensors, and the logarithms of their probabilities."""
     paths, score = _ops.nn.ctc_beam_search_labels(inputs, sequence_length, beam_width=beam_width, top_paths=top_paths)
     return [_sparse(rows) for rows in _ops.unstack(paths)], score
-
-
-def install(linalg, signal, nn, math):
-    linalg.svd = svd
-    for f in (stft, inverse_stft, inverse_stft_window_fn):
-        setattr(signal, f.__name__, f)
-    for f in (convolution, conv_transpose, pool, max_pool, avg_pool, ctc_loss, ctc_greedy_decoder,
-              ctc_beam_search_decoder):
-        setattr(nn, f.__name__, f)
-    names = ("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e")
-    math.special = types.SimpleNamespace(**{n: getattr(math, n) for n in names})

@@ -32,10 +32,18 @@ def shape(input, out_type=int32, name=None):
     return _ops.shape(input, out_type) if known is False else convert_to_tensor(known, out_type)
 
 
+def _empty_texts(shape):
+    import numpy as np
+    shape = shape.as_list() if hasattr(shape, "as_list") else np.asarray(shape).tolist()
+    return convert_to_tensor(np.full(shape, b"", object), string)
+
+
 def zeros(shape, dtype=float32, name=None):
     """Zeros of this shape and dtype."""
     if hasattr(shape, "row_partitions"):
         return _ragged_shape.filled(shape, lambda inner: _ops.zeros(inner, dtype))
+    if dtype == string:
+        return _empty_texts(shape)
     return _ops.zeros(shape, dtype)
 
 
@@ -48,6 +56,8 @@ def ones(shape, dtype=float32, name=None):
 
 def zeros_like(input, dtype=None, name=None, layout=None):
     """Zeros of the shape of a tensor, and of its dtype or another."""
+    if (getattr(input, "dtype", None) if dtype is None else dtype) == string:
+        return _empty_texts(convert_to_tensor(input).shape)
     out = _ops.zeros_like(input)
     return out if dtype is None or out.dtype == dtype else _ops.math.cast(out, dtype)
 
@@ -212,13 +222,21 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
 
 def unique(x, out_idx=int32, name=None):
     """The different values of x [n] in the order in which they come, and the place of each element among them."""
-    y, idx, _, _ = _ops.unique(x)
-    return y, _ops.math.cast(idx, out_idx)
+    return unique_with_counts(x, out_idx)[:2]
 
 
 def unique_with_counts(x, out_idx=int32, name=None):
     """The same as unique(), and how often each value occurs."""
-    y, idx, count, _ = _ops.unique_with_counts(x)
+    x = convert_to_tensor(x)
+    if x.dtype == string:
+        places, found, counts = {}, [], []
+        for text in x.numpy().tolist():
+            found.append(places.setdefault(text, len(places)))
+            counts += [0] * (len(places) - len(counts))
+            counts[found[-1]] += 1
+        y, idx, count = (convert_to_tensor(v, d) for v, d in ((list(places), string), (found, int32), (counts, int32)))
+    else:
+        y, idx, count, _ = _ops.unique_with_counts(x)
     return y, _ops.math.cast(idx, out_idx), _ops.math.cast(count, out_idx)
 
 

@@ -161,10 +161,3 @@ class Contract:
         """Bytes moved between devices in the block, or in the last one."""
         scope = self._scopes[-1] if self._scopes else self._last
         return scope.moved_bytes() if scope is not None else 0
-
-
-def contracts(value):
-    """A list of one, several, or none."""
-    if value is None:
-        return []
-    return list(value) if isinstance(value, (list, tuple)) else [value]

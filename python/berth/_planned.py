@@ -349,13 +349,13 @@ tf.signal.rfft3d tf.signal.rfftnd tf.space_to_batch tf.space_to_batch_nd tf.spar
 tf.sparse.cross_hashed tf.sparse.sampled_addmm tf.sparse.segment_mean tf.sparse.segment_sqrt_n
 tf.sparse.segment_sum tf.strings.to_hash_bucket_strong tf.strings.unicode_decode_with_offsets
 tf.strings.unicode_script tf.strings.unicode_split_with_offsets tf.strings.unicode_transcode
-tf.strings.unsorted_segment_join tf.summary.audio tf.summary.experimental.summary_scope
-tf.summary.experimental.write_raw_pb tf.summary.graph tf.summary.write tf.train.CheckpointView
-tf.train.ClusterDef tf.train.Coordinator tf.train.ExponentialMovingAverage tf.train.FeatureList
-tf.train.FeatureLists tf.train.JobDef tf.train.SequenceExample tf.train.ServerDef tf.train.TrackableView
-tf.train.checkpoints_iterator tf.train.experimental.MaxShardSizePolicy tf.train.experimental.PythonState
-tf.train.experimental.ShardByTaskPolicy tf.train.experimental.ShardableTensor
-tf.train.experimental.ShardingCallback tf.train.get_checkpoint_state tf.types.experimental.AtomicFunction
-tf.types.experimental.FunctionType tf.types.experimental.distributed.Mirrored
-tf.types.experimental.distributed.PerReplica tf.variable_creator_scope
+tf.strings.unsorted_segment_join tf.summary.audio tf.summary.experimental.write_raw_pb tf.summary.graph
+tf.train.CheckpointView tf.train.ClusterDef tf.train.Coordinator tf.train.ExponentialMovingAverage
+tf.train.FeatureList tf.train.FeatureLists tf.train.JobDef tf.train.SequenceExample tf.train.ServerDef
+tf.train.TrackableView tf.train.checkpoints_iterator tf.train.experimental.MaxShardSizePolicy
+tf.train.experimental.PythonState tf.train.experimental.ShardByTaskPolicy
+tf.train.experimental.ShardableTensor tf.train.experimental.ShardingCallback tf.train.get_checkpoint_state
+tf.types.experimental.AtomicFunction tf.types.experimental.FunctionType
+tf.types.experimental.distributed.Mirrored tf.types.experimental.distributed.PerReplica
+tf.variable_creator_scope
 """.split()

@@ -56,6 +56,7 @@ class TFConfigClusterResolver(ClusterResolver):
         self.rpc_layer, self.environment = found.rpc_layer or "grpc", found.environment
 
     def cluster_spec(self):
+        """The ClusterSpec that TF_CONFIG says."""
         return self._spec
 
 
@@ -71,6 +72,7 @@ class SimpleClusterResolver(ClusterResolver):
         self.environment, self.rpc_layer = environment, rpc_layer
 
     def cluster_spec(self):
+        """The ClusterSpec that was given."""
         return self._spec
 
     def master(self, task_type=None, task_id=None, rpc_layer=None):
@@ -101,6 +103,7 @@ class SlurmClusterResolver(ClusterResolver):
         self.rpc_layer = rpc_layer
 
     def cluster_spec(self):
+        """The ClusterSpec that Slurm's variables say."""
         return self._spec
 
     def get_task_info(self):
@@ -125,6 +128,7 @@ class UnionResolver(ClusterResolver):
         self.environment = first.environment
 
     def cluster_spec(self):
+        """The jobs of all resolvers together."""
         jobs = {}
         for resolver in self._resolvers:
             spec = resolver.cluster_spec()

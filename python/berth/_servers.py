@@ -8,7 +8,7 @@ from berth import _core
 from berth._frames import hide_in
 from berth._function import Function, call_converted, convert_signature, needs_values
 from berth._resolvers import SimpleClusterResolver, handle_of, jobs_of, spec_of, url
-from berth._structure import LEAF, _Fixed, flatten, is_value, pack
+from berth._structure import LEAF, flatten, is_value, pack
 from berth._tensor import TensorSpec, convert_to_tensor
 from berth.data import Dataset
 from berth.distribute import InputContext, Strategy
@@ -42,9 +42,10 @@ class ParameterServerStrategy(Strategy):
             "queue_length": queue_length}))
         atexit.register(_end, weakref.ref(self))
 
-    cluster_resolver = property(lambda self: self._resolver)
-    num_workers = property(lambda self: self.__berth__.num_workers)
-    num_parameter_servers = property(lambda self: self.__berth__.num_parameter_servers)
+    cluster_resolver = property(lambda self: self._resolver, doc="The resolver that was given.")
+    num_workers = property(lambda self: self.__berth__.num_workers, doc="The number of workers.")
+    num_parameter_servers = property(lambda self: self.__berth__.num_parameter_servers,
+                                     doc="The number of parameter servers.")
 
     def __repr__(self):
         return f"<ParameterServerStrategy workers={self.num_workers}, servers={self.num_parameter_servers}>"
@@ -90,8 +91,8 @@ class Server:
         self._address = spec.task_address(job_name, self.task_index)
         Server._made[self._address] = self
 
-    target = property(lambda self: url(self._address, self.protocol))
-    server_def = property(lambda self: self)
+    target = property(lambda self: url(self._address, self.protocol), doc="The address, as grpc://host:port.")
+    server_def = property(lambda self: self, doc="What the server was started with.")
 
     def start(self):
         """Does nothing: join() serves."""
@@ -357,15 +358,14 @@ def _arguments(traced, args, kwargs):
 
 def _trace(traced, form, leaves, counts, tensors):
     """Calls the function with tensors of a trace; returns leaves and structure of the result."""
-    at, places, values = iter(tensors), [], []
+    at, values = iter(tensors), []
     for leaf, count in zip(leaves, counts):
         if isinstance(leaf, PerWorkerValues):
             parts = len(flatten(leaf._form)[0])
-            places.append(_Fixed(leaf._taken([[next(at) for _ in range(parts)] for _ in range(count)])))
+            values.append(leaf._taken([[next(at) for _ in range(parts)] for _ in range(count)]))
         else:
-            places.append(LEAF)
             values.append(next(at))
-    return traced.trace_with(pack(form, places), values)
+    return traced.trace_with(LEAF, [pack(form, values)])
 
 
 def _made_for(fn, workers, number):

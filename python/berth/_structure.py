@@ -46,8 +46,8 @@ def _dict_of(like, values):
     return collections.OrderedDict(made) if isinstance(like, collections.OrderedDict) else made
 
 
-def flatten(value, is_leaf=lambda v: True, whole=False):
-    """Returns (leaves, structure). All but lists, tuples, ranges, dictionaries and, unless whole, Composites are leaves."""
+def flatten(value, is_leaf=lambda v: True, whole=()):
+    """Returns (leaves, structure). All but lists, tuples, ranges, dictionaries and Composites that are not `whole` are leaves."""
     leaves = []
 
     def walk(v):
@@ -59,7 +59,7 @@ def flatten(value, is_leaf=lambda v: True, whole=False):
             v = list(v)
         if isinstance(v, (list, tuple)):
             return type(v)(walk(x) for x in v)
-        if isinstance(v, Composite) and not whole:
+        if isinstance(v, Composite) and not isinstance(v, whole):
             parts, make, key = v._parts()
             return Made(walk(parts), make, key)
         if not is_leaf(v):

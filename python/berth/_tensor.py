@@ -22,6 +22,7 @@ _NUMPY = {"string": "object_", "bool": "bool_"}
 
 
 def _numpy_dtype(self):
+    """NumPy's dtype of the same values."""
     if self.name == "bfloat16":
         import ml_dtypes
         return ml_dtypes.bfloat16
@@ -29,8 +30,8 @@ def _numpy_dtype(self):
 
 
 DType.as_numpy_dtype = property(_numpy_dtype)
-DType.base_dtype = property(lambda self: self)
-DType.as_datatype_enum = property(lambda self: self.name)
+DType.base_dtype = property(lambda self: self, doc="The dtype itself: there are no references.")
+DType.as_datatype_enum = property(lambda self: self.name, doc="The name, in place of a number of TensorFlow's files.")
 
 
 def _limit(self, which):
@@ -41,8 +42,8 @@ def _limit(self, which):
     return getattr(info, which)
 
 
-DType.min = property(lambda self: _limit(self, "min"))
-DType.max = property(lambda self: _limit(self, "max"))
+DType.min = property(lambda self: _limit(self, "min"), doc="The least value.")
+DType.max = property(lambda self: _limit(self, "max"), doc="The greatest value.")
 
 
 _DTYPES = (float32, float64, int32, int64, uint8, int8, int16, uint16, uint32, uint64, bool, bfloat16, float16,
@@ -58,17 +59,26 @@ def as_dtype(value):
 
 
 # Shapes behave as tuples of numbers, with None for what is not known.
-TensorShape.as_list = lambda self: self._dims()
-TensorShape.dims = property(lambda self: self._dims())
-TensorShape.ndims = property(lambda self: self.rank)
+def _as_list(self):
+    """The sizes as a list, None for those that are not known."""
+    return self._dims()
+
+
+def _concatenate(self, other):
+    """The axes of this shape, then those of another."""
+    return TensorShape(self._dims() + list(other))
+
+
+TensorShape.as_list = _as_list
+TensorShape.dims = property(_as_list)
+TensorShape.ndims = property(lambda self: self.rank, doc="The number of axes.")
 TensorShape.__len__ = lambda self: self.rank
 TensorShape.__iter__ = lambda self: iter(self._dims())
 TensorShape.__hash__ = lambda self: hash(tuple(self._dims()))
 TensorShape.__str__ = lambda self: str(tuple(self._dims()))
 TensorShape.__repr__ = lambda self: f"TensorShape({self._dims()})"
-TensorShape.__add__ = lambda self, other: TensorShape(self._dims() + list(other))
+TensorShape.__add__ = TensorShape.concatenate = _concatenate
 TensorShape.__radd__ = lambda self, other: TensorShape(list(other) + self._dims())
-TensorShape.concatenate = TensorShape.__add__
 
 
 def _merge_with(self, other):
@@ -80,7 +90,14 @@ def _merge_with(self, other):
 
 
 TensorShape.merge_with = _merge_with
-TensorShape.assert_is_compatible_with = lambda self, other: _merge_with(self, other) and None
+
+
+def _assert_is_compatible_with(self, other):
+    """Raises a ValueError unless one shape could be both."""
+    _merge_with(self, other)
+
+
+TensorShape.assert_is_compatible_with = _assert_is_compatible_with
 
 
 def _shape_item(self, at):
@@ -250,6 +267,26 @@ def _no_hash(self):
     raise TypeError("Tensor is unhashable, because == compares its values: tensor.ref() is a key")
 
 
+def _get_shape(self):
+    """The shape."""
+    return self.shape
+
+
+def _ref(self):
+    """What may be a key of a dictionary, by identity; its deref() gives this back."""
+    return _Reference(self)
+
+
+def _initialized_value(self):
+    """The value."""
+    return self.read_value()
+
+
+def _is_initialized(self):
+    """True: variables are made with their values."""
+    return True
+
+
 for _class in (Tensor, Variable):
     _class.__getitem__ = _getitem
     _class.__iter__ = _iterate
@@ -261,22 +298,21 @@ for _class in (Tensor, Variable):
     _class.__complex__ = lambda self: complex(self.numpy())
     _class.__round__ = lambda self: _core.ops.math.round(self)
     _class.__format__ = lambda self, spec: format(self.numpy(), spec)
-    _class.ndim = property(lambda self: len(self.shape))
-    _class.get_shape = lambda self: self.shape
+    _class.ndim = property(lambda self: len(self.shape), doc="The number of axes.")
+    _class.get_shape = _get_shape
+    _class.ref = _ref
     _class.__copy__ = lambda self: self
     _class.__dlpack__ = _dlpack
     _class.__dlpack_device__ = lambda self: (1, 0)
 Variable.__getitem__ = _variable_getitem
 Tensor.__repr__ = _repr
 Tensor.__hash__ = _no_hash
-Tensor.ref = lambda self: _Reference(self)
 Tensor.__deepcopy__ = lambda self, memo: self
 Tensor.__reduce__ = lambda self: (constant, (self._array(),))
 Tensor.set_shape = _set_shape
 Variable.__repr__ = Variable.__str__ = _variable_repr
-Variable.ref = lambda self: _Reference(self)
-Variable.initialized_value = lambda self: self.read_value()
-Variable.is_initialized = lambda self: True
+Variable.initialized_value = _initialized_value
+Variable.is_initialized = _is_initialized
 Variable.constraint = None  # those of Keras are of its own variables
 Variable.__deepcopy__ = lambda self, memo: Variable(self.read_value(), trainable=self.trainable,
                                                     name=self.name)
@@ -332,7 +368,7 @@ def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
 
 def is_tensor(value):
     """Whether it is a tensor or a variable."""
-    return isinstance(value, (Tensor, Variable))
+    return isinstance(value, (Tensor, Variable)) or hasattr(value, "__berth_tensor__")
 
 
 class _UnknownShape:
@@ -367,7 +403,14 @@ class TensorSpec(TypeSpec):
 
     @classmethod
     def from_tensor(cls, tensor, name=None):
+        """The shape and dtype of a tensor."""
         return cls(tensor.shape, tensor.dtype, name)
+
+    def is_compatible_with(self, spec_or_tensor):
+        """True of a tensor, or of the spec of one, that has this dtype and may have this shape."""
+        if not hasattr(spec_or_tensor, "dtype"):
+            spec_or_tensor = convert_to_tensor(spec_or_tensor)
+        return self.dtype == spec_or_tensor.dtype and self.shape.is_compatible_with(spec_or_tensor.shape)
 
     def __eq__(self, other):
         return (isinstance(other, TensorSpec) and self.shape == other.shape

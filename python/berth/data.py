@@ -21,6 +21,7 @@ class Dataset:
 
     @staticmethod
     def from_tensor_slices(tensors, name=None):
+        """Elements that are the slices of tensors along their first axis."""
         leaves, form = flatten(_nested(tensors))
         if has_composite(form):
             from berth import _composite_data
@@ -30,6 +31,7 @@ class Dataset:
 
     @staticmethod
     def from_tensors(tensors, name=None):
+        """One element: the tensors as they are."""
         leaves, form = flatten(_nested(tensors), lambda v: v is not None)
         return Dataset(_core.Dataset.from_tensors([convert_to_tensor(v) for v in leaves]), form)
 
@@ -79,6 +81,7 @@ class Dataset:
 
     @staticmethod
     def range(*args, output_type=None, name=None):
+        """The numbers from start to stop, int64 scalars, as Python's range()."""
         start, stop, step = (0, args[0], 1) if len(args) == 1 else (tuple(args) + (1,))[:3]
         return Dataset(_core.Dataset.range(start, stop, step), flatten(0)[1])._of_type(output_type)
 
@@ -98,8 +101,10 @@ class Dataset:
         return Dataset(handle, self._form)
 
     def map(self, map_func, num_parallel_calls=None, deterministic=None, name=None):
+        """Elements map_func(*element); traced once, op by op where that cannot be."""
         from berth._function import Function, call_converted
-        forms = []
+        forms, described = [], []
+        first = []  # an element whose result said the structure, and that result, until it is asked for
 
         def run(*element):
             out, form = flatten(_result(call_converted(map_func, *element)), lambda v: v is not None)
@@ -111,13 +116,22 @@ class Dataset:
         traced.of_a_map = True
 
         def call(leaves):
+            if described and first and _equal(first[0][0], leaves):
+                try:
+                    return first.pop()[1]
+                except IndexError:
+                    pass  # another thread has it
             out = traced(*_arguments(self._form, leaves))
             _core.note_plan(not traced._untraced)
+            if traced._untraced and not described:
+                first.append((leaves, out))
             return out
 
         handle = self.__berth__.map(call, 0 if num_parallel_calls is None else num_parallel_calls,
                                     deterministic is not False)
-        return self._shaped(handle, forms, lambda x: run(*_arguments(self._form, x)))
+        out = self._shaped(handle, forms, lambda x: run(*_arguments(self._form, x)))
+        described.append(True)
+        return out
 
     def _shaped(self, handle, forms, run, state=()):
         """The result of a transform, whose structure the first element says, or else a trace."""
@@ -138,9 +152,11 @@ class Dataset:
         return Dataset(_core.Dataset.from_generator(begin, outputs), forms[0])
 
     def filter(self, predicate, name=None):
+        """The elements for which predicate(*element) holds."""
         return self._same(self.__berth__.filter(self._on_elements(predicate)))
 
     def take_while(self, predicate, name=None):
+        """The elements before the first for which predicate(*element) does not hold."""
         return self._same(self.__berth__.take_while(self._on_elements(predicate)))
 
     def _on_elements(self, fn):
@@ -162,10 +178,12 @@ class Dataset:
         return Dataset(handle, forms[0] if forms else self._form)
 
     def flat_map(self, map_func, name=None):
+        """The elements of the data sets map_func(*element), one data set after the other."""
         return self._of_datasets(map_func, self.__berth__.flat_map)
 
     def interleave(self, map_func, cycle_length=None, block_length=None, num_parallel_calls=None,
                    deterministic=None, name=None):
+        """The elements of the data sets map_func(*element), of cycle_length at a time in turns."""
         return self._of_datasets(map_func, lambda call: self.__berth__.interleave(
             call, AUTOTUNE if cycle_length is None else int(cycle_length), block_length or 1,
             0 if num_parallel_calls is None else num_parallel_calls, deterministic is not False))
@@ -176,6 +194,7 @@ class Dataset:
                        drop_remainder)
 
     def unique(self, name=None):
+        """The elements without those that came before."""
         return self._same(self.__berth__.unique())
 
     def scan(self, initial_state, scan_func, name=None):
@@ -195,6 +214,7 @@ class Dataset:
         return self._shaped(self.__berth__.scan(leaves, step), forms, lambda x: step(x[:n], x[n:])[1], leaves)
 
     def group_by_window(self, key_func, reduce_func, window_size=None, name=None):
+        """The elements of reduce_func(key, window): windows of elements with one key, an int64 of key_func."""
         forms = []
 
         def reduced(key, handle):
@@ -211,6 +231,7 @@ class Dataset:
                                   padded_shapes=None, padding_values=None,
                                   pad_to_bucket_boundary=False, no_padding=False,
                                   drop_remainder=False, name=None):
+        """Padded batches of elements of similar lengths: a bucket between each two boundaries."""
         if no_padding:
             raise NotImplementedError("bucket_by_sequence_length: ragged batches are not in Python yet")
         return self._same(self.__berth__.bucket_by_sequence_length(
@@ -219,20 +240,24 @@ class Dataset:
             pad_to_bucket_boundary, drop_remainder))
 
     def rejection_resample(self, class_func, target_dist, initial_dist=None, seed=None, name=None):
+        """Pairs (class, element), some left out so that classes have the distribution target_dist."""
         handle = self.__berth__.rejection_resample(
             self._on_elements(class_func), [float(p) for p in target_dist],
             [float(p) for p in initial_dist or []], seed)
         return Dataset(handle, (flatten(0)[1], self._form))
 
     def rebatch(self, batch_size, drop_remainder=False, name=None):
+        """Batches of another size of the same rows."""
         sizes = [int(n) for n in batch_size] if isinstance(batch_size, (list, tuple)) else [
             int(batch_size)]
         return self._same(self.__berth__.rebatch(sizes, drop_remainder))
 
     def ignore_errors(self, log_warning=False, name=None):
+        """The elements without those whose computation fails."""
         return self._same(self.__berth__.ignore_errors(log_warning))
 
     def snapshot(self, path, compression="AUTO", reader_func=None, shard_func=None, name=None):
+        """The same elements, which the first pass writes to files at path and later ones read."""
         refuse("snapshot", reader_func=reader_func, shard_func=shard_func)
         return self._same(self.__berth__.snapshot(str(path)))
 
@@ -262,6 +287,7 @@ class Dataset:
 
     @staticmethod
     def counter(start=0, step=1, dtype=None, name=None):
+        """The numbers start, start + step, ..., without end."""
         return Dataset(_core.Dataset.counter(start, step), flatten(0)[1])._of_type(dtype)
 
     @staticmethod
@@ -312,6 +338,7 @@ class Dataset:
 
     def batch(self, batch_size, drop_remainder=False, num_parallel_calls=None, deterministic=None,
               name=None):
+        """Batches of batch_size elements, stacked along a new first axis; the last may be smaller."""
         if has_composite(self._form):
             from berth import _composite_data
             return _composite_data.batched(self, int(batch_size), drop_remainder)
@@ -319,6 +346,7 @@ class Dataset:
 
     def padded_batch(self, batch_size, padded_shapes=None, padding_values=None,
                      drop_remainder=False, name=None):
+        """Batches of elements that are padded to a common shape."""
         return self._same(self.__berth__.padded_batch(
             int(batch_size), drop_remainder, *self._padding(padded_shapes, padding_values)))
 
@@ -328,40 +356,51 @@ class Dataset:
         return _composite_data.batched(self, int(batch_size), drop_remainder, ragged=True)
 
     def unbatch(self, name=None):
+        """The rows of batches, one by one."""
         if has_composite(self._form):
             from berth import _composite_data
             return _composite_data.unbatched(self)
         return self._same(self.__berth__.unbatch())
 
     def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True, name=None):
+        """The elements in random order, drawn from a buffer of buffer_size."""
         return self._same(self.__berth__.shuffle(int(buffer_size), seed,
                                                  reshuffle_each_iteration is not False))
 
     def repeat(self, count=None, name=None):
+        """The elements count times; without a count for ever."""
         return self._same(self.__berth__.repeat(-1 if count is None else int(count)))
 
     def take(self, count, name=None):
+        """The first count elements; -1: all."""
         return self._same(self.__berth__.take(int(count)))
 
     def skip(self, count, name=None):
+        """The elements after the first count."""
         return self._same(self.__berth__.skip(int(count)))
 
     def shard(self, num_shards, index, name=None):
+        """Every num_shards-th element, from the one with number index."""
         return self._same(self.__berth__.shard(num_shards, index))
 
     def concatenate(self, dataset, name=None):
+        """The elements of this data set, then those of another."""
         return self._same(self.__berth__.concatenate(dataset.__berth__))
 
     def enumerate(self, start=0, name=None):
+        """Pairs (number, element), numbers int64 from start."""
         return Dataset(self.__berth__.enumerate(start), (flatten(0)[1], self._form))
 
     def cache(self, filename="", name=None):
+        """The same elements, which the first pass keeps in memory, or in the file."""
         return self._same(self.__berth__.cache(str(filename)))
 
     def prefetch(self, buffer_size, name=None):
+        """The same elements, up to buffer_size of which are made ahead."""
         return self._same(self.__berth__.prefetch(int(buffer_size)))
 
     def apply(self, transformation_func):
+        """transformation_func(this data set)."""
         return transformation_func(self)
 
     def with_options(self, options, name=None):
@@ -370,12 +409,14 @@ class Dataset:
         return self._same(_core.with_policy(self.__berth__, int(policy or 0)))
 
     def reduce(self, initial_state, reduce_func, name=None):
+        """The state after reduce_func(state, element) for each element."""
         state = initial_state
         for element in self:
             state = reduce_func(state, element)
         return state
 
     def cardinality(self):
+        """The number of elements, int64: -1 without end, -2 if it is not known."""
         return convert_to_tensor(self.__berth__.cardinality(), _core.int64)
 
     def __len__(self):
@@ -386,6 +427,7 @@ class Dataset:
 
     @property
     def element_spec(self):
+        """The specs of an element, in its structure."""
         return pack(self._form, [TensorSpec(s, d) for s, d in self.__berth__.element_spec()])
 
     def explain(self):
@@ -400,6 +442,7 @@ class Dataset:
         return Iterator(self.__berth__, lambda leaves: pack(self._form, leaves))
 
     def as_numpy_iterator(self):
+        """An iterator over elements with arrays in place of tensors."""
         return Iterator(self.__berth__, lambda leaves: pack(self._form, [v.numpy() for v in leaves]))
 
 
@@ -440,6 +483,7 @@ class Iterator:
 
     @property
     def element_spec(self):
+        """The specs of an element, in its structure."""
         return self._element_of([TensorSpec(s, d) for s, d in self.__berth__.element_spec()])
 
 
@@ -449,8 +493,15 @@ class Optional:
     def __init__(self, *value):
         self._value = value
 
-    from_value = classmethod(lambda cls, value: cls(value))
-    empty = staticmethod(lambda element_spec=None: Optional())
+    @classmethod
+    def from_value(cls, value):
+        """An Optional that has a value."""
+        return cls(value)
+
+    @staticmethod
+    def empty(element_spec=None):
+        """An Optional without a value."""
+        return Optional()
 
     def has_value(self, name=None):
         """Whether there is a value, bool []."""
@@ -613,6 +664,14 @@ def _nested(value):
 def _result(value):
     """What the function of a map returned: the outer list is a tuple."""
     return _nested(tuple(value) if isinstance(value, list) else value)
+
+
+def _equal(some, others):
+    """True of elements with the same values, NaN equal to NaN."""
+    def seen(t):
+        value = t.numpy()
+        return value if isinstance(value, bytes) else value.tolist() if t.dtype == _core.string else value.tobytes()
+    return all(a.dtype == b.dtype and a.shape == b.shape and seen(a) == seen(b) for a, b in zip(some, others))
 
 
 def _arguments(form, leaves):

@@ -10,7 +10,7 @@ import types as _types
 from berth import _core
 from berth._frames import hide_in
 from berth._modules import later as _later
-from berth._structure import flatten, pack
+from berth._structure import Composite, flatten, pack
 from berth._tensor import TensorSpec, convert_to_tensor
 from berth._tensor import name_missing as _name_missing
 from berth.data import Iterator
@@ -45,11 +45,19 @@ class DistributedValues:
     """A value of each of several; see its subclass PerReplica."""
 
 
-class PerReplica(DistributedValues):
-    """A value of each replica."""
+class PerReplica(DistributedValues, Composite):
+    """A value of each replica, or the spec of each."""
 
     def __init__(self, values):
         self.values = tuple(values)
+
+    def _parts(self):
+        return self.values, PerReplica, "PerReplica"
+
+    def is_compatible_with(self, other):
+        """True if another has as many values, each of which fits the spec here."""
+        return isinstance(other, PerReplica) and len(other.values) == len(self.values) and all(
+            spec.is_compatible_with(v) for spec, v in zip(self.values, other.values))
 
     def __repr__(self):
         return f"PerReplica({list(self.values)})"
@@ -98,6 +106,7 @@ class Strategy:
 
     @property
     def num_replicas_in_sync(self):
+        """How many replicas compute together, those of all tasks."""
         return self.__berth__.num_replicas_in_sync
 
     def scope(self):
@@ -112,7 +121,7 @@ class Strategy:
         """Calls fn in every replica; PerReplica arguments give each its own. Variables, numbers and objects stay so."""
         n = self.__berth__.replicas_here
         leaves, form = flatten((tuple(args), kwargs or {}), lambda v: isinstance(v, (PerReplica, _core.Tensor))
-                               or hasattr(v, "__array_interface__"))
+                               or hasattr(v, "__array_interface__"), PerReplica)
         by_replica = [[convert_to_tensor(v.values[r] if isinstance(v, PerReplica) else v)
                        for v in leaves] for r in range(n)]
 
@@ -126,7 +135,7 @@ class Strategy:
             return [convert_to_tensor(v) for v in out], structure
 
         try:
-            results, structure = self.__berth__.run(by_replica, "", one)
+            results, structure = self.__berth__.run(by_replica, "", one, _split_of(leaves))
         except Exception as error:
             from berth._function import needs_values
             if not needs_values(error):
@@ -154,11 +163,12 @@ class Strategy:
 
     def reduce(self, reduce_op, value, axis=None):
         """The sum or mean of a value over replicas."""
-        leaves, form = flatten(value)
+        leaves, form = flatten(value, whole=PerReplica)
         return pack(form, [self.__berth__.reduce(_op(reduce_op), self._parts(v), axis)
                            for v in leaves])
 
     def gather(self, value, axis):
+        """The values of all replicas one after the other along an axis."""
         return self.__berth__.gather(self._parts(value), axis)
 
     def _parts(self, value):
@@ -196,9 +206,14 @@ class Strategy:
         return values[0] if n == 1 else PerReplica([convert_to_tensor(v) for v in values])
 
     def plan(self, model, batch_size):
-        """What a training step of a compiled model would do: shares, sums, peak memory, predicted time, and what fits."""
+        """What a training step of a compiled model would do: shares, sums, peak memory, predicted time, and what fits.
+
+        model: of Keras on Berth, too; for that batch_size may be a batch of data.
+        """
         from berth._placement import StrategyPlan
-        return StrategyPlan("", self.__berth__.plan(model.__berth__, batch_size))
+        of_keras = getattr(model, "_berth_plan", None)
+        plan = of_keras(self, batch_size) if of_keras else self.__berth__.plan(model.__berth__, batch_size)
+        return StrategyPlan("", plan)
 
 
 def _op(value):
@@ -225,7 +240,8 @@ class StrategyExtended:
     def __init__(self, strategy):
         self._strategy = strategy
 
-    worker_devices = property(lambda self: tuple(d for devices in self._strategy.devices() for d in devices))
+    worker_devices = property(lambda self: tuple(d for devices in self._strategy.devices() for d in devices),
+                              doc="The names of the devices that compute.")
     parameter_devices = worker_devices
 
     def reduce_to(self, reduce_op, value, destinations=None, options=None):
@@ -284,7 +300,7 @@ class DistributedIterator(Iterator):
         super().__init__(handle, element_of)
         self._spec = spec
 
-    element_spec = property(lambda self: self._spec)
+    element_spec = property(lambda self: self._spec, doc="The specs of an element, in its structure.")
 
 
 class MirroredStrategy(Strategy):
@@ -321,17 +337,29 @@ class MultiWorkerMirroredStrategy(Strategy):
         from berth import _resolvers
         return self._resolver or _resolvers.TFConfigClusterResolver()
 
-    is_chief = property(lambda self: self.__berth__.is_chief)
-    task_type = property(lambda self: self.__berth__.task_type)
-    task_id = property(lambda self: self.__berth__.task_id)
+    is_chief = property(lambda self: self.__berth__.is_chief, doc="Whether this task writes checkpoints.")
+    task_type = property(lambda self: self.__berth__.task_type, doc="The job of this task.")
+    task_id = property(lambda self: self.__berth__.task_id, doc="The number of this task in its job.")
 
     def leave(self):
         """Says that this task is done, at the end of a program."""
         self.__berth__.leave()
 
 
+def _split_of(leaves):
+    """The first argument with a part of the batch for each replica, whose sizes are known; -1: there is none."""
+    for i, v in enumerate(leaves):
+        if isinstance(v, PerReplica) and all(len(t.shape) for t in v.values):
+            return i if all(t.shape[0] is not None for t in v.values) else -1
+    return -1
+
+
 def _names(devices):
-    return [getattr(d, "name", d) for d in devices or []]
+    names = [getattr(d, "name", d) for d in ([devices] if isinstance(devices, str) else devices or [])]
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"devices are names, such as ['/GPU:0', '/GPU:1'], not {devices!r}")
+    return names
 
 
 class ReplicaContext:
@@ -339,10 +367,12 @@ class ReplicaContext:
 
     @property
     def replica_id_in_sync_group(self):
+        """The number of the replica; 0 where there is one."""
         return _core.replica_id() or 0
 
     @property
     def num_replicas_in_sync(self):
+        """How many replicas compute together."""
         return _core.get_strategy().num_replicas_in_sync
 
     @property
@@ -477,6 +507,9 @@ class CentralStorageStrategy(Strategy):
     """Variables live on the host, or on the device if there is only one; all devices compute."""
 
     def __init__(self, compute_devices=None, parameter_device=None):
+        if parameter_device is not None and not str(parameter_device).upper().endswith("CPU:0"):
+            raise NotImplementedError(f"parameter_device={parameter_device!r}: the variables of a central storage "
+                                      "are on CPU:0, or on the device if there is only one; leave it out")
         super().__init__(_core.central_storage_strategy(_names(compute_devices)))
 
 

@@ -14,7 +14,16 @@ class TextFileIndex:
     WHOLE_LINE, LINE_NUMBER = -2, -1
 
 
-class KeyValueTensorInitializer:
+class _Initializer:
+    def initialize(self, table):
+        """Fills a table, which calls this when it is made."""
+        for key, value in self._pairs():
+            if table._map.setdefault(key, value) != value:
+                raise _core.InvalidArgumentError(
+                    f"the table has key {key!r} twice, with the values {table._map[key]!r} and {value!r}")
+
+
+class KeyValueTensorInitializer(_Initializer):
     """The keys and values of a table."""
 
     def __init__(self, keys, values, key_dtype=None, value_dtype=None, name=None):
@@ -22,10 +31,12 @@ class KeyValueTensorInitializer:
         self.key_dtype, self.value_dtype = self.keys.dtype, self.values.dtype
 
     def _pairs(self):
+        if not hasattr(self, "keys"):  # a class of the user's, of no keys
+            return ()
         return zip(self.keys.numpy().ravel().tolist(), self.values.numpy().ravel().tolist())
 
 
-class TextFileInitializer:
+class TextFileInitializer(_Initializer):
     """Keys and values of the lines of a file: whole lines, their numbers, or columns between delimiters."""
 
     def __init__(self, filename, key_dtype, key_index, value_dtype, value_index, vocab_size=None, delimiter="\t", name=None,
@@ -78,6 +89,14 @@ class _Table:
 
     __getitem__ = lookup
 
+    def export(self, name=None):
+        """(keys, values), in no order."""
+        kind = object if self.key_dtype == string else self.key_dtype.as_numpy_dtype
+        keys = convert_to_tensor(_np.asarray(list(self._map), dtype=kind), self.key_dtype)
+        values = list(self._map.values())
+        kind = object if self.value_dtype == string else self.value_dtype.as_numpy_dtype
+        return keys, convert_to_tensor(_np.asarray(values, dtype=kind).reshape([-1, *_np.shape(self._default)]), self.value_dtype)
+
     def _value(self, key):
         return self._map.get(key, self._default)
 
@@ -90,13 +109,7 @@ class StaticHashTable(_Table):
 
     def __init__(self, initializer, default_value, name=None, experimental_is_anonymous=False):
         super().__init__(initializer.key_dtype, initializer.value_dtype, default_value, name)
-        _fill(self._map, initializer)
-
-
-def _fill(table, initializer):
-    for key, value in initializer._pairs():
-        if table.setdefault(key, value) != value:
-            raise _core.InvalidArgumentError(f"the table has key {key!r} twice, with the values {table[key]!r} and {value!r}")
+        initializer.initialize(self)
 
 
 class StaticVocabularyTable(_Table):
@@ -108,10 +121,11 @@ class StaticVocabularyTable(_Table):
         kind = initializer.key_dtype if initializer is not None else string
         super().__init__(lookup_key_dtype or kind, int64, -1, name)
         if initializer is not None:
-            _fill(self._map, initializer)
+            initializer.initialize(self)
         self._buckets, self._known = int(num_oov_buckets), len(self._map)
 
     def size(self, name=None):
+        """The number of keys and of buckets."""
         return convert_to_tensor(self._known + self._buckets, int64)
 
     def _value(self, key):
@@ -141,13 +155,6 @@ class MutableHashTable(_Table):
 
     erase = remove
 
-    def export(self, name=None):
-        """(keys, values), in no order."""
-        kind = object if self.key_dtype == string else self.key_dtype.as_numpy_dtype
-        keys = convert_to_tensor(_np.asarray(list(self._map), dtype=kind), self.key_dtype)
-        values = list(self._map.values())
-        kind = object if self.value_dtype == string else self.value_dtype.as_numpy_dtype
-        return keys, convert_to_tensor(_np.asarray(values, dtype=kind).reshape([-1, *_np.shape(self._default)]), self.value_dtype)
 
 
 class DenseHashTable(MutableHashTable):
@@ -160,6 +167,7 @@ class DenseHashTable(MutableHashTable):
             if self.key_dtype != string else set()
 
     def insert(self, keys, values, name=None):
+        """Sets the values of keys."""
         if self._no_keys & set(convert_to_tensor(keys, self.key_dtype).numpy().ravel().tolist()):
             raise _core.InvalidArgumentError(f"insert: {sorted(self._no_keys)} mark places that are free, and cannot be inserted")
         super().insert(keys, values)

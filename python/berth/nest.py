@@ -1,15 +1,15 @@
 """tf.nest: lists, tuples and dictionaries of values."""
-from berth._structure import flatten as _flatten, pack as _pack
+from berth._structure import Composite as _Composite, flatten as _flatten, pack as _pack
 
 
 def flatten(structure, expand_composites=False):
     """Returns the leaves in order; dictionaries by their keys. expand_composites: ragged and sparse tensors by their parts."""
-    return _flatten(structure, whole=not expand_composites)[0]
+    return _flatten(structure, whole=() if expand_composites else _Composite)[0]
 
 
 def pack_sequence_as(structure, flat_sequence, expand_composites=False):
     """The inverse of flatten()."""
-    leaves, form = _flatten(structure, whole=not expand_composites)
+    leaves, form = _flatten(structure, whole=() if expand_composites else _Composite)
     flat_sequence = list(flat_sequence)
     if len(leaves) != len(flat_sequence):
         raise ValueError(f"the structure has {len(leaves)} leaves, {len(flat_sequence)} values were given")

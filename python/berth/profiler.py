@@ -22,6 +22,7 @@ class Timeline:
         self._core = core
 
     def events(self):
+        """(track, name, kind, line, begin, end) of each event, times in microseconds."""
         return self._core.events()
 
     def json(self):
@@ -29,6 +30,7 @@ class Timeline:
         return self._core.json()
 
     def write(self, path):
+        """Writes a file that Perfetto and Chrome open."""
         self._core.write(str(path))
 
     def _repr_html_(self):

@@ -66,6 +66,7 @@ class RaggedTensor(Composite):
 
     @classmethod
     def from_row_splits(cls, values, row_splits, name=None, validate=True):
+        """Rows values[row_splits[i]:row_splits[i + 1]]."""
         made = cls(values, row_splits)
         splits = made.row_splits.numpy().tolist() if validate else [0, len(made.values)]
         if splits != sorted(splits) or not splits or splits[0] != 0 or splits[-1] != len(made.values):
@@ -75,10 +76,12 @@ class RaggedTensor(Composite):
 
     @classmethod
     def from_row_lengths(cls, values, row_lengths, name=None, validate=True):
+        """Rows of the given lengths, one after the other in values."""
         return cls.from_row_splits(values, _splits(convert_to_tensor(row_lengths).numpy()), name, validate)
 
     @classmethod
     def from_value_rowids(cls, values, value_rowids, nrows=None, name=None, validate=True):
+        """Rows by the number of the row, ascending, of each value."""
         ids = convert_to_tensor(value_rowids).numpy()
         rows = int(ids[-1]) + 1 if nrows is None and len(ids) else int(nrows or 0)
         if validate and ((_np.diff(ids) < 0).any() or (len(ids) and (ids[0] < 0 or ids[-1] >= rows))):
@@ -88,15 +91,18 @@ class RaggedTensor(Composite):
 
     @classmethod
     def from_row_starts(cls, values, row_starts, name=None, validate=True):
+        """Rows that begin at the given values."""
         values = values if isinstance(values, RaggedTensor) else convert_to_tensor(values)
         return cls.from_row_splits(values, _np.append(convert_to_tensor(row_starts).numpy(), len(values)), name, validate)
 
     @classmethod
     def from_row_limits(cls, values, row_limits, name=None, validate=True):
+        """Rows that end before the given values."""
         return cls.from_row_splits(values, _np.append([0], convert_to_tensor(row_limits).numpy()), name, validate)
 
     @classmethod
     def from_uniform_row_length(cls, values, uniform_row_length, nrows=None, name=None, validate=True):
+        """Rows of one length; nrows is needed where that is 0."""
         values = values if isinstance(values, RaggedTensor) else convert_to_tensor(values)
         n = int(uniform_row_length)
         rows = int(nrows or 0) if n == 0 else len(values) // n
@@ -106,12 +112,14 @@ class RaggedTensor(Composite):
 
     @classmethod
     def from_nested_row_splits(cls, flat_values, nested_row_splits, name=None, validate=True):
+        """A tensor with a ragged axis per list of splits, the outermost first."""
         for splits in reversed(nested_row_splits):
             flat_values = cls.from_row_splits(flat_values, splits, name, validate)
         return flat_values
 
     @classmethod
     def from_nested_row_lengths(cls, flat_values, nested_row_lengths, name=None, validate=True):
+        """A tensor with a ragged axis per list of lengths, the outermost first."""
         for lengths in reversed(nested_row_lengths):
             flat_values = cls.from_row_lengths(flat_values, lengths, name, validate)
         return flat_values
@@ -145,22 +153,27 @@ class RaggedTensor(Composite):
             raise _core.InvalidArgumentError("from_sparse: a row has a gap before a value; expected values at its beginning")
         return made
 
-    dtype = property(lambda self: self.values.dtype)
+    dtype = property(lambda self: self.values.dtype, doc="The dtype of the values.")
     flat_values = property(lambda self: self.values.flat_values if isinstance(
-        self.values, RaggedTensor) else self.values)
+        self.values, RaggedTensor) else self.values, doc="The innermost values, a tensor.")
     ragged_rank = property(lambda self: 1 + (self.values.ragged_rank if isinstance(
-        self.values, RaggedTensor) else 0))
+        self.values, RaggedTensor) else 0), doc="How many axes have rows of different lengths.")
     nested_row_splits = property(lambda self: (self.row_splits, *(
-        self.values.nested_row_splits if isinstance(self.values, RaggedTensor) else ())))
+        self.values.nested_row_splits if isinstance(self.values, RaggedTensor) else ())),
+                                 doc="The splits of each ragged axis, the outermost first.")
 
     @property
     def shape(self):
+        """The shape, with None for ragged axes."""
         inner = self.values.shape.as_list()[1:]
         return _core.TensorShape([self.nrows(), self.uniform_row_length, *inner])
 
-    get_shape = lambda self: self.shape  # noqa: E731
+    def get_shape(self):
+        """The shape, with None for ragged axes."""
+        return self.shape
 
     def nrows(self, out_type=None, name=None):
+        """The number of rows, a scalar."""
         rows = self.row_splits.shape[0]
         rows = None if rows is None else rows - 1
         return rows if out_type is None else convert_to_tensor(rows, out_type)
@@ -174,12 +187,15 @@ class RaggedTensor(Composite):
         return self.row_splits[1:] - self.row_splits[:-1]
 
     def nested_row_lengths(self, name=None):
+        """The lengths of the rows of each ragged axis, the outermost first."""
         return tuple(s[1:] - s[:-1] for s in self.nested_row_splits)
 
     def row_starts(self, name=None):
+        """Where each row begins in values."""
         return self.row_splits[:-1]
 
     def row_limits(self, name=None):
+        """Where each row ends in values."""
         return self.row_splits[1:]
 
     def value_rowids(self, name=None):
@@ -238,6 +254,7 @@ class RaggedTensor(Composite):
         return [_list_of(row) for row in self]
 
     def numpy(self):
+        """An array; of rows of different lengths an array of arrays."""
         rows = [row.numpy() for row in self]
         if rows and len({r.shape for r in rows}) == 1:
             return _np.stack(rows)
@@ -278,9 +295,11 @@ class RaggedTensor(Composite):
         return SparseTensor(places, x, self.bounding_shape())
 
     def with_values(self, new_values):
+        """The same rows of other values, of which there are as many."""
         return RaggedTensor(new_values, self.row_splits, self.uniform_row_length)
 
     def with_flat_values(self, new_values):
+        """The same rows of other innermost values, of which there are as many."""
         inner = self.values
         return self.with_values(inner.with_flat_values(new_values) if isinstance(inner, RaggedTensor) else new_values)
 
@@ -289,6 +308,7 @@ class RaggedTensor(Composite):
         return self
 
     def consumers(self):
+        """An empty list: a value does not know what reads it."""
         return []
 
     def _slices(self):
@@ -316,6 +336,7 @@ class Row(Composite):
 
     @staticmethod
     def stacked(rows):
+        """The rows as one ragged tensor."""
         return RaggedTensor(_concat(list(rows), 0), _splits([len(r) for r in rows]))
 
 
@@ -331,7 +352,7 @@ class RaggedTensorSpec(Composite, _TypeSpec):
             raise ValueError("RaggedTensorSpec: expected a shape or a ragged_rank")
         self.ragged_rank = rank - 1 if ragged_rank is None else int(ragged_rank)
         self.row_splits_dtype = row_splits_dtype
-        self.flat_values_spec = TensorSpec(None if rank is None else [None, *self.shape.as_list()[
+        self.flat_values_spec = flat_values_spec or TensorSpec(None if rank is None else [None, *self.shape.as_list()[
             self.ragged_rank + 1:]], self.dtype)
 
     @classmethod
@@ -342,6 +363,7 @@ class RaggedTensorSpec(Composite, _TypeSpec):
 
     @classmethod
     def from_value(cls, value):
+        """The spec of a ragged tensor."""
         return cls(value.shape, value.dtype, value.ragged_rank)
 
     def _parts(self):
@@ -354,6 +376,7 @@ class RaggedTensorSpec(Composite, _TypeSpec):
         return (self.flat_values_spec if self.ragged_rank == 1 else inner, splits), *_made("ragged")
 
     def is_compatible_with(self, value):
+        """Whether a ragged tensor, or a spec, fits this one."""
         return value.dtype == self.dtype and value.ragged_rank == self.ragged_rank and \
             self.shape.is_compatible_with(value.shape)
 

@@ -9,7 +9,8 @@ import os
 from berth import _concrete
 from berth._core import Variable
 from berth._function import Function
-from berth._module import Module, variables_in
+from berth._gradient import note_read
+from berth._module import Module, of_keras, variables_in
 from berth._ops import fill
 from berth._structure import flatten
 from berth._tensor import TensorSpec, as_dtype, bfloat16, convert_to_tensor
@@ -32,7 +33,8 @@ def save(obj, export_dir, signatures=None, options=None):
             listed.setdefault(name, []).append({"file": file, "form": concrete.form(), "variables": _written(
                 concrete, os.path.join(folder, file), variables)})
     if model:
-        obj.save(os.path.join(folder, _MODEL))
+        model = "model.keras" if of_keras(obj) else _MODEL
+        obj.save(os.path.join(folder, model))
     if not listed and not model and not variables:
         raise ValueError("saved_model.save: no tf.function of the object has been called, and it has no variables and is "
                          "no model; call one, or give it an input_signature")
@@ -112,8 +114,11 @@ def load(export_dir, tags=None, options=None):
         kept = json.load(file)
     model = None
     if kept["model"]:
-        from berth.keras.models import load_model
-        model = load_model(os.path.join(folder, _MODEL))
+        if kept["model"] == "model.keras":
+            from keras.saving import load_model
+        else:
+            from berth.keras.models import load_model
+        model = load_model(os.path.join(folder, _MODEL if kept["model"] is True else kept["model"]))
     shared = {}
     loaded = _Loaded(model, {name: _OneOf(name, [_trace_of(folder, f, shared) for f in files])
                              for name, files in kept["functions"].items()}, kept.get("signatures"))
@@ -156,6 +161,7 @@ class _OneOf:
                     for s, g in zip(f.inputs, given)):
                 for ours, own in f.pairs:
                     own.assign(ours)
+                note_read(v for v in f.variables if v.trainable)
                 out = f(*given)
                 for ours, own in f.pairs:
                     ours.assign(own)
@@ -171,14 +177,18 @@ class _Serving:
     def __init__(self, model):
         self._model = model
 
+    @property
+    def _names(self):
+        return getattr(self._model, "output_names", None) or [f"output_{i}" for i in range(len(self._model.outputs))]
+
     def __call__(self, *args, **kwargs):
         out = self._model(*args, *kwargs.values())
-        return dict(zip(self._model.output_names, out if isinstance(out, (list, tuple)) else [out]))
+        return dict(zip(self._names, out if isinstance(out, (list, tuple)) else [out]))
 
     @property
     def structured_outputs(self):
         outputs = self._model.outputs
-        return {n: TensorSpec(t.shape, t.dtype, n) for n, t in zip(self._model.output_names, flatten(outputs)[0])}
+        return {n: TensorSpec(t.shape, t.dtype, n) for n, t in zip(self._names, outputs)}
 
 
 class _Loaded(Module):

@@ -34,9 +34,13 @@ class SparseTensor(Composite):
     def _parts(self):
         return (self.indices, self.values, self.dense_shape), _make, "sparse"
 
-    from_value = classmethod(lambda cls, value: value)
-    dtype = property(lambda self: self.values.dtype)
-    rank = property(lambda self: self.dense_shape.shape[0])
+    @classmethod
+    def from_value(cls, value):
+        """The value itself."""
+        return value
+
+    dtype = property(lambda self: self.values.dtype, doc="The dtype of the values.")
+    rank = property(lambda self: self.dense_shape.shape[0], doc="The number of axes, a tensor where it is not known.")
 
     def _slices(self):
         """Its rows as elements of a data set."""
@@ -54,13 +58,17 @@ class SparseTensor(Composite):
 
     @property
     def shape(self):
+        """The shape of the dense tensor, as far as it is known."""
         if _core.is_open(self.dense_shape):
             return _core.TensorShape([None] * self.rank)
         return _core.TensorShape([int(d) for d in self.dense_shape.numpy()])
 
-    get_shape = lambda self: self.shape  # noqa: E731
+    def get_shape(self):
+        """The shape of the dense tensor, as far as it is known."""
+        return self.shape
 
     def with_values(self, new_values):
+        """Other values at the same places."""
         return SparseTensor(self.indices, new_values, self.dense_shape)
 
     def __repr__(self):
@@ -85,7 +93,7 @@ class SparseTensorSpec(Composite, _TypeSpec):
     def __init__(self, shape=None, dtype=_core.float32):
         self.shape, self.dtype = TensorSpec(shape).shape, TensorSpec((), dtype).dtype
 
-    rank = property(lambda self: self.shape.rank)
+    rank = property(lambda self: self.shape.rank, doc="The number of axes.")
     value_type = SparseTensor
 
     def _parts(self):

@@ -2,7 +2,7 @@
 import contextlib
 
 from berth import _core
-from berth._tensor import convert_to_tensor, refuse
+from berth._tensor import convert_to_tensor, refuse, string
 
 _writers, _state = [], {"step": None, "graph": None}
 
@@ -15,6 +15,7 @@ class SummaryWriter:
 
     @contextlib.contextmanager
     def as_default(self, step=None):
+        """A block in which summaries go to this writer."""
         before = _state["step"]
         _writers.append(self)
         if step is not None:
@@ -27,15 +28,18 @@ class SummaryWriter:
             self.flush()
 
     def set_as_default(self, step=None):
+        """Summaries go to this writer from now on."""
         _writers.append(self)
         if step is not None:
             _state["step"] = step
 
     def flush(self):
+        """Writes what is waiting to the file."""
         if self._core is not None:
             self._core.flush()
 
     def close(self):
+        """Writes what is waiting, and closes the file."""
         self.flush()
         self._core = None
 
@@ -105,6 +109,19 @@ def text(name, data, step=None, description=None):
     return True
 
 
+def write(tag, tensor, step=None, metadata=None, name=None):
+    """Writes a text for a part of TensorBoard that metadata.plugin_data names; False when no writer is the default."""
+    if _file() is None:
+        return False
+    value = convert_to_tensor(tensor).numpy()
+    if not isinstance(value, (bytes, str)):
+        raise NotImplementedError("tf.summary.write: texts alone are written; use scalar(), histogram() or image()")
+    plugin = getattr(metadata, "plugin_data", None)
+    _file().text(tag, value.decode() if isinstance(value, bytes) else value, _step(step, "write"),
+                 getattr(plugin, "plugin_name", "text"), getattr(plugin, "content", b""))
+    return True
+
+
 def flush(writer=None, name=None):
     """Writes what a writer, or the open one, still holds."""
     if writer is not None:
@@ -146,11 +163,19 @@ class experimental:
 
     @staticmethod
     def set_step(step):
+        """Sets the step of summaries that name none."""
         _state["step"] = step
 
     @staticmethod
     def get_step():
+        """The step that set_step() set, or None."""
         return _state["step"]
+
+    @staticmethod
+    @contextlib.contextmanager
+    def summary_scope(name, default_name="summary", values=None):
+        """A block with (tag, scope): the name, and that with a slash."""
+        yield name or default_name, f"{name or default_name}/"
 
 
 def should_record_summaries():

@@ -1,9 +1,13 @@
 """tf.train: checkpoints (docs/checkpoints.md says how they are kept)."""
+import functools
+import weakref
+
 from berth import _core
 from berth._classes import describe as _describe
 from berth._example import BytesList, Example, Feature, Features, FloatList, Int64List
 from berth._core import LoadStatus, Variable, latest_checkpoint as _latest
-from berth._module import Module, variables_in
+from berth._control import init_scope
+from berth._module import Module, of_keras, variables_in
 from berth._tensor import convert_to_tensor, refuse
 
 __all__ = ["Checkpoint", "CheckpointManager", "CheckpointOptions", "latest_checkpoint",
@@ -22,12 +26,12 @@ class CheckpointOptions:
 
 
 class _NothingRestored:
-    """What restore() returns when nothing could be restored yet."""
+    """What restore(None) returns."""
 
     restored = deferred = missing = unused = ()
 
     def assert_consumed(self):
-        raise AssertionError("nothing is restored yet: there was no checkpoint, or no variable")
+        raise AssertionError("nothing is restored: there was no checkpoint")
 
     assert_existing_objects_matched = assert_consumed
 
@@ -84,15 +88,6 @@ class Checkpoint:
         return self._read(str(save_path), False)
 
     def _read(self, path, counted):
-        late = {} if "__berth__" in self.__dict__ else {
-            n: v for n, v in self._parts.items() if isinstance(v, Module) and not v.variables}
-        for name, module in late.items():
-            module.await_checkpoint(path, name)
-        if late and len(late) == len(self._parts):
-            return _NothingRestored()
-        if late:
-            raise ValueError(f"Checkpoint: {sorted(late)} have no variables yet; call them first, or "
-                             "restore them by a Checkpoint of their own")
         return self.__berth__.restore(path, counted)
 
     def sync(self):
@@ -101,6 +96,7 @@ class Checkpoint:
 
     @property
     def save_counter(self):
+        """How many checkpoints were saved, a variable."""
         return convert_to_tensor(self.__berth__.save_counter(), _core.int64)
 
 
@@ -116,11 +112,50 @@ def _part(name, value):
         return value.__berth__
     if hasattr(value, "_pass"):  # an iterator of a dataset
         return value._pass
-    found = variables_in(value)
-    if not found:
+    if not isinstance(value, Module) and not of_keras(value) and not variables_in(value):
         raise TypeError(f"Checkpoint: '{name}' is {value!r}, which holds no variables; expected a "
                         "model, layer, optimizer, metric, variable, or an object that holds such")
-    return found
+    return _Awaiting(value)
+
+
+class _Awaiting:
+    """What a checkpoint asks for the variables of an object, and gives the values of those that are yet to be made."""
+
+    def __init__(self, value):
+        try:
+            self._held = weakref.ref(value)  # the Checkpoint keeps it, and may be kept by it
+        except TypeError:
+            self._held = lambda: value
+        self._values = {}
+
+    def __call__(self, path=None, value=None):
+        held = self._held()
+        if path is None:
+            return variables_in(held)
+        if held.variables if isinstance(held, Module) else getattr(held, "built", True):
+            return False
+        if isinstance(held, Module):
+            held.await_values(self._values)
+        elif not self._values:
+            self._await_build(held)
+        self._values[path] = value
+        return True
+
+    def _await_build(self, held):
+        build = held.build
+
+        @functools.wraps(build)
+        def built(*args, **kwargs):
+            out = build(*args, **kwargs)
+            with init_scope():
+                self._fill()
+            return out
+        object.__setattr__(held, "build", built)
+
+    def _fill(self):
+        for path, variable in variables_in(self._held()):
+            if path in self._values:
+                variable.assign(self._values.pop(path))
 
 
 class ClusterSpec:
@@ -135,7 +170,7 @@ class ClusterSpec:
                       else dict(enumerate([tasks] if isinstance(tasks, str) else tasks))
                       for job, tasks in jobs.items()}
 
-    jobs = property(lambda self: sorted(self._jobs))
+    jobs = property(lambda self: sorted(self._jobs), doc="The names of the jobs.")
 
     def as_dict(self):
         """Addresses by job: lists, or dictionaries where indices have gaps."""
@@ -213,13 +248,15 @@ class CheckpointManager:
         """Waits for an asynchronous save."""
         self.__berth__.sync()
 
-    checkpoints = property(lambda self: self.__berth__.checkpoints())
+    checkpoints = property(lambda self: self.__berth__.checkpoints(),
+                           doc="The paths of the kept checkpoints, the newest last.")
     latest_checkpoint = property(lambda self: _latest(self._directory)
                                  if "__berth__" not in self.__dict__
-                                 else self.__berth__.latest_checkpoint())
-    directory = property(lambda self: self._directory)
-    checkpoint = property(lambda self: self._checkpoint)
-    checkpoint_interval = property(lambda self: self._interval)
+                                 else self.__berth__.latest_checkpoint(),
+                                 doc="The path of the newest checkpoint, or None.")
+    directory = property(lambda self: self._directory, doc="The folder of the checkpoints.")
+    checkpoint = property(lambda self: self._checkpoint, doc="The Checkpoint that is saved.")
+    checkpoint_interval = property(lambda self: self._interval, doc="How many steps are between checkpoints, or None.")
 
 
 def latest_checkpoint(checkpoint_dir, latest_filename=None):

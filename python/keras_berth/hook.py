@@ -9,7 +9,7 @@ import sys
 
 from keras_berth import TESTED
 
-# By module: the text before which the branch goes, and the branch.
+# By module: the text before which the branch goes, and the branch; in one module two.
 _EDITS = {
     "keras.src.backend": ('elif backend() == "jax":\n', (
         'elif backend() == "berth":\n'
@@ -26,7 +26,10 @@ _EDITS = {
         "    from keras_berth.src.export import BerthExportArchive as BackendSavedModelExportArchive\n")),
     "keras.src.utils.backend_utils": ('        if self._backend == "jax":\n', (
         '        if self._backend == "berth":\n'
-        '            return getattr(importlib.import_module("keras_berth.src"), name)\n')),
+        '            return getattr(importlib.import_module("keras_berth.src"), name)\n'),
+        '    if "tensorflow" in sys.modules:\n', (  # Berth by that name (python -m berth) has no graphs of TensorFlow
+            '    if getattr(sys.modules.get("tensorflow"), "is_berth", False):\n'
+            "        return False\n")),
     "keras.src.optimizers.optimizer": ('elif backend.backend() == "jax":\n    from', (
         'elif backend.backend() == "berth":\n'
         "    from keras_berth.src.optimizer import BerthOptimizer as BackendOptimizer\n")),
@@ -35,11 +38,13 @@ _EDITS = {
 
 def edited(name, text):
     """The source of a module of Keras with the branch for this backend; ImportError where its place is not clear."""
-    place, branch = _EDITS[name]
-    if text.count(place) != 1:
-        raise ImportError(f"KERAS_BACKEND=berth: {name} of this Keras has {text.count(place)} places for a backend "
-                          f"where 1 is expected; keras_berth is tested with Keras {', '.join(TESTED)}")
-    return text.replace(place, branch + place)
+    edits = _EDITS[name]
+    for place, branch in zip(edits[::2], edits[1::2]):
+        if text.count(place) != 1:
+            raise ImportError(f"KERAS_BACKEND=berth: {name} of this Keras has {text.count(place)} places for a backend "
+                              f"where 1 is expected; keras_berth is tested with Keras {', '.join(TESTED)}")
+        text = text.replace(place, branch + place)
+    return text
 
 
 class _Loader(importlib.machinery.SourceFileLoader):

@@ -19,9 +19,10 @@ void Arguments::bind(const Name* names, size_t count) {
   }
   for (size_t i = 0; i < given_; ++i) slots_[i] = args_[i];
   const size_t named =
-      names_ == nullptr ? 0 : static_cast<size_t>(PyTuple_GET_SIZE(names_));
+      names_ == nullptr ? 0 : static_cast<size_t>(PyTuple_Size(names_));
   for (size_t k = 0; k < named; ++k) {
-    const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names_, k));
+    const char* name = PyUnicode_AsUTF8AndSize(
+        PyTuple_GetItem(names_, static_cast<Py_ssize_t>(k)), nullptr);
     size_t at = 0;
     while (at < count && std::strcmp(names[at].tensorflow, name) != 0 &&
            std::strcmp(names[at].own, name) != 0) {

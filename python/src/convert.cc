@@ -119,7 +119,7 @@ DType From<DType>::get(PyObject* o, DType) {
 std::string From<std::string>::get(PyObject* o, DType) {
   if (PyUnicode_Check(o)) return text_of(o);
   if (PyBytes_Check(o)) {
-    return {PyBytes_AS_STRING(o), static_cast<size_t>(PyBytes_GET_SIZE(o))};
+    return {PyBytes_AsString(o), static_cast<size_t>(PyBytes_Size(o))};
   }
   if (o == Py_None) return {};
   // A function that has a name among the engine's: activation=tf.nn.relu.
@@ -155,9 +155,9 @@ int64_t From<int64_t>::get(PyObject* o, DType) {
   if (!whole.is_valid()) {
     PyErr_Clear();
     if (PyFloat_Check(o) &&
-        PyFloat_AS_DOUBLE(o) ==
-            static_cast<double>(static_cast<int64_t>(PyFloat_AS_DOUBLE(o)))) {
-      return static_cast<int64_t>(PyFloat_AS_DOUBLE(o));
+        PyFloat_AsDouble(o) ==
+            static_cast<double>(static_cast<int64_t>(PyFloat_AsDouble(o)))) {
+      return static_cast<int64_t>(PyFloat_AsDouble(o));
     }
     throw NotThat("a whole number");
   }
@@ -277,6 +277,11 @@ keras::LearningRate From<keras::LearningRate>::get(PyObject* o, DType h) {
 keras::callbacks::UpdateFreq From<keras::callbacks::UpdateFreq>::get(
     PyObject* o, DType h) {
   if (PyUnicode_Check(o)) return {text_of(o).c_str()};
+  return {From<int64_t>::get(o, h)};
+}
+keras::callbacks::SaveFreq From<keras::callbacks::SaveFreq>::get(PyObject* o,
+                                                                 DType h) {
+  if (PyUnicode_Check(o)) return {text_of(o)};
   return {From<int64_t>::get(o, h)};
 }
 keras::Layer From<keras::Layer>::get(PyObject* o, DType) {

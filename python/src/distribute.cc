@@ -3,7 +3,11 @@
 
 #include "classes.h"
 #include "convert.h"
+#include "distribute/prediction/plan_step.h"
+#include "distribute/strategy/rebalance.h"
 #include "held.h"
+#include "keras/models/layer_state.h"
+#include "op/replica_scope.h"
 
 namespace berth::python {
 
@@ -30,9 +34,11 @@ class StrategyScope {
 
 // args: lists of tensors, one per replica. fn(replica, tensors) -> (tensors,
 // structure). Returns (lists of tensors by replica, structure).
+// split: the argument whose first axis counts examples; -1: none.
 nb::object run(const Strategy& s, nb::list args, const std::string& fixed,
-               nb::object fn) {
+               nb::object fn, int split) {
   ReplicaCall call;
+  call.split = split;
   for (nb::handle a : args) call.args.push_back(tensors_in(a));
   call.fixed = fixed;
   std::atomic<int> calls = 0;
@@ -53,6 +59,35 @@ nb::object run(const Strategy& s, nb::list args, const std::string& fixed,
   nb::list all;
   for (const Tensors& t : out) all.append(to_python(t));
   return nb::make_tuple(all, **std::any_cast<Held>(structure.get()));
+}
+
+// step_of(batch) -> (list of (shape, dtype), fn(tensors) -> tensors, variables
+// that the step should update).
+StrategyPlan plan_of(const Strategy& s, const std::string& name,
+                     nb::object step_of, int64_t batch_size) {
+  const Held made = held(std::move(step_of));
+  const auto step = [&](int64_t batch) {
+    const Gil gil;
+    const nb::tuple got = nb::cast<nb::tuple>((*made)(batch));
+    StepToPlan step{.name = name};
+    for (nb::handle spec : nb::cast<nb::list>(got[0])) {
+      step.args.push_back({From<Shape>::get(spec[0].ptr(), {}),
+                           From<DType>::get(spec[1].ptr(), {})});
+    }
+    step.fn = [fn = held(nb::borrow(got[1])),
+               core = s.core()](const Tensors& in) {
+      const Gil gil_of_trace;
+      const keras::GlobalStep whole(core.get());
+      return tensors_in((*fn)(to_python(in)));
+    };
+    for (nb::handle v : nb::cast<nb::list>(got[2])) {
+      step.trainable.push_back(From<Variable>::get(v.ptr(), {}));
+    }
+    return step;
+  };
+  const StepToPlan first = step(batch_size);
+  const Free free;
+  return plan_batch(s.core(), first, step);
 }
 
 StrategyOptions options_of(std::vector<std::string> devices, nb::handle shares,
@@ -174,7 +209,10 @@ void add_strategy(nb::module_& m) {
           [](const Strategy& s, const keras::Model& model, int64_t batch_size) {
             return s.plan(model, batch_size);
           },
-          nb::call_guard<Free>());
+          nb::call_guard<Free>())
+      .def("plan_step", &plan_of)
+      .def("start_shares", [](const Strategy& s) { start_shares(*s.core()); })
+      .def("shares", [](const Strategy& s) { return s.core()->shares(); });
 }
 
 void add_strategies(nb::module_& m) {
@@ -189,11 +227,13 @@ void add_strategies(nb::module_& m) {
   m.def("one_device_strategy", [](const std::string& device) -> Strategy {
     return OneDeviceStrategy(device, site_of_caller());
   });
-  m.def("central_storage_strategy",
-        [](std::vector<std::string> devices) -> Strategy {
-          return CentralStorageStrategy(
-              options_of(std::move(devices), nb::none(), 0), site_of_caller());
-        });
+  m.def(
+      "central_storage_strategy",
+      [](std::vector<std::string> devices) -> Strategy {
+        return CentralStorageStrategy(
+            options_of(std::move(devices), nb::none(), 0), site_of_caller());
+      },
+      "devices"_a);
   nb::class_<MultiWorkerMirroredStrategy, Strategy>(
       m, "MultiWorkerMirroredStrategy")
       .def_prop_ro("is_chief", &MultiWorkerMirroredStrategy::is_chief)
@@ -226,6 +266,10 @@ void add_distribute(nb::module_& m) {
     const auto context = get_replica_context();
     if (!context) return nb::none();
     return nb::int_(context->replica_id_in_sync_group());
+  });
+  // Examples of this replica over those of all; 1 outside of replicas.
+  m.def("replica_share", [] {
+    return t_state.replica == nullptr ? 1.0 : t_state.replica->share();
   });
   m.def("all_reduce", [](const std::string& op, nb::list values) {
     const ReduceOp o = op_of(op);

@@ -5,6 +5,7 @@
 #include "classes.h"
 #include "convert.h"
 #include "held.h"
+#include "op/init_scope.h"
 
 namespace berth::python {
 
@@ -17,6 +18,11 @@ Tensors tensors_of(nb::handle list) {
   for (nb::handle t : list) all.push_back(tensor_of(t.ptr()));
   return all;
 }
+
+// Of tf.init_scope().
+struct Block {
+  std::optional<InitScope> scope;
+};
 
 class PyFunction {
  public:
@@ -195,6 +201,10 @@ void add_function(nb::module_& m) {
     return known(tensor_of(value.ptr())).is_symbolic();
   });
   m.def("traces_loop", [] { return internal::traces_loop(); });
+  nb::class_<Block>(m, "InitScope")
+      .def(nb::init<>())
+      .def("enter", [](Block& block) { block.scope.emplace(); })
+      .def("leave", [](Block& block) { block.scope.reset(); });
   m.def("trace_cond", [](nb::handle pred, nb::object a, nb::object b) {
     const Tensor p = tensor_of(pred.ptr());
     const auto one = leaves_of(std::move(a)), other = leaves_of(std::move(b));

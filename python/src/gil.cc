@@ -45,6 +45,18 @@ template <class Fn>
   return result;
 }
 
+// Whether this thread, whose state is `own`, has the lock.
+bool has_lock(PyThreadState* own) {
+#ifdef Py_LIMITED_API
+  if (!g_closed || t_ends) return true;  // nothing is unwound before the end
+  if (PyThreadState_Swap(nullptr) == nullptr) return false;
+  PyThreadState_Swap(own);
+  return true;
+#else
+  return _PyThreadState_UncheckedGet() == own;
+#endif
+}
+
 }  // namespace
 
 Gil::Gil() : Gil(std::nothrow) {
@@ -63,7 +75,7 @@ Gil::Gil(std::nothrow_t) noexcept {
 Gil::~Gil() {
   if (thread_ == nullptr) return;
   // Unwound by CPython: the lock is another thread's.
-  if (_PyThreadState_UncheckedGet() != thread_) sleep_for_ever();
+  if (!has_lock(thread_)) sleep_for_ever();
   not_unwound([this] {
     PyGILState_Release(state_);
     return 0;

@@ -4,6 +4,8 @@
 
 #include "arguments.h"
 #include "classes.h"
+#include "keras/optimizers/update_context.h"
+#include "op/device_scope.h"
 #include "own_classes.h"
 
 namespace berth::python {
@@ -137,6 +139,13 @@ void add_initializers(nb::module_& m) {
 }
 
 void add_optimizers(nb::module_& m) {
+  m.def("check_update_context", [](nb::list variables) {
+    std::vector<Variable> v;
+    for (nb::handle x : variables)
+      v.push_back(From<Variable>::get(x.ptr(), {}));
+    set_site(site_of_caller());
+    keras::check_update_context(v);
+  });
   nb::class_<keras::Optimizer>(m, "Optimizer")
       .def("apply",
            [](const keras::Optimizer& o, nb::list grads, nb::list variables) {
@@ -150,11 +159,13 @@ void add_optimizers(nb::module_& m) {
              const Free free;
              o.apply_gradients(g, v, site);
            })
-      .def("scale_loss",
-           [](const keras::Optimizer& o, nb::handle loss) {
-             return to_python(
-                 o.scale_loss(tensor_of(loss.ptr()), site_of_caller()));
-           })
+      .def(
+          "scale_loss",
+          [](const keras::Optimizer& o, nb::handle loss) {
+            return to_python(
+                o.scale_loss(tensor_of(loss.ptr()), site_of_caller()));
+          },
+          "loss"_a, "The loss times the scale of a LossScaleOptimizer.")
       .def("build",
            [](const keras::Optimizer& o, nb::list variables) {
              const auto all =
@@ -166,16 +177,20 @@ void add_optimizers(nb::module_& m) {
           "learning_rate",
           [](const keras::Optimizer& o) { return o.learning_rate(); },
           nb::call_guard<Free>())
-      .def("schedule",
-           [](const keras::Optimizer& o) -> nb::object {
-             return o.schedule() ? nb::cast(o.schedule()) : nb::none();
-           })
-      .def("set_learning_rate",
-           [](const keras::Optimizer& o, double rate) {
-             const Site site = site_of_caller();
-             const Free free;
-             o.set_learning_rate(rate, site);
-           })
+      .def(
+          "schedule",
+          [](const keras::Optimizer& o) -> nb::object {
+            return o.schedule() ? nb::cast(o.schedule()) : nb::none();
+          },
+          "The schedule of the learning rate, or None.")
+      .def(
+          "set_learning_rate",
+          [](const keras::Optimizer& o, double rate) {
+            const Site site = site_of_caller();
+            const Free free;
+            o.set_learning_rate(rate, site);
+          },
+          "rate"_a, "Sets the learning rate.")
       .def(
           "iterations",
           [](const keras::Optimizer& o) { return o.iterations(); },

@@ -6,7 +6,7 @@
 
 NB_MODULE(_core, m) {
   using namespace berth::python;  // NOLINT
-  if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
     throw nanobind::import_error(
         "berth works in the main interpreter alone, not in sub-interpreters; "
         "use threads or processes");

@@ -52,9 +52,16 @@ void add_event_file(nb::module_& m) {
              f.add(step, {keras::image_summary(tag, height, width, channels,
                                                pixels_of(pixels))});
            })
-      .def("text",
-           [](EventFile& f, const std::string& tag, const std::string& text,
-              int64_t step) { f.add(step, {keras::text_summary(tag, text)}); })
+      .def(
+          "text",
+          [](EventFile& f, const std::string& tag, const std::string& text,
+             int64_t step, const std::string& plugin, nb::bytes content) {
+            f.add(step,
+                  {keras::text_summary(tag, text, plugin,
+                                       {content.c_str(), content.size()})});
+          },
+          "tag"_a, "text"_a, "step"_a, "plugin"_a = "text",
+          "content"_a = nb::bytes(""))
       // (name, op) pairs.
       .def("graph",
            [](EventFile& f, nb::list ops) {

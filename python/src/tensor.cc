@@ -162,11 +162,14 @@ void add_conversions(nb::class_<T>& c) {
   });
   c.def("_array", [](nb::handle h) { return array_of(tensor_of(h.ptr())); });
   // Returns NumPy's scalar, or bytes, for a scalar.
-  c.def("numpy", [](nb::handle h) {
-    nb::object array = array_of(tensor_of(h.ptr()));
-    if (tensor_of(h.ptr()).rank() > 0) return array;
-    return nb::object(array[nb::make_tuple()]);
-  });
+  c.def(
+      "numpy",
+      [](nb::handle h) {
+        nb::object array = array_of(tensor_of(h.ptr()));
+        if (tensor_of(h.ptr()).rank() > 0) return array;
+        return nb::object(array[nb::make_tuple()]);
+      },
+      "The values as an array of one's own; of a scalar NumPy's, or bytes.");
   c.def("__float__",
         [](nb::handle h) { return item<double>(tensor_of(h.ptr())); });
   c.def("__int__", [](nb::handle h) {
@@ -192,16 +195,21 @@ void add_shape(nb::module_& m) {
     new (self) Shape(a.get<Shape>(0));
   });
   c.def_prop_ro("rank", &Shape::rank)
-      .def("num_elements",
-           [](const Shape& s) -> nb::object {
-             if (!s.is_fully_defined()) return nb::none();
-             return nb::int_(s.num_elements());
-           })
-      .def("is_fully_defined", &Shape::is_fully_defined)
-      .def("is_compatible_with",
-           [](const Shape& s, nb::handle o) {
-             return s.compatible_with(From<Shape>::get(o.ptr(), {}));
-           })
+      .def(
+          "num_elements",
+          [](const Shape& s) -> nb::object {
+            if (!s.is_fully_defined()) return nb::none();
+            return nb::int_(s.num_elements());
+          },
+          "The product of the sizes, None if one is not known.")
+      .def("is_fully_defined", &Shape::is_fully_defined,
+           "True if each size is known.")
+      .def(
+          "is_compatible_with",
+          [](const Shape& s, nb::handle o) {
+            return s.compatible_with(From<Shape>::get(o.ptr(), {}));
+          },
+          "other"_a, "True if one shape could be both.")
       .def("_dims", [](const Shape& s) {
         nb::list all;
         for (const int64_t d : s) {
@@ -271,7 +279,8 @@ Tensor asked_tensor(nb::handle value, DType dtype) {
 }
 
 using Write = const Variable& (Variable::*)(const Tensor&, Site) const;
-void add_write(nb::class_<Variable>& c, const char* name, Write write) {
+void add_write(nb::class_<Variable>& c, const char* name, Write write,
+               const char* doc) {
   c.def(
       name,
       [write](const Variable& v, nb::handle value, nb::kwargs) {
@@ -283,7 +292,7 @@ void add_write(nb::class_<Variable>& c, const char* name, Write write) {
         }
         return v;
       },
-      "value"_a, "kwargs"_a);
+      "value"_a, "kwargs"_a, doc);
 }
 
 // What is called where a variable is made inside a trace.
@@ -325,32 +334,44 @@ void add_variable(nb::module_& m) {
   c.def_prop_ro("name", [](const Variable& v) { return v.name(); })
       .def_prop_ro("shape", [](const Variable& v) { return v.shape(); })
       .def_prop_ro("trainable", &Variable::trainable)
-      .def("read_value", &value_of)
-      .def("value", &value_of)
+      .def("read_value", &value_of, "The value as a tensor.")
+      .def("value", &value_of, "The value as a tensor.")
       .def("_serial", &Variable::serial)
       .def("_handle", &Variable::handle)  // what ops that update it take
       .def("__hash__", [](const Variable& v) {
         return static_cast<Py_hash_t>(v.serial());
       });
-  add_write(c, "assign", &Variable::assign);
-  add_write(c, "assign_add", &Variable::assign_add);
-  add_write(c, "assign_sub", &Variable::assign_sub);
-  const auto scatter = [&](const char* name, auto method) {
-    c.def(name, [method](const Variable& v, nb::handle slices, nb::kwargs) {
-      const IndexedSlices s{tensor_of(slices.attr("values").ptr(), v.dtype()),
-                            tensor_of(slices.attr("indices").ptr())};
-      const Site site = site_of_caller();
-      freely([&] { (v.*method)(s, site); });
-      return v;
-    });
+  add_write(c, "assign", &Variable::assign, "Sets the value.");
+  add_write(c, "assign_add", &Variable::assign_add, "Adds to the value.");
+  add_write(c, "assign_sub", &Variable::assign_sub,
+            "Subtracts from the value.");
+  const auto scatter = [&](const char* name, auto method, const char* doc) {
+    c.def(
+        name,
+        [method](const Variable& v, nb::handle slices, nb::kwargs) {
+          const IndexedSlices s{
+              tensor_of(slices.attr("values").ptr(), v.dtype()),
+              tensor_of(slices.attr("indices").ptr())};
+          const Site site = site_of_caller();
+          freely([&] { (v.*method)(s, site); });
+          return v;
+        },
+        "sparse_delta"_a, "kwargs"_a, doc);
   };
-  scatter("scatter_add", &Variable::scatter_add);
-  scatter("scatter_sub", &Variable::scatter_sub);
-  scatter("scatter_mul", &Variable::scatter_mul);
-  scatter("scatter_div", &Variable::scatter_div);
-  scatter("scatter_min", &Variable::scatter_min);
-  scatter("scatter_max", &Variable::scatter_max);
-  scatter("scatter_update", &Variable::scatter_update);
+  scatter("scatter_add", &Variable::scatter_add,
+          "Adds the rows of a tf.IndexedSlices.");
+  scatter("scatter_sub", &Variable::scatter_sub,
+          "Subtracts the rows of a tf.IndexedSlices.");
+  scatter("scatter_mul", &Variable::scatter_mul,
+          "Multiplies by the rows of a tf.IndexedSlices.");
+  scatter("scatter_div", &Variable::scatter_div,
+          "Divides by the rows of a tf.IndexedSlices.");
+  scatter("scatter_min", &Variable::scatter_min,
+          "Keeps the lesser of a row and that of a tf.IndexedSlices.");
+  scatter("scatter_max", &Variable::scatter_max,
+          "Keeps the greater of a row and that of a tf.IndexedSlices.");
+  scatter("scatter_update", &Variable::scatter_update,
+          "Sets the rows of a tf.IndexedSlices.");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Checkpoints (berth/train.h). Which objects they hold is Python's affair
-// (berth/train.py): here come handles, and lists of named variables.
+// (berth/train.py): here come handles, and functions that name variables.
 
 #include "berth/train.h"
 
@@ -20,22 +20,31 @@ using train::Checkpoint;
 using train::CheckpointManager;
 using train::LoadStatus;
 
-// Variables of an object of Python's, by the names of its attributes.
+// Variables of an object of Python's, by the names of its attributes: what a
+// function returns, which takes the name and value of one that is yet to be
+// made, and says whether it will be.
 class NamedVariables final : public train::Tracked {
  public:
-  explicit NamedVariables(nb::handle pairs) {
-    for (nb::handle p : pairs) {
-      all_.push_back({nb::cast<std::string>(p[0]),
-                      From<Variable>::get(nb::object(p[1]).ptr(), {}),
-                      {}});
-    }
-  }
+  explicit NamedVariables(nb::object ask) : ask_(held(std::move(ask))) {}
   std::string kind() const override { return "Object"; }
-  std::vector<train::NamedVariable> variables() const override { return all_; }
+  std::vector<train::NamedVariable> variables() const override {
+    const Gil gil;
+    std::vector<train::NamedVariable> all;
+    for (nb::handle p : (*ask_)()) {
+      all.push_back({nb::cast<std::string>(p[0]),
+                     From<Variable>::get(nb::object(p[1]).ptr(), {}),
+                     {}});
+    }
+    return all;
+  }
   bool has_parts() const override { return true; }
+  bool restore_later(const std::string& name, const Tensor& value) override {
+    const Gil gil;
+    return nb::cast<bool>((*ask_)(name, to_python(value)));
+  }
 
  private:
-  std::vector<train::NamedVariable> all_;
+  decltype(held(nb::object())) ask_;
 };
 
 train::Trackable trackable(nb::handle o) {
@@ -49,7 +58,8 @@ train::Trackable trackable(nb::handle o) {
     return nb::cast<const keras::Metric&>(o);
   }
   if (data::Iterator* it = iterator_of(o)) return *it;
-  return std::shared_ptr<train::Tracked>(std::make_shared<NamedVariables>(o));
+  return std::shared_ptr<train::Tracked>(
+      std::make_shared<NamedVariables>(nb::borrow(o)));
 }
 
 std::string save(Checkpoint& c, const std::string& prefix, bool counted,
@@ -67,13 +77,20 @@ void add_status(nb::module_& m) {
       .def_prop_ro("deferred", [](LoadStatus& s) { return s.deferred(); })
       .def_prop_ro("missing", [](LoadStatus& s) { return s.missing(); })
       .def_prop_ro("unused", [](LoadStatus& s) { return s.unused(); })
-      .def("assert_consumed",
-           [](LoadStatus& s) { return s.assert_consumed(site_of_caller()); })
-      .def("assert_existing_objects_matched",
-           [](LoadStatus& s) {
-             return s.assert_existing_objects_matched(site_of_caller());
-           })
-      .def("expect_partial", [](LoadStatus& s) { return s.expect_partial(); });
+      .def(
+          "assert_consumed",
+          [](LoadStatus& s) { return s.assert_consumed(site_of_caller()); },
+          "Raises an error unless all values went to variables, and all "
+          "variables got one.")
+      .def(
+          "assert_existing_objects_matched",
+          [](LoadStatus& s) {
+            return s.assert_existing_objects_matched(site_of_caller());
+          },
+          "Raises an error unless all variables got a value.")
+      .def(
+          "expect_partial", [](LoadStatus& s) { return s.expect_partial(); },
+          "Says that values without a variable are no mistake.");
 }
 
 CheckpointManager* make_manager(const Checkpoint& c, const std::string& folder,

@@ -45,8 +45,8 @@ Tensor strings_of(nb::object array) {
   std::vector<std::string> all;
   for (nb::handle item : array.attr("ravel")().attr("tolist")()) {
     if (PyBytes_Check(item.ptr())) {
-      all.emplace_back(PyBytes_AS_STRING(item.ptr()),
-                       static_cast<size_t>(PyBytes_GET_SIZE(item.ptr())));
+      all.emplace_back(PyBytes_AsString(item.ptr()),
+                       static_cast<size_t>(PyBytes_Size(item.ptr())));
     } else if (PyUnicode_Check(item.ptr())) {
       all.push_back(text_of(item));
     } else {
@@ -238,6 +238,12 @@ bool is_numpy_scalar(PyObject* o) {
   return PyObject_TypeCheck(o, reinterpret_cast<PyTypeObject*>(type)) != 0;
 }
 
+// The item of a list or a tuple.
+PyObject* item_of(PyObject* list, Py_ssize_t i) {
+  return PyList_Check(list) ? PyList_GetItem(list, i)
+                            : PyTuple_GetItem(list, i);
+}
+
 // Whether lists hold a tensor. They are no deeper than any tensor, so that a
 // list within itself ends.
 bool holds_own(PyObject* o, int depth = 0) {
@@ -245,10 +251,11 @@ bool holds_own(PyObject* o, int depth = 0) {
   if (depth > kMaxListDepth) {
     throw NotThat("lists within lists that end: a tensor has 8 dimensions");
   }
-  PyObject** items = PySequence_Fast_ITEMS(o);
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
-    if (PyFloat_CheckExact(items[i]) || PyLong_CheckExact(items[i])) continue;
-    if (holds_own(items[i], depth + 1)) return true;
+  const Py_ssize_t count = Py_SIZE(o);
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* const item = item_of(o, i);
+    if (PyFloat_CheckExact(item) || PyLong_CheckExact(item)) continue;
+    if (holds_own(item, depth + 1)) return true;
   }
   return false;
 }
@@ -273,12 +280,12 @@ Tensor scalar_of(PyObject* o, DType to, bool asked) {
     return fits ? cast(made, to, {}) : made;
   }
   if (kind == kReal) {
-    const double v = PyFloat_AS_DOUBLE(o);
+    const double v = PyFloat_AsDouble(o);
     if ((!fits || to == float32) && std::isfinite(v) &&
         !std::isfinite(static_cast<float>(v))) {
       throw NotThat("a number that float32 holds, or a wider dtype");
     }
-    return scalar(PyFloat_AS_DOUBLE(o), fits ? to : float32);
+    return scalar(PyFloat_AsDouble(o), fits ? to : float32);
   }
   if (kind == kTruth && !fits) return constant(o == Py_True, Site{});
   if (fits && is_inexact(to)) {
@@ -337,8 +344,8 @@ bool is_wide(nb::handle array, T least, T most) {
 // TensorFlow. Python's own are float32 and int32, NumPy's floats as they are.
 Tensor tensor_of_lists(PyObject* o, DType to, bool asked) {
   PyObject* first = o;
-  while (is_list(first) && PySequence_Fast_GET_SIZE(first) > 0) {
-    first = PySequence_Fast_ITEMS(first)[0];
+  while (is_list(first) && Py_SIZE(first) > 0) {
+    first = item_of(first, 0);
   }
   const bool none = is_list(first);
   const bool numpys = is_numpy_scalar(first) || is_array(first);
@@ -420,6 +427,8 @@ DType dtype_of_python(PyObject* o) {
     return nb::cast<const Tensor&>(nb::handle(o)).dtype();
   if (nb::isinstance<Variable>(o))
     return nb::cast<const Variable&>(nb::handle(o)).dtype();
+  if (nb::hasattr(nb::handle(o), "__berth_tensor__"))
+    return tensor_of(o).dtype();
   return Elements(o).dtype();
 }
 

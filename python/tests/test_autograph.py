@@ -367,3 +367,15 @@ assert float(g(tf.constant(-2.0))) == 2 and "malt" in sys.modules
 """)
     assert done.returncode == 0, done.stderr
     assert sys.modules.get("tensorflow") is None
+
+
+def test_lambdas_of_one_line_with_the_same_arguments():
+    import warnings
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        one, other = tf.function(lambda x: x + 1.0 if x > 0.0 else x), tf.function(lambda x: x * 2.0 if x > 0.0 else -x)
+        inner = tf.function(lambda x: (lambda x: x + 1.0 if x > 0.0 else x)(x) * (2.0 if x > 5.0 else 3.0))
+        table = {"\u00e9": tf.function(lambda x: x if x > 0.0 else -x), "b": tf.function(lambda x: 7.0 * x if x < 5.0 else x)}
+        assert [float(f(tf.constant(v))) for f in (one, other) for v in (3.0, -3.0)] == [4, -3, 6, 3]
+        assert [float(inner(tf.constant(v))) for v in (1.0, 7.0)] == [6, 16]
+        assert [float(f(tf.constant(2.0))) for f in table.values()] == [2, 14]

@@ -351,3 +351,16 @@ def test_structures_are_zipped():
     assert [(int(x), int(y), int(z)) for x, (y, z) in Dataset.zip((a, (b, a)))] == [(0, 5, 0), (1, 6, 1)]
     assert [int(e["x"]) + int(e["y"]) for e in Dataset.zip({"x": a, "y": b})] == [5, 7]
     assert [(int(x), int(y)) for x, y in Dataset.zip(a, b)] == [(0, 5), (1, 6)]
+
+
+def test_a_map_asks_its_function_once_per_element():
+    calls = []
+
+    def told(x):
+        calls.append(int(x))
+        return np.int64(x + 1)
+
+    d = Dataset.range(3).map(lambda x: tf.py_function(told, [x], tf.int64)).cache().batch(2)
+    assert [values(d) for _ in range(2)] == [[[1, 2], [3]]] * 2 and calls == [0, 1, 2]
+    texts = Dataset.from_tensor_slices(["a", "b"]).map(lambda s: (calls.append(s.numpy()), tf.strings.upper(s))[1])
+    assert values(texts) == [b"A", b"B"] and values(texts) == [b"A", b"B"]

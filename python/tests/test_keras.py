@@ -279,3 +279,14 @@ def test_a_step_that_reads_values_runs_op_by_op():
     history = model.fit(x, x[:, :1], epochs=4, batch_size=8, verbose=0).history
     assert history["loss"][-1] < history["loss"][0] and history["seen"][-1] > 0
     assert tf.debugging.diagnostic_counts()["untraced"] == before + 1
+
+
+def test_backups_after_some_batches(tmp_path):
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(2,))])
+    model.compile("sgd", "mse")
+    x = np.ones((8, 2), "float32")
+    for every in (5, "epoch"):
+        model.fit(x, x[:, :1], batch_size=1, verbose=0, callbacks=[
+            tf.keras.callbacks.BackupAndRestore(str(tmp_path), save_freq=every)])
+    with pytest.raises(ValueError, match="save_freq"):
+        tf.keras.callbacks.BackupAndRestore(str(tmp_path), save_freq=0)

@@ -242,6 +242,118 @@ print("updated")
     assert "updated" in run("", "-m", "berth", "script.py", folder=tmp_path)
 
 
+def test_batches_smaller_than_the_replicas():
+    run("""
+import contextlib
+u, v = x[:9, :3], x[:9, 3:4]
+def fitted(devices, size, dataset):
+    with tf.distribute.MirroredStrategy(devices).scope() if devices else contextlib.nullcontext():
+        m = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1, kernel_initializer="ones")])
+        m.compile(keras.optimizers.Adam(0.05), "mse", metrics=["mae"])
+    data = (tf.data.Dataset.from_tensor_slices((u, v)).batch(size),) if dataset else (u, v)
+    options = {} if dataset else {"batch_size": size, "shuffle": False}
+    h = m.fit(*data, epochs=2, verbose=0, validation_data=(u[:5], v[:5]), validation_batch_size=4, **options)
+    return [*h.history.values(), *m.get_weights(), m.predict(u, batch_size=1, verbose=0)]
+for size, dataset in ((4, False), (4, True), (1, False)):
+    for one, two in zip(fitted(None, size, dataset), fitted(["/GPU:0", "/GPU:1"], size, dataset)):
+        np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-6)
+""", BERTH_SIM="GPUx2")
+
+
+def test_loops_of_ones_own_under_a_strategy():
+    run("""
+strategy = tf.distribute.MirroredStrategy(["/GPU:0", "/GPU:1"])
+with strategy.scope():
+    w, seen = tf.Variable(1.0), keras.metrics.Mean()
+    m, sgd, adamax = keras.Sequential([keras.layers.Dense(1)]), keras.optimizers.SGD(1.0), keras.optimizers.Adamax(0.1)
+    try:
+        sgd.apply_gradients([(tf.constant(1.0), w)])
+    except tf.errors.FailedPreconditionError as error:
+        assert "cross-replica" in str(error) and "run" in str(error)
+    else:
+        raise AssertionError("taken")
+
+def step(v):
+    with tf.GradientTape() as tape:
+        loss = w * tf.reduce_sum(v) * 0.1
+    sgd.apply_gradients([(tape.gradient(loss, w), w)])
+    with tf.GradientTape() as tape:
+        other = tf.reduce_sum(m(v[:, None]))  # its first call, and that of its optimizer
+    adamax.apply_gradients(zip(tape.gradient(other, m.trainable_variables), m.trainable_variables))
+    seen.update_state(loss)
+    return loss
+
+for batch in strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensor_slices([1.0, 2.0, 3.0, 4.0]).batch(4)):
+    losses = strategy.run(step, args=(batch,))
+assert abs(float(w)) < 1e-6 and abs(float(seen.result()) - 0.5) < 1e-6 and int(adamax.iterations) == 1
+assert abs(float(strategy.reduce("SUM", losses, axis=None)) - 1.0) < 1e-6
+""", BERTH_SIM="GPUx2")
+
+
+def test_checkpoints_and_saved_models_of_keras(tmp_path):
+    run(f"""
+class Net(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = keras.layers.Dense(4, activation="relu"), keras.layers.Dense(1)
+    def call(self, x):
+        return self.last(self.first(x))
+
+def made():
+    net, adam = Net(), keras.optimizers.Adam(0.1)
+    @tf.function
+    def step(u, v):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((net(u) - v) ** 2)
+        adam.apply_gradients(zip(tape.gradient(loss, net.trainable_variables), net.trainable_variables))
+        return loss
+    return net, adam, step, tf.train.Checkpoint(net=net, adam=adam)
+
+u, v = x[:8], x[:8, :1]
+net, adam, step, checkpoint = made()
+for _ in range(3):
+    step(u, v)
+assert step.experimental_get_tracing_count() == 1
+path = checkpoint.save({str(tmp_path / "c")!r})
+expected = [float(step(u, v)) for _ in range(3)]
+checkpoint.restore(path)
+np.testing.assert_allclose([float(step(u, v)) for _ in range(3)], expected, rtol=1e-5)
+net, adam, step, checkpoint = made()
+checkpoint.restore(path)
+np.testing.assert_allclose([float(step(u, v)) for _ in range(3)], expected, rtol=1e-5)
+assert int(adam.iterations) == 6
+
+m = keras.Sequential([keras.Input((20,)), keras.layers.Dense(2)])
+tf.saved_model.save(m, {str(tmp_path / "m")!r})
+loaded = tf.saved_model.load({str(tmp_path / "m")!r})
+np.testing.assert_allclose(loaded.signatures["serving_default"](tf.constant(u))["output_0"], m(u))
+""")
+
+
+def test_layers_of_text_and_pictures_in_scripts_of_tensorflow(tmp_path):
+    (tmp_path / "script.py").write_text("""
+import numpy as np
+import tensorflow as tf
+layers = tf.keras.layers
+scaled = layers.Normalization()
+scaled.adapt(np.arange(6.0).reshape(3, 2))
+m = tf.keras.Sequential([scaled, layers.Dense(1)])
+m.compile("adam", "mse")
+assert m.predict(np.ones((4, 2)), verbose=0).shape == (4, 1)
+turned = tf.keras.Sequential([layers.RandomFlip(), layers.Rescaling(0.5)])
+pictures = tf.data.Dataset.from_tensors(tf.ones([4, 4, 3])).map(lambda p: turned(p, training=True))
+assert float(tf.reduce_sum(next(iter(pictures)))) == 24
+look = layers.StringLookup(vocabulary=["a", "b"])
+assert look(tf.constant(["b", "z"])).numpy().tolist() == [2, 0]
+words = layers.TextVectorization(output_sequence_length=3)
+words.adapt(["a b c", "b c", "c"])
+rows = tf.data.Dataset.from_tensor_slices(["b c", "z c"]).batch(2).map(words)
+assert next(iter(rows)).numpy().tolist() == [[3, 2, 0], [1, 2, 0]]
+print("read")
+""")
+    assert "read" in run("", "-m", "berth", "script.py", folder=tmp_path)
+
+
 def test_another_keras_is_an_error_that_names_the_tested():
     from keras_berth import TESTED, hook
     with pytest.raises(ImportError, match=TESTED[0]):

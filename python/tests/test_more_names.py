@@ -142,3 +142,38 @@ def test_unicode_encode_does_with_errors_what_it_is_told():
     assert tf.strings.unicode_encode(tf.constant([0x20ac]), "UTF-16-BE").numpy() == b"\x20\xac"
     with pytest.raises(tf.errors.InvalidArgumentError, match="55296"):
         tf.strings.unicode_encode(rows, "UTF-8", errors="strict")
+
+
+def test_raw_ops_have_tensorflows_arguments():
+    import inspect
+    x = tf.constant([[1.0, -2.0], [3.0, 4.0]])
+    raw = tf.raw_ops
+    assert raw.MatMul(a=x, b=x, transpose_b=True).numpy().tolist() == [[5, -5], [-5, 25]]
+    assert raw.Sum(input=x, axis=tf.constant([1]), keep_dims=True).numpy().tolist() == [[-1], [7]]
+    assert raw.ConcatV2(values=[x, x], axis=0).shape == [4, 2] and raw.AddN(inputs=[x, x, x])[0, 0].numpy() == 3
+    assert [t.numpy().tolist() for t in raw.TopKV2(input=x, k=1)] == [[[1], [4]], [[0], [1]]]
+    assert raw.Cast(x=x, DstT=tf.int32).dtype == tf.int32 and raw.Relu(features=x)[0, 1].numpy() == 0
+    v = tf.Variable(3.0)
+    raw.AssignAddVariableOp(resource=v, value=1.0)
+    raw.ResourceApplyGradientDescent(var=v, alpha=0.5, delta=2.0)
+    assert float(v) == 3
+    assert str(inspect.signature(raw.MatMul)) == "(*, a, b, transpose_a=False, transpose_b=False, name=None)"
+    with pytest.raises(TypeError, match="grad_a=True is not there"):
+        raw.MatMul(a=x, b=x, grad_a=True)
+    with pytest.raises(TypeError, match="missing"):
+        raw.MatMul(a=x)
+
+    @tf.function
+    def f(x):
+        return raw.Tanh(x=raw.Mul(x=x, y=x))
+
+    np.testing.assert_allclose(f(x), np.tanh(x.numpy() ** 2), rtol=1e-6)
+
+
+def test_texts_where_numbers_are_usual():
+    empty = tf.zeros([0, 1], tf.string)
+    assert tf.concat([empty, [["a"]]], 0).numpy().tolist() == [[b"a"]] and tf.zeros_like(tf.constant(["a"])).numpy() == [b""]
+    y, at, count = tf.unique_with_counts(tf.constant(["b", "a", "b"]))
+    assert y.numpy().tolist() == [b"b", b"a"] and at.numpy().tolist() == [0, 1, 0] and count.numpy().tolist() == [2, 1]
+    with tf.control_dependencies([y]):
+        assert tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a"], [3]), -1).export()[1].numpy() == [3]

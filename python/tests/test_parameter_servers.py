@@ -26,15 +26,16 @@ def free_ports(n):
 class Cluster:
     """The tasks of a script, each a process; all have ended when the block has."""
 
-    def __init__(self, folder, text, workers=1, ps=1):
+    def __init__(self, folder, text, workers=1, ps=1, options=("-m", "berth", "--own-keras")):
         path = folder / "script.py"
         path.write_text(text)
-        tasks = [("chief", 0), *(("worker", i) for i in range(workers)), *(("ps", i) for i in range(ps))]
+        chief = [("chief", 0)] if ps else []  # without servers it is one of the workers
+        tasks = [*chief, *(("worker", i) for i in range(workers)), *(("ps", i) for i in range(ps))]
         cluster = {}
         for (job, _), port in zip(tasks, free_ports(len(tasks))):
             cluster.setdefault(job, []).append(f"127.0.0.1:{port}")
         self.tasks, self._start = {}, lambda task: subprocess.Popen(
-            [sys.executable, "-m", "berth", "--own-keras", str(path)], cwd=folder, text=True, stdout=subprocess.PIPE,
+            [sys.executable, *options, str(path)], cwd=folder, text=True, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, env={**os.environ, "BERTH_DEVICES": "CPUx1", "TF_CONFIG": json.dumps(
                 {"cluster": cluster, "task": {"type": task[0], "index": task[1]}})})
         for task in tasks:

@@ -244,3 +244,32 @@ def test_fit_takes_a_distributed_data_set():
     with pytest.raises(NotImplementedError, match="global batches"):
         model.fit(strategy.distribute_datasets_from_function(
             lambda c: tf.data.Dataset.from_tensor_slices((x, x[:, :1])).batch(2)), verbose=0)
+
+
+def test_functions_take_values_of_replicas(run_script):
+    done = run_script("""
+import berth as tf
+strategy = tf.distribute.MirroredStrategy(["/GPU:0", "/GPU:1"])
+data = strategy.experimental_distribute_dataset(tf.data.Dataset.range(8).batch(4))
+traces = []
+
+@tf.function
+def total(batch):
+    traces.append(1)
+    return strategy.reduce("SUM", strategy.run(lambda v: tf.reduce_sum(v), args=(batch,)), axis=None)
+
+assert [int(total(batch)) for _ in range(2) for batch in data] == [6, 22, 6, 22] and len(traces) == 1
+
+@tf.function(input_signature=[data.element_spec])
+def doubled(batch):
+    return strategy.run(lambda v: 2 * v, args=(batch,))
+
+assert [v.numpy().tolist() for v in doubled(next(iter(data))).values] == [[0, 2], [4, 6]]
+try:
+    doubled(tf.distribute.experimental.ValueContext())
+except TypeError as error:
+    assert "does not fit" in str(error)
+else:
+    raise AssertionError("taken")
+""", simulate="GPUx2")
+    assert done.returncode == 0, done.stderr

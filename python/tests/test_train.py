@@ -172,3 +172,27 @@ def test_metrics_and_losses_in_a_loop_of_ones_own():
     losses = [float(step(tf.constant(X), tf.constant(Y))) for _ in range(30)]
     assert losses[-1] < losses[0] and float(mean.result()) == pytest.approx(np.mean(losses), rel=1e-5)
     assert 0 < float(seen.result()) < 1
+
+
+def test_checkpoints_wait_for_modules(tmp_path):
+    class Layer(tf.Module):
+        def __call__(self, x):
+            if not hasattr(self, "w"):
+                self.w = tf.Variable(tf.zeros([x.shape[-1]]))
+            return self.w * x
+
+    class Net(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = Layer()
+
+    net, step = Net(), tf.Variable(3)
+    net.layer(tf.ones([2]))
+    net.layer.w.assign([1.0, 2.0])
+    path = tf.train.Checkpoint(net=net, step=step).save(str(tmp_path / "c"))
+    net, step = Net(), tf.Variable(0)
+    checkpoint = tf.train.Checkpoint(net=net, step=step)
+    status = checkpoint.restore(path)
+    assert int(step) == 3 and status.deferred == ["net/layer/w"] and status.restored == ["step"]
+    assert net.layer(tf.ones([2])).numpy().tolist() == [1, 2]
+    assert checkpoint.save(str(tmp_path / "c")).endswith("-2")

@@ -99,7 +99,9 @@ class Allocator::Impl {
         exact_(!host_ && device && has_exact_memory(*device)),
         limit_(limit),
         segments_(source_.get()),
-        slab_segments_(source_.get()) {}
+        slab_segments_(source_.get()) {
+    if (must_be_unused()) unused_until_ = 0;
+  }
 
   // Null when the memory is full. Hold mutex_.
   Block* try_small(int c, ThreadCache* cache);
@@ -128,6 +130,17 @@ class Allocator::Impl {
   // Takes back freed blocks whose uses have ended. Call it without mutex_:
   // asking a stream may run work, which allocates and frees.
   void release_pending(bool wait = false);
+  // True when a driver may release memory while queued work uses it.
+  bool must_be_unused() const { return !host_ && !device_->simulated(); }
+  // Then waits for work that uses freed memory.
+  void await_freed();
+  // Gives the source free segments that no queued work uses.
+  void release_free() {
+    reserved_.fetch_sub(segments_.release_free(unused_until_), kRelaxed);
+  }
+  bool much_is_free(size_t bytes) const {
+    return segments_.free_bytes() > 2 * (bytes + Segments::kSegmentBytes);
+  }
   bool grow(size_t bytes) { return grow(segments_, bytes); }
   bool grow(Segments& segments, size_t bytes);
   // A freed block of a device with a stream of its own may still be in use by
@@ -180,7 +193,9 @@ class Allocator::Impl {
   std::vector<std::pair<Segments*, Chunk*>> slabs_;
   size_t slab_bytes_ = 0;
   std::vector<const ThreadCache*> caches_;  // of threads that are alive
-  bool source_is_empty_ = false;            // what the last failure was about
+  // What was freed up to this event of the compute stream is not in use.
+  uint64_t unused_until_ = UINT64_MAX;
+  bool source_is_empty_ = false;  // what the last failure was about
 };
 
 // The caches of one thread, flushed when it ends. The plain pointer is what the
@@ -326,6 +341,14 @@ void Allocator::Impl::release_pending(bool wait) {
   }
 }
 
+void Allocator::Impl::await_freed() {
+  if (!must_be_unused()) return;
+  const Event now = device_->compute_stream().record();
+  finish(now);
+  std::lock_guard lock(mutex_);
+  unused_until_ = std::max(unused_until_, now.sequence);
+}
+
 void Allocator::Impl::give_back(Chunk* chunk) {
   if (!exact_) return segments_.give_back(chunk);
   reserved_.fetch_sub(chunk->bytes, kRelaxed);
@@ -344,6 +367,7 @@ Block* Allocator::Impl::insist(size_t bytes, Fn&& attempt) {
     // Work that waits in a queue, here or on a device that reads from here,
     // holds memory that its caller has let go.
     finish_all_of(*device_);
+    await_freed();
     if (!DeviceManager::initialised()) continue;
     for (Device* d : DeviceManager::get().devices()) finish_all_of(*d);
   }
@@ -367,7 +391,7 @@ Block* Allocator::Impl::try_small(int c, ThreadCache* cache) {
           Segments::kSegmentBytes);
       bool grown = grow(*from, more) || grow(*from, slab);
       if (!grown) {  // rather a free segment than a part of one that is used
-        reserved_.fetch_sub(segments_.release_free(), kRelaxed);
+        release_free();
         grown = grow(*from, slab);
       }
       if (grown) chunk = from->take(slab);
@@ -407,7 +431,7 @@ Block* Allocator::Impl::try_large(size_t bytes, bool give_back) {
     const size_t want = std::max(bytes, segment_bytes());
     bool grown = grow(want) || (want > bytes && grow(bytes));
     if (!grown && give_back) {
-      reserved_.fetch_sub(segments_.release_free(), kRelaxed);
+      release_free();
       grown = grow(bytes);
     }
     if (grown) chunk = segments_.take(bytes);
@@ -431,10 +455,8 @@ Block* Allocator::Impl::try_lasting(size_t bytes) {
   Chunk* chunk = segments_.take_whole(bytes);
   if (!chunk) {
     // What other sizes left behind goes before it is more than a little.
-    const bool much =
-        segments_.free_bytes() > 2 * (bytes + Segments::kSegmentBytes);
-    for (const bool release : {much, true}) {
-      if (release) reserved_.fetch_sub(segments_.release_free(), kRelaxed);
+    for (const bool release : {much_is_free(bytes), true}) {
+      if (release) release_free();
       if (!grow(bytes)) continue;
       chunk = segments_.take_whole(bytes);
       break;
@@ -554,8 +576,9 @@ void Allocator::deallocate(Block* block) noexcept {
 
 void Allocator::empty_cache() {
   impl_->release_pending();
+  impl_->await_freed();
   std::lock_guard lock(impl_->mutex_);
-  impl_->reserved_.fetch_sub(impl_->segments_.release_free());
+  impl_->release_free();
 }
 
 void Allocator::reset_peak() {
@@ -580,6 +603,11 @@ Block* ThreadCaches::allocate_lasting(Allocator& allocator, size_t bytes) {
   if (a.exact_ || bytes <= Allocator::kSmallLimit || bytes > kMostBytes) {
     return allocator.allocate(bytes);
   }
+  const auto much = [&] {
+    std::lock_guard lock(a.mutex_);
+    return a.much_is_free(bytes);
+  };
+  if (a.must_be_unused() && much()) a.await_freed();
   return a.hand_out(a.insist(bytes, [&] { return a.try_lasting(bytes); }),
                     bytes);
 }

@@ -138,11 +138,12 @@ void Segments::give_back(Chunk* chunk) {
   insert_free(chunk);
 }
 
-size_t Segments::release_free() {
+size_t Segments::release_free(uint64_t freed_until) {
   size_t released = 0;
   for (auto it = free_.begin(); it != free_.end();) {
     Chunk* chunk = *it;
-    if (chunk->before || chunk->after) {
+    if (chunk->before || chunk->after ||
+        chunk->block.freed.sequence > freed_until) {
       ++it;
       continue;
     }

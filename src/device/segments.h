@@ -50,8 +50,9 @@ class Segments {
   // Returned by give_back_alone().
   Chunk* take_alone(size_t bytes);
   void give_back_alone(Chunk* chunk);
-  // Returns whole free segments to the source; the bytes returned.
-  size_t release_free();
+  // Returns whole free segments to the source, of those that were freed up to
+  // an event of the compute stream; the bytes returned.
+  size_t release_free(uint64_t freed_until = UINT64_MAX);
   size_t free_bytes() const;
   size_t largest_free_bytes() const;
   // What is handed out, in no order.

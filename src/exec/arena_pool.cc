@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/immortal.h"
 #include "berth/errors.h"
 #include "device/holders.h"
@@ -15,7 +17,8 @@ ArenaPool& ArenaPool::get() {
   return pool;
 }
 
-BlockRef ArenaPool::take(const Program& program, int index) {
+BlockRef ArenaPool::take(const Program& program, int index,
+                         const std::byte* before) {
   Device& device = *program.devices[index];
   const size_t bytes = program.arena_bytes[index];
   {
@@ -23,8 +26,12 @@ BlockRef ArenaPool::take(const Program& program, int index) {
     idle_.resize(kMaxDevices);
     auto& idle = idle_[static_cast<size_t>(device.slot())];
     if (!idle.empty()) {
-      BlockRef arena = std::move(idle.back());
-      idle.pop_back();
+      auto at = std::find_if(
+          idle.begin(), idle.end(),
+          [before](const BlockRef& a) { return a->data == before; });
+      if (at == idle.end()) --at;
+      BlockRef arena = std::move(*at);
+      idle.erase(at);
       count_idle(device.allocator(), *arena.get(), false);
       if (arena->bytes >= bytes) return arena;
       // Too small for this plan: a larger one takes its place.

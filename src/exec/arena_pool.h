@@ -16,9 +16,10 @@ namespace berth {
 class ArenaPool {
  public:
   static ArenaPool& get();
-  // Returns a block for the arena of a program on one of its devices. Throws
+  // Returns a block for the arena of a program on one of its devices: the one
+  // at `before` if it is idle, for runners that keep addresses. Throws
   // errors::ResourceExhausted, which says what the arena is for.
-  BlockRef take(const Program& program, int device);
+  BlockRef take(const Program& program, int device, const std::byte* before);
   void give_back(Device& device, BlockRef arena);
   // Drops the idle arenas of a device.
   void clear(Device& device);

@@ -82,6 +82,9 @@ std::unique_ptr<Plan::Impl> Plan::Impl::build(Graph graph,
   impl->writes = std::move(built.writes);
   impl->list_written();
   impl->runner = make_runner(*impl->program, nested);
+  impl->has_sums = std::any_of(
+      impl->program->ops.begin(), impl->program->ops.end(),
+      [](const PlanOp& op) { return op.op->name() == "_AllReduceStart"; });
   impl->record.steps.resize(impl->program->steps.size());
   return impl;
 }
@@ -174,6 +177,10 @@ void Plan::Impl::run(Instance& run, std::span<const Tensor* const> in,
   count_step(run);
   std::unique_lock<std::mutex> hold;
   if (program->host_threads) hold = hold_host_thread();
+  // Cards that wait for each other in a sum must meet in the same order.
+  static std::recursive_mutex sums_mutex;
+  std::unique_lock sums(sums_mutex, std::defer_lock);
+  if (has_sums) sums.lock();
   const bool joins = !program->is_inline;
   if (joins) join_before();
   try {

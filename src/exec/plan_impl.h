@@ -61,6 +61,7 @@ struct Plan::Impl final : timeline::TimelineSource {
   // What a stream writes, by stream; null: nothing.
   std::vector<std::shared_ptr<const WriteMarks>> written;
   std::unique_ptr<PlanRunner> runner;
+  bool has_sums = false;  // in which devices wait for each other
 
   std::atomic<int> wanted_samples{0};  // Plan::sample_next()
   std::mutex mutex;                    // the instances and the record

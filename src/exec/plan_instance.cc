@@ -101,7 +101,8 @@ std::unique_ptr<Instance> Plan::Impl::checkout() {
   for (size_t d = 0; d < devices.size(); ++d) {
     if (program->arena_bytes[d] == 0) continue;
     if (exact_memory_asked() && has_exact_memory(*devices[d])) continue;
-    i->arenas[d] = ArenaPool::get().take(*program, static_cast<int>(d));
+    i->arenas[d] =
+        ArenaPool::get().take(*program, static_cast<int>(d), i->arena_base[d]);
     // The guard follows steps that run here; no others.
     const BlockRef& arena = i->arenas[d];
     if (program->runs_here(*devices[d])) {

@@ -31,7 +31,7 @@ class StrategyScope {
 class ReplicaScope {
  public:
   virtual ~ReplicaScope() = default;
-  virtual const StrategyScope& strategy() const = 0;
+  virtual StrategyScope& strategy() const = 0;
   virtual int id() const = 0;
   // Combines `value` of this replica with those of the others.
   virtual Tensor all_reduce(VariableAggregation how, const Tensor& value) = 0;

@@ -7,6 +7,7 @@
 
 #include "berth/errors.h"
 #include "berth/ops/array.h"
+#include "berth/ops/bitwise.h"
 #include "berth/ops/math.h"
 #include "berth/ops/random.h"
 #include "op/device_scope.h"
@@ -21,13 +22,30 @@ namespace random {
 
 namespace {
 
-// The attributes that tell one call's numbers from another's.
-std::vector<Attrs::Pair> drawn_by(std::optional<int64_t> seed) {
+// What tells one call's numbers from another's: attributes, or an input.
+struct Stream {
+  std::vector<Attrs::Pair> attrs;
+  std::optional<Tensor> key = std::nullopt;
+};
+Stream drawn_by(std::optional<int64_t> seed) {
   const RandomKey key = next_random_key(seed);
-  return {{"seed", key.seed}, {"op_id", key.op_id}};
+  return {{{"seed", key.seed}, {"op_id", key.op_id}}};
 }
-std::vector<Attrs::Pair> drawn_by(const StatelessSeed& s) {
-  return {{"seed", s.first}, {"op_id", s.second}, {"stateless", true}};
+Stream drawn_by(const StatelessSeed& s) {
+  return {{{"seed", s.first}, {"op_id", s.second}, {"stateless", true}},
+          s.pair};
+}
+
+// `second`: of ops with two parameters.
+Tensor draw(const OpDef& op, Stream s, Site site, const Tensor& first,
+            const Tensor* second = nullptr) {
+  const AttrsRef attrs(std::move(s.attrs));
+  const Tensor* key = s.key ? &*s.key : second;
+  if (second && s.key) {
+    return call_checked(op, site, {&first, second, key}, attrs.get());
+  }
+  return key ? call_checked(op, site, {&first, key}, attrs.get())
+             : call_checked(op, site, {&first}, attrs.get());
 }
 
 // The shape of one number for each element of `parameters`, `shape` times.
@@ -43,21 +61,18 @@ Tensor spread(const Tensor& x, DType dtype, const Shape& shape, Site site) {
 }
 
 Tensor draw_gamma(const Shape& shape, const Tensor& alpha,
-                  const GammaOptions& o, std::vector<Attrs::Pair> key,
-                  Site site) {
+                  const GammaOptions& o, Stream s, Site site) {
   const Tensor a = spread(alpha, o.dtype, shape, site);
-  const Tensor unit = call_checked(op_of<"RandomGamma">(), site, {&a},
-                                   AttrsRef(std::move(key)).get());
+  const Tensor unit = draw(op_of<"RandomGamma">(), std::move(s), site, a);
   return o.beta.defined() ? unit / math::cast(o.beta, o.dtype, site) : unit;
 }
 
 Tensor draw_poisson(const Shape& shape, const Tensor& lam, DType dtype,
-                    std::vector<Attrs::Pair> key, Site site) {
+                    Stream s, Site site) {
   const Tensor rate =
       spread(lam, lam.dtype() == float64 ? float64 : float32, shape, site);
-  key.emplace_back("dtype", dtype);
-  return call_checked(op_of<"RandomPoisson">(), site, {&rate},
-                      AttrsRef(std::move(key)).get());
+  s.attrs.emplace_back("dtype", dtype);
+  return draw(op_of<"RandomPoisson">(), std::move(s), site, rate);
 }
 
 // The probability that a standard normal number is below x.
@@ -88,7 +103,12 @@ Tensor stateless_gamma(const Shape& shape, StatelessSeed seed,
 Tensor stateless_beta(const Shape& shape, StatelessSeed seed,
                       const Tensor& alpha, const Tensor& beta, DType dtype,
                       Site site) {
-  const StatelessSeed other{seed.first ^ 0x5DEECE66D5DEECE6, seed.second};
+  constexpr int64_t kFar = 0x5DEECE66D5DEECE6;
+  StatelessSeed other{seed.first ^ kFar, seed.second};
+  if (seed.pair) {
+    other.pair = bitwise::bitwise_xor(math::cast(*seed.pair, int64, site),
+                                      constant({kFar, int64_t{0}}), site);
+  }
   const Tensor a = stateless_gamma(shape, seed, alpha, {.dtype = dtype}, site);
   const Tensor b = stateless_gamma(shape, other, beta, {.dtype = dtype}, site);
   return a / (a + b);
@@ -114,10 +134,9 @@ Tensor stateless_binomial(const Shape& shape, StatelessSeed seed,
   const DType dtype = probs.dtype() == float64 ? float64 : float32;
   const Tensor n = spread(counts, dtype, shape, site);
   const Tensor p = spread(probs, dtype, shape, site);
-  std::vector<Attrs::Pair> key = drawn_by(seed);
-  key.emplace_back("dtype", output_dtype);
-  return call_checked(op_of<"RandomBinomial">(), site, {&n, &p},
-                      AttrsRef(std::move(key)).get());
+  Stream s = drawn_by(seed);
+  s.attrs.emplace_back("dtype", output_dtype);
+  return draw(op_of<"RandomBinomial">(), std::move(s), site, n, &p);
 }
 
 Tensor stateless_parameterized_truncated_normal(
@@ -137,14 +156,36 @@ Tensor stateless_parameterized_truncated_normal(
 
 namespace {
 
+// How many parameters the op has, which come before its key.
+int parameters_of(const InferContext& c) {
+  return c.op().name() == "RandomBinomial" ? 2 : 1;
+}
+
+void check_key(InferContext& c) {
+  const int at = parameters_of(c);
+  if (c.num_inputs() == at) return;
+  const Shape& key = c.shape(at);
+  if (c.num_inputs() == at + 1 && key.rank() == 1 &&
+      (key[0] < 0 || key[0] == 2)) {
+    return;
+  }
+  c.fail(fmt::format("the key is {}; expected one, [2]", key.str()));
+}
+
+void infer_gamma(InferContext& c) {
+  check_key(c);
+  infer_same_as_0(c);
+}
+
 void infer_counts(InferContext& c) {
+  check_key(c);
   const DType dtype = c.attr<DType>("dtype");
   const DTypeSet wanted = kFloatingTypes | kIndexTypes;
   if (!(wanted & dtype_bit(dtype))) {
     c.fail(fmt::format("dtype is {}; expected {}", name_of(dtype),
                        dtype_list(wanted)));
   }
-  for (int i = 1; i < c.num_inputs(); ++i) {
+  for (int i = 1; i < parameters_of(c); ++i) {
     if (c.shape(i).compatible_with(c.shape(0))) continue;
     c.fail(fmt::format("the parameters are {} and {}; expected equal shapes",
                        c.shape(0).str(), c.shape(i).str()));
@@ -153,7 +194,8 @@ void infer_counts(InferContext& c) {
 }
 
 void distribution(OpBuilder& op) {
-  op.output("output")
+  op.any_inputs("key", kIndexTypes)  // one, or none
+      .output("output")
       .attr("seed", int64_t{0})
       .attr("op_id", int64_t{0})
       .attr("stateless", false)
@@ -165,7 +207,9 @@ void distribution(OpBuilder& op) {
       .split([](const InferContext& c) {
         if (c.shape(0).rank() == 0) return std::vector<SplitSignature>{};
         SplitSignature rows{{}, {cut(0)}};
-        rows.inputs.assign(static_cast<size_t>(c.num_inputs()), cut(0));
+        rows.inputs.assign(static_cast<size_t>(parameters_of(c)), cut(0));
+        rows.inputs.resize(static_cast<size_t>(c.num_inputs()),
+                           SplitSignature::kWhole);
         return std::vector<SplitSignature>{rows};
       })
       .random()
@@ -177,7 +221,7 @@ void distribution(OpBuilder& op) {
 void register_distribution_ops(OpRegistry& r) {
   distribution(r.op("RandomGamma")
                    .input("alpha", kFloatingTypes)
-                   .infer(&infer_same_as_0)
+                   .infer(&infer_gamma)
                    .doc("Gamma numbers of shape alpha and scale 1."));
   distribution(r.op("RandomPoisson")
                    .input("rate", kFloatingTypes)

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "berth/function.h"
 #include "berth/ops/math.h"
 #include "berth/ops/random.h"
 #include "ops/testing.h"
@@ -112,6 +113,28 @@ TEST(Draws, FollowTheirSeedAndShapes) {
   EXPECT_NE(first, drawn(random::gamma({4}, alpha)));
   random::set_seed(5);
   EXPECT_EQ(first, drawn(random::gamma({4}, alpha)));
+}
+
+// A key that is read when the op runs gives the numbers of the same two seeds.
+TEST(Draws, TakeTheirSeedsFromATensor) {
+  const random::StatelessSeed known{3, 8};
+  const Tensor alpha = constant({1.f, 2.f, 3.f});
+  const auto draws = [&](const random::StatelessSeed& seed) {
+    return Tensors{
+        random::stateless_gamma({4, 3}, seed, alpha),
+        random::stateless_beta({4, 3}, seed, alpha, alpha),
+        random::stateless_poisson({4, 3}, seed, alpha),
+        random::stateless_binomial({4, 3}, seed, alpha * 9, number(.3))};
+  };
+  const auto f =
+      function([&](const Tensor& pair) { return draws({.pair = pair}); });
+  for (const Tensor& pair : {constant({int64_t{3}, int64_t{8}}),
+                             math::cast(constant({3, 8}), int32)}) {
+    const Tensors traced = f(pair), at_once = draws(known);
+    for (size_t i = 0; i < traced.size(); ++i) {
+      EXPECT_EQ(drawn(traced[i]), drawn(at_once[i])) << i;
+    }
+  }
 }
 
 }  // namespace

@@ -48,15 +48,16 @@ void compare(std::mt19937& r, int32_t nodes, int32_t devices, bool simple,
 
 TEST(BoundSteps, IsAboveNoPlanOfSmallProblems) {
   std::mt19937 r(1);
+  const int problems = testing::random_problems(1000);
   Gaps gaps;
-  for (int k = 0; k < 1000 && !HasFatalFailure(); ++k) {
+  for (int k = 0; k < problems && !HasFatalFailure(); ++k) {
     compare(r, 4 + pick(r, 3), 2, false, gaps);
     compare(r, 4 + pick(r, 2), 3, false, gaps);
     compare(r, 4 + pick(r, 3), 2, true, gaps);
     compare(r, 4 + pick(r, 2), 3, true, gaps);
     if (k % 50 == 0) compare(r, 4, 10, false, gaps);  // of many kinds
   }
-  ASSERT_GT(gaps.count, 2000);
+  ASSERT_GT(gaps.count, 2 * problems);
   RecordProperty("mean gap, %", std::to_string(100 * gaps.sum / gaps.count));
   std::printf("mean gap %.2f %%, %d of %d are tight\n",
               100 * gaps.sum / gaps.count, gaps.tight, gaps.count);

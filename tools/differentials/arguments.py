@@ -61,7 +61,6 @@ REASONS = {
     "data.make_csv_dataset.sloppy": "rows keep their order",
     "debugging.assert_shapes.data": "what is printed",
     "distribute.MirroredStrategy.__init__.cross_device_ops": "the engine chooses how it adds up",
-    "distribute.CentralStorageStrategy.__init__.parameter_device": "variables live on the host, or with the one device",
     "distribute.ReplicaContext.all_gather.options": "the engine chooses how it gathers",
     "distribute.ReplicaContext.all_reduce.options": "the engine chooses how it adds up",
     "distribute.Strategy.distribute_datasets_from_function.options": "how elements travel, not which",
@@ -83,8 +82,15 @@ REASONS = {
     "profiler.Profile.__init__.options": "levels of other recorders",
     "profiler.ProfilerOptions.__init__": "levels of other recorders",
     "profiler.start.options": "levels of other recorders",
+    "RaggedTensor.with_row_splits_dtype": "positions are int64",
+    "TensorArray.__init__.colocate_with_first_write_call": "tensors are where they were computed",
+    "TensorArray.__init__.tensor_array_name": "a name of TensorFlow's graph",
+    "get_static_value.partial": "a value is known whole or not",
+    "tuple.control_inputs": "what stands before is done",
+    "raw_ops": "made from a table, each with the arguments of its op",
     "saved_model": "tags and options of TensorFlow's own format",
     "summary.create_file_writer": "when a file is written, and its name",
+    "summary.experimental.summary_scope.values": "of TensorFlow's version 1",
     "summary.trace_export": "the trace is written whole",
     "train.Checkpoint.read.options": "the reading device is the host",
     "train.Checkpoint.restore.options": "the reading device is the host",
@@ -233,6 +239,8 @@ def functions():
     import berth
     for name in berth._LATER:  # imported at their first use
         importlib.import_module(f"berth.{name}")
+    for name in berth._ALSO:
+        getattr(berth, name)
     for name in ("layers", "models", "callbacks", "saving", "datasets"):
         importlib.import_module(f"berth.keras.{name}")
     found = {}

@@ -142,8 +142,9 @@ def leave(way, number):
         with open(path, "w", encoding="utf-8") as file:
             file.write(START + text + "\n")
         try:
-            done = subprocess.run([sys.executable, path, str(number), folder], capture_output=True,
-                                  text=True, timeout=SECONDS, check=False)
+            # CPython 3.12 and later warn of any fork() beside threads.
+            done = subprocess.run([sys.executable, "-W", "ignore:This process:DeprecationWarning", path,
+                                   str(number), folder], capture_output=True, text=True, timeout=SECONDS, check=False)
         except subprocess.TimeoutExpired:
             return f"has not ended within {SECONDS} s"
         files = os.listdir(folder)

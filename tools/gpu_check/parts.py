@@ -2,10 +2,12 @@
 what a program under test does."""
 import json
 import os
+import shutil
+import sys
 import time
 
 from gpu_check import machine
-from gpu_check.run import how_it_ended, read_tests, run, run_tests, try_alone
+from gpu_check.run import Process, how_it_ended, read_tests, run, run_tests, try_alone
 
 # Rows of strategies on two parts of the GPU, not drawn at random.
 TWO_DEVICES = "*GPUx2*-Random*:*Faults*"
@@ -13,6 +15,16 @@ TWO_DEVICES = "*GPUx2*-Random*:*Faults*"
 SANITIZED = ":".join(f"test.{op}/*float32" for op in (
     "MatMul", "Conv2D", "Softmax", "LayerNorm", "GatherV2", "Cumsum", "TopKV2", "Sum",
     "Transpose", "ResourceApplyAdam", "FusedBatchNormV3", "MaxPool"))
+
+
+# One op of each family, and what cuDNN and cuBLASLt compute: in all dtypes, and products whose
+# operands begin anywhere, as slices.
+PROBED = SANITIZED + ":" + ":".join((
+    "test.Conv2D*", "test.FusedBatchNorm*", "test.ScaledDotProductAttention*", "test.MatMul/*",
+    "slices.MatMul/*"))
+# Kernels in a trace's table.
+TRACED = 30
+MODELS = ("mlp", "gpt2", "resnet50")
 
 
 class Context:
@@ -42,8 +54,6 @@ def suite(program, *arguments, shards=False, filter_=""):
         if wanted:
             given.append(f"--gtest_filter={wanted}")
         environment = dict(context.environment)
-        if name.startswith("backends_cuda"):
-            environment.pop("BERTH_OPENCL", None)
         count = context.at_once if shards else 1
         if context.options.sample > 1:
             environment["GTEST_TOTAL_SHARDS"] = str(context.options.sample)
@@ -58,6 +68,132 @@ def suite(program, *arguments, shards=False, filter_=""):
             try_alone(path, given, environment, left, result, context.at_once)
         return result
     return part
+
+
+def bench(context, model, seconds, limit_s, variables=None):
+    """A row of bench_gpu: what it did, and its line or {}."""
+    command = [context.program("bench_gpu"), "--model", model, "--device", context.device,
+               "--blocks", "5", "--seconds", seconds]
+    done = run(command + ["--small"] * context.options.small,
+               {**context.environment, **(variables or {})}, limit_s)
+    lines = [l for l in done.text.splitlines() if l.startswith("{")]
+    return done, json.loads(lines[-1]) if done.status == 0 and lines else {}
+
+
+def probe(context, limit_s, name):
+    """What the card is, what calls cost, and one op of each family, in one process; all that is
+    said is in probe.txt at once."""
+    out = context.options.out / "probe.txt"
+    out.write_text("", encoding="utf-8")
+    end = time.monotonic() + limit_s
+
+    def keep(title, text):
+        with open(out, "a", encoding="utf-8") as file:
+            file.write(f"== {title}\n{text.rstrip()}\n\n")
+    why = run([context.program("berth"), "devices", "--why"], context.environment, limit_s / 3)
+    keep(f"berth devices --why, {why.seconds:.1f} s", why.text)
+    smi = shutil.which("nvidia-smi")
+    if smi:
+        keep("clocks", run([smi, "-q", "-d", "CLOCK"], context.environment, 10).text)
+    part = {"status": "passed", "passed": 0, "failed": 0, "failures": [],
+            "notes": [f"the text is {out.name}"]}
+    if context.program("bench_gpu").exists():
+        done, line = bench(context, "latency", 5, (end - time.monotonic()) / 2)
+        keep("latencies", done.text)
+        part["latency"] = line
+        part["notes"] += [f"{k} {v}" for k, v in line.items()
+                          if k.endswith(("_us", "_ms", "_per_second"))]
+        if not line:
+            part["failed"] += 1
+            part["failures"].append({"name": "latencies",
+                                     "text": how_it_ended(done) or done.text[-400:]})
+    wanted = context.options.filters.get(name, PROBED)
+    done = run([context.program("conformance"), f"--device={context.device}",
+                f"--gtest_filter={wanted}"], context.environment, end - time.monotonic())
+    keep("ops", done.text)
+    tests = read_tests(done.text)
+    part["passed"] += len(tests["passed"])
+    part["failed"] += len(tests["failures"])
+    part["failures"] += tests["failures"]
+    words = how_it_ended(done)
+    if words and not done.timed_out:
+        part["failed"] += 1
+        part["failures"].append({"name": tests["unfinished"] or "(process)", "text": words})
+    if part["failed"]:
+        part["status"] = "failed"
+    elif done.timed_out:
+        part["status"] = "not finished"
+    return part
+
+
+def kernels_of(path):
+    """Name -> [calls, us, bytes] of what a trace (BERTH_GPU_TRACE) has on compute streams."""
+    found = {}
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            event = json.loads(line.rstrip().rstrip(","))
+        except ValueError:
+            continue  # the first line, or one that was being written
+        if event.get("ph") != "X" or event.get("cat") != "op":
+            continue
+        of = found.setdefault(event["args"].get("kernel") or event["name"], [0, 0, 0])
+        of[0] += 1
+        of[1] += event["dur"]
+        of[2] += event["args"].get("bytes", 0)
+    return found
+
+
+def trace(context, limit_s, _):
+    """Steps of each model, and the kernels that take the time; trace.txt grows by model."""
+    if not context.program("bench_gpu").exists():
+        return absent("bench_gpu is not here")
+    out = context.options.out / "trace.txt"
+    out.write_text("", encoding="utf-8")
+    end = time.monotonic() + limit_s
+    part = {"status": "passed", "passed": 0, "failed": 0, "failures": [],
+            "notes": [f"the tables are {out.name}"]}
+    for i, model in enumerate(MODELS):
+        raw = context.bundle.work / f"trace_{model}.json"
+        raw.unlink(missing_ok=True)
+        left = (end - time.monotonic()) / (len(MODELS) - i)
+        done, line = bench(context, model, 3, left, {"BERTH_GPU_TRACE": str(raw)})
+        found = kernels_of(raw) if raw.exists() else {}
+        rows = sorted(found.items(), key=lambda k: -k[1][1])[:TRACED]
+        all_us = sum(k[1] for k in found.values()) or 1
+        text = [f"== {model}: " + (json.dumps(line) if line else how_it_ended(done) or
+                                   done.text[-400:]),
+                f"{'us':>12} {'share':>6} {'calls':>7} {'us each':>9} {'MB each':>9} {'GB/s':>7}"]
+        text += [f"{us:12.0f} {us / all_us:6.1%} {calls:7} {us / calls:9.1f} "
+                 f"{size / calls / 1e6:9.3f} {size / max(us, 1e-3) / 1e3:7.0f}  {kernel}"
+                 for kernel, (calls, us, size) in rows]
+        with open(out, "a", encoding="utf-8") as file:
+            file.write("\n".join(text) + "\n\n")
+        if line and rows:
+            part["passed"] += 1
+        elif done.timed_out:
+            part["status"] = "not finished"
+            part["notes"].append(f"{model} ran over its time")
+        else:
+            part["failed"] += 1
+            part["failures"].append({"name": model, "text": how_it_ended(done) or (
+                "nothing was traced" if line else done.text[-400:])})
+    if part["failed"]:
+        part["status"] = "failed"
+    return part
+
+
+def warm_peers(context, seconds):
+    """Begins to compile the peer's models, whose cache the rows use; None without a peer."""
+    if not context.options.peers or context.options.small:
+        return None
+    script = context.bundle.root / "bench" / "peers" / "gpu_torch.py"
+    both = " & ".join(f"'{sys.executable}' '{script}' --model {m} --variants compile --blocks 1 "
+                      "--seconds 1" for m in ("gpt2", "resnet50"))
+    return Process(["/bin/sh", "-c", both + " & wait"], peer_environment(context), seconds)
+
+
+def peer_environment(context):
+    return {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(context.bundle.work / "inductor")}
 
 
 def support(context, limit_s, _):
@@ -171,16 +307,15 @@ def first_report(text):
 
 def rows(context, limit_s, _):
     """The rows of the table for cards; each is kept as soon as it is there."""
-    bench = context.program("bench_gpu")
     script = context.bundle.root / "bench" / "gpu_table.py"
-    if not bench.exists():
+    if not context.program("bench_gpu").exists():
         return absent("bench_gpu is not here")
     options = context.options
     out = options.out / "rows.jsonl"
     command = [options.python, script, "--bin", context.bundle.bin, "--device", context.device,
                "--deadline", str(round(max(limit_s - 8, 1))), "--out", out]
     # Peers must not find the libraries of the bundle.
-    environment = dict(os.environ)
+    environment = peer_environment(context)
     environment["BERTH_TABLE_ENVIRONMENT"] = json.dumps(
         {k: v for k, v in context.environment.items() if os.environ.get(k) != v})
     if options.small:
@@ -219,6 +354,8 @@ FOR_ROWS = 200
 
 # name, seconds, what it does
 PARTS = [
+    ("probe", 60, probe),
+    ("trace", 90, trace),
     ("device_suite", 30, suite("device_suite", "--device={device}")),
     ("conformance_test", 90, suite("conformance", "--device={device}", shards=True,
                                    filter_="test.*")),
@@ -230,10 +367,6 @@ PARTS = [
     ("fixtures", 20, suite("fixtures_test", "--device={device}")),
     ("digits", 40, digits),
     ("strategies", 60, suite("conformance_strategy", shards=True, filter_=TWO_DEVICES)),
-    ("backends_cuda", 30, suite("backends_cuda_test", shards=True,
-                                filter_="-*Slow*:*Stress*")),
-    ("backends_cuda_nccl", 20, suite("backends_cuda_nccl_test", shards=True,
-                                     filter_="-*Slow*:*Stress*")),
     ("opencl", 20, opencl("device_suite")),
     ("backends_opencl", 30, opencl("backends_opencl_test")),
     ("sanitizer", 45, sanitizer),

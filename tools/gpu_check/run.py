@@ -2,11 +2,14 @@
 
 A program that runs over its limit is ended with all that it started; nothing here waits for
 ever. What a suite printed until then counts.
+All that programs print is kept in a folder, from which save_logs() makes an archive.
 """
 import os
+import pathlib
 import re
 import signal
 import subprocess
+import tarfile
 import tempfile
 import time
 
@@ -15,7 +18,41 @@ ENDS = {"OK": re.compile(r"^\[       OK \] (.+?) \(\d+ ms\)$"),
         "FAILED": re.compile(r"^\[  FAILED  \] (.+?)(?:, where .*)? \(\d+ ms\)$"),
         "SKIPPED": re.compile(r"^\[  SKIPPED \] (.+?) \(\d+ ms\)$")}
 TOTAL = re.compile(r"^\[==========\] Running (\d+) tests? from ")
-KEPT_TEXT = 400  # characters of what a failed test said
+KEPT_TEXT = 400  # characters of what a failed test said, in the report
+KEPT_LOG = 2 << 20  # bytes of what one program printed: its begin and its end
+MOST_LOGS = 15 << 20  # bytes of the archive
+logs = []  # the folder, once it is known
+
+
+def keep_logs(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.txt"):
+        old.unlink()
+    logs[:] = [folder]
+
+
+def keep_log(command, text):
+    if not logs:
+        return
+    if len(text) > KEPT_LOG:
+        text = text[:KEPT_LOG // 2] + "\n[...]\n" + text[-KEPT_LOG // 2:]
+    number = len(list(logs[0].glob("*.txt")))
+    name = pathlib.Path(str(command[0])).name
+    (logs[0] / f"{number:03}_{name}.txt").write_text(
+        " ".join(str(c) for c in command) + "\n" + text, encoding="utf-8")
+
+
+def save_logs(target):
+    """One archive of them; what makes it too large is left out, the first ones stay."""
+    if not logs:
+        return
+    new = target.with_name(target.name + ".new")
+    with tarfile.open(new, "w:gz") as tar:
+        for path in sorted(logs[0].glob("*.txt")):
+            tar.add(path, path.name)
+            if new.stat().st_size > MOST_LOGS:
+                break
+    new.replace(target)
 
 
 class Process:
@@ -23,6 +60,7 @@ class Process:
 
     def __init__(self, command, environment, limit_s):
         self.begin = time.monotonic()
+        self.command = command
         self.limit_s = max(limit_s, 0.1)
         self.timed_out = False
         self.file = tempfile.TemporaryFile()
@@ -64,6 +102,7 @@ class Done:
         self.text = process.text()
         self.timed_out = process.timed_out
         self.seconds = time.monotonic() - process.begin
+        keep_log(process.command, self.text)
 
 
 def run_all(commands, environment, limit_s, at_once):

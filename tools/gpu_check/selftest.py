@@ -5,12 +5,13 @@ import os
 import pathlib
 import stat
 import sys
+import tarfile
 import tempfile
 import time
 import types
 
 from gpu_check import machine, parts, report
-from gpu_check.run import read_tests, run, run_tests
+from gpu_check.run import keep_logs, read_tests, run, run_tests, save_logs
 
 HEAD = "print('[==========] Running 3 tests from 1 test suite.', flush=True)\n"
 ONE = "print('[ RUN      ] a.One')\nprint('[       OK ] a.One (0 ms)', flush=True)\n"
@@ -124,6 +125,49 @@ def tools(b):
         assert parts.digits(context, 20, "digits")["status"] == wanted, wanted
 
 
+# A conformance suite, `berth`, and rows of which GPT-2's crashes; the MLP's is traced.
+ROW = """
+import json, os, sys
+name = sys.argv[sys.argv.index("--model") + 1]
+if name == "gpt2":
+    print("no memory", file=sys.stderr)
+    sys.exit(3)
+if name == "mlp":
+    open(os.environ["BERTH_GPU_TRACE"], "w").write('[\\n' + "".join(
+        json.dumps({"ph": "X", "cat": "op", "name": "MatMul", "dur": 2.0,
+                    "args": {"bytes": 8000, "kernel": k}}) + ",\\n" for k in "aab"))
+print(json.dumps({"bench": name, "launch_us": 3.5}))
+"""
+
+
+def first_parts(b):
+    """The parts that come first write at once, and say which model failed."""
+    out = pathlib.Path(b.bin)
+    b.work = out
+    b.add("berth", "print('GPU:0 a card')")
+    b.add("conformance", HEAD + ONE + FAILED)
+    b.add("bench_gpu", ROW)
+    context = parts.Context(b, options_of(b.bin))
+    keep_logs(out / "logs")
+    part = parts.probe(context, 20, "probe")
+    assert part["failed"] == 1 and part["passed"] == 1 and part["status"] == "failed", part
+    assert "launch_us 3.5" in part["notes"], part
+    text = (out / "probe.txt").read_text()
+    assert "GPU:0 a card" in text and "a.Three" in text, text
+    part = parts.trace(context, 20, "trace")
+    assert part["status"] == "failed" and part["passed"] == 1, part
+    assert part["failures"][0]["name"] == "gpt2" and "no memory" in part["failures"][0]["text"]
+    assert "4000" not in (out / "trace.txt").read_text()
+    line = next(l for l in (out / "trace.txt").read_text().splitlines() if l.endswith("  a"))
+    assert line.split()[:3] == ["4", "66.7%", "2"] and line.split()[5] == "4", line
+    save_logs(out / "logs.tar.gz")
+    with tarfile.open(out / "logs.tar.gz") as tar:
+        names = tar.getnames()
+        assert any("bench_gpu" in n for n in names) and len(names) == 6, names
+    keep_logs(out / "logs")
+    assert not list((out / "logs").iterdir())
+
+
 def results():
     made = report.new_report({"processor": "p", "cores": 2, "system": "s", "kernel": "k"})
     assert report.judge(made, 1) == "no GPU"
@@ -191,6 +235,7 @@ def main():
         children(pretended)
         tools(pretended)
         table(pretended)
+        first_parts(pretended)
     results()
     print("gpu-check --selftest: every way to end is reported")
     return 0

@@ -1,5 +1,7 @@
 #include "conformance/gpu_stand_ins/fake_cuda/fake_cudnn.h"
 
+#include <dlfcn.h>
+
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -132,10 +134,21 @@ int32_t fake_arguments(const BerthCudnnPlan* plan) {
 
 const char* fake_name(const BerthCudnnPlan*) { return "a pretended plan"; }
 
-int32_t fake_run(BerthCudnnPlan*, void* stream, void* const* arguments,
+int32_t fake_run(BerthCudnnPlan* plan, void* stream, void* const* arguments,
                  int32_t num_arguments, void* scratch, char* why) {
   const Lock lock;
   if (fails("run_plan", why)) return 1;
+  if (plan->graph.what >= BERTH_CUDNN_ATTENTION &&
+      dlopen("libcudart.so.13", RTLD_NOW | RTLD_NOLOAD) == nullptr) {
+    std::snprintf(why, BERTH_CUDNN_WHY_BYTES,
+                  "Unable to load any libcudart.so.*");
+    return 1;
+  }
+  for (int32_t i = 0; i < num_arguments; ++i) {
+    if (reinterpret_cast<uintptr_t>(arguments[i]) % 16 == 0) continue;
+    std::snprintf(why, BERTH_CUDNN_WHY_BYTES, "CUDNN_STATUS_BAD_PARAM");
+    return 1;
+  }
   fake().arguments.assign(arguments, arguments + num_arguments);
   fake().arguments.push_back(scratch);
   fake().stream = stream;

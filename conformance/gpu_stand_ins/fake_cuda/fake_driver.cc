@@ -13,7 +13,8 @@ void fake_begin(const char* description) {
   std::lock_guard lock(s.mutex);
   s.read(description);
   s.calls.clear();
-  s.failed = 0;
+  s.failed = s.freed_early = 0;
+  for (std::string& r : s.recorded) r.clear();
   for (auto it = s.allocations.begin(); it != s.allocations.end();) {
     const Allocation& a = it->second;
     const bool lost = s.contexts[a.device].lasting != CUDA_SUCCESS;
@@ -70,6 +71,18 @@ char* fake_touch(uint64_t address, size_t bytes, int device) {
   return Call::touch(address, bytes, device);
 }
 
+long fake_freed_early() {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  return s.freed_early;
+}
+
+const char* fake_recorded(int device) {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  return s.recorded[device].c_str();
+}
+
 void fake_pass_time(double ms) {
   State& s = state();
   std::lock_guard lock(s.mutex);
@@ -80,8 +93,9 @@ void fake_pass_time(double ms) {
 
 extern "C" __attribute__((visibility("default")))
 const berth::cuda::FakeDriver berth_fake_driver = {
-    fake_begin,   fake_calls,      fake_failed,  fake_hold,     fake_touch,
-    fake_current, fake_bytes_used, fake_objects, fake_pass_time};
+    fake_begin,     fake_calls,       fake_failed,     fake_hold,
+    fake_touch,     fake_current,     fake_bytes_used, fake_objects,
+    fake_pass_time, fake_freed_early, fake_recorded};
 
 FAKE cuInit(unsigned) {
   Call c("cuInit", true);
@@ -110,6 +124,7 @@ FAKE cuGetErrorName(CUresult error, const char** name) {
     FAKE_NAME(CUDA_ERROR_INVALID_CONTEXT)
     FAKE_NAME(CUDA_ERROR_INVALID_HANDLE)
     FAKE_NAME(CUDA_ERROR_NOT_FOUND)
+    FAKE_NAME(CUDA_ERROR_DEVICE_UNAVAILABLE)
     FAKE_NAME(CUDA_ERROR_ILLEGAL_ADDRESS)
     FAKE_NAME(CUDA_ERROR_LAUNCH_FAILED)
     FAKE_NAME(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
@@ -157,6 +172,12 @@ FAKE cuDeviceGetAttribute(int* value, CUdevice_attribute what, CUdevice) {
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
       *value = 49152;
       break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
+      *value = c.s.mode;
+      break;
+    case CU_DEVICE_ATTRIBUTE_INTEGRATED:
+      *value = c.s.integrated;
+      break;
     default:
       return CUDA_ERROR_INVALID_VALUE;
   }
@@ -198,7 +219,7 @@ FAKE cuMemAlloc(CUdeviceptr* data, size_t bytes) {
   Call c("cuMemAlloc");
   if (c.refused()) return c.error;
   size_t& used = c.s.used[current->device];
-  if (bytes > c.s.memory - used) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes + c.s.others > c.s.memory - used) return CUDA_ERROR_OUT_OF_MEMORY;
   const Allocation a = map_bytes(bytes, current->device);
   const auto begin = reinterpret_cast<CUdeviceptr>(a.begin);
   // Small ones lie anywhere, others at multiples of 2 MiB, as NVIDIA's do.
@@ -209,12 +230,24 @@ FAKE cuMemAlloc(CUdeviceptr* data, size_t bytes) {
   return CUDA_SUCCESS;
 }
 
+FAKE cuMemGetInfo(size_t* free, size_t* total) {
+  Call c("cuMemGetInfo");
+  if (c.fails()) return c.error;
+  *total = c.s.memory;
+  *free =
+      c.s.memory - std::min(c.s.memory, c.s.used[current->device] + c.s.others);
+  return CUDA_SUCCESS;
+}
+
 FAKE cuMemFree(CUdeviceptr data) {
   Call c("cuMemFree");
   if (c.refused()) return c.error;
   const auto it = c.s.allocations.find(data);
   if (it == c.s.allocations.end() || it->second.device != current->device) {
     return CUDA_ERROR_INVALID_VALUE;
+  }
+  for (const CUstream stream : c.s.streams) {
+    c.s.freed_early += stream->context == current && is_held(stream->holds);
   }
   free_bytes(c.s, it->second);
   c.s.allocations.erase(it);

@@ -6,6 +6,11 @@
 //   devices=2                  how many GPUs; 1
 //   driver=12020               version of CUDA; 13000
 //   memory=64M                 of each GPU; 1G
+//   others=16M                 of that, used by other processes; 0
+//   pause=100                  microseconds that a thread sleeps after it has
+//                              recorded an event without times; 0
+//   mode=2                     compute mode of each GPU, CUcomputemode; 0
+//   integrated=1               shares its memory with the host; 0
 //   capability=75              of each GPU; 90
 //   later=3                    events pass after so many queries; 0
 //   fail=cuLaunchKernel@3:700  the third call returns 700; may be repeated
@@ -43,6 +48,11 @@ struct FakeDriver {
   long (*objects)();
   // Advances the time on the GPUs.
   void (*pass_time)(double ms);
+  // Returns how often memory was freed while a stream of its GPU was held.
+  long (*freed_early)();
+  // Returns the first letter of the thread's name for each record of an event
+  // without times on a GPU.
+  const char* (*recorded)(int device);
 };
 
 }  // namespace berth::cuda

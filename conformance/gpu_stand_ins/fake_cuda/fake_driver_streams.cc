@@ -1,6 +1,7 @@
 // Streams, graphs, events, and the code that runs on streams.
 
 #include <elf.h>
+#include <pthread.h>
 
 #include "conformance/gpu_stand_ins/fake_cuda/fake_state.h"
 
@@ -23,13 +24,16 @@ size_t elf_bytes(const void* image) {
 
 FAKE cuStreamCreate(CUstream* stream, unsigned) {
   Call c("cuStreamCreate");
-  if (!c.fails()) *stream = made<CUstream_st>(c.s);
-  return c.error;
+  if (c.fails()) return c.error;
+  *stream = made<CUstream_st>(c.s);
+  c.s.streams.insert(*stream);
+  return CUDA_SUCCESS;
 }
 
 FAKE cuStreamDestroy(CUstream stream) {
   Call c("cuStreamDestroy");
   if (capturing == stream) capturing = nullptr;
+  if (!c.fails()) c.s.streams.erase(stream);
   return destroy(c, stream);
 }
 
@@ -131,10 +135,12 @@ FAKE cuGraphDestroy(CUgraph graph) {
   return destroy(c, graph);
 }
 
-FAKE cuEventCreate(CUevent* event, unsigned) {
+FAKE cuEventCreate(CUevent* event, unsigned flags) {
   Call c("cuEventCreate");
-  if (!c.fails()) *event = made<CUevent_st>(c.s);
-  return c.error;
+  if (c.fails()) return c.error;
+  *event = made<CUevent_st>(c.s);
+  (*event)->timed = (flags & CU_EVENT_DISABLE_TIMING) == 0;
+  return CUDA_SUCCESS;
 }
 
 FAKE cuEventDestroy(CUevent event) {
@@ -143,12 +149,22 @@ FAKE cuEventDestroy(CUevent event) {
 }
 
 FAKE cuEventRecord(CUevent event, CUstream stream) {
-  Call c("cuEventRecord");
-  if (c.fails() || c.wrong(stream) || c.wrong(event)) return c.error;
-  if (stream->captured) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  event->left = c.s.later;
-  event->holds = stream->holds;
-  event->at_ms = c.s.clock_ms += 0.5;
+  long pause = 0;
+  {
+    Call c("cuEventRecord");
+    if (c.fails() || c.wrong(stream) || c.wrong(event)) return c.error;
+    if (stream->captured) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (!event->timed) {
+      char name[16] = "";
+      pthread_getname_np(pthread_self(), name, sizeof name);
+      c.s.recorded[current->device] += name[0];
+      pause = c.s.pause;
+    }
+    event->left = c.s.later;
+    event->holds = stream->holds;
+    event->at_ms = c.s.clock_ms += 0.5;
+  }
+  if (pause > 0) std::this_thread::sleep_for(std::chrono::microseconds(pause));
   return CUDA_SUCCESS;
 }
 
@@ -197,7 +213,7 @@ FAKE cuModuleUnload(CUmodule module) {
 FAKE cuModuleGetFunction(CUfunction* function, CUmodule module,
                          const char* name) {
   Call c("cuModuleGetFunction");
-  if (c.fails() || c.wrong(module)) return c.error;
+  if (c.refused() || c.wrong(module)) return c.error;
   // The section that holds its code.
   const std::string section = std::string(".text.") + name + '\0';
   if (module->image.find(section) == std::string::npos) {
@@ -206,6 +222,13 @@ FAKE cuModuleGetFunction(CUfunction* function, CUmodule module,
   c.s.functions.push_back(std::make_unique<CUfunc_st>());
   *function = c.s.functions.back().get();
   (*function)->context = current;
+  return CUDA_SUCCESS;
+}
+
+FAKE cuFuncLoad(CUfunction function) {
+  Call c("cuFuncLoad");
+  if (c.refused()) return c.error;
+  function->loaded = true;
   return CUDA_SUCCESS;
 }
 
@@ -219,5 +242,8 @@ FAKE cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z,
       items == 0 || items > 1024) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  // Loading waits, which no capture may.
+  if (!function->loaded && c.refused()) return c.error;
+  function->loaded = true;
   return append(stream, function, [] { return CUDA_SUCCESS; });
 }

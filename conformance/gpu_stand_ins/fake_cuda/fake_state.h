@@ -53,6 +53,7 @@ struct CUstream_st {
 };
 struct CUevent_st {
   CUcontext context = nullptr;
+  bool timed = true;
   long left = 0;  // queries until it has passed
   Holds holds;    // of its stream when recorded
   double at_ms = 0;
@@ -63,6 +64,7 @@ struct CUmod_st {
 };
 struct CUfunc_st {
   CUcontext context = nullptr;
+  bool loaded = false;  // its code, on the card
 };
 
 namespace berth::cuda::fake {
@@ -86,18 +88,22 @@ struct Allocation {
 struct State {
   std::recursive_mutex mutex;
   int devices = 1, version = 13000, capability = 90;
-  long later = 0;
-  size_t memory = size_t{1} << 30;
+  long later = 0, pause = 0;
+  size_t memory = size_t{1} << 30, others = 0;
+  int mode = CU_COMPUTEMODE_DEFAULT;
+  bool integrated = false;
   std::vector<Failure> failures;
   std::map<std::string, long> calls;
-  long failed = 0;
+  long failed = 0, freed_early = 0;
   bool started = false;
   CUctx_st contexts[kMostDevices];
   std::map<CUdeviceptr, Allocation> allocations;
   size_t used[kMostDevices] = {};
   std::set<const void*> host, objects;
+  std::set<CUstream> streams;
   std::vector<std::unique_ptr<CUfunc_st>> functions;
   double clock_ms = 0;
+  std::string recorded[kMostDevices];  // initials of threads
 
   State() {
     const char* description = std::getenv("BERTH_FAKE_CUDA");
@@ -151,7 +157,8 @@ inline Failure failure_of(const std::string& value) {
 
 inline void State::read(const std::string& description) {
   devices = 1, version = 13000, capability = 90, later = 0;
-  memory = size_t{1} << 30;
+  memory = size_t{1} << 30, others = 0;
+  mode = CU_COMPUTEMODE_DEFAULT, integrated = false, pause = 0;
   failures.clear();
   for (const std::string& word : cut(description, ',')) {
     const size_t is = word.find('=');
@@ -163,6 +170,14 @@ inline void State::read(const std::string& description) {
       version = std::atoi(value.c_str());
     } else if (name == "memory") {
       memory = bytes_of(value);
+    } else if (name == "pause") {
+      pause = std::atol(value.c_str());
+    } else if (name == "others") {
+      others = bytes_of(value);
+    } else if (name == "mode") {
+      mode = std::atoi(value.c_str());
+    } else if (name == "integrated") {
+      integrated = value != "0";
     } else if (name == "capability") {
       capability = std::atoi(value.c_str());
     } else if (name == "later") {
@@ -175,7 +190,10 @@ inline void State::read(const std::string& description) {
   }
 }
 
-inline bool is_lasting(CUresult error) { return error >= 700 && error < 721; }
+inline bool is_lasting(CUresult error) {
+  return (error >= 700 && error <= 721 && error != 720) || error == 806 ||
+         error == 911 || error == 999;
+}
 
 // One call: the error with which it must fail, and the lock while it lasts.
 class Call {

@@ -565,36 +565,49 @@ class random:
 
     @staticmethod
     def seed(s):
+        """Sets the seed of what is drawn from now on."""
         _tf.random.set_seed(_b.int(s))
 
     @staticmethod
     def randn(*args):
+        """Draws of the standard normal distribution, of the given sizes."""
         return _tf.random.normal(list(args), dtype=_allowed(_tf.float64))
 
-    standard_normal = staticmethod(lambda size=None: random.randn(*([] if size is None else _np.atleast_1d(size).tolist())))
+    @staticmethod
+    def standard_normal(size=None):
+        """Draws of the standard normal distribution, of a shape."""
+        return random.randn(*([] if size is None else _np.atleast_1d(size).tolist()))
 
     @staticmethod
     def rand(*size):
+        """Draws from [0, 1), of the given sizes."""
         return _tf.random.uniform(list(size), dtype=_allowed(_tf.float64))
 
-    random = staticmethod(lambda size=None: random.rand(*([] if size is None else _np.atleast_1d(size).tolist())))
+    @staticmethod
+    def random(size=None):
+        """Draws from [0, 1), of a shape."""
+        return random.rand(*([] if size is None else _np.atleast_1d(size).tolist()))
 
     @staticmethod
     def uniform(low=0.0, high=1.0, size=None):
+        """Draws from [low, high), of a shape."""
         return low + (high - low) * random.random(size)
 
     @staticmethod
     def normal(loc=0.0, scale=1.0, size=None):
+        """Draws of the normal distribution, of a shape."""
         return loc + scale * random.standard_normal(size)
 
     @staticmethod
     def randint(low, high=None, size=None, dtype=_np.int64):
+        """Whole numbers from [low, high), or [0, low), of a shape."""
         low, high = (0, low) if high is None else (low, high)
         shape = [] if size is None else _np.atleast_1d(size).tolist()
         return _tf.cast(_tf.random.uniform(shape, low, high, _tf.int64), _dtype(dtype))
 
     @staticmethod
     def poisson(lam=1.0, size=None):
+        """Draws of the Poisson distribution, of a shape."""
         return array(_np.random.poisson(lam, size))
 
 

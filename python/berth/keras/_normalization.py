@@ -47,6 +47,7 @@ class Normalization(Layer):
         self._set(mean, variance)
 
     def build(self, input_shape):
+        """Makes the variables for a shape of inputs."""
         shape = list(input_shape)
         if self.mean is None and self._given is not None:
             kept = self._kept(len(shape))
@@ -54,6 +55,7 @@ class Normalization(Layer):
             self._set(*(np.broadcast_to(v, [shape[i] for i in sorted(kept)]).reshape(like) for v in self._given))
 
     def call(self, inputs):
+        """(inputs - mean) / standard deviation."""
         if self.mean is None:
             raise ValueError("Normalization: call adapt(data) first, or give mean and variance")
         x = inputs if hasattr(inputs, "dtype") and inputs.dtype.is_floating else _float(inputs)
@@ -61,9 +63,11 @@ class Normalization(Layer):
         return x * deviation + self.mean if self.invert else (x - self.mean) / deviation
 
     def compute_output_shape(self, input_shape):
+        """The shape of the inputs."""
         return input_shape
 
     def get_config(self):
+        """The arguments of the constructor."""
         given = {} if self.mean is None else {"mean": self.mean.numpy().ravel().tolist(),
                                               "variance": self.variance.numpy().ravel().tolist()}
         return {"name": self.name, "axis": list(self.axis) or None, "invert": self.invert, **given}

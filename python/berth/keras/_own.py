@@ -38,9 +38,11 @@ class Loss(metaclass=_IsEngines):
 
     @classmethod
     def from_config(cls, config):
+        """The loss that a config describes."""
         return cls(**config)
 
     def call(self, y_true, y_pred):
+        """The loss of each sample, [batch]; a loss of one's own overrides it."""
         raise NotImplementedError(f"{type(self).__name__} needs a method call(self, y_true, y_pred)")
 
     @property
@@ -69,6 +71,7 @@ class Metric(metaclass=_IsEngines):
 
     @classmethod
     def from_config(cls, config):
+        """The metric that a config describes."""
         return cls(**config)
 
     def add_weight(self, shape=(), initializer=None, dtype=None, name=None, **kwargs):
@@ -89,9 +92,11 @@ class Metric(metaclass=_IsEngines):
     add_variable = add_weight
 
     def update_state(self, *args, **kwargs):
+        """Takes a batch into account; a metric of one's own overrides it."""
         raise NotImplementedError(f"{type(self).__name__} needs a method update_state()")
 
     def result(self):
+        """The value of all batches so far; a metric of one's own overrides it."""
         raise NotImplementedError(f"{type(self).__name__} needs a method result()")
 
     def _update_of_engine(self, values, weight):
@@ -99,14 +104,17 @@ class Metric(metaclass=_IsEngines):
         call_converted(self.update_state, *values, **kwargs)
 
     def reset_state(self):
+        """Sets the variables to zero."""
         for v in self.variables:
             v.assign(_core.ops.zeros(v.shape, v.dtype))
 
     def reset_states(self):
+        """reset_state()."""
         self.reset_state()
 
     @property
     def variables(self):
+        """The variables of the metric."""
         return self.__berth__.variables
 
     weights = variables

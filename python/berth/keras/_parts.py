@@ -117,12 +117,18 @@ def _iterations(self):
 
 
 def _apply(self, grads, trainable_variables=None):
+    """Updates variables by gradients, one for each."""
     _engine_apply(self, list(grads), list(trainable_variables))
+
+
+def _build(self, variables):
+    """Makes the slots of variables."""
+    _engine_build(self, list(variables))
 
 
 _handle.apply = _apply
 _handle.apply_gradients = _apply_gradients
-_handle.build = lambda self, variables: _engine_build(self, list(variables))
+_handle.build = _build
 
 
 def _rate(self):
@@ -141,10 +147,10 @@ def _set_rate(self, rate):
 _handle.learning_rate = property(_rate, _set_rate)
 _handle.lr = _handle.learning_rate
 _handle.iterations = property(_iterations)
-_handle.variables = property(lambda self: _engine_variables(self))
+_handle.variables = property(lambda self: _engine_variables(self), doc="Iterations, learning rate and slots.")
 
 _metric_variables = _core.Metric.variables
-_core.Metric.variables = property(lambda self: _metric_variables(self))
+_core.Metric.variables = property(lambda self: _metric_variables(self), doc="The variables of the metric.")
 _core.Metric.reset_states = _core.Metric.reset_state
 
 

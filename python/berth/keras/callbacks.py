@@ -68,16 +68,37 @@ def _hand_logs(model, batch, *hooks):
         logs._fill()
 
 
+def _hooks(name, of):
+    """on_NAME_begin and on_NAME_end, which do nothing."""
+    def hook(end, word):
+        def nothing(self, *args, **kwargs):
+            return None
+        nothing.__name__ = f"on_{name}_{end}"
+        nothing.__doc__ = f"Called at the {word} of {of}; logs: losses and metrics."
+        return nothing
+    return hook("begin", "start"), hook("end", "end")
+
+
 class Callback:
     """Called while fit runs; override what you need."""
 
     model = None
     params = None
+    on_train_begin, on_train_end = _hooks("train", "fit()")
+    on_epoch_begin, on_epoch_end = _hooks("epoch", "each epoch")
+    on_train_batch_begin, on_train_batch_end = _hooks("train_batch", "each batch that trains")
+    on_batch_begin, on_batch_end = _hooks("batch", "each batch that trains")
+    on_test_begin, on_test_end = _hooks("test", "evaluate()")
+    on_test_batch_begin, on_test_batch_end = _hooks("test_batch", "each batch of evaluate()")
+    on_predict_begin, on_predict_end = _hooks("predict", "predict()")
+    on_predict_batch_begin, on_predict_batch_end = _hooks("predict_batch", "each batch of predict()")
 
     def set_model(self, model):
+        """Is given the model that trains."""
         self.model = model
 
     def set_params(self, params):
+        """Is given the numbers of epochs and steps."""
         self.params = params
 
     def _on_test_batch_end(self, batch):
@@ -88,20 +109,6 @@ class Callback:
 
     def _on_train_batch_end(self, batch):
         _hand_logs(self.model, batch, self.on_train_batch_end, self.on_batch_end)
-
-
-def _nothing(*names):
-    for name in names:
-        def hook(self, *args, **kwargs):
-            return None
-        hook.__name__ = name
-        setattr(Callback, name, hook)
-
-
-_nothing("on_train_begin", "on_train_end", "on_epoch_begin", "on_epoch_end", "on_train_batch_begin",
-         "on_train_batch_end", "on_batch_begin", "on_batch_end", "on_test_begin", "on_test_end",
-         "on_test_batch_begin", "on_test_batch_end", "on_predict_begin", "on_predict_end",
-         "on_predict_batch_begin", "on_predict_batch_end")
 
 
 class _Checkpoints(Callback):
@@ -171,6 +178,7 @@ class LearningRateScheduler(Callback):
         self.schedule, self.verbose = schedule, verbose
 
     def on_epoch_begin(self, epoch, logs=None):
+        """Sets the rate of the epoch."""
         try:
             rate = float(self.schedule(epoch, float(self.model.optimizer.learning_rate)))
         except TypeError:  # of one argument, as in Keras 2
@@ -180,6 +188,7 @@ class LearningRateScheduler(Callback):
             print(f"\nEpoch {epoch + 1}: LearningRateScheduler setting learning rate to {rate}.")
 
     def on_epoch_end(self, epoch, logs=None):
+        """Adds the rate to the logs."""
         if logs is not None:
             logs["learning_rate"] = float(self.model.optimizer.learning_rate)
 

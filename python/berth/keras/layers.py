@@ -148,6 +148,7 @@ class Layer:
         """Makes the weights, with add_weight()."""
 
     def call(self, inputs):
+        """What the layer computes of its inputs; a layer of one's own overrides it."""
         raise NotImplementedError(f"{type(self).__name__} needs a method call(self, inputs)")
 
     def __call__(self, inputs, *others, training=None, mask=None, **kwargs):
@@ -218,22 +219,29 @@ class Layer:
         return made
 
     def add_loss(self, loss):
+        """Adds a scalar to the loss, from within call()."""
         self.__berth__.add_loss(loss)
 
-    name = property(lambda self: self.__berth__.name)
-    path = property(lambda self: self.__berth__.path)
-    built = property(lambda self: self.__berth__.built, lambda self, v: None)
+    name = property(lambda self: self.__berth__.name, doc="The name that was given, or one of the class and a number.")
+    path = property(lambda self: self.__berth__.path,
+                    doc="The names of the model's parts down to this one, with slashes.")
+    built = property(lambda self: self.__berth__.built, lambda self, v: None, doc="Whether the weights are made.")
     trainable = property(lambda self: self.__berth__.trainable,
-                         lambda self, v: setattr(self.__berth__, "trainable", v))
-    weights = property(lambda self: self.__berth__.weights())
+                         lambda self, v: setattr(self.__berth__, "trainable", v),
+                         doc="Whether the weights are trained; setting it holds for all parts.")
+    weights = property(lambda self: self.__berth__.weights(), doc="The weights: trained ones first.")
     variables = weights
-    trainable_variables = property(lambda self: self.__berth__.trainable_variables())
+    trainable_variables = property(lambda self: self.__berth__.trainable_variables(),
+                                   doc="The weights that are trained.")
     trainable_weights = trainable_variables
-    non_trainable_variables = property(lambda self: self.__berth__.non_trainable_variables())
+    non_trainable_variables = property(lambda self: self.__berth__.non_trainable_variables(),
+                                       doc="The weights that are not trained.")
     non_trainable_weights = non_trainable_variables
-    losses = property(lambda self: self.__berth__.losses())
-    input = property(lambda self: self._one_or_all(self.__berth__.inputs()))
-    output = property(lambda self: self._one_or_all(self.__berth__.outputs()))
+    losses = property(lambda self: self.__berth__.losses(), doc="The scalars that regularizers and add_loss() give.")
+    input = property(lambda self: self._one_or_all(self.__berth__.inputs()),
+                     doc="The symbolic input of a layer that was called once.")
+    output = property(lambda self: self._one_or_all(self.__berth__.outputs()),
+                      doc="The symbolic output of a layer that was called once.")
 
     def _one_or_all(self, tensors):
         for v in tensors:
@@ -246,23 +254,30 @@ class Layer:
         inside = self.layers if hasattr(self, "layers") else self.__dict__.get("_parts", [])
         return tuple(found for part in inside for found in (part, *part.submodules))
 
-    dtype_policy = property(lambda self: self.__berth__.dtype_policy)
-    compute_dtype = property(lambda self: self.__berth__.compute_dtype.name)
-    dtype = property(lambda self: self.__berth__.dtype_policy.variable_dtype)
+    dtype_policy = property(lambda self: self.__berth__.dtype_policy,
+                            doc="The policy of dtypes, such as mixed_float16.")
+    compute_dtype = property(lambda self: self.__berth__.compute_dtype.name,
+                             doc="The name of the dtype that the layer computes in.")
+    dtype = property(lambda self: self.__berth__.dtype_policy.variable_dtype,
+                     doc="The name of the dtype of the weights.")
 
     def count_params(self):
+        """The number of numbers in the weights."""
         return self.__berth__.count_params()
 
     def get_weights(self):
+        """The weights as arrays."""
         return self.__berth__.get_weights()
 
     def set_weights(self, weights):
+        """Sets the weights, in the order of get_weights()."""
         weights, own = list(weights), self.weights
         if len(weights) == len(own):
             weights = [convert_to_tensor(w, v.dtype) for w, v in zip(weights, own)]
         self.__berth__.set_weights(weights)
 
     def compute_output_shape(self, input_shape):
+        """The shape of the output for a shape of the input."""
         return self.__berth__.compute_output_shape(input_shape)
 
     def __getattr__(self, name):
@@ -342,6 +357,7 @@ class Lambda(Layer):
         self.__dict__["_function"] = function
 
     def call(self, inputs):
+        """function(inputs)."""
         return self._function(inputs)
 
 
@@ -360,6 +376,7 @@ class Operation(Layer):
         self.__dict__.update(kind=kind, _constant=constant, _first=first)
 
     def call(self, inputs):
+        """What the operation computes of its inputs."""
         apply = getattr(operator, _OPERATORS[self.kind])
         return apply(*operands(self, inputs if isinstance(inputs, list) else [inputs]))
 

@@ -4,9 +4,9 @@ import itertools
 from berth import _core
 from berth._core import OpError
 from berth._frames import hide_in
-from berth._function import call_converted
+from berth._function import call_converted, contracts
 from berth._lazy import Lazy
-from berth._placement import Explanation, Placement, Report, contracts, save_text
+from berth._placement import Explanation, Placement, Report, save_text
 from berth._structure import LEAF, Composite, flatten, pack
 from berth._tensor import TensorSpec, convert_to_tensor
 from berth.data import Dataset
@@ -205,18 +205,20 @@ class Model(Layer):
 
     @property
     def input(self):
+        """The symbolic input, or the list of them."""
         return self._ends("_ins", self.__berth__.inputs())
 
     @property
     def output(self):
+        """The symbolic output, or the list of them."""
         return self._ends("_outs", self.__berth__.outputs())
 
     def _ends(self, form, tensors):
         whole = self._one_or_all(tensors)
         return pack(self.__dict__[form], tensors) if form in self.__dict__ else whole
 
-    inputs = property(lambda self: self._ends("", self.__berth__.inputs()))
-    outputs = property(lambda self: self._ends("", self.__berth__.outputs()))
+    inputs = property(lambda self: self._ends("", self.__berth__.inputs()), doc="The symbolic inputs.")
+    outputs = property(lambda self: self._ends("", self.__berth__.outputs()), doc="The symbolic outputs.")
 
     def _cast_inputs(self, tensors):
         wanted = self._input_dtypes()
@@ -237,11 +239,13 @@ class Model(Layer):
         return {k: convert_to_tensor(v) for k, v in logs.items()}
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """The scalar loss of a batch, regularizers included."""
         return self.__berth__.compute_loss(
             flatten(x)[0] if x is not None else [], flatten(y)[0],
             flatten(sample_weight)[0] if sample_weight is not None else [], flatten(y_pred)[0])
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        """Updates the compiled metrics by a batch; a dictionary of their values."""
         self.__berth__.update_metrics(
             flatten(x)[0], flatten(y)[0],
             flatten(sample_weight)[0] if sample_weight is not None else [], flatten(y_pred)[0])
@@ -314,6 +318,7 @@ class Model(Layer):
 
     def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None,
                  steps=None, callbacks=None, return_dict=False):
+        """The loss and metrics of data, without training: a scalar, a list, or a dictionary."""
         logs = self.__berth__.evaluate(self._inputs(x), _tensors(y), {
             "batch_size": _size("batch_size", batch_size, 32), "verbose": 0 if verbose == "auto" else int(verbose),
             "steps": steps or 0, "sample_weight": sample_weight,
@@ -334,21 +339,25 @@ class Model(Layer):
         return pack(form, arrays) if form is not None else arrays[0] if len(arrays) == 1 else arrays
 
     def train_on_batch(self, x, y=None, sample_weight=None, class_weight=None, return_dict=False):
+        """Trains on one batch; the loss and metrics."""
         loss = self.__berth__.train_on_batch(self._inputs(x), _tensors(y), sample_weight, dict(class_weight or {}))
         return {**self.__berth__.metrics_result(), "loss": float(loss)} if return_dict else float(loss)
 
     def test_on_batch(self, x, y=None, sample_weight=None, return_dict=False):
+        """The loss and metrics of one batch."""
         loss = self.__berth__.test_on_batch(self._inputs(x), _tensors(y), sample_weight)
         return {**self.__berth__.metrics_result(), "loss": float(loss)} if return_dict else float(loss)
 
     def predict_on_batch(self, x):
+        """The outputs for one batch, as arrays."""
         return self.predict(x, batch_size=len(x))
 
-    optimizer = property(lambda self: self.__berth__.optimizer())
-    metrics = property(lambda self: [owner(m) for m in self.__berth__.metrics()])
-    metrics_names = property(lambda self: self.__berth__.metrics_names())
-    input_names = property(lambda self: self.__berth__.input_names())
-    output_names = property(lambda self: self.__berth__.output_names())
+    optimizer = property(lambda self: self.__berth__.optimizer(), doc="The compiled optimizer, or None.")
+    metrics = property(lambda self: [owner(m) for m in self.__berth__.metrics()],
+                       doc="The metrics: of the loss first, then those compiled.")
+    metrics_names = property(lambda self: self.__berth__.metrics_names(), doc="The names of what evaluate() returns.")
+    input_names = property(lambda self: self.__berth__.input_names(), doc="The names of the inputs.")
+    output_names = property(lambda self: self.__berth__.output_names(), doc="The names of the outputs.")
 
     @property
     def layers(self):
@@ -363,6 +372,7 @@ class Model(Layer):
         return [known.get(h.key()) or wrapped(h) for h in self.__berth__.layers()]
 
     def get_layer(self, name=None, index=None):
+        """The layer of a name, or of a number."""
         if index is not None:
             return self.layers[index]
         for layer in self.layers:
@@ -372,10 +382,12 @@ class Model(Layer):
                          f"{[layer.name for layer in self.layers]}")
 
     def reset_metrics(self):
+        """Sets the metrics to zero."""
         self.__berth__.reset_metrics()
 
     @property
     def stop_training(self):
+        """Set to True by a callback: fit() ends after this batch."""
         return self.__dict__.get("_stop", False)
 
     @stop_training.setter
@@ -386,6 +398,7 @@ class Model(Layer):
 
     def summary(self, line_length=None, positions=None, print_fn=None, expand_nested=False, show_trainable=False,
                 layer_range=None):
+        """Prints layers, shapes and numbers of weights."""
         (print_fn or print)(self.__berth__.summary())
 
     def _repr_html_(self):
@@ -416,9 +429,11 @@ class Model(Layer):
         _saving.save_model(self, filepath, overwrite, include_optimizer)
 
     def save_weights(self, filepath, overwrite=True):
+        """Writes the weights to a file; its ending says the format."""
         _saving.save_weights(self, filepath, overwrite)
 
     def load_weights(self, filepath, skip_mismatch=False):
+        """Reads weights that save_weights() or save() wrote."""
         _saving.load_weights(self, filepath, skip_mismatch)
 
     def to_json(self, **kwargs):
@@ -438,9 +453,11 @@ class Model(Layer):
         return _saving.deserialize_keras_object({"class_name": kind, "config": config}, custom_objects)
 
     def train_step(self, data):
+        """What fit() does with a batch: a dictionary of values; a model of one's own overrides it."""
         raise NotImplementedError("fit runs the engine's step unless a class overrides this")
 
     def test_step(self, data):
+        """What evaluate() does with a batch: a dictionary of values; a model of one's own overrides it."""
         raise NotImplementedError("evaluate runs the engine's step unless a class overrides this")
 
 
@@ -479,6 +496,7 @@ class Sequential(Model):
         return True
 
     def add(self, layer):
+        """Adds a layer at the end."""
         self._append(layer)
         self._build_at_input()
 
@@ -500,6 +518,7 @@ class Sequential(Model):
         self._given.append(layer)
 
     def pop(self):
+        """Takes the last layer away."""
         self.__dict__.pop("__berth__", None)
         self.__dict__.pop("_wanted", None)
         return self._given.pop()
@@ -517,9 +536,11 @@ class Sequential(Model):
 
     @property
     def layers(self):
+        """The layers, without the Input."""
         return [g for g in self._given if not isinstance(g, _layers.InputLayer)]
 
     def build(self, input_shape=None):
+        """Makes the weights for a shape of inputs."""
         if input_shape is not None:
             self.__berth__.build([list(input_shape)])
 

@@ -13,7 +13,7 @@ import zipfile
 from berth import _core
 from berth._structure import LEAF, pack
 from berth.keras import _hdf5
-from berth.keras._own import MeanOf
+from berth.keras._own import MeanOf as _MeanOf
 from berth.keras.layers import _OPERATORS, InputLayer, Lambda, Layer, is_operation, operands, operation
 from berth.keras.models import Model, Sequential
 
@@ -387,7 +387,7 @@ def _part_json(value):
         return [_part_json(v) for v in value]
     if isinstance(value, dict):
         return {k: _part_json(v) for k, v in value.items()}
-    if isinstance(value, MeanOf):
+    if isinstance(value, _MeanOf):
         value = value.function
     if isinstance(value, types.BuiltinFunctionType):
         return value.__name__

@@ -3,11 +3,13 @@ import threading
 
 import numpy as np
 from berth import _core
+from berth._structure import flatten
 from berth._tensor import TensorSpec
 from keras.src import tree
 from keras.src.trainers.data_adapters import array_slicing
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 from keras.src.trainers.data_adapters.data_adapter import DataAdapter
+from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
 
 from keras_berth.src.ops.core import convert_to_tensor
@@ -29,6 +31,35 @@ def _dense(v):
     if hasattr(v, "detach"):
         return v.detach().cpu().numpy()
     return v
+
+
+def is_text(v):
+    """True of a tensor or an array of strings."""
+    return (isinstance(v, _core.Tensor) and v.dtype == _core.string) or (
+        isinstance(v, np.ndarray) and (v.dtype.kind in "SU" or v.dtype == object and v.size and isinstance(
+            v.flat[0], (str, bytes))))
+
+
+def _texts(x, y, sample_weight, options):
+    """The data set of batches of texts, which Keras' adapters of arrays do not take."""
+    from berth.data import Dataset
+    batches = Dataset.from_tensor_slices(tuple(v for v in (x, y, sample_weight) if v is not None))
+    if options.get("shuffle") and y is not None:
+        batches = batches.shuffle(len(batches), seed=int(np.random.randint(2 ** 31)))
+    return batches.batch(options.get("batch_size") or 32)
+
+
+def _weighted(batch, class_weight):
+    """(x, y) of a dataset with the weight of each y's class."""
+    x, y, weight = (*batch, None, None)[:3]
+    if weight is not None:
+        raise ValueError("class_weight and sample_weight cannot be given at the same time")
+    if y is None or isinstance(y, (dict, list, tuple)):
+        raise ValueError("class_weight is for models with a single output")
+    table = _core.convert([class_weight.get(c, 1.0) for c in range(max(class_weight) + 1)], "float32")
+    if len(y.shape) > 1:
+        y = _core.ops.argmax(y, -1) if y.shape[-1] > 1 else _core.ops.squeeze(y, [-1])
+    return x, batch[1], _core.ops.gather(table, _core.ops.cast(y, "int32"))
 
 
 class _DatasetAdapter(DataAdapter):
@@ -56,10 +87,16 @@ class Epochs(EpochIterator):
     def __init__(self, x, y=None, sample_weight=None, strategy=None, **options):
         from berth.data import Dataset
         from berth.distribute import DistributedDataset
+        if any(map(is_text, tree.flatten(x))):
+            x, y, sample_weight = _texts(x, y, sample_weight, options), None, None
         self._own = x if isinstance(x, (Dataset, DistributedDataset)) else None
         if self._own is not None:
             if y is not None or sample_weight is not None:
                 raise ValueError("a dataset has targets and weights in its elements: leave out y and sample_weight")
+            if class_weight := options.pop("class_weight", None):
+                if isinstance(x, DistributedDataset):
+                    raise ValueError("class_weight is given with a distributed dataset; map weights into its elements")
+                self._own = x.map(lambda *batch: _weighted(batch, class_weight))
             x = np.zeros((1, 1))
         super().__init__(x, y, sample_weight, **options)
         if self._own is not None:
@@ -78,31 +115,38 @@ class Epochs(EpochIterator):
         """The batches of an epoch with a part for each replica, which the engine's pipeline cuts."""
         from berth.data import Dataset
         from berth.distribute import DistributedDataset
+        self._strategy.__berth__.start_shares()
         if isinstance(self._own, DistributedDataset):
             return self._own
         if self._own is not None:
             return self._strategy.experimental_distribute_dataset(self._own)
         whole = self.rows()
         if whole is None:
-            first = tensors(next(iter(self.data_adapter.get_numpy_iterator())))
+            first = tensors(self.first_batch())
             spec = tree.map_structure(lambda t: TensorSpec([None, *t.shape[1:]], t.dtype), first)
             batches = Dataset.from_generator(lambda: iter(self.data_adapter.get_numpy_iterator()),
                                              output_signature=spec)
         else:
-            batches = Dataset.from_tensor_slices(whole)
+            leaves, form = flatten(whole, lambda v: v is not None)
+            batches = Dataset(_core.Dataset.from_tensor_slices(leaves), form)
             if self.data_adapter._shuffle:
                 n = self.data_adapter._num_samples
                 batches = batches.shuffle(n, seed=int(np.random.randint(2 ** 31)))
             batches = batches.batch(self.data_adapter.batch_size)
+            least = min(self.data_adapter.batch_size, self.data_adapter._num_samples)
+            if least < self._strategy.num_replicas_in_sync == self._strategy.__berth__.replicas_here:
+                return batches  # each for one replica
         return self._strategy.experimental_distribute_dataset(batches)
 
     def first_batch(self):
-        """A batch to see shapes of, of which none is lost; None where Keras' way has to do."""
-        if self._own is not None:
-            return next(iter(getattr(self._own, "__berth_whole__", self._own)))
-        if isinstance(self.data_adapter, ArrayDataAdapter):
-            return next(iter(self.data_adapter.get_numpy_iterator()))
-        return None
+        """A batch to see shapes of, of which none is lost."""
+        adapter = self.data_adapter
+        if isinstance(adapter, PyDatasetAdapter):  # its workers would go on from the second
+            return adapter._standardize_batch(adapter.py_dataset[0])
+        for batch in getattr(self._own, "__berth_whole__", self._own) if self._own is not None else (
+                adapter.get_numpy_iterator()):
+            return batch
+        raise ValueError("the dataset has no batches: it is empty, or a batch with drop_remainder=True is larger than it")
 
     def rows(self):
         """The arrays as tensors, where all batches are rows of them; else None."""

@@ -22,7 +22,10 @@ class BerthOptimizer(base_optimizer.BaseOptimizer):
 
     def apply_gradients(self, grads_and_vars):
         """Steps that depend on a condition are made once for all replicas, which do not meet inside of one."""
-        if _core.replica_id() is None or not (self.gradient_accumulation_steps or hasattr(self, "inner_optimizer")):
+        grads_and_vars = list(grads_and_vars)
+        _core.check_update_context([getattr(v, "_value", v) for _, v in grads_and_vars])
+        conditional = self.gradient_accumulation_steps or self.use_ema or hasattr(self, "inner_optimizer")
+        if _core.replica_id() is None or not conditional:
             return super().apply_gradients(grads_and_vars)
         pairs = [(g, v) for g, v in grads_and_vars if g is not None]
         sums = _core.all_reduce("sum", [_core.convert(g, None) for g, _ in pairs])
@@ -32,6 +35,15 @@ class BerthOptimizer(base_optimizer.BaseOptimizer):
 
         tf.distribute.get_replica_context().merge_call(once, args=tuple(sums))
         return self.iterations
+
+    def assign(self, variable, value):
+        _written("assign", variable, value)
+
+    def assign_add(self, variable, value):
+        _written("assign_add", variable, value)
+
+    def assign_sub(self, variable, value):
+        _written("assign_sub", variable, value)
 
     def _backend_apply_gradients(self, grads, trainable_variables):
         if _core.replica_id() is not None:
@@ -47,6 +59,15 @@ class BerthOptimizer(base_optimizer.BaseOptimizer):
             grad = _core.convert(grad, v.dtype)
             update(self, v, grad if grad.dtype.name == v.dtype else _ops.cast(grad, v.dtype),
                    _ops.cast(_core.convert(learning_rate, None), v.dtype))
+
+
+def _written(name, variable, value):
+    """Writes a variable. The values of all replicas are equal here, so a tf.Variable without an aggregation takes one."""
+    if _core.replica_id() is None or not isinstance(variable, _core.Variable):
+        getattr(variable, name)(value)
+        return
+    tf.distribute.get_replica_context().merge_call(
+        lambda _, v: getattr(variable, name)(v.values[0]), args=(_core.convert(value, variable.dtype),))
 
 
 def _can_be_updated(v):

@@ -20,7 +20,7 @@ class _Traced(Exception):
 class Step:
     """A step function of a model."""
 
-    def __init__(self, step, name, eager=False, contract=None, strategy=None, joined="mean"):
+    def __init__(self, step, name, eager=False, contract=None, strategy=None, joined="mean", weighs=True):
         self._step, self._strategy, self._joined = step, strategy, joined
         make = (lambda fn, name: fn) if eager else (
             lambda fn, name: Function(fn, name=name, autograph=False, contract=contract))
@@ -28,6 +28,8 @@ class Step:
         self._many = make(self._loop, name)
         self._replicated = make(self._run, name)
         self.last = None
+        self._weighs = weighs  # whether the step knows of idle replicas
+        self.idle = set()      # without rows of their own: they compute those of another, which do not count
         self._form = None
         self._count = 1  # steps in the next call
 
@@ -40,16 +42,29 @@ class Step:
 
     def _on_replicas(self, batch):
         """A step in every replica: a batch has a PerReplica where there are several."""
-        leaves, self._form = flatten(batch, lambda v: v is not None)
-        return self._replicated([list(v.values) if isinstance(v, PerReplica) else [v] for v in leaves])
+        leaves, self._form = flatten(batch, lambda v: v is not None, PerReplica)
+        return self._replicated([list(v.values) if isinstance(v, PerReplica) else self._cut(v) for v in leaves])
+
+    def _cut(self, t):
+        """The parts of a tensor with fewer rows than replicas, of which some are empty; others stay whole."""
+        n = self._strategy.num_replicas_in_sync
+        if not t.shape or t.shape[0] >= n or n != self._strategy.__berth__.replicas_here:
+            return [t]
+        return [t[r:min(r + 1, t.shape[0])] for r in range(n)]
 
     def _run(self, parts):
         """The traced function: results are the mean over replicas, or one after the other."""
+        empty = {r for p in parts if len(p) > 1 for r, t in enumerate(p) if t.shape and not t.shape[0]}
+        self.idle = empty if self._weighs and len(empty) < len(parts[0]) else set()
+        if self.idle:
+            busy = next(r for r in range(len(parts[0])) if r not in self.idle)
+            parts = [[p[busy] if r in self.idle else t for r, t in enumerate(p)] for p in parts]
         data = pack(self._form, [p[0] if len(p) == 1 else PerReplica(p) for p in parts])
-        out, form = flatten(self._strategy.run(self._step, args=(data,)), lambda v: v is not None)
+        out, form = flatten(self._strategy.run(self._step, args=(data,)), lambda v: v is not None, PerReplica)
         return pack(form, [self._of_all(v.values) if isinstance(v, PerReplica) else v for v in out])
 
     def _of_all(self, values):
+        values = [v for r, v in enumerate(values) if r not in self.idle]
         if self._joined == "concat" and len(values[0].shape):
             return _ops.concat(list(values), 0)
         total = _ops.add_n([tf.cast(v, "float32") for v in values])
@@ -105,7 +120,7 @@ class Step:
 
         def turn(i, *_):
             leaves = flatten(self._step(self._batch(arrays, places, i)), lambda v: v is not None)[0]
-            return (i + 1, *(tf.cast(v, d) for v, (_, d) in zip(leaves, specs)))
+            return (i + 1, *(tf.cast(_core.convert(v, None), d) for v, (_, d) in zip(leaves, specs)))
 
         start = (0, *(_ops.zeros(s, d) for s, d in specs))
         return pack(form, tf.while_loop(lambda i, *_: i < count, turn, start)[1:])
@@ -125,3 +140,56 @@ class Step:
         except _Traced:
             pass
         return found
+
+
+class ScheduledStep:
+    """A step function that workers of a ParameterServerStrategy run, each at its own pace."""
+
+    def __init__(self, step, name, strategy, variables):
+        from berth._servers import ClusterCoordinator
+        self._coordinator, self._name, self._variables = ClusterCoordinator(strategy), name, variables
+        self._function = Function(step, name=name, autograph=False)
+        self._newest = None
+        self.last = self
+
+    def __call__(self, batches):
+        """The results of the last of some batches, when all are done."""
+        for batch in batches:
+            self._newest = self._coordinator.schedule(self._function, args=(batch,))
+        self._coordinator.join()
+        return self._newest.get()
+
+    def over(self, epochs, alone, begin):
+        """Runs a step for each batch; yields (first step, last step, results of one of them).
+
+        alone: each is waited for, and the chief has its updates; else about two groups of _CALL_SECONDS are under way.
+        """
+        start = before = None
+        try:
+            for first, last, batches in epochs:
+                if start is None:
+                    begin(first)
+                    start = first, time.perf_counter()
+                if alone:
+                    yield first, last, self(batches)
+                    start = None
+                    continue
+                for batch in batches:
+                    self._newest = self._coordinator.schedule(self._function, args=(batch,))
+                if time.perf_counter() - start[1] > _CALL_SECONDS:
+                    at, start = start[0], None
+                    yield at, last, (before or self._newest).get()
+                    before = self._newest
+        finally:
+            self._coordinator.join()
+        if start is not None:
+            yield start[0], last, self._newest.get()
+
+    def placement(self):
+        """How many steps workers ran, and which server has which variables."""
+        from berth._placement import Report
+        strategy, done = self._coordinator.strategy, self._coordinator.statistics()
+        lines = [f'placement of "{self._name}" by workers: {done["done"]} functions done, '
+                 f'{done["failed"]} failed, {done["run_again"]} run again']
+        lines += [f"  {v.path} {tuple(v.shape)}: {', '.join(strategy.servers_of(v._value))}" for v in self._variables()]
+        return Report("\n".join(lines) + "\n")

@@ -15,9 +15,10 @@ from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 from keras.src.utils import traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
-from keras_berth.src import distribution_lib
-from keras_berth.src.epoch import Epochs, tensors
-from keras_berth.src.steps import Step
+from keras_berth.src import distribution_lib, losses
+from keras_berth.src.epoch import Epochs, is_text, tensors
+from keras_berth.src.plan import plan_of
+from keras_berth.src.steps import ScheduledStep, Step
 
 
 class BerthTrainer(base_trainer.Trainer):
@@ -30,6 +31,7 @@ class BerthTrainer(base_trainer.Trainer):
         self._last_step = None
         strategy = tf.distribute.get_strategy() if tf.distribute.has_strategy() else None
         self._strategy = strategy or distribution_lib.strategy()
+        self._on_servers = hasattr(self._strategy, "servers_of")
 
     @property
     def distribute_strategy(self):
@@ -56,13 +58,26 @@ class BerthTrainer(base_trainer.Trainer):
         return self(x, training=training) if self._call_has_training_arg else self(x)
 
     def _loss_of(self, x, y, y_pred, sample_weight, training):
-        loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
-        rows = next(v for v in tree.flatten(x) if v is not None).shape[0]
-        self._loss_tracker.update_state(loss, sample_weight=rows)
-        if training and _core.replica_id() is not None:  # of the whole batch, a replica's part may be smaller
-            mine = _core.convert(float(rows), None)
-            loss = loss * (mine / _core.all_reduce("sum", [mine])[0])
+        idle = self._idle(training)
+        rows = 0 if _core.replica_id() in idle else next(v for v in tree.flatten(x) if v is not None).shape[0]
+        several = _core.replica_id() is not None and isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy)
+        with losses.part(rows) if idle or several else contextlib.nullcontext():
+            loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
+            self._loss_tracker.update_state(losses.unscaled(loss), sample_weight=rows)
         return loss
+
+    def _aggregate_additional_loss(self, loss):
+        return losses.scaled(super()._aggregate_additional_loss(loss))
+
+    def _idle(self, training):
+        """The replicas without rows of their own, which compute those of another."""
+        step = self.train_function if training else self.test_function
+        return getattr(step, "idle", ())
+
+    def _metrics_of(self, x, y, y_pred, sample_weight, training):
+        if _core.replica_id() in self._idle(training):
+            return self.get_metrics_result()
+        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def train_step(self, data):
         x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
@@ -77,34 +92,43 @@ class BerthTrainer(base_trainer.Trainer):
             self.optimizer.apply_gradients(zip(gradients, weights))
         else:
             warnings.warn("The model does not have any trainable weights.")
-        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+        return self._metrics_of(x, y, y_pred, sample_weight, training=True)
 
     def test_step(self, data):
         x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
         y_pred = self._forward(x, training=False)
         self._loss_of(x, y, y_pred, sample_weight, training=False)
-        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+        return self._metrics_of(x, y, y_pred, sample_weight, training=False)
 
     def predict_step(self, data):
         x, _, _ = data_adapter_utils.unpack_x_y_sample_weight(data)
         return self._forward(x, training=False)
 
+    @property
+    def _split(self):
+        """The strategy that splits batches; None where a step runs on a whole one."""
+        return None if self._on_servers else self._strategy
+
     def _make(self, step, name, strategy=None, joined="mean"):
-        return Step(step, f"{self.name}/{name}", self.run_eagerly, self._contract, strategy, joined)
+        if self._on_servers and joined == "mean" and not self.run_eagerly:
+            return ScheduledStep(step, f"{self.name}/{name}", self._strategy,
+                                 lambda: [*self.variables, *getattr(self.optimizer, "variables", [])])
+        own = getattr(step, "__func__", None) is getattr(BerthTrainer, name)
+        return Step(step, f"{self.name}/{name}", self.run_eagerly, self._contract, strategy, joined, weighs=own)
 
     def _of_predict(self):
         """The strategy of predict(): of several tasks each predicts all."""
         several = isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy)
-        return None if several else self._strategy
+        return None if several else self._split
 
     def make_train_function(self, force=False):
         if self.train_function is None or force:
-            self.train_function = self._make(self.train_step, "train_step", self._strategy)
+            self.train_function = self._make(self.train_step, "train_step", self._split)
         return self.train_function
 
     def make_test_function(self, force=False):
         if self.test_function is None or force:
-            self.test_function = self._make(self.test_step, "test_step", self._strategy)
+            self.test_function = self._make(self.test_step, "test_step", self._split)
         return self.test_function
 
     def make_predict_function(self, force=False):
@@ -115,18 +139,30 @@ class BerthTrainer(base_trainer.Trainer):
     # Epochs.
 
     def _build_for(self, epochs):
-        """Makes variables of the model, its metrics and its optimizer."""
+        """Makes variables of the model, its metrics and its optimizer; what this cannot make, the first step makes."""
         first = epochs.first_batch()
-        with contextlib.nullcontext() if self._strategy is None else self._strategy.scope():
-            if first is not None:
-                self._symbolic_build(data_batch=first)
+        with (contextlib.nullcontext() if self._strategy is None else self._strategy.scope(),
+              contextlib.suppress(RuntimeError)):  # a train_step of the model's own need not call the model
+            if any(map(is_text, tree.flatten(first))):
+                self._build_by_values(tensors(first))
             else:
-                self._symbolic_build(iterator=epochs)
-        epochs.reset()
+                self._symbolic_build(data_batch=first)
+
+    def _build_by_values(self, batch):
+        """What _symbolic_build() does, for texts, which are not traced."""
+        x, y, _ = data_adapter_utils.unpack_x_y_sample_weight(batch)
+        y_pred = self._forward(x, training=False)
+        if self._compile_metrics is not None and not self._compile_metrics.built and y is not None:
+            self._compile_metrics.build(y, y_pred)
+        if self.optimizer is not None and not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
 
     def _calls(self, step, epochs, whole, callbacks, kind):
         """Runs an epoch; yields after each call of the engine (first step, last step, results of the last)."""
         begin = getattr(callbacks, f"on_{kind}_batch_begin")
+        if isinstance(step, ScheduledStep):
+            yield from step.over(epochs, self.steps_per_execution > 1 or _watches_batches(callbacks, kind), begin)
+            return
         if whole is None:
             for first, last, batches in epochs:
                 begin(first)
@@ -160,7 +196,7 @@ class BerthTrainer(base_trainer.Trainer):
             (x, y, sample_weight), validation_data = array_slicing.train_validation_split(
                 (x, y, sample_weight), validation_split=validation_split)
         batches = Epochs(x, y, sample_weight, batch_size=batch_size, steps_per_epoch=steps_per_epoch, shuffle=shuffle,
-                         class_weight=class_weight, steps_per_execution=self.steps_per_execution, strategy=self._strategy)
+                         class_weight=class_weight, steps_per_execution=self.steps_per_execution, strategy=self._split)
         self._build_for(batches)
         callbacks = self._callbacks(callbacks, batches, verbose, epochs, add_history=True)
         validation = None
@@ -201,7 +237,7 @@ class BerthTrainer(base_trainer.Trainer):
 
     def _for_evaluation(self, x, y, sample_weight, batch_size, steps):
         batches = Epochs(x, y, sample_weight, batch_size=batch_size, steps_per_epoch=steps, shuffle=False,
-                         steps_per_execution=self.steps_per_execution, strategy=self._strategy)
+                         steps_per_execution=self.steps_per_execution, strategy=self._split)
         return batches, None if self._strategy is not None else batches.rows()
 
     @traceback_utils.filter_traceback
@@ -237,10 +273,7 @@ class BerthTrainer(base_trainer.Trainer):
         self.make_predict_function()
         self.stop_predicting = False
         if not all(layer.built for layer in self._flatten_layers()):
-            first = batches.first_batch()
-            first = next(iter(batches))[2][0] if first is None else first
-            self(data_adapter_utils.unpack_x_y_sample_weight(tensors(first))[0])
-            batches.reset()
+            self(data_adapter_utils.unpack_x_y_sample_weight(tensors(batches.first_batch()))[0])
         callbacks.on_predict_begin()
         results = []
         with batches.catch_stop_iteration():
@@ -298,6 +331,14 @@ class BerthTrainer(base_trainer.Trainer):
     def explain(self, op):
         """Why an op of the last steps is where it is, and what would move it."""
         return self._reported().explain(op)
+
+    def _berth_plan(self, strategy, batch):
+        """What tf.distribute.Strategy.plan() is asked: of a batch size, or of a batch of data."""
+        self._assert_compile_called("plan")
+        if strategy is not self._strategy:
+            raise ValueError(f"plan: the model is made for {self.distribute_strategy!r}; expected {strategy!r}: make and "
+                             "compile it in the scope of the strategy that is asked")
+        return plan_of(self, strategy, batch)
 
     def plan_text(self, stage="plan"):
         """The last step function as text: stage "trace", "optimize", "place" or "plan"."""

@@ -1,7 +1,10 @@
 """keras.Variable: holds a variable of Berth, made where the open device scope and strategy say."""
 import contextlib
+import threading
 
+import berth as tf
 from berth import _core
+from berth._control import init_scope
 from keras.src.backend.common import KerasVariable
 from keras.src.backend.common.stateless_scope import in_stateless_scope
 
@@ -12,15 +15,32 @@ _AGGREGATION = {"none": 3, "sum": 1, "mean": 2, "only_first_replica": 3}
 _SYNCHRONIZATION = {"auto": 0, "none": 1, "on_write": 2, "on_read": 3}
 
 
+_scopes = threading.local()  # .without: in without_metrics()
+
+
+@contextlib.contextmanager
+def without_metrics():
+    """Inside, on this thread, nothing is added to variables of which each replica has its own."""
+    _scopes.without = True
+    try:
+        yield
+    finally:
+        _scopes.without = False
+
+
 class Variable(KerasVariable):
     """A variable of Keras; its `value` outside of stateless scopes is a tf.Variable."""
+
+    def _initialize_with_initializer(self, initializer):
+        with init_scope():  # an optimizer or a layer is built in the first call of a function
+            super()._initialize_with_initializer(initializer)
 
     def _initialize(self, value):
         if isinstance(value, _core.Variable):
             self._value = value
             return
         strategy = None if _core.has_strategy() else distribution_lib.strategy()
-        with contextlib.nullcontext() if strategy is None else strategy.scope():
+        with init_scope(), contextlib.nullcontext() if strategy is None else strategy.scope():
             self._value = _core.Variable(value, trainable=self._trainable, name=self._path, dtype=self._dtype,
                                          synchronization=_SYNCHRONIZATION[self._synchronization],
                                          aggregation=_AGGREGATION[self._aggregation])
@@ -36,6 +56,8 @@ class Variable(KerasVariable):
         """assign_add() and assign_sub() in one op."""
         if in_stateless_scope() or self._value is None:
             return getattr(super(), name)(value)
+        if self._synchronization == "on_read" and getattr(_scopes, "without", False):
+            return self._value.read_value()
         value = self._convert_to_tensor(value, self._dtype)
         if tuple(value.shape) not in (self._shape, ()):
             return getattr(super(), name)(value)

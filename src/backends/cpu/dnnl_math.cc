@@ -27,6 +27,7 @@ using dnnl::memory;
 using dnnl::prop_kind;
 using Desc = memory::desc;
 constexpr auto kFloat = memory::data_type::f32;
+constexpr auto kDirect = algorithm::convolution_direct;
 
 // Sets the number of OpenMP threads to one and restores it afterwards: it
 // belongs to the calling thread, which may be the user's.
@@ -170,6 +171,49 @@ Geometry geometry_of(const ConvShape& s) {
           {s.pad_bottom, s.pad_right}};
 }
 
+// oneDNN 3 describes a primitive in one call; before, what it computes was a
+// descriptor of its own. `what`: the layouts of its arguments.
+template <class... Layouts>
+auto describe_forward(const Geometry& g, const dnnl::primitive_attr& attributes,
+                      const Layouts&... what) {
+  using Conv = convolution_forward;
+  const auto kind = prop_kind::forward_training;
+#if DNNL_VERSION_MAJOR >= 3
+  return Conv::primitive_desc(engine(), kind, kDirect, what..., g.strides,
+                              g.dilations, g.pad_low, g.pad_high, attributes);
+#else
+  return Conv::primitive_desc(Conv::desc(kind, kDirect, what..., g.strides,
+                                         g.dilations, g.pad_low, g.pad_high),
+                              attributes, engine());
+#endif
+}
+
+template <class Conv>
+auto describe_backward(const Geometry& g,
+                       const dnnl::primitive_attr& attributes,
+                       const convolution_forward::primitive_desc& hint,
+                       const Desc& input, const Desc& filter,
+                       const Desc& output) {
+#if DNNL_VERSION_MAJOR >= 3
+  return typename Conv::primitive_desc(engine(), kDirect, input, filter, output,
+                                       g.strides, g.dilations, g.pad_low,
+                                       g.pad_high, hint, attributes);
+#else
+  return
+      typename Conv::primitive_desc({kDirect, input, filter, output, g.strides,
+                                     g.dilations, g.pad_low, g.pad_high},
+                                    attributes, engine(), hint);
+#endif
+}
+
+void append_relu(dnnl::post_ops& after) {
+#if DNNL_VERSION_MAJOR >= 3
+  after.append_eltwise(algorithm::eltwise_relu, 0.f, 0.f);
+#else
+  after.append_eltwise(1.f, algorithm::eltwise_relu, 0.f, 0.f);
+#endif
+}
+
 // The filter's dims in oneDNN's logical order; `plain`: [h, w, in, out].
 Desc filter_desc(const ConvShape& s, bool plain) {
   const int64_t in = s.in_c / s.groups, out = s.out_c / s.groups;
@@ -273,23 +317,17 @@ class DnnlConv : public SlicedConv {
     // Later units adopt the filter layout of the first.
     const Desc filter =
         implementation_.empty() ? filter_desc(shape_, false) : small_.filter;
-    const auto direct = algorithm::convolution_direct;
     if (pass_ == ConvPass::kForward) {
       if (options_.relu) {
         dnnl::post_ops after;
-        after.append_eltwise(1.f, algorithm::eltwise_relu, 0.f, 0.f);
+        append_relu(after);
         attributes.set_post_ops(after);
       }
       const Desc bias({shape_.out_c}, kFloat, memory::format_tag::x);
-      auto desc =
+      const auto chosen =
           options_.bias
-              ? convolution_forward::desc(
-                    prop_kind::forward_training, direct, input, filter, bias,
-                    output, g.strides, g.dilations, g.pad_low, g.pad_high)
-              : convolution_forward::desc(prop_kind::forward_training, direct,
-                                          input, filter, output, g.strides,
-                                          g.dilations, g.pad_low, g.pad_high);
-      convolution_forward::primitive_desc chosen(desc, attributes, engine());
+              ? describe_forward(g, attributes, input, filter, bias, output)
+              : describe_forward(g, attributes, input, filter, output);
       const Desc weights = chosen.weights_desc();
       Primitive::Arguments arguments{{DNNL_ARG_SRC, input},
                                      {DNNL_ARG_WEIGHTS, weights}};
@@ -298,16 +336,11 @@ class DnnlConv : public SlicedConv {
       return finish_unit(convolution_forward(chosen), chosen,
                          std::move(arguments), weights);
     }
-    convolution_forward::primitive_desc hint(
-        convolution_forward::desc(prop_kind::forward_training, direct, input,
-                                  filter_desc(shape_, false), output, g.strides,
-                                  g.dilations, g.pad_low, g.pad_high),
-        attributes, engine());
+    const auto hint = describe_forward(g, attributes, input,
+                                       filter_desc(shape_, false), output);
     if (pass_ == ConvPass::kBackwardData) {
-      convolution_backward_data::primitive_desc chosen(
-          {direct, input, filter, output, g.strides, g.dilations, g.pad_low,
-           g.pad_high},
-          attributes, engine(), hint);
+      const auto chosen = describe_backward<convolution_backward_data>(
+          g, attributes, hint, input, filter, output);
       const Desc weights = chosen.weights_desc();
       return finish_unit(convolution_backward_data(chosen), chosen,
                          {{DNNL_ARG_DIFF_DST, output},
@@ -315,10 +348,8 @@ class DnnlConv : public SlicedConv {
                           {DNNL_ARG_DIFF_SRC, input}},
                          weights);
     }
-    convolution_backward_weights::primitive_desc chosen(
-        {direct, input, filter, output, g.strides, g.dilations, g.pad_low,
-         g.pad_high},
-        attributes, engine(), hint);
+    const auto chosen = describe_backward<convolution_backward_weights>(
+        g, attributes, hint, input, filter, output);
     const Desc weights = chosen.diff_weights_desc();
     return finish_unit(convolution_backward_weights(chosen), chosen,
                        {{DNNL_ARG_SRC, input},

@@ -62,6 +62,19 @@ const FoundCards& found() {
   return f;
 }
 
+// Returns why a card cannot be used, or lacks a part of cuDNN.
+std::string why_less(CudaCard& card) {
+  try {
+    card.context();
+    const std::string why = card.cudnn().why_no_attention(card);
+    if (why.empty()) return "";
+    return fmt::format("attention on {} is by Berth's own kernels: {}",
+                       card.features().name, why);
+  } catch (const errors::Error& e) {
+    return fmt::format("{} cannot be used: {}", card.features().name, e.what());
+  }
+}
+
 }  // namespace
 
 const std::vector<std::unique_ptr<gpu::Card>>& cards() { return found().cards; }
@@ -69,8 +82,14 @@ const std::vector<std::unique_ptr<gpu::Card>>& cards() { return found().cards; }
 const std::string& why_none() {
   static const auto& why = immortal<std::string>([] {
     const FoundCards& f = found();
-    const std::string lt = f.cards.empty() ? "" : why_no_lt();
-    return f.why + (f.why.empty() || lt.empty() ? "" : "; ") + lt;
+    std::string why = f.why;
+    const auto add = [&](const std::string& more) {
+      if (!more.empty()) why += (why.empty() ? "" : "; ") + more;
+    };
+    if (!f.cards.empty()) add(why_no_lt());
+    for (const auto& card : f.cards)
+      add(why_less(static_cast<CudaCard&>(*card)));
+    return why;
   }());
   return why;
 }

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <fstream>
 #include <map>
 
 #include "backends/cuda/cuda_memory.h"
@@ -17,6 +19,18 @@ namespace {
 
 constexpr size_t kMostParameters = 64;
 constexpr uint32_t kMostGroupsAcross = 65535;  // along the other axes
+
+// Returns the host's memory that is not in use.
+size_t available_host_bytes() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  size_t kib = 0;
+  while (file >> name >> kib) {
+    if (name == "MemAvailable:") return kib << 10;
+    std::getline(file, name);
+  }
+  return size_t{1} << 32;
+}
 
 class CudaKernel final : public gpu::Kernel {
  public:
@@ -71,6 +85,8 @@ class CudaModule final : public gpu::Module {
                                          error_name(card_.driver(), error)));
     }
     card_.check(error, "cuModuleGetFunction");
+    // At its first launch it might be too late: a capture allows no loading.
+    card_.call(card_.driver().cuFuncLoad, function);
     return std::make_unique<CudaKernel>(card_, function, name);
   }
 
@@ -109,6 +125,18 @@ CudaCard::CudaCard(const Driver& driver, const Nvrtc& nvrtc, int number)
         "{} is of compute capability {}.{}, for which {} does not compile",
         features_.name, major, minor, nvrtc.description()));
   }
+  // The host needs the other half of memory that both use.
+  if (attribute(CU_DEVICE_ATTRIBUTE_INTEGRATED) != 0) {
+    features_.memory_bytes =
+        std::min(features_.memory_bytes, available_host_bytes() / 2);
+  }
+  const int mode = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_MODE);
+  if (mode == CU_COMPUTEMODE_PROHIBITED) {
+    throw errors::Unavailable(fmt::format(
+        "{} is in a compute mode that lets nobody in", features_.name));
+  }
+  // Another process may have it for itself, which only this tells.
+  if (mode == CU_COMPUTEMODE_EXCLUSIVE_PROCESS) context();
 }
 
 CudaCard::~CudaCard() { forget_modules(); }
@@ -132,7 +160,7 @@ CUcontext CudaCard::context() {
   return context_.load();
 }
 
-void CudaCard::enter() {
+bool CudaCard::enter(CUcontext* before) {
   if (const std::string* why = lost_.load(std::memory_order_acquire)) {
     throw errors::Unavailable(*why);
   }
@@ -141,8 +169,43 @@ void CudaCard::enter() {
   const CUcontext wanted = context();
   CUcontext current = nullptr;
   check(driver_.cuCtxGetCurrent.function(&current), "cuCtxGetCurrent");
-  if (current == wanted) return;
+  if (current == wanted) return false;
   check(driver_.cuCtxSetCurrent.function(wanted), "cuCtxSetCurrent");
+  if (before != nullptr) *before = current;
+  return true;
+}
+
+void* CudaCard::begin_calls() noexcept {
+  CUcontext current = nullptr;
+  const CUcontext wanted = context_.load(std::memory_order_acquire);
+  // Without a context the first call that needs one makes it.
+  if (wanted == nullptr || lost_.load() != nullptr ||
+      driver_.cuCtxGetCurrent.function(&current) != CUDA_SUCCESS ||
+      current == wanted) {
+    return this;
+  }
+  const CUresult error = driver_.cuCtxSetCurrent.function(wanted);
+  if (is_lasting(error)) lose(error, driver_.cuCtxSetCurrent.name);
+  return error == CUDA_SUCCESS ? static_cast<void*>(current) : this;
+}
+
+void CudaCard::end_calls(void* before) noexcept {
+  if (before != this) leave(static_cast<CUcontext>(before));
+}
+
+size_t CudaCard::usable_bytes() const {
+  return features_.memory_bytes - margin();
+}
+
+size_t CudaCard::free_bytes() {
+  size_t free = 0, total = 0;
+  call(driver_.cuMemGetInfo, &free, &total);
+  return free - std::min(free, margin());
+}
+
+size_t CudaCard::margin() const {
+  const size_t all = features_.memory_bytes;
+  return std::min(all / 16, std::max(size_t{600} << 20, all / 50));
 }
 
 void CudaCard::fail(CUresult error, const char* call) {

@@ -51,9 +51,31 @@ class CudaCard final : public gpu::Card {
   int architecture() const { return architecture_; }
   // Retains and returns the context. Throws when the driver refuses.
   CUcontext context();
-  // Makes the context current for calls of other libraries. Throws
-  // errors::Unavailable when the card is lost.
-  void enter();
+  // Makes the context current on a thread that calls for cards alone. Returns
+  // whether another one was, in *before. Throws errors::Unavailable when the
+  // card is lost.
+  bool enter(CUcontext* before = nullptr);
+  // Makes the context current while it lives, then the one before, which may be
+  // another library's. Throws as enter().
+  class Current {
+   public:
+    explicit Current(CudaCard& card)
+        : card_(card), changed_(card.enter(&before_)) {}
+    ~Current() {
+      if (changed_) card_.leave(before_);
+    }
+    Current(const Current&) = delete;
+    Current& operator=(const Current&) = delete;
+
+   private:
+    CudaCard& card_;
+    CUcontext before_ = nullptr;
+    const bool changed_;
+  };
+  void* begin_calls() noexcept override;
+  void end_calls(void* before) noexcept override;
+  size_t usable_bytes() const override;
+  size_t free_bytes() override;
 
   // Calls the driver with the context current; throws its error.
   template <class F, class... A>
@@ -63,19 +85,22 @@ class CudaCard final : public gpu::Card {
   // For calls whose errors are not failures: returns them.
   template <class F, class... A>
   CUresult result(const DriverCall<F>& f, A... args) {
-    enter();
+    const Current here(*this);
     return f.function(args...);
   }
   // For destructors: leaves an error to the next call.
   template <class F, class... A>
   void attempt(const DriverCall<F>& f, A... args) noexcept {
     const char* call = driver_.cuCtxSetCurrent.name;
+    CUcontext before = nullptr;
+    driver_.cuCtxGetCurrent.function(&before);
     CUresult error = driver_.cuCtxSetCurrent.function(context_.load());
     if (error == CUDA_SUCCESS) {
       call = f.name;
       error = f.function(args...);
     }
     if (is_lasting(error)) lose(error, call);
+    leave(before);
   }
   void check(CUresult error, const char* call) {
     if (error != CUDA_SUCCESS) fail(error, call);
@@ -92,6 +117,13 @@ class CudaCard final : public gpu::Card {
       const std::vector<std::string>& parts) override;
 
  private:
+  // Makes another context current again.
+  void leave(CUcontext before) noexcept {
+    const CUresult error = driver_.cuCtxSetCurrent.function(before);
+    if (is_lasting(error)) lose(error, driver_.cuCtxSetCurrent.name);
+  }
+  // Memory left to the driver and to other processes.
+  size_t margin() const;
   [[noreturn]] void fail(CUresult error, const char* call);
   // Closes the card unless it is closed already; returns why.
   const std::string& lose(CUresult error, const char* call);

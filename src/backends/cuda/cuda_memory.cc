@@ -11,6 +11,9 @@ namespace {
 
 constexpr size_t kPage = 4096;  // the alignment of MemorySource
 
+// The plug-in's own memory, of streams, is smaller than what is split.
+constexpr size_t kOwn = size_t{1} << 20;
+
 class DeviceSource final : public MemorySource {
  public:
   explicit DeviceSource(CudaCard& card)
@@ -47,8 +50,9 @@ class DeviceSource final : public MemorySource {
   bool host_addressable() const override { return false; }
 
  private:
-  // Returns 0 when memory is used up.
+  // Returns 0 when memory is used up, or would leave others too little.
   CUdeviceptr allocate(size_t bytes) {
+    if (bytes > kOwn && bytes > card_.free_bytes()) return 0;
     CUdeviceptr data = 0;
     const CUresult error =
         card_.result(card_.driver().cuMemAlloc, &data, bytes);

@@ -171,6 +171,10 @@ bool CudaQueue::passed(gpu::Mark mark) {
   const Point& point = *static_cast<Point*>(mark);
   const CUresult error = card_.result(driver_.cuEventQuery, point.event);
   const bool passed = error != CUDA_ERROR_NOT_READY;
+  // What the error is about may still run: its memory is used again next.
+  if (passed && error != CUDA_SUCCESS && !is_lasting(error)) {
+    card_.attempt(driver_.cuStreamSynchronize, stream_);
+  }
   if (passed) card_.check(error, driver_.cuEventQuery.name);
   check_alarms(point.position, passed);
   return passed;

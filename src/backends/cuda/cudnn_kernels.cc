@@ -12,23 +12,11 @@
 #include "backends/cuda/cuda_card.h"
 #include "backends/cuda/cuda_queue.h"
 #include "backends/cuda/cudnn_library.h"
+#include "backends/gpu/queue_stream.h"
 #include "base/environment.h"
 #include "berth/errors.h"
 
 namespace berth::cuda {
-
-namespace {
-
-// Alignment of what cuDNN's kernels read and write.
-constexpr uintptr_t kCudnnAlignment = 16;
-
-// Makes the card's context current, as the library's functions need it.
-void enter_card(CudaCard& card) {
-  CUcontext ignored = nullptr;
-  card.call(card.driver().cuCtxGetCurrent, &ignored);
-}
-
-}  // namespace
 
 // The library's view of a card, which its plans keep.
 class CudnnCard {
@@ -38,7 +26,7 @@ class CudnnCard {
       : api_(api),
         card_(card),
         cache_(CubinCache::default_folder("cudnn"), "cudnn plan") {
-    enter_card(card);
+    const CudaCard::Current here(card);
     char why[BERTH_CUDNN_WHY_BYTES] = "";
     if (api.make_card(nullptr, card.architecture(), &handle_, why) != 0) {
       throw errors::Unavailable(why);
@@ -50,11 +38,11 @@ class CudnnCard {
   }
   ~CudnnCard() {
     try {
-      enter_card(card_);
+      const CudaCard::Current here(card_);
+      api_.drop_card(handle_);
     } catch (const errors::Error&) {
-      return;  // a lost card can take nothing back
+      // a lost card can take nothing back
     }
-    api_.drop_card(handle_);
   }
   CudnnCard(const CudnnCard&) = delete;
   CudnnCard& operator=(const CudnnCard&) = delete;
@@ -74,7 +62,7 @@ class CudnnCard {
         return nullptr;
       }
     }
-    enter_card(card_);
+    const CudaCard::Current here(card_);
     if (BerthCudnnPlan* kept = load(graph, key)) return kept;
     char reason[BERTH_CUDNN_WHY_BYTES] = "";
     BerthCudnnPlan* plan = nullptr;
@@ -165,17 +153,27 @@ class CudnnKernel final : public gpu::Kernel {
       : card_(std::move(card)), plan_(plan) {}
   ~CudnnKernel() override {
     try {
-      enter_card(card_->card());
+      const CudaCard::Current here(card_->card());
+      card_->api().drop_plan(plan_);
     } catch (const errors::Error&) {
-      return;
+      // as above
     }
-    card_->api().drop_plan(plan_);
   }
   CudnnKernel(const CudnnKernel&) = delete;
   CudnnKernel& operator=(const CudnnKernel&) = delete;
 
-  void launch(gpu::Queue& queue, const gpu::Grid&, const gpu::KernelArg* args,
-              int num_args) override {
+  bool may_refuse() const override { return true; }
+
+  void launch(gpu::Queue& queue, const gpu::Grid& grid,
+              const gpu::KernelArg* args, int num_args) override {
+    if (!try_launch(queue, grid, args, num_args)) {
+      fail(fmt::format("an argument is not aligned to {} bytes",
+                       gpu::kLibraryAlignment));
+    }
+  }
+
+  bool try_launch(gpu::Queue& queue, const gpu::Grid&,
+                  const gpu::KernelArg* args, int num_args) override {
     const BerthCudnnApi& api = card_->api();
     const int wanted = api.plan_arguments(plan_);
     std::array<void*, BERTH_CUDNN_MOST_ARGUMENTS> addresses{};
@@ -185,19 +183,19 @@ class CudnnKernel final : public gpu::Kernel {
     for (int i = 0; i < num_args; ++i) {
       const auto k = static_cast<size_t>(i);
       std::memcpy(&addresses[k], args[i].value, sizeof(void*));
-      if (reinterpret_cast<uintptr_t>(addresses[k]) % kCudnnAlignment != 0) {
-        fail(fmt::format("argument {} is not aligned to {} bytes", i,
-                         kCudnnAlignment));
+      if (reinterpret_cast<uintptr_t>(addresses[k]) % gpu::kLibraryAlignment) {
+        return false;
       }
     }
     void* scratch =
         num_args > wanted ? addresses[static_cast<size_t>(wanted)] : nullptr;
-    enter_card(card_->card());
+    const CudaCard::Current here(card_->card());
     char why[BERTH_CUDNN_WHY_BYTES] = "";
     if (api.run_plan(plan_, static_cast<CudaQueue&>(queue).appending(),
                      addresses.data(), wanted, scratch, why) != 0) {
       fail(why);
     }
+    return true;
   }
 
  private:
@@ -269,6 +267,40 @@ int32_t cudnn_what(gpu::LibraryOp::What what) {
   return -1;
 }
 
+// Runs a small attention. Returns why it fails, "" when it does not: plans are
+// made without the CUDA runtime, and their runs look for it.
+std::string try_attention(const std::shared_ptr<CudnnCard>& on) {
+  constexpr size_t kOperand = 4096, kOperands = 5;
+  gpu::LibraryOp op{gpu::LibraryOp::What::kAttention, bfloat16};
+  op.attention = {1, 1, 16, 16, 64, 64};
+  CudaCard& card = on->card();
+  try {
+    std::string why;
+    BerthCudnnPlan* plan = on->plan(cudnn_graph(op, false), &why);
+    if (plan == nullptr) return why;
+    CudnnKernel kernel(on, plan);
+    const size_t bytes = kOperands * kOperand + on->api().plan_scratch(plan);
+    const gpu::HeldMemory memory(card.memory_source(), bytes);
+    if (memory.data() == nullptr) return "no memory is left for a trial";
+    const auto queue = card.make_queue();
+    queue->fill(memory.data(), 0, bytes);
+    std::array<void*, kOperands + 1> addresses;
+    std::array<gpu::KernelArg, kOperands + 1> args;
+    for (size_t i = 0; i <= kOperands; ++i) {
+      addresses[i] = memory.data() + i * kOperand;
+      args[i] = {&addresses[i]};
+    }
+    kernel.launch(*queue, {}, args.data(), kOperands + 1);
+    const gpu::Mark mark = queue->mark();
+    queue->await(mark);
+    const bool passed = queue->passed(mark);
+    queue->release(mark);
+    return passed ? "" : "a trial does not end";
+  } catch (const errors::Error& e) {
+    return e.what();
+  }
+}
+
 }  // namespace
 
 BerthCudnnGraph cudnn_graph(const gpu::LibraryOp& op, bool tf32) {
@@ -306,7 +338,7 @@ std::shared_ptr<CudnnCard> CudnnKernels::card_of(CudaCard& card) {
   std::lock_guard lock(mutex_);
   if (!looked_) {
     looked_ = true;
-    api_ = cudnn_library(&why_);
+    api_ = cudnn_library(&why_, &is_built_);
   }
   if (card_ || api_ == nullptr) return card_;
   try {
@@ -318,6 +350,17 @@ std::shared_ptr<CudnnCard> CudnnKernels::card_of(CudaCard& card) {
   return card_;
 }
 
+std::string CudnnKernels::why_no_attention(CudaCard& card) {
+  const std::shared_ptr<CudnnCard> on = card_of(card);
+  if (!on) return is_built_ ? why() : "";
+  std::lock_guard lock(attention_mutex_);
+  if (!tried_attention_) {
+    tried_attention_ = true;
+    no_attention_ = try_attention(on);
+  }
+  return no_attention_;
+}
+
 gpu::LibraryKernel CudnnKernels::kernel(CudaCard& card,
                                         const gpu::LibraryOp& op) {
   const BerthCudnnGraph graph =
@@ -326,6 +369,14 @@ gpu::LibraryKernel CudnnKernels::kernel(CudaCard& card,
   const std::shared_ptr<CudnnCard> on = card_of(card);
   if (!on) return {};
   std::string why;
+  if (graph.what >= BERTH_CUDNN_ATTENTION) {
+    why = why_no_attention(card);
+    if (!why.empty()) {
+      std::lock_guard lock(mutex_);
+      why_ = why;
+      return {};
+    }
+  }
   BerthCudnnPlan* plan = on->plan(graph, &why);
   if (plan == nullptr) {
     std::lock_guard lock(mutex_);

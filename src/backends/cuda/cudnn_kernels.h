@@ -33,6 +33,9 @@ class CudnnKernels {
   gpu::LibraryKernel kernel(CudaCard& card, const gpu::LibraryOp& op);
   // Why the last op was refused; "" when none was.
   std::string why() const;
+  // Why attention is left to other kernels; "" when cuDNN computes it, which a
+  // small one shows, once, or when libberth_cudnn.so is not there.
+  std::string why_no_attention(CudaCard& card);
 
   // Uses this library from now on; for tests, before any other call.
   void use(const BerthCudnnApi* api);
@@ -42,9 +45,12 @@ class CudnnKernels {
 
   mutable std::mutex mutex_;  // guards all below
   const BerthCudnnApi* api_ = nullptr;
-  bool looked_ = false;
+  bool looked_ = false, is_built_ = true;
   std::string why_;
   std::shared_ptr<CudnnCard> card_;
+  std::mutex attention_mutex_;  // guards what follows
+  bool tried_attention_ = false;
+  std::string no_attention_;
 };
 
 }  // namespace berth::cuda

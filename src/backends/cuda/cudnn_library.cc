@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr char kOwnLibrary[] = "libberth_cudnn.so";
 constexpr char kCudnn[] = "libcudnn.so.9";
+constexpr char kRuntime[] = "libcudart.so.13";
 
 // Returns the table from the first folder that has the library.
 const BerthCudnnApi* find_table(const std::vector<std::string>& folders,
@@ -40,8 +41,18 @@ const BerthCudnnApi* find_table(const std::vector<std::string>& folders,
   return nullptr;
 }
 
+// Opens the CUDA runtime from the first folder that has it: runs of attention
+// find it by its plain name then, wherever it lies.
+void open_runtime(const std::vector<std::string>& folders) {
+  for (const std::string& folder : folders) {
+    const std::string path = (folder.empty() ? "" : folder + "/") + kRuntime;
+    if (dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) return;
+  }
+}
+
 struct FoundCudnn {
   const BerthCudnnApi* api = nullptr;
+  bool is_built = false;
   std::string why;
 
   FoundCudnn() {
@@ -50,6 +61,7 @@ struct FoundCudnn {
         why = "BERTH_CUDNN=off";
         return;
       }
+      is_built = find_table(library_folders(), &why) != nullptr;
       api = open_cudnn(library_folders(), library_folders("cudnn"), &why);
     } catch (const errors::Error& e) {
       why = e.what();
@@ -64,6 +76,7 @@ const BerthCudnnApi* open_cudnn(const std::vector<std::string>& own,
                                 std::string* why) {
   const BerthCudnnApi* api = find_table(own, why);
   if (api == nullptr) return nullptr;
+  open_runtime(own);
   std::string tried;
   for (const std::string& folder : cudnn) {
     std::error_code ignored;
@@ -87,9 +100,10 @@ const BerthCudnnApi* open_cudnn(const std::vector<std::string>& own,
   return nullptr;
 }
 
-const BerthCudnnApi* cudnn_library(std::string* why) {
+const BerthCudnnApi* cudnn_library(std::string* why, bool* is_built) {
   static const auto& found = immortal<FoundCudnn>();
   *why = found.why;
+  *is_built = found.is_built;
   return found.api;
 }
 

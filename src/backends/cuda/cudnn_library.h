@@ -16,8 +16,9 @@
 namespace berth::cuda {
 
 // Returns the functions, with cuDNN open; null, with the reason, when something
-// is missing or BERTH_CUDNN=off. Only the first call searches.
-const BerthCudnnApi* cudnn_library(std::string* why);
+// is missing or BERTH_CUDNN=off. Only the first call searches. *is_built:
+// whether libberth_cudnn.so is there.
+const BerthCudnnApi* cudnn_library(std::string* why, bool* is_built);
 
 // Searches these folders again, for tests. `own` has libberth_cudnn.so; `cudnn`
 // are tried one after the other for cuDNN.

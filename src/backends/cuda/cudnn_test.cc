@@ -223,6 +223,9 @@ TEST_F(Cudnn, RunsAPlanWithItsArgumentsAndScratch) {
     EXPECT_THROW(k.kernel->launch(*queue, {}, args, 4), errors::Internal);
     addresses[1] = reinterpret_cast<void*>(260);
     EXPECT_THROW(k.kernel->launch(*queue, {}, args, 4), errors::Internal);
+    // Where there is a substitute, it is left to that.
+    EXPECT_TRUE(k.kernel->may_refuse());
+    EXPECT_FALSE(k.kernel->try_launch(*queue, {}, args, 4));
   }
   EXPECT_EQ(fake().plans, 0);
 }
@@ -516,6 +519,35 @@ TEST_F(Cudnn, IsNotAskedWhenItIsAbsent) {
   EXPECT_NE(prepared(*card, "Conv2D", {{4, 6, 9, 8}, {3, 3, 8, 8}}, attrs),
             nullptr);
   EXPECT_EQ(fake().made, 0);
+}
+
+gpu::LibraryOp small_attention() {
+  gpu::LibraryOp op{gpu::LibraryOp::What::kAttention, bfloat16};
+  op.attention = {1, 2, 16, 16, 64, 64};
+  return op;
+}
+
+// Its runs look for the CUDA runtime by name, its plans do not.
+TEST_F(Cudnn, FindsTheRuntimeThatAttentionNeeds) {
+  const Folder cudnn;
+  std::string why;
+  ASSERT_NE(open_cudnn({fake_folder()}, {cudnn.with("libcudnn.so.9")}, &why),
+            nullptr);
+  EXPECT_NE(dlopen("libcudart.so.13", RTLD_NOW | RTLD_NOLOAD), nullptr);
+  const auto card = this->card();
+  EXPECT_NE(card->library_kernel(small_attention()).kernel, nullptr);
+  EXPECT_EQ(card->cudnn().why_no_attention(*card), "");
+}
+
+TEST_F(Cudnn, IsNotAskedForAttentionWhereATrialFails) {
+  const auto card = this->card();
+  fake().fails = "run_plan";
+  EXPECT_EQ(card->library_kernel(small_attention()).kernel, nullptr);
+  fake().fails = "";
+  EXPECT_EQ(card->library_kernel(small_attention()).kernel, nullptr);
+  const std::string why = card->cudnn().why_no_attention(*card);
+  EXPECT_NE(why.find("run_plan was told to fail"), std::string::npos) << why;
+  EXPECT_NE(card->library_kernel(small_conv()).kernel, nullptr);
 }
 
 }  // namespace

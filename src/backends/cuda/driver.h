@@ -37,6 +37,7 @@ struct DriverCall<CUresult(P...)> {
   X(cuCtxEnablePeerAccess)    \
   X(cuMemAlloc)               \
   X(cuMemFree)                \
+  X(cuMemGetInfo)             \
   X(cuMemHostAlloc)           \
   X(cuMemFreeHost)            \
   X(cuMemcpyHtoDAsync)        \
@@ -65,6 +66,7 @@ struct DriverCall<CUresult(P...)> {
   X(cuModuleLoadData)         \
   X(cuModuleUnload)           \
   X(cuModuleGetFunction)      \
+  X(cuFuncLoad)               \
   X(cuLaunchKernel)
 
 // cuda.h may define a name as a macro for the version that it declares; the

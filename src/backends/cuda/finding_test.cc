@@ -1,11 +1,15 @@
 // Which GPUs the plug-in finds, and the reason it gives when there are none.
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "backends/cuda/cards.h"
 #include "backends/cuda/cuda_testing.h"
 #include "base/fresh_process_testing.h"
 #include "berth/config.h"
+#include "berth/device.h"
+#include "berth/errors.h"
+#include "berth/ops/array.h"
 #include "device/device_manager.h"
 
 namespace berth::cuda {
@@ -86,6 +90,99 @@ TEST_F(FindingDeathTest, TwoGpusAndWhatTheyAre) {
     Device* gpu = DeviceManager::get().find(DeviceName::parse("/GPU:1"));
     check(gpu != nullptr, "/GPU:1");
     check(gpu->description() == "Fake GPU 1, CUDA, 60 MiB", gpu->description());
+  });
+}
+
+TEST_F(FindingDeathTest, AGpuThatLetsNobodyIn) {
+  IN_A_FRESH_PROCESS(none("mode=2", "in a compute mode that lets nobody in"));
+}
+
+TEST_F(FindingDeathTest, AGpuThatAnotherProcessHasForItself) {
+  IN_A_FRESH_PROCESS({
+    kFake->begin("devices=2,mode=3,fail=cuDevicePrimaryCtxRetain@1:46");
+    check(cards().size() == 1, "one card");
+    check(why_none().find("CUDA_ERROR_DEVICE_UNAVAILABLE") != std::string::npos,
+          why_none());
+  });
+}
+
+// Returns the text of the error of an op on a device; "" without one.
+std::string error_on(const char* name) {
+  try {
+    const auto on = device(name);
+    zeros({4}).to_vector<float>();
+    return "";
+  } catch (const errors::Error& e) {
+    return e.what();
+  }
+}
+
+TEST_F(FindingDeathTest, ContextsAreMadeAtADevicesFirstUse) {
+  IN_A_FRESH_PROCESS({
+    kFake->begin("devices=2");
+    check(config::list_physical_devices("GPU").size() == 2, "two devices");
+    check(error_on("/CPU:0").empty(), error_on("/CPU:0"));
+    check(kFake->calls("cuDevicePrimaryCtxRetain") == 0, "no context");
+    check(kFake->calls("cuStreamCreate") == 0, "no stream");
+    check(error_on("/GPU:1").empty(), error_on("/GPU:1"));
+    check(kFake->calls("cuDevicePrimaryCtxRetain") == 1, "one context");
+  });
+}
+
+TEST_F(FindingDeathTest, ABadGpuAndTheOthersThatWork) {
+  for (const char* fake :
+       {"devices=2,fail=cuDevicePrimaryCtxRetain@1:46",   // busy
+        "devices=2,fail=cuDevicePrimaryCtxRetain@1:2",    // full
+        "devices=2,fail=cuDevicePrimaryCtxRetain@1:214",  // lost
+        "devices=2,fail=cuStreamCreate@1:2"}) {
+    IN_A_FRESH_PROCESS({
+      kFake->begin(fake);
+      check(!error_on("/GPU:0").empty(), "GPU:0 fails");
+      check(error_on("/GPU:1").empty(), error_on("/GPU:1"));
+      check(error_on("/CPU:0").empty(), error_on("/CPU:0"));
+    });
+  }
+  IN_A_FRESH_PROCESS({
+    kFake->begin("devices=2,fail=cuDevicePrimaryCtxRetain@1:46");
+    check(why_none().find("Fake GPU 0 cannot be used: Fake GPU 0: "
+                          "cuDevicePrimaryCtxRetain: "
+                          "CUDA_ERROR_DEVICE_UNAVAILABLE (46)") !=
+              std::string::npos,
+          why_none());
+  });
+}
+
+TEST_F(FindingDeathTest, OneThatHasNotTheMemoryAskedFor) {
+  IN_A_FRESH_PROCESS({
+    kFake->begin("devices=2,fail=cuMemAlloc@1:700");
+    for (const auto& gpu : config::list_physical_devices("GPU")) {
+      config::set_memory_growth(gpu, false);
+    }
+    check(config::list_logical_devices("GPU").size() == 1, "one device");
+    check(DeviceManager::get().find(DeviceName::parse("/GPU:1")) != nullptr,
+          "it is the second");
+  });
+}
+
+TEST_F(FindingDeathTest, AllMemoryIsWhatOthersLeave) {
+  IN_A_FRESH_PROCESS({
+    kFake->begin("devices=1,memory=64M,others=32M");
+    config::set_memory_growth(config::list_physical_devices("GPU").at(0),
+                              false);
+    Device* gpu = DeviceManager::get().find(DeviceName::parse("/GPU:0"));
+    check(gpu != nullptr, "/GPU:0");
+    const size_t bytes = gpu->allocator().info().reserved_bytes;
+    check(bytes == size_t{28} << 20, std::to_string(bytes));
+    check(error_on("/GPU:0").empty(), error_on("/GPU:0"));
+  });
+}
+
+TEST_F(FindingDeathTest, AGpuThatSharesTheHostsMemoryHasHalfOfIt) {
+  IN_A_FRESH_PROCESS({
+    kFake->begin("devices=1,memory=100000G,integrated=1");
+    const size_t bytes = cards().at(0)->features().memory_bytes;
+    const auto pages = static_cast<size_t>(sysconf(_SC_PHYS_PAGES));
+    check(bytes > 0 && bytes <= pages * 4096 / 2, std::to_string(bytes));
   });
 }
 

@@ -110,6 +110,20 @@ TEST_F(Graphs, OfTheSameWorkElsewhereAreChanged) {
   EXPECT_EQ(get(block_), 5);
 }
 
+// A kernel that runs for the first time has code to be loaded, which a capture
+// does not allow.
+TEST_F(Graphs, HaveKernelsThatHaveNotRunBefore) {
+  const auto module = pair_->card(0).module(small_source());
+  const auto kernel = module->kernel("scale");
+  void* data = block_->data;
+  const float by = 2;
+  const gpu::KernelArg args[] = {{&data, 0}, {&by, sizeof(by)}};
+  const auto recording = record([&] {
+    kernel->launch(*queue_, {{1, 1, 1}, 256}, args, 2);
+  });
+  recording->launch(*queue_);
+}
+
 TEST_F(Graphs, LeaveNothingBehind) {
   set(block_, 1);
   record([&] { set(block_, 2); });  // the capturing stream is kept
@@ -383,6 +397,35 @@ TEST_F(GraphPlans, ManyMayBeOnTheirWay) {
   EXPECT_GT(kFake->calls("cuGraphLaunch"), kWarm);
   // Each run in flight has a graph of its own.
   EXPECT_GT(kFake->calls("cuGraphInstantiate"), 1);
+}
+
+// Arenas of two plans change places whenever the plans overlap.
+TEST_F(GraphPlans, OutliveArenasThatAlternateBetweenThreads) {
+  const auto train = join_function(), evaluate = join_function();
+  const auto run = [](const auto& f) {
+    const auto on = device("/GPU:0");
+    const Tensor x = sequence(1), y = sequence(2);
+    for (int i = 0; i < 200; ++i) expect_joined(f(x, y), 1, 2);
+  };
+  std::thread other([&] { run(evaluate); });
+  run(train);
+  other.join();
+  for (const auto& f : {train, evaluate}) {
+    EXPECT_TRUE(has(f.text("plan"), "\nreplay steps ")) << f.text("plan");
+  }
+}
+
+// What comes in is read before the call returns, and not waited for.
+TEST_F(GraphPlans, InputsOfTheHostAreStaged) {
+  sequence(1);
+  std::vector<float> many(10000, 3);
+  const long waits = kFake->calls("cuStreamSynchronize");
+  const auto here = device("/CPU:0");
+  Tensor x = constant(many, {10000});
+  const auto there = device("/GPU:0");
+  const Tensor y = identity(x);
+  EXPECT_EQ(kFake->calls("cuStreamSynchronize"), waits);
+  EXPECT_EQ(y.to_vector<float>(), many);
 }
 
 TEST_F(GraphPlans, SayWhichOpsTheLaunchThatFailedWasOf) {

@@ -75,7 +75,7 @@ class LtProduct final : public gpu::Kernel {
       if (!is_aligned(address)) return false;
     }
     o.scratch = aligned(o.scratch);
-    card_.enter();
+    const CudaCard::Current here(card_);
     auto& q = static_cast<CudaQueue&>(queue);
     try {
       problem_->run(handle_, choice_.algorithm, o, q.appending());
@@ -111,6 +111,7 @@ struct LtProducts::State {
   const std::string asked =
       environment_choice(kVariable, {"auto", "first", "own"});
   const bool tf32 = environment_switch("BERTH_TF32", false);
+  const bool deterministic = environment_switch("BERTH_DETERMINISTIC", false);
   std::mutex mutex;
   bool opened = false;
   const LtLibrary* lt = nullptr;  // null: works without it
@@ -126,12 +127,12 @@ struct LtProducts::State {
     std::string why;
     const LtLibrary* found = lt_library(&why);
     if (found != nullptr) {
-      card.enter();
+      const CudaCard::Current here(card);
       const cublasStatus_t status = found->cublasLtCreate(&handle);
       if (status == CUBLAS_STATUS_SUCCESS) {
         lt = found;
-        choices = std::make_unique<LtChoices>(card, *lt, handle,
-                                              asked == "auto", tf32);
+        choices = std::make_unique<LtChoices>(
+            card, *lt, handle, asked == "auto" && !deterministic, tf32);
       } else {
         why = found->error("cublasLtCreate", status);
       }
@@ -147,9 +148,12 @@ LtProducts::LtProducts(CudaCard& card)
 
 LtProducts::~LtProducts() {
   if (state_->lt == nullptr) return;
-  CUcontext current = nullptr;  // unused; makes the card current
-  state_->card.attempt(state_->card.driver().cuCtxGetCurrent, &current);
-  state_->lt->cublasLtDestroy(state_->handle);
+  try {
+    const CudaCard::Current here(state_->card);
+    state_->lt->cublasLtDestroy(state_->handle);
+  } catch (const errors::Error&) {
+    // a lost card can take nothing back
+  }
 }
 
 std::unique_ptr<gpu::Kernel> LtProducts::make(const gpu::MatrixProduct& product,
@@ -157,7 +161,7 @@ std::unique_ptr<gpu::Kernel> LtProducts::make(const gpu::MatrixProduct& product,
   State& s = *state_;
   if (s.asked == "own" || !lt_takes(product) || !s.open()) return nullptr;
   try {
-    s.card.enter();
+    const CudaCard::Current here(s.card);
     auto problem = std::make_unique<LtProblem>(*s.lt, product, s.tf32);
     const LtChoice choice = s.choices->choose(*problem);
     if (choice.scratch_bytes > 0) {

@@ -10,6 +10,7 @@
 
 #include "backends/cuda/lt_problem.h"
 #include "backends/cuda/lt_testing.h"
+#include "backends/gpu/kernels.h"
 #include "base/diagnostics.h"
 #include "base/fresh_process_testing.h"
 #include "berth/device.h"
@@ -216,6 +217,29 @@ TEST_F(LtProductsTest, OfOperandsThatBeginAnywhereAreNotTheLibrarys) {
   EXPECT_TRUE(said_.empty());
 }
 
+// Which kernel computes a part of a batch follows from its shape: one of rows
+// of 40 bytes may begin anywhere, wherever this one does.
+TEST_F(LtProductsTest, OfPartsThatMayBeginAnywhereAreNotTheLibrarys) {
+  CardPair pair;
+  KernelTable table;
+  gpu::Kernels kernels(pair.card(0), table);
+  gpu::add_matmul(kernels);
+  const OpDef& op = op_named("MatMul");
+  const auto is_asked = [&](int64_t columns, bool part) {
+    const Shape a{5, 8}, b{8, columns}, whole{20, 8};
+    const SpecView in[] = {{float32, &a}, {float32, &b}};
+    const OutSpec out{float32, Shape{5, columns}};
+    PrepareArgs args{.op = &op, .in = in, .out = {&out, 1}};
+    if (part) args.unsplit = &whole;
+    const long before = kFakeLt->calls("cublasLtMatmulAlgoGetHeuristic");
+    table.candidates(op).front().prepare(args);
+    return kFakeLt->calls("cublasLtMatmulAlgoGetHeuristic") > before;
+  };
+  EXPECT_TRUE(is_asked(10, false));
+  EXPECT_FALSE(is_asked(10, true));
+  EXPECT_TRUE(is_asked(12, true));
+}
+
 TEST_F(LtProductsTest, AreSwitchedOff) {
   setenv("BERTH_CUDA_PRODUCTS", "own", 1);
   EXPECT_FALSE(compute(small()).has_value());
@@ -276,6 +300,15 @@ TEST_F(LtProductsTest, AreNotTimedWhenThatIsNotWanted) {
   unsetenv("BERTH_CUDA_PRODUCTS");
   EXPECT_EQ(kFakeLt->last_kernel(), 0);
   EXPECT_EQ(kFakeLt->calls("cublasLtMatmul"), 1);
+  EXPECT_FALSE(fs::exists(folder_ + "/cublaslt"));
+}
+
+TEST_F(LtProductsTest, AreNotChosenByTimesWhereBitsMustRepeat) {
+  kFakeLt->begin("kernels=4,times=4:3:1:2");
+  setenv("BERTH_DETERMINISTIC", "1", 1);
+  compute(large());
+  unsetenv("BERTH_DETERMINISTIC");
+  EXPECT_EQ(kFakeLt->last_kernel(), 0);
   EXPECT_FALSE(fs::exists(folder_ + "/cublaslt"));
 }
 

@@ -1,6 +1,7 @@
 // Sums between fake GPUs by a fake NCCL: numbers, choice of NCCL, threads.
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <thread>
 
@@ -129,6 +130,29 @@ TEST_F(NcclSumsOfCards, OfSeveralThreadsDoNotCross) {
   }
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(kNccl->sums(), 4 * 30);
+}
+
+// Else one card waits in a sum before work of the other program, for whose sum
+// the other card waits.
+TEST_F(NcclSumsOfCards, BeginInOneOrderOnAllCards) {
+  kFake->begin("devices=4,pause=100");
+  const SumStep step{.devices = gpus(2), .sizes = {8}};
+  std::vector<std::thread> threads;
+  for (const char* name : {"A", "B"}) {
+    threads.emplace_back([&step, name] {
+      pthread_setname_np(pthread_self(), name);
+      const auto plan = step.plan();
+      for (int i = 0; i < 200; ++i) run_plan(*plan, step.arguments());
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  const auto order = [](int card) {
+    std::string all = kFake->recorded(card);
+    std::erase_if(all, [](char c) { return c != 'A' && c != 'B'; });
+    return all;
+  };
+  EXPECT_EQ(order(0).size(), 400u);
+  EXPECT_EQ(order(0), order(1));
 }
 
 TEST_F(NcclSumsOfCards, AreWhatStrategiesAddBy) {

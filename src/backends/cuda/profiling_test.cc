@@ -105,7 +105,10 @@ void by_events() {
 void nowhere() {
   setenv("BERTH_GPU_TRACE", "/dev/null/trace.json", 1);
   kFake->begin("devices=2");
-  refuses<errors::InvalidArgument>([] { CardPair pair; },
+  CardPair pair;
+  auto& stream =
+      static_cast<gpu::QueueStream&>(pair.device(0).compute_stream());
+  refuses<errors::InvalidArgument>([&] { stream.queue(); },
                                    "BERTH_GPU_TRACE: /dev/null/trace.json");
 }
 

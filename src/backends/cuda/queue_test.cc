@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <optional>
 #include <thread>
 
 #include "backends/cuda/cuda_memory.h"
+#include "backends/cuda/cuda_queue.h"
 #include "backends/cuda/scenario_testing.h"
 #include "base/clock.h"
 #include "berth/errors.h"
@@ -211,6 +214,78 @@ TEST_F(Cards, ATextThatIsNoProgram) {
     EXPECT_NE(what.find("identifier \"y\" is undefined"), std::string::npos)
         << what;
   }
+}
+
+TEST_F(Cards, LeaveTheContextOfOtherLibrariesCurrent) {
+  std::string why;
+  const Driver& d = *driver(&why);
+  const auto work = [](CardPair& pair) {
+    std::vector<char> bytes(4096);
+    Device& device = pair.device(0);
+    const BlockRef block =
+        BlockRef::adopt(device.allocator().allocate(bytes.size()));
+    device.copy_from_host(block->data, bytes.data(), bytes.size());
+    device.fill_async(device.compute_stream(), block->data, 1, bytes.size());
+    device.copy_to_host(bytes.data(), block->data, bytes.size());
+  };
+  for (const bool any : {false, true}) {
+    std::optional<CardPair> pair(std::in_place);
+    call(d, d.cuCtxSetCurrent, any ? pair->card(1).context() : nullptr);
+    work(*pair);
+    EXPECT_EQ(kFake->current(), any ? 1 : -1);
+    pair.reset();
+    EXPECT_EQ(kFake->current(), any ? 1 : -1);
+  }
+  call(d, d.cuCtxSetCurrent, static_cast<CUcontext>(nullptr));
+}
+
+TEST_F(Cards, MemoryGoesBackWhenNoWorkUsesItAnyMore) {
+  CardPair pair;
+  Device& d = pair.device(0);
+  auto& stream = static_cast<gpu::QueueStream&>(d.compute_stream());
+  BlockRef block = BlockRef::adopt(d.allocator().allocate(size_t{40} << 20));
+  CUstream held = static_cast<CudaQueue&>(stream.queue()).appending();
+  kFake->hold(held, true);
+  launch_on(stream, [&](Stream& s) { d.fill_async(s, block->data, 1, 4096); });
+  block = {};
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    kFake->hold(held, false);
+  });
+  // Both together are more than the limit.
+  block = BlockRef::adopt(d.allocator().allocate(size_t{48} << 20));
+  later.join();
+  EXPECT_EQ(kFake->freed_early(), 0);
+}
+
+TEST_F(Cards, MemoryIsLeftToOtherProcesses) {
+  kFake->begin("devices=2,memory=64M,others=32M");
+  CardPair pair;
+  const auto memory = pair.card(0).memory_source();
+  EXPECT_EQ(memory->reserve(size_t{30} << 20), nullptr);
+  std::byte* data = memory->reserve(size_t{26} << 20);
+  ASSERT_NE(data, nullptr);
+  memory->release(data, size_t{26} << 20);
+}
+
+TEST_F(Cards, AreLostByErrorsThatLast) {
+  for (const int error : {700, 719, 721, 806, 911, 999}) {
+    EXPECT_TRUE(is_lasting(static_cast<CUresult>(error))) << error;
+  }
+  for (const int error : {1, 2, 400, 600, 720, 901, 908}) {
+    EXPECT_FALSE(is_lasting(static_cast<CUresult>(error))) << error;
+  }
+}
+
+// Its memory is used again once it counts as passed.
+TEST_F(Cards, AMarkThatFailsIsWaitedFor) {
+  CardPair pair;
+  const auto queue = pair.card(0).make_queue();
+  const gpu::Mark mark = queue->mark();
+  kFake->begin("devices=2,fail=cuEventQuery@1:1");
+  EXPECT_THROW(queue->passed(mark), errors::Internal);
+  EXPECT_EQ(kFake->calls("cuStreamSynchronize"), 1);
+  queue->release(mark);
 }
 
 }  // namespace

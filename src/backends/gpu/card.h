@@ -114,6 +114,8 @@ class Kernel {
     return true;
   }
   virtual bool may_refuse() const { return false; }
+  // Finds what its first launch needs, before a recording that must not look.
+  virtual void look_up() {}
 };
 
 class Module {
@@ -219,6 +221,18 @@ class Card {
     return nullptr;
   }
 
+  // Between the two, calls on this thread need not make the card's context
+  // current. begin_calls() returns what end_calls() takes.
+  virtual void* begin_calls() noexcept { return nullptr; }
+  virtual void end_calls(void* /*before*/) noexcept {}
+
+  // Returns the bytes that this process may use at most, and those of them that
+  // it can have now.
+  virtual size_t usable_bytes() const {
+    return features_.memory_bytes / 16 * 15;
+  }
+  virtual size_t free_bytes() { return usable_bytes(); }
+
   virtual std::unique_ptr<Queue> make_queue() = 0;
   // Returns memory for the allocator of one device.
   virtual std::unique_ptr<MemorySource> memory_source() = 0;
@@ -245,6 +259,19 @@ class Card {
   std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<Module>> modules_;  // by text
   WaitingPrograms waiting_;
+};
+
+// Several calls of a card in a row (Card::begin_calls).
+class CardCalls {
+ public:
+  explicit CardCalls(Card& card) : card_(card), before_(card.begin_calls()) {}
+  ~CardCalls() { card_.end_calls(before_); }
+  CardCalls(const CardCalls&) = delete;
+  CardCalls& operator=(const CardCalls&) = delete;
+
+ private:
+  Card& card_;
+  void* const before_;
 };
 
 }  // namespace berth::gpu

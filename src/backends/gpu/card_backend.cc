@@ -21,7 +21,16 @@ std::vector<std::unique_ptr<Device>> CardBackend::create_devices(
       fill_table(*cards[i], config, tables_[i]);
     }
   }
-  return make_devices(gpus, cards, tables_, runtime_.title);
+  return make_devices(gpus, cards, tables_, runtime_.title, &left_out_);
+}
+
+std::string CardBackend::why_none(const RuntimeConfig&) {
+  std::string why = runtime_.why_none();
+  for (const std::string& reason : left_out_) {
+    if (why.find(reason) != std::string::npos) continue;
+    why += (why.empty() ? "" : "; ") + reason;
+  }
+  return why;
 }
 
 }  // namespace berth::gpu

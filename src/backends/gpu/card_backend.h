@@ -31,14 +31,13 @@ class CardBackend final : public Backend {
   std::vector<FoundDevice> find_devices(const RuntimeConfig&) override;
   std::vector<std::unique_ptr<Device>> create_devices(
       const RuntimeConfig& config, const std::vector<GpuPart>& gpus) override;
-  std::string why_none(const RuntimeConfig&) override {
-    return runtime_.why_none();
-  }
+  std::string why_none(const RuntimeConfig&) override;
 
  private:
   const CardRuntime runtime_;
   std::vector<KernelTable> tables_;  // by card
   std::set<int> filled_;
+  std::vector<std::string> left_out_;  // why cards have no device
 };
 
 }  // namespace berth::gpu

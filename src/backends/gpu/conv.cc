@@ -67,11 +67,19 @@ void transpose_filter(Recipe& r, const Arg& to, const Arg& from, int64_t rows,
                 {from, {1, columns}});
 }
 
-// Gives it to the card's library, if it has one; a and b are as below.
+// Gives it to the card's library, if it has one; a and b are as below, own()
+// appends the kernels of this folder.
 bool by_library(Recipe& r, What what, const Problem& p, const Shape& x,
-                const Shape& filter, const Shape& y, const Arg& a,
-                const Arg& b) {
-  if (!suits_library(p, x, filter, y)) return false;
+                const Shape& filter, const Shape& y, const Arg& a, const Arg& b,
+                const std::function<void()>& own) {
+  // Filters are whole.
+  const Arg& image = what == What::kImage ? out(0) : a;
+  const Arg& result = what == What::kResult  ? out(0)
+                      : what == What::kImage ? a
+                                             : b;
+  if (!suits_library(p, x, filter, y) || !r.is_aligned({image, result})) {
+    return false;
+  }
   using Op = LibraryOp::What;
   constexpr Op kOps[] = {Op::kConv, Op::kConvImageGrad, Op::kConvFilterGrad};
   LibraryOp op{kOps[static_cast<int>(what)], r.out_type(0)};
@@ -84,25 +92,25 @@ bool by_library(Recipe& r, What what, const Problem& p, const Shape& x,
   const Arg turned =
       r.scratch(static_cast<size_t>(filter.num_elements()) * size_of(op.dtype));
   if (what == What::kFilter) {
-    r.launch(std::move(kernel), {a, b, turned});
-    transpose_filter(r, out(0), turned, p.o, taps);
+    r.launch(
+        std::move(kernel), {a, b, turned},
+        [&] { transpose_filter(r, out(0), turned, p.o, taps); }, own);
     return true;
   }
   transpose_filter(r, turned, b, taps, p.o);
   if (what == What::kResult) {
-    r.launch(std::move(kernel), {a, turned, out(0)});
+    r.launch(std::move(kernel), {a, turned, out(0)}, {}, own);
   } else {
-    r.launch(std::move(kernel), {turned, a, out(0)});
+    r.launch(std::move(kernel), {turned, a, out(0)}, {}, own);
   }
   return true;
 }
 
 // `a` is the image, or the result's gradient when computing the image's; `b` is
 // the filter, or that gradient when computing the filter's.
-void append(Recipe& r, What what, const Shape& x, const Shape& filter,
-            const Shape& y, const Arg& a, const Arg& b) {
-  Problem p = geometry(r, x, filter, y);
-  if (by_library(r, what, p, x, filter, y, a, b)) return;
+void append_own(Recipe& r, What what, Problem p, const Shape& x,
+                const Shape& filter, const Shape& y, const Arg& a,
+                const Arg& b) {
   ProductFields& f = p.fields;
   f.batch_inner = 1;
   f.b_col = 1;
@@ -127,6 +135,13 @@ void append(Recipe& r, What what, const Shape& x, const Shape& filter,
   call.b = b;
   call.c = out(0);
   append_product(r, call);
+}
+
+void append(Recipe& r, What what, const Shape& x, const Shape& filter,
+            const Shape& y, const Arg& a, const Arg& b) {
+  const Problem p = geometry(r, x, filter, y);
+  const auto own = [&] { append_own(r, what, p, x, filter, y, a, b); };
+  if (!by_library(r, what, p, x, filter, y, a, b, own)) own();
 }
 
 bool conv2d(Recipe& r) {

@@ -48,12 +48,14 @@ class GpuDevice final : public Device {
 void fill_table(Card& card, const RuntimeConfig& config, KernelTable& table);
 
 // Makes the devices in `parts` of `cards`, reserving all of their memory where
-// asked. `tables` are those of the cards. Throws errors::InvalidArgument when
-// the parts of a card exceed its memory.
+// asked. `tables` are those of the cards. A card that fails is left out, with
+// the reason in *left_out. Throws errors::InvalidArgument when the parts of a
+// card exceed its memory.
 std::vector<std::unique_ptr<Device>> make_devices(
     const std::vector<GpuPart>& parts,
     const std::vector<std::unique_ptr<Card>>& cards,
-    const std::vector<KernelTable>& tables, const char* runtime);
+    const std::vector<KernelTable>& tables, const char* runtime,
+    std::vector<std::string>* left_out);
 
 }  // namespace berth::gpu
 

@@ -15,6 +15,9 @@ namespace berth::gpu {
 
 class Kernel;
 
+// Libraries take operands at multiples of this alone.
+inline constexpr int64_t kLibraryAlignment = 16;
+
 // Output pixel i reads input pixels i * stride - pad + k * dilation, along
 // height and width; those outside the image are 0.
 struct ConvGeometry {

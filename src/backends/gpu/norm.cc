@@ -77,7 +77,8 @@ LibraryOp library_op(Recipe& r, const Sums& s, LibraryOp::What what) {
   LibraryOp op{what, r.in_type(0)};
   const bool fits = s.groups == 1 && s.rows > 1 && s.elements() > 0 &&
                     s.elements() <= INT32_MAX && op.dtype != float64 &&
-                    r.args().attr<bool>("is_training");
+                    r.args().attr<bool>("is_training") &&
+                    r.is_aligned({in(0), out(0)});
   if (!fits) return {};
   op.rows = s.rows;
   op.channels = s.channels;
@@ -86,24 +87,26 @@ LibraryOp library_op(Recipe& r, const Sums& s, LibraryOp::What what) {
 }
 
 // Gives it to the card's library, if it has one.
-bool batch_norm_by_library(Recipe& r, const Sums& s) {
+bool batch_norm_by_library(Recipe& r, const Sums& s,
+                           const std::function<void()>& own) {
   const LibraryOp op = library_op(r, s, LibraryOp::What::kBatchNorm);
   if (op.dtype == DType::kInvalid) return false;
   LibraryKernel kernel = r.library(op);
   if (!kernel.kernel) return false;
   const Arg inverse = room(r, s.channels);
+  const auto after = [&] {
+    const auto count = static_cast<double>(s.rows);
+    r.flat(source_of(r), "biased_variance", s.channels,
+           {out(2), out(4), value(s.channels),
+            real_value(op.dtype, (count - 1) / count)});
+  };
   r.launch(std::move(kernel),
-           {in(0), in(1), in(2), out(0), out(3), inverse, out(1), out(2)});
-  const auto count = static_cast<double>(s.rows);
-  r.flat(source_of(r), "biased_variance", s.channels,
-         {out(2), out(4), value(s.channels),
-          real_value(op.dtype, (count - 1) / count)});
+           {in(0), in(1), in(2), out(0), out(3), inverse, out(1), out(2)},
+           after, own);
   return true;
 }
 
-bool batch_norm(Recipe& r) {
-  const Sums s = batch_sums(r, r.in_shape(0));
-  if (batch_norm_by_library(r, s)) return true;
+void own_batch_norm(Recipe& r, const Sums& s) {
   const KernelSource source = source_of(r);
   const Arg factor = room(r, s.size());
   Arg mean = out(3);
@@ -118,6 +121,12 @@ bool batch_norm(Recipe& r) {
   r.flat(source, "normalise", s.elements(),
          {in(0), mean, factor, in(2), out(0), value(s.groups), value(s.rows),
           value(s.channels)});
+}
+
+bool batch_norm(Recipe& r) {
+  const Sums s = batch_sums(r, r.in_shape(0));
+  const auto own = [&] { own_batch_norm(r, s); };
+  if (!batch_norm_by_library(r, s, own)) own();
   return true;
 }
 
@@ -130,7 +139,8 @@ void fold_two(Recipe& r, const Sums& s, const Arg& a_pieces,
                value(s.pieces), value(lanes)});
 }
 
-bool batch_norm_grad_by_library(Recipe& r, const Sums& s) {
+bool batch_norm_grad_by_library(Recipe& r, const Sums& s,
+                                const std::function<void()>& own) {
   const LibraryOp op = library_op(r, s, LibraryOp::What::kBatchNormGrad);
   if (op.dtype == DType::kInvalid) return false;
   LibraryKernel kernel = r.library(op);
@@ -139,13 +149,12 @@ bool batch_norm_grad_by_library(Recipe& r, const Sums& s) {
   r.flat(source_of(r), "inverse_deviation", s.channels,
          {in(4), inverse, value(s.channels), epsilon_of(r)});
   r.launch(std::move(kernel),
-           {in(0), in(1), in(2), in(3), inverse, out(0), out(1), out(2)});
+           {in(0), in(1), in(2), in(3), inverse, out(0), out(1), out(2)}, {},
+           own);
   return true;
 }
 
-bool batch_norm_grad(Recipe& r) {
-  const Sums s = batch_sums(r, r.in_shape(1));
-  if (batch_norm_grad_by_library(r, s)) return true;
+void own_batch_norm_grad(Recipe& r, const Sums& s) {
   const KernelSource source = source_of(r);
   const DType type = r.in_type(0);
   const int64_t n = s.size() * s.pieces;
@@ -168,6 +177,12 @@ bool batch_norm_grad(Recipe& r) {
       source, "norm_grad", s.elements(),
       {in(0), in(1), in(2), in(3), in(4), dots, sums, out(0), value(s.groups),
        value(s.rows), value(s.channels), value(training), epsilon_of(r)});
+}
+
+bool batch_norm_grad(Recipe& r) {
+  const Sums s = batch_sums(r, r.in_shape(1));
+  const auto own = [&] { own_batch_norm_grad(r, s); };
+  if (!batch_norm_grad_by_library(r, s, own)) own();
   return true;
 }
 

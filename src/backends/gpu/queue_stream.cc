@@ -29,22 +29,32 @@ std::unique_ptr<MemorySource> pinned_or_host(Card& card) {
 }
 
 QueueStream::QueueStream(Device* device, Card& card)
-    : Stream(device),
-      card_(card),
-      queue_(card.make_queue()),
-      trace_(queue_->traces() ? nullptr : WorkTrace::asked()),
-      fault_memory_(card.memory_source(), kFaultMemory),
-      mirror_memory_(pinned_or_host(card), kFaultMemory) {
-  if (fault_memory_.data() == nullptr || mirror_memory_.data() == nullptr) {
+    : Stream(device), card_(card) {}
+
+void QueueStream::open() {
+  if (is_open_.load(std::memory_order_acquire)) return;
+  Lock lock(mutex_);
+  if (is_open_) return;
+  auto queue = card_.make_queue();
+  auto faults =
+      std::make_unique<HeldMemory>(card_.memory_source(), kFaultMemory);
+  auto mirror =
+      std::make_unique<HeldMemory>(pinned_or_host(card_), kFaultMemory);
+  if (faults->data() == nullptr || mirror->data() == nullptr) {
     throw errors::ResourceExhausted(fmt::format(
-        "{} has no memory left for a stream", card.features().name));
+        "{} has no memory left for a stream", card_.features().name));
   }
-  queue_->fill(fault_memory_.data(), 0, kFaultMemory);
+  queue->fill(faults->data(), 0, kFaultMemory);
   // Wait now, so that a new stream has nothing to wait for.
-  const Mark mark = queue_->mark();
-  queue_->await(mark);
-  queue_->release(mark);
-  passed_ = marked_ = ended_ = queue_->appended();
+  const Mark mark = queue->mark();
+  queue->await(mark);
+  queue->release(mark);
+  passed_ = marked_ = ended_ = queue->appended();
+  trace_ = queue->traces() ? nullptr : WorkTrace::asked();
+  queue_ = std::move(queue);
+  fault_memory_ = std::move(faults);
+  mirror_memory_ = std::move(mirror);
+  is_open_ = true;
 }
 
 QueueStream::~QueueStream() {
@@ -53,11 +63,11 @@ QueueStream::~QueueStream() {
 }
 
 std::byte* QueueStream::fault_slot(uint64_t sequence) const {
-  return fault_memory_.data() + sequence % kFaultSlots * kFaultBytes;
+  return fault_memory_->data() + sequence % kFaultSlots * kFaultBytes;
 }
 
 int64_t* QueueStream::mirror_slot(uint64_t sequence) const {
-  return reinterpret_cast<int64_t*>(mirror_memory_.data() +
+  return reinterpret_cast<int64_t*>(mirror_memory_->data() +
                                     sequence % kFaultSlots * kFaultBytes);
 }
 
@@ -68,7 +78,7 @@ void* QueueStream::watch_fault(const FaultTexts& texts) {
 }
 
 void QueueStream::push(Entry e) {
-  e.position = queue_->appended();
+  e.position = queue_ ? queue_->appended() : 0;
   if (e.failure) failures_.add(entries_.last() + 1, e.failure);
   entries_.push(std::move(e));
 }
@@ -102,13 +112,18 @@ void QueueStream::end_of(Entry& e) {
 Work QueueStream::call(const Work& work) {
   Entry e;
   e.work = work;
+  try {
+    if (!lost_ && !failures_.poisoned()) open();
+  } catch (const errors::Error& error) {
+    e.failure = failure_from(error, work);
+  }
   const bool timed = work.time != nullptr || trace_ != nullptr;
   e.launched_us = timed ? host_clock_us() : 0;
   timed_ |= timed;
   if (lost_) {
     e.failure = lost_;
     ++skipped_;
-  } else if (failures_.poisoned()) {
+  } else if (e.failure || failures_.poisoned()) {
     ++skipped_;
   } else {
     ++depth_;
@@ -128,6 +143,7 @@ Work QueueStream::call(const Work& work) {
 }
 
 void QueueStream::launch(const Work& work) {
+  const CardCalls calls(card_);
   {
     Lock lock(mutex_);
     if (inside()) return nested_.push_back(work);
@@ -169,6 +185,7 @@ void QueueStream::append_wait(Event event, bool order_only) {
     e.failure = std::move(failure);
     return push(std::move(e));
   }
+  const CardCalls calls(card_);
   auto* from = dynamic_cast<QueueStream*>(event.stream);
   if (from == nullptr || !card_.reaches(from->card_)) {
     return order_only ? finish(event) : berth::synchronize(event);
@@ -191,7 +208,7 @@ void QueueStream::append_wait(Event event, bool order_only) {
     e.work.what = "a wait for another stream";
     e.waits_for = order_only ? Event{} : event;
     try {
-      if (mark != nullptr) queue_->follow(mark);
+      if (mark != nullptr) queue().follow(mark);
     } catch (const errors::Error& error) {
       // Later work must not start.
       e.failure = failure_from(error, e.work);
@@ -355,6 +372,7 @@ bool QueueStream::end_first(Lock& lock, bool ask, Work* drop) {
 }
 
 void QueueStream::retire(bool ask, uint64_t last) {
+  const CardCalls calls(card_);
   for (;;) {
     Work drop;
     {
@@ -399,8 +417,8 @@ void QueueStream::synchronize(Event event) {
     std::this_thread::yield();
     retire(true);
   }
-  if (trace_ != nullptr) trace_->flush();
-  queue_->waited();
+  if (is_open_ && trace_ != nullptr) trace_->flush();
+  if (is_open_) queue_->waited();
   if (failure) errors::raise(failure->code, failure->message);
 }
 
@@ -410,7 +428,7 @@ void QueueStream::reset_error() {
   finish(last);
   Lock lock(mutex_);
   if (!failures_.poisoned() || lost_) return;
-  queue_->fill(fault_memory_.data(), 0, kFaultMemory);
+  if (queue_) queue_->fill(fault_memory_->data(), 0, kFaultMemory);
   failures_.reset(entries_.last());
   // Events recorded from now on must differ from that of failed work.
   push({});

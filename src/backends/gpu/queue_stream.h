@@ -64,9 +64,13 @@ class QueueStream final : public Stream {
   ~QueueStream() override;
 
   Card& card() { return card_; }
-  // The driver's queue, for this stream's work while it is called.
-  Queue& queue() { return *queue_; }
-  void* native() override { return queue_.get(); }
+  // The driver's queue, for this stream's work while it is called; opened at
+  // its first use. Throws what the driver reports.
+  Queue& queue() {
+    open();
+    return *queue_;
+  }
+  void* native() override { return &queue(); }
 
   // Declares that the running work may report() faults; returns the address for
   // them in the card's memory.
@@ -113,6 +117,8 @@ class QueueStream final : public Stream {
     bool passed = false;
   };
 
+  // Makes the queue and its memory, once.
+  void open();
   bool inside() const { return depth_ > 0; }
   void push(Entry e);
   // Calls work and queues its end; returns the work that it launched, if any.
@@ -151,9 +157,12 @@ class QueueStream final : public Stream {
   int64_t* mirror_slot(uint64_t sequence) const;
 
   Card& card_;
-  const std::unique_ptr<Queue> queue_;
-  WorkTrace* const trace_;      // null: traced by the queue, or not traced
-  std::recursive_mutex mutex_;  // guards all below
+  std::atomic<bool> is_open_{false};
+  std::recursive_mutex mutex_;    // guards all below
+  std::unique_ptr<Queue> queue_;  // set by open(), like its memory
+  std::unique_ptr<HeldMemory> fault_memory_;
+  std::unique_ptr<HeldMemory> mirror_memory_;  // host copy of that
+  WorkTrace* trace_ = nullptr;  // null: traced by the queue, or not traced
   Ring<Entry> entries_;         // by sequence
   Ring<Point> points_;
   uint64_t marked_ = 0, passed_ = 0;  // positions
@@ -169,8 +178,6 @@ class QueueStream final : public Stream {
   std::atomic<uint64_t> skipped_{0};
   bool timed_ = false;
   double end_us_ = 0, end_before_us_ = 0;  // of the last points
-  const HeldMemory fault_memory_;
-  const HeldMemory mirror_memory_;  // host copy of that
 };
 
 }  // namespace berth::gpu

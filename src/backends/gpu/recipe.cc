@@ -39,7 +39,8 @@ struct Step {
   int count = 0;
   int fill = 0;
   size_t bytes = 0;
-  int spares = 0;  // number of next steps to run if it refuses
+  int after = 0;   // number of next steps that belong to it
+  int spares = 0;  // of steps after those, to run instead if it refuses
 };
 
 }  // namespace
@@ -75,14 +76,27 @@ class RecipeKernel final : public Prepared {
 
   size_t scratch_bytes() const override { return steps_->scratch_bytes; }
 
+  void look_up() const {
+    for (const Step& step : steps_->list) {
+      if (step.kernel) step.kernel->look_up();
+    }
+  }
+
   void run(const KernelCall& call) const override {
     auto& stream = static_cast<QueueStream&>(*call.context->stream);
     void* fault = nullptr;
     if (steps_->faults) fault = stream.watch_fault(steps_->faults);
     const std::vector<Step>& list = steps_->list;
-    for (size_t i = 0; i < list.size(); ++i) {
-      const bool done = run(list[i], call, stream, fault);
-      if (done) i += static_cast<size_t>(list[i].spares);
+    for (size_t i = 0; i < list.size();) {
+      const Step& step = list[i++];
+      const bool done = run(step, call, stream, fault);
+      const size_t spares = i + static_cast<size_t>(step.after);
+      if (!done) {
+        i = spares;
+      } else if (step.spares > 0) {
+        while (i < spares) run(list[i++], call, stream, fault);
+        i += static_cast<size_t>(step.spares);
+      }
     }
   }
 
@@ -121,8 +135,12 @@ class RecipeKernel final : public Prepared {
         args[k] = {&addresses[k], 0, s.extent};
       }
     }
-    return step.kernel->try_launch(stream.queue(), step.grid, args.data(),
-                                   step.count);
+    gpu::Queue& queue = stream.queue();
+    if (step.spares > 0) {
+      return step.kernel->try_launch(queue, step.grid, args.data(), step.count);
+    }
+    step.kernel->launch(queue, step.grid, args.data(), step.count);
+    return true;
   }
 
   // Returns how many numbers it wrote.
@@ -251,49 +269,62 @@ void Recipe::launch(const KernelSource& source, const char* kernel,
   steps_->list.push_back(std::move(step));
 }
 
+bool Recipe::is_aligned(std::initializer_list<Arg> operands) const {
+  if (args_.unsplit == nullptr) return true;
+  return std::all_of(
+      operands.begin(), operands.end(), [this](const Arg& operand) {
+        const bool comes_in = operand.kind == Arg::Kind::kIn;
+        const Shape& s =
+            comes_in ? in_shape(operand.index) : out_shape(operand.index);
+        const DType dtype =
+            comes_in ? in_type(operand.index) : out_type(operand.index);
+        auto bytes = static_cast<int64_t>(size_of(dtype));
+        int first = 0;  // axis that is not 1: the batch is cut there
+        while (first < s.rank() && s[first] == 1) ++first;
+        for (int d = first + 1; d < s.rank(); ++d) bytes *= s[d];
+        return bytes % kLibraryAlignment == 0;
+      });
+}
+
 bool Recipe::product(const MatrixProduct& product, const Operands& operands,
                      const std::function<void()>& own) {
-  size_t scratch_bytes = 0;
-  Step step;
-  step.kernel = card_.product(product, &scratch_bytes);
-  if (!step.kernel) return false;
-  step.first = steps_->slots.size();
-  const auto add = [&](const Arg& arg) {
-    steps_->add(arg, extent_of(*this, arg));
-  };
-  for (const Arg& arg : {operands.a, operands.b, operands.c}) add(arg);
-  if (product.bias) add(operands.bias);
-  if (product.has_aux()) add(operands.aux);
-  if (product.sums_b) add(operands.sums);
-  // The library's kernel and its substitute share this scratch.
-  const size_t scratch_begin = steps_->scratch_bytes;
-  if (scratch_bytes > 0) {
-    steps_->add(scratch(scratch_bytes), scratch_bytes);
-  }
-  const size_t scratch_end = steps_->scratch_bytes;
-  step.count = static_cast<int>(steps_->slots.size() - step.first);
-  const bool may_refuse = step.kernel->may_refuse();
-  steps_->list.push_back(std::move(step));
-  if (!may_refuse) return true;
-  const size_t before = steps_->list.size();
-  steps_->scratch_bytes = scratch_begin;
-  own();
-  steps_->scratch_bytes = std::max(steps_->scratch_bytes, scratch_end);
-  steps_->list[before - 1].spares =
-      static_cast<int>(steps_->list.size() - before);
+  if (!is_aligned({operands.a, operands.b, operands.c})) return false;
+  LibraryKernel kernel;
+  kernel.kernel = card_.product(product, &kernel.scratch_bytes);
+  if (!kernel.kernel) return false;
+  std::vector<Arg> args = {operands.a, operands.b, operands.c};
+  if (product.bias) args.push_back(operands.bias);
+  if (product.has_aux()) args.push_back(operands.aux);
+  if (product.sums_b) args.push_back(operands.sums);
+  launch(std::move(kernel), args, {}, own);
   return true;
 }
 
-void Recipe::launch(LibraryKernel kernel, std::initializer_list<Arg> args) {
+void Recipe::launch(LibraryKernel kernel, const std::vector<Arg>& args,
+                    const std::function<void()>& after,
+                    const std::function<void()>& own) {
   Step step;
   step.kernel = std::move(kernel.kernel);
   step.first = steps_->slots.size();
   for (const Arg& arg : args) steps_->add(arg, extent_of(*this, arg));
+  // The library's kernel and its substitute share this scratch.
+  const size_t scratch_begin = steps_->scratch_bytes;
   if (kernel.scratch_bytes > 0) {
     steps_->add(scratch(kernel.scratch_bytes), kernel.scratch_bytes);
   }
   step.count = static_cast<int>(steps_->slots.size() - step.first);
+  const bool may_refuse = own && step.kernel->may_refuse();
+  const size_t at = steps_->list.size();
   steps_->list.push_back(std::move(step));
+  if (after) after();
+  const size_t spares = steps_->list.size();
+  if (!may_refuse) return;
+  const size_t scratch_end =
+      std::exchange(steps_->scratch_bytes, scratch_begin);
+  own();
+  steps_->scratch_bytes = std::max(steps_->scratch_bytes, scratch_end);
+  steps_->list[at].after = static_cast<int>(spares - at - 1);
+  steps_->list[at].spares = static_cast<int>(steps_->list.size() - spares);
 }
 
 void Recipe::fill(const Arg& target, int value, size_t bytes) {
@@ -356,6 +387,11 @@ Arg addresses(int first, int step, int count, int slots) {
 
 std::unique_ptr<Prepared> Recipe::finish() {
   return std::make_unique<RecipeKernel>(std::move(steps_));
+}
+
+void look_up_kernels(const BoundKernel& kernel) {
+  const auto* recipe = dynamic_cast<const RecipeKernel*>(kernel.state.get());
+  if (recipe != nullptr) recipe->look_up();
 }
 
 bool is_recipe(const BoundKernel& kernel) {

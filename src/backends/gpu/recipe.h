@@ -128,16 +128,23 @@ class Recipe {
     Arg a, b, c;
     Arg bias = {}, aux = {}, sums = {};  // if the product has them
   };
+  // False for a part of a split op where one of these operands, cut along the
+  // batch, may begin at any address. Libraries are given none of its parts, so
+  // that all have the bits of one kernel.
+  bool is_aligned(std::initializer_list<Arg> operands) const;
   // Appends a product by a library of the card; returns false if it has none
   // for it. own() appends the substitute that runs if the library refuses a
   // call; it is called only when that may happen.
   bool product(const MatrixProduct& product, const Operands& operands,
                const std::function<void()>& own);
   // A library's kernel for an op, and its launch with the op's arguments.
+  // after() appends what follows the kernel unless it refuses, own() as above.
   LibraryKernel library(const LibraryOp& op) {
     return card_.library_kernel(op);
   }
-  void launch(LibraryKernel kernel, std::initializer_list<Arg> args);
+  void launch(LibraryKernel kernel, const std::vector<Arg>& args,
+              const std::function<void()>& after = {},
+              const std::function<void()>& own = {});
   // Appends a fill of memory, or a copy within the card.
   void fill(const Arg& target, int value, size_t bytes);
   void copy(const Arg& target, const Arg& source, size_t bytes);
@@ -164,6 +171,10 @@ class Recipe {
 // True for a kernel that a Recipe made: its calls append only to the queue of
 // the call's stream, and differ only in addresses.
 bool is_recipe(const BoundKernel& kernel);
+
+// Looks up what its first call would, also for kernels that it has not needed
+// yet (Kernel::look_up).
+void look_up_kernels(const BoundKernel& kernel);
 
 }  // namespace berth::gpu
 

@@ -12,8 +12,9 @@ namespace berth::gpu {
 
 namespace {
 
-// If memory moves more often than this, recording does not pay.
+// If memory moves more often than this in so many runs, recording does not pay.
 constexpr int kMostRecordings = 12;
+constexpr uint64_t kRuns = 256;
 
 }  // namespace
 
@@ -61,19 +62,16 @@ bool PieceRun::launch() {
   look();
   QueueStream& stream = *piece_.recorded;
   for (const int32_t w : piece_.waits) stream.wait(run_.events[w]);
-  if (!is_current() && !record()) return false;
+  if (++runs_ % kRuns == 0) recent_ = 0;
+  if (!is_current() && (recent_ == kMostRecordings || !record())) return false;
   stream.launch(replay_work_);
   for (const int32_t s : piece_.signals) run_.events[s] = stream.record();
   return true;
 }
 
 bool PieceRun::record() {
-  if (recorded_ == kMostRecordings) {
-    why_ = fmt::format("its memory has moved {} times", kMostRecordings);
-    recording_.reset();
-    return false;
-  }
   try {
+    for (const BoundKernel* kernel : piece_.kernels) look_up_kernels(*kernel);
     give_homes();
     if (!recording_) recording_.emplace(*piece_.recorded, piece_.calls);
   } catch (const std::exception& e) {
@@ -100,6 +98,7 @@ bool PieceRun::record() {
   }
   recorded_arenas_ = run_.arena_base;
   ++recorded_;
+  ++recent_;
   return true;
 }
 

@@ -60,8 +60,9 @@ class PieceRun {
   std::vector<std::byte*> recorded_arenas_;  // by device
   std::optional<StreamRecording> recording_;
   Work recording_work_, replay_work_;
-  bool made_ = false;  // set by recording_work_
-  int recorded_ = 0;
+  bool made_ = false;              // set by recording_work_
+  int recorded_ = 0, recent_ = 0;  // recordings; recent ones
+  uint64_t runs_ = 0;
   std::string why_;
 };
 

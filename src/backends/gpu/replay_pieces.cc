@@ -163,7 +163,10 @@ class Cutter {
       const PlanStep& step = p_.steps[s];
       if (step.kind == StepKind::kNothing) continue;
       ops.push_back(p_.ops[step.first_op].op);
-      for_each_call(step, [&](int) { ++piece.calls; });
+      for_each_call(step, [&](int c) {
+        ++piece.calls;
+        piece.kernels.push_back(p_.calls[c].kernel);
+      });
       for_each_view(step, [&](int view, bool written) {
         if (!moves(view)) return;
         const int buffer = p_.operands[view].buffer;

@@ -38,6 +38,7 @@ struct ReplayPiece {
   std::vector<int32_t> signals;  // steps of this piece that others wait for
   std::vector<MovingBuffer> moving;
   size_t calls = 0;  // of kernels
+  std::vector<const BoundKernel*> kernels;
   std::string what;  // names the piece in errors
 };
 

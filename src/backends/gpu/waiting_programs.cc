@@ -18,21 +18,19 @@ class WaitingPrograms::LateKernel final : public Kernel {
 
   void launch(Queue& queue, const Grid& grid, const KernelArg* args,
               int num_args) override {
-    Kernel* kernel = ready_.load(std::memory_order_acquire);
-    if (kernel == nullptr) kernel = &look_up();
-    kernel->launch(queue, grid, args, num_args);
+    look_up();
+    ready_.load()->launch(queue, grid, args, num_args);
+  }
+
+  void look_up() override {
+    if (ready_.load(std::memory_order_acquire) != nullptr) return;
+    std::lock_guard lock(mutex_);
+    if (kernel_) return;
+    kernel_ = programs_.module_of(program_)->kernel(name_.c_str());
+    ready_.store(kernel_.get(), std::memory_order_release);
   }
 
  private:
-  Kernel& look_up() {
-    std::lock_guard lock(mutex_);
-    if (!kernel_) {
-      kernel_ = programs_.module_of(program_)->kernel(name_.c_str());
-      ready_.store(kernel_.get(), std::memory_order_release);
-    }
-    return *kernel_;
-  }
-
   WaitingPrograms& programs_;
   const ProgramRef program_;
   const std::string name_;

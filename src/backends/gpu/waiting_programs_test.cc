@@ -64,6 +64,15 @@ class Waiting : public testing::Test {
 
 using Texts = std::vector<std::string>;
 
+// Before a recording, in which nothing may be compiled.
+TEST_F(Waiting, AreCompiledWhenTheirKernelsAreLookedUp) {
+  const auto a = programs_.kernel("1:", "a", "f");
+  a->look_up();
+  EXPECT_EQ(compiled_, Texts{"1:a"});
+  launch(a);
+  EXPECT_EQ(compiled_.size(), 1u);
+}
+
 TEST_F(Waiting, ProgramsOfOneBeginningAreCompiledAsOne) {
   const auto c = programs_.kernel("1:", "c", "f");
   const auto a = programs_.kernel("1:", "a", "f");

@@ -119,10 +119,12 @@ double binomial_number(Words* w, double n, double p) {
   }
 }
 
-// y[i] = fn(words, i) in the dtype of the output; NaN is -1 for integers.
+// y[i] = fn(words, i) in the dtype of the output; NaN is -1 for integers. The
+// key may follow `parameters` inputs.
 template <class Fn>
-void for_each_draw(const KernelCall& c, Fn&& fn) {
-  const RandomStream stream = stream_of(c, c.num_in, c.attr<bool>("stateless"));
+void for_each_draw(const KernelCall& c, int parameters, Fn&& fn) {
+  const RandomStream stream =
+      stream_of(c, parameters, c.attr<bool>("stateless"));
   const auto origin = static_cast<uint64_t>(c.context->slice_origin);
   with_number(c.out[0].dtype, [&](auto type) {
     using T = decltype(type);
@@ -146,7 +148,7 @@ void add_distributions(KernelTable& t) {
   t.direct(
       "RandomGamma", kFloatingTypes,
       [](const KernelCall& c) {
-        for_each_draw(c, [&](Words* w, int64_t i) {
+        for_each_draw(c, 1, [&](Words* w, int64_t i) {
           return gamma_number(w, parameter(c.in[0], i));
         });
       },
@@ -154,7 +156,7 @@ void add_distributions(KernelTable& t) {
   t.direct(
       "RandomPoisson", kFloatingTypes,
       [](const KernelCall& c) {
-        for_each_draw(c, [&](Words* w, int64_t i) {
+        for_each_draw(c, 1, [&](Words* w, int64_t i) {
           return poisson_number(w, parameter(c.in[0], i));
         });
       },
@@ -162,7 +164,7 @@ void add_distributions(KernelTable& t) {
   t.direct(
       "RandomBinomial", kFloatingTypes,
       [](const KernelCall& c) {
-        for_each_draw(c, [&](Words* w, int64_t i) {
+        for_each_draw(c, 2, [&](Words* w, int64_t i) {
           return binomial_number(w, parameter(c.in[0], i),
                                  parameter(c.in[1], i));
         });

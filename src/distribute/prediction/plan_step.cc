@@ -474,4 +474,24 @@ StrategyPlan plan_step(const std::shared_ptr<StrategyCore>& core,
   return Planner(core, step, may_measure).run();
 }
 
+// Between one example for each replica and what does not fit, by halves: what
+// a step holds grows with its batch.
+StrategyPlan plan_batch(const std::shared_ptr<StrategyCore>& core,
+                        const StepToPlan& step,
+                        const std::function<StepToPlan(int64_t)>& step_of) {
+  StrategyPlan plan = plan_step(core, step);
+  if (plan.too_small.empty()) return plan;
+  const auto fits = [&](int64_t batch) {
+    return plan_step(core, step_of(batch), false).too_small.empty();
+  };
+  int64_t fit = core->num_replicas(), not_fit = plan.batch;
+  if (fit >= not_fit || !fits(fit)) return plan;
+  while (not_fit - fit > 1) {
+    const int64_t batch = fit + (not_fit - fit) / 2;
+    (fits(batch) ? fit : not_fit) = batch;
+  }
+  plan.largest_batch = fit;
+  return plan;
+}
+
 }  // namespace berth::distribute

@@ -33,6 +33,12 @@ struct StepToPlan {
 StrategyPlan plan_step(const std::shared_ptr<StrategyCore>& core,
                        const StepToPlan& step, bool may_measure = true);
 
+// plan_step() and, if the step does not fit, the largest batch that does:
+// `step_of` makes the step for a batch.
+StrategyPlan plan_batch(const std::shared_ptr<StrategyCore>& core,
+                        const StepToPlan& step,
+                        const std::function<StepToPlan(int64_t)>& step_of);
+
 // Its parts, exposed for tests.
 
 // Returns the names of those variables that the graph does not write.

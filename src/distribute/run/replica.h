@@ -50,7 +50,7 @@ class Replica final : public ReplicaScope {
   Replica(const Replica&) = delete;
   Replica& operator=(const Replica&) = delete;
 
-  const StrategyScope& strategy() const override { return *group_.core; }
+  StrategyScope& strategy() const override { return *group_.core; }
   const std::shared_ptr<StrategyCore>& core() const { return group_.core; }
   int id() const override { return id_; }
   Tensor all_reduce(VariableAggregation how, const Tensor& value) override;

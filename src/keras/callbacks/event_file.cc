@@ -120,14 +120,17 @@ WireMessage scalar_summary(const std::string& tag, double value) {
                                                static_cast<float>(value));
 }
 
-WireMessage text_summary(const std::string& tag, const std::string& text) {
+WireMessage text_summary(const std::string& tag, const std::string& text,
+                         const std::string& plugin,
+                         const std::string& content) {
   constexpr int kString = 7;  // DT_STRING
-  WireMessage dim, shape, tensor, plugin, metadata;
+  WireMessage dim, shape, tensor, data, metadata;
   dim.number(1, 1);
   shape.message(2, dim);
   tensor.number(1, kString).message(2, shape).bytes(8, text);
-  plugin.bytes(1, "text");
-  metadata.message(1, plugin);
+  data.bytes(1, plugin);
+  if (!content.empty()) data.bytes(2, content);
+  metadata.message(1, data);
   return WireMessage()
       .bytes(kTag, tag)
       .message(kTensor, tensor)

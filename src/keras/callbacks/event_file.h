@@ -33,7 +33,10 @@ class WireMessage {
 
 // Values of a Summary.
 WireMessage scalar_summary(const std::string& tag, double value);
-WireMessage text_summary(const std::string& tag, const std::string& text);
+// For the part of TensorBoard that `plugin` names; `content` is the plugin's.
+WireMessage text_summary(const std::string& tag, const std::string& text,
+                         const std::string& plugin = "text",
+                         const std::string& content = {});
 // Counts all values in at most 30 buckets of one width.
 WireMessage histogram_summary(const std::string& tag,
                               const std::vector<float>& values);

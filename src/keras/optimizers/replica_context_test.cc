@@ -38,7 +38,7 @@ class OneOfTwo final : public ReplicaScope {
  public:
   explicit OneOfTwo(double share) : share_(share) { t_state.replica = this; }
   ~OneOfTwo() override { t_state.replica = nullptr; }
-  const StrategyScope& strategy() const override { return both; }
+  StrategyScope& strategy() const override { return both; }
   int id() const override { return 0; }
   Tensor all_reduce(VariableAggregation how, const Tensor& value) override {
     return how == VariableAggregation::kMean ? value : value * 2.0;
@@ -52,7 +52,7 @@ class OneOfTwo final : public ReplicaScope {
   }
   double share() const override { return share_; }
 
-  const TwoReplicas both;
+  mutable TwoReplicas both;
 
  private:
   const double share_;

@@ -36,23 +36,6 @@ TensorSpec target_of(const Loss& loss, const TensorSpec& prediction) {
   return spec;
 }
 
-// Between one example for each replica and what does not fit, by halves: what
-// a step holds grows with its batch.
-int64_t largest_batch(Model::Training& t,
-                      const distribute::StrategyPlan& too_large, Site site) {
-  const auto fits = [&](int64_t batch) {
-    return distribute::plan_step(t.core, t.step_to_plan(batch, site), false)
-        .too_small.empty();
-  };
-  int64_t fit = t.core->num_replicas(), not_fit = too_large.batch;
-  if (fit >= not_fit || !fits(fit)) return 0;
-  while (not_fit - fit > 1) {
-    const int64_t batch = fit + (not_fit - fit) / 2;
-    (fits(batch) ? fit : not_fit) = batch;
-  }
-  return fit;
-}
-
 }  // namespace
 
 distribute::StepToPlan Model::Training::step_to_plan(int64_t batch, Site site) {
@@ -111,10 +94,8 @@ distribute::StrategyPlan Model::strategy_plan(
         "replicas; expected at least one example for each",
         name(), where_text(nullptr, site), batch_size, t.core->num_replicas()));
   }
-  distribute::StrategyPlan plan = distribute::plan_step(t.core, step);
-  if (!plan.too_small.empty()) {
-    plan.largest_batch = largest_batch(t, plan, site);
-  }
+  distribute::StrategyPlan plan = distribute::plan_batch(
+      t.core, step, [&](int64_t batch) { return t.step_to_plan(batch, site); });
   t.predicted_us = plan.step_us;
   t.predicted_batch = batch_size;
   return plan;

@@ -11,6 +11,7 @@ from keras.src.backend.common.keras_tensor import KerasTensor
 from keras.src.backend.common.stateless_scope import StatelessScope
 from keras.src.backend.common.symbolic_scope import SymbolicScope
 
+from keras_berth.src.loops import in_turns, rows_of
 from keras_berth.src.ops import sparse as _sparse
 from keras_berth.src.variable import Variable
 
@@ -193,21 +194,20 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
         raise ValueError(f"`unroll` must be an positive integer or boolean. Received: unroll={unroll}")
     if xs is None and length is None:
         raise ValueError("Got no `xs` to scan over and `length` not provided.")
-    columns = [_ops.unstack(convert_to_tensor(x)) for x in tree.flatten(xs)] if xs is not None else []
-    n = int(length) if length is not None else len(columns[0])
+    leaves = [convert_to_tensor(x) for x in tree.flatten(xs)] if xs is not None else []
+    rows = [rows_of(x) for x in leaves]
+    n = int(length) if length is not None else leaves[0].shape[0]
+
+    def step(k, carry):
+        i = n - 1 - k if reverse else k
+        new, y = f(carry, tree.pack_sequence_as(xs, [row(i) for row in rows]) if rows else None)
+        return new, new if y is None and tree.flatten(init) else y
+
     carry = tree.map_structure(convert_to_tensor, init)
-    results = []
-    for i in (reversed(range(n)) if reverse else range(n)):
-        row = tree.pack_sequence_as(xs, [c[i] for c in columns]) if columns else None
-        carry, y = f(carry, row)
-        results.append(carry if y is None and tree.flatten(init) else y)
-    if reverse:
-        results.reverse()
-    if not results:
+    if not n:
         return carry, None
-    if all(y is None for y in results):
-        return carry, None
-    return carry, tree.map_structure(lambda *rows: _ops.stack([convert_to_tensor(r) for r in rows]), *results)
+    carry, ys = in_turns(step, carry, n)
+    return carry, tree.map_structure(lambda y: _ops.reverse(y, [0]), ys) if reverse and ys is not None else ys
 
 
 def associative_scan(f, elems, reverse=False, axis=0):

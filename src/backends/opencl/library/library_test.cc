@@ -281,10 +281,22 @@ size_t first_result(const LibraryOp& op) {
 
 class HostKernel final : public gpu::Kernel {
  public:
-  explicit HostKernel(const LibraryOp& op) : op_(op) {}
+  HostKernel(const LibraryOp& op, int& ran) : op_(op), ran_(ran) {}
+
+  bool may_refuse() const override { return true; }
+  // As cuDNN, it takes aligned operands alone.
+  bool try_launch(gpu::Queue& queue, const gpu::Grid& grid,
+                  const gpu::KernelArg* args, int num_args) override {
+    for (int i = 0; i < num_args; ++i) {
+      if (reinterpret_cast<uintptr_t>(address(args[i])) % 16 != 0) return false;
+    }
+    launch(queue, grid, args, num_args);
+    return true;
+  }
 
   void launch(gpu::Queue& queue, const gpu::Grid&, const gpu::KernelArg* args,
               int num_args) override {
+    ++ran_;
     const std::vector<size_t> sizes = sizes_of(op_);
     ASSERT_EQ(static_cast<size_t>(num_args), sizes.size() + 1);
     Arrays arrays;
@@ -340,6 +352,7 @@ class HostKernel final : public gpu::Kernel {
   }
 
   const LibraryOp op_;
+  int& ran_;
 };
 
 class LibraryCard final : public ClCard {
@@ -351,11 +364,11 @@ class LibraryCard final : public ClCard {
   gpu::LibraryKernel library_kernel(const LibraryOp& op) override {
     if (!has_library) return {};
     ++asked;
-    return {std::make_unique<HostKernel>(op), HostKernel::kScratch};
+    return {std::make_unique<HostKernel>(op, ran), HostKernel::kScratch};
   }
 
   bool has_library = true;
-  int asked = 0;
+  int asked = 0, ran = 0;
 };
 
 // Returns a card of the first OpenCL driver, or null.
@@ -395,6 +408,8 @@ struct Call {
   std::vector<Shape> shapes;
   std::vector<Attrs::Pair> attrs;
   bool narrow = false;  // of bfloat16, but what stands at place 4 of six
+  size_t shift = 0;     // bytes of all operands' addresses
+  bool part = false;    // of a split op
 };
 
 // True for an operand of a call that has 16 bits.
@@ -415,6 +430,8 @@ class Library : public testing::Test {
         *card_, &none, "a test");
   }
 
+  int card_asked() const { return card_->asked; }
+
   // Returns all results of a call.
   Arrays results_of(const Call& call, const Arrays& inputs, bool library) {
     card_->has_library = library;
@@ -432,6 +449,7 @@ class Library : public testing::Test {
     gpu::add_norm(kernels);
     gpu::add_attention(kernels);
     PrepareArgs args{.op = &op, .attrs = attrs.get(), .in = in, .out = out};
+    if (call.part) args.unsplit = &call.shapes[0];
     args.table = &table;
     const auto prepared = table.candidates(op).front().prepare(args);
     return run(*prepared, op, attrs, call, inputs, out);
@@ -471,9 +489,10 @@ class Library : public testing::Test {
       }
     }
     const Arrays want = results_of(call, inputs, false);
-    const int before = card_->asked;
+    const int asked = card_->asked, ran = card_->ran;
     const Arrays got = results_of(call, inputs, true);
-    EXPECT_EQ(card_->asked, before + 1);
+    EXPECT_EQ(card_->asked, asked + !call.part);
+    EXPECT_EQ(card_->ran, ran + (!call.part && call.shift == 0));
     for (size_t o = 0; o < want.size(); ++o) {
       for (size_t i = 0; i < want[o].size(); ++i) {
         ASSERT_NEAR(got[o][i], want[o][i], 2e-5 + 1e-4 * std::abs(want[o][i]))
@@ -497,7 +516,7 @@ class Library : public testing::Test {
       const auto n = static_cast<size_t>(shape.num_elements());
       blocks.push_back(block_of(n * size_of(dtype) + 64));
       View v{};
-      v.data = blocks.back()->data;
+      v.data = static_cast<std::byte*>(blocks.back()->data) + call.shift;
       v.dtype = dtype;
       v.shape = &shape;
       views.push_back(v);
@@ -664,6 +683,38 @@ TEST_F(Library, ComputesGradientsOfBatchNorms) {
     const Shape c{x[x.rank() - 1]};
     check({"FusedBatchNormGradV3", {x, x, c, c, c}, {{"epsilon", 0.125}}});
   }
+}
+
+// The own kernels take over at run time, in the scratch of the library's.
+TEST_F(Library, LeavesOperandsThatAreNotAligned) {
+  const Conv& v = kConvs[1];
+  const auto images = Ints(v.x.begin(), v.x.end()),
+             filters = Ints(v.filter.begin(), v.filter.end());
+  auto image_attrs = attrs_of(v), filter_attrs = attrs_of(v);
+  image_attrs.push_back({"input_sizes", images});
+  filter_attrs.push_back({"filter_sizes", filters});
+  check({"Conv2D", {v.x, v.filter}, attrs_of(v), false, 8});
+  check({"Conv2DBackpropInput", {v.filter, v.y}, image_attrs, false, 8});
+  check({"Conv2DBackpropFilter", {v.x, v.y}, filter_attrs, false, 8});
+  const Shape x{6, 4}, c{4};
+  check({"FusedBatchNormV3", {x, c, c, c, c}, {{"epsilon", 0.125}}, false, 8});
+  check({"FusedBatchNormGradV3",
+         {x, x, c, c, c},
+         {{"epsilon", 0.125}},
+         false,
+         8});
+}
+
+// Which kernel computes the parts of a batch is known by their shape: an image
+// of 60 floats begins at a multiple of 16 bytes, one of 54 does not.
+TEST_F(Library, IsNotAskedForPartsThatMayBeginAnywhere) {
+  const Conv odd{{2, 6, 3, 3}, {3, 3, 3, 4}, {2, 6, 3, 4}, "SAME"};
+  check({"Conv2D", {odd.x, odd.filter}, attrs_of(odd), false, 0, true});
+  const int asked = card_asked();
+  const Conv even{{2, 5, 4, 3}, {3, 3, 3, 5}, {2, 5, 4, 5}, "SAME"};
+  results_of({"Conv2D", {even.x, even.filter}, attrs_of(even), false, 0, true},
+             {numbers(even.x, 1), numbers(even.filter, 2)}, true);
+  EXPECT_EQ(card_asked(), asked + 1);
 }
 
 }  // namespace
