@@ -3,8 +3,8 @@
 BERTH_KERAS_LOG: the file, a JSON line when a test starts and one when it ends; tests with a line there do not run again.
 BERTH_KERAS_PICK: a file with the node ids to run. BERTH_KERAS_SHARE: a JSON file with the tests of each file to run, by
 number, and what digest() of its tests has to be. BERTH_KERAS_LISTING: the log says which tests ask for other frameworks.
-Frameworks that are not installed get stand-ins, so that test files that
-import them can be read. Python's and NumPy's random numbers are the same at each run of a test.
+Without these two, frameworks that are not installed get stand-ins, so that test files that import them can be read.
+Python's and NumPy's random numbers are the same at each run of a test.
 """
 import collections
 import importlib.abc
@@ -31,7 +31,7 @@ if os.environ.get("KERAS_BACKEND") == "berth":
     import berth  # noqa: F401  registers the backend
 
 _MISSING = {n for n in ("jax", "torch", "tensorflow", "grain") if importlib.util.find_spec(n) is None}
-_FOREIGN = re.compile(r"\b(jax|jnp|torch|tensorflow|tf|grain|scipy)\b")
+_FOREIGN = re.compile(r"\b(jax|jnp|torch|tensorflow|tf|grain|scipy|requests)\b|[Oo]rbax")
 _IMPORTS = re.compile(r"^(import|from) (jax|torch|tensorflow|grain|scipy)\b", re.MULTILINE)
 
 
@@ -58,7 +58,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         pass
 
 
-sys.meta_path.append(_Finder())
+if "BERTH_KERAS_SHARE" not in os.environ and "BERTH_KERAS_LISTING" not in os.environ:
+    sys.meta_path.append(_Finder())
 _log = open(os.environ["BERTH_KERAS_LOG"], "a+", encoding="utf-8")
 
 

@@ -132,7 +132,7 @@ def _is_sparse(x):
 
 def _sparse_like(sizes, values):
     """A SparseTensor in place of a KerasTensor that is one."""
-    return _sparse.SparseTensor(np.stack([np.arange(_VALUES) % n for n in sizes], 1), values, sizes)
+    return _sparse.sparse_tensor(np.stack([np.arange(_VALUES) % n for n in sizes], 1), values, sizes)
 
 
 def _traced(fn, given, symbolic, fill):

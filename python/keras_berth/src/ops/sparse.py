@@ -11,14 +11,16 @@ from keras.src.backend.common.variables import standardize_dtype
 SPARSE = sparse.SparseTensor, IndexedSlices
 
 
-class SparseTensor(sparse.SparseTensor):
-    """One that knows its shape where it is traced, too."""
+class _Traced(sparse.SparseTensor):
+    """One that is traced and knows its shape."""
+    shape = property(lambda self: self.known_shape)
 
-    def __init__(self, indices, values, shape):
-        super().__init__(indices, values, tf.zeros([0], "int64") if not len(shape) else shape)
-        self._shape = tf.TensorShape(shape)
 
-    shape = property(lambda self: self._shape)
+def sparse_tensor(indices, values, shape):
+    made = sparse.SparseTensor(indices, values, shape if len(shape) else tf.zeros([0], "int64"))
+    if None in made.shape.as_list():
+        made.__class__, made.known_shape = _Traced, tf.TensorShape(shape)
+    return made
 
 
 def shape_of(x):
@@ -54,16 +56,16 @@ def dense(x):
 def with_values(x, values, places=None):
     """A tensor like x with other values, perhaps elsewhere."""
     if isinstance(x, sparse.SparseTensor):
-        known = None not in x.shape.as_list()
-        return (SparseTensor if known else sparse.SparseTensor)(
-            x.indices if places is None else places, values, x.shape.as_list() if known else x.dense_shape)
+        places, shape = x.indices if places is None else places, x.shape.as_list()
+        return sparse.SparseTensor(places, values, x.dense_shape) if None in shape else sparse_tensor(
+            places, values, shape)
     return IndexedSlices(values, x.indices if places is None else places[:, 0], x.dense_shape)
 
 
 def from_dense(x):
     """The SparseTensor of what is not zero."""
     there = tf.where(tf.math.not_equal(x, tf.zeros_like(x)))
-    return SparseTensor(there, tf.gather_nd(x, there), x.shape.as_list())
+    return sparse_tensor(there, tf.gather_nd(x, there), x.shape.as_list())
 
 
 def _union(places, shape):
@@ -143,7 +145,7 @@ def _moved(x, columns, shape):
     zeros = tf.zeros([x.indices.shape[0]], "int64")
     columns = [zeros if c is None else x.indices[:, c] if isinstance(c, int) else c for c in columns]
     places = tf.stack(columns, 1) if columns else tf.zeros([x.indices.shape[0], 0], "int64")
-    return SparseTensor(places, x.values, shape)
+    return sparse_tensor(places, x.values, shape)
 
 
 def _of_sparse(name):
@@ -207,9 +209,9 @@ def _sum(function):
         total = function(dense(x), axis, keepdims)
         columns = [None if i in axes else i for i in range(len(shape)) if keepdims or i not in axes]
         if not columns:
-            return SparseTensor(tf.zeros([1, 0], "int64"), tf.reshape(total, [1]), [])
+            return sparse_tensor(tf.zeros([1, 0], "int64"), tf.reshape(total, [1]), [])
         at = _union(_moved(x, columns, total.shape.as_list()).indices, total.shape.as_list())
-        return SparseTensor(at, tf.gather_nd(total, at), total.shape.as_list())
+        return sparse_tensor(at, tf.gather_nd(total, at), total.shape.as_list())
     return call
 
 
@@ -224,7 +226,7 @@ def _concatenate(function):
             places.append(_moved(x, columns, x.shape.as_list()).indices)
             begin += x.shape[axis]
         shape = [begin if i == axis else n for i, n in enumerate(xs[0].shape.as_list())]
-        return SparseTensor(tf.concat(places, 0), function([x.values for x in xs], 0), shape)
+        return sparse_tensor(tf.concat(places, 0), function([x.values for x in xs], 0), shape)
     return call
 
 
