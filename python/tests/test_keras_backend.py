@@ -235,6 +235,10 @@ def step():
 step()
 tf.function(step)()
 assert abs(float(w) - 2 * 0.8 ** 2) < 1e-6, w
+for _ in range(2):
+    with tf.GradientTape() as tape:
+        loss = 0.0 * w
+    sgd.apply_gradients([(tape.gradient(loss, v), v) for v in tape.watched_variables()])
 tf.keras.optimizers.Adam(0.1).apply_gradients([(tf.constant(3.0), w)])
 assert abs(float(w) - 1.18) < 1e-5, w
 print("updated")

@@ -36,6 +36,10 @@ class BerthOptimizer(base_optimizer.BaseOptimizer):
         tf.distribute.get_replica_context().merge_call(once, args=tuple(sums))
         return self.iterations
 
+    def _var_key(self, variable):
+        """Objects of Python that stand for one tf.Variable have one key."""
+        return ("tf", variable._serial()) if isinstance(variable, _core.Variable) else super()._var_key(variable)
+
     def assign(self, variable, value):
         _written("assign", variable, value)
 
