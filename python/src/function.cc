@@ -19,7 +19,7 @@ Tensors tensors_of(nb::handle list) {
   return all;
 }
 
-// Of tf.init_scope().
+// tf.init_scope() enters and leaves one.
 struct Block {
   std::optional<InitScope> scope;
 };
