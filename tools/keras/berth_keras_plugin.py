@@ -60,6 +60,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 if "BERTH_KERAS_SHARE" not in os.environ and "BERTH_KERAS_LISTING" not in os.environ:
     sys.meta_path.append(_Finder())
+_begun = {}
 _log = open(os.environ["BERTH_KERAS_LOG"], "a+", encoding="utf-8")
 
 
@@ -127,6 +128,9 @@ def pytest_runtest_setup(item):
     seed = zlib.crc32(item.nodeid.encode())
     random.seed(seed)
     np.random.seed(seed)
+    for name, value in vars(item.module).items():  # tests of a file share it
+        if isinstance(value, np.random.Generator):
+            value.bit_generator.state = _begun.setdefault((item.module, name), value.bit_generator.state)
 
 
 def pytest_runtest_logstart(nodeid):

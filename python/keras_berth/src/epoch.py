@@ -13,6 +13,7 @@ from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
 
 from keras_berth.src.ops.core import convert_to_tensor
+from keras_berth.src.ops.sparse import SPARSE
 
 _MOST_BYTES = 4 << 30  # of arrays that are copied into tensors as a whole
 
@@ -23,11 +24,17 @@ def tensors(batch):
 
 
 def _dense(v):
-    """What NumPy takes: sparse matrices of SciPy and tensors that need a copy off their device."""
-    if isinstance(v, (np.ndarray, _core.Tensor)):
+    """What NumPy takes: sparse tensors of SciPy, JAX and TensorFlow, and tensors that need a copy off their device."""
+    if isinstance(v, (np.ndarray, _core.Tensor, *SPARSE)):
         return v
+    if type(v).__name__ == "SparseTensor":
+        out = np.zeros(v.shape, v.dtype.as_numpy_dtype)
+        out[tuple(np.array(v.indices).T)] = np.array(v.values)
+        return out
     if hasattr(v, "toarray"):
         return v.toarray()
+    if hasattr(v, "todense"):
+        return np.asarray(v.todense())
     if hasattr(v, "detach"):
         return v.detach().cpu().numpy()
     return v

@@ -18,7 +18,7 @@ class _Traced(sparse.SparseTensor):
 
 def sparse_tensor(indices, values, shape):
     made = sparse.SparseTensor(indices, values, shape if len(shape) else tf.zeros([0], "int64"))
-    if None in made.shape.as_list():
+    if made.dense_shape.is_symbolic:
         made.__class__, made.known_shape = _Traced, tf.TensorShape(shape)
     return made
 
