@@ -33,7 +33,7 @@ def relabelled(code, source_map, origin):
 
 
 def _table(lines, first):
-    """The location table of CPython 3.11 for one line (or None) per code unit."""
+    """The location table of CPython 3.11 and later for one line (or None) per code unit."""
     out, at, last = bytearray(), 0, first
     while at < len(lines):
         end = at + 1
