@@ -1,6 +1,5 @@
 """Functions over elements and branches: tf.case, tf.switch_case, tf.map_fn, tf.foldl and their kin."""
 import builtins
-import contextlib
 
 from berth import _core
 from berth._function import _calls, call_converted, cond
@@ -110,15 +109,6 @@ class init_scope:
     def __exit__(self, *_):
         _calls.tracing = self._tracing
         self._scope.leave()
-
-
-@contextlib.contextmanager
-def control_dependencies(control_inputs):
-    """A block after control_inputs, as all code is: what writes or draws runs in program order. Calls functions among them."""
-    for fn in control_inputs or ():
-        if callable(fn) and not isinstance(fn, _core.Tensor):
-            fn()
-    yield
 
 
 class control_dependencies:

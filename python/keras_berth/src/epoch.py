@@ -47,13 +47,18 @@ def is_text(v):
             v.flat[0], (str, bytes))))
 
 
+def _batched(rows, size, shuffled):
+    """Batches of the rows of arrays."""
+    if shuffled:
+        rows = rows.shuffle(len(rows), seed=int(np.random.randint(2 ** 31)))
+    return rows.batch(size)
+
+
 def _texts(x, y, sample_weight, options):
     """The data set of batches of texts, which Keras' adapters of arrays do not take."""
     from berth.data import Dataset
-    batches = Dataset.from_tensor_slices(tuple(v for v in (x, y, sample_weight) if v is not None))
-    if options.get("shuffle") and y is not None:
-        batches = batches.shuffle(len(batches), seed=int(np.random.randint(2 ** 31)))
-    return batches.batch(options.get("batch_size") or 32)
+    rows = Dataset.from_tensor_slices(tuple(v for v in (x, y, sample_weight) if v is not None))
+    return _batched(rows, options.get("batch_size") or 32, options.get("shuffle") and y is not None)
 
 
 def _weighted(batch, class_weight):
@@ -135,11 +140,8 @@ class Epochs(EpochIterator):
                                              output_signature=spec)
         else:
             leaves, form = flatten(whole, lambda v: v is not None)
-            batches = Dataset(_core.Dataset.from_tensor_slices(leaves), form)
-            if self.data_adapter._shuffle:
-                n = self.data_adapter._num_samples
-                batches = batches.shuffle(n, seed=int(np.random.randint(2 ** 31)))
-            batches = batches.batch(self.data_adapter.batch_size)
+            rows = Dataset(_core.Dataset.from_tensor_slices(leaves), form)
+            batches = _batched(rows, self.data_adapter.batch_size, self.data_adapter._shuffle)
             least = min(self.data_adapter.batch_size, self.data_adapter._num_samples)
             if least < self._strategy.num_replicas_in_sync == self._strategy.__berth__.replicas_here:
                 return batches  # each for one replica
