@@ -12,9 +12,9 @@
 #include "berth/ops/random.h"
 #include "op/device_scope.h"
 #include "ops/array_util.h"
+#include "ops/draw_stream.h"
 #include "ops/families.h"
 #include "ops/named_call.h"
-#include "ops/random_key.h"
 
 namespace berth {
 
@@ -22,26 +22,16 @@ namespace random {
 
 namespace {
 
-// What tells one call's numbers from another's: attributes, or an input.
-struct Stream {
-  std::vector<Attrs::Pair> attrs;
-  std::optional<Tensor> key = std::nullopt;
-};
-Stream drawn_by(std::optional<int64_t> seed) {
-  const RandomKey key = next_random_key(seed);
-  return {{{"seed", key.seed}, {"op_id", key.op_id}}};
-}
-Stream drawn_by(const StatelessSeed& s) {
-  return {{{"seed", s.first}, {"op_id", s.second}, {"stateless", true}},
-          s.pair};
-}
-
-// `second`: of ops with two parameters.
-Tensor draw(const OpDef& op, Stream s, Site site, const Tensor& first,
-            const Tensor* second = nullptr) {
-  const AttrsRef attrs(std::move(s.attrs));
-  const Tensor* key = s.key ? &*s.key : second;
-  if (second && s.key) {
+// `more`: attributes of the op beside the stream's; `second`: of ops with two
+// parameters.
+Tensor draw(const OpDef& op, const DrawStream& s,
+            const std::vector<Attrs::Pair>& more, Site site,
+            const Tensor& first, const Tensor* second = nullptr) {
+  std::vector<Attrs::Pair> pairs = s.attrs();
+  pairs.insert(pairs.end(), more.begin(), more.end());
+  const AttrsRef attrs(std::move(pairs));
+  const Tensor* key = s.pair ? &*s.pair : second;
+  if (second && s.pair) {
     return call_checked(op, site, {&first, second, key}, attrs.get());
   }
   return key ? call_checked(op, site, {&first, key}, attrs.get())
@@ -61,18 +51,17 @@ Tensor spread(const Tensor& x, DType dtype, const Shape& shape, Site site) {
 }
 
 Tensor draw_gamma(const Shape& shape, const Tensor& alpha,
-                  const GammaOptions& o, Stream s, Site site) {
+                  const GammaOptions& o, const DrawStream& s, Site site) {
   const Tensor a = spread(alpha, o.dtype, shape, site);
-  const Tensor unit = draw(op_of<"RandomGamma">(), std::move(s), site, a);
+  const Tensor unit = draw(op_of<"RandomGamma">(), s, {}, site, a);
   return o.beta.defined() ? unit / math::cast(o.beta, o.dtype, site) : unit;
 }
 
 Tensor draw_poisson(const Shape& shape, const Tensor& lam, DType dtype,
-                    Stream s, Site site) {
+                    const DrawStream& s, Site site) {
   const Tensor rate =
       spread(lam, lam.dtype() == float64 ? float64 : float32, shape, site);
-  s.attrs.emplace_back("dtype", dtype);
-  return draw(op_of<"RandomPoisson">(), std::move(s), site, rate);
+  return draw(op_of<"RandomPoisson">(), s, {{"dtype", dtype}}, site, rate);
 }
 
 // The probability that a standard normal number is below x.
@@ -89,13 +78,13 @@ Tensor gamma(const Shape& shape, const Tensor& alpha, const GammaOptions& o,
       o.beta.defined() ? math::cast(alpha, o.dtype, site) +
                              zeros_like(math::cast(o.beta, o.dtype, site), site)
                        : alpha;
-  return draw_gamma(repeated(shape, both), both, o, drawn_by(o.seed), site);
+  return draw_gamma(repeated(shape, both), both, o, next_stream(o.seed), site);
 }
 
 Tensor stateless_gamma(const Shape& shape, StatelessSeed seed,
                        const Tensor& alpha, const GammaOptions& o, Site site) {
   set_site(site);
-  return draw_gamma(shape, alpha, o, drawn_by(seed), site);
+  return draw_gamma(shape, alpha, o, stateless_stream(seed), site);
 }
 
 // a / (a + b) of two gamma numbers; the second one's seed is far from any that
@@ -117,14 +106,14 @@ Tensor stateless_beta(const Shape& shape, StatelessSeed seed,
 Tensor poisson(const Shape& shape, const Tensor& lam, const PoissonOptions& o,
                Site site) {
   set_site(site);
-  return draw_poisson(repeated(shape, lam), lam, o.dtype, drawn_by(o.seed),
+  return draw_poisson(repeated(shape, lam), lam, o.dtype, next_stream(o.seed),
                       site);
 }
 
 Tensor stateless_poisson(const Shape& shape, StatelessSeed seed,
                          const Tensor& lam, DType dtype, Site site) {
   set_site(site);
-  return draw_poisson(shape, lam, dtype, drawn_by(seed), site);
+  return draw_poisson(shape, lam, dtype, stateless_stream(seed), site);
 }
 
 Tensor stateless_binomial(const Shape& shape, StatelessSeed seed,
@@ -134,9 +123,8 @@ Tensor stateless_binomial(const Shape& shape, StatelessSeed seed,
   const DType dtype = probs.dtype() == float64 ? float64 : float32;
   const Tensor n = spread(counts, dtype, shape, site);
   const Tensor p = spread(probs, dtype, shape, site);
-  Stream s = drawn_by(seed);
-  s.attrs.emplace_back("dtype", output_dtype);
-  return draw(op_of<"RandomBinomial">(), std::move(s), site, n, &p);
+  return draw(op_of<"RandomBinomial">(), stateless_stream(seed),
+              {{"dtype", output_dtype}}, site, n, &p);
 }
 
 Tensor stateless_parameterized_truncated_normal(

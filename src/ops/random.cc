@@ -15,6 +15,7 @@
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
 #include "ops/array_util.h"
+#include "ops/draw_stream.h"
 #include "ops/families.h"
 #include "ops/named_call.h"
 #include "ops/random_key.h"
@@ -123,33 +124,26 @@ UncountedRandomKeys::UncountedRandomKeys()
 UncountedRandomKeys::~UncountedRandomKeys() { t_uncounted = outer_; }
 
 namespace random {
-namespace {
 
-// What decides the numbers of one call.
-struct Stream {
-  RandomKey key;
-  bool stateless = false;
-  std::optional<Tensor> pair = std::nullopt;  // in place of key
-};
-Stream next_stream(std::optional<int64_t> seed) {
+DrawStream next_stream(std::optional<int64_t> seed) {
   return {next_random_key(seed), false};
 }
-// The two seeds stand for themselves: neither the process's seed nor the
-// number of the call nor the step matters.
-Stream stateless_stream(const StatelessSeed& s) {
+
+DrawStream stateless_stream(const StatelessSeed& s) {
   return {{s.first, s.second}, true, s.pair};
 }
 
-std::vector<Attrs::Pair> pairs_of(const Stream& s) {
-  std::vector<Attrs::Pair> pairs = {{"seed", s.key.seed},
-                                    {"op_id", s.key.op_id}};
-  if (s.stateless) pairs.emplace_back("stateless", true);
+std::vector<Attrs::Pair> DrawStream::attrs() const {
+  std::vector<Attrs::Pair> pairs = {{"seed", key.seed}, {"op_id", key.op_id}};
+  if (stateless) pairs.emplace_back("stateless", true);
   return pairs;
 }
 
-Tensor draw(const OpDef& op, const Shape& shape, DType dtype, const Stream& s,
-            Attrs::Pair a, Attrs::Pair b, Site site) {
-  std::vector<Attrs::Pair> pairs = pairs_of(s);
+namespace {
+
+Tensor draw(const OpDef& op, const Shape& shape, DType dtype,
+            const DrawStream& s, Attrs::Pair a, Attrs::Pair b, Site site) {
+  std::vector<Attrs::Pair> pairs = s.attrs();
   pairs.insert(
       pairs.end(),
       {{"shape", shape}, {"dtype", dtype}, std::move(a), std::move(b)});
@@ -180,13 +174,13 @@ void set_seed(int64_t seed) {
 namespace {
 
 Tensor draw_normal(const char* op, const Shape& shape, const NormalOptions& o,
-                   const Stream& s, Site site) {
+                   const DrawStream& s, Site site) {
   return draw(op_named(op), shape, o.dtype, s, {"mean", o.mean},
               {"stddev", o.stddev}, site);
 }
 
 Tensor draw_uniform(const Shape& shape, const UniformOptions& o,
-                    const Stream& s, Site site) {
+                    const DrawStream& s, Site site) {
   if (is_integer(o.dtype)) {
     if (!o.maxval) {
       throw errors::InvalidArgument(fmt::format(
@@ -203,7 +197,7 @@ Tensor draw_uniform(const Shape& shape, const UniformOptions& o,
 
 // By the largest of the logits with Gumbel noise.
 Tensor categorical_by(const Tensor& logits, int64_t num_samples, DType dtype,
-                      const Stream& s, Site site) {
+                      const DrawStream& s, Site site) {
   set_site(site);
   const Shape& rows = logits.shape();
   const Tensor u = draw_uniform(Shape{rows[0], num_samples, rows[1]},
@@ -215,9 +209,9 @@ Tensor categorical_by(const Tensor& logits, int64_t num_samples, DType dtype,
 }
 
 Tensor draw_categorical(const Tensor& logits, int64_t num_samples, DType dtype,
-                        const Stream& s, Site site) {
+                        const DrawStream& s, Site site) {
   if (s.pair) return categorical_by(logits, num_samples, dtype, s, site);
-  std::vector<Attrs::Pair> pairs = pairs_of(s);
+  std::vector<Attrs::Pair> pairs = s.attrs();
   pairs.insert(pairs.end(),
                {{"num_samples", num_samples}, {"output_dtype", dtype}});
   return call_checked(op_of<"Multinomial">(), site, {&logits},
@@ -226,7 +220,7 @@ Tensor draw_categorical(const Tensor& logits, int64_t num_samples, DType dtype,
 
 // Sorting by numbers of 63 bits: a repeated one makes the order less than
 // uniform, once in 2^63 / n^2.
-Tensor shuffle_by(const Tensor& x, const Stream& s, Site site) {
+Tensor shuffle_by(const Tensor& x, const DrawStream& s, Site site) {
   set_site(site);
   if (x.rank() == 0) {
     throw errors::InvalidArgument(
@@ -239,7 +233,7 @@ Tensor shuffle_by(const Tensor& x, const Stream& s, Site site) {
   return gather(x, argsort(keys, {}, site), 0, site);
 }
 
-Tensor draw_bernoulli(const Tensor& probs, DType dtype, const Stream& s,
+Tensor draw_bernoulli(const Tensor& probs, DType dtype, const DrawStream& s,
                       Site site) {
   set_site(site);
   const Tensor u =
