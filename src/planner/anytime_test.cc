@@ -56,10 +56,12 @@ TEST(Anytime, SlowTwiceTheMovesAreNeverWorse) {
 
 // Whatever the machine does meanwhile: more seconds are more moves unless it
 // stands still. A search ends at a plan that equals the bound up to rounding,
-// and the time at which the bound is proved decides which of these it is.
+// and the time at which the bound is proved decides which of these it is. (A
+// pipeline's search evaluates those of its cuts that it estimates best: where
+// the clock cuts it off decides which, so only moves promise this for it.)
 TEST(Anytime, SlowMoreSecondsThatGiveTwiceTheMovesAreNeverWorse) {
   int compared = 0;
-  for (const PlanModel model : kEachModel) {
+  for (const PlanModel model : {PlanModel::kStep, PlanModel::kLoad}) {
     for (uint64_t seed = 1; seed <= 2; ++seed) {
       const PlanProblem p = growing_problem(model, seed);
       PlanAnswer before;

@@ -131,9 +131,10 @@ class SearchStream {
 };
 
 // A series of searches, each with as many moves as those before it together,
-// and beginning with what they found. More moves, or more seconds, do what
-// fewer do and then go on, so the result is never worse: seconds only decide
-// where the series is cut off.
+// and beginning with what they found. More moves do what fewer do and then go
+// on, so the result is never worse. Seconds decide where the series is cut off:
+// twice the moves are not worse then either, except that a pipeline's last
+// search evaluates other cuts.
 class SearchSeries {
  public:
   // `first`: moves per stream of the first search if the budget is in seconds.
