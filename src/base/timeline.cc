@@ -1,7 +1,15 @@
+// The threads' events, their types, and the sources that are drained.
+
 #include "base/timeline.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 #include "base/immortal.h"
@@ -10,16 +18,70 @@ namespace berth::timeline {
 
 namespace {
 
+// What one thread added: a ring of the last ones.
+struct ThreadEvents {
+  std::mutex mutex;  // of its thread and stop()
+  uint64_t recording = 0;
+  std::vector<RecordedEvent> events;
+  size_t next = 0;  // the oldest, once the ring is full
+  int64_t dropped = 0;
+
+  void add(const RecordedEvent& e, size_t most) {
+    if (events.size() < most) {
+      events.push_back(e);
+      return;
+    }
+    events[next] = e;
+    next = next + 1 == most ? 0 : next + 1;
+    ++dropped;
+  }
+};
+
+using Words = std::tuple<std::string, std::string, std::string, const char*,
+                         int, int64_t>;
+
 struct State {
   std::mutex sources_mutex;  // held while a source drains
   std::vector<TimelineSource*> sources;
   std::mutex mutex;
-  std::vector<RecordedEvent> events;
+  std::vector<std::shared_ptr<ThreadEvents>> threads;
+  std::vector<EventType> types;
+  std::vector<TypeId> first;
+  std::map<Words, TypeId> types_by_words;
+  std::atomic<uint64_t> recording{0};  // counts them
+  std::atomic<size_t> most{0};
 };
 
 State& state() {
   static State& s = immortal<State>();
   return s;
+}
+
+ThreadEvents& of_this_thread() {
+  thread_local std::shared_ptr<ThreadEvents> mine;
+  if (!mine) {
+    mine = std::make_shared<ThreadEvents>();
+    State& s = state();
+    std::lock_guard lock(s.mutex);
+    s.threads.push_back(mine);
+  }
+  return *mine;
+}
+
+// Calls fn(events of this thread) if this recording still goes on.
+template <class Fn>
+void add_here(const Fn& fn) {
+  State& s = state();
+  ThreadEvents& mine = of_this_thread();
+  std::lock_guard lock(mine.mutex);
+  const uint64_t recording = s.recording.load(std::memory_order_acquire);
+  if (mine.recording != recording) {
+    mine.events.clear();
+    mine.next = 0;
+    mine.dropped = 0;
+    mine.recording = recording;
+  }
+  fn(mine, s.most.load(std::memory_order_relaxed));
 }
 
 }  // namespace
@@ -40,17 +102,21 @@ void TimelineSource::forget() {
   std::erase(s.sources, this);
 }
 
-bool start() {
+bool start(int64_t most_events) {
   State& s = state();
+  std::lock_guard lock(s.mutex);
   if (is_on()) return false;
-  {
-    std::lock_guard lock(s.mutex);
-    s.events.clear();
-  }
-  return !g_is_on.exchange(true);
+  s.types.clear();
+  s.first.clear();
+  s.types_by_words.clear();
+  std::erase_if(s.threads, [](const auto& t) { return t.use_count() == 1; });
+  s.most.store(static_cast<size_t>(std::max<int64_t>(most_events, 1)));
+  s.recording.fetch_add(1, std::memory_order_release);
+  g_is_on.store(true);
+  return true;
 }
 
-std::vector<RecordedEvent> stop() {
+Recording stop() {
   State& s = state();
   g_is_on.store(false);
   {
@@ -61,19 +127,82 @@ std::vector<RecordedEvent> stop() {
     }
     s.sources.clear();
   }
+  Recording all;
   std::lock_guard lock(s.mutex);
-  std::vector<RecordedEvent> all = std::exchange(s.events, {});
-  std::stable_sort(all.begin(), all.end(),
+  all.types = s.types;
+  all.first = s.first;
+  for (const auto& thread : s.threads) {
+    std::lock_guard its(thread->mutex);
+    if (thread->recording != s.recording.load()) continue;
+    all.events.insert(all.events.end(), thread->events.begin(),
+                      thread->events.end());
+    all.dropped += thread->dropped;
+    thread->recording = 0;
+    thread->events = {};
+  }
+  // A late thread may name a type of the recording before.
+  std::erase_if(all.events, [&](const RecordedEvent& e) {
+    return e.type >= all.types.size();
+  });
+  std::stable_sort(all.events.begin(), all.events.end(),
                    [](const RecordedEvent& a, const RecordedEvent& b) {
                      return a.begin_us < b.begin_us;
                    });
   return all;
 }
 
-void add(RecordedEvent event) {
+uint64_t recording() {
+  return state().recording.load(std::memory_order_acquire);
+}
+
+TypeId add_types(std::vector<EventType> types) {
   State& s = state();
   std::lock_guard lock(s.mutex);
-  s.events.push_back(std::move(event));
+  const auto first = static_cast<TypeId>(s.types.size());
+  s.first.resize(s.types.size() + types.size(), first);
+  std::move(types.begin(), types.end(), std::back_inserter(s.types));
+  return first;
+}
+
+TypeId type_of(const char* track, const std::string& name, const char* kind,
+               Site site, int64_t bytes) {
+  struct Last {
+    uint64_t recording = 0;
+    const char *track = nullptr, *kind = nullptr;
+    Site site;
+    int64_t bytes = 0;
+    std::string name;
+    TypeId type = 0;
+  };
+  State& s = state();
+  const uint64_t recording = s.recording.load(std::memory_order_acquire);
+  thread_local Last last;  // loops add the same again
+  if (last.recording == recording && last.track == track &&
+      last.kind == kind && last.site.file == site.file &&
+      last.site.line == site.line && last.bytes == bytes && last.name == name) {
+    return last.type;
+  }
+  std::lock_guard lock(s.mutex);
+  const auto next = static_cast<TypeId>(s.types.size());
+  const auto [it, is_new] = s.types_by_words.emplace(
+      Words{track, name, kind, site.file, site.line, bytes}, next);
+  if (is_new) {
+    EventType type{track, name, kind, site, {}, bytes};
+    s.types.push_back(std::move(type));
+    s.first.push_back(next);
+  }
+  last = {recording, track, kind, site, bytes, name, it->second};
+  return it->second;
+}
+
+void add(const RecordedEvent& event) {
+  add_here([&](ThreadEvents& mine, size_t most) { mine.add(event, most); });
+}
+
+void add(const std::vector<RecordedEvent>& events) {
+  add_here([&](ThreadEvents& mine, size_t most) {
+    for (const RecordedEvent& e : events) mine.add(e, most);
+  });
 }
 
 }  // namespace berth::timeline

@@ -1,12 +1,14 @@
 // Timeline: what ran where and when, while somebody records.
 //
-// Modules that do work add events; the profiler starts, stops and writes. Off,
-// it costs one load per step. Thread-safe.
+// Modules that do work name their events once (EventType) and add what happened
+// as numbers; the profiler starts, stops and writes. Off, it costs one load per
+// step. Thread-safe: each thread adds to memory of its own.
 
 #ifndef BERTH_BASE_TIMELINE_H_
 #define BERTH_BASE_TIMELINE_H_
 
 #include <atomic>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,12 +17,32 @@
 
 namespace berth::timeline {
 
-struct RecordedEvent {
-  std::string track;  // device, or "eager ops"
+// What the events of one instruction, stage or name have in common.
+struct EventType {
+  std::string track;  // device, or what else works: "eager ops", "input"
   std::string name;   // "dense/MatMul"
-  std::string kind;   // type of the op; "region", "copy"
+  std::string kind;   // type of the op; "region", "copy", "wait", "input", ...
   Site site = {};
+  std::string detail;           // "/CPU:0 -> /GPU:0"; whom a wait is for
+  int64_t bytes = 0;            // moved by one; allocated, or freed if negative
+  double flops = 0;             // of one
+  double predicted_us = -1;     // what the plan expects
+  std::vector<int32_t> after;   // places in one add_types() that end before
+};
+
+using TypeId = uint32_t;
+
+struct RecordedEvent {
   double begin_us = 0, end_us = 0;  // by the clock of the track
+  TypeId type = 0;
+  uint32_t run = 0;  // of the plan, from 1; 0: of none
+};
+
+struct Recording {
+  std::vector<EventType> types;
+  std::vector<TypeId> first;  // by type: that of its add_types()
+  std::vector<RecordedEvent> events;  // by begin
+  int64_t dropped = 0;                // the oldest, for want of room
 };
 
 inline std::atomic<bool> g_is_on{false};
@@ -44,23 +66,40 @@ class TimelineSource {
 
  private:
   std::atomic<bool> noted_{false};
-  friend std::vector<RecordedEvent> stop();
+  friend Recording stop();
 };
 
-// Records from now on. False: it did already.
-bool start();
+// Records from now on, the last `most_events` of each thread. False: it did
+// already.
+bool start(int64_t most_events = int64_t{1} << 22);
 // Drains all sources; returns the events since start().
-std::vector<RecordedEvent> stop();
-void add(RecordedEvent event);
+Recording stop();
+// Counts the recordings: types of an earlier one are gone. 0: none yet.
+uint64_t recording();
+
+// Adds types, numbered one after the other; returns the first one's number.
+// They last until the next start().
+TypeId add_types(std::vector<EventType> types);
+// The type of these words, added when it is new.
+TypeId type_of(const char* track, const std::string& name, const char* kind,
+               Site site = {}, int64_t bytes = 0);
+
+// Adds events of this thread.
+void add(const RecordedEvent& event);
+void add(const std::vector<RecordedEvent>& events);
 
 // Adds an event that lasts as long as this object.
 class Span {
  public:
-  Span(const char* track, std::string name, const char* kind, Site site = {})
-      : event_{track, std::move(name), kind, site, host_clock_us(), 0} {}
+  // `track` and `kind` are static.
+  Span(const char* track, const std::string& name, const char* kind,
+       Site site = {}, int64_t bytes = 0)
+      : event_{0, 0, type_of(track, name, kind, site, bytes), 0} {
+    event_.begin_us = host_clock_us();
+  }
   ~Span() {
     event_.end_us = host_clock_us();
-    add(std::move(event_));
+    add(event_);
   }
   Span(const Span&) = delete;
   Span& operator=(const Span&) = delete;

@@ -69,6 +69,9 @@ struct Plan::Impl final : timeline::TimelineSource {
   // Instances of runs that missed their deadline.
   std::vector<std::unique_ptr<Instance>> left_behind;
   RunRecord record;
+  timeline::TypeId first_type = 0;  // of the steps, in this recording:
+  uint64_t named_in = 0;
+  std::vector<timeline::RecordedEvent> events;  // of one run, to be added
 
   // Instances (plan_instance.cc).
   std::unique_ptr<Instance> checkout();
@@ -109,8 +112,10 @@ struct Plan::Impl final : timeline::TimelineSource {
   // Adds the times of all runs so far; waits for those on their way.
   void harvest_all();
   void drain() override { harvest_all(); }
-  // Adds the times of a run to the timeline that is recorded.
-  void add_events(const Instance& run) const;
+  // Names the steps in the timeline that is recorded, and adds the times of a
+  // run to it. The caller holds the lock.
+  void add_event_types();
+  void add_events(const Instance& run);
   // Counts that argument `index` was brought from a device.
   void note_argument(size_t index, const Device& from);
 

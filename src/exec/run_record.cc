@@ -1,8 +1,11 @@
+// What runs of a plan did: records, samples, events of the timeline.
+
 #include "exec/run_record.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "base/timeline.h"
@@ -65,6 +68,8 @@ void Plan::Impl::begin_run(Instance& run) {
   if (run.recorded) [[unlikely]] {
     run.sampled = true;
     note();
+    std::lock_guard lock(mutex);
+    if (named_in != timeline::recording()) add_event_types();
   }
   if (wanted_samples.load(std::memory_order_relaxed) > 0) {
     run.sampled = true;
@@ -100,21 +105,78 @@ void Plan::Impl::harvest(Instance& run) {
   record.add_sample(simulated.end >= 0 ? simulated.us() : host.us(), parts);
 }
 
-void Plan::Impl::add_events(const Instance& run) const {
-  for (size_t s = 0; s < program->steps.size(); ++s) {
+namespace {
+
+// "/CPU:0 -> /GPU:0" of a copy; the ops of a region.
+std::string detail_of(const Plan::Impl& plan, const PlanStep& step) {
+  const Program& p = *plan.program;
+  const PlanOp& first = p.ops[static_cast<size_t>(step.first_op)];
+  const std::string& here = p.streams[step.stream].device->str();
+  if (step.kind == StepKind::kTransfer) {
+    const Node& copy = plan.graph[first.node];
+    const Node& from = plan.graph[copy.inputs[0].node];
+    return fmt::format("{} -> {}", from.assigned.text(), here);
+  }
+  std::string ops;
+  for (int k = 0; k < step.num_ops && step.num_ops > 1; ++k) {
+    if (k > 0) ops += ", ";
+    if (k == 12) return ops + fmt::format("{} more", step.num_ops - k);
+    ops += p.ops[static_cast<size_t>(step.first_op + k)].name;
+  }
+  return ops;
+}
+
+}  // namespace
+
+void Plan::Impl::add_event_types() {
+  named_in = timeline::recording();
+  std::vector<timeline::EventType> types(program->steps.size());
+  std::vector<int32_t> last(program->streams.size(), -1);  // by stream
+  for (size_t s = 0; s < types.size(); ++s) {
     const PlanStep& step = program->steps[s];
-    const WorkTime& t = run.times[s];
-    if (step.kind == StepKind::kNothing || t.end_us < 0) continue;
+    timeline::EventType& type = types[s];
+    int32_t& before = last[step.stream];
+    std::vector<int32_t> waits = step.waits;
+    if (before >= 0) waits.push_back(before);
+    before = static_cast<int32_t>(s);
+    for (const int32_t w : waits) {  // what does nothing passes its waits on
+      if (program->steps[w].kind != StepKind::kNothing) {
+        type.after.push_back(w);
+      } else {
+        type.after.insert(type.after.end(), types[w].after.begin(),
+                          types[w].after.end());
+      }
+    }
+    type.track = program->streams[step.stream].device->str();
+    if (step.kind == StepKind::kNothing) continue;
     const PlanOp& op = program->ops[static_cast<size_t>(step.first_op)];
     const bool is_region = step.num_ops > 1;
-    std::string name = op.name;
-    if (is_region) name += fmt::format(" and {} more", step.num_ops - 1);
-    timeline::add({program->streams[step.stream].device->str(), std::move(name),
-                   step.kind == StepKind::kTransfer ? "copy"
-                   : is_region                      ? "region"
-                                                    : op.op->name(),
-                   op.site, t.begin_us, t.end_us});
+    type.name = op.name;
+    if (is_region) type.name += fmt::format(" and {} more", step.num_ops - 1);
+    type.kind = step.kind == StepKind::kTransfer ? "copy"
+                : is_region                      ? "region"
+                                                 : op.op->name();
+    type.site = op.site;
+    type.detail = detail_of(*this, step);
+    type.bytes = std::llround(step.cost.bytes);
+    type.flops = step.cost.flops;
+    type.predicted_us = step.estimate_us;
   }
+  first_type = timeline::add_types(std::move(types));
+}
+
+void Plan::Impl::add_events(const Instance& run) {
+  if (named_in != timeline::recording()) return;
+  events.clear();
+  const auto number =
+      static_cast<uint32_t>(run.runs_before + run.runs);
+  for (size_t s = 0; s < program->steps.size(); ++s) {
+    const WorkTime& t = run.times[s];
+    if (program->steps[s].kind == StepKind::kNothing || t.end_us < 0) continue;
+    events.push_back({t.begin_us, t.end_us,
+                      first_type + static_cast<timeline::TypeId>(s), number});
+  }
+  timeline::add(events);
 }
 
 void Plan::Impl::harvest_all() {

@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <unordered_map>
 
 #include "base/timeline.h"
 #include "base/where.h"
@@ -19,6 +20,51 @@ namespace berth::profiler {
 namespace {
 
 constexpr const char* kAnnotations = "annotations";
+
+// Places of the events of one run of a plan, by place of their type.
+class PlacesOfRuns {
+ public:
+  explicit PlacesOfRuns(const timeline::Recording& r) : r_(r) {
+    for (size_t k = 0; k < r.events.size(); ++k) {
+      const timeline::RecordedEvent& e = r.events[k];
+      if (e.run == 0) continue;
+      std::vector<int32_t>& places = places_[key(e)];
+      const size_t at = e.type - r.first[e.type];
+      if (places.size() <= at) places.resize(at + 1, -1);
+      places[at] = static_cast<int32_t>(k);
+    }
+  }
+  std::vector<int32_t> after(const timeline::RecordedEvent& e) const {
+    std::vector<int32_t> found;
+    if (e.run == 0) return found;
+    const std::vector<int32_t>& places = places_.at(key(e));
+    for (const int32_t a : r_.types[e.type].after) {
+      const bool ran = static_cast<size_t>(a) < places.size() && places[a] >= 0;
+      if (ran) found.push_back(places[a]);
+    }
+    return found;
+  }
+
+ private:
+  uint64_t key(const timeline::RecordedEvent& e) const {
+    return uint64_t{r_.first[e.type]} << 32 | e.run;
+  }
+  const timeline::Recording& r_;
+  std::unordered_map<uint64_t, std::vector<int32_t>> places_;
+};
+
+Timeline resolved(const timeline::Recording& r) {
+  const PlacesOfRuns places(r);
+  std::vector<TimelineEvent> events;
+  events.reserve(r.events.size());
+  for (const timeline::RecordedEvent& e : r.events) {
+    const timeline::EventType& t = r.types[e.type];
+    events.push_back({t.track, t.name, t.kind, t.site, e.begin_us, e.end_us,
+                      t.detail, t.bytes, t.flops, t.predicted_us, e.run,
+                      places.after(e), {}});
+  }
+  return Timeline(std::move(events), r.dropped);
+}
 
 }  // namespace
 
@@ -35,12 +81,7 @@ Timeline stop(Site site) {
         fmt::format("{}: nothing is recorded; expected profiler::start() first",
                     call_text("profiler::stop", site)));
   }
-  std::vector<TimelineEvent> events;
-  for (timeline::RecordedEvent& e : timeline::stop()) {
-    events.push_back({std::move(e.track), std::move(e.name), std::move(e.kind),
-                      e.site, e.begin_us, e.end_us});
-  }
-  return Timeline(std::move(events));
+  return resolved(timeline::stop());
 }
 
 Trace::Trace(std::string name, Site site)
@@ -50,8 +91,9 @@ Trace::Trace(std::string name, Site site)
 
 Trace::~Trace() {
   if (begin_us_ < 0 || !timeline::is_on()) return;
-  timeline::add({kAnnotations, std::move(name_), "annotation", site_, begin_us_,
-                 host_clock_us()});
+  timeline::add(
+      {begin_us_, host_clock_us(),
+       timeline::type_of(kAnnotations, name_, "annotation", site_), 0});
 }
 
 namespace {
