@@ -500,7 +500,11 @@ void add_launch(CLI::App& program) {
                      "a line of JSON when a task starts and ends");
   launcher->add_option("command", o->command, "the program and its arguments")
       ->required();
-  launcher->callback([o] { launch(*o); });
+  launcher->callback([o] {
+    o->profile = environment("BERTH_PROFILE");
+    unsetenv("BERTH_PROFILE");  // the tasks' alone
+    launch(*o);
+  });
 }
 
 }  // namespace berth::cli

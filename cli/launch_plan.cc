@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -168,6 +169,15 @@ std::string tf_config_text(const LaunchPlan& plan, const LaunchTask& task) {
   return all.dump();
 }
 
+// "fit.pftrace" -> "fit.worker-0.pftrace".
+std::string profile_of_task(const std::string& file, const TaskId& task) {
+  const std::filesystem::path path(file);
+  const std::string name =
+      fmt::format("{}.{}-{}{}", path.stem().string(), task.job, task.index,
+                  path.extension().string());
+  return (path.parent_path() / name).string();
+}
+
 std::vector<std::string> launch_environment(const LaunchOptions& options,
                                             const LaunchPlan& plan,
                                             const LaunchTask& task,
@@ -190,6 +200,9 @@ std::vector<std::string> launch_environment(const LaunchOptions& options,
   if (!secret.empty()) all.push_back("BERTH_CLUSTER_SECRET=" + secret);
   if (!options.devices.empty()) {
     all.push_back("BERTH_DEVICES=" + options.devices);
+  }
+  if (!options.profile.empty()) {
+    all.push_back("BERTH_PROFILE=" + profile_of_task(options.profile, task.id));
   }
   // Pretended cores cannot be bound to, so the task is only told of them.
   if (!task.cores.empty() && pretended_cores() != nullptr) {

@@ -15,6 +15,7 @@ struct LaunchOptions {
   int workers = 1, ps = 0;
   bool chief = false, evaluator = false;
   std::string devices;         // of each task; "": the program's
+  std::string profile;         // where traces go; tasks add their name
   std::string cores = "even";  // or "all", or "0-1/2-3" in task order
   int port_base = 0;           // 0: free ports
   int restarts = 0;            // of each task

@@ -45,6 +45,7 @@ int main(int argc, char** argv) {
     berth::cli::add_ops(program);
     berth::cli::add_place(program);
     berth::cli::add_plan(program);
+    berth::cli::add_profile(program);
     berth::cli::add_run(program);
     berth::cli::add_verify_plan(program);
     berth::cli::add_worker(program);

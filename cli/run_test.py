@@ -57,6 +57,13 @@ def main():
             result = file.read()
         # Rows of the unit matrix give w's, and their sum.
         assert struct.unpack("<6f", result[-24:]) == (1, 2, 3, 4, 4, 6), result
+        # What the program ran, from outside of it.
+        told = berth("profile", "-o", "f.trace.json", "--", BERTH, "run", "f.safetensors")
+        assert "f.trace.json has" in told, told
+        with open("f.trace.json", encoding="utf-8") as file:
+            names = [event["name"] for event in json.load(file)["traceEvents"]]
+        assert "y" in names, names
+        assert "cannot be started" in berth("profile", "--", "./no-such-program", code=1)
         assert "[5,2]" in berth("run", "f.safetensors", "--batch", "5")
         write("cut.safetensors", good[:-1])
         write("weights.safetensors", safetensors({"w": ([1], [1])}, {}))

@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "base/timeline.h"
 #include "berth/custom_gradient.h"
 #include "berth/custom_op.h"
 #include "berth/debugging.h"
@@ -71,6 +72,7 @@ Tensor copied(const View& v) {
 // The kernel: on the host, with the GIL.
 void call_python(const KernelCall& call) {
   const DispatchGuard outside(nullptr);
+  const timeline::MaybeSpan span("python", "py_function", "python");
   const Gil gil;
   try {
     Tensors in;

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/timeline.h"
 #include "berth/recompute_grad.h"
 #include "classes.h"
 #include "convert.h"
@@ -25,6 +26,7 @@ using data::Dataset;
 // Calls Python from any thread of a pipeline.
 template <class Fn>
 auto in_python(const Fn& fn) {
+  const timeline::MaybeSpan span("python", "function of a pipeline", "python");
   const Gil gil;
   try {
     return fn();

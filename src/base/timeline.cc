@@ -18,13 +18,25 @@ namespace berth::timeline {
 
 namespace {
 
-// What one thread added: a ring of the last ones.
+// The last type that a thread asked for: loops add the same again.
+struct LastType {
+  uint64_t recording = 0;
+  const char *track = nullptr, *kind = nullptr;
+  Site site;
+  int64_t bytes = 0;
+  std::string name;
+  TypeId type = 0;
+};
+
+// What one thread added: a ring of the last ones. Never freed, but handed on to
+// the next thread.
 struct ThreadEvents {
   std::mutex mutex;  // of its thread and stop()
   uint64_t recording = 0;
   std::vector<RecordedEvent> events;
   size_t next = 0;  // the oldest, once the ring is full
   int64_t dropped = 0;
+  LastType last;  // its thread's
 
   void add(const RecordedEvent& e, size_t most) {
     if (events.size() < most) {
@@ -44,7 +56,7 @@ struct State {
   std::mutex sources_mutex;  // held while a source drains
   std::vector<TimelineSource*> sources;
   std::mutex mutex;
-  std::vector<std::shared_ptr<ThreadEvents>> threads;
+  std::vector<ThreadEvents*> threads, unused;
   std::vector<EventType> types;
   std::vector<TypeId> first;
   std::map<Words, TypeId> types_by_words;
@@ -57,22 +69,38 @@ State& state() {
   return s;
 }
 
-ThreadEvents& of_this_thread() {
-  thread_local std::shared_ptr<ThreadEvents> mine;
-  if (!mine) {
-    mine = std::make_shared<ThreadEvents>();
+// A thread's hold of its events.
+struct OwnEvents {
+  OwnEvents() {
     State& s = state();
     std::lock_guard lock(s.mutex);
-    s.threads.push_back(mine);
+    if (s.unused.empty()) {
+      s.unused.push_back(&immortal<ThreadEvents>());
+      s.threads.push_back(s.unused.back());
+    }
+    events = s.unused.back();
+    s.unused.pop_back();
   }
-  return *mine;
+  ~OwnEvents() {
+    State& s = state();
+    std::lock_guard lock(s.mutex);
+    s.unused.push_back(events);
+  }
+  OwnEvents(const OwnEvents&) = delete;
+  OwnEvents& operator=(const OwnEvents&) = delete;
+
+  ThreadEvents* events;
+};
+
+ThreadEvents& events_of_this_thread() {
+  return *of_this_thread<OwnEvents>().events;
 }
 
 // Calls fn(events of this thread) if this recording still goes on.
 template <class Fn>
 void add_here(const Fn& fn) {
   State& s = state();
-  ThreadEvents& mine = of_this_thread();
+  ThreadEvents& mine = events_of_this_thread();
   std::lock_guard lock(mine.mutex);
   const uint64_t recording = s.recording.load(std::memory_order_acquire);
   if (mine.recording != recording) {
@@ -109,7 +137,6 @@ bool start(int64_t most_events) {
   s.types.clear();
   s.first.clear();
   s.types_by_words.clear();
-  std::erase_if(s.threads, [](const auto& t) { return t.use_count() == 1; });
   s.most.store(static_cast<size_t>(std::max<int64_t>(most_events, 1)));
   s.recording.fetch_add(1, std::memory_order_release);
   g_is_on.store(true);
@@ -131,7 +158,7 @@ Recording stop() {
   std::lock_guard lock(s.mutex);
   all.types = s.types;
   all.first = s.first;
-  for (const auto& thread : s.threads) {
+  for (ThreadEvents* thread : s.threads) {
     std::lock_guard its(thread->mutex);
     if (thread->recording != s.recording.load()) continue;
     all.events.insert(all.events.end(), thread->events.begin(),
@@ -166,20 +193,12 @@ TypeId add_types(std::vector<EventType> types) {
 
 TypeId type_of(const char* track, const std::string& name, const char* kind,
                Site site, int64_t bytes) {
-  struct Last {
-    uint64_t recording = 0;
-    const char *track = nullptr, *kind = nullptr;
-    Site site;
-    int64_t bytes = 0;
-    std::string name;
-    TypeId type = 0;
-  };
   State& s = state();
   const uint64_t recording = s.recording.load(std::memory_order_acquire);
-  thread_local Last last;  // loops add the same again
-  if (last.recording == recording && last.track == track &&
-      last.kind == kind && last.site.file == site.file &&
-      last.site.line == site.line && last.bytes == bytes && last.name == name) {
+  LastType& last = events_of_this_thread().last;
+  if (last.recording == recording && last.track == track && last.kind == kind &&
+      last.site.file == site.file && last.site.line == site.line &&
+      last.bytes == bytes && last.name == name) {
     return last.type;
   }
   std::lock_guard lock(s.mutex);

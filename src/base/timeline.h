@@ -9,7 +9,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -23,11 +25,11 @@ struct EventType {
   std::string name;   // "dense/MatMul"
   std::string kind;   // type of the op; "region", "copy", "wait", "input", ...
   Site site = {};
-  std::string detail;           // "/CPU:0 -> /GPU:0"; whom a wait is for
-  int64_t bytes = 0;            // moved by one; allocated, or freed if negative
-  double flops = 0;             // of one
-  double predicted_us = -1;     // what the plan expects
-  std::vector<int32_t> after;   // places in one add_types() that end before
+  std::string detail;          // "/CPU:0 -> /GPU:0"; whom a wait is for
+  int64_t bytes = 0;           // moved by one; allocated, or freed if negative
+  double flops = 0;            // of one
+  double predicted_us = -1;    // what the plan expects
+  std::vector<int32_t> after;  // places in one add_types() that end before
 };
 
 using TypeId = uint32_t;
@@ -35,12 +37,13 @@ using TypeId = uint32_t;
 struct RecordedEvent {
   double begin_us = 0, end_us = 0;  // by the clock of the track
   TypeId type = 0;
-  uint32_t run = 0;  // of the plan, from 1; 0: of none
+  uint32_t run = 0;   // of the plan, from 1; 0: of none
+  int64_t bytes = 0;  // 0: those of the type
 };
 
 struct Recording {
   std::vector<EventType> types;
-  std::vector<TypeId> first;  // by type: that of its add_types()
+  std::vector<TypeId> first;          // by type: that of its add_types()
   std::vector<RecordedEvent> events;  // by begin
   int64_t dropped = 0;                // the oldest, for want of room
 };
@@ -106,6 +109,19 @@ class Span {
 
  private:
   RecordedEvent event_;
+};
+
+// A span if somebody records when it begins: one load if nobody does.
+class MaybeSpan {
+ public:
+  template <class... Args>
+  explicit MaybeSpan(Args&&... args) {
+    if (is_on()) [[unlikely]]
+      span_.emplace(std::forward<Args>(args)...);
+  }
+
+ private:
+  std::optional<Span> span_;
 };
 
 }  // namespace berth::timeline

@@ -60,6 +60,7 @@ bool Iterator::next(Tensors& element) {
   State& s = *state_;
   if (s.failure) s.failure->raise();
   if (s.stream == nullptr) return false;
+  const timeline::MaybeSpan span("input", "next element", "input");
   try {
     if (s.stream->next(&element)) {
       ++s.elements;

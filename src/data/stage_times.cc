@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
+#include "base/timeline.h"
 #include "data/host_budget.h"
 #include "data/pass_state.h"
 
@@ -19,9 +21,11 @@ constexpr int64_t kLeastNs = 1000 * 1000;
 
 class TimedStream : public ElementStream {
  public:
-  TimedStream(StageTimes* times, std::unique_ptr<ElementStream> source)
-      : times_(*times), source_(std::move(source)) {}
+  TimedStream(const Node& node, std::unique_ptr<ElementStream> source)
+      : node_(node), times_(node.times()), source_(std::move(source)) {}
   bool next(Tensors* out) override {
+    if (timeline::is_on()) [[unlikely]]
+      return recorded_next(out);
     if (skip_ > 0) {
       --skip_;
       return source_->next(out);
@@ -40,6 +44,24 @@ class TimedStream : public ElementStream {
   void restore(PassReader& r) override { source_->restore(r); }
 
  private:
+  bool recorded_next(Tensors* out) {
+    if (recording_ != timeline::recording()) {
+      recording_ = timeline::recording();
+      type_ = timeline::add_types(
+          {{"input: " + node_.where(), node_.where(), "stage", node_.site()}});
+    }
+    const double begin = host_clock_us();
+    const bool any = source_->next(out);
+    const double end = host_clock_us();
+    timeline::add({begin, end, type_});
+    node_.times().ns += std::llround((end - begin) * 1e3);
+    if (any) ++node_.times().elements;
+    return any;
+  }
+
+  const Node& node_;
+  uint64_t recording_ = 0;
+  timeline::TypeId type_ = 0;
   StageTimes& times_;
   std::unique_ptr<ElementStream> source_;
   int first_ = 0, weight_ = 1, skip_ = 0;
@@ -61,7 +83,7 @@ void find(const Node& node, std::set<const Node*>* seen,
 
 std::unique_ptr<ElementStream> timed(const Node& node,
                                      std::unique_ptr<ElementStream> stream) {
-  return std::make_unique<TimedStream>(&node.times(), std::move(stream));
+  return std::make_unique<TimedStream>(node, std::move(stream));
 }
 
 int64_t with_inputs_ns(const Node& node) {

@@ -158,6 +158,18 @@ class Allocator::Impl {
     ptrdiff_t peak = peak_.load(kRelaxed);
     while (now > peak && !peak_.compare_exchange_weak(peak, now, kRelaxed)) {
     }
+    if (timeline::is_on()) [[unlikely]]
+      record(now);
+  }
+
+  // Adds the bytes in use to the timeline.
+  void record(ptrdiff_t now) const {
+    if (device_ == nullptr) return;
+    const double at = host_clock_us();
+    timeline::add(
+        {at, at,
+         timeline::type_of(device_->str().c_str(), "bytes in use", "memory"), 0,
+         now});
   }
 
   // Counts a small block that `cache`'s thread took, or (negative) freed.
@@ -650,6 +662,13 @@ void add_use(Block* block, const Event& event) {
       first = block->uses[--block->num_uses];
     }
   }
+}
+
+void synchronize_recorded(const Event& event) {
+  if (event.stream->runs_inline()) return event.stream->synchronize(event);
+  const std::string name = "wait for " + event.stream->device().str();
+  const timeline::Span span("host", name, "wait");
+  event.stream->synchronize(event);
 }
 
 void finish(const Event& event) noexcept {

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/timeline.h"
 #include "berth/site.h"
 
 namespace berth {
@@ -90,9 +91,14 @@ class Stream {
   Device* device_;
 };
 
+// The same as an event of the timeline: a wait of the host for a device.
+void synchronize_recorded(const Event& event);
+
 // Blocks until `event`; throws its stream's error. No-op for a null event.
 inline void synchronize(const Event& event) {
-  if (event.stream != nullptr) event.stream->synchronize(event);
+  if (event.stream == nullptr) return;
+  if (timeline::is_on()) [[unlikely]] return synchronize_recorded(event);
+  event.stream->synchronize(event);
 }
 
 // Blocks until `event`, failed or not.

@@ -476,11 +476,7 @@ void apply_here(const OpDef& op, std::span<const Tensor* const> in,
 
 void eager_apply(const OpDef& op, std::span<const Tensor* const> in,
                  const Attrs* attrs, std::span<Tensor> out) {
-  if (timeline::is_on()) [[unlikely]] {
-    const timeline::Span span("eager ops", op.name(), op.name().c_str());
-    apply_here(op, in, attrs, out);
-    return;
-  }
+  const timeline::MaybeSpan span("eager ops", op.name(), op.name().c_str());
   apply_here(op, in, attrs, out);
 }
 

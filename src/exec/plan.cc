@@ -20,6 +20,7 @@ Plan::Plan(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Plan::~Plan() { Impl::end(std::move(impl_)); }
 
 Plan::Impl::~Impl() {
+  if (timeline::is_on()) harvest_all();
   forget();
   // Asynchronous work refers to instances.
   for (auto& instance : idle) {

@@ -153,9 +153,10 @@ void Plan::Impl::add_event_types() {
     const bool is_region = step.num_ops > 1;
     type.name = op.name;
     if (is_region) type.name += fmt::format(" and {} more", step.num_ops - 1);
-    type.kind = step.kind == StepKind::kTransfer ? "copy"
-                : is_region                      ? "region"
-                                                 : op.op->name();
+    type.kind = graph[op.node].collective          ? "sum"
+                : step.kind == StepKind::kTransfer ? "copy"
+                : is_region                        ? "region"
+                                                   : op.op->name();
     type.site = op.site;
     type.detail = detail_of(*this, step);
     type.bytes = std::llround(step.cost.bytes);
@@ -168,8 +169,7 @@ void Plan::Impl::add_event_types() {
 void Plan::Impl::add_events(const Instance& run) {
   if (named_in != timeline::recording()) return;
   events.clear();
-  const auto number =
-      static_cast<uint32_t>(run.runs_before + run.runs);
+  const auto number = static_cast<uint32_t>(run.runs_before + run.runs);
   for (size_t s = 0; s < program->steps.size(); ++s) {
     const WorkTime& t = run.times[s];
     if (program->steps[s].kind == StepKind::kNothing || t.end_us < 0) continue;

@@ -14,6 +14,7 @@
 #include "base/diagnostics.h"
 #include "base/immortal.h"
 #include "base/thread_pool.h"
+#include "base/timeline.h"
 #include "berth/errors.h"
 #include "function/graph_callable.h"
 #include "graph/tracer.h"
@@ -287,6 +288,7 @@ void FunctionCore::call(const Tensors& leaves, const std::string& fixed,
     in.clear();
     for (const Tensor& t : leaves) in.push_back(&t);
     results->resize(f.output_specs().size());
+    const timeline::MaybeSpan span("calls", impl_->options_.name, "call", site);
     f.call(in, *results);
     pointers = std::move(in);
     return;

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/immortal.h"
+#include "base/timeline.h"
 #include "base/where.h"
 #include "berth/errors.h"
 #include "io/checkpoint_impl.h"
@@ -174,6 +175,7 @@ SaveJob Checkpoint::Impl::collect(const std::string& path, Site site) const {
 }
 
 void SaveJob::run() {
+  const timeline::MaybeSpan span("checkpoints", path, "checkpoint");
   const std::string base = std::filesystem::path(path).filename().string();
   const std::string folder = io::folder_of(path);
   const auto n = static_cast<size_t>(shards);

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <barrier>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "base/fresh_process_testing.h"
+#include "base/timeline.h"
 #include "berth/berth.h"
 
 namespace berth::profiler {
@@ -67,7 +70,7 @@ TEST(Profiler, PlansThatAreGoneDoNoHarm) {
     const auto f = function([](const Tensor& x) { return matmul(x, x); });
     f(ones({4, 4}));
   }
-  stop();
+  EXPECT_EQ(of_kind(stop(), "MatMul").size(), 1u);
 }
 
 TEST(Profiler, JsonIsATraceOfChrome) {
@@ -113,6 +116,102 @@ TEST(Profiler, OneRecordingAtATime) {
   stop();
   EXPECT_THROW(Timeline().write("/there/is/no/such/folder/x.json"),
                errors::InvalidArgument);
+}
+
+// A model split over two devices: the copy between them, what it waits for and
+// what waits for it.
+void two_devices() {
+  using fresh_process::check;
+  config::set_simulated_devices("GPUx1");
+  const auto f = function(
+      [](const Tensor& x) {
+        const auto product = [](const char* where, const Tensor& of) {
+          const auto scope = device(where);
+          return matmul(of, of);
+        };
+        return product("/GPU:0", product("/CPU:0", x));
+      },
+      {.name = "two_devices"});
+  const Tensor x = ones({8, 8});
+  f(x);
+  start();
+  f(x).to_vector<float>();
+  const Timeline t = stop();
+  const auto only = [&](const std::string& kind, const std::string& device) {
+    std::vector<TimelineEvent> found = of_kind(t, kind);
+    std::erase_if(found, [&](const TimelineEvent& e) {
+      return e.track.find(device) == std::string::npos;
+    });
+    check(found.size() == 1, kind + " on " + device);
+    return found[0];
+  };
+  const TimelineEvent before = only("MatMul", "CPU:0");
+  const TimelineEvent after = only("MatMul", "GPU:0");
+  check(after.flops == 2 * 8 * 8 * 8, "flops");
+  check(after.run > 0 && after.run == before.run, "run");
+  bool follows_copy = false;
+  for (const int32_t a : after.after) {
+    const TimelineEvent& copy = t.events()[a];
+    if (copy.kind != "copy") continue;
+    follows_copy = true;
+    check(copy.detail.find("CPU:0 -> ") != std::string::npos &&
+              copy.detail.ends_with("GPU:0"),
+          copy.detail);
+    bool follows_product = false;
+    for (const int32_t b : copy.after) {
+      follows_product |= t.events()[b].name == before.name;
+    }
+    check(follows_product, "the copy follows the product");
+  }
+  check(follows_copy, "the second product follows a copy");
+  check(only("call", "calls").name == "two_devices", "call");
+  check(!of_kind(t, "wait").empty(), "wait");
+}
+
+TEST(Profiler, StepsSayWhatTheyHadToWaitFor) {
+  IN_A_FRESH_PROCESS(two_devices());
+}
+
+TEST(Profiler, PipelinesAreEventsOfTheirStages) {
+  auto numbers = data::Dataset::range(5).map(
+      [](const Tensors& x) { return Tensors{x[0] + x[0]}; });
+  start();
+  int count = 0;
+  for (const data::Element& e : numbers) count += e.size();
+  const Timeline t = stop();
+  EXPECT_EQ(count, 5);
+  EXPECT_EQ(of_kind(t, "input").size(), 6u);  // the end, too
+  const auto stages = of_kind(t, "stage");
+  EXPECT_EQ(stages.size(), 12u);  // of range and map
+  EXPECT_NE(stages[0].site.line, 0);
+}
+
+TEST(Profiler, MemoryInUseIsAnEvent) {
+  start();
+  const Tensor x = zeros({1 << 20});
+  const auto memory = of_kind(stop(), "memory");
+  ASSERT_FALSE(memory.empty());
+  EXPECT_GE(memory.back().bytes, int64_t{4} << 20);
+}
+
+TEST(Profiler, EveryThreadKeepsItsLastEvents) {
+  timeline::start(100);
+  std::barrier both(2);  // else the second goes on where the first ended
+  const auto work = [&](const std::string& name) {
+    both.arrive_and_wait();
+    for (int i = 0; i < 250; ++i) const timeline::Span s("t", name, "k");
+    both.arrive_and_wait();
+  };
+  std::thread a([&] { work("a"); }), b([&] { work("b"); });
+  a.join();
+  b.join();
+  const timeline::Recording r = timeline::stop();
+  EXPECT_EQ(r.types.size(), 2u);
+  EXPECT_EQ(r.events.size(), 200u);
+  EXPECT_EQ(r.dropped, 300);
+  // The next recording begins with nothing.
+  timeline::start();
+  EXPECT_EQ(timeline::stop().events.size(), 0u);
 }
 
 }  // namespace

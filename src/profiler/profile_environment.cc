@@ -1,0 +1,44 @@
+// BERTH_PROFILE=FILE: the whole process is recorded, and written at its end.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/environment.h"
+#include "base/timeline.h"
+#include "berth/profiler.h"
+
+namespace berth::profiler {
+
+namespace {
+
+// Of each thread.
+constexpr int64_t kMostEvents = int64_t{1} << 20;
+
+void write_at_end() {
+  if (!timeline::is_on()) return;  // the program has ended it
+  const std::string path = environment("BERTH_PROFILE");
+  try {
+    const Timeline t = stop();
+    t.write(path);
+    std::string lost;
+    if (t.dropped() > 0) {
+      lost = fmt::format(", the last of {}", t.events().size() + t.dropped());
+    }
+    std::fprintf(stderr, "berth: %s has %zu events%s; berth report %s\n",
+                 path.c_str(), t.events().size(), lost.c_str(), path.c_str());
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "berth: BERTH_PROFILE: %s\n", e.what());
+  }
+}
+
+[[maybe_unused]] const bool g_begun = [] {
+  if (environment("BERTH_PROFILE").empty()) return false;
+  std::atexit(write_at_end);
+  return timeline::start(kMostEvents);
+}();
+
+}  // namespace
+
+}  // namespace berth::profiler
