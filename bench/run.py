@@ -484,6 +484,12 @@ def fit_overhead_row(runner):
                for _ in range(runner.options.rounds)), {}
 
 
+def profiler_row(runner, model, value):
+    """A step that is recorded over one that is not; and microseconds of an event."""
+    lines = runner.ours("bench_profiler", "--model", model, fresh=True)
+    return 1e6 / field(lines, "profiler", value) if value == "events_per_second" else field(lines, "profiler", value), {}
+
+
 def checkpoint_row(runner, bench, name):
     """A checkpoint of 1 GB against dd, a copy and reading the file."""
     lines = runner.ours("bench_checkpoint", "--cores", min(2, runner.allowed))
@@ -542,8 +548,12 @@ ROWS += [
     ("tfrecord_1m_peers_over_ours", "x", 1 / 2, 1 / 5,
      lambda r: files_row(r, 2, "tfrecord", "files_tfrecord", ("tensorflow",))),
     ("fit_overhead", "us", 5, 1, fit_overhead_row),
+    # 10 and 30 million a second.
+    ("recorded_event", "us", 1 / 10, 1 / 30, lambda r: profiler_row(r, "mlp", "events_per_second")),
 ]
 MODELS = ("mlp", "cnn", "resnet18", "gpt")
+ROWS += [(f"{_model}_step_recorded_over_not", "x", 1.03, 1.01, lambda r, m=_model: profiler_row(r, m, "times"))
+         for _model in ("mlp", "cnn", "gpt")]
 for _model in ("mlp", "cnn"):
     for _cores in (1, 2, 4):
         ROWS.append((f"{_model}_step_over_floor_{_cores}_core{'s' if _cores > 1 else ''}", "x",
