@@ -181,6 +181,11 @@ optimizer = _types.SimpleNamespace(
     get_experimental_options=_get_experimental_options)
 
 _eager = [False]
+_checks = [False]
+
+
+def _check_numerics(on):
+    _checks[0] = on
 
 
 def run_functions_eagerly(run_eagerly):
@@ -190,4 +195,4 @@ def run_functions_eagerly(run_eagerly):
 
 def functions_run_eagerly():
     """Whether tf.function runs op by op."""
-    return _eager[0]
+    return _eager[0] or _checks[0]

@@ -121,6 +121,30 @@ def check_numerics(tensor, message, name=None):
     return tensor
 
 
+def _config_module():
+    from berth import config
+    return config
+
+
+@_hiding
+def enable_check_numerics(stack_height_limit=30, path_length_limit=50):
+    """Makes the first op whose result has a NaN or an infinity raise InvalidArgumentError.
+
+    The error says which op, the line that called it, and from what to what its inputs go. Functions run op by op
+    meanwhile (as after run_functions_eagerly), on every device. The two limits, of the stack that TensorFlow prints, have
+    no effect: the error names the line.
+    """
+    _core.enable_check_numerics()
+    _config_module()._check_numerics(True)
+
+
+@_hiding
+def disable_check_numerics():
+    """Ends enable_check_numerics."""
+    _core.disable_check_numerics()
+    _config_module()._check_numerics(False)
+
+
 def assert_all_finite(x, message, name=None):
     """check_numerics under its other name."""
     return check_numerics(x, message)

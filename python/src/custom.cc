@@ -233,6 +233,8 @@ void add_custom(nb::module_& m) {
   m.def("set_host_runner", [](nb::object fn) { runner() = std::move(fn); });
   m.def("call_op", &call_named);
   m.def("load_library", &load_library);
+  m.def("enable_check_numerics", &debugging::enable_check_numerics);
+  m.def("disable_check_numerics", &debugging::disable_check_numerics);
   m.def("set_log_device_placement", &debugging::set_log_device_placement);
   m.def("get_log_device_placement", &debugging::get_log_device_placement);
   m.def("diagnostic_counts", &debugging::diagnostic_counts);

@@ -9,6 +9,7 @@
 namespace berth {
 
 std::atomic<bool> g_log_device_placement{false};
+std::atomic<bool> g_check_numerics{false};
 
 namespace {
 
@@ -106,6 +107,10 @@ std::map<std::string, int64_t> diagnostic_counts() {
 void set_log_device_placement(bool enable) {
   g_log_device_placement.store(enable, std::memory_order_relaxed);
 }
+
+void enable_check_numerics() { g_check_numerics = true; }
+void disable_check_numerics() { g_check_numerics = false; }
+bool checks_numerics() { return g_check_numerics; }
 
 bool get_log_device_placement() {
   return g_log_device_placement.load(std::memory_order_relaxed);

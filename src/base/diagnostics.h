@@ -34,6 +34,7 @@ void reset_diagnostics_for_testing();
 
 // True while device placement is to be logged.
 extern std::atomic<bool> g_log_device_placement;
+extern std::atomic<bool> g_check_numerics;
 
 }  // namespace berth
 

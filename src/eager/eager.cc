@@ -11,6 +11,7 @@
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "device/holders.h"
+#include "eager/check_numerics.h"
 #include "eager/kernel_cache.h"
 #include "eager/lint_moves.h"
 #include "eager/parts.h"
@@ -478,6 +479,9 @@ void eager_apply(const OpDef& op, std::span<const Tensor* const> in,
                  const Attrs* attrs, std::span<Tensor> out) {
   const timeline::MaybeSpan span("eager ops", op.name(), op.name().c_str());
   apply_here(op, in, attrs, out);
+  if (g_check_numerics.load(std::memory_order_relaxed)) [[unlikely]] {
+    check_numerics(op, in, out);
+  }
 }
 
 }  // namespace berth

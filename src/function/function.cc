@@ -260,7 +260,10 @@ void FunctionCore::call(const Tensors& leaves, const std::string& fixed,
                         const Body& body, Tensors* results,
                         std::shared_ptr<const std::any>* structure, Site site) {
   set_site(site);
-  if (tracing()) {
+  const bool op_by_op = g_check_numerics.load(std::memory_order_relaxed) &&
+                        t_state.strategy == nullptr &&
+                        t_state.replica == nullptr;
+  if (tracing() || op_by_op) {
     // Inside a trace, the callable becomes part of it.
     static thread_local int depth = 0;
     struct Level {
