@@ -46,10 +46,11 @@ void set_log_device_placement(bool enable);
 bool get_log_device_placement();
 
 // From now on every op whose result has a NaN or an infinity fails with
-// errors::InvalidArgument, which says which op, where, and from what to what its
-// inputs go (tf.debugging.enable_check_numerics). So that it is the first one,
-// functions run op by op meanwhile, and every op is waited for: slow. Compiled
-// steps of strategies are not looked into. Complex results are not checked.
+// errors::InvalidArgument, which says which op, where, and from what to what
+// its inputs go (tf.debugging.enable_check_numerics). So that it is the first
+// one, functions run op by op meanwhile, and every op is waited for: slow.
+// Compiled steps of strategies are not looked into. Complex results are not
+// checked.
 void enable_check_numerics();
 void disable_check_numerics();
 bool checks_numerics();

@@ -143,7 +143,7 @@ bool start(int64_t most_events) {
   return true;
 }
 
-Recording stop() {
+RecordedEvents stop() {
   State& s = state();
   g_is_on.store(false);
   {
@@ -154,7 +154,7 @@ Recording stop() {
     }
     s.sources.clear();
   }
-  Recording all;
+  RecordedEvents all;
   std::lock_guard lock(s.mutex);
   all.types = s.types;
   all.first = s.first;

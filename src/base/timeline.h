@@ -41,7 +41,7 @@ struct RecordedEvent {
   int64_t bytes = 0;  // 0: those of the type
 };
 
-struct Recording {
+struct RecordedEvents {
   std::vector<EventType> types;
   std::vector<TypeId> first;          // by type: that of its add_types()
   std::vector<RecordedEvent> events;  // by begin
@@ -69,14 +69,14 @@ class TimelineSource {
 
  private:
   std::atomic<bool> noted_{false};
-  friend Recording stop();
+  friend RecordedEvents stop();
 };
 
 // Records from now on, the last `most_events` of each thread. False: it did
 // already.
 bool start(int64_t most_events = int64_t{1} << 22);
 // Drains all sources; returns the events since start().
-Recording stop();
+RecordedEvents stop();
 // Counts the recordings: types of an earlier one are gone. 0: none yet.
 uint64_t recording();
 

@@ -97,7 +97,8 @@ void synchronize_recorded(const Event& event);
 // Blocks until `event`; throws its stream's error. No-op for a null event.
 inline void synchronize(const Event& event) {
   if (event.stream == nullptr) return;
-  if (timeline::is_on()) [[unlikely]] return synchronize_recorded(event);
+  if (timeline::is_on()) [[unlikely]]
+    return synchronize_recorded(event);
   event.stream->synchronize(event);
 }
 

@@ -24,7 +24,7 @@ constexpr const char* kAnnotations = "annotations";
 // Places of the events of one run of a plan, by place of their type.
 class PlacesOfRuns {
  public:
-  explicit PlacesOfRuns(const timeline::Recording& r) : r_(r) {
+  explicit PlacesOfRuns(const timeline::RecordedEvents& r) : r_(r) {
     for (size_t k = 0; k < r.events.size(); ++k) {
       const timeline::RecordedEvent& e = r.events[k];
       if (e.run == 0) continue;
@@ -49,11 +49,11 @@ class PlacesOfRuns {
   uint64_t key(const timeline::RecordedEvent& e) const {
     return uint64_t{r_.first[e.type]} << 32 | e.run;
   }
-  const timeline::Recording& r_;
+  const timeline::RecordedEvents& r_;
   std::unordered_map<uint64_t, std::vector<int32_t>> places_;
 };
 
-Timeline resolved(const timeline::Recording& r) {
+Timeline resolved(const timeline::RecordedEvents& r) {
   const PlacesOfRuns places(r);
   std::vector<TimelineEvent> events;
   events.reserve(r.events.size());

@@ -205,7 +205,7 @@ TEST(Profiler, EveryThreadKeepsItsLastEvents) {
   std::thread a([&] { work("a"); }), b([&] { work("b"); });
   a.join();
   b.join();
-  const timeline::Recording r = timeline::stop();
+  const timeline::RecordedEvents r = timeline::stop();
   EXPECT_EQ(r.types.size(), 2u);
   EXPECT_EQ(r.events.size(), 200u);
   EXPECT_EQ(r.dropped, 300);
