@@ -11,9 +11,10 @@
 #include <map>
 
 #include "bench_common.h"
-#include "cli/planner/formats.h"
+#include "cli/planner/problem_file.h"
 #include "planner/layered_testing.h"
 #include "planner/list_schedule.h"
+#include "planner/plan_file.h"
 
 using namespace berth;
 using namespace berth_bench;
@@ -48,9 +49,20 @@ std::filesystem::path inputs() {
   return data ? std::filesystem::path(data) / "placement" : "";
 }
 
-std::string read(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+// What tools/plan_problem prints for the arguments.
+std::string converted(const std::string& arguments) {
+  const std::string command =
+      "python3 " BERTH_SOURCE_DIR "/tools/plan_problem " + arguments;
+  FILE* pipe = popen(command.c_str(), "r");
+  std::string text;
+  for (int c; pipe != nullptr && (c = std::fgetc(pipe)) != EOF;) {
+    text += static_cast<char>(c);
+  }
+  if (pipe == nullptr || pclose(pipe) != 0) {
+    std::fprintf(stderr, "%s: failed\n", command.c_str());
+    std::exit(1);
+  }
+  return text;
 }
 
 std::string lower(std::string s) {
@@ -74,7 +86,8 @@ Line& add(Line& line, const PlanAnswer& a) {
 }
 
 // The value of the experts' split of an input; 0: there is none.
-double expert_value(const PlanProblem& p, const std::string& name) {
+double expert_value(const PlanProblem& p, const std::string& input,
+                    const std::string& name) {
   if (!name.starts_with("LayerGraphs-")) return 0;  // experts split layers
   std::string file = name.substr(name.find('-') + 1) + ".json";
   std::filesystem::path path = inputs() / "experts" / file;
@@ -84,7 +97,9 @@ double expert_value(const PlanProblem& p, const std::string& name) {
     path = inputs() / "experts" / file.replace(at, 8, "inference");
     if (!std::filesystem::exists(path)) return 0;
   }
-  return evaluate(p, read_split(p, read(path), file)).value;
+  const std::string plan =
+      converted("\"" + input + "\" --split \"" + path.string() + "\"");
+  return evaluate(p, read_plan(p, plan, file).plan).value;
 }
 
 // All public inputs; the worst ratios in a last line.
@@ -102,11 +117,11 @@ void bench_inputs(const Args& args) {
   for (const std::filesystem::path& file : files) {
     const std::string name = file.stem().string();
     const PlanProblem p =
-        read_dnn_partitioning(read(file), name, Objective::kThroughput);
+        read_problem(converted("\"" + file.string() + "\""), name);
     const PlanAnswer a = plan_placement(p, options(args));
     Line line("plan_" + row, args.cores);
     add(line.add("input", name), a);
-    const double expert = expert_value(p, name);
+    const double expert = expert_value(p, file.string(), name);
     if (expert > 0) {
       line.add("expert", expert);
       worst_other = std::max(worst_other, a.value / expert);

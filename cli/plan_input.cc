@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "berth/errors.h"
 #include "cli/commands.h"
-#include "cli/planner/formats.h"
+#include "cli/planner/problem_file.h"
 #include "place/place_text.h"
 #include "planner/cluster.h"
 #include "planner/problem_of_graph.h"
@@ -24,18 +25,18 @@ std::string base_name(const std::string& path) {
   return name == "-" ? "standard input" : name;
 }
 
-std::string guess_format(const std::string& path, const std::string& text) {
-  const size_t at = text.find_first_not_of(" \t\r\n");
-  const char first = at == std::string::npos ? '\0' : text[at];
-  if (first == '{') return "dnn-partitioning";
-  if (first >= '0' && first <= '9') return "doppler";
-  if (first == '#' ||
-      text.compare(at == std::string::npos ? 0 : at, 11, "berth-graph") == 0) {
-    return "berth";
+// A problem file begins with a brace, a graph text with a comment or its name.
+bool is_problem_file(const std::string& path, const std::string& text) {
+  const size_t at = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+  if (text.compare(at, 1, "{") == 0) return true;
+  if (text.compare(at, 1, "#") == 0 ||
+      text.compare(at, 11, "berth-graph") == 0) {
+    return false;
   }
   throw UsageError(fmt::format(
-      "{}: no known format; expected a graph text (\"berth-graph 1\"), the "
-      "JSON of dnn-partitioning or a graph of doppler; say which by --format",
+      "{}: no known format; expected a graph text (\"berth-graph 1\") or a "
+      "problem file (\"berth_problem\"); files of dnn-partitioning and Doppler "
+      "are converted by tools/plan_problem FILE > PROBLEM",
       path));
 }
 
@@ -99,55 +100,29 @@ void read_graph(const PlanInputOptions& o, const std::string& text,
   if (input.problem.name.empty()) input.problem.name = base_name(o.file);
 }
 
-// Returns how many devices of doppler's type a list names; 0: the file decides.
-int doppler_devices(const std::string& list) {
-  if (list.empty()) return 0;
-  const std::vector<std::string> names = devices_of_option(list);
-  for (const std::string& name : names) {
-    if (*DeviceName::parse(name).type == "GPU") continue;
+void read_problem_file(const PlanInputOptions& o, const std::string& text,
+                       PlanInput& input) {
+  if (!o.devices.empty()) {
     throw UsageError(
-        "--devices: a graph of doppler runs on equal devices; "
-        "expected GPUxN");
+        "--devices: expected a graph text; the devices of a problem file are "
+        "its own, or those of --cluster");
   }
-  return static_cast<int>(names.size());
-}
-
-void read_public_file(const PlanInputOptions& o, const std::string& text,
-                      const std::string& format, PlanInput& input) {
-  const std::string name = base_name(o.file);
-  if (format != "doppler" && !o.devices.empty()) {
+  PlanProblem& p = input.problem;
+  p = read_problem(text, base_name(o.file));
+  if (o.objective == "pipeline" && p.model == PlanModel::kStep) {
+    p.model = PlanModel::kPipeline;
+  } else if (!o.objective.empty() && o.objective != model_name(p.model)) {
     throw UsageError(
-        "--devices: expected a graph text; the devices of a file "
-        "of this format are its own, or those of --cluster");
+        fmt::format("--objective {}: the problem's objective is {}",
+                    o.objective, model_name(p.model)));
   }
-  const bool load = o.objective == "throughput";
-  if (o.objective == "pipeline" && format != "doppler") {
-    throw UsageError(
-        "--objective pipeline: transfers of a file of dnn-partitioning have no "
-        "links; expected a graph text or a graph of doppler");
-  }
-  if (format == "doppler") {
-    if (load) {
-      throw UsageError(
-          "--objective throughput: doppler's rules define latency "
-          "alone; expected --objective latency");
-    }
-    input.problem = read_doppler(text, name, doppler_devices(o.devices));
-    if (o.objective == "pipeline") input.problem.model = PlanModel::kPipeline;
-  } else {
-    input.problem = read_dnn_partitioning(
-        text, name, load ? Objective::kThroughput : Objective::kLatency);
-  }
-  if (const auto cluster = cluster_of(o)) use_cluster(*cluster, input.problem);
+  if (const auto cluster = cluster_of(o)) use_cluster(*cluster, p);
 }
 
 }  // namespace
 
 void PlanInputOptions::add_to(CLI::App& command) {
   command.add_option("file", file, "the file; - is standard input")->required();
-  command.add_option("--format", format, "of the file")
-      ->check(CLI::IsMember({"auto", "berth", "dnn-partitioning", "doppler"}))
-      ->capture_default_str();
   command.add_option("--cluster", cluster,
                      "devices and links, a JSON file (docs/formats.md)");
   command.add_option("--devices", devices,
@@ -178,8 +153,6 @@ void PlanInputOptions::add_to(CLI::App& command) {
 
 void read_plan_input(const PlanInputOptions& o, PlanInput& input) {
   const std::string text = read_graph_file(o.file);
-  const std::string format =
-      o.format == "auto" ? guess_format(o.file, text) : o.format;
   const PipelineOptions none;
   if (o.objective != "pipeline" &&
       (o.pipeline.micro_batches != none.micro_batches ||
@@ -193,10 +166,10 @@ void read_plan_input(const PlanInputOptions& o, PlanInput& input) {
         "--schedule gpipe: it ends every step before the next one; expected "
         "another with --stash-weights");
   }
-  if (format == "berth") {
-    read_graph(o, text, input);
+  if (is_problem_file(o.file, text)) {
+    as_usage([&] { read_problem_file(o, text, input); });
   } else {
-    as_usage([&] { read_public_file(o, text, format, input); });
+    read_graph(o, text, input);
   }
   input.problem.pipeline = o.pipeline;
   if (o.schedule != "best") {

@@ -1,5 +1,5 @@
-// The input of `berth plan` and `berth verify-plan`: a problem in one of three
-// formats, and a cluster.
+// The input of `berth plan` and `berth verify-plan`: a graph text or a
+// problem file, and a cluster.
 
 #ifndef BERTH_CLI_PLAN_INPUT_H_
 #define BERTH_CLI_PLAN_INPUT_H_
@@ -16,7 +16,6 @@ namespace berth::cli {
 // The options that select what is planned.
 struct PlanInputOptions {
   std::string file;
-  std::string format = "auto";
   std::string cluster, devices;
   std::string objective;  // "": latency, or that of the plan to verify
   bool free_scopes = false;

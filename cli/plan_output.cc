@@ -11,7 +11,6 @@
 #include "berth/errors.h"
 #include "cli/commands.h"
 #include "cli/place_input.h"
-#include "cli/planner/formats.h"
 #include "planner/plan_file.h"
 #include "planner/plan_view.h"
 #include "planner/units.h"
@@ -172,11 +171,13 @@ std::string plan_summary(const PlanProblem& p, const PlanAnswer& a) {
 Compared compare(const PlanProblem& p, const std::string& path) {
   const std::string text = read_file(path);
   try {
-    // Our files identify themselves; all others are splits.
-    const PlacePlan plan = text.find("\"berth_plan\"") != std::string::npos
-                               ? read_plan(p, text, path).plan
-                               : read_split(p, text, path);
-    return {path, evaluate(p, plan)};
+    if (text.find("\"berth_plan\"") == std::string::npos) {
+      throw UsageError(fmt::format(
+          "{}: has no \"berth_plan\"; a split of dnn-partitioning is converted "
+          "by tools/plan_problem FILE --split SPLIT > PLAN",
+          path));
+    }
+    return {path, evaluate(p, read_plan(p, text, path).plan)};
   } catch (const errors::InvalidArgument& e) {
     throw UsageError(e.what());
   }

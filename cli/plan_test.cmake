@@ -153,11 +153,13 @@ expect("${out}" "\"kind\": \"resource_edge\"")
 
 # Throughput, a chain: b on the CPU is 4.5, the others pay 1 for what they send
 # or fetch, 4 each. With b on an accelerator some device has 5 or more.
-set(chain "{\"maxSizePerFPGA\": 10, \"maxFPGAs\": 2, \"maxCPUs\": 1, \"nodes\": [
- {\"id\": 7, \"name\": \"a\", \"supportedOnFpga\": 1, \"cpuLatency\": 20, \"fpgaLatency\": 3, \"isBackwardNode\": 0, \"size\": 6},
- {\"id\": 8, \"name\": \"b\", \"supportedOnFpga\": 1, \"cpuLatency\": 4.5, \"fpgaLatency\": 3, \"isBackwardNode\": 0, \"size\": 6},
- {\"id\": 9, \"name\": \"c\", \"supportedOnFpga\": 1, \"cpuLatency\": 20, \"fpgaLatency\": 3, \"isBackwardNode\": 0, \"size\": 6}],
- \"edges\": [{\"sourceId\": 7, \"destId\": 8, \"cost\": 1}, {\"sourceId\": 8, \"destId\": 9, \"cost\": 1}]}")
+set(chain "{\"berth_problem\": 1, \"name\": \"chain\", \"objective\": \"throughput\", \"bytes_per_time\": 1,
+ \"classes\": [{\"name\": \"CPU\", \"type\": \"CPU\"}, {\"name\": \"fast\", \"type\": \"ACC\"}],
+ \"devices\": [{\"name\": \"ACC:0\", \"class\": \"fast\", \"memory_bytes\": 10, \"copies\": \"both\"}, {\"name\": \"ACC:1\", \"class\": \"fast\", \"memory_bytes\": 10, \"copies\": \"both\"},
+  {\"name\": \"CPU:0\", \"class\": \"CPU\", \"copies\": \"receiving\", \"free_of_touch\": true}],
+ \"ops\": [{\"name\": \"a\", \"id\": 7, \"times\": [20, 3], \"reads\": [], \"bytes\": 1, \"group\": 0, \"held\": 6, \"touch\": 1},
+  {\"name\": \"b\", \"id\": 8, \"times\": [4.5, 3], \"reads\": [0], \"bytes\": 1, \"group\": 1, \"held\": 6, \"touch\": 1},
+  {\"name\": \"c\", \"id\": 9, \"times\": [20, 3], \"reads\": [1], \"bytes\": 1, \"group\": 2, \"held\": 6, \"touch\": 0}]}")
 file(WRITE ${file} "${chain}")
 check(0 plan ${file} --objective throughput ${effort} --json --out ${plan} --svg ${svg})
 expect_json("${out}" 4.5 value)
@@ -175,35 +177,41 @@ foreach(change "\"value\": 4.5|\"value\": 4.4" "\"device\":\"CPU:0\"|\"device\":
   check("1;2" verify-plan ${file} ${plan} --objective throughput)
 endforeach()
 check(2 verify-plan ${file} ${plan} --objective latency)
-expect("${err}" "rules: found \"load\", expected \"step\"")
-# Latency of the same file, by the rules of steps: 3, a copy of 1, 4.5 on the CPU, a copy, 3.
+expect("${err}" "--objective latency: the problem's objective is throughput")
+# Latency of the same ops, by the rules of steps: 3, a copy of 1, 4.5 on the CPU, a copy, 3.
+string(REGEX REPLACE ", .\"touch.\": [01]" "" steps "${chain}")
+string(REPLACE "throughput" "latency" steps "${steps}")
+file(WRITE ${file} "${steps}")
 check(0 plan ${file} --objective latency ${effort} --json --out ${plan})
 expect_json("${out}" step rules)
 expect_json("${out}" 12.5 value)
 check(0 verify-plan ${file} ${plan})
 expect("${out}" "bound: verified")
 
-# A split of others, and one that breaks a limit.
-file(WRITE ${plan} "{\"cpus\": [{\"nodes\": []}], \"fpgas\": [{\"nodes\": [7, 8]}, {\"nodes\": [9]}]}")
+# A plan of others, which breaks a limit.
+file(WRITE ${file} "${chain}")
+file(WRITE ${plan} "{\"berth_plan\": 1, \"rules\": \"load\", \"status\": \"planned\", \"sequence\": [0, 1, 2], \"ops\": [
+ {\"name\": \"a\", \"device\": \"ACC:0\"}, {\"name\": \"b\", \"device\": \"ACC:0\"}, {\"name\": \"c\", \"device\": \"ACC:1\"}]}")
 check(0 plan ${file} --objective throughput ${effort} --compare ${plan} --json)
 expect_json("${out}" 7.0 compare value)
 expect_json("${out}" 2.5 compare difference)
 check(0 plan ${file} --objective throughput ${effort} --compare ${plan})
 expect("${out}" ": 7, 55.56 % more than this plan" "ACC:0 needs 12 B; its limit is 10 B")
 
-# No plan: a is larger than every accelerator, and no CPU is there.
-string(REPLACE "\"maxSizePerFPGA\": 10, \"maxFPGAs\": 2, \"maxCPUs\": 1" "\"maxSizePerFPGA\": 5, \"maxFPGAs\": 2, \"maxCPUs\": 0" tight "${chain}")
+# No plan: a is larger than every accelerator, and the CPU has no kernel of it.
+string(REPLACE "\"memory_bytes\": 10" "\"memory_bytes\": 5" tight "${chain}")
+string(REPLACE "[20, 3]" "[\"inf\", 3]" tight "${tight}")
 file(WRITE ${file} "${tight}")
 check(1 plan ${file} --objective throughput ${effort} --json --out ${plan})
 expect_json("${out}" infeasible status)
 expect("${out}" "\"conflict\": {\"text\":\"")
 check(1 verify-plan ${file} ${plan} --objective throughput)
 
-# Doppler: three ops, two of them at once.
+# Files of other projects, which a tool converts.
 file(WRITE ${file} "4\n0\n0,0\n1,2\n10000000000,0\n20000000000,0\n20000000000,0\n")
-check(0 plan ${file} --devices GPUx2 ${effort} --json)
-expect_json("${out}" 3.0 value)
-check(2 plan ${file} --objective throughput)
+check(2 plan ${file} ${effort})
+expect("${err}" "converted by tools/plan_problem FILE > PROBLEM")
+file(WRITE ${file} "${chain}")
 
 # Bad arguments and bad files: code 2, a message, with --json also as data.
 function(check_bad message)
@@ -216,17 +224,17 @@ check_bad("not within 24 hours" ${file} --effort 0s)
 check_bad("not within 24 hours" ${file} --effort 1e400s)
 check_bad("no number of moves" ${file} --effort moves=many)
 check_bad("no_such_file" ${WORK}/no_such_file)
-check_bad("there is no op" ${file} ${effort} --what-if "move x to GPU:0")
+check_bad("there is no op" ${file} ${effort} --what-if "move x to ACC:0")
 check_bad("begins with none of these words" ${file} ${effort} --what-if "paint GPU:0")
-check_bad("expected GPUxN" ${file} --devices CPUx2)
+check_bad("expected a graph text" ${file} --devices CPUx2)
 file(WRITE ${cluster} "{\"devices\": [{\"name\": \"GPU:0\", \"memory\": \"16\"}]}")
 check_bad("devices[0].memory: \"16\" has no unit" ${file} --cluster ${cluster})
 file(WRITE ${file} "{\"nodes\": 5}")
-check_bad("plan_test_problem" ${file})
+check_bad("plan_test_problem: the document: has no" ${file})
 file(WRITE ${file} "what is this")
 check_bad("no known format" ${file})
 check(2 plan)
-check(2 plan ${file} --format mine)
+check(2 plan ${file} --objective mine)
 check(2 plan ${file} --threads -1)
 check(2 verify-plan ${file})
 

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "berth/errors.h"
-#include "cli/planner/formats.h"
 #include "cli/planner/plan_svg.h"
+#include "cli/planner/problem_file.h"
 #include "cli/verify.h"
 #include "planner/cluster.h"
 #include "planner/plan_file.h"
@@ -52,33 +52,24 @@ void follow(const PlanProblem& p) {
 
 void read_one(uint8_t which, const std::string& text) {
   const PlanProblem small = small_problem(static_cast<PlanModel>(which % 3));
-  switch (which / 3 % 6) {
+  switch (which / 3 % 4) {
     case 0:
-      return follow(read_dnn_partitioning(
-          text, "file",
-          which % 2 ? Objective::kLatency : Objective::kThroughput));
-    case 1:
-      return follow(read_doppler(text, "file", which % 3));
-    case 2: {
+      return follow(read_problem(text, "file"));
+    case 1: {
       PlanProblem p = small;
       use_cluster(read_cluster(text, "cluster"), p);
       return follow(p);
     }
-    case 3: {
+    case 2: {
       const PlanFile file = read_plan(small, text, "plan");
       cli::verify(small, file);
       return;
     }
-    case 4: {
+    default: {
       const Changed c = change(small, {{0, 0, 1}, {0, 1, 2}}, text);
       check_problem(c.problem);
       evaluate(c.problem, c.plan);
       return;
-    }
-    default: {
-      PlanProblem p = small_problem(PlanModel::kLoad);
-      p.ids = {1, 2, 3};
-      evaluate(p, read_split(p, text, "split"));
     }
   }
 }

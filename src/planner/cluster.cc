@@ -68,7 +68,7 @@ class Reader {
       m.devices[d].memory_limit = static_cast<int64_t>(
           std::min(f.quantity("memory", Quantity::kBytes).value_or(0), 0x1p62));
       if (const auto rule = f.find("copies")) {
-        m.devices[d].copies = copy_rule(*rule);
+        m.devices[d].copies = read_copy_rule(*rule);
       }
     }
   }
@@ -134,15 +134,6 @@ class Reader {
           fmt::format("names \"{}\" twice; expected different devices", name));
     }
     return name;
-  }
-
-  static CopyRule copy_rule(const Field& f) {
-    const std::string rule = f.text();
-    if (rule == "overlap") return CopyRule::kOverlap;
-    if (rule == "receiving") return CopyRule::kReceiving;
-    if (rule == "both") return CopyRule::kBoth;
-    if (rule == "free") return CopyRule::kFree;
-    f.fail("\"overlap\", \"receiving\", \"both\" or \"free\"");
   }
 
   // Classes of the devices' types exist already.
@@ -408,6 +399,15 @@ class Reader {
 };
 
 }  // namespace
+
+CopyRule read_copy_rule(const Field& f) {
+  const std::string rule = f.text();
+  if (rule == "overlap") return CopyRule::kOverlap;
+  if (rule == "receiving") return CopyRule::kReceiving;
+  if (rule == "both") return CopyRule::kBoth;
+  if (rule == "free") return CopyRule::kFree;
+  f.fail("\"overlap\", \"receiving\", \"both\" or \"free\"");
+}
 
 Cluster read_cluster(const std::string& text, const std::string& file) {
   const nlohmann::json document = parse_json(text, file);

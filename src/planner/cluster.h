@@ -13,6 +13,8 @@
 
 namespace berth {
 
+class Field;
+
 struct Cluster {
   // The time of an op on the devices of a class; it overrides all else.
   struct Time {
@@ -25,6 +27,9 @@ struct Cluster {
   // Whether it contains more than the list of devices: rates, links.
   bool has_rates = false, has_links = false;
 };
+
+// Returns the rule that a device's field "copies" names.
+CopyRule read_copy_rule(const Field& field);
 
 // Reads a cluster file. Throws errors::InvalidArgument with file and path.
 Cluster read_cluster(const std::string& text, const std::string& file);

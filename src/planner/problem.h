@@ -1,7 +1,7 @@
 // PlanProblem: the planner's input as plain arrays.
 //
 // Made from a traced graph (problem_of_graph.h) or read from a file
-// (cli/planner/formats.h); shared by search, bounds, what-if and explanations.
+// (cli/planner/problem_file.h); shared by search, bounds, what-if and explanations.
 // A value; read-only while it is planned, by any number of threads.
 
 #ifndef BERTH_PLANNER_PROBLEM_H_
