@@ -14,60 +14,39 @@ class AssertNode : public Selection<AssertNode> {
   AssertNode(const Dataset& parent, int64_t expected, Site site)
       : Selection("assert_cardinality", site, parent), expected_(expected) {}
   template <class T>
-  std::unique_ptr<PassStream<T>> stream(const PassInfo& pass) const;
+  std::unique_ptr<PassStream<T>> stream(const PassInfo& pass) const {
+    return std::make_unique<Stream<T>>(*this, pass);
+  }
   int64_t cardinality() const override { return expected_; }
 
+ private:
   [[noreturn]] void fail(const char* found, int64_t n) const {
     throw errors::FailedPrecondition(fmt::format(
         "{}: the dataset {} {} elements; expected {}", where(), found, n,
         expected_ == kInfinite ? "no end" : fmt::format("{}", expected_)));
   }
 
- private:
+  template <class T>
+  class Stream : public TransformStream<AssertNode, T> {
+   public:
+    using TransformStream<AssertNode, T>::TransformStream;
+    bool next(T* out) override {
+      const AssertNode& node = this->node_;
+      int64_t& seen = this->number_;
+      if (this->source_->next(out)) {
+        if (++seen > node.expected_ && node.expected_ >= 0)
+          node.fail("has at least", seen);
+        return true;
+      }
+      if (seen != node.expected_ && !this->stop_.stop_requested()) {
+        node.fail("ended after", seen);
+      }
+      return false;
+    }
+  };
+
   int64_t expected_;
 };
-
-template <class T>
-class AssertStream : public PassStream<T> {
- public:
-  AssertStream(const AssertNode& node, std::unique_ptr<PassStream<T>> source,
-               std::stop_token stop)
-      : node_(node), source_(std::move(source)), stop_(std::move(stop)) {}
-  bool next(T* out) override {
-    const int64_t expected = node_.cardinality();
-    if (source_->next(out)) {
-      if (++seen_ > expected && expected >= 0)
-        node_.fail("has at least", seen_);
-      return true;
-    }
-    if (seen_ != expected && !stop_.stop_requested()) {
-      node_.fail("ended after", seen_);
-    }
-    return false;
-  }
-  void save(PassWriter& w) override {
-    w.begin(node_);
-    w.put(seen_);
-    source_->save(w);
-  }
-  void restore(PassReader& r) override {
-    r.begin(node_);
-    seen_ = r.number(0);
-    source_->restore(r);
-  }
-
- private:
-  const AssertNode& node_;
-  std::unique_ptr<PassStream<T>> source_;
-  std::stop_token stop_;
-  int64_t seen_ = 0;
-};
-
-template <class T>
-std::unique_ptr<PassStream<T>> AssertNode::stream(const PassInfo& pass) const {
-  return std::make_unique<AssertStream<T>>(*this, data::open<T>(parent(), pass),
-                                           pass.stop);
-}
 
 }  // namespace
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
-#include <mutex>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -53,21 +52,20 @@ class PartNode : public Transform {
     return parent().cardinality() == kInfinite ? kInfinite : kUnknown;
   }
   const std::vector<TensorSpec>& specs() const override {
-    std::call_once(once_, [&] {
-      for (TensorSpec spec : parent().specs()) {
+    return specs_.get([&] {
+      std::vector<TensorSpec> all = parent().specs();
+      for (TensorSpec& spec : all) {
         if (spec.shape.rank() > 0) spec.shape[0] = kUnknownDim;
-        specs_.push_back(std::move(spec));
       }
+      return all;
     });
-    return specs_;
   }
   int64_t parts() const { return parts_; }
 
  private:
   const int64_t parts_;  // of each batch
   const PassShard shard_;
-  mutable std::once_flag once_;
-  mutable std::vector<TensorSpec> specs_;
+  LazySpecs specs_;
 };
 
 class PartStream : public ElementStream {

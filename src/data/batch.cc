@@ -1,7 +1,5 @@
 // Dataset::batch.
 
-#include <mutex>
-
 #include "data/batch_base.h"
 #include "data/pass_state.h"
 #include "data/stack.h"
@@ -24,60 +22,43 @@ class BatchNode : public CollectNode {
   }
   // Not stored: the parent may have to compute an element for its own.
   const std::vector<TensorSpec>& specs() const override {
-    std::call_once(once_, [&] {
-      for (TensorSpec spec : parent().specs()) {
-        spec.shape = batched(spec.shape, known_size());
-        specs_.push_back(std::move(spec));
-      }
-    });
-    return specs_;
+    return specs_.get([&] { return batched(parent().specs(), known_size()); });
   }
 
  private:
-  mutable std::once_flag once_;
-  mutable std::vector<TensorSpec> specs_;
+  LazySpecs specs_;
 };
 
 // Batches of an indexed dataset: gathers rows by their numbers.
-class GatherStream : public ElementStream {
+class GatherStream : public TransformStream<BatchNode, int64_t, Tensors> {
  public:
-  GatherStream(const BatchNode* node, const PassInfo& pass)
-      : node_(node),
-        rows_(node->parent().rows()),
-        source_(node->parent().indices(pass)) {}
+  using TransformStream::TransformStream;
   bool next(Tensors* out) override {
     indices_.clear();
     int64_t index = 0;
-    while (source_ && indices_.size() < node_->size()) {
+    while (source_ && indices_.size() < node_.size()) {
       if (!source_->next(&index)) {
         source_.reset();
         break;
       }
       indices_.push_back(index);
     }
-    if (!node_->wanted(indices_.size())) return false;
-    rows_->gather(indices_, out);
+    if (!node_.wanted(indices_.size())) return false;
+    node_.parent().rows()->gather(indices_, out);
     return true;
   }
-  void save(PassWriter& w) override {
-    w.begin(*node_);
-    save_source(w, source_);
-  }
-  void restore(PassReader& r) override {
-    r.begin(*node_);
-    restore_source(r, &source_);
+  void state(PassState& s) override {
+    s.begin(node_);
+    s.until_end(source_);
   }
 
  private:
-  const BatchNode* node_;
-  const RowSource* rows_;
-  std::unique_ptr<IndexStream> source_;  // null at its end
   std::vector<int64_t> indices_;
 };
 
 std::unique_ptr<ElementStream> BatchNode::elements(const PassInfo& pass) const {
   if (parent().rows() != nullptr) {
-    return std::make_unique<GatherStream>(this, pass);
+    return std::make_unique<GatherStream>(*this, pass);
   }
   // A reader that goes on after an error wants the other elements of the batch.
   auto made = pass.keep_going

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <mutex>
-
 #include "data/cardinality.h"
 #include "data/pass_state.h"
 #include "data/stack.h"
@@ -21,8 +19,7 @@ class ConcatenateNode : public Transform {
     return sum_of(parent().cardinality(), second_.cardinality());
   }
   const std::vector<TensorSpec>& specs() const override {
-    std::call_once(once_, [&] { specs_ = joined(); });
-    return specs_;
+    return specs_.get([&] { return joined(); });
   }
   std::vector<const Node*> inputs() const override {
     return {&parent(), &second_.node()};
@@ -46,8 +43,7 @@ class ConcatenateNode : public Transform {
   }
 
   Dataset second_;
-  mutable std::once_flag once_;
-  mutable std::vector<TensorSpec> specs_;
+  LazySpecs specs_;
 };
 
 class ConcatenateStream : public ElementStream {

@@ -15,45 +15,29 @@ class CopyNode : public Transform {
  public:
   CopyNode(const Dataset& parent, Device& device, Site site)
       : Transform("copy_to_device", site, parent), device_(device) {}
-  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
-  Device& device() const { return device_; }
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override {
+    return std::make_unique<Stream>(*this, pass);
+  }
 
  private:
-  Device& device_;
-};
-
-class CopyStream : public ElementStream {
- public:
-  CopyStream(const CopyNode* node, const PassInfo& pass)
-      : node_(node),
-        device_(node->device()),
-        source_(node->parent().open(pass)) {}
-
-  bool next(Tensors* out) override {
-    if (!source_->next(out)) return false;
-    for (Tensor& t : *out) {
-      if (t.dtype() != string_) t = berth::copy_to_device(t, device_);
+  class Stream : public TransformStream<CopyNode> {
+   public:
+    using TransformStream::TransformStream;
+    bool next(Tensors* out) override {
+      if (!source_->next(out)) return false;
+      for (Tensor& t : *out) {
+        if (t.dtype() != string_) t = berth::copy_to_device(t, node_.device_);
+      }
+      return true;
     }
-    return true;
-  }
-  void save(PassWriter& w) override {
-    w.begin(*node_);
-    source_->save(w);
-  }
-  void restore(PassReader& r) override {
-    r.begin(*node_);
-    source_->restore(r);
-  }
+    void state(PassState& s) override {
+      s.begin(node_);
+      s(source_);
+    }
+  };
 
- private:
-  const CopyNode* node_;
   Device& device_;
-  std::unique_ptr<ElementStream> source_;
 };
-
-std::unique_ptr<ElementStream> CopyNode::elements(const PassInfo& pass) const {
-  return std::make_unique<CopyStream>(this, pass);
-}
 
 }  // namespace
 

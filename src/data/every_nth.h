@@ -14,11 +14,13 @@ namespace berth::data {
 template <class T>
 class EveryNth final : public PassStream<T> {
  public:
+  // `node`: where it has a place of its own in what is saved.
   EveryNth(std::unique_ptr<PassStream<T>> source, int64_t n, int64_t index,
-           std::stop_token stop)
+           std::stop_token stop, const Node* node = nullptr)
       : source_(std::move(source)),
         n_(n),
         stop_(std::move(stop)),
+        node_(node),
         skip_(index) {}
   bool next(T* out) override {
     for (; skip_ > 0; --skip_) {
@@ -27,19 +29,17 @@ class EveryNth final : public PassStream<T> {
     skip_ = n_ - 1;
     return source_->next(out);
   }
-  void save(PassWriter& w) override {
-    w.put(skip_);
-    source_->save(w);
-  }
-  void restore(PassReader& r) override {
-    skip_ = r.number(0, n_ - 1);
-    source_->restore(r);
+  void state(PassState& s) override {
+    if (node_ != nullptr) s.begin(*node_);
+    s(skip_, 0, n_ - 1);
+    s(source_);
   }
 
  private:
   const std::unique_ptr<PassStream<T>> source_;
   const int64_t n_;
   const std::stop_token stop_;
+  const Node* const node_;
   int64_t skip_;  // values of others before the next
 };
 

@@ -12,50 +12,29 @@ class FilterNode : public Transform {
  public:
   FilterNode(const Dataset& parent, Predicate keep, Site site)
       : Transform("filter", site, parent), keep_(std::move(keep)) {}
-  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override {
+    return std::make_unique<Stream>(*this, pass);
+  }
   int64_t cardinality() const override {
     return parent().cardinality() == 0 ? 0 : kUnknown;
   }
-  const Predicate& keep() const { return keep_; }
 
  private:
+  class Stream : public TransformStream<FilterNode> {
+   public:
+    using TransformStream::TransformStream;
+    bool next(Tensors* out) override {
+      while (!stopped(stop_) && source_->next(out)) {
+        if (call_user(node_, number_++, [&] { return node_.keep_(*out); })) {
+          return true;
+        }
+      }
+      return false;
+    }
+  };
+
   Predicate keep_;
 };
-
-class FilterStream : public ElementStream {
- public:
-  FilterStream(const FilterNode* node, const PassInfo& pass)
-      : node_(node), source_(node->parent().open(pass)), stop_(pass.stop) {}
-  bool next(Tensors* out) override {
-    while (!stopped(stop_) && source_->next(out)) {
-      if (call_user(*node_, number_++, [&] { return node_->keep()(*out); })) {
-        return true;
-      }
-    }
-    return false;
-  }
-  void save(PassWriter& w) override {
-    w.begin(*node_);
-    w.put(number_);
-    source_->save(w);
-  }
-  void restore(PassReader& r) override {
-    r.begin(*node_);
-    number_ = r.number(0);
-    source_->restore(r);
-  }
-
- private:
-  const FilterNode* node_;
-  std::unique_ptr<ElementStream> source_;
-  std::stop_token stop_;
-  int64_t number_ = 0;
-};
-
-std::unique_ptr<ElementStream> FilterNode::elements(
-    const PassInfo& pass) const {
-  return std::make_unique<FilterStream>(this, pass);
-}
 
 }  // namespace
 

@@ -52,44 +52,37 @@ class CollectedNode : public Node {
         specs_(std::move(specs)),
         names_(std::move(names)) {}
   NamesRef names() const override { return names_; }
-  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo&) const override {
+    return std::make_unique<Stream>(*this);
+  }
   int64_t cardinality() const override {
     return static_cast<int64_t>(elements_.size());
   }
   const std::vector<TensorSpec>& specs() const override { return specs_; }
-  const std::vector<Tensors>& collected() const { return elements_; }
 
  private:
+  class Stream : public ElementStream {
+   public:
+    explicit Stream(const CollectedNode& node) : node_(node) {}
+    bool next(Tensors* out) override {
+      if (at_ == node_.elements_.size()) return false;
+      *out = node_.elements_[at_++];
+      return true;
+    }
+    void state(PassState& s) override {
+      s.begin(node_);
+      s(at_, node_.elements_.size());
+    }
+
+   private:
+    const CollectedNode& node_;
+    size_t at_ = 0;
+  };
+
   std::vector<Tensors> elements_;
   std::vector<TensorSpec> specs_;
   NamesRef names_;
 };
-
-class CollectedStream : public ElementStream {
- public:
-  explicit CollectedStream(const CollectedNode& node) : node_(node) {}
-  bool next(Tensors* out) override {
-    if (at_ == node_.collected().size()) return false;
-    *out = node_.collected()[at_++];
-    return true;
-  }
-  void save(PassWriter& w) override {
-    w.begin(node_);
-    w.put(at_);
-  }
-  void restore(PassReader& r) override {
-    r.begin(node_);
-    at_ = static_cast<size_t>(r.number(0, node_.cardinality()));
-  }
-
- private:
-  const CollectedNode& node_;
-  size_t at_ = 0;
-};
-
-std::unique_ptr<ElementStream> CollectedNode::elements(const PassInfo&) const {
-  return std::make_unique<CollectedStream>(*this);
-}
 
 }  // namespace
 
@@ -99,15 +92,14 @@ std::unique_ptr<ElementStream> FlattenNode::elements(
 }
 
 const std::vector<TensorSpec>& FlattenNode::specs() const {
-  std::call_once(once_, [&] {
+  return specs_.get([&] {
     std::stop_source stop;
     const auto all = datasets({.stop = stop.get_token(), .peek = true});
-    if (const auto first = all->next()) {
-      learn(*first);
-      specs_ = first->element_spec();
-    }
+    const auto first = all->next();
+    if (!first) return std::vector<TensorSpec>();
+    learn(*first);
+    return first->element_spec();
   });
-  return specs_;
 }
 
 Dataset collected(const char* what, Site site, std::vector<Tensors> elements,

@@ -8,7 +8,6 @@
 #define BERTH_DATA_FLATTEN_H_
 
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "data/component_names.h"
@@ -45,8 +44,7 @@ class FlattenNode : public Transform {
       const PassInfo& pass) const = 0;
 
  private:
-  mutable std::once_flag once_;
-  mutable std::vector<TensorSpec> specs_;
+  LazySpecs specs_;
   LearntNames names_;
 };
 

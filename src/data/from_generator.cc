@@ -77,16 +77,13 @@ class GeneratorStream : public ElementStream {
     }
     return produce(out);
   }
-  void save(PassWriter& w) override {
-    w.begin(*node_);
-    w.put(number_ + replay_);
-    w.put(ended_);
-  }
   // What a generator knows is its own: it is called as often as before.
-  void restore(PassReader& r) override {
-    r.begin(*node_);
-    replay_ = r.number(0);
-    ended_ = r.flag();
+  void state(PassState& s) override {
+    s.begin(*node_);
+    int64_t calls = number_ + replay_;
+    s(calls);
+    if (s.restoring()) replay_ = calls;
+    s(ended_);
   }
 
  private:

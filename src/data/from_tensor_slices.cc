@@ -21,13 +21,9 @@ class Counter : public IndexStream {
     *out = at_++;
     return true;
   }
-  void save(PassWriter& w) override {
-    w.begin(*node_);
-    w.put(at_);
-  }
-  void restore(PassReader& r) override {
-    r.begin(*node_);
-    at_ = r.number(0, n_);
+  void state(PassState& s) override {
+    s.begin(*node_);
+    s(at_, 0, n_);
   }
 
  private:

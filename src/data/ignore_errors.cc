@@ -45,16 +45,11 @@ class IgnoreStream : public ElementStream {
     }
     return false;
   }
-  void save(PassWriter& w) override {
-    w.begin(node_);
-    w.put(ignored_);
-    source_->save(w);
-  }
-  void restore(PassReader& r) override {
-    r.begin(node_);
-    ignored_ = r.number(0);
-    if (pass_.counts) pass_.counts->ignored += ignored_;
-    source_->restore(r);
+  void state(PassState& s) override {
+    s.begin(node_);
+    s(ignored_);
+    if (s.restoring() && pass_.counts) pass_.counts->ignored += ignored_;
+    s(source_);
   }
 
  private:

@@ -138,16 +138,15 @@ Dataset InterleaveNode::make(const Tensors& element, int64_t number) const {
 }
 
 const std::vector<TensorSpec>& InterleaveNode::specs() const {
-  std::call_once(once_, [&] {
+  return specs_.get([&] {
     std::stop_source stop;
     const auto source = parent().open({.stop = stop.get_token(), .peek = true});
     Tensors element;
-    if (!source->next(&element)) return;
+    if (!source->next(&element)) return std::vector<TensorSpec>();
     const Dataset first = make(element, 0);
-    specs_ = first.element_spec();
     reads_files_ = reads_files(first.node());
+    return first.element_spec();
   });
-  return specs_;
 }
 
 std::optional<int64_t> InterleaveNode::num_files() const {

@@ -4,7 +4,6 @@
 #define BERTH_DATA_INTERLEAVE_H_
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "data/component_names.h"
@@ -46,8 +45,7 @@ class InterleaveNode : public Transform {
   DatasetFunction fn_;
   InterleaveOptions options_;
   bool autotune_;
-  mutable std::once_flag once_;
-  mutable std::vector<TensorSpec> specs_;
+  LazySpecs specs_;
   mutable bool reads_files_ = false;
   LearntNames names_;
 };

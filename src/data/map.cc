@@ -24,37 +24,26 @@ constexpr int64_t kTimedEvery = 16;
 // The stage whose function this thread calls; null: none.
 thread_local StageStats* t_called_stage = nullptr;
 
-class MapStream : public ElementStream {
+class MapStream : public TransformStream<MapNode> {
  public:
-  MapStream(const MapNode* node, const PassInfo& pass)
-      : node_(node),
-        source_(node->parent().open(pass)),
-        pass_(node->begin(pass)) {}
+  MapStream(const MapNode& node, const PassInfo& pass)
+      : TransformStream(node, pass), pass_(node.begin(pass)) {}
   bool next(Tensors* out) override {
     if (!source_->next(&element_)) return false;
-    *out = node_->call(pass_, number_++, element_);
-    ++node_->stats().elements;
+    *out = node_.call(pass_, number_++, element_);
+    ++node_.stats().elements;
     return true;
   }
-  void save(PassWriter& w) override {
-    w.begin(*node_);
-    w.put(pass_);
-    w.put(number_);
-    source_->save(w);
-  }
-  void restore(PassReader& r) override {
-    r.begin(*node_);
-    pass_ = r.number();
-    number_ = r.number(0);
-    source_->restore(r);
+  void state(PassState& s) override {
+    s.begin(node_);
+    s.any(pass_);
+    s(number_);
+    s(source_);
   }
 
  private:
-  const MapNode* node_;
-  std::unique_ptr<ElementStream> source_;
   int64_t pass_;
   Tensors element_;
-  int64_t number_ = 0;
 };
 
 int thread_count(int64_t asked) {
@@ -148,7 +137,7 @@ MapNode::MapNode(const Dataset& parent, MapFunction fn,
 
 std::unique_ptr<ElementStream> MapNode::elements(const PassInfo& pass) const {
   if (threads_ == 0 || pass.peek) {
-    return std::make_unique<MapStream>(this, pass);
+    return std::make_unique<MapStream>(*this, pass);
   }
   return parallel_map(*this, pass);
 }

@@ -25,6 +25,7 @@
 namespace berth::data {
 
 class PassReader;  // data/pass_state.h
+class PassState;
 class PassWriter;
 
 // Throws errors::Unimplemented: a stream that cannot be saved.
@@ -39,9 +40,11 @@ class PassStream {
   // end and after a stop. Not called again after false or an exception.
   virtual bool next(T* out) = 0;
 
-  // Where the pass stands: data/pass_state.h says how.
-  virtual void save(PassWriter&) { cannot_save(); }
-  virtual void restore(PassReader&) { cannot_save(); }
+  // Where the pass stands: data/pass_state.h says how. A stream has state(), or
+  // save() and restore() where these differ in more than their direction.
+  virtual void save(PassWriter& w);
+  virtual void restore(PassReader& r);
+  virtual void state(PassState&) { cannot_save(); }
 };
 using ElementStream = PassStream<Tensors>;
 using IndexStream = PassStream<int64_t>;
@@ -167,7 +170,19 @@ class Node {
   std::unique_ptr<ElementStream> open_untimed(const PassInfo& pass) const;
 };
 
-using NodePtr = std::shared_ptr<const Node>;
+// Specs that are computed when they are first asked for. Any thread.
+class LazySpecs {
+ public:
+  template <class Make>
+  const std::vector<TensorSpec>& get(Make&& make) const {
+    std::call_once(once_, [&] { specs_ = make(); });
+    return specs_;
+  }
+
+ private:
+  mutable std::once_flag once_;
+  mutable std::vector<TensorSpec> specs_;
+};
 
 // Starts a pass over elements or row numbers, whichever T asks for.
 template <class T>

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 
 #include "base/where.h"
 #include "berth/ops/math.h"
@@ -39,8 +38,7 @@ class PaddedNode : public CollectNode {
 
   std::vector<Shape> shapes_;
   Tensors values_;
-  mutable std::once_flag once_;
-  mutable std::vector<TensorSpec> specs_;
+  LazySpecs specs_;
 };
 
 // Calls body(from, to) for each row along the last dimension of `from`: the
@@ -202,26 +200,22 @@ bool has_map(const Node& node) {
 }
 
 const std::vector<TensorSpec>& PaddedNode::specs() const {
-  std::call_once(once_, [&] {
-    const auto& before = parent().specs();
-    check_count(before.size());
-    for (size_t c = 0; c < before.size(); ++c) {
-      TensorSpec spec = before[c];
+  return specs_.get([&] {
+    std::vector<TensorSpec> all = parent().specs();
+    check_count(all.size());
+    for (size_t c = 0; c < all.size(); ++c) {
+      Shape& shape = all[c].shape;
       if (!shapes_.empty()) {
-        spec.shape = shapes_[c];
-        for (int d = 0; d < spec.shape.rank(); ++d) {
-          if (spec.shape[d] < 0) spec.shape[d] = kUnknownDim;
+        shape = shapes_[c];
+        for (int d = 0; d < shape.rank(); ++d) {
+          if (shape[d] < 0) shape[d] = kUnknownDim;
         }
       } else if (has_map(parent())) {
-        for (int d = 0; d < spec.shape.rank(); ++d) {
-          spec.shape[d] = kUnknownDim;
-        }
+        for (int d = 0; d < shape.rank(); ++d) shape[d] = kUnknownDim;
       }
-      spec.shape = batched(spec.shape, known_size());
-      specs_.push_back(std::move(spec));
     }
+    return batched(std::move(all), known_size());
   });
-  return specs_;
 }
 
 }  // namespace

@@ -32,10 +32,9 @@ class PartsNode : public CollectNode {
 };
 
 // An indexed dataset need only give the numbers of its rows.
-class RowNumbersStream : public ElementStream {
+class RowNumbersStream : public TransformStream<PartsNode, int64_t, Tensors> {
  public:
-  RowNumbersStream(const PartsNode& node, const PassInfo& pass)
-      : node_(node), source_(node.parent().indices(pass)) {}
+  using TransformStream::TransformStream;
   bool next(Tensors* out) override {
     std::vector<int64_t> numbers;
     for (int64_t n = 0; source_ && numbers.size() < node_.size();) {
@@ -49,18 +48,10 @@ class RowNumbersStream : public ElementStream {
     *out = {int64_vector(numbers)};
     return true;
   }
-  void save(PassWriter& w) override {
-    w.begin(node_);
-    save_source(w, source_);
+  void state(PassState& s) override {
+    s.begin(node_);
+    s.until_end(source_);
   }
-  void restore(PassReader& r) override {
-    r.begin(node_);
-    restore_source(r, &source_);
-  }
-
- private:
-  const PartsNode& node_;
-  std::unique_ptr<IndexStream> source_;  // null at its end
 };
 
 std::unique_ptr<ElementStream> PartsNode::elements(const PassInfo& pass) const {

@@ -408,4 +408,17 @@ void restore_values(PassReader& r, const Node& node,
   }
 }
 
+template <class T>
+void PassStream<T>::save(PassWriter& w) {
+  PassState s(w);
+  state(s);
+}
+template <class T>
+void PassStream<T>::restore(PassReader& r) {
+  PassState s(r);
+  state(s);
+}
+template class PassStream<Tensors>;
+template class PassStream<int64_t>;
+
 }  // namespace berth::data

@@ -4,16 +4,12 @@
 // of the chain first; restore() opens a new pass and lets each stream read in
 // the same order. A stream writes begin(), what it knows, then the streams it
 // reads:
-//   void save(PassWriter& w) override {
-//     w.begin(*node_);
-//     w.put(left_);
-//     save_source(w, source_);
+//   void state(PassState& s) override {
+//     s.begin(node_);
+//     s(left_, 0, node_.count());
+//     s.until_end(source_);
 //   }
-//   void restore(PassReader& r) override {
-//     r.begin(*node_);
-//     left_ = r.number(0, node_->count());
-//     restore_source(r, &source_);
-//   }
+// or, where more differs than the direction, save() and restore().
 // save() is called between two next(), by the thread that reads the pass, and
 // the pass goes on afterwards. restore() is called once, on a stream that was
 // opened with PassInfo::restoring and has not been read: it opens no threads
@@ -159,6 +155,81 @@ void restore_values(PassReader& r, const Node& node,
                     std::vector<Tensors>* values);
 void restore_values(PassReader& r, const Node& node,
                     std::vector<int64_t>* values);
+
+// A PassWriter or a PassReader: what a stream knows, listed once for both.
+class PassState {
+ public:
+  explicit PassState(PassWriter& w) : w_(&w) {}
+  explicit PassState(PassReader& r) : r_(&r) {}
+  bool restoring() const { return r_ != nullptr; }
+  PassReader& reader() { return *r_; }  // while restoring()
+
+  void begin(const Node& node) { w_ ? w_->begin(node) : r_->begin(node); }
+  void operator()(int64_t& value, int64_t low = 0,
+                  int64_t high = int64_t{1} << 62) {
+    w_ ? w_->put(value) : void(value = r_->number(low, high));
+  }
+  void operator()(size_t& value, size_t high) {
+    auto number = static_cast<int64_t>(value);
+    (*this)(number, 0, static_cast<int64_t>(high));
+    value = static_cast<size_t>(number);
+  }
+  void operator()(bool& value) {
+    w_ ? w_->put(value) : void(value = r_->flag());
+  }
+  void operator()(Tensors& element) {
+    w_ ? w_->put(element) : void(element = r_->element());
+  }
+  void operator()(std::vector<int64_t>& numbers) {
+    w_ ? w_->put(numbers) : void(numbers = r_->numbers());
+  }
+  void any(int64_t& value) { w_ ? w_->put(value) : void(value = r_->number()); }
+  void any(uint64_t& value) { w_ ? w_->put(value) : void(value = r_->word()); }
+  void operator()(NodeMemory& memory) {
+    any(memory.passes);
+    any(memory.seed);
+  }
+  // A stream that is read; until_end(): null once it has ended.
+  template <class T>
+  void operator()(const std::unique_ptr<PassStream<T>>& source) {
+    w_ ? source->save(*w_) : source->restore(*r_);
+  }
+  template <class T>
+  void until_end(std::unique_ptr<PassStream<T>>& source) {
+    w_ ? save_source(*w_, source) : restore_source(*r_, &source);
+  }
+  // Values that the stream holds back; row numbers are checked against
+  // `node`'s.
+  template <class T>
+  void values(const Node& node, std::vector<T>& values) {
+    w_ ? save_values(*w_, values) : restore_values(*r_, node, &values);
+  }
+
+ private:
+  PassWriter* w_ = nullptr;
+  PassReader* r_ = nullptr;
+};
+
+// A stream of To, of a Transform of class N, that reads the one before it.
+template <class N, class T = Tensors, class To = T>
+class TransformStream : public PassStream<To> {
+ public:
+  TransformStream(const N& node, const PassInfo& pass)
+      : node_(node),
+        source_(data::open<T>(node.parent(), pass)),
+        stop_(pass.stop) {}
+  void state(PassState& s) override {
+    s.begin(node_);
+    s(number_);
+    s(source_);
+  }
+
+ protected:
+  const N& node_;
+  std::unique_ptr<PassStream<T>> source_;
+  std::stop_token stop_;
+  int64_t number_ = 0;  // of the next element
+};
 
 }  // namespace berth::data
 

@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-#include <mutex>
-
 #include "base/where.h"
 #include "data/batch_base.h"
 #include "data/flatten.h"
@@ -42,8 +39,7 @@ class RaggedNode : public CollectNode {
     const Shape& shape = parent().specs()[c].shape;
     return shape.rank() > 0 && shape[0] < 0;
   }
-  mutable std::once_flag once_;
-  mutable std::vector<TensorSpec> specs_;
+  LazySpecs specs_;
 };
 
 // The rows of all elements one after the other.
@@ -107,21 +103,20 @@ void RaggedNode::make(std::span<const Tensors> elements, int64_t first,
 }
 
 const std::vector<TensorSpec>& RaggedNode::specs() const {
-  std::call_once(once_, [&] {
+  return specs_.get([&] {
     const int64_t size = known_size();
     const auto& before = parent().specs();
+    std::vector<TensorSpec> all;
     for (size_t c = 0; c < before.size(); ++c) {
-      TensorSpec spec = before[c];
+      all.push_back(before[c]);
       if (!ragged(c)) {
-        spec.shape = batched(spec.shape, size);
-        specs_.push_back(std::move(spec));
-        continue;
+        all.back().shape = batched(before[c].shape, size);
+      } else {
+        all.push_back({Shape{size < 0 ? kUnknownDim : size + 1}, int64, {}});
       }
-      specs_.push_back(std::move(spec));
-      specs_.push_back({Shape{size < 0 ? kUnknownDim : size + 1}, int64, {}});
     }
+    return all;
   });
-  return specs_;
 }
 
 }  // namespace

@@ -71,6 +71,11 @@ Tensor make_batch(DType dtype, const Shape& shape) {
   return t.defined() ? t : make_tensor(host_device(), dtype, shape);
 }
 
+std::vector<TensorSpec> batched(std::vector<TensorSpec> rows, int64_t count) {
+  for (TensorSpec& spec : rows) spec.shape = batched(spec.shape, count);
+  return rows;
+}
+
 Shape batched(const Shape& row, int64_t count) {
   Shape shape = row;
   shape.insert(0, count);

@@ -83,6 +83,7 @@ class RangeRows : public RowSource {
 
 // Returns `row` with a first dimension of `count`.
 Shape batched(const Shape& row, int64_t count);
+std::vector<TensorSpec> batched(std::vector<TensorSpec> rows, int64_t count);
 
 // The device of all elements.
 Device& host_device();

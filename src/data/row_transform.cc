@@ -92,13 +92,12 @@ void MappedRows::row(int64_t index, Tensors* out) const {
 }
 
 // Puts the number of the element on top of that of its row.
-class RowMapIndices : public IndexStream {
+class RowMapIndices : public TransformStream<RowMapNode, int64_t> {
  public:
   RowMapIndices(const RowMapNode& node, const PassInfo& pass)
-      : node_(node),
-        count_(node.rows()->count()),
-        source_(node.parent().indices(pass)),
-        number_(node.begin(pass)) {}
+      : TransformStream(node, pass), count_(node.rows()->count()) {
+    number_ = node.begin(pass);
+  }
   bool next(int64_t* out) override {
     int64_t row = 0;
     if (!source_->next(&row)) return false;
@@ -112,51 +111,25 @@ class RowMapIndices : public IndexStream {
     ++number_;
     return true;
   }
-  void save(PassWriter& w) override {
-    w.begin(node_);
-    w.put(number_);
-    source_->save(w);
-  }
-  void restore(PassReader& r) override {
-    r.begin(node_);
-    number_ = r.number(0);
-    source_->restore(r);
-  }
 
  private:
-  const RowMapNode& node_;
   int64_t count_;
-  std::unique_ptr<IndexStream> source_;
-  int64_t number_;
 };
 
 // Elements that are not rows, one by one.
-class RowMapStream : public ElementStream {
+class RowMapStream : public TransformStream<RowMapNode> {
  public:
   RowMapStream(const RowMapNode& node, const PassInfo& pass)
-      : node_(node),
-        source_(node.parent().open(pass)),
-        number_(node.begin(pass)) {}
+      : TransformStream(node, pass) {
+    number_ = node.begin(pass);
+  }
   bool next(Tensors* out) override {
     if (!source_->next(&element_)) return false;
     node_.kernel().run(node_, element_, number_++, out);
     return true;
   }
-  void save(PassWriter& w) override {
-    w.begin(node_);
-    w.put(number_);
-    source_->save(w);
-  }
-  void restore(PassReader& r) override {
-    r.begin(node_);
-    number_ = r.number(0);
-    source_->restore(r);
-  }
 
  private:
-  const RowMapNode& node_;
-  std::unique_ptr<ElementStream> source_;
-  int64_t number_;
   Tensors element_;
 };
 

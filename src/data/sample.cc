@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <mutex>
 
 #include "base/rng.h"
 #include "base/where.h"
@@ -26,8 +25,7 @@ class Chooser {
   // Sets `out` to a number below the number of datasets; false at the end.
   // `empty` are those that have ended.
   virtual bool next(const std::vector<bool>& empty, size_t* out) = 0;
-  virtual void save(PassWriter& w) = 0;
-  virtual void restore(PassReader& r) = 0;
+  virtual void state(PassState& s) = 0;
 };
 
 class ChoiceNode : public Node {
@@ -39,8 +37,7 @@ class ChoiceNode : public Node {
         stop_on_empty_(stop_on_empty) {}
   std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
   const std::vector<TensorSpec>& specs() const override {
-    std::call_once(once_, [&] { specs_ = joined(); });
-    return specs_;
+    return specs_.get([&] { return joined(); });
   }
   virtual std::unique_ptr<Chooser> chooser(const PassInfo& pass) const = 0;
   std::vector<const Node*> inputs() const override {
@@ -71,8 +68,7 @@ class ChoiceNode : public Node {
 
   std::vector<Dataset> parents_;
   bool stop_on_empty_;
-  mutable std::once_flag once_;
-  mutable std::vector<TensorSpec> specs_;
+  LazySpecs specs_;
 };
 
 class ChoiceStream : public ElementStream {
@@ -94,16 +90,11 @@ class ChoiceStream : public ElementStream {
     }
     return false;
   }
-  void save(PassWriter& w) override {
-    w.begin(node_);
-    chooser_->save(w);
-    for (auto& source : sources_) save_source(w, source);
-  }
-  void restore(PassReader& r) override {
-    r.begin(node_);
-    chooser_->restore(r);
+  void state(PassState& s) override {
+    s.begin(node_);
+    chooser_->state(s);
     for (size_t i = 0; i < sources_.size(); ++i) {
-      restore_source(r, &sources_[i]);
+      s.until_end(sources_[i]);
       empty_[i] = sources_[i] == nullptr;
     }
   }
@@ -147,16 +138,10 @@ class Drawn : public Chooser {
     }
     return any;
   }
-  void save(PassWriter& w) override {
-    w.put(pass_.passes);
-    w.put(pass_.seed);
-    w.put(drawn_);
-  }
-  void restore(PassReader& r) override {
-    pass_.passes = r.number();
-    pass_.seed = r.number();
+  void state(PassState& s) override {
+    s(pass_);
     words_ = words_of(pass_);
-    drawn_ = r.word();
+    s.any(drawn_);
   }
 
  private:
@@ -238,13 +223,9 @@ class Chosen : public Chooser {
     *out = static_cast<size_t>(n);
     return true;
   }
-  void save(PassWriter& w) override {
-    w.put(number_);
-    source_->save(w);
-  }
-  void restore(PassReader& r) override {
-    number_ = r.number(0);
-    source_->restore(r);
+  void state(PassState& s) override {
+    s(number_);
+    s(source_);
   }
 
  private:

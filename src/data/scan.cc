@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <mutex>
 #include <unordered_set>
 
 #include "base/rng.h"
@@ -27,50 +26,35 @@ class TakeWhileNode : public Transform {
  public:
   TakeWhileNode(const Dataset& parent, Predicate keep, Site site)
       : Transform("take_while", site, parent), keep_(std::move(keep)) {}
-  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override {
+    return std::make_unique<Stream>(*this, pass);
+  }
   int64_t cardinality() const override {
     return parent().cardinality() == 0 ? 0 : kUnknown;
   }
-  const Predicate& keep() const { return keep_; }
 
  private:
+  class Stream : public TransformStream<TakeWhileNode> {
+   public:
+    using TransformStream::TransformStream;
+    bool next(Tensors* out) override {
+      if (!source_ || !source_->next(out) ||
+          !call_user(node_, number_, [&] { return node_.keep_(*out); })) {
+        source_.reset();
+        return false;
+      }
+      ++number_;
+      return true;
+    }
+    void state(PassState& s) override {
+      s.begin(node_);
+      s(number_);
+      s.until_end(source_);
+    }
+  };
+
   Predicate keep_;
 };
-
-class TakeWhileStream : public ElementStream {
- public:
-  TakeWhileStream(const TakeWhileNode& node, const PassInfo& pass)
-      : node_(node), source_(node.parent().open(pass)) {}
-  bool next(Tensors* out) override {
-    if (!source_ || !source_->next(out) ||
-        !call_user(node_, number_, [&] { return node_.keep()(*out); })) {
-      source_.reset();
-      return false;
-    }
-    ++number_;
-    return true;
-  }
-  void save(PassWriter& w) override {
-    w.begin(node_);
-    w.put(number_);
-    save_source(w, source_);
-  }
-  void restore(PassReader& r) override {
-    r.begin(node_);
-    number_ = r.number(0);
-    restore_source(r, &source_);
-  }
-
- private:
-  const TakeWhileNode& node_;
-  std::unique_ptr<ElementStream> source_;  // null at the end
-  int64_t number_ = 0;
-};
-
-std::unique_ptr<ElementStream> TakeWhileNode::elements(
-    const PassInfo& pass) const {
-  return std::make_unique<TakeWhileStream>(*this, pass);
-}
 
 using ScanFunction = std::function<std::pair<Tensors, Tensors>(
     const Tensors& state, const Tensors& element)>;
@@ -81,86 +65,55 @@ class ScanNode : public Transform {
       : Transform("scan", site, parent),
         initial_(std::move(initial)),
         fn_(std::move(fn)) {}
-  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override {
+    return std::make_unique<Stream>(*this, pass);
+  }
   NamesRef names() const override { return nullptr; }
   const std::vector<TensorSpec>& specs() const override {
-    std::call_once(once_, [&] {
+    return specs_.get([&] {
       std::stop_source stop;
-      Tensors first;
-      if (!open({.stop = stop.get_token(), .peek = true})->next(&first)) {
-        return;
-      }
-      for (const Tensor& t : first) specs_.push_back(t.spec());
+      return first_specs(*open({.stop = stop.get_token(), .peek = true}));
     });
-    return specs_;
   }
-  const Tensors& initial() const { return initial_; }
-  const ScanFunction& fn() const { return fn_; }
 
  private:
+  class Stream : public TransformStream<ScanNode> {
+   public:
+    Stream(const ScanNode& node, const PassInfo& pass)
+        : TransformStream(node, pass), state_(node.initial_) {}
+    bool next(Tensors* out) override {
+      Tensors element;
+      if (!source_->next(&element)) return false;
+      *out = call_map(
+          node_, number_,
+          [&](const Tensors& e) {
+            auto [state, result] = node_.fn_(state_, e);
+            if (state.size() != state_.size()) {
+              throw errors::InvalidArgument(fmt::format(
+                  "the function returned a state of {} tensors; expected {}",
+                  state.size(), state_.size()));
+            }
+            state_ = std::move(state);
+            return std::move(result);
+          },
+          element);
+      ++number_;
+      return true;
+    }
+    void state(PassState& s) override {
+      s.begin(node_);
+      s(number_);
+      s(state_);
+      s(source_);
+    }
+
+   private:
+    Tensors state_;
+  };
+
   Tensors initial_;
   ScanFunction fn_;
-  mutable std::once_flag once_;
-  mutable std::vector<TensorSpec> specs_;
-};
-
-class ScanStream : public ElementStream {
- public:
-  ScanStream(const ScanNode& node, const PassInfo& pass)
-      : node_(node),
-        source_(node.parent().open(pass)),
-        state_(node.initial()) {}
-  bool next(Tensors* out) override {
-    Tensors element;
-    if (!source_->next(&element)) return false;
-    *out = call_map(
-        node_, number_,
-        [&](const Tensors& e) {
-          auto [state, result] = node_.fn()(state_, e);
-          if (state.size() != state_.size()) {
-            throw errors::InvalidArgument(fmt::format(
-                "the function returned a state of {} tensors; expected {}",
-                state.size(), state_.size()));
-          }
-          state_ = std::move(state);
-          return std::move(result);
-        },
-        element);
-    ++number_;
-    return true;
-  }
-  void save(PassWriter& w) override {
-    w.begin(node_);
-    w.put(number_);
-    w.put(state_);
-    source_->save(w);
-  }
-  void restore(PassReader& r) override {
-    r.begin(node_);
-    number_ = r.number(0);
-    state_ = r.element();
-    source_->restore(r);
-  }
-
- private:
-  const ScanNode& node_;
-  std::unique_ptr<ElementStream> source_;
-  Tensors state_;
-  int64_t number_ = 0;
-};
-
-std::unique_ptr<ElementStream> ScanNode::elements(const PassInfo& pass) const {
-  return std::make_unique<ScanStream>(*this, pass);
-}
-
-class UniqueNode : public Transform {
- public:
-  UniqueNode(const Dataset& parent, Site site)
-      : Transform("unique", site, parent) {}
-  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
-  int64_t cardinality() const override {
-    return parent().cardinality() == 0 ? 0 : kUnknown;
-  }
+  LazySpecs specs_;
 };
 
 // What two elements have in common if they are equal, and only then.
@@ -182,39 +135,43 @@ std::string key_of(const Tensors& element) {
   return key;
 }
 
-class UniqueStream : public ElementStream {
+class UniqueNode : public Transform {
  public:
-  UniqueStream(const UniqueNode& node, const PassInfo& pass)
-      : node_(node), source_(node.parent().open(pass)), stop_(pass.stop) {}
-  bool next(Tensors* out) override {
-    while (!stopped(stop_) && source_->next(out)) {
-      if (seen_.insert(key_of(*out)).second) return true;
-    }
-    return false;
+  UniqueNode(const Dataset& parent, Site site)
+      : Transform("unique", site, parent) {}
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override {
+    return std::make_unique<Stream>(*this, pass);
   }
-  void save(PassWriter& w) override {
-    w.begin(node_);
-    w.put(seen_.size());
-    for (const std::string& key : seen_) w.put(std::string_view(key));
-    source_->save(w);
-  }
-  void restore(PassReader& r) override {
-    r.begin(node_);
-    for (int64_t n = r.number(0); n > 0; --n) seen_.insert(r.text());
-    source_->restore(r);
+  int64_t cardinality() const override {
+    return parent().cardinality() == 0 ? 0 : kUnknown;
   }
 
  private:
-  const UniqueNode& node_;
-  std::unique_ptr<ElementStream> source_;
-  std::stop_token stop_;
-  std::unordered_set<std::string> seen_;
-};
+  class Stream : public TransformStream<UniqueNode> {
+   public:
+    using TransformStream::TransformStream;
+    bool next(Tensors* out) override {
+      while (!stopped(stop_) && source_->next(out)) {
+        if (seen_.insert(key_of(*out)).second) return true;
+      }
+      return false;
+    }
+    void save(PassWriter& w) override {
+      w.begin(node_);
+      w.put(seen_.size());
+      for (const std::string& key : seen_) w.put(std::string_view(key));
+      source_->save(w);
+    }
+    void restore(PassReader& r) override {
+      r.begin(node_);
+      for (int64_t n = r.number(0); n > 0; --n) seen_.insert(r.text());
+      source_->restore(r);
+    }
 
-std::unique_ptr<ElementStream> UniqueNode::elements(
-    const PassInfo& pass) const {
-  return std::make_unique<UniqueStream>(*this, pass);
-}
+   private:
+    std::unordered_set<std::string> seen_;
+  };
+};
 
 using ClassFunction = std::function<int64_t(const Tensors& element)>;
 
@@ -228,24 +185,22 @@ class ResampleNode : public Transform {
         target_(std::move(target)),
         initial_(options.initial_dist),
         passes_(options.seed, true) {}
-  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override {
+    return std::make_unique<Stream>(*this, pass);
+  }
   int64_t cardinality() const override {
     return parent().cardinality() == 0 ? 0 : kUnknown;
   }
   const std::vector<TensorSpec>& specs() const override {
-    std::call_once(once_, [&] {
-      specs_ = parent().specs();
-      specs_.insert(specs_.begin(), TensorSpec{Shape{}, int64, {}});
-    });
-    return specs_;
+    return specs_.get([&] { return with_int64(parent().specs()); });
   }
   NamesRef names() const override {
     return names_after("class", parent().names());
   }
-  NodeMemory begin(const PassInfo& pass) const { return passes_.begin(pass); }
   NodeMemory memory() const override { return passes_.memory(); }
   void set_memory(const NodeMemory& m) const override { passes_.set(m); }
 
+ private:
   size_t class_of(const Tensors& element, int64_t number) const {
     return call_user(*this, number, [&] {
       const int64_t c = class_of_(element);
@@ -256,89 +211,65 @@ class ResampleNode : public Transform {
       return static_cast<size_t>(c);
     });
   }
-  const std::vector<double>& target() const { return target_; }
-  const std::vector<double>& initial() const { return initial_; }
 
- private:
+  // Keeps an element of class c with a probability in proportion to target[c]
+  // over the share of c in the source, the largest of which is 1.
+  class Stream : public TransformStream<ResampleNode> {
+   public:
+    Stream(const ResampleNode& node, const PassInfo& pass)
+        : TransformStream(node, pass),
+          pass_(node.passes_.begin(pass)),
+          counts_(node.target_.size(), 1) {}
+    bool next(Tensors* out) override {
+      while (!stopped(stop_) && source_->next(out)) {
+        const size_t c = node_.class_of(*out, number_);
+        ++number_;
+        ++counts_[c];
+        const RandomStream words(static_cast<uint64_t>(pass_.seed), kResampleOp,
+                                 static_cast<uint64_t>(pass_.passes));
+        const auto i = static_cast<uint64_t>(number_);
+        if (words.uniform(i) < kept(c)) {
+          out->insert(out->begin(), int64_scalar(static_cast<int64_t>(c)));
+          return true;
+        }
+      }
+      return false;
+    }
+    void state(PassState& s) override {
+      s.begin(node_);
+      s(number_);
+      s(pass_);
+      s(counts_);
+      if (counts_.size() != node_.target_.size()) {
+        s.reader().damaged("it counts another number of classes");
+      }
+      s(source_);
+    }
+
+   private:
+    double kept(size_t c) const {
+      double most = 0;
+      for (size_t i = 0; i < counts_.size(); ++i) {
+        most = std::max(most, node_.target_[i] / share(i));
+      }
+      return node_.target_[c] / share(c) / most;
+    }
+    // Up to a factor.
+    double share(size_t c) const {
+      const auto& known = node_.initial_;
+      if (known.empty()) return static_cast<double>(counts_[c]);
+      return std::max(known[c], 1e-300);
+    }
+
+    NodeMemory pass_;
+    std::vector<int64_t> counts_;  // by class, and one
+  };
+
   ClassFunction class_of_;
   std::vector<double> target_, initial_;
   SeededPasses passes_;
-  mutable std::once_flag once_;
-  mutable std::vector<TensorSpec> specs_;
+  LazySpecs specs_;
 };
-
-// Keeps an element of class c with a probability in proportion to target[c]
-// over the share of c in the source, the largest of which is 1.
-class ResampleStream : public ElementStream {
- public:
-  ResampleStream(const ResampleNode& node, const PassInfo& pass)
-      : node_(node),
-        source_(node.parent().open(pass)),
-        stop_(pass.stop),
-        pass_(node.begin(pass)),
-        counts_(node.target().size(), 1) {}
-  bool next(Tensors* out) override {
-    while (!stopped(stop_) && source_->next(out)) {
-      const size_t c = node_.class_of(*out, number_);
-      ++number_;
-      ++counts_[c];
-      const RandomStream words(static_cast<uint64_t>(pass_.seed), kResampleOp,
-                               static_cast<uint64_t>(pass_.passes));
-      const auto i = static_cast<uint64_t>(number_);
-      if (words.uniform(i) < kept(c)) {
-        out->insert(out->begin(), int64_scalar(static_cast<int64_t>(c)));
-        return true;
-      }
-    }
-    return false;
-  }
-  void save(PassWriter& w) override {
-    w.begin(node_);
-    w.put(number_);
-    w.put(pass_.passes);
-    w.put(pass_.seed);
-    w.put(counts_);
-    source_->save(w);
-  }
-  void restore(PassReader& r) override {
-    r.begin(node_);
-    number_ = r.number(0);
-    pass_.passes = r.number();
-    pass_.seed = r.number();
-    counts_ = r.numbers();
-    if (counts_.size() != node_.target().size()) {
-      r.damaged("it counts another number of classes");
-    }
-    source_->restore(r);
-  }
-
- private:
-  double kept(size_t c) const {
-    double most = 0;
-    for (size_t i = 0; i < counts_.size(); ++i) {
-      most = std::max(most, node_.target()[i] / share(i));
-    }
-    return node_.target()[c] / share(c) / most;
-  }
-  // Up to a factor.
-  double share(size_t c) const {
-    const auto& known = node_.initial();
-    if (known.empty()) return static_cast<double>(counts_[c]);
-    return std::max(known[c], 1e-300);
-  }
-
-  const ResampleNode& node_;
-  std::unique_ptr<ElementStream> source_;
-  std::stop_token stop_;
-  NodeMemory pass_;
-  std::vector<int64_t> counts_;  // by class, and one
-  int64_t number_ = 0;
-};
-
-std::unique_ptr<ElementStream> ResampleNode::elements(
-    const PassInfo& pass) const {
-  return std::make_unique<ResampleStream>(*this, pass);
-}
 
 void check_distribution(const std::string& where, const char* what,
                         const std::vector<double>& dist) {

@@ -15,7 +15,14 @@ class ShardNode : public Selection<ShardNode> {
   ShardNode(const Dataset& parent, int64_t shards, int64_t index, Site site)
       : Selection("shard", site, parent), shards_(shards), index_(index) {}
   template <class T>
-  std::unique_ptr<PassStream<T>> stream(const PassInfo& pass) const;
+  std::unique_ptr<PassStream<T>> stream(const PassInfo& pass) const {
+    const PassShard mine = !hint()
+                               ? PassShard{.tasks = shards_, .index = index_}
+                           : pass.shard.by_hint ? pass.shard
+                                                : PassShard{};
+    return std::make_unique<EveryNth<T>>(
+        data::open<T>(parent(), pass), mine.tasks, mine.index, pass.stop, this);
+  }
   int64_t cardinality() const override {
     const int64_t n = parent().cardinality();
     if (n < 0 || hint()) return n;
@@ -28,39 +35,6 @@ class ShardNode : public Selection<ShardNode> {
  private:
   int64_t shards_, index_;
 };
-
-// Its own place in what is saved.
-template <class T>
-class ShardStream : public PassStream<T> {
- public:
-  ShardStream(const ShardNode* node, const PassInfo& pass, int64_t shards,
-              int64_t index)
-      : node_(node),
-        source_(data::open<T>(node->parent(), pass), shards, index, pass.stop) {
-  }
-  bool next(T* out) override { return source_.next(out); }
-  void save(PassWriter& w) override {
-    w.begin(*node_);
-    source_.save(w);
-  }
-  void restore(PassReader& r) override {
-    r.begin(*node_);
-    source_.restore(r);
-  }
-
- private:
-  const ShardNode* node_;
-  EveryNth<T> source_;
-};
-
-template <class T>
-std::unique_ptr<PassStream<T>> ShardNode::stream(const PassInfo& pass) const {
-  if (hint()) {
-    const PassShard mine = pass.shard.by_hint ? pass.shard : PassShard{};
-    return std::make_unique<ShardStream<T>>(this, pass, mine.tasks, mine.index);
-  }
-  return std::make_unique<ShardStream<T>>(this, pass, shards_, index_);
-}
 
 }  // namespace
 

@@ -39,17 +39,10 @@ class GeneratedStream : public ElementStream {
     node_.make(pass_, static_cast<uint64_t>(number_++), out);
     return true;
   }
-  void save(PassWriter& w) override {
-    w.begin(node_);
-    w.put(pass_.passes);
-    w.put(pass_.seed);
-    w.put(number_);
-  }
-  void restore(PassReader& r) override {
-    r.begin(node_);
-    pass_.passes = r.number();
-    pass_.seed = r.number();
-    number_ = r.number(0);
+  void state(PassState& s) override {
+    s.begin(node_);
+    s(pass_);
+    s(number_);
   }
 
  private:

@@ -6,47 +6,13 @@ namespace berth::data {
 
 namespace {
 
-template <class T>
-class SkipStream : public PassStream<T> {
- public:
-  SkipStream(const Node* node, std::unique_ptr<PassStream<T>> source,
-             int64_t count, std::stop_token stop)
-      : node_(node),
-        source_(std::move(source)),
-        left_(count),
-        stop_(std::move(stop)) {}
-  bool next(T* out) override {
-    for (; left_ > 0; --left_) {
-      if (stopped(stop_) || !source_->next(out)) return false;
-    }
-    return source_->next(out);
-  }
-  void save(PassWriter& w) override {
-    w.begin(*node_);
-    w.put(left_);
-    source_->save(w);
-  }
-  void restore(PassReader& r) override {
-    r.begin(*node_);
-    left_ = r.number(0, left_);
-    source_->restore(r);
-  }
-
- private:
-  const Node* node_;
-  std::unique_ptr<PassStream<T>> source_;
-  int64_t left_;
-  std::stop_token stop_;
-};
-
 class SkipNode : public Selection<SkipNode> {
  public:
   SkipNode(const Dataset& parent, int64_t count, Site site)
       : Selection("skip", site, parent), count_(count) {}
   template <class T>
   std::unique_ptr<PassStream<T>> stream(const PassInfo& pass) const {
-    return std::make_unique<SkipStream<T>>(this, data::open<T>(parent(), pass),
-                                           count_, pass.stop);
+    return std::make_unique<Stream<T>>(*this, pass);
   }
   int64_t cardinality() const override {
     const int64_t n = parent().cardinality();
@@ -54,6 +20,26 @@ class SkipNode : public Selection<SkipNode> {
   }
 
  private:
+  template <class T>
+  class Stream : public TransformStream<SkipNode, T> {
+   public:
+    using TransformStream<SkipNode, T>::TransformStream;
+    bool next(T* out) override {
+      for (; left_ > 0; --left_) {
+        if (stopped(this->stop_) || !this->source_->next(out)) return false;
+      }
+      return this->source_->next(out);
+    }
+    void state(PassState& s) override {
+      s.begin(this->node_);
+      s(left_, 0, left_);
+      s(this->source_);
+    }
+
+   private:
+    int64_t left_ = this->node_.count_;
+  };
+
   int64_t count_;
 };
 

@@ -82,6 +82,19 @@ void stack(const Node& node, std::span<const Tensors> elements, int64_t first,
   }
 }
 
+std::vector<TensorSpec> first_specs(ElementStream& pass) {
+  std::vector<TensorSpec> all;
+  Tensors first;
+  if (!pass.next(&first)) return all;
+  for (const Tensor& t : first) all.push_back(t.spec());
+  return all;
+}
+
+std::vector<TensorSpec> with_int64(std::vector<TensorSpec> specs) {
+  specs.insert(specs.begin(), TensorSpec{Shape{}, int64, {}});
+  return specs;
+}
+
 Tensor int64_scalar(int64_t value) {
   Tensor t = make_tensor(host_device(), int64, Shape{});
   *reinterpret_cast<int64_t*>(t.impl()->data()) = value;

@@ -27,6 +27,12 @@ void check_components(const Node& node, std::span<const Tensors> elements,
 TensorSpec joined_spec(const std::string& where, size_t component,
                        const TensorSpec& a, const TensorSpec& b);
 
+// Returns the specs of the first element; none where there is no element.
+std::vector<TensorSpec> first_specs(ElementStream& pass);
+
+// Returns the specs after that of an int64 scalar.
+std::vector<TensorSpec> with_int64(std::vector<TensorSpec> specs);
+
 // Return an int64 scalar, and an int64 vector, on the host.
 Tensor int64_scalar(int64_t value);
 Tensor int64_vector(std::span<const int64_t> values);

@@ -18,16 +18,11 @@ class TakeStream : public PassStream<T> {
     if (--left_ == 0) source_.reset();
     return true;
   }
-  void save(PassWriter& w) override {
-    w.begin(*node_);
-    w.put(left_);
-    save_source(w, source_);
-  }
-  void restore(PassReader& r) override {
-    r.begin(*node_);
-    left_ = r.number(0, count_);
-    restore_source(r, &source_);
-    if (left_ > 0 && !source_) left_ = 0;
+  void state(PassState& s) override {
+    s.begin(*node_);
+    s(left_, 0, count_);
+    s.until_end(source_);
+    if (!source_) left_ = 0;
   }
 
  private:

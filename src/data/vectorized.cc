@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <mutex>
-
 #include "data/row_transform.h"
+#include "data/stack.h"
 #include "data/user_call.h"
 #include "tensor/tensor_impl.h"
 
@@ -22,14 +21,10 @@ class VectorizedKernel : public RowKernel {
   }
 
   const std::vector<TensorSpec>& specs(const Node& node) const override {
-    std::call_once(once_, [&] {
+    return specs_.get([&] {
       std::stop_source stop;
-      Tensors element;
-      const PassInfo pass{.stop = stop.get_token(), .peek = true};
-      if (!node.open(pass)->next(&element)) return;
-      for (const Tensor& t : element) specs_.push_back(t.spec());
+      return first_specs(*node.open({.stop = stop.get_token(), .peek = true}));
     });
-    return specs_;
   }
 
   void run(const Node& node, const RowSource& rows,
@@ -72,8 +67,7 @@ class VectorizedKernel : public RowKernel {
 
   MapFunction fn_;
   std::shared_ptr<const ResultNames> names_;
-  mutable std::once_flag once_;
-  mutable std::vector<TensorSpec> specs_;
+  LazySpecs specs_;
 };
 
 }  // namespace

@@ -1,7 +1,5 @@
 // Dataset::zip.
 
-#include <mutex>
-
 #include "base/where.h"
 #include "data/cardinality.h"
 #include "data/component_names.h"
@@ -19,18 +17,19 @@ class ZipNode : public Node {
       cardinality_ = shorter_of(cardinality_, d.cardinality());
     }
   }
-  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override;
+  std::unique_ptr<ElementStream> elements(const PassInfo& pass) const override {
+    return std::make_unique<Stream>(*this, pass);
+  }
   int64_t cardinality() const override { return cardinality_; }
   const std::vector<TensorSpec>& specs() const override {
-    std::call_once(once_, [&] {
+    return specs_.get([&] {
       std::vector<TensorSpec> all;
       for (const Dataset& d : parents_) {
         const auto& specs = d.element_spec();
         all.insert(all.end(), specs.begin(), specs.end());
       }
-      specs_ = std::move(all);
+      return all;
     });
-    return specs_;
   }
   std::vector<const Node*> inputs() const override {
     std::vector<const Node*> all;
@@ -38,48 +37,38 @@ class ZipNode : public Node {
     return all;
   }
   NamesRef names() const override { return joined_names(parents_); }
-  const std::vector<Dataset>& parents() const { return parents_; }
 
  private:
+  class Stream : public ElementStream {
+   public:
+    Stream(const ZipNode& node, const PassInfo& pass) : node_(node) {
+      for (const Dataset& d : node.parents_) {
+        sources_.push_back(d.node().open(pass));
+      }
+    }
+    bool next(Tensors* out) override {
+      out->clear();
+      for (auto& source : sources_) {
+        if (!source->next(&part_)) return false;
+        for (Tensor& t : part_) out->push_back(std::move(t));
+      }
+      return true;
+    }
+    void state(PassState& s) override {
+      s.begin(node_);
+      for (auto& source : sources_) s(source);
+    }
+
+   private:
+    const ZipNode& node_;
+    std::vector<std::unique_ptr<ElementStream>> sources_;
+    Tensors part_;
+  };
+
   std::vector<Dataset> parents_;
   int64_t cardinality_ = kInfinite;
-  mutable std::once_flag once_;
-  mutable std::vector<TensorSpec> specs_;
+  LazySpecs specs_;
 };
-
-class ZipStream : public ElementStream {
- public:
-  ZipStream(const ZipNode& node, const PassInfo& pass) : node_(node) {
-    for (const Dataset& d : node.parents()) {
-      sources_.push_back(d.node().open(pass));
-    }
-  }
-  bool next(Tensors* out) override {
-    out->clear();
-    for (auto& source : sources_) {
-      if (!source->next(&part_)) return false;
-      for (Tensor& t : part_) out->push_back(std::move(t));
-    }
-    return true;
-  }
-  void save(PassWriter& w) override {
-    w.begin(node_);
-    for (auto& source : sources_) source->save(w);
-  }
-  void restore(PassReader& r) override {
-    r.begin(node_);
-    for (auto& source : sources_) source->restore(r);
-  }
-
- private:
-  const ZipNode& node_;
-  std::vector<std::unique_ptr<ElementStream>> sources_;
-  Tensors part_;
-};
-
-std::unique_ptr<ElementStream> ZipNode::elements(const PassInfo& pass) const {
-  return std::make_unique<ZipStream>(*this, pass);
-}
 
 }  // namespace
 

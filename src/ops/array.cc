@@ -106,8 +106,7 @@ Tensor detail::constant_of(std::span<const long double> values,
                            const Shape& shape, DType dtype, Site site) {
   Tensor t =
       make_tensor(DeviceManager::get("constant()", site).host(), dtype, shape);
-  visit_dtype(dtype, "constant", [&](auto type) {
-    using T = decltype(type);
+  visit_dtype(dtype, "constant", [&]<class T>(T) {
     T* to = reinterpret_cast<T*>(t.impl()->data());
     for (const long double v : values) {
       if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {

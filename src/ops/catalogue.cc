@@ -5,51 +5,32 @@
 namespace berth {
 
 void register_all_ops(OpRegistry& r) {
-  register_elementwise_ops(r);
-  register_compare_ops(r);
-  register_complex_ops(r);
-  register_reduce_ops(r);
-  register_matmul_ops(r);
-  register_array_ops(r);
-  register_variable_ops(r);
-  register_graph_ops(r);
-  register_task_ops(r);
-  register_control_flow_ops(r);
-  register_fused_op(r);
-  register_generate_ops(r);
-  register_layout_ops(r);
-  register_join_ops(r);
-  register_slice_ops(r);
-  register_gather_ops(r);
-  register_rearrange_ops(r);
-  register_split_ops(r);
-  register_shape_ops(r);
-  register_scatter_ops(r);
-  register_segment_ops(r);
-  register_sort_ops(r);
-  register_dynamic_ops(r);
-  register_linalg_ops(r);
-  register_factor_ops(r);
-  register_fourier_ops(r);
-  register_ctc_ops(r);
-  register_suppression_ops(r);
-  register_distribution_ops(r);
-  register_random_ops(r);
-  register_nn_ops(r);
-  register_softmax_ops(r);
-  register_conv_ops(r);
-  register_pool_ops(r);
-  register_norm_ops(r);
-  register_channel_norm_ops(r);
-  register_attention_ops(r);
-  register_dot_product_attention_ops(r);
-  register_layer_norm_ops(r);
-  register_training_ops(r);
-  register_unary_ops(r);
-  register_binary_ops(r);
-  register_activation_ops(r);
-  register_scan_ops(r);
-  register_lstm_ops(r);
+  for (RegisterOps* add :
+       {register_elementwise_ops,  register_compare_ops,
+        register_complex_ops,      register_reduce_ops,
+        register_matmul_ops,       register_array_ops,
+        register_variable_ops,     register_graph_ops,
+        register_task_ops,         register_control_flow_ops,
+        register_fused_op,         register_generate_ops,
+        register_layout_ops,       register_join_ops,
+        register_slice_ops,        register_gather_ops,
+        register_rearrange_ops,    register_split_ops,
+        register_shape_ops,        register_scatter_ops,
+        register_segment_ops,      register_sort_ops,
+        register_dynamic_ops,      register_linalg_ops,
+        register_factor_ops,       register_fourier_ops,
+        register_ctc_ops,          register_suppression_ops,
+        register_distribution_ops, register_random_ops,
+        register_nn_ops,           register_softmax_ops,
+        register_conv_ops,         register_pool_ops,
+        register_norm_ops,         register_channel_norm_ops,
+        register_attention_ops,    register_dot_product_attention_ops,
+        register_layer_norm_ops,   register_training_ops,
+        register_unary_ops,        register_binary_ops,
+        register_activation_ops,   register_scan_ops,
+        register_lstm_ops}) {
+    add(r);
+  }
 }
 
 }  // namespace berth

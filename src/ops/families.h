@@ -7,51 +7,23 @@
 
 namespace berth {
 
-void register_elementwise_ops(OpRegistry& r);
-void register_compare_ops(OpRegistry& r);
-void register_complex_ops(OpRegistry& r);
-void register_reduce_ops(OpRegistry& r);
-void register_matmul_ops(OpRegistry& r);
-void register_array_ops(OpRegistry& r);
-void register_generate_ops(OpRegistry& r);
-void register_layout_ops(OpRegistry& r);
-void register_join_ops(OpRegistry& r);
-void register_slice_ops(OpRegistry& r);
-void register_gather_ops(OpRegistry& r);
-void register_rearrange_ops(OpRegistry& r);
-void register_split_ops(OpRegistry& r);
-void register_shape_ops(OpRegistry& r);
-void register_nn_ops(OpRegistry& r);
-void register_softmax_ops(OpRegistry& r);
-void register_conv_ops(OpRegistry& r);
-void register_pool_ops(OpRegistry& r);
-void register_norm_ops(OpRegistry& r);
-void register_scatter_ops(OpRegistry& r);
-void register_segment_ops(OpRegistry& r);
-void register_sort_ops(OpRegistry& r);
-void register_dynamic_ops(OpRegistry& r);
-void register_linalg_ops(OpRegistry& r);
-void register_factor_ops(OpRegistry& r);
-void register_fourier_ops(OpRegistry& r);
-void register_ctc_ops(OpRegistry& r);
-void register_suppression_ops(OpRegistry& r);
-void register_distribution_ops(OpRegistry& r);
-void register_channel_norm_ops(OpRegistry& r);
-void register_attention_ops(OpRegistry& r);
-void register_dot_product_attention_ops(OpRegistry& r);
-void register_layer_norm_ops(OpRegistry& r);
-void register_random_ops(OpRegistry& r);
-void register_variable_ops(OpRegistry& r);
-void register_training_ops(OpRegistry& r);
-void register_unary_ops(OpRegistry& r);
-void register_binary_ops(OpRegistry& r);
-void register_activation_ops(OpRegistry& r);
-void register_scan_ops(OpRegistry& r);
-void register_lstm_ops(OpRegistry& r);
-void register_graph_ops(OpRegistry& r);
-void register_task_ops(OpRegistry& r);
-void register_control_flow_ops(OpRegistry& r);
-void register_fused_op(OpRegistry& r);
+using RegisterOps = void(OpRegistry& r);
+RegisterOps register_elementwise_ops, register_compare_ops,
+    register_complex_ops, register_reduce_ops, register_matmul_ops,
+    register_array_ops, register_variable_ops, register_graph_ops,
+    register_task_ops, register_control_flow_ops, register_fused_op,
+    register_generate_ops, register_layout_ops, register_join_ops,
+    register_slice_ops, register_gather_ops, register_rearrange_ops,
+    register_split_ops, register_shape_ops, register_scatter_ops,
+    register_segment_ops, register_sort_ops, register_dynamic_ops,
+    register_linalg_ops, register_factor_ops, register_fourier_ops,
+    register_ctc_ops, register_suppression_ops, register_distribution_ops,
+    register_random_ops, register_nn_ops, register_softmax_ops,
+    register_conv_ops, register_pool_ops, register_norm_ops,
+    register_channel_norm_ops, register_attention_ops,
+    register_dot_product_attention_ops, register_layer_norm_ops,
+    register_training_ops, register_unary_ops, register_binary_ops,
+    register_activation_ops, register_scan_ops, register_lstm_ops;
 
 }  // namespace berth
 

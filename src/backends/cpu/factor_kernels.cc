@@ -106,8 +106,7 @@ void svd_of(const KernelCall& c, int64_t b, lapack_int m, lapack_int n) {
 void svd(const KernelCall& c) {
   set_up_lapack();
   const MatrixBatch s = batch_of(c.in[0]);
-  reference::with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  reference::with_floating(c.in[0].dtype, [&]<class T>(T) {
     for (int64_t b = 0; b < s.count; ++b) {
       if (s.size() > 0) {
         svd_of<T>(c, b, s.rows, s.columns);
@@ -146,8 +145,7 @@ void qr_of(const KernelCall& c, int64_t b, lapack_int m, lapack_int n) {
 void qr(const KernelCall& c) {
   set_up_lapack();
   const MatrixBatch s = batch_of(c.in[0]);
-  reference::with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  reference::with_floating(c.in[0].dtype, [&]<class T>(T) {
     for (int64_t b = 0; b < s.count; ++b) {
       if (s.size() > 0) {
         qr_of<T>(c, b, s.rows, s.columns);
@@ -161,8 +159,7 @@ void qr(const KernelCall& c) {
 
 void eigh(const KernelCall& c) {
   const bool vectors = c.attr<bool>("compute_v");
-  for_each_matrix(c, [&](auto type, int64_t b, lapack_int n) {
-    using T = decltype(type);
+  for_each_matrix(c, [&]<class T>(T, int64_t b, lapack_int n) {
     if (not_finite<T, T>(c, b, vectors)) return;
     auto a = copy_of<T>(c.in[0], b);
     // The lower part is the upper one in LAPACK's order.
@@ -220,8 +217,7 @@ void eig(const KernelCall& c) {
 }
 
 void lu(const KernelCall& c) {
-  for_each_matrix(c, [&](auto type, int64_t b, lapack_int n) {
-    using T = decltype(type);
+  for_each_matrix(c, [&]<class T>(T, int64_t b, lapack_int n) {
     T* y = matrix_at<T>(c.out[0], b);
     const int64_t size = int64_t{n} * n;
     std::copy_n(c.in[0].as<T>() + b * size, size, y);
@@ -240,14 +236,12 @@ void lu(const KernelCall& c) {
 void log_determinant(const KernelCall& c) {
   const MatrixBatch s = batch_of(c.in[0]);
   if (s.rows == 0) {  // the determinant of an empty matrix is 1
-    reference::with_floating(c.in[0].dtype, [&](auto type) {
-      using T = decltype(type);
+    reference::with_floating(c.in[0].dtype, [&]<class T>(T) {
       std::fill_n(c.out[0].as<T>(), s.count, T{1});
       std::fill_n(c.out[1].as<T>(), s.count, T{});
     });
   }
-  for_each_matrix(c, [&](auto type, int64_t b, lapack_int n) {
-    using T = decltype(type);
+  for_each_matrix(c, [&]<class T>(T, int64_t b, lapack_int n) {
     auto a = copy_of<T>(c.in[0], b);
     Scratch<lapack_int> pivots(static_cast<size_t>(n));
     const lapack_int info =

@@ -8,25 +8,13 @@ namespace berth::cpu {
 const KernelTable& kernels() {
   static const auto& table = immortal<KernelTable>([] {
     KernelTable t;
-    add_elementwise(t);
-    add_softmax(t);
-    add_matmul(t);
-    add_conv(t);
-    add_pool(t);
-    add_reduce(t);
-    add_folds(t);
-    add_norm(t);
-    add_layer_norm(t);
-    add_lstm(t);
-    add_training(t);
-    add_layout(t);
-    add_random(t);
-    add_gather(t);
-    add_linalg(t);
-    add_factor(t);
-    add_fourier(t);
-    add_sort(t);
-    add_expressions(t);
+    for (AddKernels* add :
+         {add_elementwise, add_softmax, add_matmul, add_conv, add_pool,
+          add_reduce, add_folds, add_norm, add_layer_norm, add_lstm,
+          add_training, add_layout, add_random, add_gather, add_linalg,
+          add_factor, add_fourier, add_sort, add_expressions}) {
+      add(t);
+    }
     add_half(t);  // must follow the kernels that it goes through
     return t;
   }());

@@ -23,26 +23,11 @@ namespace berth::cpu {
 const KernelTable& kernels();
 
 // The families; each file *_kernels.cc adds one.
-void add_elementwise(KernelTable& t);
-void add_expressions(KernelTable& t);
-void add_softmax(KernelTable& t);
-void add_matmul(KernelTable& t);
-void add_conv(KernelTable& t);
-void add_pool(KernelTable& t);
-void add_reduce(KernelTable& t);
-void add_folds(KernelTable& t);
-void add_norm(KernelTable& t);
-void add_layer_norm(KernelTable& t);
-void add_lstm(KernelTable& t);
-void add_training(KernelTable& t);
-void add_layout(KernelTable& t);
-void add_random(KernelTable& t);
-void add_half(KernelTable& t);
-void add_gather(KernelTable& t);
-void add_linalg(KernelTable& t);
-void add_factor(KernelTable& t);
-void add_fourier(KernelTable& t);
-void add_sort(KernelTable& t);
+using AddKernels = void(KernelTable& t);
+AddKernels add_elementwise, add_expressions, add_softmax, add_matmul, add_conv,
+    add_pool, add_reduce, add_folds, add_norm, add_layer_norm, add_lstm,
+    add_training, add_layout, add_random, add_half, add_gather, add_linalg,
+    add_factor, add_fourier, add_sort;
 
 inline constexpr DTypeSet kFloat32 = dtype_bit(float32);
 

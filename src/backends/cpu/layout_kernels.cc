@@ -210,8 +210,7 @@ void reverse(const KernelCall& c) {
   for (const int64_t a : c.attr<std::vector<int64_t>>("axis")) {
     named[a < 0 ? a + shape.rank() : a] = true;
   }
-  reference::with_storage(c.out[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  reference::with_storage(c.out[0].dtype, [&]<class T>(T) {
     reverse_axes(shape, named, 0, c.out[0].size(), c.in[0].as<T>(),
                  c.out[0].as<T>());
   });

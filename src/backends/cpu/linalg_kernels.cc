@@ -9,8 +9,7 @@ namespace berth::cpu {
 namespace {
 
 void cholesky(const KernelCall& c) {
-  for_each_matrix(c, [&](auto type, int64_t b, lapack_int n) {
-    using T = decltype(type);
+  for_each_matrix(c, [&]<class T>(T, int64_t b, lapack_int n) {
     const int64_t size = int64_t{n} * n;
     T* y = c.out[0].as<T>() + b * size;
     std::copy_n(c.in[0].as<T>() + b * size, size, y);
@@ -24,8 +23,7 @@ void cholesky(const KernelCall& c) {
 
 void solve(const KernelCall& c) {
   const MatrixBatch right = batch_of(c.in[1]);
-  for_each_matrix(c, [&](auto type, int64_t b, lapack_int n) {
-    using T = decltype(type);
+  for_each_matrix(c, [&]<class T>(T, int64_t b, lapack_int n) {
     T* y = c.out[0].as<T>() + b * right.size();
     std::copy_n(c.in[1].as<T>() + b * right.size(), right.size(), y);
     if (right.columns == 0) return;
@@ -42,8 +40,7 @@ void triangular_solve(const KernelCall& c) {
   const MatrixBatch right = batch_of(c.in[1]);
   const char triangle = c.attr<bool>("lower") ? 'L' : 'U';
   const char form = c.attr<bool>("adjoint") ? 'T' : 'N';
-  for_each_matrix(c, [&](auto type, int64_t b, lapack_int n) {
-    using T = decltype(type);
+  for_each_matrix(c, [&]<class T>(T, int64_t b, lapack_int n) {
     T* y = c.out[0].as<T>() + b * right.size();
     std::copy_n(c.in[1].as<T>() + b * right.size(), right.size(), y);
     if (right.columns == 0) return;
@@ -56,8 +53,7 @@ void triangular_solve(const KernelCall& c) {
 }
 
 void inverse(const KernelCall& c) {
-  for_each_matrix(c, [&](auto type, int64_t b, lapack_int n) {
-    using T = decltype(type);
+  for_each_matrix(c, [&]<class T>(T, int64_t b, lapack_int n) {
     auto a = copy_of<T>(c.in[0], b, c.attr<bool>("adjoint"));
     reference::Scratch<lapack_int> pivots(static_cast<size_t>(n));
     check_lapack(
@@ -74,13 +70,11 @@ void inverse(const KernelCall& c) {
 void determinant(const KernelCall& c) {
   const MatrixBatch s = batch_of(c.in[0]);
   if (s.rows == 0) {  // the determinant of an empty matrix is 1
-    reference::with_floating(c.in[0].dtype, [&](auto type) {
-      using T = decltype(type);
+    reference::with_floating(c.in[0].dtype, [&]<class T>(T) {
       std::fill_n(c.out[0].as<T>(), s.count, T{1});
     });
   }
-  for_each_matrix(c, [&](auto type, int64_t b, lapack_int n) {
-    using T = decltype(type);
+  for_each_matrix(c, [&]<class T>(T, int64_t b, lapack_int n) {
     auto a = copy_of<T>(c.in[0], b);
     reference::Scratch<lapack_int> pivots(static_cast<size_t>(n));
     const lapack_int info =

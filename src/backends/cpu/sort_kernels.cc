@@ -371,8 +371,7 @@ void arg_sort(const KernelCall& c) {
   const SortRows rows(c.in[0]);
   if (rows.count * rows.length == 0) return;
   const bool down = c.attr<bool>("descending");
-  reference::with_number(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  reference::with_number(c.in[0].dtype, [&]<class T>(T) {
     const int64_t n = rows.length;
     const reference::ScratchArray<ItemOf<T>> items(n), other(n);
     const T* x = c.in[0].as<T>();
@@ -388,8 +387,7 @@ void sort_rows(const KernelCall& c) {
   const SortRows rows(c.in[0]);
   if (rows.count * rows.length == 0) return;
   const bool down = c.attr<bool>("descending");
-  reference::with_number(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  reference::with_number(c.in[0].dtype, [&]<class T>(T) {
     const int64_t n = rows.length;
     const reference::ScratchArray<KeyOf<T>> keys(n), other(n);
     const T* x = c.in[0].as<T>();
@@ -405,8 +403,7 @@ void top_k(const KernelCall& c) {
   const SortRows rows(c.in[0]);
   const int64_t n = rows.length, k = SortRows(c.out[0]).length;
   if (rows.count * n * k == 0) return;
-  reference::with_number(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  reference::with_number(c.in[0].dtype, [&]<class T>(T) {
     const reference::ScratchArray<ItemOf<T>> items(n), other(n);
     const T* x = c.in[0].as<T>();
     T* values = c.out[0].as<T>();

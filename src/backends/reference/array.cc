@@ -23,8 +23,7 @@ int64_t product_of(const Shape& shape, int from, int to) {
 namespace {
 
 void set_all(const View& v, double value) {
-  visit_dtype(v.dtype, "fill", [&](auto type) {
-    using T = decltype(type);
+  visit_dtype(v.dtype, "fill", [&]<class T>(T) {
     std::fill_n(v.as<T>(), v.size(), convert_element<T>(value));
   });
 }
@@ -38,8 +37,7 @@ void range(const KernelCall& c) {
   const auto start = static_cast<uint64_t>(c.attr<int64_t>("start"));
   const auto delta = static_cast<uint64_t>(c.attr<int64_t>("delta"));
   const auto origin = static_cast<uint64_t>(c.context->slice_origin);
-  with_number(c.out[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_number(c.out[0].dtype, [&]<class T>(T) {
     T* y = c.out[0].as<T>();
     for (int64_t i = 0, n = c.out[0].size(); i < n; ++i) {
       const uint64_t at = origin + static_cast<uint64_t>(i);
@@ -57,8 +55,7 @@ void copy(const KernelCall& c) {
 void ones(const KernelCall& c) { set_all(c.out[0], 1); }
 
 void broadcast(const KernelCall& c) {
-  with_storage(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_storage(c.in[0].dtype, [&]<class T>(T) {
     const T* x = c.in[0].as<T>();
     T* y = c.out[0].as<T>();
     for_each_broadcast(
@@ -68,8 +65,7 @@ void broadcast(const KernelCall& c) {
 }
 
 void sum_like(const KernelCall& c) {
-  with_ring(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_ring(c.in[0].dtype, [&]<class T>(T) {
     const T* x = c.in[0].as<T>();
     Scratch<Wide<T>> sums(static_cast<size_t>(c.out[0].size()));
     for_each_broadcast(*c.in[0].shape, *c.in[0].shape, *c.out[0].shape,
@@ -84,10 +80,8 @@ void sum_like(const KernelCall& c) {
 void size_ratio(const KernelCall& c) {
   const double ratio =
       static_cast<double>(c.in[0].size()) / static_cast<double>(c.in[1].size());
-  with_inexact(c.out[0].dtype, [&](auto type) {
-    using T = decltype(type);
-    *c.out[0].as<T>() = static_cast<T>(ratio);
-  });
+  with_inexact(c.out[0].dtype,
+               [&]<class T>(T) { *c.out[0].as<T>() = static_cast<T>(ratio); });
 }
 
 }  // namespace

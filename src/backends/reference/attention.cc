@@ -38,8 +38,7 @@ void masked_softmax(const KernelCall& c) {
   const bool masked = c.num_in == 2;
   const auto strides =
       broadcast_strides(masked ? *c.in[1].shape : Shape{}, shape);
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     const T* x = c.in[0].as<T>();
     const T* mask = masked ? c.in[1].as<T>() : nullptr;
     T* y = c.out[0].as<T>();

@@ -69,8 +69,7 @@ void store(const Scratch<double>& from, T* to) {
 void conv2d(const KernelCall& c) {
   const Conv conv(c, c.in[0], c.in[1], c.out[0]);
   const int64_t image = conv.y[1] * conv.y[2] * conv.y[3];
-  with_floating(c.out[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.out[0].dtype, [&]<class T>(T) {
     const T *x = c.in[0].as<T>(), *filter = c.in[1].as<T>();
     Scratch<double> sums(static_cast<size_t>(image));
     for (int64_t n = 0; n < conv.y[0]; ++n) {
@@ -89,8 +88,7 @@ void conv2d(const KernelCall& c) {
 void backprop_input(const KernelCall& c) {
   const Conv conv(c, c.out[0], c.in[0], c.in[1]);
   const int64_t image = conv.x[1] * conv.x[2] * conv.x[3];
-  with_floating(c.out[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.out[0].dtype, [&]<class T>(T) {
     const T *filter = c.in[0].as<T>(), *dy = c.in[1].as<T>();
     Scratch<double> sums(static_cast<size_t>(image));
     for (int64_t n = 0; n < conv.x[0]; ++n) {
@@ -108,8 +106,7 @@ void backprop_input(const KernelCall& c) {
 
 void backprop_filter(const KernelCall& c) {
   const Conv conv(c, c.in[0], c.out[0], c.in[1]);
-  with_floating(c.out[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.out[0].dtype, [&]<class T>(T) {
     const T *x = c.in[0].as<T>(), *dy = c.in[1].as<T>();
     Scratch<double> sums(static_cast<size_t>(c.out[0].size()), 0.0);
     for (int64_t n = 0; n < conv.x[0]; ++n) {

@@ -52,15 +52,13 @@ void convert_through(const View& to, const View& from) {
   const int64_t n = from.size();
   for (int64_t at = 0; at < n; at += kBlock) {
     const int64_t count = std::min(kBlock, n - at);
-    visit_dtype(from.dtype, "cast", [&](auto type) {
-      using T = decltype(type);
+    visit_dtype(from.dtype, "cast", [&]<class T>(T) {
       if constexpr (std::is_same_v<Hub<T>, H>) {
         const T* x = from.as<T>() + at;
         for (int64_t i = 0; i < count; ++i) block[i] = convert_element<H>(x[i]);
       }
     });
-    visit_dtype(to.dtype, "cast", [&](auto type) {
-      using T = decltype(type);
+    visit_dtype(to.dtype, "cast", [&]<class T>(T) {
       T* y = to.as<T>() + at;
       for (int64_t i = 0; i < count; ++i) y[i] = stored<T>(block[i]);
     });

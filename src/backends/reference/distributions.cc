@@ -126,8 +126,7 @@ void for_each_draw(const KernelCall& c, int parameters, Fn&& fn) {
   const RandomStream stream =
       stream_of(c, parameters, c.attr<bool>("stateless"));
   const auto origin = static_cast<uint64_t>(c.context->slice_origin);
-  with_number(c.out[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_number(c.out[0].dtype, [&]<class T>(T) {
     for (int64_t i = 0; i < c.out[0].size(); ++i) {
       Words words(stream, origin + static_cast<uint64_t>(i));
       const double v = fn(&words, i);

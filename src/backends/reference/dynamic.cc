@@ -30,8 +30,7 @@ void where(const KernelCall& c) {
   auto* index = c.out[0].as<int64_t>();
   int64_t count = 0;
   set_zero(c.out[0]);
-  with_any(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_any(c.in[0].dtype, [&]<class T>(T) {
     const T* x = c.in[0].as<T>();
     for (int64_t i = 0, n = c.in[0].size(); i < n; ++i) {
       if (x[i] == T{}) continue;
@@ -105,8 +104,7 @@ void unique(const KernelCall& c) {
   const View* counts = c.num_out == 4 ? &c.out[2] : nullptr;
   set_zero(y);
   if (counts) set_zero(*counts);
-  with_number(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_number(c.in[0].dtype, [&]<class T>(T) {
     const T* x = c.in[0].as<T>();
     PlacesOf<T> places(y.as<T>());
     int64_t found = 0;

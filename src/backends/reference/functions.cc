@@ -41,8 +41,7 @@ void binary(const KernelCall& c) {
 
 template <auto kFn>
 void predicate(const KernelCall& c) {
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     const T* x = c.in[0].as<T>();
     bool* y = c.out[0].as<bool>();
     const int64_t n = c.out[0].size();
@@ -119,8 +118,7 @@ double floor_mod(double a, double b) {
 // The width of the type matters: not widened.
 template <bool kLeft>
 void shift(const KernelCall& c) {
-  with_exact_number(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_exact_number(c.in[0].dtype, [&]<class T>(T) {
     if constexpr (std::is_integral_v<T>) {
       constexpr T kMost = 8 * sizeof(T) - 1;
       const T *a = c.in[0].as<T>(), *b = c.in[1].as<T>();
@@ -227,8 +225,7 @@ void next_after(const KernelCall& c) {
 
 void leaky_relu(const KernelCall& c) {
   const double alpha = c.attr<double>("alpha");
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     const T* x = c.in[0].as<T>();
     T* y = c.out[0].as<T>();
     const int64_t n = c.out[0].size();
@@ -239,8 +236,7 @@ void leaky_relu(const KernelCall& c) {
 }
 
 void add_n(const KernelCall& c) {
-  with_number(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_number(c.in[0].dtype, [&]<class T>(T) {
     T* y = c.out[0].as<T>();
     const int64_t n = c.out[0].size();
     Wide<T> sums[256];

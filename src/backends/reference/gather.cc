@@ -44,8 +44,7 @@ void gather(const KernelCall& c) {
 }
 
 void gather_grad(const KernelCall& c) {
-  with_ring(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_ring(c.in[0].dtype, [&]<class T>(T) {
     const T* dy = c.in[0].as<T>();
     Scratch<Wide<T>> sums(static_cast<size_t>(c.out[0].size()));
     for_each_gathered(c, *c.out[0].shape,
@@ -71,8 +70,7 @@ void one_hot(const KernelCall& c) {
   const int64_t inner = product_of(out, axis + 1, out.rank());
   const double on = c.attr<double>("on_value");
   const double off = c.attr<double>("off_value");
-  visit_dtype(c.out[0].dtype, "OneHot", [&](auto type) {
-    using T = decltype(type);
+  visit_dtype(c.out[0].dtype, "OneHot", [&]<class T>(T) {
     const T hot = convert_element<T>(on), cold = convert_element<T>(off);
     T* y = c.out[0].as<T>();
     for (int64_t i = 0, n = c.out[0].size(); i < n; ++i) {
@@ -86,8 +84,7 @@ void one_hot(const KernelCall& c) {
 void select(const KernelCall& c) {
   const Shape& out = *c.out[0].shape;
   const bool* condition = c.in[0].as<bool>();
-  with_storage(c.out[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_storage(c.out[0].dtype, [&]<class T>(T) {
     const T *a = c.in[1].as<T>(), *b = c.in[2].as<T>();
     T* y = c.out[0].as<T>();
     for_each_broadcast(out, *c.in[0].shape, *c.in[1].shape,

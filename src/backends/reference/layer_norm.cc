@@ -13,8 +13,7 @@ namespace {
 
 void layer_norm(const KernelCall& c) {
   const double epsilon = c.attr<double>("epsilon");
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     const T *scale = c.in[1].as<T>(), *offset = c.in[2].as<T>();
     const int64_t d = c.in[1].size(), rows = c.out[1].size();
     for (int64_t r = 0; r < rows; ++r) {
@@ -36,8 +35,7 @@ void layer_norm(const KernelCall& c) {
 }
 
 void layer_norm_grad(const KernelCall& c) {
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     const T* scale = c.in[2].as<T>();
     const int64_t d = c.in[2].size(), rows = c.in[3].size();
     Scratch<double> dscale(static_cast<size_t>(d)), doffset(dscale);

@@ -17,8 +17,7 @@ void transpose(const KernelCall& c) {
   const auto own = dense_strides(*c.in[0].shape);
   std::array<int64_t, kMaxRank> strides{};
   for (size_t i = 0; i < perm.size(); ++i) strides[i] = own[perm[i]];
-  with_storage(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_storage(c.in[0].dtype, [&]<class T>(T) {
     const T* x = c.in[0].as<T>();
     T* y = c.out[0].as<T>();
     for_each_strided(*c.out[0].shape, strides, 0,
@@ -110,8 +109,7 @@ void for_each_tiled(const Shape& tiled, const Shape& one, Fn&& fn) {
 }
 
 void tile(const KernelCall& c) {
-  with_storage(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_storage(c.in[0].dtype, [&]<class T>(T) {
     const T* x = c.in[0].as<T>();
     T* y = c.out[0].as<T>();
     for_each_tiled(*c.out[0].shape, *c.in[0].shape,
@@ -120,8 +118,7 @@ void tile(const KernelCall& c) {
 }
 
 void tile_grad(const KernelCall& c) {
-  with_ring(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_ring(c.in[0].dtype, [&]<class T>(T) {
     const T* dy = c.in[0].as<T>();
     Scratch<Wide<T>> sums(static_cast<size_t>(c.out[0].size()));
     for_each_tiled(*c.in[0].shape, *c.out[0].shape, [&](int64_t i, int64_t o) {

@@ -19,8 +19,7 @@ namespace {
 
 void cholesky(const KernelCall& c) {
   const int64_t n = batch_of(c.in[0]).rows;
-  for_each_matrix(c, [&](auto type, int64_t b) {
-    using T = decltype(type);
+  for_each_matrix(c, [&]<class T>(T, int64_t b) {
     const Matrix a = load<T>(c.in[0], b);
     Matrix l(a.size(), 0.0);
     for (int64_t i = 0; i < n; ++i) {
@@ -92,8 +91,7 @@ void solve_one(const KernelCall& c, int64_t b, Matrix x, int64_t k) {
 }
 
 void solve(const KernelCall& c) {
-  for_each_matrix(c, [&](auto type, int64_t b) {
-    using T = decltype(type);
+  for_each_matrix(c, [&]<class T>(T, int64_t b) {
     solve_one<T>(c, b, load<T>(c.in[1], b), batch_of(c.in[1]).columns);
   });
 }
@@ -111,8 +109,7 @@ void triangular_solve(const KernelCall& c) {
   const bool adjoint = c.attr<bool>("adjoint");
   const bool lower = c.attr<bool>("lower") != adjoint;
   const int64_t n = batch_of(c.in[0]).rows, k = batch_of(c.in[1]).columns;
-  for_each_matrix(c, [&](auto type, int64_t b) {
-    using T = decltype(type);
+  for_each_matrix(c, [&]<class T>(T, int64_t b) {
     Matrix x = load<T>(c.in[1], b);
     if (!substitute(load<T>(c.in[0], b, adjoint), &x, n, k, lower)) {
       fail(c, b, "singular");
@@ -123,8 +120,7 @@ void triangular_solve(const KernelCall& c) {
 
 void determinant(const KernelCall& c) {
   const int64_t n = batch_of(c.in[0]).rows;
-  for_each_matrix(c, [&](auto type, int64_t b) {
-    using T = decltype(type);
+  for_each_matrix(c, [&]<class T>(T, int64_t b) {
     Matrix a = load<T>(c.in[0], b), none;
     bool regular = false;
     const double det = eliminate(&a, &none, n, 0, &regular);

@@ -35,8 +35,7 @@ void with_number(DType dtype, Fn&& fn) {
 // Also for int8, int16, uint16 and uint32, as they are.
 template <class Fn>
 void with_exact_number(DType dtype, Fn&& fn) {
-  visit_dtype(dtype, "reference kernel", [&](auto type) {
-    using T = decltype(type);
+  visit_dtype(dtype, "reference kernel", [&]<class T>(T type) {
     if constexpr (is_number_type<T> ||
                   (std::is_integral_v<T> && !std::is_same_v<T, bool>)) {
       fn(type);

@@ -23,8 +23,7 @@ struct Gates {
 };
 
 void lstm(const KernelCall& call) {
-  with_floating(call.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(call.in[0].dtype, [&]<class T>(T) {
     const Shape& shape = *call.in[0].shape;
     const int64_t n = shape[0], steps = shape[1], u = shape[2] / 4;
     const T *parts = call.in[0].as<T>(), *kernel = call.in[1].as<T>();
@@ -64,8 +63,7 @@ void lstm(const KernelCall& call) {
 }
 
 void lstm_grad(const KernelCall& call) {
-  with_floating(call.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(call.in[0].dtype, [&]<class T>(T) {
     const Shape& shape = *call.in[0].shape;
     const int64_t n = shape[0], steps = shape[1], u = shape[2];
     const T *dy = call.in[0].as<T>(), *kernel = call.in[2].as<T>();

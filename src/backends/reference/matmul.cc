@@ -20,8 +20,7 @@ void matmul(const KernelCall& c) {
     s->erase(s->rank() - 1);
     s->erase(s->rank() - 1);
   }
-  with_ring(c.out[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_ring(c.out[0].dtype, [&]<class T>(T) {
     using Sum = Wide<T>;
     Scratch<Sum> sums(static_cast<size_t>(n));
     for_each_broadcast(

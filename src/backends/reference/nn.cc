@@ -13,8 +13,7 @@ namespace berth::reference {
 namespace {
 
 void relu(const KernelCall& c) {
-  with_number(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_number(c.in[0].dtype, [&]<class T>(T) {
     const T* x = c.in[0].as<T>();
     T* y = c.out[0].as<T>();
     const int64_t n = c.out[0].size();
@@ -33,8 +32,7 @@ void backward(const KernelCall& c, Fn&& fn) {
 }
 
 void relu_grad(const KernelCall& c) {
-  with_number(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_number(c.in[0].dtype, [&]<class T>(T) {
     backward<T>(c, [](T dy, T x) { return x > T(0) ? dy : T(0); });
   });
 }
@@ -64,8 +62,7 @@ double gelu_slope(double x, bool approximate) {
 
 void gelu(const KernelCall& c) {
   const bool approximate = c.attr<bool>("approximate");
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     const T* x = c.in[0].as<T>();
     T* y = c.out[0].as<T>();
     const int64_t n = c.out[0].size();
@@ -77,8 +74,7 @@ void gelu(const KernelCall& c) {
 
 void gelu_grad(const KernelCall& c) {
   const bool approximate = c.attr<bool>("approximate");
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     backward<T>(c, [&](T dy, T x) {
       return static_cast<T>(dy * gelu_slope(x, approximate));
     });
@@ -86,8 +82,7 @@ void gelu_grad(const KernelCall& c) {
 }
 
 void bias_add(const KernelCall& c) {
-  with_number(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_number(c.in[0].dtype, [&]<class T>(T) {
     using Wide = std::conditional_t<std::is_floating_point_v<T>, T, uint64_t>;
     backward<T>(c, [](T value, T bias) {
       return static_cast<T>(Wide(value) + Wide(bias));
@@ -96,8 +91,7 @@ void bias_add(const KernelCall& c) {
 }
 
 void bias_add_grad(const KernelCall& c) {
-  with_number(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_number(c.in[0].dtype, [&]<class T>(T) {
     using Sum =
         std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
     const T* dy = c.in[0].as<T>();
@@ -118,8 +112,7 @@ void dropout(const KernelCall& c) {
                             static_cast<uint32_t>(c.attr<int64_t>("op_id")),
                             c.context->step());
   const auto origin = static_cast<uint64_t>(c.context->slice_origin);
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     const T* x = c.in[0].as<T>();
     T* y = c.out[0].as<T>();
     auto* mask = c.out[1].as<uint8_t>();
@@ -135,8 +128,7 @@ void dropout(const KernelCall& c) {
 
 void dropout_grad(const KernelCall& c) {
   const double rate = c.attr<double>("rate");
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     const T* dy = c.in[0].as<T>();
     const auto* mask = c.in[1].as<uint8_t>();
     T* dx = c.out[0].as<T>();

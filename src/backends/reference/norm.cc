@@ -72,8 +72,7 @@ Doubles doubles(const View& v) {
 }
 
 void whole_batch_norm(const KernelCall& c) {
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     if (c.attr<bool>("is_training")) return train<T>(c);
     const Doubles mean = doubles<T>(c.in[3]), variance = doubles<T>(c.in[4]);
     normalise<T>(c, mean, variance);
@@ -85,8 +84,7 @@ void whole_batch_norm(const KernelCall& c) {
 void whole_batch_norm_grad(const KernelCall& c) {
   const bool training = c.attr<bool>("is_training");
   const double epsilon = c.attr<double>("epsilon");
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     const T *dy = c.in[0].as<T>(), *x = c.in[1].as<T>();
     const T *scale = c.in[2].as<T>(), *mean = c.in[3].as<T>();
     const T* variance = c.in[4].as<T>();

@@ -55,8 +55,7 @@ int64_t largest(const T* x, const Shape& s, int64_t base, Range h, Range w) {
 }
 
 void max_pool(const KernelCall& c) {
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     const T* x = c.in[0].as<T>();
     T* y = c.out[0].as<T>();
     const Shape& s = *c.in[0].shape;
@@ -67,8 +66,7 @@ void max_pool(const KernelCall& c) {
 }
 
 void max_pool_with_argmax(const KernelCall& c) {
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     const T* x = c.in[0].as<T>();
     const Shape& s = *c.in[0].shape;
     const int64_t image = product_of(s, 1, 4);
@@ -81,8 +79,7 @@ void max_pool_with_argmax(const KernelCall& c) {
 }
 
 void max_pool_grad(const KernelCall& c) {
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     const T *x = c.in[0].as<T>(), *dy = c.in[2].as<T>();
     const Shape& s = *c.in[0].shape;
     Scratch<double> sums(static_cast<size_t>(c.out[0].size()), 0.0);
@@ -95,8 +92,7 @@ void max_pool_grad(const KernelCall& c) {
 }
 
 void max_pool_grad_grad(const KernelCall& c) {
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     const T *x = c.in[0].as<T>(), *ddx = c.in[2].as<T>();
     T* ddy = c.out[0].as<T>();
     const Shape& s = *c.in[0].shape;
@@ -107,8 +103,7 @@ void max_pool_grad_grad(const KernelCall& c) {
 }
 
 void avg_pool(const KernelCall& c) {
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     const T* x = c.in[0].as<T>();
     T* y = c.out[0].as<T>();
     const Shape& s = *c.in[0].shape;
@@ -125,8 +120,7 @@ void avg_pool(const KernelCall& c) {
 }
 
 void avg_pool_grad(const KernelCall& c) {
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     const T* dy = c.in[0].as<T>();
     const Shape& s = *c.out[0].shape;
     Scratch<double> sums(static_cast<size_t>(c.out[0].size()), 0.0);

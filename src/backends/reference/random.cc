@@ -34,8 +34,7 @@ void for_each_block(const KernelCall& c, Fn&& fn) {
 
 void uniform(const KernelCall& c) {
   const double low = c.attr<double>("minval"), high = c.attr<double>("maxval");
-  with_floating(c.out[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.out[0].dtype, [&]<class T>(T) {
     T* y = c.out[0].as<T>();
     const float from = static_cast<float>(low);
     const float span = static_cast<float>(high - low);
@@ -51,8 +50,7 @@ void uniform(const KernelCall& c) {
 void normal(const KernelCall& c) {
   const auto mean = static_cast<float>(c.attr<double>("mean"));
   const auto stddev = static_cast<float>(c.attr<double>("stddev"));
-  with_floating(c.out[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.out[0].dtype, [&]<class T>(T) {
     T* y = c.out[0].as<T>();
     for_each_block(c, [&](int64_t i, const PhiloxBlock& words, int place) {
       const int pair = place & 2;
@@ -77,8 +75,7 @@ void truncated_normal(const KernelCall& c) {
   const auto stddev = static_cast<float>(c.attr<double>("stddev"));
   const RandomStream stream = own_stream(c);
   const auto origin = static_cast<uint64_t>(c.context->slice_origin);
-  with_floating(c.out[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.out[0].dtype, [&]<class T>(T) {
     T* y = c.out[0].as<T>();
     for (int64_t i = 0, n = c.out[0].size(); i < n; ++i) {
       y[i] =
@@ -102,8 +99,7 @@ void uniform_int(const KernelCall& c) {
   const uint64_t range = static_cast<uint64_t>(c.attr<int64_t>("maxval")) - low;
   const RandomStream stream = own_stream(c);
   const auto origin = static_cast<uint64_t>(c.context->slice_origin);
-  with_exact_number(c.out[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_exact_number(c.out[0].dtype, [&]<class T>(T) {
     T* y = c.out[0].as<T>();
     for (int64_t i = 0, n = c.out[0].size(); i < n; ++i) {
       const uint64_t at = origin + static_cast<uint64_t>(i);

@@ -93,8 +93,7 @@ void for_each_run(const Shape& out, const Shape& in, const Places& places,
 // `otherwise`: bits of an element for positions that show nothing; null: zeros.
 void take(const KernelCall& c, const Places& places,
           const void* otherwise = nullptr) {
-  with_storage(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_storage(c.in[0].dtype, [&]<class T>(T) {
     const T* x = c.in[0].as<T>();
     T* y = c.out[0].as<T>();
     T none{};
@@ -121,8 +120,7 @@ void pad_with(const KernelCall& c, const void* value) {
 
 void pad(const KernelCall& c) { pad_with(c, nullptr); }
 void pad_value(const KernelCall& c) {
-  visit_dtype(c.in[0].dtype, "PadV2", [&](auto type) {
-    using T = decltype(type);
+  visit_dtype(c.in[0].dtype, "PadV2", [&]<class T>(T) {
     const T value = convert_element<T>(c.attr<double>("constant_values"));
     pad_with(c, &value);
   });
@@ -145,8 +143,7 @@ void mirror_pad(const KernelCall& c) {
 
 void mirror_pad_grad(const KernelCall& c) {
   const Shape &padded = *c.in[0].shape, &inside = *c.out[0].shape;
-  with_number(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_number(c.in[0].dtype, [&]<class T>(T) {
     const T* dy = c.in[0].as<T>();
     Scratch<Wide<T>> sums(static_cast<size_t>(c.out[0].size()));
     for_each_placed(padded, inside, mirrors(c, padded, inside),

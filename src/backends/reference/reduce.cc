@@ -42,20 +42,17 @@ void reduce(const KernelCall& c, Acc start, F&& combine, double divisor = 1) {
 }
 
 void sum(const KernelCall& c) {
-  with_ring(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_ring(c.in[0].dtype, [&]<class T>(T) {
     reduce<T, Wide<T>>(c, 0, [](auto a, auto b) { return a + b; });
   });
 }
 void prod(const KernelCall& c) {
-  with_ring(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_ring(c.in[0].dtype, [&]<class T>(T) {
     reduce<T, Wide<T>>(c, 1, [](auto a, auto b) { return a * b; });
   });
 }
 void mean(const KernelCall& c) {
-  with_inexact(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_inexact(c.in[0].dtype, [&]<class T>(T) {
     const Shape* unsplit = c.context->unsplit;
     const double n =
         reduced_count(*c.op, c.attrs, unsplit ? *unsplit : *c.in[0].shape);
@@ -99,8 +96,7 @@ void arg_extreme(const KernelCall& c) {
   int64_t inner = 1;
   for (int i = axis + 1; i < in.rank(); ++i) inner *= in[i];
   const int64_t n = in[axis], total = c.out[0].size();
-  with_number(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_number(c.in[0].dtype, [&]<class T>(T) {
     const T* x = c.in[0].as<T>();
     for (int64_t o = 0; o < total; ++o) {
       const T* p = x + o / inner * inner * n + o % inner;

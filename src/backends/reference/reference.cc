@@ -8,44 +8,25 @@ namespace berth {
 namespace reference {
 
 void add_host_only(KernelTable& t) {
-  add_linalg(t);
-  add_ctc(t);
-  add_suppression(t);
-  add_distributions(t);
-  add_host_functions(t);
+  for (AddKernels* add : {add_linalg, add_ctc, add_suppression,
+                          add_distributions, add_host_functions}) {
+    add(t);
+  }
 }
 
 const KernelTable& kernels() {
   static const auto& table = immortal<KernelTable>([] {
     KernelTable t;
-    add_elementwise(t);
-    add_compare(t);
-    add_reduce(t);
-    add_matmul(t);
-    add_array(t);
-    add_variable(t);
-    add_layout(t);
-    add_slice(t);
-    add_gather(t);
-    add_rearrange(t);
-    add_shape_ops(t);
-    add_scatter(t);
-    add_sort(t);
-    add_dynamic(t);
-    add_random(t);
-    add_host_only(t);
-    add_nn(t);
-    add_softmax(t);
-    add_conv(t);
-    add_pool(t);
-    add_norm(t);
-    add_attention(t);
-    add_layer_norm(t);
-    add_training(t);
-    add_functions(t);
-    add_scan(t);
-    add_lstm(t);
-    add_complex(t);
+    for (AddKernels* add :
+         {add_elementwise, add_compare,   add_reduce,     add_matmul,
+          add_array,       add_variable,  add_layout,     add_slice,
+          add_gather,      add_rearrange, add_shape_ops,  add_scatter,
+          add_sort,        add_dynamic,   add_random,     add_host_only,
+          add_nn,          add_softmax,   add_conv,       add_pool,
+          add_norm,        add_attention, add_layer_norm, add_training,
+          add_functions,   add_scan,      add_lstm,       add_complex}) {
+      add(t);
+    }
     add_widened(t);  // must follow the kernels it uses
     return t;
   }());

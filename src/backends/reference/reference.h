@@ -14,41 +14,15 @@ namespace berth::reference {
 const KernelTable& kernels();
 
 // The families; each file of this folder adds one.
-void add_elementwise(KernelTable& t);
-void add_compare(KernelTable& t);
-void add_reduce(KernelTable& t);
-void add_matmul(KernelTable& t);
-void add_array(KernelTable& t);
-void add_variable(KernelTable& t);
-void add_layout(KernelTable& t);
-void add_slice(KernelTable& t);
-void add_gather(KernelTable& t);
-void add_rearrange(KernelTable& t);
-void add_shape_ops(KernelTable& t);
-void add_scatter(KernelTable& t);
-void add_sort(KernelTable& t);
-void add_dynamic(KernelTable& t);
-void add_random(KernelTable& t);
+using AddKernels = void(KernelTable& t);
+AddKernels add_elementwise, add_compare, add_reduce, add_matmul, add_array,
+    add_variable, add_layout, add_slice, add_gather, add_rearrange,
+    add_shape_ops, add_scatter, add_sort, add_dynamic, add_random, add_nn,
+    add_softmax, add_conv, add_pool, add_norm, add_attention, add_layer_norm,
+    add_training, add_functions, add_scan, add_lstm, add_complex, add_widened;
 // Ops that only host devices have: in kernels(), but not for accelerators.
-void add_host_only(KernelTable& t);
-void add_linalg(KernelTable& t);
-void add_ctc(KernelTable& t);
-void add_suppression(KernelTable& t);
-void add_distributions(KernelTable& t);
-void add_host_functions(KernelTable& t);
-void add_nn(KernelTable& t);
-void add_softmax(KernelTable& t);
-void add_conv(KernelTable& t);
-void add_pool(KernelTable& t);
-void add_norm(KernelTable& t);
-void add_attention(KernelTable& t);
-void add_layer_norm(KernelTable& t);
-void add_training(KernelTable& t);
-void add_functions(KernelTable& t);
-void add_scan(KernelTable& t);
-void add_lstm(KernelTable& t);
-void add_complex(KernelTable& t);
-void add_widened(KernelTable& t);
+AddKernels add_host_only, add_linalg, add_ctc, add_suppression,
+    add_distributions, add_host_functions;
 
 // Kernels for text, which only devices with host memory have; not in kernels().
 void add_strings(KernelTable& t);

@@ -46,15 +46,13 @@ void scan(const KernelCall& c, Acc start, F&& combine) {
 }
 
 void cumsum(const KernelCall& c) {
-  with_number(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_number(c.in[0].dtype, [&]<class T>(T) {
     scan<T, Wide<T>>(c, 0, [](auto a, auto b) { return a + b; });
   });
 }
 
 void cumprod(const KernelCall& c) {
-  with_number(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_number(c.in[0].dtype, [&]<class T>(T) {
     scan<T, Wide<T>>(c, 1, [](auto a, auto b) { return a * b; });
   });
 }
@@ -67,8 +65,7 @@ double log_add(double a, double b) {
 }
 
 void cumulative_logsumexp(const KernelCall& c) {
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     scan<T, double>(c, -std::numeric_limits<double>::infinity(), &log_add);
   });
 }
@@ -79,8 +76,7 @@ void linear_recurrence(const KernelCall& c) {
   const bool reverse = c.attr<bool>("reverse");
   const bool previous = c.attr<bool>("previous");
   const bool exclusive = c.attr<bool>("exclusive");
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     const T *a = c.in[0].as<T>(), *b = c.in[1].as<T>();
     T* out = c.out[0].as<T>();
     for_each_line(c, [&](int64_t at, int64_t step, int64_t n) {

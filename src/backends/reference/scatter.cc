@@ -74,8 +74,7 @@ void scatter_nd(const KernelCall& c) {
   if (wider(narrow) != DType::kInvalid) {
     return run_widened(c, narrow, &scatter_nd);
   }
-  with_number(c.in[1].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_number(c.in[1].dtype, [&]<class T>(T) {
     const T* updates = c.in[1].as<T>();
     Scratch<Wide<T>> sums(static_cast<size_t>(c.out[0].size()));
     for_each_slice(c, c.in[0], depth_of(c.in[0]), *c.out[0].shape,
@@ -152,8 +151,7 @@ void with_type_for(DType dtype, Fn&& fn) {
 template <class Combine, bool kNd>
 void combine(const KernelCall& c, const View& target) {
   const View &indices = c.in[1], &updates = c.in[2];
-  with_type_for<Combine>(updates.dtype, [&](auto type) {
-    using T = decltype(type);
+  with_type_for<Combine>(updates.dtype, [&]<class T>(T) {
     T* y = target.as<T>();
     const T* u = updates.as<T>();
     const auto one = [&](int64_t place, int64_t row, int64_t inner) {
@@ -194,8 +192,7 @@ void segment(const KernelCall& c, double empty_float, bool lowest,
   const int64_t num = c.out[0].dim(0);
   const int64_t inner = product_of(*c.out[0].shape, 1, c.out[0].shape->rank());
   // As they are: the lowest and the highest of a wider type are others.
-  with_exact_number(data.dtype, [&](auto type) {
-    using T = decltype(type);
+  with_exact_number(data.dtype, [&]<class T>(T) {
     using Limits = std::numeric_limits<T>;
     // Sums and products use a wide type; extremes are exact as they are.
     using W = std::conditional_t<std::is_same_v<Combine, Min> ||

@@ -20,8 +20,7 @@ void rank(const KernelCall& c) {
 
 template <class Fn>
 void number_each(const KernelCall& c, Fn&& fn) {
-  with_number(c.out[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_number(c.out[0].dtype, [&]<class T>(T) {
     T* y = c.out[0].as<T>();
     for (int64_t i = 0, n = c.out[0].size(); i < n; ++i) {
       const double v = fn(c.context->slice_origin + i);

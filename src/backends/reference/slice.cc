@@ -30,8 +30,7 @@ Places strided_places(const KernelCall& c, const Shape& full) {
 }
 
 void take(const KernelCall& c, const Places& p) {
-  with_storage(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_storage(c.in[0].dtype, [&]<class T>(T) {
     const T* x = c.in[0].as<T>();
     T* y = c.out[0].as<T>();
     for_each_strided(p.shape, p.strides, p.start,
@@ -55,8 +54,7 @@ void strided_slice(const KernelCall& c) {
 // Writes the elements of `part` into the slice of output 0.
 void put(const KernelCall& c, const View& part) {
   const Places p = strided_places(c, *c.out[0].shape);
-  with_storage(part.dtype, [&](auto type) {
-    using T = decltype(type);
+  with_storage(part.dtype, [&]<class T>(T) {
     const T* x = part.as<T>();
     T* y = c.out[0].as<T>();
     for_each_strided(p.shape, p.strides, p.start,

@@ -37,8 +37,7 @@ void softmax(const KernelCall& c) {
   const Shape& shape = *c.in[0].shape;
   const int64_t classes = shape[shape.rank() - 1];
   const int64_t rows = classes ? c.in[0].size() / classes : 0;
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     for (int64_t r = 0; r < rows; ++r) {
       const T* x = c.in[0].as<T>() + r * classes;
       T* y = c.out[0].as<T>() + r * classes;
@@ -53,8 +52,7 @@ void softmax(const KernelCall& c) {
 
 void cross_entropy(const KernelCall& c) {
   const int64_t rows = c.in[0].dim(0), classes = c.in[0].dim(1);
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     for (int64_t r = 0; r < rows; ++r) {
       const T* x = c.in[0].as<T>() + r * classes;
       const T* labels = c.in[1].as<T>() + r * classes;
@@ -85,8 +83,7 @@ int64_t label_of(const KernelCall& c, int64_t row, int64_t classes) {
 
 void sparse_cross_entropy(const KernelCall& c) {
   const int64_t rows = c.in[0].dim(0), classes = c.in[0].dim(1);
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t label = label_of(c, r, classes);
       const T* x = c.in[0].as<T>() + r * classes;

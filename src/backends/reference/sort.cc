@@ -52,8 +52,7 @@ Rows rows_of(const View& v) {
 void top_k(const KernelCall& c) {
   const Rows rows = rows_of(c.in[0]);
   const int64_t k = rows_of(c.out[0]).length;
-  with_number(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_number(c.in[0].dtype, [&]<class T>(T) {
     Scratch<int32_t> order(static_cast<size_t>(rows.length));
     const T* x = c.in[0].as<T>();
     T* values = c.out[0].as<T>();
@@ -71,8 +70,7 @@ void top_k(const KernelCall& c) {
 void arg_sort(const KernelCall& c) {
   const Rows rows = rows_of(c.in[0]);
   const bool down = c.attr<bool>("descending");
-  with_number(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_number(c.in[0].dtype, [&]<class T>(T) {
     for (int64_t r = 0; r < rows.count; ++r) {
       order_row(c.in[0].as<T>() + r * rows.length, rows.length, rows.length,
                 down, c.out[0].as<int32_t>() + r * rows.length);
@@ -83,8 +81,7 @@ void arg_sort(const KernelCall& c) {
 void sort(const KernelCall& c) {
   const Rows rows = rows_of(c.in[0]);
   const bool down = c.attr<bool>("descending");
-  with_number(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_number(c.in[0].dtype, [&]<class T>(T) {
     const auto n = static_cast<size_t>(rows.length);
     Scratch<int32_t> places(n);
     for (int64_t r = 0; r < rows.count; ++r) {
@@ -99,8 +96,7 @@ void sort(const KernelCall& c) {
 void in_top_k(const KernelCall& c) {
   const Rows rows = rows_of(c.in[0]);
   const int64_t k = c.attr<int64_t>("k");
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     for (int64_t r = 0; r < rows.count; ++r) {
       const T* x = c.in[0].as<T>() + r * rows.length;
       const int64_t target = index_at(c.in[1], r);
@@ -122,8 +118,7 @@ void in_top_k(const KernelCall& c) {
 template <bool kUpper>
 void bound(const KernelCall& c) {
   const Rows sorted = rows_of(c.in[0]), values = rows_of(c.in[1]);
-  with_number(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_number(c.in[0].dtype, [&]<class T>(T) {
     for (int64_t r = 0; r < values.count; ++r) {
       const T* begin = c.in[0].as<T>() + r * sorted.length;
       const T* end = begin + sorted.length;

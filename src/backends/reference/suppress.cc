@@ -56,8 +56,7 @@ void suppress(const KernelCall& c, const T* boxes, const T* scores) {
 }
 
 void suppression(const KernelCall& c) {
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     suppress(c, c.in[0].as<T>(), c.in[1].as<T>());
   });
 }

@@ -15,8 +15,7 @@ double scalar(const KernelCall& c, int i) {
 }
 
 void gradient_descent(const KernelCall& c) {
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     const double rate = scalar<T>(c, 1);
     T* var = c.in[0].as<T>();
     const T* grad = c.in[2].as<T>();
@@ -29,8 +28,7 @@ void gradient_descent(const KernelCall& c) {
 
 void momentum(const KernelCall& c) {
   const bool nesterov = c.attr<bool>("use_nesterov");
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     const double rate = scalar<T>(c, 2), mu = scalar<T>(c, 4);
     T *var = c.in[0].as<T>(), *accum = c.in[1].as<T>();
     const T* grad = c.in[3].as<T>();
@@ -46,8 +44,7 @@ void momentum(const KernelCall& c) {
 
 void keras_momentum(const KernelCall& c) {
   const bool nesterov = c.attr<bool>("use_nesterov");
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     const double rate = scalar<T>(c, 2), mu = scalar<T>(c, 4);
     T *var = c.in[0].as<T>(), *accum = c.in[1].as<T>();
     const T* grad = c.in[3].as<T>();
@@ -65,8 +62,7 @@ void keras_momentum(const KernelCall& c) {
 template <bool kDecay>
 void adam(const KernelCall& c) {
   const bool nesterov = c.attr<bool>("use_nesterov");
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     const double beta1 = scalar<T>(c, 6), beta2 = scalar<T>(c, 7);
     const double epsilon = scalar<T>(c, 8), lr = scalar<T>(c, 5);
     const double alpha =
@@ -90,8 +86,7 @@ void adam(const KernelCall& c) {
 
 template <bool kCentered>
 void rms_prop(const KernelCall& c) {
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     constexpr int kScalars = kCentered ? 4 : 3;
     const double lr = scalar<T>(c, kScalars), rho = scalar<T>(c, kScalars + 1);
     const double momentum = scalar<T>(c, kScalars + 2);
@@ -119,8 +114,7 @@ void rms_prop(const KernelCall& c) {
 }
 
 void adagrad(const KernelCall& c) {
-  with_floating(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_floating(c.in[0].dtype, [&]<class T>(T) {
     const double lr = scalar<T>(c, 2), epsilon = scalar<T>(c, 3);
     T *var = c.in[0].as<T>(), *accum = c.in[1].as<T>();
     const T* grad = c.in[4].as<T>();

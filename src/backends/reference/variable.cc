@@ -18,8 +18,7 @@ void assign(const KernelCall& c) {
 
 template <int kSign>
 void assign_add(const KernelCall& c) {
-  with_ring(c.in[1].dtype, [&](auto type) {
-    using T = decltype(type);
+  with_ring(c.in[1].dtype, [&]<class T>(T) {
     T* v = c.in[0].as<T>();
     const T* d = c.in[1].as<T>();
     for (int64_t i = 0, n = c.in[1].size(); i < n; ++i) {
