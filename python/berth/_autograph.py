@@ -4,11 +4,13 @@ diastatic-malt rewrites the source of a function so that each of these calls an 
 operators here turn those on symbolic tensors into cond and while_loop, and leave the others to
 Python. Imported by the first function that needs it (_straight.py).
 """
+import ast
 import functools
 import importlib.util  # noqa: F401  malt takes it for granted
 import types
 import warnings
 
+from malt.converters import control_flow
 from malt.core import converter
 from malt.impl import api
 from malt.operators import py_builtins
@@ -50,6 +52,38 @@ def _is_of(node, fn):
 
 
 parser._node_matches_argspec = _is_of
+
+
+class _ControlFlow(control_flow.ControlFlowTransformer):
+    """malt's, but that a function which the body of a loop makes sees the loop's variables as Python has it: the last
+    values, not those of its own pass."""
+
+    _late = frozenset()  # what the functions in the body of this loop read
+
+    def _of_loop(self, node, visit):
+        made = [inner for part in node.body for inner in ast.walk(part) if isinstance(inner, (ast.Lambda, ast.FunctionDef))]
+        read = {name.id for fn in made for name in ast.walk(fn) if isinstance(name, ast.Name)}
+        node._late = read
+        return visit(node)
+
+    def visit_For(self, node):
+        return self._of_loop(node, super().visit_For)
+
+    def visit_While(self, node):
+        return self._of_loop(node, super().visit_While)
+
+    def _get_block_vars(self, node, modified):
+        found = super()._get_block_vars(node, modified)
+        late = getattr(node, "_late", ())
+        self._late = {v for v in modified if v.is_simple() and str(v) in late}
+        return found
+
+    def _create_nonlocal_declarations(self, vars_):
+        late, self._late = self._late, frozenset()
+        return super()._create_nonlocal_declarations({*vars_, *late})
+
+
+control_flow.ControlFlowTransformer = _ControlFlow
 
 
 def converted(fn):

@@ -53,7 +53,7 @@ def functions_named(names):
     found = []
     for name in names:
         for module in _modules():
-            value = vars(module).get(name)
+            value = getattr(module, name, None) if name in vars(module).get("_ALSO", ()) else vars(module).get(name)
             if callable(value) and not inspect.isclass(value) and not any(value is f for f in found):
                 found.append(value)
     return found

@@ -7,7 +7,7 @@ from berth._core import Tensor, TensorShape, Variable
 from berth._frames import hide
 from berth._lazy import Lazy
 from berth._straight import is_straight
-from berth._structure import LEAF, Composite, Made, flatten, is_value, pack
+from berth._structure import LEAF, Composite, Made, flatten, is_value, pack, present
 from berth._tensor import TensorSpec, convert_to_tensor
 
 _placement = Lazy("berth._placement")
@@ -236,7 +236,7 @@ class Function:
         finally:
             _calls.tracing.pop()
         # Results are tensors, but for None.
-        out, form = flatten(result, lambda v: v is not None)
+        out, form = present(result)
         return [convert_to_tensor(v) for v in out], form
 
     def get_concrete_function(self, *args, **kwargs):
@@ -349,7 +349,7 @@ def function(func=None, input_signature=None, autograph=True, jit_compile=None,
 
 def _branch(fn, forms):
     def run(_):
-        out, form = flatten(fn(), lambda v: v is not None)
+        out, form = present(fn())
         forms.append(form)
         return [convert_to_tensor(v) for v in out]
     return run

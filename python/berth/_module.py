@@ -1,4 +1,6 @@
 """tf.Module, and the variables that objects hold."""
+import collections
+
 from berth import _core
 from berth._core import Variable
 
@@ -6,6 +8,50 @@ from berth._core import Variable
 def of_keras(value):
     """True of a layer, model, optimizer, metric or variable of the package Keras."""
     return any(c.__module__.startswith("keras.src.") for c in type(value).__mro__)
+
+
+# Lists that Keras keeps of what attributes hold as well.
+_LISTS = {"_layers", "_metrics", "_trainable_variables", "_non_trainable_variables", "_seed_generators"}
+
+
+def _held(value):
+    """The tf.Variable of a variable, also of one of Keras'; None of others."""
+    value = value if isinstance(value, Variable) else getattr(value, "_value", None)
+    return value if isinstance(value, Variable) else None
+
+
+def _by_attributes(top):
+    """(path, Variable) of what an object of Keras holds, the shortest path of each, as TensorFlow names it in checkpoints."""
+    variables = list(getattr(top, "variables", ()))
+    wanted = {id(_held(v)) for v in variables if _held(v) is not None}
+    if _held(top) is not None:
+        return [("", _held(top))]
+    found, seen, queue = {}, set(), collections.deque([("", top)])
+    while queue:
+        path, at = queue.popleft()
+        if id(at) in seen:
+            continue
+        seen.add(id(at))
+        if (held := _held(at)) is not None:
+            if at is held or id(held) in wanted:
+                found.setdefault(id(held), (path, held))
+            continue
+        if isinstance(at, Module):
+            found.update((id(v), (f"{path}/{inner}", v)) for inner, v in variables_in(at))
+            continue
+        if isinstance(at, dict):
+            parts = at.items()
+        elif isinstance(at, (list, tuple)):
+            parts = enumerate(at)
+        elif of_keras(at) and hasattr(at, "get_config"):
+            parts = ((name, part) for name, part in vars(at).items() if name not in _LISTS)
+        else:
+            continue
+        queue.extend((f"{path}/{name}".lstrip("/"), part) for name, part in parts
+                     if isinstance(part, (dict, list, tuple, Variable, Module)) or of_keras(part))
+    others = [(f"{i}/{v.name}", _held(v)) for i, v in enumerate(variables)
+              if _held(v) is not None and id(_held(v)) not in found]
+    return [*found.values(), *others]
 
 
 def variables_in(value, seen=None, keras=True):
@@ -22,14 +68,9 @@ def variables_in(value, seen=None, keras=True):
     if of_keras(value):
         if not keras:
             return []
-        held = getattr(value, "_value", None)
-        # Names of slots have names of layers in them, which are numbered.
-        parts = [("", held)] if isinstance(held, Variable) else [
-            (str(i) if hasattr(value, "apply_gradients") else f"{i}/{v.name}", v)
-            for i, v in enumerate(getattr(value, "variables", ()))]
-        if hasattr(value, "_flatten_layers"):
-            parts += [(f"layer_{i}/{name}", v) for i, layer in enumerate(value._flatten_layers())
-                      for name, v in sorted(vars(layer).items()) if isinstance(v, Variable)]
+        parts = _by_attributes(value)
+    elif hasattr(value, "_checkpointed"):
+        parts = value._checkpointed()
     elif isinstance(value, dict):
         parts = [(str(k), v) for k, v in value.items()]
     elif isinstance(value, (list, tuple)):

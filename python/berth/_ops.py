@@ -147,6 +147,8 @@ def range(start, limit=None, delta=1, dtype=None, name=None):
     """start, start + delta, ... before limit; with one argument 0, 1, ... before it."""
     if limit is None:
         start, limit = 0, start
+    start, limit, delta = (v if isinstance(v, (int, float, _core.Tensor, _core.Variable)) else convert_to_tensor(v)
+                           for v in (start, limit, delta))
     given = [v.dtype for v in (start, limit, delta) if isinstance(v, (_core.Tensor, _core.Variable))]
     if dtype is None and given:
         dtype = next((d for d in given if d.is_floating), given[0])

@@ -70,6 +70,11 @@ def flatten(value, is_leaf=lambda v: True, whole=()):
     return leaves, walk(value)
 
 
+def present(value, whole=()):
+    """flatten() of what may hold None, which is no leaf."""
+    return flatten(value, lambda v: v is not None, whole)
+
+
 class _Fixed:
     """A value that is not a tensor and stays what it is."""
     __slots__ = ("value",)

@@ -6,7 +6,7 @@ import types as _types
 
 from berth import _core
 from berth._frames import hide_in
-from berth._structure import LEAF, flatten, has_composite, in_order, pack
+from berth._structure import LEAF, flatten, has_composite, in_order, pack, present
 from berth._tensor import TensorSpec, convert_to_tensor, refuse
 
 AUTOTUNE = _core.AUTOTUNE
@@ -32,7 +32,7 @@ class Dataset:
     @staticmethod
     def from_tensors(tensors, name=None):
         """One element: the tensors as they are."""
-        leaves, form = flatten(_nested(tensors), lambda v: v is not None)
+        leaves, form = present(_nested(tensors))
         return Dataset(_core.Dataset.from_tensors([convert_to_tensor(v) for v in leaves]), form)
 
     @staticmethod
@@ -107,7 +107,7 @@ class Dataset:
         first = []  # an element whose result said the structure, and that result, until it is asked for
 
         def run(*element):
-            out, form = flatten(_result(call_converted(map_func, *element)), lambda v: v is not None)
+            out, form = present(_result(call_converted(map_func, *element)))
             if not forms:
                 forms.append(form)
             return [convert_to_tensor(v) for v in out]
@@ -204,7 +204,7 @@ class Dataset:
 
         def step(state, element):
             new, out = scan_func(pack(state_form, state), pack(self._form, element))
-            out, form = flatten(_result(out), lambda v: v is not None)
+            out, form = present(_result(out))
             forms.append(form)
             return ([convert_to_tensor(v) for v in flatten(new)[0]],
                     [convert_to_tensor(v) for v in out])

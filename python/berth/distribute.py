@@ -10,7 +10,7 @@ import types as _types
 from berth import _core
 from berth._frames import hide_in
 from berth._modules import later as _later
-from berth._structure import Composite, flatten, pack
+from berth._structure import Composite, flatten, pack, present
 from berth._tensor import TensorSpec, convert_to_tensor
 from berth._tensor import name_missing as _name_missing
 from berth.data import Iterator
@@ -131,7 +131,7 @@ class Strategy:
             a, k = pack(form, tensors)
             with _open(self):
                 _scopes.merges = merges, _itertools.count()
-                out, structure = flatten(fn(*a, **k), lambda v: v is not None)
+                out, structure = present(fn(*a, **k))
             return [convert_to_tensor(v) for v in out], structure
 
         try:
@@ -409,7 +409,7 @@ class ReplicaContext:
 
         def merged(values):
             a, k = pack(form, [PerReplica(v) for v in values])
-            out, structure = flatten(merge_fn(strategy, *a, **k), lambda v: v is not None)
+            out, structure = present(merge_fn(strategy, *a, **k))
             forms.append(structure)
             return [convert_to_tensor(v) for v in out]
 

@@ -7,7 +7,7 @@ import builtins
 from berth import _core
 from berth._lazy import Lazy
 from berth._structure import Composite
-from berth._tensor import TensorSpec, TypeSpec as _TypeSpec, convert_to_tensor, int64, refuse, string
+from berth._tensor import TensorSpec, TypeSpec as _TypeSpec, as_dtype, convert_to_tensor, int64, refuse, string
 
 _ops = _core.ops
 _np = Lazy("numpy")
@@ -52,7 +52,8 @@ class RaggedTensor(Composite):
 
     def __init__(self, values, row_splits, uniform_row_length=None):
         self.values = values if isinstance(values, RaggedTensor) else convert_to_tensor(values)
-        self.row_splits = _ops.math.cast(convert_to_tensor(row_splits), int64)
+        given = isinstance(row_splits, _core.Tensor) and row_splits.dtype == _core.int32
+        self.row_splits = row_splits if given else _ops.math.cast(convert_to_tensor(row_splits), int64)
         self.uniform_row_length = uniform_row_length
 
     def _parts(self):
@@ -127,6 +128,8 @@ class RaggedTensor(Composite):
     @classmethod
     def from_tensor(cls, tensor, lengths=None, padding=None, ragged_rank=1, name=None, row_splits_dtype=int64):
         """The rows of a tensor, without what stands after `lengths`, or without the `padding` at their ends."""
+        if row_splits_dtype != int64:
+            return cls.from_tensor(tensor, lengths, padding, ragged_rank).with_row_splits_dtype(row_splits_dtype)
         t = convert_to_tensor(tensor)
         if ragged_rank > 1:
             inner = cls.from_tensor(_ops.reshape(t, [-1, *t.shape.as_list()[2:]]), lengths, padding, ragged_rank - 1)
@@ -151,7 +154,7 @@ class RaggedTensor(Composite):
         made = cls.from_value_rowids(st_input.values, at[:, 0], st_input.shape[0])
         if (at[:, 1] != _places(_np.zeros(len(made)), _np.diff(made._rows()))).any():
             raise _core.InvalidArgumentError("from_sparse: a row has a gap before a value; expected values at its beginning")
-        return made
+        return made.with_row_splits_dtype(row_splits_dtype)
 
     dtype = property(lambda self: self.values.dtype, doc="The dtype of the values.")
     flat_values = property(lambda self: self.values.flat_values if isinstance(
@@ -304,8 +307,11 @@ class RaggedTensor(Composite):
         return self.with_values(inner.with_flat_values(new_values) if isinstance(inner, RaggedTensor) else new_values)
 
     def with_row_splits_dtype(self, dtype):
-        """Itself: places are int64."""
-        return self
+        """The same rows with their places as int32 or int64."""
+        if (dtype := as_dtype(dtype)) not in (_core.int32, int64):
+            raise ValueError(f"with_row_splits_dtype: {dtype.name} is no dtype of places; expected int32 or int64")
+        inner = self.values.with_row_splits_dtype(dtype) if isinstance(self.values, RaggedTensor) else self.values
+        return RaggedTensor(inner, _ops.math.cast(self.row_splits, dtype), self.uniform_row_length)
 
     def consumers(self):
         """An empty list: a value does not know what reads it."""
@@ -351,7 +357,7 @@ class RaggedTensorSpec(Composite, _TypeSpec):
         if ragged_rank is None and rank is None:
             raise ValueError("RaggedTensorSpec: expected a shape or a ragged_rank")
         self.ragged_rank = rank - 1 if ragged_rank is None else int(ragged_rank)
-        self.row_splits_dtype = row_splits_dtype
+        self.row_splits_dtype = as_dtype(row_splits_dtype)
         self.flat_values_spec = flat_values_spec or TensorSpec(None if rank is None else [None, *self.shape.as_list()[
             self.ragged_rank + 1:]], self.dtype)
 
@@ -359,20 +365,21 @@ class RaggedTensorSpec(Composite, _TypeSpec):
     def _of(cls, values, splits):
         n = splits.shape[0]
         inner = values.shape.as_list()[1:]
-        return cls([n if n is None else n - 1, None, *inner], values.dtype, 1 + getattr(values, "ragged_rank", 0))
+        return cls([n if n is None else n - 1, None, *inner], values.dtype, 1 + getattr(values, "ragged_rank", 0),
+                   splits.dtype)
 
     @classmethod
     def from_value(cls, value):
         """The spec of a ragged tensor."""
-        return cls(value.shape, value.dtype, value.ragged_rank)
+        return cls(value.shape, value.dtype, value.ragged_rank, value.row_splits.dtype)
 
     def _parts(self):
         if self.ragged_rank == 0:
             spec = TensorSpec(self.shape, self.dtype)
             return (spec,), Row(None)._parts()[1], "row"
         rows = self.shape[0] if self.shape.rank is not None else None
-        splits = TensorSpec([None if rows is None else rows + 1], int64)
-        inner = RaggedTensorSpec([None, *self.shape.as_list()[2:]], self.dtype, self.ragged_rank - 1)
+        splits = TensorSpec([None if rows is None else rows + 1], self.row_splits_dtype)
+        inner = RaggedTensorSpec([None, *self.shape.as_list()[2:]], self.dtype, self.ragged_rank - 1, self.row_splits_dtype)
         return (self.flat_values_spec if self.ragged_rank == 1 else inner, splits), *_made("ragged")
 
     def is_compatible_with(self, value):
@@ -421,7 +428,7 @@ def constant(pylist, dtype=None, ragged_rank=None, inner_shape=None, name=None, 
                 _np.zeros([0], "S1"))
         return RaggedTensor(made([v for row in rows for v in row], left - 1), _splits([len(row) for row in rows]))
     try:
-        return made(list(pylist), ragged_rank)
+        return made(list(pylist), ragged_rank).with_row_splits_dtype(row_splits_dtype)
     except TypeError as error:
         raise ValueError(f"ragged.constant: {error}") from None
 
@@ -444,7 +451,8 @@ def range(starts, limits=None, deltas=1, dtype=None, name=None, row_splits_dtype
     starts, limits = (_np.zeros_like(_np.asarray(starts)), starts) if limits is None else (starts, limits)
     a, b, d = _np.broadcast_arrays(_np.asarray(starts), _np.asarray(limits), _np.asarray(deltas))
     rows = [_np.arange(*row) for row in zip(a.ravel(), b.ravel(), d.ravel())]
-    return RaggedTensor(convert_to_tensor(_joined(rows, a.dtype).astype(a.dtype), dtype), _splits([len(r) for r in rows]))
+    made = RaggedTensor(convert_to_tensor(_joined(rows, a.dtype).astype(a.dtype), dtype), _splits([len(r) for r in rows]))
+    return made.with_row_splits_dtype(row_splits_dtype)
 
 
 def map_flat_values(op, *args, **kwargs):

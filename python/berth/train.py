@@ -42,14 +42,17 @@ class _NothingRestored:
 class Checkpoint:
     """Objects that are saved and restored together: Checkpoint(model=model, step=step).
 
-    Models, layers, optimizers, metrics, variables, tf.Module, and lists, dictionaries and objects
-    that hold such. They are looked at when the first checkpoint is written or read.
+    Models, layers, optimizers, metrics, variables, tf.Module, other Checkpoints, and lists, dictionaries and objects that
+    hold such. They are looked at when the first checkpoint is written or read; what becomes an attribute of a Checkpoint in
+    this one, or is appended to its lists, after restore() gets the values that were saved under its name.
     """
 
     def __init__(self, root=None, **kwargs):
-        self.__dict__["_parts"] = dict(kwargs)
+        self.__dict__["_parts"] = {}
         if root is not None:
-            self._parts["root"] = root
+            kwargs["root"] = root
+        for name, value in kwargs.items():
+            setattr(self, name, value)
 
     def __getattr__(self, name):
         if name in self.__dict__.get("_parts", {}):
@@ -67,7 +70,21 @@ class Checkpoint:
         if "__berth__" in self.__dict__:
             raise AttributeError(f"'{name}' comes too late: the Checkpoint has been written or read; "
                                  "give it to tf.train.Checkpoint()")
+        value = _List(value) if type(value) is list else value
         self._parts[name] = value
+        if "_late" in self.__dict__:
+            file, prefix = self._late
+            _give(file, f"{prefix}{name}", value)
+
+    def _checkpointed(self):
+        return sorted(("" if name == "root" else name, part) for name, part in self._parts.items())
+
+    def _await(self, file, prefix):
+        """Objects that come later get their values from a file, where their names begin with the prefix."""
+        self.__dict__["_late"] = file, prefix
+        for name, part in self._parts.items():
+            if isinstance(part, (Checkpoint, _List)):
+                part._await(file, f"{prefix}{name}/")
 
     def save(self, file_prefix, options=None):
         """Writes PREFIX-N, where N counts; returns that path."""
@@ -88,7 +105,9 @@ class Checkpoint:
         return self._read(str(save_path), False)
 
     def _read(self, path, counted):
-        return self.__berth__.restore(path, counted)
+        status = self.__berth__.restore(path, counted)
+        self._await(path, "")
+        return status
 
     def sync(self):
         """Waits for an asynchronous save."""
@@ -100,6 +119,38 @@ class Checkpoint:
         return convert_to_tensor(self.__berth__.save_counter(), _core.int64)
 
 
+class _List(list):
+    """A list of a Checkpoint: what is appended after restore() gets its value."""
+
+    _late = None
+
+    def _await(self, file, prefix):
+        self._late = file, prefix
+
+    def append(self, value):
+        super().append(value)
+        if self._late is not None:
+            file, prefix = self._late
+            _give(file, f"{prefix}{len(self) - 1}", value)
+
+
+def _give(file, name, value):
+    """Puts back what a checkpoint has for an object of this name, also what the object has yet to make."""
+    if isinstance(value, (Checkpoint, _List)):
+        value._await(file, name + "/")
+    try:
+        saved = [n for n, _ in _core.list_variables(file) if n == name or n.startswith(name + "/")]
+    except _core.NotFoundError:  # it was deleted since
+        return
+    variables = {"/".join(filter(None, (name, path))): v for path, v in variables_in(value)}
+    later = _Awaiting(value)
+    for full in saved:
+        if full in variables:
+            variables[full].assign(_core.load_variable(file, full))
+        elif isinstance(value, Module) or of_keras(value):
+            later(full[len(name) + 1:], _core.load_variable(file, full))
+
+
 def _is_async(options):
     return bool(options and options.enable_async)
 
@@ -107,6 +158,8 @@ def _is_async(options):
 def _part(name, value):
     if isinstance(value, (Variable, _core.Layer, _core.Optimizer, _core.Metric)):
         return value
+    if isinstance(value, (Checkpoint, list, dict)):
+        return _Awaiting(value)
     if hasattr(value, "__berth__") and isinstance(
             value.__berth__, (_core.Layer, _core.Optimizer, _core.Metric)):
         return value.__berth__

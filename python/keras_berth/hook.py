@@ -1,6 +1,7 @@
 """Makes Keras releases without plug-ins import this backend: six files of Keras get a branch as they are imported.
 
 Keras picks its backend in closed chains of `if`. Each place is looked for by its text, which must occur once.
+In two further files a fault of Keras is mended where its text is found.
 """
 import importlib.abc
 import importlib.machinery
@@ -35,9 +36,24 @@ _EDITS = {
         "    from keras_berth.src.optimizer import BerthOptimizer as BackendOptimizer\n")),
 }
 
+# By module: the text of a fault, and what mends it.
+_MENDED = {
+    # The optimizer was built for no variables, and the first step after it failed.
+    "keras.src.legacy.saving.legacy_h5_format": (
+        "model.optimizer.build(model._trainable_variables)", "model.optimizer.build(model.trainable_variables)"),
+    # A weight for each example is one for all of its losses, whatever their rank.
+    "keras.src.losses.loss": (
+        "        values = values * sample_weight\n",
+        "        if len(sample_weight.shape) == 1 < len(values.shape):\n"
+        "            sample_weight = ops.reshape(sample_weight, (-1,) + (1,) * (len(values.shape) - 1))\n"
+        "        values = values * sample_weight\n"),
+}
+
 
 def edited(name, text):
     """The source of a module of Keras with the branch for this backend; ImportError where its place is not clear."""
+    if name in _MENDED:
+        return text.replace(*_MENDED[name])
     edits = _EDITS[name]
     for place, branch in zip(edits[::2], edits[1::2]):
         if text.count(place) != 1:
@@ -58,7 +74,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
-        if name not in _EDITS:
+        if name not in _EDITS and name not in _MENDED:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader):

@@ -2,6 +2,8 @@
 
 #include "classes.h"
 #include "convert.h"
+#include "op/device_scope.h"
+#include "op/dispatcher.h"
 
 namespace berth::python {
 
@@ -146,6 +148,10 @@ void add_gradient(nb::module_& m) {
       .def(nb::init<std::optional<std::string>>(), "name"_a.none())
       .def("enter", &Scope::enter)
       .def("exit", &Scope::exit);
+  m.def("device_scope", [] {  // of the user's, merged over the outer ones
+    const DeviceScope* s = t_state.scope;
+    return s && s->kind == ScopeKind::kUser ? s->name.str() : std::string();
+  });
 }
 
 }  // namespace berth::python

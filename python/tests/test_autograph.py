@@ -379,3 +379,33 @@ def test_lambdas_of_one_line_with_the_same_arguments():
         assert [float(f(tf.constant(v))) for f in (one, other) for v in (3.0, -3.0)] == [4, -3, 6, 3]
         assert [float(inner(tf.constant(v))) for v in (1.0, 7.0)] == [6, 16]
         assert [float(f(tf.constant(2.0))) for f in table.values()] == [2, 14]
+
+
+def test_functions_made_in_loops_see_the_last_values():
+    @tf.function
+    def made(x):
+        found = []
+        for i in range(3):
+            found.append(lambda: i)
+        n = 0
+        while n < 3:
+            k = n * 10
+            found.append(lambda: k)
+            n += 1
+        for i in range(2):
+            found.append(lambda i=i: i)
+        i = 7
+        return [f() for f in found], x
+
+    assert [int(v) for v in made(1.0)[0]] == [7, 7, 7, 20, 20, 20, 0, 1]
+
+    @tf.function
+    def traced(n):
+        total = tf.constant(0)
+        for i in tf.range(n):
+            half = total + i
+            total = tf.cond(half > 2, lambda: half, lambda: half + 1)
+            total = (lambda v: v + i)(total)
+        return total
+
+    assert int(traced(tf.constant(4))) == int(traced.python_function(tf.constant(4)))

@@ -22,3 +22,12 @@ def tool():
 def test_results_are_those_of_tensorflow(tool, suite, capsys):
     agrees = tool.check_kept(suite)
     assert agrees, capsys.readouterr().out
+
+
+def test_errors_are_kept_without_what_only_one_machine_has(tool):
+    assert tool.short("TypeError", "no\nTraceback:\n  File \"/home/a.py\"") == "TypeError: no"
+    assert len(tool.short("TypeError", "a" * 500)) == 200
+    for suite in SUITES:
+        with open(tool.kept(suite), encoding="utf-8") as file:
+            text = file.read()
+        assert "Traceback" not in text and "/site-packages/" not in text and "/home/" not in text

@@ -362,3 +362,117 @@ def test_another_keras_is_an_error_that_names_the_tested():
     from keras_berth import TESTED, hook
     with pytest.raises(ImportError, match=TESTED[0]):
         hook.edited("keras.src.models.model", "if backend.backend() == 'x':\n")
+
+
+def test_layers_run_in_the_device_scope_they_were_called_in():
+    run("""
+i = keras.Input((4,))
+with tf.device("/GPU:1"):
+    a = keras.layers.Dense(10, name="first")(i)
+with tf.device("/GPU:0"):
+    b = keras.layers.Dense(1, name="second")(a)
+m = keras.Model(i, keras.layers.Dense(1, name="third")(b))
+m.compile("sgd", "mse")
+ones = np.ones((8, 4), "float32")
+for step in lambda: m.fit(ones, np.ones((8, 1)), verbose=0), lambda: m.predict(ones, verbose=0):
+    step()
+    moved = [(t.source[-5:], t.target[-5:], t.bytes) for t in m.placement().transfers]
+    assert ("GPU:1", "GPU:0", 320) in moved, moved  # what the first layer gives, 8 rows of 10
+m(tf.ones([2, 4]))
+assert "GPU:1" in m.layers[1](tf.ones([2, 4])).device and m.layers[3]._device == ""
+with tf.device("/CPU:0"):
+    n = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
+n.add(keras.layers.Dense(3))
+assert [d._device for d in n.layers] == ["/device:CPU:0", ""] and n.predict(np.ones((1, 2)), verbose=0).shape == (1, 3)
+""", BERTH_SIM="GPUx2")
+
+
+def test_a_weight_for_each_example_is_one_for_all_of_its_losses():
+    run("""
+u, v, w = r.rand(5, 4, 4, 1).astype("float32"), r.rand(5, 4, 4, 1).astype("float32"), np.array([1., 2, 3, 4, 5])
+loss = keras.losses.MeanAbsoluteError()(v, u, sample_weight=w)
+np.testing.assert_allclose(loss, (np.abs(u - v)[..., 0] * w[:, None, None]).mean(), rtol=1e-6)
+square = r.rand(4, 4, 4, 1).astype("float32")
+loss = keras.losses.MeanSquaredError()(square, square * 0, sample_weight=w[:4])
+np.testing.assert_allclose(loss, (square[..., 0] ** 2 * w[:4, None, None]).mean(), rtol=1e-6)
+m = keras.Sequential([keras.Input((4, 4, 1)), keras.layers.Conv2D(1, 3, padding="same")])
+m.compile("sgd", "mae", weighted_metrics=["mse"])
+out = m.predict(u, verbose=0)
+found = m.evaluate(u, v, sample_weight=w, verbose=0, return_dict=True)
+np.testing.assert_allclose(found["loss"], (np.abs(out - v)[..., 0] * w[:, None, None]).mean(), rtol=1e-5)
+m.fit(u, v, sample_weight=w, batch_size=2, verbose=0)
+""")
+
+
+def test_training_goes_on_from_an_h5_file(tmp_path):
+    run(f"""
+m = model()
+losses(m)
+m.save({str(tmp_path / "m.h5")!r})
+n = keras.models.load_model({str(tmp_path / "m.h5")!r})
+assert int(n.optimizer.iterations) == 12
+for a, b in zip(m.optimizer.variables, n.optimizer.variables, strict=True):
+    np.testing.assert_array_equal(a, b)
+more = [k.fit(x, y, batch_size=200, epochs=2, verbose=0).history["loss"] for k in (m, n)]
+np.testing.assert_allclose(more[0], more[1], rtol=1e-6)
+""")
+
+
+def test_names_in_checkpoints_are_those_of_attributes(tmp_path):
+    run(f"""
+class Net(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.l1, self.more = keras.layers.Dense(5), [keras.layers.Dense(2), keras.layers.Dense(3)]
+        self.by = {{"a": keras.layers.Dense(1)}}
+    def call(self, x):
+        return self.by["a"](self.more[1](self.more[0](self.l1(x))))
+def names(**parts):
+    path = tf.train.Checkpoint(**parts).save({str(tmp_path / "c")!r})
+    return path, {{name for name, _ in tf.train.list_variables(path)}}
+net = Net()
+net(tf.ones([1, 1]))
+path, found = names(net=net)
+assert found == {{f"net/{{layer}}/{{v}}" for layer in ("l1", "more/0", "more/1", "by/a") for v in ("_kernel", "bias")}}
+adam = keras.optimizers.Adam()
+adam.build(net.trainable_variables[:1])
+assert names(adam=adam)[1] == {{"adam/_iterations", "adam/_learning_rate", "adam/_variables/2", "adam/_variables/3"}}
+m = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2), keras.layers.BatchNormalization()])
+m.compile("adam", "mse", metrics=["mae"])
+m.fit(np.ones((2, 2)), np.ones((2, 2)), verbose=0)
+at = "m/_functional/_operations"
+assert {{f"{{at}}/1/_kernel", f"{{at}}/1/bias", f"{{at}}/2/gamma", f"{{at}}/2/moving_mean"}} <= names(m=m)[1]
+assert names(mean=keras.metrics.Mean())[1] == {{"mean/total", "mean/count"}}
+
+# Parts of a net come back by their names, also those that are there later.
+net.l1.bias.assign([1, 2, 3, 4, 5])
+path, _ = names(net=net)
+bias, kernel = tf.Variable(tf.zeros([5])), tf.Variable(tf.zeros([1, 5]))
+layer = tf.train.Checkpoint(bias=bias)
+status = tf.train.Checkpoint(net=tf.train.Checkpoint(l1=layer)).restore(path)
+status.assert_existing_objects_matched()
+assert bias.numpy().tolist() == [1, 2, 3, 4, 5]
+layer._kernel = kernel
+np.testing.assert_array_equal(kernel, net.l1.kernel)
+""")
+
+
+def test_ranges_take_variables_of_keras():
+    run("""
+v, n = keras.Variable(3.0), keras.Variable(4, dtype="int32")
+assert tf.range(v).numpy().tolist() == [0, 1, 2] and tf.range(v).dtype == tf.float32
+assert tf.range(n).numpy().tolist() == [0, 1, 2, 3] and tf.range(n).dtype == tf.int32
+assert tf.range(1.0, v, 0.5).numpy().tolist() == [1, 1.5, 2, 2.5] and tf.range(0, v).dtype == tf.float32
+assert tf.range(np.int64(2)).dtype == tf.int64
+""")
+
+
+def test_texts_without_targets_are_shuffled():
+    run("""
+from keras_berth.src.epoch import Epochs
+rows = np.array([f"row {i}" for i in range(64)])
+def order(**options):
+    batches = Epochs(rows, batch_size=16, **options)._get_iterator()
+    return [t.decode() for batch in batches for t in batch[0].numpy().ravel()]
+assert order(shuffle=False) == rows.tolist() != order(shuffle=True) and sorted(order(shuffle=True)) == sorted(rows)
+""")

@@ -55,3 +55,24 @@ def test_sparse_tensors():
     assert back.indices.numpy().tolist() == [[0, 1], [1, 2]] and back.values.numpy().tolist() == [1, 3]
     with pytest.raises(ValueError, match="do not fit"):
         tf.SparseTensor([[0, 1]], [1.0, 2.0], [2, 3])
+
+
+def test_functions_that_are_imported_later_take_ragged_rows():
+    r = tf.ragged.constant(ROWS)
+    assert tf.map_fn(tf.math.square, r).to_list() == [[1, 4, 9], [], [16, 25]]
+    assert tf.saturate_cast(tf.ragged.constant([[300], []]), tf.uint8).to_list() == [[255], []]
+
+
+def test_places_of_rows_have_a_dtype():
+    r = tf.ragged.constant([[[1, 2], [3]], [[4]]], row_splits_dtype=tf.int32)
+    assert [s.dtype for s in r.nested_row_splits] == [tf.int32, tf.int32]
+    assert r.row_lengths().dtype == tf.int32 and (r + 1).row_splits.dtype == tf.int32
+    assert [s.dtype for s in r.with_row_splits_dtype(tf.int64).nested_row_splits] == [tf.int64, tf.int64]
+    assert tf.RaggedTensorSpec.from_value(r).row_splits_dtype == tf.int32
+    assert tf.ragged.range([2, 3], row_splits_dtype=tf.int32).row_splits.dtype == tf.int32
+    assert tf.RaggedTensor.from_tensor([[1, 2]], row_splits_dtype=tf.int32).row_splits.dtype == tf.int32
+    assert tf.RaggedTensor.from_row_splits([1, 2], [0, 1, 2]).row_splits.dtype == tf.int64
+    assert [v.row_splits.dtype for v in tf.data.Dataset.from_tensors(r)] == [tf.int32]
+    assert tf.function(lambda v: v * 2)(r).row_splits.dtype == tf.int32
+    with pytest.raises(ValueError, match="int32 or int64"):
+        r.with_row_splits_dtype(tf.float32)

@@ -196,3 +196,22 @@ def test_checkpoints_wait_for_modules(tmp_path):
     assert int(step) == 3 and status.deferred == ["net/layer/w"] and status.restored == ["step"]
     assert net.layer(tf.ones([2])).numpy().tolist() == [1, 2]
     assert checkpoint.save(str(tmp_path / "c")).endswith("-2")
+
+
+def test_checkpoints_of_checkpoints_give_later_parts_their_values(tmp_path):
+    part = tf.train.Checkpoint()
+    part.listed = [tf.Variable(1.0)]
+    part.listed.append(tf.Variable(2.0))
+    part.mapped = {"two": part.listed[1]}
+    path = tf.train.Checkpoint(part=part, x=tf.Variable(3.0)).save(str(tmp_path / "c"))
+    assert dict(tf.train.list_variables(path)) == {"part/listed/0": [], "part/listed/1": [], "x": []}
+    part, x = tf.train.Checkpoint(listed=[]), tf.Variable(0.0)
+    tf.train.Checkpoint(part=part, x=x).restore(path).assert_existing_objects_matched()
+    first, second = tf.Variable(0.0), tf.Variable(0.0)
+    part.listed.append(first)
+    part.listed.append(second)
+    assert (float(x), float(first), float(second)) == (3, 1, 2)
+    again = tf.train.Checkpoint()
+    tf.train.Checkpoint(part=again).restore(path).expect_partial()
+    again.listed = [tf.Variable(0.0)]
+    assert float(again.listed[0]) == 1

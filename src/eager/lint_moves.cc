@@ -23,12 +23,37 @@ int64_t size_of_value(const Tensor& t) {
   return i.block == nullptr ? 0 : static_cast<int64_t>(i.size_bytes());
 }
 
+// An op that nobody placed, and whose inputs are where no kernel for it is.
+void lint_lacking(const OpDef& op, std::span<const Tensor* const> in,
+                  DType dtype, const Device& device) {
+  const Device* home = nullptr;
+  int64_t bytes = 0;
+  for (const Tensor* t : in) {
+    const Device* at = t->impl()->block ? t->impl()->block->device : &device;
+    if (at == &device || can_run(at->kernels(), op, dtype)) continue;
+    home = at;
+    bytes += size_of_value(*t);
+  }
+  if (bytes < static_cast<int64_t>(kLintMovedBytes)) return;
+  const std::string place = where_text();
+  report_once(
+      fmt::format("{}{}\n{}", op.name(), place, home->name().str()),
+      {"kernel-missing", debugging::Severity::kLint,
+       fmt::format("{}{} runs on {}, for {} has no kernel for it, which "
+                   "fetches {} per call; use an op that it has, or ask for "
+                   "\"{}\" for the ops around it",
+                   op.name(), place, device.short_name(), home->short_name(),
+                   bytes_text(bytes), request_text(device.name())),
+       t_state.site});
+}
+
 }  // namespace
 
 void lint_moves(const OpDef& op, std::span<const Tensor* const> in,
                 const InferContext& call, DType dtype, const Device& device) {
   const DeviceScope* scope = t_state.scope;
-  if (scope == nullptr || scope->kind == ScopeKind::kEngine ||
+  if (scope == nullptr) return lint_lacking(op, in, dtype, device);
+  if (scope->kind == ScopeKind::kEngine ||
       !scope->name.matches(device.name()) || op.has_variables()) {
     return;
   }

@@ -7,6 +7,8 @@
 
 #include "base/diagnostics_testing.h"
 #include "berth/berth.h"
+#include "eager/testing.h"
+#include "ops/op_call.h"
 
 namespace berth {
 namespace {
@@ -49,6 +51,27 @@ TEST(LintMoves, IsSilentWithoutAScopeOfTheUser) {
   const Heard heard;
   math::reduce_max(rows);  // GPU:0, as everything else
   EXPECT_EQ(heard.text_of("reduce-placement"), "0");
+}
+
+TEST(LintMoves, NamesAnOpThatTheDeviceOfItsInputLacks) {
+  const Tensor rows = on("/GPU:0", {512, 1024});
+  const Tensor few = on("/GPU:0", {8});
+  const AttrsRef attrs({{"factor", 2.0}});
+  const auto host_only = [&](const Tensor& x) {
+    return call1(op_named("TestHostOnly"), x, attrs.get());
+  };
+  const Heard heard;
+  host_only(few);
+  EXPECT_EQ(heard.text_of("kernel-missing"), "0");
+  for (int step = 0; step < 3; ++step) host_only(rows);
+  const std::string text = heard.text_of("kernel-missing");
+  EXPECT_TRUE(has(text, "TestHostOnly")) << text;
+  EXPECT_TRUE(has(text, "runs on CPU:0, for GPU:0 has no kernel")) << text;
+  EXPECT_TRUE(has(text, "fetches 2 MiB per call")) << text;
+  EXPECT_EQ(debugging::diagnostic_counts().at("kernel-missing"), 3);
+  const auto asked = device("/CPU:0");
+  host_only(rows);
+  EXPECT_EQ(debugging::diagnostic_counts().at("kernel-missing"), 3);
 }
 
 TEST(LintMoves, IsSilentAboutSmallTensors) {

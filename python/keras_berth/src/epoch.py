@@ -3,7 +3,7 @@ import threading
 
 import numpy as np
 from berth import _core
-from berth._structure import flatten
+from berth._structure import present
 from berth._tensor import TensorSpec
 from keras.src import tree
 from keras.src.trainers.data_adapters import array_slicing
@@ -58,7 +58,7 @@ def _texts(x, y, sample_weight, options):
     """The data set of batches of texts, which Keras' adapters of arrays do not take."""
     from berth.data import Dataset
     rows = Dataset.from_tensor_slices(tuple(v for v in (x, y, sample_weight) if v is not None))
-    return _batched(rows, options.get("batch_size") or 32, options.get("shuffle") and y is not None)
+    return _batched(rows, options.get("batch_size") or 32, options.get("shuffle"))
 
 
 def _weighted(batch, class_weight):
@@ -139,7 +139,7 @@ class Epochs(EpochIterator):
             batches = Dataset.from_generator(lambda: iter(self.data_adapter.get_numpy_iterator()),
                                              output_signature=spec)
         else:
-            leaves, form = flatten(whole, lambda v: v is not None)
+            leaves, form = present(whole)
             rows = Dataset(_core.Dataset.from_tensor_slices(leaves), form)
             batches = _batched(rows, self.data_adapter.batch_size, self.data_adapter._shuffle)
             least = min(self.data_adapter.batch_size, self.data_adapter._num_samples)

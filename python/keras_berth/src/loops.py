@@ -1,7 +1,7 @@
 """Steps one after another over a sequence: op by op, or as a loop of the engine in a trace of many of them."""
 import berth as tf
 from berth import _core
-from berth._structure import flatten, pack
+from berth._structure import pack, present
 
 _ops = _core.ops
 _UNROLLED = 64  # steps that stand one by one in a trace; a longer sequence is a loop, which is compiled sooner
@@ -30,19 +30,19 @@ def in_turns(step, carry, count, axis=0, unroll=False):
         every = []
         for k in range(count):
             carry, results = step(k, carry)
-            leaves, form = flatten(results, lambda v: v is not None)
+            leaves, form = present(results)
             every.append(leaves)
         return carry, pack(form, [_ops.stack([tf.convert_to_tensor(v) for v in rows], axis) for rows in zip(*every)])
     carry, results = step(0, carry)  # whose shapes and dtypes are those of all
-    carried, form = flatten(carry, lambda v: v is not None)
+    carried, form = present(carry)
     carried = [tf.convert_to_tensor(v) for v in carried]
-    first, result_form = flatten(results, lambda v: v is not None)
+    first, result_form = present(results)
     first = [tf.convert_to_tensor(v) for v in first]
     n = len(carried)
 
     def turn(k, *values):
         new, rows = step(k, pack(form, values[:n]))
-        new, rows = flatten(new, lambda v: v is not None)[0], flatten(rows, lambda v: v is not None)[0]
+        new, rows = present(new)[0], present(rows)[0]
         return (k + 1, *(tf.cast(v, old.dtype) for v, old in zip(new, carried)),
                 *(_written(all, k, tf.cast(v, all.dtype)) for v, all in zip(rows, values[n:])))
 

@@ -1,6 +1,6 @@
 """strategy.plan(model, batch): the training step of a model of Keras, planned before it runs."""
 import berth as tf
-from berth._structure import flatten, pack
+from berth._structure import flatten, pack, present
 from keras.src import tree
 from keras.src.backend.common.keras_tensor import KerasTensor
 
@@ -11,7 +11,7 @@ from keras_berth.src.epoch import tensors
 def plan_of(model, strategy, batch):
     """The engine's prediction; batch: how many examples, or a batch of data, of which only shapes count."""
     data = _declared(model) if isinstance(batch, int) else tensors(batch)
-    leaves, form = flatten(data, lambda v: v is not None)
+    leaves, form = present(data)
     examples = batch if isinstance(batch, int) else leaves[0].shape[0]
     if examples < strategy.num_replicas_in_sync:
         raise ValueError(f"plan: the batch has {examples} examples, there are {strategy.num_replicas_in_sync} replicas; "

@@ -5,7 +5,7 @@ import berth as tf
 import numpy as np
 from berth import _core
 from berth._function import Function
-from berth._structure import flatten, pack
+from berth._structure import pack, present
 from berth.distribute import PerReplica
 
 _ops = _core.ops
@@ -42,7 +42,7 @@ class Step:
 
     def _on_replicas(self, batch):
         """A step in every replica: a batch has a PerReplica where there are several."""
-        leaves, self._form = flatten(batch, lambda v: v is not None, PerReplica)
+        leaves, self._form = present(batch, PerReplica)
         return self._replicated([list(v.values) if isinstance(v, PerReplica) else self._cut(v) for v in leaves])
 
     def _cut(self, t):
@@ -60,7 +60,7 @@ class Step:
             busy = next(r for r in range(len(parts[0])) if r not in self.idle)
             parts = [[p[busy] if r in self.idle else t for r, t in enumerate(p)] for p in parts]
         data = pack(self._form, [p[0] if len(p) == 1 else PerReplica(p) for p in parts])
-        out, form = flatten(self._strategy.run(self._step, args=(data,)), lambda v: v is not None, PerReplica)
+        out, form = present(self._strategy.run(self._step, args=(data,)), PerReplica)
         return pack(form, [self._of_all(v.values) if isinstance(v, PerReplica) else v for v in out])
 
     def _of_all(self, values):
@@ -75,7 +75,7 @@ class Step:
 
         per_call: steps in a call of the engine, None: as many as fit its time; begin(step) is called before each call.
         """
-        arrays, self._form = flatten(whole, lambda v: v is not None)
+        arrays, self._form = present(whole)
         full, rest = divmod(len(order), batch_size)
         most, at = per_call or _MOST, 0
         while at < full or rest:
@@ -119,7 +119,7 @@ class Step:
         specs, form = self._results(arrays, places.shape[1])
 
         def turn(i, *_):
-            leaves = flatten(self._step(self._batch(arrays, places, i)), lambda v: v is not None)[0]
+            leaves = present(self._step(self._batch(arrays, places, i)))[0]
             return (i + 1, *(tf.cast(_core.convert(v, None), d) for v, (_, d) in zip(leaves, specs)))
 
         start = (0, *(_ops.zeros(s, d) for s, d in specs))
@@ -130,7 +130,7 @@ class Step:
         found = []
 
         def trace(leaves):
-            out, form = flatten(self._step(pack(self._form, leaves)), lambda v: v is not None)
+            out, form = present(self._step(pack(self._form, leaves)))
             found.extend([[(t.shape, t.dtype) for t in map(tf.convert_to_tensor, out)], form])
             raise _Traced
 
