@@ -5,7 +5,7 @@ from berth._ragged_ops import _stack_any, stacked
 from berth._structure import LEAF, Composite, Made, flatten, pack
 from berth._tensor import TensorSpec, convert_to_tensor
 from berth.data import Dataset, Iterator
-from berth.ragged import Row
+from berth.ragged import RaggedTensor, Row
 
 
 def _rows(value):
@@ -94,3 +94,10 @@ def batched(dataset, size, drop_remainder, ragged=False):
 
 def unbatched(dataset):
     return _of(lambda: (row for element in dataset for row in _rows(element)))
+
+
+def with_row_splits_dtype(batch, dtype):
+    """What a map was called with, the RaggedTensors with places of this dtype."""
+    leaves, form = flatten(batch, whole=RaggedTensor)
+    out = pack(form, [v.with_row_splits_dtype(dtype) if isinstance(v, RaggedTensor) else v for v in leaves])
+    return out if len(out) > 1 else out[0]

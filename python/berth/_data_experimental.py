@@ -52,7 +52,7 @@ def copy_to_device(target_device, source_device="/cpu:0"):
 
 def dense_to_ragged_batch(batch_size, drop_remainder=False, row_splits_dtype=_core.int64):
     """For apply(): batches of elements of different lengths, as RaggedTensors."""
-    return lambda d: d.ragged_batch(batch_size, drop_remainder)
+    return lambda d: d.ragged_batch(batch_size, drop_remainder, row_splits_dtype)
 
 
 def map_and_batch(map_func, batch_size, num_parallel_batches=None, drop_remainder=False, num_parallel_calls=None):

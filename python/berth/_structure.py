@@ -71,7 +71,7 @@ def flatten(value, is_leaf=lambda v: True, whole=()):
 
 
 def present(value, whole=()):
-    """flatten() of what may hold None, which is no leaf."""
+    """flatten() of what may hold None, which stays in the structure."""
     return flatten(value, lambda v: v is not None, whole)
 
 

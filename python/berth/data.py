@@ -353,7 +353,9 @@ class Dataset:
     def ragged_batch(self, batch_size, drop_remainder=False, row_splits_dtype=_core.int64, name=None):
         """batch() of elements with sizes that differ, which come together as RaggedTensors."""
         from berth import _composite_data
-        return _composite_data.batched(self, int(batch_size), drop_remainder, ragged=True)
+        made = _composite_data.batched(self, int(batch_size), drop_remainder, ragged=True)
+        return made if row_splits_dtype == _core.int64 else made.map(
+            lambda *batch: _composite_data.with_row_splits_dtype(batch, row_splits_dtype))
 
     def unbatch(self, name=None):
         """The rows of batches, one by one."""

@@ -476,3 +476,16 @@ def order(**options):
     return [t.decode() for batch in batches for t in batch[0].numpy().ravel()]
 assert order(shuffle=False) == rows.tolist() != order(shuffle=True) and sorted(order(shuffle=True)) == sorted(rows)
 """)
+
+
+def test_models_take_sparse_tensors():
+    run("""
+i = keras.Input((4,), sparse=True)
+m = keras.Model(i, keras.layers.Dense(2)(i))
+m.compile("sgd", "mse")
+rows = tf.SparseTensor([(0, 0), (0, 2), (4, 3), (5, 1)], [1, 2, 3, 4], (6, 4))
+np.testing.assert_allclose(m.predict(rows, verbose=0), m(rows), rtol=1e-6)
+dense = tf.sparse.to_dense(rows).numpy()
+assert m.evaluate(rows, np.ones((6, 2)), verbose=0) == m.evaluate(dense, np.ones((6, 2)), verbose=0)
+m.fit(rows, np.ones((6, 2)), verbose=0)
+""")

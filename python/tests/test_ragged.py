@@ -74,5 +74,7 @@ def test_places_of_rows_have_a_dtype():
     assert tf.RaggedTensor.from_row_splits([1, 2], [0, 1, 2]).row_splits.dtype == tf.int64
     assert [v.row_splits.dtype for v in tf.data.Dataset.from_tensors(r)] == [tf.int32]
     assert tf.function(lambda v: v * 2)(r).row_splits.dtype == tf.int32
+    rows = tf.data.Dataset.range(3).map(lambda n: (tf.range(n), n)).ragged_batch(2, row_splits_dtype=tf.int32)
+    assert [(v.row_splits.dtype, v.to_list()) for v, _ in rows] == [(tf.int32, [[], [0]]), (tf.int32, [[0, 1]])]
     with pytest.raises(ValueError, match="int32 or int64"):
         r.with_row_splits_dtype(tf.float32)

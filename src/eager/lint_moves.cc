@@ -23,7 +23,7 @@ int64_t size_of_value(const Tensor& t) {
   return i.block == nullptr ? 0 : static_cast<int64_t>(i.size_bytes());
 }
 
-// An op that nobody placed, and whose inputs are where no kernel for it is.
+// An op that nobody placed, and that the device of its inputs lacks.
 void lint_lacking(const OpDef& op, std::span<const Tensor* const> in,
                   DType dtype, const Device& device) {
   const Device* home = nullptr;
@@ -40,10 +40,9 @@ void lint_lacking(const OpDef& op, std::span<const Tensor* const> in,
       fmt::format("{}{}\n{}", op.name(), place, home->name().str()),
       {"kernel-missing", debugging::Severity::kLint,
        fmt::format("{}{} runs on {}, for {} has no kernel for it, which "
-                   "fetches {} per call; use an op that it has, or ask for "
-                   "\"{}\" for the ops around it",
+                   "fetches {} per call; use an op that it has",
                    op.name(), place, device.short_name(), home->short_name(),
-                   bytes_text(bytes), request_text(device.name())),
+                   bytes_text(bytes)),
        t_state.site});
 }
 

@@ -19,8 +19,7 @@ inline constexpr size_t kLintMovedBytes = 64 << 10;
 // Reports "reduce-placement", once per op and line, when the scope that the
 // user opened on `device` makes the call fetch at least four times what it
 // would send if it ran where its largest input is; without a scope
-// "kernel-missing", when the inputs are where the op has no kernel. `in` as
-// they were before.
+// "kernel-missing", when the inputs' device lacks it. `in` as they were before.
 void lint_moves(const OpDef& op, std::span<const Tensor* const> in,
                 const InferContext& call, DType dtype, const Device& device);
 

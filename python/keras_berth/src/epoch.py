@@ -5,6 +5,7 @@ import numpy as np
 from berth import _core
 from berth._structure import present
 from berth._tensor import TensorSpec
+from berth.sparse import SparseTensor, to_dense
 from keras.src import tree
 from keras.src.trainers.data_adapters import array_slicing
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
@@ -101,6 +102,8 @@ class Epochs(EpochIterator):
         from berth.distribute import DistributedDataset
         if any(map(is_text, tree.flatten(x))):
             x, y, sample_weight = _texts(x, y, sample_weight, options), None, None
+        if any(isinstance(v, SparseTensor) for v in tree.flatten(x)):  # Keras' adapters of arrays do not take them
+            x = tree.map_structure(lambda v: to_dense(v).numpy() if isinstance(v, SparseTensor) else v, x)
         self._own = x if isinstance(x, (Dataset, DistributedDataset)) else None
         if self._own is not None:
             if y is not None or sample_weight is not None:
