@@ -9,6 +9,7 @@
 
 #include "base/bytes_text.h"
 #include "base/poison.h"
+#include "base/timeline.h"
 #include "berth/errors.h"
 #include "device/device.h"
 #include "device/device_manager.h"
@@ -664,8 +665,10 @@ void add_use(Block* block, const Event& event) {
   }
 }
 
-void synchronize_recorded(const Event& event) {
-  if (event.stream->runs_inline()) return event.stream->synchronize(event);
+void synchronize(const Event& event) {
+  if (event.stream == nullptr) return;
+  if (!timeline::is_on() || event.stream->runs_inline()) [[likely]]
+    return event.stream->synchronize(event);
   const std::string name = "wait for " + event.stream->device().str();
   const timeline::Span span("host", name, "wait");
   event.stream->synchronize(event);

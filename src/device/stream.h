@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/timeline.h"
 #include "berth/site.h"
 
 namespace berth {
@@ -91,16 +90,9 @@ class Stream {
   Device* device_;
 };
 
-// The same as an event of the timeline: a wait of the host for a device.
-void synchronize_recorded(const Event& event);
-
-// Blocks until `event`; throws its stream's error. No-op for a null event.
-inline void synchronize(const Event& event) {
-  if (event.stream == nullptr) return;
-  if (timeline::is_on()) [[unlikely]]
-    return synchronize_recorded(event);
-  event.stream->synchronize(event);
-}
+// Blocks until `event`; throws its stream's error. No-op for a null event. A
+// wait of the host for a device is an event of the timeline.
+void synchronize(const Event& event);
 
 // Blocks until `event`, failed or not.
 void finish(const Event& event) noexcept;
