@@ -179,8 +179,7 @@ void Plan::Impl::run(Instance& run, std::span<const Tensor* const> in,
   count_step(run);
   std::unique_lock<std::mutex> hold;
   if (program->host_threads) hold = hold_host_thread();
-  // Cards that wait for each other in a sum must meet in the same order. One
-  // lock for all devices: it is held while the host launches, no longer.
+  // Cards that wait for each other in a sum must meet in the same order.
   static std::recursive_mutex sums_mutex;
   std::unique_lock sums(sums_mutex, std::defer_lock);
   if (has_sums) sums.lock();

@@ -33,35 +33,28 @@ size_t available_host_bytes() {
   return size_t{1} << 32;
 }
 
-// NVML's function of this name; null where the library or the name is missing.
-template <class... A>
-auto nvml(const char* name) {
-  static void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-  void* found = library == nullptr ? nullptr : dlsym(library, name);
-  return reinterpret_cast<int (*)(A...)>(found);
-}
-
 // Throws errors::Unavailable for a card of which others leave no more than
 // `margin`, as far as NVML, which needs no context, can tell.
 void check_is_not_full(const char* bus, const std::string& name,
                        size_t margin) {
-  struct {
-    unsigned long long total = 0, free = 0, used = 0;
-  } memory;
+  unsigned long long memory[3] = {};  // total, free, used
   void* device = nullptr;
-  const auto init = nvml<>("nvmlInit_v2");
-  const auto find =
-      nvml<const char*, void**>("nvmlDeviceGetHandleByPciBusId_v2");
-  const auto ask = nvml<void*, void*>("nvmlDeviceGetMemoryInfo");
-  if (init == nullptr || find == nullptr || ask == nullptr || init() != 0 ||
-      find(bus, &device) != 0 || ask(device, &memory) != 0) {
+  void* nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (nvml == nullptr) return;
+  const auto of = [nvml](const char* call) { return dlsym(nvml, call); };
+  const auto init = reinterpret_cast<int (*)()>(of("nvmlInit_v2"));
+  const auto find = reinterpret_cast<int (*)(const char*, void**)>(
+      of("nvmlDeviceGetHandleByPciBusId_v2"));
+  const auto ask =
+      reinterpret_cast<int (*)(void*, void*)>(of("nvmlDeviceGetMemoryInfo"));
+  if (!init || !find || !ask || init() != 0 || find(bus, &device) != 0 ||
+      ask(device, memory) != 0 || memory[1] > margin) {
     return;
   }
-  if (memory.free > margin) return;
   throw errors::Unavailable(fmt::format(
       "{} is full: other processes leave {} MiB (nvidia-smi shows which); more "
       "than {} are needed",
-      name, memory.free >> 20, margin >> 20));
+      name, memory[1] >> 20, margin >> 20));
 }
 
 class CudaKernel final : public gpu::Kernel {
@@ -188,15 +181,12 @@ CUcontext CudaCard::context() {
   std::lock_guard lock(mutex_);
   if (context_.load() == nullptr) {
     CUcontext context = nullptr;
-    const CUresult error =
-        driver_.cuDevicePrimaryCtxRetain.function(&context, device_);
-    if (error != CUDA_SUCCESS) {
+    const auto& retain = driver_.cuDevicePrimaryCtxRetain;
+    if (const CUresult error = retain.function(&context, device_)) {
       const std::string text = fmt::format(
-          "{}: cuDevicePrimaryCtxRetain: {}: the card is full, lost, or "
-          "another "
-          "process has it (nvidia-smi shows which); CUDA_VISIBLE_DEVICES names "
-          "other cards",
-          features_.name, error_name(driver_, error));
+          "{}: {}: {}: it is full, lost, or another process has it (nvidia-smi "
+          "shows which); CUDA_VISIBLE_DEVICES names other cards",
+          features_.name, retain.name, error_name(driver_, error));
       if (is_lasting(error)) throw errors::Unavailable(text);
       throw errors::ResourceExhausted(text);
     }

@@ -11,12 +11,10 @@ namespace berth::gpu {
 namespace {
 namespace attention_family {
 
-// Rows of d and e elements of 2 bytes are multiples of 16 bytes.
-constexpr int64_t kRowUnit = 8;
+constexpr int64_t kRowUnit = 8;  // so rows of 16 bits are aligned
 
-// Describes the op, or nothing where the library is not asked: with a mask,
-// without elements, with axes that broadcast, for a part whose logarithms may
-// begin anywhere.
+// Describes the op, or nothing where the library is not asked: with a mask, no
+// elements, axes that broadcast, or logarithms of a part that begin anywhere.
 LibraryOp library_op(const Recipe& r, LibraryOp::What what, int mask,
                      const Arg& logarithms) {
   const Shape &q = r.in_shape(0), &k = r.in_shape(1), &v = r.in_shape(2);
