@@ -154,12 +154,14 @@ void Plan::Impl::finish(Instance& run, std::span<Tensor> out) {
     } else {
       throw errors::Internal("an output of the plan has no memory of its own");
     }
-    run.outputs[o] = make_alias(*base, from.shape, from.offset);
+    run.outputs[o] = own_copy(make_alias(*base, from.shape, from.offset),
+                              *p.devices[b.device]);
   }
   for (size_t o = 0; o < p.outputs.size(); ++o) {
     const PlanOutput& from = p.outputs[o];
     out[o] = allocated(from) && from.part
-                 ? make_alias(run.outputs[o], from.shape, from.offset)
+                 ? own_copy(make_alias(run.outputs[o], from.shape, from.offset),
+                            *p.devices[p.buffers[from.buffer].device])
                  : std::move(run.outputs[o]);
   }
 }
@@ -187,6 +189,7 @@ void Plan::Impl::run(Instance& run, std::span<const Tensor* const> in,
   try {
     run.prepared->launch();
     join_host_thread(run);
+    if (has_sums) sums.unlock();
     wait_for_end(run);
   } catch (const std::exception& e) {
     // An interrupt comes between two turns of a loop or two ops: what they

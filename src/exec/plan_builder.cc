@@ -149,6 +149,7 @@ PlanBuilder::Value PlanBuilder::at_row(Value v, const Node& node) const {
   v.offset += static_cast<size_t>(
                   node.op->attr<int64_t>(node.attrs.get(), "begin") * row) *
               size_of(dtype);
+  v.rows = true;
   return v;
 }
 
@@ -319,11 +320,15 @@ void PlanBuilder::bind_whole(PlanStep& step, int32_t at, PlanOp& op) {
   Device& device = *p_.devices[step.device];
   const Node& node = node_of(op);
   std::vector<SpecView> in;
-  for (const ValueRef& v : node.inputs) in.push_back(spec(v).view());
+  bool parts = node.part != nullptr;
+  for (const ValueRef& v : node.inputs) {
+    in.push_back(spec(v).view());
+    parts |= value(v).rows;  // which may begin anywhere, as parts do
+  }
   op.kernel =
       bind_kernel(device.kernels(),
                   {op.op, op.attrs, in, node.outputs, slices_of(node, device),
-                   node.part ? unsplit_shape(graph_, node) : nullptr});
+                   parts ? unsplit_shape(graph_, node) : nullptr});
   if (!op.kernel.def) {
     throw errors::Unimplemented(
         fmt::format("{}: no kernel of {} for {} on {}{}", node.name,

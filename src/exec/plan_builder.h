@@ -46,6 +46,7 @@ class PlanBuilder {
     int buffer = -1;
     size_t offset = 0;
     int slot = -1;
+    bool rows = false;  // of a longer value, which begin within it
   };
   // Memory of the slices of one region, alive from member `begin` until just
   // before member `end`.

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "device/device_manager.h"
+#include "exec/part_kernels.h"
 #include "op/control_flow.h"
 #include "op/kernel.h"
 
@@ -31,7 +32,8 @@ bool has_kernel(const Node& n, const Graph& g) {
   const Device& d = DeviceManager::get().lookup(n.assigned.name());
   std::vector<SpecView> in;
   for (const ValueRef& v : n.inputs) in.push_back(g.spec(v).view());
-  return takes(d.kernels(), {n.op, n.attrs.get(), in, n.outputs});
+  return takes(d.kernels(), {n.op, n.attrs.get(), in, n.outputs, 1,
+                             n.part ? unsplit_shape(g, n) : nullptr});
 }
 
 bool can_fuse(DeviceId device, DType dtype) {

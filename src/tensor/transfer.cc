@@ -243,7 +243,12 @@ Tensor copy_to_device(const Tensor& t, Device& device) {
 Tensor own_copy(const Tensor& t, Device& device) {
   const TensorImpl& from = *t.impl();
   if (from.dtype == string_) return copy_to_device(t, device);
-  if (from.block->device == &device && !from.block->borrowed.load()) return t;
+  // Libraries of GPUs take operands at multiples of 16 bytes alone.
+  const bool fits =
+      device.memory().host_addressable || from.byte_offset % 16 == 0;
+  if (from.block->device == &device && fits && !from.block->borrowed.load()) {
+    return t;
+  }
   return copied(t, device);
 }
 

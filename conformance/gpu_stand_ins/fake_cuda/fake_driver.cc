@@ -154,6 +154,12 @@ FAKE cuDeviceGetName(char* name, int bytes, CUdevice device) {
   return c.error;
 }
 
+FAKE cuDeviceGetPCIBusId(char* name, int bytes, CUdevice device) {
+  Call c("cuDeviceGetPCIBusId", true);
+  std::snprintf(name, static_cast<size_t>(bytes), "0000:%02X:00.0", device);
+  return c.error;
+}
+
 FAKE cuDeviceTotalMem(size_t* bytes, CUdevice) {
   Call c("cuDeviceTotalMem", true);
   *bytes = c.s.memory;

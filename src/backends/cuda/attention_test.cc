@@ -6,9 +6,14 @@
 #include <filesystem>
 #include <fstream>
 
+#include "backends/cuda/cards.h"
 #include "backends/cuda/cuda_testing.h"
 #include "base/fresh_process_testing.h"
 #include "berth/berth.h"
+#include "conformance/gpu_stand_ins/fake_cuda/fake_cudnn.h"
+#include "device/device_manager.h"
+#include "function/place_bodies.h"
+#include "graph/graph.h"
 
 namespace berth::cuda {
 namespace {
@@ -65,6 +70,56 @@ TEST_F(AttentionDeathTest, IsOneOpOf16BitsWhereCudnnHasPlansSlow) {
 TEST_F(AttentionDeathTest, IsItsPartsInFloat32AndWithoutCudnnSlow) {
   IN_A_FRESH_PROCESS(attend_on_card(true, float32, false));
   IN_A_FRESH_PROCESS(attend_on_card(false, bfloat16, false));
+}
+
+TEST_F(AttentionDeathTest, SaysWhyItIsNotByCudnn) {
+  IN_A_FRESH_PROCESS({
+    setenv("BERTH_CUDNN", "on", 1);
+    const std::string folder = use_fake_cudnn();
+    kFake->begin("devices=1");
+    void* library = dlopen(fake_file(BERTH_FAKE_CUDNN_FILE).c_str(), RTLD_NOW);
+    using Get = FakeCudnn& (*)();
+    reinterpret_cast<Get>(dlsym(library, "berth_fake_cudnn"))().fails =
+        "run_plan";
+    const std::string why = why_none();
+    check(why.find("attention on Fake GPU 0 is by Berth's own kernels: ") !=
+              why.npos,
+          why);
+    check(why.find("run_plan was told to fail") != why.npos, why);
+    std::filesystem::remove_all(folder);
+  });
+}
+
+// What binds kernels refuses such parts: they must have decomposed before.
+void part_of_a_batch(int64_t heads, bool fits) {
+  setenv("BERTH_CUDNN", "on", 1);
+  const std::string folder = use_fake_cudnn();
+  kFake->begin("devices=1");
+  const DeviceId gpu =
+      DeviceManager::get().find(DeviceName::parse("/GPU:0"))->id();
+  const OutSpec x{bfloat16, {2, heads, 5, 8}};
+  Graph g;
+  Node arg;
+  arg.name = "x";
+  arg.op = &op_named("_Arg");
+  arg.outputs = {x};
+  g.add(std::move(arg));
+  Node n;
+  n.op = &op_named("ScaledDotProductAttention");
+  n.inputs = {{0, 0}, {0, 0}, {0, 0}};
+  n.outputs = {x, {float32, {2, heads, 5}}};
+  n.assigned = gpu;
+  check(has_kernel(n, g), "whole");
+  NodePart part;
+  part.unsplit = {4, heads, 5, 8};
+  n.part = std::make_shared<const NodePart>(part);
+  check(has_kernel(n, g) == fits, "a part");
+  std::filesystem::remove_all(folder);
+}
+
+TEST_F(AttentionDeathTest, IsItsPartsWhereAPartMayBeginAnywhereSlow) {
+  IN_A_FRESH_PROCESS(part_of_a_batch(4, true));
+  IN_A_FRESH_PROCESS(part_of_a_batch(3, false));
 }
 
 }  // namespace

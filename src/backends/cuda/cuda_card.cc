@@ -1,5 +1,6 @@
 #include "backends/cuda/cuda_card.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,6 +31,30 @@ size_t available_host_bytes() {
     std::getline(file, name);
   }
   return size_t{1} << 32;
+}
+
+// Throws errors::Unavailable for a card of which others leave no more than
+// `margin`, as far as NVML, which needs no context, can tell.
+void check_is_not_full(const char* bus, const std::string& name,
+                       size_t margin) {
+  unsigned long long memory[3] = {};  // total, free, used
+  void* device = nullptr;
+  void* nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (nvml == nullptr) return;
+  const auto of = [nvml](const char* call) { return dlsym(nvml, call); };
+  const auto init = reinterpret_cast<int (*)()>(of("nvmlInit_v2"));
+  const auto find = reinterpret_cast<int (*)(const char*, void**)>(
+      of("nvmlDeviceGetHandleByPciBusId_v2"));
+  const auto ask =
+      reinterpret_cast<int (*)(void*, void*)>(of("nvmlDeviceGetMemoryInfo"));
+  if (!init || !find || !ask || init() != 0 || find(bus, &device) != 0 ||
+      ask(device, memory) != 0 || memory[1] > margin) {
+    return;
+  }
+  throw errors::Unavailable(fmt::format(
+      "{} is full: other processes leave {} MiB (nvidia-smi shows which); more "
+      "than {} are needed",
+      name, memory[1] >> 20, margin >> 20));
 }
 
 class CudaKernel final : public gpu::Kernel {
@@ -135,6 +160,9 @@ CudaCard::CudaCard(const Driver& driver, const Nvrtc& nvrtc, int number)
     throw errors::Unavailable(fmt::format(
         "{} is in a compute mode that lets nobody in", features_.name));
   }
+  char bus[32] = "";
+  cuda::call(driver, driver.cuDeviceGetPCIBusId, bus, int{sizeof bus}, device_);
+  check_is_not_full(bus, features_.name, margin());
   // Another process may have it for itself, which only this tells.
   if (mode == CU_COMPUTEMODE_EXCLUSIVE_PROCESS) context();
 }
@@ -153,8 +181,15 @@ CUcontext CudaCard::context() {
   std::lock_guard lock(mutex_);
   if (context_.load() == nullptr) {
     CUcontext context = nullptr;
-    check(driver_.cuDevicePrimaryCtxRetain.function(&context, device_),
-          "cuDevicePrimaryCtxRetain");
+    const auto& retain = driver_.cuDevicePrimaryCtxRetain;
+    if (const CUresult error = retain.function(&context, device_)) {
+      const std::string text = fmt::format(
+          "{}: {}: {}: it is full, lost, or another process has it (nvidia-smi "
+          "shows which); CUDA_VISIBLE_DEVICES names other cards",
+          features_.name, retain.name, error_name(driver_, error));
+      if (is_lasting(error)) throw errors::Unavailable(text);
+      throw errors::ResourceExhausted(text);
+    }
     context_.store(context, std::memory_order_release);
   }
   return context_.load();

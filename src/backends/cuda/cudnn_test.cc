@@ -342,8 +342,8 @@ TEST_F(Cudnn, IsUsedByThreadsAtOnce) {
 // parameters of norms are float32.
 std::unique_ptr<Prepared> prepared(CudaCard& card, const char* name,
                                    const std::vector<Shape>& shapes,
-                                   const AttrsRef& attrs,
-                                   DType dtype = float32) {
+                                   const AttrsRef& attrs, DType dtype = float32,
+                                   bool part = false) {
   KernelTable table;
   gpu::Kernels kernels(card, table);
   gpu::add_conv(kernels);
@@ -360,6 +360,7 @@ std::unique_ptr<Prepared> prepared(CudaCard& card, const char* name,
   infer_outputs(op, attrs.get(), in, out);
   PrepareArgs args{.op = &op, .attrs = attrs.get(), .in = in, .out = out};
   args.table = &table;
+  if (part) args.unsplit = &shapes[0];
   const BoundKernel bound = bind_kernel(table, args);
   return bound.def == nullptr ? nullptr : bound.def->prepare(args);
 }
@@ -514,6 +515,17 @@ TEST_F(Cudnn, LeavesOtherAttentionToItsDecomposition) {
             nullptr);
   EXPECT_EQ(attend({{16, 8}, {16, 8}, {16, 8}}, bfloat16), nullptr);
   EXPECT_EQ(fake().made, 0);
+  // Parts whose logarithms may begin anywhere, by the axis that is cut.
+  const auto attend_part = [&](const Shape& s, bool part) {
+    return prepared(*card, "ScaledDotProductAttention", {s, s, s}, attended(),
+                    bfloat16, part) != nullptr;
+  };
+  EXPECT_TRUE(attend_part({2, 3, 5, 8}, false));
+  EXPECT_FALSE(attend_part({2, 3, 5, 8}, true));
+  EXPECT_TRUE(attend_part({2, 4, 5, 8}, true));
+  EXPECT_TRUE(attend_part({4, 5, 8}, false));
+  EXPECT_FALSE(attend_part({4, 5, 8}, true));
+  EXPECT_TRUE(attend_part({3, 4, 8}, true));
   fake().fails = "make_plan";
   EXPECT_EQ(attend({x, x, x}, bfloat16), nullptr);
   EXPECT_EQ(card->cudnn().why(), "make_plan was told to fail");

@@ -30,6 +30,7 @@ struct DriverCall<CUresult(P...)> {
   X(cuDeviceGetName)          \
   X(cuDeviceTotalMem)         \
   X(cuDeviceGetAttribute)     \
+  X(cuDeviceGetPCIBusId)      \
   X(cuDevicePrimaryCtxRetain) \
   X(cuDeviceCanAccessPeer)    \
   X(cuCtxGetCurrent)          \

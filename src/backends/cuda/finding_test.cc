@@ -137,7 +137,14 @@ TEST_F(FindingDeathTest, ABadGpuAndTheOthersThatWork) {
         "devices=2,fail=cuStreamCreate@1:2"}) {
     IN_A_FRESH_PROCESS({
       kFake->begin(fake);
-      check(!error_on("/GPU:0").empty(), "GPU:0 fails");
+      const std::string error = error_on("/GPU:0");
+      const bool at_context =
+          std::string(fake).find("Ctx") != std::string::npos;
+      for (const char* part : {"Fake GPU 0: cuDevicePrimaryCtxRetain: ",
+                               "nvidia-smi", "CUDA_VISIBLE_DEVICES"}) {
+        check(!at_context || error.find(part) != std::string::npos, error);
+      }
+      check(!error.empty(), "GPU:0 fails");
       check(error_on("/GPU:1").empty(), error_on("/GPU:1"));
       check(error_on("/CPU:0").empty(), error_on("/CPU:0"));
     });
@@ -149,6 +156,24 @@ TEST_F(FindingDeathTest, ABadGpuAndTheOthersThatWork) {
                           "CUDA_ERROR_DEVICE_UNAVAILABLE (46)") !=
               std::string::npos,
           why_none());
+  });
+}
+
+// Known without a context, where the driver has NVML.
+TEST_F(FindingDeathTest, AFullGpuIsLeftOut) {
+  IN_A_FRESH_PROCESS({
+    check(dlopen(fake_file(BERTH_FAKE_NVML_FILE).c_str(), RTLD_NOW) != nullptr,
+          "a fake NVML");
+    setenv("BERTH_FAKE_NVML", "30,512,31", 1);
+    kFake->begin("devices=3,memory=512M");  // a sixteenth is left to others
+    check(cards().size() == 1, "one card");
+    check(cards().at(0)->features().name == "Fake GPU 1", "the second");
+    check(
+        why_none().find("Fake GPU 0 is full: other processes leave 30 MiB "
+                        "(nvidia-smi shows which); more than 32 are needed") !=
+            std::string::npos,
+        why_none());
+    check(error_on("/GPU:0").empty(), error_on("/GPU:0"));
   });
 }
 

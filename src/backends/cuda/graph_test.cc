@@ -7,13 +7,16 @@
 #include <optional>
 #include <thread>
 
+#include "backends/cuda/cuda_queue.h"
 #include "backends/cuda/scenario_testing.h"
+#include "backends/gpu/queue_stream.h"
 #include "base/fresh_process_testing.h"
 #include "berth/config.h"
 #include "berth/device.h"
 #include "berth/errors.h"
 #include "berth/function.h"
 #include "berth/ops/array.h"
+#include "device/device_manager.h"
 
 namespace berth::cuda {
 namespace {
@@ -425,6 +428,32 @@ TEST_F(GraphPlans, InputsOfTheHostAreStaged) {
   const auto there = device("/GPU:0");
   const Tensor y = identity(x);
   EXPECT_EQ(kFake->calls("cuStreamSynchronize"), waits);
+  EXPECT_EQ(y.to_vector<float>(), many);
+}
+
+// The card may read what was staged after the call, so nobody gets it.
+TEST_F(GraphPlans, StagedInputsAreKeptUntilTheyAreRead) {
+  Device& gpu = *DeviceManager::get().find(DeviceName::parse("/GPU:0"));
+  constexpr size_t kBytes = 400000;
+  Allocator& pinned = *DeviceManager::get().pinned_pool();
+  const auto place = [&] {
+    return BlockRef::adopt(pinned.try_allocate(kBytes))->data;
+  };
+  const std::byte* next = place();
+  ASSERT_EQ(place(), next);
+  auto& stream = static_cast<gpu::QueueStream&>(gpu.copy_stream());
+  CUstream queue = static_cast<CudaQueue&>(stream.queue()).appending();
+  kFake->hold(queue, true);
+  const std::vector<float> many(kBytes / sizeof(float), 3);
+  Tensor y;
+  {
+    const auto here = device("/CPU:0");
+    const Tensor x = constant(many, {kBytes / sizeof(float)});
+    const auto there = device("/GPU:0");
+    y = identity(x);
+  }
+  EXPECT_NE(place(), next);
+  kFake->hold(queue, false);
   EXPECT_EQ(y.to_vector<float>(), many);
 }
 

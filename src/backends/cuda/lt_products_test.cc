@@ -19,6 +19,8 @@
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
+#include "ops/op_call.h"
+#include "tensor/tensor_impl.h"
 
 namespace berth::cuda {
 namespace {
@@ -235,9 +237,34 @@ TEST_F(LtProductsTest, OfPartsThatMayBeginAnywhereAreNotTheLibrarys) {
     table.candidates(op).front().prepare(args);
     return kFakeLt->calls("cublasLtMatmulAlgoGetHeuristic") > before;
   };
-  EXPECT_TRUE(is_asked(10, false));
+  // A choice is asked for once, so the part comes first.
   EXPECT_FALSE(is_asked(10, true));
+  EXPECT_TRUE(is_asked(10, false));
   EXPECT_TRUE(is_asked(12, true));
+}
+
+// So do parts of a longer value within a plan, and what a plan returns begins
+// where libraries take it.
+TEST_F(LtProductsTest, OfRowsThatMayBeginAnywhereAreNotTheLibrarys) {
+  const auto on = device("/GPU:0");
+  const AttrsRef range({{"begin", int64_t{2}}, {"count", int64_t{8}}});
+  const auto is_asked = [&](int64_t columns) {
+    const Tensor w = zeros({columns, 8});
+    auto f = function([&](const Tensor& x) {
+      return matmul(call1(op_named("_Rows"), x, range.get()), w);
+    });
+    const long before = kFakeLt->calls("cublasLtMatmulAlgoGetHeuristic");
+    f(zeros({16, columns})).to_vector<float>();
+    return kFakeLt->calls("cublasLtMatmulAlgoGetHeuristic") > before;
+  };
+  EXPECT_FALSE(is_asked(10));
+  EXPECT_TRUE(is_asked(12));
+  auto rows = function([&](const Tensor& x) {
+    return call1(op_named("_Rows"), x + x, range.get());
+  });
+  const Tensor y = rows(zeros({16, 5}));
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(y.impl()->data()) % 16, 0u);
+  EXPECT_EQ(y.to_vector<float>().size(), 40u);
 }
 
 TEST_F(LtProductsTest, AreSwitchedOff) {

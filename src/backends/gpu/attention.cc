@@ -11,14 +11,12 @@ namespace berth::gpu {
 namespace {
 namespace attention_family {
 
-// Addresses of what a library reads are multiples of 16 bytes: rows of d and e
-// elements of 2 bytes, and logarithms, where a part of a split op may begin at
-// any sequence.
-constexpr int64_t kRowUnit = 8, kSumUnit = 4;
+constexpr int64_t kRowUnit = 8;  // so rows of 16 bits are aligned
 
-// Describes the op, or nothing where the library is not asked: with a mask,
-// without elements, with axes that broadcast.
-LibraryOp library_op(const Recipe& r, LibraryOp::What what, int mask) {
+// Describes the op, or nothing where the library is not asked: with a mask, no
+// elements, axes that broadcast, or logarithms of a part that begin anywhere.
+LibraryOp library_op(const Recipe& r, LibraryOp::What what, int mask,
+                     const Arg& logarithms) {
   const Shape &q = r.in_shape(0), &k = r.in_shape(1), &v = r.in_shape(2);
   const int rank = q.rank();
   if (r.num_in() > mask || rank < 3 || k.rank() != rank || v.rank() != rank) {
@@ -33,10 +31,9 @@ LibraryOp library_op(const Recipe& r, LibraryOp::What what, int mask) {
   a.heads = q[rank - 3];
   a.s = q[rank - 2], a.d = q[rank - 1];
   a.t = k[rank - 2], a.e = v[rank - 1];
-  const int64_t sums = a.heads * a.s;
-  const bool aligned = a.d % kRowUnit == 0 && a.e % kRowUnit == 0 &&
-                       (r.args().unsplit == nullptr || sums % kSumUnit == 0);
-  const bool empty = a.batch * sums * a.t * a.d * a.e == 0;
+  const bool aligned =
+      a.d % kRowUnit == 0 && a.e % kRowUnit == 0 && r.is_aligned({logarithms});
+  const bool empty = a.batch * a.heads * a.s * a.t * a.d * a.e == 0;
   const bool fits = std::max(q.num_elements(), v.num_elements()) <= INT32_MAX;
   if (!aligned || empty || !fits) return {};
   a.causal = r.args().attr<bool>("is_causal");
@@ -47,7 +44,7 @@ LibraryOp library_op(const Recipe& r, LibraryOp::What what, int mask) {
 }
 
 bool attention(Recipe& r) {
-  const LibraryOp op = library_op(r, LibraryOp::What::kAttention, 3);
+  const LibraryOp op = library_op(r, LibraryOp::What::kAttention, 3, out(1));
   if (op.dtype == DType::kInvalid) return false;
   LibraryKernel kernel = r.library(op);
   if (!kernel.kernel) return false;
@@ -56,7 +53,7 @@ bool attention(Recipe& r) {
 }
 
 bool attention_grad(Recipe& r) {
-  const LibraryOp op = library_op(r, LibraryOp::What::kAttentionGrad, 6);
+  const LibraryOp op = library_op(r, LibraryOp::What::kAttentionGrad, 6, in(4));
   if (op.dtype == DType::kInvalid) return false;
   LibraryKernel kernel = r.library(op);
   if (!kernel.kernel) return false;
