@@ -1,0 +1,34 @@
+// WireMessage: a message in the encoding of protocol buffers that is being
+// written. A value.
+
+#ifndef BERTH_BASE_WIRE_MESSAGE_H_
+#define BERTH_BASE_WIRE_MESSAGE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace berth {
+
+class WireMessage {
+ public:
+  WireMessage& number(int field, int64_t value);  // varint
+  WireMessage& real(int field, double value);     // 64 bits
+  WireMessage& single(int field, float value);    // 32 bits
+  WireMessage& bytes(int field, const std::string& value);
+  WireMessage& message(int field, const WireMessage& m) {
+    return bytes(field, m.text_);
+  }
+  WireMessage& reals(int field, const std::vector<double>& values);  // packed
+  const std::string& text() const { return text_; }
+
+ private:
+  void varint(uint64_t v);
+  void tag(int field, int type);
+  void fixed(uint64_t bits, int bytes);
+  std::string text_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_BASE_WIRE_MESSAGE_H_
