@@ -22,8 +22,15 @@ WireMessage& WireMessage::number(int field, int64_t value) {
   return *this;
 }
 WireMessage& WireMessage::real(int field, double value) {
+  return fixed64(field, std::bit_cast<uint64_t>(value));
+}
+WireMessage& WireMessage::fixed64(int field, uint64_t value) {
   tag(field, 1);
-  fixed(std::bit_cast<uint64_t>(value), 8);
+  fixed(value, 8);
+  return *this;
+}
+WireMessage& WireMessage::packed(uint64_t value) {
+  varint(value);
   return *this;
 }
 WireMessage& WireMessage::single(int field, float value) {
@@ -31,7 +38,7 @@ WireMessage& WireMessage::single(int field, float value) {
   fixed(std::bit_cast<uint32_t>(value), 4);
   return *this;
 }
-WireMessage& WireMessage::bytes(int field, const std::string& value) {
+WireMessage& WireMessage::bytes(int field, std::string_view value) {
   tag(field, 2);
   varint(value.size());
   text_ += value;

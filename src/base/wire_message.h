@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace berth {
@@ -15,12 +16,17 @@ class WireMessage {
   WireMessage& number(int field, int64_t value);  // varint
   WireMessage& real(int field, double value);     // 64 bits
   WireMessage& single(int field, float value);    // 32 bits
-  WireMessage& bytes(int field, const std::string& value);
+  WireMessage& fixed64(int field, uint64_t value);
+  WireMessage& bytes(int field, std::string_view value);
   WireMessage& message(int field, const WireMessage& m) {
     return bytes(field, m.text_);
   }
   WireMessage& reals(int field, const std::vector<double>& values);  // packed
+  // An element of packed numbers: varints without a field.
+  WireMessage& packed(uint64_t value);
   const std::string& text() const { return text_; }
+  bool empty() const { return text_.empty(); }
+  void clear() { text_.clear(); }
 
  private:
   void varint(uint64_t v);
