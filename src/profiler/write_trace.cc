@@ -11,7 +11,10 @@ namespace berth::profiler {
 
 void Timeline::write(const std::string& path) const {
   std::ofstream out(path, std::ios::binary);
-  out << (path.ends_with(".pftrace") ? perfetto() : json());
+  out << (path.ends_with(".pftrace")     ? perfetto()
+          : path.ends_with(".folded")    ? folded()
+          : path.ends_with(".xplane.pb") ? xspace()
+                                         : json());
   out.close();
   if (out) return;
   throw errors::InvalidArgument(fmt::format(
