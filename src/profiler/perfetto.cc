@@ -202,14 +202,14 @@ void PerfettoWriter::annotate(AnnotationName name, std::string_view text,
   annotation_.clear();
   annotation_.number(Annotation::kName, name);
   annotation_.number(Annotation::kText, process.texts.of(text, &interned_));
-  event_.message(Event::kAnnotation, annotation_);
+  event_.message(TrackEvent::kAnnotation, annotation_);
 }
 
 void PerfettoWriter::annotate(AnnotationName name, int64_t value) {
   if (value == 0) return;
   annotation_.clear();
   annotation_.number(Annotation::kName, name).number(Annotation::kInt, value);
-  event_.message(Event::kAnnotation, annotation_);
+  event_.message(TrackEvent::kAnnotation, annotation_);
 }
 
 void PerfettoWriter::annotate(AnnotationName name, double value) {
@@ -220,13 +220,14 @@ void PerfettoWriter::annotate(AnnotationName name, double value) {
   }
   annotation_.clear();
   annotation_.number(Annotation::kName, name).real(Annotation::kDouble, value);
-  event_.message(Event::kAnnotation, annotation_);
+  event_.message(TrackEvent::kAnnotation, annotation_);
 }
 
 // Name, kind and annotations.
 void PerfettoWriter::describe(const TimelineEvent& e, Process& process) {
-  event_.number(Event::kCategory, process.categories.of(e.kind, &interned_));
-  event_.number(Event::kName, process.names.of(e.name, &interned_));
+  event_.number(TrackEvent::kCategory,
+                process.categories.of(e.kind, &interned_));
+  event_.number(TrackEvent::kName, process.names.of(e.name, &interned_));
   if (e.site.file != nullptr) {
     std::string& line = lines_[{e.site.file, e.site.line}];
     if (line.empty()) line = fmt::format("{}:{}", e.site.file, e.site.line);
@@ -266,12 +267,13 @@ void PerfettoWriter::add_event(int32_t k) {
   const int64_t begin = layout_.begin_ns[k], end = layout_.end_ns[k];
   const int64_t track = lane < 0 ? memory_track_[r] : track_[r] + lane;
   begin_packet(process, begin - origin);
-  event_.number(Event::kType, lane < 0 ? Event::kCounter : Event::kBegin);
-  event_.number(Event::kTrack, track);
+  event_.number(TrackEvent::kType,
+                lane < 0 ? TrackEvent::kCounter : TrackEvent::kBegin);
+  event_.number(TrackEvent::kTrack, track);
   describe(events_[k], process);
   describe_own(k);
   if (lane < 0) {
-    event_.number(Event::kCounterValue, events_[k].bytes);
+    event_.number(TrackEvent::kCounterValue, events_[k].bytes);
     if (end > begin) own_.number(Own::kDuration, end - begin);
   } else {
     add_flows(k);
@@ -280,7 +282,8 @@ void PerfettoWriter::add_event(int32_t k) {
   end_packet();
   if (lane < 0) return;
   begin_packet(process, end - origin);
-  event_.number(Event::kType, Event::kEnd).number(Event::kTrack, track);
+  event_.number(TrackEvent::kType, TrackEvent::kEnd)
+      .number(TrackEvent::kTrack, track);
   packet_.message(Packet::kTrackEvent, event_);
   end_packet();
 }
@@ -289,12 +292,13 @@ void PerfettoWriter::add_flows(int32_t k) {
   int64_t number = first_flow_[k];
   for (const int32_t a : events_[k].after) {
     if (!crosses(a, k)) continue;
-    event_.fixed64(Event::kTerminatingFlow, static_cast<uint64_t>(number++));
+    event_.fixed64(TrackEvent::kTerminatingFlow,
+                   static_cast<uint64_t>(number++));
   }
   auto out =
       std::lower_bound(flows_.begin(), flows_.end(), std::pair(k, int64_t{0}));
   for (; out != flows_.end() && out->first == k; ++out) {
-    event_.fixed64(Event::kFlow, static_cast<uint64_t>(out->second));
+    event_.fixed64(TrackEvent::kFlow, static_cast<uint64_t>(out->second));
   }
 }
 

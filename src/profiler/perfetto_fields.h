@@ -28,7 +28,7 @@ struct Descriptor {
   static constexpr int kUnit = 3, kUnitBytes = 3;   // of kCounter
 };
 
-struct Event {
+struct TrackEvent {
   static constexpr int kCategory = 3, kAnnotation = 4, kType = 9, kName = 10,
                        kTrack = 11, kCounterValue = 30, kFlow = 47,
                        kTerminatingFlow = 48;
@@ -48,13 +48,13 @@ struct Interned {
 
 // What only Timeline::read() reads.
 struct Own {
-  // Of the first packet.
+  // In the first packet.
   static constexpr int kVersion = 1, kEvents = 2, kDropped = 3;
-  // Of processes.
+  // In the packet of a clock.
   static constexpr int kTask = 4, kSimulated = 5, kOrigin = 6;
-  // Of events: their place, if it is not one after that of the event before;
-  // the place minus those of `after`, packed; how long one lasts that has no
-  // end of its own.
+  // In those of events: their place, if it is not one after that of the event
+  // before; the place minus those of `after`, packed; how long one lasts that
+  // has no end of its own.
   static constexpr int kPlace = 7, kAfter = 8, kDuration = 9;
 };
 

@@ -27,10 +27,10 @@ namespace {
 namespace fields = perfetto_fields;
 using fields::Annotation;
 using fields::Descriptor;
-using fields::Event;
 using fields::Interned;
 using fields::Own;
 using fields::Packet;
+using fields::TrackEvent;
 
 // A field: of varints and fixed numbers `number`, of all others `bytes`.
 struct Field {
@@ -255,18 +255,19 @@ void PerfettoFile::read_event(const PacketParts& packet, const OwnParts& own) {
   uint64_t type = 0, track = 0;
   TimelineEvent e;
   each(packet.event, [&](const Field& f) {
-    if (f.id == Event::kType) type = f.number;
-    if (f.id == Event::kTrack) track = f.number;
-    if (f.id == Event::kName) {
+    if (f.id == TrackEvent::kType) type = f.number;
+    if (f.id == TrackEvent::kTrack) track = f.number;
+    if (f.id == TrackEvent::kName) {
       e.name = text_of(sequence.names, f.number, "name");
     }
-    if (f.id == Event::kCategory) {
+    if (f.id == TrackEvent::kCategory) {
       e.kind = text_of(sequence.categories, f.number, "category");
     }
-    if (f.id == Event::kAnnotation) read_annotation(f.bytes, &sequence, &e);
+    if (f.id == TrackEvent::kAnnotation)
+      read_annotation(f.bytes, &sequence, &e);
   });
   const double us = us_of(sequence.origin, packet.time);
-  if (type == Event::kEnd) {
+  if (type == TrackEvent::kEnd) {
     std::vector<size_t>& open = open_[track];
     if (open.empty()) fail("an end without a begin");
     events_[open.back()].end_us = us;
@@ -274,7 +275,7 @@ void PerfettoFile::read_event(const PacketParts& packet, const OwnParts& own) {
     --num_open_;
     return;
   }
-  if (type != Event::kBegin && type != Event::kCounter) {
+  if (type != TrackEvent::kBegin && type != TrackEvent::kCounter) {
     fail(fmt::format("an event of type {}", type));
   }
   e.track = track_of(track);
@@ -286,7 +287,7 @@ void PerfettoFile::read_event(const PacketParts& packet, const OwnParts& own) {
   if (place >= *expected_) fail(fmt::format("place {} of an event", place));
   next_place_ = place + 1;
   read_after(own.after, static_cast<int64_t>(place), &e.after);
-  if (type == Event::kBegin) {
+  if (type == TrackEvent::kBegin) {
     open_[track].push_back(events_.size());
     ++num_open_;
   }
@@ -380,8 +381,7 @@ void PerfettoFile::read_after(std::string_view packed, int64_t place,
   }
 }
 
-// Perfetto wants them by begin; whoever made the timeline may have had another
-// order.
+// The packets are sorted by begin; the timeline may have had another order.
 void PerfettoFile::put_in_place() {
   std::vector<bool> is_taken(events_.size());
   bool is_sorted = true;

@@ -131,12 +131,12 @@ class XSpaceWriter {
   void add_steps();
   void add_event(int32_t k);
   void add_memory(int32_t k);
-  // From 1; 0: between steps.
+  // From 0, as XProf numbers them; -1: between steps.
   int64_t step_of(int32_t k) const {
     const auto next = std::upper_bound(
         steps_.begin(), steps_.end(), layout_.begin_ns[k],
         [](int64_t ns, const Step& s) { return ns < s.begin_ns; });
-    if (next == steps_.begin()) return 0;
+    if (next == steps_.begin()) return -1;
     return layout_.begin_ns[k] < std::prev(next)->end_ns ? next - steps_.begin()
                                                          : 0;
   }
@@ -168,10 +168,10 @@ void XSpaceWriter::add_steps() {
   Plane& host = planes_["/host:CPU"];
   int64_t number = 0;
   for (const Step& s : steps_) {
-    ++number;
     XEvent event(&host, s.name, s.begin_ns - origin_[0], s.end_ns - s.begin_ns);
-    event.stat("group_id", number).stat("step_num", number - 1);
+    event.stat("group_id", number).stat("step_num", number);
     event.stat("_r", int64_t{1});
+    ++number;
     line_of(&host, -1, 0, "steps")
         .message(XLineField::kEvents, event.message());
   }
@@ -187,7 +187,7 @@ void XSpaceWriter::add_event(int32_t k) {
   if (e.kind == "input") name = "IteratorGetNext " + name;  // XProf's word
   XEvent event(&plane, name, layout_.begin_ns[k] - origin_[row.simulated],
                layout_.end_ns[k] - layout_.begin_ns[k]);
-  if (const int64_t step = row.simulated ? 0 : step_of(k); step > 0) {
+  if (const int64_t step = row.simulated ? -1 : step_of(k); step >= 0) {
     event.stat("group_id", step);
   }
   if (is_op(e)) event.stat("tf_op", name);
@@ -224,7 +224,7 @@ void XSpaceWriter::add_memory(int32_t k) {
       .stat("region_type", "output")
       .stat("data_type", int64_t{1})
       .stat("shape", e.detail);
-  if (const int64_t step = row.simulated ? 0 : step_of(k); step > 0) {
+  if (const int64_t step = row.simulated ? -1 : step_of(k); step >= 0) {
     event.stat("group_id", step);
   }
   line_of(&host, layout_.row[k], -1, fmt::format("{} memory", row.track))
