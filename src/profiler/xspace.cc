@@ -137,8 +137,8 @@ class XSpaceWriter {
         steps_.begin(), steps_.end(), layout_.begin_ns[k],
         [](int64_t ns, const Step& s) { return ns < s.begin_ns; });
     if (next == steps_.begin()) return -1;
-    return layout_.begin_ns[k] < std::prev(next)->end_ns ? next - steps_.begin()
-                                                         : 0;
+    const bool is_in = layout_.begin_ns[k] < std::prev(next)->end_ns;
+    return is_in ? next - steps_.begin() - 1 : -1;
   }
 
   const std::vector<TimelineEvent>& events_;
