@@ -30,7 +30,7 @@ class Timeline:
         return self._core.json()
 
     def write(self, path):
-        """Writes a file that Perfetto and Chrome open."""
+        """Writes a file of the format that its ending names: .pftrace (Perfetto), .folded, .xplane.pb, else Chrome's."""
         self._core.write(str(path))
 
     def _repr_html_(self):
@@ -63,7 +63,9 @@ def _save(timeline, logdir):
     """Where TensorBoard's profile plug-in looks."""
     run = os.path.join(logdir, "plugins", "profile", time.strftime("%Y_%m_%d_%H_%M_%S"))
     os.makedirs(run, exist_ok=True)
-    with gzip.open(os.path.join(run, f"{socket.gethostname()}.trace.json.gz"), "wt") as out:
+    host = os.path.join(run, socket.gethostname())
+    timeline.write(f"{host}.xplane.pb")
+    with gzip.open(f"{host}.trace.json.gz", "wt") as out:
         out.write(timeline.json())
 
 

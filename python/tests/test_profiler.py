@@ -32,6 +32,9 @@ def test_a_recording_has_plans_eager_ops_and_names(tmp_path):
     with gzip.open(file, "rt") as trace:
         names = [e["name"] for e in json.load(trace)["traceEvents"]]
     assert names.count("train (step_num=1)") == 1
+    plane, = glob.glob(str(tmp_path / "plugins/profile/*/*.xplane.pb"))
+    with open(plane, "rb") as space:
+        assert b"/host:CPU" in space.read()
     html = profile.timeline._repr_html_()
     assert html.startswith("<svg") and html.count("<rect") == len(events)
 
