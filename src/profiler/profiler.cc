@@ -59,9 +59,19 @@ Timeline resolved(const timeline::Recording& r) {
   events.reserve(r.events.size());
   for (const timeline::RecordedEvent& e : r.events) {
     const timeline::EventType& t = r.types[e.type];
-    events.push_back({t.track, t.name, t.kind, t.site, e.begin_us, e.end_us,
-                      t.detail, t.bytes, t.flops, t.predicted_us, e.run,
-                      places.after(e), {}});
+    events.push_back({t.track,
+                      t.name,
+                      t.kind,
+                      t.site,
+                      e.begin_us,
+                      e.end_us,
+                      t.detail,
+                      t.bytes,
+                      t.flops,
+                      t.predicted_us,
+                      e.run,
+                      places.after(e),
+                      {}});
   }
   return Timeline(std::move(events), r.dropped);
 }
@@ -91,9 +101,9 @@ Trace::Trace(std::string name, Site site)
 
 Trace::~Trace() {
   if (begin_us_ < 0 || !timeline::is_on()) return;
-  timeline::add(
-      {begin_us_, host_clock_us(),
-       timeline::type_of(kAnnotations, name_, "annotation", site_), 0});
+  timeline::add({begin_us_, host_clock_us(),
+                 timeline::type_of(kAnnotations, name_, "annotation", site_),
+                 0});
 }
 
 namespace {
