@@ -31,6 +31,7 @@ void add_man(CLI::App& program);
 void add_ops(CLI::App& program);
 void add_place(CLI::App& program);
 void add_plan(CLI::App& program);
+void add_report(CLI::App& program);
 void add_run(CLI::App& program);
 void add_verify_plan(CLI::App& program);
 void add_worker(CLI::App& program);

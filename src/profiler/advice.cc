@@ -203,7 +203,8 @@ class Adviser {
     double us = 0, most = 0;
     std::string line;
     for (const OpRow& row : a_.ops) {
-      if (row.limit != OpLimit::kMemory || row.critical_us <= 0) continue;
+      const bool out_of_cache = row.bytes >= 4 << 20;
+      if (row.limit != OpLimit::kMemory || !out_of_cache) continue;
       us += row.critical_us;
       if (row.critical_us <= most) continue;
       most = row.critical_us;

@@ -83,7 +83,7 @@ void EventIndex::find_clock() {
   double us[2] = {0, 0};
   for (size_t e = 0; e < events.size(); ++e) {
     if (classes[e] != EventClass::kCompute) continue;
-    us[is_virtual[track[e]]] += events[e].end_us - events[e].begin_us;
+    us[is_virtual[track[e]] ? 1 : 0] += events[e].end_us - events[e].begin_us;
   }
   simulated = us[1] > us[0];
   std::vector<char> computes(tracks.size(), 0);
