@@ -41,6 +41,7 @@ struct TimelineEvent {
   // The events, by place in the timeline, that had to end before this began.
   std::vector<int32_t> after = {};
   std::string task;  // of a cluster, "worker:1"; empty: this process
+  bool simulated = false;  // times are virtual: those of a simulated device
 };
 
 // What was recorded, in the order of the beginnings. A value.

@@ -65,9 +65,9 @@ void add_event_file(nb::module_& m) {
       // (name, op) pairs.
       .def("graph",
            [](EventFile& f, nb::list ops) {
-             keras::WireMessage graph;
+             WireMessage graph;
              for (nb::handle op : ops) {
-               graph.message(1, keras::WireMessage()
+               graph.message(1, WireMessage()
                                     .bytes(1, nb::cast<std::string>(op[0]))
                                     .bytes(2, nb::cast<std::string>(op[1])));
              }

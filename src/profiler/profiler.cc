@@ -1,13 +1,9 @@
-// profiler::start, stop, Trace, and the timeline as a file.
+// profiler::start, stop and Trace.
 
 #include "berth/profiler.h"
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <unordered_map>
 
 #include "base/timeline.h"
@@ -55,6 +51,10 @@ class PlacesOfRuns {
 
 Timeline resolved(const timeline::Recording& r) {
   const PlacesOfRuns places(r);
+  std::vector<bool> simulated;  // by type
+  for (const timeline::EventType& t : r.types) {
+    simulated.push_back(on_virtual_clock(t.track));
+  }
   std::vector<TimelineEvent> events;
   events.reserve(r.events.size());
   for (const timeline::RecordedEvent& e : r.events) {
@@ -71,7 +71,8 @@ Timeline resolved(const timeline::Recording& r) {
                       t.predicted_us,
                       e.run,
                       places.after(e),
-                      {}});
+                      {},
+                      simulated[e.type]});
   }
   return Timeline(std::move(events), r.dropped);
 }
@@ -104,65 +105,6 @@ Trace::~Trace() {
   timeline::add({begin_us_, host_clock_us(),
                  timeline::type_of(kAnnotations, name_, "annotation", site_),
                  0});
-}
-
-namespace {
-
-// What the rows of one clock have in common.
-struct Clock {
-  const char* mark;
-  std::optional<double> first = {};  // they begin at 0
-};
-
-}  // namespace
-
-std::string Timeline::json() const {
-  using nlohmann::json;
-  json all = json::array();
-  struct Row {
-    int id;
-    const Clock& clock;
-  };
-  std::map<std::string, Row> rows;
-  Clock clocks[2] = {{""}, {" (simulated time)"}};
-  for (const TimelineEvent& e : events_) {
-    auto row = rows.find(e.track);
-    if (row == rows.end()) {
-      Clock& clock = clocks[on_virtual_clock(e.track)];
-      if (!clock.first) clock.first = e.begin_us;
-      const int id = static_cast<int>(rows.size()) + 1;
-      row = rows.emplace(e.track, Row{id, clock}).first;
-      all.push_back({{"ph", "M"},
-                     {"pid", id},
-                     {"name", "process_name"},
-                     {"args", {{"name", e.track + clock.mark}}}});
-    }
-    json args = {{"kind", e.kind}};
-    if (e.site.file != nullptr) {
-      args["line"] = fmt::format("{}:{}", e.site.file, e.site.line);
-    }
-    all.push_back({{"ph", "X"},
-                   {"pid", row->second.id},
-                   {"tid", 1},
-                   {"name", e.name},
-                   {"ts", e.begin_us - *row->second.clock.first},
-                   {"dur", e.end_us - e.begin_us},
-                   {"args", args}});
-  }
-  // Names of files and ops may be any bytes.
-  return json({{"displayTimeUnit", "ms"}, {"traceEvents", all}})
-      .dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
-void Timeline::write(const std::string& path) const {
-  std::ofstream out(path, std::ios::binary);
-  out << json();
-  out.close();
-  if (out) return;
-  throw errors::InvalidArgument(fmt::format(
-      "profiler: \"{}\" cannot be written; expected a path in a folder that "
-      "exists, with room",
-      path));
 }
 
 }  // namespace berth::profiler

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
@@ -20,43 +19,6 @@
 #include "io/record_format.h"
 
 namespace berth::keras {
-
-void WireMessage::varint(uint64_t v) {
-  for (; v >= 0x80; v >>= 7) text_ += static_cast<char>(v | 0x80);
-  text_ += static_cast<char>(v);
-}
-void WireMessage::tag(int field, int type) {
-  varint(static_cast<uint64_t>(field) << 3 | static_cast<uint64_t>(type));
-}
-void WireMessage::fixed(uint64_t bits, int bytes) {
-  for (int i = 0; i < bytes; ++i) text_ += static_cast<char>(bits >> (8 * i));
-}
-WireMessage& WireMessage::number(int field, int64_t value) {
-  tag(field, 0);
-  varint(static_cast<uint64_t>(value));
-  return *this;
-}
-WireMessage& WireMessage::real(int field, double value) {
-  tag(field, 1);
-  fixed(std::bit_cast<uint64_t>(value), 8);
-  return *this;
-}
-WireMessage& WireMessage::single(int field, float value) {
-  tag(field, 5);
-  fixed(std::bit_cast<uint32_t>(value), 4);
-  return *this;
-}
-WireMessage& WireMessage::bytes(int field, const std::string& value) {
-  tag(field, 2);
-  varint(value.size());
-  text_ += value;
-  return *this;
-}
-WireMessage& WireMessage::reals(int field, const std::vector<double>& values) {
-  WireMessage packed;
-  for (double v : values) packed.fixed(std::bit_cast<uint64_t>(v), 8);
-  return bytes(field, packed.text_);
-}
 
 namespace {
 

@@ -1,5 +1,5 @@
 // Event files as TensorBoard reads them: records with checksums, each a
-// message in the wire format of protocol buffers. One thread.
+// message. One thread.
 
 #ifndef BERTH_KERAS_CALLBACKS_EVENT_FILE_H_
 #define BERTH_KERAS_CALLBACKS_EVENT_FILE_H_
@@ -9,27 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/wire_message.h"
+
 namespace berth::keras {
-
-// A message that is being written, field by field (protobuf's encoding).
-class WireMessage {
- public:
-  WireMessage& number(int field, int64_t value);  // varint
-  WireMessage& real(int field, double value);     // 64 bits
-  WireMessage& single(int field, float value);    // 32 bits
-  WireMessage& bytes(int field, const std::string& value);
-  WireMessage& message(int field, const WireMessage& m) {
-    return bytes(field, m.text_);
-  }
-  WireMessage& reals(int field, const std::vector<double>& values);  // packed
-  const std::string& text() const { return text_; }
-
- private:
-  void varint(uint64_t v);
-  void tag(int field, int type);
-  void fixed(uint64_t bits, int bytes);
-  std::string text_;
-};
 
 // Values of a Summary.
 WireMessage scalar_summary(const std::string& tag, double value);
