@@ -92,7 +92,7 @@ class Columns {
              std::string* bytes) {
     const int32_t first = events[0];
     // Each clock begins at 0.
-    double& origin = origin_[x_.counts[first]];
+    double& origin = origin_[x_.counts[first] ? 1 : 0];
     if (origin < 0) origin = origin_of(first);
     uint64_t before = 0;
     const auto units = [](double us) {
