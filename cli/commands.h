@@ -32,6 +32,7 @@ void add_ops(CLI::App& program);
 void add_place(CLI::App& program);
 void add_plan(CLI::App& program);
 void add_profile(CLI::App& program);
+void add_report(CLI::App& program);
 void add_run(CLI::App& program);
 void add_verify_plan(CLI::App& program);
 void add_worker(CLI::App& program);

@@ -10,6 +10,7 @@
 //   berth ops [OP] [--device NAME] [--markdown | --json]  ops and kernels
 //   berth place GRAPH [--devices LIST] ...           where ops would run
 //   berth plan FILE [--cluster FILE] ...             the best placement
+//   berth report TRACE [-o PAGE] ...                 where the time went
 //   berth run FILE [--inputs FILE] ...               calls a saved function
 //   berth verify-plan FILE PLAN                      checks a plan file
 //   berth worker [--devices LIST]                    devices for a cluster
@@ -46,6 +47,7 @@ int main(int argc, char** argv) {
     berth::cli::add_place(program);
     berth::cli::add_plan(program);
     berth::cli::add_profile(program);
+    berth::cli::add_report(program);
     berth::cli::add_run(program);
     berth::cli::add_verify_plan(program);
     berth::cli::add_worker(program);

@@ -1,0 +1,104 @@
+// berth report: where the time of a recorded program went, as a page or JSON.
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "berth/errors.h"
+#include "cli/commands.h"
+#include "cli/place_output.h"
+#include "io/atomic_file.h"
+#include "profiler/analysis.h"
+#include "profiler/report_page.h"
+
+namespace berth::cli {
+
+namespace {
+
+struct ReportArguments {
+  std::vector<std::string> traces, compared;
+  std::string output = "report.html";
+  bool json = false;
+};
+
+std::string file_name(const std::string& path) {
+  return std::filesystem::path(path).stem().string();
+}
+
+profiler::Timeline read_traces(const std::vector<std::string>& paths) {
+  if (paths.size() == 1) return profiler::Timeline::read(paths[0]);
+  std::vector<profiler::Timeline> all;
+  std::vector<std::string> names;
+  for (const std::string& path : paths) {
+    all.push_back(profiler::Timeline::read(path));
+    names.push_back(file_name(path));
+  }
+  return profiler::joined(all, names);
+}
+
+void print_advice(const profiler::Analysis& a) {
+  fmt::print("{}\nstep: {:.0f} us (median of {}), {:.1f} % explained\n",
+             a.verdict, a.step_us, a.steps, 100 * a.explained);
+  for (const profiler::Advice& v : a.advice) {
+    fmt::print("- {}: {:.0f} us ({:.0f} %) of a step{}\n", v.title, v.gain_us,
+               100 * v.share, v.line.empty() ? "" : "; " + v.line);
+  }
+}
+
+void report(const ReportArguments& o) {
+  if (o.traces.empty() == o.compared.empty()) {
+    throw UsageError("report: expected traces, or --compare A B");
+  }
+  std::vector<profiler::OpDifference> differences;
+  std::vector<std::string> shown = o.traces;
+  if (!o.compared.empty()) shown = {o.compared[1]};
+  const profiler::Timeline timeline = read_traces(shown);
+  const profiler::Analysis analysis = profiler::analyze(timeline);
+  std::string title = file_name(shown[0]);
+  if (!o.compared.empty()) {
+    differences = profiler::compare(
+        profiler::analyze(read_traces({o.compared[0]})), analysis);
+    title += " against " + file_name(o.compared[0]);
+  }
+  if (o.json) {
+    Json document = profiler::to_json(analysis);
+    if (!o.compared.empty()) {
+      document["compared"] = profiler::to_json(differences);
+    }
+    print(document);
+    return;
+  }
+  const std::string page =
+      profiler::report_page(timeline, analysis, title, differences);
+  io::AtomicFile file(o.output, "report: -o");
+  file.append(page.data(), page.size());
+  file.commit();
+  print_advice(analysis);
+  fmt::print("{} ({:.1f} MB)\n", o.output,
+             static_cast<double>(page.size()) / 1e6);
+}
+
+}  // namespace
+
+void add_report(CLI::App& program) {
+  auto o = std::make_shared<ReportArguments>();
+  CLI::App* report_command = program.add_subcommand(
+      "report", "Shows where the time of a recorded program went, as a page");
+  report_command->add_option(
+      "trace", o->traces,
+      "files that profiler::Timeline::write() wrote in Perfetto's format; "
+      "several: tasks of one run");
+  report_command->add_option("-o,--output", o->output, "the page")
+      ->capture_default_str();
+  report_command->add_flag("--json", o->json,
+                           "as JSON (docs/json.md) instead of a page");
+  report_command
+      ->add_option("--compare", o->compared,
+                   "two traces: shows the second, op by op against the first")
+      ->expected(2);
+  report_command->callback([o] { report(*o); });
+}
+
+}  // namespace berth::cli
