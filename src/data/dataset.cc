@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/diagnostics.h"
+#include "base/timeline.h"
 #include "base/where.h"
 #include "berth/data.h"
 #include "data/pass_state.h"

@@ -1,8 +1,9 @@
 // PlanProblem: the planner's input as plain arrays.
 //
 // Made from a traced graph (problem_of_graph.h) or read from a file
-// (cli/planner/problem_file.h); shared by search, bounds, what-if and explanations.
-// A value; read-only while it is planned, by any number of threads.
+// (cli/planner/problem_file.h); shared by search, bounds, what-if and
+// explanations. A value; read-only while it is planned, by any number of
+// threads.
 
 #ifndef BERTH_PLANNER_PROBLEM_H_
 #define BERTH_PLANNER_PROBLEM_H_

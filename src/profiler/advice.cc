@@ -52,7 +52,7 @@ class Adviser {
     std::string title = "Prepare batches while the step runs: prefetch";
     std::string line;
     if (!a_.stages.empty()) {
-      const StageUse& slow = a_.stages.front();
+      const InputStageUse& slow = a_.stages.front();
       producer = slow.own_us / steps_;
       title = fmt::format(
           "Speed up the input stage \"{}\": prefetch after it, "
@@ -78,8 +78,8 @@ class Adviser {
   // The edge that is longest on the critical path, with the op that reads it.
   void transfers() {
     std::map<std::string, double> edges;
-    const OpRow* longest = nullptr;
-    for (const OpRow& row : a_.ops) {
+    const OpSummary* longest = nullptr;
+    for (const OpSummary& row : a_.ops) {
       if (row.kind != "copy" || row.critical_us <= 0) continue;
       edges[row.detail] += row.critical_us;
       if (longest == nullptr || row.critical_us > longest->critical_us) {
@@ -111,18 +111,18 @@ class Adviser {
   // Devices with the same kinds of ops, as replicas have, and unequal times.
   void shares() {
     std::map<std::string, std::map<std::string, int64_t>> kinds;
-    for (const OpRow& row : a_.ops) {
+    for (const OpSummary& row : a_.ops) {
       if (!row.is_transfer && row.count > 0) kinds[row.device][row.kind]++;
     }
     std::map<std::string, double> busy;
-    for (const DeviceUse& d : a_.devices) busy[d.name] = d.busy_us / steps_;
-    const DeviceUse* slowest = nullptr;
-    for (const DeviceUse& d : a_.devices) {
+    for (const DeviceTime& d : a_.devices) busy[d.name] = d.busy_us / steps_;
+    const DeviceTime* slowest = nullptr;
+    for (const DeviceTime& d : a_.devices) {
       if (slowest == nullptr || d.busy_us > slowest->busy_us) slowest = &d;
     }
     double speeds = 0, most = 0;
     int alike = 0;
-    for (const DeviceUse& d : a_.devices) {
+    for (const DeviceTime& d : a_.devices) {
       if (busy[d.name] <= 0 || kinds[d.name] != kinds[slowest->name]) continue;
       ++alike;
       speeds += 1 / busy[d.name];
@@ -150,7 +150,7 @@ class Adviser {
     std::vector<char> in_row(x_.tracks.size(), 0);
     for (size_t e = 0; e < x_.events.size(); ++e) {
       if (x_.step[e] < 0 || !x_.is_work(static_cast<int32_t>(e))) continue;
-      const OpRow& row = a_.ops[x_.op[e]];
+      const OpSummary& row = a_.ops[x_.op[e]];
       char& before = in_row[x_.track[e]];
       const bool tiny = row.limit == OpLimit::kLaunch;
       if (tiny && before) {
@@ -183,13 +183,13 @@ class Adviser {
     const double exposed = a_.sums.exposed_us() / steps_;
     if (exposed <= 0) return;
     double compute = 0;
-    for (const DeviceUse& d : a_.devices) {
+    for (const DeviceTime& d : a_.devices) {
       compute = std::max(compute, d.busy_us / steps_);
     }
     const double all = a_.sums.total_us / steps_;
     const double gain = exposed - std::max(0.0, all - compute / 2);
     std::string line;
-    for (const OpRow& row : a_.ops) {
+    for (const OpSummary& row : a_.ops) {
       if (row.kind == "sum" && line.empty()) line = row.line;
     }
     add("Sum gradients while the backward pass runs: smaller buckets", line,
@@ -202,7 +202,7 @@ class Adviser {
   void memory_bound() {
     double us = 0, most = 0;
     std::string line;
-    for (const OpRow& row : a_.ops) {
+    for (const OpSummary& row : a_.ops) {
       const bool out_of_cache = row.bytes >= 4 << 20;
       if (row.limit != OpLimit::kMemory || !out_of_cache) continue;
       us += row.critical_us;

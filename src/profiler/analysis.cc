@@ -27,7 +27,7 @@ namespace {
 // The cause on which the device that works most idles longest, or its ops.
 std::string verdict_of(const Analysis& a) {
   if (a.devices.empty()) return "No op is recorded on a device.";
-  const DeviceUse& d =
+  const DeviceTime& d =
       *std::max_element(a.devices.begin(), a.devices.end(),
                         [](auto& p, auto& q) { return p.busy_us < q.busy_us; });
   if (d.window_us <= 0) return "No step is recorded.";
@@ -88,7 +88,7 @@ Analysis analyze(const Timeline& timeline) {
   a.roofs = add_limits(x, &a.ops);
   follow_critical_path(x, &a);
   a.advice = advice_for(x, a);
-  std::erase_if(a.ops, [](const OpRow& row) { return row.count == 0; });
+  std::erase_if(a.ops, [](const OpSummary& row) { return row.count == 0; });
   std::stable_sort(a.ops.begin(), a.ops.end(),
                    [](auto& p, auto& q) { return p.total_us > q.total_us; });
   a.verdict = verdict_of(a);
@@ -126,7 +126,7 @@ Timeline joined(const std::vector<Timeline>& all,
 std::vector<OpDifference> compare(const Analysis& a, const Analysis& b) {
   std::map<std::array<std::string, 3>, OpDifference> rows;
   const auto add = [&](const Analysis& of, bool is_b) {
-    for (const OpRow& op : of.ops) {
+    for (const OpSummary& op : of.ops) {
       OpDifference& row = rows[{op.name, op.kind, op.device}];
       row.name = op.name;
       row.kind = op.kind;

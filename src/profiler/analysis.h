@@ -34,7 +34,7 @@ constexpr size_t kIdleCauses = 8;
 const char* name_of(IdleCause cause);
 
 // Of a device, within the steps.
-struct DeviceUse {
+struct DeviceTime {
   std::string name;      // with the task: "worker:1 /CPU:0"
   double busy_us = 0;    // of the union of its ops
   double window_us = 0;  // of the steps
@@ -55,7 +55,7 @@ enum class OpLimit { kUnknown, kCompute, kMemory, kLaunch, kNeither };
 const char* name_of(OpLimit limit);
 
 // All runs of one op on one device.
-struct OpRow {
+struct OpSummary {
   std::string name, kind, device, line, detail;
   int64_t count = 0;
   double total_us = 0, median_us = 0, predicted_us = -1;
@@ -81,7 +81,7 @@ struct PathPart {
 };
 
 // A stage of the input pipeline.
-struct StageUse {
+struct InputStageUse {
   std::string name, line;
   int64_t count = 0;
   double busy_us = 0;  // of the union of its calls
@@ -112,15 +112,16 @@ struct Analysis {
   double explained = 0;  // share of the steps in which an op, a transfer, a
                          // sum, a wait or input is recorded
   std::vector<std::pair<double, double>> step_spans;  // begin and end
-  std::vector<DeviceUse> devices;
+  std::vector<DeviceTime> devices;
   OverlapShare transfers, sums;
-  double input_us = 0;     // waiting for batches, per step
-  std::vector<OpRow> ops;  // by total time
+  double input_us = 0;         // waiting for batches, per step
+  std::vector<OpSummary> ops;  // by total time
   std::vector<DeviceRoof> roofs;
   std::vector<PathPart> path;  // of the median step, from its beginning
   // Of the critical path per step, the longest first: by device and cause.
   std::vector<std::pair<std::string, double>> path_by_device;
-  std::vector<StageUse> stages;  // by own time: the first is the bottleneck
+  std::vector<InputStageUse>
+      stages;  // by own time: the first is the bottleneck
   std::vector<TaskLag> lags;
   std::vector<Advice> advice;  // by gain, at most five; each >= 3 % of a step
   std::string verdict;         // what limits the step, in a sentence

@@ -8,7 +8,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-Json use_json(const DeviceUse& d) {
+Json use_json(const DeviceTime& d) {
   Json idle = Json::object(), edges = Json::array();
   for (size_t k = 0; k < kIdleCauses; ++k) {
     idle[name_of(static_cast<IdleCause>(k))] = d.idle_us[k];
@@ -30,7 +30,7 @@ Json overlap_json(const OverlapShare& o) {
           {"bytes", o.bytes}};
 }
 
-Json op_json(const OpRow& o) {
+Json op_json(const OpSummary& o) {
   return {{"name", o.name},
           {"kind", o.kind},
           {"device", o.device},
@@ -101,7 +101,7 @@ Json to_json(const Analysis& a) {
                      return Json{{"where", p.first}, {"us", p.second}};
                    })},
           {"stages", list_of(a.stages,
-                             [](const StageUse& s) {
+                             [](const InputStageUse& s) {
                                return Json{{"name", s.name},
                                            {"line", s.line},
                                            {"count", s.count},

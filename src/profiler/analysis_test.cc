@@ -41,7 +41,7 @@ Timeline hand_made() {
   return Timeline(std::move(events));
 }
 
-double idle(const DeviceUse& d, IdleCause cause) {
+double idle(const DeviceTime& d, IdleCause cause) {
   return d.idle_us[static_cast<size_t>(cause)];
 }
 
@@ -53,7 +53,7 @@ TEST(Analysis, OfAHandMadeTimeline) {
   EXPECT_EQ(a.step_spans[0], std::make_pair(10.0, 120.0));
   EXPECT_EQ(a.step_spans[1], std::make_pair(120.0, 200.0));
   ASSERT_EQ(a.devices.size(), 2u);
-  const DeviceUse &d0 = a.devices[0], &d1 = a.devices[1];
+  const DeviceTime &d0 = a.devices[0], &d1 = a.devices[1];
   EXPECT_DOUBLE_EQ(d0.busy_us, 60);
   EXPECT_DOUBLE_EQ(d1.busy_us, 60);
   EXPECT_DOUBLE_EQ(d0.window_us, 190);
@@ -65,7 +65,7 @@ TEST(Analysis, OfAHandMadeTimeline) {
   EXPECT_DOUBLE_EQ(idle(d1, IdleCause::kStepEnd), 30);
   EXPECT_EQ(d1.idle_edges[0].first, "compute of CPU:0");
   EXPECT_EQ(d1.idle_edges[1].first, "transfer CPU:0 -> CPU:1");
-  for (const DeviceUse& d : a.devices) {
+  for (const DeviceTime& d : a.devices) {
     double all = d.busy_us;
     for (const double us : d.idle_us) all += us;
     EXPECT_NEAR(all, d.window_us, 1e-6) << d.name;
@@ -88,7 +88,7 @@ TEST(Analysis, CriticalPathGoesThroughDevicesAndCopies) {
   double all = 0;
   for (const auto& [where, us] : a.path_by_device) all += us;
   EXPECT_NEAR(all, 95, 1e-6);  // the mean step
-  for (const OpRow& row : a.ops) {
+  for (const OpSummary& row : a.ops) {
     EXPECT_DOUBLE_EQ(row.critical_us, row.kind == "copy" ? 10 : 30);
     EXPECT_EQ(row.count, 2);
     if (row.name != "A") continue;

@@ -74,13 +74,13 @@ std::vector<TaskLag> lags(const EventIndex& x) {
   return all;
 }
 
-std::vector<StageUse> stages(const EventIndex& x) {
-  std::map<int32_t, StageUse> by_op;
+std::vector<InputStageUse> stages(const EventIndex& x) {
+  std::map<int32_t, InputStageUse> by_op;
   std::vector<std::pair<double, int32_t>> borders;  // ends: ~place
   for (size_t e = 0; e < x.events.size(); ++e) {
     if (x.classes[e] != EventClass::kStage) continue;
     const int32_t place = static_cast<int32_t>(e);
-    StageUse& s = by_op[x.op[e]];
+    InputStageUse& s = by_op[x.op[e]];
     if (s.count++ == 0) s = {x.events[e].name, line_of(x.events[e]), 1};
     borders.push_back({x.events[e].begin_us, place});
     borders.push_back({x.events[e].end_us, ~place});
@@ -104,7 +104,7 @@ std::vector<StageUse> stages(const EventIndex& x) {
       ++depth[x.op[e]];
     }
   }
-  std::vector<StageUse> all;
+  std::vector<InputStageUse> all;
   for (auto& [op, s] : by_op) all.push_back(std::move(s));
   std::stable_sort(all.begin(), all.end(),
                    [](auto& a, auto& b) { return a.own_us > b.own_us; });

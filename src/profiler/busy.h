@@ -15,16 +15,16 @@ namespace berth::profiler {
 Intervals compute_of(const EventIndex& x, int32_t device);
 OverlapShare overlap(const EventIndex& x, EventClass of);
 std::vector<TaskLag> lags(const EventIndex& x);
-std::vector<StageUse> stages(const EventIndex& x);
+std::vector<InputStageUse> stages(const EventIndex& x);
 // Busy and idle time of all devices.
-std::vector<DeviceUse> device_use(const EventIndex& x);
+std::vector<DeviceTime> device_use(const EventIndex& x);
 // Share of the steps in which something with a name happens.
 double explained(const EventIndex& x);
 
-std::vector<OpRow> op_rows(const EventIndex& x);
+std::vector<OpSummary> op_rows(const EventIndex& x);
 // Roofs, and what they say of each op.
 std::vector<DeviceRoof> add_limits(const EventIndex& x,
-                                   std::vector<OpRow>* ops);
+                                   std::vector<OpSummary>* ops);
 
 // Follows each step's critical path: fills path, path_by_device, and the
 // critical_us of the ops, which are in the order of the index.

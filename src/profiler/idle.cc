@@ -51,7 +51,7 @@ class IdleTime {
     for (auto& [cause, all] : covers_) all = union_of(std::move(all));
   }
 
-  DeviceUse of(int32_t device) {
+  DeviceTime of(int32_t device) {
     use_ = {};
     edges_.clear();
     use_.name = x_.tracks[device];
@@ -156,15 +156,15 @@ class IdleTime {
        {IdleCause::kTransfer, {}},
        {IdleCause::kCompute, {}}}};
   std::map<int32_t, Interval> work_;  // by step: its ops
-  DeviceUse use_;
+  DeviceTime use_;
   std::map<std::string, double> edges_;
 };
 
 }  // namespace
 
-std::vector<DeviceUse> device_use(const EventIndex& x) {
+std::vector<DeviceTime> device_use(const EventIndex& x) {
   IdleTime idle(x);
-  std::vector<DeviceUse> all;
+  std::vector<DeviceTime> all;
   for (const int32_t d : x.devices) all.push_back(idle.of(d));
   return all;
 }

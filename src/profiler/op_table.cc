@@ -7,8 +7,8 @@
 
 namespace berth::profiler {
 
-std::vector<OpRow> op_rows(const EventIndex& x) {
-  std::vector<OpRow> rows(x.first_of_op.size());
+std::vector<OpSummary> op_rows(const EventIndex& x) {
+  std::vector<OpSummary> rows(x.first_of_op.size());
   std::vector<std::vector<double>> times(rows.size());
   std::vector<std::vector<double>> predicted(rows.size());
   for (size_t e = 0; e < x.events.size(); ++e) {
@@ -22,7 +22,7 @@ std::vector<OpRow> op_rows(const EventIndex& x) {
   for (size_t k = 0; k < rows.size(); ++k) {
     const int32_t first = x.first_of_op[k];
     const TimelineEvent& event = x.events[first];
-    OpRow& row = rows[k];
+    OpSummary& row = rows[k];
     row.name = event.name;
     row.kind = event.kind;
     row.device = x.tracks[x.track[first]];
@@ -45,7 +45,7 @@ namespace {
 
 constexpr double kNearRoof = 0.6;
 
-void set_limit(OpRow* row, const DeviceRoof& roof) {
+void set_limit(OpSummary* row, const DeviceRoof& roof) {
   if (row->median_us <= 0) return;
   const double bytes = static_cast<double>(row->bytes);
   const double compute = roof.flops_per_us > 0
@@ -68,7 +68,7 @@ void set_limit(OpRow* row, const DeviceRoof& roof) {
 }  // namespace
 
 std::vector<DeviceRoof> add_limits(const EventIndex& x,
-                                   std::vector<OpRow>* ops) {
+                                   std::vector<OpSummary>* ops) {
   std::map<std::string, DeviceRoof> roofs;
   std::map<std::string, std::vector<double>> gaps;  // between ops in a row
   std::vector<double> last(x.tracks.size(), -1);
@@ -80,7 +80,7 @@ std::vector<DeviceRoof> add_limits(const EventIndex& x,
     }
     last[x.track[e]] = std::max(last[x.track[e]], x.events[e].end_us);
   }
-  for (const OpRow& row : *ops) {
+  for (const OpSummary& row : *ops) {
     if (row.is_transfer || row.count == 0 || row.median_us <= 0) continue;
     DeviceRoof& roof = roofs[row.device];
     const double bytes = static_cast<double>(row.bytes);
@@ -93,7 +93,7 @@ std::vector<DeviceRoof> add_limits(const EventIndex& x,
     roof.launch_us = quantile(gaps[device], 0.5);
     all.push_back(roof);
   }
-  for (OpRow& row : *ops) {
+  for (OpSummary& row : *ops) {
     if (!row.is_transfer && row.count > 0) set_limit(&row, roofs[row.device]);
   }
   return all;

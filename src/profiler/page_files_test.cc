@@ -20,7 +20,7 @@ TEST(PageFiles, AreWritten) {
   for (int k = 0; k < 1000; ++k) {
     TimelineEvent e = {
         k % 3 ? "CPU:0" : "CPU:1", hostile[k % 4], k % 5 ? "MatMul" : "copy",
-        {"net.py", 1 + k % 7},         k * 10.0,       k * 10.0 + k % 9};
+        {"net.py", 1 + k % 7},     k * 10.0,       k * 10.0 + k % 9};
     e.bytes = k % 4 * 100;
     if (k > 1) e.after = {k - 1};
     e.run = 1 + k / 100;

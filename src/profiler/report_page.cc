@@ -8,6 +8,7 @@
 
 #include "profiler/report_page.h"
 
+#include <profiler_page_files.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -16,7 +17,6 @@
 
 #include "berth/errors.h"
 #include "profiler/event_index.h"
-#include "profiler_page_files.h"
 
 namespace berth::profiler {
 
