@@ -28,11 +28,12 @@ std::string file_name(const std::string& path) {
 }
 
 profiler::Timeline read_traces(const std::vector<std::string>& paths) {
-  if (paths.size() == 1) return profiler::Timeline::read(paths[0]);
+  using profiler::Timeline, profiler::with_short_devices;
+  if (paths.size() == 1) return with_short_devices(Timeline::read(paths[0]));
   std::vector<profiler::Timeline> all;
   std::vector<std::string> names;
   for (const std::string& path : paths) {
-    all.push_back(profiler::Timeline::read(path));
+    all.push_back(with_short_devices(Timeline::read(path)));
     names.push_back(file_name(path));
   }
   return profiler::joined(all, names);

@@ -161,7 +161,7 @@ void Plan::Impl::add_event_types() {
     type.detail = detail_of(*this, step);
     type.bytes = std::llround(step.cost.bytes);
     type.flops = step.cost.flops;
-    type.predicted_us = step.estimate_us;
+    type.predicted_us = step.estimate_us / (step.forks ? step.parts : 1);
   }
   first_type = timeline::add_types(std::move(types));
 }

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <regex>
+#include <unordered_map>
 
+#include "device/virtual_clock.h"
 #include "profiler/busy.h"
 
 namespace berth::profiler {
@@ -93,6 +96,28 @@ Analysis analyze(const Timeline& timeline) {
                    [](auto& p, auto& q) { return p.total_us > q.total_us; });
   a.verdict = verdict_of(a);
   return a;
+}
+
+Timeline with_short_devices(const Timeline& timeline) {
+  static const std::regex here(
+      "/job:localhost/replica:[0-9]+/task:[0-9]+/device:"),
+      elsewhere("/job:([A-Za-z0-9_]+)/replica:[0-9]+/task:([0-9]+)/device:");
+  std::unordered_map<std::string, std::string> known;
+  const auto shorten = [&](std::string* text) {
+    if (text->find("/job:") == text->npos) return;
+    const auto [it, is_new] = known.try_emplace(*text);
+    if (is_new) {
+      it->second = std::regex_replace(std::regex_replace(*text, here, ""),
+                                      elsewhere, "$1:$2 ");
+    }
+    *text = it->second;
+  };
+  std::vector<TimelineEvent> events = timeline.events();
+  for (TimelineEvent& e : events) {
+    e.simulated = e.simulated || on_virtual_clock(e.track);
+    for (std::string* text : {&e.track, &e.name, &e.detail}) shorten(text);
+  }
+  return Timeline(std::move(events), timeline.dropped());
 }
 
 Timeline joined(const std::vector<Timeline>& all,

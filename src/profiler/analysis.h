@@ -129,6 +129,9 @@ struct Analysis {
 
 Analysis analyze(const Timeline& timeline);
 
+// The timeline with devices as "CPU:0", and "worker:1 CPU:0" of other tasks.
+Timeline with_short_devices(const Timeline& timeline);
+
 // Several files of one run, one per task, as one timeline: `names` are tasks of
 // events that have none.
 Timeline joined(const std::vector<Timeline>& all,

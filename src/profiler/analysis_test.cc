@@ -198,6 +198,23 @@ TEST(Analysis, ComparesOpByOp) {
   EXPECT_EQ(json[2]["change"], "new");
 }
 
+TEST(Analysis, NamesDevicesShortly) {
+  const std::string here = "/job:localhost/replica:0/task:0/device:";
+  const std::string there = "/job:worker/replica:0/task:1/device:";
+  const Timeline t =
+      with_short_devices(Timeline({{here + "CPU:0",
+                                    "a",
+                                    "copy",
+                                    {},
+                                    0,
+                                    1,
+                                    there + "GPU:0 -> " + here + "CPU:0"},
+                                   {"eager ops", "b", "Add", {}, 0, 1}}));
+  EXPECT_EQ(t.events()[0].track, "CPU:0");
+  EXPECT_EQ(t.events()[0].detail, "worker:1 GPU:0 -> CPU:0");
+  EXPECT_EQ(t.events()[1].track, "eager ops");
+}
+
 TEST(Analysis, OfNothing) {
   const Analysis a = analyze(Timeline());
   EXPECT_EQ(a.steps, 0);

@@ -78,7 +78,8 @@ void EventIndex::find_clock() {
   std::vector<char> is_virtual;
   for (size_t t = 0, e = 0; t < tracks.size(); ++t) {
     while (track[e] != static_cast<int32_t>(t)) ++e;
-    is_virtual.push_back(on_virtual_clock(events[e].track));
+    is_virtual.push_back(events[e].simulated ||
+                         on_virtual_clock(events[e].track));
   }
   double us[2] = {0, 0};
   for (size_t e = 0; e < events.size(); ++e) {
@@ -92,8 +93,12 @@ void EventIndex::find_clock() {
     counts[e] = (is_virtual[track[e]] != 0) == simulated;
     if (counts[e] && classes[e] == EventClass::kCompute) computes[track[e]] = 1;
   }
-  for (size_t t = 0; t < tracks.size(); ++t) {
-    if (computes[t]) devices.push_back(static_cast<int32_t>(t));
+  // What the host spends on eager ops is no device, unless there is no other.
+  for (const bool eager : {false, true}) {
+    for (size_t t = 0; t < tracks.size(); ++t) {
+      if (!computes[t] || tracks[t].ends_with("eager ops") != eager) continue;
+      if (!eager || devices.empty()) devices.push_back(static_cast<int32_t>(t));
+    }
   }
 }
 

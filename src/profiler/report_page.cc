@@ -205,8 +205,10 @@ std::string escaped(const std::string& text) {
 
 void replace(std::string* text, const std::string& mark,
              const std::string& value) {
-  const size_t at = text->find(mark);
-  if (at != text->npos) text->replace(at, mark.size(), value);
+  size_t at = text->find(mark);
+  for (; at != text->npos; at = text->find(mark, at + value.size())) {
+    text->replace(at, mark.size(), value);
+  }
 }
 
 }  // namespace
