@@ -263,11 +263,11 @@ tf.data.experimental.get_model_proto tf.data.experimental.group_by_reducer
 tf.data.experimental.index_table_from_dataset tf.data.experimental.make_batched_features_dataset
 tf.data.experimental.make_saveable_from_iterator tf.data.experimental.pad_to_cardinality
 tf.data.experimental.parse_example_dataset tf.data.experimental.table_from_dataset
-tf.data.experimental.to_variant tf.debugging.disable_check_numerics tf.debugging.enable_check_numerics
-tf.debugging.experimental.disable_dump_debug_info tf.debugging.experimental.enable_dump_debug_info
-tf.distribute.experimental.PreemptionCheckpointHandler tf.distribute.experimental.PreemptionWatcher
-tf.distribute.experimental.TerminationConfig tf.distribute.experimental_set_strategy tf.dtypes.saturate_cast
-tf.edit_distance tf.errors.OperatorNotAllowedInGraphError tf.errors.UnauthenticatedError
+tf.data.experimental.to_variant tf.debugging.experimental.disable_dump_debug_info
+tf.debugging.experimental.enable_dump_debug_info tf.distribute.experimental.PreemptionCheckpointHandler
+tf.distribute.experimental.PreemptionWatcher tf.distribute.experimental.TerminationConfig
+tf.distribute.experimental_set_strategy tf.dtypes.saturate_cast tf.edit_distance
+tf.errors.OperatorNotAllowedInGraphError tf.errors.UnauthenticatedError
 tf.experimental.ExtensionTypeBatchEncoder tf.experimental.StructuredTensor tf.experimental.async_clear_error
 tf.experimental.async_scope tf.experimental.dispatch_for_binary_elementwise_assert_apis
 tf.experimental.enable_strict_mode tf.experimental.function_executor_type tf.experimental.numpy.append

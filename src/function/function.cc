@@ -262,7 +262,8 @@ void FunctionCore::call(const Tensors& leaves, const std::string& fixed,
   set_site(site);
   const bool op_by_op = g_check_numerics.load(std::memory_order_relaxed) &&
                         t_state.strategy == nullptr &&
-                        t_state.replica == nullptr;
+                        t_state.replica == nullptr &&
+                        impl_->options_.rewrite == nullptr;
   if (tracing() || op_by_op) {
     // Inside a trace, the callable becomes part of it.
     static thread_local int depth = 0;

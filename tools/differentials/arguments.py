@@ -60,6 +60,7 @@ REASONS = {
     "data.Dataset.load.compression": "the folder says it",
     "data.make_csv_dataset.sloppy": "rows keep their order",
     "debugging.assert_shapes.data": "what is printed",
+    "debugging.enable_check_numerics": "the error names the line, not a stack",
     "distribute.MirroredStrategy.__init__.cross_device_ops": "the engine chooses how it adds up",
     "distribute.ReplicaContext.all_gather.options": "the engine chooses how it gathers",
     "distribute.ReplicaContext.all_reduce.options": "the engine chooses how it adds up",

@@ -317,7 +317,7 @@ History FitRun::run() {
     user_output().write(history_.split->str());
   }
   report_shares(t_, o_.verbose, &history_);
-  if (total_ > 0 && !t_.options->run_eagerly && !t_.servers()) {
+  if (total_ > 0 && !t_.op_by_op() && !t_.servers()) {
     report_placement(model_.placement(), o_.verbose, bar_.lines(), &history_);
   }
   if (total_ > 0) {

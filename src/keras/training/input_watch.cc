@@ -31,7 +31,7 @@ bool InputWatch::wait(const NextBatch& next, Tensors& element) {
 
 // A host that runs ahead of its devices waits while these work.
 double InputWatch::idle_seconds(int64_t steps, double seconds) const {
-  if (training_.options->run_eagerly || training_.servers()) return seconds;
+  if (training_.op_by_op() || training_.servers()) return seconds;
   const placement::Report report = model_.placement();
   const bool simulated = std::any_of(
       report.devices.begin(), report.devices.end(),

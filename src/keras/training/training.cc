@@ -243,10 +243,15 @@ Tensor planned_or_not(Training& t, const Traced& traced, const Eager& eager) {
 
 }  // namespace
 
+bool Model::Training::op_by_op() const {
+  if (options && options->run_eagerly) return true;
+  return debugging::checks_numerics() && core == nullptr;
+}
+
 Tensor Model::Training::run_train(const Tensors& inputs, const Tensors& targets,
                                   Site site) {
   tested_ = false;
-  if (options && options->run_eagerly) {
+  if (op_by_op()) {
     set_site(site);
     return step_of(inputs, targets, true);
   }
@@ -268,7 +273,7 @@ Tensor Model::Training::run_train(const Tensors& inputs, const Tensors& targets,
 Tensor Model::Training::run_test(const Tensors& inputs, const Tensors& targets,
                                  Site site) {
   tested_ = true;
-  if (options && options->run_eagerly) {
+  if (op_by_op()) {
     set_site(site);
     return step_of(inputs, targets, false);
   }
@@ -327,7 +332,7 @@ Tensor Model::Training::run_elsewhere(distribute::ParameterServers& servers,
 }
 
 Tensors Model::Training::run_forward(const Tensors& inputs, Site site) {
-  if (options && options->run_eagerly) {
+  if (op_by_op()) {
     set_site(site);
     ModelBase* own = own_steps();
     return own ? own->predict_step(inputs) : model(inputs, false);

@@ -25,6 +25,10 @@ struct Model::Training {
   // Waits for steps that run elsewhere.
   void settle(Site site);
 
+  // Whether the step is not compiled: by compile(), or so that the first op
+  // that makes a NaN is found.
+  bool op_by_op() const;
+
   // Called with inputs, and targets with weights after them.
   using Step = Function<Tensor(const Tensors&, const Tensors&)>;
   using Forward = Function<Tensors(const Tensors&)>;
