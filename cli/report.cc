@@ -27,6 +27,14 @@ std::string file_name(const std::string& path) {
   return std::filesystem::path(path).stem().string();
 }
 
+// "worker:1" of "fit.worker-1.pftrace", as berth launch names the files.
+std::string task_of(const std::string& path) {
+  const std::string name = file_name(path);
+  const size_t dot = name.rfind('.'), dash = name.rfind('-');
+  if (dot == name.npos || dash == name.npos || dash < dot) return name;
+  return name.substr(dot + 1, dash - dot - 1) + ":" + name.substr(dash + 1);
+}
+
 profiler::Timeline read_traces(const std::vector<std::string>& paths) {
   using profiler::Timeline, profiler::with_short_devices;
   if (paths.size() == 1) return with_short_devices(Timeline::read(paths[0]));
@@ -34,7 +42,7 @@ profiler::Timeline read_traces(const std::vector<std::string>& paths) {
   std::vector<std::string> names;
   for (const std::string& path : paths) {
     all.push_back(with_short_devices(Timeline::read(path)));
-    names.push_back(file_name(path));
+    names.push_back(task_of(path));
   }
   return profiler::joined(all, names);
 }

@@ -17,8 +17,9 @@ namespace {
 constexpr int64_t kMostEvents = int64_t{1} << 20;
 
 void write_at_end() {
-  if (!timeline::is_on()) return;  // the program has ended it
   const std::string path = environment("BERTH_PROFILE");
+  // The program may have ended it, or given the variable to others alone.
+  if (path.empty() || !timeline::is_on()) return;
   try {
     const Timeline t = stop();
     t.write(path);
