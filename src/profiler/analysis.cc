@@ -99,9 +99,9 @@ Analysis analyze(const Timeline& timeline) {
 }
 
 Timeline with_short_devices(const Timeline& timeline) {
-  static const std::regex here(
-      "/job:localhost/replica:[0-9]+/task:[0-9]+/device:"),
-      elsewhere("/job:([A-Za-z0-9_]+)/replica:[0-9]+/task:([0-9]+)/device:");
+  const std::regex here("/job:localhost/replica:[0-9]+/task:[0-9]+/device:");
+  const std::regex elsewhere(
+      "/job:([A-Za-z0-9_]+)/replica:[0-9]+/task:([0-9]+)/device:");
   std::unordered_map<std::string, std::string> known;
   const auto shorten = [&](std::string* text) {
     if (text->find("/job:") == text->npos) return;

@@ -7,16 +7,24 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "base/immortal.h"
 #include "device/virtual_clock.h"
 
 namespace berth::profiler {
 
 EventClass class_of(const TimelineEvent& e) {
   using enum EventClass;
-  static const std::unordered_map<std::string_view, EventClass> kinds = {
-      {"copy", kTransfer}, {"sum", kSum},         {"call", kCall},
-      {"input", kInput},   {"stage", kStage},     {"python", kHost},
-      {"memory", kMemory}, {"checkpoint", kHost}, {"annotation", kAnnotation}};
+  using Kinds = std::unordered_map<std::string_view, EventClass>;
+  static const Kinds& kinds =
+      immortal<Kinds>(Kinds{{"copy", kTransfer},
+                            {"sum", kSum},
+                            {"call", kCall},
+                            {"input", kInput},
+                            {"stage", kStage},
+                            {"python", kHost},
+                            {"memory", kMemory},
+                            {"checkpoint", kHost},
+                            {"annotation", kAnnotation}});
   if (e.kind == "wait") {
     const bool memory = e.name.find("memory") != e.name.npos ||
                         e.detail.find("memory") != e.detail.npos;

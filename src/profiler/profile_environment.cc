@@ -16,7 +16,8 @@ namespace {
 // Of each thread.
 constexpr int64_t kMostEvents = int64_t{1} << 20;
 
-void write_at_end() {
+// Nothing of the engine is destroyed before: it is there when it runs.
+[[gnu::destructor]] void write_at_end() {
   const std::string path = environment("BERTH_PROFILE");
   // The program may have ended it, or given the variable to others alone.
   if (path.empty() || !timeline::is_on()) return;
@@ -36,7 +37,6 @@ void write_at_end() {
 
 [[maybe_unused]] const bool g_begun = [] {
   if (environment("BERTH_PROFILE").empty()) return false;
-  std::atexit(write_at_end);
   return timeline::start(kMostEvents);
 }();
 

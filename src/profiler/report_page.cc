@@ -128,12 +128,13 @@ class Columns {
     return least;
   }
 
-  // Events of one op have one type, unless bytes or details differ.
+  // Events of one op have one type, unless bytes, lines or details differ.
   uint64_t type_of(int32_t e) {
     const TimelineEvent& event = x_.events[e];
     const bool memory = x_.classes[e] == EventClass::kMemory;
     const auto key = std::make_tuple(x_.op[e], memory ? 0 : event.bytes,
-                                     std::string_view(event.detail));
+                                     std::string_view(event.detail),
+                                     event.site.file, event.site.line);
     const auto [found, is_new] = place_.try_emplace(key, types_.size());
     if (is_new) {
       types_.push_back({event.name, event.kind, static_cast<int>(x_.classes[e]),
@@ -147,7 +148,9 @@ class Columns {
   std::vector<std::vector<int32_t>> tracks_;  // events of each
   std::map<int32_t, std::vector<int32_t>> memory_;
   double origin_[2] = {-1, -1};
-  std::map<std::tuple<int32_t, int64_t, std::string_view>, uint64_t> place_;
+  std::map<std::tuple<int32_t, int64_t, std::string_view, const char*, int>,
+           uint64_t>
+      place_;
   Json types_ = Json::array();
 };
 
