@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/bytes_text.h"
 #include "berth/errors.h"
 #include "cli/commands.h"
 #include "cli/place_output.h"
@@ -85,8 +86,8 @@ void report(const ReportArguments& o) {
   file.append(page.data(), page.size());
   file.commit();
   print_advice(analysis);
-  fmt::print("{} ({:.1f} MB)\n", o.output,
-             static_cast<double>(page.size()) / 1e6);
+  fmt::print("{} ({})\n", o.output,
+             bytes_text(static_cast<int64_t>(page.size())));
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ class Timeline {
   explicit Timeline(std::vector<TimelineEvent> events, int64_t dropped = 0)
       : events_(std::move(events)), dropped_(dropped) {}
   const std::vector<TimelineEvent>& events() const { return events_; }
-  // Events that were forgotten for want of room: the oldest.
+  // Events that were forgotten because the ring was full: the oldest.
   int64_t dropped() const { return dropped_; }
 
   // Chrome's trace event format: a row per track; "(simulated time)" from 0.

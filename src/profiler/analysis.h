@@ -33,7 +33,7 @@ constexpr size_t kIdleCauses = 8;
 // "other".
 const char* name_of(IdleCause cause);
 
-// Of a device, within the steps.
+// How a device spent the steps.
 struct DeviceTime {
   std::string name;      // with the task: "worker:1 /CPU:0"
   double busy_us = 0;    // of the union of its ops
@@ -118,7 +118,7 @@ struct Analysis {
   std::vector<OpSummary> ops;  // by total time
   std::vector<DeviceRoof> roofs;
   std::vector<PathPart> path;  // of the median step, from its beginning
-  // Of the critical path per step, the longest first: by device and cause.
+  // The time on the critical path per step by device and cause, longest first.
   std::vector<std::pair<std::string, double>> path_by_device;
   std::vector<InputStageUse>
       stages;  // by own time: the first is the bottleneck

@@ -101,7 +101,8 @@ void EventIndex::find_clock() {
     counts[e] = (is_virtual[track[e]] != 0) == simulated;
     if (counts[e] && classes[e] == EventClass::kCompute) computes[track[e]] = 1;
   }
-  // What the host spends on eager ops is no device, unless there is no other.
+  // What the host spends on eager ops is not a device, unless it is all there
+  // is.
   for (const bool eager : {false, true}) {
     for (size_t t = 0; t < tracks.size(); ++t) {
       if (!computes[t] || tracks[t].ends_with("eager ops") != eager) continue;

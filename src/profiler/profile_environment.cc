@@ -13,7 +13,7 @@ namespace berth::profiler {
 
 namespace {
 
-// Of each thread.
+// What each thread may keep.
 constexpr int64_t kMostEvents = int64_t{1} << 20;
 
 // Nothing of the engine is destroyed before: it is there when it runs.
