@@ -11,7 +11,7 @@ PAGES = {**dict.fromkeys(("README.md", "docs/python.md", "docs/from-tensorflow.m
                           "docs/data.md", "docs/files.md", "docs/checkpoints.md",
                           *(f"docs/tutorial/{TUTORIAL[n]}.md" for n in (0, 3, 4))), ""),
          **dict.fromkeys(("docs/placement.md", "docs/distribute.md", "docs/planner.md", "docs/how-to/will-it-fit.md",
-                          "docs/how-to/which-op-is-slow.md",
+                          "docs/how-to/which-op-is-slow.md", "docs/profiling.md",
                           *(f"docs/tutorial/{TUTORIAL[n]}.md" for n in (1, 2, 5))), "GPUx2")}
 
 
