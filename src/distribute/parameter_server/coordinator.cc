@@ -389,7 +389,17 @@ bool ParameterServers::wait_for_worker(Worker& worker) {
       if (stopping_) return false;
     }
     try {
-      if (member_->failure()) form_again();
+      if (const auto failure = member_->failure()) {
+        // The worker's call may end before the loss of a server is known.
+        if (failure->task.job == "ps") {
+          std::unique_lock placing(placing_);
+          const auto error = loss_of(TaskLost(failure->task, failure->message));
+          placing.unlock();
+          fail_all(error);
+          return true;
+        }
+        form_again();
+      }
       auto hello =
           begin_call(*member_, worker.task, kWorkerService, {"hello", {}}, 5);
       const uint64_t now = std::stoull(answer_of(hello, worker.task).text);
