@@ -3,11 +3,7 @@
 #include "base/timeline.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
-#include <deque>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <tuple>
 #include <utility>
