@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/denormals.h"
 #include "exec/arena_guard.h"
 #include "exec/runners.h"
 
@@ -27,7 +28,10 @@ class InlineRun final : public PreparedRun {
     }
   }
 
-  void launch() override { run_.sampled ? run_all<true>() : run_all<false>(); }
+  void launch() override {
+    const FlushDenormals flush;
+    run_.sampled ? run_all<true>() : run_all<false>();
+  }
 
  private:
   // No more than this is looked at per step.
