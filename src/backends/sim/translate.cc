@@ -3,6 +3,8 @@
 #include <array>
 #include <vector>
 
+#include "base/denormals.h"
+
 namespace berth::sim {
 
 void run_translated(const AddressMap& map, const KernelCall& call,
