@@ -40,14 +40,14 @@ class Writer {
   List list_;
 };
 
-List gpipe(const PipelineShape& s, int device) {
+List gpipe(const ScheduleShape& s, int device) {
   Writer w(s.micro_batches);
   for (int k = 0; k < s.micro_batches; ++k) w.add(device, "F");
   for (int k = 0; k < s.micro_batches; ++k) w.add(device, "B");
   return w.take();
 }
 
-List one_f_one_b(const PipelineShape& s, int device) {
+List one_f_one_b(const ScheduleShape& s, int device) {
   Writer w(s.micro_batches);
   const int warm = std::min(s.micro_batches, s.devices - 1 - device);
   for (int k = 0; k < warm; ++k) w.add(device, "F");
@@ -58,7 +58,7 @@ List one_f_one_b(const PipelineShape& s, int device) {
 
 // Micro-batches go through the device's stages in groups of as many as there
 // are devices.
-List interleaved(const PipelineShape& s, int device) {
+List interleaved(const ScheduleShape& s, int device) {
   const int p = s.devices, chunks = s.stages / p;
   const int total = s.micro_batches * chunks;
   Writer w(s.micro_batches);
@@ -75,7 +75,7 @@ List interleaved(const PipelineShape& s, int device) {
   return w.take();
 }
 
-List zb_h1(const PipelineShape& s, int device) {
+List zb_h1(const ScheduleShape& s, int device) {
   Writer w(s.micro_batches);
   const int warm = std::min(s.micro_batches, s.devices - device);
   for (int k = 0; k < warm; ++k) w.add(device, "F");
@@ -91,7 +91,7 @@ List zb_h1(const PipelineShape& s, int device) {
 }
 
 // The pattern needs 2p - 1 micro-batches; with fewer, those are left out.
-List zb_v(const PipelineShape& s, int device) {
+List zb_v(const ScheduleShape& s, int device) {
   const int p = s.devices, m = std::max(s.micro_batches, 2 * p - 1);
   const int there = device, back = s.stages - 1 - device;
   Writer w(s.micro_batches);
@@ -117,7 +117,7 @@ List zb_v(const PipelineShape& s, int device) {
   return w.take();
 }
 
-void check_shape(const PipelineShape& s) {
+void check_shape(const ScheduleShape& s) {
   const bool several = s.schedule == PipelineSchedule::kInterleaved1F1B;
   const bool there_and_back = s.schedule == PipelineSchedule::kZbV;
   const bool fits = several ? s.stages % s.devices == 0 && s.stages > s.devices
@@ -159,12 +159,12 @@ const char* name_of(PipelineSchedule schedule) {
   return "";
 }
 
-int PipelineShape::device_of(int stage) const {
+int ScheduleShape::device_of(int stage) const {
   if (schedule != PipelineSchedule::kZbV) return stage % devices;
   return stage < devices ? stage : 2 * devices - 1 - stage;
 }
 
-PipelineActions actions_of(const PipelineShape& shape) {
+PipelineActions actions_of(const ScheduleShape& shape) {
   check_shape(shape);
   PipelineActions lists;
   for (int d = 0; d < shape.devices; ++d) {
@@ -248,7 +248,7 @@ PipelineActions parse_actions(const std::string& text) {
   return lists;
 }
 
-void check_actions(const PipelineActions& actions, const PipelineShape& shape) {
+void check_actions(const PipelineActions& actions, const ScheduleShape& shape) {
   if (static_cast<int>(actions.size()) != shape.devices) {
     refuse(
         fmt::format("instructions for {} devices; expected a line for each "
@@ -437,7 +437,7 @@ double PipelineTiming::bubble() const {
   return all > 0 ? 1 - busy / all : 0;
 }
 
-double closed_form_us(const PipelineShape& shape, double f, double i,
+double closed_form_us(const ScheduleShape& shape, double f, double i,
                       double w) {
   const double m = shape.micro_batches, p = shape.devices;
   const double work = m * (f + i + w);

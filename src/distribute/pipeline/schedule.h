@@ -25,7 +25,7 @@ struct PipelineAction {
 // By device, in the order in which it runs them.
 using PipelineActions = std::vector<std::vector<PipelineAction>>;
 
-struct PipelineShape {
+struct ScheduleShape {
   PipelineSchedule schedule = PipelineSchedule::k1F1B;
   int devices = 1, stages = 1, micro_batches = 1;
   int device_of(int stage) const;
@@ -38,7 +38,7 @@ struct PipelineShape {
 const char* name_of(PipelineSchedule schedule);
 
 // Throws errors::InvalidArgument if the schedule cannot have that shape.
-PipelineActions actions_of(const PipelineShape& shape);
+PipelineActions actions_of(const ScheduleShape& shape);
 // Keeps the forward passes of the first `micro_batches`.
 PipelineActions forward_only(const PipelineActions& actions, int micro_batches);
 
@@ -49,7 +49,7 @@ PipelineActions parse_actions(const std::string& text);
 // Throws errors::InvalidArgument, naming the instruction and the device: a
 // stage on a wrong or second device, a pass that is missing, twice or before
 // what it needs, passes that wait for each other.
-void check_actions(const PipelineActions& actions, const PipelineShape& shape);
+void check_actions(const PipelineActions& actions, const ScheduleShape& shape);
 
 // Microseconds, by stage, of one micro-batch; `backward` is the sum of both
 // halves. `hop` lies between stages on different devices.
@@ -74,7 +74,7 @@ PipelineTiming time_of(const PipelineActions& actions,
 
 // The step of equal stages by the closed form, hops free: `f`, `i`, `w` of a
 // whole device and one micro-batch. kZbV: exact for f = i = w.
-double closed_form_us(const PipelineShape& shape, double f, double i, double w);
+double closed_form_us(const ScheduleShape& shape, double f, double i, double w);
 
 }  // namespace berth::distribute
 

@@ -14,8 +14,8 @@ namespace {
 
 using enum PipelineSchedule;
 
-std::vector<PipelineShape> shapes() {
-  std::vector<PipelineShape> all;
+std::vector<ScheduleShape> shapes() {
+  std::vector<ScheduleShape> all;
   for (const int p : {1, 2, 3, 4}) {
     for (const int m : {1, 2, 4, 8, 12}) {
       all.push_back({kGPipe, p, p, m});
@@ -31,7 +31,7 @@ std::vector<PipelineShape> shapes() {
 }
 
 // The lines of a list, without the numbers of micro-batches at its end.
-std::string line(const PipelineShape& shape, size_t device) {
+std::string line(const ScheduleShape& shape, size_t device) {
   return str({actions_of(shape)[device]});
 }
 
@@ -54,7 +54,7 @@ TEST(PipelineSchedule, ListsAreThePublishedOnes) {
 }
 
 TEST(PipelineSchedule, EveryListIsWholeAndEnds) {
-  for (const PipelineShape& shape : shapes()) {
+  for (const ScheduleShape& shape : shapes()) {
     const PipelineActions actions = actions_of(shape);
     EXPECT_NO_THROW(check_actions(actions, shape)) << str(actions);
     EXPECT_EQ(parse_actions(str(actions)), actions);
@@ -62,7 +62,7 @@ TEST(PipelineSchedule, EveryListIsWholeAndEnds) {
 }
 
 // f, i and w of a stage of which `chunks` are a device.
-PipelineTimes equal(const PipelineShape& s, double f, double i, double w) {
+PipelineTimes equal(const ScheduleShape& s, double f, double i, double w) {
   const double chunks = static_cast<double>(s.stages) / s.devices;
   const auto n = static_cast<size_t>(s.stages);
   return {std::vector<double>(n, f / chunks),
@@ -71,13 +71,13 @@ PipelineTimes equal(const PipelineShape& s, double f, double i, double w) {
 }
 
 TEST(PipelineSchedule, StepsOfEqualStagesTakeTheClosedForm) {
-  for (const PipelineShape& shape : shapes()) {
+  for (const ScheduleShape& shape : shapes()) {
     if (shape.micro_batches < 2 * shape.devices - 1) continue;
     EXPECT_NEAR(time_of(actions_of(shape), equal(shape, 6, 6, 6)).step_us,
                 closed_form_us(shape, 6, 6, 6), 1e-9)
         << name_of(shape.schedule) << shape.devices << shape.micro_batches;
   }
-  const PipelineShape h1{kZbH1, 4, 4, 8};
+  const ScheduleShape h1{kZbH1, 4, 4, 8};
   EXPECT_NEAR(time_of(actions_of(h1), equal(h1, 1, 1.2, 0.8)).step_us, 28.2,
               1e-9);
 }
@@ -107,7 +107,7 @@ TEST(PipelineSchedule, StepsOfUnequalStages) {
 }
 
 TEST(PipelineSchedule, MicroBatchesInFlight) {
-  const auto held = [](const PipelineShape& s) {
+  const auto held = [](const ScheduleShape& s) {
     return time_of(actions_of(s), equal(s, 1, 1, 1)).in_flight;
   };
   EXPECT_EQ(held({kGPipe, 4, 4, 8}), (std::vector<int>{8, 8, 8, 8}));
@@ -117,7 +117,7 @@ TEST(PipelineSchedule, MicroBatchesInFlight) {
   EXPECT_EQ(held({kZbV, 4, 8, 8}), (std::vector<int>{8, 8, 8, 8}));
 }
 
-std::string refusal(const std::string& text, const PipelineShape& shape) {
+std::string refusal(const std::string& text, const ScheduleShape& shape) {
   try {
     check_actions(parse_actions(text), shape);
   } catch (const errors::InvalidArgument& e) {
@@ -127,7 +127,7 @@ std::string refusal(const std::string& text, const PipelineShape& shape) {
 }
 
 TEST(PipelineSchedule, WrongListsAreRefusedByName) {
-  const PipelineShape two{k1F1B, 2, 2, 2};
+  const ScheduleShape two{k1F1B, 2, 2, 2};
   const auto says = [&](const char* first, const char* second,
                         const std::string& text) {
     const std::string got = refusal(std::string(first) + "\n" + second, two);
