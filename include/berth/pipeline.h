@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "berth/distribute.h"
+#include "berth/site.h"
 
 namespace berth::distribute {
 

@@ -37,14 +37,22 @@ Pipeline::Pipeline(PipelineOptions options, std::vector<DeviceId> devices,
         "PipelineStrategy: micro_batches is {}{}; expected at least 1",
         options_.micro_batches, where_text(nullptr, site)));
   }
+  if (options_.slices != 0 && options_.slices < options_.micro_batches) {
+    throw errors::InvalidArgument(fmt::format(
+        "PipelineStrategy: {} slices for {} micro-batches{}; expected at least "
+        "as many, or 0",
+        options_.slices, options_.micro_batches, where_text(nullptr, site)));
+  }
   const bool one = std::all_of(devices_.begin(), devices_.end(), [&](auto d) {
     return d.name().type == devices_[0].name().type;
   });
   if (!one) {
+    std::vector<std::string> names;
+    for (const DeviceId d : devices_) names.push_back(d.text());
     throw errors::InvalidArgument(fmt::format(
         "PipelineStrategy: devices [{}]{}; expected devices of one type, which "
         "scopes in the model count",
-        fmt::join(devices_, ", "), where_text(nullptr, site)));
+        fmt::join(names, ", "), where_text(nullptr, site)));
   }
   const ScheduleShape whole = shape(options_.micro_batches);
   if (given_.empty()) {

@@ -45,6 +45,19 @@ CentralStorageStrategy::CentralStorageStrategy(StrategyOptions options,
                                                Site site)
     : Strategy(make(StrategyKind::kCentralStorage, std::move(options), site)) {}
 
+PipelineStrategy::PipelineStrategy(std::vector<std::string> devices,
+                                   PipelineOptions options, Site site)
+    : Strategy(std::make_shared<StrategyCore>(std::move(devices),
+                                              std::move(options), site)) {
+  note_ignored_launcher("PipelineStrategy", site);
+}
+const PipelineOptions& PipelineStrategy::options() const {
+  return core()->pipeline()->options();
+}
+std::string PipelineStrategy::instructions() const {
+  return str(core()->pipeline()->actions(options().micro_batches));
+}
+
 const std::string& Strategy::name() const { return core_->name(); }
 int Strategy::num_replicas_in_sync() const { return core_->num_replicas(); }
 
