@@ -146,18 +146,21 @@ StagePlaces Pipeline::place(Graph& graph) const {
       after = std::max(after, at[v.node].stage);
     }
     StagePlace& here = at[i];
-    if (n.follows >= 0 && at[n.follows].stage >= 0) {  // a gradient
+    const bool gradient = n.follows >= 0 && at[n.follows].stage >= 0;
+    if (gradient) {
       here = {at[n.follows].stage, 'B'};
-      continue;
+    } else {
+      here.stage = std::max<int32_t>(stage_of(n), after);
+      if (here.stage < 0) here.stage = 0;
     }
-    here.stage = std::max<int32_t>(stage_of(n), after);
-    if (here.stage < 0) here.stage = 0;
-    if (options_.stages.empty() && stage_of(n) >= 0 && stage_of(n) < after) {
+    if (!gradient && options_.stages.empty() && stage_of(n) >= 0 &&
+        stage_of(n) < after) {
       throw errors::InvalidArgument(fmt::format(
           "PipelineStrategy: {}{} is on device {}, its input comes from device "
           "{}; expected scopes in the order of the model, or .stages",
           n.name, where_text(nullptr, asked_at(n)), stage_of(n), after));
     }
+    if (gradient && !n.requested.empty()) continue;  // pinned
     const bool computes = kind == OpKind::kCompute || kind == OpKind::kControl;
     if (computes && !n.has_effect() && here.stage < s.stages) {
       n.requested = DeviceId(device_name(here.stage));

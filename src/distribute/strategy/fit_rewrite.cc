@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/diagnostics.h"
+#include "collective/lower.h"
 #include "distribute/multi_worker/step_consensus.h"
 #include "distribute/strategy/rebalance.h"
 
@@ -80,6 +81,7 @@ SplitReport FitRewrite::pipelined(Graph& graph) const {
   const PipelineActions actions =
       trains ? pipeline.actions(parts)
              : forward_only(pipeline.actions(whole), parts);
+  accumulate(graph);
   order_by_schedule(graph, places, actions);
   verify(graph);
   return report;
