@@ -49,27 +49,6 @@ struct PipelineOptions {
   int slices = 0;
 };
 
-// A prediction of what a pipeline does with one training step.
-struct PipelinePlan {
-  struct Stage {
-    std::string device;
-    std::vector<std::string> layers;
-    double forward_us = 0, backward_us = 0;  // of one micro-batch
-  };
-  PipelineSchedule schedule = PipelineSchedule::k1F1B;
-  int micro_batches = 0;
-  std::vector<Stage> stages;
-  std::string instructions;         // a line per device
-  std::vector<int> in_flight;       // by device: micro-batches held at most
-  std::vector<int64_t> peak_bytes;  // by device
-  double step_us = 0;
-  // Share of the devices' time that is spent waiting: for these stages, and for
-  // equal ones by the closed form (0: the schedule has none).
-  double bubble = 0, bubble_of_equal_stages = 0;
-  std::string str() const;   // a table for people
-  std::string json() const;  // docs/json.md
-};
-
 // Each device has a part of the model, and of its variables and optimizer
 // state. fit, evaluate and predict run micro-batches; run() calls its function
 // once, on the whole batch.

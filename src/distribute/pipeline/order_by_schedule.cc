@@ -35,14 +35,18 @@ class Begins {
     }
   }
 
-  // kNever: there is no such instruction.
+  // kNever: there is no such instruction. Lists given may have a whole backward
+  // pass where the schedule has halves, and the other way round.
   double of(const StagePlace& place, int micro_batch) const {
-    const auto find = [&](char pass) {
-      const auto it = at_.find({place.stage, micro_batch, pass});
-      return it == at_.end() ? kNever : it->second;
-    };
-    if (place.pass == 'F') return find('F');
-    return std::min({find(place.pass), find('B'), find('I')});
+    const char* same = place.pass == 'F'   ? "F"
+                       : place.pass == 'W' ? "WB"
+                       : place.pass == 'I' ? "IB"
+                                           : "BI";
+    for (; *same != '\0'; ++same) {
+      const auto it = at_.find({place.stage, micro_batch, *same});
+      if (it != at_.end()) return it->second;
+    }
+    return kNever;
   }
 
  private:

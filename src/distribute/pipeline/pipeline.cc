@@ -76,6 +76,15 @@ PipelineActions Pipeline::actions(int micro_batches) const {
   return actions_of(shape(micro_batches));
 }
 
+bool Pipeline::splits_backward() const {
+  for (const auto& list : actions(options_.micro_batches)) {
+    for (const PipelineAction& a : list) {
+      if (a.pass == 'W') return true;
+    }
+  }
+  return false;
+}
+
 std::string Pipeline::device_name(int stage) const {
   return fmt::format("/device:{}:{}", *devices_[0].name().type,
                      shape(1).device_of(stage));
@@ -136,6 +145,7 @@ StagePlaces Pipeline::place(Graph& graph) const {
   const std::lock_guard lock(mutex_);
   check_layers_seen();
   const ScheduleShape s = shape(1);
+  const bool halves = splits_backward();
   std::vector<StagePlace> at(graph.nodes.size());
   for (int32_t i = 0; i < graph.size(); ++i) {
     Node& n = graph[i];
@@ -168,7 +178,7 @@ StagePlaces Pipeline::place(Graph& graph) const {
   }
   // A gradient that another stage waits for is not of weights alone.
   const auto users = graph.users();
-  for (int32_t i = graph.size(); i-- > 0 && s.splits_backward();) {
+  for (int32_t i = graph.size(); i-- > 0 && halves;) {
     if (at[i].pass == 'F') continue;
     const bool waited =
         std::any_of(users[i].begin(), users[i].end(), [&](int32_t u) {

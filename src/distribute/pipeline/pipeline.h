@@ -53,6 +53,8 @@ class Pipeline {
   StagePlaces place(Graph& graph) const;
 
  private:
+  // Whether a backward pass is run in two halves.
+  bool splits_backward() const;
   int stage_of(const Node& node) const;
   int stage_of_layer(const std::string& path) const;
   std::string device_name(int stage) const;

@@ -29,10 +29,6 @@ struct ScheduleShape {
   PipelineSchedule schedule = PipelineSchedule::k1F1B;
   int devices = 1, stages = 1, micro_batches = 1;
   int device_of(int stage) const;
-  bool splits_backward() const {
-    return schedule == PipelineSchedule::kZbH1 ||
-           schedule == PipelineSchedule::kZbV;
-  }
 };
 
 const char* name_of(PipelineSchedule schedule);

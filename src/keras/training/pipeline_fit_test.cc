@@ -7,6 +7,9 @@
 #include <cmath>
 #include <functional>
 #include <iostream>
+#include <map>
+#include <regex>
+#include <sstream>
 
 #include "base/diagnostics_testing.h"
 #include "base/fresh_process_testing.h"
@@ -96,6 +99,215 @@ TEST(PipelineFit, TwoCoreSetsEqualOneDevice) {
 }
 TEST(PipelineFit, TwoSimulatedGpusEqualOne) {
   IN_A_FRESH_PROCESS(equals_one_device(gpus(2)));
+}
+
+// Forward and weight passes of each stage, in the order in which its device
+// runs them in the plan: "0F0 0F1 0B0 0B1". `layers`: one of each stage.
+std::vector<std::string> passes_run(const std::string& plan,
+                                    const std::vector<std::string>& layers,
+                                    const std::string& backward) {
+  std::map<std::string, std::string> by_stream;
+  static const std::regex step(
+      R"(step \d+ stream (\d+) (\w+)/(BiasAdd|BiasAddGrad)(/replica_(\d+))? .*)");
+  std::istringstream lines(plan);
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch m;
+    if (!std::regex_match(line, m, step)) continue;
+    const auto layer = std::find(layers.begin(), layers.end(), m[2].str());
+    if (layer == layers.end()) continue;
+    std::string& text = by_stream[m[1]];
+    text += (text.empty() ? "" : " ") + std::to_string(layer - layers.begin()) +
+            (m[3] == "BiasAdd" ? "F" : backward) +
+            (m[5].matched ? m[5].str() : "0");
+  }
+  std::vector<std::string> lists;
+  for (const auto& [stream, text] : by_stream) lists.push_back(text);
+  return lists;
+}
+
+Sequential five_layers() {
+  return Sequential({named_dense(8, "a"), named_dense(8, "b"),
+                     named_dense(8, "c"), named_dense(8, "d"),
+                     Dense(3, {.name = "out"})});
+}
+
+void fit_once(Sequential& model, int64_t examples = 8) {
+  model.compile({.optimizer = "sgd", .loss = loss()});
+  model.fit(numbers({examples, 6}), classes(examples, 3),
+            {.batch_size = examples, .verbose = 0});
+}
+
+void runs_as_instructed(std::vector<PipelineOptions> all) {
+  const std::vector<std::string> devices = gpus(2);
+  for (const PipelineOptions& options : all) {
+    clear_session();
+    const PipelineStrategy pipe(devices, options);
+    const auto scope = pipe.scope();
+    Sequential model = five_layers();
+    fit_once(model, options.micro_batches * 2);
+    std::vector<std::string> layers{"a"};
+    for (const std::string& s : options.stages) layers.push_back(s);
+    // The weights' half of a backward pass is compared: the first stage has no
+    // other, and a bias has its gradient there.
+    std::istringstream lists(pipe.instructions());
+    std::vector<std::string> expected;
+    for (std::string line; std::getline(lists, line);) {
+      expected.push_back(
+          std::regex_replace(line, std::regex(R"( ?\d+I\d+)"), ""));
+    }
+    const bool halves = pipe.instructions().find('W') != std::string::npos;
+    const auto ran =
+        passes_run(model.train_plan_text(), layers, halves ? "W" : "B");
+    for (const std::string& list : ran) std::cerr << list << "\n";
+    check(ran == expected, "instructions " + pipe.instructions());
+  }
+}
+
+TEST(PipelineFit, DevicesRunTheInstructionsInTheirOrder) {
+  IN_A_FRESH_PROCESS(runs_as_instructed(schedules()));
+}
+
+TEST(PipelineFit, InstructionsOfOnesOwn) {
+  const char* lists = "0F0 0F1 0B1 0F2 0B0 0B2\n1F0 1F1 1B1 1B0 1F2 1B2";
+  IN_A_FRESH_PROCESS(runs_as_instructed(
+      {{.micro_batches = 3, .stages = {"c"}, .instructions = lists}}));
+}
+
+// With slices the bits do not depend on devices, micro-batches or schedules.
+void bits_are_equal() {
+  const std::vector<std::string> devices = gpus(2);
+  const Task task = pipeline_tasks()[0];
+  const Result one = train(task, OneDeviceStrategy(devices[0]), 3, 22, 8, 8);
+  for (PipelineOptions options : schedules()) {
+    options.slices = 8;
+    const int64_t examples =
+        options.schedule == PipelineSchedule::kInterleaved1F1B ? 24 : 22;
+    const Result want =
+        examples == 22
+            ? one
+            : train(task, OneDeviceStrategy(devices[0]), 3, examples, 8, 8);
+    const Result got =
+        train(task, PipelineStrategy(devices, options), 3, examples, 8, 8);
+    check(got.names == want.names && got.variables == want.variables,
+          "bits under schedule " +
+              std::to_string(static_cast<int>(options.schedule)));
+  }
+}
+
+TEST(PipelineFit, SlicesGiveTheBitsOfOneDevice) {
+  IN_A_FRESH_PROCESS(bits_are_equal());
+}
+
+void scopes_divide() {
+  const std::vector<std::string> devices = gpus(2);
+  const auto made = [](const char* first, const char* second) {
+    clear_session();
+    const Dense a = with_device(first, [] { return named_dense(8, "a"); });
+    const Dense b = with_device(second, [] { return Dense(3, {.name = "b"}); });
+    return Sequential({a, b});
+  };
+  const PipelineStrategy pipe(devices, {.micro_batches = 2});
+  {
+    const auto scope = pipe.scope();
+    Sequential model = made("/GPU:0", "/GPU:1");
+    fit_once(model);
+    check(model.weights()[2].device().find("GPU:1") != std::string::npos,
+          "the second layer's kernel is on GPU:1");
+    const auto ran = passes_run(model.train_plan_text(), {"a", "b"}, "B");
+    check(ran == std::vector<std::string>{"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"},
+          "the instructions of 1F1B");
+  }
+  const auto scope = pipe.scope();
+  Sequential model = made("/GPU:1", "/GPU:0");
+  refuses<errors::InvalidArgument>([&] { fit_once(model); },
+                                   "its input comes from device 1");
+}
+
+TEST(PipelineFit, DeviceScopesDivideTheModel) {
+  IN_A_FRESH_PROCESS(scopes_divide());
+}
+
+void refusals() {
+  const std::vector<std::string> devices = gpus(2);
+  const auto made = [&](PipelineOptions options) {
+    return PipelineStrategy(devices, std::move(options));
+  };
+  using enum PipelineSchedule;
+  refuses<errors::InvalidArgument>([&] { made({.micro_batches = 0}); },
+                                   "micro_batches is 0");
+  refuses<errors::InvalidArgument>(
+      [&] {
+        made({.stages = {"a", "b"}});
+      },
+      "3 stages on 2 devices; schedule 1f1b expects 2");
+  refuses<errors::InvalidArgument>(
+      [&] { made({.schedule = kZbV}); },
+      "2 stages on 2 devices; schedule zb-v expects 4");
+  refuses<errors::InvalidArgument>(
+      [&] {
+        made({.micro_batches = 3,
+              .schedule = kInterleaved1F1B,
+              .stages = {"a", "b", "c"}});
+      },
+      "3 micro-batches on 2 devices");
+  refuses<errors::InvalidArgument>(
+      [&] { made({.micro_batches = 4, .slices = 2}); },
+      "2 slices for 4 micro-batches");
+  refuses<errors::InvalidArgument>(
+      [&] { made({.micro_batches = 1, .instructions = "0F0 0B0"}); },
+      "instructions for 1 devices");
+  refuses<errors::InvalidArgument>(
+      [&] {
+        PipelineStrategy({"/CPU:0", "/GPU:0"});
+      },
+      "of one type");
+  const PipelineStrategy pipe = made({.stages = {"nowhere"}});
+  const auto scope = pipe.scope();
+  Sequential model = five_layers();
+  refuses<errors::InvalidArgument>(
+      [&] { fit_once(model); },
+      "begins with layer \"nowhere\", which the model does not call after "
+      "\"its input\"; expected some of sequential, a, b, c, d, out");
+}
+
+TEST(PipelineFit, WhatDoesNotFitIsRefused) { IN_A_FRESH_PROCESS(refusals()); }
+
+void plans_say_what_runs() {
+  const std::vector<std::string> devices = gpus(2);
+  const auto plan_of = [&](PipelineSchedule schedule) {
+    clear_session();
+    const PipelineStrategy pipe(
+        devices, {.micro_batches = 8, .schedule = schedule, .stages = {"c"}});
+    const auto scope = pipe.scope();
+    Sequential model({named_dense(64, "a"), named_dense(64, "b"),
+                      named_dense(64, "c"), named_dense(64, "d")});
+    model.build({{-1, 64}});
+    model.compile({.optimizer = "sgd", .loss = "mse"});
+    return pipe.plan(model, 256);
+  };
+  const distribute::StrategyPlan all = plan_of(PipelineSchedule::kGPipe);
+  const distribute::StrategyPlan plan = plan_of(PipelineSchedule::k1F1B);
+  check(plan.pipeline.has_value(), "the plan of a pipeline");
+  const auto& p = *plan.pipeline;
+  check(p.schedule == "1f1b" && p.micro_batches == 8, "the schedule");
+  check(p.stages.size() == 2 &&
+            p.stages[1].layers == std::vector<std::string>{"c", "d"},
+        "the layers of the second stage");
+  check(p.in_flight == std::vector<int>{2, 1}, "micro-batches held");
+  check(
+      p.peak_bytes.size() == 2 && p.peak_bytes[0] < all.pipeline->peak_bytes[0],
+      "1F1B holds less than GPipe");
+  check(p.stages[0].forward_us > 0 && p.stages[0].backward_us > 0, "times");
+  check(std::abs(p.bubble_of_equal_stages - 1. / 9) < 1e-9, "closed form");
+  check(p.bubble > 0 && p.bubble < 1, "waiting");
+  check(plan.str().find("schedule 1f1b, 8 micro-batches") != std::string::npos,
+        plan.str());
+  check(plan.json().find("\"in_flight\":[2,1]") != std::string::npos,
+        plan.json());
+}
+
+TEST(PipelineFit, PlansSayWhatRuns) {
+  IN_A_FRESH_PROCESS(plans_say_what_runs());
 }
 
 }  // namespace
