@@ -159,6 +159,17 @@ const char* name_of(PipelineSchedule schedule) {
   return "";
 }
 
+PipelineSchedule schedule_named(const std::string& name) {
+  std::string known;
+  for (const auto s : {PipelineSchedule::kGPipe, PipelineSchedule::k1F1B,
+                       PipelineSchedule::kInterleaved1F1B,
+                       PipelineSchedule::kZbH1, PipelineSchedule::kZbV}) {
+    if (name == name_of(s)) return s;
+    known += fmt::format("{}\"{}\"", known.empty() ? "" : ", ", name_of(s));
+  }
+  refuse(fmt::format("schedule is \"{}\"; expected one of {}", name, known));
+}
+
 int ScheduleShape::device_of(int stage) const {
   if (schedule != PipelineSchedule::kZbV) return stage % devices;
   return stage < devices ? stage : 2 * devices - 1 - stage;

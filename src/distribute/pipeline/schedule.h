@@ -32,6 +32,8 @@ struct ScheduleShape {
 };
 
 const char* name_of(PipelineSchedule schedule);
+// Throws errors::InvalidArgument unless it is one of the names.
+PipelineSchedule schedule_named(const std::string& name);
 
 // Throws errors::InvalidArgument if the schedule cannot have that shape.
 PipelineActions actions_of(const ScheduleShape& shape);

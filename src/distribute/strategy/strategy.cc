@@ -63,7 +63,9 @@ int Strategy::num_replicas_in_sync() const { return core_->num_replicas(); }
 
 std::vector<std::vector<std::string>> Strategy::devices() const {
   std::vector<std::vector<std::string>> names;
-  for (const auto& replica : core_->split_plan().replicas) {
+  const SplitPlan plan =
+      core_->pipeline() ? core_->plan_here() : core_->split_plan();
+  for (const auto& replica : plan.replicas) {
     auto& of_replica = names.emplace_back();
     for (const DeviceId d : replica) of_replica.push_back(d.text());
   }

@@ -273,6 +273,7 @@ std::vector<int64_t> StrategyCore::examples(int64_t batch) const {
     throw errors::InvalidArgument(fmt::format(
         "{}: a batch of {} examples; expected at least 0", name_, batch));
   }
+  if (pipeline_) return {batch};
   return examples_of(split_plan(), batch);
 }
 

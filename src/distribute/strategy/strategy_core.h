@@ -71,6 +71,9 @@ class StrategyCore final : public StrategyScope,
   std::string device_of_layer(const char* path) const override {
     return pipeline_ ? pipeline_->device_of_layer(path) : std::string();
   }
+  int micro_batches() const override {
+    return pipeline_ ? pipeline_->options().micro_batches : 1;
+  }
   // Null: the strategy is not a pipeline.
   Pipeline* pipeline() const { return pipeline_.get(); }
 

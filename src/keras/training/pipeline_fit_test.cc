@@ -198,6 +198,85 @@ TEST(PipelineFit, SlicesGiveTheBitsOfOneDevice) {
   IN_A_FRESH_PROCESS(bits_are_equal());
 }
 
+// One device with as many groups as there are micro-batches.
+void batch_norm_has_groups() {
+  const std::vector<std::string> devices = gpus(2);
+  const auto task = [](int64_t groups) {
+    return Task{
+        "batch norm",
+        {6},
+        [groups] {
+          return Sequential({named_dense(8, "a"),
+                             BatchNormalization({.statistics_groups = groups}),
+                             named_dense(8, "c"), Dense(3)});
+        },
+        [] { return Adam(0.01); }};
+  };
+  for (PipelineOptions options : schedules()) {
+    if (options.stages.size() > 1 || options.micro_batches != 4) continue;
+    options.stages = {"c"};
+    compare("4 groups", train(task(4), OneDeviceStrategy(devices[0]), 5, 24, 8),
+            train(task(1), PipelineStrategy(devices, options), 5, 24, 8), 1e-4);
+    // A batch of 6 has one group.
+    compare("1 group", train(task(1), OneDeviceStrategy(devices[0]), 1, 6, 8),
+            train(task(1), PipelineStrategy(devices, options), 1, 6, 8), 1e-4);
+  }
+}
+
+TEST(PipelineFit, MicroBatchesAreGroupsOfBatchNormalization) {
+  IN_A_FRESH_PROCESS(batch_norm_has_groups());
+}
+
+// A table of embeddings on the first device that the last one reads too, half
+// precision with a scaled loss, and attention.
+void tied_and_scaled() {
+  const std::vector<std::string> devices = gpus(2);
+  const auto fit = [&](const distribute::Strategy& strategy, bool half) {
+    random::set_seed(3);
+    clear_session();
+    const auto scope = strategy.scope();
+    const Embedding table(11, 8, {.name = "table"});
+    const KerasTensor ids = Input({5}, {.dtype = int32});
+    KerasTensor h = table(ids);
+    h = LayerNormalization({.name = "norm"})(h);
+    h = Add()({h, MultiHeadAttention(2, 4, {.name = "attention"})({h, h})});
+    h = named_dense(8, "up")(h);
+    h = Add()({h, table(ids)});
+    h = Dense(11, {.name = "logits"})(h);
+    Model model(ids, h);
+    Optimizer optimizer = Adam(0.01);
+    if (half) optimizer = LossScaleOptimizer(optimizer);
+    model.compile({.optimizer = optimizer, .loss = loss()});
+    std::vector<int32_t> words(8 * 5);
+    for (size_t i = 0; i < words.size(); ++i) {
+      words[i] = static_cast<int32_t>(i * 5 % 11);
+    }
+    const Tensor x = constant(std::span<const int32_t>(words), Shape{8, 5});
+    Result r;
+    r.losses = model.fit(x, x, {.epochs = 5, .batch_size = 8, .verbose = 0})
+                   .history.at("loss");
+    for (const Variable& v : model.weights()) {
+      r.names.push_back(v.name());
+      r.variables.push_back(v.value().to_vector<float>());
+    }
+    return r;
+  };
+  for (const PipelineOptions& schedule : schedules()) {
+    if (schedule.stages.size() > 1) continue;
+    PipelineOptions options = schedule;
+    options.stages = {"up"};
+    for (const bool half : {false, true}) {
+      compare(half ? "scaled loss" : "tied table",
+              fit(OneDeviceStrategy(devices[0]), half),
+              fit(PipelineStrategy(devices, options), half), 1e-3);
+    }
+  }
+}
+
+TEST(PipelineFit, TiedTablesAttentionAndScaledLosses) {
+  IN_A_FRESH_PROCESS(tied_and_scaled());
+}
+
 void scopes_divide() {
   const std::vector<std::string> devices = gpus(2);
   const auto made = [](const char* first, const char* second) {
