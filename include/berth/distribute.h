@@ -213,7 +213,7 @@ struct StrategyPlan {
   // A stage of a PipelineStrategy. Times are of one micro-batch.
   struct Stage {
     std::string device;               // full name
-    std::vector<std::string> layers;  // empty: device scopes divide the model
+    std::vector<std::string> layers;  // in the order of the model
     double forward_us = 0, backward_us = 0;
   };
   struct PipelinePlan {
@@ -226,6 +226,9 @@ struct StrategyPlan {
     // Share of the devices' time spent waiting: as predicted, by these times
     // alone (without copies and updates), and of equal stages.
     double bubble = 0, bubble_of_stages = 0, bubble_of_equal_stages = 0;
+    // The step as a picture: a row per device, a box per instruction, as long
+    // as its stage takes; equally long if times are not known.
+    std::string svg() const;
   };
   // A device whose memory limit is below what the step holds at its peak.
   struct TooSmall {

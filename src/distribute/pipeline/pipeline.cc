@@ -103,17 +103,6 @@ std::string Pipeline::device_of_layer(const std::string& path) {
   return device_name(it->second);
 }
 
-std::vector<std::vector<std::string>> Pipeline::layers() const {
-  const std::lock_guard lock(mutex_);
-  std::vector<std::vector<std::string>> of(
-      static_cast<size_t>(shape(1).stages));
-  for (const std::string& path : order_) {
-    if (path.find('/') != std::string::npos) continue;
-    of[static_cast<size_t>(stage_of_layer_.at(path))].push_back(path);
-  }
-  return of;
-}
-
 int Pipeline::stage_of_layer(const std::string& path) const {
   for (std::string p = path; !p.empty(); p = path_of(p)) {
     const auto it = stage_of_layer_.find(p);
@@ -139,6 +128,21 @@ void Pipeline::check_layers_seen() const {
       where_text(nullptr, site_), begun + 1, options_.stages[begun],
       begun > 0 ? options_.stages[begun - 1] : "its input",
       fmt::join(order_, ", ")));
+}
+
+// With device scopes alone it is easily forgotten.
+void Pipeline::check_all_asked_for(const std::vector<StagePlace>& at) const {
+  for (int32_t s = 0; options_.stages.empty() && s < shape(1).stages; ++s) {
+    if (std::any_of(at.begin(), at.end(),
+                    [&](const StagePlace& p) { return p.stage == s; })) {
+      continue;
+    }
+    throw errors::InvalidArgument(fmt::format(
+        "PipelineStrategy{}: nothing in the model asks for device {} of {}; "
+        "expected .stages with the layers that begin a stage, or layers made "
+        "in device(\"{}\")",
+        where_text(nullptr, site_), s, devices_.size(), device_name(s)));
+  }
 }
 
 StagePlaces Pipeline::place(Graph& graph) const {
@@ -176,6 +180,7 @@ StagePlaces Pipeline::place(Graph& graph) const {
       n.requested = DeviceId(device_name(here.stage));
     }
   }
+  check_all_asked_for(at);
   // A gradient that another stage waits for is not of weights alone.
   const auto users = graph.users();
   for (int32_t i = graph.size(); i-- > 0 && halves;) {

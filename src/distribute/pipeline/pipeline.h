@@ -44,8 +44,6 @@ class Pipeline {
   // called: one that was not seen before belongs to the stage that began last.
   // "": device scopes decide.
   std::string device_of_layer(const std::string& path);
-  // By stage, the outermost layers seen.
-  std::vector<std::vector<std::string>> layers() const;
 
   // Gives every node of a step a stage, and makes it request the device of
   // that. Throws errors::InvalidArgument for a layer of the options that the
@@ -59,6 +57,7 @@ class Pipeline {
   int stage_of_layer(const std::string& path) const;
   std::string device_name(int stage) const;
   void check_layers_seen() const;
+  void check_all_asked_for(const std::vector<StagePlace>& at) const;
 
   const PipelineOptions options_;
   const std::vector<DeviceId> devices_;

@@ -29,6 +29,22 @@ PipelineTimes times_of(const StagePlaces& places, const Plan& plan,
   return t;
 }
 
+// By stage, the layers of its nodes, in the order of the model.
+std::vector<std::vector<std::string>> layers_of(const StagePlaces& places,
+                                                const Graph& traced,
+                                                size_t stages) {
+  std::vector<std::vector<std::string>> layers(stages);
+  for (const Node& n : traced.nodes) {
+    const size_t end = n.name.find('/');
+    const auto it = places.find(n.name);
+    if (end == std::string::npos || it == places.end()) continue;
+    auto& of = layers[static_cast<size_t>(it->second.stage)];
+    const std::string layer = n.name.substr(0, end);
+    if (std::find(of.begin(), of.end(), layer) == of.end()) of.push_back(layer);
+  }
+  return layers;
+}
+
 }  // namespace
 
 StrategyPlan::PipelinePlan plan_pipeline(const Pipeline& pipeline, Graph traced,
@@ -46,9 +62,9 @@ StrategyPlan::PipelinePlan plan_pipeline(const Pipeline& pipeline, Graph traced,
   r.in_flight = time_of(actions, {ones, ones, ones}).in_flight;
   PipelineTimes t{std::vector<double>(n, 0), {}, {}};
   t.input = t.weight = t.forward;
-  const bool known = prediction.costs.known;
-  if (known) {
-    t = times_of(pipeline.place(traced), plan, prediction, n, micro_batches);
+  const StagePlaces places = pipeline.place(traced);
+  if (prediction.costs.known) {
+    t = times_of(places, plan, prediction, n, micro_batches);
     double busy = 0;
     for (const DeviceId d : pipeline.devices()) {
       busy +=
@@ -59,7 +75,7 @@ StrategyPlan::PipelinePlan plan_pipeline(const Pipeline& pipeline, Graph traced,
     const double work = micro_batches * 3.0;
     r.bubble_of_equal_stages = 1 - work / closed_form_us(shape, 1, 1, 1);
   }
-  const auto layers = pipeline.layers();
+  const auto layers = layers_of(places, traced, n);
   for (size_t s = 0; s < n; ++s) {
     const int device = shape.device_of(static_cast<int>(s));
     r.stages.push_back({pipeline.devices()[static_cast<size_t>(device)].text(),

@@ -81,10 +81,9 @@ void add_pipeline(const StrategyPlan::PipelinePlan& p, std::string& s) {
                    "forward", "backward");
   for (size_t k = 0; k < p.stages.size(); ++k) {
     const StrategyPlan::Stage& stage = p.stages[k];
-    s += fmt::format(
-        "  {:>5}  {:<8}  {:>9}  {:>9}  {}\n", k, short_name(stage.device),
-        in_us(stage.forward_us), in_us(stage.backward_us),
-        stage.layers.empty() ? "by device scopes" : some_of(stage.layers));
+    s += fmt::format("  {:>5}  {:<8}  {:>9}  {:>9}  {}\n", k,
+                     short_name(stage.device), in_us(stage.forward_us),
+                     in_us(stage.backward_us), some_of(stage.layers));
   }
   s += fmt::format("  schedule {}, {} micro-batches\n", p.schedule,
                    p.micro_batches);

@@ -340,6 +340,16 @@ void refusals() {
         PipelineStrategy({"/CPU:0", "/GPU:0"});
       },
       "of one type");
+  {
+    clear_session();
+    const PipelineStrategy pipe = made({});
+    const auto scope = pipe.scope();
+    Sequential model = five_layers();
+    refuses<errors::InvalidArgument>(
+        [&] { fit_once(model); },
+        "nothing in the model asks for device 1 of 2; expected .stages");
+  }
+  clear_session();
   const PipelineStrategy pipe = made({.stages = {"nowhere"}});
   const auto scope = pipe.scope();
   Sequential model = five_layers();
