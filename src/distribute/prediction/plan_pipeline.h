@@ -12,9 +12,9 @@ namespace berth::distribute {
 // `traced`: the step before it was split. Times are 0 if `prediction` does not
 // know them.
 StrategyPlan::PipelinePlan plan_pipeline(const Pipeline& pipeline, Graph traced,
-                                     const Plan& plan,
-                                     const PlanPrediction& prediction,
-                                     int micro_batches);
+                                         const Plan& plan,
+                                         const PlanPrediction& prediction,
+                                         int micro_batches);
 
 }  // namespace berth::distribute
 
