@@ -5,6 +5,10 @@
 // before the one update. BatchNormalization alone differs from one device: each
 // part has its own moments, as with accumulated gradients, and the moving
 // averages move by their mean.
+//
+// Options are written by name, in the order of their struct:
+// PipelineStrategy({"/GPU:0", "/GPU:1"}, {.micro_batches = 8, .stages =
+// {"b"}}).
 
 #ifndef BERTH_PIPELINE_H_
 #define BERTH_PIPELINE_H_

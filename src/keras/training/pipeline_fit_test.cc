@@ -177,16 +177,17 @@ TEST(PipelineFit, InstructionsOfOnesOwn) {
 void bits_are_equal() {
   const std::vector<std::string> devices = gpus(2);
   const Task task = pipeline_tasks()[0];
-  const Result one = train(task, OneDeviceStrategy(devices[0]), 3, 22, 8, 8);
+  const TrainedModel one =
+      train(task, OneDeviceStrategy(devices[0]), 3, 22, 8, 8);
   for (PipelineOptions options : schedules()) {
     options.slices = 8;
     const int64_t examples =
         options.schedule == PipelineSchedule::kInterleaved1F1B ? 24 : 22;
-    const Result want =
+    const TrainedModel want =
         examples == 22
             ? one
             : train(task, OneDeviceStrategy(devices[0]), 3, examples, 8, 8);
-    const Result got =
+    const TrainedModel got =
         train(task, PipelineStrategy(devices, options), 3, examples, 8, 8);
     check(got.names == want.names && got.variables == want.variables,
           "bits under schedule " +
@@ -252,7 +253,7 @@ void tied_and_scaled() {
       words[i] = static_cast<int32_t>(i * 5 % 11);
     }
     const Tensor x = constant(std::span<const int32_t>(words), Shape{8, 5});
-    Result r;
+    TrainedModel r;
     r.losses = model.fit(x, x, {.epochs = 5, .batch_size = 8, .verbose = 0})
                    .history.at("loss");
     for (const Variable& v : model.weights()) {

@@ -62,7 +62,7 @@ struct Task {
 };
 
 // What it learned: losses, metrics, every variable, predictions.
-struct Result {
+struct TrainedModel {
   std::vector<std::string> names;
   std::vector<std::vector<float>> variables;
   std::vector<double> losses;
@@ -73,9 +73,9 @@ inline Loss loss() {
 }
 
 // Trains `epochs` times, evaluates and predicts.
-inline Result train(const Task& task, const distribute::Strategy& strategy,
-                    int epochs, int64_t examples, int64_t batch,
-                    int slices = 0) {
+inline TrainedModel train(const Task& task,
+                          const distribute::Strategy& strategy, int epochs,
+                          int64_t examples, int64_t batch, int slices = 0) {
   random::set_seed(7);
   clear_session();
   const auto scope = strategy.scope();
@@ -89,7 +89,7 @@ inline Result train(const Task& task, const distribute::Strategy& strategy,
   for (int i = 0; i < task.input.rank(); ++i) shape.push_back(task.input[i]);
   const Tensor x = numbers(shape);
   const Tensor y = classes(examples, 3);
-  Result r;
+  TrainedModel r;
   const History h = model.fit(
       x, y,
       {.epochs = epochs, .batch_size = batch, .verbose = 0, .shuffle = false});
@@ -111,8 +111,8 @@ inline Result train(const Task& task, const distribute::Strategy& strategy,
   return r;
 }
 
-inline void compare(const std::string& what, const Result& a, const Result& b,
-                    double tolerance) {
+inline void compare(const std::string& what, const TrainedModel& a,
+                    const TrainedModel& b, double tolerance) {
   fresh_process::check(a.names == b.names && a.losses.size() == b.losses.size(),
                        what + ": other variables");
   for (size_t i = 0; i < a.names.size(); ++i) {
