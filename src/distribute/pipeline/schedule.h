@@ -41,7 +41,7 @@ PipelineActions actions_of(const ScheduleShape& shape);
 PipelineActions forward_only(const PipelineActions& actions, int micro_batches);
 
 std::string str(const PipelineActions& actions);
-// Throws errors::InvalidArgument for a word that is no instruction.
+// Throws errors::InvalidArgument for a word that is not an instruction.
 PipelineActions parse_actions(const std::string& text);
 
 // Throws errors::InvalidArgument, naming the instruction and the device: a
