@@ -321,6 +321,27 @@ class OneDeviceStrategy(Strategy):
         super().__init__(_core.one_device_strategy(str(device)))
 
 
+class PipelineStrategy(Strategy):
+    """Each device has a part of the model, and works on its own part of a batch.
+
+    fit, evaluate and predict split a batch into `micro_batches` and give the results of the whole batch on one
+    device (docs/split-models.md). Raises ValueError for options that do not fit the devices.
+
+    devices: of one type. schedule: "gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v". stages: names of the layers
+    with which each stage but the first begins, in the order of the model; without them device scopes of the
+    model ("/GPU:1": the second device) divide it. instructions: a line per device, such as "0F0 0F1 0B0 0B1".
+    slices: results have the same bits for any number of micro-batches and devices.
+    """
+
+    def __init__(self, devices, micro_batches=4, schedule="1f1b", stages=(), *, instructions="", slices=0):
+        super().__init__(_core.pipeline_strategy(_names(devices), micro_batches, schedule, list(stages), instructions, slices))
+
+    @property
+    def instructions(self):
+        """What the devices run, a line for each: stage, pass (F, B, or its halves I and W), micro-batch."""
+        return _core.pipeline_instructions(self.__berth__)
+
+
 class MultiWorkerMirroredStrategy(Strategy):
     """The replicas of all tasks of a cluster; TF_CONFIG and other launchers' variables say which."""
 
@@ -513,7 +534,7 @@ class CentralStorageStrategy(Strategy):
         super().__init__(_core.central_storage_strategy(_names(compute_devices)))
 
 
-hide_in(Strategy, MirroredStrategy, OneDeviceStrategy, MultiWorkerMirroredStrategy)
+hide_in(Strategy, MirroredStrategy, PipelineStrategy, OneDeviceStrategy, MultiWorkerMirroredStrategy)
 
 
 def _module(name, doc, values, source="", names=""):

@@ -1,8 +1,10 @@
 // Strategies (tf.distribute). Structures of what replicas take and return are
 // Python's affair (berth/distribute.py).
 
+#include "berth/pipeline.h"
 #include "classes.h"
 #include "convert.h"
+#include "distribute/pipeline/pipeline.h"
 #include "distribute/prediction/plan_step.h"
 #include "distribute/strategy/rebalance.h"
 #include "held.h"
@@ -234,6 +236,23 @@ void add_strategies(nb::module_& m) {
             options_of(std::move(devices), nb::none(), 0), site_of_caller());
       },
       "devices"_a);
+  m.def(
+      "pipeline_strategy",
+      [](std::vector<std::string> devices, int micro_batches,
+         const std::string& schedule, std::vector<std::string> stages,
+         std::string instructions, int slices) -> Strategy {
+        return PipelineStrategy(
+            std::move(devices),
+            {micro_batches, schedule_named(schedule), std::move(stages),
+             std::move(instructions), slices},
+            site_of_caller());
+      },
+      "devices"_a, "micro_batches"_a, "schedule"_a, "stages"_a,
+      "instructions"_a, "slices"_a);
+  m.def("pipeline_instructions", [](const Strategy& s) {
+    const Pipeline& p = *s.core()->pipeline();
+    return str(p.actions(p.options().micro_batches));
+  });
   nb::class_<MultiWorkerMirroredStrategy, Strategy>(
       m, "MultiWorkerMirroredStrategy")
       .def_prop_ro("is_chief", &MultiWorkerMirroredStrategy::is_chief)
