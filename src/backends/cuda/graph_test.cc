@@ -17,6 +17,7 @@
 #include "berth/function.h"
 #include "berth/ops/array.h"
 #include "device/device_manager.h"
+#include "exec/arena_pool.h"
 
 namespace berth::cuda {
 namespace {
@@ -416,6 +417,66 @@ TEST_F(GraphPlans, OutliveArenasThatAlternateBetweenThreads) {
   for (const auto& f : {train, evaluate}) {
     EXPECT_TRUE(has(f.text("plan"), "\nreplay steps ")) << f.text("plan");
   }
+}
+
+// Two arenas that the test hands to the plans of a GPU, as other threads do
+// when their runs end.
+class Arenas {
+ public:
+  Arenas() : gpu_(*DeviceManager::get().find(DeviceName::parse("/GPU:0"))) {
+    some_.devices = {&gpu_};
+    some_.arena_bytes = {1 << 16};
+    ArenaPool::get().clear(gpu_);
+    for (BlockRef& a : arenas_) a = ArenaPool::get().take(some_, 0, nullptr);
+    for (int i = 0; i < 2; ++i) at_[i] = arenas_[i]->data;
+  }
+  void give(int i) { ArenaPool::get().give_back(gpu_, std::move(arenas_[i])); }
+  void take(int i) { arenas_[i] = ArenaPool::get().take(some_, 0, at_[i]); }
+
+ private:
+  Device& gpu_;
+  Program some_;
+  BlockRef arenas_[2];
+  const std::byte* at_[2];
+};
+
+TEST_F(GraphPlans, GetTheArenaThatTheyWereRecordedWith) {
+  const auto on = device("/GPU:0");
+  const auto f = join_function();
+  const Tensor x = sequence(1), y = sequence(2);
+  Arenas arenas;
+  long captures = 0;
+  for (int i = 0; i < 4 * kWarm; ++i) {
+    if (i == kWarm) captures = kFake->calls("cuStreamBeginCapture");
+    // Now one, now the other was given back last.
+    arenas.give(i % 2);
+    arenas.give(1 - i % 2);
+    expect_joined(f(x, y), 1, 2);
+    arenas.take(0);
+    arenas.take(1);
+  }
+  EXPECT_GT(captures, 0);
+  EXPECT_EQ(kFake->calls("cuStreamBeginCapture"), captures);
+}
+
+// Recording does not pay while they move, which need not be for ever.
+TEST_F(GraphPlans, AreRecordedAgainWhenTheirArenasMoveNoLonger) {
+  const auto on = device("/GPU:0");
+  const auto f = join_function();
+  const Tensor x = sequence(1), y = sequence(2);
+  Arenas arenas;
+  const auto run = [&](int arena) {
+    const long before = kFake->calls("cuGraphLaunch");
+    arenas.give(arena);
+    expect_joined(f(x, y), 1, 2);
+    arenas.take(arena);
+    return kFake->calls("cuGraphLaunch") - before;
+  };
+  long launched = 0;
+  for (int i = 0; i < 5 * kWarm; ++i) launched = run(i % 2);
+  EXPECT_EQ(launched, 0);
+  for (int i = 0; i < 300; ++i) launched = run(0);
+  EXPECT_EQ(launched, 1);
 }
 
 // What comes in is read before the call returns, and not waited for.
