@@ -487,7 +487,7 @@ void refuse_within_a_capture() {
   const auto on = berth::device("/GPU:0");
   std::string text;
   const long products = record_product("", float32, &text);
-  // Of another dtype, so that its own kernel has not been looked up yet.
+  // The own kernel of this dtype has not run yet.
   const std::string fake = fmt::format("fail=cublasLtMatmul@{}:15", products);
   record_product(fake.c_str(), bfloat16, &text);
   check(products > 2 && kFakeLt->failed() == 1, fake);
