@@ -7,6 +7,7 @@
 #include "distribute/pipeline/pipeline.h"
 #include "distribute/prediction/plan_step.h"
 #include "distribute/strategy/rebalance.h"
+#include "elements.h"
 #include "held.h"
 #include "keras/models/layer_state.h"
 #include "op/replica_scope.h"
@@ -121,30 +122,23 @@ ReplicaContext context() {
   return *context;
 }
 
-class BatchPass {
+class BatchPass : public Elements {
  public:
   explicit BatchPass(const DistributedDataset& d)
       : iterator_(d.make_iterator()) {}
-  // Lists of tensors, one per component, each with a tensor per replica.
-  nb::object next() {
-    std::optional<std::vector<PerReplica>> batch;
-    {
-      const Free free;
-      std::lock_guard one_at_a_time(mutex_);
-      batch = iterator_->next();
-    }
-    if (!batch) return nb::none();
-    nb::list all;
-    for (const PerReplica& p : *batch) {
-      nb::list parts;
-      for (size_t r = 0; r < p.size(); ++r) parts.append(to_python(p[r]));
-      all.append(parts);
-    }
-    return all;
-  }
 
  private:
-  std::mutex mutex_;
+  bool take_next(Element* element) override {
+    const auto batch = iterator_->next();
+    if (!batch) return false;
+    *element = {};
+    for (const PerReplica& p : *batch) {
+      element->parts.push_back(p.size());
+      for (size_t r = 0; r < p.size(); ++r) element->leaves.push_back(p[r]);
+    }
+    return true;
+  }
+
   Handle<DistributedDataset::Iterator> iterator_;
 };
 
@@ -152,7 +146,7 @@ void add_strategy(nb::module_& m) {
   nb::class_<StrategyScope>(m, "StrategyScope")
       .def("enter", &StrategyScope::enter)
       .def("exit", &StrategyScope::exit);
-  nb::class_<BatchPass>(m, "BatchPass").def("next", &BatchPass::next);
+  nb::class_<BatchPass, Elements>(m, "BatchPass");
   nb::class_<DistributedDataset>(m, "DistributedDataset")
       .def(
           "pass_", [](const DistributedDataset& d) { return new BatchPass(d); },

@@ -6,7 +6,8 @@ import numpy as np
 from berth import _core
 from berth._function import Function
 from berth._structure import pack, present
-from berth.distribute import PerReplica
+from berth.data import Iterator
+from berth.distribute import DistributedIterator, PerReplica
 
 _ops = _core.ops
 _MOST = 256         # steps in a call
@@ -40,10 +41,23 @@ class Step:
             out = self.one(batch)
         return out
 
+    def may_read(self, iterator):
+        """Whether group() takes batches from it as they are."""
+        return isinstance(iterator, Iterator if self._strategy is None else DistributedIterator)
+
+    def group(self, batch, iterator, most):
+        """Runs a step for a batch and for those that follow, without Python; returns (results of the last, steps)."""
+        self.last = self.one if self._strategy is None else self._replicated
+        return self.last.call_each(iterator, batch if self._strategy is None else self._parts(batch), most, _CALL_SECONDS)
+
     def _on_replicas(self, batch):
-        """A step in every replica: a batch has a PerReplica where there are several."""
+        """A step in every replica."""
+        return self._replicated(self._parts(batch))
+
+    def _parts(self, batch):
+        """The tensors of a batch, a list of those of replicas of each; a batch has a PerReplica where there are several."""
         leaves, self._form = present(batch, PerReplica)
-        return self._replicated([list(v.values) if isinstance(v, PerReplica) else self._cut(v) for v in leaves])
+        return [list(v.values) if isinstance(v, PerReplica) else self._cut(v) for v in leaves]
 
     def _cut(self, t):
         """The parts of a tensor with fewer rows than replicas, of which some are empty; others stay whole."""

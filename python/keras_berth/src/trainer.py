@@ -163,15 +163,16 @@ class BerthTrainer(base_trainer.Trainer):
         if isinstance(step, ScheduledStep):
             yield from step.over(epochs, self.steps_per_execution > 1 or _watches_batches(callbacks, kind), begin)
             return
-        if whole is None:
-            for first, last, batches in epochs:
-                begin(first)
-                yield first, last, step(batches)
-            return
-        epochs.data_adapter.on_epoch_begin()
         per_call = self.steps_per_execution
         if per_call == 1 and not self.run_eagerly and not _watches_batches(callbacks, kind):
             per_call = None
+        if whole is None:
+            for first, last, batches in epochs:
+                begin(first)
+                out, count = epochs.group(step, *batches, first) if per_call is None else (step(batches), 1)
+                yield first, last + count - 1, out
+            return
+        epochs.data_adapter.on_epoch_begin()
         for first, last, out in step.over(whole, epochs.order(), epochs.data_adapter.batch_size, per_call, begin):
             yield first, last, out
         epochs.data_adapter.on_epoch_end()
