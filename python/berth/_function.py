@@ -153,17 +153,17 @@ class Function:
             _listening[0].append(self.get_concrete_function(*args, **kwargs))
         return pack(form, results)
 
-    def call_each(self, iterator, argument, most, seconds):
-        """Calls with `argument`, which is made of an element of a data set, and with further elements like it.
+    def call_each(self, iterator, args, most, seconds):
+        """Calls with arguments whose tensors are an element of a data set, and with further elements like it.
 
         Returns the results of the last call and how many calls there were, at most `most`, in about so many seconds.
         """
         from berth import config
         end = time.monotonic() + seconds
-        out = self(argument)
+        out = self(*args)
         if config.functions_run_eagerly():
             return out, 1
-        leaves, structure = flatten(((argument,), {}), is_value)
+        leaves, structure = flatten((args, {}), is_value)
         text = self._text_of(structure)
         if self._untraced.get(text) or self._core.num_traces() == 0:
             return out, 1

@@ -35,6 +35,12 @@ class StrategyScope {
   std::unique_ptr<StrategyGuard> guard_;
 };
 
+// Inside, writes of variables in a replica are equal in all, and not
+// aggregated.
+struct EqualWrites {
+  std::optional<Unaggregated> scope;
+};
+
 // args: lists of tensors, one per replica. fn(replica, tensors) -> (tensors,
 // structure). Returns (lists of tensors by replica, structure).
 // split: the argument whose first axis counts examples; -1: none.
@@ -280,6 +286,10 @@ void add_distribute(nb::module_& m) {
     if (!context) return nb::none();
     return nb::int_(context->replica_id_in_sync_group());
   });
+  nb::class_<EqualWrites>(m, "EqualWrites")
+      .def(nb::init<>())
+      .def("enter", [](EqualWrites& w) { w.scope.emplace(); })
+      .def("leave", [](EqualWrites& w) { w.scope.reset(); });
   // Examples of this replica over those of all; 1 outside of replicas.
   m.def("replica_share", [] {
     return t_state.replica == nullptr ? 1.0 : t_state.replica->share();

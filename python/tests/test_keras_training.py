@@ -162,7 +162,7 @@ same("DataLoader", torch.utils.data.DataLoader(rows, batch_size=64))
 def test_steps_of_a_call_are_single_steps_under_strategies():
     run("""
 import contextlib
-devices = ["/GPU:0", "/GPU:1"]
+devices, steps = ["/GPU:0", "/GPU:1"], []
 class Watches(keras.callbacks.Callback):
     seen = []
     def on_train_batch_end(self, batch, logs):
@@ -171,7 +171,9 @@ def history(strategy, data, watched, **options):
     with strategy().scope() if strategy else contextlib.nullcontext():
         m = model()
     watches = [Watches()] if watched else []
-    return m.fit(*data(), epochs=3, verbose=0, callbacks=watches, validation_data=(x[:90], y[:90]), **options).history
+    h = m.fit(*data(), epochs=3, verbose=0, callbacks=watches, validation_data=(x[:90], y[:90]), **options).history
+    steps.append(int(m.optimizer.iterations))
+    return h
 def once():
     for i in range(0, 200, 64):
         yield x[i:i + 64], y[i:i + 64]
@@ -192,6 +194,7 @@ for strategy in (None, lambda: tf.distribute.OneDeviceStrategy("/GPU:0"), lambda
             h = history(strategy, data, watched, **options)
             for key, values in expected.items():
                 np.testing.assert_allclose(values, h[key], rtol=1e-4, err_msg=f"{name} {key}")
+            assert steps[-1] == 12, (name, steps)
             if watched:
                 assert [b for b, _ in Watches.seen] == [0, 1, 2, 3] * 3, (name, Watches.seen)
                 np.testing.assert_allclose([v for _, v in seen], [v for _, v in Watches.seen], rtol=1e-4)
@@ -249,6 +252,27 @@ print("each once")
         for i in range(2):
             status, out = cluster.ended("worker", i)
             assert status == 0 and out.endswith("each once\n"), out
+
+
+SIZES = """
+for n in (127, 65, 128):  # halves of the last batch are 32 and 31, or one of them is empty
+    for optimizer in ("adam", "rmsprop"):
+        with strategy.scope() if strategy else keras.name_scope("alone"):
+            m = model()
+            m.compile(optimizer, m.loss, metrics=["accuracy"])
+        h = m.fit(x[:n], y[:n], batch_size=64, epochs=2, shuffle=False, verbose=0, validation_data=(x[:n], y[:n])).history
+        print("losses", *(f"{v:.5f}" for values in h.values() for v in values), int(m.optimizer.iterations))
+"""
+
+
+def test_uneven_batches_of_tasks(tmp_path):
+    def found(out):
+        return [[float(v) for v in line.split()[1:]] for line in out.splitlines() if line.startswith("losses")]
+    with Cluster(tmp_path, WORKERS + SIZES + "strategy.leave()\n", workers=2, ps=0, options=()) as cluster:
+        for i in range(2):
+            status, out = cluster.ended("worker", i)
+            assert status == 0, out
+    np.testing.assert_allclose(found(out), found(run("strategy = None" + SIZES)), rtol=1e-3)
 
 
 def test_data_parallel_over_tasks(tmp_path):

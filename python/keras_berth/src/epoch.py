@@ -135,13 +135,22 @@ class Epochs(EpochIterator):
         for first, last, self._reading in super()._enumerate_iterator():
             yield first, last, self._reading
 
+    def totals(self, first, count):
+        """How many examples all tasks have together of each of some batches; None where that is not known."""
+        if self._whole is None:
+            return [None] * count
+        size, n = self.data_adapter.batch_size, self.data_adapter._num_samples
+        return [min(size, n - i * size) for i in range(first, first + count)]
+
     def group(self, step, batch, first):
         """Runs a step for a batch, and for more of the epoch where the engine reads them; returns (results of the last, steps)."""
+        total, = self.totals(first, 1)
         if not isinstance(self._reading, _Pass) or not step.may_read(self._reading.iterator):
-            return step([batch]), 1
+            return step([batch], [total]), 1
         left = [n for n in (self.num_batches and self.num_batches - first,
-                            self._num_batches and self._num_batches - self._steps_seen + 1) if n]
-        out, count = step.group(batch, self._reading.iterator, min(left, default=1 << 40))
+                            self._num_batches and self._num_batches - self._steps_seen + 1,
+                            total and max(1, self.data_adapter._num_samples // self.data_adapter.batch_size - first)) if n]
+        out, count = step.group(batch, self._reading.iterator, min(left, default=1 << 40), total)
         for _ in range(count - 1):
             next(self._epoch_iterator)
         return out, count
