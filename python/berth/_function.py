@@ -153,7 +153,7 @@ class Function:
             _listening[0].append(self.get_concrete_function(*args, **kwargs))
         return pack(form, results)
 
-    def call_each(self, iterator, args, most, seconds):
+    def _call_each(self, iterator, args, most, seconds):
         """Calls with arguments whose tensors are an element of a data set, and with further elements like it.
 
         Returns the results of the last call and how many calls there were, at most `most`, in about so many seconds.
@@ -170,7 +170,7 @@ class Function:
         outer = _calls.structure
         _calls.structure = structure
         try:
-            calls, results, form = iterator.each(
+            calls, results, form = iterator._each(
                 lambda elements, *until: self._core.call_each(elements, leaves, text, *until), most - 1, end - time.monotonic())
         finally:
             _calls.structure = outer

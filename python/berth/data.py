@@ -469,7 +469,7 @@ class Iterator:
             raise StopIteration
         return self._element_of(leaves)
 
-    def each(self, call, most, seconds):
+    def _each(self, call, most, seconds):
         """Has call(pass, most, seconds) of the engine use elements; an element that it leaves is the next."""
         if self._left is not None or self._ended:
             return 0, [], None

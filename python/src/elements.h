@@ -13,7 +13,7 @@ namespace berth::python {
 
 struct Element {
   Tensors leaves;
-  // Of a data set that is split: how many tensors each component has.
+  // How many tensors each component of a split data set has; none of others.
   std::vector<size_t> parts = {};
 
   bool is_like(const Tensors& other) const {

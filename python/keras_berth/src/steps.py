@@ -50,7 +50,7 @@ class Step:
         """Runs a step for a batch and for those that follow, without Python; returns (results of the last, steps)."""
         self.last = self.one if self._strategy is None else self._replicated
         given = (batch,) if self._strategy is None else (self._parts(batch), total)
-        return self.last.call_each(iterator, given, most, _CALL_SECONDS)
+        return self.last._call_each(iterator, given, most, _CALL_SECONDS)
 
     def _parts(self, batch):
         """The tensors of a batch, a list of those of replicas of each; a batch has a PerReplica where there are several."""
