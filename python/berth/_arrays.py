@@ -12,8 +12,8 @@ class TensorArray:
     """Tensors of one dtype by number (tf.TensorArray): what loops write, to be stacked after them.
 
     size: how many there are; dynamic_size: more may be written; element_shape: their shape, where it
-    is known; clear_after_read: what was read may not be read again. In a traced function numbers that
-    follow from values make the function run op by op.
+    is known; clear_after_read: what was read op by op may not be read again. In a traced function numbers
+    that follow from values make the function run op by op.
     """
 
     def __init__(self, dtype, size=None, dynamic_size=None, clear_after_read=None, tensor_array_name=None,
@@ -60,7 +60,7 @@ class TensorArray:
         if not 0 <= at < len(self._all):
             raise _core.OutOfRangeError(f"TensorArray.read: index {at} of {len(self._all)} elements")
         value = self._element(at)
-        if self._clears:
+        if self._clears and not _core.traces_loop():
             self._all[at] = _READ
         return value
 

@@ -453,6 +453,7 @@ class Iterator:
 
     def __init__(self, handle, element_of):
         self.__berth__, self._pass, self._element_of = handle, handle.pass_(), element_of
+        self._ended, self._left = False, None
 
     def __iter__(self):
         return self
@@ -461,10 +462,19 @@ class Iterator:
         if _core.traces_loop():
             from berth._function import NeedsValues
             raise NeedsValues("an iterator of a data set is read inside a tf.function, whose trace would keep the element")
-        leaves = self._pass.next()
+        leaves, self._left = self._left, None
+        if leaves is None and not self._ended:
+            leaves = self._pass.next()
         if leaves is None:
             raise StopIteration
         return self._element_of(leaves)
+
+    def _each(self, call, most, seconds):
+        """Has call(pass, most, seconds) of the engine use elements; an element that it leaves is the next."""
+        if self._left is not None or self._ended:
+            return 0, [], None
+        calls, results, form, self._ended, self._left = call(self._pass, most, seconds)
+        return calls, results, form
 
     def next(self):
         """The next element; StopIteration at the end."""

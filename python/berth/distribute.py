@@ -227,6 +227,10 @@ class InputContext:
         self.num_input_pipelines, self.input_pipeline_id = num_input_pipelines, input_pipeline_id
         self.num_replicas_in_sync = num_replicas_in_sync
 
+    def __repr__(self):
+        return (f"<tf.distribute.InputContext pipeline {self.input_pipeline_id} of {self.num_input_pipelines}, "
+                f"{self.num_replicas_in_sync} replicas>")
+
     def get_per_replica_batch_size(self, global_batch_size):
         """The batch size of one replica; ValueError unless it divides evenly."""
         if global_batch_size % self.num_replicas_in_sync:

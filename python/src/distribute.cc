@@ -7,6 +7,7 @@
 #include "distribute/pipeline/pipeline.h"
 #include "distribute/prediction/plan_step.h"
 #include "distribute/strategy/rebalance.h"
+#include "elements.h"
 #include "held.h"
 #include "keras/models/layer_state.h"
 #include "op/replica_scope.h"
@@ -32,6 +33,12 @@ class StrategyScope {
  private:
   Strategy strategy_;
   std::unique_ptr<StrategyGuard> guard_;
+};
+
+// Inside, writes of variables in a replica are equal in all, and not
+// aggregated.
+struct EqualWrites {
+  std::optional<Unaggregated> scope;
 };
 
 // args: lists of tensors, one per replica. fn(replica, tensors) -> (tensors,
@@ -121,30 +128,23 @@ ReplicaContext context() {
   return *context;
 }
 
-class BatchPass {
+class BatchPass : public Elements {
  public:
   explicit BatchPass(const DistributedDataset& d)
       : iterator_(d.make_iterator()) {}
-  // Lists of tensors, one per component, each with a tensor per replica.
-  nb::object next() {
-    std::optional<std::vector<PerReplica>> batch;
-    {
-      const Free free;
-      std::lock_guard one_at_a_time(mutex_);
-      batch = iterator_->next();
-    }
-    if (!batch) return nb::none();
-    nb::list all;
-    for (const PerReplica& p : *batch) {
-      nb::list parts;
-      for (size_t r = 0; r < p.size(); ++r) parts.append(to_python(p[r]));
-      all.append(parts);
-    }
-    return all;
-  }
 
  private:
-  std::mutex mutex_;
+  bool take_next(Element* element) override {
+    const auto batch = iterator_->next();
+    if (!batch) return false;
+    *element = {};
+    for (const PerReplica& p : *batch) {
+      element->parts.push_back(p.size());
+      for (size_t r = 0; r < p.size(); ++r) element->leaves.push_back(p[r]);
+    }
+    return true;
+  }
+
   Handle<DistributedDataset::Iterator> iterator_;
 };
 
@@ -152,7 +152,7 @@ void add_strategy(nb::module_& m) {
   nb::class_<StrategyScope>(m, "StrategyScope")
       .def("enter", &StrategyScope::enter)
       .def("exit", &StrategyScope::exit);
-  nb::class_<BatchPass>(m, "BatchPass").def("next", &BatchPass::next);
+  nb::class_<BatchPass, Elements>(m, "BatchPass");
   nb::class_<DistributedDataset>(m, "DistributedDataset")
       .def(
           "pass_", [](const DistributedDataset& d) { return new BatchPass(d); },
@@ -286,6 +286,10 @@ void add_distribute(nb::module_& m) {
     if (!context) return nb::none();
     return nb::int_(context->replica_id_in_sync_group());
   });
+  nb::class_<EqualWrites>(m, "EqualWrites")
+      .def(nb::init<>())
+      .def("enter", [](EqualWrites& w) { w.scope.emplace(); })
+      .def("leave", [](EqualWrites& w) { w.scope.reset(); });
   // Examples of this replica over those of all; 1 outside of replicas.
   m.def("replica_share", [] {
     return t_state.replica == nullptr ? 1.0 : t_state.replica->share();
