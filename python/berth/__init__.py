@@ -86,7 +86,7 @@ _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "ke
          "dynamic_stitch": "_more.dynamic_stitch", "parallel_stack": "_more.parallel_stack",
          "unravel_index": "_more.unravel_index", "shape_n": "_more.shape_n", "tuple": "_more.tuple",
          "get_static_value": "_more.get_static_value", "is_symbolic_tensor": "_more.is_symbolic_tensor",
-         "reverse_sequence": "_more.reverse_sequence", "assert_equal": "debugging.assert_equal",
+         "reverse_sequence": "_more.reverse_sequence", "inside_function": "_function.inside_function", "assert_equal": "debugging.assert_equal",
          "assert_greater": "debugging.assert_greater", "assert_less": "debugging.assert_less",
          "assert_rank": "debugging.assert_rank"}
 

@@ -151,22 +151,27 @@ def _set_synchronous_execution(enable):
     """Accepted as TensorFlow does: results are waited for where they are read."""
 
 
+_said = {"jit": "", "options": {}}
+
+
 def _set_jit(enabled):
-    """Accepted as TensorFlow does: every traced function is compiled."""
+    """Accepted as TensorFlow does: every traced function is compiled by Berth itself."""
+    _said["jit"] = "autoclustering" if enabled is True else enabled or ""
 
 
 def _get_jit():
-    """"", for every traced function is compiled by Berth itself."""
-    return ""
+    """What set_jit() said last."""
+    return _said["jit"]
 
 
 def _set_experimental_options(options):
     """Accepted as TensorFlow does: every plan is optimized."""
+    _said["options"].update(options)
 
 
 def _get_experimental_options():
-    """No options: a dictionary without entries."""
-    return {}
+    """What set_experimental_options() said."""
+    return dict(_said["options"])
 
 
 _all = {n: v for n, v in globals().items() if not n.startswith("_")}

@@ -408,7 +408,13 @@ class Dataset:
     def with_options(self, options, name=None):
         """The dataset with options for the tasks of a strategy."""
         policy = options.experimental_distribute.auto_shard_policy
-        return self._same(_core.with_policy(self.__berth__, int(policy or 0)))
+        made = self._same(_core.with_policy(self.__berth__, int(policy or 0)))
+        made._options = options
+        return made
+
+    def options(self):
+        """What with_options() gave this data set, else the defaults."""
+        return getattr(self, "_options", None) or Options()
 
     def reduce(self, initial_state, reduce_func, name=None):
         """The state after reduce_func(state, element) for each element."""

@@ -11,6 +11,7 @@ for _name in dir(_under):
 def split(seed, num=2, alg="auto_select"):
     """num seeds [num, 2] that follow from a seed [2], for the stateless functions."""
     from berth._tensor import convert_to_tensor
+    from berth._tensor import convert_to_tensor
     seed = convert_to_tensor(seed)
     return _under.stateless_uniform([int(num), 2], seed, 0, 2**31 - 1, _core.int32 if seed.dtype == _core.int32 else seed.dtype)
 
