@@ -457,7 +457,8 @@ def _plans_for(path):
     if plain.rpartition(".")[2] in _FOREIGN:
         return ": a dtype of TensorFlow's that the engine has not"
     from berth._planned import NAMES
-    return ", which is planned" if plain in NAMES or any(n.startswith(plain + ".") for n in NAMES) else (
+    forms = {plain, plain.replace("keras.", "tf.", 1)}  # tf.losses is tf.keras.losses
+    return ", which is planned" if any(n in forms or n.startswith(plain + ".") for n in NAMES) else (
         ": a name that neither TensorFlow 2.21 nor Keras 3.15 has")
 
 

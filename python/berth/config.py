@@ -1,10 +1,10 @@
 """tf.config: which devices there are and how they are set up."""
 import os as _os
-import types as _types
 
 from berth._core import LogicalDevice, LogicalDeviceConfiguration, PhysicalDevice
 from berth._core import config as _engine
 from berth._frames import hiding as _hiding
+from berth._lazy import Names as _Names
 
 
 @_hiding
@@ -175,14 +175,14 @@ def _get_experimental_options():
 
 
 _all = {n: v for n, v in globals().items() if not n.startswith("_")}
-experimental = _types.SimpleNamespace(
-    **_all, VirtualDeviceConfiguration=LogicalDeviceConfiguration,
+experimental = _Names(
+    "tf.config.experimental", **_all, VirtualDeviceConfiguration=LogicalDeviceConfiguration,
     set_virtual_device_configuration=set_logical_device_configuration,
     get_virtual_device_configuration=get_logical_device_configuration,
     set_synchronous_execution=_set_synchronous_execution)
-threading = _types.SimpleNamespace(**{n: v for n, v in _all.items() if n.endswith("_threads")})
-optimizer = _types.SimpleNamespace(
-    set_jit=_set_jit, get_jit=_get_jit, set_experimental_options=_set_experimental_options,
+threading = _Names("tf.config.threading", **{n: v for n, v in _all.items() if n.endswith("_threads")})
+optimizer = _Names(
+    "tf.config.optimizer", set_jit=_set_jit, get_jit=_get_jit, set_experimental_options=_set_experimental_options,
     get_experimental_options=_get_experimental_options)
 
 _eager = [False]

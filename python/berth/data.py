@@ -6,6 +6,7 @@ import types as _types
 
 from berth import _core
 from berth._frames import hide_in
+from berth._lazy import Names as _Names
 from berth._structure import LEAF, flatten, has_composite, in_order, pack, present
 from berth._tensor import TensorSpec, convert_to_tensor, refuse
 
@@ -732,8 +733,8 @@ hide_in(Dataset, Iterator, Windows, TextLineDataset, TFRecordDataset, FixedLengt
 
 from berth import _data_experimental as _more  # noqa: E402  its functions are of Dataset
 
-experimental = _types.SimpleNamespace(
-    AUTOTUNE=AUTOTUNE, AutoShardPolicy=AutoShardPolicy, CsvDataset=CsvDataset, make_csv_dataset=make_csv_dataset,
+experimental = _Names(
+    "tf.data.experimental", AUTOTUNE=AUTOTUNE, AutoShardPolicy=AutoShardPolicy, CsvDataset=CsvDataset, make_csv_dataset=make_csv_dataset,
     Optional=Optional, INFINITE_CARDINALITY=INFINITE_CARDINALITY, UNKNOWN_CARDINALITY=UNKNOWN_CARDINALITY,
     **{n: v for n, v in vars(_more).items() if callable(v) and not n.startswith("_") and n not in (
         "Dataset", "TensorSpec", "convert_to_tensor", "flatten", "pack")})

@@ -1,6 +1,7 @@
 """tf.random."""
 from berth import _core as _core
 from berth._core import set_seed
+from berth._lazy import Names
 
 _under = _core.ops.random
 for _name in dir(_under):
@@ -24,13 +25,19 @@ def fold_in(seed, data, alg="auto_select"):
     return split(_core.ops.stack([seed[0], seed[1] + first]), 1)[0]
 
 
-class experimental:
-    """tf.random.experimental."""
-    stateless_split, stateless_fold_in = staticmethod(split), staticmethod(fold_in)
+_GENERATORS = ("Algorithm", "Generator", "create_rng_state", "get_global_generator", "set_global_generator")
+
+
+class _Experimental(Names):
+    def __getattr__(self, name):
+        return __getattr__(name) if name in _GENERATORS else super().__getattr__(name)
+
+
+experimental = _Experimental("tf.random.experimental", stateless_split=split, stateless_fold_in=fold_in)
 
 
 def __getattr__(name):
-    if name in ("Generator", "get_global_generator", "set_global_generator"):
+    if name in _GENERATORS:
         from berth import _generator
         return getattr(_generator, name)
     if name.startswith("__"):
