@@ -6,9 +6,6 @@ import os
 _INIT = "def __init__(self, *args: Any, **kwargs: Any) -> None: ..."
 OF_ENGINE = {
     "DType": None,
-    "LoadStatus": [f"{n}: list[str]" for n in ("restored", "deferred", "missing", "unused")] + [
-        "def assert_consumed(self) -> LoadStatus: ...", "def assert_existing_objects_matched(self) -> LoadStatus: ...",
-        "def expect_partial(self) -> LoadStatus: ..."],
     "LogicalDevice": ["name: str", "device_type: str", "simulated: bool"],
     "LogicalDeviceConfiguration": [_INIT, "shared: bool", "memory_limit: Any", "cores: Any"],
     "PhysicalDevice": ["name: str", "device_type: str"]}

@@ -51,7 +51,7 @@ def custom_gradient(f=None):
             result, grad = f(*pack(form, tensors), **kwargs)
         finally:
             tape.exit()
-        found = [v for v in tape.watched() if all(v is not w for w in read)]
+        found = [v for v in tape.watched() if all(v._serial() != w._serial() for w in read)]
         takes = _takes_variables(grad)
         if (found or read) and not takes:
             raise TypeError(f"custom_gradient: {f.__name__} reads the variable {(found or read)[0].name}, so its gradient "

@@ -224,9 +224,11 @@ class _Signature:
 
     def __call__(self, *args, **kwargs):
         unknown = [n for n in kwargs if n not in self._arguments]
+        if not self._arguments:
+            return _by_name(self._function(*args, **kwargs))
         if unknown:
             raise TypeError(f"{self.__name__}: no argument is called {unknown[0]!r}; there are {self._arguments}")
-        return _by_name(self._function(*args, **{n: kwargs[n] for n in self._arguments if n in kwargs}))
+        return _by_name(self._function(*args, *(kwargs[n] for n in self._arguments if n in kwargs)))
 
     def __repr__(self):
         return f"<signature {self.__name__}({', '.join(self._arguments)}) -> {self.structured_outputs}>"
