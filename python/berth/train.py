@@ -213,6 +213,9 @@ def _part(name, value):
             value.__berth__, (_core.Layer, _core.Optimizer, _core.Metric)):
         return value.__berth__
     if hasattr(value, "_pass"):  # an iterator of a dataset
+        if type(value).__name__ == "DistributedIterator":
+            raise NotTracked(f"Checkpoint: '{name}' is an iterator of a distributed data set, which is planned; keep that of "
+                             "the data set")
         return value._pass
     if not isinstance(value, Module) and not of_keras(value) and not variables_in(value):
         raise NotTracked(f"Checkpoint: '{name}' is {value!r}, which holds no variables; expected a "
