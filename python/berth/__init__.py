@@ -31,7 +31,6 @@ from berth import dtypes, errors, config, random, experimental  # noqa: E402
 from berth._gradient import GradientTape, UnconnectedGradients, device  # noqa: E402
 from berth._function import function, cond, while_loop, executing_eagerly  # noqa: E402
 from berth._ops import *  # noqa: E402,F401,F403  where TensorFlow's form differs
-from berth._ops import top_k as _top_k  # noqa: E402
 from berth._lazy import Names as _Names  # noqa: E402
 from berth._module import Module  # noqa: E402
 from berth import _strings  # noqa: E402
@@ -46,7 +45,8 @@ _later(io, "berth._images", "decode_image")  # noqa: F821
 _later(linalg, "berth._numeric", "svd qr lu")  # noqa: F821
 _later(signal, "berth._numeric", "stft inverse_stft inverse_stft_window_fn")  # noqa: F821
 _later(nn, "berth._numeric", "convolution conv_transpose pool max_pool avg_pool ctc_loss ctc_greedy_decoder "  # noqa: F821
-       "ctc_beam_search_decoder")
+       "ctc_beam_search_decoder top_k")
+_later(math, "berth._numeric", "top_k")  # noqa: F821
 math.special = _Names("tf.math.special", **{n: getattr(math, n) for n in (  # noqa: F821
     "bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e")})
 _later(image, "berth._more", "total_variation psnr image_gradients is_jpeg")  # noqa: F821
@@ -55,7 +55,6 @@ _later(strings, "berth._more", "unicode_encode ngrams")  # noqa: F821
 _later(io, "berth._more", "encode_base64 decode_base64 decode_compressed matching_files")  # noqa: F821
 eig, eigvals, fftnd, ifftnd = linalg.eig, linalg.eigvals, signal.fftnd, signal.ifftnd  # noqa: F821
 math.argmax, math.argmin, math.reduce_mean = argmax, argmin, reduce_mean  # noqa: F405
-nn.top_k = math.top_k = _top_k  # noqa: F821
 __version__ = "0.1.0"
 version = _Names("tf.version", VERSION=__version__, GIT_VERSION="", COMPILER_VERSION="")
 newaxis = None

@@ -53,7 +53,7 @@ class LoadStatus:
         return self
 
     def expect_partial(self):
-        """Says that values without a variable are no mistake."""
+        """Says that values without a variable are meant to be left."""
         self._found.expect_partial()
         return self
 

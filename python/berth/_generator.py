@@ -33,7 +33,7 @@ class Algorithm(enum.Enum):
 
 
 def _check(alg):
-    """ValueError of what is no algorithm of TensorFlow's."""
+    """ValueError of what is not an algorithm of TensorFlow's."""
     names = {a.name.lower() for a in Algorithm}
     if not (alg is None or isinstance(alg, (int, Algorithm)) or str(alg) in names):
         raise ValueError(f"Generator: alg is {alg!r}; expected one of {sorted(names)}")

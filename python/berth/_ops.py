@@ -18,7 +18,6 @@ __all__ = ["reshape", "range", "unique", "unique_with_counts", "print", "group",
 _np = Lazy("numpy")
 Unique = collections.namedtuple("Unique", "y idx")
 UniqueWithCounts = collections.namedtuple("UniqueWithCounts", "y idx count")
-TopK = collections.namedtuple("TopKV2", "values indices")
 _ragged_shape = Lazy("berth._ragged_shape")
 
 
@@ -245,14 +244,6 @@ def unique_with_counts(x, out_idx=int32, name=None):
         y, idx, count, _ = _ops.unique_with_counts(x)
     return UniqueWithCounts(y, _ops.math.cast(idx, out_idx), _ops.math.cast(count, out_idx))
 
-
-def top_k(input, k=1, sorted=True, index_type=int32, name=None):
-    """The k largest along the last axis, and where they are: (values, indices).
-
-    On a tie the first; NaN is larger than any number, here and in sort.
-    """
-    values, indices = _ops.math.top_k(input, k, sorted)
-    return TopK(values, indices if index_type == int32 else _ops.math.cast(indices, index_type))
 
 
 def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
