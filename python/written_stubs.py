@@ -74,7 +74,7 @@ def stub(path, wanted=None):
     everything = next((ast.literal_eval(n.value) for n in tree.body if isinstance(n, ast.Assign)
                        and getattr(n.targets[0], "id", "") == "__all__" and isinstance(n.value, ast.List)), None)
     out, known = "", set()
-    spaces = {w.value.id for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func).endswith("SimpleNamespace")
+    spaces = {w.value.id for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func).endswith(("SimpleNamespace", "_Names"))
               for w in n.keywords if isinstance(w.value, ast.Name)}
 
     def shows(name):
@@ -105,7 +105,7 @@ def stub(path, wanted=None):
         for name in _targets(node):
             if shows(name) or name in (wanted or ()):
                 call = node.value
-                if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("SimpleNamespace"):
+                if isinstance(call, ast.Call) and ast.unparse(call.func).endswith(("SimpleNamespace", "_Names")):
                     out += _space(name, call, known)
                 else:
                     out += f"{name}: Any\n"

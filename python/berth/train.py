@@ -23,7 +23,7 @@ class CheckpointOptions:
         self.enable_async = enable_async or experimental_enable_async_checkpoint
 
 
-class NotTracked(TypeError, ValueError):
+class _NotTracked(TypeError, ValueError):
     """What a Checkpoint cannot keep."""
 
 
@@ -44,7 +44,7 @@ class Checkpoint:
             kwargs["root"] = root
         for name, value in kwargs.items():
             if isinstance(value, _PLAIN):
-                raise NotTracked(f"Checkpoint: '{name}' is {value!r}, which holds no variables; expected a model, layer, "
+                raise _NotTracked(f"Checkpoint: '{name}' is {value!r}, which holds no variables; expected a model, layer, "
                                  "optimizer, metric, variable, or an object that holds such")
             setattr(self, name, value)
 
@@ -214,11 +214,11 @@ def _part(name, value):
         return value.__berth__
     if hasattr(value, "_pass"):  # an iterator of a dataset
         if type(value).__name__ == "DistributedIterator":
-            raise NotTracked(f"Checkpoint: '{name}' is an iterator of a distributed data set, which is planned; keep that of "
+            raise _NotTracked(f"Checkpoint: '{name}' is an iterator of a distributed data set, which is planned; keep that of "
                              "the data set")
         return value._pass
     if not isinstance(value, Module) and not of_keras(value) and not variables_in(value):
-        raise NotTracked(f"Checkpoint: '{name}' is {value!r}, which holds no variables; expected a "
+        raise _NotTracked(f"Checkpoint: '{name}' is {value!r}, which holds no variables; expected a "
                         "model, layer, optimizer, metric, variable, or an object that holds such")
     return _Awaiting(value)
 
