@@ -1,6 +1,6 @@
 """tf.TensorArray: tensors by number, written one by one."""
 from berth import _core
-from berth._function import NeedsValues
+from berth._function import NeedsValues, inside_function
 from berth._tensor import TensorShape, as_dtype, convert_to_tensor, refuse
 
 __all__ = ["TensorArray"]
@@ -21,7 +21,8 @@ class TensorArray:
                  colocate_with_first_write_call=True, name=None):
         refuse("TensorArray", handle=handle, flow=flow)
         self.dtype = as_dtype(dtype)
-        self.dynamic_size, self._clears = bool(dynamic_size), clear_after_read is not False
+        self.dynamic_size = bool(dynamic_size)
+        self._clears = clear_after_read is not False and not inside_function()
         self._shape = None if element_shape is None else TensorShape(element_shape)
         self._infers = infer_shape
         self._all = [None] * (0 if size is None else int(size))

@@ -28,6 +28,7 @@ class _Calls(thread_local):
     def __init__(self):
         self.structure = None  # of the arguments of the function
         self.tracing = []      # functions, the innermost last
+        self.op_by_op = 0      # how many functions are called op by op
 
 
 _calls = _Calls()
@@ -41,6 +42,11 @@ def listen(functions):
 def executing_eagerly():
     """False while a function is traced."""
     return not _calls.tracing
+
+
+def inside_function():
+    """Whether a tf.function runs, be it traced or op by op."""
+    return bool(_calls.tracing or _calls.op_by_op)
 
 
 class NeedsValues(ValueError):
@@ -202,6 +208,8 @@ class Function:
         with contextlib.ExitStack() as kept:
             for contract in contracts(self._contract):
                 kept.enter_context(contract)
+            _calls.op_by_op += 1
+            kept.callback(_leave_op_by_op)
             out, form = flatten(self.python_function(*args, **kwargs))
         return pack(form, [convert_to_tensor(v) if isinstance(v, (Variable, int, float)) or is_value(v) else v
                            for v in out])
@@ -321,6 +329,10 @@ class Function:
     def save_graph(self, path, stage="optimize"):
         """Writes plan_text(stage) to a file, for `berth plan` and `berth place`."""
         _placement.save_text(path, self.plan_text(stage))
+
+
+def _leave_op_by_op():
+    _calls.op_by_op -= 1
 
 
 class _BoundFunction(Function):

@@ -247,6 +247,17 @@ class StrategyExtended:
     worker_devices = property(lambda self: tuple(d for devices in self._strategy.devices() for d in devices),
                               doc="The names of the devices that compute.")
     parameter_devices = worker_devices
+    experimental_require_static_shapes = False
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise AttributeError(f"strategy.extended has no {name}, which is planned; it has "
+                             f"{', '.join(n for n in dir(type(self)) if n[0] != '_')}")
+
+    should_checkpoint = property(lambda self: getattr(self._strategy, "is_chief", True),
+                                 doc="Whether this task writes checkpoints.")
+    should_save_summary = should_checkpoint
 
     def reduce_to(self, reduce_op, value, destinations=None, options=None):
         """The sum or mean of a value over replicas."""

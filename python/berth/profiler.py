@@ -8,9 +8,9 @@ import json
 import os
 import socket
 import time
-import types
 
 from berth import _core
+from berth._lazy import Names as _Names
 
 _state = {"logdir": None, "is_on": False}
 
@@ -105,5 +105,5 @@ class ProfilerOptions:
         self.host_tracer_level, self.device_tracer_level = host_tracer_level, device_tracer_level
 
 
-experimental = types.SimpleNamespace(start=start, stop=stop, Profile=Profile, Trace=Trace,
-                                     ProfilerOptions=ProfilerOptions)
+experimental = _Names("tf.profiler.experimental", start=start, stop=stop, Profile=Profile, Trace=Trace,
+                      ProfilerOptions=ProfilerOptions)
