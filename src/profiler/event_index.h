@@ -6,7 +6,6 @@
 #define BERTH_PROFILER_EVENT_INDEX_H_
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -31,10 +30,15 @@ enum class EventClass : uint8_t {
 };
 EventClass class_of(const TimelineEvent& e);
 
+// Whose events steps and idle time are of: kMost is that of most ops.
+enum class StepClock { kMost, kHost };
+
 struct EventIndex {
-  explicit EventIndex(const Timeline& timeline);
+  explicit EventIndex(const Timeline& timeline,
+                      StepClock clock = StepClock::kMost);
 
   const std::vector<TimelineEvent>& events;
+  int64_t dropped = 0;
   bool simulated = false;            // the clock of what follows
   std::vector<EventClass> classes;   // by event
   std::vector<int32_t> track;        // by event: place in tracks
@@ -59,9 +63,9 @@ struct EventIndex {
 
  private:
   void classify();
-  void find_clock();
+  void find_clock(StepClock clock);
   void find_steps();
-  bool steps_of_calls();
+  bool steps_of_marks();
   void steps_of_runs();
   std::vector<int32_t> previous_;  // by event: the one before on its track
 };
