@@ -49,6 +49,7 @@ int main(int argc, char** argv) {
     berth::cli::add_profile(program);
     berth::cli::add_report(program);
     berth::cli::add_run(program);
+    berth::cli::add_top(program);
     berth::cli::add_verify_plan(program);
     berth::cli::add_worker(program);
     program.parse(argc, argv);

@@ -15,16 +15,18 @@ namespace berth::profiler {
 EventClass class_of(const TimelineEvent& e) {
   using enum EventClass;
   using Kinds = std::unordered_map<std::string_view, EventClass>;
-  static const Kinds& kinds =
-      immortal<Kinds>(Kinds{{"copy", kTransfer},
-                            {"sum", kSum},
-                            {"call", kCall},
-                            {"input", kInput},
-                            {"stage", kStage},
-                            {"python", kHost},
-                            {"memory", kMemory},
-                            {"checkpoint", kHost},
-                            {"annotation", kAnnotation}});
+  static const Kinds& kinds = immortal<Kinds>(Kinds{{"copy", kTransfer},
+                                                    {"sum", kSum},
+                                                    {"call", kCall},
+                                                    {"input", kInput},
+                                                    {"stage", kStage},
+                                                    {"python", kHost},
+                                                    {"memory", kMemory},
+                                                    {"checkpoint", kHost},
+                                                    {"host", kHost},
+                                                    {"launch", kHost},
+                                                    {"annotation", kAnnotation},
+                                                    {"slice", kSlice}});
   if (e.kind == "wait") {
     const bool memory = e.name.find("memory") != e.name.npos ||
                         e.detail.find("memory") != e.detail.npos;

@@ -22,11 +22,12 @@ enum class EventClass : uint8_t {
   kCall,
   kInput,  // waiting for the next batch
   kStage,
-  kHost,  // Python, checkpoints
+  kHost,  // launching work, callbacks, Python, checkpoints
   kMemoryWait,
   kWait,    // any other
   kMemory,  // bytes in use, without duration
   kAnnotation,
+  kSlice,  // of a region, on one thread
 };
 EventClass class_of(const TimelineEvent& e);
 

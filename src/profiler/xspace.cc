@@ -109,7 +109,8 @@ const char* plane_of(const Row& row) {
 }
 
 bool is_op(const TimelineEvent& e) {
-  return e.run > 0 && e.kind != "copy" && e.kind != "region";
+  return e.run > 0 && e.kind != "copy" && e.kind != "region" &&
+         e.kind != "launch" && e.kind != "slice";
 }
 
 class XSpaceWriter {
