@@ -12,6 +12,7 @@
 //   berth plan FILE [--cluster FILE] ...             the best placement
 //   berth report TRACE [-o PAGE] ...                 where the time went
 //   berth run FILE [--inputs FILE] ...               calls a saved function
+//   berth top [PID] [--json]                         what programs do now
 //   berth verify-plan FILE PLAN                      checks a plan file
 //   berth worker [--devices LIST]                    devices for a cluster
 
