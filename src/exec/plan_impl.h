@@ -70,7 +70,7 @@ struct Plan::Impl final : timeline::TimelineSource {
   // Instances of runs that missed their deadline.
   std::vector<std::unique_ptr<Instance>> left_behind;
   RunRecord record;
-  // Of the steps, in this recording; then of launching, and of slices.
+  // The first of its types in this recording: steps, launching, slices.
   timeline::TypeId first_type = 0;
   size_t slice_type(const PlanStep& step, int chunk) const {
     return program->steps.size() + 1 +

@@ -179,8 +179,8 @@ class Adviser {
     return longest == nullptr ? "" : longest->line;
   }
 
-  // What is in a row on one device could be one op: launching the others is
-  // saved. Of eager ops all that the host does for them is.
+  // Ops in a row on one device could be one: launching the others is saved.
+  // Eager ops would save all that the host does for them.
   void tiny_ops() {
     std::map<std::string, double> launch;
     for (const DeviceRoof& r : a_.roofs) launch[r.device] = r.launch_us;

@@ -25,7 +25,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-// Of this process; empty: no socket. A child of a fork has another number.
+// Its path, and the process that made it: not a child of a fork.
 char g_socket[sizeof(sockaddr_un::sun_path)] = "";
 pid_t g_server = 0;
 

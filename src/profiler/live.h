@@ -16,7 +16,7 @@ namespace berth::profiler {
 // write there or own it; `create`: makes it.
 std::string live_folder(bool create);
 
-// Of this process (docs/json.md).
+// Says what this process does now (docs/json.md).
 nlohmann::ordered_json live_reading();
 
 // Answers at PID.sock from now on, until the process ends.

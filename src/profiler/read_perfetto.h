@@ -13,7 +13,7 @@ namespace berth::profiler {
 
 // Throws errors::InvalidArgument, which names `path`, for any other bytes.
 TaskEvents read_perfetto(std::string_view bytes, const std::string& path);
-// Of a file that Timeline::write() wrote.
+// Reads a file that Timeline::write() wrote.
 TaskEvents read_events(const std::string& path);
 
 }  // namespace berth::profiler
