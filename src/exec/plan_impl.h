@@ -38,6 +38,7 @@ struct Instance final : ProgramRun {
   int64_t runs_before = 0;  // of the plan, when it was checked out
   int64_t runs = 0;         // since then
   bool recorded = false;    // the last one, in a timeline
+  int64_t number = 0;       // which one of the plan that was
   WorkTime host_time;       // when the host bound and launched it
   std::unique_ptr<PreparedRun> prepared;
 };
@@ -77,6 +78,7 @@ struct Plan::Impl final : timeline::TimelineSource {
            static_cast<size_t>(step.first_call + chunk);
   }
   uint64_t named_in = 0;
+  int64_t last_number = 0;  // of recorded runs: no two have one number
   std::vector<timeline::RecordedEvent> events;  // of one run, to be added
 
   // Instances (plan_instance.cc).

@@ -71,6 +71,8 @@ void Plan::Impl::begin_run(Instance& run) {
     note();
     std::lock_guard lock(mutex);
     if (named_in != timeline::recording()) add_event_types();
+    last_number = std::max(last_number + 1, run.runs_before + run.runs);
+    run.number = last_number;
   }
   if (!run.recorded) run.slices.clear();
   if (wanted_samples.load(std::memory_order_relaxed) > 0) {
@@ -191,7 +193,7 @@ void Plan::Impl::add_event_types() {
 void Plan::Impl::add_events(const Instance& run) {
   if (named_in != timeline::recording()) return;
   events.clear();
-  const auto number = static_cast<uint32_t>(run.runs_before + run.runs);
+  const auto number = static_cast<uint32_t>(run.number);
   const auto add = [&](const WorkTime& t, size_t type) {
     if (t.end_us < 0) return;
     events.push_back({t.begin_us, t.end_us,

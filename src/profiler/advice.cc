@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "profiler/busy.h"
 
@@ -90,7 +91,10 @@ class Adviser {
     for (const OpSummary& row : a_.ops) {
       if (row.kind != "copy" || row.critical_us <= 0) continue;
       edges[row.detail] += row.critical_us;
-      if (longest == nullptr || row.critical_us > longest->critical_us) {
+      const bool has_line = !row.line.empty();
+      if (longest == nullptr ||
+          std::pair(has_line, row.critical_us) >
+              std::pair(!longest->line.empty(), longest->critical_us)) {
         longest = &row;
       }
     }

@@ -18,7 +18,7 @@ namespace berth::profiler::slow_programs {
 
 struct SlowProgram {
   const char* name;
-  const char* speeds;  // of the two simulated devices
+  const char* speeds;  // of two simulated devices; "": there are none
   const char* advice;  // words of it
   int line;            // of this file, that it names
   // Runs it, as it is or with the advice followed.
@@ -92,7 +92,7 @@ inline Timeline unequal_replicas(bool followed) {
 inline Timeline tiny_ops(bool followed) {
   const auto step = [](const Tensor& in) {
     Tensor x = in;
-    for (int k = 0; k < 60; ++k) x = x * 0.5f + 1.f;
+    for (int k = 0; k < 60; ++k) x = math::add(math::multiply(x, 0.5f), 1.f);
     return x;
   };
   const auto f = function(step, {.name = "halves"});
@@ -110,15 +110,17 @@ constexpr int kTinyLine = __LINE__ - 14;
 
 inline const std::vector<SlowProgram>& all() {
   static const std::vector<SlowProgram> programs = {
-      {"prefetch", "1,1", "prefetch", kMapLine, small_prefetch},
+      {"prefetch", "", "end the pipeline with prefetch", kMapLine,
+       small_prefetch},
       {"reduction", "1,1", "one device", kReductionLine, reduction_elsewhere},
       {"shares", "2,1", ".shares", 0, unequal_replicas},
-      {"tiny", "1,1", "function", kTinyLine, tiny_ops}};
+      {"tiny", "", "function", kTinyLine, tiny_ops}};
   return programs;
 }
 
-// Two simulated devices, before any exists.
+// Two simulated devices, before any exists; the CPU alone without speeds.
 inline void use_devices(const SlowProgram& program) {
+  if (*program.speeds == '\0') return config::set_device_list("CPUx1");
   setenv("BERTH_SIM_SPEEDS", program.speeds, 1);
   config::set_simulated_devices("GPUx2");
 }

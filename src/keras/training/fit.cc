@@ -256,10 +256,13 @@ void FitRun::run_epoch() {
   epoch_ended_ = false;
   done_ = first_batch_;
   list_.call(&CallbackBase::on_epoch_begin, model_, epoch_);
-  // What a checkpoint restored goes on.
-  if (done_ == 0) t_.reset_metrics();
-  bar_.begin_epoch(epoch_, steps_);
-  if (o_.steps_per_epoch == 0 || !pass_.next) begin_pass();
+  {
+    const timeline::MaybeSpan span("host", "begin the epoch", "host");
+    // What a checkpoint restored goes on.
+    if (done_ == 0) t_.reset_metrics();
+    bar_.begin_epoch(epoch_, steps_);
+    if (o_.steps_per_epoch == 0 || !pass_.next) begin_pass();
+  }
   while (!t_.stop && next()) step();
   t_.settle(site_);
   if (done_ == 0 && !t_.stop) {
@@ -284,7 +287,10 @@ NamedValues FitRun::validate() {
 
 void FitRun::end_epoch(double seconds) {
   const auto start = std::chrono::steady_clock::now();
+  std::optional<timeline::MaybeSpan> span(std::in_place, "host",
+                                          "read the metrics", "host");
   NamedValues values = t_.results();
+  span.reset();
   if (!values.empty()) {
     nan_watch_.after_epoch(values[0].second, {total_, done_, epoch_});
   }
