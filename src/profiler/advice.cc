@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <map>
-#include <utility>
+#include <tuple>
 
 #include "profiler/busy.h"
 
@@ -91,10 +91,7 @@ class Adviser {
     for (const OpSummary& row : a_.ops) {
       if (row.kind != "copy" || row.critical_us <= 0) continue;
       edges[row.detail] += row.critical_us;
-      const bool has_line = !row.line.empty();
-      if (longest == nullptr ||
-          std::pair(has_line, row.critical_us) >
-              std::pair(!longest->line.empty(), longest->critical_us)) {
+      if (longest == nullptr || line_rank(row) > line_rank(*longest)) {
         longest = &row;
       }
     }
@@ -118,6 +115,18 @@ class Adviser {
                     edge->second,
                     back > 0 ? fmt::format(" + {:.0f} us back", back) : ""),
         edge->second + back);
+  }
+
+  // The line of a copy is its producer's: that on the device which computes
+  // less is the one to move.
+  std::tuple<bool, bool, double> line_rank(const OpSummary& copy) const {
+    const size_t arrow = copy.detail.find(" -> ");
+    double from = 0, to = 0;
+    for (const DeviceTime& d : a_.devices) {
+      if (copy.detail.substr(0, arrow) == d.name) from = d.busy_us;
+      if (copy.device == d.name) to = d.busy_us;
+    }
+    return {!copy.line.empty(), from < to, copy.critical_us};
   }
 
   // Devices with the same kinds of ops, as replicas have, and unequal times.

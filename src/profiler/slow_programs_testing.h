@@ -56,7 +56,8 @@ inline Timeline reduction_elsewhere(bool followed) {
         };
         const Tensor x = on("/GPU:0", [&] { return matmul(in, w); });
         const Tensor s = on(followed ? "/GPU:0" : "/GPU:1", [&] {
-          return x * math::reduce_sum(x, {.axis = 1, .keepdims = true});
+          const Tensor y = math::reduce_sum(x, {.axis = 1, .keepdims = true});
+          return math::multiply(x, y);
         });
         return on("/GPU:0", [&] { return math::reduce_sum(matmul(s, w)); });
       },
