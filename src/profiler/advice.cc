@@ -13,7 +13,8 @@ namespace berth::profiler {
 namespace {
 
 constexpr double kLeastShare = 0.03;
-constexpr double kCallUs = 5;  // of the host, for a call of a function
+constexpr double kRowUs = 100;  // eager ops later than that are not in a row
+constexpr double kCallUs = 5;   // of the host, for a call of a function
 
 class Adviser {
  public:
@@ -209,7 +210,10 @@ class Adviser {
       int32_t& last = before[x_.track[e]];
       const bool is_eager = row.device.ends_with("eager ops");
       const bool tiny = is_eager || row.limit == OpLimit::kLaunch;
-      if (tiny && last >= 0 && x_.step[last] == x_.step[e]) {
+      const bool is_late =
+          is_eager && last >= 0 &&
+          x_.events[e].begin_us > x_.events[last].end_us + kRowUs;
+      if (tiny && last >= 0 && !is_late && x_.step[last] == x_.step[e]) {
         const TimelineEvent &now = x_.events[e], &then = x_.events[last];
         gain +=
             (is_eager ? now.end_us - then.end_us : launch[row.device]) / steps_;
