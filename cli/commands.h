@@ -34,6 +34,7 @@ void add_plan(CLI::App& program);
 void add_profile(CLI::App& program);
 void add_report(CLI::App& program);
 void add_run(CLI::App& program);
+void add_top(CLI::App& program);
 void add_verify_plan(CLI::App& program);
 void add_worker(CLI::App& program);
 

@@ -480,7 +480,8 @@ void apply_here(const OpDef& op, std::span<const Tensor* const> in,
 
 void eager_apply(const OpDef& op, std::span<const Tensor* const> in,
                  const Attrs* attrs, std::span<Tensor> out) {
-  const timeline::MaybeSpan span("eager ops", op.name(), op.name().c_str());
+  const timeline::MaybeSpan span("eager ops", op.name(), op.name().c_str(),
+                                 t_state.site);
   apply_here(op, in, attrs, out);
   if (g_check_numerics.load(std::memory_order_relaxed)) [[unlikely]] {
     check_numerics(op, in, out);
