@@ -153,7 +153,7 @@ void PlanInputOptions::add_to(CLI::App& command) {
 
 void read_plan_input(const PlanInputOptions& o, PlanInput& input) {
   const std::string text = read_graph_file(o.file);
-  const PipelineOptions none;
+  const PipelineSettings none;
   if (o.objective != "pipeline" &&
       (o.pipeline.micro_batches != none.micro_batches ||
        o.pipeline.stash_weights || o.schedule != "best")) {

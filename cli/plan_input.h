@@ -19,7 +19,7 @@ struct PlanInputOptions {
   std::string cluster, devices;
   std::string objective;  // "": latency, or that of the plan to verify
   bool free_scopes = false;
-  PipelineOptions pipeline;
+  PipelineSettings pipeline;
   std::string schedule = "best";
 
   void add_to(CLI::App& command);
