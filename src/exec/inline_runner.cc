@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "exec/arena_guard.h"
 #include "exec/runners.h"
+#include "exec/watch_results.h"
 
 namespace berth {
 
@@ -27,7 +28,10 @@ class InlineRun final : public PreparedRun {
     }
   }
 
-  void launch() override { run_.sampled ? run_all<true>() : run_all<false>(); }
+  void launch() override {
+    watches_ = watches_results();
+    run_.sampled || watches_ ? run_all<true>() : run_all<false>();
+  }
 
  private:
   // No more than this is looked at per step.
@@ -62,6 +66,8 @@ class InlineRun final : public PreparedRun {
           const double end = host_clock_us();
           run_.times[i.step - p.steps.data()] = {begin, end};
           begin = end;
+          if (watches_) [[unlikely]]
+            watch_results(*i.step, run_);
         }
       }
     } catch (const errors::Error& e) {
@@ -73,6 +79,7 @@ class InlineRun final : public PreparedRun {
   ProgramRun& run_;
   const ArenaGuard& guard_;
   std::vector<Item> items_;
+  bool watches_ = false;  // in this run
 };
 
 class InlineRunner final : public PlanRunner {
