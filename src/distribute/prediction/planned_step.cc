@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "device/device_manager.h"
+#include "device/memory_snapshot.h"
 #include "distribute/strategy/fit_rewrite.h"
 #include "exec/report.h"
 #include "function/graph_callable.h"
@@ -16,17 +17,26 @@ namespace berth::distribute {
 
 namespace {
 
+// What the limit leaves beside segments that others use a part of, less what
+// the step's small tensors may take as a new segment.
 int64_t available(const placement::DeviceRow& row, int64_t memory_bytes) {
   if (memory_bytes > 0) return memory_bytes;
-  const MemoryInfo info = DeviceManager::get()
-                              .lookup(DeviceName::parse(row.device))
-                              .allocator()
-                              .info();
-  if (info.limit_bytes == 0) return 0;
-  const int64_t others =
-      static_cast<int64_t>(info.current_bytes) - row.variable_bytes;
-  return std::max<int64_t>(
-      static_cast<int64_t>(info.limit_bytes) - std::max<int64_t>(others, 0), 1);
+  const MemorySnapshot now = memory_snapshot(
+      DeviceManager::get().lookup(DeviceName::parse(row.device)).allocator());
+  const size_t limit = now.info.limit_bytes;
+  if (limit == 0) return 0;
+  size_t kept = std::min<size_t>(limit / 64, 2 * Allocator::kSmallLimit);
+  for (const MemorySnapshot::Segment& s : now.segments) {
+    for (const MemorySnapshot::Piece& p : s.pieces) {
+      if (p.state == MemorySnapshot::State::kFree) continue;
+      if (p.state == MemorySnapshot::State::kIdle) continue;
+      kept += s.bytes;
+      break;
+    }
+  }
+  return std::max<int64_t>(static_cast<int64_t>(limit) + row.variable_bytes -
+                               static_cast<int64_t>(kept),
+                           1);
 }
 
 StepMemory memory_of(const std::shared_ptr<StrategyCore>& core,

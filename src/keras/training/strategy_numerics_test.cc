@@ -25,12 +25,10 @@ void named(const std::vector<std::string>& devices) {
   const Tensor large = x * 1e38f;
   debugging::enable_check_numerics();
   model.fit(x, y, once);  // finite
-  const auto fit_large = [&] { model.fit(large * 1.0f, y, once); };
-  refuses<errors::InvalidArgument>(fit_large, "(enable_check_numerics)");
-  refuses<errors::InvalidArgument>(fit_large, "Inf");
-  refuses<errors::InvalidArgument>(fit_large, "input 0 has");
+  // Once: on devices that run behind, a step that failed leaves variables torn.
+  refuses<errors::InvalidArgument>([&] { model.fit(large * 1.0f, y, once); },
+                                   "Inf among 12 values; input 0 has");
   debugging::disable_check_numerics();
-  model.fit(large, y, once);  // nobody looks
 }
 
 void on_core_sets() { named(cpus(2)); }
