@@ -102,8 +102,12 @@ class TensorBoardCallback final : public CallbackBase {
   }
   void on_train_batch_begin(Model&, int64_t batch) override {
     if (writes_ && !profiled_ && batch + 1 == o_.profile_batch.first) {
-      profiler::start();
-      profiles_ = profiled_ = true;
+      profiled_ = true;
+      try {
+        profiler::start();
+        profiles_ = true;
+      } catch (const errors::AlreadyExists&) {  // it is recorded anyway
+      }
     }
     if (profiles_) step_.emplace("train");
   }
