@@ -261,8 +261,7 @@ void FunctionCore::call(const Tensors& leaves, const std::string& fixed,
                         const Body& body, Tensors* results,
                         std::shared_ptr<const std::any>* structure, Site site) {
   set_site(site);
-  const bool op_by_op = wants_op_by_op() &&
-                        t_state.strategy == nullptr &&
+  const bool op_by_op = wants_op_by_op() && t_state.strategy == nullptr &&
                         t_state.replica == nullptr &&
                         impl_->options_.rewrite == nullptr;
   if (tracing() || op_by_op) {

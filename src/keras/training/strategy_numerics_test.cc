@@ -25,7 +25,7 @@ void named(const std::vector<std::string>& devices) {
   const Tensor large = x * 1e38f;
   debugging::enable_check_numerics();
   model.fit(x, y, once);  // finite
-  // Once: on devices that run behind, a step that failed leaves variables torn.
+  // Once: on devices with a queue, a step that failed leaves variables torn.
   refuses<errors::InvalidArgument>([&] { model.fit(large * 1.0f, y, once); },
                                    "Inf among 12 values; input 0 has");
   debugging::disable_check_numerics();
