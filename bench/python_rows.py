@@ -157,11 +157,11 @@ def fit_seconds(framework, make, seconds, strategy=None):
         return (time.perf_counter() - begin) / count
 
     epochs(3)
-    steps *= max(1, round(0.3 / epochs(2)))
+    steps *= 4 if strategy else max(1, round(0.3 / epochs(2)))  # tasks take equally many
     epochs(1)
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        best = min(best, epochs(1))
+    left, end = 8, time.perf_counter() + seconds
+    while left > 0 if strategy else time.perf_counter() < end:
+        best, left = min(best, epochs(1)), left - 1
     return best / steps
 
 

@@ -549,6 +549,8 @@ ROWS += [
      lambda r: files_row(r, 2, "tfrecord", "files_tfrecord", ("tensorflow",))),
     ("fit_overhead", "us", 5, 1, fit_overhead_row),
     # 10 and 30 million a second.
+    ("report_of_1m_events", "s", 3, 1, lambda r: profiler_row(r, "report", "report_s")),
+    ("report_page_of_1m_events", "MB", 15, 5, lambda r: profiler_row(r, "report", "page_mb")),
     ("recorded_event", "us", 1 / 10, 1 / 30, lambda r: profiler_row(r, "mlp", "events_per_second")),
 ]
 MODELS = ("mlp", "cnn", "resnet18", "gpt")

@@ -39,6 +39,7 @@ void add_report(CLI::App& program);
 bool report_snapshot(const std::vector<std::string>& files,
                      const std::string& output);
 void add_run(CLI::App& program);
+void add_top(CLI::App& program);
 void add_verify_plan(CLI::App& program);
 void add_worker(CLI::App& program);
 

@@ -13,6 +13,7 @@
 //   berth plan FILE [--cluster FILE] ...             the best placement
 //   berth report TRACE [-o PAGE] ...                 where the time went
 //   berth run FILE [--inputs FILE] ...               calls a saved function
+//   berth top [PID] [--json]                         what programs do now
 //   berth verify-plan FILE PLAN                      checks a plan file
 //   berth worker [--devices LIST]                    devices for a cluster
 
@@ -51,6 +52,7 @@ int main(int argc, char** argv) {
     berth::cli::add_profile(program);
     berth::cli::add_report(program);
     berth::cli::add_run(program);
+    berth::cli::add_top(program);
     berth::cli::add_verify_plan(program);
     berth::cli::add_worker(program);
     program.parse(argc, argv);

@@ -11,7 +11,8 @@
 #include "cli/commands.h"
 #include "cli/place_output.h"
 #include "io/atomic_file.h"
-#include "profiler/analysis.h"
+#include "profiler/event_index.h"
+#include "profiler/read_perfetto.h"
 #include "profiler/report_page.h"
 
 namespace berth::cli {
@@ -36,16 +37,20 @@ std::string task_of(const std::string& path) {
   return name.substr(dot + 1, dash - dot - 1) + ":" + name.substr(dash + 1);
 }
 
-profiler::Timeline read_traces(const std::vector<std::string>& paths) {
-  using profiler::Timeline, profiler::with_short_devices;
-  if (paths.size() == 1) return with_short_devices(Timeline::read(paths[0]));
-  std::vector<profiler::Timeline> all;
-  std::vector<std::string> names;
+struct Traces {
+  profiler::Timeline timeline;
+  std::vector<profiler::TaskClock> clocks;
+};
+
+Traces read_traces(const std::vector<std::string>& paths) {
+  std::vector<profiler::TaskEvents> all;
   for (const std::string& path : paths) {
-    all.push_back(with_short_devices(Timeline::read(path)));
-    names.push_back(task_of(path));
+    all.push_back(profiler::read_events(path));
+    all.back().task = task_of(path);
+    profiler::shorten_devices(&all.back().events);
   }
-  return profiler::joined(all, names);
+  std::vector<profiler::TaskClock> clocks = profiler::clocks_of(all);
+  return {profiler::joined(std::move(all), clocks), clocks};
 }
 
 void print_advice(const profiler::Analysis& a) {
@@ -65,12 +70,14 @@ void report(const ReportArguments& o) {
   std::vector<profiler::OpDifference> differences;
   std::vector<std::string> shown = o.traces;
   if (!o.compared.empty()) shown = {o.compared[1]};
-  const profiler::Timeline timeline = read_traces(shown);
-  const profiler::Analysis analysis = profiler::analyze(timeline);
+  const Traces traces = read_traces(shown);
+  const profiler::EventIndex index(traces.timeline);
+  profiler::Analysis analysis = profiler::analyze(index);
+  analysis.clocks = traces.clocks;
   std::string title = file_name(shown[0]);
   if (!o.compared.empty()) {
     differences = profiler::compare(
-        profiler::analyze(read_traces({o.compared[0]})), analysis);
+        profiler::analyze(read_traces({o.compared[0]}).timeline), analysis);
     title += " against " + file_name(o.compared[0]);
   }
   if (o.json) {
@@ -82,7 +89,7 @@ void report(const ReportArguments& o) {
     return;
   }
   const std::string page =
-      profiler::report_page(timeline, analysis, title, differences);
+      profiler::report_page(index, analysis, title, differences);
   io::AtomicFile file(o.output, "report: -o");
   file.append(page.data(), page.size());
   file.commit();

@@ -6,9 +6,6 @@ import os
 _INIT = "def __init__(self, *args: Any, **kwargs: Any) -> None: ..."
 OF_ENGINE = {
     "DType": None,
-    "LoadStatus": [f"{n}: list[str]" for n in ("restored", "deferred", "missing", "unused")] + [
-        "def assert_consumed(self) -> LoadStatus: ...", "def assert_existing_objects_matched(self) -> LoadStatus: ...",
-        "def expect_partial(self) -> LoadStatus: ..."],
     "LogicalDevice": ["name: str", "device_type: str", "simulated: bool"],
     "LogicalDeviceConfiguration": [_INIT, "shared: bool", "memory_limit: Any", "cores: Any"],
     "PhysicalDevice": ["name: str", "device_type: str"]}
@@ -77,7 +74,7 @@ def stub(path, wanted=None):
     everything = next((ast.literal_eval(n.value) for n in tree.body if isinstance(n, ast.Assign)
                        and getattr(n.targets[0], "id", "") == "__all__" and isinstance(n.value, ast.List)), None)
     out, known = "", set()
-    spaces = {w.value.id for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func).endswith("SimpleNamespace")
+    spaces = {w.value.id for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func).endswith(("SimpleNamespace", "_Names"))
               for w in n.keywords if isinstance(w.value, ast.Name)}
 
     def shows(name):
@@ -108,7 +105,7 @@ def stub(path, wanted=None):
         for name in _targets(node):
             if shows(name) or name in (wanted or ()):
                 call = node.value
-                if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("SimpleNamespace"):
+                if isinstance(call, ast.Call) and ast.unparse(call.func).endswith(("SimpleNamespace", "_Names")):
                     out += _space(name, call, known)
                 else:
                     out += f"{name}: Any\n"

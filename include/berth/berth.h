@@ -48,6 +48,7 @@
 #include "berth/ops/recurrent.h"
 #include "berth/ops/signal.h"
 #include "berth/parameter_server.h"
+#include "berth/pipeline.h"
 #include "berth/placement.h"
 #include "berth/placement_policy.h"
 #include "berth/preemption.h"

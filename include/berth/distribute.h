@@ -210,6 +210,26 @@ struct StrategyPlan {
     int tasks = 0;
     double step_us = 0;
   };
+  // A stage of a PipelineStrategy. Times are of one micro-batch.
+  struct Stage {
+    std::string device;               // full name
+    std::vector<std::string> layers;  // in the order of the model
+    double forward_us = 0, backward_us = 0;
+  };
+  struct PipelinePlan {
+    std::string schedule;  // "1f1b"
+    int micro_batches = 0;
+    std::vector<Stage> stages;
+    std::string instructions;         // a line per device
+    std::vector<int> in_flight;       // by device: micro-batches held at most
+    std::vector<int64_t> peak_bytes;  // by device
+    // Share of the devices' time spent waiting: as predicted, by these times
+    // alone (without copies and updates), and of equal stages.
+    double bubble = 0, bubble_of_stages = 0, bubble_of_equal_stages = 0;
+    // The step as a picture: a row per device, a box per instruction, as long
+    // as its stage takes; equally long if times are not known.
+    std::string svg() const;
+  };
   // A device whose memory limit is below what the step holds at its peak.
   struct TooSmall {
     std::string device;  // full name
@@ -219,6 +239,7 @@ struct StrategyPlan {
   std::string strategy;
   int64_t batch = 0;
   std::vector<ReplicaShare> replicas;
+  std::optional<PipelinePlan> pipeline;
   std::vector<TooSmall> too_small;  // empty: the batch fits
   // The largest batch that fits, where this one does not; 0: none does.
   int64_t largest_batch = 0;

@@ -185,6 +185,9 @@ class Checkpoint {
   // Throws errors::InvalidArgument.
   explicit Checkpoint(Objects objects, Site site = Site::here());
 
+  // Holds these objects from now on. Throws as the constructor does.
+  void set_objects(Objects objects, Site site = Site::here());
+
   // Writes "PREFIX-N", where N counts the saves, and returns that path; the
   // folder is made if it does not exist. Throw errors::ResourceExhausted (the
   // disk is full), PermissionDenied, NotFound (no folder, in write()),

@@ -31,6 +31,7 @@ from berth import dtypes, errors, config, random, experimental  # noqa: E402
 from berth._gradient import GradientTape, UnconnectedGradients, device  # noqa: E402
 from berth._function import function, cond, while_loop, executing_eagerly  # noqa: E402
 from berth._ops import *  # noqa: E402,F401,F403  where TensorFlow's form differs
+from berth._lazy import Names as _Names  # noqa: E402
 from berth._module import Module  # noqa: E402
 from berth import _strings  # noqa: E402
 
@@ -41,11 +42,12 @@ _later(io, "berth._io", "FixedLenFeature VarLenFeature RaggedFeature FixedLenSeq
 del image.decode_image, io.decode_image  # noqa: F821  which have another form
 _later(image, "berth._images", "ResizeMethod extract_patches decode_image")  # noqa: F821
 _later(io, "berth._images", "decode_image")  # noqa: F821
-_later(linalg, "berth._numeric", "svd")  # noqa: F821
+_later(linalg, "berth._numeric", "svd qr lu")  # noqa: F821
 _later(signal, "berth._numeric", "stft inverse_stft inverse_stft_window_fn")  # noqa: F821
 _later(nn, "berth._numeric", "convolution conv_transpose pool max_pool avg_pool ctc_loss ctc_greedy_decoder "  # noqa: F821
-       "ctc_beam_search_decoder")
-math.special = _types.SimpleNamespace(**{n: getattr(math, n) for n in (  # noqa: F821
+       "ctc_beam_search_decoder top_k")
+_later(math, "berth._numeric", "top_k")  # noqa: F821
+math.special = _Names("tf.math.special", **{n: getattr(math, n) for n in (  # noqa: F821
     "bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e")})
 _later(image, "berth._more", "total_variation psnr image_gradients is_jpeg")  # noqa: F821
 _later(math, "berth._more", "polyval confusion_matrix is_non_decreasing is_strictly_increasing lbeta")  # noqa: F821
@@ -54,7 +56,7 @@ _later(io, "berth._more", "encode_base64 decode_base64 decode_compressed matchin
 eig, eigvals, fftnd, ifftnd = linalg.eig, linalg.eigvals, signal.fftnd, signal.ifftnd  # noqa: F821
 math.argmax, math.argmin, math.reduce_mean = argmax, argmin, reduce_mean  # noqa: F405
 __version__ = "0.1.0"
-version = _types.SimpleNamespace(VERSION=__version__, GIT_VERSION="", COMPILER_VERSION="")
+version = _Names("tf.version", VERSION=__version__, GIT_VERSION="", COMPILER_VERSION="")
 newaxis = None
 
 
@@ -86,7 +88,7 @@ _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "ke
          "dynamic_stitch": "_more.dynamic_stitch", "parallel_stack": "_more.parallel_stack",
          "unravel_index": "_more.unravel_index", "shape_n": "_more.shape_n", "tuple": "_more.tuple",
          "get_static_value": "_more.get_static_value", "is_symbolic_tensor": "_more.is_symbolic_tensor",
-         "reverse_sequence": "_more.reverse_sequence", "assert_equal": "debugging.assert_equal",
+         "reverse_sequence": "_more.reverse_sequence", "inside_function": "_function.inside_function", "assert_equal": "debugging.assert_equal",
          "assert_greater": "debugging.assert_greater", "assert_less": "debugging.assert_less",
          "assert_rank": "debugging.assert_rank"}
 

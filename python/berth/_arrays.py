@@ -1,6 +1,6 @@
 """tf.TensorArray: tensors by number, written one by one."""
 from berth import _core
-from berth._function import NeedsValues
+from berth._function import NeedsValues, inside_function
 from berth._tensor import TensorShape, as_dtype, convert_to_tensor, refuse
 
 __all__ = ["TensorArray"]
@@ -12,8 +12,8 @@ class TensorArray:
     """Tensors of one dtype by number (tf.TensorArray): what loops write, to be stacked after them.
 
     size: how many there are; dynamic_size: more may be written; element_shape: their shape, where it
-    is known; clear_after_read: what was read may not be read again. In a traced function numbers that
-    follow from values make the function run op by op.
+    is known; clear_after_read: what was read op by op may not be read again. In a traced function numbers
+    that follow from values make the function run op by op.
     """
 
     def __init__(self, dtype, size=None, dynamic_size=None, clear_after_read=None, tensor_array_name=None,
@@ -21,7 +21,8 @@ class TensorArray:
                  colocate_with_first_write_call=True, name=None):
         refuse("TensorArray", handle=handle, flow=flow)
         self.dtype = as_dtype(dtype)
-        self.dynamic_size, self._clears = bool(dynamic_size), clear_after_read is not False
+        self.dynamic_size = bool(dynamic_size)
+        self._clears = clear_after_read is not False and not inside_function()
         self._shape = None if element_shape is None else TensorShape(element_shape)
         self._infers = infer_shape
         self._all = [None] * (0 if size is None else int(size))
@@ -60,7 +61,7 @@ class TensorArray:
         if not 0 <= at < len(self._all):
             raise _core.OutOfRangeError(f"TensorArray.read: index {at} of {len(self._all)} elements")
         value = self._element(at)
-        if self._clears:
+        if self._clears and not _core.traces_loop():
             self._all[at] = _READ
         return value
 

@@ -1,5 +1,6 @@
 """tf.function, tf.cond and tf.while_loop."""
 import functools
+import time
 from _thread import _local as thread_local  # threading.local, without the import of threading
 
 from berth import _core
@@ -27,6 +28,7 @@ class _Calls(thread_local):
     def __init__(self):
         self.structure = None  # of the arguments of the function
         self.tracing = []      # functions, the innermost last
+        self.op_by_op = 0      # how many functions are called op by op
 
 
 _calls = _Calls()
@@ -40,6 +42,11 @@ def listen(functions):
 def executing_eagerly():
     """False while a function is traced."""
     return not _calls.tracing
+
+
+def inside_function():
+    """Whether a tf.function runs, be it traced or op by op."""
+    return bool(_calls.tracing or _calls.op_by_op)
 
 
 class NeedsValues(ValueError):
@@ -152,6 +159,29 @@ class Function:
             _listening[0].append(self.get_concrete_function(*args, **kwargs))
         return pack(form, results)
 
+    def _call_each(self, iterator, args, most, seconds):
+        """Calls with arguments whose tensors are an element of a data set, and with further elements like it.
+
+        Returns the results of the last call and how many calls there were, at most `most`, in about so many seconds.
+        """
+        from berth import config
+        end = time.monotonic() + seconds
+        out = self(*args)
+        if config.functions_run_eagerly():
+            return out, 1
+        leaves, structure = flatten((args, {}), is_value)
+        text = self._text_of(structure)
+        if self._untraced.get(text) or self._core.num_traces() == 0:
+            return out, 1
+        outer = _calls.structure
+        _calls.structure = structure
+        try:
+            calls, results, form = iterator._each(
+                lambda elements, *until: self._core.call_each(elements, leaves, text, *until), most - 1, end - time.monotonic())
+        finally:
+            _calls.structure = outer
+        return (pack(form, results) if calls else out), 1 + calls
+
     def __repr__(self):
         signature = "" if self._signature is None else f", input_signature={self._signature!r}"
         return f"<tf.function {self.__name__}, traces={len(self._traced)}{signature}>"
@@ -178,6 +208,8 @@ class Function:
         with contextlib.ExitStack() as kept:
             for contract in contracts(self._contract):
                 kept.enter_context(contract)
+            _calls.op_by_op += 1
+            kept.callback(_leave_op_by_op)
             out, form = flatten(self.python_function(*args, **kwargs))
         return pack(form, [convert_to_tensor(v) if isinstance(v, (Variable, int, float)) or is_value(v) else v
                            for v in out])
@@ -299,6 +331,10 @@ class Function:
         _placement.save_text(path, self.plan_text(stage))
 
 
+def _leave_op_by_op():
+    _calls.op_by_op -= 1
+
+
 class _BoundFunction(Function):
     """A method of an instance."""
 
@@ -377,6 +413,9 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
             turn += 1
         return loop_vars
     leaves, form = flatten(list(loop_vars))
+    for v in leaves:
+        if hasattr(v, "staged"):  # a TensorArray
+            v.staged()
     leaves = [convert_to_tensor(v) for v in leaves]
     invariants = [] if shape_invariants is None else flatten(list(shape_invariants))[0]
     for v, s in zip(leaves, invariants):

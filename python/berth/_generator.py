@@ -1,4 +1,6 @@
 """tf.random.Generator: random numbers from a state of their own."""
+import enum
+
 from berth import _core
 from berth._core import Variable
 from berth._tensor import as_dtype, convert_to_tensor, float32, int64
@@ -25,6 +27,24 @@ class _Held:
         return self.value[key]
 
 
+class Algorithm(enum.Enum):
+    """Accepted as TensorFlow does: Berth has one generator."""
+    PHILOX, THREEFRY, AUTO_SELECT = 1, 2, 3
+
+
+def _check(alg):
+    """ValueError of what is not an algorithm of TensorFlow's."""
+    names = {a.name.lower() for a in Algorithm}
+    if not (alg is None or isinstance(alg, (int, Algorithm)) or str(alg) in names):
+        raise ValueError(f"Generator: alg is {alg!r}; expected one of {sorted(names)}")
+
+
+def create_rng_state(seed, alg=None):
+    """The state of a Generator with a seed that has drawn nothing, int64 [2]: for Generator.from_state()."""
+    _check(alg)
+    return convert_to_tensor([0, int(seed)], int64)
+
+
 class Generator:
     """Numbers that follow from a seed and how many calls there were before (tf.random.Generator).
 
@@ -33,6 +53,7 @@ class Generator:
     """
 
     def __init__(self, copy_from=None, state=None, alg=None):
+        _check(alg)
         given = [0, 0] if state is None else [int(n) for n in convert_to_tensor(state).numpy().ravel()][:2]
         if copy_from is not None:
             given = copy_from.state.numpy().tolist()
@@ -46,7 +67,7 @@ class Generator:
     @classmethod
     def from_seed(cls, seed, alg=None):
         """A generator whose numbers follow from a whole number."""
-        return cls(state=[0, int(seed)])
+        return cls(state=[0, int(seed)], alg=alg)
 
     @classmethod
     def from_non_deterministic_state(cls, alg=None):
@@ -57,7 +78,7 @@ class Generator:
     @classmethod
     def from_state(cls, state, alg=None):
         """A generator that goes on from a state."""
-        return cls(state=state)
+        return cls(state=state, alg=alg)
 
     @classmethod
     def from_key_counter(cls, key, counter, alg=None):

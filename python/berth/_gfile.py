@@ -174,3 +174,10 @@ def walk(top, topdown=True, onerror=None):
 def join(path, *paths):
     """The parts of a path, joined."""
     return "/".join([path.rstrip("/"), *paths]) if "://" in path else _os.path.join(path, *paths)
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    from berth._tensor import unknown_name
+    raise AttributeError(unknown_name("tf.io.gfile", name, globals()))

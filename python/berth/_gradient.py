@@ -3,7 +3,7 @@ import functools
 from _thread import _local as thread_local  # threading.local, without the import of threading
 
 from berth import _core
-from berth._structure import flatten, pack
+from berth._structure import LEAF, flatten, pack
 
 
 def _warn(text):
@@ -45,6 +45,8 @@ class GradientTape:
         self._noted = []  # variables that loaded functions read
 
     def __enter__(self):
+        if self in _open.tapes:
+            raise ValueError("the GradientTape is open already")
         self._tape.enter()
         _open.tapes.append(self)
         return self
@@ -56,6 +58,8 @@ class GradientTape:
     def watch(self, tensor):
         """Records what is computed from a tensor, or a structure of tensors."""
         for leaf in map(_held, flatten(tensor)[0]):
+            if not hasattr(leaf, "dtype"):
+                raise ValueError(f"tape.watch: {leaf!r} is no tensor; expected tensors and variables")
             if leaf.dtype.is_floating or leaf.dtype.is_complex:
                 self._tape.watch(leaf)
             else:
@@ -73,15 +77,21 @@ class GradientTape:
     def gradient(self, target, sources, output_gradients=None,
                  unconnected_gradients=UnconnectedGradients.NONE):
         """Returns the gradients of the sum of `target` by `sources`, in their structure."""
-        targets, _ = flatten(target)
+        if target is None:
+            raise TypeError("tape.gradient: the target is None; expected a tensor, or a structure of tensors")
+        zeros = _fills(unconnected_gradients)
+        targets, form = flatten(target)
         leaves, structure = flatten(sources)
         leaves = [_held(v) for v in leaves]
-        given = None if output_gradients is None else flatten(output_gradients)[0]
+        given = None
+        if output_gradients is not None:
+            given = [output_gradients] if form is LEAF else flatten(output_gradients)[0]
         if not any(t.dtype.is_floating or t.dtype.is_complex for t in targets):
-            _warn(f"tape.gradient: the target is {targets[0].dtype.name}, which has no gradient")
-            return pack(structure, [None] * len(leaves))
-        out = self._tape.gradient(targets, leaves, given, unconnected_gradients == "zero", False)
-        return pack(structure, out)
+            if targets:
+                _warn(f"tape.gradient: the target is {targets[0].dtype.name}, which has no gradient")
+            return pack(structure, [ops.zeros_like(v) if zeros else None for v in leaves])
+        out = self._tape.gradient(targets, leaves, given, zeros, False)
+        return pack(structure, _with_own(targets, given, leaves, out))
 
     def stop_recording(self):
         """A block in which nothing is recorded."""
@@ -99,6 +109,8 @@ class GradientTape:
     def batch_jacobian(self, target, source, unconnected_gradients=UnconnectedGradients.NONE, parallel_iterations=None,
                        experimental_use_pfor=True):
         """jacobian() of each row of target [n, ...] by the same row of source [n, ...]: a tensor [n, ..., ...]."""
+        if len(target.shape) < 2 or len(source.shape) < 2:
+            raise ValueError(f"batch_jacobian: target {target.shape} and source {source.shape} need two axes at least")
         n, per_row = target.shape[0], target.shape[1:].num_elements()
         if source.shape[0] != n:
             raise ValueError(f"batch_jacobian: target {target.shape} and source {source.shape} have other first axes")
@@ -111,7 +123,24 @@ class GradientTape:
         n = target.shape.num_elements()
         return [self._tape.gradient(
             [target], leaves, [ops.reshape(ops.math.cast(weights(i, n), target.dtype), target.shape)],
-            unconnected == "zero", i < count - 1) for i in range(count)]
+            _fills(unconnected), i < count - 1) for i in range(count)]
+
+
+def _fills(unconnected):
+    """Whether sources that the target does not depend on get zeros; ValueError of what says neither."""
+    if unconnected not in (UnconnectedGradients.NONE, UnconnectedGradients.ZERO):
+        raise ValueError(f"unconnected_gradients is {unconnected!r}; expected tf.UnconnectedGradients.NONE or ZERO")
+    return unconnected == UnconnectedGradients.ZERO
+
+
+def _with_own(targets, given, sources, gradients):
+    """The gradients, where a target that is a variable has those by itself, too."""
+    for i, target in enumerate(targets):
+        for k, source in enumerate(sources):
+            if target is source and isinstance(target, _core.Variable):
+                own = ops.ones_like(target) if given is None or given[i] is None else _core.convert(given[i], target.dtype)
+                gradients[k] = own if gradients[k] is None else _core.convert(gradients[k], None) + own
+    return gradients
 
 
 def _held(value):

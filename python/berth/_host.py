@@ -24,34 +24,59 @@ class ShapeUnknown(NeedsValues):
 
 
 def custom_gradient(f=None):
-    """Decorator: f(*args) returns (result, grad); grad(*dy) returns a gradient for each argument."""
+    """Decorator: f(*args) returns (result, grad); grad(*dy) returns a gradient for each argument.
+
+    If f reads trainable variables, grad takes them as variables=, and returns (gradients, gradients of the variables).
+    """
     if f is None:
         return custom_gradient
+    read = []  # the variables that f has read so far
 
     @functools.wraps(f)
     def call(*args, **kwargs):
         leaves, form = flatten(args, _is_tensor_like)
-        forms = []
+        while True:
+            try:
+                forms = []
+                values = [convert_to_tensor(v) for v in leaves] + [v.read_value() for v in read]
+                out = _core.call_with_gradient(lambda t: run(t[:len(leaves)], form, kwargs, forms), values)
+                return pack(forms[0], out)
+            except _Reads as error:
+                read.extend(error.args[0])
 
-        def run(tensors):
+    def run(tensors, form, kwargs, forms):
+        tape = _core.Tape(False, True)
+        tape.enter()
+        try:
             result, grad = f(*pack(form, tensors), **kwargs)
-            out, result_form = flatten(result)
-            forms.append(result_form)
+        finally:
+            tape.exit()
+        found = [v for v in tape.watched() if all(v._serial() != w._serial() for w in read)]
+        takes = _takes_variables(grad)
+        if (found or read) and not takes:
+            raise TypeError(f"custom_gradient: {f.__name__} reads the variable {(found or read)[0].name}, so its gradient "
+                            "function must take variables=None, and return the gradients of those second")
+        if found:
+            raise _Reads(found)
+        out, result_form = flatten(result)
+        forms.append(result_form)
 
-            def rule(dy):
-                grads = grad(*dy, **({"variables": []} if _takes_variables(grad) else {}))
-                if _takes_variables(grad) and isinstance(grads, tuple) and len(grads) == 2:
-                    grads = grads[0]  # those of variables come second
-                if len(leaves) == 1 and not isinstance(grads, (list, tuple)):
-                    grads = [grads]
-                return [None if g is None else convert_to_tensor(g) for g in flatten(grads)[0]]
+        def rule(dy):
+            grads, own = grad(*dy, variables=list(read)) if read else (
+                grad(*dy, **({"variables": []} if takes else {})), [])
+            if takes and not read and isinstance(grads, tuple) and len(grads) == 2:
+                grads = grads[0]  # those of variables come second
+            if len(tensors) == 1 and not isinstance(grads, (list, tuple)):
+                grads = [grads]
+            return [None if g is None else convert_to_tensor(g) for g in [*flatten(grads)[0], *own]]
 
-            return [convert_to_tensor(v) for v in out], rule
-
-        out = _core.call_with_gradient(run, [convert_to_tensor(v) for v in leaves])
-        return pack(forms[0], out)
+        return [convert_to_tensor(v) for v in out], rule
 
     return call
+
+
+class _Reads(Exception):
+    """A function with a gradient of its own reads variables that were not known; it is called again."""
 
 
 def _takes_variables(grad):

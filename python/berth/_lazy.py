@@ -1,5 +1,6 @@
-"""Modules that are imported when they are used first: `import berth` is short."""
+"""Modules that are imported when they are used first, so that `import berth` is short, and those within others."""
 import importlib
+import types
 
 
 class Lazy:
@@ -12,3 +13,17 @@ class Lazy:
         value = getattr(importlib.import_module(self._name), name)
         self.__dict__[name] = value
         return value
+
+
+class Names(types.SimpleNamespace):
+    """What stands under a path, such as tf.data.experimental; the error of another name says if it is planned."""
+
+    def __init__(self, path, **names):
+        super().__init__(**names)
+        self.__dict__["_path"] = path
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        from berth._tensor import unknown_name
+        raise AttributeError(unknown_name(self._path, name, vars(self)))

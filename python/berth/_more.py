@@ -23,8 +23,10 @@ def dynamic_partition(data, partitions, num_partitions, name=None):
     if at.size and (at.min() < 0 or at.max() >= num_partitions):
         raise _core.InvalidArgumentError(f"dynamic_partition: partitions are {at.ravel()[:8].tolist()}; expected numbers "
                                          f"from 0 to {num_partitions - 1}")
-    flat = _ops.reshape(data, [at.size, *data.shape.as_list()[at.ndim:]])
-    return [_ops.gather(flat, _np.flatnonzero(at.ravel() == i)) if (at == i).any() else flat[:0] for i in range(num_partitions)]
+    from berth import reshape
+    from berth.ragged import _take
+    flat = reshape(data, [at.size, *data.shape.as_list()[at.ndim:]])
+    return [_take(flat, _np.flatnonzero(at.ravel() == i)) for i in range(num_partitions)]
 
 
 def dynamic_stitch(indices, data, name=None):

@@ -1,14 +1,37 @@
 """tf.linalg, tf.signal, tf.nn and tf.math.special where TensorFlow's form differs from the engine's."""
+import collections
+
 from berth import _core
-from berth._tensor import complex128, convert_to_tensor, float32, float64, int64
+from berth._tensor import complex128, convert_to_tensor, float32, float64, int32, int64
 
 _ops = _core.ops
+TopK = collections.namedtuple("TopKV2", "values indices")
+Qr, Lu = collections.namedtuple("Qr", "q r"), collections.namedtuple("Lu", "lu p")
 
 
 def svd(tensor, full_matrices=False, compute_uv=True, name=None):
     """Singular values of matrices, and their vectors: s, u, v with tensor = u diag(s) v^T; s alone without compute_uv."""
     s, u, v = _ops.linalg.svd(tensor, full_matrices=full_matrices, compute_uv=compute_uv)
     return (s, u, v) if compute_uv else s
+
+
+def top_k(input, k=1, sorted=True, index_type=int32, name=None):
+    """The k largest along the last axis, and where they are: (values, indices).
+
+    On a tie the first; NaN is larger than any number, here and in sort.
+    """
+    values, indices = _ops.math.top_k(input, k, sorted)
+    return TopK(values, indices if index_type == int32 else _ops.math.cast(indices, index_type))
+
+
+def qr(input, full_matrices=False, name=None):
+    """Matrices [..., m, n] as an orthogonal q and an upper triangular r with input = q r: (q, r)."""
+    return Qr(*_ops.linalg.qr(input, full_matrices))
+
+
+def lu(input, output_idx_type=int32, name=None):
+    """Matrices as lower and upper triangles in one, and the rows that were exchanged: (lu, p)."""
+    return Lu(*_ops.linalg.lu(input, output_idx_type))
 
 
 def _window(window_fn, frame_length, dtype):

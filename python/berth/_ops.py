@@ -1,5 +1,6 @@
 """Functions whose form in TensorFlow differs from the engine's."""
 import builtins
+import collections
 import sys
 
 from berth import _core
@@ -15,6 +16,8 @@ __all__ = ["reshape", "range", "unique", "unique_with_counts", "print", "group",
            "slice", "meshgrid", "repeat", "timestamp", "zeros_like", "ones_like"]
 
 _np = Lazy("numpy")
+Unique = collections.namedtuple("Unique", "y idx")
+UniqueWithCounts = collections.namedtuple("UniqueWithCounts", "y idx count")
 _ragged_shape = Lazy("berth._ragged_shape")
 
 
@@ -224,7 +227,7 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
 
 def unique(x, out_idx=int32, name=None):
     """The different values of x [n] in the order in which they come, and the place of each element among them."""
-    return unique_with_counts(x, out_idx)[:2]
+    return Unique(*unique_with_counts(x, out_idx)[:2])
 
 
 def unique_with_counts(x, out_idx=int32, name=None):
@@ -239,7 +242,8 @@ def unique_with_counts(x, out_idx=int32, name=None):
         y, idx, count = (convert_to_tensor(v, d) for v, d in ((list(places), string), (found, int32), (counts, int32)))
     else:
         y, idx, count, _ = _ops.unique_with_counts(x)
-    return y, _ops.math.cast(idx, out_idx), _ops.math.cast(count, out_idx)
+    return UniqueWithCounts(y, _ops.math.cast(idx, out_idx), _ops.math.cast(count, out_idx))
+
 
 
 def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):

@@ -293,36 +293,35 @@ tf.initializers.get tf.initializers.glorot_normal tf.initializers.glorot_uniform
 tf.initializers.he_uniform tf.initializers.identity tf.initializers.lecun_normal tf.initializers.lecun_uniform
 tf.initializers.ones tf.initializers.orthogonal tf.initializers.random_normal tf.initializers.random_uniform
 tf.initializers.serialize tf.initializers.stft tf.initializers.truncated_normal
-tf.initializers.variance_scaling tf.initializers.zeros tf.inside_function tf.io.SparseFeature tf.io.decode_bmp
-tf.io.decode_gif tf.io.decode_json_example tf.io.decode_jxl tf.io.decode_proto tf.io.decode_webp
-tf.io.deserialize_many_sparse tf.io.encode_proto tf.io.gfile.get_registered_schemes tf.io.match_filenames_once
-tf.io.parse_sequence_example tf.io.parse_single_sequence_example tf.io.parse_tensor
-tf.io.serialize_many_sparse tf.io.serialize_sparse tf.io.serialize_tensor tf.io.write_graph tf.irfftnd
-tf.linalg.LinearOperator tf.linalg.LinearOperatorAdjoint tf.linalg.LinearOperatorBlockDiag
-tf.linalg.LinearOperatorBlockLowerTriangular tf.linalg.LinearOperatorCirculant
-tf.linalg.LinearOperatorCirculant2D tf.linalg.LinearOperatorCirculant3D tf.linalg.LinearOperatorComposition
-tf.linalg.LinearOperatorDiag tf.linalg.LinearOperatorFullMatrix tf.linalg.LinearOperatorHouseholder
-tf.linalg.LinearOperatorIdentity tf.linalg.LinearOperatorInversion tf.linalg.LinearOperatorKronecker
-tf.linalg.LinearOperatorLowRankUpdate tf.linalg.LinearOperatorLowerTriangular
-tf.linalg.LinearOperatorPermutation tf.linalg.LinearOperatorScaledIdentity tf.linalg.LinearOperatorToeplitz
-tf.linalg.LinearOperatorTridiag tf.linalg.LinearOperatorZeros tf.linalg.banded_triangular_solve
-tf.linalg.eigh_tridiagonal tf.linalg.experimental.conjugate_gradient tf.linalg.expm tf.linalg.logm
-tf.linalg.normalize tf.linalg.set_diag tf.linalg.sqrtm tf.linalg.tensor_diag tf.linalg.tensor_diag_part
-tf.linalg.tridiagonal_matmul tf.linalg.tridiagonal_solve tf.load_library tf.losses.CTC tf.losses.ctc
-tf.losses.deserialize tf.losses.get tf.losses.kullback_leibler_divergence tf.losses.logcosh
-tf.losses.serialize tf.make_ndarray tf.make_tensor_proto tf.math.approx_max_k tf.math.approx_min_k
-tf.math.betainc tf.math.igamma tf.math.igammac tf.math.sobol_sample tf.math.special.bessel_j0
-tf.math.special.bessel_j1 tf.math.special.bessel_k0 tf.math.special.bessel_k0e tf.math.special.bessel_k1
-tf.math.special.bessel_k1e tf.math.special.bessel_y0 tf.math.special.bessel_y1 tf.math.special.dawsn
-tf.math.special.expint tf.math.special.fresnel_cos tf.math.special.fresnel_sin tf.math.special.spence
-tf.math.unsorted_segment_sqrt_n tf.matrix_square_root tf.metrics.MeanMetricWrapper tf.metrics.deserialize
-tf.metrics.get tf.metrics.kullback_leibler_divergence tf.metrics.logcosh tf.metrics.serialize
-tf.nn.RNNCellDeviceWrapper tf.nn.RNNCellDropoutWrapper tf.nn.RNNCellResidualWrapper
-tf.nn.all_candidate_sampler tf.nn.approx_max_k tf.nn.approx_min_k tf.nn.atrous_conv2d
-tf.nn.atrous_conv2d_transpose tf.nn.batch_norm_with_global_normalization tf.nn.batch_normalization
-tf.nn.collapse_repeated tf.nn.compute_accidental_hits tf.nn.crelu tf.nn.ctc_unique_labels
-tf.nn.depthwise_conv2d_backprop_filter tf.nn.depthwise_conv2d_backprop_input tf.nn.dilation2d
-tf.nn.embedding_lookup_sparse tf.nn.erosion2d tf.nn.experimental.general_dropout
+tf.initializers.variance_scaling tf.initializers.zeros tf.io.SparseFeature tf.io.decode_bmp tf.io.decode_gif
+tf.io.decode_json_example tf.io.decode_jxl tf.io.decode_proto tf.io.decode_webp tf.io.deserialize_many_sparse
+tf.io.encode_proto tf.io.gfile.get_registered_schemes tf.io.match_filenames_once tf.io.parse_sequence_example
+tf.io.parse_single_sequence_example tf.io.parse_tensor tf.io.serialize_many_sparse tf.io.serialize_sparse
+tf.io.serialize_tensor tf.io.write_graph tf.irfftnd tf.linalg.LinearOperator tf.linalg.LinearOperatorAdjoint
+tf.linalg.LinearOperatorBlockDiag tf.linalg.LinearOperatorBlockLowerTriangular
+tf.linalg.LinearOperatorCirculant tf.linalg.LinearOperatorCirculant2D tf.linalg.LinearOperatorCirculant3D
+tf.linalg.LinearOperatorComposition tf.linalg.LinearOperatorDiag tf.linalg.LinearOperatorFullMatrix
+tf.linalg.LinearOperatorHouseholder tf.linalg.LinearOperatorIdentity tf.linalg.LinearOperatorInversion
+tf.linalg.LinearOperatorKronecker tf.linalg.LinearOperatorLowRankUpdate
+tf.linalg.LinearOperatorLowerTriangular tf.linalg.LinearOperatorPermutation
+tf.linalg.LinearOperatorScaledIdentity tf.linalg.LinearOperatorToeplitz tf.linalg.LinearOperatorTridiag
+tf.linalg.LinearOperatorZeros tf.linalg.banded_triangular_solve tf.linalg.eigh_tridiagonal
+tf.linalg.experimental.conjugate_gradient tf.linalg.expm tf.linalg.logm tf.linalg.normalize tf.linalg.set_diag
+tf.linalg.sqrtm tf.linalg.tensor_diag tf.linalg.tensor_diag_part tf.linalg.tridiagonal_matmul
+tf.linalg.tridiagonal_solve tf.load_library tf.losses.CTC tf.losses.ctc tf.losses.deserialize tf.losses.get
+tf.losses.kullback_leibler_divergence tf.losses.logcosh tf.losses.serialize tf.make_ndarray
+tf.make_tensor_proto tf.math.approx_max_k tf.math.approx_min_k tf.math.betainc tf.math.igamma tf.math.igammac
+tf.math.sobol_sample tf.math.special.bessel_j0 tf.math.special.bessel_j1 tf.math.special.bessel_k0
+tf.math.special.bessel_k0e tf.math.special.bessel_k1 tf.math.special.bessel_k1e tf.math.special.bessel_y0
+tf.math.special.bessel_y1 tf.math.special.dawsn tf.math.special.expint tf.math.special.fresnel_cos
+tf.math.special.fresnel_sin tf.math.special.spence tf.math.unsorted_segment_sqrt_n tf.matrix_square_root
+tf.metrics.MeanMetricWrapper tf.metrics.deserialize tf.metrics.get tf.metrics.kullback_leibler_divergence
+tf.metrics.logcosh tf.metrics.serialize tf.nn.RNNCellDeviceWrapper tf.nn.RNNCellDropoutWrapper
+tf.nn.RNNCellResidualWrapper tf.nn.all_candidate_sampler tf.nn.approx_max_k tf.nn.approx_min_k
+tf.nn.atrous_conv2d tf.nn.atrous_conv2d_transpose tf.nn.batch_norm_with_global_normalization
+tf.nn.batch_normalization tf.nn.collapse_repeated tf.nn.compute_accidental_hits tf.nn.crelu
+tf.nn.ctc_unique_labels tf.nn.depthwise_conv2d_backprop_filter tf.nn.depthwise_conv2d_backprop_input
+tf.nn.dilation2d tf.nn.embedding_lookup_sparse tf.nn.erosion2d tf.nn.experimental.general_dropout
 tf.nn.experimental.stateless_dropout tf.nn.fixed_unigram_candidate_sampler tf.nn.fractional_avg_pool
 tf.nn.fractional_max_pool tf.nn.isotonic_regression tf.nn.learned_unigram_candidate_sampler tf.nn.lrn
 tf.nn.nce_loss tf.nn.normalize_moments tf.nn.safe_embedding_lookup_sparse tf.nn.sampled_softmax_loss
@@ -332,30 +331,25 @@ tf.optimizers.OptimizerMap tf.optimizers.ScheduleFreeAdamW tf.optimizers.deseria
 tf.optimizers.schedules.LearningRateSchedule tf.optimizers.schedules.deserialize
 tf.optimizers.schedules.serialize tf.optimizers.serialize tf.profiler.experimental.client.monitor
 tf.profiler.experimental.client.trace tf.profiler.experimental.server.start tf.ragged.cross
-tf.ragged.cross_hashed tf.ragged.stack_dynamic_partitions tf.ragged_fill_empty_rows
-tf.ragged_fill_empty_rows_grad tf.random.Algorithm tf.random.all_candidate_sampler tf.random.create_rng_state
-tf.random.experimental.Algorithm tf.random.experimental.Generator tf.random.experimental.create_rng_state
-tf.random.experimental.get_global_generator tf.random.experimental.index_shuffle
-tf.random.experimental.set_global_generator tf.random.experimental.stateless_shuffle
+tf.ragged.cross_hashed tf.ragged_fill_empty_rows tf.ragged_fill_empty_rows_grad
+tf.random.all_candidate_sampler tf.random.experimental.index_shuffle tf.random.experimental.stateless_shuffle
 tf.random.fixed_unigram_candidate_sampler tf.random.learned_unigram_candidate_sampler
 tf.random.log_uniform_candidate_sampler tf.random.uniform_candidate_sampler tf.random_index_shuffle
 tf.register_tensor_conversion_function tf.required_space_to_batch_paddings tf.rfftnd tf.saved_model.Asset
-tf.saved_model.contains_saved_model tf.saved_model.experimental.Fingerprint
-tf.saved_model.experimental.TrackableResource tf.saved_model.experimental.VariablePolicy
-tf.saved_model.experimental.read_fingerprint tf.sets.difference tf.sets.intersection tf.sets.size
-tf.sets.union tf.signal.dct tf.signal.idct tf.signal.inverse_mdct tf.signal.irfft3d tf.signal.irfftnd
-tf.signal.linear_to_mel_weight_matrix tf.signal.mdct tf.signal.mfccs_from_log_mel_spectrograms
-tf.signal.rfft3d tf.signal.rfftnd tf.space_to_batch tf.space_to_batch_nd tf.sparse.bincount tf.sparse.cross
-tf.sparse.cross_hashed tf.sparse.sampled_addmm tf.sparse.segment_mean tf.sparse.segment_sqrt_n
-tf.sparse.segment_sum tf.strings.to_hash_bucket_strong tf.strings.unicode_decode_with_offsets
-tf.strings.unicode_script tf.strings.unicode_split_with_offsets tf.strings.unicode_transcode
-tf.strings.unsorted_segment_join tf.summary.audio tf.summary.experimental.write_raw_pb tf.summary.graph
-tf.train.CheckpointView tf.train.ClusterDef tf.train.Coordinator tf.train.ExponentialMovingAverage
-tf.train.FeatureList tf.train.FeatureLists tf.train.JobDef tf.train.SequenceExample tf.train.ServerDef
-tf.train.TrackableView tf.train.checkpoints_iterator tf.train.experimental.MaxShardSizePolicy
-tf.train.experimental.PythonState tf.train.experimental.ShardByTaskPolicy
-tf.train.experimental.ShardableTensor tf.train.experimental.ShardingCallback tf.train.get_checkpoint_state
-tf.types.experimental.AtomicFunction tf.types.experimental.FunctionType
-tf.types.experimental.distributed.Mirrored tf.types.experimental.distributed.PerReplica
-tf.variable_creator_scope
+tf.saved_model.experimental.Fingerprint tf.saved_model.experimental.TrackableResource
+tf.saved_model.experimental.VariablePolicy tf.saved_model.experimental.read_fingerprint tf.sets.difference
+tf.sets.intersection tf.sets.size tf.sets.union tf.signal.dct tf.signal.idct tf.signal.inverse_mdct
+tf.signal.irfft3d tf.signal.irfftnd tf.signal.linear_to_mel_weight_matrix tf.signal.mdct
+tf.signal.mfccs_from_log_mel_spectrograms tf.signal.rfft3d tf.signal.rfftnd tf.space_to_batch
+tf.space_to_batch_nd tf.sparse.cross tf.sparse.cross_hashed tf.sparse.sampled_addmm
+tf.strings.to_hash_bucket_strong tf.strings.unicode_decode_with_offsets tf.strings.unicode_script
+tf.strings.unicode_split_with_offsets tf.strings.unicode_transcode tf.strings.unsorted_segment_join
+tf.summary.audio tf.summary.experimental.write_raw_pb tf.summary.graph tf.train.CheckpointView
+tf.train.ClusterDef tf.train.Coordinator tf.train.ExponentialMovingAverage tf.train.FeatureList
+tf.train.FeatureLists tf.train.JobDef tf.train.SequenceExample tf.train.ServerDef tf.train.TrackableView
+tf.train.checkpoints_iterator tf.train.experimental.MaxShardSizePolicy tf.train.experimental.PythonState
+tf.train.experimental.ShardByTaskPolicy tf.train.experimental.ShardableTensor
+tf.train.experimental.ShardingCallback tf.train.get_checkpoint_state tf.types.experimental.AtomicFunction
+tf.types.experimental.FunctionType tf.types.experimental.distributed.Mirrored
+tf.types.experimental.distributed.PerReplica tf.variable_creator_scope
 """.split()

@@ -267,8 +267,31 @@ def _reduce_join(plain, inputs, axis=None, keepdims=False, separator="", name=No
 
 
 def _parts_of(plain, x, *args, **kwargs):
-    """strings.split and its kin: one ragged axis more."""
+    """tf.split: runs of rows; strings.split and its kin: one ragged axis more."""
+    import berth
+    if plain is getattr(berth.split, "__wrapped__", berth.split):
+        return _split(x, *args, **kwargs)
     return x.with_flat_values(plain(x.flat_values, *args, **kwargs))
+
+
+def _split(x, num_or_size_splits, axis=0, num=None, name=None):
+    if _axis(x, axis) != 0:
+        raise NotImplementedError(f"split of a RaggedTensor along axis {axis} is not there yet; axis 0 is")
+    n, sizes = x.nrows(), convert_to_tensor(num_or_size_splits).numpy()
+    if not sizes.ndim:
+        if n % sizes:
+            raise _core.InvalidArgumentError(f"split: {n} rows are not a multiple of {sizes}")
+        sizes = [n // sizes] * int(sizes)
+    return [x[int(end - size):int(end)] for size, end in zip(sizes, _np.cumsum(sizes))]
+
+
+def _softmax(plain, x, axis=None, name=None):
+    axis = _axis(x, -1 if axis is None else axis)
+    if axis > 1:
+        return x.with_values(_softmax(plain, x.values, axis - 1) if _is(x.values) else plain(x.values, axis - 1))
+    shifted = _binary(_ops.math.subtract, x, _reduced("reduce_max", None, x, axis, True))
+    e = _unary(_ops.math.exp, shifted)
+    return _binary(_ops.math.divide, e, _reduced("reduce_sum", None, e, axis, True))
 
 
 def _of(x):
@@ -299,7 +322,7 @@ _OTHERS = {
     "embedding_lookup": lambda plain, params, ids, *a, **k: ids.with_flat_values(plain(params, ids.flat_values, *a, **k)),
     "one_hot": lambda plain, indices, *a, **k: _unary(plain, indices, *a, **k),
     "join": _many, "add_n": _many, "reduce_join": _reduce_join, "split": _parts_of, "bytes_split": _parts_of,
-    "unicode_split": _parts_of, "unicode_decode": _parts_of,
+    "unicode_split": _parts_of, "softmax": _softmax, "unicode_decode": _parts_of,
     "shape": lambda plain, input, out_type=None, name=None: _of(input),
     "size": lambda plain, input, out_type=_core.int32, name=None: plain(input.flat_values, out_type),
     "rank": lambda plain, input, name=None: convert_to_tensor(len(input.shape)),

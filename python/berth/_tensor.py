@@ -314,9 +314,18 @@ Variable.__repr__ = Variable.__str__ = _variable_repr
 Variable.initialized_value = _initialized_value
 Variable.is_initialized = _is_initialized
 Variable.constraint = None  # those of Keras are of its own variables
+Variable.aggregation = property(lambda self: _enums().VariableAggregation(self._how[0]),
+                                doc="How what replicas write to it is combined.")
+Variable.synchronization = property(lambda self: _enums().VariableSynchronization(self._how[1]),
+                                    doc="When the copies of replicas are made equal.")
 Variable.__deepcopy__ = lambda self, memo: Variable(self.read_value(), trainable=self.trainable,
                                                     name=self.name)
 Variable.__reduce__ = lambda self: (_variable_of, (self._array(), self.trainable, self.name))
+
+
+def _enums():
+    from berth import distribute
+    return distribute
 
 
 def _variable_of(values, trainable, name):
@@ -448,7 +457,8 @@ def _plans_for(path):
     if plain.rpartition(".")[2] in _FOREIGN:
         return ": a dtype of TensorFlow's that the engine has not"
     from berth._planned import NAMES
-    return ", which is planned" if plain in NAMES or any(n.startswith(plain + ".") for n in NAMES) else (
+    forms = {plain, plain.replace("keras.", "tf.", 1)}  # tf.losses is tf.keras.losses
+    return ", which is planned" if any(n in forms or n.startswith(plain + ".") for n in NAMES) else (
         ": a name that neither TensorFlow 2.21 nor Keras 3.15 has")
 
 

@@ -1,6 +1,8 @@
 """tf.autograph: how Python's control flow is traced (docs/python.md)."""
 import types as _types
 
+from berth._tensor import name_missing as _name_missing
+
 
 def do_not_convert(func=None):
     """Marks a function whose control flow stays Python's while it is traced."""
@@ -43,4 +45,4 @@ class _Experimental(_types.ModuleType):
         return directives.set_loop_options
 
 
-experimental = _Experimental("berth.autograph.experimental")
+experimental = _name_missing(_Experimental("berth.autograph.experimental"))

@@ -6,6 +6,7 @@ import typing as _typing
 from berth._core import LogicalDevice, LogicalDeviceConfiguration, PhysicalDevice
 from berth._core import config as _engine
 from berth._frames import hiding as _hiding
+from berth._lazy import Names as _Names
 
 
 @_hiding
@@ -203,33 +204,38 @@ def _set_synchronous_execution(enable):
     """Accepted as TensorFlow does: results are waited for where they are read."""
 
 
+_said = {"jit": "", "options": {}}
+
+
 def _set_jit(enabled):
-    """Accepted as TensorFlow does: every traced function is compiled."""
+    """Accepted as TensorFlow does: every traced function is compiled by Berth itself."""
+    _said["jit"] = "autoclustering" if enabled is True else enabled or ""
 
 
 def _get_jit():
-    """"", for every traced function is compiled by Berth itself."""
-    return ""
+    """What set_jit() said last."""
+    return _said["jit"]
 
 
 def _set_experimental_options(options):
     """Accepted as TensorFlow does: every plan is optimized."""
+    _said["options"].update(options)
 
 
 def _get_experimental_options():
-    """No options: a dictionary without entries."""
-    return {}
+    """What set_experimental_options() said."""
+    return dict(_said["options"])
 
 
 _all = {n: v for n, v in globals().items() if not n.startswith("_")}
-experimental = _types.SimpleNamespace(
-    **_all, VirtualDeviceConfiguration=LogicalDeviceConfiguration,
+experimental = _Names(
+    "tf.config.experimental", **_all, VirtualDeviceConfiguration=LogicalDeviceConfiguration,
     set_virtual_device_configuration=set_logical_device_configuration,
     get_virtual_device_configuration=get_logical_device_configuration,
     set_synchronous_execution=_set_synchronous_execution)
-threading = _types.SimpleNamespace(**{n: v for n, v in _all.items() if n.endswith("_threads")})
-optimizer = _types.SimpleNamespace(
-    set_jit=_set_jit, get_jit=_get_jit, set_experimental_options=_set_experimental_options,
+threading = _Names("tf.config.threading", **{n: v for n, v in _all.items() if n.endswith("_threads")})
+optimizer = _Names(
+    "tf.config.optimizer", set_jit=_set_jit, get_jit=_get_jit, set_experimental_options=_set_experimental_options,
     get_experimental_options=_get_experimental_options)
 
 _eager = [False]

@@ -6,6 +6,7 @@ import types as _types
 
 from berth import _core
 from berth._frames import hide_in
+from berth._lazy import Names as _Names
 from berth._structure import LEAF, flatten, has_composite, in_order, pack, present
 from berth._tensor import TensorSpec, convert_to_tensor, refuse
 
@@ -408,7 +409,13 @@ class Dataset:
     def with_options(self, options, name=None):
         """The dataset with options for the tasks of a strategy."""
         policy = options.experimental_distribute.auto_shard_policy
-        return self._same(_core.with_policy(self.__berth__, int(policy or 0)))
+        made = self._same(_core.with_policy(self.__berth__, int(policy or 0)))
+        made._options = options
+        return made
+
+    def options(self):
+        """What with_options() gave this data set, else the defaults."""
+        return getattr(self, "_options", None) or Options()
 
     def reduce(self, initial_state, reduce_func, name=None):
         """The state after reduce_func(state, element) for each element."""
@@ -453,6 +460,7 @@ class Iterator:
 
     def __init__(self, handle, element_of):
         self.__berth__, self._pass, self._element_of = handle, handle.pass_(), element_of
+        self._ended, self._left = False, None
 
     def __iter__(self):
         return self
@@ -461,10 +469,19 @@ class Iterator:
         if _core.traces_loop():
             from berth._function import NeedsValues
             raise NeedsValues("an iterator of a data set is read inside a tf.function, whose trace would keep the element")
-        leaves = self._pass.next()
+        leaves, self._left = self._left, None
+        if leaves is None and not self._ended:
+            leaves = self._pass.next()
         if leaves is None:
             raise StopIteration
         return self._element_of(leaves)
+
+    def _each(self, call, most, seconds):
+        """Has call(pass, most, seconds) of the engine use elements; an element that it leaves is the next."""
+        if self._left is not None or self._ended:
+            return 0, [], None
+        calls, results, form, self._ended, self._left = call(self._pass, most, seconds)
+        return calls, results, form
 
     def next(self):
         """The next element; StopIteration at the end."""
@@ -726,8 +743,8 @@ hide_in(Dataset, Iterator, Windows, TextLineDataset, TFRecordDataset, FixedLengt
 
 from berth import _data_experimental as _more  # noqa: E402  its functions are of Dataset
 
-experimental = _types.SimpleNamespace(
-    AUTOTUNE=AUTOTUNE, AutoShardPolicy=AutoShardPolicy, CsvDataset=CsvDataset, make_csv_dataset=make_csv_dataset,
+experimental = _Names(
+    "tf.data.experimental", AUTOTUNE=AUTOTUNE, AutoShardPolicy=AutoShardPolicy, CsvDataset=CsvDataset, make_csv_dataset=make_csv_dataset,
     Optional=Optional, INFINITE_CARDINALITY=INFINITE_CARDINALITY, UNKNOWN_CARDINALITY=UNKNOWN_CARDINALITY,
     **{n: v for n, v in vars(_more).items() if callable(v) and not n.startswith("_") and n not in (
         "Dataset", "TensorSpec", "convert_to_tensor", "flatten", "pack")})

@@ -227,6 +227,10 @@ class InputContext:
         self.num_input_pipelines, self.input_pipeline_id = num_input_pipelines, input_pipeline_id
         self.num_replicas_in_sync = num_replicas_in_sync
 
+    def __repr__(self):
+        return (f"<tf.distribute.InputContext pipeline {self.input_pipeline_id} of {self.num_input_pipelines}, "
+                f"{self.num_replicas_in_sync} replicas>")
+
     def get_per_replica_batch_size(self, global_batch_size):
         """The batch size of one replica; ValueError unless it divides evenly."""
         if global_batch_size % self.num_replicas_in_sync:
@@ -243,6 +247,17 @@ class StrategyExtended:
     worker_devices = property(lambda self: tuple(d for devices in self._strategy.devices() for d in devices),
                               doc="The names of the devices that compute.")
     parameter_devices = worker_devices
+    experimental_require_static_shapes = False
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise AttributeError(f"strategy.extended has no {name}, which is planned; it has "
+                             f"{', '.join(n for n in dir(type(self)) if n[0] != '_')}")
+
+    should_checkpoint = property(lambda self: getattr(self._strategy, "is_chief", True),
+                                 doc="Whether this task writes checkpoints.")
+    should_save_summary = should_checkpoint
 
     def reduce_to(self, reduce_op, value, destinations=None, options=None):
         """The sum or mean of a value over replicas."""
@@ -319,6 +334,27 @@ class OneDeviceStrategy(Strategy):
 
     def __init__(self, device):
         super().__init__(_core.one_device_strategy(str(device)))
+
+
+class PipelineStrategy(Strategy):
+    """Each device has a part of the model, and works on its own part of a batch.
+
+    fit, evaluate and predict split a batch into `micro_batches` and give the results of the whole batch on one
+    device (docs/split-models.md). Raises ValueError for options that do not fit the devices.
+
+    devices: of one type. schedule: "gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v". stages: names of the layers
+    with which each stage but the first begins, in the order of the model; without them device scopes of the
+    model ("/GPU:1": the second device) divide it. instructions: a line per device, such as "0F0 0F1 0B0 0B1".
+    slices: results have the same bits for any number of micro-batches and devices.
+    """
+
+    def __init__(self, devices, micro_batches=4, schedule="1f1b", stages=(), *, instructions="", slices=0):
+        super().__init__(_core.pipeline_strategy(_names(devices), micro_batches, schedule, list(stages), instructions, slices))
+
+    @property
+    def instructions(self):
+        """What the devices run, a line for each: stage, pass (F, B, or its halves I and W), micro-batch."""
+        return _core.pipeline_instructions(self.__berth__)
 
 
 class MultiWorkerMirroredStrategy(Strategy):
@@ -513,7 +549,7 @@ class CentralStorageStrategy(Strategy):
         super().__init__(_core.central_storage_strategy(_names(compute_devices)))
 
 
-hide_in(Strategy, MirroredStrategy, OneDeviceStrategy, MultiWorkerMirroredStrategy)
+hide_in(Strategy, MirroredStrategy, PipelineStrategy, OneDeviceStrategy, MultiWorkerMirroredStrategy)
 
 
 def _module(name, doc, values, source="", names=""):

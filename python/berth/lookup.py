@@ -1,8 +1,6 @@
 """tf.lookup: tables from keys to values, on the host."""
-import types as _types
-
 from berth import _core
-from berth._lazy import Lazy
+from berth._lazy import Lazy, Names as _Names
 from berth._structure import Composite
 from berth._tensor import as_dtype, convert_to_tensor, int64, string
 
@@ -173,4 +171,4 @@ class DenseHashTable(MutableHashTable):
         super().insert(keys, values)
 
 
-experimental = _types.SimpleNamespace(MutableHashTable=MutableHashTable, DenseHashTable=DenseHashTable)
+experimental = _Names("tf.lookup.experimental", MutableHashTable=MutableHashTable, DenseHashTable=DenseHashTable)

@@ -8,9 +8,9 @@ import json
 import os
 import socket
 import time
-import types
 
 from berth import _core
+from berth._lazy import Names as _Names
 
 _state = {"logdir": None, "is_on": False}
 
@@ -110,5 +110,5 @@ class ProfilerOptions:
         self.checksums = checksums
 
 
-experimental = types.SimpleNamespace(start=start, stop=stop, Profile=Profile, Trace=Trace,
-                                     ProfilerOptions=ProfilerOptions)
+experimental = _Names("tf.profiler.experimental", start=start, stop=stop, Profile=Profile, Trace=Trace,
+                      ProfilerOptions=ProfilerOptions)

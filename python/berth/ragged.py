@@ -126,6 +126,14 @@ class RaggedTensor(Composite):
         return flat_values
 
     @classmethod
+    def from_nested_value_rowids(cls, flat_values, nested_value_rowids, nested_nrows=None, name=None, validate=True):
+        """Rows of rows, the outermost first, by the row of each value."""
+        rows = nested_nrows or [None] * len(nested_value_rowids)
+        for ids, n in reversed(list(zip(nested_value_rowids, rows))):
+            flat_values = cls.from_value_rowids(flat_values, ids, n)
+        return flat_values
+
+    @classmethod
     def from_tensor(cls, tensor, lengths=None, padding=None, ragged_rank=1, name=None, row_splits_dtype=int64):
         """The rows of a tensor, without what stands after `lengths`, or without the `padding` at their ends."""
         if row_splits_dtype != int64:
@@ -205,6 +213,33 @@ class RaggedTensor(Composite):
         """The row of each value, int64."""
         s = self._rows()
         return convert_to_tensor(_np.repeat(_np.arange(len(s) - 1), _np.diff(s)))
+
+    def nested_value_rowids(self, name=None):
+        """The row of each value of each ragged axis, the outermost first."""
+        inner = self.values.nested_value_rowids() if isinstance(self.values, RaggedTensor) else ()
+        return (self.value_rowids(), *inner)
+
+    def merge_dims(self, outer_axis, inner_axis):
+        """The axes from outer_axis to inner_axis as one: the elements of their rows one after the other."""
+        outer, inner = (a + len(self.shape) if a < 0 else a for a in (int(outer_axis), int(inner_axis)))
+        if outer >= inner:
+            return self
+        if outer > 0:
+            values = self.values
+            if outer == 1 and isinstance(values, RaggedTensor):
+                joined = RaggedTensor(values.values, _ops.gather(values.row_splits, self.row_splits), None)
+                return joined if inner == 2 else joined.merge_dims(1, inner - 1)
+            if isinstance(values, RaggedTensor):
+                return self.with_values(values.merge_dims(outer - 1, inner - 1))
+            sizes = values.shape.as_list()
+            if outer > 1:
+                return self.with_values(_ops.reshape(values, [*sizes[:outer - 1], -1, *sizes[inner:]]))
+            count = int(_np.prod(sizes[1:inner]))
+            return RaggedTensor(_ops.reshape(values, [-1, *sizes[inner:]]), self.row_splits * count)
+        if isinstance(self.values, RaggedTensor):
+            return self.values.merge_dims(0, inner - 1)
+        sizes = self.values.shape.as_list()
+        return _ops.reshape(self.values, [-1, *sizes[inner:]]) if inner > 1 else self.values
 
     def bounding_shape(self, axis=None, name=None, out_type=None):
         """The shape of the smallest tensor that holds it, int64 [rank]."""
@@ -495,6 +530,12 @@ def stack(values, axis=0, name=None):
         rows = [len(v) if len(v.shape) else 1 for v in parts]
         return RaggedTensor(_concat([v if len(v.shape) else _ops.expand_dims(v, 0) for v in parts], 0), _splits(rows))
     return _concat([_expand_dims(v, axis) for v in parts], axis)
+
+
+def stack_dynamic_partitions(data, partitions, num_partitions, name=None):
+    """num_partitions rows: the parts of data whose number in `partitions` is 0, 1, ..."""
+    from berth._more import dynamic_partition
+    return stack(dynamic_partition(data, partitions, int(num_partitions)))
 
 
 def segment_ids_to_row_splits(segment_ids, num_segments=None, out_type=None, name=None):

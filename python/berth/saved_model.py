@@ -16,6 +16,12 @@ from berth._structure import flatten
 from berth._tensor import TensorSpec, as_dtype, bfloat16, convert_to_tensor
 
 _LIST, _MODEL, _VALUES = "functions.json", "model.safetensors", "variables.npz"
+DEFAULT_SERVING_SIGNATURE_DEF_KEY = "serving_default"
+
+
+def contains_saved_model(export_dir):
+    """Whether a folder is one that save() wrote."""
+    return os.path.isfile(os.path.join(str(export_dir), _LIST))
 
 
 def save(obj, export_dir, signatures=None, options=None):
@@ -25,7 +31,8 @@ def save(obj, export_dir, signatures=None, options=None):
     model = hasattr(obj, "save_weights")
     variables = [] if model else variables_in(obj)
     listed = {}
-    for name, function in _functions(obj, signatures):
+    signed = _signatures(obj, signatures, model)
+    for name, function in _functions(obj, signed):
         traces = [function] if isinstance(function, _concrete.ConcreteFunction) else _traces(function)
         traces = [t for c in traces for t in (c.by_rank() if isinstance(c, _concrete.Untraced) else [c])]
         for i, concrete in enumerate(traces):
@@ -43,7 +50,8 @@ def save(obj, export_dir, signatures=None, options=None):
         numpy.savez(os.path.join(folder, _VALUES), **{
             path: v.numpy().astype("float32") if v.dtype == bfloat16 else v.numpy() for path, v in variables})
     with open(os.path.join(folder, _LIST), "w") as out:
-        json.dump({"functions": listed, "model": model, "signatures": list(_signatures(signatures)), "variables": [
+        json.dump({"functions": listed, "model": model, "signatures": {
+            name: _argument_names(function) for name, function in signed.items()}, "variables": [
             (path, v.dtype.name, v.trainable) for path, v in variables]}, out)
 
 
@@ -71,12 +79,28 @@ def _written(concrete, path, variables):
     return [variables[f[0]][0] if f else None for f in found]
 
 
-def _signatures(given):
-    return {} if given is None else given if isinstance(given, dict) else {"serving_default": given}
+def _signatures(obj, given, model):
+    """The functions to serve by their names; of what was not said the only one that has an input_signature and results."""
+    if given is None and not model:
+        signed = [f for _, f in _functions(obj, {}) if f.input_signature is not None and f.get_concrete_function().outputs]
+        given = signed[0] if len(signed) == 1 else None
+    found = {} if given is None else given if isinstance(given, dict) else {DEFAULT_SERVING_SIGNATURE_DEF_KEY: given}
+    for name, function in found.items():
+        if not isinstance(function, _concrete.ConcreteFunction) and not _traces(function):
+            raise ValueError(f"saved_model.save: the signature {name!r} is {function!r}, which has no trace; expected a "
+                             "tf.function with an input_signature, or what get_concrete_function() returns")
+    return found
+
+
+def _argument_names(function):
+    """How the arguments of a function are called, in order."""
+    import inspect
+    fn = function._function if isinstance(function, _concrete.ConcreteFunction) else function
+    return list(inspect.signature(fn.python_function).parameters) if fn is not None else []
 
 
 def _functions(obj, signatures):
-    yield from _signatures(signatures).items()
+    yield from signatures.items()
     seen = set()
     for name in [*vars(obj), *(n for c in type(obj).__mro__ for n in vars(c))]:
         if name not in seen and name.isidentifier():
@@ -171,6 +195,51 @@ class _OneOf:
                          f"{[f.function_type for f in self.concrete_functions]}")
 
 
+class _Signature:
+    """A saved function as a signature: tensors, by position or name, to a dictionary of results."""
+
+    def __init__(self, name, function, arguments):
+        self.__name__, self._function, self._arguments = name, function, arguments
+        self.concrete_functions = function.concrete_functions
+
+    @property
+    def inputs(self):
+        """The specs of the arguments."""
+        return self.concrete_functions[0].inputs
+
+    @property
+    def outputs(self):
+        """The specs of the results."""
+        return self.concrete_functions[0].outputs
+
+    @property
+    def structured_input_signature(self):
+        """((), the specs of the arguments by name)."""
+        return (), {n: TensorSpec(s.shape, s.dtype, n) for n, s in zip(self._arguments, self.inputs)}
+
+    @property
+    def structured_outputs(self):
+        """The specs of the results by name."""
+        return _by_name(self._function.structured_outputs)
+
+    def __call__(self, *args, **kwargs):
+        unknown = [n for n in kwargs if n not in self._arguments]
+        if not self._arguments:
+            return _by_name(self._function(*args, **kwargs))
+        if unknown:
+            raise TypeError(f"{self.__name__}: no argument is called {unknown[0]!r}; there are {self._arguments}")
+        return _by_name(self._function(*args, *(kwargs[n] for n in self._arguments if n in kwargs)))
+
+    def __repr__(self):
+        return f"<signature {self.__name__}({', '.join(self._arguments)}) -> {self.structured_outputs}>"
+
+
+def _by_name(out):
+    if isinstance(out, dict):
+        return out
+    return {f"output_{i}": v for i, v in enumerate(out if isinstance(out, (list, tuple)) else [out])}
+
+
 class _Serving:
     """The model as a signature: tensors to a dictionary of the outputs' names."""
 
@@ -195,8 +264,9 @@ class _Loaded(Module):
     def __init__(self, model, functions, signatures):
         vars(self).update({"_model": model, "_functions": functions})
         vars(self).update({n: f for n, f in functions.items() if n != "__call__"})
+        named = signatures if isinstance(signatures, dict) else {}  # files of before have their names alone
         names = functions if signatures is None else signatures
-        self.__dict__["signatures"] = {n: functions[n] for n in names} or (
+        self.__dict__["signatures"] = {n: _Signature(n, functions[n], named.get(n, [])) for n in names} or (
             {} if model is None else {"serving_default": _Serving(model)})
 
     variables = property(lambda self: self._model.variables if self._model is not None else Module.variables.fget(self))

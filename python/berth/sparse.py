@@ -322,3 +322,58 @@ def to_indicator(sp_input, vocab_size, name=None):
     out = _np.zeros([*sp_input.shape.as_list()[:-1], int(vocab_size)], bool)
     out[(*at.T, sp_input.values.numpy())] = True
     return convert_to_tensor(out)
+
+
+def _segments(name, data, indices, segment_ids, num_segments):
+    data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids).numpy()
+    rows = int(ids.max()) + 1 if num_segments is None else int(num_segments)
+    return getattr(_ops.math, name)(_ops.gather(data, indices), ids, rows)
+
+
+def segment_sum(data, indices, segment_ids, num_segments=None, sparse_gradient=False, name=None):
+    """The sums of the rows `indices` of data that have the same segment id, [segments, ...]; 0 of a segment without rows."""
+    return _segments("unsorted_segment_sum", data, indices, segment_ids, num_segments)
+
+
+def segment_mean(data, indices, segment_ids, num_segments=None, sparse_gradient=False, name=None):
+    """The means of the rows `indices` of data that have the same segment id, [segments, ...]."""
+    return _segments("unsorted_segment_mean", data, indices, segment_ids, num_segments)
+
+
+def segment_sqrt_n(data, indices, segment_ids, num_segments=None, sparse_gradient=False, name=None):
+    """segment_sum() divided by the square root of how many rows a segment has, [segments, ...]."""
+    data = convert_to_tensor(data)
+    total = _segments("unsorted_segment_sum", data, indices, segment_ids, num_segments)
+    count = _np.maximum(_np.bincount(convert_to_tensor(segment_ids).numpy(), minlength=total.shape[0]), 1)
+    shape = [total.shape[0]] + [1] * (len(total.shape) - 1)
+    return total / convert_to_tensor(_np.sqrt(count).reshape(shape), data.dtype)
+
+
+def bincount(values, weights=None, axis=0, minlength=None, maxlength=None, binary_output=False, name=None):
+    """How often each number occurs, or the sums of weights, as a SparseTensor: of all values (axis=0) or of each row (-1)."""
+    if axis not in (0, -1):
+        raise ValueError(f"sparse.bincount: axis is {axis!r}; expected 0 or -1")
+    if isinstance(values, SparseTensor):
+        at, given = values.indices.numpy()[:, 0], values.values.numpy()
+        rows, taken = int(values.dense_shape.numpy()[0]), None if weights is None else weights.values.numpy()
+    else:
+        if hasattr(values, "value_rowids"):
+            at, rows = values.value_rowids().numpy(), values.nrows()
+            given, taken = values.values.numpy(), None if weights is None else weights.values.numpy()
+        else:
+            x = convert_to_tensor(values).numpy()
+            rows, given = x.shape[0] if x.ndim > 1 else 1, x.ravel()
+            at, taken = _np.repeat(_np.arange(rows), x.size // max(rows, 1)), None if weights is None else \
+                convert_to_tensor(weights).numpy().ravel()
+    at = at * 0 if axis == 0 else at
+    kept = given >= 0 if maxlength is None else (given >= 0) & (given < maxlength)
+    pairs = _np.stack([at, given], 1)[kept]
+    found, inverse = _np.unique(pairs, axis=0, return_inverse=True)
+    sums = _np.bincount(inverse.ravel(), None if taken is None else taken[kept], len(found))
+    sums = _np.minimum(sums, 1) if binary_output else sums
+    width = max(int(given.max(initial=-1)) + 1 if maxlength is None else int(maxlength), int(minlength or 0))
+    dtype = _core.int32 if taken is None else convert_to_tensor(taken).dtype
+    out = convert_to_tensor(sums.astype(dtype.as_numpy_dtype))
+    if axis == 0:
+        return SparseTensor(found[:, 1:], out, [width])
+    return SparseTensor(found, out, [rows, width])

@@ -2,6 +2,7 @@
 import contextlib
 
 from berth import _core
+from berth._lazy import Names as _Names
 from berth._tensor import convert_to_tensor, refuse, string
 
 _writers, _state = [], {"step": None, "graph": None}
@@ -158,24 +159,23 @@ def trace_export(name, step=None, profiler_outdir=None):
     trace_off()
 
 
-class experimental:
-    """The step that summaries are written for."""
+def _set_step(step):
+    """Sets the step of summaries that name none."""
+    _state["step"] = step
 
-    @staticmethod
-    def set_step(step):
-        """Sets the step of summaries that name none."""
-        _state["step"] = step
 
-    @staticmethod
-    def get_step():
-        """The step that set_step() set, or None."""
-        return _state["step"]
+def _get_step():
+    """The step that set_step() set, or None."""
+    return _state["step"]
 
-    @staticmethod
-    @contextlib.contextmanager
-    def summary_scope(name, default_name="summary", values=None):
-        """A block with (tag, scope): the name, and that with a slash."""
-        yield name or default_name, f"{name or default_name}/"
+
+@contextlib.contextmanager
+def _summary_scope(name, default_name="summary", values=None):
+    """A block with (tag, scope): the name, and that with a slash."""
+    yield name or default_name, f"{name or default_name}/"
+
+
+experimental = _Names("tf.summary.experimental", set_step=_set_step, get_step=_get_step, summary_scope=_summary_scope)
 
 
 def should_record_summaries():

@@ -3,9 +3,9 @@ import functools
 import weakref
 
 from berth import _core
-from berth._classes import describe as _describe
+from berth._checkpoint_status import LoadStatus, NothingRestored as _NothingRestored, Part as _Part
 from berth._example import BytesList, Example, Feature, Features, FloatList, Int64List
-from berth._core import LoadStatus, Variable, latest_checkpoint as _latest
+from berth._core import Variable, latest_checkpoint as _latest
 from berth._control import init_scope
 from berth._module import Module, of_keras, variables_in
 from berth._tensor import convert_to_tensor, refuse
@@ -13,8 +13,6 @@ from berth._tensor import convert_to_tensor, refuse
 __all__ = ["Checkpoint", "CheckpointManager", "CheckpointOptions", "latest_checkpoint",
            "list_variables", "load_variable", "load_checkpoint", "LoadStatus", "ClusterSpec", "Example", "Features", "Feature",
            "BytesList", "FloatList", "Int64List"]
-_describe(LoadStatus, "What restore() did: restored, deferred, missing and unused are lists of names; assert_consumed() and "
-                      "assert_existing_objects_matched() are errors where something is left.")
 
 
 class CheckpointOptions:
@@ -25,40 +23,36 @@ class CheckpointOptions:
         self.enable_async = enable_async or experimental_enable_async_checkpoint
 
 
-class _NothingRestored:
-    """What restore(None) returns."""
+class _NotTracked(TypeError, ValueError):
+    """What a Checkpoint cannot keep."""
 
-    restored = deferred = missing = unused = ()
 
-    def assert_consumed(self):
-        raise AssertionError("nothing is restored: there was no checkpoint")
-
-    assert_existing_objects_matched = assert_consumed
-
-    def expect_partial(self):
-        return self
+_PLAIN = (str, bytes, int, float, complex, type(None), tuple, set)
 
 
 class Checkpoint:
     """Objects that are saved and restored together: Checkpoint(model=model, step=step).
 
     Models, layers, optimizers, metrics, variables, tf.Module, other Checkpoints, and lists, dictionaries and objects that
-    hold such. They are looked at when the first checkpoint is written or read; what becomes an attribute of a Checkpoint in
-    this one, or is appended to its lists, after restore() gets the values that were saved under its name.
+    hold such. What becomes an attribute of a Checkpoint, or is appended to its lists, after restore() gets the values that
+    were saved under its name; texts and numbers as attributes are not saved.
     """
 
     def __init__(self, root=None, **kwargs):
-        self.__dict__["_parts"] = {}
+        self.__dict__.update(_parts={}, _made={}, _status=None)
         if root is not None:
             kwargs["root"] = root
         for name, value in kwargs.items():
+            if isinstance(value, _PLAIN):
+                raise _NotTracked(f"Checkpoint: '{name}' is {value!r}, which holds no variables; expected a model, layer, "
+                                 "optimizer, metric, variable, or an object that holds such")
             setattr(self, name, value)
 
     def __getattr__(self, name):
         if name in self.__dict__.get("_parts", {}):
             return self._parts[name]
         if name == "__berth__":
-            handle = _core.Checkpoint.make([(n, _part(n, v)) for n, v in self._parts.items()])
+            handle = _core.Checkpoint.make(self._handles())
             self.__dict__["__berth__"] = handle
             return handle
         raise AttributeError(f"the Checkpoint has no object '{name}'; it has {sorted(self._parts)}")
@@ -67,24 +61,65 @@ class Checkpoint:
         return f"<Checkpoint of {', '.join(self._parts) or 'nothing'}>"
 
     def __setattr__(self, name, value):
-        if "__berth__" in self.__dict__:
-            raise AttributeError(f"'{name}' comes too late: the Checkpoint has been written or read; "
-                                 "give it to tf.train.Checkpoint()")
+        if isinstance(value, _PLAIN) or (callable(value) and not hasattr(value, "variables")):
+            self._parts.pop(name, None)
+            self.__dict__[name] = value
+            return
+        self.__dict__.pop(name, None)
         value = _List(value) if type(value) is list else value
+        replaces = name in self._parts
         self._parts[name] = value
-        if "_late" in self.__dict__:
-            file, prefix = self._late
-            _give(file, f"{prefix}{name}", value)
+        self._made.pop(name, None)
+        self._changed()
+        if "_late" in self.__dict__ and not replaces:
+            self._take(name, value)
+
+    def __delattr__(self, name):
+        if self.__dict__.pop(name, self._parts.pop(name, self)) is self:
+            raise AttributeError(f"the Checkpoint has no object '{name}'; it has {sorted(self._parts)}")
+        self._made.pop(name, None)
+        self._changed()
+
+    def _handles(self):
+        for name, value in self._parts.items():
+            if name not in self._made:
+                self._made[name] = _part(name, value)
+        return [(name, self._made[name]) for name in self._parts]
+
+    def _changed(self):
+        if "__berth__" in self.__dict__:
+            self.__berth__.set_objects(self._handles())
+
+    def _take(self, name, value):
+        """Gives a part that came after restore() what the checkpoint has for it."""
+        file, prefix = self._late
+        if not prefix and not isinstance(value, (Checkpoint, _List)) and any(
+                n.split("/")[0].split("@")[0].split(":")[0] == name for n, _ in _names_in(file)):
+            found = _core.Checkpoint.make([(name, self._made.get(name) or _part(name, value))]).restore(file, False)
+            found.expect_partial()
+            found = _Part(name, found.restored, found.deferred, found.missing)
+        else:
+            found = _Part(name, *_give(file, f"{prefix}{name}", value, self._status))
+        if self._status is not None:
+            self._status._add(found)
 
     def _checkpointed(self):
         return sorted(("" if name == "root" else name, part) for name, part in self._parts.items())
 
-    def _await(self, file, prefix):
+    def _await(self, file, prefix, status):
         """Objects that come later get their values from a file, where their names begin with the prefix."""
-        self.__dict__["_late"] = file, prefix
+        self.__dict__.update(_late=(file, prefix), _status=status)
         for name, part in self._parts.items():
             if isinstance(part, (Checkpoint, _List)):
-                part._await(file, f"{prefix}{name}/")
+                part._await(file, f"{prefix}{name}/", status)
+
+    def _waits(self, name):
+        """Whether the variable of a deferred value is yet to be made."""
+        first, _, path = name.partition("/")
+        part = self._made.get(first)
+        if isinstance(part, _Awaiting):
+            return path in part._values
+        return not getattr(self._parts.get(first), "weights", ())
 
     def save(self, file_prefix, options=None):
         """Writes PREFIX-N, where N counts; returns that path."""
@@ -105,8 +140,10 @@ class Checkpoint:
         return self._read(str(save_path), False)
 
     def _read(self, path, counted):
-        status = self.__berth__.restore(path, counted)
-        self._await(path, "")
+        found = self.__berth__.restore(path, counted)
+        uncounted = counted and not self.__berth__.save_counter()
+        status = LoadStatus(found, self._waits, ["save_counter"] if uncounted else ())
+        self._await(path, "", status)
         return status
 
     def sync(self):
@@ -124,31 +161,43 @@ class _List(list):
 
     _late = None
 
-    def _await(self, file, prefix):
-        self._late = file, prefix
+    def _await(self, file, prefix, status):
+        self._late = file, prefix, status
 
     def append(self, value):
         super().append(value)
         if self._late is not None:
-            file, prefix = self._late
-            _give(file, f"{prefix}{len(self) - 1}", value)
+            file, prefix, status = self._late
+            name = f"{prefix}{len(self) - 1}"
+            found = _Part(name, *_give(file, name, value, status))
+            if status is not None:
+                status._add(found)
 
 
-def _give(file, name, value):
-    """Puts back what a checkpoint has for an object of this name, also what the object has yet to make."""
-    if isinstance(value, (Checkpoint, _List)):
-        value._await(file, name + "/")
+def _names_in(file):
     try:
-        saved = [n for n, _ in _core.list_variables(file) if n == name or n.startswith(name + "/")]
+        return _core.list_variables(file)
     except _core.NotFoundError:  # it was deleted since
-        return
+        return []
+
+
+def _give(file, name, value, status=None):
+    """Puts back what a checkpoint has for an object of this name, also what the object has yet to make.
+
+    Returns the names of (what was put back, what waits, what is missing).
+    """
+    if isinstance(value, (Checkpoint, _List)):
+        value._await(file, name + "/", status)
+    saved = [n for n, _ in _names_in(file) if n == name or n.startswith(name + "/")]
     variables = {"/".join(filter(None, (name, path))): v for path, v in variables_in(value)}
-    later = _Awaiting(value)
+    later, given, waiting = _Awaiting(value), [], []
     for full in saved:
         if full in variables:
             variables[full].assign(_core.load_variable(file, full))
-        elif isinstance(value, Module) or of_keras(value):
-            later(full[len(name) + 1:], _core.load_variable(file, full))
+            given.append(full)
+        elif (isinstance(value, Module) or of_keras(value)) and later(full[len(name) + 1:], _core.load_variable(file, full)):
+            waiting.append(full)
+    return given, waiting, [n for n in variables if n not in saved]
 
 
 def _is_async(options):
@@ -164,9 +213,12 @@ def _part(name, value):
             value.__berth__, (_core.Layer, _core.Optimizer, _core.Metric)):
         return value.__berth__
     if hasattr(value, "_pass"):  # an iterator of a dataset
+        if type(value).__name__ == "DistributedIterator":
+            raise _NotTracked(f"Checkpoint: '{name}' is an iterator of a distributed data set, which is planned; keep that of "
+                             "the data set")
         return value._pass
     if not isinstance(value, Module) and not of_keras(value) and not variables_in(value):
-        raise TypeError(f"Checkpoint: '{name}' is {value!r}, which holds no variables; expected a "
+        raise _NotTracked(f"Checkpoint: '{name}' is {value!r}, which holds no variables; expected a "
                         "model, layer, optimizer, metric, variable, or an object that holds such")
     return _Awaiting(value)
 
@@ -256,7 +308,8 @@ class ClusterSpec:
         return tasks[task_index]
 
     def __eq__(self, other):
-        return isinstance(other, ClusterSpec) and self.as_dict() == other.as_dict()
+        other = ClusterSpec(other) if isinstance(other, dict) else other
+        return isinstance(other, ClusterSpec) and self._jobs == other._jobs
 
     def __bool__(self):
         return bool(self._jobs)
@@ -295,7 +348,10 @@ class CheckpointManager:
 
     def restore_or_initialize(self):
         """Restores the latest, else calls init_fn; returns the path of what was restored."""
-        return self.__berth__.restore_or_initialize()
+        path = self.__berth__.restore_or_initialize()
+        if path is not None:
+            self._checkpoint._await(path, "", None)
+        return path
 
     def sync(self):
         """Waits for an asynchronous save."""

@@ -1,11 +1,11 @@
 """tf.types: classes for annotations and protocols."""
 import abc as _abc
-import types as _types
 import typing as _typing
 
 from berth import _core
 from berth._concrete import ConcreteFunction
 from berth._function import Function
+from berth._lazy import Names as _Names
 
 
 class TraceType(metaclass=_abc.ABCMeta):
@@ -41,7 +41,7 @@ class SupportsTracingProtocol(metaclass=_abc.ABCMeta):
 
 
 TensorLike = _typing.Union[_core.Tensor, _core.Variable, int, float, bool, str, bytes, complex, tuple, list]
-experimental = _types.SimpleNamespace(
-    TraceType=TraceType, SupportsTracingProtocol=SupportsTracingProtocol, TensorLike=TensorLike, Callable=Function,
+experimental = _Names(
+    "tf.types.experimental", TraceType=TraceType, SupportsTracingProtocol=SupportsTracingProtocol, TensorLike=TensorLike, Callable=Function,
     ConcreteFunction=ConcreteFunction, GenericFunction=Function, PolymorphicFunction=Function,
-    distributed=_types.SimpleNamespace())
+    distributed=_Names("tf.types.experimental.distributed"))

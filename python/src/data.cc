@@ -12,6 +12,7 @@
 #include "classes.h"
 #include "convert.h"
 #include "data/host_budget.h"
+#include "elements.h"
 #include "errors.h"
 #include "held.h"
 
@@ -60,11 +61,11 @@ std::vector<TensorSpec> specs_of(nb::list list) {
 }
 
 // One pass; the GIL is free while an element is computed.
-class Pass {
+class Pass : public Elements {
  public:
   explicit Pass(const Dataset& d)
       : iterator_(std::make_unique<data::Iterator>(d.make_iterator())) {}
-  ~Pass() {
+  ~Pass() override {
     if (is_left()) {
       static_cast<void>(iterator_.release());
     } else if (!iterator_->status().ended) {
@@ -72,19 +73,11 @@ class Pass {
     }
   }
   data::Iterator& iterator() { return *iterator_; }
-  nb::object next() {
-    bool more = false;
-    Tensors element;
-    {
-      const Free free;
-      std::lock_guard one_at_a_time(mutex_);
-      more = iterator_->next(element);
-    }
-    if (!more) return nb::none();
-    return to_python(element);
-  }
 
  private:
+  bool take_next(Element* element) override {
+    return iterator_->next(element->leaves);
+  }
   // Its threads may be in a function of the user's that blocks: a second is
   // enough to wait for it.
   static void end(std::unique_ptr<data::Iterator> iterator) {
@@ -101,7 +94,6 @@ class Pass {
     wait.wait_for(std::chrono::seconds(1));
   }
 
-  std::mutex mutex_;
   std::unique_ptr<data::Iterator> iterator_;
 };
 
@@ -399,7 +391,8 @@ data::Iterator* iterator_of(nb::handle o) {
 }
 
 void add_data(nb::module_& m) {
-  nb::class_<Pass>(m, "Pass").def("next", &Pass::next);
+  nb::class_<Elements>(m, "Elements").def("next", &Elements::next);
+  nb::class_<Pass, Elements>(m, "Pass");
   nb::class_<Dataset> c(m, "Dataset");
   add_sources(c);
   add_functions_of_elements(c);

@@ -1,10 +1,13 @@
 // Strategies (tf.distribute). Structures of what replicas take and return are
 // Python's affair (berth/distribute.py).
 
+#include "berth/pipeline.h"
 #include "classes.h"
 #include "convert.h"
+#include "distribute/pipeline/pipeline.h"
 #include "distribute/prediction/planned_step.h"
 #include "distribute/strategy/rebalance.h"
+#include "elements.h"
 #include "fits_report.h"
 #include "held.h"
 #include "keras/models/layer_state.h"
@@ -31,6 +34,12 @@ class StrategyScope {
  private:
   Strategy strategy_;
   std::unique_ptr<StrategyGuard> guard_;
+};
+
+// Inside, writes of variables in a replica are equal in all, and not
+// aggregated.
+struct EqualWrites {
+  std::optional<Unaggregated> scope;
 };
 
 // args: lists of tensors, one per replica. fn(replica, tensors) -> (tensors,
@@ -133,30 +142,23 @@ ReplicaContext context() {
   return *context;
 }
 
-class BatchPass {
+class BatchPass : public Elements {
  public:
   explicit BatchPass(const DistributedDataset& d)
       : iterator_(d.make_iterator()) {}
-  // Lists of tensors, one per component, each with a tensor per replica.
-  nb::object next() {
-    std::optional<std::vector<PerReplica>> batch;
-    {
-      const Free free;
-      std::lock_guard one_at_a_time(mutex_);
-      batch = iterator_->next();
-    }
-    if (!batch) return nb::none();
-    nb::list all;
-    for (const PerReplica& p : *batch) {
-      nb::list parts;
-      for (size_t r = 0; r < p.size(); ++r) parts.append(to_python(p[r]));
-      all.append(parts);
-    }
-    return all;
-  }
 
  private:
-  std::mutex mutex_;
+  bool take_next(Element* element) override {
+    const auto batch = iterator_->next();
+    if (!batch) return false;
+    *element = {};
+    for (const PerReplica& p : *batch) {
+      element->parts.push_back(p.size());
+      for (size_t r = 0; r < p.size(); ++r) element->leaves.push_back(p[r]);
+    }
+    return true;
+  }
+
   Handle<DistributedDataset::Iterator> iterator_;
 };
 
@@ -164,7 +166,7 @@ void add_strategy(nb::module_& m) {
   nb::class_<StrategyScope>(m, "StrategyScope")
       .def("enter", &StrategyScope::enter)
       .def("exit", &StrategyScope::exit);
-  nb::class_<BatchPass>(m, "BatchPass").def("next", &BatchPass::next);
+  nb::class_<BatchPass, Elements>(m, "BatchPass");
   nb::class_<DistributedDataset>(m, "DistributedDataset")
       .def(
           "pass_", [](const DistributedDataset& d) { return new BatchPass(d); },
@@ -248,6 +250,23 @@ void add_strategies(nb::module_& m) {
             options_of(std::move(devices), nb::none(), 0), site_of_caller());
       },
       "devices"_a);
+  m.def(
+      "pipeline_strategy",
+      [](std::vector<std::string> devices, int micro_batches,
+         const std::string& schedule, std::vector<std::string> stages,
+         std::string instructions, int slices) -> Strategy {
+        return PipelineStrategy(
+            std::move(devices),
+            {micro_batches, schedule_named(schedule), std::move(stages),
+             std::move(instructions), slices},
+            site_of_caller());
+      },
+      "devices"_a, "micro_batches"_a, "schedule"_a, "stages"_a,
+      "instructions"_a, "slices"_a);
+  m.def("pipeline_instructions", [](const Strategy& s) {
+    const Pipeline& p = *s.core()->pipeline();
+    return str(p.actions(p.options().micro_batches));
+  });
   nb::class_<MultiWorkerMirroredStrategy, Strategy>(
       m, "MultiWorkerMirroredStrategy")
       .def_prop_ro("is_chief", &MultiWorkerMirroredStrategy::is_chief)
@@ -290,6 +309,10 @@ void add_distribute(nb::module_& m) {
     if (!context) return nb::none();
     return nb::int_(context->replica_id_in_sync_group());
   });
+  nb::class_<EqualWrites>(m, "EqualWrites")
+      .def(nb::init<>())
+      .def("enter", [](EqualWrites& w) { w.scope.emplace(); })
+      .def("leave", [](EqualWrites& w) { w.scope.reset(); });
   // Examples of this replica over those of all; 1 outside of replicas.
   m.def("replica_share", [] {
     return t_state.replica == nullptr ? 1.0 : t_state.replica->share();

@@ -1,9 +1,11 @@
 // Traced functions, and control flow inside them. Structures of arguments and
 // results are Python's affair (structure.py): here are leaves.
 
+#include "base/clock.h"
 #include "base/diagnostics.h"
 #include "classes.h"
 #include "convert.h"
+#include "elements.h"
 #include "held.h"
 #include "op/init_scope.h"
 
@@ -48,6 +50,36 @@ class PyFunction {
     }
     return nb::make_tuple(to_python(out),
                           **std::any_cast<Held>(structure.get()));
+  }
+  // Calls with elements of a pass as long as they are like `like`, `most` times
+  // or for so many seconds: (calls, leaves of the last result, its structure,
+  // whether the pass has ended, the element that differs or None).
+  nb::object call_each(Elements& pass, nb::list like, const std::string& fixed,
+                       int64_t most, double seconds) {
+    const Tensors first = tensors_of(like);
+    Tensors out;
+    std::shared_ptr<const std::any> structure;
+    Element element;
+    int64_t calls = 0;
+    bool ended = false, differs = false;
+    const Site site = site_of_caller();
+    const double end = host_clock_us() + seconds * 1e6;
+    {
+      const Free free;
+      while (calls < most && host_clock_us() < end) {
+        ended = !pass.take(&element);
+        differs = !ended && !element.is_like(first);
+        if (ended || differs) break;
+        core_->call(element.leaves, fixed, {this, &PyFunction::trace}, &out,
+                    &structure, site);
+        ++calls;
+      }
+    }
+    return nb::make_tuple(
+        calls, to_python(out),
+        calls > 0 ? nb::object(**std::any_cast<Held>(structure.get()))
+                  : nb::none(),
+        ended, differs ? Elements::object_of(element) : nb::none());
   }
   FunctionCore& core() { return *core_; }
 
@@ -178,6 +210,7 @@ void add_function(nb::module_& m) {
                                    contracts);
            })
       .def("call", &PyFunction::call)
+      .def("call_each", &PyFunction::call_each)
       .def("num_traces", [](PyFunction& f) { return f.core().num_traces(); })
       .def("text",
            [](PyFunction& f, const std::string& stage) {

@@ -33,12 +33,17 @@ class Tape {
  public:
   Tape(bool persistent, bool watch) : options_{persistent, watch} {}
 
+  // Goes on with what was recorded before, unless gradient() has used it.
   void enter() {
+    if (!tape_ || spent_) return reset();
+    open();
+    tape_->resume(site_of_caller());
+  }
+  void reset() {
     tape_ = std::make_unique<GradientTape>(options_, site_of_caller());
     seen_.clear();
-    kept_ = false;
-    std::erase(t_open, &seen_);
-    if (options_.watch_accessed_variables) t_open.push_back(&seen_);
+    kept_ = spent_ = false;
+    open();
   }
   void exit() {
     std::erase(t_open, &seen_);
@@ -76,8 +81,11 @@ class Tape {
       }
     }
     GradientTape& t = tape();
-    if (keep != kept_) t.set_persistent(keep || options_.persistent);
-    kept_ = keep;
+    if (!spent_ && keep != kept_) {
+      t.set_persistent(keep || options_.persistent);
+      kept_ = keep;
+    }
+    spent_ = !keep && !options_.persistent;
     const Site site = site_of_caller();
     const Free free;
     return t.gradient(of, by, options, site);
@@ -94,8 +102,13 @@ class Tape {
     }
     return *tape_;
   }
+  void open() {
+    std::erase(t_open, &seen_);
+    if (options_.watch_accessed_variables) t_open.push_back(&seen_);
+  }
   TapeOptions options_;
-  bool kept_ = false;  // for a further gradient()
+  bool kept_ = false;   // for a further gradient()
+  bool spent_ = false;  // gradient() was called
   std::vector<Variable> seen_;
   std::unique_ptr<GradientTape> tape_;
 };
@@ -136,7 +149,7 @@ void add_gradient(nb::module_& m) {
       .def("resume", &Tape::resume)
       .def("watch", &Tape::watch)
       .def("watched", [](const Tape& t) { return to_python(t.watched()); })
-      .def("reset", &Tape::enter)
+      .def("reset", &Tape::reset)
       .def(
           "gradient",
           [](Tape& t, nb::list targets, nb::list sources, nb::object given,

@@ -336,6 +336,12 @@ void add_variable(nb::module_& m) {
       .def_prop_ro("trainable", &Variable::trainable)
       .def("read_value", &value_of, "The value as a tensor.")
       .def("value", &value_of, "The value as a tensor.")
+      .def_prop_ro("_how",  // (aggregation, synchronization)
+                   [](const Variable& v) {
+                     return nb::make_tuple(
+                         static_cast<int>(v.aggregation()),
+                         static_cast<int>(v.synchronization()));
+                   })
       .def("_serial", &Variable::serial)
       .def("_handle", &Variable::handle)  // what ops that update it take
       .def("__hash__", [](const Variable& v) {

@@ -62,6 +62,16 @@ train::Trackable trackable(nb::handle o) {
       std::make_shared<NamedVariables>(nb::borrow(o)));
 }
 
+// [(name, object), ...]
+train::Objects objects_of(nb::list pairs) {
+  train::Objects objects;
+  for (nb::handle p : pairs) {
+    objects.emplace_back(nb::cast<std::string>(p[0]),
+                         trackable(nb::object(p[1])));
+  }
+  return objects;
+}
+
 std::string save(Checkpoint& c, const std::string& prefix, bool counted,
                  bool async) {
   const Site site = site_of_caller();
@@ -146,13 +156,12 @@ void add_train(nb::module_& m) {
   nb::class_<Checkpoint>(m, "Checkpoint")
       .def_static("make",
                   [](nb::list pairs) {
-                    train::Objects objects;
-                    for (nb::handle p : pairs) {
-                      objects.emplace_back(nb::cast<std::string>(p[0]),
-                                           trackable(nb::object(p[1])));
-                    }
-                    return Checkpoint(std::move(objects), site_of_caller());
+                    return Checkpoint(objects_of(pairs), site_of_caller());
                   })
+      .def("set_objects",
+           [](Checkpoint& c, nb::list pairs) {
+             c.set_objects(objects_of(pairs), site_of_caller());
+           })
       .def("save", &save)
       .def("restore",
            [](Checkpoint& c, const std::string& path, bool counted) {

@@ -147,3 +147,23 @@ def test_pictures_and_sequences_of_keras_utils(tmp_path):
     i = tf.keras.Input((2, 2, 3))
     model = tf.keras.Model(i, tf.keras.applications.mobilenet_v2.preprocess_input(i))
     assert np.allclose(model.predict(np.full((1, 2, 2, 3), 255.0), verbose=0), 1.0)
+
+
+def test_signatures_name_arguments_and_results(tmp_path):
+    class Two(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([2]), tf.TensorSpec([])])
+        def both(self, x, by):
+            return x * by, x + by
+
+    tf.saved_model.save(Two(), str(tmp_path / "a"))
+    assert tf.saved_model.contains_saved_model(str(tmp_path / "a")) and not tf.saved_model.contains_saved_model("nowhere")
+    loaded = tf.saved_model.load(str(tmp_path / "a"))
+    serving = loaded.signatures["serving_default"]  # the only function with a signature
+    out = serving(x=tf.constant([1.0, 2.0]), by=tf.constant(2.0))
+    assert {n: t.numpy().tolist() for n, t in out.items()} == {"output_0": [2, 4], "output_1": [3, 4]}
+    assert list(serving.structured_input_signature[1]) == ["x", "by"] and list(serving.structured_outputs) == list(out)
+    assert loaded.both(tf.constant([1.0, 2.0]), tf.constant(2.0))[0].numpy().tolist() == [2, 4]
+    with pytest.raises(TypeError, match="no argument is called 'z'"):
+        serving(z=tf.constant(1.0))
+    with pytest.raises(ValueError, match="which has no trace"):
+        tf.saved_model.save(Two(), str(tmp_path / "b"), signatures=tf.function(lambda x: x))

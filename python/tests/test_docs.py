@@ -10,7 +10,7 @@ TUTORIAL = ("1-first-model", "2-where-things-run", "3-several-devices", "4-custo
 PAGES = {**dict.fromkeys(("README.md", "docs/python.md", "docs/from-tensorflow.md", "docs/how-to/bring-your-keras-model.md",
                           "docs/data.md", "docs/files.md", "docs/checkpoints.md",
                           *(f"docs/tutorial/{TUTORIAL[n]}.md" for n in (0, 3, 4))), ""),
-         **dict.fromkeys(("docs/placement.md", "docs/distribute.md", "docs/planner.md", "docs/how-to/will-it-fit.md",
+         **dict.fromkeys(("docs/placement.md", "docs/distribute.md", "docs/split-models.md", "docs/planner.md", "docs/how-to/will-it-fit.md",
                           "docs/how-to/which-op-is-slow.md", "docs/profiling.md",
                           *(f"docs/tutorial/{TUTORIAL[n]}.md" for n in (1, 2, 5))), "GPUx2")}
 

@@ -177,3 +177,44 @@ def test_texts_where_numbers_are_usual():
     assert y.numpy().tolist() == [b"b", b"a"] and at.numpy().tolist() == [0, 1, 0] and count.numpy().tolist() == [2, 1]
     with tf.control_dependencies([y]):
         assert tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a"], [3]), -1).export()[1].numpy() == [3]
+
+
+def test_results_of_several_tensors_have_names():
+    found = tf.nn.top_k(tf.constant([3.0, 1.0, 2.0]), 2)
+    assert found.values.numpy().tolist() == [3, 2] and found.indices.numpy().tolist() == [0, 2] == list(tf.math.top_k(
+        tf.constant([3.0, 1.0, 2.0]), 2, index_type=tf.int64)[1].numpy())
+    assert tf.unique([1, 1, 2]).y.numpy().tolist() == [1, 2] and tf.unique_with_counts([1, 1, 2]).count.numpy().tolist() == [2, 1]
+    a = tf.constant([[2.0, 1.0], [1.0, 3.0]])
+    np.testing.assert_allclose(tf.linalg.qr(a).q @ tf.linalg.qr(a).r, a, rtol=1e-5)
+    assert tf.linalg.lu(a).p.numpy().tolist() == [0, 1] and tf.linalg.lu(a).lu.shape == (2, 2)
+
+
+def test_what_was_said_is_told_again():
+    tf.config.optimizer.set_jit(True)
+    tf.config.optimizer.set_experimental_options({"layout_optimizer": True})
+    assert tf.config.optimizer.get_jit() == "autoclustering"
+    assert tf.config.optimizer.get_experimental_options()["layout_optimizer"] is True
+    tf.config.optimizer.set_jit(False)
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
+    assert tf.data.Dataset.range(2).with_options(options).options() is options
+    v = tf.Variable(1.0, aggregation=tf.VariableAggregation.MEAN, synchronization=tf.VariableSynchronization.ON_READ)
+    assert v.aggregation is tf.VariableAggregation.MEAN and v.synchronization is tf.VariableSynchronization.ON_READ
+    assert tf.train.ClusterSpec({"worker": ["a:1"]}) == {"worker": ["a:1"]}
+    state = tf.random.create_rng_state(3, "philox")
+    two = tf.random.Generator.from_state(state, "philox"), tf.random.Generator.from_seed(3, tf.random.Algorithm.PHILOX)
+    assert (two[0].uniform([3]).numpy() == two[1].uniform([3]).numpy()).all()
+    with pytest.raises(ValueError, match="alg is 'dice'"):
+        tf.random.Generator.from_seed(3, "dice")
+    assert tf.random.split([1, 2], 3).shape == (3, 2)
+
+
+def test_arrays_of_functions_are_read_twice():
+    @tf.function
+    def twice(n):
+        array = tf.TensorArray(tf.float32, 0, dynamic_size=True)
+        for i in tf.range(n):
+            array = array.write(i, tf.cast(i, tf.float32))
+        return array.read(1) + array.read(1), tf.inside_function()
+    total, inside = twice(tf.constant(3))
+    assert float(total) == 2.0 and bool(inside) and not tf.inside_function()

@@ -96,3 +96,14 @@ def test_missing_names_say_what_is_near_and_whether_they_are_planned():
     for name in ("keras.layers.Densee", "data.Datasett", "train.Checkpointt", "keras.losses.Hubber",
                  "profiler.strat"):
         assert "near it" in message_of(name), name
+
+
+def test_every_missing_name_says_whether_it_will_come():
+    from berth._never import NEVER
+    from berth._planned import NAMES
+    wrong = [n for n in NAMES if "which is planned" not in message_of(n.removeprefix("tf."))]
+    assert not wrong and len(NAMES) > 1000, wrong
+    for name, why in NEVER:
+        if name not in ("tf.raw_ops", "keras.legacy", "keras.src"):  # what is there has others under it
+            assert why in message_of(name.removeprefix("tf.")), name
+    assert "which is planned" in message_of("raw_ops.Nothing") or "will not" in message_of("raw_ops.Nothing")

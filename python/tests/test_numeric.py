@@ -42,6 +42,20 @@ def test_factorisations():
     close(tf.linalg.lu_matrix_inverse(lu, p), np.linalg.inv(M), 2e-3)
 
 
+def test_denormal_numbers_are_zero_in_ops_and_numbers_in_python():
+    tiny = np.float32([1e-40, 1])
+    seen = []
+
+    def look(x):
+        seen.append(x[0].numpy() * np.float32(2))
+        return x + x
+
+    traced = tf.function(lambda x: tf.py_function(look, [x], tf.float32))
+    for y in tf.constant(tiny) + tiny, tf.function(lambda x: x + x)(tiny), traced(tiny):
+        assert y.numpy().tolist() == [0, 2]
+    assert seen[0] > 0 and tiny[0] + tiny[0] > 0
+
+
 def test_what_is_made_of_them():
     sign, log = tf.linalg.slogdet(M)
     close(sign, np.linalg.slogdet(M)[0])

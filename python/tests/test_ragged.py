@@ -78,3 +78,25 @@ def test_places_of_rows_have_a_dtype():
     assert [(v.row_splits.dtype, v.to_list()) for v, _ in rows] == [(tf.int32, [[], [0]]), (tf.int32, [[0, 1]])]
     with pytest.raises(ValueError, match="int32 or int64"):
         r.with_row_splits_dtype(tf.float32)
+
+
+def test_axes_merge_and_rows_are_split_and_counted():
+    deep = tf.ragged.constant([[[1], [2, 3]], [], [[4]]])
+    assert deep.merge_dims(0, 1).to_list() == [[1], [2, 3], [4]] and deep.merge_dims(1, 2).to_list() == [[1, 2, 3], [], [4]]
+    assert deep.merge_dims(0, -1).numpy().tolist() == [1, 2, 3, 4]
+    even = tf.ragged.constant([[[1, 2]], [[3, 4], [5, 6]]], ragged_rank=1)
+    assert even.merge_dims(1, 2).to_list() == [[1, 2], [3, 4, 5, 6]]
+    assert [ids.numpy().tolist() for ids in deep.nested_value_rowids()] == [[0, 0, 2], [0, 1, 1, 2]]
+    again = tf.RaggedTensor.from_nested_value_rowids([1, 2, 3, 4], deep.nested_value_rowids())
+    assert again.to_list() == deep.to_list()
+    rows = tf.ragged.constant([[1], [2, 3], [4], [5]])
+    assert [part.to_list() for part in tf.split(rows, 2)] == [[[1], [2, 3]], [[4], [5]]]
+    np.testing.assert_allclose(tf.nn.softmax(tf.ragged.constant([[1.0, 2.0], [3.0]])).flat_values,
+                               [0.26894143, 0.7310586, 1.0], rtol=1e-6)
+    assert tf.ragged.stack_dynamic_partitions(["a", "b", "c"], [0, 1, 0], 2).to_list() == [[b"a", b"c"], [b"b"]]
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    assert tf.sparse.segment_sum(x, [0, 2, 1], [0, 0, 1]).numpy().tolist() == [[6, 8], [3, 4]]
+    assert tf.sparse.segment_mean(x, [0, 2, 1], [0, 0, 1]).numpy().tolist() == [[3, 4], [3, 4]]
+    np.testing.assert_allclose(tf.sparse.segment_sqrt_n(x, [0, 2], [0, 0]), [[6 / 2**.5, 8 / 2**.5]], rtol=1e-6)
+    counts = tf.sparse.bincount(tf.constant([[1, 1, 2], [0, 2, 2]]), axis=-1)
+    assert tf.sparse.to_dense(counts).numpy().tolist() == [[0, 2, 1], [1, 0, 2]]

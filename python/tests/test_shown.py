@@ -159,6 +159,27 @@ def test_plans_of_strategies_are_objects():
     assert isinstance(plan, str) and plan.batch == 8 and plan.replicas[0].examples == 8 and plan.too_small == []
 
 
+TOO_SMALL = """
+import berth as tf
+tf.config.set_simulated_devices("GPUx1")
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("GPU")[0], [tf.config.LogicalDeviceConfiguration(memory_limit=24)])
+strategy = tf.distribute.OneDeviceStrategy("/GPU:0")
+with strategy.scope():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1024, "relu", input_shape=(8,)), tf.keras.layers.Dense(4)])
+    model.compile("sgd", "sparse_categorical_crossentropy")
+plan = strategy.plan(model, 20000)
+assert "does not fit GPU:0 (" in plan and " of 24 MiB)" in plan and len(plan.too_small) == 1, plan
+most = plan.largest_batch
+assert str(most) in plan and not strategy.plan(model, most).too_small and strategy.plan(model, most + 1).too_small, plan
+"""
+
+
+def test_a_plan_that_does_not_fit_says_which_batch_does(run_script):
+    done = run_script(TOO_SMALL)
+    assert done.returncode == 0, done.stderr
+
+
 VERDICT = """
 import time
 import berth as tf

@@ -273,3 +273,43 @@ else:
     raise AssertionError("taken")
 """, simulate="GPUx2")
     assert done.returncode == 0, done.stderr
+
+
+NEEDS_VALUES = """
+import berth as tf
+tf.config.set_device_list("CPUx2")
+strategy = tf.distribute.MirroredStrategy(["/CPU:0", "/CPU:1"])
+v = tf.Variable(3.0)
+x = tf.constant([1.0, 2.0])
+
+def reads(x):
+    return int(x[0])
+
+def picks(x):
+    return x[x > 1.0]
+
+for fn, line in ((reads, 9), (picks, 12)):
+    try:
+        strategy.run(fn, args=(x,))
+    except (ValueError, tf.errors.FailedPreconditionError) as error:
+        assert f"script.py:{line}" in str(error), error
+        assert "in run() of several replicas there is no way but a trace: compute what needs values before" in str(error)
+    else:
+        raise AssertionError(fn)
+
+data = strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensor_slices([1.0, 2.0, 3.0, 4.0]).batch(2))
+
+@tf.function
+def step(x):
+    return strategy.reduce("SUM", strategy.run(lambda x: tf.reduce_sum(x) * v, args=(x,)), axis=None)
+
+for spec in (data.element_spec, next(iter(data))):
+    assert float(step.get_concrete_function(spec)(next(iter(data)))) == 9.0
+double = tf.function(lambda x: x * 2).get_concrete_function(tf.TensorSpec([]))
+assert [float(t) for t in strategy.experimental_local_results(strategy.run(double, args=(tf.constant(2.0),)))] == [4, 4]
+"""
+
+
+def test_values_in_several_replicas_are_refused_with_the_line_and_concrete_functions_run(run_script):
+    done = run_script(NEEDS_VALUES)
+    assert done.returncode == 0, done.stderr

@@ -215,3 +215,89 @@ def test_checkpoints_of_checkpoints_give_later_parts_their_values(tmp_path):
     tf.train.Checkpoint(part=again).restore(path).expect_partial()
     again.listed = [tf.Variable(0.0)]
     assert float(again.listed[0]) == 1
+
+
+def saved(path, **parts):
+    return tf.train.Checkpoint(**parts).save(str(path / "c"))
+
+
+class Made(tf.Module):
+    def __init__(self, value=None):
+        super().__init__()
+        if value is not None:
+            self.v = tf.Variable(value)
+
+
+LATE = {
+    "variable": (lambda: tf.Variable(3.0), lambda: tf.Variable(0.0), lambda part: part),
+    "dictionary": (lambda: {"a": tf.Variable(3.0)}, lambda: {"a": tf.Variable(0.0)}, lambda part: part["a"]),
+    "list": (lambda: [tf.Variable(3.0)], lambda: [tf.Variable(0.0)], lambda part: part[0]),
+    "module": (lambda: Made(3.0), lambda: Made(0.0), lambda part: part.v),
+    "checkpoint": (lambda: tf.train.Checkpoint(v=tf.Variable(3.0)), lambda: tf.train.Checkpoint(v=tf.Variable(0.0)),
+                   lambda part: part.v),
+}
+
+
+@pytest.mark.parametrize("kind", LATE)
+def test_attributes_that_come_after_restore_get_their_values(tmp_path, kind):
+    made, later, value = LATE[kind]
+    path = saved(tmp_path, part=made())
+    checkpoint = tf.train.Checkpoint()
+    status = checkpoint.restore(path)
+    with pytest.raises(AssertionError, match="unused: 'part"):
+        status.assert_consumed()
+    checkpoint.part = later()
+    assert float(value(checkpoint.part)) == 3.0 and status.assert_consumed() is status
+    again = checkpoint.save(str(tmp_path / "d"))
+    other = tf.train.Checkpoint(part=later())
+    other.restore(again).assert_consumed()
+    assert float(value(other.part)) == 3.0 and int(other.save_counter) == 2
+
+
+def test_assertions_of_a_restore_are_those_of_tensorflow(tmp_path):
+    one, two = lambda: tf.Variable(0.0), lambda: {"v": tf.Variable(3.0), "w": tf.Variable(1.0)}
+    path = saved(tmp_path, **two())
+    less = tf.train.Checkpoint(v=one()).restore(path)
+    assert less.unused == ["w"] and less.assert_existing_objects_matched() is less
+    with pytest.raises(AssertionError, match="unused: 'w'"):
+        less.assert_consumed()
+    more = tf.train.Checkpoint(v=one(), w=one(), x=one()).restore(path)
+    for check in (more.assert_consumed, more.assert_existing_objects_matched):
+        with pytest.raises(AssertionError, match="missing: 'x'"):
+            check()
+    assert more.expect_partial() is more and more.assert_nontrivial_match() is more
+    late = tf.train.Checkpoint(v=one(), w=one())
+    status = late.restore(path).assert_consumed()
+    late.x = one()  # which the checkpoint lacks
+    with pytest.raises(AssertionError, match="missing: 'x'"):
+        status.assert_existing_objects_matched()
+    late.v = tf.Variable(7.0)  # in place of another: it stays as it is
+    assert float(late.v) == 7.0
+    written = tf.train.Checkpoint(v=one()).write(str(tmp_path / "w"))
+    with pytest.raises(AssertionError, match="save_counter"):
+        tf.train.Checkpoint(v=one()).restore(written).assert_consumed()
+    tf.train.Checkpoint(v=one()).read(written).assert_consumed()
+    for name in ("assert_consumed", "assert_existing_objects_matched", "assert_nontrivial_match"):
+        with pytest.raises(AssertionError):
+            getattr(tf.train.Checkpoint(v=one()).restore(None), name)()
+
+
+def test_values_that_wait_for_a_module_are_not_consumed(tmp_path):
+    path = saved(tmp_path, m=Made(4.0))
+    module = Made()
+    status = tf.train.Checkpoint(m=module).restore(path)
+    assert status.deferred == ["m/v"] and status.assert_existing_objects_matched() is status
+    with pytest.raises(AssertionError, match="waiting: 'm/v'"):
+        status.assert_consumed()
+    module.v = tf.Variable(0.0)
+    assert float(module.v) == 4.0 and status.assert_consumed() is status
+
+
+def test_texts_and_numbers_are_attributes_that_are_not_saved(tmp_path):
+    checkpoint = tf.train.Checkpoint(v=tf.Variable(3.0), w=tf.Variable(1.0))
+    checkpoint.note = "run 7"
+    del checkpoint.w
+    path = checkpoint.save(str(tmp_path / "c"))
+    assert checkpoint.note == "run 7" and [n for n, _ in tf.train.list_variables(path)] == ["v"]
+    with pytest.raises(ValueError, match="'n' is 3, which holds no variables"):
+        tf.train.Checkpoint(n=3)

@@ -293,6 +293,25 @@ def test_tensor_arrays():
     assert squares(tf.constant(4)).numpy().tolist() == [0, 1, 4, 9]
     assert squares(tf.constant(2)).numpy().tolist() == [0, 1]
 
+    @tf.function
+    def fibonacci(n):
+        ta = tf.TensorArray(tf.float32, size=0, dynamic_size=True).unstack([0.0, 1.0])
+        for i in range(2, n):
+            ta = ta.write(i, ta.read(i - 1) + ta.read(i - 2))
+        return ta.stack()
+
+    assert fibonacci(7).numpy().tolist() == [0, 1, 1, 2, 3, 5, 8] and ran_as_a_plan(fibonacci)
+
+    @tf.function
+    def multiples(x):
+        turn = lambda i, t: (i + 1, t.write(i, tf.cast(i, tf.float32) * x))
+        return tf.while_loop(lambda i, _: i < 3, turn, [0, tf.TensorArray(tf.float32, size=3)])[1].stack()
+
+    x = tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        y = multiples(x)
+    assert y.numpy().tolist() == [0, 2, 4] and float(tape.gradient(y, x)) == 3
+
 
 def test_specs_of_unknown_rank():
     spec = tf.TensorSpec(None, tf.float32)

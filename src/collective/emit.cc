@@ -166,19 +166,7 @@ void Emit::sort() {
   for (size_t i = 0; i < order.size(); ++i) {
     to[order[i]] = static_cast<int32_t>(i);
   }
-  std::vector<Node> nodes;
-  nodes.reserve(order.size());
-  for (const int32_t i : order) {
-    Node n = std::move(graph_[i]);
-    for (ValueRef& v : n.inputs) v.node = to[v.node];
-    for (int32_t& c : n.controls) c = to[c];
-    std::sort(n.controls.begin(), n.controls.end());
-    if (n.follows >= 0) n.follows = to[n.follows];
-    nodes.push_back(std::move(n));
-  }
-  graph_.nodes = std::move(nodes);
-  for (ValueRef& v : graph_.outputs) v.node = to[v.node];
-  for (int32_t& a : graph_.args) a = to[a];
+  graph_.renumber(to);
 }
 
 void Emit::finish() {

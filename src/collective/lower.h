@@ -27,6 +27,11 @@ namespace berth {
 // does not exist.
 void lower_collectives(Graph& graph, double timeout_seconds = 0);
 
+// Replaces those _AllReduce whose pieces are made on one device by additions
+// there: each piece is added when it is made. With starts they follow the tree
+// over slices.
+void accumulate(Graph& graph);
+
 }  // namespace berth
 
 #endif  // BERTH_COLLECTIVE_LOWER_H_

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/diagnostics.h"
+#include "base/live_counts.h"
 #include "base/timeline.h"
 #include "base/where.h"
 #include "berth/data.h"
@@ -62,6 +63,7 @@ bool Iterator::next(Tensors& element) {
   if (s.failure) s.failure->raise();
   if (s.stream == nullptr) return false;
   const timeline::MaybeSpan span("input", "next element", "input");
+  const live_counts::InputWait wait;
   try {
     if (s.stream->next(&element)) {
       ++s.elements;

@@ -24,17 +24,22 @@ class TimedStream : public ElementStream {
   TimedStream(const Node& node, std::unique_ptr<ElementStream> source)
       : node_(node), times_(node.times()), source_(std::move(source)) {}
   bool next(Tensors* out) override {
-    if (timeline::is_on()) [[unlikely]]
-      return recorded_next(out);
-    if (skip_ > 0) {
+    const bool recorded = timeline::is_on();
+    if (skip_ > 0 && !recorded) {
       --skip_;
       return source_->next(out);
     }
-    const int64_t since = stage_clock_ns();
+    const double begin = host_clock_us();
     const bool any = source_->next(out);
-    const int64_t took = stage_clock_ns() - since;
-    times_.ns += took * weight_;
-    if (any) times_.elements += weight_;
+    const double end = host_clock_us();
+    const auto took = std::llround((end - begin) * 1e3);
+    const int weight = recorded ? 1 : weight_;
+    times_.ns += took * weight;
+    if (any) times_.elements += weight;
+    if (recorded) [[unlikely]] {
+      timeline::add({begin, end, type()});
+      return any;
+    }
     first_ += first_ < kTimedFirst;
     weight_ = first_ == kTimedFirst && took < kCheapNs ? kTimedOne : 1;
     skip_ = weight_ - 1;
@@ -44,19 +49,13 @@ class TimedStream : public ElementStream {
   void restore(PassReader& r) override { source_->restore(r); }
 
  private:
-  bool recorded_next(Tensors* out) {
+  timeline::TypeId type() {
     if (recording_ != timeline::recording()) {
       recording_ = timeline::recording();
       type_ = timeline::add_types(
           {{"input: " + node_.where(), node_.where(), "stage", node_.site()}});
     }
-    const double begin = host_clock_us();
-    const bool any = source_->next(out);
-    const double end = host_clock_us();
-    timeline::add({begin, end, type_});
-    node_.times().ns += std::llround((end - begin) * 1e3);
-    if (any) ++node_.times().elements;
-    return any;
+    return type_;
   }
 
   const Node& node_;

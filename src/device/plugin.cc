@@ -68,8 +68,8 @@ std::vector<fs::path> plugin_paths() {
   return paths;
 }
 
-// Why the plug-in at `path` was not added; "" when it was. `added`: the names
-// of those before it.
+// Why the plug-in at `path` was not added; "" when it was, or, without a name,
+// when it is none but what another opens. `added`: the names of those before.
 std::string add_plugin(const fs::path& path, BackendRegistry& registry,
                        std::set<std::string>& added, std::string* name) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -77,6 +77,7 @@ std::string add_plugin(const fs::path& path, BackendRegistry& registry,
   const auto* plugin =
       static_cast<const Plugin*>(dlsym(library, "berth_plugin"));
   if (plugin == nullptr) {
+    if (dlsym(library, "berth_opened_by_plugin") != nullptr) return "";
     return "it has no symbol berth_plugin; expected a library that says "
            "BERTH_PLUGIN(...)";
   }
@@ -105,6 +106,7 @@ std::vector<PluginReport> add_plugins(BackendRegistry& registry) {
   for (const fs::path& path : plugin_paths()) {
     PluginReport report{path.string(), "", ""};
     report.why = add_plugin(path, registry, added, &report.name);
+    if (report.name.empty() && report.why.empty()) continue;
     reports.push_back(std::move(report));
   }
   return reports;

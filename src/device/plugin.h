@@ -5,7 +5,9 @@
 // and exports one symbol, which BERTH_PLUGIN defines. It is refused, with the
 // reason, unless it was built with the headers of this library: both carry the
 // id of those. No exception crosses the symbol. A plug-in that was opened stays
-// open until the process ends. Thread-safe.
+// open until the process ends. A library of that name that a plug-in opens by
+// itself exports a symbol `berth_opened_by_plugin`, and is passed over.
+// Thread-safe.
 
 #ifndef BERTH_DEVICE_PLUGIN_H_
 #define BERTH_DEVICE_PLUGIN_H_

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/checksum.h"
+#include "base/denormals.h"
 #include "base/diagnostics.h"
 #include "base/timeline.h"
 #include "berth/errors.h"
@@ -110,6 +111,7 @@ void run_inline(Device& device, const OpDef& op,
                   static_cast<int>(out.size()),
                   &context};
   locks.run([&] {
+    const FlushDenormals flush;
     try {
       if (kernel.def->parallel || !kernel.direct ||
           !run_in_parts(device, kernel.direct, call, c)) {
@@ -434,6 +436,7 @@ bool try_fast(const OpDef& op, std::span<const Tensor* const> in,
                          {r.data(), &r.shape, r.dtype}};
   KernelContext context;
   context.stream = &device->compute_stream();
+  const FlushDenormals flush;
   try {
     kernel({&op, attrs, views, &views[2], static_cast<int>(in.size()), 1,
             &context});
@@ -480,7 +483,8 @@ void apply_here(const OpDef& op, std::span<const Tensor* const> in,
 
 void eager_apply(const OpDef& op, std::span<const Tensor* const> in,
                  const Attrs* attrs, std::span<Tensor> out) {
-  const timeline::MaybeSpan span("eager ops", op.name(), op.name().c_str());
+  const timeline::MaybeSpan span("eager ops", op.name(), op.name().c_str(),
+                                 t_state.site);
   apply_here(op, in, attrs, out);
   if (g_check_numerics.load(std::memory_order_relaxed)) [[unlikely]] {
     check_numerics(op, in, out);

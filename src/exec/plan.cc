@@ -173,8 +173,13 @@ void Plan::Impl::count_step(Instance& run) {
 
 void Plan::Impl::run(Instance& run, std::span<const Tensor* const> in,
                      std::span<Tensor> out) {
+  const double begin = timeline::is_on() ? host_clock_us() : 0;
   begin_run(run);
   bind(run, in);
+  if (run.recorded) [[unlikely]] {
+    run.host_time.end_us = host_clock_us();
+    run.host_time.begin_us = begin > 0 ? begin : run.host_time.end_us;
+  }
   RunLocks locks(variables);
   run.writer = lock_marks(writes.marks);
   count_step(run);
@@ -188,6 +193,8 @@ void Plan::Impl::run(Instance& run, std::span<const Tensor* const> in,
   if (joins) join_before();
   try {
     run.prepared->launch();
+    // What runs inline ends here: only binding is the host's.
+    if (run.recorded && joins) run.host_time.end_us = host_clock_us();
     join_host_thread(run);
     if (has_sums) sums.unlock();
     wait_for_end(run);

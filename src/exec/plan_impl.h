@@ -38,6 +38,8 @@ struct Instance final : ProgramRun {
   int64_t runs_before = 0;  // of the plan, when it was checked out
   int64_t runs = 0;         // since then
   bool recorded = false;    // the last one, in a timeline
+  int64_t number = 0;       // which one of the plan that was
+  WorkTime host_time;       // when the host bound and launched it
   std::unique_ptr<PreparedRun> prepared;
 };
 
@@ -69,8 +71,14 @@ struct Plan::Impl final : timeline::TimelineSource {
   // Instances of runs that missed their deadline.
   std::vector<std::unique_ptr<Instance>> left_behind;
   RunRecord record;
-  timeline::TypeId first_type = 0;  // of the steps, in this recording:
+  // The first of its types in this recording: steps, launching, slices.
+  timeline::TypeId first_type = 0;
+  size_t slice_type(const PlanStep& step, int chunk) const {
+    return program->steps.size() + 1 +
+           static_cast<size_t>(step.first_call + chunk);
+  }
   uint64_t named_in = 0;
+  int64_t last_number = 0;  // of recorded runs: no two have one number
   std::vector<timeline::RecordedEvent> events;  // of one run, to be added
 
   // Instances (plan_instance.cc).

@@ -67,10 +67,14 @@ void Plan::Impl::begin_run(Instance& run) {
   run.recorded = timeline::is_on();
   if (run.recorded) [[unlikely]] {
     run.sampled = true;
+    run.slices.assign(program->calls.size(), WorkTime{});
     note();
     std::lock_guard lock(mutex);
     if (named_in != timeline::recording()) add_event_types();
+    last_number = std::max(last_number + 1, run.runs_before + run.runs);
+    run.number = last_number;
   }
+  if (!run.recorded) run.slices.clear();
   if (wanted_samples.load(std::memory_order_relaxed) > 0) {
     run.sampled = true;
     wanted_samples.fetch_sub(1, std::memory_order_relaxed);
@@ -107,6 +111,13 @@ void Plan::Impl::harvest(Instance& run) {
 
 namespace {
 
+// Threads of the host share it; times of simulated devices are of another
+// clock.
+bool has_slices(const Program& p, const PlanStep& step) {
+  return step.kind != StepKind::kNothing && step.parts > 1 && step.forks &&
+         !p.streams[step.stream].device->simulated();
+}
+
 // "/CPU:0 -> /GPU:0" of a copy; the ops of a region.
 std::string detail_of(const Plan::Impl& plan, const PlanStep& step) {
   const Program& p = *plan.program;
@@ -130,9 +141,10 @@ std::string detail_of(const Plan::Impl& plan, const PlanStep& step) {
 
 void Plan::Impl::add_event_types() {
   named_in = timeline::recording();
-  std::vector<timeline::EventType> types(program->steps.size());
+  std::vector<timeline::EventType> types(program->steps.size() + 1);
+  types.back() = {.track = "host", .name = "launch", .kind = "launch"};
   std::vector<int32_t> last(program->streams.size(), -1);  // by stream
-  for (size_t s = 0; s < types.size(); ++s) {
+  for (size_t s = 0; s < program->steps.size(); ++s) {
     const PlanStep& step = program->steps[s];
     timeline::EventType& type = types[s];
     int32_t& before = last[step.stream];
@@ -163,18 +175,41 @@ void Plan::Impl::add_event_types() {
     type.flops = step.cost.flops;
     type.predicted_us = step.estimate_us / (step.forks ? step.parts : 1);
   }
+  for (const PlanStep& step : program->steps) {
+    if (!has_slices(*program, step)) continue;
+    const timeline::EventType of = types[&step - program->steps.data()];
+    types.resize(std::max(types.size(), slice_type(step, step.parts)));
+    for (int c = 0; c < step.parts; ++c) {
+      timeline::EventType& type = types[slice_type(step, c)];
+      type.track = fmt::format("{} slice {}", of.track, c + 1);
+      type.name = of.name;
+      type.kind = "slice";
+      type.site = of.site;
+    }
+  }
   first_type = timeline::add_types(std::move(types));
 }
 
 void Plan::Impl::add_events(const Instance& run) {
   if (named_in != timeline::recording()) return;
   events.clear();
-  const auto number = static_cast<uint32_t>(run.runs_before + run.runs);
-  for (size_t s = 0; s < program->steps.size(); ++s) {
-    const WorkTime& t = run.times[s];
-    if (program->steps[s].kind == StepKind::kNothing || t.end_us < 0) continue;
+  const auto number = static_cast<uint32_t>(run.number);
+  const auto add = [&](const WorkTime& t, size_t type) {
+    if (t.end_us < 0) return;
     events.push_back({t.begin_us, t.end_us,
-                      first_type + static_cast<timeline::TypeId>(s), number});
+                      first_type + static_cast<timeline::TypeId>(type),
+                      number});
+  };
+  // Bodies are launched with their plan.
+  add(run.host_time, program->steps.size());
+  for (size_t s = 0; s < program->steps.size(); ++s) {
+    const PlanStep& step = program->steps[s];
+    if (step.kind == StepKind::kNothing) continue;
+    add(run.times[s], s);
+    if (!has_slices(*program, step)) continue;
+    for (int c = 0; c < step.parts; ++c) {
+      add(run.slices[step.first_call + c], slice_type(step, c));
+    }
   }
   timeline::add(events);
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "base/thread_pool.h"
 #include "exec/runners.h"
 
@@ -17,7 +18,10 @@ struct RegionRun {
   int chunks;  // chunk c runs slices c, c + chunks, ...
 
   void chunk(int c) const {
+    const bool timed = !run.slices.empty();
+    const double begin = timed ? host_clock_us() : 0;
     for (int part = c; part < step.parts; part += chunks) slice(part);
+    if (timed) run.slices[step.first_call + c] = {begin, host_clock_us()};
   }
 
  private:

@@ -187,22 +187,6 @@ bool may_refuse(const Node& node) {
   return false;
 }
 
-// Gives nodes the numbers `to`.
-void renumber(Graph& graph, const std::vector<int32_t>& to) {
-  std::vector<Node> nodes(graph.nodes.size());
-  for (int32_t i = 0; i < graph.size(); ++i) {
-    Node& n = graph[i];
-    for (ValueRef& v : n.inputs) v.node = to[v.node];
-    for (int32_t& c : n.controls) c = to[c];
-    std::sort(n.controls.begin(), n.controls.end());
-    if (n.follows >= 0) n.follows = to[n.follows];
-    nodes[to[i]] = std::move(n);
-  }
-  graph.nodes = std::move(nodes);
-  for (int32_t& a : graph.args) a = to[a];
-  for (ValueRef& v : graph.outputs) v.node = to[v.node];
-}
-
 }  // namespace
 
 void write_after_checks(Graph& graph) {
@@ -259,7 +243,7 @@ void write_after_checks(Graph& graph) {
       if (behind == late) to[i] = next++;
     }
   }
-  renumber(graph, to);
+  graph.renumber(to);
 }
 
 }  // namespace berth

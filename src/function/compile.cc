@@ -246,10 +246,14 @@ CompiledGraph compile_graph(const CompileJob& job) {
   const PlaceOptions devices = real_devices();
   AutoPlaced planned = plan_places(job, g, devices, replicas, options.slices);
   c.placed = place_all(g, devices, job.options.optimize);
-  if (planned.planned) {
+  const bool in_order =
+      job.options.rewrite != nullptr && job.options.rewrite->in_order();
+  if (planned.planned || in_order) {
     options.in_order = true;
     // The launching thread must not compute: others would get their work late.
     options.host_threads = computes_on_cpu_and_others(c.placed.graph);
+  }
+  if (planned.planned) {
     note_planned(std::move(planned), devices, c);
   }
   // Program: pin_reads, make_schedule, PlanBuilder and make_runner, for the

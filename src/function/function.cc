@@ -13,6 +13,7 @@
 
 #include "base/diagnostics.h"
 #include "base/immortal.h"
+#include "base/live_counts.h"
 #include "base/thread_pool.h"
 #include "base/timeline.h"
 #include "berth/errors.h"
@@ -294,6 +295,8 @@ void FunctionCore::call(const Tensors& leaves, const std::string& fixed,
     results->resize(f.output_specs().size());
     const timeline::MaybeSpan span("calls", impl_->options_.name, "call", site);
     f.call(in, *results);
+    if (live_counts::is_on()) [[unlikely]]
+      live_counts::add_call(impl_->options_.name);
     pointers = std::move(in);
     return;
   }

@@ -42,6 +42,9 @@ class GraphRewrite {
   // Which ops of these plans are split.
   virtual SlicingRule slicing_rule() const { return {}; }
 
+  // Whether devices run the nodes in the order of the graph.
+  virtual bool in_order() const { return false; }
+
   // Runs of these plans end, or throw errors::DeadlineExceeded, within this
   // many seconds; 0: no limit.
   virtual double timeout_seconds() const { return 0; }

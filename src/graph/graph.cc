@@ -108,6 +108,21 @@ void Graph::compact(const std::vector<bool>& keep) {
   names_.clear();
 }
 
+void Graph::renumber(const std::vector<int32_t>& to) {
+  std::vector<Node> moved(nodes.size());
+  for (int32_t i = 0; i < size(); ++i) {
+    Node& n = nodes[i];
+    for (ValueRef& v : n.inputs) v.node = to[v.node];
+    for (int32_t& c : n.controls) c = to[c];
+    std::sort(n.controls.begin(), n.controls.end());
+    if (n.follows >= 0) n.follows = to[n.follows];
+    moved[to[i]] = std::move(n);
+  }
+  nodes = std::move(moved);
+  for (int32_t& a : args) a = to[a];
+  for (ValueRef& v : outputs) v.node = to[v.node];
+}
+
 namespace {
 
 // Errors of a shape rule name the line of the node, not of the caller.

@@ -152,6 +152,9 @@ class Graph {
   // its request where the node has none).
   void compact(const std::vector<bool>& keep);
 
+  // Gives node i the number to[i].
+  void renumber(const std::vector<int32_t>& to);
+
   // Runs the shape rules again from the _Arg specs on. Throws
   // errors::InvalidArgument with the node's source line.
   void infer();

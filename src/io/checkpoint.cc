@@ -91,9 +91,13 @@ std::string shard_name(const std::string& base, int shard, int shards) {
   return fmt::format("{}-{:05}-of-{:05}.safetensors", base, shard + 1, shards);
 }
 
-Checkpoint::Impl::Impl(Objects list, Site site) : objects(std::move(list)) {
+Checkpoint::Impl::Impl(Objects list, Site site) {
+  set_objects(std::move(list), site);
+}
+
+void Checkpoint::Impl::set_objects(Objects list, Site site) {
   std::set<std::string> names;
-  for (const auto& [name, object] : objects) {
+  for (const auto& [name, object] : list) {
     const bool fits = !name.empty() && name.find('/') == std::string::npos &&
                       name.find('\n') == std::string::npos;
     if (fits && names.insert(name).second) continue;
@@ -102,11 +106,10 @@ Checkpoint::Impl::Impl(Objects list, Site site) : objects(std::move(list)) {
         "slash",
         call_at("Checkpoint", site), name));
   }
-  std::stable_sort(objects.begin(), objects.end(),
-                   [](const auto& a, const auto& b) {
-                     return a.second.tracked()->has_parts() <
-                            b.second.tracked()->has_parts();
-                   });
+  std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) {
+    return a.second.tracked()->has_parts() < b.second.tracked()->has_parts();
+  });
+  objects = std::move(list);
 }
 
 Checkpoint::Impl::~Impl() { wait_at_end(); }
@@ -264,6 +267,10 @@ void Checkpoint::Impl::save(SaveJob job, const CheckpointOptions& options) {
 
 Checkpoint::Checkpoint(Objects objects, Site site)
     : impl_(std::make_shared<Impl>(std::move(objects), site)) {}
+
+void Checkpoint::set_objects(Objects objects, Site site) {
+  impl_->set_objects(std::move(objects), site);
+}
 
 std::string Checkpoint::save(const std::string& file_prefix,
                              const CheckpointOptions& options, Site site) {

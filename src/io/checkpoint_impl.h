@@ -40,6 +40,7 @@ struct Checkpoint::Impl {
   Impl(Objects objects, Site site);
   ~Impl();
 
+  void set_objects(Objects objects, Site site);
   // The names of all variables.
   NamedValues named_values() const;
   // Everything, as it is now.

@@ -289,6 +289,7 @@ class Restore {
     for (auto* list : {&found_->restored, &found_->deferred, &found_->missing,
                        &found_->unused}) {
       std::sort(list->begin(), list->end());
+      list->erase(std::unique(list->begin(), list->end()), list->end());
     }
   }
 

@@ -26,6 +26,11 @@ class StrategyScope {
   virtual Device& home(const DeviceScope* scope) const = 0;
   // Called with each variable made in the scope.
   virtual void adopt(const Tensor& handle) const = 0;
+  // Parts of a batch that do not wait for each other.
+  virtual int micro_batches() const { return 1; }
+  // The device ("/GPU:1" of a replica's) of a layer that is called; "": the
+  // strategy does not choose it.
+  virtual std::string device_of_layer(const char* /*path*/) const { return {}; }
 };
 
 class ReplicaScope {

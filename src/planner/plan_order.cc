@@ -38,28 +38,6 @@ std::vector<int32_t> node_order(const SimulatedGraph& g,
   return order;
 }
 
-void reorder(Graph& graph, const std::vector<int32_t>& order) {
-  std::vector<int32_t> number(order.size());
-  for (size_t k = 0; k < order.size(); ++k) {
-    number[order[k]] = static_cast<int32_t>(k);
-  }
-  const auto rename = [&](int32_t& i) {
-    if (i >= 0) i = number[i];
-  };
-  std::vector<Node> nodes;
-  nodes.reserve(order.size());
-  for (const int32_t i : order) nodes.push_back(std::move(graph[i]));
-  for (Node& n : nodes) {
-    for (ValueRef& v : n.inputs) rename(v.node);
-    for (int32_t& c : n.controls) rename(c);
-    std::sort(n.controls.begin(), n.controls.end());
-    rename(n.follows);
-  }
-  for (int32_t& a : graph.args) rename(a);
-  for (ValueRef& v : graph.outputs) rename(v.node);
-  graph.nodes = std::move(nodes);
-}
-
 // The costs of nodes in another order.
 CostTable in_order(const CostTable& costs, const std::vector<int32_t>& order) {
   CostTable c;
@@ -117,7 +95,11 @@ CostTable apply_plan(Graph& graph, const PlanProblem& p,
     graph[i].assigned = p.costs.devices[plan.device[i]].name;
   }
   const std::vector<int32_t> order = node_order(p.graph, plan.sequence);
-  reorder(graph, order);
+  std::vector<int32_t> number(order.size());
+  for (size_t k = 0; k < order.size(); ++k) {
+    number[order[k]] = static_cast<int32_t>(k);
+  }
+  graph.renumber(number);
   return in_order(p.costs, order);
 }
 

@@ -667,7 +667,7 @@ class PipelineJudge {
   }
 
   bool try_orders(const Budget& budget) {
-    const PipelineOptions& steps = l_.p.pipeline;
+    const PipelineSettings& steps = l_.p.pipeline;
     for (const auto order : {PipelineOrder::k1F1B, PipelineOrder::kGPipe}) {
       const bool gpipe = order == PipelineOrder::kGPipe;
       if (gpipe && (steps.order || steps.stash_weights)) continue;

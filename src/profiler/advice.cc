@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "profiler/busy.h"
 
@@ -12,6 +13,8 @@ namespace berth::profiler {
 namespace {
 
 constexpr double kLeastShare = 0.03;
+constexpr double kRowUs = 100;  // eager ops later than that are not in a row
+constexpr double kCallUs = 5;   // of the host, for a call of a function
 
 class Adviser {
  public:
@@ -44,35 +47,43 @@ class Adviser {
                       us / a_.step_us});
   }
 
+  // With a batch in reserve a step waits for what the slowest stage takes
+  // longer than the rest of the step; with two calls at once, half of it.
   void input() {
     const double wait = a_.input_us;
     if (wait <= 0) return;
     const double rest = std::max(0.0, a_.step_us - wait);
-    double producer = wait;
-    std::string title = "Prepare batches while the step runs: prefetch";
-    std::string line;
-    if (!a_.stages.empty()) {
-      const InputStageUse& slow = a_.stages.front();
-      producer = slow.own_us / steps_;
-      title = fmt::format(
-          "Speed up the input stage \"{}\": prefetch after it, "
-          "more parallel calls",
-          slow.name);
-      line = slow.line;
+    bool prefetches = false;
+    const InputStageUse* slow = nullptr;
+    for (const InputStageUse& s : a_.stages) {
+      if (is_prefetch(s.name)) {
+        prefetches = true;
+      } else if (slow == nullptr) {
+        slow = &s;
+      }
     }
-    double gain = wait - std::max(0.0, producer - rest);
-    std::string formula = fmt::format(
-        "wait {:.0f} us - max(0, stage {:.0f} us - rest of the step "
-        "{:.0f} us)",
-        wait, producer, rest);
-    if (gain < wait / 2) {  // overlap alone does not help: two at a time
-      gain = wait - std::max(0.0, producer / 2 - rest);
-      formula = fmt::format(
-          "with 2 parallel calls: wait {:.0f} us - max(0, "
-          "stage {:.0f} us / 2 - rest of the step {:.0f} us)",
-          wait, producer, rest);
+    const std::string line = slow != nullptr ? slow->line : "";
+    const double stage = slow != nullptr ? slow->own_us / steps_ : wait;
+    const auto advise = [&](const std::string& title, int calls) {
+      add(title, line,
+          fmt::format("wait {:.0f} us - max(0, stage {:.0f} us / {} - rest of "
+                      "the step {:.0f} us)",
+                      wait, stage, calls, rest),
+          wait - std::max(0.0, stage / calls - rest));
+    };
+    const std::string end = prefetches ? "" : ", then prefetch";
+    if (!prefetches) {
+      advise(
+          "Prepare batches while the step runs: end the pipeline with "
+          "prefetch",
+          1);
     }
-    add(title, line, formula, gain);
+    if (slow != nullptr && (prefetches || stage > rest)) {
+      advise(fmt::format("Run the input stage \"{}\" in two calls at once "
+                         "(num_parallel_calls){}",
+                         slow->name, end),
+             2);
+    }
   }
 
   // The edge that is longest on the critical path, with the op that reads it.
@@ -82,7 +93,7 @@ class Adviser {
     for (const OpSummary& row : a_.ops) {
       if (row.kind != "copy" || row.critical_us <= 0) continue;
       edges[row.detail] += row.critical_us;
-      if (longest == nullptr || row.critical_us > longest->critical_us) {
+      if (longest == nullptr || line_rank(row) > line_rank(*longest)) {
         longest = &row;
       }
     }
@@ -108,38 +119,83 @@ class Adviser {
         edge->second + back);
   }
 
+  // The line of a copy is its producer's: that on the device which computes
+  // less is the one to move.
+  std::tuple<bool, bool, double> line_rank(const OpSummary& copy) const {
+    const size_t arrow = copy.detail.find(" -> ");
+    double from = 0, to = 0;
+    for (const DeviceTime& d : a_.devices) {
+      if (copy.detail.substr(0, arrow) == d.name) from = d.busy_us;
+      if (copy.device == d.name) to = d.busy_us;
+    }
+    return {!copy.line.empty(), from < to, copy.critical_us};
+  }
+
   // Devices with the same kinds of ops, as replicas have, and unequal times.
+  // Updates of variables take as long whatever the share of the batch.
   void shares() {
     std::map<std::string, std::map<std::string, int64_t>> kinds;
+    std::map<std::string, double> fixed;
     for (const OpSummary& row : a_.ops) {
-      if (!row.is_transfer && row.count > 0) kinds[row.device][row.kind]++;
+      if (row.is_transfer || row.count == 0) continue;
+      ++kinds[row.device][row.kind];
+      if (row.kind.starts_with("Resource") || row.kind.starts_with("Assign")) {
+        fixed[row.device] += row.total_us / steps_;
+      }
     }
-    std::map<std::string, double> busy;
-    for (const DeviceTime& d : a_.devices) busy[d.name] = d.busy_us / steps_;
     const DeviceTime* slowest = nullptr;
     for (const DeviceTime& d : a_.devices) {
       if (slowest == nullptr || d.busy_us > slowest->busy_us) slowest = &d;
     }
-    double speeds = 0, most = 0;
+    if (slowest == nullptr) return;
+    double speeds = 0, most_fixed = 0;
     int alike = 0;
     for (const DeviceTime& d : a_.devices) {
-      if (busy[d.name] <= 0 || kinds[d.name] != kinds[slowest->name]) continue;
+      const double us = d.busy_us / steps_ - fixed[d.name];
+      if (us <= 0 || !are_alike(kinds[d.name], kinds[slowest->name])) continue;
       ++alike;
-      speeds += 1 / busy[d.name];
-      most = std::max(most, busy[d.name]);
+      speeds += 1 / us;
+      most_fixed = std::max(most_fixed, fixed[d.name]);
     }
     if (alike < 2) return;
-    const double even = alike / speeds;
+    const double even = alike / speeds + most_fixed;
+    const double most = slowest->busy_us / steps_;
     const bool shares_a_task = slowest->name.find(' ') == std::string::npos;
     add(fmt::format("Give {} a smaller share of the batch: {}", slowest->name,
                     shares_a_task ? "`.shares`" : "its task is a straggler"),
-        "",
-        fmt::format("slowest {:.0f} us - {} devices / sum of their speeds "
-                    "{:.0f} us",
-                    most, alike, even),
+        line_of_longest(slowest->name),
+        fmt::format("slowest {:.0f} us - ({} devices / sum of their speeds "
+                    "+ updates of variables {:.0f} us)",
+                    most, alike, most_fixed),
         most - even);
   }
 
+  // One has a metric or two more.
+  static bool are_alike(const std::map<std::string, int64_t>& a,
+                        const std::map<std::string, int64_t>& b) {
+    int64_t both = 0, all = 0;
+    for (const auto& [kind, n] : a) {
+      const auto other = b.find(kind);
+      both += std::min(n, other == b.end() ? 0 : other->second);
+      all += n;
+    }
+    for (const auto& [kind, n] : b) all += n;
+    return 2 * both * 10 >= all * 8;
+  }
+
+  std::string line_of_longest(const std::string& device) const {
+    const OpSummary* longest = nullptr;
+    for (const OpSummary& row : a_.ops) {
+      if (row.device != device || row.line.empty()) continue;
+      if (longest == nullptr || row.total_us > longest->total_us) {
+        longest = &row;
+      }
+    }
+    return longest == nullptr ? "" : longest->line;
+  }
+
+  // Ops in a row on one device could be one: launching the others is saved.
+  // Eager ops would save all that the host does for them.
   void tiny_ops() {
     std::map<std::string, double> launch;
     for (const DeviceRoof& r : a_.roofs) launch[r.device] = r.launch_us;
@@ -147,35 +203,48 @@ class Adviser {
     int64_t count = 0, left = 0;
     std::string line;
     bool eager = false;
-    std::vector<char> in_row(x_.tracks.size(), 0);
+    std::vector<int32_t> before(x_.tracks.size(), -1);  // tiny, by track
     for (size_t e = 0; e < x_.events.size(); ++e) {
       if (x_.step[e] < 0 || !x_.is_work(static_cast<int32_t>(e))) continue;
       const OpSummary& row = a_.ops[x_.op[e]];
-      char& before = in_row[x_.track[e]];
-      const bool tiny = row.limit == OpLimit::kLaunch;
-      if (tiny && before) {
-        gain += launch[row.device] / steps_;
+      int32_t& last = before[x_.track[e]];
+      const bool is_eager = row.device.ends_with("eager ops");
+      const bool tiny = is_eager || row.limit == OpLimit::kLaunch;
+      const bool is_late =
+          is_eager && last >= 0 &&
+          x_.events[e].begin_us > x_.events[last].end_us + kRowUs;
+      if (tiny && last >= 0 && !is_late && x_.step[last] == x_.step[e]) {
+        const TimelineEvent &now = x_.events[e], &then = x_.events[last];
+        gain +=
+            (is_eager ? now.end_us - then.end_us : launch[row.device]) / steps_;
         if (row.total_us > most) {
           most = row.total_us;
           line = row.line;
         }
+      } else {
+        left += tiny;
       }
       count += tiny;
-      left += tiny && !before;
-      eager |= tiny && row.device.ends_with("eager ops");
-      before = tiny;
+      eager |= is_eager;
+      last = tiny ? static_cast<int32_t>(e) : -1;
     }
     if (count == 0) return;
+    // The typical step, not the mean one; the function has to be called.
+    double all = 0;
+    for (const auto& [begin, end] : a_.step_spans) all += end - begin;
+    gain *= a_.step_us * steps_ / all;
+    if (eager) gain -= kCallUs;
     add(eager
             ? "Put the eager ops into a function: they are fused and launched "
               "at once"
             : "Tiny ops: fuse neighbours, or take a larger batch",
         line,
-        fmt::format(
-            "({:.0f} - {:.0f}) launches per step x the time between two "
-            "ops",
-            static_cast<double>(count) / steps_,
-            static_cast<double>(left) / steps_),
+        fmt::format("({:.0f} - {:.0f}) ops per step x {}",
+                    static_cast<double>(count) / steps_,
+                    static_cast<double>(left) / steps_,
+                    eager ? "the time from the end of one to the end of the "
+                            "next - 5 us for the call"
+                          : "the time between two ops"),
         gain);
   }
 

@@ -4,10 +4,7 @@
 
 #include <algorithm>
 #include <map>
-#include <regex>
-#include <unordered_map>
 
-#include "device/virtual_clock.h"
 #include "profiler/busy.h"
 
 namespace berth::profiler {
@@ -58,10 +55,13 @@ double input_per_step(const EventIndex& x) {
 }  // namespace
 
 Analysis analyze(const Timeline& timeline) {
-  const EventIndex x(timeline);
+  return analyze(EventIndex(timeline));
+}
+
+Analysis analyze(const EventIndex& x) {
   Analysis a;
   a.events = static_cast<int64_t>(x.events.size());
-  a.dropped = timeline.dropped();
+  a.dropped = x.dropped;
   if (x.simulated) a.clock = "simulated";
   a.step_name = x.step_name;
   a.steps = static_cast<int64_t>(x.steps.size());
@@ -96,56 +96,6 @@ Analysis analyze(const Timeline& timeline) {
                    [](auto& p, auto& q) { return p.total_us > q.total_us; });
   a.verdict = verdict_of(a);
   return a;
-}
-
-Timeline with_short_devices(const Timeline& timeline) {
-  const std::regex here("/job:localhost/replica:[0-9]+/task:[0-9]+/device:");
-  const std::regex elsewhere(
-      "/job:([A-Za-z0-9_]+)/replica:[0-9]+/task:([0-9]+)/device:");
-  std::unordered_map<std::string, std::string> known;
-  const auto shorten = [&](std::string* text) {
-    if (text->find("/job:") == text->npos) return;
-    const auto [it, is_new] = known.try_emplace(*text);
-    if (is_new) {
-      it->second = std::regex_replace(std::regex_replace(*text, here, ""),
-                                      elsewhere, "$1:$2 ");
-    }
-    *text = it->second;
-  };
-  std::vector<TimelineEvent> events = timeline.events();
-  for (TimelineEvent& e : events) {
-    e.simulated = e.simulated || on_virtual_clock(e.track);
-    for (std::string* text : {&e.track, &e.name, &e.detail}) shorten(text);
-  }
-  return Timeline(std::move(events), timeline.dropped());
-}
-
-Timeline joined(const std::vector<Timeline>& all,
-                const std::vector<std::string>& names) {
-  std::vector<TimelineEvent> events;
-  std::vector<std::pair<size_t, size_t>> from;  // file, place
-  int64_t dropped = 0;
-  std::vector<std::vector<int32_t>> to(all.size());
-  for (size_t f = 0; f < all.size(); ++f) {
-    dropped += all[f].dropped();
-    to[f].resize(all[f].events().size());
-    for (size_t k = 0; k < to[f].size(); ++k) from.push_back({f, k});
-  }
-  const auto event = [&](const auto& p) -> const TimelineEvent& {
-    return all[p.first].events()[p.second];
-  };
-  std::stable_sort(from.begin(), from.end(), [&](auto& p, auto& q) {
-    return event(p).begin_us < event(q).begin_us;
-  });
-  for (size_t k = 0; k < from.size(); ++k) {
-    to[from[k].first][from[k].second] = static_cast<int32_t>(k);
-    events.push_back(event(from[k]));
-    if (events.back().task.empty()) events.back().task = names[from[k].first];
-  }
-  for (size_t k = 0; k < from.size(); ++k) {
-    for (int32_t& a : events[k].after) a = to[from[k].first][a];
-  }
-  return Timeline(std::move(events), dropped);
 }
 
 std::vector<OpDifference> compare(const Analysis& a, const Analysis& b) {

@@ -96,6 +96,14 @@ struct TaskLag {
   double median_lost_us = 0;   // that others waited for it, when it was last
 };
 
+// The clock of a task against the first one's.
+struct TaskClock {
+  std::string task;
+  double offset_us = 0;  // added to its times
+  double error_us = 0;   // at most
+  int64_t messages = 0;  // that both recorded; 0: nothing is known
+};
+
 struct Advice {
   std::string title, line, formula;
   double gain_us = 0;  // of a step
@@ -123,19 +131,14 @@ struct Analysis {
   std::vector<InputStageUse>
       stages;  // by own time: the first is the bottleneck
   std::vector<TaskLag> lags;
+  std::vector<TaskClock> clocks;  // of several tasks
   std::vector<Advice> advice;  // by gain, at most five; each >= 3 % of a step
   std::string verdict;         // what limits the step, in a sentence
 };
 
+struct EventIndex;
+Analysis analyze(const EventIndex& x);
 Analysis analyze(const Timeline& timeline);
-
-// The timeline with devices as "CPU:0", and "worker:1 CPU:0" of other tasks.
-Timeline with_short_devices(const Timeline& timeline);
-
-// Several files of one run, one per task, as one timeline: `names` are tasks of
-// events that have none.
-Timeline joined(const std::vector<Timeline>& all,
-                const std::vector<std::string>& names);
 
 // An op in two runs; a count of 0 is where it is not.
 struct OpDifference {

@@ -108,6 +108,13 @@ Json to_json(const Analysis& a) {
                                            {"busy_us", s.busy_us},
                                            {"own_us", s.own_us}};
                              })},
+          {"clocks", list_of(a.clocks,
+                             [](const TaskClock& c) {
+                               return Json{{"task", c.task},
+                                           {"offset_us", c.offset_us},
+                                           {"error_us", c.error_us},
+                                           {"messages", c.messages}};
+                             })},
           {"tasks", list_of(a.lags, [](const TaskLag& l) {
              return Json{{"task", l.task},
                          {"sums", l.sums},

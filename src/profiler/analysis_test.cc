@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <random>
 
+#include "profiler/event_index.h"
 #include "profiler/report_page.h"
+#include "profiler/tasks.h"
 
 namespace berth::profiler {
 namespace {
@@ -147,14 +150,47 @@ TEST(Analysis, AgreesWithABitmap) {
   }
 }
 
+// A task that enters two sums, by a clock that shows `shift` too much.
+TaskEvents late_task(const std::string& name, double arrival, double shift) {
+  TaskEvents t = {name,
+                  {{"CPU:0", "A", "MatMul", {}, 0, arrival},
+                   {"sums", "gradients", "sum", {}, arrival, 100},
+                   {"sums", "gradients", "sum", {}, 100 + arrival, 200}}};
+  for (TimelineEvent& e : t.events) {
+    e.begin_us += shift;
+    e.end_us += shift;
+  }
+  return t;
+}
+
+TEST(Analysis, EstimatesTheClocksOfTasks) {
+  for (const double shift : {-7e9, -300.0, 0.0, 250.0, 5e6}) {
+    std::vector<TaskEvents> tasks = {late_task("worker:0", 60, 0),
+                                     late_task("worker:1", 90, shift)};
+    const std::vector<TaskClock> clocks = clocks_of(tasks);
+    ASSERT_EQ(clocks.size(), 2u);
+    EXPECT_EQ(clocks[0].offset_us, 0);
+    EXPECT_EQ(clocks[1].messages, 2);
+    // Each waits in a sum for the other: 10 us here, 40 there.
+    EXPECT_DOUBLE_EQ(clocks[1].error_us, 25);
+    EXPECT_NEAR(clocks[1].offset_us, -shift, 25 + 1e-6);
+    const Timeline t = joined(std::move(tasks), clocks);
+    std::map<std::string, double> begin, end;
+    for (const TimelineEvent& e : t.events()) {
+      if (e.kind != "sum" || begin.count(e.task) > 0) continue;
+      begin[e.task] = e.begin_us;
+      end[e.task] = e.end_us;
+    }
+    EXPECT_GE(end["worker:0"], begin["worker:1"]);
+    EXPECT_GE(end["worker:1"], begin["worker:0"]);
+  }
+  // Without a sum in common nothing is known.
+  EXPECT_EQ(clocks_of({late_task("a", 60, 0), TaskEvents{"b"}})[1].messages, 0);
+}
+
 TEST(Analysis, NamesTheTaskThatIsLate) {
-  const auto task = [](double arrival, double work) {
-    return Timeline({{"CPU:0", "A", "MatMul", {}, 0, work},
-                     {"sums", "gradients", "sum", {}, arrival, 100},
-                     {"sums", "gradients", "sum", {}, 100 + arrival, 200}});
-  };
-  const Analysis a =
-      analyze(joined({task(60, 60), task(90, 90)}, {"worker:0", "worker:1"}));
+  const Analysis a = analyze(joined(
+      {late_task("worker:0", 60, 0), late_task("worker:1", 90, 0)}, {{}, {}}));
   ASSERT_EQ(a.lags.size(), 2u);
   EXPECT_EQ(a.lags[0].last, 0);
   EXPECT_DOUBLE_EQ(a.lags[0].waited_us, 60);
@@ -201,32 +237,33 @@ TEST(Analysis, ComparesOpByOp) {
 TEST(Analysis, NamesDevicesShortly) {
   const std::string here = "/job:localhost/replica:0/task:0/device:";
   const std::string there = "/job:worker/replica:0/task:1/device:";
-  const Timeline t =
-      with_short_devices(Timeline({{here + "CPU:0",
-                                    "a",
-                                    "copy",
-                                    {},
-                                    0,
-                                    1,
-                                    there + "GPU:0 -> " + here + "CPU:0"},
-                                   {"eager ops", "b", "Add", {}, 0, 1}}));
-  EXPECT_EQ(t.events()[0].track, "CPU:0");
-  EXPECT_EQ(t.events()[0].detail, "worker:1 GPU:0 -> CPU:0");
-  EXPECT_EQ(t.events()[1].track, "eager ops");
+  std::vector<TimelineEvent> events = {{here + "CPU:0",
+                                        "a",
+                                        "copy",
+                                        {},
+                                        0,
+                                        1,
+                                        there + "GPU:0 -> " + here + "CPU:0"},
+                                       {"eager ops", "b", "Add", {}, 0, 1}};
+  shorten_devices(&events);
+  EXPECT_EQ(events[0].track, "CPU:0");
+  EXPECT_EQ(events[0].detail, "worker:1 GPU:0 -> CPU:0");
+  EXPECT_EQ(events[1].track, "eager ops");
 }
 
 TEST(Analysis, OfNothing) {
-  const Analysis a = analyze(Timeline());
+  const Timeline nothing;
+  const Analysis a = analyze(nothing);
   EXPECT_EQ(a.steps, 0);
   EXPECT_TRUE(a.advice.empty());
-  EXPECT_NE(report_page(Timeline(), a, "nothing").find("</html>"),
+  EXPECT_NE(report_page(EventIndex(nothing), a, "nothing").find("</html>"),
             std::string::npos);
 }
 
 TEST(Analysis, PageEscapesTheTitle) {
   const Timeline t({{"CPU:0", "</script><b>", "Add", {}, 0, 1}});
   const std::string page =
-      report_page(t, analyze(t), "</title><script>\"'\x01");
+      report_page(EventIndex(t), analyze(t), "</title><script>\"'\x01");
   EXPECT_EQ(page.find("</title><script>\""), std::string::npos);
   EXPECT_EQ(page.find("</script><b>"), std::string::npos);
 }

@@ -74,6 +74,10 @@ std::vector<TaskLag> lags(const EventIndex& x) {
   return all;
 }
 
+bool is_prefetch(const std::string& stage) {
+  return stage.starts_with("prefetch");
+}
+
 std::vector<InputStageUse> stages(const EventIndex& x) {
   std::map<int32_t, InputStageUse> by_op;
   std::vector<std::pair<double, int32_t>> borders;  // ends: ~place
@@ -100,7 +104,9 @@ std::vector<InputStageUse> stages(const EventIndex& x) {
       open.erase({x.events[e].begin_us, e});
       --depth[x.op[e]];
     } else {
-      open.insert({x.events[e].begin_us, e});
+      if (!is_prefetch(x.events[e].name)) {
+        open.insert({x.events[e].begin_us, e});
+      }
       ++depth[x.op[e]];
     }
   }

@@ -32,6 +32,9 @@ void follow_critical_path(const EventIndex& x, Analysis* a);
 
 std::vector<Advice> advice_for(const EventIndex& x, const Analysis& a);
 
+// A stage that takes from a buffer: its time is a wait for the stage before.
+bool is_prefetch(const std::string& stage);
+
 // The value below which this share of the values lies; 0 of none.
 double quantile(std::vector<double> of, double share);
 

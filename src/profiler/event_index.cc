@@ -15,16 +15,18 @@ namespace berth::profiler {
 EventClass class_of(const TimelineEvent& e) {
   using enum EventClass;
   using Kinds = std::unordered_map<std::string_view, EventClass>;
-  static const Kinds& kinds =
-      immortal<Kinds>(Kinds{{"copy", kTransfer},
-                            {"sum", kSum},
-                            {"call", kCall},
-                            {"input", kInput},
-                            {"stage", kStage},
-                            {"python", kHost},
-                            {"memory", kMemory},
-                            {"checkpoint", kHost},
-                            {"annotation", kAnnotation}});
+  static const Kinds& kinds = immortal<Kinds>(Kinds{{"copy", kTransfer},
+                                                    {"sum", kSum},
+                                                    {"call", kCall},
+                                                    {"input", kInput},
+                                                    {"stage", kStage},
+                                                    {"python", kHost},
+                                                    {"memory", kMemory},
+                                                    {"checkpoint", kHost},
+                                                    {"host", kHost},
+                                                    {"launch", kHost},
+                                                    {"annotation", kAnnotation},
+                                                    {"slice", kSlice}});
   if (e.kind == "wait") {
     const bool memory = e.name.find("memory") != e.name.npos ||
                         e.detail.find("memory") != e.detail.npos;
@@ -39,9 +41,10 @@ std::string line_of(const TimelineEvent& e) {
   return fmt::format("{}:{}", e.site.file, e.site.line);
 }
 
-EventIndex::EventIndex(const Timeline& timeline) : events(timeline.events()) {
+EventIndex::EventIndex(const Timeline& timeline, StepClock clock)
+    : events(timeline.events()), dropped(timeline.dropped()) {
   classify();
-  find_clock();
+  find_clock(clock);
   previous_.assign(events.size(), -1);
   std::vector<int32_t> last(tracks.size(), -1);
   for (int32_t e = 0; e < static_cast<int32_t>(events.size()); ++e) {
@@ -64,25 +67,36 @@ void EventIndex::classify() {
     }
   };
   std::unordered_map<Key, int32_t, Hash> ops;
+  for (std::vector<int32_t>* all : {&track, &op}) all->reserve(events.size());
+  classes.reserve(events.size());
+  const TimelineEvent* before = nullptr;  // often of the same row
   for (const TimelineEvent& e : events) {
-    classes.push_back(class_of(e));
-    const auto [row, is_new] =
-        rows.try_emplace({e.task, e.track}, static_cast<int32_t>(rows.size()));
-    if (is_new) {
-      tracks.push_back(e.task.empty() ? e.track : e.task + " " + e.track);
-      tasks.push_back(e.task);
+    const bool is_same =
+        before != nullptr && before->track == e.track && before->task == e.task;
+    before = &e;
+    int32_t row = is_same ? track.back() : 0;
+    if (!is_same) {
+      const auto [it, is_new] = rows.try_emplace(
+          {e.task, e.track}, static_cast<int32_t>(rows.size()));
+      if (is_new) {
+        tracks.push_back(e.task.empty() ? e.track : e.task + " " + e.track);
+        tasks.push_back(e.task);
+      }
+      row = it->second;
     }
-    track.push_back(row->second);
-    const auto [op_row, is_new_op] = ops.try_emplace(
-        {row->second, e.name, e.kind}, static_cast<int32_t>(ops.size()));
-    if (is_new_op) {
-      first_of_op.push_back(static_cast<int32_t>(op.size()));
-    }
-    op.push_back(op_row->second);
+    track.push_back(row);
+    const auto [it, is_new] = ops.try_emplace({row, e.name, e.kind},
+                                              static_cast<int32_t>(ops.size()));
+    if (is_new) first_of_op.push_back(static_cast<int32_t>(op.size()));
+    op.push_back(it->second);
+    // The class of a wait is that of its name and detail.
+    const int32_t first = first_of_op[it->second];
+    classes.push_back(is_new || e.kind == "wait" ? class_of(e)
+                                                 : classes[first]);
   }
 }
 
-void EventIndex::find_clock() {
+void EventIndex::find_clock(StepClock clock) {
   std::vector<char> is_virtual;
   for (size_t t = 0, e = 0; t < tracks.size(); ++t) {
     while (track[e] != static_cast<int32_t>(t)) ++e;
@@ -94,7 +108,7 @@ void EventIndex::find_clock() {
     if (classes[e] != EventClass::kCompute) continue;
     us[is_virtual[track[e]] ? 1 : 0] += events[e].end_us - events[e].begin_us;
   }
-  simulated = us[1] > us[0];
+  simulated = clock == StepClock::kMost && us[1] > us[0];
   std::vector<char> computes(tracks.size(), 0);
   counts.resize(events.size());
   for (size_t e = 0; e < events.size(); ++e) {

@@ -6,7 +6,6 @@
 #define BERTH_PROFILER_EVENT_INDEX_H_
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -23,18 +22,24 @@ enum class EventClass : uint8_t {
   kCall,
   kInput,  // waiting for the next batch
   kStage,
-  kHost,  // Python, checkpoints
+  kHost,  // launching work, callbacks, Python, checkpoints
   kMemoryWait,
   kWait,    // any other
   kMemory,  // bytes in use, without duration
   kAnnotation,
+  kSlice,  // of a region, on one thread
 };
 EventClass class_of(const TimelineEvent& e);
 
+// Whose events steps and idle time are of: kMost is that of most ops.
+enum class StepClock { kMost, kHost };
+
 struct EventIndex {
-  explicit EventIndex(const Timeline& timeline);
+  explicit EventIndex(const Timeline& timeline,
+                      StepClock clock = StepClock::kMost);
 
   const std::vector<TimelineEvent>& events;
+  int64_t dropped = 0;
   bool simulated = false;            // the clock of what follows
   std::vector<EventClass> classes;   // by event
   std::vector<int32_t> track;        // by event: place in tracks
@@ -59,9 +64,9 @@ struct EventIndex {
 
  private:
   void classify();
-  void find_clock();
+  void find_clock(StepClock clock);
   void find_steps();
-  bool steps_of_calls();
+  bool steps_of_marks();
   void steps_of_runs();
   std::vector<int32_t> previous_;  // by event: the one before on its track
 };

@@ -1,7 +1,10 @@
-// The steps of a timeline: calls of one function, else runs of one plan.
+// The steps of a timeline: calls of one function or annotations of one name,
+// else runs of one plan.
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <string_view>
 
 #include "profiler/event_index.h"
 
@@ -9,11 +12,18 @@ namespace berth::profiler {
 
 namespace {
 
-bool names_a_step(const std::string& name) {
-  for (const char* word : {"train", "test", "predict"}) {
-    if (name.find(word) != name.npos) return true;
+// "train" of the annotation "train (step_num=1)", a call's whole name; empty:
+// no step.
+std::string_view step_mark(const TimelineEvent& e, EventClass c) {
+  constexpr const char* kWords[] = {"train", "test", "predict"};
+  const std::string_view name = e.name;
+  for (const char* word : kWords) {
+    if (c == EventClass::kCall && name.find(word) != name.npos) return name;
+    if (c == EventClass::kAnnotation && name.starts_with(word)) {
+      return name.substr(0, name.find_first_of(" (/"));
+    }
   }
-  return false;
+  return "";
 }
 
 // Sets of places that were joined.
@@ -30,35 +40,54 @@ struct JoinedPlaces {
 
 }  // namespace
 
-// Calls of the name on which most time was spent. A step lasts until the next
-// call begins: waiting for input belongs to it.
-bool EventIndex::steps_of_calls() {
-  if (simulated) return false;  // calls are on the host's clock
-  std::map<std::string, double> us;
+// Those of the name on which most time was spent; a single annotation only
+// without calls. A step lasts until the next call or annotation begins: waiting
+// for input belongs to it.
+bool EventIndex::steps_of_marks() {
+  if (simulated) return false;  // they are on the host's clock
+  struct Mark {
+    double us = 0;
+    int64_t count = 0;
+    EventClass of = EventClass::kCall;
+  };
+  std::map<std::string_view, Mark> marks;
+  std::vector<int32_t> places;  // of calls and annotations
+  bool any_call = false;
   for (size_t e = 0; e < events.size(); ++e) {
-    if (classes[e] != EventClass::kCall || !names_a_step(events[e].name)) {
+    const EventClass c = classes[e];
+    if (c != EventClass::kCall && c != EventClass::kAnnotation) continue;
+    places.push_back(static_cast<int32_t>(e));
+    const std::string_view name = step_mark(events[e], c);
+    if (name.empty()) continue;
+    Mark& mark = marks[name];
+    mark.us += events[e].end_us - events[e].begin_us;
+    mark.of = c;
+    ++mark.count;
+    any_call |= c == EventClass::kCall;
+  }
+  const Mark* most = nullptr;
+  for (const auto& [name, mark] : marks) {
+    const bool is_one = mark.of == EventClass::kAnnotation && mark.count < 2;
+    if ((is_one && any_call) || (most != nullptr && mark.us <= most->us)) {
       continue;
     }
-    us[events[e].name] += events[e].end_us - events[e].begin_us;
+    most = &mark;
+    step_name = name;
   }
-  if (us.empty()) return false;
-  step_name = std::max_element(us.begin(), us.end(), [](auto& a, auto& b) {
-                return a.second < b.second;
-              })->first;
-  std::string task;
+  if (most == nullptr) return false;
+  std::string_view task;
   bool open = false;
-  for (size_t e = 0; e < events.size(); ++e) {
-    if (classes[e] != EventClass::kCall) continue;
-    if (open && events[e].task == task &&
-        events[e].begin_us >= steps.back().end) {
-      steps.back().end = events[e].begin_us;
+  for (const int32_t e : places) {
+    const TimelineEvent& event = events[e];
+    if (open && event.task == task && event.begin_us >= steps.back().end) {
+      steps.back().end = event.begin_us;
       open = false;
     }
-    if (events[e].name != step_name) continue;
-    if (steps.empty()) task = events[e].task;  // of several, the first one's
-    if (events[e].task != task) continue;
-    if (!steps.empty() && events[e].begin_us < steps.back().end) continue;
-    steps.push_back({events[e].begin_us, events[e].end_us});
+    if (step_mark(event, classes[e]) != step_name) continue;
+    if (steps.empty()) task = event.task;  // of several, the first one's
+    if (event.task != task) continue;
+    if (!steps.empty() && event.begin_us < steps.back().end) continue;
+    steps.push_back({event.begin_us, event.end_us});
     open = true;
   }
   return true;
@@ -105,7 +134,7 @@ void EventIndex::steps_of_runs() {
 }
 
 void EventIndex::find_steps() {
-  if (!steps_of_calls()) steps_of_runs();
+  if (!steps_of_marks()) steps_of_runs();
   if (steps.empty() && !events.empty()) {
     Intervals all;
     for (size_t e = 0; e < events.size(); ++e) {

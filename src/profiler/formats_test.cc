@@ -6,7 +6,7 @@
 
 #include "base/wire_reader.h"
 #include "berth/profiler.h"
-#include "profiler/steps.h"
+#include "profiler/event_index.h"
 
 namespace berth::profiler {
 namespace {
@@ -117,22 +117,26 @@ TEST(Steps, AreMarkedOrRunsOfThePlanThatRanMost) {
   add("MatMul", "MatMul", 6, 7, 2, {});
   add("Add", "AddV2", 7, 9, 2, {4});
   add("Other", "Mul", 9, 10, 2, {});
-  const auto plan = steps_of(events, Layout(events));
-  ASSERT_EQ(plan.size(), 2u);
-  EXPECT_EQ(plan[0].begin_ns, 0);
-  EXPECT_EQ(plan[0].end_ns, 4000);
-  EXPECT_EQ(plan[1].begin_ns, 5000);
-  EXPECT_EQ(plan[1].end_ns, 9000);
+  const Timeline runs(events);
+  const EventIndex plan(runs);
+  ASSERT_EQ(plan.steps.size(), 2u);
+  EXPECT_EQ(plan.steps[0].begin, 1);
+  EXPECT_EQ(plan.steps[0].end, 6);  // with the input after it
+  EXPECT_EQ(plan.steps[1].begin, 6);
+  EXPECT_EQ(plan.steps[1].end, 9);
   events[6] = {.track = "annotations",
                .name = "train (step_num=7)",
                .kind = "annotation",
                .begin_us = 6,
                .end_us = 11};
-  const auto marked = steps_of(events, Layout(events));
-  ASSERT_EQ(marked.size(), 1u);
-  EXPECT_EQ(marked[0].name, "train");
-  EXPECT_EQ(marked[0].begin_ns, 5000);  // with the input before it
-  EXPECT_EQ(marked[0].end_ns, 11000);
+  const Timeline with_mark(events);
+  const EventIndex marked(with_mark);
+  ASSERT_EQ(marked.steps.size(), 1u);
+  EXPECT_EQ(marked.step_name, "train");
+  EXPECT_EQ(marked.steps[0].begin, 6);
+  EXPECT_EQ(marked.steps[0].end, 11);
+  EXPECT_EQ(marked.step[4], 0);
+  EXPECT_EQ(marked.step[1], -1);
 }
 
 TEST(XSpace, HasAPlaneOfTheHostWithSteps) {

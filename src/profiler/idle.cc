@@ -174,7 +174,8 @@ double explained(const EventIndex& x) {
   for (size_t e = 0; e < x.events.size(); ++e) {
     const EventClass c = x.classes[e];
     if (!x.counts[e] || c == EventClass::kCall || c == EventClass::kMemory ||
-        c == EventClass::kAnnotation || c == EventClass::kStage) {
+        c == EventClass::kAnnotation || c == EventClass::kStage ||
+        c == EventClass::kSlice) {
       continue;
     }
     named.push_back({x.events[e].begin_us, x.events[e].end_us});

@@ -102,14 +102,15 @@ void expect_equal(const TimelineEvent& a, const TimelineEvent& b) {
 
 TEST(Perfetto, ReadGivesBackEveryFieldOfEveryEvent) {
   const Timeline t(many_events(), 17);
-  const Timeline back = read_perfetto(t.perfetto(), "t");
+  TaskEvents read = read_perfetto(t.perfetto(), "t");
+  const Timeline back(std::move(read.events), read.dropped);
   EXPECT_EQ(back.dropped(), 17);
   ASSERT_EQ(back.events().size(), t.events().size());
   for (size_t k = 0; k < t.events().size(); ++k) {
     expect_equal(t.events()[k], back.events()[k]);
   }
   EXPECT_EQ(back.perfetto(), t.perfetto());
-  EXPECT_TRUE(read_perfetto(Timeline().perfetto(), "t").events().empty());
+  EXPECT_TRUE(read_perfetto(Timeline().perfetto(), "t").events.empty());
 }
 
 TEST(Perfetto, FilesAreReadAndOthersAreNamed) {
@@ -152,7 +153,7 @@ TEST(Perfetto, ChangedFilesAreReadOrErrors) {
       text[random() % text.size()] ^= static_cast<char>(1 << random() % 8);
     }
     try {
-      read += read_perfetto(text, "t").events().size() == 8;
+      read += read_perfetto(text, "t").events.size() == 8;
     } catch (const errors::InvalidArgument&) {
     }
   }

@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -66,7 +66,8 @@ struct Sequence {
 
 class PerfettoFile {
  public:
-  PerfettoFile(std::string_view bytes, const std::string& path) : path_(path) {
+  PerfettoFile(std::string_view bytes, const std::string& path)
+      : path_(path), size_(bytes.size()) {
     each(bytes, [&](const Field& f) {
       if (f.id != fields::kTracePacket) fail("a field that is no packet");
       read_packet(f.bytes);
@@ -79,7 +80,7 @@ class PerfettoFile {
     }
     put_in_place();
   }
-  Timeline take() { return Timeline(std::move(events_), dropped_); }
+  TaskEvents take() { return {"", std::move(events_), dropped_}; }
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
@@ -138,6 +139,7 @@ class PerfettoFile {
   void put_in_place();
 
   const std::string& path_;
+  const uint64_t size_;
   int64_t packets_ = 0;
   std::optional<uint64_t> expected_;
   int64_t dropped_ = 0;
@@ -167,6 +169,10 @@ void PerfettoFile::read_packet(std::string_view bytes) {
       fail("it is of another program or version");
     }
     expected_ = own.events.value_or(0);
+    constexpr uint64_t kLeastBytes = 16;  // of an event
+    const auto most = std::min(*expected_, size_ / kLeastBytes);
+    events_.reserve(most);
+    places_.reserve(most);
     dropped_ = static_cast<int64_t>(own.dropped);
   }
   if (own.origin) {
@@ -402,13 +408,17 @@ void PerfettoFile::put_in_place() {
 
 }  // namespace
 
-Timeline read_perfetto(std::string_view bytes, const std::string& path) {
+TaskEvents read_perfetto(std::string_view bytes, const std::string& path) {
   return PerfettoFile(bytes, path).take();
 }
 
-Timeline Timeline::read(const std::string& path) {
+TaskEvents read_events(const std::string& path) {
+  std::string bytes;
   std::ifstream in(path, std::ios::binary);
-  const std::string bytes(std::istreambuf_iterator<char>(in), {});
+  for (std::string part(1 << 20, '\0');
+       in.read(part.data(), 1 << 20), in.gcount() > 0;) {
+    bytes.append(part, 0, static_cast<size_t>(in.gcount()));
+  }
   if (!in.is_open() || in.bad()) {
     throw errors::InvalidArgument(
         fmt::format("profiler: \"{}\" cannot be read; expected a file that "
@@ -416,6 +426,11 @@ Timeline Timeline::read(const std::string& path) {
                     path));
   }
   return read_perfetto(bytes, path);
+}
+
+Timeline Timeline::read(const std::string& path) {
+  TaskEvents all = read_events(path);
+  return Timeline(std::move(all.events), all.dropped);
 }
 
 }  // namespace berth::profiler

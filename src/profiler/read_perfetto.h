@@ -1,4 +1,4 @@
-// read_perfetto: the timeline of a text that Timeline::perfetto() returned.
+// read_perfetto: the events of a text that Timeline::perfetto() returned.
 // Thread-safe.
 
 #ifndef BERTH_PROFILER_READ_PERFETTO_H_
@@ -7,12 +7,14 @@
 #include <string>
 #include <string_view>
 
-#include "berth/profiler.h"
+#include "profiler/tasks.h"
 
 namespace berth::profiler {
 
 // Throws errors::InvalidArgument, which names `path`, for any other bytes.
-Timeline read_perfetto(std::string_view bytes, const std::string& path);
+TaskEvents read_perfetto(std::string_view bytes, const std::string& path);
+// Reads a file that Timeline::write() wrote.
+TaskEvents read_events(const std::string& path);
 
 }  // namespace berth::profiler
 

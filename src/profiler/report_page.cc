@@ -132,6 +132,13 @@ class Columns {
   uint64_t type_of(int32_t e) {
     const TimelineEvent& event = x_.events[e];
     const bool memory = x_.classes[e] == EventClass::kMemory;
+    Last& last = last_[x_.op[e]];
+    const TimelineEvent& before = x_.events[last.event];
+    if (last.is_there && (memory || before.bytes == event.bytes) &&
+        before.site.file == event.site.file &&
+        before.site.line == event.site.line && before.detail == event.detail) {
+      return last.type;
+    }
     const auto key = std::make_tuple(x_.op[e], memory ? 0 : event.bytes,
                                      std::string_view(event.detail),
                                      event.site.file, event.site.line);
@@ -141,11 +148,18 @@ class Columns {
                         line_of(event), event.detail, memory ? 0 : event.bytes,
                         event.flops, event.predicted_us});
     }
+    last = {true, e, found->second};
     return found->second;
   }
 
+  struct Last {
+    bool is_there = false;
+    int32_t event = 0;
+    uint64_t type = 0;
+  };
   const EventIndex& x_;
-  std::vector<std::vector<int32_t>> tracks_;  // events of each
+  std::vector<Last> last_{x_.first_of_op.size()};  // by op
+  std::vector<std::vector<int32_t>> tracks_;       // events of each
   std::map<int32_t, std::vector<int32_t>> memory_;
   double origin_[2] = {-1, -1};
   std::map<std::tuple<int32_t, int64_t, std::string_view, const char*, int>,
@@ -216,10 +230,9 @@ void replace(std::string* text, const std::string& mark,
 
 }  // namespace
 
-std::string report_page(const Timeline& timeline, const Analysis& analysis,
+std::string report_page(const EventIndex& x, const Analysis& analysis,
                         const std::string& title,
                         const std::vector<OpDifference>& compared) {
-  const EventIndex x(timeline);
   Json head = {{"title", title},
                {"analysis", to_json(analysis)},
                {"graph", graph_of(x, analysis)},

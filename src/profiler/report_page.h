@@ -11,7 +11,7 @@
 namespace berth::profiler {
 
 // `compared`: of another run with this one; empty: none.
-std::string report_page(const Timeline& timeline, const Analysis& analysis,
+std::string report_page(const EventIndex& x, const Analysis& analysis,
                         const std::string& title,
                         const std::vector<OpDifference>& compared = {});
 

@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/wire_message.h"
-#include "profiler/steps.h"
+#include "profiler/event_index.h"
+#include "profiler/layout.h"
 
 namespace berth::profiler {
 
@@ -107,18 +109,16 @@ const char* plane_of(const Row& row) {
 }
 
 bool is_op(const TimelineEvent& e) {
-  return e.run > 0 && e.kind != "copy" && e.kind != "region";
+  return e.run > 0 && e.kind != "copy" && e.kind != "region" &&
+         e.kind != "launch" && e.kind != "slice";
 }
 
 class XSpaceWriter {
  public:
-  explicit XSpaceWriter(const std::vector<TimelineEvent>& events)
-      : events_(events), layout_(events), steps_(steps_of(events, layout_)) {
+  explicit XSpaceWriter(const Timeline& t)
+      : events_(t.events()), layout_(events_), index_(t, StepClock::kHost) {
     for (auto k = layout_.order.rbegin(); k != layout_.order.rend(); ++k) {
       origin_[layout_.rows[layout_.row[*k]].simulated] = layout_.begin_ns[*k];
-    }
-    for (const Step& s : steps_) {
-      origin_[0] = std::min(origin_[0], s.begin_ns);
     }
     add_steps();
     for (const int32_t k : layout_.order) add_event(k);
@@ -132,18 +132,11 @@ class XSpaceWriter {
   void add_event(int32_t k);
   void add_memory(int32_t k);
   // From 0, as XProf numbers them; -1: between steps.
-  int64_t step_of(int32_t k) const {
-    const auto next = std::upper_bound(
-        steps_.begin(), steps_.end(), layout_.begin_ns[k],
-        [](int64_t ns, const Step& s) { return ns < s.begin_ns; });
-    if (next == steps_.begin()) return -1;
-    const bool is_in = layout_.begin_ns[k] < std::prev(next)->end_ns;
-    return is_in ? next - steps_.begin() - 1 : -1;
-  }
+  int64_t step_of(int32_t k) const { return index_.step[k]; }
 
   const std::vector<TimelineEvent>& events_;
   const Layout layout_;
-  const std::vector<Step> steps_;
+  const EventIndex index_;
   int64_t origin_[2] = {0, 0};  // of the clocks: real, simulated
   std::map<std::string, Plane> planes_;
   struct InUse {
@@ -167,8 +160,12 @@ WireMessage& XSpaceWriter::line_of(Plane* plane, int32_t row, int32_t lane,
 void XSpaceWriter::add_steps() {
   Plane& host = planes_["/host:CPU"];
   int64_t number = 0;
-  for (const Step& s : steps_) {
-    XEvent event(&host, s.name, s.begin_ns - origin_[0], s.end_ns - s.begin_ns);
+  // XProf knows steps by the beginning of their names.
+  const bool is_test = index_.step_name.find("test") != std::string::npos;
+  for (const Interval& s : index_.steps) {
+    XEvent event(&host, is_test ? "test" : "train",
+                 std::llround(s.begin * 1000) - origin_[0],
+                 std::llround(s.us() * 1000));
     event.stat("group_id", number).stat("step_num", number);
     event.stat("_r", int64_t{1});
     ++number;
@@ -250,6 +247,6 @@ std::string XSpaceWriter::text() {
 
 }  // namespace
 
-std::string Timeline::xspace() const { return XSpaceWriter(events_).text(); }
+std::string Timeline::xspace() const { return XSpaceWriter(*this).text(); }
 
 }  // namespace berth::profiler

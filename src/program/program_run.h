@@ -69,7 +69,9 @@ struct ProgramRun {
   std::vector<Event> done;      // by stream: all that this run launched
   bool sampled = false;         // this run is timed
   std::vector<WorkTime> times;  // by step, of a sampled run
-  size_t guarded = 0;           // cursor of the arenas' guard
+  // By first call of a region plus chunk, of a recorded run; empty: of another.
+  std::vector<WorkTime> slices;
+  size_t guarded = 0;  // cursor of the arenas' guard
 
   Deadline deadline;     // of this run
   int32_t launched = 0;  // steps, of a run with a deadline

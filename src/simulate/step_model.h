@@ -15,7 +15,7 @@
 namespace berth {
 
 // The graph is one micro-batch of a step.
-struct PipelineOptions {
+struct PipelineSettings {
   int32_t micro_batches = 8;
   std::optional<PipelineOrder> order;  // none: any
   // False: every step ends before the next one begins (a flush). True: steps
@@ -37,7 +37,7 @@ struct StepModel {
 
   // Pipelines. Per node: a step has it once, whatever the micro-batches:
   // variables, constants, reads of these, updates. Empty: none.
-  PipelineOptions pipeline;
+  PipelineSettings pipeline;
   std::vector<uint8_t> once;
 
   // Per value, for files whose transfers have their own times: what every

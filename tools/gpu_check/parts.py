@@ -349,6 +349,10 @@ def real_gpus(document):
             if d["type"] == "GPU" and not d["simulated"]]
 
 
+# The two calls of docs/gpu.md: parts, seconds of the budget and of the call.
+CALLS = (("probe,trace,device_suite,conformance_test,conformance_split,conformance_grad,digits,"
+          "sanitizer", 250, 280), ("rows", 420, 440))
+
 # Seconds that other parts leave to the rows.
 FOR_ROWS = 200
 

@@ -10,7 +10,7 @@ import tempfile
 import time
 import types
 
-from gpu_check import machine, parts, report
+from gpu_check import machine, parts, report, selftest_calls
 from gpu_check.run import keep_logs, read_tests, run, run_tests, save_logs
 
 HEAD = "print('[==========] Running 3 tests from 1 test suite.', flush=True)\n"
@@ -236,6 +236,7 @@ def main():
         tools(pretended)
         table(pretended)
         first_parts(pretended)
+        selftest_calls.main(pretended.bin)
     results()
     print("gpu-check --selftest: every way to end is reported")
     return 0

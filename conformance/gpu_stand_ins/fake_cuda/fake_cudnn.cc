@@ -163,6 +163,9 @@ berth::cuda::FakeCudnn& berth_fake_cudnn() {
 }
 
 extern "C" __attribute__((visibility("default")))
+const char berth_opened_by_plugin = 1;
+
+extern "C" __attribute__((visibility("default")))
 const BerthCudnnApi berth_cudnn_api = {BERTH_CUDNN_API_VERSION,
                                        fake_open,
                                        fake_version,

@@ -3,12 +3,13 @@
 Arrays are tensors: devices, tapes and traced functions work as everywhere.
 """
 import builtins as _b
+import sys as _sys
 
 import numpy as _np
 
 import berth as _tf
 from berth import _core
-from berth._tensor import Tensor, Variable, convert_to_tensor as _convert
+from berth._tensor import Tensor, Variable, convert_to_tensor as _convert, name_missing as _name_missing
 
 ndarray = Tensor
 newaxis, pi, e, inf, nan = None, _np.pi, _np.e, _np.inf, _np.nan
@@ -664,3 +665,5 @@ def _promoting(plain, function, swapped):
 for _name, _function in list(globals().items()):
     if not _name.startswith("_") and getattr(_function, "__module__", "") == __name__ and not _function.__doc__:
         _function.__doc__ = "NumPy's function of this name on tensors; it is traced and differentiated as others of tf."
+
+_name_missing(_sys.modules[__name__])

@@ -2,9 +2,9 @@
 import contextlib as _contextlib
 import os as _os
 import tempfile as _tempfile
-import types as _types
 
 from berth import _core
+from berth._lazy import Names as _Names
 
 
 def _mnist(path="mnist.npz"):
@@ -87,10 +87,10 @@ def _cifar100(label_mode="fine"):
     return _columns(_core.load_cifar100(label_mode))
 
 
-fashion_mnist = _types.SimpleNamespace(load_data=_fashion_mnist)
-cifar10 = _types.SimpleNamespace(load_data=_cifar10)
-cifar100 = _types.SimpleNamespace(load_data=_cifar100)
-imdb = _types.SimpleNamespace(load_data=_imdb)
-reuters = _types.SimpleNamespace(load_data=_reuters)
-california_housing = _types.SimpleNamespace(load_data=_california)
-mnist = _types.SimpleNamespace(load_data=_mnist)
+fashion_mnist = _Names("tf.keras.datasets.fashion_mnist", load_data=_fashion_mnist)
+cifar10 = _Names("tf.keras.datasets.cifar10", load_data=_cifar10)
+cifar100 = _Names("tf.keras.datasets.cifar100", load_data=_cifar100)
+imdb = _Names("tf.keras.datasets.imdb", load_data=_imdb)
+reuters = _Names("tf.keras.datasets.reuters", load_data=_reuters)
+california_housing = _Names("tf.keras.datasets.california_housing", load_data=_california)
+mnist = _Names("tf.keras.datasets.mnist", load_data=_mnist)

@@ -6,12 +6,14 @@ safetensors. Nothing in a file is executed unless safe_mode=False allows the cod
 import io
 import json
 import os
+import sys
 import time
 import types
 import zipfile
 
 from berth import _core
 from berth._structure import LEAF, pack
+from berth._tensor import name_missing as _name_missing
 from berth.keras import _hdf5
 from berth.keras._own import MeanOf as _MeanOf
 from berth.keras.layers import _OPERATORS, InputLayer, Lambda, Layer, is_operation, operands, operation
@@ -546,3 +548,4 @@ def load_weights(model, filepath, skip_mismatch=False):
 
 from berth.keras._normalization import Normalization as _Normalization  # noqa: E402
 register_keras_serializable("berth")(_Normalization)  # files of Keras hold the engine's own layer
+_name_missing(sys.modules[__name__])

@@ -14,11 +14,24 @@ def get_device_count(device_type=None):
     return len(list_devices(device_type))
 
 
+_joined = []  # the strategy over the tasks of initialize()
+
+
 def initialize(job_addresses=None, num_processes=None, process_id=None):
-    """Nothing: the tasks of a cluster are those that the launcher's environment names (docs/cluster.md)."""
+    """Joins the tasks of these addresses, or those that the launcher's environment names (docs/cluster.md)."""
+    resolver = None
+    if job_addresses is not None:
+        addresses = job_addresses.split(",")
+        if process_id is None or num_processes not in (None, len(addresses)):
+            raise ValueError(f"initialize: {len(addresses)} addresses, num_processes={num_processes}, process_id={process_id}; "
+                             "expected the address of each process, and which of them this is")
+        spec = tf.train.ClusterSpec({"worker": addresses})
+        resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(spec, task_type="worker", task_id=int(process_id))
+    _joined[:] = [tf.distribute.MultiWorkerMirroredStrategy(resolver)]
 
 
 def num_processes():
+    """One: tasks have the same data, of which the strategy cuts batches, so Keras need not part them."""
     return 1
 
 
@@ -30,11 +43,13 @@ _strategies = {}
 
 
 def strategy():
-    """The strategy of keras.distribution's DataParallel, where one over several devices is set; else None."""
+    """The strategy of keras.distribution's DataParallel, where one over several devices or tasks is set; else None."""
     from keras.src.distribution import distribution_lib
     chosen = distribution_lib.distribution()
     if not isinstance(chosen, distribution_lib.DataParallel):
         return None
+    if _joined and _joined[0].num_replicas_in_sync > _joined[0].__berth__.replicas_here:
+        return _joined[0]
     names = [str(d) for d in chosen.device_mesh.devices.flatten()]
     if len(names) < 2:
         return None

@@ -5,6 +5,7 @@ import numpy as np
 from berth import _core
 from berth._structure import present
 from berth._tensor import TensorSpec
+from berth.distribute import MultiWorkerMirroredStrategy
 from berth.sparse import SparseTensor, to_dense
 from keras.src import tree
 from keras.src.trainers.data_adapters import array_slicing
@@ -48,10 +49,13 @@ def is_text(v):
             v.flat[0], (str, bytes))))
 
 
-def _batched(rows, size, shuffled):
-    """Batches of the rows of arrays."""
+def _batched(rows, size, shuffled, strategy=None):
+    """Batches of the rows of arrays, in all tasks in the order that the first draws."""
     if shuffled:
-        rows = rows.shuffle(len(rows), seed=int(np.random.randint(2 ** 31)))
+        seed = int(np.random.randint(2 ** 31))
+        if isinstance(strategy, MultiWorkerMirroredStrategy):
+            seed = int(strategy.gather(_core.convert([seed], None), 0)[0])
+        rows = rows.shuffle(len(rows), seed=seed)
     return rows.batch(size)
 
 
@@ -118,13 +122,38 @@ class Epochs(EpochIterator):
             self.data_adapter = _DatasetAdapter(self._own)
             self._num_batches = self.data_adapter.num_batches
         self._strategy = strategy
+        self._whole = self._spec = self._reading = None
 
     def _get_iterator(self):
         if self._strategy is not None:
-            return iter(self._distributed())
+            return _Pass(self._distributed)
         if self._own is not None:
-            return iter(self._own)
+            return _Pass(lambda: self._own)
         return _Ahead(map(tensors, self.data_adapter.get_numpy_iterator()))
+
+    def _enumerate_iterator(self):
+        for first, last, self._reading in super()._enumerate_iterator():
+            yield first, last, self._reading
+
+    def totals(self, first, count):
+        """How many examples all tasks have together of each of some batches; None where that is not known."""
+        if self._whole is None:
+            return [None] * count
+        size, n = self.data_adapter.batch_size, self.data_adapter._num_samples
+        return [min(size, n - i * size) for i in range(first, first + count)]
+
+    def group(self, step, batch, first):
+        """Runs a step for a batch, and for more of the epoch where the engine reads them; returns (results of the last, steps)."""
+        total, = self.totals(first, 1)
+        if not isinstance(self._reading, _Pass) or not step.may_read(self._reading.iterator):
+            return step([batch], [total]), 1
+        left = [n for n in (self.num_batches and self.num_batches - first,
+                            self._num_batches and self._num_batches - self._steps_seen + 1,
+                            total and max(1, self.data_adapter._num_samples // self.data_adapter.batch_size - first)) if n]
+        out, count = step.group(batch, self._reading.iterator, min(left, default=1 << 40), total)
+        for _ in range(count - 1):
+            next(self._epoch_iterator)
+        return out, count
 
     def _distributed(self):
         """The batches of an epoch with a part for each replica, which the engine's pipeline cuts."""
@@ -135,16 +164,17 @@ class Epochs(EpochIterator):
             return self._own
         if self._own is not None:
             return self._strategy.experimental_distribute_dataset(self._own)
-        whole = self.rows()
-        if whole is None:
-            first = tensors(self.first_batch())
-            spec = tree.map_structure(lambda t: TensorSpec([None, *t.shape[1:]], t.dtype), first)
+        if self._whole is None and self._spec is None:
+            self._whole = self.rows()
+        if self._whole is None:
+            if self._spec is None:
+                self._spec = tree.map_structure(lambda t: TensorSpec([None, *t.shape[1:]], t.dtype), tensors(self.first_batch()))
             batches = Dataset.from_generator(lambda: iter(self.data_adapter.get_numpy_iterator()),
-                                             output_signature=spec)
+                                             output_signature=self._spec)
         else:
-            leaves, form = present(whole)
+            leaves, form = present(self._whole)
             rows = Dataset(_core.Dataset.from_tensor_slices(leaves), form)
-            batches = _batched(rows, self.data_adapter.batch_size, self.data_adapter._shuffle)
+            batches = _batched(rows, self.data_adapter.batch_size, self.data_adapter._shuffle, self._strategy)
             least = min(self.data_adapter.batch_size, self.data_adapter._num_samples)
             if least < self._strategy.num_replicas_in_sync == self._strategy.__berth__.replicas_here:
                 return batches  # each for one replica
@@ -179,6 +209,21 @@ class Epochs(EpochIterator):
         """The row numbers of an epoch, int32 [samples]."""
         n = self.data_adapter._num_samples
         return (np.random.permutation(n) if self.data_adapter._shuffle else np.arange(n)).astype("int32")
+
+
+class _Pass:
+    """A pass over a data set of the engine, which begins when its first element is asked for."""
+
+    def __init__(self, dataset):
+        self._dataset, self.iterator = dataset, None
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.iterator is None:
+            self.iterator = iter(self._dataset())
+        return next(self.iterator)
 
 
 class _Ahead:

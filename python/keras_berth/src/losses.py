@@ -14,10 +14,10 @@ _parts = threading.local()
 
 
 @contextlib.contextmanager
-def part(rows):
-    """A block in which losses are of `rows` examples, in a replica; those of other tasks are known when it runs."""
+def part(rows, total=None):
+    """A block in which losses are of `rows` examples, in a replica, of `total`; without it those of others are known when it runs."""
     mine = _core.convert(float(rows), None)
-    _parts.share = mine / _core.all_reduce("sum", [mine])[0]
+    _parts.share = mine / (_core.all_reduce("sum", [mine])[0] if total is None else float(total))
     try:
         yield
     finally:

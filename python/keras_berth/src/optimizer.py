@@ -36,6 +36,15 @@ class BerthOptimizer(base_optimizer.BaseOptimizer):
         tf.distribute.get_replica_context().merge_call(once, args=tuple(sums))
         return self.iterations
 
+    def apply(self, grads, trainable_variables=None):
+        """What all replicas compute alike of the summed gradients each writes to its own copies."""
+        writes = _core.EqualWrites()
+        writes.enter()
+        try:
+            return super().apply(grads, trainable_variables)
+        finally:
+            writes.leave()
+
     def _var_key(self, variable):
         """Objects of Python that stand for one tf.Variable have one key."""
         return ("tf", variable._serial()) if isinstance(variable, _core.Variable) else super()._var_key(variable)

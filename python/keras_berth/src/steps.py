@@ -6,7 +6,8 @@ import numpy as np
 from berth import _core
 from berth._function import Function
 from berth._structure import pack, present
-from berth.distribute import PerReplica
+from berth.data import Iterator
+from berth.distribute import DistributedIterator, PerReplica
 
 _ops = _core.ops
 _MOST = 256         # steps in a call
@@ -24,26 +25,37 @@ class Step:
         self._step, self._strategy, self._joined = step, strategy, joined
         make = (lambda fn, name: fn) if eager else (
             lambda fn, name: Function(fn, name=name, autograph=False, contract=contract))
-        self.one = make(step, name) if strategy is None else self._on_replicas
+        self.one = make(step, name)
         self._many = make(self._loop, name)
         self._replicated = make(self._run, name)
         self.last = None
         self._weighs = weighs  # whether the step knows of idle replicas
         self.idle = set()      # without rows of their own: they compute those of another, which do not count
+        self.total = None      # of the examples of all tasks, while a step is traced
         self._form = None
         self._count = 1  # steps in the next call
 
-    def __call__(self, batches):
-        """The results of the last of some batches."""
+    def __call__(self, batches, totals=None):
+        """The results of the last of some batches; totals: how many examples all tasks have together of each."""
         self.last = self.one if self._strategy is None else self._replicated
-        for batch in batches:
-            out = self.one(batch)
+        for batch, total in zip(batches, totals or [None] * len(batches)):
+            out = self.one(batch) if self._strategy is None else self._replicated(self._parts(batch), total)
         return out
 
-    def _on_replicas(self, batch):
-        """A step in every replica: a batch has a PerReplica where there are several."""
+    def may_read(self, iterator):
+        """Whether group() takes batches from it as they are."""
+        return isinstance(iterator, Iterator if self._strategy is None else DistributedIterator)
+
+    def group(self, batch, iterator, most, total):
+        """Runs a step for a batch and for those that follow, without Python; returns (results of the last, steps)."""
+        self.last = self.one if self._strategy is None else self._replicated
+        given = (batch,) if self._strategy is None else (self._parts(batch), total)
+        return self.last._call_each(iterator, given, most, _CALL_SECONDS)
+
+    def _parts(self, batch):
+        """The tensors of a batch, a list of those of replicas of each; a batch has a PerReplica where there are several."""
         leaves, self._form = present(batch, PerReplica)
-        return self._replicated([list(v.values) if isinstance(v, PerReplica) else self._cut(v) for v in leaves])
+        return [list(v.values) if isinstance(v, PerReplica) else self._cut(v) for v in leaves]
 
     def _cut(self, t):
         """The parts of a tensor with fewer rows than replicas, of which some are empty; others stay whole."""
@@ -52,8 +64,9 @@ class Step:
             return [t]
         return [t[r:min(r + 1, t.shape[0])] for r in range(n)]
 
-    def _run(self, parts):
+    def _run(self, parts, total):
         """The traced function: results are the mean over replicas, or one after the other."""
+        self.total = total
         empty = {r for p in parts if len(p) > 1 for r, t in enumerate(p) if t.shape and not t.shape[0]}
         self.idle = empty if self._weighs and len(empty) < len(parts[0]) else set()
         if self.idle:

@@ -68,9 +68,10 @@ class BerthTrainer(base_trainer.Trainer):
         idle = self._idle(training)
         rows = 0 if _core.replica_id() in idle else next(v for v in tree.flatten(x) if v is not None).shape[0]
         several = _core.replica_id() is not None and isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy)
-        with losses.part(rows) if idle or several else contextlib.nullcontext():
+        with losses.part(rows, self._total(training)) if idle or several else contextlib.nullcontext():
             loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
-            self._loss_tracker.update_state(losses.unscaled(loss), sample_weight=rows)
+            of_some = tuple(loss.shape) != (0,)  # Keras leaves the loss of no examples as it is
+            self._loss_tracker.update_state(losses.unscaled(loss) if of_some else 0.0, sample_weight=rows)
         return loss
 
     def _aggregate_additional_loss(self, loss):
@@ -80,6 +81,10 @@ class BerthTrainer(base_trainer.Trainer):
         """The replicas without rows of their own, which compute those of another."""
         step = self.train_function if training else self.test_function
         return getattr(step, "idle", ())
+
+    def _total(self, training):
+        """How many examples all tasks have together, where that is known."""
+        return getattr(self.train_function if training else self.test_function, "total", None)
 
     def _metrics_of(self, x, y, y_pred, sample_weight, training):
         if _core.replica_id() in self._idle(training):
@@ -172,15 +177,17 @@ class BerthTrainer(base_trainer.Trainer):
         if isinstance(step, ScheduledStep):
             yield from step.over(epochs, self.steps_per_execution > 1 or _watches_batches(callbacks, kind), begin)
             return
-        if whole is None:
-            for first, last, batches in epochs:
-                begin(first)
-                yield first, last, step(batches)
-            return
-        epochs.data_adapter.on_epoch_begin()
         per_call = self.steps_per_execution
         if per_call == 1 and not self.run_eagerly and not _watches_batches(callbacks, kind):
             per_call = None
+        if whole is None:
+            for first, last, batches in epochs:
+                begin(first)
+                out, count = epochs.group(step, *batches, first) if per_call is None else (
+                    step(batches, epochs.totals(first, len(batches))), 1)
+                yield first, last + count - 1, out
+            return
+        epochs.data_adapter.on_epoch_begin()
         for first, last, out in step.over(whole, epochs.order(), epochs.data_adapter.batch_size, per_call, begin):
             yield first, last, out
         epochs.data_adapter.on_epoch_end()

@@ -11,6 +11,7 @@
 #include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "device/device_manager.h"
+#include "device/plugin.h"
 
 namespace berth::cuda {
 namespace {
@@ -35,6 +36,21 @@ TEST_F(FindingDeathTest, NoDriver) {
   IN_A_FRESH_PROCESS(if (dlopen("libcuda.so.1", RTLD_NOW) == nullptr)
                          none("", "no NVIDIA driver here (libcuda.so.1: "));
   unsetenv("BERTH_NO_FAKE_CUDA");
+}
+
+// It lies beside the plug-ins, has their kind of name, and is none.
+TEST_F(FindingDeathTest, WhatAPlugInOpensIsNoBrokenPlugIn) {
+  const std::string file = fake_file(BERTH_FAKE_CUDNN_FILE);
+  setenv("BERTH_PLUGINS", file.c_str(), 1);
+  IN_A_FRESH_PROCESS({
+    size_t others = 0;
+    for (const PluginReport& p : DeviceManager::get().backends().plugins()) {
+      check(p.path != file, p.path + ": " + p.why);
+      ++others;
+    }
+    check(others > 0, "plug-ins");
+  });
+  unsetenv("BERTH_PLUGINS");
 }
 
 TEST_F(FindingDeathTest, AnOldDriver) {

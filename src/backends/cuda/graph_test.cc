@@ -16,7 +16,9 @@
 #include "berth/errors.h"
 #include "berth/function.h"
 #include "berth/ops/array.h"
+#include "berth/ops/math.h"
 #include "device/device_manager.h"
+#include "exec/arena_pool.h"
 
 namespace berth::cuda {
 namespace {
@@ -372,6 +374,30 @@ TEST_F(GraphPlans, GoOnStepByStepWhenACaptureFails) {
   }
 }
 
+// The kernel of the second step never ran before, since all runs step by step
+// ended in the first one.
+TEST_F(GraphPlans, LookNothingUpWithinACapture) {
+  const auto on = device("/GPU:0");
+  const auto f = function(
+      [](const Tensor& x) {
+        const Tensor a = concat({x, x}, 0);
+        return concat({a, math::tanh(math::square(a) - a)}, 0);
+      },
+      {});
+  const Tensor x = sequence(1);
+  for (int i = 0; i < 4; ++i) {
+    kFake->begin("fail=cuMemcpyDtoDAsync@1:1");
+    EXPECT_THROW(f(x).to_vector<float>(), errors::Internal);
+    EXPECT_EQ(kFake->calls("cuLaunchKernel"), 0);
+    config::reset_device_error("GPU:0");
+  }
+  kFake->begin("");
+  for (int i = 0; i < kWarm; ++i) f(x).to_vector<float>();
+  EXPECT_GT(kFake->calls("cuGraphLaunch"), 0);
+  EXPECT_EQ(kFake->calls("cuLaunchKernel"), 3);  // within the capture
+  EXPECT_FALSE(has(f.text("plan"), "no-replay")) << f.text("plan");
+}
+
 TEST_F(GraphPlans, AreMadeAnewWhenTheyCannotBeChanged) {
   kFake->begin("fail=cuGraphExecUpdate@1:910");
   const auto on = device("/GPU:0");
@@ -416,6 +442,68 @@ TEST_F(GraphPlans, OutliveArenasThatAlternateBetweenThreads) {
   for (const auto& f : {train, evaluate}) {
     EXPECT_TRUE(has(f.text("plan"), "\nreplay steps ")) << f.text("plan");
   }
+}
+
+// Two arenas that the test hands to the plans of a GPU, as other threads do
+// when their runs end.
+class Arenas {
+ public:
+  Arenas() : gpu_(*DeviceManager::get().find(DeviceName::parse("/GPU:0"))) {
+    some_.devices = {&gpu_};
+    some_.arena_bytes = {1 << 16};
+    ArenaPool::get().clear(gpu_);
+    for (BlockRef& a : arenas_) a = ArenaPool::get().take(some_, 0, nullptr);
+    for (int i = 0; i < 2; ++i) at_[i] = arenas_[i]->data;
+  }
+  void give(int i) { ArenaPool::get().give_back(gpu_, std::move(arenas_[i])); }
+  void take(int i) { arenas_[i] = ArenaPool::get().take(some_, 0, at_[i]); }
+
+ private:
+  Device& gpu_;
+  Program some_;
+  BlockRef arenas_[2];
+  const std::byte* at_[2];
+};
+
+TEST_F(GraphPlans, GetTheArenaThatTheyWereRecordedWith) {
+  const auto on = device("/GPU:0");
+  const auto f = join_function();
+  const Tensor x = sequence(1), y = sequence(2);
+  Arenas arenas;
+  long captures = 0;
+  for (int i = 0; i < 4 * kWarm; ++i) {
+    if (i == kWarm) captures = kFake->calls("cuStreamBeginCapture");
+    // Now one, now the other was given back last.
+    arenas.give(i % 2);
+    arenas.give(1 - i % 2);
+    expect_joined(f(x, y), 1, 2);
+    arenas.take(0);
+    arenas.take(1);
+  }
+  EXPECT_GT(captures, 0);
+  EXPECT_EQ(kFake->calls("cuStreamBeginCapture"), captures);
+}
+
+// Recording does not pay while they move, which need not be for ever.
+TEST_F(GraphPlans, AreRecordedAgainWhenTheirArenasMoveNoLonger) {
+  const auto on = device("/GPU:0");
+  const auto f = join_function();
+  const Tensor x = sequence(1), y = sequence(2);
+  Arenas arenas;
+  const auto run = [&](int arena) {
+    const long before = kFake->calls("cuGraphLaunch");
+    arenas.give(arena);
+    expect_joined(f(x, y), 1, 2);
+    arenas.take(arena);
+    return kFake->calls("cuGraphLaunch") - before;
+  };
+  for (int i = 0; i < 5 * kWarm; ++i) run(i % 2);
+  // What was recorded last is of one of them.
+  const long of_0 = run(0), of_1 = run(1);
+  EXPECT_EQ(of_0 + of_1, 1);
+  long launched = 0;
+  for (int i = 0; i < 300; ++i) launched = run(of_0 == 0 ? 0 : 1);
+  EXPECT_EQ(launched, 1);
 }
 
 // What comes in is read before the call returns, and not waited for.

@@ -460,6 +460,45 @@ TEST_F(LtOpsDeathTest, ComeFromOwnKernelsWhenItRefusesSlow) {
   IN_A_FRESH_PROCESS(matmul_on_gpu("fail=cublasLtMatmul@1:15", 1, 1, false));
 }
 
+// Runs a plan until it is recorded; returns how many products that took.
+long record_product(const char* fake_lt, DType dtype, std::string* text) {
+  kFakeLt->begin(fake_lt);
+  auto f = function([](const Tensor& x) {
+    const Tensor y = berth::matmul(x, x);
+    return concat({y, berth::reverse(y, {0})}, 0);
+  });
+  const Tensor x = zeros({16, 16}, dtype);
+  const long before = kFake->calls("cuStreamBeginCapture");
+  long products = 0;
+  for (int i = 0; i < 8; ++i) {
+    f(x).to_vector<float>();
+    const bool recorded = kFake->calls("cuStreamBeginCapture") > before;
+    if (products == 0 && recorded) products = kFakeLt->calls("cublasLtMatmul");
+  }
+  *text = f.text("plan");
+  return products;
+}
+
+// Own kernels go on within a capture, which allows no looking up.
+void refuse_within_a_capture() {
+  using fresh_process::check;
+  setenv("BERTH_CUDA_PRODUCTS", "first", 1);
+  kFake->begin("");
+  const auto on = berth::device("/GPU:0");
+  std::string text;
+  const long products = record_product("", float32, &text);
+  // The own kernel of this dtype has not run yet.
+  const std::string fake = fmt::format("fail=cublasLtMatmul@{}:15", products);
+  record_product(fake.c_str(), bfloat16, &text);
+  check(products > 2 && kFakeLt->failed() == 1, fake);
+  check(kFakeLt->calls("cublasLtMatmul") == products, "the capture was next");
+  check(text.find("\nreplay steps ") != text.npos, text);
+}
+
+TEST_F(LtOpsDeathTest, ComeFromOwnKernelsWhenItRefusesWithinACaptureSlow) {
+  IN_A_FRESH_PROCESS(refuse_within_a_capture());
+}
+
 // Runs a layer as a function; its bias and activation go with the product.
 void layer_on_gpu(const char* fake_lt, long expected_products,
                   long expected_launches, bool expected_right) {

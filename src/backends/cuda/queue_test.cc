@@ -259,13 +259,14 @@ TEST_F(Cards, MemoryGoesBackWhenNoWorkUsesItAnyMore) {
 }
 
 TEST_F(Cards, MemoryIsLeftToOtherProcesses) {
-  kFake->begin("devices=2,memory=64M,others=32M");
+  // Far more than what devices of other tests keep.
+  kFake->begin("devices=2,memory=1G,others=512M");
   CardPair pair;
   const auto memory = pair.card(0).memory_source();
-  EXPECT_EQ(memory->reserve(size_t{30} << 20), nullptr);
-  std::byte* data = memory->reserve(size_t{26} << 20);
+  EXPECT_EQ(memory->reserve(size_t{480} << 20), nullptr);
+  std::byte* data = memory->reserve(size_t{256} << 20);
   ASSERT_NE(data, nullptr);
-  memory->release(data, size_t{26} << 20);
+  memory->release(data, size_t{256} << 20);
 }
 
 TEST_F(Cards, AreLostByErrorsThatLast) {

@@ -322,6 +322,9 @@ int32_t run_plan(BerthCudnnPlan* plan, void* stream, void* const* arguments,
 }  // namespace
 
 extern "C" __attribute__((visibility("default")))
+const char berth_opened_by_plugin = 1;
+
+extern "C" __attribute__((visibility("default")))
 const BerthCudnnApi berth_cudnn_api = {BERTH_CUDNN_API_VERSION,
                                        open_cudnn,
                                        cudnn_version,

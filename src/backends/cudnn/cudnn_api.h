@@ -2,7 +2,8 @@
  * behind functions and structs of C, so that only its one source sees cuDNN's
  * headers, and exceptions stay inside.
  *
- * The library has one symbol, `berth_cudnn_api`, a BerthCudnnApi. Functions
+ * The library's symbol `berth_cudnn_api` is a BerthCudnnApi; the other one,
+ * `berth_opened_by_plugin`, says that it is no plug-in of its own. Functions
  * that can fail return 0, or another value with a zero-terminated reason in
  * `why`; none throws. Thread-safe; a card's runs wait for each other. */
 

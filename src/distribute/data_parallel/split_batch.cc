@@ -21,22 +21,6 @@ namespace {
 // Nested decompositions terminate; a rule that produces its own op does not.
 constexpr int kMaxRounds = 8;
 
-int64_t batch_of(const Graph& graph) {
-  int64_t batch = -1;
-  for (const int32_t a : graph.args) {
-    const Shape& shape = graph[a].outputs[0].shape;
-    if (shape.rank() == 0) continue;
-    if (batch >= 0 && shape[0] != batch) {
-      throw errors::InvalidArgument(fmt::format(
-          "{}: arguments have {} and {} examples; expected one first dimension "
-          "to split over replicas",
-          graph.name, batch, shape[0]));
-    }
-    batch = shape[0];
-  }
-  return batch;
-}
-
 // Nodes that would run whole but decompose into ops with split rules.
 std::set<std::string> composites(const Graph& graph,
                                  const std::vector<int32_t>& whole) {
@@ -112,6 +96,22 @@ void drop_writes_of_mirrors(Graph& graph) {
 }
 
 }  // namespace
+
+int64_t batch_of(const Graph& graph) {
+  int64_t batch = -1;
+  for (const int32_t a : graph.args) {
+    const Shape& shape = graph[a].outputs[0].shape;
+    if (shape.rank() == 0) continue;
+    if (batch >= 0 && shape[0] != batch) {
+      throw errors::InvalidArgument(fmt::format(
+          "{}: arguments have {} and {} examples; expected one first dimension "
+          "to split over replicas",
+          graph.name, batch, shape[0]));
+    }
+    batch = shape[0];
+  }
+  return batch;
+}
 
 SplitReport split_batch(Graph& graph, const SplitPlan& plan) {
   SplitReport report;

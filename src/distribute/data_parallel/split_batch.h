@@ -75,6 +75,10 @@ struct SplitReport {
 // parts last. They add up to `batch`.
 std::vector<int64_t> examples_of(const SplitPlan& plan, int64_t batch);
 
+// The examples of a step: the first axis of its arguments; -1: none has one.
+// Throws errors::InvalidArgument if they differ.
+int64_t batch_of(const Graph& graph);
+
 // Splits the graph along the first axis of its arguments, whose lengths must be
 // equal. With one replica and slices > 0 it only fixes how sums are split.
 // Throws errors::InvalidArgument if the arguments have no common first axis, or

@@ -11,6 +11,7 @@
 #include "device/virtual_clock.h"
 #include "distribute/multi_worker/gradient_exchange.h"
 #include "distribute/multi_worker/task_rates.h"
+#include "distribute/prediction/plan_pipeline.h"
 #include "distribute/strategy/fit_rewrite.h"
 #include "distribute/strategy/rebalance.h"
 #include "distribute/strategy/strategy_core.h"
@@ -204,13 +205,20 @@ class Planner {
     const bool known = p.costs.known;
     plan_.step_us = known ? p.step_us : 0;
     if (core_->tasks().several()) plan_sums(made.plan->graph());
+    if (core_->pipeline() != nullptr) {
+      const auto parts = static_cast<int>(report.examples.size());
+      plan_.pipeline = plan_pipeline(*core_->pipeline(), graph_, *made.plan, p,
+                                     std::max(1, parts));
+    }
     const std::vector<int> shares = core_->shares();
     const auto rows = work_of(*made.plan, *made.placed).report.devices;
     for (size_t r = 0; r < core_->replicas().size(); ++r) {
       StrategyPlan::ReplicaShare share;
       const size_t of_all = r + static_cast<size_t>(core_->first_here());
       share.replica = static_cast<int>(of_all);
-      if (of_all < report.examples.size()) {
+      if (plan_.pipeline) {
+        share.examples = plan_.batch;
+      } else if (of_all < report.examples.size()) {
         share.examples = report.examples[of_all];
       }
       if (of_all < shares.size()) share.slices = shares[of_all];
@@ -220,6 +228,9 @@ class Planner {
         for (const placement::DeviceRow& row : rows) {
           if (row.device != d->str()) continue;
           share.peak_bytes += row.peak_bytes;
+          if (plan_.pipeline) {
+            plan_.pipeline->peak_bytes.push_back(row.peak_bytes);
+          }
           note_limit(row, const_cast<Device*>(d)->allocator().info());
         }
       }
@@ -306,6 +317,14 @@ class Planner {
   }
 
   void plan_one_device() {
+    if (plan_.pipeline) {
+      plan_.one_device = "its stages one after the other";
+      for (const StrategyPlan::Stage& s : plan_.pipeline->stages) {
+        plan_.one_device_us +=
+            (s.forward_us + s.backward_us) * plan_.pipeline->micro_batches;
+      }
+      return;
+    }
     Device& home = *devices_[0];
     if (devices_.size() == 1 && !core_->tasks().several()) {
       plan_.one_device = home.short_name();

@@ -76,6 +76,39 @@ void add_replicas(const StrategyPlan& p, std::string& s) {
   }
 }
 
+void add_pipeline(const StrategyPlan::PipelinePlan& p, std::string& s) {
+  s += fmt::format("  {:>5}  {:<8}  {:>9}  {:>9}  layers\n", "stage", "device",
+                   "forward", "backward");
+  for (size_t k = 0; k < p.stages.size(); ++k) {
+    const StrategyPlan::Stage& stage = p.stages[k];
+    s += fmt::format("  {:>5}  {:<8}  {:>9}  {:>9}  {}\n", k,
+                     short_name(stage.device), in_us(stage.forward_us),
+                     in_us(stage.backward_us), some_of(stage.layers));
+  }
+  s += fmt::format("  schedule {}, {} micro-batches\n", p.schedule,
+                   p.micro_batches);
+  std::string line;
+  size_t device = 0;
+  for (const char c : p.instructions) {
+    if (c != '\n') {
+      line += c;
+      continue;
+    }
+    s += fmt::format(
+        "    device {}: at most {} held, peak {}: {}\n", device,
+        p.in_flight[device],
+        device < p.peak_bytes.size() ? bytes_text(p.peak_bytes[device]) : "-",
+        line);
+    line.clear();
+    ++device;
+  }
+  if (p.bubble_of_equal_stages <= 0) return;
+  s += fmt::format(
+      "  waiting: {:.1f} % of the devices' time; these stages alone {:.1f} %, "
+      "equal stages {:.1f} %\n",
+      100 * p.bubble, 100 * p.bubble_of_stages, 100 * p.bubble_of_equal_stages);
+}
+
 void add_buckets(const StrategyPlan& p, std::string& s) {
   for (size_t b = 0; b < p.buckets.size(); ++b) {
     const auto& bucket = p.buckets[b];
@@ -112,6 +145,7 @@ std::string StrategyPlan::str() const {
       fmt::format("{}, {} replica{}, batch {}\n", strategy, replicas.size(),
                   replicas.size() == 1 ? "" : "s", batch);
   add_replicas(*this, s);
+  if (pipeline) add_pipeline(*pipeline, s);
   add_buckets(*this, s);
   if (!unused.empty()) {
     s += fmt::format("  no gradient, not trained: {}\n", some_of(unused));
@@ -161,6 +195,25 @@ std::string StrategyPlan::json() const {
                              {"slices", r.slices},
                              {"compute_us", time(r.compute_us)},
                              {"peak_bytes", r.peak_bytes}});
+  }
+  if (pipeline) {
+    Json stages = Json::array();
+    for (const Stage& k : pipeline->stages) {
+      stages.push_back({{"device", k.device},
+                        {"layers", k.layers},
+                        {"forward_us", time(k.forward_us)},
+                        {"backward_us", time(k.backward_us)}});
+    }
+    j["pipeline"] = {
+        {"schedule", pipeline->schedule},
+        {"micro_batches", pipeline->micro_batches},
+        {"stages", stages},
+        {"instructions", pipeline->instructions},
+        {"in_flight", pipeline->in_flight},
+        {"peak_bytes", pipeline->peak_bytes},
+        {"bubble", pipeline->bubble},
+        {"bubble_of_stages", pipeline->bubble_of_stages},
+        {"bubble_of_equal_stages", pipeline->bubble_of_equal_stages}};
   }
   if (!too_small.empty()) {
     j["too_small"] = Json::array();

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/diagnostics.h"
+#include "collective/lower.h"
 #include "distribute/multi_worker/step_consensus.h"
 #include "distribute/strategy/rebalance.h"
 
@@ -52,13 +53,38 @@ FitRewrite::~FitRewrite() = default;
 
 void FitRewrite::apply(Graph& graph) const {
   if (core_->link() && options_.agrees) agree_on_step(*core_->link(), graph);
-  SplitReport report = split_batch(graph, plan());
+  SplitReport report =
+      core_->pipeline() ? pipelined(graph) : split_batch(graph, plan());
   const auto busy =
       std::count_if(report.examples.begin(), report.examples.end(),
                     [](int64_t rows) { return rows > 0; });
   if (busy > 1) report_whole(report, graph.name);
   const std::lock_guard lock(mutex_);
   report_ = std::move(report);
+}
+
+// Splits off micro-batches and orders them by the schedule.
+SplitReport FitRewrite::pipelined(Graph& graph) const {
+  const Pipeline& pipeline = *core_->pipeline();
+  const StagePlaces places = pipeline.place(graph);
+  const bool trains = std::any_of(places.begin(), places.end(), [](auto& at) {
+    return at.second.pass != 'F';
+  });
+  const int whole = pipeline.options().micro_batches;
+  SplitPlan split = plan();
+  // No part is empty.
+  const auto parts =
+      static_cast<int>(std::clamp<int64_t>(batch_of(graph), 1, whole));
+  split.replicas.resize(static_cast<size_t>(parts));
+  SplitReport report = split_batch(graph, split);
+  if (parts < 2) return report;
+  const PipelineActions actions =
+      trains ? pipeline.actions(parts)
+             : forward_only(pipeline.actions(whole), parts);
+  accumulate(graph);
+  order_by_schedule(graph, places, actions);
+  verify(graph);
+  return report;
 }
 
 SplitReport FitRewrite::report() const {

@@ -36,6 +36,7 @@ class FitRewrite final : public GraphRewrite {
   void ran(Plan& plan) const override;
   uint64_t key() const override { return core_->shares_key(); }
   int slices() const override { return plan().slices; }
+  bool in_order() const override { return core_->pipeline() != nullptr; }
   double timeout_seconds() const override {
     return core_->options().communication.timeout_seconds;
   }
@@ -47,6 +48,7 @@ class FitRewrite final : public GraphRewrite {
 
  private:
   SplitPlan plan() const;
+  SplitReport pipelined(Graph& graph) const;
 
   const std::shared_ptr<StrategyCore> core_;
   const FitRewriteOptions options_;

@@ -45,12 +45,27 @@ CentralStorageStrategy::CentralStorageStrategy(StrategyOptions options,
                                                Site site)
     : Strategy(make(StrategyKind::kCentralStorage, std::move(options), site)) {}
 
+PipelineStrategy::PipelineStrategy(std::vector<std::string> devices,
+                                   PipelineOptions options, Site site)
+    : Strategy(std::make_shared<StrategyCore>(std::move(devices),
+                                              std::move(options), site)) {
+  note_ignored_launcher("PipelineStrategy", site);
+}
+const PipelineOptions& PipelineStrategy::options() const {
+  return core()->pipeline()->options();
+}
+std::string PipelineStrategy::instructions() const {
+  return str(core()->pipeline()->actions(options().micro_batches));
+}
+
 const std::string& Strategy::name() const { return core_->name(); }
 int Strategy::num_replicas_in_sync() const { return core_->num_replicas(); }
 
 std::vector<std::vector<std::string>> Strategy::devices() const {
   std::vector<std::vector<std::string>> names;
-  for (const auto& replica : core_->split_plan().replicas) {
+  const SplitPlan plan =
+      core_->pipeline() ? core_->plan_here() : core_->split_plan();
+  for (const auto& replica : plan.replicas) {
     auto& of_replica = names.emplace_back();
     for (const DeviceId d : replica) of_replica.push_back(d.text());
   }

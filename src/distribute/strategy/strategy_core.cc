@@ -35,6 +35,8 @@ const char* name_of(StrategyKind kind) {
       return "ParameterServerStrategy";
     case StrategyKind::kMultiWorkerMirrored:
       return "MultiWorkerMirroredStrategy";
+    case StrategyKind::kPipeline:
+      return "PipelineStrategy";
   }
   return "";
 }
@@ -140,6 +142,20 @@ StrategyCore::StrategyCore(StrategyKind kind, StrategyOptions options,
   replicas_ = cut(devices, options_.devices_per_replica, name_, site);
   check_communication(site);
   cut_slices(options_.shares.weights(), replicas_.size(), site);
+}
+
+StrategyCore::StrategyCore(std::vector<std::string> devices,
+                           PipelineOptions options, Site site)
+    : StrategyCore(
+          StrategyKind::kPipeline,
+          {.devices = devices,
+           .devices_per_replica = std::max(1, static_cast<int>(devices.size())),
+           .slices = options.slices},
+          site) {
+  std::vector<DeviceId> ids;
+  for (const Device* d : replicas_[0]) ids.push_back(d->id());
+  pipeline_ =
+      std::make_unique<Pipeline>(std::move(options), std::move(ids), site);
 }
 
 void StrategyCore::check_communication(Site site) const {
@@ -257,11 +273,18 @@ std::vector<int64_t> StrategyCore::examples(int64_t batch) const {
     throw errors::InvalidArgument(fmt::format(
         "{}: a batch of {} examples; expected at least 0", name_, batch));
   }
+  if (pipeline_) return {batch};
   return examples_of(split_plan(), batch);
 }
 
 SplitPlan StrategyCore::split_plan() const {
   SplitPlan plan = plan_here();
+  if (pipeline_) {
+    plan.replicas.assign(
+        static_cast<size_t>(pipeline_->options().micro_batches),
+        pipeline_->devices());
+    plan.shares.clear();
+  }
   if (!link_) return plan;
   std::vector<std::vector<DeviceId>> mine = std::move(plan.replicas);
   plan.replicas.assign(static_cast<size_t>(num_replicas()), {DeviceId()});

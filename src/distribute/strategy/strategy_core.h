@@ -19,6 +19,7 @@
 #include "berth/errors.h"
 #include "device/device.h"
 #include "distribute/data_parallel/split_batch.h"
+#include "distribute/pipeline/pipeline.h"
 #include "op/replica_scope.h"
 
 namespace berth::distribute {
@@ -29,6 +30,7 @@ enum class StrategyKind : uint8_t {
   kCentralStorage,
   kParameterServer,
   kMultiWorkerMirrored,
+  kPipeline,
 };
 
 class ParameterServers;    // distribute/parameter_server/coordinator.h
@@ -44,6 +46,9 @@ class StrategyCore final : public StrategyScope,
   // errors::InvalidArgument, in all tasks, if their options do not match.
   StrategyCore(std::shared_ptr<CollectiveExecutor> link,
                StrategyOptions options, Site site);
+  // A pipeline: one replica on all devices. Throws errors::InvalidArgument.
+  StrategyCore(std::vector<std::string> devices, PipelineOptions options,
+               Site site);
 
   StrategyKind kind() const { return kind_; }
   // A number that no other strategy of the process has or had.
@@ -63,6 +68,14 @@ class StrategyCore final : public StrategyScope,
   }
   Device& home(const DeviceScope* scope) const override;
   void adopt(const Tensor& handle) const override;
+  std::string device_of_layer(const char* path) const override {
+    return pipeline_ ? pipeline_->device_of_layer(path) : std::string();
+  }
+  int micro_batches() const override {
+    return pipeline_ ? pipeline_->options().micro_batches : 1;
+  }
+  // Null: the strategy is not a pipeline.
+  Pipeline* pipeline() const { return pipeline_.get(); }
 
   // Slices that batches are split into: the option, else 32 for unequal or
   // automatic shares, else 0.
@@ -76,7 +89,8 @@ class StrategyCore final : public StrategyScope,
   uint64_t shares_key() const { return key_.load(); }
   // Examples per replica of a batch.
   std::vector<int64_t> examples(int64_t batch) const;
-  // The strategy as a description for the rewrite of a step.
+  // The strategy as a description for the rewrite of a step; micro-batches of a
+  // pipeline are replicas on the same devices.
   SplitPlan split_plan() const;
   // That description for the replicas of this task only, counted from 0.
   SplitPlan plan_here() const;
@@ -143,6 +157,7 @@ class StrategyCore final : public StrategyScope,
   std::atomic<int64_t> meetings_{0};
   std::atomic<uint64_t> key_{0};
   std::weak_ptr<ParameterServers> servers_;
+  std::unique_ptr<Pipeline> pipeline_;
   // The initial replicas of each task, in order of ranks.
   std::vector<std::pair<TaskId, int>> began_;
   std::vector<TaskId> now_;  // the tasks that train

@@ -70,7 +70,7 @@ class BatchNormalizationBase final : public LayerBase {
                   : zeros({channels_}, weights_dtype_for(x), site());
     nn::FusedBatchNormOptions options{.epsilon = o_.epsilon,
                                       .is_training = training,
-                                      .statistics_groups = local_groups()};
+                                      .statistics_groups = groups_of(x)};
     if (!training || is_empty_replica(x)) {
       options.is_training = false;
       options.mean = mean_.value(site());
@@ -95,8 +95,14 @@ class BatchNormalizationBase final : public LayerBase {
   }
 
  private:
-  // A replica has its share of the groups.
-  int64_t local_groups() const {
+  // A replica has its share of the groups. Micro-batches of a pipeline are
+  // groups: with one, each would wait for all.
+  int64_t groups_of(const Tensor& x) const {
+    const StrategyScope* strategy = GlobalStep::strategy_here();
+    const int64_t parts = strategy ? strategy->micro_batches() : 1;
+    if (o_.statistics_groups <= 1 && parts > 1) {
+      return x.shape()[0] > 0 && x.shape()[0] % parts == 0 ? parts : 1;
+    }
     const int64_t replicas =
         t_state.replica ? t_state.replica->strategy().num_replicas() : 1;
     return std::max<int64_t>(1, o_.statistics_groups / replicas);

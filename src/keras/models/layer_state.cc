@@ -108,6 +108,11 @@ GlobalStep::~GlobalStep() {
   t_state.strategy = open_;
 }
 
+const StrategyScope* GlobalStep::strategy_here() {
+  if (t_state.strategy != nullptr) return t_state.strategy;
+  return keras_thread().step ? keras_thread().step->strategy_ : nullptr;
+}
+
 bool GlobalStep::active() {
   return keras_thread().step && keras_thread().step->own_trace_;
 }
@@ -193,10 +198,19 @@ LayerCall::LayerCall(const LayerState& state, std::optional<bool> training)
     }
     push_scope(&scope_, own, state.scope.site);
     scope_.kind = ScopeKind::kLayer;
+    scoped_ = true;
   }
   t_state.layer =
       parts_of_ ? intern(fmt::format("{}/{}", parts_of_, state.stable_name))
                 : state.stable_name;
+  if (const StrategyScope* strategy = GlobalStep::strategy_here()) {
+    const std::string device = strategy->device_of_layer(t_state.layer);
+    if (!device.empty() && !scoped_) {
+      push_scope(&scope_, DeviceName::parse(device), state.site);
+      scope_.kind = ScopeKind::kLayer;
+      scoped_ = true;
+    }
+  }
   t_state.site = state.site;
   keras_thread().training = training_;
 }
@@ -204,7 +218,7 @@ LayerCall::LayerCall(const LayerState& state, std::optional<bool> training)
 LayerCall::~LayerCall() {
   keras_thread().call = outer_;
   keras_thread().parts_of = parts_of_;
-  if (!state_.scope.device.empty()) pop_scope(&scope_);
+  if (scoped_) pop_scope(&scope_);
   t_state.layer = layer_;
   t_state.site = site_;
   keras_thread().training = outer_training_;

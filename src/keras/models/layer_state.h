@@ -116,6 +116,8 @@ class GlobalStep {
   // True when one stands on this thread, and its trace is the step's own: not
   // when the step became part of another function.
   static bool active();
+  // The strategy of the open scope or of the step; null: none.
+  static const StrategyScope* strategy_here();
 
  private:
   GlobalStep* const outer_;
@@ -160,7 +162,8 @@ class LayerCall {
   const AutocastScope weights_;
   // The user's scope, if it contradicts the layer's.
   const DeviceScope* clash_ = nullptr;
-  DeviceScope scope_;  // open if the layer has one
+  DeviceScope scope_;
+  bool scoped_ = false;  // scope_ is open: the layer's, or the strategy's
 };
 
 // What the layer reads trainable weights as.

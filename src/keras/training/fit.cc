@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 
 #include "base/diagnostics.h"
 #include "base/output.h"
+#include "base/timeline.h"
 #include "base/where.h"
 #include "berth/errors.h"
 #include "berth/ops/array.h"
@@ -220,6 +222,8 @@ bool FitRun::next() {
 }
 
 void FitRun::step() {
+  std::optional<timeline::MaybeSpan> span(std::in_place, "host",
+                                          "prepare the batch", "host");
   cut_batch(element_, num_inputs_, needs_targets_, site_, &batch_);
   const int64_t examples = element_[0].shape()[0];
   if (done_ == 0) check_batch("fit", examples, t_.num_replicas(), site_);
@@ -228,6 +232,7 @@ void FitRun::step() {
   nan_watch_.before_step(total_);
   Tensor loss;
   task_watch_.before_step();
+  span.reset();
   try {
     loss = t_.run_train(batch_.inputs, batch_.targets, site_);
   } catch (const errors::Error&) {
@@ -236,6 +241,7 @@ void FitRun::step() {
                     site_);
     throw;
   }
+  span.emplace("host", "callbacks and metrics", "host");
   watch_.after_step(examples);
   task_watch_.after_step(examples);
   ++done_;
@@ -250,10 +256,13 @@ void FitRun::run_epoch() {
   epoch_ended_ = false;
   done_ = first_batch_;
   list_.call(&CallbackBase::on_epoch_begin, model_, epoch_);
-  // What a checkpoint restored goes on.
-  if (done_ == 0) t_.reset_metrics();
-  bar_.begin_epoch(epoch_, steps_);
-  if (o_.steps_per_epoch == 0 || !pass_.next) begin_pass();
+  {
+    const timeline::MaybeSpan span("host", "begin the epoch", "host");
+    // What a checkpoint restored goes on.
+    if (done_ == 0) t_.reset_metrics();
+    bar_.begin_epoch(epoch_, steps_);
+    if (o_.steps_per_epoch == 0 || !pass_.next) begin_pass();
+  }
   while (!t_.stop && next()) step();
   t_.settle(site_);
   if (done_ == 0 && !t_.stop) {
@@ -278,7 +287,10 @@ NamedValues FitRun::validate() {
 
 void FitRun::end_epoch(double seconds) {
   const auto start = std::chrono::steady_clock::now();
+  std::optional<timeline::MaybeSpan> span(std::in_place, "host",
+                                          "read the metrics", "host");
   NamedValues values = t_.results();
+  span.reset();
   if (!values.empty()) {
     nan_watch_.after_epoch(values[0].second, {total_, done_, epoch_});
   }

@@ -2,7 +2,7 @@
 // Colours that colour-blind people tell apart (Okabe and Ito), with a letter each.
 const CLASSES = [["compute", "#0072b2", "C"], ["transfer", "#e69f00", "T"], ["sum", "#cc79a7", "S"], ["call", "#8c96a3", "F"],
   ["input", "#009e73", "I"], ["input stage", "#5fbf9f", "P"], ["host", "#56b4e9", "H"], ["wait for memory", "#d55e00", "M"],
-  ["wait", "#bbbbbb", "W"], ["memory", "#888888", "B"], ["annotation", "#f0e442", "A"]];
+  ["wait", "#bbbbbb", "W"], ["memory", "#888888", "B"], ["annotation", "#f0e442", "A"], ["slice", "#6f9fd8", "L"]];
 const CAUSES = { busy: [0, "C"], transfer: [1, "T"], sum: [2, "S"], "other device": [8, "D"], input: [4, "I"], host: [6, "H"],
   memory: [7, "M"], "end of step": [3, "E"], other: [10, "?"] };
 const $ = (id) => document.getElementById(id);
@@ -403,7 +403,9 @@ function showStages(a) {
   const whole = a.stages.reduce((s, v) => s + v.own_us, 0) || 1;
   $("stages").append(make("p", {}, `A step waits ${us(a.input_us)} for its batch.` + (a.stages.length ? ` The bottleneck is ${clean(a.stages[0].name)}.` : "")),
     ...a.stages.map((s) => barRow(s.name, bar([[s.line || s.name, s.own_us / whole, 4, "I"]], s.name), us(s.own_us / s.count) + " each")));
-  $("lags").hidden = a.tasks.length === 0;
+  $("lags").hidden = a.tasks.length === 0 && a.clocks.length === 0;
+  for (const c of a.clocks.slice(1)) $("clocks").append(make("p", {}, `${clean(c.task)}: ` + (c.messages === 0 ? `no sum in common with ${clean(a.clocks[0].task)}; its times are shown as they are` :
+    c.offset_us === 0 ? `the clock of ${clean(a.clocks[0].task)}` : `${us(c.offset_us)} added to its times`) + (c.messages ? `, at most ${us(c.error_us)} wrong (by ${c.messages} sums that both recorded)` : "")));
   table($("lags").querySelector("table"), [["task", (t) => t.task], ["sums", (t) => t.sums, String], ["last to arrive", (t) => t.last, String], ["waited for others", (t) => t.waited_us, us], ["others then waited (median)", (t) => t.median_lost_us, us]], a.tasks);
 }
 

@@ -1,0 +1,79 @@
+// Pipeline: the stages of a PipelineStrategy, and where nodes of its steps are.
+//
+// A micro-batch is split off as a replica is (data_parallel/split_batch.h): all
+// of them have the same devices. What is new is which stage a node belongs to
+// and the order in which the devices run micro-batches.
+
+#ifndef BERTH_DISTRIBUTE_PIPELINE_PIPELINE_H_
+#define BERTH_DISTRIBUTE_PIPELINE_PIPELINE_H_
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "distribute/pipeline/schedule.h"
+#include "graph/graph.h"
+
+namespace berth::distribute {
+
+// The stage and the pass of a node: 'F', or 'B', 'I' or 'W'.
+struct StagePlace {
+  int32_t stage = -1;
+  char pass = 'F';
+};
+// By the name that the node was traced with (NodeSource::name).
+using StagePlaces = std::unordered_map<std::string, StagePlace>;
+
+// Thread-safe.
+class Pipeline {
+ public:
+  // `devices`: full names. Throws errors::InvalidArgument for options that do
+  // not fit them; `site` is the user's line.
+  Pipeline(PipelineOptions options, std::vector<DeviceId> devices, Site site);
+
+  const PipelineOptions& options() const { return options_; }
+  const std::vector<DeviceId>& devices() const { return devices_; }
+  ScheduleShape shape(int micro_batches) const;
+  // Instructions of a batch of that many parts. Throws errors::InvalidArgument
+  // if the schedule cannot have them.
+  PipelineActions actions(int micro_batches) const;
+
+  // The device of a layer, "/GPU:1" counted within the pipeline, when it is
+  // called: one that was not seen before belongs to the stage that began last.
+  // "": device scopes decide.
+  std::string device_of_layer(const std::string& path);
+
+  // Gives every node of a step a stage, and makes it request the device of
+  // that. Throws errors::InvalidArgument for a layer of the options that the
+  // model lacks, and for a node in a stage before that of its inputs.
+  StagePlaces place(Graph& graph) const;
+
+ private:
+  // Whether a backward pass is run in two halves.
+  bool splits_backward() const;
+  int stage_of(const Node& node) const;
+  int stage_of_layer(const std::string& path) const;
+  std::string device_name(int stage) const;
+  void check_layers_seen() const;
+  void check_all_asked_for(const std::vector<StagePlace>& at) const;
+
+  const PipelineOptions options_;
+  const std::vector<DeviceId> devices_;
+  const Site site_;
+  PipelineActions given_;  // the options' instructions
+  mutable std::mutex mutex_;
+  std::map<std::string, int> stage_of_layer_;
+  std::vector<std::string> order_;  // layers as they were seen
+  int begun_ = 0;                   // stages
+};
+
+// Puts the nodes of a step that was split over micro-batches in the order of
+// the instructions. What a step has once comes right after what it needs.
+void order_by_schedule(Graph& graph, const StagePlaces& places,
+                       const PipelineActions& actions);
+
+}  // namespace berth::distribute
+
+#endif  // BERTH_DISTRIBUTE_PIPELINE_PIPELINE_H_
