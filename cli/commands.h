@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace berth::cli {
 
@@ -25,6 +26,7 @@ std::string kept_text(bool saved);
 void add_cluster(CLI::App& program);
 void add_completion(CLI::App& program);
 void add_devices(CLI::App& program);
+void add_diff_run(CLI::App& program);
 void add_help(CLI::App& program);
 void add_launch(CLI::App& program);
 void add_man(CLI::App& program);
@@ -33,6 +35,9 @@ void add_place(CLI::App& program);
 void add_plan(CLI::App& program);
 void add_profile(CLI::App& program);
 void add_report(CLI::App& program);
+// Makes the page of a memory snapshot; false, nothing done: it is none.
+bool report_snapshot(const std::vector<std::string>& files,
+                     const std::string& output);
 void add_run(CLI::App& program);
 void add_top(CLI::App& program);
 void add_verify_plan(CLI::App& program);

@@ -193,6 +193,12 @@ std::vector<std::string> launch_environment(const LaunchOptions& options,
         (!task.cores.empty() && variable.starts_with("BERTH_CORES="))) {
       continue;
     }
+    constexpr std::string_view kSnapshot = "BERTH_MEMORY_SNAPSHOT=";
+    if (variable.starts_with(kSnapshot) && variable != kSnapshot) {
+      const std::string file(variable.substr(kSnapshot.size()));
+      all.push_back(std::string(kSnapshot) + profile_of_task(file, task.id));
+      continue;
+    }
     all.emplace_back(variable);
   }
   all.push_back("TF_CONFIG=" + tf_config_text(plan, task));

@@ -4,6 +4,7 @@
 //   berth cluster [--check] [--json]                 which task this is
 //   berth completion bash|zsh|fish                   a script for a shell
 //   berth devices [--why] [--json]                   the devices here
+//   berth diff-run A B                               where two runs part
 //   berth help [COMMAND]                             a command's options
 //   berth launch --workers N -- PROGRAM ARGS         a cluster, here
 //   berth man [COMMAND] [--directory DIR]            pages for man
@@ -41,6 +42,7 @@ int main(int argc, char** argv) {
     berth::cli::add_cluster(program);
     berth::cli::add_completion(program);
     berth::cli::add_devices(program);
+    berth::cli::add_diff_run(program);
     berth::cli::add_help(program);
     berth::cli::add_launch(program);
     berth::cli::add_man(program);

@@ -66,6 +66,7 @@ void report(const ReportArguments& o) {
   if (o.traces.empty() == o.compared.empty()) {
     throw UsageError("report: expected traces, or --compare A B");
   }
+  if (report_snapshot(o.traces, o.output)) return;
   std::vector<profiler::OpDifference> differences;
   std::vector<std::string> shown = o.traces;
   if (!o.compared.empty()) shown = {o.compared[1]};

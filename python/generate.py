@@ -34,7 +34,7 @@ VALUES = {"Tensor", "Tensors", "Shape", "DType", "std::string", "double", "float
           "LearningRateSchedule", "Layer", "Loss", "Metric", "DotAxes", "Size", "Size2D", "Size3D",
           "Margin", "Margins2D", "Margins3D", "Factor", "std::optional<Factor>",
           "std::string_view", "TensordotAxes", "KerasTensors", "NormOrder", "LearningRate",
-          "UpdateFreq"}
+          "UpdateFreq", "ProfileBatch"}
 RESULTS = {"Tensor", "Tensors", "bool", "int64_t", "double", "void", "Loss", "Metric", "Initializer",
            "Regularizer", "Constraint", "Optimizer", "LearningRateSchedule", "Shape", "Model",
            "std::pair<Tensor, Tensor>", "std::pair<Tensors, Tensor>", "std::string", "KerasTensor", "Callback"}

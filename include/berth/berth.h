@@ -10,6 +10,7 @@
 
 #include "berth/cluster.h"
 #include "berth/config.h"
+#include "berth/config_memory.h"
 #include "berth/custom_gradient.h"
 #include "berth/data.h"
 #include "berth/data_element.h"
@@ -17,6 +18,7 @@
 #include "berth/data_options.h"
 #include "berth/data_row.h"
 #include "berth/debugging.h"
+#include "berth/debugging_dump.h"
 #include "berth/device.h"
 #include "berth/distribute.h"
 #include "berth/dtype.h"

@@ -6,7 +6,8 @@
 //
 // While it records, every run of a compiled step is timed, each region, op and
 // copy on its device, and every eager op on the host. One recording at a time
-// in a process. Thread-safe.
+// in a process. Options are written by name, in the order of their struct
+// (berth.h). Thread-safe.
 
 #ifndef BERTH_PROFILER_H_
 #define BERTH_PROFILER_H_
@@ -79,6 +80,12 @@ class Timeline {
 // Records from now on (tf.profiler.experimental.start). Throws
 // errors::AlreadyExists while another recording is open.
 void start(Site site = Site::here());
+struct StartOptions {
+  // Also checksums of what each region and eager op computes, for `berth
+  // diff-run`; regions then run one after the other: slow.
+  bool checksums = false;
+};
+void start(const StartOptions& options, Site site = Site::here());
 // Ends the recording; waits for timed work that is on its way
 // (tf.profiler.experimental.stop). Throws errors::FailedPrecondition if there
 // is none.

@@ -95,6 +95,42 @@ class Explanation(Report):
     moves = _field("moves", "What would have to change for the op to run there: rows with device and changes.")
 
 
+def bytes_of(memory):
+    """The bytes of a number or of a text such as "8GiB"; 0 for None."""
+    if memory is None:
+        return 0
+    if not isinstance(memory, str):
+        return int(memory)
+    units = {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40, "KB": 10**3, "MB": 10**6, "GB": 10**9, "B": 1}
+    for unit, factor in units.items():
+        if memory.upper().endswith(unit):
+            return int(float(memory[:-len(unit)]) * factor)
+    raise ValueError(f"memory={memory!r}; expected bytes, or a text such as '8GiB'")
+
+
+class FitsReport:
+    """What model.fits() says; true if the batch fits.
+
+    devices: rows of device, peak_bytes, available_bytes (0: no limit). memory: rows of device, what, line, bytes: what
+    is there at the peak, the largest first. largest_batch: that fits; 0: none does; None: the devices have no limit.
+    """
+
+    def __init__(self, batch, fits, largest_batch, devices, memory):
+        self.batch, self.fits = batch, fits
+        self.largest_batch = None if largest_batch < 0 else largest_batch
+        self.devices = [types.SimpleNamespace(device=d, peak_bytes=p, available_bytes=a) for d, p, a in devices]
+        self.memory = [types.SimpleNamespace(device=d, what=w, line=n, bytes=b) for d, w, n, b in memory]
+
+    def __bool__(self):
+        return self.fits
+
+    def __repr__(self):
+        most = "no limit" if self.largest_batch is None else f"at most {self.largest_batch}"
+        rows = "".join(f"\n  {d.device}: {d.peak_bytes} bytes" + (f" of {d.available_bytes}" if d.available_bytes else "")
+                       for d in self.devices)
+        return f"a batch of {self.batch} {'fits' if self.fits else 'does not fit'} ({most}){rows}"
+
+
 class StrategyPlan(Report):
     """What a strategy predicts of a training step, as text, with its parts as attributes. Times in microseconds."""
 

@@ -248,7 +248,7 @@ tf.batch_to_space tf.broadcast_dynamic_shape tf.broadcast_static_shape tf.check_
 tf.config.experimental.ClusterDeviceFilters tf.config.experimental.disable_mlir_bridge
 tf.config.experimental.enable_mlir_bridge tf.config.experimental.enable_op_determinism
 tf.config.experimental.enable_tensor_float_32_execution tf.config.experimental.get_device_details
-tf.config.experimental.get_memory_usage tf.config.experimental.get_synchronous_execution
+tf.config.experimental.get_synchronous_execution
 tf.config.experimental.tensor_float_32_execution_enabled tf.config.experimental_connect_to_cluster
 tf.config.experimental_connect_to_host tf.config.experimental_functions_run_eagerly
 tf.config.experimental_run_functions_eagerly tf.conv tf.conv2d_backprop_filter_v2 tf.conv2d_backprop_input_v2
@@ -263,8 +263,8 @@ tf.data.experimental.get_model_proto tf.data.experimental.group_by_reducer
 tf.data.experimental.index_table_from_dataset tf.data.experimental.make_batched_features_dataset
 tf.data.experimental.make_saveable_from_iterator tf.data.experimental.pad_to_cardinality
 tf.data.experimental.parse_example_dataset tf.data.experimental.table_from_dataset
-tf.data.experimental.to_variant tf.debugging.experimental.disable_dump_debug_info
-tf.debugging.experimental.enable_dump_debug_info tf.distribute.experimental.PreemptionCheckpointHandler
+tf.data.experimental.to_variant
+tf.distribute.experimental.PreemptionCheckpointHandler
 tf.distribute.experimental.PreemptionWatcher tf.distribute.experimental.TerminationConfig
 tf.distribute.experimental_set_strategy tf.dtypes.saturate_cast tf.edit_distance
 tf.errors.OperatorNotAllowedInGraphError tf.errors.UnauthenticatedError

@@ -1,5 +1,7 @@
 """tf.config: which devices there are and how they are set up."""
 import os as _os
+import types as _types
+import typing as _typing
 
 from berth._core import LogicalDevice, LogicalDeviceConfiguration, PhysicalDevice
 from berth._core import config as _engine
@@ -112,6 +114,57 @@ def get_memory_info(device):
 
 
 @_hiding
+def get_memory_usage(device):
+    """Bytes in use on a device: "current" of get_memory_info()."""
+    return _engine.get_memory_info(device)["current"]
+
+
+class MemoryHolder(_typing.NamedTuple):
+    """What holds memory: an op's results, a variable, a value in a plan; line: "file:line", "" where it is unknown."""
+
+    name: str
+    line: str
+    bytes: int
+    blocks: int
+
+
+@_hiding
+def get_memory_holders(device, peak=False):
+    """What holds memory of a device, a list of MemoryHolder, the largest first: now, or when most was in use.
+
+    The peak is noted while track_memory_peaks(True) holds, within 1 %.
+    """
+    return [MemoryHolder(*row) for row in _engine.get_memory_holders(device, bool(peak))]
+
+
+@_hiding
+def track_memory_peaks(enabled):
+    """Notes from now on, or no longer, who held memory when most was in use; BERTH_LEAK_REPORT=1 begins it, too."""
+    _engine.track_memory_peaks(bool(enabled))
+
+
+@_hiding
+def memory_report():
+    """get_memory_holders() of every device as text. BERTH_LEAK_REPORT=1 prints it when the process ends."""
+    return _engine.memory_report()
+
+
+@_hiding
+def set_memory_snapshot(path):
+    """Where a full device writes every block with its line, for `berth report`.
+
+    None: where BERTH_MEMORY_SNAPSHOT says, else beside the file of BERTH_PROFILE, else nowhere.
+    """
+    _engine.set_memory_snapshot("" if path is None else _os.fspath(path))
+
+
+@_hiding
+def write_memory_snapshot(device, path):
+    """Writes such a file now."""
+    _engine.write_memory_snapshot(device, _os.fspath(path))
+
+
+@_hiding
 def reset_memory_stats(device):
     """Sets the peak of get_memory_info() to what is in use."""
     _engine.reset_memory_stats(device)
@@ -187,10 +240,15 @@ optimizer = _Names(
 
 _eager = [False]
 _checks = [False]
+_dumps = [False]
 
 
 def _check_numerics(on):
     _checks[0] = on
+
+
+def _dump_debug_info(on):
+    _dumps[0] = on
 
 
 def run_functions_eagerly(run_eagerly):
@@ -200,4 +258,4 @@ def run_functions_eagerly(run_eagerly):
 
 def functions_run_eagerly():
     """Whether tf.function runs op by op."""
-    return _eager[0] or _checks[0]
+    return _eager[0] or _checks[0] or _dumps[0]

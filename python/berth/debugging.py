@@ -1,5 +1,8 @@
 """tf.debugging: checks of values, which also run inside of traced functions."""
 
+import os as _os
+import types as _types
+
 import numpy as _np
 
 from berth import _core
@@ -143,6 +146,44 @@ def disable_check_numerics():
     """Ends enable_check_numerics."""
     _core.disable_check_numerics()
     _config_module()._check_numerics(False)
+
+
+class _Dump:
+    """What enable_dump_debug_info() returns."""
+
+    def FlushNonExecutionFiles(self):  # noqa: N802: TensorFlow's name
+        """Writes what is there."""
+        _core.flush_dump_debug_info()
+
+    FlushExecutionFiles = FlushNonExecutionFiles
+
+
+@_hiding
+def _enable_dump_debug_info(dump_root, tensor_debug_mode="NO_TENSOR", circular_buffer_size=1000, op_regex=None,
+                            tensor_dtypes=None):
+    """Writes every op from now on to files in dump_root that TensorBoard's debugger reads (its tab "Debugger V2").
+
+    tensor_debug_mode: NO_TENSOR, CURT_HEALTH, CONCISE_HEALTH, FULL_HEALTH, SHAPE or FULL_TENSOR, in small letters, too.
+    The last circular_buffer_size ops are written at the end; all if it is below 1. Ops that op_regex does not match from
+    their first letter on are written without values. Functions run op by op meanwhile.
+    """
+    if tensor_dtypes is not None:
+        raise NotImplementedError("enable_dump_debug_info: tensor_dtypes; expected None: values of all dtypes of numbers")
+    _core.enable_dump_debug_info(_os.fspath(dump_root), tensor_debug_mode.upper(), max(int(circular_buffer_size), 0),
+                                 op_regex or "")
+    _config_module()._dump_debug_info(True)
+    return _Dump()
+
+
+@_hiding
+def _disable_dump_debug_info():
+    """Ends enable_dump_debug_info and writes what it has."""
+    _core.disable_dump_debug_info()
+    _config_module()._dump_debug_info(False)
+
+
+experimental = _types.SimpleNamespace(enable_dump_debug_info=_enable_dump_debug_info,
+                                      disable_dump_debug_info=_disable_dump_debug_info)
 
 
 def assert_all_finite(x, message, name=None):

@@ -40,7 +40,7 @@ class Timeline:
 
 def start(logdir=None, options=None):
     """Records from now on; `logdir` is where stop() writes."""
-    _core.profiler_start()
+    _core.profiler_start(bool(getattr(options, "checksums", False)))
     _state.update(logdir=None if logdir is None else str(logdir), is_on=True)
 
 
@@ -73,10 +73,10 @@ class Profile:
     """A with block that is recorded; `timeline` is what it was."""
 
     def __init__(self, logdir=None, options=None):
-        self._folder, self.timeline = logdir, None
+        self._folder, self._options, self.timeline = logdir, options, None
 
     def __enter__(self):
-        start(self._folder)
+        start(self._folder, self._options)
         return self
 
     def __exit__(self, *_):
@@ -99,10 +99,15 @@ class Trace:
 
 
 class ProfilerOptions:
-    """Taken for TensorFlow's sake: host and devices are always recorded."""
+    """checksums: also of what each region and op computes, for `berth diff-run`; slow.
 
-    def __init__(self, host_tracer_level=2, python_tracer_level=0, device_tracer_level=1, delay_ms=None):
+    The others are taken for TensorFlow's sake: host and devices are always recorded.
+    """
+
+    def __init__(self, host_tracer_level=2, python_tracer_level=0, device_tracer_level=1, delay_ms=None,
+                 checksums=False):
         self.host_tracer_level, self.device_tracer_level = host_tracer_level, device_tracer_level
+        self.checksums = checksums
 
 
 experimental = _Names("tf.profiler.experimental", start=start, stop=stop, Profile=Profile, Trace=Trace,

@@ -3,6 +3,7 @@
 #include "arguments.h"
 #include "classes.h"
 #include "convert.h"
+#include "fits_report.h"
 
 namespace berth::python {
 
@@ -131,6 +132,29 @@ void add_settings(nb::module_& c) {
   c.def("get_inter_op_parallelism_threads",
         &config::get_inter_op_parallelism_threads);
   c.def("reset_memory_stats", &config::reset_memory_stats);
+  const auto holders = [](const std::vector<config::MemoryHolder>& all) {
+    nb::list rows;
+    for (const config::MemoryHolder& h : all) {
+      rows.append(nb::make_tuple(h.name, line_text(h.site), h.bytes, h.blocks));
+    }
+    return rows;
+  };
+  c.def("get_memory_holders", [holders](const std::string& device, bool peak) {
+    const Site site = site_of_caller();
+    return holders(freely([&] {
+      return peak ? config::get_peak_holders(device, site)
+                  : config::get_memory_holders(device, site);
+    }));
+  });
+  c.def("track_memory_peaks", &config::track_memory_peaks);
+  c.def("memory_report", &config::memory_report, nb::call_guard<Free>());
+  c.def("set_memory_snapshot", &config::set_memory_snapshot);
+  c.def("write_memory_snapshot",
+        [](const std::string& device, const std::string& path) {
+          const Site site = site_of_caller();
+          const Free free;
+          config::write_memory_snapshot(device, path, site);
+        });
   c.def("get_memory_info", [](const std::string& device) {
     const auto info = config::get_memory_info(device, site_of_caller());
     nb::dict d;

@@ -279,6 +279,24 @@ keras::callbacks::UpdateFreq From<keras::callbacks::UpdateFreq>::get(
   if (PyUnicode_Check(o)) return {text_of(o).c_str()};
   return {From<int64_t>::get(o, h)};
 }
+keras::callbacks::ProfileBatch From<keras::callbacks::ProfileBatch>::get(
+    PyObject* o, DType h) {
+  if (PyLong_Check(o)) return {From<int64_t>::get(o, h)};
+  std::vector<int64_t> range;
+  if (PyUnicode_Check(o)) {  // "10,20"
+    const std::string text = text_of(o);
+    const size_t comma = text.find(',');
+    range.push_back(std::atoll(text.c_str()));
+    if (comma != text.npos) {
+      range.push_back(std::atoll(text.c_str() + comma + 1));
+    }
+  } else {
+    range = From<std::vector<int64_t>>::get(o, h);
+  }
+  if (range.size() == 1) return {range[0]};
+  if (range.size() != 2) throw NotThat("a batch, or (first, last)");
+  return {range[0], range[1]};
+}
 keras::callbacks::SaveFreq From<keras::callbacks::SaveFreq>::get(PyObject* o,
                                                                  DType h) {
   if (PyUnicode_Check(o)) return {text_of(o)};

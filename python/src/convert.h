@@ -125,6 +125,7 @@ BERTH_PYTHON_FROM(TensordotAxes);
 BERTH_PYTHON_FROM(NormOrder);
 BERTH_PYTHON_FROM(keras::LearningRate);
 BERTH_PYTHON_FROM(keras::callbacks::UpdateFreq);
+BERTH_PYTHON_FROM(keras::callbacks::ProfileBatch);
 BERTH_PYTHON_FROM(keras::callbacks::SaveFreq);
 #undef BERTH_PYTHON_FROM
 

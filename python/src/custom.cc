@@ -10,6 +10,7 @@
 #include "berth/custom_gradient.h"
 #include "berth/custom_op.h"
 #include "berth/debugging.h"
+#include "berth/debugging_dump.h"
 #include "classes.h"
 #include "convert.h"
 #include "errors.h"
@@ -235,6 +236,15 @@ void add_custom(nb::module_& m) {
   m.def("load_library", &load_library);
   m.def("enable_check_numerics", &debugging::enable_check_numerics);
   m.def("disable_check_numerics", &debugging::disable_check_numerics);
+  m.def("enable_dump_debug_info",
+        [](const std::string& root, const std::string& mode, int64_t size,
+           const std::string& regex) {
+          debugging::enable_dump_debug_info(root, {.tensor_debug_mode = mode,
+                                                   .circular_buffer_size = size,
+                                                   .op_regex = regex});
+        });
+  m.def("flush_dump_debug_info", &debugging::flush_dump_debug_info);
+  m.def("disable_dump_debug_info", &debugging::disable_dump_debug_info);
   m.def("set_log_device_placement", &debugging::set_log_device_placement);
   m.def("get_log_device_placement", &debugging::get_log_device_placement);
   m.def("diagnostic_counts", &debugging::diagnostic_counts);

@@ -5,9 +5,10 @@
 #include "classes.h"
 #include "convert.h"
 #include "distribute/pipeline/pipeline.h"
-#include "distribute/prediction/plan_step.h"
+#include "distribute/prediction/planned_step.h"
 #include "distribute/strategy/rebalance.h"
 #include "elements.h"
+#include "fits_report.h"
 #include "held.h"
 #include "keras/models/layer_state.h"
 #include "op/replica_scope.h"
@@ -72,10 +73,10 @@ nb::object run(const Strategy& s, nb::list args, const std::string& fixed,
 
 // step_of(batch) -> (list of (shape, dtype), fn(tensors) -> tensors, variables
 // that the step should update).
-StrategyPlan plan_of(const Strategy& s, const std::string& name,
-                     nb::object step_of, int64_t batch_size) {
-  const Held made = held(std::move(step_of));
-  const auto step = [&](int64_t batch) {
+std::function<StepToPlan(int64_t)> steps_of(
+    const std::shared_ptr<StrategyCore>& core, const std::string& name,
+    nb::object step_of) {
+  return [core, name, made = held(std::move(step_of))](int64_t batch) {
     const Gil gil;
     const nb::tuple got = nb::cast<nb::tuple>((*made)(batch));
     StepToPlan step{.name = name};
@@ -83,8 +84,7 @@ StrategyPlan plan_of(const Strategy& s, const std::string& name,
       step.args.push_back({From<Shape>::get(spec[0].ptr(), {}),
                            From<DType>::get(spec[1].ptr(), {})});
     }
-    step.fn = [fn = held(nb::borrow(got[1])),
-               core = s.core()](const Tensors& in) {
+    step.fn = [fn = held(nb::borrow(got[1])), core](const Tensors& in) {
       const Gil gil_of_trace;
       const keras::GlobalStep whole(core.get());
       return tensors_in((*fn)(to_python(in)));
@@ -94,9 +94,23 @@ StrategyPlan plan_of(const Strategy& s, const std::string& name,
     }
     return step;
   };
+}
+
+StrategyPlan plan_of(const Strategy& s, const std::string& name,
+                     nb::object step_of, int64_t batch_size) {
+  const auto step = steps_of(s.core(), name, std::move(step_of));
   const StepToPlan first = step(batch_size);
   const Free free;
   return plan_batch(s.core(), first, step);
+}
+
+// Plans it for its memory, with a strategy or without.
+StepMemory fits_of(const Strategy* s, const std::string& name,
+                   nb::object step_of, int64_t batch, int64_t memory_bytes) {
+  const auto core = s == nullptr ? nullptr : s->core();
+  const auto step = steps_of(core, name, std::move(step_of));
+  const Free free;
+  return fits_step(core, step, batch, memory_bytes);
 }
 
 StrategyOptions options_of(std::vector<std::string> devices, nb::handle shares,
@@ -281,6 +295,15 @@ void add_strategies(nb::module_& m) {
 void add_distribute(nb::module_& m) {
   add_strategy(m);
   add_strategies(m);
+  m.def(
+      "fits_step",
+      [](const Strategy* s, const std::string& name, nb::object step_of,
+         int64_t batch, int64_t memory_bytes) {
+        const StepMemory m =
+            fits_of(s, name, std::move(step_of), batch, memory_bytes);
+        return fits_tuple(m, m.holders);
+      },
+      "strategy"_a.none(), "name"_a, "step_of"_a, "batch"_a, "memory_bytes"_a);
   m.def("replica_id", []() -> nb::object {
     const auto context = get_replica_context();
     if (!context) return nb::none();

@@ -6,6 +6,7 @@
 
 #include "callbacks.h"
 #include "classes.h"
+#include "fits_report.h"
 #include "held.h"
 #include "own_classes.h"
 
@@ -194,6 +195,7 @@ void compile(Model& model, nb::dict d) {
   o.run_eagerly = nb::cast<bool>(d["run_eagerly"]);
   o.auto_scale_loss = nb::cast<bool>(d["auto_scale_loss"]);
   o.slices = nb::cast<int>(d["slices"]);
+  o.gradient_norms = nb::cast<bool>(d["gradient_norms"]);
   const auto placement = nb::cast<std::string>(d["placement"]);
   if (!placement.empty()) o.placement = placement;
   o.contracts = contracts_of(d["contracts"]);
@@ -223,6 +225,13 @@ void add_training(nb::class_<Model, Layer>& c) {
       .def("fit", &fit, "x"_a.none(), "y"_a.none(), "options"_a)
       .def("evaluate", &evaluate, "x"_a.none(), "y"_a.none(), "options"_a)
       .def("predict", &predict)
+      .def("fits",
+           [](Model& model, int64_t batch, int64_t memory_bytes) {
+             const Site site = site_of_caller();
+             const keras::FitsReport r =
+                 freely([&] { return model.fits(batch, memory_bytes, site); });
+             return fits_tuple(r, r.memory);
+           })
       .def(
           "train_on_batch",
           [](Model& model, nb::handle x, nb::handle y, nb::handle weight,

@@ -97,7 +97,12 @@ void add_profiler(nb::module_& m) {
         }
         return all;
       });
-  m.def("profiler_start", [] { profiler::start(site_of_caller()); });
+  m.def(
+      "profiler_start",
+      [](bool checksums) {
+        profiler::start({.checksums = checksums}, site_of_caller());
+      },
+      "checksums"_a = false);
   m.def("profiler_stop", [] {
     const Site site = site_of_caller();
     const Free free;

@@ -489,3 +489,44 @@ dense = tf.sparse.to_dense(rows).numpy()
 assert m.evaluate(rows, np.ones((6, 2)), verbose=0) == m.evaluate(dense, np.ones((6, 2)), verbose=0)
 m.fit(rows, np.ones((6, 2)), verbose=0)
 """)
+
+
+
+def test_fits_finds_the_largest_batch_without_training():
+    run("""
+m = model()
+report = m.fits(20000, memory="4MiB")
+assert not report and 0 < report.largest_batch < 20000, report
+assert m.fits(report.largest_batch, memory="4MiB")
+assert not m.fits(report.largest_batch + 1, memory="4MiB")
+assert int(m.optimizer.iterations) == 0
+data = (np.ones((64, 20), "float32"), np.ones(64, "int32"))
+assert m.fits(data, memory="1GiB").batch == 64
+""")
+
+
+def test_gradient_norms_are_logged():
+    run("""
+m = model(gradient_norms=True)
+history = m.fit(x, y, epochs=2, batch_size=200, shuffle=False, verbose=0).history
+norms = sorted(n for n in history if n.startswith("gradient_norm/"))
+assert len(norms) == 2, history
+again = model()
+with tf.GradientTape() as tape:
+    loss = again.compute_loss(x, y, again(x, training=True))
+gradients = tape.gradient(loss, again.trainable_variables)
+first = float(np.sqrt(sum(np.sum(np.array(g) ** 2) for g in gradients[:2])))
+assert abs(history[norms[0]][0] / first - 1) < 1e-3, (history, first)
+""")
+
+
+def test_tensorboard_profiles_batches(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(MODEL + """
+import sys
+m = model()
+m.fit(x, y, batch_size=20, verbose=0, callbacks=[keras.callbacks.TensorBoard(sys.argv[1], profile_batch=(2, 4))])
+""")
+    run("", "-m", "berth", str(script), str(tmp_path / "logs"))
+    files = list((tmp_path / "logs").glob("**/plugins/profile/*/*.xplane.pb"))
+    assert len(files) == 1 and files[0].stat().st_size > 100

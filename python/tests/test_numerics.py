@@ -43,3 +43,21 @@ def test_nobody_checks_afterwards():
     tf.debugging.enable_check_numerics()
     tf.debugging.disable_check_numerics()
     assert np.isneginf(tf.math.log(tf.constant(0.0)).numpy())
+
+
+def test_dump_debug_info_writes_what_tensorboard_reads(tmp_path):
+    writer = tf.debugging.experimental.enable_dump_debug_info(str(tmp_path), tensor_debug_mode="concise_health")
+    try:
+        tf.math.log(tf.constant([1.0, -1.0]))
+        writer.FlushExecutionFiles()
+    finally:
+        tf.debugging.experimental.disable_dump_debug_info()
+    kinds = {p.suffix for p in tmp_path.iterdir()}
+    assert kinds == {".metadata", ".source_files", ".stack_frames", ".graphs", ".execution", ".graph_execution_traces"}
+    execution = next(p for p in tmp_path.iterdir() if p.suffix == ".execution").read_bytes()
+    assert b"Log" in execution and b"test_numerics.py" in execution
+    size = len(execution)
+    tf.math.log(tf.constant([1.0]))
+    assert next(p for p in tmp_path.iterdir() if p.suffix == ".execution").stat().st_size == size
+    with pytest.raises(tf.errors.InvalidArgumentError, match="FULL_HEALTH"):
+        tf.debugging.experimental.enable_dump_debug_info(str(tmp_path), tensor_debug_mode="ALL")

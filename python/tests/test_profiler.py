@@ -124,3 +124,38 @@ def test_the_graph_of_a_function_is_exported(tmp_path):
         tf.summary.trace_export("squares", step=0)
     file, = tmp_path.iterdir()
     assert b"MatMul" in records(file)[-1]
+
+
+def test_tensorboard_profiles_batches(tmp_path):
+    model = tf.keras.Sequential([tf.keras.layers.Dense(4, input_shape=(3,))])
+    model.compile("sgd", "mse")
+    x = np.ones((64, 3), "float32")
+    model.fit(x, np.ones((64, 4), "float32"), batch_size=8, verbose=0,
+              callbacks=[tf.keras.callbacks.TensorBoard(str(tmp_path), profile_batch=(2, 4))])
+    files = list((tmp_path / "plugins" / "profile").glob("*/*.xplane.pb"))
+    assert len(files) == 1 and files[0].stat().st_size > 100
+
+
+def test_diff_run_names_the_first_op_that_differs(tmp_path):
+    import os
+    import subprocess
+    berth = os.environ.get("BERTH")
+    if not berth:
+        pytest.skip("BERTH names no program")
+
+    def record(name, shift):
+        options = tf.profiler.experimental.ProfilerOptions(checksums=True)
+        with tf.profiler.experimental.Profile(options=options) as profile:
+            x = tf.ones([8, 8])
+            for step in range(3):
+                tf.reduce_sum(tf.matmul(x, x) * (shift if step == 2 else 1.0))
+        path = str(tmp_path / name)
+        profile.timeline.write(path)
+        return path
+
+    one, same, other = record("a.pftrace", 1.0), record("b.pftrace", 1.0), record("c.pftrace", 2.0)
+    equal = subprocess.run([berth, "diff-run", one, same], capture_output=True, text=True)
+    assert equal.returncode == 0 and "equal bits" in equal.stdout, equal.stdout + equal.stderr
+    differ = subprocess.run([berth, "diff-run", one, other], capture_output=True, text=True)
+    assert differ.returncode == 1 and "Mul (test_profiler.py:" in differ.stdout, differ.stdout + differ.stderr
+    assert "step 3" in differ.stdout

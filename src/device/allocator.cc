@@ -17,6 +17,7 @@
 #include "device/holders.h"
 #include "device/idle_memory.h"
 #include "device/machine_memory.h"
+#include "device/memory_snapshot.h"
 #include "device/segments.h"
 #include "device/size_classes.h"
 
@@ -60,6 +61,8 @@ struct ThreadCache {
   std::atomic<ptrdiff_t> untold{0};
 };
 constexpr ptrdiff_t kMostUntold = 64 << 10;
+
+constinit std::atomic<bool> g_tracks_peaks{false};
 
 void finish_all_of(Device& device) {
   finish(device.copy_stream().record());
@@ -152,6 +155,9 @@ class Allocator::Impl {
     return kPoisons && host_ && (device_ == nullptr || device_->runs_inline());
   }
   [[noreturn]] void out_of_memory(size_t bytes);
+  // Every block; and what of them is alive when most is.
+  MemorySnapshot snapshot();
+  void note_peak();
   // Makes `b` somebody's.
   Block* hand_out(Block* b, size_t bytes);
   void count(ptrdiff_t bytes) {
@@ -204,13 +210,13 @@ class Allocator::Impl {
   Segments segments_, slab_segments_;
   FreeList shared_[kNumSizeClasses];
   FreeList pending_;  // freed, but other streams are not done with them
-  std::vector<std::unique_ptr<Block[]>> descriptors_;
-  std::vector<std::pair<Segments*, Chunk*>> slabs_;
+  std::vector<Slab> slabs_;
   size_t slab_bytes_ = 0;
   std::vector<const ThreadCache*> caches_;  // of threads that are alive
   // What was freed up to this event of the compute stream is not in use.
   uint64_t unused_until_ = UINT64_MAX;
   bool source_is_empty_ = false;  // what the last failure was about
+  MemorySnapshot peak_snapshot_;
 };
 
 // The caches of one thread, flushed when it ends. The plain pointer is what the
@@ -222,6 +228,8 @@ struct ThreadCaches {
   static void remove(ThreadCache* cache);
   static void count(Allocator& allocator, ptrdiff_t bytes);
   static Block* allocate_lasting(Allocator& allocator, size_t bytes);
+  static MemorySnapshot snapshot(Allocator& allocator);
+  static std::vector<config::MemoryHolder> holders_at_peak(Allocator& a);
 
   ThreadCache* at[kMaxDevices] = {};
   std::vector<std::unique_ptr<ThreadCache>> owned;
@@ -331,7 +339,31 @@ void Allocator::Impl::out_of_memory(size_t bytes) {
       device_->short_name(), text(bytes), text(now.current_bytes),
       text(now.peak_bytes), text(now.reserved_bytes),
       limit ? ", limit " + text(limit) : "", text(largest), remedy,
-      holders_text(held)));
+      holders_text(held) + snapshot_note(snapshot(), *device_, bytes)));
+}
+
+MemorySnapshot Allocator::Impl::snapshot() {
+  MemorySnapshot all;
+  all.info = info();
+  std::lock_guard lock(mutex_);
+  add_pieces(segments_, slabs_, &all);
+  add_pieces(slab_segments_, slabs_, &all);
+  return all;
+}
+
+// Called before memory is freed: what is alive then was at the peak, if no
+// peak was higher. One that is hardly higher is not worth another look.
+void Allocator::Impl::note_peak() {
+  const ptrdiff_t now = current_.load(kRelaxed);
+  if (now < peak_.load(kRelaxed)) return;
+  {
+    std::lock_guard lock(mutex_);
+    const auto noted = static_cast<double>(peak_snapshot_.info.current_bytes);
+    if (static_cast<double>(now) < 1.01 * noted) return;
+  }
+  MemorySnapshot peak = snapshot();
+  std::lock_guard lock(mutex_);
+  peak_snapshot_ = std::move(peak);
 }
 
 void Allocator::Impl::release_pending(bool wait) {
@@ -413,12 +445,11 @@ Block* Allocator::Impl::try_small(int c, ThreadCache* cache) {
     }
     if (!chunk) chunk = (from = &segments_)->take(slab);
     if (!chunk) return nullptr;
-    slabs_.push_back({from, chunk});
     slab_bytes_ += slab;
     chunk->holder.store("blocks of 1 MiB and less", kRelaxed);
-    descriptors_.push_back(std::make_unique<Block[]>(n));
+    slabs_.push_back({from, chunk, std::make_unique<HeldBlock[]>(n), n});
     for (size_t i = n; i-- > 0;) {
-      Block& b = descriptors_.back()[i];
+      Block& b = slabs_.back().blocks[i].block;
       b.size_class = c;
       b.data = chunk->data + i * bytes;
       b.bytes = bytes;
@@ -513,7 +544,7 @@ Allocator::~Allocator() {
     std::fill(std::begin(c->lists), std::end(c->lists), FreeList{});
     c->untold = 0;
   }
-  for (const auto& [from, slab] : impl_->slabs_) from->give_back(slab);
+  for (const Slab& slab : impl_->slabs_) slab.from->give_back(slab.chunk);
   while (impl_->exact_ && impl_->pending_.head) {
     impl_->give_back(reinterpret_cast<Chunk*>(impl_->pending_.pop()));
   }
@@ -554,11 +585,15 @@ Block* Allocator::Impl::hand_out(Block* b, size_t bytes) {
   if (host_) unpoison(b->data, bytes);
   b->references.store(1, std::memory_order_relaxed);
   b->ready = {};
+  reinterpret_cast<HeldBlock*>(b)->holder.store(nullptr, kRelaxed);
   if (b->size_class == kLargeClass) count(static_cast<ptrdiff_t>(b->bytes));
   return b;
 }
 
 void Allocator::deallocate(Block* block) noexcept {
+  if (g_tracks_peaks.load(std::memory_order_relaxed)) [[unlikely]]
+    impl_->note_peak();
+  block->references.store(0, std::memory_order_relaxed);
   if (impl_->several_streams_) {
     block->freed = impl_->device_->compute_stream().record();
   }
@@ -597,6 +632,10 @@ void Allocator::empty_cache() {
 }
 
 void Allocator::reset_peak() {
+  {
+    std::lock_guard lock(impl_->mutex_);
+    impl_->peak_snapshot_ = {};
+  }
   impl_->peak_ = static_cast<ptrdiff_t>(impl_->info().current_bytes);
 }
 
@@ -606,7 +645,27 @@ void ThreadCaches::count(Allocator& allocator, ptrdiff_t bytes) {
 
 void count_idle(Allocator& allocator, const Block& block, bool idle) {
   const auto bytes = static_cast<ptrdiff_t>(block.bytes);
+  reinterpret_cast<HeldBlock*>(const_cast<Block*>(&block))->idle = idle;
   ThreadCaches::count(allocator, idle ? -bytes : bytes);
+}
+
+MemorySnapshot memory_snapshot(Allocator& allocator) {
+  return ThreadCaches::snapshot(allocator);
+}
+MemorySnapshot ThreadCaches::snapshot(Allocator& allocator) {
+  return allocator.impl_->snapshot();
+}
+
+void track_memory_peaks(bool on) { g_tracks_peaks = on; }
+
+std::vector<config::MemoryHolder> holders_at_peak(Allocator& allocator) {
+  return ThreadCaches::holders_at_peak(allocator);
+}
+std::vector<config::MemoryHolder> ThreadCaches::holders_at_peak(
+    Allocator& allocator) {
+  allocator.impl_->note_peak();
+  std::lock_guard lock(allocator.impl_->mutex_);
+  return holders_of(allocator.impl_->peak_snapshot_);
 }
 
 Block* allocate_lasting(Allocator& allocator, size_t bytes) {

@@ -130,33 +130,8 @@ std::string get_device_policy() {
   return kPolicyNames[static_cast<int>(device_policy())];
 }
 
-namespace {
-
-// Work that waits in the device's queue holds tensors that the program has
-// dropped.
-Allocator& settled(Device& device) {
-  finish(device.copy_stream().record());
-  finish(device.compute_stream().record());
-  return device.allocator();
-}
-
-}  // namespace
-
-DeviceMemoryInfo get_memory_info(const std::string& device, Site site) {
-  const DeviceName name = DeviceName::parse(device);
-  const MemoryInfo i =
-      settled(
-          DeviceManager::get("config::get_memory_info()", site).lookup(name))
-          .info();
-  return {i.current_bytes, i.peak_bytes, i.reserved_bytes, i.limit_bytes};
-}
-
 void reset_device_error(const std::string& device) {
   DeviceManager::get().lookup(DeviceName::parse(device)).reset_error();
-}
-
-void reset_memory_stats(const std::string& device) {
-  settled(DeviceManager::get().lookup(DeviceName::parse(device))).reset_peak();
 }
 
 }  // namespace berth::config

@@ -9,7 +9,6 @@
 
 #include "base/bytes_text.h"
 #include "base/immortal.h"
-#include "device/segments.h"
 
 namespace berth {
 
@@ -27,12 +26,6 @@ std::string line(const Holder& h, const std::string& name) {
 
 }  // namespace
 
-void name_large_block(Block* block, const char* name) noexcept {
-  if (block->allocator == nullptr) return;  // of somebody else
-  reinterpret_cast<Chunk*>(block)->holder.store(name,
-                                                std::memory_order_relaxed);
-}
-
 const char* lasting_name(std::string_view text, const char* otherwise) {
   static std::mutex mutex;
   static auto& names = immortal<std::set<std::string, std::less<>>>();
@@ -41,6 +34,30 @@ const char* lasting_name(std::string_view text, const char* otherwise) {
   if (it != names.end()) return it->c_str();
   if (names.size() >= kMostNames) return otherwise;
   return names.emplace(text).first->c_str();
+}
+
+namespace {
+struct AllParts {
+  std::mutex mutex;
+  std::map<const char*, std::vector<HolderPart>> by_name;
+};
+AllParts& all_parts() {
+  static auto& parts = immortal<AllParts>();
+  return parts;
+}
+}  // namespace
+
+void set_holder_parts(const char* name, std::vector<HolderPart> parts) {
+  AllParts& all = all_parts();
+  std::lock_guard lock(all.mutex);
+  all.by_name[name] = std::move(parts);
+}
+
+std::vector<HolderPart> holder_parts(const char* name) {
+  AllParts& all = all_parts();
+  std::lock_guard lock(all.mutex);
+  const auto it = all.by_name.find(name);
+  return it == all.by_name.end() ? std::vector<HolderPart>{} : it->second;
 }
 
 std::string holders_text(const std::vector<Holder>& blocks) {

@@ -1,5 +1,6 @@
 #include "device/segments.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/poison.h"
@@ -174,6 +175,16 @@ std::vector<Holder> Segments::held() const {
     held.push_back({c->holder.load(std::memory_order_relaxed), c->bytes});
   }
   return held;
+}
+
+std::vector<const Chunk*> Segments::firsts() const {
+  std::vector<const Chunk*> firsts;
+  for (const auto& c : chunks_) {
+    if (c->data != nullptr && c->before == nullptr) firsts.push_back(c.get());
+  }
+  std::sort(firsts.begin(), firsts.end(),
+            [](const Chunk* a, const Chunk* b) { return a->data < b->data; });
+  return firsts;
 }
 
 }  // namespace berth

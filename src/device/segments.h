@@ -6,7 +6,6 @@
 #ifndef BERTH_DEVICE_SEGMENTS_H_
 #define BERTH_DEVICE_SEGMENTS_H_
 
-#include <atomic>
 #include <list>
 #include <memory>
 #include <set>
@@ -19,12 +18,10 @@ namespace berth {
 
 // A piece of a segment. `block` describes it while it is handed out, and comes
 // first: a large Block* is its Chunk*.
-struct Chunk {
-  Block block;
+struct Chunk : HeldBlock {
   std::byte* data = nullptr;
   size_t bytes = 0;
   bool free = true;
-  std::atomic<const char*> holder{nullptr};  // device/holders.h
   Chunk* before = nullptr;  // neighbours by address, same segment
   Chunk* after = nullptr;
 };
@@ -57,6 +54,8 @@ class Segments {
   size_t largest_free_bytes() const;
   // What is handed out, in no order.
   std::vector<Holder> held() const;
+  // The first chunks of all segments, by address.
+  std::vector<const Chunk*> firsts() const;
 
  private:
   struct BySize {
@@ -73,6 +72,14 @@ class Segments {
   std::vector<Chunk*> unused_;  // descriptors
   std::set<Chunk*, BySize> free_;
   std::vector<std::set<Chunk*, BySize>::node_type> spare_nodes_;
+};
+
+// A chunk that is cut into small blocks.
+struct Slab {
+  Segments* from;
+  Chunk* chunk;
+  std::unique_ptr<HeldBlock[]> blocks;
+  size_t count;
 };
 
 }  // namespace berth

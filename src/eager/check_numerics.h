@@ -1,5 +1,5 @@
-// The checks of debugging::enable_check_numerics(): results of eager ops have
-// no NaN and no infinity. Thread-safe.
+// What is done with results of eager ops on request: the checks of
+// debugging::enable_check_numerics(), and checksums. Thread-safe.
 
 #ifndef BERTH_EAGER_CHECK_NUMERICS_H_
 #define BERTH_EAGER_CHECK_NUMERICS_H_
@@ -15,6 +15,9 @@ namespace berth {
 // and from what to what its inputs go. Waits for the results.
 void check_numerics(const OpDef& op, std::span<const Tensor* const> in,
                     std::span<const Tensor> out);
+
+// Adds their checksums and ranges to the timeline. Waits for the results.
+void record_checksums(const OpDef& op, std::span<const Tensor> out);
 
 }  // namespace berth
 

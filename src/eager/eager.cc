@@ -6,6 +6,7 @@
 #include <array>
 #include <memory>
 
+#include "base/checksum.h"
 #include "base/denormals.h"
 #include "base/diagnostics.h"
 #include "base/timeline.h"
@@ -24,6 +25,7 @@
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
 #include "op/kernel.h"
+#include "op/watched_ops.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"
 #include "tensor/write_marks.h"
@@ -217,7 +219,7 @@ void run_async(Device& device, const OpDef& op,
   if (kernel->state && kernel->state->scratch_bytes() > 0) {
     call->blocks.push_back(BlockRef::adopt(
         device.allocator().allocate(kernel->state->scratch_bytes())));
-    name_holder(call->blocks.back().get(), op.name().c_str());
+    name_holder(call->blocks.back().get(), op.name().c_str(), t_state.site);
     call->context.scratch = call->blocks.back()->data;
   }
   call->kernel = std::move(kernel);
@@ -376,7 +378,7 @@ void compute(const OpDef& op, std::span<const Tensor* const> in,
   }
   for (size_t i = 0; i < out.size(); ++i) {
     out[i] = make_tensor(device, outs[i].dtype, outs[i].shape);
-    name_holder(out[i].impl()->block, op.name().c_str());
+    name_holder(out[i].impl()->block, op.name().c_str(), t_state.site);
   }
   if (device.runs_inline()) {
     run_inline(device, op, args.span(), attrs, out, *call.kernel, c);
@@ -428,6 +430,7 @@ bool try_fast(const OpDef& op, std::span<const Tensor* const> in,
     result = make_tensor(*device, spec.dtype, spec.shape);
   }
   const TensorImpl& r = *result.impl();
+  name_holder(r.block, op.name().c_str(), t_state.site);
   const View views[3] = {{a->data(), &a->shape, a->dtype},
                          {b->data(), &b->shape, b->dtype},
                          {r.data(), &r.shape, r.dtype}};
@@ -485,6 +488,13 @@ void eager_apply(const OpDef& op, std::span<const Tensor* const> in,
   apply_here(op, in, attrs, out);
   if (g_check_numerics.load(std::memory_order_relaxed)) [[unlikely]] {
     check_numerics(op, in, out);
+  }
+  if (const OpWatcher watch = g_op_watcher.load(std::memory_order_relaxed))
+      [[unlikely]] {
+    watch(op, out);
+  }
+  if (g_checksums.load(std::memory_order_relaxed)) [[unlikely]] {
+    record_checksums(op, out);
   }
 }
 

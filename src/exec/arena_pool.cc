@@ -39,11 +39,10 @@ BlockRef ArenaPool::take(const Program& program, int index,
   }
   try {
     BlockRef arena = BlockRef::adopt(device.allocator().allocate(bytes));
-    if (bytes > Allocator::kSmallLimit) {
-      name_holder(
-          arena.get(),
-          lasting_name("the arena of " + arena_text(program, index), "plans"));
-    }
+    const char* name =
+        lasting_name("the arena of " + arena_text(program, index), "plans");
+    set_holder_parts(name, arena_parts(program, index));
+    name_holder(arena.get(), name);
     return arena;
   } catch (const errors::ResourceExhausted& e) {
     throw errors::ResourceExhausted(fmt::format("{}\n  asked for {}", e.what(),

@@ -39,11 +39,12 @@ int32_t fullest_step(const Program& p, int device) {
   return best;
 }
 
-// The writer of a buffer: the first op that has it as an output, or as scratch.
-std::string writer_of(const Program& p, int buffer) {
+// The writer of a buffer: the first op that has it as an output, or as scratch;
+// null: none has.
+const PlanOp* writer_of(const Program& p, int buffer) {
   for (const PlanStep& step : p.steps) {
     if (step.scratch == buffer || step.partials == buffer) {
-      return p.ops[step.first_op].name;
+      return &p.ops[step.first_op];
     }
   }
   for (const PlanCall& call : p.calls) {
@@ -53,29 +54,37 @@ std::string writer_of(const Program& p, int buffer) {
     for (int v = first; v < first + call.num_out; ++v) {
       writes |= p.operands[v].buffer == buffer;
     }
-    if (writes) return p.ops[call.op].name;
+    if (writes) return &p.ops[call.op];
   }
-  return "a result";
+  return nullptr;
 }
 
 }  // namespace
 
-std::string arena_text(const Program& p, int device) {
+std::vector<HolderPart> arena_parts(const Program& p, int device) {
   const int32_t step = fullest_step(p, device);
-  std::vector<int> live;
+  std::vector<HolderPart> live;
   for (size_t b = 0; b < p.buffers.size(); ++b) {
-    if (is_in(p.buffers[b], device) && lives(p.buffers[b], step)) {
-      live.push_back(static_cast<int>(b));
-    }
+    const PlanBuffer& buffer = p.buffers[b];
+    if (!is_in(buffer, device) || !lives(buffer, step)) continue;
+    const PlanOp* writer = writer_of(p, static_cast<int>(b));
+    live.push_back({writer ? writer->name : "a result",
+                    writer ? writer->site : Site{}, buffer.offset,
+                    buffer.bytes});
   }
-  std::stable_sort(live.begin(), live.end(), [&](int a, int b) {
-    return p.buffers[a].bytes > p.buffers[b].bytes;
-  });
+  return live;
+}
+
+std::string arena_text(const Program& p, int device) {
+  std::vector<HolderPart> live = arena_parts(p, device);
+  std::stable_sort(live.begin(), live.end(),
+                   [](const HolderPart& a, const HolderPart& b) {
+                     return a.bytes > b.bytes;
+                   });
   std::string text = fmt::format("plan '{}'", p.name);
   for (size_t i = 0; i < std::min(live.size(), kListed); ++i) {
-    text +=
-        fmt::format("{} {} {}", i == 0 ? ":" : ",", writer_of(p, live[i]),
-                    bytes_text(static_cast<int64_t>(p.buffers[live[i]].bytes)));
+    text += fmt::format("{} {} {}", i == 0 ? ":" : ",", live[i].name,
+                        bytes_text(static_cast<int64_t>(live[i].bytes)));
   }
   if (live.size() > kListed) {
     text += fmt::format(", {} more", live.size() - kListed);

@@ -6,6 +6,7 @@
 #include "base/denormals.h"
 #include "exec/arena_guard.h"
 #include "exec/runners.h"
+#include "exec/watch_results.h"
 
 namespace berth {
 
@@ -30,7 +31,8 @@ class InlineRun final : public PreparedRun {
 
   void launch() override {
     const FlushDenormals flush;
-    run_.sampled ? run_all<true>() : run_all<false>();
+    watches_ = watches_results();
+    run_.sampled || watches_ ? run_all<true>() : run_all<false>();
   }
 
  private:
@@ -66,6 +68,8 @@ class InlineRun final : public PreparedRun {
           const double end = host_clock_us();
           run_.times[i.step - p.steps.data()] = {begin, end};
           begin = end;
+          if (watches_) [[unlikely]]
+            watch_results(*i.step, run_);
         }
       }
     } catch (const errors::Error& e) {
@@ -77,6 +81,7 @@ class InlineRun final : public PreparedRun {
   ProgramRun& run_;
   const ArenaGuard& guard_;
   std::vector<Item> items_;
+  bool watches_ = false;  // in this run
 };
 
 class InlineRunner final : public PlanRunner {

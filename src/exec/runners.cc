@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "exec/watch_results.h"
+
 namespace berth {
 
 std::unique_ptr<PlanRunner> make_runner(const Program& program, bool nested) {
@@ -13,6 +15,7 @@ std::unique_ptr<PlanRunner> make_runner(const Program& program, bool nested) {
     runner = stream_runner(program);
     if (auto walks = walk_runner(program, runner)) runner = std::move(walks);
   }
+  if (watches_results()) return runner;  // backends' runners do not look
   return choose_runner(program, std::move(runner));
 }
 

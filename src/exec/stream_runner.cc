@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "exec/arena_guard.h"
 #include "exec/runners.h"
+#include "exec/watch_results.h"
 
 namespace berth {
 
@@ -69,6 +70,8 @@ class StreamRun final : public SteppedRun {
       stream.stream->launch(work);
     }
     if (timed_here) run_.times[s] = {begin, host_clock_us()};
+    if (watches_results()) [[unlikely]]
+      watch_results(step, run_);
     if (step.signals || run_.deadline.is_set()) {
       run_.events[s] = stream.stream->record();
       run_.launched = static_cast<int32_t>(s) + 1;

@@ -18,6 +18,7 @@
 #include "base/spin.h"
 #include "base/thread_pool.h"
 #include "exec/runners.h"
+#include "exec/watch_results.h"
 
 namespace berth {
 
@@ -74,7 +75,9 @@ class WalkRun final : public PreparedRun {
   }
 
   void launch() override {
-    if (run_.deadline.is_set()) return streams_->launch();
+    if (run_.deadline.is_set() || watches_results()) {
+      return streams_->launch();
+    }
     launch_walks();
   }
   bool ended() const override {

@@ -22,6 +22,7 @@
 #include "op/contract_scope.h"
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
+#include "op/watched_ops.h"
 #include "ops/op_call.h"
 #include "ops/random_key.h"
 #include "tensor/tensor_impl.h"
@@ -261,8 +262,7 @@ void FunctionCore::call(const Tensors& leaves, const std::string& fixed,
                         const Body& body, Tensors* results,
                         std::shared_ptr<const std::any>* structure, Site site) {
   set_site(site);
-  const bool op_by_op = g_check_numerics.load(std::memory_order_relaxed) &&
-                        t_state.strategy == nullptr &&
+  const bool op_by_op = wants_op_by_op() && t_state.strategy == nullptr &&
                         t_state.replica == nullptr &&
                         impl_->options_.rewrite == nullptr;
   if (tracing() || op_by_op) {

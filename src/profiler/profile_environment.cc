@@ -1,10 +1,12 @@
-// BERTH_PROFILE=FILE: the whole process is recorded, and written at its end.
+// BERTH_PROFILE=FILE: the whole process is recorded, and written at its end;
+// with BERTH_PROFILE_CHECKSUMS=1 also checksums of what is computed.
 
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/checksum.h"
 #include "base/environment.h"
 #include "base/timeline.h"
 #include "berth/profiler.h"
@@ -37,6 +39,7 @@ constexpr int64_t kMostEvents = int64_t{1} << 20;
 
 [[maybe_unused]] const bool g_begun = [] {
   if (environment("BERTH_PROFILE").empty()) return false;
+  g_checksums = environment("BERTH_PROFILE_CHECKSUMS") == "1";
   return timeline::start(kMostEvents);
 }();
 

@@ -6,6 +6,7 @@
 
 #include <unordered_map>
 
+#include "base/checksum.h"
 #include "base/timeline.h"
 #include "base/where.h"
 #include "berth/errors.h"
@@ -86,12 +87,18 @@ void start(Site site) {
                   call_text("profiler::start", site)));
 }
 
+void start(const StartOptions& options, Site site) {
+  start(site);
+  g_checksums = options.checksums;
+}
+
 Timeline stop(Site site) {
   if (!timeline::is_on()) {
     throw errors::FailedPrecondition(
         fmt::format("{}: nothing is recorded; expected profiler::start() first",
                     call_text("profiler::stop", site)));
   }
+  g_checksums = false;
   return resolved(timeline::stop());
 }
 

@@ -191,7 +191,8 @@ TEST(Profiler, MemoryInUseIsAnEvent) {
   const Tensor x = zeros({1 << 20});
   const auto memory = of_kind(stop(), "memory");
   ASSERT_FALSE(memory.empty());
-  EXPECT_GE(memory.back().bytes, int64_t{4} << 20);
+  // Threads tell of small blocks that they freed 64 KiB later.
+  EXPECT_GE(memory.back().bytes, (int64_t{4} << 20) - (64 << 10));
 }
 
 TEST(Profiler, EveryThreadKeepsItsLastEvents) {

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "base/interrupt.h"
+#include "rpc/call_log.h"
 
 namespace berth::rpc {
 
@@ -330,12 +331,18 @@ void RpcMember::on_back(const Frame& f) {
 
 void RpcMember::end_generation(const ClusterFailure* failure) {
   Dialer::Generation over;
+  ClusterFailure told;  // with the file of the calls
   std::vector<std::function<void(const ClusterFailure*)>> listeners;
   {
     Lock lock(m_.mutex);
     if (m_.phase != Phase::kRunning) return;
     m_.phase = failure ? Phase::kFailed : Phase::kDone;
-    if (failure) m_.failure = *failure;
+    if (failure) {
+      told = *failure;
+      told.message += CallLog::get().write(m_.task.str(), told.message);
+      m_.failure = told;
+      failure = &told;
+    }
     over = dialer_.end_generation();
     listeners.swap(listeners_);
     m_.changed.notify_all();

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "rpc/call_log.h"
+
 namespace berth::rpc {
 
 void ServiceClient::start(Threads& threads) {
@@ -30,7 +32,11 @@ void ServiceClient::connect() {
 }
 
 std::future<Message> ServiceClient::call(Message request, double seconds) {
-  Pending p{{}, after(seconds), seconds};
+  int64_t bytes = static_cast<int64_t>(request.text.size());
+  for (const Tensor& t : request.tensors) {
+    bytes += t.num_elements() * static_cast<int64_t>(size_of(t.dtype()));
+  }
+  Pending p{{}, after(seconds), seconds, 0};
   std::future<Message> result = p.promise.get_future();
   std::unique_lock lock(mutex_);
   const uint64_t id = ++next_id_;
@@ -41,6 +47,7 @@ std::future<Message> ServiceClient::call(Message request, double seconds) {
     p.promise.set_exception(ended_);
     return result;
   }
+  p.logged = CallLog::get().begin("call", service_, to_.str(), id, bytes);
   pending_.emplace(id, std::move(p));
   queue_.push_back(std::move(out));
   if (connected_ && !sending_ && queue_.size() == 1) {
@@ -105,6 +112,7 @@ void ServiceClient::resolve(const MessageHead& head, Message message) {
   const auto found = pending_.find(head.id);
   if (found == pending_.end()) return;  // it has timed out
   std::promise<Message> promise = std::move(found->second.promise);
+  CallLog::get().end(found->second.logged);
   pending_.erase(found);
   lock.unlock();
   if (head.kind == MessageKind::kReply) {

@@ -38,6 +38,7 @@ class ServiceClient : public std::enable_shared_from_this<ServiceClient> {
     std::promise<Message> promise;
     Deadline deadline;
     double seconds;
+    uint64_t logged;  // CallLog
   };
 
   void connect();

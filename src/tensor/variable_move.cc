@@ -31,10 +31,9 @@ bool move_variable(const Tensor& handle, Device& device) {
   if (!can_move(state)) return false;
   const size_t size = state.size_bytes();
   BlockRef fresh = BlockRef::adopt(allocate_lasting(device.allocator(), size));
-  if (size > Allocator::kSmallLimit) {
-    name_holder(fresh.get(),
-                lasting_name("variable '" + state.name + "'", "variables"));
-  }
+  name_holder(fresh.get(),
+              lasting_name("variable '" + state.name + "'", "variables"),
+              state.site);
   // Snapshots take the bytes with them; then nobody uses the storage.
   prepare_write(state);
   Device& old = *state.device;

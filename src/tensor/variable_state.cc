@@ -81,9 +81,8 @@ void wait_for_uses(Stream& stream, const Block& block) {
 
 // For the error of a device without memory.
 void name_variable(const VariableState& v) {
-  if (v.storage->size_class != kLargeClass) return;
   name_holder(v.storage.get(),
-              lasting_name("variable '" + v.name + "'", "variables"));
+              lasting_name("variable '" + v.name + "'", "variables"), v.site);
 }
 
 }  // namespace

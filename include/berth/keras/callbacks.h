@@ -178,6 +178,13 @@ struct UpdateFreq {
   UpdateFreq(int batches) : UpdateFreq(int64_t{batches}) {}  // NOLINT
   int64_t batches = 0;                                       // 0: epoch
 };
+// A batch, or {first, last}; 0: none.
+struct ProfileBatch {
+  ProfileBatch(int64_t batch) : ProfileBatch(batch, batch) {}  // NOLINT
+  ProfileBatch(int batch) : ProfileBatch(int64_t{batch}) {}    // NOLINT
+  ProfileBatch(int64_t first, int64_t last);
+  int64_t first = 0, last = 0;
+};
 struct TensorBoardOptions {
   std::string log_dir = "";  // "": AIP_TENSORBOARD_LOG_DIR, else "logs"
   int histogram_freq = 0;   // epochs between histograms of the weights; 0: none
@@ -186,9 +193,13 @@ struct TensorBoardOptions {
   bool write_steps_per_second = false;
   // Figures of batches: they are read back for this.
   UpdateFreq update_freq = "epoch";
+  // The batches of the first epoch that are profiled, from 1.
+  ProfileBatch profile_batch = 0;
 };
 // Writes event files for TensorBoard to log_dir/train and log_dir/validation:
-// epoch_loss and so on by epoch, batch_loss by step.
+// epoch_loss and so on by epoch, batch_loss by step; a profile to
+// log_dir/plugins/profile. Throws errors::InvalidArgument for a profile_batch
+// that ends before it begins.
 Callback TensorBoard(TensorBoardOptions options = {});
 
 // The hooks as arguments (keras.callbacks.LambdaCallback): the table itself.

@@ -110,6 +110,10 @@ struct CompileOptions {
   std::vector<Metric> weighted_metrics = {};
   // By the name of the output.
   std::map<std::string, std::vector<Metric>> weighted_metrics_by_output = {};
+  // Logs the Euclidean norm of the gradient of each layer with weights, as the
+  // mean over batches: "gradient_norm/dense", in History and for callbacks.
+  // Under a strategy of what is summed over replicas.
+  bool gradient_norms = false;
 };
 
 // The data of fit, evaluate and predict: batches (dataset), or tensors.
@@ -223,6 +227,29 @@ struct MeasuredSplit {
   double other_us() const;
   double prediction_error() const;  // predicted / measured - 1
   std::string str() const;          // a table for people
+};
+
+// What a training step holds on each device at its peak, by its plan.
+struct FitsReport {
+  struct Device {
+    std::string device;           // full name
+    int64_t peak_bytes = 0;       // of the step
+    int64_t available_bytes = 0;  // for the step; 0: no limit
+  };
+  bool fits = false;
+  int64_t batch = 0;
+  int64_t largest_batch = 0;  // that fits; 0: none; -1: no limit
+  std::vector<Device> devices;
+  // What is in memory when the arena of its device is fullest.
+  struct Holder {
+    std::string device;
+    std::string what;  // "\"dense/MatMul\"", "variable \"w\"", "a constant"
+    int64_t bytes = 0;
+    Site site = {};
+  };
+  std::vector<Holder> memory;  // the largest first
+  explicit operator bool() const { return fits; }
+  std::string str() const;  // lines for people
 };
 
 // What each task of a fit over several tasks did: its examples, and where the
@@ -359,6 +386,14 @@ class Model : public Layer {
   Layer get_layer(int64_t index) const;
   std::vector<std::string> input_names() const;
   std::vector<std::string> output_names() const;
+
+  // Whether a training step on `batch` examples fits into `memory_bytes` of
+  // each device (0: what its limit leaves), and the largest batch that does.
+  // Plans the step; nothing is trained. Weights that are not there are made.
+  // Throws errors::FailedPrecondition before compile(), and when the shape of
+  // the inputs is not known.
+  FitsReport fits(int64_t batch, int64_t memory_bytes = 0,
+                  Site site = Site::here());
 
   // In the scope of a strategy (berth/distribute.h), or for a model made in
   // one, steps are split over its replicas.

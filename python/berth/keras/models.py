@@ -253,8 +253,12 @@ class Model(Layer):
 
     def compile(self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None,
                 weighted_metrics=None, run_eagerly=False, steps_per_execution=1,
-                jit_compile="auto", auto_scale_loss=True, *, slices=0, placement="", contract=None):
-        """Sets what fit does. `slices` and `placement` are Berth's (docs/python.md)."""
+                jit_compile="auto", auto_scale_loss=True, *, slices=0, placement="", contract=None,
+                gradient_norms=False):
+        """Sets what fit does. `slices` and `placement` are Berth's (docs/python.md).
+
+        gradient_norms: logs the norm of the gradient of each layer, "gradient_norm/dense".
+        """
         for step in ("train_step", "test_step"):
             if not self._is_own() and self._is_given() and getattr(type(self), step) is not getattr(Model, step):
                 raise NotImplementedError(
@@ -274,7 +278,7 @@ class Model(Layer):
             "metrics": metrics if isinstance(metrics, dict) else list(metrics or []),
             "weighted_metrics": list(weighted_metrics or []),
             "run_eagerly": bool(run_eagerly), "auto_scale_loss": auto_scale_loss,
-            "slices": slices, "placement": placement, "contracts": contracts(contract)})
+            "slices": slices, "placement": placement, "gradient_norms": bool(gradient_norms), "contracts": contracts(contract)})
         if type(self).metrics is Model.metrics:
             self.__dict__["_compiled"] = True
 
@@ -315,6 +319,14 @@ class Model(Layer):
             if isinstance(c, _callbacks.Callback):
                 c.set_model(self)
         return all
+
+    def fits(self, batch, memory=None):
+        """Whether a training step on so many examples fits each device, and the largest batch that does: a FitsReport.
+
+        memory: bytes of each device, or a text like "8GiB"; None: what its limit leaves. Nothing is trained.
+        """
+        from berth._placement import FitsReport, bytes_of
+        return FitsReport(batch, *self.__berth__.fits(int(batch), bytes_of(memory)))
 
     def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None,
                  steps=None, callbacks=None, return_dict=False):

@@ -1,7 +1,7 @@
 """What keras.src.backend takes from its backend."""
 from keras.src.backend.common.name_scope import name_scope  # noqa: F401
 
-from keras_berth.src import distribution_lib, random  # noqa: F401
+from keras_berth.src import distribution_lib, random, tensorboard  # noqa: F401
 from keras_berth.src.ops import core, image, linalg, math, nn, numpy  # noqa: F401
 from keras_berth.src.ops.core import (  # noqa: F401
     IS_THREAD_SAFE, SUPPORTS_COMPLEX_DTYPES, SUPPORTS_RAGGED_TENSORS, SUPPORTS_SPARSE_TENSORS, associative_scan, cast,

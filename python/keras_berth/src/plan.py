@@ -1,5 +1,9 @@
 """strategy.plan(model, batch): the training step of a model of Keras, planned before it runs."""
+import contextlib
+
 import berth as tf
+from berth import _core
+from berth._placement import FitsReport, bytes_of
 from berth._structure import flatten, pack, present
 from keras.src import tree
 from keras.src.backend.common.keras_tensor import KerasTensor
@@ -10,11 +14,25 @@ from keras_berth.src.epoch import tensors
 
 def plan_of(model, strategy, batch):
     """The engine's prediction; batch: how many examples, or a batch of data, of which only shapes count."""
+    examples, step_of = _steps(model, strategy, batch)
+    return strategy.__berth__.plan_step("train_step", step_of, examples)
+
+
+def fits(model, strategy, batch, memory):
+    """What model.fits() says; strategy: None where there is none."""
+    examples, step_of = _steps(model, strategy, batch)
+    handle = None if strategy is None else strategy.__berth__
+    return FitsReport(examples, *_core.fits_step(handle, "train_step", step_of, examples, bytes_of(memory)))
+
+
+def _steps(model, strategy, batch):
+    """How many examples, and what makes the step on n of them."""
     data = _declared(model) if isinstance(batch, int) else tensors(batch)
     leaves, form = present(data)
     examples = batch if isinstance(batch, int) else leaves[0].shape[0]
-    if examples < strategy.num_replicas_in_sync:
-        raise ValueError(f"plan: the batch has {examples} examples, there are {strategy.num_replicas_in_sync} replicas; "
+    least = 1 if strategy is None else strategy.num_replicas_in_sync
+    if examples < least:
+        raise ValueError(f"plan: the batch has {examples} examples, there are {least} replicas; "
                          "expected at least one example for each")
 
     def specs(n):
@@ -24,10 +42,10 @@ def plan_of(model, strategy, batch):
         with variable.without_metrics():
             return [tf.convert_to_tensor(v) for v in flatten(model.train_step(pack(form, values)))[0]]
 
-    with strategy.scope():
+    with contextlib.nullcontext() if strategy is None else strategy.scope():
         model._symbolic_build(data_batch=pack(form, [KerasTensor(s, d.name) for s, d in specs(examples)]))
     variables = [v._value for v in model.trainable_variables]
-    return strategy.__berth__.plan_step("train_step", lambda n: (specs(n), step, variables), examples)
+    return examples, lambda n: (specs(n), step, variables)
 
 
 def _declared(model):

@@ -17,7 +17,7 @@ from keras.src.utils.python_utils import pythonify_logs
 
 from keras_berth.src import distribution_lib, losses
 from keras_berth.src.epoch import Epochs, is_text, tensors
-from keras_berth.src.plan import plan_of
+from keras_berth.src.plan import fits, plan_of
 from keras_berth.src.steps import ScheduledStep, Step
 
 
@@ -27,7 +27,7 @@ class BerthTrainer(base_trainer.Trainer):
     def __init__(self):
         super().__init__()
         self.train_function = self.test_function = self.predict_function = None
-        self._contract = None
+        self._contract, self._gradient_norms = None, False
         self._last_step = None
         strategy = tf.distribute.get_strategy() if tf.distribute.has_strategy() else None
         self._strategy = strategy or distribution_lib.strategy()
@@ -38,9 +38,16 @@ class BerthTrainer(base_trainer.Trainer):
         """The strategy in whose scope the model was made, or the default one."""
         return self._strategy or tf.distribute.get_strategy()
 
-    def compile(self, *args, contract=None, **kwargs):
-        """Keras' compile(); contract: a tf.Contract, or several, that every step keeps."""
-        self._contract = contract
+    def compile(self, *args, contract=None, gradient_norms=False, **kwargs):
+        """Keras' compile(); contract: a tf.Contract, or several, that every step keeps.
+
+        gradient_norms: logs the norm of the gradient of each layer, of the last batch, as "gradient_norm/dense"; not for
+        strategies of several replicas.
+        """
+        if gradient_norms and self._strategy is not None and self._strategy.num_replicas_in_sync > 1:
+            raise ValueError("gradient_norms: gradients of several replicas are not summed yet where a step has them; "
+                             "expected no strategy, or one replica")
+        self._contract, self._gradient_norms = contract, bool(gradient_norms)
         self.train_function = self.test_function = self.predict_function = None
         super().compile(*args, **kwargs)
 
@@ -91,13 +98,15 @@ class BerthTrainer(base_trainer.Trainer):
             loss = self._loss_of(x, y, y_pred, sample_weight, training=True)
             if self.optimizer is not None:
                 loss = self.optimizer.scale_loss(loss)
-        weights = self.trainable_weights
+        weights, norms = self.trainable_weights, {}
         if weights:
             gradients = tape.gradient(loss, weights)
+            if self._gradient_norms:
+                norms = _norms(weights, gradients, self.optimizer.scale_loss(tf.ones([])))
             self.optimizer.apply_gradients(zip(gradients, weights))
         else:
             warnings.warn("The model does not have any trainable weights.")
-        return self._metrics_of(x, y, y_pred, sample_weight, training=True)
+        return {**self._metrics_of(x, y, y_pred, sample_weight, training=True), **norms}
 
     def test_step(self, data):
         x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
@@ -347,9 +356,28 @@ class BerthTrainer(base_trainer.Trainer):
                              "compile it in the scope of the strategy that is asked")
         return plan_of(self, strategy, batch)
 
+    def fits(self, batch, memory=None):
+        """Whether a training step on so many examples fits each device, and the largest batch that does: nothing is trained.
+
+        memory: bytes of each device, or a text like "8GiB"; None: what its limit leaves. For a model without keras.Input,
+        batch is a batch of data, of which only shapes count.
+        """
+        self._assert_compile_called("fits")
+        return fits(self, self._split, batch, memory)
+
     def plan_text(self, stage="plan"):
         """The last step function as text: stage "trace", "optimize", "place" or "plan"."""
         return self._reported().plan_text(stage)
+
+
+def _norms(weights, gradients, scale):
+    """Norms of the gradients by layer, without the scale of the loss."""
+    squares = {}
+    for weight, gradient in zip(weights, gradients):
+        if gradient is not None:
+            layer = "gradient_norm/" + weight.path.rpartition("/")[0]
+            squares[layer] = squares.get(layer, 0.0) + tf.reduce_sum(tf.square(tf.cast(gradient, "float32")))
+    return {layer: tf.sqrt(square) / scale for layer, square in squares.items()}
 
 
 _HOOKS = "on_batch_begin", "on_batch_end"

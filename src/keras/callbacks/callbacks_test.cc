@@ -399,6 +399,52 @@ TEST(TensorBoard, WritesScalarsHistogramsImagesAndTheGraph) {
       errors::InvalidArgument);
 }
 
+// The host's file of the one run below log_dir/plugins/profile, as an XSpace.
+std::vector<WireField> profile_in(const std::string& folder) {
+  std::vector<std::filesystem::path> files;
+  const std::string profiles = folder + "/plugins/profile";
+  if (!std::filesystem::exists(profiles)) return {};
+  for (const auto& f :
+       std::filesystem::recursive_directory_iterator(profiles)) {
+    if (f.is_regular_file()) files.push_back(f.path());
+  }
+  EXPECT_EQ(files.size(), 1u);
+  EXPECT_EQ(files.at(0).string().substr(files.at(0).string().size() - 10),
+            ".xplane.pb");
+  return fields_of(text_of(files.at(0)));
+}
+
+TEST(TensorBoard, ProfilesTheBatchesThatItIsAskedFor) {
+  const Tensor x = ones({8, 1});
+  const auto steps_with = [&](callbacks::ProfileBatch batches,
+                              const std::string& name) {
+    const std::string folder = callbacks_folder(name);
+    auto model = still_model();
+    model.fit(x, x,
+              {.epochs = 2,
+               .batch_size = 2,
+               .verbose = 0,
+               .callbacks = {callbacks::TensorBoard(
+                   {.log_dir = folder, .profile_batch = batches})}});
+    EXPECT_NO_THROW(profiler::start()) << "the recording has ended";
+    profiler::stop();
+    size_t steps = 0;
+    for (const WireField& plane : profile_in(folder)) {
+      for (const WireField& f : fields_of(plane.bytes)) {
+        // Names of events are metadata, one entry per name.
+        if (f.number == 4 && f.bytes.find("train") != f.bytes.npos) ++steps;
+      }
+    }
+    return steps;
+  };
+  EXPECT_EQ(steps_with(0, "profile_none"), 0u);
+  EXPECT_GE(steps_with(2, "profile_one"), 1u);
+  EXPECT_GE(steps_with({2, 3}, "profile_two"), 1u);
+  EXPECT_GE(steps_with({3, 99}, "profile_to_the_end"), 1u);
+  EXPECT_THROW(callbacks::ProfileBatch(3, 2), errors::InvalidArgument);
+  EXPECT_THROW(callbacks::ProfileBatch(-1), errors::InvalidArgument);
+}
+
 // With BERTH_PYTHON, or python3, where the package is installed.
 TEST(TensorBoard, ThePackageOfPyPIReadsTheFilesSlow) {
   const char* given = std::getenv("BERTH_PYTHON");

@@ -1,15 +1,20 @@
 // The callback TensorBoard.
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
+#include <ctime>
+#include <filesystem>
 #include <optional>
 
 #include "base/vertex_folder.h"
 #include "berth/errors.h"
 #include "berth/keras/models.h"
+#include "berth/profiler.h"
 #include "keras/callbacks/chief_only.h"
 #include "keras/callbacks/event_file.h"
 #include "keras/models/layer_state.h"
@@ -30,6 +35,14 @@ UpdateFreq::UpdateFreq(int64_t n) : batches(n) {
   if (n >= 1) return;
   throw errors::InvalidArgument(fmt::format(
       "update_freq is {}; expected epoch, batch, or at least 1", n));
+}
+
+ProfileBatch::ProfileBatch(int64_t first, int64_t last)
+    : first(first), last(last) {
+  if (first >= 0 && first <= last) return;
+  throw errors::InvalidArgument(fmt::format(
+      "profile_batch is {} to {}; expected batches from 1, or 0 for none",
+      first, last));
 }
 
 namespace {
@@ -87,8 +100,21 @@ class TensorBoardCallback final : public CallbackBase {
     started_ = std::chrono::steady_clock::now();
     steps_before_ = steps_;
   }
-  void on_train_batch_end(Model& model, int64_t) override {
+  void on_train_batch_begin(Model&, int64_t batch) override {
+    if (writes_ && !profiled_ && batch + 1 == o_.profile_batch.first) {
+      profiled_ = true;
+      try {
+        profiler::start();
+        profiles_ = true;
+      } catch (const errors::AlreadyExists&) {  // it is recorded anyway
+      }
+    }
+    if (profiles_) step_.emplace("train");
+  }
+  void on_train_batch_end(Model& model, int64_t batch) override {
     ++steps_;
+    step_.reset();
+    if (profiles_ && batch + 1 >= o_.profile_batch.last) write_profile();
     if (!writes_ || o_.update_freq.batches == 0 ||
         steps_ % o_.update_freq.batches != 0) {
       return;
@@ -114,6 +140,7 @@ class TensorBoardCallback final : public CallbackBase {
   }
   void on_epoch_end(Model& model, int epoch, Logs& logs) override {
     if (!writes_) return;
+    if (profiles_) write_profile();  // the epoch was shorter
     std::vector<WireMessage> trained, tested;
     for (const auto& [name, value] : logs) {
       if (name.rfind("val_", 0) == 0) {
@@ -139,6 +166,7 @@ class TensorBoardCallback final : public CallbackBase {
     if (validation_) validation_->flush();
   }
   void on_train_end(Model&) override {
+    if (profiles_) write_profile();
     train_.reset();
     validation_.reset();
   }
@@ -157,6 +185,21 @@ class TensorBoardCallback final : public CallbackBase {
   EventFile& validation() {
     if (!validation_) validation_.emplace(o_.log_dir + "/validation");
     return *validation_;
+  }
+  void write_profile() {
+    profiles_ = false;
+    const std::time_t now = std::time(nullptr);
+    std::tm local{};
+    localtime_r(&now, &local);
+    std::array<char, 32> run{};
+    std::strftime(run.data(), run.size(), "%Y_%m_%d_%H_%M_%S", &local);
+    std::array<char, 256> host{};
+    if (gethostname(host.data(), host.size() - 1) != 0) host = {"host"};
+    const std::string folder =
+        fmt::format("{}/plugins/profile/{}", o_.log_dir, run.data());
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    profiler::stop().write(fmt::format("{}/{}.xplane.pb", folder, host.data()));
   }
   double rate() const {
     const double seconds = std::chrono::duration<double>(
@@ -191,6 +234,8 @@ class TensorBoardCallback final : public CallbackBase {
   std::optional<EventFile> train_, validation_;
   int64_t steps_ = 0, steps_before_ = 0;
   bool wrote_graph_ = false;
+  bool profiles_ = false, profiled_ = false;
+  std::optional<profiler::Trace> step_;  // XProf's steps
   std::chrono::steady_clock::time_point started_;
 };
 

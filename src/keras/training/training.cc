@@ -23,6 +23,7 @@
 #include "keras/optimizers/optimizer_base.h"
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
+#include "op/watched_ops.h"
 #include "ops/op_call.h"
 #include "tensor/variable_state.h"
 
@@ -245,7 +246,7 @@ Tensor planned_or_not(Training& t, const Traced& traced, const Eager& eager) {
 
 bool Model::Training::op_by_op() const {
   if (options && options->run_eagerly) return true;
-  return debugging::checks_numerics() && core == nullptr;
+  return wants_op_by_op() && core == nullptr;
 }
 
 Tensor Model::Training::run_train(const Tensors& inputs, const Tensors& targets,
@@ -420,6 +421,30 @@ std::vector<Variable> Model::Training::variables_to_train() {
   return *trained_;
 }
 
+// Without the scale of losses in float16.
+void Model::Training::add_gradient_norms(const Tensors& grads,
+                                         const std::vector<Variable>& variables,
+                                         StepLogs* logs) const {
+  std::vector<std::pair<std::string, Tensor>> squares;  // by layer
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (!grads[i].defined()) continue;
+    const std::string& name = variables[i].name();
+    const std::string layer = name.substr(0, name.rfind('/'));
+    const Tensor square =
+        math::reduce_sum(math::square(math::cast(grads[i], float32)));
+    if (squares.empty() || squares.back().first != layer) {
+      squares.emplace_back(layer, square);
+    } else {
+      squares.back().second = squares.back().second + square;
+    }
+  }
+  const Tensor scale =
+      options->optimizer.scale_loss(ones({}, float32), compiled_at);
+  for (const auto& [layer, square] : squares) {
+    logs->emplace_back("gradient_norm/" + layer, math::sqrt(square) / scale);
+  }
+}
+
 StepLogs Model::Training::train(const StepData& given) {
   const Optimizer& optimizer = options->optimizer;
   GradientTape tape;
@@ -430,6 +455,7 @@ StepLogs Model::Training::train(const StepData& given) {
   const std::vector<Variable> variables = variables_to_train();
   const Tensors grads = tape.gradient(optimizer.scale_loss(loss, compiled_at),
                                       variables, {}, compiled_at);
+  if (options->gradient_norms) add_gradient_norms(grads, variables, &each);
   optimizer.apply_gradients(grads, variables, compiled_at);
   update_metrics(data, outputs);
   each.insert(each.begin(), {"loss", loss});

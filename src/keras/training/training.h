@@ -104,6 +104,10 @@ struct Model::Training {
                     StepLogs* each) const;
   void update_metrics(const StepData& data, const Tensors& outputs) const;
   std::vector<Variable> variables_to_train();
+  // Adds the norm of the gradients of each layer.
+  void add_gradient_norms(const Tensors& grads,
+                          const std::vector<Variable>& variables,
+                          StepLogs* logs) const;
   StepLogs train(const StepData& data);
   StepLogs test(const StepData& data);
 

@@ -264,11 +264,26 @@ void Peers::late(int rank, const ExchangeCall& call,
   wait_for_failure(cause);
 }
 
+namespace {
+
+uint64_t logged(const ExchangeCall& call) {
+  constexpr const char* kNames[] = {"",           "all_reduce", "ordered_sum",
+                                    "all_gather", "broadcast",  "barrier"};
+  const auto width = static_cast<int64_t>(size_of(call.dtype));
+  return rpc::CallLog::get().begin(
+      kNames[static_cast<int>(call.kind)],
+      {call.what, strnlen(call.what, sizeof call.what)}, "", call.sequence,
+      call.count * std::max<int64_t>(width, 1));
+}
+
+}  // namespace
+
 Wait::Wait(Peers& peers, ChannelState& channel, const ExchangeCall& call,
            double seconds)
     : peers_(peers),
       channel_(channel),
       call_(call),
+      logged_(logged(call)),
       begin_(Clock::now()),
       deadline_(after(seconds)),
       warn_at_(after(peers.options().warn_after_seconds)) {

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "rpc/call_log.h"
 #include "rpc/exchange/call.h"
 #include "rpc/exchange/exchange_options.h"
 
@@ -112,7 +113,10 @@ class Wait {
        double seconds);
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
-  ~Wait() { channel_.inside.store(false, std::memory_order_relaxed); }
+  ~Wait() {
+    channel_.inside.store(false, std::memory_order_relaxed);
+    rpc::CallLog::get().end(logged_);
+  }
   Peers& peers() { return peers_; }
   ChannelState& channel() { return channel_; }
   const ExchangeCall& call() const { return call_; }
@@ -130,6 +134,7 @@ class Wait {
   Peers& peers_;
   ChannelState& channel_;
   const ExchangeCall call_;
+  const uint64_t logged_;
   const Deadline begin_, deadline_;
   Deadline warn_at_;
 };
