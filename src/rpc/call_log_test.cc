@@ -75,7 +75,9 @@ TEST(CallLog, WritesOnlyWhereItIsAsked) {
   unsetenv("BERTH_CALL_LOG");
   unsetenv("BERTH_PROFILE");
   EXPECT_EQ(log->write("worker:1", "lost"), "");
-  const std::string folder = std::filesystem::path(testing::TempDir() + "/.").lexically_normal().parent_path();
+  const std::string folder = std::filesystem::path(testing::TempDir() + "/.")
+                                 .lexically_normal()
+                                 .parent_path();
   setenv("BERTH_CALL_LOG", (folder + "/calls.json").c_str(), 1);
   const std::string path = folder + "/calls.worker-1.json";
   EXPECT_EQ(log->write("worker:1", "lost"),

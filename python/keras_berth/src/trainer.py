@@ -31,6 +31,9 @@ class BerthTrainer(base_trainer.Trainer):
         self._last_step = None
         strategy = tf.distribute.get_strategy() if tf.distribute.has_strategy() else None
         self._strategy = strategy or distribution_lib.strategy()
+        if isinstance(self._strategy, tf.distribute.PipelineStrategy):
+            raise NotImplementedError("PipelineStrategy: models of the package Keras do not train in a pipeline yet; those of "
+                                      "berth.keras do (`python -m berth --own-keras`, docs/split-models.md)")
         self._on_servers = hasattr(self._strategy, "servers_of")
 
     @property

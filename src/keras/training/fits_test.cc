@@ -1,3 +1,5 @@
+// Model::fits: which batch fits a device, without training.
+
 #include <gtest/gtest.h>
 
 #include "base/fresh_process_testing.h"
@@ -5,6 +7,8 @@
 
 namespace berth::keras {
 namespace {
+
+using fresh_process::check;
 
 Model small_model() {
   auto model =
@@ -18,10 +22,6 @@ void simulate(int64_t limit_mb) {
   const auto gpu = config::list_physical_devices("GPU")[0];
   config::set_logical_device_configuration(gpu,
                                            {{.memory_limit_mb = limit_mb}});
-}
-
-void check(bool holds, const std::string& what) {
-  if (!holds) throw errors::Internal(what);
 }
 
 void asks() {
