@@ -248,26 +248,24 @@ tf.batch_to_space tf.broadcast_dynamic_shape tf.broadcast_static_shape tf.check_
 tf.config.experimental.ClusterDeviceFilters tf.config.experimental.disable_mlir_bridge
 tf.config.experimental.enable_mlir_bridge tf.config.experimental.enable_op_determinism
 tf.config.experimental.enable_tensor_float_32_execution tf.config.experimental.get_device_details
-tf.config.experimental.get_synchronous_execution
-tf.config.experimental.tensor_float_32_execution_enabled tf.config.experimental_connect_to_cluster
-tf.config.experimental_connect_to_host tf.config.experimental_functions_run_eagerly
-tf.config.experimental_run_functions_eagerly tf.conv tf.conv2d_backprop_filter_v2 tf.conv2d_backprop_input_v2
-tf.data.DatasetSpec tf.data.IteratorSpec tf.data.NumpyIterator tf.data.ThreadingOptions
-tf.data.experimental.AutotuneAlgorithm tf.data.experimental.AutotuneOptions
-tf.data.experimental.DatasetInitializer tf.data.experimental.DistributeOptions
-tf.data.experimental.ExternalStatePolicy tf.data.experimental.OptimizationOptions tf.data.experimental.Reducer
-tf.data.experimental.ServiceOptions tf.data.experimental.SqlDataset tf.data.experimental.TFRecordWriter
-tf.data.experimental.ThreadingOptions tf.data.experimental.dense_to_sparse_batch
-tf.data.experimental.distributed_save tf.data.experimental.enable_debug_mode tf.data.experimental.from_variant
-tf.data.experimental.get_model_proto tf.data.experimental.group_by_reducer
-tf.data.experimental.index_table_from_dataset tf.data.experimental.make_batched_features_dataset
-tf.data.experimental.make_saveable_from_iterator tf.data.experimental.pad_to_cardinality
-tf.data.experimental.parse_example_dataset tf.data.experimental.table_from_dataset
-tf.data.experimental.to_variant
-tf.distribute.experimental.PreemptionCheckpointHandler
-tf.distribute.experimental.PreemptionWatcher tf.distribute.experimental.TerminationConfig
-tf.distribute.experimental_set_strategy tf.dtypes.saturate_cast tf.edit_distance
-tf.errors.OperatorNotAllowedInGraphError tf.errors.UnauthenticatedError
+tf.config.experimental.get_synchronous_execution tf.config.experimental.tensor_float_32_execution_enabled
+tf.config.experimental_connect_to_cluster tf.config.experimental_connect_to_host
+tf.config.experimental_functions_run_eagerly tf.config.experimental_run_functions_eagerly tf.conv
+tf.conv2d_backprop_filter_v2 tf.conv2d_backprop_input_v2 tf.data.DatasetSpec tf.data.IteratorSpec
+tf.data.NumpyIterator tf.data.ThreadingOptions tf.data.experimental.AutotuneAlgorithm
+tf.data.experimental.AutotuneOptions tf.data.experimental.DatasetInitializer
+tf.data.experimental.DistributeOptions tf.data.experimental.ExternalStatePolicy
+tf.data.experimental.OptimizationOptions tf.data.experimental.Reducer tf.data.experimental.ServiceOptions
+tf.data.experimental.SqlDataset tf.data.experimental.TFRecordWriter tf.data.experimental.ThreadingOptions
+tf.data.experimental.dense_to_sparse_batch tf.data.experimental.distributed_save
+tf.data.experimental.enable_debug_mode tf.data.experimental.from_variant tf.data.experimental.get_model_proto
+tf.data.experimental.group_by_reducer tf.data.experimental.index_table_from_dataset
+tf.data.experimental.make_batched_features_dataset tf.data.experimental.make_saveable_from_iterator
+tf.data.experimental.pad_to_cardinality tf.data.experimental.parse_example_dataset
+tf.data.experimental.table_from_dataset tf.data.experimental.to_variant
+tf.distribute.experimental.PreemptionCheckpointHandler tf.distribute.experimental.PreemptionWatcher
+tf.distribute.experimental.TerminationConfig tf.distribute.experimental_set_strategy tf.dtypes.saturate_cast
+tf.edit_distance tf.errors.OperatorNotAllowedInGraphError tf.errors.UnauthenticatedError
 tf.experimental.ExtensionTypeBatchEncoder tf.experimental.StructuredTensor tf.experimental.async_clear_error
 tf.experimental.async_scope tf.experimental.dispatch_for_binary_elementwise_assert_apis
 tf.experimental.enable_strict_mode tf.experimental.function_executor_type tf.experimental.numpy.append

@@ -130,7 +130,7 @@ class RaggedTensor(Composite):
         """Rows of rows, the outermost first, by the row of each value."""
         rows = nested_nrows or [None] * len(nested_value_rowids)
         for ids, n in reversed(list(zip(nested_value_rowids, rows))):
-            flat_values = cls.from_value_rowids(flat_values, ids, n)
+            flat_values = cls.from_value_rowids(flat_values, ids, n, validate=validate)
         return flat_values
 
     @classmethod

@@ -530,3 +530,14 @@ m.fit(x, y, batch_size=20, verbose=0, callbacks=[keras.callbacks.TensorBoard(sys
     run("", "-m", "berth", str(script), str(tmp_path / "logs"))
     files = list((tmp_path / "logs").glob("**/plugins/profile/*/*.xplane.pb"))
     assert len(files) == 1 and files[0].stat().st_size > 100
+
+
+def test_pipelines_are_refused():
+    run("""
+try:
+    with tf.distribute.PipelineStrategy(["/CPU:0"], micro_batches=1).scope():
+        model()
+    raise SystemExit("it was not refused")
+except NotImplementedError as error:
+    assert "do not train in a pipeline yet" in str(error), error
+""")

@@ -47,15 +47,3 @@ import berth as tf
 tf.distribute.PipelineStrategy(["/GPU:0", "/GPU:1"], {options})
 """, "GPUx2")
     assert done.returncode == 1 and said in done.stderr and "line 3" in done.stderr
-
-
-def test_models_of_the_package_are_refused(run_script):
-    done = run_script("""
-import os
-os.environ["KERAS_BACKEND"] = "berth"
-import berth as tf
-import keras
-with tf.distribute.PipelineStrategy(["/GPU:0", "/GPU:1"], stages=["b"]).scope():
-    keras.Sequential([keras.layers.Dense(2, name="a"), keras.layers.Dense(2, name="b")])
-""", "GPUx2")
-    assert done.returncode == 1 and "do not train in a pipeline yet" in done.stderr

@@ -143,12 +143,13 @@ def test_diff_run_names_the_first_op_that_differs(tmp_path):
     if not berth:
         pytest.skip("BERTH names no program")
 
-    def record(name, shift):
+    def record(name, last):
+        shift = [tf.constant(v) for v in (1.0, 1.0, last)]
         options = tf.profiler.experimental.ProfilerOptions(checksums=True)
         with tf.profiler.experimental.Profile(options=options) as profile:
             x = tf.ones([8, 8])
             for step in range(3):
-                tf.reduce_sum(tf.matmul(x, x) * (shift if step == 2 else 1.0))
+                tf.reduce_sum(tf.matmul(x, x) * shift[step])
         path = str(tmp_path / name)
         profile.timeline.write(path)
         return path

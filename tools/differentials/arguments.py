@@ -46,6 +46,7 @@ REASONS = {
     "types.ConcreteFunction": "signatures have one form; what makes the object is internal",
     "row_splits_dtype": "row_splits are int64",
     "validate_indices": "kernels check indices",
+    "sparse_gradient": "gradients are dense",
     "experimental_use_pfor": "the rows of a jacobian are computed one by one",
     "example_names": "messages are told apart by their numbers",
     "case.strict": "predicates are evaluated in order",
