@@ -2,7 +2,7 @@
 # behind berth/custom_op.h and berth/backend.h. They are the same files but for their #include
 # lines. A plug-in is opened only by the library whose headers it was built with: their hash is the
 # build id of both.
-set(BERTH_SEAM_HEADERS base/clock base/denormals base/environment
+set(BERTH_SEAM_HEADERS base/clock base/environment
   device/allocator device/backend_registry device/block device/device device/device_id device/device_name
   device/failure_log device/gpu_layout device/inline_stream device/memory_space device/plugin device/runtime_config
   device/stream device/thread_stream

@@ -17,8 +17,6 @@
 #include <new>
 #include <utility>
 
-#include "base/denormals.h"
-
 namespace berth::python {
 
 class Gil {
@@ -32,7 +30,6 @@ class Gil {
   explicit operator bool() const { return thread_ != nullptr; }
 
  private:
-  const FlushDenormals numbers_{false};  // Python's code takes them for numbers
   PyGILState_STATE state_ = PyGILState_UNLOCKED;
   PyThreadState* thread_ = nullptr;
 };

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <mutex>
 
-#include "base/denormals.h"
 #include "base/immortal.h"
 #include "berth/config.h"
 #include "device/device_manager.h"
@@ -35,13 +34,11 @@ void name_current_thread(std::string name) {
 
 void enter_device_thread(const std::string& device, const CoreSet& cores) {
   name_current_thread("berth/" + device);
-  FlushDenormals::for_this_thread();
   bind_current_thread(cores);
 }
 
 void enter_host_thread() {
   name_current_thread("berth/host");
-  FlushDenormals::for_this_thread();
   bind_current_thread(host_cores());
 }
 

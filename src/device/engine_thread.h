@@ -1,9 +1,8 @@
 // Threads of the engine: each belongs to one device or to the host.
 //
 // A new thread calls one of these first, so that it carries its owner's name
-// (seen in /proc/self/task/*/comm), may run on its owner's cores alone, and
-// takes denormal numbers for 0. Threads of the user's program are never renamed
-// or bound. Thread-safe.
+// (seen in /proc/self/task/*/comm) and may run on its owner's cores alone.
+// Threads of the user's program are never renamed or bound. Thread-safe.
 
 #ifndef BERTH_DEVICE_ENGINE_THREAD_H_
 #define BERTH_DEVICE_ENGINE_THREAD_H_

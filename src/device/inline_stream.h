@@ -7,7 +7,6 @@
 #define BERTH_DEVICE_INLINE_STREAM_H_
 
 #include "base/clock.h"
-#include "base/denormals.h"
 #include "device/stream.h"
 
 namespace berth {
@@ -24,7 +23,6 @@ class InlineStream final : public Stream {
         if (work.drop) work.drop(work.context);
       }
     } drop{work};
-    const FlushDenormals flush;
     const double begin = work.time ? host_clock_us() : 0;
     work.run(work.context, *this);
     if (work.time) *work.time = {begin, host_clock_us()};

@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "base/checksum.h"
-#include "base/denormals.h"
 #include "base/diagnostics.h"
 #include "base/timeline.h"
 #include "berth/errors.h"
@@ -111,7 +110,6 @@ void run_inline(Device& device, const OpDef& op,
                   static_cast<int>(out.size()),
                   &context};
   locks.run([&] {
-    const FlushDenormals flush;
     try {
       if (kernel.def->parallel || !kernel.direct ||
           !run_in_parts(device, kernel.direct, call, c)) {
@@ -436,7 +434,6 @@ bool try_fast(const OpDef& op, std::span<const Tensor* const> in,
                          {r.data(), &r.shape, r.dtype}};
   KernelContext context;
   context.stream = &device->compute_stream();
-  const FlushDenormals flush;
   try {
     kernel({&op, attrs, views, &views[2], static_cast<int>(in.size()), 1,
             &context});

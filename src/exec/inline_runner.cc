@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/denormals.h"
 #include "exec/arena_guard.h"
 #include "exec/runners.h"
 #include "exec/watch_results.h"
@@ -30,7 +29,6 @@ class InlineRun final : public PreparedRun {
   }
 
   void launch() override {
-    const FlushDenormals flush;
     watches_ = watches_results();
     run_.sampled || watches_ ? run_all<true>() : run_all<false>();
   }

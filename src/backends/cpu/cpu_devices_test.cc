@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cfloat>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -93,32 +92,6 @@ void failure_is_kept() {
 
 TEST(CpuDevices, AFailureNamesTheDeviceAndCanBeCleared) {
   IN_A_FRESH_PROCESS(failure_is_kept());
-}
-
-// As TensorFlow's kernels do. The caller's own arithmetic stays as it was.
-void denormals_are_zero() {
-  two_shared_devices();
-  const std::vector<float> data = {1e-40f, 1, -1e-40f, 1e-20f};
-  volatile float half = 0.5f, smallest = FLT_MIN;
-  for (const char* where : {"/CPU:0", "/CPU:1"}) {
-    const auto on = device(where);
-    const Tensor x = constant(std::span<const float>(data), {4});
-    auto twice = function([](const Tensor& v) { return math::add(v, v); });
-    for (const Tensor& y : {math::add(x, x), twice(x)}) {
-      check(y.to_vector<float>() == std::vector<float>{0, 2, 0, 2e-20f},
-            "denormal operands are 0");
-    }
-    check(math::multiply(x, x).to_vector<float>()[3] == 0,
-          "denormal results are 0");
-    const Tensor row = reshape(x, {1, 4});
-    check(math::matmul(row, ones({4, 1})).to_vector<float>()[0] == 1,
-          "in products");
-    check(smallest * half > 0, "the thread of the caller computes with them");
-  }
-}
-
-TEST(CpuDevices, DenormalNumbersCountAsZero) {
-  IN_A_FRESH_PROCESS(denormals_are_zero());
 }
 
 // The other CPU device reads a value where it is, without a copy.

@@ -7,6 +7,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops.h"
 #include "backends/cpu/past_caches.h"
+#include "base/denormals.h"
 
 namespace berth::cpu {
 
@@ -19,6 +20,7 @@ float scalar(const KernelCall& c, int i) { return *c.in[i].as<float>(); }
 // computed aside, block by block.
 template <class Loop>
 void update(const KernelCall& c, Loop&& loop) {
+  const FlushDenormals flush;  // moments are not stuck there
   float* var = c.in[0].as<float>();
   const int64_t n = c.in[0].size();
   if (!c.attr<bool>("shared")) return loop(var, 0, n);

@@ -3,8 +3,6 @@
 #include <array>
 #include <vector>
 
-#include "base/denormals.h"
-
 namespace berth::sim {
 
 void run_translated(const AddressMap& map, const KernelCall& call,
@@ -30,7 +28,6 @@ void run_translated(const AddressMap& map, const KernelCall& call,
   translated.in = views;
   translated.out = views + call.num_in;
   translated.context = &context;
-  const FlushDenormals flush;  // as the CPU whose kernel this is
   kernel.run(translated);
 }
 
