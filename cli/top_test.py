@@ -23,7 +23,7 @@ with tempfile.TemporaryDirectory() as folder:
     code, out, _ = top(folder, "--json", BERTH_TOP="1")
     reading = json.loads(out)
     program, = reading["programs"]
-    assert code == 0 and "top --json" in program["program"] and program["input_wait_share"] == 0, out
+    assert code == 0 and " top " in program["program"] and program["input_wait_share"] == 0, out
     assert program["devices"] == [] and reading["problems"] == [], out  # it made none
     assert os.listdir(os.path.join(folder, "berth")) == []  # and removed its socket
     # A socket that nobody listens to, and a process that is not there.
