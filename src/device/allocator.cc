@@ -63,6 +63,8 @@ struct ThreadCache {
 constexpr ptrdiff_t kMostUntold = 64 << 10;
 
 constinit std::atomic<bool> g_tracks_peaks{false};
+// The thread gives back what it kept: its events are gone.
+constinit thread_local bool t_ended = false;
 
 void finish_all_of(Device& device) {
   finish(device.copy_stream().record());
@@ -171,7 +173,7 @@ class Allocator::Impl {
 
   // Adds the bytes in use to the timeline.
   void record(ptrdiff_t now) const {
-    if (device_ == nullptr) return;
+    if (device_ == nullptr || t_ended) return;
     const double at = host_clock_us();
     timeline::add(
         {at, at,
@@ -238,7 +240,6 @@ struct ThreadCaches {
 namespace {
 constinit thread_local ThreadCaches* t_caches
     __attribute__((tls_model("initial-exec"))) = nullptr;
-constinit thread_local bool t_ended = false;
 
 ThreadCache* make_cache(Allocator* allocator, int slot) {
   if (t_ended) return nullptr;
