@@ -352,7 +352,7 @@ class Clock {
           const double ready = ready_at(a, static_cast<int>(d));
           if (ready < 0) break;
           const double begin = std::max(ready, free[d]);
-          const double length = length_of(a);
+          const double length = times_.of(a);
           t.begin_us[d].push_back(begin);
           t.busy_us[d] += length;
           free[d] = end_[{a.stage, a.micro_batch, a.pass}] = begin + length;
@@ -371,20 +371,6 @@ class Clock {
   }
 
  private:
-  double length_of(const PipelineAction& a) const {
-    const auto s = static_cast<size_t>(a.stage);
-    switch (a.pass) {
-      case 'F':
-        return times_.forward[s];
-      case 'I':
-        return times_.input[s];
-      case 'W':
-        return times_.weight[s];
-      default:
-        return times_.input[s] + times_.weight[s];
-    }
-  }
-
   // -1: not yet known.
   double end_of(int stage, int micro_batch, const char* passes,
                 int device) const {
@@ -435,6 +421,20 @@ class Clock {
 };
 
 }  // namespace
+
+double PipelineTimes::of(const PipelineAction& a) const {
+  const auto s = static_cast<size_t>(a.stage);
+  switch (a.pass) {
+    case 'F':
+      return forward[s];
+    case 'I':
+      return input[s];
+    case 'W':
+      return weight[s];
+    default:
+      return input[s] + weight[s];
+  }
+}
 
 PipelineTiming time_of(const PipelineActions& actions,
                        const PipelineTimes& times) {

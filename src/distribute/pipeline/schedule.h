@@ -54,6 +54,7 @@ void check_actions(const PipelineActions& actions, const ScheduleShape& shape);
 struct PipelineTimes {
   std::vector<double> forward, input, weight;
   double hop = 0;
+  double of(const PipelineAction& action) const;
 };
 
 struct PipelineTiming {

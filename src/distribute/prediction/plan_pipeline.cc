@@ -58,8 +58,6 @@ StrategyPlan::PipelinePlan plan_pipeline(const Pipeline& pipeline, Graph traced,
   r.schedule = name_of(shape.schedule);
   r.micro_batches = micro_batches;
   r.instructions = str(actions);
-  const std::vector<double> ones(n, 1);
-  r.in_flight = time_of(actions, {ones, ones, ones}).in_flight;
   PipelineTimes t{std::vector<double>(n, 0), {}, {}};
   t.input = t.weight = t.forward;
   const StagePlaces places = pipeline.place(traced);
@@ -71,10 +69,12 @@ StrategyPlan::PipelinePlan plan_pipeline(const Pipeline& pipeline, Graph traced,
           prediction.simulation.busy_us[prediction.costs.costs.find(d.text())];
     }
     r.bubble = 1 - busy / (prediction.step_us * shape.devices);
-    r.bubble_of_stages = time_of(actions, t).bubble();
     const double work = micro_batches * 3.0;
     r.bubble_of_equal_stages = 1 - work / closed_form_us(shape, 1, 1, 1);
   }
+  const PipelineTiming timing = time_of(actions, t);
+  r.in_flight = timing.in_flight;
+  r.bubble_of_stages = timing.bubble();
   const auto layers = layers_of(places, traced, n);
   for (size_t s = 0; s < n; ++s) {
     const int device = shape.device_of(static_cast<int>(s));

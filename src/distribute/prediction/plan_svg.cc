@@ -56,13 +56,8 @@ std::string StrategyPlan::PipelinePlan::svg() const {
         fmt::format("<text x=\"4\" y=\"{:.0f}\">device {}</text>\n", y + 16, d);
     for (size_t k = 0; k < actions[d].size(); ++k) {
       const PipelineAction& a = actions[d][k];
-      const auto stage = static_cast<size_t>(a.stage);
-      const double us = a.pass == 'F'   ? t.forward[stage]
-                        : a.pass == 'I' ? t.input[stage]
-                        : a.pass == 'W' ? t.weight[stage]
-                                        : t.input[stage] + t.weight[stage];
       const double x = kLeft + scale * timing.begin_us[d][k];
-      const double width = scale * us;
+      const double width = scale * t.of(a);
       s += fmt::format(
           "<g class=\"box {0}\"><title>{1}{2}{3}</title><rect "
           "x=\"{4:.1f}\" y=\"{5:.0f}\" width=\"{6:.1f}\" "
