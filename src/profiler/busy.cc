@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "profiler/tasks.h"
+
 namespace berth::profiler {
 
 Intervals compute_of(const EventIndex& x, int32_t device) {
@@ -37,12 +39,13 @@ OverlapShare overlap(const EventIndex& x, EventClass of) {
 }
 
 std::vector<TaskLag> lags(const EventIndex& x) {
-  // Arrivals at the k-th sum of a name, by task.
+  // Arrivals at the k-th exchange of a name, by task.
   std::map<std::pair<std::string, int64_t>, std::map<std::string, double>>
       meets;
   std::map<std::pair<std::string, std::string>, int64_t> seen;
   for (size_t e = 0; e < x.events.size(); ++e) {
     if (x.classes[e] != EventClass::kSum || !x.counts[e]) continue;
+    if (!exchange_event(x.events[e].name).enters) continue;
     const std::string& task = x.tasks[x.track[e]];
     const int64_t k = seen[{x.events[e].name, task}]++;
     meets[{x.events[e].name, k}].emplace(task, x.events[e].begin_us);

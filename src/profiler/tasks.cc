@@ -3,6 +3,8 @@
 #include "profiler/tasks.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <regex>
@@ -31,30 +33,42 @@ void shorten_devices(std::vector<TimelineEvent>* events) {
 
 namespace {
 
-// The sums of a task by name, run, and which one of these.
-using SumKey = std::tuple<std::string_view, int64_t, int64_t>;
-using Sums = std::map<SumKey, const TimelineEvent*>;
+// When a task began to enter an exchange, and had left it.
+struct Exchange {
+  double entered_us = std::nan(""), left_us = std::nan("");
+};
 
-Sums sums_of(const TaskEvents& task) {
-  Sums sums;
+// The exchanges of a task by name, run, and which one of these.
+using ExchangeKey = std::tuple<std::string, int64_t, int64_t>;
+using Exchanges = std::map<ExchangeKey, Exchange>;
+
+Exchanges exchanges_of(const TaskEvents& task) {
+  Exchanges all;
   std::map<std::pair<std::string_view, int64_t>, int64_t> seen;
   for (const TimelineEvent& e : task.events) {
     if (e.kind != "sum" || e.simulated) continue;
-    sums[{e.name, e.run, seen[{e.name, e.run}]++}] = &e;
+    const ExchangeEvent part = exchange_event(e.name);
+    if (part.exchange.empty()) continue;
+    Exchange& at = all[{part.exchange, e.run, seen[{e.name, e.run}]++}];
+    (part.enters ? at.entered_us : at.left_us) =
+        part.enters ? e.begin_us : e.end_us;
   }
-  return sums;
+  std::erase_if(all, [](const auto& e) {
+    return std::isnan(e.second.entered_us + e.second.left_us);
+  });
+  return all;
 }
 
-TaskClock clock_of(const std::string& task, const Sums& first,
-                   const Sums& own) {
+TaskClock clock_of(const std::string& task, const Exchanges& first,
+                   const Exchanges& own) {
   TaskClock clock = {task};
   double least = -std::numeric_limits<double>::infinity(), most = -least;
-  for (const auto& [key, e] : own) {
+  for (const auto& [key, at] : own) {
     const auto other = first.find(key);
     if (other == first.end()) continue;
     ++clock.messages;
-    least = std::max(least, other->second->begin_us - e->end_us);
-    most = std::min(most, other->second->end_us - e->begin_us);
+    least = std::max(least, other->second.entered_us - at.left_us);
+    most = std::min(most, other->second.left_us - at.entered_us);
   }
   if (clock.messages == 0) return clock;
   const bool is_common = least <= 0 && most >= 0;
@@ -65,12 +79,23 @@ TaskClock clock_of(const std::string& task, const Sums& first,
 
 }  // namespace
 
+ExchangeEvent exchange_event(const std::string& name) {
+  for (const char* end : {"/start", "/end"}) {
+    const size_t at = name.rfind(end);
+    if (at == name.npos) continue;
+    const std::string number = name.substr(at + std::strlen(end));
+    if (!number.empty() && number[0] != '_') continue;
+    return {name.substr(0, at) + number, end[1] == 's'};
+  }
+  return {};
+}
+
 std::vector<TaskClock> clocks_of(const std::vector<TaskEvents>& all) {
   std::vector<TaskClock> clocks;
   if (all.size() < 2) return clocks;
-  const Sums first = sums_of(all[0]);
+  const Exchanges first = exchanges_of(all[0]);
   for (const TaskEvents& task : all) {
-    clocks.push_back(clock_of(task.task, first, sums_of(task)));
+    clocks.push_back(clock_of(task.task, first, exchanges_of(task)));
   }
   clocks[0].error_us = 0;
   return clocks;
