@@ -344,7 +344,8 @@ class PipelineStrategy(Strategy):
 
     devices: of one type. schedule: "gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v". stages: names of the layers
     with which each stage but the first begins, in the order of the model; without them device scopes of the
-    model ("/GPU:1": the second device) divide it. instructions: a line per device, such as "0F0 0F1 0B0 0B1".
+    model ("/GPU:1": the second device) divide it, and without these the first step cuts it by what layers cost and
+    devices hold. instructions: a line per device, such as "0F0 0F1 0B0 0B1".
     slices: results have the same bits for any number of micro-batches and devices.
     """
 

@@ -17,7 +17,7 @@ def losses(strategy):
 """
 
 
-@pytest.mark.parametrize("options", ["schedule='gpipe', stages=['b']", "stages=['c']", "schedule='zb-h1', stages=['b']",
+@pytest.mark.parametrize("options", ["schedule='gpipe', stages=['b']", "schedule='1f1b'", "stages=['c']", "schedule='zb-h1', stages=['b']",
                                      "schedule='zb-v', stages=['d', 'b', 'c']"])
 def test_fit_is_that_of_one_device(run_script, options):
     done = run_script(FIT + f"""

@@ -19,16 +19,17 @@ VariableHold::~VariableHold() {
   if (handle_.defined()) --variable_state(handle_).holds;
 }
 
-bool can_move(const VariableState& s) {
-  return s.holds == 0 && !s.torn && s.strategy == nullptr && s.parts.empty() &&
+bool can_move(const VariableState& s, const void* strategy) {
+  return s.holds == 0 && !s.torn && s.strategy == strategy && s.parts.empty() &&
          s.mirrors.empty() && s.home == nullptr;
 }
 
-bool move_variable(const Tensor& handle, Device& device) {
+bool move_variable(const Tensor& handle, Device& device,
+                   const void* strategy) {
   VariableState& state = variable_state(handle);
   const std::unique_lock lock(state.mutex);
   if (state.device == &device) return true;
-  if (!can_move(state)) return false;
+  if (!can_move(state, strategy)) return false;
   const size_t size = state.size_bytes();
   BlockRef fresh = BlockRef::adopt(allocate_lasting(device.allocator(), size));
   name_holder(fresh.get(),

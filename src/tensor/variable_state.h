@@ -107,14 +107,15 @@ class VariableHold {
   Tensor handle_;
 };
 
-// True when the variable could be put on another device: nobody holds it, no
-// strategy has it, and it is not torn.
-bool can_move(const VariableState& state);
+// True when the variable could be put on another device: nobody holds it, it is
+// not torn, and no strategy has it but this one, which has it on one device.
+bool can_move(const VariableState& state, const void* strategy = nullptr);
 
 // Gives the variable storage on `device`, with its value. False, and nothing
 // changes: it cannot be moved. Waits for work that uses it. Throws
 // errors::ResourceExhausted.
-bool move_variable(const Tensor& handle, Device& device);
+bool move_variable(const Tensor& handle, Device& device,
+                   const void* strategy = nullptr);
 
 // Marks the state torn: a run that was writing it failed because of `why`.
 void mark_torn(VariableState& state, std::string why);

@@ -64,9 +64,10 @@ Pipeline::Pipeline(PipelineOptions options, std::vector<DeviceId> devices,
 
 ScheduleShape Pipeline::shape(int micro_batches) const {
   const auto n = static_cast<int>(devices_.size());
-  const int stages = options_.stages.empty()
-                         ? n
-                         : static_cast<int>(options_.stages.size()) + 1;
+  const bool two = options_.schedule == PipelineSchedule::kZbV ||
+                   options_.schedule == PipelineSchedule::kInterleaved1F1B;
+  const int stages = is_open() ? (two ? 2 * n : n)
+                               : static_cast<int>(options_.stages.size()) + 1;
   return {options_.schedule, n, stages, micro_batches};
 }
 
@@ -91,9 +92,11 @@ std::string Pipeline::device_name(int stage) const {
 }
 
 std::string Pipeline::device_of_layer(const std::string& path) {
-  if (options_.stages.empty()) return "";
   const std::lock_guard lock(mutex_);
-  const auto [it, fresh] = stage_of_layer_.try_emplace(path, begun_);
+  const auto [it, fresh] =
+      stage_of_layer_.try_emplace(path, is_open() ? -1 : begun_);
+  if (fresh && is_open()) order_.push_back(path);
+  if (is_open()) return it->second < 0 ? "" : device_name(it->second);
   if (fresh) {
     order_.push_back(path);
     const auto next = static_cast<size_t>(begun_);
@@ -106,14 +109,15 @@ std::string Pipeline::device_of_layer(const std::string& path) {
 int Pipeline::stage_of_layer(const std::string& path) const {
   for (std::string p = path; !p.empty(); p = path_of(p)) {
     const auto it = stage_of_layer_.find(p);
-    if (it != stage_of_layer_.end()) return it->second;
+    if (it != stage_of_layer_.end() && it->second >= 0) return it->second;
   }
   return -1;
 }
 
 // -1: its inputs decide.
 int Pipeline::stage_of(const Node& node) const {
-  if (!options_.stages.empty()) return stage_of_layer(path_of(node.name));
+  const int stage = stage_of_layer(path_of(node.name));
+  if (stage >= 0 || !is_open()) return stage;
   if (node.requested.empty()) return -1;
   if (node.requested.is_cpu() && !devices_[0].is_cpu()) return -1;
   return node.requested.name().id.value_or(0);
@@ -130,8 +134,20 @@ void Pipeline::check_layers_seen() const {
       fmt::join(order_, ", ")));
 }
 
-// With device scopes alone it is easily forgotten.
+// Device scopes may leave a device out.
 void Pipeline::check_all_asked_for(const std::vector<StagePlace>& at) const {
+  const ScheduleShape one = shape(1);
+  const bool cut =
+      std::any_of(stage_of_layer_.begin(), stage_of_layer_.end(),
+                  [](const auto& layer) { return layer.second >= 0; });
+  if (is_open() && !cut && one.stages > one.devices) {
+    throw errors::InvalidArgument(fmt::format(
+        "PipelineStrategy{}: schedule {} has {} stages on each device, which "
+        "device scopes cannot say; expected .stages with the layers that begin "
+        "a stage",
+        where_text(nullptr, site_), name_of(options_.schedule),
+        one.stages / one.devices));
+  }
   for (int32_t s = 0; options_.stages.empty() && s < shape(1).stages; ++s) {
     if (std::any_of(at.begin(), at.end(),
                     [&](const StagePlace& p) { return p.stage == s; })) {

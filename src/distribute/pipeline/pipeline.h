@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "distribute/pipeline/balance.h"
 #include "distribute/pipeline/schedule.h"
 #include "graph/graph.h"
 
@@ -42,19 +43,35 @@ class Pipeline {
 
   // The device of a layer, "/GPU:1" counted within the pipeline, when it is
   // called: one that was not seen before belongs to the stage that began last.
-  // "": device scopes decide.
+  // "": device scopes or cut_stages() decide.
   std::string device_of_layer(const std::string& path);
+
+  // Whether the options name no stages. Variables that are made outside of
+  // device scopes then wait on the host for move_variables().
+  bool is_open() const { return options_.stages.empty(); }
+
+  // If neither the options nor device scopes say where stages begin: cuts the
+  // layers of this step, unless that is done. Throws errors::InvalidArgument
+  // for fewer layers than stages.
+  void cut_stages(const Graph& graph);
 
   // Gives every node of a step a stage, and makes it request the device of
   // that. Throws errors::InvalidArgument for a layer of the options that the
   // model lacks, and for a node in a stage before that of its inputs.
   StagePlaces place(Graph& graph) const;
 
+  // Puts variables that strategy `owner` made outside of device scopes on the
+  // device of the stage that reads them, those that none reads on the first.
+  // Throws errors::FailedPrecondition if another plan uses one elsewhere.
+  void move_variables(const Graph& graph, const StagePlaces& places,
+                      const void* owner) const;
+
  private:
   // Whether a backward pass is run in two halves.
   bool splits_backward() const;
   int stage_of(const Node& node) const;
   int stage_of_layer(const std::string& path) const;
+  std::vector<StageOn> stages_on(bool trains) const;
   std::string device_name(int stage) const;
   void check_layers_seen() const;
   void check_all_asked_for(const std::vector<StagePlace>& at) const;

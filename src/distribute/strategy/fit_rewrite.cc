@@ -65,8 +65,10 @@ void FitRewrite::apply(Graph& graph) const {
 
 // Splits off micro-batches and orders them by the schedule.
 SplitReport FitRewrite::pipelined(Graph& graph) const {
-  const Pipeline& pipeline = *core_->pipeline();
+  Pipeline& pipeline = *core_->pipeline();
+  pipeline.cut_stages(graph);
   const StagePlaces places = pipeline.place(graph);
+  pipeline.move_variables(graph, places, core_.get());
   const bool trains = std::any_of(places.begin(), places.end(), [](auto& at) {
     return at.second.pass != 'F';
   });

@@ -69,7 +69,9 @@ std::vector<PipelineOptions> schedules() {
            .schedule = kInterleaved1F1B,
            .stages = {"b", "c", "d"}},
           {.micro_batches = 3, .schedule = kZbH1, .stages = {"c"}},
-          {.micro_batches = 4, .schedule = kZbV, .stages = {"b", "c", "d"}}};
+          {.micro_batches = 4, .schedule = kZbV, .stages = {"b", "c", "d"}},
+          {.micro_batches = 4},
+          {.micro_batches = 4, .schedule = kZbV}};
 }
 
 void equals_one_device(const std::vector<std::string>& devices) {
@@ -321,7 +323,7 @@ void refusals() {
       },
       "3 stages on 2 devices; schedule 1f1b expects 2");
   refuses<errors::InvalidArgument>(
-      [&] { made({.schedule = kZbV}); },
+      [&] { made({.schedule = kZbV, .stages = {"a"}}); },
       "2 stages on 2 devices; schedule zb-v expects 4");
   refuses<errors::InvalidArgument>(
       [&] {
@@ -345,10 +347,31 @@ void refusals() {
     clear_session();
     const PipelineStrategy pipe = made({});
     const auto scope = pipe.scope();
+    const auto on = device("/GPU:0");
     Sequential model = five_layers();
     refuses<errors::InvalidArgument>(
         [&] { fit_once(model); },
         "nothing in the model asks for device 1 of 2; expected .stages");
+  }
+  {
+    clear_session();
+    const PipelineStrategy pipe = made({.schedule = kZbV});
+    const auto scope = pipe.scope();
+    Sequential model({named_dense(8, "a"), Dense(3, {.name = "out"})});
+    refuses<errors::InvalidArgument>(
+        [&] { fit_once(model); },
+        "4 stages for a model of 2 layers (a, out); expected at least as many");
+  }
+  {
+    clear_session();
+    const PipelineStrategy pipe = made({.schedule = kZbV});
+    const auto scope = pipe.scope();
+    const auto on = device("/GPU:0");
+    Sequential model = five_layers();
+    refuses<errors::InvalidArgument>(
+        [&] { fit_once(model); },
+        "schedule zb-v has 2 stages on each device, which device scopes cannot "
+        "say; expected .stages");
   }
   clear_session();
   const PipelineStrategy pipe = made({.stages = {"nowhere"}});
@@ -358,6 +381,41 @@ void refusals() {
       [&] { fit_once(model); },
       "begins with layer \"nowhere\", which the model does not call after "
       "\"its input\"; expected some of sequential, a, b, c, d, out");
+}
+
+// Nobody says where stages begin. 12 MiB of weights, and their gradients, on
+// GPUs of 20 MiB; the middle layers cost most.
+void cut_by_itself() {
+  const config::PhysicalDevice gpu = [] {
+    config::set_simulated_devices("GPUx1");
+    return config::list_physical_devices("GPU")[0];
+  }();
+  config::set_logical_device_configuration(
+      gpu, {{.memory_limit_mb = 20}, {.memory_limit_mb = 20}});
+  const PipelineStrategy pipe({"/GPU:0", "/GPU:1"}, {.micro_batches = 2});
+  const auto scope = pipe.scope();
+  Sequential model({InputLayer({64}), named_dense(1024, "in"),
+                    named_dense(1024, "a"), named_dense(1024, "b"),
+                    named_dense(1024, "c"), Dense(3, {.name = "out"})});
+  model.compile({.optimizer = "sgd", .loss = loss()});
+  const distribute::StrategyPlan plan = pipe.plan(model, 8);
+  const auto& stages = plan.pipeline.stages;
+  check(stages.size() == 2, "two stages");
+  check(stages[0].layers == std::vector<std::string>{"in", "a"} ||
+            stages[0].layers == std::vector<std::string>{"in", "a", "b"},
+        plan.str());
+  model.fit(numbers({32, 64}), classes(32, 3), {.batch_size = 8, .verbose = 0});
+  for (const Variable& v : model.trainable_weights()) {
+    const std::string layer = v.name().substr(0, v.name().find('/'));
+    const auto& first = stages[0].layers;
+    const bool early =
+        std::find(first.begin(), first.end(), layer) != first.end();
+    check(v.device().ends_with(early ? "GPU:0" : "GPU:1"),
+          v.name() + " on " + v.device());
+  }
+}
+TEST(PipelineFit, CutsAModelThatNoDeviceHolds) {
+  IN_A_FRESH_PROCESS(cut_by_itself());
 }
 
 TEST(PipelineFit, WhatDoesNotFitIsRefused) { IN_A_FRESH_PROCESS(refusals()); }

@@ -1,0 +1,237 @@
+// Stages that nobody named: the layers of a step are cut by what they cost, and
+// variables follow their layers.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/where.h"
+#include "berth/errors.h"
+#include "device/device_manager.h"
+#include "distribute/pipeline/pipeline.h"
+#include "exec/measure_costs.h"
+#include "tensor/variable_state.h"
+
+namespace berth::distribute {
+
+namespace {
+
+bool is_read(const Node& n) { return n.op->kind() == OpKind::kReadVariable; }
+
+// The node of the variable that a value is, or is read from; -1: of none.
+int32_t variable_of(const Graph& graph, ValueRef v) {
+  if (is_read(graph[v.node])) v = graph[v.node].inputs[0];
+  return graph[v.node].variable.defined() ? v.node : -1;
+}
+
+// By variable's node, the least of the numbers of the nodes that use it; of one
+// that only an update uses, that of the others in the update. -1: none.
+std::vector<int32_t> number_of_variables(const Graph& graph,
+                                         const std::vector<int32_t>& number) {
+  std::vector<int32_t> of(graph.nodes.size(), -1);
+  for (int32_t i = 0; i < graph.size(); ++i) {
+    if (graph[i].follows >= 0 || number[i] < 0 || is_read(graph[i])) continue;
+    for (const ValueRef& v : graph[i].inputs) {
+      const int32_t at = variable_of(graph, v);
+      if (at >= 0 && (of[at] < 0 || number[i] < of[at])) of[at] = number[i];
+    }
+  }
+  for (const Node& n : graph.nodes) {
+    if (!n.op->update()) continue;
+    int32_t most = -1;
+    for (const ValueRef& v : n.inputs) {
+      const int32_t at = variable_of(graph, v);
+      if (at >= 0) most = std::max(most, of[at]);
+    }
+    for (const ValueRef& v : n.inputs) {
+      const int32_t at = variable_of(graph, v);
+      if (at >= 0 && of[at] < 0) of[at] = most;
+    }
+  }
+  return of;
+}
+
+// The layers of one step and what they cost.
+class Layers {
+ public:
+  Layers(const Graph& graph, const std::map<std::string, int>& known)
+      : graph_(graph), unit_(graph.nodes.size(), -1) {
+    std::map<std::string, int32_t> seen;
+    for (int32_t i = 0; i < graph.size(); ++i) {
+      const Node& n = graph[i];
+      if (n.op->graph_only() || is_read(n)) continue;
+      if (n.follows >= 0) {
+        unit_[i] = unit_[n.follows];
+        continue;
+      }
+      int32_t unit = -1;
+      for (const ValueRef& v : n.inputs) unit = std::max(unit, unit_[v.node]);
+      std::string path = n.name;
+      do {
+        const size_t end = path.rfind('/');
+        path.resize(end == path.npos ? 0 : end);
+      } while (!path.empty() && known.count(path) == 0);
+      if (!path.empty()) {
+        const auto [it, fresh] =
+            seen.try_emplace(path, static_cast<int32_t>(names_.size()));
+        if (fresh) names_.push_back(path);
+        unit = std::max(unit, it->second);
+      }
+      unit_[i] = unit;
+    }
+  }
+
+  const std::vector<std::string>& names() const { return names_; }
+
+  UnitCosts costs(const Machine& machine, const std::vector<int32_t>& devices,
+                  int micro_batches) const {
+    const CostTable table = estimate_costs(graph_, machine);
+    const size_t n = names_.size();
+    UnitCosts c{std::vector(devices.size(), std::vector<double>(n, 0)),
+                std::vector<int64_t>(n, 0), std::vector<int64_t>(n, 0),
+                std::vector<int64_t>(n, 0)};
+    const auto users = graph_.users();
+    const std::vector<int32_t> of = number_of_variables(graph_, unit_);
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      const Node& node = graph_[i];
+      if (node.variable.defined()) {
+        const VariableState& v = variable_state(node.variable);
+        const bool summed = v.trainable && trains();
+        if (of[i] >= 0) {
+          c.kept_bytes[of[i]] +=
+              static_cast<int64_t>(v.size_bytes()) * (summed ? 2 : 1);
+        }
+        continue;
+      }
+      const int32_t unit = unit_[i];
+      if (unit < 0) continue;
+      for (size_t d = 0; d < devices.size(); ++d) {
+        const double us = table.time(i, devices[d]).us;
+        if (us < kNoKernel) c.us[d][unit] += us;
+      }
+      if (node.follows >= 0 || node.op->kind() != OpKind::kCompute) continue;
+      int64_t bytes = 0;
+      for (size_t o = 0; o < node.outputs.size(); ++o) {
+        bytes += table.bytes_of({i, static_cast<int32_t>(o)});
+      }
+      bytes /= micro_batches;
+      int32_t last = unit;
+      bool kept = false;
+      for (const int32_t u : users[i]) {
+        kept = kept || graph_[u].follows >= 0;
+        if (graph_[u].follows < 0) last = std::max(last, unit_[u]);
+      }
+      if (kept) c.passing_bytes[unit] += bytes;
+      for (int32_t u = unit; u < last; ++u) c.sent_bytes[u] += bytes;
+    }
+    return c;
+  }
+
+  bool trains() const {
+    return std::any_of(graph_.nodes.begin(), graph_.nodes.end(),
+                       [](const Node& n) { return n.follows >= 0; });
+  }
+
+ private:
+  const Graph& graph_;
+  std::vector<std::string> names_;  // by unit
+  std::vector<int32_t> unit_;       // by node; -1: of no layer
+};
+
+}  // namespace
+
+std::vector<StageOn> Pipeline::stages_on(bool trains) const {
+  const ScheduleShape s = shape(options_.micro_batches);
+  const std::vector<double> one(static_cast<size_t>(s.stages), 1);
+  const PipelineTiming timing =
+      time_of(actions(options_.micro_batches), {one, one, one, 0});
+  const Machine machine = this_machine();
+  const double copies = options_.micro_batches * (trains ? 2.0 : 1.0);
+  std::vector<StageOn> stages;
+  for (int k = 0; k < s.stages; ++k) {
+    const auto d = static_cast<size_t>(s.device_of(k));
+    const int per_device = s.stages / s.devices;
+    Device& device = DeviceManager::get().lookup(devices_[d].name());
+    const int32_t to = machine.find(devices_[d].text());
+    const auto before = static_cast<size_t>(s.device_of(std::max(k - 1, 0)));
+    const int32_t from = machine.find(devices_[before].text());
+    const LinkCost link = machine.link(from, to);
+    const bool near = from == to;
+    stages.push_back(
+        {static_cast<int32_t>(d),
+         static_cast<int64_t>(device.allocator().info().limit_bytes) /
+             per_device,
+         (timing.in_flight[d] + per_device - 1) / per_device,
+         machine.devices[static_cast<size_t>(to)].copies == CopyRule::kOverlap,
+         [link, near, copies](int64_t bytes) {
+           return near ? 0 : copies * link.time_us(bytes);
+         }});
+  }
+  return stages;
+}
+
+void Pipeline::cut_stages(const Graph& graph) {
+  if (!is_open()) return;
+  const std::lock_guard lock(mutex_);
+  const bool said =
+      std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& n) {
+        return n.follows < 0 && n.op->kind() == OpKind::kCompute &&
+               stage_of(n) >= 0;
+      });
+  if (said) return;  // by device scopes, or before
+  const Layers layers(graph, stage_of_layer_);
+  const std::vector<std::string>& names = layers.names();
+  const std::vector<StageOn> stages = stages_on(layers.trains());
+  if (names.size() < stages.size()) {
+    throw errors::InvalidArgument(
+        fmt::format("PipelineStrategy{}: {} stages for a model of {} layer{} "
+                    "({}); expected "
+                    "at least as many layers, or fewer devices",
+                    where_text(nullptr, site_), stages.size(), names.size(),
+                    names.size() == 1 ? "" : "s", fmt::join(names, ", ")));
+  }
+  const Machine machine = this_machine();
+  std::vector<int32_t> numbers;
+  for (const DeviceId d : devices_) numbers.push_back(machine.find(d.text()));
+  const StageCut cut = balanced_cut(
+      layers.costs(machine, numbers, options_.micro_batches), stages);
+  for (size_t s = 0; s < stages.size(); ++s) {
+    const size_t end = s + 1 < stages.size()
+                           ? static_cast<size_t>(cut.begin[s + 1])
+                           : names.size();
+    for (auto u = static_cast<size_t>(cut.begin[s]); u < end; ++u) {
+      stage_of_layer_[names[u]] = static_cast<int>(s);
+    }
+  }
+}
+
+void Pipeline::move_variables(const Graph& graph, const StagePlaces& places,
+                              const void* owner) const {
+  if (!is_open()) return;
+  std::vector<int32_t> stage(graph.nodes.size(), -1);
+  for (int32_t i = 0; i < graph.size(); ++i) {
+    const auto it = places.find(graph[i].name);
+    if (it != places.end()) stage[i] = it->second.stage;
+  }
+  const std::vector<int32_t> of = number_of_variables(graph, stage);
+  for (int32_t i = 0; i < graph.size(); ++i) {
+    const Tensor& handle = graph[i].variable;
+    if (!handle.defined()) continue;
+    const VariableState& v = variable_state(handle);
+    Device& host = DeviceManager::get().host();
+    if (v.strategy != owner || v.asked || v.device != &host) continue;
+    const int at = shape(1).device_of(std::max(of[i], 0));
+    Device& device =
+        DeviceManager::get().lookup(devices_[static_cast<size_t>(at)].name());
+    if (move_variable(handle, device, owner)) continue;
+    throw errors::FailedPrecondition(fmt::format(
+        "PipelineStrategy{}: variable \"{}\" was to move to {}, and a plan "
+        "that "
+        "was made before uses it; expected the first step to be the strategy's",
+        where_text(nullptr, site_), v.name, device.short_name()));
+  }
+}
+
+}  // namespace berth::distribute
