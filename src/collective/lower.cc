@@ -7,8 +7,8 @@
 
 #include "berth/errors.h"
 #include "collective/device_allreduce.h"
-#include "collective/process_allreduce.h"
 #include "collective/shared_memory.h"
+#include "collective/task_buckets.h"
 #include "device/memory_space.h"
 #include "tensor/variable_state.h"
 
@@ -250,7 +250,7 @@ void lower_in_turn(Emit& emit, std::vector<Packer::Packed*> list) {
 }  // namespace
 
 void lower_collectives(Graph& graph, double timeout_seconds) {
-  lower_process_allreduce(graph, timeout_seconds);
+  lower_task_reductions(graph, timeout_seconds);
   Packer packer(graph);
   auto packed = packer.run();
   if (packed.empty()) return;

@@ -1,5 +1,5 @@
 // Ops where the tasks of a cluster meet: what a strategy's rewrite asks for,
-// and what that is lowered to (collective/process_allreduce.h).
+// and what that is lowered to (collective/task_buckets.h).
 
 #include "ops/families.h"
 

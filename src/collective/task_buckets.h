@@ -10,16 +10,16 @@
 // a task run in that order, so no task waits at an End for a Start that another
 // End blocks. One thread.
 
-#ifndef BERTH_COLLECTIVE_PROCESS_ALLREDUCE_H_
-#define BERTH_COLLECTIVE_PROCESS_ALLREDUCE_H_
+#ifndef BERTH_COLLECTIVE_TASK_BUCKETS_H_
+#define BERTH_COLLECTIVE_TASK_BUCKETS_H_
 
 #include "graph/graph.h"
 
 namespace berth {
 
 // `timeout_seconds`: the limit of an exchange; 0: the cluster's default.
-void lower_process_allreduce(Graph& graph, double timeout_seconds = 0);
+void lower_task_reductions(Graph& graph, double timeout_seconds = 0);
 
 }  // namespace berth
 
-#endif  // BERTH_COLLECTIVE_PROCESS_ALLREDUCE_H_
+#endif  // BERTH_COLLECTIVE_TASK_BUCKETS_H_

@@ -1,4 +1,4 @@
-#include "collective/process_allreduce.h"
+#include "collective/task_buckets.h"
 
 #include <algorithm>
 #include <atomic>
@@ -306,7 +306,7 @@ class TaskLowering {
 
 }  // namespace
 
-void lower_process_allreduce(Graph& graph, double timeout_seconds) {
+void lower_task_reductions(Graph& graph, double timeout_seconds) {
   const std::vector<TaskBucket> buckets = TaskPacker(graph).run();
   if (buckets.empty()) return;
   TaskLowering(graph, timeout_seconds).run(buckets);
