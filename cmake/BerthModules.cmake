@@ -67,6 +67,19 @@ function(berth_module target path)
   endif()
 endfunction()
 
+# Tests of modules have the same flags: they read cmake/precompiled_tests.h once, with the first one.
+function(berth_precompile_test name)
+  get_property(first GLOBAL PROPERTY BERTH_FIRST_TEST)
+  if(NOT BERTH_UNITY)
+    return()
+  elseif(first)
+    target_precompile_headers(${name} REUSE_FROM ${first})
+  else()
+    target_precompile_headers(${name} PRIVATE ${berth_SOURCE_DIR}/cmake/precompiled_tests.h)
+    set_property(GLOBAL PROPERTY BERTH_FIRST_TEST ${name})
+  endif()
+endfunction()
+
 # One gtest program that may include the headers of every module. A module's tests have the ctest
 # label `unit`, others `suite`; ./dev check runs those whose name does not say Slow or Stress.
 # Unit tests that are made of more of Berth than the library, parts of plug-ins and of the command
@@ -83,6 +96,9 @@ function(berth_test name)
   berth_flags(${name})
   add_dependencies(${name} berth_planner)  # which libberth opens for placement "auto"
   target_compile_options(${name} PRIVATE ${BERTH_TEST_FLAGS})
+  if(berth_test_of_library)
+    berth_precompile_test(${name})
+  endif()
   target_include_directories(${name} PRIVATE ${berth_SOURCE_DIR}/src ${berth_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE berth GTest::gtest GTest::gtest_main fmt::fmt
     nlohmann_json::nlohmann_json ZLIB::ZLIB)

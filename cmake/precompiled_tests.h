@@ -1,0 +1,5 @@
+// What most tests read.
+
+#include <gtest/gtest.h>
+
+#include "berth/berth.h"
