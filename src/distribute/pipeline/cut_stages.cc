@@ -32,8 +32,11 @@ std::vector<int32_t> number_of_variables(const Graph& graph,
                                          const std::vector<int32_t>& number) {
   std::vector<int32_t> of(graph.nodes.size(), -1);
   for (int32_t i = 0; i < graph.size(); ++i) {
-    if (graph[i].follows >= 0 || number[i] < 0 || is_read(graph[i])) continue;
-    for (const ValueRef& v : graph[i].inputs) {
+    const Node& n = graph[i];
+    if (n.follows >= 0 || number[i] < 0 || is_read(n) || n.op->update()) {
+      continue;
+    }
+    for (const ValueRef& v : n.inputs) {
       const int32_t at = variable_of(graph, v);
       if (at >= 0 && (of[at] < 0 || number[i] < of[at])) of[at] = number[i];
     }
@@ -94,6 +97,8 @@ class Layers {
                 std::vector<int64_t>(n, 0)};
     const auto users = graph_.users();
     const std::vector<int32_t> of = number_of_variables(graph_, unit_);
+    // A variable, its gradient, and what a micro-batch adds to that.
+    const int copies = micro_batches > 1 ? 3 : 2;
     for (int32_t i = 0; i < graph_.size(); ++i) {
       const Node& node = graph_[i];
       if (node.variable.defined()) {
@@ -101,7 +106,7 @@ class Layers {
         const bool summed = v.trainable && trains();
         if (of[i] >= 0) {
           c.kept_bytes[of[i]] +=
-              static_cast<int64_t>(v.size_bytes()) * (summed ? 2 : 1);
+              static_cast<int64_t>(v.size_bytes()) * (summed ? copies : 1);
         }
         continue;
       }
