@@ -25,7 +25,7 @@ class Balance {
     for (const auto& us : units.us) us_.push_back(sums_before(us));
   }
 
-  StageCut run() {
+  PipelineCut run() {
     const size_t n = units_.kept_bytes.size(), stages = stages_.size();
     // The best cut of the first `end` units into the stages up to s.
     std::vector<std::vector<Value>> best(stages,
@@ -47,7 +47,7 @@ class Balance {
         }
       }
     }
-    StageCut cut;
+    PipelineCut cut;
     cut.begin.resize(stages);
     size_t end = n;
     for (size_t s = stages; s-- > 0;) {
@@ -95,8 +95,8 @@ class Balance {
 
 }  // namespace
 
-StageCut balanced_cut(const UnitCosts& units,
-                      const std::vector<StageOn>& stages) {
+PipelineCut balanced_cut(const UnitCosts& units,
+                         const std::vector<StageOn>& stages) {
   return Balance(units, stages).run();
 }
 

@@ -30,7 +30,7 @@ struct StageOn {
   std::function<double(int64_t bytes)> receives;
 };
 
-struct StageCut {
+struct PipelineCut {
   std::vector<int32_t> begin;  // by stage: its first unit
   std::vector<double> us;      // by stage
   std::vector<int64_t> bytes;  // by stage
@@ -41,8 +41,8 @@ struct StageCut {
 // stage, among those that keep all limits; if none does, among those that
 // exceed them least. Needs at least as many units as stages. O(stages *
 // units^2).
-StageCut balanced_cut(const UnitCosts& units,
-                      const std::vector<StageOn>& stages);
+PipelineCut balanced_cut(const UnitCosts& units,
+                         const std::vector<StageOn>& stages);
 
 }  // namespace berth::distribute
 

@@ -84,7 +84,7 @@ TEST(BalancedCut, NoOtherCutIsBetter) {
   int exceed = 0;
   for (int k = 0; k < 3000; ++k) {
     const Drawn d = drawn(random, k % 2 == 1);
-    const StageCut cut = balanced_cut(d.units, d.stages);
+    const PipelineCut cut = balanced_cut(d.units, d.stages);
     std::pair<int64_t, double> best = {std::numeric_limits<int64_t>::max(), 0};
     every_cut(
         static_cast<int32_t>(d.units.kept_bytes.size()), d.stages.size(), {0},

@@ -200,7 +200,7 @@ void Pipeline::cut_stages(const Graph& graph) {
   const Machine machine = this_machine();
   std::vector<int32_t> numbers;
   for (const DeviceId d : devices_) numbers.push_back(machine.find(d.text()));
-  const StageCut cut = balanced_cut(
+  const PipelineCut cut = balanced_cut(
       layers.costs(machine, numbers, options_.micro_batches), stages);
   for (size_t s = 0; s < stages.size(); ++s) {
     const size_t end = s + 1 < stages.size()
