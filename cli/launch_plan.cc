@@ -27,6 +27,7 @@ constexpr int kMostLaunched = 1000;
 constexpr const char* kOfLaunchers[] = {"TF_CONFIG",
                                         "CLUSTER_SPEC",
                                         "BERTH_HOSTS",
+                                        "BERTH_JOBSET",
                                         "BERTH_JOBS",
                                         "BERTH_PORT",
                                         "BERTH_TASK_INDEX",
@@ -49,6 +50,7 @@ constexpr const char* kOfLaunchers[] = {"TF_CONFIG",
 bool of_another_launcher(std::string_view variable) {
   const std::string_view name = variable.substr(0, variable.find('='));
   return name.starts_with("OMPI_COMM_WORLD_") || name.starts_with("PMIX_") ||
+         name.starts_with("PET_") ||
          std::find(std::begin(kOfLaunchers), std::end(kOfLaunchers), name) !=
              std::end(kOfLaunchers);
 }

@@ -200,7 +200,8 @@ ClusterResolver TorchrunClusterResolver(Site site = Site::here());
 // port is derived from the name of the job, between 20000 and 29999.
 ClusterResolver MPIClusterResolver(Site site = Site::here());
 
-// The first of TF_CONFIG, CLUSTER_SPEC, BERTH_HOSTS, torchrun, MPI and Slurm
+// The first of TF_CONFIG, CLUSTER_SPEC, BERTH_HOSTS, BERTH_JOBSET (a JobSet of
+// Kubernetes), torchrun, MPI, Slurm and PET_NNODES (a TrainJob of Kubeflow)
 // that is set: inner launchers before those that started them, and Slurm before
 // MPI if both describe the same. A single process if none is set. Throws
 // errors::InvalidArgument if TF_CONFIG and CLUSTER_SPEC contradict each other;

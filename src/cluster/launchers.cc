@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "berth/errors.h"
 #include "cluster/checks.h"
 #include "cluster/node_list.h"
@@ -9,15 +11,6 @@
 
 namespace berth::cluster {
 
-namespace {
-
-constexpr int kMostPort = 65535;
-constexpr int kHostListPort = 2222;  // as in TensorFlow's clusters
-
-// Tasks per job, in order.
-using JobCounts = std::vector<std::pair<std::string, int>>;
-
-// "chief=1,worker=3"
 JobCounts read_job_counts(const std::string& what, const std::string& text,
                           Site site) {
   JobCounts counts;
@@ -39,7 +32,6 @@ JobCounts read_job_counts(const std::string& what, const std::string& text,
   return counts;
 }
 
-// Assigns addresses, in order of ranks, to jobs; `task` is that of `rank`.
 ClusterSpec assign(const std::string& what, const std::string& jobs_what,
                    JobCounts counts, const std::vector<std::string>& addresses,
                    int rank, TaskId* task, Site site) {
@@ -65,6 +57,8 @@ ClusterSpec assign(const std::string& what, const std::string& jobs_what,
   }
   return ClusterSpec::sparse(checked_jobs(what, jobs, site), site);
 }
+
+namespace {
 
 // The hosts of a step, and the number of tasks on each.
 struct Step {
@@ -170,10 +164,7 @@ ClusterResolver read_host_list(const Variables& v,
   const std::string hosts =
       options.hosts.empty() ? v.get("BERTH_HOSTS") : options.hosts;
   if (hosts.empty()) return r;
-  const int port = options.port != 0 ? options.port
-                   : v.has("BERTH_PORT")
-                       ? v.number("BERTH_PORT", 1, kMostPort, site)
-                       : kHostListPort;
+  const int port = options.port != 0 ? options.port : port_of_tasks(v, site);
   std::vector<std::string> addresses =
       expand_node_list("BERTH_HOSTS", hosts, site);
   for (std::string& a : addresses) a += fmt::format(":{}", port);
@@ -202,9 +193,16 @@ ClusterResolver read_host_list(const Variables& v,
   return r;
 }
 
-namespace {
+int port_of_tasks(const Variables& v, Site site) {
+  return v.has("BERTH_PORT") ? v.number("BERTH_PORT", 1, kMostPort, site)
+                             : 2222;
+}
 
-// For launchers that know ranks, but no addresses.
+std::string with_port(const std::string& host, int port) {
+  const bool bare = host.find(':') != std::string::npos && host[0] != '[';
+  return fmt::format(fmt::runtime(bare ? "[{}]:{}" : "{}:{}"), host, port);
+}
+
 ClusterResolver of_ranks(const std::string& source, int rank, int size,
                          const std::string& coordinator, Site site) {
   ClusterResolver r;
@@ -214,6 +212,8 @@ ClusterResolver of_ranks(const std::string& source, int rank, int size,
   r.rendezvous = coordinator;
   return r;
 }
+
+namespace {
 
 // Derives a port from the name of an OpenMPI job, for tasks of one host.
 int port_of(const std::string& name) {
@@ -230,18 +230,15 @@ ClusterResolver read_torchrun(const Variables& v, Site site) {
   if (!v.has("RANK") || !v.has("WORLD_SIZE")) return {.task = {"worker", 0}};
   const int size = v.number("WORLD_SIZE", 1, kMostTasks, site);
   const int rank = v.number("RANK", 0, size - 1, site);
-  std::string host = v.get("MASTER_ADDR");
+  const std::string host = v.get("MASTER_ADDR");
   if (host.empty()) {
     refuse(
         "RANK and WORLD_SIZE are set, but MASTER_ADDR is not; expected the "
         "host of rank 0",
         site);
   }
-  if (host.find(':') != std::string::npos && host[0] != '[') {
-    host = "[" + host + "]";
-  }
   const int port = v.number("MASTER_PORT", 1, kMostPort - 1, site) + 1;
-  const std::string address = fmt::format("{}:{}", host, port);
+  const std::string address = with_port(host, port);
   parse_address("MASTER_ADDR with the port above MASTER_PORT", address, site);
   ClusterResolver r = of_ranks("WORLD_SIZE", rank, size, address, site);
   if (v.has("LOCAL_RANK") && v.has("LOCAL_WORLD_SIZE")) {

@@ -49,7 +49,8 @@ int place(const ClusterResolver& r) {
 void note_others(const Variables& v, ClusterResolver* r, bool warn, Site site) {
   const int size = static_cast<int>(r->spec.tasks().size());
   for (const auto& other : {said(v, "RANK", "WORLD_SIZE"), said_by_mpi(v),
-                            said(v, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS")}) {
+                            said(v, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+                            said(v, "PET_NODE_RANK", "PET_NNODES")}) {
     if (!other || other->size <= 1) continue;
     if (other->size == size && other->rank == place(*r)) continue;
     const std::string text =
@@ -109,12 +110,22 @@ ClusterResolver read_environment(const Variables& v, Site site) {
     note_others(v, &r, true, site);
     return r;
   }
+  if (v.has("BERTH_JOBSET")) {
+    ClusterResolver r = read_jobset(v, site);
+    note_others(v, &r, true, site);
+    return r;
+  }
   ClusterResolver r = read_torchrun(v, site);
   const auto slurm = said(v, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS");
   if (r.spec.empty() && !says_rank_and_size(said_by_mpi(v), slurm)) {
     r = read_mpi(v, site);
   }
-  if (r.spec.empty()) return read_slurm(v, {}, site);
+  if (r.spec.empty()) {
+    r = read_slurm(v, {}, site);
+    if (!r.spec.empty()) return r;
+    r = read_pod_rank(v, site);
+  }
+  if (r.spec.empty()) return read_jobset(v, site);
   note_others(v, &r, false, site);
   return r;
 }
