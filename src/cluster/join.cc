@@ -6,6 +6,7 @@
 
 #include "base/immortal.h"
 #include "base/where.h"
+#include "cluster/endpoint.h"
 #include "cluster/rpc_plugin.h"
 #include "device/inner_plugin.h"
 
@@ -35,6 +36,7 @@ const RpcPlugin& open_rpc_plugin(Site site) {
 
 std::shared_ptr<Member> Member::join(const ClusterResolver& resolver,
                                      JoinOptions options, Site site) {
+  serve_endpoint(site);
   return open_rpc_plugin(site).join(resolver, options, site);
 }
 

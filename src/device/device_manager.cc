@@ -9,6 +9,7 @@
 
 #include "base/environment.h"
 #include "base/immortal.h"
+#include "base/live_counts.h"
 #include "base/where.h"
 #include "berth/errors.h"
 #include "device/device_list.h"
@@ -95,6 +96,7 @@ DeviceManager& DeviceManager::create(std::string_view what, Site site) {
   m->order();
   m->find_pinned_memory();
   instance_.store(m.get(), std::memory_order_release);
+  live_counts::devices_exist();
   return *m.release();
 }
 

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/environment.h"
 #include "base/immortal.h"
+#include "base/live_counts.h"
 
 namespace berth::rpc {
 
@@ -72,7 +73,10 @@ uint64_t CallLog::begin(const char* kind, std::string_view what,
 void CallLog::end(uint64_t call) {
   const double now = host_clock_us();
   std::lock_guard lock(mutex_);
-  if (next_ - call <= kKept) calls_[call % kKept].end_us = now;
+  if (next_ - call > kKept) return;
+  Call& c = calls_[call % kKept];
+  c.end_us = now;
+  live_counts::add_exchange(c.kind, c.bytes, now - c.begin_us);
 }
 
 std::string CallLog::text(const std::string& task,

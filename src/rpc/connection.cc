@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/live_counts.h"
 #include "rpc/link.h"
 
 namespace berth::rpc {
@@ -46,6 +47,7 @@ class SocketConnection final : public Connection {
           ::sendmsg(socket_.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (n < 0 && errno == EINTR) continue;
       full = n < 0;  // or broken: write() will notice
+      if (!full) live_counts::add_sent(n);
       for (; at < out->parts.size() && !full; ++at) {
         iovec& part = out->parts[at];
         const size_t used = std::min(part.iov_len, static_cast<size_t>(n));

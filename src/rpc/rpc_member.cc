@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "base/interrupt.h"
+#include "base/live_counts.h"
 #include "rpc/call_log.h"
 
 namespace berth::rpc {
@@ -42,6 +43,18 @@ RpcMember::~RpcMember() { close_down(); }
 
 void RpcMember::join() { form(m_.options.join_timeout_seconds, false); }
 
+void RpcMember::tell_phase() const {
+  using live_counts::ClusterState;
+  ClusterState state{.task = m_.task.str()};
+  Lock lock(m_.mutex);
+  state.generation = m_.generation;
+  state.phase = m_.failure                    ? ClusterState::kFailed
+                : m_.phase == Phase::kForming ? ClusterState::kForming
+                : m_.phase == Phase::kRunning ? ClusterState::kRunning
+                                              : ClusterState::kEnded;
+  live_counts::set_cluster(std::move(state));
+}
+
 void RpcMember::enroll(bool shrink) {
   Frame f{.type = FrameType::kRegister, .flag = shrink};
   {
@@ -54,6 +67,7 @@ void RpcMember::enroll(bool shrink) {
 }
 
 void RpcMember::form(double timeout_seconds, bool shrink) {
+  tell_phase();
   const Deadline deadline = after(timeout_seconds);
   const std::string head_address = m_.head_address();
   m_.check_address(m_.head, head_address);
@@ -144,6 +158,8 @@ void RpcMember::form_again(double timeout_seconds, bool shrink) {
       m_.phase = Phase::kFailed;
       m_.failure = before;
     }
+    lock.unlock();
+    tell_phase();
     throw;
   }
 }
@@ -188,6 +204,7 @@ void RpcMember::close_down() {
     over = dialer_.end_generation();
     m_.changed.notify_all();
   }
+  tell_phase();
   over.shut_down();
   drop_exchange();
   if (over.calls) over.calls->end(m_.failure ? &*m_.failure : nullptr);
@@ -307,6 +324,8 @@ void RpcMember::on_go(const Frame& f) {
   dialer_.begin_generation();
   m_.phase = Phase::kRunning;
   m_.changed.notify_all();
+  lock.unlock();
+  tell_phase();
 }
 
 void RpcMember::on_gone(const Frame& f) {
@@ -347,6 +366,7 @@ void RpcMember::end_generation(const ClusterFailure* failure) {
     listeners.swap(listeners_);
     m_.changed.notify_all();
   }
+  tell_phase();
   over.shut_down();
   if (over.calls) over.calls->end(failure);
   for (const auto& fn : listeners) fn(failure);

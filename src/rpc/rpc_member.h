@@ -96,6 +96,8 @@ class RpcMember final : public cluster::Member, public Link {
   void on_tick(double now);
   void end_generation(const ClusterFailure* failure);
   void lose_coordinator(const std::string& cause);
+  // Says in which phase this task is, for the endpoint of the process.
+  void tell_phase() const;
 
   Membership m_;
   // Guarded by the membership's mutex.

@@ -20,6 +20,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/live_counts.h"
 #include "berth/errors.h"
 #include "rpc/socket_set.h"
 
@@ -170,6 +171,7 @@ std::string read_all(int fd, void* data, size_t bytes, Deadline deadline) {
       continue;
     }
     if (n < 0) return text_of(errno);
+    live_counts::add_received(n);
     to += n;
     bytes -= static_cast<size_t>(n);
   }
@@ -196,6 +198,7 @@ std::string write_all(int fd, std::span<const iovec> parts, Deadline deadline) {
       continue;
     }
     if (n < 0) return text_of(errno);
+    live_counts::add_sent(n);
     while (n > 0) {
       const size_t used = std::min(left[at].iov_len, static_cast<size_t>(n));
       left[at].iov_base = static_cast<char*>(left[at].iov_base) + used;

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/diagnostics.h"
+#include "base/live_counts.h"
 #include "base/output.h"
 #include "base/timeline.h"
 #include "base/where.h"
@@ -244,6 +245,7 @@ void FitRun::step() {
   span.emplace("host", "callbacks and metrics", "host");
   watch_.after_step(examples);
   task_watch_.after_step(examples);
+  if (live_counts::is_on()) live_counts::add_step(examples);
   ++done_;
   ++total_;
   bar_.step(done_, [this] { return t_.results(); });

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/live_counts.h"
 #include "berth/errors.h"
 
 namespace berth::exchange {
@@ -296,6 +297,11 @@ void Wait::check(int rank) {
   channel_.waits_for.store(rank, std::memory_order_relaxed);
   const Deadline now = Clock::now();
   const double waited = std::chrono::duration<double>(now - begin_).count();
+  if (rank != waits_for_) {
+    count_wait(now);
+    since_ = now;
+    waits_for_ = rank;
+  }
   if (now >= deadline_) peers_.late(rank, call_, channel_, waited);
   if (now < warn_at_) return;
   warn_at_ = after(peers_.options().warn_after_seconds);
@@ -306,6 +312,13 @@ void Wait::check(int rank) {
                   call_.step < 0 ? "" : fmt::format(", step {}", call_.step));
   if (peers_.options().warn) return peers_.options().warn(line);
   std::fprintf(stderr, "berth: %s\n", line.c_str());
+}
+
+void Wait::count_wait(Deadline now) {
+  const int rank = std::exchange(waits_for_, -1);
+  if (rank < 0) return;
+  const std::chrono::duration<double, std::micro> waited = now - since_;
+  live_counts::add_peer_wait(peers_.task(rank).str(), waited.count());
 }
 
 int Wait::slice_ms() const {

@@ -55,6 +55,7 @@ class Peers {
   const std::vector<std::vector<int>>& hosts() const { return hosts_; }
   int host() const { return host_; }
   std::string name(int rank) const { return link_.name_of(tasks_[rank]); }
+  const TaskId& task(int rank) const { return tasks_[rank]; }
 
   // The state that others may query; lives as long as this object.
   ChannelState& channel(const std::string& name);
@@ -114,6 +115,7 @@ class Wait {
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
   ~Wait() {
+    count_wait(Clock::now());
     channel_.inside.store(false, std::memory_order_relaxed);
     rpc::CallLog::get().end(logged_);
   }
@@ -127,16 +129,21 @@ class Wait {
   // The longest sleep until the next check(), in milliseconds.
   int slice_ms() const;
   void done_waiting() {
+    if (waits_for_ >= 0) count_wait(Clock::now());
     channel_.waits_for.store(-1, std::memory_order_relaxed);
   }
 
  private:
+  // The wait since `since_`, for what others may ask of this process.
+  void count_wait(Deadline now);
+
   Peers& peers_;
   ChannelState& channel_;
   const ExchangeCall call_;
   const uint64_t logged_;
   const Deadline begin_, deadline_;
-  Deadline warn_at_;
+  Deadline warn_at_, since_;
+  int waits_for_ = -1;
 };
 
 }  // namespace berth::exchange

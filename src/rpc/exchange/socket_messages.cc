@@ -10,6 +10,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/live_counts.h"
 #include "base/spin.h"
 
 namespace berth::exchange {
@@ -159,6 +160,7 @@ bool SocketMessages::flush(int rank, Pair& p) {
     }
     moved = true;
     o.done += n;
+    live_counts::add_sent(n);
     if (o.done < all) return moved;
     o.box->sent.push_back(rank);
     p.out.pop_front();
@@ -312,6 +314,7 @@ bool SocketMessages::read(int rank, Pair& p) {
       return moved;
     }
     moved = true;
+    live_counts::add_received(n);
     const size_t direct = std::min<size_t>(n, missing);
     p.got += direct;
     p.end += n - direct;
