@@ -193,16 +193,18 @@ def test_a_killed_worker_is_replaced(cluster, tmp_path):
     result = BerthTrainer(loop, train_loop_config={"epochs": 5, "folder": str(tmp_path), "kill_at": 2},
                           scaling_config=workers(2), run_config=run_config(tmp_path, failures=2)).fit()
     got = result.return_value
-    assert os.path.exists(tmp_path / "killed") and got["restarts"] == "1" and got["first"] == 2
+    # Ray takes reports every 2 s, one at a time: the second may have been lost with the worker.
+    assert os.path.exists(tmp_path / "killed") and got["restarts"] == "1" and got["first"] in (1, 2), got
     losses, weights = alone(5)
-    np.testing.assert_allclose(got["loss"], losses[2:], rtol=1e-5)
+    np.testing.assert_allclose(got["loss"], losses[got["first"]:], rtol=1e-5)
     for a, b in zip(got["weights"], weights):
         np.testing.assert_allclose(a, b, atol=1e-5)
 
 
 @needs_ray
 def test_keras_on_berth_trains_on_ray(cluster, tmp_path):
-    pytest.importorskip("keras")
+    if importlib.util.find_spec("keras") is None:
+        pytest.skip("Keras is not installed: pip install 'berth[keras]'")
     from berth.ray import BerthTrainer
 
     def keras_loop():
@@ -212,9 +214,7 @@ def test_keras_on_berth_trains_on_ray(cluster, tmp_path):
         import berth as tf
         import keras
         from berth.ray import ReportCheckpoint
-        strategy = tf.distribute.MultiWorkerMirroredStrategy() if "TF_CONFIG" in os.environ else None
-        import contextlib
-        with strategy.scope() if strategy else contextlib.nullcontext():
+        with tf.distribute.MultiWorkerMirroredStrategy().scope():
             model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4, activation="tanh"), keras.layers.Dense(1)])
             model.compile(keras.optimizers.Adam(0.02), "mse")
         model.set_weights([np.linspace(-1, 1, w.size, dtype="float32").reshape(w.shape) for w in model.get_weights()])
