@@ -251,7 +251,8 @@ def test_every_row_is_seen_once_and_not_copied(cluster, tmp_path):
         with open(path, "w", encoding="utf-8") as out:
             json.dump(seen, out)
 
-    BerthTrainer(read, scaling_config=workers(2), run_config=run_config(tmp_path), datasets={"train": rows}).fit()
+    # What reads needs a CPU of Ray beside the workers.
+    BerthTrainer(read, scaling_config=workers(2, resources_per_worker={"CPU": 0.5}), run_config=run_config(tmp_path), datasets={"train": rows}).fit()
     seen = [json.loads((tmp_path / f"{r}.json").read_text()) for r in range(2)]
     for epoch in range(2):
         assert sorted(seen[0][epoch] + seen[1][epoch]) == list(range(96))
