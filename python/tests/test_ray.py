@@ -84,20 +84,29 @@ def test_without_ray_the_error_says_what_to_install():
 
 # ---- with Ray
 
-def prepare_ray():
-    """Workers of Ray get the functions of this file by value, and as much of the processor as other processes."""
+def started(start):
+    """What start() returns, which starts Ray: that gives up after 30 s, which a machine with much else to do exceeds.
+
+    Workers get the functions of this file by value, and as much of the processor as other processes.
+    """
     import ray.cloudpickle
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
     os.environ.setdefault("RAY_worker_niceness", "0")
+    end = time.monotonic() + LIMIT
+    while True:
+        try:
+            return start()
+        except Exception as error:
+            if "timed out during startup" not in str(error) or time.monotonic() > end:
+                raise
+            ray.shutdown()
 
 
 @pytest.fixture(scope="module")
 def cluster():
     """A Ray cluster of two CPUs."""
     import ray
-    prepare_ray()
-    context = ray.init(num_cpus=2, include_dashboard=False)
-    yield context
+    yield started(lambda: ray.init(num_cpus=2, include_dashboard=False))
     ray.shutdown()
 
 
@@ -392,8 +401,7 @@ def test_a_group_grows(tmp_path):
         return sizes
 
     ray.shutdown()
-    prepare_ray()
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    cluster = started(lambda: Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}))
     try:
         ray.init(address=cluster.address)
 
