@@ -269,6 +269,31 @@ def test_every_row_is_seen_once_and_not_copied(cluster, tmp_path):
 
 
 @needs_ray
+def test_fit_trains_on_shards(cluster, tmp_path):
+    import ray
+    from berth.ray import BerthTrainer
+    x, y = points()
+    rows = ray.data.from_items([{"x": a, "y": b} for a, b in zip(x, y)])
+
+    def train():
+        import berth as tf
+        import ray.train
+        from berth.ray import dataset
+        strategy = tf.distribute.MultiWorkerMirroredStrategy()
+        with strategy.scope():
+            model = made(tf)
+        data = dataset(ray.train.get_dataset_shard("train"), "x", "y", batch_size=64)
+        return model.fit(data, epochs=3, verbose=0).history["loss"]
+
+    result = BerthTrainer(train, scaling_config=workers(2, resources_per_worker={"CPU": 0.5}), datasets={"train": rows},
+                          run_config=run_config(tmp_path)).fit()
+    import berth as tf
+    # 32 rows of each worker, all of which are one step: the order of rows changes nothing but rounding.
+    wanted = made(tf).fit(x, y, batch_size=64, epochs=3, shuffle=False, verbose=0).history["loss"]
+    np.testing.assert_allclose(result.return_value, wanted, rtol=1e-4)
+
+
+@needs_ray
 def test_tensors_are_views_of_batches(cluster):
     import ray
     from berth.ray import _data, dataset
