@@ -7,6 +7,7 @@ import ray.train
 from pyarrow import fs as _fs
 
 from berth import train as _train
+from berth.errors import FailedPreconditionError
 from berth.keras.callbacks import Callback
 
 _FOLDER = "berth"  # of a run's storage
@@ -100,12 +101,24 @@ class ReportCheckpoint(Callback):
 def report_placement(model):
     """Puts model.placement() of this worker into the storage of the run, where `result.placements` finds it."""
     from berth.ray._run import task_name
-    text = str(model.placement())
+    text = _placement_of(model)
 
     def write(path):
         with open(path, "w", encoding="utf-8") as out:
             out.write(text)
     store_file(f"{task_name().replace(':', '-')}.placement.txt", write)
+
+
+def _placement_of(model):
+    """model.placement(); of a model of tf.keras under parameter servers, which has none, the servers of its variables."""
+    try:
+        return str(model.placement())
+    except FailedPreconditionError:
+        from berth import _servers
+        lines = [f"{v.name}: {', '.join(s.servers_of(v))}" for s in list(_servers._strategies) for v in model.weights]
+        if not lines:
+            raise
+        return "\n".join(lines)
 
 
 def store_file(name, write):
