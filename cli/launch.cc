@@ -470,6 +470,30 @@ void launch(const LaunchOptions& o) {
   if (status != 0) throw CLI::RuntimeError(status);
 }
 
+// Becomes `python3 -m berth.ray`, which runs the tasks on a Ray cluster.
+[[noreturn]] void launch_on_ray(const LaunchOptions& o) {
+  const std::string chosen(environment("BERTH_PYTHON"));
+  std::vector<std::string> words = {chosen.empty() ? "python3" : chosen,
+                                    "-m",
+                                    "berth.ray",
+                                    "--address=" + o.ray,
+                                    fmt::format("--workers={}", o.workers),
+                                    fmt::format("--ps={}", o.ps),
+                                    "--cpus=" + o.cpus,
+                                    "--gpus=" + o.gpus,
+                                    fmt::format("--grace={}", o.grace_seconds)};
+  if (o.chief) words.emplace_back("--chief");
+  if (o.evaluator) words.emplace_back("--evaluator");
+  if (!o.devices.empty()) words.push_back("--devices=" + o.devices);
+  words.emplace_back("--");
+  words.insert(words.end(), o.command.begin(), o.command.end());
+  std::vector<char*> pointers;
+  for (std::string& w : words) pointers.push_back(w.data());
+  pointers.push_back(nullptr);
+  execvp(pointers[0], pointers.data());
+  throw UsageError("launch: cannot start BERTH_PYTHON or python3: " + words[0]);
+}
+
 }  // namespace
 
 void add_launch(CLI::App& program) {
@@ -498,9 +522,17 @@ void add_launch(CLI::App& program) {
                        "seconds that tasks have to end by themselves (10)");
   launcher->add_flag("--json", o->json,
                      "a line of JSON when a task starts and ends");
+  CLI::Option* ray = launcher->add_option(
+      "--ray", o->ray, "a Ray cluster, which runs the tasks: auto, HOST:PORT");
+  for (const char* other : {"--cores", "--port-base", "--restarts", "--json"})
+    ray->excludes(launcher->get_option(other));
+  const char* each = "with --ray: how many of Ray's a worker gets";
+  launcher->add_option("--cpus", o->cpus, each)->needs(ray);
+  launcher->add_option("--gpus", o->gpus, each)->needs(ray);
   launcher->add_option("command", o->command, "the program and its arguments")
       ->required();
-  launcher->callback([o] {
+  launcher->callback([o, ray] {
+    if (ray->count() > 0) launch_on_ray(*o);
     o->profile = environment("BERTH_PROFILE");
     unsetenv("BERTH_PROFILE");  // the tasks' alone
     launch(*o);

@@ -21,6 +21,7 @@ struct LaunchOptions {
   int restarts = 0;            // of each task
   double grace_seconds = 10;
   bool json = false;
+  std::string ray, cpus = "1", gpus = "0";  // of `python -m berth.ray`
   std::vector<std::string> command;
 };
 

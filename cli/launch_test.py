@@ -377,6 +377,30 @@ def test_calibrate_measures_the_links_of_a_cluster():
     contains(r.stderr, "--ops")
 
 
+def test_ray_runs_what_python_runs():
+    with tempfile.TemporaryDirectory() as folder:
+        python = os.path.join(folder, "python")
+        with open(python, "w", encoding="utf-8") as file:
+            file.write('#!/bin/sh\necho "$@"\nexit 5\n')
+        os.chmod(python, 0o700)
+        r = berth("launch", "--ray", "h:1", "--workers", "2", "--ps", "1", "--devices",
+                  "CPUx1", "--cpus", "3", "--", "prog", "--json", BERTH_PYTHON=python)
+        same((r.returncode, r.stdout),
+             (5, "-m berth.ray --address=h:1 --workers=2 --ps=1 --cpus=3 --gpus=0 --grace=10 "
+                 "--devices=CPUx1 -- prog --json\n"))
+        for options in (["--cores", "all"], ["--port-base", "5000"],
+                        ["--restarts", "1"], ["--json"]):
+            r = berth("launch", "--ray", "h:1", *options, "--", "prog")
+            same(r.returncode, 2)
+            contains(r.stderr, "--ray", options[0])
+        r = berth("launch", "--cpus", "2", "--", "true")
+        same(r.returncode, 2)
+        contains(r.stderr, "--cpus", "--ray")
+        r = berth("launch", "--ray", "h:1", "--", "true", BERTH_PYTHON="/none/python")
+        same(r.returncode, 2)
+        contains(r.stderr, "/none/python", "BERTH_PYTHON")
+
+
 def main():
     tests = [(n, f) for n, f in globals().items() if n.startswith("test_")]
     failed = 0

@@ -17,6 +17,7 @@ from berth.train import ClusterSpec
 _HOUR = 3600.0
 _MOST_ELEMENTS = 1000  # that a scheduled function takes of an iterator
 _pipelines = threading.local()  # .context: of the worker for which a data set is being made
+_strategies = weakref.WeakSet()  # those of this process
 
 
 class ParameterServerStrategy(Strategy):
@@ -40,6 +41,7 @@ class ParameterServerStrategy(Strategy):
             "max_staleness": max_staleness, "worker_timeout_seconds": worker_timeout_seconds,
             "join_timeout_seconds": join_timeout_seconds, "closure_timeout_seconds": closure_timeout_seconds,
             "queue_length": queue_length}))
+        _strategies.add(self)
         atexit.register(_end, weakref.ref(self))
 
     cluster_resolver = property(lambda self: self._resolver, doc="The resolver that was given.")
@@ -66,6 +68,17 @@ class ParameterServerStrategy(Strategy):
 def _end(strategy):
     if (strategy := strategy()) is not None:
         strategy.__berth__.end()
+
+
+def end_all():
+    """Ends the strategies of this process, as its end does: workers and servers are told that the chief is done."""
+    for strategy in list(_strategies):
+        strategy.__berth__.end()
+
+
+def serve(join_timeout_seconds=_HOUR):
+    """Serves as the task that the environment says, until the chief is done."""
+    _core.serve(_core.environment_resolver(), join_timeout_seconds)
 
 
 class Server:
