@@ -5,6 +5,7 @@ Faults that may pass are tried again, TRIES times, with pauses that begin with P
 """
 import atexit
 import contextlib
+import errno
 import os
 import re
 import shutil
@@ -19,7 +20,7 @@ from berth import _core
 TRIES, PAUSE_S = 8, 0.2
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "az": "azure", "abfs": "azure", "abfss": "azure",
            "adl": "azure"}
-_URL = re.compile(r"[A-Za-z0-9][A-Za-z0-9+.-]+://")
+_URL = re.compile(r"[A-Za-z0-9][A-Za-z0-9+.:-]+://")
 _LOST = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError)
 _CLIENTS = ("aiohttp", "botocore", "aiobotocore", "gcsfs", "google", "azure", "requests", "urllib3")
 
@@ -40,7 +41,7 @@ def is_url(path):
 
 def filesystem(url):
     """(fsspec's file system, the path in it), whose listings are new; ImportError says what to install."""
-    scheme = url.partition("://")[0]
+    scheme = url.partition("://")[0].rpartition("::")[2]
     extra = _EXTRAS.get(scheme)
     install = f"pip install 'berth[{extra}]'" if extra else "pip install fsspec and the package of that scheme"
     try:
@@ -60,7 +61,7 @@ def filesystem(url):
 
 def _passes(error):
     """Whether a fault may pass: no answer, a cut connection, an error of the server."""
-    if isinstance(error, _LOST) or "Credential" in type(error).__name__:
+    if isinstance(error, _LOST) or "Credential" in type(error).__name__ or _is_full(error):
         return False
     status = getattr(error, "code", getattr(error, "status", None))  # of gcsfs, aiohttp
     if isinstance(status, int) and 400 <= status < 500 and status not in (408, 429):
@@ -69,9 +70,16 @@ def _passes(error):
         type(error).__module__.split(".")[0] in _CLIENTS and "Param" not in type(error).__name__)
 
 
+def _is_full(error):
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
 def _named(error, url, what, tries):
     """The engine's error of a fault."""
     said = f"{url}: {what}: {type(error).__name__}: {error}"
+    if _is_full(error):
+        return _core.ResourceExhaustedError(f"{said}; free some of the disk of {tempfile.gettempdir()}, or have TMPDIR name "
+                                            "a larger one")
     if isinstance(error, FileNotFoundError):
         return _core.NotFoundError(f"{said}; there is no such file or bucket: check the URL")
     if isinstance(error, PermissionError) or "Credential" in type(error).__name__:
@@ -325,7 +333,10 @@ def _wait_at_end():
     _waits.append(True)
     # Before concurrent.futures ends, of which clients of object stores look up names.
     import concurrent.futures.thread  # noqa: F401
-    getattr(threading, "_register_atexit", atexit.register)(settle)
+    try:
+        threading._register_atexit(settle)
+    except (AttributeError, RuntimeError):  # the end has begun
+        atexit.register(settle)
 
 
 def join(url):

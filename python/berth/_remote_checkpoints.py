@@ -60,6 +60,7 @@ class Mirror:
         self._sent = {}      # {name: which file here is the same}
         self._hollow = {}    # {name: which file here has the head alone}
         self._held = set()   # files that may be read later
+        self._known, self._left, self._gone = set(), set(), set()  # seen here; of cut uploads; to be deleted at the URL
         self._pulled = set()
         if folder is None:
             weakref.finalize(self, shutil.rmtree, self.folder, True)
@@ -101,6 +102,7 @@ class Mirror:
             self._write(name, b"")
         kept = {n: s for n, s in self._there.items() if not is_ours(n)}
         self._there = {**kept, **(files if sweeps else there)}
+        self._left = {n for n in files if n not in there and not n.endswith(".keep")} if sweeps else set()
 
     def ready(self, is_ours, sweeps=False):
         """Before the engine saves: waits for the upload before, whose error is raised, and pulls the first time."""
@@ -109,6 +111,7 @@ class Mirror:
             self.pull(is_ours, sweeps)
             _remote.end_uploads(self.url, is_ours)
             self._pulled.add(is_ours.__self__.pattern)
+        self._known = set(self._listing(is_ours))
 
     def _write(self, name, data):
         with open(self._here(name + ".new"), "wb") as file:
@@ -149,27 +152,37 @@ class Mirror:
 
     # ---- up
 
-    def changes(self, is_ours):
-        """(what is new here, what is gone from here) of the files that are ours."""
+    def _listing(self, is_ours):
         here = {}
         os.makedirs(self.folder, exist_ok=True)  # the engine deletes an empty one
         with os.scandir(self.folder) as found:
             for f in found:
                 if f.is_file() and is_ours(f.name) and not f.name.endswith(_TEMPORARY):
                     here[f.name] = _mark(f.stat())
+        return here
+
+    def changes(self, is_ours):
+        """(what is new here, what the engine deleted since it was looked at last) of the files that are ours."""
+        here = self._listing(is_ours)
         whole = {p for n in here if n.endswith(".json") for p in self._parts_of(n)}
         new = {n: m for n, m in here.items() if self._sent.get(n) != m and (not n.endswith(".safetensors") or n in whole)}
-        return new, [n for n in self._there if is_ours(n) and n not in here]
+        self._gone |= {n for n in self._known | self._left if is_ours(n)}
+        self._gone -= here.keys()
+        self._known = set(here)
+        return new, [n for n in self._gone if n in self._there]
 
     def _parts_of(self, manifest):
         with contextlib.suppress(FileNotFoundError), open(self._here(manifest), "rb") as file:
             return _files_of(file.read()) or {}
         return {}
 
-    def taken(self, is_ours):
-        """What push() sends: links, so that the engine may delete meanwhile. None: nothing changed."""
+    def taken(self, is_ours, deletes=True):
+        """What push() sends: links, so that the engine may delete meanwhile. None: nothing changed.
+
+        deletes: also when nothing is new, as when all is cleared; else what is gone waits for something new.
+        """
         new, gone = self.changes(is_ours)
-        if not new and not gone:
+        if not new and not (gone and deletes):
             return None
         links = _remote.new_folder(self.url)
         for name in new:
@@ -189,6 +202,7 @@ class Mirror:
         for name in sorted(gone, key=lambda n: (not n.endswith(".json"), n)):
             _remote.remove(f"{self.url}/{name}")
             self._there.pop(name, None)
+            self._gone.discard(name)
         for name in [n for n in new if hollow and n.endswith(".safetensors") and n not in self._held]:
             self._empty(name)
 

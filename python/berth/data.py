@@ -743,7 +743,7 @@ def make_csv_dataset(file_pattern, batch_size, column_names=None, column_default
         "num_rows_for_inference": num_rows_for_inference, "compression_type": compression_type})
     form = _collections.OrderedDict((n, LEAF) for n in names if n != label_name)
     # The engine has the columns in the order of the file, the leaves of a dictionary that of their names.
-    order = [names.index(n) for n in in_order(form)] + [names.index(label_name)] * (label_name is not None)
+    order = [names.index(n) for n in in_order(form)] + ([] if label_name is None else [names.index(label_name)])
     made = Dataset(handle, tuple(LEAF for _ in names)).map(lambda *columns: tuple(columns[i] for i in order))
     made = Dataset(made.__berth__, (form, LEAF) if label_name is not None else form)
     return made.ignore_errors() if ignore_errors else made

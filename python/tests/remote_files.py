@@ -137,7 +137,7 @@ class Moto:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        end = time.monotonic() + 120
+        end = time.monotonic() + 600
         while True:
             try:
                 socket.create_connection(("127.0.0.1", self.port), timeout=1).close()

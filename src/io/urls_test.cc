@@ -39,9 +39,9 @@ TEST(Urls, AreRefusedByNameWhereFilesAreReadOrWritten) {
       {"list", [&] { train::list_variables(url); }},
       {"load_function", [&] { load_function(url); }},
       {"TFRecordWriter", [&] { TFRecordWriter writer(url); }},
-      {"write_file", [&] { write_file(url, constant("x")); }},
-      {"matching_files", [&] { matching_files("s3://bucket/*"); }},
-      {"read_file", [&] { read_file(url); }},
+      {"write_file", [&] { io::write_file(url, constant("x")); }},
+      {"matching_files", [&] { io::matching_files("s3://bucket/*"); }},
+      {"read_file", [&] { io::read_file(url); }},
       {"records",
        [&] {
          for (const Tensors& e : data::TFRecordDataset(url)) (void)e;

@@ -45,9 +45,10 @@ class _Backups(Callback):
                 self._mirror.fill(name.removesuffix(".json"))
             except _core.NotFoundError:
                 pass  # a file is missing: the engine says so, and takes the one before
+        self._mirror._known = set(self._mirror._listing(self._is_ours))
 
-    def _send(self):
-        taken = self._mirror.taken(self._is_ours) if self._mirror is not None else None
+    def _send(self, ends=False):
+        taken = self._mirror.taken(self._is_ours, deletes=ends)
         if taken is not None:
             self._mirror.uploads.begin(lambda: self._mirror.push(*taken, hollow=False))
 
@@ -58,7 +59,7 @@ class _Backups(Callback):
         self._send()
 
     def on_train_end(self, logs=None):
-        self._send()
+        self._send(ends=True)
         self._mirror.uploads.wait()
 
     def settle(self):
