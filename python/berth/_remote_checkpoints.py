@@ -169,7 +169,7 @@ class Mirror:
         self._gone |= {n for n in self._known | self._left if is_ours(n)}
         self._gone -= here.keys()
         self._known = set(here)
-        return new, [n for n in self._gone if n in self._there]
+        return new, set(self._gone)
 
     def _parts_of(self, manifest):
         with contextlib.suppress(FileNotFoundError), open(self._here(manifest), "rb") as file:
@@ -200,8 +200,9 @@ class Mirror:
         finally:
             shutil.rmtree(links, ignore_errors=True)
         for name in sorted(gone, key=lambda n: (not n.endswith(".json"), n)):
-            _remote.remove(f"{self.url}/{name}")
-            self._there.pop(name, None)
+            if name in self._there:  # its upload may have failed
+                _remote.remove(f"{self.url}/{name}")
+                del self._there[name]
             self._gone.discard(name)
         for name in [n for n in new if hollow and n.endswith(".safetensors") and n not in self._held]:
             self._empty(name)
