@@ -86,6 +86,7 @@ class Proxy:
     def __init__(self, port):
         import socket
         self._to, self.cut_after, self.cuts, self.pause_s = port, None, 0, 0.0
+        self.errors = 0  # so many connections are answered with 500
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port = self._socket.getsockname()[1]
         threading.Thread(target=self._serve, daemon=True).start()
@@ -99,6 +100,12 @@ class Proxy:
         while True:
             try:
                 client, _ = self._socket.accept()
+                if self.errors > 0:
+                    self.errors -= 1
+                    client.recv(1 << 16)
+                    client.sendall(b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                    client.close()
+                    continue
                 server = socket.create_connection(("127.0.0.1", self._to))
             except OSError:
                 return

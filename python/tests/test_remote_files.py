@@ -753,6 +753,25 @@ def test_a_cut_connection_is_tried_again(moto, monkeypatch):
     proxy.close()
 
 
+def test_errors_of_the_server_are_tried_again(moto, monkeypatch):
+    proxy = Proxy(moto.port)
+    proxy.errors = 6
+    import s3fs
+    fs = s3fs.S3FileSystem(endpoint_url=f"http://127.0.0.1:{proxy.port}", skip_instance_cache=True,
+                           config_kwargs={"retries": {"max_attempts": 1}})
+    fs.retries = 1
+    monkeypatch.setattr(_remote, "filesystem", lambda url: (fs, url.removeprefix("s3://")))
+    v = tf.Variable([1.0, 2.0])
+    checkpoint = tf.train.Checkpoint(v=v)
+    path = checkpoint.save(f"s3://bucket/500-{next(_count)}/ckpt")
+    checkpoint.sync()
+    assert proxy.errors == 0
+    v.assign([0.0, 0.0])
+    checkpoint.restore(path).assert_consumed()
+    assert v.numpy().tolist() == [1.0, 2.0]
+    proxy.close()
+
+
 def test_a_slow_server_is_waited_for(moto, monkeypatch):
     proxy = Proxy(moto.port)
     proxy.pause_s = 0.02
