@@ -107,7 +107,12 @@ def persist(url, what, call):
 def put(local, url):
     """Writes a copy of a file to a URL, in parts where it is large; ends when it is there whole."""
     def once(fs, path):
-        fs.put_file(local, path)
+        try:
+            fs.put_file(local, path)
+        except FileNotFoundError as e:
+            if "upload" not in str(e):
+                raise
+            raise ConnectionError(f"the upload in parts was lost: {e}") from e  # its end, or its answer, did not arrive
         fs.invalidate_cache()
         size, wanted = fs.info(path)["size"], os.path.getsize(local)
         if size != wanted:

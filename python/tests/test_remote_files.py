@@ -205,7 +205,8 @@ def test_a_reader_never_sees_half_of_a_checkpoint(faulty, kind, tmp_path):
 
 def test_faults_that_pass_are_tried_again(faulty):
     v = tf.Variable(5.0)
-    Faulty.faults = [ConnectionResetError("cut"), TimeoutError("slow"), OSError(5, "InternalError"), None,
+    Faulty.faults = [ConnectionResetError("cut"), TimeoutError("slow"), OSError(5, "InternalError"),
+                     FileNotFoundError("The specified upload does not exist"), None,
                      ConnectionError("cut")]
     checkpoint = tf.train.Checkpoint(v=v)
     checkpoint.save(f"{faulty}/ckpt")

@@ -6,7 +6,7 @@ training goes on. Only tasks that write files send some.
 import os
 
 from berth import _core, _remote
-from berth.keras.callbacks import Around, Callback
+from berth.keras.callbacks import _Around, Callback
 
 
 class _Before(Callback):
@@ -74,7 +74,7 @@ def backup_and_restore(make, url, args, kwargs):
     """BackupAndRestore(url, ...)."""
     folder = _remote.new_folder(url)
     after = _Backups(url, folder)
-    return Around(_Before(after.start), make(folder, *args, **kwargs), after)
+    return _Around(_Before(after.start), make(folder, *args, **kwargs), after)
 
 
 class _Events(Callback):
@@ -96,4 +96,4 @@ class _Events(Callback):
 def tensor_board(make, url, args, kwargs):
     """TensorBoard(log_dir=url, ...)."""
     logs = _remote.Logs(url)
-    return Around(_Before(lambda model: None), make(logs.folder, *args, **kwargs), _Events(logs))
+    return _Around(_Before(lambda model: None), make(logs.folder, *args, **kwargs), _Events(logs))

@@ -43,7 +43,7 @@ def ModelCheckpoint(filepath, *args, save_freq="epoch", **kwargs):
     return _Checkpoints(filepath, *args, save_freq=save_freq, **kwargs)
 
 
-class Around(tuple):
+class _Around(tuple):
     """A callback of the engine with one before and one after it, which fit calls in its place."""
 
     def __new__(cls, before, engine, after):
