@@ -27,6 +27,14 @@ from berth._modules import install as _install, later as _later  # noqa: E402
 
 _install(globals())
 
+_core._set_url_hooks(lambda url: _url_files().fetch(url), lambda: _url_files().settle())
+
+
+def _url_files():
+    from berth import _remote
+    return _remote
+
+
 from berth import dtypes, errors, config, random, experimental  # noqa: E402
 from berth._gradient import GradientTape, UnconnectedGradients, device  # noqa: E402
 from berth._function import function, cond, while_loop, executing_eagerly  # noqa: E402

@@ -1,21 +1,14 @@
 """tf.io.gfile: files by path. A path with a scheme, such as gs:// or memory://, is opened by the package fsspec."""
 import os as _os
+import shutil as _shutil
+
+from berth import _remote
 
 
 def _split(path):
     """(file system, path in it): None for one of this machine."""
-    path = _os.fspath(path)
-    path = path.decode() if isinstance(path, bytes) else path
-    scheme, mark, rest = path.partition("://")
-    if not mark:
-        return None, path
-    if scheme == "file":
-        return None, rest
-    try:
-        import fsspec
-    except ImportError:
-        raise ImportError(f"{path!r}: files of {scheme}:// need the package fsspec; pip install fsspec") from None
-    return fsspec.core.url_to_fs(path)
+    path = _remote.plain(path)
+    return _remote.filesystem(path) if _remote.is_url(path) else (None, path)
 
 
 def _not_there(path):
@@ -24,11 +17,17 @@ def _not_there(path):
 
 
 class GFile:
-    """A file, open for "r", "w" or "a", with "b" for bytes; a `with` block closes it."""
+    """A file, open for "r", "w" or "a", with "b" for bytes; a `with` block closes it.
+
+    What is written to a URL is there when the file is closed; nothing of it where the block ends with an error.
+    """
 
     def __init__(self, name, mode="r"):
-        self.name, self.mode = name, mode
+        self.name, self.mode, self._copy = name, mode, None
         fs, path = _split(name)
+        if fs is not None and "w" in mode:
+            self._copy = _os.path.join(_remote.new_folder(path), "file")
+            fs, path = None, self._copy
         try:
             self._file = open(path, mode) if fs is None else fs.open(path, mode)
         except FileNotFoundError:
@@ -51,8 +50,25 @@ class GFile:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def close(self):
+        """Ends the file; that of a URL is uploaded, whose errors are raised here."""
         self._file.close()
+        copy, self._copy = self._copy, None
+        if copy is not None:
+            try:
+                _remote.put(copy, _remote.plain(self.name))
+            finally:
+                _shutil.rmtree(_os.path.dirname(copy))
+
+    def __del__(self):
+        if getattr(self, "_copy", None) is not None:
+            self.close()
+
+    def __exit__(self, error, *_):
+        if error is not None and self._copy is not None:
+            _shutil.rmtree(_os.path.dirname(self._copy))
+            self._copy = None
+        self.close()
 
 
 class _Stat:
@@ -155,6 +171,8 @@ def rename(src, dst, overwrite=False):
     (a, source), (b, target) = _split(src), _split(dst)
     if a is None and b is None:
         return _os.replace(source, target)
+    if a is b:
+        return a.mv(source, target, recursive=a.isdir(source))
     copy(src, dst, True)
     return remove(src)
 

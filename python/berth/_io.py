@@ -1,5 +1,8 @@
 """tf.io where values are Python's: examples, TFRecord files, file systems, rows of CSV."""
-from berth import _core
+import os
+import shutil
+
+from berth import _core, _remote
 from berth._lazy import Lazy
 from berth._tensor import as_dtype, convert_to_tensor, float32, int64, refuse, string
 
@@ -93,11 +96,17 @@ class TFRecordOptions:
 
 
 class TFRecordWriter:
-    """Writes records, bytes or scalar strings, to a TFRecord file; a `with` block closes it."""
+    """Writes records, bytes or scalar strings, to a TFRecord file; a `with` block closes it.
+
+    The file of a URL is written on this machine, and uploaded by close().
+    """
 
     def __init__(self, path, options=None):
         options = TFRecordOptions(options) if isinstance(options, str) or options is None else options
-        self._writer = _core.TFRecordWriter(str(path), options.compression_type, options.compression_level)
+        self._path, self._copy = _remote.plain(path), None
+        if _remote.is_url(self._path):
+            self._copy = os.path.join(_remote.new_folder(self._path), "records")
+        self._writer = _core.TFRecordWriter(self._copy or self._path, options.compression_type, options.compression_level)
 
     def write(self, record):
         """Appends a record."""
@@ -108,13 +117,21 @@ class TFRecordWriter:
         self._writer.flush()
 
     def close(self):
-        """Ends the file; errors of the disk are raised here."""
+        """Ends the file; errors of the disk, or of the upload, are raised here."""
         self._writer.close()
+        if self._copy is not None:
+            _remote.put(self._copy, self._path)
+            shutil.rmtree(os.path.dirname(self._copy))
+            self._copy = None
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, error, *_):
+        if error is not None and self._copy is not None:  # half a file is none
+            self._writer.close()
+            shutil.rmtree(os.path.dirname(self._copy))
+            self._copy = None
         self.close()
 
 

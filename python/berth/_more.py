@@ -188,9 +188,9 @@ def decode_compressed(bytes, compression_type="", name=None):  # noqa: A002
 
 def matching_files(pattern, name=None):
     """The names of the files that match a pattern, or several, in order."""
-    import glob
+    from berth import _gfile
     given = convert_to_tensor(pattern)._array().ravel()
-    found = sorted({f.encode() for p in given for f in glob.glob(p.decode())})
+    found = sorted({f.encode() for p in given for f in _gfile.glob(p.decode())})
     return convert_to_tensor(_np.asarray(found, dtype=object), string)
 
 

@@ -2,7 +2,7 @@
 import json
 import os
 
-from berth import _core
+from berth import _core, _remote
 from berth._io import TFRecordWriter
 from berth._structure import LEAF, flatten, pack
 from berth._tensor import as_dtype, convert_to_tensor
@@ -52,6 +52,9 @@ def _leaves(record, dtypes):
 
 def save(dataset, path, compression):
     """Writes all elements to a folder."""
+    if _remote.is_url(path):
+        with _remote.outgoing(path, last=_SPEC) as local:
+            return save(dataset, local, compression)
     os.makedirs(path, exist_ok=True)
     with TFRecordWriter(os.path.join(path, _ELEMENTS), compression or "") as writer:
         for element in dataset:
@@ -65,9 +68,12 @@ def load(path):
     """The dataset of such a folder."""
     from berth.data import Dataset, TFRecordDataset
     try:
-        with open(os.path.join(path, _SPEC), encoding="utf-8") as file:
-            kept = json.load(file)
-    except FileNotFoundError:
+        if _remote.is_url(path):
+            kept = json.loads(_remote.read(f"{path.rstrip('/')}/{_SPEC}"))
+        else:
+            with open(os.path.join(path, _SPEC), encoding="utf-8") as file:
+                kept = json.load(file)
+    except (FileNotFoundError, _core.NotFoundError):
         raise _core.NotFoundError(f"Dataset.load: {path} has no {_SPEC}; expected a folder of Dataset.save()") from None
     dtypes, form = [as_dtype(d) for _, d in kept["specs"]], _form(kept["structure"])
     records = TFRecordDataset(os.path.join(path, _ELEMENTS), kept["compression"])

@@ -4,7 +4,7 @@ import enum as _enum
 import itertools
 import types as _types
 
-from berth import _core
+from berth import _core, _remote
 from berth._frames import hide_in
 from berth._lazy import Names as _Names
 from berth._structure import LEAF, flatten, has_composite, in_order, pack, present
@@ -266,14 +266,14 @@ class Dataset:
         """Writes all elements to a folder, for Dataset.load(); compression: None or "GZIP"."""
         from berth import _saved_data
         refuse("save", shard_func=shard_func, checkpoint_args=checkpoint_args)
-        _saved_data.save(self, str(path), compression)
+        _saved_data.save(self, _remote.plain(path), compression)
 
     @staticmethod
     def load(path, element_spec=None, compression=None, reader_func=None):
         """The dataset that save() wrote; NotFoundError of another folder."""
         from berth import _saved_data
         refuse("load", reader_func=reader_func)
-        made = _saved_data.load(str(path))
+        made = _saved_data.load(_remote.plain(path))
         if element_spec is not None and flatten(element_spec)[0] != flatten(made.element_spec)[0]:
             raise ValueError(f"Dataset.load: the elements are {made.element_spec}, not {element_spec}")
         return made
@@ -313,10 +313,18 @@ class Dataset:
 
     @staticmethod
     def list_files(file_pattern, shuffle=None, seed=None, name=None):
-        """The names of the files that match a pattern, or any of a list."""
+        """The names of the files that match a pattern, or any of a list; of URLs as of paths."""
         given = file_pattern if isinstance(file_pattern, (list, tuple)) else [file_pattern]
-        return Dataset(_core.list_files([str(p) for p in given], shuffle is not False, seed),
-                       flatten(0)[1])
+        given = [_remote.plain(p) for p in given]
+        if any(map(_remote.is_url, given)):
+            from berth import _gfile
+            found = {p: _gfile.glob(p) for p in given}
+            for pattern in (p for p in given if not found[p]):
+                raise _core.NotFoundError(f"list_files: no file matches {pattern!r}; check the folder")
+            names = sorted({n for some in found.values() for n in some})
+            made = Dataset.from_tensor_slices(convert_to_tensor(names))
+            return made if shuffle is False else made.shuffle(len(names), seed)
+        return Dataset(_core.list_files(given, shuffle is not False, seed), flatten(0)[1])
 
     def _padding(self, shapes, values):
         """Shapes and values per component, in the engine's order."""
@@ -621,7 +629,9 @@ def _files(filenames):
         filenames = numpy.asarray(filenames.numpy(), dtype=object).ravel().tolist()
     elif isinstance(filenames, (str, bytes)) or hasattr(filenames, "__fspath__"):
         filenames = [filenames]
-    return [f.decode() if isinstance(f, bytes) else str(f) for f in filenames]
+    names = [_remote.plain(f) for f in filenames]
+    _remote.expect(names)
+    return names
 
 
 class TextLineDataset(Dataset):
@@ -724,7 +734,7 @@ def make_csv_dataset(file_pattern, batch_size, column_names=None, column_default
                      num_rows_for_inference=100, compression_type=None, ignore_errors=False):
     """Batches of CSV files: dictionaries of columns [batch_size], with label_name pairs of that and the label."""
     defaults = [v if isinstance(v, _core.DType) else convert_to_tensor(v) for v in column_defaults or []]
-    handle, names = _core.make_csv(_files(file_pattern), int(batch_size), {
+    handle, names = _core.make_csv(_remote.matching(_files(file_pattern)), int(batch_size), {
         "column_names": column_names, "column_defaults": defaults, "label_name": label_name,
         "select_columns": select_columns, "field_delim": field_delim, "use_quote_delim": use_quote_delim,
         "na_value": na_value, "header": header, "num_epochs": -1 if num_epochs is None else num_epochs,
@@ -733,7 +743,7 @@ def make_csv_dataset(file_pattern, batch_size, column_names=None, column_default
         "num_rows_for_inference": num_rows_for_inference, "compression_type": compression_type})
     form = _collections.OrderedDict((n, LEAF) for n in names if n != label_name)
     # The engine has the columns in the order of the file, the leaves of a dictionary that of their names.
-    order = [names.index(n) for n in in_order(form)] + [names.index(label_name)] * (label_name is not None)
+    order = [names.index(n) for n in in_order(form)] + ([] if label_name is None else [names.index(label_name)])
     made = Dataset(handle, tuple(LEAF for _ in names)).map(lambda *columns: tuple(columns[i] for i in order))
     made = Dataset(made.__berth__, (form, LEAF) if label_name is not None else form)
     return made.ignore_errors() if ignore_errors else made

@@ -9,7 +9,7 @@ import os
 import socket
 import time
 
-from berth import _core
+from berth import _core, _remote
 from berth._lazy import Names as _Names
 
 _state = {"logdir": None, "is_on": False}
@@ -31,7 +31,11 @@ class Timeline:
 
     def write(self, path):
         """Writes a file of the format that its ending names: .pftrace (Perfetto), .folded, .xplane.pb, else Chrome's."""
-        self._core.write(str(path))
+        path = _remote.plain(path)
+        if _remote.is_url(path):
+            with _remote.outgoing(path) as local:
+                return self._core.write(local)
+        self._core.write(path)
 
     def _repr_html_(self):
         from berth import _html
@@ -41,7 +45,7 @@ class Timeline:
 def start(logdir=None, options=None):
     """Records from now on; `logdir` is where stop() writes."""
     _core.profiler_start(bool(getattr(options, "checksums", False)))
-    _state.update(logdir=None if logdir is None else str(logdir), is_on=True)
+    _state.update(logdir=None if logdir is None else _remote.plain(logdir), is_on=True)
 
 
 def is_on():
@@ -61,6 +65,9 @@ def stop(save=True):
 
 def _save(timeline, logdir):
     """Where TensorBoard's profile plug-in looks."""
+    if _remote.is_url(logdir):
+        with _remote.outgoing(logdir) as local:
+            return _save(timeline, local)
     run = os.path.join(logdir, "plugins", "profile", time.strftime("%Y_%m_%d_%H_%M_%S"))
     os.makedirs(run, exist_ok=True)
     host = os.path.join(run, socket.gethostname())

@@ -6,7 +6,7 @@ The functions of an object share its variables.
 import json
 import os
 
-from berth import _concrete
+from berth import _concrete, _remote
 from berth._core import Variable
 from berth._function import Function
 from berth._gradient import note_read
@@ -21,12 +21,18 @@ DEFAULT_SERVING_SIGNATURE_DEF_KEY = "serving_default"
 
 def contains_saved_model(export_dir):
     """Whether a folder is one that save() wrote."""
-    return os.path.isfile(os.path.join(str(export_dir), _LIST))
+    folder = _remote.plain(export_dir)
+    if _remote.is_url(folder):
+        return _LIST in _remote.listed(folder)
+    return os.path.isfile(os.path.join(folder, _LIST))
 
 
 def save(obj, export_dir, signatures=None, options=None):
     """Writes what `obj` computes: each trace of its tf.functions, and the model if it is one."""
-    folder = str(export_dir)
+    folder = _remote.plain(export_dir)
+    if _remote.is_url(folder):
+        with _remote.outgoing(folder, last=_LIST) as local:
+            return save(obj, local, signatures, options)
     os.makedirs(folder, exist_ok=True)
     model = hasattr(obj, "save_weights")
     variables = [] if model else variables_in(obj)
@@ -133,7 +139,10 @@ class LoadOptions:
 
 def load(export_dir, tags=None, options=None):
     """Returns an object with the functions, or the model, that save() wrote."""
-    folder = str(export_dir)
+    folder = _remote.plain(export_dir)
+    if _remote.is_url(folder):
+        with _remote.incoming_folder(folder, _LIST) as local:
+            return load(local, tags, options)
     with open(os.path.join(folder, _LIST)) as file:
         kept = json.load(file)
     model = None

@@ -1,7 +1,7 @@
 """tf.summary: event files for TensorBoard."""
 import contextlib
 
-from berth import _core
+from berth import _core, _remote
 from berth._lazy import Names as _Names
 from berth._tensor import convert_to_tensor, refuse, string
 
@@ -9,10 +9,15 @@ _writers, _state = [], {"step": None, "graph": None}
 
 
 class SummaryWriter:
-    """A file of events. While it is the default, scalar() and its like write into it."""
+    """A file of events. While it is the default, scalar() and its like write into it.
+
+    One of a URL is written on this machine and sent there each few seconds, and by close(), which raises errors.
+    """
 
     def __init__(self, logdir):
-        self._core = _core.EventFile(str(logdir))
+        logdir = _remote.plain(logdir)
+        self._logs = _remote.Logs(logdir) if _remote.is_url(logdir) else None
+        self._core = _core.EventFile(self._logs.folder if self._logs else logdir)
 
     @contextlib.contextmanager
     def as_default(self, step=None):
@@ -38,11 +43,16 @@ class SummaryWriter:
         """Writes what is waiting to the file."""
         if self._core is not None:
             self._core.flush()
+            if self._logs:
+                self._logs.send()
 
     def close(self):
         """Writes what is waiting, and closes the file."""
-        self.flush()
+        if self._core is not None:
+            self._core.flush()
         self._core = None
+        if self._logs:
+            self._logs.finish()
 
 
 def create_file_writer(logdir, max_queue=None, flush_millis=None, filename_suffix=None, name=None):

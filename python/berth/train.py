@@ -2,21 +2,26 @@
 import functools
 import weakref
 
-from berth import _core
+from berth import _core, _remote
 from berth._checkpoint_status import LoadStatus, NothingRestored as _NothingRestored, Part as _Part
+from berth._lazy import Lazy as _Lazy
 from berth._example import BytesList, Example, Feature, Features, FloatList, Int64List
 from berth._core import Variable, latest_checkpoint as _latest
 from berth._control import init_scope
 from berth._module import Module, of_keras, variables_in
 from berth._tensor import convert_to_tensor, refuse
 
+_away = _Lazy("berth._remote_checkpoints")
 __all__ = ["Checkpoint", "CheckpointManager", "CheckpointOptions", "latest_checkpoint",
            "list_variables", "load_variable", "load_checkpoint", "LoadStatus", "ClusterSpec", "Example", "Features", "Feature",
            "BytesList", "FloatList", "Int64List"]
 
 
 class CheckpointOptions:
-    """enable_async: values are copied, and written while the program goes on."""
+    """enable_async: values are copied, and written while the program goes on.
+
+    What goes to a URL is uploaded while the program goes on in any case; with it the copy on this machine is, too.
+    """
 
     def __init__(self, experimental_io_device=None, experimental_enable_async_checkpoint=False,
                  enable_async=False):
@@ -34,7 +39,7 @@ class Checkpoint:
     """Objects that are saved and restored together: Checkpoint(model=model, step=step).
 
     Models, layers, optimizers, metrics, variables, tf.Module, other Checkpoints, and lists, dictionaries and objects that
-    hold such. What becomes an attribute of a Checkpoint, or is appended to its lists, after restore() gets the values that
+    hold such. Paths may be URLs (s3://bucket/run/ckpt; docs/checkpoints.md). What becomes an attribute of a Checkpoint, or is appended to its lists, after restore() gets the values that
     were saved under its name; texts and numbers as attributes are not saved.
     """
 
@@ -95,7 +100,8 @@ class Checkpoint:
         file, prefix = self._late
         if not prefix and not isinstance(value, (Checkpoint, _List)) and any(
                 n.split("/")[0].split("@")[0].split(":")[0] == name for n, _ in _names_in(file)):
-            found = _core.Checkpoint.make([(name, self._made.get(name) or _part(name, value))]).restore(file, False)
+            made = self._made[name] if name in self._made else _part(name, value)
+            found = _core.Checkpoint.make([(name, made)]).restore(file, False)
             found.expect_partial()
             found = _Part(name, found.restored, found.deferred, found.missing)
         else:
@@ -122,32 +128,49 @@ class Checkpoint:
         return not getattr(self._parts.get(first), "weights", ())
 
     def save(self, file_prefix, options=None):
-        """Writes PREFIX-N, where N counts; returns that path."""
-        return self.__berth__.save(str(file_prefix), True, _is_async(options))
+        """Writes PREFIX-N, where N counts; returns that path.
+
+        To a URL it is uploaded while the program goes on: an error is raised by the next save, or by sync().
+        """
+        return self._save(file_prefix, True, options)
 
     def write(self, file_prefix, options=None):
         """Writes PREFIX itself, uncounted; returns it."""
-        return self.__berth__.save(str(file_prefix), False, _is_async(options))
+        return self._save(file_prefix, False, options)
+
+    def _save(self, path, counted, options):
+        path = _remote.plain(path)
+        if _remote.is_url(path):
+            return _away.save(self, path, counted, _is_async(options))
+        return self.__berth__.save(path, counted, _is_async(options))
 
     def restore(self, save_path, options=None):
         """Puts the values back, also those of variables yet to be made. None: nothing happens."""
         if save_path is None:
             return _NothingRestored()
-        return self._read(str(save_path), True)
+        return self._read(save_path, True)
 
     def read(self, save_path, options=None):
         """restore() of what write() wrote: the counter stays."""
-        return self._read(str(save_path), False)
+        return self._read(save_path, False)
 
     def _read(self, path, counted):
-        found = self.__berth__.restore(path, counted)
+        path = _remote.plain(path)
+        if _remote.is_url(path):
+            path, mirror = _away.fetched(self, path)
+            with mirror.naming():
+                found = self.__berth__.restore(path, counted)
+        else:
+            found = self.__berth__.restore(path, counted)
         uncounted = counted and not self.__berth__.save_counter()
         status = LoadStatus(found, self._waits, ["save_counter"] if uncounted else ())
         self._await(path, "", status)
         return status
 
     def sync(self):
-        """Waits for an asynchronous save."""
+        """Waits for an asynchronous save, and until what was saved is at its URL; raises their errors."""
+        if "_mirrors" in self.__dict__:
+            _away.sync(self)
         self.__berth__.sync()
 
     @property
@@ -319,11 +342,12 @@ class ClusterSpec:
 
 
 class CheckpointManager:
-    """The checkpoints of a folder: numbered, the oldest deleted."""
+    """The checkpoints of a folder, or of a URL: numbered, the oldest deleted."""
 
     def __init__(self, checkpoint, directory, max_to_keep=5, keep_checkpoint_every_n_hours=None,
                  checkpoint_name="ckpt", step_counter=None, checkpoint_interval=None, init_fn=None):
-        self._checkpoint, self._directory = checkpoint, str(directory)
+        self._checkpoint, self._directory = checkpoint, _remote.plain(directory)
+        self._away = _away.Manager(self._directory, checkpoint_name) if _remote.is_url(self._directory) else None
         self._interval = checkpoint_interval
         self._options = {
             "max_to_keep": max_to_keep or 0, "every_n_hours": keep_checkpoint_every_n_hours or 0.0,
@@ -335,8 +359,10 @@ class CheckpointManager:
 
     def __getattr__(self, name):
         if name == "__berth__":
-            handle = _core.CheckpointManager.make(self._checkpoint.__berth__, self._directory,
-                                                  self._options)
+            if self._away:
+                self._away.know()
+            handle = _core.CheckpointManager.make(
+                self._checkpoint.__berth__, self._away.mirror.folder if self._away else self._directory, self._options)
             self.__dict__["__berth__"] = handle
             return handle
         raise AttributeError(f"CheckpointManager has no attribute '{name}'")
@@ -344,24 +370,34 @@ class CheckpointManager:
     def save(self, checkpoint_number=None, check_interval=True, options=None):
         """Saves and deletes what is too old; returns the path, or None before the interval is over."""
         number = None if checkpoint_number is None else int(checkpoint_number)
+        if self._away:
+            return self._away.save(lambda: self.__berth__.save(number, check_interval))
         return self.__berth__.save(number, check_interval)
 
     def restore_or_initialize(self):
         """Restores the latest, else calls init_fn; returns the path of what was restored."""
-        path = self.__berth__.restore_or_initialize()
+        if self._away:
+            path = self._away.restore(lambda: self.__berth__.restore_or_initialize())
+        else:
+            path = self.__berth__.restore_or_initialize()
         if path is not None:
             self._checkpoint._await(path, "", None)
-        return path
+        return self._named(path)
 
     def sync(self):
-        """Waits for an asynchronous save."""
+        """Waits for an asynchronous save, and until what was saved is at its URL; raises their errors."""
+        if self._away:
+            self._away.sync()
         self.__berth__.sync()
 
-    checkpoints = property(lambda self: self.__berth__.checkpoints(),
+    def _named(self, path):
+        return self._away.mirror.url_of(path) if self._away else path
+
+    checkpoints = property(lambda self: [self._named(p) for p in self.__berth__.checkpoints()],
                            doc="The paths of the kept checkpoints, the newest last.")
-    latest_checkpoint = property(lambda self: _latest(self._directory)
+    latest_checkpoint = property(lambda self: latest_checkpoint(self._directory)
                                  if "__berth__" not in self.__dict__
-                                 else self.__berth__.latest_checkpoint(),
+                                 else self._named(self.__berth__.latest_checkpoint()),
                                  doc="The path of the newest checkpoint, or None.")
     directory = property(lambda self: self._directory, doc="The folder of the checkpoints.")
     checkpoint = property(lambda self: self._checkpoint, doc="The Checkpoint that is saved.")
@@ -369,14 +405,21 @@ class CheckpointManager:
 
 
 def latest_checkpoint(checkpoint_dir, latest_filename=None):
-    """Returns the path of the last complete checkpoint in a folder, or None."""
+    """Returns the path of the last complete checkpoint in a folder, or at a URL, or None."""
     refuse("latest_checkpoint", latest_filename=latest_filename)
-    return _latest(str(checkpoint_dir))
+    folder = _remote.plain(checkpoint_dir)
+    return _away.latest(folder) if _remote.is_url(folder) else _latest(folder)
+
+
+def _path_here(path, what):
+    """A path of checkpoints; that of a copy of what a URL names."""
+    path = _remote.plain(path)
+    return _away.copy_of(path, what) if _remote.is_url(path) else path
 
 
 def list_variables(ckpt_dir_or_file):
     """Returns (name, shape) of the values in a checkpoint."""
-    return [(name, shape.as_list()) for name, shape in _core.list_variables(str(ckpt_dir_or_file))]
+    return [(name, shape.as_list()) for name, shape in _core.list_variables(_path_here(ckpt_dir_or_file, "list_variables"))]
 
 
 class CheckpointReader:
@@ -410,7 +453,7 @@ class CheckpointReader:
 def load_checkpoint(ckpt_dir_or_file):
     """A CheckpointReader of a checkpoint, or of the last one of a folder."""
     import os
-    path = str(ckpt_dir_or_file)
+    path = _path_here(ckpt_dir_or_file, "load_checkpoint")
     if os.path.isdir(path) and _latest(path) is not None:
         path = _latest(path)
     return CheckpointReader(path)
@@ -418,4 +461,4 @@ def load_checkpoint(ckpt_dir_or_file):
 
 def load_variable(ckpt_dir_or_file, name):
     """Returns a value of a checkpoint as an array."""
-    return _core.load_variable(str(ckpt_dir_or_file), str(name)).numpy()
+    return _core.load_variable(_path_here(ckpt_dir_or_file, "load_variable"), str(name)).numpy()

@@ -1,7 +1,7 @@
 """Makes Keras releases without plug-ins import this backend: six files of Keras get a branch as they are imported.
 
 Keras picks its backend in closed chains of `if`. Each place is looked for by its text, which must occur once.
-In three further files a fault of Keras is mended where its text is found.
+In four further files a fault of Keras is mended where its text is found.
 """
 import importlib.abc
 import importlib.machinery
@@ -44,6 +44,9 @@ _MENDED = {
     # profile_batch is for backends that have a profiler.
     "keras.src.callbacks.tensorboard": (
         'if backend.backend() not in ("jax", "tensorflow"):', 'if backend.backend() not in ("jax", "tensorflow", "berth"):'),
+    # Files of URLs were TensorFlow's alone.
+    "keras.src.utils.module_utils": (
+        'gfile = LazyModule("tensorflow.io.gfile", pip_name="tensorflow")', 'gfile = LazyModule("berth._gfile", pip_name="berth")'),
     # A weight for each example is one for all of its losses, whatever their rank.
     "keras.src.losses.loss": (
         "        values = values * sample_weight\n",

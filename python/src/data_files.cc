@@ -2,8 +2,11 @@
 
 #include "berth/data_files.h"
 
+#include "base/urls.h"
 #include "classes.h"
 #include "convert.h"
+#include "errors.h"
+#include "held.h"
 
 namespace berth::python {
 
@@ -22,6 +25,34 @@ data::FileNames files_of(nb::handle o) {
 }  // namespace
 
 void add_files(nb::module_& m) {
+  m.def(
+      "_set_url_hooks",
+      [](nb::object fetch, nb::object settle) {
+        set_url_hooks({
+            .fetch =
+                [fn = held(std::move(fetch))](const std::string& url) {
+                  const Gil gil;
+                  try {
+                    return nb::cast<std::string>((*fn)(url));
+                  } catch (nb::python_error& e) {
+                    raise_in_engine(e, errors::Code::kUnavailable);
+                  }
+                },
+            .settle =
+                [fn = held(std::move(settle))] {
+                  const Gil gil{std::nothrow};
+                  if (!gil) return;
+                  try {
+                    (*fn)();
+                  } catch (nb::python_error& e) {
+                    e.discard_as_unraisable("what is on its way to URLs");
+                  }
+                },
+        });
+      },
+      "fetch"_a, "settle"_a,
+      "Says how files of URLs are copied here, and how a program that is ended "
+      "waits for its uploads.");
   const auto options = [](const std::string& compression, int64_t reads) {
     data::FileOptions o;
     o.compression_type = compression;

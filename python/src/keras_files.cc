@@ -4,6 +4,7 @@
 #include "berth/keras/saving.h"
 #include "classes.h"
 #include "convert.h"
+#include "keras/callbacks/chief_only.h"
 #include "keras/models/functional_config.h"
 #include "keras/models/input_layer.h"
 #include "keras/models/layer_state.h"
@@ -47,6 +48,15 @@ void add_keras_files(nb::module_& m) {
         [](const Layer& l) { return keras::layers::serialize(l).str(); });
   m.def("layer_type", [](const Layer& l) { return l.base()->state().type; });
   m.def("as_model", [](const Layer& l) { return Model(l.base()); });
+  m.def(
+      "task_of",
+      [](const Model& model) {
+        const auto core = keras::tasks_of(model);
+        return nb::make_tuple(core ? core->place() : 0,
+                              !core || core->is_chief());
+      },
+      "(number, whether it is the chief) of this process among the tasks that "
+      "train the model: (0, True) where there is one.");
   // The tensor that an InputLayer declares.
   m.def("described_input",
         [](const Layer& l) { return keras::described_input(l.base()); });

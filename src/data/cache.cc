@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <mutex>
 
+#include "base/urls.h"
 #include "base/where.h"
 #include "data/element_file.h"
 #include "data/pass_state.h"
@@ -254,6 +255,7 @@ Dataset Dataset::snapshot(const std::string& path,
                           const SnapshotOptions& options, Site site) const {
   const std::string where = call_text("snapshot", site);
   if (path.empty()) refuse(where, "path is empty; expected a folder");
+  refuse_url(path, where);
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) {

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "base/urls.h"
 #include "berth/errors.h"
 #include "data/row_source.h"
 #include "tensor/string_tensor.h"
@@ -145,6 +146,7 @@ class RecordParser {
 ElementWriter::ElementWriter(std::string where, std::string path,
                              std::string description)
     : where_(std::move(where)), path_(std::move(path)) {
+  refuse_url(path_, where_);
   static std::atomic<int> number{0};
   part_ = fmt::format("{}.{}.{}.part", path_, getpid(), number++);
   file_.reset(std::fopen(part_.c_str(), "wbe"));

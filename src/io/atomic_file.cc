@@ -15,6 +15,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/urls.h"
 #include "berth/errors.h"
 
 namespace berth::io {
@@ -79,6 +80,7 @@ class NoSizeSignal {
 
 AtomicFile::AtomicFile(const std::string& path, std::string subject)
     : path_(path), part_(path + ".part"), subject_(std::move(subject)) {
+  refuse_url(path_, subject_);
   const int flags = O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW |
                     O_NONBLOCK;  // a pipe of this name must not hang
   fd_ = open(part_.c_str(), flags, 0644);
@@ -146,6 +148,7 @@ void AtomicFile::raise(const char* what, int code) const {
 
 WriteLock::WriteLock(const std::string& path, const std::string& subject)
     : name_(path + ".lock") {
+  refuse_url(path, subject);
   for (int tries = 0; tries < 3; ++tries) {
     fd_ = open(name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd_ < 0) raise_file_error(subject, "create", name_, errno);
@@ -174,6 +177,7 @@ WriteLock::~WriteLock() {
 }
 
 void make_folder(const std::string& folder, const std::string& subject) {
+  refuse_url(folder, subject);
   std::error_code code;
   std::filesystem::create_directories(folder, code);
   if (code) raise_file_error(subject, "make the folder", folder, code.value());

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/urls.h"
 #include "berth/errors.h"
 
 namespace berth::io {
@@ -127,7 +128,7 @@ std::unique_ptr<ByteSource> memory_source(std::span<const uint8_t> bytes) {
 }
 
 std::unique_ptr<ByteSource> file_source(const std::string& path) {
-  return std::make_unique<FileSource>(path);
+  return std::make_unique<FileSource>(local_file(path));
 }
 
 }  // namespace berth::io

@@ -44,8 +44,9 @@ class ByteSource {
 // Reads `bytes`, which must outlive the source.
 std::unique_ptr<ByteSource> memory_source(std::span<const uint8_t> bytes);
 
-// Opens the regular file `path`. Throws NotFound, PermissionDenied, and
-// InvalidArgument for a directory, pipe or device (which could block).
+// Opens the regular file `path`, or a copy of what a URL names (base/urls.h).
+// Throws NotFound, PermissionDenied, and InvalidArgument for a directory, pipe
+// or device (which could block), and for a URL that nothing fetches.
 std::unique_ptr<ByteSource> file_source(const std::string& path);
 
 // Returns `raw`, or a decompressing source over it when it starts with the

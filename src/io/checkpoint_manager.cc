@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "base/diagnostics.h"
+#include "base/urls.h"
 #include "base/vertex_folder.h"
 #include "base/where.h"
 #include "berth/errors.h"
@@ -217,6 +218,7 @@ CheckpointManager::CheckpointManager(Checkpoint checkpoint,
                {},
                {}})) {
   const CheckpointManagerOptions& o = impl_->options;
+  refuse_url(impl_->directory, call_at("CheckpointManager", site));
   const auto refuse = [&](const std::string& why) {
     throw errors::InvalidArgument(
         fmt::format("{}: {}", call_at("CheckpointManager", site), why));
@@ -347,6 +349,7 @@ int64_t CheckpointManager::checkpoint_interval() const {
 Checkpoint CheckpointManager::checkpoint() const { return impl_->checkpoint; }
 
 std::optional<std::string> latest_checkpoint(const std::string& folder) {
+  refuse_url(folder, "latest_checkpoint");
   std::optional<std::string> latest;
   std::pair<fs::file_time_type, int64_t> when;
   for (const std::string& file : files_in(folder)) {

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/urls.h"
 #include "base/where.h"
 #include "berth/data_files.h"
 #include "berth/io.h"
@@ -105,6 +106,7 @@ void write_file(const std::string& filename, const Tensor& contents,
   static std::atomic<uint64_t> serial{0};
   const std::string_view text = scalar_text(contents, "write_file", site);
   const std::string where = call_text("write_file", site);
+  refuse_url(filename, where);
   const std::string part =
       fmt::format("{}.{}.{}.part", filename, getpid(), serial++);
   std::FILE* file = std::fopen(part.c_str(), "wxe");
@@ -123,6 +125,7 @@ void write_file(const std::string& filename, const Tensor& contents,
 }
 
 std::vector<std::string> matching_files(const std::string& pattern, Site site) {
+  refuse_url(pattern, call_text("matching_files", site));
   glob_t found{};
   const int code = glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found);
   std::vector<std::string> names;

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/urls.h"
 #include "berth/errors.h"
 #include "io/atomic_file.h"
 #include "io/checksum.h"
@@ -43,6 +44,7 @@ bool is_plain_name(const std::string& name) {
 }
 
 std::string read_text(const std::string& path, const std::string& subject) {
+  refuse_url(path, subject);
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     const int code = errno;

@@ -12,6 +12,7 @@
 #include <charconv>
 #include <unordered_map>
 
+#include "base/urls.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "io/atomic_file.h"
@@ -279,6 +280,7 @@ struct SafetensorsFile::State {
 };
 
 void SafetensorsFile::State::open_file() {
+  refuse_url(path, subject);
   fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   const int code = errno;
   if (fd < 0 && (code == EACCES || code == EPERM)) {

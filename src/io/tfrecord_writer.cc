@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/urls.h"
 #include "base/where.h"
 #include "berth/io.h"
 #include "io/byte_source.h"
@@ -30,6 +31,7 @@ struct TFRecordWriter::State {
       : path(path),
         where(call_text("TFRecordWriter", site)),
         compressed(compression != Compression::kNone) {
+    refuse_url(path, where);
     file = std::fopen(path.c_str(), "wbe");
     if (file == nullptr) fail("open");
     if (!compressed) return;

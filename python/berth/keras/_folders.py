@@ -1,5 +1,5 @@
 """keras.utils: data sets of folders of pictures and of texts."""
-from berth import _core
+from berth import _core, _remote
 from berth._structure import LEAF
 from berth.data import Dataset
 
@@ -43,6 +43,10 @@ def _common(labels, label_mode, class_names, batch_size, shuffle, seed, validati
 def _subsets(make, directory, subset, verbose, options):
     if subset == "both":
         return tuple(_subsets(make, directory, part, verbose, options) for part in ("training", "validation"))
+    directory = _remote.plain(directory)
+    if _remote.is_url(directory):
+        raise _core.InvalidArgumentError(f"{directory}: folders of pictures and texts are not read by URL; mount the bucket, "
+                                         "or map tf.io.read_file over tf.data.Dataset.list_files(URL)")
     handle, class_names, paths = make(str(directory), {**options, "subset": subset or ""})
     made = Dataset(handle, (LEAF, LEAF) if options["label_mode"] else LEAF)
     made.class_names, made.file_paths = list(class_names), list(paths)

@@ -2,7 +2,7 @@
 import sys
 import types
 
-from berth import _core
+from berth import _core, _remote
 
 _engine = getattr(_core.ops.keras, "callbacks", None)
 for _name, _value in (vars(_engine).items() if _engine is not None else ()):
@@ -10,15 +10,44 @@ for _name, _value in (vars(_engine).items() if _engine is not None else ()):
         globals()[_name] = _value
 
 
-_model_checkpoint = _engine.ModelCheckpoint
+_model_checkpoint, _backup, _tensor_board = _engine.ModelCheckpoint, _engine.BackupAndRestore, _engine.TensorBoard
+
+
+def BackupAndRestore(backup_dir="", *args, **kwargs):
+    """Makes fit go on where an interrupted one saved last; the folder may be a URL (docs/checkpoints.md)."""
+    folder = _remote.plain(backup_dir)
+    if not _remote.is_url(folder):
+        return _backup(folder, *args, **kwargs)
+    from berth.keras import _remote_callbacks
+    return _remote_callbacks.backup_and_restore(_backup, folder, args, kwargs)
+
+
+def TensorBoard(log_dir="", *args, **kwargs):
+    """Writes logs, graph, weights and profiles for TensorBoard; the folder may be a URL."""
+    folder = _remote.plain(log_dir)
+    if not _remote.is_url(folder):
+        return _tensor_board(folder, *args, **kwargs)
+    from berth.keras import _remote_callbacks
+    return _remote_callbacks.tensor_board(_tensor_board, folder, args, kwargs)
 
 
 def ModelCheckpoint(filepath, *args, save_freq="epoch", **kwargs):
-    """Saves the model or its weights while fit runs: after each epoch, or each save_freq batches."""
+    """Saves the model or its weights while fit runs: after each epoch, or each save_freq batches.
+
+    To a URL files are uploaded while training goes on: an error is raised by the next save, or at the end of fit.
+    """
     from berth.keras.saving import is_keras_file
-    if save_freq == "epoch" and not is_keras_file(filepath):
+    filepath = _remote.plain(filepath)
+    if save_freq == "epoch" and not is_keras_file(filepath) and not _remote.is_url(filepath):
         return _model_checkpoint(filepath, *args, **kwargs)
     return _Checkpoints(filepath, *args, save_freq=save_freq, **kwargs)
+
+
+class _Around(tuple):
+    """A callback of the engine with one before and one after it, which fit calls in its place."""
+
+    def __new__(cls, before, engine, after):
+        return super().__new__(cls, (before, engine, after))
 
 
 class _BatchLogs(dict):
@@ -112,7 +141,7 @@ class Callback:
 
 
 class _Checkpoints(Callback):
-    """ModelCheckpoint for Keras' files, and for numbers of batches."""
+    """ModelCheckpoint for Keras' files, for numbers of batches, and for URLs."""
 
     def __init__(self, filepath, monitor="val_loss", verbose=0, save_best_only=False,
                  save_weights_only=False, mode="auto", save_freq="epoch", initial_value_threshold=None):
@@ -127,6 +156,11 @@ class _Checkpoints(Callback):
         self._sign = -1 if rises else 1
         self.best, self.save_freq = initial_value_threshold, save_freq
         self._epoch = self._batches = 0
+        self._uploads = _remote.Uploads(self.filepath) if _remote.is_url(self.filepath) else None
+
+    def on_train_end(self, logs=None):
+        if self._uploads:
+            self._uploads.wait()
 
     def on_epoch_begin(self, epoch, logs=None):
         self._epoch = epoch
@@ -156,10 +190,29 @@ class _Checkpoints(Callback):
             self.best = value
         if self.verbose:
             print(f"\nEpoch {self._epoch + 1}: saving model to {path}")
-        if self.save_weights_only:
+        if self._uploads:
+            self._save_behind(path)
+        elif self.save_weights_only:
             self.model.save_weights(path)
         else:
             self.model.save(path)
+
+    def _save_behind(self, url):
+        """Writes a file here; a thread brings it to the URL. Of several tasks the chief does."""
+        import os
+        import shutil
+        if not _core.task_of(self.model.__berth__)[1]:
+            return
+        (above, name), folder = url.rsplit("/", 1), _remote.new_folder(url)
+        with _remote.naming(folder, above):
+            (self.model.save_weights if self.save_weights_only else self.model.save)(os.path.join(folder, name))
+
+        def job():
+            for file in os.listdir(folder):  # its name may have got an ending
+                if not file.endswith(".lock"):
+                    _remote.put(os.path.join(folder, file), f"{above}/{file}")
+            shutil.rmtree(folder)
+        self._uploads.begin(job)
 
 
 class LambdaCallback(Callback):

@@ -315,6 +315,7 @@ class Model(Layer):
 
     def _callbacks(self, callbacks):
         all = [callbacks] if isinstance(callbacks, _callbacks.Callback) else list(callbacks or [])
+        all = [c for one in all for c in (one if isinstance(one, _callbacks._Around) else [one])]
         for c in all:
             if isinstance(c, _callbacks.Callback):
                 c.set_model(self)

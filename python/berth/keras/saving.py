@@ -11,7 +11,7 @@ import time
 import types
 import zipfile
 
-from berth import _core
+from berth import _core, _remote
 from berth._structure import LEAF, pack
 from berth._tensor import name_missing as _name_missing
 from berth.keras import _hdf5
@@ -20,6 +20,7 @@ from berth.keras.layers import _OPERATORS, InputLayer, Lambda, Layer, is_operati
 from berth.keras.models import Model, Sequential
 
 _CONFIG, _METADATA, _WEIGHTS = "config.json", "metadata.json", "model.weights.h5"
+_OWN = ".safetensors"
 _OPERATIONS = "keras.src.ops.numpy"
 _OF_INPUTS = ("NotEqual", "OnesLike", "ZerosLike")
 _OF_MASKS = ("Any", "ExpandDims", "LogicalAnd", "LogicalOr", "Concatenate")  # of masks, more masks
@@ -466,9 +467,28 @@ def _prepare(path, overwrite):
     return path + ".part"
 
 
+def _upload(path, overwrite):
+    """A block with a path here, of which the file goes to the URL."""
+    from berth import _gfile
+    path = path if is_keras_file(path) or path.endswith(_OWN) else path + _OWN  # as the engine has it
+    if not overwrite and _gfile.exists(path):
+        raise FileExistsError(f"\"{path}\" exists; expected a new name, or overwrite=True")
+    return _remote.outgoing(path)
+
+
+def _download(path):
+    """A block with a copy of what the URL names."""
+    from berth import _gfile
+    ends = is_keras_file(path) or path.endswith(_OWN) or _gfile.exists(path)
+    return _remote.incoming(path if ends else path + _OWN)
+
+
 def save_model(model, filepath, overwrite=True, include_optimizer=True):
-    """Writes a model: the ending of `filepath` says the format."""
-    path = str(filepath)
+    """Writes a model: the ending of `filepath`, a path or a URL, says the format."""
+    path = _remote.plain(filepath)
+    if _remote.is_url(path):
+        with _upload(path, overwrite) as local:
+            return save_model(model, local, True, include_optimizer)
     if not is_keras_file(path):
         model.__berth__.save(path, overwrite, include_optimizer)
         return
@@ -495,7 +515,10 @@ def save_model(model, filepath, overwrite=True, include_optimizer=True):
 
 def load_model(filepath, custom_objects=None, compile=True, safe_mode=True):
     """Returns the model of a file that save() wrote, here or in Keras."""
-    path = str(filepath)
+    path = _remote.plain(filepath)
+    if _remote.is_url(path):
+        with _download(path) as local:
+            return load_model(local, custom_objects, compile, safe_mode)
     if not is_keras_file(path):
         return Model._of(_core.load_model(path, bool(compile)))
     if not os.path.isfile(path):
@@ -523,7 +546,10 @@ def load_model(filepath, custom_objects=None, compile=True, safe_mode=True):
 
 def save_weights(model, filepath, overwrite=True):
     """Writes the weights of a model, in the format that the ending says."""
-    path = str(filepath)
+    path = _remote.plain(filepath)
+    if _remote.is_url(path):
+        with _upload(path, overwrite) as local:
+            return save_weights(model, local)
     if not is_keras_file(path):
         model.__berth__.save_weights(path, overwrite)
         return
@@ -534,7 +560,10 @@ def save_weights(model, filepath, overwrite=True):
 
 def load_weights(model, filepath, skip_mismatch=False):
     """Reads the weights of a model; with skip_mismatch only those that fit."""
-    path = str(filepath)
+    path = _remote.plain(filepath)
+    if _remote.is_url(path):
+        with _download(path) as local:
+            return load_weights(model, local, skip_mismatch)
     if not is_keras_file(path):
         model.__berth__.load_weights(path, skip_mismatch)
     elif path.endswith(".keras"):

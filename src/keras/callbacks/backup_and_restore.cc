@@ -16,6 +16,7 @@
 #include <string>
 #include <utility>
 
+#include "base/urls.h"
 #include "base/vertex_folder.h"
 #include "base/where.h"
 #include "berth/errors.h"
@@ -44,6 +45,7 @@ class BackupBase final : public CallbackBase {
         o_(std::move(options)),
         site_(site),
         call_("BackupAndRestore" + where_text(nullptr, site)) {
+    refuse_url(folder_, call_);
     if (!folder_.empty()) return;
     throw errors::InvalidArgument(
         fmt::format("{}: backup_dir is \"\" and AIP_CHECKPOINT_DIR is not set; "
@@ -92,6 +94,7 @@ class BackupBase final : public CallbackBase {
     if (!watch_ || !watch_->must_save()) return;
     save(model);
     manager_->sync();
+    settle_urls();
     watch_->end(manager_->latest_checkpoint().value_or(folder_));
   }
   void on_train_end(Model& model) override {

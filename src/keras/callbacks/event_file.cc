@@ -15,6 +15,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/urls.h"
 #include "berth/errors.h"
 #include "io/record_format.h"
 
@@ -137,6 +138,7 @@ WireMessage image_summary(const std::string& tag, int height, int width,
 }
 
 EventFile::EventFile(const std::string& folder) {
+  refuse_url(folder, "TensorBoard");
   static std::atomic<int> count{0};
   std::error_code error;
   std::filesystem::create_directories(folder, error);
