@@ -41,10 +41,10 @@ struct PipelineOptions {
   // The layers with which each stage but the first begins, in the order in
   // which the model calls them: names as in summary(), those of parts as
   // "block/dense". Stage s is on device s % n; with kZbV on s and, for the
-  // second half, 2n - 1 - s. Empty: device scopes of the model say which ("/GPU:1"
-  // is the second); without any, the first step cuts the model so that the
-  // slowest stage is as fast as it can be, by estimates, and each device has
-  // memory for its own. Variables wait on the host until then.
+  // second half, 2n - 1 - s. Empty: device scopes of the model say which
+  // ("/GPU:1" is the second); without any, the first step cuts the model so
+  // that the slowest stage is as fast as it can be, by estimates, and each
+  // device has memory for its own. Variables wait on the host until then.
   std::vector<std::string> stages = {};
   // Instructions in place of the schedule's: a line per device, such as
   // "0F0 0F1 0B0 0B1": stage, pass, part of the batch. They hold for batches of
