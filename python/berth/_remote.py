@@ -441,7 +441,7 @@ def matching(patterns):
 
 
 def _ahead(url):
-    with contextlib.suppress(Exception):  # whoever asks for the file gets the error
+    with contextlib.suppress(Exception):  # the caller that reads the file gets the error
         _fetch(url)
 
 
