@@ -24,8 +24,7 @@ bool can_move(const VariableState& s, const void* strategy) {
          s.mirrors.empty() && s.home == nullptr;
 }
 
-bool move_variable(const Tensor& handle, Device& device,
-                   const void* strategy) {
+bool move_variable(const Tensor& handle, Device& device, const void* strategy) {
   VariableState& state = variable_state(handle);
   const std::unique_lock lock(state.mutex);
   if (state.device == &device) return true;
