@@ -11,7 +11,7 @@ from berth import _remote, keras
 
 fsspec = pytest.importorskip("fsspec", reason="needs the package fsspec")
 from remote_files import Faulty, Proxy  # noqa: E402
-from remote_fixtures import X, Y, faulty, moto, names, net, no_faults, url  # noqa: E402, F401
+from remote_fixtures import X, Y, _count, faulty, moto, names, net, no_faults, url  # noqa: E402, F401
 
 
 # ---------------------------------------------------------------- what is said

@@ -13,7 +13,7 @@ from berth import _remote, keras
 
 fsspec = pytest.importorskip("fsspec", reason="needs the package fsspec")
 from remote_files import Faulty, Proxy  # noqa: E402
-from remote_fixtures import X, Y, faulty, moto, names, net, no_faults, url  # noqa: E402, F401
+from remote_fixtures import X, Y, _count, faulty, moto, names, net, no_faults, url  # noqa: E402, F401
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -226,9 +226,9 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(faulty):
 
     def manager():
         return tf.train.CheckpointManager(tf.train.Checkpoint(v=v), faulty)
+    one = manager()
     for i in (1.0, 2.0, 3.0):
         v.assign(i)
-        one = one if i > 1 else manager()  # noqa: F821
         one.save()
     one.sync()
     root = os.path.join(os.environ["FAULTY_ROOT"], faulty[len("faulty://"):])
