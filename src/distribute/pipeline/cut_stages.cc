@@ -98,15 +98,14 @@ class Layers {
     const auto users = graph_.users();
     const std::vector<int32_t> of = number_of_variables(graph_, unit_);
     // A variable, its gradient, and what a micro-batch adds to that.
-    const int copies = micro_batches > 1 ? 3 : 2;
+    const int copies = !trains() ? 1 : micro_batches > 1 ? 3 : 2;
     for (int32_t i = 0; i < graph_.size(); ++i) {
       const Node& node = graph_[i];
       if (node.variable.defined()) {
         const VariableState& v = variable_state(node.variable);
-        const bool summed = v.trainable && trains();
         if (of[i] >= 0) {
           c.kept_bytes[of[i]] +=
-              static_cast<int64_t>(v.size_bytes()) * (summed ? copies : 1);
+              static_cast<int64_t>(v.size_bytes()) * (v.trainable ? copies : 1);
         }
         continue;
       }
@@ -233,8 +232,8 @@ void Pipeline::move_variables(const Graph& graph, const StagePlaces& places,
     if (move_variable(handle, device, owner)) continue;
     throw errors::FailedPrecondition(fmt::format(
         "PipelineStrategy{}: variable \"{}\" was to move to {}, and a plan "
-        "that "
-        "was made before uses it; expected the first step to be the strategy's",
+        "that was made before uses it; expected the first step to be the "
+        "strategy's",
         where_text(nullptr, site_), v.name, device.short_name()));
   }
 }
