@@ -203,8 +203,7 @@ Device& StrategyCore::home(const DeviceScope* scope) const {
                        (replicas_.size() > 1 || mine.size() > 1);
   Device& first = central ? DeviceManager::get().host() : *mine[0];
   if (scope == nullptr || !(scope->name.type || scope->name.id)) {
-    return pipeline_ && pipeline_->is_open() ? DeviceManager::get().host()
-                                             : first;
+    return pipeline_ ? DeviceManager::get().host() : first;
   }
   const int number = scope->name.id.value_or(0);
   if (mine.size() > 1 && !central) {
