@@ -5,6 +5,7 @@ from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
 from berth import _ray_plan as plan
 from berth.ray import _state
 from berth.ray._backend import BerthConfig
+from berth.ray._elastic import Elastic
 
 
 class BerthTrainer(DataParallelTrainer):
@@ -32,9 +33,10 @@ class BerthTrainer(DataParallelTrainer):
         plan.check(strategy, parameter_servers, least)
         if least < 1:
             raise ValueError("BerthTrainer: num_workers=0 runs the function in this process, without Ray; call it instead")
-        if cores not in ("even", "all"):
-            raise ValueError(f"BerthTrainer: cores={cores!r}; expected 'even' (each worker as many cores of its own as it has "
-                             "CPUs of Ray) or 'all'")
+        for name in ("use_tpu", "topology"):
+            if getattr(scaling_config, name, None):
+                raise ValueError(f"BerthTrainer: ScalingConfig({name}={getattr(scaling_config, name)!r}) asks for TPUs, for "
+                                 "which Berth has no devices; leave it out")
         if "backend_config" in options:
             raise TypeError("BerthTrainer makes its backend_config; give one to DataParallelTrainer: "
                             "backend_config=berth.ray.BerthConfig(...)")
@@ -48,6 +50,11 @@ class BerthTrainer(DataParallelTrainer):
         super().__init__(train_loop_per_worker, train_loop_config=train_loop_config, backend_config=config,
                          scaling_config=scaling_config, run_config=run_config, datasets=datasets,
                          dataset_config=dataset_config, **options)
+
+    def _initialize_and_run_controller(self, **how):
+        if self.scaling_config.elasticity_enabled:
+            how["scaling_policy"] = Elastic(self.scaling_config)
+        return super()._initialize_and_run_controller(**how)
 
     def fit(self):
         """Trains, and returns ray.train.Result with `placements` and `traces`."""
