@@ -121,8 +121,10 @@ def grown(options):
             run_config=RunConfig(storage_path=folder, failure_config=FailureConfig(max_failures=3))).fit)
         while not fit.done() and not any(n.startswith("checkpoint") for _, names, _ in os.walk(folder) for n in names):
             time.sleep(0.1)
-        cluster.add_node(num_cpus=1, wait=False)  # the main thread alone can
-        while not fit.done() and len([n for n in ray.nodes() if n["Alive"]]) < 2:
+        node = None
+        while sum(n["Alive"] for n in ray.nodes()) < 2 and not fit.done():
+            if node is None or node.dead_processes():  # one that starts too slowly ends itself
+                node = cluster.add_node(num_cpus=1, wait=False)  # the main thread alone can
             time.sleep(0.02)
         at = time.time()
         result = fit.result()
@@ -138,6 +140,7 @@ def main():
     parser.add_argument("--only", choices=["step", "killed", "grown"])
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
+    os.environ.setdefault("RAY_worker_niceness", "0")  # as much of the processor as under `berth launch`
     for name, row in (("step", step), ("killed", killed), ("grown", grown)):
         if options.only in (None, name):
             row(options)

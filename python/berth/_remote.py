@@ -222,8 +222,9 @@ def _opened(folder, lock):
 
 def _sweep(folder):
     """Deletes the folders of this user in a folder that no process holds."""
-    with os.scandir(folder) as found:
-        left = [f.path for f in found if f.name.startswith(_PREFIX) and f.is_dir(follow_symlinks=False)]
+    left = []
+    with contextlib.suppress(OSError), os.scandir(folder) as found:  # a folder that may not be listed is left alone
+        left += [f.path for f in found if f.name.startswith(_PREFIX) and f.is_dir(follow_symlinks=False)]
     for path in left:
         opened = _opened(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if opened is not None:
