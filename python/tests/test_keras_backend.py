@@ -540,4 +540,10 @@ try:
     raise SystemExit("it was not refused")
 except NotImplementedError as error:
     assert "do not train in a pipeline yet" in str(error), error
+try:
+    with tf.distribute.MirroredStrategy(["/CPU:0"], sharding="parameters").scope():
+        model()
+    raise SystemExit("it was not refused")
+except NotImplementedError as error:
+    assert "do not train with sharding yet" in str(error), error
 """)

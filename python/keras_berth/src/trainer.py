@@ -34,6 +34,9 @@ class BerthTrainer(base_trainer.Trainer):
         if isinstance(self._strategy, tf.distribute.PipelineStrategy):
             raise NotImplementedError("PipelineStrategy: models of the package Keras do not train in a pipeline yet; those of "
                                       "berth.keras do (`python -m berth --own-keras`, docs/split-models.md)")
+        if getattr(self._strategy, "sharding", "none") != "none":
+            raise NotImplementedError("MirroredStrategy: models of the package Keras do not train with sharding yet; those of "
+                                      "berth.keras do (`python -m berth --own-keras`, docs/split-models.md)")
         self._on_servers = hasattr(self._strategy, "servers_of")
 
     @property
