@@ -69,13 +69,11 @@ constexpr double kP = kVariables, kN = 4;
 INSTANTIATE_TEST_SUITE_P(
     Adam, ShardingPeak,
     testing::Values(
-        // Variables and gradients; slots and what arrives of a layer.
-        Peak{Sharding::kOptimizer, 2 * kP + 2 * kP / kN + kLayer},
-        // Variables; slots, the parts of gradients; two layers' gradients.
-        Peak{Sharding::kGradients, kP + 3 * kP / kN + 2 * kLayer},
-        // Everything by parts; two layers' variables and gradients.
-        Peak{Sharding::kParameters, 4.0 * kP / kN + 4 * kLayer}),
-    [](const auto& info) { return "level_" + std::to_string(info.index + 1); });
+        // Everything by parts; two layers' variables and gradients, and a pack.
+        Peak{Sharding::kParameters, 4.0 * kP / kN + 5 * kLayer}),
+    [](const auto& info) {
+      return "parameters_" + std::to_string(info.index);
+    });
 
 // Sizes that no number of devices divides.
 keras::Model odd(double clipnorm) {
