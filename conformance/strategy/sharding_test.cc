@@ -69,11 +69,12 @@ constexpr double kP = kVariables, kN = 4;
 INSTANTIATE_TEST_SUITE_P(
     Adam, ShardingPeak,
     testing::Values(
+        // Variables; slots, the parts of gradients; two layers' gradients, and
+        // two packs.
+        Peak{Sharding::kGradients, kP + 3 * kP / kN + 5 * kLayer},
         // Everything by parts; two layers' variables and gradients, and a pack.
         Peak{Sharding::kParameters, 4.0 * kP / kN + 5 * kLayer}),
-    [](const auto& info) {
-      return "parameters_" + std::to_string(info.index);
-    });
+    [](const auto& info) { return "level_" + std::to_string(info.index + 2); });
 
 // Sizes that no number of devices divides.
 keras::Model odd(double clipnorm) {

@@ -1,4 +1,4 @@
-"""Models of the package Keras in a pipeline train as on one device, and their layers name their ops."""
+"""Models of the package Keras in pipelines train as on one device; layers name their ops."""
 import importlib.util
 
 import pytest
@@ -173,4 +173,14 @@ with pipe.scope():
 plan = pipe.plan(model, 16).pipeline
 assert plan.schedule == "1f1b" and plan.micro_batches == 4 and plan.stages[1].layers == ["out"], plan
 assert len(minidom.parseString(plan.svg()).getElementsByTagName("rect")) >= 16, "each pass of each micro-batch"
+""", BERTH_SIM="GPUx2")
+
+
+def test_sharded_state_is_refused():
+    run(TRAIN + """
+try:
+    train(plain, tf.distribute.MirroredStrategy(["GPU:0", "GPU:1"], sharding="parameters"))
+    raise SystemExit("nothing was refused")
+except NotImplementedError as error:
+    assert "do not train with sharding yet" in str(error), error
 """, BERTH_SIM="GPUx2")

@@ -33,8 +33,9 @@ class BerthTrainer(base_trainer.Trainer):
         strategy = tf.distribute.get_strategy() if tf.distribute.has_strategy() else None
         self._strategy = strategy or distribution_lib.strategy()
         self._pipeline = self._strategy if isinstance(self._strategy, tf.distribute.PipelineStrategy) else None
-        sharded = getattr(self._strategy, "sharding", "none") != "none"
-        self._divides = self._strategy if sharded else self._pipeline  # what divides a traced step of the whole batch
+        if getattr(self._strategy, "sharding", "none") != "none":
+            raise NotImplementedError("MirroredStrategy: models of the package Keras do not train with sharding yet; those of "
+                                      "berth.keras do (`python -m berth --own-keras`, docs/split-models.md)")
         self._on_servers = hasattr(self._strategy, "servers_of")
 
     @property
@@ -51,9 +52,9 @@ class BerthTrainer(base_trainer.Trainer):
         if gradient_norms and self._strategy is not None and self._strategy.num_replicas_in_sync > 1:
             raise ValueError("gradient_norms: gradients of several replicas are not summed yet where a step has them; "
                              "expected no strategy, or one replica")
-        if kwargs.get("run_eagerly") and self._divides is not None:
-            raise ValueError(f"run_eagerly: a {self._strategy.__berth__.name} divides a step that was traced; expected "
-                             "run_eagerly=False, or a model that is made outside of the strategy's scope")
+        if kwargs.get("run_eagerly") and self._pipeline is not None:
+            raise ValueError("run_eagerly: a PipelineStrategy divides a step that was traced; expected run_eagerly=False, or "
+                             "a model that is made outside of the strategy's scope")
         self._contract, self._gradient_norms = contract, bool(gradient_norms)
         self.train_function = self.test_function = self.predict_function = None
         super().compile(*args, **kwargs)
@@ -128,7 +129,7 @@ class BerthTrainer(base_trainer.Trainer):
     @property
     def _split(self):
         """The strategy that splits batches; None where a step runs on a whole one."""
-        return None if self._on_servers or self._divides is not None else self._strategy
+        return None if self._on_servers or self._pipeline is not None else self._strategy
 
     def _make(self, step, name, strategy=None, joined="mean"):
         own = getattr(step, "__func__", None) is getattr(BerthTrainer, name)
@@ -136,7 +137,7 @@ class BerthTrainer(base_trainer.Trainer):
         if self._on_servers and joined == "mean" and not self.run_eagerly:
             return ScheduledStep(step, f"{self.name}/{name}", self._strategy,
                                  lambda: [*self.variables, *getattr(self.optimizer, "variables", [])])
-        return Step(step, f"{self.name}/{name}", self.run_eagerly, self._contract, strategy, self._divides, joined, weighs=own)
+        return Step(step, f"{self.name}/{name}", self.run_eagerly, self._contract, strategy, self._pipeline, joined, weighs=own)
 
     def _named(self, step):
         """The step, with layers named as in summary()."""

@@ -40,6 +40,10 @@ class RangeExchange {
   }
 
   void run() {
+    std::stable_sort(copies_.begin(), copies_.end(),
+                     [](const Copies& a, const Copies& b) {
+                       return a[0].writes.back() < b[0].writes.back();
+                     });
     for (const Copies& copies : copies_) {
       const size_t writes = copies[0].writes.size();
       for (size_t t = 0; t < writes; ++t) {
@@ -93,6 +97,8 @@ class RangeExchange {
           emit_.node("ReadVariableOp", {from.range}, {}, plan_.devices[j]->id(),
                      from.writes[t], "updated");
       emit_.order(from.writes[t], value.node);
+      // Two packs are on their way at a time.
+      for (const int32_t put : before_last_) emit_.order(put, value.node);
       if (t + 1 < from.writes.size()) {
         emit_.order(value.node, from.writes[t + 1]);
       }
@@ -100,6 +106,12 @@ class RangeExchange {
         if (k != j) put(copies[k], t, j, k, value);
       }
     }
+    const Shape& shape = graph().spec({copies[0].handle, 0}).shape;
+    const DType dtype = graph().spec({copies[0].handle, 0}).variable;
+    bytes_ += shape.num_elements() * static_cast<int64_t>(size_of(dtype));
+    if (bytes_ < plan_.pack_bytes) return;
+    before_last_ = std::exchange(last_, std::exchange(puts_, {}));
+    bytes_ = 0;
   }
 
   // Writes part j of the copy on device k.
@@ -119,6 +131,7 @@ class RangeExchange {
                             .node("AssignVariableOp", {range, value}, {},
                                   device, to.writes[t], "put")
                             .node;
+    puts_.push_back(put);
     // After what the device's own write comes after.
     const std::vector<int32_t> before = graph()[to.writes[t]].controls;
     for (const int32_t c : before) emit_.order(c, put);
@@ -133,6 +146,10 @@ class RangeExchange {
   std::vector<Copies> copies_;                  // by variable
   std::map<const TensorImpl*, size_t> number_;  // of a home, in copies_
   std::map<std::pair<int32_t, size_t>, ValueRef> ranges_;
+  // Writes of ranges of others: of the pack that is being filled, the one
+  // before and the one before that.
+  std::vector<int32_t> puts_, last_, before_last_;
+  int64_t bytes_ = 0;
 };
 
 // Readers of a divided variable that share one gathering of it.

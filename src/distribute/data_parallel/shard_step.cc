@@ -22,8 +22,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-constexpr int64_t kPackBytes = 4 << 20;  // unless the strategy says how many
-
 bool is_update(const Node& n) { return n.op->update_value() >= 0; }
 
 bool is_big(const Shape& shape, const ShardPlan& plan) {
@@ -118,7 +116,7 @@ class RangeUpdates {
   void run() {
     if (!plan_.exact) add_norms();
     for (const int32_t u : all_updates_) update(u);
-    if (plan_.level == Sharding::kOptimizer) wait_for_backward();
+    order_sums();
     emit_.finish();
   }
 
@@ -325,13 +323,22 @@ class RangeUpdates {
     if (!fresh) return it->second;
     const Node n = graph()[sum];
     std::vector<ValueRef> pieces;
+    Scatter s{.device = k};
     for (const ValueRef& piece : n.inputs) {
       pieces.push_back(rows(piece, k));
-      views_.push_back(pieces.back().node);
-      pieces_.push_back(piece.node);
+      s.views.push_back(pieces.back().node);
+      s.last_piece = std::max(s.last_piece, piece.node);
     }
-    return sums_[{sum, k}] =
-               all_reduce(std::move(pieces), n, {static_cast<int64_t>(k)}, sum);
+    // The bytes of all devices, each of which gets its part.
+    const auto devices = static_cast<int64_t>(parts());
+    const OutSpec spec = graph().spec(pieces[0]);
+    s.bytes = spec.shape.num_elements() * devices *
+              static_cast<int64_t>(size_of(spec.dtype));
+    const ValueRef v =
+        all_reduce(std::move(pieces), n, {static_cast<int64_t>(k)}, sum);
+    s.sum = v.node;
+    scatters_.push_back(std::move(s));
+    return sums_[{sum, k}] = v;
   }
 
   // Another sum over the replicas of `like`, wanted by `takers`.
@@ -345,10 +352,8 @@ class RangeUpdates {
         attrs.push_back({name, std::string("one_device")});
       } else if (name == "pack_bytes") {
         // Each device takes its part of a pack.
-        const int64_t pack = std::get<int64_t>(value);
-        attrs.push_back({name, ((pack > 0 ? pack : kPackBytes) - 1) /
-                                       static_cast<int64_t>(parts()) +
-                                   1});
+        const auto devices = static_cast<int64_t>(parts());
+        attrs.push_back({name, (plan_.pack_bytes - 1) / devices + 1});
       } else {
         attrs.push_back({name, value});
       }
@@ -477,18 +482,47 @@ class RangeUpdates {
     }
   }
 
-  // Sums begin when a device has made all its gradients.
-  void wait_for_backward() {
-    std::map<DeviceId, int32_t> last;
-    for (const int32_t p : pieces_) {
-      int32_t& at = last.try_emplace(device_of({p, 0}), p).first->second;
-      at = std::max(at, p);
+  // Sums follow each other in the order in which gradients are made, so that a
+  // device holds what arrives for two packs; after the backward pass, for one.
+  void order_sums() {
+    std::stable_sort(scatters_.begin(), scatters_.end(),
+                     [](const Scatter& a, const Scatter& b) {
+                       return a.last_piece < b.last_piece;
+                     });
+    const bool late = plan_.level == Sharding::kOptimizer;
+    std::vector<std::vector<const Scatter*>> packs(1);
+    const int64_t all_bytes = plan_.pack_bytes * static_cast<int64_t>(parts());
+    int64_t bytes = 0;
+    for (const Scatter& s : scatters_) {
+      if (bytes >= all_bytes) {
+        packs.emplace_back();
+        bytes = 0;
+      }
+      packs.back().push_back(&s);
+      bytes += s.bytes;
     }
-    for (const int32_t view : views_) {
-      const auto it = last.find(device_of({view, 0}));
-      if (it != last.end()) emit_.order(it->second, view);
+    const size_t open = late ? 1 : 2;
+    for (size_t p = 0; p < packs.size(); ++p) {
+      for (const Scatter* s : packs[p]) {
+        for (const int32_t view : s->views) {
+          if (late) emit_.order(scatters_.back().last_piece, view);
+          if (p < open) continue;
+          for (const Scatter* before : packs[p - open]) {
+            if (before->device == s->device) emit_.order(before->sum, view);
+          }
+        }
+      }
     }
   }
+
+  // A sum that one device gets its part of.
+  struct Scatter {
+    int32_t sum = -1;
+    size_t device = 0;
+    int64_t bytes = 0;
+    int32_t last_piece = -1;
+    std::vector<int32_t> views;  // of the pieces
+  };
 
   const ShardPlan& plan_;
   const OpDef& all_reduce_ = op_named("_AllReduce");
@@ -500,7 +534,8 @@ class RangeUpdates {
   std::map<std::pair<const TensorImpl*, size_t>, ValueRef> variables_;
   std::map<std::pair<ValueRef, size_t>, ValueRef> values_;
   std::map<std::pair<int32_t, size_t>, ValueRef> sums_;
-  std::vector<int32_t> all_updates_, views_, pieces_;
+  std::vector<int32_t> all_updates_;
+  std::vector<Scatter> scatters_;
   std::set<int32_t> norms_;
   std::map<int32_t, bool> needed_whole_;
 };

@@ -27,6 +27,7 @@ struct ShardPlan {
   const void* strategy = nullptr;     // whose variables are divided
   std::vector<Device*> devices = {};  // by replica; each has its own memory
   bool exact = false;  // the bits of sums must not depend on the replicas
+  int64_t pack_bytes = 4 << 20;  // on their way to all devices together
 
   bool divides() const { return devices.size() > 1; }
   // The elements [first, second) of n that device k has.

@@ -300,6 +300,8 @@ ShardPlan StrategyCore::shard_plan() const {
   if (same_memory(*replicas_[0][0], *replicas_[1][0])) return plan;
   for (const auto& replica : replicas_) plan.devices.push_back(replica[0]);
   plan.exact = options_.slices > 0;
+  const int64_t pack = options_.communication.bytes_per_pack;
+  if (pack > 0) plan.pack_bytes = pack;
   return plan;
 }
 
