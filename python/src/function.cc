@@ -29,17 +29,17 @@ Tensors tensors_of(nb::handle list) {
 
 // A layer of the package Keras, while it is called: its path names ops. In a
 // step of a pipeline the strategy chooses its device.
-class LayerCall {
+class NamedLayer {
  public:
-  LayerCall() = default;
-  LayerCall(const LayerCall&) = delete;
-  LayerCall& operator=(const LayerCall&) = delete;
+  NamedLayer() = default;
+  NamedLayer(const NamedLayer&) = delete;
+  NamedLayer& operator=(const NamedLayer&) = delete;
 
   void enter(const std::string& name, bool in_pipeline) {
     outer_ = t_state.layer;
     t_state.layer =
         intern(outer_ && *outer_ ? fmt::format("{}/{}", outer_, name) : name);
-    if (!in_pipeline) return;
+    if (!in_pipeline || t_state.strategy == nullptr) return;
     const std::string device = t_state.strategy->device_of_layer(t_state.layer);
     if (device.empty()) return;
     push_scope(&scope_, DeviceName::parse(device), t_state.site);
@@ -278,10 +278,10 @@ void add_function(nb::module_& m) {
     return known(tensor_of(value.ptr())).is_symbolic();
   });
   m.def("traces_loop", [] { return internal::traces_loop(); });
-  nb::class_<LayerCall>(m, "LayerCall")
+  nb::class_<NamedLayer>(m, "NamedLayer")
       .def(nb::init<>())
-      .def("enter", &LayerCall::enter)
-      .def("leave", &LayerCall::leave);
+      .def("enter", &NamedLayer::enter)
+      .def("leave", &NamedLayer::leave);
   nb::class_<Block>(m, "InitScope")
       .def(nb::init<>())
       .def("enter", [](Block& block) { block.scope.emplace(); })

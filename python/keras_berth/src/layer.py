@@ -39,7 +39,7 @@ class BerthLayer:
             return super().__call__(*args, **kwargs)
         if self._device is None and any_symbolic_tensors(args, kwargs):
             self._device = _core.device_scope()
-        call = _core.LayerCall()
+        call = _core.NamedLayer()
         call.enter(self.name, in_pipeline)
         try:
             if not self._device or _core.replica_id() is not None:
