@@ -181,6 +181,38 @@ Rows every_sharding() {
   return rows;
 }
 
+// Layers divided along axes that are drawn, sensible or not.
+Rows every_layout() {
+  Rows rows;
+  int layout = 0;
+  for (const std::string& model : names_of_models()) {
+    for (const char* devices : {"CPUx2", "GPUx2", "GPUx2", "GPUx4"}) {
+      rows.push_back({.model = model,
+                      .strategy = "layers",
+                      .devices = devices,
+                      .layout = ++layout});
+    }
+  }
+  for (const char* optimizer :
+       {"sgd", "nesterov", "adam", "adamw", "rmsprop", "adagrad"}) {
+    rows.push_back({.optimizer = optimizer,
+                    .strategy = "layers",
+                    .devices = "GPUx2",
+                    .layout = ++layout});
+  }
+  for (const char* model : {"dense", "conv", "attention", "embedding"}) {
+    rows.push_back({.model = model,
+                    .optimizer = "adam",
+                    .examples = Examples::kEmpty,
+                    .strategy = "layers",
+                    .devices = "GPUx2",
+                    .shares = "3:1",
+                    .layout = ++layout,
+                    .way = Way::kTrainOnBatch});
+  }
+  return rows;
+}
+
 Rows batch_by_batch() {
   Rows rows;
   for (const char* model : {"dense", "two_by_two", "embedding"}) {
@@ -208,6 +240,8 @@ std::vector<std::string> missing(const Trained& t, const Row& row) {
 
 // Whether the row may have an op that cannot be cut.
 bool may_run_whole(const Row& row) {
+  // Axes that suit no op.
+  if (row.strategy == "layers") return true;
   // A hinge looks whether all labels are 0 or 1.
   if (row.model == "losses") return true;
   // Groups that replicas do not hold whole.
@@ -284,6 +318,7 @@ INSTANTIATE_TEST_SUITE_P(Random, Fit,
 INSTANTIATE_TEST_SUITE_P(Seed, Fit, testing::ValuesIn(every_seed()), name);
 INSTANTIATE_TEST_SUITE_P(Sharding, Fit, testing::ValuesIn(every_sharding()),
                          name);
+INSTANTIATE_TEST_SUITE_P(Layout, Fit, testing::ValuesIn(every_layout()), name);
 INSTANTIATE_TEST_SUITE_P(BatchByBatch, Fit, testing::ValuesIn(batch_by_batch()),
                          name);
 

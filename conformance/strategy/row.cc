@@ -10,6 +10,7 @@
 
 #include "berth/errors.h"
 #include "berth/multi_worker.h"
+#include "conformance/strategy/layers.h"
 
 namespace berth::strategy_suite {
 
@@ -69,6 +70,7 @@ std::string Row::name() const {
   if (slices) s += fmt::format("_slices_{}", slices);
   if (algorithm != "auto") s += "_" + algorithm;
   if (sharding != "none") s += "_" + sharding;
+  if (layout) s += fmt::format("_layout_{}", layout);
   if (pack_bytes) s += fmt::format("_pack_{}", pack_bytes);
   if (seed) s += fmt::format("_seed_{}", seed);
   if (way == Way::kTrainOnBatch) s += "_train_on_batch";
@@ -119,6 +121,7 @@ distribute::Strategy strategy_of(const Row& row) {
     return distribute::MultiWorkerMirroredStrategy(
         distribute::cluster_resolver::from_environment(), options);
   }
+  if (row.strategy == "layers") return layers_of(row, shares_of(row.shares));
   if (row.strategy == "mirrored") return distribute::MirroredStrategy(options);
   throw errors::NotFound("no strategy \"" + row.strategy + "\" in the suite");
 }

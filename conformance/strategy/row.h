@@ -31,7 +31,7 @@ struct Row {
   std::string model = "dense";
   std::string optimizer = "momentum";
   Examples examples = Examples::kUneven;
-  std::string strategy = "mirrored";  // or "central", "one_device",
+  std::string strategy = "mirrored";  // or "central", "one_device", "layers",
                                       // "multi_worker": devices of each task
   std::string devices = "CPUx2";      // or names: "CPU:0,GPU:1"
   std::string shares = "equal";       // "1:3", "auto"
@@ -42,6 +42,7 @@ struct Row {
   double timeout_seconds = 0;
   uint64_t seed = 0;  // of the order of simulated work; 0: launch order
   std::string sharding = "none";  // "optimizer", "gradients", "parameters"
+  int layout = 0;  // of "layers": seeds which variables are divided, and how
   Way way = Way::kFit;
 
   // All fields that are not as above, in letters, digits and underscores.

@@ -130,8 +130,8 @@ Values values_of(const std::vector<Variable>& variables) {
 
 Trained train(const Row& row) {
   seed_devices(row.seed);
-  random::set_seed(3);
   const distribute::Strategy strategy = strategy_of(row);
+  random::set_seed(3);
   std::optional<Session> session;
   {
     const auto scope = strategy.scope();

@@ -29,6 +29,7 @@
 #include "berth/image_boxes.h"
 #include "berth/io.h"
 #include "berth/keras.h"
+#include "berth/model_parallel.h"
 #include "berth/multi_worker.h"
 #include "berth/ops/adaptive.h"
 #include "berth/ops/aliases.h"

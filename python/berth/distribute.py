@@ -363,6 +363,67 @@ class PipelineStrategy(Strategy):
         return _core.pipeline_instructions(self.__berth__)
 
 
+class Mesh:
+    """Devices in a grid with named axes (tf.experimental.dtensor.Mesh).
+
+    axes: a name and a size for each, as {"model": 2} or pairs; along the last one devices follow each other.
+    devices: names; all GPUs, else all CPU devices, by default. Raises ValueError unless there is one for each place.
+    """
+
+    def __init__(self, axes, devices=None):
+        pairs = axes.items() if isinstance(axes, dict) else axes
+        self._axes = tuple((str(name), int(size)) for name, size in pairs)
+        self.devices = _names(devices) or _all_devices()
+        _core.check_mesh([n for n, _ in self._axes], [s for _, s in self._axes], self.devices)
+
+    dim_names = property(lambda self: [name for name, _ in self._axes], doc="The names of the axes.")
+    size = property(lambda self: len(self.devices), doc="How many devices there are.")
+
+    def dim_size(self, name):
+        """Places along an axis. Raises ValueError for a name that it lacks."""
+        sizes = dict(self._axes)
+        if name not in sizes:
+            raise ValueError(f"the mesh has no axis {name!r}; it has {self.dim_names}")
+        return sizes[name]
+
+    def __repr__(self):
+        return f"Mesh({dict(self._axes)}, {self.devices})"
+
+
+class LayoutMap(dict):
+    """Which variables are divided over a mesh, and how (keras.distribution.LayoutMap).
+
+    A key is the name of a variable, or a regular expression for the whole of it. A value has, for each axis of the
+    variable, the name of the axis of the mesh that divides it, or None: {"up/kernel": (None, "model")}.
+    """
+
+    def __init__(self, mesh, layouts=()):
+        super().__init__(layouts)
+        self.mesh = mesh
+
+    def __repr__(self):
+        return f"LayoutMap({self.mesh!r}, {super().__repr__()})"
+
+
+class ModelParallel(Strategy):
+    """Variables of a layout map are divided over devices, and with them the ops that use them (tensor parallelism).
+
+    fit, evaluate and predict give the results of one device to rounding; what optimizers keep of a variable is divided
+    as it is; what the program holds is the whole variable. run() raises NotImplementedError. shares: how much of each
+    layer a device has, whole numbers; equal by default. Raises ValueError for layouts that do not fit the mesh, and, when
+    a variable is made, for one that does not fit it; in the first step for a key that matched no variable
+    (docs/split-models.md).
+    """
+
+    def __init__(self, layout_map, *, shares=()):
+        mesh = layout_map.mesh
+        layouts = [(str(key), ["" if name is None else str(name) for name in names]) for key, names in layout_map.items()]
+        self.layout_map = layout_map
+        super().__init__(_core.model_parallel_strategy(
+            mesh.dim_names, [mesh.dim_size(n) for n in mesh.dim_names], mesh.devices, [k for k, _ in layouts],
+            [names for _, names in layouts], [float(s) for s in shares]))
+
+
 class MultiWorkerMirroredStrategy(Strategy):
     """The replicas of all tasks of a cluster; TF_CONFIG and other launchers' variables say which."""
 
@@ -394,6 +455,12 @@ def _split_of(leaves):
         if isinstance(v, PerReplica) and all(len(t.shape) for t in v.values):
             return i if all(t.shape[0] is not None for t in v.values) else -1
     return -1
+
+
+def _all_devices():
+    """The names of all GPUs, else of all CPU devices."""
+    from berth import config
+    return [d.name for d in config.list_logical_devices("GPU") or config.list_logical_devices("CPU")]
 
 
 def _names(devices):
@@ -555,7 +622,7 @@ class CentralStorageStrategy(Strategy):
         super().__init__(_core.central_storage_strategy(_names(compute_devices)))
 
 
-hide_in(Strategy, MirroredStrategy, PipelineStrategy, OneDeviceStrategy, MultiWorkerMirroredStrategy)
+hide_in(Strategy, MirroredStrategy, PipelineStrategy, ModelParallel, Mesh, OneDeviceStrategy, MultiWorkerMirroredStrategy)
 
 
 def _module(name, doc, values, source="", names=""):

@@ -1,6 +1,7 @@
 // Strategies (tf.distribute). Structures of what replicas take and return are
 // Python's affair (berth/distribute.py).
 
+#include "berth/model_parallel.h"
 #include "berth/pipeline.h"
 #include "classes.h"
 #include "convert.h"
@@ -41,6 +42,15 @@ class StrategyScope {
 struct EqualWrites {
   std::optional<Unaggregated> scope;
 };
+
+Mesh mesh_of(const std::vector<std::string>& names,
+             const std::vector<int>& sizes, std::vector<std::string> devices) {
+  std::vector<MeshAxis> axes;
+  for (size_t i = 0; i < names.size(); ++i) {
+    axes.push_back({names[i], sizes.at(i)});
+  }
+  return Mesh(std::move(axes), std::move(devices), site_of_caller());
+}
 
 // args: lists of tensors, one per replica. fn(replica, tensors) -> (tensors,
 // structure). Returns (lists of tensors by replica, structure).
@@ -275,6 +285,29 @@ void add_strategies(nb::module_& m) {
       },
       "devices"_a, "micro_batches"_a, "schedule"_a, "stages"_a,
       "instructions"_a, "slices"_a);
+  m.def("check_mesh",
+        [](const std::vector<std::string>& names, const std::vector<int>& sizes,
+           std::vector<std::string> devices) {
+          mesh_of(names, sizes, std::move(devices));
+        });
+  m.def(
+      "model_parallel_strategy",
+      [](const std::vector<std::string>& names, const std::vector<int>& sizes,
+         std::vector<std::string> devices, const std::vector<std::string>& keys,
+         const std::vector<AxisNames>& layouts,
+         std::vector<double> shares) -> Strategy {
+        LayoutMap map(mesh_of(names, sizes, std::move(devices)));
+        for (size_t i = 0; i < keys.size(); ++i) map[keys[i]] = layouts.at(i);
+        return ModelParallel(map, {.shares = std::move(shares)},
+                             site_of_caller());
+      });
+  m.def("lay_out",
+        [](const Strategy& s, const Variable& v, const AxisNames& layout) {
+          s.core()->lay_out(v.handle(), layout);
+        });
+  m.def("split_axis", [](const Variable& v) {
+    return variable_state(v.handle()).split_axis;
+  });
   m.def("pipeline_instructions", [](const Strategy& s) {
     const Pipeline& p = *s.core()->pipeline();
     return str(p.actions(p.options().micro_batches));

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "berth/errors.h"
+#include "device/device_manager.h"
 #include "tensor/mirrors.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/write_marks.h"
@@ -17,16 +20,67 @@ void settle(const VariableState& v) {
   synchronize(ready_of(v));
 }
 
-void copy_bytes(const VariableState& from, size_t from_byte,
-                const VariableState& to, size_t to_byte, size_t count) {
-  std::vector<std::byte> bytes(count);
-  from.device->copy_to_host(bytes.data(), from.storage->data + from_byte,
-                            count);
-  to.device->copy_from_host(to.storage->data + to_byte, bytes.data(), count);
+// Where the rows of a shard are in its home, in bytes.
+struct ShardRows {
+  size_t count = 1, bytes = 0;     // how many, and of each
+  size_t begin = 0, home_row = 0;  // the first, and from one to the next
+};
+
+ShardRows rows_of(const VariableState& home, const VariableState& shard) {
+  size_t unit = size_of(home.dtype);
+  ShardRows r;
+  for (int d = 0; d < home.shape.rank() && home.split_axis >= 0; ++d) {
+    const auto length = static_cast<size_t>(home.shape[d]);
+    if (d < home.split_axis) r.count *= length;
+    if (d > home.split_axis) unit *= length;
+  }
+  r.begin = static_cast<size_t>(shard.shard_begin) * unit;
+  r.bytes = r.count == 0 ? 0 : shard.size_bytes() / r.count;
+  r.home_row = r.count == 0 ? 0 : home.size_bytes() / r.count;
+  return r;
 }
 
-size_t first_byte(const VariableState& shard) {
-  return static_cast<size_t>(shard.shard_begin) * size_of(shard.dtype);
+void copy_to_home(const VariableState& shard, const VariableState& home) {
+  const ShardRows r = rows_of(home, shard);
+  std::vector<std::byte> bytes(shard.size_bytes());
+  shard.device->copy_to_host(bytes.data(), shard.storage->data, bytes.size());
+  for (size_t i = 0; i < r.count; ++i) {
+    home.device->copy_from_host(home.storage->data + r.begin + i * r.home_row,
+                                bytes.data() + i * r.bytes, r.bytes);
+  }
+}
+
+void copy_from_home(const VariableState& home, const VariableState& shard) {
+  const ShardRows r = rows_of(home, shard);
+  std::vector<std::byte> bytes(shard.size_bytes());
+  for (size_t i = 0; i < r.count; ++i) {
+    home.device->copy_to_host(bytes.data() + i * r.bytes,
+                              home.storage->data + r.begin + i * r.home_row,
+                              r.bytes);
+  }
+  shard.device->copy_from_host(shard.storage->data, bytes.data(), bytes.size());
+}
+
+// The place of the first, and the shape, of part k of a variable.
+std::pair<int64_t, Shape> part_of(const VariableState& v, size_t k,
+                                  size_t parts,
+                                  const std::vector<int>& shares) {
+  if (v.split_axis < 0) {
+    const auto [begin, end] = shard_range(v.shape.num_elements(), parts, k);
+    return {begin, Shape{end - begin}};
+  }
+  const int64_t length = v.shape[v.split_axis];
+  auto [begin, end] = shard_range(length, parts, k);
+  if (!shares.empty()) {
+    const auto first = shares.begin(), at = first + static_cast<ptrdiff_t>(k);
+    const auto sum = std::accumulate(first, shares.end(), int64_t{0});
+    const auto before = std::accumulate(first, at, int64_t{0});
+    begin = length * before / sum;
+    end = length * (before + *at) / sum;
+  }
+  Shape shape = v.shape;
+  shape[v.split_axis] = end - begin;
+  return {begin, shape};
 }
 
 bool are_on(const std::vector<Tensor>& shards,
@@ -40,8 +94,14 @@ bool are_on(const std::vector<Tensor>& shards,
 
 }  // namespace
 
+void set_split_axis(const Tensor& home, int axis, const void* strategy) {
+  move_variable(home, DeviceManager::get().host(), strategy);
+  variable_state(home).split_axis = axis;
+}
+
 std::vector<Tensor> divide(const Tensor& home,
-                           const std::vector<Device*>& devices) {
+                           const std::vector<Device*>& devices,
+                           const std::vector<int>& shares) {
   VariableState& h = variable_state(home);
   {
     const std::shared_lock lock(h.mutex);
@@ -49,13 +109,11 @@ std::vector<Tensor> divide(const Tensor& home,
   }
   // Memory may have to be waited for: without the lock.
   std::vector<Tensor> made;
-  const int64_t n = h.shape.num_elements();
-  const auto parts = static_cast<int64_t>(devices.size());
-  for (int64_t k = 0; k < parts; ++k) {
-    const int64_t begin = n * k / parts, end = n * (k + 1) / parts;
-    made.push_back(make_variable(*devices[static_cast<size_t>(k)],
+  for (size_t k = 0; k < devices.size(); ++k) {
+    const auto [begin, shape] = part_of(h, k, devices.size(), shares);
+    made.push_back(make_variable(*devices[k],
                                  fmt::format("{}/shard_{}", h.name, k), h.dtype,
-                                 Shape{end - begin}, h.trainable, h.site));
+                                 shape, h.trainable, h.site));
     VariableState& s = variable_state(made.back());
     s.strategy = h.strategy;
     s.home = home.impl();
@@ -88,7 +146,7 @@ void catch_up(VariableState& home) {
   for (const Tensor& t : home.shards) {
     VariableState& s = variable_state(t);
     settle(s);
-    copy_bytes(s, 0, home, first_byte(s), s.size_bytes());
+    copy_to_home(s, home);
     s.mirrored_version = home.version;
   }
   home.behind = false;
@@ -100,7 +158,7 @@ void refresh_shard(VariableState& shard) {
   prepare_write(shard);
   settle(shard);
   synchronize(ready_of(home));
-  copy_bytes(home, first_byte(shard), shard, 0, shard.size_bytes());
+  copy_from_home(home, shard);
   shard.storage->ready = {};
   shard.torn = false;
   shard.mirrored_version = home.version;

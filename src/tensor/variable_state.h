@@ -63,8 +63,9 @@ struct VariableState {
   std::vector<Event> late_uses;
 
   // Links of tensor/shards.h, which alone touches them.
-  std::vector<Tensor> shards;       // of a home whose elements are divided
-  int64_t shard_begin = -1;         // of a shard: its first element of the home
+  std::vector<Tensor> shards;  // of a home whose elements are divided
+  int64_t shard_begin = -1;    // of a shard: its first element, or place along:
+  int split_axis = -1;  // of a home: what divides it; -1: ranges of elements
   std::atomic<bool> behind{false};  // of a home: its shards were written since
 
   VariableState() = default;

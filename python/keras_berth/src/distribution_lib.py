@@ -1,5 +1,9 @@
-"""keras.distribution on Berth: which devices there are, and data parallelism over them."""
+"""keras.distribution on Berth: which devices there are, and data and model parallelism over them."""
+import re
+import warnings
+
 import berth as tf
+from berth import _core
 
 
 def list_devices(device_type=None):
@@ -43,20 +47,73 @@ _strategies = {}
 
 
 def strategy():
-    """The strategy of keras.distribution's DataParallel, where one over several devices or tasks is set; else None."""
+    """The strategy of keras.distribution's distribution, where one over several devices or tasks is set; else None."""
     from keras.src.distribution import distribution_lib
     chosen = distribution_lib.distribution()
+    if isinstance(chosen, distribution_lib.ModelParallel):
+        return _model_parallel(chosen)
     if not isinstance(chosen, distribution_lib.DataParallel):
         return None
     if _joined and _joined[0].num_replicas_in_sync > _joined[0].__berth__.replicas_here:
         return _joined[0]
+    return _made(chosen, tf.distribute.MirroredStrategy)
+
+
+def _made(chosen, make):
+    """The strategy of a distribution, made once; None for one device."""
     names = [str(d) for d in chosen.device_mesh.devices.flatten()]
     if len(names) < 2:
         return None
     if id(chosen) not in _strategies:
-        devices = ["/{}:{}".format(*n.upper().split(":")) for n in names]
-        _strategies[id(chosen)] = chosen, tf.distribute.MirroredStrategy(devices)
+        _strategies[id(chosen)] = chosen, make(["/{}:{}".format(*n.upper().split(":")) for n in names])
     return _strategies[id(chosen)][1]
+
+
+def _model_parallel(chosen):
+    """Layouts are those that Keras finds for each variable, lay_out()."""
+    if _joined:
+        raise NotImplementedError("keras.distribution.ModelParallel: layers are divided over devices of one process; expected "
+                                  "DataParallel after keras.distribution.initialize()")
+    mesh = chosen.device_mesh
+    if chosen.num_model_replicas == mesh.devices.size:  # no device has a part of a layer
+        return _made(chosen, tf.distribute.MirroredStrategy)
+    axes = list(zip(mesh.axis_names, mesh.shape))
+    return _made(chosen, lambda devices: tf.distribute.ModelParallel(
+        tf.distribute.LayoutMap(tf.distribute.Mesh(axes, devices))))
+
+
+def lay_out(variable):
+    """Divides a variable that was made in an open ModelParallel as its layout says: its own, or that of the map."""
+    from keras.src.distribution import distribution_lib
+    strategy = tf.distribute.get_strategy()
+    if not isinstance(strategy, tf.distribute.ModelParallel):
+        return
+    chosen = distribution_lib.distribution()
+    if variable._layout is None and isinstance(chosen, distribution_lib.ModelParallel):
+        variable._layout = chosen.get_variable_layout(variable)
+    if variable._layout is not None:
+        axes = [name or "" for name in getattr(variable._layout, "axes", variable._layout)]
+        if any(axes):
+            _core.lay_out(strategy.__berth__, variable._value, axes)
+        return
+    axis = _core.split_axis(variable._value)  # by the strategy's own map
+    if axis >= 0:
+        names = strategy.layout_map.mesh.dim_names
+        divides = next(n for n in names if strategy.layout_map.mesh.dim_size(n) > 1)
+        variable._layout = tuple(divides if d == axis else None for d in range(len(variable.shape)))
+
+
+def warn_of_unmatched(model):
+    """Says which keys of a layout map of Keras match no variable of a model: what they meant is whole on each device."""
+    from keras.src.distribution import distribution_lib
+    chosen = distribution_lib.distribution()
+    if not isinstance(chosen, distribution_lib.ModelParallel):
+        return
+    paths = [v.path for v in model.variables]
+    for key in chosen._layout_map:
+        if not any(key == path or re.fullmatch(key, path) for path in paths):
+            warnings.warn(f"ModelParallel: the key {key!r} of the layout map matches no variable of {model.name!r}; expected "
+                          "the path of one, or a regular expression for the whole of it", stacklevel=2)
 
 
 def distribute_value(value, layout):

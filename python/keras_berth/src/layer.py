@@ -6,23 +6,23 @@ import berth as tf
 from berth import _core
 from keras.src.backend.common.keras_tensor import any_symbolic_tensors
 
-_thread = threading.local()  # .model: whose steps run; .in_pipeline: by a PipelineStrategy
+_thread = threading.local()  # .model: whose steps run; .is_divided: over devices, by layers
 
 
 @contextlib.contextmanager
-def steps_of(model, pipeline=None):
-    """Layers are named as in the model's summary(); a PipelineStrategy says where they are."""
-    outer = _model_and_pipeline()
-    _thread.model, _thread.in_pipeline = model, pipeline is not None
+def steps_of(model, divider=None):
+    """Layers are named as in the model's summary(); a strategy that divides the model says where they are."""
+    outer = _model_and_divided()
+    _thread.model, _thread.is_divided = model, divider is not None
     try:
-        with contextlib.nullcontext() if pipeline is None else pipeline.scope():
+        with contextlib.nullcontext() if divider is None else divider.scope():
             yield
     finally:
-        _thread.model, _thread.in_pipeline = outer
+        _thread.model, _thread.is_divided = outer
 
 
-def _model_and_pipeline():
-    return getattr(_thread, "model", None), getattr(_thread, "in_pipeline", False)
+def _model_and_divided():
+    return getattr(_thread, "model", None), getattr(_thread, "is_divided", False)
 
 
 class BerthLayer:
@@ -34,13 +34,13 @@ class BerthLayer:
     _device = None  # not known yet; "": none was asked for
 
     def __call__(self, *args, **kwargs):
-        model, in_pipeline = _model_and_pipeline()
+        model, is_divided = _model_and_divided()
         if self is model:
             return super().__call__(*args, **kwargs)
         if self._device is None and any_symbolic_tensors(args, kwargs):
             self._device = _core.device_scope()
         call = _core.NamedLayer()
-        call.enter(self.name, in_pipeline)
+        call.enter(self.name, is_divided)
         try:
             if not self._device or _core.replica_id() is not None:
                 return super().__call__(*args, **kwargs)

@@ -32,7 +32,8 @@ class BerthTrainer(base_trainer.Trainer):
         self._last_step = None
         strategy = tf.distribute.get_strategy() if tf.distribute.has_strategy() else None
         self._strategy = strategy or distribution_lib.strategy()
-        self._pipeline = self._strategy if isinstance(self._strategy, tf.distribute.PipelineStrategy) else None
+        divides = isinstance(self._strategy, (tf.distribute.PipelineStrategy, tf.distribute.ModelParallel))
+        self._divider = self._strategy if divides else None
         if getattr(self._strategy, "sharding", "none") != "none":
             raise NotImplementedError("MirroredStrategy: models of the package Keras do not train with sharding yet; those of "
                                       "berth.keras do (`python -m berth --own-keras`, docs/split-models.md)")
@@ -52,9 +53,9 @@ class BerthTrainer(base_trainer.Trainer):
         if gradient_norms and self._strategy is not None and self._strategy.num_replicas_in_sync > 1:
             raise ValueError("gradient_norms: gradients of several replicas are not summed yet where a step has them; "
                              "expected no strategy, or one replica")
-        if kwargs.get("run_eagerly") and self._pipeline is not None:
-            raise ValueError("run_eagerly: a PipelineStrategy divides a step that was traced; expected run_eagerly=False, or "
-                             "a model that is made outside of the strategy's scope")
+        if kwargs.get("run_eagerly") and self._divider is not None:
+            raise ValueError(f"run_eagerly: a {type(self._divider).__name__} divides a step that was traced; expected "
+                             "run_eagerly=False, or a model that is made outside of the strategy's scope")
         self._contract, self._gradient_norms = contract, bool(gradient_norms)
         self.train_function = self.test_function = self.predict_function = None
         super().compile(*args, **kwargs)
@@ -129,20 +130,21 @@ class BerthTrainer(base_trainer.Trainer):
     @property
     def _split(self):
         """The strategy that splits batches; None where a step runs on a whole one."""
-        return None if self._on_servers or self._pipeline is not None else self._strategy
+        return None if self._on_servers or self._divider is not None else self._strategy
 
     def _make(self, step, name, strategy=None, joined="mean"):
+        distribution_lib.warn_of_unmatched(self)
         own = getattr(step, "__func__", None) is getattr(BerthTrainer, name)
         step = self._named(step)
         if self._on_servers and joined == "mean" and not self.run_eagerly:
             return ScheduledStep(step, f"{self.name}/{name}", self._strategy,
                                  lambda: [*self.variables, *getattr(self.optimizer, "variables", [])])
-        return Step(step, f"{self.name}/{name}", self.run_eagerly, self._contract, strategy, self._pipeline, joined, weighs=own)
+        return Step(step, f"{self.name}/{name}", self.run_eagerly, self._contract, strategy, self._divider, joined, weighs=own)
 
     def _named(self, step):
         """The step, with layers named as in summary()."""
         def named(data):
-            with steps_of(self, self._pipeline):
+            with steps_of(self, self._divider):
                 return step(data)
         return named
 

@@ -44,6 +44,8 @@ class Variable(KerasVariable):
             self._value = _core.Variable(value, trainable=self._trainable, name=self._path, dtype=self._dtype,
                                          synchronization=_SYNCHRONIZATION[self._synchronization],
                                          aggregation=_AGGREGATION[self._aggregation])
+            if _core.has_strategy():
+                distribution_lib.lay_out(self)
 
     def _direct_assign(self, value):
         self._value.assign(value)

@@ -9,6 +9,7 @@
 #include "device/memory_space.h"
 #include "graph/body.h"
 #include "tensor/mirrors.h"
+#include "tensor/variable_state.h"
 
 namespace berth::distribute {
 
@@ -92,7 +93,29 @@ void SplitEmit::emit_arg(int32_t i) {
   if (of_all_ != nullptr && needed_whole_[i]) gather_argument(i);
 }
 
+// The handles of the shards of a variable that is divided along an axis.
+void SplitEmit::emit_shards(int32_t i) {
+  for (size_t r = 0; r < places_.examples.size(); ++r) {
+    if (places_.examples[r].rows == 0) continue;
+    Node node = from_[i];
+    node.controls.clear();
+    node.follows = -1;
+    node.assigned.clear();
+    node.variable = variable_state(from_[i].variable).shards.at(r);
+    const VariableState& shard = variable_state(node.variable);
+    node.attrs = AttrsRef({{"shared_name", shard.name},
+                           {"dtype", shard.dtype},
+                           {"shape", shard.shape}});
+    node.outputs[0].shape = shard.shape;
+    node.name = unique_name(to_, fmt::format("{}/shard_{}", node.name, r));
+    node.requested = shard.device->id();
+    node.replica = static_cast<int>(r);
+    made_[i][0].parts[r] = {add(std::move(node)), 0};
+  }
+}
+
 void SplitEmit::emit_handle(int32_t i) {
+  if (states_.values[i][0].kind == State::kSplit) emit_shards(i);
   for (size_t m = 0; m < places_.memories.size(); ++m) {
     const int memory = static_cast<int>(m);
     const int first = needs_.copy_of(i, memory);
@@ -263,6 +286,11 @@ void SplitEmit::emit_cut(int32_t i) {
     node.inputs = std::move(in);
     node.attrs = std::move(local.attrs);
     node.outputs = std::move(local.outputs);
+    if (old.op->name() == "Range") {
+      const int64_t before = old.outputs[0].shape[0] * piece.examples.row;
+      node.attrs = SplitAnalysis::range_attrs(old, before / places_.batch,
+                                              node.outputs[0].shape[0]);
+    }
     node.part = part(i, piece);
     add_copy(i, where, std::move(node));
     for (size_t o = 0; o < old.outputs.size(); ++o) {
@@ -415,7 +443,9 @@ ValueRef SplitEmit::part_of(ValueRef v, int replica, int8_t axis) {
   const int memory = places_.memory_of[r];
   if (axis < 0) return whole_at(v, memory);
   Made& m = made(v);
-  if (s.kind == State::kSplit && is_there(m.parts[r])) return m.parts[r];
+  if (s.kind == State::kSplit && s.axis == axis && is_there(m.parts[r])) {
+    return m.parts[r];
+  }
   const bool own = of_all_ != nullptr && axis == 0 && needed_whole_[v.node];
   const ValueRef all =
       own ? argument_[static_cast<size_t>(v.node)] : ValueRef();

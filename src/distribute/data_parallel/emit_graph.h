@@ -40,6 +40,7 @@ class SplitEmit {
   void emit(int32_t i);
   void emit_arg(int32_t i);
   void emit_handle(int32_t i);
+  void emit_shards(int32_t i);
   void emit_whole(int32_t i);
   void emit_cut(int32_t i);
   void join_pieces(int32_t i);

@@ -41,14 +41,15 @@ bool is_divided(const VariableState& v, const ShardPlan& plan) {
          v.device == &DeviceManager::get().host() && is_big(v.shape, plan);
 }
 
-void divide_variables(Graph& graph, const ShardPlan& plan) {
-  const auto divided = [&](const ValueRef& v) {
-    const Tensor& handle = graph[v.node].variable;
-    return handle.defined() && is_divided(variable_state(handle), plan);
-  };
+void separate_updates(Graph& graph,
+                      const std::function<bool(const VariableState&)>& divided,
+                      const char* by) {
   const auto writes_divided = [&](const Node& n) {
     if (!n.has_effect() || is_update(n)) return false;
-    return std::any_of(n.inputs.begin(), n.inputs.end(), divided);
+    return std::any_of(n.inputs.begin(), n.inputs.end(), [&](ValueRef v) {
+      const Tensor& handle = graph[v.node].variable;
+      return handle.defined() && divided(variable_state(handle));
+    });
   };
   const auto guarded = [&](const Node& n) {
     return n.op->kind() == OpKind::kControl && writes_divided(n);
@@ -61,11 +62,17 @@ void divide_variables(Graph& graph, const ShardPlan& plan) {
     if (!writes_divided(n)) continue;
     const Site site = n.sources.empty() ? Site{} : n.sources[0].site;
     throw errors::Unimplemented(fmt::format(
-        "{}{}: {} writes a variable that a MirroredStrategy with sharding "
-        "divides over its devices; expected assign(), assign_add(), "
-        "assign_sub() or an optimizer, or a strategy without sharding",
-        n.name, where_text(nullptr, site), n.op->name()));
+        "{}{}: {} writes a variable that a {} divides over its devices; "
+        "expected assign(), assign_add(), assign_sub() or an optimizer, or a "
+        "strategy that leaves the variable whole",
+        n.name, where_text(nullptr, site), n.op->name(), by));
   }
+}
+
+void divide_variables(Graph& graph, const ShardPlan& plan) {
+  separate_updates(
+      graph, [&](const VariableState& v) { return is_divided(v, plan); },
+      "MirroredStrategy with sharding");
   for (const Node& n : graph.nodes) {
     if (n.variable.defined() && is_divided(variable_state(n.variable), plan)) {
       divide(n.variable, plan.devices);

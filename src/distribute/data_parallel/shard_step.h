@@ -11,6 +11,7 @@
 #ifndef BERTH_DISTRIBUTE_DATA_PARALLEL_SHARD_STEP_H_
 #define BERTH_DISTRIBUTE_DATA_PARALLEL_SHARD_STEP_H_
 
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -18,7 +19,7 @@
 #include "collective/emit.h"
 #include "device/device.h"
 #include "graph/graph.h"
-#include "tensor/variable_state.h"
+#include "tensor/shards.h"
 
 namespace berth::distribute {
 
@@ -32,9 +33,7 @@ struct ShardPlan {
   bool divides() const { return devices.size() > 1; }
   // The elements [first, second) of n that device k has.
   std::pair<int64_t, int64_t> range(int64_t n, size_t k) const {
-    const auto parts = static_cast<int64_t>(devices.size());
-    const auto at = static_cast<int64_t>(k);
-    return {n * at / parts, n * (at + 1) / parts};
+    return shard_range(n, devices.size(), k);
   }
 };
 
@@ -42,10 +41,15 @@ struct ShardPlan {
 // host.
 bool is_divided(const VariableState& v, const ShardPlan& plan);
 
-// Before split_batch(): divides the variables of the graph, and moves their
-// updates out of conditions. Throws errors::Unimplemented for what writes one
-// otherwise than by elements, errors::ResourceExhausted.
+// Before split_batch(): divides the variables of the graph.
 void divide_variables(Graph& graph, const ShardPlan& plan);
+
+// Moves updates of variables for which `divided` holds out of conditions.
+// Throws errors::Unimplemented for what writes one otherwise than by elements;
+// `by` names who divides it.
+void separate_updates(Graph& graph,
+                      const std::function<bool(const VariableState&)>& divided,
+                      const char* by);
 
 // After it.
 void shard_step(Graph& graph, const ShardPlan& plan);

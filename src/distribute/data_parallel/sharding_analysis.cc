@@ -1,10 +1,15 @@
 #include "distribute/data_parallel/sharding_analysis.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 
 #include "base/immortal.h"
+#include "base/where.h"
 #include "berth/errors.h"
 #include "exec/slicing_cost.h"
+#include "tensor/variable_state.h"
 
 namespace berth::distribute {
 
@@ -15,6 +20,17 @@ constexpr int8_t kPartialSum = SplitSignature::kPartialSum;
 
 using State = SplitState::Kind;
 using Choice = SplitChoice::Kind;
+
+bool is_range(const Node& n) { return n.op->name() == "Range"; }
+
+[[noreturn]] void refuse_update(const Node& n) {
+  const Site site = n.sources.empty() ? Site{} : n.sources[0].site;
+  throw errors::Unimplemented(fmt::format(
+      "{}{}: {} updates variables of which some are divided along an axis and "
+      "some are not, or along another; expected one layout for a variable and "
+      "what its optimizer keeps of it",
+      n.name, where_text(nullptr, site), n.op->name()));
+}
 
 // Replaces the dimensions of the whole in `dims` by those of the part; open
 // dimensions stay open. Returns nothing if `dims` is another shape.
@@ -50,13 +66,27 @@ AttrsRef with_shape(const Attrs* attrs, const Shape& whole, const Shape& part) {
 
 SplitAnalysis::SplitAnalysis(const Graph& graph, int64_t batch,
                              std::vector<int64_t> lengths, int64_t unit,
-                             bool exact)
+                             bool exact, bool layers)
     : graph_(graph),
       batch_(batch),
       lengths_(std::move(lengths)),
       unit_(unit),
       exact_(exact),
+      layers_(layers),
       binder_(graph) {}
+
+AttrsRef SplitAnalysis::range_attrs(const Node& n, int64_t first,
+                                    int64_t count) {
+  const Attrs* attrs = n.attrs.get();
+  const auto of = [&](const char* name) {
+    return n.op->attr<int64_t>(attrs, name);
+  };
+  const int64_t start = of("start") + first * of("delta");
+  return AttrsRef({{"start", start},
+                   {"limit", start + count * of("delta")},
+                   {"delta", of("delta")},
+                   {"dtype", n.op->attr<DType>(attrs, "dtype")}});
+}
 
 SplitState SplitAnalysis::state_of(int8_t axis) {
   if (axis >= 0) return {State::kSplit, axis};
@@ -98,6 +128,8 @@ bool SplitAnalysis::localize(int32_t node, const SplitChoice& choice,
     }
     return out->outputs == want;
   };
+  if (is_range(n))
+    return fits(range_attrs(n, 0, examples * n.outputs[0].shape[0] / batch_));
   if (!want.empty() && !(want[0].shape == n.outputs[0].shape) &&
       fits(with_shape(n.attrs.get(), n.outputs[0].shape, want[0].shape))) {
     return true;
@@ -124,7 +156,7 @@ bool SplitAnalysis::accepts(int32_t node, const SplitSignature& s,
     if (state.kind == State::kSplit) {
       if (want == state.axis) {
         ++cuts;
-      } else if (want < 0) {
+      } else if (want < 0 || n.has_effect()) {
         ++*gathers;
       } else {
         return false;
@@ -139,6 +171,7 @@ bool SplitAnalysis::accepts(int32_t node, const SplitSignature& s,
   if (exact_ && !is_first_axis(node, s)) return false;
   // With whole inputs only, splitting pays only if these are small.
   if (cuts == 0) {
+    if (layers_) return is_range(n) && s.outputs[0] == 0;
     const bool made = std::all_of(s.inputs.begin(), s.inputs.end(),
                                   [](int8_t axis) { return axis == kWhole; }) &&
                       !s.outputs.empty() && s.outputs[0] == 0 &&
@@ -178,19 +211,60 @@ bool SplitAnalysis::linear(const Node& n) const {
   });
 }
 
-// Examples are contiguous, whatever the shape of each.
+// {from} -> {to}, for the axes that the two rules below use.
+const SplitSignature* rule_of(int from, int to) {
+  constexpr size_t kMost = 8;
+  using Rules = std::array<std::array<SplitSignature, kMost>, kMost>;
+  static const Rules& rules = immortal<Rules>([] {
+    Rules all;
+    for (size_t a = 0; a < kMost; ++a) {
+      for (size_t b = 0; b < kMost; ++b) {
+        all[a][b] = {{static_cast<int8_t>(a)}, {static_cast<int8_t>(b)}};
+      }
+    }
+    return all;
+  }());
+  const auto a = static_cast<size_t>(from), b = static_cast<size_t>(to);
+  return a < kMost && b < kMost ? &rules[a][b] : nullptr;
+}
+
+// Parts along an axis are contiguous in each row of the axes before it,
+// whatever the shape of what follows.
 const SplitSignature* SplitAnalysis::reshape_rule(int32_t node) const {
-  static const auto& first = immortal<SplitSignature>(SplitSignature{{0}, {0}});
   const Node& n = graph_[node];
   if (n.op->name() != "Reshape") return nullptr;
   const ValueRef v = n.inputs[0];
   const SplitState& state = states_.values[v.node][v.output];
   const Shape &in = graph_.spec(v).shape, &out = n.outputs[0].shape;
-  if (state.kind != State::kSplit || state.axis != 0 || out.rank() == 0 ||
-      !can_cut(in[0]) || !can_cut(out[0]) || out[0] == 0) {
+  if (state.kind != State::kSplit || !can_cut(in[state.axis])) return nullptr;
+  int64_t rows = 1, before = 1;
+  for (int d = 0; d < state.axis; ++d) rows *= in[d];
+  int axis = 0;
+  while (axis < out.rank() && (before < rows || out[axis] == 1)) {
+    before *= out[axis++];
+  }
+  if (before != rows || axis == out.rank() || out[axis] == 0 ||
+      !can_cut(out[axis])) {
     return nullptr;
   }
-  return &first;
+  return rule_of(state.axis, axis);
+}
+
+// A variable that is divided is read in parts.
+const SplitSignature* SplitAnalysis::read_rule(int32_t node) const {
+  const Node& n = graph_[node];
+  if (n.op->kind() != OpKind::kReadVariable) return nullptr;
+  const ValueRef v = n.inputs[0];
+  const SplitState& state = states_.values[v.node][v.output];
+  return state.kind == State::kSplit ? rule_of(state.axis, state.axis)
+                                     : nullptr;
+}
+
+bool SplitAnalysis::has_divided_variable(const Node& n) const {
+  return std::any_of(n.inputs.begin(), n.inputs.end(), [&](ValueRef v) {
+    return graph_.spec(v).dtype == resource &&
+           states_.values[v.node][v.output].kind == State::kSplit;
+  });
 }
 
 SplitChoice SplitAnalysis::choose(int32_t node) {
@@ -201,7 +275,8 @@ SplitChoice SplitAnalysis::choose(int32_t node) {
       return states_.values[v.node][v.output].kind == s;
     });
   };
-  if (kind == OpKind::kReadVariable || n.has_effect() ||
+  const bool on_variable = kind == OpKind::kReadVariable || n.has_effect();
+  if ((on_variable && !has_divided_variable(n)) ||
       (n.op->graph_only() && kind != OpKind::kTransfer)) {
     return {};
   }
@@ -222,6 +297,7 @@ SplitChoice SplitAnalysis::choose(int32_t node) {
     least = gathers;
   };
   if (const SplitSignature* rule = reshape_rule(node)) consider(*rule, -1);
+  if (const SplitSignature* rule = read_rule(node)) consider(*rule, -1);
   const auto& rules = binder_.signatures(node);
   for (size_t i = 0; i < rules.size(); ++i) {
     consider(rules[i], static_cast<int32_t>(i));
@@ -237,15 +313,27 @@ SplitStates SplitAnalysis::run() {
     const Node& n = graph_[i];
     auto& values = states_.values[i];
     values.resize(n.outputs.size());
+    if (n.op->kind() == OpKind::kHandle) {
+      const int axis = layers_ && n.variable.defined()
+                           ? variable_state(n.variable).split_axis
+                           : -1;
+      if (axis >= 0) values[0] = state_of(static_cast<int8_t>(axis));
+      continue;
+    }
     if (n.op->kind() == OpKind::kArgument) {
       const Shape& shape = n.outputs[0].shape;
       // A single example cannot be split: it is computed where variables live.
-      const bool cut = shape.rank() > 0 && shape[0] == batch_ && batch_ > 1;
+      const bool cut =
+          !layers_ && shape.rank() > 0 && shape[0] == batch_ && batch_ > 1;
       if (cut) values[0].kind = State::kSplit;
       continue;
     }
     const SplitChoice choice = choose(i);
     states_.nodes[i] = choice;
+    if (choice.kind == Choice::kWhole && n.op->update_value() >= 0 &&
+        has_divided_variable(n)) {
+      refuse_update(n);
+    }
     if (choice.kind == Choice::kThrough) {
       for (SplitState& v : values) v.kind = State::kPartial;
     } else if (choice.kind == Choice::kCut) {
@@ -253,7 +341,11 @@ SplitStates SplitAnalysis::run() {
         values[o] = state_of(choice.signature->outputs[o]);
       }
     } else if (std::any_of(n.inputs.begin(), n.inputs.end(), [&](ValueRef v) {
-                 return states_.values[v.node][v.output].kind == State::kSplit;
+                 const SplitState& s = states_.values[v.node][v.output];
+                 // One number of each part is gathered on purpose.
+                 const bool few =
+                     layers_ && graph_.spec(v).shape[s.axis] == batch_;
+                 return s.kind == State::kSplit && !few;
                })) {
       states_.whole.push_back(i);
     }

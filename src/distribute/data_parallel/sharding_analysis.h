@@ -56,8 +56,10 @@ class SplitAnalysis {
   // to partial sums before these are summed. `unit` divides the borders of all
   // parts: axes shorter than the batch are split only where each part has whole
   // elements (groups of examples).
+  // `layers`: variables that have an axis are split along it, in `batch` units,
+  // and arguments are whole.
   SplitAnalysis(const Graph& graph, int64_t batch, std::vector<int64_t> lengths,
-                int64_t unit, bool exact);
+                int64_t unit, bool exact, bool layers = false);
 
   SplitStates run();
 
@@ -68,6 +70,8 @@ class SplitAnalysis {
   bool localize(int32_t node, const SplitChoice& choice, int64_t examples,
                 LocalNode* out) const;
   static SplitState state_of(int8_t axis);
+  // Attributes of a Range whose elements are `count` of those of `n`.
+  static AttrsRef range_attrs(const Node& n, int64_t first, int64_t count);
 
  private:
   SplitChoice choose(int32_t node);
@@ -75,13 +79,16 @@ class SplitAnalysis {
   bool linear(const Node& n) const;
   bool is_first_axis(int32_t node, const SplitSignature& s) const;
   bool can_cut(int64_t length) const { return length * unit_ % batch_ == 0; }
+  bool has_divided_variable(const Node& n) const;
   const SplitSignature* reshape_rule(int32_t node) const;
+  const SplitSignature* read_rule(int32_t node) const;
 
   const Graph& graph_;
   const int64_t batch_;
   const std::vector<int64_t> lengths_;
   const int64_t unit_;
   const bool exact_;
+  const bool layers_;
   PartBinder binder_;
   SplitStates states_;
 };

@@ -9,6 +9,7 @@
 #include "base/where.h"
 #include "berth/errors.h"
 #include "distribute/data_parallel/emit_graph.h"
+#include "distribute/data_parallel/split_vocabulary.h"
 #include "function/without_branches.h"
 #include "passes/lower.h"
 #include "passes/pipeline.h"
@@ -85,6 +86,12 @@ void drop_writes_of_mirrors(Graph& graph) {
   dce(graph);
 }
 
+// What stands for a batch where layers are split: the units of the shares.
+int64_t units_of(const SplitPlan& plan) {
+  if (plan.shares.empty()) return static_cast<int64_t>(plan.replicas.size());
+  return std::accumulate(plan.shares.begin(), plan.shares.end(), int64_t{0});
+}
+
 [[noreturn]] void refuse(const Node& n) {
   const Site site = n.sources.empty() ? Site{} : n.sources[0].site;
   throw errors::Unimplemented(fmt::format(
@@ -115,7 +122,7 @@ int64_t batch_of(const Graph& graph) {
 
 SplitReport split_batch(Graph& graph, const SplitPlan& plan) {
   SplitReport report;
-  report.batch = batch_of(graph);
+  report.batch = plan.layers ? units_of(plan) : batch_of(graph);
   const bool one = plan.replicas.size() == 1 && plan.central.empty();
   if (one && plan.slices == 0) {
     put_on(graph, plan.replicas[0]);
@@ -136,8 +143,12 @@ SplitReport split_batch(Graph& graph, const SplitPlan& plan) {
   drop_writes_of_mirrors(graph);
   for (int round = 0;; ++round) {
     SplitAnalysis analysis(graph, report.batch, lengths_of(places),
-                           unit_of(places), places.slices > 0);
+                           unit_of(places), places.slices > 0, plan.layers);
     const SplitStates states = analysis.run();
+    if (plan.layers && round < kMaxRounds &&
+        split_vocabulary(graph, states, report.batch)) {
+      continue;
+    }
     const std::set<std::string> parts = composites(graph, states.whole);
     if (!parts.empty() && round < kMaxRounds) {
       lower(graph, [&](const Node& n) { return !parts.contains(n.name); });

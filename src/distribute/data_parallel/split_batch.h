@@ -7,6 +7,10 @@
 // (mirrors: in each memory). So any shares give the results of one device. An
 // op without a rule is decomposed; otherwise it runs whole and SplitReport
 // names it. No device is touched. One thread per graph.
+//
+// With SplitPlan::layers it is not the batch that is split but the variables
+// that are divided along an axis (tensor/shards.h), and with them the ops that
+// use them: tensor parallelism (Shoeybi et al. 2019) by the same rules.
 
 #ifndef BERTH_DISTRIBUTE_DATA_PARALLEL_SPLIT_BATCH_H_
 #define BERTH_DISTRIBUTE_DATA_PARALLEL_SPLIT_BATCH_H_
@@ -62,6 +66,9 @@ struct SplitPlan {
   int64_t pack_bytes = 0;
   // Only nodes of local replicas are made; other devices do not matter.
   TaskPart tasks;
+  // Splits layers: replica k has shard k of variables with an axis. Needs these
+  // divided, by `shares`; no slices, no tasks.
+  bool layers = false;
 };
 
 // What the rewrite did, for plans and reports.
@@ -80,9 +87,11 @@ std::vector<int64_t> examples_of(const SplitPlan& plan, int64_t batch);
 int64_t batch_of(const Graph& graph);
 
 // Splits the graph along the first axis of its arguments, whose lengths must be
-// equal. With one replica and slices > 0 it only fixes how sums are split.
-// Throws errors::InvalidArgument if the arguments have no common first axis, or
-// a node requests a device that a replica does not have.
+// equal, or by its variables (SplitPlan::layers). With one replica and slices >
+// 0 it only fixes how sums are split. Throws errors::InvalidArgument if the
+// arguments have no common first axis, or a node requests a device that a
+// replica does not have, errors::Unimplemented for an update of a divided
+// variable that cannot be divided.
 SplitReport split_batch(Graph& graph, const SplitPlan& plan);
 
 }  // namespace berth::distribute

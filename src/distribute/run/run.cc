@@ -156,6 +156,12 @@ Tensors trace_all(void* context, const Tensors& leaves, std::any* structure) {
 }
 
 void check_context(const StrategyCore& core) {
+  if (core.layouts() != nullptr) {
+    throw errors::Unimplemented(fmt::format(
+        "{}: run(){}; expected fit(), evaluate() and predict(), which split "
+        "layers",
+        core.name(), where_text()));
+  }
   if (core.options().sharding != Sharding::kNone) {
     throw errors::Unimplemented(fmt::format(
         "{}: run(){} of a strategy with sharding; expected fit(), evaluate() "

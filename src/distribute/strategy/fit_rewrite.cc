@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/diagnostics.h"
+#include "berth/errors.h"
 #include "collective/lower.h"
 #include "distribute/data_parallel/shard_step.h"
 #include "distribute/multi_worker/step_consensus.h"
@@ -54,11 +55,13 @@ FitRewrite::~FitRewrite() = default;
 
 void FitRewrite::apply(Graph& graph) const {
   if (core_->link() && options_.agrees) agree_on_step(*core_->link(), graph);
-  SplitReport report = core_->pipeline() ? pipelined(graph) : split(graph);
+  SplitReport report = core_->pipeline()  ? pipelined(graph)
+                       : core_->layouts() ? split_layers(graph)
+                                          : split(graph);
   const auto busy =
       std::count_if(report.examples.begin(), report.examples.end(),
                     [](int64_t rows) { return rows > 0; });
-  if (busy > 1) report_whole(report, graph.name);
+  if (busy > 1 || core_->layouts()) report_whole(report, graph.name);
   const std::lock_guard lock(mutex_);
   report_ = std::move(report);
 }
@@ -72,6 +75,31 @@ SplitReport FitRewrite::split(Graph& graph) const {
   if (divides) divide_variables(graph, shards);
   SplitReport report = split_batch(graph, split);
   if (divides) shard_step(graph, shards);
+  return report;
+}
+
+// Divides the variables that have an axis, and splits what uses them.
+SplitReport FitRewrite::split_layers(Graph& graph) const {
+  const SplitPlan split = plan();
+  if (split.slices > 0) {
+    throw errors::Unimplemented(fmt::format(
+        "{}: slices = {}; expected 0: sums over parts of a layer are not those "
+        "of the whole layer, so that bits depend on the devices",
+        core_->name(), split.slices));
+  }
+  core_->layouts()->check_used();
+  separate_updates(
+      graph, [](const VariableState& v) { return v.split_axis >= 0; },
+      "ModelParallel");
+  for (const Node& n : graph.nodes) {
+    if (n.variable.defined() && variable_state(n.variable).split_axis >= 0) {
+      divide(n.variable, core_->replicas()[0], split.shares);
+    }
+  }
+  const int64_t batch = batch_of(graph);
+  SplitReport report = split_batch(graph, split);
+  report.batch = batch;
+  report.examples = {batch};
   return report;
 }
 

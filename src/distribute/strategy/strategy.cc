@@ -58,13 +58,19 @@ std::string PipelineStrategy::instructions() const {
   return str(core()->pipeline()->actions(options().micro_batches));
 }
 
+ModelParallel::ModelParallel(LayoutMap layout_map, ModelParallelOptions options,
+                             Site site)
+    : Strategy(std::make_shared<StrategyCore>(layout_map, options, site)) {
+  note_ignored_launcher("ModelParallel", site);
+}
+
 const std::string& Strategy::name() const { return core_->name(); }
 int Strategy::num_replicas_in_sync() const { return core_->num_replicas(); }
 
 std::vector<std::vector<std::string>> Strategy::devices() const {
   std::vector<std::vector<std::string>> names;
-  const SplitPlan plan =
-      core_->pipeline() ? core_->plan_here() : core_->split_plan();
+  const bool one = core_->pipeline() != nullptr || core_->layouts() != nullptr;
+  const SplitPlan plan = one ? core_->plan_here() : core_->split_plan();
   for (const auto& replica : plan.replicas) {
     auto& of_replica = names.emplace_back();
     for (const DeviceId d : replica) of_replica.push_back(d.text());

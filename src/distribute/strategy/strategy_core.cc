@@ -18,7 +18,7 @@
 #include "distribute/strategy/current_strategy.h"
 #include "distribute/strategy/device_list.h"
 #include "op/device_scope.h"
-#include "tensor/variable_state.h"
+#include "tensor/shards.h"
 
 namespace berth::distribute {
 
@@ -40,6 +40,8 @@ const char* name_of(StrategyKind kind) {
       return "MultiWorkerMirroredStrategy";
     case StrategyKind::kPipeline:
       return "PipelineStrategy";
+    case StrategyKind::kModelParallel:
+      return "ModelParallel";
   }
   return "";
 }
@@ -162,6 +164,21 @@ StrategyCore::StrategyCore(std::vector<std::string> devices,
       std::make_unique<Pipeline>(std::move(options), std::move(ids), site);
 }
 
+StrategyCore::StrategyCore(const LayoutMap& map,
+                           const ModelParallelOptions& options, Site site)
+    : StrategyCore(StrategyKind::kModelParallel,
+                   {.devices = map.mesh().devices(),
+                    .devices_per_replica =
+                        static_cast<int>(map.mesh().devices().size())},
+                   site) {
+  if (options.shares.automatic()) {
+    throw errors::InvalidArgument(fmt::format(
+        "{}: shares are Auto{}; expected a whole number for each device", name_,
+        where_text(nullptr, site)));
+  }
+  layouts_ = std::make_unique<Layouts>(map, options.shares.weights(), site);
+}
+
 void StrategyCore::check_communication(Site site) const {
   if (options_.communication.bytes_per_pack < 0 ||
       !(options_.communication.timeout_seconds >= 0)) {
@@ -237,7 +254,7 @@ Device& StrategyCore::home(const DeviceScope* scope) const {
     return pipeline_ ? DeviceManager::get().host() : first;
   }
   const int number = scope->name.id.value_or(0);
-  if (mine.size() > 1 && !central) {
+  if (mine.size() > 1 && !central && !layouts_) {
     int of_type = 0;
     for (Device* d : mine) {
       if (scope->name.type && *scope->name.type != d->type()) continue;
@@ -270,6 +287,13 @@ void StrategyCore::adopt(const Tensor& handle) const {
   keep_core(shared_from_this());
   if (is_to_divide(handle))
     move_variable(handle, DeviceManager::get().host(), this);
+  // What the optimizer makes follows the variable that it is for.
+  const bool engine =
+      t_state.scope && t_state.scope->kind == ScopeKind::kEngine;
+  if (layouts_ && !engine && replicas_[0].size() > 1) {
+    const int axis = layouts_->axis_of(v);
+    if (axis >= 0) set_split_axis(handle, axis, this);
+  }
   if (v.synchronization != VariableSynchronization::kOnRead) return;
   const std::vector<Device*>& mine = replicas_[0];
   const auto at = std::find(mine.begin(), mine.end(), v.device);
@@ -280,6 +304,18 @@ void StrategyCore::adopt(const Tensor& handle) const {
                                     fmt::format("{}/replica_{}", v.name, r),
                                     v.dtype, v.shape, v.trainable, v.site));
   }
+}
+
+void StrategyCore::lay_out(const Tensor& handle,
+                           const AxisNames& layout) const {
+  if (!layouts_) {
+    throw errors::InvalidArgument(fmt::format(
+        "variable '{}' has a layout in the scope of a {}; expected that of a "
+        "ModelParallel",
+        variable_state(handle).name, name_));
+  }
+  const int axis = layouts_->axis_of(variable_state(handle), layout);
+  if (axis >= 0 && replicas_[0].size() > 1) set_split_axis(handle, axis, this);
 }
 
 // What the optimizer makes and, with kParameters, what it trains.
@@ -331,7 +367,7 @@ std::vector<int64_t> StrategyCore::examples(int64_t batch) const {
     throw errors::InvalidArgument(fmt::format(
         "{}: a batch of {} examples; expected at least 0", name_, batch));
   }
-  if (pipeline_) return {batch};
+  if (pipeline_ || layouts_) return {batch};
   return examples_of(split_plan(), batch);
 }
 
@@ -342,6 +378,12 @@ SplitPlan StrategyCore::split_plan() const {
         static_cast<size_t>(pipeline_->options().micro_batches),
         pipeline_->devices());
     plan.shares.clear();
+  }
+  if (layouts_) {
+    plan.layers = true;
+    plan.shares = layouts_->shares();
+    plan.replicas.clear();
+    for (const Device* d : replicas_[0]) plan.replicas.push_back({d->id()});
   }
   if (!link_) return plan;
   std::vector<std::vector<DeviceId>> mine = std::move(plan.replicas);

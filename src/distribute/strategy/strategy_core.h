@@ -20,6 +20,7 @@
 #include "device/device.h"
 #include "distribute/data_parallel/split_batch.h"
 #include "distribute/pipeline/pipeline.h"
+#include "distribute/strategy/layouts.h"
 #include "op/replica_scope.h"
 
 namespace berth::distribute {
@@ -31,6 +32,7 @@ enum class StrategyKind : uint8_t {
   kParameterServer,
   kMultiWorkerMirrored,
   kPipeline,
+  kModelParallel,
 };
 
 struct ShardPlan;          // distribute/data_parallel/shard_step.h
@@ -49,6 +51,10 @@ class StrategyCore final : public StrategyScope,
                StrategyOptions options, Site site);
   // A pipeline: one replica on all devices. Throws errors::InvalidArgument.
   StrategyCore(std::vector<std::string> devices, PipelineOptions options,
+               Site site);
+  // Split layers: one replica on all devices of the mesh. Throws
+  // errors::InvalidArgument.
+  StrategyCore(const LayoutMap& map, const ModelParallelOptions& options,
                Site site);
 
   StrategyKind kind() const { return kind_; }
@@ -77,6 +83,11 @@ class StrategyCore final : public StrategyScope,
   }
   // Null: the strategy is not a pipeline.
   Pipeline* pipeline() const { return pipeline_.get(); }
+  // Divides the variable as the layout says. Throws errors::InvalidArgument for
+  // one that does not fit, and where the strategy divides no layers.
+  void lay_out(const Tensor& handle, const AxisNames& layout) const;
+  // Null: the strategy divides no layers.
+  const Layouts* layouts() const { return layouts_.get(); }
 
   // Slices that batches are split into: the option, else 32 for unequal or
   // automatic shares, else 0.
@@ -91,7 +102,8 @@ class StrategyCore final : public StrategyScope,
   // Examples per replica of a batch.
   std::vector<int64_t> examples(int64_t batch) const;
   // The strategy as a description for the rewrite of a step; micro-batches of a
-  // pipeline are replicas on the same devices.
+  // pipeline are replicas on the same devices, devices that share layers are
+  // replicas that each have a part of them.
   SplitPlan split_plan() const;
   // That description for the replicas of this task only, counted from 0.
   SplitPlan plan_here() const;
@@ -163,6 +175,7 @@ class StrategyCore final : public StrategyScope,
   std::atomic<uint64_t> key_{0};
   std::weak_ptr<ParameterServers> servers_;
   std::unique_ptr<Pipeline> pipeline_;
+  std::unique_ptr<const Layouts> layouts_;
   // The initial replicas of each task, in order of ranks.
   std::vector<std::pair<TaskId, int>> began_;
   std::vector<TaskId> now_;  // the tasks that train

@@ -19,7 +19,7 @@
 #include "op/device_scope.h"
 #include "op/replica_scope.h"
 #include "op/with_room.h"
-#include "tensor/variable_state.h"
+#include "tensor/shards.h"
 
 namespace berth::keras {
 
@@ -101,6 +101,10 @@ Variable OptimizerBase::make_slot(const Variable& like, const char* name,
     v = Variable(fill(shape, value, like.dtype(), site),
                  {.name = full, .trainable = false}, site);
   });
+  const VariableState& of = variable_state(like.handle());
+  if (of.split_axis >= 0 && shape == of.shape) {
+    set_split_axis(v.handle(), of.split_axis, of.strategy);
+  }
   all_.push_back(v);
   return v;
 }
