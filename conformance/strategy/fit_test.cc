@@ -192,6 +192,13 @@ Rows every_layout() {
                       .devices = devices,
                       .layout = ++layout});
     }
+    for (const char* devices : {"CPUx4", "GPUx4"}) {
+      rows.push_back({.model = model,
+                      .strategy = "layers",
+                      .devices = devices,
+                      .devices_per_replica = 2,
+                      .layout = ++layout});
+    }
   }
   for (const char* optimizer :
        {"sgd", "nesterov", "adam", "adamw", "rmsprop", "adagrad"}) {
@@ -207,6 +214,7 @@ Rows every_layout() {
                     .strategy = "layers",
                     .devices = "GPUx2",
                     .shares = "3:1",
+                    .devices_per_replica = 2,
                     .layout = ++layout,
                     .way = Way::kTrainOnBatch});
   }
@@ -230,6 +238,8 @@ class Fit : public testing::TestWithParam<Row> {};
 std::vector<std::string> missing(const Trained& t, const Row& row) {
   std::vector<std::string> names = device_names(row.devices);
   if (row.strategy == "one_device") names.resize(1);
+  // Of this one, what is divided may be what nothing reads.
+  if (row.strategy == "layers" && row.model == "unused") return {};
   std::erase_if(names, [&](const std::string& name) {
     return std::any_of(
         t.devices.begin(), t.devices.end(),

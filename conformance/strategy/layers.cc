@@ -9,6 +9,12 @@ namespace berth::strategy_suite {
 
 namespace {
 
+// Devices of a replica: all, where the row does not divide batches.
+int width_of(const Row& row) {
+  if (row.devices_per_replica > 1) return row.devices_per_replica;
+  return static_cast<int>(device_names(row.devices).size());
+}
+
 // The variables of the row's model, made without a strategy.
 std::vector<Variable> variables_of(const Row& row) {
   keras::clear_session();
@@ -26,11 +32,13 @@ distribute::Strategy layers_of(const Row& row,
                                const distribute::Shares& shares) {
   const auto names = device_names(row.devices);
   const auto& w = shares.weights();
+  const int width = width_of(row);
   const auto units = static_cast<int64_t>(
-      w.empty() ? static_cast<double>(names.size())
+      w.empty() ? static_cast<double>(width)
                 : std::accumulate(w.begin(), w.end(), 0.0));
+  const int replicas = static_cast<int>(names.size()) / width;
   distribute::LayoutMap map(
-      distribute::Mesh({{"model", static_cast<int>(names.size())}}, names));
+      distribute::Mesh({{"batch", replicas}, {"model", width}}, names));
   std::mt19937 draw(static_cast<uint32_t>(row.layout));
   for (const Variable& v : variables_of(row)) {
     std::vector<size_t> axes;
@@ -44,7 +52,7 @@ distribute::Strategy layers_of(const Row& row,
     layout[axes[draw() % axes.size()]] = "model";
     map["^" + v.name() + "$"] = layout;
   }
-  return distribute::ModelParallel(map, {.shares = shares});
+  return distribute::ModelParallel(map, {"batch", shares});
 }
 
 }  // namespace berth::strategy_suite

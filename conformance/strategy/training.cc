@@ -136,7 +136,7 @@ Trained train(const Row& row) {
   {
     const auto scope = strategy.scope();
     const std::string kind = row.kind();
-    const Places places = row.devices_per_replica == 1
+    const Places places = row.devices_per_replica == 1 || row.layout > 0
                               ? Places{}
                               : Places{"/" + kind + ":0", "/" + kind + ":1"};
     session.emplace(row, places, 0);

@@ -69,6 +69,9 @@ class LayoutMap {
 };
 
 struct ModelParallelOptions {
+  // The axis of the mesh along which batches are divided, as over the replicas
+  // of a MirroredStrategy; "": none. No layout has it.
+  std::string batch_dim_name = "";
   // How much of each layer a device has, in whole numbers; they must divide the
   // axes that are divided. Equal by default; not Auto.
   Shares shares = {};
@@ -83,7 +86,8 @@ struct ModelParallelOptions {
 // other.
 struct ModelParallel : Strategy {
   // Throws errors::InvalidArgument for devices that do not exist, layouts with
-  // names that the mesh lacks, more than one divided axis in a layout, keys
+  // names that the mesh lacks, more than one divided axis in a layout, a mesh
+  // with several devices along more than one axis besides that of batches, keys
   // that are no regular expressions, and shares that are not whole numbers.
   explicit ModelParallel(LayoutMap layout_map,
                          ModelParallelOptions options = {},

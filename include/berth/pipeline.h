@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "berth/distribute.h"
+#include "berth/model_parallel.h"
 #include "berth/site.h"
 
 namespace berth::distribute {
@@ -63,6 +64,15 @@ struct PipelineStrategy : Strategy {
   // one micro-batch, stages that do not fit the schedule, and instructions that
   // lack a pass, run one too early, or wait for each other.
   explicit PipelineStrategy(std::vector<std::string> devices,
+                            PipelineOptions options = {},
+                            Site site = Site::here());
+
+  // Stages of several devices, which divide the variables of a layout map and
+  // the ops that use them (model_parallel.h): stages are along the axis
+  // `stage_dim_name` of its mesh. Throws errors::InvalidArgument as above and
+  // as ModelParallel does.
+  explicit PipelineStrategy(LayoutMap layout_map,
+                            const std::string& stage_dim_name,
                             PipelineOptions options = {},
                             Site site = Site::here());
 

@@ -409,19 +409,20 @@ class ModelParallel(Strategy):
     """Variables of a layout map are divided over devices, and with them the ops that use them (tensor parallelism).
 
     fit, evaluate and predict give the results of one device to rounding; what optimizers keep of a variable is divided
-    as it is; what the program holds is the whole variable. run() raises NotImplementedError. shares: how much of each
-    layer a device has, whole numbers; equal by default. Raises ValueError for layouts that do not fit the mesh, and, when
+    as it is; what the program holds is the whole variable. run() raises NotImplementedError. batch_dim_name: the axis of
+    the mesh along which batches are divided, as over the replicas of a MirroredStrategy. shares: how much of each layer a
+    device of a replica has, whole numbers; equal by default. Raises ValueError for layouts that do not fit the mesh, and, when
     a variable is made, for one that does not fit it; in the first step for a key that matched no variable
     (docs/split-models.md).
     """
 
-    def __init__(self, layout_map, *, shares=()):
+    def __init__(self, layout_map, *, batch_dim_name="", shares=()):
         mesh = layout_map.mesh
         layouts = [(str(key), ["" if name is None else str(name) for name in names]) for key, names in layout_map.items()]
-        self.layout_map = layout_map
+        self.layout_map, self.batch_dim_name = layout_map, batch_dim_name or ""
         super().__init__(_core.model_parallel_strategy(
             mesh.dim_names, [mesh.dim_size(n) for n in mesh.dim_names], mesh.devices, [k for k, _ in layouts],
-            [names for _, names in layouts], [float(s) for s in shares]))
+            [names for _, names in layouts], batch_dim_name or "", [float(s) for s in shares]))
 
 
 class MultiWorkerMirroredStrategy(Strategy):

@@ -295,10 +295,11 @@ void add_strategies(nb::module_& m) {
       [](const std::vector<std::string>& names, const std::vector<int>& sizes,
          std::vector<std::string> devices, const std::vector<std::string>& keys,
          const std::vector<AxisNames>& layouts,
+         const std::string& batch_dim_name,
          std::vector<double> shares) -> Strategy {
         LayoutMap map(mesh_of(names, sizes, std::move(devices)));
         for (size_t i = 0; i < keys.size(); ++i) map[keys[i]] = layouts.at(i);
-        return ModelParallel(map, {.shares = std::move(shares)},
+        return ModelParallel(map, {batch_dim_name, std::move(shares)},
                              site_of_caller());
       });
   m.def("lay_out",

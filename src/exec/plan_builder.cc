@@ -389,6 +389,11 @@ void PlanBuilder::add_homes() {
     variables_.uses[i].home = static_cast<int>(at - variables_.uses.begin());
     variables_.mirrors.push_back(static_cast<int>(i));
   }
+  // Shards get what their home has before their own mirrors get it.
+  std::stable_partition(
+      variables_.mirrors.begin(), variables_.mirrors.end(), [&](int m) {
+        return is_shard(variable_state(variables_.uses[m].handle));
+      });
 }
 
 // A home and its mirrors are written alike.

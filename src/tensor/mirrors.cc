@@ -67,7 +67,9 @@ VariableState::~VariableState() {
 }
 
 Tensor mirror_of(const Tensor& handle, Device& device) {
-  const Tensor own_home = home_of(handle);
+  // A shard is the home of its mirrors.
+  const bool shard = is_shard(variable_state(handle));
+  const Tensor own_home = shard ? Tensor() : home_of(handle);
   const Tensor& home = own_home.defined() ? own_home : handle;
   VariableState& state = variable_state(home);
   if (same_memory(*state.device, device)) return home;

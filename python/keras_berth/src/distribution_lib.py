@@ -79,7 +79,7 @@ def _model_parallel(chosen):
         return _made(chosen, tf.distribute.MirroredStrategy)
     axes = list(zip(mesh.axis_names, mesh.shape))
     return _made(chosen, lambda devices: tf.distribute.ModelParallel(
-        tf.distribute.LayoutMap(tf.distribute.Mesh(axes, devices))))
+        tf.distribute.LayoutMap(tf.distribute.Mesh(axes, devices)), batch_dim_name=chosen.batch_dim_name))
 
 
 def lay_out(variable):
@@ -90,7 +90,7 @@ def lay_out(variable):
         return
     chosen = distribution_lib.distribution()
     if variable._layout is None and isinstance(chosen, distribution_lib.ModelParallel):
-        variable._layout = chosen.get_variable_layout(variable)
+        variable._layout = chosen.get_tensor_layout(variable.path)
     if variable._layout is not None:
         axes = [name or "" for name in getattr(variable._layout, "axes", variable._layout)]
         if any(axes):
@@ -99,7 +99,7 @@ def lay_out(variable):
     axis = _core.split_axis(variable._value)  # by the strategy's own map
     if axis >= 0:
         names = strategy.layout_map.mesh.dim_names
-        divides = next(n for n in names if strategy.layout_map.mesh.dim_size(n) > 1)
+        divides = next(n for n in names if n != strategy.batch_dim_name and strategy.layout_map.mesh.dim_size(n) > 1)
         variable._layout = tuple(divides if d == axis else None for d in range(len(variable.shape)))
 
 

@@ -135,8 +135,7 @@ void SplitEmit::emit_handle(int32_t i) {
       const int at_device = place_of_variable(node, places_);
       const DeviceId device =
           places_.memories[m].devices[static_cast<size_t>(at_device)];
-      node.name = unique_name(
-          to_, fmt::format("{}/replica_{}", node.name, where.replica));
+      node.name += copy_suffix(where.replica);
       node.requested = device;
       node.replica = where.replica;
       if (node.variable.defined()) {
@@ -144,9 +143,14 @@ void SplitEmit::emit_handle(int32_t i) {
                                   DeviceManager::get().lookup(device.name()));
       }
     }
+    node.name = unique_name(to_, node.name);
     at = same = {add(std::move(node)), 0};
     copies_[i].push_back({where.replica, memory, at.node});
   }
+}
+
+std::string SplitEmit::copy_suffix(int replica) const {
+  return fmt::format("/{}_{}", plan_.layers ? "part" : "replica", replica);
 }
 
 Node SplitEmit::copy_of(int32_t i, const Copy& where) const {
@@ -160,9 +164,9 @@ Node SplitEmit::copy_of(int32_t i, const Copy& where) const {
   const bool several = places_.examples.size() > 1 || places_.central();
   if (several) node.replica = std::max(where.replica, 0);
   if (where.replica > 0) {
-    node.name += fmt::format("/replica_{}", where.replica);
+    node.name += copy_suffix(where.replica);
     for (const std::string& g : old.colocated) {
-      node.colocated.push_back(fmt::format("{}/replica_{}", g, where.replica));
+      node.colocated.push_back(g + copy_suffix(where.replica));
     }
   } else {
     node.colocated = old.colocated;
@@ -248,7 +252,11 @@ std::shared_ptr<const NodePart> SplitEmit::part(int32_t i,
   const Node& old = from_[i];
   NodePart p;
   p.signature = states_.nodes[i].index;
-  if (!old.inputs.empty()) p.unsplit = from_.spec(old.inputs[0]).shape;
+  if (old.part && old.part->unsplit.rank() > 0) {
+    p.unsplit = old.part->unsplit;  // of a part of a layer
+  } else if (!old.inputs.empty()) {
+    p.unsplit = from_.spec(old.inputs[0]).shape;
+  }
   if (!old.outputs.empty() &&
       states_.values[i][0].kind == SplitState::Kind::kSplit) {
     p.origin = old.outputs[0].shape.num_elements() * piece.examples.row /
@@ -363,6 +371,10 @@ void SplitEmit::reduce(int32_t i) {
       continue;
     }
     if (state(v).kind != State::kPartial || where == 0) continue;
+    if (plan_.adds) {
+      add_pieces(v);
+      continue;
+    }
     Made& m = made_[i][o];
     std::vector<int64_t> owners, starts, results;
     Node node;
@@ -391,6 +403,39 @@ void SplitEmit::reduce(int32_t i) {
                            {"pack_bytes", plan_.pack_bytes}});
     add(std::move(node));
   }
+}
+
+// Adds the parts of a sum where it is needed.
+void SplitEmit::add_pieces(ValueRef v) {
+  static const OpDef& op = op_named("AddN");
+  Made& m = made(v);
+  std::vector<ValueRef> pieces;
+  for (const ValueRef& piece : m.pieces) {
+    if (is_there(piece)) pieces.push_back(piece);
+  }
+  for (size_t at = 0; at < places_.memories.size(); ++at) {
+    if (!(needs_.of(v) >> at & 1)) continue;
+    const int replica = places_.memories[at].replica;
+    Node node;
+    node.op = &op;
+    node.inputs = pieces;
+    node.name = unique_name(to_, from_[v.node].name + "/sum");
+    node.sources = from_[v.node].sources;
+    node.attrs = AttrsRef({{"N", static_cast<int64_t>(pieces.size())}});
+    node.outputs = {from_.spec(v)};
+    node.requested =
+        device_for(from_[v.node].requested,
+                   plan_.replicas[static_cast<size_t>(replica)], node);
+    node.replica = replica;
+    m.whole[at] = {add(std::move(node)), 0};
+  }
+}
+
+// Where another form of the value is made: of several devices of a part of a
+// layer, on the one that makes the value.
+DeviceId SplitEmit::device_of(const Node& like, const Copy& where) const {
+  const std::vector<DeviceId> devices = devices_of(where);
+  return plan_.layers ? device_for(like.requested, devices, like) : devices[0];
 }
 
 ValueRef SplitEmit::whole_at(ValueRef v, int memory) {
@@ -432,7 +477,7 @@ ValueRef SplitEmit::joined(ValueRef v, std::vector<ValueRef> parts,
   node.sources = from_[v.node].sources;
   node.attrs = AttrsRef({{"axis", int64_t{axis}}});
   node.outputs = {spec};
-  node.requested = devices_of(where)[0];
+  node.requested = device_of(from_[v.node], where);
   node.replica = std::max(where.replica, 0);
   return {add(std::move(node)), 0};
 }
@@ -506,7 +551,7 @@ ValueRef SplitEmit::cut(ValueRef of, int8_t axis, int64_t begin, int64_t count,
     node.attrs =
         AttrsRef({{"begin", from},
                   {"size", std::vector<int64_t>(size.begin(), size.end())}});
-    node.requested = devices_of(where)[0];
+    node.requested = device_of(like, where);
   }
   return {add(std::move(node)), 0};
 }

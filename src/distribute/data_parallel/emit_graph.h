@@ -47,6 +47,7 @@ class SplitEmit {
   void emit_through(int32_t i);
   // Makes the whole of partial sums where it is needed.
   void reduce(int32_t i);
+  void add_pieces(ValueRef v);
 
   // Where tasks meet (split_tasks.cc), with the same numbers in all.
   void find_meetings();
@@ -70,12 +71,14 @@ class SplitEmit {
   ValueRef cut(ValueRef of, int8_t axis, int64_t begin, int64_t count,
                const Node& like, const Copy& where);
 
+  std::string copy_suffix(int replica) const;
   // A copy of an old node without inputs, for a replica or a memory.
   Node copy_of(int32_t i, const Copy& where) const;
   int32_t add(Node node) { return to_.add(std::move(node)); }
   void add_copy(int32_t i, Copy where, Node node);
   std::shared_ptr<const NodePart> part(int32_t i, const SumPiece& piece) const;
   std::vector<DeviceId> devices_of(const Copy& where) const;
+  DeviceId device_of(const Node& like, const Copy& where) const;
   std::vector<int32_t> controls(int32_t i, const Copy& where) const;
 
   const Graph& from_;

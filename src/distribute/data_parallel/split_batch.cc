@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -92,6 +93,19 @@ int64_t units_of(const SplitPlan& plan) {
   return std::accumulate(plan.shares.begin(), plan.shares.end(), int64_t{0});
 }
 
+// Nodes that request a device of the first replica request it by its number
+// there.
+void name_by_number(Graph& graph, const std::vector<DeviceId>& devices) {
+  std::map<DeviceId, DeviceId> names;
+  for (size_t k = 0; k < devices.size(); ++k) {
+    names[devices[k]] = fmt::format("/{}:{}", *devices[k].name().type, k);
+  }
+  for (Node& n : graph.nodes) {
+    const auto it = names.find(n.requested);
+    if (it != names.end()) n.requested = it->second;
+  }
+}
+
 [[noreturn]] void refuse(const Node& n) {
   const Site site = n.sources.empty() ? Site{} : n.sources[0].site;
   throw errors::Unimplemented(fmt::format(
@@ -140,7 +154,11 @@ SplitReport split_batch(Graph& graph, const SplitPlan& plan) {
   for (const ExampleRange& e : places.examples) {
     report.examples.push_back(e.rows);
   }
-  drop_writes_of_mirrors(graph);
+  if (plan.of_layers) {
+    name_by_number(graph, plan.replicas[0]);
+  } else {
+    drop_writes_of_mirrors(graph);
+  }
   for (int round = 0;; ++round) {
     SplitAnalysis analysis(graph, report.batch, lengths_of(places),
                            unit_of(places), places.slices > 0, plan.layers);

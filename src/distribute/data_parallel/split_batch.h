@@ -69,6 +69,11 @@ struct SplitPlan {
   // Splits layers: replica k has shard k of variables with an axis. Needs these
   // divided, by `shares`; no slices, no tasks.
   bool layers = false;
+  // Sums of parts are additions on each device that needs them, in place of
+  // _AllReduce: the result is split again, by batch.
+  bool adds = false;
+  // The graph is such a result: its nodes request devices of replica 0.
+  bool of_layers = false;
 };
 
 // What the rewrite did, for plans and reports.

@@ -208,23 +208,35 @@ void Pipeline::cut_stages(const Graph& graph) {
   }
 }
 
-void Pipeline::move_variables(const Graph& graph, const StagePlaces& places,
-                              const void* owner) const {
+std::vector<int> Pipeline::device_of_variables(
+    const Graph& graph, const StagePlaces& places) const {
   std::vector<int32_t> stage(graph.nodes.size(), -1);
   for (int32_t i = 0; i < graph.size(); ++i) {
     const auto it = places.find(graph[i].name);
     if (it != places.end()) stage[i] = it->second.stage;
   }
   const std::vector<int32_t> of = number_of_variables(graph, stage);
+  std::vector<int> devices;
+  for (const int32_t s : of) {
+    devices.push_back(shape(1).device_of(std::max(s, 0)));
+  }
+  return devices;
+}
+
+void Pipeline::move_variables(const Graph& graph, const StagePlaces& places,
+                              const void* owner) const {
+  const std::vector<int> of = device_of_variables(graph, places);
   for (int32_t i = 0; i < graph.size(); ++i) {
     const Tensor& handle = graph[i].variable;
     if (!handle.defined()) continue;
     const VariableState& v = variable_state(handle);
     Device& host = DeviceManager::get().host();
-    if (v.strategy != owner || v.asked || v.device != &host) continue;
-    const int at = shape(1).device_of(std::max(of[i], 0));
-    Device& device =
-        DeviceManager::get().lookup(devices_[static_cast<size_t>(at)].name());
+    if (v.strategy != owner || v.asked || v.device != &host ||
+        v.split_axis >= 0) {
+      continue;
+    }
+    const auto at = static_cast<size_t>(of[i]);
+    Device& device = DeviceManager::get().lookup(devices_[at].name());
     if (move_variable(handle, device, owner)) continue;
     throw errors::FailedPrecondition(fmt::format(
         "PipelineStrategy{}: variable \"{}\" was to move to {}, and a plan "

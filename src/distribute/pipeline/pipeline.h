@@ -65,6 +65,10 @@ class Pipeline {
   // Throws errors::FailedPrecondition if another plan uses one elsewhere.
   void move_variables(const Graph& graph, const StagePlaces& places,
                       const void* owner) const;
+  // The number of the device of the stage of each variable's node, by the same
+  // rule.
+  std::vector<int> device_of_variables(const Graph& graph,
+                                       const StagePlaces& places) const;
 
  private:
   // Whether a backward pass is run in two halves.

@@ -223,17 +223,22 @@ class Planner {
         share.examples = report.examples[of_all];
       }
       if (of_all < shares.size()) share.slices = shares[of_all];
+      // Of a stage's devices, which divide layers, the first stands for all.
+      const size_t width =
+          core_->layouts() ? core_->layouts()->shares().size() : 1;
+      size_t of_stage = 0;
       for (const Device* d : core_->replicas()[r]) {
         share.devices.push_back(d->str());
         if (known) add_times(*made.plan, p, d->str(), share);
         for (const placement::DeviceRow& row : rows) {
           if (row.device != d->str()) continue;
           share.peak_bytes += row.peak_bytes;
-          if (plan_.pipeline) {
+          if (plan_.pipeline && of_stage % width == 0) {
             plan_.pipeline->peak_bytes.push_back(row.peak_bytes);
           }
           note_limit(row, const_cast<Device*>(d)->allocator().info());
         }
+        ++of_stage;
       }
       plan_.replicas.push_back(std::move(share));
     }

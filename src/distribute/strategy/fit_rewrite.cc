@@ -28,6 +28,20 @@ void report_whole(const SplitReport& report, const std::string& graph) {
   }
 }
 
+// Splits a graph whose layers are split.
+SplitReport split_again(Graph& graph, SplitPlan plan) {
+  SplitReport report;
+  report.examples = {batch_of(graph)};
+  if (plan.replicas.size() == 1) return report;
+  plan.of_layers = true;
+  return split_batch(graph, plan);
+}
+
+void add_report(SplitReport& to, const SplitReport& second) {
+  to.examples = second.examples;
+  to.whole.insert(to.whole.end(), second.whole.begin(), second.whole.end());
+}
+
 class SlicesRewrite final : public GraphRewrite {
  public:
   explicit SlicesRewrite(int slices) {
@@ -56,7 +70,7 @@ FitRewrite::~FitRewrite() = default;
 void FitRewrite::apply(Graph& graph) const {
   if (core_->link() && options_.agrees) agree_on_step(*core_->link(), graph);
   SplitReport report = core_->pipeline()  ? pipelined(graph)
-                       : core_->layouts() ? split_layers(graph)
+                       : core_->layouts() ? split_both(graph)
                                           : split(graph);
   const auto busy =
       std::count_if(report.examples.begin(), report.examples.end(),
@@ -78,34 +92,52 @@ SplitReport FitRewrite::split(Graph& graph) const {
   return report;
 }
 
-// Divides the variables that have an axis, and splits what uses them.
-SplitReport FitRewrite::split_layers(Graph& graph) const {
-  const SplitPlan split = plan();
-  if (split.slices > 0) {
+// Divides the variables that have an axis, and splits what uses them over the
+// devices of a replica, or of a stage. `stages`: by node, of variables.
+SplitReport FitRewrite::split_layers(Graph& graph,
+                                     const std::vector<int>& stages) const {
+  core_->layouts()->check_used();
+  const SplitPlan layers = core_->layer_plan();
+  const std::vector<Device*>& all = core_->replicas()[0];
+  const auto width = static_cast<ptrdiff_t>(layers.replicas.size());
+  for (int32_t i = 0; i < graph.size(); ++i) {
+    const Tensor& v = graph[i].variable;
+    if (!v.defined() || variable_state(v).split_axis < 0) continue;
+    const auto first = all.begin() + (stages.empty() ? 0 : stages[i] * width);
+    divide(v, {first, first + width}, layers.shares);
+  }
+  return split_batch(graph, layers);
+}
+
+// Before layers are split: what cannot be split is refused.
+void FitRewrite::prepare_layers(Graph& graph) const {
+  if (const int slices = plan().slices; slices > 0) {
     throw errors::Unimplemented(fmt::format(
         "{}: slices = {}; expected 0: sums over parts of a layer are not those "
         "of the whole layer, so that bits depend on the devices",
-        core_->name(), split.slices));
+        core_->name(), slices));
   }
-  core_->layouts()->check_used();
   separate_updates(
       graph, [](const VariableState& v) { return v.split_axis >= 0; },
-      "ModelParallel");
-  for (const Node& n : graph.nodes) {
-    if (n.variable.defined() && variable_state(n.variable).split_axis >= 0) {
-      divide(n.variable, core_->replicas()[0], split.shares);
-    }
-  }
+      core_->name().c_str());
+}
+
+// Splits layers over the devices of a replica, then the batch over replicas.
+SplitReport FitRewrite::split_both(Graph& graph) const {
+  prepare_layers(graph);
   const int64_t batch = batch_of(graph);
-  SplitReport report = split_batch(graph, split);
+  SplitReport report = split_layers(graph, {});
   report.batch = batch;
   report.examples = {batch};
+  if (core_->replicas().size() == 1 || batch <= 0) return report;
+  add_report(report, split_again(graph, plan()));
   return report;
 }
 
 // Splits off micro-batches and orders them by the schedule.
 SplitReport FitRewrite::pipelined(Graph& graph) const {
   Pipeline& pipeline = *core_->pipeline();
+  if (core_->layouts()) prepare_layers(graph);
   pipeline.cut_stages(graph);
   const StagePlaces places = pipeline.place(graph);
   pipeline.move_variables(graph, places, core_.get());
@@ -118,7 +150,13 @@ SplitReport FitRewrite::pipelined(Graph& graph) const {
   const auto parts =
       static_cast<int>(std::clamp<int64_t>(batch_of(graph), 1, whole));
   split.replicas.resize(static_cast<size_t>(parts));
-  SplitReport report = split_batch(graph, split);
+  SplitReport report;
+  if (core_->layouts()) {
+    report = split_layers(graph, pipeline.device_of_variables(graph, places));
+    add_report(report, split_again(graph, split));
+  } else {
+    report = split_batch(graph, split);
+  }
   if (parts < 2) return report;
   const PipelineActions actions =
       trains ? pipeline.actions(parts)

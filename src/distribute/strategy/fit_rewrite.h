@@ -50,7 +50,9 @@ class FitRewrite final : public GraphRewrite {
   SplitPlan plan() const;
   SplitReport split(Graph& graph) const;
   SplitReport pipelined(Graph& graph) const;
-  SplitReport split_layers(Graph& graph) const;
+  SplitReport split_both(Graph& graph) const;
+  SplitReport split_layers(Graph& graph, const std::vector<int>& stages) const;
+  void prepare_layers(Graph& graph) const;
 
   const std::shared_ptr<StrategyCore> core_;
   const FitRewriteOptions options_;

@@ -78,21 +78,45 @@ AxisNames& LayoutMap::operator[](const std::string& key) {
   return entries_.emplace_back(key, AxisNames{}).second;
 }
 
-Layouts::Layouts(const LayoutMap& map, const std::vector<double>& shares,
-                 Site site)
-    : mesh_(map.mesh()),
-      shares_(units_of(shares, map.mesh().devices().size(), site)),
-      site_(site) {
-  const std::string where = where_text(nullptr, site);
-  for (const MeshAxis& a : map.mesh().axes()) {
-    const bool all = static_cast<size_t>(a.size) == map.mesh().devices().size();
-    if (all || a.size == 1) continue;
-    throw errors::Unimplemented(
-        fmt::format("ModelParallel: a mesh with {} of {} devices along "
-                    "\"{}\"{}; expected a "
-                    "mesh with all devices along one axis",
-                    a.size, map.mesh().devices().size(), a.name, where));
+Layouts::Grid Layouts::grid_of(const Mesh& mesh, const std::string& batch,
+                               Site site) {
+  const auto& axes = mesh.axes();
+  int split = 0;                 // axes that divide layers
+  size_t stride = 1, place = 1;  // between devices along the axis of batches
+  for (size_t i = axes.size(); i-- > 0;) {
+    if (axes[i].name == batch) place = stride;
+    split += axes[i].name != batch && axes[i].size > 1;
+    stride *= static_cast<size_t>(axes[i].size);
   }
+  const int replicas = batch.empty() ? 1 : mesh.dim_size(batch);
+  if (replicas == 0 || split > 1) {
+    throw errors::InvalidArgument(fmt::format(
+        "a mesh: its axis of batches or stages is to be \"{}\", and {} other "
+        "axes "
+        "have several devices{}; expected the name of an axis or \"\", and one "
+        "axis besides it",
+        batch, split, where_text(nullptr, site)));
+  }
+  Grid grid{{}, replicas};
+  for (int r = 0; r < replicas; ++r) {
+    for (size_t d = 0; d < mesh.devices().size(); ++d) {
+      const size_t along = d / place % static_cast<size_t>(replicas);
+      if (along == static_cast<size_t>(r)) {
+        grid.devices.push_back(mesh.devices()[d]);
+      }
+    }
+  }
+  return grid;
+}
+
+Layouts::Layouts(const LayoutMap& map, const ModelParallelOptions& options,
+                 Site site)
+    : mesh_(map.mesh()), batch_dim_name_(options.batch_dim_name), site_(site) {
+  const std::string where = where_text(nullptr, site);
+  const Grid grid = grid_of(mesh_, batch_dim_name_, site);
+  shares_ =
+      units_of(options.shares.weights(),
+               grid.devices.size() / static_cast<size_t>(grid.replicas), site);
   for (const auto& [key, names] : map.entries()) {
     Entry& e = entries_.emplace_back();
     e.key = key;
@@ -114,10 +138,11 @@ int Layouts::divided_axis(const std::string& key,
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i].empty()) continue;
     const int size = mesh_.dim_size(names[i]);
-    if (size == 0 || (size > 1 && axis >= 0)) {
+    if (size == 0 || (size > 1 && axis >= 0) || names[i] == batch_dim_name_) {
       throw errors::InvalidArgument(fmt::format(
           "ModelParallel: the layout of \"{}\" is {}{}; expected \"\" and, at "
-          "most once, the name of an axis of the mesh",
+          "most once, the name of an axis of the mesh other than that of "
+          "batches",
           key, str(names), where_text(nullptr, site_)));
     }
     if (size > 1) axis = static_cast<int>(i);

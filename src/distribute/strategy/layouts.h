@@ -18,8 +18,17 @@ namespace berth::distribute {
 
 class Layouts {
  public:
+  // The devices of a mesh by replicas, which share batches.
+  struct Grid {
+    std::vector<std::string> devices;  // those of each replica in a row
+    int replicas = 1;
+  };
+  // Throws errors::InvalidArgument.
+  static Grid grid_of(const Mesh& mesh, const std::string& batch_dim_name,
+                      Site site);
+
   // Throws errors::InvalidArgument (ModelParallel).
-  Layouts(const LayoutMap& map, const std::vector<double>& shares, Site site);
+  Layouts(const LayoutMap& map, const ModelParallelOptions& options, Site site);
 
   // Units of each device, of sum(shares) in all.
   const std::vector<int>& shares() const { return shares_; }
@@ -45,6 +54,7 @@ class Layouts {
                   const VariableState& v) const;
 
   const Mesh mesh_;
+  const std::string batch_dim_name_;
   std::vector<int> shares_;
   std::deque<Entry> entries_;
   Site site_;

@@ -51,6 +51,13 @@ PipelineStrategy::PipelineStrategy(std::vector<std::string> devices,
                                               std::move(options), site)) {
   note_ignored_launcher("PipelineStrategy", site);
 }
+PipelineStrategy::PipelineStrategy(LayoutMap layout_map,
+                                   const std::string& stage_dim_name,
+                                   PipelineOptions options, Site site)
+    : Strategy(std::make_shared<StrategyCore>(layout_map, stage_dim_name,
+                                              std::move(options), site)) {
+  note_ignored_launcher("PipelineStrategy", site);
+}
 const PipelineOptions& PipelineStrategy::options() const {
   return core()->pipeline()->options();
 }
@@ -69,8 +76,8 @@ int Strategy::num_replicas_in_sync() const { return core_->num_replicas(); }
 
 std::vector<std::vector<std::string>> Strategy::devices() const {
   std::vector<std::vector<std::string>> names;
-  const bool one = core_->pipeline() != nullptr || core_->layouts() != nullptr;
-  const SplitPlan plan = one ? core_->plan_here() : core_->split_plan();
+  const SplitPlan plan =
+      core_->pipeline() ? core_->plan_here() : core_->split_plan();
   for (const auto& replica : plan.replicas) {
     auto& of_replica = names.emplace_back();
     for (const DeviceId d : replica) of_replica.push_back(d.text());

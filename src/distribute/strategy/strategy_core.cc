@@ -166,18 +166,50 @@ StrategyCore::StrategyCore(std::vector<std::string> devices,
 
 StrategyCore::StrategyCore(const LayoutMap& map,
                            const ModelParallelOptions& options, Site site)
-    : StrategyCore(StrategyKind::kModelParallel,
-                   {.devices = map.mesh().devices(),
-                    .devices_per_replica =
-                        static_cast<int>(map.mesh().devices().size())},
+    : StrategyCore(Layouts::grid_of(map.mesh(), options.batch_dim_name, site),
                    site) {
   if (options.shares.automatic()) {
     throw errors::InvalidArgument(fmt::format(
-        "{}: shares are Auto{}; expected a whole number for each device", name_,
-        where_text(nullptr, site)));
+        "{}: shares are Auto{}; expected a whole number for each device of a "
+        "replica",
+        name_, where_text(nullptr, site)));
   }
-  layouts_ = std::make_unique<Layouts>(map, options.shares.weights(), site);
+  layouts_ = std::make_unique<Layouts>(map, options, site);
 }
+
+StrategyCore::StrategyCore(const LayoutMap& map,
+                           const std::string& stage_dim_name,
+                           PipelineOptions options, Site site)
+    : StrategyCore(
+          Layouts::grid_of(map.mesh(), stage_dim_name, site).devices,
+          {.micro_batches = options.micro_batches, .slices = options.slices},
+          site) {
+  layouts_ = std::make_unique<Layouts>(
+      map, ModelParallelOptions{.batch_dim_name = stage_dim_name}, site);
+  std::vector<DeviceId> ids;
+  for (const Device* d : devices_of_scopes()) ids.push_back(d->id());
+  pipeline_ =
+      std::make_unique<Pipeline>(std::move(options), std::move(ids), site);
+}
+
+// Those that device scopes count: of a pipeline whose stages divide layers, the
+// first of each stage.
+std::vector<Device*> StrategyCore::devices_of_scopes() const {
+  const std::vector<Device*>& all = replicas_[0];
+  if (!layouts_ || kind_ != StrategyKind::kPipeline) return all;
+  std::vector<Device*> firsts;
+  for (size_t d = 0; d < all.size(); d += layouts_->shares().size()) {
+    firsts.push_back(all[d]);
+  }
+  return firsts;
+}
+
+StrategyCore::StrategyCore(const Layouts::Grid& grid, Site site)
+    : StrategyCore(StrategyKind::kModelParallel,
+                   {.devices = grid.devices,
+                    .devices_per_replica =
+                        static_cast<int>(grid.devices.size()) / grid.replicas},
+                   site) {}
 
 void StrategyCore::check_communication(Site site) const {
   if (options_.communication.bytes_per_pack < 0 ||
@@ -246,7 +278,7 @@ Device& StrategyCore::home(const DeviceScope* scope) const {
   if (scope && scope->kind == ScopeKind::kEngine && scope->device) {
     return *scope->device;
   }
-  const std::vector<Device*>& mine = replicas_[0];
+  const std::vector<Device*> mine = devices_of_scopes();
   const bool central = kind_ == StrategyKind::kCentralStorage &&
                        (replicas_.size() > 1 || mine.size() > 1);
   Device& first = central ? DeviceManager::get().host() : *mine[0];
@@ -254,7 +286,7 @@ Device& StrategyCore::home(const DeviceScope* scope) const {
     return pipeline_ ? DeviceManager::get().host() : first;
   }
   const int number = scope->name.id.value_or(0);
-  if (mine.size() > 1 && !central && !layouts_) {
+  if (mine.size() > 1 && !central && kind_ != StrategyKind::kModelParallel) {
     int of_type = 0;
     for (Device* d : mine) {
       if (scope->name.type && *scope->name.type != d->type()) continue;
@@ -367,7 +399,7 @@ std::vector<int64_t> StrategyCore::examples(int64_t batch) const {
     throw errors::InvalidArgument(fmt::format(
         "{}: a batch of {} examples; expected at least 0", name_, batch));
   }
-  if (pipeline_ || layouts_) return {batch};
+  if (pipeline_) return {batch};
   return examples_of(split_plan(), batch);
 }
 
@@ -376,14 +408,8 @@ SplitPlan StrategyCore::split_plan() const {
   if (pipeline_) {
     plan.replicas.assign(
         static_cast<size_t>(pipeline_->options().micro_batches),
-        pipeline_->devices());
+        plan.replicas[0]);
     plan.shares.clear();
-  }
-  if (layouts_) {
-    plan.layers = true;
-    plan.shares = layouts_->shares();
-    plan.replicas.clear();
-    for (const Device* d : replicas_[0]) plan.replicas.push_back({d->id()});
   }
   if (!link_) return plan;
   std::vector<std::vector<DeviceId>> mine = std::move(plan.replicas);
@@ -391,6 +417,19 @@ SplitPlan StrategyCore::split_plan() const {
   std::move(mine.begin(), mine.end(), plan.replicas.begin() + first_here());
   std::lock_guard lock(mutex_);
   plan.tasks = tasks_;
+  return plan;
+}
+
+SplitPlan StrategyCore::layer_plan() const {
+  SplitPlan plan = plan_here();
+  plan.layers = true;
+  plan.adds = pipeline_ != nullptr || replicas_.size() > 1;
+  plan.shares = layouts_->shares();
+  const size_t width = plan.shares.size();
+  plan.replicas.assign(width, {});
+  for (size_t d = 0; d < replicas_[0].size(); ++d) {
+    plan.replicas[d % width].push_back(replicas_[0][d]->id());
+  }
   return plan;
 }
 

@@ -52,6 +52,9 @@ class StrategyCore final : public StrategyScope,
   // A pipeline: one replica on all devices. Throws errors::InvalidArgument.
   StrategyCore(std::vector<std::string> devices, PipelineOptions options,
                Site site);
+  // A pipeline whose stages, along an axis of the mesh, divide layers.
+  StrategyCore(const LayoutMap& map, const std::string& stage_dim_name,
+               PipelineOptions options, Site site);
   // Split layers: one replica on all devices of the mesh. Throws
   // errors::InvalidArgument.
   StrategyCore(const LayoutMap& map, const ModelParallelOptions& options,
@@ -102,11 +105,13 @@ class StrategyCore final : public StrategyScope,
   // Examples per replica of a batch.
   std::vector<int64_t> examples(int64_t batch) const;
   // The strategy as a description for the rewrite of a step; micro-batches of a
-  // pipeline are replicas on the same devices, devices that share layers are
-  // replicas that each have a part of them.
+  // pipeline are replicas on the same devices.
   SplitPlan split_plan() const;
   // That description for the replicas of this task only, counted from 0.
   SplitPlan plan_here() const;
+  // How layers are divided over the devices of the first replica. Needs
+  // layouts().
+  SplitPlan layer_plan() const;
   // What the option `sharding` divides; nothing where devices share a memory.
   ShardPlan shard_plan() const;
 
@@ -151,6 +156,8 @@ class StrategyCore final : public StrategyScope,
   }
 
  private:
+  StrategyCore(const Layouts::Grid& grid, Site site);
+  std::vector<Device*> devices_of_scopes() const;
   void check_communication(Site site) const;
   void check_sharding(Site site) const;
   bool is_to_divide(const Tensor& handle) const;

@@ -27,10 +27,12 @@ using Entries = std::vector<std::pair<std::string, AxisNames>>;
 
 ModelParallel split_over(const std::vector<std::string>& devices,
                          const Entries& entries,
-                         const distribute::Shares& shares = {}) {
-  LayoutMap map(Mesh({{"model", static_cast<int>(devices.size())}}, devices));
+                         const distribute::Shares& shares = {},
+                         int replicas = 1) {
+  const int width = static_cast<int>(devices.size()) / replicas;
+  LayoutMap map(Mesh({{"batch", replicas}, {"model", width}}, devices));
   for (const auto& [key, names] : entries) map[key] = names;
-  return ModelParallel(map, {.shares = shares});
+  return ModelParallel(map, {.batch_dim_name = "batch", .shares = shares});
 }
 
 struct SplitTask {
@@ -72,12 +74,13 @@ std::vector<SplitTask> split_tasks() {
 bool said_whole() { return debugging::diagnostic_counts()["runs-whole"] > 0; }
 
 void equals_one_device(const std::vector<std::string>& devices,
-                       const distribute::Shares& shares = {}) {
+                       const distribute::Shares& shares = {},
+                       int replicas = 1) {
   const OneDeviceStrategy one(devices[0]);
   for (const SplitTask& t : split_tasks()) {
     const auto run = [&](int epochs, int64_t examples) {
-      return train(t.task, split_over(devices, t.layouts, shares), epochs,
-                   examples, 8);
+      return train(t.task, split_over(devices, t.layouts, shares, replicas),
+                   epochs, examples, 8);
     };
     const std::string what = t.task.name;
     compare(what + ", one step", train(t.task, one, 1, 8, 8), run(1, 8), 1e-5);
@@ -95,6 +98,13 @@ TEST(ModelParallelFit, TwoSimulatedGpusEqualOne) {
 }
 TEST(ModelParallelFit, ThreeUnequalSharesEqualOneDevice) {
   IN_A_FRESH_PROCESS(equals_one_device(gpus(3), {1, 2, 1}));
+}
+
+TEST(ModelParallelFit, BatchesAreDividedBesides) {
+  IN_A_FRESH_PROCESS(equals_one_device(gpus(4), {}, 2));
+}
+TEST(ModelParallelFit, BatchesOverSixCoreSetsOfUnequalShares) {
+  IN_A_FRESH_PROCESS(equals_one_device(cpus(6), {1, 2}, 3));
 }
 
 // A transformer of words: the table by vocabulary, heads, columns and rows.
@@ -138,14 +148,62 @@ const Entries kWords = {
     {"logits/bias", {"model"}}};
 
 void words_are_split() {
-  const std::vector<std::string> devices = gpus(2);
+  const std::vector<std::string> four = gpus(4);
+  const std::vector<std::string> devices = {four[1], four[3]};
   compare("words", train_words(OneDeviceStrategy(devices[0])),
           train_words(split_over(devices, kWords)), 1e-3);
   check(!said_whole(), "all ops on parts have split rules");
+  compare("over batches", train_words(OneDeviceStrategy(four[0])),
+          train_words(split_over(four, kWords, {}, 2)), 1e-3);
 }
 
 TEST(ModelParallelFit, ATransformerIsSplitByHeadsAndVocabulary) {
   IN_A_FRESH_PROCESS(words_are_split());
+}
+
+// Stages of two devices, which divide their layers.
+void stages_are_split() {
+  const std::vector<std::string> devices = gpus(4);
+  const auto pipe = [&](const Entries& entries,
+                        distribute::PipelineOptions options) {
+    LayoutMap map(Mesh({{"stage", 2}, {"model", 2}}, devices));
+    for (const auto& [key, names] : entries) map[key] = names;
+    return distribute::PipelineStrategy(map, "stage", std::move(options));
+  };
+  const OneDeviceStrategy one(devices[0]);
+  const Task dense = split_tasks()[0].task;
+  const TrainedModel words = train_words(one);
+  const TrainedModel want = train(dense, one, 7, 22, 8);
+  using enum distribute::PipelineSchedule;
+  for (const auto schedule : {kGPipe, k1F1B, kZbH1}) {
+    const std::string what =
+        "schedule " + std::to_string(static_cast<int>(schedule));
+    compare(what + ", dense", want,
+            train(dense,
+                  pipe(kDense, {.micro_batches = 4,
+                                .schedule = schedule,
+                                .stages = {"down"}}),
+                  7, 22, 8),
+            2e-3);
+    compare(what + ", words", words,
+            train_words(pipe(
+                kWords,
+                {.micro_batches = 4, .schedule = schedule, .stages = {"up"}})),
+            1e-3);
+  }
+  compare("cut by itself", words,
+          train_words(pipe(kWords, {.micro_batches = 2})), 1e-3);
+  check(!said_whole(), "all ops on parts have split rules");
+  refuses<errors::InvalidArgument>(
+      [&] {
+        LayoutMap map(Mesh({{"stage", 2}, {"model", 2}}, devices));
+        distribute::PipelineStrategy(map, "stages");
+      },
+      "axis of batches or stages is to be \"stages\"");
+}
+
+TEST(ModelParallelFit, StagesOfPipelinesDivideLayers) {
+  IN_A_FRESH_PROCESS(stages_are_split());
 }
 
 Sequential wide_model() {
