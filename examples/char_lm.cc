@@ -6,6 +6,10 @@
 //                                            killed, and started again with
 //                                            --resume as well, it goes on
 //   char_lm --text FILE --save FILE.safetensors
+//   char_lm --text FILE --stages 2 --parts 2
+//                                            on four devices: a pipeline of two
+//                                            stages, each of which divides its
+//                                            layers over two devices
 //
 // The last tenth of the text is kept back; the validation loss is the mean
 // over all of it, in nats per character.
@@ -35,6 +39,7 @@ struct Options {
   int64_t context = 64, width = 128, layers = 4, heads = 4;
   int64_t batch_size = 32, steps = 3000, sample = 300;
   int64_t seed = 0;
+  int stages = 1, parts = 1, micro_batches = 4;
   double rate = 1e-3, temperature = 0.8, dropout = 0.0;
   bool json = false;
   std::string save;
@@ -98,18 +103,79 @@ class Positions : public keras::LayerBase {
 keras::Model make_model(const Options& o, int64_t letters) {
   using namespace keras;
   const KerasTensor ids = Input({o.context}, {.dtype = int32});
-  KerasTensor x = make_layer<Positions>()(Embedding(letters, o.width)(ids));
+  KerasTensor x = make_layer<Positions>()(
+      Embedding(letters, o.width, {.name = "letters"})(ids));
   for (int64_t i = 0; i < o.layers; ++i) {
     const KerasTensor a =
         MultiHeadAttention(o.heads, o.width / o.heads,
-                           {.dropout = o.dropout, .use_causal_mask = true})(
+                           {.dropout = o.dropout,
+                            .use_causal_mask = true,
+                            .name = fmt::format("attention_{}", i)})(
             LayerNormalization({.epsilon = 1e-5})(x));
     x = Add()({x, Dropout(o.dropout)(a)});
-    const KerasTensor wide = Dense(4 * o.width, {.activation = "gelu_tanh"})(
-        LayerNormalization({.epsilon = 1e-5})(x));
-    x = Add()({x, Dropout(o.dropout)(Dense(o.width)(wide))});
+    const KerasTensor wide =
+        Dense(4 * o.width,
+              {.activation = "gelu_tanh", .name = fmt::format("up_{}", i)})(
+            LayerNormalization({.epsilon = 1e-5})(x));
+    const Dense down(o.width, {.name = fmt::format("down_{}", i)});
+    x = Add()({x, Dropout(o.dropout)(down(wide))});
   }
-  return Model(ids, Dense(letters)(LayerNormalization({.epsilon = 1e-5})(x)));
+  const Dense next(letters, {.name = "next"});
+  return Model(ids, next(LayerNormalization({.epsilon = 1e-5})(x)));
+}
+
+// Attention by heads, the layers after it by columns and rows, letters by
+// letters where these can be divided.
+distribute::LayoutMap layouts_of(const Options& o, int64_t letters,
+                                 std::vector<std::string> devices) {
+  distribute::LayoutMap map(distribute::Mesh(
+      {{"stage", o.stages}, {"part", o.parts}}, std::move(devices)));
+  map["attention_.*/(query|key|value)/kernel"] = {"", "part", ""};
+  map["attention_.*/(query|key|value)/bias"] = {"part", ""};
+  map["attention_.*/attention_output/kernel"] = {"part", "", ""};
+  map["up_.*/kernel"] = {"", "part"};
+  map["up_.*/bias"] = {"part"};
+  map["down_.*/kernel"] = {"part", ""};
+  if (letters % o.parts == 0) {
+    map["letters/embeddings"] = {"part", ""};
+    map["next/kernel"] = {"", "part"};
+    map["next/bias"] = {"part"};
+  }
+  return map;
+}
+
+// The first devices of the kind that there are enough of: GPUs, else sets of
+// the cores.
+std::vector<std::string> devices_for(int count) {
+  std::vector<std::string> names;
+  for (const char* kind : {"GPU", "CPU"}) {
+    names.clear();
+    for (const auto& d : config::list_logical_devices(kind)) {
+      names.push_back(d.name);
+    }
+    if (static_cast<int>(names.size()) >= count) break;
+  }
+  if (static_cast<int>(names.size()) < count) {
+    throw errors::InvalidArgument(fmt::format(
+        "--stages and --parts ask for {} devices, and there are {}; expected "
+        "as "
+        "many: BERTH_DEVICES=CPUx{} divides the cores, BERTH_SIM=GPUx{} "
+        "simulates cards",
+        count, names.size(), count, count));
+  }
+  names.resize(static_cast<size_t>(count));
+  return names;
+}
+
+// The strategy that the options ask for.
+distribute::Strategy strategy_of(const Options& o, int64_t letters) {
+  if (o.stages * o.parts == 1) return distribute::get_strategy();
+  const auto map = layouts_of(o, letters, devices_for(o.stages * o.parts));
+  if (o.stages == 1) {
+    return distribute::ModelParallel(map, {.batch_dim_name = "stage"});
+  }
+  return distribute::PipelineStrategy(map, "stage",
+                                      {.micro_batches = o.micro_batches});
 }
 
 // Pieces of `context` characters, each with its successors: neighbours begin
@@ -164,6 +230,8 @@ int learn(const Options& o) {
   const auto validation =
       pieces(ids[{slice(cut)}], o.context, o.context).batch(64);
 
+  const distribute::Strategy strategy = strategy_of(o, alphabet.size());
+  const auto scope = strategy.scope();
   keras::Model model = make_model(o, alphabet.size());
   // Rises for a while, then falls to a tenth.
   const int64_t rising = std::min<int64_t>(100, o.steps / 2);
@@ -213,6 +281,15 @@ int main(int argc, char** argv) {
   app.add_option("--prompt", o.prompt, "what they continue");
   app.add_option("--temperature", o.temperature, "below 1: likelier ones")
       ->check(CLI::Range(0.01, 100.0))
+      ->capture_default_str();
+  app.add_option("--stages", o.stages, "devices that follow each other")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--parts", o.parts, "devices that divide each layer")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--micro-batches", o.micro_batches, "of a pipeline")
+      ->check(CLI::Range(1, 1 << 10))
       ->capture_default_str();
   example::add_flags(&app, &o.backup);
   app.add_option("--save", o.save, "safetensors file for the weights");

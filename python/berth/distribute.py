@@ -352,10 +352,23 @@ class PipelineStrategy(Strategy):
     model ("/GPU:1": the second device) divide it, and without these the first step cuts it by what layers cost and
     devices hold. instructions: a line per device, such as "0F0 0F1 0B0 0B1".
     slices: results have the same bits for any number of micro-batches and devices.
+
+    layout_map, in place of devices: stages of several devices, which divide the variables of the map and the ops that
+    use them as a ModelParallel does; stages are along the axis stage_dim_name of its mesh.
     """
 
-    def __init__(self, devices, micro_batches=4, schedule="1f1b", stages=(), *, instructions="", slices=0):
-        super().__init__(_core.pipeline_strategy(_names(devices), micro_batches, schedule, list(stages), instructions, slices))
+    def __init__(self, devices=None, micro_batches=4, schedule="1f1b", stages=(), *, instructions="", slices=0,
+                 layout_map=None, stage_dim_name="stage"):
+        options = micro_batches, schedule, list(stages), instructions, slices
+        if layout_map is None:
+            if devices is None:
+                raise TypeError("PipelineStrategy: expected devices, or a layout_map whose mesh has them")
+            super().__init__(_core.pipeline_strategy(_names(devices), *options))
+            return
+        if devices is not None:
+            raise TypeError("PipelineStrategy: devices and layout_map are given; expected one of them")
+        self.layout_map, self.batch_dim_name = layout_map, stage_dim_name
+        super().__init__(_core.pipeline_of_layers(*_parts_of(layout_map), stage_dim_name, *options))
 
     @property
     def instructions(self):
@@ -417,12 +430,16 @@ class ModelParallel(Strategy):
     """
 
     def __init__(self, layout_map, *, batch_dim_name="", shares=()):
-        mesh = layout_map.mesh
-        layouts = [(str(key), ["" if name is None else str(name) for name in names]) for key, names in layout_map.items()]
         self.layout_map, self.batch_dim_name = layout_map, batch_dim_name or ""
         super().__init__(_core.model_parallel_strategy(
-            mesh.dim_names, [mesh.dim_size(n) for n in mesh.dim_names], mesh.devices, [k for k, _ in layouts],
-            [names for _, names in layouts], batch_dim_name or "", [float(s) for s in shares]))
+            *_parts_of(layout_map), self.batch_dim_name, [float(s) for s in shares]))
+
+
+def _parts_of(layout_map):
+    """Names and sizes of axes, devices, keys, and a list of names for each."""
+    mesh = layout_map.mesh
+    layouts = [["" if name is None else str(name) for name in names] for names in layout_map.values()]
+    return mesh.dim_names, [mesh.dim_size(n) for n in mesh.dim_names], mesh.devices, [str(k) for k in layout_map], layouts
 
 
 class MultiWorkerMirroredStrategy(Strategy):

@@ -52,6 +52,13 @@ Mesh mesh_of(const std::vector<std::string>& names,
   return Mesh(std::move(axes), std::move(devices), site_of_caller());
 }
 
+LayoutMap map_of(Mesh mesh, const std::vector<std::string>& keys,
+                 const std::vector<AxisNames>& layouts) {
+  LayoutMap map(std::move(mesh));
+  for (size_t i = 0; i < keys.size(); ++i) map[keys[i]] = layouts.at(i);
+  return map;
+}
+
 // args: lists of tensors, one per replica. fn(replica, tensors) -> (tensors,
 // structure). Returns (lists of tensors by replica, structure).
 // split: the argument whose first axis counts examples; -1: none.
@@ -297,10 +304,9 @@ void add_strategies(nb::module_& m) {
          const std::vector<AxisNames>& layouts,
          const std::string& batch_dim_name,
          std::vector<double> shares) -> Strategy {
-        LayoutMap map(mesh_of(names, sizes, std::move(devices)));
-        for (size_t i = 0; i < keys.size(); ++i) map[keys[i]] = layouts.at(i);
-        return ModelParallel(map, {batch_dim_name, std::move(shares)},
-                             site_of_caller());
+        return ModelParallel(
+            map_of(mesh_of(names, sizes, std::move(devices)), keys, layouts),
+            {batch_dim_name, std::move(shares)}, site_of_caller());
       });
   m.def("lay_out",
         [](const Strategy& s, const Variable& v, const AxisNames& layout) {
@@ -309,6 +315,21 @@ void add_strategies(nb::module_& m) {
   m.def("split_axis", [](const Variable& v) {
     return variable_state(v.handle()).split_axis;
   });
+  m.def(
+      "pipeline_of_layers",
+      [](const std::vector<std::string>& names, const std::vector<int>& sizes,
+         std::vector<std::string> devices, const std::vector<std::string>& keys,
+         const std::vector<AxisNames>& layouts,
+         const std::string& stage_dim_name, int micro_batches,
+         const std::string& schedule, std::vector<std::string> stages,
+         std::string instructions, int slices) -> Strategy {
+        return PipelineStrategy(
+            map_of(mesh_of(names, sizes, std::move(devices)), keys, layouts),
+            stage_dim_name,
+            {micro_batches, schedule_named(schedule), std::move(stages),
+             std::move(instructions), slices},
+            site_of_caller());
+      });
   m.def("pipeline_instructions", [](const Strategy& s) {
     const Pipeline& p = *s.core()->pipeline();
     return str(p.actions(p.options().micro_batches));

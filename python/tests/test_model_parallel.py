@@ -64,6 +64,22 @@ model = check(dense, DENSE, x, y, {options})
 """, BERTH_SIM="GPUx4")
 
 
+def test_stages_of_a_pipeline_divide_their_layers():
+    run(TRAIN + """
+def pipeline(layouts, n=2, replicas=1):
+    mesh = tf.distribute.Mesh({"stage": 2, "model": n}, [f"GPU:{k}" for k in range(2 * n)])
+    return tf.distribute.PipelineStrategy(layout_map=tf.distribute.LayoutMap(mesh, layouts), micro_batches=4,
+                                          schedule="zb-h1", stages=["down"]).scope()
+check(dense, DENSE, x, y, ways=(pipeline,))
+held = [tf.config.experimental.get_memory_info(f"GPU:{k}")["current"] for k in range(4)]
+assert all(held), held
+with pytest.raises(TypeError, match="one of them"):
+    tf.distribute.PipelineStrategy(["GPU:0"], layout_map={})
+with pytest.raises(TypeError, match="expected devices"):
+    tf.distribute.PipelineStrategy()
+""", BERTH_SIM="GPUx4")
+
+
 def test_slots_are_divided_and_devices_hold_halves():
     run(TRAIN + """
 def wide():

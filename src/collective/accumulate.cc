@@ -17,7 +17,7 @@ std::vector<Addend> parts_of(const Graph& graph, const Node& n) {
   for (size_t k = 0; k < n.inputs.size(); ++k) {
     Addend part;
     part.value = n.inputs[k];
-    part.device = graph[part.value.node].requested;
+    part.device = device_of_maker(graph, part.value);
     if (k < starts.size()) part.start = starts[k];
     parts.push_back(std::move(part));
     if (parts[k].device.empty() || parts[k].device != parts[0].device) {

@@ -188,6 +188,15 @@ void Emit::finish() {
   graph_.compact(keep);
 }
 
+DeviceId device_of_maker(const Graph& graph, ValueRef v) {
+  const Node* n = &graph[v.node];
+  while (n->requested.empty() && n->op->kind() == OpKind::kAlias &&
+         !n->inputs.empty()) {
+    n = &graph[n->inputs[0].node];
+  }
+  return n->requested;
+}
+
 void find_ends(std::vector<Addend>& pieces) {
   std::sort(pieces.begin(), pieces.end(),
             [](const Addend& a, const Addend& b) { return a.start < b.start; });

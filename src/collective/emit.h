@@ -87,6 +87,10 @@ class Emit {
   std::map<int32_t, std::vector<int32_t>> dropped_;
 };
 
+// The device that the maker of a value requests; what only renames or reshapes
+// a value requests none.
+DeviceId device_of_maker(const Graph& graph, ValueRef v);
+
 // Sorts the pieces of a whole reduction by start and fills in their ends.
 void find_ends(std::vector<Addend>& pieces);
 

@@ -85,7 +85,12 @@ class Packer {
   }
 
   DeviceId device_of(const Node& n, int64_t replica) const {
-    if (!n.requested.empty()) return n.requested;
+    return device_or(n.requested, replica);
+  }
+
+  // Where a node that requests this device is.
+  DeviceId device_or(DeviceId requested, int64_t replica) const {
+    if (!requested.empty()) return requested;
     const auto it = devices_.find(replica);
     return it == devices_.end() ? DeviceId() : it->second;
   }
@@ -112,7 +117,7 @@ class Packer {
       p.value = n.inputs[k];
       p.owner = static_cast<int>(owners[k]);
       if (k < starts.size()) p.start = starts[k];
-      p.device = device_of(graph_[p.value.node], owners[k]);
+      p.device = device_or(device_of_maker(graph_, p.value), owners[k]);
       r.pieces.push_back(std::move(p));
     }
     if (!starts.empty()) find_ends(r.pieces);

@@ -86,7 +86,7 @@ def lay_out(variable):
     """Divides a variable that was made in an open ModelParallel as its layout says: its own, or that of the map."""
     from keras.src.distribution import distribution_lib
     strategy = tf.distribute.get_strategy()
-    if not isinstance(strategy, tf.distribute.ModelParallel):
+    if getattr(strategy, "layout_map", None) is None:
         return
     chosen = distribution_lib.distribution()
     if variable._layout is None and isinstance(chosen, distribution_lib.ModelParallel):

@@ -100,7 +100,7 @@ class Vocabulary {
     return reshape(dx, table, site_);
   }
 
-  // Of logits [..., classes]: logits less their largest, the exponentials of
+  // What logits [..., classes] become: less their largest, the exponentials of
   // these, and their sums [..., 1].
   struct Exponentials {
     Tensor shifted, exp, sum;
@@ -191,7 +191,7 @@ class Vocabulary {
       truth = math::equal(expand_dims(labels, 1, site_),
                           reshape(all, {1, classes}, site_), site_);
       truth = math::cast(truth, e.exp.dtype(), site_);
-      // Names a label that is no class.
+      // Names a label beyond the classes.
       checked = berth::gather(zeros({classes}, e.exp.dtype(), site_), labels, 0,
                               site_);
     } else {

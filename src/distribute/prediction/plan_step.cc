@@ -223,7 +223,7 @@ class Planner {
         share.examples = report.examples[of_all];
       }
       if (of_all < shares.size()) share.slices = shares[of_all];
-      // Of a stage's devices, which divide layers, the first stands for all.
+      // The first of a stage's devices, which divide layers, stands for all.
       const size_t width =
           core_->layouts() ? core_->layouts()->shares().size() : 1;
       size_t of_stage = 0;
