@@ -238,7 +238,7 @@ class Fit : public testing::TestWithParam<Row> {};
 std::vector<std::string> missing(const Trained& t, const Row& row) {
   std::vector<std::string> names = device_names(row.devices);
   if (row.strategy == "one_device") names.resize(1);
-  // Of this one, what is divided may be what nothing reads.
+  // What is divided of this one may be what nothing reads.
   if (row.strategy == "layers" && row.model == "unused") return {};
   std::erase_if(names, [&](const std::string& name) {
     return std::any_of(

@@ -88,7 +88,7 @@ struct ModelParallel : Strategy {
   // Throws errors::InvalidArgument for devices that do not exist, layouts with
   // names that the mesh lacks, more than one divided axis in a layout, a mesh
   // with several devices along more than one axis besides that of batches, keys
-  // that are no regular expressions, and shares that are not whole numbers.
+  // that are not regular expressions, and shares that are not whole numbers.
   explicit ModelParallel(LayoutMap layout_map,
                          ModelParallelOptions options = {},
                          Site site = Site::here());
