@@ -92,9 +92,9 @@ Layouts::Grid Layouts::grid_of(const Mesh& mesh, const std::string& batch,
   if (replicas == 0 || split > 1) {
     throw errors::InvalidArgument(fmt::format(
         "a mesh: its axis of batches or stages is to be \"{}\", and {} other "
-        "axes "
-        "have several devices{}; expected the name of an axis or \"\", and one "
-        "axis besides it",
+        "axes have several devices{}; expected the name of an axis or \"\", "
+        "and "
+        "one axis besides it",
         batch, split, where_text(nullptr, site)));
   }
   Grid grid{{}, replicas};
@@ -201,9 +201,8 @@ void Layouts::check_used() const {
     if (e.used) continue;
     throw errors::InvalidArgument(fmt::format(
         "ModelParallel{}: the key \"{}\" of the layout map matches no "
-        "variable; "
-        "expected the name of one (variable.name()), or a regular expression "
-        "for the whole of it",
+        "variable; expected the name of one (variable.name()), or a regular "
+        "expression for the whole of it",
         where_text(nullptr, site_), e.key));
   }
 }
