@@ -267,6 +267,14 @@ struct TaskReport {
   std::vector<Task> tasks;  // in order of ranks
   int64_t steps = 0;
   int64_t samples = 0;  // in the batches of all steps
+  // Under elastic(), of each epoch: how many examples the tasks computed on
+  // once, more often, and never, in steps that count (those that a lost task
+  // left unfinished are repeated). Known by their places in the epoch's order.
+  struct Seen {
+    int64_t once = 0, twice = 0, never = 0;
+    bool operator==(const Seen&) const = default;
+  };
+  std::vector<Seen> epochs;
   // Number of examples computed more than once. Tasks that read their own data
   // are assumed to read different data.
   int64_t duplicates() const;
