@@ -116,20 +116,21 @@ void ElasticKeeper::fetch(int from) {
             .call(peer, kService,
                   {fmt::format("{} {}", number_, image->tensors.size()), {}})
             .get();
-    const auto j = nlohmann::json::parse(m.text, nullptr, false);
-    if (j.is_discarded() ||
-        j.value("names", nlohmann::json()).size() != m.tensors.size()) {
-      throw errors::DataLoss(fmt::format(
-          "elastic(): what {} sent of its state is damaged", peer.str()));
-    }
-    progress = j.at("progress").get<int64_t>();
-    left = j.at("left").get<size_t>();
-    for (const auto& [name, o] :
-         j.value("objects", nlohmann::json::object()).items()) {
-      image->objects[name] = {o.at(0), o.at(1)};
-    }
-    for (size_t i = 0; i < m.tensors.size(); ++i) {
-      image->tensors.push_back({j.at("names").at(i), m.tensors[i]});
+    try {
+      const auto j = nlohmann::json::parse(m.text);
+      progress = j.at("progress").get<int64_t>();
+      left = j.at("left").get<size_t>();
+      const auto objects = j.value("objects", nlohmann::json::object());
+      for (const auto& [name, o] : objects.items()) {
+        image->objects[name] = {o.at(0), o.at(1)};
+      }
+      for (size_t i = 0; i < m.tensors.size(); ++i) {
+        image->tensors.push_back({j.at("names").at(i), m.tensors[i]});
+      }
+    } catch (const nlohmann::json::exception& e) {
+      throw errors::DataLoss(
+          fmt::format("elastic(): what {} sent of its state is damaged ({})",
+                      peer.str(), e.what()));
     }
   }
   kept_ = std::make_shared<Kept>();
