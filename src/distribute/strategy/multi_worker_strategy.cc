@@ -16,6 +16,7 @@
 #include "distribute/multi_worker/gradient_exchange.h"
 #include "distribute/multi_worker/preemption_watch.h"
 #include "distribute/strategy/strategy_core.h"
+#include "ops/random_key.h"
 
 namespace berth::distribute {
 
@@ -208,6 +209,8 @@ void MultiWorkerMirroredStrategy::elastic(const std::function<void()>& train,
 void MultiWorkerMirroredStrategy::run_again(const std::function<void()>& fit,
                                             const Again& how) const {
   ElasticRun* const run = how.run;
+  // `fit` draws the seeds of its shuffles anew: the same ones.
+  const RandomState first = random_state();
   for (int restarts = 0;;) {
     std::vector<TaskId> before;
     if (const auto m = member()) before = m->ranks();
@@ -215,6 +218,7 @@ void MultiWorkerMirroredStrategy::run_again(const std::function<void()>& fit,
       if (run != nullptr) {
         run->next_fit = 0;
         run->over = false;
+        set_random_state(first);
       }
       fit();
       if (run == nullptr) return;

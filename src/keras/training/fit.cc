@@ -348,7 +348,10 @@ History FitRun::run() {
         t_.model.trainable_variables(), site_);
   }
   history_.tasks = task_watch_.report();
-  if (history_.tasks) history_.tasks->epochs = keeper_.seen();
+  if (auto seen = keeper_.seen(); !seen.empty()) {
+    if (!history_.tasks) history_.tasks.emplace();  // all steps were before
+    history_.tasks->epochs = std::move(seen);
+  }
   if (history_.tasks && o_.verbose != 0) {
     user_output().write(history_.tasks->str());
   }
