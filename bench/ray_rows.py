@@ -5,7 +5,7 @@ ray_rows.py --berth build/release/bin/berth [--only step|killed|grown] [--rounds
 lines of JSON:
   ray_step    over_launch: best step of the rounds under Ray over that under `berth launch`; ray_us, launch_us
   ray_killed  seconds: from kill -9 of a worker to the end of the first step of the group that replaces it
-  ray_grown   seconds: from a node that is added to the end of the first step of two workers; Ray looks each second
+  ray_grown   seconds: from a node that Ray has to the end of the first step of two workers; Ray looks each second
 """
 import argparse
 import json
@@ -14,8 +14,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 STEPS = 200  # of a round
 
@@ -114,21 +114,24 @@ def grown(options):
     from ray.train import FailureConfig, RunConfig, ScalingConfig
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     ray.init(address=cluster.address, log_to_driver=False)
-    at = []
-    with tempfile.TemporaryDirectory() as folder:
-        def add():
-            while not any(n.startswith("checkpoint") for _, names, _ in os.walk(folder) for n in names):
-                time.sleep(0.1)
-            cluster.add_node(num_cpus=1)
-            at.append(time.time())
-        threading.Thread(target=add, daemon=True).start()
-        result = BerthTrainer(changing, train_loop_config={"kill": False},
-                              scaling_config=ScalingConfig(num_workers=(1, 2), elastic_resize_monitor_interval_s=1),
-                              run_config=RunConfig(storage_path=folder, failure_config=FailureConfig(max_failures=3))).fit()
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as pool:
+        fit = pool.submit(BerthTrainer(
+            changing, train_loop_config={"kill": False},
+            scaling_config=ScalingConfig(num_workers=(1, 2), elastic_resize_monitor_interval_s=1),
+            run_config=RunConfig(storage_path=folder, failure_config=FailureConfig(max_failures=3))).fit)
+        while not fit.done() and not any(n.startswith("checkpoint") for _, names, _ in os.walk(folder) for n in names):
+            time.sleep(0.1)
+        node = None
+        while sum(n["Alive"] for n in ray.nodes()) < 2 and not fit.done():
+            if node is None or node.dead_processes():  # one that starts too slowly ends itself
+                node = cluster.add_node(num_cpus=1, wait=False)  # the main thread alone can
+            time.sleep(0.02)
+        at = time.time()
+        result = fit.result()
     ray.shutdown()
     cluster.shutdown()
     began, ended = result.return_value
-    print(json.dumps({"bench": "ray_grown", "seconds": ended - at[0], "to_training_function": began - at[0]}), flush=True)
+    print(json.dumps({"bench": "ray_grown", "seconds": ended - at, "to_training_function": began - at}), flush=True)
 
 
 def main():
@@ -137,6 +140,7 @@ def main():
     parser.add_argument("--only", choices=["step", "killed", "grown"])
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
+    os.environ.setdefault("RAY_worker_niceness", "0")  # as much of the processor as under `berth launch`
     for name, row in (("step", step), ("killed", killed), ("grown", grown)):
         if options.only in (None, name):
             row(options)

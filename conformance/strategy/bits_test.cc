@@ -48,6 +48,18 @@ Rows rows() {
                     .pack_bytes = 300,
                     .seed = 9});
   }
+  // Nor does what is divided.
+  for (const char* sharding : {"optimizer", "gradients", "parameters"}) {
+    for (const char* model : {"dense", "conv", "batch_norm", "attention"}) {
+      for (const char* devices : {"CPUx2", "GPUx2", "GPUx3"}) {
+        rows.push_back({.model = model,
+                        .optimizer = "adam",
+                        .devices = devices,
+                        .slices = 4,
+                        .sharding = sharding});
+      }
+    }
+  }
   // With GPUs the host updates, which is another backend.
   rows.push_back({.strategy = "central", .devices = "CPUx3", .slices = 4});
   return rows;

@@ -148,6 +148,39 @@ Rows every_seed() {
   return rows;
 }
 
+// State divided over the memories: each level and model, each optimizer, and
+// batches of which some devices get nothing.
+Rows every_sharding() {
+  Rows rows;
+  uint64_t seed = 0;
+  for (const char* sharding : {"optimizer", "gradients", "parameters"}) {
+    for (const std::string& model : names_of_models()) {
+      rows.push_back({.model = model,
+                      .devices = seed % 2 ? "GPUx3" : "GPUx4",
+                      .seed = ++seed,
+                      .sharding = sharding});
+    }
+    for (const char* optimizer :
+         {"sgd", "nesterov", "adam", "adamw", "rmsprop", "adagrad"}) {
+      rows.push_back(
+          {.optimizer = optimizer, .devices = "GPUx3", .sharding = sharding});
+    }
+    for (const char* model : {"dense", "batch_norm", "embedding"}) {
+      rows.push_back({.model = model,
+                      .optimizer = "adam",
+                      .examples = Examples::kEmpty,
+                      .devices = "GPUx4",
+                      .shares = "1:2:3:10",
+                      .sharding = sharding});
+      rows.push_back({.model = model,
+                      .devices = "CPUx2",
+                      .sharding = sharding,
+                      .way = Way::kTrainOnBatch});
+    }
+  }
+  return rows;
+}
+
 Rows batch_by_batch() {
   Rows rows;
   for (const char* model : {"dense", "two_by_two", "embedding"}) {
@@ -249,6 +282,8 @@ INSTANTIATE_TEST_SUITE_P(Random, Fit,
                                                        false)),
                          indexed_name);
 INSTANTIATE_TEST_SUITE_P(Seed, Fit, testing::ValuesIn(every_seed()), name);
+INSTANTIATE_TEST_SUITE_P(Sharding, Fit, testing::ValuesIn(every_sharding()),
+                         name);
 INSTANTIATE_TEST_SUITE_P(BatchByBatch, Fit, testing::ValuesIn(batch_by_batch()),
                          name);
 

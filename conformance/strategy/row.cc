@@ -36,6 +36,15 @@ distribute::CrossDeviceOps algorithm_of(const std::string& name) {
   throw errors::NotFound("no algorithm \"" + name + "\" in the suite");
 }
 
+distribute::Sharding sharding_of(const std::string& name) {
+  using enum distribute::Sharding;
+  if (name == "none") return kNone;
+  if (name == "optimizer") return kOptimizer;
+  if (name == "gradients") return kGradients;
+  if (name == "parameters") return kParameters;
+  throw errors::NotFound("no sharding \"" + name + "\" in the suite");
+}
+
 }  // namespace
 
 int64_t count_of(Examples examples) {
@@ -59,6 +68,7 @@ std::string Row::name() const {
   if (devices_per_replica != 1) s += fmt::format("_of_{}", devices_per_replica);
   if (slices) s += fmt::format("_slices_{}", slices);
   if (algorithm != "auto") s += "_" + algorithm;
+  if (sharding != "none") s += "_" + sharding;
   if (pack_bytes) s += fmt::format("_pack_{}", pack_bytes);
   if (seed) s += fmt::format("_seed_{}", seed);
   if (way == Way::kTrainOnBatch) s += "_train_on_batch";
@@ -100,7 +110,8 @@ distribute::Strategy strategy_of(const Row& row) {
                         .timeout_seconds = row.timeout_seconds},
       .devices_per_replica = row.devices_per_replica,
       .shares = shares_of(row.shares),
-      .slices = row.slices};
+      .slices = row.slices,
+      .sharding = sharding_of(row.sharding)};
   if (row.strategy == "central") {
     return distribute::CentralStorageStrategy(options);
   }

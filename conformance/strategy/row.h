@@ -41,6 +41,7 @@ struct Row {
   int64_t pack_bytes = 0;
   double timeout_seconds = 0;
   uint64_t seed = 0;  // of the order of simulated work; 0: launch order
+  std::string sharding = "none";  // "optimizer", "gradients", "parameters"
   Way way = Way::kFit;
 
   // All fields that are not as above, in letters, digits and underscores.

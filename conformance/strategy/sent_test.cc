@@ -61,6 +61,16 @@ std::vector<Row> sent_rows() {
       }
     }
   }
+  // Gradients are sent to where they are summed, and variables to all: after
+  // the update or, with "parameters", before they are used. No other layer
+  // comes between the two uses of the second, and the first needs its variables
+  // in the forward pass alone.
+  for (const char* sharding : {"optimizer", "gradients", "parameters"}) {
+    for (const char* devices : {"GPUx2", "GPUx3", "GPUx4"}) {
+      all.push_back(
+          {.optimizer = "adam", .devices = devices, .sharding = sharding});
+    }
+  }
   for (const char* devices : {"GPUx2", "GPUx4"}) {
     all.push_back({.strategy = "central", .devices = devices});
   }

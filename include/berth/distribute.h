@@ -109,6 +109,22 @@ class Shares {
   std::vector<double> weights_;
 };
 
+// What of a training step is divided over the memories of the replicas (ZeRO;
+// FSDP), instead of being whole in each. Devices of one memory, such as CPU
+// devices, have everything once anyway.
+enum class Sharding : uint8_t {
+  kNone,
+  // The optimizer's variables. Gradients are summed after the backward pass,
+  // each device its part of the elements (ZeRO 1).
+  kOptimizer,
+  // Also gradients: they are summed as soon as they are made, and a device
+  // keeps its part of the sums (ZeRO 2; FSDP's SHARD_GRAD_OP).
+  kGradients,
+  // Also trainable variables: they are gathered before they are used, one
+  // layer ahead, and released (ZeRO 3; FSDP's FULL_SHARD).
+  kParameters,
+};
+
 struct StrategyOptions {
   // Device names: "/GPU:0", "GPU:0", "/physical_device:GPU:0" or a full name,
   // each once. Empty: all GPUs, else all CPU devices.
@@ -123,6 +139,10 @@ struct StrategyOptions {
   // number of devices of one kind. 0: the number of cores; 32 if shares are
   // unequal or automatic.
   int slices = 0;
+  // Divides optimizer state, gradients and variables. fit, evaluate and predict
+  // then give the results of one device as without it; run() throws
+  // errors::Unimplemented. MirroredStrategy alone has it.
+  Sharding sharding = Sharding::kNone;
 };
 
 // The argument of functions that make datasets (tf.distribute.InputContext).

@@ -14,7 +14,7 @@ import types as _types
 from berth import _core
 from berth._core import DType, Tensor, TensorShape, Variable
 
-_core._set_package_folder(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
+_core._add_package_folder(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 _atexit.register(_core._begin_to_end)
 _os.register_at_fork(after_in_child=_core._after_fork_in_child)
 

@@ -92,7 +92,7 @@ class Function:
     of_a_map = False
 
     def __init__(self, fn, name=None, input_signature=None, placement="", autograph=True,
-                 contract=None, reduce_retracing=False):
+                 contract=None, reduce_retracing=False, *, strategy=None):  # strategy: splits what is traced
         functools.update_wrapper(self, fn)
         self.python_function = fn
         self._autograph = autograph
@@ -103,7 +103,7 @@ class Function:
         self._signature = input_signature
         specs = [] if input_signature is None else flatten(list(input_signature), lambda v: isinstance(v, TensorSpec))[0]
         self._make = lambda specs: _core.Function(self._trace, name or getattr(fn, "__name__", "function"), specs,
-                                                  placement, contracts(contract))
+                                                  placement, contracts(contract), strategy)
         if any(s.shape.rank is None for s in specs):
             specs = []  # each shape has a trace of its own
         self._core = self._make([(s.shape, s.dtype) for s in specs])

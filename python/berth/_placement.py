@@ -138,13 +138,22 @@ class StrategyPlan(Report):
     replicas = _field("replicas", "A row for each: replica, devices, examples, slices, compute_us, peak_bytes.")
     too_small = _field("too_small", "Devices that the step does not fit: device, peak_bytes, limit_bytes.", [])
     largest_batch = _field("largest_batch", "The largest batch that fits, where this one does not; 0: none does.")
-    pipeline = _field("pipeline", "Of a PipelineStrategy: schedule, micro_batches, stages, instructions, in_flight, peak_bytes, "
-                                  "bubble; else None.")
     step_us = _field("step_us", "The time of a step; None: not known.")
     one_device_us = _field("one_device_us", "That of the same step on one device.")
     all_reduce_us = _field("all_reduce_us", "The part of a step that adds gradients.")
     bytes_per_step = _field("bytes_per_step", "Sent between devices.")
     speed_up = _field("speed_up", "one_device_us / step_us.")
+
+    @property
+    def pipeline(self):
+        """Of a PipelineStrategy: schedule, micro_batches, stages, instructions, in_flight, peak_bytes, bubble; else None.
+
+        Its svg() draws the step as text of an SVG file.
+        """
+        found = _row(self.json().get("pipeline"))
+        if found is not None:
+            found.svg = self._handle.svg
+        return found
 
 
 def save_text(path, text):

@@ -25,7 +25,7 @@ def new_secret():
     return Secret(secrets.token_hex(32))
 
 
-def check(strategy, parameter_servers, least_workers):
+def check(strategy, parameter_servers, least_workers=2):
     """Raises ValueError for a cluster that cannot work. least_workers: the smallest group that Ray may start."""
     if strategy not in STRATEGIES:
         raise ValueError(f"BerthTrainer: strategy={strategy!r}; expected {' or '.join(map(repr, STRATEGIES))}")

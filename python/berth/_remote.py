@@ -6,6 +6,7 @@ Faults that may pass are tried again, TRIES times, with pauses that begin with P
 import atexit
 import contextlib
 import errno
+import fcntl
 import os
 import re
 import shutil
@@ -185,15 +186,51 @@ def end_uploads(url, is_ours):
 
 # ---------------------------------------------------------------- the folder on this machine
 
-_root = []
+_root = []  # its path, and what is open while the process lives
+_PREFIX = "berth-urls-"
 
 
 def new_folder(url):
-    """A folder for copies of what is under a URL, until the process ends. TMPDIR says where."""
+    """A folder for copies of what is under a URL, until the process ends. TMPDIR says where.
+
+    The first one of a process deletes what processes that were killed left there.
+    """
     if not _root:
-        _root.append(tempfile.mkdtemp(prefix="berth-urls-"))
-        atexit.register(_remove_folder, os.getpid(), _root[0])
+        _sweep(tempfile.gettempdir())
+        folder = None
+        while folder is None or not os.path.isdir(folder):  # another's sweep came between the two
+            folder = tempfile.mkdtemp(prefix=_PREFIX)
+            opened = _opened(folder, fcntl.LOCK_SH)
+        _root.extend((folder, opened))
+        atexit.register(_remove_folder, os.getpid(), folder)
     return tempfile.mkdtemp(prefix=re.sub(r"[^\w.-]+", "+", url)[-60:] + "+", dir=_root[0])
+
+
+def _opened(folder, lock):
+    """A folder, open and locked until that is closed; None where that cannot be."""
+    try:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(opened, lock)
+    except OSError:
+        os.close(opened)
+        return None
+    return opened
+
+
+def _sweep(folder):
+    """Deletes the folders of this user in a folder that no process holds."""
+    left = []
+    with contextlib.suppress(OSError), os.scandir(folder) as found:  # a folder that may not be listed is left alone
+        left += [f.path for f in found if f.name.startswith(_PREFIX) and f.is_dir(follow_symlinks=False)]
+    for path in left:
+        opened = _opened(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if opened is not None:
+            if os.fstat(opened).st_uid == os.getuid():
+                shutil.rmtree(path, ignore_errors=True)
+            os.close(opened)
 
 
 def _remove_folder(process, folder):
@@ -479,6 +516,9 @@ def _forget():
     """In the child of a fork, whose threads and folder are the parent's."""
     _pending.clear()
     _copies.clear()
+    for opened in _root[1:]:
+        if opened is not None:
+            os.close(opened)
     _root.clear()
 
 

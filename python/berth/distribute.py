@@ -323,10 +323,15 @@ class MirroredStrategy(Strategy):
 
     shares: "auto", or the part of the batch of each device; slices: results have the same bits on
     any number of equal devices (docs/distribute.md).
+
+    sharding: what fit divides over the memories of the devices instead of copying it (docs/split-models.md):
+    "none", "optimizer" (its variables; ZeRO 1), "gradients" (also gradients; ZeRO 2) or "parameters" (also
+    trainable variables; ZeRO 3, FSDP). run() then raises NotImplementedError.
     """
 
-    def __init__(self, devices=None, cross_device_ops=None, *, shares=None, slices=0):
-        super().__init__(_core.mirrored_strategy(_names(devices), shares, slices))
+    def __init__(self, devices=None, cross_device_ops=None, *, shares=None, slices=0, sharding="none"):
+        super().__init__(_core.mirrored_strategy(_names(devices), shares, slices, sharding))
+        self.sharding = sharding
 
 
 class OneDeviceStrategy(Strategy):

@@ -127,6 +127,17 @@ StrategyOptions options_of(std::vector<std::string> devices, nb::handle shares,
   return o;
 }
 
+Sharding sharding_of(const std::string& name) {
+  if (name == "none") return Sharding::kNone;
+  if (name == "optimizer") return Sharding::kOptimizer;
+  if (name == "gradients") return Sharding::kGradients;
+  if (name == "parameters") return Sharding::kParameters;
+  throw errors::InvalidArgument(
+      "MirroredStrategy: sharding '" + name +
+      "'; expected \"none\", \"optimizer\", \"gradients\" or "
+      "\"parameters\"");
+}
+
 ReduceOp op_of(const std::string& name) {
   if (name == "sum") return ReduceOp::kSum;
   if (name == "mean") return ReduceOp::kMean;
@@ -274,12 +285,13 @@ void run_elastic(const MultiWorkerMirroredStrategy& s, nb::object train,
 void add_strategies(nb::module_& m) {
   m.def(
       "mirrored_strategy",
-      [](std::vector<std::string> devices, nb::handle shares,
-         int slices) -> Strategy {
-        return MirroredStrategy(options_of(std::move(devices), shares, slices),
-                                site_of_caller());
+      [](std::vector<std::string> devices, nb::handle shares, int slices,
+         const std::string& sharding) -> Strategy {
+        StrategyOptions o = options_of(std::move(devices), shares, slices);
+        o.sharding = sharding_of(sharding);
+        return MirroredStrategy(std::move(o), site_of_caller());
       },
-      "devices"_a, "shares"_a.none(), "slices"_a);
+      "devices"_a, "shares"_a.none(), "slices"_a, "sharding"_a);
   m.def("one_device_strategy", [](const std::string& device) -> Strategy {
     return OneDeviceStrategy(device, site_of_caller());
   });

@@ -1,13 +1,19 @@
 // Traced functions, and control flow inside them. Structures of arguments and
 // results are Python's affair (structure.py): here are leaves.
 
+#include <fmt/format.h>
+
 #include "base/clock.h"
 #include "base/diagnostics.h"
+#include "base/intern.h"
 #include "classes.h"
 #include "convert.h"
+#include "distribute/strategy/fit_rewrite.h"
 #include "elements.h"
 #include "held.h"
+#include "op/device_scope.h"
 #include "op/init_scope.h"
+#include "op/replica_scope.h"
 
 namespace berth::python {
 
@@ -21,6 +27,36 @@ Tensors tensors_of(nb::handle list) {
   return all;
 }
 
+// A layer of the package Keras, while it is called: its path names ops. In a
+// step of a pipeline the strategy chooses its device.
+class NamedLayer {
+ public:
+  NamedLayer() = default;
+  NamedLayer(const NamedLayer&) = delete;
+  NamedLayer& operator=(const NamedLayer&) = delete;
+
+  void enter(const std::string& name, bool in_pipeline) {
+    outer_ = t_state.layer;
+    t_state.layer =
+        intern(outer_ && *outer_ ? fmt::format("{}/{}", outer_, name) : name);
+    if (!in_pipeline || t_state.strategy == nullptr) return;
+    const std::string device = t_state.strategy->device_of_layer(t_state.layer);
+    if (device.empty()) return;
+    push_scope(&scope_, DeviceName::parse(device), t_state.site);
+    scope_.kind = ScopeKind::kLayer;
+    scoped_ = true;
+  }
+  void leave() {
+    if (scoped_) pop_scope(&scope_);
+    t_state.layer = outer_;
+  }
+
+ private:
+  const char* outer_ = nullptr;
+  DeviceScope scope_;
+  bool scoped_ = false;
+};
+
 // tf.init_scope() enters and leaves one.
 struct Block {
   std::optional<InitScope> scope;
@@ -31,9 +67,10 @@ class PyFunction {
   // trace(leaves) -> (leaves of the result, its structure).
   PyFunction(nb::object trace, const std::string& name,
              std::vector<std::pair<Shape, DType>> signature,
-             const std::string& placement, nb::handle contracts)
+             const std::string& placement, nb::handle contracts,
+             const distribute::Strategy* strategy)
       : trace_(std::move(trace)),
-        core_(options(name, signature, placement, contracts)) {}
+        core_(options(name, signature, placement, contracts, strategy)) {}
 
   PyFunction(const PyFunction&) = delete;
   PyFunction& operator=(const PyFunction&) = delete;
@@ -99,7 +136,8 @@ class PyFunction {
   static FunctionOptions options(
       const std::string& name,
       const std::vector<std::pair<Shape, DType>>& signature,
-      const std::string& placement, nb::handle contracts) {
+      const std::string& placement, nb::handle contracts,
+      const distribute::Strategy* strategy) {
     FunctionOptions o;
     o.name = name;
     o.contract = contracts_of(contracts);
@@ -107,6 +145,9 @@ class PyFunction {
       o.input_signature.push_back({shape, dtype});
     }
     if (!placement.empty()) o.placement = placement;
+    if (strategy != nullptr) {
+      o.rewrite = distribute::fit_rewrite(strategy->core(), {.agrees = true});
+    }
     return o;
   }
   static Tensors trace(void* context, const Tensors& leaves, std::any* result) {
@@ -197,18 +238,21 @@ void add_function(nb::module_& m) {
       {Py_tp_clear, reinterpret_cast<void*>(&PyFunction::clear)},
       {0, nullptr}};
   nb::class_<PyFunction>(m, "Function", nb::type_slots(slots))
-      .def("__init__",
-           [](PyFunction* self, nb::object trace, const std::string& name,
-              nb::list signature, const std::string& placement,
-              nb::list contracts) {
-             std::vector<std::pair<Shape, DType>> specs;
-             for (nb::handle s : signature) {
-               specs.emplace_back(From<Shape>::get(s[0].ptr(), {}),
-                                  From<DType>::get(s[1].ptr(), {}));
-             }
-             new (self) PyFunction(std::move(trace), name, specs, placement,
-                                   contracts);
-           })
+      .def(
+          "__init__",
+          [](PyFunction* self, nb::object trace, const std::string& name,
+             nb::list signature, const std::string& placement,
+             nb::list contracts, const distribute::Strategy* strategy) {
+            std::vector<std::pair<Shape, DType>> specs;
+            for (nb::handle s : signature) {
+              specs.emplace_back(From<Shape>::get(s[0].ptr(), {}),
+                                 From<DType>::get(s[1].ptr(), {}));
+            }
+            new (self) PyFunction(std::move(trace), name, specs, placement,
+                                  contracts, strategy);
+          },
+          "trace"_a, "name"_a, "signature"_a, "placement"_a, "contracts"_a,
+          "strategy"_a.none() = nb::none())
       .def("call", &PyFunction::call)
       .def("call_each", &PyFunction::call_each)
       .def("num_traces", [](PyFunction& f) { return f.core().num_traces(); })
@@ -234,6 +278,10 @@ void add_function(nb::module_& m) {
     return known(tensor_of(value.ptr())).is_symbolic();
   });
   m.def("traces_loop", [] { return internal::traces_loop(); });
+  nb::class_<NamedLayer>(m, "NamedLayer")
+      .def(nb::init<>())
+      .def("enter", &NamedLayer::enter)
+      .def("leave", &NamedLayer::leave);
   nb::class_<Block>(m, "InitScope")
       .def(nb::init<>())
       .def("enter", [](Block& block) { block.scope.emplace(); })

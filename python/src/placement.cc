@@ -76,7 +76,9 @@ void add_reports(nb::module_& m) {
       .def("json", &placement::Explanation::json);
   nb::class_<distribute::StrategyPlan>(m, "StrategyPlan")
       .def("str", &distribute::StrategyPlan::str)
-      .def("json", &distribute::StrategyPlan::json);
+      .def("json", &distribute::StrategyPlan::json)
+      .def("svg",
+           [](const distribute::StrategyPlan& p) { return p.pipeline->svg(); });
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <array>
 #include <string>
 #include <unordered_set>
+#include <vector>
 
 #include "classes.h"
 #include "convert.h"
@@ -21,10 +22,10 @@ namespace berth::python {
 
 namespace {
 
-// The folder of the package: its own lines are not the user's.
-std::string& package_folder() {
-  static auto& folder = *new std::string();
-  return folder;
+// Folders of packages whose lines are not the user's: this one, and Keras.
+std::vector<std::string>& package_folders() {
+  static auto& folders = *new std::vector<std::string>();
+  return folders;
 }
 
 // Names of files and functions live for ever: sites point to them.
@@ -117,9 +118,11 @@ const Known& known(const Frame& frame) {
   if (k.code.ptr() == code && k.last == last) return k;
   k.code = nb::borrow(code);
   const char* file = interned(nb::object(k.code.attr("co_filename")).ptr());
-  const std::string& own = package_folder();
   k.last = last;
-  k.own = !own.empty() && std::string_view(file).starts_with(own);
+  k.own = false;
+  for (const std::string& folder : package_folders()) {
+    k.own = k.own || std::string_view(file).starts_with(folder);
+  }
   k.site.file = file;
   k.site.line = frame.line();
   k.site.frame = interned(nb::object(k.code.attr("co_name")).ptr());
@@ -148,8 +151,8 @@ void add_site(nb::module_& m) {
     if (DeviceManager::initialised()) strand();
   });
   m.def("_begin_to_end", &begin_to_end);
-  m.def("_set_package_folder",
-        [](nb::str folder) { package_folder() = folder.c_str(); });
+  m.def("_add_package_folder",
+        [](nb::str folder) { package_folders().emplace_back(folder.c_str()); });
 }
 
 }  // namespace berth::python

@@ -12,9 +12,11 @@ Y = X @ np.array([[1.0], [2.0], [-1.0], [0.5]], "float32")
 
 @pytest.fixture(autouse=True)
 def no_faults(tmp_path, monkeypatch):
-    """Each test has a file system without faults, and pauses between tries that are short."""
+    """Each test has a file system without faults, short pauses between tries, and temporary files of its processes."""
     Faulty.reset(tmp_path / "faulty")
     monkeypatch.setattr(_remote, "PAUSE_S", 0.001)
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))  # of those that die, what they leave
     yield
     if Faulty.hold is not None:
         Faulty.hold.set()

@@ -1,11 +1,14 @@
 """berth.ray: what is decided without Ray, and groups of workers on a Ray cluster of this machine."""
+import contextlib
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
-import threading
+import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -100,10 +103,22 @@ def started(start):
             if "timed out during startup" not in str(error) or time.monotonic() > end:
                 raise
             ray.shutdown()
+            for thread in os.listdir("/proc/self/task"):  # Ray leaves what it started
+                with contextlib.suppress(OSError), open(f"/proc/self/task/{thread}/children", encoding="ascii") as children:
+                    for pid in children.read().split():
+                        os.kill(int(pid), signal.SIGKILL)
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def sessions():
+    """The folder of what Ray leaves, which goes at the end."""
+    with tempfile.TemporaryDirectory(prefix="berth-ray-", ignore_cleanup_errors=True) as folder, pytest.MonkeyPatch.context() as m:
+        m.setenv("RAY_TMPDIR", folder)
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def cluster(sessions):
     """A Ray cluster of two CPUs."""
     import ray
     yield started(lambda: ray.init(num_cpus=2, include_dashboard=False))
@@ -133,8 +148,6 @@ def alone(epochs):
 
 def loop(config):
     """Trains with a checkpoint after every epoch. config: epochs; kill_at: the epoch in which worker 1 kills itself, once."""
-    import signal
-
     import berth as tf
     from berth.ray import ReportCheckpoint
     marker = os.path.join(config["folder"], "killed")
@@ -355,14 +368,28 @@ def test_parameter_servers_are_actors(cluster, tmp_path):
 
 
 @needs_ray
-def test_wrong_trainers_are_refused(cluster):
-    from berth.ray import BerthTrainer, CheckpointManager, ReportCheckpoint
+def test_wrong_trainers_are_refused():
+    from berth.ray import BerthConfig, BerthTrainer, CheckpointManager, ReportCheckpoint
     for options, word in ((dict(strategy="none"), "strategy='none'"), (dict(cores="0-1"), "cores='0-1'"),
                           (dict(resources_per_server={"CPU": 1}), "resources_per_server"),
-                          (dict(scaling_config=workers(0)), "num_workers=0"),
+                          (dict(scaling_config=workers(0)), "num_workers=0"), (dict(parameter_servers=1), "parameter_servers=1"),
+                          (dict(scaling_config=workers(1, use_tpu=True, resources_per_worker={"TPU": 1})), "use_tpu=True"),
+                          (dict(scaling_config=workers(1, topology="2x2")), "topology='2x2'"),
                           (dict(scaling_config=workers((1, 2)), strategy="parameter-server"), "worker 0 is the chief")):
         with pytest.raises(ValueError, match=word):
             BerthTrainer(loop, **options)
+    for options, error, word in ((dict(backend_config=BerthConfig()), TypeError, "makes its backend_config"),
+                                 (dict(banana=1), TypeError, "banana"),
+                                 (dict(scaling_config={"num_workers": 2}), TypeError, "scaling_config is a dict"),
+                                 (dict(run_config={}), TypeError, "run_config is a dict"),
+                                 (dict(resume_from_checkpoint=1), DeprecationWarning, "resume_from_checkpoint"),
+                                 (dict(metadata={}), DeprecationWarning, "metadata")):
+        with pytest.raises(error, match=word):
+            BerthTrainer(loop, **options)
+    for options, word in ((dict(strategy="none"), "strategy='none'"), (dict(cores="none"), "cores='none'"),
+                          (dict(strategy="parameter-server", parameter_servers=0), "parameter_servers=0")):
+        with pytest.raises(ValueError, match=word):
+            BerthConfig(**options)
     with pytest.raises(TypeError, match="tf.train.Checkpoint"):
         CheckpointManager(3)
     with pytest.raises(ValueError, match="every=0"):
@@ -370,38 +397,96 @@ def test_wrong_trainers_are_refused(cluster):
 
 
 PROGRAM = """
-import json, os, sys
+import json, os, signal, sys
 task = json.loads(os.environ["TF_CONFIG"])["task"]
 print("task", task["type"], task["index"], len(os.environ["BERTH_CLUSTER_SECRET"]), os.environ.get("BERTH_DEVICES"))
 if task["type"] == "worker":
     import berth as tf
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     total = strategy.reduce("SUM", tf.constant(task["index"] + 1.0), axis=None)
-    print("sum", float(total))
+    print("sum", float(total), flush=True)
+    if task["index"] == 1 and sys.argv[1] == "dies":
+        os.kill(os.getpid(), signal.SIGKILL)
     strategy.leave()
 sys.exit(int(sys.argv[1]) if task["index"] == 1 else 0)
 """
 
 
-@needs_ray
-@pytest.mark.parametrize("code", [0, 7])
-def test_berth_launch_runs_programs_on_ray(cluster, tmp_path, code):
-    (tmp_path / "program.py").write_text(PROGRAM)
+def launch(cluster, *arguments, cwd=None, begin=subprocess.run, **options):
+    """What `berth launch --ray` does with these arguments, or python -m berth.ray where BERTH names no program."""
     berth = os.environ.get("BERTH")
     start = [berth, "launch", "--ray"] if berth else [sys.executable, "-m", "berth.ray", "--address"]
-    done = subprocess.run(
-        [*start, cluster.address_info["gcs_address"], "--workers", "2", "--devices", "CPUx1", "--grace", "60", "--",
-         sys.executable, "program.py", str(code)], cwd=tmp_path, text=True, capture_output=True, timeout=LIMIT,
-        env={**os.environ, "BERTH_PYTHON": sys.executable})
-    assert done.returncode == code, done
+    if begin is subprocess.run:
+        options["timeout"] = LIMIT
+    return begin([*start, cluster.address_info["gcs_address"], *arguments], cwd=cwd, text=True, stdout=subprocess.PIPE,
+                 stderr=subprocess.PIPE, env={**os.environ, "BERTH_PYTHON": sys.executable}, **options)
+
+
+@needs_ray
+@pytest.mark.parametrize("end, code", [("0", 0), ("7", 7), ("dies", 137)])
+def test_berth_launch_runs_programs_on_ray(cluster, tmp_path, end, code):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    done = launch(cluster, "--workers", "2", "--devices", "CPUx1", "--grace", "60", "--", sys.executable, "program.py", end,
+                  cwd=tmp_path)
+    if code == 137:  # the dead task is named, or the one that waited for it
+        assert done.returncode in (1, 137) and "worker:1 ended with status 137" in done.stderr, done
+    else:
+        assert done.returncode == code, done
     for i in range(2):
         assert f"[worker:{i}] task worker {i} 64 CPUx1\n" in done.stdout and f"[worker:{i}] sum 3.0\n" in done.stdout, done
-    assert ("worker:1 ended with status 7" in done.stderr) == (code == 7), done
+    assert (f"worker:1 ended with status {code}" in done.stderr) == (code != 0), done
+
+
+def _idx(path, kind, array):
+    """Writes an array of bytes as MNIST's files are."""
+    path.write_bytes(bytes([0, 0, 8, kind]) + b"".join(n.to_bytes(4, "big") for n in array.shape) + array.tobytes())
+
+
+@needs_ray
+def test_berth_launch_runs_a_program_in_cpp_on_ray(cluster, tmp_path):
+    digits = os.path.join(os.path.dirname(os.environ.get("BERTH", "")), "digits")
+    if not os.path.exists(digits):
+        pytest.skip("the example digits is not beside the program that BERTH names")
+    labels = np.arange(192, dtype="uint8") % 10
+    _idx(tmp_path / "images", 3, np.repeat(labels * 20, 28 * 28).reshape(-1, 28, 28))
+    _idx(tmp_path / "labels", 1, labels)
+
+    def run(*arguments):
+        return launch(cluster, "--workers", "2", "--devices", "CPUx1", "--grace", "60", "--", digits, "--strategy", "multi-worker",
+                      "--images", *arguments, "--labels", "labels", "--holdout", "64", "--epochs", "1", "--json", cwd=tmp_path)
+    done = run("images")
+    assert done.returncode == 0 and "Epoch 1/1" in done.stdout and "test accuracy" in done.stdout, done
+    assert "[worker:1]" in done.stdout, done
+    done = run("absent")
+    assert done.returncode not in (0, 127) and "absent" in done.stderr and "ended with status" in done.stderr, done
+
+
+@needs_ray
+def test_berth_launch_says_what_cannot_run_on_ray(cluster, tmp_path):
+    done = launch(cluster, "--workers", "1", "--", "/none/program", cwd=tmp_path)
+    assert done.returncode == 127 and "[worker:0] berth launch: /none/program: No such file" in done.stderr, done
+    done = subprocess.run([sys.executable, "-m", "berth.ray", "--address", cluster.address_info["gcs_address"], "--workers", "2",
+                           "--cpus", "2", "--start", "3", "--", "true"], capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode == 1 and "of 2 tasks have not started within 3 s" in done.stderr, done
+
+
+@needs_ray
+def test_a_signal_to_berth_launch_ends_the_tasks_on_ray(cluster, tmp_path):
+    text = "import os, time; print('pid', os.getpid(), flush=True); time.sleep(3600)"
+    run = launch(cluster, "--workers", "2", "--", sys.executable, "-c", text, begin=subprocess.Popen)
+    pids = [int(run.stdout.readline().split()[-1]) for _ in range(2)]
+    run.send_signal(signal.SIGTERM)
+    run.communicate(timeout=LIMIT)
+    assert run.returncode == 143
+    end = time.monotonic() + LIMIT
+    while any(os.path.exists(f"/proc/{p}") for p in pids) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not any(os.path.exists(f"/proc/{p}") for p in pids)
 
 
 # Last: it ends the cluster of the others.
 @needs_ray
-def test_a_group_grows(tmp_path):
+def test_a_group_grows(sessions, tmp_path):
     import ray
     from berth.ray import BerthTrainer
     from ray.cluster_utils import Cluster
@@ -429,19 +514,19 @@ def test_a_group_grows(tmp_path):
     cluster = started(lambda: Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}))
     try:
         ray.init(address=cluster.address)
-
-        added = []
-
-        def add():
-            end = time.monotonic() + LIMIT
-            while not list(tmp_path.glob("run/checkpoint*")) and time.monotonic() < end:
+        trainer = BerthTrainer(train, scaling_config=workers((1, 2), elastic_resize_monitor_interval_s=1),
+                               run_config=run_config(tmp_path, failures=2))
+        with ThreadPoolExecutor(1) as pool:  # Ray adds nodes in the main thread alone
+            fit = pool.submit(trainer.fit)
+            while not list(tmp_path.glob("run/checkpoint*")) and not fit.done():
                 time.sleep(0.1)
-            added.append(cluster.add_node(num_cpus=1))
-        threading.Thread(target=add, daemon=True).start()
-        result = BerthTrainer(train, scaling_config=workers((1, 2), elastic_resize_monitor_interval_s=1),
-                              run_config=run_config(tmp_path, failures=2)).fit()
-        sizes = result.return_value
-        assert added and sizes[0] == 1 and sizes[-3:] == [2, 2, 2] and sorted(sizes) == sizes, sizes
+            node = None
+            while sum(n["Alive"] for n in ray.nodes()) < 2 and not fit.done():
+                if node is None or node.dead_processes():  # one that starts too slowly ends itself
+                    node = cluster.add_node(num_cpus=1, wait=False)
+                time.sleep(0.1)
+            sizes = fit.result().return_value
+        assert sizes[0] == 1 and sizes[-3:] == [2, 2, 2] and sorted(sizes) == sizes, sizes
     finally:
         ray.shutdown()
         cluster.shutdown()

@@ -276,6 +276,35 @@ def test_a_program_that_dies_in_an_upload_goes_on_from_the_checkpoint_before(fau
     assert float(tf.train.load_variable(faulty, "v")[0]) == 11  # a program that ends waits for its uploads
 
 
+FOLDER = """
+import os, sys
+from berth import _remote
+print(_remote.new_folder("s3://bucket/x"), flush=True)
+if "{end}" == "dies":
+    os._exit(9)
+sys.stdin.read()
+"""
+
+
+def test_what_a_killed_process_left_here_is_deleted_by_the_next(tmp_path):
+    there = tmp_path / "temporary"
+
+    def begin(end):
+        process = subprocess.Popen([sys.executable, "-c", FOLDER.format(end=end)], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, text=True)
+        return process, os.path.dirname(process.stdout.readline().strip())
+    (there / "berth-urls-not-a-folder").write_text("")
+    alive, kept = begin("lives")
+    dead, left = begin("dies")
+    assert dead.wait(300) == 9 and os.path.isdir(left)
+    other, own = begin("lives")
+    assert not os.path.exists(left) and os.path.isdir(kept) and os.path.isdir(own)
+    for process in (alive, other):
+        process.communicate("", timeout=300)
+        assert process.returncode == 0
+    assert sorted(os.listdir(there)) == ["berth-urls-not-a-folder"]
+
+
 def test_the_next_save_deletes_what_a_cut_upload_left(faulty):
     root = os.path.join(os.environ["FAULTY_ROOT"], faulty[len("faulty://"):])
     os.makedirs(root)

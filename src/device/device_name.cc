@@ -285,31 +285,10 @@ std::string canonicalise(std::string_view text, std::string_view base) {
   return full.str();
 }
 
-bool is_complete_specification(const DeviceName& pattern,
-                               const DeviceName& name) {
-  return name.is_complete() && pattern.matches(name);
-}
-
 bool are_compatible(const DeviceName& a, const DeviceName& b) {
   return !differ(a.job, b.job) && !differ(a.replica, b.replica) &&
          !differ(a.task, b.task) && !differ(a.type, b.type) &&
          !differ(a.id, b.id);
-}
-
-DeviceName ensure_specification(const DeviceName& name,
-                                const DeviceName& general) {
-  DeviceName r = general;
-  fill(&r.job, name.job);
-  fill(&r.replica, name.replica);
-  fill(&r.task, name.task);
-  fill(&r.type, name.type);
-  fill(&r.id, name.id);
-  return r;
-}
-
-bool is_same_address_space(const DeviceName& a, const DeviceName& b) {
-  return a.job && a.replica && a.task && a.job == b.job &&
-         a.replica == b.replica && a.task == b.task;
 }
 
 }  // namespace berth

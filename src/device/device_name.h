@@ -68,23 +68,9 @@ DeviceName merge(const DeviceName& target, const DeviceName& other,
 // errors::InvalidArgument (CanonicalizeDeviceName).
 std::string canonicalise(std::string_view text, std::string_view base);
 
-// True when `name` is complete and `pattern` matches it
-// (IsCompleteSpecification).
-bool is_complete_specification(const DeviceName& pattern,
-                               const DeviceName& name);
-
 // True when no part that both give differs: some device may match both
 // (AreCompatibleDevNames).
 bool are_compatible(const DeviceName& a, const DeviceName& b);
-
-// Returns `name`, changed only where `general` demands it, so that `general`
-// matches it (EnsureSpecification).
-DeviceName ensure_specification(const DeviceName& name,
-                                const DeviceName& general);
-
-// True when both give job, replica and task, and the same
-// (IsSameAddressSpace).
-bool is_same_address_space(const DeviceName& a, const DeviceName& b);
 
 }  // namespace berth
 

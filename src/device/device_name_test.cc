@@ -198,14 +198,6 @@ TEST(DeviceName, CanonicalNamesTakeOpenPartsFromAFullBase) {
   EXPECT_THROW(canonicalise("/GPU:x", base), errors::InvalidArgument);
 }
 
-TEST(DeviceName, CompleteSpecificationsNameOneDevice) {
-  const DeviceName full = name("/job:w/replica:0/task:1/device:GPU:2");
-  EXPECT_TRUE(is_complete_specification(name("/GPU:2"), full));
-  EXPECT_TRUE(is_complete_specification(full, full));
-  EXPECT_FALSE(is_complete_specification(name("/GPU:1"), full));
-  EXPECT_FALSE(is_complete_specification(name("/GPU:2"), name("/GPU:2")));
-}
-
 TEST(DeviceName, CompatibleNamesContradictEachOtherNowhere) {
   EXPECT_TRUE(are_compatible(name(""), name("/GPU:2")));
   EXPECT_TRUE(are_compatible(name("/job:w"), name("/GPU:2")));
@@ -215,29 +207,6 @@ TEST(DeviceName, CompatibleNamesContradictEachOtherNowhere) {
   EXPECT_FALSE(are_compatible(name("/job:a"), name("/job:b/GPU:2")));
   EXPECT_FALSE(are_compatible(name("/task:0"), name("/task:1")));
   EXPECT_FALSE(are_compatible(name("/replica:0"), name("/replica:1")));
-}
-
-TEST(DeviceName, ASpecificationIsEnsuredByTheLeastChange) {
-  const auto ensured = [](const char* specific, const char* general) {
-    const DeviceName r = ensure_specification(name(specific), name(general));
-    EXPECT_TRUE(name(general).matches(r));
-    return r.str();
-  };
-  EXPECT_EQ(ensured("/job:a/task:1/GPU:0", "/job:b"),
-            "/job:b/task:1/device:GPU:0");
-  EXPECT_EQ(ensured("/job:a/GPU:0", "/CPU:1"), "/job:a/device:CPU:1");
-  EXPECT_EQ(ensured("/GPU:0", ""), "/device:GPU:0");
-  EXPECT_EQ(ensured("", "/task:1"), "/task:1");
-}
-
-TEST(DeviceName, AnAddressSpaceIsAJobAReplicaAndATask) {
-  const DeviceName a = name("/job:w/replica:0/task:1/GPU:0");
-  EXPECT_TRUE(is_same_address_space(a, name("/job:w/replica:0/task:1/CPU:7")));
-  EXPECT_FALSE(is_same_address_space(a, name("/job:w/replica:0/task:2/GPU:0")));
-  EXPECT_FALSE(is_same_address_space(a, name("/job:w/replica:1/task:1/GPU:0")));
-  EXPECT_FALSE(is_same_address_space(a, name("/job:p/replica:0/task:1/GPU:0")));
-  // A part left open is not known to be the same.
-  EXPECT_FALSE(is_same_address_space(name("/GPU:0"), name("/GPU:0")));
 }
 
 TEST(DeviceName, WhatAsksForADeviceIsReadAndNamesItAlone) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tensor/shards.h"
 #include "tensor/tensor_impl.h"
 
 namespace berth {
@@ -36,21 +37,38 @@ VariableLocks::VariableLocks(const OpDef& op, std::span<const Tensor* const> in)
             [](const Entry& a, const Entry& b) {
               return a.state->serial < b.state->serial;
             });
-  for (const Entry& e : entries_) {
-    if (e.write) {
-      e.state->mutex.lock();
-    } else {
-      e.state->mutex.lock_shared();
-    }
-  }
+  lock();
   try {
     for (const Entry& e : entries_) {
       if (e.needs_value) check_not_torn(*e.state);
-      if (e.write) prepare_write(*e.state);
+      if (!e.write) continue;
+      prepare_write(*e.state);
+      mark_written(*e.state);
     }
   } catch (...) {
     unlock();
     throw;
+  }
+}
+
+// What is read has what its shards have.
+void VariableLocks::lock() {
+  const auto behind = [](const Entry& e) {
+    return e.needs_value && e.state->behind && !e.state->torn;
+  };
+  for (bool again = true; again;) {
+    for (const Entry& e : entries_) {
+      if (behind(e)) catch_up(*e.state);
+    }
+    for (const Entry& e : entries_) {
+      if (e.write) {
+        e.state->mutex.lock();
+      } else {
+        e.state->mutex.lock_shared();
+      }
+    }
+    again = std::any_of(entries_.begin(), entries_.end(), behind);
+    if (again) unlock();
   }
 }
 

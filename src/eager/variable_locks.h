@@ -50,6 +50,7 @@ class VariableLocks {
     bool write;
     bool needs_value;  // torn ones are refused
   };
+  void lock();
   void unlock();
   void tear(const char* why);
   std::vector<Entry> entries_;

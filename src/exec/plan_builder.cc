@@ -10,6 +10,7 @@
 #include "exec/measure_machine.h"
 #include "op/device_scope.h"
 #include "tensor/mirrors.h"
+#include "tensor/shards.h"
 
 namespace berth {
 
@@ -382,7 +383,9 @@ void PlanBuilder::add_homes() {
     if (at == variables_.uses.end()) {
       at = variables_.uses.insert(at, VariableUse{home});
     }
-    at->read |= variables_.uses[i].read;
+    // The plan has the shards of a divided variable, not its home.
+    const bool shard = is_shard(variable_state(variables_.uses[i].handle));
+    at->read |= variables_.uses[i].read && !shard;
     variables_.uses[i].home = static_cast<int>(at - variables_.uses.begin());
     variables_.mirrors.push_back(static_cast<int>(i));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tensor/mirrors.h"
+#include "tensor/shards.h"
 
 namespace berth {
 
@@ -24,7 +25,9 @@ RunLocks::RunLocks(const PlanVariables& variables) : variables_(variables) {
       if (variables.uses[i].read) check_not_torn(state(i));
     }
     for (int i : variables.lock_order) {
-      if (variables.uses[i].write) prepare_write(state(i));
+      if (!variables.uses[i].write) continue;
+      prepare_write(state(i));
+      mark_written(state(i));
     }
   } catch (...) {
     unlock();
@@ -41,6 +44,10 @@ void RunLocks::tear(const char* why) {
   for (int i : variables_.lock_order) {
     if (variables_.uses[i].write) mark_torn(state(i), why);
   }
+  for (int m : variables_.mirrors) {
+    const VariableUse& use = variables_.uses[m];
+    if (use.write && is_shard(state(m))) mark_torn(state(use.home), why);
+  }
 }
 
 void RunLocks::written() {
@@ -50,6 +57,7 @@ void RunLocks::written() {
   for (int m : variables_.mirrors) {
     const VariableUse& use = variables_.uses[m];
     const VariableUse& home = variables_.uses[use.home];
+    if (is_shard(state(m))) continue;
     // A home that was also written alone has what its mirror has not.
     if (use.write && home.write && use.writes >= home.writes) {
       mark_fresh(state(m));
@@ -57,9 +65,21 @@ void RunLocks::written() {
   }
 }
 
+// Homes that the plan reads have what their shards have.
 void RunLocks::lock() {
-  for (int i : variables_.lock_order) {
-    exclusive(i) ? state(i).mutex.lock() : state(i).mutex.lock_shared();
+  const auto behind = [&](int i) {
+    return variables_.uses[i].read && state(i).behind && !state(i).torn;
+  };
+  const std::vector<int>& all = variables_.lock_order;
+  for (bool again = true; again;) {
+    for (int i : all) {
+      if (behind(i)) catch_up(state(i));
+    }
+    for (int i : all) {
+      exclusive(i) ? state(i).mutex.lock() : state(i).mutex.lock_shared();
+    }
+    again = std::any_of(all.begin(), all.end(), behind);
+    if (again) unlock();
   }
 }
 

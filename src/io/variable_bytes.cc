@@ -7,6 +7,7 @@
 #include "device/device_manager.h"
 #include "io/parallel_for_files.h"
 #include "op/dispatcher.h"
+#include "tensor/shards.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"
 
@@ -33,6 +34,7 @@ bool fill_storage(const Tensor& handle, const std::string& why,
   }
   state.storage->ready = {};
   state.torn = false;
+  mark_written(state);
   return true;
 }
 

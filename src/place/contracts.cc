@@ -228,7 +228,9 @@ std::vector<std::string> nearest_names(const std::string& name,
   std::set<std::string> seen;
   for (const std::string& n : names) {
     if (seen.size() >= kMostCompared) break;
-    if (seen.insert(n).second) by_distance.emplace(edit_distance(name, n), n);
+    if (!seen.insert(n).second) continue;
+    by_distance.emplace(n.ends_with("/" + name) ? 0 : edit_distance(name, n),
+                        n);
   }
   std::vector<std::string> nearest;
   for (const auto& [d, n] : by_distance) {

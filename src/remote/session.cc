@@ -231,12 +231,6 @@ std::byte* Session::at(uint64_t address, size_t bytes, Device* device) {
                   address, client_.str()));
 }
 
-Device& Session::device_at(uint64_t address) {
-  auto it = segments_.upper_bound(address);
-  if (it == segments_.begin()) at(address, 1);
-  return *std::prev(it)->second.block->device;
-}
-
 void Session::map(Reader& r) {
   Device& device = *devices_[r.below(devices_.size())];
   const uint64_t address = r.number();

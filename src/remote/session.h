@@ -52,8 +52,6 @@ class Session {
   // The bytes at an address of the client. Throws errors::InvalidArgument for
   // addresses that are not in the session. Null for no bytes.
   std::byte* at(uint64_t address, size_t bytes, Device* device = nullptr);
-  // The device of an address.
-  Device& device_at(uint64_t address);
 
  private:
   struct Segment {

@@ -87,7 +87,7 @@ class ControlLink {
   const Events events_;
 
   // Guarded by the membership's mutex.
-  std::shared_ptr<GrpcStream> stream_;  // to the coordinator elsewhere
+  std::shared_ptr<GrpcStream> stream_;        // to the coordinator elsewhere
   std::shared_ptr<Coordinator> coordinator_;  // null: not here
   uint64_t serial_ = 0, closed_serial_ = 0;
   std::optional<Refusal> refused_;

@@ -6,6 +6,7 @@
 
 #include "device/memory_space.h"
 #include "tensor/block_copy.h"
+#include "tensor/shards.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/write_marks.h"
 
@@ -59,9 +60,10 @@ Tensor make_mirror(const Tensor& home, Device& device, size_t number) {
 }  // namespace
 
 VariableState::~VariableState() {
-  if (mirrors.empty()) return;
+  if (mirrors.empty() && shards.empty()) return;
   std::lock_guard lock(links_mutex());
   for (const Tensor& m : mirrors) m.impl()->variable->home = nullptr;
+  for (const Tensor& s : shards) s.impl()->variable->home = nullptr;
 }
 
 Tensor mirror_of(const Tensor& handle, Device& device) {
@@ -100,13 +102,16 @@ std::vector<Tensor> mirrors_of(const Tensor& home) {
 }
 
 bool is_stale(const VariableState& mirror) {
-  return mirror.home != nullptr &&
-         (mirror.mirrored_version != mirror.home->variable->version ||
+  if (mirror.home == nullptr) return false;
+  // Shards that were written have more than the home.
+  if (is_shard(mirror) && mirror.home->variable->behind) return false;
+  return (mirror.mirrored_version != mirror.home->variable->version ||
           mirror.torn);
 }
 
 void refresh_mirror(VariableState& mirror) {
   if (!is_stale(mirror)) return;
+  if (is_shard(mirror)) return refresh_shard(mirror);
   VariableState& home = *mirror.home->variable;
   check_not_torn(home);
   prepare_write(mirror);

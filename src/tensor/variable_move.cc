@@ -21,7 +21,7 @@ VariableHold::~VariableHold() {
 
 bool can_move(const VariableState& s, const void* strategy) {
   return s.holds == 0 && !s.torn && s.strategy == strategy && s.parts.empty() &&
-         s.mirrors.empty() && s.home == nullptr;
+         s.mirrors.empty() && s.shards.empty() && s.home == nullptr;
 }
 
 bool move_variable(const Tensor& handle, Device& device, const void* strategy) {

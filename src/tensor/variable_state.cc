@@ -11,6 +11,7 @@
 #include "device/holders.h"
 #include "device/idle_memory.h"
 #include "tensor/block_copy.h"
+#include "tensor/shards.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/write_marks.h"
 
@@ -144,6 +145,7 @@ void check_not_torn(VariableState& state) {
 
 Tensor read_variable(const Tensor& handle) {
   VariableState& state = variable_state(handle);
+  catch_up(state);
   std::shared_lock lock(state.mutex);
   check_not_torn(state);
   const Event ready = ready_of(state);

@@ -62,6 +62,11 @@ struct VariableState {
   // Uses of snapshots that have ended: the next writer waits for them.
   std::vector<Event> late_uses;
 
+  // Links of tensor/shards.h, which alone touches them.
+  std::vector<Tensor> shards;       // of a home whose elements are divided
+  int64_t shard_begin = -1;         // of a shard: its first element of the home
+  std::atomic<bool> behind{false};  // of a home: its shards were written since
+
   VariableState() = default;
   ~VariableState();
   VariableState(const VariableState&) = delete;

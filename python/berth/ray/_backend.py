@@ -34,6 +34,12 @@ class BerthConfig(BackendConfig):
     secret: str = field(default_factory=lambda: plan.Secret(os.environ.get("BERTH_CLUSTER_SECRET") or plan.new_secret()),
                         repr=False)
 
+    def __post_init__(self):
+        plan.check(self.strategy, self.parameter_servers if self.strategy == "parameter-server" else None)
+        if self.cores not in ("even", "all"):
+            raise ValueError(f"BerthTrainer: cores={self.cores!r}; expected 'even' (each worker as many cores of its own as it "
+                             "has CPUs of Ray) or 'all'")
+
     @property
     def backend_cls(self):
         """The class that Ray calls when a group starts and ends."""

@@ -1,10 +1,11 @@
 """The trainer: Ray Train's DataParallelTrainer with Berth's backend."""
-from ray.train import DataConfig, ScalingConfig
+from ray.train import DataConfig, RunConfig, ScalingConfig
 from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
 
 from berth import _ray_plan as plan
 from berth.ray import _state
 from berth.ray._backend import BerthConfig
+from berth.ray._elastic import Elastic
 
 
 class BerthTrainer(DataParallelTrainer):
@@ -27,14 +28,18 @@ class BerthTrainer(DataParallelTrainer):
     def __init__(self, train_loop_per_worker, *, train_loop_config=None, scaling_config=None, run_config=None, datasets=None,
                  dataset_config=None, strategy="multi-worker", parameter_servers=None, resources_per_server=None,
                  devices=None, cores="even", trace=False, **options):
+        for name, value, kind in (("scaling_config", scaling_config, ScalingConfig), ("run_config", run_config, RunConfig)):
+            if value is not None and not isinstance(value, kind):
+                raise TypeError(f"BerthTrainer: {name} is a {type(value).__name__}; expected a ray.train.{kind.__name__}")
         scaling_config = scaling_config or ScalingConfig(num_workers=1 if strategy == "multi-worker" else 2)
-        least = getattr(scaling_config, "min_workers", 1)
+        least = scaling_config.min_workers
         plan.check(strategy, parameter_servers, least)
         if least < 1:
             raise ValueError("BerthTrainer: num_workers=0 runs the function in this process, without Ray; call it instead")
-        if cores not in ("even", "all"):
-            raise ValueError(f"BerthTrainer: cores={cores!r}; expected 'even' (each worker as many cores of its own as it has "
-                             "CPUs of Ray) or 'all'")
+        for name in ("use_tpu", "topology"):
+            if getattr(scaling_config, name):
+                raise ValueError(f"BerthTrainer: ScalingConfig({name}={getattr(scaling_config, name)!r}) asks for TPUs, for "
+                                 "which Berth has no devices; leave it out")
         if "backend_config" in options:
             raise TypeError("BerthTrainer makes its backend_config; give one to DataParallelTrainer: "
                             "backend_config=berth.ray.BerthConfig(...)")
@@ -48,6 +53,11 @@ class BerthTrainer(DataParallelTrainer):
         super().__init__(train_loop_per_worker, train_loop_config=train_loop_config, backend_config=config,
                          scaling_config=scaling_config, run_config=run_config, datasets=datasets,
                          dataset_config=dataset_config, **options)
+
+    def _initialize_and_run_controller(self, **how):
+        if self.scaling_config.elasticity_enabled:
+            how["scaling_policy"] = Elastic(self.scaling_config)
+        return super()._initialize_and_run_controller(**how)
 
     def fit(self):
         """Trains, and returns ray.train.Result with `placements` and `traces`."""

@@ -1,4 +1,8 @@
 """What keras.src.backend takes from its backend."""
+import os as _os
+
+import keras as _keras
+from berth import _core
 from keras.src.backend.common.name_scope import name_scope  # noqa: F401
 
 from keras_berth.src import distribution_lib, random, tensorboard  # noqa: F401
@@ -10,3 +14,7 @@ from keras_berth.src.ops.core import (  # noqa: F401
     unstack, vectorized_map, while_loop)
 from keras_berth.src.rnn import bidirectional_gru, bidirectional_lstm, cudnn_ok, gru, lstm, rnn  # noqa: F401
 from keras_berth.src.variable import Variable  # noqa: F401
+
+# Lines of Keras and of this package are not the user's.
+for _package in (_keras.__path__[0], _os.path.dirname(_os.path.dirname(_os.path.abspath(__file__)))):
+    _core._add_package_folder(_os.path.abspath(_package) + _os.sep)

@@ -38,9 +38,11 @@ def _steps(model, strategy, batch):
     def specs(n):
         return [(tf.TensorShape([n, *v.shape[1:]]), tf.as_dtype(v.dtype)) for v in leaves]
 
+    train_step = model._named(model.train_step)
+
     def step(values):
         with variable.without_metrics():
-            return [tf.convert_to_tensor(v) for v in flatten(model.train_step(pack(form, values)))[0]]
+            return [tf.convert_to_tensor(v) for v in flatten(train_step(pack(form, values)))[0]]
 
     with contextlib.nullcontext() if strategy is None else strategy.scope():
         model._symbolic_build(data_batch=pack(form, [KerasTensor(s, d.name) for s, d in specs(examples)]))

@@ -21,10 +21,11 @@ class _Traced(Exception):
 class Step:
     """A step function of a model."""
 
-    def __init__(self, step, name, eager=False, contract=None, strategy=None, joined="mean", weighs=True):
+    def __init__(self, step, name, eager=False, contract=None, strategy=None, pipeline=None, joined="mean", weighs=True):
         self._step, self._strategy, self._joined = step, strategy, joined
+        handle = None if pipeline is None else pipeline.__berth__
         make = (lambda fn, name: fn) if eager else (
-            lambda fn, name: Function(fn, name=name, autograph=False, contract=contract))
+            lambda fn, name: Function(fn, name=name, autograph=False, contract=contract, strategy=handle))
         self.one = make(step, name)
         self._many = make(self._loop, name)
         self._replicated = make(self._run, name)

@@ -17,6 +17,7 @@ from keras.src.utils.python_utils import pythonify_logs
 
 from keras_berth.src import distribution_lib, losses
 from keras_berth.src.epoch import Epochs, is_text, tensors
+from keras_berth.src.layer import steps_of
 from keras_berth.src.plan import fits, plan_of
 from keras_berth.src.steps import ScheduledStep, Step
 
@@ -31,8 +32,9 @@ class BerthTrainer(base_trainer.Trainer):
         self._last_step = None
         strategy = tf.distribute.get_strategy() if tf.distribute.has_strategy() else None
         self._strategy = strategy or distribution_lib.strategy()
-        if isinstance(self._strategy, tf.distribute.PipelineStrategy):
-            raise NotImplementedError("PipelineStrategy: models of the package Keras do not train in a pipeline yet; those of "
+        self._pipeline = self._strategy if isinstance(self._strategy, tf.distribute.PipelineStrategy) else None
+        if getattr(self._strategy, "sharding", "none") != "none":
+            raise NotImplementedError("MirroredStrategy: models of the package Keras do not train with sharding yet; those of "
                                       "berth.keras do (`python -m berth --own-keras`, docs/split-models.md)")
         self._on_servers = hasattr(self._strategy, "servers_of")
 
@@ -50,6 +52,9 @@ class BerthTrainer(base_trainer.Trainer):
         if gradient_norms and self._strategy is not None and self._strategy.num_replicas_in_sync > 1:
             raise ValueError("gradient_norms: gradients of several replicas are not summed yet where a step has them; "
                              "expected no strategy, or one replica")
+        if kwargs.get("run_eagerly") and self._pipeline is not None:
+            raise ValueError("run_eagerly: a PipelineStrategy divides a step that was traced; expected run_eagerly=False, or "
+                             "a model that is made outside of the strategy's scope")
         self._contract, self._gradient_norms = contract, bool(gradient_norms)
         self.train_function = self.test_function = self.predict_function = None
         super().compile(*args, **kwargs)
@@ -124,14 +129,22 @@ class BerthTrainer(base_trainer.Trainer):
     @property
     def _split(self):
         """The strategy that splits batches; None where a step runs on a whole one."""
-        return None if self._on_servers else self._strategy
+        return None if self._on_servers or self._pipeline is not None else self._strategy
 
     def _make(self, step, name, strategy=None, joined="mean"):
+        own = getattr(step, "__func__", None) is getattr(BerthTrainer, name)
+        step = self._named(step)
         if self._on_servers and joined == "mean" and not self.run_eagerly:
             return ScheduledStep(step, f"{self.name}/{name}", self._strategy,
                                  lambda: [*self.variables, *getattr(self.optimizer, "variables", [])])
-        own = getattr(step, "__func__", None) is getattr(BerthTrainer, name)
-        return Step(step, f"{self.name}/{name}", self.run_eagerly, self._contract, strategy, joined, weighs=own)
+        return Step(step, f"{self.name}/{name}", self.run_eagerly, self._contract, strategy, self._pipeline, joined, weighs=own)
+
+    def _named(self, step):
+        """The step, with layers named as in summary()."""
+        def named(data):
+            with steps_of(self, self._pipeline):
+                return step(data)
+        return named
 
     def _of_predict(self):
         """The strategy of predict(): of several tasks each predicts all."""
@@ -164,6 +177,10 @@ class BerthTrainer(base_trainer.Trainer):
                 self._build_by_values(tensors(first))
             else:
                 self._symbolic_build(data_batch=first)
+
+    def _symbolic_build(self, *args, **kwargs):
+        with steps_of(self):
+            super()._symbolic_build(*args, **kwargs)
 
     def _build_by_values(self, batch):
         """What _symbolic_build() does, for texts, which are not traced."""

@@ -28,7 +28,7 @@ struct ElasticRun {
   std::mutex mutex;  // of fits: threads of the member read them
   // The fits of `train`, in order of their calls.
   std::vector<std::shared_ptr<KeptFit>> fits;
-  size_t next_fit = 0;   // of this call of `train`
+  size_t next_fit = 0;    // of this call of `train`
   bool restored = false;  // the current fit, from memory or a peer
   bool leaving = false;   // this task hands over and ends
   bool over = false;      // `train` has returned here

@@ -20,42 +20,6 @@ namespace {
 
 bool is_read(const Node& n) { return n.op->kind() == OpKind::kReadVariable; }
 
-// The node of the variable that a value is, or is read from; -1: of none.
-int32_t variable_of(const Graph& graph, ValueRef v) {
-  if (is_read(graph[v.node])) v = graph[v.node].inputs[0];
-  return graph[v.node].variable.defined() ? v.node : -1;
-}
-
-// By variable's node, the least of the numbers of the nodes that use it; of one
-// that only an update uses, that of the others in the update. -1: none.
-std::vector<int32_t> number_of_variables(const Graph& graph,
-                                         const std::vector<int32_t>& number) {
-  std::vector<int32_t> of(graph.nodes.size(), -1);
-  for (int32_t i = 0; i < graph.size(); ++i) {
-    const Node& n = graph[i];
-    if (n.follows >= 0 || number[i] < 0 || is_read(n) || n.op->update()) {
-      continue;
-    }
-    for (const ValueRef& v : n.inputs) {
-      const int32_t at = variable_of(graph, v);
-      if (at >= 0 && (of[at] < 0 || number[i] < of[at])) of[at] = number[i];
-    }
-  }
-  for (const Node& n : graph.nodes) {
-    if (!n.op->update()) continue;
-    int32_t most = -1;
-    for (const ValueRef& v : n.inputs) {
-      const int32_t at = variable_of(graph, v);
-      if (at >= 0) most = std::max(most, of[at]);
-    }
-    for (const ValueRef& v : n.inputs) {
-      const int32_t at = variable_of(graph, v);
-      if (at >= 0 && of[at] < 0) of[at] = most;
-    }
-  }
-  return of;
-}
-
 // The layers of one step and what they cost.
 class Layers {
  public:
@@ -146,6 +110,39 @@ class Layers {
 
 }  // namespace
 
+int32_t variable_of(const Graph& graph, ValueRef v) {
+  if (is_read(graph[v.node])) v = graph[v.node].inputs[0];
+  return graph[v.node].variable.defined() ? v.node : -1;
+}
+
+std::vector<int32_t> number_of_variables(const Graph& graph,
+                                         const std::vector<int32_t>& number) {
+  std::vector<int32_t> of(graph.nodes.size(), -1);
+  for (int32_t i = 0; i < graph.size(); ++i) {
+    const Node& n = graph[i];
+    if (n.follows >= 0 || number[i] < 0 || is_read(n) || n.op->update()) {
+      continue;
+    }
+    for (const ValueRef& v : n.inputs) {
+      const int32_t at = variable_of(graph, v);
+      if (at >= 0 && (of[at] < 0 || number[i] < of[at])) of[at] = number[i];
+    }
+  }
+  for (const Node& n : graph.nodes) {
+    if (!n.op->update()) continue;
+    int32_t most = -1;
+    for (const ValueRef& v : n.inputs) {
+      const int32_t at = variable_of(graph, v);
+      if (at >= 0) most = std::max(most, of[at]);
+    }
+    for (const ValueRef& v : n.inputs) {
+      const int32_t at = variable_of(graph, v);
+      if (at >= 0 && of[at] < 0) of[at] = most;
+    }
+  }
+  return of;
+}
+
 std::vector<StageOn> Pipeline::stages_on(bool trains) const {
   const ScheduleShape s = shape(options_.micro_batches);
   const std::vector<double> one(static_cast<size_t>(s.stages), 1);
@@ -213,7 +210,6 @@ void Pipeline::cut_stages(const Graph& graph) {
 
 void Pipeline::move_variables(const Graph& graph, const StagePlaces& places,
                               const void* owner) const {
-  if (!is_open()) return;
   std::vector<int32_t> stage(graph.nodes.size(), -1);
   for (int32_t i = 0; i < graph.size(); ++i) {
     const auto it = places.find(graph[i].name);

@@ -166,6 +166,12 @@ StagePlaces Pipeline::place(Graph& graph) const {
   check_layers_seen();
   const ScheduleShape s = shape(1);
   const bool halves = splits_backward();
+  std::vector<int32_t> own(graph.nodes.size(), -1);
+  for (int32_t i = 0; i < graph.size(); ++i) {
+    if (graph[i].follows < 0) own[i] = stage_of(graph[i]);
+  }
+  // What a step does with variables alone, such as averages, is where they are.
+  const std::vector<int32_t> of_variable = number_of_variables(graph, own);
   std::vector<StagePlace> at(graph.nodes.size());
   for (int32_t i = 0; i < graph.size(); ++i) {
     Node& n = graph[i];
@@ -173,7 +179,9 @@ StagePlaces Pipeline::place(Graph& graph) const {
     if (n.op->graph_only() || kind == OpKind::kReadVariable) continue;
     int32_t after = -1;
     for (const ValueRef& v : n.inputs) {
+      const int32_t variable = variable_of(graph, v);
       after = std::max(after, at[v.node].stage);
+      if (variable >= 0) after = std::max(after, of_variable[variable]);
     }
     StagePlace& here = at[i];
     const bool gradient = n.follows >= 0 && at[n.follows].stage >= 0;

@@ -46,8 +46,7 @@ class Pipeline {
   // "": device scopes or cut_stages() decide.
   std::string device_of_layer(const std::string& path);
 
-  // Whether the options name no stages. Variables that are made outside of
-  // device scopes then wait on the host for move_variables().
+  // Whether the options name no stages.
   bool is_open() const { return options_.stages.empty(); }
 
   // If neither the options nor device scopes say where stages begin: cuts the
@@ -60,8 +59,9 @@ class Pipeline {
   // model lacks, and for a node in a stage before that of its inputs.
   StagePlaces place(Graph& graph) const;
 
-  // Puts variables that strategy `owner` made outside of device scopes on the
-  // device of the stage that reads them, those that none reads on the first.
+  // Puts variables that strategy `owner` made outside of device scopes, which
+  // wait on the host, on the device of the stage that reads them, those that
+  // none reads on the first.
   // Throws errors::FailedPrecondition if another plan uses one elsewhere.
   void move_variables(const Graph& graph, const StagePlaces& places,
                       const void* owner) const;
@@ -85,6 +85,14 @@ class Pipeline {
   std::vector<std::string> order_;  // layers as they were seen
   int begun_ = 0;                   // stages
 };
+
+// The node of the variable that a value is, or is read from; -1: of none.
+int32_t variable_of(const Graph& graph, ValueRef v);
+
+// By variable's node, the least of the numbers of the nodes that use it; of one
+// that only an update uses, that of the others in the update. -1: none.
+std::vector<int32_t> number_of_variables(const Graph& graph,
+                                         const std::vector<int32_t>& number);
 
 // Puts the nodes of a step that was split over micro-batches in the order of
 // the instructions. What a step has once comes right after what it needs.

@@ -9,6 +9,7 @@
 #include "collective/device_allreduce.h"
 #include "device/memory_space.h"
 #include "device/virtual_clock.h"
+#include "distribute/data_parallel/shard_step.h"
 #include "distribute/multi_worker/gradient_exchange.h"
 #include "distribute/multi_worker/task_rates.h"
 #include "distribute/prediction/plan_pipeline.h"
@@ -329,6 +330,11 @@ class Planner {
     if (devices_.size() == 1 && !core_->tasks().several()) {
       plan_.one_device = home.short_name();
       plan_.one_device_us = plan_.step_us;
+      return;
+    }
+    if (core_->shard_plan().divides()) {
+      plan_.one_device = "one device that holds everything";
+      for (const auto& r : plan_.replicas) plan_.one_device_us += r.compute_us;
       return;
     }
     const int cores = cores_of(devices_);

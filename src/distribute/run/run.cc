@@ -156,6 +156,12 @@ Tensors trace_all(void* context, const Tensors& leaves, std::any* structure) {
 }
 
 void check_context(const StrategyCore& core) {
+  if (core.options().sharding != Sharding::kNone) {
+    throw errors::Unimplemented(fmt::format(
+        "{}: run(){} of a strategy with sharding; expected fit(), evaluate() "
+        "and predict(), which divide state, or Sharding::kNone",
+        core.name(), where_text()));
+  }
   if (t_state.replica != nullptr) {
     throw errors::FailedPrecondition(fmt::format(
         "{}: run() is called inside run(){}; expected it outside of replicas",

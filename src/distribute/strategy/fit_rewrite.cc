@@ -6,6 +6,7 @@
 
 #include "base/diagnostics.h"
 #include "collective/lower.h"
+#include "distribute/data_parallel/shard_step.h"
 #include "distribute/multi_worker/step_consensus.h"
 #include "distribute/strategy/rebalance.h"
 
@@ -53,14 +54,25 @@ FitRewrite::~FitRewrite() = default;
 
 void FitRewrite::apply(Graph& graph) const {
   if (core_->link() && options_.agrees) agree_on_step(*core_->link(), graph);
-  SplitReport report =
-      core_->pipeline() ? pipelined(graph) : split_batch(graph, plan());
+  SplitReport report = core_->pipeline() ? pipelined(graph) : split(graph);
   const auto busy =
       std::count_if(report.examples.begin(), report.examples.end(),
                     [](int64_t rows) { return rows > 0; });
   if (busy > 1) report_whole(report, graph.name);
   const std::lock_guard lock(mutex_);
   report_ = std::move(report);
+}
+
+SplitReport FitRewrite::split(Graph& graph) const {
+  const SplitPlan split = plan();
+  ShardPlan shards = core_->shard_plan();
+  shards.exact = split.slices > 0;
+  // A graph without examples is not split: it reads whole variables.
+  const bool divides = shards.divides() && batch_of(graph) > 0;
+  if (divides) divide_variables(graph, shards);
+  SplitReport report = split_batch(graph, split);
+  if (divides) shard_step(graph, shards);
+  return report;
 }
 
 // Splits off micro-batches and orders them by the schedule.

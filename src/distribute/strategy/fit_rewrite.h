@@ -48,6 +48,7 @@ class FitRewrite final : public GraphRewrite {
 
  private:
   SplitPlan plan() const;
+  SplitReport split(Graph& graph) const;
   SplitReport pipelined(Graph& graph) const;
 
   const std::shared_ptr<StrategyCore> core_;

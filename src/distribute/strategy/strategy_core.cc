@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "base/diagnostics.h"
 #include "base/thread_pool.h"
 #include "base/where.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
+#include "device/memory_space.h"
+#include "distribute/data_parallel/shard_step.h"
 #include "distribute/data_parallel/shares.h"
 #include "distribute/strategy/current_strategy.h"
 #include "distribute/strategy/device_list.h"
@@ -141,6 +144,7 @@ StrategyCore::StrategyCore(StrategyKind kind, StrategyOptions options,
       devices_named(options_.devices, name_, site);
   replicas_ = cut(devices, options_.devices_per_replica, name_, site);
   check_communication(site);
+  check_sharding(site);
   cut_slices(options_.shares.weights(), replicas_.size(), site);
 }
 
@@ -167,6 +171,33 @@ void StrategyCore::check_communication(Site site) const {
         name_, options_.communication.bytes_per_pack,
         options_.communication.timeout_seconds, where_text(nullptr, site)));
   }
+}
+
+void StrategyCore::check_sharding(Site site) const {
+  if (options_.sharding == Sharding::kNone) return;
+  std::set<std::string> memories;
+  for (const auto& replica : replicas_) {
+    memories.insert(memory_of(replica[0]->id()));
+  }
+  const std::string host = memory_of(DeviceManager::get().host().id());
+  const CrossDeviceOps ops = options_.cross_device_ops;
+  const char* expected = nullptr;
+  if (kind_ != StrategyKind::kMirrored) {
+    expected = "MirroredStrategy, which alone has it";
+  } else if (options_.devices_per_replica != 1) {
+    expected =
+        "devices_per_replica 1: a replica of several devices divides "
+        "its layers";
+  } else if (ops != CrossDeviceOps::kAuto && ops != CrossDeviceOps::kDirect) {
+    expected = "cross_device_ops kAuto or kDirect: each device adds its part";
+  } else if (memories.size() > 1 &&
+             (memories.size() != replicas_.size() || memories.contains(host))) {
+    expected = "devices that all have a memory of their own, or all the same";
+  }
+  if (expected == nullptr) return;
+  throw errors::InvalidArgument(
+      fmt::format("{}: sharding is asked for{}; expected {}", name_,
+                  where_text(nullptr, site), expected));
 }
 
 void StrategyCore::cut_slices(std::vector<double> weights, size_t replicas,
@@ -203,8 +234,7 @@ Device& StrategyCore::home(const DeviceScope* scope) const {
                        (replicas_.size() > 1 || mine.size() > 1);
   Device& first = central ? DeviceManager::get().host() : *mine[0];
   if (scope == nullptr || !(scope->name.type || scope->name.id)) {
-    return pipeline_ && pipeline_->is_open() ? DeviceManager::get().host()
-                                             : first;
+    return pipeline_ ? DeviceManager::get().host() : first;
   }
   const int number = scope->name.id.value_or(0);
   if (mine.size() > 1 && !central) {
@@ -238,6 +268,8 @@ void StrategyCore::adopt(const Tensor& handle) const {
   VariableState& v = variable_state(handle);
   v.strategy = this;
   keep_core(shared_from_this());
+  if (is_to_divide(handle))
+    move_variable(handle, DeviceManager::get().host(), this);
   if (v.synchronization != VariableSynchronization::kOnRead) return;
   const std::vector<Device*>& mine = replicas_[0];
   const auto at = std::find(mine.begin(), mine.end(), v.device);
@@ -248,6 +280,29 @@ void StrategyCore::adopt(const Tensor& handle) const {
                                     fmt::format("{}/replica_{}", v.name, r),
                                     v.dtype, v.shape, v.trainable, v.site));
   }
+}
+
+// What the optimizer makes and, with kParameters, what it trains.
+bool StrategyCore::is_to_divide(const Tensor& handle) const {
+  const VariableState& v = variable_state(handle);
+  const ShardPlan plan = shard_plan();
+  if (!plan.divides() || !is_inexact(v.dtype) ||
+      v.shape.num_elements() < static_cast<int64_t>(plan.devices.size())) {
+    return false;
+  }
+  if (v.trainable) return plan.level == Sharding::kParameters;
+  return t_state.scope && t_state.scope->kind == ScopeKind::kEngine;
+}
+
+ShardPlan StrategyCore::shard_plan() const {
+  ShardPlan plan{.level = options_.sharding, .strategy = this};
+  if (plan.level == Sharding::kNone || replicas_.size() < 2) return plan;
+  if (same_memory(*replicas_[0][0], *replicas_[1][0])) return plan;
+  for (const auto& replica : replicas_) plan.devices.push_back(replica[0]);
+  plan.exact = options_.slices > 0;
+  const int64_t pack = options_.communication.bytes_per_pack;
+  if (pack > 0) plan.pack_bytes = pack;
+  return plan;
 }
 
 std::vector<int> StrategyCore::shares() const {

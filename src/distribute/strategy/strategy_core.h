@@ -33,6 +33,7 @@ enum class StrategyKind : uint8_t {
   kPipeline,
 };
 
+struct ShardPlan;          // distribute/data_parallel/shard_step.h
 class ParameterServers;    // distribute/parameter_server/coordinator.h
 class CollectiveExecutor;  // distribute/multi_worker/gradient_exchange.h
 struct ElasticRun;         // distribute/multi_worker/elastic_run.h
@@ -95,6 +96,8 @@ class StrategyCore final : public StrategyScope,
   SplitPlan split_plan() const;
   // That description for the replicas of this task only, counted from 0.
   SplitPlan plan_here() const;
+  // What the option `sharding` divides; nothing where devices share a memory.
+  ShardPlan shard_plan() const;
 
   // The link to other tasks; null: there are none.
   const std::shared_ptr<CollectiveExecutor>& link() const { return link_; }
@@ -143,6 +146,8 @@ class StrategyCore final : public StrategyScope,
 
  private:
   void check_communication(Site site) const;
+  void check_sharding(Site site) const;
+  bool is_to_divide(const Tensor& handle) const;
   void cut_slices(std::vector<double> weights, size_t replicas, Site site);
   void meet_tasks(Site site);
   std::vector<double> weights_now() const;

@@ -84,6 +84,11 @@ void ElasticKeeper::serve() const {
         if (!kept) throw errors::NotFound("there is no such fit here");
         const std::lock_guard lock(kept->mutex);
         const train::CheckpointImage& image = *kept->image;
+        if (first > image.tensors.size()) {
+          throw errors::InvalidArgument(
+              fmt::format("the fit has {} values here; {} were asked for",
+                          image.tensors.size(), first));
+        }
         nlohmann::json j = {{"progress", kept->progress},
                             {"names", nlohmann::json::array()}};
         if (first == 0) {
@@ -123,6 +128,12 @@ void ElasticKeeper::fetch(int from) {
       const auto objects = j.value("objects", nlohmann::json::object());
       for (const auto& [name, o] : objects.items()) {
         image->objects[name] = {o.at(0), o.at(1)};
+      }
+      if (left > 0 && m.tensors.empty()) {
+        throw errors::DataLoss(fmt::format(
+            "elastic(): {} says that {} values of its state are left, and "
+            "sent none",
+            peer.str(), left));
       }
       for (size_t i = 0; i < m.tensors.size(); ++i) {
         image->tensors.push_back({j.at("names").at(i), m.tensors[i]});
