@@ -80,11 +80,18 @@ void RpcMember::form(double timeout_seconds, bool shrink) {
   Deadline given_up = after(m_.options.dead_after_seconds);
   double pause = 0.01;
   bool enrolled = false;
+  // Who takes over, this task or another one, does not know of it yet.
+  const auto note_lost = [&] {
+    if (!control_.connected() && std::exchange(enrolled, false)) {
+      given_up = after(m_.options.dead_after_seconds);
+    }
+  };
   Lock lock(m_.mutex);
   // It may have formed and failed since; then the next call throws.
   while (m_.phase == Phase::kForming) {
     bool found = true;
     if (m_.takes_over() && (m_.coordinates() || !control_.connected())) {
+      note_lost();
       lock.unlock();
       found = find_coordinator();
       lock.lock();
@@ -94,10 +101,8 @@ void RpcMember::form(double timeout_seconds, bool shrink) {
       lock.unlock();
       m_.raise_refusal(m_.head(), *why);
     }
+    note_lost();
     const bool connected = control_.connected();
-    if (!connected && std::exchange(enrolled, false)) {
-      given_up = after(m_.options.dead_after_seconds);
-    }
     if (leaves && !connected && Clock::now() >= given_up) {
       throw errors::Unavailable(fmt::format(
           "{} was lost while the cluster formed anew: {}",

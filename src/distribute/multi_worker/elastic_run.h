@@ -10,9 +10,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "berth/multi_worker.h"
+#include "ops/random_key.h"
 
 namespace berth::distribute {
 
@@ -28,6 +30,8 @@ struct ElasticRun {
   std::mutex mutex;  // of fits: threads of the member read them
   // The fits of `train`, in order of their calls.
   std::vector<std::shared_ptr<KeptFit>> fits;
+  // What `train` draws from when it begins, in all tasks and each time.
+  std::optional<RandomState> first;
   size_t next_fit = 0;    // of this call of `train`
   bool restored = false;  // the current fit, from memory or a peer
   bool leaving = false;   // this task hands over and ends

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <mutex>
+#include <sstream>
 
 #include "base/environment.h"
 #include "base/immortal.h"
@@ -15,6 +17,7 @@
 #include "distribute/multi_worker/elastic_run.h"
 #include "distribute/multi_worker/gradient_exchange.h"
 #include "distribute/multi_worker/preemption_watch.h"
+#include "distribute/multi_worker/step_consensus.h"
 #include "distribute/strategy/strategy_core.h"
 #include "ops/random_key.h"
 
@@ -129,6 +132,26 @@ void say_who_goes_on(const StrategyCore& core,
       replicas, replicas == 1 ? "" : "s");
 }
 
+// `train` draws its shuffles as it did the first time in the task that has been
+// in it for longest.
+void begin_alike(CollectiveExecutor& link, ElasticRun* run) {
+  const RandomState s = run->first.value_or(random_state());
+  const std::string mine =
+      fmt::format("{} {} {} {} {}", run->first ? 1 : 0, s.seed, s.next_id,
+                  s.next_host_seed, s.seeded);
+  const std::vector<std::string> all =
+      gather_texts(link, mine, "the random state of elastic()");
+  const auto old = std::find_if(all.begin(), all.end(), [](const auto& text) {
+    return text.starts_with("1");
+  });
+  RandomState first;
+  int began = 0;
+  std::istringstream(old == all.end() ? all[0] : *old) >> began >> first.seed >>
+      first.next_id >> first.next_host_seed >> first.seeded;
+  run->first = first;
+  set_random_state(first);
+}
+
 }  // namespace
 
 MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(
@@ -209,8 +232,6 @@ void MultiWorkerMirroredStrategy::elastic(const std::function<void()>& train,
 void MultiWorkerMirroredStrategy::run_again(const std::function<void()>& fit,
                                             const Again& how) const {
   ElasticRun* const run = how.run;
-  // `fit` draws the seeds of its shuffles anew: the same ones.
-  const RandomState first = random_state();
   for (int restarts = 0;;) {
     std::vector<TaskId> before;
     if (const auto m = member()) before = m->ranks();
@@ -218,7 +239,7 @@ void MultiWorkerMirroredStrategy::run_again(const std::function<void()>& fit,
       if (run != nullptr) {
         run->next_fit = 0;
         run->over = false;
-        set_random_state(first);
+        begin_alike(*core()->link(), run);
       }
       fit();
       if (run == nullptr) return;

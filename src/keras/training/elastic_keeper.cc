@@ -215,6 +215,8 @@ std::optional<History> ElasticKeeper::begin() {
   if (!kept_->result) {
     parts_->fit->set_state({{}, kept_->image->objects["fit"].text});
     kept_->result = parts_->fit->history();
+    parts_->seen->set_state({{}, kept_->image->objects["examples"].text});
+    kept_->result->tasks.emplace().epochs = parts_->seen->epochs();
   }
   return kept_->result;
 }

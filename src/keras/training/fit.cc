@@ -191,11 +191,16 @@ void FitRun::start_at(FitPosition position, History so_far, Restore restore) {
 
 void FitRun::begin_pass() {
   for (; skipped_passes_ > 0; --skipped_passes_) batches_.begin();
+  pass_ = {};
   pass_ = batches_.begin();
   if (!restore_) {
     for (int64_t i = 0; i < first_batch_; ++i) pass_.next(element_);
   } else if (pass_.iterator) {
     restore_(*pass_.iterator);
+    // That of the epoch before: its dataset knows the order of this one.
+    if (o_.steps_per_epoch == 0 && pass_.iterator->status().ended) {
+      pass_ = batches_.begin();
+    }
   }
   restore_ = nullptr;
   first_batch_ = 0;
@@ -324,8 +329,6 @@ void FitRun::end_epoch(double seconds) {
     }
   }
   keeper_.after_epoch();
-  // The pass of an epoch that is over need not outlive it.
-  if (o_.steps_per_epoch == 0) pass_ = {};
 }
 
 History FitRun::run() {
