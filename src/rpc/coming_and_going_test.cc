@@ -83,9 +83,9 @@ TEST(ComingAndGoing, EnoughTasksBeginOnceTheOthersHadAMoment) {
   c.pass(2, {});
   EXPECT_EQ(c.last(0).type, FrameType::kNone);  // one is not enough
   c.enroll(2);
-  c.pass(0.5, {});
+  c.pass(0.5, {2});
   EXPECT_EQ(c.last(0).type, FrameType::kNone);
-  c.pass(1, {});
+  c.pass(1, {2});
   EXPECT_EQ(in(c.last(0)), (std::vector<int>{0, 2}));
 }
 
@@ -106,7 +106,7 @@ TEST(ComingAndGoing, ATaskThatComesEndsTheGenerationAndTakesPartInTheNext) {
   (*c).asked(false, {});
   c.enroll(0);
   c.enroll(1);
-  c.pass(1.5, {});
+  c.pass(1.5, {1});
   EXPECT_EQ(in(c.last(1)).size(), 2u);
   c.enroll(2);
   c.pass(0.2, {0, 1});
