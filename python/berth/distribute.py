@@ -404,9 +404,23 @@ class MultiWorkerMirroredStrategy(Strategy):
         """
         if not callable(train):
             raise TypeError(f"elastic: train is {train!r}; expected a function without arguments")
-        self.__berth__.elastic(train, int(min), int(max), float(timeout_seconds), int(most_restarts),
-                               int(steps_per_copy), termination_watcher_fn, float(grace_period),
-                               [int(s) for s in signals], str(notice_file))
+        raised = []  # by the last call of `train`
+
+        def call():
+            raised.clear()
+            try:
+                train()
+            except Exception as e:
+                raised.append(e)
+                raise
+        try:
+            self.__berth__.elastic(call, int(min), int(max), float(timeout_seconds), int(most_restarts),
+                                   int(steps_per_copy), termination_watcher_fn, float(grace_period),
+                                   [int(s) for s in signals], str(notice_file))
+        except _core.OpError as e:
+            if raised and not isinstance(raised[0], _core.OpError):
+                raise raised[0] from e
+            raise
 
 
 def _split_of(leaves):

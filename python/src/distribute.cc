@@ -331,7 +331,9 @@ void add_strategies(nb::module_& m) {
              const Free free;
              s.leave();
            })
-      .def("elastic", &run_elastic);
+      .def("elastic", &run_elastic, "train"_a, "min"_a, "max"_a,
+           "timeout_seconds"_a, "most_restarts"_a, "steps_per_copy"_a,
+           "told"_a.none(), "grace_seconds"_a, "signals"_a, "notice_file"_a);
   m.def("multi_worker_mirrored_strategy",
         [](const ClusterResolver& resolver, int64_t bytes_per_pack,
            double timeout_seconds, int slices, int min_tasks) {
