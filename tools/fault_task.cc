@@ -5,12 +5,16 @@
 //   fault_task FOLDER [KEY=VALUE...]
 //
 // strategy=multi|none|mirrored|central|server, data=own (each task makes its
-// own), policy=raise|restore|shrink; every=N (steps between backups; 0:
+// own) or shard (a dataset, shared by policy DATA),
+// policy=raise|restore|shrink|elastic; min=N (tasks that are enough), backups=0
+// (none), notice=FILE (whose appearance is one), saw=1 (says the examples of
+// each step); every=N (steps between backups; 0:
 // epochs), keep=2 (backups), preempt=1 (SIGTERM saves), width=N (of the
 // network), pause=SECONDS (after each step), dead=SECONDS (without a
 // heartbeat), timeout=SECONDS (of joining and of forming again), throws=N
-// (after N steps), slices=N (0: bits depend on the number of tasks). The last
-// line is "done HASH", of the bits of all weights, or "error CODE TEXT".
+// (after N steps), slices=N, compile_slices=N (of compile(); 0: bits depend on
+// the number of tasks). The last line is "done HASH", of the bits of all
+// weights, or "error CODE TEXT".
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -70,7 +74,8 @@ std::pair<Tensor, Tensor> examples() {
           constant(std::span<const int32_t>(y), Shape{kExamples})};
 }
 
-keras::Sequential compiled(const distribute::Strategy& strategy, int width) {
+keras::Sequential compiled(const distribute::Strategy& strategy, int width,
+                           int slices) {
   const auto scope = strategy.scope();
   keras::Sequential model({
       keras::InputLayer({kFeatures}),
@@ -80,11 +85,34 @@ keras::Sequential compiled(const distribute::Strategy& strategy, int width) {
   });
   model.compile({.optimizer = "adam",
                  .loss = "sparse_categorical_crossentropy",
-                 .metrics = {"accuracy"}});
+                 .metrics = {"accuracy"},
+                 .slices = slices});
   return model;
 }
 
 bool thrown = false;  // once per process
+
+// "saw EPOCH BATCH: 3 1 4", the examples of a step by their numbers.
+std::string seen_by(const keras::FitLoop& loop, int64_t batch) {
+  std::string line = fmt::format("saw {} {}:", loop.epoch(), batch);
+  const Tensor x = loop.element()[0];
+  const auto values = x.to_vector<float>();
+  for (size_t at = 0; at < values.size(); at += kFeatures) {
+    for (int i = 0; i < kExamples; ++i) {
+      if (values[at] == std::sin(static_cast<float>(i * kFeatures))) {
+        line += fmt::format(" {}", i);
+      }
+    }
+  }
+  return line;
+}
+
+void say_counts(const keras::History& h) {
+  if (!h.tasks) return;
+  for (const auto& e : h.tasks->epochs) {
+    say(fmt::format("examples {} {} {}", e.once, e.twice, e.never));
+  }
+}
 
 void fit(keras::Sequential& model, const std::string& folder,
          const Options& o) {
@@ -93,8 +121,9 @@ void fit(keras::Sequential& model, const std::string& folder,
   int steps = 0;
   const int throws = static_cast<int>(o.number("throws", 0));
   const keras::Callback tells{
-      .on_train_batch_end = [&](keras::Model&, int64_t) {
+      .on_train_batch_end = [&](keras::Model& m, int64_t batch) {
         say(fmt::format("step {}", ++steps));
+        if (o.number("saw", 0) > 0) say(seen_by(*m.fit_loop(), batch));
         if (steps == throws && !std::exchange(thrown, true)) {
           throw errors::Internal("thrown on purpose");
         }
@@ -114,11 +143,19 @@ void fit(keras::Sequential& model, const std::string& folder,
                .delete_checkpoint = false,
                .save_before_preemption = o.number("preempt", 0) > 0}),
           tells}};
+  if (o.number("backups", 1) == 0) options.callbacks = {tells};
   say("fit");
-  if (o.word("data") != "own") {
-    model.fit(x, y, options);
-    return;
+  if (o.word("data") == "shard") {
+    options.batch_size = keras::FitOptions().batch_size;
+    const auto shared = data::with_options(
+        data::Dataset::from_tensor_slices({x, y})
+            .shuffle(kExamples, {.seed = 5})
+            .batch(kBatch),
+        {.experimental_distribute = {.auto_shard_policy =
+                                         data::AutoShardPolicy::kData}});
+    return say_counts(model.fit(shared, options));
   }
+  if (o.word("data") != "own") return say_counts(model.fit(x, y, options));
   options.batch_size = keras::FitOptions().batch_size;
   const keras::utils::experimental::DatasetCreator creator(
       [x = x, y = y](const distribute::InputContext& c) {
@@ -149,12 +186,18 @@ void train(const distribute::Strategy& strategy, const std::string& folder,
            const distribute::MultiWorkerMirroredStrategy* tasks = nullptr) {
   say("joined");
   random::set_seed(3);
-  auto model = compiled(strategy, static_cast<int>(o.number("width", 16)));
+  auto model = compiled(strategy, static_cast<int>(o.number("width", 16)),
+                        static_cast<int>(o.number("compile_slices", 0)));
   const double timeout = o.number("timeout", 60);
   if (tasks != nullptr && o.has_policy("restore")) {
     tasks->wait_and_restore([&] { fit(model, folder, o); }, timeout);
   } else if (tasks != nullptr && o.has_policy("shrink")) {
     tasks->shrink_and_restore([&] { fit(model, folder, o); }, timeout);
+  } else if (tasks != nullptr && o.has_policy("elastic")) {
+    tasks->elastic([&] { fit(model, folder, o); },
+                   {.min = static_cast<int>(o.number("min", 1)),
+                    .timeout_seconds = timeout,
+                    .termination_config = {.notice_file = o.word("notice")}});
   } else {
     fit(model, folder, o);
   }
@@ -189,7 +232,9 @@ void run_task(const std::string& folder, const Options& o) {
       {.join_timeout_seconds = timeout,
        .heartbeat_seconds = 0.2,
        .dead_after_seconds = o.number("dead", 10),
-       .call_timeout_seconds = o.number("call", 60)});
+       .call_timeout_seconds = o.number("call", 60),
+       .min_tasks =
+           o.has_policy("elastic") ? static_cast<int>(o.number("min", 1)) : 0});
   train(tasks, folder, o, &tasks);
 }
 

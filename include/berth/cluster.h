@@ -129,6 +129,9 @@ struct JoinOptions {
   // it throw errors::Unavailable naming it, and it may join again at any time,
   // in the same generation.
   std::vector<std::string> elastic_jobs = {};
+  // For MultiWorkerMirroredStrategy::elastic(): with so many tasks the cluster
+  // begins, once the others have had a moment to come. 0: with all of them.
+  int min_tasks = 0;
 };
 
 // Each throws errors::InvalidArgument, quoting the variable and the key, for

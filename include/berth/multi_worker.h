@@ -14,12 +14,15 @@
 // ends the call in all, with one error. berth/distribute.h describes what
 // strategies do.
 
+// Options are written by name, in the order of their struct (berth.h).
+
 #ifndef BERTH_MULTI_WORKER_H_
 #define BERTH_MULTI_WORKER_H_
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "berth/cluster.h"
 #include "berth/distribute.h"
@@ -42,6 +45,25 @@ struct TerminationConfig {
   int restart_code = 143;  // 1 to 255
   // How long training continues after the notice before it saves.
   double grace_period_seconds = 0;
+  // Signals that are notices if termination_watcher_fn is empty, such as those
+  // of `srun --signal`; empty: SIGTERM.
+  std::vector<int> signals = {};
+  // A file whose appearance is a notice as well, as some clouds announce it.
+  std::string notice_file = {};
+};
+
+// How tasks come and go in elastic().
+struct ElasticOptions {
+  int min = 1;  // with fewer tasks the others wait, for at most timeout_seconds
+  int max = 0;  // more wait as spares; 0: all tasks of the cluster
+  double timeout_seconds = 600;
+  // Errors of `train` in tasks that live; lost and added tasks do not count.
+  int most_restarts = 10;
+  // State is copied after so many steps: as many are repeated after a loss.
+  int steps_per_copy = 1;
+  // When a task is told to end: it hands over, leaves, and exits. The others go
+  // on without it.
+  TerminationConfig termination_config = {};
 };
 
 // Replicas are those of all tasks, in order of ranks: the chief's first. The
@@ -69,6 +91,25 @@ struct MultiWorkerMirroredStrategy : Strategy {
   const ClusterResolver& cluster_resolver() const { return resolver_; }
   // True in the task that writes files: rank 0, or a task that is alone.
   bool is_chief() const;
+  // Calls `train` with the tasks that are there, and again each time a task was
+  // lost, added, or told to end; returns when `train` has returned in all
+  // tasks. In each Model::fit of `train` weights, optimizer, metrics, position
+  // in the data, random numbers and callbacks go on from the last step that all
+  // tasks finished: from memory, and in new tasks from that of another one. An
+  // earlier fit of `train`, and what it returned, is not repeated; everything
+  // else in `train` is. A batch keeps its size and is shared by the replicas
+  // that are there; with StrategyOptions::slices bits do not depend on them. If
+  // all tasks are lost, fit goes on from callbacks::BackupAndRestore, if there
+  // is one. Tasks have the places of the ClusterSpec, whether they are there or
+  // not; JoinOptions::min_tasks says how many are enough to begin. When the
+  // coordinator is lost, the first task that is left takes over (docs/
+  // cluster.md says where not). Throws what `train` throws,
+  // errors::InvalidArgument for options that do not fit, and
+  // errors::DeadlineExceeded naming missing tasks
+  // (PyTorch's torch.distributed.elastic, Horovod's hvd.elastic.run).
+  void elastic(const std::function<void()>& train, ElasticOptions options = {},
+               Site site = Site::here()) const;
+
   // Calls `fit`; if the cluster fails meanwhile (a task died, lost its
   // connection, or failed), waits until all tasks are back and calls it again,
   // at most `most_restarts` times. With a callback BackupAndRestore made in
@@ -99,8 +140,8 @@ struct MultiWorkerMirroredStrategy : Strategy {
   std::shared_ptr<cluster::Member> member() const;
 
  private:
-  void restore(const std::function<void()>& fit, double timeout_seconds,
-               int most_restarts, bool shrink) const;
+  struct Again;
+  void run_again(const std::function<void()>& fit, const Again& how) const;
 
   ClusterResolver resolver_;
 };

@@ -445,12 +445,14 @@ def _parts_of(layout_map):
 class MultiWorkerMirroredStrategy(Strategy):
     """The replicas of all tasks of a cluster; TF_CONFIG and other launchers' variables say which."""
 
-    def __init__(self, cluster_resolver=None, communication_options=None, *, slices=0):
+    def __init__(self, cluster_resolver=None, communication_options=None, *, slices=0, min_tasks=0):
+        """min_tasks, for elastic(): how many tasks are enough to begin; 0: BERTH_MIN_TASKS, else all."""
         from berth import _resolvers
         self._resolver = cluster_resolver
         given = communication_options or CommunicationOptions()
         super().__init__(_core.multi_worker_mirrored_strategy(
-            _resolvers.handle_of(cluster_resolver), int(given.bytes_per_pack), float(given.timeout_seconds or 0), slices))
+            _resolvers.handle_of(cluster_resolver), int(given.bytes_per_pack), float(given.timeout_seconds or 0), slices,
+            int(min_tasks)))
 
     @property
     def cluster_resolver(self):
@@ -465,6 +467,39 @@ class MultiWorkerMirroredStrategy(Strategy):
     def leave(self):
         """Says that this task is done, at the end of a program."""
         self.__berth__.leave()
+
+    def elastic(self, train, min=1, max=0, *, timeout_seconds=600, most_restarts=10, steps_per_copy=1,
+                termination_watcher_fn=None, grace_period=0, signals=(), notice_file=""):
+        """Calls train() with the tasks that are there, and again each time one was lost, added or told to end.
+
+        In each Model.fit of `train` weights, optimizer, metrics, position, random numbers and callbacks go on from
+        the last step that all tasks finished: from memory, and in new tasks from that of another one. All else in
+        `train` is done again, a fit of the package Keras on Berth, too. `min` tasks are enough (with fewer the others
+        wait, at most timeout_seconds), and more than `max` (0: all of the cluster) wait as spares. State is copied
+        every steps_per_copy steps; errors of `train` itself are raised after most_restarts of them. A task is told to
+        end by SIGTERM, or `signals`, or termination_watcher_fn, which returns True then, or by the appearance of
+        notice_file; grace_period seconds later it hands over and raises SystemExit(143). (Horovod's
+        hvd.elastic.run; the names of tf.distribute.experimental.TerminationConfig.)
+        """
+        if not callable(train):
+            raise TypeError(f"elastic: train is {train!r}; expected a function without arguments")
+        raised = []  # by the last call of `train`
+
+        def call():
+            raised.clear()
+            try:
+                train()
+            except Exception as e:
+                raised.append(e)
+                raise
+        try:
+            self.__berth__.elastic(call, int(min), int(max), float(timeout_seconds), int(most_restarts),
+                                   int(steps_per_copy), termination_watcher_fn, float(grace_period),
+                                   [int(s) for s in signals], str(notice_file))
+        except _core.OpError as e:
+            if raised and not isinstance(raised[0], _core.OpError):
+                raise raised[0] from e
+            raise
 
 
 def _split_of(leaves):

@@ -9,6 +9,7 @@
 #include "distribute/prediction/planned_step.h"
 #include "distribute/strategy/rebalance.h"
 #include "elements.h"
+#include "errors.h"
 #include "fits_report.h"
 #include "held.h"
 #include "keras/models/layer_state.h"
@@ -259,6 +260,45 @@ void add_strategy(nb::module_& m) {
       .def("shares", [](const Strategy& s) { return s.core()->shares(); });
 }
 
+// strategy.elastic(); `told`: None, or a function. A task that was told to end
+// leaves Python by SystemExit, so that what it has to do at its end is done.
+void run_elastic(const MultiWorkerMirroredStrategy& s, nb::object train,
+                 int min, int max, double timeout_seconds, int most_restarts,
+                 int steps_per_copy, nb::object told, double grace_seconds,
+                 std::vector<int> signals, const std::string& notice_file) {
+  const Site site = site_of_caller();
+  ElasticOptions o{min, max, timeout_seconds, most_restarts, steps_per_copy};
+  TerminationConfig& config = o.termination_config;
+  config.grace_period_seconds = grace_seconds;
+  config.signals = std::move(signals);
+  config.notice_file = notice_file;
+  if (!told.is_none()) {
+    config.termination_watcher_fn = [told = held(std::move(told))] {
+      const Gil gil;
+      try {
+        return nb::cast<bool>(nb::bool_((*told)()));
+      } catch (nb::python_error& e) {
+        raise_in_engine(e, errors::Code::kUnknown);
+      }
+    };
+  }
+  config.exit_fn = [code = config.restart_code] {
+    const Gil gil;
+    PyErr_SetObject(PyExc_SystemExit, nb::int_(code).ptr());
+    nb::raise_python_error();
+  };
+  const auto call = [train = held(std::move(train))] {
+    const Gil gil;
+    try {
+      (*train)();
+    } catch (nb::python_error& e) {
+      raise_in_engine(e, errors::Code::kUnknown);
+    }
+  };
+  const Free free;
+  s.elastic(call, o, site);
+}
+
 void add_strategies(nb::module_& m) {
   m.def(
       "mirrored_strategy",
@@ -341,19 +381,25 @@ void add_strategies(nb::module_& m) {
           "task_type",
           [](const MultiWorkerMirroredStrategy& s) { return s.task_type(); })
       .def_prop_ro("task_id", &MultiWorkerMirroredStrategy::task_id)
-      .def("leave", [](const MultiWorkerMirroredStrategy& s) {
-        const Free free;
-        s.leave();
-      });
+      .def("leave",
+           [](const MultiWorkerMirroredStrategy& s) {
+             const Free free;
+             s.leave();
+           })
+      .def("elastic", &run_elastic, "train"_a, "min"_a, "max"_a,
+           "timeout_seconds"_a, "most_restarts"_a, "steps_per_copy"_a,
+           "told"_a.none(), "grace_seconds"_a, "signals"_a, "notice_file"_a);
   m.def("multi_worker_mirrored_strategy",
         [](const ClusterResolver& resolver, int64_t bytes_per_pack,
-           double timeout_seconds, int slices) {
+           double timeout_seconds, int slices, int min_tasks) {
           const Site site = site_of_caller();
           StrategyOptions o;
           o.communication = {bytes_per_pack, timeout_seconds};
           o.slices = slices;
+          JoinOptions join;
+          join.min_tasks = min_tasks;
           const Free free;
-          return MultiWorkerMirroredStrategy(resolver, o, {}, site);
+          return MultiWorkerMirroredStrategy(resolver, o, join, site);
         });
 }
 

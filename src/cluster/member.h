@@ -90,6 +90,15 @@ class Member {
   // events in other tasks are not failures.
   virtual void leave(double timeout_seconds = 60) = 0;
 
+  // From now on tasks may come and go: with `min` of them, and at most `max`
+  // (0: all), the cluster forms; a task that waits to join, and one that
+  // announce_end() told of, end the generation with errors::Aborted; and if the
+  // coordinator is lost, the first task that is left takes over. All tasks call
+  // it in the same generation, or before they form the next one.
+  virtual void set_elastic(int min, int max) = 0;
+  // This task will leave: the others form the next generation without it.
+  virtual void announce_end() = 0;
+
   // Forms the cluster again, as the next generation, after a failure: waits
   // until every task is back or, with `shrink`, continues with the remaining
   // tasks (then ranks() are fewer).

@@ -386,6 +386,8 @@ class FakeCluster::FakeMember final : public Member {
     fn(f);
   }
   void leave(double) override {}
+  void set_elastic(int, int) override {}
+  void announce_end() override {}
   // Waits until all tasks have called it; lost ones are excluded if all shrink.
   void form_again(double, bool shrink) override {
     std::unique_lock lock(state_->mutex);

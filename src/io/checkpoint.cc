@@ -177,6 +177,13 @@ SaveJob Checkpoint::Impl::collect(const std::string& path, Site site) const {
   return job;
 }
 
+void Checkpoint::Impl::copy_to(CheckpointImage* image, Site site) const {
+  SaveJob job = collect("", site);
+  image->objects = std::move(job.manifest.objects);
+  image->tensors = std::move(job.tensors);
+  image->buffer.copy(&image->tensors, job.subject);
+}
+
 void SaveJob::run() {
   const timeline::MaybeSpan span("checkpoints", path, "checkpoint");
   const std::string base = std::filesystem::path(path).filename().string();

@@ -36,6 +36,14 @@ struct SaveJob {
   void run();
 };
 
+// A checkpoint in memory. Its values are in `buffer`, or own their memory; a
+// task that gets it from another one has no buffer.
+struct CheckpointImage {
+  std::map<std::string, io::Manifest::Object> objects;
+  std::vector<io::TensorToWrite> tensors;
+  io::SaveBuffer buffer;
+};
+
 struct Checkpoint::Impl {
   Impl(Objects objects, Site site);
   ~Impl();
@@ -53,6 +61,9 @@ struct Checkpoint::Impl {
 
   LoadStatus restore(const std::string& path, bool counts, const char* what,
                      Site site);
+  // Copies everything, as it is now; `image` lends its memory of before.
+  void copy_to(CheckpointImage* image, Site site) const;
+  LoadStatus restore(const CheckpointImage& image, const char* what, Site site);
 
   Objects objects;
   int64_t save_counter = 0;

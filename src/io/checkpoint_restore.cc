@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "base/diagnostics.h"
@@ -36,12 +37,31 @@ std::string some_names(const std::vector<std::string>& names) {
   return text;
 }
 
-// A value in one of the files.
+// A value in one of the files, or in memory.
 struct Place {
   const io::SafetensorsFile* file = nullptr;
   int index = -1;
+  const Tensor* memory = nullptr;
   const io::SafetensorsFile::Info& info() const {
     return file->tensors()[static_cast<size_t>(index)];
+  }
+  Shape shape() const { return memory ? memory->shape() : info().shape; }
+  DType dtype() const { return memory ? memory->dtype() : info().dtype; }
+  std::string type() const {
+    return memory ? name_of(memory->dtype()) : info().type;
+  }
+  // A copy, which its user may keep.
+  Tensor tensor() const {
+    if (memory == nullptr) return file->tensor(index);
+    if (memory->dtype() == string_) return *memory;
+    const Tensor copy = make_tensor(DeviceManager::get().host(),
+                                    memory->dtype(), memory->shape());
+    read(copy.impl()->data());
+    return copy;
+  }
+  void read(std::byte* to) const {
+    const size_t bytes = memory->impl()->size_bytes();
+    if (bytes > 0) std::memcpy(to, memory->impl()->data(), bytes);
   }
 };
 
@@ -73,6 +93,21 @@ class Restore {
       for (size_t i = 0; i < file.tensors().size(); ++i) {
         places_[file.tensors()[i].name] = {&file, static_cast<int>(i)};
       }
+    }
+  }
+
+  Restore(Checkpoint::Impl& checkpoint, const CheckpointImage& image,
+          const char* what, Site site)
+      : checkpoint_(checkpoint),
+        site_(site),
+        subject_(call_at(what, site)),
+        manifest_{.objects = image.objects},
+        found_(std::make_shared<LoadStatus::Found>()) {
+    found_->path = "of another task";
+    found_->site = site;
+    found_->meant = true;
+    for (const io::TensorToWrite& t : image.tensors) {
+      places_[t.name] = {nullptr, -1, &t.value};
     }
   }
 
@@ -188,14 +223,13 @@ class Restore {
     std::vector<std::string> wrong;
     for (const auto* list : {&targets_, &parts_}) {
       for (const Target& t : *list) {
-        const auto& info = t.from.info();
-        if (info.shape == t.variable.shape() &&
-            info.dtype == t.variable.dtype()) {
+        if (t.from.shape() == t.variable.shape() &&
+            t.from.dtype() == t.variable.dtype()) {
           continue;
         }
         wrong.push_back(
             fmt::format("\"{}\" is {} {} in the checkpoint and {} {} here",
-                        t.name, info.type, info.shape.str(),
+                        t.name, t.from.type(), t.from.shape().str(),
                         name_of(t.variable.dtype()), t.variable.shape().str()));
       }
     }
@@ -224,8 +258,15 @@ class Restore {
   void read_targets() {
     std::vector<io::VariableToRead> list;
     for (const Target& t : targets_) {
-      list.push_back({t.variable, t.from.file, t.from.index});
       found_->restored.push_back(t.name);
+      if (t.from.file != nullptr) {
+        list.push_back({t.variable, t.from.file, t.from.index});
+      } else if (t.variable.dtype() == string_) {
+        t.variable.assign(*t.from.memory, site_);
+      } else {
+        io::fill_variable(t.variable, subject_, site_,
+                          [&](std::byte* to) { t.from.read(to); });
+      }
     }
     io::read_variables(
         list, fmt::format("{} of \"{}\"", subject_, found_->path), site_);
@@ -236,15 +277,14 @@ class Restore {
     std::string rest;
     const Trackable* object = object_of(name, &rest);
     const Place& p = places_.at(name);
-    const bool taken =
-        object->tracked()->restore_later(rest, p.file->tensor(p.index));
+    const bool taken = object->tracked()->restore_later(rest, p.tensor());
     (taken ? found_->deferred : found_->unused).push_back(name);
   }
 
   void restore_states() {
     for (size_t i = 0; i < parts_.size(); ++i) {
       const Place& p = parts_[i].from;
-      const Tensor value = p.file->tensor(p.index);
+      const Tensor value = p.tensor();
       assign_part(part_handles_[i], value);
       found_->restored.push_back(parts_[i].name);
     }
@@ -264,7 +304,7 @@ class Restore {
       ObjectState state{{}, it->second.text};
       for (const std::string& full : states_[name]) {
         const Place& p = places_.at(full);
-        state.tensors[full.substr(name.size() + 1)] = p.file->tensor(p.index);
+        state.tensors[full.substr(name.size() + 1)] = p.tensor();
       }
       states_.erase(name);
       object.tracked()->set_state(state);
@@ -323,6 +363,11 @@ LoadStatus Checkpoint::Impl::restore(const std::string& path, bool counts,
   LoadStatus status = r.run();
   if (counts) save_counter = r.save_counter();
   return status;
+}
+
+LoadStatus Checkpoint::Impl::restore(const CheckpointImage& image,
+                                     const char* what, Site site) {
+  return Restore(*this, image, what, site).run();
 }
 
 const std::vector<std::string>& LoadStatus::restored() const {

@@ -142,7 +142,7 @@ Trackable random_state() {
       },
       [](const std::string& text) {
         const size_t space = std::min(text.find(' '), text.size());
-        RandomState s;
+        RandomState s = berth::random_state();
         s.seed = parsed<int64_t>(text.substr(0, space));
         s.next_id =
             parsed<int64_t>(text.substr(std::min(space + 1, text.size())));

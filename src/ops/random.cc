@@ -92,11 +92,15 @@ std::optional<uint64_t> next_host_seed() {
 }
 
 RandomState random_state() {
-  return {random::g_seed, int64_t{random::g_next_id}};
+  return {random::g_seed, int64_t{random::g_next_id},
+          static_cast<int64_t>(random::g_next_host_seed),
+          random::g_seeded ? 1 : 0};
 }
 void set_random_state(const RandomState& state) {
   random::g_seed = state.seed;
   random::g_next_id = static_cast<uint32_t>(state.next_id);
+  random::g_next_host_seed = static_cast<uint64_t>(state.next_host_seed);
+  random::g_seeded = state.seeded != 0;
 }
 
 TracedRandomIds::TracedRandomIds(std::optional<Ids> earlier)

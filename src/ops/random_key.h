@@ -24,10 +24,13 @@ RandomKey next_random_key(std::optional<int64_t> own);
 // Thread-safe.
 std::optional<uint64_t> next_host_seed();
 
-// What random calls of the process draw from next. Thread-safe.
+// What random calls of the process draw from next, and next_host_seed().
+// Thread-safe.
 struct RandomState {
   int64_t seed = 0;
   int64_t next_id = 0;
+  int64_t next_host_seed = 0;
+  int64_t seeded = 0;  // 1: by random::set_seed()
 };
 RandomState random_state();
 void set_random_state(const RandomState& state);

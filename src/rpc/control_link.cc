@@ -14,17 +14,51 @@ namespace berth::rpc {
 
 ControlLink::ControlLink(Membership& membership, Dialer& dialer, Events events)
     : m_(membership), dialer_(dialer), events_(std::move(events)) {
-  if (!m_.coordinates()) return;
+  if (m_.task == m_.head() && !m_.takes_over()) coordinate({});
+}
+
+void ControlLink::coordinate(std::vector<TaskId> expected) {
   Coordinator::Options o{.spec = m_.spec,
                          .tasks = m_.tasks,
                          .self = m_.task,
                          .elastic_jobs = m_.options.elastic_jobs,
                          .heartbeat_seconds = m_.heartbeat_seconds,
-                         .dead_after_seconds = m_.options.dead_after_seconds};
-  coordinator_ = std::make_unique<Coordinator>(
-      std::move(o), [this](int connection, const Coordinator::FramePtr& f,
-                           bool close) { send(connection, f, close); });
+                         .dead_after_seconds = m_.options.dead_after_seconds,
+                         .expected = std::move(expected),
+                         .asks_first = m_.takes_over()};
+  Lock lock(m_.mutex);
+  const uint64_t serial = ++serial_;
+  stream_.reset();
+  coordinator_ = std::make_shared<Coordinator>(
+      std::move(o),
+      [this, serial](int connection, const Coordinator::FramePtr& f,
+                     bool close) { send(serial, connection, f, close); });
   coordinator_->connected(0, m_.task);
+  m_.heads = true;
+}
+
+void ControlLink::leave_it_to(size_t place) {
+  std::map<int, std::shared_ptr<GrpcStream>> streams;
+  std::shared_ptr<GrpcStream> stream;
+  {
+    Lock lock(m_.mutex);
+    ++serial_;
+    m_.head_at = place;
+    m_.heads = false;
+    coordinator_.reset();
+    stream.swap(stream_);
+  }
+  {
+    std::lock_guard lock(streams_mutex_);
+    streams.swap(streams_);
+  }
+  for (const auto& [id, other] : streams) other->close(true);
+  if (stream) stream->close(true);
+}
+
+std::shared_ptr<Coordinator> ControlLink::coordinator() const {
+  Lock lock(m_.mutex);
+  return coordinator_;
 }
 
 void ControlLink::open() {
@@ -58,7 +92,7 @@ void ControlLink::open() {
 }
 
 void ControlLink::on_closed(uint64_t serial, const Refusal& why) {
-  dialer_.forget(m_.head);
+  dialer_.forget(m_.head());
   Lock lock(m_.mutex);
   closed_serial_ = std::max(closed_serial_, serial);
   m_.changed.notify_all();
@@ -75,26 +109,22 @@ void ControlLink::on_closed(uint64_t serial, const Refusal& why) {
 }
 
 void ControlLink::post(Frame frame) {
-  if (coordinator_) {
-    if (frame.type != FrameType::kRegister) {
-      Lock lock(m_.mutex);
-      frame.generation = m_.generation;
-    }
-    return coordinator_->received(0, frame);
-  }
   std::shared_ptr<GrpcStream> stream;
+  std::shared_ptr<Coordinator> here;
   {
     Lock lock(m_.mutex);
     if (frame.type != FrameType::kRegister) frame.generation = m_.generation;
     stream = stream_;
+    here = coordinator_;
   }
+  if (here) return here->received(0, frame);
   if (stream) stream->send(encode(frame));
 }
 
-void ControlLink::send(int connection, const Coordinator::FramePtr& frame,
-                       bool close) {
+void ControlLink::send(uint64_t serial, int connection,
+                       const Coordinator::FramePtr& frame, bool close) {
   if (connection == 0) {
-    events_.on_frame(0, *frame);
+    events_.on_frame(serial, *frame);
     return;
   }
   std::shared_ptr<GrpcStream> stream;
@@ -130,17 +160,23 @@ void ControlLink::wait_until_sent(Deadline most) const {
 
 GrpcStream::Events ControlLink::take(std::shared_ptr<GrpcStream> stream,
                                      const TaskId& from) {
+  const std::shared_ptr<Coordinator> here = coordinator();
+  if (!here) {  // it has left that to another one
+    stream->close(true);
+    return {};
+  }
   int id;
   {
     std::lock_guard lock(streams_mutex_);
     id = next_stream_++;
     streams_[id] = stream;
   }
-  coordinator_->connected(id, from);
+  here->connected(id, from);
   GrpcStream::Events events;
-  events.on_message = [this, id, weak = std::weak_ptr(stream)](std::string b) {
+  events.on_message = [this, here, id,
+                       weak = std::weak_ptr(stream)](std::string b) {
     try {
-      coordinator_->received(id, parse_frame(b));
+      here->received(id, parse_frame(b));
       return true;
     } catch (const errors::Error& e) {
       std::fprintf(stderr, "berth: %s: a connection is closed: %s\n",
@@ -149,22 +185,22 @@ GrpcStream::Events ControlLink::take(std::shared_ptr<GrpcStream> stream,
       return true;
     }
   };
-  events.on_closed = [this, id](const Refusal&) {
+  events.on_closed = [this, here, id](const Refusal&) {
     {
       std::lock_guard lock(streams_mutex_);
       streams_.erase(id);
     }
-    coordinator_->closed(id);
+    here->closed(id);
   };
   return events;
 }
 
 void ControlLink::turned_away(const TaskId& from, const std::string& why) {
-  if (coordinator_) coordinator_->turned_away(from, why);
+  if (const auto here = coordinator()) here->turned_away(from, why);
 }
 
 bool ControlLink::heard(uint64_t serial) {
-  if (!coordinator_ && serial != serial_) return false;
+  if (serial != serial_) return false;
   silent_ = 0;
   return true;
 }
@@ -172,6 +208,7 @@ bool ControlLink::heard(uint64_t serial) {
 std::shared_ptr<GrpcStream> ControlLink::tick(double now, int64_t step) {
   bool beat = false, too_long = false;
   std::shared_ptr<GrpcStream> stream;
+  std::shared_ptr<Coordinator> here;
   {
     Lock lock(m_.mutex);
     const double passed =
@@ -181,15 +218,24 @@ std::shared_ptr<GrpcStream> ControlLink::tick(double now, int64_t step) {
     beat = since_heartbeat_ >= m_.heartbeat_seconds;
     if (beat) since_heartbeat_ = 0;
     stream = stream_;
+    here = coordinator_;
     if (!coordinator_ && stream_) {
       silent_ += passed;
-      too_long = m_.phase == Phase::kRunning &&
+      too_long = (m_.phase == Phase::kRunning || m_.takes_over()) &&
                  silent_ > m_.options.dead_after_seconds;
     }
   }
-  if (coordinator_) coordinator_->tick(now);
-  if (beat) post(Frame{.type = FrameType::kHeartbeat, .step = step});
+  if (here) here->tick(now);
+  if (beat) heartbeat(step);
   return too_long ? stream : nullptr;
+}
+
+void ControlLink::heartbeat(int64_t step) {
+  Frame f{.type = FrameType::kHeartbeat};
+  f.step = step;
+  f.value = m_.elastic_min;
+  f.code = m_.elastic_max;
+  post(std::move(f));
 }
 
 std::string ControlLink::missing() const {
@@ -203,7 +249,7 @@ std::string ControlLink::missing() const {
     return "for " + waiting;
   }
   const std::string tasks = waiting.empty() ? "" : waiting + "; ";
-  const std::string head = named(m_.head, m_.head_address());
+  const std::string head = named(m_.head(), m_.head_address());
   if (stream_) {
     return fmt::format("for {}{}: it took the connection, and has {}", tasks,
                        head,
@@ -230,15 +276,16 @@ void ControlLink::close(bool done) {
     m_.changed.wait_until(lock, after(1),
                           [&] { return closed_serial_ >= serial; });
   }
-  if (!coordinator_) return;
+  const std::shared_ptr<Coordinator> here = coordinator();
+  if (!here) return;
   std::map<int, std::shared_ptr<GrpcStream>> streams;
   {
     std::lock_guard lock(streams_mutex_);
     streams = streams_;
   }
-  const auto wait = [this](double seconds) {
+  const auto wait = [&](double seconds) {
     const Deadline most = after(seconds);
-    while (!coordinator_->deserted() && Clock::now() < most) ::usleep(1000);
+    while (!here->deserted() && Clock::now() < most) ::usleep(1000);
   };
   // A connection that closes takes along what the other end has not read: one
   // that was stopped meanwhile would not hear that all are done.

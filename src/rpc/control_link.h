@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "rpc/control.h"
 #include "rpc/coordinator.h"
@@ -30,6 +31,14 @@ class ControlLink {
   // Starts the coordinator if it runs here; it sends nothing yet.
   ControlLink(Membership& membership, Dialer& dialer, Events events);
 
+  // From now on the coordinator runs here. `expected`: tasks of the last
+  // generation that it waits for, unless it hears that they are gone.
+  void coordinate(std::vector<TaskId> expected);
+  // The task of this place coordinates: ends what this one had of it.
+  void leave_it_to(size_t place);
+  // The coordinator, if it runs here.
+  std::shared_ptr<Coordinator> coordinator() const;
+
   // Connects to the coordinator; if that fails, connected() stays false.
   void open();
   // Sends a frame; has no effect while not connected.
@@ -39,6 +48,7 @@ class ControlLink {
                           const TaskId& from);
   // A task tried to connect here and was refused.
   void turned_away(const TaskId& from, const std::string& why);
+  void heartbeat(int64_t step);
   // Sends heartbeats. Returns the stream of a coordinator that has been silent
   // for too long, else null.
   std::shared_ptr<GrpcStream> tick(double now, int64_t step);
@@ -69,14 +79,16 @@ class ControlLink {
   using Phase = Membership::Phase;
 
   void on_closed(uint64_t serial, const Refusal& why);
-  void send(int connection, const Coordinator::FramePtr& frame, bool close);
+  void send(uint64_t serial, int connection, const Coordinator::FramePtr& frame,
+            bool close);
 
   Membership& m_;
   Dialer& dialer_;
   const Events events_;
 
   // Guarded by the membership's mutex.
-  std::shared_ptr<GrpcStream> stream_;  // to the coordinator elsewhere
+  std::shared_ptr<GrpcStream> stream_;        // to the coordinator elsewhere
+  std::shared_ptr<Coordinator> coordinator_;  // null: not here
   uint64_t serial_ = 0, closed_serial_ = 0;
   std::optional<Refusal> refused_;
   std::string unreachable_;
@@ -88,7 +100,6 @@ class ControlLink {
   int next_stream_ = 1;               // 0: this process
   Coordinator::FramePtr encoded_of_;  // a broadcast frame ...
   std::string encoded_;               // ... is encoded once
-  std::unique_ptr<Coordinator> coordinator_;
 };
 
 }  // namespace berth::rpc

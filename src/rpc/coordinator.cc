@@ -12,6 +12,9 @@ namespace {
 // knows best: wait this long for its report.
 constexpr double kSuspicionSeconds = 0.02;
 constexpr size_t kMostStoreBytes = size_t{1} << 30;
+// So long tasks that start together have, to come before the first generation;
+// so long later ones wait, to come together.
+constexpr double kBeginSeconds = 1, kTogetherSeconds = 0.05;
 
 }  // namespace
 
@@ -21,7 +24,8 @@ std::string named(const TaskId& task, const std::string& address) {
 }
 
 std::string message_of(const ClusterFailure& f, const std::string& address) {
-  const char* what = f.code == errors::Code::kUnavailable        ? "was lost"
+  const char* what = f.code == errors::Code::kAborted ? "changes the cluster"
+                     : f.code == errors::Code::kUnavailable      ? "was lost"
                      : f.code == errors::Code::kDeadlineExceeded ? "is late"
                                                                  : "failed";
   return fmt::format("{} {}: {}{}", named(f.task, address), what, f.cause,
@@ -42,6 +46,8 @@ Coordinator::Coordinator(Options options, Send send)
     tasks_[id].address = options_.spec.task_address(id.job, id.index);
     tasks_[id].why = "it has not connected";
   }
+  for (const TaskId& id : options_.expected) tasks_[id].expected = true;
+  may_go_ = !options_.asks_first;
 }
 
 double Coordinator::tick_seconds() const {
@@ -144,6 +150,9 @@ void Coordinator::enroll(int connection, const TaskId& id, const Frame& f) {
   }
   t.connection = connection;
   t.entry = entry;
+  t.min = static_cast<int>(f.value);
+  t.max = f.code;
+  quiet_ = 0;
   t.last_generation = f.generation;
   t.shrink = f.flag;
   t.silent = 0;
@@ -164,6 +173,8 @@ void Coordinator::handle(int connection, const TaskId& from, const Frame& f) {
   switch (f.type) {
     case FrameType::kHeartbeat:
       t.step = f.step;
+      t.min = static_cast<int>(f.value);
+      t.max = f.code;
       return;
     case FrameType::kLeft:
       // The coordinator gave up: nothing else will tell the others for whom.
@@ -286,7 +297,7 @@ void Coordinator::lost(const TaskId& id, const std::string& cause) {
     }
   }
   t.connection = -1;
-  t.ready = false;
+  t.ready = t.expected = false;
   t.why = cause;
   check_done();
 }
@@ -371,13 +382,103 @@ void Coordinator::check_done() {
   for (const auto& [id, t] : tasks_) {
     if (t.inside && !t.done) return;
   }
+  const bool elastic = may_change(true);
   post_inside(Frame{.type = FrameType::kAllDone});
   running_ = false;
+  for (auto& [id, t] : tasks_) {
+    if (!elastic || t.inside || !t.ready) continue;
+    Frame late{.type = FrameType::kRefused};
+    late.code = static_cast<int32_t>(errors::Code::kCancelled);
+    late.text = "all tasks are done; this one came too late to take part";
+    t.ready = false;
+    post(t.connection, std::move(late), true);
+  }
+}
+
+bool Coordinator::may_change(bool inside) const {
+  return std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& e) {
+    return (inside ? e.second.inside : e.second.ready) && e.second.min > 0;
+  });
+}
+
+// Whether tasks that come and go are enough, and no other is about to come.
+bool Coordinator::changed_may_go() const {
+  int ready = 0, least = 1;
+  bool all = true, begun = generation_ > 0, expected = false;
+  for (const auto& [id, t] : tasks_) {
+    all = all && t.ready;
+    if (!t.ready) {
+      expected = expected || t.expected;
+      continue;
+    }
+    ++ready;
+    least = std::max(least, t.min);
+    begun = begun || t.last_generation > 0;
+  }
+  if (!may_go_ || ready < least) return false;
+  if (all) return true;
+  if (!begun) return quiet_ > kBeginSeconds;
+  if (expected) return quiet_ > options_.dead_after_seconds;
+  return generation_ > 0 || !options_.expected.empty() ||
+         quiet_ > kTogetherSeconds;
+}
+
+// Which of those that are ready: not the last ones, where there may be fewer.
+bool Coordinator::takes_part(const TaskId& id) const {
+  const Task& t = tasks_.at(id);
+  if (t.connection < 0) return false;
+  if (!t.ready) return !may_change(false);
+  if (t.max <= 0) return true;
+  int before = 0;
+  for (const auto& [other, o] : tasks_) {
+    const bool had = o.last_generation > 0, has = t.last_generation > 0;
+    if (o.ready && (had != has ? had : other < id)) ++before;
+  }
+  return before < t.max;
+}
+
+// Ends the generation for tasks that wait to join it.
+void Coordinator::let_join() {
+  if (!running_ || failure_ || quiet_ < kTogetherSeconds || !may_change(true)) {
+    return;
+  }
+  int inside = 0, most = 0;
+  bool done = false;
+  for (const auto& [id, t] : tasks_) {
+    if (!t.inside) continue;
+    ++inside;
+    most = std::max(most, t.max);
+    done = done || t.done;
+  }
+  if (done || (most > 0 && inside >= most)) return;
+  for (const auto& [id, t] : tasks_) {
+    if (t.inside || !t.ready) continue;
+    return fail(
+        {.code = errors::Code::kAborted, .task = id, .cause = "it joins"});
+  }
+}
+
+void Coordinator::asked(bool another, const std::vector<TaskId>& absent) {
+  {
+    std::lock_guard lock(mutex_);
+    may_go_ = !another;
+    for (const TaskId& id : absent) tasks_[id].expected = false;
+    try_go();
+  }
+  deliver();
 }
 
 void Coordinator::try_go() {
   if (running_ && !failure_) return;
   if (!held_.empty()) return;  // which of the two is alive is known soon
+  if (may_change(false)) {
+    const auto self = tasks_.find(options_.self);
+    for (const auto& [id, t] : tasks_) {
+      if (t.inside && t.connection >= 0 && !t.ready) return;  // alive
+    }
+    if (self->second.ready && changed_may_go()) go();
+    return;
+  }
   bool all = true, shrink = true, any = false, worked = true;
   for (const auto& [id, t] : tasks_) {
     if (elastic(id)) worked = false;
@@ -422,11 +523,18 @@ void Coordinator::go() {
   store_bytes_ = 0;
   getters_.clear();
   suspicions_.clear();
+  std::vector<TaskId> in;
   for (auto& [id, t] : tasks_) {
-    t.inside = t.connection >= 0;
+    if (takes_part(id)) in.push_back(id);
+    t.inside = t.expected = false;
+  }
+  for (const TaskId& id : in) {
+    Task& t = tasks_.at(id);
+    t.inside = true;
     t.ready = t.done = t.left = t.shrink = false;
     t.step = -1;
   }
+  may_go_ = !options_.asks_first;
   post_inside(go_frame());
 }
 
@@ -558,7 +666,9 @@ void Coordinator::tick(double now) {
       enroll(connection, TaskId(found->second), f);
     }
     alone_ = only_elastic_miss() ? alone_ + passed : 0;
-    if (!dead.empty() || alone_ > 0) try_go();
+    quiet_ += passed;
+    if (!dead.empty() || alone_ > 0 || may_change(false)) try_go();
+    let_join();
     since_heartbeat_ += passed;
     if (since_heartbeat_ >= options_.heartbeat_seconds) {
       since_heartbeat_ = 0;

@@ -47,6 +47,10 @@ class Coordinator {
     double heartbeat_seconds = 1;
     double dead_after_seconds = 10;
     double line_seconds = 10;  // between two lines about missing tasks
+    // Where tasks may take over: those of the last generation that are waited
+    // for, and whether a generation begins only after asked().
+    std::vector<TaskId> expected = {};
+    bool asks_first = false;
   };
   // A frame for a connection; `close`: the last one. Broadcasts share it.
   using FramePtr = std::shared_ptr<const Frame>;
@@ -62,6 +66,9 @@ class Coordinator {
   // Call it every few hundredths of a second. A longer gap between two calls
   // counts as little more than that: a stopped process blames no other.
   void tick(double now);
+  // This task has asked all others: whether one of them coordinates, too, and
+  // which are not there.
+  void asked(bool another, const std::vector<TaskId>& absent);
   // A task tried to connect and was refused.
   void turned_away(const TaskId& task, const std::string& reason);
   // The interval of tick(), in seconds.
@@ -84,7 +91,9 @@ class Coordinator {
     bool left = false;  // it knows that all are done
     double silent = 0;  // seconds
     int64_t step = -1;
-    std::string why;  // why it is missing
+    int min = 0, max = 0;   // Member::set_elastic(); 0: not called
+    bool expected = false;  // it was in the last generation, and may be alive
+    std::string why;        // why it is missing
   };
   struct Barrier {
     std::set<TaskId> arrived;
@@ -108,6 +117,11 @@ class Coordinator {
   void enroll(int connection, const TaskId& id, const Frame& f);
   void try_go();
   void go();
+  // Tasks may come and go: of those `inside`, else of those that are ready.
+  bool may_change(bool inside) const;
+  bool changed_may_go() const;
+  bool takes_part(const TaskId& id) const;
+  void let_join();
   void fail(ClusterFailure failure);
   void put(const TaskId& from, const Frame& f);
   void get(int connection, const Frame& f);
@@ -148,6 +162,8 @@ class Coordinator {
   std::vector<Suspicion> suspicions_;
   double last_tick_ = -1, since_heartbeat_ = 0, since_told_ = 0;
   double alone_ = 0;  // seconds for which only_elastic_miss()
+  double quiet_ = 0;  // seconds since the last registration
+  bool may_go_ = true;
   std::deque<Outgoing> outgoing_;
   bool delivering_ = false;
 };

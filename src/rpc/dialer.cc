@@ -8,6 +8,7 @@
 #include "base/environment.h"
 #include "berth/device/build_id.h"
 #include "rpc/grpc_socket.h"
+#include "rpc/succession.h"
 
 namespace berth::rpc {
 
@@ -157,7 +158,7 @@ void Dialer::tick() {
 }
 
 std::shared_ptr<GrpcStream> Dialer::open_control(GrpcStream::Events events) {
-  const Hello hello = hello_to(m_.head, Purpose::kControl, "");
+  const Hello hello = hello_to(m_.head(), Purpose::kControl, "");
   const std::string address = m_.head_address();
   if (m_.tls && m_.own_address.empty()) {
     std::string why;
@@ -181,8 +182,13 @@ std::optional<Refusal> Dialer::admit(const Hello& hello, bool stream) const {
   }
   const auto purpose = static_cast<Purpose>(hello.purpose);
   if (purpose == Purpose::kProbe && !stream) return std::nullopt;
+  if (purpose == Purpose::kWho && !stream) {
+    Lock lock(m_.mutex);
+    return Refusal{errors::Code::kUnavailable, who_answer(m_)};
+  }
   if (purpose == Purpose::kControl) {
     if (m_.coordinates() || (m_.by_grpc() && !stream)) return std::nullopt;
+    if (m_.takes_over()) return not_yet();
     return refuse("this task does not coordinate the cluster");
   }
   if (purpose != Purpose::kCall && purpose != Purpose::kExchange) {
@@ -321,8 +327,22 @@ Socket Dialer::connect_to(const TaskId& to, const std::string& address,
   return s;
 }
 
+std::string Dialer::ask(const TaskId& to, Deadline deadline) {
+  std::string address, why;
+  {
+    Lock lock(m_.mutex);
+    address = m_.address_of(to);
+  }
+  m_.check_address(to, address);
+  const Socket s = connect_tcp(parse_endpoint(address), deadline, &why);
+  if (!s) return "";
+  const auto answer = introduce(s.fd(), hello_to(to, Purpose::kWho, ""),
+                                m_.options.secret, deadline, &why);
+  return answer ? answer->reason : "";
+}
+
 Socket Dialer::dial_grpc() {
-  Socket s = connect_to(m_.head, m_.head_address(), after(5));
+  Socket s = connect_to(m_.head(), m_.head_address(), after(5));
   if (m_.own_address.empty()) {
     Lock lock(m_.mutex);
     m_.own_address = fmt::format("{}:{}", own_host(s.fd()), m_.port);

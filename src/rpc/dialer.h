@@ -66,6 +66,8 @@ class Dialer {
                             Message request, double timeout_seconds);
   void tick();
 
+  // What a task answers who asks it for the coordinator; "": nothing.
+  std::string ask(const TaskId& to, Deadline deadline);
   // Opens a stream to the coordinator. Throws errors::Unavailable.
   std::shared_ptr<GrpcStream> open_control(GrpcStream::Events events);
   void forget(const TaskId& task) { hub_->forget(task); }

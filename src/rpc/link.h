@@ -32,6 +32,7 @@ enum class Purpose : uint8_t {
   kCall = 2,      // services; used by members only
   kExchange = 3,  // cluster::Exchange
   kProbe = 4,     // closed once both are proved: `berth cluster --check`
+  kWho = 5,       // refused with the answer: who coordinates (succession.h)
 };
 
 // How two tasks of one host are connected; others always use TCP.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <fstream>
 
 #include "base/environment.h"
@@ -30,6 +31,39 @@ std::string secret_of(const JoinOptions& options) {
   return secret;
 }
 
+namespace {
+
+std::vector<TaskId> places_of(const ClusterSpec& spec,
+                              const std::vector<TaskId>& tasks) {
+  std::vector<TaskId> places = {spec.coordinator()};
+  for (const TaskId& t : spec.ranks()) {
+    const bool in = tasks.empty() ||
+                    std::find(tasks.begin(), tasks.end(), t) != tasks.end();
+    if (in && t != places[0]) places.push_back(t);
+  }
+  return places;
+}
+
+// BERTH_MIN_TASKS, for programs that do not set min_tasks; 0: not set.
+int least_of_environment(const ClusterSpec& spec) {
+  const std::string text = environment("BERTH_MIN_TASKS");
+  const int most = static_cast<int>(spec.ranks().size());
+  int least = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), least);
+  if (text.empty() ||
+      (error == std::errc() && end == text.data() + text.size() && least >= 1 &&
+       least <= most)) {
+    return least;
+  }
+  throw errors::InvalidArgument(
+      fmt::format("BERTH_MIN_TASKS is '{}'; expected a number from 1 to {}, "
+                  "the tasks that train",
+                  text, most));
+}
+
+}  // namespace
+
 Membership::Membership(const ClusterResolver& resolver,
                        JoinOptions join_options, Site site)
     : spec(resolver.spec),
@@ -37,11 +71,13 @@ Membership::Membership(const ClusterResolver& resolver,
       rendezvous(resolver.rendezvous),
       options(std::move(join_options)),
       tls{options.tls_ca, options.tls_certificate, options.tls_key},
-      head(spec.coordinator()),
+      places(places_of(spec, options.tasks)),
       cluster_hash(spec.hash()),
       incarnation(random_number()),
       own_host_id(host_id()) {
+  if (options.min_tasks == 0) options.min_tasks = least_of_environment(spec);
   check_options(site);
+  elastic_min = options.min_tasks;
   options.secret = secret_of(options);
   if (tls) options.transport = "grpc";
   heartbeat_seconds =
@@ -58,7 +94,7 @@ Membership::Membership(const ClusterResolver& resolver,
                     spec.json(), where_text(nullptr, site)));
   }
   own_address = spec.task_address(task.job, task.index);
-  if (coordinates() && !rendezvous.empty()) own_address = rendezvous;
+  if (task == head() && !rendezvous.empty()) own_address = rendezvous;
   if (!own_address.empty()) check_address(task, own_address);
 }
 
@@ -81,6 +117,12 @@ void Membership::check_options(Site site) const {
                     "'grpc'",
                     options.transport));
   }
+  if (options.min_tasks < 0 ||
+      options.min_tasks > static_cast<int>(spec.ranks().size())) {
+    refuse(fmt::format(
+        "JoinOptions: min_tasks is {}; expected 0 to {}, the tasks that train",
+        options.min_tasks, spec.ranks().size()));
+  }
   const int files =
       !tls.ca.empty() + !tls.certificate.empty() + !tls.key.empty();
   if (files != 0 && files != 3) {
@@ -92,7 +134,7 @@ void Membership::check_options(Site site) const {
 }
 
 std::string Membership::head_address() const {
-  return rendezvous.empty() ? spec.task_address(head.job, head.index)
+  return rendezvous.empty() ? spec.task_address(head().job, head().index)
                             : rendezvous;
 }
 
@@ -135,7 +177,7 @@ std::string Membership::address_of(const TaskId& of) const {
   const auto found = table.find(of);
   if (found != table.end()) return found->second.address;
   const std::string& known = spec.task_address(of.job, of.index);
-  return of == head && !rendezvous.empty() ? rendezvous : known;
+  return of == head() && !rendezvous.empty() ? rendezvous : known;
 }
 
 std::string Membership::name_of(const TaskId& of) const {

@@ -8,6 +8,7 @@
 #ifndef BERTH_RPC_MEMBERSHIP_H_
 #define BERTH_RPC_MEMBERSHIP_H_
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdio>
 #include <map>
@@ -39,7 +40,14 @@ struct Membership {
   Membership(const ClusterResolver& resolver, JoinOptions join_options,
              Site site);
 
-  bool coordinates() const { return task == head; }
+  // The task that coordinates: the first place, unless tasks may take over.
+  const TaskId& head() const { return places[head_at.load()]; }
+  bool coordinates() const { return heads.load(); }
+  // Whether another task takes over when the coordinator is lost. Addresses
+  // that only the coordinator knows, and TLS, leave nobody to ask.
+  bool takes_over() const {
+    return elastic_min.load() > 0 && rendezvous.empty() && !tls;
+  }
   bool by_grpc() const { return options.transport == "grpc"; }
   // The address of the coordinator before it has told the addresses.
   std::string head_address() const;
@@ -72,7 +80,10 @@ struct Membership {
   JoinOptions options;
   const TlsFiles tls;
   std::vector<TaskId> tasks;
-  const TaskId head;  // the coordinator
+  const std::vector<TaskId> places;  // that may coordinate, in this order
+  std::atomic<size_t> head_at{0};    // of places
+  std::atomic<bool> heads{false};    // the coordinator runs here
+  std::atomic<int> elastic_min{0}, elastic_max{0};  // Member::set_elastic()
   const uint64_t cluster_hash, incarnation;
   const std::string own_host_id;
   double heartbeat_seconds = 1;

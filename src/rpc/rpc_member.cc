@@ -9,6 +9,7 @@
 #include "base/interrupt.h"
 #include "base/live_counts.h"
 #include "rpc/call_log.h"
+#include "rpc/succession.h"
 
 namespace berth::rpc {
 
@@ -57,6 +58,8 @@ void RpcMember::tell_phase() const {
 
 void RpcMember::enroll(bool shrink) {
   Frame f{.type = FrameType::kRegister, .flag = shrink};
+  f.value = m_.elastic_min;
+  f.code = m_.elastic_max;
   {
     std::lock_guard lock(m_.mutex);
     f.generation = m_.generation;
@@ -69,8 +72,7 @@ void RpcMember::enroll(bool shrink) {
 void RpcMember::form(double timeout_seconds, bool shrink) {
   tell_phase();
   const Deadline deadline = after(timeout_seconds);
-  const std::string head_address = m_.head_address();
-  m_.check_address(m_.head, head_address);
+  m_.check_address(m_.head(), m_.head_address());
   Deadline line = after(10);
   // Tasks that may be lost leave when the coordinator is lost: whatever starts
   // it again starts them as well.
@@ -78,21 +80,33 @@ void RpcMember::form(double timeout_seconds, bool shrink) {
   Deadline given_up = after(m_.options.dead_after_seconds);
   double pause = 0.01;
   bool enrolled = false;
+  // Who takes over, this task or another one, does not know of it yet.
+  const auto note_lost = [&] {
+    if (!control_.connected() && std::exchange(enrolled, false)) {
+      given_up = after(m_.options.dead_after_seconds);
+    }
+  };
   Lock lock(m_.mutex);
   // It may have formed and failed since; then the next call throws.
   while (m_.phase == Phase::kForming) {
+    bool found = true;
+    if (m_.takes_over() && (m_.coordinates() || !control_.connected())) {
+      note_lost();
+      lock.unlock();
+      found = find_coordinator();
+      lock.lock();
+      if (m_.phase != Phase::kForming) break;
+    }
     if (const auto why = control_.take_refusal()) {
       lock.unlock();
-      m_.raise_refusal(m_.head, *why);
+      m_.raise_refusal(m_.head(), *why);
     }
+    note_lost();
     const bool connected = control_.connected();
-    if (!connected && std::exchange(enrolled, false)) {
-      given_up = after(m_.options.dead_after_seconds);
-    }
     if (leaves && !connected && Clock::now() >= given_up) {
-      throw errors::Unavailable(
-          fmt::format("{} was lost while the cluster formed anew: {}",
-                      named(m_.head, head_address), control_.unreachable()));
+      throw errors::Unavailable(fmt::format(
+          "{} was lost while the cluster formed anew: {}",
+          named(m_.head(), m_.head_address()), control_.unreachable()));
     }
     if (Clock::now() >= deadline) {
       const std::string why = control_.missing();
@@ -108,10 +122,12 @@ void RpcMember::form(double timeout_seconds, bool shrink) {
                    control_.missing().c_str());
       line = after(10);
     }
-    if (connected && enrolled) {
-      constexpr double kAskSeconds = 0.1;
+    if (!found) {
+      m_.changed.wait_until(lock, std::min(deadline, after(0.02)));
+    } else if (connected && enrolled) {
+      const double ask_seconds = m_.coordinates() ? 0.02 : 0.1;
       m_.changed.wait_until(lock,
-                            std::min({deadline, line, after(kAskSeconds)}));
+                            std::min({deadline, line, after(ask_seconds)}));
     } else if (connected) {
       enrolled = true;
       lock.unlock();
@@ -129,6 +145,53 @@ void RpcMember::form(double timeout_seconds, bool shrink) {
     check_interrupt();
     lock.lock();
   }
+}
+
+// Follows the task that coordinates, or does so itself. False: not known yet.
+bool RpcMember::find_coordinator() {
+  const auto own = static_cast<size_t>(
+      std::find(m_.places.begin(), m_.places.end(), m_.task) -
+      m_.places.begin());
+  if (own == m_.places.size()) return true;
+  const bool began = m_.coordinates();
+  const std::vector<WhoAnswer> answers = ask_all(m_, dialer_);
+  const std::optional<size_t> head = choose_head(answers, own, began);
+  if (!head) return false;
+  if (*head != own) {
+    control_.leave_it_to(*head);
+    return true;
+  }
+  bool another = false;
+  std::vector<TaskId> there, absent;
+  for (size_t p = 0; p < answers.size(); ++p) {
+    another = another || answers[p].coordinates;
+    if (p != own) (answers[p].there ? there : absent).push_back(m_.places[p]);
+  }
+  if (began) {
+    if (const auto here = control_.coordinator()) here->asked(another, absent);
+    return true;
+  }
+  std::vector<TaskId> expected;
+  {
+    Lock lock(m_.mutex);
+    for (const TaskId& t : there) {
+      if (m_.table.contains(t)) expected.push_back(t);
+    }
+    m_.head_at = own;
+  }
+  control_.coordinate(std::move(expected));
+  return true;  // asks again, when the others can find it
+}
+
+void RpcMember::set_elastic(int min, int max) {
+  m_.elastic_min = min;
+  m_.elastic_max = max;
+  control_.heartbeat(step_);
+}
+
+void RpcMember::announce_end() {
+  fail(errors::Code::kAborted, m_.task, "it was told to end, and hands over",
+       step_);
 }
 
 void RpcMember::form_again(double timeout_seconds, bool shrink) {
@@ -235,11 +298,11 @@ void RpcMember::check() const {
 
 // Each task detects this on its own, so the text only uses what all know.
 void RpcMember::lose_coordinator(const std::string& cause) {
-  ClusterFailure f{.task = m_.head, .cause = cause};
+  ClusterFailure f{.task = m_.head(), .cause = cause};
   std::string address;
   {
     Lock lock(m_.mutex);
-    address = m_.address_of(m_.head);
+    address = m_.address_of(m_.head());
   }
   f.message = message_of(f, address);
   end_generation(&f);
@@ -397,8 +460,9 @@ void RpcMember::on_tick(double now) {
   if (!silent) return;
   // A coordinator that was only stopped reads later that it was given up.
   const std::string cause = cause_silent(m_.options.dead_after_seconds);
-  fail(errors::Code::kUnavailable, m_.head, cause, -1);
+  fail(errors::Code::kUnavailable, m_.head(), cause, -1);
   lose_coordinator(cause);
+  if (m_.takes_over()) return control_.leave_it_to(m_.head_at);
   silent->close();
 }
 

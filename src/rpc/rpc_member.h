@@ -49,6 +49,8 @@ class RpcMember final : public cluster::Member, public Link {
   void check() const override;
   void on_failure(std::function<void(const ClusterFailure&)> fn) override;
   void leave(double timeout_seconds) override;
+  void set_elastic(int min, int max) override;
+  void announce_end() override;
   void form_again(double timeout_seconds, bool shrink) override;
   void serve(const std::string& service, Handler handler) override;
   std::future<Message> call(const TaskId& to, const std::string& service,
@@ -84,6 +86,7 @@ class RpcMember final : public cluster::Member, public Link {
   using Lock = Membership::Lock;
 
   void form(double timeout_seconds, bool shrink);
+  bool find_coordinator();
   void enroll(bool shrink);
   void close_down();
   void drop_exchange();

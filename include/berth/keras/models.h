@@ -267,6 +267,14 @@ struct TaskReport {
   std::vector<Task> tasks;  // in order of ranks
   int64_t steps = 0;
   int64_t samples = 0;  // in the batches of all steps
+  // Under elastic(), of each epoch: how many examples the tasks computed on
+  // once, more often, and never, in steps that count (those that a lost task
+  // left unfinished are repeated). Known by their places in the epoch's order.
+  struct Seen {
+    int64_t once = 0, twice = 0, never = 0;
+    bool operator==(const Seen&) const = default;
+  };
+  std::vector<Seen> epochs;
   // Number of examples computed more than once. Tasks that read their own data
   // are assumed to read different data.
   int64_t duplicates() const;
@@ -322,12 +330,13 @@ class FitLoop {
   virtual const std::vector<Callback>& callbacks() const = 0;
   // The batch of the current or last step: inputs, targets, weights.
   virtual const Tensors& element() const = 0;
-  // The pass over the data, positioned after the last batch; null outside
-  // epochs, and for a DistributedDataset.
+  // The pass over the data, positioned after the last batch; between epochs
+  // that of the last one; null before the first, and for a DistributedDataset.
   virtual data::Iterator* iterator() = 0;
 
   // In on_train_begin: resumes there. `restore` restores the pass that
-  // continues epoch position.epoch, or that which begins it. Without it,
+  // continues epoch position.epoch, or that which begins it, or the whole one
+  // before, whose dataset then begins the next. Without it,
   // earlier passes are started and dropped (the order of a shuffle depends on
   // their number), and earlier batches are read and dropped. If batches of the
   // epoch are done its metrics are not reset.

@@ -6,6 +6,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -16,36 +18,52 @@ namespace berth::distribute {
 
 namespace {
 
-std::atomic<bool> sigterm_came{false};
+std::atomic<bool> notice_came{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-// Records SIGTERM while there are listeners; then restores its old action.
-class Sigterm {
+// Records signals while there are listeners; then restores their old actions.
+class NoticeSignals {
  public:
-  static Sigterm& get() {
-    static Sigterm& one = immortal<Sigterm>();
+  static NoticeSignals& get() {
+    static NoticeSignals& one = immortal<NoticeSignals>();
     return one;
   }
-  void listen() {
+  void listen(const std::vector<int>& signals) {
     std::lock_guard lock(mutex_);
-    if (listeners_++ > 0) return;
-    sigterm_came = false;
-    struct sigaction action = {};
-    action.sa_handler = [](int) { sigterm_came = true; };
-    action.sa_flags = SA_RESTART;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGTERM, &action, &before_);
+    if (listened_.empty()) notice_came = false;
+    for (const int signal : signals) {
+      Listened& l = listened_[signal];
+      if (l.times++ > 0) continue;
+      struct sigaction action = {};
+      action.sa_handler = [](int) { notice_came = true; };
+      action.sa_flags = SA_RESTART;
+      sigemptyset(&action.sa_mask);
+      sigaction(signal, &action, &l.before);
+    }
   }
-  void leave() {
+  void leave(const std::vector<int>& signals) {
     std::lock_guard lock(mutex_);
-    if (--listeners_ == 0) sigaction(SIGTERM, &before_, nullptr);
+    for (const int signal : signals) {
+      Listened& l = listened_.at(signal);
+      if (--l.times > 0) continue;
+      sigaction(signal, &l.before, nullptr);
+      listened_.erase(signal);
+    }
   }
 
  private:
+  struct Listened {
+    int times = 0;
+    struct sigaction before = {};
+  };
   std::mutex mutex_;
-  int listeners_ = 0;
-  struct sigaction before_ = {};
+  std::map<int, Listened> listened_;
 };
+
+std::vector<int> signals_of(const TerminationConfig& config) {
+  if (config.termination_watcher_fn) return {};
+  return config.signals.empty() ? std::vector<int>{SIGTERM} : config.signals;
+}
 
 }  // namespace
 
@@ -55,7 +73,7 @@ PreemptionWatch::PreemptionWatch(std::string what,
     : what_(std::move(what)),
       tasks_(std::move(tasks)),
       config_(std::move(config)),
-      listens_(!config_.termination_watcher_fn) {
+      signals_(signals_of(config_)) {
   if (config_.restart_code < 1 || config_.restart_code > 255) {
     throw errors::InvalidArgument(
         fmt::format("{}: restart_code is {}; expected 1 to 255", what_,
@@ -66,16 +84,28 @@ PreemptionWatch::PreemptionWatch(std::string what,
         fmt::format("{}: grace_period_seconds is {}; expected 0 or more", what_,
                     config_.grace_period_seconds));
   }
-  if (listens_) Sigterm::get().listen();
+  for (const int signal : signals_) {
+    if (signal >= 1 && signal < NSIG && signal != SIGKILL &&
+        signal != SIGSTOP) {
+      continue;
+    }
+    throw errors::InvalidArgument(
+        fmt::format("{}: signals has {}, which cannot be a notice; expected "
+                    "SIGTERM, SIGUSR1 or another one that processes can take",
+                    what_, signal));
+  }
+  NoticeSignals::get().listen(signals_);
 }
 
-PreemptionWatch::~PreemptionWatch() {
-  if (listens_) Sigterm::get().leave();
-}
+PreemptionWatch::~PreemptionWatch() { NoticeSignals::get().leave(signals_); }
 
 bool PreemptionWatch::noticed() {
+  std::error_code none;
   const bool now =
-      listens_ ? sigterm_came.load() : config_.termination_watcher_fn();
+      (config_.termination_watcher_fn ? config_.termination_watcher_fn()
+                                      : notice_came.load()) ||
+      (!config_.notice_file.empty() &&
+       std::filesystem::exists(config_.notice_file, none));
   if (!now) return false;
   const auto time = std::chrono::steady_clock::now();
   if (!since_) since_ = time;
@@ -93,12 +123,9 @@ bool PreemptionWatch::must_save() {
   return any != 0;
 }
 
-void PreemptionWatch::end(const std::string& saved) {
-  std::fprintf(stderr,
-               "berth: %s: %s is to end; saved as %s; start it again to go "
-               "on\n",
-               what_.c_str(), since_ ? "this task" : "another task",
-               saved.c_str());
+void PreemptionWatch::end(const std::string& after) {
+  std::fprintf(stderr, "berth: %s: %s is to end; %s\n", what_.c_str(),
+               since_ ? "this task" : "another task", after.c_str());
   if (tasks_) tasks_->member().leave(30);
   if (config_.exit_fn) {
     config_.exit_fn();

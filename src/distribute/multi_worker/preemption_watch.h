@@ -1,8 +1,8 @@
 // PreemptionWatch: whether a task is about to end; the answer is the same in
 // all tasks.
 //
-// While a watch without a termination_watcher_fn lives, SIGTERM is recorded
-// instead of ending the process. One thread.
+// While a watch without a termination_watcher_fn lives, its signals are
+// recorded instead of ending the process. One thread.
 
 #ifndef BERTH_DISTRIBUTE_MULTI_WORKER_PREEMPTION_WATCH_H_
 #define BERTH_DISTRIBUTE_MULTI_WORKER_PREEMPTION_WATCH_H_
@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "berth/multi_worker.h"
 #include "distribute/multi_worker/gradient_exchange.h"
@@ -30,8 +31,8 @@ class PreemptionWatch {
   // Returns true once a task is about to end and its grace period is over. All
   // tasks call it after the same steps.
   bool must_save();
-  // Leaves the cluster and ends the process. `saved`: where the checkpoint is.
-  [[noreturn]] void end(const std::string& saved);
+  // Leaves the cluster and ends the process. `after`: what goes on from where.
+  [[noreturn]] void end(const std::string& after);
 
  private:
   bool noticed();
@@ -39,7 +40,7 @@ class PreemptionWatch {
   const std::string what_;
   const std::shared_ptr<CollectiveExecutor> tasks_;
   const TerminationConfig config_;
-  const bool listens_;
+  const std::vector<int> signals_;
   std::optional<std::chrono::steady_clock::time_point> since_;
 };
 

@@ -38,6 +38,7 @@ enum class StrategyKind : uint8_t {
 struct ShardPlan;          // distribute/data_parallel/shard_step.h
 class ParameterServers;    // distribute/parameter_server/coordinator.h
 class CollectiveExecutor;  // distribute/multi_worker/gradient_exchange.h
+struct ElasticRun;         // distribute/multi_worker/elastic_run.h
 
 class StrategyCore final : public StrategyScope,
                            public std::enable_shared_from_this<StrategyCore> {
@@ -140,6 +141,11 @@ class StrategyCore final : public StrategyScope,
   // with the remaining tasks: their replicas become those of the strategy.
   // Steps are compiled again, as in restarted tasks.
   void form_again(double timeout_seconds, bool shrink = false);
+  // What elastic() keeps while it runs; else null.
+  const std::shared_ptr<ElasticRun>& elastic_run() const { return elastic_; }
+  void set_elastic_run(std::shared_ptr<ElasticRun> run) {
+    elastic_ = std::move(run);
+  }
   // Gives all tasks the random state of the first. All tasks call it.
   void share_random_state() const;
   // The position of this task in the whole cluster, lost tasks included.
@@ -186,6 +192,7 @@ class StrategyCore final : public StrategyScope,
   // The initial replicas of each task, in order of ranks.
   std::vector<std::pair<TaskId, int>> began_;
   std::vector<TaskId> now_;  // the tasks that train
+  std::shared_ptr<ElasticRun> elastic_;
 };
 
 }  // namespace berth::distribute

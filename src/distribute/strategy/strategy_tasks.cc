@@ -66,24 +66,29 @@ StrategyCore::StrategyCore(std::shared_ptr<CollectiveExecutor> link,
   cut_slices(weights_now(), static_cast<size_t>(num_replicas()), site);
 }
 
-// Weights of the remaining replicas, according to the options for all.
+// Weights of the replicas that are there, according to the options for all; a
+// task that was never there is taken to have as many as this one.
 std::vector<double> StrategyCore::weights_now() const {
   const std::vector<double>& all = options_.shares.weights();
-  size_t count = 0;
-  for (const auto& [task, replicas] : began_) {
-    count += static_cast<size_t>(replicas);
-  }
-  if (all.size() != count || now_.size() == began_.size()) return all;
+  const std::vector<TaskId> places = link_->member().spec().ranks();
+  if (now_ == places) return all;
   std::vector<double> left;
   size_t at = 0;
-  for (const auto& [task, replicas] : began_) {
-    const auto end = at + static_cast<size_t>(replicas);
+  for (const TaskId& task : places) {
+    const auto met =
+        std::find_if(began_.begin(), began_.end(),
+                     [&](const auto& b) { return b.first == task; });
+    const size_t end =
+        at + (met == began_.end() ? replicas_.size()
+                                  : static_cast<size_t>(met->second));
+    if (end > all.size()) return all;
     const bool is_here =
         std::find(now_.begin(), now_.end(), task) != now_.end();
     for (; at < end; ++at) {
       if (is_here) left.push_back(all[at]);
     }
   }
+  if (at != all.size()) return all;
   const bool none = std::all_of(left.begin(), left.end(),
                                 [](double weight) { return weight == 0; });
   return none ? std::vector<double>() : left;
@@ -190,7 +195,9 @@ void StrategyCore::form_again(double timeout_seconds, bool shrink) {
       break;
     } catch (const errors::Error&) {
       const auto failure = link_->member().failure();
-      const bool again = failure && failure->code == errors::Code::kUnavailable;
+      const bool again =
+          failure && (failure->code == errors::Code::kUnavailable ||
+                      failure->code == errors::Code::kAborted);
       if (!again || i == kMostFailures) throw;
     }
   }

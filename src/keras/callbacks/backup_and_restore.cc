@@ -23,6 +23,7 @@
 #include "berth/keras/checkpoint_callbacks.h"
 #include "berth/keras/models.h"
 #include "berth/train.h"
+#include "distribute/multi_worker/elastic_run.h"
 #include "distribute/multi_worker/preemption_watch.h"
 #include "distribute/multi_worker/step_consensus.h"
 #include "io/atomic_file.h"
@@ -76,7 +77,11 @@ class BackupBase final : public CallbackBase {
         site_);
     since_ = 0;
     epoch_done_ = false;
-    if (restored(model)) fit_->apply(loop_of(model), call_);
+    if (core_ && core_->elastic_run() && core_->elastic_run()->restored) {
+      saves_ = newest_of_all();  // the state is there, and newer
+    } else if (restored(model)) {
+      fit_->apply(loop_of(model), call_);
+    }
   }
 
   // What other callbacks did at the end of the epoch belongs to it, so that it
@@ -95,7 +100,8 @@ class BackupBase final : public CallbackBase {
     save(model);
     manager_->sync();
     settle_urls();
-    watch_->end(manager_->latest_checkpoint().value_or(folder_));
+    watch_->end(fmt::format("saved as {}; start it again to go on",
+                            manager_->latest_checkpoint().value_or(folder_)));
   }
   void on_train_end(Model& model) override {
     watch_.reset();
@@ -134,7 +140,7 @@ class BackupBase final : public CallbackBase {
 
   // Each task has its own pass over the data, so its own backups.
   std::string own_folder() const {
-    if (!core_ || core_->is_chief()) return folder_;
+    if (!core_ || core_->place() == 0) return folder_;
     return fmt::format("{}/task_{}", folder_, core_->place());
   }
 
@@ -172,6 +178,16 @@ class BackupBase final : public CallbackBase {
            : chiefs > 0   ? chiefs
            : have.empty() ? 0
                           : have.rbegin()->first;
+  }
+
+  int64_t newest_of_all() const {
+    int64_t newest = 0;
+    for (const std::string& list :
+         distribute::gather_texts(*core_->link(), numbers(), call_)) {
+      std::istringstream in(list);
+      for (int64_t n = 0; in >> n;) newest = std::max(newest, n);
+    }
+    return newest;
   }
 
   // One backup in all tasks: who lacks it gets it from one that can read it.

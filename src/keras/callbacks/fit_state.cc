@@ -135,7 +135,10 @@ void FitState::read(FitLoop& loop) {
   pass_.reset();
   data::Iterator* pass = loop.iterator();
   const bool goes_on = position_.batch > 0 || loop.counts_steps();
-  if (pass != nullptr && goes_on) pass_ = pass->save();
+  // One that ended knows the seeds of the next.
+  if (pass != nullptr && (goes_on || pass->status().ended)) {
+    pass_ = pass->save();
+  }
   callbacks_.clear();
   for (const Callback& c : loop.callbacks()) {
     if (keeps_state(c))

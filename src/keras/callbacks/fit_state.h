@@ -29,6 +29,7 @@ class FitState final : public train::Tracked {
   // For a task that has another's state: what each reads for itself, here
   // `part`, is read anew up to that position.
   void read_anew(const std::string& part);
+  const History& history() const { return history_; }
   // Makes a fit that begins go on from there; `call` begins messages.
   void apply(FitLoop& loop, const std::string& call) const;
 

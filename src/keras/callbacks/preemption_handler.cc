@@ -1,5 +1,7 @@
 // Saves and ends when the machine is about to be taken away.
 
+#include <fmt/format.h>
+
 #include <string>
 #include <utility>
 
@@ -49,7 +51,8 @@ void PreemptionCheckpointHandler::save_checkpoint_if_preempted() {
   if (!impl_->watch.must_save()) return;
   const auto path = impl_->manager.save(impl_->calls, false, impl_->site);
   impl_->manager.sync();
-  impl_->watch.end(path.value_or(impl_->manager.directory()));
+  impl_->watch.end(fmt::format("saved as {}; start it again to go on",
+                               path.value_or(impl_->manager.directory())));
 }
 
 }  // namespace berth::distribute

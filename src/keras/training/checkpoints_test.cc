@@ -516,7 +516,6 @@ TEST(BackupAndRestore, RestoresOtherCallbacksAndTheStepsOfAnEpoch) {
 }
 
 TEST(BackupAndRestore, ARunThatFailedGoesOnInTheSameProcess) {
-  const TempDir dir;
   const auto fresh = [] {
     random::set_seed(1);
     Sequential model = small_mlp();
@@ -526,23 +525,29 @@ TEST(BackupAndRestore, ARunThatFailedGoesOnInTheSameProcess) {
   Sequential whole = fresh();
   whole.fit(images(24), digits_of(24),
             {.epochs = 2, .batch_size = 8, .verbose = 0});
-  Sequential model = fresh();
-  const FitOptions options{
-      .epochs = 2,
-      .batch_size = 8,
-      .verbose = 0,
-      .callbacks = {callbacks::BackupAndRestore(dir / "b", {.save_freq = 1})}};
-  FitOptions failing = options;
-  // In the first epoch: the second has an order that is not drawn yet.
-  failing.callbacks.push_back(die_after(1));
-  EXPECT_THROW(model.fit(images(24), digits_of(24), failing), Killed);
-  for (const Variable& v : model.weights()) {
-    mark_torn(variable_state(v.handle()), "a failed step");
+  // In the first epoch, and in the second from its beginning: fit draws another
+  // seed in this process, and the order is still that of the first one.
+  for (const bool second : {false, true}) {
+    const TempDir dir;
+    Sequential model = fresh();
+    callbacks::BackupAndRestoreOptions saves{.save_freq = 1};
+    if (second) saves.save_freq = "epoch";
+    const FitOptions options{
+        .epochs = 2,
+        .batch_size = 8,
+        .verbose = 0,
+        .callbacks = {callbacks::BackupAndRestore(dir / "b", saves)}};
+    FitOptions failing = options;
+    failing.callbacks.push_back(die_after(second ? 4 : 1));
+    EXPECT_THROW(model.fit(images(24), digits_of(24), failing), Killed);
+    for (const Variable& v : model.weights()) {
+      mark_torn(variable_state(v.handle()), "a failed step");
+    }
+    const History h = model.fit(images(24), digits_of(24), options);
+    EXPECT_EQ(h.epoch, (std::vector<int>{0, 1}));
+    EXPECT_EQ(model.optimizer().iterations().value().item<int64_t>(), 6);
+    EXPECT_EQ(weight_floats(model), weight_floats(whole)) << second;
   }
-  const History h = model.fit(images(24), digits_of(24), options);
-  EXPECT_EQ(h.epoch, (std::vector<int>{0, 1}));
-  EXPECT_EQ(model.optimizer().iterations().value().item<int64_t>(), 6);
-  EXPECT_EQ(weight_floats(model), weight_floats(whole));
 }
 
 TEST(BackupAndRestore, RefusesOtherCallbacksThanWereSaved) {

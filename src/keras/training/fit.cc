@@ -24,6 +24,7 @@
 #include "keras/training/argument_checks.h"
 #include "keras/training/bad_labels.h"
 #include "keras/training/batches.h"
+#include "keras/training/elastic_keeper.h"
 #include "keras/training/evaluate.h"
 #include "keras/training/input_watch.h"
 #include "keras/training/nan_watch.h"
@@ -88,6 +89,7 @@ class FitRun final : public FitLoop {
         input_watch_(model, t, batches, site),
         nan_watch_(model, t, options, site),
         task_watch_(t.core),
+        keeper_(model, t, *this, site),
         num_inputs_(model.base()->state().num_inputs),
         needs_targets_(t.own_steps() == nullptr),
         epoch_(options.initial_epoch),
@@ -150,6 +152,7 @@ class FitRun final : public FitLoop {
   InputWatch input_watch_;
   NaNWatch nan_watch_;
   TaskWatch task_watch_;
+  ElasticKeeper keeper_;
   const size_t num_inputs_;
   const bool needs_targets_;
 
@@ -158,6 +161,7 @@ class FitRun final : public FitLoop {
   int64_t steps_;
   int64_t done_ = 0, total_ = 0;
   bool began_ = false;  // on_train_begin is over
+  bool moved_ = false;  // start_at() was called
   bool epoch_ended_ = false;
   // What start_at() asked for, until the first pass has begun.
   int64_t first_batch_ = 0;
@@ -177,6 +181,7 @@ void FitRun::start_at(FitPosition position, History so_far, Restore restore) {
         position.epoch, position.batch, began_ ? "after on_train_begin" : "",
         where_text(nullptr, site_)));
   }
+  moved_ = true;
   epoch_ = position.epoch;
   first_batch_ = position.batch;
   skipped_passes_ = restore ? 0 : position.epoch;
@@ -186,11 +191,16 @@ void FitRun::start_at(FitPosition position, History so_far, Restore restore) {
 
 void FitRun::begin_pass() {
   for (; skipped_passes_ > 0; --skipped_passes_) batches_.begin();
+  pass_ = {};
   pass_ = batches_.begin();
   if (!restore_) {
     for (int64_t i = 0; i < first_batch_; ++i) pass_.next(element_);
   } else if (pass_.iterator) {
     restore_(*pass_.iterator);
+    // That of the epoch before: its dataset knows the order of this one.
+    if (o_.steps_per_epoch == 0 && pass_.iterator->status().ended) {
+      pass_ = batches_.begin();
+    }
   }
   restore_ = nullptr;
   first_batch_ = 0;
@@ -251,6 +261,7 @@ void FitRun::step() {
   bar_.step(done_, [this] { return t_.results(); });
   nan_watch_.after_step(loss, batch_, {total_ - 1, done_ - 1, epoch_});
   list_.call(&CallbackBase::on_train_batch_end, model_, done_ - 1);
+  keeper_.after_step(done_ - 1, examples);
 }
 
 void FitRun::run_epoch() {
@@ -317,13 +328,14 @@ void FitRun::end_epoch(double seconds) {
       history_.history[name].back() = value;
     }
   }
-  // The pass of an epoch that is over need not outlive it.
-  if (o_.steps_per_epoch == 0) pass_ = {};
+  keeper_.after_epoch();
 }
 
 History FitRun::run() {
   t_.stop = false;
+  if (auto before = keeper_.begin()) return std::move(*before);
   list_.call(&CallbackBase::on_train_begin, model_);
+  keeper_.apply(moved_);
   began_ = true;
   for (; epoch_ < o_.epochs && !t_.stop; ++epoch_) run_epoch();
   history_.split = watch_.split();
@@ -339,10 +351,15 @@ History FitRun::run() {
         t_.model.trainable_variables(), site_);
   }
   history_.tasks = task_watch_.report();
+  if (auto seen = keeper_.seen(); !seen.empty()) {
+    if (!history_.tasks) history_.tasks.emplace();  // all steps were before
+    history_.tasks->epochs = std::move(seen);
+  }
   if (history_.tasks && o_.verbose != 0) {
     user_output().write(history_.tasks->str());
   }
   list_.call(&CallbackBase::on_train_end, model_);
+  keeper_.end(history_);
   return std::move(history_);
 }
 

@@ -113,9 +113,15 @@ std::string TaskReport::str() const {
     sum += t.samples;
   }
   text.back() = ';';
-  return text +
-         fmt::format(" {} in all, {} of them twice\n", sum, duplicates()) +
-         stragglers();
+  text += fmt::format(" {} in all, {} of them twice\n", sum, duplicates());
+  for (size_t e = 0; e < epochs.size(); ++e) {
+    if (epochs[e].twice == 0 && epochs[e].never == 0) continue;
+    text += fmt::format(
+        "epoch {}: {} examples once, {} more often, {} never: tasks came and "
+        "went\n",
+        e + 1, epochs[e].once, epochs[e].twice, epochs[e].never);
+  }
+  return text + stragglers();
 }
 
 TaskWatch::TaskWatch(std::shared_ptr<distribute::StrategyCore> core)

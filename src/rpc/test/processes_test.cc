@@ -425,6 +425,52 @@ TEST(Processes, GoOnWithThoseThatAreLeft) {
   for (const int i : {0, 2}) EXPECT_EQ(all[i].line("leave"), "leave");
 }
 
+// The coordinator, by a kill and by a notice; another task takes over, and lets
+// it join again.
+TEST(Processes, ComeAndGoThoughTheyCoordinate) {
+  for (const bool kill : {true, false}) {
+    const Workers cluster(3, {"secret=s", "min=3"});
+    std::vector<Process> all;
+    all.push_back(cluster.start(
+        0, {"join", "elastic:1", "barrier:a", "input", "announce", "leave:5"}));
+    for (int i = 1; i < 3; ++i) {
+      all.push_back(cluster.start(
+          i, {"join", "elastic:1", "barrier:a", "wait", "shrink", "barrier:b",
+              "wait", "shrink", "barrier:c", "leave"}));
+    }
+    for (Process& p : all) EXPECT_EQ(p.line("barrier"), "barrier");
+    if (kill) {
+      all[0].signal(SIGKILL);
+    } else {
+      all[0].go();
+    }
+    all[0].end();
+    for (int i = 1; i < 3; ++i) {
+      const std::string why = all[i].line("failed");
+      EXPECT_NE(why.find(cluster.name(0)), std::string::npos) << why;
+      EXPECT_NE(why.find(kill ? "was lost" : "was told to end"),
+                std::string::npos)
+          << why;
+      EXPECT_EQ(all[i].line("joined"),
+                "joined 2 rank " + std::to_string(i - 1) + " of 2");
+      EXPECT_EQ(all[i].line("barrier"), "barrier");
+    }
+    Process back = cluster.start(0, {"join", "barrier:c", "leave"});
+    for (int i = 1; i < 3; ++i) {
+      const std::string why = all[i].line("failed");
+      EXPECT_NE(why.find(cluster.name(0) + " changes the cluster: it joins"),
+                std::string::npos)
+          << why;
+      EXPECT_EQ(all[i].line("joined"),
+                "joined 3 rank " + std::to_string(i) + " of 3");
+    }
+    EXPECT_EQ(back.line("joined"), "joined 3 rank 0 of 3");
+    for (Process* p : {&all[1], &all[2], &back}) {
+      EXPECT_EQ(p->line("leave"), "leave");
+    }
+  }
+}
+
 TEST(Processes, OfAnElasticJobComeAndGo) {
   const Workers cluster(3, {"secret=s", "elastic=worker"});
   Process head = cluster.start(0, {"join", "call:worker:1/sleep", "input",

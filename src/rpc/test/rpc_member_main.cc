@@ -99,6 +99,7 @@ struct Program {
     o.dead_after_seconds = std::atof(option("dead", "10").c_str());
     o.join_timeout_seconds = std::atof(option("timeout", "60").c_str());
     if (options.contains("elastic")) o.elastic_jobs = {options["elastic"]};
+    o.min_tasks = std::atoi(option("min", "0").c_str());
     if (options.contains("tls")) {
       const std::string folder = options["tls"] + "/";
       o.tls_ca = o.tls_certificate = folder + "cert.pem";
@@ -179,6 +180,10 @@ struct Program {
       return say("joined " + std::to_string(member->generation()) + " rank " +
                  std::to_string(member->rank()) + " of " +
                  std::to_string(member->num_ranks()));
+    } else if (name == "elastic") {
+      member->set_elastic(std::atoi(argument.c_str()), 0);
+    } else if (name == "announce") {
+      member->announce_end();
     } else if (name == "leave") {
       member->leave(argument.empty() ? 100 : std::atof(argument.c_str()));
     } else if (name == "die") {
