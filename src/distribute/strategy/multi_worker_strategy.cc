@@ -195,7 +195,9 @@ void MultiWorkerMirroredStrategy::elastic(const std::function<void()>& train,
                                           ElasticOptions o, Site site) const {
   const std::string call = "elastic" + where_text(nullptr, site);
   const auto m = member();
-  const int places = m ? static_cast<int>(m->spec().ranks().size()) : 1;
+  // Alone there is nobody to wait for.
+  const int places =
+      m ? static_cast<int>(m->spec().ranks().size()) : std::max(o.min, 1);
   if (o.min < 1 || o.min > places || o.max < 0 ||
       (o.max > 0 && o.max < o.min) || o.steps_per_copy < 1 ||
       o.most_restarts < 0 || !(o.timeout_seconds > 0)) {
