@@ -32,13 +32,14 @@ def digits(tmp_path_factory):
 
 @pytest.fixture
 def run_script(tmp_path, digits):
-    """Runs a text under `python -m berth --own-keras` in a process of its own; returns it, ended."""
-    def run(text, simulate="", timeout=120, **environment):
+    """Runs a text under `python -m berth` in a process of its own, with berth.keras unless own_keras is False; returns it, ended."""
+    def run(text, simulate="", timeout=120, own_keras=True, **environment):
         path = tmp_path / "script.py"
         path.write_text(text)
         env = {**os.environ, "BERTH_DATA": digits, "BERTH_SIM": simulate, **environment}
         if not simulate:
             env.pop("BERTH_SIM")
-        return subprocess.run([sys.executable, "-m", "berth", "--own-keras", str(path)], env=env, text=True,
+        options = ["--own-keras"] if own_keras else []
+        return subprocess.run([sys.executable, "-m", "berth", *options, str(path)], env=env, text=True,
                               capture_output=True, timeout=timeout, cwd=tmp_path)
     return run

@@ -1,4 +1,5 @@
 """The Python blocks of the documentation run."""
+import importlib.util
 import os
 import re
 
@@ -25,7 +26,10 @@ BLOCKS = [(page, n, text) for page in PAGES for n, text in enumerate(blocks_of(p
 
 @pytest.mark.parametrize("page, number, text", BLOCKS, ids=[f"{p}-{n}" for p, n, _ in BLOCKS])
 def test_blocks_of_pages_run(run_script, page, number, text):
-    done = run_script(text, PAGES[page])
+    of_the_package = "keras.distribution" in text  # what berth.keras lacks
+    if of_the_package and importlib.util.find_spec("keras") is None:
+        pytest.skip("Keras is not installed")
+    done = run_script(text, PAGES[page], own_keras=not of_the_package)
     assert done.returncode == 0, done.stderr
     if "the loss fell" in text:
         assert "the loss fell: True\n" in done.stdout
