@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "backends/opencl/cl_queue.h"
+#include "backends/opencl/cl_turn.h"
 #include "berth/errors.h"
 
 namespace berth::opencl {
@@ -24,7 +25,8 @@ T info(cl_device_id device, cl_device_info what) {
 // The arguments of a cl_kernel are its state, so each recipe has its own.
 class ClKernel final : public gpu::Kernel {
  public:
-  ClKernel(cl_program program, const char* name) {
+  ClKernel(cl_program program, cl_device_id device, const char* name)
+      : turn_(turn_of(device, name)) {
     cl_int error = CL_SUCCESS;
     kernel_ = clCreateKernel(program, name, &error);
     if (error != CL_SUCCESS) {
@@ -59,7 +61,7 @@ class ClKernel final : public gpu::Kernel {
       at += is_address ? 2 : 1;
     }
     version_ = version;
-    q.launch(kernel_, grid);
+    q.launch(kernel_, grid, turn_);
   }
 
  private:
@@ -88,6 +90,7 @@ class ClKernel final : public gpu::Kernel {
   }
 
   std::mutex mutex_;
+  Turn* const turn_;
   cl_kernel kernel_ = nullptr;
   // The current values of the arguments, and the memory version at that time:
   // drivers take longer to set an argument than this comparison does.
@@ -97,16 +100,18 @@ class ClKernel final : public gpu::Kernel {
 
 class ClModule final : public gpu::Module {
  public:
-  explicit ClModule(cl_program program) : program_(program) {}
+  ClModule(cl_program program, cl_device_id device)
+      : program_(program), device_(device) {}
   ~ClModule() override { clReleaseProgram(program_); }
   ClModule(const ClModule&) = delete;
   ClModule& operator=(const ClModule&) = delete;
   std::unique_ptr<gpu::Kernel> kernel(const char* name) override {
-    return std::make_unique<ClKernel>(program_, name);
+    return std::make_unique<ClKernel>(program_, device_, name);
   }
 
  private:
   const cl_program program_;
+  const cl_device_id device_;
 };
 
 // Memory that the driver allocates for fast copies, mapped permanently.
@@ -244,7 +249,7 @@ std::unique_ptr<gpu::Module> ClCard::compile(const std::string& text) {
   const cl_program program =
       clCreateProgramWithSource(context_, 1, &source, nullptr, &error);
   check(error, "clCreateProgramWithSource");
-  auto module = std::make_unique<ClModule>(program);
+  auto module = std::make_unique<ClModule>(program, device_);
   const auto single =
       info<cl_device_fp_config>(device_, CL_DEVICE_SINGLE_FP_CONFIG);
   const std::string options =

@@ -91,15 +91,26 @@ ClQueue::~ClQueue() {
   clReleaseCommandQueue(queue_);
 }
 
-void ClQueue::launch(cl_kernel kernel, const gpu::Grid& grid) {
+void ClQueue::launch(cl_kernel kernel, const gpu::Grid& grid, Turn* turn) {
   const size_t local[3] = {grid.items, 1, 1};
   const size_t global[3] = {size_t{grid.groups[0]} * grid.items, grid.groups[1],
                             grid.groups[2]};
   const cl_uint axes = grid.groups[2] > 1 ? 3 : grid.groups[1] > 1 ? 2 : 1;
-  check(clEnqueueNDRangeKernel(queue_, kernel, axes, nullptr, global, local, 0,
-                               nullptr, nullptr),
-        "clEnqueueNDRangeKernel");
   ++appended_;
+  const auto append = [&](cl_uint waits, const cl_event* for_events,
+                          cl_event* event) {
+    check(clEnqueueNDRangeKernel(queue_, kernel, axes, nullptr, global, local,
+                                 waits, for_events, event),
+          "clEnqueueNDRangeKernel");
+  };
+  if (turn == nullptr) return append(0, nullptr, nullptr);
+  const std::lock_guard lock(turn->mutex);
+  const bool waits = turn->last != nullptr && turn->queue != this;
+  cl_event event = nullptr;
+  append(waits ? 1 : 0, waits ? &turn->last : nullptr, &event);
+  if (turn->last != nullptr) clReleaseEvent(turn->last);
+  turn->last = event;
+  turn->queue = this;
 }
 
 void ClQueue::copy(const Copy& copy) {

@@ -1,6 +1,10 @@
 // What programs see of a GPU: limits and their errors, ops that it lacks,
 // batches that wait on it.
 
+#include <fmt/format.h>
+
+#include <thread>
+
 #include "backends/opencl/opencl_testing.h"
 #include "base/fresh_process_testing.h"
 #include "berth/berth.h"
@@ -29,7 +33,7 @@ std::string out_of_memory(const char* where, int64_t floats) {
 void limits() {
   config::set_logical_device_configuration(
       config::list_physical_devices("GPU")[0],
-      {{.memory_limit_mb = 32}, {.memory_limit_mb = 16}});
+      {{.memory_limit_mb = 256}, {.memory_limit_mb = 16}});
   check(config::get_memory_info("/GPU:1").limit_bytes == size_t{16} << 20,
         "the limit of the second part");
   const auto made = [](const char* name, int64_t mb) {
@@ -52,6 +56,30 @@ void limits() {
 
 TEST_F(Users, AreToldWhoHoldsTheMemoryOfAPartThatIsFull) {
   IN_A_FRESH_PROCESS(limits());
+}
+
+// Each part of the device has a queue: all run one kernel, whose grid grows.
+void growing_grids() {
+  config::set_logical_device_configuration(
+      config::list_physical_devices("GPU")[0],
+      std::vector<config::LogicalDeviceConfiguration>(4,
+                                                      {.memory_limit_mb = 256}));
+  std::vector<std::thread> parts;
+  for (int part = 0; part < 4; ++part) {
+    parts.emplace_back([part] {
+      const auto on = device(fmt::format("/GPU:{}", part));
+      for (int64_t i = 1; i <= 300; ++i) {
+        const int64_t n = 256 * (i + part);
+        const Tensor y = math::sin(zeros({n})) + 1.0f;
+        if (i % 8 == 0) check(y.to_vector<float>().back() == 1, "its last");
+      }
+    });
+  }
+  for (std::thread& t : parts) t.join();
+}
+
+TEST_F(Users, RunOneKernelFromManyQueues) {
+  IN_A_FRESH_PROCESS(growing_grids());
 }
 
 void an_op_that_gpus_lack() {
