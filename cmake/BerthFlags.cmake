@@ -35,6 +35,9 @@ function(berth_flags target)
   elseif(BERTH_UNITY)  # GCC takes a source of a unity build for a header
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # collects garbage from 0.5 GB on: a sixth of the time
+    target_compile_options(${target} PRIVATE --param=ggc-min-heapsize=524288)
+  endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
     # It takes what immortal() returns for a part of its argument.
     target_compile_options(${target} PRIVATE -Wno-dangling-reference)

@@ -1,11 +1,12 @@
 # A module is a folder of src/: its sources go into libberth.so, its *_test.cc files into one test
 # program. Sources are globbed so that adding a file never touches CMake.
 #
-# Sources of one module are compiled a few at a time (a unity build), since a third of the time is
-# headers: names in anonymous namespaces differ within a module. -DBERTH_UNITY=OFF compiles one by
-# one, which is quicker when the same few files are edited again and again.
+# Sources of one module are compiled together (a unity build): most of the time goes to headers and
+# to templates that each of them would compile again. Names in anonymous namespaces differ within a
+# module. -DBERTH_UNITY_SOURCES=8, or -DBERTH_UNITY=OFF, is quicker when the same few files are
+# edited again and again.
 option(BERTH_UNITY "Compile several sources of a module at once" ON)
-set(BERTH_UNITY_SOURCES 8 CACHE STRING "How many sources are compiled at once")
+set(BERTH_UNITY_SOURCES 45 CACHE STRING "How many sources are compiled at once, at most on average")
 
 # berth_unity(TARGET NAME SOURCES...): groups NAME_0, NAME_1, ... A source's group follows from its
 # name and a power of two, so that a new file leaves the other groups, and what a compiler cache
@@ -17,7 +18,7 @@ function(berth_unity target name)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   list(LENGTH ARGN count)
   set(groups 1)
-  math(EXPR enough "${count} * 4 / (${BERTH_UNITY_SOURCES} * 5)")
+  math(EXPR enough "(${count} + ${BERTH_UNITY_SOURCES} - 1) / ${BERTH_UNITY_SOURCES}")
   while(groups LESS enough)
     math(EXPR groups "${groups} * 2")
   endwhile()

@@ -3,9 +3,14 @@
 #ifndef BERTH_OPS_ARRAY_UTIL_H_
 #define BERTH_OPS_ARRAY_UTIL_H_
 
+#include <fmt/format.h>
+
 #include <initializer_list>
+#include <string>
 #include <vector>
 
+#include "berth/errors.h"
+#include "op/device_scope.h"
 #include "ops/op_call.h"
 
 namespace berth {
@@ -15,6 +20,12 @@ namespace berth {
 Tensor call_checked(const OpDef& op, Site site,
                     std::initializer_list<const Tensor*> in,
                     const Attrs* attrs = nullptr);
+
+// Throws Error: what a public function got wrong, and the user's line.
+template <class Error = errors::InvalidArgument>
+[[noreturn]] void refuse(const char* function, const std::string& message) {
+  throw Error(fmt::format("{}: {}{}", function, message, where_text()));
+}
 
 // Returns `t` under the shape of `like`; shares the bytes.
 Tensor reshape_like(const Tensor& t, const Tensor& like);

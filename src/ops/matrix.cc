@@ -10,7 +10,6 @@
 #include "berth/ops/array.h"
 #include "berth/ops/linalg.h"
 #include "berth/ops/math.h"
-#include "op/device_scope.h"
 #include "ops/array_util.h"
 
 namespace berth {
@@ -32,18 +31,14 @@ Tensor band(int64_t rows, int64_t columns, int64_t low, int64_t high) {
                            math::less_equal(difference, at(high), {}), {});
 }
 
-template <class Error = errors::InvalidArgument>
-[[noreturn]] void fail(const char* what, const std::string& message) {
-  throw Error(fmt::format("{}: {}{}", what, message, where_text()));
-}
-
 // The two last dimensions of a matrix; they must be known.
 std::pair<int64_t, int64_t> sides_of(const Tensor& x, const char* what) {
   const Shape& s = x.shape();
   if (s.rank() < 2 || s[s.rank() - 1] < 0 || s[s.rank() - 2] < 0) {
-    fail(what, fmt::format("the tensor is {}; expected rank 2 or more and two "
-                           "known last dimensions",
-                           s.str()));
+    refuse(what,
+           fmt::format("the tensor is {}; expected rank 2 or more and two "
+                       "known last dimensions",
+                       s.str()));
   }
   return {s[s.rank() - 2], s[s.rank() - 1]};
 }
@@ -57,8 +52,8 @@ Tensor eye(int64_t rows, int64_t columns, const Shape& batch, DType dtype,
   set_site(site);
   if (columns == -1) columns = rows;
   if (rows < 0 || columns < 0) {
-    fail("eye",
-         fmt::format("{} rows, {} columns; expected 0 or more", rows, columns));
+    refuse("eye", fmt::format("{} rows, {} columns; expected 0 or more", rows,
+                              columns));
   }
   const Tensor one = math::cast(band(rows, columns, 0, 0), dtype, {});
   if (batch.rank() == 0) return one;
@@ -78,7 +73,7 @@ Tensor repeat(const Tensor& x, int64_t repeats, std::optional<int64_t> axis,
               Site site) {
   set_site(site);
   if (repeats < 0) {
-    fail("repeat", fmt::format("{} repeats; expected 0 or more", repeats));
+    refuse("repeat", fmt::format("{} repeats; expected 0 or more", repeats));
   }
   const Tensor of = axis ? x : reshape(x, {-1}, site);
   const int at = normalize_axis(axis.value_or(0), of.rank(), "repeat");
@@ -88,8 +83,8 @@ Tensor repeat(const Tensor& x, int64_t repeats, std::optional<int64_t> axis,
   if (merged[at] < 0) {
     merged[at] = kUnknownDim;
   } else if (__builtin_mul_overflow(merged[at], repeats, &merged[at])) {
-    fail("repeat", fmt::format("{} repeats of {} are too many", repeats,
-                               of.shape().str()));
+    refuse("repeat", fmt::format("{} repeats of {} are too many", repeats,
+                                 of.shape().str()));
   }
   return reshape(tile(expand_dims(of, at + 1, site), multiples, site), merged,
                  site);
@@ -100,17 +95,19 @@ Tensor repeat(const Tensor& x, const Ints& repeats, int64_t axis, Site site) {
   const int at = normalize_axis(axis, x.rank(), "repeat");
   const int64_t dim = x.shape()[at];
   if (dim >= 0 && dim != static_cast<int64_t>(repeats.size())) {
-    fail("repeat", fmt::format("{} numbers of repeats; expected {}, the length "
-                               "of axis {} of {}",
-                               repeats.size(), dim, at, x.shape().str()));
+    refuse("repeat",
+           fmt::format("{} numbers of repeats; expected {}, the length "
+                       "of axis {} of {}",
+                       repeats.size(), dim, at, x.shape().str()));
   }
   Ints places;
   for (size_t i = 0; i < repeats.size(); ++i) {
     if (repeats[i] < 0) {
-      fail("repeat", fmt::format("{} repeats; expected 0 or more", repeats[i]));
+      refuse("repeat",
+             fmt::format("{} repeats; expected 0 or more", repeats[i]));
     }
     if (repeats[i] > INT32_MAX - static_cast<int64_t>(places.size())) {
-      fail("repeat", fmt::format("more than {} elements", INT32_MAX));
+      refuse("repeat", fmt::format("more than {} elements", INT32_MAX));
     }
     places.insert(places.end(), static_cast<size_t>(repeats[i]),
                   static_cast<int64_t>(i));
@@ -122,13 +119,13 @@ Tensor repeat(const Tensor& x, const Ints& repeats, int64_t axis, Site site) {
 Tensors meshgrid(const Tensors& x, const std::string& indexing, Site site) {
   set_site(site);
   if (indexing != "xy" && indexing != "ij") {
-    fail("meshgrid",
-         fmt::format("indexing is '{}'; expected 'xy' or 'ij'", indexing));
+    refuse("meshgrid",
+           fmt::format("indexing is '{}'; expected 'xy' or 'ij'", indexing));
   }
   const int n = static_cast<int>(x.size());
   if (n > kMaxRank) {
-    fail("meshgrid",
-         fmt::format("{} tensors; expected at most {}", n, kMaxRank));
+    refuse("meshgrid",
+           fmt::format("{} tensors; expected at most {}", n, kMaxRank));
   }
   const auto axis_of = [&](int i) {
     return indexing == "xy" && n >= 2 && i < 2 ? 1 - i : i;
@@ -138,8 +135,8 @@ Tensors meshgrid(const Tensors& x, const std::string& indexing, Site site) {
   Tensors along;
   for (int i = 0; i < n; ++i) {
     if (x[i].rank() != 1) {
-      fail("meshgrid", fmt::format("tensor {} is {}; expected rank 1", i,
-                                   x[i].shape().str()));
+      refuse("meshgrid", fmt::format("tensor {} is {}; expected rank 1", i,
+                                     x[i].shape().str()));
     }
     Tensor t = x[i];
     for (int d = 0; d < n; ++d) {
@@ -159,7 +156,7 @@ Tensor sequence_mask(const Tensor& lengths, std::optional<int64_t> maxlen,
                      Site site) {
   set_site(site);
   if (!maxlen && (lengths.is_symbolic() || tracing())) {
-    fail<Untraceable<errors::InvalidArgument>>(
+    refuse<Untraceable<errors::InvalidArgument>>(
         "sequence_mask",
         "the largest length is not known in a trace; expected maxlen");
   }
@@ -180,9 +177,9 @@ Tensor diag(const Tensor& x, int64_t k, Site site) {
   const int rank = x.rank();
   const int64_t n = rank == 0 ? -1 : x.shape()[rank - 1];
   if (n < 0 || std::abs(k) > (int64_t{1} << 31)) {
-    fail("diag", fmt::format("the diagonals are {}, k is {}; expected rank 1 "
-                             "or more and a known length",
-                             x.shape().str(), k));
+    refuse("diag", fmt::format("the diagonals are {}, k is {}; expected rank 1 "
+                               "or more and a known length",
+                               x.shape().str(), k));
   }
   const int64_t all = n + std::abs(k);
   // Row r of diagonal k shows element r above the main one, r + k below it.
@@ -197,8 +194,8 @@ Tensor diag_part(const Tensor& x, int64_t k, Site site) {
   set_site(site);
   const auto [m, n] = sides_of(x, "diag_part");
   if ((k > 0 && k > n) || (k < 0 && -k > m)) {
-    fail("diag_part",
-         fmt::format("k is {}; expected a diagonal of {}", k, x.shape().str()));
+    refuse("diag_part", fmt::format("k is {}; expected a diagonal of {}", k,
+                                    x.shape().str()));
   }
   const int64_t length = std::max<int64_t>(
       0, std::min(m + std::min<int64_t>(k, 0), n - std::max<int64_t>(k, 0)));
@@ -236,9 +233,9 @@ Tensor trace(const Tensor& x, Site site) {
 Tensor matrix_transpose(const Tensor& x, Site site) {
   set_site(site);
   if (x.rank() < 2) {
-    fail("matrix_transpose", fmt::format("the tensor is {}; expected rank 2 "
-                                         "or more",
-                                         x.shape().str()));
+    refuse("matrix_transpose", fmt::format("the tensor is {}; expected rank 2 "
+                                           "or more",
+                                           x.shape().str()));
   }
   Ints perm;
   for (int i = 0; i < x.rank(); ++i) perm.push_back(i);

@@ -10,7 +10,6 @@
 #include "berth/ops/array.h"
 #include "berth/ops/indexing.h"
 #include "berth/ops/math.h"
-#include "op/device_scope.h"
 #include "ops/array_util.h"
 #include "ops/families.h"
 
@@ -38,18 +37,13 @@ Tensor counts(const Tensor& ids, int64_t num, const Tensor& result) {
   return with_rank_of(n, result);
 }
 
-template <class Error = errors::InvalidArgument>
-[[noreturn]] void fail(const char* what, const std::string& message) {
-  throw Error(fmt::format("{}: {}{}", what, message, where_text()));
-}
-
 // The number of segments of ids in ascending order.
 int64_t count_segments(const char* what, const Tensor& ids,
                        const SegmentOptions& o, Site site) {
   set_site(site);
   if (o.num_segments) return *o.num_segments;
   if (ids.is_symbolic() || tracing()) {
-    fail<Untraceable<errors::InvalidArgument>>(
+    refuse<Untraceable<errors::InvalidArgument>>(
         what,
         "the number of segments depends on values, which a traced function "
         "does not have; expected num_segments");
@@ -57,10 +51,11 @@ int64_t count_segments(const char* what, const Tensor& ids,
   const std::vector<int64_t> all = ids.to_vector<int64_t>();
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i] >= (i == 0 ? 0 : all[i - 1])) continue;
-    fail(what, fmt::format("segment id {} at place {} is smaller than the one "
-                           "before it; expected ascending ids from 0 on, or "
-                           "write unsorted_{}",
-                           all[i], i, what));
+    refuse(what,
+           fmt::format("segment id {} at place {} is smaller than the one "
+                       "before it; expected ascending ids from 0 on, or "
+                       "write unsorted_{}",
+                       all[i], i, what));
   }
   return all.empty() ? 0 : all.back() + 1;
 }
@@ -124,8 +119,8 @@ Tensor segment_max(const Tensor& data, const Tensor& ids,
 Tensor bincount(const Tensor& x, const BincountOptions& o, Site site) {
   set_site(site);
   if (!(kIndexTypes & dtype_bit(x.dtype()))) {
-    fail("bincount",
-         fmt::format("x is {}; expected int32 or int64", name_of(x.dtype())));
+    refuse("bincount",
+           fmt::format("x is {}; expected int32 or int64", name_of(x.dtype())));
   }
   const Tensor weights =
       o.weights.defined() ? o.weights : ones_like(math::cast(x, o.dtype, {}));
@@ -133,7 +128,7 @@ Tensor bincount(const Tensor& x, const BincountOptions& o, Site site) {
   int64_t num = 0;
   if (x.is_symbolic() || tracing()) {
     if (!o.maxlength) {
-      fail<Untraceable<errors::InvalidArgument>>(
+      refuse<Untraceable<errors::InvalidArgument>>(
           "bincount",
           "the largest number is not known in a trace; expected maxlength");
     }
@@ -142,7 +137,7 @@ Tensor bincount(const Tensor& x, const BincountOptions& o, Site site) {
     num = o.minlength;
     for (const int64_t v : x.to_vector<int64_t>()) {
       if (v < 0) {
-        fail("bincount", fmt::format("x holds {}; expected 0 or more", v));
+        refuse("bincount", fmt::format("x holds {}; expected 0 or more", v));
       }
       num = std::max(num, v == INT64_MAX ? v : v + 1);
     }
@@ -161,10 +156,10 @@ Tensor histogram_fixed_width(const Tensor& values, double low, double high,
   set_site(site);
   if (!(low < high) || !std::isfinite(high - low) || nbins < 1 ||
       nbins > INT32_MAX) {
-    fail("histogram_fixed_width",
-         fmt::format("{} parts of [{}, {}]; expected finite low < high and "
-                     "at least 1 part",
-                     nbins, low, high));
+    refuse("histogram_fixed_width",
+           fmt::format("{} parts of [{}, {}]; expected finite low < high and "
+                       "at least 1 part",
+                       nbins, low, high));
   }
   const Tensor parts = (math::cast(values, float64, {}) - low) *
                        (static_cast<double>(nbins) / (high - low));

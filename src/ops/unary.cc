@@ -68,7 +68,7 @@ namespace {
 
 using std::numbers::pi;
 
-struct Function {
+struct UnaryFunction {
   const char* name;
   DTypeSet types;
   GradientFn gradient;  // null: not differentiable
@@ -82,7 +82,7 @@ Tensor square(const Tensor& x) { return math::square(x, {}); }
 Tensor sqrt(const Tensor& x) { return math::sqrt(x, {}); }
 Tensor exp(const Tensor& x) { return math::exp(x, {}); }
 
-constexpr Function kFunctions[] = {
+constexpr UnaryFunction kUnaryFunctions[] = {
     {"Ceil", kRealFloats, &no_slope, "The least whole number >= x."},
     {"Round", kRealNumbers, &no_slope,
      "The nearest whole number, of two the even one."},
@@ -198,7 +198,7 @@ constexpr Function kFunctions[] = {
     {"Invert", kEveryInteger, nullptr, "Every bit flipped."},
 };
 
-constexpr Function kPredicates[] = {
+constexpr UnaryFunction kPredicates[] = {
     {"IsNan", kRealFloats, nullptr, "True for NaN."},
     {"IsInf", kRealFloats, nullptr, "True for inf and -inf."},
     {"IsFinite", kRealFloats, nullptr, "True but for NaN, inf and -inf."},
@@ -207,12 +207,12 @@ constexpr Function kPredicates[] = {
 }  // namespace
 
 void register_unary_ops(OpRegistry& r) {
-  for (const Function& f : kFunctions) {
+  for (const UnaryFunction& f : kUnaryFunctions) {
     OpBuilder op = r.op(f.name);
     op.input("x", f.types).output("y").elementwise().doc(f.doc);
     f.gradient ? op.gradient(f.gradient) : op.not_differentiable();
   }
-  for (const Function& f : kPredicates) {
+  for (const UnaryFunction& f : kPredicates) {
     r.op(f.name)
         .input("x", f.types)
         .output("y")

@@ -15,8 +15,8 @@ namespace berth::cpu {
 
 namespace {
 
-constexpr int64_t kPanel = 32;  // columns of a panel
-constexpr int64_t kBlock = 16;  // units: two panels of two gates each
+constexpr int64_t kPanelColumns = 32;  // columns of a panel
+constexpr int64_t kBlock = 16;         // units: two panels of two gates each
 // Floats between the rows that a product reads, so that rows with a length of a
 // power of two do not map to the same sets of the first-level cache.
 constexpr int64_t kGap = 16;
@@ -63,7 +63,7 @@ class LstmKernel : public Prepared {
   // Panels, two alternating states, and a tile of gates per part.
   size_t scratch_bytes() const override {
     return float_bytes(panels() + 2 * cut_.n * state_row() +
-                       cut_.parts * cut_.n * 2 * kPanel);
+                       cut_.parts * cut_.n * 2 * kPanelColumns);
   }
 
   void run(const KernelCall& call) const override {
@@ -77,14 +77,14 @@ class LstmKernel : public Prepared {
     }
     for (int64_t t = 0; t < cut_.t; ++t) {
       for_parts(call, cut_, [&](int part) {
-        float* tile = tiles + part * n * 2 * kPanel;
+        float* tile = tiles + part * n * 2 * kPanelColumns;
         for (int64_t b = cut_.begin(part); b < cut_.begin(part + 1); ++b) {
-          float* panel = scratch + b * 2 * kPanel * u;
+          float* panel = scratch + b * 2 * kPanelColumns * u;
           if (t == 0) pack(call.in[1].as<float>(), b * kBlock, panel);
           const float* h = states[t & 1];
           for (int64_t half = 0; half < 2; ++half) {
-            loops().panel_gemm(n, u, h, row, panel + half * kPanel * u,
-                               tile + half * kPanel, 2 * kPanel);
+            loops().panel_gemm(n, u, h, row, panel + half * kPanelColumns * u,
+                               tile + half * kPanelColumns, 2 * kPanelColumns);
           }
           step(call, t, b * kBlock, tile, h, states[1 - (t & 1)]);
         }
@@ -99,16 +99,16 @@ class LstmKernel : public Prepared {
   }
 
  private:
-  int64_t panels() const { return cut_.blocks * 2 * kPanel * cut_.u; }
+  int64_t panels() const { return cut_.blocks * 2 * kPanelColumns * cut_.u; }
   int64_t state_row() const { return cut_.u + kGap; }
 
   // Packs two panels [u, 32], gates i, f and gates g, o, from unit `first` on.
   void pack(const float* kernel, int64_t first, float* panel) const {
     const int64_t u = cut_.u, width = std::min(kBlock, u - first);
     for (int64_t gate = 0; gate < 4; ++gate) {
-      float* to = panel + gate / 2 * kPanel * u + gate % 2 * kBlock;
+      float* to = panel + gate / 2 * kPanelColumns * u + gate % 2 * kBlock;
       const float* from = kernel + gate * u + first;
-      for (int64_t k = 0; k < u; ++k, to += kPanel, from += 4 * u) {
+      for (int64_t k = 0; k < u; ++k, to += kPanelColumns, from += 4 * u) {
         std::memcpy(to, from, float_bytes(width));
         std::memset(to + width, 0, float_bytes(kBlock - width));
       }
@@ -127,7 +127,7 @@ class LstmKernel : public Prepared {
       s.mask_row = cut_.t;
     }
     s.product = tile;
-    s.product_row = 2 * kPanel;
+    s.product_row = 2 * kPanelColumns;
     s.product_gate = kBlock;
     s.parts = call.in[0].as<float>() + t * 4 * u + first;
     s.parts_row = s.gates_row = 4 * row;
@@ -152,12 +152,12 @@ class LstmKernel : public Prepared {
 class LstmGradKernel : public Prepared {
  public:
   LstmGradKernel(int64_t n, int64_t t, int64_t u, int slices)
-      : cut_(n, t, u, kPanel, slices) {}
+      : cut_(n, t, u, kPanelColumns, slices) {}
 
   // Panels, the gates' gradients of two steps, dh, dc, and a tile per part.
   size_t scratch_bytes() const override {
     return float_bytes(panels() + 2 * cut_.n * (dz_row() + cut_.u) +
-                       cut_.parts * cut_.n * kPanel);
+                       cut_.parts * cut_.n * kPanelColumns);
   }
 
   void run(const KernelCall& call) const override {
@@ -171,14 +171,14 @@ class LstmGradKernel : public Prepared {
     for (int64_t t = cut_.t - 1; t >= -1; --t) {
       const bool behind = t + 1 < cut_.t;
       for_parts(call, cut_, [&](int part) {
-        float* tile = tiles + part * n * kPanel;
+        float* tile = tiles + part * n * kPanelColumns;
         for (int64_t b = cut_.begin(part); b < cut_.begin(part + 1); ++b) {
-          const int64_t first = b * kPanel;
+          const int64_t first = b * kPanelColumns;
           float* panel = scratch + first * 4 * u;
           if (!behind) pack(call.in[2].as<float>(), first, panel);
           if (behind) {
             loops().panel_gemm(n, 4 * u, dz[(t + 1) & 1], dz_row(), panel, tile,
-                               kPanel);
+                               kPanelColumns);
           }
           if (t >= 0) {
             step(call, t, first, behind ? tile : nullptr, dh, dc, dz[t & 1]);
@@ -191,15 +191,16 @@ class LstmGradKernel : public Prepared {
   }
 
  private:
-  int64_t panels() const { return cut_.blocks * kPanel * 4 * cut_.u; }
+  int64_t panels() const { return cut_.blocks * kPanelColumns * 4 * cut_.u; }
   int64_t dz_row() const { return 4 * cut_.u + kGap; }
 
   // Packs a panel [4 u, 32]: the rows of the units from `first`, as columns.
   void pack(const float* kernel, int64_t first, float* panel) const {
-    const int64_t u = cut_.u, width = std::min(kPanel, u - first);
-    if (width < kPanel) std::memset(panel, 0, float_bytes(4 * u * kPanel));
+    const int64_t u = cut_.u, width = std::min(kPanelColumns, u - first);
+    if (width < kPanelColumns)
+      std::memset(panel, 0, float_bytes(4 * u * kPanelColumns));
     loops().transpose(kernel + first * 4 * u, width, 4 * u, 4 * u, panel,
-                      kPanel);
+                      kPanelColumns);
   }
 
   void step(const KernelCall& call, int64_t t, int64_t first,
@@ -207,7 +208,7 @@ class LstmGradKernel : public Prepared {
     const int64_t u = cut_.u, row = cut_.t * u;
     LstmBackStep s;
     s.rows = cut_.n;
-    s.units = std::min(kPanel, u - first);
+    s.units = std::min(kPanelColumns, u - first);
     s.gate = u;
     if (call.num_in == 7) {
       s.mask = call.in[6].as<float>() + t;
@@ -221,7 +222,7 @@ class LstmGradKernel : public Prepared {
     s.c = t == 0 ? call.in[3].as<float>() + first : s.cells - u;
     s.c_row = t == 0 ? u : row;
     s.product = product;
-    s.product_row = kPanel;
+    s.product_row = kPanelColumns;
     s.dh = dh + first;
     s.dc = dc + first;
     s.dh_row = u;
@@ -234,12 +235,12 @@ class LstmGradKernel : public Prepared {
   // Computes the gradients of the initial states.
   void finish(const KernelCall& call, int64_t first, const float* product,
               const float* dh, const float* dc) const {
-    const int64_t u = cut_.u, width = std::min(kPanel, u - first);
+    const int64_t u = cut_.u, width = std::min(kPanelColumns, u - first);
     for (int64_t i = 0; i < cut_.n; ++i) {
       float* to = call.out[1].as<float>() + i * u + first;
       const float* kept = dh + i * u + first;
       for (int64_t j = 0; j < width; ++j) {
-        to[j] = product ? kept[j] + product[i * kPanel + j] : kept[j];
+        to[j] = product ? kept[j] + product[i * kPanelColumns + j] : kept[j];
       }
       std::memcpy(call.out[2].as<float>() + i * u + first, dc + i * u + first,
                   float_bytes(width));

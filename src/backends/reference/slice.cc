@@ -11,16 +11,16 @@ namespace berth::reference {
 namespace {
 
 // The positions of a slice in the full array.
-struct Places {
+struct StridedPlaces {
   Shape shape;  // of the slice, including axes that an index drops
   std::array<int64_t, kMaxRank> strides{};
   int64_t start = 0;
 };
 
-Places strided_places(const KernelCall& c, const Shape& full) {
+StridedPlaces strided_places(const KernelCall& c, const Shape& full) {
   const auto axes = slice_axes(*c.op, c.attrs, full);
   const auto own = dense_strides(full);
-  Places p;
+  StridedPlaces p;
   for (int i = 0; i < full.rank(); ++i) {
     p.shape.push_back(axes[i].size);
     p.strides[i] = axes[i].stride * own[i];
@@ -29,7 +29,7 @@ Places strided_places(const KernelCall& c, const Shape& full) {
   return p;
 }
 
-void take(const KernelCall& c, const Places& p) {
+void take_strided(const KernelCall& c, const StridedPlaces& p) {
   with_storage(c.in[0].dtype, [&]<class T>(T) {
     const T* x = c.in[0].as<T>();
     T* y = c.out[0].as<T>();
@@ -40,20 +40,20 @@ void take(const KernelCall& c, const Places& p) {
 
 void slice(const KernelCall& c) {
   const auto& begin = c.attr<std::vector<int64_t>>("begin");
-  Places p;
+  StridedPlaces p;
   p.shape = *c.out[0].shape;
   p.strides = dense_strides(*c.in[0].shape);
   for (size_t i = 0; i < begin.size(); ++i) p.start += begin[i] * p.strides[i];
-  take(c, p);
+  take_strided(c, p);
 }
 
 void strided_slice(const KernelCall& c) {
-  take(c, strided_places(c, *c.in[0].shape));
+  take_strided(c, strided_places(c, *c.in[0].shape));
 }
 
 // Writes the elements of `part` into the slice of output 0.
 void put(const KernelCall& c, const View& part) {
-  const Places p = strided_places(c, *c.out[0].shape);
+  const StridedPlaces p = strided_places(c, *c.out[0].shape);
   with_storage(part.dtype, [&]<class T>(T) {
     const T* x = part.as<T>();
     T* y = c.out[0].as<T>();

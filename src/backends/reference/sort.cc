@@ -41,17 +41,17 @@ void order_row(const T* x, int64_t n, int64_t k, bool down, int32_t* order) {
   }
 }
 
-struct Rows {
+struct SortedRows {
   int64_t count, length;
 };
-Rows rows_of(const View& v) {
+SortedRows sorted_rows(const View& v) {
   const int last = v.shape->rank() - 1;
   return {product_of(*v.shape, 0, last), v.dim(last)};
 }
 
 void top_k(const KernelCall& c) {
-  const Rows rows = rows_of(c.in[0]);
-  const int64_t k = rows_of(c.out[0]).length;
+  const SortedRows rows = sorted_rows(c.in[0]);
+  const int64_t k = sorted_rows(c.out[0]).length;
   with_number(c.in[0].dtype, [&]<class T>(T) {
     Scratch<int32_t> order(static_cast<size_t>(rows.length));
     const T* x = c.in[0].as<T>();
@@ -68,7 +68,7 @@ void top_k(const KernelCall& c) {
 }
 
 void arg_sort(const KernelCall& c) {
-  const Rows rows = rows_of(c.in[0]);
+  const SortedRows rows = sorted_rows(c.in[0]);
   const bool down = c.attr<bool>("descending");
   with_number(c.in[0].dtype, [&]<class T>(T) {
     for (int64_t r = 0; r < rows.count; ++r) {
@@ -79,7 +79,7 @@ void arg_sort(const KernelCall& c) {
 }
 
 void sort(const KernelCall& c) {
-  const Rows rows = rows_of(c.in[0]);
+  const SortedRows rows = sorted_rows(c.in[0]);
   const bool down = c.attr<bool>("descending");
   with_number(c.in[0].dtype, [&]<class T>(T) {
     const auto n = static_cast<size_t>(rows.length);
@@ -94,7 +94,7 @@ void sort(const KernelCall& c) {
 }
 
 void in_top_k(const KernelCall& c) {
-  const Rows rows = rows_of(c.in[0]);
+  const SortedRows rows = sorted_rows(c.in[0]);
   const int64_t k = c.attr<int64_t>("k");
   with_floating(c.in[0].dtype, [&]<class T>(T) {
     for (int64_t r = 0; r < rows.count; ++r) {
@@ -117,7 +117,7 @@ void in_top_k(const KernelCall& c) {
 
 template <bool kUpper>
 void bound(const KernelCall& c) {
-  const Rows sorted = rows_of(c.in[0]), values = rows_of(c.in[1]);
+  const SortedRows sorted = sorted_rows(c.in[0]), values = sorted_rows(c.in[1]);
   with_number(c.in[0].dtype, [&]<class T>(T) {
     for (int64_t r = 0; r < values.count; ++r) {
       const T* begin = c.in[0].as<T>() + r * sorted.length;
