@@ -16,7 +16,7 @@ using namespace reference;  // NOLINT: loops and scratch memory
 
 namespace {
 
-constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
+constexpr double kEpsilonF64 = std::numeric_limits<double>::epsilon();
 constexpr int kSweeps = 60;
 
 size_t place(int64_t i) { return static_cast<size_t>(i); }
@@ -151,7 +151,7 @@ void svd_of(const KernelCall& c, int64_t b) {
       for (int64_t q = p + 1; q < n; ++q) {
         const double off = dot_columns(x, n, p, q);
         const double pp = dot_columns(x, n, p, p), qq = dot_columns(x, n, q, q);
-        if (std::abs(off) <= kEpsilon * std::sqrt(pp * qq)) continue;
+        if (std::abs(off) <= kEpsilonF64 * std::sqrt(pp * qq)) continue;
         const Turn t = jacobi_turn(pp, qq, off);
         turn_columns(&x, n, p, q, t.c, t.s);
         turn_columns(&v, n, p, q, t.c, t.s);
@@ -363,7 +363,7 @@ ComplexMatrix vector_of(const Matrix& a, int64_t n, Complex value) {
                        m.begin() + best * n);
       std::swap(x[place(p)], x[place(best)]);
       const Complex pivot =
-          m[place(p * n + p)] == 0.0 ? kEpsilon : m[place(p * n + p)];
+          m[place(p * n + p)] == 0.0 ? kEpsilonF64 : m[place(p * n + p)];
       for (int64_t i = 0; i < n; ++i) {
         if (i == p) continue;
         const Complex factor = m[place(i * n + p)] / pivot;
@@ -392,7 +392,7 @@ void eig_of(const KernelCall& c, int64_t b) {
   for (const double v : a) largest = std::max(largest, std::abs(v));
   for (int64_t k = n; k > 0; --k) {
     double beside = 1;
-    for (int step = 0; k > 1 && step < 1000 && beside > kEpsilon * largest;
+    for (int step = 0; k > 1 && step < 1000 && beside > kEpsilonF64 * largest;
          ++step) {
       qr_step(&work, n, k);
       beside = 0;

@@ -112,7 +112,7 @@ Options options_of(const json& o) {
   return c;
 }
 
-Optimizer optimizer_of(const json& c) {
+Optimizer recorded_optimizer(const json& c) {
   const std::string name = c.at("class");
   const LearningRate rate = c.contains("schedule")
                                 ? LearningRate(schedule_of(c["schedule"]))
@@ -147,7 +147,7 @@ Optimizer optimizer_of(const json& c) {
   return Ftrl(rate, options_of<optimizers::FtrlOptions>(o));
 }
 
-Tensor tensor_of(const json& data, const json& shape) {
+Tensor shaped(const json& data, const json& shape) {
   return constant(data.get<std::vector<float>>(),
                   Shape(shape.get<std::vector<int64_t>>()));
 }
@@ -157,10 +157,10 @@ void follow(const json& c, bool traced) {
   const json& f = keras_fixture();
   SCOPED_TRACE(c.at("class").get<std::string>() + c.at("options").dump() +
                (traced ? " traced" : " eager"));
-  const Optimizer optimizer = optimizer_of(c);
+  const Optimizer optimizer = recorded_optimizer(c);
   std::vector<Variable> variables;
   for (size_t i = 0; i < 2; ++i) {
-    variables.push_back(Variable(tensor_of(f["start"][i], f["shapes"][i]),
+    variables.push_back(Variable(shaped(f["start"][i], f["shapes"][i]),
                                  {.name = "v" + std::to_string(i)}));
   }
   const auto apply = [&](const Tensors& grads) {
@@ -171,8 +171,8 @@ void follow(const json& c, bool traced) {
   size_t shown = 0;
   for (int s = 1; s <= 20; ++s) {
     const json& g = f["gradients"][static_cast<size_t>(s - 1)];
-    const Tensors grads = {tensor_of(g[0], f["shapes"][0]),
-                           tensor_of(g[1], f["shapes"][1])};
+    const Tensors grads = {shaped(g[0], f["shapes"][0]),
+                           shaped(g[1], f["shapes"][1])};
     traced ? step(grads) : apply(grads);
     if (f["shown"][shown] != s) continue;
     for (size_t i = 0; i < 2; ++i) {

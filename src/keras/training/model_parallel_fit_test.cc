@@ -294,7 +294,7 @@ void fit_once(Sequential& model) {
   model.fit(x, x, {.batch_size = 4, .verbose = 0});
 }
 
-void refusals() {
+void split_refusals() {
   const std::vector<std::string> devices = gpus(2);
   using errors::InvalidArgument;
   refuses<InvalidArgument>(
@@ -368,7 +368,7 @@ void refusals() {
 }
 
 TEST(ModelParallelFit, WhatCannotBeSplitIsRefusedByName) {
-  IN_A_FRESH_PROCESS(refusals());
+  IN_A_FRESH_PROCESS(split_refusals());
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ struct Case {
   // make steps.
   const char* optimizer;
 };
-const Case kDense{"dense", &dense_model, {12}, "adam"};
+const Case kDenseCase{"dense", &dense_model, {12}, "adam"};
 const Case kImages{"images", &image_model, {8, 8, 1}, "sgd"};
 
 Tensor inputs_of(const Case& c, int64_t n) {
@@ -165,22 +165,22 @@ void in_process(int devices, const std::function<void()>& body) {
 
 TEST(MultiWorker, TwoTasksGiveWhatOneDeviceGives) {
   in_process(2, [] {
-    check_near(kDense, {1, 1});
+    check_near(kDenseCase, {1, 1});
     check_near(kImages, {1, 1});
   });
 }
 
 TEST(MultiWorker, TasksOfUnequalSizeGiveWhatOneDeviceGives) {
   in_process(4, [] {
-    check_near(kDense, {2, 1});
+    check_near(kDenseCase, {2, 1});
     check_near(kImages, {1, 2, 1});
   });
 }
 
 TEST(MultiWorker, SlicesGiveTheSameBits) {
   in_process(4, [] {
-    check_same(kDense, {1, 1});
-    check_same(kDense, {1, 2});
+    check_same(kDenseCase, {1, 1});
+    check_same(kDenseCase, {1, 2});
     check_same(kImages, {1, 1, 1});
     check_same(kImages, {2, 1});
   });
@@ -190,7 +190,7 @@ TEST(MultiWorker, SlicesGiveTheSameBits) {
 using Rows = std::vector<std::pair<int64_t, int64_t>>;  // begin, count
 
 data::Dataset batches_of(const Rows& rows) {
-  const Tensor x = inputs_of(kDense, 60), y = labels_of(60);
+  const Tensor x = inputs_of(kDenseCase, 60), y = labels_of(60);
   return data::Dataset::from_generator(
       [=]() {
         return [=, at = size_t{0}]() mutable -> std::optional<Tensors> {
@@ -273,7 +273,7 @@ TEST(MultiWorkerFailures, AnotherModelInOneTaskIsRefusedInAll) {
   in_process(2, [] {
     const auto errors = errors_of(
         [](Sequential& model, int) {
-          model.fit(inputs_of(kDense, 20), labels_of(20), {.verbose = 0});
+          model.fit(inputs_of(kDenseCase, 20), labels_of(20), {.verbose = 0});
         },
         [](int rank) {
           return Sequential({InputLayer({12}), Dense(rank == 0 ? 16 : 17),
@@ -293,7 +293,7 @@ TEST(MultiWorkerFailures, AStepThatFailsInOneTaskFailsInAll) {
         [](Sequential& model, int) {
           std::vector<int32_t> y(40, 1);
           y[39] = 7;  // of three classes: in the second task's rows
-          model.fit(inputs_of(kDense, 40),
+          model.fit(inputs_of(kDenseCase, 40),
                     constant(std::span<const int32_t>(y), Shape{40}),
                     {.batch_size = 20, .verbose = 0, .shuffle = false});
         },
@@ -338,7 +338,7 @@ std::vector<float> after_failure(
         throw errors::Internal("it stumbled");
       }};
       model.fit(
-          inputs_of(kDense, 50), labels_of(50),
+          inputs_of(kDenseCase, 50), labels_of(50),
           {.epochs = 2,
            .batch_size = 20,
            .verbose = 0,
@@ -410,7 +410,7 @@ Shrunk after_losses(const std::map<int, int>& lost, const std::string& folder,
     Shrunk s;
     const auto fit = [&] {
       s.losses = model
-                     .fit(inputs_of(kDense, 50), labels_of(50),
+                     .fit(inputs_of(kDenseCase, 50), labels_of(50),
                           {.epochs = 2,
                            .batch_size = 20,
                            .verbose = 0,
@@ -440,7 +440,7 @@ TEST(MultiWorkerFailures, ThoseThatAreLeftGoOnWithTheSameBits) {
     random::set_seed(3);
     Sequential alone = dense_model();
     compile(alone, 4);
-    const Trained one = train(alone, kDense);
+    const Trained one = train(alone, kDenseCase);
     // Slices: it does not matter which task computes them.
     for (const std::map<int, int>& lost :
          {std::map<int, int>{{1, 2}}, {{2, 4}}, {{1, 2}, {2, 3}}}) {
@@ -526,7 +526,7 @@ TEST(MultiWorkerData, EveryExampleIsComputedOnOnceAndThatIsReported) {
             if (rank == 2) ::usleep(1000);
           }};
       return *model
-                  .fit(inputs_of(kDense, 50), labels_of(50),
+                  .fit(inputs_of(kDenseCase, 50), labels_of(50),
                        {.epochs = 3,
                         .batch_size = 20,
                         .verbose = 0,

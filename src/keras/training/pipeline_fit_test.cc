@@ -310,7 +310,7 @@ TEST(PipelineFit, DeviceScopesDivideTheModel) {
   IN_A_FRESH_PROCESS(scopes_divide());
 }
 
-void refusals() {
+void pipeline_refusals() {
   const std::vector<std::string> devices = gpus(2);
   const auto made = [&](PipelineOptions options) {
     return PipelineStrategy(devices, std::move(options));
@@ -419,7 +419,9 @@ TEST(PipelineFit, CutsAModelThatNoDeviceHolds) {
   IN_A_FRESH_PROCESS(cut_by_itself());
 }
 
-TEST(PipelineFit, WhatDoesNotFitIsRefused) { IN_A_FRESH_PROCESS(refusals()); }
+TEST(PipelineFit, WhatDoesNotFitIsRefused) {
+  IN_A_FRESH_PROCESS(pipeline_refusals());
+}
 
 void plans_say_what_runs() {
   const std::vector<std::string> devices = gpus(2);

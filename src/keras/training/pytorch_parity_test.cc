@@ -22,7 +22,7 @@ json fixture(const std::string& model) {
   return json::parse(file);
 }
 
-Tensor tensor_of(const json& t) {
+Tensor torch_tensor(const json& t) {
   const auto dims = t.at("shape").get<std::vector<int64_t>>();
   return constant(t.at("data").get<std::vector<float>>(), Shape(dims));
 }
@@ -76,7 +76,7 @@ Sequential model_of(const std::string& name) {
                      MaxPooling2D({2, 2}), Flatten(), Dense(5)});
 }
 
-Optimizer optimizer_of(const json& run) {
+Optimizer torch_optimizer(const json& run) {
   const double rate = run.at("learning_rate");
   if (run.at("optimizer") == "SGD") {
     return SGD(
@@ -97,7 +97,7 @@ void load_weights(const Model& model, const json& weights) {
     EXPECT_NE(trained[i].name().find(name.substr(name.find('/'))),
               std::string::npos)
         << name << " " << trained[i].name();
-    trained[i].assign(tensor_of(weights[i]));
+    trained[i].assign(torch_tensor(weights[i]));
   }
 }
 
@@ -113,7 +113,7 @@ TEST_P(Parity, FiftyStepsFollowPyTorch) {
     model.build(shape);
     load_weights(model, f.at("weights"));
     model.compile(
-        {.optimizer = optimizer_of(run),
+        {.optimizer = torch_optimizer(run),
          .loss = losses::SparseCategoricalCrossentropy({.from_logits = true})});
     Batches batches(f);
     double worst = 0;
@@ -123,10 +123,10 @@ TEST_P(Parity, FiftyStepsFollowPyTorch) {
       const auto [x, y] = batches.next();
       if (step == 0) {
         ASSERT_EQ(x.to_vector<float>(),
-                  tensor_of(f.at("first_batch").at("x")).to_vector<float>());
+                  torch_tensor(f.at("first_batch").at("x")).to_vector<float>());
         ASSERT_EQ(
             y.to_vector<float>(),
-            tensor_of(f.at("first_batch").at("labels")).to_vector<float>());
+            torch_tensor(f.at("first_batch").at("labels")).to_vector<float>());
       }
       const double loss = model.train_on_batch(x, y).item<double>();
       worst = std::max(worst, std::abs(loss - wanted[step]));
