@@ -5,6 +5,8 @@
 #define BERTH_BENCH_BENCH_COMMON_H_
 
 #include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -188,6 +190,26 @@ inline bool use_cores(int cores) {
   for (int i = 0; i < cores; ++i)
     CPU_SET(allowed[static_cast<size_t>(i)], &set);
   return sched_setaffinity(0, sizeof set, &set) == 0;
+}
+
+// Returns measure() as seen by a process of its own, since devices are
+// configured once per process; its result is plain bytes.
+template <class Measure>
+auto in_a_process(Measure measure) {
+  decltype(measure()) result{};
+  int ends[2];
+  if (pipe(ends) != 0) std::exit(1);
+  const pid_t child = fork();
+  if (child == 0) {
+    result = measure();
+    _exit(write(ends[1], &result, sizeof result) == sizeof result ? 0 : 1);
+  }
+  close(ends[1]);
+  const bool ok = read(ends[0], &result, sizeof result) == sizeof result;
+  close(ends[0]);
+  waitpid(child, nullptr, 0);
+  if (!ok) std::exit(1);
+  return result;
 }
 
 }  // namespace berth_bench

@@ -1,9 +1,6 @@
 // The training step of a transformer block that is divided by heads, columns
 // and rows over two core sets, against one device of both.
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "bench_common.h"
@@ -54,24 +51,6 @@ Timing time_step(bool split, double seconds) {
   return measure([&] { model.train_on_batch(x, x); }, seconds);
 }
 
-// Devices are configured once per process.
-Timing in_a_process(bool split, double seconds) {
-  int ends[2];
-  if (pipe(ends) != 0) std::exit(1);
-  const pid_t child = fork();
-  if (child == 0) {
-    const Timing t = time_step(split, seconds);
-    _exit(write(ends[1], &t, sizeof t) == sizeof t ? 0 : 1);
-  }
-  close(ends[1]);
-  Timing t;
-  const bool ok = read(ends[0], &t, sizeof t) == sizeof t;
-  close(ends[0]);
-  waitpid(child, nullptr, 0);
-  if (!ok) std::exit(1);
-  return t;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -81,8 +60,10 @@ int main(int argc, char** argv) {
   Timing one, two;
   one.best = two.best = 1e9;
   for (int i = 0; i < kRounds; ++i) {  // in turn: both see the same minutes
-    const Timing a = in_a_process(false, args.seconds / kRounds);
-    const Timing b = in_a_process(true, args.seconds / kRounds);
+    const Timing a =
+        in_a_process([&] { return time_step(false, args.seconds / kRounds); });
+    const Timing b =
+        in_a_process([&] { return time_step(true, args.seconds / kRounds); });
     if (a.best < one.best) one = a;
     if (b.best < two.best) two = b;
   }

@@ -2,9 +2,6 @@
 // cores, same global batch: --model mlp, cnn or small (100,000 parameters, 4
 // replicas of one core).
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "bench_common.h"
 #include "collective/testing.h"
 #include "distribute/strategy/fit_rewrite.h"
@@ -153,24 +150,6 @@ Result time_setup(const Setup& setup, double seconds) {
   return r;
 }
 
-Result in_a_process(const Setup& setup, double seconds) {
-  int ends[2];
-  if (pipe(ends) != 0) std::exit(1);
-  const pid_t child = fork();
-  if (child == 0) {
-    const Result r = time_setup(setup, seconds);
-    if (write(ends[1], &r, sizeof r) != sizeof r) _exit(1);
-    _exit(0);
-  }
-  close(ends[1]);
-  Result r;
-  const bool ok = read(ends[0], &r, sizeof r) == sizeof r;
-  close(ends[0]);
-  waitpid(child, nullptr, 0);
-  if (!ok) std::exit(1);
-  return r;
-}
-
 // In turn, so that both see the same minutes; the best of each. How fast cores
 // see what others wrote differs from process to process on some machines.
 std::pair<Result, Result> in_turn(const Setup& a, const Setup& b,
@@ -179,8 +158,10 @@ std::pair<Result, Result> in_turn(const Setup& a, const Setup& b,
   Result best[2];
   best[0].timing.best = best[1].timing.best = 1e9;
   for (int i = 0; i < kRounds; ++i) {
-    const Result x = in_a_process(a, seconds / kRounds / 2);
-    const Result y = in_a_process(b, seconds / kRounds / 2);
+    const Result x =
+        in_a_process([&] { return time_setup(a, seconds / kRounds / 2); });
+    const Result y =
+        in_a_process([&] { return time_setup(b, seconds / kRounds / 2); });
     if (x.timing.best < best[0].timing.best) best[0] = x;
     if (y.timing.best < best[1].timing.best) best[1] = y;
   }

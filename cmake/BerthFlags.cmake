@@ -26,6 +26,13 @@ if(BERTH_SANITIZE)  # five to ten times as slow
   set(BERTH_CONFORMANCE_LIMIT 2400)
 endif()
 
+# GCC collects garbage once it has 0.5 GB, not before: a sixth of the time.
+function(berth_compiler_memory target)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE --param=ggc-min-heapsize=524288)
+  endif()
+endfunction()
+
 # Warnings are errors; results must not depend on how an expression is contracted.
 function(berth_flags target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Werror -Wno-missing-field-initializers
@@ -35,9 +42,7 @@ function(berth_flags target)
   elseif(BERTH_UNITY)  # GCC takes a source of a unity build for a header
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # collects garbage from 0.5 GB on: a sixth of the time
-    target_compile_options(${target} PRIVATE --param=ggc-min-heapsize=524288)
-  endif()
+  berth_compiler_memory(${target})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
     # It takes what immortal() returns for a part of its argument.
     target_compile_options(${target} PRIVATE -Wno-dangling-reference)

@@ -52,7 +52,7 @@ std::map<errors::Code, PyObject*>& classes() {
 }
 
 // The engine's advice is C++: `model.compile({.loss = ...})`, `math::cast`.
-std::string in_python(std::string text) {
+std::string in_python_words(std::string text) {
   static const auto& kRules = *new std::vector<
       std::pair<std::regex, const char*>>{
       {std::regex(R"(([{ ])\.(\w+) = )"), "$1$2="},  // of options
@@ -155,7 +155,7 @@ void set_python_error(const errors::Error& e) {
   if (e.code() == errors::Code::kCancelled && raise_kept() != 0) return;
   const auto at = classes().find(e.code());
   // A text may quote bytes of the user's that are not UTF-8.
-  const std::string text = in_python(e.what());
+  const std::string text = in_python_words(e.what());
   const nb::object shown = nb::steal(PyUnicode_DecodeUTF8(
       text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
   const nb::handle type(at == classes().end() ? PyExc_RuntimeError

@@ -162,10 +162,10 @@ class PyFunction {
   Handle<FunctionCore> core_;
 };
 
-internal::TracedFn leaves_of(nb::object fn) {
+berth::internal::TracedFn leaves_of(nb::object fn) {
   return [fn = held(std::move(fn))](const Tensors& args) {
     const Gil gil;
-    return internal::Leaves{tensors_of((*fn)(to_python(args))), {}};
+    return berth::internal::Leaves{tensors_of((*fn)(to_python(args))), {}};
   };
 }
 
@@ -180,7 +180,7 @@ ConcreteFunction trace_concrete(nb::object fn, const std::string& name,
   const Site site = site_of_caller();
   const Held held_fn = held(std::move(fn));
   const Free free;
-  return internal::trace_concrete(
+  return berth::internal::trace_concrete(
       {.name = name, .input_signature = specs},
       [&](const Tensors& leaves) {
         const Gil gil;
@@ -265,7 +265,7 @@ void add_function(nb::module_& m) {
         return f.core().explain(op);
       });
   m.def("traces_cond", [](nb::handle pred) {
-    return internal::traces_cond(tensor_of(pred.ptr()));
+    return berth::internal::traces_cond(tensor_of(pred.ptr()));
   });
   m.def("lint_untraced", [](const std::string& name, const std::string& why) {
     report({"untraced", debugging::Severity::kLint,
@@ -277,7 +277,7 @@ void add_function(nb::module_& m) {
   m.def("is_open", [](nb::handle value) {
     return known(tensor_of(value.ptr())).is_symbolic();
   });
-  m.def("traces_loop", [] { return internal::traces_loop(); });
+  m.def("traces_loop", [] { return berth::internal::traces_loop(); });
   nb::class_<NamedLayer>(m, "NamedLayer")
       .def(nb::init<>())
       .def("enter", &NamedLayer::enter)
@@ -293,7 +293,7 @@ void add_function(nb::module_& m) {
     Tensors out;
     {
       const Free free;
-      out = internal::trace_cond(p, one, other, site);
+      out = berth::internal::trace_cond(p, one, other, site);
     }
     return to_python(out);
   });
@@ -301,12 +301,12 @@ void add_function(nb::module_& m) {
                           int64_t max_iterations) {
     const auto test = leaves_of(std::move(cond));
     const auto turn = leaves_of(std::move(body));
-    const internal::Leaves leaves{tensors_of(vars), {}};
+    const berth::internal::Leaves leaves{tensors_of(vars), {}};
     const Site site = site_of_caller();
     Tensors out;
     {
       const Free free;
-      out = internal::trace_while(
+      out = berth::internal::trace_while(
           [&](const Tensors& args) { return test(args).tensors.at(0); }, turn,
           leaves, {.max_iterations = max_iterations}, site);
     }

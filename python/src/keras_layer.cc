@@ -20,7 +20,8 @@ nb::list values_of(const KerasTensors& tensors) {
   return all;
 }
 
-nb::object call(const Layer& l, nb::list x, std::optional<bool> training) {
+nb::object call_layer(const Layer& l, nb::list x,
+                      std::optional<bool> training) {
   const Tensors in = tensors_in(x);
   Tensors out;
   {
@@ -77,7 +78,7 @@ void add_layer_calls(nb::class_<Layer>& c) {
            const std::string& name) {
           new (self) Layer(std::make_shared<OwnLayer>(object, type, name));
         })
-      .def("call", &call, "x"_a, "training"_a.none())
+      .def("call", &call_layer, "x"_a, "training"_a.none())
       .def("describe", &describe)
       .def("build",
            [](const Layer& l, nb::list shapes) {

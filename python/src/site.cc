@@ -108,7 +108,7 @@ struct Known {
   Site site;
 };
 
-const Known& known(const Frame& frame) {
+const Known& known_place(const Frame& frame) {
   static auto& table = *new std::array<Known, 1024>();
   PyObject* const code = frame.code();
   const int last = frame.last();
@@ -140,7 +140,7 @@ Site site_of_caller() {
         "the fork");
   }
   for (Frame frame; frame; frame.up()) {
-    const Known& k = known(frame);
+    const Known& k = known_place(frame);
     if (!k.own) return k.site;
   }
   return {};

@@ -83,8 +83,8 @@ std::string dtype_name(nb::handle array) {
 }
 
 // The type of an array's elements, as NumPy's "<f4" says it.
-struct Elements {
-  explicit Elements(nb::handle array)
+struct ListElements {
+  explicit ListElements(nb::handle array)
       : text(text_of(array.attr("dtype").attr("str"))),
         type(text[1]),
         size(std::atoi(text.c_str() + 2)) {
@@ -167,7 +167,7 @@ nb::object converted(nb::object array, DType to, bool asked) {
 
 // A tensor of an array, in the dtype `to` if that is valid and can be.
 Tensor tensor_of_array(nb::object array, DType to, bool asked) {
-  const Elements elements(array);
+  const ListElements elements(array);
   const bool objects = elements.type == 'O';
   const Kind kind = elements.kind();
   const bool number = kind_of(to) < kText;
@@ -350,7 +350,7 @@ Tensor tensor_of_lists(PyObject* o, DType to, bool asked) {
   const bool none = is_list(first);
   const bool numpys = is_numpy_scalar(first) || is_array(first);
   const bool text = PyUnicode_Check(first) || PyBytes_Check(first) ||
-                    (numpys && Elements(first).kind() == kText);
+                    (numpys && ListElements(first).kind() == kText);
   nb::object array;
   try {
     // Arrays of bytes would lose trailing NULs.
@@ -372,22 +372,22 @@ Tensor tensor_of_lists(PyObject* o, DType to, bool asked) {
     return t;
   }
   if (to == uint64 && PyLong_CheckExact(first) &&
-      Elements(array).kind() == kReal) {
+      ListElements(array).kind() == kReal) {
     // NumPy makes floats of numbers if one of them is above int64.
     const nb::object exact = numpy().attr("asarray")(
         nb::handle(o), "dtype"_a = numpy().attr("object_"));
     const nb::object made = converted(exact, uint64, true);
     if (nb::cast<bool>(numpy().attr("array_equal")(made, exact))) array = made;
   }
-  const Elements elements(array);
+  const ListElements elements(array);
   const Kind kind = elements.kind();
   DType own = kind == kReal ? float32 : int32;
-  const bool whole =
-      PyLong_CheckExact(first) || (numpys && Elements(first).kind() == kWhole);
+  const bool whole = PyLong_CheckExact(first) ||
+                     (numpys && ListElements(first).kind() == kWhole);
   if (PyBool_Check(first)) own = bool_;
   if (PyFloat_CheckExact(first)) own = float32;
   if (PyComplex_CheckExact(first)) own = complex128;
-  if (numpys && !whole) own = Elements(first).dtype();
+  if (numpys && !whole) own = ListElements(first).dtype();
   if (is_complex(own)) own = complex128;
   if (to != DType::kInvalid && holds(to, kind)) own = to;
   if (!holds(own, kind)) {
@@ -429,7 +429,7 @@ DType dtype_of_python(PyObject* o) {
     return nb::cast<const Variable&>(nb::handle(o)).dtype();
   if (nb::hasattr(nb::handle(o), "__berth_tensor__"))
     return tensor_of(o).dtype();
-  return Elements(o).dtype();
+  return ListElements(o).dtype();
 }
 
 Tensor tensor_of(PyObject* o, DType to, bool asked) {

@@ -18,31 +18,12 @@
 #include "device/idle_memory.h"
 #include "device/machine_memory.h"
 #include "device/memory_snapshot.h"
-#include "device/segments.h"
 #include "device/size_classes.h"
+#include "device/slabs.h"
 
 namespace berth {
 
 namespace {
-
-struct FreeList {
-  Block* head = nullptr;
-  int32_t count = 0;
-
-  void push(Block* b) {
-    b->next = head;
-    head = b;
-    ++count;
-  }
-  Block* pop() {
-    Block* b = head;
-    if (b) {
-      head = b->next;
-      --count;
-    }
-    return b;
-  }
-};
 
 // More than any machine has; rounding it up does not overflow.
 constexpr size_t kMostBytes = size_t{1} << 62;
@@ -142,6 +123,9 @@ class Allocator::Impl {
   }
   // Then waits for work that uses freed memory.
   void await_freed();
+  // Gives the source the slabs of which no block is in use, except those that
+  // other threads keep: sizes that were much used leave them.
+  void release_slabs();
   // Gives the source free segments that no queued work uses.
   void release_free() {
     reserved_.fetch_sub(segments_.release_free(unused_until_), kRelaxed);
@@ -208,7 +192,8 @@ class Allocator::Impl {
   std::atomic<uint64_t> source_calls_{0};
 
   std::mutex mutex_;  // everything below
-  // Slabs stay for ever: where large blocks come and go they would leave holes.
+  // Slabs stay while there is memory: among large blocks that come and go they
+  // would leave holes.
   Segments segments_, slab_segments_;
   FreeList shared_[kNumSizeClasses];
   FreeList pending_;  // freed, but other streams are not done with them
@@ -419,7 +404,28 @@ Block* Allocator::Impl::insist(size_t bytes, Fn&& attempt) {
     if (!DeviceManager::initialised()) continue;
     for (Device* d : DeviceManager::get().devices()) finish_all_of(*d);
   }
+  release_slabs();
+  {
+    std::lock_guard lock(mutex_);
+    if (Block* b = attempt()) return b;
+  }
   out_of_memory(bytes);
+}
+
+void Allocator::Impl::release_slabs() {
+  if (ThreadCache* mine = device_ ? cache_of(self_, device_) : nullptr) {
+    for (int c = 0; c < kNumSizeClasses; ++c) flush(&mine->lists[c], c, 0);
+  }
+  std::lock_guard lock(mutex_);
+  for (const Slab& slab : take_free_slabs(slabs_, shared_)) {
+    Chunk* chunk = slab.chunk;
+    if (several_streams_) {
+      chunk->block.freed = device_->compute_stream().record();
+    }
+    slab_bytes_ -= chunk->bytes;
+    slab.from->give_back(chunk);
+  }
+  reserved_.fetch_sub(slab_segments_.release_free(unused_until_), kRelaxed);
 }
 
 Block* Allocator::Impl::try_small(int c, ThreadCache* cache) {

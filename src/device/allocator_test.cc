@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -129,6 +130,28 @@ TEST(Allocator, ALimitIsKeptAndTheErrorNamesWhoHasWhat) {
   held = BlockRef::adopt(a.allocate(4 * kMiB));
   a.set_limit_bytes(0);
   BlockRef::adopt(a.allocate(40 * kMiB));
+}
+
+// A step of each length leaves blocks of its sizes; the next needs others.
+TEST(Allocator, SizesThatAreNoLongerUsedGiveWay) {
+  TestDevice device(16 * kMiB);
+  Allocator& a = device.allocator();
+  const BlockRef stays = BlockRef::adopt(a.allocate(1000));
+  std::memset(stays.get()->data, 7, 1000);
+  for (int round = 0; round < 3; ++round) {
+    for (size_t kib = 1; kib <= 1024; kib += kib / 4 + 1) {
+      std::vector<BlockRef> step;
+      for (size_t held = 0; held < 6 * kMiB; held += kib << 10) {
+        step.push_back(BlockRef::adopt(a.allocate(kib << 10)));
+        std::memset(step.back().get()->data, 1, kib << 10);
+      }
+    }
+    BlockRef::adopt(a.allocate(12 * kMiB));
+  }
+  EXPECT_LE(a.info().reserved_bytes, 16 * kMiB);
+  EXPECT_EQ(
+      std::count(stays.get()->data, stays.get()->data + 1000, std::byte{7}),
+      1000);
 }
 
 // Blocks of 1 to 6 MiB, each made beside another one that goes.

@@ -16,6 +16,7 @@
 #include "device/allocator.h"
 #include "device/holders.h"
 #include "device/segments.h"
+#include "device/slabs.h"
 
 namespace berth {
 

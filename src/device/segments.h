@@ -74,14 +74,6 @@ class Segments {
   std::vector<std::set<Chunk*, BySize>::node_type> spare_nodes_;
 };
 
-// A chunk that is cut into small blocks.
-struct Slab {
-  Segments* from;
-  Chunk* chunk;
-  std::unique_ptr<HeldBlock[]> blocks;
-  size_t count;
-};
-
 }  // namespace berth
 
 #endif  // BERTH_DEVICE_SEGMENTS_H_

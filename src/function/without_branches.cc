@@ -4,10 +4,9 @@
 
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
-#include "function/control_flow.h"
+#include "function/replace_nodes.h"
 #include "graph/body.h"
 #include "graph/replay.h"
-#include "graph/tracer.h"
 #include "op/control_flow.h"
 #include "ops/op_call.h"
 
@@ -110,31 +109,11 @@ bool is_plain_assign(const OpDef& op) {
 
 void without_branches(Graph& graph,
                       const std::function<bool(const Node&)>& wanted) {
-  const auto inlines = [&](const Node& n) {
-    return can_inline(graph, n) && wanted(n);
-  };
-  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), inlines)) return;
-  const BodyTrace inside;
-  Tracer tracer(graph.name);
-  Tensors args;
-  for (const int32_t a : graph.args) {
-    const OutSpec& s = graph[a].outputs[0];
-    args.push_back(tracer.add_arg({s.shape, s.dtype, {}}));
-  }
-  tracer.start();
-  Replay replay(graph, args);
-  for (int32_t i = 0; i < graph.size(); ++i) {
-    if (!inlines(graph[i])) {
-      replay.run(i);
-      continue;
-    }
-    Tensors in;
-    for (const Tensor* t : replay.inputs(i)) in.push_back(*t);
-    replay.values(i) = Inliner().branches(graph[i], in, {});
-  }
-  Graph made = tracer.finish(replay.outputs());
-  made.declared_ops = graph.declared_ops;
-  graph = std::move(made);
+  replace_nodes(
+      graph, [&](const Node& n) { return can_inline(graph, n) && wanted(n); },
+      [](const Node& n, const Tensors& in) {
+        return Inliner().branches(n, in, {});
+      });
 }
 
 }  // namespace berth

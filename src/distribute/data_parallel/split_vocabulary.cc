@@ -6,8 +6,7 @@
 #include "berth/ops/array.h"
 #include "berth/ops/clip.h"
 #include "berth/ops/math.h"
-#include "function/control_flow.h"
-#include "graph/replay.h"
+#include "function/replace_nodes.h"
 #include "ops/named_call.h"
 #include "tensor/variable_state.h"
 
@@ -222,42 +221,17 @@ class Vocabulary {
 
 bool split_vocabulary(Graph& graph, const SplitStates& states, int64_t units) {
   const Wanted wanted(graph, states, units);
-  const auto any = [&](const Node& n) {
-    return wanted.gather(n) || wanted.gather_grad(n) || wanted.softmax(n);
-  };
-  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), any)) return false;
-  const BodyTrace inside;
-  Tracer tracer(graph.name);
-  Tensors args;
-  for (const int32_t a : graph.args) {
-    const OutSpec& s = graph[a].outputs[0];
-    args.push_back(tracer.add_arg({s.shape, s.dtype, {}}));
-  }
-  tracer.start();
-  Replay replay(graph, args);
-  for (int32_t i = 0; i < graph.size(); ++i) {
-    const Node& n = graph[i];
-    if (!any(n)) {
-      replay.run(i);
-      continue;
-    }
-    Tensors in;
-    for (const Tensor* t : replay.inputs(i)) in.push_back(*t);
-    const NodeContext context(n, -1);
-    const Vocabulary vocabulary(units);
-    if (wanted.gather(n)) {
-      replay.values(i) = {vocabulary.gather(in[0], in[1])};
-    } else if (wanted.gather_grad(n)) {
-      replay.values(i) = {
-          vocabulary.gather_grad(in[0], in[1], n.outputs[0].shape)};
-    } else {
-      replay.values(i) = vocabulary.softmax(n, in);
-    }
-  }
-  Graph made = tracer.finish(replay.outputs());
-  made.declared_ops = graph.declared_ops;
-  graph = std::move(made);
-  return true;
+  return replace_nodes(
+      graph,
+      [&](const Node& n) {
+        return wanted.gather(n) || wanted.gather_grad(n) || wanted.softmax(n);
+      },
+      [&](const Node& n, const Tensors& in) -> Tensors {
+        const Vocabulary vocabulary(units);
+        if (wanted.gather(n)) return {vocabulary.gather(in[0], in[1])};
+        if (wanted.softmax(n)) return vocabulary.softmax(n, in);
+        return {vocabulary.gather_grad(in[0], in[1], n.outputs[0].shape)};
+      });
 }
 
 }  // namespace berth::distribute
