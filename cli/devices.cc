@@ -217,10 +217,10 @@ class Survey {
   CpuLayout layout_;
 };
 
-Json to_json(const std::vector<Physical>& physical,
-             const std::vector<Logical>& logical,
-             const std::vector<Absent>& absent,
-             const std::vector<PlugIn>& plugins) {
+Json devices_json(const std::vector<Physical>& physical,
+                  const std::vector<Logical>& logical,
+                  const std::vector<Absent>& absent,
+                  const std::vector<PlugIn>& plugins) {
   Json all = {{"logical", Json::array()},
               {"physical", Json::array()},
               {"absent", Json::array()},
@@ -301,9 +301,10 @@ std::unique_ptr<Survey> survey(const std::string& list) {
 void run(const DevicesArguments& o) {
   const auto s = survey(o.devices);
   if (o.json) {
-    fmt::print("{}\n",
-               to_json(s->physical(), s->logical(), s->absent(), s->plugins())
-                   .dump(2, ' ', false, Json::error_handler_t::replace));
+    fmt::print(
+        "{}\n",
+        devices_json(s->physical(), s->logical(), s->absent(), s->plugins())
+            .dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
     print_text(s->physical(), s->logical(), s->absent(), s->plugins(), o.why);
   }

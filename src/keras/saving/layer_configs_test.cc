@@ -18,15 +18,15 @@ struct ConfigCase {
   Tensors inputs;
 };
 
-Tensor numbers(const Shape& shape) {
+Tensor counted(const Shape& shape) {
   const int64_t n = shape.num_elements();
   return reshape(math::sin(range(0, n, 1, float32)), shape);
 }
 
 // One per class; options away from their defaults.
 std::vector<ConfigCase> config_cases() {
-  const Tensor row = numbers({2, 4}), steps = numbers({2, 6, 4}),
-               image = numbers({2, 6, 6, 4}), volume = numbers({2, 3, 4, 5, 2});
+  const Tensor row = counted({2, 4}), steps = counted({2, 6, 4}),
+               image = counted({2, 6, 6, 4}), volume = counted({2, 3, 4, 5, 2});
   const Tensor ids = constant({{0, 3, 2}, {1, 2, 0}}),
                words = constant({"a", "b", "a b"});
   const Initializer half = initializers::Constant(0.5);
@@ -36,14 +36,14 @@ std::vector<ConfigCase> config_cases() {
                            .bias_initializer = half};
   return {
       {ConvLSTM1D(3, 2, {.strides = 2, .bias_initializer = half}),
-       {numbers({2, 3, 6, 4})}},
+       {counted({2, 3, 6, 4})}},
       {ConvLSTM2D(2, {2, 3},
                   {.padding = "same",
                    .recurrent_activation = "hard_sigmoid",
                    .return_sequences = true}),
-       {numbers({2, 2, 5, 5, 2})}},
+       {counted({2, 2, 5, 5, 2})}},
       {ConvLSTM3D(2, 2, {.use_bias = false, .go_backwards = true}),
-       {numbers({1, 2, 3, 3, 3, 2})}},
+       {counted({1, 2, 3, 3, 3, 2})}},
       {SpectralNormalization(Dense(3, {.name = "inside"}),
                              {.power_iterations = 2}),
        {row}},
@@ -70,12 +70,12 @@ std::vector<ConfigCase> config_cases() {
       {ReversibleEmbedding(5, 3), {ids}},
       {PositionEmbedding(7), {steps}},
       {TimeDistributed(Dense(2)), {steps}},
-      {SimpleRNNCell(3), {row, numbers({2, 3})}},
-      {GRUCell(3, {.reset_after = false}), {row, numbers({2, 3})}},
+      {SimpleRNNCell(3), {row, counted({2, 3})}},
+      {GRUCell(3, {.reset_after = false}), {row, counted({2, 3})}},
       {LSTMCell(3, {.unit_forget_bias = false}),
-       {row, numbers({2, 3}), numbers({2, 3})}},
+       {row, counted({2, 3}), counted({2, 3})}},
       {StackedRNNCells({GRUCell(3), SimpleRNNCell(2)}),
-       {row, numbers({2, 3}), numbers({2, 2})}},
+       {row, counted({2, 3}), counted({2, 2})}},
       {DepthwiseConv2D(3, {.depth_multiplier = 2}), {image}},
       {SeparableConv2D(5, 3, {.use_bias = false}), {image}},
       {MaxPooling2D({2, 3}, {.strides = 1, .padding = "same"}), {image}},
@@ -146,7 +146,7 @@ std::vector<ConfigCase> config_cases() {
       {Permute({2, 1}), {steps}},
       {RepeatVector(3), {row}},
       {EinsumDense("abc,cd->abd", {-1, 5}, {.bias_axes = "d"}), {steps}},
-      {Dot({2, 1}, {.normalize = true}), {steps, numbers({2, 4, 3})}},
+      {Dot({2, 1}, {.normalize = true}), {steps, counted({2, 4, 3})}},
       {UnitNormalization({1, 2}), {steps}},
       {RMSNormalization({.epsilon = 0.1}), {row}},
       {ActivityRegularization({.l1 = 0.1, .l2 = 0.2}), {row}},

@@ -68,7 +68,7 @@ struct Task {
   std::vector<Sent> sent;
 };
 
-Tensor numbers(const Shape& shape, float scale) {
+Tensor counted(const Shape& shape, float scale) {
   Floats v(static_cast<size_t>(shape.num_elements()));
   for (size_t i = 0; i < v.size(); ++i) {
     v[i] = scale * static_cast<float>(static_cast<int>(i * 37 % 101) - 50);
@@ -96,7 +96,7 @@ Task article_000_1() {
             h = dense(b, 64, "relu")(h);
             return keras::Model(input, dense(a, 10, "softmax")(h));
           },
-          numbers({32, 784}, 0.01f),
+          counted({32, 784}, 0.01f),
           labels(32),
           {{32 * 128}, {32 * 64}}};
 }
@@ -107,7 +107,7 @@ Task article_001_3() {
             return keras::Sequential(
                 {dense(a, 128, "relu"), dense(b, 10, "softmax")});
           },
-          numbers({64, 100}, 0.02f),
+          counted({64, 100}, 0.02f),
           labels(64),
           // The probabilities go to the loss on the first device, which
           // divides them by their sum.
@@ -130,7 +130,7 @@ Task conv_net() {
             layers.push_back(Dense(10, {.activation = "softmax"}));
             return keras::Sequential(layers);
           },
-          numbers({16, 8, 8, 3}, 0.02f),
+          counted({16, 8, 8, 3}, 0.02f),
           labels(16),
           {{16 * 4 * 4 * 8}, {16 * 10, 2}}};
 }

@@ -72,7 +72,7 @@ std::vector<PipelineOptions> schedules() {
           {.micro_batches = 4, .schedule = kZbV, .stages = {"b", "c", "d"}}};
 }
 
-void equals_one_device(const std::vector<std::string>& devices) {
+void pipeline_equals_one_device(const std::vector<std::string>& devices) {
   const OneDeviceStrategy one(devices[0]);
   for (const Task& t : pipeline_tasks()) {
     std::vector<PipelineOptions> all = schedules();
@@ -98,10 +98,10 @@ void equals_one_device(const std::vector<std::string>& devices) {
 }
 
 TEST(PipelineFit, TwoCoreSetsEqualOneDevice) {
-  IN_A_FRESH_PROCESS(equals_one_device(cpus(2)));
+  IN_A_FRESH_PROCESS(pipeline_equals_one_device(cpus(2)));
 }
 TEST(PipelineFit, TwoSimulatedGpusEqualOne) {
-  IN_A_FRESH_PROCESS(equals_one_device(gpus(2)));
+  IN_A_FRESH_PROCESS(pipeline_equals_one_device(gpus(2)));
 }
 
 // Forward and weight passes of each stage, in the order in which its device
@@ -134,7 +134,7 @@ Sequential five_layers() {
                      Dense(3, {.name = "out"})});
 }
 
-void fit_once(Sequential& model, int64_t examples = 8) {
+void fit_pipeline_once(Sequential& model, int64_t examples = 8) {
   model.compile({.optimizer = "sgd", .loss = loss()});
   model.fit(numbers({examples, 6}), classes(examples, 3),
             {.batch_size = examples, .verbose = 0});
@@ -147,7 +147,7 @@ void runs_as_instructed(std::vector<PipelineOptions> all) {
     const PipelineStrategy pipe(devices, options);
     const auto scope = pipe.scope();
     Sequential model = five_layers();
-    fit_once(model, options.micro_batches * 2);
+    fit_pipeline_once(model, options.micro_batches * 2);
     std::vector<std::string> layers{"a"};
     for (const std::string& s : options.stages) layers.push_back(s);
     // The weights' half of a backward pass is compared: the first stage has no
@@ -293,7 +293,7 @@ void scopes_divide() {
   {
     const auto scope = pipe.scope();
     Sequential model = made("/GPU:0", "/GPU:1");
-    fit_once(model);
+    fit_pipeline_once(model);
     check(model.weights()[2].device().find("GPU:1") != std::string::npos,
           "the second layer's kernel is on GPU:1");
     const auto ran = passes_run(model.train_plan_text(), {"a", "b"}, "B");
@@ -302,7 +302,7 @@ void scopes_divide() {
   }
   const auto scope = pipe.scope();
   Sequential model = made("/GPU:1", "/GPU:0");
-  refuses<errors::InvalidArgument>([&] { fit_once(model); },
+  refuses<errors::InvalidArgument>([&] { fit_pipeline_once(model); },
                                    "its input comes from device 1");
 }
 
@@ -351,7 +351,7 @@ void pipeline_refusals() {
     const auto on = device("/GPU:0");
     Sequential model = five_layers();
     refuses<errors::InvalidArgument>(
-        [&] { fit_once(model); },
+        [&] { fit_pipeline_once(model); },
         "nothing in the model asks for device 1 of 2; expected .stages");
   }
   {
@@ -360,7 +360,7 @@ void pipeline_refusals() {
     const auto scope = pipe.scope();
     Sequential model({named_dense(8, "a"), Dense(3, {.name = "out"})});
     refuses<errors::InvalidArgument>(
-        [&] { fit_once(model); },
+        [&] { fit_pipeline_once(model); },
         "4 stages for a model of 2 layers (a, out); expected at least as many");
   }
   {
@@ -370,7 +370,7 @@ void pipeline_refusals() {
     const auto on = device("/GPU:0");
     Sequential model = five_layers();
     refuses<errors::InvalidArgument>(
-        [&] { fit_once(model); },
+        [&] { fit_pipeline_once(model); },
         "schedule zb-v has 2 stages on each device, which device scopes cannot "
         "say; expected .stages");
   }
@@ -379,7 +379,7 @@ void pipeline_refusals() {
   const auto scope = pipe.scope();
   Sequential model = five_layers();
   refuses<errors::InvalidArgument>(
-      [&] { fit_once(model); },
+      [&] { fit_pipeline_once(model); },
       "begins with layer \"nowhere\", which the model does not call after "
       "\"its input\"; expected some of sequential, a, b, c, d, out");
 }

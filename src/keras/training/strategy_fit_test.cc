@@ -52,8 +52,8 @@ std::vector<Task> tasks() {
 
 using Options = distribute::StrategyOptions;
 
-void equal_one_device(const std::vector<std::string>& devices,
-                      const Options& options = {}) {
+void strategy_equals_one_device(const std::vector<std::string>& devices,
+                                const Options& options = {}) {
   const distribute::OneDeviceStrategy one(devices[0]);
   const MirroredStrategy all(devices, options);
   for (const Task& t : tasks()) {
@@ -70,13 +70,13 @@ void equal_one_device(const std::vector<std::string>& devices,
 }
 
 TEST(StrategyFit, TwoCoreSetsEqualOneDevice) {
-  IN_A_FRESH_PROCESS(equal_one_device(cpus(2)));
+  IN_A_FRESH_PROCESS(strategy_equals_one_device(cpus(2)));
 }
 TEST(StrategyFit, ThreeCoreSetsEqualOneDevice) {
-  IN_A_FRESH_PROCESS(equal_one_device(cpus(3)));
+  IN_A_FRESH_PROCESS(strategy_equals_one_device(cpus(3)));
 }
 TEST(StrategyFit, TwoSimulatedGpusEqualOne) {
-  IN_A_FRESH_PROCESS(equal_one_device(gpus(2)));
+  IN_A_FRESH_PROCESS(strategy_equals_one_device(gpus(2)));
 }
 // A label that is out of range fails a step on the last core set. Its error is
 // told once; other models train on.
@@ -103,7 +103,7 @@ TEST(StrategyFit, ABadLabelIsToldOnce) {
 }
 
 TEST(StrategyFit, UnequalSharesEqualOneDevice) {
-  IN_A_FRESH_PROCESS(equal_one_device(cpus(2), {.shares = {1, 3}}));
+  IN_A_FRESH_PROCESS(strategy_equals_one_device(cpus(2), {.shares = {1, 3}}));
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ using fresh_process::check;
 using fresh_process::refuses;
 using Floats = std::vector<float>;
 
-Sequential small_model() {
+Sequential strategy_small_model() {
   random::set_seed(3);
   clear_session();
   return Sequential({InputLayer({4}), Dense(5, {.activation = "tanh"}),
@@ -31,7 +31,7 @@ Sequential small_model() {
 }
 
 Sequential compiled(int slices = 0) {
-  Sequential model = small_model();
+  Sequential model = strategy_small_model();
   model.compile({.optimizer = SGD(0.1), .loss = "mse", .slices = slices});
   return model;
 }
@@ -98,7 +98,7 @@ void know_their_scope() {
   std::optional<Sequential> model, lazy;
   {
     const auto scope = strategy.scope();
-    model = small_model();
+    model = strategy_small_model();
     lazy = Sequential({Dense(2)});
   }
   // Compiled outside of the scope that it was made in.
@@ -106,7 +106,7 @@ void know_their_scope() {
   check(devices_used(*model) == 2, "a model of the strategy uses both");
   lazy->compile({.optimizer = "sgd", .loss = "mse"});
   check(devices_used(*lazy) == 2, "a model built by fit uses both");
-  Sequential plain = small_model();
+  Sequential plain = strategy_small_model();
   plain.compile({.optimizer = "sgd", .loss = "mse"});
   check(devices_used(plain) == 1, "a model of no strategy uses one");
   refuses<errors::InvalidArgument>(
@@ -393,7 +393,7 @@ void custom_loop_outside() {
   std::optional<SGD> optimizer;
   {
     const auto scope = strategy.scope();
-    model = small_model();
+    model = strategy_small_model();
     optimizer.emplace(0.1);
   }
   const Tensor x = numbers({8, 4}), y = numbers({8, 2});
