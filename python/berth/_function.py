@@ -7,6 +7,7 @@ from berth import _core
 from berth._core import Tensor, TensorShape, Variable
 from berth._frames import hide
 from berth._lazy import Lazy
+from berth._not_tensors import refuse_kinds
 from berth._straight import is_straight
 from berth._structure import LEAF, Composite, Made, flatten, is_value, pack, present
 from berth._tensor import TensorSpec, convert_to_tensor
@@ -393,6 +394,10 @@ def _branch(fn, forms):
 
 def cond(pred, true_fn=None, false_fn=None, name=None):
     """Returns true_fn() where pred holds, else false_fn() (tf.cond)."""
+    if not callable(true_fn) or not callable(false_fn):
+        given = f"{type(true_fn).__name__} and {type(false_fn).__name__}"
+        raise TypeError(f"cond(): 'true_fn' and 'false_fn' must be functions, not {given}")
+    refuse_kinds("cond", "a scalar tensor of bool, or a bool", pred=pred)
     if not isinstance(pred, (Tensor, Variable)) or not _core.traces_cond(pred):
         return true_fn() if pred else false_fn()
     forms = []

@@ -376,8 +376,8 @@ def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
 
 
 def is_tensor(value):
-    """Whether it is a tensor or a variable."""
-    return isinstance(value, (Tensor, Variable)) or hasattr(value, "__berth_tensor__")
+    """Whether it is a tensor, a variable, a RaggedTensor or a SparseTensor."""
+    return isinstance(value, (Tensor, Variable)) or hasattr(value, "__berth_tensor__") or hasattr(value, "with_values")
 
 
 class _UnknownShape:
