@@ -105,7 +105,7 @@ class Function:
         specs = [] if input_signature is None else flatten(list(input_signature), lambda v: isinstance(v, TensorSpec))[0]
         self._make = lambda specs: _core.Function(self._trace, name or getattr(fn, "__name__", "function"), specs,
                                                   placement, contracts(contract), strategy)
-        if any(s.shape.rank is None for s in specs):
+        if any(s.shape.rank is None for s in specs) or any(_is_of_arrays(s) for s in input_signature or ()):
             specs = []  # each shape has a trace of its own
         self._core = self._make([(s.shape, s.dtype) for s in specs])
         self._open = reduce_retracing or any(not s.shape.is_fully_defined() for s in specs)
@@ -347,6 +347,10 @@ class DoesNotFit(TypeError, ValueError):
     """An argument that is not what the input_signature says; TensorFlow raises a TypeError."""
 
 
+def _is_of_arrays(spec):
+    return type(spec).__name__ == "TensorArraySpec"
+
+
 def convert_signature(signature, args):
     """The arguments with what the signature calls tensors made into tensors of its dtypes."""
     signature = list(signature)
@@ -359,6 +363,8 @@ def convert_signature(signature, args):
                 raise DoesNotFit(f"the argument {value!r} does not fit its {spec}")
             out.append(value)
             continue
+        if _is_of_arrays(spec) and not spec.is_compatible_with(value):
+            raise DoesNotFit(f"the argument {value!r} does not fit its {spec}")
         if not isinstance(spec, TensorSpec):
             out.append(value)
             continue
@@ -417,10 +423,10 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
                 loop_vars = (loop_vars,)
             turn += 1
         return loop_vars
-    leaves, form = flatten(list(loop_vars))
-    for v in leaves:
+    for v in loop_vars:
         if hasattr(v, "staged"):  # a TensorArray
             v.staged()
+    leaves, form = flatten(list(loop_vars))
     leaves = [convert_to_tensor(v) for v in leaves]
     invariants = [] if shape_invariants is None else flatten(list(shape_invariants))[0]
     for v, s in zip(leaves, invariants):

@@ -462,6 +462,15 @@ def _plans_for(path):
         ": a name that neither TensorFlow 2.21 nor Keras 3.15 has")
 
 
+class NamesMissing(type):
+    """The class of classes whose AttributeErrors of names that they lack say if those are planned."""
+
+    def __getattr__(cls, name):
+        if name.startswith("_"):
+            raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+        raise AttributeError(unknown_name(f"{cls.__module__}.{cls.__name__}", name, vars(cls)))
+
+
 def name_missing(module):
     """Makes the AttributeErrors of a module say more."""
     def missing(name):
