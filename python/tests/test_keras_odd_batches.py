@@ -68,14 +68,14 @@ else:
 
 
 CASES = """
-for case in ((21, 8, "dataset"), (17, 8, "dataset"), (17, 8, "weights"), (17, 8, "unknown size"), (21, 8, "repeated")):
+for case in ((21, 8, "dataset"), (17, 8, "dataset"), (17, 8, "weights")):  # the last task has no row of the last batch of 17
     print("found", *(f"{v:.5f}" for v in found(*case)))
 """
 
 
 def test_odd_batches_of_tasks(tmp_path):
     def numbers(out):
-        return [[float(v) for v in line.split()[1:]] for line in out.splitlines() if line.startswith("found")]
+        return [float(v) for line in out.splitlines() if line.startswith("found") for v in line.split()[1:]]
     from test_keras_training import WORKERS
     with Cluster(tmp_path, WORKERS + FOUND + CASES + "strategy.leave()\n", workers=2, ps=0, options=()) as cluster:
         for i in range(2):
