@@ -75,7 +75,7 @@ _OF_KERAS = ("losses", "metrics", "optimizers", "initializers")
 # Names that stand in one of those, or in a hidden one.
 _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "keras.optimizers",
          "initializers": "keras.initializers", "Assert": "debugging.Assert",
-         "SparseTensor": "sparse.SparseTensor", "TensorArray": "_arrays.TensorArray",
+         "SparseTensor": "sparse.SparseTensor", "TensorArray": "_arrays.TensorArray", "TensorArraySpec": "_arrays.TensorArraySpec",
          "DeviceSpec": "_device_spec.DeviceSpec", "VariableSynchronization": "distribute.VariableSynchronization",
          "VariableAggregation": "distribute.VariableAggregation", "RaggedTensor": "ragged.RaggedTensor",
          "RaggedTensorSpec": "ragged.RaggedTensorSpec", "SparseTensorSpec": "sparse.SparseTensorSpec",

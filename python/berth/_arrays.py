@@ -1,19 +1,20 @@
 """tf.TensorArray: tensors by number, written one by one."""
 from berth import _core
 from berth._function import NeedsValues, inside_function
-from berth._tensor import TensorShape, as_dtype, convert_to_tensor, refuse
+from berth._structure import Composite
+from berth._tensor import TensorShape, TensorSpec, TypeSpec, as_dtype, convert_to_tensor, float32, refuse
 
-__all__ = ["TensorArray"]
+__all__ = ["TensorArray", "TensorArraySpec"]
 
 _ops = _core.ops
 
 
-class TensorArray:
+class TensorArray(Composite):
     """Tensors of one dtype by number (tf.TensorArray): what loops write, to be stacked after them.
 
     size: how many there are; dynamic_size: more may be written; element_shape: their shape, where it
     is known; clear_after_read: what was read op by op may not be read again. In a traced function numbers
-    that follow from values make the function run op by op.
+    that follow from values make the function run op by op. A traced function gets and gives the elements that were written.
     """
 
     def __init__(self, dtype, size=None, dynamic_size=None, clear_after_read=None, tensor_array_name=None,
@@ -22,11 +23,19 @@ class TensorArray:
         refuse("TensorArray", handle=handle, flow=flow)
         self.dtype = as_dtype(dtype)
         self.dynamic_size = bool(dynamic_size)
-        self._clears = clear_after_read is not False and not inside_function()
+        self._keeps = clear_after_read is False
+        self._clears = not self._keeps and not inside_function()
         self._shape = None if element_shape is None else TensorShape(element_shape)
         self._infers = infer_shape
         self._all = [None] * (0 if size is None else int(size))
         self.handle = self.flow = None
+
+    def _parts(self):
+        written = tuple(i for i, v in enumerate(self._all) if v is not None and v is not _READ)
+        read = tuple(i for i, v in enumerate(self._all) if v is _READ)
+        shape = None if self._shape is None else tuple(self._shape)
+        how = self.dtype.name, len(self._all), self.dynamic_size, self._keeps, shape, self._infers, written, read
+        return tuple(self._all[i] for i in written), lambda parts: _made(how, parts), ("array", *how)
 
     @property
     def element_shape(self):
@@ -127,9 +136,57 @@ class TensorArray:
     def __deepcopy__(self, memo):
         return self
 
+    def __repr__(self):
+        shape = "any shape" if self.element_shape is None else f"shape={self.element_shape}"
+        return f"<TensorArray of {len(self._all)} elements, dtype={self.dtype.name}, {shape}>"
+
     def staged(self):
         """What a loop or a branch on tensors does with it in a trace."""
         raise NeedsValues("a TensorArray is written in a loop, or a branch, on tensors")
 
 
 _READ = object()
+
+
+def _made(how, parts):
+    """The array, or the spec of one, of elements or of their specs."""
+    dtype, size, dynamic, keeps, shape, infers, written, read = how
+    if any(isinstance(p, TensorSpec) for p in parts):
+        return TensorArraySpec(shape, dtype, dynamic, infers)
+    out = TensorArray(dtype, size, dynamic, not keeps, infer_shape=infers, element_shape=shape)
+    for i, value in [*zip(written, parts), *((i, _READ) for i in read)]:
+        out._all[i] = value
+    return out
+
+
+class TensorArraySpec(TypeSpec):
+    """What a TensorArray holds (tf.TensorArraySpec): the shape of its elements, None: any, their dtype, and whether it grows."""
+
+    value_type = TensorArray
+
+    def __init__(self, element_shape=None, dtype=float32, dynamic_size=False, infer_shape=True):
+        self._spec = TensorSpec(element_shape, dtype)
+        self._how = bool(dynamic_size), bool(infer_shape)
+
+    @classmethod
+    def from_value(cls, value):
+        """The spec of a TensorArray."""
+        return cls(value._shape, value.dtype, value.dynamic_size, value._infers)
+
+    def is_compatible_with(self, spec_or_value):
+        """True of an array, or the spec of one, that has this dtype, grows alike and may have elements of this shape."""
+        other = spec_or_value
+        other = TensorArraySpec.from_value(other) if isinstance(other, TensorArray) else other
+        if not isinstance(other, TensorArraySpec) or (self._spec.dtype, *self._how) != (other._spec.dtype, *other._how):
+            return False
+        shapes = self._spec.shape, other._spec.shape
+        return any(s.rank is None for s in shapes) or shapes[0].is_compatible_with(shapes[1])
+
+    def __eq__(self, other):
+        return isinstance(other, TensorArraySpec) and (self._spec, self._how) == (other._spec, other._how)
+
+    def __hash__(self):
+        return hash((self._spec, self._how))
+
+    def __repr__(self):
+        return f"TensorArraySpec({self._spec.shape!r}, tf.{self._spec.dtype.name}, {self._how[0]}, {self._how[1]})"

@@ -3,6 +3,7 @@ import builtins
 
 from berth import _core
 from berth._function import _calls, call_converted, cond
+from berth._not_tensors import refuse_kinds
 from berth._structure import flatten, pack
 from berth._tensor import convert_to_tensor
 
@@ -14,6 +15,7 @@ _ops = _core.ops
 
 def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name="case"):
     """Returns fn() of the first pair whose predicate holds, else default() (tf.case)."""
+    refuse_kinds("case", "a list of pairs of a scalar tensor of bool and a function", pred_fn_pairs=pred_fn_pairs)
     pairs = list(pred_fn_pairs.items() if isinstance(pred_fn_pairs, dict) else pred_fn_pairs)
     if exclusive and sum(builtins.bool(p) for p, _ in pairs) > 1:
         raise _core.InvalidArgumentError("case: more than one predicate holds, with exclusive=True")

@@ -7,6 +7,7 @@ import types
 import typing
 
 from berth import _core
+from berth._arrays import TensorArray, TensorArraySpec
 from berth._structure import Composite, flatten, pack
 from berth._tensor import TensorSpec, TypeSpec, as_dtype, convert_to_tensor
 
@@ -346,5 +347,7 @@ def type_spec_from_value(value):
     """The spec of a tensor, a RaggedTensor, a SparseTensor, an ExtensionType or a structure of such."""
     if hasattr(value, "element_spec"):
         return value.element_spec
+    if isinstance(value, TensorArray):
+        return TensorArraySpec.from_value(value)
     leaves, form = flatten(value)
     return pack(form, [TensorSpec.from_tensor(convert_to_tensor(v)) for v in leaves])

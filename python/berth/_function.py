@@ -7,6 +7,7 @@ from berth import _core
 from berth._core import Tensor, TensorShape, Variable
 from berth._frames import hide
 from berth._lazy import Lazy
+from berth._not_tensors import refuse_kinds
 from berth._straight import is_straight
 from berth._structure import LEAF, Composite, Made, flatten, is_value, pack, present
 from berth._tensor import TensorSpec, convert_to_tensor
@@ -104,7 +105,7 @@ class Function:
         specs = [] if input_signature is None else flatten(list(input_signature), lambda v: isinstance(v, TensorSpec))[0]
         self._make = lambda specs: _core.Function(self._trace, name or getattr(fn, "__name__", "function"), specs,
                                                   placement, contracts(contract), strategy)
-        if any(s.shape.rank is None for s in specs):
+        if any(s.shape.rank is None for s in specs) or any(_is_of_arrays(s) for s in input_signature or ()):
             specs = []  # each shape has a trace of its own
         self._core = self._make([(s.shape, s.dtype) for s in specs])
         self._open = reduce_retracing or any(not s.shape.is_fully_defined() for s in specs)
@@ -346,6 +347,10 @@ class DoesNotFit(TypeError, ValueError):
     """An argument that is not what the input_signature says; TensorFlow raises a TypeError."""
 
 
+def _is_of_arrays(spec):
+    return type(spec).__name__ == "TensorArraySpec"
+
+
 def convert_signature(signature, args):
     """The arguments with what the signature calls tensors made into tensors of its dtypes."""
     signature = list(signature)
@@ -358,6 +363,8 @@ def convert_signature(signature, args):
                 raise DoesNotFit(f"the argument {value!r} does not fit its {spec}")
             out.append(value)
             continue
+        if _is_of_arrays(spec) and not spec.is_compatible_with(value):
+            raise DoesNotFit(f"the argument {value!r} does not fit its {spec}")
         if not isinstance(spec, TensorSpec):
             out.append(value)
             continue
@@ -393,6 +400,10 @@ def _branch(fn, forms):
 
 def cond(pred, true_fn=None, false_fn=None, name=None):
     """Returns true_fn() where pred holds, else false_fn() (tf.cond)."""
+    if not callable(true_fn) or not callable(false_fn):
+        given = f"{type(true_fn).__name__} and {type(false_fn).__name__}"
+        raise TypeError(f"cond(): 'true_fn' and 'false_fn' must be functions, not {given}")
+    refuse_kinds("cond", "a scalar tensor of bool, or a bool", pred=pred)
     if not isinstance(pred, (Tensor, Variable)) or not _core.traces_cond(pred):
         return true_fn() if pred else false_fn()
     forms = []
@@ -412,10 +423,10 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
                 loop_vars = (loop_vars,)
             turn += 1
         return loop_vars
-    leaves, form = flatten(list(loop_vars))
-    for v in leaves:
+    for v in loop_vars:
         if hasattr(v, "staged"):  # a TensorArray
             v.staged()
+    leaves, form = flatten(list(loop_vars))
     leaves = [convert_to_tensor(v) for v in leaves]
     invariants = [] if shape_invariants is None else flatten(list(shape_invariants))[0]
     for v, s in zip(leaves, invariants):

@@ -3,6 +3,7 @@ import base64 as _base64
 
 from berth import _core
 from berth._lazy import Lazy
+from berth._not_tensors import NotATensor, refuse_kinds
 from berth._tensor import as_dtype, convert_to_tensor, float32, int32, string
 
 _ops, _m = _core.ops, _core.ops.math
@@ -31,6 +32,7 @@ def dynamic_partition(data, partitions, num_partitions, name=None):
 
 def dynamic_stitch(indices, data, name=None):
     """The parts of data at the places of indices; a place that comes twice has the last."""
+    refuse_kinds("dynamic_stitch", "a list of tensors", indices=indices, data=data)
     at = [convert_to_tensor(i).numpy() for i in indices]
     parts = [convert_to_tensor(d) for d in data]
     flat = [_ops.reshape(d, [i.size, *d.shape.as_list()[i.ndim:]]) for i, d in zip(at, parts)]
@@ -51,17 +53,19 @@ def unravel_index(indices, dims, name=None):
 
 def shape_n(input, out_type=int32, name=None):
     """The shapes of several tensors, a list."""
+    refuse_kinds("shape_n", "a list of tensors", input=input)
     return [_ops.shape(convert_to_tensor(v), out_type) for v in input]
 
 
 def tuple(tensors, control_inputs=None, name=None):  # noqa: A001
     """The tensors; effects keep program order."""
+    refuse_kinds("tuple", "a list of tensors", tensors=tensors)
     return list(tensors)
 
 
 def get_static_value(tensor, partial=False):
     """The value of a tensor as an array; None of one that a trace does not know."""
-    if _core.is_open(tensor):
+    if isinstance(tensor, NotATensor) or _core.is_open(tensor):
         return None
     return convert_to_tensor(tensor).numpy()
 
@@ -160,20 +164,23 @@ def is_jpeg(contents, name=None):
 
 # tf.io
 
-def _each(fn, input):
+def _each(name, fn, input):
     x = convert_to_tensor(input)
+    if x.dtype != string:
+        raise TypeError(f"{name}(): the input is {x.dtype.name}; expected strings")
     made = _np.asarray([fn(v) for v in x._array().ravel()], dtype=object).reshape(x.shape.as_list())
     return convert_to_tensor(made, string)
 
 
 def encode_base64(input, pad=False, name=None):
     """Texts in web-safe base64, without "=" unless pad."""
-    return _each(lambda v: _base64.urlsafe_b64encode(v) if pad else _base64.urlsafe_b64encode(v).rstrip(b"="), input)
+    encode = _base64.urlsafe_b64encode
+    return _each("encode_base64", lambda v: encode(v) if pad else encode(v).rstrip(b"="), input)
 
 
 def decode_base64(input, name=None):
     """The bytes that texts of web-safe base64 stand for, [shape of input]."""
-    return _each(lambda v: _base64.urlsafe_b64decode(v + b"=" * (-len(v) % 4)), input)
+    return _each("decode_base64", lambda v: _base64.urlsafe_b64decode(v + b"=" * (-len(v) % 4)), input)
 
 
 def decode_compressed(bytes, compression_type="", name=None):  # noqa: A002
@@ -183,7 +190,7 @@ def decode_compressed(bytes, compression_type="", name=None):  # noqa: A002
     kinds = {"": lambda v: v, "ZLIB": zlib.decompress, "GZIP": gzip.decompress}
     if compression_type not in kinds:
         raise ValueError(f"decode_compressed: compression_type is {compression_type!r}; expected one of {sorted(kinds)}")
-    return _each(kinds[compression_type], bytes)
+    return _each("decode_compressed", kinds[compression_type], bytes)
 
 
 def matching_files(pattern, name=None):
@@ -222,6 +229,7 @@ def unicode_encode(input, output_encoding, errors="replace", replacement_char=65
 def ngrams(data, ngram_width, separator=" ", pad_values=None, padding_width=None, preserve_short_sequences=False, name=None):
     """Runs of ngram_width neighbours of rows of texts, joined: of a RaggedTensor ragged, of a vector a vector."""
     from berth.ragged import RaggedTensor, _splits
+    refuse_kinds("ngrams", "a whole number, or a list of some", ngram_width=ngram_width)
     widths = [ngram_width] if isinstance(ngram_width, int) else list(ngram_width)
     is_rows = isinstance(data, RaggedTensor)
     data = data if is_rows else convert_to_tensor(data)

@@ -18,6 +18,12 @@ NEVER = [
     ("tf.distribute.cluster_resolver.KubernetesExecutableLocation", "as KubernetesClusterResolver"),
     ("tf.distribute.coordinator.experimental_get_current_worker_index", "a scheduled function must not depend on which "
      "worker runs it"),
+    ("tf.distribute.Server.create_local_server", "sessions of version 1 connected to it: functions run in this process, and "
+     "Servers of this process make a cluster to try things with"),
+    ("tf.train.Server", "version 1: tf.distribute.Server"),
+    ("tf.train.ServerDef", "protocol buffers of TensorFlow's servers: tf.train.ClusterSpec, job_name and task_index say it"),
+    ("tf.train.ClusterDef", "protocol buffers of TensorFlow's servers: tf.train.ClusterSpec's as_dict() has the same"),
+    ("tf.train.JobDef", "protocol buffers of TensorFlow's servers: tf.train.ClusterSpec's as_dict() has the same"),
     ("tf.distribute.experimental.rpc", "parts of a program talk through strategies"),
     ("tf.xla", "there is no XLA behind Berth; its plans are compiled by itself"),
     ("tf.mlir", "there is no MLIR behind Berth"),

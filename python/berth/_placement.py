@@ -164,19 +164,26 @@ def save_text(path, text):
 
 def placement(what):
     """What of a traced function or a compiled model ran where, with times, bytes and transfers."""
-    return what.placement()
+    return _reports(what, "placement").placement()
+
+
+def _reports(what, name):
+    """The value, if it has the method; a TypeError of another one."""
+    if not callable(getattr(what, name, None)):
+        raise TypeError(f"tf.{name}(): expected a traced function or a compiled model, not a {type(what).__name__}")
+    return what
 
 
 def explain(what, op):
     """Why an op of a traced function or compiled model is where it is, and what would move it."""
-    return what.explain(op)
+    return _reports(what, "explain").explain(op)
 
 
 def plan(what, *args, **kwargs):
     """The compiled plan of a traced function or model as text, or what a strategy predicts for one."""
     if hasattr(what, "plan_text"):
         return what.plan_text(*args, **kwargs)
-    return what.plan(*args, **kwargs)
+    return _reports(what, "plan").plan(*args, **kwargs)
 
 
 class Contract:

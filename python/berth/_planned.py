@@ -242,7 +242,7 @@ keras.visualization.draw_segmentation_masks keras.visualization.plot_bounding_bo
 keras.visualization.plot_image_gallery keras.visualization.plot_segmentation_mask_gallery
 keras.wrappers.SKLearnClassifier keras.wrappers.SKLearnRegressor keras.wrappers.SKLearnTransformer
 tf.AggregationMethod tf.CriticalSection tf.IndexedSlicesSpec tf.NoneTensorSpec tf.OptionalSpec
-tf.RegisterGradient tf.TensorArraySpec tf.approx_top_k tf.as_string tf.audio.decode_wav tf.audio.encode_wav
+tf.RegisterGradient tf.approx_top_k tf.as_string tf.audio.decode_wav tf.audio.encode_wav
 tf.autodiff.ForwardAccumulator tf.autodiff.GradientTape tf.autograph.experimental.Feature tf.autograph.trace
 tf.batch_to_space tf.broadcast_dynamic_shape tf.broadcast_static_shape tf.check_pinned
 tf.config.experimental.ClusterDeviceFilters tf.config.experimental.disable_mlir_bridge
@@ -343,9 +343,9 @@ tf.space_to_batch_nd tf.sparse.cross tf.sparse.cross_hashed tf.sparse.sampled_ad
 tf.strings.to_hash_bucket_strong tf.strings.unicode_decode_with_offsets tf.strings.unicode_script
 tf.strings.unicode_split_with_offsets tf.strings.unicode_transcode tf.strings.unsorted_segment_join
 tf.summary.audio tf.summary.experimental.write_raw_pb tf.summary.graph tf.train.CheckpointView
-tf.train.ClusterDef tf.train.Coordinator tf.train.ExponentialMovingAverage tf.train.FeatureList
-tf.train.FeatureLists tf.train.JobDef tf.train.SequenceExample tf.train.ServerDef tf.train.TrackableView
-tf.train.checkpoints_iterator tf.train.experimental.MaxShardSizePolicy tf.train.experimental.PythonState
+tf.train.Coordinator tf.train.ExponentialMovingAverage tf.train.FeatureList tf.train.FeatureLists
+tf.train.SequenceExample tf.train.TrackableView tf.train.checkpoints_iterator
+tf.train.experimental.MaxShardSizePolicy tf.train.experimental.PythonState
 tf.train.experimental.ShardByTaskPolicy tf.train.experimental.ShardableTensor
 tf.train.experimental.ShardingCallback tf.train.get_checkpoint_state tf.types.experimental.AtomicFunction
 tf.types.experimental.FunctionType tf.types.experimental.distributed.Mirrored

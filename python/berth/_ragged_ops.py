@@ -5,6 +5,7 @@ import operator
 from berth import _core
 from berth._dispatch import BINARY, UNARY, dispatched, functions_named
 from berth._lazy import Lazy
+from berth._not_tensors import refuse_kinds
 from berth._structure import Composite
 from berth._tensor import convert_to_tensor, string
 
@@ -188,11 +189,15 @@ def _expand_dims(x, axis, name=None):
 
 
 def _gather(plain, params, indices, validate_indices=None, axis=None, batch_dims=0, name=None):
+    if _is(indices) and not indices.dtype.is_integer:
+        raise _core.InvalidArgumentError(f"gather: the indices are {indices.dtype.name}; expected one of int32, int64: write tf.cast")
     if _is(indices) and not _is(params):
         return indices.with_flat_values(plain(params, indices.flat_values, axis=axis))
     if _is(indices):
         return indices.with_values(_gather(plain, params, indices.values))
     at = convert_to_tensor(indices).numpy()
+    if at.dtype.kind not in "iu":
+        raise _core.InvalidArgumentError(f"gather: the indices are {at.dtype}; expected one of int32, int64: write tf.cast")
     if axis not in (None, 0) or batch_dims:
         rows = [plain(params[i], at[i]) if batch_dims else plain(params[i], at) for i in range(params.nrows())]
         return ragged.stack(rows)
@@ -253,6 +258,7 @@ def _where(plain, condition, x=None, y=None, name=None):
 
 def _many(plain, inputs, *args, **kwargs):
     """strings.join, add_n: functions of a list of equal rows."""
+    refuse_kinds(plain.__name__, "a list of tensors", inputs=inputs)
     given = [v for v in inputs if _is(v)]
     if any(not ragged._same_rows(given[0], v) for v in given[1:]):
         raise _core.InvalidArgumentError("the RaggedTensors have rows of other lengths")
@@ -327,7 +333,7 @@ _OTHERS = {
     "size": lambda plain, input, out_type=_core.int32, name=None: plain(input.flat_values, out_type),
     "rank": lambda plain, input, name=None: convert_to_tensor(len(input.shape)),
     "boolean_mask": lambda plain, tensor, mask, axis=None, name=None: ragged.boolean_mask(tensor, mask),
-    "reverse_sequence": None,
+    "reverse_sequence": None, "sigmoid_cross_entropy_with_logits": lambda plain, labels, logits, name=None: _binary(plain, labels, logits),
 }
 _REDUCE = "reduce_sum reduce_mean reduce_max reduce_min reduce_prod reduce_any reduce_all reduce_variance reduce_std".split()
 
@@ -354,7 +360,9 @@ def install():
         for function in functions_named([name]):
             f = dispatched(function)
             f.handlers.append(_by_keyword(f.__wrapped__, functools.partial(_reduce, name), ("input_tensor", "axis", "keepdims")))
-    for name, handler in _OTHERS.items():
+    import berth
+    from berth import _ragged_math, debugging  # noqa: F401  debugging: its assertions are among these functions
+    for name, handler in {**_OTHERS, **_ragged_math.HANDLERS}.items():
         for function in functions_named([name]) if handler else ():
             f = dispatched(function)
             f.handlers.append(_over(name, f.__wrapped__, handler))
@@ -366,6 +374,8 @@ def install():
     equal, not_equal = _ops.math.equal, _ops.math.not_equal
     ragged.RaggedTensor.__eq__ = lambda a, b: _binary(equal, a, b)
     ragged.RaggedTensor.__ne__ = lambda a, b: _binary(not_equal, a, b)
+    ragged.RaggedTensor.__matmul__ = lambda a, b: berth.matmul(a, b)
+    ragged.RaggedTensor.__rmatmul__ = lambda a, b: berth.matmul(b, a)
     ragged.RaggedTensor.__neg__ = lambda a: _unary(_ops.math.negative, a)
     ragged.RaggedTensor.__abs__ = lambda a: _unary(_ops.math.abs, a)
     ragged.RaggedTensor.__invert__ = lambda a: _unary(_ops.math.logical_not, a)

@@ -9,7 +9,7 @@ from berth._frames import hide_in
 from berth._function import Function, call_converted, convert_signature, needs_values
 from berth._resolvers import SimpleClusterResolver, handle_of, jobs_of, spec_of, url
 from berth._structure import LEAF, flatten, is_value, pack
-from berth._tensor import TensorSpec, convert_to_tensor
+from berth._tensor import NamesMissing, TensorSpec, convert_to_tensor
 from berth.data import Dataset
 from berth.distribute import InputContext, Strategy
 from berth.train import ClusterSpec
@@ -81,12 +81,13 @@ def serve(join_timeout_seconds=_HOUR):
     _core.serve(_core.environment_resolver(), join_timeout_seconds)
 
 
-class Server:
+class Server(metaclass=NamesMissing):
     """A task of a cluster that serves: what workers and parameter servers make and join().
 
     Nothing listens before join(). A strategy in the same process whose cluster has no chief, and all of whose tasks
     are Servers of this process, starts them: a cluster to try things with.
     """
+    __module__ = "berth.distribute"
     _made = {}  # by address
 
     def __init__(self, server_or_cluster_def, job_name=None, task_index=None, protocol=None, config=None, start=True):

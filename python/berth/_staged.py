@@ -105,8 +105,8 @@ def _show(form):
 
 def _check_form(a, b, name, where):
     for form in (a, b):
-        if isinstance(form, _Fixed) and isinstance(form.value, TensorArray):
-            form.value.staged()
+        if isinstance(form, Made) and form.key[0] == "array":
+            TensorArray.staged(form)
     if _same_form(a, b):
         return
     if name.startswith("retval_") or name.startswith("do_return"):

@@ -30,7 +30,7 @@ def _check(encoding, errors="replace", replacement_char=65533, replace_control_c
     refuse("tf.strings", errors=None if errors == "replace" else errors,
            replacement_char=None if replacement_char == 65533 else replacement_char,
            replace_control_characters=replace_control_characters)
-    if encoding.upper().replace("_", "-") != "UTF-8":
+    if str(encoding).upper().replace("_", "-") != "UTF-8":
         raise ValueError(f"the encoding is {encoding!r}; expected 'UTF-8', the one that Berth reads")
 
 
@@ -56,6 +56,8 @@ where gather_nd roll""".split()
 def format(template, inputs, placeholder="{}", summarize=3, name=None):
     """The template with each placeholder replaced by a tensor, as tf.print() writes it: a scalar string."""
     from berth._ops import _shown
+    if not isinstance(template, str):
+        raise TypeError(f"tf.strings.format(): 'template' must be text, not a {type(template).__name__}")
     values = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     parts = template.split(placeholder)
     if len(parts) != len(values) + 1:

@@ -376,8 +376,8 @@ def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
 
 
 def is_tensor(value):
-    """Whether it is a tensor or a variable."""
-    return isinstance(value, (Tensor, Variable)) or hasattr(value, "__berth_tensor__")
+    """Whether it is a tensor, a variable, a RaggedTensor or a SparseTensor."""
+    return isinstance(value, (Tensor, Variable)) or hasattr(value, "__berth_tensor__") or hasattr(value, "with_values")
 
 
 class _UnknownShape:
@@ -460,6 +460,15 @@ def _plans_for(path):
     forms = {plain, plain.replace("keras.", "tf.", 1)}  # tf.losses is tf.keras.losses
     return ", which is planned" if any(n in forms or n.startswith(plain + ".") for n in NAMES) else (
         ": a name that neither TensorFlow 2.21 nor Keras 3.15 has")
+
+
+class NamesMissing(type):
+    """The class of classes whose AttributeErrors of names that they lack say if those are planned."""
+
+    def __getattr__(cls, name):
+        if name.startswith("_"):
+            raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+        raise AttributeError(unknown_name(f"{cls.__module__}.{cls.__name__}", name, vars(cls)))
 
 
 def name_missing(module):

@@ -7,6 +7,7 @@ import types as _types
 from berth import _core, _remote
 from berth._frames import hide_in
 from berth._lazy import Names as _Names
+from berth._not_tensors import NotATensor as _NotATensor
 from berth._structure import LEAF, flatten, has_composite, in_order, pack, present
 from berth._tensor import TensorSpec, convert_to_tensor, refuse
 
@@ -14,8 +15,10 @@ AUTOTUNE = _core.AUTOTUNE
 INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = -1, -2
 
 
-class Dataset:
+class Dataset(_NotATensor):
     """A pipeline of elements (tf.data.Dataset). Transforms return new ones."""
+
+    __berth_advice__ = "its elements are made of tensors: iterate over it, or call op(element) in a map() of it"
 
     def __init__(self, handle, form):
         self.__dict__["__berth__"], self._form = handle, form

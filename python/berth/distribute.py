@@ -10,6 +10,7 @@ import types as _types
 from berth import _core
 from berth._frames import hide_in
 from berth._modules import later as _later
+from berth._not_tensors import NotATensor as _NotATensor
 from berth._structure import Composite, flatten, pack, present
 from berth._tensor import TensorSpec, convert_to_tensor
 from berth._tensor import name_missing as _name_missing
@@ -276,8 +277,10 @@ class StrategyExtended:
         return self._strategy.run(fn, args, kwargs)
 
 
-class DistributedDataset:
+class DistributedDataset(_NotATensor):
     """Batches with a part for each replica: iterate over it, or give it to fit()."""
+
+    __berth_advice__ = "iterate over it, and give what next() returns to strategy.run()"
 
     def __init__(self, strategy, handle, dataset, split=True):
         self.__berth__, self._strategy, self._dataset, self._split = handle, strategy, dataset, split

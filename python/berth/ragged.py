@@ -6,6 +6,7 @@ import builtins
 
 from berth import _core
 from berth._lazy import Lazy
+from berth._not_tensors import NotATensor as _NotATensor
 from berth._structure import Composite
 from berth._tensor import TensorSpec, TypeSpec as _TypeSpec, as_dtype, convert_to_tensor, int64, refuse, string
 
@@ -47,8 +48,10 @@ def _take(x, places):
     return RaggedTensor(_take(x.values, _places(starts, stops)), _splits(stops - starts))
 
 
-class RaggedTensor(Composite):
+class RaggedTensor(_NotATensor, Composite):
     """values, a tensor or another RaggedTensor, in rows row_splits[i] to row_splits[i + 1]."""
+
+    __berth_advice__ = "its to_tensor() is one, with zeros at the ends of short rows, and its flat_values are one"
 
     def __init__(self, values, row_splits, uniform_row_length=None):
         self.values = values if isinstance(values, RaggedTensor) else convert_to_tensor(values)

@@ -4,6 +4,7 @@ Computed by the ops of dense tensors: for feeding and small matrices, not for sp
 """
 from berth import _core
 from berth._lazy import Lazy
+from berth._not_tensors import NotATensor as _NotATensor
 from berth._structure import Composite
 from berth._tensor import TensorSpec, TypeSpec as _TypeSpec, convert_to_tensor, int64, string
 
@@ -19,8 +20,10 @@ def _make(parts):
     return made
 
 
-class SparseTensor(Composite):
+class SparseTensor(_NotATensor, Composite):
     """indices [n, rank], values [n], dense_shape [rank]."""
+
+    __berth_advice__ = "tf.sparse.to_dense() makes one of it, and tf.sparse has functions for it, such as sparse_dense_matmul"
 
     def __init__(self, indices, values, dense_shape):
         self.indices = _ops.math.cast(convert_to_tensor(indices), int64)
@@ -377,3 +380,7 @@ def bincount(values, weights=None, axis=0, minlength=None, maxlength=None, binar
     if axis == 0:
         return SparseTensor(found[:, 1:], out, [width])
     return SparseTensor(found, out, [rows, width])
+
+
+from berth._sparse_ops import install as _install  # noqa: E402
+_install(SparseTensor)

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "errors.h"
+#include "values.h"
 
 namespace berth::python {
 
@@ -100,6 +101,15 @@ void Arguments::missing(size_t slot) const {
 }
 
 std::string Arguments::describe(size_t slot, const char* why) const {
+  const Advice advice = advice_of(slots_[slot]);
+  const std::string_view wanted = why;
+  if (!advice.kind.empty() && (wanted.ends_with("lists of equal lengths") ||
+                               wanted == "a list of tensors")) {
+    return fmt::format("{}(): '{}' must be {}, not a {}; {}", function_,
+                       bound_[slot].tensorflow,
+                       wanted.ends_with("tensors") ? wanted : "a tensor",
+                       advice.kind, advice.text);
+  }
   const std::string text =
       nb::cast<std::string>(nb::repr(nb::handle(slots_[slot])));
   return fmt::format("{}(): '{}' must be {}, not {}", function_,

@@ -11,9 +11,16 @@ using namespace nanobind::literals;  // NOLINT
 
 namespace {
 
+// A Dataset or a RaggedTensor is iterable, but no list.
+bool iterates_otherwise(PyObject* o) {
+  return !PyLong_Check(o) && !is_list(o) && !is_own(o) &&
+         !advice_of(o).kind.empty();
+}
+
 template <class T>
 std::vector<T> list_of(PyObject* o, const char* what) {
   std::vector<T> all;
+  if (iterates_otherwise(o)) throw NotThat(what);
   for (const nb::object& item : items_of(o)) {
     try {
       all.push_back(From<T>::get(item.ptr(), DType::kInvalid));
@@ -86,6 +93,7 @@ Tensors From<Tensors>::get(PyObject* o, DType hint) {
 
 Shape From<Shape>::get(PyObject* o, DType) {
   std::vector<int64_t> dims;
+  if (iterates_otherwise(o)) throw NotThat("a shape");
   if (is_own(o) || is_array(o)) {
     return Shape(known(tensor_of(o)).to_vector<int64_t>());
   }

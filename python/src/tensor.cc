@@ -7,6 +7,7 @@
 #include "convert.h"
 #include "ops/in_scope.h"
 #include "sharing.h"
+#include "values.h"
 
 namespace berth::python {
 
@@ -271,6 +272,12 @@ Tensor asked_tensor(nb::handle value, DType dtype) {
     }
     return in_scope(t, site_of_caller());
   } catch (const NotThat& e) {
+    const Advice advice = advice_of(value.ptr());
+    if (!advice.kind.empty()) {
+      throw nb::type_error(
+          ("expected a tensor, not a " + advice.kind + "; " + advice.text)
+              .c_str());
+    }
     std::string text = nb::cast<std::string>(nb::repr(value));
     if (text.size() > 80) text = text.substr(0, 77) + "...";
     throw nb::type_error(

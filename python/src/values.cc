@@ -35,6 +35,23 @@ bool is_array(PyObject* o) {
          PyObject_HasAttrString(o, "__array_interface__");
 }
 
+Advice advice_of(PyObject* o) {
+  if (is_list(o)) {
+    for (const nb::object& item : items_of(o)) {
+      if (is_list(item.ptr())) continue;
+      const Advice advice = advice_of(item.ptr());
+      if (!advice.kind.empty()) return advice;
+    }
+  } else if (!PyType_Check(o)) {
+    const nb::object text =
+        nb::getattr(nb::handle(o), "__berth_advice__", nb::none());
+    if (PyUnicode_Check(text.ptr())) {
+      return {text_of(nb::handle(o).type().attr("__name__")), text_of(text)};
+    }
+  }
+  return {};
+}
+
 namespace {
 
 constexpr int kMaxListDepth = 32;

@@ -12,6 +12,12 @@ namespace berth::python {
 nb::object& numpy();
 std::string text_of(nb::handle h);
 bool is_array(PyObject* o);  // what NumPy's protocols make an array of
+// What a value that is not a tensor, or the first such in a list, says of
+// itself: its class, and how a tensor is made of it; both empty of others.
+struct Advice {
+  std::string kind, text;
+};
+Advice advice_of(PyObject* o);
 
 }  // namespace berth::python
 

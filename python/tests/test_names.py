@@ -90,12 +90,18 @@ def message_of(path):
 
 
 def test_missing_names_say_what_is_near_and_whether_they_are_planned():
-    assert "which is planned" in message_of("TensorArraySpec")
+    assert "which is planned" in message_of("CriticalSection")
     assert "near it: relu" in message_of("nn.relu_") and "neither TensorFlow" in message_of("nn.relu_")
     assert "will not: ops have one form" in message_of("raw_ops.Add")
     for name in ("keras.layers.Densee", "data.Datasett", "train.Checkpointt", "keras.losses.Hubber",
                  "profiler.strat"):
         assert "near it" in message_of(name), name
+
+
+def test_members_of_servers_say_whether_they_will_come():
+    assert "will not: sessions of version 1" in message_of("distribute.Server.create_local_server")
+    assert "will not: version 1: tf.distribute.Server" in message_of("train.Server")
+    assert "as_dict() has the same" in message_of("train.ClusterDef") and not hasattr(tf.distribute.Server, "__len__")
 
 
 def test_every_missing_name_says_whether_it_will_come():

@@ -489,3 +489,30 @@ def test_several_replicas_say_what_to_do_where_values_are_needed(run_script):
     done = run_script(REPLICAS, "GPUx2")
     assert done.returncode == 0, done.stderr
     assert "compute what needs values before run(), from" in done.stdout and "a strategy of one replica" in done.stdout
+
+
+def test_functions_take_and_give_tensor_arrays():
+    stack = tf.function(lambda array: array.stack())
+    array = tf.TensorArray(tf.float32, 2, clear_after_read=False).unstack(tf.ones([2]))
+    assert stack(array).numpy().tolist() == [1, 1]
+    assert stack(array.unstack([2.0, 3.0])).numpy().tolist() == [2, 3] and stack.experimental_get_tracing_count() == 1
+    made = tf.function(lambda x: tf.TensorArray(tf.float32, 3, element_shape=[]).write(1, x))(4.0)
+    assert made.stack().numpy().tolist() == [0, 4, 0]
+    x = tf.Variable([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(stack(tf.TensorArray(tf.float32, 2).unstack(x * x)))
+    assert tape.gradient(y, x).numpy().tolist() == [2, 4]
+
+
+def test_specs_of_tensor_arrays():
+    # As TensorFlow 2.21 says them.
+    spec, array = tf.TensorArraySpec([3], tf.float32, True, False), tf.TensorArray(tf.float32, 2).unstack(tf.ones([2, 3]))
+    assert repr(spec) == "TensorArraySpec(TensorShape([3]), tf.float32, True, False)" and spec.value_type is tf.TensorArray
+    assert spec == tf.TensorArraySpec([3], tf.float32, True, False) and isinstance(spec, tf.TypeSpec)
+    assert tf.type_spec_from_value(array) == tf.TensorArraySpec.from_value(array) == tf.TensorArraySpec(None, tf.float32)
+    assert spec.is_compatible_with(tf.TensorArraySpec([None], tf.float32, True, False)) and not spec.is_compatible_with(array)
+    assert tf.TensorArraySpec([3]).is_compatible_with(array) and not tf.TensorArraySpec(dtype=tf.int32).is_compatible_with(array)
+    stack = tf.function(lambda a: a.stack(), input_signature=[tf.TensorArraySpec([3])])
+    assert stack(array).shape == [2, 3]
+    with pytest.raises(TypeError, match="dtype=int32.* does not fit its TensorArraySpec"):
+        stack(tf.TensorArray(tf.int32, 2))

@@ -9,6 +9,7 @@ import numpy as _np
 
 import berth as _tf
 from berth import _core
+from berth._not_tensors import NotATensor as _NotATensor, refuse_kinds as _refuse_kinds
 from berth._tensor import Tensor, Variable, convert_to_tensor as _convert, name_missing as _name_missing
 
 ndarray = Tensor
@@ -34,7 +35,7 @@ def _allowed(dtype):
 
 def array(val, dtype=None, copy=True, ndmin=0):
     """A tensor of numbers, lists, arrays or tensors; numbers have NumPy's dtypes, int64 and float64."""
-    if isinstance(val, (Tensor, Variable)):
+    if isinstance(val, (Tensor, Variable, _NotATensor)):
         out = _convert(val)
     elif isinstance(val, (list, tuple)) and _b.any(isinstance(v, (Tensor, list, tuple)) for v in val) and _tensor_in(val):
         out = stack([array(v) for v in val])
@@ -268,15 +269,18 @@ def identity(n, dtype=None):
 
 
 def arange(start, stop=None, step=1, dtype=None):
+    _refuse_kinds("arange", "a number", start=start, stop=stop)
     return array(_np.arange(*([start] if stop is None else [start, stop, step])), dtype)
 
 
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
+    _refuse_kinds("linspace", "a number", start=start, stop=stop)
     out = array(_np.linspace(start, stop, num, endpoint, axis=axis), dtype or _allowed(_tf.float64))
     return (out, (stop - start) / (num - _b.bool(endpoint))) if retstep else out
 
 
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
+    _refuse_kinds("logspace", "a number", start=start, stop=stop)
     return array(_np.logspace(start, stop, num, endpoint, base, axis=axis), dtype or _allowed(_tf.float64))
 
 
@@ -392,24 +396,29 @@ def broadcast_arrays(*args):
 
 
 def concatenate(arys, axis=0):
+    _refuse_kinds("concatenate", "a list of tensors", arys=arys)
     parts = _together(*arys)
     return _tf.concat(parts if axis is not None else [ravel(p) for p in parts], axis or 0)
 
 
 def stack(arrays, axis=0):
+    _refuse_kinds("stack", "a list of tensors", arrays=arrays)
     return _tf.stack(_together(*arrays), axis)
 
 
 def vstack(tup):
+    _refuse_kinds("vstack", "a list of tensors", tup=tup)
     return concatenate([atleast_2d(v) for v in tup], 0)
 
 
 def hstack(tup):
+    _refuse_kinds("hstack", "a list of tensors", tup=tup)
     parts = [atleast_1d(v) for v in tup]
     return concatenate(parts, 0 if len(parts[0].shape) == 1 else 1)
 
 
 def dstack(tup):
+    _refuse_kinds("dstack", "a list of tensors", tup=tup)
     return concatenate([atleast_3d(v) for v in tup], 2)
 
 
@@ -461,6 +470,7 @@ def nonzero(a):
 
 
 def select(condlist, choicelist, default=0):
+    _refuse_kinds("select", "a list of tensors", condlist=condlist, choicelist=choicelist)
     out = default
     for c, v in reversed(list(zip(condlist, choicelist))):
         out = where(c, v, out)

@@ -5,7 +5,7 @@ import numpy as np
 from berth import _core
 from berth._structure import present
 from berth._tensor import TensorSpec
-from berth.distribute import MultiWorkerMirroredStrategy
+from berth.distribute import DistributedDataset, MultiWorkerMirroredStrategy, PerReplica
 from berth.sparse import SparseTensor, to_dense
 from keras.src import tree
 from keras.src.trainers.data_adapters import array_slicing
@@ -90,7 +90,6 @@ class _DatasetAdapter(DataAdapter):
 
     @property
     def num_batches(self):
-        from berth.distribute import DistributedDataset
         split = isinstance(self._dataset, DistributedDataset)
         n = int((self._dataset._dataset if split else self._dataset).cardinality())
         return n if n >= 0 else None
@@ -103,7 +102,6 @@ class Epochs(EpochIterator):
 
     def __init__(self, x, y=None, sample_weight=None, strategy=None, **options):
         from berth.data import Dataset
-        from berth.distribute import DistributedDataset
         if any(map(is_text, tree.flatten(x))):
             x, y, sample_weight = _texts(x, y, sample_weight, options), None, None
         if any(isinstance(v, SparseTensor) for v in tree.flatten(x)):  # Keras' adapters of arrays do not take them
@@ -126,7 +124,7 @@ class Epochs(EpochIterator):
 
     def _get_iterator(self):
         if self._strategy is not None:
-            return _Pass(self._distributed)
+            return _Pass(self._distributed, self._strategy)
         if self._own is not None:
             return _Pass(lambda: self._own)
         return _Ahead(map(tensors, self.data_adapter.get_numpy_iterator()))
@@ -156,14 +154,11 @@ class Epochs(EpochIterator):
         return out, count
 
     def _distributed(self):
-        """The batches of an epoch with a part for each replica, which the engine's pipeline cuts."""
+        """The data set of the batches of an epoch for a strategy."""
         from berth.data import Dataset
-        from berth.distribute import DistributedDataset
         self._strategy.__berth__.start_shares()
-        if isinstance(self._own, DistributedDataset):
-            return self._own
         if self._own is not None:
-            return self._strategy.experimental_distribute_dataset(self._own)
+            return self._own
         if self._whole is None and self._spec is None:
             self._whole = self.rows()
         if self._whole is None:
@@ -175,10 +170,7 @@ class Epochs(EpochIterator):
             leaves, form = present(self._whole)
             rows = Dataset(_core.Dataset.from_tensor_slices(leaves), form)
             batches = _batched(rows, self.data_adapter.batch_size, self.data_adapter._shuffle, self._strategy)
-            least = min(self.data_adapter.batch_size, self.data_adapter._num_samples)
-            if least < self._strategy.num_replicas_in_sync == self._strategy.__berth__.replicas_here:
-                return batches  # each for one replica
-        return self._strategy.experimental_distribute_dataset(batches)
+        return batches
 
     def first_batch(self):
         """A batch to see shapes of, of which none is lost."""
@@ -212,18 +204,40 @@ class Epochs(EpochIterator):
 
 
 class _Pass:
-    """A pass over a data set of the engine, which begins when its first element is asked for."""
+    """A pass over a data set of the engine, which begins when its first element is asked for.
 
-    def __init__(self, dataset):
-        self._dataset, self.iterator = dataset, None
+    For a strategy a batch has a part for each replica: the engine cuts them, and Python those of a data set whose first
+    batch has fewer rows than there are replicas.
+    """
+
+    def __init__(self, dataset, strategy=None):
+        self._dataset, self._strategy, self.iterator = dataset, strategy, None
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        if self.iterator is None:
-            self.iterator = iter(self._dataset())
+        if self.iterator is not None:
+            return next(self.iterator)
+        data = self._dataset()
+        if self._strategy is None or isinstance(data, DistributedDataset):
+            self.iterator = iter(data)
+            return next(self.iterator)
+        self.iterator = iter(self._strategy.experimental_distribute_dataset(data))
+        try:
+            return next(self.iterator)
+        except _core.InvalidArgumentError as error:
+            here = self._strategy.num_replicas_in_sync == self._strategy.__berth__.replicas_here
+            if "the first batch has" not in str(error) or not here:
+                raise
+        self.iterator = (self._parts(batch) for batch in data)
         return next(self.iterator)
+
+    def _parts(self, batch):
+        """A batch cut as evenly as may be; parts of it are empty where it has few rows."""
+        n = self._strategy.num_replicas_in_sync
+        return tree.map_structure(
+            lambda t: PerReplica([t[r * t.shape[0] // n:(r + 1) * t.shape[0] // n] for r in range(n)]), batch)
 
 
 class _Ahead:

@@ -41,7 +41,7 @@ def unscaled(value):
     """The mean over this replica's examples, of its part."""
     share = _share()
     if isinstance(share, float):
-        return _times(value, 1 / share)
+        return _times(value, 1 / share if share else 0.0)
     return _core.ops.math.divide_no_nan(value, _core.ops.cast(share, value.dtype))  # of no examples it is none
 
 

@@ -83,8 +83,9 @@ class BerthTrainer(base_trainer.Trainer):
         several = _core.replica_id() is not None and isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy)
         with losses.part(rows, self._total(training)) if idle or several else contextlib.nullcontext():
             loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
-            of_some = tuple(loss.shape) != (0,)  # Keras leaves the loss of no examples as it is
-            self._loss_tracker.update_state(losses.unscaled(loss) if of_some else 0.0, sample_weight=rows)
+            if tuple(loss.shape) == (0,):  # Keras leaves the loss of no examples as it is; tasks must wait for sums alike
+                loss = losses.scaled(tf.reduce_sum(loss))
+            self._loss_tracker.update_state(losses.unscaled(loss), sample_weight=rows)
         return loss
 
     def _aggregate_additional_loss(self, loss):
