@@ -151,10 +151,10 @@ def unpack(packed, home):
     stamp.write_text(state)
 
 
-def devices(bundle, environment):
+def devices(bundle, environment, limit_s=150):
     """(the document of `berth devices --why --json`, "") or (None, why). From an image that was
     never read, opening CUDA's libraries takes a minute."""
-    done = run([bundle.bin / "berth", "devices", "--why", "--json"], environment, 150)
+    done = run([bundle.bin / "berth", "devices", "--why", "--json"], environment, limit_s)
     try:
         return json.loads(done.text[done.text.index("{"):done.text.rindex("}") + 1]), ""
     except ValueError:

@@ -128,7 +128,8 @@ def run_all(commands, environment, limit_s, at_once):
 
 
 def run(command, environment, limit_s):
-    return run_all([(command, {})], environment, limit_s, 1)[0]
+    """A Done, also of a command for which no time is left."""
+    return run_all([(command, {})], environment, max(limit_s, 0.1), 1)[0]
 
 
 def how_it_ended(done):

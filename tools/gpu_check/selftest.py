@@ -10,7 +10,7 @@ import tempfile
 import time
 import types
 
-from gpu_check import machine, parts, report, selftest_calls
+from gpu_check import machine, parts, report, selftest_bundles, selftest_calls, selftest_parts
 from gpu_check.run import keep_logs, read_tests, run, run_tests, save_logs
 
 HEAD = "print('[==========] Running 3 tests from 1 test suite.', flush=True)\n"
@@ -150,10 +150,13 @@ def first_parts(b):
     context = parts.Context(b, options_of(b.bin))
     keep_logs(out / "logs")
     part = parts.probe(context, 20, "probe")
-    assert part["failed"] == 1 and part["passed"] == 1 and part["status"] == "failed", part
+    assert part["failed"] == 2 and part["passed"] == 2 and part["status"] == "failed", part
     assert "launch_us 3.5" in part["notes"], part
     text = (out / "probe.txt").read_text()
     assert "GPU:0 a card" in text and "a.Three" in text, text
+    b.add("conformance", "import sys; print('no such device'); sys.exit(1)")
+    part = parts.probe(context, 20, "probe")
+    assert part["status"] == "failed" and "no such device" in part["failures"][0]["text"], part
     part = parts.trace(context, 20, "trace")
     assert part["status"] == "failed" and part["passed"] == 1, part
     assert part["failures"][0]["name"] == "gpt2" and "no memory" in part["failures"][0]["text"]
@@ -163,7 +166,7 @@ def first_parts(b):
     save_logs(out / "logs.tar.gz")
     with tarfile.open(out / "logs.tar.gz") as tar:
         names = tar.getnames()
-        assert any("bench_gpu" in n for n in names) and len(names) == 6, names
+        assert any("bench_gpu" in n for n in names) and len(names) == 11, names
     keep_logs(out / "logs")
     assert not list((out / "logs").iterdir())
 
@@ -236,7 +239,10 @@ def main():
         tools(pretended)
         table(pretended)
         first_parts(pretended)
-        selftest_calls.main(pretended.bin)
+        selftest_calls.main(pretended.bin / "calls")
+        selftest_bundles.main(pretended.bin / "bundles")
+    with tempfile.TemporaryDirectory() as folder:
+        selftest_parts.main(folder)
     results()
     print("gpu-check --selftest: every way to end is reported")
     return 0
