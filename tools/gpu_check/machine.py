@@ -94,6 +94,12 @@ def describe(environment):
     return said
 
 
+def versions(machine):
+    """Lines about the driver and NVIDIA's libraries, of what describe() found."""
+    return [f"driver    {line}" for line in machine.get("nvidia_smi", [])] + [
+        f"library   {name}: {where}" for name, where in machine.get("libraries", {}).items()]
+
+
 class Bundle:
     """The programs and files: of a bundle that was unpacked, or of a build."""
 

@@ -41,6 +41,7 @@ class Context:
     def __init__(self, bundle, options):
         self.bundle, self.options = bundle, options
         self.environment = bundle.environment()
+        self.machine = {}  # what the report says of it
         self.device = options.device
         cores = len(os.sched_getaffinity(0))
         self.at_once = max(1, min(cores, options.processes or 12))
@@ -94,7 +95,8 @@ def probe(context, limit_s, name):
     """What the card is, what calls cost, and one op of each family, in one process; what a step
     says is in probe.txt before the next one begins."""
     out = context.options.out / "probe.txt"
-    out.write_text("", encoding="utf-8")
+    out.write_text("== versions\n" + "\n".join(machine.versions(context.machine)) + "\n\n",
+                   encoding="utf-8")
     end = time.monotonic() + limit_s
     part = {"status": "passed", "passed": 0, "failed": 0, "skipped": 0, "failures": [],
             "notes": [f"the text is {out.name}"]}

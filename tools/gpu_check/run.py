@@ -20,7 +20,7 @@ ENDS = {"OK": re.compile(r"^\[       OK \] (.+?) \(\d+ ms\)$"),
 TOTAL = re.compile(r"^\[==========\] Running (\d+) tests? from ")
 KEPT_TEXT = 400  # characters of what a failed test said, in the report
 KEPT_LOG = 2 << 20  # bytes of what one program printed: its begin and its end
-MOST_LOGS = 15 << 20  # bytes of the archive
+MOST_LOGS = 16 << 20  # bytes of the archive
 logs = []  # the folder, once it is known
 
 
@@ -49,9 +49,10 @@ def save_logs(target):
     new = target.with_name(target.name + ".new")
     with tarfile.open(new, "w:gz") as tar:
         for path in sorted(logs[0].glob("*.txt")):
-            tar.add(path, path.name)
-            if new.stat().st_size > MOST_LOGS:
+            tar.fileobj.flush()
+            if new.stat().st_size + path.stat().st_size > MOST_LOGS - (1 << 16):
                 break
+            tar.add(path, path.name)
     new.replace(target)
 
 

@@ -9,8 +9,10 @@ import tarfile
 import tempfile
 import time
 import types
+from unittest import mock
 
 from gpu_check import machine, parts, report, selftest_bundles, selftest_calls, selftest_parts
+from gpu_check import run as runs
 from gpu_check.run import keep_logs, read_tests, run, run_tests, save_logs
 
 HEAD = "print('[==========] Running 3 tests from 1 test suite.', flush=True)\n"
@@ -148,12 +150,14 @@ def first_parts(b):
     b.add("conformance", HEAD + ONE + FAILED)
     b.add("bench_gpu", ROW)
     context = parts.Context(b, options_of(b.bin))
+    context.machine = {"nvidia_smi": ["H200, 580.1"], "libraries": {"cudnn": "libcudnn.so.9.19"}}
     keep_logs(out / "logs")
     part = parts.probe(context, 20, "probe")
     assert part["failed"] == 2 and part["passed"] == 2 and part["status"] == "failed", part
     assert "launch_us 3.5" in part["notes"], part
     text = (out / "probe.txt").read_text()
     assert "GPU:0 a card" in text and "a.Three" in text, text
+    assert "H200, 580.1" in text and "libcudnn.so.9.19" in text, text
     b.add("conformance", "import sys; print('no such device'); sys.exit(1)")
     part = parts.probe(context, 20, "probe")
     assert part["status"] == "failed" and "no such device" in part["failures"][0]["text"], part
@@ -169,6 +173,19 @@ def first_parts(b):
         assert any("bench_gpu" in n for n in names) and len(names) == 11, names
     keep_logs(out / "logs")
     assert not list((out / "logs").iterdir())
+
+
+def archive(folder):
+    """The archive of logs keeps to its limit, and to the first ones."""
+    keep_logs(folder / "logs")
+    with mock.patch.multiple(runs, MOST_LOGS=3 << 20, KEPT_LOG=1 << 20):
+        for _ in range(6):
+            runs.keep_log(["program"], os.urandom(1 << 20).hex())
+        save_logs(folder / "logs.tar.gz")
+    with tarfile.open(folder / "logs.tar.gz") as tar:
+        names = tar.getnames()
+    assert names == [f"00{i}_program.txt" for i in range(len(names))] and len(names) > 2, names
+    assert (folder / "logs.tar.gz").stat().st_size <= 3 << 20, names
 
 
 def results():
@@ -239,6 +256,7 @@ def main():
         tools(pretended)
         table(pretended)
         first_parts(pretended)
+        archive(pretended.bin / "archive")
         selftest_calls.main(pretended.bin / "calls")
         selftest_bundles.main(pretended.bin / "bundles")
     with tempfile.TemporaryDirectory() as folder:

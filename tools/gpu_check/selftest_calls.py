@@ -29,6 +29,11 @@ print("[==========] Running 1 test from 1 test suite.\\n[ RUN      ] a.One")
 print("x" * 5000 if "conformance" in asked else "")
 print("[       OK ] a.One (0 ms)")
 """
+# The report is there before the first part.
+PROBED = """
+if not (pathlib.Path(os.environ["PRETENDED_OUT"]) / "report.txt").exists():
+    sys.exit("no report yet")
+""" + TESTS
 # What came before is written, and the peer is being compiled beside it.
 DEVICE_SUITE = """
 out, end = pathlib.Path(os.environ["PRETENDED_OUT"]), time.monotonic() + 20
@@ -87,7 +92,7 @@ def calls(folder):
         shutil.copy(ROOT / name, folder / "root" / name)
     shutil.copytree(ROOT / "tools/gpu_check", folder / "root/tools/gpu_check")
     program(folder / "root/bench/peers/gpu_torch.py", PEER)
-    for name, text in (("berth", BERTH), ("conformance", TESTS), ("device_suite", DEVICE_SUITE),
+    for name, text in (("berth", BERTH), ("conformance", PROBED), ("device_suite", DEVICE_SUITE),
                        ("bench_gpu", BENCH), ("digits", 'print("devices: GPU:0\\n" + json.dumps('
                                               '{"test_accuracy": 1, "devices": "GPU:0"}))')):
         program(folder / "build/bin" / name, text)
