@@ -38,7 +38,7 @@ class NotedGraph : public cudnn_frontend::graph::Graph {
     if (at >= plans.numeric_notes.size()) return all;
     for (const auto note : plans.numeric_notes[at]) {
       cudnnBackendNumericalNote_t name{};
-      cudnn_frontend::convert_to_cudnn_type(note, name);
+      cudnn_frontend::detail::convert_to_cudnn_type(note, name);
       all += " " + cudnn_frontend::to_string(name).substr(kPrefix.size());
     }
     return all;
