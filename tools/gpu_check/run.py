@@ -56,6 +56,19 @@ def save_logs(target):
     new.replace(target)
 
 
+def started_by(pid):
+    """The processes that `pid` and those below it started, of whatever session."""
+    parents, found = {}, [pid]
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:  # after the name, which may hold anything: state, parent
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+        except (OSError, ValueError):
+            pass  # it has ended meanwhile
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return found[1:]
+
+
 class Process:
     """A program with a limit, its output in a file so that no pipe fills up."""
 
@@ -80,10 +93,12 @@ class Process:
         return False
 
     def end(self):
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        children = started_by(self.process.pid)
+        for kill, pid in ((os.killpg, self.process.pid), *((os.kill, p) for p in children)):
+            try:
+                kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
         try:
             self.process.wait(timeout=5)
         except subprocess.TimeoutExpired:

@@ -13,7 +13,7 @@ from unittest import mock
 
 from gpu_check import machine, parts, report, selftest_bundles, selftest_calls, selftest_parts
 from gpu_check import run as runs
-from gpu_check.run import keep_logs, read_tests, run, run_tests, save_logs
+from gpu_check.run import Process, keep_logs, read_tests, run_tests, save_logs
 
 HEAD = "print('[==========] Running 3 tests from 1 test suite.', flush=True)\n"
 ONE = "print('[ RUN      ] a.One')\nprint('[       OK ] a.One (0 ms)', flush=True)\n"
@@ -83,17 +83,21 @@ def suites(b):
 
 
 def children(b):
-    """A program that is ended takes along what it started."""
+    """A program that is ended takes along what it started, also in sessions of their own."""
     mark = b.bin / "alive"
     inner = f"import time\nwhile True: open({str(mark)!r}, 'w').close(); time.sleep(0.05)"
-    outer = b.add("parent", "import subprocess, sys, time\n"
-                  f"subprocess.Popen([sys.executable, '-c', {inner!r}])\ntime.sleep(60)")
-    done = run([outer], b.environment(), 1.5)
-    assert done.timed_out
-    time.sleep(0.3)
-    mark.unlink(missing_ok=True)
-    time.sleep(0.3)
-    assert not mark.exists(), "a child lives on"
+    for alone in (False, True):
+        outer = b.add("parent", "import subprocess, sys, time\n"
+                      f"subprocess.Popen([sys.executable, '-c', {inner!r}], "
+                      f"start_new_session={alone})\ntime.sleep(600)")
+        process = Process([outer], b.environment(), 600)
+        while not mark.exists():
+            time.sleep(0.05)
+        process.end()
+        time.sleep(0.3)
+        mark.unlink(missing_ok=True)
+        time.sleep(0.3)
+        assert not mark.exists(), f"a child lives on, {alone}"
 
 
 def tools(b):
