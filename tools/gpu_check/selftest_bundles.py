@@ -77,7 +77,8 @@ def main(folder):
     b = Bundles(folder)
     assert "has no libberth_cudnn.so" in b.make()
     assert "lib/libberth_cuda.so" in b.make("--without-cudnn")
-    b.cudnn(1)
+    api = (ROOT / "src/backends/cudnn/cudnn_api.h").read_text(encoding="utf-8")
+    b.cudnn(re.search(r"define BERTH_CUDNN_API_VERSION (\d+)", api).group(1))
     carried = b.make("--warm", "80,90")
     for name in ("bin/berth", "lib/libberth_cudnn.so", *(
             f"cache/cuda/{card}_{of}" for card in (80, 90) for of in

@@ -37,6 +37,8 @@ class NotedGraph : public cudnn_frontend::graph::Graph {
     const auto at = static_cast<size_t>(plans.candidate);
     if (at >= plans.numeric_notes.size()) return all;
     for (const auto note : plans.numeric_notes[at]) {
+      // The frontend's list has empty ones as well.
+      if (note == cudnn_frontend::NumericalNote_t::NOT_SET) continue;
       cudnnBackendNumericalNote_t name{};
       cudnn_frontend::detail::convert_to_cudnn_type(note, name);
       all += " " + cudnn_frontend::to_string(name).substr(kPrefix.size());
@@ -224,6 +226,8 @@ std::vector<fe::NumericalNote_t> refused(const BerthCudnnGraph& g) {
       fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION,
       fe::NumericalNote_t::WINOGRAD_TILE_13x13};
   if (g.type == BERTH_CUDNN_FLOAT32 && g.tf32 == 0) {
+    // On float32, tensor cores round what they multiply to TF32.
+    notes.push_back(fe::NumericalNote_t::TENSOR_CORE);
     notes.push_back(fe::NumericalNote_t::DOWN_CONVERT_INPUTS);
     // Their relative errors are above 1e-5, which conformance allows.
     notes.push_back(fe::NumericalNote_t::WINOGRAD);

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BERTH_CUDNN_API_VERSION 1
+#define BERTH_CUDNN_API_VERSION 2
 #define BERTH_CUDNN_WHY_BYTES 1024
 #define BERTH_CUDNN_MOST_ARGUMENTS 16
 
