@@ -57,7 +57,7 @@ std::string key_of(const BerthCudnnApi& api, BerthCudnnCard* card,
   if (key.empty()) throw errors::Internal("a card without a key");
   api.card_key(card, key.data(), key.size());
   // The rules' own version comes first.
-  return "cudnn_plans 1\n" + key +
+  return "cudnn_plans 2\n" + key +
          std::string(reinterpret_cast<const char*>(&graph), sizeof graph);
 }
 

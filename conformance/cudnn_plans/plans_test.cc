@@ -140,6 +140,40 @@ TEST_P(CudnnPlans, AreNotThereForAttentionOfFloat32) {
   EXPECT_TRUE(attention_graphs(16, 512, float32).empty());
 }
 
+// In float32, Winograd's forms have errors above what conformance allows, and
+// tensor cores round to TF32.
+TEST_P(CudnnPlans, OfFloat32AreFloat32) {
+  BerthCudnnCard* card = planned_card(*api_, GetParam());
+  char why[BERTH_CUDNN_WHY_BYTES] = "";
+  const auto name_of = [&](const NamedGraph& g) {
+    BerthCudnnPlan* plan = nullptr;
+    if (api_->make_plan(card, &g.graph, &plan, why) != 0) return g.name + why;
+    const std::string name = g.name + " " + api_->plan_name(plan);
+    api_->drop_plan(plan);
+    return name;
+  };
+  const auto has = [](const std::string& name, const char* note) {
+    return name.find(note) != std::string::npos;
+  };
+  int on_tensor_cores = 0;
+  for (const auto type : {BERTH_CUDNN_FLOAT32, BERTH_CUDNN_BFLOAT16}) {
+    for (const NamedGraph& g : resnet50_graphs(8, type)) {
+      if (g.graph.what > BERTH_CUDNN_CONV_FILTER_GRAD || g.graph.kh != 3) {
+        continue;
+      }
+      const std::string name = name_of(g);
+      if (type == BERTH_CUDNN_BFLOAT16) {
+        on_tensor_cores += has(name, " TENSOR_CORE");
+        continue;
+      }
+      for (const char* note : {"WINOGRAD", "TENSOR_CORE", "DOWN_CONVERT"}) {
+        EXPECT_FALSE(has(name, note)) << name;
+      }
+    }
+  }
+  EXPECT_GT(on_tensor_cores, 0) << "names have no notes";
+}
+
 INSTANTIATE_TEST_SUITE_P(Sm80, CudnnPlans, testing::Values(80));
 INSTANTIATE_TEST_SUITE_P(Sm90, CudnnPlans, testing::Values(90));
 INSTANTIATE_TEST_SUITE_P(Sm100, CudnnPlans, testing::Values(100));

@@ -94,6 +94,12 @@ def describe(environment):
     return said
 
 
+def versions(machine):
+    """Lines about the driver and NVIDIA's libraries, of what describe() found."""
+    return [f"driver    {line}" for line in machine.get("nvidia_smi", [])] + [
+        f"library   {name}: {where}" for name, where in machine.get("libraries", {}).items()]
+
+
 class Bundle:
     """The programs and files: of a bundle that was unpacked, or of a build."""
 
@@ -151,10 +157,10 @@ def unpack(packed, home):
     stamp.write_text(state)
 
 
-def devices(bundle, environment):
+def devices(bundle, environment, limit_s=150):
     """(the document of `berth devices --why --json`, "") or (None, why). From an image that was
     never read, opening CUDA's libraries takes a minute."""
-    done = run([bundle.bin / "berth", "devices", "--why", "--json"], environment, 150)
+    done = run([bundle.bin / "berth", "devices", "--why", "--json"], environment, limit_s)
     try:
         return json.loads(done.text[done.text.index("{"):done.text.rindex("}") + 1]), ""
     except ValueError:

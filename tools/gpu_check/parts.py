@@ -11,17 +11,27 @@ from gpu_check.run import Process, how_it_ended, read_tests, run, run_tests, try
 
 # Rows of strategies on two parts of the GPU, not drawn at random.
 TWO_DEVICES = "*GPUx2*-Random*:*Faults*"
-# Ops of many families, for a tool that makes everything fifty times as slow.
+# Of each source in src/backends/gpu that registers kernels, an op.
+FAMILIES = {
+    "elementwise": "AddV2/*float32", "integer_ops": "BitwiseXor/*int32",
+    "convert": "Cast/to_*", "constant_ops": "Fill/*float32", "functions": "Erfinv/*float32",
+    "random": "RandomUniform/*float32", "training": "ResourceApplyAdam/*float32",
+    "reduce": "Sum/*float32", "softmax": "Softmax/*float32", "norm": "LayerNorm/*float32",
+    "attention": "ScaledDotProductAttention/*float32", "scan": "Cumsum/*float32",
+    "sort": "TopKV2/*float32", "movement": "Transpose/*float32",
+    "pad_tile_reverse": "Pad/*float32", "tile_gradients": "TileGrad/*float32",
+    "known_shapes": "Shape/*float32", "gather": "GatherV2/*float32",
+    "scatter": "UnsortedSegmentSum/*float32", "dynamic": "Unique/*float32",
+    "matmul": "MatMul/*float32", "conv": "Conv2D/*float32", "pool": "MaxPool/*float32"}
+ONE_OF_EACH = ":".join(f"test.{op}" for op in FAMILIES.values())
+# What cuBLASLt and cuDNN compute, in all dtypes, and with operands that begin anywhere, as slices.
+OF_LIBRARIES = ":".join((
+    "test.MatMul/*", "test._FusedMatMul/*", "slices.MatMul/*", "test.Conv2D*", "slices.Conv2D/*",
+    "test.FusedBatchNorm*", "test.ScaledDotProductAttention*"))
+# For a tool that makes everything fifty times as slow.
 SANITIZED = ":".join(f"test.{op}/*float32" for op in (
     "MatMul", "Conv2D", "Softmax", "LayerNorm", "GatherV2", "Cumsum", "TopKV2", "Sum",
     "Transpose", "ResourceApplyAdam", "FusedBatchNormV3", "MaxPool"))
-
-
-# One op of each family, and what cuDNN and cuBLASLt compute: in all dtypes, and products whose
-# operands begin anywhere, as slices.
-PROBED = SANITIZED + ":" + ":".join((
-    "test.Conv2D*", "test.FusedBatchNorm*", "test.ScaledDotProductAttention*", "test.MatMul/*",
-    "slices.MatMul/*"))
 # Kernels in a trace's table.
 TRACED = 30
 MODELS = ("mlp", "gpt2", "resnet50")
@@ -31,6 +41,7 @@ class Context:
     def __init__(self, bundle, options):
         self.bundle, self.options = bundle, options
         self.environment = bundle.environment()
+        self.machine = {}  # what the report says of it
         self.device = options.device
         cores = len(os.sched_getaffinity(0))
         self.at_once = max(1, min(cores, options.processes or 12))
@@ -81,48 +92,62 @@ def bench(context, model, seconds, limit_s, variables=None):
 
 
 def probe(context, limit_s, name):
-    """What the card is, what calls cost, and one op of each family, in one process; all that is
-    said is in probe.txt at once."""
+    """What the card is, what calls cost, and one op of each family, in one process; what a step
+    says is in probe.txt before the next one begins."""
     out = context.options.out / "probe.txt"
-    out.write_text("", encoding="utf-8")
+    out.write_text("== versions\n" + "\n".join(machine.versions(context.machine)) + "\n\n",
+                   encoding="utf-8")
     end = time.monotonic() + limit_s
+    part = {"status": "passed", "passed": 0, "failed": 0, "skipped": 0, "failures": [],
+            "notes": [f"the text is {out.name}"]}
 
-    def keep(title, text):
+    def keep(title, done):
         with open(out, "a", encoding="utf-8") as file:
-            file.write(f"== {title}\n{text.rstrip()}\n\n")
-    why = run([context.program("berth"), "devices", "--why"], context.environment, limit_s / 3)
-    keep(f"berth devices --why, {why.seconds:.1f} s", why.text)
+            file.write(f"== {title}, {done.seconds:.1f} s\n{done.text.rstrip()}\n\n")
+        if done.timed_out:
+            part["status"] = "not finished"
+            part["notes"].append(f"{title} ran over its time")
+        return done
+
+    def failed(what, text):
+        part["failed"] += 1
+        part["failures"].append({"name": what, "text": text})
+
+    def left():
+        return end - time.monotonic()
+
+    def step(title, command, seconds):
+        return keep(title, run(command, context.environment, min(seconds, left())))
+    step("berth devices --why", [context.program("berth"), "devices", "--why"], limit_s / 3)
     smi = shutil.which("nvidia-smi")
     if smi:
-        keep("clocks", run([smi, "-q", "-d", "CLOCK"], context.environment, 10).text)
-    part = {"status": "passed", "passed": 0, "failed": 0, "failures": [],
-            "notes": [f"the text is {out.name}"]}
+        step("clocks", [smi, "-q", "-d", "CLOCK"], 10)
     if context.program("bench_gpu").exists():
-        done, line = bench(context, "latency", 5, (end - time.monotonic()) / 2)
-        keep("latencies", done.text)
-        part["latency"] = line
-        part["notes"] += [f"{k} {v}" for k, v in line.items()
+        done, part["latency"] = bench(context, "latency", 5, left() / 3)
+        keep("latencies", done)
+        part["notes"] += [f"{k} {v}" for k, v in part["latency"].items()
                           if k.endswith(("_us", "_ms", "_per_second"))]
-        if not line:
-            part["failed"] += 1
-            part["failures"].append({"name": "latencies",
-                                     "text": how_it_ended(done) or done.text[-400:]})
-    wanted = context.options.filters.get(name, PROBED)
-    done = run([context.program("conformance"), f"--device={context.device}",
-                f"--gtest_filter={wanted}"], context.environment, end - time.monotonic())
-    keep("ops", done.text)
-    tests = read_tests(done.text)
-    part["passed"] += len(tests["passed"])
-    part["failed"] += len(tests["failures"])
-    part["failures"] += tests["failures"]
-    words = how_it_ended(done)
-    if words and not done.timed_out:
-        part["failed"] += 1
-        part["failures"].append({"name": tests["unfinished"] or "(process)", "text": words})
+        if not part["latency"] and not done.timed_out:
+            failed("latencies", how_it_ended(done) or done.text[-400:])
+    ops = [("ops of each family", ONE_OF_EACH), ("ops by libraries", OF_LIBRARIES)]
+    if name in context.options.filters:
+        ops = [("ops", context.options.filters[name])]
+    for i, (title, wanted) in enumerate(ops):
+        done = step(title, [context.program("conformance"), f"--device={context.device}",
+                            f"--gtest_filter={wanted}"], left() / (len(ops) - i))
+        tests = read_tests(done.text)
+        part["passed"] += len(tests["passed"])
+        part["skipped"] += tests["skipped"]
+        part["failed"] += len(tests["failures"])
+        part["failures"] += tests["failures"]
+        if done.timed_out:
+            continue
+        if how_it_ended(done):
+            failed(tests["unfinished"] or "(process)", how_it_ended(done))
+        elif not tests["passed"] or done.status and not tests["failures"]:
+            failed(title, f"exit status {done.status}: {done.text.strip()[-400:]}")
     if part["failed"]:
         part["status"] = "failed"
-    elif done.timed_out:
-        part["status"] = "not finished"
     return part
 
 
@@ -242,7 +267,8 @@ def opencl(program):
         if not path.exists():
             return absent(f"{program} is not here")
         environment = {**context.environment, "BERTH_CUDA": "off", "BERTH_OPENCL": "all"}
-        document, why = machine.devices(context.bundle, environment)
+        end = time.monotonic() + limit_s
+        document, why = machine.devices(context.bundle, environment, limit_s / 2)
         gpus = real_gpus(document)
         if not gpus:
             plugin = [p["why"] for p in (document or {}).get("plugins", [])
@@ -255,7 +281,8 @@ def opencl(program):
             environment |= {"GTEST_TOTAL_SHARDS": str(context.options.sample),
                             "GTEST_SHARD_INDEX": "0"}
         alone = program == "device_suite" or context.options.sample > 1
-        result = run_tests(path, command, environment, limit_s, 1 if alone else context.at_once)
+        result = run_tests(path, command, environment, end - time.monotonic(),
+                           1 if alone else context.at_once)
         result["notes"].append("on " + gpus[0]["description"])
         return result
     return part

@@ -2,13 +2,15 @@
 import datetime
 import json
 
+from gpu_check import machine
+
 RESULTS = {"passed": 0, "failed": 1, "no GPU": 3, "not finished": 4}
 
 
-def new_report(machine):
+def new_report(found):
     return {"berth_gpu_report": 1,
             "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-            "result": "not finished", "reduced": [], "card": [], "plugins": [], "machine": machine,
+            "result": "not finished", "reduced": [], "card": [], "plugins": [], "machine": found,
             "commit": "", "torch": "", "seconds": 0, "parts": [], "rows": []}
 
 
@@ -43,10 +45,7 @@ def text_of(report):
         lines.append(f"plug-in   {plugin['name'] or plugin['path']}: " +
                      (plugin["why"] or f"{plugin['devices']} devices"))
     m = report["machine"]
-    for line in m.get("nvidia_smi", []):
-        lines.append(f"driver    {line}")
-    for name, where in m.get("libraries", {}).items():
-        lines.append(f"library   {name}: {where}")
+    lines += machine.versions(m)
     lines += [f"machine   {m['processor']}, {m['cores']} cores, {m['system']}, {m['kernel']}",
               f"commit    {report['commit'] or 'unknown'}",
               f"PyTorch   {report['torch']}", "",

@@ -20,7 +20,7 @@ ENDS = {"OK": re.compile(r"^\[       OK \] (.+?) \(\d+ ms\)$"),
 TOTAL = re.compile(r"^\[==========\] Running (\d+) tests? from ")
 KEPT_TEXT = 400  # characters of what a failed test said, in the report
 KEPT_LOG = 2 << 20  # bytes of what one program printed: its begin and its end
-MOST_LOGS = 15 << 20  # bytes of the archive
+MOST_LOGS = 16 << 20  # bytes of the archive
 logs = []  # the folder, once it is known
 
 
@@ -49,10 +49,24 @@ def save_logs(target):
     new = target.with_name(target.name + ".new")
     with tarfile.open(new, "w:gz") as tar:
         for path in sorted(logs[0].glob("*.txt")):
-            tar.add(path, path.name)
-            if new.stat().st_size > MOST_LOGS:
+            tar.fileobj.flush()
+            if new.stat().st_size + path.stat().st_size > MOST_LOGS - (1 << 16):
                 break
+            tar.add(path, path.name)
     new.replace(target)
+
+
+def started_by(pid):
+    """The processes that `pid` and those below it started, of whatever session."""
+    parents, found = {}, [pid]
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:  # after the name, which may hold anything: state, parent
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+        except (OSError, ValueError):
+            pass  # it has ended meanwhile
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return found[1:]
 
 
 class Process:
@@ -79,10 +93,12 @@ class Process:
         return False
 
     def end(self):
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        children = started_by(self.process.pid)
+        for kill, pid in ((os.killpg, self.process.pid), *((os.kill, p) for p in children)):
+            try:
+                kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
         try:
             self.process.wait(timeout=5)
         except subprocess.TimeoutExpired:
@@ -128,7 +144,8 @@ def run_all(commands, environment, limit_s, at_once):
 
 
 def run(command, environment, limit_s):
-    return run_all([(command, {})], environment, limit_s, 1)[0]
+    """A Done, also of a command for which no time is left."""
+    return run_all([(command, {})], environment, max(limit_s, 0.1), 1)[0]
 
 
 def how_it_ended(done):

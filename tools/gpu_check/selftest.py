@@ -9,9 +9,11 @@ import tarfile
 import tempfile
 import time
 import types
+from unittest import mock
 
-from gpu_check import machine, parts, report, selftest_calls
-from gpu_check.run import keep_logs, read_tests, run, run_tests, save_logs
+from gpu_check import machine, parts, report, selftest_bundles, selftest_calls, selftest_parts
+from gpu_check import run as runs
+from gpu_check.run import Process, keep_logs, read_tests, run_tests, save_logs
 
 HEAD = "print('[==========] Running 3 tests from 1 test suite.', flush=True)\n"
 ONE = "print('[ RUN      ] a.One')\nprint('[       OK ] a.One (0 ms)', flush=True)\n"
@@ -81,17 +83,21 @@ def suites(b):
 
 
 def children(b):
-    """A program that is ended takes along what it started."""
+    """A program that is ended takes along what it started, also in sessions of their own."""
     mark = b.bin / "alive"
     inner = f"import time\nwhile True: open({str(mark)!r}, 'w').close(); time.sleep(0.05)"
-    outer = b.add("parent", "import subprocess, sys, time\n"
-                  f"subprocess.Popen([sys.executable, '-c', {inner!r}])\ntime.sleep(60)")
-    done = run([outer], b.environment(), 1.5)
-    assert done.timed_out
-    time.sleep(0.3)
-    mark.unlink(missing_ok=True)
-    time.sleep(0.3)
-    assert not mark.exists(), "a child lives on"
+    for alone in (False, True):
+        outer = b.add("parent", "import subprocess, sys, time\n"
+                      f"subprocess.Popen([sys.executable, '-c', {inner!r}], "
+                      f"start_new_session={alone})\ntime.sleep(600)")
+        process = Process([outer], b.environment(), 600)
+        while not mark.exists():
+            time.sleep(0.05)
+        process.end()
+        time.sleep(0.3)
+        mark.unlink(missing_ok=True)
+        time.sleep(0.3)
+        assert not mark.exists(), f"a child lives on, {alone}"
 
 
 def tools(b):
@@ -148,12 +154,17 @@ def first_parts(b):
     b.add("conformance", HEAD + ONE + FAILED)
     b.add("bench_gpu", ROW)
     context = parts.Context(b, options_of(b.bin))
+    context.machine = {"nvidia_smi": ["H200, 580.1"], "libraries": {"cudnn": "libcudnn.so.9.19"}}
     keep_logs(out / "logs")
     part = parts.probe(context, 20, "probe")
-    assert part["failed"] == 1 and part["passed"] == 1 and part["status"] == "failed", part
+    assert part["failed"] == 2 and part["passed"] == 2 and part["status"] == "failed", part
     assert "launch_us 3.5" in part["notes"], part
     text = (out / "probe.txt").read_text()
     assert "GPU:0 a card" in text and "a.Three" in text, text
+    assert "H200, 580.1" in text and "libcudnn.so.9.19" in text, text
+    b.add("conformance", "import sys; print('no such device'); sys.exit(1)")
+    part = parts.probe(context, 20, "probe")
+    assert part["status"] == "failed" and "no such device" in part["failures"][0]["text"], part
     part = parts.trace(context, 20, "trace")
     assert part["status"] == "failed" and part["passed"] == 1, part
     assert part["failures"][0]["name"] == "gpt2" and "no memory" in part["failures"][0]["text"]
@@ -163,9 +174,22 @@ def first_parts(b):
     save_logs(out / "logs.tar.gz")
     with tarfile.open(out / "logs.tar.gz") as tar:
         names = tar.getnames()
-        assert any("bench_gpu" in n for n in names) and len(names) == 6, names
+        assert any("bench_gpu" in n for n in names) and len(names) == 11, names
     keep_logs(out / "logs")
     assert not list((out / "logs").iterdir())
+
+
+def archive(folder):
+    """The archive of logs keeps to its limit, and to the first ones."""
+    keep_logs(folder / "logs")
+    with mock.patch.multiple(runs, MOST_LOGS=3 << 20, KEPT_LOG=1 << 20):
+        for _ in range(6):
+            runs.keep_log(["program"], os.urandom(1 << 20).hex())
+        save_logs(folder / "logs.tar.gz")
+    with tarfile.open(folder / "logs.tar.gz") as tar:
+        names = tar.getnames()
+    assert names == [f"00{i}_program.txt" for i in range(len(names))] and len(names) > 2, names
+    assert (folder / "logs.tar.gz").stat().st_size <= 3 << 20, names
 
 
 def results():
@@ -236,7 +260,11 @@ def main():
         tools(pretended)
         table(pretended)
         first_parts(pretended)
-        selftest_calls.main(pretended.bin)
+        archive(pretended.bin / "archive")
+        selftest_calls.main(pretended.bin / "calls")
+        selftest_bundles.main(pretended.bin / "bundles")
+    with tempfile.TemporaryDirectory() as folder:
+        selftest_parts.main(folder)
     results()
     print("gpu-check --selftest: every way to end is reported")
     return 0

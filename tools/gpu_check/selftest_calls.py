@@ -1,5 +1,5 @@
-"""Shows that the two calls do what was prepared, in that order, and that a bundle has what they
-need or is refused: on a tree and a build that pretend."""
+"""Shows that the two calls do what was prepared, in that order: on a tree and a build that
+pretend."""
 import json
 import os
 import pathlib
@@ -29,6 +29,11 @@ print("[==========] Running 1 test from 1 test suite.\\n[ RUN      ] a.One")
 print("x" * 5000 if "conformance" in asked else "")
 print("[       OK ] a.One (0 ms)")
 """
+# The report is there before the first part.
+PROBED = """
+if not (pathlib.Path(os.environ["PRETENDED_OUT"]) / "report.txt").exists():
+    sys.exit("no report yet")
+""" + TESTS
 # What came before is written, and the peer is being compiled beside it.
 DEVICE_SUITE = """
 out, end = pathlib.Path(os.environ["PRETENDED_OUT"]), time.monotonic() + 20
@@ -87,7 +92,7 @@ def calls(folder):
         shutil.copy(ROOT / name, folder / "root" / name)
     shutil.copytree(ROOT / "tools/gpu_check", folder / "root/tools/gpu_check")
     program(folder / "root/bench/peers/gpu_torch.py", PEER)
-    for name, text in (("berth", BERTH), ("conformance", TESTS), ("device_suite", DEVICE_SUITE),
+    for name, text in (("berth", BERTH), ("conformance", PROBED), ("device_suite", DEVICE_SUITE),
                        ("bench_gpu", BENCH), ("digits", 'print("devices: GPU:0\\n" + json.dumps('
                                               '{"test_accuracy": 1, "devices": "GPU:0"}))')):
         program(folder / "build/bin" / name, text)
@@ -136,59 +141,6 @@ def order():
         assert " s and ".join(str(seconds) for _, _, seconds in parts.CALLS) in text
 
 
-def bundles(folder):
-    """What is refused, what is carried, and for which cards kernels are compiled."""
-    if not (ROOT / "tools/gpu-bundle").exists():
-        return  # in a bundle
-    build, out = folder / "build", folder / "bundle"
-    warm = """
-home = pathlib.Path(os.environ.get("BERTH_CACHE_DIR", "/nowhere"))
-if not os.environ.get("PRETENDED_NONE"):
-    (home / "cuda").mkdir(parents=True, exist_ok=True)
-    (home / "other").mkdir(exist_ok=True)
-    of_card = os.environ["BERTH_FAKE_CUDA"].rpartition("=")[2]
-    (home / "cuda" / f"{of_card}_{pathlib.Path(sys.argv[0]).name}_{of('--model')}").write_text("")
-"""
-    for name in ("berth", "device_suite", "conformance", "conformance_strategy", "fixtures_test",
-                 "digits", "bench_gpu"):
-        program(build / "bin" / name, warm)
-    for name in ("libberth.so.0", "libberth_cuda.so"):
-        program(build / "lib" / name, "")
-    program(folder / "tools/ldd", "")  # and nothing else, such as `strip`
-    environment = {**os.environ, "PRETENDED": str(folder / "noted"),
-                   "PATH": str(folder / "tools")}
-
-    def bundle(*arguments, **variables):
-        done = subprocess.run([sys.executable, ROOT / "tools/gpu-bundle", "--build", build, "--out",
-                               out, "--preset", "0", *arguments], capture_output=True, text=True,
-                              check=False, env={**environment, **variables})
-        if done.returncode != 0:
-            return done.stderr
-        with tarfile.open(out / "payload.tar.xz") as tar:
-            return tar.getnames()
-    assert "has no libberth_cudnn.so" in bundle()
-    assert "lib/libberth_cuda.so" in bundle("--without-cudnn")
-    program(build / "lib/libberth_cudnn.so", "")
-    carried = bundle("--warm", "80,90")
-    for name in ("bin/berth", "lib/libberth_cudnn.so", *(
-            f"cache/cuda/{card}_{of}" for card in (80, 90) for of in
-            ("conformance_", "bench_gpu_gpt2", "bench_gpu_resnet50", "bench_gpu_mlp"))):
-        assert name in carried, (name, carried)
-    assert not [n for n in carried if "other" in n], carried
-    assert (out / "tools/gpu-check").exists() and (out / "bench/gpu_table.py").exists()
-    assert "no kernel was compiled" in bundle("--warm", "90", PRETENDED_NONE="1")
-    (build / "lib/libberth_cudnn.so").write_bytes(os.urandom(2 << 20))
-    assert "more than 1;" in bundle("--limit", "1") and not out.exists()
-    assert '"--limit", type=float, default=45' in (ROOT / "tools/gpu-bundle").read_text()
-    presets = json.loads((ROOT / "CMakePresets.json").read_text(encoding="utf-8"))
-    made = {p["name"]: p for p in presets["configurePresets"]}["gpu-bundle"]["cacheVariables"]
-    target = {p["name"]: p for p in presets["buildPresets"]}["gpu-bundle"]["targets"]
-    assert made["BERTH_CUDNN"] == "ON" and target == "gpu_bundle", (made, target)
-    text = (ROOT / "docs/gpu.md").read_text(encoding="utf-8")
-    assert "--preset gpu-bundle" in text, "the preset is not described"
-
-
 def main(folder):
-    calls(folder / "calls")
+    calls(folder)
     order()
-    bundles(folder / "bundles")

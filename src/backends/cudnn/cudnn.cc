@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backends/cudnn/cudnn_graphs.h"
@@ -27,9 +28,31 @@ struct BerthCudnnCard {
   void* stream = nullptr;  // of run_handle
 };
 
+// A graph that tells the numerical properties of its plan, such as WINOGRAD.
+class NotedGraph : public cudnn_frontend::graph::Graph {
+ public:
+  // Returns them, each after a space; "" for a plan that was read.
+  std::string notes() const {
+    std::string all;
+    const auto at = static_cast<size_t>(plans.candidate);
+    if (at >= plans.numeric_notes.size()) return all;
+    for (const auto note : plans.numeric_notes[at]) {
+      // The frontend's list has empty ones as well.
+      if (note == cudnn_frontend::NumericalNote_t::NOT_SET) continue;
+      cudnnBackendNumericalNote_t name{};
+      cudnn_frontend::detail::convert_to_cudnn_type(note, name);
+      all += " " + cudnn_frontend::to_string(name).substr(kPrefix.size());
+    }
+    return all;
+  }
+
+ private:
+  static constexpr std::string_view kPrefix = "CUDNN_NUMERICAL_NOTE_";
+};
+
 struct BerthCudnnPlan {
   BerthCudnnCard* card = nullptr;
-  cudnn_frontend::graph::Graph graph;
+  NotedGraph graph;
   int arguments = 0;
   int again = 0;
   size_t scratch = 0;
@@ -187,6 +210,7 @@ void describe(BerthCudnnPlan& plan) {
   check(plan.graph.get_workspace_size(scratch), "size of scratch");
   plan.scratch = static_cast<size_t>(scratch);
   if (plan.graph.get_plan_name(plan.name).is_bad()) plan.name = "plan";
+  plan.name += plan.graph.notes();
   check(plan.graph.prepare_variant_pack_template(), "arguments");
   const size_t wanted = static_cast<size_t>(plan.arguments + plan.again);
   if (plan.graph.get_variant_pack_uids_sorted().size() != wanted ||
@@ -202,6 +226,8 @@ std::vector<fe::NumericalNote_t> refused(const BerthCudnnGraph& g) {
       fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION,
       fe::NumericalNote_t::WINOGRAD_TILE_13x13};
   if (g.type == BERTH_CUDNN_FLOAT32 && g.tf32 == 0) {
+    // On float32, tensor cores round what they multiply to TF32.
+    notes.push_back(fe::NumericalNote_t::TENSOR_CORE);
     notes.push_back(fe::NumericalNote_t::DOWN_CONVERT_INPUTS);
     // Their relative errors are above 1e-5, which conformance allows.
     notes.push_back(fe::NumericalNote_t::WINOGRAD);

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BERTH_CUDNN_API_VERSION 1
+#define BERTH_CUDNN_API_VERSION 2
 #define BERTH_CUDNN_WHY_BYTES 1024
 #define BERTH_CUDNN_MOST_ARGUMENTS 16
 
@@ -109,7 +109,8 @@ struct BerthCudnnApi {
   /* Returns the bytes of scratch that a run needs, aligned to 64. */
   size_t (*plan_scratch)(const BerthCudnnPlan* plan);
   int32_t (*plan_arguments)(const BerthCudnnPlan* plan);
-  /* Returns cuDNN's name of its choice. */
+  /* Returns cuDNN's name of its choice, and of one that was made here what
+   * cuDNN notes of its numbers, such as "eng0_k1=2 TENSOR_CORE". */
   const char* (*plan_name)(const BerthCudnnPlan* plan);
   /* Appends it to a stream, a CUstream. Allocates nothing on the card. */
   int32_t (*run_plan)(BerthCudnnPlan* plan, void* stream,
