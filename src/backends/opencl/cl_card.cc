@@ -6,8 +6,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "backends/opencl/cl_kernel_order.h"
 #include "backends/opencl/cl_queue.h"
-#include "backends/opencl/cl_turn.h"
 #include "berth/errors.h"
 
 namespace berth::opencl {
@@ -26,7 +26,7 @@ T info(cl_device_id device, cl_device_info what) {
 class ClKernel final : public gpu::Kernel {
  public:
   ClKernel(cl_program program, cl_device_id device, const char* name)
-      : turn_(turn_of(device, name)) {
+      : order_(order_of(device, name)) {
     cl_int error = CL_SUCCESS;
     kernel_ = clCreateKernel(program, name, &error);
     if (error != CL_SUCCESS) {
@@ -61,7 +61,7 @@ class ClKernel final : public gpu::Kernel {
       at += is_address ? 2 : 1;
     }
     version_ = version;
-    q.launch(kernel_, grid, turn_);
+    q.launch(kernel_, grid, order_);
   }
 
  private:
@@ -90,7 +90,7 @@ class ClKernel final : public gpu::Kernel {
   }
 
   std::mutex mutex_;
-  Turn* const turn_;
+  KernelOrder* const order_;
   cl_kernel kernel_ = nullptr;
   // The current values of the arguments, and the memory version at that time:
   // drivers take longer to set an argument than this comparison does.

@@ -91,7 +91,8 @@ ClQueue::~ClQueue() {
   clReleaseCommandQueue(queue_);
 }
 
-void ClQueue::launch(cl_kernel kernel, const gpu::Grid& grid, Turn* turn) {
+void ClQueue::launch(cl_kernel kernel, const gpu::Grid& grid,
+                     KernelOrder* order) {
   const size_t local[3] = {grid.items, 1, 1};
   const size_t global[3] = {size_t{grid.groups[0]} * grid.items, grid.groups[1],
                             grid.groups[2]};
@@ -103,14 +104,14 @@ void ClQueue::launch(cl_kernel kernel, const gpu::Grid& grid, Turn* turn) {
                                  waits, for_events, event),
           "clEnqueueNDRangeKernel");
   };
-  if (turn == nullptr) return append(0, nullptr, nullptr);
-  const std::lock_guard lock(turn->mutex);
-  const bool waits = turn->last != nullptr && turn->queue != this;
+  if (order == nullptr) return append(0, nullptr, nullptr);
+  const std::lock_guard lock(order->mutex);
+  const bool waits = order->last != nullptr && order->queue != this;
   cl_event event = nullptr;
-  append(waits ? 1 : 0, waits ? &turn->last : nullptr, &event);
-  if (turn->last != nullptr) clReleaseEvent(turn->last);
-  turn->last = event;
-  turn->queue = this;
+  append(waits ? 1 : 0, waits ? &order->last : nullptr, &event);
+  if (order->last != nullptr) clReleaseEvent(order->last);
+  order->last = event;
+  order->queue = this;
 }
 
 void ClQueue::copy(const Copy& copy) {

@@ -6,7 +6,7 @@
 #include "backends/gpu/call_list.h"
 #include "backends/gpu/card.h"
 #include "backends/opencl/cl_card.h"
-#include "backends/opencl/cl_turn.h"
+#include "backends/opencl/cl_kernel_order.h"
 
 namespace berth::opencl {
 
@@ -39,8 +39,8 @@ class ClQueue final : public gpu::Queue {
   }
 
   const ClCard& card() const { return card_; }
-  // `turn` is that of the kernel, or null.
-  void launch(cl_kernel kernel, const gpu::Grid& grid, Turn* turn);
+  // `order` is that of the kernel, or null.
+  void launch(cl_kernel kernel, const gpu::Grid& grid, KernelOrder* order);
   // Returns the driver's queue, for a library that appends commands.
   cl_command_queue appending() {
     ++appended_;

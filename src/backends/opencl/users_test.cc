@@ -62,8 +62,8 @@ TEST_F(Users, AreToldWhoHoldsTheMemoryOfAPartThatIsFull) {
 void growing_grids() {
   config::set_logical_device_configuration(
       config::list_physical_devices("GPU")[0],
-      std::vector<config::LogicalDeviceConfiguration>(4,
-                                                      {.memory_limit_mb = 256}));
+      std::vector<config::LogicalDeviceConfiguration>(
+          4, {.memory_limit_mb = 256}));
   std::vector<std::thread> parts;
   for (int part = 0; part < 4; ++part) {
     parts.emplace_back([part] {

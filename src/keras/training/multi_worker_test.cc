@@ -651,9 +651,9 @@ Looped loop(const distribute::Strategy& strategy) {
     optimizer->apply_gradients(tape.gradient(loss, weights), weights);
     return loss;
   });
-  const auto batches = data::Dataset::from_tensor_slices(
-                           {numbers({70, 4}), zeros({70, 1})})
-                           .batch(32);
+  const auto batches =
+      data::Dataset::from_tensor_slices({numbers({70, 4}), zeros({70, 1})})
+          .batch(32);
   Looped l;
   for (int epoch = 0; epoch < 2; ++epoch) {
     for (const auto& b : strategy.experimental_distribute_dataset(batches)) {

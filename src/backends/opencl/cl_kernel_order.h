@@ -1,12 +1,12 @@
-// Turn: the order of one kernel's launches from different queues.
+// KernelOrder: the order of one kernel's launches from different queues.
 //
 // PoCL before 7.0 (Debian 12 has 3.1) notes the end of a launch at the first
 // entry of its cache that has the kernel and the group size, whatever the grid:
 // with three queues it aborts the process. There, a launch of a kernel begins
 // after the last one from another queue. Other kernels do not wait.
 
-#ifndef BERTH_BACKENDS_OPENCL_CL_TURN_H_
-#define BERTH_BACKENDS_OPENCL_CL_TURN_H_
+#ifndef BERTH_BACKENDS_OPENCL_CL_KERNEL_ORDER_H_
+#define BERTH_BACKENDS_OPENCL_CL_KERNEL_ORDER_H_
 
 #include <mutex>
 #include <string>
@@ -15,16 +15,16 @@
 
 namespace berth::opencl {
 
-struct Turn {
+struct KernelOrder {
   std::mutex mutex;
   cl_event last = nullptr;  // owned
   const void* queue = nullptr;
 };
 
-// Returns the turn of all kernels with that name in the process, or null if the
+// Returns the order of all kernels with that name in the process, or null if the
 // device's driver needs none. Lives until the process ends.
-Turn* turn_of(cl_device_id device, const std::string& kernel);
+KernelOrder* order_of(cl_device_id device, const std::string& kernel);
 
 }  // namespace berth::opencl
 
-#endif  // BERTH_BACKENDS_OPENCL_CL_TURN_H_
+#endif  // BERTH_BACKENDS_OPENCL_CL_KERNEL_ORDER_H_

@@ -1,4 +1,4 @@
-#include "backends/opencl/cl_turn.h"
+#include "backends/opencl/cl_kernel_order.h"
 
 #include <cstdio>
 #include <unordered_map>
@@ -22,7 +22,7 @@ std::string platform_version(cl_device_id device) {
   return text;
 }
 
-bool needs_turns(cl_device_id device) {
+bool needs_order(cl_device_id device) {
   const std::string text = platform_version(device);
   const size_t at = text.find("PoCL ");
   int major = 0;
@@ -33,15 +33,15 @@ bool needs_turns(cl_device_id device) {
 
 }  // namespace
 
-Turn* turn_of(cl_device_id device, const std::string& kernel) {
-  struct Turns {
+KernelOrder* order_of(cl_device_id device, const std::string& kernel) {
+  struct Orders {
     std::mutex mutex;
-    std::unordered_map<std::string, Turn> of;  // its addresses stay
+    std::unordered_map<std::string, KernelOrder> of;  // its addresses stay
   };
-  static auto& turns = immortal<Turns>();
-  if (!needs_turns(device)) return nullptr;
-  const std::lock_guard lock(turns.mutex);
-  return &turns.of[kernel];
+  static auto& orders = immortal<Orders>();
+  if (!needs_order(device)) return nullptr;
+  const std::lock_guard lock(orders.mutex);
+  return &orders.of[kernel];
 }
 
 }  // namespace berth::opencl
