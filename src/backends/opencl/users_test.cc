@@ -33,7 +33,7 @@ std::string out_of_memory(const char* where, int64_t floats) {
 void limits() {
   config::set_logical_device_configuration(
       config::list_physical_devices("GPU")[0],
-      {{.memory_limit_mb = 256}, {.memory_limit_mb = 16}});
+      {{.memory_limit_mb = 32}, {.memory_limit_mb = 16}});
   check(config::get_memory_info("/GPU:1").limit_bytes == size_t{16} << 20,
         "the limit of the second part");
   const auto made = [](const char* name, int64_t mb) {
