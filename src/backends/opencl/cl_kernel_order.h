@@ -21,8 +21,8 @@ struct KernelOrder {
   const void* queue = nullptr;
 };
 
-// Returns the order of all kernels with that name in the process, or null if the
-// device's driver needs none. Lives until the process ends.
+// Returns the order of all kernels with that name in the process, or null if
+// the device's driver needs none. Lives until the process ends.
 KernelOrder* order_of(cl_device_id device, const std::string& kernel);
 
 }  // namespace berth::opencl
