@@ -126,7 +126,7 @@ endif()\n")
 endfunction()
 
 # Modules whose code runs once per function, model or message: compiled in a quarter less time.
-set(BERTH_OUTER_MODULES graph passes remote cluster distribute keras keras/layers profiler)
+set(BERTH_OUTER_MODULES graph passes place remote cluster distribute keras keras/layers profiler)
 function(berth_outer target)
   add_library(${target}_outer OBJECT)
   berth_flags(${target}_outer)

@@ -18,7 +18,7 @@ _core._add_package_folder(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep
 _atexit.register(_core._begin_to_end)
 _os.register_at_fork(after_in_child=_core._after_fork_in_child)
 
-from berth import _classes, _tensor  # noqa: E402  complete the classes above
+from berth import _classes, _tensor, _members  # noqa: E402  complete the classes above
 from berth._tensor import (constant, convert_to_tensor, is_tensor, TensorSpec, TypeSpec, IndexedSlices,  # noqa: E402
                            float16, float32, float64, bfloat16, int8, int16, int32, int64, uint8, uint16,
                            uint32, uint64,

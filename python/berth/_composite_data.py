@@ -1,11 +1,14 @@
 """Data sets of RaggedTensors, SparseTensors and ExtensionTypes: rows come together by Python."""
 import itertools
 
+import numpy as _np
+from berth import _core
 from berth._ragged_ops import _stack_any, stacked
 from berth._structure import LEAF, Composite, Made, flatten, pack
-from berth._tensor import TensorSpec, convert_to_tensor
+from berth._tensor import TensorShape, TensorSpec, convert_to_tensor
 from berth.data import Dataset, Iterator
 from berth.ragged import RaggedTensor, Row
+from berth.sparse import SparseTensor
 
 
 def _rows(value):
@@ -90,6 +93,23 @@ def batched(dataset, size, drop_remainder, ragged=False):
             if len(part) == size or not drop_remainder:
                 yield _together(part)
     return _of(make, open_rows=not drop_remainder)
+
+
+def sparse_batched(dataset, size, row_shape):
+    """Batches of tensors of at most `row_shape` as SparseTensors."""
+    room = TensorShape(row_shape).as_list()
+
+    def make():
+        elements, first = iter(dataset), 0
+        while part := [t.numpy() for t in itertools.islice(elements, size)]:
+            for i, row in enumerate(part):
+                if row.ndim != len(room) or any(n > most for n, most in zip(row.shape, room)):
+                    raise _core.DataLossError(f"sparse_batch: element {first + i} has shape {list(row.shape)}; expected at "
+                                              f"most row_shape, {room}")
+            places = [_np.insert(_np.argwhere(_np.ones_like(row, bool)), 0, i, axis=1) for i, row in enumerate(part)]
+            first += len(part)
+            yield SparseTensor(_np.concatenate(places), _np.concatenate([row.ravel() for row in part]), [len(part), *room])
+    return _of(make, open_rows=True)
 
 
 def unbatched(dataset):

@@ -72,6 +72,15 @@ class ConcreteFunction:
         """The specs of its results."""
         return [TensorSpec(*pair) for pair in self._core.outputs()]
 
+    output_shapes = property(lambda self: self._of_outputs("shape"), doc="The shapes of its results, in their structure.")
+    output_dtypes = property(lambda self: self._of_outputs("dtype"), doc="The dtypes of its results, in their structure.")
+    trainable_variables = property(lambda self: tuple(v for v in self.variables if v.trainable),
+                                   doc="Those of its variables that are trained.")
+
+    def _of_outputs(self, what):
+        parts = [getattr(s, what) for s in self.outputs]
+        return parts if self._form is None else pack(self._form, parts)
+
     @property
     def structured_input_signature(self):
         """The specs of its arguments: (positional, by name)."""

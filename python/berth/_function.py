@@ -10,7 +10,7 @@ from berth._lazy import Lazy
 from berth._not_tensors import refuse_kinds
 from berth._straight import is_straight
 from berth._structure import LEAF, Composite, Made, flatten, is_value, pack, present
-from berth._tensor import TensorSpec, convert_to_tensor
+from berth._tensor import TensorSpec, TypeSpec, convert_to_tensor
 
 _placement = Lazy("berth._placement")
 _TRIES = 2  # what the first call makes, such as variables, is there for the second trace
@@ -105,7 +105,7 @@ class Function:
         specs = [] if input_signature is None else flatten(list(input_signature), lambda v: isinstance(v, TensorSpec))[0]
         self._make = lambda specs: _core.Function(self._trace, name or getattr(fn, "__name__", "function"), specs,
                                                   placement, contracts(contract), strategy)
-        if any(s.shape.rank is None for s in specs) or any(_is_of_arrays(s) for s in input_signature or ()):
+        if any(s.shape.rank is None for s in specs) or any(_is_of_values(s) for s in input_signature or ()):
             specs = []  # each shape has a trace of its own
         self._core = self._make([(s.shape, s.dtype) for s in specs])
         self._open = reduce_retracing or any(not s.shape.is_fully_defined() for s in specs)
@@ -347,8 +347,9 @@ class DoesNotFit(TypeError, ValueError):
     """An argument that is not what the input_signature says; TensorFlow raises a TypeError."""
 
 
-def _is_of_arrays(spec):
-    return type(spec).__name__ == "TensorArraySpec"
+def _is_of_values(spec):
+    """True of the spec of a value that is no tensor and that structures do not take apart: a TensorArray's."""
+    return isinstance(spec, TypeSpec) and not isinstance(spec, (TensorSpec, Composite))
 
 
 def convert_signature(signature, args):
@@ -358,14 +359,9 @@ def convert_signature(signature, args):
         raise TypeError(f"the input_signature has {len(signature)} arguments, the call {len(args)}")
     out = []
     for spec, value in zip(signature, args):
-        if isinstance(spec, Composite):
-            if not spec.is_compatible_with(value):
-                raise DoesNotFit(f"the argument {value!r} does not fit its {spec}")
-            out.append(value)
-            continue
-        if _is_of_arrays(spec) and not spec.is_compatible_with(value):
-            raise DoesNotFit(f"the argument {value!r} does not fit its {spec}")
         if not isinstance(spec, TensorSpec):
+            if isinstance(spec, TypeSpec) and not spec.is_compatible_with(value):
+                raise DoesNotFit(f"the argument {value!r} does not fit its {spec}")
             out.append(value)
             continue
         t = convert_to_tensor(value, None if isinstance(value, (Tensor, Variable)) else spec.dtype)

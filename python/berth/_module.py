@@ -114,6 +114,17 @@ class Module:
         elif prefix + name in values:
             value.assign(values.pop(prefix + name))
 
+    @classmethod
+    def with_name_scope(cls, method):
+        """The method itself: names of variables are those of their attributes."""
+        return method
+
+    @property
+    def name_scope(self):
+        """A scope with the module's name, which names nothing here."""
+        from berth import name_scope
+        return name_scope(f"{self.name}/")
+
     name = property(lambda self: self.__dict__.get("_name") or type(self).__name__.lower(),
                     doc="The name that was given, or that of the class in snake case.")
 

@@ -415,6 +415,11 @@ class TensorSpec(TypeSpec):
         """The shape and dtype of a tensor."""
         return cls(tensor.shape, tensor.dtype, name)
 
+    @classmethod
+    def from_spec(cls, spec, name=None):
+        """The spec, with another name where one is given."""
+        return cls(spec.shape, spec.dtype, name or spec.name)
+
     def is_compatible_with(self, spec_or_tensor):
         """True of a tensor, or of the spec of one, that has this dtype and may have this shape."""
         if not hasattr(spec_or_tensor, "dtype"):
@@ -437,6 +442,15 @@ class IndexedSlices:
 
     def __init__(self, values, indices, dense_shape=None):
         self.values, self.indices, self.dense_shape = values, indices, dense_shape
+
+    dtype = property(lambda self: self.values.dtype, doc="The dtype of the values.")
+    device = property(lambda self: self.values.device, doc="Where the values are.")
+
+    @property
+    def shape(self):
+        """That of the tensor that these are rows of; not known without dense_shape."""
+        known = self.dense_shape is not None and not _core.is_open(self.dense_shape)
+        return TensorShape(convert_to_tensor(self.dense_shape).numpy().tolist()) if known else _UnknownShape()
 
 
 def unknown_name(module, name, known):

@@ -369,6 +369,11 @@ class Dataset(_NotATensor):
         return made if row_splits_dtype == _core.int64 else made.map(
             lambda *batch: _composite_data.with_row_splits_dtype(batch, row_splits_dtype))
 
+    def sparse_batch(self, batch_size, row_shape, name=None):
+        """Batches of tensors as SparseTensors [batch, *row_shape]; elements may be smaller than row_shape."""
+        from berth import _composite_data
+        return _composite_data.sparse_batched(self, int(batch_size), row_shape)
+
     def unbatch(self, name=None):
         """The rows of batches, one by one."""
         if has_composite(self._form):

@@ -200,6 +200,8 @@ class Strategy:
         handle = self.__berth__.distribute_from_function(call)
         return DistributedDataset(self, handle, made[0], split=False)
 
+    experimental_distribute_datasets_from_function = distribute_datasets_from_function
+
     def experimental_distribute_values_from_function(self, value_fn):
         """value_fn(ValueContext) of each replica, a tensor or number, as a PerReplica; alone: the value."""
         n = self.__berth__.replicas_here

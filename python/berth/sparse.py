@@ -99,6 +99,17 @@ class SparseTensorSpec(Composite, _TypeSpec):
     rank = property(lambda self: self.shape.rank, doc="The number of axes.")
     value_type = SparseTensor
 
+    @classmethod
+    def from_value(cls, value):
+        """The spec of a SparseTensor."""
+        return cls(value.shape, value.dtype)
+
+    def is_compatible_with(self, spec_or_value):
+        """True of a SparseTensor, or of the spec of one, that has this dtype and may have this shape."""
+        other = spec_or_value
+        return isinstance(other, (SparseTensor, SparseTensorSpec)) and other.dtype == self.dtype and (
+            other.shape.rank is None or self.shape.is_compatible_with(other.shape))
+
     def _parts(self):
         return (TensorSpec([None, self.rank], int64), TensorSpec([None], self.dtype), TensorSpec([self.rank], int64)), \
             _make, "sparse"

@@ -124,6 +124,22 @@ TEST(Complex, TracedAndTapedItIsTheSame) {
   }
 }
 
+// z^H z is the sum of |z_i|^2, w z^H the table of w_i conj(z_j).
+TEST(Complex, AProductTakesTheAdjointOfEitherOperand) {
+  const Tensor z = reshape(constant({C64{1, 2}, C64{-3, 0.5f}}), {2, 1});
+  EXPECT_EQ(matmul(z, z, {.adjoint_a = true}).to_vector<C64>(),
+            (std::vector<C64>{{14.25f, 0}}));
+  const Tensor w = reshape(constant({C64{0, 1}}), {1, 1});
+  EXPECT_EQ(matmul(w, z, {.adjoint_b = true}).to_vector<C64>(),
+            (std::vector<C64>{{2, 1}, {0.5f, -3}}));
+  const Tensor x = reshape(constant({1.f, 2.f, 3.f, 4.f}), {2, 2});
+  EXPECT_EQ(matmul(x, x, {.adjoint_a = true}).to_vector<float>(),
+            matmul(x, x, {.transpose_a = true}).to_vector<float>());
+  expect_invalid(
+      [&] { matmul(x, x, {.transpose_b = true, .adjoint_b = true}); },
+      "transpose and adjoint of the same operand");
+}
+
 TEST(Complex, TakesPartsOfOneFloatingDtypeOnly) {
   expect_invalid([] { math::complex(constant({1}), constant({2})); },
                  "real is int32; expected one of float32, float64");

@@ -22,6 +22,19 @@ AttrsRef transposes(bool a, bool b) {
   return a ? (b ? kBoth : kA) : (b ? kB : kNone);
 }
 
+// The transposes that are left once the operands are conjugated.
+MatMulOptions without_adjoints(const MatMulOptions& options, Site site) {
+  if ((options.transpose_a && options.adjoint_a) ||
+      (options.transpose_b && options.adjoint_b)) {
+    throw errors::InvalidArgument(fmt::format(
+        "matmul{}: transpose and adjoint of the same operand; expected one of "
+        "them",
+        where_text(nullptr, site)));
+  }
+  return {.transpose_a = options.transpose_a || options.adjoint_a,
+          .transpose_b = options.transpose_b || options.adjoint_b};
+}
+
 void infer_matmul(InferContext& c) {
   const Shape &a = c.shape(0), &b = c.shape(1);
   if (a.rank() < 2 || b.rank() < 2) {
@@ -131,6 +144,11 @@ std::vector<SplitSignature> split_matmul(const InferContext& c) {
 
 Tensor matmul(const Tensor& a, const Tensor& b, const MatMulOptions& options,
               Site site) {
+  if (options.adjoint_a || options.adjoint_b) {
+    return matmul(options.adjoint_a ? math::conj(a, site) : a,
+                  options.adjoint_b ? math::conj(b, site) : b,
+                  without_adjoints(options, site), site);
+  }
   set_site(site);
   return call1(op_of<"MatMul">(), a, b,
                transposes(options.transpose_a, options.transpose_b).get());

@@ -256,9 +256,13 @@ Tensor l2_normalize(const Tensor& x, const Axes& axis = {},
 
 }  // namespace math
 
+// An operand is transposed, or its adjoint, the conjugate transpose, is taken:
+// one of the two.
 struct MatMulOptions {
   bool transpose_a = false;
   bool transpose_b = false;
+  bool adjoint_a = false;
+  bool adjoint_b = false;
 };
 
 // Matrix product, [..., m, k] x [..., k, n] -> [..., m, n], after the

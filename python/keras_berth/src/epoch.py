@@ -5,7 +5,7 @@ import numpy as np
 from berth import _core
 from berth._structure import present
 from berth._tensor import TensorSpec
-from berth.distribute import DistributedDataset, MultiWorkerMirroredStrategy, PerReplica
+from berth.distribute import DistributedDataset, MultiWorkerMirroredStrategy
 from berth.sparse import SparseTensor, to_dense
 from keras.src import tree
 from keras.src.trainers.data_adapters import array_slicing
@@ -204,11 +204,8 @@ class Epochs(EpochIterator):
 
 
 class _Pass:
-    """A pass over a data set of the engine, which begins when its first element is asked for.
-
-    For a strategy a batch has a part for each replica: the engine cuts them, and Python those of a data set whose first
-    batch has fewer rows than there are replicas.
-    """
+    """A pass over a data set of the engine, which begins when its first element is asked for; for a strategy a batch has a
+    part for each replica."""
 
     def __init__(self, dataset, strategy=None):
         self._dataset, self._strategy, self.iterator = dataset, strategy, None
@@ -217,27 +214,12 @@ class _Pass:
         return self
 
     def __next__(self):
-        if self.iterator is not None:
-            return next(self.iterator)
-        data = self._dataset()
-        if self._strategy is None or isinstance(data, DistributedDataset):
+        if self.iterator is None:
+            data = self._dataset()
+            if self._strategy is not None and not isinstance(data, DistributedDataset):
+                data = self._strategy.experimental_distribute_dataset(data)
             self.iterator = iter(data)
-            return next(self.iterator)
-        self.iterator = iter(self._strategy.experimental_distribute_dataset(data))
-        try:
-            return next(self.iterator)
-        except _core.InvalidArgumentError as error:
-            here = self._strategy.num_replicas_in_sync == self._strategy.__berth__.replicas_here
-            if "the first batch has" not in str(error) or not here:
-                raise
-        self.iterator = (self._parts(batch) for batch in data)
         return next(self.iterator)
-
-    def _parts(self, batch):
-        """A batch cut as evenly as may be; parts of it are empty where it has few rows."""
-        n = self._strategy.num_replicas_in_sync
-        return tree.map_structure(
-            lambda t: PerReplica([t[r * t.shape[0] // n:(r + 1) * t.shape[0] // n] for r in range(n)]), batch)
 
 
 class _Ahead:

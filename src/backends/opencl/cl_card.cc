@@ -25,8 +25,8 @@ T info(cl_device_id device, cl_device_info what) {
 // The arguments of a cl_kernel are its state, so each recipe has its own.
 class ClKernel final : public gpu::Kernel {
  public:
-  ClKernel(cl_program program, cl_device_id device, const char* name)
-      : order_(order_of(device, name)) {
+  ClKernel(cl_program program, const char* name, bool in_order)
+      : order_(in_order ? &order_of(name) : nullptr) {
     cl_int error = CL_SUCCESS;
     kernel_ = clCreateKernel(program, name, &error);
     if (error != CL_SUCCESS) {
@@ -100,18 +100,18 @@ class ClKernel final : public gpu::Kernel {
 
 class ClModule final : public gpu::Module {
  public:
-  ClModule(cl_program program, cl_device_id device)
-      : program_(program), device_(device) {}
+  ClModule(cl_program program, bool in_order)
+      : program_(program), in_order_(in_order) {}
   ~ClModule() override { clReleaseProgram(program_); }
   ClModule(const ClModule&) = delete;
   ClModule& operator=(const ClModule&) = delete;
   std::unique_ptr<gpu::Kernel> kernel(const char* name) override {
-    return std::make_unique<ClKernel>(program_, device_, name);
+    return std::make_unique<ClKernel>(program_, name, in_order_);
   }
 
  private:
   const cl_program program_;
-  const cl_device_id device_;
+  const bool in_order_;
 };
 
 // Memory that the driver allocates for fast copies, mapped permanently.
@@ -181,6 +181,12 @@ std::string device_text(cl_device_id device, cl_device_info what) {
   return text.substr(0, text.find('\0'));
 }
 
+std::string platform_text(cl_platform_id platform, cl_platform_info what) {
+  char text[256] = {};
+  clGetPlatformInfo(platform, what, sizeof(text) - 1, text, nullptr);
+  return text;
+}
+
 ClCard::ClCard(cl_context context, cl_device_id device, int peers)
     : context_(context), device_(device) {
   features_.peers = peers;
@@ -191,6 +197,8 @@ ClCard::ClCard(cl_context context, cl_device_id device, int peers)
       info<cl_device_fp_config>(device, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
   is_processor_ =
       (info<cl_device_type>(device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
+  orders_kernels_ = needs_order(platform_text(
+      info<cl_platform_id>(device, CL_DEVICE_PLATFORM), CL_PLATFORM_VERSION));
   products_ = asked_products();
   if (products_ == Products::kClblast && !has_clblast()) {
     throw errors::Unavailable(
@@ -249,7 +257,7 @@ std::unique_ptr<gpu::Module> ClCard::compile(const std::string& text) {
   const cl_program program =
       clCreateProgramWithSource(context_, 1, &source, nullptr, &error);
   check(error, "clCreateProgramWithSource");
-  auto module = std::make_unique<ClModule>(program, device_);
+  auto module = std::make_unique<ClModule>(program, orders_kernels_);
   const auto single =
       info<cl_device_fp_config>(device_, CL_DEVICE_SINGLE_FP_CONFIG);
   const std::string options =

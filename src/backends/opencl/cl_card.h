@@ -43,7 +43,7 @@ class ClCard : public gpu::Card {
   const cl_context context_;
   const cl_device_id device_;
   Products products_ = Products::kAuto;
-  bool is_processor_ = false, has_f16_ = false;
+  bool is_processor_ = false, has_f16_ = false, orders_kernels_ = false;
   std::unique_ptr<ClMemory> memory_;
   std::vector<const ClMemory*> memories_;  // of the context's cards
 };
@@ -53,6 +53,9 @@ void join_cards(std::vector<std::unique_ptr<ClCard>>& cards);
 
 // Returns a text of the driver, for example CL_DEVICE_NAME.
 std::string device_text(cl_device_id device, cl_device_info what);
+
+// Returns the first 255 bytes of a text of the platform.
+std::string platform_text(cl_platform_id platform, cl_platform_info what);
 
 }  // namespace berth::opencl
 

@@ -21,9 +21,12 @@ struct KernelOrder {
   const void* queue = nullptr;
 };
 
-// Returns the order of all kernels with that name in the process, or null if
-// the device's driver needs none. Lives until the process ends.
-KernelOrder* order_of(cl_device_id device, const std::string& kernel);
+// Returns whether a platform of that CL_PLATFORM_VERSION is such a PoCL.
+bool needs_order(const std::string& version);
+
+// Returns the order of all kernels with that name in the process. Lives until
+// the process ends.
+KernelOrder& order_of(const std::string& kernel);
 
 }  // namespace berth::opencl
 

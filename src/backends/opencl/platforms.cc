@@ -62,15 +62,9 @@ void add(std::string& why, std::string_view more) {
   why += fmt::format("{}{}", why.empty() ? "" : "; ", more);
 }
 
-std::string vendor_of(cl_platform_id platform) {
-  char text[256] = {};
-  clGetPlatformInfo(platform, CL_PLATFORM_VENDOR, sizeof(text) - 1, text,
-                    nullptr);
-  return text;
-}
-
 void add_platform(cl_platform_id platform, bool all, FoundPlatforms& found) {
-  if (!all && vendor_of(platform).find("NVIDIA") != std::string::npos) {
+  if (!all && platform_text(platform, CL_PLATFORM_VENDOR).find("NVIDIA") !=
+                  std::string::npos) {
     // Otherwise each card would be two devices.
     return add(found.why,
                "NVIDIA's GPUs are left to the CUDA plug-in; BERTH_OPENCL=all "

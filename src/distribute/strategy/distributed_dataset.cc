@@ -158,7 +158,7 @@ struct DistributedDataset::State {
 struct DistributedDataset::Iterator::Impl {
   std::shared_ptr<State> state;
   data::Iterator source;
-  bool begun = false, ended = false;
+  bool ended = false;
   Tensors like;  // own data: the last element, or its specs with no examples
 
   size_t replicas() const {
@@ -220,13 +220,6 @@ std::optional<std::vector<Tensors>> DistributedDataset::Iterator::Impl::cut() {
   Tensors element;
   if (!source.next(element)) return std::nullopt;
   const int64_t batch = examples_in(element);
-  if (!begun && batch < int64_t{state->core->num_replicas()}) {
-    throw errors::InvalidArgument(fmt::format(
-        "a distributed dataset{}: the first batch has {} examples for {} "
-        "replicas; expected at least one each: its batch size is that of all "
-        "replicas together",
-        where_text(nullptr, state->site), batch, state->core->num_replicas()));
-  }
   std::vector<Tensors> parts;
   int64_t begin = 0;
   int replica = 0;
@@ -306,7 +299,6 @@ std::optional<std::vector<Tensors>> DistributedDataset::Iterator::Impl::read() {
 std::optional<std::vector<PerReplica>> DistributedDataset::Iterator::next() {
   Impl& impl = *impl_;
   const std::optional<std::vector<Tensors>> parts = impl.read();
-  impl.begun = true;
   if (!parts) return std::nullopt;
   std::vector<PerReplica> element;
   for (size_t c = 0; c < parts->front().size(); ++c) {
