@@ -33,6 +33,7 @@ std::string properties_of(int architecture) {
                       {"totalGlobalMem", 150754820096},
                       {"smClockRateKHz", 1980000},
                       {"memClockRateKHz", 3201000},
+                      {"memoryBusWidth", 6144},
                       {"l2CacheSize", 62914560},
                       {"cudaDeviceId", 0},
                       {"deviceVer", 10 * architecture},
@@ -42,12 +43,17 @@ std::string properties_of(int architecture) {
     j["deviceName"] = "NVIDIA A100-SXM4-80GB";
     j["multiProcessorCount"] = 108;
     j["maxSharedMemoryPerBlockOptin"] = 166912;
+    j["memoryBusWidth"] = 5120;
     j["l2CacheSize"] = 41943040;
   } else if (architecture == 100) {
     j["deviceName"] = "NVIDIA B200";
     j["multiProcessorCount"] = 148;
+    j["memoryBusWidth"] = 8192;
     j["l2CacheSize"] = 132644864;
   }
+  // cuDNN 9.28 asks for these, 9.19 does not.
+  j["smCountOrigin"] = 0;  // the whole device
+  j["oversizedSharedMemoryPerBlock"] = j["maxSharedMemoryPerBlockOptin"];
   return j.dump();
 }
 
