@@ -412,8 +412,7 @@ class Model : public Layer {
   // inputs, then the targets, then sample weights, if any. A model of a
   // strategy splits each batch over the replicas, and gives the results of one
   // device. Throws errors::FailedPrecondition before compile(),
-  // errors::InvalidArgument for data that does not fit: also for batches
-  // smaller than the number of replicas, except later, smaller ones.
+  // errors::InvalidArgument for data that does not fit.
   History fit(const Tensor& x, const Tensor& y, const FitOptions& options = {},
               Site site = Site::here());
   History fit(const data::Dataset& dataset, const FitOptions& options = {},

@@ -38,12 +38,4 @@ void check_finite(const char* what, const Batches& batches, Site site) {
                   what, where_text(nullptr, site)));
 }
 
-void check_batch(const char* what, int64_t examples, int replicas, Site site) {
-  if (examples >= replicas) return;
-  throw errors::InvalidArgument(fmt::format(
-      "{}: a batch of {} examples for {} replicas{}; expected at least one "
-      "example for each: a batch is the global one, shared out to replicas",
-      what, examples, replicas, where_text(nullptr, site)));
-}
-
 }  // namespace berth::keras

@@ -16,8 +16,6 @@ void check_pair(const char* what, const Tensor& x, const Tensor& y, Site site);
 void check_positive(const char* what, const char* option, int64_t value,
                     Site site);
 void check_finite(const char* what, const Batches& batches, Site site);
-// A batch of fewer examples than replicas.
-void check_batch(const char* what, int64_t examples, int replicas, Site site);
 
 }  // namespace berth::keras
 

@@ -237,7 +237,6 @@ void FitRun::step() {
                                           "prepare the batch", "host");
   cut_batch(element_, num_inputs_, needs_targets_, site_, &batch_);
   const int64_t examples = element_[0].shape()[0];
-  if (done_ == 0) check_batch("fit", examples, t_.num_replicas(), site_);
   if (link_ != nullptr) link_->set_step(total_);
   list_.call(&CallbackBase::on_train_batch_begin, model_, done_);
   nan_watch_.before_step(total_);
@@ -498,7 +497,6 @@ History Model::fit(const NamedTensors& x, const NamedTensors& y,
   t.train_step("fit");
   FitOptions options = given;
   check_options(options, site);
-  check_batch("fit", options.batch_size, t.num_replicas(), site);
   Tensors all = components_of("fit", t, x, y, options.sample_weight, site);
   const Tensors targets = all;
   const size_t num_targets = y.items().size();
