@@ -70,10 +70,9 @@ void bench_rate(double seconds, CopyRule rule, const char* name) {
   const CostTable costs = costs_on(g, rule);
   const SimulatedGraph graph(g);
   const PlacePlan plan = round_robin(graph);
-  Simulator simulator(graph, costs);
   size_t copies = 0;
-  const Timing t =
-      measure([&] { copies = simulator.run(plan).transfers.size(); }, seconds);
+  const Timing t = measure(
+      [&] { copies = simulate(graph, costs, plan).transfers.size(); }, seconds);
   Line("simulate", 1)
       .add("rule", name)
       .timing(t, "us", 1e6)

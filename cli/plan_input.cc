@@ -102,10 +102,10 @@ void read_graph(const PlanInputOptions& o, const std::string& text,
 
 void read_problem_file(const PlanInputOptions& o, const std::string& text,
                        PlanInput& input) {
-  if (!o.devices.empty()) {
+  if (!o.devices.empty() || !o.cluster.empty()) {
     throw UsageError(
-        "--devices: expected a graph text; the devices of a problem file are "
-        "its own, or those of --cluster");
+        "--devices, --cluster: expected a graph text; the devices of a problem "
+        "file are its own");
   }
   PlanProblem& p = input.problem;
   p = read_problem(text, base_name(o.file));
@@ -116,7 +116,6 @@ void read_problem_file(const PlanInputOptions& o, const std::string& text,
         fmt::format("--objective {}: the problem's objective is {}",
                     o.objective, model_name(p.model)));
   }
-  if (const auto cluster = cluster_of(o)) use_cluster(*cluster, p);
 }
 
 }  // namespace
@@ -144,9 +143,6 @@ void PlanInputOptions::add_to(CLI::App& command) {
                   "of a pipeline: the order of its micro-batches")
       ->check(CLI::IsMember({"best", "gpipe", "1f1b", "interleaved"}))
       ->capture_default_str();
-  command.add_flag("--stash-weights", pipeline.stash_weights,
-                   "steps of a pipeline follow each other without a wait, with "
-                   "old weights for the micro-batches in flight");
   command.add_flag("--free-scopes", free_scopes,
                    "devices that nodes ask for are a candidate, no condition");
 }
@@ -156,15 +152,9 @@ void read_plan_input(const PlanInputOptions& o, PlanInput& input) {
   const PipelineSettings none;
   if (o.objective != "pipeline" &&
       (o.pipeline.micro_batches != none.micro_batches ||
-       o.pipeline.stash_weights || o.schedule != "best")) {
+       o.schedule != "best")) {
     throw UsageError(
-        "--micro-batches, --schedule and --stash-weights are for --objective "
-        "pipeline");
-  }
-  if (o.pipeline.stash_weights && o.schedule == "gpipe") {
-    throw UsageError(
-        "--schedule gpipe: it ends every step before the next one; expected "
-        "another with --stash-weights");
+        "--micro-batches and --schedule are for --objective pipeline");
   }
   if (is_problem_file(o.file, text)) {
     as_usage([&] { read_problem_file(o, text, input); });

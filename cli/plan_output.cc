@@ -80,10 +80,9 @@ void append_pipeline(const PlanProblem& p, const PlanAnswer& a,
                      std::string* out) {
   const auto to = std::back_inserter(*out);
   const std::vector<StageUse>& stages = a.evaluation.stages;
-  fmt::format_to(to, "{} stage{}, {}, {} micro-batches{}, bubble {:.1f} %\n",
+  fmt::format_to(to, "{} stage{}, {}, {} micro-batches, bubble {:.1f} %\n",
                  stages.size(), stages.size() == 1 ? "" : "s",
                  order_name(a.plan.order), p.pipeline.micro_batches,
-                 p.pipeline.stash_weights ? ", weights stashed" : "",
                  100 * bubble_of(a));
   fmt::format_to(to, "{:<6} {:<14} {:>10} {:>10} {:>9} {:>10} {:>10} {:>11}\n",
                  "stage", "device", "forward", "backward", "in flight",
@@ -133,7 +132,8 @@ void append_links(const PlanProblem& p, const PlanAnswer& a, std::string* out) {
 void append_transfers(const PlanProblem& p, const PlanAnswer& a,
                       std::string* out) {
   const auto to = std::back_inserter(*out);
-  std::vector<PlannedTransfer> all = transfers_of(p, a.plan, a.evaluation);
+  std::vector<PlannedTransfer> all =
+      transfers_of(p, a.plan, a.evaluation.simulation);
   if (all.empty()) return;
   std::stable_sort(all.begin(), all.end(), [](const auto& x, const auto& y) {
     return x.time > y.time;

@@ -1,5 +1,5 @@
-// The rules of pipelines (planner/pipeline.h) again, as plainly as
-// possible: all micro-batches of all steps as one step.
+// The rules of pipelines (simulate/pipeline_steps.h) again, as plainly as
+// possible: all micro-batches as one step.
 
 #include <algorithm>
 #include <cmath>
@@ -27,7 +27,7 @@ std::vector<int32_t> before(const SimulatedGraph& g, int32_t i) {
   return all;
 }
 
-// `once`: one per step or, if not `after`, in all steps together.
+// `once`: one per step, before the micro-batches or `after` them.
 void find_roles(const PlanProblem& p, std::vector<bool>& once,
                 std::vector<bool>& after) {
   once.assign(p.names.size(), false);
@@ -60,18 +60,11 @@ class PipelineAgain {
     r.value = kNever;
     r.bytes.assign(p_.costs.devices.size(), 0);
     if (plan_.stage.size() != p_.names.size()) return r;
-    const bool gpipe = plan_.order == PipelineOrder::kGPipe;
-    if (gpipe && p_.pipeline.stash_weights) return r;
-    if (!find_stages()) return r;
-    if (p_.pipeline.stash_weights)
-      steps_ = 2 * (1 + (2 * stages_ + m_ - 1) / m_);
-    if (!find_order()) return r;
+    if (!find_stages() || !find_order()) return r;
     copy_graph();
     hold();
     add_sequence();
-    r = recompute(all_, all_plan_);
-    if (p_.pipeline.stash_weights) r.value = period(r);
-    return r;
+    return recompute(all_, all_plan_);
   }
 
  private:
@@ -119,18 +112,18 @@ class PipelineAgain {
       }
     }
     std::map<int32_t, std::vector<Task>> todo;
-    const int32_t all = m_ * steps_, count = static_cast<int32_t>(lanes.size());
+    const auto count = static_cast<int32_t>(lanes.size());
     for (int32_t k = 0; k < count; ++k) {
       std::vector<int32_t> mine;
       for (int32_t s = 0; s < stages_; ++s) {
         if (lane_[s] == lanes[k]) mine.push_back(s);
       }
       const auto v = static_cast<int32_t>(mine.size());
-      const int32_t group = v > 1 ? count : all;
+      const int32_t group = v > 1 ? count : m_;
       std::vector<Task> forward, backward;
-      for (int32_t begin = 0; begin < all; begin += group) {
+      for (int32_t begin = 0; begin < m_; begin += group) {
         for (int32_t c = 0; c < v; ++c) {
-          for (int32_t m = begin; m < std::min(all, begin + group); ++m) {
+          for (int32_t m = begin; m < std::min(m_, begin + group); ++m) {
             const Task f{mine[c], m, false}, b{mine[v - 1 - c], m, true};
             if (there_.contains(place(f))) forward.push_back(f);
             if (there_.contains(place(b))) backward.push_back(b);
@@ -175,15 +168,13 @@ class PipelineAgain {
     return true;
   }
 
-  int32_t copies(int32_t i) const {
-    return after_[i] ? steps_ : once_[i] ? 1 : steps_ * m_;
-  }
+  int32_t copies(int32_t i) const { return once_[i] ? 1 : m_; }
   // The copies of b that copy c of node i needs; the last one is read.
   std::vector<int32_t> needed(int32_t i, int32_t c, int32_t b) const {
-    if (once_[b] && !after_[b]) return {0};
-    if (once_[b] == once_[i]) return {c};
+    if (once_[b]) return {0};
+    if (!once_[i]) return {c};
     std::vector<int32_t> all;
-    for (int32_t m = 0; m < m_; ++m) all.push_back(c * m_ + m);
+    for (int32_t m = 0; m < m_; ++m) all.push_back(m);
     return all;
   }
 
@@ -258,25 +249,11 @@ class PipelineAgain {
 
   // What devices hold throughout, at first copies of nodes there.
   void hold() {
-    std::map<int32_t, int32_t> most;  // per device: micro-batches in flight
-    for (int32_t s = 0; s < stages_; ++s) {
-      int32_t now = 0, high = 0;
-      const bool returns = there_.contains(2 * stages_ - 1 - s);
-      for (const Task& t : order_) {
-        if (t.stage != s) continue;
-        now += t.backward ? -1 : 1;
-        high = returns ? std::max(high, now) : 1;
-      }
-      if (lane_[s] >= 0) most[lane_[s]] += high;
-    }
-    std::vector<bool> used(p_.names.size(), false);
     std::set<int32_t> sums;
     for (int32_t i = 0; i < p_.num_ops(); ++i) {
-      used[i] = used[i] || p_.takes_time(i);
       for (const int32_t v : g_.reads[i]) {
         const int32_t root = renamed(g_, v);
         const int32_t from = g_.producer[root];
-        if (!once_[i]) used[from] = true;
         if (after_[i] && !once_[from]) sums.insert(root);
       }
       for (const int32_t v : g_.values[i]) {
@@ -284,14 +261,7 @@ class PipelineAgain {
       }
     }
     for (int32_t i = 0; i < p_.num_ops(); ++i) {
-      double more = 0;  // versions of weights besides the newest
-      const int32_t flying = most[plan_.device[i]];
-      if (p_.pipeline.stash_weights && flying > 0 && used[i]) {
-        more = std::ceil((flying - 1) / static_cast<double>(m_));
-      }
-      all_.resident_bytes[first_[i]] =
-          (1 + more) * p_.resident_bytes[i] +
-          more * static_cast<double>(g_.variable_bytes[i]);
+      all_.resident_bytes[first_[i]] = p_.resident_bytes[i];
     }
     for (const int32_t v : sums) {
       if (m_ == 1) continue;
@@ -301,42 +271,23 @@ class PipelineAgain {
   }
 
   void add_sequence() {
-    const auto add = [&](bool once, bool after, int32_t step) {
+    const auto add = [&](bool after) {
       for (const int32_t i : plan_.sequence) {
-        if (once_[i] != once || after_[i] != after) continue;
-        all_plan_.sequence.push_back(first_[i] + step);
+        if (!once_[i] || after_[i] != after) continue;
+        all_plan_.sequence.push_back(first_[i]);
       }
     };
-    add(true, false, 0);
+    add(false);
     std::map<Task, std::vector<int32_t>> ops;  // of micro-batch 0
     for (const int32_t i : plan_.sequence) {
       if (!once_[i]) ops[task_of(i, 0)].push_back(i);
     }
-    std::map<int32_t, size_t> left;
-    for (const Task& t : order_) ++left[t.micro / m_];
     for (const Task& t : order_) {
       for (const int32_t i : ops[{t.stage, 0, t.backward}]) {
         all_plan_.sequence.push_back(first_[i] + t.micro);
       }
-      if (--left[t.micro / m_] == 0) add(true, true, t.micro / m_);
     }
-    if (order_.empty()) {
-      for (int32_t s = 0; s < steps_; ++s) add(true, true, s);
-    }
-  }
-
-  double period(const Recomputed& r) const {
-    double half = 0, whole = 0;
-    for (int32_t i = 0; i < p_.num_ops(); ++i) {
-      if (!p_.takes_time(i) || (once_[i] && !after_[i])) continue;
-      const int32_t n = copies(i);
-      for (int32_t c = 0; c < n; ++c) {
-        const double end = r.end[first_[i] + c];
-        whole = std::max(whole, end);
-        if (c < n / 2) half = std::max(half, end);
-      }
-    }
-    return std::max((whole - half) / (steps_ / 2), r.busiest / steps_);
+    add(true);
   }
 
   const PlanProblem& p_;
@@ -345,7 +296,7 @@ class PipelineAgain {
   const std::vector<int32_t> nodes_;
   const int32_t m_;
   std::vector<bool> after_, once_;
-  int32_t stages_ = 1, steps_ = 1;
+  int32_t stages_ = 1;
   std::vector<int32_t> lane_, results_, first_;
   std::set<int32_t> there_;  // places with ops
   std::vector<Task> order_;

@@ -31,7 +31,6 @@ void read_objective(const std::string& text, const std::string& name,
   if (!pipeline || o.objective != "pipeline") return;
   o.pipeline.micro_batches =
       static_cast<int32_t>((*pipeline)["micro_batches"].integer(1, 65536));
-  o.pipeline.stash_weights = (*pipeline)["stash_weights"].flag();
 }
 
 int run(VerifyArguments o) {

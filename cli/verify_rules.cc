@@ -97,7 +97,6 @@ class Step {
       double start = inputs_of(op);
       start = std::max(start, compute_[d]);
       compute_[d] = end_[op] = start + p_.costs.time(op, d).us;
-      busy_[&compute_[d]] += p_.costs.time(op, d).us;
       start_[op] = start;
       send(op);
       for (const int32_t i : behind[k + 1]) stand(i);
@@ -105,8 +104,6 @@ class Step {
     Recomputed r;
     for (const int32_t i : order) r.value = std::max(r.value, end(i));
     r.bytes = peaks();
-    r.end = end_;
-    for (const auto& [of, busy] : busy_) r.busiest = std::max(r.busiest, busy);
     return r;
   }
 
@@ -157,10 +154,7 @@ class Step {
     double start = ready;
     for (const double* free : used) start = std::max(start, *free);
     const double end = start + link.time_us(p_.costs.bytes.item(v));
-    for (double* free : used) {
-      *free = end;
-      busy_[free] += end - start;
-    }
+    for (double* free : used) *free = end;
     copies_[v][to] = {start, end};
     return end;
   }
@@ -200,7 +194,6 @@ class Step {
   const SimulatedGraph& g_;
   std::vector<double> end_;
   std::map<int32_t, double> start_, compute_, engine_, shared_;
-  std::map<const double*, double> busy_;
   std::vector<std::map<int32_t, Copy>> copies_;  // per value, by device
   int depth_ = 0;
 };

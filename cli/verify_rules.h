@@ -14,10 +14,6 @@ namespace berth::cli {
 struct Recomputed {
   double value = 0;           // infinite: it cannot be followed
   std::vector<double> bytes;  // per device, at the peak
-  // kStep: the ends of nodes; how long the busiest device, copy engine or group
-  // of links is busy.
-  std::vector<double> end = {};
-  double busiest = 0;
 };
 
 // For a plan whose sequence has every op that takes time, in a valid order.

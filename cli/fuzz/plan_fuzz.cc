@@ -55,11 +55,9 @@ void read_one(uint8_t which, const std::string& text) {
   switch (which / 3 % 4) {
     case 0:
       return follow(read_problem(text, "file"));
-    case 1: {
-      PlanProblem p = small;
-      use_cluster(read_cluster(text, "cluster"), p);
-      return follow(p);
-    }
+    case 1:
+      read_cluster(text, "cluster");
+      return;
     case 2: {
       const PlanFile file = read_plan(small, text, "plan");
       cli::verify(small, file);

@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <set>
+#include <iterator>
 
-#include "cli/planner/svg_chart.h"
 #include "planner/plan_view.h"
 #include "planner/units.h"
 
@@ -15,298 +13,275 @@ namespace berth {
 
 namespace {
 
-constexpr const char* kPalette[] = {"#8fb3dc", "#f0b27a", "#93c79a", "#c5a5d6",
-                                    "#e39aa0", "#8ccfd0", "#d8c37a", "#b0b7c3"};
-// From the first to the last: forward, backward.
-constexpr const char* kLight[] = {"#d9e6f5", "#fbe3c8"};
-constexpr const char* kDark[] = {"#2f67a8", "#c0651a"};
-constexpr size_t kMostColours = std::size(kPalette);
+constexpr double kWidth = 1100, kLeft = 132, kRight = 30, kTop = 74;
+constexpr double kCharWidth = 5.9;  // of labels, 10.5 pixels high
+// Boxes narrower than this are drawn together with their neighbours.
+constexpr double kThinnest = 0.35;
+constexpr int32_t kMostTips = 4000;
+constexpr const char* kGrey = "#b5b5b5";  // of transfers
 
-// "dense_1/MatMul" and "dense_1" belong to "dense_1".
-std::string prefix_of(const std::string& name) {
-  return name.substr(0, name.find('/'));
+// Light for the first ops or micro-batches, dark for the last.
+std::string colour(bool backward, double share) {
+  constexpr double kLight[2][3] = {{217, 230, 245}, {251, 227, 200}};
+  constexpr double kDark[2][3] = {{47, 103, 168}, {192, 101, 26}};
+  const auto channel = [&](int k) {
+    const double light = kLight[backward][k], dark = kDark[backward][k];
+    return std::lround(light + share * (dark - light));
+  };
+  return fmt::format("#{:02x}{:02x}{:02x}", channel(0), channel(1), channel(2));
 }
 
-std::string last_part(const std::string& name) {
-  return name.substr(name.rfind('/') + 1);
+// Escapes XML's special characters; bytes that are not text become "?".
+std::string xml_text(const std::string& text) {
+  std::string out;
+  for (const char ch : text) {
+    const auto byte = static_cast<unsigned char>(ch);
+    out += ch == '&'                    ? "&amp;"
+           : ch == '<'                  ? "&lt;"
+           : ch == '>'                  ? "&gt;"
+           : ch == '"'                  ? "&quot;"
+           : byte < 0x20 || byte > 0x7e ? "?"
+                                        : std::string(1, ch);
+  }
+  return out;
 }
 
-// A colour per op: by layer while there are few, else from light to dark along
-// the graph, forward in blue and backward in orange.
-class Colours {
- public:
-  Colours(const PlanProblem& p, const std::vector<int32_t>& order)
-      : fill_(p.names.size(), "#cccccc") {
-    std::vector<std::string> layers;
-    std::map<std::string, size_t> number;
-    bool slashes = false;
-    for (const int32_t i : order) {
-      slashes |= p.names[i].find('/') != std::string::npos;
-      const std::string layer = prefix_of(p.names[i]);
-      if (number.emplace(layer, layers.size()).second) layers.push_back(layer);
-    }
-    if (layers.size() <= kMostColours && (slashes || order.size() > 1)) {
-      for (const int32_t i : order) {
-        fill_[i] = kPalette[number[prefix_of(p.names[i])]];
-      }
-      for (size_t k = 0; k < layers.size(); ++k) {
-        const std::string what = slashes ? "ops of " : "op ";
-        keys_.push_back({kPalette[k], what + layers[k].substr(0, 24)});
-      }
-      return;
-    }
-    shade(p, order);
+// Returns 1, 2 or 5 times a power of ten, for five to ten steps.
+double tick_step(double span) {
+  const double power = std::pow(10, std::floor(std::log10(span / 5)));
+  for (const double k : {1.0, 2.0, 5.0}) {
+    if (span / (k * power) <= 10) return k * power;
   }
+  return 10 * power;
+}
 
-  const std::string& of(int32_t op) const { return fill_[op]; }
-  const std::vector<Chart::Key>& keys() const { return keys_; }
-
- private:
-  void shade(const PlanProblem& p, const std::vector<int32_t>& order) {
-    double count[2] = {0, 0}, seen[2] = {0, 0};
-    for (const int32_t i : order) ++count[p.backward[i] != 0];
-    for (const int32_t i : order) {
-      const size_t b = p.backward[i] != 0;
-      fill_[i] = mix(kLight[b], kDark[b], seen[b]++ / std::max(count[b], 1.));
-    }
-    for (const size_t b : {0, 1}) {
-      if (count[b] == 0) continue;
-      const std::string what = b              ? "ops of the backward pass"
-                               : count[1] > 0 ? "ops of the forward pass"
-                                              : "ops";
-      keys_.push_back({.fill = kLight[b],
-                       .text = what + ", from the first to the last",
-                       .fill_end = kDark[b]});
-    }
-  }
-
-  std::vector<std::string> fill_;
-  std::vector<Chart::Key> keys_;
-};
-
-// One chart of one plan.
 class Picture {
  public:
   Picture(const PlanProblem& p, const PlanAnswer& a)
-      : p_(p), a_(a), order_(order_of_ops(p)), colours_(p, order_) {}
+      : p_(p),
+        a_(a),
+        last_(std::max(a.value, a.bound.value)),
+        tall_(std::clamp(520.0 / p.num_devices(), 16., 38.)),
+        bottom_(kTop + 1.36 * tall_ * p.num_devices()),
+        drawn_(2 * p.costs.devices.size(), -1) {
+    if (!(last_ > 0)) last_ = 1;
+  }
 
   std::string run() {
-    set_axis();
-    set_title();
-    add_lanes();
+    draw_head();
+    draw_axis();
+    for (int32_t d = 0; d < p_.num_devices(); ++d) draw_lane(d);
     switch (p_.model) {
       case PlanModel::kStep:
-        add_step();
+        draw_step();
         break;
       case PlanModel::kLoad:
-        add_loads();
+        draw_loads();
         break;
       case PlanModel::kPipeline:
-        add_tasks();
+        draw_tasks();
         break;
     }
-    add_marks();
-    return draw_svg(c_);
+    if (a_.bound.value > 0) {
+      draw_mark(a_.bound.value, "no plan is under " + time(a_.bound.value), 32,
+                " stroke-dasharray=\"5 4\"");
+    }
+    draw_mark(a_.value, "this plan: " + time(a_.value), 46, "");
+    draw_keys();
+    return out_ + "</svg>\n";
   }
 
  private:
-  void set_axis() {
-    const double most = a_.value;
-    const bool load = p_.model == PlanModel::kLoad;
-    c_.axis = load ? "load per step" : "time";
-    if (p_.time_unit != "us") return;
-    const char* unit = most >= 2e6 ? "s" : most >= 2e3 ? "ms" : "us";
-    c_.scale = most >= 2e6 ? 1e-6 : most >= 2e3 ? 1e-3 : 1;
-    c_.axis += fmt::format(", {}", unit);
+  std::string time(double t) const { return time_text(t, p_.time_unit); }
+  double x(double at) const {
+    return kLeft + at / last_ * (kWidth - kLeft - kRight);
+  }
+  double y(int32_t device) const { return kTop + 1.36 * tall_ * device; }
+
+  void text(double at, double y, double size, const char* fill,
+            const char* anchor, const std::string& what) {
+    fmt::format_to(to_,
+                   "<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{}\" "
+                   "fill=\"{}\" text-anchor=\"{}\" "
+                   "pointer-events=\"none\">{}</text>\n",
+                   at, y, size, fill, anchor, xml_text(what));
+  }
+  void rect(double left, double top, double width, double height,
+            const std::string& fill, const std::string& tip) {
+    fmt::format_to(to_,
+                   "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" "
+                   "height=\"{:.1f}\" fill=\"{}\"><title>{}</title></rect>\n",
+                   left, top, width, height, fill, xml_text(tip));
   }
 
-  std::string time(double t) const { return time_text(t, p_.time_unit); }
-
-  void set_title() {
-    c_.title = fmt::format(
+  void draw_head() {
+    const std::string title = fmt::format(
         "{}: {} {} on {} device{}", p_.name,
         p_.model == PlanModel::kLoad ? "busiest device" : "planned step",
         time(a_.value), p_.num_devices(), p_.num_devices() == 1 ? "" : "s");
-    if (a_.bound.value <= 0) {
-      c_.subtitle = "nothing was proved about better plans";
-    } else if (a_.gap() < 1e-6) {
-      c_.subtitle = "with these costs, links and limits no plan is better";
-    } else {
-      c_.subtitle = fmt::format(
-          "with these costs, links and limits no plan is under {}: {}",
-          time(a_.bound.value), gap_text(a_.gap()));
+    fmt::format_to(to_,
+                   "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" "
+                   "height=\"{1:.0f}\" viewBox=\"0 0 {0} {1:.0f}\" "
+                   "font-family=\"sans-serif\">\n<title>{2}</title>\n"
+                   "<rect width=\"{0}\" height=\"{1:.0f}\" fill=\"#fff\"/>\n",
+                   kWidth, bottom_ + 122, xml_text(title));
+    text(20, 28, 15, "#111", "start", title);
+    text(20, 48, 12, "#555", "start",
+         a_.bound.value <= 0
+             ? "nothing was proved about better plans"
+             : "with these costs, links and limits " + gap_text(a_.gap()));
+  }
+
+  void draw_axis() {
+    const bool timed = p_.time_unit == "us";
+    const char* unit = last_ >= 2e6 ? "s" : last_ >= 2e3 ? "ms" : "us";
+    const double scale = !timed         ? 1
+                         : last_ >= 2e6 ? 1e-6
+                         : last_ >= 2e3 ? 1e-3
+                                        : 1;
+    const double end = last_ * scale, step = tick_step(end);
+    for (double t = 0; t <= end * (1 + 1e-9); t += step) {
+      const double at = x(t / scale);
+      fmt::format_to(to_,
+                     "<path d=\"M{0:.1f} {1}V{2:.1f}\" stroke=\"#e6e6e6\"/>\n",
+                     at, kTop - 6, bottom_);
+      text(at, bottom_ + 16, 11, "#555", "middle", fmt::format("{:.6g}", t));
     }
+    const std::string axis =
+        p_.model == PlanModel::kLoad ? "load per step" : "time";
+    text(kLeft - 10, bottom_ + 16, 11, "#555", "end",
+         timed ? axis + ", " + unit : axis);
   }
 
-  void add_lanes() {
-    for (int32_t d = 0; d < p_.num_devices(); ++d) {
-      const DeviceUse& use = a_.evaluation.devices[d];
-      std::string note =
-          a_.value > 0 ? fmt::format("{:.0f} % busy", 100 * use.busy / a_.value)
-                       : "";
-      const bool sized =
-          p_.time_unit == "us" || p_.costs.devices[d].memory_limit > 0;
-      if (use.bytes > 0 && sized) {
-        note += ", " + size_text(use.bytes);
-        any_size_ = true;
-      }
-      compute_.push_back(c_.lanes.size());
-      c_.lanes.push_back({short_name(p_, d), note});
-      copies_.push_back(compute_.back());
-      if (copies_apart(d)) {
-        copies_.back() = c_.lanes.size();
-        c_.lanes.push_back({"copies in", "", true});
-      }
-    }
+  void draw_lane(int32_t d) {
+    const DeviceUse& use = a_.evaluation.devices[d];
+    const double busy = a_.value > 0 ? 100 * use.busy / a_.value : 0;
+    std::string note = fmt::format("{:.0f} % busy", busy);
+    const bool sized =
+        p_.time_unit == "us" || p_.costs.devices[d].memory_limit > 0;
+    if (use.bytes > 0 && sized) note += ", " + size_text(use.bytes);
+    const double middle = y(d) + tall_ / 2;
+    rect(kLeft, y(d), kWidth - kLeft - kRight, tall_, "#f7f8fa", note);
+    text(kLeft - 10, middle + (tall_ >= 26 ? -2 : 4), 12, "#222", "end",
+         short_name(p_, d));
+    if (tall_ >= 26) text(kLeft - 10, middle + 12, 9.5, "#777", "end", note);
   }
 
-  // Returns whether a separate engine makes copies, and there are some.
-  bool copies_apart(int32_t d) const {
-    const CopyRule rule = p_.costs.devices[d].copies;
-    const bool apart = rule == CopyRule::kOverlap || rule == CopyRule::kFree;
-    if (p_.model == PlanModel::kLoad) {
-      return p_.touch_us.empty() && rule == CopyRule::kOverlap;
-    }
-    return p_.model == PlanModel::kStep && apart && p_.num_devices() > 1;
+  // A box on the lane of a device; transfers are low ones.
+  void draw_box(int32_t device, double begin, double end, bool transfer,
+                const std::string& label, const std::string& name,
+                const std::string& fill) {
+    const double left = x(begin), right = x(end);
+    double& drawn = drawn_[2 * device + transfer];
+    if (right - left < kThinnest && right - drawn < kThinnest) return;
+    drawn = right;
+    const double width = std::max(right - left, kThinnest);
+    const double high = transfer ? tall_ / 3 : tall_;
+    rect(left, y(device) + tall_ - high, width, high, fill,
+         p_.num_ops() > kMostTips
+             ? ""
+             : fmt::format("{}: {} to {} ({})", name, time(begin), time(end),
+                           time(end - begin)));
+    if (kCharWidth * static_cast<double>(label.size()) + 6 > width) return;
+    text(left + width / 2, y(device) + tall_ / 2 + 3.5, 10.5, "#222", "middle",
+         label);
   }
 
-  std::string tip(const std::string& what, double begin, double end) const {
-    return fmt::format("{}: {} to {} ({})", what, time(begin), time(end),
-                       time(end - begin));
+  void draw_op(int32_t i, double begin, double end, double share) {
+    const std::string& name = p_.names[i];
+    draw_box(a_.plan.device[i], begin, end, false,
+             name.substr(name.rfind('/') + 1), name,
+             colour(p_.backward[i] != 0, share));
+  }
+  void draw_transfer(const PlannedTransfer& t, int32_t on, double begin) {
+    if (t.time <= 0) return;
+    draw_box(on, begin, begin + t.time, true, "",
+             fmt::format("{} from {} to {}", value_name(p_, t.value),
+                         short_name(p_, t.from), short_name(p_, t.to)),
+             kGrey);
   }
 
-  void add_op(size_t lane, int32_t op, double begin, double end,
-              bool outlined) {
-    const std::string& name = p_.names[op];
-    c_.boxes.push_back({lane, begin, end, last_part(name),
-                        tip(name, begin, end), colours_.of(op), false,
-                        outlined});
-  }
-  void add_transfer(size_t lane, const std::string& what, double begin,
-                    double end, bool outlined) {
-    c_.boxes.push_back(
-        {lane, begin, end, "", tip(what, begin, end), "", true, outlined});
-    any_transfer_ = true;
-  }
-
-  std::string transfer_text(int32_t value, int32_t from, int32_t to) const {
-    return fmt::format("{} from {} to {}", value_name(p_, value),
-                       short_name(p_, from), short_name(p_, to));
-  }
-
-  void add_step() {
+  void draw_step() {
     const Simulation& s = a_.evaluation.simulation;
-    if (s.end_us.size() != p_.names.size()) return;
-    std::set<int32_t> ops, moves;
-    for (const CriticalItem& c : critical_path(p_, a_.plan, a_.evaluation)) {
-      (c.op >= 0 ? ops : moves).insert(c.op >= 0 ? c.op : c.transfer);
-    }
     for (const int32_t i : a_.plan.sequence) {
-      add_op(compute_[a_.plan.device[i]], i, s.start_us[i], s.end_us[i],
-             ops.count(i) > 0);
+      draw_op(i, s.start_us[i], s.end_us[i], s.start_us[i] / last_);
     }
-    const auto all = transfers_of(p_, a_.plan, a_.evaluation);
-    for (size_t t = 0; t < all.size(); ++t) {
-      if (all[t].end <= all[t].start) continue;
-      add_transfer(copies_[all[t].to],
-                   transfer_text(all[t].value, all[t].from, all[t].to),
-                   all[t].start, all[t].end,
-                   moves.count(static_cast<int32_t>(t)) > 0);
+    for (const PlannedTransfer& t :
+         transfers_of(p_, a_.plan, a_.evaluation.simulation)) {
+      draw_transfer(t, t.to, t.start);
     }
-    if (!ops.empty()) outline_key_ = true;
   }
 
-  // Adds bars: work, op by op, then transfers, value by value.
-  void add_loads() {
-    std::vector<double> at(c_.lanes.size(), 0);
-    for (const int32_t i : order_) {
-      const int32_t d = a_.plan.device[i];
-      double& begin = at[compute_[d]];
-      const double us = p_.costs.time(i, d).us;
-      add_op(compute_[d], i, begin, begin + us, false);
+  // Work, op by op, then transfers, value by value; those of a copy engine are
+  // beside the work.
+  void draw_loads() {
+    std::vector<double> at(2 * p_.costs.devices.size(), 0);
+    double done = 0;
+    const std::vector<int32_t> order = order_of_ops(p_);
+    for (const int32_t i : order) {
+      double& begin = at[a_.plan.device[i]];
+      const double us = p_.costs.time(i, a_.plan.device[i]).us;
+      draw_op(i, begin, begin + us, done++ / static_cast<double>(order.size()));
       begin += us;
     }
-    const auto pay = [&](size_t lane, const PlannedTransfer& t) {
-      const double begin = at[lane];
-      if (t.time <= 0) return;
-      add_transfer(lane, transfer_text(t.value, t.from, t.to), begin,
-                   begin + t.time, false);
-      at[lane] += t.time;
-    };
-    int32_t sent = -1;  // its sender pays once per value
-    for (const PlannedTransfer& t : transfers_of(p_, a_.plan, a_.evaluation)) {
-      if (p_.touch_us.empty()) {
-        const auto rule = [&](int32_t d) { return p_.costs.devices[d].copies; };
-        if (rule(t.to) == CopyRule::kFree) continue;
-        pay(copies_[t.to], t);
-        if (rule(t.from) == CopyRule::kBoth) pay(compute_[t.from], t);
-        continue;
+    for (const PlannedTransfer& t : transfers_of(p_, a_.plan, {})) {
+      for (const int32_t n : t.payers) {
+        draw_transfer(t, n % p_.num_devices(), at[n]);
+        at[n] += t.time;
       }
-      if (t.value != sent && !p_.free_of_touch[t.from])
-        pay(compute_[t.from], t);
-      if (!p_.free_of_touch[t.to]) pay(compute_[t.to], t);
-      sent = t.value;
     }
   }
 
-  // Adds a box per stage and micro-batch, darker from micro-batch to
-  // micro-batch. Steps that overlap: the first of them.
-  void add_tasks() {
+  // A box per stage and micro-batch.
+  void draw_tasks() {
     const double m = p_.pipeline.micro_batches;
     const bool chunks = a_.plan.order == PipelineOrder::kInterleaved;
-    const double end = a_.value * (p_.pipeline.stash_weights ? 3 : 1 + 1e-9);
     for (const TaskTime& t : a_.evaluation.tasks) {
-      if (t.end > end) continue;
-      const StageUse& stage = a_.evaluation.stages[t.stage];
-      const std::string name = fmt::format("{} of micro-batch {}, stage {}",
-                                           t.backward ? "backward" : "forward",
-                                           t.micro_batch, t.stage);
-      const double share = m > 1 ? std::fmod(t.micro_batch, m) / (m - 1) : 0;
-      c_.boxes.push_back({compute_[stage.device], t.start, t.end,
-                          chunks ? fmt::format("{}.{}", t.stage, t.micro_batch)
-                                 : std::to_string(t.micro_batch),
-                          tip(name, t.start, t.end),
-                          mix(kLight[t.backward], kDark[t.backward], share)});
+      const std::string number = std::to_string(t.micro_batch);
+      draw_box(
+          a_.evaluation.stages[t.stage].device, t.start, t.end, false,
+          chunks ? fmt::format("{}.{}", t.stage, number) : number,
+          fmt::format("{} of micro-batch {}, stage {}",
+                      t.backward ? "backward" : "forward", number, t.stage),
+          colour(t.backward, std::fmod(t.micro_batch, m) / m));
     }
   }
 
-  void add_marks() {
-    if (a_.bound.value > 0) {
-      c_.marks.push_back(
-          {a_.bound.value, "no plan is under " + time(a_.bound.value), true});
-    }
-    c_.marks.push_back({a_.value, "this plan: " + time(a_.value), false});
-    if (p_.model == PlanModel::kPipeline) {
-      c_.keys = {{.fill = kLight[0],
-                  .text = "forward, by micro-batch",
-                  .fill_end = kDark[0]},
-                 {.fill = kLight[1],
-                  .text = "backward, by micro-batch",
-                  .fill_end = kDark[1]}};
-    } else {
-      c_.keys = colours_.keys();
-    }
-    if (any_size_) {
-      c_.keys.push_back({"",
-                         "below a device: share of the time that it is busy, "
-                         "memory at its peak"});
-    }
-    if (any_transfer_)
-      c_.keys.push_back({"", "transfers between devices", true});
-    if (outline_key_) {
-      c_.keys.push_back({"#ffffff",
-                         "critical path: what makes the step as long as it is",
-                         false, true});
-    }
+  void draw_mark(double value, const std::string& what, double below,
+                 const char* dashes) {
+    const double at = x(value);
+    fmt::format_to(to_,
+                   "<path d=\"M{:.1f} {:.1f}V{:.1f}\" stroke=\"#222\" "
+                   "stroke-width=\"1.3\"{}/>\n",
+                   at, kTop - 8, bottom_, dashes);
+    const bool right = at < kWidth / 2;
+    text(at + (right ? 5 : -5), bottom_ + below, 11, "#222",
+         right ? "start" : "end", what);
+  }
+
+  void draw_keys() {
+    const bool tasks = p_.model == PlanModel::kPipeline;
+    const char* each = tasks ? ", by micro-batch" : ", from first to last op";
+    double y = bottom_ + 62;
+    const auto key = [&](const std::string& from, const std::string& to,
+                         const std::string& what) {
+      rect(kLeft, y, 8, 11, from, "");
+      rect(kLeft + 8, y, 8, 11, to, "");
+      text(kLeft + 22, y + 9.5, 11, "#444", "start", what);
+      y += 20;
+    };
+    key(colour(false, 0), colour(false, 1), std::string("forward") + each);
+    key(colour(true, 0), colour(true, 1), std::string("backward") + each);
+    if (!tasks) key(kGrey, kGrey, "transfers between devices");
   }
 
   const PlanProblem& p_;
   const PlanAnswer& a_;
-  std::vector<int32_t> order_;
-  Colours colours_;
-  Chart c_;
-  std::vector<size_t> compute_, copies_;  // per device: lanes
-  bool any_transfer_ = false, outline_key_ = false, any_size_ = false;
+  double last_;  // of the axis
+  const double tall_, bottom_;
+  std::vector<double> drawn_;  // per device: the ends of ops and of transfers
+  std::string out_;
+  std::back_insert_iterator<std::string> to_ = std::back_inserter(out_);
 };
 
 }  // namespace

@@ -26,18 +26,18 @@ double number_of(const Field& of, const char* name, double otherwise,
 
 void read_devices(const Field& root, PlanProblem& p) {
   CostTable& costs = p.costs;
-  const Field classes = root["classes"], devices = root["devices"];
-  for (size_t c = 0; c < classes.size(); ++c) {
-    classes[c].only({"name", "type"});
-    costs.classes.push_back({.name = classes[c]["name"].text(),
-                             .type = classes[c]["type"].text(),
+  for (const Field& f : root["classes"].items()) {
+    f.only({"name", "type"});
+    costs.classes.push_back({.name = f["name"].text(),
+                             .type = f["type"].text(),
                              .origin = CostOrigin::kDeclared});
   }
+  const Field devices = root["devices"];
   if (devices.size() > kMaxPlaceDevices) {
     devices.fail(fmt::format("{} devices at most", kMaxPlaceDevices));
   }
-  for (size_t d = 0; d < devices.size(); ++d) {
-    const Field f = devices[d], of_class = f["class"];
+  for (const Field& f : devices.items()) {
+    const Field of_class = f["class"];
     f.only({"name", "class", "memory_bytes", "copies", "free_of_touch"});
     const auto c =
         std::ranges::find(costs.classes, of_class.text(), &DeviceClass::name);
@@ -60,7 +60,7 @@ void read_devices(const Field& root, PlanProblem& p) {
 void read_op(const Field& f, int32_t number, int32_t num_ops, PlanProblem& p) {
   f.only({"name", "id", "times", "reads", "bytes", "group", "devices", "held",
           "touch", "backward"});
-  const Field times = f["times"], reads = f["reads"];
+  const Field times = f["times"];
   p.names.push_back(f["name"].text());
   if (const auto id = f.find("id")) {
     p.ids.push_back(id->integer(INT64_MIN, INT64_MAX));
@@ -72,8 +72,8 @@ void read_op(const Field& f, int32_t number, int32_t num_ops, PlanProblem& p) {
     p.costs.times.push_back({us, 0, CostOrigin::kDeclared});
   }
   std::vector<int32_t> inputs;
-  for (size_t k = 0; k < reads.size(); ++k) {
-    inputs.push_back(static_cast<int32_t>(reads[k].integer(0, num_ops - 1)));
+  for (const Field& read : f["reads"].items()) {
+    inputs.push_back(static_cast<int32_t>(read.integer(0, num_ops - 1)));
   }
   sort_unique(inputs);
   SimulatedGraph& g = p.graph;
@@ -86,12 +86,10 @@ void read_op(const Field& f, int32_t number, int32_t num_ops, PlanProblem& p) {
   p.group.push_back(static_cast<int32_t>(f["group"].integer(0, num_ops - 1)));
   p.num_groups = std::max(p.num_groups, p.group.back() + 1);
   p.allowed.push_back(~DeviceSet{0});
-  if (const auto devices = f.find("devices")) {
-    p.allowed.back() = {};
-    for (size_t k = 0; k < devices->size(); ++k) {
-      p.allowed.back() |= device_bit(
-          static_cast<int32_t>((*devices)[k].integer(0, p.num_devices() - 1)));
-    }
+  if (f.find("devices")) p.allowed.back() = {};
+  for (const Field& device : f.items("devices")) {
+    const int64_t d = device.integer(0, p.num_devices() - 1);
+    p.allowed.back() |= device_bit(static_cast<int32_t>(d));
   }
   p.resident_bytes.push_back(number_of(f, "held", 0, 4 * kMostBytes));
   if (f.find("touch")) p.touch_us.push_back(number_of(f, "touch", 0, 1e30));
@@ -133,10 +131,6 @@ PlanProblem read_problem(const std::string& text, const std::string& file) {
     }
   }
   p.graph.kind.assign(n, SimulatedGraph::Kind::kOp);
-  p.graph.everywhere.assign(n, 0);
-  p.graph.lives_on.assign(n, 0);
-  p.graph.alias_of.assign(n, -1);
-  p.graph.variable_bytes.assign(n, 0);
   p.graph.finish();
   p.costs.workspace.assign(n * p.costs.classes.size(), 0);
   check_problem(p);

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "berth/errors.h"
-#include "planner/cluster.h"
 #include "planner/planner.h"
 
 namespace berth {
@@ -67,18 +66,6 @@ TEST(ProblemFile, IsReadFieldByField) {
   EXPECT_TRUE(std::isinf(p.costs.time(1, 0).us));
   EXPECT_EQ(p.graph.reads[1].size(), 1u) << "read twice is read once";
   EXPECT_EQ(allowed_of_groups(p), (std::vector<DeviceSet>{3, 2}));
-}
-
-TEST(ProblemFile, LimitsOfAClusterAreScaledAsItsOwn) {
-  PlanProblem p = read_problem(with(kSmall, "\"bytes_per_time\"",
-                                    "\"bytes_scale\": 4, \"bytes_per_time\""),
-                               "f");
-  use_cluster(
-      read_cluster(R"({"devices": [{"name": "ACC:0", "memory_bytes": 60}]})",
-                   "c.json"),
-      p);
-  EXPECT_EQ(p.costs.devices[0].memory_limit, 240);
-  EXPECT_EQ(limit_of(p, 1e30), int64_t{1} << 62);
 }
 
 TEST(ProblemFile, BadFieldsAreNamedByTheirPath) {

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/diagnostics.h"
+#include "base/infinity.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "device/virtual_clock.h"
@@ -64,9 +65,18 @@ class AutoPlacer {
     std::vector<int64_t> reserve = others_;
     PlanProblem problem = make_problem(reserve);
     PlanAnswer answer = plan(problem, reserve);
-    if (answer.status == PlanStatus::kInfeasible) infeasible(answer);
+    if (answer.status == PlanStatus::kInfeasible) {
+      throw errors::ResourceExhausted(fmt::format(
+          "function \"{}\": no placement keeps all limits: {}; raise a limit, "
+          "add a device or make the batch smaller",
+          graph_.name, answer.conflict.text));
+    }
     if (answer.status == PlanStatus::kNothingFound) {
-      nothing_found(problem, answer);
+      report_once(graph_.name,
+                  {"plan-not-found", debugging::Severity::kWarning,
+                   fmt::format("function \"{}\": {}; the rules place it",
+                               graph_.name, certificate(problem, answer)),
+                   t_state.site});
       return {};
     }
     const Bound proved = answer.bound;  // with the limits as they are
@@ -151,15 +161,12 @@ class AutoPlacer {
   // Cores that read what others wrote fetch it into their caches: nothing is
   // copied, but the fetch takes time (docs/benchmarks.md, "Core sets").
   void price_fetches() {
-    const auto n = costs_.devices.size();
-    for (size_t from = 0; from < n; ++from) {
-      for (size_t to = 0; to < n; ++to) {
-        const auto a = static_cast<int32_t>(from);
-        const auto b = static_cast<int32_t>(to);
-        if (a == b || costs_.class_of(a).type != "CPU" ||
-            costs_.class_of(b).type != "CPU") {
-          continue;
-        }
+    const auto is_cpu = [&](int32_t d) {
+      return costs_.class_of(d).type == "CPU";
+    };
+    for (int32_t a = 0; a < std::ssize(costs_.devices); ++a) {
+      for (int32_t b = 0; b < std::ssize(costs_.devices); ++b) {
+        if (a == b || !is_cpu(a) || !is_cpu(b)) continue;
         double& rate = costs_.link_of(a, b).bytes_per_us;
         rate = std::min(rate, kFetchBytesPerUs);
       }
@@ -173,12 +180,11 @@ class AutoPlacer {
     free.keep_scopes = false;
     free.movable = handles_;
     const PlanProblem anywhere = problem_of(graph_, places_, costs_, free);
-    double fastest = std::numeric_limits<double>::infinity();
-    std::vector<bool> tried(costs_.classes.size(), false);
-    for (int32_t d = 0; d < anywhere.num_devices(); ++d) {
-      const int32_t c = costs_.devices[static_cast<size_t>(d)].device_class;
-      if (tried[static_cast<size_t>(c)]) continue;
-      tried[static_cast<size_t>(c)] = true;
+    double fastest = kInfinity;
+    for (const DeviceSet& of_class : devices_of_classes(anywhere)) {
+      if (!of_class) continue;
+      const int32_t d = of_class.first();
+      const int32_t c = costs_.devices[d].device_class;
       try {
         CompiledTrial trial(graph_, ids_all_on(anywhere, d), places_,
                             trial_options(false));
@@ -196,10 +202,7 @@ class AutoPlacer {
   double sum_of_times(int32_t device_class) const {
     double sum = 0;
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      sum += costs_
-                 .times[i * costs_.classes.size() +
-                        static_cast<size_t>(device_class)]
-                 .us;
+      sum += costs_.times[i * costs_.classes.size() + device_class].us;
     }
     return sum;
   }
@@ -310,11 +313,11 @@ class AutoPlacer {
     int waits = 0;
     const SimulatedGraph& g = p.graph;
     for (int32_t v = 0; v < static_cast<int32_t>(g.producer.size()); ++v) {
-      const int32_t home = c.plan.device[static_cast<size_t>(g.producer[v])];
+      const int32_t home = c.plan.device[g.producer[v]];
       if (g.everywhere[v] || !p.takes_time(g.producer[v])) continue;
       DeviceSet readers = 0;
       for (const int32_t r : g.readers[v]) {
-        readers |= device_bit(c.plan.device[static_cast<size_t>(r)]);
+        readers |= device_bit(c.plan.device[r]);
       }
       if (cpus & device_bit(home)) {
         waits += (readers & cpus & ~device_bit(home)).count();
@@ -379,17 +382,15 @@ class AutoPlacer {
     std::vector<int64_t> over(costs_.devices.size(), 0);
     bool any = false;
     for (size_t d = 0; choice.trial && d < over.size(); ++d) {
-      const int64_t limit = limit_of(p, d) + reserve[d] - others_[d];
-      if (limit_of(p, d) <= 0) continue;
-      over[d] = std::max<int64_t>(
-          choice.trial->peak_bytes(costs_.devices[d].name) - limit, 0);
+      const int64_t limit = p.costs.devices[d].memory_limit;
+      if (limit <= 0) continue;
+      over[d] =
+          std::max<int64_t>(choice.trial->peak_bytes(costs_.devices[d].name) -
+                                (limit + reserve[d] - others_[d]),
+                            0);
       any = any || over[d] > 0;
     }
     return any ? over : std::vector<int64_t>{};
-  }
-
-  static int64_t limit_of(const PlanProblem& p, size_t device) {
-    return p.costs.devices[device].memory_limit;
   }
 
   CostTable apply(const PlanProblem& p, const PlacePlan& plan) {
@@ -435,28 +436,11 @@ class AutoPlacer {
     return text;
   }
 
-  [[noreturn]] void infeasible(const PlanAnswer& answer) const {
-    throw errors::ResourceExhausted(
-        fmt::format("function \"{}\": no placement keeps all limits: {}; raise "
-                    "a limit, add a device or make the batch smaller",
-                    graph_.name, answer.conflict.text));
-  }
-
-  void nothing_found(const PlanProblem& p, const PlanAnswer& answer) const {
-    report_once(graph_.name,
-                {"plan-not-found", debugging::Severity::kWarning,
-                 fmt::format("function \"{}\": {}; the rules place it",
-                             graph_.name, certificate(p, answer)),
-                 t_state.site});
-  }
-
   // Requests that no device can satisfy are fallbacks under the planner too.
   void note_fallbacks(const Placement& by_rules, AutoPlaced& result) const {
     for (PlaceFallback f : by_rules.fallbacks) {
-      const auto it = std::find_if(
-          graph_.nodes.begin(), graph_.nodes.end(), [&](const Node& n) {
-            return n.name == names_[static_cast<size_t>(f.node)];
-          });
+      const auto it =
+          std::ranges::find(graph_.nodes, names_[f.node], &Node::name);
       f.node = static_cast<int32_t>(it - graph_.nodes.begin());
       if (!f.requested.name().matches(it->assigned.name())) {
         result.fallbacks.push_back(std::move(f));

@@ -351,15 +351,15 @@ class LoadsProver {
     std::sort(units.begin(), units.end());
     units.resize(std::min<size_t>(units.size(), kMostCounted));
     double proved = lower_ * (1 + kShaved);
-    size_t counted = 0;
-    std::vector<std::vector<double>> sizes(p_.num_kinds());  // ascending
+    std::vector<std::vector<double>> sizes(p_.num_kinds()),
+        counted;  // ascending
     for (size_t n = 0; n < units.size(); ++n) {
       for (size_t k = 0; k < sizes.size(); ++k) {
         const double size = p_.size_on(units[n].second, k);
         sizes[k].insert(std::ranges::upper_bound(sizes[k], size), size);
       }
       if (fits(sizes, proved)) continue;
-      counted = n + 1;
+      counted = sizes;
       double high = 2 * proved;
       while (!fits(sizes, high)) high *= 2;
       while (high > proved * (1 + kShaved / 10)) {
@@ -367,18 +367,11 @@ class LoadsProver {
         (fits(sizes, middle) ? high : proved) = middle;
       }
     }
-    if (counted == 0) return;
+    if (counted.empty()) return;
     state(proved, "whole ops");
     std::vector<double> worth(worth_.size(), 0), prices;
-    std::vector<std::vector<double>> of(p_.num_kinds());
-    for (size_t n = 0; n < counted; ++n) {
-      worth[units[n].second] = 1;
-      for (size_t k = 0; k < of.size(); ++k) {
-        of[k].push_back(p_.size_on(units[n].second, k));
-      }
-    }
-    for (std::vector<double>& kind : of) {
-      std::ranges::sort(kind);
+    for (size_t n = 0; n < counted[0].size(); ++n) worth[units[n].second] = 1;
+    for (const std::vector<double>& kind : counted) {
       prices.push_back(most_within(kind, bound_.value));
     }
     add("worth", std::move(worth));
@@ -398,7 +391,7 @@ class LoadsProver {
             double target) const {
     double room = 0;
     for (size_t k = 0; k < sizes.size(); ++k) {
-      room += p_.kinds[k].count * most_within(sizes[k], target);
+      room += p_.kinds[k].count() * most_within(sizes[k], target);
     }
     return room >= static_cast<double>(sizes[0].size());
   }
@@ -432,7 +425,7 @@ class LoadsProver {
     bound_.witness = {"packing", bound_.value, {}};
     std::vector<double> kind(load_.limit.size());
     for (size_t k = 0; k < p_.num_kinds(); ++k) {
-      for (DeviceSet m = p_.kinds[k].devices; m; m.drop_first()) {
+      for (DeviceSet m = p_.kinds[k]; m; m.drop_first()) {
         kind[m.first()] = static_cast<double>(k);
       }
     }

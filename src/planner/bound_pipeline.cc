@@ -48,10 +48,8 @@ PlanProblem loads_of_step(const PlanProblem& problem) {
 
 Bound bound_pipeline(const PlanProblem& problem, const Budget& budget) {
   const PlanProblem loads = loads_of_step(problem);
-  const bool flushed = !problem.pipeline.stash_weights;
-  Bound bound = bound_loads(loads, flushed ? budget.part(0, 0.6) : budget);
+  Bound bound = bound_loads(loads, budget.part(0, 0.6));
   bound.how = "busiest device, " + bound.how;
-  if (!flushed) return bound;
   PlanProblem one = problem;
   one.model = PlanModel::kStep;
   one.candidates.clear();

@@ -6,7 +6,6 @@
 
 #include "base/infinity.h"
 #include "planner/models.h"
-#include "planner/packing.h"
 #include "planner/step_graph.h"
 
 namespace berth {
@@ -47,17 +46,13 @@ std::vector<double> times_of_groups(const StepGraph& g) {
 Bound bound_steps(const PlanProblem& p, const Budget&) {
   const StepGraph g(p);
   const size_t kinds = g.num_kinds();
-  std::vector<PackingKind> of;
-  for (const DeviceSet& devices : g.kind_devices) {
-    of.push_back({devices, devices.count()});
-  }
   const std::vector<double> time = times_of_groups(g);
   double largest = 0;
   for (size_t at = 0; at < time.size(); at += kinds) {
     largest =
         std::max(largest, *std::min_element(&time[at], &time[at] + kinds));
   }
-  const SumProof work = prove_by_sum(time, of);
+  const SumProof work = prove_by_sum(time, g.kind_devices);
   const double path = std::max(longest_path(g), largest);
   const double value = std::max(path, work.worth) * (1 - kBoundRounding);
   Bound b;
@@ -66,7 +61,7 @@ Bound bound_steps(const PlanProblem& p, const Budget&) {
   b.how = path >= work.worth ? "longest path" : "work of all devices";
   std::vector<double> weight(p.num_devices(), 0);
   for (size_t k = 0; k < kinds; ++k) {
-    for (DeviceSet m = of[k].devices; m; m.drop_first()) {
+    for (DeviceSet m = g.kind_devices[k]; m; m.drop_first()) {
       weight[m.first()] = work.prices[k];
     }
   }

@@ -84,12 +84,6 @@ class StreamRandom {
   }
   // Uniform in [0, 1).
   double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
-  // Puts a list into an order of which all are equally likely.
-  void shuffle(std::span<int32_t> list) {
-    for (size_t k = list.size(); k > 1; --k) {
-      std::swap(list[k - 1], list[below(k)]);
-    }
-  }
 
  private:
   uint64_t state_[4];

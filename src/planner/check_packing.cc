@@ -121,9 +121,7 @@ class Check {
     for (int i = 0; i < p_.num_ops(); ++i) {
       const int u = p_.group[i];
       bytes[u] += p_.resident_bytes[i];
-      if (!p_.graph.variable_bytes.empty()) {
-        bytes[u] += double(p_.graph.variable_bytes[i]);
-      }
+      bytes[u] += double(p_.graph.variable_bytes[i]);
       for (int d = 0; d < m_; ++d) {
         if (p_.takes_time(i)) us[d][u] += p_.costs.time(i, d).us;
         if (!p_.allowed[i].has(d)) us[d][u] = kInfinity;

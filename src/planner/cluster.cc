@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "berth/errors.h"
 #include "planner/json_field.h"
@@ -48,16 +49,18 @@ class Reader {
  private:
   struct Pending {
     Field field;
-    std::string name, class_name;
+    std::string name;
   };
 
   // Devices by name first: their types determine the classes.
   void add_devices() {
-    const auto hosts = file_.find("hosts");
-    const auto here = hosts ? file_.find("devices") : file_["devices"];
-    for (size_t i = 0; here && i < here->size(); ++i) add_device((*here)[i]);
-    for (size_t i = 0; hosts && i < hosts->size(); ++i) add_hosts((*hosts)[i]);
-    if (pending_.empty()) (here ? *here : *hosts).fail("at least one device");
+    if (!file_.find("hosts")) file_["devices"];
+    for (const Field& f : file_.items("devices")) add_device(f);
+    for (const Field& f : file_.items("hosts")) add_hosts(f);
+    if (pending_.empty()) {
+      file_[file_.find("devices") ? "devices" : "hosts"].fail(
+          "at least one device");
+    }
     std::vector<std::string> names;
     for (const Pending& p : pending_) names.push_back(p.name);
     c_.machine = assumed_machine(names);
@@ -81,14 +84,14 @@ class Reader {
     const auto count = f.find("count");
     const int64_t n = count ? count->integer(1, kMostDevices) : 1;
     const Field devices = f["devices"];
+    if (devices.size() == 0) devices.fail("at least one device");
     for (int64_t i = 0; i < n; ++i) {
       const std::string task =
           fmt::format("/job:{}/replica:0/task:{}", job, num_tasks_[job]++);
       task_ = (job_field ? *job_field : f).parsed([&] {
         return DeviceName::parse(task);
       });
-      for (size_t d = 0; d < devices.size(); ++d) add_device(devices[d]);
-      if (devices.size() == 0) devices.fail("at least one device");
+      for (const Field& device : devices.items()) add_device(device);
     }
     task_ = DeviceName();
   }
@@ -98,8 +101,6 @@ class Reader {
     const Field name = f["name"];
     const auto count = f.find("count");
     const int64_t n = count ? count->integer(1, kMostDevices) : 1;
-    std::string class_name;
-    if (const auto c = f.find("class")) class_name = c->text();
     for (int64_t i = 0; i < n; ++i) {
       DeviceName device = name.parsed(
           [&] { return DeviceName::parse(full_grammar(name.text())); });
@@ -119,7 +120,7 @@ class Reader {
               "without a number beside it");
         device.id = static_cast<int>(i);
       }
-      pending_.push_back({f, full(device, name), class_name});
+      pending_.push_back({f, full(device, name)});
     }
   }
 
@@ -139,20 +140,15 @@ class Reader {
   // Classes of the devices' types exist already.
   void add_classes() {
     Machine& m = c_.machine;
-    if (const auto classes = file_.find("classes")) {
-      for (size_t i = 0; i < classes->size(); ++i) add_class((*classes)[i]);
-    }
+    for (const Field& f : file_.items("classes")) add_class(f);
     c_.speed.resize(m.classes.size(), 1);
     for (size_t d = 0; d < pending_.size(); ++d) {
-      const std::string& name = pending_[d].class_name;
-      if (name.empty()) continue;
-      const Field where = pending_[d].field["class"];
-      const int32_t c = find_class(name);
-      if (c < 0) where.fail("the name of a class");
-      if (m.classes[c].type != m.class_of(static_cast<int32_t>(d)).type) {
-        where.fail(fmt::format("a class of type {}",
-                               m.class_of(static_cast<int32_t>(d)).type));
-      }
+      const auto where = pending_[d].field.find("class");
+      if (!where) continue;
+      const int32_t c = find_class(where->text());
+      if (c < 0) where->fail("the name of a class");
+      const std::string& type = m.class_of(static_cast<int32_t>(d)).type;
+      if (m.classes[c].type != type) where->fail("a class of type " + type);
       m.devices[d].device_class = c;
     }
   }
@@ -166,9 +162,7 @@ class Reader {
     const std::string type = type_field ? type_field->text() : name;
     // In capitals, like the types of devices.
     std::string upper = type;
-    for (char& c : upper) {
-      if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-    }
+    for (char& c : upper) c -= c >= 'a' && c <= 'z' ? 'a' - 'A' : 0;
     int32_t number = find_class(name);
     if (!seen_.insert(name).second) {
       f["name"].fail_with(fmt::format("\"{}\" stands twice", name));
@@ -181,19 +175,14 @@ class Reader {
     }
     DeviceClass& c = m.classes[number];
     c.name = name;
-    const double flops = positive(f, "flops", Quantity::kFlops, c.flops_per_us);
-    const double bytes =
+    const auto before = std::tuple(c.flops_per_us, c.bytes_per_us, c.launch_us);
+    c.flops_per_us = positive(f, "flops", Quantity::kFlops, c.flops_per_us);
+    c.bytes_per_us =
         positive(f, "bandwidth", Quantity::kBandwidth, c.bytes_per_us);
-    const double launch =
-        f.quantity("launch", Quantity::kTime).value_or(c.launch_us);
-    if (flops != c.flops_per_us || bytes != c.bytes_per_us ||
-        launch != c.launch_us) {
-      c_.has_rates = true;
+    c.launch_us = f.quantity("launch", Quantity::kTime).value_or(c.launch_us);
+    if (before != std::tuple(c.flops_per_us, c.bytes_per_us, c.launch_us)) {
       c.origin = CostOrigin::kDeclared;
     }
-    c.flops_per_us = flops;
-    c.bytes_per_us = bytes;
-    c.launch_us = launch;
     c_.speed.resize(m.classes.size(), 1);
     if (const auto speed = f.find("speed")) {
       c_.speed[number] = speed->number();
@@ -203,10 +192,8 @@ class Reader {
 
   int32_t find_class(const std::string& name) const {
     const auto& all = c_.machine.classes;
-    for (size_t i = 0; i < all.size(); ++i) {
-      if (all[i].name == name) return static_cast<int32_t>(i);
-    }
-    return -1;
+    const auto at = std::ranges::find(all, name, &DeviceClass::name);
+    return at == all.end() ? -1 : static_cast<int32_t>(at - all.begin());
   }
 
   // The number after those of "shared" in the file.
@@ -218,8 +205,7 @@ class Reader {
     for (const char* name : {"default_link", "network"}) {
       if (const auto f = file_.find(name)) see(*f);
     }
-    const auto links = file_.find("links");
-    for (size_t i = 0; links && i < links->size(); ++i) see((*links)[i]);
+    for (const Field& f : file_.items("links")) see(f);
     return next;
   }
 
@@ -311,10 +297,7 @@ class Reader {
       std::fill(m.links.begin(), m.links.end(), link);
     }
     if (const auto f = file_.find("network")) add_network(*f);
-    const auto links = file_.find("links");
-    if (!links) return;
-    for (size_t i = 0; i < links->size(); ++i) {
-      const Field f = (*links)[i];
+    for (const Field& f : file_.items("links")) {
       f.only({"from", "to", "one_way", "latency", "latency_us", "bandwidth",
               "bandwidth_bytes_per_us", "shared"});
       const int32_t from = end_of(f["from"]), to = end_of(f["to"]);
@@ -327,7 +310,6 @@ class Reader {
   }
 
   LinkCost link_cost(const Field& f, LinkCost link) {
-    c_.has_links = true;
     link.origin = CostOrigin::kDeclared;
     link.latency_us =
         f.quantity("latency", Quantity::kTime).value_or(link.latency_us);
@@ -345,8 +327,7 @@ class Reader {
       return static_cast<int32_t>(f->integer(-1, kMostShared));
     }
     SharedLinks all;
-    for (size_t i = 0; i < f->size(); ++i) {
-      const Field one = (*f)[i];
+    for (const Field& one : f->items()) {
       const auto n = static_cast<int32_t>(one.integer(0, kMostShared));
       if (all.has(n)) one.fail("each number once");
       if (!all.add(n)) {
@@ -367,9 +348,8 @@ class Reader {
   }
 
   void add_times() {
-    const auto times = file_.find("times");
-    if (!times) return;
-    times->each([&](const std::string& op, const Field& per_class) {
+    if (!file_.find("times")) return;
+    file_["times"].each([&](const std::string& op, const Field& per_class) {
       per_class.each([&](const std::string& name, const Field& f) {
         if (find_class(name) < 0) {
           f.fail_with(
@@ -401,11 +381,9 @@ class Reader {
 }  // namespace
 
 CopyRule read_copy_rule(const Field& f) {
-  const std::string rule = f.text();
-  if (rule == "overlap") return CopyRule::kOverlap;
-  if (rule == "receiving") return CopyRule::kReceiving;
-  if (rule == "both") return CopyRule::kBoth;
-  if (rule == "free") return CopyRule::kFree;
+  constexpr const char* kRules[] = {"overlap", "receiving", "both", "free"};
+  const auto rule = std::ranges::find(kRules, f.text());
+  if (rule != std::end(kRules)) return CopyRule(rule - kRules);
   f.fail("\"overlap\", \"receiving\", \"both\" or \"free\"");
 }
 
@@ -436,76 +414,6 @@ void apply_times(const Cluster& cluster, const std::vector<std::string>& names,
       costs.times[op->second * classes + c] = {t.us, 0, CostOrigin::kDeclared};
     }
   }
-}
-
-void use_cluster(const Cluster& cluster, PlanProblem& p) {
-  const auto fail = [&](const std::string& what) {
-    throw errors::InvalidArgument("cluster: " + what);
-  };
-  if (cluster.has_links || cluster.has_rates) {
-    fail(fmt::format("has {}; expected none: the times of {} stand in \"{}\"",
-                     cluster.has_links ? "links" : "rates of classes",
-                     cluster.has_links ? "transfers" : "ops", p.name));
-  }
-  // A representative device for each class.
-  std::vector<size_t> like;
-  for (const DeviceClass& c : cluster.machine.classes) {
-    size_t d = 0;
-    std::string types;
-    for (; d < p.costs.devices.size(); ++d) {
-      const std::string& type = p.costs.class_of(static_cast<int32_t>(d)).type;
-      if (type == c.type) break;
-      if (types.find(type) == std::string::npos) types += " " + type;
-    }
-    if (d == p.costs.devices.size()) {
-      fail(
-          fmt::format("devices of type \"{}\"; \"{}\" has times for those of "
-                      "type{}",
-                      c.type, p.name, types));
-    }
-    like.push_back(d);
-  }
-  const CostTable old = p.costs;
-  const std::vector<uint8_t> free = p.free_of_touch;
-  const std::vector<DeviceSet> allowed = p.allowed;
-  CostTable& now = p.costs;
-  now.devices.clear();
-  now.classes = cluster.machine.classes;
-  now.times.clear();
-  now.workspace.clear();
-  p.free_of_touch.clear();
-  p.candidates.clear();
-  std::fill(p.allowed.begin(), p.allowed.end(), 0);
-  for (size_t d = 0; d < cluster.machine.devices.size(); ++d) {
-    const DeviceCost& asked = cluster.machine.devices[d];
-    const size_t model = like[asked.device_class];
-    DeviceCost device = old.devices[model];
-    device.name = DeviceName::parse(asked.name).short_str();
-    device.device_class = asked.device_class;
-    if (asked.memory_limit > 0) {
-      device.memory_limit =
-          limit_of(p, static_cast<double>(asked.memory_limit));
-    }
-    now.devices.push_back(device);
-    if (!free.empty()) p.free_of_touch.push_back(free[model]);
-    for (size_t i = 0; i < allowed.size(); ++i) {
-      if (allowed[i].has(static_cast<int32_t>(model))) {
-        p.allowed[i] |= device_bit(static_cast<int32_t>(d));
-      }
-    }
-  }
-  for (int32_t i = 0; i < p.num_ops(); ++i) {
-    for (const size_t model : like) {
-      now.times.push_back(old.time(i, static_cast<int32_t>(model)));
-      now.workspace.push_back(
-          old.workspace[static_cast<size_t>(i) * old.classes.size() +
-                        static_cast<size_t>(old.devices[model].device_class)]);
-    }
-  }
-  // All links of such a problem are equal.
-  const LinkCost link = old.devices.size() > 1 ? old.link(0, 1) : LinkCost{};
-  now.links = {link};
-  apply_times(cluster, p.names, now);
 }
 
 }  // namespace berth

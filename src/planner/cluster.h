@@ -24,8 +24,6 @@ struct Cluster {
   Machine machine;            // full names, in the order of the file
   std::vector<double> speed;  // per class: op times are divided by it
   std::vector<Time> times;
-  // Whether it contains more than the list of devices: rates, links.
-  bool has_rates = false, has_links = false;
 };
 
 // Returns the rule that a device's field "copies" names.
@@ -39,12 +37,6 @@ Cluster read_cluster(const std::string& text, const std::string& file);
 // that does not exist.
 void apply_times(const Cluster& cluster, const std::vector<std::string>& names,
                  CostTable& costs);
-
-// Replaces a problem's devices by the cluster's. The problem's file must have
-// the times of its own ops and transfers (touch_us, or equal links): a device
-// of type T takes the times of class T. Throws errors::InvalidArgument for
-// types that the problem lacks, rates and links.
-void use_cluster(const Cluster& cluster, PlanProblem& problem);
 
 }  // namespace berth
 

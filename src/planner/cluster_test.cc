@@ -212,54 +212,5 @@ TEST(Cluster, DeepNestingIsNoCrash) {
   EXPECT_NE(error_of(closed), "none");
 }
 
-PlanProblem two_classes() {
-  testing::ProblemMaker m(PlanModel::kLoad);
-  const int acc = m.device_class("ACC"), cpu = m.device_class("CPU");
-  m.device("ACC:0", acc, 100);
-  m.device("CPU:0", cpu, 0, CopyRule::kOverlap, true);
-  const int a = m.op("a", {1, 10}, {}, 0, 2);
-  m.op("b", {kNoKernel, 4}, {a}, 0, 2);
-  m.allow(1, 2);
-  return m.make();
-}
-
-TEST(Cluster, ReplacesTheDevicesOfAProblem) {
-  PlanProblem p = two_classes();
-  use_cluster(read_cluster(R"({
-      "devices": [{"name": "CPU:0"},
-                  {"name": "ACC:0", "class": "half", "memory_bytes": 50},
-                  {"name": "ACC:1"}],
-      "classes": [{"name": "half", "type": "ACC", "speed": 0.5}],
-      "times": {"b": {"CPU": 3}}})",
-                           "c.json"),
-              p);
-  EXPECT_EQ(p.num_devices(), 3);
-  EXPECT_EQ(p.costs.devices[1].name, "ACC:0");
-  EXPECT_EQ(p.costs.time(0, 0).us, 10);
-  EXPECT_EQ(p.costs.time(0, 1).us, 2);
-  EXPECT_EQ(p.costs.time(0, 2).us, 1);
-  EXPECT_EQ(p.costs.time(1, 0).us, 3);
-  EXPECT_EQ(p.costs.devices[1].memory_limit, 50);
-  EXPECT_EQ(p.costs.devices[2].memory_limit, 100);
-  EXPECT_EQ(p.free_of_touch, (std::vector<uint8_t>{1, 0, 0}));
-  EXPECT_EQ(p.allowed[1], DeviceSet{1});
-  check_problem(p);
-}
-
-TEST(Cluster, OfAnotherTypeIsRefused) {
-  PlanProblem p = two_classes();
-  const auto use = [&](const char* text) {
-    use_cluster(read_cluster(text, "c.json"), p);
-  };
-  EXPECT_THROW(use(R"({"devices": [{"name": "TPU:0"}]})"),
-               errors::InvalidArgument);
-  EXPECT_THROW(use(R"({"devices": [{"name": "ACC", "count": 2}],
-                       "links": [{"from": "ACC:0", "to": "ACC:1"}]})"),
-               errors::InvalidArgument);
-  EXPECT_THROW(use(R"({"devices": [{"name": "ACC"}],
-                       "times": {"nobody": {"ACC": 1}}})"),
-               errors::InvalidArgument);
-}
-
 }  // namespace
 }  // namespace berth

@@ -107,17 +107,16 @@ Clusters cluster_units(const LoadProblem& p, double cap, StreamRandom& random) {
 Clusters shrink(const LoadProblem& p, int32_t count, StreamRandom& random) {
   // Clusters end up half full or more.
   double cap = 1.5 * static_cast<double>(p.limit.size()) / count;
-  Clusters c = cluster_units(p, cap, random);
-  for (; c.count > count && cap < 0.25; cap *= 1.5) {
+  for (;; cap *= 1.5) {
     Merger merger(p, cap);
     merge_nets(p, random, merger);
-    c = clusters_of(p, merger);
-    if (c.count <= count) break;
+    Clusters c = clusters_of(p, merger);
+    if (c.count <= count || cap >= 0.25) return c;
     // Units that no net connects: by number, as the user wrote them.
     for (int32_t u = 1; u < p.num_units(); ++u) merger.merge(u - 1, u);
     c = clusters_of(p, merger);
+    if (c.count <= count) return c;
   }
-  return c;
 }
 
 std::vector<int32_t> project(const Clusters& clusters,

@@ -21,7 +21,11 @@ class Enumeration {
  public:
   Enumeration(const PlanProblem& p, double target,
               const std::function<bool()>& over)
-      : p_(p), g_(p.graph), goal_(target * (1 - 1e-9)), over_(over) {
+      : p_(p),
+        g_(p.graph),
+        allowed_(allowed_of_groups(p)),
+        goal_(target * (1 - 1e-9)),
+        over_(over) {
     for (const DeviceCost& d : p.costs.devices) limited_ |= d.memory_limit > 0;
     sort_nodes();
   }
@@ -45,15 +49,12 @@ class Enumeration {
     }
     groups_of_links_.assign(groups_of_links.begin(), groups_of_links.end());
     std::sort(sources_.begin(), sources_.end());
-    std::vector<int32_t> once;
-    for (const int32_t i : timed_) groups_.push_back(p_.group[i]);
-    for (const int32_t i : sources_) groups_.push_back(p_.group[i]);
-    for (const int32_t g : groups_) {
-      if (std::find(once.begin(), once.end(), g) == once.end()) {
-        once.push_back(g);
+    for (const auto* nodes : {&timed_, &sources_}) {
+      for (const int32_t i : *nodes) {
+        const int32_t g = p_.group[i];
+        if (std::ranges::count(groups_, g) == 0) groups_.push_back(g);
       }
     }
-    groups_ = once;
   }
 
   int32_t where(int32_t node) const { return place_[p_.group[node]]; }
@@ -133,24 +134,17 @@ class Enumeration {
       return;
     }
     for (int32_t d = 0; d < p_.num_devices() && !found(); ++d) {
-      if (!may(groups_[k], d) || twin(d)) continue;
+      if (!allowed_[groups_[k]].has(d) || twin(d)) continue;
       place_[groups_[k]] = d;
       place(k + 1);
       place_[groups_[k]] = -1;
     }
   }
 
-  bool may(int32_t group, int32_t d) const {
-    for (int32_t i = 0; i < p_.num_ops(); ++i) {
-      if (p_.group[i] == group && !p_.allowed[i].has(d)) return false;
-    }
-    return true;
-  }
-
   // An empty device that equals an earlier empty one.
   bool twin(int32_t d) const {
     const auto taken = [&](int32_t e) {
-      return std::find(place_.begin(), place_.end(), e) != place_.end();
+      return std::ranges::count(place_, e) > 0;
     };
     if (taken(d)) return false;
     for (int32_t e = 0; e < d; ++e) {
@@ -271,14 +265,15 @@ class Enumeration {
 
   // Whether an op that is not done reads the value, or waits for the op.
   bool is_read(int32_t value) const {
-    return std::any_of(g_.readers[value].begin(), g_.readers[value].end(),
-                       [&](int32_t r) { return p_.takes_time(r) && !done(r); });
+    return std::ranges::any_of(g_.readers[value], [&](int32_t r) {
+      return p_.takes_time(r) && !done(r);
+    });
   }
   bool is_awaited(int32_t op) const {
-    return std::any_of(g_.values[op].begin(), g_.values[op].end(),
-                       [&](int32_t v) { return is_read(v); }) ||
-           std::any_of(g_.followers[op].begin(), g_.followers[op].end(),
-                       [&](int32_t f) { return !done(f); });
+    return std::ranges::any_of(g_.values[op],
+                               [&](int32_t v) { return is_read(v); }) ||
+           std::ranges::any_of(g_.followers[op],
+                               [&](int32_t f) { return !done(f); });
   }
 
   void order(const Clock& c) {
@@ -338,6 +333,7 @@ class Enumeration {
 
   const PlanProblem& p_;
   const SimulatedGraph& g_;
+  const std::vector<DeviceSet> allowed_;  // per group
   double goal_;
   const std::function<bool()>& over_;
   bool stopped_ = false;

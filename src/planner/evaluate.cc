@@ -7,8 +7,8 @@
 
 #include "base/compared_bytes.h"
 #include "berth/errors.h"
-#include "planner/loads.h"
 #include "planner/models.h"
+#include "planner/plan_view.h"
 #include "simulate/check_plan.h"
 #include "simulate/copy_route.h"
 #include "simulate/timing_tables.h"
@@ -23,21 +23,16 @@ bool any_without_kernel(const PlanProblem& p, const PlacePlan& plan) {
   return false;
 }
 
-bool add_copy(const PlanProblem& p, int32_t from, int32_t to, double us,
-              std::vector<DeviceUse>& devices) {
-  const CopyRoute route(p.costs, from, to);
-  for (const int32_t n : route) {
-    n < p.num_devices() ? devices[n].busy += us
-                        : devices[n - p.num_devices()].copy_busy += us;
-  }
-  return !route.empty();
-}
-
 void add_copy_time(const PlanProblem& p, const Simulation& s,
                    std::vector<DeviceUse>& devices) {
   for (const SimulatedTransfer& t : s.transfers) {
     const double us = t.end_us - t.start_us;
-    if (!add_copy(p, t.from, t.to, us, devices)) devices[t.to].copy_busy += us;
+    const CopyRoute route(p.costs, t.from, t.to);
+    for (const int32_t n : route) {
+      n < p.num_devices() ? devices[n].busy += us
+                          : devices[n - p.num_devices()].copy_busy += us;
+    }
+    if (route.empty()) devices[t.to].copy_busy += us;
   }
 }
 
@@ -60,66 +55,24 @@ Evaluation evaluate_steps(const PlanProblem& p, const PlacePlan& plan) {
   return e;
 }
 
-// --- Throughput: directly from ops and values (loads.h).
-
-namespace {
-
-// Adds the payments for a value that several devices hold, by the touch rule.
-void add_touches(const PlanProblem& p, int32_t value, DeviceSet holders,
-                 Evaluation& e) {
-  if (holders.count() < 2) return;
-  for (; holders; holders.drop_first()) {
-    const size_t d = holders.first();
-    if (!p.free_of_touch[d]) {
-      e.devices[d].busy += p.touch_us[value];
-    }
-  }
-}
-
-// Adds the copies of a value, by the link rule.
-void add_copies(const PlanProblem& p, int32_t value, int32_t from,
-                DeviceSet readers, Evaluation& e) {
-  for (; readers; readers.drop_first()) {
-    const int32_t to = readers.first();
-    if (to == from) continue;
-    const double us = p.costs.link(from, to).time_us(p.costs.bytes.item(value));
-    if (!add_copy(p, from, to, us, e.devices)) continue;
-    for (const int32_t n : p.costs.link(from, to).shared) {
-      if (e.shared_busy.size() <= static_cast<size_t>(n)) {
-        e.shared_busy.resize(static_cast<size_t>(n) + 1, 0);
-      }
-      e.shared_busy[n] += us;
-    }
-  }
-}
-
-}  // namespace
-
 Evaluation evaluate_loads(const PlanProblem& p, const PlacePlan& plan) {
-  const SimulatedGraph& g = p.graph;
   Evaluation e;
   e.devices.resize(p.num_devices());
-  const std::vector<int32_t> renamed = renamed_values(g);
-  std::vector<DeviceSet> readers(g.producer.size(), 0);
   for (int32_t i = 0; i < p.num_ops(); ++i) {
-    const int32_t d = plan.device[i];
-    DeviceUse& use = e.devices[d];
-    if (p.takes_time(i)) use.busy += p.costs.time(i, d).us;
+    DeviceUse& use = e.devices[plan.device[i]];
+    if (p.takes_time(i)) use.busy += p.costs.time(i, plan.device[i]).us;
     use.bytes += p.resident_bytes[i];
-    if (!g.variable_bytes.empty()) {
-      use.bytes += g.variable_bytes[i];
-    }
-    for (const int32_t v : g.reads[i]) {
-      readers[renamed[v]] |= device_bit(d);
-    }
+    use.bytes += p.graph.variable_bytes[i];
   }
-  for (int32_t v = 0; v < static_cast<int32_t>(readers.size()); ++v) {
-    if (readers[v] == 0 || g.everywhere[v]) continue;
-    const int32_t from = plan.device[g.producer[v]];
-    if (p.touch_us.empty()) {
-      add_copies(p, v, from, readers[v], e);
-    } else {
-      add_touches(p, v, readers[v] | device_bit(from), e);
+  for (const PlannedTransfer& t : transfers_of(p, plan, {})) {
+    for (const int32_t n : t.payers) {
+      n < p.num_devices() ? e.devices[n].busy += t.time
+                          : e.devices[n - p.num_devices()].copy_busy += t.time;
+    }
+    if (t.payers.empty() || !p.touch_us.empty()) continue;
+    for (const size_t n : p.costs.link(t.from, t.to).shared) {
+      e.shared_busy.resize(std::max(e.shared_busy.size(), n + 1), 0);
+      e.shared_busy[n] += t.time;
     }
   }
   e.value = 0;
@@ -133,25 +86,6 @@ Evaluation evaluate_loads(const PlanProblem& p, const PlacePlan& plan) {
 // --- Any plan.
 
 namespace {
-
-[[noreturn]] void bad_plan(const PlanProblem& p, const std::string& what) {
-  throw errors::InvalidArgument(
-      fmt::format("a plan for \"{}\": {}", p.name, what));
-}
-
-void check_plan_of(const PlanProblem& p, const PlacePlan& plan) {
-  if (plan.device.size() != static_cast<size_t>(p.num_ops())) {
-    bad_plan(p, fmt::format("devices for {} ops; expected {}",
-                            plan.device.size(), p.num_ops()));
-  }
-  for (int32_t i = 0; i < p.num_ops(); ++i) {
-    const int32_t d = plan.device[i];
-    if (d < 0 || d >= p.num_devices()) {
-      bad_plan(p, fmt::format("op \"{}\" is on device {}; expected 0 to {}",
-                              p.names[i], d, p.num_devices() - 1));
-    }
-  }
-}
 
 // Ops where they must not be, and groups that are split.
 void add_violations(const PlanProblem& p, const PlacePlan& plan,
@@ -176,25 +110,21 @@ void add_violations(const PlanProblem& p, const PlacePlan& plan,
   }
 }
 
-constexpr ModelRules kStepRules{"step",
-                                "all placements and orders, ops as given",
-                                &evaluate_steps, &search_steps, &bound_steps};
-constexpr ModelRules kLoadRules{"load", "all placements, ops as given",
-                                &evaluate_loads, &search_loads, &bound_loads};
-constexpr ModelRules kPipelineRules{
-    "pipeline", "all placements, stages and orders, ops as given",
-    &evaluate_pipeline, &search_pipeline, &bound_pipeline};
-
 }  // namespace
 
 const ModelRules& rules_of(const PlanProblem& p) {
-  return p.model == PlanModel::kLoad       ? kLoadRules
-         : p.model == PlanModel::kPipeline ? kPipelineRules
-                                           : kStepRules;
+  static constexpr ModelRules kRules[] = {
+      {"step", "all placements and orders, ops as given", &evaluate_steps,
+       &search_steps, &bound_steps},
+      {"load", "all placements, ops as given", &evaluate_loads, &search_loads,
+       &bound_loads},
+      {"pipeline", "all placements, stages and orders, ops as given",
+       &evaluate_pipeline, &search_pipeline, &bound_pipeline}};
+  return kRules[static_cast<size_t>(p.model)];
 }
 
 Evaluation evaluate(const PlanProblem& p, const PlacePlan& plan) {
-  check_plan_of(p, plan);
+  check_devices(p.graph, p.costs.devices.size(), plan, p.names);
   std::vector<std::string> violations;
   add_violations(p, plan, violations);
   Evaluation e = rules_of(p).evaluate(p, plan);

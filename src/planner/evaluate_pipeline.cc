@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "base/infinity.h"
@@ -12,27 +11,17 @@ namespace berth {
 
 namespace {
 
-// Per device, what it holds throughout: weights in all versions, sums of
-// gradients.
+// Per device, what it holds throughout: weights, sums of gradients.
 std::vector<DeviceUse> held_throughout(const PlanProblem& p,
                                        const PlacePlan& plan,
                                        const PipelineShape& shape) {
   const SimulatedGraph& g = p.graph;
   std::vector<DeviceUse> held(p.costs.devices.size());
-  const int32_t m = p.pipeline.micro_batches;
-  std::vector<int32_t> flying(held.size(), 0);
-  const std::vector<int32_t> most = most_in_flight(shape.tasks, shape.lanes);
-  for (size_t s = 0; s < most.size(); ++s) {
-    if (shape.lanes.lane[s] >= 0) flying[shape.lanes.lane[s]] += most[s];
-  }
-  // Shared values that micro-batches read.
   const std::vector<int32_t> renamed = renamed_values(g);
-  std::vector<uint8_t> read(p.num_ops(), 0);
   std::set<int32_t> summed;
   for (int32_t i = 0; i < p.num_ops(); ++i) {
     for (const int32_t v : g.reads[i]) {
       const int32_t root = renamed[v], from = g.producer[root];
-      if (shape.role[i] == MicroBatchRole::kEach) read[from] = 1;
       if (shape.role[i] == MicroBatchRole::kStep &&
           shape.role[from] == MicroBatchRole::kEach) {
         summed.insert(root);
@@ -44,19 +33,12 @@ std::vector<DeviceUse> held_throughout(const PlanProblem& p,
     }
   }
   for (int32_t i = 0; i < p.num_ops(); ++i) {
-    const int32_t d = plan.device[i];
-    double versions = 1;
-    if (p.pipeline.stash_weights && flying[d] > 0 &&
-        (read[i] || p.takes_time(i))) {
-      versions += std::max((flying[d] - 1 + m - 1) / m, 0);
-    }
-    held[d].weights += versions * (p.resident_bytes[i] +
-                                   static_cast<double>(g.variable_bytes[i]));
+    held[plan.device[i]].weights +=
+        p.resident_bytes[i] + static_cast<double>(g.variable_bytes[i]);
   }
   for (const int32_t v : summed) {
-    if (m > 1) {
-      held[plan.device[g.producer[v]]].gradients += p.costs.bytes.item(v);
-    }
+    if (p.pipeline.micro_batches == 1) break;
+    held[plan.device[g.producer[v]]].gradients += p.costs.bytes.item(v);
   }
   return held;
 }
@@ -90,42 +72,6 @@ void add_tasks(const PlanProblem& p, const PlacePlan& plan,
   }
 }
 
-// Time per step in the second half of the run. See pipeline_steps.h.
-double period_of(const PlanProblem& p, const PipelineShape& shape,
-                 const UnrolledSteps& u, const Evaluation& e) {
-  const Simulation& s = e.simulation;
-  const int32_t half = shape.steps / 2, m = p.pipeline.micro_batches;
-  const auto end_of_steps = [&](int32_t steps) {
-    double end = 0;
-    for (int32_t i = 0; i < p.num_ops(); ++i) {
-      const MicroBatchRole role = shape.role[i];
-      if (!p.takes_time(i) || role == MicroBatchRole::kShared) continue;
-      const int32_t n = role == MicroBatchRole::kEach ? steps * m : steps;
-      for (int32_t c = 0; c < n; ++c) {
-        end = std::max(end, s.end_us[u.first[i] + c]);
-      }
-    }
-    return end;
-  };
-  double value = (end_of_steps(2 * half) - end_of_steps(half)) / half;
-  std::map<int32_t, double> shared;
-  for (const SimulatedTransfer& t : s.transfers) {
-    if (p.costs.devices[t.to].copies == CopyRule::kFree) continue;
-    for (const int32_t n : p.costs.link(t.from, t.to).shared) {
-      shared[n] += t.end_us - t.start_us;
-    }
-  }
-  for (const auto& [number, us] : shared) {
-    value = std::max(value, us / shape.steps);
-  }
-  for (size_t d = 0; d < e.devices.size(); ++d) {
-    const bool engine = p.costs.devices[d].copies == CopyRule::kOverlap;
-    value = std::max(
-        {value, e.devices[d].busy, engine ? e.devices[d].copy_busy : 0.0});
-  }
-  return value;
-}
-
 }  // namespace
 
 double bubble_of(const PlanAnswer& a) {
@@ -156,9 +102,6 @@ Evaluation evaluate_pipeline(const PlanProblem& p, const PlacePlan& plan) {
     e.violations.push_back(std::string("its order is ") +
                            order_name(plan.order));
   }
-  if (p.pipeline.stash_weights && plan.order == PipelineOrder::kGPipe) {
-    e.violations.push_back("gpipe ends every step before the next one");
-  }
   if (any_without_kernel(p, plan)) return e;
   const UnrolledSteps u = unroll(p, plan, shape);
   e.simulation = simulate(u.graph, u.costs, u.plan);
@@ -174,13 +117,8 @@ Evaluation evaluate_pipeline(const PlanProblem& p, const PlacePlan& plan) {
                 static_cast<double>(e.simulation.peak_bytes[d]);
   }
   add_copy_time(p, e.simulation, e.devices);
-  for (DeviceUse& use : e.devices) {
-    use.busy /= shape.steps;
-    use.copy_busy /= shape.steps;
-  }
   add_tasks(p, plan, shape, u, e);
-  e.value = p.pipeline.stash_weights ? period_of(p, shape, u, e)
-                                     : e.simulation.step_us;
+  e.value = e.simulation.step_us;
   return e;
 }
 

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -33,26 +34,26 @@ class MemoryNeeds {
  public:
   explicit MemoryNeeds(const PlanProblem& p) : p_(p) {
     const SimulatedGraph& g = p.graph;
-    held_ = p.resident_bytes;
-    add_sources();
-    kept_ = held_;
-    if (p.model != PlanModel::kStep) return;
-    beside_.resize(p.num_ops());
+    kept = held = p.resident_bytes;
+    if (p.model == PlanModel::kStep) beside_.resize(p.num_ops());
     for (int32_t i = 0; i < p.num_ops(); ++i) {
-      if (!p.takes_time(i)) continue;
-      beside_[i] = values_of(i);
+      held[i] += static_cast<double>(g.variable_bytes[i]);
+      kept[i] = held[i];
+      if (p.model != PlanModel::kStep) continue;
+      const bool source = g.kind[i] == Kind::kSource;
       for (const int32_t v : g.values[i]) {
-        if (!g.lives_on[v]) continue;
-        kept_[i] += p.costs.bytes.item(v);
+        if (source) held[i] += p.costs.bytes.item(v);
+        if (source || (p.takes_time(i) && g.lives_on[v])) {
+          kept[i] += p.costs.bytes.item(v);
+        }
       }
+      if (p.takes_time(i)) beside_[i] = values_of(i);
     }
   }
 
-  // Bytes that an op holds on its device from beginning to end.
-  double held(int32_t op) const { return held_[op]; }
-
-  // Those bytes plus what an op leaves on its device at the end.
-  double kept(int32_t op) const { return kept_[op]; }
+  // Bytes that an op holds on its device from beginning to end; those with what
+  // it leaves there at the end.
+  std::vector<double> held, kept;
 
   // Bytes that are on `device` while the op runs there, besides what its group
   // holds: what it reads and writes, its workspace. Only for PlanModel::kStep.
@@ -67,20 +68,6 @@ class MemoryNeeds {
   }
 
  private:
-  double variable_bytes(int32_t op) const {
-    const std::vector<int64_t>& all = p_.graph.variable_bytes;
-    return op < std::ssize(all) ? static_cast<double>(all[op]) : 0;
-  }
-
-  void add_sources() {
-    const SimulatedGraph& g = p_.graph;
-    for (int32_t i = 0; i < p_.num_ops(); ++i) {
-      held_[i] += variable_bytes(i);
-      if (p_.model != PlanModel::kStep || g.kind[i] != Kind::kSource) continue;
-      for (const int32_t v : g.values[i]) held_[i] += p_.costs.bytes.item(v);
-    }
-  }
-
   // The values it writes, and those it reads except its group's own. If values
   // share bytes only one counts, the smallest if they differ.
   double values_of(int32_t op) const {
@@ -89,7 +76,7 @@ class MemoryNeeds {
     for (const int32_t v : g.values[op]) {
       bytes += p_.costs.bytes.item(v);
     }
-    std::vector<std::pair<int32_t, double>> roots;
+    std::map<int32_t, double> roots;
     for (const int32_t read : g.reads[op]) {
       if (g.everywhere[read]) continue;
       int32_t root = read;
@@ -99,24 +86,21 @@ class MemoryNeeds {
         root = g.alias_of[from];
         from = g.producer[root];
         const double bytes_here = p_.costs.bytes.item(root);
-        least = std::min(least, std::max(bytes_here, variable_bytes(from)));
+        const double held = g.variable_bytes[from];
+        least = std::min(least, std::max(bytes_here, held));
       }
       if (g.kind[from] == Kind::kSource && p_.group[from] == p_.group[op]) {
         continue;
       }
-      roots.emplace_back(root, least);
+      const auto [it, added] = roots.emplace(root, least);
+      it->second = std::min(it->second, least);
     }
-    std::sort(roots.begin(), roots.end());
-    for (size_t k = 0; k < roots.size(); ++k) {
-      if (k == 0 || roots[k].first != roots[k - 1].first) {
-        bytes += roots[k].second;
-      }
-    }
+    for (const auto& [root, least] : roots) bytes += least;
     return bytes;
   }
 
   const PlanProblem& p_;
-  std::vector<double> held_, kept_, beside_;  // per op
+  std::vector<double> beside_;  // per op
 };
 
 constexpr double kLimitRounding = 1e-12;  // share of a limit
@@ -195,12 +179,12 @@ class Feasible {
   Ops all_of(int32_t g) const { return {groups_[g].begin(), groups_[g].end()}; }
   double kept(const Ops& ops) const {
     double sum = 0;
-    for (const int32_t i : ops) sum += needs_.kept(i);
+    for (const int32_t i : ops) sum += needs_.kept[i];
     return sum;
   }
   double held(const Ops& ops) const {
     double sum = 0;
-    for (const int32_t i : ops) sum += needs_.held(i);
+    for (const int32_t i : ops) sum += needs_.held[i];
     return sum;
   }
   DeviceSet mask_of(const Ops& ops) const {
@@ -248,7 +232,7 @@ class Feasible {
   }
   void sort_by_kept(Ops& ops) const {
     std::ranges::stable_sort(ops, {},
-                             [&](int32_t i) { return needs_.kept(i); });
+                             [&](int32_t i) { return needs_.kept[i]; });
   }
   Infeasible result(Ops ops, DeviceSet devices, std::string text) const {
     std::sort(ops.begin(), ops.end());
@@ -369,14 +353,14 @@ class Feasible {
     Ops ops;
     for (const int32_t g : bound_to(among)) {
       for (const int32_t i : groups_[g]) {
-        if (needs_.kept(i) > 0) ops.push_back(i);
+        if (needs_.kept[i] > 0) ops.push_back(i);
       }
     }
     if (!exceeds(kept(ops), room)) return {};  // up to rounding
     std::ranges::stable_sort(ops, std::greater<>(),
-                             [&](int32_t i) { return needs_.kept(i); });
+                             [&](int32_t i) { return needs_.kept[i]; });
     size_t count = 0;
-    while (!exceeds(sum, room)) sum += needs_.kept(ops[count++]);
+    while (!exceeds(sum, room)) sum += needs_.kept[ops[count++]];
     ops.resize(count);
     std::sort(ops.begin(), ops.end());
     std::string text =

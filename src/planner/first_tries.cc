@@ -6,7 +6,6 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
-#include <ranges>
 
 #include "base/infinity.h"
 
@@ -24,7 +23,6 @@ std::vector<int32_t> stage_counts(int32_t devices) {
     counts.push_back(k);
   }
   for (int32_t k = 6; k < devices; k *= 2) counts.push_back(k);
-  counts.push_back(1);
   return counts;
 }
 
@@ -51,57 +49,31 @@ std::vector<int32_t> cut_in_shares(const std::vector<double>& sizes,
 }  // namespace
 
 FirstTries::FirstTries(const StepUnits& units, bool with_order)
-    : units_(units), p_(units.problem), with_order_(with_order) {
+    : units_(units),
+      p_(units.problem),
+      with_order_(with_order),
+      speed_(speeds_of(p_)) {
   if (!units.ordered || units.num_ops == 0 || p_.num_devices() < 2) return;
-  rank_devices();
+  for (int32_t d = 0; d < p_.num_devices(); ++d) {
+    if (speed_[d] >= kLeastSpeed) fastest_.push_back(d);
+  }
+  std::ranges::stable_sort(fastest_, std::greater(),
+                           [&](int32_t d) { return speed_[d]; });
   if (fastest_.empty()) return;  // the sums of times overflow
   add_layers();
   add_tries();
 }
 
-// By their total time for all ops that every one of them can run.
-void FirstTries::rank_devices() {
-  const size_t classes = p_.costs.classes.size();
-  std::vector<double> total(classes, 0);
-  for (int32_t i = 0; i < p_.num_ops(); ++i) {
-    if (!p_.takes_time(i)) continue;
-    const OpTime* times = &p_.costs.times[static_cast<size_t>(i) * classes];
-    double dearest = 0;
-    for (size_t c = 0; c < classes; ++c) {
-      if (std::isfinite(times[c].us)) dearest = std::max(dearest, times[c].us);
-    }
-    // An op without a kernel there runs on another device, and this one waits.
-    for (size_t c = 0; c < classes; ++c) {
-      total[c] += std::isfinite(times[c].us) ? times[c].us : 2 * dearest;
-    }
-  }
-  const auto total_of = [&](const DeviceCost& d) {
-    return total[d.device_class];
-  };
-  const double least =
-      std::ranges::min(p_.costs.devices | std::views::transform(total_of));
-  for (size_t d = 0; d < p_.costs.devices.size(); ++d) {
-    const double us = total_of(p_.costs.devices[d]);
-    speed_.push_back(us > 0 ? least / us : 1);
-    if (speed_[d] >= kLeastSpeed) fastest_.push_back(d);
-  }
-  std::ranges::stable_sort(fastest_, std::greater(),
-                           [&](int32_t d) { return speed_[d]; });
-}
-
 void FirstTries::add_layers() {
   const LayerKeys keys = layer_keys(units_, LayerOrder::kFolded);
-  folds_ = std::ranges::count(keys.backward, 1) > 0;
   std::vector<double> key(units_.num_units, kInfinity);
   work_.assign(key.size(), 0);
   bytes_ = units_.held_bytes;
-  is_of_weight_.assign(key.size(), 1);
   for (int32_t u = 0; u < units_.num_units; ++u) {
     if (units_.ops[u].empty()) continue;
     by_layer_.push_back(u);
     for (const int32_t i : units_.ops[u]) {
       key[u] = std::min(key[u], keys.key[i]);
-      is_of_weight_[u] &= keys.of_weight[i];
       const double us = p_.costs.time(i, fastest_[0]).us;
       if (std::isfinite(us)) work_[u] += us;
       // What gradients give is not kept for long; a load keeps no values.
@@ -127,8 +99,6 @@ void FirstTries::add_tries() {
   const auto add = [&](Try t) {
     for (const int32_t k : counts) {
       t.stages = k;
-      if (k == 1 && !t.beside) continue;  // a candidate anyway
-      if (t.beside && 2 * k > devices) continue;
       tries_.push_back(t);
       if (!with_order_) continue;
       tries_.push_back(t);
@@ -136,11 +106,10 @@ void FirstTries::add_tries() {
     }
   };
   for (const Share share : shares) {
-    add({0, share, false, false, true});
-    if (folds_ && share != Share::kMemory) add({0, share, true, false, true});
-    if (mixed) add({0, share, false, false, false});
-    if (mixed) add({0, share, false, true, false});
-    if (share == shares[0]) add({0, share, false, true, true});
+    add({0, share, false, true});
+    if (mixed) add({0, share, false, false});
+    if (mixed) add({0, share, true, false});
+    if (share == shares[0]) add({0, share, true, true});
   }
   // There may be no time for all: of loads, all kinds of many stages first;
   // else the plain kinds of many stages, and last what hardly keeps limits or,
@@ -151,7 +120,7 @@ void FirstTries::add_tries() {
   const bool tight = units_.limited && with_order_;
   std::vector<std::pair<int, Try>> keyed;
   for (const Try& t : tries_) {
-    const bool plain = !t.beside && !t.reversed && t.fastest_first;
+    const bool plain = !t.reversed && t.fastest_first;
     const bool by_program = t.order == First::kProgram;
     const bool late = tight ? t.share != Share::kMemory : by_program;
     const int key = 8 * late + 4 * !plain + 2 * (rank(t) > 2) + by_program;
@@ -168,7 +137,6 @@ std::string FirstTries::name(int number) const {
   if (t.share == Share::kSpeed) text += " by speed";
   if (t.share == Share::kMemory) text += " by memory";
   if (t.reversed) text += ", reversed";
-  if (t.beside) text += ", weight gradients on other devices";
   if (t.order == DeviceScheduler::First::kProgram) text += ", in file order";
   return text;
 }
@@ -183,27 +151,12 @@ int32_t FirstTries::allowed_near(int32_t unit, int32_t device) const {
   return allowed.first();
 }
 
-// Units without ops that take time: next to a neighbour.
-void FirstTries::place_rest(std::vector<int32_t>& of_unit) const {
-  for (int32_t u = 0; u < units_.num_units; ++u) {
-    if (of_unit[u] >= 0) continue;
-    for (const int32_t other : units_.neighbours[u]) {
-      const int32_t d = of_unit[other];
-      if (d >= 0 && units_.allowed[u].has(d)) of_unit[u] = d;
-    }
-    if (of_unit[u] < 0) of_unit[u] = allowed_near(u, fastest_[0]);
-  }
-}
-
 StageCut FirstTries::cut(const Try& t) const {
   StageCut cut;
   cut.order = t.order;
   std::vector<int32_t>& on = cut.on;
   on = fastest_;
   if (!t.fastest_first) std::ranges::sort(on);
-  if (t.beside) {
-    cut.beside.assign(on.begin() + t.stages, on.begin() + 2 * t.stages);
-  }
   on.resize(t.stages);
   if (t.reversed) std::ranges::reverse(on);
   // The first unit of a layer has the size of all: none is cut in two.
@@ -211,7 +164,6 @@ StageCut FirstTries::cut(const Try& t) const {
   for (size_t k = 0, first = 0; k < layer_.size(); ++k) {
     const int32_t u = by_layer_[k];
     if (layer_[k] != layer_[first]) first = k;
-    if (t.beside && is_of_weight_[u]) continue;
     sizes[first] += t.share == Share::kMemory ? bytes_[u] : work_[u];
   }
   for (const int32_t d : on) {
@@ -230,10 +182,9 @@ std::vector<int32_t> FirstTries::devices(const StageCut& cut) const {
   for (size_t k = 0; k < by_layer_.size(); ++k) {
     while (static_cast<size_t>(cut.ends[stage]) <= k) ++stage;
     const int32_t u = by_layer_[k];
-    const bool beside = !cut.beside.empty() && is_of_weight_[u];
-    of_unit[u] = allowed_near(u, beside ? cut.beside[stage] : cut.on[stage]);
+    of_unit[u] = allowed_near(u, cut.on[stage]);
   }
-  place_rest(of_unit);
+  units_.place_rest(of_unit, fastest_[0]);
   std::vector<int32_t> device(p_.num_ops());
   for (int32_t i = 0; i < p_.num_ops(); ++i)
     device[i] = of_unit[units_.unit[i]];

@@ -18,10 +18,9 @@ class MaxFlow {
 
   // Begins a network of `nodes` nodes without arcs.
   void reset(int32_t nodes);
-  int32_t num_nodes() const { return static_cast<int32_t>(first_.size()); }
   int32_t add_node() {
     first_.push_back(-1);
-    return num_nodes() - 1;
+    return static_cast<int32_t>(first_.size()) - 1;
   }
 
   // Adds arcs with these capacities, 0 or more, in both directions. Returns an
@@ -31,10 +30,6 @@ class MaxFlow {
 
   // Returns the flow from source to sink, or one of at least `enough`.
   int64_t run(int32_t source, int32_t sink, int64_t enough);
-
-  // After a run with a result below `enough`: whether the node is on the
-  // source's side of the minimum cut.
-  bool on_source_side(int32_t node) const { return level_[node] >= 0; }
 
  private:
   bool find_levels(int32_t source, int32_t sink);

@@ -11,7 +11,9 @@ namespace berth {
 
 using Json = nlohmann::json;
 
-// (dump() would follow any depth.)
+namespace {
+
+// A few words. (dump() would follow any depth.)
 std::string show_json(const Json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return fmt::format("an array of {}", value.size());
@@ -20,6 +22,8 @@ std::string show_json(const Json& value) {
   return fmt::format("\"{}\"{}", text.substr(0, 60),
                      text.size() > 60 ? "..." : "");
 }
+
+}  // namespace
 
 Json parse_json(const std::string& text, const std::string& file) {
   try {
@@ -90,6 +94,17 @@ void Field::only(std::initializer_list<const char*> names) const {
 void Field::each(
     const std::function<void(const std::string&, const Field&)>& fn) const {
   for (const auto& [key, value] : object().items()) fn(key, child(key, value));
+}
+
+std::vector<Field> Field::items(const char* name) const {
+  const auto array = find(name);
+  return array ? array->items() : std::vector<Field>();
+}
+
+std::vector<Field> Field::items() const {
+  std::vector<Field> items;
+  for (size_t i = 0; i < size(); ++i) items.push_back((*this)[i]);
+  return items;
 }
 
 size_t Field::size() const {

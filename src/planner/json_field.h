@@ -23,9 +23,6 @@ namespace berth {
 // Parses a text. Throws errors::InvalidArgument with line and column.
 nlohmann::json parse_json(const std::string& text, const std::string& file);
 
-// Returns a value as it appears in a message: a few words.
-std::string show_json(const nlohmann::json& value);
-
 class Field {
  public:
   // The whole document.
@@ -43,7 +40,11 @@ class Field {
   void each(
       const std::function<void(const std::string&, const Field&)>& fn) const;
 
+  // The elements of the array `name`; none if it is missing.
+  std::vector<Field> items(const char* name) const;
+
   // For an array.
+  std::vector<Field> items() const;
   size_t size() const;
   Field operator[](size_t index) const;
   // All its elements: numbers, "inf" or "-inf".

@@ -8,35 +8,14 @@
 #include <numeric>
 #include <utility>
 
-#include "base/immortal.h"
 #include "base/infinity.h"
 
 namespace berth {
 
-const std::vector<ListRule>& list_rules() {
-  using Next = ListRule::Next;
-  static const auto& rules =
-      immortal<std::vector<ListRule>>(std::vector<ListRule>{
-          {},
-          {.devices = 2},
-          {.devices = 4},
-          {.devices = 8},
-          {.next = Next::kReady, .devices = 4},
-          {.copies = 0},
-          {.stay = 0.5},
-          {.next = Next::kReady},
-          {.copies = 0.5},
-          {.stay = 1000},
-          {.next = Next::kReady, .stay = 0.5},
-      });
-  return rules;
-}
-
 std::string name_of(const ListRule& rule) {
-  return fmt::format(
-      "list scheduling by {}{}",
-      rule.next == ListRule::Next::kPath ? "path" : "readiness",
-      rule.devices > 0 ? fmt::format(", on {} devices", rule.devices) : "");
+  return rule.devices > 0
+             ? fmt::format("list scheduling on {} devices", rule.devices)
+             : "list scheduling";
 }
 
 ListScheduler::ListScheduler(const StepUnits& units)
@@ -48,52 +27,28 @@ ListScheduler::ListScheduler(const StepUnits& units)
   missing_.resize(n);
   plan_.device.resize(n);
   first_arrival_.resize(g_.producer.size());
-  readers_left_.resize(g_.producer.size());
   find_middling_costs();
-  rank_devices();
-}
-
-void ListScheduler::rank_devices() {
-  const size_t classes = p_.costs.classes.size();
-  std::vector<double> speed(classes, 0);
-  for (int32_t i = 0; i < g_.num_nodes(); ++i) {
-    if (!p_.takes_time(i)) continue;
-    for (size_t c = 0; c < classes; ++c) {
-      const double us = p_.costs.times[static_cast<size_t>(i) * classes + c].us;
-      if (us > 0) speed[c] += std::min(work_us_[i] / us, 100.0);
-    }
-  }
-  const auto speed_of = [&](int32_t device) {
-    return speed[p_.costs.devices[device].device_class];
-  };
   fastest_.resize(p_.costs.devices.size());
   std::iota(fastest_.begin(), fastest_.end(), 0);
-  std::ranges::stable_sort(fastest_, std::greater(), speed_of);
+  const std::vector<double> speed = speeds_of(p_);
+  std::ranges::stable_sort(fastest_, std::greater(),
+                           [&](int32_t d) { return speed[d]; });
 }
 
 void ListScheduler::find_middling_work() {
   const size_t classes = p_.costs.classes.size();
   work_us_.assign(rank_.size(), 0);
-  // Devices of each class in a set; most ops allow the set of the op before.
-  std::vector<double> counts(classes, 0);
-  DeviceSet counted = 0;
+  const std::vector<DeviceSet> of_class = devices_of_classes(p_);
   for (int32_t i = 0; i < g_.num_nodes(); ++i) {
     if (!p_.takes_time(i)) continue;
     const DeviceSet& allowed = units_.allowed[units_.unit[i]];
-    if (allowed != counted) {
-      counted = allowed;
-      std::fill(counts.begin(), counts.end(), 0);
-      for (int32_t d = 0; d < p_.num_devices(); ++d) {
-        if (allowed.has(d)) ++counts[p_.costs.devices[d].device_class];
-      }
-    }
     // The harmonic mean: slow devices hardly count.
     double speeds = 0, count = 0;
     for (size_t c = 0; c < classes; ++c) {
-      if (counts[c] == 0) continue;
-      speeds +=
-          counts[c] / p_.costs.times[static_cast<size_t>(i) * classes + c].us;
-      count += counts[c];
+      const int32_t here = (allowed & of_class[c]).count();
+      if (here == 0) continue;
+      speeds += here / p_.costs.times[static_cast<size_t>(i) * classes + c].us;
+      count += here;
     }
     work_us_[i] = speeds > 0 ? count / speeds : 0;
   }
@@ -113,18 +68,10 @@ void ListScheduler::find_middling_costs() {
     }
   }
   copy_us_.assign(g_.producer.size(), 0);
-  counted_.assign(g_.producer.size(), 0);
-  for (const int32_t i : units_.order) {
-    for (const int32_t v : g_.values[i]) {
-      counted_[v] =
-          p_.takes_time(i) || (g_.alias_of[i] >= 0 && counted_[g_.alias_of[i]]);
-      if (links == 0 || g_.everywhere[v]) continue;
-      const double bytes = p_.costs.bytes.item(v);
-      const double us =
-          (latency + std::max(per_byte - latency / (1 << 20), 0.0) * bytes) /
-          links;
-      copy_us_[v] = us > 0 ? us : 0;
-    }
+  per_byte = std::max(per_byte - latency / (1 << 20), 0.0);
+  for (int32_t v = 0; v < std::ssize(copy_us_); ++v) {
+    if (links == 0 || g_.everywhere[v]) continue;
+    copy_us_[v] = (latency + per_byte * p_.costs.bytes.item(v)) / links;
   }
 }
 
@@ -140,21 +87,16 @@ void ListScheduler::reset() {
   waiting_.clear();
   settled_.clear();
   plan_.sequence.clear();
-  bytes_.assign(p_.num_devices(), 0);
-  for (size_t v = 0; v < readers_left_.size(); ++v) {
-    readers_left_[v] = g_.readers[static_cast<int32_t>(v)].size();
-  }
 }
 
 void ListScheduler::find_ranks(StreamRandom& random) {
-  const double copies = rule_->copies, noise = rule_->noise;
+  const double noise = rule_->noise;
   for (auto it = units_.order.rbegin(); it != units_.order.rend(); ++it) {
     const int32_t i = *it;
     double behind = 0;
     for (const int32_t v : g_.values[i]) {
-      const double copy = copies > 0 ? copies * copy_us_[v] : 0;
       for (const int32_t r : g_.readers[v]) {
-        behind = std::max(behind, rank_[r] + copy);
+        behind = std::max(behind, rank_[r] + copy_us_[v]);
       }
     }
     for (const int32_t f : g_.followers[i]) behind = std::max(behind, rank_[f]);
@@ -200,15 +142,7 @@ void ListScheduler::enqueue(int32_t node) {
     settled_.push_back(node);
     return;
   }
-  double first = rank_[node], second = 0;
-  if (rule_->next == ListRule::Next::kReady) {
-    second = std::exchange(first, 0);
-    for (const int32_t v : g_.reads[node]) {
-      first = std::min(first, -end_[g_.producer[v]]);
-    }
-    for (const int32_t c : g_.controls[node]) first = std::min(first, -end_[c]);
-  }
-  waiting_.push_back({first, second, node});
+  waiting_.push_back({rank_[node], node});
   std::push_heap(waiting_.begin(), waiting_.end());
 }
 
@@ -231,14 +165,8 @@ void ListScheduler::settle(int32_t node) {
   for (const int32_t v : g_.reads[node]) {
     const double there = d < 0 ? -1 : arrival(v, d);
     at = std::max(at, there < 0 ? end_[g_.producer[v]] : there);
-    read_value(v);
   }
   start_[node] = end_[node] = at;
-  for (const int32_t v : g_.values[node]) {
-    if (counted_[v] && d >= 0) {
-      bytes_[d] += p_.costs.bytes.item(v);
-    }
-  }
   wake_behind(node);
 }
 
@@ -249,14 +177,12 @@ void ListScheduler::place(int32_t op) {
     const int32_t from = units_.unit[g_.producer[v]];
     if (device_of_unit_[from] >= 0 || from == unit) continue;
     const DeviceSet allowed = units_.allowed[from];
-    place_unit(from, allowed.has(d) ? d : allowed.first());
+    device_of_unit_[from] = allowed.has(d) ? d : allowed.first();
   }
-  if (device_of_unit_[unit] < 0) place_unit(unit, d);
+  device_of_unit_[unit] = d;
   const Slot slot = slot_on(op, d, true);
   start_[op] = slot.start, end_[op] = slot.end;
   plan_.sequence.push_back(op);
-  for (const int64_t b : p_.costs.bytes[op]) bytes_[d] += b;
-  for (const int32_t v : g_.reads[op]) read_value(v);
   wake_behind(op);
 }
 
@@ -264,19 +190,14 @@ int32_t ListScheduler::choose(int32_t op) {
   const int32_t unit = units_.unit[op];
   if (device_of_unit_[unit] >= 0) return device_of_unit_[unit];
   int32_t best = -1;
-  double best_cost = kInfinity, best_lacking = kInfinity;
+  double soonest = kInfinity;
   DeviceSet rest = units_.allowed[unit] & among_;
   if (!rest) rest = units_.allowed[unit];
   for (; rest; rest.drop_first()) {
-    const int32_t d = rest.first();
-    const Slot slot = slot_on(op, d, false);
-    const double cost =
-        rule_->stay > 0 ? slot.end + rule_->stay * copies_us_ : slot.end;
-    const double lacking = units_.limited ? lacking_bytes(op, d) : 0;
-    if (best < 0 || lacking < best_lacking ||
-        (lacking == best_lacking && cost < best_cost)) {
-      best = d, best_cost = cost, best_lacking = lacking;
-    }
+    const double end = slot_on(op, rest.first(), false).end;
+    if (best >= 0 && !(end < soonest)) continue;
+    best = rest.first();
+    soonest = end;
   }
   return best;
 }
@@ -298,7 +219,6 @@ double ListScheduler::arrival(int32_t value, int32_t device) const {
 double ListScheduler::copy_in(int32_t op, int32_t device, bool commit) {
   const CopyRule rule = p_.costs.devices[device].copies;
   double ready = 0;
-  copies_us_ = 0;
   for (const int32_t c : g_.controls[op]) ready = std::max(ready, end_[c]);
   for (const int32_t v : g_.reads[op]) {
     double at = arrival(v, device);
@@ -313,7 +233,6 @@ double ListScheduler::copy_in(int32_t op, int32_t device, bool commit) {
           p_.costs.devices[from].copies == CopyRule::kBoth) {
         route = route.without(from);
       }
-      copies_us_ += us;
       if (!commit) {
         for (const int32_t n : route) tried_.emplace_back(n, free_[n]);
       }
@@ -321,7 +240,6 @@ double ListScheduler::copy_in(int32_t op, int32_t device, bool commit) {
       if (commit) {
         arrivals_.push_back({at, device, first_arrival_[v]});
         first_arrival_[v] = static_cast<int32_t>(arrivals_.size()) - 1;
-        bytes_[device] += bytes;
       }
     }
     ready = std::max(ready, at);
@@ -340,42 +258,6 @@ ListScheduler::Slot ListScheduler::slot_on(int32_t op, int32_t device,
   const Slot slot = {start, start + p_.costs.time(op, device).us};
   if (commit) free_[device] = slot.end;
   return slot;
-}
-
-void ListScheduler::place_unit(int32_t unit, int32_t device) {
-  device_of_unit_[unit] = device;
-  bytes_[device] += units_.held_bytes[unit];
-}
-
-// Estimates how many bytes a device would lack with an op on it.
-double ListScheduler::lacking_bytes(int32_t op, int32_t device) const {
-  const double limit = p_.costs.devices[device].memory_limit;
-  if (limit <= 0) return 0;
-  double bytes = bytes_[device];
-  if (device_of_unit_[units_.unit[op]] < 0) {
-    bytes += units_.held_bytes[units_.unit[op]];
-  }
-  for (const int64_t b : p_.costs.bytes[op]) bytes += b;
-  for (const int32_t v : g_.reads[op]) {
-    const int32_t from = units_.unit[g_.producer[v]];
-    if (device_of_unit_[from] < 0) {
-      bytes += units_.held_bytes[from];
-    } else if (arrival(v, device) < 0) {
-      bytes += p_.costs.bytes.item(v);
-    }
-  }
-  return std::max(bytes - limit, 0.0);
-}
-
-// One reader less: the last one frees it.
-void ListScheduler::read_value(int32_t value) {
-  if (--readers_left_[value] > 0 || g_.lives_on[value]) return;
-  const double bytes = p_.costs.bytes.item(value);
-  const int32_t home = device_of_unit_[units_.unit[g_.producer[value]]];
-  if (counted_[value] && home >= 0) bytes_[home] -= bytes;
-  for (int32_t a = first_arrival_[value]; a >= 0; a = arrivals_[a].next) {
-    bytes_[arrivals_[a].device] -= bytes;
-  }
 }
 
 // In order of start: what an op waits for starts before it, or at the same time

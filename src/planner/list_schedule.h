@@ -1,8 +1,8 @@
 // ListScheduler: a plan in one pass, op by op.
 //
-// Takes the next op by its rank, puts it where it ends earliest, and continues:
-// good plans in milliseconds, or starts for a search of seconds. The first op
-// of a unit places the unit. Arrays grow once; one per thread.
+// Takes the op that the longest path follows, puts it where it ends earliest,
+// and continues: good plans in milliseconds, or starts for a search of seconds.
+// The first op of a unit places the unit. Arrays grow once; one per thread.
 
 #ifndef BERTH_PLANNER_LIST_SCHEDULE_H_
 #define BERTH_PLANNER_LIST_SCHEDULE_H_
@@ -19,29 +19,19 @@
 namespace berth {
 
 struct ListRule {
-  enum class Next : uint8_t {
-    kPath,   // the longest path after it
-    kReady,  // the op that could start first
-  };
-  Next next = Next::kPath;
-  double copies = 1;    // weight of copy times in paths
-  double stay = 0;      // extra weight of copies over their time
   int32_t devices = 0;  // only this many fastest, if allowed; 0: all
   double noise = 0;     // paths are scaled by 1 - noise to 1 + noise
 };
 
-// The rules to begin with, the best guess first.
-const std::vector<ListRule>& list_rules();
-// "list scheduling by path, on 4 devices".
+// "list scheduling on 4 devices".
 std::string name_of(const ListRule& rule);
 
 class ListScheduler {
  public:
   explicit ListScheduler(const StepUnits& units);
 
-  // Returns a plan that keeps masks and groups, and limits as far as an
-  // estimate can tell; the next call overwrites it. Each unit must allow some
-  // device.
+  // Returns a plan that keeps masks and groups, and does not look at limits;
+  // the next call overwrites it. Each unit must allow some device.
   const PlacePlan& run(const ListRule& rule, StreamRandom& random);
 
  private:
@@ -53,17 +43,15 @@ class ListScheduler {
     double start, end;
   };
   struct Waiting {
-    double first, second;
+    double rank;
     int32_t node;
     bool operator<(const Waiting& o) const {
-      return std::tuple(first, second, o.node) <
-             std::tuple(o.first, o.second, node);
+      return std::tuple(rank, o.node) < std::tuple(o.rank, node);
     }
   };
 
   void find_middling_costs();
   void find_middling_work();
-  void rank_devices();
   void reset();
   void find_ranks(StreamRandom& random);
   void enqueue(int32_t node);
@@ -74,9 +62,6 @@ class ListScheduler {
   Slot slot_on(int32_t op, int32_t device, bool commit);
   double copy_in(int32_t op, int32_t device, bool commit);
   double arrival(int32_t value, int32_t device) const;
-  void place_unit(int32_t unit, int32_t device);
-  double lacking_bytes(int32_t op, int32_t device) const;
-  void read_value(int32_t value);
   void finish_plan();
 
   const StepUnits& units_;
@@ -88,7 +73,6 @@ class ListScheduler {
   std::vector<int32_t> fastest_;  // devices
   DeviceSet among_;               // those that the rule allows
   PlacePlan plan_;
-  double copies_us_ = 0;  // as seen by slot_on()
 
   std::vector<double> rank_;             // per node
   std::vector<double> start_, end_;      // per node
@@ -101,11 +85,6 @@ class ListScheduler {
   std::vector<std::pair<int32_t, double>> tried_;  // what it was before
   std::vector<Waiting> waiting_;                   // a heap
   std::vector<int32_t> settled_;
-  // Limits: bytes on each device; for values, whether they have bytes of their
-  // own that come and go, and their remaining readers.
-  std::vector<double> bytes_;
-  std::vector<uint8_t> counted_;
-  std::vector<int32_t> readers_left_;
 };
 
 }  // namespace berth

@@ -1,7 +1,7 @@
 #include "planner/loads.h"
 
 #include <algorithm>
-#include <numeric>
+#include <map>
 
 #include "base/infinity.h"
 
@@ -9,85 +9,47 @@ namespace berth {
 
 namespace {
 
-using Kind = SimulatedGraph::Kind;
-
-// Lists of items, per key, without duplicates.
-Rows<int32_t> rows_of(std::vector<std::pair<int32_t, int32_t>>& pairs,
-                      int32_t num_rows) {
-  sort_unique(pairs);
-  Rows<int32_t> rows;
-  std::vector<int32_t> row;
-  size_t k = 0;
-  for (int32_t i = 0; i < num_rows; ++i) {
-    row.clear();
-    for (; k < pairs.size() && pairs[k].first == i; ++k) {
-      row.push_back(pairs[k].second);
-    }
-    rows.add(row);
-  }
-  return rows;
-}
-
-// A net before equal ones are merged.
-struct Net {
-  int32_t begin = 0, size = 0;  // of its units, in one array
-  double touch_us = 0, copies = 0, bytes = 0;
+// What a net costs: see LoadProblem.
+struct NetCost {
+  double touch_us, copies, bytes;
 };
 
-// Gathers nets, merges those with equal units and adds them to a problem.
+// Nets by their units, in which equal ones are merged.
 class NetMaker {
  public:
   explicit NetMaker(bool by_links) : by_links_(by_links) {}
 
   // A value of this producer; `units` may contain it, and duplicates.
-  void add(int32_t producer, std::vector<int32_t>& units, Net net) {
+  void add(int32_t producer, std::vector<int32_t>& units, const NetCost& cost) {
     units.push_back(producer);
     sort_unique(units);
-    if (units.size() < 2) return;
-    if (!by_links_ && net.touch_us <= 0) return;
+    if (units.size() < 2 || (!by_links_ && cost.touch_us <= 0)) return;
     // With links it matters which device sends.
     if (by_links_) {
-      const auto at = std::find(units.begin(), units.end(), producer);
+      const auto at = std::ranges::find(units, producer);
       std::rotate(units.begin(), at, at + 1);
     }
-    net.begin = pins_.size();
-    net.size = units.size();
-    pins_.insert(pins_.end(), units.begin(), units.end());
-    nets_.push_back(net);
+    NetCost& net = nets_.try_emplace(units).first->second;
+    net.touch_us += cost.touch_us;
+    net.copies += cost.copies;
+    net.bytes += cost.bytes;
   }
 
   void finish(LoadProblem& p) {
-    std::vector<int32_t> order(nets_.size());
-    std::iota(order.begin(), order.end(), 0);
-    const auto pins = [&](int32_t n) {
-      return std::span(pins_).subspan(static_cast<size_t>(nets_[n].begin),
-                                      static_cast<size_t>(nets_[n].size));
-    };
-    std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-      return std::ranges::lexicographical_compare(pins(a), pins(b));
-    });
-    std::vector<std::pair<int32_t, int32_t>> of_units;
-    for (size_t k = 0; k < order.size(); ++k) {
-      const Net& net = nets_[order[k]];
-      const auto units = pins(order[k]);
-      if (k == 0 || !std::ranges::equal(units, pins(order[k - 1]))) {
-        for (const int32_t u : units) of_units.push_back({u, p.pins.size()});
-        p.pins.add(units);
-        p.touch_us.push_back(0);
-        p.copies.push_back(0);
-        p.net_bytes.push_back(0);
-      }
-      p.touch_us.back() += net.touch_us;
-      p.copies.back() += net.copies;
-      p.net_bytes.back() += net.bytes;
+    std::vector<std::vector<int32_t>> of_units(p.bytes.size());
+    for (const auto& [units, cost] : nets_) {
+      for (const int32_t u : units) of_units[u].push_back(p.pins.size());
+      p.pins.add(units);
+      p.touch_us.push_back(cost.touch_us);
+      p.copies.push_back(cost.copies);
+      p.net_bytes.push_back(cost.bytes);
     }
-    p.nets = rows_of(of_units, p.num_units());
+    p.nets = Rows<int32_t>(of_units);
   }
 
  private:
   bool by_links_;
-  std::vector<int32_t> pins_;
-  std::vector<Net> nets_;
+  std::map<std::vector<int32_t>, NetCost> nets_;
 };
 
 void add_devices(const PlanProblem& p, LoadProblem& l) {
@@ -124,9 +86,7 @@ void add_units(const PlanProblem& p, LoadProblem& l) {
   for (int32_t i = 0; i < p.num_ops(); ++i) {
     const size_t at = i, unit = p.group[i];
     l.bytes[unit] += p.resident_bytes[at];
-    if (!p.graph.variable_bytes.empty()) {
-      l.bytes[unit] += p.graph.variable_bytes[at];
-    }
+    l.bytes[unit] += p.graph.variable_bytes[at];
     if (!p.takes_time(i)) continue;
     for (size_t c = 0; c < l.num_classes; ++c) {
       l.work[unit * l.num_classes + c] +=
@@ -138,20 +98,15 @@ void add_units(const PlanProblem& p, LoadProblem& l) {
 void add_nets(const PlanProblem& p, LoadProblem& l) {
   const SimulatedGraph& g = p.graph;
   const std::vector<int32_t> renamed = renamed_values(g);
-  std::vector<std::pair<int32_t, int32_t>> holders;  // value, unit
+  std::vector<std::vector<int32_t>> readers(g.producer.size());  // units
   for (int32_t i = 0; i < p.num_ops(); ++i) {
-    for (const int32_t v : g.reads[i]) {
-      holders.push_back({renamed[v], p.group[i]});
-    }
+    for (const int32_t v : g.reads[i])
+      readers[renamed[v]].push_back(p.group[i]);
   }
-  const Rows<int32_t> readers =
-      rows_of(holders, static_cast<int32_t>(g.producer.size()));
   NetMaker maker(l.by_links);
-  std::vector<int32_t> units;
-  for (int32_t v = 0; v < readers.size(); ++v) {
+  for (int32_t v = 0; v < std::ssize(readers); ++v) {
     if (readers[v].empty() || g.everywhere[v]) continue;
-    units.assign(readers[v].begin(), readers[v].end());
-    maker.add(p.group[g.producer[v]], units,
+    maker.add(p.group[g.producer[v]], readers[v],
               {.touch_us = l.by_links ? 0 : p.touch_us[v],
                .copies = 1,
                .bytes = static_cast<double>(p.costs.bytes.item(v))});
@@ -234,8 +189,7 @@ LoadProblem contract(const LoadProblem& p, std::span<const int32_t> cluster,
     held.clear();
     for (const int32_t u : p.pins[n]) held.push_back(cluster[u]);
     const int32_t producer = held[0];
-    maker.add(producer, held,
-              {0, 0, p.touch_us[n], p.copies[n], p.net_bytes[n]});
+    maker.add(producer, held, {p.touch_us[n], p.copies[n], p.net_bytes[n]});
   }
   maker.finish(c);
   return c;

@@ -15,10 +15,6 @@ using ValueRule = Evaluation(const PlanProblem& problem, const PlacePlan& plan);
 ValueRule evaluate_loads, evaluate_steps, evaluate_pipeline;
 // Whether an op of a plan has no kernel where it is.
 bool any_without_kernel(const PlanProblem& problem, const PlacePlan& plan);
-// Adds one copy of this time to the devices and engines that it occupies.
-// Returns whether it occupies any.
-bool add_copy(const PlanProblem& problem, int32_t from, int32_t to, double us,
-              std::vector<DeviceUse>& devices);
 // Adds copies to the time of devices that their CopyRule keeps busy.
 void add_copy_time(const PlanProblem& problem, const Simulation& simulation,
                    std::vector<DeviceUse>& devices);

@@ -16,66 +16,50 @@ constexpr double kGolden = 0.381966;  // of golden sections
 
 // Devices that pay alike and allow the same units; if that gives too many
 // kinds, the latter is dropped, which only allows more.
-std::vector<PackingKind> kinds_of(const LoadProblem& p, bool by_masks) {
-  std::vector<PackingKind> kinds;
+std::vector<DeviceSet> kinds_of(const LoadProblem& p, bool by_masks) {
+  std::vector<DeviceSet> kinds;
   std::vector<const DeviceSet*> masks;  // most are that of the unit before
   for (const DeviceSet& m : p.allowed) {
     if (masks.empty() || m != *masks.back()) masks.push_back(&m);
   }
-  const auto alike = [&](int32_t a, int32_t b) {
-    const auto key = [&](int32_t d) {
-      return std::tuple(p.device_class[d], p.limit[d], p.copies_to[d],
-                        p.pays.has(d));
-    };
-    if (key(a) != key(b)) return false;
-    if (!by_masks) return true;
-    return std::all_of(masks.begin(), masks.end(), [&](const DeviceSet* m) {
-      return m->has(a) == m->has(b);
-    });
+  const auto key = [&](int32_t d) {
+    return std::tuple(p.device_class[d], p.limit[d], p.copies_to[d],
+                      p.pays.has(d));
   };
   for (int32_t d = 0; d < p.num_devices(); ++d) {
-    const auto kind = std::find_if(
-        kinds.begin(), kinds.end(),
-        [&](const PackingKind& k) { return alike(k.devices.first(), d); });
-    if (kind == kinds.end()) {
-      kinds.push_back({device_bit(d), 1});
-    } else {
-      kind->devices |= device_bit(d);
-      ++kind->count;
-    }
+    const auto kind = std::ranges::find_if(kinds, [&](const DeviceSet& k) {
+      const int32_t e = k.first();
+      if (key(d) != key(e)) return false;
+      return !by_masks || std::ranges::all_of(masks, [&](const DeviceSet* m) {
+        return m->has(d) == m->has(e);
+      });
+    });
+    (kind == kinds.end() ? kinds.emplace_back() : *kind) |= device_bit(d);
   }
   return kinds;
 }
 
-// The cheapest links by which a copy may arrive (or leave), per kind: those
-// that no other beats in both numbers.
-using Link = std::pair<double, double>;  // latency, us per byte
-
-std::vector<Link> best_links(const LoadProblem& p, DeviceSet ends, bool in) {
-  const LinkNumbers& links = p.routes->links();
-  std::vector<Link> all, best;
-  std::vector<uint8_t> seen(p.latency_us.size(), 0);
-  for (int32_t d = 0; d < p.num_devices(); ++d) {
-    if (!ends.has(d)) continue;
+// The cheapest links by which a copy may arrive at (or leave) a kind.
+std::vector<FastLink> best_links(const LoadProblem& p, DeviceSet ends,
+                                 bool in) {
+  std::vector<FastLink> best;
+  for (; ends; ends.drop_first()) {
+    const int32_t d = ends.first();
     for (int32_t e = 0; e < p.num_devices(); ++e) {
-      if (e == d || (!in && p.copies_to[e] == CopyRule::kFree)) continue;
+      if (e == d) continue;
+      const LinkNumbers& links = p.routes->links();
       const size_t at = in ? links.link(e, d) : links.link(d, e);
-      if (seen[at] == 0) all.push_back({p.latency_us[at], p.us_per_byte[at]});
-      seen[at] = 1;
+      // A copy that is free for its receiver is free for its sender.
+      const bool free = !in && p.copies_to[e] == CopyRule::kFree;
+      add_unless_beaten(best,
+                        free ? FastLink{0, 0}
+                             : FastLink{p.latency_us[at], p.us_per_byte[at]});
     }
-    // A copy that is free for its receiver is free for its sender.
-    for (int32_t e = 0; e < p.num_devices() && !in; ++e) {
-      if (e != d && p.copies_to[e] == CopyRule::kFree) all.push_back({0, 0});
-    }
-  }
-  std::sort(all.begin(), all.end());
-  for (const Link& link : all) {
-    if (best.empty() || link.second < best.back().second) best.push_back(link);
   }
   return best;
 }
 
-double least(const std::vector<Link>& links, double copies, double bytes) {
+double least(const std::vector<FastLink>& links, double copies, double bytes) {
   double us = links.empty() ? 0 : kInfinity;
   for (const auto& [latency, us_per_byte] : links) {
     us = std::min(us, copies * latency + bytes * us_per_byte);
@@ -83,66 +67,10 @@ double least(const std::vector<Link>& links, double copies, double bytes) {
   return us;
 }
 
-class PackingMaker {
- public:
-  PackingMaker(const LoadProblem& from, PackingProblem& to)
-      : l_(from), p_(to) {}
-
-  void make() {
-    p_.kinds = kinds_of(l_, true);
-    if (p_.kinds.size() > kMostKinds) p_.kinds = kinds_of(l_, false);
-    p_.pins = l_.pins;
-    p_.nets = l_.nets;
-    p_.size.assign(l_.bytes.size() * p_.kinds.size(), kInfinity);
-    const size_t costs = static_cast<size_t>(l_.num_nets()) * p_.kinds.size();
-    p_.in.assign(costs, 0);
-    p_.out.assign(costs, 0);
-    for (size_t k = 0; k < p_.kinds.size(); ++k) add_kind(k);
-  }
-
- private:
-  void add_kind(size_t k) {
-    const DeviceSet devices = p_.kinds[k].devices;
-    const int32_t d = devices.first();
-    const double limit = l_.limit[d];
-    for (int32_t u = 0; u < l_.num_units(); ++u) {
-      const double us = l_.work_on(u, d);
-      if (!(l_.allowed[u] & devices) || std::isinf(us) || l_.bytes[u] > limit)
-        continue;
-      p_.size[static_cast<size_t>(u) * p_.kinds.size() + k] = us;
-    }
-    for (int32_t n = 0; n < l_.num_nets(); ++n) {
-      const size_t at = static_cast<size_t>(n) * p_.kinds.size() + k;
-      if (!l_.by_links && l_.pays.has(d)) {
-        p_.in[at] = p_.out[at] = l_.touch_us[n];
-      }
-    }
-    if (l_.by_links) add_links(k, d);
-  }
-
-  void add_links(size_t k, int32_t d) {
-    const DeviceSet devices = p_.kinds[k].devices;
-    // A copy engine makes copies in beside the load.
-    const bool pays_in = !comes_early(l_.copies_to[d]);
-    const bool pays_out = l_.copies_to[d] == CopyRule::kBoth;
-    const std::vector<Link> in = best_links(l_, devices, true);
-    const std::vector<Link> out = best_links(l_, devices, false);
-    for (int32_t n = 0; n < l_.num_nets(); ++n) {
-      const size_t at = static_cast<size_t>(n) * p_.kinds.size() + k;
-      const double copies = l_.copies[n], bytes = l_.net_bytes[n];
-      if (pays_in) p_.in[at] = least(in, copies, bytes);
-      if (pays_out) p_.out[at] = least(out, copies, bytes);
-    }
-  }
-
-  const LoadProblem& l_;
-  PackingProblem& p_;
-};
-
-double price_of_all(std::span<const PackingKind> kinds,
+double price_of_all(std::span<const DeviceSet> kinds,
                     std::span<const double> prices) {
   double all = 0;
-  for (size_t k = 0; k < kinds.size(); ++k) all += kinds[k].count * prices[k];
+  for (size_t k = 0; k < kinds.size(); ++k) all += kinds[k].count() * prices[k];
   return all;
 }
 
@@ -176,8 +104,53 @@ double worth_and_slope(std::span<const double> share,
 
 }  // namespace
 
-PackingProblem::PackingProblem(const LoadProblem& problem) {
-  PackingMaker(problem, *this).make();
+void add_unless_beaten(std::vector<FastLink>& best, const FastLink& link) {
+  const auto beats = [](const FastLink& a, const FastLink& b) {
+    return a.latency_us <= b.latency_us && a.us_per_byte <= b.us_per_byte;
+  };
+  for (const FastLink& other : best) {
+    if (beats(other, link)) return;
+  }
+  std::erase_if(best,
+                [&](const FastLink& other) { return beats(link, other); });
+  best.push_back(link);
+}
+
+PackingProblem::PackingProblem(const LoadProblem& l)
+    : kinds(kinds_of(l, true)), pins(l.pins), nets(l.nets) {
+  if (kinds.size() > kMostKinds) kinds = kinds_of(l, false);
+  for (int32_t u = 0; u < l.num_units(); ++u) {
+    for (const DeviceSet& devices : kinds) {
+      const int32_t d = devices.first();
+      const bool fits = l.allowed[u] & devices && l.bytes[u] <= l.limit[d];
+      size.push_back(fits ? l.work_on(u, d) : kInfinity);
+    }
+  }
+  in.assign(static_cast<size_t>(l.num_nets()) * kinds.size(), 0);
+  out = in;
+  for (size_t k = 0; k < kinds.size(); ++k) add_nets(l, k);
+}
+
+// What devices of a kind pay for nets.
+void PackingProblem::add_nets(const LoadProblem& l, size_t k) {
+  const int32_t d = kinds[k].first();
+  // A copy engine makes copies in beside the load.
+  const bool pays_in =
+      l.by_links ? !comes_early(l.copies_to[d]) : l.pays.has(d);
+  const bool pays_out =
+      l.by_links ? l.copies_to[d] == CopyRule::kBoth : l.pays.has(d);
+  std::vector<FastLink> links_in, links_out;
+  if (l.by_links && pays_in) links_in = best_links(l, kinds[k], true);
+  if (l.by_links && pays_out) links_out = best_links(l, kinds[k], false);
+  for (int32_t n = 0; n < l.num_nets(); ++n) {
+    const size_t at = static_cast<size_t>(n) * kinds.size() + k;
+    const auto us = [&](const std::vector<FastLink>& links) {
+      return l.by_links ? least(links, l.copies[n], l.net_bytes[n])
+                        : l.touch_us[n];
+    };
+    if (pays_in) in[at] = us(links_in);
+    if (pays_out) out[at] = us(links_out);
+  }
 }
 
 double worth_of(std::span<const double> share, std::span<const double> prices) {
@@ -188,7 +161,7 @@ double worth_of(std::span<const double> share, std::span<const double> prices) {
 // The worth is concave in the prices. Kinds that get more than their share
 // become dearer; then each price is set alone.
 SumProof prove_by_sum(std::span<const double> share,
-                      std::span<const PackingKind> of) {
+                      std::span<const DeviceSet> of) {
   const size_t kinds = of.size();
   SumProof best;
   std::vector<double> prices(kinds, 1), slope;
@@ -206,7 +179,7 @@ SumProof prove_by_sum(std::span<const double> share,
   if (kinds == 1 || !(best.worth > 0) || std::isinf(best.worth)) return best;
   for (int round = 1; round <= kPriceRounds; ++round) {
     double all = 0;
-    for (size_t k = 0; k < kinds; ++k) all += slope[k] /= of[k].count;
+    for (size_t k = 0; k < kinds; ++k) all += slope[k] /= of[k].count();
     for (size_t k = 0; k < kinds; ++k) {
       const double part = slope[k] / all * static_cast<double>(kinds);
       prices[k] *= std::exp((std::min(part, 4.0) - 1) / round);
@@ -217,9 +190,9 @@ SumProof prove_by_sum(std::span<const double> share,
   }
   for (size_t k = 0; k < kinds && kinds <= kMostKinds; ++k) {
     prices = best.prices;
-    const double others = price_of_all(of, prices) - of[k].count * prices[k];
+    const double others = price_of_all(of, prices) - of[k].count() * prices[k];
     const auto worth = [&](double part) {  // of all prices, for this kind
-      if (others > 0) prices[k] = others * part / (1 - part) / of[k].count;
+      if (others > 0) prices[k] = others * part / (1 - part) / of[k].count();
       return try_prices(prices);
     };
     double low = 0, high = 1 - 1e-9;

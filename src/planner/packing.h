@@ -22,13 +22,15 @@
 
 namespace berth {
 
-struct PackingKind {
-  DeviceSet devices = 0;
-  int32_t count = 0;
+// The times of a link.
+struct FastLink {
+  double latency_us, us_per_byte;
 };
+// Adds a link unless another of them is as fast for any size; takes away those
+// that it beats.
+void add_unless_beaten(std::vector<FastLink>& best, const FastLink& link);
 
 struct PackingProblem {
-  PackingProblem() = default;
   explicit PackingProblem(const LoadProblem& problem);
 
   int32_t num_units() const { return nets.size(); }
@@ -43,11 +45,14 @@ struct PackingProblem {
     return out[static_cast<size_t>(net) * kinds.size() + kind];
   }
 
-  std::vector<PackingKind> kinds;
-  std::vector<double> size;     // [unit * kinds + kind]; infinite: never there
-  Rows<int32_t> pins;           // per net: its units, the head first
-  Rows<int32_t> nets;           // per unit
-  std::vector<double> in, out;  // [net * kinds + kind]
+  std::vector<DeviceSet> kinds;  // equal devices
+  std::vector<double> size;      // [unit * kinds + kind]; infinite: never there
+  Rows<int32_t> pins;            // per net: its units, the head first
+  Rows<int32_t> nets;            // per unit
+  std::vector<double> in, out;   // [net * kinds + kind]
+
+ private:
+  void add_nets(const LoadProblem& problem, size_t kind);
 };
 
 // All units together exceed what all devices hold. Kinds of devices get a price
@@ -64,7 +69,7 @@ struct SumProof {
 // `share`: [unit * kinds.size() + kind], the share of a device of that kind
 // that a unit takes; infinite: does not fit. Finds the best prices.
 SumProof prove_by_sum(std::span<const double> share,
-                      std::span<const PackingKind> kinds);
+                      std::span<const DeviceSet> kinds);
 
 // Returns what a unit is worth at these prices.
 double worth_of(std::span<const double> share_of_unit,

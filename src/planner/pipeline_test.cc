@@ -20,7 +20,6 @@ struct TrainingShape {
   int64_t bytes = 0;  // of every value
   int64_t limit = 0;
   double latency = 0, rate = 1;
-  bool stash = false;
 };
 
 // A chain of layers, each with a gradient that also reads the layer's input.
@@ -48,7 +47,6 @@ PlanProblem training_chain(const TrainingShape& s) {
   PlanProblem p = m.make();
   for (int k = 0; k < s.layers; ++k) p.backward[s.layers + k] = 1;
   p.pipeline.micro_batches = s.micro_batches;
-  p.pipeline.stash_weights = s.stash;
   return p;
 }
 
@@ -124,21 +122,6 @@ TEST(Pipeline, RefusesStagesThatReadWhatComesLater) {
   const Evaluation e = evaluate(p, plan);
   ASSERT_FALSE(e.violations.empty());
   EXPECT_NE(e.violations[0].find("comes later"), std::string::npos);
-}
-
-TEST(Pipeline, WithoutAFlushTakesTheTimeOfTheBusiestDevice) {
-  const PlanProblem p = training_chain({.micro_batches = 4, .stash = true});
-  EXPECT_DOUBLE_EQ(evaluate(p, staged(p, 4, 4, 4, PipelineOrder::k1F1B)).value,
-                   4 * 5.0);
-}
-
-TEST(Pipeline, StashesWeightsOncePerStepInFlight) {
-  PlanProblem p = training_chain({.micro_batches = 1, .stash = true});
-  p.resident_bytes.assign(8, 0);
-  for (int k = 0; k < 4; ++k) p.resident_bytes[k] = 100;
-  const Evaluation e = evaluate(p, staged(p, 4, 4, 4, PipelineOrder::k1F1B));
-  // PipeDream: one version per micro-batch in flight.
-  for (int s = 0; s < 4; ++s) EXPECT_EQ(e.devices[s].weights, 100 * (4 - s));
 }
 
 // Micro-batches as ops of one graph, by hand: ops of micro-batch m are m times
@@ -265,13 +248,6 @@ TEST(Pipeline, PlansAForwardPass) {
   const PlanAnswer a = planned(p);
   EXPECT_LE(a.value, (8 + 3) * 6.0);
   EXPECT_GE(a.value, 8 * 5.0);
-}
-
-TEST(Pipeline, DoesNotStashWeightsForGPipe) {
-  const PlanProblem p = training_chain({.micro_batches = 4, .stash = true});
-  EXPECT_FALSE(evaluate(p, staged(p, 4, 4, 4, PipelineOrder::kGPipe))
-                   .violations.empty());
-  EXPECT_NE(planned(p).plan.order, PipelineOrder::kGPipe);
 }
 
 TEST(Pipeline, FindsTheOrderThatIsAskedFor) {

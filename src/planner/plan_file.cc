@@ -94,18 +94,19 @@ OrderedJson ops_json(const PlanProblem& p, const PlanAnswer& a) {
 }
 
 OrderedJson transfers_json(const PlanProblem& p, const PlanAnswer& a) {
-  return array_of(transfers_of(p, a.plan, a.evaluation), [&](const auto& t) {
-    OrderedJson one = {{"value", value_name(p, t.value)},
-                       {"from", device_name(p, t.from)},
-                       {"to", device_name(p, t.to)},
-                       {"bytes", t.bytes},
-                       {"time", t.time}};
-    if (p.model == PlanModel::kStep) {
-      one["start"] = t.start;
-      one["end"] = t.end;
-    }
-    return one;
-  });
+  return array_of(transfers_of(p, a.plan, a.evaluation.simulation),
+                  [&](const auto& t) {
+                    OrderedJson one = {{"value", value_name(p, t.value)},
+                                       {"from", device_name(p, t.from)},
+                                       {"to", device_name(p, t.to)},
+                                       {"bytes", t.bytes},
+                                       {"time", t.time}};
+                    if (p.model == PlanModel::kStep) {
+                      one["start"] = t.start;
+                      one["end"] = t.end;
+                    }
+                    return one;
+                  });
 }
 
 OrderedJson pipeline_json(const PlanProblem& p, const PlanAnswer& a) {
@@ -117,7 +118,6 @@ OrderedJson pipeline_json(const PlanProblem& p, const PlanAnswer& a) {
   };
   return {{"micro_batches", p.pipeline.micro_batches},
           {"schedule", order_name(a.plan.order)},
-          {"stash_weights", p.pipeline.stash_weights},
           {"bubble", bubble_of(a)},
           {"stages", array_of(a.evaluation.stages, stage)}};
 }
@@ -158,15 +158,8 @@ OrderedJson start_json(const PlanAnswer& a) {
 }  // namespace
 
 const char* status_name(PlanStatus status) {
-  switch (status) {
-    case PlanStatus::kPlanned:
-      return "planned";
-    case PlanStatus::kInfeasible:
-      return "infeasible";
-    case PlanStatus::kNothingFound:
-      return "nothing found";
-  }
-  return "";
+  constexpr const char* kNames[] = {"planned", "infeasible", "nothing found"};
+  return kNames[static_cast<size_t>(status)];
 }
 
 std::string lines_of(const OrderedJson& document) {
@@ -246,7 +239,7 @@ std::string printed(const std::string& name) {
 }
 
 // The devices of ops, and their stages if `stage` is given.
-std::vector<int32_t> read_devices(const PlanProblem& p, const Field& ops,
+std::vector<int32_t> read_devices(const PlanProblem& p, const Field& all,
                                   std::vector<OpStage>* stage) {
   std::vector<std::string> device_names, op_names;
   for (const DeviceCost& d : p.costs.devices) device_names.push_back(d.name);
@@ -254,8 +247,8 @@ std::vector<int32_t> read_devices(const PlanProblem& p, const Field& ops,
   const auto device = numbers_of(device_names), op = numbers_of(op_names);
   std::vector<int32_t> on(p.names.size(), -1);
   if (stage != nullptr) stage->assign(on.size(), {});
-  for (size_t k = 0; k < ops.size(); ++k) {
-    const Field f = ops[k], name = f["name"], where = f["device"];
+  for (const Field& f : all.items("ops")) {
+    const Field name = f["name"], where = f["device"];
     const auto i = op.find(name.text());
     if (i == op.end()) name.fail(fmt::format("an op of \"{}\"", p.name));
     const auto d = device.find(where.text());
@@ -273,8 +266,8 @@ std::vector<int32_t> read_devices(const PlanProblem& p, const Field& ops,
   }
   for (size_t i = 0; i < on.size(); ++i) {
     if (on[i] >= 0) continue;
-    ops.fail_with(fmt::format("\"{}\" is missing; expected all {} ops",
-                              p.names[i], on.size()));
+    all["ops"].fail_with(fmt::format("\"{}\" is missing; expected all {} ops",
+                                     p.names[i], on.size()));
   }
   return on;
 }
@@ -319,8 +312,9 @@ void check_orders(const PlanProblem& p, const PlacePlan& plan,
 
 std::vector<double> read_peaks(const PlanProblem& p, const Field& devices) {
   std::vector<double> peaks;
-  for (size_t d = 0; d < devices.size(); ++d) {
-    const Field f = devices[d], name = f["name"];
+  for (const Field& f : devices.items()) {
+    const Field name = f["name"];
+    const size_t d = peaks.size();
     if (d >= p.costs.devices.size() || name.text() != p.costs.devices[d].name) {
       name.fail(fmt::format("the devices of \"{}\", in order", p.name));
     }
@@ -354,22 +348,19 @@ PlanFile read_plan(const PlanProblem& p, const std::string& text,
   plan.value = number_or(all, "value", 0);
   plan.bound = number_or(all, "bound", 0);
   plan.gap = number_or(all, "gap", -1);
-  if (const auto ops = all.find("ops")) {
-    const bool pipeline = p.model == PlanModel::kPipeline;
+  if (all.find("ops")) {
+    const bool staged = p.model == PlanModel::kPipeline;
     plan.plan.device =
-        read_devices(p, *ops, pipeline ? &plan.plan.stage : nullptr);
-    if (pipeline) {
-      const Field schedule = all["pipeline"]["schedule"];
-      try {
-        plan.plan.order = order_of_name(schedule.text());
-      } catch (const errors::InvalidArgument&) {
-        schedule.fail("gpipe, 1f1b or interleaved");
-      }
+        read_devices(p, all, staged ? &plan.plan.stage : nullptr);
+    if (staged) {
+      const Field pipeline = all["pipeline"], schedule = pipeline["schedule"];
+      const auto stash = pipeline.find("stash_weights");  // of old files
+      if (stash && stash->flag()) stash->fail("false: steps do not overlap");
+      plan.plan.order =
+          schedule.parsed([&] { return order_of_name(schedule.text()); });
     }
-    const Field sequence = all["sequence"];
-    plan.plan.sequence.reserve(sequence.size());
-    for (size_t k = 0; k < sequence.size(); ++k) {
-      plan.plan.sequence.push_back(sequence[k].integer(0, p.num_ops() - 1));
+    for (const Field& op : all["sequence"].items()) {
+      plan.plan.sequence.push_back(op.integer(0, p.num_ops() - 1));
     }
   }
   if (const auto devices = all.find("devices")) {

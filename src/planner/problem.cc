@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/infinity.h"
 #include "berth/errors.h"
 #include "simulate/timing_tables.h"
 
@@ -32,7 +33,6 @@ void check_sizes(const PlanProblem& p) {
   expect_size(p, "groups", p.group.size(), n);
   expect_size(p, "resident bytes", p.resident_bytes.size(), n);
   expect_size(p, "backward flags", p.backward.size(), n);
-  if (!p.sites.empty()) expect_size(p, "sites", p.sites.size(), n);
   if (!p.ids.empty()) expect_size(p, "ids", p.ids.size(), n);
   expect_size(p, "op times", p.costs.times.size(), n * p.costs.classes.size());
   if (!p.once.empty()) expect_size(p, "once flags", p.once.size(), n);
@@ -152,6 +152,33 @@ std::vector<int32_t> order_of_ops(const PlanProblem& p) {
   std::vector<int32_t> order = topological_order(p.graph);
   std::erase_if(order, [&](int32_t i) { return !p.takes_time(i); });
   return order;
+}
+
+std::vector<double> speeds_of(const PlanProblem& p) {
+  const size_t classes = p.costs.classes.size();
+  std::vector<double> total(classes, 0);
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    if (!p.takes_time(i)) continue;
+    const OpTime* times = &p.costs.times[static_cast<size_t>(i) * classes];
+    double dearest = 0;
+    for (size_t c = 0; c < classes; ++c) {
+      if (std::isfinite(times[c].us)) dearest = std::max(dearest, times[c].us);
+    }
+    // An op without a kernel there runs on another device, and this one waits.
+    for (size_t c = 0; c < classes; ++c) {
+      total[c] += std::isfinite(times[c].us) ? times[c].us : 2 * dearest;
+    }
+  }
+  double least = kInfinity;
+  for (const DeviceCost& d : p.costs.devices) {
+    least = std::min(least, total[d.device_class]);
+  }
+  std::vector<double> speed;
+  for (const DeviceCost& d : p.costs.devices) {
+    const double us = total[d.device_class];
+    speed.push_back(us > 0 ? least / us : 1);
+  }
+  return speed;
 }
 
 void check_problem(const PlanProblem& p) {

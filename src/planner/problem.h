@@ -38,7 +38,6 @@ struct PlanProblem : StepModel {
   std::string time_unit = "us";  // "" for files that name none
 
   // Per op.
-  std::vector<std::string> sites;  // "model.cc:41"; empty: none known
   std::vector<int64_t> ids;        // of a file's ops; empty: it has none
   std::vector<DeviceSet> allowed;  // devices, except those without a kernel
   std::vector<int32_t> group;      // 0 to num_groups - 1
@@ -72,6 +71,10 @@ std::vector<int32_t> all_on(const PlanProblem& problem,
 // Returns all ops that take time, none before what it waits for; by number
 // where there is a choice.
 std::vector<int32_t> order_of_ops(const PlanProblem& problem);
+
+// Returns how fast each device is, by its total time for all ops: the fastest
+// has 1.
+std::vector<double> speeds_of(const PlanProblem& problem);
 
 // Checks that arrays fit together, that there are at most kMaxPlaceDevices
 // devices and that the graph has no cycle. Throws errors::InvalidArgument,

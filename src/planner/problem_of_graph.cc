@@ -180,7 +180,6 @@ class Maker {
   void describe_ops() {
     for (int32_t i = 0; i < graph_.size(); ++i) {
       p_.names.push_back(graph_[i].name);
-      p_.sites.push_back(site_text(site_of(graph_, i)));
       p_.backward.push_back(graph_[i].follows >= 0);
     }
     p_.resident_bytes.assign(size(), 0);

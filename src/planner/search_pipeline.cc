@@ -105,10 +105,6 @@ class PipelineLayers {
   void find_layers();
   void sum_times();
   void sum_values();
-  int32_t near(int32_t unit, int32_t device) const {
-    const DeviceSet& mask = units.allowed[unit];
-    return mask.has(device) || !mask ? device : mask.first();
-  }
 };
 
 void PipelineLayers::find_layers() {
@@ -241,7 +237,7 @@ PlacePlan PipelineLayers::plan_of(const LayerCut& cut) const {
     if (!moved) break;
   }
   std::vector<int32_t> device(stage.size(), -1);
-  for (const int32_t u : layer) device[u] = near(u, cut.on[stage[u]]);
+  for (const int32_t u : layer) device[u] = units.near(u, cut.on[stage[u]]);
   const bool one = cut.on.size() == 1;
   return plan_of(stage, device, one ? PipelineOrder::k1F1B : cut.order);
 }
@@ -251,14 +247,7 @@ PlacePlan PipelineLayers::plan_of(const std::vector<int32_t>& stage,
                                   PipelineOrder order) const {
   PlacePlan plan;
   plan.order = order;
-  for (int32_t u = 0; u < units.num_units; ++u) {
-    if (device[u] >= 0) continue;
-    for (const int32_t other : units.neighbours[u]) {
-      const int32_t d = device[other];
-      if (d >= 0 && units.allowed[u].has(d)) device[u] = d;
-    }
-    if (device[u] < 0) device[u] = near(u, device[layer[0]]);
-  }
+  units.place_rest(device, device[layer[0]]);
   for (int32_t i = 0; i < p.num_ops(); ++i) {
     const int32_t s = stage[units.unit[i]] < 0 ? 0 : stage[units.unit[i]];
     plan.device.push_back(device[units.unit[i]]);
@@ -283,13 +272,11 @@ class PipelineTimer {
     const int32_t stages = cut.on.size();
     free_.assign(routes_.num_resources(), 0);
     arrived_.assign(2 * stages * m_, 0);
-    busy_.assign(p_.costs.devices.size(), 0);
     times_.clear();
     for (int32_t part = 0; part < 2 * stages; ++part) {
       const int32_t s = std::min(part, 2 * stages - 1 - part);
       times_.push_back(
           l_.time(part >= stages, begin_of(cut, s), cut.ends[s], cut.on[s]));
-      busy_[cut.on[s]] += times_[part] * m_;
     }
     for (const PipelineTask& t : tasks_) run(cut, t);
     double most = 0;
@@ -297,9 +284,6 @@ class PipelineTimer {
       double& end = free_[cut.on[s]];
       end += l_.time(2, begin_of(cut, s), cut.ends[s], cut.on[s]);
       most = std::max(most, end);
-    }
-    if (p_.pipeline.stash_weights) {  // no bubbles: the busiest device counts
-      most = std::ranges::max(busy_) + 1e-3 * most;
     }
     return most * (1 + 1e3 * excess(cut, room));
   }
@@ -312,10 +296,8 @@ class PipelineTimer {
       const int32_t begin = begin_of(cut, static_cast<int32_t>(s));
       const int32_t end = cut.ends[s];
       const double flying = flying_.empty() ? m_ : flying_[s];
-      const double versions =
-          p_.pipeline.stash_weights ? 1 + std::ceil((flying - 1) / m_) : 1;
       bytes_[cut.on[s]] +=
-          versions * (l_.held[end] - l_.held[begin]) +
+          l_.held[end] - l_.held[begin] +
           flying * (l_.kept[end] - l_.kept[begin] +
                     (l_.training ? l_.crossing_bytes[0][begin] : 0));
     }
@@ -381,7 +363,7 @@ class PipelineTimer {
   PipelineOrder order_ = PipelineOrder::k1F1B;
   PipelineLanes lanes_;
   std::vector<PipelineTask> tasks_;
-  std::vector<double> free_, arrived_, times_, busy_, bytes_;
+  std::vector<double> free_, arrived_, times_, bytes_;
 };
 
 // Changes a cut of two stages or more.
@@ -429,7 +411,6 @@ class PipelineStream {
         const bool chunks = order == PipelineOrder::kInterleaved;
         const bool gpipe = order == PipelineOrder::kGPipe;
         if (k == 1 && (chunks || gpipe)) continue;
-        if (p_.pipeline.stash_weights && gpipe) continue;
         for (int32_t v = chunks ? 2 : 1; v <= (chunks ? kMostChunks : 1); ++v) {
           std::vector<int32_t> on(devices.begin(), devices.begin() + k);
           add_start(on, v, order);
@@ -670,7 +651,7 @@ class PipelineJudge {
     const PipelineSettings& steps = l_.p.pipeline;
     for (const auto order : {PipelineOrder::k1F1B, PipelineOrder::kGPipe}) {
       const bool gpipe = order == PipelineOrder::kGPipe;
-      if (gpipe && (steps.order || steps.stash_weights)) continue;
+      if (gpipe && steps.order) continue;
       add(l_.plan_of(stage_, device_, steps.order.value_or(order)), nullptr);
       moves_ += kMovesOfOne;
     }

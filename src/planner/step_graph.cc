@@ -5,6 +5,7 @@
 #include <ranges>
 
 #include "base/infinity.h"
+#include "simulate/timing_tables.h"
 
 namespace berth {
 
@@ -16,11 +17,12 @@ constexpr size_t kManyKinds = 8;
 }  // namespace
 
 StepGraph::StepGraph(const PlanProblem& p)
-    : group(p.group), num_groups(p.num_groups) {
+    : group(p.group),
+      num_groups(p.num_groups),
+      order(topological_order(p.graph)) {
   find_kinds(p);
   find_links(p);
   find_edges(p);
-  find_order();
 }
 
 void StepGraph::find_kinds(const PlanProblem& p) {
@@ -54,24 +56,14 @@ void StepGraph::find_kinds(const PlanProblem& p) {
 }
 
 void StepGraph::find_links(const PlanProblem& p) {
-  for (size_t a = 0; a < num_kinds(); ++a) {
-    for (size_t b = 0; b < num_kinds(); ++b) {
-      std::vector<Link> best;
-      for (DeviceSet from = kind_devices[a]; from; from.drop_first()) {
-        for (DeviceSet to = kind_devices[b]; to; to.drop_first()) {
-          const int32_t f = from.first(), t = to.first();
-          if (f == t) continue;
-          const LinkCost& l = p.costs.link(f, t);
-          const auto as_good = [&](const Link& other) {
-            return other.latency_us <= l.latency_us &&
-                   other.bytes_per_us >= l.bytes_per_us;
-          };
-          if (std::any_of(best.begin(), best.end(), as_good)) continue;
-          std::erase_if(best, [&](const Link& other) {
-            return l.latency_us <= other.latency_us &&
-                   l.bytes_per_us >= other.bytes_per_us;
-          });
-          best.push_back({l.latency_us, l.bytes_per_us});
+  for (const DeviceSet& senders : kind_devices) {
+    for (const DeviceSet& receivers : kind_devices) {
+      std::vector<FastLink> best;
+      for (DeviceSet from = senders; from; from.drop_first()) {
+        for (DeviceSet to = receivers; to; to.drop_first()) {
+          if (from.first() == to.first()) continue;
+          const LinkCost& l = p.costs.link(from.first(), to.first());
+          add_unless_beaten(best, {l.latency_us, 1 / l.bytes_per_us});
         }
       }
       links_.add(best);
@@ -81,9 +73,10 @@ void StepGraph::find_links(const PlanProblem& p) {
 
 double StepGraph::copy_us(size_t from, size_t to, int64_t bytes) const {
   double us = kInfinity;
-  for (const Link& l : links_[static_cast<int32_t>(from * num_kinds() + to)]) {
-    us = std::min(us,
-                  l.latency_us + static_cast<double>(bytes) / l.bytes_per_us);
+  for (const FastLink& l :
+       links_[static_cast<int32_t>(from * num_kinds() + to)]) {
+    us =
+        std::min(us, l.latency_us + static_cast<double>(bytes) * l.us_per_byte);
   }
   return std::max(us, 0.0);
 }
@@ -137,20 +130,6 @@ void StepGraph::find_edges(const PlanProblem& p) {
   }
   in = Rows<int32_t>(ins);
   out = Rows<int32_t>(outs);
-}
-
-void StepGraph::find_order() {
-  std::vector<int32_t> missing;
-  for (int32_t i = 0; i < num_ops(); ++i) {
-    missing.push_back(in[i].size());
-    if (missing.back() == 0) order.push_back(i);
-  }
-  for (size_t k = 0; k < order.size(); ++k) {
-    for (const int32_t e : out[order[k]]) {
-      const int32_t to = edges[e].to;
-      if (--missing[to] == 0) order.push_back(to);
-    }
-  }
 }
 
 std::vector<double> StepGraph::by_path(

@@ -13,7 +13,7 @@
 #include <functional>
 #include <vector>
 
-#include "planner/problem.h"
+#include "planner/packing.h"
 
 namespace berth {
 
@@ -66,14 +66,10 @@ struct StepGraph {
   void find_kinds(const PlanProblem& problem);
   void find_links(const PlanProblem& problem);
   void find_edges(const PlanProblem& problem);
-  void find_order();
   void add_edge(const Edge& e, bool back, const std::vector<double>& end,
                 std::vector<double>& ready) const;
 
-  struct Link {
-    double latency_us, bytes_per_us;
-  };
-  Rows<Link> links_;  // [from * kinds + to]: links that no other beats
+  Rows<FastLink> links_;  // [from * kinds + to]: links that no other beats
 };
 
 // Joined starts: when ops can start, by chains and by what shares their device.

@@ -42,6 +42,18 @@ bool StepUnits::keeps(const PlacePlan& plan) const {
   return true;
 }
 
+void StepUnits::place_rest(std::vector<int32_t>& device,
+                           int32_t otherwise) const {
+  for (int32_t u = 0; u < num_units; ++u) {
+    if (device[u] >= 0) continue;
+    for (const int32_t other : neighbours[u]) {
+      const int32_t d = device[other];
+      if (d >= 0 && allowed[u].has(d)) device[u] = d;
+    }
+    if (device[u] < 0) device[u] = near(u, otherwise);
+  }
+}
+
 // Aliases join the unit of what only they read, sources that of their only
 // reader, if that allows no more devices, so that nothing is lost. (With other
 // readers an alias may be better off on their device, where one copy serves

@@ -50,6 +50,15 @@ class StepUnits {
   // of each unit on one device that it allows.
   bool keeps(const PlacePlan& plan) const;
 
+  // The device, or the first one that the unit allows.
+  int32_t near(int32_t unit, int32_t device) const {
+    const DeviceSet& mask = allowed[unit];
+    return mask.has(device) || !mask ? device : mask.first();
+  }
+  // Gives units without a device (-1), those without ops, that of a neighbour,
+  // else the one near `otherwise`.
+  void place_rest(std::vector<int32_t>& device, int32_t otherwise) const;
+
  private:
   void join_nodes();
   void collect_units();

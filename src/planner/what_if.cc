@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <optional>
+#include <tuple>
 
 #include "berth/errors.h"
 #include "planner/plan_view.h"
@@ -17,11 +19,20 @@ namespace berth {
 
 namespace {
 
+constexpr size_t kMostCauses = 4;
+
 std::string trimmed(std::string_view text) {
   const size_t begin = text.find_first_not_of(' ');
   if (begin == std::string_view::npos) return "";
   return std::string(
       text.substr(begin, text.find_last_not_of(' ') - begin + 1));
+}
+
+// Splits off the first word.
+std::pair<std::string, std::string> first_word(const std::string& text) {
+  const std::string all = trimmed(text);
+  const size_t space = std::min(all.find(' '), all.size());
+  return {all.substr(0, space), trimmed(all.substr(space))};
 }
 
 class Question {
@@ -32,10 +43,8 @@ class Question {
   }
 
   Changed run() {
-    const std::string text = trimmed(text_);
-    const size_t space = text.find(' ');
-    const std::string verb = text.substr(0, space);
-    rest_ = space == std::string::npos ? "" : trimmed(text.substr(space));
+    std::string verb;
+    std::tie(verb, rest_) = first_word(text_);
     if (verb == "move") {
       move();
     } else if (verb == "link") {
@@ -88,10 +97,9 @@ class Question {
             trimmed(rest_.substr(at + word.size()))};
   }
 
-  template <class Fn>
-  auto quantity(Fn&& fn) const {
+  double quantity(const std::string& text, Quantity kind) const {
     try {
-      return fn();
+      return parse_quantity(text, kind);
     } catch (const errors::InvalidArgument& e) {
       fail(e.what());
     }
@@ -149,8 +157,8 @@ class Question {
   }
 
   // "A-B" or "A->B"; names may contain dashes.
-  void for_links(const std::string& ends,
-                 const std::function<void(LinkCost&)>& fn) {
+  template <class Fn>
+  void for_links(const std::string& ends, const Fn& fn) {
     for (size_t at = ends.find('-'); at != std::string::npos;
          at = ends.find('-', at + 1)) {
       const bool one_way = ends.compare(at, 2, "->") == 0;
@@ -168,48 +176,32 @@ class Question {
     if (!c_.problem.touch_us.empty()) {
       fail("the file has times of transfers, no links");
     }
-    const size_t equals = rest_.find('=');
-    if (equals == std::string::npos) {
-      const size_t space = rest_.find(' ');
-      if (space == std::string::npos) fail("has no \"=\"");
-      const double by = factor(trimmed(rest_.substr(space)));
-      for_links(trimmed(rest_.substr(0, space)), [&](LinkCost& l) {
-        l.latency_us *= by;
-        l.bytes_per_us /= by;
-      });
-      return;
-    }
     if (c_.problem.time_unit != "us") {
-      fail(
-          "the file says in no unit how long transfers take; say \"2x "
-          "faster\"");
+      fail("the file says in no unit how long transfers take");
     }
     std::optional<double> bandwidth, latency;
-    std::string words = trimmed(rest_.substr(equals + 1));
+    auto [ends, words] = cut("=");
     std::replace(words.begin(), words.end(), ',', ' ');
     while (!words.empty()) {
-      const size_t space = words.find(' ');
-      const std::string word = words.substr(0, space);
-      words = space == std::string::npos ? "" : trimmed(words.substr(space));
-      const bool is_rate = word.ends_with("/s");
-      (is_rate ? bandwidth : latency) = quantity([&] {
-        return parse_quantity(word,
-                              is_rate ? Quantity::kBandwidth : Quantity::kTime);
-      });
+      const auto [word, rest] = first_word(words);
+      words = rest;
+      if (word.ends_with("/s")) {
+        bandwidth = quantity(word, Quantity::kBandwidth);
+      } else {
+        latency = quantity(word, Quantity::kTime);
+      }
     }
     if (!bandwidth && !latency) fail("has nothing behind \"=\"");
     if (bandwidth && *bandwidth == 0) fail("a bandwidth of 0 brings nothing");
-    for_links(trimmed(rest_.substr(0, equals)), [&](LinkCost& l) {
+    for_links(ends, [&](LinkCost& l) {
       l.bytes_per_us = bandwidth.value_or(l.bytes_per_us);
       l.latency_us = latency.value_or(l.latency_us);
     });
   }
 
   void memory() {
-    const auto [name, text] = cut("=");
-    const std::string& size = text;  // for the lambda
-    const double bytes =
-        quantity([&] { return parse_quantity(size, Quantity::kBytes); });
+    const auto [name, size] = cut("=");
+    const double bytes = quantity(size, Quantity::kBytes);
     if (bytes < 1) fail("a limit of 0 means none");
     c_.problem.costs.devices[device(name)].memory_limit =
         limit_of(c_.problem, bytes);
@@ -217,16 +209,14 @@ class Question {
 
   // The device gets its own class.
   void speed() {
-    const size_t space = rest_.find(' ');
-    if (space == std::string::npos) fail("does not say how fast");
-    const int32_t d = device(rest_.substr(0, space));
-    const double by = factor(trimmed(rest_.substr(space)));
+    const auto [name, how] = first_word(rest_);
+    const int32_t d = device(name);
+    const double by = factor(how);
     CostTable& costs = c_.problem.costs;
     const size_t old = costs.classes.size();
     const size_t from = costs.devices[d].device_class;
     costs.classes.push_back(costs.classes[from]);
-    costs.classes.back().name +=
-        fmt::format(", {}", trimmed(rest_.substr(space)));
+    costs.classes.back().name += ", " + how;
     costs.devices[d].device_class = old;
     std::vector<OpTime> times;
     std::vector<int64_t> workspace;
@@ -253,6 +243,63 @@ class Question {
   std::string rest_;
 };
 
+// Why the value changed: transfers that come, go or take another time, devices
+// with more or less to do. The largest first.
+std::vector<std::string> causes_of(const PlanProblem& p, const PlanAnswer& a,
+                                   const Changed& c, const Evaluation& is) {
+  std::vector<std::pair<double, std::string>> causes;
+  const auto add = [&](double more, const std::string& what) {
+    if (more == 0) return;
+    causes.emplace_back(
+        -std::fabs(more),
+        fmt::format("{} {} {}", what, time_text(std::fabs(more), p.time_unit),
+                    more > 0 ? "more" : "less"));
+  };
+  const bool sized = p.touch_us.empty() && p.time_unit == "us";
+  const auto add_transfer = [&](const char* adverb, const PlannedTransfer& t) {
+    causes.emplace_back(
+        -t.time,
+        fmt::format(
+            "{}{} {} {} to {} ({})",
+            sized ? size_text(static_cast<double>(t.bytes)) + " of " : "value ",
+            value_name(p, t.value), adverb, sized ? "go" : "goes",
+            short_name(p, t.to), time_text(t.time, p.time_unit)));
+  };
+  std::map<std::pair<int32_t, int32_t>, PlannedTransfer> was;  // value, to
+  for (const PlannedTransfer& t :
+       transfers_of(p, a.plan, a.evaluation.simulation)) {
+    was[{t.value, t.to}] = t;
+  }
+  std::map<std::pair<int32_t, int32_t>, double> changed;  // from, to
+  for (const PlannedTransfer& t :
+       transfers_of(c.problem, c.plan, is.simulation)) {
+    const auto old = was.extract({t.value, t.to});
+    if (old.empty()) {
+      add_transfer("now", t);
+    } else {
+      changed[{t.from, t.to}] += t.time - old.mapped().time;
+    }
+  }
+  for (const auto& [key, t] : was) add_transfer("no longer", t);
+  for (const auto& [link, more] : changed) {
+    add(more,
+        fmt::format("transfers from {} to {} take", short_name(p, link.first),
+                    short_name(p, link.second)));
+  }
+  for (int32_t d = 0; d < std::ssize(is.devices); ++d) {
+    add(is.devices[d].busy - a.evaluation.devices[d].busy,
+        short_name(p, d) + " is busy for");
+  }
+  std::ranges::stable_sort(causes, {}, &std::pair<double, std::string>::first);
+  std::vector<std::string> texts;
+  // Negligible differences explain nothing.
+  const double least = 0.01 * std::fabs(is.value - a.value);
+  for (const auto& [size, text] : causes) {
+    if (texts.size() < kMostCauses && -size > least) texts.push_back(text);
+  }
+  return texts;
+}
+
 }  // namespace
 
 Changed change(const PlanProblem& p, const PlacePlan& plan,
@@ -270,7 +317,7 @@ WhatIf what_if(const PlanProblem& p, const PlanAnswer& a,
   w.after = is.value;
   w.violations = is.violations;
   if (std::isfinite(is.value)) {
-    w.causes = causes_of(p, a.plan, a.evaluation, c.problem, c.plan, is);
+    w.causes = causes_of(p, a, c, is);
   }
   if (!c.note.empty()) w.causes.push_back(c.note);
   w.again = plan_placement(c.problem, options);

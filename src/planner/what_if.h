@@ -3,7 +3,7 @@
 // Questions:
 //   move OP to DEVICE          an op, and what it must be with; OP/ or OP*:
 //                              all ops with this prefix
-//   link A-B = 64GB/s [5us]    both directions; A->B: one; also "2x faster"
+//   link A-B = 64GB/s [5us]    both directions; A->B: one
 //   memory DEVICE = 8GiB
 //   device DEVICE 2x faster    or slower: all its ops
 //   remove DEVICE
@@ -44,15 +44,6 @@ Changed change(const PlanProblem& problem, const PlacePlan& plan,
 // Answers questions about an answer with a plan. `options`: for planning anew.
 WhatIf what_if(const PlanProblem& problem, const PlanAnswer& answer,
                const std::string& question, const PlannerOptions& options);
-
-// Returns why one plan of a problem takes longer or shorter than another (with
-// the same ops and devices): sentences, the largest first.
-std::vector<std::string> causes_of(const PlanProblem& before,
-                                   const PlacePlan& plan_before,
-                                   const Evaluation& was,
-                                   const PlanProblem& after,
-                                   const PlacePlan& plan_after,
-                                   const Evaluation& is);
 
 }  // namespace berth
 

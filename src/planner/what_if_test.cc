@@ -55,7 +55,7 @@ TEST(WhatIf, MovingAnOpSaysWhatItCostsAndWhy) {
   EXPECT_EQ(w.before, 46);
   EXPECT_EQ(w.after, 66);
   EXPECT_TRUE(has(w, "1000 B of net/c now go to GPU:1 (6 us)"));
-  EXPECT_TRUE(has(w, "GPU:0 computes 20 us more"));
+  EXPECT_TRUE(has(w, "GPU:0 is busy for 20 us more"));
   EXPECT_TRUE(w.violations.empty());
   // With c on GPU:0, d is best there: 46 if b moves away, 60 if it does not.
   EXPECT_EQ(w.again.value, 46);
@@ -87,12 +87,10 @@ TEST(WhatIf, LinksGetOtherTimesBothWaysOrOne) {
   EXPECT_EQ(link("link GPU:0->GPU:1 = 2GB/s, 7us", 0, 1).latency_us, 7);
   EXPECT_EQ(link("link GPU:0->GPU:1 = 2GB/s", 1, 0).bytes_per_us, 1000);
   EXPECT_EQ(link("link GPU:0 -> GPU:1 = 1ms", 0, 1).latency_us, 1000);
-  EXPECT_EQ(link("link GPU:0-GPU:1 2x faster", 0, 1).latency_us, 2.5);
   // a is on GPU:1 at 116, and after it b at 222: d ends at 232.
   const WhatIf w = ask(p, a, "link GPU:0-GPU:1 = 105us");
   EXPECT_EQ(w.after, 232);
-  EXPECT_TRUE(has(w, "transfers from GPU:0 to GPU:1 take 200 us more in all"));
-  EXPECT_TRUE(has(w, "the critical path has 212 us of transfers, it had 6 us"));
+  EXPECT_TRUE(has(w, "transfers from GPU:0 to GPU:1 take 200 us more"));
   EXPECT_EQ(w.again.value, 60);
 }
 
@@ -137,7 +135,7 @@ TEST(WhatIf, RefusesWhatIsNoQuestion) {
                         "link GPU:0-GPU:1 =",
                         "link GPU:0-GPU:1 = fast",
                         "link GPU:0-GPU:1 = 0GB/s",
-                        "link GPU:0-GPU:1 0x faster",
+                        "link GPU:0-GPU:1 2x faster",
                         "memory GPU:0",
                         "memory GPU:0 = lots",
                         "memory GPU:0 = 0B",
@@ -152,24 +150,6 @@ TEST(WhatIf, RefusesWhatIsNoQuestion) {
   }
 }
 
-TEST(PlanView, TheCriticalPathIsAChainWithoutGaps) {
-  for (const CopyRule rule : {CopyRule::kOverlap, CopyRule::kReceiving,
-                              CopyRule::kBoth, CopyRule::kFree}) {
-    const PlanProblem p = diamond(rule);
-    for (int32_t mask = 0; mask < 16; ++mask) {
-      const PlanAnswer a =
-          answer_of(p, {mask & 1, mask >> 1 & 1, mask >> 2 & 1, mask >> 3 & 1});
-      const auto path = critical_path(p, a.plan, a.evaluation);
-      ASSERT_FALSE(path.empty());
-      EXPECT_EQ(path.front().start, 0);
-      EXPECT_EQ(path.back().end, a.value);
-      for (size_t k = 1; k < path.size(); ++k) {
-        EXPECT_EQ(path[k].start, path[k - 1].end) << mask;
-      }
-    }
-  }
-}
-
 TEST(PlanView, TransfersOfLoadsAreThoseThatArePaidFor) {
   testing::ProblemMaker m(PlanModel::kLoad);
   const int acc = m.device_class("ACC");
@@ -180,11 +160,12 @@ TEST(PlanView, TransfersOfLoadsAreThoseThatArePaidFor) {
   m.op("c", {1}, {a}, 0, 0.5);
   const PlanProblem p = m.make();
   const PlacePlan plan = {{0, 1, 1}, {0, 1, 2}};
-  const auto all = transfers_of(p, plan, evaluate(p, plan));
+  const auto all = transfers_of(p, plan, {});
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].value, 0);
   EXPECT_EQ(all[0].to, 1);
   EXPECT_EQ(all[0].time, 2);
+  EXPECT_EQ(all[0].payers, (std::vector<int32_t>{0, 1}));
   EXPECT_EQ(value_name(p, 0), "a");
 }
 

@@ -2,26 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "base/infinity.h"
 #include "simulate/copy_route.h"
 
 namespace berth {
 
-namespace {
-
-using Kind = SimulatedGraph::Kind;
-
-}  // namespace
-
 BusLoop::BusLoop(const SimulatedGraph& graph, const CostTable& costs)
     : graph_(graph), costs_(costs) {
-  const bool on_bus =
-      std::any_of(costs.devices.begin(), costs.devices.end(),
-                  [](const DeviceCost& d) { return d.bus >= 0; });
   needed_ =
-      on_bus && std::any_of(costs.bus_bytes.begin(), costs.bus_bytes.end(),
-                            [](double bytes) { return bytes > 0; });
+      std::ranges::any_of(costs.devices,
+                          [](const DeviceCost& d) { return d.bus >= 0; }) &&
+      std::ranges::any_of(costs.bus_bytes, [](double b) { return b > 0; });
   if (!needed_) return;
   routes_ = CopyRoutes(costs);
   copy_of_.assign(graph.producer.size() * costs.devices.size(), -1);
@@ -79,7 +71,7 @@ void BusLoop::add_event(const PlacePlan& plan, const StepTimer::Event& e,
   const int32_t from = plan.device[producer];
   const auto devices = static_cast<int32_t>(costs_.devices.size());
   item.us = costs_.link(from, e.to).time_us(costs_.bytes.item(e.number));
-  if (!(item.us >= 0)) item.us = std::numeric_limits<double>::infinity();
+  if (!(item.us >= 0)) item.us = kInfinity;
   items_.push_back(item);
   wait_for(item_of_[producer]);
   for (const int32_t n : routes_.between(from, e.to)) occupy(n);
@@ -154,11 +146,11 @@ void BusLoop::loop() {
   if (then_.size() < items_.size()) then_.resize(items_.size());
   now_ = 0;
   for (size_t k = 0; k < items_.size(); ++k) {
-    end_[k] = std::numeric_limits<double>::infinity();
+    end_[k] = kInfinity;
     if (items_[k].missing == 0) start(static_cast<int32_t>(k));
   }
   while (!running_.empty()) {
-    double next = std::numeric_limits<double>::infinity();
+    double next = kInfinity;
     for (const Running& r : running_) next = std::min(next, r.end);
     if (std::isinf(next)) return;  // nothing more will end
     now_ = next;

@@ -27,67 +27,32 @@ std::string describe(const SimulatedGraph& graph,
   return fmt::format("{} \"{}\"", n.op->name(), n.name);
 }
 
-// The positions of ops in a sequence.
-class Sequence {
- public:
-  Sequence(const SimulatedGraph& graph, const PlacePlan& plan,
-           std::span<const std::string> names)
-      : graph_(graph), plan_(plan), names_(names) {}
-
-  void check(std::span<const int32_t> order) {
-    find_positions();
-    // An alias has the position of the last op that it waits for.
-    for (const int32_t i : order) {
-      int32_t last = -1;
-      for_each_before(graph_, i,
-                      [&](int32_t b) { last = std::max(last, position_[b]); });
-      if (graph_.kind[i] != Kind::kOp) {
-        position_[i] = last;
-      } else if (last > position_[i]) {
-        fail(
-            fmt::format("{} stands in front of {}, which it needs; expected "
-                        "a sequence in which inputs come first",
-                        name(i), name(plan_.sequence[last])));
-      }
+// Returns the positions of ops in the plan's sequence; -1: takes no time.
+std::vector<int32_t> positions_of(const SimulatedGraph& graph,
+                                  const PlacePlan& plan,
+                                  std::span<const std::string> names) {
+  const int32_t n = graph.num_nodes();
+  std::vector<int32_t> position(graph.kind.size(), -1);
+  const auto check = [&](bool good, int32_t node, const char* what) {
+    if (!good) fail(describe(graph, names, node) + what);
+  };
+  for (size_t k = 0; k < plan.sequence.size(); ++k) {
+    const int32_t i = plan.sequence[k];
+    if (i < 0 || i >= n) {
+      fail(fmt::format("the sequence has node {}; expected 0 to {}", i, n - 1));
     }
+    check(graph.kind[i] == Kind::kOp, i,
+          " stands in the sequence, and takes no time; expected ops that take "
+          "time");
+    check(position[i] < 0, i, " stands twice in the sequence; expected once");
+    position[i] = static_cast<int32_t>(k);
   }
-
- private:
-  std::string name(int32_t node) const {
-    return describe(graph_, names_, node);
+  for (int32_t i = 0; i < n; ++i) {
+    check(graph.kind[i] != Kind::kOp || position[i] >= 0, i,
+          " is missing in the sequence; expected every op once");
   }
-
-  void find_positions() {
-    const int32_t n = graph_.num_nodes();
-    position_.assign(static_cast<size_t>(n), -1);
-    for (size_t k = 0; k < plan_.sequence.size(); ++k) {
-      const int32_t i = plan_.sequence[k];
-      if (i < 0 || i >= n) {
-        fail(fmt::format("the sequence has node {}; expected 0 to {}", i,
-                         n - 1));
-      }
-      if (graph_.kind[i] != Kind::kOp) {
-        fail(name(i) +
-             " stands in the sequence, and takes no time; expected ops that "
-             "take time");
-      }
-      if (position_[i] >= 0) {
-        fail(name(i) + " stands twice in the sequence; expected once");
-      }
-      position_[i] = static_cast<int32_t>(k);
-    }
-    for (int32_t i = 0; i < n; ++i) {
-      if (graph_.kind[i] == Kind::kOp && position_[i] < 0) {
-        fail(name(i) + " is missing in the sequence; expected every op once");
-      }
-    }
-  }
-
-  const SimulatedGraph& graph_;
-  const PlacePlan& plan_;
-  std::span<const std::string> names_;
-  std::vector<int32_t> position_;  // per node
-};
+  return position;
+}
 
 bool has_all_links(const Machine& m) {
   const size_t ends = m.host.empty() ? m.devices.size() : m.num_hosts;
@@ -125,9 +90,8 @@ void check_costs(const SimulatedGraph& graph, const CostTable& costs) {
   }
 }
 
-void check_sequence(const SimulatedGraph& graph, size_t num_devices,
-                    const PlacePlan& plan, std::span<const int32_t> order,
-                    std::span<const std::string> names) {
+void check_devices(const SimulatedGraph& graph, size_t num_devices,
+                   const PlacePlan& plan, std::span<const std::string> names) {
   const auto n = static_cast<size_t>(graph.num_nodes());
   if (plan.device.size() != n) {
     fail(
@@ -141,7 +105,28 @@ void check_sequence(const SimulatedGraph& graph, size_t num_devices,
     fail(fmt::format("{} is on device {}; expected 0 to {}",
                      describe(graph, names, i), d, num_devices - 1));
   }
-  Sequence(graph, plan, names).check(order);
+}
+
+void check_sequence(const SimulatedGraph& graph, size_t num_devices,
+                    const PlacePlan& plan, std::span<const int32_t> order,
+                    std::span<const std::string> names) {
+  check_devices(graph, num_devices, plan, names);
+  std::vector<int32_t> position = positions_of(graph, plan, names);
+  for (const int32_t i : order) {
+    int32_t last = -1;
+    for_each_before(graph, i,
+                    [&](int32_t b) { last = std::max(last, position[b]); });
+    if (graph.kind[i] != Kind::kOp) {
+      // An alias has the position of the last op that it waits for.
+      position[i] = last;
+    } else if (last > position[i]) {
+      fail(
+          fmt::format("{} stands in front of {}, which it needs; expected a "
+                      "sequence in which inputs come first",
+                      describe(graph, names, i),
+                      describe(graph, names, plan.sequence[last])));
+    }
+  }
 }
 
 void check_kernels(const SimulatedGraph& graph, const CostTable& costs,

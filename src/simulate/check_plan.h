@@ -14,10 +14,13 @@ namespace berth {
 // in numbers of classes.
 void check_costs(const SimulatedGraph& graph, const CostTable& costs);
 
-// Throws errors::InvalidArgument unless the plan has a device for every node,
-// and every op that takes time once in its sequence, after what it waits for.
-// `order`: topological. Messages name ops by `names`, or if these are empty by
-// the graph's.
+// Throws errors::InvalidArgument unless the plan has a device for every node.
+// Messages name ops by `names`, or if these are empty by the graph's.
+void check_devices(const SimulatedGraph& graph, size_t num_devices,
+                   const PlacePlan& plan, std::span<const std::string> names);
+
+// As above, and unless every op that takes time is once in the plan's sequence,
+// after what it waits for. `order`: topological.
 void check_sequence(const SimulatedGraph& graph, size_t num_devices,
                     const PlacePlan& plan, std::span<const int32_t> order,
                     std::span<const std::string> names = {});

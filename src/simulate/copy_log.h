@@ -8,7 +8,6 @@
 #define BERTH_SIMULATE_COPY_LOG_H_
 
 #include <algorithm>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -26,12 +25,8 @@ class CopyLog {
   CopyLog(const TimingTables& tables, bool aliases)
       : t_(tables),
         num_aliases_(aliases ? tables.graph.kind.size() : 0),
-        done_(num_aliases_) {
-    if (t_.num_values * t_.num_devices > PairSlots::kMostInTable) {
-      pairs_.emplace(reads_of(t_.graph));
-    } else {
-      done_.resize(num_aliases_ + t_.num_values * t_.num_devices);
-    }
+        pairs_(t_.graph, t_.num_devices),
+        done_(num_aliases_ + pairs_.size()) {
     trial_.resize(max_copies(t_.graph, t_.costs) + t_.timeless.size());
     kept_.resize(trial_.size());
     before_.resize(trial_.size());
@@ -40,7 +35,7 @@ class CopyLog {
   // Begins a trial with the first `shared` events of the kept plan.
   void begin_trial(int32_t shared) {
     shared_ = num_events_ = shared;
-    if (pairs_ && pairs_->is_full()) number_anew();
+    if (pairs_.is_full()) number_anew();
     if (++trial_number_ != 0) return;
     for (Done& d : done_) d.trial = 0;  // all numbers are used up
     trial_number_ = 1;
@@ -93,11 +88,7 @@ class CopyLog {
 
   // Aliases come first, then pairs of value and destination.
   size_t slot(int32_t value, int32_t to) {
-    if (!pairs_) {
-      return num_aliases_ + static_cast<size_t>(value) * t_.num_devices +
-             static_cast<size_t>(to);
-    }
-    const size_t at = num_aliases_ + pairs_->slot(value, to);
+    const size_t at = num_aliases_ + pairs_.slot(value, to);
     if (at == done_.size()) done_.emplace_back();
     return at;
   }
@@ -112,7 +103,7 @@ class CopyLog {
 
   // Forgets the pairs that the kept plan does not have.
   void number_anew() {
-    pairs_->clear();
+    pairs_.clear();
     done_.resize(num_aliases_);
     for (int32_t e = 0; e < num_kept_; ++e) {
       if (kept_[e].to >= 0) {
@@ -123,9 +114,9 @@ class CopyLog {
 
   const TimingTables& t_;
   const size_t num_aliases_;
-  std::optional<PairSlots> pairs_;  // copies have slots as they come up
-  std::vector<Done> done_;          // per slot
-  std::vector<Done> before_;        // per event of the trial: what it replaced
+  PairSlots pairs_;
+  std::vector<Done> done_;    // per slot
+  std::vector<Done> before_;  // per event of the trial: what it replaced
   std::vector<Event> kept_, trial_;
   int32_t num_kept_ = 0, num_events_ = 0, shared_ = 0;
   uint32_t trial_number_ = 0;

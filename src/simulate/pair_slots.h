@@ -1,16 +1,17 @@
-// PairSlots: numbers for pairs of a value and a device, as they come up.
+// PairSlots: numbers for pairs of a value and a device.
 //
-// A table of all pairs is quicker, but of 100,000 values and 1,000 devices it
-// has gigabytes. One thread at a time.
+// As in a table of all pairs; but of 100,000 values and 1,000 devices that has
+// gigabytes, so many pairs are numbered as they come up. One thread at a time.
 
 #ifndef BERTH_SIMULATE_PAIR_SLOTS_H_
 #define BERTH_SIMULATE_PAIR_SLOTS_H_
 
 #include <algorithm>
 #include <bit>
-#include <cstddef>
 #include <cstdint>
 #include <vector>
+
+#include "simulate/simulate.h"
 
 namespace berth {
 
@@ -19,13 +20,21 @@ class PairSlots {
   // So many pairs may have a table.
   static constexpr size_t kMostInTable = size_t{1} << 23;
 
-  // For up to `most` pairs beside those that were numbered before is_full().
-  explicit PairSlots(size_t most) : most_(std::max<size_t>(most, 16)) {
+  PairSlots(const SimulatedGraph& graph, size_t num_devices)
+      : num_devices_(num_devices),
+        most_(std::max<size_t>(graph.reads.num_items(), 16)),
+        count_(graph.producer.size() * num_devices) {
+    if (count_ <= kMostInTable) return;
+    count_ = 0;
     entries_.resize(std::bit_ceil(4 * most_));
   }
 
+  // Slots so far: in a table, of all pairs.
+  size_t size() const { return count_; }
+
   // Returns the number of a pair: those of other pairs are others.
-  int32_t slot(int32_t value, int32_t device) {
+  size_t slot(int32_t value, int32_t device) {
+    if (entries_.empty()) return value * num_devices_ + device;
     const uint64_t key =
         static_cast<uint64_t>(value + 1) << 32 | static_cast<uint32_t>(device);
     const size_t mask = entries_.size() - 1;
@@ -40,9 +49,8 @@ class PairSlots {
     return entries_[at].slot;
   }
 
-  int32_t count() const { return count_; }
-  // Whether clear() is due before `most` more are asked for.
-  bool is_full() const { return static_cast<size_t>(count_) > 2 * most_; }
+  // Whether clear() is due before the next plan.
+  bool is_full() const { return !entries_.empty() && count_ > 2 * most_; }
   void clear() {
     std::fill(entries_.begin(), entries_.end(), Entry{});
     count_ = 0;
@@ -51,11 +59,11 @@ class PairSlots {
  private:
   struct Entry {
     uint64_t key = 0;  // 0: none
-    int32_t slot = 0;
+    size_t slot = 0;
   };
-  std::vector<Entry> entries_;
-  size_t most_;
-  int32_t count_ = 0;
+  size_t num_devices_, most_;  // `most_`: copies in a plan
+  size_t count_;
+  std::vector<Entry> entries_;  // empty: a table
 };
 
 }  // namespace berth

@@ -1,8 +1,9 @@
 #include "simulate/peak_bytes.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
+
+#include "base/infinity.h"
 
 namespace berth {
 
@@ -10,22 +11,12 @@ namespace {
 
 using Kind = SimulatedGraph::Kind;
 
-constexpr double kForEver = std::numeric_limits<double>::infinity();
-
 int64_t whole(double bytes) {
   constexpr double kMost = 9e18;
   return static_cast<int64_t>(std::clamp(bytes, 0.0, kMost));
 }
 
 }  // namespace
-
-size_t reads_of(const SimulatedGraph& graph) {
-  size_t reads = 0;
-  for (int32_t i = 0; i < graph.num_nodes(); ++i) {
-    reads += graph.reads[i].size();
-  }
-  return reads;
-}
 
 size_t max_copies(const SimulatedGraph& graph, const Machine& machine) {
   const size_t others = std::max<size_t>(machine.devices.size(), 1) - 1;
@@ -43,29 +34,19 @@ PeakBytes::PeakBytes(const SimulatedGraph& graph, const CostTable& costs,
       order_(order),
       buffers_(graph.producer.size() + max_copies(graph, costs)),
       buffer_of_(graph.producer.size(), -1),
+      pairs_(graph, costs.devices.size()),
       seen_(costs.devices.size()),
       live_(costs.devices.size()),
       peak_(costs.devices.size()),
       result_(costs.devices.size()) {
+  copy_at_.assign(pairs_.size(), -1);
   changes_.reserve(2 * (buffers_.size() + graph.kind.size()));
   sorted_.reserve(changes_.capacity());
   slice_at_.reserve(changes_.capacity());
-  const size_t all = graph.producer.size() * costs.devices.size();
-  if (all <= PairSlots::kMostInTable) {
-    copy_at_.assign(all, -1);
-  } else {
-    const size_t reads = reads_of(graph);
-    pairs_.emplace(reads);
-    copy_at_.reserve(reads);
-  }
 }
 
 int32_t& PeakBytes::copy_at(int32_t value, int32_t device) {
-  if (!pairs_) {
-    return copy_at_[static_cast<size_t>(value) * costs_.devices.size() +
-                    static_cast<size_t>(device)];
-  }
-  const auto slot = static_cast<size_t>(pairs_->slot(value, device));
+  const size_t slot = pairs_.slot(value, device);
   if (slot == copy_at_.size()) copy_at_.push_back(-1);
   return copy_at_[slot];
 }
@@ -93,7 +74,7 @@ std::span<const int64_t> PeakBytes::compute(
       if (graph_.alias_of[i] >= 0) {
         buffer_of_[v] = buffer_at(plan, graph_.alias_of[i], on);
       }
-      if (graph_.lives_on[v]) use(buffer_of_[v], kForEver);
+      if (graph_.lives_on[v]) use(buffer_of_[v], kInfinity);
     }
   }
   for (const StepTimer::Event& e : events) {
@@ -113,8 +94,8 @@ std::span<const int64_t> PeakBytes::compute(
 }
 
 void PeakBytes::reset() {
-  if (pairs_) {
-    pairs_->clear();
+  if (pairs_.is_full()) {
+    pairs_.clear();
     copy_at_.clear();
   }
   changes_.clear();
@@ -169,7 +150,7 @@ void PeakBytes::use(int32_t buffer, double until) {
 void PeakBytes::add(const Buffer& b) {
   if (b.bytes <= 0 || !(b.end > b.start)) return;
   changes_.push_back({b.start, b.bytes, b.device});
-  if (b.end < kForEver) changes_.push_back({b.end, -b.bytes, b.device});
+  if (b.end < kInfinity) changes_.push_back({b.end, -b.bytes, b.device});
 }
 
 // At any instant, buffers that end free before those that begin allocate.
@@ -183,7 +164,7 @@ void PeakBytes::sort() {
   const auto slice = [&](const Change& c) {
     return std::min(static_cast<size_t>(c.us * per_us), slices - 1);
   };
-  const bool spread = latest > 0 && latest < kForEver && per_us < kForEver;
+  const bool spread = latest > 0 && latest < kInfinity && per_us < kInfinity;
   slice_at_.assign(slices, 0);
   for (const Change& c : changes_) ++slice_at_[spread ? slice(c) : 0];
   std::inclusive_scan(slice_at_.begin(), slice_at_.end(), slice_at_.begin());

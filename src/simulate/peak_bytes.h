@@ -9,7 +9,6 @@
 #define BERTH_SIMULATE_PEAK_BYTES_H_
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,8 +18,6 @@
 
 namespace berth {
 
-// Returns how many values nodes read, all together.
-size_t reads_of(const SimulatedGraph& graph);
 // Returns the maximum number of copies in any plan.
 size_t max_copies(const SimulatedGraph& graph, const Machine& machine);
 
@@ -63,9 +60,8 @@ class PeakBytes {
   std::span<const int32_t> order_;
   std::vector<Buffer> buffers_;     // values at home, by index; then copies
   std::vector<int32_t> buffer_of_;  // per value, at home; -1: held throughout
-  std::vector<int32_t> copy_at_;    // per pair: buffer
-  // [value * devices + device], or numbered as they come up, in one plan.
-  std::optional<PairSlots> pairs_;
+  std::vector<int32_t> copy_at_;    // per pair: buffer; -1: none
+  PairSlots pairs_;
   std::vector<uint8_t> seen_;  // per device
   std::vector<Change> changes_, sorted_;
   std::vector<size_t> slice_at_;

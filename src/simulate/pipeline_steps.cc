@@ -13,7 +13,7 @@ namespace {
 
 using Role = MicroBatchRole;
 
-// Nodes of unrolled steps: more would need too much time and memory.
+// Nodes of an unrolled step: more would need too much time and memory.
 constexpr int64_t kMostCopies = 8'000'000;
 
 }  // namespace
@@ -116,17 +116,13 @@ class ShapeMaker {
 
   std::string order_tasks() {
     const int32_t m = p_.pipeline.micro_batches, n = p_.num_ops();
-    // Twice the time in which a pipeline fills.
-    if (p_.pipeline.stash_weights) {
-      s_.steps = 2 * ((num_parts() + m - 1) / m + 1);
-    }
-    if (static_cast<int64_t>(n) * m * s_.steps > kMostCopies) {
+    if (static_cast<int64_t>(n) * m > kMostCopies) {
       throw errors::InvalidArgument(fmt::format(
-          "plan \"{}\": {} ops in {} micro-batches of {} step{}; expected at "
-          "most {} together",
-          p_.name, n, m, s_.steps, s_.steps == 1 ? "" : "s", kMostCopies));
+          "plan \"{}\": {} ops in {} micro-batches; expected at most {} "
+          "together",
+          p_.name, n, m, kMostCopies));
     }
-    s_.tasks = task_order(s_.lanes, m * s_.steps, plan_.order);
+    s_.tasks = task_order(s_.lanes, m, plan_.order);
     if (!s_.tasks.empty() || std::ranges::count(s_.lanes.any, 1) == 0) {
       return "";
     }
@@ -164,9 +160,7 @@ class Unroller {
 
  private:
   int32_t copies(int32_t i) const {
-    return s_.role[i] == Role::kShared ? 1
-           : s_.role[i] == Role::kStep ? s_.steps
-                                       : s_.steps * micro_batches_;
+    return s_.role[i] == Role::kEach ? micro_batches_ : 1;
   }
 
   void number_copies() {
@@ -181,9 +175,8 @@ class Unroller {
 
   // The copy of `before` that copy c of a node reads or waits for.
   int32_t copy_for(int32_t node, int32_t c, int32_t before) const {
-    if (s_.role[before] == Role::kShared) return 0;
-    if (s_.role[before] == s_.role[node]) return c;
-    return (c + 1) * micro_batches_ - 1;  // after a step
+    if (s_.role[before] != Role::kEach) return 0;
+    return s_.role[node] == Role::kEach ? c : micro_batches_ - 1;
   }
   int32_t value_of(int32_t v, int32_t copy) const {
     const int32_t i = g_.producer[v];
@@ -202,11 +195,11 @@ class Unroller {
     for (const int32_t v : g_.reads[i]) {
       const int32_t b = g_.producer[v];
       row_.push_back(value_of(v, copy_for(i, c, b)));
-      wait_for_others(i, c, b);
+      wait_for_others(i, b);
     }
     for (const int32_t b : g_.controls[i]) {
       controls_.push_back(out_.first[b] + copy_for(i, c, b));
-      wait_for_others(i, c, b);
+      wait_for_others(i, b);
     }
     std::ranges::sort(row_);
     sort_unique(controls_);
@@ -229,10 +222,10 @@ class Unroller {
   }
 
   // After a step: the micro-batches before the last one.
-  void wait_for_others(int32_t i, int32_t c, int32_t b) {
+  void wait_for_others(int32_t i, int32_t b) {
     if (s_.role[i] != Role::kStep || s_.role[b] != Role::kEach) return;
     for (int32_t m = 0; m + 1 < micro_batches_; ++m) {
-      controls_.push_back(out_.first[b] + c * micro_batches_ + m);
+      controls_.push_back(out_.first[b] + m);
     }
   }
 
@@ -255,29 +248,18 @@ class Unroller {
 
   void add_sequence() {
     std::vector<int32_t>& sequence = out_.plan.sequence;
-    const int32_t parts = 2 * s_.num_stages;
-    int64_t per_step = 0;
-    for (int32_t p = 0; p < parts; ++p) per_step += s_.lanes.any[p];
-    per_step *= micro_batches_;
-    std::vector<int64_t> left(s_.steps, per_step);
-    for (const int32_t i : plan_.sequence) {
-      if (s_.role[i] == Role::kShared) sequence.push_back(out_.first[i]);
-    }
-    const auto end_step = [&](int32_t step) {
+    const auto add_all = [&](Role role) {
       for (const int32_t i : plan_.sequence) {
-        if (s_.role[i] == Role::kStep) sequence.push_back(out_.first[i] + step);
+        if (s_.role[i] == role) sequence.push_back(out_.first[i]);
       }
     };
+    add_all(Role::kShared);
     for (const PipelineTask& t : s_.tasks) {
       for (const int32_t i : s_.ops[t.part]) {
         sequence.push_back(out_.first[i] + t.micro_batch);
       }
-      const int32_t step = t.micro_batch / micro_batches_;
-      if (--left[step] == 0) end_step(step);
     }
-    if (per_step == 0) {
-      for (int32_t r = 0; r < s_.steps; ++r) end_step(r);
-    }
+    add_all(Role::kStep);
   }
 
   const StepModel& p_;

@@ -13,14 +13,10 @@
 //  in
 //    the plan's sequence. No op reads what comes later on this way.
 //  - What a step has once (StepModel::once) and depends on a micro-batch
-//    comes after the tasks of its step, and so does all that depends on it. It
+//    comes after the tasks, and so does all that depends on it. It
 //    reads the values of the last micro-batch and waits for those of all. If
 //    there are several micro-batches, the producer's device also holds the sum
 //    of such values, and of results of backward ops, throughout.
-//  - Stashed weights: steps follow each other without a wait. The value is the
-//    time per step in the second half of a run of many, and at least the time
-//    that any device, copy engine or group of links is busy per step. A device
-//    holds its weights once per step that its micro-batches in flight are of.
 
 #ifndef BERTH_SIMULATE_PIPELINE_STEPS_H_
 #define BERTH_SIMULATE_PIPELINE_STEPS_H_
@@ -44,12 +40,12 @@ std::vector<MicroBatchRole> roles_of(const StepModel& step);
 
 // A plan divided into tasks.
 struct PipelineShape {
-  int32_t num_stages = 1, steps = 1;
+  int32_t num_stages = 1;
   std::vector<MicroBatchRole> role;  // per node
   std::vector<int32_t> part;         // per node of kEach
   Rows<int32_t> ops;                 // per part: in the plan's sequence
   PipelineLanes lanes;
-  std::vector<PipelineTask> tasks;  // of all steps
+  std::vector<PipelineTask> tasks;
 };
 
 // Returns "", or why the plan has no tasks. Throws errors::InvalidArgument for
@@ -57,7 +53,7 @@ struct PipelineShape {
 std::string find_shape(const StepModel& step, const PlacePlan& plan,
                        PipelineShape& shape);
 
-// The steps of a shape as one. Copies of a node are consecutive.
+// The micro-batches of a shape as one step. Copies of a node are consecutive.
 struct UnrolledSteps {
   SimulatedGraph graph;
   CostTable costs;

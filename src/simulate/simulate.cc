@@ -3,6 +3,7 @@
 #include "simulate/simulate.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "simulate/bus_loop.h"
 #include "simulate/check_plan.h"
@@ -15,11 +16,9 @@ namespace {
 
 using Kind = SimulatedGraph::Kind;
 
-}  // namespace
-
-class Simulator::Impl {
+class Simulator {
  public:
-  Impl(const SimulatedGraph& graph, const CostTable& costs)
+  Simulator(const SimulatedGraph& graph, const CostTable& costs)
       : g_(graph),
         costs_(costs),
         timer_(graph, costs),
@@ -109,17 +108,30 @@ class Simulator::Impl {
   Simulation result_;
 };
 
-Simulator::Simulator(const SimulatedGraph& graph, const CostTable& costs)
-    : impl_(std::make_unique<Impl>(graph, costs)) {}
-Simulator::~Simulator() = default;
-
-const Simulation& Simulator::run(const PlacePlan& plan) {
-  return impl_->run(plan);
-}
+}  // namespace
 
 Simulation simulate(const SimulatedGraph& graph, const CostTable& costs,
                     const PlacePlan& plan) {
   return Simulator(graph, costs).run(plan);
+}
+
+Price price_move(const SimulatedGraph& graph, const CostTable& costs,
+                 const PlacePlan& plan, std::span<const int32_t> nodes,
+                 int32_t device) {
+  Simulator simulator(graph, costs);
+  const Simulation& base = simulator.run(plan);
+  const double step_us = base.step_us;
+  const int64_t sent_bytes = base.sent_bytes;
+  PlacePlan moved = plan;
+  for (const int32_t i : nodes) {
+    moved.device[i] = device;
+    if (graph.kind[i] == SimulatedGraph::Kind::kOp &&
+        std::isinf(costs.time(i, device).us)) {
+      return {};
+    }
+  }
+  const Simulation& then = simulator.run(moved);
+  return {then.step_us, then.step_us - step_us, then.sent_bytes - sent_bytes};
 }
 
 }  // namespace berth

@@ -1,8 +1,7 @@
 // simulate: when every op and transfer of a placed step starts and ends.
 //
 // A pure function of graph, plan and costs, shared by explain, reports, what-if
-// and searches. Deterministic. Not thread-safe: one Simulator per thread; the
-// graph and the costs are only read.
+// and searches. Deterministic; any thread.
 //
 // The rules. A plan is a device for every node and one sequence of all ops that
 // take time, none before what it waits for. Every device, copy engine and
@@ -38,7 +37,6 @@
 #define BERTH_SIMULATE_SIMULATE_H_
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -123,29 +121,10 @@ class SimulatedGraph {
   std::vector<int64_t> variable_bytes;  // per node: for a handle
 };
 
-// Simulates many plans of one graph; allocates only until its arrays have
-// grown. Searches use a StepTimer (step_timer.h) instead.
-class Simulator {
- public:
-  // Throws errors::InvalidArgument when the costs belong to another graph or
-  // machine, or the graph has a cycle.
-  Simulator(const SimulatedGraph& graph, const CostTable& costs);
-  ~Simulator();
-  Simulator(const Simulator&) = delete;
-  Simulator& operator=(const Simulator&) = delete;
-
-  // Returns a result that the next run overwrites. Throws
-  // errors::InvalidArgument when an op is missing from the sequence, appears
-  // twice or before what it waits for, or when its device has no kernel for it,
-  // naming the ops.
-  const Simulation& run(const PlacePlan& plan);
-
- private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
-};
-
-// Simulates one plan.
+// Simulates one plan. Throws errors::InvalidArgument when the costs belong to
+// another graph or machine, the graph has a cycle, an op is missing from the
+// sequence, appears twice or before what it waits for, or its device has no
+// kernel for it, naming the ops. Searches use a StepTimer (step_timer.h).
 Simulation simulate(const SimulatedGraph& graph, const CostTable& costs,
                     const PlacePlan& plan);
 

@@ -424,21 +424,6 @@ TEST(Simulate, AliasesOnOtherDevicesHaveCopies) {
   EXPECT_EQ(t.when(s, "b"), "20-23");
 }
 
-TEST(Simulate, RunsAgainWithoutTracesOfTheLastPlan) {
-  Case t(fork_over_devices());
-  Simulator simulator(t.graph, t.costs);
-  const Simulation first = simulator.run(t.plan);
-  PlacePlan other = t.plan;
-  other.device[t.id("c")] = 0;
-  other.sequence = t.ids({"a", "c", "b"});
-  EXPECT_EQ(simulator.run(other).step_us, 20);
-  const Simulation again = simulator.run(t.plan);
-  EXPECT_EQ(again.start_us, first.start_us);
-  EXPECT_EQ(again.end_us, first.end_us);
-  EXPECT_EQ(again.peak_bytes, first.peak_bytes);
-  EXPECT_EQ(again.transfers.size(), 1u);
-}
-
 TEST(PriceMove, IsTheStepWithTheOpThere) {
   Case t(fork_over_devices());  // 18 us, 4 bytes
   const int32_t c = t.id("c");

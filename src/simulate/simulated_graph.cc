@@ -1,10 +1,15 @@
-// SimulatedGraph: a graph as the simulator walks it.
+// SimulatedGraph: a graph as the simulator walks it; the plan of a placed one.
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
+#include <unordered_map>
 #include <utility>
 
+#include "berth/errors.h"
 #include "op/op_registry.h"
+#include "place/order.h"
 #include "place/schedule.h"
 #include "simulate/simulate.h"
 #include "simulate/step_model.h"
@@ -154,6 +159,31 @@ std::vector<int32_t> renamed_values(const SimulatedGraph& g) {
     renamed[v] = root;
   }
   return renamed;
+}
+
+PlacePlan plan_of(const Graph& placed, const Machine& machine, bool in_order) {
+  std::unordered_map<DeviceId, int32_t> number;
+  for (size_t d = 0; d < machine.devices.size(); ++d) {
+    number.emplace(machine.devices[d].name, static_cast<int32_t>(d));
+  }
+  PlacePlan plan;
+  plan.device.reserve(placed.nodes.size());
+  for (const Node& n : placed.nodes) {
+    const auto it = number.find(n.assigned);
+    if (it == number.end()) {
+      throw errors::InvalidArgument(fmt::format(
+          "plan_of: \"{}\" is on \"{}\", for which there are no costs; "
+          "expected one of {} devices, first \"{}\"",
+          n.name, n.assigned.text(), number.size(),
+          machine.devices.empty() ? "" : machine.devices[0].name));
+    }
+    plan.device.push_back(it->second);
+  }
+  const WorkOrder work = find_work(placed, in_order);
+  for (const int32_t i : work.order) {
+    if (takes_time(placed[i])) plan.sequence.push_back(i);
+  }
+  return plan;
 }
 
 }  // namespace berth

@@ -18,9 +18,6 @@ namespace berth {
 struct PipelineSettings {
   int32_t micro_batches = 8;
   std::optional<PipelineOrder> order;  // none: any
-  // False: every step ends before the next one begins (a flush). True: steps
-  // overlap; a device keeps old weights for micro-batches in flight.
-  bool stash_weights = false;
 };
 
 struct StepModel {

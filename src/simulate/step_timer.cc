@@ -4,10 +4,10 @@
 #include "simulate/step_timer.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <vector>
 
+#include "base/infinity.h"
 #include "simulate/copy_log.h"
 #include "simulate/peak_bytes.h"
 #include "simulate/timing_tables.h"
@@ -18,8 +18,6 @@ namespace {
 
 using Kind = SimulatedGraph::Kind;
 using Event = StepTimer::Event;
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Every stride-th position is kept as a checkpoint: every 8th, or fewer where
 // that would be too many numbers.
@@ -62,7 +60,7 @@ struct Tally {
              area_us + now.left_us > most_area_us);
   }
   double result() const {
-    return now.latest_us > stop_above_us ? kNever : now.latest_us;
+    return now.latest_us > stop_above_us ? kInfinity : now.latest_us;
   }
 };
 
@@ -101,7 +99,7 @@ class StepTimer::Impl {
     std::ranges::copy(plan.device, kept_plan_.device.begin());
     first_ = 0;
     plan_ = &plan;
-    trial_.us = time_from_first(kNever);
+    trial_.us = time_from_first(kInfinity);
     has_trial_ = true;
     accept();
     return kept_.us;
@@ -113,7 +111,7 @@ class StepTimer::Impl {
     first_ = std::clamp(first, 0, t_.num_ops);
     find_first();
     trial_.us = time_from_first(stop_above);
-    has_trial_ = trial_.us != kNever;
+    has_trial_ = trial_.us != kInfinity;
     if (!has_trial_) {
       take_back(changed);
       plan_ = &kept_plan_;
@@ -200,7 +198,7 @@ class StepTimer::Impl {
     double area = 0;
     for (size_t d = 0; d < t_.num_devices; ++d) area += free_[d];
     return {kept_.progress[checkpoint], area,
-            t_.work_us < kNever ? most * (1 + 1e-9) : kNever, stop_above};
+            t_.work_us < kInfinity ? most * (1 + 1e-9) : kInfinity, stop_above};
   }
   void save(int32_t checkpoint, const Progress& progress) {
     std::ranges::copy(
@@ -236,7 +234,7 @@ class StepTimer::Impl {
       trial_.span[op] = {start, end};
       free_[on] = end;
       if (!tally.add(before, end, t_.least_us[op], t_.behind_us[op])) {
-        return kNever;
+        return kInfinity;
       }
       ++position_;
       if (early) send_values(op);
@@ -256,16 +254,8 @@ class StepTimer::Impl {
     const auto n = static_cast<int32_t>(kept_plan_.device.size());
     const int32_t* now = plan_->device.data();
     const int32_t* kept = kept_plan_.device.data();
-    constexpr int32_t kBlock = 64;
-    for (int32_t i = 0; i < n; i += kBlock) {
-      int32_t differ = 0;
-      if (i + kBlock <= n) {
-        for (int32_t k = 0; k < kBlock; ++k) differ |= now[i + k] ^ kept[i + k];
-        if (differ == 0) continue;
-      }
-      for (int32_t k = i; k < std::min(n, i + kBlock); ++k) {
-        if (now[k] != kept[k]) find_first_of(k);
-      }
+    for (int32_t i = 0; i < n; ++i) {
+      if (now[i] != kept[i]) find_first_of(i);
     }
   }
 

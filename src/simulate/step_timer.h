@@ -61,8 +61,6 @@ class StepTimer {
   // Spans of the plan timed last: the trial, or the kept plan if the trial
   // was stopped.
   std::span<const TimeSpan> spans() const;
-  double start_us(int32_t node) const { return spans()[node].start_us; }
-  double end_us(int32_t node) const { return spans()[node].end_us; }
 
   // The most bytes that are live at once on each device, by the simulator's
   // rules, in the plan timed last; if that one is not kept, it must not have

@@ -90,8 +90,8 @@ void expect_same_copies(StepTimer& a, StepTimer& b) {
 
 void expect_same(const RandomStep& s, StepTimer& a, StepTimer& b) {
   for (int32_t i = 0; i < s.graph.num_nodes(); ++i) {
-    ASSERT_EQ(a.start_us(i), b.start_us(i)) << i;
-    ASSERT_EQ(a.end_us(i), b.end_us(i)) << i;
+    ASSERT_EQ(a.spans()[i].start_us, b.spans()[i].start_us) << i;
+    ASSERT_EQ(a.spans()[i].end_us, b.spans()[i].end_us) << i;
   }
   ASSERT_NO_FATAL_FAILURE(expect_same_copies(a, b));
   EXPECT_TRUE(std::ranges::equal(a.peak_bytes(), b.peak_bytes()));
@@ -171,13 +171,16 @@ TEST(StepTimer, TriesAChangedPlanOnThousandsOfDevices) {
 }
 
 TEST(PairSlots, NumberPairsAndForget) {
-  PairSlots slots(100);
+  SimulatedGraph g;
+  g.producer.resize(100);
+  g.reads.add(std::vector<int32_t>(100));
+  PairSlots slots(g, PairSlots::kMostInTable);
   for (int round = 0; round < 3; ++round) {
-    for (int32_t k = 0; k < 300; ++k) EXPECT_EQ(slots.slot(k / 7, k % 7), k);
-    for (int32_t k = 0; k < 300; ++k) EXPECT_EQ(slots.slot(k / 7, k % 7), k);
+    for (size_t k = 0; k < 300; ++k) EXPECT_EQ(slots.slot(k / 7, k % 7), k);
+    for (size_t k = 0; k < 300; ++k) EXPECT_EQ(slots.slot(k / 7, k % 7), k);
     EXPECT_TRUE(slots.is_full());
     slots.clear();
-    EXPECT_EQ(slots.count(), 0);
+    EXPECT_EQ(slots.size(), 0u);
   }
 }
 

@@ -32,16 +32,12 @@ class TaskOrder {
       before_.push_back(last);
       if (l_.any[p]) last = p;
     }
-    std::vector<int32_t> number;  // per device: its lane
     for (size_t s = 0; s < l_.lane.size(); ++s) {
       const int32_t d = l_.lane[s];
       if (d < 0) continue;
-      if (static_cast<size_t>(d) >= number.size()) number.resize(d + 1, -1);
-      if (number[d] < 0) {
-        number[d] = lanes_.size();
-        lanes_.emplace_back().device = d;
-      }
-      lanes_[number[d]].stages.push_back(s);
+      auto lane = std::ranges::find(lanes_, d, &PipelineLane::device);
+      if (lane == lanes_.end()) lane = lanes_.insert(lane, {.device = d});
+      lane->stages.push_back(s);
     }
     for (size_t k = 0; k < lanes_.size(); ++k) fill(k, order);
     std::ranges::sort(lanes_, {}, &PipelineLane::device);

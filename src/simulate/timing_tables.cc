@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
-#include <map>
 #include <numeric>
 #include <queue>
 
@@ -16,31 +14,12 @@ namespace {
 
 using Kind = SimulatedGraph::Kind;
 
-// If this many link kinds differ, their times are computed on demand.
-constexpr size_t kMaxKinds = 16;
-
-// NaN means it takes infinitely long.
-double time_or_never(double us) {
-  return us >= 0 ? us : std::numeric_limits<double>::infinity();
-}
-
 bool numbers_are_an_order(const SimulatedGraph& g) {
   bool ordered = true;
   for (int32_t i = 0; i < g.num_nodes() && ordered; ++i) {
     for_each_before(g, i, [&](int32_t b) { ordered = ordered && b < i; });
   }
   return ordered;
-}
-
-// The index of the kind of a link, added if it is new.
-uint8_t kind_of(const LinkCost& link, std::vector<const LinkCost*>& kinds) {
-  size_t k = 1;
-  while (k < kinds.size() && (kinds[k]->latency_us != link.latency_us ||
-                              kinds[k]->bytes_per_us != link.bytes_per_us)) {
-    ++k;
-  }
-  if (k == kinds.size() && k < kMaxKinds) kinds.push_back(&link);
-  return static_cast<uint8_t>(k);
 }
 
 }  // namespace
@@ -86,10 +65,10 @@ TimingTables::TimingTables(const SimulatedGraph& g, const CostTable& c)
         "simulate: some nodes wait for themselves, through others; expected a "
         "graph without cycles");
   }
+  routes = CopyRoutes(c);
   add_classes();
   add_nodes();
   add_paths();
-  add_links();
 }
 
 void TimingTables::add_classes() {
@@ -131,7 +110,7 @@ void TimingTables::add_paths() {
         graph, i, [&](int32_t next) { behind = std::max(behind, with[next]); });
     behind_us[i] = behind;
     if (graph.kind[i] == Kind::kOp) {
-      double least = std::numeric_limits<double>::infinity();
+      double least = kInfinity;
       for (size_t k = 0; k < num_classes; ++k) {
         least = std::min(least, node_us[i * num_classes + k]);
       }
@@ -140,34 +119,6 @@ void TimingTables::add_paths() {
     }
     with[i] = least_us[i] + behind;
   }
-}
-
-void TimingTables::add_links() {
-  routes = CopyRoutes(costs);
-  std::vector<const LinkCost*> kinds = {nullptr};
-  kind.assign(costs.links.size(), 0);
-  for (size_t k = 0; k < kind.size(); ++k) {
-    // That of a device with itself is never used.
-    const bool own =
-        kind.size() == num_devices * num_devices && k % (num_devices + 1) == 0;
-    if (!own) kind[k] = kind_of(costs.links[k], kinds);
-  }
-  num_kinds = static_cast<uint8_t>(kinds.size());
-  kind_us.reserve(num_values * num_kinds);
-  for (size_t v = 0; v < num_values; ++v) {
-    const int64_t bytes = costs.bytes.item(static_cast<int32_t>(v));
-    kind_us.push_back(0);
-    for (size_t k = 1; k < num_kinds; ++k) {
-      kind_us.push_back(
-          graph.everywhere[v] ? 0 : time_or_never(kinds[k]->time_us(bytes)));
-    }
-  }
-}
-
-double TimingTables::slow_copy_us(int32_t value, int32_t from,
-                                  int32_t to) const {
-  if (graph.everywhere[value]) return 0;
-  return time_or_never(costs.link(from, to).time_us(costs.bytes.item(value)));
 }
 
 }  // namespace berth

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/infinity.h"
 #include "place/device_set.h"
 #include "simulate/copy_route.h"
 #include "simulate/step_model.h"
@@ -20,6 +21,9 @@ std::vector<int32_t> topological_order(const SimulatedGraph& graph);
 // As above, but by rank where there is a choice, then by index.
 std::vector<int32_t> topological_order(const SimulatedGraph& graph,
                                        std::span<const int32_t> rank);
+
+// NaN means that it takes infinitely long.
+inline double time_or_never(double us) { return us >= 0 ? us : kInfinity; }
 
 struct TimingTables {
   // Throws what StepTimer's constructor throws.
@@ -37,15 +41,8 @@ struct TimingTables {
   }
   // 0 on one device.
   double copy_us(int32_t value, int32_t from, int32_t to) const {
-    const uint8_t kind = kind_of_link(from, to);
-    return kind < num_kinds
-               ? kind_us[static_cast<size_t>(value) * num_kinds + kind]
-               : slow_copy_us(value, from, to);
-  }
-  double slow_copy_us(int32_t value, int32_t from, int32_t to) const;
-
-  uint8_t kind_of_link(int32_t from, int32_t to) const {
-    return from == to ? 0 : kind[routes.links().link(from, to)];
+    if (from == to || graph.everywhere[value]) return 0;
+    return time_or_never(costs.link(from, to).time_us(costs.bytes.item(value)));
   }
 
   const SimulatedGraph& graph;
@@ -62,11 +59,6 @@ struct TimingTables {
   double work_us = 0;  // least times of all ops
   Rows<Read> reads;    // per node
   CopyRoutes routes;
-  std::vector<uint8_t> kind;  // per link
-  // Equal links share one of the `num_kinds` kinds; kind 0 is not a link. If
-  // too many differ, the others have kind num_kinds.
-  uint8_t num_kinds = 1;
-  std::vector<double> kind_us;  // [value * kinds + kind]
   // Devices to which copies come_early().
   DeviceSet early;
 
@@ -74,7 +66,6 @@ struct TimingTables {
   void add_classes();
   void add_nodes();
   void add_paths();
-  void add_links();
 };
 
 }  // namespace berth
