@@ -143,7 +143,9 @@ sparse_categorical_crossentropy squared_hinge""")],
 LOSSES = {"mse": "mean_squared_error", "mae": "mean_absolute_error", "mape": "mean_absolute_percentage_error",
           "msle": "mean_squared_logarithmic_error", "kld": "kl_divergence"}
 LOSSES.update({short.upper(): name for short, name in LOSSES.items()})
-SHORT = {"keras.losses": LOSSES, "keras.metrics": LOSSES, "": {"truediv": "divide", "realdiv": "divide"},
+INITIALIZERS = """constant glorot_normal glorot_uniform he_normal he_uniform identity lecun_normal lecun_uniform ones orthogonal
+random_normal random_uniform truncated_normal variance_scaling zeros""".split()
+SHORT = {"keras.initializers": {name: name.title().replace("_", "") for name in INITIALIZERS}, "keras.losses": LOSSES, "keras.metrics": LOSSES, "": {"truediv": "divide", "realdiv": "divide"},
          "math": {"truediv": "divide"},
          "keras.layers": {**{f"{s}{n}D": f"{l}{n}D" for s, l in (("MaxPool", "MaxPooling"), ("AvgPool", "AveragePooling"))
                              for n in (1, 2, 3)},

@@ -62,6 +62,7 @@ math.special = _Names("tf.math.special", _late={  # noqa: F821
         n: getattr(math, n) for n in ("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e")})  # noqa: F821
 _later(math, "berth._special", "betainc igamma igammac unsorted_segment_sqrt_n")  # noqa: F821
 _later(math, "berth._nn_more", "approx_max_k approx_min_k")  # noqa: F821
+_later(math, "berth._sobol", "sobol_sample")  # noqa: F821
 _later(nn, "berth._nn_more", "batch_normalization batch_norm_with_global_normalization lrn crelu "  # noqa: F821
        "weighted_moments sufficient_statistics normalize_moments collapse_repeated ctc_unique_labels isotonic_regression "
        "approx_max_k approx_min_k")

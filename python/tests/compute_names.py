@@ -488,6 +488,11 @@ def _(tf, x, ids):
     return tf.math.unsorted_segment_sqrt_n(x, ids, 4)
 
 
+@case("sobol_sample", np.float32([0]), grad=False)
+def _(tf, _):
+    return tf.math.sobol_sample(53, 300)[-9:], tf.math.sobol_sample(4, 5, skip=1000, dtype=tf.float64), tf.math.sobol_sample(1, 2)
+
+
 # tf.signal
 
 @case("dct", r(2, 8), r(3, 5, seed=1, dtype="float64"), tol=1e-4)

@@ -277,3 +277,9 @@ def test_conjugate_gradients_stop():
 def test_errors_say_what_was_expected(call, error, says):
     with pytest.raises(error, match=says):
         call()
+
+
+def test_initializers_have_their_short_names():
+    for short, full in (("glorot_uniform", "GlorotUniform"), ("zeros", "Zeros"), ("variance_scaling", "VarianceScaling")):
+        assert getattr(tf.initializers, short) is getattr(tf.keras.initializers, full)
+    assert tf.initializers.constant(3.0)([2]).numpy().tolist() == [3.0, 3.0]
