@@ -114,13 +114,13 @@ SCATTER += "".join(f"\n    def scatter_nd_{what}(self, indices: TensorLike, upda
 OPERATORS = ("add sub mul truediv floordiv mod pow matmul radd rsub rmul rtruediv lt le gt ge "
              "getitem").split()
 # The modules whose functions are bound as they are; in others they are classes (tf.keras.layers).
-MODULES = ("math", "nn", "linalg", "bitwise", "image", "strings", "random", "io", "keras.losses",
+MODULES = ("math", "nn", "linalg", "bitwise", "image", "signal", "strings", "random", "io", "keras.losses",
            "keras.metrics", "keras.initializers", "keras.regularizers", "keras.constraints",
            "keras.activations", "keras.optimizers", "keras.optimizers.schedules", "keras.utils", "keras.applications")
 # Those that are written by hand, or in part: the sources of each.
 WRITTEN = {"autograph": "autograph", "config": "config", "data": "data", "debugging": "debugging",
            "distribute": "distribute", "dtypes": "dtypes", "errors": "errors", "experimental": "experimental/__init__",
-           "experimental.numpy": "experimental/numpy", "types": "types", "lookup": "lookup", "nest": "nest", "profiler": "profiler", "ragged": "ragged", "raw_ops": "", "random": "random",
+           "experimental.numpy": "experimental/numpy experimental/_numpy_more", "types": "types", "lookup": "lookup", "nest": "nest", "profiler": "profiler", "ragged": "ragged", "raw_ops": "", "random": "random",
            "saved_model": "saved_model", "sparse": "sparse", "summary": "summary", "train": "train", "keras.models": "keras/models", "keras.layers": "keras/layers",
            "keras.callbacks": "keras/callbacks", "keras.datasets": "keras/datasets", "keras.saving": "keras/saving",
            "keras.mixed_precision": ""}
@@ -143,7 +143,9 @@ sparse_categorical_crossentropy squared_hinge""")],
 LOSSES = {"mse": "mean_squared_error", "mae": "mean_absolute_error", "mape": "mean_absolute_percentage_error",
           "msle": "mean_squared_logarithmic_error", "kld": "kl_divergence"}
 LOSSES.update({short.upper(): name for short, name in LOSSES.items()})
-SHORT = {"keras.losses": LOSSES, "keras.metrics": LOSSES, "": {"truediv": "divide", "realdiv": "divide"},
+INITIALIZERS = """constant glorot_normal glorot_uniform he_normal he_uniform identity lecun_normal lecun_uniform ones orthogonal
+random_normal random_uniform truncated_normal variance_scaling zeros""".split()
+SHORT = {"keras.initializers": {name: name.title().replace("_", "") for name in INITIALIZERS}, "keras.losses": LOSSES, "keras.metrics": LOSSES, "": {"truediv": "divide", "realdiv": "divide"},
          "math": {"truediv": "divide"},
          "keras.layers": {**{f"{s}{n}D": f"{l}{n}D" for s, l in (("MaxPool", "MaxPooling"), ("AvgPool", "AveragePooling"))
                              for n in (1, 2, 3)},

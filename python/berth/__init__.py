@@ -55,10 +55,52 @@ _later(signal, "berth._numeric", "stft inverse_stft inverse_stft_window_fn")  # 
 _later(nn, "berth._numeric", "convolution conv_transpose pool max_pool avg_pool ctc_loss ctc_greedy_decoder "  # noqa: F821
        "ctc_beam_search_decoder top_k")
 _later(math, "berth._numeric", "top_k")  # noqa: F821
-math.special = _Names("tf.math.special", **{n: getattr(math, n) for n in (  # noqa: F821
-    "bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e")})
+_bessel = "bessel_j0 bessel_j1 bessel_k0 bessel_k0e bessel_k1 bessel_k1e bessel_y0 bessel_y1".split()
+math.special = _Names("tf.math.special", _late={  # noqa: F821
+    **dict.fromkeys(_bessel, "berth._bessel"),
+    **dict.fromkeys("dawsn expint fresnel_cos fresnel_sin spence".split(), "berth._special")}, **{
+        n: getattr(math, n) for n in ("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e")})  # noqa: F821
+_later(math, "berth._special", "betainc igamma igammac unsorted_segment_sqrt_n")  # noqa: F821
+_later(math, "berth._nn_more", "approx_max_k approx_min_k")  # noqa: F821
+_later(math, "berth._sobol", "sobol_sample")  # noqa: F821
+_later(nn, "berth._nn_more", "batch_normalization batch_norm_with_global_normalization lrn crelu "  # noqa: F821
+       "weighted_moments sufficient_statistics normalize_moments collapse_repeated ctc_unique_labels isotonic_regression "
+       "approx_max_k approx_min_k")
+_later(nn, "berth._samplers", "sampled_softmax_loss nce_loss compute_accidental_hits all_candidate_sampler "  # noqa: F821
+       "fixed_unigram_candidate_sampler learned_unigram_candidate_sampler")
+_later(random, "berth._samplers", "log_uniform_candidate_sampler uniform_candidate_sampler all_candidate_sampler "
+       "fixed_unigram_candidate_sampler learned_unigram_candidate_sampler")
+_later(nn, "berth._sparse_embedding", "embedding_lookup_sparse safe_embedding_lookup_sparse")  # noqa: F821
+_later(nn, "berth._space_to_batch", "space_to_batch with_space_to_batch atrous_conv2d atrous_conv2d_transpose "  # noqa: F821
+       "depthwise_conv2d_backprop_input depthwise_conv2d_backprop_filter dilation2d erosion2d fractional_max_pool "
+       "fractional_avg_pool")
+nn.experimental = _Names("tf.nn.experimental", _late=dict.fromkeys(  # noqa: F821
+    ("general_dropout", "stateless_dropout"), "berth._nn_more"))
+linalg.experimental = _Names("tf.linalg.experimental", _late={"conjugate_gradient": "berth._matrix_functions"})  # noqa: F821
+_later(linalg, "berth._diagonals", "diag diag_part set_diag tensor_diag tensor_diag_part")  # noqa: F821
+_later(linalg, "berth._matrix_functions", "normalize expm sqrtm logm tridiagonal_solve tridiagonal_matmul "  # noqa: F821
+       "banded_triangular_solve eigh_tridiagonal")
+_later(linalg, "berth._linear_operator", "LinearOperator")  # noqa: F821
+_later(linalg, "berth._linear_operators",
+       "LinearOperatorFullMatrix LinearOperatorDiag LinearOperatorScaledIdentity "  # noqa: F821
+       "LinearOperatorIdentity LinearOperatorZeros LinearOperatorLowerTriangular")
+_later(linalg, "berth._linear_patterns",
+       "LinearOperatorHouseholder LinearOperatorPermutation LinearOperatorToeplitz "  # noqa: F821
+       "LinearOperatorTridiag")
+_later(linalg, "berth._linear_blocks", "LinearOperatorBlockLowerTriangular LinearOperatorBlockDiag")  # noqa: F821
+_later(linalg, "berth._linear_operators_of",
+       "LinearOperatorAdjoint LinearOperatorInversion LinearOperatorComposition "  # noqa: F821
+       "LinearOperatorKronecker LinearOperatorLowRankUpdate")
+_later(linalg, "berth._circulant", "LinearOperatorCirculant LinearOperatorCirculant2D LinearOperatorCirculant3D")  # noqa: F821
+_later(signal, "berth._signal_more", "dct idct mdct inverse_mdct rfftnd irfftnd rfft3d irfft3d "  # noqa: F821
+       "linear_to_mel_weight_matrix mfccs_from_log_mel_spectrograms")
+_later(image, "berth._images_more", "ssim ssim_multiscale draw_bounding_boxes extract_glimpse "  # noqa: F821
+       "sample_distorted_bounding_box stateless_sample_distorted_bounding_box stateless_random_jpeg_quality")
+_later(image, "berth._suppression", "non_max_suppression_with_scores non_max_suppression_overlaps "  # noqa: F821
+       "combined_non_max_suppression")
 _later(image, "berth._more", "total_variation psnr image_gradients is_jpeg")  # noqa: F821
 _later(math, "berth._more", "polyval confusion_matrix is_non_decreasing is_strictly_increasing lbeta")  # noqa: F821
+_later(strings, "berth._as_string", "as_string")  # noqa: F821
 _later(strings, "berth._more", "unicode_encode ngrams")  # noqa: F821
 _later(io, "berth._more", "encode_base64 decode_base64 decode_compressed matching_files")  # noqa: F821
 eig, eigvals, fftnd, ifftnd = linalg.eig, linalg.eigvals, signal.fftnd, signal.ifftnd  # noqa: F821
@@ -96,6 +138,18 @@ _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "ke
          "dynamic_stitch": "_more.dynamic_stitch", "parallel_stack": "_more.parallel_stack",
          "unravel_index": "_more.unravel_index", "shape_n": "_more.shape_n", "tuple": "_more.tuple",
          "get_static_value": "_more.get_static_value", "is_symbolic_tensor": "_more.is_symbolic_tensor",
+         "as_string": "_as_string.as_string", "batch_to_space": "_space_to_batch.batch_to_space",
+         "space_to_batch": "_space_to_batch.space_to_batch", "space_to_batch_nd": "_space_to_batch.space_to_batch_nd",
+         "required_space_to_batch_paddings": "_space_to_batch.required_space_to_batch_paddings",
+         "extract_volume_patches": "_space_to_batch.extract_volume_patches",
+         "broadcast_static_shape": "_shapes_more.broadcast_static_shape",
+         "broadcast_dynamic_shape": "_shapes_more.broadcast_dynamic_shape",
+         "histogram_fixed_width_bins": "_shapes_more.histogram_fixed_width_bins",
+         "edit_distance": "_sparse_embedding.edit_distance", "approx_top_k": "_nn_more.approx_top_k",
+         "fingerprint": "_crosses.fingerprint", "gradients": "_gradients.gradients", "hessians": "_gradients.hessians",
+         "grad_pass_through": "_gradients.grad_pass_through", "guarantee_const": "_gradients.guarantee_const",
+         "matrix_square_root": "_matrix_functions.matrix_square_root", "rfftnd": "_signal_more.rfftnd",
+         "irfftnd": "_signal_more.irfftnd",
          "reverse_sequence": "_more.reverse_sequence", "inside_function": "_function.inside_function", "assert_equal": "debugging.assert_equal",
          "assert_greater": "debugging.assert_greater", "assert_less": "debugging.assert_less",
          "assert_rank": "debugging.assert_rank"}

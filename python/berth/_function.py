@@ -13,6 +13,7 @@ from berth._structure import LEAF, Composite, Made, flatten, is_value, pack, pre
 from berth._tensor import TensorSpec, TypeSpec, convert_to_tensor
 
 _placement = Lazy("berth._placement")
+_gradients = Lazy("berth._gradients")
 _TRIES = 2  # what the first call makes, such as variables, is there for the second trace
 
 
@@ -262,15 +263,24 @@ class Function:
         args, kwargs = pack(structure, leaves)
         _calls.tracing.append(self)
         try:
-            if self._autograph:
-                result = call_converted(self.python_function, *args, **kwargs)
-            else:
-                result = self.python_function(*args, **kwargs)
+            result = self._call_python(args, kwargs, leaves)
         finally:
             _calls.tracing.pop()
         # Results are tensors, but for None.
         out, form = present(result)
         return [convert_to_tensor(v) for v in out], form
+
+    def _call_python(self, args, kwargs, leaves):
+        def call():
+            if self._autograph:
+                return call_converted(self.python_function, *args, **kwargs)
+            return self.python_function(*args, **kwargs)
+        try:
+            return call()
+        except Exception as error:
+            if type(error).__name__ != "NeedsTape":
+                raise
+        return _gradients.retraced(call, leaves)  # tf.gradients was called
 
     def get_concrete_function(self, *args, **kwargs):
         """Traces for arguments like these, tensors or TensorSpecs; nothing is run."""

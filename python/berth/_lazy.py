@@ -16,14 +16,24 @@ class Lazy:
 
 
 class Names(types.SimpleNamespace):
-    """What stands under a path, such as tf.data.experimental; the error of another name says if it is planned."""
+    """What stands under a path, such as tf.data.experimental; the error of another name says if it is planned.
 
-    def __init__(self, path, **names):
+    _late: names and the modules that have them, which are imported when a name is used first.
+    """
+
+    def __init__(self, path, _late=None, **names):
         super().__init__(**names)
-        self.__dict__["_path"] = path
+        self.__dict__.update(_path=path, _late=_late or {})
 
     def __getattr__(self, name):
+        if name in self.__dict__.get("_late", ()):
+            value = getattr(importlib.import_module(self._late[name]), name)
+            setattr(self, name, value)
+            return value
         if name.startswith("_"):
             raise AttributeError(name)
         from berth._tensor import unknown_name
-        raise AttributeError(unknown_name(self._path, name, vars(self)))
+        raise AttributeError(unknown_name(self._path, name, {**vars(self), **self._late}))
+
+    def __dir__(self):
+        return sorted({*vars(self), *self._late})

@@ -59,7 +59,7 @@ def install(top):
 
 def later(module, source, names):
     """Gives a module names of another one, which is imported when the first is used."""
-    names, missing = names.split(), module.__getattr__
+    names, missing, others = names.split(), module.__getattr__, vars(module).get("__dir__")
     for name in names:
         vars(module).pop(name, None)  # the engine's own form
 
@@ -72,7 +72,7 @@ def later(module, source, names):
         return value
 
     module.__getattr__ = look_up
-    module.__dir__ = lambda: sorted({*vars(module), *names})
+    module.__dir__ = lambda: sorted({*vars(module), *names, *(others() if others else ())})
 
 
 def hasattr_quietly(module, name):

@@ -116,6 +116,8 @@ def identity(input, name=None):
 
 def slice(input_, begin, size, name=None):
     """The block of `input_` that begins at `begin` and has `size`, -1 to the end; tensors may say both."""
+    begin, size = (v.numpy().tolist() if hasattr(v, "numpy") and len(v.shape) == 1 and not _core.is_open(v) else v
+                   for v in (begin, size))
     try:
         return _ops.slice(input_, begin, size)
     except _core.FailedPreconditionError:

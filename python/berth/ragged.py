@@ -12,6 +12,7 @@ from berth._tensor import TensorSpec, TypeSpec as _TypeSpec, as_dtype, convert_t
 
 _ops = _core.ops
 _np = Lazy("numpy")
+_crosses = Lazy("berth._crosses")
 
 
 def _made(key):
@@ -555,3 +556,13 @@ def row_splits_to_segment_ids(splits, name=None, out_type=None):
 
 from berth._ragged_ops import _concat, _expand_dims, install as _install  # noqa: E402
 _install()
+
+
+def cross(inputs, name=None):
+    """Every way to take one feature of each input, ragged, dense or sparse, as texts with "_X_" between."""
+    return _crosses.cross("ragged.cross", inputs, True)
+
+
+def cross_hashed(inputs, num_buckets=0, hash_key=None, name=None):
+    """cross() as numbers, of num_buckets or of 63 bits."""
+    return _crosses.cross_hashed("ragged.cross_hashed", inputs, True, num_buckets, hash_key)

@@ -10,6 +10,7 @@ from berth._tensor import TensorSpec, TypeSpec as _TypeSpec, convert_to_tensor, 
 
 _ops = _core.ops
 _np = Lazy("numpy")
+_crosses = Lazy("berth._crosses")
 
 
 def _make(parts):
@@ -395,3 +396,18 @@ def bincount(values, weights=None, axis=0, minlength=None, maxlength=None, binar
 
 from berth._sparse_ops import install as _install  # noqa: E402
 _install(SparseTensor)
+
+
+def cross(inputs, name=None, separator=None):
+    """Every way to take one feature of each input [batch, features], dense or sparse, as texts with a separator between."""
+    return _crosses.cross("sparse.cross", inputs, False, "_X_" if separator is None else separator)
+
+
+def cross_hashed(inputs, num_buckets=0, hash_key=None, name=None):
+    """cross() as numbers, of num_buckets or of 63 bits."""
+    return _crosses.cross_hashed("sparse.cross_hashed", inputs, False, num_buckets, hash_key)
+
+
+def sampled_addmm(indices, values, dense_shape, mat1, mat2, beta=1.0, alpha=1.0, output_type=_core.float32):
+    """beta * values + alpha * (mat1 mat2) at indices alone: (indices, new values, dense_shape)."""
+    return _crosses.sampled_addmm(indices, values, dense_shape, mat1, mat2, beta, alpha, output_type)

@@ -672,6 +672,8 @@ def _promoting(plain, function, swapped):
     return operator
 
 
+from berth.experimental._numpy_more import *  # noqa: E402,F401,F403  made of what is above
+
 for _name, _function in list(globals().items()):
     if not _name.startswith("_") and getattr(_function, "__module__", "") == __name__ and not _function.__doc__:
         _function.__doc__ = "NumPy's function of this name on tensors; it is traced and differentiated as others of tf."

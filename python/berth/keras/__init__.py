@@ -28,6 +28,9 @@ optimizers = _module("optimizers", _parts.optimizers)
 optimizers.schedules = _module("optimizers.schedules", _parts.schedules)
 optimizers.legacy = optimizers
 initializers = _module("initializers", _parts.initializers)
+for _name in """constant glorot_normal glorot_uniform he_normal he_uniform identity lecun_normal lecun_uniform ones orthogonal
+        random_normal random_uniform truncated_normal variance_scaling zeros""".split():
+    setattr(initializers, _name, _parts.initializers[_name.title().replace("_", "")])  # their short names
 regularizers = _module("regularizers", _parts.regularizers)
 constraints = _module("constraints", _parts.constraints)
 activations = _module("activations", _parts.activations)
