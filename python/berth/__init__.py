@@ -106,6 +106,12 @@ _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "ke
          "reverse_sequence": "_more.reverse_sequence", "inside_function": "_function.inside_function", "assert_equal": "debugging.assert_equal",
          "assert_greater": "debugging.assert_greater", "assert_less": "debugging.assert_less",
          "assert_rank": "debugging.assert_rank",
+         "IndexedSlicesSpec": "_data_options.IndexedSlicesSpec", "NoneTensorSpec": "_data_options.NoneTensorSpec",
+         "OptionalSpec": "_data_options.OptionalSpec",
+         **{_n: f"_around.{_n}" for _n in (
+             "AggregationMethod", "CriticalSection", "get_logger", "nondifferentiable_batch_function",
+             "register_tensor_conversion_function", "variable_creator_scope")},
+         "get_current_name_scope": "_control.get_current_name_scope",
          "make_tensor_proto": "_tensor_proto.make_tensor_proto", "make_ndarray": "_tensor_proto.make_ndarray"}
 
 

@@ -20,10 +20,22 @@ class Names(types.SimpleNamespace):
 
     def __init__(self, path, **names):
         super().__init__(**names)
-        self.__dict__["_path"] = path
+        self.__dict__.update(_path=path, _late={})
+
+    def _later(self, sources):
+        """Adds names of modules that are imported when one is used first: {module: "NAME NAME"}."""
+        for module, names in sources.items():
+            self._late.update(dict.fromkeys(names.split(), module))
+
+    def __dir__(self):
+        return sorted({*vars(self), *self._late})
 
     def __getattr__(self, name):
         if name.startswith("_"):
             raise AttributeError(name)
+        if name in self._late:
+            value = getattr(importlib.import_module(f"berth.{self._late[name]}"), name)
+            self.__dict__[name] = value
+            return value
         from berth._tensor import unknown_name
-        raise AttributeError(unknown_name(self._path, name, vars(self)))
+        raise AttributeError(unknown_name(self._path, name, {**vars(self), **self._late}))
