@@ -108,9 +108,10 @@ _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "ke
          "assert_rank": "debugging.assert_rank",
          "IndexedSlicesSpec": "_data_options.IndexedSlicesSpec", "NoneTensorSpec": "_data_options.NoneTensorSpec",
          "OptionalSpec": "_data_options.OptionalSpec",
-         **{_n: f"_around.{_n}" for _n in (
-             "AggregationMethod", "CriticalSection", "get_logger", "nondifferentiable_batch_function",
-             "register_tensor_conversion_function", "variable_creator_scope")},
+         "AggregationMethod": "_around.AggregationMethod", "CriticalSection": "_around.CriticalSection",
+         "get_logger": "_around.get_logger", "variable_creator_scope": "_around.variable_creator_scope",
+         "nondifferentiable_batch_function": "_around.nondifferentiable_batch_function",
+         "register_tensor_conversion_function": "_around.register_tensor_conversion_function",
          "get_current_name_scope": "_control.get_current_name_scope",
          "make_tensor_proto": "_tensor_proto.make_tensor_proto", "make_ndarray": "_tensor_proto.make_ndarray"}
 

@@ -203,6 +203,10 @@ def nondifferentiable_batch_function(num_batch_threads, max_batch_size, batch_ti
     allowed_batch_sizes: the sizes that a batch is filled up to. A call with more than max_batch_size rows is split, or is an
     error without enable_large_batch_splitting. autograph=False leaves the control flow of the function to Python.
     """
+    for name, value in (("num_batch_threads", num_batch_threads), ("max_batch_size", max_batch_size),
+                        ("batch_timeout_micros", batch_timeout_micros), ("max_enqueued_batches", max_enqueued_batches)):
+        if not isinstance(value, int) or value < (name != "batch_timeout_micros"):
+            raise TypeError(f"nondifferentiable_batch_function(): {name!r} must be a whole number, not {value!r}")
     sizes = sorted(allowed_batch_sizes or ())
     if sizes and (sizes != list(allowed_batch_sizes) or sizes[-1] != max_batch_size):
         raise ValueError(f"nondifferentiable_batch_function: allowed_batch_sizes are {allowed_batch_sizes}; expected numbers that "

@@ -768,16 +768,15 @@ def _enable_debug_mode():
     _debug.append(True)
 
 
-_LATE = {
-    "_data_options": "AutotuneAlgorithm AutotuneOptions DistributeOptions ExternalStatePolicy OptimizationOptions ServiceOptions "
-                     "ThreadingOptions",
-    "_data_readers": "DatasetInitializer Reducer SqlDataset TFRecordWriter dense_to_sparse_batch group_by_reducer "
-                     "index_table_from_dataset make_batched_features_dataset pad_to_cardinality parse_example_dataset "
-                     "table_from_dataset"}
 experimental = _Names(
     "tf.data.experimental", AUTOTUNE=AUTOTUNE, AutoShardPolicy=_AutoShardPolicy, CsvDataset=CsvDataset, make_csv_dataset=make_csv_dataset,
     Optional=Optional, INFINITE_CARDINALITY=INFINITE_CARDINALITY, UNKNOWN_CARDINALITY=UNKNOWN_CARDINALITY,
     enable_debug_mode=_enable_debug_mode,
     **{n: v for n, v in vars(_more).items() if callable(v) and not n.startswith("_") and n not in (
         "Dataset", "TensorSpec", "convert_to_tensor", "flatten", "pack")})
-experimental._later(_LATE)
+experimental._later({
+    "_data_options": "AutotuneAlgorithm AutotuneOptions DistributeOptions ExternalStatePolicy OptimizationOptions ServiceOptions "
+                     "ThreadingOptions",
+    "_data_readers": "DatasetInitializer Reducer SqlDataset TFRecordWriter dense_to_sparse_batch group_by_reducer "
+                     "index_table_from_dataset make_batched_features_dataset pad_to_cardinality parse_example_dataset "
+                     "table_from_dataset"})
