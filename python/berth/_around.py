@@ -96,7 +96,8 @@ def register_tensor_conversion_function(base_type, conversion_func, priority=100
         raise TypeError(f"register_tensor_conversion_function: {conversion_func!r} is not callable")
     for cls in base_type if isinstance(base_type, tuple) else (base_type,):
         if not isinstance(cls, type) or issubclass(cls, (int, float, str, list, tuple, _core.Tensor, Variable)):
-            raise TypeError(f"register_tensor_conversion_function: {cls!r} has a conversion already; expected a class of your own")
+            raise TypeError(f"register_tensor_conversion_function: {cls!r} has a conversion already; expected a class of your "
+                            "own")
         found = vars(cls).get("_berth_conversions", [])
         found = sorted([*found, (priority, len(found), conversion_func)], key=lambda row: row[:2])
         try:
@@ -155,8 +156,8 @@ class _Batches:
             batch = self._open
             if batch is None or batch["rows"] + rows > self._largest or batch["form"] != form:
                 if self._waiting >= self._most:
-                    raise _core.UnavailableError(f"nondifferentiable_batch_function: {self._waiting} batches wait; expected at most "
-                                                 f"max_enqueued_batches={self._most}")
+                    raise _core.UnavailableError(f"nondifferentiable_batch_function: {self._waiting} batches wait; expected at "
+                                                 f"most max_enqueued_batches={self._most}")
                 batch = {"rows": 0, "parts": [], "form": form, "done": threading.Event(), "out": None, "error": None}
                 self._open, leads = batch, True
                 self._waiting += 1
@@ -198,7 +199,7 @@ class _Batches:
 
 def nondifferentiable_batch_function(num_batch_threads, max_batch_size, batch_timeout_micros, allowed_batch_sizes=None,
                                      max_enqueued_batches=10, autograph=True, enable_large_batch_splitting=True):
-    """Decorator: calls of several threads that come within batch_timeout_micros become one, along the first axis of the arguments.
+    """Decorator: calls of several threads that come within batch_timeout_micros become one, along the first axis of arguments.
 
     allowed_batch_sizes: the sizes that a batch is filled up to. A call with more than max_batch_size rows is split, or is an
     error without enable_large_batch_splitting. autograph=False leaves the control flow of the function to Python.
@@ -209,13 +210,13 @@ def nondifferentiable_batch_function(num_batch_threads, max_batch_size, batch_ti
             raise TypeError(f"nondifferentiable_batch_function(): {name!r} must be a whole number, not {value!r}")
     sizes = sorted(allowed_batch_sizes or ())
     if sizes and (sizes != list(allowed_batch_sizes) or sizes[-1] != max_batch_size):
-        raise ValueError(f"nondifferentiable_batch_function: allowed_batch_sizes are {allowed_batch_sizes}; expected numbers that "
-                         f"grow, up to max_batch_size={max_batch_size}")
+        raise ValueError(f"nondifferentiable_batch_function: allowed_batch_sizes are {allowed_batch_sizes}; expected numbers "
+                         f"that grow, up to max_batch_size={max_batch_size}")
 
     def decorate(fn):
         from berth._function import function
-        batches = _Batches(function(fn, autograph=autograph), num_batch_threads, max_batch_size, batch_timeout_micros / 1e6, sizes,
-                           max_enqueued_batches)
+        batches = _Batches(function(fn, autograph=autograph), num_batch_threads, max_batch_size, batch_timeout_micros / 1e6,
+                           sizes, max_enqueued_batches)
 
         @functools.wraps(fn)
         def call(*args):
@@ -223,14 +224,16 @@ def nondifferentiable_batch_function(num_batch_threads, max_batch_size, batch_ti
             leaves = [convert_to_tensor(v) for v in leaves]
             if not leaves or any(not len(v.shape) or v.shape[0] != leaves[0].shape[0] for v in leaves):
                 raise _core.InvalidArgumentError(f"nondifferentiable_batch_function: the arguments have shapes "
-                                                 f"{[v.shape.as_list() for v in leaves]}; expected one first axis, that of the batch")
+                                                 f"{[v.shape.as_list() for v in leaves]}; expected one first axis, that of the "
+                                                 "batch")
             rows = leaves[0].shape[0]
             if rows <= max_batch_size:
                 return batches.call(leaves, form)
             if not enable_large_batch_splitting:
                 raise _core.InvalidArgumentError(f"nondifferentiable_batch_function: {rows} rows; expected at most "
                                                  f"max_batch_size={max_batch_size}")
-            parts = [flatten(batches.call([v[i:i + max_batch_size] for v in leaves], form)) for i in range(0, rows, max_batch_size)]
+            parts = [flatten(batches.call([v[i:i + max_batch_size] for v in leaves], form))
+                     for i in range(0, rows, max_batch_size)]
             return pack(parts[0][1], [_core.ops.concat(list(column), 0) for column in zip(*(p[0] for p in parts))])
         return call
     return decorate

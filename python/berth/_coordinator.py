@@ -78,5 +78,5 @@ class Coordinator:
         if error is not None:
             raise error
         if alive and not ignore_live_threads:
-            raise RuntimeError(f"Coordinator.join: {', '.join(alive)} still run {stop_grace_period_secs} s after the stop; threads "
-                               "must end when should_stop() holds")
+            raise RuntimeError(f"Coordinator.join: {', '.join(alive)} still run {stop_grace_period_secs} s after the stop; "
+                               "threads must end when should_stop() holds")

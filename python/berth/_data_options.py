@@ -49,7 +49,8 @@ def _all(kind, names):
 class AutotuneOptions(_Group):
     """Accepted as TensorFlow does: AUTOTUNE measures, and takes no more than the machine has."""
 
-    _types = {"autotune_algorithm": (AutotuneAlgorithm, None), **_all(int, "cpu_budget initial_parallelism min_parallelism ram_budget"),
+    _types = {"autotune_algorithm": (AutotuneAlgorithm, None), **_all(int, "cpu_budget initial_parallelism min_parallelism "
+                                                                           "ram_budget"),
               "enabled": (bool, None)}
 
 
@@ -88,7 +89,8 @@ class Options(_Group):
     _types = {"experimental_distribute": (DistributeOptions, DistributeOptions), "autotune": (AutotuneOptions, AutotuneOptions),
               "experimental_optimization": (OptimizationOptions, OptimizationOptions),
               "threading": (ThreadingOptions, ThreadingOptions), "experimental_threading": (ThreadingOptions, ThreadingOptions),
-              "experimental_service": (ServiceOptions, ServiceOptions), "experimental_external_state_policy": (ExternalStatePolicy, None),
+              "experimental_service": (ServiceOptions, ServiceOptions),
+              "experimental_external_state_policy": (ExternalStatePolicy, None),
               **_all(bool, "deterministic experimental_deterministic experimental_slack experimental_symbolic_checkpoint "
                      "experimental_warm_start"), **_all((str, list), "dataset_name framework_type")}
 

@@ -27,7 +27,8 @@ def group_by_reducer(key_func, reducer):
                 parts = element if isinstance(element, tuple) else (element,)
                 key = convert_to_tensor(key_func(*parts))
                 if key.dtype != int64 or len(key.shape):
-                    raise ValueError(f"group_by_reducer: key_func returned {key.dtype.name} {key.shape}; expected an int64 scalar")
+                    raise ValueError(f"group_by_reducer: key_func returned {key.dtype.name} {key.shape}; expected an int64 "
+                                     "scalar")
                 number = int(key)
                 if number not in states:
                     states[number] = reducer.init_func(key)
@@ -45,17 +46,19 @@ def dense_to_sparse_batch(batch_size, row_shape):
 
 
 def pad_to_cardinality(cardinality, mask_key="valid"):
-    """For apply() to a data set of dictionaries: zeros at the end until there are so many elements; mask_key says which are real."""
+    """For apply() to a data set of dictionaries: zeros until there are so many elements; mask_key says which are real."""
     def apply(dataset):
         count, spec = int(dataset.cardinality()), dataset.element_spec
         if not isinstance(spec, dict):
-            raise ValueError(f"pad_to_cardinality: the elements are {spec}; expected dictionaries, which the mask becomes a part of")
+            raise ValueError(f"pad_to_cardinality: the elements are {spec}; expected dictionaries, which the mask becomes a "
+                             "part of")
         if not 0 <= count <= cardinality:
-            raise ValueError(f"pad_to_cardinality: the data set has {count} elements (-1: without end, -2: not known); expected 0 to "
-                             f"{cardinality}")
+            raise ValueError(f"pad_to_cardinality: the data set has {count} elements (-1: without end, -2: not known); "
+                             f"expected 0 to {cardinality}")
         leaves, form = flatten(spec)
-        empty = pack(form, [convert_to_tensor(np.full([n or 0 for n in s.shape], b"", object) if s.dtype == string else
-                                              np.zeros([n or 0 for n in s.shape], s.dtype.as_numpy_dtype), s.dtype) for s in leaves])
+        sizes = [[n or 0 for n in s.shape] for s in leaves]
+        empty = pack(form, [convert_to_tensor(np.full(n, b"", object) if s.dtype == string else np.zeros(
+            n, s.dtype.as_numpy_dtype), s.dtype) for s, n in zip(leaves, sizes)])
 
         def marked(real):
             return lambda e: {**e, mask_key: convert_to_tensor(real)}
@@ -181,7 +184,8 @@ def table_from_dataset(dataset=None, num_oov_buckets=0, vocab_size=None, default
     if num_oov_buckets and default_value is not None:
         raise ValueError("table_from_dataset: num_oov_buckets and default_value are given; expected one of them")
     if dataset is None or num_oov_buckets < 0:
-        raise ValueError(f"table_from_dataset: dataset={dataset!r}, num_oov_buckets={num_oov_buckets}; expected a data set and 0 or more")
+        raise ValueError(f"table_from_dataset: dataset={dataset!r}, num_oov_buckets={num_oov_buckets}; expected a data set and "
+                         "0 or more")
     pairs = DatasetInitializer(dataset if vocab_size is None else dataset.take(vocab_size))
     if pairs.key_dtype != as_dtype(key_dtype) and not (pairs.key_dtype.is_integer and as_dtype(key_dtype).is_integer):
         raise TypeError(f"table_from_dataset: the keys are {pairs.key_dtype.name}; key_dtype is {as_dtype(key_dtype).name}")
@@ -193,11 +197,12 @@ def table_from_dataset(dataset=None, num_oov_buckets=0, vocab_size=None, default
 
 def index_table_from_dataset(dataset=None, num_oov_buckets=0, vocab_size=None, default_value=-1, hasher_spec=None,
                              key_dtype=string, name=None):
-    """A table from the elements of a data set to their numbers, int64; other keys give default_value, or one of the buckets after."""
+    """A table from the elements of a data set to their numbers, int64; other keys give default_value, or a bucket after them."""
     if dataset is None:
         raise ValueError("index_table_from_dataset: dataset is None; expected a data set of keys")
     pairs = dataset.enumerate().map(lambda i, key: (key, i))
-    return table_from_dataset(pairs, num_oov_buckets, vocab_size, None if num_oov_buckets else default_value, hasher_spec, key_dtype)
+    missing = None if num_oov_buckets else default_value
+    return table_from_dataset(pairs, num_oov_buckets, vocab_size, missing, hasher_spec, key_dtype)
 
 
 def __getattr__(name):

@@ -159,7 +159,8 @@ def dispatch_for_binary_elementwise_apis(x_type, y_type):
     return lambda handler: _elementwise(BINARY, (x_type, y_type), handler)
 
 
-ASSERTS = """assert_equal assert_greater assert_greater_equal assert_less assert_less_equal assert_near assert_none_equal""".split()
+ASSERTS = """assert_equal assert_greater assert_greater_equal assert_less assert_less_equal assert_near
+assert_none_equal""".split()
 
 
 def dispatch_for_binary_elementwise_assert_apis(x_type, y_type):

@@ -54,17 +54,19 @@ class SparseFeature:
         keys, sizes = (list(self.index_key), list(self.size)) if several else ([self.index_key], [self.size])
         if len(keys) != len(sizes):
             raise ValueError(f"SparseFeature: {len(keys)} index keys and {len(sizes)} sizes; expected as many")
-        found = _parsed(serialized, {**dict.fromkeys(keys, VarLenFeature(int64)), self.value_key: VarLenFeature(self.dtype)}, single)
+        wanted = {**dict.fromkeys(keys, VarLenFeature(int64)), self.value_key: VarLenFeature(self.dtype)}
+        found = _parsed(serialized, wanted, single)
         values, rows = found[self.value_key], [found[k] for k in keys]
         lead = values.indices.numpy()[:, :-1]
         for key, row in zip(keys, rows):
             if not numpy.array_equal(row.indices.numpy(), values.indices.numpy()):
-                raise _core.InvalidArgumentError(f"SparseFeature: '{key}' and '{self.value_key}' have different numbers of values")
+                raise _core.InvalidArgumentError(f"SparseFeature: '{key}' and '{self.value_key}' have different numbers of "
+                                                 "values")
         at = numpy.concatenate([lead, *(row.values.numpy()[:, None] for row in rows)], 1)
         inside = at[:, lead.shape[1]:]
         if len(at) and ((inside < 0) | (inside >= numpy.array(sizes))).any():
-            raise _core.InvalidArgumentError(f"SparseFeature: places {inside[:4].tolist()} of '{self.value_key}'; expected numbers "
-                                             f"from 0 and below {sizes}")
+            raise _core.InvalidArgumentError(f"SparseFeature: places {inside[:4].tolist()} of '{self.value_key}'; expected "
+                                             f"numbers from 0 and below {sizes}")
         order = numpy.arange(len(at)) if self.already_sorted else numpy.lexsort(at.T[::-1])
         return SparseTensor(convert_to_tensor(at[order], int64), convert_to_tensor(values.values._array()[order], self.dtype),
                             [*values.dense_shape.numpy()[:-1].tolist(), *sizes])

@@ -12,12 +12,15 @@ INSTEAD = {
                  "group": "calls run in the order of the program", "make_dataset_iterator": "experimental_distribute_dataset()",
                  "make_input_fn_iterator": "distribute_datasets_from_function()", "configure": "arguments of the strategy",
                  "update_config_proto": "there are no sessions", "colocate_vars_with": "tf.device(variable.device)"},
-    "StrategyExtended": {"worker_devices_by_replica": "strategy.devices", "non_slot_devices": "variables live with those they belong to",
+    "StrategyExtended": {"worker_devices_by_replica": "strategy.devices", "non_slot_devices": "variables live with those they "
+                                                                                              "belong to",
                          "read_var": "variable.read_value()", "update_non_slot": "strategy.extended.update()"},
-    "Function": {"experimental_get_compiler_ir": "plan_text() shows what runs", "function_spec": "input_signature, pretty_printed_concrete_"
+    "Function": {"experimental_get_compiler_ir": "plan_text() shows what runs", "function_spec": "input_signature, "
+                                                                                                 "pretty_printed_concrete_"
                  "signatures() and inspect.signature()", "function_type": "inspect.signature()", "name": "__name__",
                  "get_initialization_function": "the first call makes variables"},
-    "ConcreteFunction": {"function_def": "graph, or save_graph(path) of the tf.function", "add_to_graph": "there are no other graphs: "
+    "ConcreteFunction": {"function_def": "graph, or save_graph(path) of the tf.function", "add_to_graph": "there are no other "
+                                                                                                          "graphs: "
                          "call it", "add_gradient_functions_to_graph": "tf.GradientTape around a call",
                          "set_external_captures": "pass the value as an argument", "set_variables": "assign to the variables",
                          "replace_capture_with_deferred_capture": "pass the value as an argument",
@@ -26,7 +29,8 @@ INSTEAD = {
                      "reshape": "tf.reshape() of its flat_values", "T": "to_tensor(), then tf.transpose()"},
     "SparseTensor": {"eval": "tf.sparse.to_dense(x).numpy()", "op": "there are no ops of graphs", "graph": "there are no graphs",
                      "consumers": "there are no graphs", "set_shape": "dense_shape of a new SparseTensor",
-                     "numpy": "tf.sparse.to_dense(x).numpy()", "to_dense": "tf.sparse.to_dense(x)", "T": "tf.sparse.transpose(x)"},
+                     "numpy": "tf.sparse.to_dense(x).numpy()", "to_dense": "tf.sparse.to_dense(x)",
+                     "T": "tf.sparse.transpose(x)"},
     "Generator": {"reset_from_key_counter": "reset(state), whose first numbers are the counter, the last the key",
                   "seed": "Generator.from_seed(seed)", "uniform_full": "uniform_full_int()"}}
 

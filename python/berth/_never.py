@@ -60,13 +60,16 @@ NEVER = [
     ("tf.config.experimental.ClusterDeviceFilters", "tasks see the devices of others through a strategy only"),
     ("tf.config.experimental.disable_mlir_bridge", "there is no MLIR behind Berth"),
     ("tf.config.experimental.enable_mlir_bridge", "there is no MLIR behind Berth"),
-    ("tf.profiler.experimental.server", "each process records itself: tf.profiler.experimental.start(logdir), or BERTH_PROFILE=PATH "
+    ("tf.profiler.experimental.server", "each process records itself: tf.profiler.experimental.start(logdir), or "
+                                        "BERTH_PROFILE=PATH "
      "(docs/profiling.md)"),
     ("tf.profiler.experimental.client", "as tf.profiler.experimental.server"),
     ("tf.experimental.StructuredTensor", "a tf.experimental.ExtensionType, or a dictionary of RaggedTensors, has fields"),
     ("tf.experimental.ExtensionTypeBatchEncoder", "a BatchableExtensionType is stacked tensor by tensor"),
-    ("tf.experimental.register_filesystem_plugin", "paths may be URLs of the package fsspec, which takes plug-ins (docs/files.md)"),
-    ("tf.saved_model.experimental", "fingerprints, policies and resources are of TensorFlow's files; those of Berth have checksums"),
+    ("tf.experimental.register_filesystem_plugin", "paths may be URLs of the package fsspec, which takes plug-ins "
+                                                   "(docs/files.md)"),
+    ("tf.saved_model.experimental", "fingerprints, policies and resources are of TensorFlow's files; those of Berth have "
+                                    "checksums"),
     ("tf.saved_model.Asset", "files are not copied into saved functions: keep their paths, or their contents as tensors"),
     ("tf.types.experimental.FunctionType", "a function's arguments are those of Python: inspect.signature(f)"),
     ("keras.src", "Keras' own parts"),

@@ -29,8 +29,8 @@ def decode_bmp(contents, channels=0, name=None):
     bits, packing = struct.unpack_from("<HI", data, 28)
     found = {8: 1, 24: 3, 32: 4}.get(bits)
     if found is None or packing not in (0, 3):
-        _refused("decode_bmp", f"the file has {bits} bits for each pixel and the compression {packing}; expected 8, 24 or 32 bits "
-                 "without compression")
+        _refused("decode_bmp", f"the file has {bits} bits for each pixel and the compression {packing}; expected 8, 24 or 32 "
+                               "bits without compression")
     if channels not in (0, found):
         _refused("decode_bmp", f"the file has {found} channels; channels={channels} was asked for")
     row = (width * found + 3) // 4 * 4

@@ -12,9 +12,9 @@ _RESTART = 143  # the exit status that launchers take as "start it again"
 
 
 class TerminationConfig:
-    """termination_watcher_fn: returns True once this task is to end, else SIGTERM says so. exit_fn: ends the process after saving,
-    else sys.exit(143), upon which launchers start it again. grace_period: seconds that training goes on after the notice.
-    save_fn: saves in place of the CheckpointManager.
+    """termination_watcher_fn: returns True once this task is to end, else SIGTERM says so. exit_fn: ends the process after
+    saving, else sys.exit(143), upon which launchers start it again. grace_period: seconds that training goes on after the
+    notice. save_fn: saves in place of the CheckpointManager.
     """
 
     def __init__(self, termination_watcher_fn=None, exit_fn=None, grace_period=None, save_fn=None):
@@ -48,8 +48,8 @@ class _Notice:
 class PreemptionCheckpointHandler:
     """Saves after the call of run() that runs when a task is told to end, in all tasks after the same one, and ends the process.
 
-    Started again, it restores what was saved, and total_run_calls goes on. Several tasks: make it, and call run(), in the scope of
-    their strategy. For Model.fit there is keras.callbacks.BackupAndRestore(save_before_preemption=True).
+    Started again, it restores what was saved, and total_run_calls goes on. Several tasks: make it, and call run(), in the
+    scope of their strategy. For Model.fit there is keras.callbacks.BackupAndRestore(save_before_preemption=True).
     """
 
     def __init__(self, cluster_resolver, checkpoint_or_checkpoint_manager, checkpoint_dir=None, termination_config=None):
@@ -89,7 +89,7 @@ class PreemptionCheckpointHandler:
         self.save_checkpoint_if_preempted()
 
     def save_checkpoint_if_preempted(self, *args, **kwargs):
-        """Saves and ends the process if any task is to end; all tasks call it at the same place. Arguments are those of save()."""
+        """Saves and ends the process if any task is to end; all tasks call it at the same place, with arguments of save()."""
         if not self._agreed(self._notice.over(self._config.grace_period)):
             return
         if self._config.save_fn is not None:

@@ -147,8 +147,8 @@ def _parse(serialized, context_features, sequence_features, single):
     for name, feature in (sequence_features or {}).items():
         make = _KINDS.get(type(feature).__name__)
         if make is None:
-            raise ValueError(f"parse_sequence_example: '{name}' is {feature!r}; expected a FixedLenSequenceFeature, VarLenFeature "
-                             "or RaggedFeature")
+            raise ValueError(f"parse_sequence_example: '{name}' is {feature!r}; expected a FixedLenSequenceFeature, "
+                             "VarLenFeature or RaggedFeature")
         rows = [_steps(e, name, feature.dtype, i) for i, e in enumerate(examples)]
         lists[name] = make(name, feature, rows, single)
         if make is _dense:

@@ -56,8 +56,8 @@ def deserialize_many_sparse(serialized_sparse, dtype, rank=None, name=None):
              for row in rows]
     axes = len(parts[0][2]) if parts else (rank or 1) - 1
     if any(len(shape) != axes for _, _, shape in parts) or rank not in (None, axes + 1):
-        raise _core.InvalidArgumentError(f"deserialize_many_sparse: rows have {sorted({len(p[2]) for p in parts})} axes; expected "
-                                         f"{axes if rank is None else rank - 1} each")
+        raise _core.InvalidArgumentError(f"deserialize_many_sparse: rows have {sorted({len(p[2]) for p in parts})} axes; "
+                                         f"expected {axes if rank is None else rank - 1} each")
     at = [np.insert(indices.reshape([-1, axes]), 0, row, axis=1) for row, (indices, _, _) in enumerate(parts)]
     shape = np.max([p[2] for p in parts], 0) if parts else np.zeros(axes, "int64")
     values = np.concatenate([p[1] for p in parts]) if parts else np.zeros(0, dtype.as_numpy_dtype)

@@ -137,7 +137,8 @@ def _proto(array, dtype, as_list):
 def make_ndarray(tensor):
     """The array of a TensorProto; that of text has bytes as its elements."""
     if not isinstance(tensor, TensorProto):
-        raise TypeError(f"make_ndarray(): 'tensor' must be a TensorProto, not a {type(tensor).__name__}; make_tensor_proto() makes one")
+        raise TypeError(f"make_ndarray(): 'tensor' must be a TensorProto, not a {type(tensor).__name__}; make_tensor_proto() "
+                        "makes one")
     dtype = _BY_NUMBER.get(tensor.dtype)
     if dtype is None:
         raise TypeError(f"make_ndarray: the dtype has the number {tensor.dtype}, which Berth does not have; expected one of "

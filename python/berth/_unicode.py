@@ -36,8 +36,8 @@ def _characters(function, data, encoding, errors, replacement, replace_control):
             at += len(c.encode(encoding))
         if bad:
             if errors == "strict":
-                raise _core.InvalidArgumentError(f"{function}: {data[at:at + bad]!r} at byte {at} is no {encoding}; expected text "
-                                                 "of that encoding, or errors='replace' or 'ignore'")
+                raise _core.InvalidArgumentError(f"{function}: {data[at:at + bad]!r} at byte {at} is no {encoding}; expected "
+                                                 "text of that encoding, or errors='replace' or 'ignore'")
             out += [(replacement, at)] if errors == "replace" else []
             at += bad
     return out
@@ -47,7 +47,8 @@ def _reader(function, encoding, errors, replacement_char, replace_control):
     if errors not in ("replace", "ignore", "strict"):
         raise ValueError(f"{function}: errors is {errors!r}; expected 'replace', 'ignore' or 'strict'")
     if not 0 <= int(replacement_char) <= 0x10FFFF:
-        raise _core.InvalidArgumentError(f"{function}: replacement_char is {replacement_char}; expected the number of a character")
+        raise _core.InvalidArgumentError(f"{function}: replacement_char is {replacement_char}; expected the number of a "
+                                         "character")
     return lambda data: _characters(function, data, str(encoding), errors, int(replacement_char), replace_control)
 
 
@@ -149,11 +150,11 @@ def unsorted_segment_join(inputs, segment_ids, num_segments, separator="", name=
     texts, at = convert_to_tensor(inputs, string)._array(), np.asarray(convert_to_tensor(segment_ids).numpy())
     count = int(convert_to_tensor(num_segments))
     if texts.shape[:at.ndim] != at.shape:
-        raise _core.InvalidArgumentError(f"unsorted_segment_join: segment_ids have shape {list(at.shape)}; expected the first axes "
-                                         f"of {list(texts.shape)}")
+        raise _core.InvalidArgumentError(f"unsorted_segment_join: segment_ids have shape {list(at.shape)}; expected the first "
+                                         f"axes of {list(texts.shape)}")
     if at.size and not 0 <= at.min() <= at.max() < count:
-        raise _core.InvalidArgumentError(f"unsorted_segment_join: segment_ids are {at.ravel()[:8].tolist()}; expected numbers from "
-                                         f"0 to {count - 1}")
+        raise _core.InvalidArgumentError(f"unsorted_segment_join: segment_ids are {at.ravel()[:8].tolist()}; expected numbers "
+                                         f"from 0 to {count - 1}")
     inner = texts.shape[at.ndim:]
     rows, parts = texts.reshape([at.size, -1]), [[] for _ in range(count)]
     for row, segment in zip(rows, at.ravel()):

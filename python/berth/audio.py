@@ -31,8 +31,8 @@ def decode_wav(contents, desired_channels=-1, desired_samples=-1, name=None):
         raise _InvalidArgumentError("decode_wav: the file has no part 'fmt ', or no 'data' after it")
     code, channels, rate, _, _, bits = form
     if code not in (1, 65534) or bits != 16 or not channels:
-        raise _InvalidArgumentError(f"decode_wav: the samples have the format {code}, {bits} bits and {channels} channels; expected "
-                                    "format 1 (PCM), 16 bits")
+        raise _InvalidArgumentError(f"decode_wav: the samples have the format {code}, {bits} bits and {channels} channels; "
+                                    "expected format 1 (PCM), 16 bits")
     count = len(samples) // (2 * channels)
     audio = numpy.frombuffer(samples[:count * 2 * channels], "<i2").reshape([count, channels]).astype("float32") / 32768
     if desired_channels not in (-1, channels):
@@ -52,6 +52,6 @@ def encode_wav(audio, sample_rate, name=None):
     values = audio.numpy() * 32768
     body = numpy.clip(numpy.trunc(values + numpy.copysign(0.5, values)), -32768, 32767).astype("<i2").tobytes()
     channels = audio.shape[1]
-    head = _struct.pack("<4sI4s4sIHHIIHH4sI", b"RIFF", 36 + len(body), b"WAVE", b"fmt ", 16, 1, channels, rate, rate * channels * 2,
-                        channels * 2, 16, b"data", len(body))
+    head = _struct.pack("<4sI4s4sIHHIIHH4sI", b"RIFF", 36 + len(body), b"WAVE", b"fmt ", 16, 1, channels, rate,
+                        rate * channels * 2, channels * 2, 16, b"data", len(body))
     return _tensor(head + body, _string)

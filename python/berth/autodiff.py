@@ -23,12 +23,14 @@ class ForwardAccumulator:
         self._tangents = []
         for i, (p, t) in enumerate(zip(self._primals, given)):
             if not hasattr(p, "dtype") or not (p.dtype.is_floating or p.dtype.is_complex):
-                raise ValueError(f"ForwardAccumulator: the primal {i} is {p!r}; expected a tensor or variable of a floating dtype")
+                raise ValueError(f"ForwardAccumulator: the primal {i} is {p!r}; expected a tensor or variable of a floating "
+                                 "dtype")
             if any(p is q for q in self._primals[:i]):
                 raise ValueError(f"ForwardAccumulator: the primal {i} is there twice; give it once, with the sum of its tangents")
             t = _tensor(t, p.dtype)
             if not t.shape.is_compatible_with(p.shape):
-                raise ValueError(f"ForwardAccumulator: the tangent {i} has shape {t.shape}; expected {p.shape}, that of its primal")
+                raise ValueError(f"ForwardAccumulator: the tangent {i} has shape {t.shape}; expected {p.shape}, that of its "
+                                 "primal")
             self._tangents.append(t)
         self._tape, self._is_open, self._used = GradientTape(persistent=True, watch_accessed_variables=False), False, False
 

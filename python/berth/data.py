@@ -769,8 +769,8 @@ def _enable_debug_mode():
 
 
 experimental = _Names(
-    "tf.data.experimental", AUTOTUNE=AUTOTUNE, AutoShardPolicy=_AutoShardPolicy, CsvDataset=CsvDataset, make_csv_dataset=make_csv_dataset,
-    Optional=Optional, INFINITE_CARDINALITY=INFINITE_CARDINALITY, UNKNOWN_CARDINALITY=UNKNOWN_CARDINALITY,
+    "tf.data.experimental", AUTOTUNE=AUTOTUNE, AutoShardPolicy=_AutoShardPolicy, CsvDataset=CsvDataset,
+    make_csv_dataset=make_csv_dataset, Optional=Optional, INFINITE_CARDINALITY=INFINITE_CARDINALITY, UNKNOWN_CARDINALITY=UNKNOWN_CARDINALITY,
     enable_debug_mode=_enable_debug_mode,
     **{n: v for n, v in vars(_more).items() if callable(v) and not n.startswith("_") and n not in (
         "Dataset", "TensorSpec", "convert_to_tensor", "flatten", "pack")})

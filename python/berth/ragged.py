@@ -8,7 +8,8 @@ from berth import _core
 from berth._lazy import Lazy
 from berth._not_tensors import NotATensor as _NotATensor
 from berth._structure import Composite
-from berth._tensor import TensorSpec, TypeSpec as _TypeSpec, as_dtype, convert_to_tensor, int64, refuse, string, say_missing as _say_missing
+from berth._tensor import (TensorSpec, TypeSpec as _TypeSpec, as_dtype, convert_to_tensor, int64, refuse,
+                           say_missing as _say_missing, string)
 
 _ops = _core.ops
 _np = Lazy("numpy")

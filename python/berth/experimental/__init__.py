@@ -31,7 +31,8 @@ _LATER = {"Optional": "data", "DynamicRaggedShape": "_ragged_shape", "RowPartiti
           **dict.fromkeys(("dispatch_for_api", "dispatch_for_unary_elementwise_apis",
                            "dispatch_for_binary_elementwise_apis", "dispatch_for_binary_elementwise_assert_apis",
                            "unregister_dispatch_for"), "_dispatch"),
-          **dict.fromkeys(("async_scope", "async_clear_error", "function_executor_type", "enable_strict_mode"), "_experimental_more")}
+          **dict.fromkeys(("async_scope", "async_clear_error", "function_executor_type", "enable_strict_mode"),
+                          "_experimental_more")}
 
 
 def __getattr__(name):
