@@ -55,9 +55,9 @@ def _targets(node):
     return [n.id for n in names if isinstance(n, ast.Name) and not n.id.startswith("_")]
 
 
-def _space(name, call, known):
-    """A namespace: a class with the names that it is called with."""
-    lines = ""
+def _space(name, call, known, late):
+    """A namespace: a class with the names that it is called with, and those that it gets when they are used."""
+    lines = "".join(f"    from berth.{module} import {n} as {n}\n" for module, names in late.items() for n in names.split())
     for word in call.keywords:
         if word.arg is None:
             lines += "".join(f"    {k} = {k}\n" for k in sorted(known) if not k.startswith("_"))
@@ -76,6 +76,10 @@ def stub(path, wanted=None):
     out, known = "", set()
     spaces = {w.value.id for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func).endswith(("SimpleNamespace", "_Names"))
               for w in n.keywords if isinstance(w.value, ast.Name)}
+
+    late = {n.value.func.value.id: ast.literal_eval(n.value.args[0]) for n in tree.body
+            if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call) and isinstance(n.value.func, ast.Attribute)
+            and n.value.func.attr == "_later" and isinstance(n.value.func.value, ast.Name)}
 
     def shows(name):
         return name in wanted if wanted is not None else not name.startswith("_") and (
@@ -106,7 +110,7 @@ def stub(path, wanted=None):
             if shows(name) or name in (wanted or ()):
                 call = node.value
                 if isinstance(call, ast.Call) and ast.unparse(call.func).endswith(("SimpleNamespace", "_Names")):
-                    out += _space(name, call, known)
+                    out += _space(name, call, known, late.get(name, {}))
                 else:
                     out += f"{name}: Any\n"
     return out

@@ -46,7 +46,14 @@ from berth import _strings  # noqa: E402
 _strings.install(strings)  # noqa: F821
 _strings.take_text(globals())
 _later(io, "berth._io", "FixedLenFeature VarLenFeature RaggedFeature FixedLenSequenceFeature parse_example "  # noqa: F821
-       "parse_single_example TFRecordOptions TFRecordWriter decode_csv gfile")
+       "parse_single_example TFRecordOptions TFRecordWriter decode_csv gfile SparseFeature match_filenames_once")
+_later(io, "berth._tensor_proto", "serialize_tensor parse_tensor")  # noqa: F821
+_later(io, "berth._sparse_files", "serialize_sparse serialize_many_sparse deserialize_many_sparse")  # noqa: F821
+_later(io, "berth._sequence_example", "parse_single_sequence_example parse_sequence_example decode_json_example")  # noqa: F821
+_later(io, "berth._pictures", "decode_bmp decode_gif")  # noqa: F821
+_later(image, "berth._pictures", "decode_bmp decode_gif")  # noqa: F821
+_later(strings, "berth._unicode", "unicode_decode_with_offsets unicode_split_with_offsets unicode_transcode "  # noqa: F821
+       "unicode_script unsorted_segment_join to_hash_bucket_strong")
 del image.decode_image, io.decode_image  # noqa: F821  which have another form
 _later(image, "berth._images", "ResizeMethod extract_patches decode_image")  # noqa: F821
 _later(io, "berth._images", "decode_image")  # noqa: F821
@@ -111,8 +118,8 @@ newaxis = None
 
 
 # Imported when they are used first.
-_LATER = ("autograph", "data", "debugging", "distribute", "keras", "lookup", "nest", "profiler", "ragged", "raw_ops",
-          "saved_model", "sparse", "summary", "train", "types")
+_LATER = ("audio", "autodiff", "autograph", "data", "debugging", "distribute", "keras", "lookup", "nest", "profiler", "ragged",
+          "raw_ops", "saved_model", "sets", "sparse", "summary", "train", "types")
 _OF_KERAS = ("losses", "metrics", "optimizers", "initializers")
 # Names that stand in one of those, or in a hidden one.
 _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "keras.optimizers",
@@ -152,7 +159,15 @@ _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "ke
          "irfftnd": "_signal_more.irfftnd",
          "reverse_sequence": "_more.reverse_sequence", "inside_function": "_function.inside_function", "assert_equal": "debugging.assert_equal",
          "assert_greater": "debugging.assert_greater", "assert_less": "debugging.assert_less",
-         "assert_rank": "debugging.assert_rank"}
+         "assert_rank": "debugging.assert_rank",
+         "IndexedSlicesSpec": "_data_options.IndexedSlicesSpec", "NoneTensorSpec": "_data_options.NoneTensorSpec",
+         "OptionalSpec": "_data_options.OptionalSpec",
+         "AggregationMethod": "_around.AggregationMethod", "CriticalSection": "_around.CriticalSection",
+         "get_logger": "_around.get_logger", "variable_creator_scope": "_around.variable_creator_scope",
+         "nondifferentiable_batch_function": "_around.nondifferentiable_batch_function",
+         "register_tensor_conversion_function": "_around.register_tensor_conversion_function",
+         "get_current_name_scope": "_control.get_current_name_scope",
+         "make_tensor_proto": "_tensor_proto.make_tensor_proto", "make_ndarray": "_tensor_proto.make_ndarray"}
 
 
 def __getattr__(name):

@@ -3,11 +3,13 @@ import re
 
 from berth import _core
 from berth._structure import LEAF, Made, flatten, pack
-from berth._tensor import TensorSpec, convert_to_tensor, string
+from berth._tensor import TensorSpec, convert_to_tensor, string, say_missing as _say_missing
 
 
 class ConcreteFunction:
     """What get_concrete_function() returns: takes and gives tensors of fixed dtypes and shapes."""
+
+    __getattr__ = _say_missing
 
     def __init__(self, core, structure=None, form=None, function=None):
         self._core, self._structure, self._form = core, structure, form

@@ -1,5 +1,6 @@
 """Functions over elements and branches: tf.case, tf.switch_case, tf.map_fn, tf.foldl and their kin."""
 import builtins
+from _thread import _local as _thread_local  # threading.local, without the import of threading
 
 from berth import _core
 from berth._function import _calls, call_converted, cond
@@ -144,6 +145,16 @@ def recompute_grad(f):
     return call
 
 
+class _Names(_thread_local):
+    """The name scopes that are open on a thread."""
+
+    def __init__(self):
+        self.open = []
+
+
+_names = _Names()
+
+
 class name_scope:
     """Accepted as TensorFlow does; names of ops come from functions and layers."""
 
@@ -151,7 +162,17 @@ class name_scope:
         self.name = name
 
     def __enter__(self):
-        return self.name
+        name = self.name or ""
+        if name and not name.endswith("/"):
+            inside = get_current_name_scope()
+            name = f"{inside}/{name}/" if inside else f"{name}/"
+        _names.open.append(name)
+        return name
 
     def __exit__(self, *_):
-        pass
+        _names.open.pop()
+
+
+def get_current_name_scope():
+    """The name scopes that are open, "outer/inner"; "" where none is."""
+    return _names.open[-1].rstrip("/") if _names.open else ""

@@ -157,3 +157,13 @@ def dispatch_for_unary_elementwise_apis(x_type):
 def dispatch_for_binary_elementwise_apis(x_type, y_type):
     """A decorator: handler(function, x, y) answers functions of two tensors of values of the classes."""
     return lambda handler: _elementwise(BINARY, (x_type, y_type), handler)
+
+
+ASSERTS = """assert_equal assert_greater assert_greater_equal assert_less assert_less_equal assert_near
+assert_none_equal""".split()
+
+
+def dispatch_for_binary_elementwise_assert_apis(x_type, y_type):
+    """A decorator: handler(function, x, y) answers tf.debugging.assert_equal() and its kin on values of the classes."""
+    from berth import debugging  # noqa: F401  its functions are to be found
+    return lambda handler: _elementwise(ASSERTS, (x_type, y_type), handler)

@@ -9,7 +9,7 @@ import typing
 from berth import _core
 from berth._arrays import TensorArray, TensorArraySpec
 from berth._structure import Composite, flatten, pack
-from berth._tensor import TensorSpec, TypeSpec, as_dtype, convert_to_tensor
+from berth._tensor import IndexedSlices, TensorSpec, TypeSpec, as_dtype, convert_to_tensor
 
 _TENSORS = (_core.Tensor, _core.Variable, TensorSpec, Composite)
 
@@ -345,8 +345,14 @@ class extension_type:
 
 def type_spec_from_value(value):
     """The spec of a tensor, a RaggedTensor, a SparseTensor, an ExtensionType or a structure of such."""
+    if isinstance(value, IndexedSlices):
+        from berth._data_options import IndexedSlicesSpec
+        return IndexedSlicesSpec.from_value(value)
     if hasattr(value, "element_spec"):
         return value.element_spec
+    if hasattr(value, "has_value"):
+        from berth._data_options import OptionalSpec
+        return OptionalSpec.from_value(value)
     if isinstance(value, TensorArray):
         return TensorArraySpec.from_value(value)
     leaves, form = flatten(value)

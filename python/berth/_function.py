@@ -10,7 +10,7 @@ from berth._lazy import Lazy
 from berth._not_tensors import refuse_kinds
 from berth._straight import is_straight
 from berth._structure import LEAF, Composite, Made, flatten, is_value, pack, present
-from berth._tensor import TensorSpec, TypeSpec, convert_to_tensor
+from berth._tensor import TensorSpec, TypeSpec, convert_to_tensor, say_missing as _say_missing
 
 _placement = Lazy("berth._placement")
 _gradients = Lazy("berth._gradients")
@@ -90,6 +90,8 @@ def call_converted(fn, *args, **kwargs):
 
 class Function:
     """A Python function that is traced once per signature and then runs as a compiled plan."""
+
+    __getattr__ = _say_missing
 
     of_a_map = False
 

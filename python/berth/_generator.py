@@ -3,7 +3,7 @@ import enum
 
 from berth import _core
 from berth._core import Variable
-from berth._tensor import as_dtype, convert_to_tensor, float32, int32, int64, uint64
+from berth._tensor import as_dtype, convert_to_tensor, float32, int32, int64, uint64, say_missing as _say_missing
 
 _random = _core.ops.random
 
@@ -51,6 +51,8 @@ class Generator:
     In a traced function each run draws new numbers, which follow from the seed as well, but not from
     `state`. They are not the numbers of TensorFlow.
     """
+
+    __getattr__ = _say_missing
 
     def __init__(self, copy_from=None, state=None, alg=None):
         _check(alg)

@@ -194,6 +194,15 @@ def join(path, *paths):
     return "/".join([path.rstrip("/"), *paths]) if "://" in path else _os.path.join(path, *paths)
 
 
+def get_registered_schemes():
+    """The beginnings of paths that work: "" and "file", and those that the package fsspec knows, if it is there."""
+    try:
+        import fsspec
+    except ImportError:
+        return ["", "file"]
+    return ["", *sorted({*fsspec.available_protocols(), "file"})]
+
+
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)

@@ -1,6 +1,6 @@
 """tf.image where TensorFlow has names of its own."""
 from berth import _core
-from berth._tensor import as_dtype, convert_to_tensor, uint8
+from berth._tensor import as_dtype, convert_to_tensor, string, uint8
 
 _ops = _core.ops
 
@@ -12,10 +12,17 @@ class ResizeMethod:
 
 
 def decode_image(contents, channels=None, dtype=uint8, name=None, expand_animations=True, max_pixels=None):
-    """The picture in the bytes of a PNG, JPEG or BMP file, [height, width, channels].
+    """The picture in the bytes of a PNG, JPEG, BMP or GIF file, [height, width, channels].
 
-    expand_animations is for files of several pictures (GIF), which are not read.
+    That of a GIF is [frames, height, width, 3], with expand_animations=False the first frame.
     """
+    data = contents if isinstance(contents, bytes) else convert_to_tensor(contents, string)
+    if (data if isinstance(data, bytes) else data._array().item())[:4] == b"GIF8":
+        from berth import _pictures, image
+        if channels not in (None, 0, 3):
+            raise _core.InvalidArgumentError(f"decode_image: a GIF has 3 channels; channels={channels} was asked for")
+        frames = _pictures.decode_gif(contents)
+        return image.convert_image_dtype(frames if expand_animations else frames[0], dtype)
     options = {} if max_pixels is None else {"max_pixels": max_pixels}
     return _ops.io.decode_image(contents, channels or 0, as_dtype(dtype), **options)
 

@@ -40,6 +40,38 @@ class RaggedFeature:
         return ["ragged", self.dtype, [], None]
 
 
+class SparseFeature:
+    """The values of one feature at the places that another has, or several have: a SparseTensor [size], or of these sizes."""
+
+    def __init__(self, index_key, value_key, dtype, size, already_sorted=False):
+        self.index_key, self.value_key, self.dtype, self.size = index_key, value_key, as_dtype(dtype), size
+        self.already_sorted = already_sorted
+
+    def _made(self, serialized, single):
+        import numpy
+        from berth.sparse import SparseTensor
+        several = isinstance(self.index_key, (list, tuple))
+        keys, sizes = (list(self.index_key), list(self.size)) if several else ([self.index_key], [self.size])
+        if len(keys) != len(sizes):
+            raise ValueError(f"SparseFeature: {len(keys)} index keys and {len(sizes)} sizes; expected as many")
+        wanted = {**dict.fromkeys(keys, VarLenFeature(int64)), self.value_key: VarLenFeature(self.dtype)}
+        found = _parsed(serialized, wanted, single)
+        values, rows = found[self.value_key], [found[k] for k in keys]
+        lead = values.indices.numpy()[:, :-1]
+        for key, row in zip(keys, rows):
+            if not numpy.array_equal(row.indices.numpy(), values.indices.numpy()):
+                raise _core.InvalidArgumentError(f"SparseFeature: '{key}' and '{self.value_key}' have different numbers of "
+                                                 "values")
+        at = numpy.concatenate([lead, *(row.values.numpy()[:, None] for row in rows)], 1)
+        inside = at[:, lead.shape[1]:]
+        if len(at) and ((inside < 0) | (inside >= numpy.array(sizes))).any():
+            raise _core.InvalidArgumentError(f"SparseFeature: places {inside[:4].tolist()} of '{self.value_key}'; expected "
+                                             f"numbers from 0 and below {sizes}")
+        order = numpy.arange(len(at)) if self.already_sorted else numpy.lexsort(at.T[::-1])
+        return SparseTensor(convert_to_tensor(at[order], int64), convert_to_tensor(values.values._array()[order], self.dtype),
+                            [*values.dense_shape.numpy()[:-1].tolist(), *sizes])
+
+
 class FixedLenSequenceFeature:
     """A list of parts of a fixed shape: [length, *shape], in a batch padded with default_value, or 0 or ""."""
 
@@ -63,10 +95,10 @@ def parse_single_example(serialized, features, example_names=None, name=None):
 
 
 def _parsed(serialized, features, single):
-    rows = [(name, *feature._row()) for name, feature in features.items()]
-    values, lengths, splits = _core.parse_example(serialized, rows, single)
-    return {name: _made(kind, values[name], lengths.get(name), splits.get(name), single)
-            for name, kind, *_ in rows}
+    rows = [(name, *feature._row()) for name, feature in features.items() if not hasattr(feature, "_made")]
+    values, lengths, splits = _core.parse_example(serialized, rows, single) if rows else ({}, {}, {})
+    made = {name: _made(kind, values[name], lengths.get(name), splits.get(name), single) for name, kind, *_ in rows}
+    return {name: made[name] if name in made else feature._made(serialized, single) for name, feature in features.items()}
 
 
 def _made(kind, value, lengths, splits, single):
@@ -179,6 +211,15 @@ def _column(fields, dtype, given, na_value, column, shape):
     if dtype == string:
         return convert_to_tensor(numpy.array(values, object).reshape(shape), string)
     return convert_to_tensor(numpy.array(values, dtype.as_numpy_dtype).reshape(shape))
+
+
+def match_filenames_once(pattern, name=None):
+    """The sorted names of the files that match a pattern, or any of several: text [n]."""
+    import numpy
+    from berth import _gfile
+    patterns = numpy.ravel(convert_to_tensor(pattern, string)._array()).tolist()
+    names = numpy.array(sorted({n.encode() for p in patterns for n in _gfile.glob(p.decode())}), object)
+    return convert_to_tensor(names, string)
 
 
 gfile = Lazy("berth._gfile")

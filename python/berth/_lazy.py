@@ -23,7 +23,12 @@ class Names(types.SimpleNamespace):
 
     def __init__(self, path, _late=None, **names):
         super().__init__(**names)
-        self.__dict__.update(_path=path, _late=_late or {})
+        self.__dict__.update(_path=path, _late=dict(_late or {}))
+
+    def _later(self, sources):
+        """Adds names of modules that are imported when one is used first: {module: "NAME NAME"}."""
+        for module, names in sources.items():
+            self._late.update(dict.fromkeys(names.split(), f"berth.{module}"))
 
     def __getattr__(self, name):
         if name in self.__dict__.get("_late", ()):

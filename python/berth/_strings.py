@@ -26,24 +26,25 @@ def bytes_split(input, name=None):
     return _rows(input, _text.bytes_split(input))
 
 
-def _check(encoding, errors="replace", replacement_char=65533, replace_control_characters=False):
-    refuse("tf.strings", errors=None if errors == "replace" else errors,
-           replacement_char=None if replacement_char == 65533 else replacement_char,
-           replace_control_characters=replace_control_characters)
-    if str(encoding).upper().replace("_", "-") != "UTF-8":
-        raise ValueError(f"the encoding is {encoding!r}; expected 'UTF-8', the one that Berth reads")
+def _plain(*arguments):
+    """Whether the engine's own functions do it: UTF-8, with the defaults of the other arguments."""
+    return arguments[0] == "UTF-8" and arguments[1:] == ("replace", 65533, False)[:len(arguments) - 1]
 
 
 def unicode_split(input, input_encoding, errors="replace", replacement_char=65533, name=None):
-    """The characters of texts in UTF-8."""
-    _check(input_encoding, errors, replacement_char)
+    """The characters of texts, each as text of the same encoding."""
+    if not _plain(input_encoding, errors, replacement_char):
+        from berth import _unicode
+        return _unicode.unicode_split(input, input_encoding, errors, replacement_char)
     return _rows(input, _text.unicode_split(input))
 
 
 def unicode_decode(input, input_encoding, errors="replace", replacement_char=65533,
                    replace_control_characters=False, name=None):
     """The numbers of the characters, int32."""
-    _check(input_encoding, errors, replacement_char, replace_control_characters)
+    if not _plain(input_encoding, errors, replacement_char, replace_control_characters):
+        from berth import _unicode
+        return _unicode.unicode_decode(input, input_encoding, errors, replacement_char, replace_control_characters)
     values, splits = _text.unicode_split(input)
     numbers = convert_to_tensor([ord(v.decode()) for v in values.numpy()] or [0], _core.int32)
     return _rows(input, (numbers[:values.shape[0]], splits))

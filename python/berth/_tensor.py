@@ -476,6 +476,14 @@ def _plans_for(path):
         ": a name that neither TensorFlow 2.21 nor Keras 3.15 has")
 
 
+def say_missing(self, name):
+    """The __getattr__ of classes whose AttributeErrors say what does the same, or is near."""
+    if name.startswith("_"):
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    from berth._missing_members import MissingMember
+    raise MissingMember(self, name)
+
+
 class NamesMissing(type):
     """The class of classes whose AttributeErrors of names that they lack say if those are planned."""
 

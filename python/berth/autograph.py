@@ -1,4 +1,5 @@
 """tf.autograph: how Python's control flow is traced (docs/python.md)."""
+import enum as _enum
 import types as _types
 
 from berth._tensor import name_missing as _name_missing
@@ -36,8 +37,24 @@ def set_verbosity(level, alsologtostdout=False):
     ag_logging.set_verbosity(level, alsologtostdout)
 
 
+def trace(*args):
+    """Prints its arguments when a function is traced, not when its trace runs."""
+    print(*args)
+
+
+class Feature(_enum.Enum):
+    """Parts of AutoGraph that TensorFlow can leave out of a conversion; Berth converts all or nothing."""
+    ALL = "ALL"
+    AUTO_CONTROL_DEPS = "AUTO_CONTROL_DEPS"
+    ASSERT_STATEMENTS = "ASSERT_STATEMENTS"
+    BUILTIN_FUNCTIONS = "BUILTIN_FUNCTIONS"
+    EQUALITY_OPERATORS = "EQUALITY_OPERATORS"
+    LISTS = "LISTS"
+    NAME_SCOPES = "NAME_SCOPES"
+
+
 class _Experimental(_types.ModuleType):
-    do_not_convert = staticmethod(do_not_convert)
+    do_not_convert, Feature = staticmethod(do_not_convert), Feature
 
     @property
     def set_loop_options(self):

@@ -200,10 +200,6 @@ def get_inter_op_parallelism_threads():
     return _engine.get_inter_op_parallelism_threads()
 
 
-def _set_synchronous_execution(enable):
-    """Accepted as TensorFlow does: results are waited for where they are read."""
-
-
 _said = {"jit": "", "options": {}}
 
 
@@ -231,8 +227,9 @@ _all = {n: v for n, v in globals().items() if not n.startswith("_")}
 experimental = _Names(
     "tf.config.experimental", **_all, VirtualDeviceConfiguration=LogicalDeviceConfiguration,
     set_virtual_device_configuration=set_logical_device_configuration,
-    get_virtual_device_configuration=get_logical_device_configuration,
-    set_synchronous_execution=_set_synchronous_execution)
+    get_virtual_device_configuration=get_logical_device_configuration)
+experimental._later({"_config_more": "enable_op_determinism get_device_details enable_tensor_float_32_execution "
+                                     "tensor_float_32_execution_enabled set_synchronous_execution get_synchronous_execution"})
 threading = _Names("tf.config.threading", **{n: v for n, v in _all.items() if n.endswith("_threads")})
 optimizer = _Names(
     "tf.config.optimizer", set_jit=_set_jit, get_jit=_get_jit, set_experimental_options=_set_experimental_options,
@@ -259,3 +256,6 @@ def run_functions_eagerly(run_eagerly):
 def functions_run_eagerly():
     """Whether tf.function runs op by op."""
     return _eager[0] or _checks[0] or _dumps[0]
+
+
+experimental_run_functions_eagerly, experimental_functions_run_eagerly = run_functions_eagerly, functions_run_eagerly

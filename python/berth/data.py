@@ -1,15 +1,14 @@
 """tf.data."""
 import collections as _collections
-import enum as _enum
 import itertools
-import types as _types
 
 from berth import _core, _remote
 from berth._frames import hide_in
+from berth._data_options import AutoShardPolicy as _AutoShardPolicy, DatasetSpec, IteratorSpec, Options, ThreadingOptions
 from berth._lazy import Names as _Names
 from berth._not_tensors import NotATensor as _NotATensor
 from berth._structure import LEAF, flatten, has_composite, in_order, pack, present
-from berth._tensor import TensorSpec, convert_to_tensor, refuse
+from berth._tensor import TensorSpec, convert_to_tensor, refuse, say_missing as _say_missing
 
 AUTOTUNE = _core.AUTOTUNE
 INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = -1, -2
@@ -17,6 +16,8 @@ INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = -1, -2
 
 class Dataset(_NotATensor):
     """A pipeline of elements (tf.data.Dataset). Transforms return new ones."""
+
+    __getattr__ = _say_missing
 
     __berth_advice__ = "its elements are made of tensors: iterate over it, or call op(element) in a map() of it"
 
@@ -116,8 +117,9 @@ class Dataset(_NotATensor):
                 forms.append(form)
             return [convert_to_tensor(v) for v in out]
 
-        traced = Function(run, name="map")
-        traced.of_a_map = True
+        traced = run if _debug else Function(run, name="map")
+        if not _debug:
+            traced.of_a_map = True
 
         def call(leaves):
             if described and first and _equal(first[0][0], leaves):
@@ -126,8 +128,9 @@ class Dataset(_NotATensor):
                 except IndexError:
                     pass  # another thread has it
             out = traced(*_arguments(self._form, leaves))
-            _core.note_plan(not traced._untraced)
-            if traced._untraced and not described:
+            untraced = bool(_debug) or traced._untraced
+            _core.note_plan(not untraced)
+            if untraced and not described and not first:  # a second element may come before the transform is described
                 first.append((leaves, out))
             return out
 
@@ -468,11 +471,13 @@ class Dataset(_NotATensor):
 
     def as_numpy_iterator(self):
         """An iterator over elements with arrays in place of tensors."""
-        return Iterator(self.__berth__, lambda leaves: pack(self._form, [v.numpy() for v in leaves]))
+        return NumpyIterator(self.__berth__, lambda leaves: pack(self._form, [v.numpy() for v in leaves]), self.element_spec)
 
 
 class Iterator:
     """One pass over a data set; several threads may call next()."""
+
+    __getattr__ = _say_missing
 
     def __init__(self, handle, element_of):
         self.__berth__, self._pass, self._element_of = handle, handle.pass_(), element_of
@@ -520,6 +525,19 @@ class Iterator:
     def element_spec(self):
         """The specs of an element, in its structure."""
         return self._element_of([TensorSpec(s, d) for s, d in self.__berth__.element_spec()])
+
+
+class NumpyIterator(Iterator):
+    """An iterator of a data set that gives arrays in place of tensors; see Dataset.as_numpy_iterator()."""
+
+    @property
+    def element_spec(self):
+        """The specs of an element, in its structure."""
+        return self._spec
+
+    def __init__(self, handle, element_of, spec):
+        super().__init__(handle, element_of)
+        self._spec = spec
 
 
 class Optional:
@@ -716,25 +734,6 @@ def _arguments(form, leaves):
     return element if isinstance(element, tuple) else (element,)
 
 
-class AutoShardPolicy(_enum.IntEnum):
-    """How the tasks of a strategy share a dataset (docs/data.md)."""
-    OFF, AUTO, FILE, DATA, HINT = -1, 0, 1, 2, 3
-
-
-class Options:
-    """For Dataset.with_options(): experimental_distribute.auto_shard_policy says how tasks share a dataset.
-
-    The others are accepted as TensorFlow does, and change nothing.
-    """
-
-    def __init__(self):
-        self.experimental_distribute = _types.SimpleNamespace(auto_shard_policy=AutoShardPolicy.AUTO,
-                                                              num_devices=None)
-        self.experimental_optimization, self.threading = _types.SimpleNamespace(), _types.SimpleNamespace()
-        self.autotune, self.deterministic = _types.SimpleNamespace(), None
-        self.experimental_deterministic = self.experimental_slack = None
-
-
 def make_csv_dataset(file_pattern, batch_size, column_names=None, column_defaults=None, label_name=None,
                      select_columns=None, field_delim=",", use_quote_delim=True, na_value="", header=True,
                      num_epochs=None, shuffle=True, shuffle_buffer_size=10000, shuffle_seed=None,
@@ -761,8 +760,23 @@ hide_in(Dataset, Iterator, Windows, TextLineDataset, TFRecordDataset, FixedLengt
 
 from berth import _data_experimental as _more  # noqa: E402  its functions are of Dataset
 
+_debug = []  # what enable_debug_mode() puts in
+
+
+def _enable_debug_mode():
+    """From now on the functions of data sets are called op by op, for debuggers. Before the first data set."""
+    _debug.append(True)
+
+
 experimental = _Names(
-    "tf.data.experimental", AUTOTUNE=AUTOTUNE, AutoShardPolicy=AutoShardPolicy, CsvDataset=CsvDataset, make_csv_dataset=make_csv_dataset,
-    Optional=Optional, INFINITE_CARDINALITY=INFINITE_CARDINALITY, UNKNOWN_CARDINALITY=UNKNOWN_CARDINALITY,
+    "tf.data.experimental", AUTOTUNE=AUTOTUNE, AutoShardPolicy=_AutoShardPolicy, CsvDataset=CsvDataset,
+    make_csv_dataset=make_csv_dataset, Optional=Optional, INFINITE_CARDINALITY=INFINITE_CARDINALITY, UNKNOWN_CARDINALITY=UNKNOWN_CARDINALITY,
+    enable_debug_mode=_enable_debug_mode,
     **{n: v for n, v in vars(_more).items() if callable(v) and not n.startswith("_") and n not in (
         "Dataset", "TensorSpec", "convert_to_tensor", "flatten", "pack")})
+experimental._later({
+    "_data_options": "AutotuneAlgorithm AutotuneOptions DistributeOptions ExternalStatePolicy OptimizationOptions ServiceOptions "
+                     "ThreadingOptions",
+    "_data_readers": "DatasetInitializer Reducer SqlDataset TFRecordWriter dense_to_sparse_batch group_by_reducer "
+                     "index_table_from_dataset make_batched_features_dataset pad_to_cardinality parse_example_dataset "
+                     "table_from_dataset"})

@@ -12,7 +12,7 @@ from berth._frames import hide_in
 from berth._modules import later as _later
 from berth._not_tensors import NotATensor as _NotATensor
 from berth._structure import Composite, flatten, pack, present
-from berth._tensor import TensorSpec, convert_to_tensor
+from berth._tensor import TensorSpec, convert_to_tensor, say_missing as _say_missing
 from berth._tensor import name_missing as _name_missing
 from berth.data import Iterator
 
@@ -64,6 +64,10 @@ class PerReplica(DistributedValues, Composite):
         return f"PerReplica({list(self.values)})"
 
 
+class Mirrored(PerReplica):
+    """A value of each replica that is the same in all; for annotations."""
+
+
 class _Scope:
     def __init__(self, strategy):
         self._strategy, self._scopes = strategy, []
@@ -90,6 +94,8 @@ def _open(strategy):
 
 class Strategy:
     """How a program is spread over devices; see its subclasses."""
+
+    __getattr__ = _say_missing
 
     cluster_resolver = None
 
@@ -608,6 +614,19 @@ def get_strategy():
     return _default[0]
 
 
+_global = []
+
+
+def experimental_set_strategy(strategy):
+    """Opens the scope of a strategy for the rest of the program, in place of one that was opened so before; None closes that."""
+    while _global:
+        _global.pop().__exit__()
+    if strategy is not None:
+        scope = strategy.scope()
+        scope.__enter__()
+        _global.append(scope)
+
+
 def has_strategy():
     """Whether the scope of a strategy is open."""
     return _core.has_strategy()
@@ -704,6 +723,7 @@ experimental = _module("experimental", "tf.distribute.experimental", {
     "CollectiveHints": CommunicationOptions, "CommunicationImplementation": CommunicationImplementation,
     "CollectiveCommunication": CommunicationImplementation, "CentralStorageStrategy": CentralStorageStrategy,
     "ValueContext": ValueContext}, "berth._servers", "ParameterServerStrategy")
+_later(experimental, "berth._preemption", "PreemptionCheckpointHandler PreemptionWatcher TerminationConfig")
 experimental.coordinator = _module("experimental.coordinator", "tf.distribute.experimental.coordinator", {},
                                    "berth._servers", "ClusterCoordinator RemoteValue PerWorkerValues")
 experimental.partitioners = _module(

@@ -8,7 +8,8 @@ from berth import _core
 from berth._lazy import Lazy
 from berth._not_tensors import NotATensor as _NotATensor
 from berth._structure import Composite
-from berth._tensor import TensorSpec, TypeSpec as _TypeSpec, as_dtype, convert_to_tensor, int64, refuse, string
+from berth._tensor import (TensorSpec, TypeSpec as _TypeSpec, as_dtype, convert_to_tensor, int64, refuse,
+                           say_missing as _say_missing, string)
 
 _ops = _core.ops
 _np = Lazy("numpy")
@@ -51,6 +52,8 @@ def _take(x, places):
 
 class RaggedTensor(_NotATensor, Composite):
     """values, a tensor or another RaggedTensor, in rows row_splits[i] to row_splits[i + 1]."""
+
+    __getattr__ = _say_missing
 
     __berth_advice__ = "its to_tensor() is one, with zeros at the ends of short rows, and its flat_values are one"
 

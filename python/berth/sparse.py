@@ -6,7 +6,7 @@ from berth import _core
 from berth._lazy import Lazy
 from berth._not_tensors import NotATensor as _NotATensor
 from berth._structure import Composite
-from berth._tensor import TensorSpec, TypeSpec as _TypeSpec, convert_to_tensor, int64, string
+from berth._tensor import TensorSpec, TypeSpec as _TypeSpec, convert_to_tensor, int64, string, say_missing as _say_missing
 
 _ops = _core.ops
 _np = Lazy("numpy")
@@ -23,6 +23,8 @@ def _make(parts):
 
 class SparseTensor(_NotATensor, Composite):
     """indices [n, rank], values [n], dense_shape [rank]."""
+
+    __getattr__ = _say_missing
 
     __berth_advice__ = "tf.sparse.to_dense() makes one of it, and tf.sparse has functions for it, such as sparse_dense_matmul"
 

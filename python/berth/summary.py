@@ -14,6 +14,8 @@ class SummaryWriter:
     One of a URL is written on this machine and sent there each few seconds, and by close(), which raises errors.
     """
 
+    _events = None  # a file of what the engine's does not write
+
     def __init__(self, logdir):
         logdir = _remote.plain(logdir)
         self._logs = _remote.Logs(logdir) if _remote.is_url(logdir) else None
@@ -43,6 +45,8 @@ class SummaryWriter:
         """Writes what is waiting to the file."""
         if self._core is not None:
             self._core.flush()
+            if self._events is not None:
+                self._events.flush()
             if self._logs:
                 self._logs.send()
 
@@ -50,7 +54,9 @@ class SummaryWriter:
         """Writes what is waiting, and closes the file."""
         if self._core is not None:
             self._core.flush()
-        self._core = None
+        if self._events is not None:
+            self._events.close()
+        self._core = self._events = None
         if self._logs:
             self._logs.finish()
 
@@ -185,7 +191,38 @@ def _summary_scope(name, default_name="summary", values=None):
     yield name or default_name, f"{name or default_name}/"
 
 
-experimental = _Names("tf.summary.experimental", set_step=_set_step, get_step=_get_step, summary_scope=_summary_scope)
+def _write_raw_pb(tensor, step=None, name=None):
+    """Writes the bytes of a Summary message; False when no writer is the default."""
+    if _file() is None:
+        return False
+    from berth import _summary_more
+    data = convert_to_tensor(tensor, string)._array().item()
+    _summary_more.write_summary(_writers[-1], data, _step(step, "experimental.write_raw_pb"))
+    return True
+
+
+experimental = _Names("tf.summary.experimental", set_step=_set_step, get_step=_get_step, summary_scope=_summary_scope,
+                      write_raw_pb=_write_raw_pb)
+
+
+def audio(name, data, sample_rate, step=None, max_outputs=3, encoding=None, description=None):
+    """Writes sounds [n, samples, channels], floats from -1 to 1, as WAV files of 16 bits; False when no writer is the default."""
+    if _file() is None:
+        return False
+    from berth import _summary_more
+    made = _summary_more.audio_summary(name, data, int(sample_rate), int(max_outputs), encoding, description)
+    _summary_more.write_summary(_writers[-1], made, _step(step, "audio"))
+    return True
+
+
+def graph(graph_data):
+    """Writes a graph, that of a concrete function (f.get_concrete_function(...).graph); False when no writer is the default."""
+    if not hasattr(graph_data, "node"):
+        raise TypeError(f"tf.summary.graph: {graph_data!r}; expected the graph of a concrete function")
+    if _file() is None:
+        return False
+    _file().graph([[node.name, node.op] for node in graph_data.node])
+    return True
 
 
 def should_record_summaries():

@@ -6,6 +6,11 @@ from berth import _core, _remote
 from berth._checkpoint_status import LoadStatus, NothingRestored as _NothingRestored, Part as _Part
 from berth._lazy import Lazy as _Lazy
 from berth._example import BytesList, Example, Feature, Features, FloatList, Int64List
+from berth._sequence_example import FeatureList, FeatureLists, SequenceExample
+from berth._train_more import (CheckpointView, ExponentialMovingAverage, PythonState, TrackableView, checkpoints_iterator,
+                               get_checkpoint_state, state_of as _state_of, take_state as _take_state)
+from berth._coordinator import Coordinator
+from berth._lazy import Names as _Names
 from berth._core import Variable, latest_checkpoint as _latest
 from berth._control import init_scope
 from berth._module import Module, of_keras, variables_in
@@ -14,7 +19,10 @@ from berth._tensor import convert_to_tensor, refuse
 _away = _Lazy("berth._remote_checkpoints")
 __all__ = ["Checkpoint", "CheckpointManager", "CheckpointOptions", "latest_checkpoint",
            "list_variables", "load_variable", "load_checkpoint", "LoadStatus", "ClusterSpec", "Example", "Features", "Feature",
-           "BytesList", "FloatList", "Int64List"]
+           "BytesList", "FloatList", "Int64List", "SequenceExample", "FeatureList", "FeatureLists",
+           "CheckpointView", "ExponentialMovingAverage", "TrackableView", "checkpoints_iterator", "get_checkpoint_state",
+           "Coordinator"]
+experimental = _Names("tf.train.experimental", PythonState=PythonState)
 
 
 class CheckpointOptions:
@@ -123,6 +131,8 @@ class Checkpoint:
         """Whether the variable of a deferred value is yet to be made."""
         first, _, path = name.partition("/")
         part = self._made.get(first)
+        if isinstance(part, _State):
+            return False
         if isinstance(part, _Awaiting):
             return path in part._values
         return not getattr(self._parts.get(first), "weights", ())
@@ -140,9 +150,17 @@ class Checkpoint:
 
     def _save(self, path, counted, options):
         path = _remote.plain(path)
-        if _remote.is_url(path):
-            return _away.save(self, path, counted, _is_async(options))
-        return self.__berth__.save(path, counted, _is_async(options))
+        handle = self.__berth__
+        states = [part for part in self._made.values() if isinstance(part, _State)]
+        for part in states:
+            part.saved = _state_of(part.state)
+        try:
+            if _remote.is_url(path):
+                return _away.save(self, path, counted, _is_async(options))
+            return handle.save(path, counted, _is_async(options))
+        finally:
+            for part in states:
+                part.saved = []
 
     def restore(self, save_path, options=None):
         """Puts the values back, also those of variables yet to be made. None: nothing happens."""
@@ -240,6 +258,8 @@ def _part(name, value):
             raise _NotTracked(f"Checkpoint: '{name}' is an iterator of a distributed data set, which is planned; keep that of "
                              "the data set")
         return value._pass
+    if isinstance(value, PythonState):
+        return _State(value)
     if not isinstance(value, Module) and not of_keras(value) and not variables_in(value):
         raise _NotTracked(f"Checkpoint: '{name}' is {value!r}, which holds no variables; expected a "
                         "model, layer, optimizer, metric, variable, or an object that holds such")
@@ -284,6 +304,19 @@ class _Awaiting:
         for path, variable in variables_in(self._held()):
             if path in self._values:
                 variable.assign(self._values.pop(path))
+
+
+class _State:
+    """A PythonState for the engine: bytes, as a variable, while a checkpoint is saved."""
+
+    def __init__(self, state):
+        self.state, self.saved = state, []
+
+    def __call__(self, path=None, value=None):
+        if path is None:
+            return self.saved
+        _take_state(self.state, value)
+        return True
 
 
 class ClusterSpec:

@@ -44,4 +44,5 @@ TensorLike = _typing.Union[_core.Tensor, _core.Variable, int, float, bool, str, 
 experimental = _Names(
     "tf.types.experimental", TraceType=TraceType, SupportsTracingProtocol=SupportsTracingProtocol, TensorLike=TensorLike, Callable=Function,
     ConcreteFunction=ConcreteFunction, GenericFunction=Function, PolymorphicFunction=Function,
-    distributed=_Names("tf.types.experimental.distributed"))
+    AtomicFunction=ConcreteFunction, distributed=_Names("tf.types.experimental.distributed"))
+experimental.distributed._later({"distribute": "PerReplica Mirrored"})

@@ -97,6 +97,6 @@ def test_names_in_two_places():
     assert tf.losses is tf.keras.losses and tf.metrics is tf.keras.metrics
     assert float(tf.zeros_initializer()([1])[0]) == 0
     with tf.name_scope("part") as name:
-        assert name == "part"
+        assert name == "part/"
     np.testing.assert_allclose(tf.math.softmax([0.0, 0.0]), [0.5, 0.5])
     assert float(tf.truediv(1.0, 4.0)) == 0.25

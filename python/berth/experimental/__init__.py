@@ -29,7 +29,10 @@ class dlpack:
 _LATER = {"Optional": "data", "DynamicRaggedShape": "_ragged_shape", "RowPartition": "_ragged_shape",
           **dict.fromkeys(("ExtensionType", "BatchableExtensionType", "ExtensionTypeSpec", "extension_type"), "_extension"),
           **dict.fromkeys(("dispatch_for_api", "dispatch_for_unary_elementwise_apis",
-                           "dispatch_for_binary_elementwise_apis", "unregister_dispatch_for"), "_dispatch")}
+                           "dispatch_for_binary_elementwise_apis", "dispatch_for_binary_elementwise_assert_apis",
+                           "unregister_dispatch_for"), "_dispatch"),
+          **dict.fromkeys(("async_scope", "async_clear_error", "function_executor_type", "enable_strict_mode"),
+                          "_experimental_more")}
 
 
 def __getattr__(name):
