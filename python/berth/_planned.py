@@ -61,13 +61,8 @@ keras.dtype_policies.GPTQDTypePolicy keras.dtype_policies.Int4DTypePolicy
 keras.dtype_policies.QuantizedDTypePolicy keras.dtype_policies.QuantizedFloat8DTypePolicy
 keras.dtype_policies.deserialize keras.dtype_policies.get keras.dtype_policies.serialize
 keras.initializers.Initializer keras.initializers.STFT keras.initializers.STFTInitializer
-keras.initializers.constant keras.initializers.deserialize keras.initializers.get
-keras.initializers.glorot_normal keras.initializers.glorot_uniform keras.initializers.he_normal
-keras.initializers.he_uniform keras.initializers.identity keras.initializers.lecun_normal
-keras.initializers.lecun_uniform keras.initializers.ones keras.initializers.orthogonal
-keras.initializers.random_normal keras.initializers.random_uniform keras.initializers.serialize
-keras.initializers.stft keras.initializers.truncated_normal keras.initializers.variance_scaling
-keras.initializers.zeros keras.layers.AugMix keras.layers.Bidirectional keras.layers.CategoryEncoding
+keras.initializers.deserialize keras.initializers.get keras.initializers.serialize keras.initializers.stft
+keras.layers.AugMix keras.layers.Bidirectional keras.layers.CategoryEncoding
 keras.layers.ContrastLimitedAdaptiveHistogramEqualization keras.layers.Convolution1D
 keras.layers.Convolution1DTranspose keras.layers.Convolution2D keras.layers.Convolution2DTranspose
 keras.layers.Convolution3D keras.layers.Convolution3DTranspose keras.layers.CutMix keras.layers.Discretization
@@ -241,113 +236,18 @@ keras.utils.timeseries_dataset_from_array keras.version keras.visualization.draw
 keras.visualization.draw_segmentation_masks keras.visualization.plot_bounding_box_gallery
 keras.visualization.plot_image_gallery keras.visualization.plot_segmentation_mask_gallery
 keras.wrappers.SKLearnClassifier keras.wrappers.SKLearnRegressor keras.wrappers.SKLearnTransformer
-tf.AggregationMethod tf.CriticalSection tf.IndexedSlicesSpec tf.NoneTensorSpec tf.OptionalSpec
-tf.RegisterGradient tf.approx_top_k tf.as_string tf.audio.decode_wav tf.audio.encode_wav
-tf.autodiff.ForwardAccumulator tf.autodiff.GradientTape tf.autograph.experimental.Feature tf.autograph.trace
-tf.batch_to_space tf.broadcast_dynamic_shape tf.broadcast_static_shape tf.check_pinned
-tf.config.experimental.ClusterDeviceFilters tf.config.experimental.disable_mlir_bridge
-tf.config.experimental.enable_mlir_bridge tf.config.experimental.enable_op_determinism
-tf.config.experimental.enable_tensor_float_32_execution tf.config.experimental.get_device_details
-tf.config.experimental.get_synchronous_execution tf.config.experimental.tensor_float_32_execution_enabled
-tf.config.experimental_connect_to_cluster tf.config.experimental_connect_to_host
-tf.config.experimental_functions_run_eagerly tf.config.experimental_run_functions_eagerly tf.conv
-tf.conv2d_backprop_filter_v2 tf.conv2d_backprop_input_v2 tf.data.DatasetSpec tf.data.IteratorSpec
-tf.data.NumpyIterator tf.data.ThreadingOptions tf.data.experimental.AutotuneAlgorithm
-tf.data.experimental.AutotuneOptions tf.data.experimental.DatasetInitializer
-tf.data.experimental.DistributeOptions tf.data.experimental.ExternalStatePolicy
-tf.data.experimental.OptimizationOptions tf.data.experimental.Reducer tf.data.experimental.ServiceOptions
-tf.data.experimental.SqlDataset tf.data.experimental.TFRecordWriter tf.data.experimental.ThreadingOptions
-tf.data.experimental.dense_to_sparse_batch tf.data.experimental.distributed_save
-tf.data.experimental.enable_debug_mode tf.data.experimental.from_variant tf.data.experimental.get_model_proto
-tf.data.experimental.group_by_reducer tf.data.experimental.index_table_from_dataset
-tf.data.experimental.make_batched_features_dataset tf.data.experimental.make_saveable_from_iterator
-tf.data.experimental.pad_to_cardinality tf.data.experimental.parse_example_dataset
-tf.data.experimental.table_from_dataset tf.data.experimental.to_variant
-tf.distribute.experimental.PreemptionCheckpointHandler tf.distribute.experimental.PreemptionWatcher
-tf.distribute.experimental.TerminationConfig tf.distribute.experimental_set_strategy tf.dtypes.saturate_cast
-tf.edit_distance tf.errors.OperatorNotAllowedInGraphError tf.errors.UnauthenticatedError
-tf.experimental.ExtensionTypeBatchEncoder tf.experimental.StructuredTensor tf.experimental.async_clear_error
-tf.experimental.async_scope tf.experimental.dispatch_for_binary_elementwise_assert_apis
-tf.experimental.enable_strict_mode tf.experimental.function_executor_type tf.experimental.numpy.append
-tf.experimental.numpy.bitwise_not tf.experimental.numpy.compress tf.experimental.numpy.diag_indices
-tf.experimental.numpy.diagflat tf.experimental.numpy.divmod tf.experimental.numpy.flatten
-tf.experimental.numpy.gcd tf.experimental.numpy.geomspace tf.experimental.numpy.iscomplex
-tf.experimental.numpy.iscomplexobj tf.experimental.numpy.isneginf tf.experimental.numpy.isposinf
-tf.experimental.numpy.isreal tf.experimental.numpy.isrealobj tf.experimental.numpy.issubdtype
-tf.experimental.numpy.ix_ tf.experimental.numpy.lcm tf.experimental.numpy.logaddexp2
-tf.experimental.numpy.nanmean tf.experimental.numpy.nanprod tf.experimental.numpy.nansum
-tf.experimental.numpy.nextafter tf.experimental.numpy.polyval tf.experimental.numpy.ptp
-tf.experimental.numpy.signbit tf.experimental.numpy.sinc tf.experimental.register_filesystem_plugin
-tf.extract_volume_patches tf.fingerprint tf.get_current_name_scope tf.get_logger tf.grad_pass_through
-tf.gradients tf.guarantee_const tf.hessians tf.histogram_fixed_width_bins
-tf.image.combined_non_max_suppression tf.image.decode_bmp tf.image.decode_gif tf.image.decode_jxl
-tf.image.decode_webp tf.image.draw_bounding_boxes tf.image.extract_glimpse
-tf.image.generate_bounding_box_proposals tf.image.non_max_suppression_overlaps
-tf.image.non_max_suppression_with_scores tf.image.sample_distorted_bounding_box tf.image.ssim
-tf.image.ssim_multiscale tf.image.stateless_random_jpeg_quality
-tf.image.stateless_sample_distorted_bounding_box tf.import_graph_def tf.initializers.Initializer
-tf.initializers.STFT tf.initializers.STFTInitializer tf.initializers.constant tf.initializers.deserialize
-tf.initializers.get tf.initializers.glorot_normal tf.initializers.glorot_uniform tf.initializers.he_normal
-tf.initializers.he_uniform tf.initializers.identity tf.initializers.lecun_normal tf.initializers.lecun_uniform
-tf.initializers.ones tf.initializers.orthogonal tf.initializers.random_normal tf.initializers.random_uniform
-tf.initializers.serialize tf.initializers.stft tf.initializers.truncated_normal
-tf.initializers.variance_scaling tf.initializers.zeros tf.io.SparseFeature tf.io.decode_bmp tf.io.decode_gif
-tf.io.decode_json_example tf.io.decode_jxl tf.io.decode_proto tf.io.decode_webp tf.io.deserialize_many_sparse
-tf.io.encode_proto tf.io.gfile.get_registered_schemes tf.io.match_filenames_once tf.io.parse_sequence_example
-tf.io.parse_single_sequence_example tf.io.parse_tensor tf.io.serialize_many_sparse tf.io.serialize_sparse
-tf.io.serialize_tensor tf.io.write_graph tf.irfftnd tf.linalg.LinearOperator tf.linalg.LinearOperatorAdjoint
-tf.linalg.LinearOperatorBlockDiag tf.linalg.LinearOperatorBlockLowerTriangular
-tf.linalg.LinearOperatorCirculant tf.linalg.LinearOperatorCirculant2D tf.linalg.LinearOperatorCirculant3D
-tf.linalg.LinearOperatorComposition tf.linalg.LinearOperatorDiag tf.linalg.LinearOperatorFullMatrix
-tf.linalg.LinearOperatorHouseholder tf.linalg.LinearOperatorIdentity tf.linalg.LinearOperatorInversion
-tf.linalg.LinearOperatorKronecker tf.linalg.LinearOperatorLowRankUpdate
-tf.linalg.LinearOperatorLowerTriangular tf.linalg.LinearOperatorPermutation
-tf.linalg.LinearOperatorScaledIdentity tf.linalg.LinearOperatorToeplitz tf.linalg.LinearOperatorTridiag
-tf.linalg.LinearOperatorZeros tf.linalg.banded_triangular_solve tf.linalg.eigh_tridiagonal
-tf.linalg.experimental.conjugate_gradient tf.linalg.expm tf.linalg.logm tf.linalg.normalize tf.linalg.set_diag
-tf.linalg.sqrtm tf.linalg.tensor_diag tf.linalg.tensor_diag_part tf.linalg.tridiagonal_matmul
-tf.linalg.tridiagonal_solve tf.load_library tf.losses.CTC tf.losses.ctc tf.losses.deserialize tf.losses.get
-tf.losses.kullback_leibler_divergence tf.losses.logcosh tf.losses.serialize tf.make_ndarray
-tf.make_tensor_proto tf.math.approx_max_k tf.math.approx_min_k tf.math.betainc tf.math.igamma tf.math.igammac
-tf.math.sobol_sample tf.math.special.bessel_j0 tf.math.special.bessel_j1 tf.math.special.bessel_k0
-tf.math.special.bessel_k0e tf.math.special.bessel_k1 tf.math.special.bessel_k1e tf.math.special.bessel_y0
-tf.math.special.bessel_y1 tf.math.special.dawsn tf.math.special.expint tf.math.special.fresnel_cos
-tf.math.special.fresnel_sin tf.math.special.spence tf.math.unsorted_segment_sqrt_n tf.matrix_square_root
-tf.metrics.MeanMetricWrapper tf.metrics.deserialize tf.metrics.get tf.metrics.kullback_leibler_divergence
-tf.metrics.logcosh tf.metrics.serialize tf.nn.RNNCellDeviceWrapper tf.nn.RNNCellDropoutWrapper
-tf.nn.RNNCellResidualWrapper tf.nn.all_candidate_sampler tf.nn.approx_max_k tf.nn.approx_min_k
-tf.nn.atrous_conv2d tf.nn.atrous_conv2d_transpose tf.nn.batch_norm_with_global_normalization
-tf.nn.batch_normalization tf.nn.collapse_repeated tf.nn.compute_accidental_hits tf.nn.crelu
-tf.nn.ctc_unique_labels tf.nn.depthwise_conv2d_backprop_filter tf.nn.depthwise_conv2d_backprop_input
-tf.nn.dilation2d tf.nn.embedding_lookup_sparse tf.nn.erosion2d tf.nn.experimental.general_dropout
-tf.nn.experimental.stateless_dropout tf.nn.fixed_unigram_candidate_sampler tf.nn.fractional_avg_pool
-tf.nn.fractional_max_pool tf.nn.isotonic_regression tf.nn.learned_unigram_candidate_sampler tf.nn.lrn
-tf.nn.nce_loss tf.nn.normalize_moments tf.nn.safe_embedding_lookup_sparse tf.nn.sampled_softmax_loss
-tf.nn.space_to_batch tf.nn.sufficient_statistics tf.nn.weighted_moments tf.nn.with_space_to_batch
-tf.nondifferentiable_batch_function tf.optimizers.MultiOptimizer tf.optimizers.Muon tf.optimizers.Optimizer
-tf.optimizers.OptimizerMap tf.optimizers.ScheduleFreeAdamW tf.optimizers.deserialize tf.optimizers.get
+tf.check_pinned tf.conv tf.conv2d_backprop_filter_v2 tf.conv2d_backprop_input_v2 tf.dtypes.saturate_cast
+tf.image.generate_bounding_box_proposals tf.initializers.Initializer tf.initializers.STFT
+tf.initializers.STFTInitializer tf.initializers.deserialize tf.initializers.get tf.initializers.serialize
+tf.initializers.stft tf.load_library tf.losses.CTC tf.losses.ctc tf.losses.deserialize tf.losses.get
+tf.losses.kullback_leibler_divergence tf.losses.logcosh tf.losses.serialize tf.metrics.MeanMetricWrapper
+tf.metrics.deserialize tf.metrics.get tf.metrics.kullback_leibler_divergence tf.metrics.logcosh
+tf.metrics.serialize tf.nn.RNNCellDeviceWrapper tf.nn.RNNCellDropoutWrapper tf.nn.RNNCellResidualWrapper
+tf.optimizers.MultiOptimizer tf.optimizers.Muon tf.optimizers.Optimizer tf.optimizers.OptimizerMap
+tf.optimizers.ScheduleFreeAdamW tf.optimizers.deserialize tf.optimizers.get
 tf.optimizers.schedules.LearningRateSchedule tf.optimizers.schedules.deserialize
-tf.optimizers.schedules.serialize tf.optimizers.serialize tf.profiler.experimental.client.monitor
-tf.profiler.experimental.client.trace tf.profiler.experimental.server.start tf.ragged.cross
-tf.ragged.cross_hashed tf.ragged_fill_empty_rows tf.ragged_fill_empty_rows_grad
-tf.random.all_candidate_sampler tf.random.experimental.index_shuffle tf.random.experimental.stateless_shuffle
-tf.random.fixed_unigram_candidate_sampler tf.random.learned_unigram_candidate_sampler
-tf.random.log_uniform_candidate_sampler tf.random.uniform_candidate_sampler tf.random_index_shuffle
-tf.register_tensor_conversion_function tf.required_space_to_batch_paddings tf.rfftnd tf.saved_model.Asset
-tf.saved_model.experimental.Fingerprint tf.saved_model.experimental.TrackableResource
-tf.saved_model.experimental.VariablePolicy tf.saved_model.experimental.read_fingerprint tf.sets.difference
-tf.sets.intersection tf.sets.size tf.sets.union tf.signal.dct tf.signal.idct tf.signal.inverse_mdct
-tf.signal.irfft3d tf.signal.irfftnd tf.signal.linear_to_mel_weight_matrix tf.signal.mdct
-tf.signal.mfccs_from_log_mel_spectrograms tf.signal.rfft3d tf.signal.rfftnd tf.space_to_batch
-tf.space_to_batch_nd tf.sparse.cross tf.sparse.cross_hashed tf.sparse.sampled_addmm
-tf.strings.to_hash_bucket_strong tf.strings.unicode_decode_with_offsets tf.strings.unicode_script
-tf.strings.unicode_split_with_offsets tf.strings.unicode_transcode tf.strings.unsorted_segment_join
-tf.summary.audio tf.summary.experimental.write_raw_pb tf.summary.graph tf.train.CheckpointView
-tf.train.Coordinator tf.train.ExponentialMovingAverage tf.train.FeatureList tf.train.FeatureLists
-tf.train.SequenceExample tf.train.TrackableView tf.train.checkpoints_iterator
-tf.train.experimental.MaxShardSizePolicy tf.train.experimental.PythonState
+tf.optimizers.schedules.serialize tf.optimizers.serialize tf.ragged_fill_empty_rows
+tf.ragged_fill_empty_rows_grad tf.random_index_shuffle tf.train.experimental.MaxShardSizePolicy
 tf.train.experimental.ShardByTaskPolicy tf.train.experimental.ShardableTensor
-tf.train.experimental.ShardingCallback tf.train.get_checkpoint_state tf.types.experimental.AtomicFunction
-tf.types.experimental.FunctionType tf.types.experimental.distributed.Mirrored
-tf.types.experimental.distributed.PerReplica tf.variable_creator_scope
+tf.train.experimental.ShardingCallback
 """.split()
