@@ -23,6 +23,7 @@ std::vector<int32_t> stage_counts(int32_t devices) {
     counts.push_back(k);
   }
   for (int32_t k = 6; k < devices; k *= 2) counts.push_back(k);
+  counts.push_back(1);
   return counts;
 }
 
@@ -66,14 +67,17 @@ FirstTries::FirstTries(const StepUnits& units, bool with_order)
 
 void FirstTries::add_layers() {
   const LayerKeys keys = layer_keys(units_, LayerOrder::kFolded);
+  folds_ = std::ranges::count(keys.backward, 1) > 0;
   std::vector<double> key(units_.num_units, kInfinity);
   work_.assign(key.size(), 0);
   bytes_ = units_.held_bytes;
+  is_of_weight_.assign(key.size(), 1);
   for (int32_t u = 0; u < units_.num_units; ++u) {
     if (units_.ops[u].empty()) continue;
     by_layer_.push_back(u);
     for (const int32_t i : units_.ops[u]) {
       key[u] = std::min(key[u], keys.key[i]);
+      is_of_weight_[u] &= keys.of_weight[i];
       const double us = p_.costs.time(i, fastest_[0]).us;
       if (std::isfinite(us)) work_[u] += us;
       // What gradients give is not kept for long; a load keeps no values.
@@ -99,6 +103,8 @@ void FirstTries::add_tries() {
   const auto add = [&](Try t) {
     for (const int32_t k : counts) {
       t.stages = k;
+      if (k == 1 && !t.beside) continue;  // a candidate anyway
+      if (t.beside && 2 * k > devices) continue;
       tries_.push_back(t);
       if (!with_order_) continue;
       tries_.push_back(t);
@@ -106,10 +112,11 @@ void FirstTries::add_tries() {
     }
   };
   for (const Share share : shares) {
-    add({0, share, false, true});
-    if (mixed) add({0, share, false, false});
-    if (mixed) add({0, share, true, false});
-    if (share == shares[0]) add({0, share, true, true});
+    add({0, share, false, false, true});
+    if (folds_ && share != Share::kMemory) add({0, share, true, false, true});
+    if (mixed) add({0, share, false, false, false});
+    if (mixed) add({0, share, false, true, false});
+    if (share == shares[0]) add({0, share, false, true, true});
   }
   // There may be no time for all: of loads, all kinds of many stages first;
   // else the plain kinds of many stages, and last what hardly keeps limits or,
@@ -120,7 +127,7 @@ void FirstTries::add_tries() {
   const bool tight = units_.limited && with_order_;
   std::vector<std::pair<int, Try>> keyed;
   for (const Try& t : tries_) {
-    const bool plain = !t.reversed && t.fastest_first;
+    const bool plain = !t.beside && !t.reversed && t.fastest_first;
     const bool by_program = t.order == First::kProgram;
     const bool late = tight ? t.share != Share::kMemory : by_program;
     const int key = 8 * late + 4 * !plain + 2 * (rank(t) > 2) + by_program;
@@ -137,6 +144,7 @@ std::string FirstTries::name(int number) const {
   if (t.share == Share::kSpeed) text += " by speed";
   if (t.share == Share::kMemory) text += " by memory";
   if (t.reversed) text += ", reversed";
+  if (t.beside) text += ", weight gradients on other devices";
   if (t.order == DeviceScheduler::First::kProgram) text += ", in file order";
   return text;
 }
@@ -157,6 +165,9 @@ StageCut FirstTries::cut(const Try& t) const {
   std::vector<int32_t>& on = cut.on;
   on = fastest_;
   if (!t.fastest_first) std::ranges::sort(on);
+  if (t.beside) {
+    cut.beside.assign(on.begin() + t.stages, on.begin() + 2 * t.stages);
+  }
   on.resize(t.stages);
   if (t.reversed) std::ranges::reverse(on);
   // The first unit of a layer has the size of all: none is cut in two.
@@ -164,6 +175,7 @@ StageCut FirstTries::cut(const Try& t) const {
   for (size_t k = 0, first = 0; k < layer_.size(); ++k) {
     const int32_t u = by_layer_[k];
     if (layer_[k] != layer_[first]) first = k;
+    if (t.beside && is_of_weight_[u]) continue;
     sizes[first] += t.share == Share::kMemory ? bytes_[u] : work_[u];
   }
   for (const int32_t d : on) {
@@ -182,7 +194,8 @@ std::vector<int32_t> FirstTries::devices(const StageCut& cut) const {
   for (size_t k = 0; k < by_layer_.size(); ++k) {
     while (static_cast<size_t>(cut.ends[stage]) <= k) ++stage;
     const int32_t u = by_layer_[k];
-    of_unit[u] = allowed_near(u, cut.on[stage]);
+    const bool beside = !cut.beside.empty() && is_of_weight_[u];
+    of_unit[u] = allowed_near(u, beside ? cut.beside[stage] : cut.on[stage]);
   }
   units_.place_rest(of_unit, fastest_[0]);
   std::vector<int32_t> device(p_.num_ops());

@@ -1,9 +1,10 @@
 // FirstTries: the plans that an expert would try first.
 //
-// Contiguous stages of layers on 2, 3, ... devices, with shares by work, by
-// speed or by memory, in either direction. Searches begin with the best of
-// them. Made once per problem, then read-only. List scheduling over all devices
-// is another class, ListScheduler.
+// Contiguous stages of layers on 1, 2, ... devices, with shares by work, by
+// speed or by memory, in either direction, and with weight gradients on
+// separate devices. Searches begin with the best of them. Made once per
+// problem, then read-only. List scheduling over all devices is one of the rules
+// of ListScheduler instead.
 
 #ifndef BERTH_PLANNER_FIRST_TRIES_H_
 #define BERTH_PLANNER_FIRST_TRIES_H_
@@ -21,8 +22,9 @@ namespace berth {
 
 // Layers in stages, one device each.
 struct StageCut {
-  std::vector<int32_t> on;    // per stage: its device
-  std::vector<int32_t> ends;  // and the place after its last layer
+  std::vector<int32_t> on;      // per stage: its device
+  std::vector<int32_t> beside;  // and that of its weight gradients; or empty
+  std::vector<int32_t> ends;    // and the place after its last layer
   DeviceScheduler::First order = DeviceScheduler::First::kPath;
 };
 
@@ -45,6 +47,7 @@ class FirstTries {
   struct Try {
     int32_t stages;
     Share share;
+    bool beside;  // weight gradients on as many further devices
     bool reversed;
     bool fastest_first;
     DeviceScheduler::First order = DeviceScheduler::First::kPath;
@@ -58,11 +61,13 @@ class FirstTries {
   const StepUnits& units_;
   const PlanProblem& p_;
   const bool with_order_;
-  std::vector<double> speed_;         // per device, the fastest 1
-  std::vector<int32_t> fastest_;      // devices worth a stage, fastest first
-  std::vector<double> work_, bytes_;  // per unit
-  std::vector<int32_t> by_layer_;     // units with ops
-  std::vector<double> layer_;         // and the layer of each
+  std::vector<double> speed_;          // per device, the fastest 1
+  std::vector<int32_t> fastest_;       // devices worth a stage, fastest first
+  std::vector<double> work_, bytes_;   // per unit
+  std::vector<uint8_t> is_of_weight_;  // per unit: gradients of weights alone
+  std::vector<int32_t> by_layer_;      // units with ops
+  std::vector<double> layer_;          // and the layer of each
+  bool folds_ = false;                 // layers have gradients
   std::vector<Try> tries_;
 };
 

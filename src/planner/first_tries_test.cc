@@ -61,6 +61,12 @@ TEST(LayerKeys, PutGradientsBesideTheirLayers) {
     // Except for the first few, the start of the gradients is known.
     EXPECT_NEAR(keys.key[net.dx[l]], l, l < 6 ? 0 : 2) << l;
     EXPECT_NEAR(keys.key[net.dw[l]], l, l < 6 ? 0 : 2) << l;
+    EXPECT_TRUE(keys.of_weight[net.dw[l]]);
+    EXPECT_FALSE(keys.of_weight[net.forward[l]]);
+    EXPECT_FALSE(keys.of_weight[net.update[l]]);
+    if (l > 0) {
+      EXPECT_FALSE(keys.of_weight[net.dx[l]]);
+    }
   }
 }
 
@@ -126,7 +132,7 @@ TEST(FirstTries, CutLayersIntoStagesOfEqualWork) {
   const Net net = make_net(8, 4);
   const StepUnits units(net.problem);
   const FirstTries tries(units, true);
-  bool four = false;
+  bool four = false, beside = false;
   for (int k = 0; k < tries.count(); ++k) {
     const std::vector<int32_t> device = tries.devices(tries.cut(k));
     if (tries.name(k) == "4 stages") {
@@ -137,8 +143,16 @@ TEST(FirstTries, CutLayersIntoStagesOfEqualWork) {
         EXPECT_EQ(device[net.dw[l]], l / 2);
       }
     }
+    if (tries.name(k) == "2 stages, weight gradients on other devices") {
+      beside = true;
+      for (int l = 0; l < 8; ++l) {
+        EXPECT_EQ(device[net.update[l]], l / 4);
+        EXPECT_EQ(device[net.dw[l]], 2 + l / 4);
+      }
+    }
   }
   EXPECT_TRUE(four);
+  EXPECT_TRUE(beside);
 }
 
 TEST(FirstTries, ArePlansOfAnyProblem) {

@@ -30,12 +30,16 @@ class KeyMaker {
       if (!backward_[i]) continue;
       home_[i] = home_of(i);
       keys.key[i] = position_[home_[i]];
+      keys.of_weight[i] =
+          !ends(i) && std::ranges::all_of(units_.after[i],
+                                          [&](int32_t a) { return ends(a); });
     }
     return keys;
   }
 
   LayerKeys plain() const {
     return {std::vector<double>(position_.begin(), position_.end()),
+            std::vector<uint8_t>(position_.size(), 0),
             std::vector<uint8_t>(position_.size(), 0)};
   }
 

@@ -22,6 +22,8 @@ enum class LayerOrder : uint8_t {
 struct LayerKeys {
   // Per node that takes time: its position, from 0; others: 0.
   std::vector<double> key;
+  // Per node: a gradient that only ops at the end of the graph read.
+  std::vector<uint8_t> of_weight;
   std::vector<uint8_t> backward;  // per node; kFolded alone says it
 };
 

@@ -8,14 +8,35 @@
 #include <numeric>
 #include <utility>
 
+#include "base/immortal.h"
 #include "base/infinity.h"
 
 namespace berth {
 
+const std::vector<ListRule>& list_rules() {
+  using Next = ListRule::Next;
+  static const auto& rules =
+      immortal<std::vector<ListRule>>(std::vector<ListRule>{
+          {},
+          {.devices = 2},
+          {.devices = 4},
+          {.devices = 8},
+          {.next = Next::kReady, .devices = 4},
+          {.copies = 0},
+          {.stay = 0.5},
+          {.next = Next::kReady},
+          {.copies = 0.5},
+          {.stay = 1000},
+          {.next = Next::kReady, .stay = 0.5},
+      });
+  return rules;
+}
+
 std::string name_of(const ListRule& rule) {
-  return rule.devices > 0
-             ? fmt::format("list scheduling on {} devices", rule.devices)
-             : "list scheduling";
+  return fmt::format(
+      "list scheduling by {}{}",
+      rule.next == ListRule::Next::kPath ? "path" : "readiness",
+      rule.devices > 0 ? fmt::format(", on {} devices", rule.devices) : "");
 }
 
 ListScheduler::ListScheduler(const StepUnits& units)
@@ -68,10 +89,15 @@ void ListScheduler::find_middling_costs() {
     }
   }
   copy_us_.assign(g_.producer.size(), 0);
-  per_byte = std::max(per_byte - latency / (1 << 20), 0.0);
-  for (int32_t v = 0; v < std::ssize(copy_us_); ++v) {
-    if (links == 0 || g_.everywhere[v]) continue;
-    copy_us_[v] = (latency + per_byte * p_.costs.bytes.item(v)) / links;
+  for (const int32_t i : units_.order) {
+    for (const int32_t v : g_.values[i]) {
+      if (links == 0 || g_.everywhere[v]) continue;
+      const double bytes = p_.costs.bytes.item(v);
+      const double us =
+          (latency + std::max(per_byte - latency / (1 << 20), 0.0) * bytes) /
+          links;
+      copy_us_[v] = us > 0 ? us : 0;
+    }
   }
 }
 
@@ -90,13 +116,14 @@ void ListScheduler::reset() {
 }
 
 void ListScheduler::find_ranks(StreamRandom& random) {
-  const double noise = rule_->noise;
+  const double copies = rule_->copies, noise = rule_->noise;
   for (auto it = units_.order.rbegin(); it != units_.order.rend(); ++it) {
     const int32_t i = *it;
     double behind = 0;
     for (const int32_t v : g_.values[i]) {
+      const double copy = copies > 0 ? copies * copy_us_[v] : 0;
       for (const int32_t r : g_.readers[v]) {
-        behind = std::max(behind, rank_[r] + copy_us_[v]);
+        behind = std::max(behind, rank_[r] + copy);
       }
     }
     for (const int32_t f : g_.followers[i]) behind = std::max(behind, rank_[f]);
@@ -142,7 +169,15 @@ void ListScheduler::enqueue(int32_t node) {
     settled_.push_back(node);
     return;
   }
-  waiting_.push_back({rank_[node], node});
+  double first = rank_[node], second = 0;
+  if (rule_->next == ListRule::Next::kReady) {
+    second = std::exchange(first, 0);
+    for (const int32_t v : g_.reads[node]) {
+      first = std::min(first, -end_[g_.producer[v]]);
+    }
+    for (const int32_t c : g_.controls[node]) first = std::min(first, -end_[c]);
+  }
+  waiting_.push_back({first, second, node});
   std::push_heap(waiting_.begin(), waiting_.end());
 }
 
@@ -190,14 +225,15 @@ int32_t ListScheduler::choose(int32_t op) {
   const int32_t unit = units_.unit[op];
   if (device_of_unit_[unit] >= 0) return device_of_unit_[unit];
   int32_t best = -1;
-  double soonest = kInfinity;
+  double best_cost = kInfinity;
   DeviceSet rest = units_.allowed[unit] & among_;
   if (!rest) rest = units_.allowed[unit];
   for (; rest; rest.drop_first()) {
     const double end = slot_on(op, rest.first(), false).end;
-    if (best >= 0 && !(end < soonest)) continue;
+    const double cost = rule_->stay > 0 ? end + rule_->stay * copies_us_ : end;
+    if (best >= 0 && !(cost < best_cost)) continue;
     best = rest.first();
-    soonest = end;
+    best_cost = cost;
   }
   return best;
 }
@@ -219,6 +255,7 @@ double ListScheduler::arrival(int32_t value, int32_t device) const {
 double ListScheduler::copy_in(int32_t op, int32_t device, bool commit) {
   const CopyRule rule = p_.costs.devices[device].copies;
   double ready = 0;
+  copies_us_ = 0;
   for (const int32_t c : g_.controls[op]) ready = std::max(ready, end_[c]);
   for (const int32_t v : g_.reads[op]) {
     double at = arrival(v, device);
@@ -233,6 +270,7 @@ double ListScheduler::copy_in(int32_t op, int32_t device, bool commit) {
           p_.costs.devices[from].copies == CopyRule::kBoth) {
         route = route.without(from);
       }
+      copies_us_ += us;
       if (!commit) {
         for (const int32_t n : route) tried_.emplace_back(n, free_[n]);
       }

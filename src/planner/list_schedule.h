@@ -1,8 +1,8 @@
 // ListScheduler: a plan in one pass, op by op.
 //
-// Takes the op that the longest path follows, puts it where it ends earliest,
-// and continues: good plans in milliseconds, or starts for a search of seconds.
-// The first op of a unit places the unit. Arrays grow once; one per thread.
+// Takes the next op by its rank, puts it where it ends earliest, and continues:
+// good plans in milliseconds, or starts for a search of seconds. The first op
+// of a unit places the unit. Arrays grow once; one per thread.
 
 #ifndef BERTH_PLANNER_LIST_SCHEDULE_H_
 #define BERTH_PLANNER_LIST_SCHEDULE_H_
@@ -19,11 +19,20 @@
 namespace berth {
 
 struct ListRule {
+  enum class Next : uint8_t {
+    kPath,   // the longest path after it
+    kReady,  // the op that could start first
+  };
+  Next next = Next::kPath;
+  double copies = 1;    // weight of copy times in paths
+  double stay = 0;      // extra weight of copies over their time
   int32_t devices = 0;  // only this many fastest, if allowed; 0: all
   double noise = 0;     // paths are scaled by 1 - noise to 1 + noise
 };
 
-// "list scheduling on 4 devices".
+// The rules to begin with, the best guess first.
+const std::vector<ListRule>& list_rules();
+// "list scheduling by path, on 4 devices".
 std::string name_of(const ListRule& rule);
 
 class ListScheduler {
@@ -43,10 +52,11 @@ class ListScheduler {
     double start, end;
   };
   struct Waiting {
-    double rank;
+    double first, second;
     int32_t node;
     bool operator<(const Waiting& o) const {
-      return std::tuple(rank, o.node) < std::tuple(o.rank, node);
+      return std::tuple(first, second, o.node) <
+             std::tuple(o.first, o.second, node);
     }
   };
 
@@ -73,6 +83,7 @@ class ListScheduler {
   std::vector<int32_t> fastest_;  // devices
   DeviceSet among_;               // those that the rule allows
   PlacePlan plan_;
+  double copies_us_ = 0;  // as seen by slot_on()
 
   std::vector<double> rank_;             // per node
   std::vector<double> start_, end_;      // per node

@@ -2,7 +2,6 @@
 // series of searches.
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -20,7 +19,6 @@ namespace {
 
 // Plans made by rules, per stream, and the share of the budget for them.
 constexpr size_t kListPlans = 24;
-constexpr std::array kListDevices = {0, 2, 4, 8};  // 0: all
 constexpr double kNoise = 0.4;  // of rules that were followed before
 constexpr double kListShare = 0.3, kListShareOfMany = 0.5,
                  kListShareOfNone = 0.9;  // with many ops, while none fits
@@ -113,6 +111,7 @@ class StepSearch {
   }
 
   void make_lists(Stream& s) {
+    const std::vector<ListRule>& rules = list_rules();
     // List scheduling of many ops takes long and seldom keeps limits.
     const bool tries_first = units_.num_ops >= kLong && units_.limited;
     while (s.next_list < kListPlans) {
@@ -120,11 +119,9 @@ class StepSearch {
       if (!s.start.device.empty() && s.search.spent() >= list_share(s)) break;
       // Each stream begins with a different one.
       const size_t k = s.next_list++;
-      const size_t rule_number = (k + s.search.number()) % kListDevices.size();
-      ListRule rule = {kListDevices[rule_number]};
-      if (k >= kListDevices.size()) {
-        rule.noise = kNoise * s.search.random.uniform();
-      }
+      ListRule rule =
+          rules[(k + static_cast<size_t>(s.search.number())) % rules.size()];
+      if (k >= rules.size()) rule.noise = kNoise * s.search.random.uniform();
       if (rule.devices < units_.problem.num_devices()) {
         if (rule.devices == 0) rule.devices = most_devices();
         const PlacePlan& list = s.lists.run(rule, s.search.random);

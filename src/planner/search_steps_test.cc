@@ -297,9 +297,9 @@ TEST(ListScheduler, MakesPlansThatKeepMasksAndGroups) {
         r, {.steps = {.nodes = 40}, .groups = true, .masks = true});
     const StepUnits units(p);
     ListScheduler lists(units);
-    for (const int devices : {0, 2, 4, 8}) {
-      const PlacePlan& plan =
-          lists.run({devices, 0.4 * random.uniform()}, random);
+    for (ListRule rule : list_rules()) {
+      rule.noise = 0.4 * random.uniform();
+      const PlacePlan& plan = lists.run(rule, random);
       EXPECT_EQ(evaluate(p, plan).violations, std::vector<std::string>());
     }
   }
