@@ -8,6 +8,7 @@
 #ifndef BERTH_BERTH_H_
 #define BERTH_BERTH_H_
 
+#include "berth/auto_strategy.h"
 #include "berth/cluster.h"
 #include "berth/config.h"
 #include "berth/config_memory.h"

@@ -446,6 +446,66 @@ class ModelParallel(Strategy):
             *_parts_of(layout_map), self.batch_dim_name, [float(s) for s in shares]))
 
 
+class AutoStrategy(Strategy):
+    """The way to divide a model over devices, found automatically at its first step, or by choose() before it.
+
+    Chooses among one device, MirroredStrategy with shares and sharding, ModelParallel with layouts that it finds, and
+    PipelineStrategy, also with divided layers; fit, evaluate and predict then are those of that strategy
+    (docs/split-models.md). Models are of berth.keras: those of the package Keras raise NotImplementedError, as run() does.
+
+    devices: names; all GPUs, else all CPU devices, by default. memory_bytes_per_device: 0 is the limit that a device
+    has. most_micro_batches: of a pipeline. most_copies: between devices in a step; 0: any number. replicas, sharding,
+    divided_layers, pipelines: what it may choose. Raises ValueError for devices that do not exist and numbers below 0.
+    """
+
+    def __init__(self, devices=None, *, memory_bytes_per_device=0, most_micro_batches=64, most_copies=0, replicas=True,
+                 sharding=True, divided_layers=True, pipelines=True):
+        super().__init__(_core.auto_strategy(_names(devices), memory_bytes_per_device, most_micro_batches, most_copies,
+                                             replicas, sharding, divided_layers, pipelines))
+
+    def choose(self, model, batch_size):
+        """Chooses for a compiled model, unless that is done, and returns the ParallelPlan. Nothing runs.
+
+        Raises MemoryError if nothing fits, naming what comes closest.
+        """
+        self.plan(model, batch_size)
+        return self.chosen
+
+    @property
+    def chosen(self):
+        """The ParallelPlan; None before the choice."""
+        found = _core.chosen_plan(self.__berth__)
+        return None if found is None else ParallelPlan(*found)
+
+
+class ParallelPlan:
+    """A way to run training steps on devices, and why: str(), json() (docs/json.md), save() for PlannedStrategy."""
+
+    def __init__(self, text, json):
+        self._text, self._json = text, json
+
+    def __str__(self):
+        return self._text
+
+    __repr__ = __str__
+
+    def json(self):
+        """The plan as a dict."""
+        import json
+        return json.loads(self._json)
+
+    def save(self, path):
+        """Writes json() to a file, atomically."""
+        _core.save_plan(self._json, str(path))
+
+
+class PlannedStrategy(Strategy):
+    """Runs a plan that ParallelPlan.save() wrote. Raises ValueError for a damaged or foreign file."""
+
+    def __init__(self, path):
+        super().__init__(_core.planned_strategy(str(path)))
+
+
 def _parts_of(layout_map):
     """Names and sizes of axes, devices, keys, and a list of names for each."""
     mesh = layout_map.mesh

@@ -1,6 +1,7 @@
 // Strategies (tf.distribute). Structures of what replicas take and return are
 // Python's affair (berth/distribute.py).
 
+#include "berth/auto_strategy.h"
 #include "berth/model_parallel.h"
 #include "berth/pipeline.h"
 #include "classes.h"
@@ -370,6 +371,27 @@ void add_strategies(nb::module_& m) {
              std::move(instructions), slices},
             site_of_caller());
       });
+  m.def("auto_strategy",
+        [](std::vector<std::string> devices, int64_t memory_bytes,
+           int most_micro_batches, int64_t most_copies, bool replicas,
+           bool sharding, bool divided_layers, bool pipelines) -> Strategy {
+          return AutoStrategy(std::move(devices),
+                              {memory_bytes, most_micro_batches, most_copies,
+                               replicas, sharding, divided_layers, pipelines},
+                              site_of_caller());
+        });
+  m.def("planned_strategy", [](const std::string& path) -> Strategy {
+    return PlannedStrategy(path, site_of_caller());
+  });
+  // Text and JSON of a choice; None: nothing is chosen.
+  m.def("chosen_plan", [](const Strategy& s) -> nb::object {
+    const ParallelPlan* plan = s.core()->choice();
+    if (plan == nullptr) return nb::none();
+    return nb::make_tuple(plan->str(), plan->json());
+  });
+  m.def("save_plan", [](const std::string& json, const std::string& path) {
+    ParallelPlan::parse(json).save(path, site_of_caller());
+  });
   m.def("pipeline_instructions", [](const Strategy& s) {
     const Pipeline& p = *s.core()->pipeline();
     return str(p.actions(p.options().micro_batches));

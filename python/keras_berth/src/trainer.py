@@ -37,6 +37,9 @@ class BerthTrainer(base_trainer.Trainer):
         if getattr(self._strategy, "sharding", "none") != "none":
             raise NotImplementedError("MirroredStrategy: models of the package Keras do not train with sharding yet; those of "
                                       "berth.keras do (`python -m berth --own-keras`, docs/split-models.md)")
+        if isinstance(self._strategy, (tf.distribute.AutoStrategy, tf.distribute.PlannedStrategy)):
+            raise NotImplementedError(f"{type(self._strategy).__name__}: models of the package Keras are not divided by a plan yet; "
+                                      "those of berth.keras are (`python -m berth --own-keras`, docs/split-models.md)")
         if isinstance(self._strategy, tf.distribute.ModelParallel) and self._strategy.num_replicas_in_sync > 1:
             raise NotImplementedError(f"ModelParallel: a mesh with {self._strategy.num_replicas_in_sync} replicas; models of the "
                                       "package Keras are not divided by batch besides their layers yet, those of berth.keras "

@@ -305,51 +305,59 @@ SplitChoice SplitAnalysis::choose(int32_t node) {
   return best;
 }
 
-SplitStates SplitAnalysis::run() {
+void SplitAnalysis::start() {
   states_ = {};
   states_.nodes.resize(graph_.nodes.size());
   states_.values.resize(graph_.nodes.size());
   for (int32_t i = 0; i < graph_.size(); ++i) {
-    const Node& n = graph_[i];
-    auto& values = states_.values[i];
-    values.resize(n.outputs.size());
-    if (n.op->kind() == OpKind::kHandle) {
-      const int axis = layers_ && n.variable.defined()
-                           ? variable_state(n.variable).split_axis
-                           : -1;
-      if (axis >= 0) values[0] = state_of(static_cast<int8_t>(axis));
-      continue;
-    }
-    if (n.op->kind() == OpKind::kArgument) {
-      const Shape& shape = n.outputs[0].shape;
-      // A single example cannot be split: it is computed where variables live.
-      const bool cut =
-          !layers_ && shape.rank() > 0 && shape[0] == batch_ && batch_ > 1;
-      if (cut) values[0].kind = State::kSplit;
-      continue;
-    }
-    const SplitChoice choice = choose(i);
-    states_.nodes[i] = choice;
-    if (choice.kind == Choice::kWhole && n.op->update_value() >= 0 &&
-        has_divided_variable(n)) {
-      refuse_update(n);
-    }
-    if (choice.kind == Choice::kThrough) {
-      for (SplitState& v : values) v.kind = State::kPartial;
-    } else if (choice.kind == Choice::kCut) {
-      for (size_t o = 0; o < values.size(); ++o) {
-        values[o] = state_of(choice.signature->outputs[o]);
-      }
-    } else if (std::any_of(n.inputs.begin(), n.inputs.end(), [&](ValueRef v) {
-                 const SplitState& s = states_.values[v.node][v.output];
-                 // One number of each part is gathered on purpose.
-                 const bool few =
-                     layers_ && graph_.spec(v).shape[s.axis] == batch_;
-                 return s.kind == State::kSplit && !few;
-               })) {
-      states_.whole.push_back(i);
-    }
+    states_.values[i].resize(graph_[i].outputs.size());
   }
+}
+
+void SplitAnalysis::visit(int32_t i) {
+  const Node& n = graph_[i];
+  auto& values = states_.values[i];
+  if (n.op->kind() == OpKind::kHandle) {
+    const int axis = layers_ && n.variable.defined()
+                         ? variable_state(n.variable).split_axis
+                         : -1;
+    if (axis >= 0) values[0] = state_of(static_cast<int8_t>(axis));
+    return;
+  }
+  if (n.op->kind() == OpKind::kArgument) {
+    const Shape& shape = n.outputs[0].shape;
+    // A single example cannot be split: it is computed where variables live.
+    const bool cut =
+        !layers_ && shape.rank() > 0 && shape[0] == batch_ && batch_ > 1;
+    if (cut) values[0].kind = State::kSplit;
+    return;
+  }
+  const SplitChoice choice = choose(i);
+  states_.nodes[i] = choice;
+  if (choice.kind == Choice::kWhole && n.op->update_value() >= 0 &&
+      has_divided_variable(n)) {
+    refuse_update(n);
+  }
+  if (choice.kind == Choice::kThrough) {
+    for (SplitState& v : values) v.kind = State::kPartial;
+  } else if (choice.kind == Choice::kCut) {
+    for (size_t o = 0; o < values.size(); ++o) {
+      values[o] = state_of(choice.signature->outputs[o]);
+    }
+  } else if (std::any_of(n.inputs.begin(), n.inputs.end(), [&](ValueRef v) {
+               const SplitState& s = states_.values[v.node][v.output];
+               // One number of each part is gathered on purpose.
+               const bool few =
+                   layers_ && graph_.spec(v).shape[s.axis] == batch_;
+               return s.kind == State::kSplit && !few;
+             })) {
+    states_.whole.push_back(i);
+  }
+}
+
+SplitStates SplitAnalysis::run() {
+  start();
+  for (int32_t i = 0; i < graph_.size(); ++i) visit(i);
   return std::move(states_);
 }
 

@@ -62,6 +62,12 @@ class SplitAnalysis {
                 int64_t unit, bool exact, bool layers = false);
 
   SplitStates run();
+  // run() in steps: start(), then visit() of every node, each after those that
+  // it reads; states() may be changed between.
+  void start();
+  void visit(int32_t node);
+  SplitStates& states() { return states_; }
+  const SplitStates& states() const { return states_; }
 
   // The spec of a part of a value, with `examples` examples.
   OutSpec local(const OutSpec& whole, SplitState state, int64_t examples) const;

@@ -134,6 +134,18 @@ int64_t batch_of(const Graph& graph) {
   return batch;
 }
 
+void settle_layers(Graph& graph, int parts) {
+  for (int round = 0; round < kMaxRounds; ++round) {
+    SplitAnalysis analysis(graph, parts, {1}, 1, false, true);
+    const SplitStates states = analysis.run();
+    if (split_vocabulary(graph, states, parts)) continue;
+    const std::set<std::string> apart = composites(graph, states.whole);
+    if (apart.empty()) return;
+    lower(graph, [&](const Node& n) { return !apart.contains(n.name); });
+    run_device_free_passes(graph);
+  }
+}
+
 SplitReport split_batch(Graph& graph, const SplitPlan& plan) {
   SplitReport report;
   report.batch = plan.layers ? units_of(plan) : batch_of(graph);

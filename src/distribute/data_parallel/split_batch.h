@@ -99,6 +99,10 @@ int64_t batch_of(const Graph& graph);
 // variable that cannot be divided.
 SplitReport split_batch(Graph& graph, const SplitPlan& plan);
 
+// Takes apart what has no rule, as split_batch() with SplitPlan::layers does
+// before it splits: with equal shares.
+void settle_layers(Graph& graph, int parts);
+
 }  // namespace berth::distribute
 
 #endif  // BERTH_DISTRIBUTE_DATA_PARALLEL_SPLIT_BATCH_H_

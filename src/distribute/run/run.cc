@@ -156,6 +156,12 @@ Tensors trace_all(void* context, const Tensors& leaves, std::any* structure) {
 }
 
 void check_context(const StrategyCore& core) {
+  if (core.undecided() != nullptr || core.choice() != nullptr) {
+    throw errors::Unimplemented(fmt::format(
+        "{}: run(){}; expected fit(), evaluate() and predict(), whose steps it "
+        "divides",
+        core.name(), where_text()));
+  }
   if (core.layouts() != nullptr) {
     throw errors::Unimplemented(fmt::format(
         "{}: run(){}; expected fit(), evaluate() and predict(), which split "

@@ -68,6 +68,13 @@ FitRewrite::FitRewrite(std::shared_ptr<StrategyCore> core,
 FitRewrite::~FitRewrite() = default;
 
 void FitRewrite::apply(Graph& graph) const {
+  if (core_->undecided() != nullptr) {
+    throw errors::Unimplemented(fmt::format(
+        "{}: \"{}\" is to run before anything is chosen; expected a model of "
+        "berth::keras (in Python of berth.keras), whose training step it "
+        "chooses by",
+        core_->name(), graph.name));
+  }
   if (core_->link() && options_.agrees) agree_on_step(*core_->link(), graph);
   SplitReport report = core_->pipeline()  ? pipelined(graph)
                        : core_->layouts() ? split_both(graph)

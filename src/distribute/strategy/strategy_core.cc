@@ -17,6 +17,7 @@
 #include "distribute/data_parallel/shares.h"
 #include "distribute/strategy/current_strategy.h"
 #include "distribute/strategy/device_list.h"
+#include "distribute/strategy/undecided.h"
 #include "op/device_scope.h"
 #include "tensor/shards.h"
 
@@ -42,6 +43,8 @@ const char* name_of(StrategyKind kind) {
       return "PipelineStrategy";
     case StrategyKind::kModelParallel:
       return "ModelParallel";
+    case StrategyKind::kAuto:
+      return "AutoStrategy";
   }
   return "";
 }
@@ -278,6 +281,7 @@ Device& StrategyCore::home(const DeviceScope* scope) const {
   if (scope && scope->kind == ScopeKind::kEngine && scope->device) {
     return *scope->device;
   }
+  if (undecided_) return undecided_->home(scope);
   const std::vector<Device*> mine = devices_of_scopes();
   const bool central = kind_ == StrategyKind::kCentralStorage &&
                        (replicas_.size() > 1 || mine.size() > 1);
@@ -317,15 +321,10 @@ void StrategyCore::adopt(const Tensor& handle) const {
   VariableState& v = variable_state(handle);
   v.strategy = this;
   keep_core(shared_from_this());
-  if (is_to_divide(handle))
-    move_variable(handle, DeviceManager::get().host(), this);
-  // What the optimizer makes follows the variable that it is for.
   const bool engine =
       t_state.scope && t_state.scope->kind == ScopeKind::kEngine;
-  if (layouts_ && !engine && replicas_[0].size() > 1) {
-    const int axis = layouts_->axis_of(v);
-    if (axis >= 0) set_split_axis(handle, axis, this);
-  }
+  if (undecided_) return undecided_->adopt(handle, engine);
+  settle(handle, engine);
   if (v.synchronization != VariableSynchronization::kOnRead) return;
   const std::vector<Device*>& mine = replicas_[0];
   const auto at = std::find(mine.begin(), mine.end(), v.device);
@@ -336,6 +335,16 @@ void StrategyCore::adopt(const Tensor& handle) const {
                                     fmt::format("{}/replica_{}", v.name, r),
                                     v.dtype, v.shape, v.trainable, v.site));
   }
+}
+
+// What the optimizer makes follows the variable that it is for.
+void StrategyCore::settle(const Tensor& handle, bool engine) const {
+  if (is_to_divide(handle, engine)) {
+    move_variable(handle, DeviceManager::get().host(), this);
+  }
+  if (!layouts_ || engine || replicas_[0].size() < 2) return;
+  const int axis = layouts_->axis_of(variable_state(handle));
+  if (axis >= 0) set_split_axis(handle, axis, this);
 }
 
 void StrategyCore::lay_out(const Tensor& handle,
@@ -351,7 +360,7 @@ void StrategyCore::lay_out(const Tensor& handle,
 }
 
 // What the optimizer makes and, with kParameters, what it trains.
-bool StrategyCore::is_to_divide(const Tensor& handle) const {
+bool StrategyCore::is_to_divide(const Tensor& handle, bool engine) const {
   const VariableState& v = variable_state(handle);
   const ShardPlan plan = shard_plan();
   if (!plan.divides() || !is_inexact(v.dtype) ||
@@ -359,7 +368,7 @@ bool StrategyCore::is_to_divide(const Tensor& handle) const {
     return false;
   }
   if (v.trainable) return plan.level == Sharding::kParameters;
-  return t_state.scope && t_state.scope->kind == ScopeKind::kEngine;
+  return engine;
 }
 
 ShardPlan StrategyCore::shard_plan() const {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "berth/auto_strategy.h"
 #include "berth/cluster.h"
 #include "berth/distribute.h"
 #include "berth/errors.h"
@@ -33,8 +34,10 @@ enum class StrategyKind : uint8_t {
   kMultiWorkerMirrored,
   kPipeline,
   kModelParallel,
+  kAuto,  // not chosen yet (strategy/undecided.h)
 };
 
+class Undecided;           // distribute/strategy/undecided.h
 struct ShardPlan;          // distribute/data_parallel/shard_step.h
 class ParameterServers;    // distribute/parameter_server/coordinator.h
 class CollectiveExecutor;  // distribute/multi_worker/gradient_exchange.h
@@ -61,6 +64,11 @@ class StrategyCore final : public StrategyScope,
   StrategyCore(const LayoutMap& map, const ModelParallelOptions& options,
                Site site);
 
+  // One that chooses later. Throws errors::InvalidArgument.
+  StrategyCore(std::vector<std::string> devices,
+               const AutoStrategyOptions& options, Site site);
+  ~StrategyCore() override;
+
   StrategyKind kind() const { return kind_; }
   // A number that no other strategy of the process has or had.
   uint64_t serial() const { return serial_; }
@@ -79,14 +87,19 @@ class StrategyCore final : public StrategyScope,
   }
   Device& home(const DeviceScope* scope) const override;
   void adopt(const Tensor& handle) const override;
-  std::string device_of_layer(const char* path) const override {
-    return pipeline_ ? pipeline_->device_of_layer(path) : std::string();
-  }
+  std::string device_of_layer(const char* path) const override;
   int micro_batches() const override {
     return pipeline_ ? pipeline_->options().micro_batches : 1;
   }
   // Null: the strategy is not a pipeline.
   Pipeline* pipeline() const { return pipeline_.get(); }
+  // What waits for a choice; null: the strategy is none that chooses, or has.
+  const Undecided* undecided() const { return undecided_.get(); }
+  // What an AutoStrategy chose; null: nothing yet, or it is none.
+  const ParallelPlan* choice() const { return choice_.get(); }
+  // Takes over what `chosen` is: its variables move to where that has them.
+  // Call between steps.
+  void become(StrategyCore& chosen, std::shared_ptr<const ParallelPlan> plan);
   // Divides the variable as the layout says. Throws errors::InvalidArgument for
   // one that does not fit, and where the strategy divides no layers.
   void lay_out(const Tensor& handle, const AxisNames& layout) const;
@@ -166,7 +179,8 @@ class StrategyCore final : public StrategyScope,
   std::vector<Device*> devices_of_scopes() const;
   void check_communication(Site site) const;
   void check_sharding(Site site) const;
-  bool is_to_divide(const Tensor& handle) const;
+  bool is_to_divide(const Tensor& handle, bool engine) const;
+  void settle(const Tensor& handle, bool engine) const;
   void cut_slices(std::vector<double> weights, size_t replicas, Site site);
   void meet_tasks(Site site);
   std::vector<double> weights_now() const;
@@ -189,6 +203,8 @@ class StrategyCore final : public StrategyScope,
   std::weak_ptr<ParameterServers> servers_;
   std::unique_ptr<Pipeline> pipeline_;
   std::unique_ptr<const Layouts> layouts_;
+  std::unique_ptr<Undecided> undecided_;
+  std::shared_ptr<const ParallelPlan> choice_;
   // The initial replicas of each task, in order of ranks.
   std::vector<std::pair<TaskId, int>> began_;
   std::vector<TaskId> now_;  // the tasks that train

@@ -6,6 +6,7 @@
 
 #include "base/bytes_text.h"
 #include "berth/errors.h"
+#include "distribute/automatic/choose_plan.h"
 #include "distribute/prediction/planned_step.h"
 #include "keras/models/layer_state.h"
 #include "keras/training/training.h"
@@ -30,6 +31,9 @@ FitsReport Model::fits(int64_t batch, int64_t memory_bytes, Site site) {
   }
   std::optional<UncountedRandomKeys> uncounted;
   if (!weights().empty()) uncounted.emplace();
+  if (t.core && t.core->undecided() != nullptr) {
+    distribute::choose_plan(*t.core, t.step_to_plan(batch, site));
+  }
   const distribute::StepMemory m = distribute::fits_step(
       t.core, [&](int64_t n) { return t.step_to_plan(n, site); }, batch,
       memory_bytes, t.options->placement);

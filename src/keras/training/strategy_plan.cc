@@ -4,6 +4,7 @@
 
 #include "berth/distribute.h"
 #include "berth/errors.h"
+#include "distribute/automatic/choose_plan.h"
 #include "distribute/prediction/plan_step.h"
 #include "function/abstract_call.h"
 #include "keras/losses/loss_shapes.h"
@@ -87,6 +88,9 @@ distribute::StrategyPlan Model::strategy_plan(
         "is asked: make and compile the model in its scope",
         name(), where_text(nullptr, site),
         t.core ? "another " + t.core->name() : "no strategy", strategy.name()));
+  }
+  if (t.core->undecided() != nullptr) {
+    distribute::choose_plan(*t.core, step);
   }
   if (batch_size < t.core->num_replicas()) {
     throw errors::InvalidArgument(fmt::format(

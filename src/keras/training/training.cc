@@ -14,6 +14,7 @@
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "device/device_manager.h"
+#include "distribute/automatic/choose_plan.h"
 #include "distribute/parameter_server/coordinator.h"
 #include "distribute/strategy/current_strategy.h"
 #include "keras/callbacks/chief_only.h"
@@ -25,6 +26,7 @@
 #include "op/dispatcher.h"
 #include "op/watched_ops.h"
 #include "ops/op_call.h"
+#include "ops/random_key.h"
 #include "tensor/variable_state.h"
 
 namespace berth::keras {
@@ -249,8 +251,43 @@ bool Model::Training::op_by_op() const {
   return wants_op_by_op() && core == nullptr;
 }
 
+// An AutoStrategy chooses by the training step, at the first step of any kind.
+void Model::Training::choose_strategy(const Tensors& inputs,
+                                      const Tensors* targets, Site site) {
+  if (core == nullptr || core->undecided() == nullptr) return;
+  if (op_by_op()) {
+    throw errors::InvalidArgument(
+        fmt::format("model \"{}\"{}: run_eagerly with an AutoStrategy; "
+                    "expected a step that "
+                    "is traced: the strategy chooses by it",
+                    model.name(), where_text(nullptr, site)));
+  }
+  check_compiled("a step under AutoStrategy");
+  std::optional<UncountedRandomKeys> uncounted;
+  if (!model.weights().empty()) uncounted.emplace();
+  if (targets == nullptr) {
+    const int64_t batch =
+        inputs.empty() || inputs[0].rank() == 0 ? 1 : inputs[0].shape()[0];
+    distribute::choose_plan(*core, step_to_plan(batch, site));
+    return;
+  }
+  distribute::StepToPlan step;
+  step.name = "train_step";
+  for (const Tensors* list : {&inputs, targets}) {
+    for (const Tensor& t : *list) step.args.push_back({t.shape(), t.dtype()});
+  }
+  const auto n = static_cast<std::ptrdiff_t>(inputs.size());
+  step.fn = [this, n](const Tensors& args) {
+    return Tensors{step_of({args.begin(), args.begin() + n},
+                           {args.begin() + n, args.end()}, true)};
+  };
+  step.slices = options->slices;
+  distribute::choose_plan(*core, step);
+}
+
 Tensor Model::Training::run_train(const Tensors& inputs, const Tensors& targets,
                                   Site site) {
+  choose_strategy(inputs, &targets, site);
   tested_ = false;
   if (op_by_op()) {
     set_site(site);
@@ -273,6 +310,7 @@ Tensor Model::Training::run_train(const Tensors& inputs, const Tensors& targets,
 
 Tensor Model::Training::run_test(const Tensors& inputs, const Tensors& targets,
                                  Site site) {
+  choose_strategy(inputs, nullptr, site);
   tested_ = true;
   if (op_by_op()) {
     set_site(site);
@@ -333,6 +371,7 @@ Tensor Model::Training::run_elsewhere(distribute::ParameterServers& servers,
 }
 
 Tensors Model::Training::run_forward(const Tensors& inputs, Site site) {
+  choose_strategy(inputs, nullptr, site);
   if (op_by_op()) {
     set_site(site);
     ModelBase* own = own_steps();

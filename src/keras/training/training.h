@@ -133,6 +133,9 @@ struct Model::Training {
                        const Tensors& inputs, const Tensors& targets,
                        Site site);
   void find_strategy(Site site);
+  // Lets an AutoStrategy choose, unless it has; `targets` null: not known.
+  void choose_strategy(const Tensors& inputs, const Tensors* targets,
+                       Site site);
   FunctionOptions step_options(
       const char* name,
       std::shared_ptr<const distribute::FitRewrite>* rewrite) const;

@@ -1,0 +1,332 @@
+#include "distribute/search/search_plans.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "distribute/pipeline/schedule.h"
+#include "distribute/search/chain_costs.h"
+
+namespace berth::distribute {
+
+namespace {
+
+constexpr int kSlices = 32;  // of batches, for unequal shares
+constexpr size_t kFew = 4;   // devices whose orders are all tried
+constexpr int kFirst = 4;    // pipelines of a kind
+
+using Devices = std::vector<int>;
+
+class Search {
+ public:
+  Search(const ModelChain& chain, const SearchLimits& limits)
+      : chain_(chain), limits_(limits) {}
+
+  SearchResult run() {
+    const auto n = static_cast<int>(chain_.machine.devices.size());
+    for (int d = 0; d < n; ++d) consider({.devices = {d}});
+    for (const Devices& order : orders()) {
+      for (int k = n; k > 1; --k) use({order.begin(), order.begin() + k});
+    }
+    finish_pipelines();
+    SearchResult result;
+    for (const auto& [kind, c] : best_) result.best.push_back(c);
+    std::stable_sort(result.best.begin(), result.best.end(),
+                     [&](const auto& a, const auto& b) { return less(a, b); });
+    result.candidates = candidates_;
+    result.bound_us = result.best.front().step_us;
+    for (const double b : bounds_) {
+      result.bound_us = std::min(result.bound_us, b);
+    }
+    return result;
+  }
+
+ private:
+  bool allowed(const ParallelCandidate& c) const {
+    return limits_.most_copies == 0 || c.copies <= limits_.most_copies;
+  }
+
+  // How far a candidate exceeds what its devices have.
+  double excess(const ParallelCandidate& c) const {
+    if (c.fits()) return 0;
+    const auto d = static_cast<size_t>(c.too_small);
+    const int64_t limit =
+        chain_.machine.devices[static_cast<size_t>(c.devices[d])].memory_limit;
+    return static_cast<double>(c.peak_bytes[d]) / static_cast<double>(limit);
+  }
+  bool less(const ParallelCandidate& a, const ParallelCandidate& b) const {
+    return std::pair(excess(a), a.step_us) < std::pair(excess(b), b.step_us);
+  }
+
+  // Devices as given, the fastest first, the largest first and, of a few
+  // devices, every order of different ones.
+  std::vector<Devices> orders() const {
+    const auto& devices = chain_.machine.devices;
+    Devices given(devices.size());
+    std::iota(given.begin(), given.end(), 0);
+    std::vector<double> us(devices.size(), 0);
+    for (const ChainLayer& l : chain_.layers) {
+      for (size_t d = 0; d < us.size(); ++d) {
+        us[d] += l.forward[d].example_us + l.input[d].example_us +
+                 l.weight[d].example_us;
+      }
+    }
+    const auto limit = [&](int d) {
+      const int64_t bytes = devices[static_cast<size_t>(d)].memory_limit;
+      return bytes > 0 ? bytes : std::numeric_limits<int64_t>::max();
+    };
+    Devices fast = given, large = given;
+    std::stable_sort(fast.begin(), fast.end(),
+                     [&](int a, int b) { return us[a] < us[b]; });
+    std::stable_sort(large.begin(), large.end(),
+                     [&](int a, int b) { return limit(a) > limit(b); });
+    std::vector<Devices> all;
+    std::set<std::vector<std::pair<double, int64_t>>> seen;
+    const auto add = [&](const Devices& order) {
+      std::vector<std::pair<double, int64_t>> what;
+      for (const int d : order) what.emplace_back(us[d], limit(d));
+      if (seen.insert(what).second) all.push_back(order);
+    };
+    for (const Devices& d : {given, fast, large}) add(d);
+    Devices any = given;
+    while (given.size() <= kFew &&
+           std::next_permutation(any.begin(), any.end())) {
+      add(any);
+    }
+    return all;
+  }
+
+  // Every way to use just these devices.
+  void use(const Devices& devices) {
+    const auto n = static_cast<int>(devices.size());
+    if (limits_.replicas) use_replicas(devices, -1, 1);
+    if (limits_.pipelines) use_pipelines(devices, -1, 1);
+    for (size_t s = 0; s < chain_.splits.size() && limits_.tensor; ++s) {
+      const int parts = chain_.splits[s].parts;
+      if (parts < 2 || n % parts != 0) continue;
+      use_replicas(devices, static_cast<int>(s), parts);
+      if (n > parts && limits_.pipelines) {
+        use_pipelines(devices, static_cast<int>(s), parts);
+      }
+    }
+  }
+
+  void use_replicas(const Devices& devices, int split, int parts) {
+    ParallelCandidate c{.kind = split < 0 ? ParallelKind::kMirrored
+                                          : ParallelKind::kModelParallel,
+                        .devices = devices,
+                        .split = split,
+                        .parts = parts};
+    if (c.groups() > chain_.batch) return;
+    consider(c);
+    if (split >= 0) return;
+    const std::vector<std::vector<int>> shares = good_shares(c);
+    for (const std::vector<int>& s : shares) {
+      c.shares = s;
+      consider(c);
+    }
+    if (!limits_.sharding || !memories_apart(devices)) return;
+    c.kind = ParallelKind::kSharded;
+    for (const Sharding level :
+         {Sharding::kOptimizer, Sharding::kGradients, Sharding::kParameters}) {
+      c.sharding = level;
+      c.shares = {};
+      consider(c);
+      for (const std::vector<int>& s : shares) {
+        c.shares = s;
+        consider(c);
+      }
+    }
+  }
+
+  // CPU devices share one memory.
+  bool memories_apart(const Devices& devices) const {
+    return std::none_of(devices.begin(), devices.end(), [&](int d) {
+      const std::string& name =
+          chain_.machine.devices[static_cast<size_t>(d)].name;
+      return name.find("device:CPU") != std::string::npos;
+    });
+  }
+
+  // By speed; then as many to each as fit, the others to where there is room.
+  std::vector<std::vector<int>> good_shares(ParallelCandidate c) const {
+    const ChainCosts costs(chain_, c);
+    const auto n = static_cast<size_t>(c.groups());
+    if (chain_.batch < kSlices || n > kSlices) return {};
+    std::vector<int> shares(n, 1);
+    std::vector<double> us(n, 0);
+    for (size_t g = 0; g < n; ++g) {
+      for (size_t k = 0; k < chain_.layers.size(); ++k) {
+        const LayerTimes t = costs.layer(static_cast<int>(g), k, 1);
+        const LayerTimes none = costs.layer(static_cast<int>(g), k, 0);
+        us[g] += t.forward_us + t.input_us + t.weight_us - none.forward_us -
+                 none.input_us - none.weight_us;
+      }
+    }
+    const double slice =
+        static_cast<double>(chain_.batch) / static_cast<double>(kSlices);
+    const auto room = [&](size_t g, int slices) {
+      std::vector<double> rows(n, 0);
+      rows[g] = slices * slice;
+      const int64_t limit =
+          chain_.machine.devices[static_cast<size_t>(c.devices[g])]
+              .memory_limit;
+      return limit == 0 || costs.bytes_of_replicas(rows)[g] <= limit;
+    };
+    std::vector<std::vector<int>> all;
+    for (const bool limited : {false, true}) {
+      std::fill(shares.begin(), shares.end(), 1);
+      for (int left = kSlices - static_cast<int>(n); left > 0; --left) {
+        size_t to = n;
+        for (size_t g = 0; g < n; ++g) {
+          if (limited && !room(g, shares[g] + 1)) continue;
+          if (to == n || us[g] * (shares[g] + 1) < us[to] * (shares[to] + 1)) {
+            to = g;
+          }
+        }
+        if (to == n) return all;
+        ++shares[to];
+      }
+      const bool equal = std::all_of(shares.begin(), shares.end(),
+                                     [&](int s) { return s == shares[0]; });
+      if (!equal && (all.empty() || all[0] != shares)) all.push_back(shares);
+    }
+    return all;
+  }
+
+  // Micro-batches: powers of two, and such multiples of the stages.
+  std::set<int> micro_batches(int stages) const {
+    const int64_t most =
+        std::min<int64_t>(limits_.most_micro_batches, chain_.batch);
+    std::set<int> counts;
+    for (int64_t m = 2; m <= most; m *= 2) counts.insert(static_cast<int>(m));
+    for (int64_t m = stages; m <= most; m *= 2) {
+      counts.insert(static_cast<int>(m));
+    }
+    return counts;
+  }
+
+  void use_pipelines(const Devices& devices, int split, int parts) {
+    using enum PipelineSchedule;
+    ParallelCandidate c{.kind = split < 0 ? ParallelKind::kPipeline
+                                          : ParallelKind::kPipelineOfLayers,
+                        .devices = devices,
+                        .split = split,
+                        .parts = parts};
+    const int p = c.groups();
+    const std::string type = type_of(devices[0]);
+    const bool one = std::all_of(devices.begin(), devices.end(),
+                                 [&](int d) { return type_of(d) == type; });
+    if (!one) return;  // PipelineStrategy needs devices of one type
+    for (const int m : micro_batches(p)) {
+      for (const PipelineSchedule s :
+           {kGPipe, k1F1B, kInterleaved1F1B, kZbH1, kZbV}) {
+        if (s == kInterleaved1F1B && m % p != 0) continue;
+        c.schedule = s;
+        c.micro_batches = m;
+        cut(c);
+      }
+    }
+  }
+
+  std::string type_of(int d) const {
+    const std::string& name =
+        chain_.machine.devices[static_cast<size_t>(d)].name;
+    const size_t at = name.rfind("device:");
+    return name.substr(at, name.rfind(':') - at);
+  }
+
+  // Finds borders of the stages that balance them.
+  void cut(ParallelCandidate& c) {
+    const ChainCosts costs(chain_, c);
+    const auto stages = static_cast<size_t>(costs.shape().stages);
+    if (chain_.layers.size() < stages) return;
+    ++candidates_;
+    c.begin = balanced_cut(costs.unit_costs(), costs.stages_on()).begin;
+    estimate(chain_, c);
+    keep(c);
+    if (allowed(c)) pipelines_.push_back(c);
+  }
+
+  const ParallelCandidate* best() const {
+    const ParallelCandidate* found = nullptr;
+    for (const auto& [kind, c] : best_) {
+      if (c.fits() && (!found || c.step_us < found->step_us)) found = &c;
+    }
+    return found;
+  }
+
+  // Moves the borders of pipelines that may become the best, or are the first
+  // of their kind; bounds are not looked for beyond the best.
+  void finish_pipelines() {
+    std::stable_sort(pipelines_.begin(), pipelines_.end(),
+                     [&](const auto& a, const auto& b) { return less(a, b); });
+    std::map<ParallelKind, int> seen;
+    for (ParallelCandidate& c : pipelines_) {
+      const ParallelCandidate* fastest = best();
+      const double enough = fastest ? fastest->step_us : kImpossible;
+      c.bound_us = fastest ? bound_of(chain_, c, enough) : 0;
+      const bool first = seen[c.kind]++ < kFirst;
+      if (first || (fastest && c.bound_us < enough)) {
+        improve(c);
+        keep(c);
+      }
+      if (c.bound_us > 0) bounds_.push_back(c.bound_us);
+      if (c.bound_us == 0 && c.fits()) bounds_.push_back(c.step_us);
+    }
+  }
+
+  // Moves borders while that makes the step faster, or fit better.
+  void improve(ParallelCandidate& c) const {
+    bool better = true;
+    for (int turn = 0; better && turn < 16; ++turn) {
+      better = false;
+      for (size_t s = 1; s < c.begin.size(); ++s) {
+        for (const int by : {-1, 1}) {
+          ParallelCandidate moved = c;
+          moved.begin[s] += by;
+          const int32_t end = s + 1 < c.begin.size()
+                                  ? c.begin[s + 1]
+                                  : static_cast<int32_t>(chain_.layers.size());
+          if (moved.begin[s] <= c.begin[s - 1] || moved.begin[s] >= end) {
+            continue;
+          }
+          estimate(chain_, moved);
+          if (!less(moved, c)) continue;
+          c = std::move(moved);
+          better = true;
+        }
+      }
+    }
+  }
+
+  void consider(ParallelCandidate c) {
+    ++candidates_;
+    estimate(chain_, c);
+    c.bound_us = c.step_us;
+    if (c.fits() && allowed(c)) bounds_.push_back(c.step_us);
+    keep(c);
+  }
+
+  void keep(const ParallelCandidate& c) {
+    if (!allowed(c)) return;
+    const auto [it, fresh] = best_.try_emplace(c.kind, c);
+    if (!fresh && less(c, it->second)) it->second = c;
+  }
+
+  const ModelChain& chain_;
+  const SearchLimits& limits_;
+  std::map<ParallelKind, ParallelCandidate> best_;
+  std::vector<ParallelCandidate> pipelines_;
+  std::vector<double> bounds_;  // of combinations that may fit
+  int candidates_ = 0;
+};
+
+}  // namespace
+
+SearchResult search_plans(const ModelChain& chain, const SearchLimits& limits) {
+  return Search(chain, limits).run();
+}
+
+}  // namespace berth::distribute
