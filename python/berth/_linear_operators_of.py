@@ -169,7 +169,7 @@ class LinearOperatorKronecker(LinearOperator):
             rest = x.shape[-2] // wanted
             x = getattr(operator, what)(_ops.reshape(x, [*batch, wanted, rest * x.shape[-1]]), adjoint=adjoint)
             batch, made = x.shape.as_list()[:-2], x.shape[-2]
-            # [made, rest, done * k] -> [rest, made * done * k]: what is done goes behind
+            # [made, rest, done * k] -> [rest, made * done * k]: what is done goes to the end
             x = _ops.reshape(x, [*batch, made, rest, -1])
             b = len(batch)
             x = _ops.transpose(x, [*range(b), b + 1, b, b + 2])

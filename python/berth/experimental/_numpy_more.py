@@ -103,7 +103,7 @@ def iscomplexobj(x):
 
 
 def isrealobj(x):
-    """Whether the dtype is no complex one."""
+    """Whether the dtype is a real one."""
     return not iscomplexobj(x)
 
 
