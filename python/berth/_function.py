@@ -360,7 +360,7 @@ class DoesNotFit(TypeError, ValueError):
 
 
 def _is_of_values(spec):
-    """True of the spec of a value that is no tensor and that structures do not take apart: a TensorArray's."""
+    """True of the spec of a value that is not a tensor, which structures do not take apart: a TensorArray's."""
     return isinstance(spec, TypeSpec) and not isinstance(spec, (TensorSpec, Composite))
 
 
