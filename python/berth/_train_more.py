@@ -150,6 +150,7 @@ class CheckpointView:
 
     def __init__(self, save_path, options=None):
         from berth.train import list_variables
+        refuse("CheckpointView", options=options)
         self._path = save_path
         self._nodes, self._paths = _tree([name for name, _ in list_variables(save_path)])
 

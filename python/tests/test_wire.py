@@ -185,10 +185,10 @@ def animation(*frames):
 
 def test_animations():
     pixels = np.arange(12) % 4
-    found = tf.io.decode_gif(animation((0, 0, 4, 3, None, pixels), (1, 1, 2, 2, 2, [3, 2, 1, 0]))).numpy()
+    found = tf.io.decode_gif(animation((0, 0, 4, 3, None, pixels), (1, 1, 2, 2, 2, [3, 2, 2, 0]))).numpy()
     first = COLOURS[pixels].reshape(3, 4, 3)
     second = first.copy()
-    second[1, 1], second[2, 1], second[2, 2] = COLOURS[3], COLOURS[1], COLOURS[0]
+    second[1, 1], second[2, 2] = COLOURS[3], COLOURS[0]  # 2 is clear
     assert np.array_equal(found, [first, second])
     # A first frame that leaves out a part of the picture: as large as the largest frame, as TensorFlow has it.
     small = tf.image.decode_gif(animation((1, 1, 2, 2, None, [3, 2, 1, 0]))).numpy()
@@ -275,6 +275,7 @@ def test_sets():
     assert rows(tf.sets.union(a, b)) == ([[0, 0], [0, 1], [0, 2], [1, 0], [1, 1]], [1, 2, 5, 3, 4], [2, 3])
     assert rows(tf.sets.difference(a, b)) == ([[0, 0]], [2], [2, 1])
     assert rows(tf.sets.difference(a, b, aminusb=False)) == ([[0, 0], [1, 0]], [5, 4], [2, 1])
+    assert rows(tf.sets.union([[100, 3]], [[-5, 64]]))[1] == [-5, 3, 64, 100]
     three = tf.sets.union(tf.constant([[[1, 2]], [[3, 3]]], tf.int64), tf.constant([[[2, 0]], [[3, 3]]], tf.int64))
     assert rows(three) == ([[0, 0, 0], [0, 0, 1], [0, 0, 2], [1, 0, 0]], [0, 1, 2, 3], [2, 1, 3])
     assert tf.sets.intersection(tf.constant([["a", "b"]]), tf.constant([["b", "c"]])).values.numpy().tolist() == [b"b"]

@@ -19,6 +19,7 @@ case = (function or method of a class of berth, argument)
 REASONS = {
     "name": "names are the engine's: by layer, scope and line",
     "parallel_iterations": "the plan runs what is ready",
+    "exclusive_resource_access": "a section is always run alone",
     "back_prop": "tapes decide what is differentiated",
     "swap_memory": "placement decides where values lie",
     "jit_compile": "every plan is compiled",
