@@ -8,8 +8,9 @@ import berth as tf
 def losses(strategy):
     tf.random.set_seed(3)
     with strategy.scope():
-        m = tf.keras.Sequential([tf.keras.layers.Dense(64, activation="tanh", name="a", input_shape=(6,)),
-                                 tf.keras.layers.Dense(64, activation="tanh", name="b"), tf.keras.layers.Dense(3, name="c")])
+        m = tf.keras.Sequential([tf.keras.layers.Dense(256, activation="tanh", name="a", input_shape=(6,)),
+                                 tf.keras.layers.Dense(256, activation="tanh", name="b"),
+                                 tf.keras.layers.Dense(256, activation="tanh", name="c"), tf.keras.layers.Dense(3, name="d")])
         m.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     x, y = np.linspace(-1, 1, 192, dtype="f").reshape(32, 6), np.arange(32) % 3
     history = m.fit(x, y, epochs=3, batch_size=16, verbose=0, shuffle=False).history
@@ -19,8 +20,8 @@ def losses(strategy):
 
 @pytest.mark.parametrize("options, kind", [
     ("", None),
-    ("memory_bytes_per_device=100_000, replicas=False, divided_layers=False", "pipeline"),
-    ("memory_bytes_per_device=100_000, replicas=False, pipelines=False", "divided layers"),
+    ("memory_bytes_per_device=1_600_000, replicas=False, divided_layers=False", "pipeline"),
+    ("memory_bytes_per_device=1_600_000, replicas=False, pipelines=False", "divided layers"),
 ])
 def test_the_choice_is_one_device_and_runs_again(run_script, tmp_path, options, kind):
     done = run_script(FIT + f"""
