@@ -372,7 +372,7 @@ def convert_signature(signature, args):
     out = []
     for spec, value in zip(signature, args):
         if not isinstance(spec, TensorSpec):
-            if isinstance(spec, TypeSpec) and not spec.is_compatible_with(value):
+            if isinstance(spec, (TypeSpec, Composite)) and not spec.is_compatible_with(value):
                 raise DoesNotFit(f"the argument {value!r} does not fit its {spec}")
             out.append(value)
             continue
