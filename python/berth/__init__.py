@@ -62,10 +62,9 @@ _later(signal, "berth._numeric", "stft inverse_stft inverse_stft_window_fn")  # 
 _later(nn, "berth._numeric", "convolution conv_transpose pool max_pool avg_pool ctc_loss ctc_greedy_decoder "  # noqa: F821
        "ctc_beam_search_decoder top_k")
 _later(math, "berth._numeric", "top_k")  # noqa: F821
-_bessel = "bessel_j0 bessel_j1 bessel_k0 bessel_k0e bessel_k1 bessel_k1e bessel_y0 bessel_y1".split()
 math.special = _Names("tf.math.special", _late={  # noqa: F821
-    **dict.fromkeys(_bessel, "berth._bessel"),
-    **dict.fromkeys("dawsn expint fresnel_cos fresnel_sin spence".split(), "berth._special")}, **{
+    "_bessel": "bessel_j0 bessel_j1 bessel_k0 bessel_k0e bessel_k1 bessel_k1e bessel_y0 bessel_y1",
+    "_special": "dawsn expint fresnel_cos fresnel_sin spence"}, **{
         n: getattr(math, n) for n in ("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e")})  # noqa: F821
 _later(math, "berth._special", "betainc igamma igammac unsorted_segment_sqrt_n")  # noqa: F821
 _later(math, "berth._nn_more", "approx_max_k approx_min_k")  # noqa: F821
@@ -81,9 +80,8 @@ _later(nn, "berth._sparse_embedding", "embedding_lookup_sparse safe_embedding_lo
 _later(nn, "berth._space_to_batch", "space_to_batch with_space_to_batch atrous_conv2d atrous_conv2d_transpose "  # noqa: F821
        "depthwise_conv2d_backprop_input depthwise_conv2d_backprop_filter dilation2d erosion2d fractional_max_pool "
        "fractional_avg_pool")
-nn.experimental = _Names("tf.nn.experimental", _late=dict.fromkeys(  # noqa: F821
-    ("general_dropout", "stateless_dropout"), "berth._nn_more"))
-linalg.experimental = _Names("tf.linalg.experimental", _late={"conjugate_gradient": "berth._matrix_functions"})  # noqa: F821
+nn.experimental = _Names("tf.nn.experimental", _late={"_nn_more": "general_dropout stateless_dropout"})  # noqa: F821
+linalg.experimental = _Names("tf.linalg.experimental", _late={"_matrix_functions": "conjugate_gradient"})  # noqa: F821
 _later(linalg, "berth._diagonals", "diag diag_part set_diag tensor_diag tensor_diag_part")  # noqa: F821
 _later(linalg, "berth._matrix_functions", "normalize expm sqrtm logm tridiagonal_solve tridiagonal_matmul "  # noqa: F821
        "banded_triangular_solve eigh_tridiagonal")

@@ -171,25 +171,34 @@ class Feature(_Message):
         return [] if kind is None else [f"{kind} {{", *("  " + s for s in getattr(self, kind)._lines()), "}"]
 
 
-class Features(_Message):
-    """feature: a dictionary of Features by name."""
+class _ByName(_Message):
+    """A message whose one field, `_field_name`, is a dictionary of messages, `_kind`, by name."""
 
-    def __init__(self, feature=None):
-        self.feature = dict(feature or {})
+    def _parts(self):
+        return getattr(self, self._field_name)
 
     def SerializeToString(self):
         """The bytes of the message."""
         return b"".join(_field(1, _field(1, name.encode()) + _field(2, f.SerializeToString()))
-                        for name, f in sorted(self.feature.items()))
+                        for name, f in sorted(self._parts().items()))
 
     def _read(self, data):
         for _, entry in _fields(data):
             parts = dict(_fields(entry))
-            self.feature[parts.get(1, b"").decode()] = Feature.FromString(parts.get(2, b""))
+            self._parts()[parts.get(1, b"").decode()] = self._kind.FromString(parts.get(2, b""))
 
     def _lines(self):
-        return [line for name, f in sorted(self.feature.items()) for line in [
-            "feature {", f'  key: "{name}"', "  value {", *("    " + s for s in f._lines()), "  }", "}"]]
+        return [line for name, f in sorted(self._parts().items()) for line in [
+            f"{self._field_name} {{", f'  key: "{name}"', "  value {", *("    " + s for s in f._lines()), "  }", "}"]]
+
+
+class Features(_ByName):
+    """feature: a dictionary of Features by name."""
+
+    _field_name, _kind = "feature", Feature
+
+    def __init__(self, feature=None):
+        self.feature = dict(feature or {})
 
 
 class Example(_Message):

@@ -18,12 +18,13 @@ class Lazy:
 class Names(types.SimpleNamespace):
     """What stands under a path, such as tf.data.experimental; the error of another name says if it is planned.
 
-    _late: names and the modules that have them, which are imported when a name is used first.
+    _late: what _later() takes.
     """
 
     def __init__(self, path, _late=None, **names):
         super().__init__(**names)
-        self.__dict__.update(_path=path, _late=dict(_late or {}))
+        self.__dict__.update(_path=path, _late={})
+        self._later(_late or {})
 
     def _later(self, sources):
         """Adds names of modules that are imported when one is used first: {module: "NAME NAME"}."""

@@ -1,7 +1,7 @@
 """tf.train.SequenceExample: a context of features, and lists of features by name; how tf.io takes them apart."""
 import numpy as np
 from berth import _core
-from berth._example import Feature, Features, _field, _fields, _Message
+from berth._example import Feature, Features, _ByName, _field, _fields, _Message
 from berth._tensor import convert_to_tensor, float32, int64, string
 
 
@@ -22,25 +22,13 @@ class FeatureList(_Message):
         return [line for f in self.feature for line in ["feature {", *("  " + s for s in f._lines()), "}"]]
 
 
-class FeatureLists(_Message):
+class FeatureLists(_ByName):
     """feature_list: a dictionary of FeatureLists by name."""
+
+    _field_name, _kind = "feature_list", FeatureList
 
     def __init__(self, feature_list=None):
         self.feature_list = dict(feature_list or {})
-
-    def SerializeToString(self):
-        """The bytes of the message."""
-        return b"".join(_field(1, _field(1, name.encode()) + _field(2, f.SerializeToString()))
-                        for name, f in sorted(self.feature_list.items()))
-
-    def _read(self, data):
-        for _, entry in _fields(data):
-            parts = dict(_fields(entry))
-            self.feature_list[parts.get(1, b"").decode()] = FeatureList.FromString(parts.get(2, b""))
-
-    def _lines(self):
-        return [line for name, f in sorted(self.feature_list.items()) for line in [
-            "feature_list {", f'  key: "{name}"', "  value {", *("    " + s for s in f._lines()), "  }", "}"]]
 
 
 class SequenceExample(_Message):

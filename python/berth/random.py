@@ -33,8 +33,8 @@ class _Experimental(Names):
         return __getattr__(name) if name in _GENERATORS else super().__getattr__(name)
 
 
-experimental = _Experimental("tf.random.experimental", _late=dict.fromkeys(
-    ("index_shuffle", "stateless_shuffle"), "berth._shapes_more"), stateless_split=split, stateless_fold_in=fold_in)
+experimental = _Experimental("tf.random.experimental", stateless_split=split, stateless_fold_in=fold_in, _late={
+    "_shapes_more": "index_shuffle stateless_shuffle"})
 
 
 def __getattr__(name):

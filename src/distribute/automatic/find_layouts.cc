@@ -211,9 +211,7 @@ ChainSplit split_of(const Graph& step, const StepLayers& layers, int64_t batch,
   Graph graph = step;
   settle_layers(graph, parts);
   SplitAnalysis analysis(graph, parts, {1}, 1, false, true);
-  analysis.start();
-  for (int32_t i = 0; i < graph.size(); ++i) analysis.visit(i);
-  split.layers = exchange_of(graph, analysis.states(), layers.places(graph),
+  split.layers = exchange_of(graph, analysis.run(), layers.places(graph),
                              layers.paths().size(), batch, parts, machine);
   for (const auto& [variable, axis] : axes) {
     variable_state(variable).split_axis = -1;
