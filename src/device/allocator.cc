@@ -44,6 +44,7 @@ struct ThreadCache {
 constexpr ptrdiff_t kMostUntold = 64 << 10;
 
 constinit std::atomic<bool> g_tracks_peaks{false};
+constinit std::atomic<std::vector<BlockRef> (*)(Device&)> g_idle_blocks{};
 // The thread gives back what it kept: its events are gone.
 constinit thread_local bool t_ended = false;
 
@@ -125,6 +126,7 @@ class Allocator::Impl {
   void await_freed();
   // Gives the source the slabs of which no block is in use, except those that
   // other threads keep: sizes that were much used leave them.
+  void release_idle();  // what waits for its next use
   void release_slabs();
   // Gives the source free segments that no queued work uses.
   void release_free() {
@@ -404,12 +406,25 @@ Block* Allocator::Impl::insist(size_t bytes, Fn&& attempt) {
     if (!DeviceManager::initialised()) continue;
     for (Device* d : DeviceManager::get().devices()) finish_all_of(*d);
   }
+  release_idle();
   release_slabs();
   {
     std::lock_guard lock(mutex_);
     if (Block* b = attempt()) return b;
   }
   out_of_memory(bytes);
+}
+
+void Allocator::Impl::release_idle() {
+  const auto take = g_idle_blocks.load();
+  if (take == nullptr || device_ == nullptr) return;
+  {
+    const std::vector<BlockRef> idle = take(*device_);
+    if (idle.empty()) return;
+    finish_all_of(*device_);
+  }
+  release_pending(true);
+  await_freed();
 }
 
 void Allocator::Impl::release_slabs() {
@@ -654,6 +669,10 @@ void count_idle(Allocator& allocator, const Block& block, bool idle) {
   const auto bytes = static_cast<ptrdiff_t>(block.bytes);
   reinterpret_cast<HeldBlock*>(const_cast<Block*>(&block))->idle = idle;
   ThreadCaches::count(allocator, idle ? -bytes : bytes);
+}
+
+void set_idle_blocks(std::vector<BlockRef> (*take)(Device&)) {
+  g_idle_blocks = take;
 }
 
 MemorySnapshot memory_snapshot(Allocator& allocator) {

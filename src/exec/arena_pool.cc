@@ -17,6 +17,11 @@ ArenaPool& ArenaPool::get() {
   return pool;
 }
 
+ArenaPool::ArenaPool() {
+  set_idle_blocks(
+      [](Device& device) { return ArenaPool::get().take_idle(device); });
+}
+
 BlockRef ArenaPool::take(const Program& program, int index,
                          const std::byte* before) {
   Device& device = *program.devices[index];
@@ -59,14 +64,15 @@ void ArenaPool::give_back(Device& device, BlockRef arena) {
   idle.push_back(std::move(arena));
 }
 
-void ArenaPool::clear(Device& device) {
-  std::vector<BlockRef> dropped;
+std::vector<BlockRef> ArenaPool::take_idle(Device& device) {
+  std::vector<BlockRef> taken;
   std::lock_guard lock(mutex_);
   idle_.resize(kMaxDevices);
-  dropped.swap(idle_[static_cast<size_t>(device.slot())]);
-  for (const BlockRef& arena : dropped) {
+  taken.swap(idle_[static_cast<size_t>(device.slot())]);
+  for (const BlockRef& arena : taken) {
     count_idle(device.allocator(), *arena.get(), false);
   }
+  return taken;
 }
 
 }  // namespace berth

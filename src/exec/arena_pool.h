@@ -16,13 +16,15 @@ namespace berth {
 class ArenaPool {
  public:
   static ArenaPool& get();
+  ArenaPool();
   // Returns a block for the arena of a program on one of its devices: the one
   // at `before` if it is idle, for runners that keep addresses. Throws
   // errors::ResourceExhausted, which says what the arena is for.
   BlockRef take(const Program& program, int device, const std::byte* before);
   void give_back(Device& device, BlockRef arena);
-  // Drops the idle arenas of a device.
-  void clear(Device& device);
+  // Returns the idle arenas of a device, which are no longer the pool's: an
+  // allocation that finds no room asks for them.
+  std::vector<BlockRef> take_idle(Device& device);
 
  private:
   std::mutex mutex_;

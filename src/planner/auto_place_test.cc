@@ -519,7 +519,9 @@ void larger_models() {
     const auto got = train(make(), true);
     check(want.back() < want.front(), "it learns");
     for (size_t i = 0; i < want.size(); ++i) {
-      check(std::abs(want[i] - got[i]) <= 1e-4f * want[i], "as on the host");
+      check(std::abs(want[i] - got[i]) <= 1e-4f * want[i],
+            "loss " + std::to_string(i) + " is " + std::to_string(got[i]) +
+                ", on the host " + std::to_string(want[i]));
     }
   }
   check(debugging::diagnostic_counts().at("made-elsewhere") > 0, "said");

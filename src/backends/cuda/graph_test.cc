@@ -451,7 +451,7 @@ class Arenas {
   Arenas() : gpu_(*DeviceManager::get().find(DeviceName::parse("/GPU:0"))) {
     some_.devices = {&gpu_};
     some_.arena_bytes = {1 << 16};
-    ArenaPool::get().clear(gpu_);
+    ArenaPool::get().take_idle(gpu_);
     for (BlockRef& a : arenas_) a = ArenaPool::get().take(some_, 0, nullptr);
     for (int i = 0; i < 2; ++i) at_[i] = arenas_[i]->data;
   }

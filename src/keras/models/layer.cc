@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "berth/errors.h"
 #include "berth/keras/layers.h"
@@ -68,7 +69,11 @@ Variable LayerBase::add_weight(const std::string& name, const Shape& shape,
   }
   WeightLimit::take(state_->name + "/" + name, shape);
   Variable v;
+  const RandomState drawn = random_state();
+  bool again = false;
   with_room(state_->name + "/" + name, [&] {
+    // A second try draws what the first one drew.
+    if (std::exchange(again, true)) set_random_state(drawn);
     const Tensor initial = initializer(shape, float32);
     if (!(initial.shape() == shape)) {
       fail_in(state(), "the initializer of weight \"{}\" gave {}; expected {}",

@@ -1,8 +1,10 @@
 // The scope a layer is made in, and the scope it is called in.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/diagnostics.h"
+#include "base/fresh_process_testing.h"
 #include "berth/berth.h"
 #include "keras/training/testing.h"
 
@@ -133,6 +135,37 @@ TEST_F(LayerScope, ATraceLintsOnceAndCountsWhatIsKnown) {
   f(constant(std::vector<float>(9, 1), {3, 3}));
   ASSERT_EQ(lints_.size(), 1u);
   expect_has(lints_[0].text, "; each call moves its values between them");
+}
+
+// Whatever room the first device has: for what the initializer computes, for
+// the draw but not the variable, for both.
+void weights_elsewhere() {
+  config::set_simulated_devices("GPUx1");
+  config::set_logical_device_configuration(
+      config::list_physical_devices("GPU")[0],
+      {{.memory_limit_mb = 8}, {.memory_limit_mb = 8}});
+  const auto kernel = [] {
+    random::set_seed(3);
+    clear_session();
+    const Layer dense = Dense(640, {.use_bias = false});
+    dense.build({Shape({-1, 512})});
+    return dense.weights()[0].read_value();
+  };
+  const auto want = with_device("/CPU:0", kernel).to_vector<float>();
+  size_t there = 0;
+  for (int64_t quarters = 8; quarters <= 32; ++quarters) {
+    const Tensor full =
+        with_device("/GPU:0", [&] { return ones({quarters << 16}); });
+    const Tensor got = kernel();
+    there += got.device().ends_with("GPU:1");
+    fresh_process::check(got.to_vector<float>() == want,
+                         fmt::format("{} quarters of 1 MB", quarters));
+  }
+  fresh_process::check(there > 3, "some were made on the second GPU");
+}
+
+TEST(WeightsElsewhere, AreThoseOfTheSeed) {
+  IN_A_FRESH_PROCESS(weights_elsewhere());
 }
 
 }  // namespace
