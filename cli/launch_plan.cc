@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -116,6 +117,24 @@ void give_even_cores(const CoreSet& allowed, LaunchPlan* plan) {
   for (size_t i = 0; i < owners.size(); ++i) owners[i]->cores = parts[i];
 }
 
+// BERTH_HTTP_PORT of a task: its place in the plan after the port that is
+// given, since all are on one machine.
+std::string own_http_port(std::string_view variable, const LaunchPlan& plan,
+                          const LaunchTask& task) {
+  const size_t at = variable.find_last_of("=:") + 1;
+  int port = 0;
+  const char* const end = variable.data() + variable.size();
+  const auto [rest, error] = std::from_chars(&variable[0] + at, end, port);
+  if (error != std::errc() || rest != end || port <= 0) {
+    return std::string(variable);  // the task says what is wrong
+  }
+  const auto place =
+      std::find_if(plan.tasks.begin(), plan.tasks.end(),
+                   [&](const LaunchTask& t) { return t.id == task.id; });
+  return fmt::format("{}{}", variable.substr(0, at),
+                     port + (place - plan.tasks.begin()));
+}
+
 }  // namespace
 
 int ports_needed(const LaunchOptions& o) {
@@ -199,6 +218,10 @@ std::vector<std::string> launch_environment(const LaunchOptions& options,
     if (variable.starts_with(kSnapshot) && variable != kSnapshot) {
       const std::string file(variable.substr(kSnapshot.size()));
       all.push_back(std::string(kSnapshot) + profile_of_task(file, task.id));
+      continue;
+    }
+    if (variable.starts_with("BERTH_HTTP_PORT=")) {
+      all.push_back(own_http_port(variable, plan, task));
       continue;
     }
     all.emplace_back(variable);

@@ -115,6 +115,22 @@ TEST(LaunchPlan, LeavesOutWhatOtherLaunchersSet) {
   }
 }
 
+TEST(LaunchPlan, ProbesOfEachTaskHaveAPort) {
+  const LaunchOptions o{.workers = 2};
+  const LaunchPlan plan = plan_of(o);
+  const auto port = [&](const char* given) {
+    const char* const before[] = {given, nullptr};
+    return launch_environment(o, plan, plan.tasks[1], "", 0, before)[0];
+  };
+  EXPECT_EQ(port("BERTH_HTTP_PORT=8080"), "BERTH_HTTP_PORT=8081");
+  EXPECT_EQ(port("BERTH_HTTP_PORT=127.0.0.1:80"),
+            "BERTH_HTTP_PORT=127.0.0.1:81");
+  for (const char* as_it_is : {"BERTH_HTTP_PORT=", "BERTH_HTTP_PORT=port",
+                               "BERTH_HTTP_PORT=127.0.0.1:80x"}) {
+    EXPECT_EQ(port(as_it_is), as_it_is);
+  }
+}
+
 TEST(LaunchPlan, SecretsAreNew) {
   EXPECT_EQ(new_secret().size(), 64u);
   EXPECT_NE(new_secret(), new_secret());
