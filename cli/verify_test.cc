@@ -10,6 +10,7 @@
 #include <random>
 #include <set>
 
+#include "base/random_cases_testing.h"
 #include "cli/verify_rules.h"
 #include "planner/problem_testing.h"
 #include "planner/random_load_graphs_testing.h"
@@ -191,9 +192,9 @@ void disturb(std::mt19937& r, std::vector<double>& numbers) {
 
 TEST(Verify, AcceptsWhatThePlannerSaysAndRejectsWhatIsFalse) {
   int rejected = 0, accepted = 0, planned = 0;
-  for (unsigned seed = 0; seed < 75; ++seed) {
+  for (int seed = 0; seed < testing::random_cases(75); ++seed) {
     SCOPED_TRACE(seed);
-    std::mt19937 r(seed);
+    std::mt19937 r(static_cast<unsigned>(seed));
     PlanProblem p = some_problem(r, seed % 5);
     if (p.model == PlanModel::kPipeline && seed % 2 == 0) {
       p.pipeline.order = PipelineOrder::k1F1B;  // as asked for
@@ -242,7 +243,7 @@ TEST(Verify, AcceptsWhatThePlannerSaysAndRejectsWhatIsFalse) {
       ++(wrong.empty() ? accepted : rejected);
     }
   }
-  EXPECT_GT(planned, 30);
+  EXPECT_GT(planned, testing::random_cases(30));
   EXPECT_GT(rejected, 500);
   EXPECT_LT(accepted, rejected);
 }
@@ -315,14 +316,14 @@ TEST(Verify, RejectsWitnessesOfOtherModels) {
       EXPECT_NE(first_wrong(p, f), "") << kind;
     }
   }
-  EXPECT_GT(bounded, 10);
+  EXPECT_GT(bounded, testing::random_cases(10));
 }
 
 TEST(Verify, RejectsBoundsAboveThePlanWhateverTheWitness) {
   int bounded = 0;
-  for (unsigned seed = 0; seed < 75; ++seed) {
+  for (int seed = 0; seed < testing::random_cases(75); ++seed) {
     SCOPED_TRACE(seed);
-    std::mt19937 r(seed);
+    std::mt19937 r(static_cast<unsigned>(seed));
     const PlanProblem p = some_problem(r, seed % 5);
     const PlanAnswer a =
         plan_placement(p, {.moves = 4000, .seed = 1, .threads = 1});
@@ -351,7 +352,7 @@ TEST(Verify, RejectsBoundsAboveThePlanWhateverTheWitness) {
       EXPECT_NE(first_wrong(p, f), "");
     }
   }
-  EXPECT_GT(bounded, 10);
+  EXPECT_GT(bounded, testing::random_cases(10));
 }
 
 }  // namespace

@@ -495,7 +495,11 @@ void larger_models() {
     keras::Sequential model(layers);
     keras::CompileOptions options{.optimizer = optimizer,
                                   .loss = keras::losses::MeanSquaredError()};
-    if (by_plan) options.placement = quick();
+    if (by_plan) {
+      placement::Auto policy = quick();
+      policy.effort = placement::moves(2'000);
+      options.placement = policy;
+    }
     model.compile(options);
     std::vector<float> losses;
     for (int k = 0; k < 4; ++k) {

@@ -44,13 +44,13 @@ void expect_valid(Payment payment, int count, double* mean_gap) {
 
 TEST(BoundLoads, NeverExceedsTheBestPlacementByTheTouchRuleSlow) {
   double gap = 0;
-  expect_valid(Payment::kTouch, testing::random_problems(1000), &gap);
+  expect_valid(Payment::kTouch, testing::random_cases(1000), &gap);
   EXPECT_LT(gap, 0.15);
 }
 
 TEST(BoundLoads, NeverExceedsTheBestPlacementByLinksSlow) {
   double gap = 0;
-  expect_valid(Payment::kLinks, testing::random_problems(1000), &gap);
+  expect_valid(Payment::kLinks, testing::random_cases(1000), &gap);
   EXPECT_LT(gap, 0.15);
 }
 

@@ -48,7 +48,7 @@ void compare(std::mt19937& r, int32_t nodes, int32_t devices, bool simple,
 
 TEST(BoundSteps, IsAboveNoPlanOfSmallProblems) {
   std::mt19937 r(1);
-  const int problems = testing::random_problems(1000);
+  const int problems = testing::random_cases(1000);
   Gaps gaps;
   for (int k = 0; k < problems && !HasFatalFailure(); ++k) {
     compare(r, 4 + pick(r, 3), 2, false, gaps);
@@ -172,7 +172,7 @@ TEST(CheckPath, FollowsWhatIsProvedOfLargerProblems) {
 TEST(CheckPath, RejectsWhatClaimsTooMuch) {
   std::mt19937 r(11);
   int tried = 0;
-  for (int k = 0; k < 400; ++k) {
+  for (int k = 0; k < testing::random_cases(400); ++k) {
     const PlanProblem p = testing::random_step_problem(
         r, 4 + pick(r, 3), 2 + pick(r, 2), k % 2 == 0);
     const double best = shortest(p);
@@ -192,7 +192,7 @@ TEST(CheckPath, RejectsWhatClaimsTooMuch) {
       ++tried;
     }
   }
-  EXPECT_GT(tried, 10000);
+  EXPECT_GT(tried, testing::random_cases(10000));
 }
 
 }  // namespace

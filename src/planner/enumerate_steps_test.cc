@@ -53,7 +53,7 @@ double best_of_all(const PlanProblem& p) {
 TEST(EnumerateSteps, FindsTheBestOfAllPlans) {
   std::mt19937 r(7);
   int planned = 0;
-  for (int k = 0; k < testing::random_problems(300); ++k) {
+  for (int k = 0; k < testing::random_cases(300); ++k) {
     const PlanProblem p =
         tiny_problem(r, 3 + pick(r, 3), 2 + pick(r, 2), k % 2, k % 3 == 0);
     const std::optional<Found> all = find_best_step(p, 1 << 30);
@@ -71,13 +71,13 @@ TEST(EnumerateSteps, FindsTheBestOfAllPlans) {
     EXPECT_EQ(check_search(p, {"search", best, {}}), "") << k;
     EXPECT_NE(check_search(p, {"search", best * 1.01, {}}), "") << k;
   }
-  EXPECT_GT(planned, testing::random_problems(150));
+  EXPECT_GT(planned, testing::random_cases(150));
 }
 
 // Each order is followed once per set of times, else this takes minutes.
 TEST(EnumerateSteps, SlowCheckerRepeatsTheSearch) {
   std::mt19937 r(3);
-  for (int k = 0; k < testing::random_problems(20); ++k) {
+  for (int k = 0; k < testing::random_cases(20); ++k) {
     const PlanProblem p =
         tiny_problem(r, 13 + pick(r, 4), 2 + pick(r, 3), true, false);
     const std::optional<Found> found = find_best_step(p, 1 << 20);

@@ -3,21 +3,14 @@
 #ifndef BERTH_PLANNER_PROBLEM_TESTING_H_
 #define BERTH_PLANNER_PROBLEM_TESTING_H_
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/poison.h"
+#include "base/random_cases_testing.h"
 #include "planner/problem.h"
 
 namespace berth::testing {
-
-// How many of `count` random problems to try: under AddressSanitizer, where
-// each takes twenty times as long and runs the same code, a twentieth.
-constexpr int random_problems(int count) {
-  return kPoisons ? std::max(1, count / 20) : count;
-}
 
 // Collects ops of one output each, then makes the problem.
 //   ProblemMaker m(PlanModel::kStep);

@@ -45,7 +45,7 @@ RandomLoads small(uint64_t seed, bool by_links) {
 
 void expect_best_found(bool by_links) {
   int found = 0, none = 0;
-  const int problems = testing::random_problems(1000);
+  const int problems = testing::random_cases(1000);
   for (uint64_t seed = 0; seed < static_cast<uint64_t>(problems); ++seed) {
     const PlanProblem p = random_loads(small(seed, by_links), seed);
     const double best = least_of_all(p);

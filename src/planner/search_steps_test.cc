@@ -136,7 +136,7 @@ void expect_plan(const PlanProblem& p, const Found& found) {
 
 // Compares search and enumeration on problems of a shape.
 void compare(const Shape& shape, int count, int64_t moves, uint32_t seed) {
-  const int problems = testing::random_problems(count);
+  const int problems = testing::random_cases(count);
   std::mt19937 r(seed);
   int without = 0;
   for (int k = 0; k < problems; ++k) {

@@ -10,6 +10,7 @@
 #include <random>
 #include <set>
 
+#include "base/random_cases_testing.h"
 #include "op/op_registry.h"
 #include "simulate/simulate.h"
 #include "simulate/step_timer.h"
@@ -343,7 +344,7 @@ class Slow {
   int t_ = 0;
 };
 
-constexpr unsigned kSeeds = 400;
+const auto kSeeds = static_cast<unsigned>(testing::random_cases(400));
 
 TEST(SimulateRandom, AgreesWithTheSlowOne) {
   int copies = 0;
