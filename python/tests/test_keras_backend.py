@@ -535,3 +535,21 @@ m.fit(x, y, batch_size=20, verbose=0, callbacks=[keras.callbacks.TensorBoard(sys
     run("", "-m", "berth", str(script), str(tmp_path / "logs"))
     files = list((tmp_path / "logs").glob("**/plugins/profile/*/*.xplane.pb"))
     assert len(files) == 1 and files[0].stat().st_size > 100
+
+
+def test_objects_of_berth_keras_are_refused_by_name():
+    run("""
+own, m = tf.keras, model()
+def refused(call, *words):
+    try:
+        call()
+    except TypeError as e:
+        assert all(w in str(e) for w in words), e
+    else:
+        raise AssertionError(words)
+refused(lambda: m.compile(own.optimizers.Adam(), "mse"), "compile: ", "class Optimizer of berth.keras", "is of the package keras")
+refused(lambda: m.compile("sgd", "mse", metrics=["mae", own.metrics.MeanAbsoluteError()]), "class Metric of berth.keras")
+for call in m.fit, m.evaluate:
+    refused(lambda: call(x, y, verbose=0, callbacks=[own.callbacks.EarlyStopping()]), "callbacks: ", "class Callback of berth.keras")
+refused(lambda: own.Sequential([keras.layers.Dense(3)]), "layers of berth.keras", "is of the package keras: use keras.Sequential")
+""")

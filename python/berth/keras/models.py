@@ -522,7 +522,9 @@ class Sequential(Model):
             name = layer._kept[0].name if hasattr(layer, "_kept") else None
             layer = _layers.InputLayer(batch_shape=layer.shape.as_list(), dtype=layer.dtype, name=name)
         if not isinstance(layer, Layer):
-            raise TypeError(f"Sequential takes layers, not {layer!r}")
+            of_package = any(c.__module__.startswith("keras.") for c in type(layer).__mro__)
+            raise TypeError(f"Sequential takes layers{' of berth.keras' if of_package else ''}, not {layer!r}" + (
+                ", which is of the package keras: use keras.Sequential" if of_package else ""))
         self.__dict__.pop("__berth__", None)
         self.__dict__.pop("_wanted", None)
         shape = layer.__dict__.get("_input_shape")

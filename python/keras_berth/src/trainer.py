@@ -63,6 +63,7 @@ class BerthTrainer(base_trainer.Trainer):
         if kwargs.get("run_eagerly") and self._divider is not None:
             raise ValueError(f"run_eagerly: a {type(self._divider).__name__} divides a step that was traced; expected "
                              "run_eagerly=False, or a model that is made outside of the strategy's scope")
+        _refuse_own_keras("compile", (args, kwargs))
         self._contract, self._gradient_norms = contract, bool(gradient_norms)
         self.train_function = self.test_function = self.predict_function = None
         super().compile(*args, **kwargs)
@@ -225,6 +226,7 @@ class BerthTrainer(base_trainer.Trainer):
     def _callbacks(self, callbacks, epochs, verbose, count, **options):
         if isinstance(callbacks, callbacks_module.CallbackList):
             return callbacks
+        _refuse_own_keras("callbacks", callbacks)
         return callbacks_module.CallbackList(callbacks, add_progbar=verbose != 0, verbose=verbose, epochs=count,
                                              steps=epochs.num_batches, model=self, **options)
 
@@ -411,6 +413,17 @@ def _norms(weights, gradients, scale):
 
 
 _HOOKS = "on_batch_begin", "on_batch_end"
+
+
+def _refuse_own_keras(what, given):
+    """Objects of berth.keras, as `tf.keras` is where `berth` is imported as `tf`, do not serve the package."""
+    for each in tree.flatten(given):
+        own = next((c for c in type(each).__mro__ if c.__module__.startswith("berth.keras") or
+                    c.__module__ == "berth._core" and c.__name__ in ("Callback", "Metric", "Optimizer")), None)
+        if own is not None:
+            raise TypeError(f"{what}: {each!r} is of class {own.__name__} of berth.keras, and this model is of the package keras; expected "
+                            "one of the package, as keras.callbacks.EarlyStopping (`tf.keras` is the package too in programs "
+                            "that `python -m berth SCRIPT` runs)")
 
 
 def _watches_batches(callbacks, kind):
