@@ -545,7 +545,7 @@ class MultiWorkerMirroredStrategy(Strategy):
 
         In each Model.fit of `train` weights, optimizer, metrics, position, random numbers and callbacks go on from
         the last step that all tasks finished: from memory, and in new tasks from that of another one. All else in
-        `train` is done again, a fit of the package Keras on Berth, too. `min` tasks are enough (with fewer the others
+        `train` is done again. `min` tasks are enough (with fewer the others
         wait, at most timeout_seconds), and more than `max` (0: all of the cluster) wait as spares. State is copied
         every steps_per_copy steps; errors of `train` itself are raised after most_restarts of them. A task is told to
         end by SIGTERM, or `signals`, or termination_watcher_fn, which returns True then, or by the appearance of

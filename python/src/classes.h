@@ -32,6 +32,7 @@ void add_sharing(nanobind::module_& m);     // memory shared with arrays
 void add_cluster(nanobind::module_& m);     // which processes there are
 
 void add_parameter_server(nanobind::module_& m);
+void add_elastic(nanobind::module_& m);  // fits that elastic() keeps
 
 }  // namespace berth::python
 

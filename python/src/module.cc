@@ -26,6 +26,7 @@ NB_MODULE(_core, m) {
   add_distribute(m);
   add_cluster(m);
   add_parameter_server(m);
+  add_elastic(m);
   add_custom(m);
   add_train(m);
   add_keras_files(m);

@@ -18,6 +18,7 @@
 #include "base/timeline.h"
 #include "berth/errors.h"
 #include "function/graph_callable.h"
+#include "function/task_changes.h"
 #include "graph/tracer.h"
 #include "op/contract_scope.h"
 #include "op/device_scope.h"
@@ -86,6 +87,8 @@ class FunctionCore::Impl {
     Signature signature;
     std::shared_ptr<GraphCallable> callable;
     std::any structure;
+    bool meets_tasks = false;
+    uint64_t task_changes = g_task_changes;  // when it was traced
     double trace_seconds = 0;
     TracedRandomIds::Ids random_ids;
   };
@@ -158,6 +161,7 @@ std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::find(
                           ? same_leaves(s.leaves, leaves)
                           : accepts(s.leaves, leaves);
     if (!scope_fits || s.fixed != fixed || !fits) continue;
+    if ((*it)->meets_tasks && (*it)->task_changes != g_task_changes) continue;
     if (it != traced_.begin()) traced_.splice(traced_.begin(), traced_, it);
     return traced_.front();
   }
@@ -221,7 +225,9 @@ std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::trace(
   TracedRandomIds ids(earlier ? std::optional(earlier->random_ids)
                               : std::nullopt);
   tracer.start();
+  const MeetsTasks tasks;
   const Tensors results = body.trace(body.context, args, &traced->structure);
+  traced->meets_tasks = tasks.found();
   traced->random_ids = ids.taken();
   for (const Tensor& t : results) {
     if (!t.defined() || t.dtype() != resource) continue;

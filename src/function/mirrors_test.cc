@@ -10,6 +10,7 @@
 #include "backends/sim/sim.h"
 #include "berth/berth.h"
 #include "device/device_manager.h"
+#include "exec/arena_pool.h"
 #include "exec/plan.h"
 #include "function/compile.h"
 #include "function/graph_callable.h"
@@ -145,6 +146,8 @@ TEST(Mirrors, RespectTheMemoryOfTheirDevice) {
   SKIP_ON_GPUS_OF_MACHINE("it makes a device fail");
   const Clean clean;
   const Variable v = variable_on("/GPU:0", 1, 8 << 20);
+  ArenaPool::get().take_idle(gpu(1));  // else they make room
+  gpu(1).allocator().empty_cache();
   sim::out_of_memory_at(gpu(1), 1 << 20);
   EXPECT_THROW(mirror_of(v.handle(), gpu(1)), errors::ResourceExhausted);
   EXPECT_TRUE(mirrors_of(v.handle()).empty());

@@ -49,21 +49,24 @@ def is_text(v):
             v.flat[0], (str, bytes))))
 
 
-def _batched(rows, size, shuffled, strategy=None):
-    """Batches of the rows of arrays, in all tasks in the order that the first draws."""
-    if shuffled:
-        seed = int(np.random.randint(2 ** 31))
-        if isinstance(strategy, MultiWorkerMirroredStrategy):
-            seed = int(strategy.gather(_core.convert([seed], None), 0)[0])
-        rows = rows.shuffle(len(rows), seed=seed)
-    return rows.batch(size)
+def _seed(strategy=None):
+    """What an order of rows is drawn from, in all tasks what the first draws."""
+    seed = int(np.random.randint(2 ** 31))
+    if isinstance(strategy, MultiWorkerMirroredStrategy):
+        seed = int(strategy.gather(_core.convert([seed], None), 0)[0])
+    return seed
+
+
+def _batched(rows, size, seed):
+    """Batches of the rows of arrays, in the order of the seed; None: as they are."""
+    return (rows if seed is None else rows.shuffle(len(rows), seed=seed)).batch(size)
 
 
 def _texts(x, y, sample_weight, options):
     """The data set of batches of texts, which Keras' adapters of arrays do not take."""
     from berth.data import Dataset
     rows = Dataset.from_tensor_slices(tuple(v for v in (x, y, sample_weight) if v is not None))
-    return _batched(rows, options.get("batch_size") or 32, options.get("shuffle"))
+    return _batched(rows, options.get("batch_size") or 32, _seed() if options.get("shuffle") else None)
 
 
 def _weighted(batch, class_weight):
@@ -121,6 +124,9 @@ class Epochs(EpochIterator):
             self._num_batches = self.data_adapter.num_batches
         self._strategy = strategy
         self._whole = self._spec = self._reading = None
+        self.one_by_one = False  # a call of the engine is one step
+        self.done = False  # the epoch that begins has no batches left
+        self.seed, self.skipped, self._from = None, 0, None  # of the order of rows; batches that are done already
 
     def _get_iterator(self):
         if self._strategy is not None:
@@ -169,8 +175,27 @@ class Epochs(EpochIterator):
         else:
             leaves, form = present(self._whole)
             rows = Dataset(_core.Dataset.from_tensor_slices(leaves), form)
-            batches = _batched(rows, self.data_adapter.batch_size, self.data_adapter._shuffle, self._strategy)
+            self.seed = _seed(self._strategy) if self.data_adapter._shuffle else None
+            self.skipped = 0
+            if self._from is not None:
+                self.skipped, self.seed = self._from
+                self._from = None
+            batches = _batched(rows, self.data_adapter.batch_size, self.seed).skip(self.skipped)
         return batches
+
+    def skip(self, batches, seed):
+        """The next epoch goes on after so many batches of the order of a seed. False: these are no rows of arrays."""
+        if self._own is None and self._whole is None:
+            self._whole = self.rows()
+        if self._whole is None:
+            return False
+        if batches < self.num_batches:
+            self._from = batches, seed
+        else:
+            self.done = True
+            if self.data_adapter._shuffle:
+                _seed(self._strategy)  # the one that the epoch had drawn
+        return True
 
     def first_batch(self):
         """A batch to see shapes of, of which none is lost."""

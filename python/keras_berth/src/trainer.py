@@ -16,6 +16,7 @@ from keras.src.utils import traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
 from keras_berth.src import distribution_lib, losses
+from keras_berth.src.elastic import ElasticFit
 from keras_berth.src.epoch import Epochs, is_text, tensors
 from keras_berth.src.layer import steps_of
 from keras_berth.src.plan import fits, plan_of
@@ -205,18 +206,24 @@ class BerthTrainer(base_trainer.Trainer):
     def _calls(self, step, epochs, whole, callbacks, kind):
         """Runs an epoch; yields after each call of the engine (first step, last step, results of the last)."""
         begin = getattr(callbacks, f"on_{kind}_batch_begin")
+        if epochs.done:
+            epochs.done = False
+            return
         if isinstance(step, ScheduledStep):
             yield from step.over(epochs, self.steps_per_execution > 1 or _watches_batches(callbacks, kind), begin)
             return
         per_call = self.steps_per_execution
-        if per_call == 1 and not self.run_eagerly and not _watches_batches(callbacks, kind):
+        if per_call == 1 and not (self.run_eagerly or epochs.one_by_one or _watches_batches(callbacks, kind)):
             per_call = None
         if whole is None:
             for first, last, batches in epochs:
+                first, last = first + epochs.skipped, last + epochs.skipped
                 begin(first)
                 out, count = epochs.group(step, *batches, first) if per_call is None else (
                     step(batches, epochs.totals(first, len(batches))), 1)
                 yield first, last + count - 1, out
+                if epochs.skipped and last + 1 >= epochs.num_batches:
+                    break
             return
         epochs.data_adapter.on_epoch_begin()
         for first, last, out in step.over(whole, epochs.order(), epochs.data_adapter.batch_size, per_call, begin):
@@ -255,14 +262,19 @@ class BerthTrainer(base_trainer.Trainer):
         whole = None if self._strategy is not None else batches.rows()
         self.stop_training = False
         self.make_train_function()
+        kept = ElasticFit(self, batches)
+        if kept.begin(callbacks):
+            return self.history
         callbacks.on_train_begin()
+        kept.apply()
         training_logs, logs = None, {}
-        for epoch in range(self._initial_epoch or initial_epoch, epochs):
-            self.reset_metrics()
+        for epoch in kept.epochs(range(self._initial_epoch or initial_epoch, epochs)):
+            logs = kept.epoch_begins(epoch)
             callbacks.on_epoch_begin(epoch)
             with batches.catch_stop_iteration():
                 for _, last, logs in self._calls(self.train_function, batches, whole, callbacks, "train"):
                     callbacks.on_train_batch_end(last, logs)
+                    kept.step_ends(epoch, last + 1)
                     if self.stop_training:
                         break
             self._last_step = self.train_function
@@ -274,6 +286,7 @@ class BerthTrainer(base_trainer.Trainer):
                                          _epochs=self._eval_epochs, **validation)
                 epoch_logs.update({f"val_{name}": v for name, v in val_logs.items()})
             callbacks.on_epoch_end(epoch, epoch_logs)
+            kept.epoch_ends(epoch)
             training_logs = epoch_logs
             if self.stop_training:
                 break

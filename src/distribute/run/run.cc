@@ -17,6 +17,7 @@
 #include "distribute/run/replica.h"
 #include "exec/deadline.h"
 #include "function/control_flow.h"
+#include "function/task_changes.h"
 #include "graph/tracer.h"
 #include "op/device_scope.h"
 
@@ -203,6 +204,7 @@ std::vector<Tensors> run_replicas(const std::shared_ptr<StrategyCore>& core,
                                   const ReplicaCall& call,
                                   std::shared_ptr<const std::any>* structure) {
   check_context(*core);
+  if (core->link()) MeetsTasks::note();
   const auto replicas = static_cast<size_t>(core->num_here());
   Tensors leaves, results;
   for (const Tensors& args : call.args) {

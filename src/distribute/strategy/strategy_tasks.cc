@@ -14,6 +14,7 @@
 #include "distribute/multi_worker/step_consensus.h"
 #include "distribute/strategy/device_list.h"
 #include "distribute/strategy/strategy_core.h"
+#include "function/task_changes.h"
 #include "ops/random_key.h"
 
 namespace berth::distribute {
@@ -201,6 +202,7 @@ void StrategyCore::form_again(double timeout_seconds, bool shrink) {
       if (!again || i == kMostFailures) throw;
     }
   }
+  ++g_task_changes;
   std::lock_guard lock(mutex_);
   tasks_.rows.clear();
   tasks_.own_rows = false;

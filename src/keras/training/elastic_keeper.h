@@ -15,6 +15,8 @@
 
 #include "berth/keras/models.h"
 #include "distribute/strategy/strategy_core.h"
+#include "keras/callbacks/fit_state.h"
+#include "keras/training/elastic_state.h"
 #include "keras/training/examples_seen.h"
 
 namespace berth::keras {
@@ -42,25 +44,17 @@ class ElasticKeeper {
   std::vector<TaskReport::Seen> seen() const;
 
  private:
-  struct Kept;
-  struct Parts;
-
   void copy();
-  void keep();
-  void serve() const;
-  void fetch(int from);
 
   const std::shared_ptr<distribute::StrategyCore> core_;
-  const std::shared_ptr<distribute::ElasticRun> run_;  // null: not elastic
+  ElasticState state_;
   Model& model_;
   Model::Training& training_;
   FitLoop& loop_;
   const Site site_;
-  size_t number_ = 0;  // of the fit in `train`
-  std::shared_ptr<Kept> kept_;
-  std::unique_ptr<Parts> parts_;
-  int64_t since_ = 0;
-  bool restored_ = false, fetched_ = false;
+  std::shared_ptr<FitState> fit_;
+  std::shared_ptr<ExamplesSeen> seen_;
+  bool restored_ = false;
 };
 
 }  // namespace berth::keras
