@@ -184,7 +184,7 @@ class Epochs(EpochIterator):
         return batches
 
     def skip(self, batches, seed):
-        """The next epoch goes on after so many batches of the order of a seed. False: these are no rows of arrays."""
+        """The next epoch goes on after so many batches of the order of a seed. False: these are not rows of arrays."""
         if self._own is None and self._whole is None:
             self._whole = self.rows()
         if self._whole is None:
