@@ -27,14 +27,20 @@ def _as_bytes(bytes_or_text, encoding="utf-8"):
 
 
 class _TensorFlow(types.ModuleType):
-    """Berth, but for what is Keras'."""
+    """Berth, but for its version, which scripts compare, and what is Keras'."""
 
     is_berth = True
+    __version__ = f"2.21.0+berth.{berth.__version__}"  # whose names these are
+
+    def __init__(self, own_keras):
+        super().__init__("tensorflow")
+        self._own_keras = own_keras
+        self.version = types.SimpleNamespace(**{**vars(berth.version), "VERSION": self.__version__})
 
     def __getattr__(self, name):
         if name == "compat":
             return importlib.import_module("tensorflow.compat")
-        if name not in _OF_KERAS:
+        if name not in _OF_KERAS or self._own_keras:
             return getattr(berth, name)
         keras = importlib.import_module("keras._tf_keras.keras")
         return keras if name == "keras" else getattr(keras, name)
@@ -66,15 +72,15 @@ class _Answer(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             made.v1 = types.ModuleType(f"{spec.name}.v1")  # the messages that scripts for version 2 fill in
             made.v1.ConfigProto = types.SimpleNamespace
             made.v1.SummaryMetadata = lambda: types.SimpleNamespace(plugin_data=types.SimpleNamespace())
-            made.v2 = berth if self._own_keras else _TensorFlow("tensorflow")
+            made.v2 = _TensorFlow(self._own_keras)
             made.as_text = made.as_str = _as_text
             made.as_bytes = _as_bytes
             return made
         if own == "berth.compat.v1":
             return sys.modules["tensorflow.compat"].v1
+        if own == "berth":
+            return _TensorFlow(self._own_keras)
         if not self._own_keras:
-            if own == "berth":
-                return _TensorFlow("tensorflow")
             own = own.replace("berth.keras", "keras._tf_keras.keras", 1)
         return importlib.import_module(own)
 

@@ -28,6 +28,7 @@ class TensorArray(Composite):
         self._shape = None if element_shape is None else TensorShape(element_shape)
         self._infers = infer_shape
         self._all = [None] * (0 if size is None else int(size))
+        self._written = None  # the shape of what was written last
         self.handle = self.flow = None
 
     def _parts(self):
@@ -40,7 +41,7 @@ class TensorArray(Composite):
     @property
     def element_shape(self):
         """The shape of the elements, as far as it is known."""
-        known = next((t.shape for t in self._all if t is not None and t is not _READ), None)
+        known = next((t.shape for t in self._all if t is not None and t is not _READ), self._written)
         return self._shape if known is None or self._shape is not None else known
 
     def size(self, name=None):
@@ -62,6 +63,7 @@ class TensorArray(Composite):
             raise ValueError(f"TensorArray.write: the value has the shape {value.shape}, the others {shape}")
         self._all += [None] * (at + 1 - len(self._all))
         self._all[at] = value
+        self._written = value.shape
         return self
 
     def read(self, index, name=None):
@@ -69,6 +71,9 @@ class TensorArray(Composite):
         at = int(index)
         if not 0 <= at < len(self._all):
             raise _core.OutOfRangeError(f"TensorArray.read: index {at} of {len(self._all)} elements")
+        if self._all[at] is _READ:
+            raise _core.InvalidArgumentError(
+                f"TensorArray: element {at} was read before; clear_after_read=False keeps what is read")
         value = self._element(at)
         if self._clears and not _core.traces_loop():
             self._all[at] = _READ
@@ -76,14 +81,13 @@ class TensorArray(Composite):
 
     def _element(self, at):
         value = self._all[at]
-        if value is _READ:
-            raise _core.InvalidArgumentError(
-                f"TensorArray: element {at} was read before; clear_after_read=False keeps what is read")
-        if value is None:
+        if value is None or value is _READ:  # zeros, as in TensorFlow
             shape = self.element_shape
             if shape is None or not shape.is_fully_defined():
                 raise _core.InvalidArgumentError(f"TensorArray: element {at} was not written")
             value = _ops.zeros(shape, self.dtype)
+            if self._all[at] is _READ:
+                self._all[at] = value
         return value
 
     def _elements(self):

@@ -275,3 +275,32 @@ def test_two_replicas_train_as_one_device_does(tmp_path):
         losses = strategy.run(lambda v: tf.nn.compute_average_loss(tf.reduce_sum(v, -1)), args=(batch,))
         assert float(strategy.reduce("sum", losses, axis=None)) == 3.0
     """, tmp_path, BERTH_SIM="GPUx2")
+
+
+def test_words_are_counted_within_a_model(tmp_path):
+    run("""
+    texts, y = tf.constant(["a b b", "c", "b c", ""]), tf.constant([1, 0, 1, 0])
+    words = ["b", "c", "a"]
+    counts = np.array([[0, 2, 0, 1], [0, 0, 1, 0], [0, 1, 1, 0], [0, 0, 0, 0]], "f")  # the first: words that are not there
+    weights = {"multi_hot": np.minimum(counts, 1), "count": counts, "tf_idf": counts * [0, 0.5, 2, 4]}
+    for mode, want in weights.items():
+        given = {"idf_weights": [0.5, 2, 4]} if mode == "tf_idf" else {}
+        layer = layers.TextVectorization(output_mode=mode, vocabulary=words, **given)
+        np.testing.assert_allclose(layer(texts), want, rtol=1e-6)
+        rows = tf.strings.split(texts)
+        np.testing.assert_allclose(layers.StringLookup(output_mode=mode, vocabulary=words, **given)(rows), want, rtol=1e-6)
+        model = keras.Sequential([layer, layers.Dense(1, activation="sigmoid", kernel_initializer="zeros")])
+        model.compile("sgd", "binary_crossentropy")
+        data = tf.data.Dataset.from_tensor_slices((texts, y)).batch(2)
+        losses = model.fit(data, epochs=3, verbose=0).history["loss"]
+        assert losses[2] < losses[0] and np.isclose(losses[0], np.log(2), rtol=0.05), losses
+        assert model.predict(texts, verbose=0).shape == (4, 1)
+    """, tmp_path)
+
+
+def test_scripts_compare_the_version_of_tensorflow(tmp_path):
+    run("""
+    import berth
+    numbers = [int(n) for n in tf.__version__.split("+")[0].split(".")]
+    assert numbers >= [2, 8] and tf.version.VERSION == tf.__version__ and berth.__version__ in tf.__version__
+    """, tmp_path)

@@ -266,6 +266,19 @@ def test_print_runs_whenever_the_function_does(capsys, tmp_path):
     assert out.getvalue() == '[0 1 2 ... 7 8 9]|"s"|[1]|[1, 2]\n[0 1 2 3 4 5 6]'
 
 
+def test_what_a_tensor_array_gave_away_is_zeros():
+    ta = tf.TensorArray(tf.float32, 3)
+    for i in range(3):
+        ta = ta.write(i, [i + 1.0, 2.0])
+    assert ta.read(1).numpy().tolist() == [2, 2]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="element 1 was read before"):
+        ta.read(1)
+    assert ta.stack().numpy().tolist() == [[1, 2], [0, 0], [3, 2]] and ta.gather([1]).numpy().tolist() == [[0, 0]]
+    assert ta.read(0).numpy().tolist() == [1, 2] and ta.concat().numpy().tolist() == [0, 0, 0, 0, 3, 2]
+    kept = tf.TensorArray(tf.float32, 1, clear_after_read=False).write(0, 4.0)
+    assert [float(kept.read(0)) for _ in range(2)] == [4, 4] and kept.stack().numpy().tolist() == [4]
+
+
 def test_tensor_arrays():
     ta = tf.TensorArray(tf.float32, size=2, dynamic_size=True)
     ta = ta.write(0, 1.0).write(1, 2.0).write(2, 4.0)

@@ -76,13 +76,13 @@ def is_tensor(x):
 
 
 def shape(x):
-    """The shape as a tuple of numbers; of what a trace does not know, scalar tensors."""
+    """The shape as a tuple of numbers; of what a trace does not know, scalar tensors; of rows of several lengths, None."""
     if isinstance(x, KerasTensor):
         return x.shape
     if isinstance(x, _sparse.SPARSE):
         return _sparse.shape_of(x)
     known = tuple(x.shape if hasattr(x, "shape") else convert_to_tensor(x).shape)
-    if None not in known:
+    if None not in known or hasattr(x, "flat_values"):
         return known
     whole = _ops.shape(x)
     return tuple(whole[i] if n is None else n for i, n in enumerate(known))

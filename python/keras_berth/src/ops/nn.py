@@ -123,7 +123,8 @@ def sparsemax(x, axis=-1):
 
 # Codes of classes.
 def _ids(x):
-    x = convert_to_tensor(x)
+    """Numbers of classes; where ragged rows end, -1, which is none."""
+    x = x.to_tensor(default_value=-1) if hasattr(x, "flat_values") else convert_to_tensor(x)
     return x if name_of(x) in ("int32", "int64") else cast(x, "int32")
 
 
