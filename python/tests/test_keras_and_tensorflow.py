@@ -122,12 +122,18 @@ def test_functions_of_tensorflow_take_variables_of_keras(tmp_path):
     own.compile(keras.optimizers.Adam(0.1))
     losses = own.fit(tf.data.Dataset.from_tensor_slices(x.reshape(8, 18) / 100).batch(4), epochs=4, verbose=0).history["loss"]
     assert losses == sorted(losses, reverse=True) and len(losses) == 4
+    import warnings
     plain = keras.Sequential([layers.Dense(1)])
     plain.compile("sgd", "mse", metrics=[Count()])
     history = plain.fit(np.ones((10, 3), "f"), np.ones((10, 1), "f"), batch_size=2, epochs=2, verbose=0).history
     assert history["count"] == [5.0, 5.0]
+    empty = tf.data.Dataset.from_tensor_slices((np.ones((0, 3), "f"), np.ones((0, 1), "f"))).batch(2)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        logs = plain.fit(np.ones((10, 3), "f"), np.ones((10, 1), "f"), validation_data=empty, verbose=0).history
+    assert set(logs) == {"loss", "count"} and any("ran out of data" in str(w.message) for w in said)
     try:
-        plain.fit(tf.data.Dataset.from_tensor_slices((np.ones((0, 3), "f"), np.ones((0, 1), "f"))).batch(2), verbose=0)
+        plain.fit(empty, verbose=0)
     except ValueError as error:
         assert "no batches" in str(error)
     else:

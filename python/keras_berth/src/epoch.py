@@ -100,6 +100,10 @@ class _DatasetAdapter(DataAdapter):
     batch_size = has_partial_batch = partial_batch_size = None
 
 
+class NoBatches(ValueError):
+    """Data without a first batch."""
+
+
 class Epochs(EpochIterator):
     """Keras' iterator over epochs, which also takes Berth's datasets."""
 
@@ -205,7 +209,7 @@ class Epochs(EpochIterator):
         for batch in getattr(self._own, "__berth_whole__", self._own) if self._own is not None else (
                 adapter.get_numpy_iterator()):
             return batch
-        raise ValueError("the dataset has no batches: it is empty, or a batch with drop_remainder=True is larger than it")
+        raise NoBatches("the dataset has no batches: it is empty, or a batch with drop_remainder=True is larger than it")
 
     def rows(self):
         """The arrays as tensors, where all batches are rows of them; else None."""

@@ -17,7 +17,7 @@ from keras.src.utils.python_utils import pythonify_logs
 
 from keras_berth.src import distribution_lib, losses
 from keras_berth.src.elastic import ElasticFit
-from keras_berth.src.epoch import Epochs, is_text, tensors
+from keras_berth.src.epoch import Epochs, NoBatches, is_text, tensors
 from keras_berth.src.layer import steps_of
 from keras_berth.src.plan import fits, plan_of
 from keras_berth.src.steps import ScheduledStep, Step
@@ -309,7 +309,8 @@ class BerthTrainer(base_trainer.Trainer):
         if kwargs:
             raise ValueError(f"Arguments not recognized: {kwargs}")
         batches, whole = prepared or self._for_evaluation(x, y, sample_weight, batch_size, steps)
-        self._build_for(batches)
+        with contextlib.suppress(NoBatches):  # Keras warns, and goes on without
+            self._build_for(batches)
         callbacks = self._callbacks(callbacks, batches, verbose, 1)
         self.make_test_function()
         self.stop_evaluating = False
