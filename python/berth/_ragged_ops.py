@@ -48,6 +48,16 @@ def _binary(plain, x, y, *args, **kwargs):
     return x.with_values(_over_rows(plain, x, y, *args, **kwargs))
 
 
+def _compared(plain, of_other_rows):
+    """== or !=: a tensor for each element, or one bool where the rows differ in length, as in TensorFlow."""
+    def compare(a, b):
+        try:
+            return _binary(plain, a, b)
+        except (_core.InvalidArgumentError, ValueError):
+            return of_other_rows
+    return compare
+
+
 def _over_rows(plain, x, y, *args, **kwargs):
     """plain() of the values of x and of y [rows or 1, 1 or length of each row, ...]."""
     rows, columns, ids = y.shape[0], y.shape[1], x.value_rowids().numpy()
@@ -372,8 +382,8 @@ def install():
         if name not in ("lt", "le", "gt", "ge"):
             setattr(ragged.RaggedTensor, f"__r{name}__", lambda a, b, f=function: _binary(lambda x, y: f(y, x), a, b))
     equal, not_equal = _ops.math.equal, _ops.math.not_equal
-    ragged.RaggedTensor.__eq__ = lambda a, b: _binary(equal, a, b)
-    ragged.RaggedTensor.__ne__ = lambda a, b: _binary(not_equal, a, b)
+    ragged.RaggedTensor.__eq__ = _compared(equal, False)
+    ragged.RaggedTensor.__ne__ = _compared(not_equal, True)
     ragged.RaggedTensor.__matmul__ = lambda a, b: berth.matmul(a, b)
     ragged.RaggedTensor.__rmatmul__ = lambda a, b: berth.matmul(b, a)
     ragged.RaggedTensor.__neg__ = lambda a: _unary(_ops.math.negative, a)

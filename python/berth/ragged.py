@@ -146,6 +146,9 @@ class RaggedTensor(_NotATensor, Composite):
         if row_splits_dtype != int64:
             return cls.from_tensor(tensor, lengths, padding, ragged_rank).with_row_splits_dtype(row_splits_dtype)
         t = convert_to_tensor(tensor)
+        if isinstance(lengths, (list, tuple)) and lengths and _np.ndim(lengths[0]):  # of several axes
+            outer = cls.from_tensor(t, lengths[0])
+            return outer if len(lengths) == 1 else outer.with_values(cls.from_tensor(outer.values, lengths[1:]))
         if ragged_rank > 1:
             inner = cls.from_tensor(_ops.reshape(t, [-1, *t.shape.as_list()[2:]]), lengths, padding, ragged_rank - 1)
             return cls(inner, _np.arange(t.shape[0] + 1) * t.shape[1], t.shape[1])

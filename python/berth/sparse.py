@@ -55,6 +55,9 @@ class SparseTensor(_NotATensor, Composite):
             mine = _np.flatnonzero(at[:, 0] == row)
             yield SparseTensor(at[mine, 1:], _picked(self.values, mine), inner)
 
+    def _unstack(self):
+        return list(self._slices())
+
     @classmethod
     def _stack(cls, rows):
         at = [_np.concatenate([_np.full([len(r.indices), 1], i), r.indices.numpy()], 1) for i, r in enumerate(rows)]
@@ -78,8 +81,8 @@ class SparseTensor(_NotATensor, Composite):
         return SparseTensor(self.indices, new_values, self.dense_shape)
 
     def __repr__(self):
-        return (f"SparseTensor(indices={self.indices}, values={self.values}, "
-                f"dense_shape={self.dense_shape})")
+        return (f"SparseTensor(indices={self.indices!s}, values={self.values!s}, "
+                f"dense_shape={self.dense_shape!s})")
 
     def _beside(self, other):
         """What of a tensor stands at the places."""
