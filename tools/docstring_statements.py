@@ -67,7 +67,7 @@ def told(value, tf, depth=0):
     if isinstance(value, tf.Variable) or "KerasVariable" in names or kind.__name__ == "MirroredVariable":
         return {"variable": array(value.numpy())}
     if isinstance(value, tf.Tensor):
-        if not hasattr(value, "numpy"):
+        if not hasattr(value, "numpy") or getattr(value, "is_symbolic", False):
             return {"symbolic": [value.dtype.name, None if value.shape.rank is None else value.shape.as_list()]}
         return {"tensor": array(value.numpy())}
     if hasattr(value, "element_spec"):
@@ -112,7 +112,7 @@ def run_statement(source, file, names, tf, printed):
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         if lines and lines[0].startswith(("in user code", "Exception encountered", "Graph execution error")):
             lines = [line for line in lines if re.match(r"\w*(Error|Exception): ", line)] or lines
-        return {"error": type(error).__name__, "classes": [c.__name__ for c in type(error).__mro__],
+        return {"error": type(error).__name__, "of": getattr(error, "name", None), "classes": [c.__name__ for c in type(error).__mro__],
                 "why": f"{type(error).__name__}: {lines[0] if lines else ''}"[:400]}
 
 
@@ -133,7 +133,7 @@ def run_docstring(doc, out):
         except SyntaxError:
             reads, sets = set(), set()
         if "error" in given:
-            given["after"] = bool(reads & broken)
+            given["after"] = bool(reads & broken) or given["of"] in broken
             broken |= sets
         else:
             broken -= sets

@@ -46,7 +46,9 @@ def bincount(arr, weights=None, minlength=None, maxlength=None, dtype=int32, nam
 
 def accumulate_n(inputs, shape=None, tensor_dtype=None, name=None):
     """The sum of tensors of one shape and dtype; ValueError if those are not `shape` and `tensor_dtype`."""
-    inputs = [convert_to_tensor(v) for v in inputs] if isinstance(inputs, (list, tuple)) else []
+    if not isinstance(inputs, (list, tuple)):
+        return _ops.math.accumulate_n(inputs)  # what it says of them
+    inputs = [convert_to_tensor(v) for v in inputs]
     wrong = [v for v in inputs if shape is not None and not v.shape.is_compatible_with(shape)
              or tensor_dtype is not None and v.dtype != tensor_dtype]
     if wrong or not inputs:
@@ -66,3 +68,92 @@ def decode_raw(input_bytes, out_type, little_endian=True, fixed_length=None, nam
         cut = [t[:fixed_length].ljust(fixed_length, b"\0") for t in numpy.ravel(texts).tolist()]
         input_bytes = convert_to_tensor(numpy.asarray(cut, object).reshape(numpy.shape(texts)), _core.string)
     return _ops.io.decode_raw(input_bytes, out_type, little_endian)
+
+
+def sequence_mask(lengths, maxlen=None, dtype=_core.bool, name=None):
+    """True, or 1 of a dtype, below each length: [..., maxlen]; without maxlen as many as the largest length."""
+    maxlen = None if maxlen is None else int(maxlen)
+    out = _ops.sequence_mask(convert_to_tensor(lengths), maxlen)
+    return out if dtype == _core.bool else _ops.math.cast(out, dtype)
+
+
+def _explicit(what, padding):
+    """The engine's arguments for a padding: its name, or four pairs of numbers, in the order of data_format."""
+    if not isinstance(padding, (list, tuple)):
+        return {"padding": padding}
+    pairs = [[int(n) for n in pair] for pair in padding]
+    if len(pairs) != 4 or any(len(p) != 2 or min(p) < 0 for p in pairs):
+        raise ValueError(f"tf.nn.{what}: padding is {padding!r}; expected 'SAME', 'VALID' or a pair of numbers for each of four axes")
+    return {"padding": "EXPLICIT", "explicit_paddings": [n for pair in pairs for n in pair]}
+
+
+def conv2d(input, filters, strides, padding, data_format="NHWC", dilations=None, name=None):
+    """The convolution of [n, h, w, in] by filters [h, w, in, out]: [n, oh, ow, out]. padding: a name, or four pairs."""
+    given = {} if dilations is None else {"dilations": dilations}
+    return _ops.nn.conv2d(input, filters, strides, data_format=data_format, **_explicit("conv2d", padding), **given)
+
+
+def depthwise_conv2d(input, filter, strides, padding, data_format=None, dilations=None, name=None):
+    """The convolution of each channel by filters of its own [h, w, in, multiplier]. padding: a name, or four pairs."""
+    given = {} if dilations is None else {"dilations": dilations}
+    return _ops.nn.depthwise_conv2d(input, filter, strides, data_format=data_format or "NHWC",
+                                    **_explicit("depthwise_conv2d", padding), **given)
+
+
+_EXACT = (_core.int8, _core.uint8, _core.int16, _core.uint16, _core.int32, _core.uint32)  # in float64
+
+
+def max_pool2d(input, ksize, strides, padding, data_format="NHWC", name=None):
+    """The maximum of windows of [n, h, w, c]. padding: a name, or four pairs: of what counts less than any number."""
+    x = convert_to_tensor(input)
+    dtype = x.dtype
+    if dtype in _EXACT:
+        x = _ops.math.cast(x, _core.float64)
+    if isinstance(padding, (list, tuple)):
+        pairs = _explicit("max_pool2d", padding)["explicit_paddings"]
+        from berth._ops import pad
+        x = pad(x, [pairs[i:i + 2] for i in (0, 2, 4, 6)], "CONSTANT", float("-inf"))
+        padding = "VALID"
+    out = _ops.nn.max_pool2d(x, ksize, strides, padding, data_format=data_format or "NHWC")
+    return _ops.math.cast(out, dtype) if dtype in _EXACT else out
+
+
+def sign(x, name=None):
+    """-1, 0 or 1; of complex numbers x / |x|, and 0 of 0."""
+    x = convert_to_tensor(x)
+    if not x.dtype.is_complex:
+        return _ops.math.sign(x)
+    size = _ops.math.cast(_ops.math.abs(x), x.dtype)
+    nothing = _ops.math.equal(x, _ops.zeros_like(x))
+    return _ops.where(nothing, x, x / _ops.where(nothing, _ops.ones_like(x), size))
+
+
+class constant_initializer:
+    """Makes tensors of one number, or of the values of an array (tf.constant_initializer)."""
+
+    def __new__(cls, value=0):
+        if isinstance(value, (bool, int, float)):
+            from berth.keras import initializers
+            return initializers.Constant(value)
+        return super().__new__(cls)
+
+    def __init__(self, value=0):
+        self.value = convert_to_tensor(value)
+
+    def __call__(self, shape, dtype=None, **kwargs):
+        """The values [shape]; TypeError unless they are as many, or one."""
+        values, count = self.value, _core.TensorShape(shape).num_elements()
+        if values.shape.num_elements() not in (1, count):
+            raise TypeError(f"constant_initializer: {values.shape.num_elements()} values for the shape {shape}, which has {count}")
+        values = _ops.reshape(values, [-1] if values.shape.num_elements() == count else [1] * len(_core.TensorShape(shape)))
+        values = _ops.reshape(values, shape) if values.shape.num_elements() == count else _ops.broadcast_to(values, shape)
+        return values if dtype is None else _ops.math.cast(values, dtype)
+
+    def get_config(self):
+        """{"value": the values as lists}."""
+        return {"value": self.value.numpy().tolist()}
+
+    @classmethod
+    def from_config(cls, config):
+        """The initializer of a get_config()."""
+        return cls(**config)

@@ -13,7 +13,7 @@ _ops = _core.ops
 __all__ = ["reshape", "range", "unique", "unique_with_counts", "print", "group", "no_op", "shape",
            "pad", "squeeze", "argmax", "argmin", "reduce_mean", "histogram_fixed_width", "zeros", "ones",
            "clip_by_global_norm", "einsum", "fill", "rank", "size", "stack", "identity", "split", "gather",
-           "slice", "meshgrid", "gather_nd", "divide", "truediv", "repeat", "timestamp", "zeros_like", "ones_like"]
+           "slice", "meshgrid", "gather_nd", "divide", "truediv", "transpose", "repeat", "timestamp", "zeros_like", "ones_like"]
 
 _np = Lazy("numpy")
 Unique = collections.namedtuple("Unique", "y idx")
@@ -239,6 +239,12 @@ def gather_nd(params, indices, batch_dims=0, name=None, bad_indices_policy=""):
                 for i, n in enumerate(lengths[:batch_dims])]
         indices = _ops.concat([*rows, indices], -1)
     return _ops.gather_nd(params, indices)
+
+
+def transpose(a, perm=None, conjugate=False, name=None):
+    """The axes in the order of `perm`, reversed without it; conjugate: of complex numbers the conjugates."""
+    out = _ops.transpose(a) if perm is None else _ops.transpose(a, perm)
+    return _ops.math.conj(out) if conjugate and out.dtype.is_complex else out
 
 
 def divide(x, y, name=None):

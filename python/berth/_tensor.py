@@ -31,6 +31,8 @@ def _numpy_dtype(self):
 
 
 DType.as_numpy_dtype = property(_numpy_dtype)
+DType.__str__ = lambda self: f"<dtype: '{self.name}'>"
+DType.__format__ = lambda self, spec: format(repr(self), spec)
 DType.base_dtype = property(lambda self: self, doc="The dtype itself: there are no references.")
 DType.as_datatype_enum = property(lambda self: next(n for n, d in _OTHER_NAMES.items() if n.__class__ is int and d == self),
                                   doc="Its number in TensorFlow's messages.")
@@ -311,7 +313,7 @@ for _class in (Tensor, Variable):
     _class.__index__ = lambda self: int(self._array().__index__())
     _class.__complex__ = lambda self: complex(self.numpy())
     _class.__round__ = lambda self: _core.ops.math.round(self)
-    _class.__format__ = lambda self, spec: format(self.numpy(), spec)
+    _class.__format__ = lambda self, spec: str(self) if not spec and _core.is_open(self) else format(self.numpy(), spec)
     _class.ndim = property(lambda self: len(self.shape), doc="The number of axes.")
     _class.get_shape = _get_shape
     _class.ref = _ref

@@ -470,7 +470,8 @@ class Dataset(_NotATensor):
         return Report(self.__berth__.explain())
 
     def __repr__(self):
-        return f"<{type(self).__name__} element_spec={self.element_spec!r}>"
+        from berth._data_options import shown_name
+        return f"<{shown_name(self)} element_spec={self.element_spec!r}>"
 
     def __iter__(self):
         return Iterator(self.__berth__, lambda leaves: pack(self._form, leaves))
