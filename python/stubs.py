@@ -37,7 +37,7 @@ class DType:
     is_bool: builtins.bool
     as_numpy_dtype: Any
     base_dtype: DType
-    as_datatype_enum: str
+    as_datatype_enum: int
     is_unsigned: builtins.bool
     is_numeric: builtins.bool
     is_quantized: builtins.bool

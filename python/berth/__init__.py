@@ -54,7 +54,10 @@ _later(io, "berth._pictures", "decode_bmp decode_gif")  # noqa: F821
 _later(image, "berth._pictures", "decode_bmp decode_gif")  # noqa: F821
 _later(strings, "berth._unicode", "unicode_decode_with_offsets unicode_split_with_offsets unicode_transcode "  # noqa: F821
        "unicode_script unsorted_segment_join to_hash_bucket_strong")
-del image.decode_image, io.decode_image  # noqa: F821  which have another form
+del image.decode_image, io.decode_image, linspace, sequence_mask, sign  # noqa: F821  which have another form
+_later(math, "berth._forms", "bincount accumulate_n sign")  # noqa: F821
+_later(io, "berth._forms", "decode_raw")  # noqa: F821
+_later(nn, "berth._forms", "conv2d depthwise_conv2d max_pool2d")  # noqa: F821
 _later(image, "berth._images", "ResizeMethod extract_patches decode_image")  # noqa: F821
 _later(io, "berth._images", "decode_image")  # noqa: F821
 _later(linalg, "berth._numeric", "svd qr lu")  # noqa: F821
@@ -110,6 +113,7 @@ _later(strings, "berth._more", "unicode_encode ngrams")  # noqa: F821
 _later(io, "berth._more", "encode_base64 decode_base64 decode_compressed matching_files")  # noqa: F821
 eig, eigvals, fftnd, ifftnd = linalg.eig, linalg.eigvals, signal.fftnd, signal.ifftnd  # noqa: F821
 math.argmax, math.argmin, math.reduce_mean = argmax, argmin, reduce_mean  # noqa: F405
+math.divide = math.truediv = realdiv = divide  # noqa: F405
 __version__ = "0.1.0"
 version = _Names("tf.version", VERSION=__version__, GIT_VERSION="", COMPILER_VERSION="")
 newaxis = None
@@ -134,11 +138,12 @@ _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "ke
          "foldr": "_control.foldr", "scan": "_control.scan", "recompute_grad": "_control.recompute_grad",
          "name_scope": "_control.name_scope", "vectorized_map": "_control.vectorized_map",
          "init_scope": "_control.init_scope", "control_dependencies": "_control.control_dependencies",
-         "constant_initializer": "keras.initializers.Constant",
+         "constant_initializer": "_forms.constant_initializer",
          "ones_initializer": "keras.initializers.Ones",
          "zeros_initializer": "keras.initializers.Zeros",
          "random_normal_initializer": "keras.initializers.RandomNormal",
          "random_uniform_initializer": "keras.initializers.RandomUniform",
+         "linspace": "_forms.linspace", "sequence_mask": "_forms.sequence_mask", "sign": "_forms.sign",
          "saturate_cast": "_more.saturate_cast", "dynamic_partition": "_more.dynamic_partition",
          "dynamic_stitch": "_more.dynamic_stitch", "parallel_stack": "_more.parallel_stack",
          "unravel_index": "_more.unravel_index", "shape_n": "_more.shape_n", "tuple": "_more.tuple",

@@ -5,7 +5,7 @@ from _thread import _local as _thread_local  # threading.local, without the impo
 from berth import _core
 from berth._function import _calls, call_converted, cond
 from berth._not_tensors import refuse_kinds
-from berth._structure import flatten, pack
+from berth._structure import Composite, flatten, pack
 from berth._tensor import convert_to_tensor
 
 __all__ = ["case", "switch_case", "map_fn", "foldl", "foldr", "scan", "recompute_grad", "name_scope",
@@ -38,22 +38,35 @@ def switch_case(branch_index, branch_fns, default=None, name="switch_case"):
 
 
 def _elements(elems):
-    leaves, form = flatten(elems)
-    parts = [_ops.unstack(convert_to_tensor(v)) for v in leaves]
+    from berth import unstack
+    leaves, form = flatten(elems, whole=(Composite,))
+    parts = [v._unstack() if hasattr(v, "_unstack") else unstack(convert_to_tensor(v)) for v in leaves]
     return [pack(form, list(one)) for one in zip(*parts)]
 
 
-def _stacked(results):
-    leaves, form = zip(*map(flatten, results))
-    return pack(form[0], [_ops.stack([convert_to_tensor(v) for v in column]) for column in zip(*leaves)])
+def _stacked(results, wanted=None):
+    """The results one after the other; `wanted` says which of them are of a class of their own, such as RaggedTensors."""
+    leaves, form = zip(*[flatten(r, whole=(Composite,)) for r in results])
+    specs = [None] * len(leaves[0]) if wanted is None else flatten(wanted, whole=(Composite,))[0]
+    return pack(form[0], [_column(list(column), spec) for column, spec in zip(zip(*leaves), specs, strict=True)])
+
+
+def _column(values, spec):
+    if hasattr(type(values[0]), "_stack"):
+        return type(values[0])._stack(values)
+    if isinstance(values[0], Composite) or hasattr(spec, "ragged_rank"):
+        from berth import ragged
+        return ragged.stack(values)
+    from berth import stack
+    return stack([convert_to_tensor(v) for v in values])
 
 
 def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap_memory=False,
            infer_shape=True, name=None, fn_output_signature=None):
     """Stacks fn(element) over the first axis, whose length must be known."""
-    out = _stacked([call_converted(fn, e) for e in _elements(elems)])
     wanted = dtype if fn_output_signature is None else fn_output_signature
-    for v, w in zip(flatten(out)[0], [] if wanted is None else flatten(wanted)[0]):
+    out = _stacked([call_converted(fn, e) for e in _elements(elems)], wanted)
+    for v, w in zip(*(flatten(x, whole=(Composite,))[0] for x in (out, [] if wanted is None else wanted))):
         if v.dtype != getattr(w, "dtype", w):
             raise TypeError(f"map_fn: the function returns {v.dtype}, fn_output_signature says {w}")
     return out

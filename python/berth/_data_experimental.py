@@ -72,8 +72,13 @@ def parallel_interleave(map_func, cycle_length, block_length=1, **options):
 
 def from_list(elements, name=None):
     """The elements of a list, which have one structure."""
-    leaves, form = flatten(_nested(elements[0]))
-    spec = pack(form, [TensorSpec.from_tensor(convert_to_tensor(v)) for v in leaves])
+    if not isinstance(elements, list) or not elements:
+        raise ValueError(f"from_list: elements is {elements!r}; expected a list with an element at least")
+    first, *others = [[convert_to_tensor(v) for v in flatten(_nested(e))[0]] for e in elements]
+    shapes = [v.shape for v in first]
+    for leaves in others:
+        shapes = [s.most_specific_compatible_shape(v.shape) for s, v in zip(shapes, leaves)]
+    spec = pack(flatten(_nested(elements[0]))[1], [TensorSpec(s, v.dtype) for s, v in zip(shapes, first)])
     return Dataset.from_generator(lambda: iter(elements), output_signature=spec)
 
 

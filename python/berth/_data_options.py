@@ -134,6 +134,20 @@ class _ElementSpec(TypeSpec):
         return f"{type(self).__name__}({self._spec!r})"
 
 
+# What TensorFlow shows of data sets whose transform has another name.
+_SHOWN = {"from_tensor_slices": "_TensorSliceDataset", "from_generator": "_FlatMapDataset", "cache": "CacheDataset",
+          "enumerate": "_ZipDataset"}
+
+
+def shown_name(dataset):
+    """The name of a class of TensorFlow's, by the last transform: _BatchDataset."""
+    import re
+    last = re.search(r"^  (\w+)", dataset.__berth__.explain(), re.M)
+    if last is None:
+        return type(dataset).__name__
+    return _SHOWN.get(last[1], f"_{last[1].title().replace('_', '')}Dataset")
+
+
 class DatasetSpec(_ElementSpec):
     """What the elements of a data set are; dataset_shape must be (), one data set."""
 

@@ -5,6 +5,7 @@ Functions are replaced when the first such class is used: who has none pays noth
 import functools
 import inspect
 import sys
+import threading
 import typing
 
 from berth import _core
@@ -47,6 +48,25 @@ def dispatched(function):
             if value is function:
                 setattr(module, name, call)
     return call
+
+
+_late = threading.local()
+
+
+def answered_late(name, args, kwargs):
+    """What handlers answer to a call of the engine's function `name`, which was read before they were there; or NotImplemented."""
+    if getattr(_late, "asked", False):
+        return NotImplemented
+    _late.asked = True
+    try:
+        for function in functions_named([name]):
+            for handler in getattr(function, "handlers", ()):
+                out = handler(args, kwargs)
+                if out is not NotImplemented:
+                    return out
+        return NotImplemented
+    finally:
+        _late.asked = False
 
 
 def functions_named(names):

@@ -291,6 +291,10 @@ class Function:
             args = tuple(self._signature)
         leaves, structure = flatten((args, kwargs), lambda v: is_value(v) or isinstance(v, TensorSpec))
         made = ConcreteFunction.traced(self, args, kwargs, leaves, structure)
+        made._asked_for = repr((structure, [v if isinstance(v, TensorSpec) else (tuple(v.shape), str(v.dtype)) for v in leaves]))
+        for known in self._asked:
+            if known._asked_for == made._asked_for and known.inputs == made.inputs:
+                return known
         self._asked.append(made)
         return made
 

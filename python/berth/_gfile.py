@@ -104,8 +104,8 @@ def stat(path):
 
 
 def glob(pattern):
-    """The sorted paths that match a pattern, or any of a list."""
-    if isinstance(pattern, (list, tuple)):
+    """The sorted paths that match a pattern, or any of several."""
+    if not isinstance(pattern, (str, bytes, _os.PathLike)):
         return [p for one in pattern for p in glob(one)]
     fs, path = _split(pattern)
     if fs is None:

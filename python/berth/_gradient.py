@@ -3,7 +3,7 @@ import functools
 from _thread import _local as thread_local  # threading.local, without the import of threading
 
 from berth import _core
-from berth._structure import LEAF, flatten, pack
+from berth._structure import LEAF, Composite, flatten, has_composite, pack
 
 
 def _warn(text):
@@ -57,12 +57,13 @@ class GradientTape:
 
     def watch(self, tensor):
         """Records what is computed from a tensor, or a structure of tensors."""
-        for leaf in map(_held, flatten(tensor)[0]):
+        leaves, form = flatten(tensor)
+        for leaf in map(_held, leaves):
             if not hasattr(leaf, "dtype"):
                 raise ValueError(f"tape.watch: {leaf!r} is no tensor; expected tensors and variables")
             if leaf.dtype.is_floating or leaf.dtype.is_complex:
                 self._tape.watch(leaf)
-            else:
+            elif not has_composite(form):
                 _warn(f"tape.watch: {leaf.dtype.name} has no gradient; expected a floating dtype")
 
     def watched_variables(self):
@@ -80,18 +81,40 @@ class GradientTape:
         if target is None:
             raise TypeError("tape.gradient: the target is None; expected a tensor, or a structure of tensors")
         zeros = _fills(unconnected_gradients)
+        if any(isinstance(v, Composite) for v in flatten(sources, whole=(Composite,))[0]):
+            return self._of_composites(target, sources, output_gradients, unconnected_gradients)
         targets, form = flatten(target)
+        if has_composite(form):  # the places of its values have no gradient
+            targets = [t for t in targets if t.dtype.is_floating or t.dtype.is_complex]
         leaves, structure = flatten(sources)
         leaves = [_held(v) for v in leaves]
         given = None
         if output_gradients is not None:
             given = [output_gradients] if form is LEAF else flatten(output_gradients)[0]
+            if has_composite(form):
+                given = [g for g in given if g.dtype.is_floating or g.dtype.is_complex]
         if not any(t.dtype.is_floating or t.dtype.is_complex for t in targets):
             if targets:
                 _warn(f"tape.gradient: the target is {targets[0].dtype.name}, which has no gradient")
             return pack(structure, [ops.zeros_like(v) if zeros else None for v in leaves])
         out = self._tape.gradient(targets, leaves, given, zeros, False)
         return pack(structure, _with_own(targets, given, leaves, out))
+
+    def _of_composites(self, target, sources, output_gradients, unconnected_gradients):
+        """gradient() by values such as RaggedTensors: those of their values, at the same places."""
+        whole, structure = flatten(sources, whole=(Composite,))
+        parts = [flatten(v) if isinstance(v, Composite) else ([v], None) for v in whole]
+        by = [[v for v in map(_held, leaves) if form is None or v.dtype.is_floating or v.dtype.is_complex]
+              for leaves, form in parts]
+        out = self.gradient(target, by, output_gradients, unconnected_gradients)
+        made = []
+        for (leaves, form), gradients in zip(parts, out):
+            if form is None or any(g is None for g in gradients):
+                made.append(gradients[0] if form is None else None)
+            else:
+                at = iter(gradients)
+                made.append(pack(form, [next(at) if v.dtype.is_floating or v.dtype.is_complex else v for v in leaves]))
+        return pack(structure, made)
 
     def stop_recording(self):
         """A block in which nothing is recorded."""

@@ -85,6 +85,8 @@ def draw_bounding_boxes(images, boxes, colors, name=None):
         colors = _np.asarray(_COLORS, "float32")
         colors = _np.ones([1, 1], "float32") if channels == 1 else colors[:, :channels]
     colors = _m.cast(convert_to_tensor(colors), x.dtype)
+    if colors.shape[-1] > channels:
+        colors = colors[:, :channels]
     sides = convert_to_tensor(_np.asarray([height - 1, width - 1] * 2, "float32"))
     edges = _m.cast(_m.cast(boxes, float32) * sides, int32)  # toward 0
     rows = _ops.reshape(_ops.range(0, height, 1, int32), [1, -1, 1, 1])

@@ -85,8 +85,12 @@ class FixedLenSequenceFeature:
 
 
 def parse_example(serialized, features, example_names=None, name=None):
-    """The features of serialized tf.train.Example messages [n], by name: tensors [n, ...], or sparse or ragged ones."""
-    return _parsed(convert_to_tensor(serialized), features, False)
+    """The features of serialized tf.train.Example messages [n], by name: tensors [n, ...], or sparse or ragged ones.
+
+    Of one message, a scalar string, as parse_single_example().
+    """
+    serialized = convert_to_tensor(serialized)
+    return _parsed(serialized, features, not len(serialized.shape))
 
 
 def parse_single_example(serialized, features, example_names=None, name=None):

@@ -28,7 +28,7 @@ INSTEAD = {
     "RaggedTensor": {"eval": "numpy() or to_list()", "op": "there are no ops of graphs", "graph": "there are no graphs",
                      "reshape": "tf.reshape() of its flat_values", "T": "to_tensor(), then tf.transpose()"},
     "SparseTensor": {"eval": "tf.sparse.to_dense(x).numpy()", "op": "there are no ops of graphs", "graph": "there are no graphs",
-                     "consumers": "there are no graphs", "set_shape": "dense_shape of a new SparseTensor",
+                     "consumers": "there are no graphs", 
                      "numpy": "tf.sparse.to_dense(x).numpy()", "to_dense": "tf.sparse.to_dense(x)",
                      "T": "tf.sparse.transpose(x)"},
     "Generator": {"reset_from_key_counter": "reset(state), whose first numbers are the counter, the last the key",

@@ -114,6 +114,9 @@ def _pool(what, kind, input, window, strides, padding, data_format):
     x = convert_to_tensor(input)
     axes, first = _axes(what, x, data_format)
     functions = [getattr(_ops.nn, f"{kind}_pool{n}d") for n in (1, 2, 3)]
+    if kind == "max":
+        from berth._forms import max_pool2d
+        functions[1] = max_pool2d
     return _by_rank(functions, axes, data_format, x, padding=padding, ksize=_each(window, axes, first),
                     strides=_each(strides, axes, first))
 

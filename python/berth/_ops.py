@@ -13,7 +13,7 @@ _ops = _core.ops
 __all__ = ["reshape", "range", "unique", "unique_with_counts", "print", "group", "no_op", "shape",
            "pad", "squeeze", "argmax", "argmin", "reduce_mean", "histogram_fixed_width", "zeros", "ones",
            "clip_by_global_norm", "einsum", "fill", "rank", "size", "stack", "identity", "split", "gather",
-           "slice", "meshgrid", "repeat", "timestamp", "zeros_like", "ones_like"]
+           "slice", "meshgrid", "gather_nd", "divide", "truediv", "transpose", "repeat", "timestamp", "zeros_like", "ones_like"]
 
 _np = Lazy("numpy")
 Unique = collections.namedtuple("Unique", "y idx")
@@ -216,15 +216,49 @@ def split(value, num_or_size_splits, axis=0, num=None, name=None):
 
 def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None):
     """Slices of params at indices along `axis`: [params before axis, indices, params after axis]."""
-    if isinstance(params, _core.Tensor) and params.dtype == string:
-        # Text is on the host.
-        import numpy
-        at = convert_to_tensor(indices).numpy()
-        return convert_to_tensor(numpy.take(params.numpy(), at, axis=axis or 0))
     axis = batch_dims if axis is None else axis
+    if isinstance(params, (list, tuple)):
+        params = convert_to_tensor(params)
+    if isinstance(params, _core.Tensor) and params.dtype == string:
+        from berth._strings import by_number
+        return by_number(_ops.gather, params, indices, axis=axis, batch_dims=batch_dims)
     if not batch_dims:
         return _ops.gather(params, indices, axis=axis)
     return _ops.gather(params, indices, axis=axis, batch_dims=batch_dims)
+
+
+def gather_nd(params, indices, batch_dims=0, name=None, bad_indices_policy=""):
+    """Slices of params at places: indices [..., k] gives [..., params after k axes]; the first batch_dims axes are common."""
+    if bad_indices_policy not in ("", "DEFAULT", "ERROR"):
+        raise ValueError(f"tf.gather_nd: bad_indices_policy is {bad_indices_policy!r}; expected '' or 'ERROR': places outside "
+                         "are errors")
+    if batch_dims:
+        indices = convert_to_tensor(indices)
+        lengths = indices.shape.as_list()[:-1]
+        rows = [_ops.broadcast_to(_ops.reshape(range(n, dtype=indices.dtype), [n] + [1] * (len(lengths) - i)), lengths + [1])
+                for i, n in enumerate(lengths[:batch_dims])]
+        indices = _ops.concat([*rows, indices], -1)
+    return _ops.gather_nd(params, indices)
+
+
+def transpose(a, perm=None, conjugate=False, name=None):
+    """The axes in the order of `perm`, reversed without it; conjugate: of complex numbers the conjugates."""
+    out = _ops.transpose(a) if perm is None else _ops.transpose(a, perm)
+    return _ops.math.conj(out) if conjugate and out.dtype.is_complex else out
+
+
+def divide(x, y, name=None):
+    """x / y; of whole numbers float64, of such of 8 or 16 bits float32."""
+    try:
+        return _ops.math.divide(x, y)
+    except _core.InvalidArgumentError as error:
+        if not str(error).startswith("RealDiv: x is"):
+            raise
+    x = convert_to_tensor(x, getattr(y, "dtype", None))
+    return x / convert_to_tensor(y, x.dtype)
+
+
+truediv = divide
 
 
 def unique(x, out_idx=int32, name=None):

@@ -11,7 +11,7 @@ ragged = Lazy("berth.ragged")
 
 def _padded(plain, x, *args, **kwargs):
     """A function that keeps shapes, of the tensor in which short rows are filled up with zeros."""
-    out, places, inner = plain(x.to_tensor(), *args, **kwargs), _np.arange(x.nrows())[:, None], x
+    out, places, inner = plain(x.to_tensor(), *args, **kwargs), _np.arange(x._count())[:, None], x
     while _is(inner):
         s = inner._rows()
         column = ragged._places(_np.zeros(len(s) - 1, "int64"), _np.diff(s))
@@ -56,7 +56,7 @@ def _matmul(plain, a, b, *args, **kwargs):
                                          "or more where one is a RaggedTensor")
     if ranks[0] == 2:
         return plain(_matrix(a, "a"), _matrix(b, "b"), *args, **kwargs)
-    rows = [v.nrows() if _is(v) else v.shape[0] for v in (a, b)]
+    rows = [v._count() if _is(v) else v.shape[0] for v in (a, b)]
     if rows[0] != rows[1]:
         raise _core.InvalidArgumentError(f"matmul: a has {rows[0]} matrices and b has {rows[1]}; expected equal numbers where "
                                          "one is a RaggedTensor")

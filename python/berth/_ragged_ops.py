@@ -48,11 +48,21 @@ def _binary(plain, x, y, *args, **kwargs):
     return x.with_values(_over_rows(plain, x, y, *args, **kwargs))
 
 
+def _compared(plain, of_other_rows):
+    """== or !=: a tensor for each element, or one bool where the rows differ in length, as in TensorFlow."""
+    def compare(a, b):
+        try:
+            return _binary(plain, a, b)
+        except (_core.InvalidArgumentError, ValueError):
+            return of_other_rows
+    return compare
+
+
 def _over_rows(plain, x, y, *args, **kwargs):
     """plain() of the values of x and of y [rows or 1, 1 or length of each row, ...]."""
     rows, columns, ids = y.shape[0], y.shape[1], x.value_rowids().numpy()
-    if rows not in (1, x.nrows()):
-        raise _core.InvalidArgumentError(f"ragged: {x.nrows()} rows and a tensor {y.shape} cannot be broadcast")
+    if rows not in (1, x._count()):
+        raise _core.InvalidArgumentError(f"ragged: {x._count()} rows and a tensor {y.shape} cannot be broadcast")
     lengths = _np.diff(x._rows())
     if columns != 1 and (lengths != columns).any():
         raise _core.InvalidArgumentError(f"ragged: rows of {lengths[:8].tolist()} elements and a tensor {y.shape} cannot be "
@@ -87,7 +97,7 @@ def _reduced(name, plain, x, axis, keepdims):
     if axis > 1:
         inner = _reduced(name, plain, x.values, axis - 1, keepdims) if _is(x.values) else plain(x.values, axis - 1, keepdims)
         return x.with_values(inner)
-    ids, rows = x.value_rowids().numpy(), x.nrows()
+    ids, rows = x.value_rowids().numpy(), x._count()
     if axis == 0:
         ids = _np.arange(len(ids)) - x._rows()[ids]
         rows = int(ids.max()) + 1 if len(ids) else 0
@@ -165,7 +175,7 @@ def _reverse(plain, x, axis, name=None):
     axes = {_axis(x, a) for a in axis}
     s = x._rows()
     if 0 in axes:
-        x = ragged._take(x, _np.arange(x.nrows())[::-1])
+        x = ragged._take(x, _np.arange(x._count())[::-1])
         s = x._rows()
     if 1 in axes:
         x = x.with_values(ragged._take(x.values, ragged._joined([_np.arange(a, b)[::-1] for a, b in zip(s, s[1:])], "int64")))
@@ -180,7 +190,7 @@ def _expand_dims(x, axis, name=None):
     if not _is(x):
         return getattr(expand_dims, "__wrapped__", expand_dims)(convert_to_tensor(x), axis)
     axis = int(axis) + (len(x.shape) + 1 if axis < 0 else 0)
-    n = x.nrows()
+    n = x._count()
     if axis == 0:
         return ragged.RaggedTensor(x, [0, n])
     if axis == 1:
@@ -199,7 +209,7 @@ def _gather(plain, params, indices, validate_indices=None, axis=None, batch_dims
     if at.dtype.kind not in "iu":
         raise _core.InvalidArgumentError(f"gather: the indices are {at.dtype}; expected one of int32, int64: write tf.cast")
     if axis not in (None, 0) or batch_dims:
-        rows = [plain(params[i], at[i]) if batch_dims else plain(params[i], at) for i in range(params.nrows())]
+        rows = [plain(params[i], at[i]) if batch_dims else plain(params[i], at) for i in range(params._count())]
         return ragged.stack(rows)
     out = ragged._take(params, at.ravel())
     return out if at.ndim == 1 else params[int(at)] if at.ndim == 0 else ragged.RaggedTensor(
@@ -283,7 +293,7 @@ def _parts_of(plain, x, *args, **kwargs):
 def _split(x, num_or_size_splits, axis=0, num=None, name=None):
     if _axis(x, axis) != 0:
         raise NotImplementedError(f"split of a RaggedTensor along axis {axis} is not there yet; axis 0 is")
-    n, sizes = x.nrows(), convert_to_tensor(num_or_size_splits).numpy()
+    n, sizes = x._count(), convert_to_tensor(num_or_size_splits).numpy()
     if not sizes.ndim:
         if n % sizes:
             raise _core.InvalidArgumentError(f"split: {n} rows are not a multiple of {sizes}")
@@ -372,8 +382,8 @@ def install():
         if name not in ("lt", "le", "gt", "ge"):
             setattr(ragged.RaggedTensor, f"__r{name}__", lambda a, b, f=function: _binary(lambda x, y: f(y, x), a, b))
     equal, not_equal = _ops.math.equal, _ops.math.not_equal
-    ragged.RaggedTensor.__eq__ = lambda a, b: _binary(equal, a, b)
-    ragged.RaggedTensor.__ne__ = lambda a, b: _binary(not_equal, a, b)
+    ragged.RaggedTensor.__eq__ = _compared(equal, False)
+    ragged.RaggedTensor.__ne__ = _compared(not_equal, True)
     ragged.RaggedTensor.__matmul__ = lambda a, b: berth.matmul(a, b)
     ragged.RaggedTensor.__rmatmul__ = lambda a, b: berth.matmul(b, a)
     ragged.RaggedTensor.__neg__ = lambda a: _unary(_ops.math.negative, a)

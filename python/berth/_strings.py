@@ -84,6 +84,7 @@ def by_number(fn, *args, **kwargs):
     """fn, which only moves elements, of text: of whole numbers that stand for it, and back."""
     import numpy
     args = [_as_text(v, fn) for v in args]
+    kwargs = {k: _as_text(v, fn) if isinstance(v, (list, tuple)) else v for k, v in kwargs.items()}
     leaves, form = flatten((args, kwargs), lambda v: isinstance(v, _core.Tensor))
     arrays = [v._array() for v in leaves if v.dtype == string]
     table, places = numpy.unique(numpy.concatenate([a.ravel() for a in arrays]), return_inverse=True)

@@ -1,4 +1,5 @@
 """Completes Tensor, Variable, DType and TensorShape, and makes tensors of values."""
+import builtins
 import functools
 import operator
 
@@ -30,8 +31,11 @@ def _numpy_dtype(self):
 
 
 DType.as_numpy_dtype = property(_numpy_dtype)
+DType.__str__ = lambda self: f"<dtype: '{self.name}'>"
+DType.__format__ = lambda self, spec: format(repr(self), spec)
 DType.base_dtype = property(lambda self: self, doc="The dtype itself: there are no references.")
-DType.as_datatype_enum = property(lambda self: self.name, doc="The name, in place of a number of TensorFlow's files.")
+DType.as_datatype_enum = property(lambda self: next(n for n, d in _OTHER_NAMES.items() if n.__class__ is int and d == self),
+                                  doc="Its number in TensorFlow's messages.")
 
 
 def _limit(self, which):
@@ -50,8 +54,16 @@ _DTYPES = (float32, float64, int32, int64, uint8, int8, int16, uint16, uint32, u
            complex64, complex128, string)
 
 
+# Names and numbers of dtypes that TensorFlow has beside those of NumPy.
+_OTHER_NAMES = {"float": float32, "double": float64, "half": float16, builtins.object: string, "object": string, 1: float32, 2: float64,
+                3: int32, 4: uint8, 5: int16, 6: int8, 7: string, 8: complex64, 9: int64, 10: bool, 14: bfloat16, 17: uint16,
+                18: complex128, 19: float16, 22: uint32, 23: uint64}
+
+
 def as_dtype(value):
-    """Returns the DType of a name, a NumPy dtype or a DType."""
+    """Returns the DType of a name, a NumPy dtype, a DType or its number in TensorFlow's messages (types.proto)."""
+    if isinstance(value, (str, int, type)) and not isinstance(value, builtins.bool) and value in _OTHER_NAMES:
+        return _OTHER_NAMES[value]
     for known in _DTYPES:
         if known == value:
             return known
@@ -198,24 +210,28 @@ def _length(self):
 def _text(self):
     if self.is_symbolic if isinstance(self, Tensor) else False:
         return f"Tensor(shape={self.shape}, dtype={self.dtype.name})"
-    return f"tf.Tensor({self.numpy()}, shape={self.shape}, dtype={self.dtype.name})"
+    return f"tf.Tensor({_on_own_lines(str(self.numpy()))}, shape={self.shape}, dtype={self.dtype.name})"
 
 
 def _repr(self):
     if self.is_symbolic:
         return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}>"
-    return (f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, "
-            f"numpy={_np.array2string(self._array(), separator=', ')}, device={_short(self.device)}>")
+    return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={_shown(self)}>"
 
 
-def _short(device):
-    """/job:localhost/replica:0/task:0/device:CPU:0 -> CPU:0."""
-    return device.rsplit("device:", 1)[-1]
+def _shown(self):
+    """The values as in TensorFlow, and the device where it is another than the first CPU."""
+    values, device = self._array(), self.device.rsplit("device:", 1)[-1]
+    text = _on_own_lines(repr(values)) if values.ndim else repr(values.item())
+    return text if device == "CPU:0" else f"{text}, device={device}"
+
+
+def _on_own_lines(text):
+    return "\n" + text if "\n" in text else text
 
 
 def _variable_repr(self):
-    return (f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, "
-            f"numpy={_np.array2string(self._array(), separator=', ')}, device={_short(self.device)}>")
+    return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, numpy={_shown(self)}>"
 
 
 def _as_array(self, dtype=None, copy=None):
@@ -297,7 +313,7 @@ for _class in (Tensor, Variable):
     _class.__index__ = lambda self: int(self._array().__index__())
     _class.__complex__ = lambda self: complex(self.numpy())
     _class.__round__ = lambda self: _core.ops.math.round(self)
-    _class.__format__ = lambda self, spec: format(self.numpy(), spec)
+    _class.__format__ = lambda self, spec: str(self) if not spec and _core.is_open(self) else format(self.numpy(), spec)
     _class.ndim = property(lambda self: len(self.shape), doc="The number of axes.")
     _class.get_shape = _get_shape
     _class.ref = _ref

@@ -344,11 +344,13 @@ class Dataset(_NotATensor):
                     for f, g in zip(form, given):
                         walk(f, g)
                 else:
-                    flat_shapes.append(list(given))
+                    flat_shapes.append([int(given)] if isinstance(given, int) else list(given))
             walk(self._form, shapes)
+        specs = self.__berth__.element_spec()
+        given, form = flatten(values)
         flat_values = [] if values is None else [
             convert_to_tensor(v, None if hasattr(v, "dtype") else d) for v, (_, d) in zip(
-                flatten(values)[0], self.__berth__.element_spec())]
+                given * len(specs) if form is LEAF else given, specs)]  # one value is for all
         return flat_shapes, flat_values
 
     def batch(self, batch_size, drop_remainder=False, num_parallel_calls=None, deterministic=None,
@@ -438,9 +440,13 @@ class Dataset(_NotATensor):
 
     def reduce(self, initial_state, reduce_func, name=None):
         """The state after reduce_func(state, element) for each element."""
-        state = initial_state
+        def tensors(value, like):
+            leaves, form = flatten(value)
+            return pack(form, [convert_to_tensor(v, d) for v, d in zip(leaves, like or [None] * len(leaves), strict=True)])
+        state = tensors(initial_state, None)
+        dtypes = [v.dtype for v in flatten(state)[0]]
         for element in self:
-            state = reduce_func(state, element)
+            state = tensors(reduce_func(state, element), dtypes)
         return state
 
     def cardinality(self):
@@ -464,7 +470,8 @@ class Dataset(_NotATensor):
         return Report(self.__berth__.explain())
 
     def __repr__(self):
-        return f"<{type(self).__name__} element_spec={self.element_spec!r}>"
+        from berth._data_options import shown_name
+        return f"<{shown_name(self)} element_spec={self.element_spec!r}>"
 
     def __iter__(self):
         return Iterator(self.__berth__, lambda leaves: pack(self._form, leaves))
@@ -543,18 +550,27 @@ class NumpyIterator(Iterator):
 class Optional:
     """A value, or none (tf.experimental.Optional)."""
 
-    def __init__(self, *value):
-        self._value = value
+    def __init__(self, *value, spec=None):
+        self._value, self._spec = value, spec
 
     @classmethod
     def from_value(cls, value):
         """An Optional that has a value."""
-        return cls(value)
+        leaves, form = flatten(value)
+        return cls(pack(form, [convert_to_tensor(v) for v in leaves]))
 
     @staticmethod
     def empty(element_spec=None):
-        """An Optional without a value."""
-        return Optional()
+        """An Optional without a value; element_spec says what it would be."""
+        return Optional(spec=element_spec)
+
+    @property
+    def element_spec(self):
+        """The spec of the value, in its structure."""
+        if not self._value:
+            return self._spec
+        leaves, form = flatten(self._value[0])
+        return pack(form, [TensorSpec(v.shape, v.dtype) for v in leaves])
 
     def has_value(self, name=None):
         """Whether there is a value, bool []."""

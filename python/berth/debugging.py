@@ -222,7 +222,7 @@ def assert_scalar(tensor, message=None, name=None):
 
 def assert_type(tensor, tf_type, message=None, name=None):
     """Raises TypeError unless the tensor has this dtype."""
-    if _convert(tensor).dtype != _as_dtype(tf_type):
+    if (tensor if hasattr(tensor, "dtype") else _convert(tensor)).dtype != _as_dtype(tf_type):
         raise TypeError(_says(message, f"{tensor!r} is not {_as_dtype(tf_type).name}"))
 
 

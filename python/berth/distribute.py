@@ -187,7 +187,9 @@ class Strategy:
         """A tuple with the value of each replica of this task; a variable of the strategy has as many copies."""
         if isinstance(value, _core.Variable):
             return (value,) * self.__berth__.replicas_here
-        return value.values if isinstance(value, PerReplica) else (value,)
+        leaves, form = flatten(value, whole=(PerReplica,))
+        counts = {len(v.values) for v in leaves if isinstance(v, PerReplica)} or {1}
+        return tuple(pack(form, [v.values[i] if isinstance(v, PerReplica) else v for v in leaves]) for i in range(max(counts)))
 
     local_results = experimental_local_results
 

@@ -61,7 +61,7 @@ class RaggedTensor(_NotATensor, Composite):
         self.values = values if isinstance(values, RaggedTensor) else convert_to_tensor(values)
         given = isinstance(row_splits, _core.Tensor) and row_splits.dtype == _core.int32
         self.row_splits = row_splits if given else _ops.math.cast(convert_to_tensor(row_splits), int64)
-        self.uniform_row_length = uniform_row_length
+        self._uniform = uniform_row_length
 
     def _parts(self):
         return (self.values, self.row_splits), *_made("ragged")
@@ -146,6 +146,9 @@ class RaggedTensor(_NotATensor, Composite):
         if row_splits_dtype != int64:
             return cls.from_tensor(tensor, lengths, padding, ragged_rank).with_row_splits_dtype(row_splits_dtype)
         t = convert_to_tensor(tensor)
+        if isinstance(lengths, (list, tuple)) and lengths and _np.ndim(lengths[0]):  # of several axes
+            outer = cls.from_tensor(t, lengths[0])
+            return outer if len(lengths) == 1 else outer.with_values(cls.from_tensor(outer.values, lengths[1:]))
         if ragged_rank > 1:
             inner = cls.from_tensor(_ops.reshape(t, [-1, *t.shape.as_list()[2:]]), lengths, padding, ragged_rank - 1)
             return cls(inner, _np.arange(t.shape[0] + 1) * t.shape[1], t.shape[1])
@@ -184,19 +187,30 @@ class RaggedTensor(_NotATensor, Composite):
     def shape(self):
         """The shape, with None for ragged axes."""
         inner = self.values.shape.as_list()[1:]
-        return _core.TensorShape([self.nrows(), self.uniform_row_length, *inner])
+        return _core.TensorShape([self._count(), self._uniform, *inner])
 
     def get_shape(self):
         """The shape, with None for ragged axes."""
         return self.shape
 
-    def nrows(self, out_type=None, name=None):
-        """The number of rows, a scalar."""
+    def _count(self):
         rows = self.row_splits.shape[0]
-        rows = None if rows is None else rows - 1
-        return rows if out_type is None else convert_to_tensor(rows, out_type)
+        return None if rows is None else rows - 1
 
-    __len__ = nrows
+    __len__ = _count
+
+    def __bool__(self):
+        raise TypeError("RaggedTensor may not be used as a boolean.")
+
+    def nrows(self, out_type=None, name=None):
+        """The number of rows, a scalar tensor: int64, or of the dtype of the splits."""
+        rows = self._count()
+        return convert_to_tensor(_ops.shape(self.row_splits)[0] - 1 if rows is None else rows, out_type or self.row_splits.dtype)
+
+    @property
+    def uniform_row_length(self):
+        """The length of every row as a scalar tensor; None where it may differ."""
+        return None if self._uniform is None else convert_to_tensor(self._uniform, self.row_splits.dtype)
 
     def row_lengths(self, axis=1, name=None):
         """How long the rows are, int64 [rows]; of axis 2 and more as rows of those."""
@@ -253,7 +267,7 @@ class RaggedTensor(_NotATensor, Composite):
         longest = int(max(_np.diff(self._rows()), default=0))
         inner = self.values.bounding_shape().numpy()[1:] if isinstance(self.values, RaggedTensor) else \
             self.values.shape.as_list()[1:]
-        out = _np.asarray([self.nrows(), longest, *inner], "int64")
+        out = _np.asarray([self._count(), longest, *inner], "int64")
         return convert_to_tensor(out if axis is None else out[axis], out_type)
 
     def __getitem__(self, key):
@@ -263,12 +277,12 @@ class RaggedTensor(_NotATensor, Composite):
         if first is Ellipsis:
             return self if not rest else self[(slice(None),) * (len(self.shape) - len(rest)) + rest]
         if isinstance(first, slice):
-            out = _take(self, _np.arange(self.nrows())[_plain(first)]) if first != slice(None) else self
+            out = _take(self, _np.arange(self._count())[_plain(first)]) if first != slice(None) else self
             return out._of_rows(rest) if rest else out
         at = int(first)
-        at = at + self.nrows() if at < 0 else at
-        if not 0 <= at < self.nrows():
-            raise IndexError(f"index {first} is out of range: there are {self.nrows()} rows")
+        at = at + self._count() if at < 0 else at
+        if not 0 <= at < self._count():
+            raise IndexError(f"index {first} is out of range: there are {self._count()} rows")
         begin, end = (int(n) for n in self._rows()[at:at + 2])
         row = _take(self.values, _np.arange(begin, end))
         return row[rest if len(rest) > 1 else rest[0]] if rest else row
@@ -292,7 +306,7 @@ class RaggedTensor(_NotATensor, Composite):
         return out[(slice(None), *rest)] if rest else out
 
     def __iter__(self):
-        return (self[i] for i in builtins.range(self.nrows()))
+        return (self[i] for i in builtins.range(self._count()))
 
     def to_list(self):
         """Nested lists of Python."""
@@ -308,7 +322,7 @@ class RaggedTensor(_NotATensor, Composite):
     def to_tensor(self, default_value=None, name=None, shape=None):
         """The tensor in which short rows are filled up with zeros or default_value; shape says sizes, None: as needed."""
         wanted = [None] * len(self.shape) if shape is None else list(shape)
-        rows, s = self.nrows(), self._rows()
+        rows, s = self._count(), self._rows()
         if isinstance(self.values, RaggedTensor):
             flat = self.values.to_tensor(default_value, shape=[None, *wanted[2:]])
         else:
@@ -322,7 +336,7 @@ class RaggedTensor(_NotATensor, Composite):
         filled = convert_to_tensor(_np.broadcast_to(fill._array(), [1, *inner])) if self.dtype == string else \
             _ops.broadcast_to(fill, [1, *inner])
         at = _np.full([rows, columns], flat.shape[0])
-        for i in builtins.range(min(rows, self.nrows())):
+        for i in builtins.range(min(rows, self._count())):
             n = min(columns, s[i + 1] - s[i])
             at[i, :n] = s[i] + _np.arange(n)
         return reshape(_take(concat([flat, filled], 0), at.ravel()), [rows, columns, *inner])
@@ -330,7 +344,7 @@ class RaggedTensor(_NotATensor, Composite):
     def to_sparse(self, name=None):
         """A SparseTensor with the values at the places that to_tensor() gives them."""
         from berth.sparse import SparseTensor
-        places = _np.arange(self.nrows())[:, None]
+        places = _np.arange(self._count())[:, None]
         x = self
         while isinstance(x, RaggedTensor):
             s = x._rows()
@@ -341,7 +355,7 @@ class RaggedTensor(_NotATensor, Composite):
 
     def with_values(self, new_values):
         """The same rows of other values, of which there are as many."""
-        return RaggedTensor(new_values, self.row_splits, self.uniform_row_length)
+        return RaggedTensor(new_values, self.row_splits, self._uniform)
 
     def with_flat_values(self, new_values):
         """The same rows of other innermost values, of which there are as many."""
@@ -353,7 +367,7 @@ class RaggedTensor(_NotATensor, Composite):
         if (dtype := as_dtype(dtype)) not in (_core.int32, int64):
             raise ValueError(f"with_row_splits_dtype: {dtype.name} is no dtype of places; expected int32 or int64")
         inner = self.values.with_row_splits_dtype(dtype) if isinstance(self.values, RaggedTensor) else self.values
-        return RaggedTensor(inner, _ops.math.cast(self.row_splits, dtype), self.uniform_row_length)
+        return RaggedTensor(inner, _ops.math.cast(self.row_splits, dtype), self._uniform)
 
     def consumers(self):
         """An empty list: a value does not know what reads it."""
@@ -366,7 +380,8 @@ class RaggedTensor(_NotATensor, Composite):
     def __repr__(self):
         if any(_core.is_open(v) for v in (self.flat_values, self.row_splits)):
             return f"tf.RaggedTensor(values={self.values}, row_splits={self.row_splits})"
-        return f"<tf.RaggedTensor {self.to_list()}>"
+        with _np.printoptions(formatter={"all": _array_text}):
+            return f"<tf.RaggedTensor {_array_text(self.numpy())}>"
 
     __str__ = __repr__
     __hash__ = None
@@ -439,6 +454,13 @@ class RaggedTensorSpec(Composite, _TypeSpec):
     def __repr__(self):
         return (f"RaggedTensorSpec({self.shape!r}, tf.{self.dtype.name}, {self.ragged_rank}, "
                 f"tf.{self.row_splits_dtype.name})")
+
+
+def _array_text(value):
+    """Arrays with commas, also within arrays; what is in them as it prints."""
+    if not isinstance(value, _np.ndarray):
+        return str(value)
+    return _np.array2string(value, separator=", ") if value.size else repr(value.tolist())
 
 
 def _plain(key):
@@ -534,6 +556,8 @@ def stack(values, axis=0, name=None):
     """Tensors, or RaggedTensors, on top of each other; axis 0 or 1."""
     parts = [v if isinstance(v, RaggedTensor) else convert_to_tensor(v) for v in values]
     if axis == 0:
+        if len({tuple(v.shape[1:]) for v in parts if not isinstance(v, RaggedTensor)}) > 1:  # rows of other lengths
+            parts = [v if isinstance(v, RaggedTensor) else RaggedTensor.from_tensor(v, ragged_rank=len(v.shape) - 1) for v in parts]
         rows = [len(v) if len(v.shape) else 1 for v in parts]
         return RaggedTensor(_concat([v if len(v.shape) else _ops.expand_dims(v, 0) for v in parts], 0), _splits(rows))
     return _concat([_expand_dims(v, axis) for v in parts], axis)

@@ -55,6 +55,9 @@ class SparseTensor(_NotATensor, Composite):
             mine = _np.flatnonzero(at[:, 0] == row)
             yield SparseTensor(at[mine, 1:], _picked(self.values, mine), inner)
 
+    def _unstack(self):
+        return list(self._slices())
+
     @classmethod
     def _stack(cls, rows):
         at = [_np.concatenate([_np.full([len(r.indices), 1], i), r.indices.numpy()], 1) for i, r in enumerate(rows)]
@@ -73,13 +76,18 @@ class SparseTensor(_NotATensor, Composite):
         """The shape of the dense tensor, as far as it is known."""
         return self.shape
 
+    def set_shape(self, shape):
+        """Checks that dense_shape has these sizes, None for any: ValueError."""
+        if not self.shape.is_compatible_with(shape):
+            raise ValueError(f"SparseTensor.set_shape: the tensor has the shape {self.shape}, not {shape}")
+
     def with_values(self, new_values):
         """Other values at the same places."""
         return SparseTensor(self.indices, new_values, self.dense_shape)
 
     def __repr__(self):
-        return (f"SparseTensor(indices={self.indices}, values={self.values}, "
-                f"dense_shape={self.dense_shape})")
+        return (f"SparseTensor(indices={self.indices!s}, values={self.values!s}, "
+                f"dense_shape={self.dense_shape!s})")
 
     def _beside(self, other):
         """What of a tensor stands at the places."""
@@ -315,12 +323,20 @@ def fill_empty_rows(sp_input, default_value, name=None):
 
 def maximum(sp_a, sp_b, name=None):
     """The larger elements of two SparseTensors of one shape, as a SparseTensor."""
-    return from_dense(_ops.math.maximum(to_dense(sp_a), to_dense(sp_b)))
+    return _of_both(_ops.math.maximum, sp_a, sp_b)
 
 
 def minimum(sp_a, sp_b, name=None):
     """The smaller elements of two SparseTensors of one shape, as a SparseTensor."""
-    return from_dense(_ops.math.minimum(to_dense(sp_a), to_dense(sp_b)))
+    return _of_both(_ops.math.minimum, sp_a, sp_b)
+
+
+def _of_both(pick, a, b):
+    """pick() of the elements at the places of either, zeros among them."""
+    shape = a.shape.as_list()
+    places = [_np.ravel_multi_index(tuple(v.indices.numpy().T), shape) for v in (a, b)]
+    at = _np.stack(_np.unravel_index(_np.union1d(*places).astype("int64"), shape), 1)
+    return SparseTensor(at, _ops.gather_nd(pick(to_dense(a), to_dense(b)), at), shape)
 
 
 def softmax(sp_input, name=None):
@@ -375,7 +391,7 @@ def bincount(values, weights=None, axis=0, minlength=None, maxlength=None, binar
         rows, taken = int(values.dense_shape.numpy()[0]), None if weights is None else weights.values.numpy()
     else:
         if hasattr(values, "value_rowids"):
-            at, rows = values.value_rowids().numpy(), values.nrows()
+            at, rows = values.value_rowids().numpy(), values._count()
             given, taken = values.values.numpy(), None if weights is None else weights.values.numpy()
         else:
             x = convert_to_tensor(values).numpy()
@@ -389,7 +405,7 @@ def bincount(values, weights=None, axis=0, minlength=None, maxlength=None, binar
     sums = _np.bincount(inverse.ravel(), None if taken is None else taken[kept], len(found))
     sums = _np.minimum(sums, 1) if binary_output else sums
     width = max(int(given.max(initial=-1)) + 1 if maxlength is None else int(maxlength), int(minlength or 0))
-    dtype = _core.int32 if taken is None else convert_to_tensor(taken).dtype
+    dtype = _core.int64 if taken is None else convert_to_tensor(taken).dtype
     out = convert_to_tensor(sums.astype(dtype.as_numpy_dtype))
     if axis == 0:
         return SparseTensor(found[:, 1:], out, [width])

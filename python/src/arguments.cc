@@ -125,6 +125,30 @@ struct Callable {
   Bound bound;
 };
 
+// What berth._dispatch answers to a call with values of classes that are
+// loaded when they are used first, such as RaggedTensor; null where nobody
+// answers. In `tf.reduce_sum(tf.ragged.constant(rows))` Python reads the
+// function before the class is there, so it is the engine's own.
+nb::object answered_late(const char* name, PyObject* const* args,
+                         Py_ssize_t given, PyObject* names) {
+  const Py_ssize_t named = names == nullptr ? 0 : PyTuple_Size(names);
+  if (std::none_of(args, args + given + named, [](PyObject* value) {
+        return !advice_of(value).kind.empty();
+      })) {
+    return {};
+  }
+  nb::list positional;
+  nb::dict by_name;
+  for (Py_ssize_t i = 0; i < given; ++i) positional.append(nb::handle(args[i]));
+  for (Py_ssize_t i = 0; i < named; ++i) {
+    by_name[nb::handle(PyTuple_GetItem(names, i))] =
+        nb::handle(args[given + i]);
+  }
+  nb::object out = nb::module_::import_("berth._dispatch")
+                       .attr("answered_late")(name, positional, by_name);
+  return out.is(nb::handle(Py_NotImplemented)) ? nb::object() : out;
+}
+
 PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t given,
                PyObject* names) {
   const auto* c =
@@ -146,6 +170,13 @@ PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t given,
       PyErr_SetString(PyExc_RuntimeError, e.what());
       return nullptr;
     }
+  }
+  try {
+    nb::object out = answered_late(c->method.ml_name, args, given, names);
+    if (out.is_valid()) return out.release().ptr();
+  } catch (nb::python_error& e) {
+    e.restore();
+    return nullptr;
   }
   PyErr_SetString(PyExc_TypeError, why.c_str());
   return nullptr;

@@ -36,6 +36,14 @@ std::vector<T> list_of(PyObject* o, const char* what) {
 bool is_list(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
 
 std::vector<nb::object> items_of(PyObject* o) {
+  if (nb::isinstance<Tensor>(o)) {
+    const Tensor t = nb::cast<Tensor>(nb::handle(o));
+    if (t.shape().rank() > 0 && t.dtype() != DType::kString) {  // numbers
+      const nb::object list =
+          to_python(known(t)).attr("numpy")().attr("tolist")();
+      return items_of(list.ptr());
+    }
+  }
   if (PyUnicode_Check(o) || PyBytes_Check(o) || nb::isinstance<Tensor>(o) ||
       nb::isinstance<Variable>(o)) {
     return {nb::borrow(o)};
@@ -401,8 +409,8 @@ image::Size From<image::Size>::get(PyObject* o, DType) {
   return {a[0], a[1]};
 }
 TensordotAxes From<TensordotAxes>::get(PyObject* o, DType) {
-  if (!is_list(o)) return {From<int64_t>::get(o, {})};
   const auto items = items_of(o);
+  if (items.size() == 1 && !is_list(o)) return {From<int64_t>::get(o, {})};
   if (items.size() != 2) throw NotThat("a number or two lists of axes");
   return {list_of<int64_t>(items[0].ptr(), "axes"),
           list_of<int64_t>(items[1].ptr(), "axes")};

@@ -483,7 +483,13 @@ Tensor tensor_of(PyObject* o, DType to, bool asked) {
   if (nb::hasattr(nb::handle(o), "__berth_tensor__")) {
     return tensor_of(nb::handle(o).attr("__berth_tensor__")().ptr(), to, asked);
   }
-  if (!is_array(o)) return tensor_of_lists(o, to, asked);
+  if (!is_array(o)) {
+    // Rows of equal lengths, too, stay a RaggedTensor.
+    if (!is_list(o) && !advice_of(o).kind.empty()) {
+      throw NotThat("a tensor, or numbers in lists of equal lengths");
+    }
+    return tensor_of_lists(o, to, asked);
+  }
   return tensor_of_array(numpy().attr("asarray")(nb::handle(o)), to, asked);
 }
 
