@@ -44,9 +44,8 @@ function(berth_flags target)
   endif()
   berth_compiler_memory(${target})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
-    # It takes what immortal() returns for a part of its argument, and loses count where the vectors
-    # of a search are inlined.
-    target_compile_options(${target} PRIVATE -Wno-dangling-reference -Wno-free-nonheap-object)
+    # It takes what immortal() returns for a part of its argument.
+    target_compile_options(${target} PRIVATE -Wno-dangling-reference)
   endif()
   get_target_property(type ${target} TYPE)
   if(type STREQUAL "EXECUTABLE" AND NOT BERTH_BUILD_FUZZ)
