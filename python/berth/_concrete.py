@@ -3,7 +3,7 @@ import re
 
 from berth import _core
 from berth._structure import LEAF, Made, flatten, pack
-from berth._tensor import TensorSpec, convert_to_tensor, string, say_missing as _say_missing
+from berth._tensor import TensorShape, TensorSpec, as_dtype, convert_to_tensor, string, say_missing as _say_missing
 
 
 class ConcreteFunction:
@@ -174,16 +174,46 @@ def _short(spec):
     return f"{spec.dtype.name}{'<unknown>' if spec.shape.rank is None else list(spec.shape)}"
 
 
+_NAME = r'(?:"[^"]*"|[^\s"(),:]+)'
+_NODE = re.compile(rf"^ *node ({_NAME}) = (\w+)\((.*?)\)(.*)$", re.M)
+
+
+class Value:
+    """A result of a node: its name, as "Square:0", its shape and dtype."""
+
+    def __init__(self, op, index, text):
+        self.op, self.name = op, f"{op.name}:{index}"
+        dtype, _, sizes = text.rstrip("]").partition("[")
+        sizes = [n.strip() for n in sizes.split(",") if n.strip()]
+        self.shape = TensorShape(None if sizes == ["?"] else [None if n.startswith("?") else int(n) for n in sizes])
+        self.dtype = "resource" if dtype.startswith("resource") else as_dtype(dtype)  # a variable's handle
+
+    def __repr__(self):
+        return f"<tf.Tensor {self.name!r} shape={self.shape} dtype={getattr(self.dtype, 'name', self.dtype)}>"
+
+
 class Node:
     """A line of a graph: its name, op, and the whole text."""
 
-    def __init__(self, name, op, text):
-        self.name, self.op, self._text = name, op, text
+    def __init__(self, graph, match):
+        self._graph, self._text = graph, match[0].strip()
+        self.name, self.op = match[1].strip('"'), match[2]
+        self._reads = [(name.strip('"'), int(i)) for name, i in re.findall(rf"({_NAME}):(\d+)", match[3])]
+        specs = match[4].partition(" -> ")[2].partition(" from ")[0].partition(' on "')[0]
+        results = re.findall(r"\w+(?:\(\w+\))?\[[^\]]*\]", specs)
+        self.outputs = [Value(self, i, text) for i, text in enumerate(results)]
+
+    type = property(lambda self: self.op)
 
     @property
     def input(self):
         """The names of the values that it reads."""
-        return re.findall(r"%[\w.:/]+", self._text.partition("(")[2])
+        return [f"{name}:{i}" for name, i in self._reads]
+
+    @property
+    def inputs(self):
+        """The values that it reads."""
+        return tuple(self._graph.get_tensor_by_name(name) for name in self.input)
 
     def __repr__(self):
         return self._text
@@ -194,14 +224,36 @@ class Graph:
 
     def __init__(self, text):
         self._text = text
-        self.node = [Node(m[1].strip('"'), m[2], m[0].strip()) for m in re.finditer(
-            r"^ *node (\"[^\"]*\"|\S+) = (\w+)\(.*$", text, re.M)]
+        self.node, self._own, inside = [], [], False  # inside a function that it calls
+        for line in text.splitlines():
+            if match := _NODE.match(line):
+                self.node.append(Node(self, match))
+                self._own += [] if inside else self.node[-1:]
+            inside = line.startswith("function ") or inside and line != "}"
 
     def as_graph_def(self):
         return self
 
     def get_operations(self):
-        return self.node
+        """The nodes of the graph itself; `node` has those of its functions, too."""
+        return self._own
+
+    def get_operation_by_name(self, name):
+        """The node of that name; KeyError of another."""
+        found = next((n for n in self._own if n.name == name), None)
+        if found is None:
+            raise KeyError(f"the graph has no operation {name!r}; get_operations() lists them")
+        return found
+
+    def get_tensor_by_name(self, name):
+        """The result "operation:number"; KeyError of another, ValueError of what is no such name."""
+        op, colon, index = name.rpartition(":")
+        if not colon or not index.isdigit():
+            raise ValueError(f"{name!r} is not the name of a result; expected \"operation:number\", as \"Square:0\"")
+        outputs = self.get_operation_by_name(op).outputs
+        if int(index) >= len(outputs):
+            raise KeyError(f"{name!r}: the operation has {len(outputs)} results")
+        return outputs[int(index)]
 
     def __repr__(self):
         return self._text

@@ -167,3 +167,26 @@ def test_signatures_name_arguments_and_results(tmp_path):
         serving(z=tf.constant(1.0))
     with pytest.raises(ValueError, match="which has no trace"):
         tf.saved_model.save(Two(), str(tmp_path / "b"), signatures=tf.function(lambda x: x))
+
+
+def test_a_graph_is_read_op_by_op():
+    v = tf.Variable([[1.0], [2.0]])
+
+    def f(x):
+        a, b = tf.split(x @ v, [1, 2])
+        return tf.while_loop(lambda i, _: i < 3, lambda i, a: (i + 1, a * 2.0), [tf.constant(0), a])[1] + tf.reduce_sum(b)
+    graph = tf.function(f).get_concrete_function(tf.TensorSpec([3, 2], tf.float32)).graph
+    split = graph.get_operation_by_name("SplitV")
+    assert (split.type, [o.name for o in split.outputs], [tuple(o.shape) for o in split.outputs]) == (
+        "SplitV", ["SplitV:0", "SplitV:1"], [(1, 1), (2, 1)])
+    product, = split.inputs
+    assert product.op.type == "MatMul" and product.dtype == tf.float32 and [i.op.type for i in product.op.inputs] == [
+        "_Arg", "ReadVariableOp"]
+    assert graph.get_tensor_by_name("SplitV:1").op is split
+    assert [n.type for n in graph.get_operations()].count("_Arg") == 1 < [n.op for n in graph.node].count("_Arg")
+    with pytest.raises(KeyError, match="no operation 'Square'"):
+        graph.get_operation_by_name("Square")
+    with pytest.raises(KeyError, match="has 2 results"):
+        graph.get_tensor_by_name("SplitV:2")
+    with pytest.raises(ValueError, match="operation:number"):
+        graph.get_tensor_by_name("Split")
